@@ -1,0 +1,223 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// tokenLife is how long the last fencing token outlives its acquisition. Clocks
+// of Redis servers may differ by less than that.
+const tokenLife = 10 * time.Minute
+
+// Lock takes the lock of key, or enters it once more when ctx holds it already.
+// It waits until the lock is free, ctx is done, or [Wait] is over; waiting calls
+// of one Locker are served in order. The lock is renewed until it is unlocked,
+// also when ctx is cancelled meanwhile.
+//
+// A busy lock is refused with [*BusyError], which is [ErrNotAcquired]; when ctx
+// ended first the error is [ErrNotAcquired] and the context's. [ErrUnavailable]:
+// Redis did not answer within [Timeout], or answered with an error; a call that
+// was waiting already endures up to 5 s of that. [ErrLost]: ctx held the lock and
+// has lost it. [ErrClosed], [ErrInvalidKey]. Whatever the error, nothing stays
+// locked: an outcome that is unknown is settled in the background.
+func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
+	s, err := l.defaults.with(opts)
+	if err != nil {
+		return nil, err
+	}
+	return l.acquire(ctx, key, s)
+}
+
+// TryLock is [Locker.Lock] that never waits for a busy lock. It blocks for one
+// exchange with Redis.
+func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
+	s, err := l.defaults.with(append(opts[:len(opts):len(opts)], NoWait()))
+	if err != nil {
+		return nil, err
+	}
+	return l.acquire(ctx, key, s)
+}
+
+func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, error) {
+	n, err := l.names(key)
+	if err != nil {
+		return nil, err
+	}
+	r := &request{locker: l, key: key, names: n, settings: s, owner: s.owner}
+	outer := holder(ctx, n.lock)
+	if outer != nil && (s.owner == "" || s.owner == outer.Owner()) {
+		if err := outer.lease.check(); err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, gaveUp(ctx, key)
+		}
+		if outer.lease.locker == l {
+			return r.reenter(ctx, outer)
+		}
+		// Another Locker holds it for this context. If that one uses this Redis,
+		// then the very lock it holds must still be there.
+		r.owner = outer.Owner()
+		if sameRedis(l.client, outer.lease.locker.client) {
+			r.token = outer.lease.token
+		}
+	}
+	if !l.enter() {
+		return nil, closed("taking", key)
+	}
+	defer l.exit()
+	if ctx.Err() != nil {
+		return nil, gaveUp(ctx, key)
+	}
+	return r.take(ctx)
+}
+
+// request is one call that wants a lock.
+type request struct {
+	locker   *Locker
+	key      string
+	names    names
+	settings *settings
+	owner    string // empty: a new one for each attempt
+	token    string // of the lock to enter; empty: a free one will do
+}
+
+// busy is the answer of Redis when somebody else holds the lock.
+type busy struct {
+	ttl   time.Duration
+	exact bool // nothing will lengthen it
+}
+
+// reenter adds a hold to a lock that ctx holds. It joins the lease first, so
+// that the outer handle's release does not stop the renewal meanwhile.
+func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
+	lease := outer.lease
+	hold := r.locker.nextID()
+	k := newLock(ctx, lease, r.key, hold, false)
+	if err := lease.join(k); err != nil {
+		k.cancel(err)
+		return nil, err
+	}
+	r.owner, r.token = lease.owner, lease.token
+	values, sent, err := r.send(ctx, r.owner, hold)
+	if err == nil && number(values[0]) == 1 {
+		lease.mu.Lock()
+		if !lease.fixed {
+			lease.extend(sent, lease.length)
+			lease.schedule()
+		}
+		lease.mu.Unlock()
+		if err = lease.check(); err == nil {
+			return k, nil
+		}
+		r.locker.withdraw(r.names, r.owner, hold, lease.length)
+	} else if err == nil {
+		err = lease.lose(lost(r.key, "it was deleted, or somebody else has taken it", nil))
+	}
+	_ = lease.leave(k)
+	k.cancel(err)
+	return nil, r.failed(ctx, err)
+}
+
+// try asks Redis once. It returns a lock, or who is in the way, or an error.
+func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
+	l := r.locker
+	hold := l.nextID()
+	owner := r.owner
+	if owner == "" {
+		owner = hold
+	}
+	values, sent, err := r.send(ctx, owner, hold)
+	if err != nil {
+		return nil, nil, r.failed(ctx, err)
+	}
+	switch number(values[0]) {
+	case 1:
+		k, err := r.granted(ctx, values, owner, hold, sent)
+		return k, nil, err
+	case 2:
+		return nil, &busy{ttl: milliseconds(values[1]), exact: number(values[2]) == 1}, nil
+	default:
+		return nil, nil, lost(r.key, "it was deleted, or somebody else has taken it", nil)
+	}
+}
+
+// send runs the acquisition. A failure that surely did not reach Redis is tried
+// once more; one whose outcome is unknown is withdrawn.
+func (r *request) send(ctx context.Context, owner, hold string) (values []any, sent time.Time, err error) {
+	l, s := r.locker, r.settings
+	lease := s.lease.Milliseconds()
+	if s.fixed {
+		lease = -lease
+	}
+	c := &call{
+		script: acquireScript,
+		keys:   []string{r.names.lock, r.names.token, l.tombstone(r.names.lock, hold)},
+		args: []any{owner, holdField(hold), lease, s.keepFor.Milliseconds(), r.token,
+			tokenLife.Milliseconds()},
+	}
+	undo := func() { l.withdraw(r.names, owner, hold, s.lease) }
+	for range 2 {
+		sent = time.Now()
+		values, err = l.exchange(ctx, c, l.timeout, undo)
+		if unsent := (*unsentError)(nil); !errors.As(err, &unsent) {
+			break
+		}
+	}
+	return values, sent, err
+}
+
+// failed gives an error of send its kind.
+func (r *request) failed(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, ErrLost), errors.Is(err, ErrClosed):
+		return err
+	case errors.Is(ctx.Err(), context.Canceled):
+		return gaveUp(ctx, r.key)
+	default:
+		return unavailable("taking", r.key, err)
+	}
+}
+
+// granted turns the answer of Redis into a lock, unless it comes too late.
+func (r *request) granted(ctx context.Context, values []any, owner, hold string, sent time.Time) (*Lock, error) {
+	l := r.locker
+	length, ttl := milliseconds(values[2]), milliseconds(values[3])
+	s := &lease{
+		locker: l,
+		names:  r.names,
+		key:    r.key,
+		owner:  owner,
+		token:  text(values[1]),
+		length: max(length, -length),
+		fixed:  length < 0,
+	}
+	// A fixed lease that was entered from elsewhere has run for a while.
+	s.extend(sent, min(s.length, ttl))
+	if m := r.settings.maxHold; m > 0 {
+		s.maxHoldAt = sent.Add(m)
+	}
+	k := newLock(ctx, s, r.key, hold, number(values[4]) == 1)
+	s.handles = []*Lock{k}
+
+	var err error
+	switch {
+	case ctx.Err() != nil:
+		err = gaveUp(ctx, r.key)
+	case !time.Now().Before(s.deadline):
+		err = unavailable("taking", r.key, fmt.Errorf("the answer took longer than the lease of %v", s.length))
+	case !l.register(s):
+		err = closed("taking", r.key)
+	}
+	if err != nil {
+		k.cancel(err)
+		l.withdraw(r.names, owner, hold, s.length)
+		return nil, err
+	}
+	s.mu.Lock()
+	s.schedule()
+	s.mu.Unlock()
+	return k, nil
+}

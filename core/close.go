@@ -1,0 +1,156 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Close ends the Locker. It refuses new locks and wakes waiting calls with
+// [ErrClosed], then waits until every lock is unlocked; meanwhile holders may
+// re-enter what they hold. When ctx ends first, the contexts of the locks that
+// are left are cancelled with [ErrClosed], the locks are released, and ctx's
+// error is returned; that takes two times [Timeout] at most. Afterwards no
+// goroutine of the Locker is left, apart from commands that go-redis does not
+// interrupt: they end with its read timeout.
+//
+// A second call waits for the first, until its own ctx ends, and returns nil.
+// The Redis client is not closed.
+func (l *Locker) Close(ctx context.Context) error {
+	l.mu.Lock()
+	if l.drained != nil {
+		l.mu.Unlock()
+		select {
+		case <-l.closed:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	l.drained = make(chan struct{})
+	l.checkDrained()
+	close(l.closing)
+	l.mu.Unlock()
+	defer close(l.closed)
+
+	var err error
+	if !isDone(l.drained, ctx.Done()) {
+		err = ended(ctx)
+		l.evict()
+		grace := time.NewTimer(l.timeout)
+		isDone(l.drained, grace.C)
+		grace.Stop()
+	}
+	l.agenda.stop()
+	l.wakeups.stop()
+	if idle := l.tasks.wait(); !isDone(idle, ctx.Done()) {
+		grace := time.NewTimer(l.timeout)
+		isDone(idle, grace.C)
+		grace.Stop()
+	}
+	return err
+}
+
+// isDone waits for done or for the end, and prefers done.
+func isDone[T any](done <-chan struct{}, end <-chan T) bool {
+	select {
+	case <-done:
+		return true
+	case <-end:
+	}
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *Locker) isClosing() bool {
+	select {
+	case <-l.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// enter admits a call that wants a lock, until exit, unless the Locker closes.
+func (l *Locker) enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.drained != nil {
+		return false
+	}
+	l.asking++
+	return true
+}
+
+func (l *Locker) exit() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asking--
+	l.checkDrained()
+}
+
+// register enters a new lease in the books, unless the Locker is closing.
+func (l *Locker) register(s *lease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.drained != nil {
+		return false
+	}
+	l.leases[s] = struct{}{}
+	return true
+}
+
+func (l *Locker) unregister(s *lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.leases, s)
+	l.checkDrained()
+}
+
+// checkDrained tells Close when nothing is held or under way. l.mu is held.
+func (l *Locker) checkDrained() {
+	if l.drained != nil && len(l.leases) == 0 && l.asking == 0 && l.unsettled == 0 {
+		select {
+		case <-l.drained:
+		default:
+			close(l.drained)
+		}
+	}
+}
+
+// evict ends all leases for Close: tells the holders, then releases.
+func (l *Locker) evict() {
+	l.mu.Lock()
+	left := make([]*lease, 0, len(l.leases))
+	for s := range l.leases {
+		left = append(left, s)
+	}
+	l.mu.Unlock()
+	if len(left) == 0 {
+		return
+	}
+	var released sync.WaitGroup
+	for _, s := range left {
+		s.mu.Lock()
+		handles := slices.Clone(s.handles)
+		s.mu.Unlock()
+		if err := s.lose(closed("holding", s.key)); !errors.Is(err, ErrClosed) {
+			continue
+		}
+		for _, k := range handles {
+			released.Add(1)
+			l.outbox.add(&delivery{
+				call:    l.releaseCall(s.names, s.owner, k.hold, true, 0),
+				timeout: l.timeout,
+				done:    func([]any, error, time.Time) { released.Done() },
+			})
+		}
+	}
+	l.outbox.flush()
+	released.Wait()
+}

@@ -1,0 +1,71 @@
+package core
+
+import (
+	"context"
+	"errors"
+)
+
+// Do runs fn while it holds the lock of key, and releases the lock when fn
+// returns, panics or calls [runtime.Goexit]. fn gets [Lock.Context]: locks taken
+// with it re-enter, and it is cancelled when the protection ends.
+//
+// When the lock cannot be taken fn does not run and the error is that of
+// [Locker.Lock]. Otherwise the result is fn's error. When the protection ended
+// while fn ran it is joined with [ErrLost], [ErrMaxHold] or [ErrClosed], also
+// when fn returned nil: somebody else may have been at work meanwhile. A release
+// that fails after fn is logged and settled in the background. A panic goes on
+// unchanged.
+func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context) error, opts ...Option) error {
+	k, err := l.Lock(ctx, key, opts...)
+	if err != nil {
+		return err
+	}
+	return k.run(ctx, fn)
+}
+
+func (k *Lock) run(ctx context.Context, fn func(ctx context.Context) error) error {
+	returned := false
+	defer func() {
+		if !returned { // a panic or Goexit
+			k.reportFailure(k.Abort(ctx))
+		}
+	}()
+	err := fn(k.ctx)
+	returned = true
+
+	ended := k.ended()
+	finish := k.Unlock
+	if err != nil {
+		finish = k.Abort
+	}
+	if failure := finish(ctx); failure != nil && ended == nil {
+		if errors.Is(failure, ErrLost) || errors.Is(failure, ErrClosed) {
+			ended = failure
+		} else {
+			k.reportFailure(failure)
+		}
+	}
+	if ended != nil {
+		return errors.Join(err, ended)
+	}
+	return err
+}
+
+// ended returns why the protection has ended, or nil.
+func (k *Lock) ended() error {
+	if err := k.lease.check(); err != nil {
+		return err
+	}
+	if cause := context.Cause(k.ctx); errors.Is(cause, ErrMaxHold) {
+		return cause
+	}
+	return nil
+}
+
+// reportFailure logs that a release went wrong where no caller can be told. fn may
+// have unlocked by itself.
+func (k *Lock) reportFailure(err error) {
+	if err != nil && !errors.Is(err, ErrNotHeld) {
+		k.lease.locker.report.warn("a release failed after the work was done", "key", k.key, "error", err)
+	}
+}

@@ -1,0 +1,27 @@
+// Package core is a reentrant distributed lock on Redis.
+//
+// A [Locker] takes locks; a [Lock] is one that is held. While it is held a
+// watchdog renews its lease, so that a handler may run for long, and the lock of a
+// process that died is free soon. When a lock is lost in spite of that, the
+// context of its holder is cancelled with [ErrLost].
+//
+//	err := locker.Do(ctx, "order:42", func(ctx context.Context) error {
+//		return pay(ctx, order)
+//	})
+//
+// # Ownership
+//
+// Ownership travels in the context. A lock taken with a context that holds it
+// already is entered once more and freed by the last Unlock; every goroutine that
+// works with that context shares the ownership. Two calls with contexts that do
+// not descend from each other's lock exclude one another, also in one goroutine.
+// [Detach] takes the ownership out of a context.
+//
+// # In Redis
+//
+// A lock is a hash, named by prefix and key, that counts the holds of its owner,
+// and expires with the lease: the layout of Redisson's RLock, which excludes and
+// wakes us as we do it. Our own fields in it begin with "latchkey:": one for each
+// hold, so that a command that is sent twice counts once, the fencing token and
+// the lease. Beside it there is a short-lived key with the last fencing token.
+package core

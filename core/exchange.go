@@ -1,0 +1,102 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// errNoAnswer is the cause when Redis took longer than the timeout.
+var errNoAnswer = errors.New("no answer in time")
+
+// unsentError is a failure of a command that surely never left this process.
+type unsentError struct{ cause error }
+
+func (e *unsentError) Error() string { return e.cause.Error() }
+func (e *unsentError) Unwrap() error { return e.cause }
+
+// exchange runs a script and returns its reply. It returns as soon as ctx ends
+// or the timeout is over, although go-redis does not interrupt a command on its
+// way. undo is called, perhaps later, when the script may have run or may still
+// run without anybody hearing of it; nil if that does no harm.
+func (l *Locker) exchange(ctx context.Context, c *call, timeout time.Duration, undo func()) ([]any, error) {
+	work, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), timeout, errNoAnswer)
+	type answer struct {
+		values []any
+		err    error
+	}
+	f := &flight{undo: undo}
+	answered := make(chan answer, 1)
+	l.tasks.start(func() {
+		defer cancel()
+		values, err := run(work, l.client, c, f)
+		answered <- answer{values, err}
+	})
+	var a answer
+	select {
+	case a = <-answered:
+	case <-work.Done():
+		select {
+		case a = <-answered:
+		default:
+			a.err = context.Cause(work)
+			f.abandon()
+			return nil, a.err
+		}
+	case <-ctx.Done():
+		cancel() // a command that still waits for a connection is not sent
+		f.abandon()
+		return nil, ended(ctx)
+	}
+	switch {
+	case a.err == nil:
+		return a.values, nil
+	case errors.Is(a.err, work.Err()):
+		a.err = fmt.Errorf("%w: %v", errNoAnswer, a.err)
+	case isRefusal(a.err):
+		return nil, a.err // nothing was done
+	}
+	if !f.abandon() {
+		return nil, &unsentError{a.err}
+	}
+	return nil, a.err
+}
+
+// run sends a script by its digest, and whole where Redis has not seen it.
+func run(ctx context.Context, client redis.UniversalClient, c *call, f *flight) ([]any, error) {
+	cmd := once{redis.NewCmd(ctx, c.command(false)...), f}
+	err := client.Process(ctx, cmd)
+	if isUnknownScript(err) {
+		cmd = once{redis.NewCmd(ctx, c.command(true)...), f}
+		err = client.Process(ctx, cmd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cmd.Slice()
+}
+
+func isUnknownScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }
+
+// isRefusal says that Redis answered with an error.
+func isRefusal(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer)
+}
+
+// number reads an integer of a reply.
+func number(v any) int64 {
+	n, _ := v.(int64)
+	return n
+}
+
+// text reads a string of a reply.
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func milliseconds(v any) time.Duration { return time.Duration(number(v)) * time.Millisecond }

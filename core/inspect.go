@@ -1,0 +1,98 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Info is what Redis says about a lock at one moment.
+type Info struct {
+	// Locked says that nobody else could take the lock: it is held, or in a
+	// dedup window.
+	Locked bool
+	// Owner is who holds it, empty when it is free or in a dedup window.
+	Owner string
+	// Count is the number of holds of the owner.
+	Count int
+	// TTL is how long it lasts without renewal; negative when it does not end.
+	TTL time.Duration
+}
+
+// Inspect reads the state of a lock, which may have changed when it returns. It
+// blocks for one exchange, at most for [Timeout] or until ctx ends. It fails with
+// [ErrInvalidKey], [ErrUnavailable], [ErrClosed] or the context's error.
+func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
+	n, err := l.names(key)
+	if err != nil {
+		return Info{}, err
+	}
+	if l.isClosing() {
+		return Info{}, closed("inspecting", key)
+	}
+	return l.inspect(ctx, key, n)
+}
+
+func (l *Locker) inspect(ctx context.Context, key string, n names) (Info, error) {
+	values, err := l.ask(ctx, "inspecting", key, &call{script: inspectScript, keys: []string{n.lock}})
+	if err != nil {
+		return Info{}, err
+	}
+	info := Info{TTL: milliseconds(values[0])}
+	if number(values[0]) == -2 {
+		return Info{}, nil
+	}
+	info.Locked = true
+	fields, _ := values[1].([]any)
+	for i := 0; i+1 < len(fields); i += 2 {
+		if field := text(fields[i]); !strings.HasPrefix(field, ownFields) {
+			info.Owner = field
+			info.Count, _ = strconv.Atoi(text(fields[i+1]))
+		}
+	}
+	return info, nil
+}
+
+// ForceUnlock frees a lock whoever holds it, or ends its dedup window, and wakes
+// who waits. It reports whether there was anything to free. The holder learns of
+// it at its next renewal: its Context is cancelled with [ErrLost]. Until then two
+// may be at work, so this is for operators, not for programs. It blocks and fails
+// as [Locker.Inspect] does; after [ErrUnavailable] it may have been done.
+func (l *Locker) ForceUnlock(ctx context.Context, key string) (bool, error) {
+	n, err := l.names(key)
+	if err != nil {
+		return false, err
+	}
+	if l.isClosing() {
+		return false, closed("forcing", key)
+	}
+	values, err := l.ask(ctx, "forcing", key, &call{
+		script: forceUnlockScript,
+		keys:   []string{n.lock},
+		args:   []any{n.channel},
+	})
+	if err != nil {
+		return false, err
+	}
+	l.lines.signal(n.lock)
+	return number(values[0]) == 1, nil
+}
+
+// ask is an exchange that does no harm when its outcome is unknown.
+func (l *Locker) ask(ctx context.Context, doing, key string, c *call) ([]any, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("core: %s lock %q: %w", doing, key, ended(ctx))
+	}
+	values, err := l.exchange(ctx, c, l.timeout, nil)
+	switch {
+	case err == nil:
+		return values, nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return nil, fmt.Errorf("core: %s lock %q: %w", doing, key, err)
+	default:
+		return nil, unavailable(doing, key, err)
+	}
+}

@@ -1,0 +1,65 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const maxKeyBytes = 1024
+
+// names are the Redis keys and the channel of one lock. All hash to one slot.
+type names struct {
+	lock    string // the hash, as Redisson names it
+	token   string // last fencing token
+	channel string // wake-ups, as Redisson names it
+}
+
+func (l *Locker) names(key string) (names, error) {
+	if key == "" {
+		return names{}, fmt.Errorf("%w: empty", ErrInvalidKey)
+	}
+	if len(key) > maxKeyBytes {
+		return names{}, fmt.Errorf("%w: %d bytes, at most %d are allowed (keyfunc.Hash shortens it)", ErrInvalidKey, len(key), maxKeyBytes)
+	}
+	lock := l.prefix + encode(key)
+	return names{
+		lock:    lock,
+		token:   l.prefix + "{" + lock + "}:token",
+		channel: "redisson_lock__channel:{" + lock + "}",
+	}, nil
+}
+
+// tombstone is the key that refuses a late acquisition of a hold.
+func (l *Locker) tombstone(lock, hold string) string {
+	return l.prefix + "{" + lock + "}:void:" + hold
+}
+
+// encode percent-encodes what would let a key choose its hash slot, break the
+// hash tag or garble a terminal. No two keys have one encoding.
+func encode(key string) string {
+	plain := true
+	for i := 0; i < len(key); i++ {
+		if c := key[i]; c < 0x20 || c >= 0x7f || c == '%' || c == '{' || c == '}' {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return key
+	}
+	var b strings.Builder
+	b.Grow(len(key) + 8)
+	for i := 0; i < len(key); {
+		r, size := utf8.DecodeRuneInString(key[i:])
+		switch {
+		case r == utf8.RuneError && size == 1, r < 0x20, r == 0x7f, r == '%', r == '{', r == '}':
+			fmt.Fprintf(&b, "%%%02X", key[i])
+			i++
+		default:
+			b.WriteString(key[i : i+size])
+			i += size
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,242 @@
+package core
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// lease is one acquisition as this process believes it: how long it lasts, who
+// renews it, which handles share it. A fresh lock has one; re-entries through
+// the context join it.
+type lease struct {
+	appointment
+	locker *Locker
+	names  names
+	key    string // as the caller wrote it
+	owner  string
+	token  string
+	length time.Duration
+	fixed  bool // nobody renews it
+
+	maxHoldAt time.Time // zero: no bound
+
+	mu       sync.Mutex
+	deadline time.Time // when Redis may have ended it
+	renewAt  time.Time
+	renewing bool
+	overdue  bool // held longer than MaxHold
+	err      error
+	handles  []*Lock // not unlocked yet
+}
+
+// margin makes the holder stop a little before the lease ends in Redis, for
+// timers that fire late under load.
+func margin(length time.Duration) time.Duration {
+	return min(length/100, 10*time.Millisecond)
+}
+
+// extend starts the lease anew; sent is a time before Redis was asked. s.mu is
+// held, or nobody else knows the lease yet.
+func (s *lease) extend(sent time.Time, length time.Duration) {
+	if d := sent.Add(length - margin(length)); d.After(s.deadline) {
+		s.deadline = d
+	}
+	s.renewAt = sent.Add(s.length / 3)
+}
+
+// end returns when the lease ends if nothing renews it.
+func (s *lease) end() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deadline
+}
+
+// schedule enters the next thing to happen in the agenda. s.mu is held.
+func (s *lease) schedule() {
+	next := s.deadline
+	if !s.maxHoldAt.IsZero() && !s.overdue && s.maxHoldAt.Before(next) {
+		next = s.maxHoldAt
+	}
+	if s.renewable() && !s.renewing && s.renewAt.Before(next) {
+		next = s.renewAt
+	}
+	s.locker.agenda.set(s, next)
+}
+
+func (s *lease) renewable() bool { return !s.fixed && !s.overdue }
+
+// join adds a handle that is about to re-enter. It fails when the lease is lost
+// or was released meanwhile.
+func (s *lease) join(k *Lock) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	if len(s.handles) == 0 {
+		return lost(s.key, "the outer lock was unlocked", nil)
+	}
+	s.handles = append(s.handles, k)
+	return nil
+}
+
+// leave takes a handle out, before its release is sent. With the last one the
+// renewal stops. It fails when the handle has left before, or the lease is lost.
+func (s *lease) leave(k *Lock) error {
+	lossErr := s.check()
+	s.mu.Lock()
+	i := slices.Index(s.handles, k)
+	if i >= 0 {
+		s.handles = slices.Delete(s.handles, i, i+1)
+	}
+	last := len(s.handles) == 0
+	s.mu.Unlock()
+	if i < 0 {
+		return &failure{ErrNotHeld, "lock " + quote(k.key) + " was unlocked before", nil}
+	}
+	if last {
+		s.locker.agenda.remove(s)
+	}
+	return lossErr
+}
+
+func (s *lease) holds(k *Lock) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.handles, k)
+}
+
+// check returns why the lease is lost, or nil. It does not wait for the agenda
+// to notice that the lease has ended.
+func (s *lease) check() error {
+	s.mu.Lock()
+	late := s.err == nil && !time.Now().Before(s.deadline)
+	err := s.err
+	s.mu.Unlock()
+	if late {
+		return s.expire()
+	}
+	return err
+}
+
+// expire ends a lease whose time is over.
+func (s *lease) expire() error {
+	if s.fixed {
+		return s.lose(lost(s.key, "its fixed lease is over", nil))
+	}
+	why := lost(s.key, "it could not be renewed in time", nil)
+	s.mu.Lock()
+	if s.overdue {
+		why = lost(s.key, "its last lease is over", ErrMaxHold)
+	}
+	handles := slices.Clone(s.handles)
+	s.mu.Unlock()
+	err := s.lose(why)
+	if err == why {
+		// A renewal that arrives late must not keep the lock for nobody.
+		for _, k := range handles {
+			s.locker.settle(s.locker.releaseCall(s.names, s.owner, k.hold, true, 0), time.Now().Add(s.length))
+		}
+	}
+	return err
+}
+
+// lose tells all holders that the lease has ended, once.
+func (s *lease) lose(why error) error {
+	s.mu.Lock()
+	if s.err != nil {
+		defer s.mu.Unlock()
+		return s.err
+	}
+	s.err = why
+	handles := slices.Clone(s.handles)
+	s.mu.Unlock()
+
+	for _, k := range handles {
+		k.cancel(why)
+	}
+	l := s.locker
+	l.agenda.remove(s)
+	if errors.Is(why, ErrLost) {
+		l.report.warn("a lock was lost while held", "key", s.key, "error", why)
+	}
+	l.unregister(s)
+	l.lines.signal(s.names.lock)
+	return why
+}
+
+// due is the watchdog: it renews, and notices the ends.
+func (s *lease) due(now time.Time) {
+	s.mu.Lock()
+	if s.err != nil || len(s.handles) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	if !now.Before(s.deadline) {
+		s.mu.Unlock()
+		_ = s.expire()
+		return
+	}
+	var overdue []*Lock
+	if !s.maxHoldAt.IsZero() && !s.overdue && !now.Before(s.maxHoldAt) {
+		s.overdue = true
+		overdue = append(overdue, s.handles...)
+	}
+	if s.renewable() && !s.renewing && !now.Before(s.renewAt) {
+		s.renewing = true
+		s.locker.outbox.add(&delivery{
+			call:    s.renewCall(),
+			timeout: min(s.locker.timeout, s.length/3),
+			done:    s.renewed,
+		})
+	}
+	s.schedule()
+	s.mu.Unlock()
+	for _, k := range overdue {
+		k.cancel(&failure{ErrMaxHold, "lock " + quote(s.key) + " held for too long", nil})
+	}
+}
+
+func (s *lease) renewCall() *call {
+	return &call{
+		script: renewScript,
+		keys:   []string{s.names.lock},
+		args:   []any{s.owner, s.token, s.length.Milliseconds()},
+	}
+}
+
+// renewed takes the outcome of a renewal.
+func (s *lease) renewed(values []any, err error, sent time.Time) {
+	s.mu.Lock()
+	s.renewing = false
+	if s.err != nil || len(s.handles) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	switch {
+	case err != nil:
+		s.renewAt = time.Now().Add(retryDelay(s.length))
+	case len(values) > 0 && number(values[0]) == 1:
+		s.extend(sent, s.length)
+	default:
+		s.mu.Unlock()
+		_ = s.lose(lost(s.key, "it was deleted, or somebody else has taken it", nil))
+		return
+	}
+	s.schedule()
+	s.mu.Unlock()
+	if err != nil {
+		s.locker.report.warn("a renewal failed and is repeated", "key", s.key, "error", err)
+	}
+}
+
+// retryDelay is the pause after a failed renewal: short enough for many tries
+// before the lease ends.
+func retryDelay(lease time.Duration) time.Duration {
+	return min(max(lease/50, 5*time.Millisecond), 250*time.Millisecond)
+}

@@ -1,0 +1,184 @@
+package core
+
+import (
+	"container/list"
+	"sync"
+	"time"
+)
+
+// lines are the queues of calls that wait for locks, first come first served
+// inside this process. Only the head of a line speaks with Redis.
+type lines struct {
+	mu     sync.Mutex
+	byLock map[string][]*line
+}
+
+// line is the queue for one lock. A call with an owner of its own choice stands
+// in a line apart: it may be able to enter where others have to wait.
+type line struct {
+	lines  *lines
+	lock   string
+	owner  string
+	signal chan struct{} // the lock may be free; for the head
+
+	// Guarded by lines.mu.
+	members  list.List
+	trying   bool // the first of the line has not had an answer yet
+	answered bool // Redis has answered once
+	local    bool // the last we know is that this process holds the lock
+	watched  bool // wake-ups are wanted
+	until    time.Time
+	exact    bool // nothing will postpone until
+}
+
+// waiter is a place in a line.
+type waiter struct {
+	line  *line
+	place *list.Element
+	turn  chan struct{} // closed when it is the head, or refused
+	first bool          // it opened the line
+	err   error         // why it was refused
+}
+
+// join enters the line for a lock. It is false when max calls wait already.
+func (ls *lines) join(lock, owner string, max *int) (*waiter, bool) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ln := ls.find(lock, owner)
+	if ln == nil {
+		ln = &line{lines: ls, lock: lock, owner: owner, signal: make(chan struct{}, 1), trying: true}
+		if ls.byLock == nil {
+			ls.byLock = map[string][]*line{}
+		}
+		ls.byLock[lock] = append(ls.byLock[lock], ln)
+	} else if max != nil && ls.waiting(lock) >= *max {
+		return &waiter{line: ln}, false
+	}
+	w := &waiter{line: ln, turn: make(chan struct{})}
+	if ln.members.Len() == 0 {
+		w.first = true
+		close(w.turn)
+	}
+	w.place = ln.members.PushBack(w)
+	return w, true
+}
+
+func (ls *lines) find(lock, owner string) *line {
+	for _, ln := range ls.byLock[lock] {
+		if ln.owner == owner {
+			return ln
+		}
+	}
+	return nil
+}
+
+// waiting counts the calls that wait, without one that has just come first.
+func (ls *lines) waiting(lock string) int {
+	n := 0
+	for _, ln := range ls.byLock[lock] {
+		n += ln.members.Len()
+		if ln.trying {
+			n--
+		}
+	}
+	return n
+}
+
+// signal tells the heads of a lock's lines that it may be free.
+func (ls *lines) signal(lock string) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, ln := range ls.byLock[lock] {
+		ln.wake()
+	}
+}
+
+func (ln *line) wake() {
+	select {
+	case ln.signal <- struct{}{}:
+	default:
+	}
+}
+
+// leave gives the place up and lets the next one be head. The next one tries at
+// once unless the lock was just taken by the one that leaves. It is true when
+// wake-ups for the line are not wanted any more.
+func (ln *line) leave(w *waiter, took *Lock) (unwatch bool) {
+	ln.lines.mu.Lock()
+	defer ln.lines.mu.Unlock()
+	if w.err != nil {
+		return false // all were sent away
+	}
+	head := ln.members.Front() == w.place
+	ln.members.Remove(w.place)
+	if head {
+		ln.trying = false
+		if took != nil {
+			ln.answered, ln.local = true, true
+			ln.until, ln.exact = took.lease.end(), took.lease.fixed
+		} else {
+			ln.wake()
+		}
+		if next := ln.members.Front(); next != nil {
+			close(next.Value.(*waiter).turn)
+		}
+	}
+	if ln.members.Len() == 0 {
+		return ln.remove()
+	}
+	return false
+}
+
+// dismiss ends the line with an error for everybody in it. It is true when
+// wake-ups for the line are not wanted any more.
+func (ln *line) dismiss(err error) (unwatch bool) {
+	ln.lines.mu.Lock()
+	defer ln.lines.mu.Unlock()
+	for e := ln.members.Front(); e != nil; e = e.Next() {
+		w := e.Value.(*waiter)
+		w.err = err
+		if e != ln.members.Front() {
+			close(w.turn)
+		}
+	}
+	return ln.remove()
+}
+
+func (ln *line) remove() (unwatch bool) {
+	rest := ln.lines.byLock[ln.lock]
+	for i, other := range rest {
+		if other == ln {
+			rest = append(rest[:i], rest[i+1:]...)
+			break
+		}
+	}
+	if len(rest) == 0 {
+		delete(ln.lines.byLock, ln.lock)
+	} else {
+		ln.lines.byLock[ln.lock] = rest
+	}
+	return ln.watched
+}
+
+// isBusy notes that somebody else holds the lock. It is true when wake-ups are
+// wanted from now on.
+func (ln *line) isBusy(b *busy, now time.Time) (watch bool) {
+	ln.lines.mu.Lock()
+	defer ln.lines.mu.Unlock()
+	ln.trying, ln.answered, ln.local = false, true, false
+	ln.exact = b.exact
+	ln.until = time.Time{}
+	if b.ttl >= 0 {
+		ln.until = now.Add(b.ttl)
+	}
+	watch = !ln.watched
+	ln.watched = true
+	return watch
+}
+
+// state returns what is known about the lock.
+func (ln *line) state() (answered, local bool, until time.Time, exact bool) {
+	ln.lines.mu.Lock()
+	defer ln.lines.mu.Unlock()
+	return ln.answered, ln.local, ln.until, ln.exact
+}

@@ -1,0 +1,190 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Lock is a lock that was taken, or re-entered. Each successful [Locker.Lock]
+// gives one, and each must be unlocked. Its methods are safe for concurrent use.
+type Lock struct {
+	lease  *lease
+	key    string
+	hold   string // marks this handle in Redis
+	outer  *Lock  // what the context held before
+	fresh  bool   // not a re-entry: its outcome decides about the dedup window
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+func quote(key string) string { return strconv.Quote(key) }
+
+func newLock(ctx context.Context, s *lease, key, hold string, fresh bool) *Lock {
+	k := &Lock{lease: s, key: key, hold: hold, outer: innermost(ctx), fresh: fresh}
+	ctx, k.cancel = context.WithCancelCause(ctx)
+	k.ctx = context.WithValue(ctx, ownershipKey{}, k)
+	return k
+}
+
+// Key returns the key as the caller wrote it.
+func (k *Lock) Key() string { return k.key }
+
+// Owner returns who holds the lock in Redis: a field of the hash, of the form
+// "<client uuid>:<n>" or as [Owner] said. A re-entry has its outer lock's owner.
+func (k *Lock) Owner() string { return k.lease.owner }
+
+// Token returns the fencing token: strictly increasing from one acquisition of a
+// key to the next. Pass it to the store that the lock protects, and have the
+// store refuse a smaller token than it has seen: that is what stops a holder
+// that was paused past its lease. A re-entry has its outer lock's token.
+func (k *Lock) Token() int64 {
+	n, _ := strconv.ParseInt(k.lease.token, 10, 64)
+	return n
+}
+
+// Context returns the context to work under. It descends from the one given to
+// [Locker.Lock], carries ownership, so that locks taken with it re-enter, and is
+// cancelled when the protection ends: with cause [ErrLost], [ErrClosed] or
+// [ErrMaxHold], or by Unlock. [context.Cause] tells which.
+func (k *Lock) Context() context.Context { return k.ctx }
+
+// Count returns how many holds the lock has in Redis, this one included. It asks
+// Redis, at most for [Timeout] or until ctx ends. It fails with [ErrLost] when
+// the lock is no longer held by this owner, [ErrNotHeld] after Unlock, and
+// [ErrUnavailable].
+func (k *Lock) Count(ctx context.Context) (int, error) {
+	info, err := k.inspect(ctx)
+	return info.Count, err
+}
+
+// TTL returns how long the lock would last in Redis without further renewal. It
+// blocks and fails as [Lock.Count] does.
+func (k *Lock) TTL(ctx context.Context) (time.Duration, error) {
+	info, err := k.inspect(ctx)
+	return info.TTL, err
+}
+
+func (k *Lock) inspect(ctx context.Context) (Info, error) {
+	if err := k.check(); err != nil {
+		return Info{}, err
+	}
+	info, err := k.lease.locker.inspect(ctx, k.key, k.lease.names)
+	if err == nil && info.Owner != k.lease.owner {
+		err = k.lease.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	return info, nil
+}
+
+// Refresh renews the lease now, also a fixed one, which nothing else renews. It
+// asks Redis, at most for [Timeout] or until ctx ends. It fails with [ErrLost]
+// when the lock is no longer ours, also when ctx is done; with [ErrNotHeld] after
+// Unlock, [ErrMaxHold] when the lock was held for too long, and [ErrUnavailable]
+// when Redis did not confirm: then the lease may or may not have been renewed.
+func (k *Lock) Refresh(ctx context.Context) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	s := k.lease
+	s.mu.Lock()
+	overdue := s.overdue
+	s.mu.Unlock()
+	if overdue {
+		return &failure{ErrMaxHold, "lock " + quote(k.key) + " held for too long", nil}
+	}
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	sent := time.Now()
+	values, err := s.locker.exchange(ctx, s.renewCall(), s.locker.timeout, nil)
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return fmt.Errorf("core: refreshing lock %q: %w", k.key, err)
+		}
+		return unavailable("refreshing", k.key, err)
+	}
+	s.renewed(values, nil, sent)
+	return k.check()
+}
+
+// check returns why the handle cannot be used any more, or nil.
+func (k *Lock) check() error {
+	if !k.lease.holds(k) {
+		return &failure{ErrNotHeld, "lock " + quote(k.key) + " was unlocked before", nil}
+	}
+	return k.lease.check()
+}
+
+func (k *Lock) released() bool { return !k.lease.holds(k) }
+
+// Unlock ends the hold; the last one of nested holds frees the lock and wakes
+// who waits for it, anywhere. The handle's Context is done before anybody else
+// can have the lock.
+//
+// It works on a context that is cancelled and ignores its deadline, but blocks
+// for [Timeout] at most. When Redis has not confirmed by then it returns
+// [ErrUnavailable] and goes on in the background, until the lease ends. It
+// returns [ErrNotHeld] when called again, [ErrLost] when the lock was lost
+// before, and [ErrClosed] when the Locker took it away.
+func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false) }
+
+// Abort is Unlock after a failure: it opens no [KeepFor] window, so that the
+// work can be tried again at once.
+func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true) }
+
+func (k *Lock) finish(ctx context.Context, failed bool) error {
+	s := k.lease
+	err := s.leave(k)
+	k.cancel(nil)
+	if err != nil {
+		return err
+	}
+	l := s.locker
+	// The values stay, for the client's hooks.
+	err = k.release(context.WithoutCancel(ctx), failed)
+	s.mu.Lock()
+	last := len(s.handles) == 0 && s.err == nil
+	s.mu.Unlock()
+	if last {
+		l.unregister(s)
+		l.lines.signal(s.names.lock)
+	}
+	return err
+}
+
+// release sends the release until it is confirmed or the timeout is over.
+func (k *Lock) release(ctx context.Context, failed bool) error {
+	s := k.lease
+	l := s.locker
+	c := l.releaseCall(s.names, s.owner, k.hold, failed && k.fresh, 0)
+	end := time.Now().Add(l.timeout)
+	for again := false; ; again = true {
+		values, err := l.exchange(ctx, c, time.Until(end), nil)
+		switch {
+		case err == nil && number(values[0]) == 0 && !again:
+			return s.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
+		case err == nil:
+			return nil
+		case !isRefusal(err) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
+			continue
+		}
+		l.settle(c, s.end().Add(l.timeout))
+		return unavailable("releasing", k.key, err)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,97 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+	"reflect"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// Locker takes locks in one Redis: a single server, Sentinel, a cluster or a
+// ring. It is safe for concurrent use; a process needs one for each Redis. Close
+// it before the client.
+type Locker struct {
+	client   redis.UniversalClient
+	prefix   string
+	timeout  time.Duration // of one exchange
+	defaults settings
+
+	id       string        // of this Locker; owners begin with it
+	sequence atomic.Uint64 // numbers owners and holds
+
+	tasks   tasks
+	agenda  *agenda
+	outbox  *outbox
+	report  report
+	lines   lines
+	wakeups *wakeups
+
+	mu        sync.Mutex
+	leases    map[*lease]struct{} // held
+	asking    int                 // calls that want a lock
+	unsettled int                 // settlements under way
+	drained   chan struct{}       // closed when there are none of these; nil unless closing
+	closing   chan struct{}       // closed when Close begins
+	closed    chan struct{}       // closed when Close ended
+}
+
+// New returns a Locker on client. It does no network I/O and starts no
+// goroutine. It fails when the client is nil or an option is bad; all that is
+// wrong is reported at once.
+//
+// The client stays yours: close the Locker first, then the client.
+func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
+	if isNil(client) {
+		return nil, errors.New("core: New needs a Redis client, got nil")
+	}
+	s := settings{ofNew: true, prefix: defaultPrefix, lease: defaultLease}
+	if err := s.apply(opts); err != nil {
+		return nil, err
+	}
+	l := &Locker{
+		client:   client,
+		prefix:   s.prefix,
+		timeout:  cmp.Or(s.timeout, min(defaultTimeout, s.lease/3)),
+		defaults: s,
+		id:       uuid.NewString(),
+		leases:   map[*lease]struct{}{},
+		closing:  make(chan struct{}),
+		closed:   make(chan struct{}),
+	}
+	l.report.logger = s.logger
+	l.outbox = &outbox{client: client, tasks: &l.tasks}
+	l.agenda = newAgenda(&l.tasks, l.outbox.flush)
+	l.wakeups = newWakeups(client, &l.tasks, &l.report, l.lines.signal)
+	return l, nil
+}
+
+func isNil(client redis.UniversalClient) bool {
+	if client == nil {
+		return true
+	}
+	v := reflect.ValueOf(client)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+var defaultLocker atomic.Pointer[Locker]
+
+// SetDefault makes l the Locker of wrappers that were given none, as
+// slog.SetDefault does for loggers. They look it up for every request, so the
+// order of set-up does not matter. nil takes the default away. Safe for
+// concurrent use.
+func SetDefault(l *Locker) { defaultLocker.Store(l) }
+
+// Default returns what [SetDefault] set last, or nil. This package never uses it
+// by itself. Safe for concurrent use.
+func Default() *Locker { return defaultLocker.Load() }
+
+// nextID returns an id that no other owner or hold has, in any process.
+func (l *Locker) nextID() string {
+	return l.id + ":" + strconv.FormatUint(l.sequence.Add(1), 10)
+}

@@ -1,0 +1,71 @@
+package core
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ContextKey is a second place where ownership is looked for, besides the
+// context's own: the *Lock stored under this string key. Frameworks whose
+// request object is a context that shows string keys only, as gin's does, store
+// the lock there, so that locks taken under that object re-enter.
+const ContextKey = "github.com/latchkey-go/latchkey/core.Lock"
+
+type ownershipKey struct{}
+
+// FromContext returns the innermost lock that ctx holds: one taken with a
+// context that ctx descends from, and not unlocked since. A lock that was lost is
+// still returned: its Context says so. It does not block.
+func FromContext(ctx context.Context) (*Lock, bool) {
+	for k := innermost(ctx); k != nil; k = k.outer {
+		if !k.released() {
+			return k, true
+		}
+	}
+	return nil, false
+}
+
+// Detach returns a context with the values and the cancellation of ctx that owns
+// no lock: what runs under it competes for locks like a stranger, also for those
+// that ctx holds. Use it for work that must not inherit the protection of its
+// starter, such as a goroutine that outlives the handler.
+func Detach(ctx context.Context) context.Context {
+	return context.WithValue(ctx, ownershipKey{}, (*Lock)(nil))
+}
+
+func innermost(ctx context.Context) *Lock {
+	v := ctx.Value(ownershipKey{})
+	if v == nil {
+		v = ctx.Value(ContextKey)
+	}
+	k, _ := v.(*Lock)
+	return k
+}
+
+// holder returns the innermost lock of that name which ctx holds, or nil.
+func holder(ctx context.Context, lock string) *Lock {
+	for k := innermost(ctx); k != nil; k = k.outer {
+		if k.lease.names.lock == lock && !k.released() {
+			return k
+		}
+	}
+	return nil
+}
+
+// sameRedis reports whether two clients surely speak to one Redis.
+func sameRedis(a, b redis.UniversalClient) bool {
+	if a == b {
+		return true
+	}
+	x, ok := a.(*redis.Client)
+	y, also := b.(*redis.Client)
+	return ok && also &&
+		x.Options().Network == y.Options().Network &&
+		x.Options().Addr == y.Options().Addr &&
+		x.Options().DB == y.Options().DB &&
+		x.Options().Addr != failoverAddr
+}
+
+// failoverAddr is the address that go-redis shows for every Sentinel client.
+const failoverAddr = "FailoverClient"

@@ -1,0 +1,52 @@
+package core
+
+import (
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+)
+
+//go:embed scripts/*.lua
+var scriptFiles embed.FS
+
+// script is a Lua script as Redis caches it: by the SHA-1 of its text.
+type script struct{ text, sha string }
+
+var (
+	acquireScript     = load("acquire")
+	releaseScript     = load("release")
+	renewScript       = load("renew")
+	inspectScript     = load("inspect")
+	forceUnlockScript = load("force_unlock")
+)
+
+func load(name string) *script {
+	text, err := scriptFiles.ReadFile("scripts/" + name + ".lua")
+	if err != nil {
+		panic(err) // the file is part of the binary
+	}
+	sum := sha1.Sum(text)
+	return &script{text: string(text), sha: hex.EncodeToString(sum[:])}
+}
+
+// call is a script with its keys and arguments.
+type call struct {
+	script *script
+	keys   []string
+	args   []any
+}
+
+// command builds EVALSHA, or EVAL where Redis does not know the script yet.
+func (c *call) command(whole bool) []any {
+	cmd := make([]any, 0, 3+len(c.keys)+len(c.args))
+	if whole {
+		cmd = append(cmd, "eval", c.script.text)
+	} else {
+		cmd = append(cmd, "evalsha", c.script.sha)
+	}
+	cmd = append(cmd, len(c.keys))
+	for _, k := range c.keys {
+		cmd = append(cmd, k)
+	}
+	return append(cmd, c.args...)
+}

@@ -1,0 +1,86 @@
+package core
+
+import "time"
+
+const (
+	// tombstoneLife is how long an acquisition that was given up may still be
+	// under way: TCP keeps resending for minutes.
+	tombstoneLife = 10 * time.Minute
+
+	settleTimeout  = 500 * time.Millisecond
+	settleDelay    = 20 * time.Millisecond
+	settleDelayMax = 500 * time.Millisecond
+)
+
+// settlement repeats a release until Redis has confirmed it, or until there is
+// nothing left to release.
+type settlement struct {
+	appointment
+	locker *Locker
+	call   *call
+	until  time.Time
+	delay  time.Duration
+}
+
+// settle sends a release in the background until Redis confirms it. Before
+// Close waits, or it is too late and the lease ends it.
+func (l *Locker) settle(c *call, until time.Time) {
+	l.mu.Lock()
+	l.unsettled++
+	l.mu.Unlock()
+	l.agenda.set(&settlement{locker: l, call: c, until: until, delay: settleDelay}, time.Now())
+}
+
+// withdraw settles an acquisition whose outcome nobody awaits any more: what it
+// took is released, and should it arrive later, it is refused.
+func (l *Locker) withdraw(n names, owner, hold string, lease time.Duration) {
+	l.settle(l.releaseCall(n, owner, hold, false, tombstoneLife), time.Now().Add(lease+tombstoneLife/10))
+}
+
+func (s *settlement) due(now time.Time) {
+	if now.After(s.until) {
+		s.locker.report.warn("a release was never confirmed; the lock ended with its lease", "lock", s.call.keys[0])
+		s.end()
+		return
+	}
+	s.locker.outbox.add(&delivery{
+		call:    s.call,
+		timeout: min(settleTimeout, s.locker.timeout),
+		done:    s.answered,
+	})
+}
+
+func (s *settlement) answered(_ []any, err error, _ time.Time) {
+	if err == nil {
+		s.end()
+		s.locker.lines.signal(s.call.keys[0])
+		return
+	}
+	s.locker.report.warn("a release failed and is repeated", "lock", s.call.keys[0], "error", err)
+	s.locker.agenda.set(s, time.Now().Add(s.delay))
+	s.delay = min(2*s.delay, settleDelayMax)
+}
+
+func (s *settlement) end() {
+	l := s.locker
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unsettled--
+	l.checkDrained()
+}
+
+// releaseCall ends one hold. failed drops the dedup window; tombstone is 0 for a
+// hold that was surely taken.
+func (l *Locker) releaseCall(n names, owner, hold string, failed bool, tombstone time.Duration) *call {
+	drop := "0"
+	if failed {
+		drop = "1"
+	}
+	return &call{
+		script: releaseScript,
+		keys:   []string{n.lock, l.tombstone(n.lock, hold)},
+		args:   []any{owner, holdField(hold), n.channel, drop, tombstone.Milliseconds()},
+	}
+}
+
+func holdField(hold string) string { return ownFields + "hold:" + hold }

@@ -1,0 +1,166 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// A lost wake-up costs at most pollMax.
+	pollMax = time.Second
+	// Without wake-ups waiting calls ask again after these, doubling.
+	pollUnheard    = 20 * time.Millisecond
+	pollUnheardMax = 250 * time.Millisecond
+	// maxSilence is how long a waiting call endures that Redis fails.
+	maxSilence = 5 * time.Second
+)
+
+// take gets the lock for a caller that does not hold it.
+func (r *request) take(ctx context.Context) (*Lock, error) {
+	wait := r.settings.wait
+	if noWait := wait != nil && *wait == 0; noWait || r.owner != "" {
+		// A chosen owner may hold the lock already and need not queue.
+		k, b, err := r.try(ctx)
+		if b == nil {
+			return k, err
+		}
+		if noWait {
+			return nil, r.refuse("somebody else holds it", time.Now().Add(b.ttl), b.exact)
+		}
+	}
+	w, ok := r.locker.lines.join(r.names.lock, r.owner, r.settings.maxWaiters)
+	if !ok {
+		_, _, until, exact := w.line.state()
+		return nil, r.refuse(fmt.Sprintf("%d calls wait for it already", *r.settings.maxWaiters), until, exact)
+	}
+	var over <-chan time.Time
+	if wait != nil {
+		timer := time.NewTimer(*wait)
+		defer timer.Stop()
+		over = timer.C
+	}
+	return r.queue(ctx, w, over)
+}
+
+// queue waits for its turn in the line, then for the lock.
+func (r *request) queue(ctx context.Context, w *waiter, over <-chan time.Time) (*Lock, error) {
+	select {
+	case <-w.turn:
+	case <-ctx.Done():
+		return nil, r.leave(w, gaveUp(ctx, r.key))
+	case <-over:
+		return nil, r.leave(w, r.waitOver(w.line))
+	case <-r.locker.closing:
+		return nil, r.leave(w, closed("waiting for", r.key))
+	}
+	if w.err != nil {
+		return nil, w.err
+	}
+	return r.head(ctx, w, over)
+}
+
+// head asks Redis whenever the lock may have become free.
+func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*Lock, error) {
+	l, ln := r.locker, w.line
+	var silence time.Time // since when Redis has failed
+	pace := pollUnheard
+	timer := time.NewTimer(pollMax)
+	defer timer.Stop()
+	for try := w.first; ; try = true {
+		if try {
+			asked := time.Now()
+			k, b, err := r.try(ctx)
+			switch {
+			case err == nil && b == nil:
+				r.left(ln.leave(w, k))
+				return k, nil
+			case b != nil:
+				silence = time.Time{}
+				if ln.isBusy(b, time.Now()) {
+					pace = pollUnheard
+					l.wakeups.watch(r.names)
+				}
+			default:
+				if silence.IsZero() {
+					silence = asked
+				}
+				if final := r.giveUp(ctx, ln, err, silence); final != nil {
+					if errors.Is(final, ErrUnavailable) && ctx.Err() == nil {
+						r.left(ln.dismiss(final))
+						return nil, final
+					}
+					return nil, r.leave(w, final)
+				}
+			}
+		}
+		timer.Reset(r.poll(ln, silence, &pace))
+		select {
+		case <-ln.signal:
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, r.leave(w, gaveUp(ctx, r.key))
+		case <-over:
+			return nil, r.leave(w, r.waitOver(ln))
+		case <-l.closing:
+			return nil, r.leave(w, closed("waiting for", r.key))
+		}
+	}
+}
+
+// giveUp says whether a failed attempt ends the wait: not when Redis has
+// answered before and has been silent for a short time only.
+func (r *request) giveUp(ctx context.Context, ln *line, err error, silence time.Time) error {
+	answered, _, _, _ := ln.state()
+	switch {
+	case answered && ctx.Err() != nil:
+		return gaveUp(ctx, r.key)
+	case !answered, !errors.Is(err, ErrUnavailable), time.Since(silence) >= maxSilence:
+		return err
+	default:
+		return nil
+	}
+}
+
+// poll is how long to wait for a wake-up before asking again.
+func (r *request) poll(ln *line, silence time.Time, pace *time.Duration) time.Duration {
+	_, local, until, _ := ln.state()
+	delay := pollMax/2 + rand.N(pollMax/2)
+	if !silence.IsZero() || !local && !r.locker.wakeups.listening(r.names) {
+		delay = *pace/2 + rand.N(*pace/2)
+		*pace = min(2**pace, pollUnheardMax)
+	}
+	if !until.IsZero() {
+		// Its end is known: nobody announces that a key has expired.
+		delay = min(delay, max(time.Until(until), 0)+2*time.Millisecond)
+	}
+	return delay
+}
+
+// leave gives the place in the line up and returns err.
+func (r *request) leave(w *waiter, err error) error {
+	r.left(w.line.leave(w, nil))
+	return err
+}
+
+func (r *request) left(unwatch bool) {
+	if unwatch {
+		r.locker.wakeups.unwatch(r.names)
+	}
+}
+
+func (r *request) waitOver(ln *line) error {
+	_, _, until, exact := ln.state()
+	return r.refuse(fmt.Sprintf("the wait of %v is over", *r.settings.wait), until, exact)
+}
+
+// refuse makes the error for a lock that is busy until then, as far as is known.
+func (r *request) refuse(reason string, until time.Time, exact bool) error {
+	after := time.Until(until)
+	if !exact && after > time.Second || until.IsZero() {
+		after = time.Second
+	}
+	return &BusyError{Key: r.key, RetryAfter: max(after, time.Millisecond), reason: reason}
+}

@@ -1,0 +1,2 @@
+// Package locktest gives tests a Locker without a Redis server.
+package locktest

@@ -1,0 +1,50 @@
+package locktest
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// closeTimeout bounds the wait for locks that a test left held.
+const closeTimeout = time.Second
+
+// New returns a Locker on a Redis of its own, embedded in the test process. It
+// uses no socket, and its keys expire by the clock of the test, so it also works
+// inside a testing/synctest bubble, where an hour passes at once. At the end of
+// the test the Locker is closed: locks that are still held are taken away after a
+// second, and the test fails, for a lock that is never unlocked is a bug.
+//
+// Bad options end the test. The Locker is not made the default one; a test that
+// needs that calls [core.SetDefault].
+func New(tb testing.TB, opts ...core.Option) *core.Locker {
+	tb.Helper()
+	server := miniredis.NewMiniRedis()
+	server.ClockTTL(true)
+	client := redis.NewClient(&redis.Options{
+		Addr:   "embedded",
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return server.Dial() },
+	})
+	locker, err := core.New(client, opts...)
+	if err != nil {
+		tb.Fatalf("locktest: %v", err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		if err := locker.Close(ctx); err != nil {
+			tb.Errorf("locktest: locks are still held at the end of the test: %v", err)
+		}
+		if err := client.Close(); err != nil {
+			tb.Errorf("locktest: %v", err)
+		}
+		server.Close()
+	})
+	return locker
+}
