@@ -48,7 +48,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	r := &request{locker: l, key: key, names: n, settings: s, owner: s.owner}
 	outer := holder(ctx, n.lock)
 	if outer != nil && (s.owner == "" || s.owner == outer.Owner()) {
-		if err := outer.lease.check(); err != nil {
+		if err := outer.lease.usable(); err != nil {
 			return nil, err
 		}
 		if ctx.Err() != nil {
@@ -86,8 +86,8 @@ type request struct {
 
 // busy is the answer of Redis when somebody else holds the lock.
 type busy struct {
-	ttl   time.Duration
-	exact bool // nothing will lengthen it
+	until time.Time // zero: it has no end
+	exact bool      // nothing will postpone it
 }
 
 // reenter adds a hold to a lock that ctx holds. It joins the lease first, so
@@ -117,6 +117,7 @@ func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
 		err = lease.lose(lost(r.key, "it was deleted, or somebody else has taken it", nil))
 	}
 	_ = lease.leave(k)
+	lease.settleUp()
 	k.cancel(err)
 	return nil, r.failed(ctx, err)
 }
@@ -138,7 +139,11 @@ func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
 		k, err := r.granted(ctx, values, owner, hold, sent)
 		return k, nil, err
 	case 2:
-		return nil, &busy{ttl: milliseconds(values[1]), exact: number(values[2]) == 1}, nil
+		b := &busy{exact: number(values[2]) == 1}
+		if ttl := milliseconds(values[1]); ttl >= 0 {
+			b.until = time.Now().Add(ttl)
+		}
+		return nil, b, nil
 	default:
 		return nil, nil, lost(r.key, "it was deleted, or somebody else has taken it", nil)
 	}

@@ -101,6 +101,14 @@ func lost(key, reason string, cause error) error {
 	return &failure{ErrLost, fmt.Sprintf("lock %q lost: %s", key, reason), cause}
 }
 
+func notHeld(key string) error {
+	return &failure{ErrNotHeld, fmt.Sprintf("lock %q was unlocked before", key), nil}
+}
+
+func heldTooLong(key string) error {
+	return &failure{ErrMaxHold, fmt.Sprintf("lock %q held for too long", key), nil}
+}
+
 func closed(doing, key string) error {
 	return &failure{ErrClosed, fmt.Sprintf("%s lock %q: locker closed", doing, key), nil}
 }

@@ -97,7 +97,7 @@ func (s *lease) leave(k *Lock) error {
 	last := len(s.handles) == 0
 	s.mu.Unlock()
 	if i < 0 {
-		return &failure{ErrNotHeld, "lock " + quote(k.key) + " was unlocked before", nil}
+		return notHeld(k.key)
 	}
 	if last {
 		s.locker.agenda.remove(s)
@@ -122,6 +122,30 @@ func (s *lease) check() error {
 		return s.expire()
 	}
 	return err
+}
+
+// usable is check for what would prolong the lease.
+func (s *lease) usable() error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.overdue {
+		return heldTooLong(s.key)
+	}
+	return nil
+}
+
+// settleUp closes the books on a lease that its last handle has left.
+func (s *lease) settleUp() {
+	s.mu.Lock()
+	over := len(s.handles) == 0 && s.err == nil
+	s.mu.Unlock()
+	if over {
+		s.locker.unregister(s)
+		s.locker.lines.signal(s.names.lock)
+	}
 }
 
 // expire ends a lease whose time is over.
@@ -198,7 +222,7 @@ func (s *lease) due(now time.Time) {
 	s.schedule()
 	s.mu.Unlock()
 	for _, k := range overdue {
-		k.cancel(&failure{ErrMaxHold, "lock " + quote(s.key) + " held for too long", nil})
+		k.cancel(heldTooLong(s.key))
 	}
 }
 

@@ -162,15 +162,11 @@ func (ln *line) remove() (unwatch bool) {
 
 // isBusy notes that somebody else holds the lock. It is true when wake-ups are
 // wanted from now on.
-func (ln *line) isBusy(b *busy, now time.Time) (watch bool) {
+func (ln *line) isBusy(b *busy) (watch bool) {
 	ln.lines.mu.Lock()
 	defer ln.lines.mu.Unlock()
 	ln.trying, ln.answered, ln.local = false, true, false
-	ln.exact = b.exact
-	ln.until = time.Time{}
-	if b.ttl >= 0 {
-		ln.until = now.Add(b.ttl)
-	}
+	ln.until, ln.exact = b.until, b.exact
 	watch = !ln.watched
 	ln.watched = true
 	return watch

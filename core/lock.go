@@ -20,8 +20,6 @@ type Lock struct {
 	cancel context.CancelCauseFunc
 }
 
-func quote(key string) string { return strconv.Quote(key) }
-
 func newLock(ctx context.Context, s *lease, key, hold string, fresh bool) *Lock {
 	k := &Lock{lease: s, key: key, hold: hold, outer: innermost(ctx), fresh: fresh}
 	ctx, k.cancel = context.WithCancelCause(ctx)
@@ -91,11 +89,8 @@ func (k *Lock) Refresh(ctx context.Context) error {
 		return err
 	}
 	s := k.lease
-	s.mu.Lock()
-	overdue := s.overdue
-	s.mu.Unlock()
-	if overdue {
-		return &failure{ErrMaxHold, "lock " + quote(k.key) + " held for too long", nil}
+	if err := s.usable(); err != nil {
+		return err
 	}
 	if ctx.Err() != nil {
 		return ended(ctx)
@@ -115,7 +110,7 @@ func (k *Lock) Refresh(ctx context.Context) error {
 // check returns why the handle cannot be used any more, or nil.
 func (k *Lock) check() error {
 	if !k.lease.holds(k) {
-		return &failure{ErrNotHeld, "lock " + quote(k.key) + " was unlocked before", nil}
+		return notHeld(k.key)
 	}
 	return k.lease.check()
 }
@@ -144,16 +139,9 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 	if err != nil {
 		return err
 	}
-	l := s.locker
 	// The values stay, for the client's hooks.
 	err = k.release(context.WithoutCancel(ctx), failed)
-	s.mu.Lock()
-	last := len(s.handles) == 0 && s.err == nil
-	s.mu.Unlock()
-	if last {
-		l.unregister(s)
-		l.lines.signal(s.names.lock)
-	}
+	s.settleUp()
 	return err
 }
 

@@ -28,7 +28,7 @@ func (r *request) take(ctx context.Context) (*Lock, error) {
 			return k, err
 		}
 		if noWait {
-			return nil, r.refuse("somebody else holds it", time.Now().Add(b.ttl), b.exact)
+			return nil, r.refuse("somebody else holds it", b.until, b.exact)
 		}
 	}
 	w, ok := r.locker.lines.join(r.names.lock, r.owner, r.settings.maxWaiters)
@@ -79,7 +79,7 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 				return k, nil
 			case b != nil:
 				silence = time.Time{}
-				if ln.isBusy(b, time.Now()) {
+				if ln.isBusy(b) {
 					pace = pollUnheard
 					l.wakeups.watch(r.names)
 				}

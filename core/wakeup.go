@@ -43,10 +43,14 @@ func newWakeups(client redis.UniversalClient, t *tasks, r *report, signal func(l
 }
 
 // publisher is the client to subscribe with: a cluster passes messages on to
-// all its nodes, a ring does not.
+// all its nodes, a ring does not. It is nil when a ring has no node for it.
 func (w *wakeups) publisher(n names) redis.UniversalClient {
 	if ring, ok := w.client.(*redis.Ring); ok {
-		return nodeOf(ring, n.channel)
+		node, err := ring.GetShardClientForKey(n.channel)
+		if err != nil {
+			return nil
+		}
+		return node
 	}
 	return w.client
 }
@@ -57,7 +61,7 @@ func (w *wakeups) watch(n names) {
 	node := w.publisher(n)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stopped {
+	if w.stopped || node == nil {
 		return
 	}
 	s := w.byNode[node]

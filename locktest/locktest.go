@@ -28,7 +28,7 @@ func New(tb testing.TB, opts ...core.Option) *core.Locker {
 	server := miniredis.NewMiniRedis()
 	server.ClockTTL(true)
 	client := redis.NewClient(&redis.Options{
-		Addr:   "embedded",
+		Addr:   "127.0.0.1:6379", // not dialled; an IP address, for go-redis looks names up
 		Dialer: func(context.Context, string, string) (net.Conn, error) { return server.Dial() },
 	})
 	locker, err := core.New(client, opts...)

@@ -1,0 +1,86 @@
+package locktest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+func TestWorksWithoutABubble(t *testing.T) {
+	locker := locktest.New(t)
+	if err := locker.Do(context.Background(), "order:42", func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// In a bubble an hour passes at once, and leases run by its clock.
+func TestTimePassesInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t, core.NoWait())
+		ctx := context.Background()
+		k, err := locker.Lock(ctx, "order:42", core.FixedLease(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := locker.Lock(ctx, "order:42"); !errors.Is(err, core.ErrNotAcquired) {
+			t.Fatalf("err %v, want ErrNotAcquired", err)
+		}
+		time.Sleep(time.Hour + time.Millisecond)
+		again, err := locker.Lock(ctx, "order:42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Unlock(ctx); !errors.Is(err, core.ErrLost) {
+			t.Errorf("err %v, want ErrLost", err)
+		}
+		if err := again.Unlock(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// recorder is a test that may fail.
+type recorder struct {
+	testing.TB
+	cleanups []func()
+	failed   bool
+}
+
+func (r *recorder) Helper()               {}
+func (r *recorder) Cleanup(f func())      { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Errorf(string, ...any) { r.failed = true }
+func (r *recorder) Fatalf(string, ...any) { r.failed = true; panic(r) }
+
+func TestALockLeftHeldFailsTheTest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{TB: t}
+		k, err := locktest.New(r).Lock(context.Background(), "order:42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.cleanups {
+			f()
+		}
+		if !r.failed {
+			t.Error("the test did not fail")
+		}
+		if cause := context.Cause(k.Context()); !errors.Is(cause, core.ErrClosed) {
+			t.Errorf("cause %v, want ErrClosed", cause)
+		}
+	})
+}
+
+func TestBadOptionsEndTheTest(t *testing.T) {
+	r := &recorder{TB: t}
+	defer func() {
+		if recover() != r || !r.failed {
+			t.Error("the test did not end")
+		}
+	}()
+	locktest.New(r, core.Lease(-1))
+}
