@@ -1,0 +1,46 @@
+package keyfunc
+
+import "strings"
+
+// maxDigits is more than any integer type holds. Conversions of longer numbers
+// are a known way to keep a server busy.
+const maxDigits = 64
+
+// Int brings decimal integers of any size to one form: "042" and "+42" are "42",
+// "-0" is "0".
+//
+// It fails as f does, and with [ErrMalformed] when the key of f is anything but at
+// most 64 ASCII digits after an optional sign: a space, an underscore, hexadecimal,
+// a fraction. It panics when f is nil.
+func Int[S any](f Func[S]) Func[S] {
+	mustFunc("Int", f)
+	return func(s S) (string, error) {
+		key, err := apply(f, s)
+		if err != nil {
+			return "", err
+		}
+		n, ok := canonicalInt(key)
+		if !ok {
+			return "", &partError{part: "Int", kind: ErrMalformed, why: "not a decimal integer of at most 64 digits"}
+		}
+		return n, nil
+	}
+}
+
+func canonicalInt(s string) (string, bool) {
+	digits, negative := strings.CutPrefix(s, "-")
+	if !negative {
+		digits = strings.TrimPrefix(s, "+")
+	}
+	if digits == "" || len(digits) > maxDigits || strings.TrimLeft(digits, "0123456789") != "" {
+		return "", false
+	}
+	digits = strings.TrimLeft(digits, "0")
+	switch {
+	case digits == "":
+		return "0", true
+	case negative:
+		return "-" + digits, true
+	}
+	return digits, true
+}

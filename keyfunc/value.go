@@ -1,0 +1,81 @@
+package keyfunc
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+)
+
+// Value takes what earlier middleware stored under key: gin's and echo's c.Get,
+// the request's context. It is the way to a key per user, and behind proxies to
+// the client's address, as your own trusted middleware found it.
+//
+// Strings, integers and byte slices of any type are taken as they are, other types
+// by their MarshalText method, or their String method if they are not pointers.
+// The text must tell any two values apart; a String method made for logs may not.
+//
+// It fails with [ErrMissing] when nothing is stored, or a nil pointer, or what is
+// stored is an empty text, and with [ErrMalformed] when it is of any other type, such
+// as a float, a map or a pointer to a struct: store the ID rather than the user. It
+// panics when key is nil or cannot be compared.
+func Value(key any) Func[Request] {
+	if key == nil || !reflect.TypeOf(key).Comparable() {
+		panic(`keyfunc: Value needs a key that can be compared, such as Value("userID"), and that middleware has stored under`)
+	}
+	part := fmt.Sprintf("value of type %T", key)
+	if name, ok := key.(string); ok {
+		part = "value " + strconv.Quote(name)
+	}
+	return func(r Request) (string, error) {
+		value, err := text(part, r.Value(key))
+		if err == nil && value == "" {
+			return "", &partError{part: part, kind: ErrMissing}
+		}
+		return value, err
+	}
+}
+
+// text returns the text by which v can be told from others of its type.
+func text(part string, v any) (string, error) {
+	rv := reflect.ValueOf(v)
+	switch rv.Kind() {
+	case reflect.Invalid:
+		return "", nil
+	// The value itself rather than its String method: an enumeration's may call
+	// all values that it does not know by one name.
+	case reflect.String:
+		return rv.String(), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return strconv.FormatInt(rv.Int(), 10), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return strconv.FormatUint(rv.Uint(), 10), nil
+	case reflect.Pointer:
+		if rv.IsNil() {
+			return "", nil
+		}
+		if m, ok := v.(encoding.TextMarshaler); ok {
+			return marshalText(part, m)
+		}
+	case reflect.Struct, reflect.Array, reflect.Slice:
+		if m, ok := v.(encoding.TextMarshaler); ok {
+			return marshalText(part, m)
+		}
+		if s, ok := v.(fmt.Stringer); ok {
+			return s.String(), nil
+		}
+		if rv.Kind() == reflect.Slice && rv.Type().Elem().Kind() == reflect.Uint8 {
+			return string(rv.Bytes()), nil
+		}
+	}
+	why := fmt.Sprintf("a %T cannot be part of a key; store a string, an integer or a UUID", v)
+	return "", &partError{part: part, kind: ErrMalformed, why: why}
+}
+
+func marshalText(part string, m encoding.TextMarshaler) (string, error) {
+	b, err := m.MarshalText()
+	if err != nil {
+		return "", &partError{part: part, kind: ErrMalformed, why: fmt.Sprintf("MarshalText of the %T failed", m), cause: err}
+	}
+	return string(b), nil
+}
