@@ -1,0 +1,15 @@
+// Package ginlock guards gin routes with a distributed lock: of all requests
+// with the same key, one at a time runs, across every process.
+//
+//	router.Use(ginlock.ByParam("orderID"))
+//
+// The lock is taken before the handlers that follow in the chain and released
+// when they return or panic. They find the lock's context in
+// c.Request.Context(): it is cancelled when the lock is lost, and locks taken
+// with it, or with c itself, re-enter.
+//
+// A request that must not run is answered with application/problem+json: 400
+// when the key is missing, given twice or malformed, 409 with Retry-After when
+// the lock is busy, 503 with Retry-After when Redis does not answer or the
+// Locker is closing, 500 when no Locker is set.
+package ginlock

@@ -1,0 +1,129 @@
+package ginlock_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/ginlock"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// newLocker is a Locker on an embedded Redis. Yours is on a real one.
+func newLocker() (locker *core.Locker, stop func()) {
+	server, err := miniredis.Run()
+	if err != nil {
+		panic(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	locker, err = core.New(client)
+	if err != nil {
+		panic(err)
+	}
+	return locker, func() { _ = client.Close(); server.Close() }
+}
+
+// newRouter is gin.New without its start-up messages.
+func newRouter() *gin.Engine {
+	gin.SetMode(gin.ReleaseMode)
+	return gin.New()
+}
+
+func request(router *gin.Engine, method, target string, header ...string) {
+	r := httptest.NewRequest(method, target, nil)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	router.ServeHTTP(w, r)
+	fmt.Println(w.Code, w.Body)
+}
+
+func ExampleByParam() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	router := newRouter()
+	router.Use(ginlock.ByParam("orderID"))
+	router.POST("/orders/:orderID/pay", func(c *gin.Context) {
+		lock, _ := core.FromContext(c)
+		c.String(http.StatusOK, "paid under the lock %q", lock.Key())
+	})
+
+	request(router, "POST", "/orders/42/pay")
+	// Output: 200 paid under the lock "orderID=42"
+}
+
+// A request that comes twice is answered once: the key stays taken for ten
+// minutes after a success.
+func ExampleByHeader() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	router := newRouter()
+	router.Use(ginlock.ByHeader("Idempotency-Key", core.NoWait(), core.KeepFor(10*time.Minute)))
+	router.POST("/payments", func(c *gin.Context) { c.String(http.StatusOK, "paid") })
+
+	request(router, "POST", "/payments", "Idempotency-Key", "abc")
+	request(router, "POST", "/payments", "Idempotency-Key", "abc")
+	request(router, "POST", "/payments")
+	// Output:
+	// 200 paid
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Another request for the same resource is being processed, or was processed just now."}
+	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A required part of the request is missing."}
+}
+
+// A key of several parts: per user and item, with the item in one form.
+func ExampleBy() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	router := newRouter()
+	router.Use(func(c *gin.Context) { c.Set("userID", "u7") }) // authentication
+	router.Use(ginlock.By(keyfunc.Join(
+		keyfunc.Const[keyfunc.Request]("cart"),
+		keyfunc.Value("userID"),
+		keyfunc.Int(keyfunc.Query("item")),
+	)))
+	router.POST("/cart", func(c *gin.Context) {
+		lock, _ := core.FromContext(c)
+		c.String(http.StatusOK, lock.Key())
+	})
+
+	request(router, "POST", "/cart?item=042")
+	// Output: 200 cart:u7:42
+}
+
+// New has what the By functions leave out.
+func ExampleNew() {
+	locker, stop := newLocker()
+	defer stop()
+
+	router := newRouter()
+	router.Use(ginlock.New(ginlock.Config{
+		Locker: locker,
+		Key:    keyfunc.Param("orderID"),
+		Skip:   func(c *gin.Context) bool { return c.Request.Method == http.MethodGet },
+		OnRefused: func(c *gin.Context, err error) {
+			c.String(http.StatusLocked, "busy, come back later")
+		},
+		Options: []core.Option{core.NoWait(), core.KeepFor(time.Minute)},
+	}))
+	pay := func(c *gin.Context) { c.String(http.StatusOK, "paid") }
+	router.POST("/orders/:orderID", pay)
+
+	request(router, "POST", "/orders/42")
+	request(router, "POST", "/orders/42")
+	// Output:
+	// 200 paid
+	// 423 busy, come back later
+}

@@ -1,0 +1,133 @@
+package ginlock
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/guard"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// Config is the long form of the By functions.
+type Config struct {
+	// Locker takes the locks. nil means [core.Default], looked up for each
+	// request; with none set the request is refused with 500.
+	Locker *core.Locker
+	// Key derives the key of a request. Required.
+	Key keyfunc.Func[keyfunc.Request]
+	// Options are for each lock. Unless they, or the Locker's, say otherwise,
+	// a request waits up to 3 s, and up to 256 requests wait for one key in a
+	// process.
+	Options []core.Option
+	// Skip lets requests through without a lock when it returns true.
+	Skip func(*gin.Context) bool
+	// OnRefused answers in place of the problem body; err tells why, for the
+	// server only. The chain is aborted already. It is not called when the
+	// client has left.
+	OnRefused func(c *gin.Context, err error)
+	// FailOpen runs the handlers WITHOUT a lock while Redis is unavailable. Only
+	// for work that may run twice.
+	FailOpen bool
+	// Status answers a busy lock, 409 if zero; between 400 and 599.
+	Status int
+}
+
+// ByParam locks by a path parameter, on exactly the routes that declare it. The
+// key is "orderID=42": the name is part of it, the route is not, so that routes
+// with the same parameter exclude one another. Routes without the parameter pass,
+// with a warning in the log. It panics when the name is empty or an option bad.
+func ByParam(name string, opts ...core.Option) gin.HandlerFunc {
+	return short(guard.ByParam(name), opts)
+}
+
+// ByHeader locks by a header field; a request without it, or with it twice, is
+// refused with 400. The key is "X-User-Id=42". It panics when the name is empty
+// or an option bad.
+func ByHeader(name string, opts ...core.Option) gin.HandlerFunc {
+	return short(guard.ByHeader(name), opts)
+}
+
+// ByQuery locks by a query parameter; a request without it, or with it twice, is
+// refused with 400. The key is "id=42". It panics when the name is empty or an
+// option bad.
+func ByQuery(name string, opts ...core.Option) gin.HandlerFunc {
+	return short(guard.ByQuery(name), opts)
+}
+
+// By locks by any key. It panics when key is nil or an option bad.
+func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) gin.HandlerFunc {
+	return short(guard.Config{Key: key}, opts)
+}
+
+// New returns a middleware for the configuration. It panics when Key is nil, an
+// option is bad or Status is no error status.
+func New(cfg Config) gin.HandlerFunc {
+	return middleware(cfg, guard.New("ginlock", guard.Config{
+		Locker:   cfg.Locker,
+		Key:      cfg.Key,
+		Options:  cfg.Options,
+		FailOpen: cfg.FailOpen,
+		Status:   cfg.Status,
+	}))
+}
+
+func short(cfg guard.Config, opts []core.Option) gin.HandlerFunc {
+	cfg.Options = opts
+	return middleware(Config{}, guard.New("ginlock", cfg))
+}
+
+func middleware(cfg Config, g *guard.Guard) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if cfg.Skip != nil && cfg.Skip(c) {
+			return
+		}
+		refusal := g.Serve(request{c}, func(ctx context.Context) bool { return next(c, ctx) })
+		if refusal == nil {
+			return
+		}
+		c.Abort()
+		if cfg.OnRefused != nil && !refusal.Gone() {
+			cfg.OnRefused(c, refusal.Err)
+			return
+		}
+		refusal.Write(c.Writer)
+	}
+}
+
+// next runs the rest of the chain under ctx. Afterwards the request has its own
+// context back, for the middleware outside: the lock's is cancelled by then.
+func next(c *gin.Context, ctx context.Context) (succeeded bool) {
+	outer := c.Request.Context()
+	before, _ := c.Get(core.ContextKey)
+	failures := len(c.Errors)
+
+	c.Request = c.Request.WithContext(ctx)
+	if lock, ok := core.FromContext(ctx); ok {
+		c.Set(core.ContextKey, lock)
+	}
+	defer func() {
+		c.Request = c.Request.WithContext(outer)
+		c.Set(core.ContextKey, before)
+	}()
+	c.Next()
+	return c.Writer.Status() < http.StatusBadRequest && len(c.Errors) == failures
+}
+
+// request shows a gin request to the guard.
+type request struct{ c *gin.Context }
+
+func (r request) HTTP() *http.Request { return r.c.Request }
+
+func (r request) Param(name string) (value string, declared bool) { return r.c.Params.Get(name) }
+
+func (r request) Value(key any) any {
+	if v := r.c.Value(key); v != nil {
+		return v
+	}
+	return r.c.Request.Context().Value(key)
+}
+
+func (r request) Route() (pattern string, known bool) { return r.c.FullPath(), true }

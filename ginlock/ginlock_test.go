@@ -1,0 +1,156 @@
+package ginlock_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/ginlock"
+	"github.com/latchkey-go/latchkey/keyfunc"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+// What all adapters have in common is tested in internal/conformance. Here is
+// what only gin has.
+
+func serve(router *gin.Engine, method, target string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	router.ServeHTTP(w, httptest.NewRequest(method, target, nil))
+	return w
+}
+
+// A lock taken with gin's own context must find its owner there, or the request
+// would wait for itself.
+func TestGinContextCarriesOwnership(t *testing.T) {
+	for _, fallback := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			locker := locktest.New(t)
+			router := gin.New()
+			router.ContextWithFallback = fallback
+			guard := ginlock.New(ginlock.Config{Locker: locker, Key: keyfunc.Param("id")})
+			var after bool
+			router.Use(func(c *gin.Context) {
+				c.Next()
+				_, after = core.FromContext(c)
+			})
+			router.POST("/orders/:id", guard, func(c *gin.Context) {
+				outer, ok := core.FromContext(c)
+				if !ok {
+					t.Error("c does not hold the lock")
+					return
+				}
+				inner, err := locker.TryLock(c, "42")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer inner.Unlock(c)
+				if inner.Owner() != outer.Owner() || inner.Token() != outer.Token() {
+					t.Error("the nested lock has another owner")
+				}
+				if _, err := locker.TryLock(core.Detach(c), "42"); err == nil {
+					t.Error("a detached context entered the lock")
+				}
+			})
+			if w := serve(router, "POST", "/orders/42"); w.Code != http.StatusOK {
+				t.Errorf("status %d", w.Code)
+			}
+			if after {
+				t.Error("c holds the lock after the handler")
+			}
+		})
+	}
+}
+
+// Middleware by router.Use runs for unmatched routes as well, where there is
+// nothing to guard.
+func TestUseGuardsOnlyRoutesWithTheParameter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core.SetDefault(locktest.New(t))
+		t.Cleanup(func() { core.SetDefault(nil) })
+		router := gin.New()
+		router.Use(ginlock.ByParam("orderID"))
+		held := func(c *gin.Context) {
+			_, ok := core.FromContext(c)
+			c.String(http.StatusOK, "%v", ok)
+		}
+		router.POST("/orders/:orderID/pay", held)
+		router.GET("/health", held)
+		for target, want := range map[string]string{"POST /orders/42/pay": "true", "GET /health": "false"} {
+			method, path, _ := strings.Cut(target, " ")
+			if w := serve(router, method, path); w.Body.String() != want {
+				t.Errorf("%s: held %s, want %s", target, w.Body, want)
+			}
+		}
+		if w := serve(router, "GET", "/nothing"); w.Code != http.StatusNotFound {
+			t.Errorf("status %d", w.Code)
+		}
+	})
+}
+
+// A handler that adds to c.Errors has failed, whatever the status is by then: the
+// middleware that turns errors into answers may be outside.
+func TestErrorsOfEarlierMiddlewareAreNotTheHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t)
+		router := gin.New()
+		router.Use(func(c *gin.Context) { _ = c.Error(http.ErrNoCookie) })
+		guard := ginlock.New(ginlock.Config{
+			Locker: locker, Key: keyfunc.Param("id"),
+			Options: []core.Option{core.KeepFor(1e9), core.NoWait()},
+		})
+		router.POST("/orders/:id", guard, func(*gin.Context) {})
+		serve(router, "POST", "/orders/42")
+		info, err := locker.Inspect(context.Background(), "42")
+		if err != nil || !info.Locked {
+			t.Errorf("no dedup window after a success: %+v, %v", info, err)
+		}
+	})
+}
+
+// The values of earlier middleware are found by gin's string keys and by the
+// request's own.
+func TestValue(t *testing.T) {
+	type typedKey struct{}
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t)
+		router := gin.New()
+		router.Use(func(c *gin.Context) {
+			c.Set("user", "u1")
+			c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), typedKey{}, "t1"))
+		})
+		key := keyfunc.Join(keyfunc.Value("user"), keyfunc.Value(typedKey{}))
+		router.POST("/", ginlock.New(ginlock.Config{Locker: locker, Key: key}), func(c *gin.Context) {
+			if k, ok := core.FromContext(c); !ok || k.Key() != "u1:t1" {
+				t.Errorf("holds %v", k)
+			}
+		})
+		if w := serve(router, "POST", "/"); w.Code != http.StatusOK {
+			t.Errorf("status %d: %s", w.Code, w.Body)
+		}
+	})
+}
+
+func TestRefusalAbortsTheChain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t)
+		router := gin.New()
+		aborted := false
+		router.Use(func(c *gin.Context) {
+			c.Next()
+			aborted = c.IsAborted()
+		})
+		router.GET("/", ginlock.New(ginlock.Config{Locker: locker, Key: keyfunc.Query("id")}),
+			func(*gin.Context) { t.Error("the handler ran") })
+		serve(router, "GET", "/")
+		if !aborted {
+			t.Error("the chain is not aborted")
+		}
+	})
+}

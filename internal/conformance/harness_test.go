@@ -1,0 +1,223 @@
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+var frameworks = []framework{ginFramework}
+
+// conformanceCase is one promise, tried with each framework in a bubble with a
+// clock of its own and a Redis of its own.
+type conformanceCase struct {
+	promise string
+	run     func(h *harness)
+}
+
+// harness is what a case works with.
+type harness struct {
+	*testing.T
+	framework framework
+	locker    *core.Locker // the default one
+	log       *logBuffer   // what was logged by slog's default logger
+}
+
+func (h *harness) build(routes ...route) http.Handler { return h.framework.build(routes...) }
+
+func TestConformance(t *testing.T) {
+	var table strings.Builder
+	fmt.Fprintf(&table, "\n%-72s", "")
+	for _, f := range frameworks {
+		fmt.Fprintf(&table, " %-9s", f.name)
+	}
+	for _, c := range cases {
+		fmt.Fprintf(&table, "\n%-72s", c.promise)
+		for _, f := range frameworks {
+			ok := t.Run(c.promise+"/"+f.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h := &harness{T: t, framework: f, locker: locktest.New(t), log: captureLog(t)}
+					core.SetDefault(h.locker)
+					t.Cleanup(func() { core.SetDefault(nil) })
+					c.run(h)
+				})
+			})
+			fmt.Fprintf(&table, " %-9s", map[bool]string{true: "ok", false: "FAIL"}[ok])
+		}
+	}
+	t.Log(table.String())
+}
+
+// logBuffer is a log that can be read while it is written.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) count(s string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Count(b.buf.String(), s)
+}
+
+func captureLog(t *testing.T) *logBuffer {
+	b := &logBuffer{}
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(b, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	return b
+}
+
+// send sends a request and returns the answer.
+func send(handler http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
+	return sendWith(context.Background(), handler, method, target, header...)
+}
+
+func sendWith(ctx context.Context, handler http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, method, target, nil)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
+}
+
+func (h *harness) wantStatus(w *httptest.ResponseRecorder, status int) {
+	h.Helper()
+	if w.Code != status {
+		h.Fatalf("status %d, want %d; body %q", w.Code, status, w.Body)
+	}
+}
+
+// wantProblem checks a refusal: status, Retry-After, and a body that says nothing
+// about the key or Redis.
+func (h *harness) wantProblem(w *httptest.ResponseRecorder, status int, secrets ...string) {
+	h.Helper()
+	h.wantStatus(w, status)
+	if got := w.Header().Get("Content-Type"); got != "application/problem+json" {
+		h.Errorf("Content-Type %q", got)
+	}
+	var problem struct {
+		Type, Title, Detail string
+		Status              int
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil {
+		h.Fatalf("the body is not JSON: %v: %q", err, w.Body)
+	}
+	if problem.Status != status || problem.Type != "about:blank" || problem.Title == "" {
+		h.Errorf("problem %+v", problem)
+	}
+	for _, s := range append(secrets, "redis", "lock:", "core:", "keyfunc:") {
+		if strings.Contains(strings.ToLower(w.Body.String()), strings.ToLower(s)) {
+			h.Errorf("the body tells the client about %q: %s", s, w.Body)
+		}
+	}
+	wantRetry := status == http.StatusConflict || status == http.StatusServiceUnavailable
+	if got := w.Header().Get("Retry-After"); (got != "" && got != "0") != wantRetry {
+		h.Errorf("Retry-After %q with status %d", got, status)
+	}
+}
+
+// isFree reports whether the lock of key is free in Redis.
+func (h *harness) isFree(key string) bool {
+	h.Helper()
+	info, err := h.locker.Inspect(context.Background(), key)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return !info.Locked
+}
+
+// hold takes a lock as a stranger would.
+func (h *harness) hold(key string, opts ...core.Option) *core.Lock {
+	h.Helper()
+	k, err := h.locker.Lock(context.Background(), key, opts...)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return k
+}
+
+func (h *harness) unlock(k *core.Lock) {
+	h.Helper()
+	if err := k.Unlock(context.Background()); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// overlap counts how many are inside at once.
+type overlap struct {
+	mu          sync.Mutex
+	inside, max int
+	runs        int
+}
+
+func (o *overlap) enter() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.inside++
+	o.runs++
+	o.max = max(o.max, o.inside)
+}
+
+func (o *overlap) leave() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.inside--
+}
+
+// unreachable is a Locker whose Redis refuses connections.
+func unreachable(h *harness) *core.Locker {
+	client := redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:6379",
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+		},
+	})
+	locker, err := core.New(client)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() {
+		_ = locker.Close(context.Background())
+		_ = client.Close()
+	})
+	return locker
+}
+
+// lockerWith is a Locker with other defaults.
+func (h *harness) lockerWith(opts ...core.Option) *core.Locker { return locktest.New(h, opts...) }
+
+func (h *harness) holdOn(locker *core.Locker, key string) *core.Lock {
+	h.Helper()
+	k, err := locker.Lock(context.Background(), key)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return k
+}
+
+func goexit(http.ResponseWriter, *http.Request) { runtime.Goexit() }

@@ -1,0 +1,132 @@
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// statusClientGone is never seen by a client; it keeps access logs honest.
+const statusClientGone = 499
+
+var (
+	errNoLocker = errors.New("no Locker: call core.SetDefault, or set Config.Locker")
+	errNoRoute  = errors.New("ByParam runs before the router has matched a route: wrap the route's handler, not the whole mux")
+)
+
+// Refusal is the answer to a request that must not run.
+type Refusal struct {
+	// Status is the HTTP status.
+	Status int
+	// RetryAfter is in whole seconds, 0 for none.
+	RetryAfter int
+	// Detail is a fixed text for the client.
+	Detail string
+	// Err is the reason, for the server only.
+	Err error
+}
+
+// Gone reports that the client has left, so that there is nobody to answer.
+func (r *Refusal) Gone() bool { return r.Status == statusClientGone }
+
+// Problem is the body of a refusal, as RFC 9457 defines it.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Problem returns the body. It has no key, owner, address or Redis error in it.
+func (r *Refusal) Problem() Problem {
+	return Problem{Type: "about:blank", Title: http.StatusText(r.Status), Status: r.Status, Detail: r.Detail}
+}
+
+// Header sets the header fields of the refusal.
+func (r *Refusal) Header(h http.Header) {
+	if r.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(r.RetryAfter))
+	}
+	h.Set("Content-Type", "application/problem+json")
+}
+
+// Write answers with the refusal. To a client that has left it writes the status
+// only.
+func (r *Refusal) Write(w http.ResponseWriter) {
+	if r.Gone() {
+		w.WriteHeader(r.Status)
+		return
+	}
+	body, err := json.Marshal(r.Problem())
+	if err != nil {
+		panic(err) // strings and an integer always marshal
+	}
+	r.Header(w.Header())
+	w.WriteHeader(r.Status)
+	_, _ = w.Write(body) // a client that left meanwhile needs no answer
+}
+
+// refuseKey answers a request from which no key can be derived.
+func refuseKey(err error) *Refusal {
+	switch {
+	case errors.Is(err, keyfunc.ErrTooLarge):
+		return &Refusal{Status: http.StatusRequestEntityTooLarge, Detail: "The request body is too large.", Err: err}
+	case errors.Is(err, keyfunc.ErrMissing):
+		return &Refusal{Status: http.StatusBadRequest, Detail: "A required part of the request is missing.", Err: err}
+	case errors.Is(err, keyfunc.ErrAmbiguous):
+		return &Refusal{Status: http.StatusBadRequest, Detail: "A part of the request is given more than once.", Err: err}
+	default:
+		return &Refusal{Status: http.StatusBadRequest, Detail: "A part of the request is malformed.", Err: err}
+	}
+}
+
+// refuseSetup answers when the middleware is set up wrongly.
+func (g *Guard) refuseSetup(err error) *Refusal {
+	g.log(slog.LevelError, "latchkey: a request was refused because the middleware is set up wrongly", err)
+	return &Refusal{Status: http.StatusInternalServerError, Err: err}
+}
+
+// refuseLock answers when the lock could not be taken.
+func (g *Guard) refuseLock(ctx context.Context, err error) *Refusal {
+	var busy *core.BusyError
+	switch {
+	case errors.As(err, &busy):
+		return g.conflict(busy.RetryAfter, err)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return &Refusal{Status: statusClientGone, Err: err}
+	case errors.Is(err, core.ErrNotAcquired): // the request's deadline came first
+		return g.conflict(time.Second, err)
+	case errors.Is(err, core.ErrInvalidKey):
+		return refuseKey(err)
+	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrClosed), errors.Is(err, core.ErrLost):
+		g.log(slog.LevelWarn, "latchkey: requests are refused", err)
+		return &Refusal{
+			Status:     http.StatusServiceUnavailable,
+			RetryAfter: 1,
+			Detail:     "The service cannot process this request at the moment.",
+			Err:        err,
+		}
+	default:
+		return g.refuseSetup(err)
+	}
+}
+
+func (g *Guard) conflict(after time.Duration, err error) *Refusal {
+	status := g.config.Status
+	if status == 0 {
+		status = http.StatusConflict
+	}
+	return &Refusal{
+		Status:     status,
+		RetryAfter: max(1, int((after+time.Second-1)/time.Second)),
+		Detail:     "Another request for the same resource is being processed, or was processed just now.",
+		Err:        err,
+	}
+}
