@@ -201,6 +201,9 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 	}
 	// A fixed lease that was entered from elsewhere has run for a while.
 	s.extend(sent, min(s.length, ttl))
+	if number(values[4]) == 1 {
+		s.keepFor = r.settings.keepFor
+	}
 	if m := r.settings.maxHold; m > 0 {
 		s.maxHoldAt = sent.Add(m)
 	}

@@ -20,6 +20,7 @@ type lease struct {
 	length time.Duration
 	fixed  bool // nobody renews it
 
+	keepFor   time.Duration
 	maxHoldAt time.Time // zero: no bound
 
 	mu       sync.Mutex

@@ -43,6 +43,11 @@ func (k *Lock) Token() int64 {
 	return n
 }
 
+// Window returns the dedup window that a successful release will leave, counted
+// from the acquisition, as [KeepFor] set it; 0 for none. A re-entry has its outer
+// lock's.
+func (k *Lock) Window() time.Duration { return k.lease.keepFor }
+
 // Context returns the context to work under. It descends from the one given to
 // [Locker.Lock], carries ownership, so that locks taken with it re-enter, and is
 // cancelled when the protection ends: with cause [ErrLost], [ErrClosed] or

@@ -57,6 +57,13 @@ func ByQuery(name string, opts ...core.Option) gin.HandlerFunc {
 	return short(guard.ByQuery(name), opts)
 }
 
+// ByTemplate locks by a template, such as
+// "order:{param.orderID}:user:{header.X-User-ID}". It panics when the template or
+// an option is bad.
+func ByTemplate(t string, opts ...core.Option) gin.HandlerFunc {
+	return short(guard.ByTemplate("ginlock", t), opts)
+}
+
 // By locks by any key. It panics when key is nil or an option bad.
 func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) gin.HandlerFunc {
 	return short(guard.Config{Key: key}, opts)

@@ -27,6 +27,7 @@ type route struct {
 // guarding says which middleware to use: a By function, or New with a config.
 type guarding struct {
 	param, header, query string
+	template             string
 	key                  keyfunc.Func[keyfunc.Request]
 	options              []core.Option
 	config               *config

@@ -50,6 +50,8 @@ func ginGuard(g guarding) gin.HandlerFunc {
 			cfg.OnRefused = func(c *gin.Context, err error) { refused(c.Writer, err) }
 		}
 		return ginlock.New(cfg)
+	case g.template != "":
+		return ginlock.ByTemplate(g.template, g.options...)
 	case g.key != nil:
 		return ginlock.By(g.key, g.options...)
 	case g.header != "":

@@ -22,7 +22,7 @@ import (
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
-var frameworks = []framework{ginFramework}
+var frameworks = []framework{ginFramework, echo4Framework, echo5Framework, netHTTPFramework}
 
 // conformanceCase is one promise, tried with each framework in a bubble with a
 // clock of its own and a Redis of its own.

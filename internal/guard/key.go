@@ -23,6 +23,16 @@ func ByQuery(name string) Config {
 	return Config{Key: named(name, keyfunc.Query(name))}
 }
 
+// ByTemplate is the configuration of a guard by template. It panics when the
+// template is bad.
+func ByTemplate(adapter, t string) Config {
+	key, err := keyfunc.Template(t)
+	if err != nil {
+		panic(adapter + ": ByTemplate: " + err.Error())
+	}
+	return Config{Key: key}
+}
+
 // named puts the name of a part before its value: "orderID=42". The name ends at
 // the first "=" that is not escaped, so no two names share a key.
 func named(name string, f keyfunc.Func[keyfunc.Request]) keyfunc.Func[keyfunc.Request] {

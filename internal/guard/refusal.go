@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,25 +37,49 @@ type Refusal struct {
 // Gone reports that the client has left, so that there is nobody to answer.
 func (r *Refusal) Gone() bool { return r.Status == statusClientGone }
 
-// Problem is the body of a refusal, as RFC 9457 defines it.
-type Problem struct {
+const problemType = "application/problem+json"
+
+// Body is the body of a refusal, as RFC 9457 defines it. It has no key, owner,
+// address or Redis error in it. Where the framework's error handler writes the
+// answer it notices whether it was used.
+type Body struct {
+	problem problem
+	used    bool
+}
+
+type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// Problem returns the body. It has no key, owner, address or Redis error in it.
-func (r *Refusal) Problem() Problem {
-	return Problem{Type: "about:blank", Title: http.StatusText(r.Status), Status: r.Status, Detail: r.Detail}
+// Body returns the body.
+func (r *Refusal) Body() *Body {
+	return &Body{problem: problem{Type: "about:blank", Title: http.StatusText(r.Status), Status: r.Status, Detail: r.Detail}}
 }
 
-// Header sets the header fields of the refusal.
-func (r *Refusal) Header(h http.Header) {
+// MarshalJSON writes the body.
+func (b *Body) MarshalJSON() ([]byte, error) {
+	b.used = true
+	return json.Marshal(b.problem)
+}
+
+// String is for error handlers that want a line of text.
+func (b *Body) String() string { return cmp.Or(b.problem.Detail, b.problem.Title) }
+
+// Header names the type of the body, unless an error handler wrote another one.
+func (b *Body) Header(h http.Header) {
+	if b.used {
+		h.Set("Content-Type", problemType)
+	}
+}
+
+// RetryHeader sets Retry-After where trying again makes sense.
+func (r *Refusal) RetryHeader(h http.Header) {
 	if r.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(r.RetryAfter))
 	}
-	h.Set("Content-Type", "application/problem+json")
 }
 
 // Write answers with the refusal. To a client that has left it writes the status
@@ -64,13 +89,14 @@ func (r *Refusal) Write(w http.ResponseWriter) {
 		w.WriteHeader(r.Status)
 		return
 	}
-	body, err := json.Marshal(r.Problem())
+	text, err := r.Body().MarshalJSON()
 	if err != nil {
 		panic(err) // strings and an integer always marshal
 	}
-	r.Header(w.Header())
+	r.RetryHeader(w.Header())
+	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(r.Status)
-	_, _ = w.Write(body) // a client that left meanwhile needs no answer
+	_, _ = w.Write(text) // a client that left meanwhile needs no answer
 }
 
 // refuseKey answers a request from which no key can be derived.

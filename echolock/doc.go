@@ -1,0 +1,17 @@
+// Package echolock guards echo v4 routes with a distributed lock: of all requests
+// with the same key, one at a time runs, across every process. For echo v5 import
+// github.com/latchkey-go/latchkey/echolock/v5, which has the same functions.
+//
+//	e.Use(echolock.ByParam("orderID"))
+//
+// The lock is taken before the handler and released when it returns or panics. The
+// handler finds the lock's context in c.Request().Context(): it is cancelled when
+// the lock is lost, and locks taken with it re-enter.
+//
+// A request that must not run ends with an *echo.HTTPError, so that the
+// application's error handler stays in charge: 400 when the key is missing, given
+// twice or malformed, 409 when the lock is busy, 503 when Redis does not answer or
+// the Locker is closing, 500 when no Locker is set or, in e.Pre, the route is not
+// known yet. Retry-After is set on the response. echo's own error handler answers
+// with the body that RFC 9457 defines, application/problem+json.
+package echolock

@@ -1,0 +1,184 @@
+package echolock
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/guard"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// Config is the long form of the By functions.
+type Config struct {
+	// Locker takes the locks. nil means [core.Default], looked up for each
+	// request; with none set the request is refused with 500.
+	Locker *core.Locker
+	// Key derives the key of a request. Required.
+	Key keyfunc.Func[keyfunc.Request]
+	// Options are for each lock. Unless they, or the Locker's, say otherwise,
+	// a request waits up to 3 s, and up to 256 requests wait for one key in a
+	// process.
+	Options []core.Option
+	// Skip lets requests through without a lock when it returns true.
+	Skip func(echo.Context) bool
+	// OnRefused answers in place of the error; err tells why, for the server
+	// only. It is not called when the client has left.
+	OnRefused func(c echo.Context, err error) error
+	// FailOpen runs the handler WITHOUT a lock while Redis is unavailable. Only
+	// for work that may run twice.
+	FailOpen bool
+	// Status answers a busy lock, 409 if zero; between 400 and 599.
+	Status int
+}
+
+// ByParam locks by a path parameter, on exactly the routes that declare it. The
+// key is "orderID=42": the name is part of it, the route is not, so that routes
+// with the same parameter exclude one another. Routes without the parameter pass,
+// with a warning in the log; in e.Pre, where the route is not known yet, requests
+// are refused with 500. It panics when the name is empty or an option bad.
+func ByParam(name string, opts ...core.Option) echo.MiddlewareFunc {
+	return short(guard.ByParam(name), opts)
+}
+
+// ByHeader locks by a header field; a request without it, or with it twice, is
+// refused with 400. The key is "X-User-Id=42". It panics when the name is empty
+// or an option bad.
+func ByHeader(name string, opts ...core.Option) echo.MiddlewareFunc {
+	return short(guard.ByHeader(name), opts)
+}
+
+// ByQuery locks by a query parameter; a request without it, or with it twice, is
+// refused with 400. The key is "id=42". It panics when the name is empty or an
+// option bad.
+func ByQuery(name string, opts ...core.Option) echo.MiddlewareFunc {
+	return short(guard.ByQuery(name), opts)
+}
+
+// ByTemplate locks by a template, such as
+// "order:{param.orderID}:user:{header.X-User-ID}". It panics when the template or
+// an option is bad.
+func ByTemplate(t string, opts ...core.Option) echo.MiddlewareFunc {
+	return short(guard.ByTemplate("echolock", t), opts)
+}
+
+// By locks by any key. It panics when key is nil or an option bad.
+func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) echo.MiddlewareFunc {
+	return short(guard.Config{Key: key}, opts)
+}
+
+// New returns a middleware for the configuration. It panics when Key is nil, an
+// option is bad or Status is no error status.
+func New(cfg Config) echo.MiddlewareFunc {
+	return middleware(cfg, guard.New("echolock", guard.Config{
+		Locker:   cfg.Locker,
+		Key:      cfg.Key,
+		Options:  cfg.Options,
+		FailOpen: cfg.FailOpen,
+		Status:   cfg.Status,
+	}))
+}
+
+func short(cfg guard.Config, opts []core.Option) echo.MiddlewareFunc {
+	cfg.Options = opts
+	return middleware(Config{}, guard.New("echolock", cfg))
+}
+
+func middleware(cfg Config, g *guard.Guard) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if cfg.Skip != nil && cfg.Skip(c) {
+				return next(c)
+			}
+			var result error
+			refusal := g.Serve(request{c}, func(ctx context.Context) bool {
+				result = serve(next, c, ctx)
+				return result == nil && c.Response().Status < http.StatusBadRequest
+			})
+			switch {
+			case refusal == nil:
+				return result
+			case refusal.Gone():
+				refusal.Write(c.Response())
+				return nil
+			case cfg.OnRefused != nil:
+				return cfg.OnRefused(c, refusal.Err)
+			default:
+				return httpError(c, refusal)
+			}
+		}
+	}
+}
+
+// serve runs the handler under ctx. Afterwards the request has its own context
+// back, for the middleware outside: the lock's is cancelled by then.
+func serve(next echo.HandlerFunc, c echo.Context, ctx context.Context) error {
+	outer := c.Request().Context()
+	c.SetRequest(c.Request().WithContext(ctx))
+	defer func() { c.SetRequest(c.Request().WithContext(outer)) }()
+	return next(c)
+}
+
+// httpError is the refusal as echo's error. echo v4 recognises it by a type
+// assertion, so it is not wrapped.
+func httpError(c echo.Context, r *guard.Refusal) *echo.HTTPError {
+	r.RetryHeader(c.Response().Header())
+	body := r.Body()
+	c.Response().Before(func() { body.Header(c.Response().Header()) })
+	return &echo.HTTPError{Code: r.Status, Message: body, Internal: r.Err}
+}
+
+// request shows an echo request to the guard.
+type request struct{ c echo.Context }
+
+func (r request) HTTP() *http.Request { return r.c.Request() }
+
+func (r request) Param(name string) (value string, declared bool) {
+	for i, n := range r.c.ParamNames() {
+		if n == name && i < len(r.c.ParamValues()) {
+			return r.c.ParamValues()[i], true
+		}
+	}
+	return "", false
+}
+
+func (r request) Value(key any) any {
+	if name, ok := key.(string); ok {
+		if v := r.c.Get(name); v != nil {
+			return v
+		}
+	}
+	return r.c.Request().Context().Value(key)
+}
+
+// Route tells a request in e.Pre from one that no route matches by asking the
+// router: echo shows an empty path for both.
+func (r request) Route() (pattern string, known bool) {
+	if path := r.c.Path(); path != "" {
+		if len(r.c.ParamNames()) == 0 && hasParam(path) {
+			return "", true // the path is known, the method is not: 405
+		}
+		return path, true
+	}
+	e := r.c.Echo()
+	router := e.Routers()[r.HTTP().Host]
+	if router == nil {
+		router = e.Router()
+	}
+	probe := e.AcquireContext()
+	defer e.ReleaseContext(probe)
+	probe.Reset(r.HTTP(), nil)
+	router.Find(r.HTTP().Method, echo.GetPath(r.HTTP()), probe)
+	return "", probe.Path() == ""
+}
+
+func hasParam(path string) bool {
+	for _, c := range path {
+		if c == ':' || c == '*' {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,184 @@
+package echolock
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/guard"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// Config is the long form of the By functions.
+type Config struct {
+	// Locker takes the locks. nil means [core.Default], looked up for each
+	// request; with none set the request is refused with 500.
+	Locker *core.Locker
+	// Key derives the key of a request. Required.
+	Key keyfunc.Func[keyfunc.Request]
+	// Options are for each lock. Unless they, or the Locker's, say otherwise,
+	// a request waits up to 3 s, and up to 256 requests wait for one key in a
+	// process.
+	Options []core.Option
+	// Skip lets requests through without a lock when it returns true.
+	Skip func(*echo.Context) bool
+	// OnRefused answers in place of the error; err tells why, for the server
+	// only. It is not called when the client has left.
+	OnRefused func(c *echo.Context, err error) error
+	// FailOpen runs the handler WITHOUT a lock while Redis is unavailable. Only
+	// for work that may run twice.
+	FailOpen bool
+	// Status answers a busy lock, 409 if zero; between 400 and 599.
+	Status int
+}
+
+// ByParam locks by a path parameter, on exactly the routes that declare it. The
+// key is "orderID=42": the name is part of it, the route is not, so that routes
+// with the same parameter exclude one another. Routes without the parameter pass,
+// with a warning in the log; in e.Pre, where the route is not known yet, requests
+// are refused with 500. It panics when the name is empty or an option bad.
+func ByParam(name string, opts ...core.Option) echo.MiddlewareFunc {
+	return short(guard.ByParam(name), opts)
+}
+
+// ByHeader locks by a header field; a request without it, or with it twice, is
+// refused with 400. The key is "X-User-Id=42". It panics when the name is empty
+// or an option bad.
+func ByHeader(name string, opts ...core.Option) echo.MiddlewareFunc {
+	return short(guard.ByHeader(name), opts)
+}
+
+// ByQuery locks by a query parameter; a request without it, or with it twice, is
+// refused with 400. The key is "id=42". It panics when the name is empty or an
+// option bad.
+func ByQuery(name string, opts ...core.Option) echo.MiddlewareFunc {
+	return short(guard.ByQuery(name), opts)
+}
+
+// ByTemplate locks by a template, such as
+// "order:{param.orderID}:user:{header.X-User-ID}". It panics when the template or
+// an option is bad.
+func ByTemplate(t string, opts ...core.Option) echo.MiddlewareFunc {
+	return short(guard.ByTemplate("echolock", t), opts)
+}
+
+// By locks by any key. It panics when key is nil or an option bad.
+func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) echo.MiddlewareFunc {
+	return short(guard.Config{Key: key}, opts)
+}
+
+// New returns a middleware for the configuration. It panics when Key is nil, an
+// option is bad or Status is no error status.
+func New(cfg Config) echo.MiddlewareFunc {
+	return middleware(cfg, guard.New("echolock", guard.Config{
+		Locker:   cfg.Locker,
+		Key:      cfg.Key,
+		Options:  cfg.Options,
+		FailOpen: cfg.FailOpen,
+		Status:   cfg.Status,
+	}))
+}
+
+func short(cfg guard.Config, opts []core.Option) echo.MiddlewareFunc {
+	cfg.Options = opts
+	return middleware(Config{}, guard.New("echolock", cfg))
+}
+
+func middleware(cfg Config, g *guard.Guard) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error {
+			if cfg.Skip != nil && cfg.Skip(c) {
+				return next(c)
+			}
+			var result error
+			refusal := g.Serve(request{c}, func(ctx context.Context) bool {
+				result = serve(next, c, ctx)
+				return result == nil && status(c) < http.StatusBadRequest
+			})
+			switch {
+			case refusal == nil:
+				return result
+			case refusal.Gone():
+				refusal.Write(c.Response())
+				return nil
+			case cfg.OnRefused != nil:
+				return cfg.OnRefused(c, refusal.Err)
+			default:
+				return httpError(c, refusal)
+			}
+		}
+	}
+}
+
+// serve runs the handler under ctx. Afterwards the request has its own context
+// back, for the middleware outside: the lock's is cancelled by then.
+func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context) error {
+	outer := c.Request().Context()
+	c.SetRequest(c.Request().WithContext(ctx))
+	defer func() { c.SetRequest(c.Request().WithContext(outer)) }()
+	return next(c)
+}
+
+// status is what was answered so far.
+func status(c *echo.Context) int {
+	response, err := echo.UnwrapResponse(c.Response())
+	if err != nil {
+		return http.StatusInternalServerError // not to be told: no dedup window
+	}
+	return response.Status
+}
+
+// refusalError is an *echo.HTTPError that echo's own error handler answers with
+// the refusal's body, because it is a json.Marshaler with a status.
+type refusalError struct {
+	*guard.Body
+	err *echo.HTTPError
+	why error
+}
+
+func (e *refusalError) StatusCode() int { return e.err.Code }
+func (e *refusalError) Error() string   { return e.err.Error() }
+func (e *refusalError) Unwrap() []error { return []error{e.err, e.why} }
+
+func httpError(c *echo.Context, r *guard.Refusal) error {
+	r.RetryHeader(c.Response().Header())
+	body := r.Body()
+	if response, err := echo.UnwrapResponse(c.Response()); err == nil {
+		response.Before(func() { body.Header(response.Header()) })
+	}
+	return &refusalError{Body: body, err: echo.NewHTTPError(r.Status, body.String()), why: r.Err}
+}
+
+// request shows an echo request to the guard.
+type request struct{ c *echo.Context }
+
+func (r request) HTTP() *http.Request { return r.c.Request() }
+
+func (r request) Param(name string) (value string, declared bool) {
+	return r.c.PathValues().Get(name)
+}
+
+func (r request) Value(key any) any {
+	if name, ok := key.(string); ok {
+		if v := r.c.Get(name); v != nil {
+			return v
+		}
+	}
+	return r.c.Request().Context().Value(key)
+}
+
+// Route is unknown in e.Pre, where echo has no route yet, not even the one for 404.
+func (r request) Route() (pattern string, known bool) {
+	route := r.c.RouteInfo()
+	switch {
+	case route.Name == "" && route.Path == "":
+		return "", false
+	case route.Name == echo.NotFoundRouteName, route.Name == echo.MethodNotAllowedRouteName,
+		route.Method == echo.RouteNotFound:
+		return "", true
+	default:
+		return route.Path, true
+	}
+}

@@ -1,0 +1,22 @@
+// Package httplock guards net/http handlers with a distributed lock: of all
+// requests with the same key, one at a time runs, across every process.
+//
+//	mux.Handle("POST /orders/{orderID}/pay", httplock.ByParam("orderID")(pay))
+//
+// It fits every router with middleware of the form func(http.Handler)
+// http.Handler. [ByParam] needs the router to have matched the route already and
+// to tell the parameters by [http.Request.PathValue], as net/http's ServeMux and
+// chi do: wrap the route's handler (chi: r.With), not the whole mux. With gorilla,
+// which keeps parameters to itself, use [By] and mux.Vars.
+//
+// The handler finds the lock's context in its request: it is cancelled when the
+// lock is lost, and locks taken with it re-enter.
+//
+// A request that must not run is answered with application/problem+json: 400
+// when the key is missing, given twice or malformed, 409 with Retry-After when
+// the lock is busy, 503 with Retry-After when Redis does not answer or the
+// Locker is closing, 500 when no Locker is set or the route is not known yet.
+//
+// With [http.TimeoutHandler] outside, the lock is kept until the handler inside
+// really returns, which may be after the client got its 503.
+package httplock

@@ -1,0 +1,64 @@
+package conformance_test
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/latchkey-go/latchkey/echolock/v5"
+)
+
+var echo5Framework = framework{name: "echo v5", hasErrors: true, build: func(routes ...route) http.Handler {
+	e := echo.New()
+	for _, r := range routes {
+		var chain []echo.MiddlewareFunc
+		if r.around != nil {
+			chain = append(chain, func(next echo.HandlerFunc) echo.HandlerFunc {
+				return func(c *echo.Context) (err error) {
+					r.around(func() { err = next(c) }, c.Request)
+					return err
+				}
+			})
+		}
+		for _, g := range r.guards {
+			chain = append(chain, echo5Guard(g))
+		}
+		pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
+		e.Add(r.method, pattern, func(c *echo.Context) error {
+			r.handle(c.Response(), c.Request())
+			return r.fail
+		}, chain...)
+	}
+	return e
+}}
+
+func echo5Guard(g guarding) echo.MiddlewareFunc {
+	switch {
+	case g.config != nil:
+		cfg := echolock.Config{
+			Locker: g.config.locker, Key: g.config.key, Options: g.config.options,
+			FailOpen: g.config.failOpen, Status: g.config.status,
+		}
+		if skip := g.config.skip; skip != nil {
+			cfg.Skip = func(c *echo.Context) bool { return skip(c.Request()) }
+		}
+		if refused := g.config.onRefused; refused != nil {
+			cfg.OnRefused = func(c *echo.Context, err error) error {
+				refused(c.Response(), err)
+				return nil
+			}
+		}
+		return echolock.New(cfg)
+	case g.template != "":
+		return echolock.ByTemplate(g.template, g.options...)
+	case g.key != nil:
+		return echolock.By(g.key, g.options...)
+	case g.header != "":
+		return echolock.ByHeader(g.header, g.options...)
+	case g.query != "":
+		return echolock.ByQuery(g.query, g.options...)
+	default:
+		return echolock.ByParam(g.param, g.options...)
+	}
+}
