@@ -113,10 +113,10 @@ func (s *lease) holds(k *Lock) bool {
 }
 
 // check returns why the lease is lost, or nil. It does not wait for the agenda
-// to notice that the lease has ended.
+// to notice that the lease has ended. One that was released does not end.
 func (s *lease) check() error {
 	s.mu.Lock()
-	late := s.err == nil && !time.Now().Before(s.deadline)
+	late := s.err == nil && len(s.handles) > 0 && !time.Now().Before(s.deadline)
 	err := s.err
 	s.mu.Unlock()
 	if late {
