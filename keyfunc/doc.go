@@ -24,7 +24,7 @@
 // What remains for the caller to see to:
 //
 //   - The handler must read the value where the key is taken from. In particular
-//     [http.Request.FormValue] and the Bind functions of frameworks mix body,
+//     [net/http.Request.FormValue] and the Bind functions of frameworks mix body,
 //     query and path.
 //   - A value that has several spellings needs a canonical form: [Int] for
 //     numbers, [UUID] for UUIDs. Otherwise 42 and 042 are two keys for one order.
@@ -33,7 +33,7 @@
 //
 // # Errors
 //
-// Errors of a Func begin with "keyfunc: ", name the part and never contain a value
-// that came from the client, neither do they when printed in full; a cause is kept
-// for [errors.Is] and [errors.As] only.
+// Errors begin with "keyfunc: ", name the part and never show a value that came from
+// the client. Their cause, which might, is there for [errors.Is] and [errors.As], but
+// not printed.
 package keyfunc

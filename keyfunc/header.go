@@ -14,7 +14,7 @@ import (
 // [ErrAmbiguous] when there is more than one of that name. It panics when name
 // cannot be the name of a header field.
 //
-// A client may write what he likes into a header: see [Value] for one that
+// A client may write anything into a header: see [Value] for one that
 // authentication must have checked, and [Hash] for one that is long or secret.
 func Header(name string) Func[Request] {
 	if !isToken(name) {

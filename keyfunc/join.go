@@ -26,7 +26,7 @@ func Join[S any](parts ...Func[S]) Func[S] {
 	for _, f := range parts {
 		mustFunc("Join", f)
 	}
-	parts = append([]Func[S](nil), parts...) // the caller may go on using his slice
+	parts = append([]Func[S](nil), parts...) // the caller may go on using the slice
 	return func(s S) (string, error) {
 		keys := make([]string, len(parts))
 		skip := false

@@ -112,9 +112,6 @@ func readableAsJSON(part string, h http.Header) error {
 }
 
 func isJSONType(contentType string) bool {
-	media, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		return false
-	}
+	media, _, _ := mime.ParseMediaType(contentType) // empty on errors, save those of parameters, which nobody heeds
 	return media == "application/json" || media == "text/json" || strings.HasSuffix(media, "+json")
 }

@@ -63,7 +63,7 @@ func fill[S any](pieces []piece[S], after string) Func[S] {
 	return func(s S) (string, error) {
 		var b strings.Builder
 		for _, p := range pieces {
-			key, err := apply(p.key, s)
+			key, err := p.key(s)
 			if err != nil {
 				return "", err
 			}

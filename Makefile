@@ -1,0 +1,41 @@
+# Every target is explained by "make help".
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help test lint bench fuzz cover redis
+
+# Version 0.7.0 serves Go 1.25 and 1.26; later ones need 1.26.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+# This module, and those in folders of it (benchmarks).
+MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
+
+FUZZTIME ?= 20s
+TIMEOUT  ?= 20m
+
+help: ## show this help
+	@echo "make <target>:"
+	@sed -n 's/^\([a-z]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
+		|| sed -n 's/^\([a-z]*\):.*## /  \1: /p' $(MAKEFILE_LIST)
+	@echo "variables: TESTFLAGS='-run X -v'  TIMEOUT=$(TIMEOUT)  FUZZTIME=$(FUZZTIME)"
+
+redis:
+	@.ci/install
+
+test: redis ## all tests with the race detector; installs redis-server where it is missing
+	@set -e; for m in $(MODULES); do (cd $$m; set -x; go test -race -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...); done
+
+lint: ## gofmt, go vet and staticcheck
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; fi
+	@set -e; for m in $(MODULES); do (cd $$m; set -x; go vet ./...; go run $(STATICCHECK) ./...); done
+
+bench: redis ## all benchmarks
+	@set -e; for m in $(MODULES); do (cd $$m; set -x; go test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...); done
+
+fuzz: ## every fuzz target for FUZZTIME
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort | while IFS=': ' read -r file _ target; do \
+		(cd $$(dirname $$file); set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) . </dev/null) || exit 1; \
+	done
+
+cover: redis ## test coverage by function, the sum last; details in cover.out
+	@go test -coverprofile cover.out -coverpkg ./... -timeout $(TIMEOUT) ./...
+	@go tool cover -func cover.out
