@@ -1,6 +1,9 @@
 package keyfunc
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Template derives a key by a line of text, such as
 // "order:{param.orderID}:user:{header.X-User-ID}". What stands in braces is
@@ -77,12 +80,10 @@ func fill[S any](pieces []piece[S], after string) Func[S] {
 
 // escapeBefore returns the escaper for a value that is followed by text.
 func escapeBefore(text string) *strings.Replacer {
-	for _, next := range text {
-		if next != ':' {
-			c := string(next)
-			return strings.NewReplacer(`\`, `\\`, `:`, `\:`, c, `\`+c)
-		}
-		break
+	_, size := utf8.DecodeRuneInString(text)
+	next := text[:size]
+	if next == "" || next == ":" {
+		return escaper
 	}
-	return escaper
+	return strings.NewReplacer(`\`, `\\`, `:`, `\:`, next, `\`+next)
 }

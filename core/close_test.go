@@ -1,0 +1,300 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+func within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeoutCause(background, d, errEnough)
+	context.AfterFunc(ctx, cancel)
+	return ctx
+}
+
+func TestCloseOfAnIdleLocker(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		unlock(t, take(t, background, l, "k"))
+		for range 2 {
+			if err := l.Close(background); err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait()
+	})
+}
+
+// On a context that has ended nothing held means nothing to wait for.
+func TestCloseOnACancelledContext(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		ctx, cancel := context.WithCancel(background)
+		cancel()
+		if err := s.open().Close(ctx); err != nil {
+			t.Error(err)
+		}
+		l := s.open()
+		k := take(t, background, l, "k")
+		wantErr(t, l.Close(ctx), context.Canceled)
+		wantErr(t, context.Cause(k.Context()), core.ErrClosed)
+		s.isFree("k")
+	})
+}
+
+func TestCloseDrains(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		k := take(t, background, l, "k")
+		closed := make(chan error, 1)
+		began := time.Now()
+		go func() { closed <- l.Close(background) }()
+		synctest.Wait()
+
+		_, err := l.Lock(background, "other")
+		wantErr(t, err, core.ErrClosed)
+		_, err = l.TryLock(background, "other")
+		wantErr(t, err, core.ErrClosed)
+		wantErr(t, l.Do(background, "other", nil), core.ErrClosed)
+		_, err = l.Inspect(background, "k")
+		wantErr(t, err, core.ErrClosed)
+		_, err = l.ForceUnlock(background, "k")
+		wantErr(t, err, core.ErrClosed)
+
+		time.Sleep(5 * time.Minute) // renewals go on
+		if err := context.Cause(k.Context()); err != nil {
+			t.Errorf("the lock ended while draining: %v", err)
+		}
+		inner := take(t, k.Context(), l, "k") // holders may re-enter
+		if n, err := inner.Count(background); n != 2 || err != nil {
+			t.Errorf("Count: %d, %v", n, err)
+		}
+		unlock(t, inner)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(closed) != 0 {
+			t.Error("Close returned while a lock was held")
+		}
+		unlock(t, k)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		wantTime(t, "Close returned", time.Since(began), 6*time.Minute, 6*time.Minute+100*time.Millisecond)
+		s.isFree("k")
+	})
+}
+
+func TestCloseWakesWaiters(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.open(), s.locker()
+		holder := take(t, background, other, "k")
+		head, behind := start(background, l, "k"), start(background, l, "k", core.Wait(time.Hour))
+		owner := start(background, l, "k", core.Owner("o"))
+		time.Sleep(5 * time.Second)
+		if err := l.Close(background); err != nil {
+			t.Error(err)
+		}
+		for _, w := range []<-chan outcome{head, behind, owner} {
+			o := <-w
+			wantErr(t, o.err, core.ErrClosed)
+			wantNot(t, o.err, core.ErrNotAcquired)
+			wantTime(t, "woken", o.took, 5*time.Second, 5*time.Second)
+		}
+		unlock(t, holder)
+		s.isFree("k")
+	})
+}
+
+func TestCloseWakesWaitersAlsoWhileTheirHeadIsAsking(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		s.fail(acquire, lateReply(1500*time.Millisecond))
+		head, behind := start(background, l, "k"), start(background, l, "k")
+		if err := l.Close(background); err != nil {
+			t.Error(err)
+		}
+		for w, took := range map[<-chan outcome]time.Duration{head: 1500 * time.Millisecond, behind: 0} {
+			o := <-w
+			wantErr(t, o.err, core.ErrClosed)
+			wantTime(t, "woken", o.took, took, took)
+		}
+		s.isFree("k")
+	})
+}
+
+func TestCloseWhileALockIsGranted(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		s.fail(acquire, lateReply(time.Second))
+		asking := start(background, l, "k")
+		if err := l.Close(background); err != nil {
+			t.Error(err)
+		}
+		wantErr(t, (<-asking).err, core.ErrClosed)
+		s.isFree("k")
+	})
+}
+
+func TestCloseEvictsAtTheEndOfItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		a := take(t, background, l, "a")
+		inner := take(t, a.Context(), l, "a")
+		b := take(t, background, l, "b", core.KeepFor(time.Hour))
+		began := time.Now()
+		err := l.Close(within(10 * time.Second))
+		wantErr(t, err, context.DeadlineExceeded, errEnough)
+		wantTime(t, "Close returned", time.Since(began), 10*time.Second, 10*time.Second+100*time.Millisecond)
+		for _, k := range []*core.Lock{a, inner, b} {
+			wantErr(t, context.Cause(k.Context()), core.ErrClosed)
+			wantErr(t, k.Refresh(background), core.ErrClosed)
+			_, err := k.Count(background)
+			wantErr(t, err, core.ErrClosed)
+			_, err = l.Lock(k.Context(), k.Key())
+			wantErr(t, err, core.ErrClosed)
+			wantErr(t, k.Unlock(background), core.ErrClosed)
+			wantErr(t, k.Unlock(background), core.ErrNotHeld)
+			s.isFree(k.Key())
+		}
+		if err := l.Close(background); err != nil {
+			t.Errorf("the second call: %v", err)
+		}
+		n := s.scripts()
+		time.Sleep(time.Hour)
+		if s.scripts() != n {
+			t.Error("a closed Locker still speaks with Redis")
+		}
+	})
+}
+
+func TestDoTellsThatTheLockerClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		done := make(chan error, 1)
+		go func() {
+			done <- l.Do(background, "k", func(ctx context.Context) error { <-ctx.Done(); return nil })
+		}()
+		synctest.Wait()
+		wantErr(t, l.Close(within(time.Second)), context.DeadlineExceeded)
+		wantErr(t, <-done, core.ErrClosed)
+		s.isFree("k")
+	})
+}
+
+func TestSecondCloseWaitsForTheFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		k := take(t, background, l, "k")
+		first := make(chan error, 1)
+		go func() { first <- l.Close(background) }()
+		synctest.Wait()
+		began := time.Now()
+		if err := l.Close(within(time.Second)); err != nil {
+			t.Error(err)
+		}
+		wantTime(t, "returned", time.Since(began), time.Second, time.Second)
+		second := make(chan error, 1)
+		go func() { second <- l.Close(background) }()
+		time.Sleep(time.Second)
+		if len(second) != 0 || k.Context().Err() != nil {
+			t.Error("the second call did not wait, or ended the lock")
+		}
+		unlock(t, k)
+		if err := errors.Join(<-first, <-second); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCloseLeavesTheClientOpen(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		client := s.client()
+		l, err := core.New(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, take(t, background, l, "k"))
+		if err := l.Close(background); err != nil {
+			t.Error(err)
+		}
+		if err := client.Set(background, "x", 1, 0).Err(); err != nil {
+			t.Errorf("the client cannot be used any more: %v", err)
+		}
+		again, err := core.New(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, take(t, background, again, "k"))
+		_ = again.Close(background)
+	})
+}
+
+func TestInvariant7NoGoroutineIsLeftAfterClose(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		other := s.locker()
+		take(t, background, other, "busy")
+		synctest.Wait()
+		before := blockedIn(ofCore)
+		l := s.open()
+		var locks []*core.Lock
+		for _, key := range []string{"a", "b", "c"} {
+			locks = append(locks, take(t, background, l, key))
+		}
+		waiting := start(background, l, "busy")
+		time.Sleep(time.Minute)
+		wantErr(t, l.Close(within(time.Second)), context.DeadlineExceeded)
+		<-waiting
+		for _, k := range locks {
+			_ = k.Unlock(background)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := blockedIn(ofCore) - before; n != 0 {
+			t.Errorf("%d goroutines of the Locker are left", n)
+		}
+		if k, err := other.TryLock(background, "a"); err != nil {
+			t.Error(err)
+		} else {
+			unlock(t, k)
+		}
+		_, _ = other.ForceUnlock(background, "busy")
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestCloseInAnOutageIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		k := take(t, background, l, "k")
+		s.failAll(hang, acquire, release, renew)
+		began := time.Now()
+		err := l.Close(within(3 * time.Second))
+		wantErr(t, err, context.DeadlineExceeded)
+		// Two times Timeout at most.
+		wantTime(t, "Close returned", time.Since(began), 3*time.Second, 7*time.Second)
+		wantErr(t, context.Cause(k.Context()), core.ErrClosed)
+		s.heal()
+	})
+}
+
+func TestCloseWaitsForSettlements(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		k := take(t, background, l, "k")
+		s.failAll(refuse("LOADING Redis is loading"), release)
+		wantErr(t, k.Unlock(background), core.ErrUnavailable)
+		go func() {
+			time.Sleep(5 * time.Second)
+			s.heal()
+		}()
+		began := time.Now()
+		if err := l.Close(background); err != nil {
+			t.Error(err)
+		}
+		wantTime(t, "Close returned", time.Since(began), 5*time.Second, 6*time.Second)
+		s.isFree("k")
+	})
+}

@@ -1,0 +1,159 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// stringKeys is a context like gin's: it shows values stored under string keys
+// only, and no cancellation.
+type stringKeys map[string]any
+
+func (stringKeys) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (stringKeys) Done() <-chan struct{}       { return nil }
+func (stringKeys) Err() error                  { return nil }
+func (c stringKeys) Value(key any) any {
+	if name, ok := key.(string); ok {
+		return c[name]
+	}
+	return nil
+}
+
+func TestReentryThroughAContextOfStringKeys(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		outer := take(t, background, l, "k")
+		ctx := stringKeys{core.ContextKey: outer}
+		if k, ok := core.FromContext(ctx); !ok || k != outer {
+			t.Error("FromContext does not find the lock")
+		}
+		inner := take(t, ctx, l, "k")
+		if s.held("k") != outer.Owner()+"=2" {
+			t.Errorf("Redis shows %s", s.held("k"))
+		}
+		deeper := take(t, inner.Context(), l, "k")
+		unlock(t, deeper, inner)
+
+		// Detached, it competes.
+		_, err := l.TryLock(core.Detach(ctx), "k")
+		wantBusy(t, err)
+		if _, ok := core.FromContext(core.Detach(ctx)); ok {
+			t.Error("a detached context holds a lock")
+		}
+		unlock(t, outer)
+		if _, ok := core.FromContext(ctx); ok {
+			t.Error("the lock was unlocked")
+		}
+		unlock(t, take(t, ctx, l, "k"))
+	})
+}
+
+func TestContextOfStringKeysWithSomethingElse(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		for _, value := range []any{nil, 1, "x", (*core.Lock)(nil)} {
+			unlock(t, take(t, stringKeys{core.ContextKey: value}, l, "k"))
+		}
+	})
+}
+
+func TestDetachedCompetesLikeAStranger(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		type valueKey struct{}
+		ctx, cancel := context.WithCancelCause(context.WithValue(background, valueKey{}, "v"))
+		a := take(t, ctx, l, "a")
+		b := take(t, a.Context(), l, "b")
+		detached := core.Detach(b.Context())
+		for _, key := range []string{"a", "b"} {
+			_, err := l.TryLock(detached, key)
+			wantBusy(t, err)
+		}
+		if _, ok := core.FromContext(detached); ok {
+			t.Error("a detached context holds a lock")
+		}
+		if detached.Value(valueKey{}) != "v" {
+			t.Error("a detached context has lost its values")
+		}
+		own := take(t, detached, l, "c")
+		again := take(t, own.Context(), l, "c")
+		_, err := l.TryLock(again.Context(), "a") // still a stranger further down
+		wantBusy(t, err)
+		unlock(t, again, own)
+		cancel(errEnough)
+		if context.Cause(detached) != errEnough {
+			t.Error("a detached context has lost its cancellation")
+		}
+		unlock(t, b, a)
+	})
+}
+
+func TestFromContextIsTheInnermostHeld(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		if k, ok := core.FromContext(background); k != nil || ok {
+			t.Error("an empty context holds a lock")
+		}
+		a := take(t, background, l, "a")
+		b := take(t, a.Context(), l, "b")
+		again := take(t, b.Context(), l, "a")
+		for _, want := range []*core.Lock{again, b, a} {
+			if k, ok := core.FromContext(again.Context()); !ok || k != want {
+				t.Errorf("FromContext: %v; want %v", k, want)
+			}
+			unlock(t, want)
+		}
+		if _, ok := core.FromContext(again.Context()); ok {
+			t.Error("all are unlocked")
+		}
+	})
+}
+
+func TestFromContextShowsALostLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, l, "k")
+		s.Del("lock:k")
+		<-k.Context().Done()
+		if found, ok := core.FromContext(k.Context()); !ok || found != k {
+			t.Error("a lost lock is not shown")
+		}
+		wantErr(t, k.Unlock(background), core.ErrLost)
+	})
+}
+
+func TestLockContextDescendsFromTheCallers(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		type valueKey struct{}
+		ctx, cancel := context.WithCancelCause(context.WithValue(background, valueKey{}, "v"))
+		k := take(t, ctx, l, "k")
+		if k.Context().Value(valueKey{}) != "v" {
+			t.Error("the values are gone")
+		}
+		cancel(errEnough)
+		if context.Cause(k.Context()) != errEnough {
+			t.Errorf("cause %v", context.Cause(k.Context()))
+		}
+		unlock(t, k)
+	})
+}
+
+func TestDefault(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		before := core.Default()
+		defer core.SetDefault(before)
+		l := s.locker()
+		core.SetDefault(l)
+		if core.Default() != l {
+			t.Error("Default is not what SetDefault set")
+		}
+		core.SetDefault(nil)
+		if core.Default() != nil {
+			t.Error("the default was not taken away")
+		}
+	})
+}

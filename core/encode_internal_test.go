@@ -1,0 +1,32 @@
+package core
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+var hexPair = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// FuzzEncode shows that no two keys share an encoding: every key comes back from
+// its own. And none has what may not be in it.
+func FuzzEncode(f *testing.F) {
+	for _, key := range []string{"", "order:42", "%", "%25", "{a}", "a\nb", "\xff", "\xe6\x9d", "東京", "\ufffd", "\x7f"} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		encoded := encode(key)
+		back, err := url.PathUnescape(encoded)
+		if err != nil || back != key {
+			t.Errorf("%q is encoded as %q, which is %q (%v)", key, encoded, back, err)
+		}
+		if strings.ContainsAny(encoded, "{}") || strings.ContainsFunc(encoded, isControl) || !utf8.ValidString(encoded) {
+			t.Errorf("%q is encoded as %q", key, encoded)
+		}
+		if n := strings.Count(encoded, "%"); n != len(hexPair.FindAllString(encoded, -1)) {
+			t.Errorf("%q is encoded as %q: not upper-case hex", key, encoded)
+		}
+	})
+}

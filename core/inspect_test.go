@@ -1,0 +1,111 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+func TestInspect(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		inspects := func(want core.Info) {
+			t.Helper()
+			if info, err := b.Inspect(background, "k"); err != nil || info != want {
+				t.Errorf("Inspect: %+v, %v; want %+v", info, err, want)
+			}
+		}
+		inspects(core.Info{})
+		k := take(t, background, a, "k")
+		time.Sleep(3 * time.Second)
+		inspects(core.Info{Locked: true, Owner: k.Owner(), Count: 1, TTL: 27 * time.Second})
+		inner := take(t, k.Context(), a, "k")
+		inspects(core.Info{Locked: true, Owner: k.Owner(), Count: 2, TTL: 30 * time.Second})
+		unlock(t, inner, k)
+		inspects(core.Info{})
+		s.HSet("lock:k", "redisson:1", "3")
+		info, err := b.Inspect(background, "k")
+		if err != nil || !info.Locked || info.Owner != "redisson:1" || info.Count != 3 || info.TTL >= 0 {
+			t.Errorf("a lock without end: %+v, %v", info, err)
+		}
+	})
+}
+
+func TestForceUnlock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		if freed, err := b.ForceUnlock(background, "k"); freed || err != nil {
+			t.Errorf("a free lock: %v, %v", freed, err)
+		}
+		k := take(t, background, a, "k")
+		inner := take(t, k.Context(), a, "k")
+		if freed, err := b.ForceUnlock(background, "k"); !freed || err != nil {
+			t.Errorf("a held lock: %v, %v", freed, err)
+		}
+		s.isFree("k")
+		began := time.Now()
+		at, cause := endOf(inner.Context())
+		wantErr(t, cause, core.ErrLost)
+		wantTime(t, "loss", at.Sub(began), 0, lease/3)
+		wantErr(t, inner.Unlock(background), core.ErrLost)
+		wantErr(t, k.Unlock(background), core.ErrLost)
+	})
+}
+
+func TestForceUnlockDeletesOnlyLocks(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		if err := s.Set("lock:k", "precious"); err != nil {
+			t.Fatal(err)
+		}
+		freed, err := l.ForceUnlock(background, "k")
+		wantErr(t, err, core.ErrUnavailable)
+		if freed || !s.Exists("lock:k") {
+			t.Error("a key that is no lock was deleted")
+		}
+	})
+}
+
+func TestAKeyOfAnotherTypeIsUnavailable(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		if err := s.Set("lock:k", "precious"); err != nil {
+			t.Fatal(err)
+		}
+		for name, lock := range map[string]func(context.Context, string, ...core.Option) (*core.Lock, error){"Lock": l.Lock, "TryLock": l.TryLock} {
+			began := time.Now()
+			_, err := lock(background, "k")
+			wantErr(t, err, core.ErrUnavailable)
+			wantNot(t, err, core.ErrNotAcquired)
+			wantTime(t, name, time.Since(began), 0, 0)
+		}
+		_, err := l.Inspect(background, "k")
+		wantErr(t, err, core.ErrUnavailable)
+		time.Sleep(time.Minute)
+		if got, _ := s.Get("lock:k"); got != "precious" {
+			t.Errorf("the key was changed: %q", got)
+		}
+	})
+}
+
+func TestReadingFailsInAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, l, "k")
+		s.outage()
+		_, err := l.Inspect(background, "k")
+		wantErr(t, err, core.ErrUnavailable)
+		_, err = l.ForceUnlock(background, "k")
+		wantErr(t, err, core.ErrUnavailable)
+		_, err = k.Count(background)
+		wantErr(t, err, core.ErrUnavailable)
+		_, err = k.TTL(background)
+		wantErr(t, err, core.ErrUnavailable)
+		wantErr(t, k.Refresh(background), core.ErrUnavailable)
+		s.heal()
+		time.Sleep(time.Second)
+		unlock(t, k)
+	})
+}

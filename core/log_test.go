@@ -1,0 +1,150 @@
+package core_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// records is a log that tests can read.
+type records struct {
+	slog.Handler
+	mu    sync.Mutex
+	lines []slog.Record
+}
+
+func (r *records) logger() *slog.Logger                     { return slog.New(r) }
+func (r *records) Enabled(context.Context, slog.Level) bool { return true }
+func (r *records) Handle(_ context.Context, rec slog.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, rec)
+	return nil
+}
+
+func (r *records) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, rec := range r.lines {
+		all = append(all, rec.Message)
+	}
+	return all
+}
+
+func (r *records) count(part string) int {
+	n := 0
+	for _, line := range r.all() {
+		if strings.Contains(line, part) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestInvariant10OneLogLineASecondOfEachKindInAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		logged := &records{}
+		l := s.locker(core.Logger(logged.logger()))
+		var locks []*core.Lock
+		for i := range 50 {
+			locks = append(locks, take(t, background, l, string(rune('a'+i))))
+		}
+		waiting := start(background, s.locker(core.Logger(logged.logger())), "a")
+		time.Sleep(time.Second)
+		s.outage()
+		time.Sleep(28 * time.Second)
+		perKind := map[string]int{}
+		for _, line := range logged.all() {
+			perKind[line]++
+		}
+		if len(perKind) == 0 {
+			t.Error("nothing was logged")
+		}
+		for kind, n := range perKind {
+			if n > 28 {
+				t.Errorf("%d lines in 28 s: %s", n, kind)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		s.heal()
+		for _, k := range locks {
+			wantErr(t, k.Unlock(background), core.ErrLost)
+		}
+		wantErr(t, (<-waiting).err, core.ErrUnavailable)
+		time.Sleep(10 * time.Second)
+	})
+}
+
+func TestNothingIsLoggedInPeace(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		logged := &records{}
+		a, b := s.locker(core.Logger(logged.logger())), s.locker(core.Logger(logged.logger()))
+		k := take(t, background, a, "k")
+		waiting := start(background, b, "k")
+		time.Sleep(5 * time.Minute)
+		unlock(t, k)
+		unlock(t, (<-waiting).lock)
+		time.Sleep(5 * time.Minute)
+		if all := logged.all(); len(all) > 0 {
+			t.Errorf("logged: %v", all)
+		}
+	})
+}
+
+func TestASecondUnlockIsNotLoggedAsALoss(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		logged := &records{}
+		l := s.locker(core.Logger(logged.logger()))
+		k := take(t, background, l, "k")
+		unlock(t, k)
+		time.Sleep(time.Hour)
+		wantErr(t, k.Unlock(background), core.ErrNotHeld)
+		if all := logged.all(); len(all) > 0 {
+			t.Errorf("logged: %v", all)
+		}
+	})
+}
+
+func TestALossIsLogged(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		logged := &records{}
+		l := s.locker(core.Logger(logged.logger()))
+		k := take(t, background, l, "k")
+		s.Del("lock:k")
+		<-k.Context().Done()
+		synctest.Wait()
+		if logged.count("lost while held") != 1 {
+			t.Errorf("logged: %v", logged.all())
+		}
+		wantErr(t, k.Unlock(background), core.ErrLost)
+	})
+}
+
+func TestLoggerDefaultsToSlogs(t *testing.T) {
+	logged := &records{}
+	before := slog.Default()
+	slog.SetDefault(logged.logger())
+	defer slog.SetDefault(before)
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, err := core.New(s.client())
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := take(t, background, l, "k")
+		s.Del("lock:k")
+		wantErr(t, k.Unlock(background), core.ErrLost)
+		if logged.count("lost while held") != 1 {
+			t.Errorf("logged: %v", logged.all())
+		}
+		if err := l.Close(background); err != nil {
+			t.Error(err)
+		}
+	})
+}

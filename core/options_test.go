@@ -1,0 +1,226 @@
+package core_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// wantMisuse fails the test unless err reports a misuse, of which every line
+// names the package.
+func wantMisuse(t *testing.T, err error, part string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, line := range strings.Split(err.Error(), "\n") {
+		if !strings.HasPrefix(line, "core: ") {
+			t.Errorf("error %q does not begin with core: ", line)
+		}
+	}
+	if !strings.Contains(err.Error(), part) {
+		t.Errorf("error %q does not mention %q", err, part)
+	}
+	wantNot(t, err, core.ErrNotAcquired, core.ErrUnavailable, core.ErrLost, core.ErrClosed, core.ErrInvalidKey)
+}
+
+func TestBadOptions(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	l, err := core.New(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		inNew = 1 << iota
+		inCall
+		both = inNew | inCall
+	)
+	for _, test := range []struct {
+		name  string
+		opt   core.Option
+		where int
+		part  string
+	}{
+		{"Lease(0)", core.Lease(0), both, "Lease(0s)"},
+		{"Lease negative", core.Lease(-time.Second), both, "Lease(-1s)"},
+		{"Lease too short", core.Lease(999 * time.Microsecond), both, "1ms"},
+		{"FixedLease(0)", core.FixedLease(0), both, "FixedLease(0s)"},
+		{"Wait negative", core.Wait(-1), both, "Wait(-1ns)"},
+		{"KeepFor(0)", core.KeepFor(0), both, "KeepFor(0s)"},
+		{"MaxHold(0)", core.MaxHold(0), both, "MaxHold(0s)"},
+		{"MaxWaiters(0)", core.MaxWaiters(0), both, "MaxWaiters(0)"},
+		{"MaxWaiters(-1)", core.MaxWaiters(-1), both, "MaxWaiters(-1)"},
+		{"nil", nil, both, "nil"},
+		{"Fallback of a bad option", core.Fallback(core.Wait(-1)), both, "Wait(-1ns)"},
+		{"Fallback of nil", core.Fallback(nil), both, "nil"},
+		{"Owner", core.Owner("o"), inNew, "Owner"},
+		{"Owner empty", core.Owner(""), inCall, "empty"},
+		{"Owner too long", core.Owner(strings.Repeat("o", 129)), inCall, "129"},
+		{"Owner with a control byte", core.Owner("a\nb"), inCall, "control"},
+		{"Owner with DEL", core.Owner("a\x7f"), inCall, "control"},
+		{"Owner like our fields", core.Owner("latchkey:token"), inCall, "reserved"},
+		{"Prefix with {", core.Prefix("a{"), inNew, "Prefix"},
+		{"Prefix with }", core.Prefix("a}"), inNew, "Prefix"},
+		{"Prefix with a control byte", core.Prefix("a\n"), inNew, "Prefix"},
+		{"Prefix too long", core.Prefix(strings.Repeat("p", 1025)), inNew, "Prefix"},
+		{"Timeout(0)", core.Timeout(0), inNew, "Timeout(0s)"},
+		{"Logger(nil)", core.Logger(nil), inNew, "Logger"},
+		{"Prefix in a call", core.Prefix("p:"), inCall, "option of New"},
+		{"Timeout in a call", core.Timeout(time.Second), inCall, "option of New"},
+		{"Logger in a call", core.Logger(slog.Default()), inCall, "option of New"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.where&inNew != 0 {
+				made, err := core.New(client, test.opt)
+				wantMisuse(t, err, test.part)
+				if made != nil {
+					t.Error("New returned a Locker beside the error")
+				}
+			}
+			if test.where&inCall != 0 {
+				_, err := l.Lock(background, "k", test.opt)
+				wantMisuse(t, err, test.part)
+				_, err = l.TryLock(background, "k", test.opt)
+				wantMisuse(t, err, test.part)
+				wantMisuse(t, l.Do(background, "k", nil, test.opt), test.part)
+				wantMisuse(t, core.CheckOptions(test.opt), test.part)
+			}
+		})
+	}
+}
+
+func TestAllBadOptionsAreReportedAtOnce(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	_, err := core.New(client, core.Lease(0), core.Timeout(-1), nil)
+	for _, part := range []string{"Lease(0s)", "Timeout(-1ns)", "nil"} {
+		wantMisuse(t, err, part)
+	}
+}
+
+func TestGoodOptions(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	for name, opts := range map[string][]core.Option{
+		"none":          nil,
+		"least":         {core.Lease(time.Millisecond), core.Wait(0), core.KeepFor(time.Millisecond), core.MaxHold(time.Millisecond), core.MaxWaiters(1), core.Timeout(time.Millisecond)},
+		"empty prefix":  {core.Prefix("")},
+		"longest":       {core.Prefix(strings.Repeat("p", 1024))},
+		"with fallback": {core.Fallback(core.Wait(time.Second), core.MaxWaiters(5))},
+	} {
+		if _, err := core.New(client, opts...); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := core.CheckOptions(core.Lease(time.Second), core.NoWait()); err != nil {
+		t.Error(err)
+	}
+	wantMisuse(t, core.CheckOptions(core.Owner("o")), "Owner")
+}
+
+func TestNilClient(t *testing.T) {
+	var client *redis.Client
+	var cluster *redis.ClusterClient
+	var ring *redis.Ring
+	for _, nothing := range []redis.UniversalClient{nil, client, cluster, ring} {
+		l, err := core.New(nothing)
+		wantMisuse(t, err, "client")
+		if l != nil {
+			t.Errorf("%T: New returned a Locker", nothing)
+		}
+	}
+}
+
+func TestNewDoesNoNetworkIO(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		before := s.TotalConnectionCount()
+		l := s.locker()
+		if s.TotalConnectionCount() != before {
+			t.Error("New opened a connection")
+		}
+		if err := l.Close(background); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDefaultsAndOverrides(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker(core.Prefix("app:"), core.Lease(10*time.Second), core.Lease(20*time.Second))
+		for name, test := range map[string]struct {
+			opts []core.Option
+			want time.Duration
+		}{
+			"of New, the later one":  {nil, 20 * time.Second},
+			"of the call":            {[]core.Option{core.Lease(5 * time.Second)}, 5 * time.Second},
+			"of the call, the later": {[]core.Option{core.Lease(5 * time.Second), core.FixedLease(7 * time.Second)}, 7 * time.Second},
+			"in whole milliseconds":  {[]core.Option{core.Lease(1500 * time.Microsecond)}, time.Millisecond},
+		} {
+			k := take(t, background, l, "k", test.opts...)
+			if got := s.TTL("app:k"); got != test.want {
+				t.Errorf("%s: TTL %v; want %v", name, got, test.want)
+			}
+			unlock(t, k)
+		}
+		k := take(t, background, l, "k", core.FixedLease(5*time.Second), core.Lease(time.Second))
+		time.Sleep(time.Minute)
+		unlock(t, k) // Lease overrides FixedLease
+	})
+}
+
+func TestLockersWithDifferentPrefixesDoNotExclude(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a := take(t, background, s.locker(core.Prefix("a:")), "k")
+		b := take(t, a.Context(), s.locker(core.Prefix("b:")), "k")
+		if a.Owner() == b.Owner() {
+			t.Error("a lock of another prefix was re-entered")
+		}
+		unlock(t, b, a)
+	})
+}
+
+func TestFallbackPrecedence(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		second := core.Fallback(core.Wait(time.Second), core.Lease(time.Hour))
+		for name, test := range map[string]struct {
+			ofNew, ofCall []core.Option
+			want          time.Duration
+		}{
+			"alone":             {nil, []core.Option{second}, time.Second},
+			"New said so":       {[]core.Option{core.Wait(2 * time.Second)}, []core.Option{second}, 2 * time.Second},
+			"an earlier one":    {nil, []core.Option{core.Wait(3 * time.Second), second}, 3 * time.Second},
+			"a later one":       {nil, []core.Option{second, core.Wait(4 * time.Second)}, 4 * time.Second},
+			"an earlier NoWait": {nil, []core.Option{core.NoWait(), second}, 0},
+			"two":               {nil, []core.Option{second, core.Fallback(core.Wait(time.Minute))}, time.Second},
+		} {
+			l := s.locker(test.ofNew...)
+			holder := take(t, background, l, "k")
+			o := <-start(background, l, "k", test.ofCall...)
+			wantBusy(t, o.err)
+			wantTime(t, name+": gave up", o.took, test.want, test.want)
+			unlock(t, holder)
+		}
+		// Other options have no effect in it.
+		k := take(t, background, s.locker(), "k", second)
+		if got := s.TTL("lock:k"); got != lease {
+			t.Errorf("TTL %v", got)
+		}
+		ctx, cancel := context.WithCancel(background)
+		l := s.locker(core.MaxWaiters(2))
+		one := start(ctx, l, "k")
+		two := start(ctx, l, "k", core.Fallback(core.MaxWaiters(1)))
+		waits(t, two)
+		wantBusy(t, (<-start(ctx, l, "k")).err)
+		cancel()
+		<-one
+		<-two
+		unlock(t, k)
+	})
+}

@@ -1,0 +1,139 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func TestKeyOfAnotherType(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	l := onRedis(t, client)
+	if err := client.Set(background, "lock:k", "not a lock", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := l.Lock(background, "k")
+	wantWrongType(t, err)
+	_, err = l.Inspect(background, "k")
+	wantWrongType(t, err)
+	_, err = l.ForceUnlock(background, "k")
+	wantWrongType(t, err)
+	if got := client.Get(background, "lock:k").Val(); got != "not a lock" {
+		t.Errorf("the value is %q now", got)
+	}
+}
+
+func wantWrongType(t *testing.T, err error) {
+	t.Helper()
+	wantErr(t, err, core.ErrUnavailable)
+	wantNot(t, err, core.ErrNotAcquired)
+	if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("error %v; want one that names WRONGTYPE", err)
+	}
+}
+
+// user is a client that may only do what the rules say.
+func user(t *testing.T, server *redistest.Server, rules ...string) *redis.Client {
+	t.Helper()
+	args := []any{"acl", "setuser", "limited", "reset", "on", ">secret"}
+	for _, r := range rules {
+		args = append(args, r)
+	}
+	if err := server.Client(t).Do(background, args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return server.Client(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" })
+}
+
+func TestNoPermission(t *testing.T) {
+	server := redistest.Start(t)
+	for name, rules := range map[string][]string{
+		"for the key":       {"~other:*", "&*", "+@all"},
+		"for scripts":       {"~lock:*", "&*", "+@all", "-@scripting"},
+		"to write a hash":   {"~lock:*", "&*", "+@all", "-hset"},
+		"to set an expiry":  {"~lock:*", "&*", "+@all", "-pexpire"},
+		"to set the token":  {"~lock:*", "&*", "+@all", "-set"},
+		"to read the clock": {"~lock:*", "&*", "+@all", "-time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := onRedis(t, user(t, server, rules...))
+			started := time.Now()
+			_, err := l.Lock(background, "k")
+			wantErr(t, err, core.ErrUnavailable)
+			wantNot(t, err, core.ErrNotAcquired)
+			if !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "can't run this command") {
+				t.Errorf("error %v; want one that says what is not permitted", err)
+			}
+			wantTime(t, "the error came", time.Since(started), 0, 2*time.Second)
+			// A lock without an end would be the worst of all.
+			if !isFree(t, server.Client(t), "k") {
+				t.Error("the lock stayed")
+			}
+		})
+	}
+}
+
+// Everything that latchkey needs, and no channel.
+func TestWithoutChannelsItPolls(t *testing.T) {
+	server := redistest.Start(t)
+	limited := user(t, server, "~lock:*", "resetchannels", "+@all")
+	holder, waiting := onRedis(t, limited), onRedis(t, limited)
+	k := take(t, background, holder, "k")
+	got := make(chan error, 1)
+	go func() {
+		k, err := waiting.Lock(background, "k", core.Wait(10*time.Second))
+		if err == nil {
+			err = k.Unlock(background)
+		}
+		got <- err
+	}()
+	redistest.Await(t, 5*time.Second, "the other call to wait", func() bool {
+		return server.Client(t).Info(background, "stats").Err() == nil
+	})
+	unlock(t, k)
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(2 * time.Second):
+		t.Error("polling takes more than a second")
+	}
+}
+
+func TestReadOnlyReplica(t *testing.T) {
+	master := redistest.Start(t)
+	replica := redistest.Start(t)
+	host, port, _ := strings.Cut(master.Addr(), ":")
+	client := replica.Client(t)
+	if err := client.ReplicaOf(background, host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := onRedis(t, client).Lock(background, "k")
+	wantErr(t, err, core.ErrUnavailable)
+	wantNot(t, err, core.ErrNotAcquired)
+	if !redis.IsReadOnlyError(err) {
+		t.Errorf("error %v; want READONLY as its cause", err)
+	}
+}
+
+func TestOutOfMemory(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	l := onRedis(t, client)
+	unlock(t, take(t, background, l, "warm-up"))
+	if err := client.ConfigSet(background, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := l.Lock(background, "k")
+	wantErr(t, err, core.ErrUnavailable)
+	if !isFree(t, client, "k") {
+		t.Error("the lock stayed")
+	}
+}

@@ -1,0 +1,71 @@
+package core_test
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// The tests in the files redis_*_test.go run on real redis-server processes.
+
+// sha is the digest by which Redis knows one of our scripts.
+func sha(tb testing.TB, script string) redistest.Match {
+	tb.Helper()
+	text, err := os.ReadFile("scripts/" + script + ".lua")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	sum := sha1.Sum(text)
+	return redistest.Script(hex.EncodeToString(sum[:]))
+}
+
+// onRedis is a Locker that is closed, and must be drained, at the end of the test.
+func onRedis(tb testing.TB, client redis.UniversalClient, opts ...core.Option) *core.Locker {
+	tb.Helper()
+	quiet := core.Logger(slog.New(slog.DiscardHandler))
+	l, err := core.New(client, append([]core.Option{quiet}, opts...)...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(background, 10*time.Second)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return l
+}
+
+// isFree asks Redis itself, not through the Locker under test.
+func isFree(tb testing.TB, client redis.UniversalClient, key string) bool {
+	tb.Helper()
+	n, err := client.Exists(background, "lock:"+key).Result()
+	return err == nil && n == 0
+}
+
+// awaitFree waits until the lock is free in Redis.
+func awaitFree(tb testing.TB, client redis.UniversalClient, key string, within time.Duration) {
+	tb.Helper()
+	redistest.Await(tb, within, "lock "+key+" to be free", func() bool { return isFree(tb, client, key) })
+}
+
+// awaitLost waits until the lock's context says why it ended.
+func awaitLost(tb testing.TB, k *core.Lock, within time.Duration, want error) {
+	tb.Helper()
+	select {
+	case <-k.Context().Done():
+		wantErr(tb, context.Cause(k.Context()), want)
+	case <-time.After(within):
+		tb.Fatalf("nobody told the holder within %v", within)
+	}
+}

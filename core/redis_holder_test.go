@@ -1,0 +1,178 @@
+package core_test
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// holderEnv makes the test binary a process that only holds a lock.
+const holderEnv = "LATCHKEY_TEST_HOLDER"
+
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(holderEnv); addr != "" {
+		l, err := core.New(redis.NewClient(&redis.Options{Addr: addr}))
+		if err == nil {
+			_, err = l.Lock(background, "k", core.Lease(time.Second))
+		}
+		if err != nil {
+			panic(err)
+		}
+		os.Stdout.WriteString("held\n")
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+// A holder that dies takes the lock with it for one lease, no longer, and while
+// it lives the lease does not end.
+func TestHolderKilled(t *testing.T) {
+	server := redistest.Start(t)
+	holder := exec.Command(os.Args[0])
+	holder.Env = append(os.Environ(), holderEnv+"="+server.Addr())
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = holder.Process.Kill()
+		_ = holder.Wait()
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("the holder said %q, %v", line, err)
+	}
+	l := onRedis(t, server.Client(t))
+	_, err = l.Lock(background, "k", core.Wait(2*time.Second))
+	wantErr(t, err, core.ErrNotAcquired)
+
+	if err := holder.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	k := take(t, background, l, "k")
+	wantTime(t, "the lock was free again", time.Since(killed), 0, 1500*time.Millisecond)
+	unlock(t, k)
+}
+
+func TestInvariant4DeletedLockIsALoss(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	l := onRedis(t, client)
+	k := take(t, background, l, "k", core.Lease(900*time.Millisecond))
+	client.Del(background, "lock:k")
+	awaitLost(t, k, time.Second, core.ErrLost)
+	wantErr(t, k.Unlock(background), core.ErrLost)
+}
+
+// Who steals the lock keeps it: neither renewal nor release of the robbed touch it.
+func TestInvariant2WhoStealsTheLockKeepsIt(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	l, thief := onRedis(t, client), onRedis(t, server.Client(t))
+	k := take(t, background, l, "k", core.Lease(900*time.Millisecond))
+	client.Del(background, "lock:k")
+	stolen := take(t, background, thief, "k")
+	if stolen.Token() <= k.Token() {
+		t.Errorf("token %d after %d", stolen.Token(), k.Token())
+	}
+	awaitLost(t, k, time.Second, core.ErrLost)
+	wantErr(t, k.Unlock(background), core.ErrLost)
+	if n, err := stolen.Count(background); n != 1 || err != nil {
+		t.Errorf("the thief's count is %d, %v", n, err)
+	}
+	unlock(t, stolen)
+}
+
+// What redis-cli monitor shows beside a held lock.
+func TestAHeldLockIsQuiet(t *testing.T) {
+	server := redistest.Start(t)
+	l := onRedis(t, server.Client(t))
+	warm := take(t, background, l, "warm-up") // connects, loads the scripts
+	if err := warm.Refresh(background); err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, warm)
+	monitor := server.Monitor(t)
+	k := take(t, background, l, "k", core.Lease(900*time.Millisecond))
+	redistest.Await(t, 10*time.Second, "four renewals", func() bool { return len(scripts(monitor.Lines(t))) >= 5 })
+	unlock(t, k)
+	lines := scripts(monitor.Stop(t))
+	for i := 1; i < len(lines)-1; i++ {
+		if gap := lines[i].Time - lines[i-1].Time; gap < 0.2 || gap > 0.6 {
+			t.Errorf("renewal %d came after %.3f s, want 0.3", i, gap)
+		}
+	}
+	if len(lines) > 7 {
+		t.Errorf("%d commands; want acquire, one renewal per third of the lease, release", len(lines))
+	}
+}
+
+// scripts are the lines that came over a connection.
+func scripts(lines []redistest.MonitorLine) []redistest.MonitorLine {
+	var out []redistest.MonitorLine
+	for _, line := range lines {
+		if !line.Lua {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// Ten thousand locks: none lost, no goroutine each.
+func TestInvariant7TenThousandLocks(t *testing.T) {
+	server := redistest.Start(t)
+	l := onRedis(t, server.Client(t))
+	hold := 5 * time.Second
+	if s := os.Getenv("LATCHKEY_HOLD_SECONDS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold = time.Duration(n) * time.Second
+	}
+	before, heap := runtime.NumGoroutine(), heapInUse()
+	locks := make([]*core.Lock, 10_000)
+	for i := range locks {
+		locks[i] = take(t, background, l, "k"+strconv.Itoa(i), core.Lease(3*time.Second))
+	}
+	heap = heapInUse() - heap
+	busy := cpuTime(t)
+	lost := make(chan string, len(locks))
+	for _, k := range locks {
+		context.AfterFunc(k.Context(), func() { lost <- k.Key() })
+	}
+	time.Sleep(hold) // the load is the test
+	busy = cpuTime(t) - busy
+	goroutines := runtime.NumGoroutine() - before
+	select {
+	case key := <-lost:
+		t.Errorf("%q and %d more were lost", key, len(lost))
+	default:
+	}
+	t.Logf("10,000 locks held for %v: %d goroutines more, %d bytes of heap a lock, %.1f CPU seconds a minute",
+		hold, goroutines, heap/len(locks), busy.Seconds()/hold.Minutes())
+	if goroutines > 150 {
+		t.Errorf("%d goroutines for 10,000 locks", goroutines)
+	}
+	unlock(t, locks...)
+}
+
+func heapInUse() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}

@@ -1,0 +1,149 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// throughProxy is a Locker whose connections a proxy can hurt, with its scripts
+// known to Redis.
+func throughProxy(t *testing.T, opts ...core.Option) (*redistest.Server, *redistest.Proxy, *core.Locker) {
+	t.Helper()
+	server := redistest.Start(t)
+	proxy := server.Proxy(t)
+	l := onRedis(t, proxy.Client(t), opts...)
+	unlock(t, take(t, background, l, "warm-up"))
+	return server, proxy, l
+}
+
+// Without compensation the lock would stay held, for nobody, until its lease ends.
+func TestInvariant3AcquireReplyLostLeavesNothing(t *testing.T) {
+	server, proxy, l := throughProxy(t)
+	lost := proxy.DropReply(sha(t, "acquire"))
+	_, err := l.Lock(background, "k")
+	wantErr(t, err, core.ErrUnavailable)
+	wantNot(t, err, core.ErrNotAcquired)
+	if lost.Count() != 1 {
+		t.Fatal("no reply was lost")
+	}
+	awaitFree(t, server.Client(t), "k", time.Second)
+	unlock(t, take(t, background, l, "k"))
+}
+
+func TestInvariant3ReentryReplyLostCountsOnce(t *testing.T) {
+	_, proxy, l := throughProxy(t)
+	k := take(t, background, l, "k")
+	proxy.DropReply(sha(t, "acquire"))
+	_, err := l.Lock(k.Context(), "k")
+	wantErr(t, err, core.ErrUnavailable)
+	redistest.Await(t, time.Second, "the count to be 1", func() bool {
+		n, err := k.Count(background)
+		return err == nil && n == 1
+	})
+	in := take(t, k.Context(), l, "k")
+	if n, err := k.Count(background); n != 2 || err != nil {
+		t.Errorf("count %d, %v; want 2", n, err)
+	}
+	unlock(t, in, k)
+}
+
+// Without the mark of each hold a repeated release would end two.
+func TestInvariant3ReleaseReplyLostCountsOnce(t *testing.T) {
+	server, proxy, l := throughProxy(t)
+	k := take(t, background, l, "k")
+	in := take(t, k.Context(), l, "k")
+	proxy.DropReply(sha(t, "release"))
+	unlock(t, in)
+	if n, err := k.Count(background); n != 1 || err != nil {
+		t.Errorf("count %d, %v; want 1", n, err)
+	}
+	proxy.DropReply(sha(t, "release"))
+	unlock(t, k)
+	if !isFree(t, server.Client(t), "k") {
+		t.Error("the lock is still held")
+	}
+}
+
+func TestReleaseThatNeverArrivesIsRepeatedInTheBackground(t *testing.T) {
+	server, proxy, l := throughProxy(t, core.Timeout(200*time.Millisecond))
+	k := take(t, background, l, "k")
+	fault := proxy.DropRequest(sha(t, "release"), redistest.Always())
+	wantErr(t, k.Unlock(background), core.ErrUnavailable)
+	wantErr(t, k.Unlock(background), core.ErrNotHeld)
+	fault.Disarm()
+	awaitFree(t, server.Client(t), "k", time.Second)
+}
+
+// The network may deliver an acquisition after the caller has given up and the
+// compensation has run. Without the tombstone the lock would then be taken for
+// nobody.
+func TestInvariant3AcquireThatArrivesLateIsRefused(t *testing.T) {
+	server, proxy, l := throughProxy(t, core.Timeout(100*time.Millisecond))
+	late := proxy.HoldRequest(sha(t, "acquire"))
+	_, err := l.Lock(background, "k")
+	wantErr(t, err, core.ErrUnavailable)
+
+	client := server.Client(t)
+	redistest.Await(t, 2*time.Second, "the compensation", func() bool {
+		keys, err := client.Keys(background, "*:void:*").Result()
+		return err == nil && len(keys) == 1
+	})
+	late.Release()
+	if !isFree(t, client, "k") {
+		t.Error("an acquisition that nobody waits for took the lock")
+	}
+}
+
+func TestCancelledWhileTheReplyIsUnderWay(t *testing.T) {
+	server, proxy, l := throughProxy(t)
+	hung := proxy.HangReply(sha(t, "acquire"))
+	ctx, cancel := context.WithCancel(background)
+	go func() {
+		<-hung.Happened()
+		cancel()
+	}()
+	started := time.Now()
+	_, err := l.Lock(ctx, "k")
+	wantErr(t, err, core.ErrNotAcquired, context.Canceled)
+	wantTime(t, "the cancelled call returned", time.Since(started), 0, time.Second)
+	awaitFree(t, server.Client(t), "k", time.Second)
+}
+
+// A renewal whose reply is lost is tried again long before the lease ends.
+func TestRenewalReplyLost(t *testing.T) {
+	_, proxy, l := throughProxy(t)
+	k := take(t, background, l, "k", core.Lease(900*time.Millisecond))
+	lost := proxy.DropReply(sha(t, "renew"), redistest.Times(2))
+	renewed := proxy.Observe(sha(t, "renew"))
+	redistest.Await(t, 5*time.Second, "renewals after the lost ones", func() bool {
+		return lost.Count() == 2 && renewed.Count() >= 4
+	})
+	if err := k.Context().Err(); err != nil {
+		t.Errorf("the lock was lost: %v", context.Cause(k.Context()))
+	}
+	unlock(t, k)
+}
+
+// go-redis would send a script again after these replies; each counts once.
+func TestInvariant3ServerErrorsAreNotRetriedBehindOurBack(t *testing.T) {
+	server, proxy, l := throughProxy(t)
+	for _, reply := range []string{"-LOADING loading\r\n", "-READONLY no\r\n", "-TRYAGAIN no\r\n", "-CLUSTERDOWN no\r\n", "-MASTERDOWN no\r\n"} {
+		sent := proxy.Observe(sha(t, "acquire"))
+		proxy.ReplaceReply(sha(t, "acquire"), reply)
+		_, err := l.Lock(background, "k")
+		wantErr(t, err, core.ErrUnavailable)
+		if sent.Count() != 1 {
+			t.Errorf("%q: sent %d times, want once", reply, sent.Count())
+		}
+		sent.Disarm()
+		// Here Redis had run the script all the same, which it never does with
+		// these replies.
+		if err := server.Client(t).FlushAll(background).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

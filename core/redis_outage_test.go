@@ -1,0 +1,232 @@
+package core_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func TestScriptFlushIsSurvived(t *testing.T) {
+	server := redistest.Start(t)
+	l := onRedis(t, server.Client(t))
+	k := take(t, background, l, "k", core.Lease(600*time.Millisecond))
+	others := make([]*core.Lock, 20)
+	for i := range others {
+		others[i] = take(t, background, l, "other"+string(rune('a'+i)), core.Lease(600*time.Millisecond))
+	}
+	monitor := server.Monitor(t)
+	server.FlushScripts(t)
+	redistest.Await(t, 5*time.Second, "renewals after the flush", func() bool {
+		n := 0
+		for _, line := range monitor.Lines(t) {
+			if line.Lua && line.Name() == "pexpire" {
+				n++
+			}
+		}
+		return n > 3*len(others)
+	})
+	in := take(t, k.Context(), l, "k")
+	server.FlushScripts(t)
+	unlock(t, in, k)
+	unlock(t, others...)
+}
+
+func TestConnectionsKilledAtRandom(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := server.Proxy(t)
+	l := onRedis(t, proxy.Client(t))
+	other := onRedis(t, proxy.Client(t))
+
+	stop := make(chan struct{})
+	var killer, workers sync.WaitGroup
+	killer.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Duration(rand.IntN(15)) * time.Millisecond):
+				proxy.KillConnections()
+			}
+		}
+	})
+	keys := []string{"a", "b", "c"}
+	var inside [3]atomic.Int32
+	var done, failed atomic.Int32
+	end := time.Now().Add(2 * time.Second)
+	for i := range 12 {
+		locker := []*core.Locker{l, other}[i%2]
+		workers.Go(func() {
+			for time.Now().Before(end) {
+				n := rand.IntN(len(keys))
+				err := locker.Do(background, keys[n], func(ctx context.Context) error {
+					if inside[n].Add(1) != 1 {
+						t.Errorf("two hold %q", keys[n])
+					}
+					_ = locker.Do(ctx, keys[n], func(context.Context) error { return nil })
+					inside[n].Add(-1)
+					return nil
+				})
+				if err == nil {
+					done.Add(1)
+				} else {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	close(stop)
+	killer.Wait()
+	t.Logf("%d sections ran, %d were refused", done.Load(), failed.Load())
+	if done.Load() == 0 {
+		t.Error("nothing ran")
+	}
+	client := server.Client(t)
+	for _, key := range keys {
+		awaitFree(t, client, key, 2*time.Second)
+	}
+}
+
+func TestInvariant4SilentRedisIsALoss(t *testing.T) {
+	server := redistest.Start(t)
+	l := onRedis(t, server.Client(t), core.Timeout(200*time.Millisecond))
+	const lease = 900 * time.Millisecond
+	k := take(t, background, l, "k", core.Lease(lease))
+	server.Stop(t)
+	stopped := time.Now()
+	awaitLost(t, k, 2*lease, core.ErrLost)
+	// The last renewal was sent before Redis fell silent.
+	wantTime(t, "the loss was told", time.Since(stopped), 0, lease)
+	wantErr(t, k.Unlock(background), core.ErrLost)
+
+	started := time.Now()
+	_, err := l.Lock(background, "k2")
+	wantErr(t, err, core.ErrUnavailable)
+	wantNot(t, err, core.ErrNotAcquired)
+	wantTime(t, "a hanging Redis was reported", time.Since(started), 0, time.Second)
+
+	// Commands that were sent before the stop run now; none may leave a lock.
+	server.Cont(t)
+	client := server.Client(t)
+	awaitFree(t, client, "k", 3*time.Second)
+	awaitFree(t, client, "k2", 3*time.Second)
+}
+
+func TestRestartIsNoticed(t *testing.T) {
+	server := redistest.Start(t)
+	l := onRedis(t, server.Client(t))
+	k := take(t, background, l, "k", core.Lease(900*time.Millisecond))
+	server.Restart(t)
+	awaitLost(t, k, time.Second, core.ErrLost)
+	_, err := l.Lock(k.Context(), "k")
+	wantErr(t, err, core.ErrLost)
+	unlock(t, take(t, background, l, "k"))
+}
+
+func TestRedisDown(t *testing.T) {
+	server := redistest.Start(t)
+	l := onRedis(t, server.Client(t))
+	k := take(t, background, l, "held", core.Lease(300*time.Millisecond))
+	server.Kill(t)
+	started := time.Now()
+	_, err := l.Lock(background, "k")
+	wantErr(t, err, core.ErrUnavailable)
+	wantNot(t, err, core.ErrNotAcquired)
+	wantTime(t, "the refused connection was reported", time.Since(started), 0, 5*time.Second)
+	_, err = l.Inspect(background, "k")
+	wantErr(t, err, core.ErrUnavailable)
+	awaitLost(t, k, time.Second, core.ErrLost)
+	wantErr(t, k.Unlock(background), core.ErrLost)
+}
+
+// A call that was waiting already endures a restart.
+func TestWaitingCallOutlivesARestart(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	holder, waiting := onRedis(t, client), onRedis(t, server.Client(t))
+	k := take(t, background, holder, "k", core.FixedLease(20*time.Second))
+	got := make(chan error, 1)
+	go func() {
+		k, err := waiting.Lock(background, "k")
+		if err == nil {
+			err = k.Unlock(background)
+		}
+		got <- err
+	}()
+	awaitSubscriber(t, client, "k")
+	server.Restart(t) // and the lock is gone
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("the waiting call did not get the lock")
+	}
+	_ = k.Abort(background)
+}
+
+func awaitSubscriber(tb testing.TB, client redis.UniversalClient, key string) {
+	tb.Helper()
+	channel := "redisson_lock__channel:{lock:" + key + "}"
+	redistest.Await(tb, 5*time.Second, "a subscription", func() bool {
+		n, err := client.PubSubNumSub(background, channel).Result()
+		return err == nil && n[channel] > 0
+	})
+}
+
+// A wake-up lost in a connection that is dead but open costs a second at most.
+func TestInvariant6BlackHoledSubscription(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := server.Proxy(t)
+	client := server.Client(t)
+	holder, waiting := onRedis(t, client), onRedis(t, proxy.Client(t))
+	k := take(t, background, holder, "k")
+	got := make(chan time.Time, 1)
+	go func() {
+		k, err := waiting.Lock(background, "k")
+		got <- time.Now()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		unlock(t, k)
+	}()
+	awaitSubscriber(t, client, "k")
+	if proxy.BlackHoleConnections("subscribe") != 1 {
+		t.Fatal("no subscription connection")
+	}
+	released := time.Now()
+	unlock(t, k)
+	wantTime(t, "the waiting call had the lock", (<-got).Sub(released), 0, 1200*time.Millisecond)
+}
+
+func TestWakeUpIsPrompt(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	holder, waiting := onRedis(t, client), onRedis(t, server.Client(t))
+	k := take(t, background, holder, "k")
+	got := make(chan time.Time, 1)
+	go func() {
+		k, err := waiting.Lock(background, "k")
+		got <- time.Now()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		unlock(t, k)
+	}()
+	awaitSubscriber(t, client, "k")
+	released := time.Now()
+	unlock(t, k)
+	// Without the wake-up it would take half a second at least.
+	wantTime(t, "the waiting call had the lock", (<-got).Sub(released), 0, 400*time.Millisecond)
+}
