@@ -60,7 +60,8 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 		// Another Locker holds it for this context. If that one uses this Redis,
 		// then the very lock it holds must still be there.
 		r.owner = outer.Owner()
-		if sameRedis(l.client, outer.lease.locker.client) {
+		r.outer = outer.lease
+		if l.sharesRedis(outer.lease.locker) {
 			r.token = outer.lease.token
 		}
 	}
@@ -82,12 +83,14 @@ type request struct {
 	settings *settings
 	owner    string // empty: a new one for each attempt
 	token    string // of the lock to enter; empty: a free one will do
+	outer    *lease // of another Locker, which the context holds already
 }
 
 // busy is the answer of Redis when somebody else holds the lock.
 type busy struct {
 	until time.Time // zero: it has no end
 	exact bool      // nothing will postpone it
+	split bool      // some members of a quorum granted it: contenders block each other
 }
 
 // reenter adds a hold to a lock that ctx holds. It joins the lease first, so
@@ -101,7 +104,9 @@ func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
 		return nil, err
 	}
 	r.owner, r.token = lease.owner, lease.token
-	values, sent, err := r.send(ctx, r.owner, hold)
+	claim := newClaim()
+	defer claim.resolve()
+	values, sent, err := r.send(ctx, r.owner, hold, claim)
 	if err == nil && number(values[0]) == 1 {
 		lease.mu.Lock()
 		if !lease.fixed {
@@ -110,9 +115,10 @@ func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
 		}
 		lease.mu.Unlock()
 		if err = lease.check(); err == nil {
+			claim.lock = k
 			return k, nil
 		}
-		r.locker.withdraw(r.names, r.owner, hold, lease.length)
+		r.locker.withdraw(r.locker.backend.members(), r.names, r.owner, hold, lease.length)
 	} else if err == nil {
 		err = lease.lose(lost(r.key, "it was deleted, or somebody else has taken it", nil))
 	}
@@ -130,16 +136,22 @@ func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
 	if owner == "" {
 		owner = hold
 	}
-	values, sent, err := r.send(ctx, owner, hold)
+	claim := newClaim()
+	defer claim.resolve()
+	values, sent, err := r.send(ctx, owner, hold, claim)
 	if err != nil {
 		return nil, nil, r.failed(ctx, err)
 	}
 	switch number(values[0]) {
 	case 1:
-		k, err := r.granted(ctx, values, owner, hold, sent)
-		return k, nil, err
+		if len(values) < 5 { // a server that only resembles Redis
+			l.withdraw(l.backend.members(), r.names, owner, hold, r.settings.lease)
+			return nil, nil, unavailable("taking", r.key, errors.New("the reply is too short"))
+		}
+		claim.lock, err = r.granted(ctx, values, owner, hold, sent)
+		return claim.lock, nil, err
 	case 2:
-		b := &busy{exact: number(values[2]) == 1}
+		b := &busy{exact: number(values[2]) == 1, split: len(values) > 3 && number(values[3]) == 1}
 		if ttl := milliseconds(values[1]); ttl >= 0 {
 			b.until = time.Now().Add(ttl)
 		}
@@ -151,7 +163,7 @@ func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
 
 // send runs the acquisition. A failure that surely did not reach Redis is tried
 // once more; one whose outcome is unknown is withdrawn.
-func (r *request) send(ctx context.Context, owner, hold string) (values []any, sent time.Time, err error) {
+func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (values []any, sent time.Time, err error) {
 	l, s := r.locker, r.settings
 	lease := s.lease.Milliseconds()
 	if s.fixed {
@@ -163,15 +175,43 @@ func (r *request) send(ctx context.Context, owner, hold string) (values []any, s
 		args: []any{owner, holdField(hold), lease, s.keepFor.Milliseconds(), r.token,
 			tokenLife.Milliseconds()},
 	}
-	undo := func() { l.withdraw(r.names, owner, hold, s.lease) }
+	undo := func(n *node) { l.withdraw([]*node{n}, r.names, owner, hold, s.lease) }
+	late := func(n *node, token string) {
+		if k := claim.wait(); k == nil || k.released() {
+			undo(n)
+		} else if token != k.lease.token {
+			n.outbox.add(&delivery{
+				call:    writeTokenCall(c, k.lease.token),
+				timeout: l.timeout,
+				done:    func([]any, error, time.Time) {}, // a member less, if it fails
+			})
+			n.outbox.flush()
+		}
+	}
 	for range 2 {
 		sent = time.Now()
-		values, err = l.exchange(ctx, c, l.timeout, undo)
-		if unsent := (*unsentError)(nil); !errors.As(err, &unsent) {
+		values, err = l.backend.ask(ctx, c, l.timeout, strays{undo: undo, late: late})
+		if _, unsent := err.(*unsentError); !unsent { // of a quorum, other members may have heard
 			break
 		}
 	}
 	return values, sent, err
+}
+
+// claim tells members of a quorum that grant a lock late what became of it.
+type claim struct {
+	resolved chan struct{}
+	lock     *Lock
+}
+
+func newClaim() *claim { return &claim{resolved: make(chan struct{})} }
+
+func (c *claim) resolve() { close(c.resolved) }
+
+// wait returns the lock when it is handed out, or nil when it will not be.
+func (c *claim) wait() *Lock {
+	<-c.resolved
+	return c.lock
 }
 
 // failed gives an error of send its kind.
@@ -201,13 +241,17 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 	}
 	// A fixed lease that was entered from elsewhere has run for a while.
 	s.extend(sent, min(s.length, ttl))
-	if number(values[4]) == 1 {
-		s.keepFor = r.settings.keepFor
-	}
-	if m := r.settings.maxHold; m > 0 {
+	outermost := number(values[4]) == 1
+	switch m := r.settings.maxHold; {
+	case !outermost && r.outer != nil:
+		s.keepFor, s.maxHoldAt = r.outer.keepFor, r.outer.maxHoldAt
+	case m > 0:
 		s.maxHoldAt = sent.Add(m)
 	}
-	k := newLock(ctx, s, r.key, hold, number(values[4]) == 1)
+	if outermost {
+		s.keepFor = r.settings.keepFor
+	}
+	k := newLock(ctx, s, r.key, hold, outermost)
 	s.handles = []*Lock{k}
 
 	var err error
@@ -221,7 +265,7 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 	}
 	if err != nil {
 		k.cancel(err)
-		l.withdraw(r.names, owner, hold, s.length)
+		l.withdraw(l.backend.members(), r.names, owner, hold, s.length)
 		return nil, err
 	}
 	s.mu.Lock()

@@ -9,10 +9,12 @@ import (
 )
 
 // Close ends the Locker. It refuses new locks and wakes waiting calls with
-// [ErrClosed], then waits until every lock is unlocked; meanwhile holders may
-// re-enter what they hold. When ctx ends first, the contexts of the locks that
+// [ErrClosed], then waits until every lock is unlocked and Redis, or the majority
+// of a quorum, has confirmed it; meanwhile holders may re-enter what they hold.
+// When ctx ends first, the contexts of the locks that
 // are left are cancelled with [ErrClosed], the locks are released, and ctx's
-// error is returned; that takes two times [Timeout] at most. Afterwards no
+// error is returned; that takes two times [Timeout] at most. Releases that are not
+// confirmed then end with their leases, and are logged. Afterwards no
 // goroutine of the Locker is left, apart from commands that go-redis does not
 // interrupt: they end with its read timeout.
 //
@@ -38,18 +40,43 @@ func (l *Locker) Close(ctx context.Context) error {
 	if !isDone(l.drained, ctx.Done()) {
 		err = ended(ctx)
 		l.evict()
-		grace := time.NewTimer(l.timeout)
-		isDone(l.drained, grace.C)
-		grace.Stop()
+		l.isDoneSoon(l.drained) // calls under way get an answer, to be undone
+	}
+	settled := l.allSettled()
+	if len(l.backend.members()) == 1 && !isDone(settled, ctx.Done()) {
+		err = ended(ctx)
+	}
+	// A dead member of a quorum must not hold up the end.
+	if !l.isDoneSoon(settled) {
+		l.report.warn("closed before Redis confirmed all releases; these locks end with their leases")
 	}
 	l.agenda.stop()
 	l.wakeups.stop()
+	// Closing the client under a command that hangs would hang as well.
 	if idle := l.tasks.wait(); !isDone(idle, ctx.Done()) {
-		grace := time.NewTimer(l.timeout)
-		isDone(idle, grace.C)
-		grace.Stop()
+		l.isDoneSoon(idle)
 	}
 	return err
+}
+
+// isDoneSoon waits for done, but no longer than one exchange may take.
+func (l *Locker) isDoneSoon(done <-chan struct{}) bool {
+	timer := time.NewTimer(l.timeout)
+	defer timer.Stop()
+	return isDone(done, timer.C)
+}
+
+// allSettled returns a channel that is closed when no release is unconfirmed.
+func (l *Locker) allSettled() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	settled := make(chan struct{})
+	if l.unsettled == 0 {
+		close(settled)
+	} else {
+		l.settled = settled
+	}
+	return settled
 }
 
 // isDone waits for done or for the end, and prefers done.
@@ -112,9 +139,9 @@ func (l *Locker) unregister(s *lease) {
 	l.checkDrained()
 }
 
-// checkDrained tells Close when nothing is held or under way. l.mu is held.
+// checkDrained tells Close when nothing is held or asked for. l.mu is held.
 func (l *Locker) checkDrained() {
-	if l.drained != nil && len(l.leases) == 0 && l.asking == 0 && l.unsettled == 0 {
+	if l.drained != nil && len(l.leases) == 0 && l.asking == 0 {
 		select {
 		case <-l.drained:
 		default:
@@ -144,13 +171,13 @@ func (l *Locker) evict() {
 		}
 		for _, k := range handles {
 			released.Add(1)
-			l.outbox.add(&delivery{
+			l.backend.post(&delivery{
 				call:    l.releaseCall(s.names, s.owner, k.hold, true, 0),
 				timeout: l.timeout,
 				done:    func([]any, error, time.Time) { released.Done() },
 			})
 		}
 	}
-	l.outbox.flush()
+	l.backend.flush()
 	released.Wait()
 }

@@ -33,7 +33,7 @@ func (k *Lock) run(ctx context.Context, fn func(ctx context.Context) error) erro
 	err := fn(k.ctx)
 	returned = true
 
-	ended := k.ended()
+	ended := k.lease.usable()
 	finish := k.Unlock
 	if err != nil {
 		finish = k.Abort
@@ -49,17 +49,6 @@ func (k *Lock) run(ctx context.Context, fn func(ctx context.Context) error) erro
 		return errors.Join(err, ended)
 	}
 	return err
-}
-
-// ended returns why the protection has ended, or nil.
-func (k *Lock) ended() error {
-	if err := k.lease.check(); err != nil {
-		return err
-	}
-	if cause := context.Cause(k.ctx); errors.Is(cause, ErrMaxHold) {
-		return cause
-	}
-	return nil
 }
 
 // reportFailure logs that a release went wrong where no caller can be told. fn may

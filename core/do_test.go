@@ -119,7 +119,6 @@ func TestDoTellsMaxHold(t *testing.T) {
 
 // A nested lock of another key has not been held for too long.
 func TestDoOfAnotherKeyDoesNotTellTheOutersMaxHold(t *testing.T) {
-	t.Skip("BUG: the inner Do reports the MaxHold of the lock around it, which has another key")
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
 		err := l.Do(background, "a", func(ctx context.Context) error {

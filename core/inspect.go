@@ -46,14 +46,20 @@ func (l *Locker) inspect(ctx context.Context, key string, n names) (Info, error)
 		return Info{}, nil
 	}
 	info.Locked = true
+	info.Owner, info.Count = ownerOf(values)
+	return info, nil
+}
+
+// ownerOf finds the owner and his holds in a reply of the inspect script.
+func ownerOf(values []any) (owner string, count int) {
 	fields, _ := values[1].([]any)
 	for i := 0; i+1 < len(fields); i += 2 {
 		if field := text(fields[i]); !strings.HasPrefix(field, ownFields) {
-			info.Owner = field
-			info.Count, _ = strconv.Atoi(text(fields[i+1]))
+			owner = field
+			count, _ = strconv.Atoi(text(fields[i+1]))
 		}
 	}
-	return info, nil
+	return owner, count
 }
 
 // ForceUnlock frees a lock whoever holds it, or ends its dedup window, and wakes
@@ -86,7 +92,7 @@ func (l *Locker) ask(ctx context.Context, doing, key string, c *call) ([]any, er
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("core: %s lock %q: %w", doing, key, ended(ctx))
 	}
-	values, err := l.exchange(ctx, c, l.timeout, nil)
+	values, err := l.backend.ask(ctx, c, l.timeout, strays{})
 	switch {
 	case err == nil:
 		return values, nil

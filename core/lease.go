@@ -33,15 +33,19 @@ type lease struct {
 }
 
 // margin makes the holder stop a little before the lease ends in Redis, for
-// timers that fire late under load.
-func margin(length time.Duration) time.Duration {
+// timers that fire late under load; in a quorum also for clocks that run at
+// different speeds, as Redlock has it.
+func (s *lease) margin(length time.Duration) time.Duration {
+	if len(s.locker.backend.members()) > 1 {
+		return length/100 + 2*time.Millisecond
+	}
 	return min(length/100, 10*time.Millisecond)
 }
 
 // extend starts the lease anew; sent is a time before Redis was asked. s.mu is
 // held, or nobody else knows the lease yet.
 func (s *lease) extend(sent time.Time, length time.Duration) {
-	if d := sent.Add(length - margin(length)); d.After(s.deadline) {
+	if d := sent.Add(length - s.margin(length)); d.After(s.deadline) {
 		s.deadline = d
 	}
 	s.renewAt = sent.Add(s.length / 3)
@@ -165,7 +169,7 @@ func (s *lease) expire() error {
 	if err == why {
 		// A renewal that arrives late must not keep the lock for nobody.
 		for _, k := range handles {
-			s.locker.settle(s.locker.releaseCall(s.names, s.owner, k.hold, true, 0), time.Now().Add(s.length))
+			s.locker.settleAll(s.locker.releaseCall(s.names, s.owner, k.hold, true, 0), time.Now().Add(s.length))
 		}
 	}
 	return err
@@ -214,7 +218,7 @@ func (s *lease) due(now time.Time) {
 	}
 	if s.renewable() && !s.renewing && !now.Before(s.renewAt) {
 		s.renewing = true
-		s.locker.outbox.add(&delivery{
+		s.locker.backend.post(&delivery{
 			call:    s.renewCall(),
 			timeout: min(s.locker.timeout, s.length/3),
 			done:    s.renewed,

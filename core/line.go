@@ -45,14 +45,17 @@ func (ls *lines) join(lock, owner string, max *int) (*waiter, bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ln := ls.find(lock, owner)
+	// With an owner of its own choice the call has tried once already.
+	trying := ln == nil && owner == ""
+	if max != nil && !trying && ls.waiting(lock) >= *max {
+		return &waiter{line: ls.byLock[lock][0]}, false
+	}
 	if ln == nil {
-		ln = &line{lines: ls, lock: lock, owner: owner, signal: make(chan struct{}, 1), trying: true}
+		ln = &line{lines: ls, lock: lock, owner: owner, signal: make(chan struct{}, 1), trying: trying}
 		if ls.byLock == nil {
 			ls.byLock = map[string][]*line{}
 		}
 		ls.byLock[lock] = append(ls.byLock[lock], ln)
-	} else if max != nil && ls.waiting(lock) >= *max {
-		return &waiter{line: ln}, false
 	}
 	w := &waiter{line: ln, turn: make(chan struct{})}
 	if ln.members.Len() == 0 {
@@ -161,10 +164,16 @@ func (ln *line) remove() (unwatch bool) {
 }
 
 // isBusy notes that somebody else holds the lock. It is true when wake-ups are
-// wanted from now on.
-func (ln *line) isBusy(b *busy) (watch bool) {
+// wanted from now on. The head waits as well from its first answer on: if that is
+// one more than max, the last in the line is refused.
+func (ln *line) isBusy(b *busy, max *int, refusal error) (watch bool) {
 	ln.lines.mu.Lock()
 	defer ln.lines.mu.Unlock()
+	if ln.trying && max != nil && ln.members.Len() > *max {
+		last := ln.members.Remove(ln.members.Back()).(*waiter)
+		last.err = refusal
+		close(last.turn)
+	}
 	ln.trying, ln.answered, ln.local = false, true, false
 	ln.until, ln.exact = b.until, b.exact
 	watch = !ln.watched

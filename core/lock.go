@@ -44,8 +44,8 @@ func (k *Lock) Token() int64 {
 }
 
 // Window returns the dedup window that a successful release will leave, counted
-// from the acquisition, as [KeepFor] set it; 0 for none. A re-entry has its outer
-// lock's.
+// from the acquisition, as [KeepFor] set it; 0 for none. A re-entry through the
+// context has its outer lock's; one through [Owner] does not know it.
 func (k *Lock) Window() time.Duration { return k.lease.keepFor }
 
 // Context returns the context to work under. It descends from the one given to
@@ -101,7 +101,7 @@ func (k *Lock) Refresh(ctx context.Context) error {
 		return ended(ctx)
 	}
 	sent := time.Now()
-	values, err := s.locker.exchange(ctx, s.renewCall(), s.locker.timeout, nil)
+	values, err := s.locker.backend.ask(ctx, s.renewCall(), s.locker.timeout, strays{})
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return fmt.Errorf("core: refreshing lock %q: %w", k.key, err)
@@ -156,8 +156,9 @@ func (k *Lock) release(ctx context.Context, failed bool) error {
 	l := s.locker
 	c := l.releaseCall(s.names, s.owner, k.hold, failed && k.fresh, 0)
 	end := time.Now().Add(l.timeout)
+	missed := func(n *node) { l.settle(n, c, s.end().Add(l.timeout)) }
 	for again := false; ; again = true {
-		values, err := l.exchange(ctx, c, time.Until(end), nil)
+		values, err := l.backend.ask(ctx, c, time.Until(end), strays{missed: missed})
 		switch {
 		case err == nil && number(values[0]) == 0 && !again:
 			return s.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
@@ -166,7 +167,7 @@ func (k *Lock) release(ctx context.Context, failed bool) error {
 		case !isRefusal(err) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
 			continue
 		}
-		l.settle(c, s.end().Add(l.timeout))
+		l.settleAll(c, s.end().Add(l.timeout))
 		return unavailable("releasing", k.key, err)
 	}
 }

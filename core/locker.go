@@ -17,7 +17,7 @@ import (
 // ring. It is safe for concurrent use; a process needs one for each Redis. Close
 // it before the client.
 type Locker struct {
-	client   redis.UniversalClient
+	backend  backend
 	prefix   string
 	timeout  time.Duration // of one exchange
 	defaults settings
@@ -27,7 +27,6 @@ type Locker struct {
 
 	tasks   tasks
 	agenda  *agenda
-	outbox  *outbox
 	report  report
 	lines   lines
 	wakeups *wakeups
@@ -36,7 +35,8 @@ type Locker struct {
 	leases    map[*lease]struct{} // held
 	asking    int                 // calls that want a lock
 	unsettled int                 // settlements under way
-	drained   chan struct{}       // closed when there are none of these; nil unless closing
+	drained   chan struct{}       // closed when none holds or asks; nil unless closing
+	settled   chan struct{}       // closed when there are no settlements; nil unless closing
 	closing   chan struct{}       // closed when Close begins
 	closed    chan struct{}       // closed when Close ended
 }
@@ -50,14 +50,23 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
 	}
+	l, err := newLocker(opts, func(s *settings) time.Duration { return min(defaultTimeout, s.lease/3) })
+	if err != nil {
+		return nil, err
+	}
+	l.start(single{newNode(client, &l.tasks)})
+	return l, nil
+}
+
+// newLocker returns a Locker that lacks its backend.
+func newLocker(opts []Option, timeout func(*settings) time.Duration) (*Locker, error) {
 	s := settings{ofNew: true, prefix: defaultPrefix, lease: defaultLease}
 	if err := s.apply(opts); err != nil {
 		return nil, err
 	}
 	l := &Locker{
-		client:   client,
 		prefix:   s.prefix,
-		timeout:  cmp.Or(s.timeout, min(defaultTimeout, s.lease/3)),
+		timeout:  cmp.Or(s.timeout, timeout(&s)),
 		defaults: s,
 		id:       uuid.NewString(),
 		leases:   map[*lease]struct{}{},
@@ -65,10 +74,13 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 		closed:   make(chan struct{}),
 	}
 	l.report.logger = s.logger
-	l.outbox = &outbox{client: client, tasks: &l.tasks}
-	l.agenda = newAgenda(&l.tasks, l.outbox.flush)
-	l.wakeups = newWakeups(client, &l.tasks, &l.report, l.lines.signal)
 	return l, nil
+}
+
+func (l *Locker) start(b backend) {
+	l.backend = b
+	l.agenda = newAgenda(&l.tasks, b.flush)
+	l.wakeups = newWakeups(b.members(), &l.tasks, &l.report, l.lines.signal)
 }
 
 func isNil(client redis.UniversalClient) bool {

@@ -167,7 +167,7 @@ func KeepFor(d time.Duration) Option {
 // MaxHold bounds how long a lock is kept alive: after d the watchdog stops and
 // [Lock.Context] is cancelled with [ErrMaxHold]. The lock is free when it is
 // unlocked or when its lease ends, whichever is first, so a handler that obeys
-// its context ends in time. Of nested locks the outermost counts.
+// its context ends in time. Of locks nested by context the outermost counts.
 func MaxHold(d time.Duration) Option {
 	return func(s *settings) {
 		s.duration("MaxHold", d, func() { s.maxHold = d })

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -51,6 +52,20 @@ func holder(ctx context.Context, lock string) *Lock {
 		}
 	}
 	return nil
+}
+
+// sharesRedis reports whether two Lockers surely keep their locks in one place.
+func (l *Locker) sharesRedis(other *Locker) bool {
+	ours, theirs := l.backend.members(), other.backend.members()
+	if len(ours) != len(theirs) {
+		return false
+	}
+	for _, n := range ours {
+		if !slices.ContainsFunc(theirs, func(m *node) bool { return sameRedis(n.client, m.client) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // sameRedis reports whether two clients surely speak to one Redis.

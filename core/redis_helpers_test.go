@@ -31,11 +31,15 @@ func sha(tb testing.TB, script string) redistest.Match {
 // onRedis is a Locker that is closed, and must be drained, at the end of the test.
 func onRedis(tb testing.TB, client redis.UniversalClient, opts ...core.Option) *core.Locker {
 	tb.Helper()
-	quiet := core.Logger(slog.New(slog.DiscardHandler))
 	l, err := core.New(client, append([]core.Option{quiet}, opts...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	closeAtEnd(tb, l)
+	return l
+}
+
+func closeAtEnd(tb testing.TB, l *core.Locker) {
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(background, 10*time.Second)
 		defer cancel()
@@ -43,8 +47,10 @@ func onRedis(tb testing.TB, client redis.UniversalClient, opts ...core.Option) *
 			tb.Errorf("Close: %v", err)
 		}
 	})
-	return l
 }
+
+// quiet keeps the log of expected trouble out of the test's.
+var quiet = core.Logger(slog.New(slog.DiscardHandler))
 
 // isFree asks Redis itself, not through the Locker under test.
 func isFree(tb testing.TB, client redis.UniversalClient, key string) bool {

@@ -42,9 +42,16 @@ func TestScriptFlushIsSurvived(t *testing.T) {
 func TestConnectionsKilledAtRandom(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := server.Proxy(t)
-	l := onRedis(t, proxy.Client(t))
-	other := onRedis(t, proxy.Client(t))
+	killAtRandom(t, []*redistest.Proxy{proxy}, []*core.Locker{onRedis(t, proxy.Client(t)), onRedis(t, proxy.Client(t))})
+	for _, key := range []string{"a", "b", "c"} {
+		awaitFree(t, server.Client(t), key, 2*time.Second)
+	}
+}
 
+// killAtRandom has workers take and enter the locks a, b and c while connections
+// are cut, and checks that no two are inside one at once.
+func killAtRandom(t *testing.T, proxies []*redistest.Proxy, lockers []*core.Locker) {
+	t.Helper()
 	stop := make(chan struct{})
 	var killer, workers sync.WaitGroup
 	killer.Go(func() {
@@ -53,7 +60,7 @@ func TestConnectionsKilledAtRandom(t *testing.T) {
 			case <-stop:
 				return
 			case <-time.After(time.Duration(rand.IntN(15)) * time.Millisecond):
-				proxy.KillConnections()
+				proxies[rand.IntN(len(proxies))].KillConnections()
 			}
 		}
 	})
@@ -62,7 +69,7 @@ func TestConnectionsKilledAtRandom(t *testing.T) {
 	var done, failed atomic.Int32
 	end := time.Now().Add(2 * time.Second)
 	for i := range 12 {
-		locker := []*core.Locker{l, other}[i%2]
+		locker := lockers[i%len(lockers)]
 		workers.Go(func() {
 			for time.Now().Before(end) {
 				n := rand.IntN(len(keys))
@@ -88,10 +95,6 @@ func TestConnectionsKilledAtRandom(t *testing.T) {
 	t.Logf("%d sections ran, %d were refused", done.Load(), failed.Load())
 	if done.Load() == 0 {
 		t.Error("nothing ran")
-	}
-	client := server.Client(t)
-	for _, key := range keys {
-		awaitFree(t, client, key, 2*time.Second)
 	}
 }
 

@@ -10,23 +10,29 @@ import (
 var scriptFiles embed.FS
 
 // script is a Lua script as Redis caches it: by the SHA-1 of its text.
-type script struct{ text, sha string }
+type script struct {
+	text, sha string
+	// decide makes one reply of those of a quorum's members, as soon as no
+	// further answer can change it.
+	decide func(*tally) (values []any, err error, decided bool)
+}
 
 var (
-	acquireScript     = load("acquire")
-	releaseScript     = load("release")
-	renewScript       = load("renew")
-	inspectScript     = load("inspect")
-	forceUnlockScript = load("force_unlock")
+	acquireScript     = load("acquire", decideAcquire)
+	releaseScript     = load("release", decideRelease)
+	renewScript       = load("renew", decideYes)
+	inspectScript     = load("inspect", decideInspect)
+	forceUnlockScript = load("force_unlock", decideForce)
+	writeTokenScript  = load("write_token", decideYes)
 )
 
-func load(name string) *script {
+func load(name string, decide func(*tally) ([]any, error, bool)) *script {
 	text, err := scriptFiles.ReadFile("scripts/" + name + ".lua")
 	if err != nil {
 		panic(err) // the file is part of the binary
 	}
 	sum := sha1.Sum(text)
-	return &script{text: string(text), sha: hex.EncodeToString(sum[:])}
+	return &script{text: string(text), sha: hex.EncodeToString(sum[:]), decide: decide}
 }
 
 // call is a script with its keys and arguments.

@@ -17,6 +17,7 @@ const (
 type settlement struct {
 	appointment
 	locker *Locker
+	node   *node
 	call   *call
 	until  time.Time
 	delay  time.Duration
@@ -24,17 +25,27 @@ type settlement struct {
 
 // settle sends a release in the background until Redis confirms it. Before
 // Close waits, or it is too late and the lease ends it.
-func (l *Locker) settle(c *call, until time.Time) {
+func (l *Locker) settle(n *node, c *call, until time.Time) {
 	l.mu.Lock()
 	l.unsettled++
 	l.mu.Unlock()
-	l.agenda.set(&settlement{locker: l, call: c, until: until, delay: settleDelay}, time.Now())
+	l.agenda.set(&settlement{locker: l, node: n, call: c, until: until, delay: settleDelay}, time.Now())
+}
+
+// settleAll settles a release with every Redis.
+func (l *Locker) settleAll(c *call, until time.Time) {
+	for _, n := range l.backend.members() {
+		l.settle(n, c, until)
+	}
 }
 
 // withdraw settles an acquisition whose outcome nobody awaits any more: what it
 // took is released, and should it arrive later, it is refused.
-func (l *Locker) withdraw(n names, owner, hold string, lease time.Duration) {
-	l.settle(l.releaseCall(n, owner, hold, false, tombstoneLife), time.Now().Add(lease+tombstoneLife/10))
+func (l *Locker) withdraw(from []*node, n names, owner, hold string, lease time.Duration) {
+	c := l.releaseCall(n, owner, hold, false, tombstoneLife)
+	for _, node := range from {
+		l.settle(node, c, time.Now().Add(lease+tombstoneLife/10))
+	}
 }
 
 func (s *settlement) due(now time.Time) {
@@ -43,7 +54,7 @@ func (s *settlement) due(now time.Time) {
 		s.end()
 		return
 	}
-	s.locker.outbox.add(&delivery{
+	s.node.outbox.add(&delivery{
 		call:    s.call,
 		timeout: min(settleTimeout, s.locker.timeout),
 		done:    s.answered,
@@ -57,8 +68,9 @@ func (s *settlement) answered(_ []any, err error, _ time.Time) {
 		return
 	}
 	s.locker.report.warn("a release failed and is repeated", "lock", s.call.keys[0], "error", err)
-	s.locker.agenda.set(s, time.Now().Add(s.delay))
+	delay := s.delay
 	s.delay = min(2*s.delay, settleDelayMax)
+	s.locker.agenda.set(s, time.Now().Add(delay))
 }
 
 func (s *settlement) end() {
@@ -66,7 +78,10 @@ func (s *settlement) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unsettled--
-	l.checkDrained()
+	if l.unsettled == 0 && l.settled != nil {
+		close(l.settled)
+		l.settled = nil
+	}
 }
 
 // releaseCall ends one hold. failed drops the dedup window; tombstone is 0 for a

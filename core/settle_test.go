@@ -125,7 +125,6 @@ func TestReleaseThatFailsIsSettledWithinASecondOfRedisAnswering(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				if name == "silent" {
-					t.Skip("BUG: data race on settlement.delay, written after the next attempt was scheduled")
 				}
 				l := s.locker()
 				k := take(t, background, l, "k")

@@ -14,6 +14,10 @@ const (
 	// Without wake-ups waiting calls ask again after these, doubling.
 	pollUnheard    = 20 * time.Millisecond
 	pollUnheardMax = 250 * time.Millisecond
+	// In a quorum contenders may each get a part of it; they come back after a
+	// random time below these, doubling.
+	splitDelay    = 4 * time.Millisecond
+	splitDelayMax = 256 * time.Millisecond
 	// maxSilence is how long a waiting call endures that Redis fails.
 	maxSilence = 5 * time.Second
 )
@@ -34,7 +38,7 @@ func (r *request) take(ctx context.Context) (*Lock, error) {
 	w, ok := r.locker.lines.join(r.names.lock, r.owner, r.settings.maxWaiters)
 	if !ok {
 		_, _, until, exact := w.line.state()
-		return nil, r.refuse(fmt.Sprintf("%d calls wait for it already", *r.settings.maxWaiters), until, exact)
+		return nil, r.tooMany(until, exact)
 	}
 	var over <-chan time.Time
 	if wait != nil {
@@ -67,6 +71,7 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 	l, ln := r.locker, w.line
 	var silence time.Time // since when Redis has failed
 	pace := pollUnheard
+	backOff := time.Duration(0)
 	timer := time.NewTimer(pollMax)
 	defer timer.Stop()
 	for try := w.first; ; try = true {
@@ -79,7 +84,12 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 				return k, nil
 			case b != nil:
 				silence = time.Time{}
-				if ln.isBusy(b) {
+				if b.split {
+					backOff = min(max(2*backOff, splitDelay), splitDelayMax)
+				} else {
+					backOff = 0
+				}
+				if ln.isBusy(b, r.settings.maxWaiters, r.tooMany(b.until, b.exact)) {
 					pace = pollUnheard
 					l.wakeups.watch(r.names)
 				}
@@ -96,9 +106,16 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 				}
 			}
 		}
-		timer.Reset(r.poll(ln, silence, &pace))
+		signal := ln.signal
+		if backOff > 0 {
+			// Contenders that block each other must not come back together.
+			timer.Reset(rand.N(backOff))
+			signal = nil
+		} else {
+			timer.Reset(r.poll(ln, silence, &pace))
+		}
 		select {
-		case <-ln.signal:
+		case <-signal:
 		case <-timer.C:
 		case <-ctx.Done():
 			return nil, r.leave(w, gaveUp(ctx, r.key))
@@ -149,6 +166,10 @@ func (r *request) left(unwatch bool) {
 	if unwatch {
 		r.locker.wakeups.unwatch(r.names)
 	}
+}
+
+func (r *request) tooMany(until time.Time, exact bool) error {
+	return r.refuse("too many calls wait for it already", until, exact)
 }
 
 func (r *request) waitOver(ln *line) error {

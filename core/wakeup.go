@@ -24,7 +24,7 @@ const (
 // wakeups hears when locks become free, by one subscription connection for each
 // Redis that publishes. It only accelerates: whoever waits polls as well.
 type wakeups struct {
-	client redis.UniversalClient
+	nodes  []*node
 	tasks  *tasks
 	report *report
 	signal func(lock string)
@@ -36,76 +36,89 @@ type wakeups struct {
 	cancel  context.CancelFunc
 }
 
-func newWakeups(client redis.UniversalClient, t *tasks, r *report, signal func(lock string)) *wakeups {
-	w := &wakeups{client: client, tasks: t, report: r, signal: signal, byNode: map[redis.UniversalClient]*subscriber{}}
+func newWakeups(nodes []*node, t *tasks, r *report, signal func(lock string)) *wakeups {
+	w := &wakeups{nodes: nodes, tasks: t, report: r, signal: signal, byNode: map[redis.UniversalClient]*subscriber{}}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
 
-// publisher is the client to subscribe with: a cluster passes messages on to
-// all its nodes, a ring does not. It is nil when a ring has no node for it.
-func (w *wakeups) publisher(n names) redis.UniversalClient {
-	if ring, ok := w.client.(*redis.Ring); ok {
-		node, err := ring.GetShardClientForKey(n.channel)
-		if err != nil {
-			return nil
+// publishers are the clients to subscribe with: a cluster passes messages on to
+// all its nodes, a ring does not, of a quorum each member speaks for itself.
+func (w *wakeups) publishers(n names) []redis.UniversalClient {
+	clients := make([]redis.UniversalClient, 0, len(w.nodes))
+	for _, node := range w.nodes {
+		ring, isRing := node.client.(*redis.Ring)
+		if !isRing {
+			clients = append(clients, node.client)
+		} else if shard, err := ring.GetShardClientForKey(n.channel); err == nil {
+			clients = append(clients, shard)
 		}
-		return node
 	}
-	return w.client
+	return clients
 }
 
 // watch wants wake-ups for a lock until unwatch. Once the subscription stands,
 // the lock is signalled. It does not block.
 func (w *wakeups) watch(n names) {
-	node := w.publisher(n)
+	clients := w.publishers(n)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stopped || node == nil {
+	if w.stopped {
 		return
 	}
-	s := w.byNode[node]
-	if s == nil {
-		s = &subscriber{wakeups: w, client: node, topics: map[string]*topic{}, kick: make(chan struct{}, 1)}
-		w.byNode[node] = s
-	}
-	t := s.topics[n.channel]
-	if t == nil {
-		t = &topic{lock: n.lock}
-		s.topics[n.channel] = t
-	}
-	t.watchers++
-	s.changed()
-	if !s.running {
-		s.running = true
-		w.tasks.start(s.run)
+	for _, client := range clients {
+		s := w.byNode[client]
+		if s == nil {
+			s = &subscriber{wakeups: w, client: client, topics: map[string]*topic{}, kick: make(chan struct{}, 1)}
+			w.byNode[client] = s
+		}
+		t := s.topics[n.channel]
+		if t == nil {
+			t = &topic{lock: n.lock}
+			s.topics[n.channel] = t
+		}
+		t.watchers++
+		s.changed()
+		if !s.running {
+			s.running = true
+			w.tasks.start(s.run)
+		}
 	}
 }
 
 // unwatch takes one watch back.
 func (w *wakeups) unwatch(n names) {
-	node := w.publisher(n)
+	clients := w.publishers(n)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s := w.byNode[node]; s != nil {
-		if t := s.topics[n.channel]; t != nil {
+	for _, client := range clients {
+		if t := w.topic(client, n); t != nil {
 			t.watchers--
 			t.idleSince = time.Now()
 		}
 	}
 }
 
-// listening reports whether wake-ups for the lock arrive, as far as is known.
+// listening reports whether wake-ups for the lock arrive, as far as is known,
+// from most who may send them.
 func (w *wakeups) listening(n names) bool {
-	node := w.publisher(n)
+	clients := w.publishers(n)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s := w.byNode[node]; s != nil {
-		if t := s.topics[n.channel]; t != nil {
-			return t.confirmed
+	heard := 0
+	for _, client := range clients {
+		if t := w.topic(client, n); t != nil && t.confirmed {
+			heard++
 		}
 	}
-	return false
+	return 2*heard > len(w.nodes)
+}
+
+func (w *wakeups) topic(client redis.UniversalClient, n names) *topic {
+	if s := w.byNode[client]; s != nil {
+		return s.topics[n.channel]
+	}
+	return nil
 }
 
 // stop ends all subscriptions.

@@ -178,10 +178,10 @@ func TestLocalWaitersNeedNoPubSub(t *testing.T) {
 		if freed, err := l.ForceUnlock(background, "k"); !freed || err != nil {
 			t.Error(freed, err)
 		}
+		next := <-waiting
+		wantTime(t, "woken", next.took, 4321*time.Millisecond, 4321*time.Millisecond+prompt)
 		wantErr(t, o.lock.Unlock(background), core.ErrLost)
-		o = <-waiting
-		wantTime(t, "woken", o.took, 4321*time.Millisecond, 4321*time.Millisecond+prompt)
-		unlock(t, o.lock)
+		unlock(t, next.lock)
 	})
 }
 

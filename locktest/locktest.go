@@ -2,7 +2,9 @@ package locktest
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,9 @@ import (
 
 	"github.com/latchkey-go/latchkey/core"
 )
+
+// servers counts the servers of this process.
+var servers atomic.Int64
 
 // closeTimeout bounds the wait for locks that a test left held.
 const closeTimeout = time.Second
@@ -28,8 +33,16 @@ func New(tb testing.TB, opts ...core.Option) *core.Locker {
 	server := miniredis.NewMiniRedis()
 	server.ClockTTL(true)
 	client := redis.NewClient(&redis.Options{
-		Addr:   "127.0.0.1:6379", // not dialled; an IP address, for go-redis looks names up
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return server.Dial() },
+		// Not dialled. An IP address, for go-redis looks names up; another one for
+		// each server, for Lockers with one address share their Redis.
+		Addr: fmt.Sprintf("127.0.0.1:%d", servers.Add(1)),
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			conn, err := server.Dial()
+			if err != nil {
+				return nil, err
+			}
+			return newBufferedConn(conn), nil
+		},
 	})
 	locker, err := core.New(client, opts...)
 	if err != nil {

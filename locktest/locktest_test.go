@@ -3,6 +3,7 @@ package locktest_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +40,46 @@ func TestTimePassesInABubble(t *testing.T) {
 			t.Errorf("err %v, want ErrLost", err)
 		}
 		if err := again.Unlock(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Many renewals travel together, and none is lost.
+func TestManyLocksInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t)
+		ctx := context.Background()
+		var locks []*core.Lock
+		for i := range 300 {
+			k, err := locker.Lock(ctx, strconv.Itoa(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			locks = append(locks, k)
+		}
+		time.Sleep(time.Minute)
+		for _, k := range locks {
+			if err := k.Unlock(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Each New has a Redis of its own: what one holds the other does not.
+func TestLockersDoNotShareARedis(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := locktest.New(t), locktest.New(t)
+		k, err := one.Lock(context.Background(), "order:42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := two.Lock(k.Context(), "order:42", core.NoWait())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(other.Unlock(context.Background()), k.Unlock(context.Background())); err != nil {
 			t.Error(err)
 		}
 	})

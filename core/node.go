@@ -18,11 +18,23 @@ type unsentError struct{ cause error }
 func (e *unsentError) Error() string { return e.cause.Error() }
 func (e *unsentError) Unwrap() error { return e.cause }
 
+// node is one Redis: a server, a cluster, a ring. A Locker has one, a quorum
+// several.
+type node struct {
+	client redis.UniversalClient
+	tasks  *tasks
+	outbox *outbox
+}
+
+func newNode(client redis.UniversalClient, t *tasks) *node {
+	return &node{client: client, tasks: t, outbox: &outbox{client: client, tasks: t}}
+}
+
 // exchange runs a script and returns its reply. It returns as soon as ctx ends
 // or the timeout is over, although go-redis does not interrupt a command on its
 // way. undo is called, perhaps later, when the script may have run or may still
 // run without anybody hearing of it; nil if that does no harm.
-func (l *Locker) exchange(ctx context.Context, c *call, timeout time.Duration, undo func()) ([]any, error) {
+func (n *node) exchange(ctx context.Context, c *call, timeout time.Duration, undo func()) ([]any, error) {
 	work, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), timeout, errNoAnswer)
 	type answer struct {
 		values []any
@@ -30,9 +42,9 @@ func (l *Locker) exchange(ctx context.Context, c *call, timeout time.Duration, u
 	}
 	f := &flight{undo: undo}
 	answered := make(chan answer, 1)
-	l.tasks.start(func() {
+	n.tasks.start(func() {
 		defer cancel()
-		values, err := run(work, l.client, c, f)
+		values, err := run(work, n.client, c, f)
 		answered <- answer{values, err}
 	})
 	var a answer
@@ -86,17 +98,3 @@ func isRefusal(err error) bool {
 	var answer redis.Error
 	return errors.As(err, &answer)
 }
-
-// number reads an integer of a reply.
-func number(v any) int64 {
-	n, _ := v.(int64)
-	return n
-}
-
-// text reads a string of a reply.
-func text(v any) string {
-	s, _ := v.(string)
-	return s
-}
-
-func milliseconds(v any) time.Duration { return time.Duration(number(v)) * time.Millisecond }
