@@ -27,6 +27,7 @@ type delivery struct {
 type outbox struct {
 	client redis.UniversalClient
 	tasks  *tasks
+	failed func(error) // hears of the outcome of each batch
 
 	mu      sync.Mutex
 	waiting []*delivery
@@ -106,6 +107,7 @@ func (o *outbox) send(node redis.UniversalClient, ds []*delivery) {
 	})
 	cmds := pipeline(ctx, node, o.client, ds)
 	giveUp.Stop()
+	o.failed(cmds[0].Err())
 	if reported.CompareAndSwap(false, true) {
 		for i, d := range ds {
 			values, err := cmds[i].Slice()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,10 +25,27 @@ type node struct {
 	client redis.UniversalClient
 	tasks  *tasks
 	outbox *outbox
+	reload atomic.Int64 // when the cluster's state was last asked for, Unix ns
 }
 
 func newNode(client redis.UniversalClient, t *tasks) *node {
-	return &node{client: client, tasks: t, outbox: &outbox{client: client, tasks: t}}
+	n := &node{client: client, tasks: t}
+	n.outbox = &outbox{client: client, tasks: t, failed: n.failed}
+	return n
+}
+
+// failed has a cluster client look for the new master of a shard that does not
+// answer, at most once a second. By itself it looks every minute only, and finds
+// out about a failover long after it has happened.
+func (n *node) failed(err error) {
+	cluster, ok := n.client.(*redis.ClusterClient)
+	if !ok || err == nil || isRefusal(err) {
+		return
+	}
+	now := time.Now().UnixNano()
+	if last := n.reload.Load(); now-last > int64(time.Second) && n.reload.CompareAndSwap(last, now) {
+		cluster.ReloadState(context.Background()) // in the background, by go-redis
+	}
 }
 
 // exchange runs a script and returns its reply. It returns as soon as ctx ends
@@ -45,6 +63,7 @@ func (n *node) exchange(ctx context.Context, c *call, timeout time.Duration, und
 	n.tasks.start(func() {
 		defer cancel()
 		values, err := run(work, n.client, c, f)
+		n.failed(err)
 		answered <- answer{values, err}
 	})
 	var a answer

@@ -1,0 +1,101 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// keysOf returns a key on the master of a first one, and a key on another master.
+func keysOf(t *testing.T, cluster *redistest.Cluster) (one, other string) {
+	t.Helper()
+	one = "key"
+	first := cluster.MasterFor(t, "lock:"+one)
+	for i := range 1000 {
+		other = fmt.Sprint("other", i)
+		if cluster.MasterFor(t, "lock:"+other) != first {
+			return one, other
+		}
+	}
+	t.Fatal("all keys are on one master")
+	return "", ""
+}
+
+// A dead shard: its locks are lost, in time, and work again after the failover; the
+// locks of other shards notice nothing.
+func TestInvariant8DeadShardDelaysNobodyElse(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3, 1)
+	l := onRedis(t, cluster.Client(t))
+	dead, alive := keysOf(t, cluster)
+	const lease = 1500 * time.Millisecond
+	doomed := take(t, background, l, dead, core.Lease(lease))
+	kept := take(t, background, l, alive, core.Lease(lease))
+	unlock(t, take(t, background, l, alive+"x"))
+
+	master := cluster.MasterFor(t, "lock:"+dead)
+	master.Stop(t) // hangs, which is worse than gone
+	stopped := time.Now()
+	for range 20 {
+		started := time.Now()
+		in := take(t, kept.Context(), l, alive)
+		unlock(t, in)
+		wantTime(t, "a lock of another shard", time.Since(started), 0, 500*time.Millisecond)
+	}
+	awaitLost(t, doomed, 2*lease, core.ErrLost)
+	wantTime(t, "the loss was told", time.Since(stopped), 0, lease)
+	select {
+	case <-kept.Context().Done():
+		t.Errorf("the lock of the other shard was lost: %v", context.Cause(kept.Context()))
+	case <-time.After(2 * lease):
+	}
+
+	cluster.AwaitFailover(t, "lock:"+dead, master)
+	failedOver := time.Now()
+	redistest.Await(t, 20*time.Second, "the shard's locks to work again", func() bool {
+		k, err := l.TryLock(background, dead)
+		return err == nil && k.Unlock(background) == nil
+	})
+	t.Logf("%v after the failover its locks worked again", time.Since(failedOver).Round(time.Millisecond))
+	unlock(t, kept)
+	_ = doomed.Abort(background)
+	master.Cont(t)
+}
+
+// A slot that moves takes its held locks along; calls that wait for them go on
+// waiting, and get them.
+func TestSlotMovesUnderALock(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3, 0)
+	l, waiting := onRedis(t, cluster.Client(t)), onRedis(t, cluster.Client(t))
+	one, other := keysOf(t, cluster)
+	k := take(t, background, l, one, core.Lease(900*time.Millisecond))
+	got := make(chan error, 1)
+	go func() {
+		k, err := waiting.Lock(background, one)
+		if err == nil {
+			err = k.Unlock(background)
+		}
+		got <- err
+	}()
+	cluster.MoveSlot(t, "lock:"+one, cluster.MasterFor(t, "lock:"+other), nil)
+	select {
+	case <-k.Context().Done():
+		t.Fatalf("the lock was lost: %v", context.Cause(k.Context()))
+	case err := <-got:
+		t.Fatalf("the waiting call got it meanwhile: %v", err)
+	case <-time.After(2 * time.Second): // two leases
+	}
+	in := take(t, k.Context(), l, one)
+	unlock(t, in, k)
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the waiting call did not get the lock")
+	}
+}
