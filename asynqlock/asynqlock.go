@@ -2,8 +2,7 @@ package asynqlock
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -12,16 +11,21 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// defaultLastWait is how long a task waits on its last attempt.
-const defaultLastWait = 30 * time.Second
+// defaultLastWait is longer than the default lease, so that a holder that died
+// does not cost a task its last attempt.
+const defaultLastWait = time.Minute
 
 // BusyPolicy says what becomes of a task whose key is busy.
 type BusyPolicy int
 
 const (
-	// Retry puts the task back, to be tried again soon. The default.
+	// Retry puts the task back, to be tried again soon, or when the dedup window
+	// in its way has ended. The default.
 	Retry BusyPolicy = iota
-	// Drop revokes the task: the work is being done already.
+	// Drop revokes the task, which asynq then neither retries nor archives: the
+	// work is being done already, or was done within the dedup window. Only when
+	// an earlier run of the same task is in the way, one that asynq gave up at a
+	// deadline or a shutdown, the task is retried: else nobody would do the work.
 	Drop
 )
 
@@ -34,26 +38,30 @@ type Config struct {
 	Key keyfunc.Func[keyfunc.Task]
 	// Options are for each lock. A task does not wait for a busy key unless
 	// they, or the Locker's, say so with [core.Wait]: then it occupies a worker
-	// while it waits.
+	// while it waits. Keep the wait shorter than the task's timeout, for asynq
+	// counts it as a failure when that ends first.
 	Options []core.Option
 	// Skip lets tasks through without a lock when it returns true.
 	Skip func(*asynq.Task) bool
 	// OnBusy says what becomes of a task whose key is busy.
 	OnBusy BusyPolicy
 	// LastWait is how long a task waits for a busy key on its last attempt,
-	// where no [core.Wait] says otherwise, because asynq archives it when that
-	// fails. 30 s if zero; a negative value is refused.
+	// because asynq archives it when that fails. It counts where neither Options
+	// nor the Locker's say how long to wait, and where OnBusy is Retry. One
+	// minute if zero; a negative value is refused.
 	LastWait time.Duration
 }
 
 // ByPayload locks by a field of the JSON payload, such as "order_id" or
-// "order.id". It panics when the path is empty or an option bad.
+// "order.id", as [keyfunc.Payload] takes it. The key is "order_id=42": the name is
+// part of it, the task's type is not, so that tasks of different types exclude one
+// another. It panics when the path is empty or an option bad.
 func ByPayload(path string, opts ...core.Option) asynq.MiddlewareFunc {
-	return New(Config{Key: keyfunc.Payload(path), Options: opts})
+	return New(Config{Key: named(path, keyfunc.Payload(path)), Options: opts})
 }
 
-// ByTemplate locks by a template, such as "{type}:{payload.order.id}". It panics
-// when the template or an option is bad.
+// ByTemplate locks by a template, such as "{type}:{payload.order.id}"; see
+// [keyfunc.TaskTemplate]. It panics when the template or an option is bad.
 func ByTemplate(t string, opts ...core.Option) asynq.MiddlewareFunc {
 	key, err := keyfunc.TaskTemplate(t)
 	if err != nil {
@@ -70,13 +78,19 @@ func By(key keyfunc.Func[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFun
 // New returns a middleware for the configuration. The handler runs with
 // [core.Lock.Context], which carries ownership and is cancelled when the lock is
 // lost; the task then ends with [core.ErrLost] even if the handler returned nil.
+// The lock is released when the handler returns or panics. A [core.KeepFor] window
+// opens when the handler returned nil.
 //
-// A task that must not run ends with an error instead: one that [IsFailure] does
-// not count when the key is busy or the Locker closes; one that wraps
-// [asynq.SkipRetry] when no key can be derived, for it never would; one that wraps
-// [core.ErrUnavailable], to be retried as asynq does, when Redis does not answer.
+// A task that must not run ends with an error instead:
+//   - When the key is busy or the Locker closes, with one that [IsFailure] does
+//     not count.
+//   - When no key can be derived, for it never would be, with one that wraps
+//     [asynq.SkipRetry], so that asynq archives the task at once.
+//   - When Redis does not answer, with one that wraps [core.ErrUnavailable]. It
+//     counts as a failure, and so do a missing Locker and a context that ended.
 //
-// New panics when Key is nil, LastWait is negative or an option is bad.
+// New panics when Key is nil, OnBusy is unknown, LastWait is negative or an option
+// is bad.
 func New(cfg Config) asynq.MiddlewareFunc {
 	switch {
 	case cfg.Key == nil:
@@ -102,55 +116,15 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	}
 }
 
-type guard struct {
-	config Config
-	usual  []core.Option
-	last   []core.Option // on the last attempt
-}
-
-func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
-	if g.config.Skip != nil && g.config.Skip(t) {
-		return next.ProcessTask(ctx, t)
-	}
-	key, err := g.config.Key(t)
-	if errors.Is(err, keyfunc.ErrSkip) {
-		return next.ProcessTask(ctx, t)
-	}
-	if err != nil {
-		return fmt.Errorf("asynqlock: no key for a task of type %q: %w: %w", t.Type(), asynq.SkipRetry, err)
-	}
-	locker := g.config.Locker
-	if locker == nil {
-		if locker = core.Default(); locker == nil {
-			return errors.New("asynqlock: no Locker: call core.SetDefault, or set Config.Locker")
+// named puts the name of a field before its value: "order_id=42". The name ends at
+// the first "=" that is not escaped, so no two names share a key.
+func named(name string, f keyfunc.Func[keyfunc.Task]) keyfunc.Func[keyfunc.Task] {
+	prefix := strings.NewReplacer(`\`, `\\`, `=`, `\=`).Replace(name) + "="
+	return func(t keyfunc.Task) (string, error) {
+		value, err := f(t)
+		if err != nil {
+			return "", err
 		}
+		return prefix + value, nil
 	}
-	opts := g.usual
-	if isLastAttempt(ctx) {
-		opts = g.last
-	}
-	ran := false
-	err = locker.Do(ctx, key, func(ctx context.Context) error {
-		ran = true
-		return next.ProcessTask(ctx, t)
-	}, opts...)
-	switch {
-	case ran || err == nil:
-		return err
-	case errors.Is(err, core.ErrInvalidKey):
-		return fmt.Errorf("asynqlock: no key for a task of type %q: %w: %w", t.Type(), asynq.SkipRetry, err)
-	case errors.Is(err, core.ErrNotAcquired) && g.config.OnBusy == Drop:
-		return fmt.Errorf("asynqlock: already being done: %w: %w", asynq.RevokeTask, err)
-	case errors.Is(err, core.ErrNotAcquired), errors.Is(err, core.ErrClosed):
-		return &contentionError{err}
-	default:
-		return fmt.Errorf("asynqlock: %w", err)
-	}
-}
-
-// isLastAttempt reports that asynq archives the task if it fails now.
-func isLastAttempt(ctx context.Context) bool {
-	retried, ok := asynq.GetRetryCount(ctx)
-	most, also := asynq.GetMaxRetry(ctx)
-	return ok && also && retried >= most
 }

@@ -4,25 +4,52 @@
 //	mux.Use(asynqlock.ByPayload("order_id"))
 //
 //	server := asynq.NewServer(redis, asynq.Config{
-//		IsFailure:      asynqlock.IsFailure(nil),
-//		RetryDelayFunc: asynqlock.RetryDelay(nil),
+//		IsFailure:                asynqlock.IsFailure(nil),
+//		RetryDelayFunc:           asynqlock.RetryDelay(nil),
+//		DelayedTaskCheckInterval: time.Second,
 //	})
+//
+// The lock is taken before the handler runs and released when it returns or panics.
+// The handler's context is cancelled when the lock is lost, and locks taken with it
+// re-enter.
+//
+// # Busy keys
 //
 // A task whose key is busy does not occupy a worker: it goes back to its queue and
 // is tried again soon. [IsFailure] keeps that out of the failure count and
-// [RetryDelay] makes it soon. asynq looks for tasks to retry every five seconds
-// unless Config.DelayedTaskCheckInterval says otherwise.
+// [RetryDelay] makes it soon; without them each refusal is a failure, uses up a
+// retry, and is retried by asynq's own, much longer delay. How soon depends on
+// DelayedTaskCheckInterval, which is five seconds by default.
 //
-// A task needs at least one retry (asynq.MaxRetry(1) or more): on its last attempt
-// asynq archives it whatever the reason. There the middleware waits a while first,
-// see [Config.LastWait].
+// So a key with many short tasks gets through few of them at each look. Let them
+// wait a little instead, with [core.Wait] as in
 //
-// To leave some task types alone use [Config.Skip], or wrap only the handlers that
-// need the lock:
+//	asynqlock.ByPayload("order_id", core.Wait(200*time.Millisecond))
+//
+// and they follow one another at once. A waiting task occupies a worker, so a few
+// busy keys can keep all workers waiting.
+//
+// With [core.KeepFor] a task that comes within the window is put off until its end,
+// and runs then. To discard it use [Drop], see [Config.OnBusy].
+//
+// A task needs at least one retry (asynq.MaxRetry(1) or more; asynq's default is
+// 25): on its last attempt asynq archives it whatever the reason. There the
+// middleware waits a while first, see [Config.LastWait].
+//
+// # Other tasks
+//
+// The middleware of a mux runs for all tasks, also for those of types that it does
+// not know. A task without the field is archived. To leave task types alone use
+// [Config.Skip], or wrap only the handlers that need the lock:
 //
 //	mux.Handle("order:pay", asynqlock.ByPayload("order_id")(payHandler))
+//
+// # Deadlines and shutdown
 //
 // A task that outlives its deadline, or its server's shutdown, is given to another
 // worker while the old handler may still run. The old one keeps its lock until it
 // really returns, so the new one is refused until then.
+//
+// Shut the server down first, then close the Locker: tasks that start in between
+// would be refused, and on their last attempt archived.
 package asynqlock

@@ -6,29 +6,36 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
-
-	"github.com/latchkey-go/latchkey/core"
 )
 
-// contentionError ends a task that did not run because its key was busy, or the
-// Locker was closing. A handler's own errors are never of this type.
-type contentionError struct{ cause error }
+// soon bounds the delay of a task whose key was busy. Since asynq rounds retry times
+// down to whole seconds, about half of the tasks are due at its next look, the
+// others a little later: not all that were refused together come back together.
+const soon = time.Second
 
-func (e *contentionError) Error() string { return "asynqlock: the task did not run: " + e.cause.Error() }
-func (e *contentionError) Unwrap() error { return e.cause }
-
-func isContention(err error) bool {
-	var c *contentionError
-	return errors.As(err, &c)
+// refusal ends a task that did not run because its key was busy or the Locker was
+// closing. Core's errors, which a handler may return for a lock of its own, are
+// never of this type.
+type refusal struct {
+	cause error
+	until time.Time // when the dedup window in its way ends; zero: nobody knows
 }
 
-// IsFailure is for asynq.Config.IsFailure: a task that did not run because its
-// key was busy has not failed, so it does not use up a retry. Other errors are
-// passed to next; with a nil next they are failures.
+func (r *refusal) Error() string { return "asynqlock: the task did not run: " + r.cause.Error() }
+func (r *refusal) Unwrap() error { return r.cause }
+
+// IsFailure is for asynq.Config.IsFailure: a task that did not run because its key
+// was busy or the Locker was closing has not failed, so it uses up no retry and is
+// not in the statistics. Other errors are passed to next, also those of locks that
+// the handler takes itself; with a nil next they are failures.
+//
+// asynq calls Config.ErrorHandler for every error, failure or not: to report
+// failures only, ask the same function there.
 func IsFailure(next func(error) bool) func(error) bool {
 	return func(err error) bool {
+		var r *refusal
 		switch {
-		case isContention(err):
+		case errors.As(err, &r):
 			return false
 		case next != nil:
 			return next(err)
@@ -38,23 +45,27 @@ func IsFailure(next func(error) bool) func(error) bool {
 	}
 }
 
-// RetryDelay is for asynq.Config.RetryDelayFunc: a task whose key was busy is
-// tried again within two seconds, or after the dedup window or fixed lease that
-// was in its way. Other errors are passed to next; with a nil next asynq's own
-// delay counts.
+// RetryDelay is for asynq.Config.RetryDelayFunc: a task that did not run because
+// its key was busy or the Locker was closing is due again within a second, at
+// random; one that a dedup window stopped, in the first second after the window.
+// Other errors are passed to next; with a nil next asynq's own delay counts.
+//
+// asynq looks for tasks that are due once in Config.DelayedTaskCheckInterval, five
+// seconds if zero.
 func RetryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
 	if next == nil {
 		next = asynq.DefaultRetryDelayFunc
 	}
 	return func(n int, err error, t *asynq.Task) time.Duration {
-		if !isContention(err) {
+		var r *refusal
+		switch {
+		case !errors.As(err, &r):
 			return next(n, err, t)
+		case r.until.IsZero():
+			return rand.N(soon)
+		default:
+			// Up to the next whole second, or the task would come a little early.
+			return max(0, time.Until(r.until.Truncate(time.Second).Add(time.Second)))
 		}
-		delay := time.Second / 2
-		var busy *core.BusyError
-		if errors.As(err, &busy) {
-			delay = busy.RetryAfter
-		}
-		return delay + rand.N(time.Second)
 	}
 }

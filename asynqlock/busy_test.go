@@ -1,0 +1,243 @@
+package asynqlock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/asynqlock"
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/keyfunc"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+func TestBusyKeyIsWaitedFor(t *testing.T) {
+	first := taskContext(t, "first", 25)
+	last := taskContext(t, "last", 0)
+	wait := func(d time.Duration) []core.Option { return []core.Option{core.Wait(d)} }
+	for name, c := range map[string]struct {
+		ctx      context.Context
+		locker   []core.Option
+		options  []core.Option
+		lastWait time.Duration
+		policy   asynqlock.BusyPolicy
+		want     time.Duration
+	}{
+		"not at all":                {ctx: first},
+		"outside of a server":       {ctx: background},
+		"as the options say":        {ctx: first, options: wait(time.Second), want: time.Second},
+		"as the Locker says":        {ctx: first, locker: wait(time.Second), want: time.Second},
+		"options before Locker":     {ctx: first, locker: wait(time.Hour), options: wait(time.Second), want: time.Second},
+		"last attempt":              {ctx: last, want: time.Minute},
+		"last attempt, LastWait":    {ctx: last, lastWait: time.Second, want: time.Second},
+		"not the last, LastWait":    {ctx: first, lastWait: time.Second},
+		"last attempt, options":     {ctx: last, options: wait(time.Second), want: time.Second},
+		"last attempt, Locker":      {ctx: last, locker: wait(time.Second), want: time.Second},
+		"last attempt, NoWait":      {ctx: last, options: []core.Option{core.NoWait()}},
+		"last attempt, Drop":        {ctx: last, policy: asynqlock.Drop},
+		"Drop, as the options say":  {ctx: first, policy: asynqlock.Drop, options: wait(time.Second), want: time.Second},
+		"Drop, last, options again": {ctx: last, policy: asynqlock.Drop, options: wait(time.Second), want: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locker := locktest.New(t, c.locker...)
+				release := hold(t, locker, "42")
+				guard := asynqlock.New(asynqlock.Config{
+					Locker:   locker,
+					Key:      keyfunc.Payload("order_id"),
+					Options:  c.options,
+					LastWait: c.lastWait,
+					OnBusy:   c.policy,
+				})
+				began := time.Now()
+				err := guard(forbidden(t)).ProcessTask(c.ctx, order("42"))
+				if waited := time.Since(began); waited != c.want {
+					t.Errorf("waited %v, want %v", waited, c.want)
+				}
+				wantRefusal(t, err, core.ErrNotAcquired)
+				var busy *core.BusyError
+				if !errors.As(err, &busy) {
+					t.Error("there is no *core.BusyError")
+				}
+				if c.want == 0 {
+					release()
+					return
+				}
+				// It gets the lock when that is free in time.
+				time.AfterFunc(c.want/2, release)
+				began = time.Now()
+				if err := guard(does(nothing)).ProcessTask(c.ctx, order("42")); err != nil {
+					t.Error(err)
+				}
+				if waited := time.Since(began); waited < c.want/2 || waited > c.want*3/4 {
+					t.Errorf("waited %v for a lock that was free after %v", waited, c.want/2)
+				}
+			})
+		})
+	}
+}
+
+// The end of the task's own context is not contention: nothing may be busy.
+func TestContextEnded(t *testing.T) {
+	for _, policy := range []asynqlock.BusyPolicy{asynqlock.Retry, asynqlock.Drop} {
+		synctest.Test(t, func(t *testing.T) {
+			locker := locktest.New(t)
+			guard := asynqlock.New(asynqlock.Config{
+				Locker:  locker,
+				Key:     keyfunc.Payload("order_id"),
+				Options: []core.Option{core.Wait(time.Hour)},
+				OnBusy:  policy,
+			})
+			cancelled, cancel := context.WithCancel(background)
+			cancel()
+			err := guard(forbidden(t)).ProcessTask(cancelled, order("42"))
+			wantFailure(t, err, context.Canceled)
+			wantNot(t, err, asynq.RevokeTask, asynq.SkipRetry)
+
+			release := hold(t, locker, "42")
+			defer release()
+			waiting, cancel := context.WithTimeout(background, time.Minute)
+			defer cancel()
+			err = guard(forbidden(t)).ProcessTask(waiting, order("42"))
+			wantFailure(t, err, context.DeadlineExceeded)
+			wantNot(t, err, asynq.RevokeTask, asynq.SkipRetry)
+		})
+	}
+}
+
+func TestDrop(t *testing.T) {
+	ctx, other := taskContext(t, "my-id", 25), taskContext(t, "other-id", 25)
+	nested := func(locker *core.Locker, policy asynqlock.BusyPolicy) asynq.MiddlewareFunc {
+		return asynqlock.New(asynqlock.Config{
+			Locker:  locker,
+			Key:     keyfunc.Payload("order_id"),
+			OnBusy:  policy,
+			Options: []core.Option{core.KeepFor(time.Minute)},
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t)
+		drop := nested(locker, asynqlock.Drop)
+		dropped := func(ctx context.Context, why string) {
+			t.Helper()
+			if err := drop(forbidden(t)).ProcessTask(ctx, order("42")); !errors.Is(err, asynq.RevokeTask) {
+				t.Errorf("%s: error is %v, want RevokeTask", why, err)
+			} else {
+				wantRefusal(t, err, core.ErrNotAcquired)
+			}
+		}
+		kept := func(ctx context.Context, why string) {
+			t.Helper()
+			err := drop(forbidden(t)).ProcessTask(ctx, order("42"))
+			if errors.Is(err, asynq.RevokeTask) {
+				t.Errorf("%s: error is %v, want no RevokeTask", why, err)
+			}
+			wantRefusal(t, err, core.ErrNotAcquired)
+		}
+
+		release := hold(t, locker, "42")
+		dropped(ctx, "somebody else holds the key")
+		dropped(background, "somebody else holds the key, outside of a server")
+		release()
+		err := drop(does(func(ctx context.Context) error {
+			dropped(other, "another task runs")
+			kept(context.WithoutCancel(core.Detach(ctx)), "an earlier run of the same task runs still")
+			// A second middleware for the same key re-enters, whatever its policy.
+			for _, policy := range []asynqlock.BusyPolicy{asynqlock.Retry, asynqlock.Drop} {
+				if err := nested(locker, policy)(does(nothing)).ProcessTask(ctx, order("42")); err != nil {
+					t.Errorf("nested: %v", err)
+				}
+			}
+			return nil
+		})).ProcessTask(ctx, order("42"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dropped(other, "the dedup window")
+		dropped(ctx, "the dedup window of the same task: its work is done")
+	})
+}
+
+// interference is a hook that does something before the second script runs.
+type interference struct {
+	scripts atomic.Int32
+	do      func() error
+}
+
+func (h *interference) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (h *interference) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (h *interference) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" && h.scripts.Add(1) == 2 {
+			if err := h.do(); err != nil {
+				cmd.SetErr(err)
+				return err
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// What is in the way may be gone, or unknown, when Redis is asked about it. The
+// task is kept then: nobody else would do its work.
+func TestWhatIsInTheWayIsUnknown(t *testing.T) {
+	for name, ends := range map[string]bool{"gone": true, "no answer": false} {
+		for _, policy := range []asynqlock.BusyPolicy{asynqlock.Retry, asynqlock.Drop} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := miniredis.NewMiniRedis()
+					server.ClockTTL(true)
+					defer server.Close()
+					dial := func(context.Context, string, string) (net.Conn, error) { return server.Dial() }
+					open := func() (*redis.Client, *core.Locker) {
+						client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: dial})
+						locker, err := core.New(client)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return client, locker
+					}
+					holding, holder := open()
+					defer holding.Close()
+					defer holder.Close(background)
+					// So that Redis is asked with either policy.
+					release := hold(t, holder, "42", core.FixedLease(time.Hour))
+
+					client, locker := open()
+					defer client.Close()
+					defer locker.Close(background)
+					if err := by(locker)(does(nothing)).ProcessTask(background, order("43")); err != nil {
+						t.Fatal(err) // from here on the server knows the scripts
+					}
+					hook := &interference{do: func() error { return errors.New("connection reset") }}
+					if ends {
+						hook.do = func() error { release(); return nil }
+					} else {
+						defer release()
+					}
+					client.AddHook(hook)
+					guard := asynqlock.New(asynqlock.Config{Locker: locker, Key: keyfunc.Payload("order_id"), OnBusy: policy})
+					err := guard(forbidden(t)).ProcessTask(background, order("42"))
+					wantRefusal(t, err, core.ErrNotAcquired)
+					wantNot(t, err, asynq.RevokeTask)
+					if d := asynqlock.RetryDelay(nil)(0, err, order("42")); d > time.Second {
+						t.Errorf("tried again after %v, want soon", d)
+					}
+					if hook.scripts.Load() < 2 {
+						t.Error("Redis was not asked")
+					}
+				})
+			})
+		}
+	}
+}

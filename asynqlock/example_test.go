@@ -1,0 +1,190 @@
+package asynqlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/asynqlock"
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// newLocker is a Locker on an embedded Redis. Yours is on a real one.
+func newLocker() (locker *core.Locker, stop func()) {
+	server, err := miniredis.Run()
+	if err != nil {
+		panic(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	locker, err = core.New(client)
+	if err != nil {
+		panic(err)
+	}
+	return locker, func() {
+		_ = locker.Close(context.Background())
+		_ = client.Close()
+		server.Close()
+	}
+}
+
+// process does what an asynq.Server does with a task.
+func process(mux *asynq.ServeMux, kind, payload string) {
+	err := mux.ProcessTask(context.Background(), asynq.NewTask(kind, []byte(payload)))
+	if err != nil {
+		fmt.Println("error:", err)
+	}
+}
+
+// showKey is a handler that shows under which lock it runs.
+func showKey(ctx context.Context, t *asynq.Task) error {
+	lock, _ := core.FromContext(ctx)
+	fmt.Printf("%s under the lock %q\n", t.Type(), lock.Key())
+	return nil
+}
+
+// Tasks of one order exclude one another, whatever their type.
+func ExampleByPayload() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.ByPayload("order_id"))
+	mux.HandleFunc("order:pay", func(ctx context.Context, t *asynq.Task) error {
+		fmt.Println("paying")
+		process(mux, "order:cancel", `{"order_id":42}`) // as another worker would
+		return showKey(ctx, t)
+	})
+	mux.HandleFunc("order:cancel", showKey)
+
+	process(mux, "order:pay", `{"order_id":42}`)
+	process(mux, "order:cancel", `{"order_id":42}`)
+	// Output:
+	// paying
+	// error: asynqlock: the task did not run: core: lock "order_id=42" not acquired: somebody else holds it
+	// order:pay under the lock "order_id=42"
+	// order:cancel under the lock "order_id=42"
+}
+
+// Tasks of one order and type exclude one another.
+func ExampleByTemplate() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.ByTemplate("{type}:{payload.order.id}"))
+	mux.HandleFunc("pay", showKey)
+
+	process(mux, "pay", `{"order":{"id":42}}`)
+	// Output: pay under the lock "pay:42"
+}
+
+// A key of several parts, with the number in one form. A task without a key is
+// archived.
+func ExampleBy() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.By(keyfunc.Join(
+		keyfunc.Payload("tenant"),
+		keyfunc.Int(keyfunc.Payload("order_id")),
+	)))
+	mux.HandleFunc("pay", showKey)
+
+	process(mux, "pay", `{"tenant":"acme","order_id":"042"}`)
+	process(mux, "pay", `{"order_id":"042"}`)
+	// Output:
+	// pay under the lock "acme:42"
+	// error: asynqlock: no key for a task of type "pay": skip retry for the task: keyfunc: part 1, payload field "tenant": missing
+}
+
+// New has what the By functions leave out: here a job that is enqueued once more
+// while it runs, or within a minute, is dropped.
+func ExampleNew() {
+	locker, stop := newLocker()
+	defer stop()
+
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.New(asynqlock.Config{
+		Locker:  locker,
+		Key:     keyfunc.TaskType(),
+		Skip:    func(t *asynq.Task) bool { return t.Type() == "mail" },
+		OnBusy:  asynqlock.Drop,
+		Options: []core.Option{core.KeepFor(time.Minute)},
+	}))
+	mux.HandleFunc("report", showKey)
+	mux.HandleFunc("mail", func(context.Context, *asynq.Task) error {
+		fmt.Println("mail without a lock")
+		return nil
+	})
+
+	process(mux, "report", "")
+	process(mux, "report", "")
+	process(mux, "mail", "")
+	// Output:
+	// report under the lock "report"
+	// error: asynqlock: the task did not run: revoke task: core: lock "report" not acquired: somebody else holds it
+	// mail without a lock
+}
+
+func ExampleIsFailure() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	isFailure := asynqlock.IsFailure(nil)
+	config := asynq.Config{
+		IsFailure:      isFailure,
+		RetryDelayFunc: asynqlock.RetryDelay(nil),
+		// asynq reports every error here. A task that was put off is none to report.
+		ErrorHandler: asynq.ErrorHandlerFunc(func(_ context.Context, t *asynq.Task, err error) {
+			if isFailure(err) {
+				fmt.Println("failed:", t.Type(), err)
+			}
+		}),
+	}
+
+	guard := asynqlock.ByPayload("order_id")
+	task := asynq.NewTask("order:pay", []byte(`{"order_id":42}`))
+	pay := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+		busy := guard(asynq.HandlerFunc(showKey)).ProcessTask(context.Background(), t)
+		config.ErrorHandler.HandleError(ctx, t, busy)
+		fmt.Println("busy:", isFailure(busy))
+		return errors.New("no money")
+	})
+	config.ErrorHandler.HandleError(context.Background(), task, guard(pay).ProcessTask(context.Background(), task))
+	// Output:
+	// busy: false
+	// failed: order:pay no money
+}
+
+func ExampleRetryDelay() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	delay := asynqlock.RetryDelay(func(retried int, err error, t *asynq.Task) time.Duration {
+		return time.Hour // for failures
+	})
+	guard := asynqlock.ByPayload("order_id")
+	task := asynq.NewTask("order:pay", []byte(`{"order_id":42}`))
+	pay := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+		again := guard(asynq.HandlerFunc(showKey)).ProcessTask(context.Background(), t)
+		fmt.Println("busy: within a second:", delay(0, again, t) < time.Second)
+		return errors.New("no money")
+	})
+	err := guard(pay).ProcessTask(context.Background(), task)
+	fmt.Println("no money:", delay(0, err, task))
+	// Output:
+	// busy: within a second: true
+	// no money: 1h0m0s
+}

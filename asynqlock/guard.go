@@ -1,0 +1,114 @@
+package asynqlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+var errNoLocker = errors.New("asynqlock: no Locker: call core.SetDefault, or set Config.Locker")
+
+// guard is a middleware's configuration, ready for use.
+type guard struct {
+	config Config
+	usual  []core.Option
+	last   []core.Option // on the last attempt
+}
+
+// process runs next under the lock of the task's key, or returns why it must not.
+func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
+	if g.config.Skip != nil && g.config.Skip(t) {
+		return next.ProcessTask(ctx, t)
+	}
+	key, err := g.config.Key(t)
+	if errors.Is(err, keyfunc.ErrSkip) {
+		return next.ProcessTask(ctx, t)
+	}
+	if err != nil {
+		return noKey(t, err)
+	}
+	locker := g.config.Locker
+	if locker == nil {
+		if locker = core.Default(); locker == nil {
+			return errNoLocker
+		}
+	}
+
+	me := g.identity(ctx)
+	ran := false
+	err = locker.Do(ctx, key, func(ctx context.Context) error {
+		ran = true
+		return next.ProcessTask(ctx, t)
+	}, g.options(ctx, me)...)
+	var busy *core.BusyError
+	switch {
+	case ran || err == nil:
+		return err
+	case errors.Is(err, core.ErrInvalidKey):
+		return noKey(t, err)
+	case errors.As(err, &busy):
+		return g.refuse(ctx, locker, key, me, busy)
+	case errors.Is(err, core.ErrClosed):
+		return &refusal{cause: err}
+	default:
+		return fmt.Errorf("asynqlock: the task did not run: %w", err)
+	}
+}
+
+func noKey(t *asynq.Task, err error) error {
+	return fmt.Errorf("asynqlock: no key for a task of type %q: %w: %w", t.Type(), asynq.SkipRetry, err)
+}
+
+// identity names this run of the task where it matters who is in the way. A run
+// under another lock has none: it may have to re-enter, as that lock's owner.
+func (g *guard) identity(ctx context.Context) run {
+	if _, held := core.FromContext(ctx); held || g.config.OnBusy != Drop {
+		return run{}
+	}
+	return newRun(ctx)
+}
+
+func (g *guard) options(ctx context.Context, me run) []core.Option {
+	opts := g.usual
+	if g.config.OnBusy == Retry && isLastAttempt(ctx) {
+		opts = g.last
+	}
+	if me.owner != "" {
+		opts = append(opts[:len(opts):len(opts)], core.Owner(me.owner))
+	}
+	return opts
+}
+
+// isLastAttempt reports that asynq archives the task if it fails now.
+func isLastAttempt(ctx context.Context) bool {
+	retried, ok := asynq.GetRetryCount(ctx)
+	most, also := asynq.GetMaxRetry(ctx)
+	return ok && also && retried >= most
+}
+
+// refuse decides about a task whose key is busy. Redis is asked once more where it
+// matters what is in the way: when it cannot tell, the task is tried again soon.
+func (g *guard) refuse(ctx context.Context, locker *core.Locker, key string, me run, busy *core.BusyError) error {
+	r := &refusal{cause: busy}
+	drop := g.config.OnBusy == Drop
+	if !drop && busy.RetryAfter <= time.Second {
+		return r
+	}
+	end := time.Now().Add(busy.RetryAfter)
+	info, err := locker.Inspect(ctx, key)
+	switch {
+	case err != nil || !info.Locked || me.isOf(info.Owner):
+	case drop:
+		r.cause = fmt.Errorf("%w: %w", asynq.RevokeTask, busy)
+	case info.Owner == "":
+		// A dedup window; the holder of a fixed lease may be done long before.
+		r.until = end
+	}
+	return r
+}

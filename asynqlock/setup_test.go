@@ -1,0 +1,97 @@
+package asynqlock_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/latchkey-go/latchkey/asynqlock"
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/keyfunc"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+func TestDefaultLockerIsLookedUpForEachTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core.SetDefault(nil)
+		defer core.SetDefault(nil)
+		guard := asynqlock.ByPayload("order_id")
+		err := guard(forbidden(t)).ProcessTask(background, order("42"))
+		wantFailure(t, err)
+		wantNot(t, err, asynq.SkipRetry, asynq.RevokeTask) // it may be set later
+		if err != nil && !strings.Contains(err.Error(), "SetDefault") {
+			t.Errorf("error %q does not say how to mend it", err)
+		}
+
+		core.SetDefault(locktest.New(t))
+		if err := guard(does(nothing)).ProcessTask(background, order("42")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestBadSetUpPanics(t *testing.T) {
+	key := keyfunc.Payload("order_id")
+	for name, c := range map[string]struct {
+		build func()
+		want  string
+	}{
+		"no key":       {func() { asynqlock.New(asynqlock.Config{}) }, "Config.Key is nil"},
+		"By nil":       {func() { asynqlock.By(nil) }, "Config.Key is nil"},
+		"LastWait":     {func() { asynqlock.New(asynqlock.Config{Key: key, LastWait: -1}) }, "LastWait is negative"},
+		"OnBusy":       {func() { asynqlock.New(asynqlock.Config{Key: key, OnBusy: 2}) }, "neither Retry nor Drop"},
+		"empty path":   {func() { asynqlock.ByPayload("") }, "path of field names"},
+		"bad template": {func() { asynqlock.ByTemplate("{payload.}") }, "ByTemplate"},
+		"bad option":   {func() { asynqlock.ByPayload("a", core.Lease(-1)) }, "Lease"},
+		"New's option": {func() { asynqlock.ByTemplate("{type}", core.Prefix("x")) }, "option of New"},
+		"owner":        {func() { asynqlock.By(key, core.Owner("me")) }, "do not exclude one another"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if text, _ := recover().(string); !strings.Contains(text, c.want) {
+					t.Errorf("panic %q, want one that says %q", text, c.want)
+				}
+			}()
+			c.build()
+		})
+	}
+}
+
+func TestKeys(t *testing.T) {
+	task := asynq.NewTask("order:pay", []byte(`{"order":{"id":42},"a=b":"c:d"}`))
+	for name, c := range map[string]struct {
+		build func(opts ...core.Option) asynq.MiddlewareFunc
+		want  string
+	}{
+		"path":    {func(o ...core.Option) asynq.MiddlewareFunc { return asynqlock.ByPayload("order.id", o...) }, "order.id=42"},
+		"escaped": {func(o ...core.Option) asynq.MiddlewareFunc { return asynqlock.ByPayload("a=b", o...) }, `a\=b=c:d`},
+		"template": {func(o ...core.Option) asynq.MiddlewareFunc {
+			return asynqlock.ByTemplate("{type}:{payload.order.id}", o...)
+		}, `order\:pay:42`},
+		"any": {func(o ...core.Option) asynq.MiddlewareFunc { return asynqlock.By(keyfunc.TaskType(), o...) }, "order:pay"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				core.SetDefault(locktest.New(t))
+				defer core.SetDefault(nil)
+				err := c.build(core.KeepFor(time.Second))(does(func(ctx context.Context) error {
+					lock, _ := core.FromContext(ctx)
+					if lock.Key() != c.want {
+						t.Errorf("key %q, want %q", lock.Key(), c.want)
+					}
+					if lock.Window() != time.Second {
+						t.Error("the option has no effect")
+					}
+					return nil
+				})).ProcessTask(background, task)
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,131 @@
+package asynqlock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/latchkey-go/latchkey/asynqlock"
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// ledger watches which tasks run at the same time.
+type ledger struct {
+	mu       sync.Mutex
+	now      map[string]int // running, by key
+	running  int
+	together int            // most keys at once
+	overlaps int            // of one key
+	runs     map[string]int // by task
+}
+
+func (l *ledger) enter(key, task string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now[key]++
+	if l.now[key] > 1 {
+		l.overlaps++
+	}
+	l.running++
+	l.together = max(l.together, l.running)
+	l.runs[task]++
+}
+
+func (l *ledger) leave(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now[key]--
+	l.running--
+}
+
+// Sequential per entity, parallel across entities: two servers, as two processes
+// would, with eight workers each.
+func TestSequentialPerEntityParallelAcrossEntities(t *testing.T) {
+	const entities, each = 10, 12
+	for _, c := range []struct {
+		name string
+		opts []core.Option
+	}{
+		{name: "retry"},
+		{name: "short wait", opts: []core.Option{core.Wait(200 * time.Millisecond)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := open(t)
+			l := &ledger{now: map[string]int{}, runs: map[string]int{}}
+			var mu sync.Mutex
+			refused := 0
+			for range 2 {
+				mux := asynq.NewServeMux()
+				mux.Use(asynqlock.New(asynqlock.Config{
+					Locker:  f.locker(),
+					Key:     keyfunc.Payload("order_id"),
+					Options: c.opts,
+				}))
+				mux.HandleFunc("order:pay", func(ctx context.Context, task *asynq.Task) error {
+					id, _ := asynq.GetTaskID(ctx)
+					l.enter(string(task.Payload()), id)
+					defer l.leave(string(task.Payload()))
+					time.Sleep(20 * time.Millisecond) // the work
+					return nil
+				})
+				f.start(mux, func(c *asynq.Config) {
+					c.ErrorHandler = asynq.ErrorHandlerFunc(func(ctx context.Context, _ *asynq.Task, err error) {
+						wantRefusal(t, err, core.ErrNotAcquired)
+						if n, _ := asynq.GetRetryCount(ctx); n != 0 {
+							t.Errorf("a task has been retried %d times", n)
+						}
+						mu.Lock()
+						refused++
+						mu.Unlock()
+					})
+				})
+			}
+			started := time.Now()
+			ids := make([]string, 0, entities*each)
+			for i := range entities * each {
+				// Kept for a while, so that it can be seen afterwards.
+				info := f.enqueue(order(fmt.Sprint(i%entities)), asynq.Retention(time.Hour))
+				ids = append(ids, info.ID)
+			}
+			redistest.Await(t, 2*patience, "all tasks are done", func() bool {
+				return f.queue().Completed == len(ids)
+			})
+			took := time.Since(started)
+
+			for _, id := range ids {
+				if info, ok := f.state(id); !ok || info.Retried != 0 {
+					t.Errorf("task %s: %+v", id, info)
+				}
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for _, id := range ids {
+				if l.runs[id] != 1 {
+					t.Errorf("task %s has run %d times, want once", id, l.runs[id])
+				}
+			}
+			if len(l.runs) != len(ids) {
+				t.Errorf("%d tasks have run, want %d", len(l.runs), len(ids))
+			}
+			if l.overlaps != 0 {
+				t.Errorf("%d times two tasks of one entity ran at once", l.overlaps)
+			}
+			if l.together < 2 {
+				t.Error("tasks of different entities never ran at once")
+			}
+			q := f.queue()
+			if q.Archived != 0 || q.Failed != 0 || q.Processed != len(ids) {
+				t.Errorf("archived %d, failed %d, processed %d; want 0, 0, %d", q.Archived, q.Failed, q.Processed, len(ids))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			t.Logf("%d tasks of %d entities, 20 ms each: %v, at most %d at once, refused %d times", len(ids), entities, took.Round(time.Millisecond), l.together, refused)
+		})
+	}
+}

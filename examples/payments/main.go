@@ -1,0 +1,294 @@
+// Payments takes payment requests over HTTP, several for each order, and has two
+// workers pay them, first without a lock, then with one. Each job prints a line
+// when it is done.
+//
+//	go run ./examples/payments                        # on an embedded Redis
+//	go run ./examples/payments -redis localhost:6379  # on a real one
+//
+// With a real one the workers can be processes of their own. In three terminals:
+//
+//	go run ./examples/payments -redis localhost:6379 -role worker -name east
+//	go run ./examples/payments -redis localhost:6379 -role worker -name west
+//	go run ./examples/payments -redis localhost:6379 -role shop
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/asynqlock"
+	"github.com/latchkey-go/latchkey/core"
+)
+
+var (
+	redisAddr = flag.String("redis", "", "address of a Redis server; empty: an embedded one")
+	role      = flag.String("role", "all", "worker: handle jobs until interrupted; shop: take requests; all: a shop and two workers")
+	name      = flag.String("name", "worker "+strconv.Itoa(os.Getpid()), "name of a worker")
+	orders    = flag.Int("orders", 5, "orders to pay")
+	requests  = flag.Int("requests", 6, "requests for each order, all at once")
+)
+
+const queue = "latchkey-example-payments"
+
+func main() {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		log.Fatal("payments: ", err)
+	}
+}
+
+func run(ctx context.Context) error {
+	addr := *redisAddr
+	switch {
+	case *orders < 1 || *requests < 1:
+		return errors.New("-orders and -requests must be at least 1")
+	case *role != "all" && *role != "shop" && *role != "worker":
+		return fmt.Errorf("-role is %q, not all, shop or worker", *role)
+	case addr == "" && *role != "all":
+		return errors.New("a -role of its own needs -redis: processes share no embedded one")
+	case addr == "":
+		embedded, err := miniredis.Run()
+		if err != nil {
+			return err
+		}
+		defer embedded.Close()
+		embedded.ClockTTL(true)
+		addr = embedded.Addr()
+	}
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	if err := client.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("no Redis at %s: %w", addr, err)
+	}
+	locker, err := core.New(client)
+	if err != nil {
+		return err
+	}
+	defer locker.Close(context.WithoutCancel(ctx)) // after the workers have been shut down
+	core.SetDefault(locker)
+
+	workers := map[string][]string{"all": {"east", "west"}, "worker": {*name}}
+	for _, name := range workers[*role] {
+		server, err := startWorker(client, name)
+		if err != nil {
+			return err
+		}
+		defer server.Shutdown()
+	}
+	if *role == "worker" {
+		fmt.Println(*name, "is waiting for jobs, until interrupted")
+		<-ctx.Done()
+		return nil
+	}
+	return runShop(ctx, client)
+}
+
+// job is the payload of a task.
+type job struct {
+	Run     string `json:"run"` // keeps the records of two runs of this program apart
+	OrderID string `json:"order_id"`
+}
+
+// startWorker is what a worker process does.
+func startWorker(client *redis.Client, name string) (*asynq.Server, error) {
+	w := &worker{client: client, name: name}
+	mux := asynq.NewServeMux()
+	mux.HandleFunc("pay:unsafe", w.pay)
+
+	// One line: of all jobs for one order, one at a time runs, whichever worker
+	// gets it.
+	mux.Handle("pay", asynqlock.ByPayload("order_id")(asynq.HandlerFunc(w.pay)))
+
+	// And a job whose order is busy is put off for a moment, which is no failure.
+	isFailure := asynqlock.IsFailure(nil)
+	server := asynq.NewServerFromRedisClient(client, asynq.Config{
+		Queues:                   map[string]int{queue: 1},
+		Concurrency:              8,
+		TaskCheckInterval:        50 * time.Millisecond,
+		DelayedTaskCheckInterval: 100 * time.Millisecond,
+		IsFailure:                isFailure,
+		RetryDelayFunc:           asynqlock.RetryDelay(nil),
+		ErrorHandler: asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
+			var j job
+			if isFailure(err) || json.Unmarshal(t.Payload(), &j) != nil {
+				log.Printf("%s: a job failed: %v", name, err)
+				return
+			}
+			client.HIncrBy(ctx, j.records(), "put off", 1)
+		}),
+		LogLevel: asynq.ErrorLevel,
+	})
+	return server, server.Start(mux)
+}
+
+type worker struct {
+	client *redis.Client
+	name   string
+}
+
+// pay handles a job, and writes down how many jobs of its order run with it.
+func (w *worker) pay(ctx context.Context, t *asynq.Task) error {
+	var j job
+	if err := json.Unmarshal(t.Payload(), &j); err != nil {
+		return fmt.Errorf("%w: %w", asynq.SkipRetry, err)
+	}
+	began := time.Now()
+	running, err := w.client.HIncrBy(ctx, j.records(), "running", 1).Result()
+	if err != nil {
+		return err
+	}
+	outcome, err := w.charge(ctx, j)
+	records := w.client.TxPipeline()
+	records.HSet(ctx, j.records(), fmt.Sprint("at once: ", running), "yes")
+	records.HIncrBy(ctx, j.records(), "running", -1)
+	if err == nil {
+		records.HIncrBy(ctx, j.records(), "jobs", 1)
+		fmt.Printf("  %s to %s  %-5s order %s: %s\n",
+			began.Format("15:04:05.000"), time.Now().Format("05.000"), w.name, j.OrderID, outcome)
+	}
+	_, failure := records.Exec(ctx)
+	return errors.Join(err, failure)
+}
+
+// charge looks whether an order is paid, has the bank charge for it and writes down
+// that it is paid, in steps, as real handlers do. Two that run at once charge twice.
+func (w *worker) charge(ctx context.Context, j job) (outcome string, err error) {
+	paid, err := w.client.HExists(ctx, j.records(), "paid").Result()
+	if err != nil || paid {
+		return "was paid already", err
+	}
+	time.Sleep(50 * time.Millisecond) // the bank
+	if err := w.client.HIncrBy(ctx, j.records(), "charges", 1).Err(); err != nil {
+		return "", err
+	}
+	return "PAID", w.client.HSet(ctx, j.records(), "paid", "yes").Err()
+}
+
+// records is the key of a hash with all that is known about an order.
+func (j job) records() string { return queue + ":" + j.Run + ":" + j.OrderID }
+
+// newShop puts a job into the queue for each request, and looks no further.
+func newShop(jobs *asynq.Client) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /orders/{id}/{task}", func(w http.ResponseWriter, r *http.Request) {
+		payload, err := json.Marshal(job{Run: r.FormValue("run"), OrderID: r.PathValue("id")})
+		if err == nil {
+			_, err = jobs.EnqueueContext(r.Context(), asynq.NewTask(r.PathValue("task"), payload), asynq.Queue(queue))
+		}
+		if err != nil {
+			http.Error(w, "try again", http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	})
+	return mux
+}
+
+// runShop takes the requests, and sees to it that they come.
+func runShop(ctx context.Context, client *redis.Client) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	shop := &http.Server{Handler: newShop(asynq.NewClientFromRedisClient(client)), ReadHeaderTimeout: 5 * time.Second}
+	defer shop.Close()
+	go shop.Serve(listener)
+
+	if _, err := burst(ctx, client, listener.Addr().String(), "Without lock", "pay:unsafe"); err != nil {
+		return err
+	}
+	wrong, err := burst(ctx, client, listener.Addr().String(), "With lock", "pay")
+	if err == nil && wrong > 0 {
+		err = fmt.Errorf("%d orders went wrong in spite of the lock", wrong)
+	}
+	return err
+}
+
+// burst posts all requests at once, waits until the workers have done the jobs, and
+// prints what came of it. It returns how many orders went wrong.
+func burst(ctx context.Context, client *redis.Client, addr, title, task string) (wrong int, err error) {
+	fmt.Printf("%s, %d orders, %d requests each:\n", title, *orders, *requests)
+	began := time.Now()
+	run := strconv.FormatInt(began.UnixNano(), 36)
+	answers := make(chan error, *orders**requests)
+	for i := range *orders * *requests {
+		url := fmt.Sprintf("http://%s/orders/%d/%s?run=%s", addr, i%*orders+1, task, run)
+		go func() { answers <- post(url) }()
+	}
+	for range *orders * *requests {
+		err = errors.Join(err, <-answers)
+	}
+	if err != nil {
+		return 0, err
+	}
+
+	table := fmt.Sprintf("\n  %-8s %6s %8s %12s %12s\n", "order", "jobs", "put off", "max at once", "paid once?")
+	for i := range *orders {
+		j := job{Run: run, OrderID: strconv.Itoa(i + 1)}
+		records, err := awaitJobs(ctx, client, j)
+		if err != nil {
+			return 0, err
+		}
+		most := *requests
+		for most > 1 && records[fmt.Sprint("at once: ", most)] == "" {
+			most--
+		}
+		verdict := "yes"
+		if records["charges"] != "1" {
+			verdict = "NO, " + records["charges"] + " times"
+		}
+		if records["charges"] != "1" || most > 1 {
+			wrong++
+		}
+		table += fmt.Sprintf("  %-8s %6s %8s %12d %12s\n",
+			j.OrderID, records["jobs"], cmp.Or(records["put off"], "0"), most, verdict)
+	}
+	fmt.Printf("%s  %d orders went wrong; done after %v\n\n", table, wrong, time.Since(began).Round(time.Millisecond))
+	return wrong, nil
+}
+
+func post(url string) error {
+	response, err := http.Post(url, "", nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusAccepted {
+		return fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return nil
+}
+
+// awaitJobs returns the records of an order when all its jobs are done.
+func awaitJobs(ctx context.Context, client *redis.Client, j job) (map[string]string, error) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-tick.C {
+		records, err := client.HGetAll(ctx, j.records()).Result()
+		if err != nil {
+			return nil, err
+		}
+		if done, _ := strconv.Atoi(records["jobs"]); done >= *requests {
+			return records, client.Del(ctx, j.records()).Err()
+		}
+	}
+	return nil, errors.New("the jobs are not done after 30 s; is a worker running?")
+}
