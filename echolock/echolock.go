@@ -3,6 +3,7 @@ package echolock
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -93,9 +94,9 @@ func middleware(cfg Config, g *guard.Guard) echo.MiddlewareFunc {
 				return next(c)
 			}
 			var result error
-			refusal := g.Serve(request{c}, func(ctx context.Context) bool {
-				result = serve(next, c, ctx)
-				return result == nil && c.Response().Status < http.StatusBadRequest
+			refusal := g.Serve(request{c}, func(ctx context.Context) (succeeded bool) {
+				succeeded, result = serve(next, c, ctx)
+				return succeeded
 			})
 			switch {
 			case refusal == nil:
@@ -114,20 +115,29 @@ func middleware(cfg Config, g *guard.Guard) echo.MiddlewareFunc {
 
 // serve runs the handler under ctx. Afterwards the request has its own context
 // back, for the middleware outside: the lock's is cancelled by then.
-func serve(next echo.HandlerFunc, c echo.Context, ctx context.Context) error {
-	outer := c.Request().Context()
-	c.SetRequest(c.Request().WithContext(ctx))
-	defer func() { c.SetRequest(c.Request().WithContext(outer)) }()
-	return next(c)
+func serve(next echo.HandlerFunc, c echo.Context, ctx context.Context) (succeeded bool, err error) {
+	outer, response := c.Request(), c.Response() // middleware inside may put another response in its place
+	c.SetRequest(outer.WithContext(ctx))
+	defer func() {
+		guard.HandBack(outer, c.Request())
+		c.SetRequest(c.Request().WithContext(outer.Context()))
+	}()
+	err = next(c)
+	return err == nil && response.Status < http.StatusBadRequest, err
 }
 
 // httpError is the refusal as echo's error. echo v4 recognises it by a type
-// assertion, so it is not wrapped.
+// assertion, so it is not wrapped. Error handlers of an application find a line of
+// text in it; echo's own prefers an HTTPError that is inside, and finds the body.
 func httpError(c echo.Context, r *guard.Refusal) *echo.HTTPError {
 	r.RetryHeader(c.Response().Header())
 	body := r.Body()
 	c.Response().Before(func() { body.Header(c.Response().Header()) })
-	return &echo.HTTPError{Code: r.Status, Message: body, Internal: r.Err}
+	return &echo.HTTPError{
+		Code:     r.Status,
+		Message:  body.String(),
+		Internal: &echo.HTTPError{Code: r.Status, Message: body, Internal: r.Err},
+	}
 }
 
 // request shows an echo request to the guard.
@@ -156,29 +166,42 @@ func (r request) Value(key any) any {
 // Route tells a request in e.Pre from one that no route matches by asking the
 // router: echo shows an empty path for both.
 func (r request) Route() (pattern string, known bool) {
-	if path := r.c.Path(); path != "" {
-		if len(r.c.ParamNames()) == 0 && hasParam(path) {
-			return "", true // the path is known, the method is not: 405
-		}
-		return path, true
-	}
-	e := r.c.Echo()
+	e, method := r.c.Echo(), r.HTTP().Method
 	router := e.Routers()[r.HTTP().Host]
 	if router == nil {
 		router = e.Router()
 	}
+	if path := r.c.Path(); path != "" {
+		if len(r.c.ParamNames()) == 0 && hasParam(path) || onlyNotFound(router, method, path) {
+			return "", true
+		}
+		return path, true
+	}
 	probe := e.AcquireContext()
 	defer e.ReleaseContext(probe)
 	probe.Reset(r.HTTP(), nil)
-	router.Find(r.HTTP().Method, echo.GetPath(r.HTTP()), probe)
+	router.Find(method, echo.GetPath(r.HTTP()), probe)
 	return "", probe.Path() == ""
 }
 
-func hasParam(path string) bool {
-	for _, c := range path {
-		if c == ':' || c == '*' {
-			return true
+// hasParam reports whether a path has parameters. If the router tells none of such
+// a path it is known, but its method is not: 405.
+func hasParam(path string) bool { return strings.ContainsAny(path, ":*") }
+
+// onlyNotFound reports whether a path that the router has matched is there for 404
+// alone, as those are that a group with middleware adds.
+func onlyNotFound(router *echo.Router, method, path string) bool {
+	found := false
+	for _, route := range router.Routes() {
+		if route.Path != path {
+			continue
+		}
+		switch route.Method {
+		case method:
+			return false
+		case echo.RouteNotFound:
+			found = true
 		}
 	}
-	return false
+	return found
 }

@@ -81,6 +81,22 @@ func ExampleByHeader() {
 	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A required part of the request is missing."}
 }
 
+func ExampleByTemplate() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	router := newRouter()
+	router.Use(ginlock.ByTemplate("order:{param.orderID}:user:{header.X-User-ID}"))
+	router.POST("/orders/:orderID", func(c *gin.Context) {
+		lock, _ := core.FromContext(c)
+		c.String(http.StatusOK, lock.Key())
+	})
+
+	request(router, "POST", "/orders/42", "X-User-ID", "u7")
+	// Output: 200 order:42:user:u7
+}
+
 // A key of several parts: per user and item, with the item in one form.
 func ExampleBy() {
 	locker, stop := newLocker()

@@ -107,16 +107,17 @@ func middleware(cfg Config, g *guard.Guard) gin.HandlerFunc {
 // next runs the rest of the chain under ctx. Afterwards the request has its own
 // context back, for the middleware outside: the lock's is cancelled by then.
 func next(c *gin.Context, ctx context.Context) (succeeded bool) {
-	outer := c.Request.Context()
+	outer := c.Request
 	before, _ := c.Get(core.ContextKey)
 	failures := len(c.Errors)
 
-	c.Request = c.Request.WithContext(ctx)
+	c.Request = outer.WithContext(ctx)
 	if lock, ok := core.FromContext(ctx); ok {
 		c.Set(core.ContextKey, lock)
 	}
 	defer func() {
-		c.Request = c.Request.WithContext(outer)
+		guard.HandBack(outer, c.Request)
+		c.Request = c.Request.WithContext(outer.Context())
 		c.Set(core.ContextKey, before)
 	}()
 	c.Next()

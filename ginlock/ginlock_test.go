@@ -94,8 +94,59 @@ func TestUseGuardsOnlyRoutesWithTheParameter(t *testing.T) {
 	})
 }
 
+// Unmatched requests get the router's answer, whatever the lock.
+func TestUnmatchedRequestsPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t)
+		core.SetDefault(locker)
+		t.Cleanup(func() { core.SetDefault(nil) })
+		router := gin.New()
+		router.HandleMethodNotAllowed = true
+		router.Use(ginlock.ByParam("orderID", core.NoWait()))
+		router.POST("/orders/:orderID", func(*gin.Context) { t.Error("the handler ran") })
+		router.NoRoute(func(c *gin.Context) { c.String(http.StatusNotFound, "mine") })
+		router.NoMethod(func(c *gin.Context) { c.String(http.StatusMethodNotAllowed, "mine") })
+		k, err := locker.Lock(context.Background(), "orderID=42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Unlock(context.Background())
+		for request, want := range map[string]int{"POST /orders/42": 409, "GET /orders/42": 405, "POST /nothing": 404} {
+			method, path, _ := strings.Cut(request, " ")
+			w := serve(router, method, path)
+			if w.Code != want || want != 409 && w.Body.String() != "mine" {
+				t.Errorf("%s: %d %s, want %d", request, w.Code, w.Body, want)
+			}
+		}
+	})
+}
+
 // A handler that adds to c.Errors has failed, whatever the status is by then: the
 // middleware that turns errors into answers may be outside.
+func TestWindowAndLateAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t)
+		router := gin.New()
+		router.Use(func(c *gin.Context) {
+			c.Next()
+			if len(c.Errors) > 0 {
+				c.Status(http.StatusUnprocessableEntity)
+			}
+		})
+		guard := ginlock.New(ginlock.Config{
+			Locker: locker, Key: keyfunc.Param("id"),
+			Options: []core.Option{core.KeepFor(1e9), core.NoWait()},
+		})
+		router.POST("/orders/:id", guard, func(c *gin.Context) { _ = c.Error(http.ErrNoCookie) })
+		for range 2 {
+			if w := serve(router, "POST", "/orders/42"); w.Code != http.StatusUnprocessableEntity {
+				t.Errorf("status %d", w.Code)
+			}
+		}
+	})
+}
+
+// Errors that were there before are not the handler's.
 func TestErrorsOfEarlierMiddlewareAreNotTheHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := locktest.New(t)

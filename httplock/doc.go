@@ -17,6 +17,9 @@
 // the lock is busy, 503 with Retry-After when Redis does not answer or the
 // Locker is closing, 500 when no Locker is set or the route is not known yet.
 //
-// With [http.TimeoutHandler] outside, the lock is kept until the handler inside
-// really returns, which may be after the client got its 503.
+// Put [http.TimeoutHandler] outside: the lock is kept until the handler really
+// returns, which may be after the client got its 503. Inside, its 503 is the end for
+// the lock as well, while the handler may still be running under a context that is
+// done. In the same way a handler that has hijacked the connection keeps the lock
+// until it returns, not until the connection is closed.
 package httplock

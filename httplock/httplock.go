@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/felixge/httpsnoop"
-
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/internal/guard"
 	"github.com/latchkey-go/latchkey/keyfunc"
@@ -38,8 +36,10 @@ type Config struct {
 // ByParam locks by a path parameter, on exactly the routes that declare it. The
 // key is "orderID=42": the name is part of it, the route is not, so that routes
 // with the same parameter exclude one another. A route without the parameter
-// passes, with a warning in the log; where the route is not known yet the request
-// is refused with 500. It panics when the name is empty or an option bad.
+// passes, with a warning in the log. Where the route is not known yet the request is
+// refused with 500: around a mux, and on a subtree ("/", "/api/", chi's "/api/*")
+// without the parameter, for another router may be inside. It panics when the name is
+// empty or an option bad.
 func ByParam(name string, opts ...core.Option) func(http.Handler) http.Handler {
 	return short(guard.ByParam(name), opts)
 }
@@ -94,9 +94,7 @@ func middleware(cfg Config, g *guard.Guard) func(http.Handler) http.Handler {
 				next.ServeHTTP(w, r)
 				return
 			}
-			refusal := g.Serve(request{r}, func(ctx context.Context) bool {
-				return serve(next, w, r.WithContext(ctx))
-			})
+			refusal := g.Serve(request{r}, func(ctx context.Context) bool { return serve(next, w, r, ctx) })
 			switch {
 			case refusal == nil:
 			case cfg.OnRefused != nil && !refusal.Gone():
@@ -108,27 +106,17 @@ func middleware(cfg Config, g *guard.Guard) func(http.Handler) http.Handler {
 	}
 }
 
-// serve runs the handler. Its status matters only for a dedup window, so only
-// then the ResponseWriter is wrapped, without losing any of its interfaces.
-func serve(next http.Handler, w http.ResponseWriter, r *http.Request) (succeeded bool) {
-	lock, held := core.FromContext(r.Context())
-	if !held || lock.Window() == 0 {
-		next.ServeHTTP(w, r)
+// serve runs the handler under ctx.
+func serve(next http.Handler, w http.ResponseWriter, r *http.Request, ctx context.Context) (succeeded bool) {
+	inner := r.WithContext(ctx)
+	defer guard.HandBack(r, inner)
+	if !guard.Matters(ctx) {
+		next.ServeHTTP(w, inner)
 		return true
 	}
-	status := http.StatusOK
-	written := false
-	next.ServeHTTP(httpsnoop.Wrap(w, httpsnoop.Hooks{
-		WriteHeader: func(write httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(code int) {
-				if !written && code >= 200 { // 1xx are followed by the real one
-					status, written = code, true
-				}
-				write(code)
-			}
-		},
-	}), r)
-	return status < http.StatusBadRequest
+	w, answer := watch(w)
+	next.ServeHTTP(w, inner)
+	return answer.Succeeded()
 }
 
 // request shows a request of net/http to the guard.
@@ -145,4 +133,11 @@ func (r request) Param(name string) (value string, declared bool) {
 
 func (r request) Value(key any) any { return r.r.Context().Value(key) }
 
-func (r request) Route() (pattern string, known bool) { return r.r.Pattern, r.r.Pattern != "" }
+// Route is unknown around a mux, and also between two: the pattern of a subtree
+// says nothing about the router that may be inside.
+func (r request) Route() (pattern string, known bool) {
+	pattern = r.r.Pattern
+	subtree := strings.HasSuffix(pattern, "/") || strings.HasSuffix(pattern, "...}") ||
+		strings.HasSuffix(pattern, "/*") // chi's Mount and Route
+	return pattern, pattern != "" && !subtree
+}

@@ -93,9 +93,9 @@ func middleware(cfg Config, g *guard.Guard) echo.MiddlewareFunc {
 				return next(c)
 			}
 			var result error
-			refusal := g.Serve(request{c}, func(ctx context.Context) bool {
-				result = serve(next, c, ctx)
-				return result == nil && status(c) < http.StatusBadRequest
+			refusal := g.Serve(request{c}, func(ctx context.Context) (succeeded bool) {
+				succeeded, result = serve(next, c, ctx)
+				return succeeded
 			})
 			switch {
 			case refusal == nil:
@@ -114,20 +114,21 @@ func middleware(cfg Config, g *guard.Guard) echo.MiddlewareFunc {
 
 // serve runs the handler under ctx. Afterwards the request has its own context
 // back, for the middleware outside: the lock's is cancelled by then.
-func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context) error {
-	outer := c.Request().Context()
-	c.SetRequest(c.Request().WithContext(ctx))
-	defer func() { c.SetRequest(c.Request().WithContext(outer)) }()
-	return next(c)
-}
-
-// status is what was answered so far.
-func status(c *echo.Context) int {
-	response, err := echo.UnwrapResponse(c.Response())
-	if err != nil {
-		return http.StatusInternalServerError // not to be told: no dedup window
+func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context) (succeeded bool, err error) {
+	outer := c.Request()
+	c.SetRequest(outer.WithContext(ctx))
+	defer func() {
+		guard.HandBack(outer, c.Request())
+		c.SetRequest(c.Request().WithContext(outer.Context()))
+	}()
+	if !guard.Matters(ctx) {
+		return true, next(c)
 	}
-	return response.Status
+	response := &watched{ResponseWriter: c.Response()}
+	c.SetResponse(response)
+	defer c.SetResponse(response.ResponseWriter)
+	err = next(c)
+	return err == nil && response.answer.Succeeded(), err
 }
 
 // refusalError is an *echo.HTTPError that echo's own error handler answers with
@@ -169,16 +170,12 @@ func (r request) Value(key any) any {
 	return r.c.Request().Context().Value(key)
 }
 
-// Route is unknown in e.Pre, where echo has no route yet, not even the one for 404.
+// Route is unknown in e.Pre, where echo has no route yet: its routes for 404 and 405
+// have a name, but no path.
 func (r request) Route() (pattern string, known bool) {
 	route := r.c.RouteInfo()
-	switch {
-	case route.Name == "" && route.Path == "":
-		return "", false
-	case route.Name == echo.NotFoundRouteName, route.Name == echo.MethodNotAllowedRouteName,
-		route.Method == echo.RouteNotFound:
+	if route.Method == echo.RouteNotFound { // groups with middleware have such routes
 		return "", true
-	default:
-		return route.Path, true
 	}
+	return route.Path, route.Path != "" || route.Name != ""
 }

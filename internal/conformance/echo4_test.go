@@ -1,6 +1,8 @@
 package conformance_test
 
 import (
+	"fmt"
+	"log"
 	"net/http"
 	"strings"
 
@@ -9,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/echolock"
 )
 
-var echo4Framework = framework{name: "echo v4", hasErrors: true, build: func(routes ...route) http.Handler {
+var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: true, build: func(routes ...route) http.Handler {
 	e := echo.New()
 	for _, r := range routes {
 		var chain []echo.MiddlewareFunc
@@ -21,8 +23,14 @@ var echo4Framework = framework{name: "echo v4", hasErrors: true, build: func(rou
 				}
 			})
 		}
+		for _, name := range r.outside {
+			chain = append(chain, echo4Companion(name))
+		}
 		for _, g := range r.guards {
 			chain = append(chain, echo4Guard(g))
+		}
+		for _, name := range r.inside {
+			chain = append(chain, echo4Companion(name))
 		}
 		pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
 		e.Add(r.method, pattern, func(c echo.Context) error {
@@ -32,6 +40,49 @@ var echo4Framework = framework{name: "echo v4", hasErrors: true, build: func(rou
 	}
 	return e
 }}
+
+// echo4Companion has no use for echo's package middleware, which would bring its
+// dependencies to everybody's go.sum. These do what those do.
+func echo4Companion(name companion) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) (err error) {
+			switch name {
+			case gzipping:
+				before := c.Response().Writer
+				zip := &gzipWriter{ResponseWriter: before}
+				c.Response().Writer = zip
+				defer func() {
+					zip.close()
+					c.Response().Writer = before
+				}()
+			case recovering:
+				defer func() {
+					switch v := recover(); v {
+					case nil:
+					case http.ErrAbortHandler:
+						panic(v)
+					default:
+						c.Error(fmt.Errorf("%v", v))
+					}
+				}()
+			case identifying:
+				c.Response().Header().Set(echo.HeaderXRequestID, "1")
+			case logging:
+				defer func() {
+					if err != nil {
+						c.Error(err)
+					}
+					log.Print("status ", c.Response().Status)
+				}()
+			case authenticating:
+				c.Set("userID", "u7")
+			default:
+				panic("no such companion: " + name)
+			}
+			return next(c)
+		}
+	}
+}
 
 func echo4Guard(g guarding) echo.MiddlewareFunc {
 	switch {
@@ -45,7 +96,7 @@ func echo4Guard(g guarding) echo.MiddlewareFunc {
 		}
 		if refused := g.config.onRefused; refused != nil {
 			cfg.OnRefused = func(c echo.Context, err error) error {
-				refused(c.Response(), err)
+				refused(c.Response(), c.Request(), err)
 				return nil
 			}
 		}

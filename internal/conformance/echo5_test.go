@@ -1,16 +1,19 @@
 package conformance_test
 
 import (
+	"log/slog"
 	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v5"
+	"github.com/labstack/echo/v5/middleware"
 
 	"github.com/latchkey-go/latchkey/echolock/v5"
 )
 
-var echo5Framework = framework{name: "echo v5", hasErrors: true, build: func(routes ...route) http.Handler {
+var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: true, build: func(routes ...route) http.Handler {
 	e := echo.New()
+	e.Logger = slog.Default()
 	for _, r := range routes {
 		var chain []echo.MiddlewareFunc
 		if r.around != nil {
@@ -21,8 +24,14 @@ var echo5Framework = framework{name: "echo v5", hasErrors: true, build: func(rou
 				}
 			})
 		}
+		for _, name := range r.outside {
+			chain = append(chain, echo5Companion(name))
+		}
 		for _, g := range r.guards {
 			chain = append(chain, echo5Guard(g))
+		}
+		for _, name := range r.inside {
+			chain = append(chain, echo5Companion(name))
 		}
 		pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
 		e.Add(r.method, pattern, func(c *echo.Context) error {
@@ -32,6 +41,27 @@ var echo5Framework = framework{name: "echo v5", hasErrors: true, build: func(rou
 	}
 	return e
 }}
+
+func echo5Companion(name companion) echo.MiddlewareFunc {
+	switch name {
+	case gzipping:
+		return middleware.Gzip()
+	case recovering:
+		return middleware.Recover()
+	case identifying:
+		return middleware.RequestID()
+	case logging:
+		return middleware.RequestLogger()
+	case authenticating:
+		return func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c *echo.Context) error {
+				c.Set("userID", "u7")
+				return next(c)
+			}
+		}
+	}
+	panic("no such companion: " + name)
+}
 
 func echo5Guard(g guarding) echo.MiddlewareFunc {
 	switch {
@@ -45,7 +75,7 @@ func echo5Guard(g guarding) echo.MiddlewareFunc {
 		}
 		if refused := g.config.onRefused; refused != nil {
 			cfg.OnRefused = func(c *echo.Context, err error) error {
-				refused(c.Response(), err)
+				refused(c.Response(), c.Request(), err)
 				return nil
 			}
 		}

@@ -7,22 +7,39 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
+var frameworks = []framework{ginFramework, echo4Framework, echo5Framework, netHTTPFramework}
+
 // framework builds a server from routes, with one adapter.
 type framework struct {
 	name      string
+	adapter   string // what its panics at set-up begin with
 	build     func(routes ...route) http.Handler
 	hasErrors bool // handlers can return errors
 }
 
-// route is a handler behind one middleware. Patterns are in net/http's form:
+// route is a handler behind one or more guards. Patterns are in net/http's form:
 // "/orders/{orderID}/pay".
 type route struct {
 	method, pattern string
+	outside         []companion // before the guards
 	guards          []guarding
+	inside          []companion // after the guards
 	handle          http.HandlerFunc
 	fail            error                                           // what the handler returns, where the framework has it
 	around          func(next func(), request func() *http.Request) // outside of the guards
 }
+
+// companion names a middleware that people use next to ours: the framework's own,
+// or one as they are written for it.
+type companion string
+
+const (
+	gzipping       companion = "gzip"
+	recovering     companion = "recover"
+	identifying    companion = "request ID"     // answers with X-Request-Id
+	logging        companion = "logger"         // logs the status
+	authenticating companion = "authentication" // stores "u7" under "userID", in the framework's own store
+)
 
 // guarding says which middleware to use: a By function, or New with a config.
 type guarding struct {
@@ -39,13 +56,17 @@ type config struct {
 	key       keyfunc.Func[keyfunc.Request]
 	options   []core.Option
 	skip      func(*http.Request) bool
-	onRefused func(w http.ResponseWriter, err error)
+	onRefused func(w http.ResponseWriter, r *http.Request, err error)
 	failOpen  bool
 	status    int
 }
 
 func byParam(name string, opts ...core.Option) []guarding {
 	return []guarding{{param: name, options: opts}}
+}
+
+func byKey(key keyfunc.Func[keyfunc.Request], opts ...core.Option) []guarding {
+	return []guarding{{key: key, options: opts}}
 }
 
 func post(pattern string, guards []guarding, handle http.HandlerFunc) route {

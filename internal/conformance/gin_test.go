@@ -1,6 +1,8 @@
 package conformance_test
 
 import (
+	"io"
+	"log"
 	"net/http"
 	"strings"
 
@@ -11,7 +13,7 @@ import (
 
 func init() { gin.SetMode(gin.ReleaseMode) }
 
-var ginFramework = framework{name: "gin", hasErrors: true, build: func(routes ...route) http.Handler {
+var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, build: func(routes ...route) http.Handler {
 	router := gin.New()
 	router.HandleMethodNotAllowed = true
 	for _, r := range routes {
@@ -21,8 +23,14 @@ var ginFramework = framework{name: "gin", hasErrors: true, build: func(routes ..
 				r.around(c.Next, func() *http.Request { return c.Request })
 			})
 		}
+		for _, name := range r.outside {
+			chain = append(chain, ginCompanion(name))
+		}
 		for _, g := range r.guards {
 			chain = append(chain, ginGuard(g))
+		}
+		for _, name := range r.inside {
+			chain = append(chain, ginCompanion(name))
 		}
 		chain = append(chain, func(c *gin.Context) {
 			r.handle(c.Writer, c.Request)
@@ -36,6 +44,43 @@ var ginFramework = framework{name: "gin", hasErrors: true, build: func(routes ..
 	return router
 }}
 
+func ginCompanion(name companion) gin.HandlerFunc {
+	switch name {
+	case gzipping:
+		return ginGzip
+	case recovering:
+		return gin.RecoveryWithWriter(io.Discard)
+	case identifying:
+		return func(c *gin.Context) { c.Header("X-Request-Id", "1") }
+	case logging:
+		return gin.LoggerWithWriter(log.Writer())
+	case authenticating:
+		return func(c *gin.Context) { c.Set("userID", "u7") }
+	}
+	panic("no such companion: " + name)
+}
+
+func ginGzip(c *gin.Context) {
+	before := c.Writer
+	zip := &gzipWriter{ResponseWriter: before}
+	c.Writer = &ginGzipWriter{ResponseWriter: before, zip: zip}
+	defer func() {
+		zip.close()
+		c.Writer = before
+	}()
+	c.Next()
+}
+
+// ginGzipWriter leaves the status to gin, whose writer keeps it back anyway.
+type ginGzipWriter struct {
+	gin.ResponseWriter
+	zip *gzipWriter
+}
+
+func (w *ginGzipWriter) Write(p []byte) (int, error) { return w.zip.Write(p) }
+
+func (w *ginGzipWriter) WriteString(s string) (int, error) { return w.zip.Write([]byte(s)) }
+
 func ginGuard(g guarding) gin.HandlerFunc {
 	switch {
 	case g.config != nil:
@@ -47,7 +92,7 @@ func ginGuard(g guarding) gin.HandlerFunc {
 			cfg.Skip = func(c *gin.Context) bool { return skip(c.Request) }
 		}
 		if refused := g.config.onRefused; refused != nil {
-			cfg.OnRefused = func(c *gin.Context, err error) { refused(c.Writer, err) }
+			cfg.OnRefused = func(c *gin.Context, err error) { refused(c.Writer, c.Request, err) }
 		}
 		return ginlock.New(cfg)
 	case g.template != "":

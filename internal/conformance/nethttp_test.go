@@ -1,40 +1,110 @@
 package conformance_test
 
 import (
+	"context"
+	"log"
 	"net/http"
 
 	"github.com/latchkey-go/latchkey/httplock"
 )
 
-var netHTTPFramework = framework{name: "net/http", build: func(routes ...route) http.Handler {
+type netHTTPMiddleware = func(http.Handler) http.Handler
+
+var netHTTPFramework = framework{name: "net/http", adapter: "httplock", build: func(routes ...route) http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range routes {
-		var handler http.Handler = r.handle
-		for i := len(r.guards) - 1; i >= 0; i-- {
-			handler = netHTTPGuard(r.guards[i])(handler)
-		}
+		var chain []netHTTPMiddleware
 		if r.around != nil {
-			inner := handler
-			handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-				r.around(func() { inner.ServeHTTP(w, request) }, func() *http.Request { return request })
+			chain = append(chain, func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+					r.around(func() { next.ServeHTTP(w, request) }, func() *http.Request { return request })
+				})
 			})
+		}
+		for _, name := range r.outside {
+			chain = append(chain, netHTTPCompanion(name))
+		}
+		for _, g := range r.guards {
+			chain = append(chain, netHTTPGuard(g))
+		}
+		for _, name := range r.inside {
+			chain = append(chain, netHTTPCompanion(name))
+		}
+		var handler http.Handler = r.handle
+		for i := len(chain) - 1; i >= 0; i-- {
+			handler = chain[i](handler)
 		}
 		mux.Handle(r.method+" "+r.pattern, handler)
 	}
 	return mux
 }}
 
-func netHTTPGuard(g guarding) func(http.Handler) http.Handler {
+// stored is a key of the type that an application has for its own values.
+type stored string
+
+// valueKey is the key under which a value is stored in the framework's way.
+func (h *harness) valueKey(name string) any {
+	if h.framework.name == "net/http" {
+		return stored(name)
+	}
+	return name
+}
+
+func netHTTPCompanion(name companion) netHTTPMiddleware {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch name {
+			case gzipping:
+				zip := &gzipWriter{ResponseWriter: w}
+				defer zip.close()
+				w = zip
+			case recovering:
+				defer recoverPanic(w)
+			case identifying:
+				w.Header().Set("X-Request-Id", "1")
+			case logging:
+				logged := &loggedWriter{ResponseWriter: w}
+				defer func() { log.Print("status ", logged.status) }()
+				w = logged
+			case authenticating:
+				r = r.WithContext(context.WithValue(r.Context(), stored("userID"), "u7"))
+			default:
+				panic("no such companion: " + name)
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+func recoverPanic(w http.ResponseWriter) {
+	switch v := recover(); v {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(v)
+	default:
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+type loggedWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *loggedWriter) WriteHeader(code int) {
+	w.status = code
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *loggedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func netHTTPGuard(g guarding) netHTTPMiddleware {
 	switch {
 	case g.config != nil:
-		cfg := httplock.Config{
+		return httplock.New(httplock.Config{
 			Locker: g.config.locker, Key: g.config.key, Options: g.config.options, Skip: g.config.skip,
-			FailOpen: g.config.failOpen, Status: g.config.status,
-		}
-		if refused := g.config.onRefused; refused != nil {
-			cfg.OnRefused = func(w http.ResponseWriter, _ *http.Request, err error) { refused(w, err) }
-		}
-		return httplock.New(cfg)
+			OnRefused: g.config.onRefused, FailOpen: g.config.failOpen, Status: g.config.status,
+		})
 	case g.template != "":
 		return httplock.ByTemplate(g.template, g.options...)
 	case g.key != nil:

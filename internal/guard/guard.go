@@ -21,7 +21,8 @@ const (
 type Request interface {
 	keyfunc.Request
 	// Route returns the pattern that the router has matched, empty when it
-	// matched none. It is not known where the middleware runs before routing.
+	// matched none. It is not known where the middleware runs before routing, or
+	// before the last of several routers.
 	Route() (pattern string, known bool)
 }
 
@@ -124,14 +125,14 @@ func (g *Guard) Serve(r Request, next func(ctx context.Context) (succeeded bool)
 // declares reports whether the matched route has the parameter to guard by.
 func (g *Guard) declares(r Request) (bool, *Refusal) {
 	pattern, known := r.Route()
-	if !known {
-		return false, g.refuseSetup(errNoRoute)
-	}
-	if pattern == "" {
+	if known && pattern == "" {
 		return false, nil // nothing matched: the framework answers 404 or 405
 	}
 	if _, declared := r.Param(g.config.Param); declared {
 		return true, nil
+	}
+	if !known {
+		return false, g.refuseSetup(errNoRoute)
 	}
 	if _, again := g.warned.LoadOrStore(pattern, true); !again {
 		slog.Warn("latchkey: a route is not guarded, because it does not declare the parameter",

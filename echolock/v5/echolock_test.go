@@ -1,0 +1,311 @@
+package echolock_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/echolock/v5"
+	"github.com/latchkey-go/latchkey/keyfunc"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+// What all adapters have in common is tested in internal/conformance. Here is
+// what only echo has.
+
+// inBubble runs f with a default Locker, and with what was logged.
+func inBubble(t *testing.T, f func(t *testing.T, locker *core.Locker, log *bytes.Buffer)) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		t.Cleanup(func() { slog.SetDefault(before) })
+		locker := locktest.New(t)
+		core.SetDefault(locker)
+		t.Cleanup(func() { core.SetDefault(nil) })
+		f(t, locker, &log)
+	})
+}
+
+func send(e *echo.Echo, method, target string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, httptest.NewRequest(method, target, nil))
+	return w
+}
+
+// tellKey answers with the key of the lock that it is called under.
+func tellKey(c *echo.Context) error {
+	if k, held := core.FromContext(c.Request().Context()); held {
+		return c.String(http.StatusOK, k.Key())
+	}
+	return c.String(http.StatusOK, "")
+}
+
+// busy holds the lock of orderID=42 until the test ends, so that whatever takes a
+// lock is refused.
+func busy(t *testing.T, locker *core.Locker) {
+	k, err := locker.Lock(context.Background(), "orderID=42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.Unlock(context.Background()) })
+}
+
+// Unmatched requests get the router's answer, whatever the lock: they pass.
+func TestUseGuardsOnlyWhatIsMatched(t *testing.T) {
+	inBubble(t, func(t *testing.T, locker *core.Locker, log *bytes.Buffer) {
+		e := echo.New()
+		e.Use(echolock.ByParam("orderID", core.NoWait()))
+		e.POST("/orders/:orderID/pay", tellKey)
+		if w := send(e, "POST", "/orders/42/pay"); w.Body.String() != "orderID=42" {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		busy(t, locker)
+		for request, want := range map[string]int{
+			"POST /orders/42/pay":   409,
+			"GET /orders/42/pay":    405,
+			"GET /orders//pay":      405,
+			"POST /orders/42/other": 404,
+			"POST /nothing":         404,
+		} {
+			method, target, _ := strings.Cut(request, " ")
+			if w := send(e, method, target); w.Code != want {
+				t.Errorf("%s: %d, want %d", request, w.Code, want)
+			}
+		}
+		if log.Len() > 0 {
+			t.Errorf("there is nothing to warn of: %s", log)
+		}
+	})
+}
+
+// A group with middleware has routes of its own for 404.
+func TestGroup(t *testing.T) {
+	inBubble(t, func(t *testing.T, locker *core.Locker, _ *bytes.Buffer) {
+		e := echo.New()
+		orders := e.Group("/orders/:orderID", echolock.ByParam("orderID", core.NoWait()))
+		orders.POST("", tellKey)
+		orders.POST("/pay", tellKey)
+		orders.Any("/any", tellKey)
+		orders.POST("/files/*", tellKey)
+		items := e.Group("/items", echolock.ByParam("orderID", core.NoWait()))
+		items.POST("/:orderID", tellKey)
+		for _, target := range []string{"/orders/42", "/orders/42/pay", "/orders/42/any", "/orders/42/files/a/b", "/items/42"} {
+			if w := send(e, "POST", target); w.Body.String() != "orderID=42" {
+				t.Errorf("%s: %d %s", target, w.Code, w.Body)
+			}
+		}
+		busy(t, locker)
+		for request, want := range map[string]int{
+			"POST /orders/42/pay":     409,
+			"PUT /orders/42/any":      409,
+			"POST /orders/42/files/a": 409,
+			"POST /orders//pay":       400,
+			"POST /items/42":          409,
+			"POST /orders/42/other":   404,
+			"POST /orders/42":         409,
+			"GET /orders/42":          404,
+			"POST /orders//other":     404,
+			"POST /items/":            404,
+		} {
+			method, target, _ := strings.Cut(request, " ")
+			if w := send(e, method, target); w.Code != want {
+				t.Errorf("%s: %d, want %d", request, w.Code, want)
+			}
+		}
+	})
+}
+
+// Before routing nothing is known of parameters.
+func TestPreIsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *core.Locker, log *bytes.Buffer) {
+		e := echo.New()
+		e.Pre(echolock.ByParam("orderID"))
+		e.POST("/orders/:orderID", func(*echo.Context) error {
+			t.Error("the handler ran")
+			return nil
+		})
+		if w := send(e, "POST", "/orders/42"); w.Code != http.StatusInternalServerError {
+			t.Errorf("status %d", w.Code)
+		}
+		if !strings.Contains(log.String(), "before the router has matched") {
+			t.Errorf("the log does not say what is wrong: %s", log)
+		}
+	})
+}
+
+// refusing is an application whose only route is refused with 409.
+func refusing(t *testing.T, locker *core.Locker) *echo.Echo {
+	busy(t, locker)
+	e := echo.New()
+	e.Any("/orders/:orderID", tellKey, echolock.ByParam("orderID", core.NoWait()))
+	return e
+}
+
+func TestErrorHandlerOfTheApplication(t *testing.T) {
+	inBubble(t, func(t *testing.T, locker *core.Locker, _ *bytes.Buffer) {
+		e := refusing(t, locker)
+		var answer func(c *echo.Context, he *echo.HTTPError) error
+		e.HTTPErrorHandler = func(c *echo.Context, err error) {
+			var he *echo.HTTPError
+			ok := errors.As(err, &he)
+			if !ok || !errors.Is(err, core.ErrNotAcquired) {
+				t.Errorf("%T: %v", err, err)
+				return
+			}
+			if err := answer(c, he); err != nil {
+				t.Error(err)
+			}
+		}
+		for name, c := range map[string]struct {
+			answer            func(c *echo.Context, he *echo.HTTPError) error
+			contentType, body string
+		}{
+			"text": {func(c *echo.Context, he *echo.HTTPError) error {
+				return c.String(he.Code, "sorry")
+			}, "text/plain; charset=UTF-8", "sorry"},
+			"a form of its own around the message": {func(c *echo.Context, he *echo.HTTPError) error {
+				return c.JSON(he.Code, map[string]any{"error": he.Message})
+			}, "application/json", `{"error":"Another request for the same resource is being processed, or was processed just now."}`},
+		} {
+			answer = c.answer
+			w := send(e, "POST", "/orders/42")
+			if got := w.Header().Get("Content-Type"); w.Code != 409 || got != c.contentType || strings.TrimSpace(w.Body.String()) != c.body {
+				t.Errorf("%s: %d %q %q", name, w.Code, got, w.Body)
+			}
+			if w.Header().Get("Retry-After") != "1" {
+				t.Errorf("%s: Retry-After %q", name, w.Header().Get("Retry-After"))
+			}
+		}
+	})
+}
+
+// Many error handlers look at some errors and leave the others to echo's.
+func TestErrorHandlerThatLeavesItToEcho(t *testing.T) {
+	inBubble(t, func(t *testing.T, locker *core.Locker, _ *bytes.Buffer) {
+		e := refusing(t, locker)
+		e.HTTPErrorHandler = func(c *echo.Context, err error) {
+			echo.DefaultHTTPErrorHandler(true)(c, err)
+		}
+		wantProblem(t, send(e, "POST", "/orders/42"))
+	})
+}
+
+// What helps the developer must not tell clients about keys and owners.
+func TestNothingLeaksWhereErrorsAreShown(t *testing.T) {
+	inBubble(t, func(t *testing.T, locker *core.Locker, _ *bytes.Buffer) {
+		e := refusing(t, locker)
+		e.HTTPErrorHandler = echo.DefaultHTTPErrorHandler(true)
+		wantProblem(t, send(e, "POST", "/orders/42"))
+	})
+}
+
+func wantProblem(t *testing.T, w *httptest.ResponseRecorder) {
+	t.Helper()
+	var problem map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+	want := map[string]any{
+		"type": "about:blank", "title": "Conflict", "status": 409.,
+		"detail": "Another request for the same resource is being processed, or was processed just now.",
+	}
+	for name, value := range want {
+		if problem[name] != value {
+			t.Errorf("%s: %v", name, problem[name])
+		}
+	}
+	if len(problem) != len(want) || w.Code != 409 || w.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+}
+
+func TestHEADIsRefusedWithoutABody(t *testing.T) {
+	inBubble(t, func(t *testing.T, locker *core.Locker, _ *bytes.Buffer) {
+		w := send(refusing(t, locker), "HEAD", "/orders/42")
+		if w.Code != 409 || w.Body.Len() > 0 || w.Header().Get("Retry-After") != "1" {
+			t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
+		}
+	})
+}
+
+// An error that the error handler outside turns into an answer is no success, and
+// neither is an answer of middleware that was written for net/http.
+func TestWindowAndLateAnswers(t *testing.T) {
+	inBubble(t, func(t *testing.T, locker *core.Locker, _ *bytes.Buffer) {
+		lock := echolock.ByParam("orderID", core.NoWait(), core.KeepFor(time.Minute))
+		failing := echo.WrapMiddleware(func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				next.ServeHTTP(w, r)
+				w.WriteHeader(http.StatusUnprocessableEntity)
+			})
+		})
+		e := echo.New()
+		e.POST("/error/:orderID", func(*echo.Context) error { return echo.NewHTTPError(http.StatusUnprocessableEntity, "no") }, lock)
+		e.POST("/middleware/:orderID", func(*echo.Context) error { return nil }, lock, failing)
+		for _, target := range []string{"/error/1", "/middleware/2"} {
+			for range 2 {
+				if w := send(e, "POST", target); w.Code != http.StatusUnprocessableEntity {
+					t.Errorf("%s: %d", target, w.Code)
+				}
+			}
+		}
+	})
+}
+
+// The handler writes to a response that is watched. A status that comes after it has
+// answered does not count, and those outside find their own response again.
+func TestResponse(t *testing.T) {
+	inBubble(t, func(t *testing.T, locker *core.Locker, _ *bytes.Buffer) {
+		e := echo.New()
+		e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c *echo.Context) error {
+				outside := c.Response()
+				err := next(c)
+				if c.Response() != outside {
+					t.Error("afterwards there is another response")
+				}
+				return err
+			}
+		})
+		e.POST("/flush/:orderID", func(c *echo.Context) error {
+			c.Response().(http.Flusher).Flush()
+			c.Response().WriteHeader(http.StatusInternalServerError)
+			return nil
+		}, echolock.ByParam("orderID", core.KeepFor(time.Minute)))
+		send(e, "POST", "/flush/42")
+		if info, err := locker.Inspect(t.Context(), "orderID=42"); err != nil || !info.Locked {
+			t.Errorf("no dedup window after a success: %+v, %v", info, err)
+		}
+	})
+}
+
+// The values of earlier middleware are found in echo's context and in the request's.
+func TestValue(t *testing.T) {
+	type typedKey struct{}
+	inBubble(t, func(t *testing.T, _ *core.Locker, _ *bytes.Buffer) {
+		e := echo.New()
+		e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c *echo.Context) error {
+				c.Set("user", "u1")
+				c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), typedKey{}, "t1")))
+				return next(c)
+			}
+		})
+		e.POST("/", tellKey, echolock.By(keyfunc.Join(keyfunc.Value("user"), keyfunc.Value(typedKey{}))))
+		if w := send(e, "POST", "/"); w.Body.String() != "u1:t1" {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+}

@@ -1,0 +1,145 @@
+// Nethttp guards routes of net/http's ServeMux: paying and cancelling one order
+// exclude each other, other orders go on.
+//
+//	go run ./examples/nethttp                        # on an embedded Redis
+//	go run ./examples/nethttp -redis localhost:6379  # on a real one
+//	go run ./examples/nethttp -serve :8080           # serves until interrupted, for curl
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/httplock"
+)
+
+var (
+	redisAddr = flag.String("redis", "", "address of a Redis server; empty: an embedded one")
+	serve     = flag.String("serve", "", "address to serve at until interrupted, such as :8080")
+)
+
+func main() {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		log.Fatal("nethttp: ", err)
+	}
+}
+
+func run(ctx context.Context) error {
+	addr := *redisAddr
+	if addr == "" {
+		embedded, err := miniredis.Run()
+		if err != nil {
+			return err
+		}
+		defer embedded.Close()
+		embedded.ClockTTL(true)
+		addr = embedded.Addr()
+	}
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	locker, err := core.New(client)
+	if err != nil {
+		return err
+	}
+	defer locker.Close(context.WithoutCancel(ctx))
+	core.SetDefault(locker)
+
+	if *serve != "" {
+		return keepServing(ctx, newMux())
+	}
+	server := httptest.NewServer(newMux())
+	defer server.Close()
+	return demonstrate(ctx, server.URL)
+}
+
+func newMux() http.Handler {
+	// The route has to be known when ByParam asks for its parameter, so it goes
+	// around handlers, not around the mux.
+	perOrder := httplock.ByParam("orderID")
+
+	mux := http.NewServeMux()
+	mux.Handle("POST /orders/{orderID}/pay", perOrder(work("paid")))
+	mux.Handle("POST /orders/{orderID}/cancel", perOrder(work("cancelled")))
+	return mux
+}
+
+var started = time.Now()
+
+// work takes 200 ms and tells when it began and ended.
+func work(done string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Since(started)
+		// The request's context is the lock's: it is cancelled if the lock is lost.
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-r.Context().Done():
+			http.Error(w, context.Cause(r.Context()).Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintf(w, "order %s %-9s  from %4d to %4d ms\n", r.PathValue("orderID"), done,
+			began.Milliseconds(), time.Since(started).Milliseconds())
+	})
+}
+
+// demonstrate sends four requests at once, three of them for one order.
+func demonstrate(ctx context.Context, url string) error {
+	started = time.Now()
+	paths := []string{"/orders/42/pay", "/orders/42/pay", "/orders/42/cancel", "/orders/7/pay"}
+	failures := make([]error, len(paths))
+	var all sync.WaitGroup
+	for i, path := range paths {
+		all.Go(func() { failures[i] = post(ctx, url+path) })
+	}
+	all.Wait()
+	return errors.Join(failures...)
+}
+
+func post(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	fmt.Printf("%d  %s", response.StatusCode, answer)
+	return err
+}
+
+// keepServing serves until interrupted.
+func keepServing(ctx context.Context, handler http.Handler) error {
+	listener, err := net.Listen("tcp", *serve)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("Serving at %s until interrupted. Try, in two terminals:\n", listener.Addr())
+	fmt.Printf("  curl -X POST http://%s/orders/42/pay\n", listener.Addr())
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

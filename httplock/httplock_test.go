@@ -1,0 +1,207 @@
+package httplock_test
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/httplock"
+	"github.com/latchkey-go/latchkey/keyfunc"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+// What all adapters have in common is tested in internal/conformance. Here is
+// what only net/http has.
+
+type middleware = func(http.Handler) http.Handler
+
+// inBubble runs f with a default Locker, and returns what was logged.
+func inBubble(t *testing.T, f func(t *testing.T, locker *core.Locker, log *bytes.Buffer)) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		t.Cleanup(func() { slog.SetDefault(before) })
+		locker := locktest.New(t)
+		core.SetDefault(locker)
+		t.Cleanup(func() { core.SetDefault(nil) })
+		f(t, locker, &log)
+	})
+}
+
+func post(handler http.Handler, target string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest("POST", target, nil))
+	return w
+}
+
+// tellKey answers with the key of the lock that it is called under.
+func tellKey(w http.ResponseWriter, r *http.Request) {
+	if k, held := core.FromContext(r.Context()); held {
+		_, _ = io.WriteString(w, k.Key())
+	}
+}
+
+// otherRouter is a router that is not net/http's: it tells the pattern of the level
+// that it is at, and the parameters of all levels so far.
+func otherRouter(pattern string, parameters ...string) middleware {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Pattern = pattern
+			for i := 0; i < len(parameters); i += 2 {
+				r.SetPathValue(parameters[i], parameters[i+1])
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+func TestByParamAndRouters(t *testing.T) {
+	lock := func(h http.Handler) http.Handler { return httplock.ByParam("orderID")(h) }
+	mux := func(pattern string, h http.Handler) http.Handler {
+		m := http.NewServeMux()
+		m.Handle(pattern, h)
+		return m
+	}
+	tell := http.HandlerFunc(tellKey)
+	inner := mux("POST /orders/{orderID}/pay", tell)
+	for name, c := range map[string]struct {
+		handler http.Handler
+		status  int
+		key     string
+		path    string
+	}{
+		"the route's handler":            {mux("POST /orders/{orderID}/pay", lock(tell)), 200, "orderID=42", ""},
+		"a pattern with a host":          {mux("POST example.com/orders/{orderID}/", lock(tell)), 200, "orderID=42", ""},
+		"the rest of the path":           {mux("/orders/{orderID...}", lock(tell)), 200, "orderID=42/pay", ""},
+		"the rest of the path, empty":    {mux("/orders/{orderID...}", lock(tell)), 400, "", "/orders/"},
+		"a subtree that declares it":     {mux("/orders/{orderID}/", lock(inner)), 200, "orderID=42", ""},
+		"a route that does not":          {mux("/orders/{id}/pay", lock(tell)), 200, "", ""},
+		"a name that begins like it":     {mux("/orders/{orderIDs}/pay", lock(tell)), 200, "", ""},
+		"the whole mux":                  {lock(inner), 500, "", ""},
+		"between two":                    {mux("/orders/", lock(inner)), 500, "", ""},
+		"between two, at the root":       {mux("/", lock(inner)), 500, "", ""},
+		"between two, by a wildcard":     {mux("/{rest...}", lock(inner)), 500, "", ""},
+		"other router, mounted":          {otherRouter("/orders/*", "*", "42/pay")(lock(tell)), 500, "", ""},
+		"other router, mounted below it": {otherRouter("/orders/{orderID}/*", "orderID", "42", "*", "pay")(lock(tell)), 200, "orderID=42", ""},
+		"other router, second level":     {otherRouter("/pay", "orderID", "42")(lock(tell)), 200, "orderID=42", ""},
+		"other router, no patterns":      {otherRouter("", "orderID", "42")(lock(tell)), 200, "orderID=42", ""},
+		"other router, empty value":      {otherRouter("/orders/{orderID}/pay", "orderID", "")(lock(tell)), 400, "", ""},
+		"other router, expression":       {otherRouter("/orders/{orderID:[0-9]*}/pay", "orderID", "")(lock(tell)), 400, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *core.Locker, log *bytes.Buffer) {
+				w := post(c.handler, "http://example.com"+cmp.Or(c.path, "/orders/42/pay"))
+				if w.Code != c.status || w.Code == 200 && w.Body.String() != c.key {
+					t.Errorf("%d %q, want %d %q", w.Code, w.Body, c.status, c.key)
+				}
+				if c.status == 500 && !strings.Contains(log.String(), "wrap the route's handler") {
+					t.Errorf("the log does not say how to mend it: %s", log)
+				}
+			})
+		})
+	}
+}
+
+// Without a dedup window the handler gets the ResponseWriter itself, with one it
+// gets one that can do the same.
+func TestResponseWriterKeepsItsInterfaces(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		locker := locktest.New(t)
+		var outside http.ResponseWriter
+		handler := func(opts ...core.Option) http.Handler {
+			lock := httplock.New(httplock.Config{Locker: locker, Key: keyfunc.Query("id"), Options: opts})
+			guarded := lock(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if len(opts) == 0 && w != outside {
+					t.Errorf("http2 %v: the writer is wrapped", http2)
+				}
+				if got, want := interfaces(w), interfaces(outside); !reflect.DeepEqual(got, want) {
+					t.Errorf("http2 %v: %v, want %v", http2, got, want)
+				}
+			}))
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				outside = w
+				guarded.ServeHTTP(w, r)
+			})
+		}
+		mux := http.NewServeMux()
+		mux.Handle("/plain", handler())
+		mux.Handle("/window", handler(core.KeepFor(time.Minute)))
+		server := httptest.NewUnstartedServer(mux)
+		server.EnableHTTP2 = http2
+		server.StartTLS()
+		for _, path := range []string{"/plain?id=1", "/window?id=2"} {
+			response, err := server.Client().Get(server.URL + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if response.Body.Close(); response.StatusCode != 200 || (response.ProtoMajor == 2) != http2 {
+				t.Errorf("%s over %s", response.Status, response.Proto)
+			}
+		}
+		server.Close()
+	}
+}
+
+func interfaces(w http.ResponseWriter) map[string]bool {
+	has := map[string]bool{}
+	_, has["Flusher"] = w.(http.Flusher)
+	_, has["Hijacker"] = w.(http.Hijacker)
+	_, has["Pusher"] = w.(http.Pusher)
+	_, has["ReaderFrom"] = w.(io.ReaderFrom)
+	_, has["CloseNotifier"] = w.(interface{ CloseNotify() <-chan bool })
+	return has
+}
+
+// A dedup window depends on the status that the client gets, not on one that came
+// too late.
+func TestFirstStatusCounts(t *testing.T) {
+	for name, answer := range map[string]func(w http.ResponseWriter){
+		"flush":     func(w http.ResponseWriter) { w.(http.Flusher).Flush() },
+		"write":     func(w http.ResponseWriter) { _, _ = io.WriteString(w, "paid") },
+		"read from": func(w http.ResponseWriter) { _, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader("paid")) },
+		"upgrade":   func(w http.ResponseWriter) { w.WriteHeader(http.StatusSwitchingProtocols) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, locker *core.Locker, _ *bytes.Buffer) {
+				lock := httplock.ByQuery("id", core.KeepFor(time.Minute))
+				handler := lock(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					answer(w)
+					w.WriteHeader(http.StatusInternalServerError)
+				}))
+				w := httptest.NewRecorder()
+				handler.ServeHTTP(struct {
+					*httptest.ResponseRecorder
+					io.ReaderFrom
+				}{w, w.Body}, httptest.NewRequest("POST", "/?id=1", nil))
+				if info, err := locker.Inspect(t.Context(), "id=1"); err != nil || !info.Locked {
+					t.Errorf("no dedup window after a success: %+v, %v", info, err)
+				}
+			})
+		})
+	}
+}
+
+// Middleware outside of everything finds the pattern in its request, as it does
+// without a lock.
+func TestPatternIsFoundOutside(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *core.Locker, _ *bytes.Buffer) {
+		mux := http.NewServeMux()
+		mux.HandleFunc("POST /orders/{orderID}", tellKey)
+		server := httplock.ByQuery("id")(mux)
+		r := httptest.NewRequest("POST", "/orders/42?id=1", nil)
+		server.ServeHTTP(httptest.NewRecorder(), r)
+		if r.Pattern != "POST /orders/{orderID}" {
+			t.Errorf("pattern %q", r.Pattern)
+		}
+	})
+}

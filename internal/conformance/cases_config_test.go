@@ -1,0 +1,75 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+var configCases = []conformanceCase{
+	{"Skip lets a request through without a lock", func(h *harness) {
+		defer h.unlock(h.hold("42"))
+		cfg := &config{key: keyfunc.Param("orderID"), options: []core.Option{core.NoWait()}, skip: func(r *http.Request) bool {
+			return r.Header.Get("X-Skip") != ""
+		}}
+		server := h.build(post("/orders/{orderID}", []guarding{{config: cfg}}, ok))
+		h.wantStatus(send(server, "POST", "/orders/42", "X-Skip", "1"), http.StatusOK)
+		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusConflict)
+	}},
+	{"OnRefused answers instead, and sees the cause", func(h *harness) {
+		defer h.unlock(h.hold("42"))
+		cfg := &config{key: keyfunc.Param("orderID"), options: []core.Option{core.NoWait()}, onRefused: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if !errors.Is(err, core.ErrNotAcquired) {
+				h.Errorf("error %v", err)
+			}
+			w.WriteHeader(http.StatusTeapot)
+		}}
+		server := h.build(post("/orders/{orderID}", []guarding{{config: cfg}}, h.never()))
+		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusTeapot)
+	}},
+	{"Status answers a busy lock in place of 409", func(h *harness) {
+		defer h.unlock(h.hold("42"))
+		cfg := &config{key: keyfunc.Param("orderID"), options: []core.Option{core.NoWait()}, status: http.StatusTooManyRequests}
+		server := h.build(post("/orders/{orderID}", []guarding{{config: cfg}}, h.never()))
+		w := send(server, "POST", "/orders/42")
+		h.wantStatus(w, http.StatusTooManyRequests)
+		if w.Header().Get("Retry-After") == "" {
+			h.Error("no Retry-After")
+		}
+	}},
+	{"bad set-up panics with a sentence that names the package", func(h *harness) {
+		for name, g := range map[string]guarding{
+			"empty parameter": {},
+			"nil key":         {config: &config{}},
+			"bad option":      {param: "orderID", options: []core.Option{core.Lease(-1)}},
+			"shared owner":    {param: "orderID", options: []core.Option{core.Owner("me")}},
+			"option of New":   {param: "orderID", options: []core.Option{core.Prefix("x")}},
+			"no error status": {config: &config{key: keyfunc.Param("x"), status: 200}},
+			"bad template":    {template: "order:{param.orderID"},
+			"unknown source":  {template: "order:{path.orderID}"},
+		} {
+			got, _ := h.panics(func() { h.build(post("/orders/{orderID}", []guarding{g}, ok)) }).(string)
+			if !strings.HasPrefix(got, h.framework.adapter+": ") && !strings.HasPrefix(got, "keyfunc: ") {
+				h.Errorf("%s: panics with %q", name, got)
+			}
+		}
+	}},
+	{"OnRefused can read the body, which the key function has read", func(h *harness) {
+		const body = `{"id":1,"ID":2}`
+		var read []byte
+		cfg := &config{key: keyfunc.JSON("id"), onRefused: func(w http.ResponseWriter, r *http.Request, _ error) {
+			read, _ = io.ReadAll(r.Body)
+			w.WriteHeader(http.StatusTeapot)
+		}}
+		server := h.build(post("/", []guarding{{config: cfg}}, h.never()))
+		h.wantStatus(sendBody(context.Background(), server, "POST", "/", strings.NewReader(body)), http.StatusTeapot)
+		if string(read) != body {
+			h.Errorf("read %q", read)
+		}
+	}},
+}
