@@ -2,7 +2,6 @@ package asynqlock
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -57,7 +56,7 @@ type Config struct {
 // part of it, the task's type is not, so that tasks of different types exclude one
 // another. It panics when the path is empty or an option bad.
 func ByPayload(path string, opts ...core.Option) asynq.MiddlewareFunc {
-	return New(Config{Key: named(path, keyfunc.Payload(path)), Options: opts})
+	return New(Config{Key: keyfunc.Named(path, keyfunc.Payload(path)), Options: opts})
 }
 
 // ByTemplate locks by a template, such as "{type}:{payload.order.id}"; see
@@ -113,18 +112,5 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	}
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return g.process(ctx, t, next) })
-	}
-}
-
-// named puts the name of a field before its value: "order_id=42". The name ends at
-// the first "=" that is not escaped, so no two names share a key.
-func named(name string, f keyfunc.Func[keyfunc.Task]) keyfunc.Func[keyfunc.Task] {
-	prefix := strings.NewReplacer(`\`, `\\`, `=`, `\=`).Replace(name) + "="
-	return func(t keyfunc.Task) (string, error) {
-		value, err := f(t)
-		if err != nil {
-			return "", err
-		}
-		return prefix + value, nil
 	}
 }

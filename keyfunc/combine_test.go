@@ -76,6 +76,15 @@ func TestScope(t *testing.T) {
 	check(t, keyfunc.Join(keyfunc.Scope("a", key("b")), key("c")), anyRequest, want{key: `a\:b:c`})
 }
 
+func TestNamed(t *testing.T) {
+	check(t, keyfunc.Named("orderID", key("42")), anyRequest, want{key: "orderID=42"})
+	check(t, keyfunc.Named("a=b", key("c")), anyRequest, want{key: `a\=b=c`})
+	check(t, keyfunc.Named("a", key("b=c")), anyRequest, want{key: `a=b=c`})
+	check(t, keyfunc.Named(`a\`, key("b")), anyRequest, want{key: `a\\=b`})
+	check(t, keyfunc.Named("a", key("")), anyRequest, want{err: keyfunc.ErrMissing})
+	check(t, keyfunc.Named("a", failing(keyfunc.ErrSkip)), anyRequest, want{err: keyfunc.ErrSkip})
+}
+
 // The name and the key can be told from the whole.
 func TestScopeIsInjective(t *testing.T) {
 	text := rapid.StringOfN(rapid.SampledFrom([]rune(`ab:\`)), 1, 6, -1)
@@ -203,6 +212,8 @@ func TestCombiningConstructorsPanic(t *testing.T) {
 	panics(t, func() { keyfunc.Join(key("a"), none) }, "Join", "keyfunc.Param")
 	panics(t, func() { keyfunc.Scope("", key("a")) }, `Scope("order"`)
 	panics(t, func() { keyfunc.Scope("a", none) }, "Scope", "keyfunc.Param")
+	panics(t, func() { keyfunc.Named("", key("a")) }, `Named("orderID"`)
+	panics(t, func() { keyfunc.Named("a", none) }, "Named", "keyfunc.Param")
 	panics(t, func() { keyfunc.Int(none) }, "Int", "keyfunc.Param")
 	panics(t, func() { keyfunc.UUID(none) }, "UUID", "keyfunc.Param")
 	panics(t, func() { keyfunc.Hash(none) }, "Hash", "keyfunc.Param")

@@ -109,6 +109,12 @@ func ExampleScope() {
 	// user:42 <nil>
 }
 
+// The key that ByParam("orderID") has, of an order ID in one form.
+func ExampleNamed() {
+	fmt.Println(keyfunc.Named("orderID", keyfunc.Int(keyfunc.Query("orderID")))(get("/?orderID=042")))
+	// Output: orderID=42 <nil>
+}
+
 func ExampleInt() {
 	id := keyfunc.Int(keyfunc.Query("id"))
 

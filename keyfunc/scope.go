@@ -11,12 +11,16 @@ func Scope[S any](name string, f Func[S]) Func[S] {
 		panic(`keyfunc: Scope needs a name, such as Scope("order", keyfunc.Param("orderID"))`)
 	}
 	mustFunc("Scope", f)
-	namespace := escaper.Replace(name) + separator
+	return prepend(escaper.Replace(name)+separator, f)
+}
+
+// prepend puts a text before the key of f.
+func prepend[S any](prefix string, f Func[S]) Func[S] {
 	return func(s S) (string, error) {
 		key, err := apply(f, s)
 		if err != nil {
 			return "", err
 		}
-		return namespace + key, nil
+		return prefix + key, nil
 	}
 }

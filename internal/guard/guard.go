@@ -46,8 +46,8 @@ type Config struct {
 type Guard struct {
 	config  Config
 	options []core.Option
-	warned  sync.Map     // routes that do not declare Param
-	logged  atomic.Int64 // when the last refusal was logged, in ns
+	warned  sync.Map // routes that do not declare Param
+	logged  sync.Map // message: when it was logged last, *atomic.Int64 in Unix ns
 }
 
 // New returns a Guard. It panics when the configuration is bad, with a sentence
@@ -141,10 +141,12 @@ func (g *Guard) declares(r Request) (bool, *Refusal) {
 	return false, nil
 }
 
-// log writes at most one line a second.
+// log writes at most one line a second of each message.
 func (g *Guard) log(level slog.Level, message string, err error) {
 	now := time.Now().UnixNano()
-	if last := g.logged.Load(); now-last >= int64(time.Second) && g.logged.CompareAndSwap(last, now) {
+	entry, _ := g.logged.LoadOrStore(message, new(atomic.Int64))
+	at := entry.(*atomic.Int64)
+	if last := at.Load(); now-last >= int64(time.Second) && at.CompareAndSwap(last, now) {
 		slog.Log(context.Background(), level, message, "error", err)
 	}
 }

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
@@ -10,17 +9,17 @@ import (
 // ByParam is the configuration of a guard by path parameter: of exactly the
 // routes that declare it.
 func ByParam(name string) Config {
-	return Config{Param: name, Key: named(name, keyfunc.Param(name))}
+	return Config{Param: name, Key: keyfunc.Named(name, keyfunc.Param(name))}
 }
 
 // ByHeader is the configuration of a guard by header field.
 func ByHeader(name string) Config {
-	return Config{Key: named(http.CanonicalHeaderKey(name), keyfunc.Header(name))}
+	return Config{Key: keyfunc.Named(http.CanonicalHeaderKey(name), keyfunc.Header(name))}
 }
 
 // ByQuery is the configuration of a guard by query parameter.
 func ByQuery(name string) Config {
-	return Config{Key: named(name, keyfunc.Query(name))}
+	return Config{Key: keyfunc.Named(name, keyfunc.Query(name))}
 }
 
 // ByTemplate is the configuration of a guard by template. It panics when the
@@ -31,17 +30,4 @@ func ByTemplate(adapter, t string) Config {
 		panic(adapter + ": ByTemplate: " + err.Error())
 	}
 	return Config{Key: key}
-}
-
-// named puts the name of a part before its value: "orderID=42". The name ends at
-// the first "=" that is not escaped, so no two names share a key.
-func named(name string, f keyfunc.Func[keyfunc.Request]) keyfunc.Func[keyfunc.Request] {
-	prefix := strings.NewReplacer(`\`, `\\`, `=`, `\=`).Replace(name) + "="
-	return func(r keyfunc.Request) (string, error) {
-		value, err := f(r)
-		if err != nil {
-			return "", err
-		}
-		return prefix + value, nil
-	}
 }
