@@ -162,7 +162,8 @@ func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
 }
 
 // send runs the acquisition. A failure that surely did not reach Redis is tried
-// once more; one whose outcome is unknown is withdrawn.
+// once more, one because of a moving slot until it has moved; one whose outcome is
+// unknown is withdrawn.
 func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (values []any, sent time.Time, err error) {
 	l, s := r.locker, r.settings
 	lease := s.lease.Milliseconds()
@@ -188,14 +189,18 @@ func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (v
 			n.outbox.flush()
 		}
 	}
-	for range 2 {
+	end := time.Now().Add(l.timeout)
+	for again := false; ; again = true {
 		sent = time.Now()
 		values, err = l.backend.ask(ctx, c, l.timeout, strays{undo: undo, late: late})
-		if _, unsent := err.(*unsentError); !unsent { // of a quorum, other members may have heard
-			break
+		_, unsent := err.(*unsentError) // itself: of a quorum, other members may have heard
+		switch {
+		case unsent && !again:
+		case isMigrating(err) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
+		default:
+			return values, sent, err
 		}
 	}
-	return values, sent, err
 }
 
 // claim tells members of a quorum that grant a lock late what became of it.

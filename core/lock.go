@@ -164,7 +164,7 @@ func (k *Lock) release(ctx context.Context, failed bool) error {
 			return s.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
 		case err == nil:
 			return nil
-		case !isRefusal(err) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
+		case (!isRefusal(err) || isMigrating(err)) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
 			continue
 		}
 		l.settleAll(c, s.end().Add(l.timeout))

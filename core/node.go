@@ -112,6 +112,10 @@ func run(ctx context.Context, client redis.UniversalClient, c *call, f *flight) 
 
 func isUnknownScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }
 
+// isMigrating says that Redis has done nothing because the lock's slot is just
+// moving to another node: it will work in a moment.
+func isMigrating(err error) bool { return redis.HasErrorPrefix(err, "TRYAGAIN") }
+
 // isRefusal says that Redis answered with an error.
 func isRefusal(err error) bool {
 	var answer redis.Error

@@ -65,6 +65,37 @@ func TestInvariant8DeadShardDelaysNobodyElse(t *testing.T) {
 	master.Cont(t)
 }
 
+func awaitClusterSubscriber(t *testing.T, cluster *redistest.Cluster, key string) {
+	t.Helper()
+	channel := "redisson_lock__channel:{lock:" + key + "}"
+	redistest.Await(t, 5*time.Second, "a subscription", func() bool {
+		for _, node := range cluster.Nodes() {
+			if n, err := node.Client(t).PubSubNumSub(background, channel).Result(); err == nil && n[channel] > 0 {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// While the slot of a lock moves, Redis refuses its scripts for a moment. A fresh
+// call waits that out rather than fail.
+func TestFreshCallWhileTheSlotMoves(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := server.Proxy(t)
+	l := onRedis(t, proxy.Client(t))
+	moving := proxy.Answer(sha(t, "acquire"), "-TRYAGAIN Multiple keys request during rehashing of slot\r\n", redistest.Times(3))
+	k := take(t, background, l, "k")
+	leaving := proxy.Answer(sha(t, "release"), "-TRYAGAIN Multiple keys request during rehashing of slot\r\n", redistest.Times(3))
+	unlock(t, k)
+	if moving.Count() != 3 || leaving.Count() != 3 {
+		t.Errorf("%d and %d refusals; want 3 each", moving.Count(), leaving.Count())
+	}
+	if !isFree(t, server.Client(t), "k") {
+		t.Error("the lock is still held")
+	}
+}
+
 // A slot that moves takes its held locks along; calls that wait for them go on
 // waiting, and get them.
 func TestSlotMovesUnderALock(t *testing.T) {
@@ -80,6 +111,7 @@ func TestSlotMovesUnderALock(t *testing.T) {
 		}
 		got <- err
 	}()
+	awaitClusterSubscriber(t, cluster, one)
 	cluster.MoveSlot(t, "lock:"+one, cluster.MasterFor(t, "lock:"+other), nil)
 	select {
 	case <-k.Context().Done():

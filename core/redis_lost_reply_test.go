@@ -131,7 +131,7 @@ func TestRenewalReplyLost(t *testing.T) {
 // go-redis would send a script again after these replies; each counts once.
 func TestInvariant3ServerErrorsAreNotRetriedBehindOurBack(t *testing.T) {
 	server, proxy, l := throughProxy(t)
-	for _, reply := range []string{"-LOADING loading\r\n", "-READONLY no\r\n", "-TRYAGAIN no\r\n", "-CLUSTERDOWN no\r\n", "-MASTERDOWN no\r\n"} {
+	for _, reply := range []string{"-LOADING loading\r\n", "-READONLY no\r\n", "-CLUSTERDOWN no\r\n", "-MASTERDOWN no\r\n"} {
 		sent := proxy.Observe(sha(t, "acquire"))
 		proxy.ReplaceReply(sha(t, "acquire"), reply)
 		_, err := l.Lock(background, "k")
