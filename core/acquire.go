@@ -20,7 +20,8 @@ const tokenLife = 10 * time.Minute
 // ended first the error is [ErrNotAcquired] and the context's. [ErrUnavailable]:
 // Redis did not answer within [Timeout], or answered with an error; a call that
 // was waiting already endures up to 5 s of that. [ErrLost]: ctx held the lock and
-// has lost it. [ErrClosed], [ErrInvalidKey]. Whatever the error, nothing stays
+// has lost it; [ErrMaxHold]: ctx has held it for too long. [ErrClosed],
+// [ErrInvalidKey]. Whatever the error, nothing stays
 // locked: an outcome that is unknown is settled in the background.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	s, err := l.defaults.with(opts)
@@ -98,7 +99,7 @@ type busy struct {
 func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
 	lease := outer.lease
 	hold := r.locker.nextID()
-	k := newLock(ctx, lease, r.key, hold, false)
+	k := newLock(ctx, lease, r.key, hold)
 	if err := lease.join(k); err != nil {
 		k.cancel(err)
 		return nil, err
@@ -144,10 +145,6 @@ func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
 	}
 	switch number(values[0]) {
 	case 1:
-		if len(values) < 5 { // a server that only resembles Redis
-			l.withdraw(l.backend.members(), r.names, owner, hold, r.settings.lease)
-			return nil, nil, unavailable("taking", r.key, errors.New("the reply is too short"))
-		}
 		claim.lock, err = r.granted(ctx, values, owner, hold, sent)
 		return claim.lock, nil, err
 	case 2:
@@ -196,7 +193,7 @@ func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (v
 		_, unsent := err.(*unsentError) // itself: of a quorum, other members may have heard
 		switch {
 		case unsent && !again:
-		case isMigrating(err) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
+		case isMigrating(err) && len(l.backend.members()) == 1 && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
 		default:
 			return values, sent, err
 		}
@@ -256,7 +253,7 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 	if outermost {
 		s.keepFor = r.settings.keepFor
 	}
-	k := newLock(ctx, s, r.key, hold, outermost)
+	k := newLock(ctx, s, r.key, hold)
 	s.handles = []*Lock{k}
 
 	var err error

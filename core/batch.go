@@ -111,6 +111,9 @@ func (o *outbox) send(node redis.UniversalClient, ds []*delivery) {
 	if reported.CompareAndSwap(false, true) {
 		for i, d := range ds {
 			values, err := cmds[i].Slice()
+			if err == nil {
+				err = d.call.script.check(values)
+			}
 			d.done(values, err, sent)
 		}
 	}

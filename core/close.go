@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -13,7 +12,7 @@ import (
 // of a quorum, has confirmed it; meanwhile holders may re-enter what they hold.
 // When ctx ends first, the contexts of the locks that
 // are left are cancelled with [ErrClosed], the locks are released, and ctx's
-// error is returned; that takes two times [Timeout] at most. Releases that are not
+// error is returned; that takes three times [Timeout] at most. Releases that are not
 // confirmed then end with their leases, and are logged. Afterwards no
 // goroutine of the Locker is left, apart from commands that go-redis does not
 // interrupt: they end with its read timeout.
@@ -158,10 +157,6 @@ func (l *Locker) evict() {
 		left = append(left, s)
 	}
 	l.mu.Unlock()
-	if len(left) == 0 {
-		return
-	}
-	var released sync.WaitGroup
 	for _, s := range left {
 		s.mu.Lock()
 		handles := slices.Clone(s.handles)
@@ -169,15 +164,6 @@ func (l *Locker) evict() {
 		if err := s.lose(closed("holding", s.key)); !errors.Is(err, ErrClosed) {
 			continue
 		}
-		for _, k := range handles {
-			released.Add(1)
-			l.backend.post(&delivery{
-				call:    l.releaseCall(s.names, s.owner, k.hold, true, 0),
-				timeout: l.timeout,
-				done:    func([]any, error, time.Time) { released.Done() },
-			})
-		}
+		s.giveBack(handles)
 	}
-	l.backend.flush()
-	released.Wait()
 }

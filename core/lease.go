@@ -167,12 +167,16 @@ func (s *lease) expire() error {
 	s.mu.Unlock()
 	err := s.lose(why)
 	if err == why {
-		// A renewal that arrives late must not keep the lock for nobody.
-		for _, k := range handles {
-			s.locker.settleAll(s.locker.releaseCall(s.names, s.owner, k.hold, true, 0), time.Now().Add(s.length))
-		}
+		s.giveBack(handles) // a renewal that arrives late must not keep the lock for nobody
 	}
 	return err
+}
+
+// giveBack releases the holds of a lease that has ended, in the background.
+func (s *lease) giveBack(handles []*Lock) {
+	for _, k := range handles {
+		s.locker.settleAll(s.locker.releaseCall(s.names, s.owner, k.hold, true, 0), time.Now().Add(s.length))
+	}
 }
 
 // lose tells all holders that the lease has ended, once.
@@ -253,8 +257,12 @@ func (s *lease) renewed(values []any, err error, sent time.Time) {
 	case len(values) > 0 && number(values[0]) == 1:
 		s.extend(sent, s.length)
 	default:
+		handles := slices.Clone(s.handles)
 		s.mu.Unlock()
 		_ = s.lose(lost(s.key, "it was deleted, or somebody else has taken it", nil))
+		if len(s.locker.backend.members()) > 1 {
+			s.giveBack(handles) // a minority may still have it
+		}
 		return
 	}
 	s.schedule()

@@ -15,13 +15,12 @@ type Lock struct {
 	key    string
 	hold   string // marks this handle in Redis
 	outer  *Lock  // what the context held before
-	fresh  bool   // not a re-entry: its outcome decides about the dedup window
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
 
-func newLock(ctx context.Context, s *lease, key, hold string, fresh bool) *Lock {
-	k := &Lock{lease: s, key: key, hold: hold, outer: innermost(ctx), fresh: fresh}
+func newLock(ctx context.Context, s *lease, key, hold string) *Lock {
+	k := &Lock{lease: s, key: key, hold: hold, outer: innermost(ctx)}
 	ctx, k.cancel = context.WithCancelCause(ctx)
 	k.ctx = context.WithValue(ctx, ownershipKey{}, k)
 	return k
@@ -154,10 +153,11 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 func (k *Lock) release(ctx context.Context, failed bool) error {
 	s := k.lease
 	l := s.locker
-	c := l.releaseCall(s.names, s.owner, k.hold, failed && k.fresh, 0)
+	c := l.releaseCall(s.names, s.owner, k.hold, failed, 0)
 	end := time.Now().Add(l.timeout)
-	missed := func(n *node) { l.settle(n, c, s.end().Add(l.timeout)) }
-	for again := false; ; again = true {
+	until := time.Now().Add(s.length + l.timeout)
+	missed := func(n *node) { l.settle(n, c, until) }
+	for again := false; ; {
 		values, err := l.backend.ask(ctx, c, time.Until(end), strays{missed: missed})
 		switch {
 		case err == nil && number(values[0]) == 0 && !again:
@@ -165,9 +165,12 @@ func (k *Lock) release(ctx context.Context, failed bool) error {
 		case err == nil:
 			return nil
 		case (!isRefusal(err) || isMigrating(err)) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
+			if _, unsent := err.(*unsentError); !unsent && !isMigrating(err) {
+				again = true // it may have been done
+			}
 			continue
 		}
-		l.settleAll(c, s.end().Add(l.timeout))
+		l.settleAll(c, until)
 		return unavailable("releasing", k.key, err)
 	}
 }

@@ -107,7 +107,11 @@ func run(ctx context.Context, client redis.UniversalClient, c *call, f *flight) 
 	if err != nil {
 		return nil, err
 	}
-	return cmd.Slice()
+	values, err := cmd.Slice()
+	if err == nil {
+		err = c.script.check(values)
+	}
+	return values, err
 }
 
 func isUnknownScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
+	"fmt"
 )
 
 //go:embed scripts/*.lua
@@ -33,6 +34,24 @@ func load(name string, decide func(*tally) ([]any, error, bool)) *script {
 	}
 	sum := sha1.Sum(text)
 	return &script{text: string(text), sha: hex.EncodeToString(sum[:]), decide: decide}
+}
+
+// check refuses a reply that is too short to be one of the script's: the server
+// only resembles Redis.
+func (s *script) check(values []any) error {
+	least := 1
+	switch {
+	case s == acquireScript && len(values) > 0 && number(values[0]) == 1:
+		least = 5
+	case s == acquireScript && len(values) > 0 && number(values[0]) == 2:
+		least = 3
+	case s == inspectScript:
+		least = 2
+	}
+	if len(values) < least {
+		return fmt.Errorf("a reply of %d values, expected %d", len(values), least)
+	}
+	return nil
 }
 
 // call is a script with its keys and arguments.

@@ -42,7 +42,7 @@ func (l *Locker) settleAll(c *call, until time.Time) {
 // withdraw settles an acquisition whose outcome nobody awaits any more: what it
 // took is released, and should it arrive later, it is refused.
 func (l *Locker) withdraw(from []*node, n names, owner, hold string, lease time.Duration) {
-	c := l.releaseCall(n, owner, hold, false, tombstoneLife)
+	c := l.releaseCall(n, owner, hold, true, tombstoneLife)
 	for _, node := range from {
 		l.settle(node, c, time.Now().Add(lease+tombstoneLife/10))
 	}
@@ -84,8 +84,8 @@ func (s *settlement) end() {
 	}
 }
 
-// releaseCall ends one hold. failed drops the dedup window; tombstone is 0 for a
-// hold that was surely taken.
+// releaseCall ends one hold. failed, of the outermost, drops the dedup window;
+// tombstone is 0 for a hold that was surely taken.
 func (l *Locker) releaseCall(n names, owner, hold string, failed bool, tombstone time.Duration) *call {
 	drop := "0"
 	if failed {

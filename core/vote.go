@@ -44,6 +44,9 @@ func (t *tally) noMajority() error {
 			errs = append(errs, v.err)
 		}
 	}
+	if len(errs) == 0 {
+		return errors.New("the members do not agree")
+	}
 	return fmt.Errorf("%d of %d members failed: %w", len(errs), t.total, errors.Join(errs...))
 }
 
@@ -59,12 +62,14 @@ func decideAcquire(t *tally) (values []any, err error, decided bool) {
 	grants := t.with(isGrant)
 	if len(grants) >= t.majority {
 		best := slices.Clone(grants[0])
+		ttl := number(best[3])
 		for _, g := range grants[1:] {
-			if len(text(g[1])) > len(text(best[1])) || len(text(g[1])) == len(text(best[1])) && text(g[1]) > text(best[1]) {
-				best[1] = g[1]
+			ttl = min(ttl, number(g[3]))
+			if better(g, best) {
+				best = slices.Clone(g)
 			}
-			best[3] = min(number(best[3]), number(g[3]))
 		}
+		best[3] = ttl
 		return best, nil, true
 	}
 	if len(grants)+t.pending() >= t.majority {
@@ -84,6 +89,16 @@ func decideAcquire(t *tally) (values []any, err error, decided bool) {
 		return gone[0], nil, true
 	}
 	return nil, t.noMajority(), true
+}
+
+// better prefers a re-entry, whose lock is older than what other members have just
+// granted, then the greater token.
+func better(a, b []any) bool {
+	if x, y := number(a[4]), number(b[4]); x != y {
+		return x < y
+	}
+	x, y := text(a[1]), text(b[1])
+	return len(x) > len(y) || len(x) == len(y) && x > y
 }
 
 // busy says when enough of the members that refused will be free. It is split
@@ -159,12 +174,14 @@ func decideForce(t *tally) (values []any, err error, decided bool) {
 // them; otherwise nobody.
 func decideInspect(t *tally) (values []any, err error, decided bool) {
 	answers := t.all()
+	most := 0
 	for _, a := range answers {
 		owner, _ := ownerOf(a)
 		same := t.with(func(values []any) bool {
 			other, _ := ownerOf(values)
 			return number(values[0]) != -2 && other == owner
 		})
+		most = max(most, len(same))
 		if number(a[0]) == -2 || len(same) < t.majority {
 			continue
 		}
@@ -174,7 +191,7 @@ func decideInspect(t *tally) (values []any, err error, decided bool) {
 	switch {
 	case t.pending() > 0:
 		return nil, nil, false
-	case len(answers) < t.majority:
+	case len(answers) < t.majority, most+t.total-len(answers) >= t.majority && most > 0:
 		return nil, t.noMajority(), true
 	default:
 		return []any{int64(-2), []any{}}, nil, true

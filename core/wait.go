@@ -149,7 +149,7 @@ func (r *request) poll(ln *line, silence time.Time, pace *time.Duration) time.Du
 		delay = *pace/2 + rand.N(*pace/2)
 		*pace = min(2**pace, pollUnheardMax)
 	}
-	if !until.IsZero() {
+	if !until.IsZero() && silence.IsZero() {
 		// Its end is known: nobody announces that a key has expired.
 		delay = min(delay, max(time.Until(until), 0)+2*time.Millisecond)
 	}

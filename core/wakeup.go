@@ -180,10 +180,10 @@ func (s *subscriber) run() {
 // listen serves one connection until it fails. It returns nil when there is
 // nothing to hear any more, or at the end.
 func (s *subscriber) listen(ctx context.Context) error {
-	channels := s.topicsToAsk(true)
-	if len(channels) == 0 {
+	if _, end := s.idleTopics(); end {
 		return nil
 	}
+	channels := s.topicsToAsk(true)
 	ctx, cancel := context.WithCancel(ctx)
 	conn := s.client.Subscribe(ctx, channels...)
 	var heard atomic.Int64 // what arrived so far
@@ -282,9 +282,6 @@ func (s *subscriber) topicsToAsk(all bool) []string {
 			t.asked = true
 			channels = append(channels, channel)
 		}
-	}
-	if len(s.topics) == 0 {
-		s.running = false
 	}
 	return channels
 }

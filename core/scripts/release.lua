@@ -6,7 +6,7 @@
 -- ARGV[1]  owner: the hash field that counts holds
 -- ARGV[2]  hold: the hash field that marks this one
 -- ARGV[3]  wake-up channel
--- ARGV[4]  '1' when the outermost hold failed: no dedup window
+-- ARGV[4]  '1' when the work failed: if this is the outermost hold, no dedup window
 -- ARGV[5]  lifetime of the tombstone in ms, 0 to write none. With one, an
 --          acquisition of this hold that arrives later is refused.
 --
@@ -19,10 +19,12 @@ if tonumber(ARGV[5]) > 0 then
   redis.call('SET', KEYS[2], 1, 'PX', ARGV[5])
 end
 
-if redis.call('HDEL', lock, hold) == 0 then
+local mark = redis.call('HGET', lock, hold)
+if not mark then
   return {0}
 end
-if ARGV[4] == '1' then
+redis.call('HDEL', lock, hold)
+if mark == '1' and ARGV[4] == '1' then
   redis.call('HDEL', lock, 'latchkey:keep')
 end
 

@@ -131,7 +131,8 @@ func (g *Guard) refuseLock(ctx context.Context, err error) *Refusal {
 		return g.conflict(time.Second, err)
 	case errors.Is(err, core.ErrInvalidKey):
 		return refuseKey(err)
-	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrClosed), errors.Is(err, core.ErrLost):
+	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrClosed), errors.Is(err, core.ErrLost),
+		errors.Is(err, core.ErrMaxHold):
 		g.log(slog.LevelWarn, "latchkey: requests are refused", err)
 		return &Refusal{
 			Status:     http.StatusServiceUnavailable,
