@@ -1,0 +1,205 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// linger is how long a channel stays subscribed after the last waiting call
+	// has gone, because contention tends to come back.
+	linger = 5 * time.Second
+	// A subscription connection that is silent through two pings is dead.
+	pingEvery = 3 * time.Second
+
+	resubscribeDelay    = 50 * time.Millisecond
+	resubscribeDelayMax = 5 * time.Second
+)
+
+// topic is a channel that somebody wants to hear. Guarded by wakeups.mu.
+type topic struct {
+	lock      string
+	watchers  int
+	idleSince time.Time // when the last watcher left
+	asked     bool      // SUBSCRIBE was sent on the present connection
+	confirmed bool      // and Redis has confirmed it
+}
+
+// subscriber keeps one subscription connection while there are topics.
+type subscriber struct {
+	wakeups *wakeups
+	client  redis.UniversalClient
+	kick    chan struct{} // the topics have changed
+
+	// Guarded by wakeups.mu.
+	topics  map[string]*topic
+	running bool
+}
+
+func (s *subscriber) changed() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// run subscribes, again after failures, until there is nothing to hear.
+func (s *subscriber) run() {
+	ctx := s.wakeups.ctx
+	delay := resubscribeDelay
+	for {
+		started := time.Now()
+		err := s.listen(ctx)
+		if err == nil {
+			return
+		}
+		if time.Since(started) > resubscribeDelayMax {
+			delay = resubscribeDelay
+		}
+		s.wakeups.report.warn("wake-ups are not heard; waiting calls poll", "error", err)
+		if pause(ctx, delay) != nil {
+			return
+		}
+		delay = min(2*delay, resubscribeDelayMax)
+	}
+}
+
+// listen serves one connection until it fails. It returns nil when there is
+// nothing to hear any more, or at the end.
+func (s *subscriber) listen(ctx context.Context) error {
+	if _, end := s.idleTopics(); end {
+		return nil
+	}
+	channels := s.topicsToAsk(true)
+	ctx, cancel := context.WithCancel(ctx)
+	conn := s.client.Subscribe(ctx, channels...)
+	var heard atomic.Int64 // what arrived so far
+	failed := make(chan error, 1)
+	s.wakeups.tasks.start(func() { failed <- s.read(ctx, conn, &heard) })
+	defer func() {
+		cancel()
+		_ = conn.Close() // makes read return
+		s.forget()
+	}()
+
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	seen := int64(-1)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		case <-s.kick:
+			if channels := s.topicsToAsk(false); len(channels) > 0 {
+				if err := conn.Subscribe(ctx, channels...); err != nil {
+					return err
+				}
+			}
+		case <-tick.C:
+			if heard.Load() == seen {
+				return errSilent
+			}
+			seen = heard.Load()
+			idle, end := s.idleTopics()
+			if end {
+				return nil
+			}
+			if len(idle) > 0 {
+				if err := conn.Unsubscribe(ctx, idle...); err != nil {
+					return err
+				}
+			}
+			if err := conn.Ping(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+var errSilent = errors.New("the subscription connection does not answer")
+
+// read passes on what arrives. Every confirmation of a subscription is a wake-up
+// too: what was published before it is lost.
+func (s *subscriber) read(ctx context.Context, conn *redis.PubSub, heard *atomic.Int64) error {
+	for {
+		message, err := conn.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		heard.Add(1)
+		switch m := message.(type) {
+		case *redis.Subscription:
+			if m.Kind == "subscribe" {
+				s.wake(m.Channel, true)
+			}
+		case *redis.Message:
+			s.wake(m.Channel, false)
+		}
+	}
+}
+
+func (s *subscriber) wake(channel string, confirmed bool) {
+	w := s.wakeups
+	w.mu.Lock()
+	t := s.topics[channel]
+	if t == nil {
+		w.mu.Unlock()
+		return
+	}
+	if confirmed {
+		t.confirmed = true
+	}
+	lock := t.lock
+	w.mu.Unlock()
+	w.signal(lock)
+}
+
+// topicsToAsk returns the channels to subscribe to: all, or those not asked for.
+func (s *subscriber) topicsToAsk(all bool) []string {
+	s.wakeups.mu.Lock()
+	defer s.wakeups.mu.Unlock()
+	var channels []string
+	for channel, t := range s.topics {
+		if all || !t.asked {
+			t.asked = true
+			channels = append(channels, channel)
+		}
+	}
+	return channels
+}
+
+// idleTopics drops the topics nobody has wanted for a while. end says that none
+// is left.
+func (s *subscriber) idleTopics() (idle []string, end bool) {
+	s.wakeups.mu.Lock()
+	defer s.wakeups.mu.Unlock()
+	for channel, t := range s.topics {
+		if t.watchers == 0 && time.Since(t.idleSince) > linger {
+			delete(s.topics, channel)
+			idle = append(idle, channel)
+		}
+	}
+	if len(s.topics) == 0 {
+		s.running = false
+		return nil, true
+	}
+	return idle, false
+}
+
+// forget notes that the connection is gone.
+func (s *subscriber) forget() {
+	s.wakeups.mu.Lock()
+	defer s.wakeups.mu.Unlock()
+	for _, t := range s.topics {
+		t.asked, t.confirmed = false, false
+	}
+}
