@@ -20,6 +20,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	redisserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/internal/buffered"
 )
 
 // The scripts, as the embedded server logs them.
@@ -267,8 +269,7 @@ func (s *embedded) dial(context.Context, string, string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &bufferedConn{Conn: pipe, more: make(chan struct{}, 1), closed: make(chan struct{})}
-	go conn.flush()
+	conn := buffered.New(pipe)
 	s.mu.Lock()
 	s.conns = append(s.conns, conn)
 	s.mu.Unlock()

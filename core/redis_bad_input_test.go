@@ -85,6 +85,7 @@ func TestWithoutChannelsItPolls(t *testing.T) {
 	limited := user(t, server, "~lock:*", "resetchannels", "+@all")
 	holder, waiting := onRedis(t, limited), onRedis(t, limited)
 	k := take(t, background, holder, "k")
+	monitor := server.Monitor(t)
 	got := make(chan error, 1)
 	go func() {
 		k, err := waiting.Lock(background, "k", core.Wait(10*time.Second))
@@ -93,8 +94,14 @@ func TestWithoutChannelsItPolls(t *testing.T) {
 		}
 		got <- err
 	}()
-	redistest.Await(t, 5*time.Second, "the other call to wait", func() bool {
-		return server.Client(t).Info(background, "stats").Err() == nil
+	redistest.Await(t, 5*time.Second, "the other call to have asked twice", func() bool {
+		asked := 0
+		for _, line := range monitor.Lines(t) {
+			if !line.Lua && line.Name() == "evalsha" {
+				asked++
+			}
+		}
+		return asked >= 2
 	})
 	unlock(t, k)
 	select {

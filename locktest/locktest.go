@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/buffered"
 )
 
 // servers counts the servers of this process.
@@ -41,7 +42,7 @@ func New(tb testing.TB, opts ...core.Option) *core.Locker {
 			if err != nil {
 				return nil, err
 			}
-			return newBufferedConn(conn), nil
+			return buffered.New(conn), nil
 		},
 	})
 	locker, err := core.New(client, opts...)

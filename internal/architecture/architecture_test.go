@@ -46,7 +46,8 @@ var allowed = map[string][]string{
 	"asynqlock":   {"core", "keyfunc", asynq},
 
 	// For tests: the user's, and our own.
-	"locktest":              {"core", miniredis, goRedis},
+	"locktest":              {"core", "internal/buffered", miniredis, goRedis},
+	"internal/buffered":     {},
 	"internal/redistest":    {goRedis},
 	"internal/conformance":  {},
 	"internal/architecture": {},

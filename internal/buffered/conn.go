@@ -1,4 +1,5 @@
-package locktest
+// Package buffered gives pipes the send buffer that sockets have.
+package buffered
 
 import (
 	"net"
@@ -6,16 +7,16 @@ import (
 	"time"
 )
 
-// newBufferedConn starts the sender of a connection, which Close ends.
-func newBufferedConn(conn net.Conn) net.Conn {
-	c := &bufferedConn{Conn: conn, more: make(chan struct{}, 1), closed: make(chan struct{})}
+// New returns a connection that sends by conn without blocking the writer: over a
+// bare pipe a long pipeline and its replies wait for one another. It starts a
+// goroutine, which Close ends.
+func New(conn net.Conn) net.Conn {
+	c := &buffered{Conn: conn, more: make(chan struct{}, 1), closed: make(chan struct{})}
 	go c.flush()
 	return c
 }
 
-// bufferedConn has a send buffer, as sockets have and pipes have not: without
-// one a long pipeline and its replies wait for one another.
-type bufferedConn struct {
+type buffered struct {
 	net.Conn
 	more   chan struct{}
 	closed chan struct{}
@@ -25,7 +26,7 @@ type bufferedConn struct {
 }
 
 // Write never blocks.
-func (c *bufferedConn) Write(b []byte) (int, error) {
+func (c *buffered) Write(b []byte) (int, error) {
 	select {
 	case <-c.closed:
 		return 0, net.ErrClosed
@@ -42,19 +43,19 @@ func (c *bufferedConn) Write(b []byte) (int, error) {
 }
 
 // SetDeadline is for reading: writing does not block.
-func (c *bufferedConn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
+func (c *buffered) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 // SetWriteDeadline has no effect.
-func (c *bufferedConn) SetWriteDeadline(time.Time) error { return nil }
+func (c *buffered) SetWriteDeadline(time.Time) error { return nil }
 
 // Close ends the connection.
-func (c *bufferedConn) Close() error {
+func (c *buffered) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return c.Conn.Close()
 }
 
 // flush sends what was written, until Close.
-func (c *bufferedConn) flush() {
+func (c *buffered) flush() {
 	for {
 		c.mu.Lock()
 		b := c.buffer
