@@ -25,9 +25,8 @@ type delivery struct {
 // outbox collects deliveries and sends them in pipelines, one node apart from
 // another, so that a slow node holds up nobody else.
 type outbox struct {
-	client redis.UniversalClient
-	tasks  *tasks
-	failed func(error) // hears of the outcome of each batch
+	node  *node
+	tasks *tasks
 
 	mu      sync.Mutex
 	waiting []*delivery
@@ -49,25 +48,30 @@ func (o *outbox) flush() {
 		return
 	}
 	o.tasks.start(func() {
-		for node, ds := range o.byNode(waiting) {
+		for r, ds := range o.byRoute(waiting) {
 			for len(ds) > 0 {
 				n := min(len(ds), maxBatch)
 				part := ds[:n:n]
 				ds = ds[n:]
-				o.tasks.start(func() { o.send(node, part) })
+				o.tasks.start(func() { o.send(r, part) })
 			}
 		}
 	})
 }
 
-// byNode sorts deliveries by the node that serves their key.
-func (o *outbox) byNode(ds []*delivery) map[redis.UniversalClient][]*delivery {
-	nodes := map[redis.UniversalClient][]*delivery{}
+// route is what deliveries of one pipeline have in common.
+type route struct {
+	client     redis.UniversalClient // of the node that serves their keys
+	replicated bool                  // replicas must have what they write
+}
+
+func (o *outbox) byRoute(ds []*delivery) map[route][]*delivery {
+	routes := map[route][]*delivery{}
 	for _, d := range ds {
-		node := nodeOf(o.client, d.call.keys[0])
-		nodes[node] = append(nodes[node], d)
+		r := route{nodeOf(o.node.client, d.call.keys[0]), o.node.replication.wants(d.call)}
+		routes[r] = append(routes[r], d)
 	}
-	return nodes
+	return routes
 }
 
 // nodeOf returns the client of the node that serves a key, or client itself
@@ -88,7 +92,7 @@ func nodeOf(client redis.UniversalClient, key string) redis.UniversalClient {
 
 // send runs one batch and reports every outcome, at the latest when the
 // shortest timeout in it is over.
-func (o *outbox) send(node redis.UniversalClient, ds []*delivery) {
+func (o *outbox) send(r route, ds []*delivery) {
 	timeout := ds[0].timeout
 	for _, d := range ds {
 		timeout = min(timeout, d.timeout)
@@ -105,43 +109,55 @@ func (o *outbox) send(node redis.UniversalClient, ds []*delivery) {
 			}
 		}
 	})
-	cmds := pipeline(ctx, node, o.client, ds)
+	answers := o.pipeline(ctx, r, ds)
 	giveUp.Stop()
-	o.failed(cmds[0].Err())
+	o.node.failed(answers[0].err)
 	if reported.CompareAndSwap(false, true) {
 		for i, d := range ds {
-			values, err := cmds[i].Slice()
-			if err == nil {
-				err = d.call.script.check(values)
-			}
-			d.done(values, err, sent)
+			d.done(answers[i].values, answers[i].err, sent)
 		}
 	}
 }
 
-// pipeline sends the calls to their node. What that node does not know, because
-// its script cache is empty or the slot has moved, goes once more through the
-// client, which follows redirections.
-func pipeline(ctx context.Context, node, client redis.UniversalClient, ds []*delivery) []once {
+// pipeline sends the calls to the node of their route. What that node does not
+// know, because its script cache is empty or the slot has moved, goes once more,
+// by a way that follows redirections.
+func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer {
 	cmds := make([]once, len(ds))
-	pipe := node.Pipeline()
+	pipe := r.client.Pipeline()
 	for i, d := range ds {
 		cmds[i] = once{redis.NewCmd(ctx, d.call.command(false)...), &flight{}}
 		_ = pipe.Process(ctx, cmds[i])
 	}
+	var wait *redis.Cmd
+	if r.replicated {
+		wait = o.node.replication.queue(ctx, pipe)
+	}
 	_, _ = pipe.Exec(ctx) // each command keeps its own error
 
-	again := client.Pipeline()
+	answers := make([]answer, len(ds))
+	again := o.node.client.Pipeline()
 	for i, d := range ds {
-		if err := cmds[i].Err(); isUnknownScript(err) || isRedirection(err) {
+		switch err := cmds[i].Err(); {
+		case !isUnknownScript(err) && !isRedirection(err):
+			answers[i] = read(d.call, cmds[i].Cmd)
+			if r.replicated && answers[i].err == nil {
+				answers[i].err = o.node.replication.verify(answers[i].values, wait)
+			}
+		case r.replicated:
+			answers[i].values, answers[i].err = o.node.runReplicated(ctx, d.call, &flight{})
+		default:
 			cmds[i] = once{redis.NewCmd(ctx, d.call.command(true)...), &flight{}}
 			_ = again.Process(ctx, cmds[i])
 		}
 	}
 	if again.Len() > 0 {
 		_, _ = again.Exec(ctx)
+		for i, d := range ds {
+			answers[i] = read(d.call, cmds[i].Cmd)
+		}
 	}
-	return cmds
+	return answers
 }
 
 func isRedirection(err error) bool {

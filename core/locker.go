@@ -54,7 +54,11 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.start(single{newNode(client, &l.tasks)})
+	replicas := l.defaults.replicas
+	if err := replicas.check(client, l.timeout); err != nil {
+		return nil, err
+	}
+	l.start(single{newNode(client, &l.tasks, replicas)})
 	return l, nil
 }
 

@@ -22,15 +22,16 @@ func (e *unsentError) Unwrap() error { return e.cause }
 // node is one Redis: a server, a cluster, a ring. A Locker has one, a quorum
 // several.
 type node struct {
-	client redis.UniversalClient
-	tasks  *tasks
-	outbox *outbox
-	reload atomic.Int64 // when the cluster's state was last asked for, Unix ns
+	client      redis.UniversalClient
+	tasks       *tasks
+	outbox      *outbox
+	replication replication
+	reload      atomic.Int64 // when the cluster's state was last asked for, Unix ns
 }
 
-func newNode(client redis.UniversalClient, t *tasks) *node {
-	n := &node{client: client, tasks: t}
-	n.outbox = &outbox{client: client, tasks: t, failed: n.failed}
+func newNode(client redis.UniversalClient, t *tasks, r replication) *node {
+	n := &node{client: client, tasks: t, replication: r}
+	n.outbox = &outbox{node: n, tasks: t}
 	return n
 }
 
@@ -54,15 +55,11 @@ func (n *node) failed(err error) {
 // run without anybody hearing of it; nil if that does no harm.
 func (n *node) exchange(ctx context.Context, c *call, timeout time.Duration, undo func()) ([]any, error) {
 	work, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), timeout, errNoAnswer)
-	type answer struct {
-		values []any
-		err    error
-	}
 	f := &flight{undo: undo}
 	answered := make(chan answer, 1)
 	n.tasks.start(func() {
 		defer cancel()
-		values, err := run(work, n.client, c, f)
+		values, err := n.run(work, c, f)
 		n.failed(err)
 		answered <- answer{values, err}
 	})
@@ -97,21 +94,35 @@ func (n *node) exchange(ctx context.Context, c *call, timeout time.Duration, und
 }
 
 // run sends a script by its digest, and whole where Redis has not seen it.
-func run(ctx context.Context, client redis.UniversalClient, c *call, f *flight) ([]any, error) {
+func (n *node) run(ctx context.Context, c *call, f *flight) ([]any, error) {
+	if n.replication.wants(c) {
+		return n.runReplicated(ctx, c, f)
+	}
 	cmd := once{redis.NewCmd(ctx, c.command(false)...), f}
-	err := client.Process(ctx, cmd)
+	err := n.client.Process(ctx, cmd)
 	if isUnknownScript(err) {
 		cmd = once{redis.NewCmd(ctx, c.command(true)...), f}
-		err = client.Process(ctx, cmd)
+		err = n.client.Process(ctx, cmd)
 	}
 	if err != nil {
 		return nil, err
 	}
+	a := read(c, cmd.Cmd)
+	return a.values, a.err
+}
+
+// answer is what came of a call.
+type answer struct {
+	values []any
+	err    error
+}
+
+func read(c *call, cmd *redis.Cmd) answer {
 	values, err := cmd.Slice()
 	if err == nil {
 		err = c.script.check(values)
 	}
-	return values, err
+	return answer{values, err}
 }
 
 func isUnknownScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }
@@ -120,8 +131,9 @@ func isUnknownScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIP
 // moving to another node: it will work in a moment.
 func isMigrating(err error) bool { return redis.HasErrorPrefix(err, "TRYAGAIN") }
 
-// isRefusal says that Redis answered with an error.
+// isRefusal says that Redis answered with an error and did nothing.
 func isRefusal(err error) bool {
 	var answer redis.Error
-	return errors.As(err, &answer)
+	var done *shortfallError
+	return errors.As(err, &answer) && !errors.As(err, &done)
 }

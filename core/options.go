@@ -34,9 +34,10 @@ type settings struct {
 	owner      string
 
 	// Of New only.
-	prefix  string
-	timeout time.Duration // 0: derived from the lease
-	logger  *slog.Logger
+	prefix   string
+	timeout  time.Duration // 0: derived from the lease
+	replicas replication
+	logger   *slog.Logger
 
 	ofNew bool
 	errs  []error

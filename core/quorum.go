@@ -39,9 +39,12 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 	if err != nil {
 		return nil, err
 	}
+	if l.defaults.replicas != (replication{}) {
+		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
+	}
 	q := &quorum{tasks: &l.tasks, majority: len(clients)/2 + 1}
 	for _, c := range clients {
-		q.nodes = append(q.nodes, newNode(c, &l.tasks))
+		q.nodes = append(q.nodes, newNode(c, &l.tasks, replication{}))
 	}
 	l.start(q)
 	return l, nil

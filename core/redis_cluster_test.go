@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -129,5 +130,50 @@ func TestSlotMovesUnderALock(t *testing.T) {
 		}
 	case <-time.After(5 * time.Second):
 		t.Error("the waiting call did not get the lock")
+	}
+}
+
+// A slot of many keys moves for longer than a lease: its locks are renewed where
+// they are by then.
+func TestRenewalFollowsALockThatHasMoved(t *testing.T) {
+	cluster := redistest.StartCluster(t, 2, 1)
+	const lease = 900 * time.Millisecond
+	plain := onRedis(t, cluster.Client(t), core.Lease(lease))
+	replicated := onRedis(t, cluster.Client(t), core.Lease(lease), core.Replicas(1, 200*time.Millisecond))
+	one, other := keysOf(t, cluster)
+	from, to := cluster.MasterFor(t, "lock:"+one), cluster.MasterFor(t, "lock:"+other)
+	for name, l := range map[string]*core.Locker{"plain": plain, "replicated": replicated} {
+		k := take(t, background, l, one)
+		cluster.MoveSlot(t, "lock:"+one, to, func() {
+			migrate(t, cluster, "lock:"+one, from, to)
+			select {
+			case <-k.Context().Done():
+				t.Errorf("%s: lost: %v", name, context.Cause(k.Context()))
+			case <-time.After(2 * lease):
+			}
+		})
+		unlock(t, k)
+		from, to = to, from
+	}
+}
+
+// migrate moves the keys of a slot that is open for it.
+func migrate(t *testing.T, cluster *redistest.Cluster, key string, from, to *redistest.Server) {
+	t.Helper()
+	client := from.Client(t)
+	keys, err := client.ClusterGetKeysInSlot(background, cluster.Slot(t, key), 100).Result()
+	if err != nil || len(keys) == 0 {
+		t.Fatalf("keys of the slot: %q, %v", keys, err)
+	}
+	host, port, err := net.SplitHostPort(to.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []any{"migrate", host, port, "", 0, 5000, "keys"}
+	for _, k := range keys {
+		args = append(args, k)
+	}
+	if err := client.Do(background, args...).Err(); err != nil {
+		t.Fatal(err)
 	}
 }

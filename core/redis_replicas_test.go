@@ -1,0 +1,252 @@
+package core_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// replicaOf is a replica in step with its master.
+func replicaOf(t *testing.T, master *redistest.Server) *redistest.Server {
+	t.Helper()
+	host, port, err := net.SplitHostPort(master.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica := redistest.Start(t, "--replicaof", host, port)
+	client := replica.Client(t)
+	redistest.Await(t, 20*time.Second, "the replica to be in step", func() bool {
+		return strings.Contains(client.Info(background, "replication").Val(), "master_link_status:up")
+	})
+	// The master counts a replica only when that has acknowledged something.
+	redistest.Await(t, 20*time.Second, "the master to know it", func() bool {
+		return master.Client(t).Wait(background, 1, 100*time.Millisecond).Val() >= 1
+	})
+	return replica
+}
+
+// Taken out, the lock is handed out while the replica has never heard of it, and a
+// failover gives it to somebody else.
+func TestReplicasHaveTheLockBeforeItIsHandedOut(t *testing.T) {
+	master := redistest.Start(t)
+	replica := replicaOf(t, master)
+	patient := func(o *redis.Options) { o.ReadTimeout = time.Minute }
+	l := onRedis(t, master.Client(t, patient), core.Replicas(1, 20*time.Second), core.Timeout(30*time.Second),
+		core.Lease(2*time.Minute))
+	unlock(t, take(t, background, l, "k")) // Redis knows the scripts now
+	replica.Stop(t)
+	taken := make(chan error, 1)
+	go func() {
+		k, err := l.Lock(background, "k")
+		if err == nil {
+			err = k.Unlock(background)
+		}
+		taken <- err
+	}()
+	awaitTaken(t, master.Client(t), "k")
+	select {
+	case err := <-taken:
+		t.Fatalf("Lock returned (%v) before the replica could have it", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	replica.Cont(t)
+	if err := <-taken; err != nil {
+		t.Error(err)
+	}
+}
+
+func awaitTaken(t *testing.T, client redis.UniversalClient, key string) {
+	t.Helper()
+	redistest.Await(t, 5*time.Second, "lock "+key+" to be taken", func() bool { return !isFree(t, client, key) })
+}
+
+// Taken out, a lock that no replica has stays held for nobody until its lease ends.
+func TestReplicasShortfallGivesTheLockBack(t *testing.T) {
+	master := redistest.Start(t)
+	replica := replicaOf(t, master)
+	l := onRedis(t, master.Client(t), core.Replicas(1, 100*time.Millisecond), core.Lease(time.Minute))
+	unlock(t, take(t, background, l, "k"))
+	outer := take(t, background, l, "outer")
+
+	replica.Stop(t)
+	started := time.Now()
+	_, err := l.Lock(background, "k")
+	wantErr(t, err, core.ErrUnavailable)
+	wantNot(t, err, core.ErrNotAcquired)
+	if err == nil || !strings.Contains(err.Error(), "0 of 1 replicas") {
+		t.Errorf("error %v; want one that counts the replicas", err)
+	}
+	wantTime(t, "the error came", time.Since(started), 100*time.Millisecond, 2*time.Second)
+	awaitFree(t, master.Client(t), "k", 5*time.Second)
+
+	// A re-entry that does not count leaves the outer lock as it was.
+	_, err = l.Lock(outer.Context(), "outer")
+	wantErr(t, err, core.ErrUnavailable)
+	redistest.Await(t, 5*time.Second, "one hold", func() bool {
+		n, err := outer.Count(background)
+		return err == nil && n == 1
+	})
+	// A lock that somebody else holds is busy, whatever the replicas do.
+	_, err = l.TryLock(background, "outer")
+	wantBusy(t, err)
+
+	replica.Cont(t)
+	unlock(t, outer)
+	unlock(t, take(t, background, l, "k"))
+}
+
+// Taken out, the holder trusts a renewal that the next master may never have seen.
+func TestReplicasAreNeededToRenew(t *testing.T) {
+	master := redistest.Start(t)
+	replica := replicaOf(t, master)
+	const lease = 1200 * time.Millisecond
+	l := onRedis(t, master.Client(t), core.Replicas(1, 100*time.Millisecond), core.Lease(lease))
+	k := take(t, background, l, "k")
+	select {
+	case <-k.Context().Done():
+		t.Fatal("lost although the replica answers")
+	case <-time.After(2 * lease):
+	}
+	replica.Stop(t)
+	stopped := time.Now()
+	awaitLost(t, k, 2*lease, core.ErrLost)
+	wantTime(t, "the loss was told", time.Since(stopped), lease/3, lease+lease/4)
+	wantErr(t, k.Refresh(background), core.ErrLost)
+	awaitFree(t, master.Client(t), "k", 2*lease)
+	replica.Cont(t)
+}
+
+func TestReplicasFollowAClusterThatMoves(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3, 1)
+	client := cluster.Client(t)
+	l := onRedis(t, client, core.Replicas(1, 500*time.Millisecond), core.Lease(3*time.Second))
+	held := make([]*core.Lock, 6)
+	for i := range held {
+		key := fmt.Sprint("held", i)
+		held[i] = take(t, background, l, key)
+		master := cluster.MasterFor(t, "lock:"+key)
+		for _, r := range cluster.ReplicasOf(t, master) {
+			reader := r.Client(t)
+			conn := reader.Conn() // READONLY is a state of the connection
+			if err := conn.ReadOnly(background).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := conn.Exists(background, "lock:"+key).Result(); err != nil || n != 1 {
+				t.Errorf("%s: a replica has %d of it, %v", key, n, err)
+			}
+			_ = conn.Close()
+		}
+	}
+
+	one, other := keysOf(t, cluster)
+	unlock(t, take(t, background, l, one))
+	cluster.MoveSlot(t, "lock:"+one, cluster.MasterFor(t, "lock:"+other), nil)
+	unlock(t, take(t, background, l, one))
+
+	cluster.Failover(t, "lock:"+held[0].Key())
+	unlock(t, take(t, held[0].Context(), l, held[0].Key()))
+	unlock(t, held...)
+}
+
+// What WAIT itself answers is no proof that nothing was done.
+func TestReplicasWithoutPermissionToWait(t *testing.T) {
+	server := redistest.Start(t)
+	limited := user(t, server, "~lock:*", "&*", "+@all", "-wait")
+	l := onRedis(t, limited, core.Replicas(1, 100*time.Millisecond))
+	_, err := l.Lock(background, "k")
+	wantErr(t, err, core.ErrUnavailable)
+	if err == nil || !strings.Contains(err.Error(), "NOPERM") {
+		t.Errorf("error %v; want one that names NOPERM", err)
+	}
+	awaitFree(t, server.Client(t), "k", 5*time.Second)
+}
+
+func TestReplicasAfterAScriptFlush(t *testing.T) {
+	master := redistest.Start(t)
+	replicaOf(t, master)
+	client := master.Client(t)
+	const lease = 900 * time.Millisecond
+	l := onRedis(t, client, core.Replicas(1, 200*time.Millisecond), core.Lease(lease))
+	k := take(t, background, l, "k")
+	for range 5 {
+		if err := client.ScriptFlush(background).Err(); err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, take(t, background, l, "other"))
+		select {
+		case <-k.Context().Done():
+			t.Fatal("lost: a renewal did not survive the flush")
+		case <-time.After(lease / 2):
+		}
+	}
+	unlock(t, k)
+}
+
+// Nothing of it is on the wire when it is off, and one command more when it is on.
+func TestReplicasCostNothingWhenOff(t *testing.T) {
+	master := redistest.Start(t)
+	replicaOf(t, master)
+	client := master.Client(t)
+	for name, opts := range map[string][]core.Option{"off": nil, "on": {core.Replicas(1, time.Second)}} {
+		l := onRedis(t, client, opts...)
+		unlock(t, take(t, background, l, "first")) // loads the scripts
+		monitor := master.Monitor(t)
+		unlock(t, take(t, background, l, "k"))
+		var got []string
+		for _, line := range monitor.Stop(t) {
+			if !line.Lua {
+				got = append(got, line.Name())
+			}
+		}
+		want := map[string]string{"off": "evalsha evalsha", "on": "evalsha wait evalsha"}[name]
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestReplicasRefusesWhatCannotWork(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "localhost:1", ReadTimeout: 300 * time.Millisecond})
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "localhost:1"}})
+	t.Cleanup(func() { _, _ = client.Close(), ring.Close() })
+	for want, try := range map[string]func() (*core.Locker, error){
+		"core: Replicas(0, 1s): give at least 1 replica": func() (*core.Locker, error) {
+			return core.New(client, core.Replicas(0, time.Second))
+		},
+		"core: Replicas(1, 1µs): give at least 1ms": func() (*core.Locker, error) {
+			return core.New(client, core.Replicas(1, time.Microsecond))
+		},
+		"core: Replicas(1, 200ms): the time must be less than Timeout, which is 100ms": func() (*core.Locker, error) {
+			return core.New(client, core.Replicas(1, 200*time.Millisecond), core.Timeout(100*time.Millisecond))
+		},
+		"core: Replicas(1, 300ms): the time must be less than the client's ReadTimeout, which is 300ms": func() (*core.Locker, error) {
+			return core.New(client, core.Replicas(1, 300*time.Millisecond))
+		},
+		"core: Replicas needs a *redis.Client or *redis.ClusterClient, got *redis.Ring": func() (*core.Locker, error) {
+			return core.New(ring, core.Replicas(1, 100*time.Millisecond))
+		},
+		"core: NewQuorum takes no Replicas: its members vouch for one another": func() (*core.Locker, error) {
+			var members []redis.UniversalClient
+			for i := range 3 {
+				c := redis.NewClient(&redis.Options{Addr: fmt.Sprint("localhost:", i+1)})
+				t.Cleanup(func() { _ = c.Close() })
+				members = append(members, c)
+			}
+			return core.NewQuorum(members, core.Replicas(1, 100*time.Millisecond))
+		},
+	} {
+		if l, err := try(); l != nil || err == nil || err.Error() != want {
+			t.Errorf("got %v, %v; want the error %q", l, err, want)
+		}
+	}
+	if err := core.CheckOptions(core.Replicas(1, time.Second)); err == nil {
+		t.Error("a single call takes Replicas; it is an option of New")
+	}
+}
