@@ -173,6 +173,9 @@ func TestInvariant2UnlockLeavesAStrangersLockAlone(t *testing.T) {
 	})
 }
 
+// The release does not end with the caller's context.
+// Taken out, a client that disconnects leaves the lock behind at the moment of
+// Unlock. Tried: this test then fails with "the lock "k" is still in Redis".
 func TestUnlockWorksOnACancelledContext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()

@@ -7,6 +7,10 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 )
 
+// A token is greater than the last one, whatever the clock says.
+// Taken out, a clock that stands still or steps back gives a token twice, or a
+// smaller one, and the store cannot tell the paused holder from the next. Tried:
+// this test then fails with "token 946684800000000 after 946684800000000".
 func TestTokensIncreaseStrictly(t *testing.T) {
 	for _, test := range []struct {
 		name string

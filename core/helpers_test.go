@@ -102,9 +102,13 @@ func waits(tb testing.TB, done <-chan outcome) {
 	}
 }
 
-// endOf returns the moment a context ends, and why.
+// endOf returns the moment a context ends, and why. One that does not end has no
+// reason after an hour, so that the test fails rather than hangs.
 func endOf(ctx context.Context) (time.Time, error) {
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Hour):
+	}
 	return time.Now(), context.Cause(ctx)
 }
 

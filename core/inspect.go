@@ -78,7 +78,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (bool, error) {
 	values, err := l.ask(ctx, "forcing", key, &call{
 		script: forceUnlockScript,
 		keys:   []string{n.lock},
-		args:   []any{n.channel},
+		args:   []any{n.channel, l.publishCommand()},
 	})
 	if err != nil {
 		return false, err

@@ -84,7 +84,7 @@ func newLocker(opts []Option, timeout func(*settings) time.Duration) (*Locker, e
 func (l *Locker) start(b backend) {
 	l.backend = b
 	l.agenda = newAgenda(&l.tasks, b.flush)
-	l.wakeups = newWakeups(b.members(), &l.tasks, &l.report, l.lines.signal)
+	l.wakeups = newWakeups(l)
 }
 
 func isNil(client redis.UniversalClient) bool {

@@ -35,12 +35,19 @@ func newNode(client redis.UniversalClient, t *tasks, r replication) *node {
 	return n
 }
 
-// failed has a cluster client look for the new master of a shard that does not
-// answer, at most once a second. By itself it looks every minute only, and finds
-// out about a failover long after it has happened.
+// failed hears how every exchange ended.
 func (n *node) failed(err error) {
+	if err != nil && !isRefusal(err) {
+		n.lookAgain()
+	}
+}
+
+// lookAgain has a cluster client look for the master of a shard that does not
+// answer, at most once a second. By itself it looks every minute only, and finds
+// out about a failover long after it has happened. It does not block.
+func (n *node) lookAgain() {
 	cluster, ok := n.client.(*redis.ClusterClient)
-	if !ok || err == nil || isRefusal(err) {
+	if !ok {
 		return
 	}
 	now := time.Now().UnixNano()

@@ -37,6 +37,7 @@ type settings struct {
 	prefix   string
 	timeout  time.Duration // 0: derived from the lease
 	replicas replication
+	sharded  bool
 	logger   *slog.Logger
 
 	ofNew bool

@@ -167,6 +167,8 @@ func TestInvariant3WaitingCallWhoseReplyIsLost(t *testing.T) {
 }
 
 // An answer that took longer than the lease brings nothing.
+// Taken out, Lock returns a lock that is over in Redis, and another may be inside.
+// Tried: this test then fails with "error is <nil>; want … redis unavailable".
 func TestInvariant1AnswerOlderThanTheLeaseIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker(core.Timeout(10 * time.Second))

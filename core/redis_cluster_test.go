@@ -137,9 +137,9 @@ func TestSlotMovesUnderALock(t *testing.T) {
 // they are by then.
 func TestRenewalFollowsALockThatHasMoved(t *testing.T) {
 	cluster := redistest.StartCluster(t, 2, 1)
-	const lease = 900 * time.Millisecond
+	const lease = 1800 * time.Millisecond
 	plain := onRedis(t, cluster.Client(t), core.Lease(lease))
-	replicated := onRedis(t, cluster.Client(t), core.Lease(lease), core.Replicas(1, 200*time.Millisecond))
+	replicated := onRedis(t, cluster.Client(t), core.Lease(lease), core.Replicas(1, 500*time.Millisecond))
 	one, other := keysOf(t, cluster)
 	from, to := cluster.MasterFor(t, "lock:"+one), cluster.MasterFor(t, "lock:"+other)
 	for name, l := range map[string]*core.Locker{"plain": plain, "replicated": replicated} {
@@ -149,7 +149,7 @@ func TestRenewalFollowsALockThatHasMoved(t *testing.T) {
 			select {
 			case <-k.Context().Done():
 				t.Errorf("%s: lost: %v", name, context.Cause(k.Context()))
-			case <-time.After(2 * lease):
+			case <-time.After(lease + lease/2):
 			}
 		})
 		unlock(t, k)

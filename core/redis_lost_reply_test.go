@@ -20,7 +20,9 @@ func throughProxy(t *testing.T, opts ...core.Option) (*redistest.Server, *redist
 	return server, proxy, l
 }
 
-// Without compensation the lock would stay held, for nobody, until its lease ends.
+// An acquisition whose outcome is unknown is released again in the background.
+// Taken out, a Lock that failed leaves the lock taken, for nobody, until its lease
+// ends. Tried: this test then fails with "still waiting … lock k to be free".
 func TestInvariant3AcquireReplyLostLeavesNothing(t *testing.T) {
 	server, proxy, l := throughProxy(t)
 	lost := proxy.DropReply(sha(t, "acquire"))
@@ -51,7 +53,9 @@ func TestInvariant3ReentryReplyLostCountsOnce(t *testing.T) {
 	unlock(t, in, k)
 }
 
-// Without the mark of each hold a repeated release would end two.
+// Each hold has a mark of its own, so that a repeated release ends no second one.
+// Taken out, the repeated release of a nested lock frees the outer one, and another
+// is inside with its holder. Tried: this test then fails with "count 0 … want 1".
 func TestInvariant3ReleaseReplyLostCountsOnce(t *testing.T) {
 	server, proxy, l := throughProxy(t)
 	k := take(t, background, l, "k")
@@ -79,8 +83,9 @@ func TestReleaseThatNeverArrivesIsRepeatedInTheBackground(t *testing.T) {
 }
 
 // The network may deliver an acquisition after the caller has given up and the
-// compensation has run. Without the tombstone the lock would then be taken for
-// nobody.
+// compensation has run: a tombstone refuses it.
+// Taken out, it takes the lock for nobody, until the lease ends. Tried: this test
+// then fails with "an acquisition that nobody waits for took the lock".
 func TestInvariant3AcquireThatArrivesLateIsRefused(t *testing.T) {
 	server, proxy, l := throughProxy(t, core.Timeout(100*time.Millisecond))
 	late := proxy.HoldRequest(sha(t, "acquire"))
@@ -129,6 +134,10 @@ func TestRenewalReplyLost(t *testing.T) {
 }
 
 // go-redis would send a script again after these replies; each counts once.
+// Taken out, go-redis re-sends behind our back: a release that worked is answered
+// "no such hold" the second time, and its caller told of a loss that was none.
+// Tried: this test then fails, and so does TestInvariant3ReleaseReplyLostCountsOnce
+// with "Unlock … lost".
 func TestInvariant3ServerErrorsAreNotRetriedBehindOurBack(t *testing.T) {
 	server, proxy, l := throughProxy(t)
 	for _, reply := range []string{"-LOADING loading\r\n", "-READONLY no\r\n", "-CLUSTERDOWN no\r\n", "-MASTERDOWN no\r\n"} {

@@ -25,9 +25,15 @@ func replicaOf(t *testing.T, master *redistest.Server) *redistest.Server {
 	redistest.Await(t, 20*time.Second, "the replica to be in step", func() bool {
 		return strings.Contains(client.Info(background, "replication").Val(), "master_link_status:up")
 	})
-	// The master counts a replica only when that has acknowledged something.
-	redistest.Await(t, 20*time.Second, "the master to know it", func() bool {
-		return master.Client(t).Wait(background, 1, 100*time.Millisecond).Val() >= 1
+	// Both call it up a second before it is sent anything.
+	source := master.Client(t)
+	redistest.Await(t, 20*time.Second, "the replica to hear its master", func() bool {
+		pipe := source.Pipeline()
+		pipe.Publish(background, "redistest", "")
+		heard := pipe.Do(background, "wait", 1, 100)
+		_, _ = pipe.Exec(background)
+		n, err := heard.Int()
+		return err == nil && n == 1
 	})
 	return replica
 }
@@ -71,7 +77,7 @@ func awaitTaken(t *testing.T, client redis.UniversalClient, key string) {
 func TestReplicasShortfallGivesTheLockBack(t *testing.T) {
 	master := redistest.Start(t)
 	replica := replicaOf(t, master)
-	l := onRedis(t, master.Client(t), core.Replicas(1, 100*time.Millisecond), core.Lease(time.Minute))
+	l := onRedis(t, master.Client(t), core.Replicas(1, 700*time.Millisecond), core.Lease(time.Minute))
 	unlock(t, take(t, background, l, "k"))
 	outer := take(t, background, l, "outer")
 
@@ -83,7 +89,7 @@ func TestReplicasShortfallGivesTheLockBack(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "0 of 1 replicas") {
 		t.Errorf("error %v; want one that counts the replicas", err)
 	}
-	wantTime(t, "the error came", time.Since(started), 100*time.Millisecond, 2*time.Second)
+	wantTime(t, "the error came", time.Since(started), 700*time.Millisecond, 3*time.Second)
 	awaitFree(t, master.Client(t), "k", 5*time.Second)
 
 	// A re-entry that does not count leaves the outer lock as it was.
@@ -106,13 +112,13 @@ func TestReplicasShortfallGivesTheLockBack(t *testing.T) {
 func TestReplicasAreNeededToRenew(t *testing.T) {
 	master := redistest.Start(t)
 	replica := replicaOf(t, master)
-	const lease = 1200 * time.Millisecond
-	l := onRedis(t, master.Client(t), core.Replicas(1, 100*time.Millisecond), core.Lease(lease))
+	const lease = 2400 * time.Millisecond
+	l := onRedis(t, master.Client(t), core.Replicas(1, 600*time.Millisecond), core.Lease(lease))
 	k := take(t, background, l, "k")
 	select {
 	case <-k.Context().Done():
 		t.Fatal("lost although the replica answers")
-	case <-time.After(2 * lease):
+	case <-time.After(lease + lease/2):
 	}
 	replica.Stop(t)
 	stopped := time.Now()
@@ -172,10 +178,10 @@ func TestReplicasAfterAScriptFlush(t *testing.T) {
 	master := redistest.Start(t)
 	replicaOf(t, master)
 	client := master.Client(t)
-	const lease = 900 * time.Millisecond
-	l := onRedis(t, client, core.Replicas(1, 200*time.Millisecond), core.Lease(lease))
+	const lease = 2400 * time.Millisecond
+	l := onRedis(t, client, core.Replicas(1, 600*time.Millisecond), core.Lease(lease))
 	k := take(t, background, l, "k")
-	for range 5 {
+	for range 3 {
 		if err := client.ScriptFlush(background).Err(); err != nil {
 			t.Fatal(err)
 		}

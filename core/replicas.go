@@ -19,8 +19,10 @@ import (
 // are missing, held locks end with their leases ([ErrLost]). A release is not
 // waited for; a failover may bring a lock back for the rest of its lease.
 //
-// Sentinel and Cluster promote the replica that is furthest ahead, of those they
-// can reach: where the others may be cut off, n must be more than half of them.
+// Which replica a failover promotes, Sentinel and Cluster decide: of equal priority
+// the one furthest ahead, as far as they know. Where n is less than all of them it
+// may be one that lacks the lock; where n is all, nothing can be locked while one
+// is missing.
 //
 // Option of [New] only, off by default. n is at least 1; timeout is at least 1 ms
 // in whole milliseconds, less than [Timeout] and less than the client's

@@ -94,8 +94,15 @@ func (l *Locker) releaseCall(n names, owner, hold string, failed bool, tombstone
 	return &call{
 		script: releaseScript,
 		keys:   []string{n.lock, l.tombstone(n.lock, hold)},
-		args:   []any{owner, holdField(hold), n.channel, drop, tombstone.Milliseconds()},
+		args:   []any{owner, holdField(hold), n.channel, drop, tombstone.Milliseconds(), l.publishCommand()},
 	}
+}
+
+func (l *Locker) publishCommand() string {
+	if l.defaults.sharded {
+		return "SPUBLISH"
+	}
+	return "PUBLISH"
 }
 
 func holdField(hold string) string { return ownFields + "hold:" + hold }

@@ -170,6 +170,9 @@ func TestReleaseThatNeverSucceedsEndsWithTheLease(t *testing.T) {
 }
 
 // An acquisition that is sent twice counts once, and so does a release.
+// Taken out of acquire.lua, a re-sent re-entry counts two holds and its Unlock ends
+// one: the lock stays taken for nobody. Tried: this test then fails with "Redis
+// shows …=4; want two holds".
 func TestInvariant3EveryScriptRunTwiceCountsOnce(t *testing.T) {
 	twice := func(s *embedded, p *peer, cmd string, args []string) bool {
 		s.pass(nowhere(), cmd, args)

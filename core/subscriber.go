@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -32,12 +34,11 @@ type topic struct {
 // subscriber keeps one subscription connection while there are topics.
 type subscriber struct {
 	wakeups *wakeups
-	client  redis.UniversalClient
-	kick    chan struct{} // the topics have changed
+	node    *node                 // the Redis it belongs to
+	client  redis.UniversalClient // of it, or of a part of it
+	kick    chan struct{}         // the topics have changed
 
-	// Guarded by wakeups.mu.
-	topics  map[string]*topic
-	running bool
+	topics map[string]*topic // guarded by wakeups.mu
 }
 
 func (s *subscriber) changed() {
@@ -61,10 +62,31 @@ func (s *subscriber) run() {
 			delay = resubscribeDelay
 		}
 		s.wakeups.report.warn("wake-ups are not heard; waiting calls poll", "error", err)
+		s.node.lookAgain()
 		if pause(ctx, delay) != nil {
 			return
 		}
+		s.relocate()
 		delay = min(2*delay, resubscribeDelayMax)
+	}
+}
+
+// relocate hands over the topics that come from elsewhere by now.
+func (s *subscriber) relocate() {
+	w := s.wakeups
+	w.mu.Lock()
+	channels := slices.Collect(maps.Keys(s.topics))
+	w.mu.Unlock()
+	for _, channel := range channels {
+		client := w.publisher(s.node, channel)
+		if client == s.client {
+			continue
+		}
+		w.mu.Lock()
+		t := s.topics[channel]
+		delete(s.topics, channel)
+		w.add(s.node, client, channel, t.lock, t.watchers)
+		w.mu.Unlock()
 	}
 }
 
@@ -76,7 +98,11 @@ func (s *subscriber) listen(ctx context.Context) error {
 	}
 	channels := s.topicsToAsk(true)
 	ctx, cancel := context.WithCancel(ctx)
-	conn := s.client.Subscribe(ctx, channels...)
+	open, more, less := s.client.Subscribe, (*redis.PubSub).Subscribe, (*redis.PubSub).Unsubscribe
+	if s.wakeups.sharded {
+		open, more, less = s.client.SSubscribe, (*redis.PubSub).SSubscribe, (*redis.PubSub).SUnsubscribe
+	}
+	conn := open(ctx, channels...)
 	var heard atomic.Int64 // what arrived so far
 	failed := make(chan error, 1)
 	s.wakeups.tasks.start(func() { failed <- s.read(ctx, conn, &heard) })
@@ -100,7 +126,7 @@ func (s *subscriber) listen(ctx context.Context) error {
 			return err
 		case <-s.kick:
 			if channels := s.topicsToAsk(false); len(channels) > 0 {
-				if err := conn.Subscribe(ctx, channels...); err != nil {
+				if err := more(conn, ctx, channels...); err != nil {
 					return err
 				}
 			}
@@ -114,7 +140,7 @@ func (s *subscriber) listen(ctx context.Context) error {
 				return nil
 			}
 			if len(idle) > 0 {
-				if err := conn.Unsubscribe(ctx, idle...); err != nil {
+				if err := less(conn, ctx, idle...); err != nil {
 					return err
 				}
 			}
@@ -125,7 +151,10 @@ func (s *subscriber) listen(ctx context.Context) error {
 	}
 }
 
-var errSilent = errors.New("the subscription connection does not answer")
+var (
+	errSilent    = errors.New("the subscription connection does not answer")
+	errMovedAway = errors.New("the channel's hash slot has moved to another node")
+)
 
 // read passes on what arrives. Every confirmation of a subscription is a wake-up
 // too: what was published before it is lost.
@@ -138,8 +167,13 @@ func (s *subscriber) read(ctx context.Context, conn *redis.PubSub, heard *atomic
 		heard.Add(1)
 		switch m := message.(type) {
 		case *redis.Subscription:
-			if m.Kind == "subscribe" {
+			switch m.Kind {
+			case "subscribe", "ssubscribe":
 				s.wake(m.Channel, true)
+			case "sunsubscribe":
+				if s.wants(m.Channel) {
+					return errMovedAway
+				}
 			}
 		case *redis.Message:
 			s.wake(m.Channel, false)
@@ -163,6 +197,12 @@ func (s *subscriber) wake(channel string, confirmed bool) {
 	w.signal(lock)
 }
 
+func (s *subscriber) wants(channel string) bool {
+	s.wakeups.mu.Lock()
+	defer s.wakeups.mu.Unlock()
+	return s.topics[channel] != nil
+}
+
 // topicsToAsk returns the channels to subscribe to: all, or those not asked for.
 func (s *subscriber) topicsToAsk(all bool) []string {
 	s.wakeups.mu.Lock()
@@ -178,7 +218,7 @@ func (s *subscriber) topicsToAsk(all bool) []string {
 }
 
 // idleTopics drops the topics nobody has wanted for a while. end says that none
-// is left.
+// is left: the subscriber is over.
 func (s *subscriber) idleTopics() (idle []string, end bool) {
 	s.wakeups.mu.Lock()
 	defer s.wakeups.mu.Unlock()
@@ -189,7 +229,7 @@ func (s *subscriber) idleTopics() (idle []string, end bool) {
 		}
 	}
 	if len(s.topics) == 0 {
-		s.running = false
+		delete(s.wakeups.byClient, s.client)
 		return nil, true
 	}
 	return idle, false

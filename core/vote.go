@@ -170,8 +170,8 @@ func decideForce(t *tally) (values []any, err error, decided bool) {
 	}
 }
 
-// decideInspect: the owner that a majority names, with the shortest ttl among
-// them; otherwise nobody.
+// decideInspect: the owner that a majority names, with the shortest ttl and the
+// most holds among them; otherwise nobody.
 func decideInspect(t *tally) (values []any, err error, decided bool) {
 	answers := t.all()
 	most := 0
@@ -186,7 +186,13 @@ func decideInspect(t *tally) (values []any, err error, decided bool) {
 			continue
 		}
 		shortest := slices.MinFunc(same, func(a, b []any) int { return int(number(a[0]) - number(b[0])) })
-		return shortest, nil, true
+		// Of two majorities one member is in both: it has the latest re-entry.
+		deepest := slices.MaxFunc(same, func(a, b []any) int {
+			_, m := ownerOf(a)
+			_, n := ownerOf(b)
+			return m - n
+		})
+		return []any{shortest[0], deepest[1]}, nil, true
 	}
 	switch {
 	case t.pending() > 0:

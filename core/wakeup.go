@@ -8,78 +8,94 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// ShardedPubSub sends wake-ups by sharded pub/sub
+// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub), which needs
+// Redis 7: in a cluster a release then costs the nodes of its shard something, and
+// not all nodes. Without it a wake-up goes to every node of a cluster. All who wait
+// for the same locks must agree about it, or they wake one another by polling only;
+// a Redisson client of a cluster does so with shardedSubscriptionMode AUTO or ON.
+// Option of [New] and [NewQuorum] only.
+func ShardedPubSub() Option {
+	return func(s *settings) {
+		s.onlyNew("ShardedPubSub", func() { s.sharded = true })
+	}
+}
+
 // wakeups hears when locks become free, by one subscription connection for each
 // Redis that publishes. It only accelerates: whoever waits polls as well.
 type wakeups struct {
-	nodes  []*node
-	tasks  *tasks
-	report *report
-	signal func(lock string)
+	nodes   []*node
+	sharded bool
+	tasks   *tasks
+	report  *report
+	signal  func(lock string)
 
-	mu      sync.Mutex
-	byNode  map[redis.UniversalClient]*subscriber
-	stopped bool
-	ctx     context.Context // ends with stop
-	cancel  context.CancelFunc
+	mu       sync.Mutex
+	byClient map[redis.UniversalClient]*subscriber
+	stopped  bool
+	ctx      context.Context // ends with stop
+	cancel   context.CancelFunc
 }
 
-func newWakeups(nodes []*node, t *tasks, r *report, signal func(lock string)) *wakeups {
-	w := &wakeups{nodes: nodes, tasks: t, report: r, signal: signal, byNode: map[redis.UniversalClient]*subscriber{}}
+func newWakeups(l *Locker) *wakeups {
+	w := &wakeups{
+		nodes:    l.backend.members(),
+		sharded:  l.defaults.sharded,
+		tasks:    &l.tasks,
+		report:   &l.report,
+		signal:   l.lines.signal,
+		byClient: map[redis.UniversalClient]*subscriber{},
+	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
 
-// publishers are the clients to subscribe with: a cluster passes messages on to
-// all its nodes, a ring does not, of a quorum each member speaks for itself.
-func (w *wakeups) publishers(n names) []redis.UniversalClient {
-	clients := make([]redis.UniversalClient, 0, len(w.nodes))
-	for _, node := range w.nodes {
-		ring, isRing := node.client.(*redis.Ring)
-		if !isRing {
-			clients = append(clients, node.client)
-		} else if shard, err := ring.GetShardClientForKey(n.channel); err == nil {
-			clients = append(clients, shard)
-		}
+// publisher is the client to subscribe with: a cluster passes messages on to all
+// its nodes unless they are sharded, a ring does not.
+func (w *wakeups) publisher(n *node, channel string) redis.UniversalClient {
+	if _, isCluster := n.client.(*redis.ClusterClient); isCluster && !w.sharded {
+		return n.client
 	}
-	return clients
+	return nodeOf(n.client, channel)
 }
 
 // watch wants wake-ups for a lock until unwatch. Once the subscription stands,
 // the lock is signalled. It does not block.
 func (w *wakeups) watch(n names) {
-	clients := w.publishers(n)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stopped {
-		return
-	}
-	for _, client := range clients {
-		s := w.byNode[client]
-		if s == nil {
-			s = &subscriber{wakeups: w, client: client, topics: map[string]*topic{}, kick: make(chan struct{}, 1)}
-			w.byNode[client] = s
-		}
-		t := s.topics[n.channel]
-		if t == nil {
-			t = &topic{lock: n.lock}
-			s.topics[n.channel] = t
-		}
-		t.watchers++
-		s.changed()
-		if !s.running {
-			s.running = true
-			w.tasks.start(s.run)
-		}
+	for _, node := range w.nodes { // a quorum's members speak for themselves
+		client := w.publisher(node, n.channel)
+		w.mu.Lock()
+		w.add(node, client, n.channel, n.lock, 1)
+		w.mu.Unlock()
 	}
 }
 
-// unwatch takes one watch back.
+// add wants to hear a channel from a client of a node. w.mu is held.
+func (w *wakeups) add(node *node, client redis.UniversalClient, channel, lock string, watchers int) {
+	if w.stopped {
+		return
+	}
+	s := w.byClient[client]
+	if s == nil {
+		s = &subscriber{wakeups: w, node: node, client: client, topics: map[string]*topic{}, kick: make(chan struct{}, 1)}
+		w.byClient[client] = s
+		w.tasks.start(s.run)
+	}
+	t := s.topics[channel]
+	if t == nil {
+		t = &topic{lock: lock, idleSince: time.Now()}
+		s.topics[channel] = t
+	}
+	t.watchers += watchers
+	s.changed()
+}
+
+// unwatch takes one watch back, wherever it has moved to.
 func (w *wakeups) unwatch(n names) {
-	clients := w.publishers(n)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, client := range clients {
-		if t := w.topic(client, n); t != nil {
+	for _, s := range w.byClient {
+		if t := s.topics[n.channel]; t != nil && t.watchers > 0 {
 			t.watchers--
 			t.idleSince = time.Now()
 		}
@@ -89,23 +105,15 @@ func (w *wakeups) unwatch(n names) {
 // listening reports whether wake-ups for the lock arrive, as far as is known,
 // from most who may send them.
 func (w *wakeups) listening(n names) bool {
-	clients := w.publishers(n)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	heard := 0
-	for _, client := range clients {
-		if t := w.topic(client, n); t != nil && t.confirmed {
+	for _, s := range w.byClient {
+		if t := s.topics[n.channel]; t != nil && t.confirmed {
 			heard++
 		}
 	}
 	return 2*heard > len(w.nodes)
-}
-
-func (w *wakeups) topic(client redis.UniversalClient, n names) *topic {
-	if s := w.byNode[client]; s != nil {
-		return s.topics[n.channel]
-	}
-	return nil
 }
 
 // stop ends all subscriptions.

@@ -44,6 +44,9 @@ func TestWokenWhenForced(t *testing.T) {
 	})
 }
 
+// Whoever waits polls as well.
+// Taken out, a call whose wake-up is lost waits for the end of a lease beside a free
+// lock. Tried: this test then fails with "woken after 30.002s; want 20ms to 1.02s".
 func TestInvariant6LostWakeupCostsASecondAtMost(t *testing.T) {
 	for name, hurt := range map[string]func(*embedded){
 		"PUBLISH refused":   func(s *embedded) { s.failAll(refuse("NOPERM No permissions to access a channel"), "publish") },
@@ -130,17 +133,23 @@ func TestBlackHoledSubscriptionIsReplaced(t *testing.T) {
 
 // What was published while the subscription was down is lost: the lock is looked
 // at again when it stands.
+// Taken out, whoever waits through a reconnection sleeps beside a free lock until
+// its next poll, up to a second. Tried: this test then fails with "woken after
+// 6.74s; want 6s to 6.1s".
 func TestLockIsCheckedOnEveryResubscription(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(), s.locker()
-		holder := take(t, background, a, "k")
-		s.fail("subscribe", lateReply(10*time.Millisecond))
-		waiting := start(background, b, "k") // asked, not yet subscribed
-		s.failAll(refuse("NOPERM"), "publish")
-		unlock(t, holder)
-		o := <-waiting
-		wantTime(t, "woken", o.took, 0, 30*time.Millisecond)
-		unlock(t, o.lock)
+		for range 20 { // a poll may come in between by chance, but not each time
+			holder := take(t, background, a, "k")
+			waiting := start(background, b, "k")
+			time.Sleep(6 * time.Second)
+			s.breakConnections()
+			s.Del("lock:k") // released by somebody whose message nobody hears
+			o := <-waiting
+			wantTime(t, "woken", o.took, 6*time.Second, 6100*time.Millisecond)
+			unlock(t, o.lock)
+			_ = holder.Unlock(background)
+		}
 	})
 }
 

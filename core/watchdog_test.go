@@ -75,19 +75,34 @@ func TestInvariant8ManyLocksShareARoundTrip(t *testing.T) {
 	})
 }
 
+// The renewal stops before the release is sent, however long that takes.
+// Taken out, a slow release is overtaken by renewals: one that finds the lock gone
+// raises the alarm of a loss that was none. Tried: this test then fails with
+// "logged: [latchkey: a lock was lost while held]".
 func TestInvariant8RenewalStopsBeforeTheReleaseIsSent(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		l := s.locker(core.Lease(3*time.Second), core.Timeout(10*time.Second))
-		k := take(t, background, l, "k")
-		time.Sleep(500 * time.Millisecond)
-		s.fail(release, lateRequest(2*time.Second)) // across the time of a renewal
-		_ = k.Unlock(background)
-		time.Sleep(time.Minute)
-		if n := len(s.commands(renew)); n != 0 {
-			t.Errorf("%d renewals after Unlock began", n)
-		}
-		s.isFree("k")
-	})
+	for name, slow := range map[string]fault{
+		"request late": lateRequest(2 * time.Second), // across the time of a renewal
+		"reply late":   lateReply(2 * time.Second),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				logged := &records{}
+				l := s.locker(core.Lease(3*time.Second), core.Timeout(10*time.Second), core.Logger(logged.logger()))
+				k := take(t, background, l, "k")
+				time.Sleep(500 * time.Millisecond)
+				s.fail(release, slow)
+				unlock(t, k)
+				time.Sleep(time.Minute)
+				if all := logged.all(); len(all) > 0 {
+					t.Errorf("logged: %v", all)
+				}
+				if n := len(s.commands(renew)); n != 0 {
+					t.Errorf("%d renewals after Unlock began", n)
+				}
+				s.isFree("k")
+			})
+		})
+	}
 }
 
 func TestInvariant8RenewalGoesOnWhileTheCallersContextIsCancelled(t *testing.T) {
@@ -105,6 +120,8 @@ func TestInvariant8RenewalGoesOnWhileTheCallersContextIsCancelled(t *testing.T) 
 }
 
 // The deadline: before the last successful renewal was sent, plus the lease.
+// Taken out, a holder that cannot reach Redis is never told, and works on beside the
+// next one. Tried: this test then fails with "loss after 1h0m25s; want 49.9s to 50s".
 func TestInvariant4LossIsToldByTheLocalDeadline(t *testing.T) {
 	for name, hurt := range map[string]func(*embedded){
 		"unreachable":   (*embedded).outage,
@@ -130,22 +147,6 @@ func TestInvariant4LossIsToldByTheLocalDeadline(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestSlowRenewalCountsFromBeforeItWasSent(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		l := s.locker()
-		began := time.Now()
-		k := take(t, background, l, "k")
-		s.fail(renew, lateReply(1500*time.Millisecond)) // at 10 s, answered at 11.5 s
-		time.Sleep(15 * time.Second)
-		s.outage()
-		at, cause := endOf(k.Context())
-		wantErr(t, cause, core.ErrLost)
-		wantTime(t, "loss", at.Sub(began), 39900*time.Millisecond, 40*time.Second)
-		_ = k.Unlock(background)
-		s.heal()
-	})
 }
 
 func TestOutageShorterThanTheLeaseIsSurvived(t *testing.T) {
@@ -256,6 +257,9 @@ func TestCountAndTTLNoticeALoss(t *testing.T) {
 	})
 }
 
+// A lease that ended for its holder is given back to Redis.
+// Taken out, a renewal that arrived unanswered keeps the lock for nobody, one more
+// lease. Tried: this test then fails with "the lock "k" is still in Redis".
 func TestLateRenewalDoesNotKeepALostLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker(core.Lease(3 * time.Second))

@@ -9,6 +9,7 @@
 -- ARGV[4]  '1' when the work failed: if this is the outermost hold, no dedup window
 -- ARGV[5]  lifetime of the tombstone in ms, 0 to write none. With one, an
 --          acquisition of this hold that arrives later is refused.
+-- ARGV[6]  PUBLISH or SPUBLISH
 --
 -- Returns  {0}        there is no such hold
 --          {1, left}  ended; left is the number of holds that remain
@@ -49,5 +50,5 @@ if keep then
   end
 end
 -- Without permission for the channel the waiters find out by polling.
-redis.pcall('PUBLISH', ARGV[3], '0')
+redis.pcall(ARGV[6], ARGV[3], '0')
 return {1, 0}

@@ -151,6 +151,8 @@ func (c *Cluster) unstable() string {
 				found[i] = s.Addr() + " finds the cluster failing"
 			case strings.Contains(replication, "role:slave") && !strings.Contains(replication, "master_link_status:up"):
 				found[i] = s.Addr() + " is not in step with its master"
+			default:
+				found[i] = c.unheard(ctx, s, replication)
 			}
 			views[i] = view.String()
 		})
@@ -163,6 +165,28 @@ func (c *Cluster) unstable() string {
 		case views[i] != views[0]:
 			return fmt.Sprintf("two views:\n%s\n%s", views[0], views[i])
 		}
+	}
+	return ""
+}
+
+// unheard says which replicas of a master are not sent its writes yet, or
+// nothing. Both sides may call a replica online a second before that. FUNCTION
+// FLUSH is a write without a key, so that any node takes it; there is none
+// before Redis 7.
+func (c *Cluster) unheard(ctx context.Context, s *Server, replication string) string {
+	replicas := 0
+	for line := range strings.Lines(replication) {
+		_, _ = fmt.Sscanf(line, "connected_slaves:%d", &replicas)
+	}
+	if replicas == 0 || strings.Contains(replication, "role:slave") {
+		return ""
+	}
+	pipe := c.admin[s].Pipeline()
+	pipe.FunctionFlush(ctx)
+	heard := pipe.Do(ctx, "wait", replicas, 200)
+	_, _ = pipe.Exec(ctx)
+	if n, _ := heard.Int(); n < replicas {
+		return fmt.Sprintf("%d of %d replicas hear %s", n, replicas, s.Addr())
 	}
 	return ""
 }

@@ -1,0 +1,434 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	watchers      = 3
+	watcherQuorum = 2
+	watchedName   = "mymaster"
+)
+
+// Sentinel is a Redis with replicas, watched by three Redis Sentinels of which
+// two have to agree that the master is down. All are real processes on loopback
+// ports. Its methods may be called from the goroutine of the test only.
+type Sentinel struct {
+	servers  []*Server
+	watchers []*watcher
+	admin    map[*Server]*redis.Client // one connection to each server
+}
+
+// watcher is a sentinel process. It cannot be restarted, for its own file and
+// not its arguments say what it does.
+type watcher struct {
+	*Server
+	client *redis.SentinelClient
+}
+
+// StartSentinel runs a master with n replicas, and three sentinels; the arguments
+// are for the servers. It returns when every replica is in step with the master,
+// and every sentinel knows all the others.
+//
+// After half a second of silence a master counts as down, and it takes about two
+// more until another is in its place. A replica may take over unless it has been
+// without its master for five seconds. All end with the test; without
+// redis-server it skips or fails as Start does.
+func StartSentinel(tb testing.TB, replicas int, args ...string) *Sentinel {
+	tb.Helper()
+	s := &Sentinel{admin: map[*Server]*redis.Client{}}
+	for i := range 1 + replicas {
+		all := args
+		if i > 0 {
+			all = append([]string{"--replicaof", "127.0.0.1 " + fmt.Sprint(s.servers[0].port)}, args...)
+		}
+		server := Start(tb, all...)
+		s.servers = append(s.servers, server)
+		s.admin[server] = server.Client(tb, quiet)
+		if p := server.password(); p != "" { // any of them may have to follow another
+			if err := s.admin[server].ConfigSet(context.Background(), "masterauth", p).Err(); err != nil {
+				tb.Fatalf("starting a replica: %v", err)
+			}
+		}
+	}
+	// The sentinels look at the master's replicas as soon as they run.
+	why := ""
+	if !poll(patience, func() bool { why = s.following(s.servers[0]); return why == "" }) {
+		tb.Fatalf("the replicas do not get in step: %s", why)
+	}
+	for i := range watchers {
+		w, err := s.watch(tb, i)
+		if err != nil {
+			tb.Fatalf("starting a sentinel: %v", err)
+		}
+		s.watchers = append(s.watchers, w)
+	}
+	s.AwaitStable(tb)
+	return s
+}
+
+// watch starts sentinel number i.
+func (s *Sentinel) watch(tb testing.TB, i int) (*watcher, error) {
+	w := &watcher{Server: &Server{binary: s.servers[0].binary, dir: tb.TempDir()}}
+	tb.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	var err error
+	for range 20 {
+		w.port = freePort()
+		if err = w.run(s.config(w.Server, i)); !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	options := &redis.Options{Addr: w.Addr()}
+	quiet(options)
+	w.client = redis.NewSentinelClient(options)
+	tb.Cleanup(func() { _ = w.client.Close() })
+	w.hurry()
+	return w, nil
+}
+
+// config is what sentinel number i reads first, and then rewrites.
+func (s *Sentinel) config(w *Server, i int) string {
+	// When three ask for votes at once each may vote for itself, and nobody is
+	// elected for a long time. With two the vote of the third decides.
+	silence := 500 * time.Millisecond
+	if i == watchers-1 {
+		silence *= 4
+	}
+	lines := []string{
+		"bind 127.0.0.1",
+		fmt.Sprintf("port %d", w.port),
+		fmt.Sprintf("dir %q", w.dir),
+		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d", watchedName, s.servers[0].port, watcherQuorum),
+		fmt.Sprintf("sentinel down-after-milliseconds %s %d", watchedName, silence.Milliseconds()),
+		fmt.Sprintf("sentinel failover-timeout %s 3000", watchedName),
+		fmt.Sprintf("sentinel parallel-syncs %s 1", watchedName),
+	}
+	if p := s.servers[0].password(); p != "" {
+		lines = append(lines, fmt.Sprintf("sentinel auth-pass %s %s", watchedName, p))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// run starts the process and returns when it answers.
+func (w *watcher) run(config string) error {
+	path := filepath.Join(w.dir, "sentinel.conf")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		return err
+	}
+	p, err := startProcess(w.binary, w.dir, []string{path, "--sentinel"})
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.process, w.stopped = p, false
+	w.mu.Unlock()
+	switch poll(patience, func() bool { return !p.running() || w.answers(p) }); {
+	case p.portTaken():
+		return errPortTaken
+	case !p.running():
+		return fmt.Errorf("redistest: the sentinel ended: %s", p.output())
+	case !w.answers(p):
+		return fmt.Errorf("redistest: the sentinel does not answer: %s", p.output())
+	}
+	return nil
+}
+
+// hurry shortens what a sentinel waits for by itself, where it can: Redis 7 does.
+// It also keeps it from standing idle for half a minute because the machine was
+// busy for two seconds.
+func (w *watcher) hurry() {
+	for name, value := range map[string]int{
+		"info-period": 500, "ask-period": 100, "publish-period": 250, "tilt-trigger": 60_000, "tilt-period": 1000,
+	} {
+		_ = w.client.Process(context.Background(), redis.NewStatusCmd(context.Background(), "sentinel", "debug", name, value))
+	}
+}
+
+// MasterName is what the sentinels call the master.
+func (s *Sentinel) MasterName() string { return watchedName }
+
+// Addrs returns the addresses of the sentinels.
+func (s *Sentinel) Addrs() []string {
+	var out []string
+	for _, w := range s.watchers {
+		out = append(out, w.Addr())
+	}
+	return out
+}
+
+// Servers returns the master and the replicas, dead or alive: first the one that
+// began as the master.
+func (s *Sentinel) Servers() []*Server { return s.servers }
+
+// Master returns the server that all sentinels name as the master. It may be
+// dead, until a failover.
+func (s *Sentinel) Master(tb testing.TB) *Server {
+	tb.Helper()
+	var master *Server
+	var why string
+	if !poll(patience, func() bool { master, why = s.named(); return master != nil }) {
+		tb.Fatalf("the sentinels do not agree on a master: %s", why)
+	}
+	return master
+}
+
+// Replicas returns the running servers that say that they follow the master.
+func (s *Sentinel) Replicas(tb testing.TB) []*Server {
+	tb.Helper()
+	master := s.Master(tb)
+	var out []*Server
+	for _, server := range s.servers {
+		if server != master && server.Running() && s.follows(server, master) {
+			out = append(out, server)
+		}
+	}
+	return out
+}
+
+// Client returns a failover client with go-redis's own defaults, closed at the
+// end of the test.
+func (s *Sentinel) Client(tb testing.TB, configure ...func(*redis.FailoverOptions)) *redis.Client {
+	tb.Helper()
+	options := &redis.FailoverOptions{
+		MasterName: watchedName, SentinelAddrs: s.Addrs(), Password: s.servers[0].password(),
+	}
+	for _, f := range configure {
+		f(options)
+	}
+	client := redis.NewFailoverClient(options)
+	tb.Cleanup(func() { _ = client.Close() }) // the test may have closed it
+	return client
+}
+
+// Failover has the sentinels replace the running master, without its consent, and
+// returns the new one as AwaitFailover does. For about a second more the old one
+// takes writes that nobody will ever see, then it becomes a replica: see
+// AwaitStable.
+func (s *Sentinel) Failover(tb testing.TB) *Server {
+	tb.Helper()
+	old := s.Master(tb)
+	var err error
+	if !poll(patience, func() bool {
+		// -NOGOODSLAVE until it has heard from the replicas, -INPROG after a
+		// reply that was lost.
+		err = s.watchers[0].client.Failover(context.Background(), watchedName).Err()
+		return err == nil || redis.HasErrorPrefix(err, "INPROG")
+	}) {
+		tb.Fatalf("failover: %v", err)
+	}
+	return s.AwaitFailover(tb, old)
+}
+
+// AwaitFailover returns the new master when it is no longer old, all sentinels
+// name it, and it takes writes. Call it after old was stopped or killed.
+func (s *Sentinel) AwaitFailover(tb testing.TB, old *Server) *Server {
+	tb.Helper()
+	var master *Server
+	var why string
+	if !poll(2*patience, func() bool {
+		master, why = s.named()
+		return master != nil && master != old && s.replication(master)["role"] == "master"
+	}) {
+		tb.Fatalf("no failover: %s", why)
+	}
+	return master
+}
+
+// AwaitStable returns when all sentinels name a master that takes writes, every
+// other running server is a replica in step with it, and every sentinel knows
+// these and the other sentinels.
+func (s *Sentinel) AwaitStable(tb testing.TB) {
+	tb.Helper()
+	why := ""
+	if !poll(2*patience, func() bool { why = s.unstable(); return why == "" }) {
+		tb.Fatalf("the sentinels and servers do not become stable: %s", why)
+	}
+}
+
+// CutReplication keeps from the replicas what is written from now on, while the
+// sentinels find nothing wrong and would promote one of them, for five seconds.
+// It returns when the master has no replica left. It ends with a failover, but
+// this server cannot feed replicas again before it is restarted.
+func (s *Sentinel) CutReplication(tb testing.TB) {
+	tb.Helper()
+	ctx := context.Background()
+	master := s.admin[s.Master(tb)]
+	// Without the permission a replica that comes back learns nothing, again and
+	// again. The connection that it has does not need it any more.
+	if err := master.Do(ctx, "acl", "setuser", "default", "-psync", "-sync").Err(); err != nil {
+		tb.Fatalf("cutting the replication: %v", err)
+	}
+	if err := master.Do(ctx, "client", "kill", "type", "replica").Err(); err != nil {
+		tb.Fatalf("cutting the replication: %v", err)
+	}
+	Await(tb, patience, "the master to have no replica", func() bool {
+		return info(master)["connected_slaves"] == "0"
+	})
+}
+
+// KeepOldMaster keeps the present master from being demoted: after a failover it
+// goes on taking writes, as one does that is cut off together with some clients.
+func (s *Sentinel) KeepOldMaster(tb testing.TB) {
+	tb.Helper()
+	master := s.admin[s.Master(tb)]
+	if err := master.Do(context.Background(), "acl", "setuser", "default", "-replicaof", "-slaveof").Err(); err != nil {
+		tb.Fatalf("keeping the old master: %v", err)
+	}
+}
+
+// Proxies puts a proxy before every server and every sentinel. A client goes
+// through them when its Dialer is the method Dial of the result.
+func (s *Sentinel) Proxies(tb testing.TB) Proxies {
+	tb.Helper()
+	out := Proxies{}
+	for _, server := range s.servers {
+		out[server.Addr()] = server.Proxy(tb)
+	}
+	for _, w := range s.watchers {
+		out[w.Addr()] = w.Proxy(tb)
+	}
+	return out
+}
+
+// named returns the server that all sentinels name, or why there is none.
+func (s *Sentinel) named() (*Server, string) {
+	first := ""
+	for _, w := range s.watchers {
+		addr, err := w.client.GetMasterAddrByName(context.Background(), watchedName).Result()
+		if err != nil || len(addr) != 2 {
+			return nil, fmt.Sprintf("%s does not answer: %v", w.Addr(), err)
+		}
+		named := net.JoinHostPort(addr[0], addr[1])
+		if first != "" && named != first {
+			return nil, fmt.Sprintf("one says %s, another %s", first, named)
+		}
+		first = named
+	}
+	i := slices.IndexFunc(s.servers, func(server *Server) bool { return server.Addr() == first })
+	if i < 0 {
+		return nil, first + " is a stranger"
+	}
+	return s.servers[i], ""
+}
+
+// unstable names something that is not in order yet, or nothing.
+func (s *Sentinel) unstable() string {
+	master, why := s.named()
+	if master == nil {
+		return why
+	}
+	if why := s.following(master); why != "" {
+		return why
+	}
+	running := 0
+	for _, server := range s.servers {
+		if server.Running() {
+			running++
+		}
+	}
+	for _, w := range s.watchers {
+		if why := w.knows(running - 1); why != "" {
+			return w.Addr() + why
+		}
+	}
+	return ""
+}
+
+// following names a running server that is not what it should be below this
+// master, or nothing.
+func (s *Sentinel) following(master *Server) string {
+	if s.replication(master)["role"] != "master" {
+		return master.Addr() + " is not a master"
+	}
+	replicas := 0
+	for _, server := range s.servers {
+		if server == master || !server.Running() {
+			continue
+		}
+		replicas++
+		if !s.follows(server, master) || s.replication(server)["master_link_status"] != "up" {
+			return server.Addr() + " does not follow " + master.Addr()
+		}
+	}
+	// Both may call a replica online a second before it is sent anything.
+	ctx := context.Background()
+	_ = s.admin[master].Publish(ctx, "redistest", "")
+	heard, err := s.admin[master].Wait(ctx, replicas, 200*time.Millisecond).Result()
+	if err != nil || int(heard) < replicas {
+		return fmt.Sprintf("%d of %d replicas hear %s: %v", heard, replicas, master.Addr(), err)
+	}
+	return ""
+}
+
+// knows says what a sentinel does not know yet, or nothing.
+func (w *watcher) knows(replicas int) string {
+	ctx := context.Background()
+	master, err := w.client.Master(ctx, watchedName).Result()
+	if err != nil {
+		return ": " + err.Error()
+	}
+	if master["flags"] != "master" || master["num-other-sentinels"] != fmt.Sprint(watchers-1) {
+		return fmt.Sprintf(": the master is %s, and there are %s other sentinels", master["flags"], master["num-other-sentinels"])
+	}
+	others, err := w.client.Sentinels(ctx, watchedName).Result()
+	if err != nil {
+		return ": " + err.Error()
+	}
+	for _, other := range others { // not: "sentinel,disconnected"
+		if other["flags"] != "sentinel" {
+			return fmt.Sprintf(": the sentinel %s is %s", other["name"], other["flags"])
+		}
+	}
+	known, err := w.client.Replicas(ctx, watchedName).Result()
+	if err != nil {
+		return ": " + err.Error()
+	}
+	usable := 0
+	for _, replica := range known { // not: "s_down,slave"
+		if replica["flags"] == "slave" && replica["master-link-status"] == "ok" {
+			usable++
+		}
+	}
+	if usable != replicas {
+		return fmt.Sprintf(": %d replicas are in order, not %d", usable, replicas)
+	}
+	return ""
+}
+
+func (s *Sentinel) follows(server, master *Server) bool {
+	r := s.replication(server)
+	return r["role"] == "slave" && r["master_host"] == "127.0.0.1" && r["master_port"] == fmt.Sprint(master.port)
+}
+
+// replication is what a server says about its part, or nothing when it is silent.
+func (s *Sentinel) replication(server *Server) map[string]string { return info(s.admin[server]) }
+
+// info returns the fields of INFO replication.
+func info(client *redis.Client) map[string]string {
+	text, _ := client.Info(context.Background(), "replication").Result()
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
