@@ -62,3 +62,18 @@ func ExampleReplicas() {
 	fmt.Println(errors.Is(err, core.ErrUnavailable), err)
 	// Output: true core: taking lock "order:42": redis unavailable: 0 of 1 replicas have the lock
 }
+
+func ExampleShardedPubSub() {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"localhost:7000", "localhost:7001"}})
+	defer client.Close()
+
+	locker, err := core.New(client, core.ShardedPubSub())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locker.Close(context.Background())
+
+	_, err = locker.Lock(context.Background(), "order:42", core.ShardedPubSub())
+	fmt.Println(err)
+	// Output: core: ShardedPubSub is an option of New, not of a single call
+}

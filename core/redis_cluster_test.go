@@ -100,6 +100,7 @@ func TestFreshCallWhileTheSlotMoves(t *testing.T) {
 // A slot that moves takes its held locks along; calls that wait for them go on
 // waiting, and get them.
 func TestSlotMovesUnderALock(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 0)
 	l, waiting := onRedis(t, cluster.Client(t)), onRedis(t, cluster.Client(t))
 	one, other := keysOf(t, cluster)
@@ -136,6 +137,7 @@ func TestSlotMovesUnderALock(t *testing.T) {
 // A slot of many keys moves for longer than a lease: its locks are renewed where
 // they are by then.
 func TestRenewalFollowsALockThatHasMoved(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 2, 1)
 	const lease = 1800 * time.Millisecond
 	plain := onRedis(t, cluster.Client(t), core.Lease(lease))

@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 // A holder that dies takes the lock with it for one lease, no longer, and while
 // it lives the lease does not end.
 func TestHolderKilled(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	holder := exec.Command(os.Args[0])
 	holder.Env = append(os.Environ(), holderEnv+"="+server.Addr())
@@ -135,7 +136,7 @@ func scripts(lines []redistest.MonitorLine) []redistest.MonitorLine {
 func TestInvariant7TenThousandLocks(t *testing.T) {
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t))
-	hold := 5 * time.Second
+	hold := 7 * time.Second // longer than the lease
 	if s := os.Getenv("LATCHKEY_HOLD_SECONDS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil {
@@ -146,7 +147,7 @@ func TestInvariant7TenThousandLocks(t *testing.T) {
 	before, heap := runtime.NumGoroutine(), heapInUse()
 	locks := make([]*core.Lock, 10_000)
 	for i := range locks {
-		locks[i] = take(t, background, l, "k"+strconv.Itoa(i), core.Lease(3*time.Second))
+		locks[i] = take(t, background, l, "k"+strconv.Itoa(i), core.Lease(6*time.Second))
 	}
 	heap = heapInUse() - heap
 	busy := cpuTime(t)

@@ -85,6 +85,7 @@ func TestQuorumBadInput(t *testing.T) {
 }
 
 func TestQuorumLocks(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			m := startMembers(t, n)
@@ -140,6 +141,7 @@ func TestQuorumWakesWaiters(t *testing.T) {
 }
 
 func TestQuorumWorksWhileAMajorityDoes(t *testing.T) {
+	t.Parallel()
 	m := startMembers(t, 5)
 	l := m.locker(t)
 	k := take(t, background, l, "held", core.Lease(1500*time.Millisecond))

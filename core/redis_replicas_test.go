@@ -75,6 +75,7 @@ func awaitTaken(t *testing.T, client redis.UniversalClient, key string) {
 
 // Taken out, a lock that no replica has stays held for nobody until its lease ends.
 func TestReplicasShortfallGivesTheLockBack(t *testing.T) {
+	t.Parallel()
 	master := redistest.Start(t)
 	replica := replicaOf(t, master)
 	l := onRedis(t, master.Client(t), core.Replicas(1, 700*time.Millisecond), core.Lease(time.Minute))
@@ -110,6 +111,7 @@ func TestReplicasShortfallGivesTheLockBack(t *testing.T) {
 
 // Taken out, the holder trusts a renewal that the next master may never have seen.
 func TestReplicasAreNeededToRenew(t *testing.T) {
+	t.Parallel()
 	master := redistest.Start(t)
 	replica := replicaOf(t, master)
 	const lease = 2400 * time.Millisecond
@@ -130,6 +132,7 @@ func TestReplicasAreNeededToRenew(t *testing.T) {
 }
 
 func TestReplicasFollowAClusterThatMoves(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 1)
 	client := cluster.Client(t)
 	l := onRedis(t, client, core.Replicas(1, 500*time.Millisecond), core.Lease(3*time.Second))
@@ -175,6 +178,7 @@ func TestReplicasWithoutPermissionToWait(t *testing.T) {
 }
 
 func TestReplicasAfterAScriptFlush(t *testing.T) {
+	t.Parallel()
 	master := redistest.Start(t)
 	replicaOf(t, master)
 	client := master.Client(t)

@@ -24,6 +24,7 @@ func heardAt(t *testing.T, node *redistest.Server, key string) bool {
 // Wake-ups reach calls that wait for locks of every node, sooner than a poll would.
 // Sharded ones burden no other shard.
 func TestWakeupsInACluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 1)
 	for name, opts := range map[string][]core.Option{"plain": nil, "sharded": {core.ShardedPubSub()}} {
 		t.Run(name, func(t *testing.T) {
@@ -84,6 +85,7 @@ func publishedOnBus(t *testing.T, cluster *redistest.Cluster) (sum int) {
 // a slot that moves, or of a failover, leaves the subscription where nobody
 // publishes any more, and each wake-up costs a poll.
 func TestShardedSubscriptionFollowsItsSlot(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 1)
 	holder := onRedis(t, cluster.Client(t), core.ShardedPubSub())
 	waiting := onRedis(t, cluster.Client(t), core.ShardedPubSub())

@@ -66,16 +66,19 @@ func exercise(t *testing.T, one, two redis.UniversalClient) {
 }
 
 func TestSingleServer(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	exercise(t, server.Client(t), server.Client(t))
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 0)
 	exercise(t, cluster.Client(t), cluster.Client(t))
 }
 
 func TestRing(t *testing.T) {
+	t.Parallel()
 	addrs := map[string]string{"a": redistest.Start(t).Addr(), "b": redistest.Start(t).Addr()}
 	ring := func() *redis.Ring {
 		r := redis.NewRing(&redis.RingOptions{Addrs: addrs})
@@ -87,6 +90,7 @@ func TestRing(t *testing.T) {
 
 // Also RESP2, which miniredis and old servers speak.
 func TestProtocol2(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	old := func(o *redis.Options) { o.Protocol = 2 }
 	exercise(t, server.Client(t, old), server.Client(t, old))
