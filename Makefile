@@ -1,7 +1,7 @@
 # Every target is explained by "make help".
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help test lint bench fuzz cover redis
+.PHONY: help test lint faults bench fuzz cover redis
 
 # Version 0.7.0 serves Go 1.25 and 1.26; later ones need 1.26.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
@@ -10,13 +10,14 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 
 FUZZTIME ?= 20s
+FOR      ?= 10m
 TIMEOUT  ?= 20m
 
 help: ## show this help
 	@echo "make <target>:"
 	@sed -n 's/^\([a-z]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
 		|| sed -n 's/^\([a-z]*\):.*## /  \1: /p' $(MAKEFILE_LIST)
-	@echo "variables: TESTFLAGS='-run X -v'  TIMEOUT=$(TIMEOUT)  FUZZTIME=$(FUZZTIME)"
+	@echo "variables: TESTFLAGS='-run X -v'  TIMEOUT=$(TIMEOUT)  FOR=$(FOR)  FUZZTIME=$(FUZZTIME)"
 
 redis:
 	@.ci/install
@@ -27,6 +28,9 @@ test: redis ## all tests with the race detector; installs redis-server where it 
 lint: ## gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; fi
 	@set -e; for m in $(MODULES); do (cd $$m; set -x; go vet ./...; go run $(STATICCHECK) ./...); done
+
+faults: redis ## the fault suite at length, with a table of what was survived: make faults FOR=10m
+	@go test ./internal/faults -run TestFaults -count=1 -v -timeout 0 -faults.for $(FOR)
 
 bench: redis ## all benchmarks
 	@set -e; for m in $(MODULES); do (cd $$m; set -x; go test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...); done

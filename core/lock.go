@@ -129,7 +129,9 @@ func (k *Lock) released() bool { return !k.lease.holds(k) }
 // for [Timeout] at most. When Redis has not confirmed by then it returns
 // [ErrUnavailable] and goes on in the background, until the lease ends. It
 // returns [ErrNotHeld] when called again, [ErrLost] when the lock was lost
-// before, and [ErrClosed] when the Locker took it away.
+// before, and [ErrClosed] when the Locker took it away. A loss since the last
+// renewal goes unnoticed when the first answer is lost on its way and the release
+// has to be repeated.
 func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false) }
 
 // Abort is Unlock after a failure: it opens no [KeepFor] window, so that the

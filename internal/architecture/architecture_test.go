@@ -50,6 +50,7 @@ var allowed = map[string][]string{
 	"internal/buffered":     {},
 	"internal/redistest":    {goRedis},
 	"internal/conformance":  {},
+	"internal/faults":       {},
 	"internal/architecture": {},
 }
 
