@@ -32,8 +32,9 @@ lint: ## gofmt, go vet and staticcheck
 faults: redis ## the fault suite at length, with a table of what was survived: make faults FOR=10m
 	@go test ./internal/faults -run TestFaults -count=1 -v -timeout 0 -faults.for $(FOR)
 
-bench: redis ## all benchmarks
-	@set -e; for m in $(MODULES); do (cd $$m; set -x; go test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...); done
+bench: redis ## Go benchmarks, then latchkey beside its peers (16 min, into benchmarks/results): make bench BENCH=-quick
+	@go test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
+	@cd benchmarks && go run . $(BENCH)
 
 fuzz: ## every fuzz target for FUZZTIME
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort | while IFS=': ' read -r file _ target; do \

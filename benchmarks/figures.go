@@ -1,0 +1,50 @@
+package main
+
+// figure names something that is measured. The name is what the JSON has.
+type figure string
+
+// figures are what one round of one library on one row gave.
+type figures map[figure]float64
+
+const (
+	cyclesPerSecond figure = "cycles_per_second"
+	commandsPer     figure = "commands_per_cycle"
+	redisCPU        figure = "redis_cpu_us_per_cycle"
+	clientCPU       figure = "client_cpu_us_per_cycle"
+	allocsPer       figure = "allocations_per_cycle"
+	bytesPer        figure = "bytes_per_cycle"
+	fairness        figure = "jain"
+	neverServed     figure = "never_served"
+	waitP50         figure = "wait_p50_ms"
+	waitP99         figure = "wait_p99_ms"
+	waitMax         figure = "wait_max_ms"
+	errorCount      figure = "errors"
+	violationCount  figure = "violations"
+
+	handoffP50   figure = "handoff_p50_ms"
+	handoffP99   figure = "handoff_p99_ms"
+	handoffCount figure = "handoffs"
+
+	clientCPUMinute figure = "client_cpu_s_per_minute"
+	redisCPUMinute  figure = "redis_cpu_s_per_minute"
+	heapPerLock     figure = "heap_bytes_per_lock"
+	stackPerLock    figure = "stack_bytes_per_lock"
+	goroutinesPer   figure = "goroutines_per_lock"
+	locksLost       figure = "lost"
+
+	requestsPerSecond figure = "requests_per_second"
+	requestP50        figure = "request_p50_ms"
+	requestP99        figure = "request_p99_ms"
+)
+
+// headings are the columns of the table.
+var headings = map[figure]string{
+	cyclesPerSecond: "cycles/s", commandsPer: "commands a cycle", redisCPU: "Redis CPU µs a cycle",
+	clientCPU: "client CPU µs a cycle", allocsPer: "allocations a cycle", bytesPer: "bytes a cycle",
+	fairness: "Jain", neverServed: "never served", waitP50: "wait p50 ms", waitP99: "wait p99 ms", waitMax: "wait max ms",
+	errorCount: "errors", violationCount: "violations",
+	handoffP50: "hand-off p50 ms", handoffP99: "hand-off p99 ms", handoffCount: "hand-offs",
+	clientCPUMinute: "client CPU s a minute", redisCPUMinute: "Redis CPU s a minute", heapPerLock: "heap bytes a lock",
+	stackPerLock: "stack bytes a lock", goroutinesPer: "goroutines a lock", locksLost: "lost",
+	requestsPerSecond: "requests/s", requestP50: "p50 ms", requestP99: "p99 ms",
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// Every row runs with every library, for a moment: that it measures something
+// and that locks exclude, not how fast.
+func TestRows(t *testing.T) {
+	redistest.Start(t) // skips where there is no redis-server
+	for _, r := range allRows() {
+		if r.name == "waiting-32" || r.name == "held-100000" {
+			continue // as the smaller ones, and too much for a test
+		}
+		t.Run(r.name, func(t *testing.T) {
+			b := &bench{rounds: 1, roundTime: 100 * time.Millisecond, holdTime: 200 * time.Millisecond, divideLocks: 100, log: t.Output()}
+			m, err := b.run(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := m.violations(); n > 0 {
+				t.Errorf("%v violations", n)
+			}
+			if !slices.Equal(m.order, r.libraries) {
+				t.Errorf("measured %v, want %v", m.order, r.libraries)
+			}
+			for _, library := range m.order {
+				f := m.rounds[library][0]
+				for _, c := range r.columns {
+					if cycles, ok := f[cyclesPerSecond]; ok && cycles == 0 && library != latchkeyName {
+						continue // all polled, for the whole moment
+					}
+					if _, ok := f[c]; !ok {
+						t.Errorf("%s: no %s", library, c)
+					}
+				}
+				if f[locksLost] > 0 || library == latchkeyName && f[errorCount] > 0 {
+					t.Errorf("%s: %v", library, f)
+				}
+			}
+		})
+	}
+}
+
+func TestProgram(t *testing.T) {
+	redistest.Start(t)
+	dir := t.TempDir()
+	var out bytes.Buffer
+	args := "-rows uncontended,hot-64 -libs latchkey,floor -rounds 2 -round-time 20ms -out " + dir +
+		" -cpuprofile " + filepath.Join(dir, "cpu.prof") + " -memprofile " + filepath.Join(dir, "mem.prof")
+	if err := run(t.Context(), strings.Fields(args), &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| latchkey |", "| floor |", "× floor", "≥ 0.95 × the floor's cycles/s", ", Redis "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in the table:\n%s", want, out.String())
+		}
+	}
+	table, err := os.ReadFile(filepath.Join(dir, "table.md"))
+	if err != nil || !strings.Contains(string(table), out.String()) {
+		t.Errorf("table.md is not what was printed: %v", err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 4 || len(r.Rows[0].Libraries[0].Rounds) != 2 || len(r.Verdicts) == 0 {
+		t.Errorf("results.json: %d rows, %d bars", len(r.Rows), len(r.Verdicts))
+	}
+	chart, err := os.ReadFile(filepath.Join(dir, "uncontended.svg"))
+	if err != nil || !bytes.Contains(chart, []byte("128 goroutines")) || !bytes.Contains(chart, []byte("fill:#FFFFFF")) {
+		t.Errorf("uncontended.svg: %v", err)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for _, args := range []string{"-rows cold", "-libs etcd", "-rounds 0", "-round-time 0s", "-nonsense"} {
+		if err := run(t.Context(), strings.Fields(args), t.Output(), t.Output()); err == nil {
+			t.Errorf("%s was accepted", args)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// The number of commands is made of the names in INFO. MONITOR knows better which
+// command came from a client, but costs too much to be used while measuring.
+func TestTrafficIsWhatMonitorSees(t *testing.T) {
+	for _, lib := range libraries {
+		t.Run(lib.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			l, err := lib.open(server.Addr(), settings{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			observer := observe(server.Addr())
+			defer observer.close()
+			contend := func() {
+				var all sync.WaitGroup
+				for range 4 {
+					all.Go(func() {
+						for range 20 {
+							h, err := l.lock(t.Context(), hotKeyName)
+							if err == nil {
+								err = h.unlock()
+							}
+							if err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+				all.Wait()
+			}
+			contend() // MONITOR does not see how connections begin
+
+			before, err := observer.snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			monitor := server.Monitor(t)
+			contend()
+			if err := l.close(); err != nil {
+				t.Fatal(err)
+			}
+			lines := monitor.Stop(t)
+			after, err := observer.snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			var seen int64
+			for _, line := range lines {
+				if !line.Lua && !slices.Contains([]string{"info", "monitor", "client", "hello", "config"}, line.Name()) {
+					seen++
+				}
+			}
+			counted := lib.traffic(before, after)
+			for command, n := range after.calls {
+				if command == "hello" || len(command) > 7 && command[:7] == "client|" {
+					counted -= n - before.calls[command]
+				}
+			}
+			// redistest makes sure of the end of a MONITOR with commands of its own.
+			if diff := counted - seen; diff < -2 || diff > 2 {
+				t.Errorf("counted %d commands, MONITOR saw %d; calls before %v, after %v", counted, seen, before.calls, after.calls)
+			}
+			if counted < 160 {
+				t.Errorf("80 cycles in %d commands", counted)
+			}
+		})
+	}
+}
+
+func TestParseInfo(t *testing.T) {
+	s, err := parseInfo("# CPU\r\nused_cpu_sys:1.5\r\nused_cpu_user:2.25\r\nused_cpu_sys_children:9\r\n\r\n# Commandstats\r\n" +
+		"cmdstat_evalsha:calls=10,usec=3,usec_per_call=0.3,rejected_calls=0,failed_calls=1\r\n" +
+		"cmdstat_client|setname:calls=2,usec=3,usec_per_call=0.3,rejected_calls=0,failed_calls=0\r\n" +
+		"cmdstat_set:calls=7,usec=3,usec_per_call=0.3,rejected_calls=0,failed_calls=0\r\n")
+	if err != nil || s.cpu != 3.75 {
+		t.Fatalf("cpu %v, %v, want 3.75", s.cpu, err)
+	}
+	// For redsync SET is a command of its own, for the floor it is part of a script.
+	if n := floorLibrary.traffic(snapshot{}, s); n != 12 {
+		t.Errorf("the floor sent %d commands, want 12", n)
+	}
+	if n := redsyncLibrary.traffic(snapshot{}, s); n != 19 {
+		t.Errorf("redsync sent %d commands, want 19", n)
+	}
+}
+
+func TestExclusionIsChecked(t *testing.T) {
+	a := new(arena)
+	a.enter(&a.owner, 1)
+	a.enter(&a.owner, 2)
+	if n := a.violations.Load(); n != 1 {
+		t.Errorf("two inside: %d violations, want 1", n)
+	}
+	m := measured{row: row{name: "x"}, rounds: map[string][]figures{floorName: {{violationCount: 1}}}}
+	if err := (report{rows: []measured{m}}).exclusion(); err == nil {
+		t.Error("a violation does not fail the run")
+	}
+}
