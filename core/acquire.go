@@ -98,15 +98,16 @@ type busy struct {
 // that the outer handle's release does not stop the renewal meanwhile.
 func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
 	lease := outer.lease
-	hold := r.locker.nextID()
+	hold := r.locker.nextHold()
 	k := newLock(ctx, lease, r.key, hold)
 	if err := lease.join(k); err != nil {
 		k.cancel(err)
 		return nil, err
 	}
 	r.owner, r.token = lease.owner, lease.token
-	claim := newClaim()
-	defer claim.resolve()
+	var taken *Lock
+	claim := r.locker.newClaim()
+	defer func() { claim.resolve(taken) }()
 	values, sent, err := r.send(ctx, r.owner, hold, claim)
 	if err == nil && number(values[0]) == 1 {
 		lease.mu.Lock()
@@ -116,7 +117,7 @@ func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
 		}
 		lease.mu.Unlock()
 		if err = lease.check(); err == nil {
-			claim.lock = k
+			taken = k
 			return k, nil
 		}
 		r.locker.withdraw(r.locker.backend.members(), r.names, r.owner, hold, lease.length)
@@ -132,21 +133,22 @@ func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
 func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
 	l := r.locker
-	hold := l.nextID()
+	hold := l.nextHold()
 	owner := r.owner
 	if owner == "" {
-		owner = hold
+		owner = hold[len(holdField):]
 	}
-	claim := newClaim()
-	defer claim.resolve()
+	var taken *Lock
+	claim := l.newClaim()
+	defer func() { claim.resolve(taken) }()
 	values, sent, err := r.send(ctx, owner, hold, claim)
 	if err != nil {
 		return nil, nil, r.failed(ctx, err)
 	}
 	switch number(values[0]) {
 	case 1:
-		claim.lock, err = r.granted(ctx, values, owner, hold, sent)
-		return claim.lock, nil, err
+		taken, err = r.granted(ctx, values, owner, hold, sent)
+		return taken, nil, err
 	case 2:
 		b := &busy{exact: number(values[2]) == 1, split: len(values) > 3 && number(values[3]) == 1}
 		if ttl := milliseconds(values[1]); ttl >= 0 {
@@ -163,33 +165,28 @@ func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
 // unknown is withdrawn.
 func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (values []any, sent time.Time, err error) {
 	l, s := r.locker, r.settings
-	lease := s.lease.Milliseconds()
-	if s.fixed {
-		lease = -lease
-	}
-	c := &call{
-		script: acquireScript,
-		keys:   []string{r.names.lock, r.names.token, l.tombstone(r.names.lock, hold)},
-		args: []any{owner, holdField(hold), lease, s.keepFor.Milliseconds(), r.token,
-			tokenLife.Milliseconds()},
-	}
+	c := acquireScript.call(3, r.names.lock, r.names.token, l.tombstone(r.names.lock, hold),
+		owner, hold, s.leaseArg(), s.keepForArg(), r.token, tokenKept)
 	undo := func(n *node) { l.withdraw([]*node{n}, r.names, owner, hold, s.lease) }
-	late := func(n *node, token string) {
-		if k := claim.wait(); k == nil || k.released() {
-			undo(n)
-		} else if token != k.lease.token {
-			n.outbox.add(&delivery{
-				call:    writeTokenCall(c, k.lease.token),
-				timeout: l.timeout,
-				done:    func([]any, error, time.Time) {}, // a member less, if it fails
-			})
-			n.outbox.flush()
+	about := strays{undo: undo}
+	if claim != nil {
+		about.late = func(n *node, token string) {
+			if k := claim.wait(); k == nil || k.released() {
+				undo(n)
+			} else if token != k.lease.token {
+				n.outbox.add(&delivery{
+					call:    writeTokenCall(c, k.lease.token),
+					timeout: l.timeout,
+					done:    func([]any, error, time.Time) {}, // a member less, if it fails
+				})
+				n.outbox.flush()
+			}
 		}
 	}
 	end := time.Now().Add(l.timeout)
 	for again := false; ; again = true {
 		sent = time.Now()
-		values, err = l.backend.ask(ctx, c, l.timeout, strays{undo: undo, late: late})
+		values, err = l.backend.ask(ctx, c, l.timeout, about)
 		_, unsent := err.(*unsentError) // itself: of a quorum, other members may have heard
 		switch {
 		case unsent && !again:
@@ -206,9 +203,21 @@ type claim struct {
 	lock     *Lock
 }
 
-func newClaim() *claim { return &claim{resolved: make(chan struct{})} }
+// newClaim returns nil where there is no quorum.
+func (l *Locker) newClaim() *claim {
+	if len(l.backend.members()) == 1 {
+		return nil
+	}
+	return &claim{resolved: make(chan struct{})}
+}
 
-func (c *claim) resolve() { close(c.resolved) }
+// resolve says what has become of the acquisition: a lock, or nil.
+func (c *claim) resolve(k *Lock) {
+	if c != nil {
+		c.lock = k
+		close(c.resolved)
+	}
+}
 
 // wait returns the lock when it is handed out, or nil when it will not be.
 func (c *claim) wait() *Lock {
@@ -254,7 +263,7 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 		s.keepFor = r.settings.keepFor
 	}
 	k := newLock(ctx, s, r.key, hold)
-	s.handles = []*Lock{k}
+	s.handles = append(s.first[:0], k)
 
 	var err error
 	switch {

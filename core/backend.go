@@ -31,20 +31,13 @@ type strays struct {
 	missed func(n *node)
 }
 
-func (s strays) of(n *node) func() {
-	if s.undo == nil {
-		return nil
-	}
-	return func() { s.undo(n) }
-}
-
 // single is a backend of one Redis.
-type single struct{ node *node }
+type single struct{ nodes []*node }
 
 func (b single) ask(ctx context.Context, c *call, timeout time.Duration, s strays) ([]any, error) {
-	return b.node.exchange(ctx, c, timeout, s.of(b.node))
+	return b.nodes[0].exchange(ctx, c, timeout, s.undo)
 }
 
-func (b single) post(d *delivery) { b.node.outbox.add(d) }
-func (b single) flush()           { b.node.outbox.flush() }
-func (b single) members() []*node { return []*node{b.node} }
+func (b single) post(d *delivery) { b.nodes[0].outbox.add(d) }
+func (b single) flush()           { b.nodes[0].outbox.flush() }
+func (b single) members() []*node { return b.nodes }

@@ -17,6 +17,7 @@ const maxBatch = 256
 type delivery struct {
 	call    *call
 	timeout time.Duration
+	flight  *flight // nil: nobody gives it up
 	// done receives the outcome exactly once; sent is a time before the call
 	// left this process.
 	done func(values []any, err error, sent time.Time)
@@ -68,7 +69,7 @@ type route struct {
 func (o *outbox) byRoute(ds []*delivery) map[route][]*delivery {
 	routes := map[route][]*delivery{}
 	for _, d := range ds {
-		r := route{nodeOf(o.node.client, d.call.keys[0]), o.node.replication.wants(d.call)}
+		r := route{nodeOf(o.node.client, d.call.lock), o.node.replication.wants(d.call)}
 		routes[r] = append(routes[r], d)
 	}
 	return routes
@@ -126,7 +127,7 @@ func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer
 	cmds := make([]once, len(ds))
 	pipe := r.client.Pipeline()
 	for i, d := range ds {
-		cmds[i] = once{redis.NewCmd(ctx, d.call.command(false)...), &flight{}}
+		cmds[i] = once{redis.NewCmd(ctx, d.call.command(false)...), d.flight}
 		_ = pipe.Process(ctx, cmds[i])
 	}
 	var wait *redis.Cmd
@@ -145,9 +146,9 @@ func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer
 				answers[i].err = o.node.replication.verify(answers[i].values, wait)
 			}
 		case r.replicated:
-			answers[i].values, answers[i].err = o.node.runReplicated(ctx, d.call, &flight{})
+			answers[i].values, answers[i].err = o.node.runReplicated(ctx, d.call, d.flight)
 		default:
-			cmds[i] = once{redis.NewCmd(ctx, d.call.command(true)...), &flight{}}
+			cmds[i] = once{redis.NewCmd(ctx, d.call.command(true)...), d.flight}
 			_ = again.Process(ctx, cmds[i])
 		}
 	}

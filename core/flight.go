@@ -1,6 +1,9 @@
 package core
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -19,14 +22,17 @@ func (once) NoRetry() bool { return true }
 
 // Args is what go-redis reads right before it writes the command.
 func (o once) Args() []any {
-	o.flight.wrote()
+	if o.flight != nil {
+		o.flight.wrote()
+	}
 	return o.Cmd.Args()
 }
 
 // flight knows whether a command has left, and what to do about one that left
 // but is not awaited any more.
 type flight struct {
-	undo func() // nil: nothing
+	node *node
+	undo func(*node) // nil: nothing
 
 	mu        sync.Mutex
 	written   bool
@@ -39,7 +45,7 @@ func (f *flight) wrote() {
 	f.written = true
 	f.mu.Unlock()
 	if late && f.undo != nil {
-		f.undo()
+		f.undo(f.node)
 	}
 }
 
@@ -51,7 +57,31 @@ func (f *flight) abandon() bool {
 	written := f.written
 	f.mu.Unlock()
 	if written && f.undo != nil {
-		f.undo()
+		f.undo(f.node)
 	}
 	return written
+}
+
+// wanted is false for a command that was given up before it left.
+func (f *flight) wanted() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.abandoned
+}
+
+// conclude gives the answer of a call its kind: an error that leaves the outcome
+// unknown has it undone.
+func (f *flight) conclude(work context.Context, a answer) ([]any, error) {
+	switch {
+	case a.err == nil:
+		return a.values, nil
+	case errors.Is(a.err, work.Err()):
+		a.err = fmt.Errorf("%w: %v", errNoAnswer, a.err)
+	case isRefusal(a.err):
+		return nil, a.err // nothing was done
+	}
+	if !f.abandon() {
+		return nil, &unsentError{a.err}
+	}
+	return nil, a.err
 }

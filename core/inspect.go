@@ -37,7 +37,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
 }
 
 func (l *Locker) inspect(ctx context.Context, key string, n names) (Info, error) {
-	values, err := l.ask(ctx, "inspecting", key, &call{script: inspectScript, keys: []string{n.lock}})
+	values, err := l.ask(ctx, "inspecting", key, inspectScript.call(1, n.lock))
 	if err != nil {
 		return Info{}, err
 	}
@@ -75,11 +75,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (bool, error) {
 	if l.isClosing() {
 		return false, closed("forcing", key)
 	}
-	values, err := l.ask(ctx, "forcing", key, &call{
-		script: forceUnlockScript,
-		keys:   []string{n.lock},
-		args:   []any{n.channel, l.publishCommand()},
-	})
+	values, err := l.ask(ctx, "forcing", key, forceUnlockScript.call(1, n.lock, n.channel, l.publishCommand()))
 	if err != nil {
 		return false, err
 	}

@@ -32,7 +32,7 @@ func (l *Locker) names(key string) (names, error) {
 
 // tombstone is the key that refuses a late acquisition of a hold.
 func (l *Locker) tombstone(lock, hold string) string {
-	return l.prefix + "{" + lock + "}:void:" + hold
+	return l.prefix + "{" + lock + "}:void:" + hold[len(holdField):]
 }
 
 // encode percent-encodes what would let a key choose its hash slot, break the

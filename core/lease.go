@@ -29,7 +29,8 @@ type lease struct {
 	renewing bool
 	overdue  bool // held longer than MaxHold
 	err      error
-	handles  []*Lock // not unlocked yet
+	handles  []*Lock  // not unlocked yet
+	first    [1]*Lock // room for most
 }
 
 // margin makes the holder stop a little before the lease ends in Redis, for
@@ -175,7 +176,7 @@ func (s *lease) expire() error {
 // giveBack releases the holds of a lease that has ended, in the background.
 func (s *lease) giveBack(handles []*Lock) {
 	for _, k := range handles {
-		s.locker.settleAll(s.locker.releaseCall(s.names, s.owner, k.hold, true, 0), time.Now().Add(s.length))
+		s.locker.settleAll(s.locker.releaseCall(s.names, s.owner, k.hold, true), time.Now().Add(s.length))
 	}
 }
 
@@ -236,11 +237,7 @@ func (s *lease) due(now time.Time) {
 }
 
 func (s *lease) renewCall() *call {
-	return &call{
-		script: renewScript,
-		keys:   []string{s.names.lock},
-		args:   []any{s.owner, s.token, s.length.Milliseconds()},
-	}
+	return renewScript.call(1, s.names.lock, s.owner, s.token, s.length.Milliseconds())
 }
 
 // renewed takes the outcome of a renewal.

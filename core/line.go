@@ -35,7 +35,7 @@ type line struct {
 type waiter struct {
 	line  *line
 	place *list.Element
-	turn  chan struct{} // closed when it is the head, or refused
+	turn  chan struct{} // closed when it is the head, or refused; nil for the first
 	first bool          // it opened the line
 	err   error         // why it was refused
 }
@@ -57,10 +57,9 @@ func (ls *lines) join(lock, owner string, max *int) (*waiter, bool) {
 		}
 		ls.byLock[lock] = append(ls.byLock[lock], ln)
 	}
-	w := &waiter{line: ln, turn: make(chan struct{})}
-	if ln.members.Len() == 0 {
-		w.first = true
-		close(w.turn)
+	w := &waiter{line: ln, first: ln.members.Len() == 0}
+	if !w.first {
+		w.turn = make(chan struct{})
 	}
 	w.place = ln.members.PushBack(w)
 	return w, true

@@ -155,7 +155,7 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 func (k *Lock) release(ctx context.Context, failed bool) error {
 	s := k.lease
 	l := s.locker
-	c := l.releaseCall(s.names, s.owner, k.hold, failed, 0)
+	c := l.releaseCall(s.names, s.owner, k.hold, failed)
 	end := time.Now().Add(l.timeout)
 	until := time.Now().Add(s.length + l.timeout)
 	missed := func(n *node) { l.settle(n, c, until) }

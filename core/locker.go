@@ -45,7 +45,9 @@ type Locker struct {
 // goroutine. It fails when the client is nil or an option is bad; all that is
 // wrong is reported at once.
 //
-// The client stays yours: close the Locker first, then the client.
+// The client stays yours: close the Locker first, then the client. Add hooks, for
+// tracing and the like, before the first lock is taken: some calls go over a copy
+// of the client that shares its connections (its WithTimeout).
 func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
@@ -58,7 +60,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if err := replicas.check(client, l.timeout); err != nil {
 		return nil, err
 	}
-	l.start(single{newNode(client, &l.tasks, replicas)})
+	l.start(single{[]*node{newNode(client, l, replicas)}})
 	return l, nil
 }
 
@@ -107,7 +109,11 @@ func SetDefault(l *Locker) { defaultLocker.Store(l) }
 // by itself. Safe for concurrent use.
 func Default() *Locker { return defaultLocker.Load() }
 
-// nextID returns an id that no other owner or hold has, in any process.
-func (l *Locker) nextID() string {
-	return l.id + ":" + strconv.FormatUint(l.sequence.Add(1), 10)
+// holdField begins the fields of a lock's hash that mark its holds.
+const holdField = ownFields + "hold:"
+
+// nextHold returns the field of a hold, which no other has, in any process. What
+// follows holdField may name an owner.
+func (l *Locker) nextHold() string {
+	return holdField + l.id + ":" + strconv.FormatUint(l.sequence.Add(1), 10)
 }

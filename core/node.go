@@ -3,7 +3,7 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,14 +24,16 @@ func (e *unsentError) Unwrap() error { return e.cause }
 type node struct {
 	client      redis.UniversalClient
 	tasks       *tasks
+	timeout     time.Duration // of one exchange
 	outbox      *outbox
 	replication replication
+	lanes       sync.Map     // by client
 	reload      atomic.Int64 // when the cluster's state was last asked for, Unix ns
 }
 
-func newNode(client redis.UniversalClient, t *tasks, r replication) *node {
-	n := &node{client: client, tasks: t, replication: r}
-	n.outbox = &outbox{node: n, tasks: t}
+func newNode(client redis.UniversalClient, l *Locker, r replication) *node {
+	n := &node{client: client, tasks: &l.tasks, timeout: l.timeout, replication: r}
+	n.outbox = &outbox{node: n, tasks: &l.tasks}
 	return n
 }
 
@@ -60,44 +62,60 @@ func (n *node) lookAgain() {
 // or the timeout is over, although go-redis does not interrupt a command on its
 // way. undo is called, perhaps later, when the script may have run or may still
 // run without anybody hearing of it; nil if that does no harm.
-func (n *node) exchange(ctx context.Context, c *call, timeout time.Duration, undo func()) ([]any, error) {
-	work, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), timeout, errNoAnswer)
-	f := &flight{undo: undo}
-	answered := make(chan answer, 1)
-	n.tasks.start(func() {
+func (n *node) exchange(ctx context.Context, c *call, timeout time.Duration, undo func(*node)) ([]any, error) {
+	d := &delivery{call: c, timeout: timeout, flight: &flight{node: n, undo: undo}}
+	lane := n.laneOf(c)
+	if lane != nil && lane.bounded != nil && ctx.Done() == nil && lane.enter(nil) {
+		work, cancel := context.WithTimeoutCause(ctx, timeout, errNoAnswer)
 		defer cancel()
-		values, err := n.run(work, c, f)
-		n.failed(err)
-		answered <- answer{values, err}
-	})
-	var a answer
+		a := lane.run(work, d)
+		lane.leave()
+		return d.flight.conclude(work, a)
+	}
+
+	work, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), timeout, errNoAnswer)
+	defer cancel()
+	answered := make(chan answer, 1)
+	d.done = func(values []any, err error, _ time.Time) { answered <- answer{values, err} }
+	if lane == nil || lane.enter(d) {
+		n.tasks.start(func() {
+			values, err := n.run(work, c, d.flight)
+			n.failed(err)
+			answered <- answer{values, err}
+			if lane != nil {
+				lane.leave()
+			}
+		})
+	}
 	select {
-	case a = <-answered:
+	case a := <-answered:
+		return d.flight.conclude(work, a)
 	case <-work.Done():
-		select {
-		case a = <-answered:
-		default:
-			a.err = context.Cause(work)
-			f.abandon()
-			return nil, a.err
-		}
 	case <-ctx.Done():
-		cancel() // a command that still waits for a connection is not sent
-		f.abandon()
+		d.flight.abandon() // one that still waits for a connection is not sent
 		return nil, ended(ctx)
 	}
-	switch {
-	case a.err == nil:
-		return a.values, nil
-	case errors.Is(a.err, work.Err()):
-		a.err = fmt.Errorf("%w: %v", errNoAnswer, a.err)
-	case isRefusal(a.err):
-		return nil, a.err // nothing was done
+	select {
+	case a := <-answered:
+		return d.flight.conclude(work, a)
+	default:
+		d.flight.abandon()
+		return nil, context.Cause(work)
 	}
-	if !f.abandon() {
-		return nil, &unsentError{a.err}
+}
+
+// laneOf returns the lane to the server that has the call's key; nil for a call
+// that goes another way.
+func (n *node) laneOf(c *call) *lane {
+	if n.replication.wants(c) {
+		return nil
 	}
-	return nil, a.err
+	client := nodeOf(n.client, c.lock)
+	if l, ok := n.lanes.Load(client); ok {
+		return l.(*lane)
+	}
+	l, _ := n.lanes.LoadOrStore(client, newLane(n, client))
+	return l.(*lane)
 }
 
 // run sends a script by its digest, and whole where Redis has not seen it.
@@ -132,7 +150,7 @@ func read(c *call, cmd *redis.Cmd) answer {
 	return answer{values, err}
 }
 
-func isUnknownScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }
+func isUnknownScript(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }
 
 // isMigrating says that Redis has done nothing because the lock's slot is just
 // moving to another node: it will work in a moment.

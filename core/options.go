@@ -44,6 +44,25 @@ type settings struct {
 	errs  []error
 }
 
+// leaseArg is the lease as the scripts take it: negative when it is fixed.
+func (s *settings) leaseArg() any {
+	switch {
+	case s.fixed:
+		return -s.lease.Milliseconds()
+	case s.lease == defaultLease:
+		return usualLease
+	default:
+		return s.lease.Milliseconds()
+	}
+}
+
+func (s *settings) keepForArg() any {
+	if s.keepFor == 0 {
+		return noTime
+	}
+	return s.keepFor.Milliseconds()
+}
+
 func (s *settings) fail(format string, args ...any) {
 	s.errs = append(s.errs, fmt.Errorf("core: "+format, args...))
 }

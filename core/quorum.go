@@ -44,7 +44,7 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 	}
 	q := &quorum{tasks: &l.tasks, majority: len(clients)/2 + 1}
 	for _, c := range clients {
-		q.nodes = append(q.nodes, newNode(c, &l.tasks, replication{}))
+		q.nodes = append(q.nodes, newNode(c, l, replication{}))
 	}
 	l.start(q)
 	return l, nil
@@ -73,7 +73,7 @@ func (q *quorum) ask(ctx context.Context, c *call, timeout time.Duration, s stra
 	arrived := make(chan vote, len(q.nodes))
 	for _, n := range q.nodes {
 		q.tasks.start(func() {
-			values, err := n.exchange(ctx, c, timeout, s.of(n))
+			values, err := n.exchange(ctx, c, timeout, s.undo)
 			arrived <- vote{n, values, err}
 		})
 	}
@@ -149,11 +149,7 @@ func (q *quorum) writeBack(ctx context.Context, c *call, timeout time.Duration, 
 }
 
 func writeTokenCall(acquisition *call, token string) *call {
-	return &call{
-		script: writeTokenScript,
-		keys:   acquisition.keys[:2],
-		args:   []any{acquisition.args[1], token, tokenLife.Milliseconds()},
-	}
+	return writeTokenScript.call(2, acquisition.lock, acquisition.word(1), acquisition.word(4), token, tokenKept)
 }
 
 // watchLate deals with members that failed, or that answer after the outcome was

@@ -1,11 +1,21 @@
 package core
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
-// number reads an integer of a reply.
+// number reads an integer of a reply, which may come as text.
 func number(v any) int64 {
-	n, _ := v.(int64)
-	return n
+	switch v := v.(type) {
+	case int64:
+		return v
+	case string:
+		n, _ := strconv.ParseInt(v, 10, 64)
+		return n
+	default:
+		return 0
+	}
 }
 
 // text reads a string of a reply.

@@ -5,6 +5,17 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"slices"
+)
+
+// Arguments that stand in every command.
+var (
+	evalsha   any = "evalsha"
+	tokenKept any = tokenLife.Milliseconds()
+	voidKept  any = tombstoneLife.Milliseconds()
+	noTime    any = int64(0)
+
+	usualLease any = defaultLease.Milliseconds()
 )
 
 //go:embed scripts/*.lua
@@ -12,7 +23,8 @@ var scriptFiles embed.FS
 
 // script is a Lua script as Redis caches it: by the SHA-1 of its text.
 type script struct {
-	text, sha string
+	text string
+	sha  any // a string
 	// decide makes one reply of those of a quorum's members, as soon as no
 	// further answer can change it.
 	decide func(*tally) (values []any, err error, decided bool)
@@ -57,21 +69,26 @@ func (s *script) check(values []any) error {
 // call is a script with its keys and arguments.
 type call struct {
 	script *script
-	keys   []string
-	args   []any
+	lock   string // the first key, which tells the server
+	cmd    []any  // EVALSHA
 }
 
-// command builds EVALSHA, or EVAL where Redis does not know the script yet.
-func (c *call) command(whole bool) []any {
-	cmd := make([]any, 0, 3+len(c.keys)+len(c.args))
-	if whole {
-		cmd = append(cmd, "eval", c.script.text)
-	} else {
-		cmd = append(cmd, "evalsha", c.script.sha)
-	}
-	cmd = append(cmd, len(c.keys))
-	for _, k := range c.keys {
-		cmd = append(cmd, k)
-	}
-	return append(cmd, c.args...)
+// call takes the keys, of which there are so many, and then the arguments.
+func (s *script) call(keys int, lock string, rest ...any) *call {
+	cmd := make([]any, 0, 4+len(rest))
+	cmd = append(cmd, evalsha, s.sha, keys, lock)
+	return &call{script: s, lock: lock, cmd: append(cmd, rest...)}
 }
+
+// command is EVALSHA, or EVAL where Redis does not know the script yet.
+func (c *call) command(whole bool) []any {
+	if !whole {
+		return c.cmd
+	}
+	cmd := slices.Clone(c.cmd)
+	cmd[0], cmd[1] = "eval", c.script.text
+	return cmd
+}
+
+// word returns the n-th key or argument, from 0.
+func (c *call) word(n int) any { return c.cmd[3+n] }

@@ -42,7 +42,7 @@ func (l *Locker) settleAll(c *call, until time.Time) {
 // withdraw settles an acquisition whose outcome nobody awaits any more: what it
 // took is released, and should it arrive later, it is refused.
 func (l *Locker) withdraw(from []*node, n names, owner, hold string, lease time.Duration) {
-	c := l.releaseCall(n, owner, hold, true, tombstoneLife)
+	c := l.withdrawCall(n, owner, hold)
 	for _, node := range from {
 		l.settle(node, c, time.Now().Add(lease+tombstoneLife/10))
 	}
@@ -50,7 +50,7 @@ func (l *Locker) withdraw(from []*node, n names, owner, hold string, lease time.
 
 func (s *settlement) due(now time.Time) {
 	if now.After(s.until) {
-		s.locker.report.warn("a release was never confirmed; the lock ended with its lease", "lock", s.call.keys[0])
+		s.locker.report.warn("a release was never confirmed; the lock ended with its lease", "lock", s.call.lock)
 		s.end()
 		return
 	}
@@ -64,10 +64,10 @@ func (s *settlement) due(now time.Time) {
 func (s *settlement) answered(_ []any, err error, _ time.Time) {
 	if err == nil {
 		s.end()
-		s.locker.lines.signal(s.call.keys[0])
+		s.locker.lines.signal(s.call.lock)
 		return
 	}
-	s.locker.report.warn("a release failed and is repeated", "lock", s.call.keys[0], "error", err)
+	s.locker.report.warn("a release failed and is repeated", "lock", s.call.lock, "error", err)
 	delay := s.delay
 	s.delay = min(2*s.delay, settleDelayMax)
 	s.locker.agenda.set(s, time.Now().Add(delay))
@@ -84,18 +84,19 @@ func (s *settlement) end() {
 	}
 }
 
-// releaseCall ends one hold. failed, of the outermost, drops the dedup window;
-// tombstone is 0 for a hold that was surely taken.
-func (l *Locker) releaseCall(n names, owner, hold string, failed bool, tombstone time.Duration) *call {
+// releaseCall ends one hold that was surely taken. failed, of the outermost,
+// drops the dedup window.
+func (l *Locker) releaseCall(n names, owner, hold string, failed bool) *call {
 	drop := "0"
 	if failed {
 		drop = "1"
 	}
-	return &call{
-		script: releaseScript,
-		keys:   []string{n.lock, l.tombstone(n.lock, hold)},
-		args:   []any{owner, holdField(hold), n.channel, drop, tombstone.Milliseconds(), l.publishCommand()},
-	}
+	return releaseScript.call(1, n.lock, owner, hold, n.channel, drop, noTime, l.publishCommand())
+}
+
+// withdrawCall ends a hold that may never have been taken, and leaves a tombstone.
+func (l *Locker) withdrawCall(n names, owner, hold string) *call {
+	return releaseScript.call(2, n.lock, l.tombstone(n.lock, hold), owner, hold, n.channel, "1", voidKept, l.publishCommand())
 }
 
 func (l *Locker) publishCommand() string {
@@ -104,5 +105,3 @@ func (l *Locker) publishCommand() string {
 	}
 	return "PUBLISH"
 }
-
-func holdField(hold string) string { return ownFields + "hold:" + hold }

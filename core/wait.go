@@ -51,6 +51,9 @@ func (r *request) take(ctx context.Context) (*Lock, error) {
 
 // queue waits for its turn in the line, then for the lock.
 func (r *request) queue(ctx context.Context, w *waiter, over <-chan time.Time) (*Lock, error) {
+	if w.first {
+		return r.head(ctx, w, over)
+	}
 	select {
 	case <-w.turn:
 	case <-ctx.Done():
@@ -72,8 +75,12 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 	var silence time.Time // since when Redis has failed
 	pace := pollUnheard
 	backOff := time.Duration(0)
-	timer := time.NewTimer(pollMax)
-	defer timer.Stop()
+	var timer *time.Timer // most get the lock at once
+	defer func() {
+		if timer != nil {
+			timer.Stop()
+		}
+	}()
 	for try := w.first; ; try = true {
 		if try {
 			asked := time.Now()
@@ -105,6 +112,9 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 					return nil, r.leave(w, final)
 				}
 			}
+		}
+		if timer == nil {
+			timer = time.NewTimer(pollMax)
 		}
 		signal := ln.signal
 		if backOff > 0 {

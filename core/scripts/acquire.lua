@@ -15,74 +15,77 @@
 --          {2, ttl, exact}  busy; exact is 1 when nothing will lengthen the ttl
 --          {3}              the lock to enter is gone
 --          {4}              this hold was given up before the script arrived
-local lock, owner, hold = KEYS[1], ARGV[1], ARGV[2]
-local lease = tonumber(ARGV[3])
+local call = redis.call
+local lock, owner, hold, lease = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
+-- The clock of Redis in µs, or one more than the last token. 16 digits until
+-- the year 2286, so that tokens compare as text.
 local function next_token()
-  local now = redis.call('TIME')
-  local token = tonumber(now[1]) * 1000000 + tonumber(now[2])
-  local last = tonumber(redis.call('GET', KEYS[2]) or '0')
-  if token <= last then
-    token = last + 1
+  local now = call('TIME')
+  local token = now[1] .. string.sub('00000' .. now[2], -6)
+  local last = call('SET', KEYS[2], token, 'PX', ARGV[6], 'GET')
+  if last and token <= last then
+    token = string.format('%.0f', tonumber(last) + 1)
+    call('SET', KEYS[2], token, 'PX', ARGV[6])
   end
-  token = string.format('%.0f', token)
-  redis.call('SET', KEYS[2], token, 'PX', ARGV[6])
   return token
 end
 
-if redis.call('EXISTS', KEYS[3]) == 1 then
+if call('EXISTS', lock, KEYS[3]) == 0 then
+  if ARGV[5] ~= '' then
+    return {3}
+  end
+  local token = next_token()
+  call('HSET', lock, owner, 1, hold, 1, 'latchkey:token', token, 'latchkey:lease', lease)
+  if ARGV[4] ~= '0' then
+    local now = call('TIME')
+    local keep = now[1] * 1000 + math.floor(now[2] / 1000) + ARGV[4]
+    call('HSET', lock, 'latchkey:keep', string.format('%.0f', keep))
+  end
+  local ttl = math.abs(lease)
+  -- A user who may write hashes but not set expiries must not leave a lock that never ends.
+  local expiry = redis.pcall('PEXPIRE', lock, ttl)
+  if expiry ~= 1 then
+    call('DEL', lock)
+    return expiry
+  end
+  return {1, token, lease, ttl, 1}
+end
+
+if call('EXISTS', KEYS[3]) == 1 then
   return {4}
 end
 
-if redis.call('HEXISTS', lock, owner) == 1 then
-  local held = redis.call('HMGET', lock, 'latchkey:token', 'latchkey:lease')
+if call('HEXISTS', lock, owner) == 1 then
+  local held = call('HMGET', lock, 'latchkey:token', 'latchkey:lease')
   local token = held[1]
   if ARGV[5] ~= '' and token ~= ARGV[5] then
     return {3}
   end
   if token then
-    lease = tonumber(held[2])
+    lease = held[2]
   else
     -- Redisson took it for this owner: it becomes one of ours as well.
     token = next_token()
-    redis.call('HSET', lock, 'latchkey:token', token, 'latchkey:lease', lease)
+    call('HSET', lock, 'latchkey:token', token, 'latchkey:lease', lease)
   end
-  if redis.call('HSETNX', lock, hold, 0) == 1 then
-    redis.call('HINCRBY', lock, owner, 1)
+  if call('HSETNX', lock, hold, 0) == 1 then
+    call('HINCRBY', lock, owner, 1)
   end
-  local ttl = redis.call('PTTL', lock)
-  if ttl < lease then
-    redis.call('PEXPIRE', lock, lease)
+  local ttl = call('PTTL', lock)
+  if ttl < tonumber(lease) then
+    call('PEXPIRE', lock, lease)
     ttl = lease
   end
-  return {1, token, lease, ttl, tonumber(redis.call('HGET', lock, hold))}
+  return {1, token, lease, ttl, call('HGET', lock, hold)}
 end
 
 if ARGV[5] ~= '' then
   return {3}
 end
-
-local ttl = redis.call('PTTL', lock)
-if ttl ~= -2 then
-  local marks = redis.call('HMGET', lock, 'latchkey:window', 'latchkey:lease')
-  local exact = 0
-  if marks[1] or (marks[2] and tonumber(marks[2]) < 0) then
-    exact = 1
-  end
-  return {2, ttl, exact}
+local marks = call('HMGET', lock, 'latchkey:window', 'latchkey:lease')
+local exact = 0
+if marks[1] or (marks[2] and tonumber(marks[2]) < 0) then
+  exact = 1
 end
-
-local token = next_token()
-redis.call('HSET', lock, owner, 1, hold, 1, 'latchkey:token', token, 'latchkey:lease', lease)
-if tonumber(ARGV[4]) > 0 then
-  local now = redis.call('TIME')
-  local keep = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000) + tonumber(ARGV[4])
-  redis.call('HSET', lock, 'latchkey:keep', string.format('%.0f', keep))
-end
--- A user who may write hashes but not set expiries must not leave a lock that never ends.
-local expiry = redis.pcall('PEXPIRE', lock, math.abs(lease))
-if type(expiry) == 'table' and expiry.err then
-  redis.call('DEL', lock)
-  return expiry
-end
-return {1, token, lease, math.abs(lease), 1}
+return {2, call('PTTL', lock), exact}

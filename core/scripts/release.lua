@@ -2,7 +2,7 @@
 -- Sent twice, it counts once.
 --
 -- KEYS[1]  the lock, a hash
--- KEYS[2]  tombstone of this hold
+-- KEYS[2]  tombstone of this hold, if one is to be written
 -- ARGV[1]  owner: the hash field that counts holds
 -- ARGV[2]  hold: the hash field that marks this one
 -- ARGV[3]  wake-up channel
@@ -14,38 +14,42 @@
 -- Returns  {0}        there is no such hold
 --          {1, left}  ended; left is the number of holds that remain
 --          {2, ttl}   ended; the dedup window lasts ttl ms
+local call = redis.call
 local lock, owner, hold = KEYS[1], ARGV[1], ARGV[2]
 
-if tonumber(ARGV[5]) > 0 then
-  redis.call('SET', KEYS[2], 1, 'PX', ARGV[5])
+if ARGV[5] ~= '0' then
+  call('SET', KEYS[2], 1, 'PX', ARGV[5])
 end
 
-local mark = redis.call('HGET', lock, hold)
-if not mark then
+local held = call('HMGET', lock, hold, owner, 'latchkey:keep')
+if not held[1] then
   return {0}
 end
-redis.call('HDEL', lock, hold)
-if mark == '1' and ARGV[4] == '1' then
-  redis.call('HDEL', lock, 'latchkey:keep')
+local keep = held[3]
+if held[1] == '1' and ARGV[4] == '1' then
+  keep = false
 end
 
-local left = redis.call('HINCRBY', lock, owner, -1)
-if left > 0 then
-  local lease = tonumber(redis.call('HGET', lock, 'latchkey:lease') or '-1')
-  if redis.call('PTTL', lock) < lease then
-    redis.call('PEXPIRE', lock, lease)
+if tonumber(held[2]) > 1 then
+  call('HDEL', lock, hold)
+  if held[3] and not keep then
+    call('HDEL', lock, 'latchkey:keep')
+  end
+  local left = call('HINCRBY', lock, owner, -1)
+  local lease = tonumber(call('HGET', lock, 'latchkey:lease') or '-1')
+  if call('PTTL', lock) < lease then
+    call('PEXPIRE', lock, lease)
   end
   return {1, left}
 end
 
-local keep = redis.call('HGET', lock, 'latchkey:keep')
-redis.call('DEL', lock)
+call('DEL', lock)
 if keep then
-  local now = redis.call('TIME')
-  local rest = tonumber(keep) - tonumber(now[1]) * 1000 - math.floor(tonumber(now[2]) / 1000)
+  local now = call('TIME')
+  local rest = keep - now[1] * 1000 - math.floor(now[2] / 1000)
   if rest > 0 then
-    redis.call('HSET', lock, 'latchkey:window', 1)
-    redis.call('PEXPIRE', lock, rest)
+    call('HSET', lock, 'latchkey:window', 1)
+    call('PEXPIRE', lock, rest)
     return {2, rest}
   end
 end
