@@ -1,21 +1,11 @@
 package core
 
-import (
-	"strconv"
-	"time"
-)
+import "time"
 
-// number reads an integer of a reply, which may come as text.
+// number reads an integer of a reply.
 func number(v any) int64 {
-	switch v := v.(type) {
-	case int64:
-		return v
-	case string:
-		n, _ := strconv.ParseInt(v, 10, 64)
-		return n
-	default:
-		return 0
-	}
+	n, _ := v.(int64)
+	return n
 }
 
 // text reads a string of a reply.

@@ -49,7 +49,7 @@ if call('EXISTS', lock, KEYS[3]) == 0 then
     call('DEL', lock)
     return expiry
   end
-  return {1, token, lease, ttl, 1}
+  return {1, token, tonumber(lease), ttl, 1}
 end
 
 if call('EXISTS', KEYS[3]) == 1 then
@@ -73,11 +73,12 @@ if call('HEXISTS', lock, owner) == 1 then
     call('HINCRBY', lock, owner, 1)
   end
   local ttl = call('PTTL', lock)
-  if ttl < tonumber(lease) then
+  lease = tonumber(lease)
+  if ttl < lease then
     call('PEXPIRE', lock, lease)
     ttl = lease
   end
-  return {1, token, lease, ttl, call('HGET', lock, hold)}
+  return {1, token, lease, ttl, tonumber(call('HGET', lock, hold))}
 end
 
 if ARGV[5] ~= '' then
