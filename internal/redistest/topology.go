@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // seen is what one node says about another, or about itself.
@@ -162,10 +163,20 @@ func (c *Cluster) Failover(tb testing.TB, key string) *Server {
 	if len(replicas) == 0 {
 		tb.Fatalf("%s has no replica", old.Addr())
 	}
-	if err := c.admin[replicas[0]].ClusterFailover(context.Background()).Err(); err != nil {
-		tb.Fatalf("failover: %v", err)
-	}
-	return c.AwaitFailover(tb, key, old)
+	// An attempt ends after five seconds. The other masters vote for the replicas
+	// of one master once in two node time-outs only.
+	asked := time.Time{}
+	Await(tb, 2*patience, "the failover", func() bool {
+		if time.Since(asked) > 6*time.Second {
+			asked = time.Now()
+			if err := c.admin[replicas[0]].ClusterFailover(context.Background()).Err(); err != nil {
+				tb.Fatalf("failover: %v", err)
+			}
+		}
+		return c.MasterFor(tb, key) != old
+	})
+	c.AwaitStable(tb)
+	return c.MasterFor(tb, key)
 }
 
 // AwaitFailover returns the new master of the key's slot when it is no longer

@@ -1,0 +1,126 @@
+package faults
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// act visits locks until ctx ends, some for long until leisure ends.
+func (w *worker) act(ctx, leisure context.Context, actor int, o order) {
+	random := rand.New(rand.NewPCG(w.setup.Seed, uint64(w.setup.Worker<<16+actor)))
+	a := &actorState{worker: w, random: random, order: o, ctx: ctx, leisure: leisure}
+	for ctx.Err() == nil {
+		if !a.visit(w.setup.Keys[random.IntN(len(w.setup.Keys))]) {
+			a.pause(5*time.Millisecond + rand.N(15*time.Millisecond))
+		}
+	}
+}
+
+// actorState is one goroutine of a worker, in one round.
+type actorState struct {
+	worker       *worker
+	random       *rand.Rand
+	order        order
+	ctx, leisure context.Context
+}
+
+func (a *actorState) chance(percent int) bool { return a.random.IntN(100) < percent }
+
+// pause waits for d or the end of the round.
+func (a *actorState) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-a.ctx.Done():
+	}
+}
+
+// visit takes the lock of key, works under it, and unlocks it. It is false when it
+// did not get the lock.
+func (a *actorState) visit(key string) bool {
+	r := a.worker.open(key)
+	k, err := a.lock(key)
+	length := a.length()
+	r.returned(k, err, length)
+	if err != nil {
+		return false
+	}
+	// A careless holder never looks at its context.
+	careless := a.chance(30)
+	found := a.worker.read(k)
+	a.work(k, length/2, careless)
+	inner := a.reenter(r, k)
+	a.work(k, length/2, careless)
+	if careless || k.Context().Err() == nil {
+		a.worker.write(found)
+	}
+	r.leave(k)
+	switch {
+	case inner == nil:
+	case a.chance(50):
+		r.unlock(k, false)
+		k = inner
+	default:
+		r.unlock(inner, false)
+	}
+	r.unlock(k, true)
+	return true
+}
+
+// lock is one of the ways to ask for a lock.
+func (a *actorState) lock(key string) (*core.Lock, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	// Waiting ends with the round. The context of a lock that is held must not, for
+	// it is to tell of losses only.
+	stop := context.AfterFunc(a.ctx, cancel)
+	defer stop()
+	options := []core.Option{core.Lease(a.order.Lease)}
+	switch n := a.random.IntN(100); {
+	case n < 20:
+		return a.worker.locker.TryLock(ctx, key, options...)
+	case n < 40:
+		return a.worker.locker.Lock(ctx, key, append(options, core.Wait(200*time.Millisecond))...)
+	case n < 50:
+		impatient := time.AfterFunc(rand.N(30*time.Millisecond), cancel)
+		defer impatient.Stop()
+	}
+	return a.worker.locker.Lock(ctx, key, append(options, core.Wait(3*time.Second))...)
+}
+
+// reenter takes the lock once more, now and then.
+func (a *actorState) reenter(r *record, k *core.Lock) *core.Lock {
+	if !a.chance(30) {
+		return nil
+	}
+	inner, err := a.worker.locker.Lock(k.Context(), k.Key())
+	r.reentered(k, inner, err)
+	return inner
+}
+
+// work holds the lock for a while.
+func (a *actorState) work(k *core.Lock, d time.Duration, careless bool) {
+	over := k.Context().Done()
+	if careless {
+		over = nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-over:
+	case <-a.leisure.Done():
+	}
+}
+
+// length is how long to hold a lock: mostly shortly, now and then for longer than
+// its lease.
+func (a *actorState) length() time.Duration {
+	if a.chance(a.order.Long) && a.leisure.Err() == nil {
+		return lease*4/10 + time.Duration(a.random.Int64N(int64(longestHold-lease*4/10)))
+	}
+	return time.Duration(a.random.Int64N(int64(50 * time.Millisecond)))
+}

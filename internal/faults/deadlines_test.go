@@ -1,0 +1,187 @@
+package faults
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// deadlines learns, from what the client sends and Redis answers, up to which time
+// Redis keeps the lock for an owner. It owes nothing to what the Locker makes of the
+// same answers.
+type deadlines struct {
+	acquire, renew string // digests of the scripts
+	members        int
+	replicas       int // that must have it before it counts
+
+	mu        sync.Mutex
+	known     map[string][]int64 // by owner, for each member
+	followers map[string]func(deadline int64)
+}
+
+func newDeadlines(members, replicas int) (*deadlines, error) {
+	d := &deadlines{members: members, replicas: replicas, known: map[string][]int64{}, followers: map[string]func(int64){}}
+	var err error
+	if d.acquire, err = digest("acquire"); err != nil {
+		return nil, err
+	}
+	d.renew, err = digest("renew")
+	return d, err
+}
+
+// digest is the name by which Redis knows one of core's scripts.
+func digest(script string) (string, error) {
+	text, err := os.ReadFile("../../core/scripts/" + script + ".lua")
+	sum := sha1.Sum(text)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// follow returns the deadline of an owner, 0 when Redis has confirmed nothing, and
+// has further ones reported.
+func (d *deadlines) follow(owner string, changed func(deadline int64)) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.followers[owner] = changed
+	return d.of(owner)
+}
+
+func (d *deadlines) forget(owner string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.followers, owner)
+	delete(d.known, owner)
+}
+
+// of is the time up to which a majority of the members keeps the lock. d.mu is held.
+func (d *deadlines) of(owner string) int64 {
+	times := slices.Clone(d.known[owner])
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// learn takes the reply to a command that was sent at a time, or later.
+func (d *deadlines) learn(member int, sent int64, sending redis.Cmder) {
+	cmd := plain(sending)
+	if cmd == nil {
+		return
+	}
+	owner, lease := d.outcome(cmd)
+	if owner == "" {
+		return
+	}
+	d.mu.Lock()
+	times := d.known[owner]
+	if times == nil {
+		times = make([]int64, d.members)
+		d.known[owner] = times
+	}
+	times[member] = max(times[member], sent+int64(lease))
+	changed, deadline := d.followers[owner], d.of(owner)
+	d.mu.Unlock()
+	if changed != nil {
+		changed(deadline)
+	}
+}
+
+// outcome returns the owner for which Redis has confirmed a lease; "" for none.
+func (d *deadlines) outcome(cmd *redis.Cmd) (owner string, lease time.Duration) {
+	args := cmd.Args()
+	values, _ := cmd.Val().([]any)
+	if len(values) == 0 || integer(values[0]) != 1 || len(args) < 3 {
+		return "", 0
+	}
+	sha := fmt.Sprint(args[1])
+	if args[0] == "eval" {
+		sum := sha1.Sum([]byte(sha))
+		sha = hex.EncodeToString(sum[:])
+	}
+	first := 3 + int(integer(args[2])) // after the keys
+	switch {
+	case sha == d.acquire && len(values) == 5:
+		return fmt.Sprint(args[first]), time.Duration(integer(values[2])) * time.Millisecond
+	case sha == d.renew:
+		return fmt.Sprint(args[first]), time.Duration(integer(args[first+2])) * time.Millisecond
+	}
+	return "", 0
+}
+
+// integer reads a number, however it was written.
+func integer(v any) int64 {
+	n, _ := strconv.ParseInt(fmt.Sprint(v), 10, 64)
+	return n
+}
+
+// plain is the command inside of core's wrapper. The wrapper takes a call of its
+// Args for the moment at which the command leaves, so that a hook must not ask it.
+func plain(c redis.Cmder) *redis.Cmd {
+	if v := reflect.ValueOf(c); v.Kind() == reflect.Struct {
+		if f := v.FieldByName("Cmd"); f.IsValid() && f.CanInterface() {
+			cmd, _ := f.Interface().(*redis.Cmd)
+			return cmd
+		}
+	}
+	return nil
+}
+
+// acknowledged says whether enough replicas have what a pipeline has written: core
+// sends WAIT with it.
+func (d *deadlines) acknowledged(cmds []redis.Cmder) bool {
+	if d.replicas == 0 {
+		return true
+	}
+	for _, c := range cmds {
+		if cmd, ok := c.(*redis.Cmd); ok && cmd.Name() == "wait" {
+			have, err := cmd.Int()
+			return err == nil && have >= d.replicas
+		}
+	}
+	return false
+}
+
+// learner is the hook of a client of one member.
+type learner struct {
+	deadlines *deadlines
+	member    int
+}
+
+func (l learner) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (l learner) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		sent := now()
+		err := next(ctx, cmd)
+		if err == nil && l.deadlines.replicas == 0 { // cmd.Err may still be a redirection by another node
+			l.deadlines.learn(l.member, sent, cmd)
+		}
+		return err
+	}
+}
+
+func (l learner) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		sent := now()
+		err := next(ctx, cmds)
+		safe := l.deadlines.acknowledged(cmds)
+		for _, cmd := range cmds {
+			if safe && cmd.Err() == nil {
+				l.deadlines.learn(l.member, sent, cmd)
+			}
+		}
+		return err
+	}
+}

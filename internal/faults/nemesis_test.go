@@ -1,0 +1,106 @@
+package faults
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// nemesis injects the faults of a run.
+type nemesis struct {
+	tb     testing.TB
+	top    *topology
+	crew   *crew
+	random *rand.Rand
+}
+
+// pause lets a fault last.
+func (n *nemesis) pause(d time.Duration) { time.Sleep(d) }
+
+// key is one of the keys that the crew contends for.
+func (n *nemesis) key() string { return keys[n.random.IntN(len(keys))] }
+
+// index is the place of a server among those of the topology.
+func (top *topology) index(s *redistest.Server) int { return slices.Index(top.servers, s) }
+
+// Where a fault strikes may change from one time to the next.
+type (
+	where     func(*nemesis) links
+	whichever func(*nemesis) *redistest.Server
+)
+
+// many long holds, in per cent, where a fault is for them.
+const many = 8
+
+// nothing is the control.
+func nothing() fault {
+	return fault{name: "none", calm: true, long: 4 * many, inject: func(n *nemesis) int {
+		n.pause(lease * 15 / 10)
+		return 1
+	}}
+}
+
+func killConnections(on where) fault {
+	return fault{name: "connections killed", inject: func(n *nemesis) (killed int) {
+		for range 5 {
+			killed += on(n).kill()
+			n.pause(60 * time.Millisecond)
+		}
+		return killed
+	}}
+}
+
+func blackHole(name string, on where, d time.Duration) fault {
+	return fault{name: name, long: many, inject: func(n *nemesis) int {
+		l := on(n)
+		n.crew.holder()
+		l.blackHole(true)
+		n.pause(d)
+		l.blackHole(false)
+		return len(l)
+	}}
+}
+
+func latency(on where) fault {
+	return fault{name: "latency", inject: func(n *nemesis) int {
+		l := on(n)
+		l.latency(time.Duration(10+n.random.IntN(50)) * time.Millisecond)
+		n.pause(700 * time.Millisecond)
+		l.latency(0)
+		return len(l)
+	}}
+}
+
+func stopServer(name string, which whichever, d time.Duration) fault {
+	return fault{name: name, long: many, inject: func(n *nemesis) int {
+		s := which(n)
+		n.crew.holder()
+		s.Stop(n.tb)
+		n.pause(d)
+		s.Cont(n.tb)
+		return 1
+	}}
+}
+
+func restart(name string, which whichever) fault {
+	return fault{name: name, inject: func(n *nemesis) int {
+		s := which(n)
+		s.Kill(n.tb)
+		n.pause(time.Duration(n.random.Int64N(int64(lease))))
+		s.Restart(n.tb)
+		return 1
+	}}
+}
+
+func flushScripts(name string, which whichever) fault {
+	return fault{name: name, inject: func(n *nemesis) int {
+		for range 3 {
+			which(n).FlushScripts(n.tb)
+			n.pause(50 * time.Millisecond)
+		}
+		return 3
+	}}
+}

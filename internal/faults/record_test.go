@@ -1,0 +1,227 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// record is a visit while it goes on, in a worker.
+type record struct {
+	worker *worker
+
+	mu      sync.Mutex
+	visit   visit
+	doubt   bool // Redis has not confirmed every step
+	leaving bool // nobody waits for a loss any more
+	closed  bool
+}
+
+func (w *worker) open(key string) *record {
+	r := &record{worker: w}
+	r.visit = visit{ID: w.nextID(), Worker: w.setup.Worker, Key: key, Called: now()}
+	w.report(r.visit)
+	return r
+}
+
+// update changes the visit and reports it, until it is closed.
+func (r *record) update(change func(*visit)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	change(&r.visit)
+	r.worker.report(r.visit)
+}
+
+// returned enters the outcome of Lock, for a hold of some length, and watches for a
+// loss.
+func (r *record) returned(k *core.Lock, err error, length time.Duration) {
+	at := now()
+	if err != nil {
+		r.update(func(v *visit) {
+			v.Returned = at
+			v.Refusal = kindOf(err)
+			v.expect(err, core.ErrNotAcquired, core.ErrUnavailable)
+		})
+		r.close()
+		return
+	}
+	r.update(func(v *visit) {
+		v.Returned, v.Owner, v.Token = at, k.Owner(), k.Token()
+		v.Planned = at + int64(length)
+		if v.Deadline = r.worker.deadlines.follow(v.Owner, r.extended); v.Deadline == 0 {
+			v.Broken, v.Deadline = "a lock that Redis, or its replicas, have not confirmed", at
+		}
+	})
+	context.AfterFunc(k.Context(), func() { r.look(k) })
+}
+
+// extended enters that Redis keeps the lock for longer.
+func (r *record) extended(deadline int64) {
+	r.update(func(v *visit) { v.Deadline = max(v.Deadline, deadline) })
+}
+
+// look enters the loss when the holder is told of one.
+func (r *record) look(k *core.Lock) {
+	at := now()
+	if !errors.Is(context.Cause(k.Context()), core.ErrLost) {
+		return
+	}
+	r.update(func(v *visit) {
+		if v.Told == 0 && !r.leaving {
+			v.Told = at
+			v.Late = r.worker.stalls.late(v.Deadline, at)
+		}
+	})
+}
+
+// leave is called before the first Unlock. From there on the context ends anyway.
+func (r *record) leave(k *core.Lock) {
+	r.look(k)
+	at := now()
+	// A context that its caller has cancelled can tell no more.
+	deaf := k.Context().Err() != nil
+	r.update(func(v *visit) {
+		r.leaving = true
+		if v.Told == 0 && !deaf {
+			v.Late = max(0, r.worker.stalls.late(v.Deadline, at))
+		}
+	})
+}
+
+// reentered enters the outcome of a Lock inside of k.
+func (r *record) reentered(k, inner *core.Lock, err error) {
+	if err != nil {
+		r.doubt = true
+		// ErrNotAcquired only when the context of k was cancelled meanwhile.
+		ended := k.Context().Err() != nil
+		r.update(func(v *visit) {
+			if errors.Is(err, core.ErrNotAcquired) && ended {
+				return
+			}
+			v.expect(err, core.ErrLost, core.ErrUnavailable)
+		})
+		return
+	}
+	if inner.Token() != k.Token() || inner.Owner() != k.Owner() {
+		r.update(func(v *visit) {
+			v.Broken = fmt.Sprintf("a re-entry has owner %s and token %d", inner.Owner(), inner.Token())
+		})
+	}
+}
+
+// unlock unlocks, and enters it; last says that it frees the lock.
+func (r *record) unlock(k *core.Lock, last bool) {
+	if last {
+		at := now()
+		r.update(func(v *visit) { v.Released = at })
+	}
+	err := k.Unlock(context.Background())
+	at := now()
+	r.update(func(v *visit) {
+		v.expect(err, core.ErrLost, core.ErrUnavailable)
+		r.doubt = r.doubt || err != nil
+		if last {
+			v.Done = at
+			if !r.doubt {
+				v.Outcome = confirmed
+			} else {
+				v.Outcome = kindOf(err)
+			}
+		}
+	})
+	if last {
+		r.close()
+	}
+}
+
+func (r *record) close() {
+	r.mu.Lock()
+	owner := r.visit.Owner
+	r.closed = true
+	r.mu.Unlock()
+	r.worker.deadlines.forget(owner)
+}
+
+// expect notes an error that is none of those that were to be expected.
+func (v *visit) expect(err error, kinds ...error) {
+	if err == nil {
+		return
+	}
+	for _, kind := range kinds {
+		if errors.Is(err, kind) {
+			return
+		}
+	}
+	v.Broken = fmt.Sprintf("an unexpected error (%v)", err)
+}
+
+// kindOf is the word for an error.
+func kindOf(err error) string {
+	for kind, word := range map[error]string{
+		core.ErrNotAcquired: "busy", core.ErrUnavailable: "unavailable", core.ErrLost: "lost", core.ErrClosed: "closed",
+	} {
+		if errors.Is(err, kind) {
+			return word
+		}
+	}
+	if err == nil {
+		return "ok"
+	}
+	return err.Error()
+}
+
+// stalls knows when this process did not run: it was stopped, or the machine was
+// busy with others.
+type stalls struct {
+	mu   sync.Mutex
+	last int64
+	gaps [][2]int64
+}
+
+const (
+	beat      = 5 * time.Millisecond
+	shortGap  = 4 * beat
+	gapsKnown = 256
+)
+
+// watch keeps looking at the clock until ctx ends.
+func (s *stalls) watch(ctx context.Context) {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		at := now()
+		if s.last != 0 && at-s.last > int64(shortGap) {
+			s.gaps = append(s.gaps, [2]int64{s.last, at})
+			s.gaps = s.gaps[max(0, len(s.gaps)-gapsKnown):]
+		}
+		s.last = at
+		s.mu.Unlock()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// late is how long the process ran between two times.
+func (s *stalls) late(from, to int64) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ran := to - from
+	gaps := s.gaps
+	if to-s.last > int64(shortGap) {
+		gaps = append(gaps[:len(gaps):len(gaps)], [2]int64{s.last, to})
+	}
+	for _, g := range gaps {
+		ran -= max(0, min(g[1], to)-max(g[0], from))
+	}
+	return time.Duration(ran)
+}

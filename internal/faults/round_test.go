@@ -1,0 +1,169 @@
+package faults
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// result is what a fault has come to, in one round or in all of them.
+type result struct {
+	times, grants, violations, stuck int
+	undecided, decided               int // histories
+	recovery, late                   time.Duration
+}
+
+func (r *result) add(o result) {
+	r.times += o.times
+	r.grants += o.grants
+	r.violations += o.violations
+	r.stuck += o.stuck
+	r.undecided += o.undecided
+	r.decided += o.decided
+	r.recovery = max(r.recovery, o.recovery)
+	r.late = max(r.late, o.late)
+}
+
+// round has the crew work, injects one fault, heals it, waits until every key was
+// taken again, has the crew rest, and checks what it saw.
+func (r *run) round(f fault) (res result) {
+	tb := r.nemesis.tb
+	tb.Helper()
+	within := cmp.Or(f.within, lease+stuckAfter)
+	started := now()
+	r.crew.do(work(f))
+	r.awaitGrants(now(), warmUp)
+	began := now()
+	res.times = f.inject(r.nemesis)
+	healed := now()
+	if res.times == 0 {
+		tb.Errorf("%s: nothing was there to hit", f.name)
+	}
+	r.nemesis.pause(aftermath)
+	r.crew.do(order{Do: "hurry"}) // a key that is held for long is not stuck
+	r.awaitGrants(healed, within+longestHold)
+	r.crew.rest()
+
+	visits := r.crew.history.take()
+	found := r.violations(visits, &res)
+	for _, key := range keys {
+		idle, taken := recovery(visits, key, healed)
+		if !taken || idle > within {
+			res.stuck++
+			found = append(found, fmt.Sprintf("%s was out of reach for %v", key, idle))
+		}
+		res.recovery = max(res.recovery, idle)
+	}
+	for _, v := range visits {
+		if v.granted() && v.Returned >= began {
+			res.grants++
+		}
+		res.late = max(res.late, v.Late)
+	}
+	if lost, of := losses(visits); f.calm && 2*lost > of {
+		res.violations++
+		found = append(found, fmt.Sprintf("%d of %d long holds were lost for no reason", lost, of))
+	}
+	left := awaitNone(cmp.Or(f.lease, lease)+time.Second, func() []string { return r.top.leftovers(tb) })
+	res.violations += len(left)
+	found = append(found, left...)
+	tb.Logf("%s: %d times, %d operations, injected in %v, recovered after %v, done after %v", f.name, res.times, res.grants,
+		time.Duration(healed-began).Round(time.Millisecond), res.recovery.Round(time.Millisecond), time.Duration(now()-started).Round(time.Millisecond))
+	for _, text := range found[:min(len(found), mostShown)] {
+		tb.Errorf("%s: %s", f.name, text)
+	}
+	return res
+}
+
+const (
+	longestHold = 2500 * time.Millisecond
+	mostShown   = 5
+	warmUp      = 400 * time.Millisecond
+	aftermath   = 200 * time.Millisecond // for what a fault leaves behind
+)
+
+// work is the order to work during a fault.
+func work(f fault) order {
+	return order{Do: "work", Lease: cmp.Or(f.lease, lease), Long: cmp.Or(f.long, 3)}
+}
+
+// awaitGrants waits until every key was taken after a time, at most for d.
+func (r *run) awaitGrants(since int64, d time.Duration) {
+	awaitNone(d, func() (missing []string) {
+		for _, key := range keys {
+			if !r.crew.history.grantedSince(key, since) {
+				missing = append(missing, key)
+			}
+		}
+		return missing
+	})
+}
+
+// violations are all broken promises in the visits of a round.
+func (r *run) violations(visits []visit, res *result) []string {
+	found := append(overlaps(visits), brokenPromises(visits)...)
+	found = append(found, r.crew.store.faultsFound()...)
+	byKey := map[string][]visit{}
+	for _, v := range visits {
+		byKey[v.Key] = append(byKey[v.Key], v)
+	}
+	for key, own := range byKey {
+		switch linearizable(own, r.lastToken[key]) {
+		case porcupine.Illegal:
+			found = append(found, "the history of "+key+" is not that of a lock")
+			res.decided++
+		case porcupine.Unknown:
+			res.undecided++
+		default:
+			res.decided++
+		}
+		for _, v := range own {
+			r.lastToken[key] = max(r.lastToken[key], v.Token)
+		}
+	}
+	res.violations += len(found)
+	return found
+}
+
+// losses counts the holds that lasted about a lease or more, and those of them that
+// were lost. A machine that is very busy loses some without any fault.
+func losses(visits []visit) (lost, of int) {
+	for _, v := range visits {
+		if v.granted() && max(v.Told, v.Released)-v.Returned > int64(lease*8/10) {
+			of++
+			if v.Told != 0 {
+				lost++
+			}
+		}
+	}
+	return lost, of
+}
+
+// recovery is how long a key was asked for in vain after a time, until it was taken
+// again. What held it meanwhile and was unlocked in order is no reason for
+// complaint. It is false when nobody has taken it.
+func recovery(visits []visit, key string, healed int64) (idle time.Duration, taken bool) {
+	next, free := int64(math.MaxInt64), healed
+	for _, v := range visits {
+		switch {
+		case v.Key != key || !v.granted():
+		case v.Returned > healed:
+			next = min(next, v.Returned)
+		case v.Outcome == confirmed:
+			free = max(free, v.Done)
+		}
+	}
+	if next == math.MaxInt64 {
+		return time.Duration(now() - free), false
+	}
+	asked := next
+	for _, v := range visits {
+		if v.Key == key && (v.Returned > free || v.Returned == 0) {
+			asked = min(asked, max(v.Called, free))
+		}
+	}
+	return time.Duration(next - asked), true
+}

@@ -1,0 +1,86 @@
+package faults
+
+import (
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// topology is a Redis to hurt, and the ways to hurt it.
+type topology struct {
+	name      string
+	members   int       // of the quorum; 1 without one
+	addresses []address // for each worker
+	servers   []*redistest.Server
+	wires     wires
+	faults    []fault
+}
+
+// topologies are those of a run, in the order of a long one, where each has the
+// machine for itself.
+var topologies = []struct {
+	name  string
+	start func(testing.TB) *topology
+	until float64 // the part of a long run after which it ends: single has most faults
+}{
+	{"single", single, 0.34},
+	{"cluster", cluster, 0.56},
+	{"quorum", quorum, 0.8},
+	{"failover", failover, 1},
+}
+
+// fault is one thing that the nemesis does.
+type fault struct {
+	name string
+	// inject does it, heals it, and returns how many times it has taken place.
+	inject func(n *nemesis) int
+	// calm says that it is none: most locks must outlast their lease.
+	calm bool
+	// lease of the locks while it is there; 0 for the usual one.
+	lease time.Duration
+	// long is how many of the holds last long, in per cent; 0 for a few.
+	long int
+	// within is how soon each lock must be free for somebody else; 0 for
+	// lease + stuckAfter.
+	within time.Duration
+}
+
+// stuckAfter is how long beyond a lease a lock may be out of reach.
+const stuckAfter = 5 * time.Second
+
+// persistent keeps all that Redis has acknowledged, whatever happens to it.
+var persistent = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
+// direct are addresses of servers, for each worker through proxies of its own.
+func direct(tb testing.TB, kind string, servers []*redistest.Server) (addresses []address, w wires) {
+	for range workers {
+		a := address{Kind: kind}
+		var own []*redistest.Proxy
+		for _, s := range servers {
+			p := s.Proxy(tb)
+			own = append(own, p)
+			a.Addrs = append(a.Addrs, p.Addr())
+		}
+		addresses = append(addresses, a)
+		w = append(w, own)
+	}
+	return addresses, w
+}
+
+// detoured are addresses of servers that Redis itself announces, and proxies of
+// each worker that stand before them.
+func detoured(tb testing.TB, kind string, servers []*redistest.Server, known []string) (addresses []address, w wires) {
+	for range workers {
+		a := address{Kind: kind, Addrs: known, Detour: map[string]string{}}
+		var own []*redistest.Proxy
+		for _, s := range servers {
+			p := s.Proxy(tb)
+			own = append(own, p)
+			a.Detour[s.Addr()] = p.Addr()
+		}
+		addresses = append(addresses, a)
+		w = append(w, own)
+	}
+	return addresses, w
+}

@@ -1,0 +1,44 @@
+package faults
+
+import "time"
+
+// A worker is a process of this test binary. It reads orders from its standard
+// input, one JSON value a line, and writes messages to its standard output.
+
+// setup tells a new worker, in an environment variable, what to do where.
+type setup struct {
+	Worker  int
+	Actors  int // goroutines that visit locks
+	Keys    []string
+	Seed    uint64
+	Redis   address
+	Members int // of the quorum; 1 without one
+}
+
+// address is how a worker reaches Redis.
+type address struct {
+	Kind   string            // single, cluster, quorum or failover
+	Addrs  []string          // of the server, the nodes, the members, the sentinels
+	Detour map[string]string // from an address that Redis announces to the proxy before it
+	Master string            // what the sentinels call the master
+	// Replicas is how many of them must have a lock before it counts; 0 where
+	// nothing fails over by itself.
+	Replicas int
+}
+
+// order is what the test sends to a worker.
+type order struct {
+	Do    string        `json:",omitempty"` // work, hurry, rest, leave; hold, write, unlock in a scripted scene
+	Lease time.Duration `json:",omitempty"` // with work and hold
+	Long  int           `json:",omitempty"` // with work: per cent of the holds that outlast a renewal
+	Key   string        `json:",omitempty"` // with hold
+	Reply *access       `json:",omitempty"` // of the store
+}
+
+// message is what a worker sends to the test.
+type message struct {
+	State string  `json:",omitempty"` // ready, resting, left; holding, written, unlocked in a scripted scene
+	Note  string  `json:",omitempty"` // with left: what has leaked
+	Visit *visit  `json:",omitempty"`
+	Store *access `json:",omitempty"`
+}
