@@ -125,7 +125,7 @@ func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
 		err = lease.lose(lost(r.key, "it was deleted, or somebody else has taken it", nil))
 	}
 	_ = lease.leave(k)
-	lease.settleUp()
+	lease.settleUp(true)
 	k.cancel(err)
 	return nil, r.failed(ctx, err)
 }
@@ -165,8 +165,7 @@ func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
 // unknown is withdrawn.
 func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (values []any, sent time.Time, err error) {
 	l, s := r.locker, r.settings
-	c := acquireScript.call(3, r.names.lock, r.names.token, l.tombstone(r.names.lock, hold),
-		owner, hold, s.leaseArg(), s.keepForArg(), r.token, tokenKept)
+	c := r.acquireCall(owner, hold, nil)
 	undo := func(n *node) { l.withdraw([]*node{n}, r.names, owner, hold, s.lease) }
 	about := strays{undo: undo}
 	if claim != nil {
@@ -195,6 +194,17 @@ func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (v
 			return values, sent, err
 		}
 	}
+}
+
+// acquireCall takes the lock, from a holder of this process unless nil.
+func (r *request) acquireCall(owner, hold string, from *Lock) *call {
+	s := r.settings
+	c := acquireScript.call(3, r.names.lock, r.names.token, r.locker.tombstone(r.names.lock, hold),
+		owner, hold, s.leaseArg(), s.keepForArg(), r.token, tokenKept)
+	if from != nil {
+		c.cmd = append(c.cmd, from.lease.owner, from.hold)
+	}
+	return c
 }
 
 // claim tells members of a quorum that grant a lock late what became of it.

@@ -24,8 +24,8 @@ const (
 type lane struct {
 	node   *node
 	client redis.UniversalClient // of one server, as far as is known
-	// bounded is client with a limit for each read and write, for calls that
-	// nobody can cancel: they need no goroutine. nil if there is no such client.
+	// bounded is client when that obeys the deadline of a context: then calls that
+	// nobody can cancel need no goroutine. Else nil.
 	bounded *redis.Client
 
 	mu      sync.Mutex
@@ -36,9 +36,9 @@ type lane struct {
 
 func newLane(n *node, client redis.UniversalClient) *lane {
 	l := &lane{node: n, client: client}
-	if single, ok := client.(*redis.Client); ok {
-		l.bounded = single.WithTimeout(n.timeout)
-		l.bounded.Options().ContextTimeoutEnabled = true // of a copy that WithTimeout made
+	// A node of a cluster lacks the hooks of the cluster's client.
+	if single, ok := client.(*redis.Client); ok && client == n.client && single.Options().ContextTimeoutEnabled {
+		l.bounded = single
 	}
 	return l
 }
@@ -73,10 +73,6 @@ func (l *lane) run(ctx context.Context, d *delivery) answer {
 	if isUnknownScript(err) {
 		cmd = once{redis.NewCmd(ctx, d.call.command(true)...), d.flight}
 		err = l.bounded.Process(ctx, cmd)
-	}
-	if isRedirection(err) {
-		values, err := l.node.run(ctx, d.call, d.flight)
-		return answer{values, err}
 	}
 	l.node.failed(err)
 	if err != nil {

@@ -24,7 +24,8 @@ type lease struct {
 	maxHoldAt time.Time // zero: no bound
 
 	mu       sync.Mutex
-	deadline time.Time // when Redis may have ended it
+	deadline time.Time // when Redis may have ended it, and a little before
+	ends     time.Time // when Redis ends it, and not before
 	renewAt  time.Time
 	renewing bool
 	overdue  bool // held longer than MaxHold
@@ -47,7 +48,7 @@ func (s *lease) margin(length time.Duration) time.Duration {
 // held, or nobody else knows the lease yet.
 func (s *lease) extend(sent time.Time, length time.Duration) {
 	if d := sent.Add(length - s.margin(length)); d.After(s.deadline) {
-		s.deadline = d
+		s.deadline, s.ends = d, sent.Add(length)
 	}
 	s.renewAt = sent.Add(s.length / 3)
 }
@@ -56,7 +57,7 @@ func (s *lease) extend(sent time.Time, length time.Duration) {
 func (s *lease) end() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.deadline
+	return s.ends
 }
 
 // schedule enters the next thing to happen in the agenda. s.mu is held.
@@ -143,14 +144,17 @@ func (s *lease) usable() error {
 	return nil
 }
 
-// settleUp closes the books on a lease that its last handle has left.
-func (s *lease) settleUp() {
+// settleUp closes the books on a lease that its last handle has left, and tells
+// who waits if the lock is free.
+func (s *lease) settleUp(free bool) {
 	s.mu.Lock()
 	over := len(s.handles) == 0 && s.err == nil
 	s.mu.Unlock()
 	if over {
 		s.locker.unregister(s)
-		s.locker.lines.signal(s.names.lock)
+		if free {
+			s.locker.lines.signal(s.names.lock)
+		}
 	}
 }
 

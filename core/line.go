@@ -2,6 +2,7 @@ package core
 
 import (
 	"container/list"
+	"context"
 	"sync"
 	"time"
 )
@@ -29,6 +30,10 @@ type line struct {
 	watched  bool // wake-ups are wanted
 	until    time.Time
 	exact    bool // nothing will postpone until
+
+	ours      time.Time // since when this process has the lock
+	handovers int       // since then
+	restUntil time.Time // others go first
 }
 
 // waiter is a place in a line.
@@ -38,10 +43,20 @@ type waiter struct {
 	turn  chan struct{} // closed when it is the head, or refused; nil for the first
 	first bool          // it opened the line
 	err   error         // why it was refused
+
+	// For the lock to be handed over by its holder. Guarded by lines.mu.
+	request *request
+	ctx     context.Context
+	parked  bool       // it waits as head
+	offered bool       // the lock is on its way
+	given   bool       // it has arrived
+	gone    bool       // it does not want it any more
+	gift    chan *Lock // nil: the offer came to nothing
 }
 
 // join enters the line for a lock. It is false when max calls wait already.
-func (ls *lines) join(lock, owner string, max *int) (*waiter, bool) {
+func (ls *lines) join(ctx context.Context, r *request) (*waiter, bool) {
+	lock, owner, max := r.names.lock, r.owner, r.settings.maxWaiters
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ln := ls.find(lock, owner)
@@ -51,13 +66,13 @@ func (ls *lines) join(lock, owner string, max *int) (*waiter, bool) {
 		return &waiter{line: ls.byLock[lock][0]}, false
 	}
 	if ln == nil {
-		ln = &line{lines: ls, lock: lock, owner: owner, signal: make(chan struct{}, 1), trying: trying}
+		ln = &line{lines: ls, lock: lock, owner: owner, signal: make(chan struct{}, 1), trying: trying, ours: time.Now()}
 		if ls.byLock == nil {
 			ls.byLock = map[string][]*line{}
 		}
 		ls.byLock[lock] = append(ls.byLock[lock], ln)
 	}
-	w := &waiter{line: ln, first: ln.members.Len() == 0}
+	w := &waiter{line: ln, first: ln.members.Len() == 0, request: r, ctx: ctx}
 	if !w.first {
 		w.turn = make(chan struct{})
 	}
@@ -116,13 +131,18 @@ func (ln *line) leave(w *waiter, took *Lock) (unwatch bool) {
 	if head {
 		ln.trying = false
 		if took != nil {
+			if !w.given {
+				ln.ours, ln.handovers = time.Now(), 0
+			}
 			ln.answered, ln.local = true, true
 			ln.until, ln.exact = took.lease.end(), took.lease.fixed
 		} else {
 			ln.wake()
 		}
 		if next := ln.members.Front(); next != nil {
-			close(next.Value.(*waiter).turn)
+			w := next.Value.(*waiter)
+			w.park() // it can be offered the lock before it has noticed
+			close(w.turn)
 		}
 	}
 	if ln.members.Len() == 0 {

@@ -145,26 +145,33 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 	if err != nil {
 		return err
 	}
-	// The values stay, for the client's hooks.
-	err = k.release(context.WithoutCancel(ctx), failed)
-	s.settleUp()
+	ctx = context.WithoutCancel(ctx) // the values stay, for the client's hooks
+	done, unknown := k.handOver(ctx, failed)
+	if !done {
+		err = k.release(ctx, failed, unknown)
+	}
+	s.settleUp(!done)
 	return err
 }
 
-// release sends the release until it is confirmed or the timeout is over.
-func (k *Lock) release(ctx context.Context, failed bool) error {
+// release sends the release until it is confirmed or the timeout is over. again
+// says that it may have been done already.
+func (k *Lock) release(ctx context.Context, failed, again bool) error {
 	s := k.lease
 	l := s.locker
 	c := l.releaseCall(s.names, s.owner, k.hold, failed)
 	end := time.Now().Add(l.timeout)
 	until := time.Now().Add(s.length + l.timeout)
 	missed := func(n *node) { l.settle(n, c, until) }
-	for again := false; ; {
+	for {
 		values, err := l.backend.ask(ctx, c, time.Until(end), strays{missed: missed})
 		switch {
 		case err == nil && number(values[0]) == 0 && !again:
 			return s.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
 		case err == nil:
+			if l.othersWait(s.names, values) {
+				l.lines.rest(s.names.lock)
+			}
 			return nil
 		case (!isRefusal(err) || isMigrating(err)) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
 			if _, unsent := err.(*unsentError); !unsent && !isMigrating(err) {

@@ -21,6 +21,8 @@ type Locker struct {
 	prefix   string
 	timeout  time.Duration // of one exchange
 	defaults settings
+	// handsOver is false where an acquisition takes more than its script.
+	handsOver bool
 
 	id       string        // of this Locker; owners begin with it
 	sequence atomic.Uint64 // numbers owners and holds
@@ -45,9 +47,9 @@ type Locker struct {
 // goroutine. It fails when the client is nil or an option is bad; all that is
 // wrong is reported at once.
 //
-// The client stays yours: close the Locker first, then the client. Add hooks, for
-// tracing and the like, before the first lock is taken: some calls go over a copy
-// of the client that shares its connections (its WithTimeout).
+// The client stays yours: close the Locker first, then the client. With its option
+// ContextTimeoutEnabled calls that nobody can cancel, every release among them, need
+// no goroutine and are faster.
 func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
@@ -60,6 +62,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if err := replicas.check(client, l.timeout); err != nil {
 		return nil, err
 	}
+	l.handsOver = replicas == replication{}
 	l.start(single{[]*node{newNode(client, l, replicas)}})
 	return l, nil
 }

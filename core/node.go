@@ -24,7 +24,6 @@ func (e *unsentError) Unwrap() error { return e.cause }
 type node struct {
 	client      redis.UniversalClient
 	tasks       *tasks
-	timeout     time.Duration // of one exchange
 	outbox      *outbox
 	replication replication
 	lanes       sync.Map     // by client
@@ -32,7 +31,7 @@ type node struct {
 }
 
 func newNode(client redis.UniversalClient, l *Locker, r replication) *node {
-	n := &node{client: client, tasks: &l.tasks, timeout: l.timeout, replication: r}
+	n := &node{client: client, tasks: &l.tasks, replication: r}
 	n.outbox = &outbox{node: n, tasks: &l.tasks}
 	return n
 }

@@ -35,7 +35,7 @@ func (r *request) take(ctx context.Context) (*Lock, error) {
 			return nil, r.refuse("somebody else holds it", b.until, b.exact)
 		}
 	}
-	w, ok := r.locker.lines.join(r.names.lock, r.owner, r.settings.maxWaiters)
+	w, ok := r.locker.lines.join(ctx, r)
 	if !ok {
 		_, _, until, exact := w.line.state()
 		return nil, r.tooMany(until, exact)
@@ -81,7 +81,7 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 			timer.Stop()
 		}
 	}()
-	for try := w.first; ; try = true {
+	for try := w.first; ; try = ln.resting() == 0 {
 		if try {
 			asked := time.Now()
 			k, b, err := r.try(ctx)
@@ -117,23 +117,50 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 			timer = time.NewTimer(pollMax)
 		}
 		signal := ln.signal
-		if backOff > 0 {
+		if rest := ln.resting(); rest > 0 {
+			timer.Reset(rest)
+			signal = nil
+		} else if backOff > 0 {
 			// Contenders that block each other must not come back together.
 			timer.Reset(rand.N(backOff))
 			signal = nil
 		} else {
 			timer.Reset(r.poll(ln, silence, &pace))
 		}
-		select {
-		case <-signal:
-		case <-timer.C:
-		case <-ctx.Done():
-			return nil, r.leave(w, gaveUp(ctx, r.key))
-		case <-over:
-			return nil, r.leave(w, r.waitOver(ln))
-		case <-l.closing:
-			return nil, r.leave(w, closed("waiting for", r.key))
+		if k, err, done := r.pause(ctx, w, signal, timer.C, over); done {
+			return k, err
 		}
+	}
+}
+
+// pause waits until there is reason to ask Redis again. done says that the wait is
+// over, by a lock that was handed over or in vain.
+func (r *request) pause(ctx context.Context, w *waiter, signal <-chan struct{}, timer, over <-chan time.Time) (k *Lock, err error, done bool) {
+	ln := w.line
+	ln.park(w)
+	for {
+		select {
+		case k = <-w.gift:
+			ln.unpark(w)
+			if k == nil {
+				return nil, nil, false
+			}
+			w.given = true
+			r.left(ln.leave(w, k))
+			return k, nil, true
+		case <-signal:
+		case <-timer:
+		case <-ctx.Done():
+			return nil, r.leave(w, gaveUp(ctx, r.key)), true
+		case <-over:
+			return nil, r.leave(w, r.waitOver(ln)), true
+		case <-r.locker.closing:
+			return nil, r.leave(w, closed("waiting for", r.key)), true
+		}
+		if !ln.unpark(w) {
+			return nil, nil, false
+		}
+		signal, timer = nil, nil // the lock is on its way
 	}
 }
 
@@ -168,6 +195,9 @@ func (r *request) poll(ln *line, silence time.Time, pace *time.Duration) time.Du
 
 // leave gives the place in the line up and returns err.
 func (r *request) leave(w *waiter, err error) error {
+	if k := w.refuse(); k != nil {
+		k.drop()
+	}
 	r.left(w.line.leave(w, nil))
 	return err
 }

@@ -10,11 +10,14 @@
 -- ARGV[4]  dedup window in ms from now, 0 for none
 -- ARGV[5]  token of the lock to enter, '' when a free lock will do
 -- ARGV[6]  how long the last token is kept, in ms
+-- ARGV[7]  owner that hands the lock over; may be missing
+-- ARGV[8]  the hold of that owner, which ends
 --
 -- Returns  {1, token, lease, ttl, outermost}  held; lease and ttl in ms, lease negative when fixed
 --          {2, ttl, exact}  busy; exact is 1 when nothing will lengthen the ttl
 --          {3}              the lock to enter is gone
 --          {4}              this hold was given up before the script arrived
+--          {5}              nothing was handed over: the lock is gone, or has more holds
 local call = redis.call
 local lock, owner, hold, lease = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
@@ -29,6 +32,17 @@ local function next_token()
     call('SET', KEYS[2], token, 'PX', ARGV[6])
   end
   return token
+end
+
+if ARGV[7] then
+  local held = call('HMGET', lock, ARGV[8], ARGV[7])
+  if not held[1] or held[2] ~= '1' then
+    return {5}
+  end
+  if call('EXISTS', KEYS[3]) == 1 then
+    return {4}
+  end
+  call('DEL', lock)
 end
 
 if call('EXISTS', lock, KEYS[3]) == 0 then

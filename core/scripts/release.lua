@@ -13,6 +13,7 @@
 --
 -- Returns  {0}        there is no such hold
 --          {1, left}  ended; left is the number of holds that remain
+--          {1, 0, heard}  and the lock is free; so many connections to this server heard it
 --          {2, ttl}   ended; the dedup window lasts ttl ms
 local call = redis.call
 local lock, owner, hold = KEYS[1], ARGV[1], ARGV[2]
@@ -54,5 +55,5 @@ if keep then
   end
 end
 -- Without permission for the channel the waiters find out by polling.
-redis.pcall(ARGV[6], ARGV[3], '0')
-return {1, 0}
+local heard = redis.pcall(ARGV[6], ARGV[3], '0')
+return {1, 0, tonumber(heard) or 0}

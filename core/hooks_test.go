@@ -1,0 +1,97 @@
+package core_test
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// counting is a hook as for tracing: it sees the commands of a client.
+type counting struct {
+	mu   sync.Mutex
+	seen int
+}
+
+func (c *counting) see(cmds ...redis.Cmder) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cmd := range cmds {
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			c.seen++
+		}
+	}
+}
+
+func (c *counting) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (c *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.see(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (c *counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.see(cmds...)
+		return next(ctx, cmds)
+	}
+}
+
+// Whoever traces his client sees all that is sent, by whatever way it goes.
+func TestHooksOfTheClientSeeEveryScript(t *testing.T) {
+	for _, obedient := range []bool{false, true} {
+		t.Run("ContextTimeoutEnabled="+strconv.FormatBool(obedient), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				hook := &counting{}
+				client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial, PoolSize: 300, ContextTimeoutEnabled: obedient})
+				defer client.Close()
+				client.AddHook(hook)
+				l := onRedis(t, client)
+				unlock(t, take(t, background, l, "k"))
+				ctx, cancel := context.WithCancel(background)
+				defer cancel()
+				lockMany(t, ctx, l, 100)
+				k := take(t, ctx, l, "k")
+				got := inTurn(t, l, 10)
+				unlock(t, k)
+				for range 10 {
+					<-got
+				}
+				synctest.Wait()
+				hook.mu.Lock()
+				defer hook.mu.Unlock()
+				if sent := s.scripts(); hook.seen != sent {
+					t.Errorf("the hook has seen %d of %d scripts", hook.seen, sent)
+				}
+			})
+		})
+	}
+}
+
+// Without a goroutine a call still ends in time.
+func TestUnlockEndsInTimeWithContextTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial, ContextTimeoutEnabled: true})
+		defer client.Close()
+		l := onRedis(t, client)
+		k := take(t, background, l, "k")
+		s.fail(release, hang)
+		began := time.Now()
+		wantErr(t, k.Unlock(background), core.ErrUnavailable)
+		wantTime(t, "Unlock ended", time.Since(began), 0, 2*time.Second)
+		time.Sleep(time.Second)
+		s.isFree("k")
+	})
+}
