@@ -26,7 +26,7 @@ func (ls *lines) offer(lock string) *waiter {
 		return nil
 	}
 	w := ln.members.Front().Value.(*waiter)
-	if !w.parked || ln.handovers >= handoversMax || time.Since(ln.ours) > handoverTimeMax {
+	if !w.parked || w.gone || ln.handovers >= handoversMax || time.Since(ln.ours) > handoverTimeMax {
 		return nil
 	}
 	ln.handovers++
@@ -48,12 +48,17 @@ func (w *waiter) park() {
 	}
 }
 
-// unpark ends that. It is true when the lock has been offered.
-func (ln *line) unpark(w *waiter) (offered bool) {
+// unpark ends that. It returns a lock that has arrived, or says that one is on
+// its way.
+func (ln *line) unpark(w *waiter) (k *Lock, offered bool) {
 	ln.lines.mu.Lock()
 	defer ln.lines.mu.Unlock()
 	w.parked = false
-	return w.offered
+	select {
+	case k = <-w.gift:
+	default:
+	}
+	return k, w.offered
 }
 
 // rest lets other processes go first.

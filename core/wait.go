@@ -138,16 +138,9 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 func (r *request) pause(ctx context.Context, w *waiter, signal <-chan struct{}, timer, over <-chan time.Time) (k *Lock, err error, done bool) {
 	ln := w.line
 	ln.park(w)
-	for {
+	for offered := true; offered; {
 		select {
 		case k = <-w.gift:
-			ln.unpark(w)
-			if k == nil {
-				return nil, nil, false
-			}
-			w.given = true
-			r.left(ln.leave(w, k))
-			return k, nil, true
 		case <-signal:
 		case <-timer:
 		case <-ctx.Done():
@@ -157,11 +150,17 @@ func (r *request) pause(ctx context.Context, w *waiter, signal <-chan struct{}, 
 		case <-r.locker.closing:
 			return nil, r.leave(w, closed("waiting for", r.key)), true
 		}
-		if !ln.unpark(w) {
-			return nil, nil, false
+		signal, timer = nil, nil // for when the lock is on its way
+		if k == nil {
+			k, offered = ln.unpark(w)
 		}
-		signal, timer = nil, nil // the lock is on its way
+		if k != nil {
+			w.given = true
+			r.left(ln.leave(w, k))
+			return k, nil, true
+		}
 	}
+	return nil, nil, false
 }
 
 // giveUp says whether a failed attempt ends the wait: not when Redis has
