@@ -192,6 +192,7 @@ func TestQuorumRenewalNeedsAMajority(t *testing.T) {
 	m := startMembers(t, 3)
 	l := m.locker(t)
 	k := take(t, background, l, "k", core.Lease(900*time.Millisecond))
+	redistest.Await(t, time.Second, "all members to hold it", func() bool { return m.held(t, "k") == 3 })
 	m.servers[0].Client(t).Del(background, "lock:k")
 	select {
 	case <-k.Context().Done():
