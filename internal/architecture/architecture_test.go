@@ -51,6 +51,7 @@ var allowed = map[string][]string{
 	"internal/redistest":    {goRedis},
 	"internal/conformance":  {},
 	"internal/faults":       {},
+	"internal/readme":       {},
 	"internal/architecture": {},
 }
 
