@@ -13,7 +13,7 @@ const tokenLife = 10 * time.Minute
 
 // Lock takes the lock of key, or enters it once more when ctx holds it already.
 // It waits until the lock is free, ctx is done, or [Wait] is over; waiting calls
-// of one Locker are served in order. The lock is renewed until it is unlocked,
+// of one Locker are served in order, and so are the processes they wait in. The lock is renewed until it is unlocked,
 // also when ctx is cancelled meanwhile.
 //
 // A busy lock is refused with [*BusyError], which is [ErrNotAcquired]; when ctx
@@ -31,8 +31,8 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 	return l.acquire(ctx, key, s)
 }
 
-// TryLock is [Locker.Lock] that never waits for a busy lock. It blocks for one
-// exchange with Redis.
+// TryLock is [Locker.Lock] that never waits for a busy lock, nor takes one that has
+// just become free for a process that waits. It blocks for one exchange with Redis.
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	s, err := l.defaults.with(append(opts[:len(opts):len(opts)], NoWait()))
 	if err != nil {
@@ -84,6 +84,7 @@ type request struct {
 	settings *settings
 	owner    string // empty: a new one for each attempt
 	token    string // of the lock to enter; empty: a free one will do
+	queues   bool   // stands in the line of processes when the lock is busy
 	outer    *lease // of another Locker, which the context holds already
 }
 
@@ -165,7 +166,7 @@ func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
 // unknown is withdrawn.
 func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (values []any, sent time.Time, err error) {
 	l, s := r.locker, r.settings
-	c := r.acquireCall(owner, hold, nil)
+	c := r.acquireCall(owner, hold, r.queues, nil)
 	undo := func(n *node) { l.withdraw([]*node{n}, r.names, owner, hold, s.lease) }
 	about := strays{undo: undo}
 	if claim != nil {
@@ -196,11 +197,16 @@ func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (v
 	}
 }
 
-// acquireCall takes the lock, from a holder of this process unless nil.
-func (r *request) acquireCall(owner, hold string, from *Lock) *call {
+// acquireCall takes the lock, from a holder of this process unless nil. queues says
+// that this process stands in line, or is to when the lock is busy.
+func (r *request) acquireCall(owner, hold string, queues bool, from *Lock) *call {
+	process := ""
+	if queues {
+		process = r.locker.id
+	}
 	s := r.settings
-	c := acquireScript.call(3, r.names.lock, r.names.token, r.locker.tombstone(r.names.lock, hold),
-		owner, hold, s.leaseArg(), s.keepForArg(), r.token, tokenKept)
+	c := acquireScript.call(4, r.names.lock, r.names.token, r.locker.tombstone(r.names.lock, hold), r.names.line,
+		owner, hold, s.leaseArg(), s.keepForArg(), r.token, tokenKept, process)
 	if from != nil {
 		c.cmd = append(c.cmd, from.lease.owner, from.hold)
 	}

@@ -23,5 +23,6 @@
 // and expires with the lease: the layout of Redisson's RLock, which excludes and
 // wakes us as we do it. Our own fields in it begin with "latchkey:": one for each
 // hold, so that a command that is sent twice counts once, the fencing token and
-// the lease. Beside it there is a short-lived key with the last fencing token.
+// the lease. Beside it there are two short-lived keys: the last fencing token, and
+// the line of processes that wait.
 package core

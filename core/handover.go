@@ -12,26 +12,25 @@ import (
 const (
 	handoversMax    = 32
 	handoverTimeMax = 10 * time.Millisecond
-	// handoverRest is how long the calls of this process then let others go first.
-	handoverRest = time.Millisecond
 )
 
 // offer chooses the call that is to get the lock next, if one waits and it is not
-// the others' turn. The call then waits for handed.
-func (ls *lines) offer(lock string) *waiter {
+// the others' turn. The call then waits for handed. inLine: the process stands in
+// line for the lock.
+func (ls *lines) offer(lock string) (w *waiter, inLine bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ln := ls.find(lock, "")
 	if ln == nil || ln.members.Len() == 0 {
-		return nil
+		return nil, false
 	}
-	w := ln.members.Front().Value.(*waiter)
+	w = ln.members.Front().Value.(*waiter)
 	if !w.parked || w.gone || ln.handovers >= handoversMax || time.Since(ln.ours) > handoverTimeMax {
-		return nil
+		return nil, false
 	}
 	ln.handovers++
 	w.parked, w.offered = false, true
-	return w
+	return w, ls.inLine(lock)
 }
 
 // park says that the head waits and can be offered the lock.
@@ -59,25 +58,6 @@ func (ln *line) unpark(w *waiter) (k *Lock, offered bool) {
 	default:
 	}
 	return k, w.offered
-}
-
-// rest lets other processes go first.
-func (ls *lines) rest(lock string) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ln := ls.find(lock, ""); ln != nil {
-		ln.restUntil = time.Now().Add(handoverRest)
-	}
-}
-
-// resting is for how long the head has to let others go first.
-func (ln *line) resting() time.Duration {
-	ln.lines.mu.Lock()
-	defer ln.lines.mu.Unlock()
-	if ln.restUntil.IsZero() {
-		return 0
-	}
-	return max(time.Until(ln.restUntil), 0)
 }
 
 // handed ends an offer: with a lock, or with nil when it came to nothing. It is
@@ -118,7 +98,7 @@ func (k *Lock) handOver(ctx context.Context, failed bool) (done, unknown bool) {
 	if !l.handsOver || !last || s.keepFor > 0 && !failed {
 		return false, false
 	}
-	w := l.lines.offer(s.names.lock)
+	w, inLine := l.lines.offer(s.names.lock)
 	if w == nil {
 		return false, false
 	}
@@ -126,7 +106,7 @@ func (k *Lock) handOver(ctx context.Context, failed bool) (done, unknown bool) {
 	owner := hold[len(holdField):]
 	undo := func(n *node) { l.withdraw([]*node{n}, s.names, owner, hold, r.settings.lease) }
 	sent := time.Now()
-	values, err := l.backend.ask(ctx, r.acquireCall(owner, hold, k), l.timeout, strays{undo: undo})
+	values, err := l.backend.ask(ctx, r.acquireCall(owner, hold, inLine, k), l.timeout, strays{undo: undo})
 	switch {
 	case err != nil:
 		w.handed(nil)
@@ -154,17 +134,4 @@ func (k *Lock) drop() {
 		k.lease.giveBack([]*Lock{k})
 	}
 	k.lease.settleUp(true)
-}
-
-// othersWait says, of the answer to a release, whether other processes have heard
-// it.
-func (l *Locker) othersWait(n names, values []any) bool {
-	if !l.handsOver || len(values) < 3 {
-		return false
-	}
-	ours := int64(0)
-	if l.wakeups.listening(n) {
-		ours = 1
-	}
-	return number(values[2]) > ours
 }

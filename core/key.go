@@ -12,6 +12,7 @@ const maxKeyBytes = 1024
 type names struct {
 	lock    string // the hash, as Redisson names it
 	token   string // last fencing token
+	line    string // processes that wait
 	channel string // wake-ups, as Redisson names it
 }
 
@@ -26,6 +27,7 @@ func (l *Locker) names(key string) (names, error) {
 	return names{
 		lock:    lock,
 		token:   l.prefix + "{" + lock + "}:token",
+		line:    l.prefix + "{" + lock + "}:line",
 		channel: "redisson_lock__channel:{" + lock + "}",
 	}, nil
 }

@@ -28,6 +28,7 @@ type line struct {
 	answered bool // Redis has answered once
 	local    bool // the last we know is that this process holds the lock
 	watched  bool // wake-ups are wanted
+	inLine   bool // this process stands in the line of processes
 	until    time.Time
 	exact    bool // nothing will postpone until
 
@@ -118,13 +119,15 @@ func (ln *line) wake() {
 }
 
 // leave gives the place up and lets the next one be head. The next one tries at
-// once unless the lock was just taken by the one that leaves. It is true when
-// wake-ups for the line are not wanted any more.
-func (ln *line) leave(w *waiter, took *Lock) (unwatch bool) {
+// once unless the lock was just taken by the one that leaves.
+func (ln *line) leave(w *waiter, took *Lock) (end lineEnd) {
 	ln.lines.mu.Lock()
 	defer ln.lines.mu.Unlock()
 	if w.err != nil {
-		return false // all were sent away
+		return end // all were sent away
+	}
+	if took != nil {
+		ln.lines.arrived(ln.lock)
 	}
 	head := ln.members.Front() == w.place
 	ln.members.Remove(w.place)
@@ -148,12 +151,11 @@ func (ln *line) leave(w *waiter, took *Lock) (unwatch bool) {
 	if ln.members.Len() == 0 {
 		return ln.remove()
 	}
-	return false
+	return end
 }
 
-// dismiss ends the line with an error for everybody in it. It is true when
-// wake-ups for the line are not wanted any more.
-func (ln *line) dismiss(err error) (unwatch bool) {
+// dismiss ends the line with an error for everybody in it.
+func (ln *line) dismiss(err error) lineEnd {
 	ln.lines.mu.Lock()
 	defer ln.lines.mu.Unlock()
 	for e := ln.members.Front(); e != nil; e = e.Next() {
@@ -166,7 +168,13 @@ func (ln *line) dismiss(err error) (unwatch bool) {
 	return ln.remove()
 }
 
-func (ln *line) remove() (unwatch bool) {
+// lineEnd says what is not wanted any more once nobody is left in a line.
+type lineEnd struct {
+	unwatch bool // its wake-ups
+	leave   bool // the place of this process in the line of processes
+}
+
+func (ln *line) remove() lineEnd {
 	rest := ln.lines.byLock[ln.lock]
 	for i, other := range rest {
 		if other == ln {
@@ -179,7 +187,10 @@ func (ln *line) remove() (unwatch bool) {
 	} else {
 		ln.lines.byLock[ln.lock] = rest
 	}
-	return ln.watched
+	if ln.inLine && len(rest) > 0 {
+		rest[0].inLine, ln.inLine = true, false
+	}
+	return lineEnd{unwatch: ln.watched, leave: ln.inLine}
 }
 
 // isBusy notes that somebody else holds the lock. It is true when wake-ups are
@@ -195,6 +206,7 @@ func (ln *line) isBusy(b *busy, max *int, refusal error) (watch bool) {
 	}
 	ln.trying, ln.answered, ln.local = false, true, false
 	ln.until, ln.exact = b.until, b.exact
+	ln.inLine = true
 	watch = !ln.watched
 	ln.watched = true
 	return watch

@@ -146,20 +146,23 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx) // the values stay, for the client's hooks
+	free := false                    // for the calls of this process to take
 	done, unknown := k.handOver(ctx, failed)
 	if !done {
-		err = k.release(ctx, failed, unknown)
+		free, err = k.release(ctx, failed, unknown)
 	}
-	s.settleUp(!done)
+	s.settleUp(free)
 	return err
 }
 
 // release sends the release until it is confirmed or the timeout is over. again
-// says that it may have been done already.
-func (k *Lock) release(ctx context.Context, failed, again bool) error {
+// says that it may have been done already. free is false when the lock goes to
+// another process, and this one stands in line behind it.
+func (k *Lock) release(ctx context.Context, failed, again bool) (free bool, err error) {
 	s := k.lease
 	l := s.locker
-	c := l.releaseCall(s.names, s.owner, k.hold, failed)
+	presence := l.presence(s.names)
+	c := l.releaseCall(s.names, s.owner, k.hold, failed, presence)
 	end := time.Now().Add(l.timeout)
 	until := time.Now().Add(s.length + l.timeout)
 	missed := func(n *node) { l.settle(n, c, until) }
@@ -167,12 +170,9 @@ func (k *Lock) release(ctx context.Context, failed, again bool) error {
 		values, err := l.backend.ask(ctx, c, time.Until(end), strays{missed: missed})
 		switch {
 		case err == nil && number(values[0]) == 0 && !again:
-			return s.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
+			return true, s.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
 		case err == nil:
-			if l.othersWait(s.names, values) {
-				l.lines.rest(s.names.lock)
-			}
-			return nil
+			return l.released(s.names, values, presence), nil
 		case (!isRefusal(err) || isMigrating(err)) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
 			if _, unsent := err.(*unsentError); !unsent && !isMigrating(err) {
 				again = true // it may have been done
@@ -180,7 +180,7 @@ func (k *Lock) release(ctx context.Context, failed, again bool) error {
 			continue
 		}
 		l.settleAll(c, until)
-		return unavailable("releasing", k.key, err)
+		return true, unavailable("releasing", k.key, err)
 	}
 }
 

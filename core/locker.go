@@ -23,6 +23,8 @@ type Locker struct {
 	defaults settings
 	// handsOver is false where an acquisition takes more than its script.
 	handsOver bool
+	queues    bool   // processes wait in a line, which a quorum has no place for
+	hears     string // "1" when a message that reaches no connection of one server reaches nobody
 
 	id       string        // of this Locker; owners begin with it
 	sequence atomic.Uint64 // numbers owners and holds
@@ -63,6 +65,9 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 		return nil, err
 	}
 	l.handsOver = replicas == replication{}
+	l.queues = true
+	_, isCluster := client.(*redis.ClusterClient)
+	l.hears = flag(!isCluster || l.defaults.sharded)
 	l.start(single{[]*node{newNode(client, l, replicas)}})
 	return l, nil
 }
@@ -79,6 +84,7 @@ func newLocker(opts []Option, timeout func(*settings) time.Duration) (*Locker, e
 		defaults: s,
 		id:       uuid.NewString(),
 		leases:   map[*lease]struct{}{},
+		hears:    flag(true),
 		closing:  make(chan struct{}),
 		closed:   make(chan struct{}),
 	}

@@ -86,17 +86,25 @@ func (s *settlement) end() {
 
 // releaseCall ends one hold that was surely taken. failed, of the outermost,
 // drops the dedup window.
-func (l *Locker) releaseCall(n names, owner, hold string, failed bool) *call {
-	drop := "0"
-	if failed {
-		drop = "1"
-	}
-	return releaseScript.call(1, n.lock, owner, hold, n.channel, drop, noTime, l.publishCommand())
+func (l *Locker) releaseCall(n names, owner, hold string, failed bool, p presence) *call {
+	return releaseScript.call(2, n.lock, n.line, owner, hold, n.channel, flag(failed), noTime, l.publishCommand(), l.id, string(p), l.hears)
 }
 
 // withdrawCall ends a hold that may never have been taken, and leaves a tombstone.
 func (l *Locker) withdrawCall(n names, owner, hold string) *call {
-	return releaseScript.call(2, n.lock, l.tombstone(n.lock, hold), owner, hold, n.channel, "1", voidKept, l.publishCommand())
+	return releaseScript.call(3, n.lock, n.line, l.tombstone(n.lock, hold), owner, hold, n.channel, flag(true), voidKept, l.publishCommand(), l.id, string(away), l.hears)
+}
+
+// leaveCall gives up the place of this process in the line.
+func (l *Locker) leaveCall(n names) *call {
+	return releaseScript.call(2, n.lock, n.line, "", "", n.channel, flag(false), noTime, l.publishCommand(), l.id, string(away), l.hears)
+}
+
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
 }
 
 func (l *Locker) publishCommand() string {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -22,9 +24,11 @@ const (
 	resubscribeDelayMax = 5 * time.Second
 )
 
-// topic is a channel that somebody wants to hear. Guarded by wakeups.mu.
+// topic is a lock that somebody wants to hear about: on the channel for all, where
+// it becomes free, and on that of this process, where its turn comes. Guarded by
+// wakeups.mu.
 type topic struct {
-	lock      string
+	names     names
 	watchers  int
 	idleSince time.Time // when the last watcher left
 	asked     bool      // SUBSCRIBE was sent on the present connection
@@ -38,7 +42,7 @@ type subscriber struct {
 	client  redis.UniversalClient // of it, or of a part of it
 	kick    chan struct{}         // the topics have changed
 
-	topics map[string]*topic // guarded by wakeups.mu
+	topics map[string]*topic // by channel for all; guarded by wakeups.mu
 }
 
 func (s *subscriber) changed() {
@@ -85,7 +89,7 @@ func (s *subscriber) relocate() {
 		w.mu.Lock()
 		t := s.topics[channel]
 		delete(s.topics, channel)
-		w.add(s.node, client, channel, t.lock, t.watchers)
+		w.add(s.node, client, t.names, t.watchers)
 		w.mu.Unlock()
 	}
 }
@@ -169,38 +173,60 @@ func (s *subscriber) read(ctx context.Context, conn *redis.PubSub, heard *atomic
 		case *redis.Subscription:
 			switch m.Kind {
 			case "subscribe", "ssubscribe":
-				s.wake(m.Channel, true)
+				s.confirm(m.Channel)
 			case "sunsubscribe":
-				if s.wants(m.Channel) {
+				if n, _ := s.about(m.Channel); n.lock != "" {
 					return errMovedAway
 				}
 			}
 		case *redis.Message:
-			s.wake(m.Channel, false)
+			n, ours := s.about(m.Channel)
+			switch {
+			case n.lock == "" || m.Payload == forOthers:
+			case ours:
+				pause, _ := strconv.Atoi(m.Payload)
+				s.wakeups.turn(n, time.Duration(pause)*time.Millisecond)
+			default:
+				s.wakeups.signal(n.lock)
+			}
 		}
 	}
 }
 
-func (s *subscriber) wake(channel string, confirmed bool) {
-	w := s.wakeups
-	w.mu.Lock()
-	t := s.topics[channel]
-	if t == nil {
-		w.mu.Unlock()
-		return
-	}
-	if confirmed {
-		t.confirmed = true
-	}
-	lock := t.lock
-	w.mu.Unlock()
-	w.signal(lock)
-}
+// forOthers is a wake-up for those that do not stand in line, and read it as 0.
+const forOthers = "00"
 
-func (s *subscriber) wants(channel string) bool {
+// about returns the lock that a channel speaks of, no name when nobody wants to hear
+// it. ours: the channel is for this process only.
+func (s *subscriber) about(channel string) (n names, ours bool) {
 	s.wakeups.mu.Lock()
 	defer s.wakeups.mu.Unlock()
-	return s.topics[channel] != nil
+	channel, ours = strings.CutSuffix(channel, ":"+s.wakeups.process)
+	if t := s.topics[channel]; t != nil {
+		n = t.names
+	}
+	return n, ours
+}
+
+// confirm notes that a subscription stands. Both channels of a lock are subscribed
+// to at once.
+func (s *subscriber) confirm(channel string) {
+	n, ours := s.about(channel)
+	if n.lock == "" || !ours {
+		return
+	}
+	w := s.wakeups
+	w.mu.Lock()
+	if t := s.topics[n.channel]; t != nil {
+		t.confirmed = true
+	}
+	w.mu.Unlock()
+	w.signal(n.lock)
+}
+
+// channels are those to subscribe to for a lock.
+func (s *subscriber) channels(channel string) []string {
+	return []string{channel, channel + ":" + s.wakeups.process}
 }
 
 // topicsToAsk returns the channels to subscribe to: all, or those not asked for.
@@ -211,7 +237,7 @@ func (s *subscriber) topicsToAsk(all bool) []string {
 	for channel, t := range s.topics {
 		if all || !t.asked {
 			t.asked = true
-			channels = append(channels, channel)
+			channels = append(channels, s.channels(channel)...)
 		}
 	}
 	return channels
@@ -225,7 +251,7 @@ func (s *subscriber) idleTopics() (idle []string, end bool) {
 	for channel, t := range s.topics {
 		if t.watchers == 0 && time.Since(t.idleSince) > linger {
 			delete(s.topics, channel)
-			idle = append(idle, channel)
+			idle = append(idle, s.channels(channel)...)
 		}
 	}
 	if len(s.topics) == 0 {

@@ -35,6 +35,7 @@ func (r *request) take(ctx context.Context) (*Lock, error) {
 			return nil, r.refuse("somebody else holds it", b.until, b.exact)
 		}
 	}
+	r.queues = r.locker.queues
 	w, ok := r.locker.lines.join(ctx, r)
 	if !ok {
 		_, _, until, exact := w.line.state()
@@ -201,9 +202,12 @@ func (r *request) leave(w *waiter, err error) error {
 	return err
 }
 
-func (r *request) left(unwatch bool) {
-	if unwatch {
+func (r *request) left(end lineEnd) {
+	if end.unwatch {
 		r.locker.wakeups.unwatch(r.names)
+	}
+	if end.leave && r.locker.queues {
+		r.locker.leaveLine(r.names)
 	}
 }
 

@@ -29,6 +29,8 @@ type wakeups struct {
 	tasks   *tasks
 	report  *report
 	signal  func(lock string)
+	turn    func(n names, pause time.Duration)
+	process string
 
 	mu       sync.Mutex
 	byClient map[redis.UniversalClient]*subscriber
@@ -44,6 +46,8 @@ func newWakeups(l *Locker) *wakeups {
 		tasks:    &l.tasks,
 		report:   &l.report,
 		signal:   l.lines.signal,
+		turn:     l.turn,
+		process:  l.id,
 		byClient: map[redis.UniversalClient]*subscriber{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -65,13 +69,13 @@ func (w *wakeups) watch(n names) {
 	for _, node := range w.nodes { // a quorum's members speak for themselves
 		client := w.publisher(node, n.channel)
 		w.mu.Lock()
-		w.add(node, client, n.channel, n.lock, 1)
+		w.add(node, client, n, 1)
 		w.mu.Unlock()
 	}
 }
 
-// add wants to hear a channel from a client of a node. w.mu is held.
-func (w *wakeups) add(node *node, client redis.UniversalClient, channel, lock string, watchers int) {
+// add wants to hear about a lock from a client of a node. w.mu is held.
+func (w *wakeups) add(node *node, client redis.UniversalClient, n names, watchers int) {
 	if w.stopped {
 		return
 	}
@@ -81,10 +85,10 @@ func (w *wakeups) add(node *node, client redis.UniversalClient, channel, lock st
 		w.byClient[client] = s
 		w.tasks.start(s.run)
 	}
-	t := s.topics[channel]
+	t := s.topics[n.channel]
 	if t == nil {
-		t = &topic{lock: lock, idleSince: time.Now()}
-		s.topics[channel] = t
+		t = &topic{names: n, idleSince: time.Now()}
+		s.topics[n.channel] = t
 	}
 	t.watchers += watchers
 	s.changed()

@@ -1,28 +1,97 @@
--- Ends one hold; the last one frees the lock, or leaves its dedup window.
+-- Ends one hold; the last one frees the lock, or leaves its dedup window. A free
+-- lock goes to the process that has waited longest: only that one is told. Without
+-- a hold, it gives up the process's place in the line.
 -- Sent twice, it counts once.
 --
 -- KEYS[1]  the lock, a hash
--- KEYS[2]  tombstone of this hold, if one is to be written
+-- KEYS[2]  the line of processes that wait; see acquire.lua
+-- KEYS[3]  tombstone of this hold, if one is to be written
 -- ARGV[1]  owner: the hash field that counts holds
--- ARGV[2]  hold: the hash field that marks this one
--- ARGV[3]  wake-up channel
+-- ARGV[2]  hold: the hash field that marks this one; '' for none
+-- ARGV[3]  wake-up channel. A process hears of its turn on <channel>:<process>
 -- ARGV[4]  '1' when the work failed: if this is the outermost hold, no dedup window
 -- ARGV[5]  lifetime of the tombstone in ms, 0 to write none. With one, an
 --          acquisition of this hold that arrives later is refused.
 -- ARGV[6]  PUBLISH or SPUBLISH
+-- ARGV[7]  this process
+-- ARGV[8]  '2' when it goes on waiting for the lock, '1' when it only listens, else '0'
+-- ARGV[9]  '1' when a message that reaches no connection of this server reaches nobody
 --
 -- Returns  {0}        there is no such hold
 --          {1, left}  ended; left is the number of holds that remain
---          {1, 0, heard}  and the lock is free; so many connections to this server heard it
+--          {1, 0, turn, heard}  and the lock is free. turn is 0: for all, and so many
+--                     connections to this server heard it; 1: for another process,
+--                     and this one stands in line if it waits; 2: for this process
 --          {2, ttl}   ended; the dedup window lasts ttl ms
 local call = redis.call
-local lock, owner, hold = KEYS[1], ARGV[1], ARGV[2]
+local lock, line, owner, hold, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+local publish, process = ARGV[6], ARGV[7]
 
-if ARGV[5] ~= '0' then
-  call('SET', KEYS[2], 1, 'PX', ARGV[5])
+-- Without permission for a channel the waiters find out by polling.
+local function tell(to, message)
+  return tonumber(redis.pcall(publish, to, message)) or 0
 end
 
-local held = call('HMGET', lock, hold, owner, 'latchkey:keep')
+-- Says for how many ms the next in line is to let those go first who wait outside
+-- the line, if that was not a second ago. A Redisson client takes 00 for a wake-up;
+-- we know that it is not meant for us.
+local function pause(ms)
+  local last = call('ZSCORE', line, 'others')
+  if last and ms - last < 1000 then
+    return 0
+  end
+  call('ZADD', line, ms, 'others')
+  local ours = call('ZCOUNT', line, '1e14', '+inf')
+  if ARGV[8] ~= '0' then
+    ours = ours + 1
+  end
+  if tell(channel, '00') <= ours and ARGV[9] == '1' then
+    return 0
+  end
+  return 5
+end
+
+-- Reserves the lock for the process that has waited longest, for 250 ms.
+local function next_in_line()
+  call('ZREMRANGEBYSCORE', line, '-inf', '(0')
+  local now = call('TIME')
+  local ms = now[1] * 1000 + math.floor(now[2] / 1000)
+  local wait
+  while true do
+    local first = call('ZRANGEBYSCORE', line, '1e14', '+inf', 'LIMIT', 0, 1)[1]
+    if not first then
+      return 0
+    end
+    if first == process then
+      call('ZADD', line, -(ms + 250), first)
+      return 2
+    end
+    wait = wait or pause(ms)
+    if tell(channel .. ':' .. first, wait) > 0 or ARGV[9] ~= '1' then
+      call('ZADD', line, -(ms + 250), first)
+      if ARGV[8] == '2' then
+        call('ZADD', line, 'NX', now[1] .. string.sub('00000' .. now[2], -6), process)
+      end
+      return 1
+    end
+    call('ZREM', line, first)
+  end
+end
+
+if ARGV[5] ~= '0' then
+  call('SET', KEYS[3], 1, 'PX', ARGV[5])
+end
+
+if hold == '' then
+  local place = call('ZSCORE', line, process)
+  call('ZREM', line, process)
+  if place and tonumber(place) < 0 and call('EXISTS', lock) == 0 and next_in_line() == 0 then
+    tell(channel, '0')
+  end
+  return {1, 0}
+end
+
+local held = call('HMGET', lock, hold, owner, 'latchkey:keep', 'latchkey:line')
 if not held[1] then
   return {0}
 end
@@ -54,6 +123,12 @@ if keep then
     return {2, rest}
   end
 end
--- Without permission for the channel the waiters find out by polling.
-local heard = redis.pcall(ARGV[6], ARGV[3], '0')
-return {1, 0, tonumber(heard) or 0}
+local turn = 0
+if held[4] then
+  turn = next_in_line()
+end
+local heard = 0
+if turn == 0 then
+  heard = tell(channel, '0')
+end
+return {1, 0, turn, heard}

@@ -1,0 +1,62 @@
+package core_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// rightsInTheFAQ are those that docs/faq.md says a service needs.
+func rightsInTheFAQ(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/faq.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "ACL SETUSER shop on >secret ")
+	rules, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatal("docs/faq.md does not say which rights are needed")
+	}
+	return strings.Fields(rules)
+}
+
+func TestRightsInTheFAQSuffice(t *testing.T) {
+	server := redistest.Start(t)
+	client := user(t, server, rightsInTheFAQ(t)...)
+	a, b := onRedis(t, client, core.Lease(300*time.Millisecond)), onRedis(t, client)
+
+	var all sync.WaitGroup
+	for i := range 8 {
+		l := []*core.Locker{a, b}[i%2]
+		all.Go(func() {
+			for range 20 {
+				k := take(t, background, l, "k")
+				unlock(t, take(t, k.Context(), l, "k"), k)
+			}
+		})
+	}
+	all.Wait()
+
+	k := take(t, background, a, "k", core.KeepFor(time.Minute))
+	ctx, cancel := context.WithTimeout(background, 400*time.Millisecond) // longer than the lease
+	defer cancel()
+	_, err := b.Lock(ctx, "k")
+	wantErr(t, err, context.DeadlineExceeded)
+	if _, err := k.TTL(background); err != nil {
+		t.Error(err)
+	}
+	unlock(t, k)
+	if freed, err := b.ForceUnlock(background, "k"); !freed || err != nil {
+		t.Error(freed, err)
+	}
+	if refused := server.Client(t).Do(background, "acl", "log").Val().([]any); len(refused) > 0 {
+		t.Errorf("refused: %v", refused)
+	}
+}

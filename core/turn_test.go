@@ -1,0 +1,331 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+const (
+	waitingLine = "lock:{lock:k}:line"
+	wakeupOfK   = "redisson_lock__channel:{lock:k}"
+)
+
+// hear passes on what is published on a channel, until the test ends.
+func (s *embedded) hear(channel string) <-chan string {
+	sub := s.client().Subscribe(background, channel)
+	if _, err := sub.Receive(background); err != nil {
+		s.tb.Fatal(err)
+	}
+	s.tb.Cleanup(func() { _ = sub.Close() })
+	heard := make(chan string, 1000)
+	go func() {
+		for {
+			m, err := sub.ReceiveMessage(background)
+			if err != nil {
+				return
+			}
+			heard <- m.Payload
+		}
+	}()
+	return heard
+}
+
+// isServed is a call that gets the lock within a time, and unlocks it.
+func isServed(t *testing.T, what string, waiting <-chan outcome, within time.Duration) {
+	t.Helper()
+	began := time.Now()
+	o := <-waiting
+	if o.err != nil {
+		t.Fatalf("%s: %v", what, o.err)
+	}
+	wantTime(t, what+" had it", time.Since(began), 0, within)
+	unlock(t, o.lock)
+}
+
+// What a turn costs does not depend on how many processes wait: one release, one
+// message, one acquisition.
+// Taken out, every process asks at every release, and which one is served is chance.
+func TestProcessesAreServedInOrderOfArrival(t *testing.T) {
+	for _, n := range []int{2, 12} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				k := take(t, background, s.locker(), "k")
+				served := make(chan int, n)
+				for i := range n {
+					waiting := start(background, s.locker(), "k")
+					time.Sleep(time.Millisecond)
+					go func() {
+						o := <-waiting
+						if o.err != nil {
+							t.Error(o.err)
+							return
+						}
+						served <- i
+						unlock(t, o.lock)
+					}()
+				}
+				scripts, messages := s.scripts(), len(s.commands("publish"))
+				unlock(t, k)
+				for i := range n {
+					if got := <-served; got != i {
+						t.Errorf("process %d was served as number %d", got, i)
+					}
+				}
+				synctest.Wait()
+				if used := s.scripts() - scripts; used != 2*n+1 {
+					t.Errorf("%d scripts for %d turns and the last release", used, n)
+				}
+				// The last release tells all; another second is over for those outside the line.
+				if used := len(s.commands("publish")) - messages; used > n+2 {
+					t.Errorf("%d messages for %d turns", used, n)
+				}
+			})
+		})
+	}
+}
+
+func TestLineEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k := take(t, background, s.locker(), "k")
+		first := start(background, s.locker(), "k")
+		time.Sleep(time.Millisecond)
+		second := start(background, s.locker(), "k")
+		unlock(t, k)
+		isServed(t, "the first", first, prompt)
+		isServed(t, "the second", second, prompt)
+		time.Sleep(5 * time.Second)
+		if s.Exists(waitingLine) {
+			t.Error("the line is still in Redis")
+		}
+	})
+}
+
+// Whoever stands in line and cannot come must not hold up the others.
+func TestPlacesOfThoseWhoDoNotCome(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(t *testing.T, s *embedded)
+		from    time.Duration
+		to      time.Duration
+	}{
+		"dead": {func(_ *testing.T, s *embedded) {
+			mustAdd(s, "dead")
+		}, 0, prompt},
+		"alive, but nobody waits there": {func(t *testing.T, s *embedded) {
+			l := s.locker()
+			ctx, cancel := context.WithCancel(background)
+			left := start(ctx, l, "k")
+			places, err := s.ZMembers(waitingLine)
+			if err != nil || len(places) != 1 {
+				t.Fatal(places, err)
+			}
+			cancel()
+			<-left
+			synctest.Wait()
+			if s.Exists(waitingLine) {
+				t.Fatal("who leaves keeps its place")
+			}
+			mustAdd(s, places[0]) // as when its leaving got lost
+		}, 0, prompt},
+		"frozen": {func(_ *testing.T, s *embedded) {
+			mustAdd(s, "frozen")
+			s.hear(wakeupOfK + ":frozen")
+		}, 250 * time.Millisecond, time.Second + prompt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				k := take(t, background, s.locker(), "k")
+				c.prepare(t, s)
+				waiting := start(background, s.locker(), "k")
+				time.Sleep(10 * time.Millisecond)
+				var last <-chan outcome
+				if c.from == 0 {
+					last = start(background, s.locker(), "k")
+				}
+				asked, began := len(s.commands(acquire)), time.Now()
+				unlock(t, k)
+				o := <-waiting
+				if o.err != nil {
+					t.Fatal(o.err)
+				}
+				wantTime(t, "the next had it", time.Since(began), c.from, c.to)
+				used := len(s.commands(acquire)) - asked
+				unlock(t, o.lock)
+				if c.from > 0 {
+					return // who comes next is chance
+				}
+				if used != 1 {
+					t.Errorf("it was asked for %d times", used)
+				}
+				isServed(t, "the last", last, prompt)
+			})
+		})
+	}
+}
+
+func mustAdd(s *embedded, process string) {
+	s.tb.Helper()
+	since := float64(time.Now().Add(-time.Second).UnixMicro())
+	if _, err := s.ZAdd(waitingLine, since, process); err != nil {
+		s.tb.Fatal(err)
+	}
+	s.HSet("lock:k", "latchkey:line", "1")
+}
+
+// Taken out, whoever comes along takes the lock from the one that was told, who then
+// waits for as long again.
+func TestTurnIsReserved(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k := take(t, background, s.locker(), "k")
+		mustAdd(s, "slow")
+		told := s.hear(wakeupOfK + ":slow")
+		unlock(t, k)
+		if message := <-told; message != "0" {
+			t.Errorf("it was told %q", message)
+		}
+		time.Sleep(100 * time.Millisecond)
+		other := s.locker()
+		_, err := other.TryLock(background, "k")
+		if after := wantBusy(t, err).RetryAfter; after != 150*time.Millisecond {
+			t.Errorf("RetryAfter %v, want the rest of 250 ms", after)
+		}
+		time.Sleep(150 * time.Millisecond)
+		k, err = other.TryLock(background, "k")
+		if err != nil {
+			t.Fatalf("after the turn: %v", err)
+		}
+		unlock(t, k)
+	})
+}
+
+// A Redisson client does not stand in line. It is told every second, and has the lock
+// to itself then for a moment.
+// Taken out, it gets the lock only when nobody of ours waits.
+func TestOthersGetTheirTurn(t *testing.T) {
+	for name, processes := range map[string]int{"one process": 1, "three processes": 3} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				ctx, cancel := context.WithCancel(background)
+				var working sync.WaitGroup
+				for range processes {
+					l := s.locker()
+					for range 3 {
+						working.Go(func() { work(ctx, t, l) })
+					}
+				}
+				told := s.hear(wakeupOfK)
+				chances := 0
+				for began := time.Now(); time.Since(began) < 4*time.Second; {
+					<-told
+					time.Sleep(4 * time.Millisecond)
+					if !s.Exists("lock:k") {
+						chances++
+					}
+				}
+				if chances < 3 {
+					t.Errorf("it could have had the lock %d times in 4 s", chances)
+				}
+				cancel()
+				working.Wait()
+			})
+		})
+	}
+}
+
+// work holds the lock for 4 ms again and again.
+func work(ctx context.Context, t *testing.T, l *core.Locker) {
+	for ctx.Err() == nil {
+		k, err := l.Lock(ctx, "k")
+		if err != nil {
+			return
+		}
+		time.Sleep(4 * time.Millisecond)
+		unlock(t, k)
+	}
+}
+
+// A turn of several calls takes one release, and one acquisition beside what hands the
+// lock over: who gives the lock away stands in line at once.
+func TestProcessesTakeTurns(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		ctx, cancel := context.WithCancel(background)
+		var working sync.WaitGroup
+		for range 2 {
+			l := s.locker()
+			for range 5 {
+				working.Go(func() { work(ctx, t, l) })
+			}
+		}
+		time.Sleep(time.Second)
+		scripts, turns, handovers := s.scripts(), len(s.commands(release)), s.handovers()
+		time.Sleep(time.Second)
+		scripts, turns, handovers = s.scripts()-scripts, len(s.commands(release))-turns, s.handovers()-handovers
+		if turns < 50 || handovers < turns || scripts > handovers+2*turns+3 {
+			t.Errorf("%d scripts for %d turns with %d hand-overs", scripts, turns, handovers)
+		}
+		cancel()
+		working.Wait()
+	})
+}
+
+// A process that was put in line by its release leaves it when its last call gives up.
+func TestLastCallLeavesLine(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		first := take(t, background, a, "k")
+		ctx, cancel := context.WithCancel(background)
+		second, third := start(background, a, "k"), start(ctx, a, "k")
+		other := start(background, b, "k")
+		unlock(t, first) // hands it over
+		k := (<-second).lock
+		time.Sleep(20 * time.Millisecond)
+		unlock(t, k) // it is the others' turn
+		k = (<-other).lock
+		if places, _ := s.ZMembers(waitingLine); len(places) != 2 { // and the mark of those outside
+			t.Errorf("in line: %v", places)
+		}
+		cancel()
+		<-third
+		synctest.Wait()
+		if places, _ := s.ZMembers(waitingLine); len(places) != 1 {
+			t.Errorf("still in line: %v", places)
+		}
+		unlock(t, k)
+	})
+}
+
+// Calls that chose their owner wait apart, but in the same process.
+func TestCallsWithOwnersOfTheirOwnAreServed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k := take(t, background, s.locker(), "k")
+		l := s.locker()
+		calls := []<-chan outcome{
+			start(background, l, "k", core.Owner("x")),
+			start(background, l, "k", core.Owner("y")),
+			start(background, l, "k"),
+		}
+		served := make(chan time.Time, len(calls))
+		for _, c := range calls {
+			go func() {
+				o := <-c
+				if o.err != nil {
+					t.Error(o.err)
+					return
+				}
+				unlock(t, o.lock)
+				served <- time.Now()
+			}()
+		}
+		time.Sleep(10 * time.Second)
+		began := time.Now()
+		unlock(t, k)
+		for range calls {
+			wantTime(t, "served", (<-served).Sub(began), 0, 2*prompt)
+		}
+	})
+}
