@@ -30,7 +30,7 @@ func rightsInTheFAQ(t *testing.T) []string {
 func TestRightsInTheFAQSuffice(t *testing.T) {
 	server := redistest.Start(t)
 	client := user(t, server, rightsInTheFAQ(t)...)
-	a, b := onRedis(t, client, core.Lease(300*time.Millisecond)), onRedis(t, client)
+	a, b := onRedis(t, client, core.Lease(1500*time.Millisecond)), onRedis(t, client)
 
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -45,7 +45,7 @@ func TestRightsInTheFAQSuffice(t *testing.T) {
 	all.Wait()
 
 	k := take(t, background, a, "k", core.KeepFor(time.Minute))
-	ctx, cancel := context.WithTimeout(background, 400*time.Millisecond) // longer than the lease
+	ctx, cancel := context.WithTimeout(background, 700*time.Millisecond) // a renewal is due at 500
 	defer cancel()
 	_, err := b.Lock(ctx, "k")
 	wantErr(t, err, context.DeadlineExceeded)
