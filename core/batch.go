@@ -9,9 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// maxBatch bounds the commands of one pipeline, so that a slow reply holds up
-// few renewals.
-const maxBatch = 256
+const (
+	// maxBatch bounds the calls of one pipeline, so that a slow reply holds up few
+	// renewals.
+	maxBatch = 256
+	// batchPause is between two pipelines to one server.
+	batchPause = time.Millisecond
+)
 
 // delivery is a call of the background that travels with others.
 type delivery struct {
@@ -28,6 +32,8 @@ type delivery struct {
 type outbox struct {
 	node  *node
 	tasks *tasks
+
+	slotted atomic.Bool // no command may name keys of different slots
 
 	mu      sync.Mutex
 	waiting []*delivery
@@ -50,14 +56,25 @@ func (o *outbox) flush() {
 	}
 	o.tasks.start(func() {
 		for r, ds := range o.byRoute(waiting) {
-			for len(ds) > 0 {
-				n := min(len(ds), maxBatch)
-				part := ds[:n:n]
-				ds = ds[n:]
-				o.tasks.start(func() { o.send(r, part) })
-			}
+			o.tasks.start(func() { o.sendAll(r, ds) })
 		}
 	})
+}
+
+// sendAll spreads what a server is asked at once: other clients of it come between,
+// and renewals that were due together are not the next time.
+func (o *outbox) sendAll(r route, ds []*delivery) {
+	for {
+		n := min(len(ds), maxBatch)
+		part := ds[:n:n]
+		ds = ds[n:]
+		if len(ds) == 0 {
+			o.send(r, part)
+			return
+		}
+		o.tasks.start(func() { o.send(r, part) })
+		time.Sleep(batchPause)
+	}
 }
 
 // route is what deliveries of one pipeline have in common.
@@ -124,11 +141,10 @@ func (o *outbox) send(r route, ds []*delivery) {
 // know, because its script cache is empty or the slot has moved, goes once more,
 // by a way that follows redirections.
 func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer {
-	cmds := make([]once, len(ds))
+	parcels := pack(ds, o.merges())
 	pipe := r.client.Pipeline()
-	for i, d := range ds {
-		cmds[i] = once{redis.NewCmd(ctx, d.call.command(false)...), d.flight}
-		_ = pipe.Process(ctx, cmds[i])
+	for _, p := range parcels {
+		p.post(ctx, pipe, false)
 	}
 	var wait *redis.Cmd
 	if r.replicated {
@@ -138,28 +154,53 @@ func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer
 
 	answers := make([]answer, len(ds))
 	again := o.node.client.Pipeline()
-	for i, d := range ds {
-		switch err := cmds[i].Err(); {
-		case !isUnknownScript(err) && !isRedirection(err):
-			answers[i] = read(d.call, cmds[i].Cmd)
-			if r.replicated && answers[i].err == nil {
-				answers[i].err = o.node.replication.verify(answers[i].values, wait)
+	var repeated []*parcel
+	for _, p := range parcels {
+		err := p.cmd.Err()
+		if isSlotted(err) {
+			o.slotted.Store(true)
+		}
+		switch {
+		case !isUnknownScript(err) && !isRedirection(err) && !isSlotted(err):
+			for i, d := range p.deliveries {
+				a := p.answer(i)
+				if r.replicated && a.err == nil {
+					a.err = o.node.replication.verify(a.values, wait)
+				}
+				answers[d] = a
 			}
 		case r.replicated:
-			answers[i].values, answers[i].err = o.node.runReplicated(ctx, d.call, d.flight)
+			for _, d := range p.deliveries {
+				answers[d].values, answers[d].err = o.node.runReplicated(ctx, ds[d].call, ds[d].flight)
+			}
 		default:
-			cmds[i] = once{redis.NewCmd(ctx, d.call.command(true)...), d.flight}
-			_ = again.Process(ctx, cmds[i])
+			repeated = append(repeated, p.split()...)
 		}
 	}
-	if again.Len() > 0 {
-		_, _ = again.Exec(ctx)
-		for i, d := range ds {
-			answers[i] = read(d.call, cmds[i].Cmd)
+	if len(repeated) == 0 {
+		return answers
+	}
+	for _, p := range repeated {
+		p.post(ctx, again, true)
+	}
+	_, _ = again.Exec(ctx)
+	for _, p := range repeated {
+		for i, d := range p.deliveries {
+			answers[d] = p.answer(i)
 		}
 	}
 	return answers
 }
+
+// merges says whether one command may name keys of different slots.
+func (o *outbox) merges() bool {
+	_, isCluster := o.node.client.(*redis.ClusterClient)
+	return !isCluster && !o.slotted.Load()
+}
+
+// isSlotted says that the client speaks to a node of a cluster, although it is none
+// for clusters.
+func isSlotted(err error) bool { return redis.HasErrorPrefix(err, "CROSSSLOT") }
 
 func isRedirection(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")

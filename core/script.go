@@ -28,12 +28,15 @@ type script struct {
 	// decide makes one reply of those of a quorum's members, as soon as no
 	// further answer can change it.
 	decide func(*tally) (values []any, err error, decided bool)
+	// merges says that the script takes many keys at once, with their arguments in
+	// the same order, and returns one value for each.
+	merges bool
 }
 
 var (
 	acquireScript     = load("acquire", decideAcquire)
 	releaseScript     = load("release", decideRelease)
-	renewScript       = load("renew", decideYes)
+	renewScript       = load("renew", decideYes).merging()
 	inspectScript     = load("inspect", decideInspect)
 	forceUnlockScript = load("force_unlock", decideForce)
 	writeTokenScript  = load("write_token", decideYes)
@@ -46,6 +49,11 @@ func load(name string, decide func(*tally) ([]any, error, bool)) *script {
 	}
 	sum := sha1.Sum(text)
 	return &script{text: string(text), sha: hex.EncodeToString(sum[:]), decide: decide}
+}
+
+func (s *script) merging() *script {
+	s.merges = true
+	return s
 }
 
 // check refuses a reply that is too short to be one of the script's: the server
@@ -61,9 +69,17 @@ func (s *script) check(values []any) error {
 		least = 2
 	}
 	if len(values) < least {
-		return fmt.Errorf("a reply of %d values, expected %d", len(values), least)
+		return shortReply(len(values), least)
+	}
+	if s.merges {
+		err, _ := values[0].(error)
+		return err
 	}
 	return nil
+}
+
+func shortReply(got, want int) error {
+	return fmt.Errorf("a reply of %d values, expected %d", got, want)
 }
 
 // call is a script with its keys and arguments.

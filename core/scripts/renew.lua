@@ -1,19 +1,24 @@
--- Starts the lease of a held lock anew; never shortens it.
+-- Starts the leases of held locks anew; never shortens one.
 --
--- KEYS[1]  the lock, a hash
--- ARGV[1]  owner
--- ARGV[2]  token of the acquisition to renew
--- ARGV[3]  lease in ms
+-- KEYS     the locks, hashes
+-- ARGV     of each lock: owner, token of the acquisition to renew, lease in ms
 --
--- Returns  {1}  renewed
---          {0}  the lock is not ours any more
-local lock, lease = KEYS[1], tonumber(ARGV[3])
-
-local held = redis.call('HMGET', lock, ARGV[1], 'latchkey:token')
-if not held[1] or held[2] ~= ARGV[2] then
-  return {0}
+-- Returns  {…}  of each lock: 1 renewed, 0 the lock is not ours any more, or an error
+local call, pcall = redis.call, redis.pcall
+local replies = {}
+for i, lock in ipairs(KEYS) do
+  local owner, token, lease = ARGV[3 * i - 2], ARGV[3 * i - 1], tonumber(ARGV[3 * i])
+  local held = pcall('HMGET', lock, owner, 'latchkey:token')
+  if held.err then
+    replies[i] = held
+  elseif not held[1] or held[2] ~= token then
+    replies[i] = 0
+  else
+    local renewed = 1
+    if call('PTTL', lock) < lease then
+      renewed = pcall('PEXPIRE', lock, lease)
+    end
+    replies[i] = renewed
+  end
 end
-if redis.call('PTTL', lock) < lease then
-  redis.call('PEXPIRE', lock, lease)
-end
-return {1}
+return replies

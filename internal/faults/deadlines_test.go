@@ -78,17 +78,20 @@ func (d *deadlines) learn(member int, sent int64, sending redis.Cmder) {
 	if cmd == nil {
 		return
 	}
-	owner, lease := d.outcome(cmd)
-	if owner == "" {
-		return
+	for owner, lease := range d.outcome(cmd) {
+		d.confirm(member, owner, sent+int64(lease))
 	}
+}
+
+// confirm notes up to when a member keeps the lock for an owner.
+func (d *deadlines) confirm(member int, owner string, until int64) {
 	d.mu.Lock()
 	times := d.known[owner]
 	if times == nil {
 		times = make([]int64, d.members)
 		d.known[owner] = times
 	}
-	times[member] = max(times[member], sent+int64(lease))
+	times[member] = max(times[member], until)
 	changed, deadline := d.followers[owner], d.of(owner)
 	d.mu.Unlock()
 	if changed != nil {
@@ -96,26 +99,32 @@ func (d *deadlines) learn(member int, sent int64, sending redis.Cmder) {
 	}
 }
 
-// outcome returns the owner for which Redis has confirmed a lease; "" for none.
-func (d *deadlines) outcome(cmd *redis.Cmd) (owner string, lease time.Duration) {
+// outcome returns the owners for which Redis has confirmed a lease, and for how long.
+func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 	args := cmd.Args()
 	values, _ := cmd.Val().([]any)
-	if len(values) == 0 || integer(values[0]) != 1 || len(args) < 3 {
-		return "", 0
+	if len(values) == 0 || len(args) < 3 {
+		return nil
 	}
 	sha := fmt.Sprint(args[1])
 	if args[0] == "eval" {
 		sum := sha1.Sum([]byte(sha))
 		sha = hex.EncodeToString(sum[:])
 	}
-	first := 3 + int(integer(args[2])) // after the keys
+	confirmed := map[string]time.Duration{}
+	keys := int(integer(args[2]))
+	args = args[3+keys:]
 	switch {
-	case sha == d.acquire && len(values) == 5:
-		return fmt.Sprint(args[first]), time.Duration(integer(values[2])) * time.Millisecond
+	case sha == d.acquire && len(values) == 5 && integer(values[0]) == 1:
+		confirmed[fmt.Sprint(args[0])] = time.Duration(integer(values[2])) * time.Millisecond
 	case sha == d.renew:
-		return fmt.Sprint(args[first]), time.Duration(integer(args[first+2])) * time.Millisecond
+		for i, v := range values { // of each key: owner, token, lease
+			if integer(v) == 1 {
+				confirmed[fmt.Sprint(args[3*i])] = time.Duration(integer(args[3*i+2])) * time.Millisecond
+			}
+		}
 	}
-	return "", 0
+	return confirmed
 }
 
 // integer reads a number, however it was written.
