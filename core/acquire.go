@@ -200,12 +200,12 @@ func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (v
 // acquireCall takes the lock, from a holder of this process unless nil. queues says
 // that this process stands in line, or is to when the lock is busy.
 func (r *request) acquireCall(owner, hold string, queues bool, from *Lock) *call {
-	process := ""
+	process := any("")
 	if queues {
-		process = r.locker.id
+		process = r.locker.self
 	}
 	s := r.settings
-	c := acquireScript.call(4, r.names.lock, r.names.token, r.locker.tombstone(r.names.lock, hold), r.names.line,
+	c := acquireScript.call(4, r.names.lock, r.names.token(), r.names.tombstone(hold), r.names.line(),
 		owner, hold, s.leaseArg(), s.keepForArg(), r.token, tokenKept, process)
 	if from != nil {
 		c.cmd = append(c.cmd, from.lease.owner, from.hold)
@@ -259,7 +259,7 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 	length, ttl := milliseconds(values[2]), milliseconds(values[3])
 	s := &lease{
 		locker: l,
-		names:  r.names,
+		lock:   r.names.lock,
 		key:    r.key,
 		owner:  owner,
 		token:  text(values[1]),
@@ -273,7 +273,7 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 	case !outermost && r.outer != nil:
 		s.keepFor, s.maxHoldAt = r.outer.keepFor, r.outer.maxHoldAt
 	case m > 0:
-		s.maxHoldAt = sent.Add(m)
+		s.maxHoldAt = momentOf(sent.Add(m))
 	}
 	if outermost {
 		s.keepFor = r.settings.keepFor
@@ -285,7 +285,7 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 	switch {
 	case ctx.Err() != nil:
 		err = gaveUp(ctx, r.key)
-	case !time.Now().Before(s.deadline):
+	case thisMoment() >= s.deadline:
 		err = unavailable("taking", r.key, fmt.Errorf("the answer took longer than the lease of %v", s.length))
 	case !l.register(s):
 		err = closed("taking", r.key)

@@ -16,7 +16,7 @@ type agenda struct {
 	entries entries
 	running bool
 	stopped bool
-	wakeAt  time.Time // when the goroutine looks next
+	wakeAt  moment // when the goroutine looks next
 	kick    chan struct{}
 }
 
@@ -24,12 +24,12 @@ type agenda struct {
 type event interface {
 	// due is called at or after the time set. The agenda holds no lock then, so
 	// the event may have been removed meanwhile and must look for itself.
-	due(now time.Time)
+	due(now moment)
 	entry() *appointment
 }
 
 type appointment struct {
-	at    time.Time
+	at    moment
 	index int // in the heap, plus 1; 0: not on the agenda
 }
 
@@ -40,7 +40,7 @@ func newAgenda(t *tasks, flush func()) *agenda {
 }
 
 // set puts an event on the agenda, or moves it.
-func (g *agenda) set(e event, at time.Time) {
+func (g *agenda) set(e event, at moment) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stopped {
@@ -58,7 +58,7 @@ func (g *agenda) set(e event, at time.Time) {
 		g.running = true
 		g.wakeAt = at
 		g.tasks.start(g.run)
-	case at.Before(g.wakeAt):
+	case at < g.wakeAt:
 		g.wakeAt = at
 		g.wake()
 	}
@@ -101,7 +101,7 @@ func (g *agenda) run() {
 			return
 		}
 		if len(due) > 0 {
-			now := time.Now()
+			now := thisMoment()
 			for _, e := range due {
 				e.due(now)
 			}
@@ -125,13 +125,13 @@ func (g *agenda) next() (due []event, rest time.Duration, ok bool) {
 		g.running = false
 		return nil, 0, false
 	}
-	now := time.Now()
-	for len(g.entries) > 0 && !g.entries[0].entry().at.After(now) {
+	now := thisMoment()
+	for len(g.entries) > 0 && g.entries[0].entry().at <= now {
 		due = append(due, heap.Pop(&g.entries).(event))
 	}
 	if len(due) == 0 {
 		g.wakeAt = g.entries[0].entry().at
-		rest = g.wakeAt.Sub(now)
+		rest = time.Duration(g.wakeAt - now)
 	}
 	return due, rest, true
 }
@@ -140,7 +140,7 @@ func (g *agenda) next() (due []event, rest time.Duration, ok bool) {
 type entries []event
 
 func (h entries) Len() int           { return len(h) }
-func (h entries) Less(i, j int) bool { return h[i].entry().at.Before(h[j].entry().at) }
+func (h entries) Less(i, j int) bool { return h[i].entry().at < h[j].entry().at }
 func (h entries) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].entry().index, h[j].entry().index = i+1, j+1

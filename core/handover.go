@@ -98,13 +98,13 @@ func (k *Lock) handOver(ctx context.Context, failed bool) (done, unknown bool) {
 	if !l.handsOver || !last || s.keepFor > 0 && !failed {
 		return false, false
 	}
-	w, inLine := l.lines.offer(s.names.lock)
+	w, inLine := l.lines.offer(s.lock)
 	if w == nil {
 		return false, false
 	}
 	r, hold := w.request, l.nextHold()
 	owner := hold[len(holdField):]
-	undo := func(n *node) { l.withdraw([]*node{n}, s.names, owner, hold, r.settings.lease) }
+	undo := func(n *node) { l.withdraw([]*node{n}, r.names, owner, hold, r.settings.lease) }
 	sent := time.Now()
 	values, err := l.backend.ask(ctx, r.acquireCall(owner, hold, inLine, k), l.timeout, strays{undo: undo})
 	switch {

@@ -75,7 +75,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (bool, error) {
 	if l.isClosing() {
 		return false, closed("forcing", key)
 	}
-	values, err := l.ask(ctx, "forcing", key, forceUnlockScript.call(1, n.lock, n.channel, l.publishCommand()))
+	values, err := l.ask(ctx, "forcing", key, forceUnlockScript.call(1, n.lock, n.channel(), l.publish))
 	if err != nil {
 		return false, err
 	}

@@ -10,10 +10,22 @@ const maxKeyBytes = 1024
 
 // names are the Redis keys and the channel of one lock. All hash to one slot.
 type names struct {
-	lock    string // the hash, as Redisson names it
-	token   string // last fencing token
-	line    string // processes that wait
-	channel string // wake-ups, as Redisson names it
+	lock   string // the hash, as Redisson names it
+	prefix string
+}
+
+// token holds the last fencing token.
+func (n names) token() string { return n.prefix + "{" + n.lock + "}:token" }
+
+// line holds the processes that wait.
+func (n names) line() string { return n.prefix + "{" + n.lock + "}:line" }
+
+// channel carries wake-ups; its name is Redisson's.
+func (n names) channel() string { return "redisson_lock__channel:{" + n.lock + "}" }
+
+// tombstone is the key that refuses a late acquisition of a hold.
+func (n names) tombstone(hold string) string {
+	return n.prefix + "{" + n.lock + "}:void:" + hold[len(holdField):]
 }
 
 func (l *Locker) names(key string) (names, error) {
@@ -23,18 +35,7 @@ func (l *Locker) names(key string) (names, error) {
 	if len(key) > maxKeyBytes {
 		return names{}, fmt.Errorf("%w: %d bytes, at most %d are allowed (keyfunc.Hash shortens it)", ErrInvalidKey, len(key), maxKeyBytes)
 	}
-	lock := l.prefix + encode(key)
-	return names{
-		lock:    lock,
-		token:   l.prefix + "{" + lock + "}:token",
-		line:    l.prefix + "{" + lock + "}:line",
-		channel: "redisson_lock__channel:{" + lock + "}",
-	}, nil
-}
-
-// tombstone is the key that refuses a late acquisition of a hold.
-func (l *Locker) tombstone(lock, hold string) string {
-	return l.prefix + "{" + lock + "}:void:" + hold[len(holdField):]
+	return names{l.prefix + encode(key), l.prefix}, nil
 }
 
 // encode percent-encodes what would let a key choose its hash slot, break the

@@ -13,7 +13,7 @@ import (
 type lease struct {
 	appointment
 	locker *Locker
-	names  names
+	lock   string // in Redis
 	key    string // as the caller wrote it
 	owner  string
 	token  string
@@ -21,18 +21,20 @@ type lease struct {
 	fixed  bool // nobody renews it
 
 	keepFor   time.Duration
-	maxHoldAt time.Time // zero: no bound
+	maxHoldAt moment // 0: no bound
 
 	mu       sync.Mutex
-	deadline time.Time // when Redis may have ended it, and a little before
-	ends     time.Time // when Redis ends it, and not before
-	renewAt  time.Time
+	deadline moment // when Redis may have ended it, and a little before
+	ends     moment // when Redis ends it, and not before
+	renewAt  moment
 	renewing bool
 	overdue  bool // held longer than MaxHold
 	err      error
 	handles  []*Lock  // not unlocked yet
 	first    [1]*Lock // room for most
 }
+
+func (s *lease) names() names { return names{s.lock, s.locker.prefix} }
 
 // margin makes the holder stop a little before the lease ends in Redis, for
 // timers that fire late under load; in a quorum also for clocks that run at
@@ -47,26 +49,36 @@ func (s *lease) margin(length time.Duration) time.Duration {
 // extend starts the lease anew; sent is a time before Redis was asked. s.mu is
 // held, or nobody else knows the lease yet.
 func (s *lease) extend(sent time.Time, length time.Duration) {
-	if d := sent.Add(length - s.margin(length)); d.After(s.deadline) {
-		s.deadline, s.ends = d, sent.Add(length)
+	at := momentOf(sent)
+	if d := at.add(length - s.margin(length)); d > s.deadline {
+		s.deadline, s.ends = d, at.add(length)
 	}
-	s.renewAt = sent.Add(s.length / 3)
+	s.renewAt = s.locker.together(at.add(s.length/3), s.length)
+}
+
+// together moves a renewal forward, by a fiftieth of the time between two at most, so
+// that it travels with others.
+func (l *Locker) together(at moment, length time.Duration) moment {
+	if grain := moment(length / 150); grain > 0 {
+		at -= (at - l.started) % grain
+	}
+	return at
 }
 
 // end returns when the lease ends if nothing renews it.
 func (s *lease) end() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ends
+	return s.ends.time()
 }
 
 // schedule enters the next thing to happen in the agenda. s.mu is held.
 func (s *lease) schedule() {
 	next := s.deadline
-	if !s.maxHoldAt.IsZero() && !s.overdue && s.maxHoldAt.Before(next) {
+	if s.maxHoldAt != 0 && !s.overdue && s.maxHoldAt < next {
 		next = s.maxHoldAt
 	}
-	if s.renewable() && !s.renewing && s.renewAt.Before(next) {
+	if s.renewable() && !s.renewing && s.renewAt < next {
 		next = s.renewAt
 	}
 	s.locker.agenda.set(s, next)
@@ -122,7 +134,7 @@ func (s *lease) holds(k *Lock) bool {
 // to notice that the lease has ended. One that was released does not end.
 func (s *lease) check() error {
 	s.mu.Lock()
-	late := s.err == nil && len(s.handles) > 0 && !time.Now().Before(s.deadline)
+	late := s.err == nil && len(s.handles) > 0 && thisMoment() >= s.deadline
 	err := s.err
 	s.mu.Unlock()
 	if late {
@@ -153,7 +165,7 @@ func (s *lease) settleUp(free bool) {
 	if over {
 		s.locker.unregister(s)
 		if free {
-			s.locker.lines.signal(s.names.lock)
+			s.locker.lines.signal(s.lock)
 		}
 	}
 }
@@ -180,7 +192,7 @@ func (s *lease) expire() error {
 // giveBack releases the holds of a lease that has ended, in the background.
 func (s *lease) giveBack(handles []*Lock) {
 	for _, k := range handles {
-		s.locker.settleAll(s.locker.releaseCall(s.names, s.owner, k.hold, true, away), time.Now().Add(s.length))
+		s.locker.settleAll(s.locker.releaseCall(s.names(), s.owner, k.hold, true, away), time.Now().Add(s.length))
 	}
 }
 
@@ -204,28 +216,28 @@ func (s *lease) lose(why error) error {
 		l.report.warn("a lock was lost while held", "key", s.key, "error", why)
 	}
 	l.unregister(s)
-	l.lines.signal(s.names.lock)
+	l.lines.signal(s.lock)
 	return why
 }
 
 // due is the watchdog: it renews, and notices the ends.
-func (s *lease) due(now time.Time) {
+func (s *lease) due(now moment) {
 	s.mu.Lock()
 	if s.err != nil || len(s.handles) == 0 {
 		s.mu.Unlock()
 		return
 	}
-	if !now.Before(s.deadline) {
+	if now >= s.deadline {
 		s.mu.Unlock()
 		_ = s.expire()
 		return
 	}
 	var overdue []*Lock
-	if !s.maxHoldAt.IsZero() && !s.overdue && !now.Before(s.maxHoldAt) {
+	if s.maxHoldAt != 0 && !s.overdue && now >= s.maxHoldAt {
 		s.overdue = true
 		overdue = append(overdue, s.handles...)
 	}
-	if s.renewable() && !s.renewing && !now.Before(s.renewAt) {
+	if s.renewable() && !s.renewing && now >= s.renewAt {
 		s.renewing = true
 		s.locker.backend.post(&delivery{
 			call:    s.renewCall(),
@@ -241,7 +253,7 @@ func (s *lease) due(now time.Time) {
 }
 
 func (s *lease) renewCall() *call {
-	return renewScript.call(1, s.names.lock, s.owner, s.token, s.length.Milliseconds())
+	return renewScript.call(1, s.lock, s.owner, s.token, s.length.Milliseconds())
 }
 
 // renewed takes the outcome of a renewal.
@@ -254,7 +266,7 @@ func (s *lease) renewed(values []any, err error, sent time.Time) {
 	}
 	switch {
 	case err != nil:
-		s.renewAt = time.Now().Add(retryDelay(s.length))
+		s.renewAt = thisMoment().add(retryDelay(s.length))
 	case len(values) > 0 && number(values[0]) == 1:
 		s.extend(sent, s.length)
 	default:

@@ -73,7 +73,7 @@ func (k *Lock) inspect(ctx context.Context) (Info, error) {
 	if err := k.check(); err != nil {
 		return Info{}, err
 	}
-	info, err := k.lease.locker.inspect(ctx, k.key, k.lease.names)
+	info, err := k.lease.locker.inspect(ctx, k.key, k.lease.names())
 	if err == nil && info.Owner != k.lease.owner {
 		err = k.lease.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
 	}
@@ -161,18 +161,19 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 func (k *Lock) release(ctx context.Context, failed, again bool) (free bool, err error) {
 	s := k.lease
 	l := s.locker
-	presence := l.presence(s.names)
-	c := l.releaseCall(s.names, s.owner, k.hold, failed, presence)
+	n := s.names()
+	presence := l.presence(n)
+	c := l.releaseCall(n, s.owner, k.hold, failed, presence)
 	end := time.Now().Add(l.timeout)
 	until := time.Now().Add(s.length + l.timeout)
-	missed := func(n *node) { l.settle(n, c, until) }
+	missed := func(member *node) { l.settle(member, c, until) }
 	for {
 		values, err := l.backend.ask(ctx, c, time.Until(end), strays{missed: missed})
 		switch {
 		case err == nil && number(values[0]) == 0 && !again:
 			return true, s.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
 		case err == nil:
-			return l.released(s.names, values, presence), nil
+			return l.released(n, values, presence), nil
 		case (!isRefusal(err) || isMigrating(err)) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
 			if _, unsent := err.(*unsentError); !unsent && !isMigrating(err) {
 				again = true // it may have been done

@@ -23,10 +23,13 @@ type Locker struct {
 	defaults settings
 	// handsOver is false where an acquisition takes more than its script.
 	handsOver bool
-	queues    bool   // processes wait in a line, which a quorum has no place for
-	hears     string // "1" when a message that reaches no connection of one server reaches nobody
+	queues    bool // processes wait in a line, which a quorum has no place for
+	hears     any  // yes when a message that reaches no connection of one server reaches nobody
+	publish   any  // PUBLISH or SPUBLISH
 
+	started  moment
 	id       string        // of this Locker; owners begin with it
+	self     any           // id
 	sequence atomic.Uint64 // numbers owners and holds
 
 	tasks   tasks
@@ -82,11 +85,17 @@ func newLocker(opts []Option, timeout func(*settings) time.Duration) (*Locker, e
 		prefix:   s.prefix,
 		timeout:  cmp.Or(s.timeout, timeout(&s)),
 		defaults: s,
+		started:  thisMoment(),
 		id:       uuid.NewString(),
 		leases:   map[*lease]struct{}{},
-		hears:    flag(true),
+		hears:    yes,
+		publish:  "PUBLISH",
 		closing:  make(chan struct{}),
 		closed:   make(chan struct{}),
+	}
+	l.self = l.id
+	if s.sharded {
+		l.publish = "SPUBLISH"
 	}
 	l.report.logger = s.logger
 	return l, nil

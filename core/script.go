@@ -14,9 +14,18 @@ var (
 	tokenKept any = tokenLife.Milliseconds()
 	voidKept  any = tombstoneLife.Milliseconds()
 	noTime    any = int64(0)
+	yes       any = "1"
+	no        any = "0"
 
 	usualLease any = defaultLease.Milliseconds()
 )
+
+func flag(b bool) any {
+	if b {
+		return yes
+	}
+	return no
+}
 
 //go:embed scripts/*.lua
 var scriptFiles embed.FS

@@ -19,7 +19,7 @@ type settlement struct {
 	locker *Locker
 	node   *node
 	call   *call
-	until  time.Time
+	until  moment
 	delay  time.Duration
 }
 
@@ -29,7 +29,7 @@ func (l *Locker) settle(n *node, c *call, until time.Time) {
 	l.mu.Lock()
 	l.unsettled++
 	l.mu.Unlock()
-	l.agenda.set(&settlement{locker: l, node: n, call: c, until: until, delay: settleDelay}, time.Now())
+	l.agenda.set(&settlement{locker: l, node: n, call: c, until: momentOf(until), delay: settleDelay}, thisMoment())
 }
 
 // settleAll settles a release with every Redis.
@@ -48,8 +48,8 @@ func (l *Locker) withdraw(from []*node, n names, owner, hold string, lease time.
 	}
 }
 
-func (s *settlement) due(now time.Time) {
-	if now.After(s.until) {
+func (s *settlement) due(now moment) {
+	if now > s.until {
 		s.locker.report.warn("a release was never confirmed; the lock ended with its lease", "lock", s.call.lock)
 		s.end()
 		return
@@ -70,7 +70,7 @@ func (s *settlement) answered(_ []any, err error, _ time.Time) {
 	s.locker.report.warn("a release failed and is repeated", "lock", s.call.lock, "error", err)
 	delay := s.delay
 	s.delay = min(2*s.delay, settleDelayMax)
-	s.locker.agenda.set(s, time.Now().Add(delay))
+	s.locker.agenda.set(s, thisMoment().add(delay))
 }
 
 func (s *settlement) end() {
@@ -87,29 +87,15 @@ func (s *settlement) end() {
 // releaseCall ends one hold that was surely taken. failed, of the outermost,
 // drops the dedup window.
 func (l *Locker) releaseCall(n names, owner, hold string, failed bool, p presence) *call {
-	return releaseScript.call(2, n.lock, n.line, owner, hold, n.channel, flag(failed), noTime, l.publishCommand(), l.id, string(p), l.hears)
+	return releaseScript.call(2, n.lock, n.line(), owner, hold, n.channel(), flag(failed), noTime, l.publish, l.self, p, l.hears)
 }
 
 // withdrawCall ends a hold that may never have been taken, and leaves a tombstone.
 func (l *Locker) withdrawCall(n names, owner, hold string) *call {
-	return releaseScript.call(3, n.lock, n.line, l.tombstone(n.lock, hold), owner, hold, n.channel, flag(true), voidKept, l.publishCommand(), l.id, string(away), l.hears)
+	return releaseScript.call(3, n.lock, n.line(), n.tombstone(hold), owner, hold, n.channel(), yes, voidKept, l.publish, l.self, away, l.hears)
 }
 
 // leaveCall gives up the place of this process in the line.
 func (l *Locker) leaveCall(n names) *call {
-	return releaseScript.call(2, n.lock, n.line, "", "", n.channel, flag(false), noTime, l.publishCommand(), l.id, string(away), l.hears)
-}
-
-func flag(b bool) string {
-	if b {
-		return "1"
-	}
-	return "0"
-}
-
-func (l *Locker) publishCommand() string {
-	if l.defaults.sharded {
-		return "SPUBLISH"
-	}
-	return "PUBLISH"
+	return releaseScript.call(2, n.lock, n.line(), "", "", n.channel(), no, noTime, l.publish, l.self, away, l.hears)
 }

@@ -217,7 +217,7 @@ func (s *subscriber) confirm(channel string) {
 	}
 	w := s.wakeups
 	w.mu.Lock()
-	if t := s.topics[n.channel]; t != nil {
+	if t := s.topics[n.channel()]; t != nil {
 		t.confirmed = true
 	}
 	w.mu.Unlock()

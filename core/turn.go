@@ -32,9 +32,9 @@ func (ls *lines) arrived(lock string) {
 }
 
 // presence is what a release tells about the process that sends it.
-type presence string
+type presence any
 
-const (
+var (
 	away      presence = "0"
 	listening presence = "1" // it hears wake-ups
 	staying   presence = "2" // and has calls that wait for the lock

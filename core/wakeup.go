@@ -67,7 +67,7 @@ func (w *wakeups) publisher(n *node, channel string) redis.UniversalClient {
 // the lock is signalled. It does not block.
 func (w *wakeups) watch(n names) {
 	for _, node := range w.nodes { // a quorum's members speak for themselves
-		client := w.publisher(node, n.channel)
+		client := w.publisher(node, n.channel())
 		w.mu.Lock()
 		w.add(node, client, n, 1)
 		w.mu.Unlock()
@@ -85,10 +85,11 @@ func (w *wakeups) add(node *node, client redis.UniversalClient, n names, watcher
 		w.byClient[client] = s
 		w.tasks.start(s.run)
 	}
-	t := s.topics[n.channel]
+	channel := n.channel()
+	t := s.topics[channel]
 	if t == nil {
 		t = &topic{names: n, idleSince: time.Now()}
-		s.topics[n.channel] = t
+		s.topics[channel] = t
 	}
 	t.watchers += watchers
 	s.changed()
@@ -96,10 +97,11 @@ func (w *wakeups) add(node *node, client redis.UniversalClient, n names, watcher
 
 // unwatch takes one watch back, wherever it has moved to.
 func (w *wakeups) unwatch(n names) {
+	channel := n.channel()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.byClient {
-		if t := s.topics[n.channel]; t != nil && t.watchers > 0 {
+		if t := s.topics[channel]; t != nil && t.watchers > 0 {
 			t.watchers--
 			t.idleSince = time.Now()
 		}
@@ -111,9 +113,12 @@ func (w *wakeups) unwatch(n names) {
 func (w *wakeups) listening(n names) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	heard := 0
+	if len(w.byClient) == 0 {
+		return false
+	}
+	channel, heard := n.channel(), 0
 	for _, s := range w.byClient {
-		if t := s.topics[n.channel]; t != nil && t.confirmed {
+		if t := s.topics[channel]; t != nil && t.confirmed {
 			heard++
 		}
 	}
