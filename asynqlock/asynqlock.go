@@ -56,6 +56,7 @@ type Config struct {
 // part of it, the task's type is not, so that tasks of different types exclude one
 // another. It panics when the path is empty or an option bad.
 func ByPayload(path string, opts ...core.Option) asynq.MiddlewareFunc {
+	opts = append([]core.Option{core.Name(path)}, opts...)
 	return New(Config{Key: keyfunc.Named(path, keyfunc.Payload(path)), Options: opts})
 }
 

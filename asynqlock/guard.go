@@ -30,14 +30,18 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	if errors.Is(err, keyfunc.ErrSkip) {
 		return next.ProcessTask(ctx, t)
 	}
-	if err != nil {
-		return noKey(t, err)
-	}
 	locker := g.config.Locker
 	if locker == nil {
-		if locker = core.Default(); locker == nil {
-			return errNoLocker
+		locker = core.Default()
+	}
+	if err != nil {
+		if locker != nil {
+			g.notify(ctx, locker, "invalid_key", err)
 		}
+		return noKey(t, err)
+	}
+	if locker == nil {
+		return errNoLocker
 	}
 
 	me := g.identity(ctx)
@@ -46,10 +50,12 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		ran = true
 		return next.ProcessTask(ctx, t)
 	}, g.options(ctx, me)...)
+	if ran || err == nil {
+		return err
+	}
+	g.notify(ctx, locker, "", err)
 	var busy *core.BusyError
 	switch {
-	case ran || err == nil:
-		return err
 	case errors.Is(err, core.ErrInvalidKey):
 		return noKey(t, err)
 	case errors.As(err, &busy):
@@ -59,6 +65,12 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	default:
 		return fmt.Errorf("asynqlock: the task did not run: %w", err)
 	}
+}
+
+// notify tells the Locker's Observers that a task does not run; an empty reason is
+// that of err.
+func (g *guard) notify(ctx context.Context, locker *core.Locker, reason string, err error) {
+	locker.Notify(ctx, core.Event{Kind: core.EventRefused, Reason: reason, Err: err}, g.config.Options...)
 }
 
 func noKey(t *asynq.Task, err error) error {

@@ -28,7 +28,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 	if err != nil {
 		return nil, err
 	}
-	return l.acquire(ctx, key, s)
+	return l.obtain(ctx, key, s)
 }
 
 // TryLock is [Locker.Lock] that never waits for a busy lock, nor takes one that has
@@ -38,7 +38,7 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock
 	if err != nil {
 		return nil, err
 	}
-	return l.acquire(ctx, key, s)
+	return l.obtain(ctx, key, s)
 }
 
 func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, error) {

@@ -80,7 +80,11 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (bool, error) {
 		return false, err
 	}
 	l.lines.signal(n.lock)
-	return number(values[0]) == 1, nil
+	if number(values[0]) != 1 {
+		return false, nil
+	}
+	l.report.info("a lock was freed by ForceUnlock", "key", key)
+	return true, nil
 }
 
 // ask is an exchange that does no harm when its outcome is unknown.

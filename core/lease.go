@@ -29,9 +29,11 @@ type lease struct {
 	renewAt  moment
 	renewing bool
 	overdue  bool // held longer than MaxHold
+	expired  bool // lost when its time was over, not before
 	err      error
-	handles  []*Lock  // not unlocked yet
-	first    [1]*Lock // room for most
+	handles  []*Lock      // not unlocked yet
+	first    [1]*Lock     // room for most
+	observed *observation // nil: nobody has heard of it, or it has ended
 }
 
 func (s *lease) names() names { return names{s.lock, s.locker.prefix} }
@@ -163,6 +165,7 @@ func (s *lease) settleUp(free bool) {
 	over := len(s.handles) == 0 && s.err == nil
 	s.mu.Unlock()
 	if over {
+		s.tellReleased(nil)
 		s.locker.unregister(s)
 		if free {
 			s.locker.lines.signal(s.lock)
@@ -203,7 +206,7 @@ func (s *lease) lose(why error) error {
 		defer s.mu.Unlock()
 		return s.err
 	}
-	s.err = why
+	s.err, s.expired = why, thisMoment() >= s.deadline
 	handles := slices.Clone(s.handles)
 	s.mu.Unlock()
 
@@ -212,8 +215,9 @@ func (s *lease) lose(why error) error {
 	}
 	l := s.locker
 	l.agenda.remove(s)
+	s.tellLost(why)
 	if errors.Is(why, ErrLost) {
-		l.report.warn("a lock was lost while held", "key", s.key, "error", why)
+		l.report.problem("a lock was lost while held", "key", s.key, "error", why)
 	}
 	l.unregister(s)
 	l.lines.signal(s.lock)
@@ -246,9 +250,15 @@ func (s *lease) due(now moment) {
 		})
 	}
 	s.schedule()
+	observed := s.observed
 	s.mu.Unlock()
-	for _, k := range overdue {
-		k.cancel(heldTooLong(s.key))
+	if len(overdue) > 0 {
+		why := heldTooLong(s.key)
+		s.tell(observed, Event{Kind: EventOverdue, Err: why})
+		for _, k := range overdue {
+			k.cancel(why)
+		}
+		s.locker.report.warn("a lock is held longer than MaxHold permits", "key", s.key)
 	}
 }
 
@@ -279,9 +289,11 @@ func (s *lease) renewed(values []any, err error, sent time.Time) {
 		return
 	}
 	s.schedule()
+	observed := s.observed
 	s.mu.Unlock()
 	if err != nil {
 		s.locker.report.warn("a renewal failed and is repeated", "key", s.key, "error", err)
+		s.tell(observed, Event{Kind: EventRenewalFailed, Err: err})
 	}
 }
 

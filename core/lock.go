@@ -151,6 +151,7 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 	if !done {
 		free, err = k.release(ctx, failed, unknown)
 	}
+	s.tellReleased(err)
 	s.settleUp(free)
 	return err
 }

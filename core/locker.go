@@ -26,6 +26,7 @@ type Locker struct {
 	queues    bool // processes wait in a line, which a quorum has no place for
 	hears     any  // yes when a message that reaches no connection of one server reaches nobody
 	publish   any  // PUBLISH or SPUBLISH
+	observers []Observer
 
 	started  moment
 	id       string        // of this Locker; owners begin with it
@@ -82,16 +83,17 @@ func newLocker(opts []Option, timeout func(*settings) time.Duration) (*Locker, e
 		return nil, err
 	}
 	l := &Locker{
-		prefix:   s.prefix,
-		timeout:  cmp.Or(s.timeout, timeout(&s)),
-		defaults: s,
-		started:  thisMoment(),
-		id:       uuid.NewString(),
-		leases:   map[*lease]struct{}{},
-		hears:    yes,
-		publish:  "PUBLISH",
-		closing:  make(chan struct{}),
-		closed:   make(chan struct{}),
+		prefix:    s.prefix,
+		timeout:   cmp.Or(s.timeout, timeout(&s)),
+		defaults:  s,
+		started:   thisMoment(),
+		id:        uuid.NewString(),
+		leases:    map[*lease]struct{}{},
+		hears:     yes,
+		publish:   "PUBLISH",
+		closing:   make(chan struct{}),
+		closed:    make(chan struct{}),
+		observers: s.observers,
 	}
 	l.self = l.id
 	if s.sharded {

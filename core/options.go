@@ -32,13 +32,15 @@ type settings struct {
 	maxHold    time.Duration
 	maxWaiters *int // nil: unlimited
 	owner      string
+	name       string
 
 	// Of New only.
-	prefix   string
-	timeout  time.Duration // 0: derived from the lease
-	replicas replication
-	sharded  bool
-	logger   *slog.Logger
+	prefix    string
+	timeout   time.Duration // 0: derived from the lease
+	replicas  replication
+	sharded   bool
+	logger    *slog.Logger
+	observers []Observer
 
 	ofNew bool
 	errs  []error
@@ -243,9 +245,10 @@ func Timeout(d time.Duration) Option {
 	}
 }
 
-// Logger receives what no caller can be told: releases that failed, renewals in
-// trouble, lost locks; at most one line a second of each kind. Option of [New]
-// only. The default is [slog.Default].
+// Logger receives what no caller can be told: lost locks as errors, renewals in
+// trouble and releases that failed as warnings; at most one line a second of each
+// kind, which says how many were omitted. A [Locker.ForceUnlock] is information.
+// Option of [New] only. The default is [slog.Default].
 func Logger(logger *slog.Logger) Option {
 	return func(s *settings) {
 		s.onlyNew("Logger", func() {

@@ -32,7 +32,7 @@ func (r *request) take(ctx context.Context) (*Lock, error) {
 			return k, err
 		}
 		if noWait {
-			return nil, r.refuse("somebody else holds it", b.until, b.exact)
+			return nil, r.refuse(heldByAnother, b.until, b.exact)
 		}
 	}
 	r.queues = r.locker.queues
@@ -212,7 +212,7 @@ func (r *request) left(end lineEnd) {
 }
 
 func (r *request) tooMany(until time.Time, exact bool) error {
-	return r.refuse("too many calls wait for it already", until, exact)
+	return r.refuse(tooManyWaiting, until, exact)
 }
 
 func (r *request) waitOver(ln *line) error {

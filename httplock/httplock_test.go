@@ -3,6 +3,7 @@ package httplock_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -202,6 +203,29 @@ func TestPatternIsFoundOutside(t *testing.T) {
 		server.ServeHTTP(httptest.NewRecorder(), r)
 		if r.Pattern != "POST /orders/{orderID}" {
 			t.Errorf("pattern %q", r.Pattern)
+		}
+	})
+}
+
+// hears is an Observer.
+type hears func(core.Event)
+
+func (f hears) Observe(ctx context.Context, e core.Event) context.Context {
+	f(e)
+	return ctx
+}
+
+func TestObserversHearOfABadSetup(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *core.Locker, _ *bytes.Buffer) {
+		var heard []core.Event
+		core.SetDefault(locktest.New(t, core.Observe(hears(func(e core.Event) { heard = append(heard, e) }))))
+		around := httplock.ByParam("orderID")(http.NewServeMux())
+		if w := post(around, "/orders/42"); w.Code != http.StatusInternalServerError {
+			t.Errorf("status %d", w.Code)
+		}
+		if len(heard) != 1 || heard[0].Kind != core.EventRefused || heard[0].Reason != "setup" || heard[0].Name != "orderID" ||
+			heard[0].Status != http.StatusInternalServerError || heard[0].Err == nil {
+			t.Errorf("heard %+v", heard)
 		}
 	})
 }

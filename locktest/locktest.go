@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,26 +30,22 @@ const closeTimeout = time.Second
 //
 // Bad options end the test. The Locker is not made the default one; a test that
 // needs that calls [core.SetDefault].
+//
+// [Hold], [Lose] and [Outage] make trouble for it.
 func New(tb testing.TB, opts ...core.Option) *core.Locker {
 	tb.Helper()
 	server := miniredis.NewMiniRedis()
 	server.ClockTTL(true)
-	client := redis.NewClient(&redis.Options{
+	s := &scene{
+		redis: server,
 		// Not dialled. An IP address, for go-redis looks names up; another one for
 		// each server, for Lockers with one address share their Redis.
-		Addr: fmt.Sprintf("127.0.0.1:%d", servers.Add(1)),
-		Dialer: func(context.Context, string, string) (net.Conn, error) {
-			conn, err := server.Dial()
-			if err != nil {
-				return nil, err
-			}
-			return buffered.New(conn), nil
-		},
-	})
-	locker, err := core.New(client, opts...)
-	if err != nil {
-		tb.Fatalf("locktest: %v", err)
+		addr:  fmt.Sprintf("127.0.0.1:%d", servers.Add(1)),
+		opts:  opts,
+		taken: map[string]*core.Lock{},
 	}
+	locker, client := s.open(tb, core.Observe(s))
+	scenes.Store(locker, s)
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
@@ -59,6 +56,60 @@ func New(tb testing.TB, opts ...core.Option) *core.Locker {
 			tb.Errorf("locktest: %v", err)
 		}
 		server.Close()
+		scenes.Delete(locker)
 	})
 	return locker
+}
+
+// scenes are what is behind the Lockers of New.
+var scenes sync.Map // *core.Locker: *scene
+
+// scene is a Redis, and what its Locker has taken there.
+type scene struct {
+	redis *miniredis.Miniredis
+	addr  string
+	opts  []core.Option
+
+	mu    sync.Mutex
+	taken map[string]*core.Lock // by key, the latest
+}
+
+// sceneOf ends the test when the Locker is not one of New.
+func sceneOf(tb testing.TB, l *core.Locker) *scene {
+	tb.Helper()
+	s, ok := scenes.Load(l)
+	if !ok {
+		tb.Fatalf("locktest: the Locker is not one that New has returned in this test")
+	}
+	return s.(*scene)
+}
+
+// open returns a Locker as another process would have it.
+func (s *scene) open(tb testing.TB, more ...core.Option) (*core.Locker, *redis.Client) {
+	tb.Helper()
+	client := redis.NewClient(&redis.Options{
+		Addr: s.addr,
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			conn, err := s.redis.Dial()
+			if err != nil {
+				return nil, err
+			}
+			return buffered.New(conn), nil
+		},
+	})
+	locker, err := core.New(client, append(s.opts[:len(s.opts):len(s.opts)], more...)...)
+	if err != nil {
+		tb.Fatalf("locktest: %v", err)
+	}
+	return locker, client
+}
+
+// Observe notes what the Locker takes.
+func (s *scene) Observe(ctx context.Context, e core.Event) context.Context {
+	if k, ok := core.FromContext(ctx); ok && e.Kind == core.EventAcquired && !e.Reentry {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.taken[e.Key] = k
+	}
+	return ctx
 }

@@ -1,5 +1,5 @@
 // Nethttp guards routes of net/http's ServeMux: paying and cancelling one order
-// exclude each other, other orders go on.
+// exclude each other, other orders go on. GET /metrics tells Prometheus about the locks.
 //
 //	go run ./examples/nethttp                        # on an embedded Redis
 //	go run ./examples/nethttp -redis localhost:6379  # on a real one
@@ -23,10 +23,13 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/httplock"
+	"github.com/latchkey-go/latchkey/promlock"
 )
 
 var (
@@ -56,7 +59,8 @@ func run(ctx context.Context) error {
 	}
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
-	locker, err := core.New(client)
+	metrics := promlock.New()
+	locker, err := core.New(client, core.Observe(metrics))
 	if err != nil {
 		return err
 	}
@@ -64,14 +68,14 @@ func run(ctx context.Context) error {
 	core.SetDefault(locker)
 
 	if *serve != "" {
-		return keepServing(ctx, newMux())
+		return keepServing(ctx, newMux(metrics))
 	}
-	server := httptest.NewServer(newMux())
+	server := httptest.NewServer(newMux(metrics))
 	defer server.Close()
 	return demonstrate(ctx, server.URL)
 }
 
-func newMux() http.Handler {
+func newMux(metrics prometheus.Collector) http.Handler {
 	// The route has to be known when ByParam asks for its parameter, so it goes
 	// around handlers, not around the mux.
 	perOrder := httplock.ByParam("orderID")
@@ -79,6 +83,10 @@ func newMux() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{orderID}/pay", perOrder(work("paid")))
 	mux.Handle("POST /orders/{orderID}/cancel", perOrder(work("cancelled")))
+
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return mux
 }
 
@@ -136,6 +144,7 @@ func keepServing(ctx context.Context, handler http.Handler) error {
 	}
 	fmt.Printf("Serving at %s until interrupted. Try, in two terminals:\n", listener.Addr())
 	fmt.Printf("  curl -X POST http://%s/orders/42/pay\n", listener.Addr())
+	fmt.Printf("  curl http://%s/metrics\n", listener.Addr())
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

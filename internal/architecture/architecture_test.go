@@ -27,6 +27,8 @@ const (
 	miniredis  = "github.com/alicebob/miniredis/v2"
 	goRedis    = "github.com/redis/go-redis/v9"
 	googleUUID = "github.com/google/uuid"
+	otel       = "go.opentelemetry.io/otel"
+	prometheus = "github.com/prometheus/client_golang"
 )
 
 // allowed says for every package what it may import beside the standard
@@ -44,6 +46,10 @@ var allowed = map[string][]string{
 	"echolock/v5": {"internal/guard", "core", "keyfunc", echo5},
 	"httplock":    {"internal/guard", "core", "keyfunc", httpsnoop}, // to see the status, and keep Flusher and the like
 	"asynqlock":   {"core", "keyfunc", asynq},
+
+	// Observers. Whoever uses core compiles neither of what they report to.
+	"promlock": {"core", prometheus},
+	"otellock": {"core", otel},
 
 	// For tests: the user's, and our own.
 	"locktest":              {"core", "internal/buffered", miniredis, goRedis},
@@ -76,6 +82,10 @@ func TestViolationsAreSeen(t *testing.T) {
 		{"asynqlock", module + "/internal/guard", "asynqlock must not import internal/guard"},
 		{"core", module + "/keyfunc", "core must not import keyfunc"},
 		{"core", gin, "core must not import " + gin},
+		{"core", otel + "/trace", "core must not import " + otel},
+		{"core", prometheus + "/prometheus", "core must not import " + prometheus},
+		{"internal/guard", module + "/promlock", "internal/guard must not import promlock"},
+		{"otellock", prometheus, "otellock must not import " + prometheus},
 		{"keyfunc", goRedis, "keyfunc must not import " + goRedis},
 		{"examples/x", module + "/internal/guard", "examples/x must not import internal/guard"},
 		{"newlock", "net/http", `package newlock is not in the table`},

@@ -43,6 +43,7 @@ var subjects = []struct {
 	{"Handlers", false, handlerCases},
 	{"Outages and set-up", false, outageCases},
 	{"Configuration", false, configCases},
+	{"Observers", false, observerCases},
 	{"Real server: streams and bodies", true, streamCases},
 	{"Real server: clients", true, clientCases},
 	{"Real server: other middleware", true, companionCases},

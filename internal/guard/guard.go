@@ -34,6 +34,8 @@ type Config struct {
 	Key keyfunc.Func[keyfunc.Request]
 	// Param, if set, restricts the guard to routes that declare this parameter.
 	Param string
+	// Name is what Observers call the locks, unless Options say otherwise.
+	Name string
 	// Options are for each lock.
 	Options []core.Option
 	// FailOpen runs the handler without a lock when Redis is unavailable.
@@ -62,8 +64,11 @@ func New(adapter string, cfg Config) *Guard {
 	if err := core.CheckOptions(cfg.Options...); err != nil {
 		panic(adapter + ": bad option: " + err.Error())
 	}
-	own := core.Fallback(core.Wait(defaultWait), core.MaxWaiters(defaultMaxWaiters))
-	return &Guard{config: cfg, options: append([]core.Option{own}, cfg.Options...)}
+	own := []core.Option{core.Fallback(core.Wait(defaultWait), core.MaxWaiters(defaultMaxWaiters))}
+	if cfg.Name != "" {
+		own = append(own, core.Name(cfg.Name))
+	}
+	return &Guard{config: cfg, options: append(own, cfg.Options...)}
 }
 
 // errFailed makes core drop the dedup window after a handler that failed.
@@ -74,6 +79,23 @@ var errFailed = errors.New("the handler failed")
 // next it may return a Refusal, which the adapter turns into an answer. A panic
 // of next goes on unchanged, after the lock was released.
 func (g *Guard) Serve(r Request, next func(ctx context.Context) (succeeded bool)) *Refusal {
+	refusal := g.serve(r, next)
+	if locker := g.locker(); refusal != nil && locker != nil {
+		e := core.Event{Kind: core.EventRefused, Status: refusal.Status, Reason: refusal.reason, Err: refusal.Err}
+		locker.Notify(r.HTTP().Context(), e, g.options...)
+	}
+	return refusal
+}
+
+// locker is nil where none is set.
+func (g *Guard) locker() *core.Locker {
+	if g.config.Locker != nil {
+		return g.config.Locker
+	}
+	return core.Default()
+}
+
+func (g *Guard) serve(r Request, next func(ctx context.Context) (succeeded bool)) *Refusal {
 	ctx := r.HTTP().Context()
 	if g.config.Param != "" {
 		guarded, refusal := g.declares(r)
@@ -92,15 +114,13 @@ func (g *Guard) Serve(r Request, next func(ctx context.Context) (succeeded bool)
 	}
 	if err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) {
-			return &Refusal{Status: statusClientGone, Err: err}
+			return &Refusal{Status: statusClientGone, Err: err, reason: "canceled"}
 		}
 		return refuseKey(err)
 	}
-	locker := g.config.Locker
+	locker := g.locker()
 	if locker == nil {
-		if locker = core.Default(); locker == nil {
-			return g.refuseSetup(errNoLocker)
-		}
+		return g.refuseSetup(errNoLocker)
 	}
 
 	ran := false

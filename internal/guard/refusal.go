@@ -32,6 +32,8 @@ type Refusal struct {
 	Detail string
 	// Err is the reason, for the server only.
 	Err error
+
+	reason string // as Observers are told; empty: what Err says
 }
 
 // Gone reports that the client has left, so that there is nobody to answer.
@@ -101,22 +103,22 @@ func (r *Refusal) Write(w http.ResponseWriter) {
 
 // refuseKey answers a request from which no key can be derived.
 func refuseKey(err error) *Refusal {
+	r := &Refusal{Status: http.StatusBadRequest, Detail: "A part of the request is malformed.", Err: err, reason: "invalid_key"}
 	switch {
 	case errors.Is(err, keyfunc.ErrTooLarge):
-		return &Refusal{Status: http.StatusRequestEntityTooLarge, Detail: "The request body is too large.", Err: err}
+		r.Status, r.Detail = http.StatusRequestEntityTooLarge, "The request body is too large."
 	case errors.Is(err, keyfunc.ErrMissing):
-		return &Refusal{Status: http.StatusBadRequest, Detail: "A required part of the request is missing.", Err: err}
+		r.Detail = "A required part of the request is missing."
 	case errors.Is(err, keyfunc.ErrAmbiguous):
-		return &Refusal{Status: http.StatusBadRequest, Detail: "A part of the request is given more than once.", Err: err}
-	default:
-		return &Refusal{Status: http.StatusBadRequest, Detail: "A part of the request is malformed.", Err: err}
+		r.Detail = "A part of the request is given more than once."
 	}
+	return r
 }
 
 // refuseSetup answers when the middleware is set up wrongly.
 func (g *Guard) refuseSetup(err error) *Refusal {
 	g.log(slog.LevelError, "latchkey: a request was refused because the middleware is set up wrongly", err)
-	return &Refusal{Status: http.StatusInternalServerError, Err: err}
+	return &Refusal{Status: http.StatusInternalServerError, Err: err, reason: "setup"}
 }
 
 // refuseLock answers when the lock could not be taken.

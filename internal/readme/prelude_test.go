@@ -23,6 +23,8 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/hibiken/asynq"
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/asynqlock"
@@ -32,6 +34,8 @@ import (
 	"github.com/latchkey-go/latchkey/httplock"
 	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/locktest"
+	"github.com/latchkey-go/latchkey/otellock"
+	"github.com/latchkey-go/latchkey/promlock"
 )
 `
 

@@ -32,6 +32,8 @@ import (
 	_ "github.com/latchkey-go/latchkey/httplock"
 	_ "github.com/latchkey-go/latchkey/keyfunc"
 	_ "github.com/latchkey-go/latchkey/locktest"
+	_ "github.com/latchkey-go/latchkey/otellock"
+	_ "github.com/latchkey-go/latchkey/promlock"
 )
 
 var root = filepath.Join("..", "..")

@@ -1,0 +1,98 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// EventKind says what an [Event] tells.
+type EventKind int
+
+const (
+	// EventWaiting: a call wants a lock. One of the next three follows, with the
+	// context that the Observer returned for it.
+	EventWaiting EventKind = iota + 1
+	// EventAcquired: the call has the lock. EventReleased or EventLost follows,
+	// once, unless it is a Reentry.
+	EventAcquired
+	// EventBusy: the call was refused because somebody else holds the lock. Reason
+	// is "no_wait", "wait_over" or "max_waiters", or "canceled" or "deadline" when
+	// its context ended first.
+	EventBusy
+	// EventFailed: the call failed. Reason is "unavailable", "closed", "lost",
+	// "max_hold" or "invalid_key", after the error of that name.
+	EventFailed
+	// EventReleased: the last of the lock's holds was unlocked. Err is
+	// [ErrUnavailable] when Redis has not confirmed it; Reason is "unconfirmed" then.
+	EventReleased
+	// EventLost: the protection ended before the lock was unlocked. Reason is
+	// "deleted" when it was gone before its lease was over, "expired" when the lease
+	// was over, "max_hold" when it was over because of [MaxHold], and "closed" when
+	// [Locker.Close] took the lock away.
+	EventLost
+	// EventOverdue: the lock is held longer than [MaxHold] permits.
+	EventOverdue
+	// EventRenewalFailed: the watchdog could not renew the lease, and tries again.
+	EventRenewalFailed
+	// EventRefused: a wrapper refused a request or task. Reason is one of EventBusy's
+	// or EventFailed's, or "setup" when the wrapper is set up wrongly.
+	EventRefused
+)
+
+// Event is something that happened to a lock. Fields that do not belong to its Kind
+// are zero. Kind, Name, Reason, Reentry and Status take few values and may label a
+// metric; Key and Err take any number of them, and may hold personal data.
+type Event struct {
+	Kind EventKind
+	// Name as [Name] or the wrapper said, empty if neither did.
+	Name string
+	// Key as the caller wrote it; empty for EventRefused.
+	Key string
+	// Reentry: the context holds this lock already. Of EventAcquired.
+	Reentry bool
+	// Reason is a fixed word, empty where Kind has none.
+	Reason string
+	// Status is the HTTP status of the answer, 0 for a task. Of EventRefused.
+	Status int
+	// Waited is how long the call has waited for its outcome. Of EventAcquired,
+	// EventBusy and EventFailed.
+	Waited time.Duration
+	// Held is how long the lock has been held, from Lock's return to Unlock's. Of
+	// EventReleased, EventLost, EventOverdue and EventRenewalFailed.
+	Held time.Duration
+	// Err is the error behind it. Of all but EventWaiting and EventAcquired.
+	Err error
+}
+
+const (
+	heldByAnother  = "somebody else holds it"
+	tooManyWaiting = "too many calls wait for it already"
+)
+
+// refused is how Observers hear of an error of Lock.
+func refused(err error) (kind EventKind, reason string) {
+	var b *BusyError
+	switch {
+	case errors.As(err, &b) && b.reason == heldByAnother:
+		return EventBusy, "no_wait"
+	case errors.As(err, &b) && b.reason == tooManyWaiting:
+		return EventBusy, "max_waiters"
+	case errors.As(err, &b):
+		return EventBusy, "wait_over"
+	case errors.Is(err, ErrNotAcquired) && errors.Is(err, context.Canceled):
+		return EventBusy, "canceled"
+	case errors.Is(err, ErrNotAcquired):
+		return EventBusy, "deadline"
+	case errors.Is(err, ErrLost):
+		return EventFailed, "lost"
+	case errors.Is(err, ErrMaxHold):
+		return EventFailed, "max_hold"
+	case errors.Is(err, ErrClosed):
+		return EventFailed, "closed"
+	case errors.Is(err, ErrInvalidKey):
+		return EventFailed, "invalid_key"
+	default:
+		return EventFailed, "unavailable"
+	}
+}

@@ -1,0 +1,194 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// Observer hears what becomes of locks, for metrics and traces. Packages promlock
+// and otellock have one each.
+//
+// Observe is called at once, on the goroutine that has the news, and holds it up:
+// it must not block, nor take or release locks. It is called from many goroutines.
+// A panic is caught and logged.
+//
+// The context is that of the call that wants the lock, and, once it is acquired,
+// [Lock.Context], which may be done already. Observe returns it, or one that
+// descends from it: what it returns for [EventWaiting] it gets with the outcome, and
+// what it returns for [EventAcquired] becomes Lock.Context, so that a handler sees
+// what the Observer has put there. For other events the result is not used. nil is
+// the context that was given.
+type Observer interface {
+	Observe(ctx context.Context, e Event) context.Context
+}
+
+// Observe has o told of all locks of the Locker. Given more than once, each of them
+// is told, in that order. Without it nothing is measured. Option of [New] and
+// [NewQuorum] only.
+func Observe(o Observer) Option {
+	return func(s *settings) {
+		s.onlyNew("Observe", func() {
+			if o == nil {
+				s.fail("Observe: the Observer is nil")
+				return
+			}
+			s.observers = append(s.observers, o)
+		})
+	}
+}
+
+// Name is what Observers call a lock, such as "orders": one word for all keys of a
+// kind, for it labels metrics. Never derive it from a request. The default is empty;
+// wrappers have the name of their parameter. Bytes that are not UTF-8 are replaced.
+func Name(name string) Option {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	return func(s *settings) { s.name = name }
+}
+
+// Notify tells the Observers of an event that only a wrapper knows of: of
+// [EventRefused], when a request or task is not run. Name is taken from opts, which
+// are those of the lock, and Reason from Err where e has none. It blocks for as
+// long as they do. With an Option that is bad it does nothing.
+func (l *Locker) Notify(ctx context.Context, e Event, opts ...Option) {
+	if l.observers == nil {
+		return
+	}
+	s, err := l.defaults.with(opts)
+	if err != nil {
+		return
+	}
+	if e.Name == "" {
+		e.Name = s.name
+	}
+	if e.Reason == "" && e.Err != nil {
+		_, e.Reason = refused(e.Err)
+	}
+	l.tell(ctx, e)
+}
+
+// tell tells all Observers.
+func (l *Locker) tell(ctx context.Context, e Event) context.Context {
+	for _, o := range l.observers {
+		ctx = l.tellOne(ctx, o, e)
+	}
+	return ctx
+}
+
+func (l *Locker) tellOne(ctx context.Context, o Observer, e Event) (result context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.report.problem("an Observer panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+		if result == nil {
+			result = ctx
+		}
+	}()
+	return o.Observe(ctx, e)
+}
+
+// obtain is acquire, and tells the Observers.
+func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, error) {
+	if l.observers == nil {
+		return l.acquire(ctx, key, s)
+	}
+	began := time.Now()
+	e := Event{Kind: EventWaiting, Name: s.name, Key: key}
+	ctx = l.tell(ctx, e)
+	k, err := l.acquire(ctx, key, s)
+	e.Waited = time.Since(began)
+	if err != nil {
+		e.Kind, e.Reason = refused(err)
+		e.Err = err
+		l.tell(ctx, e)
+		return nil, err
+	}
+	e.Kind, e.Reentry = EventAcquired, k.reenters()
+	k.ctx = l.tell(k.ctx, e)
+	if !e.Reentry {
+		k.lease.observe(&observation{ctx: k.ctx, name: s.name, since: time.Now()})
+	}
+	return k, nil
+}
+
+// reenters reports whether the context held the lock before.
+func (k *Lock) reenters() bool {
+	for outer := k.outer; outer != nil; outer = outer.outer {
+		if outer.lease == k.lease {
+			return true
+		}
+	}
+	return false
+}
+
+// observation is what Observers have heard of a lease, from EventAcquired until it
+// ends.
+type observation struct {
+	ctx   context.Context
+	name  string
+	since time.Time
+}
+
+// observe begins an observation, and tells what has happened before it.
+func (s *lease) observe(o *observation) {
+	s.mu.Lock()
+	s.observed = o
+	loss, overdue := s.err, s.overdue
+	s.mu.Unlock()
+	if overdue {
+		s.tell(o, Event{Kind: EventOverdue, Err: heldTooLong(s.key)})
+	}
+	if loss != nil {
+		s.tellLost(loss)
+	}
+}
+
+// tellReleased ends the observation of a lease that its last handle has left.
+func (s *lease) tellReleased(err error) {
+	if s.locker.observers == nil {
+		return
+	}
+	var o *observation
+	s.mu.Lock()
+	if len(s.handles) == 0 {
+		o, s.observed = s.observed, nil
+	}
+	s.mu.Unlock()
+	e := Event{Kind: EventReleased, Err: err}
+	if err != nil {
+		e.Reason = "unconfirmed"
+	}
+	s.tell(o, e)
+}
+
+// tellLost ends the observation of a lease that was lost.
+func (s *lease) tellLost(why error) {
+	if s.locker.observers == nil {
+		return
+	}
+	s.mu.Lock()
+	o, expired := s.observed, s.expired
+	s.observed = nil
+	s.mu.Unlock()
+	e := Event{Kind: EventLost, Err: why, Reason: "deleted"}
+	switch {
+	case errors.Is(why, ErrClosed):
+		e.Reason = "closed"
+	case errors.Is(why, ErrMaxHold):
+		e.Reason = "max_hold"
+	case expired:
+		e.Reason = "expired"
+	}
+	s.tell(o, e)
+}
+
+// tell tells Observers what has become of a lease, if they have heard of it.
+func (s *lease) tell(o *observation, e Event) {
+	if o == nil {
+		return
+	}
+	e.Name, e.Key, e.Held = o.name, s.key, time.Since(o.since)
+	s.locker.tell(o.ctx, e)
+}

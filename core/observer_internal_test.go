@@ -1,0 +1,25 @@
+package core
+
+import (
+	"context"
+	"testing"
+)
+
+// Without an Observer the hooks are a look at a nil slice.
+func TestWithoutObserversNothingIsAllocated(t *testing.T) {
+	l := &Locker{}
+	s := &lease{locker: l}
+	ctx := context.Background()
+	err := lost("k", "of a test", nil)
+	if n := testing.AllocsPerRun(100, func() {
+		s.tell(s.observed, Event{Kind: EventRenewalFailed, Err: err})
+		s.tellReleased(err)
+		s.tellLost(err)
+		l.Notify(ctx, Event{Kind: EventRefused, Err: err})
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if s.observed != nil {
+		t.Error("the lease is observed")
+	}
+}

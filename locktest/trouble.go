@@ -1,0 +1,76 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// Hold has somebody else hold a key, as another process would, until release is
+// called or the test ends: what the Locker does meanwhile finds it busy. It ends the
+// test when the key is held already, and when the Locker is not one of [New]. It
+// does not wait. Observers among New's options hear of it too.
+func Hold(tb testing.TB, l *core.Locker, key string) (release func()) {
+	tb.Helper()
+	const long = 24 * time.Hour // whatever New's options say
+	other, client := sceneOf(tb, l).open(tb)
+	k, err := other.TryLock(context.Background(), key, core.Lease(long), core.MaxHold(long))
+	release = sync.OnceFunc(func() {
+		if k != nil {
+			_ = k.Abort(context.Background()) // also if it was taken away meanwhile
+		}
+	})
+	tb.Cleanup(func() {
+		release()
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		_ = other.Close(ctx)
+		_ = client.Close()
+	})
+	if err != nil {
+		tb.Fatalf("locktest: Hold: %v", err)
+	}
+	return release
+}
+
+// Lose takes a lock away from the Locker that holds it, and lets it know: when Lose
+// returns, its Context is cancelled with [core.ErrLost]. It ends the test when the
+// Locker does not hold the key, and when it is not one of [New].
+func Lose(tb testing.TB, l *core.Locker, key string) {
+	tb.Helper()
+	s := sceneOf(tb, l)
+	s.mu.Lock()
+	k := s.taken[key]
+	s.mu.Unlock()
+	if k == nil {
+		tb.Fatalf("locktest: Lose: the Locker does not hold %q", key)
+	}
+	ctx := context.Background()
+	if _, err := k.TTL(ctx); err != nil {
+		tb.Fatalf("locktest: Lose: the Locker does not hold %q: %v", key, err)
+	}
+	_, err := l.ForceUnlock(ctx, key)
+	if err == nil {
+		_, err = k.TTL(ctx) // notices at once, where the watchdog takes a third of the lease
+	}
+	if !errors.Is(err, core.ErrLost) {
+		tb.Fatalf("locktest: Lose: %v", err)
+	}
+}
+
+// Outage makes Redis answer everything with an error until end is called or the test
+// ends. Meanwhile nobody takes a lock ([core.ErrUnavailable]), and one that is held
+// is lost when its lease is over ([core.ErrLost]). It ends the test when the Locker
+// is not one of [New].
+func Outage(tb testing.TB, l *core.Locker) (end func()) {
+	tb.Helper()
+	redis := sceneOf(tb, l).redis
+	redis.SetError("LOADING locktest has an outage")
+	end = func() { redis.SetError("") }
+	tb.Cleanup(end)
+	return end
+}

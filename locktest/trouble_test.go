@@ -1,0 +1,226 @@
+package locktest_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+var background = context.Background()
+
+func nothing(context.Context) error { return nil }
+
+// forbidden is a log without lines.
+type forbidden struct{ t *testing.T }
+
+func (forbidden) Enabled(context.Context, slog.Level) bool { return true }
+func (f forbidden) WithAttrs([]slog.Attr) slog.Handler     { return f }
+func (f forbidden) WithGroup(string) slog.Handler          { return f }
+func (f forbidden) Handle(_ context.Context, r slog.Record) error {
+	f.t.Errorf("logged: %s", r.Message)
+	return nil
+}
+
+func TestHold(t *testing.T) {
+	// Options that would end or prolong the hold.
+	for name, opts := range map[string][]core.Option{
+		"no options":   nil,
+		"fixed lease":  {core.FixedLease(time.Second)},
+		"MaxHold":      {core.MaxHold(time.Second)},
+		"window":       {core.KeepFor(2 * time.Hour)},
+		"other prefix": {core.Prefix("app:")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locker := locktest.New(t, append(opts, core.Logger(slog.New(forbidden{t})))...)
+				release := locktest.Hold(t, locker, "order:42")
+				time.Sleep(time.Hour)
+				if err := locker.Do(background, "order:42", nothing, core.NoWait()); !errors.Is(err, core.ErrNotAcquired) {
+					t.Errorf("err %v, want ErrNotAcquired", err)
+				}
+				if err := locker.Do(background, "order:43", nothing, core.NoWait()); err != nil {
+					t.Errorf("another key: %v", err)
+				}
+				release()
+				release()
+				if err := locker.Do(background, "order:42", nothing, core.NoWait()); err != nil {
+					t.Errorf("after release: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestHoldWakesWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t)
+		release := locktest.Hold(t, locker, "order:42")
+		done := make(chan error)
+		go func() { done <- locker.Do(background, "order:42", nothing) }()
+		time.Sleep(time.Minute)
+		began := time.Now()
+		release()
+		if err := <-done; err != nil || time.Since(began) > 0 {
+			t.Errorf("err %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestHoldEndsWithTheTest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker, r := locktest.New(t), &recorder{TB: t}
+		locktest.Hold(r, locker, "order:42")
+		began := time.Now()
+		for _, f := range r.cleanups {
+			f()
+		}
+		if err := locker.Do(background, "order:42", nothing, core.NoWait()); err != nil || time.Since(began) > 0 {
+			t.Errorf("err %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// The holder is somebody else: closing the Locker does not wait for him.
+func TestHoldDoesNotHinderClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t)
+		locktest.Hold(t, locker, "order:42")
+		if err := locker.Close(background); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLose(t *testing.T) {
+	for name, opts := range map[string][]core.Option{
+		"no options":  nil,
+		"fixed lease": {core.FixedLease(time.Hour)},
+		"overdue":     {core.MaxHold(time.Millisecond)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locker := locktest.New(t, append(opts, core.Logger(slog.New(slog.DiscardHandler)))...)
+				err := locker.Do(background, "order:42", func(ctx context.Context) error {
+					k, _ := core.FromContext(ctx)
+					return locker.Do(ctx, "order:42", func(inner context.Context) error {
+						time.Sleep(time.Second)
+						locktest.Lose(t, locker, "order:42")
+						if ctx.Err() == nil || inner.Err() == nil {
+							t.Error("the context is not done")
+						}
+						if _, err := k.TTL(background); !errors.Is(err, core.ErrLost) {
+							t.Errorf("err %v", err)
+						}
+						return nil
+					})
+				})
+				if !errors.Is(err, core.ErrLost) {
+					t.Errorf("err %v, want ErrLost", err)
+				}
+				// It can be taken, and lost, again.
+				err = locker.Do(background, "order:42", func(ctx context.Context) error {
+					if err := locker.Do(ctx, "order:42", nothing); err != nil {
+						return err
+					}
+					locktest.Lose(t, locker, "order:42")
+					if cause := context.Cause(ctx); !errors.Is(cause, core.ErrLost) {
+						t.Errorf("cause %v", cause)
+					}
+					return nil
+				})
+				if !errors.Is(err, core.ErrLost) {
+					t.Errorf("err %v, want ErrLost", err)
+				}
+			})
+		})
+	}
+}
+
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t, core.Logger(slog.New(slog.DiscardHandler)))
+		k, err := locker.Lock(background, "order:42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := locktest.Outage(t, locker)
+		began := time.Now()
+		if err := locker.Do(background, "order:43", nothing); !errors.Is(err, core.ErrUnavailable) || time.Since(began) > 0 {
+			t.Errorf("err %v after %v, want ErrUnavailable at once", err, time.Since(began))
+		}
+		<-k.Context().Done()
+		if err := k.Unlock(background); !errors.Is(err, core.ErrLost) {
+			t.Errorf("err %v, want ErrLost", err)
+		}
+		end()
+		if err := locker.Do(background, "order:42", nothing); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+// The outage ends with the test, so that what is left can be released.
+func TestOutageEndsWithTheTest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t, core.Logger(slog.New(slog.DiscardHandler)))
+		k, err := locker.Lock(background, "order:42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		locktest.Hold(t, locker, "order:43")
+		locktest.Outage(t, locker)
+		if err := k.Unlock(background); !errors.Is(err, core.ErrUnavailable) {
+			t.Errorf("err %v, want ErrUnavailable", err)
+		}
+	})
+}
+
+func TestTroubleThatCannotBeEndsTheTest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t, core.Logger(slog.New(slog.DiscardHandler)))
+		locktest.Hold(t, locker, "busy")
+		if err := locker.Do(background, "released", nothing); err != nil {
+			t.Fatal(err)
+		}
+		locktest.Hold(t, locker, "released")
+		_ = locker.Do(background, "lost", func(context.Context) error { locktest.Lose(t, locker, "lost"); return nil })
+		ended := &recorder{TB: t}
+		before := locktest.New(ended)
+		for _, f := range ended.cleanups {
+			f()
+		}
+		for name, trouble := range map[string]func(testing.TB){
+			"Hold of a key that is held":     func(tb testing.TB) { locktest.Hold(tb, locker, "busy") },
+			"Hold without a key":             func(tb testing.TB) { locktest.Hold(tb, locker, "") },
+			"Lose of a key that is free":     func(tb testing.TB) { locktest.Lose(tb, locker, "free") },
+			"Lose of a key that is released": func(tb testing.TB) { locktest.Lose(tb, locker, "released") },
+			"Lose of a key that is lost":     func(tb testing.TB) { locktest.Lose(tb, locker, "lost") },
+			"Lose of what another one holds": func(tb testing.TB) { locktest.Lose(tb, locker, "busy") },
+			"Hold with another Locker":       func(tb testing.TB) { locktest.Hold(tb, before, "k") },
+			"Lose with another Locker":       func(tb testing.TB) { locktest.Lose(tb, before, "k") },
+			"Outage of another Locker":       func(tb testing.TB) { locktest.Outage(tb, before) },
+		} {
+			r := &recorder{TB: t}
+			func() {
+				defer func() {
+					if recover() != r {
+						t.Errorf("%s: the test did not end", name)
+					}
+				}()
+				trouble(r)
+			}()
+			for _, f := range r.cleanups {
+				f()
+			}
+		}
+		if info, err := locker.Inspect(background, "released"); err != nil || !info.Locked {
+			t.Errorf("Lose has taken the lock of somebody else away: %+v, %v", info, err)
+		}
+	})
+}

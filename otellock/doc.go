@@ -1,0 +1,35 @@
+// Package otellock gives OpenTelemetry a span for each wait and each hold of a lock,
+// and metrics.
+//
+//	locker, err := core.New(client, core.Observe(otellock.New()))
+//
+// A lock that is taken makes two spans, both children of the span that the call runs
+// in, or the second of the first where there is none: "lock.wait" from the call of Lock until it has an outcome, and "lock.hold"
+// until the lock is unlocked or lost. The name of the lock, where it has one, follows
+// the word: "lock.hold orders". What the handler does under [core.Lock.Context] is
+// inside of the hold, and the Redis commands of the acquisition inside of the wait,
+// where the client is instrumented. A re-entry has a wait, and no hold of its own.
+//
+// A wait that failed, and a hold that was lost, have the status Error and error.type.
+// A busy lock is no error: the span says latchkey.lock.outcome=busy, and
+// latchkey.lock.reason.
+//
+// The metrics, by the semantic conventions:
+//
+//	latchkey.lock.wait.duration      histogram      s          calls that wanted a lock, by outcome
+//	latchkey.lock.hold.duration      histogram      s          locks that ended, by outcome
+//	latchkey.lock.waiting            updowncounter  {call}     calls that want a lock now
+//	latchkey.lock.held               updowncounter  {lock}     locks that are held now
+//	latchkey.lock.overdue            counter        {lock}     locks held longer than core.MaxHold permits
+//	latchkey.lock.renewal.failures   counter        {failure}  renewals that failed and were tried again
+//	latchkey.refusals                counter        {refusal}  requests and tasks that wrappers refused
+//
+// and the attributes, which take few values, all but the key:
+//
+//	latchkey.lock.name          what core.Name or the wrapper says; absent without
+//	latchkey.lock.outcome       wait: acquired, reentered, busy, failed; hold: released, unconfirmed, lost
+//	latchkey.lock.reason        of busy and of refusals, as in core.Event
+//	error.type                  of failed and lost, as the Reason in core.Event
+//	http.response.status_code   of refusals, absent for tasks
+//	latchkey.lock.key           of spans, with the option Keys
+package otellock

@@ -1,0 +1,83 @@
+package otellock
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// meters are the instruments of an Observer.
+type meters struct {
+	wait, hold               metric.Float64Histogram
+	waiting, held            metric.Int64UpDownCounter
+	overdue, failed, refused metric.Int64Counter
+}
+
+func newMeters(m metric.Meter) meters {
+	histogram := func(name, description string) metric.Float64Histogram {
+		h, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
+			metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60))
+		handle(err)
+		return h
+	}
+	upDown := func(name, unit, description string) metric.Int64UpDownCounter {
+		c, err := m.Int64UpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(description))
+		handle(err)
+		return c
+	}
+	counter := func(name, unit, description string) metric.Int64Counter {
+		c, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
+		handle(err)
+		return c
+	}
+	return meters{
+		wait:    histogram("latchkey.lock.wait.duration", "How long calls waited for a lock, by what became of them."),
+		hold:    histogram("latchkey.lock.hold.duration", "How long locks were held, until released or lost."),
+		waiting: upDown("latchkey.lock.waiting", "{call}", "Calls that want a lock now."),
+		held:    upDown("latchkey.lock.held", "{lock}", "Locks that are held now."),
+		overdue: counter("latchkey.lock.overdue", "{lock}", "Locks that were held longer than MaxHold permits."),
+		failed:  counter("latchkey.lock.renewal.failures", "{failure}", "Renewals that failed and were tried again."),
+		refused: counter("latchkey.refusals", "{refusal}", "Requests and tasks that a wrapper refused."),
+	}
+}
+
+func handle(err error) {
+	if err != nil {
+		otel.Handle(err)
+	}
+}
+
+func (m *meters) count(ctx context.Context, e core.Event) {
+	name := named(e)
+	by := metric.WithAttributeSet(attribute.NewSet(name...))
+	full := func(more ...attribute.KeyValue) metric.MeasurementOption {
+		return metric.WithAttributeSet(attribute.NewSet(append(name, more...)...))
+	}
+	switch e.Kind {
+	case core.EventWaiting:
+		m.waiting.Add(ctx, 1, by)
+	case core.EventAcquired, core.EventBusy, core.EventFailed:
+		m.waiting.Add(ctx, -1, by)
+		m.wait.Record(ctx, e.Waited.Seconds(), full(outcome(e)...))
+		if e.Kind == core.EventAcquired && !e.Reentry {
+			m.held.Add(ctx, 1, by)
+		}
+	case core.EventReleased, core.EventLost:
+		m.held.Add(ctx, -1, by)
+		m.hold.Record(ctx, e.Held.Seconds(), full(outcome(e)...))
+	case core.EventOverdue:
+		m.overdue.Add(ctx, 1, by)
+	case core.EventRenewalFailed:
+		m.failed.Add(ctx, 1, by)
+	case core.EventRefused:
+		more := []attribute.KeyValue{reasonKey.String(e.Reason)}
+		if e.Status != 0 {
+			more = append(more, statusKey.Int(e.Status))
+		}
+		m.refused.Add(ctx, 1, full(more...))
+	}
+}

@@ -1,0 +1,99 @@
+package otellock
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+const scope = "github.com/latchkey-go/latchkey/otellock"
+
+// Observer makes spans and metrics of what becomes of locks. Give it to
+// [core.Observe], of one Locker or of several. It is safe for concurrent use; whether
+// it blocks is up to the span processors.
+type Observer struct {
+	tracer trace.Tracer
+	keys   bool
+	meters
+}
+
+var _ core.Observer = (*Observer)(nil)
+
+// Option changes what New returns.
+type Option func(*settings)
+
+type settings struct {
+	tracers trace.TracerProvider
+	meters  metric.MeterProvider
+	keys    bool
+}
+
+// TracerProvider makes the spans. The default is the global one.
+func TracerProvider(p trace.TracerProvider) Option { return func(s *settings) { s.tracers = p } }
+
+// MeterProvider makes the metrics. The default is the global one.
+func MeterProvider(p metric.MeterProvider) Option { return func(s *settings) { s.meters = p } }
+
+// Keys puts the key into the spans, as latchkey.lock.key. Keys may hold personal
+// data: [keyfunc.Hash] hides it.
+//
+// [keyfunc.Hash]: https://pkg.go.dev/github.com/latchkey-go/latchkey/keyfunc#Hash
+func Keys() Option { return func(s *settings) { s.keys = true } }
+
+// New returns an Observer. What OpenTelemetry has against its metrics goes to the
+// global error handler.
+func New(opts ...Option) *Observer {
+	s := settings{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
+	for _, o := range opts {
+		o(&s)
+	}
+	return &Observer{tracer: s.tracers.Tracer(scope), keys: s.keys, meters: newMeters(s.meters.Meter(scope))}
+}
+
+// Observe turns an event into spans and metrics.
+func (o *Observer) Observe(ctx context.Context, e core.Event) context.Context {
+	o.count(ctx, e)
+	return o.trace(ctx, e)
+}
+
+const (
+	nameKey    = attribute.Key("latchkey.lock.name")
+	keyKey     = attribute.Key("latchkey.lock.key")
+	outcomeKey = attribute.Key("latchkey.lock.outcome")
+	reasonKey  = attribute.Key("latchkey.lock.reason")
+	errorKey   = attribute.Key("error.type")
+	statusKey  = attribute.Key("http.response.status_code")
+)
+
+// named returns the name of a lock that has one.
+func named(e core.Event) []attribute.KeyValue {
+	if e.Name == "" {
+		return nil
+	}
+	return []attribute.KeyValue{nameKey.String(e.Name)}
+}
+
+// outcome returns what became of a wait or a hold.
+func outcome(e core.Event) []attribute.KeyValue {
+	switch {
+	case e.Kind == core.EventAcquired && e.Reentry:
+		return []attribute.KeyValue{outcomeKey.String("reentered")}
+	case e.Kind == core.EventAcquired:
+		return []attribute.KeyValue{outcomeKey.String("acquired")}
+	case e.Kind == core.EventBusy:
+		return []attribute.KeyValue{outcomeKey.String("busy"), reasonKey.String(e.Reason)}
+	case e.Kind == core.EventFailed:
+		return []attribute.KeyValue{outcomeKey.String("failed"), errorKey.String(e.Reason)}
+	case e.Kind == core.EventLost:
+		return []attribute.KeyValue{outcomeKey.String("lost"), errorKey.String(e.Reason)}
+	case e.Err != nil:
+		return []attribute.KeyValue{outcomeKey.String("unconfirmed")}
+	default:
+		return []attribute.KeyValue{outcomeKey.String("released")}
+	}
+}

@@ -1,0 +1,66 @@
+package otellock
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// spans are what an Observer keeps in the context of a call.
+type spans struct {
+	outer   trace.Span // what the call runs in
+	current trace.Span // the wait, then the hold
+}
+
+// spansKey is one for each Observer, for a Locker may have several.
+type spansKey struct{ *Observer }
+
+func (o *Observer) trace(ctx context.Context, e core.Event) context.Context {
+	if e.Kind == core.EventWaiting {
+		return o.start(ctx, "lock.wait", trace.SpanFromContext(ctx), e)
+	}
+	s, ok := ctx.Value(spansKey{o}).(spans)
+	if !ok {
+		return ctx // of a refusal: the wait has told it
+	}
+	switch e.Kind {
+	case core.EventAcquired:
+		s.end(e)
+		if s.outer.SpanContext().IsValid() { // else the wait begins the trace
+			ctx = trace.ContextWithSpan(ctx, s.outer)
+		}
+		if !e.Reentry {
+			ctx = o.start(ctx, "lock.hold", s.outer, e)
+		}
+	case core.EventBusy, core.EventReleased:
+		s.end(e)
+	case core.EventFailed, core.EventLost:
+		s.current.SetStatus(codes.Error, e.Reason) // the error's text may have the key in it
+		s.end(e)
+	case core.EventOverdue:
+		s.current.AddEvent("lock.overdue")
+	case core.EventRenewalFailed:
+		s.current.AddEvent("lock.renewal_failed")
+	}
+	return ctx
+}
+
+func (o *Observer) start(ctx context.Context, what string, outer trace.Span, e core.Event) context.Context {
+	if e.Name != "" {
+		what += " " + e.Name
+	}
+	attributes := named(e)
+	if o.keys {
+		attributes = append(attributes, keyKey.String(e.Key))
+	}
+	ctx, span := o.tracer.Start(ctx, what, trace.WithAttributes(attributes...))
+	return context.WithValue(ctx, spansKey{o}, spans{outer, span})
+}
+
+func (s spans) end(e core.Event) {
+	s.current.SetAttributes(outcome(e)...)
+	s.current.End()
+}

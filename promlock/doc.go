@@ -1,0 +1,25 @@
+// Package promlock shows Prometheus what becomes of locks.
+//
+//	metrics := promlock.New()
+//	prometheus.MustRegister(metrics)
+//	locker, err := core.New(client, core.Observe(metrics))
+//
+// Labels take few values: name is what [core.Name] or the wrapper says, never a
+// key; reason and outcome are fixed words, those of [core.Event].
+//
+//	latchkey_lock_wait_seconds{name}                     histogram  how long calls waited for a lock that they got
+//	latchkey_lock_hold_seconds{name}                     histogram  how long locks were held, until released or lost
+//	latchkey_lock_waiting{name}                          gauge      calls that want a lock now
+//	latchkey_lock_held{name}                             gauge      locks that are held now
+//	latchkey_lock_calls_total{name,outcome,reason}       counter    calls that wanted a lock: acquired, reentered, busy, failed
+//	latchkey_lock_losses_total{name,reason}              counter    locks that ended before they were unlocked
+//	latchkey_lock_overdue_total{name}                    counter    locks held longer than core.MaxHold permits
+//	latchkey_lock_renewal_failures_total{name}           counter    renewals that failed and were tried again
+//	latchkey_lock_unconfirmed_releases_total{name}       counter    releases that Redis has not confirmed in time
+//	latchkey_refusals_total{name,reason,status}          counter    requests and tasks that wrappers refused
+//
+// Losses and the three counters after them are there, as 0, from the first call of
+// a name on. A re-entry counts in calls_total only: it is part of the hold that it enters.
+// What the metrics mean, and which alerts are worth having, is in
+// docs/observability.md; docs/grafana.json is a dashboard.
+package promlock

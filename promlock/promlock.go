@@ -1,0 +1,154 @@
+package promlock
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// Collector is an Observer that counts. Give it to [core.Observe], of one Locker or
+// of several, and register it. It is safe for concurrent use and does not block.
+type Collector struct {
+	wait, hold          *prometheus.HistogramVec
+	waiting, held       *prometheus.GaugeVec
+	calls               *prometheus.CounterVec
+	losses              *prometheus.CounterVec
+	overdue             *prometheus.CounterVec
+	renewalFailures     *prometheus.CounterVec
+	unconfirmedReleases *prometheus.CounterVec
+	refusals            *prometheus.CounterVec
+	known               sync.Map // names that were heard of
+}
+
+var (
+	_ core.Observer        = (*Collector)(nil)
+	_ prometheus.Collector = (*Collector)(nil)
+)
+
+// New returns a Collector. The buckets are the upper bounds, in seconds, of both
+// histograms; without any they go from 1 ms to 60 s. It panics when they do not
+// increase.
+func New(buckets ...float64) *Collector {
+	if len(buckets) == 0 {
+		buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+	}
+	for i, bound := range buckets[1:] {
+		if bound <= buckets[i] {
+			panic("promlock: the buckets do not increase; give them in order, as in New(0.1, 1, 10)")
+		}
+	}
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "latchkey", Name: name, Help: help, Buckets: buckets,
+		}, []string{"name"})
+	}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "latchkey", Name: name, Help: help}, []string{"name"})
+	}
+	counter := func(name, help string, more ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "latchkey", Name: name, Help: help},
+			append([]string{"name"}, more...))
+	}
+	return &Collector{
+		wait:                histogram("lock_wait_seconds", "How long calls waited for a lock that they got."),
+		hold:                histogram("lock_hold_seconds", "How long locks were held, until released or lost."),
+		waiting:             gauge("lock_waiting", "Calls that want a lock now."),
+		held:                gauge("lock_held", "Locks that are held now."),
+		calls:               counter("lock_calls_total", "Calls that wanted a lock, by what became of them.", "outcome", "reason"),
+		losses:              counter("lock_losses_total", "Locks that ended before they were unlocked.", "reason"),
+		overdue:             counter("lock_overdue_total", "Locks that were held longer than MaxHold permits."),
+		renewalFailures:     counter("lock_renewal_failures_total", "Renewals that failed and were tried again."),
+		unconfirmedReleases: counter("lock_unconfirmed_releases_total", "Releases that Redis has not confirmed in time."),
+		refusals:            counter("refusals_total", "Requests and tasks that a wrapper refused.", "reason", "status"),
+	}
+}
+
+// Observe counts an event. It returns ctx.
+func (c *Collector) Observe(ctx context.Context, e core.Event) context.Context {
+	switch e.Kind {
+	case core.EventWaiting:
+		c.prepare(e.Name)
+		c.waiting.WithLabelValues(e.Name).Inc()
+	case core.EventAcquired:
+		if e.Reentry {
+			c.ended(e, "reentered")
+			break
+		}
+		c.ended(e, "acquired")
+		c.wait.WithLabelValues(e.Name).Observe(e.Waited.Seconds())
+		c.held.WithLabelValues(e.Name).Inc()
+	case core.EventBusy:
+		c.ended(e, "busy")
+	case core.EventFailed:
+		c.ended(e, "failed")
+	case core.EventReleased:
+		c.free(e.Name, e.Held)
+		if e.Err != nil {
+			c.unconfirmedReleases.WithLabelValues(e.Name).Inc()
+		}
+	case core.EventLost:
+		c.free(e.Name, e.Held)
+		c.losses.WithLabelValues(e.Name, e.Reason).Inc()
+	case core.EventOverdue:
+		c.overdue.WithLabelValues(e.Name).Inc()
+	case core.EventRenewalFailed:
+		c.renewalFailures.WithLabelValues(e.Name).Inc()
+	case core.EventRefused:
+		status := ""
+		if e.Status != 0 {
+			status = strconv.Itoa(e.Status)
+		}
+		c.refusals.WithLabelValues(e.Name, e.Reason, status).Inc()
+	}
+	return ctx
+}
+
+// prepare shows what is rare as 0 from the beginning: to Prometheus a counter that
+// appears with 1 has not increased.
+func (c *Collector) prepare(name string) {
+	if _, known := c.known.LoadOrStore(name, true); known {
+		return
+	}
+	for _, rare := range []*prometheus.CounterVec{c.overdue, c.renewalFailures, c.unconfirmedReleases} {
+		rare.WithLabelValues(name)
+	}
+	for _, reason := range []string{"deleted", "expired", "max_hold", "closed"} {
+		c.losses.WithLabelValues(name, reason)
+	}
+}
+
+// ended counts a call that has its outcome.
+func (c *Collector) ended(e core.Event, outcome string) {
+	c.waiting.WithLabelValues(e.Name).Dec()
+	c.calls.WithLabelValues(e.Name, outcome, e.Reason).Inc()
+}
+
+func (c *Collector) free(name string, held time.Duration) {
+	c.held.WithLabelValues(name).Dec()
+	c.hold.WithLabelValues(name).Observe(held.Seconds())
+}
+
+// Describe is for the registry.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, m := range c.all() {
+		m.Describe(to)
+	}
+}
+
+// Collect is for the registry.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	for _, m := range c.all() {
+		m.Collect(to)
+	}
+}
+
+func (c *Collector) all() []prometheus.Collector {
+	return []prometheus.Collector{
+		c.wait, c.hold, c.waiting, c.held, c.calls, c.losses, c.overdue, c.renewalFailures, c.unconfirmedReleases, c.refusals,
+	}
+}

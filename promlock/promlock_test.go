@@ -1,0 +1,202 @@
+package promlock_test
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/locktest"
+	"github.com/latchkey-go/latchkey/promlock"
+)
+
+// scrape returns what Prometheus would see, without comments.
+func scrape(t testing.TB, c *promlock.Collector) []string {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 200 {
+		t.Fatalf("%d: %s", w.Code, w.Body)
+	}
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(w.Body.String()), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "#")
+	})
+}
+
+// moved returns the lines that are not in before.
+func moved(before, after []string) []string {
+	return slices.DeleteFunc(slices.Clone(after), func(line string) bool { return slices.Contains(before, line) })
+}
+
+var background = context.Background()
+
+// Each kind of event moves exactly these series.
+func TestEvents(t *testing.T) {
+	for name, test := range map[string]struct {
+		event core.Event
+		want  []string
+	}{
+		"waiting": {core.Event{Kind: core.EventWaiting}, []string{`latchkey_lock_waiting{name="n"} 3`}},
+		"acquired": {core.Event{Kind: core.EventAcquired, Waited: 2 * time.Second}, []string{
+			`latchkey_lock_calls_total{name="n",outcome="acquired",reason=""} 2`,
+			`latchkey_lock_held{name="n"} 2`,
+			`latchkey_lock_wait_seconds_bucket{name="n",le="10"} 2`,
+			`latchkey_lock_wait_seconds_bucket{name="n",le="+Inf"} 2`,
+			`latchkey_lock_wait_seconds_sum{name="n"} 2`,
+			`latchkey_lock_wait_seconds_count{name="n"} 2`,
+			`latchkey_lock_waiting{name="n"} 1`,
+		}},
+		"reentered": {core.Event{Kind: core.EventAcquired, Reentry: true, Waited: time.Second}, []string{
+			`latchkey_lock_calls_total{name="n",outcome="reentered",reason=""} 1`,
+			`latchkey_lock_waiting{name="n"} 1`,
+		}},
+		"busy": {core.Event{Kind: core.EventBusy, Reason: "no_wait", Waited: time.Second}, []string{
+			`latchkey_lock_calls_total{name="n",outcome="busy",reason="no_wait"} 1`,
+			`latchkey_lock_waiting{name="n"} 1`,
+		}},
+		"failed": {core.Event{Kind: core.EventFailed, Reason: "unavailable"}, []string{
+			`latchkey_lock_calls_total{name="n",outcome="failed",reason="unavailable"} 1`,
+			`latchkey_lock_waiting{name="n"} 1`,
+		}},
+		"released": {core.Event{Kind: core.EventReleased, Held: 500 * time.Millisecond}, []string{
+			`latchkey_lock_held{name="n"} 0`,
+			`latchkey_lock_hold_seconds_bucket{name="n",le="1"} 1`,
+			`latchkey_lock_hold_seconds_bucket{name="n",le="10"} 1`,
+			`latchkey_lock_hold_seconds_bucket{name="n",le="+Inf"} 1`,
+			`latchkey_lock_hold_seconds_sum{name="n"} 0.5`,
+			`latchkey_lock_hold_seconds_count{name="n"} 1`,
+		}},
+		"unconfirmed": {core.Event{Kind: core.EventReleased, Reason: "unconfirmed", Err: core.ErrUnavailable}, []string{
+			`latchkey_lock_held{name="n"} 0`,
+			`latchkey_lock_hold_seconds_bucket{name="n",le="1"} 1`,
+			`latchkey_lock_hold_seconds_bucket{name="n",le="10"} 1`,
+			`latchkey_lock_hold_seconds_bucket{name="n",le="+Inf"} 1`,
+			`latchkey_lock_hold_seconds_sum{name="n"} 0`,
+			`latchkey_lock_hold_seconds_count{name="n"} 1`,
+			`latchkey_lock_unconfirmed_releases_total{name="n"} 1`,
+		}},
+		"lost": {core.Event{Kind: core.EventLost, Reason: "deleted", Held: 20 * time.Second}, []string{
+			`latchkey_lock_held{name="n"} 0`,
+			`latchkey_lock_hold_seconds_bucket{name="n",le="1"} 0`,
+			`latchkey_lock_hold_seconds_bucket{name="n",le="10"} 0`,
+			`latchkey_lock_hold_seconds_bucket{name="n",le="+Inf"} 1`,
+			`latchkey_lock_hold_seconds_sum{name="n"} 20`,
+			`latchkey_lock_hold_seconds_count{name="n"} 1`,
+			`latchkey_lock_losses_total{name="n",reason="deleted"} 1`,
+		}},
+		"overdue":        {core.Event{Kind: core.EventOverdue}, []string{`latchkey_lock_overdue_total{name="n"} 1`}},
+		"renewal failed": {core.Event{Kind: core.EventRenewalFailed}, []string{`latchkey_lock_renewal_failures_total{name="n"} 1`}},
+		"refused":        {core.Event{Kind: core.EventRefused, Reason: "no_wait", Status: 409}, []string{`latchkey_refusals_total{name="n",reason="no_wait",status="409"} 1`}},
+		"task refused":   {core.Event{Kind: core.EventRefused, Reason: "no_wait"}, []string{`latchkey_refusals_total{name="n",reason="no_wait",status=""} 1`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := promlock.New(1, 10)
+			tell := func(e core.Event) {
+				e.Name, e.Key = "n", "secret"
+				if c.Observe(background, e) != background {
+					t.Error("another context")
+				}
+			}
+			tell(core.Event{Kind: core.EventWaiting})
+			tell(core.Event{Kind: core.EventAcquired})
+			tell(core.Event{Kind: core.EventWaiting})
+			tell(core.Event{Kind: core.EventWaiting})
+			before := scrape(t, c)
+			tell(test.event)
+			after := scrape(t, c)
+			if got := moved(before, after); !slices.Equal(got, test.want) {
+				t.Errorf("moved\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(test.want, "\n\t"))
+			}
+			if strings.Contains(strings.Join(after, ""), "secret") {
+				t.Error("the key is in a label")
+			}
+		})
+	}
+}
+
+// To Prometheus a counter that appears with 1 has not increased.
+func TestRareCountersAreThereFromTheBeginning(t *testing.T) {
+	c := promlock.New()
+	c.Observe(background, core.Event{Kind: core.EventWaiting, Name: "orders"})
+	lines := scrape(t, c)
+	for _, want := range []string{
+		`latchkey_lock_overdue_total{name="orders"} 0`,
+		`latchkey_lock_renewal_failures_total{name="orders"} 0`,
+		`latchkey_lock_unconfirmed_releases_total{name="orders"} 0`,
+		`latchkey_lock_losses_total{name="orders",reason="deleted"} 0`,
+		`latchkey_lock_losses_total{name="orders",reason="expired"} 0`,
+		`latchkey_lock_losses_total{name="orders",reason="max_hold"} 0`,
+		`latchkey_lock_losses_total{name="orders",reason="closed"} 0`,
+	} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+func TestALockerMovesTheMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := promlock.New(1, 10)
+		locker := locktest.New(t, core.Observe(c), core.Name("orders"))
+		release := make(chan struct{})
+		done := make(chan error)
+		for range 2 {
+			go func() {
+				done <- locker.Do(background, "42", func(ctx context.Context) error {
+					<-release
+					return locker.Do(ctx, "42", func(context.Context) error { return nil })
+				})
+			}()
+		}
+		synctest.Wait()
+		lines := scrape(t, c)
+		for _, want := range []string{`latchkey_lock_held{name="orders"} 1`, `latchkey_lock_waiting{name="orders"} 1`} {
+			if !slices.Contains(lines, want) {
+				t.Errorf("while one holds it: no %s", want)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		close(release)
+		if err := errors.Join(<-done, <-done); err != nil {
+			t.Fatal(err)
+		}
+		lines = scrape(t, c)
+		for _, want := range []string{
+			`latchkey_lock_held{name="orders"} 0`,
+			`latchkey_lock_waiting{name="orders"} 0`,
+			`latchkey_lock_calls_total{name="orders",outcome="acquired",reason=""} 2`,
+			`latchkey_lock_calls_total{name="orders",outcome="reentered",reason=""} 2`,
+			`latchkey_lock_wait_seconds_bucket{name="orders",le="1"} 1`,
+			`latchkey_lock_wait_seconds_bucket{name="orders",le="10"} 2`,
+			`latchkey_lock_hold_seconds_sum{name="orders"} 5`,
+		} {
+			if !slices.Contains(lines, want) {
+				t.Errorf("in the end: no %s", want)
+			}
+		}
+		if t.Failed() {
+			t.Log(strings.Join(lines, "\n"))
+		}
+	})
+}
+
+func TestBadBucketsPanic(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	promlock.New(1, 1)
+}
