@@ -18,7 +18,7 @@ type lease struct {
 	owner  string
 	token  string
 	length time.Duration
-	fixed  bool // nobody renews it
+	since  moment // when it was taken
 
 	keepFor   time.Duration
 	maxHoldAt moment // 0: no bound
@@ -27,9 +27,11 @@ type lease struct {
 	deadline moment // when Redis may have ended it, and a little before
 	ends     moment // when Redis ends it, and not before
 	renewAt  moment
+	renewals uint32 // confirmed
 	renewing bool
 	overdue  bool // held longer than MaxHold
 	expired  bool // lost when its time was over, not before
+	fixed    bool // nobody renews it; needs no mu
 	err      error
 	handles  []*Lock      // not unlocked yet
 	first    [1]*Lock     // room for most
@@ -278,6 +280,7 @@ func (s *lease) renewed(values []any, err error, sent time.Time) {
 	case err != nil:
 		s.renewAt = thisMoment().add(retryDelay(s.length))
 	case len(values) > 0 && number(values[0]) == 1:
+		s.renewals++
 		s.extend(sent, s.length)
 	default:
 		handles := slices.Clone(s.handles)

@@ -43,7 +43,8 @@ type waiter struct {
 	place *list.Element
 	turn  chan struct{} // closed when it is the head, or refused; nil for the first
 	first bool          // it opened the line
-	err   error         // why it was refused
+	since moment
+	err   error // why it was refused
 
 	// For the lock to be handed over by its holder. Guarded by lines.mu.
 	request *request
@@ -73,7 +74,7 @@ func (ls *lines) join(ctx context.Context, r *request) (*waiter, bool) {
 		}
 		ls.byLock[lock] = append(ls.byLock[lock], ln)
 	}
-	w := &waiter{line: ln, first: ln.members.Len() == 0, request: r, ctx: ctx}
+	w := &waiter{line: ln, first: ln.members.Len() == 0, since: thisMoment(), request: r, ctx: ctx}
 	if !w.first {
 		w.turn = make(chan struct{})
 	}

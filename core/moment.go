@@ -15,4 +15,5 @@ func thisMoment() moment { return moment(time.Since(firstMoment)) }
 
 func (m moment) add(d time.Duration) moment { return m + moment(d) }
 
+// time is by the clock of this machine, in so far as that was not set meanwhile.
 func (m moment) time() time.Time { return firstMoment.Add(time.Duration(m)) }

@@ -22,4 +22,6 @@
 // the lock as well, while the handler may still be running under a context that is
 // done. In the same way a handler that has hijacked the connection keeps the lock
 // until it returns, not until the connection is closed.
+//
+// [Inspector] is a page for operators: what this process holds and waits for.
 package httplock

@@ -1,0 +1,143 @@
+package core
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Snapshot is what one Locker holds and waits for. Redis is not asked: it is what
+// this process believes.
+type Snapshot struct {
+	// Held are the locks that are held, by key, those with one key by age.
+	Held []Held
+	// Waiting are the locks that calls wait for, by key. Some may be in Held.
+	Waiting []Waiting
+}
+
+// Held is a lock that is held. One that was entered again through its context is
+// there once, one that calls with the same [Owner] share once for each of them.
+type Held struct {
+	// Key as the caller wrote it.
+	Key string
+	// Owner is who holds it in Redis, as [Lock.Owner].
+	Owner string
+	// Token is its fencing token.
+	Token int64
+	// Since is when it was taken, by the clock of this machine.
+	Since time.Time
+	// TTL is how long it lasts without another renewal, never negative: what is
+	// left until its Context ends with [ErrLost].
+	TTL time.Duration
+	// Count is the number of its holds: handles that are not unlocked yet.
+	Count int
+	// Renewals counts those that Redis has confirmed.
+	Renewals int
+	// Waiters is the number of calls of this Locker that wait for it.
+	Waiters int
+	// Fixed says that nothing renews it, as with [FixedLease].
+	Fixed bool
+	// Overdue says that it has been held for longer than [MaxHold]: its Context
+	// has ended, but whoever works under it goes on.
+	Overdue bool
+}
+
+// Waiting is a lock that calls of this Locker wait for.
+type Waiting struct {
+	// Key as the caller wrote it.
+	Key string
+	// Waiters is the number of calls, at least 1.
+	Waiters int
+	// Since is when the one that has waited longest has come, by the clock of this
+	// machine.
+	Since time.Time
+}
+
+// Snapshot lists what the Locker holds and waits for. Each entry is true of one
+// moment, the list is not: locks come and go meanwhile. It asks nobody and holds
+// nobody up: 10,000 locks take some milliseconds of one processor, and keep others
+// from being taken or released for 0.1 ms of it. Safe for concurrent use, also after
+// [Locker.Close].
+func (l *Locker) Snapshot() Snapshot {
+	l.mu.Lock()
+	leases := slices.AppendSeq(make([]*lease, 0, len(l.leases)), maps.Keys(l.leases))
+	l.mu.Unlock()
+	slices.SortFunc(leases, func(a, b *lease) int {
+		return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.since, b.since))
+	})
+
+	waiting := l.lines.waits()
+	slices.SortFunc(waiting, func(a, b Waiting) int { return strings.Compare(a.Key, b.Key) })
+	waiters := make(map[string]int, len(waiting))
+	for _, w := range waiting {
+		waiters[w.Key] = w.Waiters
+	}
+	held := make([]Held, 0, len(leases))
+	now := thisMoment()
+	for _, s := range leases {
+		if h, ok := s.snapshot(now); ok {
+			h.Waiters = waiters[h.Key]
+			held = append(held, h)
+		}
+	}
+	return Snapshot{held, waiting}
+}
+
+// snapshot is false for a lease that is lost, or being released.
+func (s *lease) snapshot(now moment) (h Held, ok bool) {
+	token, _ := strconv.ParseInt(s.token, 10, 64)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Held{
+		Key:      s.key,
+		Owner:    s.owner,
+		Token:    token,
+		Since:    s.since.time().Round(0),
+		TTL:      max(time.Duration(s.deadline-now), 0),
+		Count:    len(s.handles),
+		Renewals: int(s.renewals),
+		Fixed:    s.fixed,
+		Overdue:  s.overdue,
+	}, s.err == nil && len(s.handles) > 0
+}
+
+// waits lists the locks that calls wait for. It does not keep mu for long.
+func (ls *lines) waits() []Waiting {
+	ls.mu.Lock()
+	locks := slices.AppendSeq(make([]string, 0, len(ls.byLock)), maps.Keys(ls.byLock))
+	ls.mu.Unlock()
+
+	found := make([]Waiting, 0, len(locks))
+	for _, lock := range locks {
+		if w, ok := ls.waitsFor(lock); ok {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// waitsFor is false when no call waits for the lock.
+func (ls *lines) waitsFor(lock string) (w Waiting, ok bool) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	var longest *waiter
+	for _, ln := range ls.byLock[lock] {
+		e := ln.members.Front()
+		if ln.trying && e != nil {
+			e = e.Next() // the head does not wait yet
+		}
+		if e == nil {
+			continue
+		}
+		if w := e.Value.(*waiter); longest == nil || w.since < longest.since {
+			longest = w
+		}
+	}
+	if longest == nil {
+		return Waiting{}, false
+	}
+	return Waiting{Key: longest.request.key, Waiters: ls.waiting(lock), Since: longest.since.time().Round(0)}, true
+}

@@ -1,0 +1,158 @@
+// Lockpage is a process that holds locks and waits for some, with a page to watch
+// them: open the address that it prints.
+//
+//	go run ./examples/lockpage                        # on an embedded Redis
+//	go run ./examples/lockpage -redis localhost:6379  # on a real one
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/httplock"
+)
+
+var (
+	redisAddr = flag.String("redis", "", "address of a Redis server; empty: an embedded one")
+	serve     = flag.String("serve", "127.0.0.1:8080", "address to serve at until interrupted")
+)
+
+func main() {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		log.Fatal("lockpage: ", err)
+	}
+}
+
+func run(ctx context.Context) error {
+	addr := *redisAddr
+	if addr == "" {
+		embedded, err := miniredis.Run()
+		if err != nil {
+			return err
+		}
+		defer embedded.Close()
+		embedded.ClockTTL(true)
+		addr = embedded.Addr()
+	}
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+
+	// Two Lockers are two processes to one another. The page shows the first.
+	shop, err := core.New(client)
+	if err != nil {
+		return err
+	}
+	defer shop.Close(context.WithoutCancel(ctx))
+	warehouse, err := core.New(client)
+	if err != nil {
+		return err
+	}
+	defer warehouse.Close(context.WithoutCancel(ctx))
+
+	var work sync.WaitGroup
+	defer work.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	open(ctx, &work, shop, warehouse)
+	return keepServing(ctx, shop)
+}
+
+// newMux has the page. Here it is for all who reach the port, which are those on
+// this machine. In a service put your authentication around it.
+func newMux(locker *core.Locker) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/debug/locks", httplock.Inspector(locker, httplock.AllowForceUnlock()))
+	return mux
+}
+
+// open begins the day's work.
+func open(ctx context.Context, work *sync.WaitGroup, shop, warehouse *core.Locker) {
+	hold := func(l *core.Locker, key string, opts ...core.Option) {
+		work.Go(func() { _ = l.Do(ctx, key, untilClosed, opts...) })
+	}
+	hold(shop, "import:supplier-7", core.FixedLease(time.Hour))
+	// A job that hangs does not see that its context has ended.
+	work.Go(func() {
+		_ = shop.Do(ctx, "report:monthly", func(context.Context) error { return untilClosed(ctx) },
+			core.Lease(time.Hour), core.MaxHold(10*time.Second))
+	})
+	work.Go(func() {
+		_ = shop.Do(ctx, "order:1042", func(ctx context.Context) error {
+			for range 3 {
+				hold(shop, "order:1042") // waits
+			}
+			return shop.Do(ctx, "order:1042", untilClosed) // enters it once more
+		})
+	})
+	work.Go(func() {
+		_ = warehouse.Do(ctx, "stock:sku-1887", func(ctx context.Context) error {
+			for range 2 {
+				hold(shop, "stock:sku-1887") // waits
+			}
+			return untilClosed(ctx)
+		})
+	})
+	hold(warehouse, "inventory:hall-3")
+	// Confirmed once, and not again for an hour.
+	work.Go(func() {
+		_ = shop.Do(ctx, "mail:order-1041:shipped", func(context.Context) error { return nil }, core.KeepFor(time.Hour))
+	})
+	// Customers come and go.
+	for range 6 {
+		work.Go(func() {
+			for ctx.Err() == nil {
+				_ = shop.Do(ctx, fmt.Sprintf("cart:user-%d", 100+rand.IntN(8)), func(ctx context.Context) error {
+					return pause(ctx, time.Second+rand.N(9*time.Second))
+				})
+			}
+		})
+	}
+}
+
+// untilClosed works until the process ends, or the lock is lost.
+func untilClosed(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// keepServing serves until interrupted.
+func keepServing(ctx context.Context, locker *core.Locker) error {
+	listener, err := net.Listen("tcp", *serve)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("The locks are at http://%s/debug/locks until interrupted.\n", listener.Addr())
+	server := &http.Server{Handler: newMux(locker), ReadHeaderTimeout: 5 * time.Second}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

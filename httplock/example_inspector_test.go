@@ -1,0 +1,63 @@
+package httplock_test
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/latchkey-go/latchkey/httplock"
+)
+
+// The page of what this process holds, for tools and for people, behind your
+// authentication.
+func ExampleInspector() {
+	locker, stop := newLocker()
+	defer stop()
+
+	operatorsOnly := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, password, _ := r.BasicAuth()
+			if subtle.ConstantTimeCompare([]byte(password), []byte("secret")) == 0 {
+				w.Header().Set("WWW-Authenticate", "Basic")
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/debug/locks", operatorsOnly(httplock.Inspector(locker, httplock.AllowForceUnlock())))
+
+	lock, err := locker.Lock(context.Background(), "order:42")
+	if err != nil {
+		panic(err)
+	}
+	defer lock.Unlock(context.Background())
+
+	r := httptest.NewRequest("GET", "/debug/locks?key=order:43&format=json", nil)
+	r.SetBasicAuth("admin", "secret")
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r)
+
+	var page struct {
+		LookUp struct{ Key, State string }
+		Held   struct {
+			Total int
+			Locks []struct{ Key string }
+		}
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
+		panic(err)
+	}
+	fmt.Println("held here:", page.Held.Total, page.Held.Locks[0].Key)
+	fmt.Println(page.LookUp.Key, "is", page.LookUp.State)
+
+	request(mux, "GET", "/debug/locks")
+	// Output:
+	// held here: 1 order:42
+	// order:43 is free
+	// 401
+}

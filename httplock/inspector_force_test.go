@@ -1,0 +1,210 @@
+package httplock_test
+
+import (
+	"errors"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/httplock"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+func TestInspectorFreesALock(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+		k := take(t, t.Context(), other, "k")
+		if body := get(httplock.Inspector(l), "/?key=k").Body.String(); forceForm.MatchString(body) {
+			t.Error("there is a form that leads nowhere")
+		}
+		form := forceForm.FindStringSubmatch(get(page, "/debug/locks?key=k&filter=x&sort=age").Body.String())
+		if form == nil {
+			t.Fatal("there is no form")
+		}
+		target := "/debug/locks" + html.UnescapeString(form[1])
+		if w := get(page, target); w.Code != 200 { // a GET frees nothing
+			t.Errorf("%d", w.Code)
+		}
+		var w *httptest.ResponseRecorder
+		log := logged(func() { w = send(page, "POST", target, "Sec-Fetch-Site", "same-origin") })
+		if want := "?filter=x&key=k&outcome=freed&sort=age"; w.Code != 303 || w.Header().Get("Location") != want {
+			t.Errorf("%d %s", w.Code, w.Header())
+		}
+		for _, want := range []string{"a lock was freed from the lock page", "key=k", "owner=" + k.Owner(), "client=192.0.2.1:1234"} {
+			if !strings.Contains(log, want) {
+				t.Errorf("the log lacks %q: %s", want, log)
+			}
+		}
+		text := readable(get(page, "/debug/locks"+w.Header().Get("Location")).Body.String())
+		if !strings.Contains(text, "The lock was freed.") || !strings.Contains(text, "k free Nobody holds it.") {
+			t.Error(text)
+		}
+		<-k.Context().Done() // at the next renewal
+		if err := k.Unlock(t.Context()); !errors.Is(err, core.ErrLost) {
+			t.Error(err)
+		}
+
+		// Again, now that it is free.
+		w = send(page, "POST", target)
+		if w.Code != 303 || !strings.Contains(w.Header().Get("Location"), "outcome=free&") {
+			t.Errorf("%d %s", w.Code, w.Header())
+		}
+		if text := readable(get(page, "/"+w.Header().Get("Location")).Body.String()); !strings.Contains(text, "was free already") {
+			t.Error(text)
+		}
+	})
+}
+
+func TestInspectorFreesAWindow(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+		unlock(t, take(t, t.Context(), l, "k", core.KeepFor(time.Hour)))
+		var r lockReport
+		logged(func() {
+			r = readReport(t, send(page, "POST", "/?key=k&owner=", "Accept", "application/json"), 200)
+		})
+		if r.Outcome != "freed" || r.LookUp.State != "free" {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// Between the look and the click another may have taken the lock.
+func TestInspectorSparesANewHolder(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+		k := take(t, t.Context(), l, "k")
+		for _, owner := range []string{"", "somebody"} {
+			w := send(page, "POST", "/?key=k&owner="+owner)
+			text := readable(w.Body.String())
+			if w.Code != 409 || !strings.Contains(text, "The lock has changed hands since you looked. Nothing was done. k held by this process Owner "+k.Owner()) {
+				t.Errorf("%d %s", w.Code, text)
+			}
+			if r := readReport(t, send(page, "POST", "/?format=json&key=k&owner="+owner), 409); r.Outcome != "changed" {
+				t.Errorf("%+v", r)
+			}
+		}
+		if info, err := other.Inspect(t.Context(), "k"); err != nil || info.Owner != k.Owner() {
+			t.Errorf("%+v, %v", info, err)
+		}
+		unlock(t, k)
+	})
+}
+
+// Redis fails between the look and the deed.
+func TestInspectorIsUnsure(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, redis *miniredis.Miniredis) {
+		k := take(t, t.Context(), l, "k")
+		redis.Server().SetPreHook(func(c *server.Peer, command string, args ...string) bool {
+			deletes := command == "EVAL" && strings.Contains(args[0], "DEL")
+			if deletes {
+				c.WriteError("ERR secret")
+			}
+			return deletes
+		})
+		logged(func() {
+			text := readable(send(page, "POST", "/?key=k&owner="+k.Owner()).Body.String())
+			if !strings.Contains(text, "Redis did not confirm. The lock may have been freed or not. k held by this process") {
+				t.Error(text)
+			}
+			if r := readReport(t, send(page, "POST", "/?format=json&key=k&owner="+k.Owner()), 503); r.Outcome != "unsure" || r.LookUp.State != "held" {
+				t.Errorf("%+v", r)
+			}
+		})
+		redis.Server().SetPreHook(nil)
+		unlock(t, k)
+	})
+}
+
+// The holder comes before, between the look and the deed.
+func TestInspectorComesTooLate(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, redis *miniredis.Miniredis) {
+		k := take(t, t.Context(), l, "k")
+		redis.Server().SetPreHook(func(_ *server.Peer, command string, args ...string) bool {
+			if command == "EVAL" && strings.Contains(args[0], "DEL") {
+				redis.Del("lock:k")
+			}
+			return false
+		})
+		log := logged(func() {
+			if r := readReport(t, send(page, "POST", "/?format=json&key=k&owner="+k.Owner()), 200); r.Outcome != "free" || r.LookUp.State != "free" {
+				t.Errorf("%+v", r)
+			}
+		})
+		if log != "" {
+			t.Errorf("log: %s", log)
+		}
+		redis.Server().SetPreHook(nil)
+		if err := k.Unlock(t.Context()); !errors.Is(err, core.ErrLost) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestInspectorRefusesOtherSites(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+		k := take(t, t.Context(), l, "k")
+		target := "http://ops.example.com/debug/locks?key=k&owner=" + k.Owner()
+		for _, header := range [][]string{
+			{"Sec-Fetch-Site", "cross-site"},
+			{"Sec-Fetch-Site", "same-site", "Origin", "https://ops.example.com"},
+			{"Origin", "https://evil.example.com"},
+			{"Origin", "null"},
+		} {
+			w := send(page, "POST", target, header...)
+			if w.Code != 403 || !strings.Contains(w.Body.String(), "comes from another site") {
+				t.Errorf("%q: %d %s", header, w.Code, w.Body)
+			}
+		}
+		if info, err := l.Inspect(t.Context(), "k"); err != nil || info.Owner != k.Owner() {
+			t.Errorf("%+v, %v", info, err)
+		}
+		logged(func() {
+			if w := send(page, "POST", target, "Origin", "http://ops.example.com"); w.Code != 303 {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+		if err := k.Unlock(t.Context()); !errors.Is(err, core.ErrLost) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestInspectorNeedsKeyAndOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := locktest.New(t)
+		page := httplock.Inspector(l, httplock.AllowForceUnlock())
+		k := take(t, t.Context(), l, "k")
+		for target, body := range map[string]string{
+			"/":                              "",
+			"/?key=k":                        "",
+			"/?owner=" + k.Owner():           "",
+			"/?key=k&owner=%zz":              "",
+			"/?key=k&owner=" + k.Owner()[1:]: strings.Repeat("x", 1<<20),
+		} {
+			r := httptest.NewRequest("POST", target, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			w := httptest.NewRecorder()
+			page.ServeHTTP(w, r)
+			if w.Code != 400 || !strings.Contains(w.Body.String(), "key and owner are required") {
+				t.Errorf("%s: %d %s", target, w.Code, w.Body)
+			}
+		}
+		if w := send(page, "POST", "/?key=&owner="); w.Code != 400 {
+			t.Errorf("an empty key: %d", w.Code)
+		}
+		// A form, as curl -d sends it.
+		r := httptest.NewRequest("POST", "/", strings.NewReader("key=k&owner="+k.Owner()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		logged(func() { page.ServeHTTP(w, r) })
+		if w.Code != 303 || !errors.Is(k.Unlock(t.Context()), core.ErrLost) {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+}

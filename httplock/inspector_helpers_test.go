@@ -1,0 +1,174 @@
+package httplock_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"html"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/httplock"
+	"github.com/latchkey-go/latchkey/internal/buffered"
+)
+
+func get(h http.Handler, target string, header ...string) *httptest.ResponseRecorder {
+	return send(h, "GET", target, header...)
+}
+
+func send(h http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, nil)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// lockReport is the JSON of the lock page.
+type lockReport struct {
+	Host    string
+	PID     int
+	Time    time.Time
+	Outcome string
+	LookUp  *lookedUp `json:"lookup"`
+	Held    struct {
+		Total, Matching int
+		Locks           []heldLock
+	}
+	Waiting struct {
+		Total, Matching int
+		Locks           []waitingLock
+	}
+}
+
+type heldLock struct {
+	Key, Owner               string
+	Token                    int64
+	Since                    time.Time
+	TTL                      int64 `json:"ttl_ms"`
+	Count, Renewals, Waiters int
+	Fixed, Overdue           bool
+}
+
+type waitingLock struct {
+	Key     string
+	Since   time.Time
+	Waiters int
+}
+
+type lookedUp struct {
+	Key, State, Owner string
+	Count             int
+	TTL               int64 `json:"ttl_ms"`
+	Waiters           int
+	Here              *heldLock `json:"held_here"`
+	Error             string
+}
+
+// readReport fails the test unless the answer is a report with that status.
+func readReport(t *testing.T, w *httptest.ResponseRecorder, status int) lockReport {
+	t.Helper()
+	var r lockReport
+	decoder := json.NewDecoder(w.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&r); err != nil || w.Code != status || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("%d %s, %v; want %d", w.Code, w.Header(), err, status)
+	}
+	return r
+}
+
+func take(t *testing.T, ctx context.Context, l *core.Locker, key string, opts ...core.Option) *core.Lock {
+	t.Helper()
+	k, err := l.Lock(ctx, key, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func unlock(t *testing.T, locks ...*core.Lock) {
+	t.Helper()
+	for _, k := range locks {
+		if err := k.Unlock(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// wait calls Lock in another goroutine, and unlocks at once. It returns when the
+// call waits.
+func wait(t *testing.T, l *core.Locker, key string) {
+	go func() {
+		if k, err := l.Lock(t.Context(), key); err == nil {
+			unlock(t, k)
+		}
+	}()
+	synctest.Wait()
+}
+
+// pair returns two Lockers on one Redis, which fails when it is told to.
+func pair(t *testing.T) (*core.Locker, *core.Locker, *miniredis.Miniredis) {
+	t.Helper()
+	server := miniredis.NewMiniRedis()
+	server.ClockTTL(true)
+	t.Cleanup(server.Close)
+	var lockers [2]*core.Locker
+	for i := range lockers {
+		client := redis.NewClient(&redis.Options{Addr: "10.9.8.7:6379", Dialer: func(context.Context, string, string) (net.Conn, error) {
+			conn, err := server.Dial()
+			return buffered.New(conn), err
+		}})
+		l, err := core.New(client, core.Logger(slog.New(slog.DiscardHandler)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lockers[i] = l
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if err := errors.Join(l.Close(ctx), client.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return lockers[0], lockers[1], server
+}
+
+// pageTest runs a test of a page whose Redis both Lockers are on, by a fake clock.
+func pageTest(t *testing.T, test func(t *testing.T, l, other *core.Locker, page http.Handler, server *miniredis.Miniredis)) {
+	synctest.Test(t, func(t *testing.T) {
+		l, other, server := pair(t)
+		test(t, l, other, httplock.Inspector(l, httplock.AllowForceUnlock()), server)
+	})
+}
+
+// logged returns what is logged while f runs.
+func logged(f func()) string {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	f()
+	return log.String()
+}
+
+var tag = regexp.MustCompile(`(?s)<style>.*</style>|<[^>]*>`)
+
+// readable is the text of a page, without the words that make it up.
+func readable(page string) string {
+	return strings.Join(strings.Fields(html.UnescapeString(tag.ReplaceAllString(page, " "))), " ")
+}

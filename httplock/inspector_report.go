@@ -1,0 +1,216 @@
+package httplock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// maxListed bounds each list of a report.
+const maxListed = 1000
+
+// view is what a request asks to see.
+type view struct {
+	key     string
+	lookUp  bool // key is to be looked up
+	filter  string
+	sort    string // "" for key, age, waiters
+	refresh bool   // by itself, every few seconds
+	outcome string // of the POST before
+}
+
+func readView(q url.Values) view {
+	v := view{
+		key:     q.Get("key"),
+		lookUp:  q.Has("key"),
+		filter:  q.Get("filter"),
+		refresh: q.Has("refresh"),
+	}
+	if s := q.Get("sort"); s == "age" || s == "waiters" {
+		v.sort = s
+	}
+	if o := q.Get("outcome"); o == freed || o == free {
+		v.outcome = o
+	}
+	return v
+}
+
+// link leads to the view. It is relative and keeps the path, whatever that is.
+func (v view) link() string {
+	q := url.Values{}
+	for name, value := range map[string]string{"filter": v.filter, "sort": v.sort, "outcome": v.outcome} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if v.lookUp {
+		q.Set("key", v.key)
+	}
+	if v.refresh {
+		q.Set("refresh", "")
+	}
+	return pathless + q.Encode()
+}
+
+// report is what the lock page says, in JSON and in HTML.
+type report struct {
+	Host    string            `json:"host"`
+	PID     int               `json:"pid"`
+	Time    time.Time         `json:"time"`
+	Outcome string            `json:"outcome,omitempty"`
+	LookUp  *lookUp           `json:"lookup,omitempty"`
+	Held    list[heldLock]    `json:"held"`
+	Waiting list[waitingLock] `json:"waiting"`
+
+	view   view
+	forces bool
+}
+
+// list is what is listed of all there is.
+type list[T any] struct {
+	Total    int `json:"total"`
+	Matching int `json:"matching"` // the filter
+	Locks    []T `json:"locks"`
+}
+
+type heldLock struct {
+	Key      string    `json:"key"`
+	Owner    string    `json:"owner"`
+	Token    int64     `json:"token"`
+	Since    time.Time `json:"since"`
+	TTL      int64     `json:"ttl_ms"`
+	Count    int       `json:"count"`
+	Renewals int       `json:"renewals"`
+	Waiters  int       `json:"waiters"`
+	Fixed    bool      `json:"fixed"`
+	Overdue  bool      `json:"overdue"`
+}
+
+type waitingLock struct {
+	Key     string    `json:"key"`
+	Since   time.Time `json:"since"`
+	Waiters int       `json:"waiters"`
+}
+
+// lookUp is what Redis says of a key.
+type lookUp struct {
+	Key     string    `json:"key"`
+	State   string    `json:"state"`
+	Owner   string    `json:"owner"`
+	Count   int       `json:"count"`
+	TTL     int64     `json:"ttl_ms"` // negative: it does not end
+	Waiters int       `json:"waiters"`
+	Here    *heldLock `json:"held_here,omitempty"` // this process has it
+	Error   string    `json:"error,omitempty"`
+
+	status int // if not 200
+}
+
+// States of a key.
+const (
+	stateFree    = "free"
+	stateHeld    = "held"
+	stateWindow  = "dedup_window"
+	stateUnknown = "unknown"
+)
+
+func (p *inspector) report(ctx context.Context, locker *core.Locker, v view) *report {
+	snapshot := locker.Snapshot()
+	r := &report{
+		Host: p.host, PID: p.pid, Time: time.Now().UTC().Truncate(time.Millisecond),
+		Outcome: v.outcome, view: v, forces: p.forces,
+	}
+	if v.lookUp {
+		r.LookUp = lookUpKey(ctx, locker, v.key, snapshot)
+	}
+	contains := func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(v.filter)) }
+	r.Held = listed(snapshot.Held, v.sort,
+		func(h core.Held) bool { return contains(h.Key) || contains(h.Owner) },
+		func(h core.Held) (time.Time, int) { return h.Since, h.Waiters },
+		newHeldLock)
+	r.Waiting = listed(snapshot.Waiting, v.sort,
+		func(w core.Waiting) bool { return contains(w.Key) },
+		func(w core.Waiting) (time.Time, int) { return w.Since, w.Waiters },
+		func(w core.Waiting) waitingLock {
+			return waitingLock{w.Key, w.Since.UTC().Truncate(time.Millisecond), w.Waiters}
+		})
+	return r
+}
+
+// listed sorts what matches, and converts as much of it as is shown. all is sorted
+// by key.
+func listed[From, To any](all []From, sort string, matches func(From) bool, order func(From) (since time.Time, waiters int), convert func(From) To) list[To] {
+	l := list[To]{Total: len(all), Locks: []To{}}
+	all = slices.DeleteFunc(all, func(f From) bool { return !matches(f) })
+	l.Matching = len(all)
+	if sort != "" {
+		slices.SortStableFunc(all, func(a, b From) int {
+			sinceA, waitersA := order(a)
+			sinceB, waitersB := order(b)
+			if sort == "age" {
+				return sinceA.Compare(sinceB)
+			}
+			return cmp.Compare(waitersB, waitersA)
+		})
+	}
+	for _, f := range all[:min(len(all), maxListed)] {
+		l.Locks = append(l.Locks, convert(f))
+	}
+	return l
+}
+
+func newHeldLock(h core.Held) heldLock {
+	return heldLock{
+		Key: h.Key, Owner: h.Owner, Token: h.Token, Since: h.Since.UTC().Truncate(time.Millisecond), TTL: h.TTL.Milliseconds(), Count: h.Count,
+		Renewals: h.Renewals, Waiters: h.Waiters, Fixed: h.Fixed, Overdue: h.Overdue,
+	}
+}
+
+func lookUpKey(ctx context.Context, locker *core.Locker, key string, snapshot core.Snapshot) *lookUp {
+	found := &lookUp{Key: key, State: stateUnknown}
+	info, err := locker.Inspect(ctx, key)
+	switch {
+	case errors.Is(err, core.ErrInvalidKey):
+		found.status, found.Error = http.StatusBadRequest, "A key has 1 to 1,024 bytes."
+		return found
+	case errors.Is(err, core.ErrClosed):
+		found.status, found.Error = http.StatusServiceUnavailable, "The Locker is closed."
+		return found
+	case err != nil:
+		if ctx.Err() == nil {
+			slog.WarnContext(ctx, "latchkey: the lock page could not look up a key", "key", key, "error", err)
+		}
+		found.status, found.Error = http.StatusServiceUnavailable,
+			"Redis did not answer, or answered with an error. The reason is in the log of this process."
+		return found
+	}
+	found.Owner, found.Count, found.TTL = info.Owner, info.Count, info.TTL.Milliseconds()
+	switch {
+	case !info.Locked:
+		found.State = stateFree
+	case info.Owner == "":
+		found.State = stateWindow
+	default:
+		found.State = stateHeld
+	}
+	for _, h := range snapshot.Held {
+		if h.Key == key && h.Owner == info.Owner {
+			here := newHeldLock(h)
+			found.Here = &here
+		}
+	}
+	for _, w := range snapshot.Waiting {
+		if w.Key == key {
+			found.Waiters = w.Waiters
+		}
+	}
+	return found
+}

@@ -1,0 +1,314 @@
+package httplock_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/httplock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+func TestInspectorShowsWhatIsHeldAndWaitedFor(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+		theirs := take(t, t.Context(), other, "theirs")
+		a := take(t, t.Context(), l, "a")
+		inner := take(t, a.Context(), l, "a")
+		b := take(t, t.Context(), l, "b", core.FixedLease(time.Hour))
+		long := take(t, t.Context(), l, "long", core.Lease(time.Hour), core.MaxHold(time.Second))
+		at := time.Now().UTC()
+		wait(t, l, "theirs")
+		time.Sleep(2 * time.Second)
+		wait(t, l, "a")
+		wait(t, l, "theirs")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+
+		r := readReport(t, get(page, "/debug/locks?format=json"), 200)
+		if host, _ := os.Hostname(); r.Host != host || r.PID != os.Getpid() || !r.Time.Equal(time.Now()) || r.LookUp != nil || r.Outcome != "" {
+			t.Errorf("%+v", r)
+		}
+		held := []heldLock{
+			{Key: "a", Owner: a.Owner(), Token: a.Token(), Since: at, TTL: 27990, Count: 2, Renewals: 1, Waiters: 1},
+			{Key: "b", Owner: b.Owner(), Token: b.Token(), Since: at, TTL: 3587990, Count: 1, Fixed: true},
+			{Key: "long", Owner: long.Owner(), Token: long.Token(), Since: at, TTL: 3587990, Count: 1, Overdue: true},
+		}
+		if !reflect.DeepEqual(r.Held.Locks, held) || r.Held.Total != 3 || r.Held.Matching != 3 {
+			t.Errorf("held: %+v, want %+v", r.Held, held)
+		}
+		waiting := []waitingLock{{"a", at.Add(2 * time.Second), 1}, {"theirs", at, 2}}
+		if !reflect.DeepEqual(r.Waiting.Locks, waiting) || r.Waiting.Total != 2 || r.Waiting.Matching != 2 {
+			t.Errorf("waited for: %+v, want %+v", r.Waiting, waiting)
+		}
+
+		text := readable(get(page, "/debug/locks").Body.String())
+		for _, want := range []string{
+			"Held by this process 3",
+			"a 2 holds " + a.Owner() + " 12 s 27 s 1 1 ",
+			"b fixed lease " + b.Owner() + " 12 s 59 min 47 s 0 0 ",
+			"long over MaxHold " + long.Owner() + " 12 s 59 min 47 s 0 0 ",
+			"Waited for by this process 2",
+			"Key Longest wait Calls waiting a 10 s 1 theirs 12 s 2 ",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the page lacks %q:\n%s", want, text)
+			}
+		}
+		unlock(t, inner, a, b, long, theirs)
+	})
+}
+
+func TestInspectorLooksUp(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, server *miniredis.Miniredis) {
+		mine, theirs := take(t, t.Context(), l, "mine"), take(t, t.Context(), other, "theirs")
+		done := take(t, t.Context(), l, "done", core.KeepFor(time.Minute))
+		unlock(t, done)
+		server.HSet("lock:java", "client:1", "3")
+		at := time.Now().UTC()
+		wait(t, l, "theirs")
+		time.Sleep(5 * time.Second)
+		for key, c := range map[string]struct {
+			want lookedUp
+			text string
+		}{
+			"nobody's": {lookedUp{Key: "nobody's", State: "free"}, "nobody's free Nobody holds it."},
+			"mine": {lookedUp{
+				Key: "mine", State: "held", Owner: mine.Owner(), Count: 1, TTL: 25000,
+				Here: &heldLock{Key: "mine", Owner: mine.Owner(), Token: mine.Token(), Since: at, TTL: 24990, Count: 1},
+			}, "mine held by this process Owner " + mine.Owner() + " Holds 1 Left in Redis unless renewed 25 s Calls waiting here 0 " +
+				"Held for 5.0 s Renewals 0 Fencing token " + fmt.Sprint(mine.Token())},
+			"theirs": {lookedUp{Key: "theirs", State: "held", Owner: theirs.Owner(), Count: 1, TTL: 25000, Waiters: 1},
+				"theirs held Owner " + theirs.Owner() + " Holds 1 Left in Redis unless renewed 25 s Calls waiting here 1 Free"},
+			"java": {lookedUp{Key: "java", State: "held", Owner: "client:1", Count: 3, TTL: -1}, "Holds 3 Left in Redis unless renewed no end Calls"},
+			"done": {lookedUp{Key: "done", State: "dedup_window", TTL: 55000}, "done dedup window Left of the window 55 s"},
+			"":     {lookedUp{State: "unknown", Error: "A key has 1 to 1,024 bytes."}, "unknown A key has 1 to 1,024 bytes."},
+			strings.Repeat("x", 1025): {lookedUp{Key: strings.Repeat("x", 1025), State: "unknown", Error: "A key has 1 to 1,024 bytes."},
+				"unknown A key has 1 to 1,024 bytes."},
+		} {
+			status := 200
+			if c.want.Error != "" {
+				status = 400
+			}
+			target := "/debug/locks?" + url.Values{"key": {key}}.Encode()
+			r := readReport(t, get(page, target+"&format=json"), status)
+			if !reflect.DeepEqual(*r.LookUp, c.want) || r.Held.Total != 1 {
+				t.Errorf("%q: %+v, want %+v", key, r.LookUp, c.want)
+			}
+			w := get(page, target)
+			if text := readable(w.Body.String()); w.Code != status || !strings.Contains(text, c.text) {
+				t.Errorf("%d, want %d and %q in:\n%s", w.Code, status, c.text, text)
+			}
+		}
+		server.Del("lock:java")
+		unlock(t, theirs, mine)
+	})
+}
+
+// What Redis says counts, also when this process does not know it yet.
+func TestInspectorKnowsItsOwnLocks(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, server *miniredis.Miniredis) {
+		looksUp := func(key, owner string, here bool) {
+			t.Helper()
+			r := readReport(t, get(page, "/?format=json&key="+key), 200)
+			if r.LookUp.Owner != owner || (r.LookUp.Here != nil) != here {
+				t.Errorf("%+v, want owner %s, held here: %t", r.LookUp, owner, here)
+			}
+		}
+		gone, mine := take(t, t.Context(), l, "gone"), take(t, t.Context(), l, "mine", core.Owner("me"))
+		server.Del("lock:gone")
+		taken, theirs := take(t, t.Context(), other, "gone"), take(t, t.Context(), other, "theirs", core.Owner("me"))
+		looksUp("mine", "me", true)
+		looksUp("theirs", "me", false)
+		looksUp("gone", taken.Owner(), false)
+		unlock(t, taken, mine, theirs)
+		if err := gone.Unlock(t.Context()); !errors.Is(err, core.ErrLost) {
+			t.Error(err)
+		}
+	})
+}
+
+// What the process holds is shown all the same, and nobody learns Redis's address.
+func TestInspectorWhenRedisFails(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, server *miniredis.Miniredis) {
+		k := take(t, t.Context(), l, "k")
+		server.SetError("ERR secret of 10.9.8.7")
+		log := logged(func() {
+			for _, target := range []string{"/?key=k", "/?key=k&format=json"} {
+				w := get(page, target)
+				body := w.Body.String()
+				if w.Code != 503 || !strings.Contains(body, "Redis did not answer") || !strings.Contains(body, k.Owner()) || strings.Contains(body, "secret") {
+					t.Errorf("%d %s", w.Code, body)
+				}
+			}
+			if w := get(page, "/"); w.Code != 200 {
+				t.Errorf("without a look-up: %d", w.Code)
+			}
+			r := readReport(t, send(page, "POST", "/?format=json&key=k&owner="+k.Owner()), 503)
+			if r.Outcome != "" || r.LookUp.State != "unknown" {
+				t.Errorf("%+v", r)
+			}
+		})
+		if strings.Count(log, "could not look up a key") != 3 || !strings.Contains(log, "freeing a lock from the lock page failed") || !strings.Contains(log, "secret") {
+			t.Errorf("log: %s", log)
+		}
+		server.SetError("")
+		unlock(t, k)
+	})
+}
+
+func TestInspectorAndAClientThatLeaves(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		log := logged(func() {
+			for _, method := range []string{"GET", "POST"} {
+				page.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, method, "/?key=k&owner=", nil))
+			}
+		})
+		if log != "" {
+			t.Errorf("log: %s", log)
+		}
+	})
+}
+
+func TestInspectorOfAClosedLocker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := locktest.New(t)
+		page := httplock.Inspector(l)
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := readReport(t, get(page, "/?key=k&format=json"), 503)
+		if r.LookUp.Error != "The Locker is closed." || r.Held.Locks == nil || r.Waiting.Locks == nil {
+			t.Errorf("%+v", r)
+		}
+		text := readable(get(page, "/").Body.String())
+		for _, want := range []string{"This process holds no lock.", "No call of this process waits."} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the page lacks %q:\n%s", want, text)
+			}
+		}
+	})
+}
+
+func TestInspectorWithoutALocker(t *testing.T) {
+	page := httplock.Inspector(nil)
+	if w := get(page, "/"); w.Code != 500 || !strings.Contains(w.Body.String(), "call core.SetDefault") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	core.SetDefault(locktest.New(t))
+	defer core.SetDefault(nil)
+	if w := get(page, "/"); w.Code != 200 {
+		t.Errorf("with a default: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestInspectorFiltersAndSorts(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+		locks := []*core.Lock{take(t, t.Context(), other, "order:9"), take(t, t.Context(), other, "cart:8")}
+		for _, key := range []string{"order:3", "cart:1", "order:1", "cart:2"} {
+			time.Sleep(time.Second)
+			locks = append(locks, take(t, t.Context(), l, key))
+		}
+		for _, key := range []string{"order:9", "cart:8", "cart:8", "order:1", "cart:2", "cart:2"} {
+			time.Sleep(time.Millisecond)
+			wait(t, l, key)
+		}
+		cart1 := locks[3].Owner()
+		for target, want := range map[string]string{
+			"/?":                        "cart:1 cart:2 order:1 order:3 of 4 of 4; cart:2 cart:8 order:1 order:9 of 4 of 4",
+			"/?sort=nonsense":           "cart:1 cart:2 order:1 order:3 of 4 of 4; cart:2 cart:8 order:1 order:9 of 4 of 4",
+			"/?sort=age":                "order:3 cart:1 order:1 cart:2 of 4 of 4; order:9 cart:8 order:1 cart:2 of 4 of 4",
+			"/?sort=waiters":            "cart:2 order:1 cart:1 order:3 of 4 of 4; cart:2 cart:8 order:1 order:9 of 4 of 4",
+			"/?filter=ORDER":            "order:1 order:3 of 2 of 4; order:1 order:9 of 2 of 4",
+			"/?filter=order&sort=age":   "order:3 order:1 of 2 of 4; order:9 order:1 of 2 of 4",
+			"/?filter=" + cart1:         "cart:1 of 1 of 4; of 0 of 4",
+			"/?filter=nothing&sort=age": "of 0 of 4; of 0 of 4",
+		} {
+			r := readReport(t, get(page, target+"&format=json"), 200)
+			var got strings.Builder
+			for _, h := range r.Held.Locks {
+				got.WriteString(h.Key + " ")
+			}
+			fmt.Fprintf(&got, "of %d of %d; ", r.Held.Matching, r.Held.Total)
+			for _, w := range r.Waiting.Locks {
+				got.WriteString(w.Key + " ")
+			}
+			fmt.Fprintf(&got, "of %d of %d", r.Waiting.Matching, r.Waiting.Total)
+			if got.String() != want {
+				t.Errorf("%s: %s\nwant %s", target, got.String(), want)
+			}
+		}
+		text := readable(get(page, "/?filter=order").Body.String())
+		if !strings.Contains(text, "Held by this process 2 of 4") || !strings.Contains(text, "Waited for by this process 2 of 4") {
+			t.Error(text)
+		}
+		text = readable(get(page, "/?filter=nothing").Body.String())
+		if !strings.Contains(text, "No lock that is held fits the filter.") || !strings.Contains(text, "No lock that is waited for fits the filter.") {
+			t.Error(text)
+		}
+		unlock(t, locks...)
+	})
+}
+
+// Locks for which as many calls wait are in the order of their keys.
+func TestInspectorSortsTwice(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+		var locks []*core.Lock
+		for i := range 40 {
+			key := strconv.Itoa(i * 7 % 40)
+			locks = append(locks, take(t, t.Context(), l, key))
+			for range i % 3 {
+				wait(t, l, key)
+			}
+		}
+		r := readReport(t, get(page, "/?format=json&sort=waiters"), 200)
+		if !slices.IsSortedFunc(r.Held.Locks, func(a, b heldLock) int {
+			return cmp.Or(cmp.Compare(b.Waiters, a.Waiters), strings.Compare(a.Key, b.Key))
+		}) {
+			t.Errorf("%+v", r.Held.Locks)
+		}
+		unlock(t, locks...)
+	})
+}
+
+func TestInspectorShowsAThousand(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	l, err := core.New(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1001 {
+		k := take(t, t.Context(), l, fmt.Sprintf("order:%04d", i))
+		defer unlock(t, k)
+	}
+	page := httplock.Inspector(l)
+	r := readReport(t, get(page, "/?format=json"), 200)
+	if r.Held.Total != 1001 || r.Held.Matching != 1001 || len(r.Held.Locks) != 1000 || r.Held.Locks[999].Key != "order:0999" {
+		t.Errorf("%d, %d, %d", r.Held.Total, r.Held.Matching, len(r.Held.Locks))
+	}
+	body := get(page, "/").Body.String()
+	if n := strings.Count(body, `class="key"`); n != 1000 || !strings.Contains(readable(body), "The first 1,000 of 1,001 are shown.") {
+		t.Errorf("%d are shown", n)
+	}
+	body = get(page, "/?filter=order:1").Body.String()
+	if !strings.Contains(readable(body), "1 of 1,001") || strings.Contains(body, "are shown") {
+		t.Error("the filter does not reach the last")
+	}
+}
