@@ -1,0 +1,84 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// Taken out, each lock is renewed by a command of its own: ten thousand of them keep
+// the processor busy.
+func TestLocksAreRenewedTogether(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker(core.Lease(3 * time.Second))
+		var locks []*core.Lock
+		for i := range 300 {
+			if i >= 200 {
+				time.Sleep(time.Millisecond)
+			}
+			locks = append(locks, take(t, background, l, fmt.Sprint(i)))
+		}
+		before := len(s.commands(renew))
+		time.Sleep(10 * time.Second)
+		// Of the first 200 each time four, as no command has more than 64; of the
+		// others one every 20 ms.
+		if n := len(s.commands(renew)) - before; n < 10*(4+5) || n > 10*(4+6) {
+			t.Errorf("%d commands", n)
+		}
+		unlock(t, locks...)
+	})
+}
+
+// Taken out, what is wrong with one lock is wrong with all that travel with it.
+func TestLocksThatAreRenewedTogetherHaveOutcomesOfTheirOwn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker(core.Lease(3 * time.Second))
+		locks := map[string]*core.Lock{}
+		for _, key := range []string{"a", "deleted", "b", "of another type", "c"} {
+			locks[key] = take(t, background, l, key)
+		}
+		s.Del("lock:deleted")
+		s.Del("lock:of another type")
+		s.Set("lock:of another type", "text")
+		began := time.Now()
+		end, err := endOf(locks["deleted"].Context())
+		wantErr(t, err, core.ErrLost)
+		wantTime(t, "it was told so", end.Sub(began), 980*time.Millisecond, time.Second)
+		end, err = endOf(locks["of another type"].Context())
+		wantErr(t, err, core.ErrLost)
+		wantTime(t, "it was told nothing", end.Sub(began), 2990*time.Millisecond, 2990*time.Millisecond)
+		time.Sleep(time.Minute)
+		unlock(t, locks["a"], locks["b"], locks["c"])
+		synctest.Wait()
+	})
+}
+
+// A client that is none for clusters may speak to a node of one.
+// Taken out, all its locks are lost as soon as two of them are renewed together.
+func TestRenewalThroughANodeOfACluster(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3, 0)
+	node := cluster.MasterFor(t, "lock:k0")
+	client := node.Client(t)
+	l := onRedis(t, client, core.Lease(time.Second))
+	var locks []*core.Lock
+	for i := 0; len(locks) < 5; i++ {
+		if key := fmt.Sprint("k", i); cluster.MasterFor(t, "lock:"+key) == node {
+			locks = append(locks, take(t, background, l, key))
+		}
+	}
+	select {
+	case <-time.After(2500 * time.Millisecond):
+	case <-locks[0].Context().Done():
+	}
+	for _, k := range locks {
+		if err := context.Cause(k.Context()); err != nil {
+			t.Errorf("%s: %v", k.Key(), err)
+		}
+	}
+	unlock(t, locks...)
+}
