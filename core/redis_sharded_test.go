@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,6 +66,30 @@ func TestWakeupsInACluster(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One connection to a node carries the subscriptions of all its slots. Taken out, that
+// a command keeps to one slot, nothing is heard once locks of two slots are waited for.
+func TestShardedSubscriptionsOfManySlots(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, 0)
+	holder, waiting := onRedis(t, cluster.Client(t), core.ShardedPubSub()), onRedis(t, cluster.Client(t), core.ShardedPubSub())
+	node := cluster.MasterFor(t, "lock:k0")
+	var held []*core.Lock
+	var all sync.WaitGroup
+	for i := 0; len(held) < 5; i++ {
+		key := fmt.Sprint("k", i)
+		if cluster.MasterFor(t, "lock:"+key) != node {
+			continue
+		}
+		held = append(held, take(t, background, holder, key))
+		all.Go(func() { unlock(t, take(t, background, waiting, key)) })
+	}
+	for _, k := range held {
+		redistest.Await(t, 5*time.Second, "a subscription for "+k.Key(), func() bool { return heardAt(t, node, k.Key()) })
+	}
+	unlock(t, held...)
+	all.Wait()
 }
 
 // publishedOnBus counts the messages that nodes passed on to all others.

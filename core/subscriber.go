@@ -100,13 +100,12 @@ func (s *subscriber) listen(ctx context.Context) error {
 	if _, end := s.idleTopics(); end {
 		return nil
 	}
-	channels := s.topicsToAsk(true)
 	ctx, cancel := context.WithCancel(ctx)
 	open, more, less := s.client.Subscribe, (*redis.PubSub).Subscribe, (*redis.PubSub).Unsubscribe
 	if s.wakeups.sharded {
 		open, more, less = s.client.SSubscribe, (*redis.PubSub).SSubscribe, (*redis.PubSub).SUnsubscribe
 	}
-	conn := open(ctx, channels...)
+	conn := open(ctx)
 	var heard atomic.Int64 // what arrived so far
 	failed := make(chan error, 1)
 	s.wakeups.tasks.start(func() { failed <- s.read(ctx, conn, &heard) })
@@ -116,6 +115,11 @@ func (s *subscriber) listen(ctx context.Context) error {
 		s.forget()
 	}()
 
+	for _, channels := range s.commands(s.topicsToAsk(true)) {
+		if err := more(conn, ctx, channels...); err != nil {
+			return err
+		}
+	}
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
 	seen := int64(-1)
@@ -129,7 +133,7 @@ func (s *subscriber) listen(ctx context.Context) error {
 			}
 			return err
 		case <-s.kick:
-			if channels := s.topicsToAsk(false); len(channels) > 0 {
+			for _, channels := range s.commands(s.topicsToAsk(false)) {
 				if err := more(conn, ctx, channels...); err != nil {
 					return err
 				}
@@ -143,8 +147,8 @@ func (s *subscriber) listen(ctx context.Context) error {
 			if end {
 				return nil
 			}
-			if len(idle) > 0 {
-				if err := less(conn, ctx, idle...); err != nil {
+			for _, channels := range s.commands(idle) {
+				if err := less(conn, ctx, channels...); err != nil {
 					return err
 				}
 			}
@@ -224,12 +228,25 @@ func (s *subscriber) confirm(channel string) {
 	w.signal(n.lock)
 }
 
-// channels are those to subscribe to for a lock.
-func (s *subscriber) channels(channel string) []string {
-	return []string{channel, channel + ":" + s.wakeups.process}
+// commands are the channels of topics, by the commands that name them: one, but a
+// sharded one must keep to a slot.
+func (s *subscriber) commands(topics []string) (commands [][]string) {
+	var all []string
+	for _, channel := range topics {
+		both := []string{channel, channel + ":" + s.wakeups.process}
+		if s.wakeups.sharded {
+			commands = append(commands, both)
+		} else {
+			all = append(all, both...)
+		}
+	}
+	if len(all) > 0 {
+		commands = append(commands, all)
+	}
+	return commands
 }
 
-// topicsToAsk returns the channels to subscribe to: all, or those not asked for.
+// topicsToAsk returns the topics to subscribe to: all, or those not asked for.
 func (s *subscriber) topicsToAsk(all bool) []string {
 	s.wakeups.mu.Lock()
 	defer s.wakeups.mu.Unlock()
@@ -237,7 +254,7 @@ func (s *subscriber) topicsToAsk(all bool) []string {
 	for channel, t := range s.topics {
 		if all || !t.asked {
 			t.asked = true
-			channels = append(channels, s.channels(channel)...)
+			channels = append(channels, channel)
 		}
 	}
 	return channels
@@ -251,7 +268,7 @@ func (s *subscriber) idleTopics() (idle []string, end bool) {
 	for channel, t := range s.topics {
 		if t.watchers == 0 && time.Since(t.idleSince) > linger {
 			delete(s.topics, channel)
-			idle = append(idle, s.channels(channel)...)
+			idle = append(idle, channel)
 		}
 	}
 	if len(s.topics) == 0 {
