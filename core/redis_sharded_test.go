@@ -85,9 +85,14 @@ func TestShardedSubscriptionsOfManySlots(t *testing.T) {
 		held = append(held, take(t, background, holder, key))
 		all.Go(func() { unlock(t, take(t, background, waiting, key)) })
 	}
-	for _, k := range held {
-		redistest.Await(t, 5*time.Second, "a subscription for "+k.Key(), func() bool { return heardAt(t, node, k.Key()) })
+	allHeard := func() bool {
+		return !slices.ContainsFunc(held, func(k *core.Lock) bool { return !heardAt(t, node, k.Key()) })
 	}
+	redistest.Await(t, 5*time.Second, "the subscriptions", allHeard)
+	if err := node.Client(t).ClientKillByFilter(background, "TYPE", "pubsub").Err(); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Await(t, 10*time.Second, "the subscriptions on a new connection", allHeard)
 	unlock(t, held...)
 	all.Wait()
 }
