@@ -1,7 +1,7 @@
 # Every target is explained by "make help".
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help test lint faults bench fuzz cover redis
+.PHONY: help test lint faults bench fuzz cover redis test-browser
 
 # Version 0.7.0 serves Go 1.25 and 1.26; later ones need 1.26.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
@@ -15,8 +15,8 @@ TIMEOUT  ?= 20m
 
 help: ## show this help
 	@echo "make <target>:"
-	@sed -n 's/^\([a-z]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
-		|| sed -n 's/^\([a-z]*\):.*## /  \1: /p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
+		|| sed -n 's/^\([a-z-]*\):.*## /  \1: /p' $(MAKEFILE_LIST)
 	@echo "variables: TESTFLAGS='-run X -v'  TIMEOUT=$(TIMEOUT)  FOR=$(FOR)  FUZZTIME=$(FUZZTIME)"
 
 redis:
@@ -25,9 +25,13 @@ redis:
 test: redis ## all tests with the race detector; installs redis-server where it is missing
 	@set -e; for m in $(MODULES); do (cd $$m; set -x; go test -race -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...); done
 
+test-browser: ## what the pages show, in a real browser; installs chromium where it is missing
+	@.ci/install chromium
+	@cd internal/browser && go test -race -count=1 -timeout $(TIMEOUT) ./... $(TESTFLAGS)
+
 lint: ## gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; fi
-	@set -e; for m in $(MODULES); do (cd $$m; set -x; go vet ./...; go run $(STATICCHECK) ./...); done
+	@set -e; for m in $(MODULES) internal/browser; do (cd $$m; set -x; go vet ./...; go run $(STATICCHECK) ./...); done
 
 faults: redis ## the fault suite at length, with a table of what was survived: make faults FOR=10m
 	@go test ./internal/faults -run TestFaults -count=1 -v -timeout 0 -faults.for $(FOR)

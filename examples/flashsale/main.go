@@ -3,10 +3,11 @@
 //
 //	go run ./examples/flashsale                        # on an embedded Redis
 //	go run ./examples/flashsale -redis localhost:6379  # on a real one
-//	go run ./examples/flashsale -serve :8080           # and goes on serving
+//	go run ./examples/flashsale -serve :8080           # in a browser, to watch
 //
-// Start it in two terminals with the same -redis and different -serve addresses
-// to see the lock hold across processes.
+// This file is the program without -serve. The page begins in serve.go; with it a
+// shop is open to curl. Start it in two terminals with the same -redis and
+// different -serve addresses to see the lock hold across processes.
 package main
 
 import (
@@ -37,7 +38,7 @@ var (
 	redisAddr = flag.String("redis", "", "address of a Redis server; empty: an embedded one")
 	stock     = flag.Int("stock", 100, "items for sale")
 	buyers    = flag.Int("buyers", 500, "buyers who come at once")
-	serve     = flag.String("serve", "", "address to go on serving at, such as :8080")
+	serve     = flag.String("serve", "", "address of a page to watch the sale on, such as :8080")
 )
 
 func main() {
@@ -74,6 +75,9 @@ func run(ctx context.Context) error {
 	}
 	defer locker.Close(context.WithoutCancel(ctx))
 	core.SetDefault(locker)
+	if *serve != "" {
+		return servePage(ctx, client)
+	}
 
 	var servers [2]string
 	for i := range servers {
@@ -101,9 +105,6 @@ func run(ctx context.Context) error {
 	if n := with.oversold(); n > 0 {
 		return fmt.Errorf("the lock let %d too many through", n)
 	}
-	if *serve != "" {
-		return keepServing(ctx, client)
-	}
 	return nil
 }
 
@@ -111,18 +112,18 @@ func run(ctx context.Context) error {
 func newShop(client *redis.Client) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	router := gin.New()
-	router.Any("/unsafe/items/:sku/buy", buy(client))
+	router.Any("/unsafe/items/:sku/buy", buy(client, time.Millisecond))
 
 	// One line: of all requests for one sku, one at a time runs, whichever
 	// instance it reaches. The crowd may wait longer than the usual 3 s.
 	router.Use(ginlock.ByParam("sku", core.Wait(time.Minute), core.MaxWaiters(*buyers)))
-	router.Any("/items/:sku/buy", buy(client))
+	router.Any("/items/:sku/buy", buy(client, time.Millisecond))
 	return router
 }
 
 // buy reads the stock, checks it and writes it back, in steps, as real handlers
 // do. Two that run at once sell the same item.
-func buy(client *redis.Client) gin.HandlerFunc {
+func buy(client *redis.Client, work time.Duration) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ctx := c.Request.Context()
 		left, err := client.Get(ctx, stockKey(c.Param("sku"))).Int()
@@ -137,7 +138,7 @@ func buy(client *redis.Client) gin.HandlerFunc {
 			c.String(http.StatusGone, "sold out\n")
 			return
 		}
-		time.Sleep(time.Millisecond) // the price, the customer, the address
+		time.Sleep(work) // the price, the customer, the address
 		if err := client.Set(ctx, stockKey(c.Param("sku")), left-1, time.Hour).Err(); err != nil {
 			c.String(http.StatusServiceUnavailable, "try again\n")
 			return
@@ -237,25 +238,4 @@ func (s *sale) showProgress(done <-chan struct{}) {
 			return
 		}
 	}
-}
-
-// keepServing restocks and serves until interrupted.
-func keepServing(ctx context.Context, client *redis.Client) error {
-	if err := client.Set(ctx, stockKey("flash"), *stock, time.Hour).Err(); err != nil {
-		return err
-	}
-	server := &http.Server{Addr: *serve, Handler: newShop(client), ReadHeaderTimeout: 5 * time.Second}
-	listener, err := net.Listen("tcp", *serve)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("\nServing %d items at %s until interrupted. Try:\n", *stock, listener.Addr())
-	fmt.Printf("  curl -X POST http://%s/items/flash/buy\n", listener.Addr())
-	fmt.Printf("  curl -X POST http://%s/unsafe/items/flash/buy\n", listener.Addr())
-	stopped := context.AfterFunc(ctx, func() { server.Close() })
-	defer stopped()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }
