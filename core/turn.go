@@ -9,8 +9,8 @@ import "time"
 // Calls outside the line, those of a Redisson client, hear of a lock that is free
 // for all. A process that could go on for ever lets them go first so often:
 const (
-	restEvery = time.Second
-	restTime  = 5 * time.Millisecond
+	restEvery = 50 * time.Millisecond
+	restTime  = 3 * time.Millisecond
 )
 
 // inLine says whether this process stands in line, as far as is known. ls.mu is held.

@@ -38,11 +38,14 @@ local function next_token()
   return token
 end
 
--- The process keeps its place if it has one. Who waits asks every second.
+-- The process keeps its place if it has one; if it was its turn, somebody outside the
+-- line was faster, and it stays first. Who waits asks every second.
 local function stand_in_line(now)
   local since = call('ZSCORE', KEYS[4], process)
-  if not since or tonumber(since) < 0 then
+  if not since then
     call('ZADD', KEYS[4], now[1] .. string.sub('00000' .. now[2], -6), process)
+  elseif tonumber(since) < 0 then
+    call('ZADD', KEYS[4], '1e14', process)
   end
   call('PEXPIRE', KEYS[4], 5000)
 end
