@@ -12,7 +12,7 @@ import (
 const (
 	// laneWidth is how many exchanges with one server are under way before others
 	// share a round trip.
-	laneWidth = 2
+	laneWidth = 4
 	// laneStall is how long those may hold up others.
 	laneStall = 5 * time.Millisecond
 )

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strconv"
 	"testing"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/latchkey-go/latchkey/core"
 )
+
+// sideBySide is how many calls to one server travel by themselves.
+const sideBySide = 4
 
 // lockMany locks so many keys at once and returns how long it took.
 func lockMany(t *testing.T, ctx context.Context, l *core.Locker, n int) time.Duration {
@@ -76,15 +80,20 @@ func TestCallsThatHangHoldUpNobodyElse(t *testing.T) {
 		l := s.locker()
 		ctx, cancel := context.WithCancel(background)
 		defer cancel()
-		s.fail(acquire, hang, hang)
 		sick, giveUp := context.WithCancel(ctx)
-		one, two := start(sick, l, "one"), start(sick, l, "two")
+		var hanging []<-chan outcome
+		for i := range sideBySide {
+			s.fail(acquire, hang)
+			hanging = append(hanging, start(sick, l, fmt.Sprint("sick", i)))
+		}
 		wantTime(t, "50 other locks were there", lockMany(t, ctx, l, 50), 0, 20*time.Millisecond)
-		waits(t, one)
-		waits(t, two)
+		for _, done := range hanging {
+			waits(t, done)
+		}
 		giveUp()
-		<-one
-		<-two
+		for _, done := range hanging {
+			<-done
+		}
 	})
 }
 
@@ -92,19 +101,24 @@ func TestCallsThatHangHoldUpNobodyElse(t *testing.T) {
 func TestCallThatWaitsForCompanyCanBeGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
-		s.fail(acquire, lateRequest(4*time.Millisecond), lateRequest(4*time.Millisecond))
-		one, two := start(background, l, "one"), start(background, l, "two")
+		var others []<-chan outcome
+		for i := range sideBySide {
+			s.fail(acquire, lateRequest(4*time.Millisecond))
+			others = append(others, start(background, l, fmt.Sprint("other", i)))
+		}
 		ctx, cancel := context.WithCancel(background)
-		third := start(ctx, l, "third")
-		waits(t, third)
+		last := start(ctx, l, "last")
+		waits(t, last)
 		cancel()
 		synctest.Wait()
-		o := <-third
+		o := <-last
 		wantErr(t, o.err, core.ErrNotAcquired, context.Canceled)
-		unlock(t, (<-one).lock, (<-two).lock)
+		for _, done := range others {
+			unlock(t, (<-done).lock)
+		}
 		time.Sleep(time.Second)
 		for _, c := range s.commands(acquire) {
-			if c.args[2] == "lock:third" {
+			if c.args[2] == "lock:last" {
 				t.Error("it was sent")
 			}
 		}
