@@ -164,56 +164,41 @@ func TestHandoverThatFails(t *testing.T) {
 	}
 }
 
-// A call that is cancelled while the lock is handed over to it returns at once; the
-// lock goes to the next.
-func TestCancelledDuringTheHandover(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		l := s.locker()
-		k := take(t, background, l, "k")
-		ctx, cancel := context.WithCancel(background)
-		first, second := start(ctx, l, "k"), start(background, l, "k")
-		s.fail(acquire, lateReply(time.Second))
-		go func() {
-			time.Sleep(500 * time.Millisecond)
-			cancel()
-		}()
-		unlock(t, k)
-		o := <-first
-		wantErr(t, o.err, core.ErrNotAcquired, context.Canceled)
-		wantTime(t, "it returned", o.took, 500*time.Millisecond, 510*time.Millisecond)
-		o = <-second
-		if o.err != nil {
-			t.Fatal(o.err)
-		}
-		wantTime(t, "the next had it", o.took, time.Second, 2100*time.Millisecond)
-		unlock(t, o.lock)
-		synctest.Wait()
-		s.isFree("k")
-	})
-}
-
-// The same, for a call whose wait ends: it has not been cancelled, so the lock is
-// good, and must be given back.
-func TestWaitEndsDuringTheHandover(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		l := s.locker()
-		k := take(t, background, l, "k")
-		impatient := start(background, l, "k", core.Wait(500*time.Millisecond))
-		patient := start(background, l, "k")
-		s.fail(acquire, lateReply(time.Second))
-		unlock(t, k)
-		o := <-impatient
-		wantBusy(t, o.err)
-		wantTime(t, "it returned", o.took, 500*time.Millisecond, 510*time.Millisecond)
-		o = <-patient
-		if o.err != nil {
-			t.Fatal(o.err)
-		}
-		wantTime(t, "the next had it", o.took, time.Second, 2100*time.Millisecond)
-		unlock(t, o.lock)
-		synctest.Wait()
-		s.isFree("k")
-	})
+// A call that ends while the lock is handed over to it returns at once; the lock goes
+// to the next. One whose wait is over has not been cancelled, so its lock is good, and
+// must be given back.
+func TestCallEndsDuringTheHandover(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts   []core.Option
+		cancel time.Duration
+		want   []error
+	}{
+		"cancelled": {nil, 500 * time.Millisecond, []error{core.ErrNotAcquired, context.Canceled}},
+		"wait over": {[]core.Option{core.Wait(500 * time.Millisecond)}, time.Minute, []error{core.ErrNotAcquired}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker()
+				k := take(t, background, l, "k")
+				ctx, cancel := context.WithCancel(background)
+				defer time.AfterFunc(c.cancel, cancel).Stop()
+				first, second := start(ctx, l, "k", c.opts...), start(background, l, "k")
+				s.fail(acquire, lateReply(time.Second))
+				unlock(t, k)
+				o := <-first
+				wantErr(t, o.err, c.want...)
+				wantTime(t, "it returned", o.took, 500*time.Millisecond, 510*time.Millisecond)
+				o = <-second
+				if o.err != nil {
+					t.Fatal(o.err)
+				}
+				wantTime(t, "the next had it", o.took, time.Second, 2100*time.Millisecond)
+				unlock(t, o.lock)
+				synctest.Wait()
+				s.isFree("k")
+			})
+		})
+	}
 }
 
 // A dedup window keeps its key: nothing is handed over into it.

@@ -34,6 +34,27 @@ func TestLocksAreRenewedTogether(t *testing.T) {
 	})
 }
 
+// Taken out, all locks that were taken at once are renewed at once, every time: other
+// clients of that Redis wait for so long.
+func TestBurstOfRenewalsIsSpread(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker(core.Lease(3 * time.Second))
+		var locks []*core.Lock
+		for i := range 600 {
+			locks = append(locks, take(t, background, l, fmt.Sprint(i)))
+		}
+		time.Sleep(1500 * time.Millisecond)
+		arrived := map[time.Time]bool{}
+		for _, c := range s.commands(renew) {
+			arrived[c.at] = true
+		}
+		if len(arrived) < 3 { // 256 at a time
+			t.Errorf("600 renewals arrived at %d times", len(arrived))
+		}
+		unlock(t, locks...)
+	})
+}
+
 // Taken out, what is wrong with one lock is wrong with all that travel with it.
 func TestLocksThatAreRenewedTogetherHaveOutcomesOfTheirOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
