@@ -200,13 +200,9 @@ func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (v
 // acquireCall takes the lock, from a holder of this process unless nil. queues says
 // that this process stands in line, or is to when the lock is busy.
 func (r *request) acquireCall(owner, hold string, queues bool, from *Lock) *call {
-	process := any("")
-	if queues {
-		process = r.locker.self
-	}
 	s := r.settings
 	c := acquireScript.call(4, r.names.lock, r.names.token(), r.names.tombstone(hold), r.names.line(),
-		owner, hold, s.leaseArg(), s.keepForArg(), r.token, tokenKept, process)
+		tokenKept, r.locker.self, owner, hold, s.leaseArg(), s.keepForArg(), r.token, flag(queues))
 	if from != nil {
 		c.cmd = append(c.cmd, from.lease.owner, from.hold)
 	}

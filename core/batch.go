@@ -142,26 +142,25 @@ func (o *outbox) send(r route, ds []*delivery) {
 // by a way that follows redirections.
 func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer {
 	parcels := pack(ds, o.merges())
-	pipe := r.client.Pipeline()
 	for _, p := range parcels {
-		p.post(ctx, pipe, false)
+		p.write(ctx, false)
 	}
 	var wait *redis.Cmd
-	if r.replicated {
-		wait = o.node.replication.queue(ctx, pipe)
+	if len(parcels) == 1 && !r.replicated {
+		_ = r.client.Process(ctx, parcels[0].cmd)
+	} else {
+		wait = o.exec(ctx, r, parcels)
 	}
-	_, _ = pipe.Exec(ctx) // each command keeps its own error
 
 	answers := make([]answer, len(ds))
-	again := o.node.client.Pipeline()
 	var repeated []*parcel
 	for _, p := range parcels {
 		err := p.cmd.Err()
-		if isSlotted(err) {
+		if err != nil && isSlotted(err) {
 			o.slotted.Store(true)
 		}
 		switch {
-		case !isUnknownScript(err) && !isRedirection(err) && !isSlotted(err):
+		case err == nil || !isUnknownScript(err) && !isRedirection(err) && !(len(p.calls) > 1 && isForOne(err)):
 			for i, d := range p.deliveries {
 				a := p.answer(i)
 				if r.replicated && a.err == nil {
@@ -181,9 +180,9 @@ func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer
 		return answers
 	}
 	for _, p := range repeated {
-		p.post(ctx, again, true)
+		p.write(ctx, true)
 	}
-	_, _ = again.Exec(ctx)
+	o.exec(ctx, route{client: o.node.client}, repeated)
 	for _, p := range repeated {
 		for i, d := range p.deliveries {
 			answers[d] = p.answer(i)
@@ -192,11 +191,27 @@ func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer
 	return answers
 }
 
+// exec sends commands in one pipeline; each keeps its own error.
+func (o *outbox) exec(ctx context.Context, r route, parcels []*parcel) (wait *redis.Cmd) {
+	pipe := r.client.Pipeline()
+	for _, p := range parcels {
+		_ = pipe.Process(ctx, p.cmd)
+	}
+	if r.replicated {
+		wait = o.node.replication.queue(ctx, pipe)
+	}
+	_, _ = pipe.Exec(ctx)
+	return wait
+}
+
 // merges says whether one command may name keys of different slots.
 func (o *outbox) merges() bool {
 	_, isCluster := o.node.client.(*redis.ClusterClient)
 	return !isCluster && !o.slotted.Load()
 }
+
+// isForOne says that a command was refused because of one of its keys perhaps.
+func isForOne(err error) bool { return isSlotted(err) || redis.HasErrorPrefix(err, "NOPERM") }
 
 // isSlotted says that the client speaks to a node of a cluster, although it is none
 // for clusters.

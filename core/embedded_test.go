@@ -94,14 +94,11 @@ func newEmbedded(tb testing.TB) *embedded {
 	}
 	s.ClockTTL(true)
 	for _, name := range []string{acquire, release, renew, inspect, force} {
-		text, err := os.ReadFile("scripts/" + name + ".lua")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		sum := sha1.Sum(text)
+		text := scriptText(tb, name)
+		sum := sha1.Sum([]byte(text))
 		s.names[hex.EncodeToString(sum[:])] = name
 		client := s.client()
-		if err := client.ScriptLoad(context.Background(), string(text)).Err(); err != nil {
+		if err := client.ScriptLoad(context.Background(), text).Err(); err != nil {
 			tb.Fatal(err)
 		}
 		_ = client.Close()
@@ -112,6 +109,24 @@ func newEmbedded(tb testing.TB) *embedded {
 		s.Close()
 	})
 	return s
+}
+
+// scriptText is a script as Redis gets it.
+func scriptText(tb testing.TB, name string) string {
+	tb.Helper()
+	files := []string{name}
+	if name == acquire || name == release || name == renew {
+		files = append(files, "each")
+	}
+	var all []byte
+	for _, file := range files {
+		text, err := os.ReadFile("scripts/" + file + ".lua")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, text...)
+	}
+	return string(all)
 }
 
 // hook sees every command, also those inside of scripts.

@@ -14,7 +14,7 @@ import (
 // notices when go-redis is about to write it.
 type once struct {
 	*redis.Cmd
-	flight *flight
+	load interface{ wrote() }
 }
 
 // NoRetry keeps go-redis from sending the command again.
@@ -22,9 +22,7 @@ func (once) NoRetry() bool { return true }
 
 // Args is what go-redis reads right before it writes the command.
 func (o once) Args() []any {
-	if o.flight != nil {
-		o.flight.wrote()
-	}
+	o.load.wrote()
 	return o.Cmd.Args()
 }
 
@@ -40,6 +38,9 @@ type flight struct {
 }
 
 func (f *flight) wrote() {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	late := f.abandoned && !f.written
 	f.written = true

@@ -20,8 +20,11 @@ func (n names) token() string { return n.prefix + "{" + n.lock + "}:token" }
 // line holds the processes that wait.
 func (n names) line() string { return n.prefix + "{" + n.lock + "}:line" }
 
-// channel carries wake-ups; its name is Redisson's.
-func (n names) channel() string { return "redisson_lock__channel:{" + n.lock + "}" }
+// channelPrefix is Redisson's.
+const channelPrefix = "redisson_lock__channel:"
+
+// channel carries wake-ups.
+func (n names) channel() string { return channelPrefix + "{" + n.lock + "}" }
 
 // tombstone is the key that refuses a late acquisition of a hold.
 func (n names) tombstone(hold string) string {

@@ -75,9 +75,6 @@ func (l *lane) run(ctx context.Context, d *delivery) answer {
 		err = l.bounded.Process(ctx, cmd)
 	}
 	l.node.failed(err)
-	if err != nil {
-		return answer{err: err}
-	}
 	return read(d.call, cmd.Cmd)
 }
 

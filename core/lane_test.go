@@ -124,3 +124,42 @@ func TestCallThatWaitsForCompanyCanBeGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// Calls that are given up while they are on their way together leave nothing behind.
+// Taken out, they stay locked for nobody until their leases end.
+func TestCallsThatTravelTogetherAreUndone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		unlock(t, take(t, background, l, "warm-up"))
+		var others []<-chan outcome
+		for i := range sideBySide {
+			s.fail(acquire, lateRequest(4*time.Millisecond))
+			others = append(others, start(background, l, fmt.Sprint("other", i)))
+		}
+		synctest.Wait()
+		s.fail(acquire, lateReply(time.Second))
+		ctx, cancel := context.WithCancel(background)
+		var given []<-chan outcome
+		for i := range 10 {
+			given = append(given, start(ctx, l, fmt.Sprint("given up", i)))
+		}
+		time.Sleep(100 * time.Millisecond) // they have got their locks, but not the reply
+		if s.held("given up7") == "" {
+			t.Error("it was not taken")
+		}
+		cancel()
+		for _, done := range given {
+			wantErr(t, (<-done).err, core.ErrNotAcquired, context.Canceled)
+		}
+		for _, done := range others {
+			unlock(t, (<-done).lock)
+		}
+		time.Sleep(2 * time.Second)
+		for i := range 10 {
+			s.isFree(fmt.Sprint("given up", i))
+		}
+		if n := len(s.commands(acquire)); n != 1+sideBySide+1 {
+			t.Errorf("%d commands", n)
+		}
+	})
+}

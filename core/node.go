@@ -128,9 +128,6 @@ func (n *node) run(ctx context.Context, c *call, f *flight) ([]any, error) {
 		cmd = once{redis.NewCmd(ctx, c.command(true)...), f}
 		err = n.client.Process(ctx, cmd)
 	}
-	if err != nil {
-		return nil, err
-	}
 	a := read(c, cmd.Cmd)
 	return a.values, a.err
 }
@@ -142,10 +139,11 @@ type answer struct {
 }
 
 func read(c *call, cmd *redis.Cmd) answer {
-	values, err := cmd.Slice()
-	if err == nil {
-		err = c.script.check(values)
+	reply, err := cmd.Result()
+	if err != nil {
+		return answer{err: err}
 	}
+	values, err := c.values(reply)
 	return answer{values, err}
 }
 

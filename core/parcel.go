@@ -16,50 +16,63 @@ type parcel struct {
 	cmd        once
 }
 
-// pack makes parcels of a batch. Calls that somebody may give up stay apart.
+// kind is what the calls of one command have in common.
+type kind struct {
+	script *script
+	keys   int // of each
+	words  int
+}
+
+// pack makes parcels of a batch.
 func pack(ds []*delivery, merge bool) []*parcel {
 	parcels := make([]*parcel, 0, len(ds))
-	var open *parcel // takes further calls
+	open := map[kind]*parcel{} // they take further calls
 	for i, d := range ds {
-		mergeable := merge && d.call.script.merges && d.flight == nil
-		if mergeable && open != nil {
-			open.calls = append(open.calls, d)
-			open.deliveries = append(open.deliveries, i)
-			if len(open.calls) == maxParcel {
-				open = nil
-			}
+		c := d.call
+		k := kind{c.script, len(c.keys()), len(c.cmd)}
+		if p := open[k]; p != nil && len(p.calls) < maxParcel {
+			p.calls = append(p.calls, d)
+			p.deliveries = append(p.deliveries, i)
 			continue
 		}
 		p := &parcel{calls: ds[i : i+1 : i+1], deliveries: []int{i}}
 		parcels = append(parcels, p)
-		if mergeable {
-			open = p
+		if merge && c.script.merges {
+			open[k] = p
 		}
 	}
 	return parcels
 }
 
-// post puts the command into a pipeline.
-func (p *parcel) post(ctx context.Context, pipe redis.Pipeliner, whole bool) {
+// wrote is called right before the command is written.
+func (p *parcel) wrote() {
+	for _, d := range p.calls {
+		d.flight.wrote()
+	}
+}
+
+// write makes the command.
+func (p *parcel) write(ctx context.Context, whole bool) {
 	c := p.calls[0].call
 	if len(p.calls) > 1 {
 		c = merged(p.calls)
 	}
-	p.cmd = once{redis.NewCmd(ctx, c.command(whole)...), p.calls[0].flight}
-	_ = pipe.Process(ctx, p.cmd)
+	p.cmd = once{redis.NewCmd(ctx, c.command(whole)...), p}
 }
 
-// merged is a call that does several of its script, each of which has one key.
+// merged is a call that does several of one kind.
 func merged(ds []*delivery) *call {
 	first := ds[0].call
-	keys := make([]any, 0, len(ds)*len(first.cmd))
-	for _, d := range ds[1:] {
-		keys = append(keys, d.call.word(0))
-	}
+	n := len(first.keys())
+	words := make([]any, 0, len(ds)*len(first.cmd))
 	for _, d := range ds {
-		keys = append(keys, d.call.cmd[4:]...)
+		words = append(words, d.call.keys()...)
 	}
-	return first.script.call(len(ds), first.lock, keys...)
+	words = append(words, first.cmd[3+n:3+n+first.script.common]...)
+	for _, d := range ds {
+		words = append(words, d.call.args()...)
+	}
+	return first.script.call(len(ds)*n, first.lock, words[1:]...)
 }
 
 // answer is that of one of the calls.
@@ -68,16 +81,25 @@ func (p *parcel) answer(i int) answer {
 	if len(p.calls) == 1 {
 		return read(c, p.cmd.Cmd)
 	}
-	values, err := p.cmd.Slice()
-	if err == nil && len(values) != len(p.calls) {
-		err = shortReply(len(values), len(p.calls))
+	replies, err := p.cmd.Slice()
+	if err == nil && len(replies) != len(p.calls) {
+		err = shortReply(len(replies), len(p.calls))
 	}
 	if err != nil {
 		return answer{err: err}
 	}
-	values = values[i : i+1]
-	return answer{values, c.script.check(values)}
+	if failure, ok := replies[i].([]any); ok && len(failure) == 2 && number(failure[0]) == -1 {
+		return answer{err: refusalError(text(failure[1]))}
+	}
+	values, err := c.values(replies[i])
+	return answer{values, err}
 }
+
+// refusalError is what Redis answered to one call of several.
+type refusalError string
+
+func (e refusalError) Error() string { return string(e) }
+func (refusalError) RedisError()     {}
 
 // split makes a parcel of each call.
 func (p *parcel) split() []*parcel {

@@ -149,7 +149,7 @@ func (q *quorum) writeBack(ctx context.Context, c *call, timeout time.Duration, 
 }
 
 func writeTokenCall(acquisition *call, token string) *call {
-	return writeTokenScript.call(2, acquisition.lock, acquisition.word(1), acquisition.word(5), token, tokenKept)
+	return writeTokenScript.call(2, acquisition.lock, acquisition.word(1), acquisition.word(7), token, tokenKept)
 }
 
 // watchLate deals with members that failed, or that answer after the outcome was

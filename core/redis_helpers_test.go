@@ -5,7 +5,6 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"log/slog"
-	"os"
 	"testing"
 	"time"
 
@@ -20,11 +19,7 @@ import (
 // sha is the digest by which Redis knows one of our scripts.
 func sha(tb testing.TB, script string) redistest.Match {
 	tb.Helper()
-	text, err := os.ReadFile("scripts/" + script + ".lua")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	sum := sha1.Sum(text)
+	sum := sha1.Sum([]byte(scriptText(tb, script)))
 	return redistest.Script(hex.EncodeToString(sum[:]))
 }
 

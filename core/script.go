@@ -11,6 +11,7 @@ import (
 // Arguments that stand in every command.
 var (
 	evalsha   any = "evalsha"
+	channels  any = channelPrefix
 	tokenKept any = tokenLife.Milliseconds()
 	voidKept  any = tombstoneLife.Milliseconds()
 	noTime    any = int64(0)
@@ -37,32 +38,44 @@ type script struct {
 	// decide makes one reply of those of a quorum's members, as soon as no
 	// further answer can change it.
 	decide func(*tally) (values []any, err error, decided bool)
-	// merges says that the script takes many keys at once, with their arguments in
-	// the same order, and returns one value for each.
+	// merges says that the script can do several calls: it takes the keys of all, the
+	// arguments that they have in common, of which there are so many, and those of
+	// each.
 	merges bool
+	common int
 }
 
 var (
-	acquireScript     = load("acquire", decideAcquire)
-	releaseScript     = load("release", decideRelease)
-	renewScript       = load("renew", decideYes).merging()
+	acquireScript     = loadMerging("acquire", 2, decideAcquire)
+	releaseScript     = loadMerging("release", 4, decideRelease)
+	renewScript       = loadMerging("renew", 0, decideYes)
 	inspectScript     = load("inspect", decideInspect)
 	forceUnlockScript = load("force_unlock", decideForce)
 	writeTokenScript  = load("write_token", decideYes)
 )
 
 func load(name string, decide func(*tally) ([]any, error, bool)) *script {
+	return newScript(scriptText(name), decide)
+}
+
+// loadMerging loads a script that each.lua completes.
+func loadMerging(name string, common int, decide func(*tally) ([]any, error, bool)) *script {
+	s := newScript(scriptText(name)+scriptText("each"), decide)
+	s.merges, s.common = true, common
+	return s
+}
+
+func scriptText(name string) string {
 	text, err := scriptFiles.ReadFile("scripts/" + name + ".lua")
 	if err != nil {
 		panic(err) // the file is part of the binary
 	}
-	sum := sha1.Sum(text)
-	return &script{text: string(text), sha: hex.EncodeToString(sum[:]), decide: decide}
+	return string(text)
 }
 
-func (s *script) merging() *script {
-	s.merges = true
-	return s
+func newScript(text string, decide func(*tally) ([]any, error, bool)) *script {
+	sum := sha1.Sum([]byte(text))
+	return &script{text: text, sha: hex.EncodeToString(sum[:]), decide: decide}
 }
 
 // check refuses a reply that is too short to be one of the script's: the server
@@ -79,10 +92,6 @@ func (s *script) check(values []any) error {
 	}
 	if len(values) < least {
 		return shortReply(len(values), least)
-	}
-	if s.merges {
-		err, _ := values[0].(error)
-		return err
 	}
 	return nil
 }
@@ -117,3 +126,37 @@ func (c *call) command(whole bool) []any {
 
 // word returns the n-th key or argument, from 0.
 func (c *call) word(n int) any { return c.cmd[3+n] }
+
+// keys and args are those of the call alone, without arguments in common.
+func (c *call) keys() []any { return c.cmd[3 : 3+c.cmd[2].(int)] }
+func (c *call) args() []any { return c.cmd[3+c.cmd[2].(int)+c.script.common:] }
+
+// values makes a list of a reply, which for the usual outcome is a single value.
+func (c *call) values(reply any) ([]any, error) {
+	switch v := reply.(type) {
+	case []any:
+		return v, c.script.check(v)
+	case string:
+		if c.script != acquireScript || !isToken(v) {
+			return nil, fmt.Errorf("an unexpected reply: %.64q", v)
+		}
+		lease := c.args()[2].(int64)
+		return []any{int64(1), v, lease, max(lease, -lease), int64(1)}, nil
+	case int64:
+		if c.script == releaseScript {
+			return []any{int64(1), int64(0), int64(0), v}, nil
+		}
+		return []any{v}, nil
+	default:
+		return nil, fmt.Errorf("an unexpected reply: %T", v)
+	}
+}
+
+func isToken(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}

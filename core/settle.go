@@ -87,15 +87,15 @@ func (s *settlement) end() {
 // releaseCall ends one hold that was surely taken. failed, of the outermost,
 // drops the dedup window.
 func (l *Locker) releaseCall(n names, owner, hold string, failed bool, p presence) *call {
-	return releaseScript.call(2, n.lock, n.line(), owner, hold, n.channel(), flag(failed), noTime, l.publish, l.self, p, l.hears)
+	return releaseScript.call(2, n.lock, n.line(), l.publish, l.self, l.hears, channels, owner, hold, flag(failed), noTime, p)
 }
 
 // withdrawCall ends a hold that may never have been taken, and leaves a tombstone.
 func (l *Locker) withdrawCall(n names, owner, hold string) *call {
-	return releaseScript.call(3, n.lock, n.line(), n.tombstone(hold), owner, hold, n.channel(), yes, voidKept, l.publish, l.self, away, l.hears)
+	return releaseScript.call(3, n.lock, n.line(), n.tombstone(hold), l.publish, l.self, l.hears, channels, owner, hold, yes, voidKept, away)
 }
 
 // leaveCall gives up the place of this process in the line.
 func (l *Locker) leaveCall(n names) *call {
-	return releaseScript.call(2, n.lock, n.line(), "", "", n.channel(), no, noTime, l.publish, l.self, away, l.hears)
+	return releaseScript.call(2, n.lock, n.line(), l.publish, l.self, l.hears, channels, "", "", no, noTime, away)
 }

@@ -60,7 +60,7 @@ func (l *Locker) presence(n names) presence {
 // released takes the answer to a release. free is false when the calls of this
 // process are to wait for their turn.
 func (l *Locker) released(n names, values []any, p presence) (free bool) {
-	if !l.queues || len(values) < 4 {
+	if !l.queues || len(values) < 3 {
 		return true
 	}
 	switch number(values[2]) {

@@ -1,31 +1,48 @@
--- Ends one hold; the last one frees the lock, or leaves its dedup window. A free
+-- Ends holds; the last one of a lock frees it, or leaves its dedup window. A free
 -- lock goes to the process that has waited longest: only that one is told. Without
 -- a hold, it gives up the process's place in the line.
 -- Sent twice, it counts once.
 --
--- KEYS[1]  the lock, a hash
--- KEYS[2]  the line of processes that wait; see acquire.lua
--- KEYS[3]  tombstone of this hold, if one is to be written
--- ARGV[1]  owner: the hash field that counts holds
--- ARGV[2]  hold: the hash field that marks this one; '' for none
--- ARGV[3]  wake-up channel. A process hears of its turn on <channel>:<process>
--- ARGV[4]  '1' when the work failed: if this is the outermost hold, no dedup window
--- ARGV[5]  lifetime of the tombstone in ms, 0 to write none. With one, an
---          acquisition of this hold that arrives later is refused.
--- ARGV[6]  PUBLISH or SPUBLISH
--- ARGV[7]  this process
--- ARGV[8]  '2' when it goes on waiting for the lock, '1' when it only listens, else '0'
--- ARGV[9]  '1' when a message that reaches no connection of this server reaches nobody
+-- KEYS, of each lock
+--   [1]  the lock, a hash
+--   [2]  the line of processes that wait; see acquire.lua
+--   [3]  tombstone of this hold; of all locks or of none
+-- ARGV[1]  PUBLISH or SPUBLISH
+-- ARGV[2]  this process
+-- ARGV[3]  '1' when a message that reaches no connection of this server reaches nobody
+-- ARGV[4]  what wake-up channels begin with: <it>{<lock>} wakes everybody,
+--          <it>{<lock>}:<process> tells a process of its turn
+-- ARGV, of each lock
+--   [1]  owner: the hash field that counts holds
+--   [2]  hold: the hash field that marks this one; '' for none
+--   [3]  '1' when the work failed: if this is the outermost hold, no dedup window
+--   [4]  lifetime of the tombstone in ms, 0 to write none. With one, an
+--        acquisition of this hold that arrives later is refused.
+--   [5]  '2' when the process goes on waiting for the lock, '1' when it only listens, else '0'
 --
--- Returns  {0}        there is no such hold
+-- Returns  heard      the lock is free for all; so many connections to this server heard it
+--          {0}        there is no such hold
 --          {1, left}  ended; left is the number of holds that remain
---          {1, 0, turn, heard}  and the lock is free. turn is 0: for all, and so many
---                     connections to this server heard it; 1: for another process,
---                     and this one stands in line if it waits; 2: for this process
+--          {1, 0, turn}  and the lock is free. turn is 1: for another process, and this
+--                     one stands in line if it waits; 2: for this process
 --          {2, ttl}   ended; the dedup window lasts ttl ms
+-- of more than one lock, see each.lua
 local call = redis.call
-local lock, line, owner, hold, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
-local publish, process = ARGV[6], ARGV[7]
+local publish, process, hears, channels = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local count = (#ARGV - 4) / 5
+local width = #KEYS / count
+local lock, line, channel, presence -- those at hand
+local time
+
+local function ms()
+  time = time or call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function us()
+  time = time or call('TIME')
+  return time[1] .. string.sub('00000' .. time[2], -6)
+end
 
 -- Without permission for a channel the waiters find out by polling.
 local function tell(to, message)
@@ -39,7 +56,7 @@ end
 local function pause(ms)
   local last = call('ZSCORE', line, 'others')
   local every = 1000
-  if ARGV[9] == '1' then
+  if hears == '1' then
     every = 50
   end
   if last and ms - last < every then
@@ -47,10 +64,10 @@ local function pause(ms)
   end
   call('ZADD', line, ms, 'others')
   local ours = call('ZCOUNT', line, '1e14', '+inf')
-  if ARGV[8] ~= '0' then
+  if presence ~= '0' then
     ours = ours + 1
   end
-  if tell(channel, '00') <= ours and ARGV[9] == '1' then
+  if tell(channel, '00') <= ours and hears == '1' then
     return 0
   end
   return 3
@@ -59,8 +76,7 @@ end
 -- Reserves the lock for the process that has waited longest, for 250 ms.
 local function next_in_line()
   call('ZREMRANGEBYSCORE', line, '-inf', '(0')
-  local now = call('TIME')
-  local ms = now[1] * 1000 + math.floor(now[2] / 1000)
+  local ms = ms()
   local wait
   while true do
     local first = call('ZRANGEBYSCORE', line, '1e14', '+inf', 'LIMIT', 0, 1)[1]
@@ -72,10 +88,10 @@ local function next_in_line()
       return 2
     end
     wait = wait or pause(ms)
-    if tell(channel .. ':' .. first, wait) > 0 or ARGV[9] ~= '1' then
+    if tell(channel .. ':' .. first, wait) > 0 or hears ~= '1' then
       call('ZADD', line, -(ms + 250), first)
-      if ARGV[8] == '2' then
-        call('ZADD', line, 'NX', now[1] .. string.sub('00000' .. now[2], -6), process)
+      if presence == '2' then
+        call('ZADD', line, 'NX', us(), process)
       end
       return 1
     end
@@ -83,57 +99,62 @@ local function next_in_line()
   end
 end
 
-if ARGV[5] ~= '0' then
-  call('SET', KEYS[3], 1, 'PX', ARGV[5])
-end
+local function each(i)
+  local owner, hold, failed, void, tombstone
+  lock, line, tombstone = unpack(KEYS, width * (i - 1) + 1, width * i)
+  owner, hold, failed, void, presence = unpack(ARGV, 5 * i, 5 * i + 4)
+  channel = channels .. '{' .. lock .. '}'
 
-if hold == '' then
-  local place = call('ZSCORE', line, process)
-  call('ZREM', line, process)
-  if place and tonumber(place) < 0 and call('EXISTS', lock) == 0 and next_in_line() == 0 then
-    tell(channel, '0')
+  if void ~= '0' then
+    call('SET', tombstone, 1, 'PX', void)
   end
-  return {1, 0}
-end
 
-local held = call('HMGET', lock, hold, owner, 'latchkey:keep', 'latchkey:line')
-if not held[1] then
-  return {0}
-end
-local keep = held[3]
-if held[1] == '1' and ARGV[4] == '1' then
-  keep = false
-end
+  if hold == '' then
+    local place = call('ZSCORE', line, process)
+    call('ZREM', line, process)
+    if place and tonumber(place) < 0 and call('EXISTS', lock) == 0 and next_in_line() == 0 then
+      tell(channel, '0')
+    end
+    return {1, 0}
+  end
 
-if tonumber(held[2]) > 1 then
-  call('HDEL', lock, hold)
-  if held[3] and not keep then
-    call('HDEL', lock, 'latchkey:keep')
+  local held = call('HMGET', lock, hold, owner, 'latchkey:keep', 'latchkey:line')
+  if not held[1] then
+    return {0}
   end
-  local left = call('HINCRBY', lock, owner, -1)
-  local lease = tonumber(call('HGET', lock, 'latchkey:lease') or '-1')
-  if call('PTTL', lock) < lease then
-    call('PEXPIRE', lock, lease)
+  local keep = held[3]
+  if held[1] == '1' and failed == '1' then
+    keep = false
   end
-  return {1, left}
-end
 
-call('DEL', lock)
-if keep then
-  local now = call('TIME')
-  local rest = keep - now[1] * 1000 - math.floor(now[2] / 1000)
-  if rest > 0 then
-    call('HSET', lock, 'latchkey:window', 1)
-    call('PEXPIRE', lock, rest)
-    return {2, rest}
+  if tonumber(held[2]) > 1 then
+    call('HDEL', lock, hold)
+    if held[3] and not keep then
+      call('HDEL', lock, 'latchkey:keep')
+    end
+    local left = call('HINCRBY', lock, owner, -1)
+    local lease = tonumber(call('HGET', lock, 'latchkey:lease') or '-1')
+    if call('PTTL', lock) < lease then
+      call('PEXPIRE', lock, lease)
+    end
+    return {1, left}
   end
+
+  call('DEL', lock)
+  if keep then
+    local rest = keep - ms()
+    if rest > 0 then
+      call('HSET', lock, 'latchkey:window', 1)
+      call('PEXPIRE', lock, rest)
+      return {2, rest}
+    end
+  end
+  local turn = 0
+  if held[4] then
+    turn = next_in_line()
+  end
+  if turn == 0 then
+    return tell(channel, '0')
+  end
+  return {1, 0, turn}
 end
-local turn = 0
-if held[4] then
-  turn = next_in_line()
-end
-local heard = 0
-if turn == 0 then
-  heard = tell(channel, '0')
-end
-return {1, 0, turn, heard}

@@ -3,22 +3,18 @@
 -- KEYS     the locks, hashes
 -- ARGV     of each lock: owner, token of the acquisition to renew, lease in ms
 --
--- Returns  {…}  of each lock: 1 renewed, 0 the lock is not ours any more, or an error
-local call, pcall = redis.call, redis.pcall
-local replies = {}
-for i, lock in ipairs(KEYS) do
-  local owner, token, lease = ARGV[3 * i - 2], ARGV[3 * i - 1], tonumber(ARGV[3 * i])
-  local held = pcall('HMGET', lock, owner, 'latchkey:token')
-  if held.err then
-    replies[i] = held
-  elseif not held[1] or held[2] ~= token then
-    replies[i] = 0
-  else
-    local renewed = 1
-    if call('PTTL', lock) < lease then
-      renewed = pcall('PEXPIRE', lock, lease)
-    end
-    replies[i] = renewed
+-- Returns  1, or 0 when the lock is not ours any more; of more than one lock, see
+--          each.lua
+local count = #KEYS
+
+local function each(i)
+  local lock, owner, token, lease = KEYS[i], unpack(ARGV, 3 * i - 2, 3 * i)
+  local held = redis.call('HMGET', lock, owner, 'latchkey:token')
+  if not held[1] or held[2] ~= token then
+    return 0
   end
+  if redis.call('PTTL', lock) < tonumber(lease) then
+    return redis.call('PEXPIRE', lock, lease)
+  end
+  return 1
 end
-return replies

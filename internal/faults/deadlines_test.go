@@ -41,9 +41,15 @@ func newDeadlines(members, replicas int) (*deadlines, error) {
 
 // digest is the name by which Redis knows one of core's scripts.
 func digest(script string) (string, error) {
-	text, err := os.ReadFile("../../core/scripts/" + script + ".lua")
-	sum := sha1.Sum(text)
-	return hex.EncodeToString(sum[:]), err
+	sum := sha1.New()
+	for _, file := range []string{script, "each"} {
+		text, err := os.ReadFile("../../core/scripts/" + file + ".lua")
+		if err != nil {
+			return "", err
+		}
+		sum.Write(text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // follow returns the deadline of an owner, 0 when Redis has confirmed nothing, and
@@ -102,8 +108,7 @@ func (d *deadlines) confirm(member int, owner string, until int64) {
 // outcome returns the owners for which Redis has confirmed a lease, and for how long.
 func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 	args := cmd.Args()
-	values, _ := cmd.Val().([]any)
-	if len(values) == 0 || len(args) < 3 {
+	if len(args) < 3 {
 		return nil
 	}
 	sha := fmt.Sprint(args[1])
@@ -114,12 +119,29 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 	confirmed := map[string]time.Duration{}
 	keys := int(integer(args[2]))
 	args = args[3+keys:]
-	switch {
-	case sha == d.acquire && len(values) == 5 && integer(values[0]) == 1:
-		confirmed[fmt.Sprint(args[0])] = time.Duration(integer(values[2])) * time.Millisecond
-	case sha == d.renew:
-		for i, v := range values { // of each key: owner, token, lease
-			if integer(v) == 1 {
+	switch sha {
+	case d.acquire:
+		replies := []any{cmd.Val()}
+		if keys > 4 {
+			replies, _ = cmd.Val().([]any)
+		}
+		for i, reply := range replies { // 4 keys each; 2 arguments in common
+			call := args[2+i*(len(args)-2)*4/keys:] // owner, hold, lease
+			values, _ := reply.([]any)
+			switch _, granted := reply.(string); {
+			case granted:
+				confirmed[fmt.Sprint(call[0])] = time.Duration(max(integer(call[2]), -integer(call[2]))) * time.Millisecond
+			case len(values) == 5 && integer(values[0]) == 1:
+				confirmed[fmt.Sprint(call[0])] = time.Duration(integer(values[2])) * time.Millisecond
+			}
+		}
+	case d.renew:
+		replies := []any{cmd.Val()}
+		if keys > 1 {
+			replies, _ = cmd.Val().([]any)
+		}
+		for i, reply := range replies { // 1 key each: owner, token, lease
+			if integer(reply) == 1 {
 				confirmed[fmt.Sprint(args[3*i])] = time.Duration(integer(args[3*i+2])) * time.Millisecond
 			}
 		}

@@ -1,0 +1,292 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// traveller is a Locker whose calls can be made to travel together.
+type traveller struct {
+	*core.Locker
+	server *redistest.Server
+	client *redis.Client
+}
+
+func newTraveller(t *testing.T, server *redistest.Server, client *redis.Client) traveller {
+	admin := server.Client(t)
+	for _, name := range []string{acquire, release, renew, inspect} {
+		if err := admin.ScriptLoad(background, scriptText(t, name)).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return traveller{onRedis(t, client), server, client}
+}
+
+// together has calls travel together: the server answers nobody for a while, and
+// others are under way when they come. It returns how many scripts that took.
+func (l traveller) together(t *testing.T, calls ...func()) int {
+	t.Helper()
+	admin := l.server.Client(t)
+	before := scriptsRun(t, admin)
+	if err := admin.Do(background, "client", "pause", 200, "all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range sideBySide {
+		all.Go(func() {
+			if _, err := l.Inspect(background, "k"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	redistest.Await(t, 5*time.Second, "these to be under way", func() bool {
+		stats := l.client.PoolStats()
+		return stats.TotalConns-stats.IdleConns >= sideBySide
+	})
+	for _, call := range calls {
+		all.Go(call)
+	}
+	all.Wait()
+	return scriptsRun(t, admin) - before - sideBySide
+}
+
+// scriptsRun is how many the server has run.
+func scriptsRun(t *testing.T, client *redis.Client) int {
+	t.Helper()
+	n := 0
+	stats := client.Info(background, "commandstats").Val()
+	for _, m := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`).FindAllStringSubmatch(stats, -1) {
+		calls, _ := strconv.Atoi(m[1])
+		n += calls
+	}
+	return n
+}
+
+// tries locks all keys together. Of a key that is named twice one call has
+// to get the lock.
+func (l traveller) tries(t *testing.T, keys ...string) (map[string]*core.Lock, map[string]error) {
+	t.Helper()
+	var mu sync.Mutex
+	locks, errs := map[string]*core.Lock{}, map[string]error{}
+	var calls []func()
+	for _, key := range keys {
+		calls = append(calls, func() {
+			k, err := l.TryLock(background, key)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				errs[key] = err
+			case locks[key] != nil:
+				t.Errorf("%s was locked twice", key)
+			default:
+				locks[key] = k
+			}
+		})
+	}
+	l.together(t, calls...)
+	return locks, errs
+}
+
+func numbered(from, to int) []string {
+	var keys []string
+	for i := from; i < to; i++ {
+		keys = append(keys, fmt.Sprint("k", i))
+	}
+	return keys
+}
+
+// Taken out, what is wrong with one lock is wrong with all that travel with it; or
+// two calls both get one that was free when their command arrived.
+func TestCallsThatTravelTogetherHaveOutcomesOfTheirOwn(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	l := newTraveller(t, server, server.Client(t))
+	held := take(t, background, onRedis(t, admin), "held")
+	defer unlock(t, held)
+	if err := admin.Set(background, "lock:text", "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	keys := append(numbered(0, 60), "held", "text", "again", "again", "again", "again", "again", "again")
+	locks, errs := l.tries(t, keys...)
+	if len(locks) != 61 {
+		t.Errorf("%d locks, want 61", len(locks))
+	}
+	for key, want := range map[string]error{"held": core.ErrNotAcquired, "again": core.ErrNotAcquired, "text": core.ErrUnavailable} {
+		wantErr(t, errs[key], want)
+	}
+	if err := errs["text"]; err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("error %v; want WRONGTYPE", err)
+	}
+	tokens := map[string]int64{}
+	for key, k := range locks {
+		tokens[key] = k.Token()
+		if ttl, err := k.TTL(background); err != nil || ttl < 29*time.Second {
+			t.Errorf("%s lasts %v, %v", key, ttl, err)
+		}
+	}
+
+	admin.Del(background, "lock:k1", "lock:k2")
+	admin.Set(background, "lock:k2", "x", 0)
+	var mu sync.Mutex
+	var calls []func()
+	ended := map[string]error{}
+	for key, k := range locks {
+		calls = append(calls, func() {
+			err := k.Unlock(background)
+			mu.Lock()
+			defer mu.Unlock()
+			ended[key] = err
+		})
+	}
+	if n := l.together(t, calls...); n > 4 {
+		t.Errorf("%d releases took %d commands", len(calls), n)
+	}
+	wantErr(t, ended["k1"], core.ErrLost)
+	wantErr(t, ended["k2"], core.ErrUnavailable)
+	for key, err := range ended {
+		if key != "k1" && key != "k2" && (err != nil || !isFree(t, admin, key)) {
+			t.Errorf("%s was not released: %v", key, err)
+		}
+	}
+	admin.Del(background, "lock:k2")
+
+	// All are free when their command arrives.
+	again, _ := l.tries(t, append(numbered(0, 60), numbered(20, 40)...)...)
+	for key, k := range again {
+		if k.Token() <= tokens[key] {
+			t.Errorf("token of %s: %d after %d", key, k.Token(), tokens[key])
+		}
+		unlock(t, k)
+	}
+	if len(again) != 60 {
+		t.Errorf("%d locks, want 60", len(again))
+	}
+}
+
+// Taken out, nobody gets a lock as long as somebody asks for one that the user may
+// not have.
+func TestPermissionsConcernOneOfTheCallsThatTravelTogether(t *testing.T) {
+	server := redistest.Start(t)
+	l := newTraveller(t, server, user(t, server, "~lock:k*", "~lock:{lock:k*", "&*", "+@all"))
+	locks, errs := l.tries(t, append(numbered(0, 30), "another")...)
+	if err := errs["another"]; err == nil || !strings.Contains(err.Error(), "NOPERM") {
+		t.Errorf("error %v; want NOPERM", err)
+	}
+	if len(locks) != 30 {
+		t.Errorf("%d locks, want 30: %v", len(locks), errs)
+	}
+	for _, k := range locks {
+		unlock(t, k)
+	}
+}
+
+// Taken out, a client that is none for clusters cannot take two locks at once from a
+// node of one.
+func TestCallsToANodeOfAClusterTravelApart(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3, 0)
+	node := cluster.MasterFor(t, "lock:k0")
+	l := onRedis(t, node.Client(t))
+	var calls []func()
+	for i := 0; len(calls) < 20; i++ {
+		if key := fmt.Sprint("k", i); cluster.MasterFor(t, "lock:"+key) == node {
+			calls = append(calls, func() {
+				k, err := l.Lock(background, key)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				unlock(t, k)
+			})
+		}
+	}
+	var all sync.WaitGroup
+	for _, call := range calls {
+		all.Go(call)
+	}
+	all.Wait()
+}
+
+// merged is a hook that collects what commands which do several calls end with, as
+// go-redis sees it.
+type merged struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (h *merged) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (h *merged) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if args := cmd.Args(); args[0] == "evalsha" && args[2] != 1 {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.errs = append(h.errs, err)
+		}
+		return err
+	}
+}
+
+func (h *merged) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *merged) seen() []error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.errs)
+}
+
+// go-redis drops its connections to a server that has become a replica when a command
+// ends with READONLY: the address may be another server's by now.
+// Taken out, it does not see that in the reply to many renewals.
+func TestGoRedisSeesThatTheServerBecameAReplica(t *testing.T) {
+	server, master := redistest.Start(t), redistest.Start(t)
+	hook := &merged{}
+	client := server.Client(t)
+	admin := server.Client(t)
+	if err := admin.ScriptLoad(background, scriptText(t, renew)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	l := onRedis(t, client, core.Lease(3*time.Second))
+	var locks []*core.Lock
+	for _, key := range numbered(0, 20) {
+		locks = append(locks, take(t, background, l, key))
+	}
+	client.AddHook(hook)
+	host, port, _ := strings.Cut(master.Addr(), ":")
+	// Its master says nothing, so that it keeps its locks.
+	for _, err := range []error{
+		admin.ConfigSet(background, "replica-serve-stale-data", "yes").Err(),
+		master.Client(t).Do(background, "client", "pause", 60000, "all").Err(),
+		admin.ReplicaOf(background, host, port).Err(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	redistest.Await(t, 3*time.Second, "renewals that travel together", func() bool { return len(hook.seen()) > 0 })
+	if err := hook.seen()[0]; !redis.IsReadOnlyError(err) {
+		t.Errorf("they ended with %v", err)
+	}
+	if err := admin.ReplicaOf(background, "no", "one").Err(); err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, locks...)
+}
