@@ -176,8 +176,7 @@ func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (v
 			} else if token != k.lease.token {
 				n.outbox.add(&delivery{
 					call:    writeTokenCall(c, k.lease.token),
-					timeout: l.timeout,
-					done:    func([]any, error, time.Time) {}, // a member less, if it fails
+					timeout: l.timeout, // a member less, if it fails
 				})
 				n.outbox.flush()
 			}
@@ -204,7 +203,7 @@ func (r *request) acquireCall(owner, hold string, queues bool, from *Lock) *call
 	c := acquireScript.call(4, r.names.lock, r.names.token(), r.names.tombstone(hold), r.names.line(),
 		tokenKept, r.locker.self, owner, hold, s.leaseArg(), s.keepForArg(), r.token, flag(queues))
 	if from != nil {
-		c.cmd = append(c.cmd, from.lease.owner, from.hold)
+		c.words = append(c.words, from.lease.owner, from.hold)
 	}
 	return c
 }

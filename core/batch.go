@@ -17,14 +17,24 @@ const (
 	batchPause = time.Millisecond
 )
 
-// delivery is a call of the background that travels with others.
+// delivery is a call that travels with others.
 type delivery struct {
 	call    *call
 	timeout time.Duration
-	flight  *flight // nil: nobody gives it up
-	// done receives the outcome exactly once; sent is a time before the call
-	// left this process.
-	done func(values []any, err error, sent time.Time)
+	flight  *flight   // nil: nobody gives it up
+	to      recipient // nil: nobody wants to know
+}
+
+// recipient receives the outcome of a delivery, once; sent is a time before the call
+// left this process.
+type recipient interface {
+	receive(values []any, err error, sent time.Time)
+}
+
+func (d *delivery) report(a answer, sent time.Time) {
+	if d.to != nil {
+		d.to.receive(a.values, a.err, sent)
+	}
 }
 
 // outbox collects deliveries and sends them in pipelines, one node apart from
@@ -123,7 +133,7 @@ func (o *outbox) send(r route, ds []*delivery) {
 	giveUp := time.AfterFunc(timeout, func() {
 		if reported.CompareAndSwap(false, true) {
 			for _, d := range ds {
-				d.done(nil, errNoAnswer, sent)
+				d.report(answer{err: errNoAnswer}, sent)
 			}
 		}
 	})
@@ -132,7 +142,7 @@ func (o *outbox) send(r route, ds []*delivery) {
 	o.node.failed(answers[0].err)
 	if reported.CompareAndSwap(false, true) {
 		for i, d := range ds {
-			d.done(answers[i].values, answers[i].err, sent)
+			d.report(answers[i], sent)
 		}
 	}
 }

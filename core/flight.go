@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -71,12 +70,12 @@ func (f *flight) wanted() bool {
 }
 
 // conclude gives the answer of a call its kind: an error that leaves the outcome
-// unknown has it undone.
-func (f *flight) conclude(work context.Context, a answer) ([]any, error) {
+// unknown has it undone. ended is why the call's context has ended, nil if it has not.
+func (f *flight) conclude(ended error, a answer) ([]any, error) {
 	switch {
 	case a.err == nil:
 		return a.values, nil
-	case errors.Is(a.err, work.Err()):
+	case ended != nil && errors.Is(a.err, ended):
 		a.err = fmt.Errorf("%w: %v", errNoAnswer, a.err)
 	case isRefusal(a.err):
 		return nil, a.err // nothing was done

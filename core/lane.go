@@ -22,11 +22,9 @@ const (
 // when one of them is back. So a lone call waits for nobody, and the more there
 // are, the more of them travel together.
 type lane struct {
-	node   *node
-	client redis.UniversalClient // of one server, as far as is known
-	// bounded is client when that obeys the deadline of a context: then calls that
-	// nobody can cancel need no goroutine. Else nil.
-	bounded *redis.Client
+	node    *node
+	client  redis.UniversalClient // of one server, as far as is known
+	bounded bool                  // client obeys the deadline of a context: then calls that nobody can cancel need no goroutine
 
 	mu      sync.Mutex
 	busy    int // exchanges under way
@@ -37,9 +35,8 @@ type lane struct {
 func newLane(n *node, client redis.UniversalClient) *lane {
 	l := &lane{node: n, client: client}
 	// A node of a cluster lacks the hooks of the cluster's client.
-	if single, ok := client.(*redis.Client); ok && client == n.client && single.Options().ContextTimeoutEnabled {
-		l.bounded = single
-	}
+	single, ok := client.(*redis.Client)
+	l.bounded = ok && client == n.client && single.Options().ContextTimeoutEnabled
 	return l
 }
 
@@ -66,16 +63,14 @@ func (l *lane) enter(d *delivery) bool {
 	return false
 }
 
-// run sends one call on the caller's goroutine, and returns by the end of ctx.
-func (l *lane) run(ctx context.Context, d *delivery) answer {
-	cmd := once{redis.NewCmd(ctx, d.call.command(false)...), d.flight}
-	err := l.bounded.Process(ctx, cmd)
-	if isUnknownScript(err) {
-		cmd = once{redis.NewCmd(ctx, d.call.command(true)...), d.flight}
-		err = l.bounded.Process(ctx, cmd)
-	}
+// run sends one call on the caller's goroutine, and returns by the end of the timeout.
+func (l *lane) run(ctx context.Context, c *call, timeout time.Duration, undo func(*node)) ([]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	f := &flight{node: l.node, undo: undo}
+	values, err := l.node.run(ctx, c, f)
 	l.node.failed(err)
-	return read(d.call, cmd.Cmd)
+	return f.conclude(ctx.Err(), answer{values, err})
 }
 
 // leave ends an exchange. Those that wait take its place.
@@ -138,6 +133,6 @@ func (l *lane) send(ds []*delivery) {
 	answers := l.node.outbox.pipeline(ctx, route{client: l.client}, ds)
 	l.node.failed(answers[0].err)
 	for i, d := range ds {
-		d.done(answers[i].values, answers[i].err, sent)
+		d.report(answers[i], sent)
 	}
 }

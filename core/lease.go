@@ -248,7 +248,7 @@ func (s *lease) due(now moment) {
 		s.locker.backend.post(&delivery{
 			call:    s.renewCall(),
 			timeout: min(s.locker.timeout, s.length/3),
-			done:    s.renewed,
+			to:      s,
 		})
 	}
 	s.schedule()
@@ -268,8 +268,8 @@ func (s *lease) renewCall() *call {
 	return renewScript.call(1, s.lock, s.owner, s.token, s.length.Milliseconds())
 }
 
-// renewed takes the outcome of a renewal.
-func (s *lease) renewed(values []any, err error, sent time.Time) {
+// receive takes the outcome of a renewal.
+func (s *lease) receive(values []any, err error, sent time.Time) {
 	s.mu.Lock()
 	s.renewing = false
 	if s.err != nil || len(s.handles) == 0 {

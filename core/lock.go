@@ -107,7 +107,7 @@ func (k *Lock) Refresh(ctx context.Context) error {
 		}
 		return unavailable("refreshing", k.key, err)
 	}
-	s.renewed(values, nil, sent)
+	s.receive(values, nil, sent)
 	return k.check()
 }
 

@@ -27,6 +27,7 @@ type node struct {
 	outbox      *outbox
 	replication replication
 	lanes       sync.Map     // by client
+	timers      sync.Pool    // of exchanges that have ended
 	reload      atomic.Int64 // when the cluster's state was last asked for, Unix ns
 }
 
@@ -62,45 +63,47 @@ func (n *node) lookAgain() {
 // way. undo is called, perhaps later, when the script may have run or may still
 // run without anybody hearing of it; nil if that does no harm.
 func (n *node) exchange(ctx context.Context, c *call, timeout time.Duration, undo func(*node)) ([]any, error) {
-	d := &delivery{call: c, timeout: timeout, flight: &flight{node: n, undo: undo}}
 	lane := n.laneOf(c)
-	if lane != nil && lane.bounded != nil && ctx.Done() == nil && lane.enter(nil) {
-		work, cancel := context.WithTimeoutCause(ctx, timeout, errNoAnswer)
-		defer cancel()
-		a := lane.run(work, d)
-		lane.leave()
-		return d.flight.conclude(work, a)
+	if lane != nil && lane.bounded && ctx.Done() == nil && lane.enter(nil) {
+		defer lane.leave()
+		return lane.run(ctx, c, timeout, undo)
 	}
 
-	work, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), timeout, errNoAnswer)
-	defer cancel()
-	answered := make(chan answer, 1)
-	d.done = func(values []any, err error, _ time.Time) { answered <- answer{values, err} }
-	if lane == nil || lane.enter(d) {
-		n.tasks.start(func() {
-			values, err := n.run(work, c, d.flight)
-			n.failed(err)
-			answered <- answer{values, err}
-			if lane != nil {
-				lane.leave()
-			}
-		})
+	e := newErrand(ctx, n, c, timeout, undo)
+	if lane == nil || lane.enter(&e.delivery) {
+		e.lane = lane
+		n.tasks.begin(e)
 	}
+	timer := n.timer(timeout)
+	defer n.timers.Put(timer)
+	defer timer.Stop()
 	select {
-	case a := <-answered:
-		return d.flight.conclude(work, a)
-	case <-work.Done():
+	case <-e.answered:
+		e.end(context.Canceled)
+		return e.flight.conclude(e.late(), e.answer)
+	case <-timer.C:
+		e.end(context.DeadlineExceeded)
 	case <-ctx.Done():
-		d.flight.abandon() // one that still waits for a connection is not sent
+		e.end(context.Canceled)
+		e.flight.abandon() // one that still waits for a connection is not sent
 		return nil, ended(ctx)
 	}
 	select {
-	case a := <-answered:
-		return d.flight.conclude(work, a)
+	case <-e.answered:
+		return e.flight.conclude(context.DeadlineExceeded, e.answer)
 	default:
-		d.flight.abandon()
-		return nil, context.Cause(work)
+		e.flight.abandon()
+		return nil, errNoAnswer
 	}
+}
+
+// timer returns one that fires after d.
+func (n *node) timer(d time.Duration) *time.Timer {
+	if timer, ok := n.timers.Get().(*time.Timer); ok {
+		timer.Reset(d)
+		return timer
+	}
+	return time.NewTimer(d)
 }
 
 // laneOf returns the lane to the server that has the call's key; nil for a call

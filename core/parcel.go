@@ -29,7 +29,7 @@ func pack(ds []*delivery, merge bool) []*parcel {
 	open := map[kind]*parcel{} // they take further calls
 	for i, d := range ds {
 		c := d.call
-		k := kind{c.script, len(c.keys()), len(c.cmd)}
+		k := kind{c.script, c.n, len(c.words)}
 		if p := open[k]; p != nil && len(p.calls) < maxParcel {
 			p.calls = append(p.calls, d)
 			p.deliveries = append(p.deliveries, i)
@@ -63,16 +63,15 @@ func (p *parcel) write(ctx context.Context, whole bool) {
 // merged is a call that does several of one kind.
 func merged(ds []*delivery) *call {
 	first := ds[0].call
-	n := len(first.keys())
-	words := make([]any, 0, len(ds)*len(first.cmd))
+	words := make([]any, 0, len(ds)*len(first.words))
 	for _, d := range ds {
 		words = append(words, d.call.keys()...)
 	}
-	words = append(words, first.cmd[3+n:3+n+first.script.common]...)
+	words = append(words, first.words[first.n:first.n+first.script.common]...)
 	for _, d := range ds {
 		words = append(words, d.call.args()...)
 	}
-	return first.script.call(len(ds)*n, first.lock, words[1:]...)
+	return first.script.call(len(ds)*first.n, words...)
 }
 
 // answer is that of one of the calls.

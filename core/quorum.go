@@ -149,7 +149,7 @@ func (q *quorum) writeBack(ctx context.Context, c *call, timeout time.Duration, 
 }
 
 func writeTokenCall(acquisition *call, token string) *call {
-	return writeTokenScript.call(2, acquisition.lock, acquisition.word(1), acquisition.word(7), token, tokenKept)
+	return writeTokenScript.call(2, acquisition.lock, acquisition.words[1], acquisition.words[7], token, tokenKept)
 }
 
 // watchLate deals with members that failed, or that answer after the outcome was
@@ -189,7 +189,7 @@ func (q *quorum) post(d *delivery) {
 	reported := false
 	first := time.Time{}
 	for _, n := range q.nodes {
-		n.outbox.add(&delivery{call: d.call, timeout: d.timeout, done: func(values []any, err error, sent time.Time) {
+		n.outbox.add(&delivery{call: d.call, timeout: d.timeout, to: recipientFunc(func(values []any, err error, sent time.Time) {
 			mu.Lock()
 			defer mu.Unlock()
 			if first.IsZero() || sent.Before(first) {
@@ -201,8 +201,12 @@ func (q *quorum) post(d *delivery) {
 			}
 			if values, err, decided := d.call.script.decide(t); decided {
 				reported = true
-				d.done(values, err, first)
+				d.report(answer{values, err}, first)
 			}
-		}})
+		})})
 	}
 }
+
+type recipientFunc func(values []any, err error, sent time.Time)
+
+func (f recipientFunc) receive(values []any, err error, sent time.Time) { f(values, err, sent) }

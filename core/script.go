@@ -5,7 +5,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"slices"
 )
 
 // Arguments that stand in every command.
@@ -15,6 +14,7 @@ var (
 	tokenKept any = tokenLife.Milliseconds()
 	voidKept  any = tombstoneLife.Milliseconds()
 	noTime    any = int64(0)
+	one       any = int64(1)
 	yes       any = "1"
 	no        any = "0"
 
@@ -104,32 +104,30 @@ func shortReply(got, want int) error {
 type call struct {
 	script *script
 	lock   string // the first key, which tells the server
-	cmd    []any  // EVALSHA
+	n      int    // of keys
+	words  []any  // keys and arguments
 }
 
 // call takes the keys, of which there are so many, and then the arguments.
-func (s *script) call(keys int, lock string, rest ...any) *call {
-	cmd := make([]any, 0, 4+len(rest))
-	cmd = append(cmd, evalsha, s.sha, keys, lock)
-	return &call{script: s, lock: lock, cmd: append(cmd, rest...)}
+func (s *script) call(keys int, words ...any) *call {
+	return &call{s, text(words[0]), keys, words}
 }
 
 // command is EVALSHA, or EVAL where Redis does not know the script yet.
 func (c *call) command(whole bool) []any {
-	if !whole {
-		return c.cmd
+	cmd := make([]any, 0, 3+len(c.words))
+	if whole {
+		cmd = append(cmd, "eval", c.script.text, c.n)
+	} else {
+		cmd = append(cmd, evalsha, c.script.sha, c.n)
 	}
-	cmd := slices.Clone(c.cmd)
-	cmd[0], cmd[1] = "eval", c.script.text
-	return cmd
+	return append(cmd, c.words...)
 }
 
-// word returns the n-th key or argument, from 0.
-func (c *call) word(n int) any { return c.cmd[3+n] }
+func (c *call) keys() []any { return c.words[:c.n] }
 
-// keys and args are those of the call alone, without arguments in common.
-func (c *call) keys() []any { return c.cmd[3 : 3+c.cmd[2].(int)] }
-func (c *call) args() []any { return c.cmd[3+c.cmd[2].(int)+c.script.common:] }
+// args are those of the call alone, without arguments in common.
+func (c *call) args() []any { return c.words[c.n+c.script.common:] }
 
 // values makes a list of a reply, which for the usual outcome is a single value.
 func (c *call) values(reply any) ([]any, error) {
@@ -140,11 +138,15 @@ func (c *call) values(reply any) ([]any, error) {
 		if c.script != acquireScript || !isToken(v) {
 			return nil, fmt.Errorf("an unexpected reply: %.64q", v)
 		}
-		lease := c.args()[2].(int64)
-		return []any{int64(1), v, lease, max(lease, -lease), int64(1)}, nil
+		lease := c.args()[2]
+		ttl := lease
+		if ms := number(lease); ms < 0 {
+			ttl = -ms
+		}
+		return []any{one, reply, lease, ttl, one}, nil
 	case int64:
 		if c.script == releaseScript {
-			return []any{int64(1), int64(0), int64(0), v}, nil
+			return []any{one, noTime, noTime, reply}, nil
 		}
 		return []any{v}, nil
 	default:

@@ -57,11 +57,11 @@ func (s *settlement) due(now moment) {
 	s.node.outbox.add(&delivery{
 		call:    s.call,
 		timeout: min(settleTimeout, s.locker.timeout),
-		done:    s.answered,
+		to:      s,
 	})
 }
 
-func (s *settlement) answered(_ []any, err error, _ time.Time) {
+func (s *settlement) receive(_ []any, err error, _ time.Time) {
 	if err == nil {
 		s.end()
 		s.locker.lines.signal(s.call.lock)

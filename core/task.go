@@ -18,13 +18,22 @@ const (
 type tasks struct {
 	mu      sync.Mutex
 	n       int           // tasks and idle workers
-	idle    []chan func() // of workers without a task, the latest last
+	idle    []chan task   // of workers without a task, the latest last
 	stopped bool          // no worker stays any more
 	none    chan struct{} // closed when n is 0; nil when nobody waits
 }
 
+type task interface{ run() }
+
+type taskFunc func()
+
+func (f taskFunc) run() { f() }
+
 // start runs f in a goroutine. It does not block.
-func (t *tasks) start(f func()) {
+func (t *tasks) start(f func()) { t.begin(taskFunc(f)) }
+
+// begin runs a task in a goroutine. It does not block.
+func (t *tasks) begin(f task) {
 	t.mu.Lock()
 	if last := len(t.idle) - 1; last >= 0 {
 		worker := t.idle[last]
@@ -39,10 +48,10 @@ func (t *tasks) start(f func()) {
 }
 
 // work runs tasks until none has come for a while.
-func (t *tasks) work(f func()) {
+func (t *tasks) work(f task) {
 	defer t.end()
-	f()
-	next := make(chan func(), 1)
+	f.run()
+	next := make(chan task, 1)
 	timer := time.NewTimer(taskLinger)
 	defer timer.Stop()
 	for t.rest(next) {
@@ -58,12 +67,12 @@ func (t *tasks) work(f func()) {
 		if f == nil {
 			return
 		}
-		f()
+		f.run()
 	}
 }
 
 // rest makes a worker known as idle, unless there are enough.
-func (t *tasks) rest(worker chan func()) bool {
+func (t *tasks) rest(worker chan task) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped || len(t.idle) == maxIdle {
@@ -74,7 +83,7 @@ func (t *tasks) rest(worker chan func()) bool {
 }
 
 // leave takes an idle worker out. It is false when it has been given a task.
-func (t *tasks) leave(worker chan func()) bool {
+func (t *tasks) leave(worker chan task) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, w := range t.idle {

@@ -119,7 +119,6 @@ func (l *Locker) leaveLine(n names) {
 	l.backend.post(&delivery{
 		call:    l.leaveCall(n),
 		timeout: l.timeout,
-		done:    func([]any, error, time.Time) {},
 	})
 	l.backend.flush()
 }
