@@ -7,13 +7,15 @@ import (
 )
 
 // agenda calls events at absolute times from one goroutine, which runs only
-// while something is on the agenda.
+// while something is on the agenda. Many events have one time: renewals that are to
+// travel together. They share a page.
 type agenda struct {
 	tasks *tasks
 	flush func() // called after each round of events
 
 	mu      sync.Mutex
-	entries entries
+	pages   pages
+	byTime  map[moment]*page
 	running bool
 	stopped bool
 	wakeAt  moment // when the goroutine looks next
@@ -29,14 +31,14 @@ type event interface {
 }
 
 type appointment struct {
-	at    moment
-	index int // in the heap, plus 1; 0: not on the agenda
+	page  *page // nil: not on the agenda
+	place int   // on it
 }
 
 func (a *appointment) entry() *appointment { return a }
 
 func newAgenda(t *tasks, flush func()) *agenda {
-	return &agenda{tasks: t, flush: flush, kick: make(chan struct{}, 1)}
+	return &agenda{tasks: t, flush: flush, byTime: map[moment]*page{}, kick: make(chan struct{}, 1)}
 }
 
 // set puts an event on the agenda, or moves it.
@@ -46,13 +48,15 @@ func (g *agenda) set(e event, at moment) {
 	if g.stopped {
 		return
 	}
-	a := e.entry()
-	a.at = at
-	if a.index > 0 {
-		heap.Fix(&g.entries, a.index-1)
-	} else {
-		heap.Push(&g.entries, e)
+	g.strike(e.entry())
+	p := g.byTime[at]
+	if p == nil {
+		p = &page{at: at}
+		g.byTime[at] = p
+		heap.Push(&g.pages, p)
 	}
+	*e.entry() = appointment{p, len(p.events)}
+	p.events = append(p.events, e)
 	switch {
 	case !g.running:
 		g.running = true
@@ -68,8 +72,24 @@ func (g *agenda) set(e event, at moment) {
 func (g *agenda) remove(e event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if a := e.entry(); a.index > 0 {
-		heap.Remove(&g.entries, a.index-1)
+	g.strike(e.entry())
+}
+
+// strike is remove. g.mu is held.
+func (g *agenda) strike(a *appointment) {
+	p := a.page
+	if p == nil {
+		return
+	}
+	last := len(p.events) - 1
+	moved := p.events[last]
+	p.events[a.place], p.events[last] = moved, nil
+	p.events = p.events[:last]
+	moved.entry().place = a.place
+	a.page = nil
+	if last == 0 {
+		heap.Remove(&g.pages, p.index)
+		delete(g.byTime, p.at)
 	}
 }
 
@@ -78,11 +98,20 @@ func (g *agenda) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stopped = true
-	for _, e := range g.entries {
-		e.entry().index = 0
+	for len(g.pages) > 0 {
+		g.tear()
 	}
-	g.entries = nil
 	g.wake()
+}
+
+// tear takes the first page, with all that is on it, off the agenda. g.mu is held.
+func (g *agenda) tear() []event {
+	p := heap.Pop(&g.pages).(*page)
+	delete(g.byTime, p.at)
+	for _, e := range p.events {
+		e.entry().page = nil
+	}
+	return p.events
 }
 
 func (g *agenda) wake() {
@@ -121,42 +150,53 @@ func (g *agenda) run() {
 func (g *agenda) next() (due []event, rest time.Duration, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.entries) == 0 {
+	if len(g.pages) == 0 {
 		g.running = false
 		return nil, 0, false
 	}
 	now := thisMoment()
-	for len(g.entries) > 0 && g.entries[0].entry().at <= now {
-		due = append(due, heap.Pop(&g.entries).(event))
+	for len(g.pages) > 0 && g.pages[0].at <= now {
+		events := g.tear()
+		if due == nil {
+			due = events
+		} else {
+			due = append(due, events...)
+		}
 	}
 	if len(due) == 0 {
-		g.wakeAt = g.entries[0].entry().at
+		g.wakeAt = g.pages[0].at
 		rest = time.Duration(g.wakeAt - now)
 	}
 	return due, rest, true
 }
 
-// entries is a heap by time.
-type entries []event
+// page is what has one time.
+type page struct {
+	at     moment
+	index  int // in the heap
+	events []event
+}
 
-func (h entries) Len() int           { return len(h) }
-func (h entries) Less(i, j int) bool { return h[i].entry().at < h[j].entry().at }
-func (h entries) Swap(i, j int) {
+// pages is a heap by time.
+type pages []*page
+
+func (h pages) Len() int           { return len(h) }
+func (h pages) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h pages) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].entry().index, h[j].entry().index = i+1, j+1
+	h[i].index, h[j].index = i, j
 }
 
-func (h *entries) Push(x any) {
-	e := x.(event)
-	*h = append(*h, e)
-	e.entry().index = len(*h)
+func (h *pages) Push(x any) {
+	p := x.(*page)
+	p.index = len(*h)
+	*h = append(*h, p)
 }
 
-func (h *entries) Pop() any {
+func (h *pages) Pop() any {
 	old := *h
-	e := old[len(old)-1]
+	p := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	e.entry().index = 0
-	return e
+	return p
 }

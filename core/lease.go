@@ -60,10 +60,10 @@ func (s *lease) extend(sent time.Time, length time.Duration) {
 	s.renewAt = s.locker.together(at.add(s.length/3), s.length)
 }
 
-// together moves a renewal forward, by a fiftieth of the time between two at most, so
+// together moves a renewal forward, by a twentieth of the time between two at most, so
 // that it travels with others.
 func (l *Locker) together(at moment, length time.Duration) moment {
-	if grain := moment(length / 150); grain > 0 {
+	if grain := moment(length / 60); grain > 0 {
 		at -= (at - l.started) % grain
 	}
 	return at
@@ -245,11 +245,7 @@ func (s *lease) due(now moment) {
 	}
 	if s.renewable() && !s.renewing && now >= s.renewAt {
 		s.renewing = true
-		s.locker.backend.post(&delivery{
-			call:    s.renewCall(),
-			timeout: min(s.locker.timeout, s.length/3),
-			to:      s,
-		})
+		s.locker.backend.post(s.renewal())
 	}
 	s.schedule()
 	observed := s.observed
@@ -264,8 +260,16 @@ func (s *lease) due(now moment) {
 	}
 }
 
-func (s *lease) renewCall() *call {
-	return renewScript.call(1, s.lock, s.owner, s.token, s.length.Milliseconds())
+// renewal is a call for the next flush, in one piece: there are many.
+func (s *lease) renewal() *delivery {
+	r := &struct {
+		delivery delivery
+		call     call
+		words    [4]any
+	}{words: [4]any{s.lock, s.owner, s.token, leaseArg(s.length)}}
+	r.call = *renewScript.call(1, r.words[:]...)
+	r.delivery = delivery{call: &r.call, timeout: min(s.locker.timeout, s.length/3), to: s}
+	return &r.delivery
 }
 
 // receive takes the outcome of a renewal.

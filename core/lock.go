@@ -100,7 +100,7 @@ func (k *Lock) Refresh(ctx context.Context) error {
 		return ended(ctx)
 	}
 	sent := time.Now()
-	values, err := s.locker.backend.ask(ctx, s.renewCall(), s.locker.timeout, strays{})
+	values, err := s.locker.backend.ask(ctx, s.renewal().call, s.locker.timeout, strays{})
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return fmt.Errorf("core: refreshing lock %q: %w", k.key, err)

@@ -48,14 +48,17 @@ type settings struct {
 
 // leaseArg is the lease as the scripts take it: negative when it is fixed.
 func (s *settings) leaseArg() any {
-	switch {
-	case s.fixed:
+	if s.fixed {
 		return -s.lease.Milliseconds()
-	case s.lease == defaultLease:
-		return usualLease
-	default:
-		return s.lease.Milliseconds()
 	}
+	return leaseArg(s.lease)
+}
+
+func leaseArg(d time.Duration) any {
+	if d == defaultLease {
+		return usualLease
+	}
+	return d.Milliseconds()
 }
 
 func (s *settings) keepForArg() any {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -16,32 +17,38 @@ type parcel struct {
 	cmd        once
 }
 
-// kind is what the calls of one command have in common.
-type kind struct {
-	script *script
-	keys   int // of each
-	words  int
-}
-
 // pack makes parcels of a batch.
 func pack(ds []*delivery, merge bool) []*parcel {
-	parcels := make([]*parcel, 0, len(ds))
-	open := map[kind]*parcel{} // they take further calls
+	var parcels []*parcel
 	for i, d := range ds {
-		c := d.call
-		k := kind{c.script, c.n, len(c.words)}
-		if p := open[k]; p != nil && len(p.calls) < maxParcel {
-			p.calls = append(p.calls, d)
-			p.deliveries = append(p.deliveries, i)
-			continue
+		merges := merge && d.call.script.merges
+		var p *parcel
+		if merges {
+			p = roomFor(d.call, parcels)
 		}
-		p := &parcel{calls: ds[i : i+1 : i+1], deliveries: []int{i}}
-		parcels = append(parcels, p)
-		if merge && c.script.merges {
-			open[k] = p
+		if p == nil {
+			p = &parcel{}
+			if merges {
+				most := min(len(ds)-i, maxParcel)
+				p.calls, p.deliveries = make([]*delivery, 0, most), make([]int, 0, most)
+			}
+			parcels = append(parcels, p)
 		}
+		p.calls = append(p.calls, d)
+		p.deliveries = append(p.deliveries, i)
 	}
 	return parcels
+}
+
+// roomFor finds a parcel of such calls that takes one more.
+func roomFor(c *call, parcels []*parcel) *parcel {
+	for _, p := range slices.Backward(parcels) {
+		other := p.calls[0].call
+		if other.script == c.script && other.n == c.n && len(other.words) == len(c.words) && len(p.calls) < maxParcel {
+			return p
+		}
+	}
+	return nil
 }
 
 // wrote is called right before the command is written.
@@ -53,25 +60,28 @@ func (p *parcel) wrote() {
 
 // write makes the command.
 func (p *parcel) write(ctx context.Context, whole bool) {
-	c := p.calls[0].call
-	if len(p.calls) > 1 {
-		c = merged(p.calls)
+	var command []any
+	if len(p.calls) == 1 {
+		command = p.calls[0].call.command(whole)
+	} else {
+		command = merged(p.calls)
 	}
-	p.cmd = once{redis.NewCmd(ctx, c.command(whole)...), p}
+	p.cmd = once{redis.NewCmd(ctx, command...), p}
 }
 
-// merged is a call that does several of one kind.
-func merged(ds []*delivery) *call {
+// merged is an EVALSHA that does several calls of one kind.
+func merged(ds []*delivery) []any {
 	first := ds[0].call
-	words := make([]any, 0, len(ds)*len(first.words))
+	command := make([]any, 0, 3+len(ds)*len(first.words))
+	command = append(command, evalsha, first.script.sha, len(ds)*first.n)
 	for _, d := range ds {
-		words = append(words, d.call.keys()...)
+		command = append(command, d.call.keys()...)
 	}
-	words = append(words, first.words[first.n:first.n+first.script.common]...)
+	command = append(command, first.words[first.n:first.n+first.script.common]...)
 	for _, d := range ds {
-		words = append(words, d.call.args()...)
+		command = append(command, d.call.args()...)
 	}
-	return first.script.call(len(ds)*first.n, words...)
+	return command
 }
 
 // answer is that of one of the calls.
