@@ -182,9 +182,9 @@ func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (v
 			}
 		}
 	}
-	end := time.Now().Add(l.timeout)
-	for again := false; ; again = true {
-		sent = time.Now()
+	sent = time.Now()
+	end := sent.Add(l.timeout)
+	for again := false; ; again, sent = true, time.Now() {
 		values, err = l.backend.ask(ctx, c, l.timeout, about)
 		_, unsent := err.(*unsentError) // itself: of a quorum, other members may have heard
 		switch {
@@ -263,6 +263,7 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 	}
 	// A fixed lease that was entered from elsewhere has run for a while.
 	s.extend(sent, min(s.length, ttl))
+	s.since = thisMoment()
 	outermost := number(values[4]) == 1
 	switch m := r.settings.maxHold; {
 	case !outermost && r.outer != nil:
@@ -280,7 +281,7 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 	switch {
 	case ctx.Err() != nil:
 		err = gaveUp(ctx, r.key)
-	case thisMoment() >= s.deadline:
+	case s.since >= s.deadline:
 		err = unavailable("taking", r.key, fmt.Errorf("the answer took longer than the lease of %v", s.length))
 	case !l.register(s):
 		err = closed("taking", r.key)

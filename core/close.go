@@ -122,7 +122,6 @@ func (l *Locker) exit() {
 
 // register enters a new lease in the books, unless the Locker is closing.
 func (l *Locker) register(s *lease) bool {
-	s.since = thisMoment()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.drained != nil {

@@ -52,9 +52,10 @@ func (e *errand) receive(values []any, err error, _ time.Time) {
 	e.answered <- struct{}{}
 }
 
-// late is the error of the context if its time is over.
+// late is the error of the context if the answer is a failure that came when its time
+// was over.
 func (e *errand) late() error {
-	if time.Now().Before(e.deadline) {
+	if e.answer.err == nil || time.Now().Before(e.deadline) {
 		return nil
 	}
 	return context.DeadlineExceeded

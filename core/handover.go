@@ -25,7 +25,7 @@ func (ls *lines) offer(lock string) (w *waiter, inLine bool) {
 		return nil, false
 	}
 	w = ln.members.Front().Value.(*waiter)
-	if !w.parked || w.gone || ln.handovers >= handoversMax || time.Since(ln.ours) > handoverTimeMax {
+	if !w.parked || w.gone || ln.handovers >= handoversMax || thisMoment() > ln.ours.add(handoverTimeMax) {
 		return nil, false
 	}
 	ln.handovers++

@@ -32,7 +32,7 @@ type line struct {
 	until    time.Time
 	exact    bool // nothing will postpone until
 
-	ours      time.Time // since when this process has the lock
+	ours      moment    // since when this process has the lock
 	handovers int       // since then
 	restUntil time.Time // others go first
 }
@@ -61,6 +61,7 @@ func (ls *lines) join(ctx context.Context, r *request) (*waiter, bool) {
 	lock, owner, max := r.names.lock, r.owner, r.settings.maxWaiters
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
+	now := thisMoment()
 	ln := ls.find(lock, owner)
 	// With an owner of its own choice the call has tried once already.
 	trying := ln == nil && owner == ""
@@ -68,13 +69,13 @@ func (ls *lines) join(ctx context.Context, r *request) (*waiter, bool) {
 		return &waiter{line: ls.byLock[lock][0]}, false
 	}
 	if ln == nil {
-		ln = &line{lines: ls, lock: lock, owner: owner, signal: make(chan struct{}, 1), trying: trying, ours: time.Now()}
+		ln = &line{lines: ls, lock: lock, owner: owner, signal: make(chan struct{}, 1), trying: trying, ours: now}
 		if ls.byLock == nil {
 			ls.byLock = map[string][]*line{}
 		}
 		ls.byLock[lock] = append(ls.byLock[lock], ln)
 	}
-	w := &waiter{line: ln, first: ln.members.Len() == 0, since: thisMoment(), request: r, ctx: ctx}
+	w := &waiter{line: ln, first: ln.members.Len() == 0, since: now, request: r, ctx: ctx}
 	if !w.first {
 		w.turn = make(chan struct{})
 	}
@@ -136,7 +137,7 @@ func (ln *line) leave(w *waiter, took *Lock) (end lineEnd) {
 		ln.trying = false
 		if took != nil {
 			if !w.given {
-				ln.ours, ln.handovers = time.Now(), 0
+				ln.ours, ln.handovers = thisMoment(), 0
 			}
 			ln.answered, ln.local = true, true
 			ln.until, ln.exact = took.lease.end(), took.lease.fixed

@@ -166,7 +166,7 @@ func (k *Lock) release(ctx context.Context, failed, again bool) (free bool, err 
 	presence := l.presence(n)
 	c := l.releaseCall(n, s.owner, k.hold, failed, presence)
 	end := time.Now().Add(l.timeout)
-	until := time.Now().Add(s.length + l.timeout)
+	until := end.Add(s.length)
 	missed := func(member *node) { l.settle(member, c, until) }
 	for {
 		values, err := l.backend.ask(ctx, c, time.Until(end), strays{missed: missed})

@@ -154,7 +154,7 @@ func isUnknownScript(err error) bool { return err != nil && redis.HasErrorPrefix
 
 // isMigrating says that Redis has done nothing because the lock's slot is just
 // moving to another node: it will work in a moment.
-func isMigrating(err error) bool { return redis.HasErrorPrefix(err, "TRYAGAIN") }
+func isMigrating(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
 
 // isRefusal says that Redis answered with an error and did nothing.
 func isRefusal(err error) bool {

@@ -54,15 +54,19 @@ func (t *tasks) work(f task) {
 	next := make(chan task, 1)
 	timer := time.NewTimer(taskLinger)
 	defer timer.Stop()
+	worked := false // since the timer was set
 	for t.rest(next) {
-		timer.Reset(taskLinger)
-		select {
-		case f = <-next:
-		case <-timer.C:
-			if t.leave(next) {
-				return
+		for waiting := true; waiting; {
+			select {
+			case f = <-next:
+				waiting, worked = false, true
+			case <-timer.C:
+				if !worked && t.leave(next) {
+					return
+				}
+				worked = false // if it could not leave, a task is on its way
+				timer.Reset(taskLinger)
 			}
-			f = <-next // it was chosen just now
 		}
 		if f == nil {
 			return

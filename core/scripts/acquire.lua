@@ -55,10 +55,7 @@ end
 -- The process keeps its place if it has one; if it was its turn, somebody outside the
 -- line was faster, and it stays first. Who waits asks every second.
 local function stand_in_line(line)
-  local since = call('ZSCORE', line, process)
-  if not since then
-    call('ZADD', line, now, process)
-  elseif tonumber(since) < 0 then
+  if call('ZADD', line, 'NX', now, process) == 0 and tonumber(call('ZSCORE', line, process)) < 0 then
     call('ZADD', line, '1e14', process)
   end
   call('PEXPIRE', line, 5000)
@@ -69,7 +66,7 @@ local function each(i)
   local owner, hold, lease, window, enter, queues, from, from_hold =
     unpack(ARGV, width * (i - 1) + 3, width * i + 2)
 
-  local free, others = true, false
+  local free, others, first = true, false
   if from then
     local held = call('HMGET', lock, from_hold, from, 'latchkey:line')
     if not held[1] or held[2] ~= '1' then
@@ -86,11 +83,12 @@ local function each(i)
   elseif not all_free or taken[lock] then
     local found = call('EXISTS', lock, tombstone, line)
     if found > 0 then
-      if call('EXISTS', tombstone) == 1 then
+      first = call('ZRANGE', line, 0, 0, 'WITHSCORES')
+      others = first[1]
+      free = others and found == 1
+      if not free and call('EXISTS', tombstone) == 1 then
         return {4}
       end
-      others = call('EXISTS', line) == 1
-      free = others and found == 1
     end
   end
 
@@ -99,7 +97,6 @@ local function each(i)
       return {3}
     end
     if others and not from then
-      local first = call('ZRANGE', line, 0, 0, 'WITHSCORES')
       if not (queues == '1' and first[1] == process) and tonumber(first[2]) < 0 then
         local turn = -first[2] - ms()
         if turn > 0 then
@@ -132,14 +129,14 @@ local function each(i)
     return token
   end
 
-  if call('HEXISTS', lock, owner) == 1 then
-    local held = call('HMGET', lock, 'latchkey:token', 'latchkey:lease')
-    local token = held[1]
+  local held = call('HMGET', lock, owner, 'latchkey:token', 'latchkey:lease', 'latchkey:window', 'latchkey:line')
+  if held[1] then
+    local token = held[2]
     if enter ~= '' and token ~= enter then
       return {3}
     end
     if token then
-      lease = held[2]
+      lease = held[3]
     else
       -- Redisson took it for this owner: it becomes one of ours as well.
       token = next_token(tokens)
@@ -160,15 +157,14 @@ local function each(i)
   if enter ~= '' then
     return {3}
   end
-  local marks = call('HMGET', lock, 'latchkey:window', 'latchkey:lease', 'latchkey:line')
   local exact = 0
-  if marks[1] or (marks[2] and tonumber(marks[2]) < 0) then
+  if held[4] or (held[3] and tonumber(held[3]) < 0) then
     exact = 1
   end
-  if queues == '1' and not marks[1] then
+  if queues == '1' and not held[4] then
     stand_in_line(line)
-    if not marks[3] then
-      call('HSET', lock, 'latchkey:line', 1)
+    if not held[5] then
+      call('HSET', lock, 'latchkey:line', '1')
     end
   end
   return {2, call('PTTL', lock), exact}

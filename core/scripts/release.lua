@@ -53,8 +53,7 @@ end
 -- the line, unless they had their chance just now. A Redisson client takes 00 for a
 -- wake-up; we know that it is not meant for us. Where their number is not known, they
 -- must not cost much.
-local function pause(ms)
-  local last = call('ZSCORE', line, 'others')
+local function pause(ms, last)
   local every = 1000
   if hears == '1' then
     every = 50
@@ -73,13 +72,26 @@ local function pause(ms)
   return 3
 end
 
+-- The process that has waited longest, and when those outside had their chance. Who
+-- did not come when it was its turn has lost its place.
+local function first_in_line()
+  local head = call('ZRANGE', line, 0, 2, 'WITHSCORES')
+  while #head > 0 and tonumber(head[2]) < 0 do
+    call('ZREM', line, head[1])
+    head = call('ZRANGE', line, 0, 2, 'WITHSCORES')
+  end
+  if head[1] == 'others' then
+    return head[3], tonumber(head[2])
+  end
+  return head[1], nil
+end
+
 -- Reserves the lock for the process that has waited longest, for 250 ms.
 local function next_in_line()
-  call('ZREMRANGEBYSCORE', line, '-inf', '(0')
   local ms = ms()
   local wait
   while true do
-    local first = call('ZRANGEBYSCORE', line, '1e14', '+inf', 'LIMIT', 0, 1)[1]
+    local first, last = first_in_line()
     if not first then
       return 0
     end
@@ -87,7 +99,7 @@ local function next_in_line()
       call('ZADD', line, -(ms + 250), first)
       return 2
     end
-    wait = wait or pause(ms)
+    wait = wait or pause(ms, last)
     if tell(channel .. ':' .. first, wait) > 0 or hears ~= '1' then
       call('ZADD', line, -(ms + 250), first)
       if presence == '2' then
@@ -106,7 +118,7 @@ local function each(i)
   channel = channels .. '{' .. lock .. '}'
 
   if void ~= '0' then
-    call('SET', tombstone, 1, 'PX', void)
+    call('SET', tombstone, '1', 'PX', void)
   end
 
   if hold == '' then
@@ -144,7 +156,7 @@ local function each(i)
   if keep then
     local rest = keep - ms()
     if rest > 0 then
-      call('HSET', lock, 'latchkey:window', 1)
+      call('HSET', lock, 'latchkey:window', '1')
       call('PEXPIRE', lock, rest)
       return {2, rest}
     end
