@@ -43,8 +43,6 @@ type outbox struct {
 	node  *node
 	tasks *tasks
 
-	slotted atomic.Bool // no command may name keys of different slots
-
 	mu      sync.Mutex
 	waiting []*delivery
 }
@@ -160,7 +158,7 @@ func (o *outbox) send(r route, ds []*delivery) {
 // know, because its script cache is empty or the slot has moved, goes once more,
 // by a way that follows redirections.
 func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer {
-	parcels := pack(ds, o.merges())
+	parcels := pack(ds, o.merges(r, ds))
 	for _, p := range parcels {
 		p.write(ctx, false)
 	}
@@ -175,9 +173,6 @@ func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer
 	var repeated []*parcel
 	for _, p := range parcels {
 		err := p.cmd.Err()
-		if err != nil && isSlotted(err) {
-			o.slotted.Store(true)
-		}
 		switch {
 		case err == nil || !isUnknownScript(err) && !isRedirection(err) && !(len(p.calls) > 1 && isForOne(err)):
 			for i, d := range p.deliveries {
@@ -223,18 +218,16 @@ func (o *outbox) exec(ctx context.Context, r route, parcels []*parcel) (wait *re
 	return wait
 }
 
-// merges says whether one command may name keys of different slots.
-func (o *outbox) merges() bool {
+// merges says whether one command may do several of the calls.
+func (o *outbox) merges(r route, ds []*delivery) bool {
 	_, isCluster := o.node.client.(*redis.ClusterClient)
-	return !isCluster && !o.slotted.Load()
+	return len(ds) > 1 && !isCluster && o.node.laneTo(r.client).merges()
 }
 
 // isForOne says that a command was refused because of one of its keys perhaps.
-func isForOne(err error) bool { return isSlotted(err) || redis.HasErrorPrefix(err, "NOPERM") }
-
-// isSlotted says that the client speaks to a node of a cluster, although it is none
-// for clusters.
-func isSlotted(err error) bool { return redis.HasErrorPrefix(err, "CROSSSLOT") }
+func isForOne(err error) bool {
+	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "CROSSSLOT")
+}
 
 func isRedirection(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")

@@ -265,7 +265,7 @@ func (s *embedded) commands(name string) []command {
 // scripts counts the scripts that have arrived so far.
 func (s *embedded) scripts() int {
 	n := 0
-	for _, name := range []string{acquire, release, renew, inspect, force} {
+	for _, name := range []string{acquire, release, renew, inspect, force, ""} {
 		n += len(s.commands(name))
 	}
 	return n

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,6 +26,9 @@ type lane struct {
 	node    *node
 	client  redis.UniversalClient // of one server, as far as is known
 	bounded bool                  // client obeys the deadline of a context: then calls that nobody can cancel need no goroutine
+
+	undivided atomic.Bool  // one server has all keys
+	probeAt   atomic.Int64 // a moment
 
 	mu      sync.Mutex
 	busy    int // exchanges under way

@@ -23,6 +23,7 @@ func (e *unsentError) Unwrap() error { return e.cause }
 // several.
 type node struct {
 	client      redis.UniversalClient
+	prefix      string // of all keys
 	tasks       *tasks
 	outbox      *outbox
 	replication replication
@@ -32,7 +33,7 @@ type node struct {
 }
 
 func newNode(client redis.UniversalClient, l *Locker, r replication) *node {
-	n := &node{client: client, tasks: &l.tasks, replication: r}
+	n := &node{client: client, prefix: l.prefix, tasks: &l.tasks, replication: r}
 	n.outbox = &outbox{node: n, tasks: &l.tasks}
 	return n
 }
@@ -112,7 +113,10 @@ func (n *node) laneOf(c *call) *lane {
 	if n.replication.wants(c) {
 		return nil
 	}
-	client := nodeOf(n.client, c.lock)
+	return n.laneTo(nodeOf(n.client, c.lock))
+}
+
+func (n *node) laneTo(client redis.UniversalClient) *lane {
 	if l, ok := n.lanes.Load(client); ok {
 		return l.(*lane)
 	}

@@ -23,6 +23,7 @@ func TestLocksAreRenewedTogether(t *testing.T) {
 			}
 			locks = append(locks, take(t, background, l, fmt.Sprint(i)))
 		}
+		time.Sleep(2 * time.Second) // by then it is known that they may
 		before := len(s.commands(renew))
 		time.Sleep(10 * time.Second)
 		// Of the first 200 each time four, as no command has more than 64; of the

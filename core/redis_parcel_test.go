@@ -32,7 +32,30 @@ func newTraveller(t *testing.T, server *redistest.Server, client *redis.Client) 
 			t.Fatal(err)
 		}
 	}
-	return traveller{onRedis(t, client), server, client}
+	l := traveller{onRedis(t, client), server, client}
+	redistest.Await(t, 5*time.Second, "the Locker to know that one server has all keys", func() bool {
+		before := scriptsRun(t, admin)
+		l.lockAll(t, numbered(0, 40)...)
+		return scriptsRun(t, admin)-before < 60
+	})
+	return l
+}
+
+// lockAll locks and unlocks keys at once.
+func (l traveller) lockAll(t *testing.T, keys ...string) {
+	t.Helper()
+	var all sync.WaitGroup
+	for _, key := range keys {
+		all.Go(func() {
+			k, err := l.Lock(background, key)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			unlock(t, k)
+		})
+	}
+	all.Wait()
 }
 
 // together has calls travel together: the server answers nobody for a while, and
@@ -181,7 +204,7 @@ func TestCallsThatTravelTogetherHaveOutcomesOfTheirOwn(t *testing.T) {
 // not have.
 func TestPermissionsConcernOneOfTheCallsThatTravelTogether(t *testing.T) {
 	server := redistest.Start(t)
-	l := newTraveller(t, server, user(t, server, "~lock:k*", "~lock:{lock:k*", "&*", "+@all"))
+	l := newTraveller(t, server, user(t, server, "~lock:k*", "~lock:{lock:k*", "~lock:latchkey:*", "&*", "+@all"))
 	locks, errs := l.tries(t, append(numbered(0, 30), "another")...)
 	if err := errs["another"]; err == nil || !strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("error %v; want NOPERM", err)
@@ -199,25 +222,50 @@ func TestPermissionsConcernOneOfTheCallsThatTravelTogether(t *testing.T) {
 func TestCallsToANodeOfAClusterTravelApart(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3, 0)
 	node := cluster.MasterFor(t, "lock:k0")
-	l := onRedis(t, node.Client(t))
-	var calls []func()
-	for i := 0; len(calls) < 20; i++ {
+	l := traveller{Locker: onRedis(t, node.Client(t))}
+	var keys []string
+	for i := 0; len(keys) < 20; i++ {
 		if key := fmt.Sprint("k", i); cluster.MasterFor(t, "lock:"+key) == node {
-			calls = append(calls, func() {
-				k, err := l.Lock(background, key)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				unlock(t, k)
-			})
+			keys = append(keys, key)
 		}
 	}
+	l.lockAll(t, keys...)
+}
+
+// A proxy that spreads keys over servers sends a command to the server of its first
+// key. Taken out, locks are written where nobody else looks for them: two get one.
+func TestCallsThroughAShardingProxyTravelApart(t *testing.T) {
+	servers := []*redistest.Server{redistest.Start(t), redistest.Start(t)}
+	addr := redistest.StartShardingProxy(t, servers...)
+	client := servers[0].Client(t, func(o *redis.Options) { o.Addr = addr })
+	l := traveller{Locker: onRedis(t, client)}
+	keys := numbered(0, 100)
+	for range 3 {
+		l.lockAll(t, keys...)
+	}
+	var mu sync.Mutex
+	var locks []*core.Lock
 	var all sync.WaitGroup
-	for _, call := range calls {
-		all.Go(call)
+	for _, key := range keys {
+		all.Go(func() {
+			k, err := l.Lock(background, key)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			locks = append(locks, k)
+		})
 	}
 	all.Wait()
+	for _, k := range locks {
+		name := "lock:" + k.Key()
+		if isFree(t, servers[redistest.ShardOf(name, 2)].Client(t), k.Key()) {
+			t.Errorf("%s is not where it belongs", name)
+		}
+		unlock(t, k)
+	}
 }
 
 // merged is a hook that collects what commands which do several calls end with, as
@@ -234,7 +282,7 @@ func (h *merged) DialHook(next redis.DialHook) redis.DialHook {
 func (h *merged) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		if args := cmd.Args(); args[0] == "evalsha" && args[2] != 1 {
+		if cmd.Name() == "evalsha" && cmd.Args()[2].(int) > 4 { // keys
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.errs = append(h.errs, err)
@@ -265,11 +313,13 @@ func TestGoRedisSeesThatTheServerBecameAReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := onRedis(t, client, core.Lease(3*time.Second))
+	client.AddHook(hook)
 	var locks []*core.Lock
 	for _, key := range numbered(0, 20) {
 		locks = append(locks, take(t, background, l, key))
 	}
-	client.AddHook(hook)
+	redistest.Await(t, 5*time.Second, "renewals to travel together", func() bool { return len(hook.seen()) > 0 })
+	before := len(hook.seen())
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	// Its master says nothing, so that it keeps its locks.
 	for _, err := range []error{
@@ -281,8 +331,8 @@ func TestGoRedisSeesThatTheServerBecameAReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	redistest.Await(t, 3*time.Second, "renewals that travel together", func() bool { return len(hook.seen()) > 0 })
-	if err := hook.seen()[0]; !redis.IsReadOnlyError(err) {
+	redistest.Await(t, 3*time.Second, "the next of them", func() bool { return len(hook.seen()) > before+1 })
+	if err := hook.seen()[before+1]; !redis.IsReadOnlyError(err) {
 		t.Errorf("they ended with %v", err)
 	}
 	if err := admin.ReplicaOf(background, "no", "one").Err(); err != nil {
