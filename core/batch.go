@@ -164,7 +164,7 @@ func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer
 	}
 	var wait *redis.Cmd
 	if len(parcels) == 1 && !r.replicated {
-		_ = r.client.Process(ctx, parcels[0].cmd)
+		_ = r.client.Process(ctx, parcels[0].cmd) // which keeps its error
 	} else {
 		wait = o.exec(ctx, r, parcels)
 	}
@@ -205,7 +205,7 @@ func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer
 	return answers
 }
 
-// exec sends commands in one pipeline; each keeps its own error.
+// exec sends commands in one pipeline.
 func (o *outbox) exec(ctx context.Context, r route, parcels []*parcel) (wait *redis.Cmd) {
 	pipe := r.client.Pipeline()
 	for _, p := range parcels {
@@ -214,7 +214,10 @@ func (o *outbox) exec(ctx context.Context, r route, parcels []*parcel) (wait *re
 	if r.replicated {
 		wait = o.node.replication.queue(ctx, pipe)
 	}
-	_, _ = pipe.Exec(ctx)
+	_, err := pipe.Exec(ctx)
+	for _, p := range parcels {
+		p.fail(err)
+	}
 	return wait
 }
 

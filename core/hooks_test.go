@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -93,5 +94,45 @@ func TestUnlockEndsInTimeWithContextTimeout(t *testing.T) {
 		wantTime(t, "Unlock ended", time.Since(began), 0, 2*time.Second)
 		time.Sleep(time.Second)
 		s.isFree("k")
+	})
+}
+
+// broken is a hook that stops commands, as a circuit breaker does.
+type broken struct{ counting }
+
+var errOpen = errors.New("circuit breaker is open")
+
+func (b *broken) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(context.Context, redis.Cmder) error {
+		time.Sleep(time.Millisecond)
+		return errOpen
+	}
+}
+
+func (b *broken) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(context.Context, []redis.Cmder) error {
+		time.Sleep(time.Millisecond)
+		return errOpen
+	}
+}
+
+// Taken out, calls that travel together fail without a cause.
+func TestErrorsOfHooksAreCauses(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		client := s.client()
+		defer client.Close()
+		l := onRedis(t, client)
+		lockMany(t, background, l, 20)
+		synctest.Wait()
+		client.AddHook(&broken{})
+		for _, calls := range []int{50, 100} { // in one command, in several
+			var done []<-chan outcome
+			for i := range calls {
+				done = append(done, start(background, l, strconv.Itoa(i)))
+			}
+			for _, d := range done {
+				wantErr(t, (<-d).err, core.ErrUnavailable, errOpen)
+			}
+		}
 	})
 }

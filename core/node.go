@@ -135,6 +135,9 @@ func (n *node) run(ctx context.Context, c *call, f *flight) ([]any, error) {
 		cmd = once{redis.NewCmd(ctx, c.command(true)...), f}
 		err = n.client.Process(ctx, cmd)
 	}
+	if err != nil {
+		return nil, err
+	}
 	a := read(c, cmd.Cmd)
 	return a.values, a.err
 }

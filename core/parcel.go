@@ -51,6 +51,14 @@ func roomFor(c *call, parcels []*parcel) *parcel {
 	return nil
 }
 
+// fail notes why nothing came back where the command does not know: when a hook of the
+// client's has stopped the pipeline.
+func (p *parcel) fail(err error) {
+	if err != nil && p.cmd.Err() == nil && p.cmd.Val() == nil {
+		p.cmd.SetErr(err)
+	}
+}
+
 // wrote is called right before the command is written.
 func (p *parcel) wrote() {
 	for _, d := range p.calls {
