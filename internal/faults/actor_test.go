@@ -2,7 +2,9 @@ package faults
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -11,20 +13,40 @@ import (
 // act visits locks until ctx ends, some for long until leisure ends.
 func (w *worker) act(ctx, leisure context.Context, actor int, o order) {
 	random := rand.New(rand.NewPCG(w.setup.Seed, uint64(w.setup.Worker<<16+actor)))
-	a := &actorState{worker: w, random: random, order: o, ctx: ctx, leisure: leisure}
+	a := &actorState{worker: w, actor: actor, random: random, order: o, ctx: ctx, leisure: leisure}
 	for ctx.Err() == nil {
 		if !a.visit(w.setup.Keys[random.IntN(len(w.setup.Keys))]) {
 			a.pause(5*time.Millisecond + rand.N(15*time.Millisecond))
 		}
 	}
+	a.company.Wait()
 }
 
 // actorState is one goroutine of a worker, in one round.
 type actorState struct {
 	worker       *worker
+	actor        int
 	random       *rand.Rand
 	order        order
 	ctx, leisure context.Context
+	company      sync.WaitGroup
+}
+
+// accompany has others take locks of their own at the same moment: then calls travel
+// together, and what happens to their command happens to all.
+func (a *actorState) accompany() {
+	l := a.worker.locker
+	for i := range companions {
+		key := fmt.Sprint("companion ", a.worker.setup.Worker, a.actor, i)
+		a.company.Go(func() {
+			k, err := l.Lock(a.ctx, key, core.Lease(a.order.Lease), core.Wait(200*time.Millisecond))
+			if err != nil {
+				return
+			}
+			_ = k.Unlock(context.Background())
+			a.worker.deadlines.forget(k.Owner())
+		})
+	}
 }
 
 func (a *actorState) chance(percent int) bool { return a.random.IntN(100) < percent }
@@ -78,6 +100,9 @@ func (a *actorState) lock(key string) (*core.Lock, error) {
 	// it is to tell of losses only.
 	stop := context.AfterFunc(a.ctx, cancel)
 	defer stop()
+	if a.chance(50) {
+		a.accompany()
+	}
 	options := []core.Option{core.Lease(a.order.Lease)}
 	switch n := a.random.IntN(100); {
 	case n < 20:

@@ -8,6 +8,8 @@ import (
 const (
 	workers = 3
 	actors  = 3
+	// companions are further goroutines for each actor, half of the time.
+	companions = 8
 )
 
 // keys are what the crew contends for: few, so that they meet, and enough for
