@@ -197,7 +197,8 @@ func (s *lease) expire() error {
 // giveBack releases the holds of a lease that has ended, in the background.
 func (s *lease) giveBack(handles []*Lock) {
 	for _, k := range handles {
-		s.locker.settleAll(s.locker.releaseCall(s.names(), s.owner, k.hold, true, away), time.Now().Add(s.length))
+		c := s.locker.releaseCall(s.names(), s.owner, k.hold, true, away)
+		s.locker.settleAll(lateRelease(c), time.Now().Add(s.length))
 	}
 }
 

@@ -167,7 +167,7 @@ func (k *Lock) release(ctx context.Context, failed, again bool) (free bool, err 
 	c := l.releaseCall(n, s.owner, k.hold, failed, presence)
 	end := time.Now().Add(l.timeout)
 	until := end.Add(s.length)
-	missed := func(member *node) { l.settle(member, c, until) }
+	missed := func(member *node) { l.settle(member, lateRelease(c), until) }
 	for {
 		values, err := l.backend.ask(ctx, c, time.Until(end), strays{missed: missed})
 		switch {
@@ -181,7 +181,7 @@ func (k *Lock) release(ctx context.Context, failed, again bool) (free bool, err 
 			}
 			continue
 		}
-		l.settleAll(c, until)
+		l.settleAll(lateRelease(c), until)
 		return true, unavailable("releasing", k.key, err)
 	}
 }

@@ -14,6 +14,7 @@ var (
 	tokenKept any = tokenLife.Milliseconds()
 	voidKept  any = tombstoneLife.Milliseconds()
 	noTime    any = int64(0)
+	isLate    any = int64(-1)
 	one       any = int64(1)
 	yes       any = "1"
 	no        any = "0"

@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// tombstoneLife is how long an acquisition that was given up may still be
@@ -88,6 +91,15 @@ func (s *settlement) end() {
 // drops the dedup window.
 func (l *Locker) releaseCall(n names, owner, hold string, failed bool, p presence) *call {
 	return releaseScript.call(2, n.lock, n.line(), l.publish, l.self, l.hears, channels, owner, hold, flag(failed), noTime, p)
+}
+
+// lateRelease is a release that is repeated in the background. The lock must not last
+// longer for it: who holds it otherwise has perhaps ended as well.
+func lateRelease(c *call) *call {
+	late := *c
+	late.words = slices.Clone(c.words)
+	late.args()[3] = isLate
+	return &late
 }
 
 // withdrawCall ends a hold that may never have been taken, and leaves a tombstone.

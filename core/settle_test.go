@@ -2,6 +2,9 @@ package core_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -215,5 +218,47 @@ func TestTombstonesEnd(t *testing.T) {
 		if len(s.Keys()) != 0 {
 			t.Errorf("keys that live on: %v", s.Keys())
 		}
+	})
+}
+
+// Releases that are repeated in the background may reach Redis one by one.
+// Taken out, the first of them gives the lock a new lease, for nobody.
+func TestLateReleaseOfOneHoldDoesNotProlongTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker(core.Lease(3 * time.Second))
+		outer := take(t, background, l, "k")
+		inner := take(t, outer.Context(), l, "k")
+		holds := map[string]bool{} // that the server refuses to end
+		for _, field := range s.fields("k") {
+			if strings.HasPrefix(field, "latchkey:hold:") {
+				holds[field] = true
+			}
+		}
+		var mu sync.Mutex
+		s.failAll(func(_ *embedded, p *peer, _ string, args []string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if slices.ContainsFunc(args, func(arg string) bool { return holds[arg] }) {
+				p.WriteError("OOM")
+				return true
+			}
+			return false
+		}, release)
+		wantErr(t, inner.Unlock(background), core.ErrUnavailable)
+		time.Sleep(150 * time.Millisecond) // or their releases would travel together
+		wantErr(t, outer.Unlock(background), core.ErrUnavailable)
+		time.Sleep(1850 * time.Millisecond)
+		mu.Lock()
+		for field := range holds {
+			if s.HGet("lock:k", field) == "0" { // the inner one
+				delete(holds, field)
+			}
+		}
+		mu.Unlock()
+		if len(holds) != 1 {
+			t.Fatalf("%d holds", len(holds))
+		}
+		time.Sleep(1100 * time.Millisecond)
+		s.isFree("k")
 	})
 }

@@ -17,7 +17,8 @@
 --   [2]  hold: the hash field that marks this one; '' for none
 --   [3]  '1' when the work failed: if this is the outermost hold, no dedup window
 --   [4]  lifetime of the tombstone in ms, 0 to write none. With one, an
---        acquisition of this hold that arrives later is refused.
+--        acquisition of this hold that arrives later is refused. -1 for a release
+--        that is late: then the holds that remain do not get a new lease by it.
 --   [5]  '2' when the process goes on waiting for the lock, '1' when it only listens, else '0'
 --
 -- Returns  heard      the lock is free for all; so many connections to this server heard it
@@ -117,7 +118,7 @@ local function each(i)
   owner, hold, failed, void, presence = unpack(ARGV, 5 * i, 5 * i + 4)
   channel = channels .. '{' .. lock .. '}'
 
-  if void ~= '0' then
+  if tonumber(void) > 0 then
     call('SET', tombstone, '1', 'PX', void)
   end
 
@@ -146,7 +147,7 @@ local function each(i)
     end
     local left = call('HINCRBY', lock, owner, -1)
     local lease = tonumber(call('HGET', lock, 'latchkey:lease') or '-1')
-    if call('PTTL', lock) < lease then
+    if void == '0' and call('PTTL', lock) < lease then
       call('PEXPIRE', lock, lease)
     end
     return {1, left}
