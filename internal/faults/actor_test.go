@@ -36,7 +36,7 @@ type actorState struct {
 // together, and what happens to their command happens to all.
 func (a *actorState) accompany() {
 	l := a.worker.locker
-	for i := range companions {
+	for i := range a.worker.setup.Company {
 		key := fmt.Sprint("companion ", a.worker.setup.Worker, a.actor, i)
 		a.company.Go(func() {
 			k, err := l.Lock(a.ctx, key, core.Lease(a.order.Lease), core.Wait(200*time.Millisecond))

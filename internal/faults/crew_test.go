@@ -8,7 +8,8 @@ import (
 const (
 	workers = 3
 	actors  = 3
-	// companions are further goroutines for each actor, half of the time.
+	// companions go along in a long run only: while all topologies are tested at
+	// once, they would take the processor from the rest.
 	companions = 8
 )
 
@@ -30,9 +31,13 @@ type crew struct {
 func startCrew(tb testing.TB, top *topology, seed uint64) *crew {
 	tb.Helper()
 	c := &crew{tb: tb, history: newHistory(), store: newStore()}
+	company := 0
+	if *longFor > 0 {
+		company = companions
+	}
 	for i, redis := range top.addresses {
 		c.setups = append(c.setups, setup{
-			Worker: i, Actors: actors, Keys: keys, Seed: seed, Redis: redis, Members: top.members,
+			Worker: i, Actors: actors, Company: company, Keys: keys, Seed: seed, Redis: redis, Members: top.members,
 		})
 		c.members = append(c.members, nil)
 		c.start(i)

@@ -9,6 +9,7 @@ import "time"
 type setup struct {
 	Worker  int
 	Actors  int // goroutines that visit locks
+	Company int // goroutines that go with each, half of the time
 	Keys    []string
 	Seed    uint64
 	Redis   address
