@@ -35,14 +35,14 @@ func newTraveller(t *testing.T, server *redistest.Server, client *redis.Client) 
 	l := traveller{onRedis(t, client), server, client}
 	redistest.Await(t, 5*time.Second, "the Locker to know that one server has all keys", func() bool {
 		before := scriptsRun(t, admin)
-		l.lockAll(t, numbered(0, 40)...)
+		l.lockAll(t, numbered(0, 40), func(k *core.Lock) { unlock(t, k) })
 		return scriptsRun(t, admin)-before < 60
 	})
 	return l
 }
 
-// lockAll locks and unlocks keys at once.
-func (l traveller) lockAll(t *testing.T, keys ...string) {
+// lockAll locks keys at once, and hands each lock on as soon as it is there.
+func (l traveller) lockAll(t *testing.T, keys []string, then func(*core.Lock)) {
 	t.Helper()
 	var all sync.WaitGroup
 	for _, key := range keys {
@@ -52,7 +52,7 @@ func (l traveller) lockAll(t *testing.T, keys ...string) {
 				t.Error(err)
 				return
 			}
-			unlock(t, k)
+			then(k)
 		})
 	}
 	all.Wait()
@@ -229,7 +229,7 @@ func TestCallsToANodeOfAClusterTravelApart(t *testing.T) {
 			keys = append(keys, key)
 		}
 	}
-	l.lockAll(t, keys...)
+	l.lockAll(t, keys, func(k *core.Lock) { unlock(t, k) })
 }
 
 // A proxy that spreads keys over servers sends a command to the server of its first
@@ -241,24 +241,15 @@ func TestCallsThroughAShardingProxyTravelApart(t *testing.T) {
 	l := traveller{Locker: onRedis(t, client)}
 	keys := numbered(0, 100)
 	for range 3 {
-		l.lockAll(t, keys...)
+		l.lockAll(t, keys, func(k *core.Lock) { unlock(t, k) })
 	}
 	var mu sync.Mutex
 	var locks []*core.Lock
-	var all sync.WaitGroup
-	for _, key := range keys {
-		all.Go(func() {
-			k, err := l.Lock(background, key)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			locks = append(locks, k)
-		})
-	}
-	all.Wait()
+	l.lockAll(t, keys, func(k *core.Lock) {
+		mu.Lock()
+		defer mu.Unlock()
+		locks = append(locks, k)
+	})
 	for _, k := range locks {
 		name := "lock:" + k.Key()
 		if isFree(t, servers[redistest.ShardOf(name, 2)].Client(t), k.Key()) {
