@@ -62,6 +62,11 @@ func (o *outbox) flush() {
 	if len(waiting) == 0 {
 		return
 	}
+	if _, ok := o.node.client.(*redis.Client); ok && o.node.replication.replicas == 0 {
+		// All go one way, and each goroutine less is a thread less to be woken.
+		o.tasks.start(func() { o.sendAll(route{client: o.node.client}, waiting) })
+		return
+	}
 	o.tasks.start(func() {
 		for r, ds := range o.byRoute(waiting) {
 			o.tasks.start(func() { o.sendAll(r, ds) })
@@ -94,10 +99,14 @@ type route struct {
 func (o *outbox) byRoute(ds []*delivery) map[route][]*delivery {
 	routes := map[route][]*delivery{}
 	for _, d := range ds {
-		r := route{nodeOf(o.node.client, d.call.lock), o.node.replication.wants(d.call)}
+		r := o.routeOf(d)
 		routes[r] = append(routes[r], d)
 	}
 	return routes
+}
+
+func (o *outbox) routeOf(d *delivery) route {
+	return route{nodeOf(o.node.client, d.call.lock), o.node.replication.wants(d.call)}
 }
 
 // nodeOf returns the client of the node that serves a key, or client itself

@@ -165,30 +165,3 @@ func TestCallsThatTravelTogetherAreUndone(t *testing.T) {
 		}
 	})
 }
-
-// A server that could not be asked whether it has all keys is asked again.
-// Taken out, after one failure no calls share a command any more.
-func TestServerIsProbedAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		l := s.locker()
-		const probe = "" // the only script without a name here
-		s.failAll(refuse("LOADING"), probe)
-		lockMany(t, background, l, 20)
-		synctest.Wait()
-		s.heal()
-		commands := func() int {
-			before := len(s.commands(acquire))
-			lockMany(t, background, l, 20)
-			synctest.Wait()
-			return len(s.commands(acquire)) - before
-		}
-		if n := commands(); n != 20 {
-			t.Errorf("%d commands before it is known", n)
-		}
-		time.Sleep(10 * time.Second)
-		commands() // asks
-		if n := commands(); n > 10 {
-			t.Errorf("%d commands for 20 locks", n)
-		}
-	})
-}
