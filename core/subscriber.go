@@ -284,11 +284,19 @@ func (s *subscriber) idleTopics() (idle []string, end bool) {
 	return idle, false
 }
 
-// forget notes that the connection is gone.
+// forget notes that the connection is gone. Who waits asks at once, for a wake-up may
+// have been lost with it, and often from then on.
 func (s *subscriber) forget() {
 	s.wakeups.mu.Lock()
-	defer s.wakeups.mu.Unlock()
+	var waiting []string
 	for _, t := range s.topics {
+		if t.confirmed && t.watchers > 0 {
+			waiting = append(waiting, t.names.lock)
+		}
 		t.asked, t.confirmed = false, false
+	}
+	s.wakeups.mu.Unlock()
+	for _, lock := range waiting {
+		s.wakeups.signal(lock)
 	}
 }

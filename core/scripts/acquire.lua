@@ -66,6 +66,9 @@ local function stand_in_line(line)
     if place < 0 then
       call('ZADD', line, '1e14', process)
     elseif place >= 1e16 then
+      if place >= 3e16 and 3e16 + now - place > 15e4 then
+        call('ZADD', line, 'XX', 'LT', 0, 'polling') -- it did not know, and has waited
+      end
       call('ZADD', line, string.format('%.0f', 1e16 + now), process)
       unheard = 1
     end

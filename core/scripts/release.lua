@@ -77,7 +77,7 @@ end
 -- line from now on, and is told so when it asks again: it then asks often.
 local function set_aside(who)
   call('ZADD', line, string.format('%.0f', 3e16 + us()), who)
-  call('ZADD', line, 'NX', ms() - 500, 'polling')
+  call('ZADD', line, 'NX', ms() - 250, 'polling')
 end
 
 -- The process that has waited longest, when those outside had their chance, and until
@@ -107,10 +107,10 @@ local function first_in_line()
   end
 end
 
--- Reserves the lock for those who wait beside the line, for a quarter of a second in
--- each: they ask often enough to come meanwhile. ended is when it was last, negative:
--- when it will have been.
-local function reserve_for_polling(ms, ended)
+-- Reserves the lock for those who wait beside the line, for 250 of every 650 ms or until
+-- all have had it: they ask often enough to come meanwhile. ended is when it was last so,
+-- negative: when it will have been. at_once: there is no other way to let others go first.
+local function reserve_for_polling(ms, ended, at_once)
   local us = us()
   call('ZREMRANGEBYSCORE', line, '3e16', string.format('(%.0f', 3e16 + us - 2e6)) -- dead
   local asking = call('ZCOUNT', line, string.format('%.0f', 1e16 + us - 5e5), '(3e16') > 0
@@ -123,7 +123,7 @@ local function reserve_for_polling(ms, ended)
     return false
   end
   local since = ms - ended -- negative when the clock was set back
-  if asking and (since < 0 or since >= 750) then
+  if asking and (at_once or since < 0 or since >= 400) then
     call('ZADD', line, -(ms + 250), 'polling')
     return true
   end
@@ -137,16 +137,16 @@ end
 -- Reserves the lock for the process that has waited longest, for 250 ms.
 local function next_in_line()
   local ms = ms()
-  local wait
+  local wait, mute
   while true do
     local first, last, polling = first_in_line()
-    if polling and reserve_for_polling(ms, polling) then
+    if polling and reserve_for_polling(ms, polling, mute) then
       if presence == '2' then
         call('ZADD', line, 'NX', us(), process)
       end
       return 1
     end
-    if not first then
+    if not first or mute then
       return 0
     end
     if first == process then
@@ -154,8 +154,8 @@ local function next_in_line()
       return 2
     end
     wait = wait or pause(ms, last)
-    local heard = tell(channel .. ':' .. first, wait)
-    if heard > 0 or (heard == 0 and hears ~= '1') then
+    local connections = tell(channel .. ':' .. first, wait)
+    if connections > 0 or (connections == 0 and hears ~= '1') then
       call('ZADD', line, -(ms + 250), first)
       if presence == '2' then
         call('ZADD', line, 'NX', us(), process)
@@ -163,9 +163,7 @@ local function next_in_line()
       return 1
     end
     set_aside(first)
-    if heard < 0 then
-      return 0 -- nobody else can be told either
-    end
+    mute = connections < 0 -- nobody else can be told either
   end
 end
 
