@@ -145,7 +145,8 @@ const (
 	unsure  = "unsure"  // Redis has not confirmed
 )
 
-// force frees a lock if owner has it.
+// force frees a lock if owner has it. The look before the deed tells whether Redis
+// can be asked at all.
 func force(ctx context.Context, locker *core.Locker, key, owner string) (outcome string, err error) {
 	info, err := locker.Inspect(ctx, key)
 	switch {
@@ -156,14 +157,20 @@ func force(ctx context.Context, locker *core.Locker, key, owner string) (outcome
 	case info.Owner != owner:
 		return changed, nil
 	}
-	done, err := locker.ForceUnlock(ctx, key)
+	done, err := locker.ForceUnlockOwner(ctx, key, owner)
 	switch {
 	case err != nil:
 		return unsure, err
-	case !done:
-		return free, nil
-	default:
+	case done:
 		return freed, nil
+	}
+	switch info, err = locker.Inspect(ctx, key); {
+	case err != nil:
+		return "", err
+	case info.Locked:
+		return changed, nil
+	default:
+		return free, nil
 	}
 }
 
