@@ -67,7 +67,24 @@ func ownerOf(values []any) (owner string, count int) {
 // it at its next renewal: its Context is cancelled with [ErrLost]. Until then two
 // may be at work, so this is for operators, not for programs. It blocks and fails
 // as [Locker.Inspect] does; after [ErrUnavailable] it may have been done.
+//
+// Between a look at the lock and this call another may have taken it:
+// [Locker.ForceUnlockOwner] spares that one.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (bool, error) {
+	return l.force(ctx, key)
+}
+
+// ForceUnlockOwner is [Locker.ForceUnlock] for a lock that owner holds, as
+// [Locker.Inspect] has told it; an empty owner stands for a dedup window. It reports
+// false, and does nothing, when the lock is free or somebody else's by now, or when
+// there is a holder instead of the window. Redis compares and frees in one step. In
+// a quorum each member does so for itself.
+func (l *Locker) ForceUnlockOwner(ctx context.Context, key, owner string) (bool, error) {
+	return l.force(ctx, key, owner)
+}
+
+// force frees a lock, of the given owner if there is one.
+func (l *Locker) force(ctx context.Context, key string, owner ...string) (bool, error) {
 	n, err := l.names(key)
 	if err != nil {
 		return false, err
@@ -75,7 +92,14 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (bool, error) {
 	if l.isClosing() {
 		return false, closed("forcing", key)
 	}
-	values, err := l.ask(ctx, "forcing", key, forceUnlockScript.call(1, n.lock, n.channel(), l.publish))
+	words := []any{n.lock, n.channel(), l.publish}
+	for _, o := range owner {
+		if strings.HasPrefix(o, ownFields) {
+			return false, nil // a field of ours is no owner
+		}
+		words = append(words, o)
+	}
+	values, err := l.ask(ctx, "forcing", key, forceUnlockScript.call(1, words...))
 	if err != nil {
 		return false, err
 	}

@@ -54,6 +54,49 @@ func TestForceUnlock(t *testing.T) {
 	})
 }
 
+func TestForceUnlockOwnerSparesASuccessor(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		forces := func(what, owner string, want bool) {
+			t.Helper()
+			if freed, err := b.ForceUnlockOwner(background, "k", owner); freed != want || err != nil {
+				t.Errorf("%s: %v, %v; want %v", what, freed, err, want)
+			}
+		}
+		forces("a free lock", "somebody", false)
+		forces("no window", "", false)
+
+		first := take(t, background, a, "k")
+		seen := first.Owner()
+		unlock(t, first)
+		successor := take(t, background, a, "k")
+		forces("the one before", seen, false)
+		forces("a window, but it is held", "", false)
+		fields := s.fields("k")
+		for _, field := range append(fields, "latchkey:", "latchkey:window") {
+			if field != successor.Owner() {
+				forces("field "+field, field, false)
+			}
+		}
+		if len(fields) < 2 || s.held("k") != successor.Owner()+"=1" {
+			t.Errorf("the successor has lost its lock: %q", s.fields("k"))
+		}
+
+		inner := take(t, successor.Context(), a, "k")
+		waiting := start(background, b, "k")
+		forces("the holder, however often it has entered", successor.Owner(), true)
+		unlock(t, (<-waiting).lock)
+		s.isFree("k")
+		wantErr(t, inner.Unlock(background), core.ErrLost)
+		wantErr(t, successor.Unlock(background), core.ErrLost)
+
+		unlock(t, take(t, background, a, "k", core.KeepFor(time.Hour)))
+		forces("a holder, but it is a window", seen, false)
+		forces("the window", "", true)
+		s.isFree("k")
+	})
+}
+
 func TestForceUnlockDeletesOnlyLocks(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
@@ -65,6 +108,8 @@ func TestForceUnlockDeletesOnlyLocks(t *testing.T) {
 		if freed || !s.Exists("lock:k") {
 			t.Error("a key that is no lock was deleted")
 		}
+		_, err = l.ForceUnlockOwner(background, "k", "somebody")
+		wantErr(t, err, core.ErrUnavailable)
 	})
 }
 

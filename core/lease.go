@@ -202,12 +202,16 @@ func (s *lease) giveBack(handles []*Lock) {
 	}
 }
 
-// lose tells all holders that the lease has ended, once.
+// lose tells all holders that the lease has ended, once, and returns why.
 func (s *lease) lose(why error) error {
 	s.mu.Lock()
 	if s.err != nil {
 		defer s.mu.Unlock()
 		return s.err
+	}
+	if len(s.handles) == 0 && errors.Is(why, ErrClosed) {
+		s.mu.Unlock() // its release is under way: Close has nothing to take
+		return nil
 	}
 	s.err, s.expired = why, thisMoment() >= s.deadline
 	handles := slices.Clone(s.handles)

@@ -230,6 +230,43 @@ func TestObserversHearHowALockIsLostAndNotOfItsRelease(t *testing.T) {
 	}
 }
 
+// Close takes away what is held, not what Unlock is releasing at that moment.
+func TestALockWhoseUnlockIsUnderWayIsNotLostToClose(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault fault
+		want  string
+		err   error
+	}{
+		"released":    {lateReply(1500 * time.Millisecond), "released held=2.5s", nil},
+		"unconfirmed": {hang, "released unconfirmed held=3s", core.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				o, logged := &ear{}, &records{}
+				l := s.open(core.Observe(o), core.Logger(logged.logger()))
+				k := take(t, background, l, "k")
+				inner := take(t, k.Context(), l, "k")
+				unlock(t, inner)
+				time.Sleep(time.Second)
+				o.take()
+				s.failAll(test.fault, release)
+				done := make(chan error, 1)
+				go func() { done <- k.Unlock(background) }()
+				synctest.Wait()
+				wantErr(t, l.Close(within(time.Second)), context.DeadlineExceeded)
+				if err := <-done; !errors.Is(err, test.err) {
+					t.Errorf("Unlock: %v; want %v", err, test.err)
+				}
+				o.want(t, "Close", test.want)
+				if n := logged.count("latchkey: a lock was lost while held"); n != 0 {
+					t.Errorf("%d losses are in the log", n)
+				}
+				s.heal()
+			})
+		})
+	}
+}
+
 func TestALossThatTheReleaseFindsIsHeardOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		o := &ear{}

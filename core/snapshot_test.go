@@ -171,6 +171,41 @@ func TestSnapshotOfWaitingCalls(t *testing.T) {
 	})
 }
 
+// Of one key there is what Snapshot has of it.
+func TestSnapshotOfOneKey(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		var locks []*core.Lock
+		for i := range 600 {
+			locks = append(locks, take(t, background, l, "other"+strconv.Itoa(i)))
+		}
+		theirs := take(t, background, other, "theirs{}")
+		ctx, cancel := context.WithCancel(background)
+		var calls []<-chan outcome
+		for _, key := range []string{"mine", "mine"} {
+			time.Sleep(time.Second)
+			locks = append(locks, take(t, background, l, key, core.Owner("me")))
+		}
+		for _, key := range []string{"mine", "theirs{}", "theirs{}", "other1"} {
+			calls = append(calls, start(ctx, l, key))
+		}
+		all := l.Snapshot()
+		for key, want := range map[string][2]int{"mine": {2, 1}, "theirs{}": {0, 1}, "other1": {1, 1}, "other2": {1, 0}, "nobody's": {}, "": {}} {
+			got := l.SnapshotOf(key)
+			held := slices.DeleteFunc(slices.Clone(all.Held), func(h core.Held) bool { return h.Key != key })
+			waiting := slices.DeleteFunc(slices.Clone(all.Waiting), func(w core.Waiting) bool { return w.Key != key })
+			if !slices.Equal(got.Held, held) || !slices.Equal(got.Waiting, waiting) || len(held) != want[0] || len(waiting) != want[1] {
+				t.Errorf("%q: %+v; want %+v, %+v", key, got, held, waiting)
+			}
+		}
+		cancel()
+		for _, done := range calls {
+			wantErr(t, (<-done).err, core.ErrNotAcquired)
+		}
+		unlock(t, append(locks, theirs)...)
+	})
+}
+
 func TestSnapshotIsSorted(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()

@@ -37,11 +37,6 @@ func ExampleInspector() {
 	}
 	defer lock.Unlock(context.Background())
 
-	r := httptest.NewRequest("GET", "/debug/locks?key=order:43&format=json", nil)
-	r.SetBasicAuth("admin", "secret")
-	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, r)
-
 	var page struct {
 		LookUp struct{ Key, State string }
 		Held   struct {
@@ -49,8 +44,14 @@ func ExampleInspector() {
 			Locks []struct{ Key string }
 		}
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
-		panic(err)
+	for _, target := range []string{"/debug/locks?format=json", "/debug/locks?format=json&key=order:43"} {
+		r := httptest.NewRequest("GET", target, nil)
+		r.SetBasicAuth("admin", "secret")
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
+			panic(err)
+		}
 	}
 	fmt.Println("held here:", page.Held.Total, page.Held.Locks[0].Key)
 	fmt.Println(page.LookUp.Key, "is", page.LookUp.State)

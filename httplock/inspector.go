@@ -38,11 +38,12 @@ func AllowForceUnlock() InspectorOption {
 // Locker means [core.Default], looked up for each request.
 //
 // It is HTML, or JSON for who accepts application/json or asks with format=json. Of
-// each list at most 1,000 entries are shown. Parameters: key looks up a key; filter
+// each list at most 1,000 entries are shown. Parameters: key looks up a key, and leaves
+// the lists out; filter
 // is a part of the keys or owners to list; sort is key, age or waiters. It needs no
 // script and nothing from elsewhere, and works at any path. The status is 503 when
-// Redis does not answer a look-up and 400 when the key is empty or too long; what the
-// process holds is in the answer all the same.
+// Redis does not answer a look-up, with what the process holds of that key all the
+// same, and 400 when the key is empty or too long.
 func Inspector(locker *core.Locker, opts ...InspectorOption) http.Handler {
 	host, _ := os.Hostname() // without one the page has only the process id
 	p := &inspector{locker: locker, host: host, pid: os.Getpid(), page: newPage()}
@@ -145,7 +146,8 @@ const (
 	unsure  = "unsure"  // Redis has not confirmed
 )
 
-// force frees a lock if owner has it.
+// force frees a lock if owner has it. The look before the deed tells whether Redis
+// can be asked at all.
 func force(ctx context.Context, locker *core.Locker, key, owner string) (outcome string, err error) {
 	info, err := locker.Inspect(ctx, key)
 	switch {
@@ -156,14 +158,20 @@ func force(ctx context.Context, locker *core.Locker, key, owner string) (outcome
 	case info.Owner != owner:
 		return changed, nil
 	}
-	done, err := locker.ForceUnlock(ctx, key)
+	done, err := locker.ForceUnlockOwner(ctx, key, owner)
 	switch {
 	case err != nil:
 		return unsure, err
-	case !done:
-		return free, nil
-	default:
+	case done:
 		return freed, nil
+	}
+	switch info, err = locker.Inspect(ctx, key); {
+	case err != nil:
+		return "", err
+	case info.Locked:
+		return changed, nil
+	default:
+		return free, nil
 	}
 }
 

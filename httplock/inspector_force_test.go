@@ -146,6 +146,35 @@ func TestInspectorComesTooLate(t *testing.T) {
 	})
 }
 
+// The holder comes before, and another has taken the lock since: between the look and
+// the deed.
+func TestInspectorSparesASuccessor(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, redis *miniredis.Miniredis) {
+		seen := take(t, t.Context(), l, "k").Owner()
+		redis.Server().SetPreHook(func(_ *server.Peer, command string, args ...string) bool {
+			if command == "EVAL" && strings.Contains(args[0], "DEL") {
+				redis.Del("lock:k")
+				redis.HSet("lock:k", "successor", "1")
+			}
+			return false
+		})
+		log := logged(func() {
+			r := readReport(t, send(page, "POST", "/?format=json&key=k&owner="+seen), 409)
+			if r.Outcome != "changed" || r.LookUp.Owner != "successor" {
+				t.Errorf("%+v", r)
+			}
+		})
+		if log != "" {
+			t.Errorf("log: %s", log)
+		}
+		redis.Server().SetPreHook(nil)
+		if redis.HGet("lock:k", "successor") != "1" {
+			t.Error("the successor has lost its lock")
+		}
+		redis.Del("lock:k")
+	})
+}
+
 func TestInspectorRefusesOtherSites(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 		k := take(t, t.Context(), l, "k")

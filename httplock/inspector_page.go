@@ -67,6 +67,11 @@ func (d pageData) SortedBy(order string) string { return d.changed(func(v *view)
 // Unfiltered leads to the same view of all locks.
 func (d pageData) Unfiltered() string { return d.changed(func(v *view) { v.filter = "" }) }
 
+// All leads from a look-up to the lists.
+func (d pageData) All() string {
+	return d.changed(func(v *view) { v.key, v.lookUp = "", false })
+}
+
 // To leads to the look-up of a key.
 func (d pageData) To(key string) string {
 	return d.changed(func(v *view) { v.key, v.lookUp = key, true })

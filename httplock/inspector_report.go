@@ -62,13 +62,13 @@ func (v view) link() string {
 
 // report is what the lock page says, in JSON and in HTML.
 type report struct {
-	Host    string            `json:"host"`
-	PID     int               `json:"pid"`
-	Time    time.Time         `json:"time"`
-	Outcome string            `json:"outcome,omitempty"`
-	LookUp  *lookUp           `json:"lookup,omitempty"`
-	Held    list[heldLock]    `json:"held"`
-	Waiting list[waitingLock] `json:"waiting"`
+	Host    string             `json:"host"`
+	PID     int                `json:"pid"`
+	Time    time.Time          `json:"time"`
+	Outcome string             `json:"outcome,omitempty"`
+	LookUp  *lookUp            `json:"lookup,omitempty"`
+	Held    *list[heldLock]    `json:"held,omitempty"` // nil in the look-up of a key
+	Waiting *list[waitingLock] `json:"waiting,omitempty"`
 
 	view   view
 	forces bool
@@ -123,14 +123,15 @@ const (
 )
 
 func (p *inspector) report(ctx context.Context, locker *core.Locker, v view) *report {
-	snapshot := locker.Snapshot()
 	r := &report{
 		Host: p.host, PID: p.pid, Time: time.Now().UTC().Truncate(time.Millisecond),
 		Outcome: v.outcome, view: v, forces: p.forces,
 	}
 	if v.lookUp {
-		r.LookUp = lookUpKey(ctx, locker, v.key, snapshot)
+		r.LookUp = lookUpKey(ctx, locker, v.key)
+		return r // the lists of many locks cost a thousand times as much
 	}
+	snapshot := locker.Snapshot()
 	contains := func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(v.filter)) }
 	r.Held = listed(snapshot.Held, v.sort,
 		func(h core.Held) bool { return contains(h.Key) || contains(h.Owner) },
@@ -147,8 +148,8 @@ func (p *inspector) report(ctx context.Context, locker *core.Locker, v view) *re
 
 // listed sorts what matches, and converts as much of it as is shown. all is sorted
 // by key.
-func listed[From, To any](all []From, sort string, matches func(From) bool, order func(From) (since time.Time, waiters int), convert func(From) To) list[To] {
-	l := list[To]{Total: len(all), Locks: []To{}}
+func listed[From, To any](all []From, sort string, matches func(From) bool, order func(From) (since time.Time, waiters int), convert func(From) To) *list[To] {
+	l := &list[To]{Total: len(all), Locks: []To{}}
 	all = slices.DeleteFunc(all, func(f From) bool { return !matches(f) })
 	l.Matching = len(all)
 	if sort != "" {
@@ -174,8 +175,12 @@ func newHeldLock(h core.Held) heldLock {
 	}
 }
 
-func lookUpKey(ctx context.Context, locker *core.Locker, key string, snapshot core.Snapshot) *lookUp {
+func lookUpKey(ctx context.Context, locker *core.Locker, key string) *lookUp {
 	found := &lookUp{Key: key, State: stateUnknown}
+	here := locker.SnapshotOf(key)
+	for _, w := range here.Waiting {
+		found.Waiters = w.Waiters
+	}
 	info, err := locker.Inspect(ctx, key)
 	switch {
 	case errors.Is(err, core.ErrInvalidKey):
@@ -185,6 +190,10 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string, snapshot co
 		found.status, found.Error = http.StatusServiceUnavailable, "The Locker is closed."
 		return found
 	case err != nil:
+		for _, h := range here.Held {
+			here := newHeldLock(h)
+			found.Here = &here
+		}
 		if ctx.Err() == nil {
 			slog.WarnContext(ctx, "latchkey: the lock page could not look up a key", "key", key, "error", err)
 		}
@@ -201,15 +210,10 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string, snapshot co
 	default:
 		found.State = stateHeld
 	}
-	for _, h := range snapshot.Held {
-		if h.Key == key && h.Owner == info.Owner {
+	for _, h := range here.Held {
+		if h.Owner == info.Owner {
 			here := newHeldLock(h)
 			found.Here = &here
-		}
-	}
-	for _, w := range snapshot.Waiting {
-		if w.Key == key {
-			found.Waiters = w.Waiters
 		}
 	}
 	return found

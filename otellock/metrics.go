@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -51,33 +50,24 @@ func handle(err error) {
 	}
 }
 
-func (m *meters) count(ctx context.Context, e core.Event) {
-	name := named(e)
-	by := metric.WithAttributeSet(attribute.NewSet(name...))
-	full := func(more ...attribute.KeyValue) metric.MeasurementOption {
-		return metric.WithAttributeSet(attribute.NewSet(append(name, more...)...))
-	}
+func (m *meters) count(ctx context.Context, e core.Event, l *labels) {
 	switch e.Kind {
 	case core.EventWaiting:
-		m.waiting.Add(ctx, 1, by)
+		m.waiting.Add(ctx, 1, l.byName...)
 	case core.EventAcquired, core.EventBusy, core.EventFailed:
-		m.waiting.Add(ctx, -1, by)
-		m.wait.Record(ctx, e.Waited.Seconds(), full(outcome(e)...))
+		m.waiting.Add(ctx, -1, l.byName...)
+		m.wait.Record(ctx, e.Waited.Seconds(), l.record...)
 		if e.Kind == core.EventAcquired && !e.Reentry {
-			m.held.Add(ctx, 1, by)
+			m.held.Add(ctx, 1, l.byName...)
 		}
 	case core.EventReleased, core.EventLost:
-		m.held.Add(ctx, -1, by)
-		m.hold.Record(ctx, e.Held.Seconds(), full(outcome(e)...))
+		m.held.Add(ctx, -1, l.byName...)
+		m.hold.Record(ctx, e.Held.Seconds(), l.record...)
 	case core.EventOverdue:
-		m.overdue.Add(ctx, 1, by)
+		m.overdue.Add(ctx, 1, l.byName...)
 	case core.EventRenewalFailed:
-		m.failed.Add(ctx, 1, by)
+		m.failed.Add(ctx, 1, l.byName...)
 	case core.EventRefused:
-		more := []attribute.KeyValue{reasonKey.String(e.Reason)}
-		if e.Status != 0 {
-			more = append(more, statusKey.Int(e.Status))
-		}
-		m.refused.Add(ctx, 1, full(more...))
+		m.refused.Add(ctx, 1, l.add...)
 	}
 }

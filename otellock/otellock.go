@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -20,6 +19,7 @@ type Observer struct {
 	tracer trace.Tracer
 	keys   bool
 	meters
+	known labelCache
 }
 
 var _ core.Observer = (*Observer)(nil)
@@ -57,43 +57,7 @@ func New(opts ...Option) *Observer {
 
 // Observe turns an event into spans and metrics.
 func (o *Observer) Observe(ctx context.Context, e core.Event) context.Context {
-	o.count(ctx, e)
-	return o.trace(ctx, e)
-}
-
-const (
-	nameKey    = attribute.Key("latchkey.lock.name")
-	keyKey     = attribute.Key("latchkey.lock.key")
-	outcomeKey = attribute.Key("latchkey.lock.outcome")
-	reasonKey  = attribute.Key("latchkey.lock.reason")
-	errorKey   = attribute.Key("error.type")
-	statusKey  = attribute.Key("http.response.status_code")
-)
-
-// named returns the name of a lock that has one.
-func named(e core.Event) []attribute.KeyValue {
-	if e.Name == "" {
-		return nil
-	}
-	return []attribute.KeyValue{nameKey.String(e.Name)}
-}
-
-// outcome returns what became of a wait or a hold.
-func outcome(e core.Event) []attribute.KeyValue {
-	switch {
-	case e.Kind == core.EventAcquired && e.Reentry:
-		return []attribute.KeyValue{outcomeKey.String("reentered")}
-	case e.Kind == core.EventAcquired:
-		return []attribute.KeyValue{outcomeKey.String("acquired")}
-	case e.Kind == core.EventBusy:
-		return []attribute.KeyValue{outcomeKey.String("busy"), reasonKey.String(e.Reason)}
-	case e.Kind == core.EventFailed:
-		return []attribute.KeyValue{outcomeKey.String("failed"), errorKey.String(e.Reason)}
-	case e.Kind == core.EventLost:
-		return []attribute.KeyValue{outcomeKey.String("lost"), errorKey.String(e.Reason)}
-	case e.Err != nil:
-		return []attribute.KeyValue{outcomeKey.String("unconfirmed")}
-	default:
-		return []attribute.KeyValue{outcomeKey.String("released")}
-	}
+	l := o.known.of(e)
+	o.count(ctx, e, l)
+	return o.trace(ctx, e, l)
 }

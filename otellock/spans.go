@@ -18,9 +18,9 @@ type spans struct {
 // spansKey is one for each Observer, for a Locker may have several.
 type spansKey struct{ *Observer }
 
-func (o *Observer) trace(ctx context.Context, e core.Event) context.Context {
+func (o *Observer) trace(ctx context.Context, e core.Event, l *labels) context.Context {
 	if e.Kind == core.EventWaiting {
-		return o.start(ctx, "lock.wait", trace.SpanFromContext(ctx), e)
+		return o.start(ctx, l.wait, trace.SpanFromContext(ctx), e, l)
 	}
 	s, ok := ctx.Value(spansKey{o}).(spans)
 	if !ok {
@@ -28,18 +28,18 @@ func (o *Observer) trace(ctx context.Context, e core.Event) context.Context {
 	}
 	switch e.Kind {
 	case core.EventAcquired:
-		s.end(e)
+		s.end(l)
 		if s.outer.SpanContext().IsValid() { // else the wait begins the trace
 			ctx = trace.ContextWithSpan(ctx, s.outer)
 		}
 		if !e.Reentry {
-			ctx = o.start(ctx, "lock.hold", s.outer, e)
+			ctx = o.start(ctx, l.hold, s.outer, e, l)
 		}
 	case core.EventBusy, core.EventReleased:
-		s.end(e)
+		s.end(l)
 	case core.EventFailed, core.EventLost:
 		s.current.SetStatus(codes.Error, e.Reason) // the error's text may have the key in it
-		s.end(e)
+		s.end(l)
 	case core.EventOverdue:
 		s.current.AddEvent("lock.overdue")
 	case core.EventRenewalFailed:
@@ -48,19 +48,16 @@ func (o *Observer) trace(ctx context.Context, e core.Event) context.Context {
 	return ctx
 }
 
-func (o *Observer) start(ctx context.Context, what string, outer trace.Span, e core.Event) context.Context {
-	if e.Name != "" {
-		what += " " + e.Name
-	}
-	attributes := named(e)
+func (o *Observer) start(ctx context.Context, what string, outer trace.Span, e core.Event, l *labels) context.Context {
+	start := l.start
 	if o.keys {
-		attributes = append(attributes, keyKey.String(e.Key))
+		start = []trace.SpanStartOption{l.start[0], trace.WithAttributes(keyKey.String(e.Key))}
 	}
-	ctx, span := o.tracer.Start(ctx, what, trace.WithAttributes(attributes...))
+	ctx, span := o.tracer.Start(ctx, what, start...)
 	return context.WithValue(ctx, spansKey{o}, spans{outer, span})
 }
 
-func (s spans) end(e core.Event) {
-	s.current.SetAttributes(outcome(e)...)
+func (s spans) end(l *labels) {
+	s.current.SetAttributes(l.details...)
 	s.current.End()
 }

@@ -18,8 +18,9 @@
 //	latchkey_lock_unconfirmed_releases_total{name}       counter    releases that Redis has not confirmed in time
 //	latchkey_refusals_total{name,reason,status}          counter    requests and tasks that wrappers refused
 //
-// Losses and the three counters after them are there, as 0, from the first call of
-// a name on. A re-entry counts in calls_total only: it is part of the hold that it enters.
-// What the metrics mean, and which alerts are worth having, is in
-// docs/observability.md; docs/grafana.json is a dashboard.
+// What alerts read is there, as 0, from the first call or refusal of a name on: losses
+// and the three counters after them, lock_wait_seconds, calls that were acquired or
+// failed for unavailable, and refusals with status 409. A re-entry counts in calls_total only: it is part of the hold that it enters.
+// What the metrics mean is in docs/observability.md; docs/alerts.yml has the alerts
+// worth having, and docs/grafana.json is a dashboard.
 package promlock

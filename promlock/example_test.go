@@ -51,6 +51,7 @@ func Example() {
 	}
 	// Output:
 	// latchkey_lock_calls_total{name="orders",outcome="acquired",reason=""} 2
+	// latchkey_lock_calls_total{name="orders",outcome="failed",reason="unavailable"} 0
 	// latchkey_lock_held{name="orders"} 0
 }
 

@@ -99,6 +99,7 @@ func (c *Collector) Observe(ctx context.Context, e core.Event) context.Context {
 	case core.EventRenewalFailed:
 		c.renewalFailures.WithLabelValues(e.Name).Inc()
 	case core.EventRefused:
+		c.prepare(e.Name) // a request without a key wants no lock
 		status := ""
 		if e.Status != 0 {
 			status = strconv.Itoa(e.Status)
@@ -108,17 +109,23 @@ func (c *Collector) Observe(ctx context.Context, e core.Event) context.Context {
 	return ctx
 }
 
-// prepare shows what is rare as 0 from the beginning: to Prometheus a counter that
-// appears with 1 has not increased.
+// prepare shows what alerts read as 0 from the beginning: to Prometheus a counter
+// that appears with 1 has not increased.
 func (c *Collector) prepare(name string) {
 	if _, known := c.known.LoadOrStore(name, true); known {
 		return
 	}
-	for _, rare := range []*prometheus.CounterVec{c.overdue, c.renewalFailures, c.unconfirmedReleases} {
-		rare.WithLabelValues(name)
+	for _, counter := range []*prometheus.CounterVec{c.overdue, c.renewalFailures, c.unconfirmedReleases} {
+		counter.WithLabelValues(name)
 	}
 	for _, reason := range []string{"deleted", "expired", "max_hold", "closed"} {
 		c.losses.WithLabelValues(name, reason)
+	}
+	c.wait.WithLabelValues(name)
+	c.calls.WithLabelValues(name, "acquired", "")
+	c.calls.WithLabelValues(name, "failed", "unavailable")
+	for _, reason := range []string{"no_wait", "wait_over", "max_waiters"} {
+		c.refusals.WithLabelValues(name, reason, "409")
 	}
 }
 

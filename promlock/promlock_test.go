@@ -126,26 +126,6 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// To Prometheus a counter that appears with 1 has not increased.
-func TestRareCountersAreThereFromTheBeginning(t *testing.T) {
-	c := promlock.New()
-	c.Observe(background, core.Event{Kind: core.EventWaiting, Name: "orders"})
-	lines := scrape(t, c)
-	for _, want := range []string{
-		`latchkey_lock_overdue_total{name="orders"} 0`,
-		`latchkey_lock_renewal_failures_total{name="orders"} 0`,
-		`latchkey_lock_unconfirmed_releases_total{name="orders"} 0`,
-		`latchkey_lock_losses_total{name="orders",reason="deleted"} 0`,
-		`latchkey_lock_losses_total{name="orders",reason="expired"} 0`,
-		`latchkey_lock_losses_total{name="orders",reason="max_hold"} 0`,
-		`latchkey_lock_losses_total{name="orders",reason="closed"} 0`,
-	} {
-		if !slices.Contains(lines, want) {
-			t.Errorf("no %s", want)
-		}
-	}
-}
-
 func TestALockerMovesTheMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := promlock.New(1, 10)

@@ -1,0 +1,114 @@
+package otellock
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+const (
+	nameKey    = attribute.Key("latchkey.lock.name")
+	keyKey     = attribute.Key("latchkey.lock.key")
+	outcomeKey = attribute.Key("latchkey.lock.outcome")
+	reasonKey  = attribute.Key("latchkey.lock.reason")
+	errorKey   = attribute.Key("error.type")
+	statusKey  = attribute.Key("http.response.status_code")
+)
+
+// labels are how telemetry calls an event. To make them costs more than to count.
+type labels struct {
+	details    []attribute.KeyValue // what has become of it
+	wait, hold string               // spans
+	start      []trace.SpanStartOption
+	byName     []metric.AddOption
+	add        []metric.AddOption    // by name and details
+	record     []metric.RecordOption // likewise
+}
+
+func newLabels(e core.Event) *labels {
+	l := &labels{details: slices.Clip(details(e)), wait: "lock.wait", hold: "lock.hold"}
+	var name []attribute.KeyValue
+	if e.Name != "" {
+		name = []attribute.KeyValue{nameKey.String(e.Name)}
+		l.wait += " " + e.Name
+		l.hold += " " + e.Name
+	}
+	l.start = []trace.SpanStartOption{trace.WithAttributes(name...)}
+	l.byName = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(name...))}
+	full := metric.WithAttributeSet(attribute.NewSet(slices.Concat(name, l.details)...))
+	l.add, l.record = []metric.AddOption{full}, []metric.RecordOption{full}
+	return l
+}
+
+// details returns what became of a wait or a hold, or how a request was refused.
+func details(e core.Event) []attribute.KeyValue {
+	switch {
+	case e.Kind == core.EventAcquired && e.Reentry:
+		return []attribute.KeyValue{outcomeKey.String("reentered")}
+	case e.Kind == core.EventAcquired:
+		return []attribute.KeyValue{outcomeKey.String("acquired")}
+	case e.Kind == core.EventBusy:
+		return []attribute.KeyValue{outcomeKey.String("busy"), reasonKey.String(e.Reason)}
+	case e.Kind == core.EventFailed:
+		return []attribute.KeyValue{outcomeKey.String("failed"), errorKey.String(e.Reason)}
+	case e.Kind == core.EventLost:
+		return []attribute.KeyValue{outcomeKey.String("lost"), errorKey.String(e.Reason)}
+	case e.Kind == core.EventReleased && e.Err != nil:
+		return []attribute.KeyValue{outcomeKey.String("unconfirmed")}
+	case e.Kind == core.EventReleased:
+		return []attribute.KeyValue{outcomeKey.String("released")}
+	case e.Kind == core.EventRefused && e.Status != 0:
+		return []attribute.KeyValue{reasonKey.String(e.Reason), statusKey.Int(e.Status)}
+	case e.Kind == core.EventRefused:
+		return []attribute.KeyValue{reasonKey.String(e.Reason)}
+	default:
+		return nil
+	}
+}
+
+// likeness is what events have in common that have the same labels. All of it takes
+// few values.
+type likeness struct {
+	name, reason    string
+	kind            core.EventKind
+	reentry, failed bool
+	status          int
+}
+
+// maxCached bounds what is kept, should names come from requests after all.
+const maxCached = 1000
+
+// labelCache keeps the labels of the events there were.
+type labelCache struct {
+	mu  sync.Mutex // for who adds to it
+	all atomic.Pointer[map[likeness]*labels]
+}
+
+func (c *labelCache) of(e core.Event) *labels {
+	like := likeness{e.Name, e.Reason, e.Kind, e.Reentry, e.Err != nil, e.Status}
+	if all := c.all.Load(); all != nil {
+		if l := (*all)[like]; l != nil {
+			return l
+		}
+	}
+	l := newLabels(e)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	more := map[likeness]*labels{}
+	if all := c.all.Load(); all != nil {
+		if len(*all) >= maxCached {
+			return l
+		}
+		maps.Copy(more, *all)
+	}
+	more[like] = l
+	c.all.Store(&more)
+	return l
+}

@@ -1,0 +1,140 @@
+package promlock_test
+
+import (
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/promlock"
+)
+
+const (
+	alerts     = "../docs/alerts.yml"
+	alertTests = "../docs/alerts_test.yml"
+)
+
+// first is what may be heard of a name before anything else.
+var first = map[string]core.Event{
+	"a call":    {Kind: core.EventWaiting, Name: "orders"},
+	"a refusal": {Kind: core.EventRefused, Name: "orders", Reason: "invalid_key", Status: 400},
+}
+
+// To Prometheus a counter that appears with 1 has not increased.
+func TestWhatAlertsReadIsThereFromTheBeginning(t *testing.T) {
+	for what, event := range first {
+		c := promlock.New()
+		c.Observe(background, event)
+		lines := scrape(t, c)
+		for _, want := range []string{
+			`latchkey_lock_calls_total{name="orders",outcome="acquired",reason=""} 0`,
+			`latchkey_lock_calls_total{name="orders",outcome="failed",reason="unavailable"} 0`,
+			`latchkey_lock_overdue_total{name="orders"} 0`,
+			`latchkey_lock_renewal_failures_total{name="orders"} 0`,
+			`latchkey_lock_unconfirmed_releases_total{name="orders"} 0`,
+			`latchkey_lock_losses_total{name="orders",reason="deleted"} 0`,
+			`latchkey_lock_losses_total{name="orders",reason="expired"} 0`,
+			`latchkey_lock_losses_total{name="orders",reason="max_hold"} 0`,
+			`latchkey_lock_losses_total{name="orders",reason="closed"} 0`,
+			`latchkey_lock_wait_seconds_bucket{name="orders",le="1"} 0`,
+			`latchkey_refusals_total{name="orders",reason="no_wait",status="409"} 0`,
+			`latchkey_refusals_total{name="orders",reason="wait_over",status="409"} 0`,
+			`latchkey_refusals_total{name="orders",reason="max_waiters",status="409"} 0`,
+		} {
+			if !slices.Contains(lines, want) {
+				t.Errorf("after %s: no %s", what, want)
+			}
+		}
+	}
+}
+
+var (
+	reading = regexp.MustCompile(`latchkey[_:]([a-z_]+)(?::increase5m)?(?:\{([^}]*)\})?`)
+	matcher = regexp.MustCompile(`([a-z]+)(=~|!=|=)"([^"]*)"`)
+	labels  = regexp.MustCompile(`([a-z]+)="([^"]*)"`)
+)
+
+// selects reports whether matchers select a series with these labels.
+func selects(matchers, series string) bool {
+	of := map[string]string{}
+	for _, l := range labels.FindAllStringSubmatch(series, -1) {
+		of[l[1]] = l[2]
+	}
+	for _, m := range matcher.FindAllStringSubmatch(matchers, -1) {
+		value, known := of[m[1]]
+		hit := value == m[3]
+		if m[2] == "=~" {
+			hit = regexp.MustCompile("^(?:" + m[3] + ")$").MatchString(value)
+		}
+		if !known || hit == (m[2] == "!=") {
+			return false
+		}
+	}
+	return true
+}
+
+// An alert that reads a label or a metric that is not there never fires.
+func TestAlertsReadWhatTheCollectorShows(t *testing.T) {
+	selectors := map[string]bool{}
+	for _, found := range reading.FindAllStringSubmatch(read(t, alerts), -1) {
+		name := "latchkey_" + strings.TrimSuffix(found[1], "_total")
+		if found[2] == `reason="setup"` {
+			continue // for as long as it is there
+		}
+		selectors[name+"{"+found[2]] = true
+	}
+	if len(selectors) < 8 {
+		t.Fatalf("only %d: %v", len(selectors), selectors)
+	}
+	for what, event := range first {
+		c := promlock.New()
+		c.Observe(background, event)
+		lines := scrape(t, c)
+		for selector := range selectors {
+			name, matchers, _ := strings.Cut(selector, "{")
+			if !slices.ContainsFunc(lines, func(line string) bool {
+				metric, series, _ := strings.Cut(line, "{")
+				return strings.TrimSuffix(metric, "_total") == name && strings.HasSuffix(series, "} 0") && selects(matchers, series)
+			}) {
+				t.Errorf("after %s nothing is shown as 0 for %s}", what, selector)
+			}
+		}
+	}
+}
+
+func TestThePageQuotesTheAlerts(t *testing.T) {
+	if page := read(t, "../docs/observability.md"); !strings.Contains(page, "```yaml\n"+read(t, alerts)+"```\n") {
+		t.Error("docs/observability.md does not quote docs/alerts.yml as it is")
+	}
+}
+
+// What is 0 at the start of a test must be so by the Collector's doing.
+func TestTheTestsOfAlertsBeginAsTheCollectorDoes(t *testing.T) {
+	c := promlock.New()
+	c.Observe(background, first["a refusal"])
+	shown := scrape(t, c)
+	series := regexp.MustCompile(`series: '(latchkey_\w+)\{job="\w+", instance="\w+", name="\w+"(.*)\}'\n\s+values: '(?:_x\d+ )?(0?)`).
+		FindAllStringSubmatch(read(t, alertTests), -1)
+	if n := strings.Count(read(t, alertTests), "series: "); len(series) != n || n < 20 {
+		t.Fatalf("%d series are read, of %d", len(series), n)
+	}
+	for _, s := range series {
+		want := s[1] + `{name="orders"` + strings.ReplaceAll(s[2], ", ", ",") + "} 0"
+		unread := strings.Contains(want, `reason="canceled"`) || strings.Contains(want, `status=""`) || strings.Contains(want, `outcome="busy"`)
+		if s[3] == "0" && !unread && !slices.Contains(shown, want) {
+			t.Errorf("the Collector does not show %s", want)
+		}
+	}
+}
+
+func TestAlertsFireWhenTheyShould(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is missing, so the tests of the alerts are skipped: .ci/install promtool")
+	}
+	if out, err := exec.Command(promtool, "test", "rules", alertTests).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
