@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -46,16 +47,26 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 	for _, c := range clients {
 		q.nodes = append(q.nodes, newNode(c, l, replication{}))
 	}
+	q.usual = make([]atomic.Int64, len(q.nodes))
 	l.start(q)
 	return l, nil
 }
 
-const quorumTimeout = 500 * time.Millisecond
+const (
+	quorumTimeout = 500 * time.Millisecond
+
+	// An acquisition that one member has refused waits for the others so many times
+	// as long as they usually take, and at least for graceMin: meanwhile it keeps the
+	// votes that its contenders need.
+	graceFactor = 3
+	graceMin    = 5 * time.Millisecond
+)
 
 // quorum is a backend of several independent Redis.
 type quorum struct {
 	tasks    *tasks
 	nodes    []*node
+	usual    []atomic.Int64 // how long each takes to answer, in ns; 0: it never has
 	majority int
 }
 
@@ -71,17 +82,30 @@ func (q *quorum) flush() {
 // decide it.
 func (q *quorum) ask(ctx context.Context, c *call, timeout time.Duration, s strays) ([]any, error) {
 	arrived := make(chan vote, len(q.nodes))
-	for _, n := range q.nodes {
+	began := time.Now()
+	for i, n := range q.nodes {
 		q.tasks.start(func() {
 			values, err := n.exchange(ctx, c, timeout, s.undo)
+			q.answered(i, time.Since(began), err)
 			arrived <- vote{n, values, err}
 		})
 	}
 	t := q.tally()
+	var grace <-chan time.Time
 	for {
-		t.votes = append(t.votes, <-arrived)
+		select {
+		case v := <-arrived:
+			t.votes = append(t.votes, v)
+		case <-grace:
+			t.impatient = true
+		}
 		values, err, decided := c.script.decide(t)
 		if !decided {
+			if grace == nil && c.script == acquireScript && t.contended() {
+				timer := time.NewTimer(q.grace())
+				defer timer.Stop()
+				grace = timer.C
+			}
 			continue
 		}
 		if c.script == acquireScript {
@@ -90,6 +114,29 @@ func (q *quorum) ask(ctx context.Context, c *call, timeout time.Duration, s stra
 		q.watchLate(arrived, t, s, values, err)
 		return values, err
 	}
+}
+
+// answered notes how long a member took to answer. What is known of one that does not
+// answer fades.
+func (q *quorum) answered(member int, took time.Duration, err error) {
+	if err != nil {
+		took = 0
+	}
+	usual := &q.usual[member]
+	if old := usual.Load(); old == 0 {
+		usual.Store(int64(took))
+	} else {
+		usual.Store(old + (int64(took)-old)/4)
+	}
+}
+
+// grace is how long an acquisition that one member has refused waits for the others.
+func (q *quorum) grace() time.Duration {
+	slowest := time.Duration(0)
+	for i := range q.usual {
+		slowest = max(slowest, time.Duration(q.usual[i].Load()))
+	}
+	return max(graceFactor*slowest, graceMin)
 }
 
 // concludeAcquire writes the token of a granted lock back, and undoes one that was

@@ -20,7 +20,7 @@ type members struct {
 	proxies []*redistest.Proxy
 }
 
-func startMembers(t *testing.T, n int) *members {
+func startMembers(t testing.TB, n int) *members {
 	t.Helper()
 	m := &members{}
 	for range n {
@@ -32,7 +32,7 @@ func startMembers(t *testing.T, n int) *members {
 }
 
 // locker is a Locker on all members.
-func (m *members) locker(t *testing.T, opts ...core.Option) *core.Locker {
+func (m *members) locker(t testing.TB, opts ...core.Option) *core.Locker {
 	t.Helper()
 	var clients []redis.UniversalClient
 	for _, p := range m.proxies {

@@ -17,6 +17,7 @@ type vote struct {
 type tally struct {
 	total, majority int
 	votes           []vote
+	impatient       bool // those that have not answered are not worth waiting for
 }
 
 func (q *quorum) tally() *tally { return &tally{total: len(q.nodes), majority: q.majority} }
@@ -33,6 +34,9 @@ func (t *tally) with(f func(values []any) bool) [][]any {
 	}
 	return replies
 }
+
+// contended says that one member at least refused a lock because somebody else has it.
+func (t *tally) contended() bool { return len(t.with(status(2))) > 0 }
 
 func (t *tally) all() [][]any { return t.with(func([]any) bool { return true }) }
 
@@ -57,7 +61,8 @@ func status(n int64) func([]any) bool {
 func isGrant(values []any) bool { return len(values) > 0 && number(values[0]) == 1 }
 
 // decideAcquire: held when a majority grants it, with the greatest token and the
-// shortest ttl.
+// shortest ttl. When it is impatient, and contenders stand in the way, it is busy as
+// soon as a majority has answered.
 func decideAcquire(t *tally) (values []any, err error, decided bool) {
 	grants := t.with(isGrant)
 	if len(grants) >= t.majority {
@@ -72,10 +77,13 @@ func decideAcquire(t *tally) (values []any, err error, decided bool) {
 		best[3] = ttl
 		return best, nil, true
 	}
+	answers := t.all()
+	if t.impatient && len(answers) >= t.majority {
+		return t.busy(t.with(status(2)), t.majority-len(grants)), nil, true
+	}
 	if len(grants)+t.pending() >= t.majority {
 		return nil, nil, false
 	}
-	answers := t.all()
 	if len(answers) < t.majority {
 		if len(answers)+t.pending() >= t.majority {
 			return nil, nil, false // held or unreachable, that is not the same

@@ -78,7 +78,7 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 	l, ln := r.locker, w.line
 	var silence time.Time // since when Redis has failed, for all calls of the line
 	pace := pollUnheard
-	backOff := time.Duration(0)
+	backOff, split := time.Duration(0), false
 	var timer *time.Timer // most get the lock at once
 	defer func() {
 		if timer != nil {
@@ -95,10 +95,9 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 				return k, nil
 			case b != nil:
 				silence = time.Time{}
-				if b.split {
-					backOff = min(max(2*backOff, splitDelay), splitDelayMax)
-				} else {
-					backOff = 0
+				split = b.split
+				if split {
+					backOff = min(max(2*backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
 				}
 				if ln.isBusy(b, r.settings.maxWaiters, r.tooMany(b.until, b.exact)) {
 					pace = pollUnheard
@@ -126,7 +125,7 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 		if rest := ln.resting(); rest > 0 {
 			timer.Reset(rest)
 			signal = nil
-		} else if backOff > 0 {
+		} else if split {
 			// Contenders that block each other must not come back together.
 			timer.Reset(rand.N(backOff))
 			signal = nil
