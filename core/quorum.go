@@ -55,11 +55,11 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 const (
 	quorumTimeout = 500 * time.Millisecond
 
-	// An acquisition that one member has refused waits for the others so many times
-	// as long as they usually take, and at least for graceMin: meanwhile it keeps the
-	// votes that its contenders need.
+	// A contended acquisition waits for the rest of the members so many times as long as
+	// the slowest usually takes.
 	graceFactor = 3
 	graceMin    = 5 * time.Millisecond
+	againMin    = time.Millisecond
 )
 
 // quorum is a backend of several independent Redis.
@@ -80,36 +80,50 @@ func (q *quorum) flush() {
 
 // ask runs a call on all members at once and returns as soon as their answers
 // decide it.
+//
+// An acquisition that has one vote and one refusal asks those again that refused, once,
+// for a release may be on its way to them. Then it waits for the others no longer than
+// usual: contenders that keep a vote each until a dead member's time is over would block
+// one another for as long.
 func (q *quorum) ask(ctx context.Context, c *call, timeout time.Duration, s strays) ([]any, error) {
 	arrived := make(chan vote, len(q.nodes))
-	began := time.Now()
-	for i, n := range q.nodes {
+	send := func(member int) {
 		q.tasks.start(func() {
-			values, err := n.exchange(ctx, c, timeout, s.undo)
-			q.answered(i, time.Since(began), err)
-			arrived <- vote{n, values, err}
+			began := time.Now()
+			values, err := q.nodes[member].exchange(ctx, c, timeout, s.undo)
+			if err == nil || ctx.Err() == nil {
+				q.answered(member, time.Since(began), err)
+			}
+			arrived <- vote{member, q.nodes[member], values, err}
 		})
 	}
+	for member := range q.nodes {
+		send(member)
+	}
 	t := q.tally()
-	var grace <-chan time.Time
+	var again, grace <-chan time.Time
 	for {
 		select {
 		case v := <-arrived:
 			t.votes = append(t.votes, v)
+		case <-again:
+			for _, member := range t.forgetRefusals() {
+				send(member)
+			}
 		case <-grace:
 			t.impatient = true
 		}
 		values, err, decided := c.script.decide(t)
 		if !decided {
 			if grace == nil && c.script == acquireScript && t.contended() {
-				timer := time.NewTimer(q.grace())
-				defer timer.Stop()
-				grace = timer.C
+				usual := q.usualTime()
+				again = time.After(max(usual, againMin))
+				grace = time.After(max(graceFactor*usual, graceMin))
 			}
 			continue
 		}
 		if c.script == acquireScript {
-			values, err = q.concludeAcquire(ctx, c, timeout, s, t, values, err)
+			values, err = q.concludeAcquire(ctx, c, timeout, s, t, arrived, values, err)
 		}
 		q.watchLate(arrived, t, s, values, err)
 		return values, err
@@ -130,21 +144,24 @@ func (q *quorum) answered(member int, took time.Duration, err error) {
 	}
 }
 
-// grace is how long an acquisition that one member has refused waits for the others.
-func (q *quorum) grace() time.Duration {
+// usualTime is how long the slowest member usually takes to answer.
+func (q *quorum) usualTime() time.Duration {
 	slowest := time.Duration(0)
 	for i := range q.usual {
 		slowest = max(slowest, time.Duration(q.usual[i].Load()))
 	}
-	return max(graceFactor*slowest, graceMin)
+	return slowest
 }
 
 // concludeAcquire writes the token of a granted lock back, and undoes one that was
 // not granted.
-func (q *quorum) concludeAcquire(ctx context.Context, c *call, timeout time.Duration, s strays, t *tally, values []any, err error) ([]any, error) {
+func (q *quorum) concludeAcquire(ctx context.Context, c *call, timeout time.Duration, s strays, t *tally, arrived <-chan vote, values []any, err error) ([]any, error) {
 	if err == nil && isGrant(values) {
-		if err = q.writeBack(ctx, c, timeout, t, text(values[1])); err == nil {
+		if q.writeBack(ctx, c, timeout, t, arrived, text(values[1])) {
 			return values, nil
+		}
+		if values, err = t.withoutToken(); ctx.Err() != nil {
+			values, err = nil, ended(ctx)
 		}
 	}
 	for _, v := range t.votes {
@@ -156,43 +173,46 @@ func (q *quorum) concludeAcquire(ctx context.Context, c *call, timeout time.Dura
 }
 
 // writeBack gives the token of a lock to a majority, so that the next majority
-// meets a member that knows it.
-func (q *quorum) writeBack(ctx context.Context, c *call, timeout time.Duration, t *tally, token string) error {
-	var behind []*node
-	have := 0
-	for _, v := range t.votes {
+// meets a member that knows it. Members that have not voted yet may take the place of
+// one that fails meanwhile; what is heard of them goes into the tally.
+func (q *quorum) writeBack(ctx context.Context, c *call, timeout time.Duration, t *tally, arrived <-chan vote, token string) bool {
+	have, under := 0, 0 // under way
+	written := make(chan vote, len(q.nodes))
+	write := writeTokenCall(c, token)
+	count := func(v vote) {
 		switch {
 		case v.err != nil || !isGrant(v.values):
 		case text(v.values[1]) == token:
 			have++
 		default:
-			behind = append(behind, v.node)
+			under++
+			q.tasks.start(func() {
+				values, err := v.node.exchange(ctx, write, timeout, nil)
+				written <- vote{v.member, v.node, values, err}
+			})
 		}
 	}
-	if have >= q.majority {
-		return nil
+	for _, v := range t.votes {
+		count(v)
 	}
-	arrived := make(chan vote, len(behind))
-	write := writeTokenCall(c, token)
-	for _, n := range behind {
-		q.tasks.start(func() {
-			values, err := n.exchange(ctx, write, timeout, nil)
-			arrived <- vote{n, values, err}
-		})
-	}
-	var errs []error
-	for range behind {
-		v := <-arrived
-		if v.err == nil && number(v.values[0]) == 1 {
-			have++
-		} else if v.err != nil {
-			errs = append(errs, v.err)
+	for have < q.majority {
+		if have+under+t.pending() < q.majority {
+			return false
 		}
-		if have >= q.majority {
-			return nil
+		select {
+		case v := <-written:
+			under--
+			if v.err == nil && number(v.values[0]) == 1 {
+				have++
+			} else if v.err != nil {
+				t.failed = append(t.failed, v)
+			}
+		case v := <-arrived:
+			t.votes = append(t.votes, v)
+			count(v)
 		}
 	}
-	return fmt.Errorf("the fencing token reached no majority: %w", errors.Join(errs...))
+	return true
 }
 
 func writeTokenCall(acquisition *call, token string) *call {
@@ -235,14 +255,14 @@ func (q *quorum) post(d *delivery) {
 	t := q.tally()
 	reported := false
 	first := time.Time{}
-	for _, n := range q.nodes {
+	for member, n := range q.nodes {
 		n.outbox.add(&delivery{call: d.call, timeout: d.timeout, to: recipientFunc(func(values []any, err error, sent time.Time) {
 			mu.Lock()
 			defer mu.Unlock()
 			if first.IsZero() || sent.Before(first) {
 				first = sent
 			}
-			t.votes = append(t.votes, vote{n, values, err})
+			t.votes = append(t.votes, vote{member, n, values, err})
 			if reported {
 				return
 			}

@@ -8,6 +8,7 @@ import (
 
 // vote is the answer of one member of a quorum.
 type vote struct {
+	member int
 	node   *node
 	values []any
 	err    error
@@ -17,7 +18,8 @@ type vote struct {
 type tally struct {
 	total, majority int
 	votes           []vote
-	impatient       bool // those that have not answered are not worth waiting for
+	impatient       bool   // those that have not answered are not worth waiting for
+	failed          []vote // of members that have voted, and could not be reached since
 }
 
 func (q *quorum) tally() *tally { return &tally{total: len(q.nodes), majority: q.majority} }
@@ -37,6 +39,19 @@ func (t *tally) with(f func(values []any) bool) [][]any {
 
 // contended says that one member at least refused a lock because somebody else has it.
 func (t *tally) contended() bool { return len(t.with(status(2))) > 0 }
+
+// forgetRefusals takes the votes of those out that refused, and returns who they are.
+func (t *tally) forgetRefusals() []int {
+	var members []int
+	t.votes = slices.DeleteFunc(t.votes, func(v vote) bool {
+		refused := v.err == nil && number(v.values[0]) == 2
+		if refused {
+			members = append(members, v.member)
+		}
+		return refused
+	})
+	return members
+}
 
 func (t *tally) all() [][]any { return t.with(func([]any) bool { return true }) }
 
@@ -60,6 +75,16 @@ func status(n int64) func([]any) bool {
 
 func isGrant(values []any) bool { return len(values) > 0 && number(values[0]) == 1 }
 
+// withoutToken is the outcome of an acquisition that was granted but whose token reached
+// no majority: to be tried again while a majority answers.
+func (t *tally) withoutToken() ([]any, error) {
+	if len(t.all())-len(t.failed) >= t.majority {
+		return []any{int64(2), int64(-1), int64(0), int64(1)}, nil
+	}
+	all := &tally{total: t.total, votes: slices.Concat(t.votes, t.failed)}
+	return nil, fmt.Errorf("the fencing token reached no majority: %w", all.noMajority())
+}
+
 // decideAcquire: held when a majority grants it, with the greatest token and the
 // shortest ttl. When it is impatient, and contenders stand in the way, it is busy as
 // soon as a majority has answered.
@@ -78,7 +103,7 @@ func decideAcquire(t *tally) (values []any, err error, decided bool) {
 		return best, nil, true
 	}
 	answers := t.all()
-	if t.impatient && len(answers) >= t.majority {
+	if t.impatient && t.contended() && len(answers) >= t.majority {
 		return t.busy(t.with(status(2)), t.majority-len(grants)), nil, true
 	}
 	if len(grants)+t.pending() >= t.majority {

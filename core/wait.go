@@ -18,7 +18,8 @@ const (
 	pollUnheard    = 20 * time.Millisecond
 	pollUnheardMax = 150 * time.Millisecond
 	// In a quorum contenders may each get a part of it; they come back after a
-	// random time below these, doubling.
+	// random time below these, or twice what the attempt took, doubling until the call
+	// has the lock.
 	splitDelay    = 4 * time.Millisecond
 	splitDelayMax = 256 * time.Millisecond
 	// maxSilence is how long a waiting call endures that Redis fails.
