@@ -70,6 +70,9 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	}
 	l.handsOver = replicas == replication{}
 	l.queues = true
+	if replicas.replicas > 0 {
+		replicas.clocks = newClocks(l, client)
+	}
 	_, isCluster := client.(*redis.ClusterClient)
 	l.hears = flag(!isCluster || l.defaults.sharded)
 	l.start(single{[]*node{newNode(client, l, replicas)}})

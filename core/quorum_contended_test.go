@@ -22,10 +22,10 @@ const writeToken = ""
 var everyScript = []string{acquire, release, renew, inspect, force, writeToken}
 
 // compete has eight calls on some Lockers take a key again and again while one of three
-// members is away, and returns how long that took for 200 grants.
+// members is away, and returns how long that took for 160 grants.
 func compete(t *testing.T, servers []*embedded, lockers ...*core.Locker) time.Duration {
 	t.Helper()
-	const calls, grants = 8, 200
+	const calls, grants = 8, 160
 	var longest time.Duration
 	var crowd sync.WaitGroup
 	began := time.Now()
@@ -72,11 +72,11 @@ func awayMember(t *testing.T, test func(t *testing.T, servers []*embedded, a, b 
 // Calls that compete for a key come apart although the third vote never comes: who has
 // one vote and one refusal does not wait for it until the time-out.
 // Taken out, two calls keep one vote each for that long, again and again. Tried: this
-// test then fails with "200 grants took".
+// test then fails with "160 grants took".
 func TestQuorumContendersDoNotWaitForAMemberThatIsAway(t *testing.T) {
 	awayMember(t, func(t *testing.T, servers []*embedded, a, b *core.Locker) {
 		if took := compete(t, servers, a, b); took > 5*time.Second {
-			t.Errorf("200 grants took %v", took)
+			t.Errorf("160 grants took %v", took)
 		}
 	})
 }
@@ -84,15 +84,15 @@ func TestQuorumContendersDoNotWaitForAMemberThatIsAway(t *testing.T) {
 // A call that was in a split stays more careful than one that has just come, until it
 // has the lock.
 // Taken out, many processes split the votes again after each refusal. Tried: this test
-// then fails with "200 grants took".
+// then fails with "160 grants took".
 func TestQuorumBackOffIsKept(t *testing.T) {
 	awayMember(t, func(t *testing.T, servers []*embedded, a, b *core.Locker) {
 		lockers := []*core.Locker{a, b}
-		for len(lockers) < 8 {
+		for len(lockers) < 6 {
 			lockers = append(lockers, quorumOf(t, servers))
 		}
 		if took := compete(t, servers, lockers...); took > 3*time.Second {
-			t.Errorf("200 grants took %v", took)
+			t.Errorf("160 grants took %v", took)
 		}
 	})
 }

@@ -211,7 +211,7 @@ func TestReplicasCostNothingWhenOff(t *testing.T) {
 		unlock(t, take(t, background, l, "k"))
 		var got []string
 		for _, line := range monitor.Stop(t) {
-			if !line.Lua {
+			if !line.Lua && (name == "off" || line.Name() == "evalsha" || line.Name() == "wait") { // the clocks are asked for, once
 				got = append(got, line.Name())
 			}
 		}

@@ -24,6 +24,12 @@ import (
 // may be one that lacks the lock; where n is all, nothing can be locked while one
 // is missing.
 //
+// A replica ends a lock by its own clock: the clocks of master and replicas must agree to
+// well below a lease, or a failover may free a lock that is held. With a [redis.Client],
+// Sentinel's included, the first lock has them compared in the background, and a
+// difference of more than a tenth of the lease given to New is logged as a warning; it
+// needs permission for INFO, TIME and PING, and is silent without. Of a cluster they are not compared.
+//
 // Option of [New] only, off by default. n is at least 1; timeout is at least 1 ms
 // in whole milliseconds, less than [Timeout] and less than the client's
 // ReadTimeout. New refuses it for a client that is neither a [redis.Client] nor a
@@ -37,7 +43,7 @@ func Replicas(n int, timeout time.Duration) Option {
 			case timeout < time.Millisecond:
 				s.fail("Replicas(%d, %v): give at least 1ms", n, timeout)
 			default:
-				s.replicas = replication{n, timeout.Truncate(time.Millisecond)}
+				s.replicas = replication{replicas: n, timeout: timeout.Truncate(time.Millisecond)}
 			}
 		})
 	}
@@ -48,6 +54,7 @@ func Replicas(n int, timeout time.Duration) Option {
 type replication struct {
 	replicas int
 	timeout  time.Duration
+	clocks   *clocks // to be compared; nil where they cannot be
 }
 
 // check reports why client cannot do it.
@@ -115,6 +122,7 @@ func (e *shortfallError) Unwrap() error { return e.cause }
 // over one connection to the node that serves the key. In a cluster it follows
 // redirections itself, for a cluster client would send WAIT to any node.
 func (n *node) runReplicated(ctx context.Context, c *call, f *flight) ([]any, error) {
+	n.replication.clocks.check()
 	target := nodeOf(n.client, c.lock)
 	whole, asking := false, false
 	for redirections := 0; ; {
