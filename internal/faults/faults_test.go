@@ -43,6 +43,9 @@ func (r *run) injectAll(until time.Time) []result {
 	if !strict() {
 		for i, f := range r.top.faults {
 			results[i] = r.round(f)
+			if results[i].stuck > 0 {
+				break // what is stuck once holds up every further round
+			}
 		}
 		return results
 	}
