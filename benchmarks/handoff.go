@@ -40,7 +40,7 @@ func handoff() row {
 			}
 			all := slices.Sorted(slices.Values(slices.Concat(both...)))
 			if len(all) == 0 {
-				return nil, errors.New("no hand-off happened")
+				return nil, errNoHandOff
 			}
 			return figures{
 				handoffP50:     milliseconds(percentile(all, 50)),
@@ -51,6 +51,8 @@ func handoff() row {
 		},
 	}
 }
+
+var errNoHandOff = errors.New("no hand-off happened")
 
 // handOff is what each of the two does: begin to wait when the other has the
 // lock, and release when the other waits. They find that out through the shared

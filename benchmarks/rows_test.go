@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,28 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
+// measureForAMoment runs a row, for longer where the moment was too short to do
+// anything at all: on a machine that is busy with something else.
+func measureForAMoment(t *testing.T, r row) measured {
+	for d := 100 * time.Millisecond; ; d *= 10 {
+		b := &bench{rounds: 1, roundTime: d, holdTime: 2 * d, divideLocks: 100, log: t.Output()}
+		m, err := b.run(t.Context(), r)
+		if errors.Is(err, errNoHandOff) && d < time.Second {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := m.rounds[latchkeyName]
+		if len(ours) == 0 || d > time.Second {
+			return m
+		}
+		if cycles, counted := ours[0][cyclesPerSecond]; !counted || cycles > 0 {
+			return m
+		}
+	}
+}
+
 // Every row runs with every library, for a moment: that it measures something
 // and that locks exclude, not how fast.
 func TestRows(t *testing.T) {
@@ -22,11 +45,7 @@ func TestRows(t *testing.T) {
 			continue // as the smaller ones, and too much for a test
 		}
 		t.Run(r.name, func(t *testing.T) {
-			b := &bench{rounds: 1, roundTime: 100 * time.Millisecond, holdTime: 200 * time.Millisecond, divideLocks: 100, log: t.Output()}
-			m, err := b.run(t.Context(), r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := measureForAMoment(t, r)
 			if n := m.violations(); n > 0 {
 				t.Errorf("%v violations", n)
 			}

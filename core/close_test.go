@@ -236,6 +236,7 @@ func TestInvariant7NoGoroutineIsLeftAfterClose(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		other := s.locker()
 		take(t, background, other, "busy")
+		time.Sleep(time.Second) // a goroutine without work stays for a moment
 		synctest.Wait()
 		before := blockedIn(ofCore)
 		l := s.open()

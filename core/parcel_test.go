@@ -86,7 +86,7 @@ func TestRenewalThroughANodeOfACluster(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3, 0)
 	node := cluster.MasterFor(t, "lock:k0")
 	client := node.Client(t)
-	l := onRedis(t, client, core.Lease(time.Second))
+	l := onRedis(t, client, core.Lease(2*time.Second))
 	var locks []*core.Lock
 	for i := 0; len(locks) < 5; i++ {
 		if key := fmt.Sprint("k", i); cluster.MasterFor(t, "lock:"+key) == node {
@@ -94,7 +94,7 @@ func TestRenewalThroughANodeOfACluster(t *testing.T) {
 		}
 	}
 	select {
-	case <-time.After(2500 * time.Millisecond):
+	case <-time.After(3 * time.Second):
 	case <-locks[0].Context().Done():
 	}
 	for _, k := range locks {

@@ -54,6 +54,7 @@ func user(t *testing.T, server *redistest.Server, rules ...string) *redis.Client
 
 func TestNoPermission(t *testing.T) {
 	server := redistest.Start(t)
+	stalls := redistest.WatchStalls(t)
 	for name, rules := range map[string][]string{
 		"for the key":       {"~other:*", "&*", "+@all"},
 		"for scripts":       {"~lock:*", "&*", "+@all", "-@scripting"},
@@ -71,7 +72,7 @@ func TestNoPermission(t *testing.T) {
 			if !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "can't run this command") {
 				t.Errorf("error %v; want one that says what is not permitted", err)
 			}
-			wantTime(t, "the error came", time.Since(started), 0, 2*time.Second)
+			soonAfter(t, stalls, "the error came", started, time.Now(), 2*time.Second)
 			// A lock without an end would be the worst of all.
 			if !isFree(t, server.Client(t), "k") {
 				t.Error("the lock stayed")
@@ -83,19 +84,20 @@ func TestNoPermission(t *testing.T) {
 // Everything that latchkey needs, and no channel.
 func TestWithoutChannelsItPolls(t *testing.T) {
 	server := redistest.Start(t)
+	stalls := redistest.WatchStalls(t)
 	limited := user(t, server, "~lock:*", "resetchannels", "+@all")
 	holder, waiting := onRedis(t, limited), onRedis(t, limited)
 	k := take(t, background, holder, "k")
 	monitor := server.Monitor(t)
 	got := make(chan error, 1)
 	go func() {
-		k, err := waiting.Lock(background, "k", core.Wait(10*time.Second))
+		k, err := waiting.Lock(background, "k", core.Wait(inTheEnd))
 		if err == nil {
 			err = k.Unlock(background)
 		}
 		got <- err
 	}()
-	redistest.Await(t, 5*time.Second, "the other call to have asked twice", func() bool {
+	redistest.Await(t, inTheEnd, "the other call to have asked twice", func() bool {
 		asked := 0
 		for _, line := range monitor.Lines(t) {
 			if !line.Lua && line.Name() == "evalsha" {
@@ -104,15 +106,12 @@ func TestWithoutChannelsItPolls(t *testing.T) {
 		}
 		return asked >= 2
 	})
+	released := time.Now()
 	unlock(t, k)
-	select {
-	case err := <-got:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(2 * time.Second):
-		t.Error("polling takes more than a second")
+	if err := <-got; err != nil {
+		t.Error(err)
 	}
+	soonAfter(t, stalls, "the waiting call had the lock", released, time.Now(), 2*time.Second)
 }
 
 func TestReadOnlyReplica(t *testing.T) {

@@ -29,11 +29,13 @@ func keysOf(t *testing.T, cluster *redistest.Cluster) (one, other string) {
 // A dead shard: its locks are lost, in time, and work again after the failover; the
 // locks of other shards notice nothing.
 func TestInvariant8DeadShardDelaysNobodyElse(t *testing.T) {
+	t.Parallel()
 	// Else Redis itself refuses everything from when it notices until the failover.
 	cluster := redistest.StartCluster(t, 3, 1, "--cluster-require-full-coverage", "no")
+	stalls := redistest.WatchStalls(t)
 	l := onRedis(t, cluster.Client(t))
 	dead, alive := keysOf(t, cluster)
-	const lease = 1500 * time.Millisecond
+	const lease = 3 * time.Second
 	doomed := take(t, background, l, dead, core.Lease(lease))
 	kept := take(t, background, l, alive, core.Lease(lease))
 	unlock(t, take(t, background, l, alive+"x"))
@@ -45,19 +47,19 @@ func TestInvariant8DeadShardDelaysNobodyElse(t *testing.T) {
 		started := time.Now()
 		in := take(t, kept.Context(), l, alive)
 		unlock(t, in)
-		wantTime(t, "a lock of another shard", time.Since(started), 0, 500*time.Millisecond)
+		soonAfter(t, stalls, "a lock of another shard", started, time.Now(), 500*time.Millisecond)
 	}
-	awaitLost(t, doomed, 2*lease, core.ErrLost)
-	wantTime(t, "the loss was told", time.Since(stopped), 0, lease)
+	awaitLost(t, doomed, core.ErrLost)
+	soonAfter(t, stalls, "the loss was told", stopped, time.Now(), lease)
 	select {
 	case <-kept.Context().Done():
 		t.Errorf("the lock of the other shard was lost: %v", context.Cause(kept.Context()))
-	case <-time.After(2 * lease):
+	case <-time.After(lease):
 	}
 
 	cluster.AwaitFailover(t, "lock:"+dead, master)
 	failedOver := time.Now()
-	redistest.Await(t, 20*time.Second, "the shard's locks to work again", func() bool {
+	redistest.Await(t, inTheEnd, "the shard's locks to work again", func() bool {
 		k, err := l.TryLock(background, dead)
 		return err == nil && k.Unlock(background) == nil
 	})
@@ -70,7 +72,7 @@ func TestInvariant8DeadShardDelaysNobodyElse(t *testing.T) {
 func awaitClusterSubscriber(t *testing.T, cluster *redistest.Cluster, key string) {
 	t.Helper()
 	channel := "redisson_lock__channel:{lock:" + key + "}"
-	redistest.Await(t, 5*time.Second, "a subscription", func() bool {
+	redistest.Await(t, inTheEnd, "a subscription", func() bool {
 		for _, node := range cluster.Nodes() {
 			if n, err := node.Client(t).PubSubNumSub(background, channel).Result(); err == nil && n[channel] > 0 {
 				return true
@@ -105,7 +107,7 @@ func TestSlotMovesUnderALock(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3, 0)
 	l, waiting := onRedis(t, cluster.Client(t)), onRedis(t, cluster.Client(t))
 	one, other := keysOf(t, cluster)
-	k := take(t, background, l, one, core.Lease(900*time.Millisecond))
+	k := take(t, background, l, one, core.Lease(2*time.Second))
 	got := make(chan error, 1)
 	go func() {
 		k, err := waiting.Lock(background, one)
@@ -121,7 +123,7 @@ func TestSlotMovesUnderALock(t *testing.T) {
 		t.Fatalf("the lock was lost: %v", context.Cause(k.Context()))
 	case err := <-got:
 		t.Fatalf("the waiting call got it meanwhile: %v", err)
-	case <-time.After(2 * time.Second): // two leases
+	case <-time.After(3 * time.Second): // longer than the lease
 	}
 	in := take(t, k.Context(), l, one)
 	unlock(t, in, k)
@@ -130,7 +132,7 @@ func TestSlotMovesUnderALock(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(inTheEnd):
 		t.Error("the waiting call did not get the lock")
 	}
 }
@@ -140,7 +142,7 @@ func TestSlotMovesUnderALock(t *testing.T) {
 func TestRenewalFollowsALockThatHasMoved(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2, 1)
-	const lease = 1800 * time.Millisecond
+	const lease = 3 * time.Second
 	plain := onRedis(t, cluster.Client(t), core.Lease(lease))
 	replicated := onRedis(t, cluster.Client(t), core.Lease(lease), core.Replicas(1, 500*time.Millisecond))
 	one, other := keysOf(t, cluster)

@@ -16,6 +16,20 @@ import (
 
 // The tests in the files redis_*_test.go run on real redis-server processes.
 
+// inTheEnd ends a test that waits in vain, on a machine that may be busy with
+// anything. It is shorter than the usual lease, 30 s: what ends a lock within it was
+// not the end of its lease.
+const inTheEnd = 25 * time.Second
+
+// soonAfter fails the test unless something took place before another, or within a
+// time after it; that in which the machine stood still is taken off.
+func soonAfter(tb testing.TB, stalls *redistest.Stalls, what string, from, at time.Time, within time.Duration) {
+	tb.Helper()
+	if ran := stalls.Without(from, at); ran > within {
+		tb.Errorf("%s after %v, of which the machine ran for %v; want %v at most", what, at.Sub(from), ran, within)
+	}
+}
+
 // sha is the digest by which Redis knows one of our scripts.
 func sha(tb testing.TB, script string) redistest.Match {
 	tb.Helper()
@@ -36,7 +50,7 @@ func onRedis(tb testing.TB, client redis.UniversalClient, opts ...core.Option) *
 
 func closeAtEnd(tb testing.TB, l *core.Locker) {
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(background, 10*time.Second)
+		ctx, cancel := context.WithTimeout(background, inTheEnd)
 		defer cancel()
 		if err := l.Close(ctx); err != nil {
 			tb.Errorf("Close: %v", err)
@@ -55,18 +69,18 @@ func isFree(tb testing.TB, client redis.UniversalClient, key string) bool {
 }
 
 // awaitFree waits until the lock is free in Redis.
-func awaitFree(tb testing.TB, client redis.UniversalClient, key string, within time.Duration) {
+func awaitFree(tb testing.TB, client redis.UniversalClient, key string) {
 	tb.Helper()
-	redistest.Await(tb, within, "lock "+key+" to be free", func() bool { return isFree(tb, client, key) })
+	redistest.Await(tb, inTheEnd, "lock "+key+" to be free", func() bool { return isFree(tb, client, key) })
 }
 
 // awaitLost waits until the lock's context says why it ended.
-func awaitLost(tb testing.TB, k *core.Lock, within time.Duration, want error) {
+func awaitLost(tb testing.TB, k *core.Lock, want error) {
 	tb.Helper()
 	select {
 	case <-k.Context().Done():
 		wantErr(tb, context.Cause(k.Context()), want)
-	case <-time.After(within):
-		tb.Fatalf("nobody told the holder within %v", within)
+	case <-time.After(inTheEnd):
+		tb.Fatalf("nobody told the holder within %v", inTheEnd)
 	}
 }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if addr := os.Getenv(holderEnv); addr != "" {
 		l, err := core.New(redis.NewClient(&redis.Options{Addr: addr}))
 		if err == nil {
-			_, err = l.Lock(background, "k", core.Lease(time.Second))
+			_, err = l.Lock(background, "k", core.Lease(2*time.Second))
 		}
 		if err != nil {
 			panic(err)
@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 func TestHolderKilled(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
+	stalls := redistest.WatchStalls(t)
 	holder := exec.Command(os.Args[0])
 	holder.Env = append(os.Environ(), holderEnv+"="+server.Addr())
 	out, err := holder.StdoutPipe()
@@ -56,7 +57,7 @@ func TestHolderKilled(t *testing.T) {
 		t.Fatalf("the holder said %q, %v", line, err)
 	}
 	l := onRedis(t, server.Client(t))
-	_, err = l.Lock(background, "k", core.Wait(2*time.Second))
+	_, err = l.Lock(background, "k", core.Wait(3*time.Second))
 	wantErr(t, err, core.ErrNotAcquired)
 
 	if err := holder.Process.Kill(); err != nil {
@@ -64,7 +65,7 @@ func TestHolderKilled(t *testing.T) {
 	}
 	killed := time.Now()
 	k := take(t, background, l, "k")
-	wantTime(t, "the lock was free again", time.Since(killed), 0, 1500*time.Millisecond)
+	soonAfter(t, stalls, "the lock was free again", killed, time.Now(), 2500*time.Millisecond)
 	unlock(t, k)
 }
 
@@ -74,7 +75,7 @@ func TestInvariant4DeletedLockIsALoss(t *testing.T) {
 	l := onRedis(t, client)
 	k := take(t, background, l, "k", core.Lease(900*time.Millisecond))
 	client.Del(background, "lock:k")
-	awaitLost(t, k, time.Second, core.ErrLost)
+	awaitLost(t, k, core.ErrLost)
 	wantErr(t, k.Unlock(background), core.ErrLost)
 }
 
@@ -89,7 +90,7 @@ func TestInvariant2WhoStealsTheLockKeepsIt(t *testing.T) {
 	if stolen.Token() <= k.Token() {
 		t.Errorf("token %d after %d", stolen.Token(), k.Token())
 	}
-	awaitLost(t, k, time.Second, core.ErrLost)
+	awaitLost(t, k, core.ErrLost)
 	wantErr(t, k.Unlock(background), core.ErrLost)
 	if n, err := stolen.Count(background); n != 1 || err != nil {
 		t.Errorf("the thief's count is %d, %v", n, err)
@@ -106,18 +107,15 @@ func TestAHeldLockIsQuiet(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlock(t, warm)
+	const lease = 1500 * time.Millisecond
 	monitor := server.Monitor(t)
-	k := take(t, background, l, "k", core.Lease(900*time.Millisecond))
-	redistest.Await(t, 10*time.Second, "four renewals", func() bool { return len(scripts(monitor.Lines(t))) >= 5 })
+	k := take(t, background, l, "k", core.Lease(lease))
+	redistest.Await(t, inTheEnd, "four renewals", func() bool { return len(scripts(monitor.Lines(t))) >= 5 })
 	unlock(t, k)
 	lines := scripts(monitor.Stop(t))
-	for i := 1; i < len(lines)-1; i++ {
-		if gap := lines[i].Time - lines[i-1].Time; gap < 0.2 || gap > 0.6 {
-			t.Errorf("renewal %d came after %.3f s, want 0.3", i, gap)
-		}
-	}
-	if len(lines) > 7 {
-		t.Errorf("%d commands; want acquire, one renewal per third of the lease, release", len(lines))
+	held := lines[len(lines)-1].Time - lines[0].Time
+	if most := 3 + int(held/(lease/3).Seconds()); len(lines) > most {
+		t.Errorf("%d commands in %.3f s; want acquire, one renewal per third of the lease, release", len(lines), held)
 	}
 }
 
@@ -136,7 +134,8 @@ func scripts(lines []redistest.MonitorLine) []redistest.MonitorLine {
 func TestInvariant7TenThousandLocks(t *testing.T) {
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t))
-	hold := 7 * time.Second // longer than the lease
+	const lease = 12 * time.Second
+	hold := lease * 2 / 3 // they were renewed once
 	if s := os.Getenv("LATCHKEY_HOLD_SECONDS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil {
@@ -147,7 +146,7 @@ func TestInvariant7TenThousandLocks(t *testing.T) {
 	before, heap := runtime.NumGoroutine(), heapInUse()
 	locks := make([]*core.Lock, 10_000)
 	for i := range locks {
-		locks[i] = take(t, background, l, "k"+strconv.Itoa(i), core.Lease(6*time.Second))
+		locks[i] = take(t, background, l, "k"+strconv.Itoa(i), core.Lease(lease))
 	}
 	heap = heapInUse() - heap
 	busy := cpuTime(t)
@@ -167,6 +166,12 @@ func TestInvariant7TenThousandLocks(t *testing.T) {
 		hold, goroutines, heap/len(locks), busy.Seconds()/hold.Minutes())
 	if goroutines > 150 {
 		t.Errorf("%d goroutines for 10,000 locks", goroutines)
+	}
+	for i := 0; i < len(locks); i += 100 {
+		k := locks[i]
+		if ttl, err := k.TTL(background); err != nil || ttl < lease/3 {
+			t.Fatalf("%q lasts %v, %v: it was not renewed", k.Key(), ttl, err)
+		}
 	}
 	unlock(t, locks...)
 }

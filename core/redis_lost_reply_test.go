@@ -32,7 +32,7 @@ func TestInvariant3AcquireReplyLostLeavesNothing(t *testing.T) {
 	if lost.Count() != 1 {
 		t.Fatal("no reply was lost")
 	}
-	awaitFree(t, server.Client(t), "k", time.Second)
+	awaitFree(t, server.Client(t), "k")
 	unlock(t, take(t, background, l, "k"))
 }
 
@@ -42,7 +42,7 @@ func TestInvariant3ReentryReplyLostCountsOnce(t *testing.T) {
 	proxy.DropReply(sha(t, "acquire"))
 	_, err := l.Lock(k.Context(), "k")
 	wantErr(t, err, core.ErrUnavailable)
-	redistest.Await(t, time.Second, "the count to be 1", func() bool {
+	redistest.Await(t, inTheEnd, "the count to be 1", func() bool {
 		n, err := k.Count(background)
 		return err == nil && n == 1
 	})
@@ -73,13 +73,13 @@ func TestInvariant3ReleaseReplyLostCountsOnce(t *testing.T) {
 }
 
 func TestReleaseThatNeverArrivesIsRepeatedInTheBackground(t *testing.T) {
-	server, proxy, l := throughProxy(t, core.Timeout(200*time.Millisecond))
+	server, proxy, l := throughProxy(t, core.Timeout(time.Second))
 	k := take(t, background, l, "k")
 	fault := proxy.DropRequest(sha(t, "release"), redistest.Always())
 	wantErr(t, k.Unlock(background), core.ErrUnavailable)
 	wantErr(t, k.Unlock(background), core.ErrNotHeld)
 	fault.Disarm()
-	awaitFree(t, server.Client(t), "k", time.Second)
+	awaitFree(t, server.Client(t), "k")
 }
 
 // The network may deliver an acquisition after the caller has given up and the
@@ -87,13 +87,13 @@ func TestReleaseThatNeverArrivesIsRepeatedInTheBackground(t *testing.T) {
 // Taken out, it takes the lock for nobody, until the lease ends. Tried: this test
 // then fails with "an acquisition that nobody waits for took the lock".
 func TestInvariant3AcquireThatArrivesLateIsRefused(t *testing.T) {
-	server, proxy, l := throughProxy(t, core.Timeout(100*time.Millisecond))
+	server, proxy, l := throughProxy(t, core.Timeout(time.Second))
 	late := proxy.HoldRequest(sha(t, "acquire"))
 	_, err := l.Lock(background, "k")
 	wantErr(t, err, core.ErrUnavailable)
 
 	client := server.Client(t)
-	redistest.Await(t, 2*time.Second, "the compensation", func() bool {
+	redistest.Await(t, inTheEnd, "the compensation", func() bool {
 		keys, err := client.Keys(background, "*:void:*").Result()
 		return err == nil && len(keys) == 1
 	})
@@ -105,6 +105,7 @@ func TestInvariant3AcquireThatArrivesLateIsRefused(t *testing.T) {
 
 func TestCancelledWhileTheReplyIsUnderWay(t *testing.T) {
 	server, proxy, l := throughProxy(t)
+	stalls := redistest.WatchStalls(t)
 	hung := proxy.HangReply(sha(t, "acquire"))
 	ctx, cancel := context.WithCancel(background)
 	go func() {
@@ -114,17 +115,17 @@ func TestCancelledWhileTheReplyIsUnderWay(t *testing.T) {
 	started := time.Now()
 	_, err := l.Lock(ctx, "k")
 	wantErr(t, err, core.ErrNotAcquired, context.Canceled)
-	wantTime(t, "the cancelled call returned", time.Since(started), 0, time.Second)
-	awaitFree(t, server.Client(t), "k", time.Second)
+	soonAfter(t, stalls, "the cancelled call returned", started, time.Now(), time.Second)
+	awaitFree(t, server.Client(t), "k")
 }
 
 // A renewal whose reply is lost is tried again long before the lease ends.
 func TestRenewalReplyLost(t *testing.T) {
 	_, proxy, l := throughProxy(t)
-	k := take(t, background, l, "k", core.Lease(900*time.Millisecond))
+	k := take(t, background, l, "k", core.Lease(3*time.Second))
 	lost := proxy.DropReply(sha(t, "renew"), redistest.Times(2))
 	renewed := proxy.Observe(sha(t, "renew"))
-	redistest.Await(t, 5*time.Second, "renewals after the lost ones", func() bool {
+	redistest.Await(t, inTheEnd, "renewals after the lost ones", func() bool {
 		return lost.Count() == 2 && renewed.Count() >= 4
 	})
 	if err := k.Context().Err(); err != nil {

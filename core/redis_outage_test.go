@@ -17,21 +17,21 @@ import (
 func TestScriptFlushIsSurvived(t *testing.T) {
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t))
-	k := take(t, background, l, "k", core.Lease(600*time.Millisecond))
+	k := take(t, background, l, "k", core.Lease(3*time.Second))
 	others := make([]*core.Lock, 20)
 	for i := range others {
-		others[i] = take(t, background, l, "other"+string(rune('a'+i)), core.Lease(600*time.Millisecond))
+		others[i] = take(t, background, l, "other"+string(rune('a'+i)), core.Lease(3*time.Second))
 	}
 	monitor := server.Monitor(t)
 	server.FlushScripts(t)
-	redistest.Await(t, 5*time.Second, "renewals after the flush", func() bool {
+	redistest.Await(t, inTheEnd, "renewals after the flush", func() bool {
 		n := 0
 		for _, line := range monitor.Lines(t) {
 			if line.Lua && line.Name() == "pexpire" {
 				n++
 			}
 		}
-		return n > 3*len(others)
+		return n > 2*len(others)
 	})
 	in := take(t, k.Context(), l, "k")
 	server.FlushScripts(t)
@@ -44,7 +44,7 @@ func TestConnectionsKilledAtRandom(t *testing.T) {
 	proxy := server.Proxy(t)
 	killAtRandom(t, []*redistest.Proxy{proxy}, []*core.Locker{onRedis(t, proxy.Client(t)), onRedis(t, proxy.Client(t))})
 	for _, key := range []string{"a", "b", "c"} {
-		awaitFree(t, server.Client(t), key, 2*time.Second)
+		awaitFree(t, server.Client(t), key)
 	}
 }
 
@@ -68,10 +68,11 @@ func killAtRandom(t *testing.T, proxies []*redistest.Proxy, lockers []*core.Lock
 	var inside [3]atomic.Int32
 	var done, failed atomic.Int32
 	end := time.Now().Add(2 * time.Second)
+	latest := time.Now().Add(inTheEnd)
 	for i := range 12 {
 		locker := lockers[i%len(lockers)]
 		workers.Go(func() {
-			for time.Now().Before(end) {
+			for time.Now().Before(end) || done.Load() == 0 && time.Now().Before(latest) {
 				n := rand.IntN(len(keys))
 				err := locker.Do(background, keys[n], func(ctx context.Context) error {
 					if inside[n].Add(1) != 1 {
@@ -100,27 +101,28 @@ func killAtRandom(t *testing.T, proxies []*redistest.Proxy, lockers []*core.Lock
 
 func TestInvariant4SilentRedisIsALoss(t *testing.T) {
 	server := redistest.Start(t)
-	l := onRedis(t, server.Client(t), core.Timeout(200*time.Millisecond))
-	const lease = 900 * time.Millisecond
+	stalls := redistest.WatchStalls(t)
+	l := onRedis(t, server.Client(t), core.Timeout(500*time.Millisecond))
+	const lease = 1800 * time.Millisecond
 	k := take(t, background, l, "k", core.Lease(lease))
 	server.Stop(t)
 	stopped := time.Now()
-	awaitLost(t, k, 2*lease, core.ErrLost)
+	awaitLost(t, k, core.ErrLost)
 	// The last renewal was sent before Redis fell silent.
-	wantTime(t, "the loss was told", time.Since(stopped), 0, lease)
+	soonAfter(t, stalls, "the loss was told", stopped, time.Now(), lease)
 	wantErr(t, k.Unlock(background), core.ErrLost)
 
 	started := time.Now()
 	_, err := l.Lock(background, "k2")
 	wantErr(t, err, core.ErrUnavailable)
 	wantNot(t, err, core.ErrNotAcquired)
-	wantTime(t, "a hanging Redis was reported", time.Since(started), 0, time.Second)
+	soonAfter(t, stalls, "a hanging Redis was reported", started, time.Now(), 1500*time.Millisecond)
 
 	// Commands that were sent before the stop run now; none may leave a lock.
 	server.Cont(t)
 	client := server.Client(t)
-	awaitFree(t, client, "k", 3*time.Second)
-	awaitFree(t, client, "k2", 3*time.Second)
+	awaitFree(t, client, "k")
+	awaitFree(t, client, "k2")
 }
 
 func TestRestartIsNoticed(t *testing.T) {
@@ -128,7 +130,7 @@ func TestRestartIsNoticed(t *testing.T) {
 	l := onRedis(t, server.Client(t))
 	k := take(t, background, l, "k", core.Lease(900*time.Millisecond))
 	server.Restart(t)
-	awaitLost(t, k, time.Second, core.ErrLost)
+	awaitLost(t, k, core.ErrLost)
 	_, err := l.Lock(k.Context(), "k")
 	wantErr(t, err, core.ErrLost)
 	unlock(t, take(t, background, l, "k"))
@@ -143,10 +145,10 @@ func TestRedisDown(t *testing.T) {
 	_, err := l.Lock(background, "k")
 	wantErr(t, err, core.ErrUnavailable)
 	wantNot(t, err, core.ErrNotAcquired)
-	wantTime(t, "the refused connection was reported", time.Since(started), 0, 5*time.Second)
+	wantTime(t, "the refused connection was reported", time.Since(started), 0, inTheEnd)
 	_, err = l.Inspect(background, "k")
 	wantErr(t, err, core.ErrUnavailable)
-	awaitLost(t, k, time.Second, core.ErrLost)
+	awaitLost(t, k, core.ErrLost)
 	wantErr(t, k.Unlock(background), core.ErrLost)
 }
 
@@ -171,7 +173,7 @@ func TestWaitingCallOutlivesARestart(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(inTheEnd):
 		t.Fatal("the waiting call did not get the lock")
 	}
 	_ = k.Abort(background)
@@ -180,7 +182,7 @@ func TestWaitingCallOutlivesARestart(t *testing.T) {
 func awaitSubscriber(tb testing.TB, client redis.UniversalClient, key string) {
 	tb.Helper()
 	channel := "redisson_lock__channel:{lock:" + key + "}"
-	redistest.Await(tb, 5*time.Second, "a subscription", func() bool {
+	redistest.Await(tb, inTheEnd, "a subscription", func() bool {
 		n, err := client.PubSubNumSub(background, channel).Result()
 		return err == nil && n[channel] > 0
 	})
@@ -191,6 +193,7 @@ func TestInvariant6BlackHoledSubscription(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := server.Proxy(t)
 	client := server.Client(t)
+	stalls := redistest.WatchStalls(t)
 	holder, waiting := onRedis(t, client), onRedis(t, proxy.Client(t))
 	k := take(t, background, holder, "k")
 	got := make(chan time.Time, 1)
@@ -209,11 +212,12 @@ func TestInvariant6BlackHoledSubscription(t *testing.T) {
 	}
 	released := time.Now()
 	unlock(t, k)
-	wantTime(t, "the waiting call had the lock", (<-got).Sub(released), 0, 1200*time.Millisecond)
+	soonAfter(t, stalls, "the waiting call had the lock", released, <-got, 1200*time.Millisecond)
 }
 
 func TestWakeUpIsPrompt(t *testing.T) {
 	server := redistest.Start(t)
+	stalls := redistest.WatchStalls(t)
 	client := server.Client(t)
 	holder, waiting := onRedis(t, client), onRedis(t, server.Client(t))
 	k := take(t, background, holder, "k")
@@ -231,5 +235,5 @@ func TestWakeUpIsPrompt(t *testing.T) {
 	released := time.Now()
 	unlock(t, k)
 	// Without the wake-up it would take half a second at least.
-	wantTime(t, "the waiting call had the lock", (<-got).Sub(released), 0, 400*time.Millisecond)
+	soonAfter(t, stalls, "the waiting call had the lock", released, <-got, 400*time.Millisecond)
 }

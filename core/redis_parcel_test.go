@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,8 +33,8 @@ func newTraveller(t *testing.T, server *redistest.Server, client *redis.Client) 
 			t.Fatal(err)
 		}
 	}
-	l := traveller{onRedis(t, client), server, client}
-	redistest.Await(t, 5*time.Second, "the Locker to know that one server has all keys", func() bool {
+	l := traveller{onRedis(t, client, core.Timeout(inTheEnd)), server, client}
+	redistest.Await(t, inTheEnd, "the Locker to know that one server has all keys", func() bool {
 		before := scriptsRun(t, admin)
 		l.lockAll(t, numbered(0, 40), func(k *core.Lock) { unlock(t, k) })
 		return scriptsRun(t, admin)-before < 60
@@ -58,13 +59,13 @@ func (l traveller) lockAll(t *testing.T, keys []string, then func(*core.Lock)) {
 	all.Wait()
 }
 
-// together has calls travel together: the server answers nobody for a while, and
+// together has calls travel together: the server runs no script for a while, and
 // others are under way when they come. It returns how many scripts that took.
 func (l traveller) together(t *testing.T, calls ...func()) int {
 	t.Helper()
 	admin := l.server.Client(t)
 	before := scriptsRun(t, admin)
-	if err := admin.Do(background, "client", "pause", 200, "all").Err(); err != nil {
+	if err := admin.Do(background, "client", "pause", time.Minute.Milliseconds(), "write").Err(); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
@@ -75,12 +76,23 @@ func (l traveller) together(t *testing.T, calls ...func()) int {
 			}
 		})
 	}
-	redistest.Await(t, 5*time.Second, "these to be under way", func() bool {
+	redistest.Await(t, inTheEnd, "these to be under way", func() bool {
 		stats := l.client.PoolStats()
 		return stats.TotalConns-stats.IdleConns >= sideBySide
 	})
+	others := blockedIn(ofCore)
+	var ended atomic.Int32
 	for _, call := range calls {
-		all.Go(call)
+		all.Go(func() {
+			defer ended.Add(1)
+			call()
+		})
+	}
+	redistest.Await(t, inTheEnd, "all to wait for an answer, or to have theirs", func() bool {
+		return int(ended.Load())+blockedIn(ofCore)-others >= len(calls)
+	})
+	if err := admin.Do(background, "client", "unpause").Err(); err != nil {
+		t.Fatal(err)
 	}
 	all.Wait()
 	return scriptsRun(t, admin) - before - sideBySide
@@ -303,13 +315,13 @@ func TestGoRedisSeesThatTheServerBecameAReplica(t *testing.T) {
 	if err := admin.ScriptLoad(background, scriptText(t, renew)).Err(); err != nil {
 		t.Fatal(err)
 	}
-	l := onRedis(t, client, core.Lease(3*time.Second))
+	l := onRedis(t, client, core.Lease(6*time.Second))
 	client.AddHook(hook)
 	var locks []*core.Lock
 	for _, key := range numbered(0, 20) {
 		locks = append(locks, take(t, background, l, key))
 	}
-	redistest.Await(t, 5*time.Second, "renewals to travel together", func() bool { return len(hook.seen()) > 0 })
+	redistest.Await(t, inTheEnd, "renewals to travel together", func() bool { return len(hook.seen()) > 0 })
 	before := len(hook.seen())
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	// Its master says nothing, so that it keeps its locks.
@@ -322,7 +334,7 @@ func TestGoRedisSeesThatTheServerBecameAReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	redistest.Await(t, 3*time.Second, "the next of them", func() bool { return len(hook.seen()) > before+1 })
+	redistest.Await(t, inTheEnd, "the next of them", func() bool { return len(hook.seen()) > before+1 })
 	if err := hook.seen()[before+1]; !redis.IsReadOnlyError(err) {
 		t.Errorf("they ended with %v", err)
 	}

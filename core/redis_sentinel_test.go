@@ -22,7 +22,7 @@ import (
 // the latest if there is none. In between a second may hold it, with a greater
 // fencing token. With Replicas there is no such time.
 
-// late is how long after its time a goroutine of a busy test may notice something.
+// late is how long after its time a goroutine may notice something, stalls apart.
 const late = 250 * time.Millisecond
 
 // onSentinel is a Locker with a failover client of its own, as another process has.
@@ -37,7 +37,7 @@ func awaitCopied(t *testing.T, s *redistest.Sentinel, keys ...string) {
 	for _, replica := range s.Replicas(t) {
 		client := replica.Client(t)
 		for _, key := range keys {
-			redistest.Await(t, 5*time.Second, "lock "+key+" on a replica", func() bool { return !isFree(t, client, key) })
+			redistest.Await(t, inTheEnd, "lock "+key+" on a replica", func() bool { return !isFree(t, client, key) })
 		}
 	}
 }
@@ -46,7 +46,7 @@ func awaitCopied(t *testing.T, s *redistest.Sentinel, keys ...string) {
 // since: this very server has renewed it after that.
 func awaitRenewed(t *testing.T, server *redis.Client, key string, since time.Time, lease time.Duration) {
 	t.Helper()
-	redistest.Await(t, 2*lease, "a renewal of "+key, func() bool {
+	redistest.Await(t, inTheEnd, "a renewal of "+key, func() bool {
 		asked := time.Now()
 		ttl, err := server.PTTL(background, "lock:"+key).Result()
 		return err == nil && asked.Add(ttl).After(since.Add(lease+10*time.Millisecond))
@@ -75,15 +75,15 @@ func whenTold(k *core.Lock) <-chan time.Time {
 
 // wantTold returns when the holder was told that the lock is lost, which is within
 // d of since.
-func wantTold(t *testing.T, k *core.Lock, told <-chan time.Time, since time.Time, d time.Duration) time.Time {
+func wantTold(t *testing.T, stalls *redistest.Stalls, k *core.Lock, told <-chan time.Time, since time.Time, d time.Duration) time.Time {
 	t.Helper()
 	select {
 	case at := <-told:
 		wantErr(t, context.Cause(k.Context()), core.ErrLost)
-		wantTime(t, "the loss was told", at.Sub(since), 0, d)
+		soonAfter(t, stalls, "the loss was told", since, at, d)
 		return at
-	case <-time.After(time.Until(since.Add(d + late))):
-		t.Fatalf("nobody told the holder of %q within %v", k.Key(), d)
+	case <-time.After(inTheEnd):
+		t.Fatalf("nobody told the holder of %q", k.Key())
 		return time.Time{}
 	}
 }
@@ -92,7 +92,7 @@ func wantTold(t *testing.T, k *core.Lock, told <-chan time.Time, since time.Time
 func takeOver(t *testing.T, l *core.Locker, key string) (*core.Lock, time.Time) {
 	t.Helper()
 	var k *core.Lock
-	redistest.Await(t, 20*time.Second, "lock "+key+" to change hands", func() bool {
+	redistest.Await(t, time.Minute, "lock "+key+" to change hands", func() bool {
 		var err error
 		k, err = l.TryLock(background, key)
 		return err == nil
@@ -120,7 +120,7 @@ func queueUp(t *testing.T, l *core.Locker, key string) <-chan turn {
 }
 
 // handOver unlocks a lock that a call waits for, which then has it within that time.
-func handOver(t *testing.T, k *core.Lock, got <-chan turn, within time.Duration) *core.Lock {
+func handOver(t *testing.T, stalls *redistest.Stalls, k *core.Lock, got <-chan turn, within time.Duration) *core.Lock {
 	t.Helper()
 	released := time.Now()
 	unlock(t, k)
@@ -128,7 +128,7 @@ func handOver(t *testing.T, k *core.Lock, got <-chan turn, within time.Duration)
 	if next.lock == nil {
 		t.FailNow()
 	}
-	wantTime(t, "the waiting call had the lock", next.at.Sub(released), 0, within)
+	soonAfter(t, stalls, "the waiting call had the lock", released, next.at, within)
 	if next.lock.Token() <= k.Token() {
 		t.Errorf("token %d after token %d", next.lock.Token(), k.Token())
 	}
@@ -142,6 +142,7 @@ var errTaken = errors.New("it")
 func TestSentinelFailoverTakesLocksAlong(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t, 1)
+	stalls := redistest.WatchStalls(t)
 	old := s.Master(t)
 	const lease = 4 * time.Second
 	k := take(t, background, onSentinel(t, s), "k", core.Lease(lease))
@@ -166,7 +167,7 @@ func TestSentinelFailoverTakesLocksAlong(t *testing.T) {
 
 	wantHeld(t, k, over.Add(lease+lease/4))
 	// Without the wake-up it would take half a second at least.
-	unlock(t, handOver(t, k, got, 400*time.Millisecond))
+	unlock(t, handOver(t, stalls, k, got, 400*time.Millisecond))
 	if !isFree(t, client, "k") {
 		t.Error("the new master still has the lock")
 	}
@@ -178,8 +179,9 @@ func TestSentinelFailoverTakesLocksAlong(t *testing.T) {
 func TestSentinelCrashTakesLocksAlong(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t, 2)
+	stalls := redistest.WatchStalls(t)
 	old := s.Master(t)
-	const lease = 7 * time.Second
+	const lease = 12 * time.Second
 	taken := time.Now()
 	k := take(t, background, onSentinel(t, s), "k", core.Lease(lease))
 	safe := take(t, background, onSentinel(t, s, core.Replicas(1, 200*time.Millisecond)), "safe", core.Lease(lease))
@@ -218,9 +220,9 @@ func TestSentinelCrashTakesLocksAlong(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Errorf("while the old master came back: %v", err)
 	}
-	wantHeld(t, k, killed.Add(lease+time.Second))
+	wantHeld(t, k, taken.Add(lease+time.Second))
 	wantHeld(t, safe, time.Now())
-	unlock(t, handOver(t, k, got, 1200*time.Millisecond), safe)
+	unlock(t, handOver(t, stalls, k, got, 1200*time.Millisecond), safe)
 	next := take(t, background, other, "safe")
 	if next.Token() <= safe.Token() {
 		t.Errorf("token %d after token %d", next.Token(), safe.Token())
@@ -235,6 +237,7 @@ func TestSentinelCrashTakesLocksAlong(t *testing.T) {
 func TestSentinelCrashLosesWhatWasNotReplicated(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t, 1)
+	stalls := redistest.WatchStalls(t)
 	first, second := onSentinel(t, s), onSentinel(t, s)
 	old := s.Master(t)
 	s.CutReplication(t)
@@ -245,14 +248,12 @@ func TestSentinelCrashLosesWhatWasNotReplicated(t *testing.T) {
 	old.Kill(t)
 	other, acquired := takeOver(t, second, "k")
 
-	ended := wantTold(t, k, told, began, lease)
+	ended := wantTold(t, stalls, k, told, began, lease)
 	renewal := began.Add(lease / 3)
 	if acquired.After(renewal) {
 		renewal = acquired // the failover took long: it is repeated all the time
 	}
-	if ended.After(renewal.Add(time.Second)) {
-		t.Errorf("the loss was told %v after the renewal that had to notice it", ended.Sub(renewal))
-	}
+	soonAfter(t, stalls, "after the renewal that had to notice it the loss was told", renewal, ended, time.Second)
 	t.Logf("two believed it for %v", max(ended.Sub(acquired), 0).Round(time.Millisecond))
 	if other.Token() <= k.Token() {
 		t.Errorf("token %d after token %d", other.Token(), k.Token())
@@ -272,6 +273,7 @@ func TestSentinelCrashLosesWhatWasNotReplicated(t *testing.T) {
 func TestSentinelReplicasGrantNothingThatACrashCouldLose(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t, 1)
+	stalls := redistest.WatchStalls(t)
 	old := s.Master(t)
 	client := old.Client(t)
 	const lease = 4 * time.Second
@@ -280,9 +282,9 @@ func TestSentinelReplicasGrantNothingThatACrashCouldLose(t *testing.T) {
 	told := whenTold(kept)
 	s.CutReplication(t)
 	cut := time.Now()
-	_, err := safe.Lock(background, "new")
+	_, err := safe.Lock(background, "new", core.Lease(time.Hour))
 	wantErr(t, err, core.ErrUnavailable)
-	awaitFree(t, client, "new", time.Second)
+	awaitFree(t, client, "new")
 	// The master renews what its successor will know nothing of.
 	awaitRenewed(t, client, "kept", cut, lease)
 
@@ -292,10 +294,8 @@ func TestSentinelReplicasGrantNothingThatACrashCouldLose(t *testing.T) {
 		t.Error("the new master has the lock that was refused")
 	}
 	other, acquired := takeOver(t, onSentinel(t, s), "kept")
-	ended := wantTold(t, kept, told, cut, lease)
-	if ended.After(acquired.Add(late)) {
-		t.Errorf("two believed it for %v", ended.Sub(acquired))
-	}
+	ended := wantTold(t, stalls, kept, told, cut, lease)
+	soonAfter(t, stalls, "the first one was told", acquired, ended, late)
 	if other.Token() <= kept.Token() {
 		t.Errorf("token %d after token %d", other.Token(), kept.Token())
 	}
@@ -317,6 +317,7 @@ func TestSentinelReplicasGrantNothingThatACrashCouldLose(t *testing.T) {
 func TestSentinelPartition(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t, 1)
+	stalls := redistest.WatchStalls(t)
 	old := s.Master(t)
 	proxies := s.Proxies(t)
 	behind := func(opts ...core.Option) *core.Locker {
@@ -344,10 +345,8 @@ func TestSentinelPartition(t *testing.T) {
 
 	second := onSentinel(t, s)
 	other, acquired := takeOver(t, second, "safe")
-	ended := wantTold(t, safe, told, over, lease)
-	if ended.After(acquired.Add(late)) {
-		t.Errorf("two believed it for %v", ended.Sub(acquired))
-	}
+	ended := wantTold(t, stalls, safe, told, over, lease)
+	soonAfter(t, stalls, "the first one was told", acquired, ended, late)
 	another, _ := takeOver(t, second, "plain")
 	awaitRenewed(t, old.Client(t), "plain", time.Now(), lease)
 	if plain.Context().Err() != nil {

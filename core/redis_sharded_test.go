@@ -27,6 +27,7 @@ func heardAt(t *testing.T, node *redistest.Server, key string) bool {
 func TestWakeupsInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 1)
+	stalls := redistest.WatchStalls(t)
 	for name, opts := range map[string][]core.Option{"plain": nil, "sharded": {core.ShardedPubSub()}} {
 		t.Run(name, func(t *testing.T) {
 			holder, waiting := onRedis(t, cluster.Client(t), opts...), onRedis(t, cluster.Client(t), opts...)
@@ -43,14 +44,14 @@ func TestWakeupsInACluster(t *testing.T) {
 				}()
 				if name == "sharded" {
 					master := cluster.MasterFor(t, "lock:"+key)
-					redistest.Await(t, 5*time.Second, "a subscription", func() bool { return heardAt(t, master, key) })
+					redistest.Await(t, inTheEnd, "a subscription", func() bool { return heardAt(t, master, key) })
 				} else {
 					awaitClusterSubscriber(t, cluster, key)
 				}
 				began := time.Now()
 				unlock(t, k)
 				o := <-got
-				took = append(took, time.Since(began))
+				took = append(took, stalls.Since(began))
 				if o.err != nil {
 					t.Fatal(o.err)
 				}
@@ -88,11 +89,11 @@ func TestShardedSubscriptionsOfManySlots(t *testing.T) {
 	allHeard := func() bool {
 		return !slices.ContainsFunc(held, func(k *core.Lock) bool { return !heardAt(t, node, k.Key()) })
 	}
-	redistest.Await(t, 5*time.Second, "the subscriptions", allHeard)
+	redistest.Await(t, inTheEnd, "the subscriptions", allHeard)
 	if err := node.Client(t).ClientKillByFilter(background, "TYPE", "pubsub").Err(); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Await(t, 10*time.Second, "the subscriptions on a new connection", allHeard)
+	redistest.Await(t, inTheEnd, "the subscriptions on a new connection", allHeard)
 	unlock(t, held...)
 	all.Wait()
 }
@@ -135,12 +136,12 @@ func TestShardedSubscriptionFollowsItsSlot(t *testing.T) {
 			got <- err
 		}()
 		old := cluster.MasterFor(t, "lock:"+key)
-		redistest.Await(t, 5*time.Second, "a subscription", func() bool { return heardAt(t, old, key) })
+		redistest.Await(t, inTheEnd, "a subscription", func() bool { return heardAt(t, old, key) })
 		now := move()
-		redistest.Await(t, 20*time.Second, "the subscription to follow", func() bool {
+		redistest.Await(t, inTheEnd, "the subscription to follow", func() bool {
 			return slices.ContainsFunc(now, func(s *redistest.Server) bool { return heardAt(t, s, key) })
 		})
-		redistest.Await(t, 20*time.Second, "the holder to find the new master", func() bool {
+		redistest.Await(t, inTheEnd, "the holder to find the new master", func() bool {
 			_, err := holder.Inspect(background, key)
 			return err == nil
 		})
@@ -150,7 +151,7 @@ func TestShardedSubscriptionFollowsItsSlot(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(inTheEnd):
 			t.Error("the waiting call did not get the lock")
 		}
 	}

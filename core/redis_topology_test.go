@@ -21,7 +21,7 @@ var oddKeys = []string{"plain", "{tag}", "{", "}{", "a{b}c{d}", "%7B", "with spa
 func exercise(t *testing.T, one, two redis.UniversalClient) {
 	holder, waiting := onRedis(t, one), onRedis(t, two)
 	for _, key := range oddKeys {
-		k := take(t, background, holder, key, core.Lease(600*time.Millisecond))
+		k := take(t, background, holder, key, core.Lease(10*time.Second))
 		in := take(t, k.Context(), holder, key)
 		if _, err := waiting.TryLock(background, key); err == nil {
 			t.Fatalf("%q: two hold it", key)
@@ -35,9 +35,9 @@ func exercise(t *testing.T, one, two redis.UniversalClient) {
 	// Many locks are renewed, whatever node they are on.
 	locks := make([]*core.Lock, 50)
 	for i := range locks {
-		locks[i] = take(t, background, holder, fmt.Sprint("many", i), core.Lease(600*time.Millisecond))
+		locks[i] = take(t, background, holder, fmt.Sprint("many", i), core.Lease(2*time.Second))
 	}
-	<-time.After(1500 * time.Millisecond) // two leases
+	<-time.After(2500 * time.Millisecond) // longer than the lease
 	for _, k := range locks {
 		if err := k.Context().Err(); err != nil {
 			t.Errorf("%q was lost: %v", k.Key(), context.Cause(k.Context()))

@@ -38,7 +38,7 @@ func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); !condition(); <-tick.C {
+	for end := time.Now().Add(2 * time.Minute); !condition(); <-tick.C {
 		if time.Now().After(end) {
 			t.Fatal("still waiting for ", what)
 		}

@@ -15,7 +15,7 @@ import (
 
 // patience bounds every wait. It is long for a machine that does other things
 // at the same time.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 var (
 	scratch   string                                              // where programs and the browser's profile go

@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a case waits for what is certain to come.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // server is a real one. Its client neither follows redirects nor decompresses.
 type server struct {

@@ -142,7 +142,8 @@ func TestRecoveryIsTimeAskedInVain(t *testing.T) {
 		{"held over the fault", []visit{long, with(hold("b", 2, 160, 170), func(v *visit) { v.Called = 50 })}, 9, true},
 		{"never", []visit{hold("a", 1, 10, 20)}, 0, false},
 	} {
-		got, taken := recovery(c.visits, "k", 100)
+		asked, next, taken := recovery(c.visits, "k", 100)
+		got := time.Duration(next - asked)
 		if taken != c.taken || taken && got != c.want {
 			t.Errorf("%s: %v, %v", c.name, got, taken)
 		}

@@ -32,12 +32,13 @@ func startCrew(tb testing.TB, top *topology, seed uint64) *crew {
 	tb.Helper()
 	c := &crew{tb: tb, history: newHistory(), store: newStore()}
 	company := 0
-	if *longFor > 0 {
+	if strict() {
 		company = companions
 	}
 	for i, redis := range top.addresses {
 		c.setups = append(c.setups, setup{
-			Worker: i, Actors: actors, Company: company, Keys: keys, Seed: seed, Redis: redis, Members: top.members,
+			Timeout: pick(0, lease/3),
+			Worker:  i, Actors: actors, Company: company, Keys: keys, Seed: seed, Redis: redis, Members: top.members,
 		})
 		c.members = append(c.members, nil)
 		c.start(i)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // run is one topology with its crew.
@@ -15,16 +17,21 @@ type run struct {
 	crew      *crew
 	nemesis   *nemesis
 	lastToken map[string]int64
+	stalls    *redistest.Stalls // of a long run
 }
 
 func startRun(tb testing.TB, start func(testing.TB) *topology, seed uint64) *run {
 	tb.Helper()
 	top := start(tb)
 	c := startCrew(tb, top, seed)
-	return &run{
+	r := &run{
 		top: top, crew: c, lastToken: map[string]int64{},
 		nemesis: &nemesis{tb: tb, top: top, crew: c, random: rand.New(rand.NewPCG(seed, uint64(len(top.faults))))},
 	}
+	if strict() {
+		r.stalls = redistest.WatchStalls(tb, persistent...)
+	}
+	return r
 }
 
 // injectAll injects each fault once, or goes on at random until a time, and returns
@@ -33,9 +40,12 @@ func (r *run) injectAll(until time.Time) []result {
 	tb := r.nemesis.tb
 	tb.Helper()
 	results := make([]result, len(r.top.faults))
-	if *longFor == 0 {
+	if !strict() {
 		for i, f := range r.top.faults {
 			results[i] = r.round(f)
+			if results[i].stuck > 0 {
+				break // what is stuck once holds up every further round
+			}
 		}
 		return results
 	}
@@ -78,14 +88,14 @@ func TestFaults(t *testing.T) {
 				report.add(r, results, len(leaked))
 			})
 		}
-		if *longFor > 0 {
+		if strict() {
 			run()
 		} else {
 			runs.Go(run) // all at once: they mostly wait
 		}
 	}
 	runs.Wait()
-	if *longFor > 0 {
+	if strict() {
 		fmt.Fprint(os.Stdout, report)
 	} else {
 		t.Logf("after %v:\n%s", time.Since(began).Round(time.Second), report)

@@ -9,17 +9,19 @@ import (
 // Faults that hit chosen requests and replies.
 
 const (
-	// longLease lets a lock that nobody withdraws be noticed.
-	longLease = 5 * time.Second
-	// settled is how soon an outcome that got lost must be settled: a second, and
-	// time for a machine that does other things.
+	// settled is how soon an outcome that got lost must be settled in a long run: a
+	// second, and time for the processes of the test.
 	settled = 2500 * time.Millisecond
-	// renewLease is the same for one that a late renewal brings back. It is renewed in
-	// time for a long hold to meet it.
+	// renewLease lets a lock that a late renewal brings back be noticed in a long run.
+	// It is renewed in time for a long hold to meet it.
 	renewLease = 3 * time.Second
-	// meeting bounds the wait for a request that a fault can hit.
+	// meeting bounds the wait for further requests that a fault can hit.
 	meeting = 5 * time.Second
 )
+
+// longLease lets a lock that nobody withdraws be noticed: it is out of reach for
+// longer than a run is ready to wait.
+func longLease() time.Duration { return pick(5*time.Second, 5*patience) }
 
 // dropReply has Redis execute what the script does while nobody hears of it, and
 // dropRequest keeps it from Redis: for so long that a call gives up on it.
@@ -66,7 +68,7 @@ func chosen(name string, on where, script string,
 	if script == "renew" {
 		f.long = 4 * many
 	} else {
-		f.lease, f.within = longLease, settled
+		f.lease, f.within = longLease(), settled
 	}
 	f.inject = func(n *nemesis) int {
 		sha, err := digest(script)
@@ -84,12 +86,17 @@ func chosen(name string, on where, script string,
 			return met
 		}
 		n.pause(lease / 2)
-		awaitNone(meeting, func() []string {
-			if met() < min(len(armed), workers) {
-				return []string{"more are to come"}
-			}
-			return nil
-		})
+		for _, wait := range []struct {
+			met    int
+			atMost time.Duration
+		}{{1, atMost(meeting)}, {workers, meeting}} {
+			awaitNone(wait.atMost, func() []string {
+				if met() < min(len(armed), wait.met) {
+					return []string{"more are to come"}
+				}
+				return nil
+			})
+		}
 		for _, a := range armed {
 			a.Disarm()
 		}

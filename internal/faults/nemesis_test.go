@@ -45,7 +45,7 @@ func nothing() fault {
 
 func killConnections(on where) fault {
 	return fault{name: "connections killed", inject: func(n *nemesis) (killed int) {
-		for range 5 {
+		for i, end := 0, time.Now().Add(patience); i < 5 || killed == 0 && time.Now().Before(end); i++ {
 			killed += on(n).kill()
 			n.pause(60 * time.Millisecond)
 		}

@@ -22,12 +22,13 @@ func TestPausedHolderWritesTooLate(t *testing.T) {
 		p.await(t, want)
 	}
 	hold := order{Do: "hold", Key: "k", Lease: 500 * time.Millisecond}
+	keep := order{Do: "hold", Key: "k", Lease: time.Hour}
 	write, unlock := order{Do: "write"}, order{Do: "unlock"}
 
 	paused, other := start(0), start(1)
 	do(paused, hold, "holding")
 	paused.stop(t)
-	do(other, hold, "holding") // when the lease has ended
+	do(other, keep, "holding") // when the lease has ended
 	for range 2 {
 		do(other, write, "written")
 	}

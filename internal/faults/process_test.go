@@ -16,9 +16,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// patience bounds every wait for a worker that is expected to do something.
-const patience = time.Minute
-
 // process is a worker as the test sees it.
 type process struct {
 	setup   setup

@@ -41,16 +41,13 @@ type fault struct {
 	lease time.Duration
 	// long is how many of the holds last long, in per cent; 0 for a few.
 	long int
-	// within is how soon each lock must be free for somebody else; 0 for
+	// within is how soon each lock must be free for somebody else in a long run; 0 for
 	// lease + stuckAfter.
 	within time.Duration
 }
 
-// stuckAfter is how long beyond a lease a lock may be out of reach.
-const stuckAfter = 5 * time.Second
-
 // persistent keeps all that Redis has acknowledged, whatever happens to it.
-var persistent = []string{"--appendonly", "yes", "--appendfsync", "always"}
+var persistent = []string{"--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "1mb"}
 
 // direct are addresses of servers, for each worker through proxies of its own.
 func direct(tb testing.TB, kind string, servers []*redistest.Server) (addresses []address, w wires) {

@@ -13,7 +13,8 @@ type setup struct {
 	Keys    []string
 	Seed    uint64
 	Redis   address
-	Members int // of the quorum; 1 without one
+	Members int           // of the quorum; 1 without one
+	Timeout time.Duration // of the Locker; 0 for the one that follows from its lease
 }
 
 // address is how a worker reaches Redis.

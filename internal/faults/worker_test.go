@@ -69,12 +69,15 @@ func (w *worker) connect() error {
 	if w.deadlines, err = newDeadlines(w.setup.Members, w.setup.Redis.Replicas); err != nil {
 		return err
 	}
-	quiet := core.Logger(slog.New(slog.DiscardHandler))
+	options := append(w.setup.Redis.options(), core.Lease(lease), core.Logger(slog.New(slog.DiscardHandler)))
+	if w.setup.Timeout > 0 {
+		options = append(options, core.Timeout(w.setup.Timeout))
+	}
 	switch w.clients = w.setup.Redis.clients(w.deadlines); len(w.clients) {
 	case 1:
-		w.locker, err = core.New(w.clients[0], append(w.setup.Redis.options(), core.Lease(lease), quiet)...)
+		w.locker, err = core.New(w.clients[0], options...)
 	default:
-		w.locker, err = core.NewQuorum(w.clients, core.Lease(lease), quiet)
+		w.locker, err = core.NewQuorum(w.clients, options...)
 	}
 	return err
 }
@@ -136,7 +139,7 @@ func (w *worker) begin(o order) (hurry, rest func()) {
 
 // leave closes all and returns what is left of it.
 func (w *worker) leave(before goleak.Option) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience/3)
 	defer cancel()
 	note := ""
 	if err := w.locker.Close(ctx); err != nil {
@@ -150,7 +153,7 @@ func (w *worker) leave(before goleak.Option) string {
 	}
 	// A command that hangs ends with the read timeout of go-redis, 3 s.
 	var err error
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(patience / 3); time.Now().Before(end); {
 		if err = goleak.Find(before); err == nil {
 			return note
 		}

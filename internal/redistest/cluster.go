@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -50,7 +49,7 @@ func StartCluster(tb testing.TB, masters, replicasPerMaster int, args ...string)
 // quiet makes a client that sends what it is told to and nothing else, once.
 func quiet(o *redis.Options) {
 	o.PoolSize, o.MaxRetries, o.Protocol, o.DisableIdentity = 1, -1, 2, true
-	o.DialTimeout, o.ReadTimeout = time.Second, time.Second
+	o.DialTimeout, o.ReadTimeout = patience, patience
 }
 
 // form makes the first nodes masters, and the others their replicas in turn.

@@ -74,7 +74,7 @@ func TestDropReplyInAPipeline(t *testing.T) {
 func TestHangReply(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Server, p *Proxy, c *redis.Client) {
 		f := p.HangReply(Command("incr"))
-		if err := c.Incr(ctx, "n").Err(); !isTimeout(err) {
+		if err := impatient(c).Incr(ctx, "n").Err(); !isTimeout(err) {
 			t.Errorf("the client got %v", err)
 		}
 		<-f.Happened()
@@ -133,7 +133,7 @@ func TestAnswer(t *testing.T) {
 func TestHoldRequestDeliversLate(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Server, p *Proxy, c *redis.Client) {
 		f := p.HoldRequest(Command("incr"))
-		err := c.Incr(ctx, "n").Err() // and closes its connection
+		err := impatient(c).Incr(ctx, "n").Err() // and closes its connection
 		if !isTimeout(err) {
 			t.Errorf("the client got %v", err)
 		}
@@ -152,9 +152,8 @@ func TestHoldRequestDeliversLate(t *testing.T) {
 func TestHoldRequestAnswersAClientThatWaits(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Server, p *Proxy, c *redis.Client) {
 		f := p.HoldRequest(Command("incr"))
-		patient := c.WithTimeout(patience)
 		got := make(chan int64)
-		go func() { got <- patient.Incr(ctx, "n").Val() }()
+		go func() { got <- c.Incr(ctx, "n").Val() }()
 		f.Wait(t)
 		s.Stop(t)
 		released := make(chan struct{})

@@ -17,7 +17,7 @@ type rawConn struct {
 
 // dialRaw connects and logs in where the server asks for a password.
 func (s *Server) dialRaw() (*rawConn, error) {
-	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
+	conn, err := net.DialTimeout("tcp", s.Addr(), patience)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (s *Server) dialRaw() (*rawConn, error) {
 
 // call sends a command and returns its reply, which may be an error reply.
 func (c *rawConn) call(args ...string) (reply, error) {
-	if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return reply{}, err
 	}
 	if _, err := c.Write(appendRequest(nil, args...)); err != nil {

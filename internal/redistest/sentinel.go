@@ -78,13 +78,16 @@ func StartSentinel(tb testing.TB, replicas int, args ...string) *Sentinel {
 
 // watch starts sentinel number i.
 func (s *Sentinel) watch(tb testing.TB, i int) (*watcher, error) {
-	w := &watcher{Server: &Server{binary: s.servers[0].binary, dir: tb.TempDir()}}
+	dir, err := makeDirectory()
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{Server: &Server{binary: s.servers[0].binary, dir: dir, ownDir: true}}
 	tb.Cleanup(func() {
 		if err := w.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
-	var err error
 	for range 20 {
 		w.port = freePort()
 		if err = w.run(s.config(w.Server, i)); !errors.Is(err, errPortTaken) {

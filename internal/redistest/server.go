@@ -56,7 +56,7 @@ func Start(tb testing.TB, args ...string) *Server {
 
 // Launch is Start for a program without a test: the caller must Close the
 // server. Files go to dir, or, when that is empty, to a directory of the
-// server's own that Close removes.
+// server's own that Close removes: in memory where there is room.
 func Launch(dir string, args ...string) (*Server, error) {
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -65,7 +65,7 @@ func Launch(dir string, args ...string) (*Server, error) {
 	s := &Server{binary: binary, dir: dir, args: args}
 	if dir == "" {
 		s.ownDir = true
-		if s.dir, err = os.MkdirTemp("", "redistest"); err != nil {
+		if s.dir, err = makeDirectory(); err != nil {
 			return nil, err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -157,7 +156,7 @@ func TestManyServersAtOnce(t *testing.T) {
 
 func TestStopAndCont(t *testing.T) {
 	s := Start(t)
-	c := s.Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 100*time.Millisecond, -1 })
+	c := s.Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = patience, -1 })
 	if err := c.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +164,7 @@ func TestStopAndCont(t *testing.T) {
 	if s.Running() {
 		t.Error("a stopped server counts as running")
 	}
-	if err := c.Ping(t.Context()).Err(); err == nil {
+	if err := impatient(c).Ping(t.Context()).Err(); err == nil {
 		t.Error("a stopped server answers")
 	}
 	s.Cont(t)

@@ -25,7 +25,7 @@ func onBoth(t *testing.T, test func(t *testing.T, s *Server, p *Proxy, c *redis.
 			s := Start(t)
 			p := s.Proxy(t)
 			c := p.Client(t, func(o *redis.Options) {
-				o.Protocol, o.MaxRetries, o.ReadTimeout = protocol, -1, 500*time.Millisecond
+				o.Protocol, o.MaxRetries, o.ReadTimeout = protocol, -1, patience
 			})
 			if err := count.Load(ctx, c).Err(); err != nil {
 				t.Fatal(err)
@@ -34,6 +34,9 @@ func onBoth(t *testing.T, test func(t *testing.T, s *Server, p *Proxy, c *redis.
 		})
 	}
 }
+
+// impatient is a client for what is not to be answered.
+func impatient(c *redis.Client) *redis.Client { return c.WithTimeout(500 * time.Millisecond) }
 
 func isTimeout(err error) bool {
 	var n net.Error
