@@ -115,7 +115,7 @@ func (e *shortfallError) Unwrap() error { return e.cause }
 // over one connection to the node that serves the key. In a cluster it follows
 // redirections itself, for a cluster client would send WAIT to any node.
 func (n *node) runReplicated(ctx context.Context, c *call, f *flight) ([]any, error) {
-	target := nodeOf(n.client, c.lock)
+	target := n.serving(c.lock)
 	whole, asking := false, false
 	for redirections := 0; ; {
 		pipe := target.Pipeline()

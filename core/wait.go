@@ -171,7 +171,7 @@ func (r *request) giveUp(ctx context.Context, ln *line, err error, silence time.
 	switch {
 	case answered && ctx.Err() != nil:
 		return gaveUp(ctx, r.key)
-	case !answered, !errors.Is(err, ErrUnavailable), time.Since(silence) >= maxSilence:
+	case !answered, !errors.Is(err, ErrUnavailable), isClosed(err), time.Since(silence) >= maxSilence:
 		return err
 	default:
 		return nil
