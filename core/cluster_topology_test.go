@@ -2,7 +2,9 @@ package core_test
 
 import (
 	"context"
+	"io"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,19 +15,20 @@ import (
 	"github.com/latchkey-go/latchkey/internal/buffered"
 )
 
+type dialing func(over <-chan struct{}) func(ctx context.Context) (net.Conn, error)
+
 // unreachable are the ways in which the nodes of a cluster say nothing, until over.
-var unreachable = map[string]func(over <-chan struct{}) func(ctx context.Context) (net.Conn, error){
-	"silent": func(<-chan struct{}) func(context.Context) (net.Conn, error) {
+var unreachable = map[string]dialing{
+	"silent": func(over <-chan struct{}) func(context.Context) (net.Conn, error) {
 		return func(context.Context) (net.Conn, error) {
 			client, server := net.Pipe()
+			conn := buffered.New(client)
+			go func() { _, _ = io.Copy(io.Discard, server) }()
 			go func() {
-				for buf := make([]byte, 4096); ; {
-					if _, err := server.Read(buf); err != nil {
-						return
-					}
-				}
+				<-over
+				_, _ = conn.Close(), server.Close()
 			}()
-			return buffered.New(client), nil
+			return conn, nil
 		}
 	},
 	"dials that hang": func(over <-chan struct{}) func(context.Context) (net.Conn, error) {
@@ -46,13 +49,13 @@ var unreachable = map[string]func(over <-chan struct{}) func(ctx context.Context
 	},
 }
 
-// onSickCluster is a Locker on a cluster of which the client knows nothing yet. Its
-// nodes cannot be reached until heal.
-func onSickCluster(t *testing.T, s *embedded, dial func(over <-chan struct{}) func(context.Context) (net.Conn, error), opts ...core.Option) (l *core.Locker, heal func()) {
+// sickCluster is a client of a cluster of which it knows nothing yet. The nodes cannot be
+// reached until heal.
+func sickCluster(t *testing.T, s *embedded, dial dialing) (client *redis.ClusterClient, heal func()) {
 	t.Helper()
 	over := make(chan struct{})
 	sick := dial(over)
-	client := redis.NewClusterClient(&redis.ClusterOptions{
+	client = redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"},
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			select {
@@ -63,23 +66,14 @@ func onSickCluster(t *testing.T, s *embedded, dial func(over <-chan struct{}) fu
 			}
 		},
 	})
-	healed := false
-	heal = func() {
-		if !healed {
-			healed = true
-			close(over)
-		}
-	}
+	heal = sync.OnceFunc(func() { close(over) })
 	t.Cleanup(func() {
 		heal()
 		time.Sleep(time.Minute) // go-redis finishes what it began
 		_ = client.Close()
+		time.Sleep(time.Minute)
 	})
-	l, err := core.New(client, append([]core.Option{quiet}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l, heal
+	return client, heal
 }
 
 // Which node has a key is found out under the caller's deadline, not on his goroutine.
@@ -88,9 +82,13 @@ func TestClusterThatCannotBeReached(t *testing.T) {
 	for name, dial := range unreachable {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
-				l, heal := onSickCluster(t, s, dial)
+				client, heal := sickCluster(t, s, dial)
+				l, err := core.New(client, quiet)
+				if err != nil {
+					t.Fatal(err)
+				}
 				began := time.Now()
-				_, err := l.TryLock(deadline(200*time.Millisecond), "k")
+				_, err = l.TryLock(deadline(200*time.Millisecond), "k")
 				wantErr(t, err, core.ErrNotAcquired, context.DeadlineExceeded)
 				wantTime(t, "TryLock returned", time.Since(began), 200*time.Millisecond, 200*time.Millisecond)
 
@@ -130,7 +128,11 @@ func TestClusterThatCannotBeReachedIsLookedUpOnce(t *testing.T) {
 	for name, dial := range unreachable {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
-				l, heal := onSickCluster(t, s, dial)
+				client, heal := sickCluster(t, s, dial)
+				l, err := core.New(client, quiet)
+				if err != nil {
+					t.Fatal(err)
+				}
 				for range 300 {
 					_, err := l.TryLock(deadline(10*time.Millisecond), "k")
 					wantErr(t, err, context.DeadlineExceeded)
@@ -160,17 +162,7 @@ func TestQuorumWithAClusterThatCannotBeReached(t *testing.T) {
 	for name, dial := range unreachable {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
-				over := make(chan struct{})
-				sick := dial(over)
-				cluster := redis.NewClusterClient(&redis.ClusterOptions{
-					Addrs:  []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"},
-					Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return sick(ctx) },
-				})
-				t.Cleanup(func() {
-					close(over)
-					time.Sleep(5 * time.Minute)
-					_ = cluster.Close()
-				})
+				cluster, _ := sickCluster(t, s, dial)
 				l, err := core.NewQuorum([]redis.UniversalClient{s.client(), newEmbedded(t).client(), cluster}, quiet)
 				if err != nil {
 					t.Fatal(err)

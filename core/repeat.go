@@ -11,12 +11,9 @@ import (
 
 // A connection may have been closed behind the pool's back: by Redis after a time of
 // idleness, by a balancer, in a restart. The first command on it finds out, and cannot
-// tell whether Redis has seen it. There may be more such connections than one, so the
-// pauses between the copies of a call begin short.
-const (
-	repeatDelay    = time.Millisecond
-	repeatDelayMax = 20 * time.Millisecond
-)
+// tell whether Redis has seen it. All connections of a pool may be such, so the pauses
+// between the copies of a call begin short, and grow by so much.
+const repeatDelay = 250 * time.Microsecond
 
 // repetition permits a call to be sent again: it counts once, and has the same answer.
 type repetition struct {
@@ -47,7 +44,7 @@ func (n *node) exchange(ctx context.Context, c *call, timeout time.Duration, und
 			wait = settleDelay
 		case isBroken(a.err) && !(departed && n.replication.wants(c)):
 			// A second copy has nothing to write that replicas could acknowledge.
-			wait, delay = delay, min(2*delay, repeatDelayMax)
+			wait, delay = delay, delay+repeatDelay
 		case !departed && !isRefusal(a.err) && !unsent && left > time.Since(began):
 			unsent = true
 		default:
