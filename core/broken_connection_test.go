@@ -177,3 +177,58 @@ func TestBrokenConnectionFailsNoneOfTheCallsThatTravelTogether(t *testing.T) {
 		})
 	}
 }
+
+// lateCopy breaks the connection of a call. Its copy gets through when it is told to.
+func lateCopy(s *embedded) (f fault, arrive func()) {
+	var p *peer
+	var cmd string
+	var args []string
+	f = func(_ *embedded, broken *peer, c string, a []string) bool {
+		p, cmd, args = nowhere(), c, a
+		broken.Close()
+		return true
+	}
+	return f, func() { s.pass(p, cmd, args) }
+}
+
+// A copy that was refused is answered for the one before it, too. Taken out, that one
+// takes the lock for nobody, until the lease ends.
+func TestInvariant3FirstCopyThatArrivesAfterARefusal(t *testing.T) {
+	for name, f := range map[string]fault{
+		"busy":  func(*embedded, *peer, string, []string) bool { return false },
+		"error": refuse("LOADING Redis is loading"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l, other := s.locker(), s.locker()
+				k := take(t, background, other, "k")
+				first, arrive := lateCopy(s)
+				s.fail(acquire, first, f)
+				if _, err := l.TryLock(background, "k"); err == nil {
+					t.Fatal("two are inside")
+				}
+				time.Sleep(time.Second)
+				unlock(t, k)
+				arrive()
+				s.isFree("k")
+			})
+		})
+	}
+}
+
+// A lock that is handed over in this process is not released, and leaves nothing that
+// would refuse a copy.
+func TestInvariant3FirstCopyThatArrivesAfterAHandOver(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		first, arrive := lateCopy(s)
+		s.fail(acquire, first)
+		k := take(t, background, l, "k")
+		next := start(background, l, "k")
+		waits(t, next)
+		unlock(t, k)
+		unlock(t, (<-next).lock)
+		arrive()
+		s.isFree("k")
+	})
+}
