@@ -18,8 +18,10 @@ const tokenLife = 10 * time.Minute
 //
 // A busy lock is refused with [*BusyError], which is [ErrNotAcquired]; when ctx
 // ended first the error is [ErrNotAcquired] and the context's. [ErrUnavailable]:
-// Redis did not answer within [Timeout], or answered with an error; a call that
-// was waiting already endures up to 5 s of that. [ErrLost]: ctx held the lock and
+// Redis did not answer within [Timeout], in which a call whose connection breaks is sent
+// again, or answered with an error; a call that was waiting already endures up to 5 s
+// of that. A deadline of ctx that is shorter is told as such, unless Redis has not
+// answered anybody for Timeout. [ErrLost]: ctx held the lock and
 // has lost it; [ErrMaxHold]: ctx has held it for too long. [ErrClosed],
 // [ErrInvalidKey]. Whatever the error, nothing stays
 // locked: an outcome that is unknown is settled in the background.
@@ -32,7 +34,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 }
 
 // TryLock is [Locker.Lock] that never waits for a busy lock, nor takes one that has
-// just become free for a process that waits. It blocks for one exchange with Redis.
+// just become free for a process that waits. It blocks for one exchange with Redis, at most for [Timeout].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	s, err := l.defaults.with(append(opts[:len(opts):len(opts)], NoWait()))
 	if err != nil {
