@@ -18,8 +18,10 @@ const tokenLife = 10 * time.Minute
 //
 // A busy lock is refused with [*BusyError], which is [ErrNotAcquired]; when ctx
 // ended first the error is [ErrNotAcquired] and the context's. [ErrUnavailable]:
-// Redis did not answer within [Timeout], or answered with an error; a call that
-// was waiting already endures up to 5 s of that. [ErrLost]: ctx held the lock and
+// Redis did not answer within [Timeout], in which a call whose connection breaks is sent
+// again, or answered with an error; a call that was waiting already endures up to 5 s
+// of that. A deadline of ctx that is shorter is told as such, unless Redis has not
+// answered anybody for Timeout. [ErrLost]: ctx held the lock and
 // has lost it; [ErrMaxHold]: ctx has held it for too long. [ErrClosed],
 // [ErrInvalidKey]. Whatever the error, nothing stays
 // locked: an outcome that is unknown is settled in the background.
@@ -32,7 +34,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 }
 
 // TryLock is [Locker.Lock] that never waits for a busy lock, nor takes one that has
-// just become free for a process that waits. It blocks for one exchange with Redis.
+// just become free for a process that waits. It blocks for one exchange with Redis, at most for [Timeout].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	s, err := l.defaults.with(append(opts[:len(opts):len(opts)], NoWait()))
 	if err != nil {
@@ -86,6 +88,8 @@ type request struct {
 	token    string // of the lock to enter; empty: a free one will do
 	queues   bool   // stands in the line of processes when the lock is busy
 	outer    *lease // of another Locker, which the context holds already
+
+	repetition *repetition // of the last attempt
 }
 
 // busy is the answer of Redis when somebody else holds the lock.
@@ -118,6 +122,7 @@ func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
 			lease.schedule()
 		}
 		lease.mu.Unlock()
+		k.doubled = r.repetition.doubled.Load()
 		if err = lease.check(); err == nil {
 			taken = k
 			return k, nil
@@ -166,9 +171,7 @@ func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
 	}
 }
 
-// send runs the acquisition. A failure that surely did not reach Redis is tried
-// once more, one because of a moving slot until it has moved; one whose outcome is
-// unknown is withdrawn.
+// send runs the acquisition. One whose outcome is unknown in the end is withdrawn.
 func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (values []any, sent time.Time, err error) {
 	l, s := r.locker, r.settings
 	c := r.acquireCall(owner, hold, r.queues, nil)
@@ -187,18 +190,14 @@ func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (v
 			}
 		}
 	}
+	r.repetition = new(repetition)
+	c.again = r.repetition
 	sent = time.Now()
-	end := sent.Add(l.timeout)
-	for again := false; ; again, sent = true, time.Now() {
-		values, err = l.backend.ask(ctx, c, l.timeout, about)
-		_, unsent := err.(*unsentError) // itself: of a quorum, other members may have heard
-		switch {
-		case unsent && !again:
-		case isMigrating(err) && len(l.backend.members()) == 1 && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
-		default:
-			return values, sent, err
-		}
+	values, err = l.backend.ask(ctx, c, l.timeout, about)
+	if last := r.repetition.last.Load(); last != 0 && len(l.backend.members()) == 1 {
+		sent = moment(last).time() // what it says about the lease was true after that
 	}
+	return values, sent, err
 }
 
 // acquireCall takes the lock, from a holder of this process unless nil. queues says
@@ -246,7 +245,7 @@ func (r *request) failed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, ErrLost), errors.Is(err, ErrClosed):
 		return err
-	case errors.Is(ctx.Err(), context.Canceled):
+	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && errors.Is(err, ctx.Err()) && !r.locker.isSilent():
 		return gaveUp(ctx, r.key)
 	default:
 		return unavailable("taking", r.key, err)
@@ -283,6 +282,7 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 		s.keepFor = r.settings.keepFor
 	}
 	k := newLock(ctx, s, r.key, hold)
+	k.doubled = r.repetition != nil && r.repetition.doubled.Load()
 	s.handles = append(s.first[:0], k)
 
 	var err error

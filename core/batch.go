@@ -68,6 +68,12 @@ func (o *outbox) flush() {
 		return
 	}
 	o.tasks.start(func() {
+		if err := o.locate(waiting); err != nil {
+			for _, d := range waiting {
+				d.report(answer{err: err}, time.Now())
+			}
+			return
+		}
 		for r, ds := range o.byRoute(waiting) {
 			o.tasks.start(func() { o.sendAll(r, ds) })
 		}
@@ -90,6 +96,22 @@ func (o *outbox) sendAll(r route, ds []*delivery) {
 	}
 }
 
+// locate waits until it is known which node has which keys, no longer than any of the
+// deliveries may take.
+func (o *outbox) locate(ds []*delivery) error {
+	err, _ := o.node.await(context.Background(), soonest(ds))
+	return err
+}
+
+// soonest is the shortest timeout of a batch.
+func soonest(ds []*delivery) time.Duration {
+	timeout := ds[0].timeout
+	for _, d := range ds {
+		timeout = min(timeout, d.timeout)
+	}
+	return timeout
+}
+
 // route is what deliveries of one pipeline have in common.
 type route struct {
 	client     redis.UniversalClient // of the node that serves their keys
@@ -106,14 +128,17 @@ func (o *outbox) byRoute(ds []*delivery) map[route][]*delivery {
 }
 
 func (o *outbox) routeOf(d *delivery) route {
-	return route{nodeOf(o.node.client, d.call.lock), o.node.replication.wants(d.call)}
+	return route{o.node.serving(d.call.lock), o.node.replication.wants(d.call)}
 }
 
-// nodeOf returns the client of the node that serves a key, or client itself
-// where it cannot tell.
-func nodeOf(client redis.UniversalClient, key string) redis.UniversalClient {
-	switch c := client.(type) {
+// serving returns the client of the server that has a key, or the client of all where
+// that is not known. It does not block.
+func (n *node) serving(key string) redis.UniversalClient {
+	switch c := n.client.(type) {
 	case *redis.ClusterClient:
+		if !n.topology.known.Load() {
+			break
+		}
 		if node, err := c.MasterForKey(context.Background(), key); err == nil {
 			return node
 		}
@@ -122,18 +147,16 @@ func nodeOf(client redis.UniversalClient, key string) redis.UniversalClient {
 			return node
 		}
 	}
-	return client
+	return n.client
 }
 
 // send runs one batch and reports every outcome, at the latest when the
 // shortest timeout in it is over.
 func (o *outbox) send(r route, ds []*delivery) {
-	timeout := ds[0].timeout
-	for _, d := range ds {
-		timeout = min(timeout, d.timeout)
-	}
+	timeout := soonest(ds)
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	o.node.silence.ask(o.node.timeout)
 
 	var reported atomic.Bool
 	sent := time.Now()
@@ -155,8 +178,8 @@ func (o *outbox) send(r route, ds []*delivery) {
 }
 
 // pipeline sends the calls to the node of their route. What that node does not
-// know, because its script cache is empty or the slot has moved, goes once more,
-// by a way that follows redirections.
+// do, because its script cache is empty, the slot has moved or the node is gone, goes
+// once more, by a way that follows redirections.
 func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer {
 	parcels := pack(ds, o.merges(r, ds))
 	for _, p := range parcels {
@@ -174,7 +197,7 @@ func (o *outbox) pipeline(ctx context.Context, r route, ds []*delivery) []answer
 	for _, p := range parcels {
 		err := p.cmd.Err()
 		switch {
-		case err == nil || !isUnknownScript(err) && !isRedirection(err) && !(len(p.calls) > 1 && isForOne(err)):
+		case err == nil || !isUnknownScript(err) && !isRedirection(err) && !(isClosed(err) && r.client != o.node.client) && !(len(p.calls) > 1 && isForOne(err)):
 			for i, d := range p.deliveries {
 				a := p.answer(i)
 				if r.replicated && a.err == nil {

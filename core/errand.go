@@ -11,8 +11,9 @@ import (
 type errand struct {
 	node     *node
 	delivery delivery
-	flight   flight
-	lane     *lane // that has let it go by itself; nil for one that goes another way
+	flight   *flight
+	own      flight // of the first copy
+	lane     *lane  // that has let it go by itself; nil for one that goes another way
 	caller   context.Context
 	deadline time.Time
 
@@ -24,21 +25,26 @@ type errand struct {
 	err  error         // why nobody waits any more
 }
 
-func newErrand(ctx context.Context, n *node, c *call, timeout time.Duration, undo func(*node)) *errand {
+// newErrand takes the flight of an earlier copy, or nil.
+func newErrand(ctx context.Context, n *node, c *call, end time.Time, undo func(*node), f *flight) *errand {
 	e := &errand{
 		node:     n,
-		flight:   flight{node: n, undo: undo},
+		flight:   f,
 		caller:   ctx,
-		deadline: time.Now().Add(timeout),
+		deadline: end,
 		answered: make(chan struct{}, 1),
 	}
-	e.delivery = delivery{call: c, timeout: timeout, flight: &e.flight, to: e}
+	if f == nil {
+		e.own = flight{node: n, undo: undo}
+		e.flight = &e.own
+	}
+	e.delivery = delivery{call: c, timeout: time.Until(end), flight: e.flight, to: e}
 	return e
 }
 
 // run sends the call by itself.
 func (e *errand) run() {
-	values, err := e.node.run(e, e.delivery.call, &e.flight)
+	values, err := e.node.run(e, e.delivery.call, e.flight)
 	e.node.failed(err)
 	e.receive(values, err, time.Time{})
 	if e.lane != nil {
@@ -48,7 +54,7 @@ func (e *errand) run() {
 
 // receive takes the outcome, of which there is one.
 func (e *errand) receive(values []any, err error, _ time.Time) {
-	e.answer = answer{values, err}
+	e.answer = answer{values: values, err: err}
 	e.answered <- struct{}{}
 }
 

@@ -1,8 +1,6 @@
 package core
 
 import (
-	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -26,13 +24,15 @@ func (o once) Args() []any {
 }
 
 // flight knows whether a command has left, and what to do about one that left
-// but is not awaited any more.
+// but is not awaited any more. The copies of a call share one.
 type flight struct {
 	node *node
 	undo func(*node) // nil: nothing
 
 	mu        sync.Mutex
 	written   bool
+	copied    bool // the present copy was written
+	unknown   bool // what became of an earlier copy
 	abandoned bool
 }
 
@@ -42,11 +42,28 @@ func (f *flight) wrote() {
 	}
 	f.mu.Lock()
 	late := f.abandoned && !f.written
-	f.written = true
+	f.written, f.copied = true, true
 	f.mu.Unlock()
 	if late && f.undo != nil {
 		f.undo(f.node)
 	}
+}
+
+// departed says whether the present copy has left.
+func (f *flight) departed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.copied
+}
+
+// again begins another copy; refused says that nothing came of the present one. It
+// reports whether something may have come of one of them, or may yet.
+func (f *flight) again(refused bool) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.unknown = f.unknown || f.copied && !refused
+	f.copied = false
+	return f.unknown
 }
 
 // abandon gives the command up and reports whether it has left. If so, and if it
@@ -69,18 +86,19 @@ func (f *flight) wanted() bool {
 	return !f.abandoned
 }
 
-// conclude gives the answer of a call its kind: an error that leaves the outcome
-// unknown has it undone. ended is why the call's context has ended, nil if it has not.
-func (f *flight) conclude(ended error, a answer) ([]any, error) {
+// conclude gives the last answer to a call its kind: an error that leaves the outcome
+// unknown has it undone, and so has the answer to a copy that did nothing, if an
+// earlier one may arrive after it.
+func (f *flight) conclude(a answer) ([]any, error) {
 	switch {
-	case a.err == nil:
+	case a.err == nil && (!f.unknown || isGrant(a.values)):
 		return a.values, nil
-	case ended != nil && errors.Is(a.err, ended):
-		a.err = fmt.Errorf("%w: %v", errNoAnswer, a.err)
-	case isRefusal(a.err):
-		return nil, a.err // nothing was done
-	}
-	if !f.abandon() {
+	case a.err == nil || isRefusal(a.err):
+		if f.unknown {
+			f.abandon()
+		}
+		return a.values, a.err
+	case !f.abandon() && !a.over:
 		return nil, &unsentError{a.err}
 	}
 	return nil, a.err

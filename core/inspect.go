@@ -37,7 +37,9 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
 }
 
 func (l *Locker) inspect(ctx context.Context, key string, n names) (Info, error) {
-	values, err := l.ask(ctx, "inspecting", key, inspectScript.call(1, n.lock))
+	c := inspectScript.call(1, n.lock)
+	c.again = new(repetition)
+	values, err := l.ask(ctx, "inspecting", key, c)
 	if err != nil {
 		return Info{}, err
 	}

@@ -67,14 +67,13 @@ func (l *lane) enter(d *delivery) bool {
 	return false
 }
 
-// run sends one call on the caller's goroutine, and returns by the end of the timeout.
-func (l *lane) run(ctx context.Context, c *call, timeout time.Duration, undo func(*node)) ([]any, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// run sends one call on the caller's goroutine, and returns by then.
+func (l *lane) run(ctx context.Context, c *call, end time.Time, f *flight) answer {
+	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	f := &flight{node: l.node, undo: undo}
 	values, err := l.node.run(ctx, c, f)
 	l.node.failed(err)
-	return f.conclude(ctx.Err(), answer{values, err})
+	return answer{values: values, err: err}.by(ctx.Err())
 }
 
 // leave ends an exchange. Those that wait take its place.

@@ -197,7 +197,7 @@ func (s *lease) expire() error {
 // giveBack releases the holds of a lease that has ended, in the background.
 func (s *lease) giveBack(handles []*Lock) {
 	for _, k := range handles {
-		c := s.locker.releaseCall(s.names(), s.owner, k.hold, true, away)
+		c := s.locker.releaseOf(k, true, away)
 		s.locker.settleAll(lateRelease(c), time.Now().Add(s.length))
 	}
 }

@@ -17,6 +17,8 @@ type Lock struct {
 	outer  *Lock  // what the context held before
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+
+	doubled bool // a copy of its acquisition may still arrive
 }
 
 func newLock(ctx context.Context, s *lease, key, hold string) *Lock {
@@ -100,7 +102,9 @@ func (k *Lock) Refresh(ctx context.Context) error {
 		return ended(ctx)
 	}
 	sent := time.Now()
-	values, err := s.locker.backend.ask(ctx, s.renewal().call, s.locker.timeout, strays{})
+	c := s.renewal().call
+	c.again = new(repetition)
+	values, err := s.locker.backend.ask(ctx, c, s.locker.timeout, strays{})
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return fmt.Errorf("core: refreshing lock %q: %w", k.key, err)
@@ -168,7 +172,7 @@ func (k *Lock) release(ctx context.Context, failed, again bool, end time.Time) (
 	l := s.locker
 	n := s.names()
 	presence := l.presence(n)
-	c := l.releaseCall(n, s.owner, k.hold, failed, presence)
+	c := l.releaseOf(k, failed, presence)
 	until := end.Add(s.length)
 	missed := func(member *node) { l.settle(member, lateRelease(c), until) }
 	for {

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,19 +28,23 @@ type node struct {
 	tasks       *tasks
 	outbox      *outbox
 	replication replication
-	lanes       sync.Map     // by client
-	timers      sync.Pool    // of exchanges that have ended
+	lanes       sync.Map  // by client
+	timers      sync.Pool // of exchanges that have ended
+	timeout     time.Duration
+	topology    topology
+	silence     silence
 	reload      atomic.Int64 // when the cluster's state was last asked for, Unix ns
 }
 
 func newNode(client redis.UniversalClient, l *Locker, r replication) *node {
-	n := &node{client: client, prefix: l.prefix, tasks: &l.tasks, replication: r}
+	n := &node{client: client, prefix: l.prefix, timeout: l.timeout, tasks: &l.tasks, replication: r}
 	n.outbox = &outbox{node: n, tasks: &l.tasks}
 	return n
 }
 
 // failed hears how every exchange ended.
 func (n *node) failed(err error) {
+	n.silence.end(err)
 	if err != nil && !isRefusal(err) {
 		n.lookAgain()
 	}
@@ -59,42 +64,49 @@ func (n *node) lookAgain() {
 	}
 }
 
-// exchange runs a script and returns its reply. It returns as soon as ctx ends
-// or the timeout is over, although go-redis does not interrupt a command on its
-// way. undo is called, perhaps later, when the script may have run or may still
-// run without anybody hearing of it; nil if that does no harm.
-func (n *node) exchange(ctx context.Context, c *call, timeout time.Duration, undo func(*node)) ([]any, error) {
+// attempt sends a call and waits for the answer. f is the flight of an earlier copy, or
+// nil.
+func (n *node) attempt(ctx context.Context, c *call, timeout time.Duration, undo func(*node), f *flight) (*flight, answer) {
+	end := time.Now().Add(timeout)
+	n.silence.ask(n.timeout)
+	if err, over := n.await(ctx, timeout); err != nil {
+		if f == nil {
+			f = &flight{node: n, undo: undo}
+		}
+		return f, answer{err: err, over: over}
+	}
 	lane := n.laneOf(c)
 	if lane != nil && lane.bounded && ctx.Done() == nil && lane.enter(nil) {
 		defer lane.leave()
-		return lane.run(ctx, c, timeout, undo)
+		if f == nil {
+			f = &flight{node: n, undo: undo}
+		}
+		return f, lane.run(ctx, c, end, f)
 	}
 
-	e := newErrand(ctx, n, c, timeout, undo)
+	e := newErrand(ctx, n, c, end, undo, f)
 	if lane == nil || lane.enter(&e.delivery) {
 		e.lane = lane
 		n.tasks.begin(e)
 	}
-	timer := n.timer(timeout)
+	timer := n.timer(e.delivery.timeout)
 	defer n.timers.Put(timer)
 	defer timer.Stop()
 	select {
 	case <-e.answered:
 		e.end(context.Canceled)
-		return e.flight.conclude(e.late(), e.answer)
+		return e.flight, e.answer.by(e.late())
 	case <-timer.C:
 		e.end(context.DeadlineExceeded)
 	case <-ctx.Done():
 		e.end(context.Canceled)
-		e.flight.abandon() // one that still waits for a connection is not sent
-		return nil, ended(ctx)
+		return e.flight, answer{err: ended(ctx), over: true}
 	}
 	select {
 	case <-e.answered:
-		return e.flight.conclude(context.DeadlineExceeded, e.answer)
+		return e.flight, e.answer.by(context.DeadlineExceeded)
 	default:
-		e.flight.abandon()
-		return nil, errNoAnswer
+		return e.flight, answer{err: errNoAnswer, over: true}
 	}
 }
 
@@ -113,7 +125,7 @@ func (n *node) laneOf(c *call) *lane {
 	if n.replication.wants(c) {
 		return nil
 	}
-	return n.laneTo(nodeOf(n.client, c.lock))
+	return n.laneTo(n.serving(c.lock))
 }
 
 func (n *node) laneTo(client redis.UniversalClient) *lane {
@@ -146,6 +158,16 @@ func (n *node) run(ctx context.Context, c *call, f *flight) ([]any, error) {
 type answer struct {
 	values []any
 	err    error
+	over   bool // nobody waited any longer
+}
+
+// by gives an error its kind. ended is why the call's context has ended, nil if it has
+// not.
+func (a answer) by(ended error) answer {
+	if ended != nil && errors.Is(a.err, ended) {
+		a.err = fmt.Errorf("%w: %v", errNoAnswer, a.err)
+	}
+	return a
 }
 
 func read(c *call, cmd *redis.Cmd) answer {
@@ -154,7 +176,7 @@ func read(c *call, cmd *redis.Cmd) answer {
 		return answer{err: err}
 	}
 	values, err := c.values(reply)
-	return answer{values, err}
+	return answer{values: values, err: err}
 }
 
 func isUnknownScript(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }
@@ -163,9 +185,13 @@ func isUnknownScript(err error) bool { return err != nil && redis.HasErrorPrefix
 // moving to another node: it will work in a moment.
 func isMigrating(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
 
-// isRefusal says that Redis answered with an error and did nothing.
+// isRefusal says that Redis answered with an error and did nothing, or that the client
+// did, which is closed.
 func isRefusal(err error) bool {
 	var answer redis.Error
 	var done *shortfallError
-	return errors.As(err, &answer) && !errors.As(err, &done)
+	return isClosed(err) || errors.As(err, &answer) && !errors.As(err, &done)
 }
+
+// isClosed says that the client is closed: it will never work again.
+func isClosed(err error) bool { return errors.Is(err, redis.ErrClosed) }

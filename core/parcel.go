@@ -109,7 +109,7 @@ func (p *parcel) answer(i int) answer {
 		return answer{err: refusalError(text(failure[1]))}
 	}
 	values, err := c.values(replies[i])
-	return answer{values, err}
+	return answer{values: values, err: err}
 }
 
 // refusalError is what Redis answered to one call of several.

@@ -268,7 +268,7 @@ func (q *quorum) post(d *delivery) {
 			}
 			if values, err, decided := d.call.script.decide(t); decided {
 				reported = true
-				d.report(answer{values, err}, first)
+				d.report(answer{values: values, err: err}, first)
 			}
 		})})
 	}

@@ -182,11 +182,15 @@ func TestQuorumRollsBackWhereTheAnswerWasLost(t *testing.T) {
 	l := m.locker(t)
 	unlock(t, take(t, background, l, "warm-up"))
 	m.awaitFree(t, "warm-up")
+	var lost []*redistest.Fault
 	for _, p := range m.proxies[:2] {
-		p.DropReply(sha(t, "acquire"))
+		lost = append(lost, p.DropReply(sha(t, "acquire"), redistest.Always()))
 	}
 	_, err := l.Lock(background, "k")
 	wantErr(t, err, core.ErrUnavailable)
+	for _, f := range lost {
+		f.Disarm()
+	}
 	m.awaitFree(t, "k")
 }
 

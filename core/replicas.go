@@ -123,7 +123,7 @@ func (e *shortfallError) Unwrap() error { return e.cause }
 // redirections itself, for a cluster client would send WAIT to any node.
 func (n *node) runReplicated(ctx context.Context, c *call, f *flight) ([]any, error) {
 	n.replication.clocks.check()
-	target := nodeOf(n.client, c.lock)
+	target := n.serving(c.lock)
 	whole, asking := false, false
 	for redirections := 0; ; {
 		pipe := target.Pipeline()

@@ -104,14 +104,15 @@ func shortReply(got, want int) error {
 // call is a script with its keys and arguments.
 type call struct {
 	script *script
-	lock   string // the first key, which tells the server
-	n      int    // of keys
-	words  []any  // keys and arguments
+	lock   string      // the first key, which tells the server
+	n      int         // of keys
+	words  []any       // keys and arguments
+	again  *repetition // nil: it is sent once
 }
 
 // call takes the keys, of which there are so many, and then the arguments.
 func (s *script) call(keys int, words ...any) *call {
-	return &call{s, text(words[0]), keys, words}
+	return &call{script: s, lock: text(words[0]), n: keys, words: words}
 }
 
 // command is EVALSHA, or EVAL where Redis does not know the script yet.

@@ -65,9 +65,14 @@ func (s *settlement) due(now moment) {
 }
 
 func (s *settlement) receive(_ []any, err error, _ time.Time) {
-	if err == nil {
+	switch {
+	case err == nil:
 		s.end()
 		s.locker.lines.signal(s.call.lock)
+		return
+	case isClosed(err):
+		s.locker.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "lock", s.call.lock)
+		s.end()
 		return
 	}
 	s.locker.report.warn("a release failed and is repeated", "lock", s.call.lock, "error", err)
@@ -93,9 +98,23 @@ func (l *Locker) releaseCall(n names, owner, hold string, failed bool, p presenc
 	return releaseScript.call(2, n.lock, n.line(), l.publish, l.self, l.hears, channels, owner, hold, flag(failed), noTime, p)
 }
 
+// releaseOf is the release of a lock. If a copy of its acquisition may still arrive, it
+// leaves a tombstone, or that copy would take the lock for nobody.
+func (l *Locker) releaseOf(k *Lock, failed bool, p presence) *call {
+	s := k.lease
+	n := s.names()
+	if !k.doubled {
+		return l.releaseCall(n, s.owner, k.hold, failed, p)
+	}
+	return releaseScript.call(3, n.lock, n.line(), n.tombstone(k.hold), l.publish, l.self, l.hears, channels, s.owner, k.hold, flag(failed), voidKept, p)
+}
+
 // lateRelease is a release that is repeated in the background. The lock must not last
 // longer for it: who holds it otherwise has perhaps ended as well.
 func lateRelease(c *call) *call {
+	if c.n > 2 {
+		return c // one with a tombstone never does that
+	}
 	late := *c
 	late.words = slices.Clone(c.words)
 	late.args()[3] = isLate

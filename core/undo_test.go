@@ -13,9 +13,10 @@ import (
 func TestUndoneAcquisitionLeavesNoWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
-		s.fail(acquire, loseReply)
+		s.failAll(loseReply, acquire)
 		_, err := l.TryLock(background, "lost", core.KeepFor(time.Hour))
 		wantErr(t, err, core.ErrUnavailable)
+		s.heal()
 
 		s.fail(acquire, lateReply(50*time.Millisecond))
 		ctx, cancel := context.WithCancel(background)

@@ -176,7 +176,7 @@ func (r *request) giveUp(ctx context.Context, ln *line, err error, silence time.
 	switch {
 	case answered && ctx.Err() != nil:
 		return gaveUp(ctx, r.key)
-	case !answered, !errors.Is(err, ErrUnavailable), errors.Is(err, errLateGrant), time.Since(silence) >= maxSilence:
+	case !answered, !errors.Is(err, ErrUnavailable), errors.Is(err, errLateGrant), isClosed(err), time.Since(silence) >= maxSilence:
 		return err
 	default:
 		return nil

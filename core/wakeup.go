@@ -60,7 +60,7 @@ func (w *wakeups) publisher(n *node, channel string) redis.UniversalClient {
 	if _, isCluster := n.client.(*redis.ClusterClient); isCluster && !w.sharded {
 		return n.client
 	}
-	return nodeOf(n.client, channel)
+	return n.serving(channel)
 }
 
 // watch wants wake-ups for a lock until unwatch. Once the subscription stands,

@@ -1,0 +1,73 @@
+package core_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// A Redis may refuse all writes for a while: it cannot save (MISCONF), or lacks its
+// replicas (NOREPLICAS). That is told as what it is; what is held lasts as long as its
+// lease, and what was to be released is released when Redis writes again.
+func TestRedisThatRefusesWrites(t *testing.T) {
+	for name, hurt := range map[string]func(t *testing.T) (server *redistest.Server, begin, end func(admin *redis.Client) error){
+		"NOREPLICAS": func(t *testing.T) (*redistest.Server, func(*redis.Client) error, func(*redis.Client) error) {
+			set := func(n string) func(*redis.Client) error {
+				return func(admin *redis.Client) error {
+					return admin.ConfigSet(background, "min-replicas-to-write", n).Err()
+				}
+			}
+			return redistest.Start(t), set("1"), set("0")
+		},
+		"MISCONF": func(t *testing.T) (*redistest.Server, func(*redis.Client) error, func(*redis.Client) error) {
+			dir := t.TempDir()
+			server := redistest.Start(t, "--save", "3600 1000000", "--dir", dir)
+			begin := func(admin *redis.Client) error {
+				if err := os.RemoveAll(dir); err != nil {
+					return err
+				}
+				return admin.BgSave(background).Err()
+			}
+			return server, begin, func(admin *redis.Client) error {
+				return admin.ConfigSet(background, "stop-writes-on-bgsave-error", "no").Err()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, begin, end := hurt(t)
+			admin := server.Client(t)
+			l := onRedis(t, server.Client(t))
+			kept := take(t, background, l, "kept", core.Lease(time.Minute))
+			ending := take(t, background, l, "ending", core.Lease(time.Minute))
+			short := take(t, background, l, "short", core.Lease(2*time.Second))
+			if err := begin(admin); err != nil {
+				t.Fatal(err)
+			}
+			redistest.Await(t, 10*time.Second, "writes to be refused", func() bool {
+				return redis.HasErrorPrefix(admin.Set(background, "x", 1, 0).Err(), name)
+			})
+			_, err := l.TryLock(background, "k")
+			wantErr(t, err, core.ErrUnavailable)
+			if !redis.HasErrorPrefix(err, name) {
+				t.Errorf("error %v; want %s", err, name)
+			}
+			wantErr(t, ending.Unlock(background), core.ErrUnavailable)
+			awaitLost(t, short, core.ErrLost)
+			if err := kept.Context().Err(); err != nil {
+				t.Errorf("a lock was lost before its lease was over: %v", err)
+			}
+			if err := end(admin); err != nil {
+				t.Fatal(err)
+			}
+			awaitFree(t, admin, "ending")
+			unlock(t, kept)
+			unlock(t, take(t, background, l, "k"))
+		})
+	}
+}
