@@ -34,8 +34,7 @@ var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: 
 		}
 		pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
 		e.Add(r.method, pattern, func(c echo.Context) error {
-			r.handle(c.Response(), c.Request())
-			return r.fail
+			return r.run(c.Response(), c.Request())
 		}, chain...)
 	}
 	return e

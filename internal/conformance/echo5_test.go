@@ -35,8 +35,7 @@ var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: 
 		}
 		pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
 		e.Add(r.method, pattern, func(c *echo.Context) error {
-			r.handle(c.Response(), c.Request())
-			return r.fail
+			return r.run(c.Response(), c.Request())
 		}, chain...)
 	}
 	return e

@@ -25,8 +25,17 @@ type route struct {
 	guards          []guarding
 	inside          []companion // after the guards
 	handle          http.HandlerFunc
-	fail            error                                           // what the handler returns, where the framework has it
-	around          func(next func(), request func() *http.Request) // outside of the guards
+	work            func(w http.ResponseWriter, r *http.Request) error // in place of handle, where the framework has errors
+	around          func(next func(), request func() *http.Request)    // outside of the guards
+}
+
+// run calls the handler.
+func (r route) run(w http.ResponseWriter, request *http.Request) error {
+	if r.work != nil {
+		return r.work(w, request)
+	}
+	r.handle(w, request)
+	return nil
 }
 
 // companion names a middleware that people use next to ours: the framework's own,

@@ -33,9 +33,8 @@ var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, b
 			chain = append(chain, ginCompanion(name))
 		}
 		chain = append(chain, func(c *gin.Context) {
-			r.handle(c.Writer, c.Request)
-			if r.fail != nil {
-				_ = c.Error(r.fail)
+			if err := r.run(c.Writer, c.Request); err != nil {
+				_ = c.Error(err)
 			}
 		})
 		pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)

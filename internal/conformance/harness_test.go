@@ -40,12 +40,14 @@ var subjects = []struct {
 	{"Keys", false, keyCases},
 	{"Keys from JSON bodies", false, jsonCases},
 	{"Dedup windows", false, keepforCases},
+	{"Answers that have begun", false, answerCases},
 	{"Handlers", false, handlerCases},
 	{"Outages and set-up", false, outageCases},
 	{"Configuration", false, configCases},
 	{"Observers", false, observerCases},
 	{"Real server: streams and bodies", true, streamCases},
 	{"Real server: clients", true, clientCases},
+	{"Real server: clients that would rather have it failed", true, resetCases},
 	{"Real server: other middleware", true, companionCases},
 }
 

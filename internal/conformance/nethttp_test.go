@@ -30,7 +30,7 @@ var netHTTPFramework = framework{name: "net/http", adapter: "httplock", build: f
 		for _, name := range r.inside {
 			chain = append(chain, netHTTPCompanion(name))
 		}
-		var handler http.Handler = r.handle
+		var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { _ = r.run(w, request) })
 		for i := len(chain) - 1; i >= 0; i-- {
 			handler = chain[i](handler)
 		}
