@@ -61,13 +61,15 @@ type guarding struct {
 
 // config is what the adapters' Config types have in common.
 type config struct {
-	locker    *core.Locker
-	key       keyfunc.Func[keyfunc.Request]
-	options   []core.Option
-	skip      func(*http.Request) bool
-	onRefused func(w http.ResponseWriter, r *http.Request, err error)
-	failOpen  bool
-	status    int
+	locker     *core.Locker
+	key        keyfunc.Func[keyfunc.Request]
+	param      string
+	options    []core.Option
+	skip       func(*http.Request) bool
+	onRefused  func(w http.ResponseWriter, r *http.Request, err error)
+	failOpen   bool
+	status     int
+	bufferBody int64
 }
 
 func byParam(name string, opts ...core.Option) []guarding {

@@ -85,7 +85,7 @@ func ginGuard(g guarding) gin.HandlerFunc {
 	case g.config != nil:
 		cfg := ginlock.Config{
 			Locker: g.config.locker, Key: g.config.key, Options: g.config.options,
-			FailOpen: g.config.failOpen, Status: g.config.status,
+			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody,
 		}
 		if skip := g.config.skip; skip != nil {
 			cfg.Skip = func(c *gin.Context) bool { return skip(c.Request) }

@@ -104,6 +104,7 @@ func netHTTPGuard(g guarding) netHTTPMiddleware {
 		return httplock.New(httplock.Config{
 			Locker: g.config.locker, Key: g.config.key, Options: g.config.options, Skip: g.config.skip,
 			OnRefused: g.config.onRefused, FailOpen: g.config.failOpen, Status: g.config.status,
+			Param: g.config.param, BufferBody: g.config.bufferBody,
 		})
 	case g.template != "":
 		return httplock.ByTemplate(g.template, g.options...)
