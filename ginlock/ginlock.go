@@ -46,7 +46,9 @@ type Config struct {
 // ByParam locks by a path parameter, on exactly the routes that declare it. The
 // key is "orderID=42": the name is part of it, the route is not, so that routes
 // with the same parameter exclude one another. Routes without the parameter pass,
-// with a warning in the log. It panics when the name is empty or an option bad.
+// with a warning in the log. A route that declares it twice, or in another spelling
+// (letter case, "_" or "-" more or less), is refused with 500. It panics when no
+// parameter can have that name or an option is bad.
 func ByParam(name string, opts ...core.Option) gin.HandlerFunc {
 	return short(guard.ByParam("ginlock", name), opts)
 }

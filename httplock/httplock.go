@@ -45,10 +45,16 @@ type Config struct {
 // ByParam locks by a path parameter, on exactly the routes that declare it. The
 // key is "orderID=42": the name is part of it, the route is not, so that routes
 // with the same parameter exclude one another. A route without the parameter
-// passes, with a warning in the log. Where the route is not known yet the request is
-// refused with 500: around a mux, and on a subtree ("/", "/api/", chi's "/api/*")
-// without the parameter, for another router may be inside. It panics when the name is
-// empty or an option bad.
+// passes, with a warning in the log. One that declares it twice, or in another spelling
+// (letter case, "_" or "-" more or less), is refused with 500.
+//
+// Where the route is not known yet the request is refused with 500 too: around a mux,
+// and on a subtree ("/", "/api/", chi's "/api/*") without the parameter, for another
+// router may be inside. Routers within one another need different names: the lock is by
+// the value that is known where it stands, and the handler may find another one, of a
+// router inside.
+//
+// It panics when no parameter can have that name or an option is bad.
 func ByParam(name string, opts ...core.Option) func(http.Handler) http.Handler {
 	return short(guard.ByParam("httplock", name), opts)
 }

@@ -45,8 +45,10 @@ type Config struct {
 // ByParam locks by a path parameter, on exactly the routes that declare it. The
 // key is "orderID=42": the name is part of it, the route is not, so that routes
 // with the same parameter exclude one another. Routes without the parameter pass,
-// with a warning in the log; in e.Pre, where the route is not known yet, requests
-// are refused with 500. It panics when the name is empty or an option bad.
+// with a warning in the log. A route that declares it twice, or in another spelling
+// (letter case, "_" or "-" more or less), is refused with 500, and so are requests in
+// e.Pre, where the route is not known yet. It panics when no parameter can have that
+// name or an option is bad.
 func ByParam(name string, opts ...core.Option) echo.MiddlewareFunc {
 	return short(guard.ByParam("echolock", name), opts)
 }

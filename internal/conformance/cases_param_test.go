@@ -32,7 +32,7 @@ var paramCases = []conformanceCase{
 			"*orderID":             "orderID",
 			"/orders/:orderID/pay": "orderID",
 			"/orders/{orderID}":    "orderID",
-			"orders/orderID":       "orders",
+			"orders/orderID":       "orderID",
 			"orderID:":             "orderID",
 			" orderID":             "orderID",
 		} {

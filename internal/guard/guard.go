@@ -80,7 +80,15 @@ func New(adapter string, cfg Config) *Guard {
 // adapter turns into an answer. A panic of next goes on unchanged, after the lock was
 // released.
 func (g *Guard) Serve(r Request, next Next) *Refusal {
-	refusal := g.serve(r, next)
+	return g.tell(r, g.serve(r, next))
+}
+
+// Misplaced is the refusal of a request that middleware behind the guard has led to
+// another route.
+func (g *Guard) Misplaced(r Request) *Refusal { return g.tell(r, g.refuseSetup(errNoRoute)) }
+
+// tell tells Observers of a refusal, if it is one.
+func (g *Guard) tell(r Request, refusal *Refusal) *Refusal {
 	if locker := g.locker(); refusal != nil && locker != nil {
 		e := core.Event{Kind: core.EventRefused, Status: refusal.Status, Reason: refusal.reason, Err: refusal.Err}
 		locker.Notify(r.HTTP().Context(), e, g.options...)

@@ -188,13 +188,14 @@ const signs = ":{}*/"
 // bareName returns the name that somebody meant who wrote it as in a pattern.
 func bareName(name string) string {
 	name = strings.TrimSpace(name)
+	begin := strings.LastIndexByte(name, '/') + 1 // where no sign tells which segment is meant
 	for i, c := range name {
 		if c == '{' || (c == ':' || c == '*') && (i == 0 || name[i-1] == '/') {
-			name = name[i:]
+			begin = i
 			break
 		}
 	}
-	fields := strings.FieldsFunc(name, func(c rune) bool { return strings.ContainsRune(signs, c) })
+	fields := strings.FieldsFunc(name[begin:], func(c rune) bool { return strings.ContainsRune(signs, c) })
 	if len(fields) == 0 {
 		return ""
 	}
