@@ -145,16 +145,18 @@ func TestWaysToARoute(t *testing.T) {
 		"another chain length": {func(r *gin.Engine) { r.POST("/old", nothing, dispatchAgain(r)) }, "/old", "42"},
 		"no route":             {func(r *gin.Engine) { r.NoRoute(dispatchAgain(r)) }, "/old", "42"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			core.SetDefault(locktest.New(t))
-			t.Cleanup(func() { core.SetDefault(nil) })
-			router := gin.New()
-			router.Use(ginlock.ByParam("orderID"))
-			router.POST("/orders/:orderID", nothing, nothing, tell)
-			way.setup(router)
-			if w := serve(router, "POST", way.target); w.Body.String() != way.want {
-				t.Errorf("%s: %d %q, want %q", name, w.Code, w.Body, way.want)
-			}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				core.SetDefault(locktest.New(t))
+				t.Cleanup(func() { core.SetDefault(nil) })
+				router := gin.New()
+				router.Use(ginlock.ByParam("orderID"))
+				router.POST("/orders/:orderID", nothing, nothing, tell)
+				way.setup(router)
+				if w := serve(router, "POST", way.target); w.Body.String() != way.want {
+					t.Errorf("%d %q, want %q", w.Code, w.Body, way.want)
+				}
+			})
 		})
 	}
 }

@@ -134,11 +134,13 @@ func TestNamesOfOtherRouters(t *testing.T) {
 		"level above, plain":   {otherRouter("/pay", "id", "42"), "Id", `\"id\"`},
 		"twice":                {otherRouter("/users/{id}/orders/{id}", "id", "42"), "id", "twice"},
 	} {
-		inBubble(t, func(t *testing.T, _ *core.Locker, log *bytes.Buffer) {
-			handler := c.router(httplock.ByParam(c.parameter)(http.HandlerFunc(tellKey)))
-			if w := post(handler, "/orders/42/pay"); w.Code != http.StatusInternalServerError || !strings.Contains(log.String(), c.want) {
-				t.Errorf("%s: %d %q, log %s", name, w.Code, w.Body, log)
-			}
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *core.Locker, log *bytes.Buffer) {
+				handler := c.router(httplock.ByParam(c.parameter)(http.HandlerFunc(tellKey)))
+				if w := post(handler, "/orders/42/pay"); w.Code != http.StatusInternalServerError || !strings.Contains(log.String(), c.want) {
+					t.Errorf("%d %q, log %s", w.Code, w.Body, log)
+				}
+			})
 		})
 	}
 }
