@@ -89,7 +89,9 @@ var paramCases = []conformanceCase{
 		h.wantStatus(send(server, "POST", "/old/42"), http.StatusOK)
 	}},
 	{"a route that declares the name twice: 500, and the log says how to mend it", func(h *harness) {
-		for way, g := range byEveryWay("id") {
+		ways := byEveryWay("id")
+		ways["Join"] = guarding{key: keyfunc.Join(keyfunc.Param("id"), keyfunc.Optional(keyfunc.Query("q")))}
+		for way, g := range ways {
 			twice := post("/users/{id}/orders/{id}", []guarding{g}, h.never())
 			if h.framework.name == "net/http" {
 				h.panics(func() { h.build(twice) }) // its own
