@@ -231,6 +231,44 @@ func TestPreIsRefusedBeforeChanges(t *testing.T) {
 	}
 }
 
+// Routes of which echo tells no names: there are none, or something has removed them.
+func TestRoutesWithoutNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *core.Locker, log *bytes.Buffer) {
+		e := echo.New()
+		lock := echolock.ByParam("orderID")
+		items := e.Group("/items", lock)
+		items.POST("/:orderID", tellKey)
+		all := e.Group("/all", lock)
+		all.POST("", tellKey)
+		e.POST(`/orders\:all`, tellKey, lock)
+		forget := func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c echo.Context) error {
+				c.SetParamNames()
+				return next(c)
+			}
+		}
+		e.POST("/orders/:orderID", tellKey, forget, lock)
+		for _, c := range []struct {
+			target   string
+			want     int
+			warnings int
+		}{
+			{"/items", 404, 0},
+			{"/all", 200, 1},
+			{"/orders:all", 200, 1},
+			{"/orders/42", 500, 0},
+		} {
+			log.Reset()
+			if w := send(e, "POST", c.target); w.Code != c.want {
+				t.Errorf("%s: %d, want %d", c.target, w.Code, c.want)
+			}
+			if n := strings.Count(log.String(), "is not guarded"); n != c.warnings {
+				t.Errorf("%s: %d warnings, want %d", c.target, n, c.warnings)
+			}
+		}
+	})
+}
+
 // These do what echo's own middleware of these names does, which would bring its
 // dependencies to everybody's go.sum.
 

@@ -155,29 +155,11 @@ func (r request) Params() (names []string) {
 		if !found {
 			return names
 		}
-		wildcard, rest := wildcard(after)
+		wildcard, rest, _ := strings.Cut(after, "}")
 		name, _, _ := strings.Cut(wildcard, ":") // chi's patterns with a regular expression
 		names = append(names, strings.TrimSuffix(name, "..."))
 		pattern = rest
 	}
-}
-
-// wildcard splits a pattern behind the brace that closes its first wildcard. An
-// expression in it may have braces of its own.
-func wildcard(pattern string) (wildcard, rest string) {
-	open := 1
-	for i, c := range pattern {
-		switch c {
-		case '{':
-			open++
-		case '}':
-			open--
-		}
-		if open == 0 {
-			return pattern[:i], pattern[i+1:]
-		}
-	}
-	return pattern, ""
 }
 
 func (r request) Value(key any) any { return r.r.Context().Value(key) }

@@ -137,12 +137,13 @@ var bodyCases = []conformanceCase{
 	}},
 }
 
-// heldBack is a body of which the rest comes when the channel is closed.
+// heldBack is a body of which the rest comes when the channel is closed, to who waits
+// for it.
 func heldBack(first, rest string) (held chan struct{}, body io.Reader) {
 	held = make(chan struct{})
-	wait := readerFunc(func([]byte) (int, error) {
+	wait := readerFunc(func(p []byte) (int, error) {
 		<-held
-		return 0, io.EOF
+		return copy(p, rest), io.EOF
 	})
-	return held, io.MultiReader(strings.NewReader(first), wait, strings.NewReader(rest))
+	return held, io.MultiReader(strings.NewReader(first), wait)
 }

@@ -52,9 +52,6 @@ type guardedBody struct {
 
 // Read drops what it has read when the lock ended meanwhile.
 func (b *guardedBody) Read(p []byte) (int, error) {
-	if err := b.ended(); err != nil {
-		return 0, err
-	}
 	n, err := b.ReadCloser.Read(p)
 	if ended := b.ended(); ended != nil {
 		return 0, ended
