@@ -3,7 +3,7 @@ package echolock
 import (
 	"context"
 	"net/http"
-	"strings"
+	"net/url"
 
 	"github.com/labstack/echo/v4"
 
@@ -17,8 +17,11 @@ type Config struct {
 	// Locker takes the locks. nil means [core.Default], looked up for each
 	// request; with none set the request is refused with 500.
 	Locker *core.Locker
-	// Key derives the key of a request. Required.
+	// Key derives the key of a request. Key or Param is required.
 	Key keyfunc.Func[keyfunc.Request]
+	// Param is the path parameter to lock by, on exactly the routes that declare
+	// it, as [ByParam] does.
+	Param string
 	// Options are for each lock. Unless they, or the Locker's, say otherwise,
 	// a request waits up to 3 s, and up to 256 requests wait for one key in a
 	// process.
@@ -33,15 +36,22 @@ type Config struct {
 	FailOpen bool
 	// Status answers a busy lock, 409 if zero; between 400 and 599.
 	Status int
+	// BufferBody, if not zero, is how many bytes the body of a request may have: it
+	// is read in full before the lock is asked for, and kept in memory for the
+	// handler to read, so that no client holds the lock by keeping its body back.
+	// A longer one is answered 413, one that cannot be read 400.
+	BufferBody int64
 }
 
 // ByParam locks by a path parameter, on exactly the routes that declare it. The
 // key is "orderID=42": the name is part of it, the route is not, so that routes
 // with the same parameter exclude one another. Routes without the parameter pass,
-// with a warning in the log; in e.Pre, where the route is not known yet, requests
-// are refused with 500. It panics when the name is empty or an option bad.
+// with a warning in the log. A route that declares it twice, or in another spelling
+// (letter case, "_" or "-" more or less), is refused with 500, and so are requests in
+// e.Pre, where the route is not known yet. It panics when no parameter can have that
+// name or an option is bad.
 func ByParam(name string, opts ...core.Option) echo.MiddlewareFunc {
-	return short(guard.ByParam(name), opts)
+	return short(guard.ByParam("echolock", name), opts)
 }
 
 // ByHeader locks by a header field; a request without it, or with it twice, is
@@ -70,15 +80,18 @@ func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) echo.MiddlewareF
 	return short(guard.Config{Key: key}, opts)
 }
 
-// New returns a middleware for the configuration. It panics when Key is nil, an
-// option is bad or Status is no error status.
+// New returns a middleware for the configuration. It panics when there is neither Key
+// nor Param, or both, when an option is bad, Status no error status or BufferBody
+// negative.
 func New(cfg Config) echo.MiddlewareFunc {
 	return middleware(cfg, guard.New("echolock", guard.Config{
-		Locker:   cfg.Locker,
-		Key:      cfg.Key,
-		Options:  cfg.Options,
-		FailOpen: cfg.FailOpen,
-		Status:   cfg.Status,
+		Locker:     cfg.Locker,
+		Key:        cfg.Key,
+		Param:      cfg.Param,
+		Options:    cfg.Options,
+		FailOpen:   cfg.FailOpen,
+		Status:     cfg.Status,
+		BufferBody: cfg.BufferBody,
 	}))
 }
 
@@ -94,10 +107,13 @@ func middleware(cfg Config, g *guard.Guard) echo.MiddlewareFunc {
 				return next(c)
 			}
 			var result error
-			refusal := g.Serve(request{c}, func(ctx context.Context) (succeeded bool) {
-				succeeded, result = serve(next, c, ctx)
-				return succeeded
+			r := &request{c: c}
+			refusal := g.Serve(r, func(ctx context.Context, answer *guard.Answer) {
+				result = serve(next, r, ctx, answer)
 			})
+			if refusal == nil && r.misled && !c.Response().Committed {
+				refusal = g.Misplaced(r)
+			}
 			switch {
 			case refusal == nil:
 				return result
@@ -115,15 +131,30 @@ func middleware(cfg Config, g *guard.Guard) echo.MiddlewareFunc {
 
 // serve runs the handler under ctx. Afterwards the request has its own context
 // back, for the middleware outside: the lock's is cancelled by then.
-func serve(next echo.HandlerFunc, c echo.Context, ctx context.Context) (succeeded bool, err error) {
+func serve(next echo.HandlerFunc, r *request, ctx context.Context, answer *guard.Answer) (err error) {
+	c := r.c
 	outer, response := c.Request(), c.Response() // middleware inside may put another response in its place
-	c.SetRequest(outer.WithContext(ctx))
+	inner := guard.Inner(outer, ctx)
+	if r.unmatched {
+		// In e.Pre the router is asked later. It goes by the request that the server
+		// has given, so that what middleware inside makes of this one matches nothing.
+		inner.URL = new(url.URL)
+		*inner.URL = *outer.URL
+	}
+	c.SetRequest(inner)
 	defer func() {
+		r.misled = r.unmatched && r.leads(outer)
 		guard.HandBack(outer, c.Request())
 		c.SetRequest(c.Request().WithContext(outer.Context()))
+
+		if response.Committed {
+			answer.WriteHeader(response.Status)
+		}
+		if response.Status >= http.StatusBadRequest || err != nil {
+			answer.Fail()
+		}
 	}()
-	err = next(c)
-	return err == nil && response.Status < http.StatusBadRequest, err
+	return next(c)
 }
 
 // httpError is the refusal as echo's error. echo v4 recognises it by a type
@@ -141,11 +172,15 @@ func httpError(c echo.Context, r *guard.Refusal) *echo.HTTPError {
 }
 
 // request shows an echo request to the guard.
-type request struct{ c echo.Context }
+type request struct {
+	c         echo.Context
+	unmatched bool // Route has found that the router matches nothing
+	misled    bool // until middleware inside has changed the path or the method
+}
 
-func (r request) HTTP() *http.Request { return r.c.Request() }
+func (r *request) HTTP() *http.Request { return r.c.Request() }
 
-func (r request) Param(name string) (value string, declared bool) {
+func (r *request) Param(name string) (value string, declared bool) {
 	for i, n := range r.c.ParamNames() {
 		if n == name && i < len(r.c.ParamValues()) {
 			return r.c.ParamValues()[i], true
@@ -154,54 +189,13 @@ func (r request) Param(name string) (value string, declared bool) {
 	return "", false
 }
 
-func (r request) Value(key any) any {
+func (r *request) Params() []string { return r.c.ParamNames() }
+
+func (r *request) Value(key any) any {
 	if name, ok := key.(string); ok {
 		if v := r.c.Get(name); v != nil {
 			return v
 		}
 	}
 	return r.c.Request().Context().Value(key)
-}
-
-// Route tells a request in e.Pre from one that no route matches by asking the
-// router: echo shows an empty path for both.
-func (r request) Route() (pattern string, known bool) {
-	e, method := r.c.Echo(), r.HTTP().Method
-	router := e.Routers()[r.HTTP().Host]
-	if router == nil {
-		router = e.Router()
-	}
-	if path := r.c.Path(); path != "" {
-		if len(r.c.ParamNames()) == 0 && hasParam(path) || onlyNotFound(router, method, path) {
-			return "", true
-		}
-		return path, true
-	}
-	probe := e.AcquireContext()
-	defer e.ReleaseContext(probe)
-	probe.Reset(r.HTTP(), nil)
-	router.Find(method, echo.GetPath(r.HTTP()), probe)
-	return "", probe.Path() == ""
-}
-
-// hasParam reports whether a path has parameters. If the router tells none of such
-// a path it is known, but its method is not: 405.
-func hasParam(path string) bool { return strings.ContainsAny(path, ":*") }
-
-// onlyNotFound reports whether a path that the router has matched is there for 404
-// alone, as those are that a group with middleware adds.
-func onlyNotFound(router *echo.Router, method, path string) bool {
-	found := false
-	for _, route := range router.Routes() {
-		if route.Path != path {
-			continue
-		}
-		switch route.Method {
-		case method:
-			return false
-		case echo.RouteNotFound:
-			found = true
-		}
-	}
-	return found
 }

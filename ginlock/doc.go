@@ -12,4 +12,8 @@
 // when the key is missing, given twice or malformed, 409 with Retry-After when
 // the lock is busy, 503 with Retry-After when Redis does not answer or the
 // Locker is closing, 500 when no Locker is set.
+//
+// A handler that calls [gin.Engine.HandleContext] must call c.Abort after it: a gin
+// before 1.11 goes on with the handlers of the other route once more, outside of
+// their lock.
 package ginlock

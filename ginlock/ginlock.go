@@ -16,8 +16,11 @@ type Config struct {
 	// Locker takes the locks. nil means [core.Default], looked up for each
 	// request; with none set the request is refused with 500.
 	Locker *core.Locker
-	// Key derives the key of a request. Required.
+	// Key derives the key of a request. Key or Param is required.
 	Key keyfunc.Func[keyfunc.Request]
+	// Param is the path parameter to lock by, on exactly the routes that declare
+	// it, as [ByParam] does.
+	Param string
 	// Options are for each lock. Unless they, or the Locker's, say otherwise,
 	// a request waits up to 3 s, and up to 256 requests wait for one key in a
 	// process.
@@ -33,14 +36,21 @@ type Config struct {
 	FailOpen bool
 	// Status answers a busy lock, 409 if zero; between 400 and 599.
 	Status int
+	// BufferBody, if not zero, is how many bytes the body of a request may have: it
+	// is read in full before the lock is asked for, and kept in memory for the
+	// handler to read, so that no client holds the lock by keeping its body back.
+	// A longer one is answered 413, one that cannot be read 400.
+	BufferBody int64
 }
 
 // ByParam locks by a path parameter, on exactly the routes that declare it. The
 // key is "orderID=42": the name is part of it, the route is not, so that routes
 // with the same parameter exclude one another. Routes without the parameter pass,
-// with a warning in the log. It panics when the name is empty or an option bad.
+// with a warning in the log. A route that declares it twice, or in another spelling
+// (letter case, "_" or "-" more or less), is refused with 500. It panics when no
+// parameter can have that name or an option is bad.
 func ByParam(name string, opts ...core.Option) gin.HandlerFunc {
-	return short(guard.ByParam(name), opts)
+	return short(guard.ByParam("ginlock", name), opts)
 }
 
 // ByHeader locks by a header field; a request without it, or with it twice, is
@@ -69,15 +79,18 @@ func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) gin.HandlerFunc 
 	return short(guard.Config{Key: key}, opts)
 }
 
-// New returns a middleware for the configuration. It panics when Key is nil, an
-// option is bad or Status is no error status.
+// New returns a middleware for the configuration. It panics when there is neither Key
+// nor Param, or both, when an option is bad, Status no error status or BufferBody
+// negative.
 func New(cfg Config) gin.HandlerFunc {
 	return middleware(cfg, guard.New("ginlock", guard.Config{
-		Locker:   cfg.Locker,
-		Key:      cfg.Key,
-		Options:  cfg.Options,
-		FailOpen: cfg.FailOpen,
-		Status:   cfg.Status,
+		Locker:     cfg.Locker,
+		Key:        cfg.Key,
+		Param:      cfg.Param,
+		Options:    cfg.Options,
+		FailOpen:   cfg.FailOpen,
+		Status:     cfg.Status,
+		BufferBody: cfg.BufferBody,
 	}))
 }
 
@@ -91,7 +104,7 @@ func middleware(cfg Config, g *guard.Guard) gin.HandlerFunc {
 		if cfg.Skip != nil && cfg.Skip(c) {
 			return
 		}
-		refusal := g.Serve(request{c}, func(ctx context.Context) bool { return next(c, ctx) })
+		refusal := g.Serve(request{c}, func(ctx context.Context, answer *guard.Answer) { next(c, ctx, answer) })
 		if refusal == nil {
 			return
 		}
@@ -106,12 +119,12 @@ func middleware(cfg Config, g *guard.Guard) gin.HandlerFunc {
 
 // next runs the rest of the chain under ctx. Afterwards the request has its own
 // context back, for the middleware outside: the lock's is cancelled by then.
-func next(c *gin.Context, ctx context.Context) (succeeded bool) {
-	outer := c.Request
+func next(c *gin.Context, ctx context.Context, answer *guard.Answer) {
+	outer, writer := c.Request, c.Writer // middleware inside may put another writer in its place
 	before, _ := c.Get(core.ContextKey)
 	failures := len(c.Errors)
 
-	c.Request = outer.WithContext(ctx)
+	c.Request = guard.Inner(outer, ctx)
 	if lock, ok := core.FromContext(ctx); ok {
 		c.Set(core.ContextKey, lock)
 	}
@@ -119,9 +132,15 @@ func next(c *gin.Context, ctx context.Context) (succeeded bool) {
 		guard.HandBack(outer, c.Request)
 		c.Request = c.Request.WithContext(outer.Context())
 		c.Set(core.ContextKey, before)
+
+		if writer.Written() {
+			answer.WriteHeader(writer.Status())
+		}
+		if writer.Status() >= http.StatusBadRequest || len(c.Errors) > failures {
+			answer.Fail()
+		}
 	}()
 	c.Next()
-	return c.Writer.Status() < http.StatusBadRequest && len(c.Errors) == failures
 }
 
 // request shows a gin request to the guard.
@@ -130,6 +149,14 @@ type request struct{ c *gin.Context }
 func (r request) HTTP() *http.Request { return r.c.Request }
 
 func (r request) Param(name string) (value string, declared bool) { return r.c.Params.Get(name) }
+
+func (r request) Params() []string {
+	names := make([]string, len(r.c.Params))
+	for i, p := range r.c.Params {
+		names[i] = p.Key
+	}
+	return names
+}
 
 func (r request) Value(key any) any {
 	if v := r.c.Value(key); v != nil {

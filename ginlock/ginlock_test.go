@@ -121,6 +121,56 @@ func TestUnmatchedRequestsPass(t *testing.T) {
 	})
 }
 
+// However a request reaches a guarded route, its lock is by the parameter that the
+// handler finds.
+func TestWaysToARoute(t *testing.T) {
+	tell := func(c *gin.Context) {
+		k, held := core.FromContext(c)
+		if !held || k.Key() != "orderID="+c.Param("orderID") {
+			c.String(http.StatusOK, "not held: ")
+		}
+		c.String(http.StatusOK, c.Param("orderID"))
+	}
+	nothing := func(*gin.Context) {}
+	for name, way := range map[string]struct {
+		setup        func(router *gin.Engine)
+		target, want string
+	}{
+		"raw path":             {func(r *gin.Engine) { r.UseRawPath = true }, "/orders/4%32", "42"},
+		"raw path, a slash":    {func(r *gin.Engine) { r.UseRawPath = true }, "/orders/4%2F2", "4/2"},
+		"raw path, as it is":   {func(r *gin.Engine) { r.UseRawPath, r.UnescapePathValues = true, false }, "/orders/4%32", "4%32"},
+		"extra slashes":        {func(r *gin.Engine) { r.RemoveExtraSlash = true }, "//orders//42", "42"},
+		"another route":        {func(r *gin.Engine) { r.POST("/old", dispatchAgain(r)) }, "/old", "42"},
+		"another guarded one":  {func(r *gin.Engine) { r.POST("/old/:orderID", dispatchAgain(r)) }, "/old/1", "42"},
+		"another chain length": {func(r *gin.Engine) { r.POST("/old", nothing, dispatchAgain(r)) }, "/old", "42"},
+		"no route":             {func(r *gin.Engine) { r.NoRoute(dispatchAgain(r)) }, "/old", "42"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				core.SetDefault(locktest.New(t))
+				t.Cleanup(func() { core.SetDefault(nil) })
+				router := gin.New()
+				router.Use(ginlock.ByParam("orderID"))
+				router.POST("/orders/:orderID", nothing, nothing, tell)
+				way.setup(router)
+				if w := serve(router, "POST", way.target); w.Body.String() != way.want {
+					t.Errorf("%d %q, want %q", w.Code, w.Body, way.want)
+				}
+			})
+		})
+	}
+}
+
+// dispatchAgain has gin serve another path. Without Abort a gin before 1.11 would go on
+// with the handlers of that path a second time.
+func dispatchAgain(router *gin.Engine) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		c.Request.URL.Path = "/orders/42"
+		router.HandleContext(c)
+		c.Abort()
+	}
+}
+
 // A handler that adds to c.Errors has failed, whatever the status is by then: the
 // middleware that turns errors into answers may be outside.
 func TestWindowAndLateAnswers(t *testing.T) {

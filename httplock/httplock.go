@@ -3,6 +3,7 @@ package httplock
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -15,8 +16,11 @@ type Config struct {
 	// Locker takes the locks. nil means [core.Default], looked up for each
 	// request; with none set the request is refused with 500.
 	Locker *core.Locker
-	// Key derives the key of a request. Required.
+	// Key derives the key of a request. Key or Param is required.
 	Key keyfunc.Func[keyfunc.Request]
+	// Param is the path parameter to lock by, on exactly the routes that declare
+	// it, as [ByParam] does.
+	Param string
 	// Options are for each lock. Unless they, or the Locker's, say otherwise,
 	// a request waits up to 3 s, and up to 256 requests wait for one key in a
 	// process.
@@ -31,17 +35,28 @@ type Config struct {
 	FailOpen bool
 	// Status answers a busy lock, 409 if zero; between 400 and 599.
 	Status int
+	// BufferBody, if not zero, is how many bytes the body of a request may have: it
+	// is read in full before the lock is asked for, and kept in memory for the
+	// handler to read, so that no client holds the lock by keeping its body back.
+	// A longer one is answered 413, one that cannot be read 400.
+	BufferBody int64
 }
 
 // ByParam locks by a path parameter, on exactly the routes that declare it. The
 // key is "orderID=42": the name is part of it, the route is not, so that routes
 // with the same parameter exclude one another. A route without the parameter
-// passes, with a warning in the log. Where the route is not known yet the request is
-// refused with 500: around a mux, and on a subtree ("/", "/api/", chi's "/api/*")
-// without the parameter, for another router may be inside. It panics when the name is
-// empty or an option bad.
+// passes, with a warning in the log. One that declares it twice, or in another spelling
+// (letter case, "_" or "-" more or less), is refused with 500.
+//
+// Where the route is not known yet the request is refused with 500 too: around a mux,
+// and on a subtree ("/", "/api/", chi's "/api/*") without the parameter, for another
+// router may be inside. Routers within one another need different names: the lock is by
+// the value that is known where it stands, and the handler may find another one, of a
+// router inside.
+//
+// It panics when no parameter can have that name or an option is bad.
 func ByParam(name string, opts ...core.Option) func(http.Handler) http.Handler {
-	return short(guard.ByParam(name), opts)
+	return short(guard.ByParam("httplock", name), opts)
 }
 
 // ByHeader locks by a header field; a request without it, or with it twice, is
@@ -70,15 +85,18 @@ func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) func(http.Handle
 	return short(guard.Config{Key: key}, opts)
 }
 
-// New returns a middleware for the configuration. It panics when Key is nil, an
-// option is bad or Status is no error status.
+// New returns a middleware for the configuration. It panics when there is neither Key
+// nor Param, or both, when an option is bad, Status no error status or BufferBody
+// negative.
 func New(cfg Config) func(http.Handler) http.Handler {
 	return middleware(cfg, guard.New("httplock", guard.Config{
-		Locker:   cfg.Locker,
-		Key:      cfg.Key,
-		Options:  cfg.Options,
-		FailOpen: cfg.FailOpen,
-		Status:   cfg.Status,
+		Locker:     cfg.Locker,
+		Key:        cfg.Key,
+		Param:      cfg.Param,
+		Options:    cfg.Options,
+		FailOpen:   cfg.FailOpen,
+		Status:     cfg.Status,
+		BufferBody: cfg.BufferBody,
 	}))
 }
 
@@ -94,7 +112,9 @@ func middleware(cfg Config, g *guard.Guard) func(http.Handler) http.Handler {
 				next.ServeHTTP(w, r)
 				return
 			}
-			refusal := g.Serve(request{r}, func(ctx context.Context) bool { return serve(next, w, r, ctx) })
+			refusal := g.Serve(request{r}, func(ctx context.Context, answer *guard.Answer) {
+				serve(next, w, r, ctx, answer)
+			})
 			switch {
 			case refusal == nil:
 			case cfg.OnRefused != nil && !refusal.Gone():
@@ -107,16 +127,13 @@ func middleware(cfg Config, g *guard.Guard) func(http.Handler) http.Handler {
 }
 
 // serve runs the handler under ctx.
-func serve(next http.Handler, w http.ResponseWriter, r *http.Request, ctx context.Context) (succeeded bool) {
-	inner := r.WithContext(ctx)
+func serve(next http.Handler, w http.ResponseWriter, r *http.Request, ctx context.Context, answer *guard.Answer) {
+	inner := guard.Inner(r, ctx)
 	defer guard.HandBack(r, inner)
-	if !guard.Matters(ctx) {
-		next.ServeHTTP(w, inner)
-		return true
+	if guard.Matters(ctx) {
+		w = watch(w, answer)
 	}
-	w, answer := watch(w)
 	next.ServeHTTP(w, inner)
-	return answer.Succeeded()
 }
 
 // request shows a request of net/http to the guard.
@@ -126,9 +143,23 @@ func (r request) HTTP() *http.Request { return r.r }
 
 func (r request) Param(name string) (value string, declared bool) {
 	value = r.r.PathValue(name)
-	return value, value != "" ||
-		strings.Contains(r.r.Pattern, "{"+name+"}") || strings.Contains(r.r.Pattern, "{"+name+"...}") ||
-		strings.Contains(r.r.Pattern, "{"+name+":") // chi's patterns with a regular expression
+	return value, value != "" || slices.Contains(r.Params(), name)
+}
+
+// Params returns the names that the pattern has, which is that of the last router
+// only, without what those around it have found.
+func (r request) Params() (names []string) {
+	pattern := r.r.Pattern
+	for {
+		_, after, found := strings.Cut(pattern, "{")
+		if !found {
+			return names
+		}
+		wildcard, rest, _ := strings.Cut(after, "}")
+		name, _, _ := strings.Cut(wildcard, ":") // chi's patterns with a regular expression
+		names = append(names, strings.TrimSuffix(name, "..."))
+		pattern = rest
+	}
 }
 
 func (r request) Value(key any) any { return r.r.Context().Value(key) }

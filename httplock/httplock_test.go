@@ -113,6 +113,38 @@ func TestByParamAndRouters(t *testing.T) {
 	}
 }
 
+// Routers that are not net/http's tell the pattern of their own level only, names with
+// signs that net/http does not know, and one name twice.
+func TestNamesOfOtherRouters(t *testing.T) {
+	for name, c := range map[string]struct {
+		router    middleware
+		parameter string
+		want      string // in the log
+	}{
+		"expression":           {otherRouter("/orders/{order_id:[0-9]{1,3}}/pay", "order_id", "42"), "orderID", `\"order_id\"`},
+		"behind an expression": {otherRouter("/{day:[0-9]{1,3}}/{orderId}", "orderId", "42"), "orderID", `\"orderId\"`},
+		"hyphen":               {otherRouter("/orders/{order-id}", "order-id", "42"), "orderID", `\"order-id\"`},
+		"level above":          {otherRouter("/pay", "orderId", "42"), "orderID", `\"orderId\"`},
+		"level above, snake":   {otherRouter("/pay", "order_id", "42"), "orderID", `\"order_id\"`},
+		"level above, kebab":   {otherRouter("/pay", "order-id", "42"), "orderID", `\"order-id\"`},
+		"level above, title":   {otherRouter("/pay", "OrderId", "42"), "order_id", `\"OrderId\"`},
+		"level above, lower":   {otherRouter("/pay", "orderID", "42"), "orderid", `\"orderID\"`},
+		"level above, upper":   {otherRouter("/pay", "ORDER_ID", "42"), "orderId", `\"ORDER_ID\"`},
+		"level above, one":     {otherRouter("/pay", "ID", "42"), "id", `\"ID\"`},
+		"level above, plain":   {otherRouter("/pay", "id", "42"), "Id", `\"id\"`},
+		"twice":                {otherRouter("/users/{id}/orders/{id}", "id", "42"), "id", "twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *core.Locker, log *bytes.Buffer) {
+				handler := c.router(httplock.ByParam(c.parameter)(http.HandlerFunc(tellKey)))
+				if w := post(handler, "/orders/42/pay"); w.Code != http.StatusInternalServerError || !strings.Contains(log.String(), c.want) {
+					t.Errorf("%d %q, log %s", w.Code, w.Body, log)
+				}
+			})
+		})
+	}
+}
+
 // Without a dedup window the handler gets the ResponseWriter itself, with one it
 // gets one that can do the same.
 func TestResponseWriterKeepsItsInterfaces(t *testing.T) {

@@ -9,9 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/guard"
 )
 
-// watch returns w with all its interfaces, and the answer that is written to it.
-func watch(w http.ResponseWriter) (http.ResponseWriter, *guard.Answer) {
-	answer := &guard.Answer{}
+// watch returns w with all its interfaces, which reports what is written to it.
+func watch(w http.ResponseWriter, answer *guard.Answer) http.ResponseWriter {
 	return httpsnoop.Wrap(w, httpsnoop.Hooks{
 		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 			return func(code int) {
@@ -37,5 +36,5 @@ func watch(w http.ResponseWriter) (http.ResponseWriter, *guard.Answer) {
 				next()
 			}
 		},
-	}), answer
+	})
 }

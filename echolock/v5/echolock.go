@@ -16,8 +16,11 @@ type Config struct {
 	// Locker takes the locks. nil means [core.Default], looked up for each
 	// request; with none set the request is refused with 500.
 	Locker *core.Locker
-	// Key derives the key of a request. Required.
+	// Key derives the key of a request. Key or Param is required.
 	Key keyfunc.Func[keyfunc.Request]
+	// Param is the path parameter to lock by, on exactly the routes that declare
+	// it, as [ByParam] does.
+	Param string
 	// Options are for each lock. Unless they, or the Locker's, say otherwise,
 	// a request waits up to 3 s, and up to 256 requests wait for one key in a
 	// process.
@@ -32,15 +35,22 @@ type Config struct {
 	FailOpen bool
 	// Status answers a busy lock, 409 if zero; between 400 and 599.
 	Status int
+	// BufferBody, if not zero, is how many bytes the body of a request may have: it
+	// is read in full before the lock is asked for, and kept in memory for the
+	// handler to read, so that no client holds the lock by keeping its body back.
+	// A longer one is answered 413, one that cannot be read 400.
+	BufferBody int64
 }
 
 // ByParam locks by a path parameter, on exactly the routes that declare it. The
 // key is "orderID=42": the name is part of it, the route is not, so that routes
 // with the same parameter exclude one another. Routes without the parameter pass,
-// with a warning in the log; in e.Pre, where the route is not known yet, requests
-// are refused with 500. It panics when the name is empty or an option bad.
+// with a warning in the log. A route that declares it twice, or in another spelling
+// (letter case, "_" or "-" more or less), is refused with 500, and so are requests in
+// e.Pre, where the route is not known yet. It panics when no parameter can have that
+// name or an option is bad.
 func ByParam(name string, opts ...core.Option) echo.MiddlewareFunc {
-	return short(guard.ByParam(name), opts)
+	return short(guard.ByParam("echolock", name), opts)
 }
 
 // ByHeader locks by a header field; a request without it, or with it twice, is
@@ -69,15 +79,18 @@ func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) echo.MiddlewareF
 	return short(guard.Config{Key: key}, opts)
 }
 
-// New returns a middleware for the configuration. It panics when Key is nil, an
-// option is bad or Status is no error status.
+// New returns a middleware for the configuration. It panics when there is neither Key
+// nor Param, or both, when an option is bad, Status no error status or BufferBody
+// negative.
 func New(cfg Config) echo.MiddlewareFunc {
 	return middleware(cfg, guard.New("echolock", guard.Config{
-		Locker:   cfg.Locker,
-		Key:      cfg.Key,
-		Options:  cfg.Options,
-		FailOpen: cfg.FailOpen,
-		Status:   cfg.Status,
+		Locker:     cfg.Locker,
+		Key:        cfg.Key,
+		Param:      cfg.Param,
+		Options:    cfg.Options,
+		FailOpen:   cfg.FailOpen,
+		Status:     cfg.Status,
+		BufferBody: cfg.BufferBody,
 	}))
 }
 
@@ -93,9 +106,8 @@ func middleware(cfg Config, g *guard.Guard) echo.MiddlewareFunc {
 				return next(c)
 			}
 			var result error
-			refusal := g.Serve(request{c}, func(ctx context.Context) (succeeded bool) {
-				succeeded, result = serve(next, c, ctx)
-				return succeeded
+			refusal := g.Serve(request{c}, func(ctx context.Context, answer *guard.Answer) {
+				result = serve(next, c, ctx, answer)
 			})
 			switch {
 			case refusal == nil:
@@ -114,21 +126,23 @@ func middleware(cfg Config, g *guard.Guard) echo.MiddlewareFunc {
 
 // serve runs the handler under ctx. Afterwards the request has its own context
 // back, for the middleware outside: the lock's is cancelled by then.
-func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context) (succeeded bool, err error) {
+func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context, answer *guard.Answer) error {
 	outer := c.Request()
-	c.SetRequest(outer.WithContext(ctx))
+	c.SetRequest(guard.Inner(outer, ctx))
 	defer func() {
 		guard.HandBack(outer, c.Request())
 		c.SetRequest(c.Request().WithContext(outer.Context()))
 	}()
-	if !guard.Matters(ctx) {
-		return true, next(c)
+	if guard.Matters(ctx) {
+		response := &watched{ResponseWriter: c.Response(), answer: answer}
+		c.SetResponse(response)
+		defer c.SetResponse(response.ResponseWriter)
 	}
-	response := &watched{ResponseWriter: c.Response()}
-	c.SetResponse(response)
-	defer c.SetResponse(response.ResponseWriter)
-	err = next(c)
-	return err == nil && response.answer.Succeeded(), err
+	err := next(c)
+	if err != nil {
+		answer.Fail()
+	}
+	return err
 }
 
 // refusalError is an *echo.HTTPError that echo's own error handler answers with
@@ -159,6 +173,15 @@ func (r request) HTTP() *http.Request { return r.c.Request() }
 
 func (r request) Param(name string) (value string, declared bool) {
 	return r.c.PathValues().Get(name)
+}
+
+func (r request) Params() []string {
+	values := r.c.PathValues()
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = v.Name
+	}
+	return names
 }
 
 func (r request) Value(key any) any {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v5"
+	"github.com/labstack/echo/v5/middleware"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/echolock/v5"
@@ -141,6 +142,69 @@ func TestPreIsRefused(t *testing.T) {
 			t.Errorf("the log does not say what is wrong: %s", log)
 		}
 	})
+}
+
+// A method that is overridden after routing does not make a guarded route a 404.
+func TestMethodOverride(t *testing.T) {
+	inBubble(t, func(t *testing.T, locker *core.Locker, _ *bytes.Buffer) {
+		e := echo.New()
+		e.Use(overrideMethod)
+		orders := e.Group("/orders/:orderID", echolock.ByParam("orderID", core.NoWait()))
+		orders.POST("", tellKey)
+		orders.POST("/pay", tellKey)
+		busy(t, locker)
+		for request, want := range map[string]int{
+			"POST /orders/42?method=PUT":     409,
+			"POST /orders/42/pay?method=PUT": 409,
+			"POST /orders/42/x?method=PUT":   404,
+		} {
+			method, target, _ := strings.Cut(request, " ")
+			if w := send(e, method, target); w.Code != want {
+				t.Errorf("%s: %d, want %d", request, w.Code, want)
+			}
+		}
+	})
+}
+
+// Middleware in e.Pre that changes the request behind the guard does not lead past it.
+func TestPreIsRefusedBeforeChanges(t *testing.T) {
+	for name, c := range map[string]struct {
+		change         echo.MiddlewareFunc
+		method, target string
+	}{
+		"slash":   {middleware.RemoveTrailingSlash(), "POST", "/orders/42/pay/"},
+		"rewrite": {middleware.Rewrite(map[string]string{"/old/*": "/orders/$1"}), "POST", "/old/42/pay"},
+		"method":  {overrideMethod, "POST", "/orders/42/pay?method=PUT"},
+	} {
+		for how, lock := range map[string]echo.MiddlewareFunc{
+			"ByParam":  echolock.ByParam("orderID"),
+			"Optional": echolock.By(keyfunc.Optional(keyfunc.Param("orderID"))),
+		} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, _ *core.Locker, log *bytes.Buffer) {
+					e := echo.New()
+					e.Pre(lock)
+					e.Pre(c.change)
+					e.Any("/orders/:orderID/pay", func(*echo.Context) error {
+						t.Error("the handler ran")
+						return nil
+					})
+					for range 2 { // contexts are used again
+						if w := send(e, c.method, c.target); w.Code != http.StatusInternalServerError {
+							t.Errorf("status %d", w.Code)
+						}
+					}
+					if !strings.Contains(log.String(), "before the router has matched") {
+						t.Errorf("the log does not say what is wrong: %s", log)
+					}
+				})
+			})
+		}
+	}
+}
+
+func overrideMethod(next echo.HandlerFunc) echo.HandlerFunc {
+	return middleware.MethodOverrideWithConfig(middleware.MethodOverrideConfig{Getter: middleware.MethodFromQuery("method")})(next)
 }
 
 // An error that the error handler outside turns into an answer is no success, and

@@ -14,7 +14,7 @@ import (
 // front of it. It has the methods that echo's has.
 type watched struct {
 	http.ResponseWriter
-	answer guard.Answer
+	answer *guard.Answer
 }
 
 func (w *watched) WriteHeader(code int) {

@@ -49,6 +49,8 @@ var configCases = []conformanceCase{
 			"bad option":      {param: "orderID", options: []core.Option{core.Lease(-1)}},
 			"shared owner":    {param: "orderID", options: []core.Option{core.Owner("me")}},
 			"option of New":   {param: "orderID", options: []core.Option{core.Prefix("x")}},
+			"key and param":   {config: &config{key: keyfunc.Param("x"), param: "x"}},
+			"negative buffer": {config: &config{param: "x", bufferBody: -1}},
 			"no error status": {config: &config{key: keyfunc.Param("x"), status: 200}},
 			"bad template":    {template: "order:{param.orderID"},
 			"unknown source":  {template: "order:{path.orderID}"},

@@ -35,8 +35,8 @@ var keepforCases = []conformanceCase{
 		}
 	}},
 	{"KeepFor: an error of the handler frees the key at once", func(h *harness) {
-		failing := post("/orders/{orderID}", byParam("orderID", core.KeepFor(time.Minute)), func(http.ResponseWriter, *http.Request) {})
-		failing.fail = errors.New("no")
+		failing := post("/orders/{orderID}", byParam("orderID", core.KeepFor(time.Minute)), nil)
+		failing.work = func(http.ResponseWriter, *http.Request) error { return errors.New("no") }
 		send(h.build(failing), "POST", "/orders/42")
 		if h.framework.hasErrors && !h.isFree("orderID=42") {
 			h.Error("the key is still taken")

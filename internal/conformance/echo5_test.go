@@ -35,8 +35,7 @@ var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: 
 		}
 		pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
 		e.Add(r.method, pattern, func(c *echo.Context) error {
-			r.handle(c.Response(), c.Request())
-			return r.fail
+			return r.run(c.Response(), c.Request())
 		}, chain...)
 	}
 	return e
@@ -68,7 +67,7 @@ func echo5Guard(g guarding) echo.MiddlewareFunc {
 	case g.config != nil:
 		cfg := echolock.Config{
 			Locker: g.config.locker, Key: g.config.key, Options: g.config.options,
-			FailOpen: g.config.failOpen, Status: g.config.status,
+			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody,
 		}
 		if skip := g.config.skip; skip != nil {
 			cfg.Skip = func(c *echo.Context) bool { return skip(c.Request()) }

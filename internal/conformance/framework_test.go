@@ -25,8 +25,17 @@ type route struct {
 	guards          []guarding
 	inside          []companion // after the guards
 	handle          http.HandlerFunc
-	fail            error                                           // what the handler returns, where the framework has it
-	around          func(next func(), request func() *http.Request) // outside of the guards
+	work            func(w http.ResponseWriter, r *http.Request) error // in place of handle, where the framework has errors
+	around          func(next func(), request func() *http.Request)    // outside of the guards
+}
+
+// run calls the handler.
+func (r route) run(w http.ResponseWriter, request *http.Request) error {
+	if r.work != nil {
+		return r.work(w, request)
+	}
+	r.handle(w, request)
+	return nil
 }
 
 // companion names a middleware that people use next to ours: the framework's own,
@@ -52,13 +61,15 @@ type guarding struct {
 
 // config is what the adapters' Config types have in common.
 type config struct {
-	locker    *core.Locker
-	key       keyfunc.Func[keyfunc.Request]
-	options   []core.Option
-	skip      func(*http.Request) bool
-	onRefused func(w http.ResponseWriter, r *http.Request, err error)
-	failOpen  bool
-	status    int
+	locker     *core.Locker
+	key        keyfunc.Func[keyfunc.Request]
+	param      string
+	options    []core.Option
+	skip       func(*http.Request) bool
+	onRefused  func(w http.ResponseWriter, r *http.Request, err error)
+	failOpen   bool
+	status     int
+	bufferBody int64
 }
 
 func byParam(name string, opts ...core.Option) []guarding {

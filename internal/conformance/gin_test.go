@@ -33,9 +33,8 @@ var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, b
 			chain = append(chain, ginCompanion(name))
 		}
 		chain = append(chain, func(c *gin.Context) {
-			r.handle(c.Writer, c.Request)
-			if r.fail != nil {
-				_ = c.Error(r.fail)
+			if err := r.run(c.Writer, c.Request); err != nil {
+				_ = c.Error(err)
 			}
 		})
 		pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
@@ -86,7 +85,7 @@ func ginGuard(g guarding) gin.HandlerFunc {
 	case g.config != nil:
 		cfg := ginlock.Config{
 			Locker: g.config.locker, Key: g.config.key, Options: g.config.options,
-			FailOpen: g.config.failOpen, Status: g.config.status,
+			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody,
 		}
 		if skip := g.config.skip; skip != nil {
 			cfg.Skip = func(c *gin.Context) bool { return skip(c.Request) }

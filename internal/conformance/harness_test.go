@@ -38,14 +38,18 @@ var subjects = []struct {
 }{
 	{"Exclusion", false, exclusionCases},
 	{"Keys", false, keyCases},
+	{"Names of path parameters", false, paramCases},
 	{"Keys from JSON bodies", false, jsonCases},
 	{"Dedup windows", false, keepforCases},
+	{"Answers that have begun", false, answerCases},
 	{"Handlers", false, handlerCases},
 	{"Outages and set-up", false, outageCases},
 	{"Configuration", false, configCases},
 	{"Observers", false, observerCases},
 	{"Real server: streams and bodies", true, streamCases},
+	{"Bodies before the lock", false, bodyCases},
 	{"Real server: clients", true, clientCases},
+	{"Real server: clients that would rather have it failed", true, resetCases},
 	{"Real server: other middleware", true, companionCases},
 }
 
@@ -106,6 +110,12 @@ func (b *logBuffer) count(s string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Count(b.buf.String(), s)
+}
+
+func (b *logBuffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buf.Reset()
 }
 
 func captureLog(t *testing.T) *logBuffer {

@@ -30,7 +30,7 @@ var netHTTPFramework = framework{name: "net/http", adapter: "httplock", build: f
 		for _, name := range r.inside {
 			chain = append(chain, netHTTPCompanion(name))
 		}
-		var handler http.Handler = r.handle
+		var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { _ = r.run(w, request) })
 		for i := len(chain) - 1; i >= 0; i-- {
 			handler = chain[i](handler)
 		}
@@ -104,6 +104,7 @@ func netHTTPGuard(g guarding) netHTTPMiddleware {
 		return httplock.New(httplock.Config{
 			Locker: g.config.locker, Key: g.config.key, Options: g.config.options, Skip: g.config.skip,
 			OnRefused: g.config.onRefused, FailOpen: g.config.failOpen, Status: g.config.status,
+			Param: g.config.param, BufferBody: g.config.bufferBody,
 		})
 	case g.template != "":
 		return httplock.ByTemplate(g.template, g.options...)

@@ -2,15 +2,21 @@ package guard
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net/http"
 
 	"github.com/latchkey-go/latchkey/core"
 )
 
-// Answer is what a handler answers with, for adapters whose framework does not tell
-// the status, or not in time: a middleware outside may keep it back until the body is
-// complete. The adapter reports what is called on the ResponseWriter.
-type Answer struct{ status int }
+// Answer is what a handler answers with, as its adapter reports it: whether the work
+// was done, so that the lock leaves its dedup window. Once an answer has begun its
+// status alone counts. What comes later, an error or a panic, is for the most part
+// the client's doing, who has gone and would rather have the work done again.
+type Answer struct {
+	status int // 0 until the answer has begun
+	failed bool
+}
 
 // Matters reports whether anything depends on the answer of the handler that runs
 // under ctx: whether its lock leaves a dedup window. Where not, the ResponseWriter
@@ -33,17 +39,50 @@ func (a *Answer) WriteHeader(code int) {
 // unless there was a status before.
 func (a *Answer) Write() { a.WriteHeader(http.StatusOK) }
 
-// Succeeded reports whether the status is below 400. No answer at all is a success.
-func (a *Answer) Succeeded() bool { return a.status < http.StatusBadRequest }
+// Fail says that the handler reports a failure. It counts unless an answer has begun.
+func (a *Answer) Fail() { a.failed = true }
 
-// HandBack gives to a request what was found out on the copy that the handler has
-// worked with, for those outside who look for it there: the server, which removes
-// the files of an upload by MultipartForm, and middleware that counts by Pattern.
-func HandBack(outer, inner *http.Request) {
-	if inner.MultipartForm != nil {
-		outer.MultipartForm = inner.MultipartForm
+// succeeded reports whether the status is below 400. No answer at all is a success,
+// unless the handler has failed.
+func (a *Answer) succeeded() bool {
+	if a.status == 0 {
+		return !a.failed
 	}
-	if inner.Pattern != outer.Pattern {
-		outer.Pattern = inner.Pattern
+	return a.status < http.StatusBadRequest
+}
+
+// Next runs a handler under ctx and reports its answer, also when it panics.
+type Next func(ctx context.Context, answer *Answer)
+
+// errFailed makes core drop the dedup window after a handler that failed.
+var errFailed = errors.New("the handler failed")
+
+// run runs next under the lock that ctx holds.
+func (g *Guard) run(ctx context.Context, next Next) error {
+	var answer Answer
+	returned := false
+	defer func() {
+		if !returned && answer.status != 0 && answer.succeeded() {
+			g.keepWindow(ctx)
+		}
+	}()
+	next(ctx, &answer)
+	returned = true
+	if !answer.succeeded() {
+		return errFailed
+	}
+	return nil
+}
+
+// keepWindow releases the lock as after a success, while a panic is on its way: core,
+// which would drop the window, then finds it released. The panic is not recovered,
+// for who recovers it outside shall see where it came from.
+func (g *Guard) keepWindow(ctx context.Context) {
+	lock, held := core.FromContext(ctx)
+	if !held || lock.Window() == 0 {
+		return
+	}
+	if err := lock.Unlock(ctx); err != nil && !errors.Is(err, core.ErrNotHeld) {
+		g.log(slog.LevelWarn, "latchkey: a release failed after the work was done", err)
 	}
 }

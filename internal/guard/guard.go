@@ -17,22 +17,14 @@ const (
 	defaultMaxWaiters = 256
 )
 
-// Request is what an adapter shows of a framework's request.
-type Request interface {
-	keyfunc.Request
-	// Route returns the pattern that the router has matched, empty when it
-	// matched none. It is not known where the middleware runs before routing, or
-	// before the last of several routers.
-	Route() (pattern string, known bool)
-}
-
 // Config is what the adapters' Config types have in common.
 type Config struct {
 	// Locker takes the locks; nil means core.Default, looked up per request.
 	Locker *core.Locker
 	// Key derives the key.
 	Key keyfunc.Func[keyfunc.Request]
-	// Param, if set, restricts the guard to routes that declare this parameter.
+	// Param, in place of Key, is the path parameter to lock by, on exactly the
+	// routes that declare it.
 	Param string
 	// Name is what Observers call the locks, unless Options say otherwise.
 	Name string
@@ -42,6 +34,9 @@ type Config struct {
 	FailOpen bool
 	// Status answers a busy lock, 409 if zero.
 	Status int
+	// BufferBody, if not zero, is how many bytes a body may have, which is read in
+	// full before the lock is asked for.
+	BufferBody int64
 }
 
 // Guard guards handlers. It is safe for concurrent use.
@@ -55,8 +50,17 @@ type Guard struct {
 // New returns a Guard. It panics when the configuration is bad, with a sentence
 // that begins with the adapter's name and says how to mend it.
 func New(adapter string, cfg Config) *Guard {
-	if cfg.Key == nil {
-		panic(adapter + `: Config.Key is nil; give it a key function, such as keyfunc.Param("orderID")`)
+	switch {
+	case cfg.Param != "" && cfg.Key != nil:
+		panic(adapter + ": Config has a Param and a Key; set one of them")
+	case cfg.Param != "":
+		mustName(adapter, "Config.Param %s", cfg.Param)
+		cfg.Key, cfg.Name = keyfunc.Named(cfg.Param, keyfunc.Param(cfg.Param)), cfg.Param
+	case cfg.Key == nil:
+		panic(adapter + `: Config.Key is nil; set Config.Param, or give Config.Key a key function, such as keyfunc.Header("Idempotency-Key")`)
+	}
+	if cfg.BufferBody < 0 {
+		panic(adapter + ": Config.BufferBody must be a number of bytes, or 0 for none")
 	}
 	if cfg.Status != 0 && (cfg.Status < 400 || cfg.Status > 599) {
 		panic(adapter + ": Config.Status must be between 400 and 599, or 0 for 409")
@@ -71,15 +75,20 @@ func New(adapter string, cfg Config) *Guard {
 	return &Guard{config: cfg, options: append(own, cfg.Options...)}
 }
 
-// errFailed makes core drop the dedup window after a handler that failed.
-var errFailed = errors.New("the handler failed")
-
 // Serve runs next under the lock of the request's key, with the context that
-// next must work under; next reports whether it succeeded. Instead of running
-// next it may return a Refusal, which the adapter turns into an answer. A panic
-// of next goes on unchanged, after the lock was released.
-func (g *Guard) Serve(r Request, next func(ctx context.Context) (succeeded bool)) *Refusal {
-	refusal := g.serve(r, next)
+// next must work under. Instead of running next it may return a Refusal, which the
+// adapter turns into an answer. A panic of next goes on unchanged, after the lock was
+// released.
+func (g *Guard) Serve(r Request, next Next) *Refusal {
+	return g.tell(r, g.serve(r, next))
+}
+
+// Misplaced is the refusal of a request that middleware behind the guard has led to
+// another route.
+func (g *Guard) Misplaced(r Request) *Refusal { return g.tell(r, g.refuseSetup(errNoRoute)) }
+
+// tell tells Observers of a refusal, if it is one.
+func (g *Guard) tell(r Request, refusal *Refusal) *Refusal {
 	if locker := g.locker(); refusal != nil && locker != nil {
 		e := core.Event{Kind: core.EventRefused, Status: refusal.Status, Reason: refusal.reason, Err: refusal.Err}
 		locker.Notify(r.HTTP().Context(), e, g.options...)
@@ -95,7 +104,7 @@ func (g *Guard) locker() *core.Locker {
 	return core.Default()
 }
 
-func (g *Guard) serve(r Request, next func(ctx context.Context) (succeeded bool)) *Refusal {
+func (g *Guard) serve(r Request, next Next) *Refusal {
 	ctx := r.HTTP().Context()
 	if g.config.Param != "" {
 		guarded, refusal := g.declares(r)
@@ -103,19 +112,26 @@ func (g *Guard) serve(r Request, next func(ctx context.Context) (succeeded bool)
 			return refusal
 		}
 		if !guarded {
-			next(ctx)
+			next(ctx, &Answer{})
 			return nil
 		}
 	}
-	key, err := g.config.Key(r)
+	key, err := g.key(r)
 	if errors.Is(err, keyfunc.ErrSkip) {
-		next(ctx)
+		next(ctx, &Answer{})
 		return nil
 	}
-	if err != nil {
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return &Refusal{Status: statusClientGone, Err: err, reason: "canceled"}
-		}
+	if err == nil && g.config.BufferBody > 0 {
+		err = keyfunc.BufferBody(r.HTTP(), g.config.BufferBody)
+	}
+	var setup setupError
+	switch {
+	case err == nil:
+	case errors.As(err, &setup):
+		return g.refuseSetup(err)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return &Refusal{Status: statusClientGone, Err: err, reason: "canceled"}
+	default:
 		return refuseKey(err)
 	}
 	locker := g.locker()
@@ -126,39 +142,30 @@ func (g *Guard) serve(r Request, next func(ctx context.Context) (succeeded bool)
 	ran := false
 	err = locker.Do(ctx, key, func(ctx context.Context) error {
 		ran = true
-		if !next(ctx) {
-			return errFailed
-		}
-		return nil
+		return g.run(ctx, next)
 	}, g.options...)
 	if ran || err == nil {
 		return nil // what went wrong meanwhile, core has logged
 	}
 	if g.config.FailOpen && errors.Is(err, core.ErrUnavailable) {
 		g.log(slog.LevelWarn, "latchkey: redis is unavailable, a request runs without its lock (FailOpen)", err)
-		next(ctx)
+		next(ctx, &Answer{})
 		return nil
 	}
 	return g.refuseLock(ctx, err)
 }
 
-// declares reports whether the matched route has the parameter to guard by.
-func (g *Guard) declares(r Request) (bool, *Refusal) {
-	pattern, known := r.Route()
-	if known && pattern == "" {
-		return false, nil // nothing matched: the framework answers 404 or 405
+// key derives the key, and finds out whether the key function and the route fit.
+func (g *Guard) key(r Request) (string, error) {
+	if g.config.Param != "" {
+		return g.config.Key(r) // declares has checked it
 	}
-	if _, declared := r.Param(g.config.Param); declared {
-		return true, nil
+	checked := &checked{Request: r}
+	key, err := g.config.Key(checked)
+	if fault := checked.fault(err == nil); fault != nil {
+		return "", fault
 	}
-	if !known {
-		return false, g.refuseSetup(errNoRoute)
-	}
-	if _, again := g.warned.LoadOrStore(pattern, true); !again {
-		slog.Warn("latchkey: a route is not guarded, because it does not declare the parameter",
-			"route", pattern, "parameter", g.config.Param)
-	}
-	return false, nil
+	return key, err
 }
 
 // log writes at most one line a second of each message.

@@ -7,9 +7,10 @@ import (
 )
 
 // ByParam is the configuration of a guard by path parameter: of exactly the
-// routes that declare it.
-func ByParam(name string) Config {
-	return Config{Name: name, Param: name, Key: keyfunc.Named(name, keyfunc.Param(name))}
+// routes that declare it. It panics when no parameter can have that name.
+func ByParam(adapter, name string) Config {
+	mustName(adapter, "ByParam(%s)", name)
+	return Config{Param: name}
 }
 
 // ByHeader is the configuration of a guard by header field.

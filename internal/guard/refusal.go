@@ -17,10 +17,7 @@ import (
 // statusClientGone is never seen by a client; it keeps access logs honest.
 const statusClientGone = 499
 
-var (
-	errNoLocker = errors.New("no Locker: call core.SetDefault, or set Config.Locker")
-	errNoRoute  = errors.New("ByParam runs before the router has matched a route: wrap the route's handler, not the whole mux")
-)
+var errNoLocker = errors.New("no Locker: call core.SetDefault, or set Config.Locker")
 
 // Refusal is the answer to a request that must not run.
 type Refusal struct {

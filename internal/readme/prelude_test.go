@@ -77,6 +77,7 @@ var (
 	worker *asynq.Server
 	queue  *asynq.Client
 
+	authenticate, payOrder       gin.HandlerFunc
 	pay, cancelOrder, placeOrder http.Handler
 	payTask                      asynq.Handler
 

@@ -1,0 +1,203 @@
+package guard
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// setupError says how to mend the set-up.
+type setupError string
+
+func (e setupError) Error() string { return string(e) }
+
+const errNoRoute setupError = "ByParam runs before the router has matched a route: wrap the route's handler, not the whole mux"
+
+// declares reports whether the matched route has the parameter to guard by.
+func (g *Guard) declares(r Request) (bool, *Refusal) {
+	pattern, known := r.Route()
+	if known && pattern == "" {
+		return false, nil // nothing matched: the framework answers 404 or 405
+	}
+	name := g.config.Param
+	_, declared := r.Param(name)
+	if err := misspelt(r, name, declared); err != nil {
+		return false, g.refuseSetup(err)
+	}
+	if declared {
+		return true, nil
+	}
+	if !known {
+		return false, g.refuseSetup(errNoRoute)
+	}
+	if _, again := g.warned.LoadOrStore(pattern, true); !again {
+		slog.Warn("latchkey: a route is not guarded, because it does not declare the parameter",
+			"route", pattern, "parameter", name)
+	}
+	return false, nil
+}
+
+// checked is a Request that notices when a key function asks for a path parameter in
+// vain, or for one that is there twice.
+type checked struct {
+	Request
+	twice, missing error
+}
+
+func (c *checked) Param(name string) (value string, declared bool) {
+	value, declared = c.Request.Param(name)
+	switch err := misspelt(c.Request, name, declared); {
+	case err == nil && declared:
+	case err == nil:
+		if _, known := c.Route(); !known && c.missing == nil {
+			c.missing = errNoRoute
+		}
+	case declared:
+		c.twice = err
+	default:
+		c.missing = err
+	}
+	return value, declared
+}
+
+// fault returns what is wrong with the set-up. A key function that got its key
+// nevertheless may have tried several names.
+func (c *checked) fault(hasKey bool) error {
+	if c.twice != nil || hasKey {
+		return c.twice
+	}
+	return c.missing
+}
+
+// misspelt returns an error when the matched route declares the parameter twice, or
+// not, but one that is spelt nearly like it.
+func misspelt(r Request, name string, declared bool) error {
+	names := r.Params()
+	if declared {
+		first := slices.Index(names, name)
+		if first < 0 || !slices.Contains(names[first+1:], name) {
+			return nil
+		}
+		pattern, _ := r.Route()
+		return setupError(fmt.Sprintf("the route %q declares the path parameter %q twice: give them two names", pattern, name))
+	}
+	near := slices.IndexFunc(names, func(other string) bool { return alike(name, other) })
+	if near < 0 {
+		// Not every router tells the names of all its levels, but the values by name.
+		names = spellings(name)
+		near = slices.IndexFunc(names, func(other string) bool {
+			_, declared := r.Param(other)
+			return declared
+		})
+	}
+	if near < 0 {
+		return nil
+	}
+	pattern, _ := r.Route()
+	return setupError(fmt.Sprintf("the lock is by the path parameter %q, but the route %q declares %q: write one name in both places",
+		name, pattern, names[near]))
+}
+
+// alike reports whether two names differ in letter case, "_" and "-" only.
+func alike(a, b string) bool {
+	bare := strings.NewReplacer("_", "", "-", "")
+	return strings.EqualFold(bare.Replace(a), bare.Replace(b))
+}
+
+// spellings returns other ways to write a name of several words: orderID as orderId,
+// order_id and so on.
+func spellings(name string) []string {
+	words := words(name)
+	titled := make([]string, len(words))
+	for i, w := range words {
+		titled[i] = title(w)
+	}
+	last := len(words) - 1
+	shouted := slices.Clone(titled) // the last word may be an initialism
+	shouted[last] = strings.ToUpper(words[last])
+	var all []string
+	for _, form := range [][]string{words, titled, shouted} {
+		for _, separator := range []string{"", "_", "-"} {
+			s := strings.Join(form, separator)
+			all = append(all, s, words[0]+strings.TrimPrefix(s, form[0]), strings.ToUpper(s))
+		}
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == name })
+}
+
+// words returns the words of a name in lower case. A final "id" is a word of its own.
+func words(name string) (words []string) {
+	var word strings.Builder
+	end := func() {
+		if word.Len() > 0 {
+			words = append(words, word.String())
+			word.Reset()
+		}
+	}
+	before := rune(0)
+	for _, c := range name {
+		switch {
+		case c == '_' || c == '-':
+			end()
+		case unicode.IsUpper(c) && !unicode.IsUpper(before):
+			end()
+			fallthrough
+		default:
+			word.WriteRune(unicode.ToLower(c))
+		}
+		before = c
+	}
+	end()
+	if len(words) == 0 {
+		return []string{name}
+	}
+	last := len(words) - 1
+	if stem, found := strings.CutSuffix(words[last], "id"); found && stem != "" {
+		words = append(words[:last], stem, "id")
+	}
+	return words
+}
+
+func title(word string) string {
+	c, n := utf8.DecodeRuneInString(word)
+	return string(unicode.ToUpper(c)) + word[n:]
+}
+
+// mustName panics unless name can be that of a path parameter, with a sentence that
+// says how to write it. call is where it stands, such as `ByParam(%s)`.
+func mustName(adapter, call, name string) {
+	say := func(name string) string { return fmt.Sprintf(call, strconv.Quote(name)) }
+	bare := bareName(name)
+	switch {
+	case name != "" && bare == name:
+		return
+	case bare != "":
+		panic(adapter + ": " + say(name) + `: the name of a path parameter is written without the router's ":", "{", "}", "*", "/" and "...": ` + say(bare))
+	case name != "":
+		panic(adapter + ": " + say(name) + ": the path parameter has no name; to lock by it, write By(keyfunc.Named(\"path\", keyfunc.Param(" + strconv.Quote(name) + ")))")
+	}
+	panic(adapter + ": " + say(name) + ": a path parameter needs a name, such as " + say("orderID"))
+}
+
+const signs = ":{}*/"
+
+// bareName returns the name that somebody meant who wrote it as in a pattern.
+func bareName(name string) string {
+	name = strings.TrimSpace(name)
+	begin := strings.LastIndexByte(name, '/') + 1 // where no sign tells which segment is meant
+	for i, c := range name {
+		if c == '{' || (c == ':' || c == '*') && (i == 0 || name[i-1] == '/') {
+			begin = i
+			break
+		}
+	}
+	fields := strings.FieldsFunc(name[begin:], func(c rune) bool { return strings.ContainsRune(signs, c) })
+	if len(fields) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(fields[0], "...")
+}

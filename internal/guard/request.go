@@ -1,0 +1,80 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// Request is what an adapter shows of a framework's request.
+type Request interface {
+	keyfunc.Request
+	// Params returns the names of the path parameters that the matched route
+	// declares, a name that it declares twice twice. Param may know more of them.
+	Params() []string
+	// Route returns the pattern that the router has matched, empty when it
+	// matched none. It is not known where the middleware runs before routing, or
+	// before the last of several routers.
+	Route() (pattern string, known bool)
+}
+
+// Inner returns the copy of a request that the handler works with, under the lock's
+// ctx. Its body cannot be read any more once the lock has ended before its time: a
+// handler that has waited for it would go on beside the next holder.
+func Inner(outer *http.Request, ctx context.Context) *http.Request {
+	inner := outer.WithContext(ctx)
+	if inner.Body != nil && inner.Body != http.NoBody {
+		inner.Body = &guardedBody{ReadCloser: inner.Body, ctx: ctx}
+	}
+	return inner
+}
+
+// HandBack gives to a request what was found out on the copy that the handler has
+// worked with, for those outside who look for it there: the server, which removes
+// the files of an upload by MultipartForm, and middleware that counts by Pattern.
+func HandBack(outer, inner *http.Request) {
+	if inner.MultipartForm != nil {
+		outer.MultipartForm = inner.MultipartForm
+	}
+	if inner.Pattern != outer.Pattern {
+		outer.Pattern = inner.Pattern
+	}
+}
+
+type guardedBody struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+// Read drops what it has read when the lock ended meanwhile.
+func (b *guardedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if ended := b.ended(); ended != nil {
+		return 0, ended
+	}
+	return n, err
+}
+
+func (b *guardedBody) ended() error {
+	if b.ctx.Err() == nil {
+		return nil
+	}
+	cause := context.Cause(b.ctx)
+	for _, end := range []error{core.ErrLost, core.ErrMaxHold, core.ErrClosed} {
+		if errors.Is(cause, end) {
+			return &bodyError{cause}
+		}
+	}
+	return nil // the client has left, or the lock was released in time
+}
+
+// bodyError does not print its cause, which names the key: handlers tend to send
+// the errors of reading to the client.
+type bodyError struct{ cause error }
+
+func (e *bodyError) Error() string { return "latchkey: the lock ended before the body was read" }
+func (e *bodyError) Unwrap() error { return e.cause }
