@@ -90,7 +90,7 @@ func (a *actor) visit(p plan) {
 
 // unlock ends one hold.
 func (a *actor) unlock(r *record, h *core.Lock, last, outermost, abort bool) {
-	r.releases(last)
+	r.releases(h, last)
 	began := time.Now()
 	var err error
 	if abort {
@@ -115,7 +115,7 @@ func (a *actor) do(ctx context.Context, r *record, p plan, stop func()) {
 		for _, h := range a.hold(r, k, p) {
 			a.unlock(r, h, false, false, a.random.IntN(3) == 0)
 		}
-		r.releases(true)
+		r.releases(k, true)
 		if p.Abort {
 			return errFailed
 		}
@@ -166,7 +166,6 @@ func (a *actor) hold(r *record, k *core.Lock, p plan) (inner []*core.Lock) {
 		access.Write, access.Fenced, access.Unfenced = true, access.Fenced+1, access.Unfenced+1
 		store.Serve(access)
 	}
-	r.leave(k)
 	return inner
 }
 

@@ -137,12 +137,18 @@ func (v *verdict) bounds(w *world, o *visit) {
 
 // repeated complains of work that was done twice in one dedup window.
 func (v *verdict) repeated(c *cycle) {
+	doubtful := map[int64]bool{} // tokens of locks that may have ended otherwise
 	for _, o := range c.visits {
-		if !o.Kept || o.Plan.KeepFor == 0 || o.Outcome != checker.Confirmed || o.Told != 0 || o.Plan.Owner != "" {
+		if o.Outcome != checker.Confirmed || o.Told != 0 {
+			doubtful[o.Token] = true
+		}
+	}
+	for _, o := range c.visits {
+		if !o.Kept || o.Window == 0 || doubtful[o.Token] {
 			continue
 		}
 		v.windows++
-		end := o.Called + int64(o.Plan.KeepFor)*98/100
+		end := o.Called + int64(o.Window)*98/100
 		if c.lost != 0 && c.lost < end && c.lost > o.Called {
 			continue
 		}
@@ -156,7 +162,7 @@ func (v *verdict) repeated(c *cycle) {
 			}
 		}
 		for _, other := range c.visits {
-			if other.Key == o.Key && other.Granted() && other.Returned > o.Returned && other.Returned < end {
+			if other.Key == o.Key && other.Token > o.Token && other.Returned > o.Returned && other.Returned < end {
 				v.complain("done again %v before the end of the window: %+v after %+v", time.Duration(end-other.Returned), other, o)
 			}
 		}

@@ -24,5 +24,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// now is the time of visits.
-func now() int64 { return time.Now().UnixNano() }
+// dawn is when the fake time of a bubble begins.
+var dawn = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// now is the time of visits, since the world began.
+func now() int64 { return int64(time.Since(dawn)) }

@@ -45,6 +45,7 @@ func (n *nemesis) rage() {
 	w := n.world
 	var active []func()
 	end := func() {
+		w.tell("the oldest fault ends")
 		active[0]()
 		active = active[1:]
 	}
@@ -52,6 +53,7 @@ func (n *nemesis) rage() {
 	for range 4 + w.random.IntN(8) {
 		f := faults[w.random.IntN(len(faults))]
 		w.count(f.name)
+		w.tell("%s", f.name)
 		if stop := f.begin(n); stop != nil {
 			active = append(active, stop)
 		}
@@ -88,6 +90,7 @@ func (n *nemesis) some() []*process {
 func (n *nemesis) on(begin, end func(*network)) func() {
 	some := append([]*process(nil), n.some()...)
 	for _, p := range some {
+		n.world.tell("  … for %v", p)
 		p.network.set(func() { begin(p.network) })
 	}
 	return func() {
@@ -167,6 +170,7 @@ func (n *nemesis) flushScripts() func() {
 
 func (n *nemesis) stepForwards() func() {
 	by := between(n.world.random, 0, n.world.lease/3)
+	n.world.tell("  … by %v", by)
 	n.world.server.step(by)
 	n.cycle.moves = append(n.cycle.moves, move{from: now(), to: now(), by: by})
 	return nil
@@ -174,6 +178,7 @@ func (n *nemesis) stepForwards() func() {
 
 func (n *nemesis) stepBack() func() {
 	by := between(n.world.random, 0, min(n.world.lease, 2*time.Second))
+	n.world.tell("  … by %v", by)
 	n.world.server.step(-by)
 	n.cycle.back += by
 	return nil
@@ -190,6 +195,7 @@ func (n *nemesis) drift() func() {
 
 func (n *nemesis) pause() func() {
 	p := n.any()
+	n.world.tell("  … for %v", p)
 	p.pause()
 	n.pass(between(n.world.random, 0, 2*n.world.lease))
 	return p.resume
@@ -197,6 +203,7 @@ func (n *nemesis) pause() func() {
 
 func (n *nemesis) kill() func() {
 	p := n.any()
+	n.world.tell("  … for %v", p)
 	p.kill()
 	n.succeed(p)
 	return nil
@@ -204,6 +211,7 @@ func (n *nemesis) kill() func() {
 
 func (n *nemesis) replace() func() {
 	p := n.any()
+	n.world.tell("  … for %v", p)
 	patience := between(n.world.random, 0, n.world.lease)
 	n.world.buried.Go(func() { p.leave(patience) })
 	n.succeed(p)

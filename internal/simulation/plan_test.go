@@ -86,8 +86,11 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 	if chance(15) {
 		p.KeepFor = between(random, time.Millisecond, 2*l)
 	}
-	if chance(8) {
+	if chance(12) {
 		p.Key, p.Owner, p.Do, p.Fixed, p.Lease = shared, "owner "+string('a'+rune(random.IntN(2))), false, false, l
+		if chance(50) {
+			p.KeepFor = between(random, l/2, 2*l)
+		}
 	}
 	p.Lease = max(p.Lease.Truncate(time.Millisecond), 20*time.Millisecond)
 	p.Refresh = chance(10)

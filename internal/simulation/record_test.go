@@ -16,9 +16,10 @@ import (
 type visit struct {
 	checker.Visit
 	Plan   plan
-	Calm   bool  // nothing went wrong meanwhile, nor shortly before
-	Kept   bool  // the work was done: a dedup window follows
-	Ended  int64 // its wait was cancelled
+	Calm   bool          // nothing went wrong meanwhile, nor shortly before
+	Kept   bool          // the work was done: a dedup window follows
+	Window time.Duration // that window, as the lock tells it: of the outermost hold only
+	Ended  int64         // its wait was cancelled
 	Killed bool
 }
 
@@ -102,7 +103,7 @@ func (r *record) returned(k *core.Lock, err error) {
 		r.close()
 		return
 	}
-	r.update(func(v *visit) { v.Returned, v.Owner, v.Token = at, k.Owner(), k.Token() })
+	r.update(func(v *visit) { v.Returned, v.Owner, v.Token, v.Window = at, k.Owner(), k.Token(), k.Window() })
 	context.AfterFunc(k.Context(), func() { r.look(k) })
 }
 
@@ -110,8 +111,8 @@ func (r *record) returned(k *core.Lock, err error) {
 func (r *record) look(k *core.Lock) {
 	at := now()
 	cause := context.Cause(k.Context())
-	if cause == nil {
-		return
+	if !errors.Is(cause, core.ErrLost) && !errors.Is(cause, core.ErrMaxHold) && !errors.Is(cause, core.ErrClosed) {
+		return // it was unlocked
 	}
 	r.update(func(v *visit) {
 		if v.Told != 0 || r.leaving {
@@ -122,12 +123,6 @@ func (r *record) look(k *core.Lock) {
 			v.Broken = fmt.Sprintf("lost without a reason (%v)", cause)
 		}
 	})
-}
-
-// leave is called before the first Unlock. From there on the context ends anyway.
-func (r *record) leave(k *core.Lock) {
-	r.look(k)
-	r.update(func(*visit) { r.leaving = true })
 }
 
 // reentered enters the outcome of a Lock inside of k.
@@ -150,13 +145,15 @@ func (r *record) reentered(k, inner *core.Lock, err error) {
 			v.Broken = fmt.Sprintf("a re-entry has owner %s and token %d", inner.Owner(), inner.Token())
 		})
 	}
+	context.AfterFunc(inner.Context(), func() { r.look(inner) })
 }
 
 // releases is called before a handle is unlocked; last says that it is the last one.
-func (r *record) releases(last bool) {
+func (r *record) releases(h *core.Lock, last bool) {
+	r.look(h)
 	if last {
 		at := now()
-		r.update(func(v *visit) { v.Released = at })
+		r.update(func(v *visit) { v.Released, r.leaving = at, true })
 	}
 }
 

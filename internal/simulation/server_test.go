@@ -66,6 +66,7 @@ func (s *redisServer) step(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.SetTime(s.clock())
+	s.Exists("") // lets what has expired go
 	if d < 0 {
 		s.FastForward(d)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	cycles     = 3
+	cycles     = 2
 	mostShown  = 8
 	repetition = 5 // of a seed that is given
 )
@@ -54,7 +54,7 @@ func runSeed(t *testing.T, seed uint64, report *report) {
 		if len(v.found) == 0 {
 			return
 		}
-		t.Errorf("%v\nto run it again:\n\tgo test ./internal/simulation -run TestSimulation -simulation.seed=%d\n%d broken promises, the first of which are:\n%s",
-			w, seed, len(v.found), strings.Join(v.found[:min(len(v.found), mostShown)], "\n"))
+		t.Errorf("%v\nto run it again:\n\tgo test ./internal/simulation -run TestSimulation -simulation.seed=%d\n%d broken promises, the first of which are:\n%s\nthis had happened:\n%s",
+			w, seed, len(v.found), strings.Join(v.found[:min(len(v.found), mostShown)], "\n"), strings.Join(w.story, "\n"))
 	})
 }

@@ -40,6 +40,7 @@ type world struct {
 
 	mu     sync.Mutex
 	cycles []*cycle
+	story  []string // what the nemesis did, and when
 	broken []string
 	counts map[string]int
 }
@@ -65,12 +66,12 @@ type move struct {
 func newWorld(seed uint64) *world {
 	random := rand.New(rand.NewPCG(seed, 0))
 	w := &world{seed: seed, random: random, store: checker.NewStore(), counts: map[string]int{}}
-	w.lease = []time.Duration{300 * time.Millisecond, time.Second, 4 * time.Second, 30 * time.Second}[random.IntN(4)]
+	w.lease = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second, 12 * time.Second}[random.IntN(4)]
 	w.timeout = min(2*time.Second, w.lease/3)
 	w.latency = []time.Duration{100 * time.Microsecond, 500 * time.Microsecond, w.lease / 300}[random.IntN(3)]
 	w.longest = 2 * w.lease
 	w.actors = 2 + random.IntN(3)
-	mixed := random.IntN(3) == 0
+	mixed := random.IntN(3) == 0 && w.lease <= 3*time.Second // whoever polls often takes its time
 	for range 2 + random.IntN(3) {
 		h := hears
 		if mixed && random.IntN(2) == 0 {
@@ -95,6 +96,13 @@ func (w *world) complain(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
+}
+
+// tell adds to the story.
+func (w *world) tell(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.story = append(w.story, fmt.Sprintf("%12.6f s  %s", time.Duration(now()).Seconds(), fmt.Sprintf(format, args...)))
 }
 
 func (w *world) count(what string) {
@@ -172,6 +180,7 @@ func (w *world) cycle() {
 	w.work(s)
 	n.rage()
 	c.healed = now()
+	w.tell("all is healed")
 	// What died or was never confirmed ends with its lease, as Redis counts it.
 	time.Sleep(w.lease + c.back + w.timeout + 2*time.Second)
 	end()
@@ -179,9 +188,10 @@ func (w *world) cycle() {
 
 	s, end = w.shift()
 	c.settled = now()
+	w.tell("a calm time begins")
 	w.calm.Store(true)
 	w.work(s)
-	time.Sleep(5*time.Second + w.lease)
+	time.Sleep(3*time.Second + w.lease)
 	end()
 	w.rest()
 	w.calm.Store(false)
