@@ -248,6 +248,9 @@ func (r *request) failed(ctx context.Context, err error) error {
 	}
 }
 
+// errLateGrant is why a lock that Redis granted is given back.
+var errLateGrant = errors.New("the answer took longer than the lease")
+
 // granted turns the answer of Redis into a lock, unless it comes too late.
 func (r *request) granted(ctx context.Context, values []any, owner, hold string, sent time.Time) (*Lock, error) {
 	l := r.locker
@@ -282,7 +285,7 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 	case ctx.Err() != nil:
 		err = gaveUp(ctx, r.key)
 	case s.since >= s.deadline:
-		err = unavailable("taking", r.key, fmt.Errorf("the answer took longer than the lease of %v", s.length))
+		err = unavailable("taking", r.key, fmt.Errorf("%w of %v", errLateGrant, s.length))
 	case !l.register(s):
 		err = closed("taking", r.key)
 	}

@@ -24,11 +24,12 @@ type line struct {
 
 	// Guarded by lines.mu.
 	members  list.List
-	trying   bool // the first of the line has not had an answer yet
-	answered bool // Redis has answered once
-	local    bool // the last we know is that this process holds the lock
-	watched  bool // wake-ups are wanted
-	inLine   bool // this process stands in the line of processes
+	trying   bool      // the first of the line has not had an answer yet
+	answered bool      // Redis has answered once
+	local    bool      // the last we know is that this process holds the lock
+	watched  bool      // wake-ups are wanted
+	inLine   bool      // this process stands in the line of processes
+	silence  time.Time // since when no attempt has been answered; zero: the last one was
 	until    time.Time
 	exact    bool // nothing will postpone until
 
@@ -139,7 +140,7 @@ func (ln *line) leave(w *waiter, took *Lock) (end lineEnd) {
 			if !w.given {
 				ln.ours, ln.handovers = thisMoment(), 0
 			}
-			ln.answered, ln.local = true, true
+			ln.answered, ln.local, ln.silence = true, true, time.Time{}
 			ln.until, ln.exact = took.lease.end(), took.lease.fixed
 		} else {
 			ln.wake()
@@ -206,12 +207,23 @@ func (ln *line) isBusy(b *busy, max *int, refusal error) (watch bool) {
 		last.err = refusal
 		close(last.turn)
 	}
-	ln.trying, ln.answered, ln.local = false, true, false
+	ln.trying, ln.answered, ln.local, ln.silence = false, true, false, time.Time{}
 	ln.until, ln.exact = b.until, b.exact
 	ln.inLine = true
 	watch = !ln.watched
 	ln.watched = true
 	return watch
+}
+
+// isSilent notes that an attempt, made at a time, has failed, and returns since when
+// all have.
+func (ln *line) isSilent(asked time.Time) (since time.Time) {
+	ln.lines.mu.Lock()
+	defer ln.lines.mu.Unlock()
+	if ln.silence.IsZero() {
+		ln.silence = asked
+	}
+	return ln.silence
 }
 
 // state returns what is known about the lock.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"time"
 )
 
@@ -73,7 +75,7 @@ func (r *request) queue(ctx context.Context, w *waiter, over <-chan time.Time) (
 // head asks Redis whenever the lock may have become free.
 func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*Lock, error) {
 	l, ln := r.locker, w.line
-	var silence time.Time // since when Redis has failed
+	var silence time.Time // since when Redis has failed, for all calls of the line
 	pace := pollUnheard
 	backOff := time.Duration(0)
 	var timer *time.Timer // most get the lock at once
@@ -102,14 +104,13 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 					l.wakeups.watch(r.names)
 				}
 			default:
-				if silence.IsZero() {
-					silence = asked
-				}
+				silence = ln.isSilent(asked)
 				if final := r.giveUp(ctx, ln, err, silence); final != nil {
-					if errors.Is(final, ErrUnavailable) && ctx.Err() == nil {
+					if isNoAnswer(final) && time.Since(silence) >= maxSilence {
 						r.left(ln.dismiss(final))
 						return nil, final
 					}
+					// It may have failed for a reason of its own: the others try for themselves.
 					return nil, r.leave(w, final)
 				}
 			}
@@ -164,18 +165,25 @@ func (r *request) pause(ctx context.Context, w *waiter, signal <-chan struct{}, 
 	return nil, nil, false
 }
 
-// giveUp says whether a failed attempt ends the wait: not when Redis has
-// answered before and has been silent for a short time only.
+// giveUp says whether a failed attempt ends the wait of the call that made it: not when
+// Redis has answered before and has been silent for a short time only.
 func (r *request) giveUp(ctx context.Context, ln *line, err error, silence time.Time) error {
 	answered, _, _, _ := ln.state()
 	switch {
 	case answered && ctx.Err() != nil:
 		return gaveUp(ctx, r.key)
-	case !answered, !errors.Is(err, ErrUnavailable), time.Since(silence) >= maxSilence:
+	case !answered, !errors.Is(err, ErrUnavailable), errors.Is(err, errLateGrant), time.Since(silence) >= maxSilence:
 		return err
 	default:
 		return nil
 	}
+}
+
+// isNoAnswer says that an attempt failed because nothing came back from Redis, as it
+// would for the calls that wait behind.
+func isNoAnswer(err error) bool {
+	var network net.Error
+	return errors.Is(err, errNoAnswer) || errors.As(err, &network) || errors.Is(err, io.EOF)
 }
 
 // poll is how long to wait for a wake-up before asking again.

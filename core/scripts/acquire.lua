@@ -25,7 +25,8 @@
 --          {2, ttl, exact}  busy; exact is 1 when nothing will lengthen the ttl
 --          {3}              the lock to enter is gone
 --          {4}              this hold was given up before the script arrived
---          {5}              nothing was handed over: the lock is gone, or has more holds
+--          {5}              nothing was handed over: the lock is gone, has more holds, or
+--                           leaves a dedup window
 -- of more than one lock, see each.lua
 local call = redis.call
 local kept, process = ARGV[1], ARGV[2]
@@ -68,8 +69,9 @@ local function each(i)
 
   local free, others, first = true, false
   if from then
-    local held = call('HMGET', lock, from_hold, from, 'latchkey:line')
-    if not held[1] or held[2] ~= '1' then
+    local held = call('HMGET', lock, from_hold, from, 'latchkey:line', 'latchkey:keep')
+    -- A hold within another one, 0, does not end the window that the other has earned.
+    if not held[1] or held[2] ~= '1' or (held[4] and held[1] == '0') then
       return {5}
     end
     if call('EXISTS', tombstone) == 1 then
