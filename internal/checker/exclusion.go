@@ -21,7 +21,7 @@ func Overlaps(visits []Visit) []string {
 		longest := held[0]
 		for _, v := range held[1:] {
 			if shared := min(longest.End(), v.End()) - v.Returned; shared > 0 {
-				found = append(found, fmt.Sprintf("two hold %s for %v: %+v and %+v", key, time.Duration(shared), longest, v))
+				found = append(found, fmt.Sprintf("two hold %s for %v: %v and %v", key, time.Duration(shared), longest, v))
 			}
 			if v.End() > longest.End() {
 				longest = v
@@ -37,10 +37,10 @@ func BrokenPromises(visits []Visit, lateLimit time.Duration) []string {
 	var found []string
 	for _, v := range visits {
 		if v.Broken != "" {
-			found = append(found, fmt.Sprintf("%s: %+v", v.Broken, v))
+			found = append(found, fmt.Sprintf("%s: %v", v.Broken, v))
 		}
 		if v.Late > lateLimit {
-			found = append(found, fmt.Sprintf("told %v too late: %+v", v.Late, v))
+			found = append(found, fmt.Sprintf("told %v too late: %v", v.Late, v))
 		}
 	}
 	return found

@@ -3,6 +3,7 @@ package checker
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -39,6 +40,18 @@ const Confirmed = "confirmed"
 
 // Granted says whether the visit got the lock.
 func (v *Visit) Granted() bool { return v.Token != 0 }
+
+// String tells the visit in a line.
+func (v Visit) String() string {
+	ms := func(t int64) string {
+		if t == 0 || t == math.MaxInt64 {
+			return "-"
+		}
+		return fmt.Sprintf("%.3f", float64(t)/1e6)
+	}
+	return fmt.Sprintf("[visit %s, process %d, %s: called %s, returned %s %s, owner %s, token %d, told %s, deadline %s, released %s, done %s %s, all in ms]",
+		v.ID, v.Worker, v.Key, ms(v.Called), ms(v.Returned), v.Refusal, v.Owner, v.Token, ms(v.Told), ms(v.Deadline), ms(v.Released), ms(v.Done), v.Outcome)
+}
 
 // Expect notes an error that is none of those that were to be expected.
 func (v *Visit) Expect(err error, kinds ...error) {

@@ -31,7 +31,11 @@ func (p *process) work(s *shift) {
 		a := &actor{p.world, p, rand.New(rand.NewPCG(p.random.Uint64(), 0)), s}
 		p.actors.Go(func() {
 			for s.ctx.Err() == nil && p.life.Err() == nil {
-				a.process.sleep(s.ctx, between(a.random, 0, p.world.lease/10))
+				most := p.world.lease / 10
+				if s.calm() {
+					most = max(most, 100*time.Millisecond)
+				}
+				a.process.sleep(s.ctx, between(a.random, 0, most))
 				a.visit(p.world.plan(a.random, s.calm()))
 			}
 		})

@@ -114,7 +114,7 @@ func sessions(visits []visit) []checker.Visit {
 func (v *verdict) bounds(w *world, o *visit) {
 	if o.Returned == 0 {
 		if !o.Killed {
-			v.complain("never returned: %+v", o)
+			v.complain("never returned: %v", *o)
 		}
 		return
 	}
@@ -131,7 +131,7 @@ func (v *verdict) bounds(w *world, o *visit) {
 	late := time.Duration(o.Returned - due)
 	v.late = max(v.late, late)
 	if late > allowed+slack {
-		v.complain("Lock returned %v after its time was over: %+v", late, o)
+		v.complain("Lock returned %v after its time was over: %v", late, *o)
 	}
 }
 
@@ -163,7 +163,7 @@ func (v *verdict) repeated(c *cycle) {
 		}
 		for _, other := range c.visits {
 			if other.Key == o.Key && other.Token > o.Token && other.Returned > o.Returned && other.Returned < end {
-				v.complain("done again %v before the end of the window: %+v after %+v", time.Duration(end-other.Returned), other, o)
+				v.complain("done again %v before the end of the window: %v after %v", time.Duration(end-other.Returned), other, o)
 			}
 		}
 	}

@@ -50,6 +50,14 @@ func (n *nemesis) rage() {
 		active = active[1:]
 	}
 	n.pass(w.lease / 4)
+	if w.random.IntN(2) == 0 {
+		o := w.randomNoise()
+		w.usual = o
+		for _, p := range w.processes {
+			p.network.set(func() { p.network.noise, p.network.usual = o, o })
+		}
+		w.tell("noise for all")
+	}
 	for range 4 + w.random.IntN(8) {
 		f := faults[w.random.IntN(len(faults))]
 		w.count(f.name)
@@ -66,6 +74,7 @@ func (n *nemesis) rage() {
 		end()
 		n.pass(between(w.random, 0, w.lease/2))
 	}
+	w.usual = noise{}
 	for _, p := range w.processes {
 		p.network.heal()
 	}
@@ -101,14 +110,19 @@ func (n *nemesis) on(begin, end func(*network)) func() {
 }
 
 func (n *nemesis) noise() func() {
+	o := n.world.randomNoise()
+	return n.on(func(n *network) { n.noise = o }, func(n *network) { n.noise = n.usual })
+}
+
+// randomNoise makes some mishaps more probable than others.
+func (w *world) randomNoise() noise {
 	p := func() float64 {
-		if n.world.random.IntN(2) == 0 {
+		if w.random.IntN(2) == 0 {
 			return 0
 		}
-		return n.world.random.Float64() * 0.06
+		return w.random.Float64() * 0.1
 	}
-	o := noise{p(), p(), p(), p(), p(), p(), p(), p(), p()}
-	return n.on(func(n *network) { n.noise = o }, func(n *network) { n.noise = noise{} })
+	return noise{p(), p(), p(), p(), p(), p(), p(), p(), p()}
 }
 
 func (n *nemesis) silence() func() {

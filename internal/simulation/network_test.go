@@ -22,6 +22,7 @@ type network struct {
 	random  *rand.Rand
 	latency time.Duration // mean
 	noise   noise
+	usual   noise
 	mute    bool // requests wait
 	deaf    bool // replies wait
 	refused bool // no new connection
@@ -71,7 +72,8 @@ func (n *network) set(change func()) {
 // heal ends all that ends.
 func (n *network) heal() {
 	n.set(func() {
-		n.noise, n.mute, n.deaf, n.refused, n.hanging = noise{}, false, false, false, false
+		n.noise, n.usual = noise{}, noise{}
+		n.mute, n.deaf, n.refused, n.hanging = false, false, false, false
 	})
 	n.ghosts.Wait()
 }

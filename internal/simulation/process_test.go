@@ -45,6 +45,7 @@ func (w *world) newProcess(place int) *process {
 		resumed: closedChannel(),
 	}
 	p.network.hearing = w.hearing[place]
+	p.network.noise, p.network.usual = w.usual, w.usual
 	p.life, p.end = context.WithCancel(context.Background())
 	p.client = redis.NewClient(&redis.Options{
 		Addr: "127.0.0.1:1", Dialer: p.network.dial, PoolSize: 40,

@@ -23,6 +23,12 @@ type visit struct {
 	Killed bool
 }
 
+func (v visit) String() string {
+	p := v.Plan
+	return fmt.Sprintf("%v with a lease of %v (fixed: %v), a wait of %v, KeepFor %v, MaxHold %v, Owner %q, %d re-entries, abort: %v, Do: %v, calm: %v",
+		v.Visit, p.Lease, p.Fixed, p.Wait, p.KeepFor, p.MaxHold, p.Owner, p.Depth, p.Abort, p.Do, v.Calm)
+}
+
 // record is a visit while it goes on.
 type record struct {
 	process *process

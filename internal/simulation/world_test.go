@@ -34,6 +34,7 @@ type world struct {
 	longest time.Duration // how much later a request may arrive
 	actors  int
 	hearing []hearing // of the processes
+	usual   noise     // at the moment
 
 	serial atomic.Int64
 	calm   atomic.Bool
