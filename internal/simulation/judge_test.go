@@ -149,7 +149,7 @@ func (v *verdict) repeated(c *cycle) {
 		}
 		v.windows++
 		end := o.Called + int64(o.Window)*98/100
-		if c.lost != 0 && c.lost < end && c.lost > o.Called {
+		if slices.ContainsFunc(c.lost, func(at int64) bool { return at < end && at > o.Called }) {
 			continue
 		}
 		for _, m := range c.moves {

@@ -171,7 +171,7 @@ func (n *nemesis) restartEmpty() func() {
 	w := n.world
 	w.server.stop()
 	w.server.FlushAll()
-	n.cycle.lost = now()
+	n.cycle.lost = append(n.cycle.lost, now())
 	n.pass(w.lease + w.lease/50 + n.cycle.back + time.Second)
 	w.server.start()
 	return nil

@@ -195,12 +195,12 @@ func (n *network) request(w *wire, name string, b []byte) {
 	case n.happens("request late", o.late):
 		w.swallowing = true
 		resetLater(n.delay())
-		ghost(between(n.random, 0, n.late))
+		ghost(n.lateness())
 	case n.happens("request doubled", o.double):
 		w.deaf, w.swallowing = true, true
 		send(nil)
 		resetLater(time.Until(at) + n.delay())
-		ghost(time.Until(at) + between(n.random, 0, n.late))
+		ghost(time.Until(at) + n.lateness())
 	case n.happens("connection cut", o.cut):
 		send(nil)
 		resetLater(between(n.random, 0, 4*n.latency))
@@ -208,6 +208,10 @@ func (n *network) request(w *wire, name string, b []byte) {
 		send(nil)
 	}
 }
+
+// lateness is how late something arrives without its connection: soon, or when all has
+// been given up. n.mu is held.
+func (n *network) lateness() time.Duration { return between(n.random, 0, n.late>>n.random.IntN(12)) }
 
 func (n *network) happens(name string, p float64) bool {
 	if !n.chance(p) {

@@ -75,7 +75,11 @@ func closedChannel() chan struct{} {
 // fault suite with SIGSTOP.
 func (p *process) pause() {
 	p.mu.Lock()
-	p.resumed = make(chan struct{})
+	select {
+	case <-p.resumed:
+		p.resumed = make(chan struct{})
+	default: // it stands still already
+	}
 	p.mu.Unlock()
 	p.network.set(func() { p.network.mute, p.network.deaf = true, true })
 }

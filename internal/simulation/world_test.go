@@ -51,7 +51,7 @@ type cycle struct {
 	began, healed, settled, rested int64
 	visits                         []visit
 	moves                          []move
-	lost                           int64         // when Redis lost its data
+	lost                           []int64       // when Redis lost its data
 	back                           time.Duration // by which its clock was set back
 }
 
