@@ -92,6 +92,7 @@ type request struct {
 type busy struct {
 	until time.Time // zero: it has no end
 	exact bool      // nothing will postpone it
+	aside bool      // messages do not reach this process, as far as Redis knows
 	split bool      // some members of a quorum granted it: contenders block each other
 }
 
@@ -151,7 +152,11 @@ func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
 		taken, err = r.granted(ctx, values, owner, hold, sent)
 		return taken, nil, err
 	case 2:
-		b := &busy{exact: number(values[2]) == 1, split: len(values) > 3 && number(values[3]) == 1}
+		b := &busy{
+			exact: number(values[2]) == 1,
+			split: len(values) > 3 && number(values[3]) == 1,
+			aside: len(values) > 4 && number(values[4]) == 1,
+		}
 		if ttl := milliseconds(values[1]); ttl >= 0 {
 			b.until = time.Now().Add(ttl)
 		}

@@ -17,9 +17,13 @@ import (
 // goroutine of the Locker is left, apart from commands that go-redis does not
 // interrupt: they end with its read timeout.
 //
-// A second call waits for the first, until its own ctx ends, and returns nil.
+// A second call waits for the first, until its own ctx ends, and returns nil. A nil ctx
+// does not end.
 // The Redis client is not closed.
 func (l *Locker) Close(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	l.mu.Lock()
 	if l.drained != nil {
 		l.mu.Unlock()

@@ -157,3 +157,26 @@ func TestDefault(t *testing.T) {
 		}
 	})
 }
+
+// What must be finished is finished, also without a context.
+// Taken out, it panics, and the lock stays until its lease ends.
+func TestNilContextWhereWorkMustBeFinished(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		var none context.Context
+		for name, finish := range map[string]func(*core.Lock, context.Context) error{
+			"unlock": (*core.Lock).Unlock,
+			"abort":  (*core.Lock).Abort,
+		} {
+			k := take(t, background, s.locker(), name)
+			if err := finish(k, none); err != nil {
+				t.Error(err)
+			}
+			s.isFree(name)
+		}
+		l := s.open()
+		unlock(t, take(t, background, l, "k"))
+		if err := l.Close(none); err != nil {
+			t.Error(err)
+		}
+	})
+}

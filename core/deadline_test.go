@@ -66,3 +66,20 @@ func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
 		})
 	}
 }
+
+// Unlock ends within one Timeout, whatever it tries.
+// Taken out, a hand-over that is not answered has one to itself, and the release after it
+// another.
+func TestUnlockOfASilentRedisTakesOneTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, l, "k")
+		waiting := start(background, l, "k")
+		s.failAll(hang, acquire, release)
+		began := time.Now()
+		wantErr(t, k.Unlock(background), core.ErrUnavailable)
+		wantTime(t, "Unlock returned", time.Since(began), 0, 2*time.Second)
+		s.heal()
+		unlock(t, (<-waiting).lock)
+	})
+}

@@ -106,7 +106,8 @@ func (k *Lock) handOver(ctx context.Context, failed bool) (done, unknown bool) {
 	owner := hold[len(holdField):]
 	undo := func(n *node) { l.withdraw([]*node{n}, r.names, owner, hold, r.settings.lease) }
 	sent := time.Now()
-	values, err := l.backend.ask(ctx, r.acquireCall(owner, hold, inLine, k), l.timeout, strays{undo: undo})
+	// If it takes long, there must be time for a release.
+	values, err := l.backend.ask(ctx, r.acquireCall(owner, hold, inLine, k), l.timeout/2, strays{undo: undo})
 	switch {
 	case err != nil:
 		w.handed(nil)

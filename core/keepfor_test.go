@@ -167,6 +167,28 @@ func TestWaitersWakeAtTheEndOfTheWindow(t *testing.T) {
 	})
 }
 
+// The same when the window is over before anybody asks by itself.
+// Taken out, the key lies free for up to a second.
+func TestWaitersHearOfAShortWindow(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b, c := s.locker(), s.locker(), s.locker()
+		k := take(t, background, a, "k", core.KeepFor(time.Minute+10*time.Millisecond))
+		waiting := []<-chan outcome{start(background, b, "k"), start(background, c, "k")}
+		time.Sleep(time.Minute)
+		unlock(t, k)
+		first, second := waiting[0], waiting[1]
+		var o outcome
+		select {
+		case o = <-first:
+		case o = <-second:
+			second = first
+		}
+		wantTime(t, "woken", o.took, time.Minute+10*time.Millisecond, time.Minute+10*time.Millisecond+prompt)
+		unlock(t, o.lock)
+		unlock(t, (<-second).lock)
+	})
+}
+
 func TestKeepForOfTheOutermostCounts(t *testing.T) {
 	keep := core.KeepFor(time.Minute)
 	type finish = func(*core.Lock, context.Context) error

@@ -125,7 +125,7 @@ func (k *Lock) released() bool { return !k.lease.holds(k) }
 // who waits for it, anywhere. The handle's Context is done before anybody else
 // can have the lock.
 //
-// It works on a context that is cancelled and ignores its deadline, but blocks
+// It works on a context that is cancelled, or nil, and ignores its deadline, but blocks
 // for [Timeout] at most. When Redis has not confirmed by then it returns
 // [ErrUnavailable] and goes on in the background, until the lease ends. It
 // returns [ErrNotHeld] when called again, [ErrLost] when the lock was lost
@@ -145,27 +145,30 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 	if err != nil {
 		return err
 	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	ctx = context.WithoutCancel(ctx) // the values stay, for the client's hooks
 	free := false                    // for the calls of this process to take
+	end := time.Now().Add(s.locker.timeout)
 	done, unknown := k.handOver(ctx, failed)
 	if !done {
-		free, err = k.release(ctx, failed, unknown)
+		free, err = k.release(ctx, failed, unknown, end)
 	}
 	s.tellReleased(err)
 	s.settleUp(free)
 	return err
 }
 
-// release sends the release until it is confirmed or the timeout is over. again
-// says that it may have been done already. free is false when the lock goes to
+// release sends the release until it is confirmed or the end has come. again says
+// that it may have been done already. free is false when the lock goes to
 // another process, and this one stands in line behind it.
-func (k *Lock) release(ctx context.Context, failed, again bool) (free bool, err error) {
+func (k *Lock) release(ctx context.Context, failed, again bool, end time.Time) (free bool, err error) {
 	s := k.lease
 	l := s.locker
 	n := s.names()
 	presence := l.presence(n)
 	c := l.releaseCall(n, s.owner, k.hold, failed, presence)
-	end := time.Now().Add(l.timeout)
 	until := end.Add(s.length)
 	missed := func(member *node) { l.settle(member, lateRelease(c), until) }
 	for {

@@ -13,7 +13,10 @@ const (
 	defaultLease   = 30 * time.Second
 	defaultTimeout = 2 * time.Second
 	maxOwnerBytes  = 128
-	ownFields      = "latchkey:"
+	// Longer ones are mistakes, which nobody would live to see the end of.
+	longestLease  = 24 * time.Hour
+	longestWindow = 366 * 24 * time.Hour
+	ownFields     = "latchkey:"
 )
 
 // Option changes how locks are taken. Given to [New] it is a default, given to
@@ -111,9 +114,9 @@ func CheckOptions(opts ...Option) error {
 	return nil
 }
 
-func (s *settings) duration(name string, d time.Duration, set func()) {
-	if d < time.Millisecond {
-		s.fail("%s(%v): give at least 1ms", name, d)
+func (s *settings) duration(name string, d, longest time.Duration, set func()) {
+	if d < time.Millisecond || d > longest {
+		s.fail("%s(%v): give at least 1ms and at most %v", name, d, longest)
 		return
 	}
 	set()
@@ -145,20 +148,20 @@ func Prefix(p string) Option {
 // Lease is how long a lock outlives its holder's last sign of life. While the
 // lock is held a watchdog renews it every third of d, so a handler may run far
 // longer; when the process dies, the lock is free after at most d. The default
-// is 30 s; at least 1 ms, in whole milliseconds. See [FixedLease] for a lock
+// is 30 s; at least 1 ms and at most a day, in whole milliseconds. See [FixedLease] for a lock
 // that is not renewed.
 func Lease(d time.Duration) Option {
 	return func(s *settings) {
-		s.duration("Lease", d, func() { s.lease, s.fixed = d.Truncate(time.Millisecond), false })
+		s.duration("Lease", d, longestLease, func() { s.lease, s.fixed = d.Truncate(time.Millisecond), false })
 	}
 }
 
 // FixedLease ends the lock after d whatever happens: nothing renews it but
 // [Lock.Refresh]. When it ends while the lock is held, [Lock.Context] is
-// cancelled with [ErrLost]. At least 1 ms, in whole milliseconds.
+// cancelled with [ErrLost]. At least 1 ms and at most a day, in whole milliseconds.
 func FixedLease(d time.Duration) Option {
 	return func(s *settings) {
-		s.duration("FixedLease", d, func() { s.lease, s.fixed = d.Truncate(time.Millisecond), true })
+		s.duration("FixedLease", d, longestLease, func() { s.lease, s.fixed = d.Truncate(time.Millisecond), true })
 	}
 }
 
@@ -183,20 +186,22 @@ func NoWait() Option { return Wait(0) }
 // it was acquired, for everybody, so that a repeated request is refused although
 // the first is done. Success is [Lock.Unlock], or nil returned to [Locker.Do];
 // after [Lock.Abort], an error or a panic the key is free at once. Of nested
-// locks the outermost counts. [Locker.ForceUnlock] ends a window.
+// locks the outermost counts. [Locker.ForceUnlock] ends a window. At least 1 ms and at
+// most 366 days, in whole milliseconds.
 func KeepFor(d time.Duration) Option {
 	return func(s *settings) {
-		s.duration("KeepFor", d, func() { s.keepFor = d.Truncate(time.Millisecond) })
+		s.duration("KeepFor", d, longestWindow, func() { s.keepFor = d.Truncate(time.Millisecond) })
 	}
 }
 
 // MaxHold bounds how long a lock is kept alive: after d the watchdog stops and
 // [Lock.Context] is cancelled with [ErrMaxHold]. The lock is free when it is
 // unlocked or when its lease ends, whichever is first, so a handler that obeys
-// its context ends in time. Of locks nested by context the outermost counts.
+// its context ends in time. Of locks nested by context the outermost counts. At least
+// 1 ms and at most 366 days.
 func MaxHold(d time.Duration) Option {
 	return func(s *settings) {
-		s.duration("MaxHold", d, func() { s.maxHold = d })
+		s.duration("MaxHold", d, longestWindow, func() { s.maxHold = d })
 	}
 }
 
@@ -238,12 +243,12 @@ func Owner(id string) Option {
 
 // Timeout bounds one exchange with Redis; after it the outcome counts as
 // unknown and is settled in the background. Option of [New] only. The default
-// is 2 s or a third of the lease, whichever is less. A renewal never takes
-// longer than a third of its lease.
+// is 2 s or a third of the lease, whichever is less; at least 1 ms and at most a day. A
+// renewal never takes longer than a third of its lease.
 func Timeout(d time.Duration) Option {
 	return func(s *settings) {
 		s.onlyNew("Timeout", func() {
-			s.duration("Timeout", d, func() { s.timeout = d })
+			s.duration("Timeout", d, longestLease, func() { s.timeout = d })
 		})
 	}
 }

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,11 @@ func TestBadOptions(t *testing.T) {
 		{"Lease(0)", core.Lease(0), both, "Lease(0s)"},
 		{"Lease negative", core.Lease(-time.Second), both, "Lease(-1s)"},
 		{"Lease too short", core.Lease(999 * time.Microsecond), both, "1ms"},
+		{"Lease too long", core.Lease(math.MaxInt64), both, "24h"},
+		{"FixedLease too long", core.FixedLease(24*time.Hour + time.Millisecond), both, "24h"},
+		{"KeepFor too long", core.KeepFor(math.MaxInt64), both, "8784h"},
+		{"MaxHold too long", core.MaxHold(math.MaxInt64), both, "8784h"},
+		{"Timeout too long", core.Timeout(math.MaxInt64), inNew, "24h"},
 		{"FixedLease(0)", core.FixedLease(0), both, "FixedLease(0s)"},
 		{"Wait negative", core.Wait(-1), both, "Wait(-1ns)"},
 		{"KeepFor(0)", core.KeepFor(0), both, "KeepFor(0s)"},

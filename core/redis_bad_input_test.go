@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -143,4 +144,26 @@ func TestOutOfMemory(t *testing.T) {
 	if !isFree(t, client, "k") {
 		t.Error("the lock stayed")
 	}
+}
+
+// A lock that was granted in vain is released although there is no memory for the
+// tombstone that is to refuse a late copy of the acquisition.
+// Taken out, it stays for its lease.
+func TestWithdrawalOutOfMemory(t *testing.T) {
+	server, proxy, l := throughProxy(t)
+	admin := server.Client(t)
+	hung := proxy.HangReply(sha(t, "acquire"))
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := l.Lock(ctx, "k")
+		failed <- err
+	}()
+	redistest.Await(t, patience, "the lock to be granted", func() bool { return hung.Count() == 1 && !isFree(t, admin, "k") })
+	succeed(t, admin.ConfigSet(background, "maxmemory", "1").Err())
+	cancel()
+	wantErr(t, <-failed, context.Canceled)
+	redistest.Await(t, lease/2, "the lock to be free", func() bool { return isFree(t, admin, "k") })
+	succeed(t, admin.ConfigSet(background, "maxmemory", "0").Err())
 }

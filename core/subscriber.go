@@ -20,8 +20,9 @@ const (
 	// A subscription connection that is silent through two pings is dead.
 	pingEvery = 3 * time.Second
 
+	// A process that is not heard has its share of the locks by polling meanwhile.
 	resubscribeDelay    = 50 * time.Millisecond
-	resubscribeDelayMax = 5 * time.Second
+	resubscribeDelayMax = time.Second
 )
 
 // topic is a lock that somebody wants to hear about: on the channel for all, where
@@ -188,6 +189,7 @@ func (s *subscriber) read(ctx context.Context, conn *redis.PubSub, heard *atomic
 			switch {
 			case n.lock == "" || m.Payload == forOthers:
 			case ours:
+				s.confirmed(n)
 				pause, _ := strconv.Atoi(m.Payload)
 				s.wakeups.turn(n, time.Duration(pause)*time.Millisecond)
 			default:
@@ -219,13 +221,17 @@ func (s *subscriber) confirm(channel string) {
 	if n.lock == "" || !ours {
 		return
 	}
-	w := s.wakeups
-	w.mu.Lock()
+	s.confirmed(n)
+	s.wakeups.signal(n.lock)
+}
+
+// confirmed notes that wake-ups for a lock arrive.
+func (s *subscriber) confirmed(n names) {
+	s.wakeups.mu.Lock()
+	defer s.wakeups.mu.Unlock()
 	if t := s.topics[n.channel()]; t != nil {
 		t.confirmed = true
 	}
-	w.mu.Unlock()
-	w.signal(n.lock)
 }
 
 // commands are the channels of topics, by the commands that name them: one, but a

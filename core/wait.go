@@ -13,9 +13,10 @@ import (
 const (
 	// A lost wake-up costs at most pollMax.
 	pollMax = time.Second
-	// Without wake-ups waiting calls ask again after these, doubling.
+	// Without wake-ups waiting calls ask again after these, doubling: more than once
+	// while the lock is reserved for those who have none, see release.lua.
 	pollUnheard    = 20 * time.Millisecond
-	pollUnheardMax = 250 * time.Millisecond
+	pollUnheardMax = 150 * time.Millisecond
 	// In a quorum contenders may each get a part of it; they come back after a
 	// random time below these, doubling.
 	splitDelay    = 4 * time.Millisecond
@@ -102,6 +103,9 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 				if ln.isBusy(b, r.settings.maxWaiters, r.tooMany(b.until, b.exact)) {
 					pace = pollUnheard
 					l.wakeups.watch(r.names)
+				}
+				if b.aside {
+					l.wakeups.unheard(r.names)
 				}
 			default:
 				silence = ln.isSilent(asked)

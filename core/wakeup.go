@@ -108,6 +108,19 @@ func (w *wakeups) unwatch(n names) {
 	}
 }
 
+// unheard notes that wake-ups for the lock do not arrive, whatever was confirmed: until
+// one does, or there is a new connection.
+func (w *wakeups) unheard(n names) {
+	channel := n.channel()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.byClient {
+		if t := s.topics[channel]; t != nil {
+			t.confirmed = false
+		}
+	}
+}
+
 // listening reports whether wake-ups for the lock arrive, as far as is known,
 // from most who may send them.
 func (w *wakeups) listening(n names) bool {

@@ -7,7 +7,9 @@
 --   [2]  the lock's last fencing token
 --   [3]  tombstone of this hold: exists when the caller has given it up
 --   [4]  the line, a sorted set of processes. Score: since when it waits, in µs;
---        negative: its turn has come, and lasts until then, in ms
+--        from 1e16 on: no message reaches it, and it asked at 1e16 and so many µs, or did
+--        not ask since 3e16 and so many; negative: its turn has come, and lasts until
+--        then, in ms. For the members "others" and "polling" see release.lua
 -- ARGV[1]  how long the last token is kept, in ms
 -- ARGV[2]  process
 -- ARGV, of each lock
@@ -22,7 +24,8 @@
 --
 -- Returns  token            a free lock was taken, for the lease asked for
 --          {1, token, lease, ttl, outermost}  entered; lease and ttl in ms, lease negative when fixed
---          {2, ttl, exact}  busy; exact is 1 when nothing will lengthen the ttl
+--          {2, ttl, exact, 0, unheard}  busy; exact is 1 when nothing will lengthen the
+--                           ttl, unheard when messages do not reach the process
 --          {3}              the lock to enter is gone
 --          {4}              this hold was given up before the script arrived
 --          {5}              nothing was handed over: the lock is gone, has more holds, or
@@ -54,12 +57,55 @@ local function next_token(key)
 end
 
 -- The process keeps its place if it has one; if it was its turn, somebody outside the
--- line was faster, and it stays first. Who waits asks every second.
+-- line was faster, and it stays first. Who waits asks every second. Returns 1 when
+-- messages do not reach the process.
 local function stand_in_line(line)
-  if call('ZADD', line, 'NX', now, process) == 0 and tonumber(call('ZSCORE', line, process)) < 0 then
-    call('ZADD', line, '1e14', process)
+  local unheard = 0
+  if call('ZADD', line, 'NX', now, process) == 0 then
+    local place = tonumber(call('ZSCORE', line, process))
+    if place < 0 then
+      call('ZADD', line, '1e14', process)
+    elseif place >= 1e16 then
+      call('ZADD', line, string.format('%.0f', 1e16 + now), process)
+      unheard = 1
+    end
   end
   call('PEXPIRE', line, 5000)
+  return unheard
+end
+
+-- For how many ms the lock is reserved for others than this process. A turn lasts
+-- 250 ms; what is left of it may be more when the clock was set back.
+local function reserved(line, first, until_ms, queues)
+  if queues == '1' then
+    if first == process then
+      return 0
+    end
+    if first == 'polling' then
+      local place = call('ZSCORE', line, process)
+      if place and tonumber(place) >= 1e16 then
+        return 0
+      end
+    end
+  end
+  local turn = until_ms - ms()
+  if turn > 250 then
+    return 0
+  end
+  return turn
+end
+
+-- What is left of a lock's lease or window in ms, and never more than the whole of it:
+-- after the clock was set back it would be. shared: a Redisson client may have given it
+-- a longer lease.
+local function rest(lock, whole, shared)
+  local ttl = call('PTTL', lock)
+  whole = whole and math.abs(whole)
+  if whole and ttl > whole and not shared then
+    call('PEXPIRE', lock, whole)
+    return whole
+  end
+  return ttl
 end
 
 local function each(i)
@@ -99,13 +145,14 @@ local function each(i)
       return {3}
     end
     if others and not from then
-      if not (queues == '1' and first[1] == process) and tonumber(first[2]) < 0 then
-        local turn = -first[2] - ms()
+      if tonumber(first[2]) < 0 then
+        local turn = reserved(line, first[1], -first[2], queues)
         if turn > 0 then
+          local unheard = 0
           if queues == '1' then
-            stand_in_line(line)
+            unheard = stand_in_line(line)
           end
-          return {2, turn, 0}
+          return {2, turn, 0, 0, unheard}
         end
       end
       if queues == '1' then
@@ -118,8 +165,11 @@ local function each(i)
     if others then
       call('HSET', lock, 'latchkey:line', '1')
     end
+    if hold ~= 'latchkey:hold:' .. owner then
+      call('HSET', lock, 'latchkey:shared', '1') -- others may enter by that owner, Redisson too
+    end
     if window ~= '0' then
-      call('HSET', lock, 'latchkey:keep', string.format('%.0f', ms() + window))
+      call('HSET', lock, 'latchkey:keep', string.format('%.0f', ms() + window) .. ' ' .. window)
     end
     local ttl = string.gsub(lease, '^%-', '')
     -- A user who may write hashes but not set expiries must not leave a lock that never ends.
@@ -131,7 +181,9 @@ local function each(i)
     return token
   end
 
-  local held = call('HMGET', lock, owner, 'latchkey:token', 'latchkey:lease', 'latchkey:window', 'latchkey:line')
+  local held = call('HMGET', lock, owner, 'latchkey:token', 'latchkey:lease', 'latchkey:window', 'latchkey:line',
+    'latchkey:shared')
+  local shared = held[6]
   if held[1] then
     local token = held[2]
     if enter ~= '' and token ~= enter then
@@ -142,13 +194,14 @@ local function each(i)
     else
       -- Redisson took it for this owner: it becomes one of ours as well.
       token = next_token(tokens)
-      call('HSET', lock, 'latchkey:token', token, 'latchkey:lease', lease)
+      shared = '1'
+      call('HSET', lock, 'latchkey:token', token, 'latchkey:lease', lease, 'latchkey:shared', shared)
     end
     if call('HSETNX', lock, hold, 0) == 1 then
       call('HINCRBY', lock, owner, 1)
     end
-    local ttl = call('PTTL', lock)
     lease = tonumber(lease)
+    local ttl = rest(lock, lease, shared)
     if ttl < lease then
       call('PEXPIRE', lock, lease)
       ttl = lease
@@ -163,13 +216,14 @@ local function each(i)
   if held[4] or (held[3] and tonumber(held[3]) < 0) then
     exact = 1
   end
+  local unheard = 0
   if queues == '1' and not held[4] then
-    stand_in_line(line)
+    unheard = stand_in_line(line)
     if not held[5] then
       call('HSET', lock, 'latchkey:line', '1')
     end
   end
-  return {2, call('PTTL', lock), exact}
+  return {2, rest(lock, tonumber(held[4] or held[3]), shared), exact, 0, unheard}
 end
 
 if count > 1 then

@@ -26,7 +26,7 @@
 --          {1, left}  ended; left is the number of holds that remain
 --          {1, 0, turn}  and the lock is free. turn is 1: for another process, and this
 --                     one stands in line if it waits; 2: for this process
---          {2, ttl}   ended; the dedup window lasts ttl ms
+--          {2, ttl}   ended; the dedup window lasts ttl ms, as all are told
 -- of more than one lock, see each.lua
 local call = redis.call
 local publish, process, hears, channels = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -45,9 +45,9 @@ local function us()
   return time[1] .. string.sub('00000' .. time[2], -6)
 end
 
--- Without permission for a channel the waiters find out by polling.
+-- Without permission for a channel, which is -1, the waiters find out by polling.
 local function tell(to, message)
-  return tonumber(redis.pcall(publish, to, message)) or 0
+  return tonumber(redis.pcall(publish, to, message)) or -1
 end
 
 -- Says for how many ms the next in line is to let those go first who wait outside
@@ -59,11 +59,11 @@ local function pause(ms, last)
   if hears == '1' then
     every = 50
   end
-  if last and ms - last < every then
+  if last and last <= ms and ms - last < every then
     return 0
   end
   call('ZADD', line, ms, 'others')
-  local ours = call('ZCOUNT', line, '1e14', '+inf')
+  local ours = call('ZCOUNT', line, '1e14', '(1e16')
   if presence ~= '0' then
     ours = ours + 1
   end
@@ -73,18 +73,65 @@ local function pause(ms, last)
   return 3
 end
 
--- The process that has waited longest, and when those outside had their chance. Who
--- did not come when it was its turn has lost its place.
+-- Whom no message reaches, or who did not come when it was its turn, waits beside the
+-- line from now on, and is told so when it asks again: it then asks often.
+local function set_aside(who)
+  call('ZADD', line, string.format('%.0f', 3e16 + us()), who)
+  call('ZADD', line, 'NX', ms() - 500, 'polling')
+end
+
+-- The process that has waited longest, when those outside had their chance, and until
+-- when the lock is, or when it was last, reserved for those beside the line.
 local function first_in_line()
-  local head = call('ZRANGE', line, 0, 2, 'WITHSCORES')
-  while #head > 0 and tonumber(head[2]) < 0 do
-    call('ZREM', line, head[1])
-    head = call('ZRANGE', line, 0, 2, 'WITHSCORES')
+  local others, polling
+  while true do
+    local head = call('ZRANGE', line, 0, 2, 'WITHSCORES')
+    local first
+    for i = 1, #head, 2 do
+      local who, score = head[i], tonumber(head[i + 1])
+      if who == 'others' then
+        others = score
+      elseif who == 'polling' then
+        polling = score
+      else
+        first = first or {who, score}
+      end
+    end
+    if not first or first[2] >= 1e16 then
+      return nil, others, polling
+    end
+    if first[2] >= 0 then
+      return first[1], others, polling
+    end
+    set_aside(first[1])
   end
-  if head[1] == 'others' then
-    return head[3], tonumber(head[2])
+end
+
+-- Reserves the lock for those who wait beside the line, for a quarter of a second in
+-- each: they ask often enough to come meanwhile. ended is when it was last, negative:
+-- when it will have been.
+local function reserve_for_polling(ms, ended)
+  local us = us()
+  call('ZREMRANGEBYSCORE', line, '3e16', string.format('(%.0f', 3e16 + us - 2e6)) -- dead
+  local asking = call('ZCOUNT', line, string.format('%.0f', 1e16 + us - 5e5), '(3e16') > 0
+  if ended < 0 then
+    local rest = -ended - ms
+    if asking and rest > 0 and rest <= 250 then
+      return true
+    end
+    call('ZADD', line, ms, 'polling')
+    return false
   end
-  return head[1], nil
+  local since = ms - ended -- negative when the clock was set back
+  if asking and (since < 0 or since >= 750) then
+    call('ZADD', line, -(ms + 250), 'polling')
+    return true
+  end
+  if since < 0 or since > 5000 then
+    call('ZREM', line, 'polling')
+    call('ZREMRANGEBYSCORE', line, '1e16', string.format('(%.0f', 1e16 + us - 2e6))
+  end
+  return false
 end
 
 -- Reserves the lock for the process that has waited longest, for 250 ms.
@@ -92,7 +139,13 @@ local function next_in_line()
   local ms = ms()
   local wait
   while true do
-    local first, last = first_in_line()
+    local first, last, polling = first_in_line()
+    if polling and reserve_for_polling(ms, polling) then
+      if presence == '2' then
+        call('ZADD', line, 'NX', us(), process)
+      end
+      return 1
+    end
     if not first then
       return 0
     end
@@ -101,27 +154,23 @@ local function next_in_line()
       return 2
     end
     wait = wait or pause(ms, last)
-    if tell(channel .. ':' .. first, wait) > 0 or hears ~= '1' then
+    local heard = tell(channel .. ':' .. first, wait)
+    if heard > 0 or (heard == 0 and hears ~= '1') then
       call('ZADD', line, -(ms + 250), first)
       if presence == '2' then
         call('ZADD', line, 'NX', us(), process)
       end
       return 1
     end
-    call('ZREM', line, first)
+    set_aside(first)
+    if heard < 0 then
+      return 0 -- nobody else can be told either
+    end
   end
 end
 
-local function each(i)
-  local owner, hold, failed, void, tombstone
-  lock, line, tombstone = unpack(KEYS, width * (i - 1) + 1, width * i)
-  owner, hold, failed, void, presence = unpack(ARGV, 5 * i, 5 * i + 4)
-  channel = channels .. '{' .. lock .. '}'
-
-  if tonumber(void) > 0 then
-    call('SET', tombstone, '1', 'PX', void)
-  end
-
+-- Ends the hold, as the Returns above tell.
+local function finish(owner, hold, failed, late)
   if hold == '' then
     local place = call('ZSCORE', line, process)
     call('ZREM', line, process)
@@ -147,7 +196,7 @@ local function each(i)
     end
     local left = call('HINCRBY', lock, owner, -1)
     local lease = tonumber(call('HGET', lock, 'latchkey:lease') or '-1')
-    if void == '0' and call('PTTL', lock) < lease then
+    if not late and call('PTTL', lock) < lease then
       call('PEXPIRE', lock, lease)
     end
     return {1, left}
@@ -155,10 +204,14 @@ local function each(i)
 
   call('DEL', lock)
   if keep then
-    local rest = keep - ms()
+    local till, whole = string.match(keep, '(%d+) (%d+)')
+    local rest = math.min(till - ms(), tonumber(whole)) -- the clock may have been set back
     if rest > 0 then
-      call('HSET', lock, 'latchkey:window', '1')
+      call('HSET', lock, 'latchkey:window', rest)
       call('PEXPIRE', lock, rest)
+      if held[4] then
+        tell(channel, '0') -- who waits is to learn when it ends
+      end
       return {2, rest}
     end
   end
@@ -170,4 +223,22 @@ local function each(i)
     return tell(channel, '0')
   end
   return {1, 0, turn}
+end
+
+local function each(i)
+  local owner, hold, failed, void, tombstone
+  lock, line, tombstone = unpack(KEYS, width * (i - 1) + 1, width * i)
+  owner, hold, failed, void, presence = unpack(ARGV, 5 * i, 5 * i + 4)
+  channel = channels .. '{' .. lock .. '}'
+
+  local reply = finish(owner, hold, failed, void ~= '0')
+  if tonumber(void) > 0 then
+    -- After the release: a Redis that is out of memory refuses to write, and its error
+    -- has this repeated.
+    local written = redis.pcall('SET', tombstone, '1', 'PX', void)
+    if written.err then
+      return written
+    end
+  end
+  return reply
 end

@@ -1,0 +1,91 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// setBack sets the clock of Redis back, as an administrator or a time server does. Redis
+// keeps the time at which a key expires, so that all keys last as much longer.
+func (s *embedded) setBack(d time.Duration) {
+	for _, key := range s.Keys() {
+		if ttl := s.TTL(key); ttl > 0 {
+			s.SetTTL(key, ttl+d)
+		}
+	}
+	s.SetTime(time.Now().Add(-d))
+	done := make(chan struct{})
+	s.tb.Cleanup(func() { close(done) })
+	go func() {
+		for tick := time.Tick(10 * time.Millisecond); ; {
+			select {
+			case <-tick:
+				s.SetTime(time.Now().Add(-d))
+			case <-done:
+				return
+			}
+		}
+	}()
+}
+
+// A clock that is set back must not make a lock, a window or a turn last longer than it
+// was meant to, or by little.
+// Taken out, each of them lasts for the length of the step.
+func TestClockOfRedisIsSetBack(t *testing.T) {
+	const step = 10 * time.Minute
+	for name, test := range map[string]func(t *testing.T, s *embedded){
+		"while a turn is reserved": func(t *testing.T, s *embedded) {
+			k := take(t, background, s.locker(), "k")
+			mustAdd(s, "slow")
+			told := s.hear(wakeupOfK + ":slow")
+			unlock(t, k)
+			<-told
+			s.setBack(step)
+			isServed(t, "a call", start(background, s.locker(), "k"), 250*time.Millisecond)
+		},
+		"while a lock is held": func(t *testing.T, s *embedded) {
+			k := take(t, background, s.locker(), "k")
+			s.setBack(step)
+			time.Sleep(lease/3 + time.Second)
+			if got := s.TTL("lock:k"); got > lease {
+				t.Errorf("after a renewal it lasts %v; want at most the lease", got)
+			}
+			unlock(t, k)
+		},
+		"while a lock is held, whose holder then dies": func(t *testing.T, s *embedded) {
+			l := s.open()
+			take(t, background, l, "k")
+			s.failAll(loseRequest, renew, release)
+			s.setBack(step)
+			o := <-start(background, s.locker(), "k")
+			wantTime(t, "the next call had it", o.took, 0, lease+time.Second)
+			s.heal()
+			unlock(t, o.lock)
+			_ = l.Close(background)
+		},
+		"while a fixed lease runs": func(t *testing.T, s *embedded) {
+			l := s.open()
+			take(t, background, l, "k", core.FixedLease(time.Minute))
+			s.setBack(step)
+			isServed(t, "the next call", start(background, s.locker(), "k"), time.Minute+time.Second)
+			_ = l.Close(background)
+		},
+		"before a window begins": func(t *testing.T, s *embedded) {
+			l := s.locker()
+			k := take(t, background, l, "k", core.KeepFor(time.Minute))
+			s.setBack(step)
+			unlock(t, k)
+			inWindow(t, l, "k", time.Minute)
+		},
+		"in a window": func(t *testing.T, s *embedded) {
+			l := s.locker()
+			unlock(t, take(t, background, l, "k", core.KeepFor(time.Minute)))
+			s.setBack(step)
+			isServed(t, "the next call", start(background, l, "k"), time.Minute+time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { bubble(t, test) })
+	}
+}
