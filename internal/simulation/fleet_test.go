@@ -12,8 +12,8 @@ import (
 // a second.
 func TestEveryProcessGetsItsShare(t *testing.T) {
 	const (
-		lasting   = 20 * time.Second
-		held      = 5 * time.Millisecond
+		lasting   = 6 * time.Second
+		held      = 15 * time.Millisecond
 		perfectly = 1500 * time.Millisecond
 	)
 	for _, f := range []struct {
@@ -29,7 +29,7 @@ func TestEveryProcessGetsItsShare(t *testing.T) {
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			w := newWorld(1)
-			w.lease, w.timeout, w.latency, w.hearing, w.actors = 3*time.Second, time.Second, 200*time.Microsecond, f.hearing, 3
+			w.lease, w.timeout, w.latency, w.hearing, w.actors = 3*time.Second, time.Second, 200*time.Microsecond, f.hearing, 2
 			taken, longest := w.contend(t, "hot 0", lasting, held)
 			t.Logf("turns %v, longest without %v", taken, longest)
 			for i, d := range longest {
@@ -81,6 +81,7 @@ func (w *world) contend(t *testing.T, key string, lasting, held time.Duration) (
 		for _, p := range w.processes {
 			p.leave(time.Second)
 		}
+		time.Sleep(time.Second) // for what is under way
 		w.server.Close()
 	})
 	return taken, longest
