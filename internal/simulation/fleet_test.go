@@ -12,7 +12,7 @@ import (
 // a second.
 func TestEveryProcessGetsItsShare(t *testing.T) {
 	const (
-		lasting   = 6 * time.Second
+		lasting   = 5 * time.Second
 		held      = 15 * time.Millisecond
 		perfectly = 1500 * time.Millisecond
 	)

@@ -31,15 +31,15 @@ func TestSimulation(t *testing.T) {
 		fmt.Fprint(os.Stdout, report)
 		return
 	default:
-		for seed := range uint64(seeds) {
-			runSeed(t, 1+seed, report)
+		for _, seed := range seeds {
+			runSeed(t, seed, report)
 		}
 	}
 	t.Logf("after %v:\n%s", time.Since(began).Round(time.Millisecond), report)
 }
 
-// seeds is how many a plain run takes.
-const seeds = 8
+// seeds are those of a plain run: short and long leases, all that hear and a mixed fleet.
+var seeds = []uint64{2, 4, 7, 8}
 
 // runSeed lives through one world and judges it.
 func runSeed(t *testing.T, seed uint64, report *report) {
