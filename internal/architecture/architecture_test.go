@@ -28,6 +28,7 @@ const (
 	goRedis    = "github.com/redis/go-redis/v9"
 	googleUUID = "github.com/google/uuid"
 	otel       = "go.opentelemetry.io/otel"
+	porcupine  = "github.com/anishathalye/porcupine"
 	prometheus = "github.com/prometheus/client_golang"
 )
 
@@ -54,9 +55,11 @@ var allowed = map[string][]string{
 	// For tests: the user's, and our own.
 	"locktest":              {"core", "internal/buffered", miniredis, goRedis},
 	"internal/buffered":     {},
+	"internal/checker":      {porcupine},
 	"internal/redistest":    {goRedis},
 	"internal/conformance":  {},
 	"internal/faults":       {},
+	"internal/simulation":   {},
 	"internal/readme":       {},
 	"internal/architecture": {},
 }

@@ -17,7 +17,7 @@ func (h *history) add(v visit) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.visits[v.ID] = v
-	if v.granted() {
+	if v.Granted() {
 		h.granted[v.Key] = max(h.granted[v.Key], v.Returned)
 	}
 }
@@ -47,7 +47,7 @@ func (h *history) holder(until int64) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, v := range h.visits {
-		if v.granted() && v.Planned > until && v.Released == 0 && v.Told == 0 {
+		if v.Granted() && v.Planned > until && v.Released == 0 && v.Told == 0 {
 			return v.Worker
 		}
 	}

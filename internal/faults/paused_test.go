@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -38,15 +39,15 @@ func TestPausedHolderWritesTooLate(t *testing.T) {
 	do(paused, unlock, "lost")
 	do(other, unlock, "unlocked")
 
-	if rejected, _ := st.damage(); rejected != 1 {
+	if rejected, _ := st.Damage(); rejected != 1 {
 		t.Errorf("%d writes were rejected, want the late one", rejected)
 	}
-	c := st.counters["k"]
-	t.Logf("with the token the counter is %d, without %d", c.fenced, c.unfenced)
-	if c.fenced != 2 {
+	c := st.Serve(access{Key: "k", Owner: "reader", Token: math.MaxInt64})
+	t.Logf("with the token the counter is %d, without %d", c.Fenced, c.Unfenced)
+	if c.Fenced != 2 {
 		t.Error("the store that checks tokens took the late write")
 	}
-	if c.unfenced != 1 {
+	if c.Unfenced != 1 {
 		t.Error("the store without tokens withstood it too: the test shows nothing")
 	}
 	for _, p := range []*process{paused, other} {

@@ -87,7 +87,7 @@ func (p *process) listen(stdout io.Reader, h *history, st *store) {
 		case m.Visit != nil:
 			h.add(*m.Visit)
 		case m.Store != nil:
-			reply := st.serve(*m.Store)
+			reply := st.Serve(*m.Store)
 			p.send(order{Reply: &reply})
 		default:
 			p.note = m.Note

@@ -47,7 +47,7 @@ func (r *record) returned(k *core.Lock, err error, length time.Duration) {
 		r.update(func(v *visit) {
 			v.Returned = at
 			v.Refusal = kindOf(err)
-			v.expect(err, core.ErrNotAcquired, core.ErrUnavailable)
+			v.Expect(err, core.ErrNotAcquired, core.ErrUnavailable)
 		})
 		r.close()
 		return
@@ -105,7 +105,7 @@ func (r *record) reentered(k, inner *core.Lock, err error) {
 			if errors.Is(err, core.ErrNotAcquired) && ended {
 				return
 			}
-			v.expect(err, core.ErrLost, core.ErrUnavailable)
+			v.Expect(err, core.ErrLost, core.ErrUnavailable)
 		})
 		return
 	}
@@ -125,7 +125,7 @@ func (r *record) unlock(k *core.Lock, last bool) {
 	err := k.Unlock(context.Background())
 	at := now()
 	r.update(func(v *visit) {
-		v.expect(err, core.ErrLost, core.ErrUnavailable)
+		v.Expect(err, core.ErrLost, core.ErrUnavailable)
 		r.doubt = r.doubt || err != nil
 		if last {
 			v.Done = at
@@ -147,19 +147,6 @@ func (r *record) close() {
 	r.closed = true
 	r.mu.Unlock()
 	r.worker.deadlines.forget(owner)
-}
-
-// expect notes an error that is none of those that were to be expected.
-func (v *visit) expect(err error, kinds ...error) {
-	if err == nil {
-		return
-	}
-	for _, kind := range kinds {
-		if errors.Is(err, kind) {
-			return
-		}
-	}
-	v.Broken = fmt.Sprintf("an unexpected error (%v)", err)
 }
 
 // kindOf is the word for an error.

@@ -34,7 +34,7 @@ func (p *report) add(r *run, results []result, leaks int) {
 	for i, f := range r.top.faults {
 		p.rows[r.top.name] = append(p.rows[r.top.name], row{f.name, results[i]})
 	}
-	rejected, undone := r.crew.store.damage()
+	rejected, undone := r.crew.store.Damage()
 	p.workers += r.crew.started
 	p.rejected += rejected
 	p.undone += undone

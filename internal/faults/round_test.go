@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/latchkey-go/latchkey/internal/checker"
 )
 
 // result is what a fault has come to, in one round or in all of them.
@@ -59,7 +61,7 @@ func (r *run) round(f fault) (res result) {
 		res.recovery = max(res.recovery, idle)
 	}
 	for _, v := range visits {
-		if v.granted() && v.Returned >= began {
+		if v.Granted() && v.Returned >= began {
 			res.grants++
 		}
 		res.late = max(res.late, v.Late)
@@ -105,14 +107,14 @@ func (r *run) awaitGrants(since int64, d time.Duration) {
 
 // violations are all broken promises in the visits of a round.
 func (r *run) violations(visits []visit, res *result) []string {
-	found := append(overlaps(visits), brokenPromises(visits)...)
-	found = append(found, r.crew.store.faultsFound()...)
+	found := append(checker.Overlaps(visits), checker.BrokenPromises(visits, lateLimit)...)
+	found = append(found, r.crew.store.FaultsFound()...)
 	byKey := map[string][]visit{}
 	for _, v := range visits {
 		byKey[v.Key] = append(byKey[v.Key], v)
 	}
 	for key, own := range byKey {
-		switch linearizable(own, r.lastToken[key]) {
+		switch checker.Linearizable(own, r.lastToken[key], decideWithin) {
 		case porcupine.Illegal:
 			found = append(found, "the history of "+key+" is not that of a lock")
 			res.decided++
@@ -133,7 +135,7 @@ func (r *run) violations(visits []visit, res *result) []string {
 // were lost.
 func losses(visits []visit) (lost, of int) {
 	for _, v := range visits {
-		if v.granted() && max(v.Told, v.Released)-v.Returned > int64(lease*8/10) {
+		if v.Granted() && max(v.Told, v.Released)-v.Returned > int64(lease*8/10) {
 			of++
 			if v.Told != 0 {
 				lost++
@@ -151,7 +153,7 @@ func recovery(visits []visit, key string, healed int64) (asked, next int64, take
 	free := healed
 	for _, v := range visits {
 		switch {
-		case v.Key != key || !v.granted():
+		case v.Key != key || !v.Granted():
 		case v.Returned > healed:
 			next = min(next, v.Returned)
 		case v.Outcome == confirmed:

@@ -1,50 +1,26 @@
 package faults
 
-import "time"
+import (
+	"time"
 
-// visit is what a worker knows of one attempt at a lock. It is reported anew
-// whenever it has grown, so that the test knows it too when the worker is killed.
-// Times are those of now; 0 means that it has not happened.
-type visit struct {
-	ID     string // unique in a run
-	Worker int
-	Key    string
+	"github.com/latchkey-go/latchkey/internal/checker"
+)
 
-	Called   int64  // Lock
-	Returned int64  // from Lock
-	Refusal  string `json:",omitempty"` // why there is no lock, in one word
-	Owner    string `json:",omitempty"`
-	Token    int64  `json:",omitempty"` // 0: no lock
-	// Deadline is the time up to which Redis keeps the lock for this owner in any
-	// case: when the last request was sent that Redis confirmed, plus the lease.
-	Deadline int64 `json:",omitempty"`
-	// Planned is when the holder means to unlock.
-	Planned int64 `json:",omitempty"`
-	// Told is when the holder learned that the lock is lost.
-	Told int64 `json:",omitempty"`
-	// Late is how long after Deadline the holder still believed in the lock,
-	// without the time in which its process did not run.
-	Late     time.Duration `json:",omitempty"`
-	Released int64         `json:",omitempty"` // the last Unlock was called
-	Done     int64         `json:",omitempty"` // it has returned
-	Outcome  string        `json:",omitempty"` // confirmed, when Redis has confirmed each step
-	Broken   string        `json:",omitempty"` // a promise that the worker saw broken
-}
+// What workers report, and what the locks protect. A visit is reported anew whenever
+// it has grown, so that the test knows it too when the worker is killed.
+type (
+	visit  = checker.Visit
+	store  = checker.Store
+	access = checker.Access
+)
 
-const confirmed = "confirmed"
+const (
+	confirmed = checker.Confirmed
+	// lateLimit is how much later than its lease a running holder may learn of a loss:
+	// goroutines wait for their turn, too.
+	lateLimit = 100 * time.Millisecond
+	// decideWithin bounds the search for a linearization of one round of one key.
+	decideWithin = 30 * time.Second
+)
 
-func (v *visit) granted() bool { return v.Token != 0 }
-
-// end is until when the holder surely had the lock and nobody else may have it:
-// until it gave it back, was told of the loss, or the lease may have ended in Redis.
-// The last of these serves workers that are stopped or killed, which can be told
-// nothing; a worker that runs must be told by then, see visit.Late.
-func (v *visit) end() int64 {
-	end := v.Deadline
-	for _, t := range []int64{v.Told, v.Released} {
-		if t != 0 {
-			end = min(end, t)
-		}
-	}
-	return end
-}
+func newStore() *store { return checker.NewStore() }

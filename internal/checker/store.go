@@ -1,14 +1,14 @@
-package faults
+package checker
 
 import (
 	"fmt"
 	"sync"
 )
 
-// store is what the locks protect: a counter for each key, which holders read, add
+// Store is what the locks protect: a counter for each key, which holders read, add
 // one to, and write back. It keeps each counter twice: once fenced, where a token
 // smaller than one seen before is refused, and once as a store that knows no tokens.
-type store struct {
+type Store struct {
 	mu       sync.Mutex
 	counters map[string]*counter
 	rejected int      // stale writes to the fenced copies
@@ -22,8 +22,8 @@ type counter struct {
 	accepted, all    int // writes
 }
 
-// access is a request to the store, and its reply.
-type access struct {
+// Access is a request to the store, and its reply.
+type Access struct {
 	ID               int64
 	Key, Owner       string
 	Token            int64
@@ -32,12 +32,13 @@ type access struct {
 	Stale            bool `json:",omitempty"` // in a reply: the fenced copy was not touched
 }
 
-func newStore() *store { return &store{counters: map[string]*counter{}} }
+// NewStore returns a store in which every counter is 0.
+func NewStore() *Store { return &Store{counters: map[string]*counter{}} }
 
-// serve does what is asked and returns the reply. A read leaves its token, too:
+// Serve does what is asked and returns the reply. A read leaves its token, too:
 // otherwise a holder from before could still write between the read and the write of
 // the one after it.
-func (s *store) serve(a access) access {
+func (s *Store) Serve(a Access) Access {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counters[a.Key]
@@ -68,9 +69,9 @@ func (s *store) serve(a access) access {
 	return a
 }
 
-// faultsFound returns what was wrong since the last call: tokens that two owners
+// FaultsFound returns what was wrong since the last call: tokens that two owners
 // had, and fenced counters that missed a write.
-func (s *store) faultsFound() []string {
+func (s *Store) FaultsFound() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.broken
@@ -84,9 +85,9 @@ func (s *store) faultsFound() []string {
 	return found
 }
 
-// damage returns how many stale writes were rejected, and how many writes the copies
+// Damage returns how many stale writes were rejected, and how many writes the copies
 // without tokens have lost.
-func (s *store) damage() (rejected, lost int) {
+func (s *Store) Damage() (rejected, lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.counters {

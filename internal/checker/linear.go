@@ -1,4 +1,4 @@
-package faults
+package checker
 
 import (
 	"fmt"
@@ -7,9 +7,6 @@ import (
 
 	"github.com/anishathalye/porcupine"
 )
-
-// decideWithin bounds the search for a linearization of one round of one key.
-const decideWithin = 30 * time.Second
 
 // step is an operation on a lock, for the model.
 type step struct {
@@ -45,29 +42,29 @@ func lockModel(last int64) porcupine.Model {
 // operations turns the visits of one key into a history. A call that returned
 // without a lock leaves no trace in it, nor does one that never returned: whatever
 // it took, nobody has seen it.
-func operations(visits []visit) []porcupine.Operation {
+func operations(visits []Visit) []porcupine.Operation {
 	var ops []porcupine.Operation
-	add := func(kind string, v visit, from, to int64) {
+	add := func(kind string, v Visit, from, to int64) {
 		ops = append(ops, porcupine.Operation{Input: step{kind, v.Token}, Call: from, Return: to})
 	}
 	for _, v := range visits {
-		if !v.granted() {
+		if !v.Granted() {
 			continue
 		}
 		add("acquire", v, v.Called, v.Returned)
-		if v.Outcome == confirmed {
+		if v.Outcome == Confirmed {
 			add("release", v, v.Released, v.Done)
 		} else {
 			// A holder whose time was over when it heard of its luck held nothing,
 			// but its lock did not end before it began.
-			add("lapse", v, max(v.end(), v.Called), math.MaxInt64)
+			add("lapse", v, max(v.End(), v.Called), math.MaxInt64)
 		}
 	}
 	return ops
 }
 
-// linearizable decides whether the visits of one key are the history of a lock
-// whose tokens are all greater than last.
-func linearizable(visits []visit, last int64) porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(lockModel(last), operations(visits), decideWithin)
+// Linearizable decides whether the visits of one key are the history of a lock whose
+// tokens are all greater than last. It gives up the search after a while.
+func Linearizable(visits []Visit, last int64, within time.Duration) porcupine.CheckResult {
+	return porcupine.CheckOperationsTimeout(lockModel(last), operations(visits), within)
 }

@@ -1,0 +1,88 @@
+package simulation
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A process that waits for a busy lock gets its share of it, whether it hears wake-ups
+// or has to poll, and whatever the others do: it is never without for much longer than
+// a second.
+func TestEveryProcessGetsItsShare(t *testing.T) {
+	const (
+		lasting   = 5 * time.Second
+		held      = 15 * time.Millisecond
+		perfectly = 1500 * time.Millisecond
+	)
+	for _, f := range []struct {
+		name    string
+		hearing []hearing
+	}{
+		{"all hear", []hearing{hears, hears, hears}},
+		{"one may not subscribe", []hearing{hears, hears, mayNot}},
+		{"one cannot subscribe", []hearing{hears, hears, cannot}},
+		{"one is cut again and again", []hearing{hears, hears, cutAgain}},
+		{"one hears", []hearing{cannot, hears, mayNot}},
+		{"nobody hears", []hearing{cannot, cannot, cannot}},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			w := newWorld(1)
+			w.lease, w.timeout, w.latency, w.hearing, w.actors = 3*time.Second, time.Second, 200*time.Microsecond, f.hearing, 2
+			taken, longest := w.contend(t, "hot 0", lasting, held)
+			t.Logf("turns %v, longest without %v", taken, longest)
+			for i, d := range longest {
+				if d > perfectly {
+					t.Errorf("process %d of %v, which waited all the time, had the lock %d times and was without it for %v", i, f.hearing, taken[i], d)
+				}
+			}
+		})
+	}
+}
+
+// contend has all processes take one lock again and again. It returns how often each
+// had it, and how long each was without it at most.
+func (w *world) contend(t *testing.T, key string, lasting, held time.Duration) (taken []int, longest []time.Duration) {
+	taken, longest = make([]int, len(w.hearing)), make([]time.Duration, len(w.hearing))
+	synctest.Test(t, func(t *testing.T) {
+		w.server = startServer()
+		ctx, end := context.WithTimeout(context.Background(), lasting)
+		defer end()
+		last := make([]time.Time, len(w.hearing))
+		for i := range w.hearing {
+			p := w.newProcess(i)
+			w.processes = append(w.processes, p)
+			last[i] = time.Now()
+			for range w.actors {
+				p.actors.Go(func() {
+					for ctx.Err() == nil {
+						k, err := p.locker.Lock(ctx, key)
+						if err != nil {
+							if ctx.Err() == nil {
+								t.Errorf("Lock: %v", err)
+							}
+							return
+						}
+						taken[i]++ // the lock guards it
+						longest[i], last[i] = max(longest[i], time.Since(last[i])), time.Now()
+						time.Sleep(held)
+						if err := k.Unlock(context.Background()); err != nil {
+							t.Errorf("Unlock: %v", err)
+						}
+					}
+				})
+			}
+		}
+		w.rest()
+		for i := range last {
+			longest[i] = max(longest[i], time.Since(last[i]))
+		}
+		for _, p := range w.processes {
+			p.leave(time.Second)
+		}
+		time.Sleep(time.Second) // for what is under way
+		w.server.Close()
+	})
+	return taken, longest
+}

@@ -1,0 +1,119 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// plan is what an actor is going to do with a lock.
+type plan struct {
+	Key     string
+	Lease   time.Duration
+	Fixed   bool
+	Wait    time.Duration // 0: no wait; negative: until it is cancelled
+	Cancel  time.Duration // 0: nobody cancels the wait
+	KeepFor time.Duration
+	MaxHold time.Duration
+	Owner   string // shared with others
+	Depth   int    // of re-entries
+	Length  time.Duration
+	Abort   bool
+	Refresh bool
+	Do      bool // by way of Do
+	// Careless holders never look at their context.
+	Careless bool
+}
+
+const (
+	hotKeys  = 2
+	coldKeys = 8
+)
+
+// keys are what the processes contend for: hot ones, cold ones, and one whose holders
+// share owners.
+var keys = []string{"hot 0", "hot 1", "cold 0", "cold 1", "cold 2", "cold 3", "cold 4", "cold 5", "cold 6", "cold 7", "shared"}
+
+const shared = "shared"
+
+// plan makes one up. In calm times it is such that every key has to be taken by
+// somebody all the time.
+func (w *world) plan(random *rand.Rand, calm bool) plan {
+	chance := func(percent int) bool { return random.IntN(100) < percent }
+	l := w.lease
+	p := plan{Key: keys[random.IntN(hotKeys)], Lease: l, Careless: chance(30), Wait: between(random, 2*l, 6*l) + 5*time.Second}
+	if chance(40) {
+		p.Key = keys[hotKeys+random.IntN(coldKeys)]
+	}
+	p.Length = between(random, 0, l/30)
+	if chance(30) {
+		p.Depth = 1 + random.IntN(3)
+	}
+	if chance(10) {
+		p.KeepFor = between(random, time.Millisecond, l/3)
+	}
+	p.Abort = chance(20)
+	p.Do = chance(20)
+	if calm {
+		return p
+	}
+	switch n := random.IntN(100); {
+	case n < 20:
+		p.Wait = 0
+	case n < 70:
+		p.Wait = between(random, l/50, 2*l)
+	case n < 80:
+		p.Wait, p.Cancel = -1, between(random, time.Millisecond, l)
+	case n < 90:
+		p.Wait = -1
+	}
+	switch n := random.IntN(100); {
+	case n < 8:
+		p.Length = between(random, l/2, 3*l)
+	case n < 25:
+		p.Length = between(random, 0, l/2)
+	}
+	switch n := random.IntN(100); {
+	case n < 15:
+		p.Fixed = true
+	case n < 25:
+		p.MaxHold = between(random, time.Millisecond, 2*l)
+	}
+	if chance(20) {
+		p.Lease = between(random, l/10, l)
+	}
+	if chance(15) {
+		p.KeepFor = between(random, time.Millisecond, 2*l)
+	}
+	if chance(12) {
+		p.Key, p.Owner, p.Do, p.Fixed, p.Lease = shared, "owner "+string('a'+rune(random.IntN(2))), false, false, l
+		if chance(50) {
+			p.KeepFor = between(random, l/2, 2*l)
+		}
+	}
+	p.Lease = max(p.Lease.Truncate(time.Millisecond), 20*time.Millisecond)
+	p.Refresh = chance(10)
+	return p
+}
+
+// options are those of the call.
+func (p plan) options() []core.Option {
+	options := []core.Option{core.Lease(p.Lease)}
+	if p.Fixed {
+		options[0] = core.FixedLease(p.Lease)
+	}
+	if p.Wait >= 0 {
+		options = append(options, core.Wait(p.Wait))
+	}
+	if p.KeepFor > 0 {
+		options = append(options, core.KeepFor(p.KeepFor))
+	}
+	if p.MaxHold > 0 {
+		options = append(options, core.MaxHold(p.MaxHold))
+	}
+	if p.Owner != "" {
+		options = append(options, core.Owner(p.Owner))
+	}
+	return options
+}
