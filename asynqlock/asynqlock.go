@@ -10,9 +10,17 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// defaultLastWait is longer than the default lease, so that a holder that died
-// does not cost a task its last attempt.
-const defaultLastWait = time.Minute
+const (
+	// usualWait and usualWaiters are how long and how many tasks wait for a key in a
+	// worker, where nobody says otherwise.
+	usualWait    = time.Second
+	usualWaiters = 4
+	// defaultLastWait is longer than the default lease, so that a holder that died
+	// does not cost a task its last attempt.
+	defaultLastWait = time.Minute
+	// leastMargin is the least time between the end of a wait and a task's deadline.
+	leastMargin = 100 * time.Millisecond
+)
 
 // BusyPolicy says what becomes of a task whose key is busy.
 type BusyPolicy int
@@ -106,11 +114,7 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	if cfg.LastWait == 0 {
 		cfg.LastWait = defaultLastWait
 	}
-	g := &guard{
-		config: cfg,
-		usual:  append([]core.Option{core.Fallback(core.NoWait())}, cfg.Options...),
-		last:   append([]core.Option{core.Fallback(core.Wait(cfg.LastWait))}, cfg.Options...),
-	}
+	g := &guard{config: cfg, pace: newPace()}
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return g.process(ctx, t, next) })
 	}

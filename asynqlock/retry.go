@@ -2,7 +2,6 @@ package asynqlock
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -18,7 +17,8 @@ const soon = time.Second
 // never of this type.
 type refusal struct {
 	cause error
-	until time.Time // when the dedup window in its way ends; zero: nobody knows
+	after time.Duration // how long the task is put off
+	until time.Time     // when the dedup window in its way ends; zero: nobody knows
 }
 
 func (r *refusal) Error() string { return "asynqlock: the task did not run: " + r.cause.Error() }
@@ -62,7 +62,7 @@ func RetryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
 		case !errors.As(err, &r):
 			return next(n, err, t)
 		case r.until.IsZero():
-			return rand.N(soon)
+			return r.after
 		default:
 			// Up to the next whole second, or the task would come a little early.
 			return max(0, time.Until(r.until.Truncate(time.Second).Add(time.Second)))
