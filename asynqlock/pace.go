@@ -10,7 +10,7 @@ import (
 const (
 	// quickest and slowest bound the time between two retries of one key that this
 	// process arranges.
-	quickest = 25 * time.Millisecond
+	quickest = 10 * time.Millisecond
 	slowest  = time.Second
 	// atOnce is how many tasks of a key may come back at asynq's next look. A few
 	// more than can wait, since asynq knows whole seconds only: without them a key

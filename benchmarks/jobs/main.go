@@ -2,7 +2,7 @@
 // the others: without a lock, with a middleware over redislock as one writes it by
 // hand, and with asynqlock.
 //
-//	go run ./jobs                       # the table of docs/jobs.md, about 6 minutes
+//	go run ./jobs                       # the table of docs/jobs.md, about 7 minutes
 //	go run ./jobs -quick                # a look in a minute
 //	go run ./jobs -rows default -scenes hot -workers 10
 //
@@ -47,14 +47,14 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	named := flags.String("rows", "", "rows to measure, comma-separated (default: all)")
 	scened := flags.String("scenes", "", "scenes to measure, comma-separated: "+strings.Join(sceneNames(), ", ")+" (default: all)")
 	workers := flags.String("workers", "10,100", "numbers of workers")
-	limit := flags.Duration("limit", 15*time.Second, "when a run is cut")
+	limit := flags.Duration("limit", 10*time.Second, "when a run is cut")
 	quick := flags.Bool("quick", false, "fewer tasks and short runs: a look, no measurement")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	p := plan{limit: *limit, quick: *quick}
 	if p.quick {
-		p.limit = min(p.limit, 3*time.Second)
+		p.limit = min(p.limit, 2*time.Second)
 	}
 	var err error
 	if p.rows, err = choose(rows, *named, func(r row) string { return r.name }); err != nil {

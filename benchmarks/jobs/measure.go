@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -55,43 +54,40 @@ func measure(ctx context.Context, p plan, s scene, r row, workers int) (f figure
 	if err := enqueue(ctx, queue, keys); err != nil {
 		return f, err
 	}
-	before, err := commands(ctx, client)
-	if err != nil {
-		return f, err
-	}
-	jobs := asynq.NewServerFromRedisClient(client, settings(workers, g, t))
-	began := time.Now()
+	jobs := asynq.NewServerFromRedisClient(client, settings(workers, r.looks, g, t))
 	if err := jobs.Start(g.middleware(asynq.HandlerFunc(func(_ context.Context, task *asynq.Task) error {
 		return t.work(task, s.work)
 	}))); err != nil {
 		return f, err
 	}
-	var fed map[string]time.Time
-	if s.cold > 0 {
-		fed, err = feed(ctx, queue, s, p.limit/2, began)
-	} else {
-		err = await(ctx, began.Add(p.limit), func() bool { return t.hot.Load() >= int64(len(keys)) })
+	if s.parked {
+		// Until each task has been tried once.
+		err = await(ctx, time.Now().Add(p.limit/2), func() bool { return false })
 	}
-	f.took = time.Since(began)
-	f.cold = t.delays(fed)
-	f.done, f.refused = int(t.hot.Load()), t.refused.Load()
-	after, e := commands(ctx, client)
-	f.commands = after - before
+	before, e := t.figures(ctx, client)
+	if err = errors.Join(err, e); err == nil && s.cold > 0 {
+		f.cold, err = t.feed(ctx, queue, s, p.limit/2)
+	} else if err == nil {
+		err = await(ctx, before.at.Add(p.limit), func() bool { return t.hot.Load() >= int64(len(keys)) })
+	}
+	after, e := t.figures(ctx, client)
+	f.took = after.at.Sub(before.at)
+	f.done, f.refused, f.commands = int(after.done-before.done), after.refused-before.refused, after.commands-before.commands
 	jobs.Shutdown()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return f, errors.Join(err, e, t.failure)
 }
 
-// settings are those of docs/jobs.md.
-func settings(workers int, g guarded, t *tally) asynq.Config {
+// settings are those of docs/jobs.md, but for how often asynq looks.
+func settings(workers int, l looks, g guarded, t *tally) asynq.Config {
 	return asynq.Config{
 		Concurrency:              workers,
 		Queues:                   map[string]int{hotQueue: 1, coldQueue: 1},
 		IsFailure:                g.isFailure,
 		RetryDelayFunc:           g.delay,
-		DelayedTaskCheckInterval: checkInterval,
-		TaskCheckInterval:        taskInterval,
+		DelayedTaskCheckInterval: l.delayed,
+		TaskCheckInterval:        l.pending,
 		LogLevel:                 asynq.FatalLevel,
 		ShutdownTimeout:          time.Millisecond,
 		ErrorHandler: asynq.ErrorHandlerFunc(func(_ context.Context, _ *asynq.Task, err error) {
@@ -102,15 +98,6 @@ func settings(workers int, g guarded, t *tally) asynq.Config {
 			}
 		}),
 	}
-}
-
-var checkInterval, taskInterval = interval("CHECK", time.Second), interval("TASK", time.Second)
-
-func interval(n string, d time.Duration) time.Duration {
-	if v, err := time.ParseDuration(os.Getenv(n)); err == nil {
-		return v
-	}
-	return d
 }
 
 const hotQueue, coldQueue = "hot", "cold"
@@ -170,8 +157,9 @@ func enqueue(ctx context.Context, queue *asynq.Client, keys []string) error {
 	return nil
 }
 
-// feed enqueues cold tasks for a while, and returns when each was sent.
-func feed(ctx context.Context, queue *asynq.Client, s scene, d time.Duration, began time.Time) (map[string]time.Time, error) {
+// feed enqueues cold tasks for a while, and returns how long they took to start. One
+// that has not started counts with the time so far.
+func (t *tally) feed(ctx context.Context, queue *asynq.Client, s scene, d time.Duration) (delays []time.Duration, err error) {
 	name := coldQueue
 	if s.sameList {
 		name = hotQueue
@@ -179,10 +167,10 @@ func feed(ctx context.Context, queue *asynq.Client, s scene, d time.Duration, be
 	tick := time.NewTicker(s.cold)
 	defer tick.Stop()
 	sent := map[string]time.Time{}
-	for i := 0; time.Since(began) < d; i++ {
-		t := task("cold", fmt.Sprint("cold ", i))
-		sent[string(t.Payload())] = time.Now()
-		if _, err := queue.EnqueueContext(ctx, t, asynq.Queue(name)); err != nil {
+	for i := range int(d / s.cold) {
+		c := task("cold", fmt.Sprint("cold ", i))
+		sent[string(c.Payload())] = time.Now()
+		if _, err := queue.EnqueueContext(ctx, c, asynq.Queue(name)); err != nil {
 			return nil, err
 		}
 		select {
@@ -191,12 +179,6 @@ func feed(ctx context.Context, queue *asynq.Client, s scene, d time.Duration, be
 			return nil, ctx.Err()
 		}
 	}
-	return sent, nil
-}
-
-// delays are how long the cold tasks took to start. One that has not started counts
-// with the time so far.
-func (t *tally) delays(sent map[string]time.Time) (all []time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for payload, at := range sent {
@@ -204,9 +186,9 @@ func (t *tally) delays(sent map[string]time.Time) (all []time.Duration) {
 		if !ok {
 			started = time.Now()
 		}
-		all = append(all, started.Sub(at))
+		delays = append(delays, started.Sub(at))
 	}
-	return all
+	return delays, nil
 }
 
 func await(ctx context.Context, end time.Time, done func() bool) error {
@@ -222,19 +204,25 @@ func await(ctx context.Context, end time.Time, done func() bool) error {
 	return nil
 }
 
-// commands is how many Redis has run so far.
-func commands(ctx context.Context, client *redis.Client) (n int64, err error) {
+// reading is what has happened up to a moment.
+type reading struct {
+	at                      time.Time
+	done, refused, commands int64
+}
+
+func (t *tally) figures(ctx context.Context, client *redis.Client) (reading, error) {
+	r := reading{at: time.Now(), done: t.hot.Load(), refused: t.refused.Load()}
 	info, err := client.Info(ctx, "stats").Result()
 	if err != nil {
-		return 0, err
+		return r, err
 	}
 	for _, line := range strings.Split(info, "\r\n") {
 		if text, ok := strings.CutPrefix(line, "total_commands_processed:"); ok {
-			_, err = fmt.Sscan(text, &n)
-			return n, err
+			_, err = fmt.Sscan(text, &r.commands)
+			return r, err
 		}
 	}
-	return 0, errors.New("INFO has no total_commands_processed")
+	return r, errors.New("INFO has no total_commands_processed")
 }
 
 // delay is a quantile, for people.

@@ -13,21 +13,22 @@ type scene struct {
 	// keys are those of the tasks that are there at the start, in order.
 	keys func(scale int) []string
 	work time.Duration
-	// cold is how often a task with a key of its own comes into a queue beside; 0:
-	// there is none. Such a run ends after a fixed time.
+	// cold is how often a task with a key of its own comes; 0: never. Such a run ends
+	// after a fixed time.
 	cold     time.Duration
 	sameList bool // the cold ones come into the same queue
+	parked   bool // measured when each hot task has been tried
 }
 
 const short = 10 * time.Millisecond
 
 var scenes = []scene{
-	{name: "hot", title: "One hot key: 100 tasks of 10 ms", keys: repeat(100, 1), work: short},
-	{name: "slow", title: "One hot key: 20 tasks of 500 ms", keys: repeat(20, 1), work: 500 * time.Millisecond},
+	{name: "hot", title: "One hot key, 100 tasks of 10 ms", keys: repeat(100, 1), work: short},
+	{name: "slow", title: "One hot key, 10 tasks of 500 ms", keys: repeat(10, 1), work: 500 * time.Millisecond},
 	{name: "blocks", title: "Keys in blocks: 10 keys, 50 tasks of 10 ms each, one key after the other", keys: repeat(50, 10), work: short},
 	{name: "mixed", title: "Keys mixed: the same tasks, shuffled", keys: shuffled(repeat(50, 10)), work: short},
-	{name: "cold", title: "A hot queue, 10,000 tasks of 10 ms for one key, beside a cold one, a task each 50 ms", keys: repeat(10_000, 1), work: short, cold: 50 * time.Millisecond},
-	{name: "behind", title: "The cold tasks in the same queue, behind 1,000 hot ones", keys: repeat(1000, 1), work: short, cold: 50 * time.Millisecond, sameList: true},
+	{name: "parked", title: "A hot queue, 10,000 tasks of 10 ms for one key, all tried once, beside a cold one", keys: repeat(10_000, 1), work: short, cold: 50 * time.Millisecond, parked: true},
+	{name: "behind", title: "One queue: cold tasks come in behind 1,000 of one key", keys: repeat(1000, 1), work: short, cold: 50 * time.Millisecond, sameList: true},
 }
 
 func sceneNames() (names []string) {
