@@ -15,7 +15,7 @@ const (
 	// atOnce is how many tasks of a key may come back at asynq's next look. A few
 	// more than can wait, since asynq knows whole seconds only: without them a key
 	// with many short tasks would lie idle between seconds.
-	atOnce = 8
+	atOnce = 16
 	// longest bounds the delay of a task, however many there are.
 	longest = time.Minute
 	// paceKeys is how many keys are remembered in each of two generations.
