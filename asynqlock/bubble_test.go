@@ -73,12 +73,12 @@ func (b *bubble) locker() *core.Locker {
 	return locker
 }
 
-// start runs a server with so many workers and the settings of the package's
-// documentation.
-func (b *bubble) start(workers int, handler asynq.Handler) {
+// start runs a server with so many workers, otherwise as the package's documentation
+// says.
+func (b *bubble) start(workers int, handler asynq.Handler, configure ...func(*asynq.Config)) {
 	b.tb.Helper()
 	isFailure := asynqlock.IsFailure(nil)
-	server := asynq.NewServerFromRedisClient(b.client, asynq.Config{
+	config := asynq.Config{
 		Concurrency:              workers,
 		IsFailure:                isFailure,
 		RetryDelayFunc:           asynqlock.RetryDelay(nil),
@@ -94,7 +94,11 @@ func (b *bubble) start(workers int, handler asynq.Handler) {
 			defer b.mu.Unlock()
 			b.failed = append(b.failed, err)
 		}),
-	})
+	}
+	for _, c := range configure {
+		c(&config)
+	}
+	server := asynq.NewServerFromRedisClient(b.client, config)
 	if err := server.Start(handler); err != nil {
 		b.tb.Fatal(err)
 	}
@@ -112,4 +116,17 @@ func (b *bubble) failures() []error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.failed
+}
+
+// schedule starts a scheduler with one entry.
+func (b *bubble) schedule(t *asynq.Task, cron string, opts ...asynq.Option) {
+	b.tb.Helper()
+	s := asynq.NewSchedulerFromRedisClient(b.client, &asynq.SchedulerOpts{Logger: silent{}})
+	if _, err := s.Register(cron, t, opts...); err != nil {
+		b.tb.Fatal(err)
+	}
+	if err := s.Start(); err != nil {
+		b.tb.Fatal(err)
+	}
+	b.stops = append(b.stops, s.Shutdown)
 }
