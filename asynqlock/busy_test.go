@@ -292,7 +292,9 @@ func TestWhatIsInTheWayIsUnknown(t *testing.T) {
 						defer release()
 					}
 					client.AddHook(hook)
-					guard := asynqlock.New(asynqlock.Config{Locker: locker, Key: keyfunc.Payload("order_id"), OnBusy: policy})
+					guard := asynqlock.New(asynqlock.Config{
+						Locker: locker, Key: keyfunc.Payload("order_id"), OnBusy: policy, Options: []core.Option{core.NoWait()},
+					})
 					err := guard(forbidden(t)).ProcessTask(background, order("42"))
 					wantRefusal(t, err, core.ErrNotAcquired)
 					wantNot(t, err, asynq.RevokeTask)

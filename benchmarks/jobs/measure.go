@@ -61,8 +61,10 @@ func measure(ctx context.Context, p plan, s scene, r row, workers int) (f figure
 		return f, err
 	}
 	if s.parked {
-		// Until each task has been tried once.
-		err = await(ctx, time.Now().Add(p.limit/2), func() bool { return false })
+		// Those that wait instead have no refusals: there it is a while.
+		err = await(ctx, time.Now().Add(p.limit/2), func() bool {
+			return t.refused.Load()+t.hot.Load() >= int64(len(keys))
+		})
 	}
 	before, e := t.figures(ctx, client)
 	if err = errors.Join(err, e); err == nil && s.cold > 0 {
