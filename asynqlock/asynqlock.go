@@ -43,10 +43,12 @@ type Config struct {
 	Locker *core.Locker
 	// Key derives the key of a task. Required.
 	Key keyfunc.Func[keyfunc.Task]
-	// Options are for each lock. A task does not wait for a busy key unless
-	// they, or the Locker's, say so with [core.Wait]: then it occupies a worker
-	// while it waits. Keep the wait shorter than the task's timeout, for asynq
-	// counts it as a failure when that ends first.
+	// Options are for each lock. Where neither they nor the Locker's say otherwise, a
+	// task waits a second for a busy key, half of the time to its deadline if that is
+	// less, and with OnBusy Drop not at all; and at most four tasks wait for a key in
+	// a process, see [core.Wait] and [core.MaxWaiters]. A waiting task occupies a
+	// worker. However long the wait, it ends a tenth of that time before the deadline,
+	// 100 ms at least, and the task is put off, for asynq would count a failure.
 	Options []core.Option
 	// Skip lets tasks through without a lock when it returns true.
 	Skip func(*asynq.Task) bool
@@ -55,7 +57,10 @@ type Config struct {
 	// LastWait is how long a task waits for a busy key on its last attempt,
 	// because asynq archives it when that fails. It counts where neither Options
 	// nor the Locker's say how long to wait, and where OnBusy is Retry. One
-	// minute if zero; a negative value is refused.
+	// minute if zero; a negative value is refused. Let it fit into the task's
+	// timeout, with the time that the work takes. Only the number of workers bounds
+	// how many wait so, unless Options or the Locker's have [core.MaxWaiters]: then
+	// one too many is archived.
 	LastWait time.Duration
 }
 
@@ -91,7 +96,7 @@ func By(key keyfunc.Func[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFun
 //
 // A task that must not run ends with an error instead:
 //   - When the key is busy or the Locker closes, with one that [IsFailure] does
-//     not count.
+//     not count; so too when the deadline came near while it waited.
 //   - When no key can be derived, for it never would be, with one that wraps
 //     [asynq.SkipRetry], so that asynq archives the task at once.
 //   - When Redis does not answer, with one that wraps [core.ErrUnavailable]. It

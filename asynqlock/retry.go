@@ -7,9 +7,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// soon bounds the delay of a task whose key was busy. Since asynq rounds retry times
-// down to whole seconds, about half of the tasks are due at its next look, the
-// others a little later: not all that were refused together come back together.
+// soon bounds the delay of a task that was refused because the Locker was closing.
 const soon = time.Second
 
 // refusal ends a task that did not run because its key was busy or the Locker was
@@ -46,12 +44,17 @@ func IsFailure(next func(error) bool) func(error) bool {
 }
 
 // RetryDelay is for asynq.Config.RetryDelayFunc: a task that did not run because
-// its key was busy or the Locker was closing is due again within a second, at
-// random; one that a dedup window stopped, in the first second after the window.
+// its key was busy is due again at once, or later the more tasks of that key this
+// process has put off and the longer the key has been busy: up to an eighth of the
+// time since this process last had it, and up to a minute. So a bounded number comes
+// back in a second, and a key that has become free is noticed that much later at
+// most. A task that a dedup window stopped is due in the first second after the
+// window, one that a closing Locker refused within a second.
 // Other errors are passed to next; with a nil next asynq's own delay counts.
 //
 // asynq looks for tasks that are due once in Config.DelayedTaskCheckInterval, five
-// seconds if zero.
+// seconds if zero, and then for pending ones once in Config.TaskCheckInterval, a
+// second if zero.
 func RetryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
 	if next == nil {
 		next = asynq.DefaultRetryDelayFunc
