@@ -10,9 +10,17 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// defaultLastWait is longer than the default lease, so that a holder that died
-// does not cost a task its last attempt.
-const defaultLastWait = time.Minute
+const (
+	// usualWait and usualWaiters are how long and how many tasks wait for a key in a
+	// worker, where nobody says otherwise.
+	usualWait    = time.Second
+	usualWaiters = 4
+	// defaultLastWait is longer than the default lease, so that a holder that died
+	// does not cost a task its last attempt.
+	defaultLastWait = time.Minute
+	// leastMargin is the least time between the end of a wait and a task's deadline.
+	leastMargin = 100 * time.Millisecond
+)
 
 // BusyPolicy says what becomes of a task whose key is busy.
 type BusyPolicy int
@@ -35,10 +43,12 @@ type Config struct {
 	Locker *core.Locker
 	// Key derives the key of a task. Required.
 	Key keyfunc.Func[keyfunc.Task]
-	// Options are for each lock. A task does not wait for a busy key unless
-	// they, or the Locker's, say so with [core.Wait]: then it occupies a worker
-	// while it waits. Keep the wait shorter than the task's timeout, for asynq
-	// counts it as a failure when that ends first.
+	// Options are for each lock. Where neither they nor the Locker's say otherwise, a
+	// task waits a second for a busy key, half of the time to its deadline if that is
+	// less, and with OnBusy Drop not at all; and at most four tasks wait for a key in
+	// a process, see [core.Wait] and [core.MaxWaiters]. A waiting task occupies a
+	// worker. However long the wait, it ends a tenth of that time before the deadline,
+	// 100 ms at least, and the task is put off, for asynq would count a failure.
 	Options []core.Option
 	// Skip lets tasks through without a lock when it returns true.
 	Skip func(*asynq.Task) bool
@@ -47,7 +57,10 @@ type Config struct {
 	// LastWait is how long a task waits for a busy key on its last attempt,
 	// because asynq archives it when that fails. It counts where neither Options
 	// nor the Locker's say how long to wait, and where OnBusy is Retry. One
-	// minute if zero; a negative value is refused.
+	// minute if zero; a negative value is refused. Let it fit into the task's
+	// timeout, with the time that the work takes. Only the number of workers bounds
+	// how many wait so, unless Options or the Locker's have [core.MaxWaiters]: then
+	// one too many is archived.
 	LastWait time.Duration
 }
 
@@ -83,7 +96,7 @@ func By(key keyfunc.Func[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFun
 //
 // A task that must not run ends with an error instead:
 //   - When the key is busy or the Locker closes, with one that [IsFailure] does
-//     not count.
+//     not count; so too when the deadline came near while it waited.
 //   - When no key can be derived, for it never would be, with one that wraps
 //     [asynq.SkipRetry], so that asynq archives the task at once.
 //   - When Redis does not answer, with one that wraps [core.ErrUnavailable]. It
@@ -106,11 +119,7 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	if cfg.LastWait == 0 {
 		cfg.LastWait = defaultLastWait
 	}
-	g := &guard{
-		config: cfg,
-		usual:  append([]core.Option{core.Fallback(core.NoWait())}, cfg.Options...),
-		last:   append([]core.Option{core.Fallback(core.Wait(cfg.LastWait))}, cfg.Options...),
-	}
+	g := &guard{config: cfg, pace: newPace()}
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return g.process(ctx, t, next) })
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -31,14 +32,16 @@ func TestBusyKeyIsWaitedFor(t *testing.T) {
 		policy   asynqlock.BusyPolicy
 		want     time.Duration
 	}{
-		"not at all":                {ctx: first},
-		"outside of a server":       {ctx: background},
-		"as the options say":        {ctx: first, options: wait(time.Second), want: time.Second},
-		"as the Locker says":        {ctx: first, locker: wait(time.Second), want: time.Second},
-		"options before Locker":     {ctx: first, locker: wait(time.Hour), options: wait(time.Second), want: time.Second},
+		"usually":                   {ctx: first, want: time.Second},
+		"outside of a server":       {ctx: background, want: time.Second},
+		"NoWait":                    {ctx: first, options: []core.Option{core.NoWait()}},
+		"as the options say":        {ctx: first, options: wait(2 * time.Second), want: 2 * time.Second},
+		"as the Locker says":        {ctx: first, locker: wait(2 * time.Second), want: 2 * time.Second},
+		"options before Locker":     {ctx: first, locker: wait(time.Hour), options: wait(time.Minute), want: time.Minute},
 		"last attempt":              {ctx: last, want: time.Minute},
 		"last attempt, LastWait":    {ctx: last, lastWait: time.Second, want: time.Second},
-		"not the last, LastWait":    {ctx: first, lastWait: time.Second},
+		"not the last, LastWait":    {ctx: first, lastWait: time.Minute, want: time.Second},
+		"Drop":                      {ctx: first, policy: asynqlock.Drop},
 		"last attempt, options":     {ctx: last, options: wait(time.Second), want: time.Second},
 		"last attempt, Locker":      {ctx: last, locker: wait(time.Second), want: time.Second},
 		"last attempt, NoWait":      {ctx: last, options: []core.Option{core.NoWait()}},
@@ -85,7 +88,7 @@ func TestBusyKeyIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The end of the task's own context is not contention: nothing may be busy.
+// A task whose context has ended has failed: nothing may be busy.
 func TestContextEnded(t *testing.T) {
 	for _, policy := range []asynqlock.BusyPolicy{asynqlock.Retry, asynqlock.Drop} {
 		synctest.Test(t, func(t *testing.T) {
@@ -104,11 +107,74 @@ func TestContextEnded(t *testing.T) {
 
 			release := hold(t, locker, "42")
 			defer release()
-			waiting, cancel := context.WithTimeout(background, time.Minute)
-			defer cancel()
+			waiting, cancel := context.WithCancel(background)
+			time.AfterFunc(time.Minute, cancel)
 			err = guard(forbidden(t)).ProcessTask(waiting, order("42"))
-			wantFailure(t, err, context.DeadlineExceeded)
+			wantFailure(t, err, context.Canceled)
 			wantNot(t, err, asynq.RevokeTask, asynq.SkipRetry)
+		})
+	}
+}
+
+// A wait ends before the task's deadline, or asynq would count a failure.
+func TestWaitEndsBeforeTheDeadline(t *testing.T) {
+	first, last := taskContext(t, "first", 25), taskContext(t, "last", 0)
+	const long = "its deadline is near"
+	wait := func(d time.Duration) []core.Option { return []core.Option{core.Wait(d)} }
+	for name, c := range map[string]struct {
+		ctx             context.Context
+		deadline        time.Duration
+		locker, options []core.Option
+		policy          asynqlock.BusyPolicy
+		want            time.Duration
+		says            string
+	}{
+		"a tenth before":          {ctx: first, deadline: time.Minute, options: wait(time.Hour), want: 54 * time.Second, says: long},
+		"the Locker's":            {ctx: first, deadline: time.Minute, locker: wait(time.Hour), want: 54 * time.Second, says: long},
+		"Drop":                    {ctx: first, deadline: time.Minute, options: wait(time.Hour), policy: asynqlock.Drop, want: 54 * time.Second, says: long},
+		"at least 100ms":          {ctx: first, deadline: 500 * time.Millisecond, options: wait(time.Hour), want: 400 * time.Millisecond, says: long},
+		"no time to wait":         {ctx: first, deadline: 50 * time.Millisecond, options: wait(time.Hour), says: long},
+		"a shorter wait counts":   {ctx: first, deadline: time.Minute, options: wait(10 * time.Second), want: 10 * time.Second, says: "the wait of 10s is over"},
+		"NoWait counts":           {ctx: first, deadline: time.Minute, options: wait(0), says: "somebody else holds it"},
+		"usually":                 {ctx: first, deadline: time.Minute, want: time.Second, says: "the wait of 1s is over"},
+		"usually, half of it":     {ctx: first, deadline: time.Second, want: 450 * time.Millisecond, says: "the wait of 450ms is over"},
+		"on the last attempt":     {ctx: last, deadline: 10 * time.Second, want: 9 * time.Second, says: long},
+		"last attempt, time left": {ctx: last, deadline: time.Hour, want: time.Minute, says: "the wait of 1m0s is over"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locker := locktest.New(t, c.locker...)
+				release := hold(t, locker, "42")
+				guard := asynqlock.New(asynqlock.Config{
+					Locker: locker, Key: keyfunc.Payload("order_id"), Options: c.options, OnBusy: c.policy,
+				})
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(c.ctx, c.deadline)
+				defer cancel()
+				err := guard(forbidden(t)).ProcessTask(ctx, order("42"))
+				if waited := time.Since(began); waited != c.want {
+					t.Errorf("waited %v, want %v", waited, c.want)
+				}
+				wantRefusal(t, err, core.ErrNotAcquired)
+				wantNot(t, err, context.DeadlineExceeded)
+				if err != nil && !strings.Contains(err.Error(), c.says) {
+					t.Errorf("error %q, want %q in it", err, c.says)
+				}
+				// What is left is the handler's.
+				release()
+				ctx, cancel = context.WithTimeout(c.ctx, c.deadline)
+				defer cancel()
+				want, _ := ctx.Deadline()
+				err = guard(does(func(ctx context.Context) error {
+					if got, ok := ctx.Deadline(); !ok || !got.Equal(want) {
+						t.Errorf("the handler's deadline is %v, want %v", got, want)
+					}
+					return nil
+				})).ProcessTask(ctx, order("42"))
+				if err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }
@@ -226,7 +292,9 @@ func TestWhatIsInTheWayIsUnknown(t *testing.T) {
 						defer release()
 					}
 					client.AddHook(hook)
-					guard := asynqlock.New(asynqlock.Config{Locker: locker, Key: keyfunc.Payload("order_id"), OnBusy: policy})
+					guard := asynqlock.New(asynqlock.Config{
+						Locker: locker, Key: keyfunc.Payload("order_id"), OnBusy: policy, Options: []core.Option{core.NoWait()},
+					})
 					err := guard(forbidden(t)).ProcessTask(background, order("42"))
 					wantRefusal(t, err, core.ErrNotAcquired)
 					wantNot(t, err, asynq.RevokeTask)

@@ -6,7 +6,8 @@
 //	server := asynq.NewServer(redis, asynq.Config{
 //		IsFailure:                asynqlock.IsFailure(nil),
 //		RetryDelayFunc:           asynqlock.RetryDelay(nil),
-//		DelayedTaskCheckInterval: time.Second,
+//		DelayedTaskCheckInterval: 200 * time.Millisecond,
+//		TaskCheckInterval:        100 * time.Millisecond,
 //	})
 //
 // The lock is taken before the handler runs and released when it returns or panics.
@@ -15,22 +16,21 @@
 //
 // # Busy keys
 //
-// A task whose key is busy does not occupy a worker: it goes back to its queue and
-// is tried again soon. [IsFailure] keeps that out of the failure count and
-// [RetryDelay] makes it soon; without them each refusal is a failure, uses up a
-// retry, and is retried by asynq's own, much longer delay. How soon depends on
-// DelayedTaskCheckInterval, which is five seconds by default.
+// A task whose key is busy waits a second in its worker, and four tasks of a key in
+// a process at most. Another one, or one whose wait is over, goes back to its queue and
+// is tried again. [IsFailure] keeps that out of the failure count and [RetryDelay]
+// says when: soon, and later the more tasks of the key there are. Without them each
+// refusal is a failure, uses up a retry, and is retried by asynq's own, much longer
+// delay. How soon depends on the two intervals, which are five seconds and one by
+// default.
 //
-// So a key with many short tasks gets through few of them at each look. Let them
-// wait a little instead, with [core.Wait] as in
+// Where the tasks of one key are many and short, and others few, let more of them wait:
 //
-//	asynqlock.ByPayload("order_id", core.Wait(200*time.Millisecond))
-//
-// and they follow one another at once. A waiting task occupies a worker, so a few
-// busy keys can keep all workers waiting.
+//	asynqlock.ByPayload("order_id", core.MaxWaiters(100))
 //
 // With [core.KeepFor] a task that comes within the window is put off until its end,
-// and runs then. To discard it use [Drop], see [Config.OnBusy].
+// and runs then; it waits in its worker before, unless [core.NoWait] is given. To
+// discard it use [Drop], see [Config.OnBusy].
 //
 // A task needs at least one retry (asynq.MaxRetry(1) or more; asynq's default is
 // 25): on its last attempt asynq archives it whatever the reason. There the
@@ -48,7 +48,8 @@
 //
 // A task that outlives its deadline, or its server's shutdown, is given to another
 // worker while the old handler may still run. The old one keeps its lock until it
-// really returns, so the new one is refused until then.
+// really returns, so the new one is refused until then. A task that still waits for
+// its key when its deadline comes near is put off, which uses up no retry.
 //
 // Shut the server down first, then close the Locker: tasks that start in between
 // would be refused, and on their last attempt archived.

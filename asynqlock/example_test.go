@@ -67,7 +67,7 @@ func ExampleByPayload() {
 	process(mux, "order:cancel", `{"order_id":42}`)
 	// Output:
 	// paying
-	// error: asynqlock: the task did not run: core: lock "order_id=42" not acquired: somebody else holds it
+	// error: asynqlock: the task did not run: core: lock "order_id=42" not acquired: the wait of 1s is over
 	// order:pay under the lock "order_id=42"
 	// order:cancel under the lock "order_id=42"
 }
@@ -153,7 +153,7 @@ func ExampleIsFailure() {
 		}),
 	}
 
-	guard := asynqlock.ByPayload("order_id")
+	guard := asynqlock.ByPayload("order_id", core.NoWait())
 	task := asynq.NewTask("order:pay", []byte(`{"order_id":42}`))
 	pay := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		busy := guard(asynq.HandlerFunc(showKey)).ProcessTask(context.Background(), t)
@@ -175,7 +175,7 @@ func ExampleRetryDelay() {
 	delay := asynqlock.RetryDelay(func(retried int, err error, t *asynq.Task) time.Duration {
 		return time.Hour // for failures
 	})
-	guard := asynqlock.ByPayload("order_id")
+	guard := asynqlock.ByPayload("order_id", core.NoWait())
 	task := asynq.NewTask("order:pay", []byte(`{"order_id":42}`))
 	pay := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		again := guard(asynq.HandlerFunc(showKey)).ProcessTask(context.Background(), t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -17,8 +18,7 @@ var errNoLocker = errors.New("asynqlock: no Locker: call core.SetDefault, or set
 // guard is a middleware's configuration, ready for use.
 type guard struct {
 	config Config
-	usual  []core.Option
-	last   []core.Option // on the last attempt
+	pace   *pace
 }
 
 // process runs next under the lock of the task's key, or returns why it must not.
@@ -45,11 +45,14 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	}
 
 	me := g.identity(ctx)
+	most, limited := longestWait(ctx)
+	began := time.Now()
 	ran := false
 	err = locker.Do(ctx, key, func(ctx context.Context) error {
 		ran = true
+		g.pace.acquired(key)
 		return next.ProcessTask(ctx, t)
-	}, g.options(ctx, me)...)
+	}, g.options(ctx, me, most, limited)...)
 	if ran || err == nil {
 		return err
 	}
@@ -59,9 +62,13 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	case errors.Is(err, core.ErrInvalidKey):
 		return noKey(t, err)
 	case errors.As(err, &busy):
-		return g.refuse(ctx, locker, key, me, busy)
+		r := g.refuse(ctx, locker, key, me, busy)
+		if limited && time.Since(began) >= most {
+			r.cause = fmt.Errorf("its deadline is near: %w", r.cause)
+		}
+		return r
 	case errors.Is(err, core.ErrClosed):
-		return &refusal{cause: err}
+		return &refusal{cause: err, after: rand.N(soon)}
 	default:
 		return fmt.Errorf("asynqlock: the task did not run: %w", err)
 	}
@@ -86,15 +93,41 @@ func (g *guard) identity(ctx context.Context) run {
 	return newRun(ctx)
 }
 
-func (g *guard) options(ctx context.Context, me run) []core.Option {
-	opts := g.usual
-	if g.config.OnBusy == Retry && isLastAttempt(ctx) {
-		opts = g.last
+// options are those of one run, which may wait for most at most where limited.
+func (g *guard) options(ctx context.Context, me run, most time.Duration, limited bool) []core.Option {
+	opts := make([]core.Option, 0, len(g.config.Options)+3)
+	switch {
+	case g.config.OnBusy == Drop:
+		opts = append(opts, core.Fallback(core.NoWait()))
+	case isLastAttempt(ctx):
+		// Without a bound on waiters: one too many would be archived.
+		opts = append(opts, core.Fallback(core.Wait(g.config.LastWait)))
+	default:
+		wait := usualWait
+		if limited {
+			wait = min(wait, most/2) // the work takes time as well
+		}
+		opts = append(opts, core.Fallback(core.Wait(wait), core.MaxWaiters(usualWaiters)))
+	}
+	opts = append(opts, g.config.Options...)
+	if limited {
+		opts = append(opts, core.WaitAtMost(most))
 	}
 	if me.owner != "" {
-		opts = append(opts[:len(opts):len(opts)], core.Owner(me.owner))
+		opts = append(opts, core.Owner(me.owner))
 	}
 	return opts
+}
+
+// longestWait is how long a task may wait so that asynq has not given it up before
+// the refusal arrives; it has no limit where it has no deadline.
+func longestWait(ctx context.Context) (most time.Duration, limited bool) {
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		return 0, false
+	}
+	left := time.Until(deadline)
+	return max(0, left-max(left/10, leastMargin)), true
 }
 
 // isLastAttempt reports that asynq archives the task if it fails now.
@@ -106,8 +139,8 @@ func isLastAttempt(ctx context.Context) bool {
 
 // refuse decides about a task whose key is busy. Redis is asked once more where it
 // matters what is in the way: when it cannot tell, the task is tried again soon.
-func (g *guard) refuse(ctx context.Context, locker *core.Locker, key string, me run, busy *core.BusyError) error {
-	r := &refusal{cause: busy}
+func (g *guard) refuse(ctx context.Context, locker *core.Locker, key string, me run, busy *core.BusyError) *refusal {
+	r := &refusal{cause: busy, after: g.pace.refused(key)}
 	drop := g.config.OnBusy == Drop
 	if !drop && busy.RetryAfter <= time.Second {
 		return r

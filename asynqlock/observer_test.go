@@ -62,7 +62,7 @@ func TestObserversHearOfTasks(t *testing.T) {
 		release := hold(t, locker, "order_id=42")
 		heard = nil
 		wantRefusal(t, named(forbidden(t)).ProcessTask(background, order("42")))
-		want("busy", "refused order_id no_wait 0")
+		want("busy", "refused order_id wait_over 0")
 		release()
 		wantErr(t, named(forbidden(t)).ProcessTask(background, asynq.NewTask("order:pay", nil)), asynq.SkipRetry)
 		want("no key", "refused order_id invalid_key 0")

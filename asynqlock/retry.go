@@ -2,15 +2,12 @@ package asynqlock
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/hibiken/asynq"
 )
 
-// soon bounds the delay of a task whose key was busy. Since asynq rounds retry times
-// down to whole seconds, about half of the tasks are due at its next look, the
-// others a little later: not all that were refused together come back together.
+// soon bounds the delay of a task that was refused because the Locker was closing.
 const soon = time.Second
 
 // refusal ends a task that did not run because its key was busy or the Locker was
@@ -18,7 +15,8 @@ const soon = time.Second
 // never of this type.
 type refusal struct {
 	cause error
-	until time.Time // when the dedup window in its way ends; zero: nobody knows
+	after time.Duration // how long the task is put off
+	until time.Time     // when the dedup window in its way ends; zero: nobody knows
 }
 
 func (r *refusal) Error() string { return "asynqlock: the task did not run: " + r.cause.Error() }
@@ -46,12 +44,17 @@ func IsFailure(next func(error) bool) func(error) bool {
 }
 
 // RetryDelay is for asynq.Config.RetryDelayFunc: a task that did not run because
-// its key was busy or the Locker was closing is due again within a second, at
-// random; one that a dedup window stopped, in the first second after the window.
+// its key was busy is due again at once, or later the more tasks of that key this
+// process has put off and the longer the key has been busy: up to an eighth of the
+// time since this process last had it, and up to a minute. So a bounded number comes
+// back in a second, and a key that has become free is noticed that much later at
+// most. A task that a dedup window stopped is due in the first second after the
+// window, one that a closing Locker refused within a second.
 // Other errors are passed to next; with a nil next asynq's own delay counts.
 //
 // asynq looks for tasks that are due once in Config.DelayedTaskCheckInterval, five
-// seconds if zero.
+// seconds if zero, and then for pending ones once in Config.TaskCheckInterval, a
+// second if zero.
 func RetryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
 	if next == nil {
 		next = asynq.DefaultRetryDelayFunc
@@ -62,7 +65,7 @@ func RetryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
 		case !errors.As(err, &r):
 			return next(n, err, t)
 		case r.until.IsZero():
-			return rand.N(soon)
+			return r.after
 		default:
 			// Up to the next whole second, or the task would come a little early.
 			return max(0, time.Until(r.until.Truncate(time.Second).Add(time.Second)))

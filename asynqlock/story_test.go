@@ -52,8 +52,8 @@ func TestSequentialPerEntityParallelAcrossEntities(t *testing.T) {
 		name string
 		opts []core.Option
 	}{
-		{name: "retry"},
-		{name: "short wait", opts: []core.Option{core.Wait(200 * time.Millisecond)}},
+		{name: "short wait"},
+		{name: "no wait", opts: []core.Option{core.NoWait()}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := open(t)

@@ -114,20 +114,25 @@ func TestShutdownWhileWaiting(t *testing.T) {
 	}
 }
 
-// asynq counts a wait that the task's deadline ends.
+// A task that waits when its deadline comes near is put back, and uses up no retry.
 func TestDeadlineWhileWaiting(t *testing.T) {
 	f := open(t)
 	release := hold(t, f.locker(), "42")
-	defer release()
-	w := newWatch()
-	f.start(by(f.locker(core.Wait(time.Hour)))(forbidden(t)), w.configure)
-	id := f.enqueue(order("42"), asynq.Timeout(time.Second), asynq.MaxRetry(1)).ID
-	for range 2 {
-		wantErr(t, await(t, w.failed, "a failure"), context.DeadlineExceeded)
+	w, g := newWatch(), newGate()
+	f.start(by(f.locker(core.Wait(time.Hour)))(g), w.configure)
+	// Five seconds, so that a busy machine has half a second for the refusal.
+	id := f.enqueue(order("42"), asynq.Timeout(5*time.Second), asynq.MaxRetry(1)).ID
+	w.awaitRefusals(t, 1)
+	info := f.awaitState(id, asynq.TaskStateRetry)
+	if want := "its deadline is near"; info.Retried != 0 || !strings.Contains(info.LastErr, want) {
+		t.Errorf("retried %d times, last error %q; want 0 and %q", info.Retried, info.LastErr, want)
 	}
-	f.awaitState(id, asynq.TaskStateArchived)
-	if w.refused.Load() != 0 {
-		t.Error("the end of the task's context counts as contention")
+	release()
+	await(t, g.entered, "the run")
+	g.leave <- nil
+	f.awaitGone(id)
+	if len(w.failed) > 0 {
+		t.Errorf("a failure: %v", <-w.failed)
 	}
 }
 

@@ -288,4 +288,15 @@ func Fallback(opts ...Option) Option {
 	}
 }
 
+// WaitAtMost bounds what [Wait] says, or its default: d counts where the wait would
+// be longer. It is for wrappers that know when their caller gives up. A negative d is
+// refused.
+func WaitAtMost(d time.Duration) Option {
+	return func(s *settings) {
+		if s.wait == nil || d < *s.wait {
+			Wait(d)(s)
+		}
+	}
+}
+
 func isControl(r rune) bool { return r < 0x20 || r == 0x7f }

@@ -117,7 +117,7 @@ func startWorker(client *redis.Client, name string) (*asynq.Server, error) {
 	// gets it.
 	mux.Handle("pay", asynqlock.ByPayload("order_id")(asynq.HandlerFunc(w.pay)))
 
-	// And a job whose order is busy is put off for a moment, which is no failure.
+	// And a job whose order stays busy is put off for a moment, which is no failure.
 	isFailure := asynqlock.IsFailure(nil)
 	server := asynq.NewServerFromRedisClient(client, asynq.Config{
 		Queues:                   map[string]int{queue: 1},

@@ -1,0 +1,47 @@
+package core_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+func TestWaitAtMostShortensAWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts []core.Option
+		want time.Duration
+	}{
+		"no wait said":    {[]core.Option{core.WaitAtMost(time.Second)}, time.Second},
+		"a longer one":    {[]core.Option{core.Wait(time.Minute), core.WaitAtMost(time.Second)}, time.Second},
+		"a shorter one":   {[]core.Option{core.Wait(time.Second), core.WaitAtMost(time.Minute)}, time.Second},
+		"no wait at all":  {[]core.Option{core.NoWait(), core.WaitAtMost(time.Minute)}, 0},
+		"no time at all":  {[]core.Option{core.Wait(time.Minute), core.WaitAtMost(0)}, 0},
+		"a wrapper's own": {[]core.Option{core.Fallback(core.Wait(time.Minute)), core.WaitAtMost(time.Second)}, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locker := locktest.New(t)
+				held, err := locker.TryLock(t.Context(), "42")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer held.Unlock(t.Context())
+				began := time.Now()
+				_, err = locker.Lock(t.Context(), "42", c.opts...)
+				if !errors.Is(err, core.ErrNotAcquired) {
+					t.Errorf("error is %v", err)
+				}
+				if waited := time.Since(began); waited != c.want {
+					t.Errorf("waited %v, want %v", waited, c.want)
+				}
+			})
+		})
+	}
+	if err := core.CheckOptions(core.WaitAtMost(-1)); err == nil {
+		t.Error("a negative time is accepted")
+	}
+}
