@@ -46,7 +46,7 @@ func (r *run) round(f fault) (res result) {
 	}
 	r.nemesis.pause(aftermath)
 	r.crew.do(order{Do: "hurry"}) // a key that is held for long is not stuck
-	r.awaitGrants(healed, atMost(within+longestHold))
+	r.awaitGrants(healed, patience)
 	r.crew.rest()
 
 	visits := r.crew.history.take()
