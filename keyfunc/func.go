@@ -34,16 +34,6 @@ type Task interface {
 	Payload() []byte
 }
 
-// apply calls f and sees to it that no empty key gets further: hashed or scoped,
-// it would no longer look empty.
-func apply[S any](f Func[S], s S) (string, error) {
-	key, err := f(s)
-	if err == nil && key == "" {
-		return "", &partError{part: "key", kind: ErrMissing}
-	}
-	return key, err
-}
-
 // mustFunc panics if a constructor was given no function.
 func mustFunc[S any](constructor string, f Func[S]) {
 	if f == nil {

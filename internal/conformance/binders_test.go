@@ -32,13 +32,14 @@ type bound struct {
 // framework does it and tells what it has got.
 type binder struct {
 	name  string
+	query bool // it can read the query of a GET
 	build func(key keyfunc.Func[keyfunc.Request], got func(r *http.Request, id string)) http.Handler
 }
 
 var binders = []binder{
-	{"gin ShouldBind", ginBinder((*gin.Context).ShouldBind)},
-	{"gin ShouldBindJSON", ginBinder((*gin.Context).ShouldBindJSON)},
-	{"echo v4 Bind", func(key keyfunc.Func[keyfunc.Request], got func(*http.Request, string)) http.Handler {
+	{"gin ShouldBind", true, ginBinder((*gin.Context).ShouldBind)},
+	{"gin ShouldBindJSON", false, ginBinder((*gin.Context).ShouldBindJSON)},
+	{"echo v4 Bind", true, func(key keyfunc.Func[keyfunc.Request], got func(*http.Request, string)) http.Handler {
 		e := echo4.New()
 		e.Any("/", func(c echo4.Context) error {
 			var b bound
@@ -50,7 +51,7 @@ var binders = []binder{
 		}, echolock.By(key))
 		return e
 	}},
-	{"echo v5 Bind", func(key keyfunc.Func[keyfunc.Request], got func(*http.Request, string)) http.Handler {
+	{"echo v5 Bind", true, func(key keyfunc.Func[keyfunc.Request], got func(*http.Request, string)) http.Handler {
 		e := echo5.New()
 		for _, method := range methods {
 			e.Add(method, "/", func(c *echo5.Context) error {
@@ -64,7 +65,7 @@ var binders = []binder{
 		}
 		return e
 	}},
-	{"net/http", func(key keyfunc.Func[keyfunc.Request], got func(*http.Request, string)) http.Handler {
+	{"net/http", false, func(key keyfunc.Func[keyfunc.Request], got func(*http.Request, string)) http.Handler {
 		return httplock.By(key)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var b bound
 			if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
@@ -93,7 +94,7 @@ func ginBinder(bind func(*gin.Context, any) error) func(keyfunc.Func[keyfunc.Req
 	}
 }
 
-var methods = []string{"POST", "PUT", "GET", "HEAD", "DELETE", "QUERY"}
+var methods = []string{"POST", "GET", "HEAD", "DELETE", "QUERY"}
 
 // bodyTypes are ways to declare a body that some binder takes for JSON, or for
 // something else.
@@ -112,16 +113,15 @@ var bodyTypes = [][]string{
 // TestBindersReadWhatTheLockReads sends one text that has one ID as JSON, another as
 // a form, another as XML, and a query with yet another, by every type and method.
 func TestBindersReadWhatTheLockReads(t *testing.T) {
-	eachBinder(t, keyfunc.JSON("id"), func(send func(*http.Request) (ran bool)) {
+	eachBinder(t, keyfunc.JSON("id"), func(t *testing.T, _ binder, send func(*http.Request) (ran bool)) {
 		for _, method := range methods {
 			for _, types := range bodyTypes {
 				for _, query := range []string{"", "?id=4", "?ID=4"} {
 					for _, body := range []string{`{"id":"1","x":"<o><id>3</id></o>&id=2&"}`, `{}`, ``} {
 						for _, chunked := range []bool{false, true} {
-							r := requestOf(method, query, body, types, chunked)
-							ran := send(r)
+							ran := send(requestOf(method, query, body, types, chunked))
 							plain := len(types) == 1 && strings.HasPrefix(types[0], "application/json;") && method == "POST"
-							if plain && body != "" && !ran {
+							if plain && len(body) > 2 && !ran {
 								t.Errorf("%s %q: no handler ran", method, types)
 							}
 						}
@@ -135,12 +135,12 @@ func TestBindersReadWhatTheLockReads(t *testing.T) {
 // TestQueryBindersReadWhatTheLockReads is about echo, whose binder takes names in any
 // letter case.
 func TestQueryBindersReadWhatTheLockReads(t *testing.T) {
-	eachBinder(t, keyfunc.Query("id"), func(send func(*http.Request) (ran bool)) {
+	eachBinder(t, keyfunc.Query("id"), func(t *testing.T, b binder, send func(*http.Request) (ran bool)) {
 		for _, query := range []string{
 			"id=1", "ID=1", "Id=1", "iD=1", "id=1&ID=2", "ID=2&id=1", "id=&ID=1", "id=1&Id=", "%49d=1", "id[]=1", "id.=1", "İd=1", "ıd=1",
 			"id=1&id=2", "id=1;ID=2",
 		} {
-			if ran := send(requestOf("GET", "?"+query, "", nil, false)); query == "id=1" && !ran {
+			if ran := send(requestOf("GET", "?"+query, "", nil, false)); query == "id=1" && b.query && !ran {
 				t.Errorf("%s: no handler ran", query)
 			}
 		}
@@ -164,7 +164,7 @@ func requestOf(method, query, body string, types []string, chunked bool) *http.R
 
 // eachBinder checks for what is sent that a handler which runs binds the value that
 // is locked, and nothing where Optional has let it through without a lock.
-func eachBinder(t *testing.T, key keyfunc.Func[keyfunc.Request], sendAll func(send func(*http.Request) (ran bool))) {
+func eachBinder(t *testing.T, key keyfunc.Func[keyfunc.Request], sendAll func(t *testing.T, b binder, send func(*http.Request) (ran bool))) {
 	for _, b := range binders {
 		for _, optional := range []bool{false, true} {
 			f := keyfunc.Named("id", key)
@@ -187,7 +187,7 @@ func eachBinder(t *testing.T, key keyfunc.Func[keyfunc.Request], sendAll func(se
 							t.Errorf("%s %s %q: locked %q, bound %q", r.Method, r.URL, r.Header["Content-Type"], held, id)
 						}
 					})
-					sendAll(func(r *http.Request) bool {
+					sendAll(t, b, func(r *http.Request) bool {
 						ran = false
 						server.ServeHTTP(httptest.NewRecorder(), r)
 						return ran

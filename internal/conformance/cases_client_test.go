@@ -106,7 +106,7 @@ var clientCases = []conformanceCase{
 		defer h.unlock(h.hold("X-User=7"))
 		s := h.serve(h.build(
 			post("/busy", []guarding{{header: "X-User", options: []core.Option{core.NoWait()}}}, h.never()),
-			post("/long", byKey(keyfunc.JSONLimit("id", 10)), h.never()),
+			post("/long", byKey(keyfunc.JSON("id", keyfunc.MaxBytes(10))), h.never()),
 			post("/form", byKey(keyfunc.JSON("id")), h.never())))
 		for path, want := range map[string]int{
 			"/busy": http.StatusConflict, "/long": http.StatusRequestEntityTooLarge, "/form": http.StatusBadRequest,

@@ -64,7 +64,7 @@ var jsonCases = []conformanceCase{
 	}},
 	{"a body over the limit: 413, of known or unknown length", func(h *harness) {
 		server := h.build(
-			post("/small", byKey(keyfunc.JSONLimit("id", 32)), h.never()),
+			post("/small", byKey(keyfunc.JSON("id", keyfunc.MaxBytes(32))), h.never()),
 			post("/pay", byKey(keyfunc.JSON("id")), h.never()))
 		for path, limit := range map[string]int{"/small": 32, "/pay": 1 << 20} {
 			body := `{"id":"secret"` + strings.Repeat(" ", limit) + "}"
