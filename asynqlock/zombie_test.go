@@ -100,7 +100,7 @@ func TestShutdown(t *testing.T) {
 func TestShutdownWhileWaiting(t *testing.T) {
 	f := open(t)
 	locker, waiting := f.locker(), f.locker(core.Wait(time.Hour))
-	release := hold(t, locker, "42")
+	release := hold(t, locker, "order_id=42")
 	server := f.start(by(waiting)(forbidden(t)), func(c *asynq.Config) { c.ShutdownTimeout = 50 * time.Millisecond })
 	id := f.enqueue(order("42")).ID
 	f.awaitWaiting(id)
