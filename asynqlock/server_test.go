@@ -101,7 +101,7 @@ func TestContentionUsesUpNoRetry(t *testing.T) {
 
 func TestWithoutIsFailureContentionUsesUpRetries(t *testing.T) {
 	f := open(t)
-	release := hold(t, f.locker(), "42")
+	release := hold(t, f.locker(), "order_id=42")
 	defer release()
 	guard := asynqlock.New(asynqlock.Config{
 		Locker: f.locker(), Key: keyfunc.Payload("order_id"), LastWait: time.Millisecond,
@@ -139,7 +139,7 @@ func TestLastAttemptAfterFailuresWaits(t *testing.T) {
 	id := f.enqueue(order("42"), asynq.MaxRetry(1)).ID
 	await(t, g.entered, "the run that fails")
 	// The next run must find the key busy: enter the lock before this run lets go.
-	info, err := locker.Inspect(background, "42")
+	info, err := locker.Inspect(background, "order_id=42")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestLastAttemptAfterFailuresWaits(t *testing.T) {
 
 func TestLastAttemptIsArchivedAfterTheWait(t *testing.T) {
 	f := open(t)
-	release := hold(t, f.locker(), "42")
+	release := hold(t, f.locker(), "order_id=42")
 	defer release()
 	w := newWatch()
 	guard := asynqlock.New(asynqlock.Config{
@@ -174,7 +174,7 @@ func TestLastAttemptIsArchivedAfterTheWait(t *testing.T) {
 
 func TestDroppedTaskIsGone(t *testing.T) {
 	f := open(t)
-	release := hold(t, f.locker(), "42")
+	release := hold(t, f.locker(), "order_id=42")
 	defer release()
 	w := newWatch()
 	guard := asynqlock.New(asynqlock.Config{Locker: f.locker(), Key: keyfunc.Payload("order_id"), OnBusy: asynqlock.Drop})

@@ -117,7 +117,7 @@ func TestShutdownWhileWaiting(t *testing.T) {
 // asynq counts a wait that the task's deadline ends.
 func TestDeadlineWhileWaiting(t *testing.T) {
 	f := open(t)
-	release := hold(t, f.locker(), "42")
+	release := hold(t, f.locker(), "order_id=42")
 	defer release()
 	w := newWatch()
 	f.start(by(f.locker(core.Wait(time.Hour)))(forbidden(t)), w.configure)

@@ -38,6 +38,7 @@ var subjects = []struct {
 }{
 	{"Exclusion", false, exclusionCases},
 	{"Keys", false, keyCases},
+	{"One namespace for all keys", false, namespaceCases},
 	{"Keys from JSON bodies", false, jsonCases},
 	{"Dedup windows", false, keepforCases},
 	{"Handlers", false, handlerCases},
