@@ -197,3 +197,33 @@ func eachBinder(t *testing.T, key keyfunc.Func[keyfunc.Request], sendAll func(t 
 		}
 	}
 }
+
+// TestBodyBeatsThePath shows what the lock cannot see, docs/keys.md warns of, and the
+// mend that it gives.
+func TestBodyBeatsThePath(t *testing.T) {
+	type payment struct {
+		OrderID string `uri:"orderID" param:"orderID"`
+	}
+	var got payment
+	router := gin.New()
+	router.POST("/first/:orderID", func(c *gin.Context) { _, _ = c.ShouldBindUri(&got), c.ShouldBindJSON(&got) })
+	router.POST("/last/:orderID", func(c *gin.Context) { _, _ = c.ShouldBindJSON(&got), c.ShouldBindUri(&got) })
+	e4 := echo4.New()
+	e4.POST("/first/:orderID", func(c echo4.Context) error { return c.Bind(&got) })
+	e5 := echo5.New()
+	e5.POST("/first/:orderID", func(c *echo5.Context) error { return c.Bind(&got) })
+	for _, c := range []struct {
+		server     http.Handler
+		path, want string
+	}{{router, "/first/42", "43"}, {router, "/last/42", "42"}, {e4, "/first/42", "43"}, {e5, "/first/42", "43"}} {
+		got = payment{}
+		c.server.ServeHTTP(httptest.NewRecorder(), func() *http.Request {
+			r := httptest.NewRequest("POST", c.path, strings.NewReader(`{"orderid":"43"}`))
+			r.Header.Set("Content-Type", "application/json")
+			return r
+		}())
+		if got.OrderID != c.want {
+			t.Errorf("%T %s: bound %q; want %q", c.server, c.path, got.OrderID, c.want)
+		}
+	}
+}
