@@ -12,6 +12,11 @@ func TestTaskType(t *testing.T) {
 	fails(t, keyfunc.TaskType(), keyfunc.Task(task{}), "keyfunc: task type: missing")
 }
 
+func TestPartsOfTasksKeepTheirNames(t *testing.T) {
+	key := keyfunc.Join(keyfunc.TaskType(), keyfunc.Join(keyfunc.Int(keyfunc.Payload("id"))))
+	check(t, key, keyfunc.Task(task{"charge", `{"id":"042"}`}), want{key: "taskType=charge:id=42"})
+}
+
 func TestPayload(t *testing.T) {
 	f := keyfunc.Payload("order.id")
 	for payload, w := range map[string]want{

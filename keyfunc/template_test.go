@@ -42,7 +42,7 @@ func TestTemplateEscapes(t *testing.T) {
 		{"t:{query.a}:{query.b}", `x\`, "z", `t:x\\:z`},
 		{"order:{query.a}:user:{query.b}", "1:user:2", "3", `order:1\:user\:2:user:3`},
 		{"t:{query.a}-{query.b}", "1-2", "3-4", `t:1\-2-3-4`},
-		{"t:{query.a}-{query.b}", "1:2", "3=4", `t:1\:2-3\=4`},
+		{"t:{query.a}-{query.b}", "1:2=0", "3=4", `t:1\:2\=0-3\=4`},
 		{"t:{query.a}={query.b}", "1=2", "3", `t:1\=2=3`},
 		{"t:{query.a}bc{query.b}", "1b2bc", "3", `t:1\b2\bcbc3`},
 		{"t:{query.a}é{query.b}", "éè", "3", `t:\éèé3`},
