@@ -70,7 +70,7 @@ type Config struct {
 // another. It panics when the path is empty or an option bad.
 func ByPayload(path string, opts ...core.Option) asynq.MiddlewareFunc {
 	opts = append([]core.Option{core.Name(path)}, opts...)
-	return New(Config{Key: keyfunc.Named(path, keyfunc.Payload(path)), Options: opts})
+	return New(Config{Key: keyfunc.Payload(path), Options: opts})
 }
 
 // ByTemplate locks by a template, such as "{type}:{payload.order.id}"; see

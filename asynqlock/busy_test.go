@@ -52,7 +52,7 @@ func TestBusyKeyIsWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				locker := locktest.New(t, c.locker...)
-				release := hold(t, locker, "42")
+				release := hold(t, locker, "order_id=42")
 				guard := asynqlock.New(asynqlock.Config{
 					Locker:   locker,
 					Key:      keyfunc.Payload("order_id"),
@@ -105,7 +105,7 @@ func TestContextEnded(t *testing.T) {
 			wantFailure(t, err, context.Canceled)
 			wantNot(t, err, asynq.RevokeTask, asynq.SkipRetry)
 
-			release := hold(t, locker, "42")
+			release := hold(t, locker, "order_id=42")
 			defer release()
 			waiting, cancel := context.WithCancel(background)
 			time.AfterFunc(time.Minute, cancel)
@@ -144,7 +144,7 @@ func TestWaitEndsBeforeTheDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				locker := locktest.New(t, c.locker...)
-				release := hold(t, locker, "42")
+				release := hold(t, locker, "order_id=42")
 				guard := asynqlock.New(asynqlock.Config{
 					Locker: locker, Key: keyfunc.Payload("order_id"), Options: c.options, OnBusy: c.policy,
 				})
@@ -209,7 +209,7 @@ func TestDrop(t *testing.T) {
 			wantRefusal(t, err, core.ErrNotAcquired)
 		}
 
-		release := hold(t, locker, "42")
+		release := hold(t, locker, "order_id=42")
 		dropped(ctx, "somebody else holds the key")
 		dropped(background, "somebody else holds the key, outside of a server")
 		release()
@@ -277,7 +277,7 @@ func TestWhatIsInTheWayIsUnknown(t *testing.T) {
 					defer holding.Close()
 					defer holder.Close(background)
 					// So that Redis is asked with either policy.
-					release := hold(t, holder, "42", core.FixedLease(time.Hour))
+					release := hold(t, holder, "order_id=42", core.FixedLease(time.Hour))
 
 					client, locker := open()
 					defer client.Close()

@@ -95,6 +95,7 @@ func ExampleBy() {
 
 	mux := asynq.NewServeMux()
 	mux.Use(asynqlock.By(keyfunc.Join(
+		keyfunc.Const[keyfunc.Task]("order"),
 		keyfunc.Payload("tenant"),
 		keyfunc.Int(keyfunc.Payload("order_id")),
 	)))
@@ -103,8 +104,8 @@ func ExampleBy() {
 	process(mux, "pay", `{"tenant":"acme","order_id":"042"}`)
 	process(mux, "pay", `{"order_id":"042"}`)
 	// Output:
-	// pay under the lock "acme:42"
-	// error: asynqlock: no key for a task of type "pay": skip retry for the task: keyfunc: part 1, payload field "tenant": missing
+	// pay under the lock "order:tenant=acme:order_id=42"
+	// error: asynqlock: no key for a task of type "pay": skip retry for the task: keyfunc: part 2, payload field "tenant": missing
 }
 
 // New has what the By functions leave out: here a job that is enqueued once more
@@ -131,8 +132,8 @@ func ExampleNew() {
 	process(mux, "report", "")
 	process(mux, "mail", "")
 	// Output:
-	// report under the lock "report"
-	// error: asynqlock: the task did not run: revoke task: core: lock "report" not acquired: somebody else holds it
+	// report under the lock "taskType=report"
+	// error: asynqlock: the task did not run: revoke task: core: lock "taskType=report" not acquired: somebody else holds it
 	// mail without a lock
 }
 

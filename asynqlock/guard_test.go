@@ -59,10 +59,10 @@ func TestHandlerRunsUnderTheLock(t *testing.T) {
 				t.Error("the handler got another task")
 			}
 			outer, ok := core.FromContext(ctx)
-			if !ok || outer.Key() != "42" {
+			if !ok || outer.Key() != "order_id=42" {
 				t.Fatal("the context does not hold the lock")
 			}
-			inner, err := locker.TryLock(ctx, "42")
+			inner, err := locker.TryLock(ctx, "order_id=42")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestHandlerRunsUnderTheLock(t *testing.T) {
 		if err != nil || !ran {
 			t.Errorf("error %v, ran %v", err, ran)
 		}
-		if isLocked(t, locker, "42") {
+		if isLocked(t, locker, "order_id=42") {
 			t.Error("the lock is still held")
 		}
 	})
@@ -110,7 +110,7 @@ func TestLockEndsWithTheHandler(t *testing.T) {
 				if name == "error" && err != failure || name == "nil" && err != nil {
 					t.Errorf("error is %v", err)
 				}
-				if isLocked(t, locker, "42") {
+				if isLocked(t, locker, "order_id=42") {
 					t.Error("the lock is still held")
 				}
 			})
@@ -148,7 +148,7 @@ func TestTaskWithoutAKeyNeverRuns(t *testing.T) {
 func TestOptionalAndSkipRunUnlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := locktest.New(t)
-		release := hold(t, locker, "42")
+		release := hold(t, locker, "order_id=42")
 		defer release()
 		runs := 0
 		unlocked := does(func(ctx context.Context) error {
@@ -207,7 +207,7 @@ func TestLostLockEndsTheTask(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			locker := locktest.New(t)
 			err := by(locker)(does(func(ctx context.Context) error {
-				if _, err := locker.ForceUnlock(background, "42"); err != nil {
+				if _, err := locker.ForceUnlock(background, "order_id=42"); err != nil {
 					t.Fatal(err)
 				}
 				<-ctx.Done()

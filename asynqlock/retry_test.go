@@ -19,7 +19,7 @@ import (
 // refused returns the error of a task whose key is busy.
 func refused(tb testing.TB, opts ...core.Option) error {
 	locker := locktest.New(tb)
-	release := hold(tb, locker, "42", opts...)
+	release := hold(tb, locker, "order_id=42", opts...)
 	err := by(locker)(forbidden(tb)).ProcessTask(background, order("42"))
 	release()
 	return err
@@ -78,12 +78,12 @@ func TestHandlersOwnContentionIsAFailure(t *testing.T) {
 func TestInnerMiddlewareRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := locktest.New(t)
-		release := hold(t, locker, "order:pay")
+		release := hold(t, locker, `taskType=order\:pay`)
 		defer release()
 		inner := asynqlock.New(asynqlock.Config{Locker: locker, Key: keyfunc.TaskType()})
 		err := by(locker)(inner(forbidden(t))).ProcessTask(background, order("42"))
 		wantRefusal(t, err, core.ErrNotAcquired)
-		if isLocked(t, locker, "42") {
+		if isLocked(t, locker, "order_id=42") {
 			t.Error("the outer lock is still held")
 		}
 	})

@@ -81,7 +81,7 @@ func (g *gate) ran(tb testing.TB, n int32) {
 func TestContentionUsesUpNoRetry(t *testing.T) {
 	f := open(t)
 	locker, w, g := f.locker(), newWatch(), newGate()
-	release := hold(t, locker, "42")
+	release := hold(t, locker, "order_id=42")
 	f.start(by(f.locker())(g), w.configure)
 	id := f.enqueue(order("42"), asynq.MaxRetry(1)).ID
 	w.awaitRefusals(t, 3)
@@ -101,7 +101,7 @@ func TestContentionUsesUpNoRetry(t *testing.T) {
 
 func TestWithoutIsFailureContentionUsesUpRetries(t *testing.T) {
 	f := open(t)
-	release := hold(t, f.locker(), "42")
+	release := hold(t, f.locker(), "order_id=42")
 	defer release()
 	guard := asynqlock.New(asynqlock.Config{
 		Locker: f.locker(), Key: keyfunc.Payload("order_id"), LastWait: time.Millisecond,
@@ -117,7 +117,7 @@ func TestLastAttemptWaits(t *testing.T) {
 	f := open(t)
 	locker, w, g := f.locker(), newWatch(), newGate()
 	f.start(by(f.locker())(g), w.configure)
-	release := hold(t, locker, "42")
+	release := hold(t, locker, "order_id=42")
 	id := f.enqueue(order("42"), asynq.MaxRetry(0)).ID
 	f.awaitWaiting(id)
 	g.ran(t, 0)
@@ -139,11 +139,11 @@ func TestLastAttemptAfterFailuresWaits(t *testing.T) {
 	id := f.enqueue(order("42"), asynq.MaxRetry(1)).ID
 	await(t, g.entered, "the run that fails")
 	// The next run must find the key busy: enter the lock before this run lets go.
-	info, err := locker.Inspect(background, "42")
+	info, err := locker.Inspect(background, "order_id=42")
 	if err != nil {
 		t.Fatal(err)
 	}
-	release := hold(t, locker, "42", core.Owner(info.Owner))
+	release := hold(t, locker, "order_id=42", core.Owner(info.Owner))
 	g.leave <- failure
 	wantErr(t, await(t, w.failed, "the failure"), failure)
 	f.awaitWaiting(id)
@@ -159,7 +159,7 @@ func TestLastAttemptAfterFailuresWaits(t *testing.T) {
 
 func TestLastAttemptIsArchivedAfterTheWait(t *testing.T) {
 	f := open(t)
-	release := hold(t, f.locker(), "42")
+	release := hold(t, f.locker(), "order_id=42")
 	defer release()
 	w := newWatch()
 	guard := asynqlock.New(asynqlock.Config{
@@ -174,7 +174,7 @@ func TestLastAttemptIsArchivedAfterTheWait(t *testing.T) {
 
 func TestDroppedTaskIsGone(t *testing.T) {
 	f := open(t)
-	release := hold(t, f.locker(), "42")
+	release := hold(t, f.locker(), "order_id=42")
 	defer release()
 	w := newWatch()
 	guard := asynqlock.New(asynqlock.Config{Locker: f.locker(), Key: keyfunc.Payload("order_id"), OnBusy: asynqlock.Drop})
@@ -226,7 +226,7 @@ func TestLostLockFailsTheTask(t *testing.T) {
 	f := open(t)
 	w, locker := newWatch(), f.locker()
 	f.start(by(f.locker(core.Lease(300*time.Millisecond)))(does(func(ctx context.Context) error {
-		if _, err := locker.ForceUnlock(background, "42"); err != nil {
+		if _, err := locker.ForceUnlock(background, "order_id=42"); err != nil {
 			t.Error(err)
 		}
 		<-ctx.Done()

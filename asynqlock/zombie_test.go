@@ -100,7 +100,7 @@ func TestShutdown(t *testing.T) {
 func TestShutdownWhileWaiting(t *testing.T) {
 	f := open(t)
 	locker, waiting := f.locker(), f.locker(core.Wait(time.Hour))
-	release := hold(t, locker, "42")
+	release := hold(t, locker, "order_id=42")
 	server := f.start(by(waiting)(forbidden(t)), func(c *asynq.Config) { c.ShutdownTimeout = 50 * time.Millisecond })
 	id := f.enqueue(order("42")).ID
 	f.awaitWaiting(id)
@@ -117,7 +117,7 @@ func TestShutdownWhileWaiting(t *testing.T) {
 // A task that waits when its deadline comes near is put back, and uses up no retry.
 func TestDeadlineWhileWaiting(t *testing.T) {
 	f := open(t)
-	release := hold(t, f.locker(), "42")
+	release := hold(t, f.locker(), "order_id=42")
 	w, g := newWatch(), newGate()
 	f.start(by(f.locker(core.Wait(time.Hour)))(g), w.configure)
 	// Five seconds, so that a busy machine has half a second for the refusal.

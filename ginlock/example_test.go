@@ -116,7 +116,7 @@ func ExampleBy() {
 	})
 
 	request(router, "POST", "/cart?item=042")
-	// Output: 200 cart:u7:42
+	// Output: 200 cart:value.userID=u7:item=42
 }
 
 // New has what the By functions leave out.

@@ -45,7 +45,7 @@ func TestGinContextCarriesOwnership(t *testing.T) {
 					t.Error("c does not hold the lock")
 					return
 				}
-				inner, err := locker.TryLock(c, "42")
+				inner, err := locker.TryLock(c, "id=42")
 				if err != nil {
 					t.Error(err)
 					return
@@ -54,7 +54,7 @@ func TestGinContextCarriesOwnership(t *testing.T) {
 				if inner.Owner() != outer.Owner() || inner.Token() != outer.Token() {
 					t.Error("the nested lock has another owner")
 				}
-				if _, err := locker.TryLock(core.Detach(c), "42"); err == nil {
+				if _, err := locker.TryLock(core.Detach(c), "id=42"); err == nil {
 					t.Error("a detached context entered the lock")
 				}
 			})
@@ -208,7 +208,7 @@ func TestErrorsOfEarlierMiddlewareAreNotTheHandlers(t *testing.T) {
 		})
 		router.POST("/orders/:id", guard, func(*gin.Context) {})
 		serve(router, "POST", "/orders/42")
-		info, err := locker.Inspect(context.Background(), "42")
+		info, err := locker.Inspect(context.Background(), "id=42")
 		if err != nil || !info.Locked {
 			t.Errorf("no dedup window after a success: %+v, %v", info, err)
 		}
@@ -228,7 +228,7 @@ func TestValue(t *testing.T) {
 		})
 		key := keyfunc.Join(keyfunc.Value("user"), keyfunc.Value(typedKey{}))
 		router.POST("/", ginlock.New(ginlock.Config{Locker: locker, Key: key}), func(c *gin.Context) {
-			if k, ok := core.FromContext(c); !ok || k.Key() != "u1:t1" {
+			if k, ok := core.FromContext(c); !ok || k.Key() != "value.user=u1:value.ginlock_test.typedKey=t1" {
 				t.Errorf("holds %v", k)
 			}
 		})

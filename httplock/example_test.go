@@ -117,7 +117,7 @@ func ExampleBy() {
 	})
 
 	request(authenticate(lock(add)), "POST", "/cart?item=042")
-	// Output: 200 cart:u7:42
+	// Output: 200 cart:value.httplock_test.userID=u7:item=42
 }
 
 // New has what the By functions leave out.

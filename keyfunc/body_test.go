@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -30,7 +31,7 @@ func (s *stream) Close() error {
 
 func streaming(r io.Reader) (request, *stream) {
 	body := &stream{Reader: r}
-	req := get("/")
+	req := post("")
 	req.Body, req.ContentLength = body, -1
 	return req, body
 }
@@ -44,7 +45,7 @@ func TestBodyIsThereForTheHandler(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, body := streaming(reader)
-			check(t, keyfunc.JSON("id"), keyfunc.Request(r), want{key: "1"})
+			check(t, keyfunc.JSON("id"), keyfunc.Request(r), want{key: "id=1"})
 			if r.ContentLength != -1 {
 				t.Errorf("ContentLength %d; want it unchanged", r.ContentLength)
 			}
@@ -64,14 +65,14 @@ func TestBodyIsThereForTheHandler(t *testing.T) {
 func TestTwoJSONPartsReadOneBody(t *testing.T) {
 	const text = `{"a":1,"b":2}`
 	r := post(text)
-	check(t, keyfunc.JSON("a"), keyfunc.Request(r), want{key: "1"})
+	check(t, keyfunc.JSON("a"), keyfunc.Request(r), want{key: "a=1"})
 	body := r.Body
-	f := keyfunc.Join(keyfunc.JSONLimit("a", 100), keyfunc.JSON("b"), keyfunc.JSONLimit("a", int64(len(text))))
-	check(t, f, keyfunc.Request(r), want{key: "1:2:1"})
+	f := keyfunc.Join(keyfunc.JSON("a", keyfunc.MaxBytes(100)), keyfunc.JSON("b"), keyfunc.JSON("a", keyfunc.MaxBytes(int64(len(text)))))
+	check(t, f, keyfunc.Request(r), want{key: "a=1:b=2:a=1"})
 	if r.Body != body {
 		t.Error("the body was put into one more")
 	}
-	check(t, keyfunc.JSONLimit("a", 5), keyfunc.Request(r), want{err: keyfunc.ErrTooLarge})
+	check(t, keyfunc.JSON("a", keyfunc.MaxBytes(5)), keyfunc.Request(r), want{err: keyfunc.ErrTooLarge})
 	if got := readAll(t, r.Body); got != text {
 		t.Errorf("the handler reads %q", got)
 	}
@@ -84,7 +85,7 @@ func TestJSONSeesWhatIsLeftOfTheBody(t *testing.T) {
 	if _, err := io.ReadFull(r.Body, make([]byte, 8)); err != nil {
 		t.Fatal(err)
 	}
-	check(t, keyfunc.JSON("id"), keyfunc.Request(r), want{key: "2"})
+	check(t, keyfunc.JSON("id"), keyfunc.Request(r), want{key: "id=2"})
 	if got := readAll(t, r.Body); got != `{"id":2}` {
 		t.Errorf("the handler reads %q", got)
 	}
@@ -99,13 +100,13 @@ func TestBodyThatIsTooLarge(t *testing.T) {
 		text string
 		want
 	}{
-		"at the default limit":   {keyfunc.JSON("id"), exact, want{key: "1"}},
+		"at the default limit":   {keyfunc.JSON("id"), exact, want{key: "id=1"}},
 		"over it":                {keyfunc.JSON("id"), exact + " ", want{err: keyfunc.ErrTooLarge}},
 		"far over it":            {keyfunc.JSON("id"), text + text, want{err: keyfunc.ErrTooLarge}},
-		"at a limit":             {keyfunc.JSONLimit("id", 8), `{"id":1}`, want{key: "1"}},
-		"over a limit":           {keyfunc.JSONLimit("id", 7), `{"id":1}`, want{err: keyfunc.ErrTooLarge}},
-		"under the most":         {keyfunc.JSONLimit("id", 1<<63-1), text, want{key: "1"}},
-		"Optional does not help": {keyfunc.Optional(keyfunc.JSONLimit("other", 7)), `{"id":1}`, want{err: keyfunc.ErrTooLarge}},
+		"at a limit":             {keyfunc.JSON("id", keyfunc.MaxBytes(8)), `{"id":1}`, want{key: "id=1"}},
+		"over a limit":           {keyfunc.JSON("id", keyfunc.MaxBytes(7)), `{"id":1}`, want{err: keyfunc.ErrTooLarge}},
+		"under the most":         {keyfunc.JSON("id", keyfunc.MaxBytes(1<<63-1)), text, want{key: "id=1"}},
+		"Optional does not help": {keyfunc.Optional(keyfunc.JSON("other", keyfunc.MaxBytes(7))), `{"id":1}`, want{err: keyfunc.ErrTooLarge}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, body := streaming(strings.NewReader(c.text))
@@ -120,18 +121,18 @@ func TestBodyThatIsTooLarge(t *testing.T) {
 		})
 	}
 	r, _ := streaming(strings.NewReader("{}"))
-	fails(t, keyfunc.JSONLimit("id", 1), keyfunc.Request(r), `keyfunc: JSON field "id": too large: the body is longer than 1 bytes`)
+	fails(t, keyfunc.JSON("id", keyfunc.MaxBytes(1)), keyfunc.Request(r), `keyfunc: JSON field "id": too large: the body is longer than 1 bytes`)
 }
 
 func TestBodyIsReadNoFurtherThanTheLimit(t *testing.T) {
 	source := strings.NewReader(strings.Repeat(" ", 1000))
 	r, _ := streaming(source)
-	check(t, keyfunc.JSONLimit("id", 10), keyfunc.Request(r), want{err: keyfunc.ErrTooLarge})
+	check(t, keyfunc.JSON("id", keyfunc.MaxBytes(10)), keyfunc.Request(r), want{err: keyfunc.ErrTooLarge})
 	if source.Len() != 1000-11 {
 		t.Errorf("%d bytes were read; want 11", 1000-source.Len())
 	}
-	check(t, keyfunc.JSONLimit("id", 20), keyfunc.Request(r), want{err: keyfunc.ErrTooLarge})
-	check(t, keyfunc.JSONLimit("id", 15), keyfunc.Request(r), want{err: keyfunc.ErrTooLarge})
+	check(t, keyfunc.JSON("id", keyfunc.MaxBytes(20)), keyfunc.Request(r), want{err: keyfunc.ErrTooLarge})
+	check(t, keyfunc.JSON("id", keyfunc.MaxBytes(15)), keyfunc.Request(r), want{err: keyfunc.ErrTooLarge})
 	if source.Len() != 1000-21 {
 		t.Errorf("%d bytes were read; want 21", 1000-source.Len())
 	}
@@ -140,8 +141,8 @@ func TestBodyIsReadNoFurtherThanTheLimit(t *testing.T) {
 func TestBodyThatIsTooLargeForOnePartOnly(t *testing.T) {
 	const text = `{"id":1}`
 	r, _ := streaming(strings.NewReader(text))
-	check(t, keyfunc.JSONLimit("id", 4), keyfunc.Request(r), want{err: keyfunc.ErrTooLarge})
-	check(t, keyfunc.JSON("id"), keyfunc.Request(r), want{key: "1"})
+	check(t, keyfunc.JSON("id", keyfunc.MaxBytes(4)), keyfunc.Request(r), want{err: keyfunc.ErrTooLarge})
+	check(t, keyfunc.JSON("id"), keyfunc.Request(r), want{key: "id=1"})
 	if got := readAll(t, r.Body); got != text {
 		t.Errorf("the handler reads %q; want %q", got, text)
 	}
@@ -150,7 +151,7 @@ func TestBodyThatIsTooLargeForOnePartOnly(t *testing.T) {
 func TestBodyThatIsAnnouncedTooLargeIsNotRead(t *testing.T) {
 	r, body := streaming(iotest.ErrReader(errors.New("read")))
 	r.ContentLength = 11
-	check(t, keyfunc.JSONLimit("id", 10), keyfunc.Request(r), want{err: keyfunc.ErrTooLarge})
+	check(t, keyfunc.JSON("id", keyfunc.MaxBytes(10)), keyfunc.Request(r), want{err: keyfunc.ErrTooLarge})
 	if r.Body != io.ReadCloser(body) {
 		t.Error("the body was replaced")
 	}
@@ -212,7 +213,7 @@ func TestNoBody(t *testing.T) {
 
 func TestClosedBody(t *testing.T) {
 	r := post(`{"id":1}`)
-	check(t, keyfunc.JSON("id"), keyfunc.Request(r), want{key: "1"})
+	check(t, keyfunc.JSON("id"), keyfunc.Request(r), want{key: "id=1"})
 	r.Body.Close()
 	if n, err := r.Body.Read(make([]byte, 1)); n != 0 || err != http.ErrBodyReadAfterClose {
 		t.Errorf("after Close: %d, %v", n, err)
@@ -224,7 +225,7 @@ func TestClosedBody(t *testing.T) {
 func TestBodyMayBeClosedWhileItIsRead(t *testing.T) {
 	for range 100 {
 		r := post(`{"id":1}`)
-		check(t, keyfunc.JSON("id"), keyfunc.Request(r), want{key: "1"})
+		check(t, keyfunc.JSON("id"), keyfunc.Request(r), want{key: "id=1"})
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = io.ReadAll(iotest.OneByteReader(r.Body)) })
 		wg.Go(func() { _ = r.Body.Close() })
@@ -252,12 +253,12 @@ func TestBodyOverHTTP(t *testing.T) {
 	const text = `{"id":1}`
 	for name, c := range map[string]struct {
 		body   io.Reader
-		header http.Header
+		header http.Header // beside the type
 		answer string
 	}{
-		"with a length": {strings.NewReader(text), nil, `1:1 <nil> 8 {"id":1} <nil>`},
-		"chunked":       {io.MultiReader(strings.NewReader(text)), nil, `1:1 <nil> -1 {"id":1} <nil>`},
-		"Expect":        {strings.NewReader(text), http.Header{"Expect": {"100-continue"}}, `1:1 <nil> 8 {"id":1} <nil>`},
+		"with a length": {strings.NewReader(text), nil, `id=1:id=1 <nil> 8 {"id":1} <nil>`},
+		"chunked":       {io.MultiReader(strings.NewReader(text)), nil, `id=1:id=1 <nil> -1 {"id":1} <nil>`},
+		"Expect":        {strings.NewReader(text), http.Header{"Expect": {"100-continue"}}, `id=1:id=1 <nil> 8 {"id":1} <nil>`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 3 { // on one connection, which must stay in order
@@ -265,7 +266,8 @@ func TestBodyOverHTTP(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.Header = c.header.Clone()
+				r.Header.Set("Content-Type", "application/json")
+				maps.Copy(r.Header, c.header)
 				res, err := server.Client().Do(r)
 				if err != nil {
 					t.Fatal(err)
@@ -286,13 +288,13 @@ func TestBodyOverHTTP(t *testing.T) {
 
 // A client that asks first is not told to send what will be refused.
 func TestExpectContinueIsNotAnsweredForABodyThatIsTooLarge(t *testing.T) {
-	server := serve(t, keyfunc.JSONLimit("id", 100))
+	server := serve(t, keyfunc.JSON("id", keyfunc.MaxBytes(100)))
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 101\r\n\r\n")
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: 101\r\n\r\n")
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, "HTTP/1.1 413") {
 		t.Errorf("got %q, %v; want 413", line, err)

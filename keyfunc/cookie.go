@@ -7,7 +7,8 @@ import (
 
 // Cookie takes a cookie, with %xx and + unescaped: gin's Context.Cookie unescapes
 // and net/http's Request.Cookie does not, so two spellings that are one value to
-// either have one key. Names are case-sensitive.
+// either have one key. Names are case-sensitive. The part is named after the cookie:
+// "cookie.session=e7f1".
 //
 // It fails with [ErrMissing] when the cookie is absent or empty, with
 // [ErrAmbiguous] when it is given more than once, and with [ErrMalformed] when it
@@ -17,7 +18,7 @@ func Cookie(name string) Func[Request] {
 		panic(`keyfunc: Cookie needs the name of a cookie, such as Cookie("session"), not ` + strconv.Quote(name))
 	}
 	part := "cookie " + strconv.Quote(name)
-	return func(r Request) (string, error) {
+	return namedPart("cookie."+name, func(r Request) (string, error) {
 		cookies := r.HTTP().CookiesNamed(name)
 		values := make([]string, len(cookies))
 		for i, cookie := range cookies {
@@ -32,5 +33,5 @@ func Cookie(name string) Func[Request] {
 			return "", &partError{part: part, kind: ErrMalformed, why: "bad escape", cause: err}
 		}
 		return value, nil
-	}
+	})
 }

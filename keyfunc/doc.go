@@ -1,31 +1,39 @@
 // Package keyfunc derives the key of a lock from an HTTP request or a job.
 //
-// A [Func] takes one part, such as a path parameter; others combine parts or
-// bring them to one form:
+// A [Func] takes one part, such as a path parameter, with its name: the key of
+// Param("orderID") is "orderID=42". Others combine parts or bring them to one form:
 //
 //	key := keyfunc.Join(
 //		keyfunc.Const[keyfunc.Request]("cart"),
 //		keyfunc.Value("userID"), // what the authentication middleware stored
 //		keyfunc.Int(keyfunc.Query("item")),
-//	)
+//	) // cart:value.userID=7:item=42
 //
 // [Template] says the same in a line of text, without the canonical forms.
 //
 // # Keys that cannot be slipped past
 //
-// Two different inputs never share a key by accident: [Join], [Scope] and
-// [Template] escape what they put together. No Func of this package returns an
+// A key is a list of parts, each a name and a value or a text alone, in which what
+// separates them is escaped. It reads in one way only, so two different inputs never
+// share a key by accident, and no value that a client sends is the key of another
+// Func, as long as the first part has a name or is a [Const], a [Scope] or the text of
+// a [Template]. The same name is the same thing, whether it comes from the path, the
+// query or a body. Keys from elsewhere, such as those of [core.Locker.Do] and of Funcs
+// that are written by hand and stand alone, are what they are made: give them a
+// beginning of their own. No Func of this package returns an
 // empty key: a part that is absent or empty is [ErrMissing], and the work does
 // not run, unless [Optional] says that it may run without a lock.
 //
 // A part that the handler might read differently is refused with
 // [ErrAmbiguous] or [ErrMalformed]: a query parameter, header field or cookie
-// that is given twice, a JSON field that is there twice or in two letter cases.
+// that is given twice, a query parameter or JSON field in another letter case, a body
+// that some framework does not read as JSON.
 // What remains for the caller to see to:
 //
 //   - The handler must read the value where the key is taken from. In particular
 //     [net/http.Request.FormValue] and the Bind functions of frameworks mix body,
-//     query and path.
+//     query and path: a body field of the same name beats the path, unless the path
+//     is bound last.
 //   - A value that has several spellings needs a canonical form: [Int] for
 //     numbers, [UUID] for UUIDs. Otherwise 42 and 042 are two keys for one order.
 //   - A key that is to be one user's own needs what authentication found, by
@@ -36,4 +44,6 @@
 // Errors begin with "keyfunc: ", name the part and never show a value that came from
 // the client. Their cause, which might, is there for [errors.Is] and [errors.As], but
 // not printed.
+//
+// [core.Locker.Do]: https://pkg.go.dev/github.com/latchkey-go/latchkey/core#Locker.Do
 package keyfunc

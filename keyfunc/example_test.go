@@ -17,7 +17,7 @@ func ExampleParam() {
 	fmt.Println(keyfunc.Param("orderID")(r))
 	fmt.Println(keyfunc.Param("order")(r))
 	// Output:
-	// 42 <nil>
+	// orderID=42 <nil>
 	//  keyfunc: path parameter "order": missing: the route does not declare it
 }
 
@@ -26,21 +26,23 @@ func ExampleQuery() {
 
 	fmt.Println(id(get("/items?id=42")))
 	fmt.Println(id(get("/items?id=42&id=43")))
+	fmt.Println(id(get("/items?ID=42"))) // which echo's Bind would take
 	fmt.Println(id(get("/items?id=")))
 	// Output:
-	// 42 <nil>
+	// id=42 <nil>
 	//  keyfunc: query parameter "id": ambiguous: given more than once
+	//  keyfunc: query parameter "id": ambiguous: its name is there in another letter case
 	//  keyfunc: query parameter "id": missing
 }
 
 func ExampleHeader() {
 	fmt.Println(keyfunc.Header("Idempotency-Key")(get("/", "idempotency-key", "e7f1")))
-	// Output: e7f1 <nil>
+	// Output: Idempotency-Key=e7f1 <nil>
 }
 
 func ExampleCookie() {
 	fmt.Println(keyfunc.Cookie("session")(get("/", "Cookie", "lang=en; session=e7f1")))
-	// Output: e7f1 <nil>
+	// Output: cookie.session=e7f1 <nil>
 }
 
 func ExampleJSON() {
@@ -53,13 +55,20 @@ func ExampleJSON() {
 
 	fmt.Println(id(post(`{"order": {"id": 42, "ID": 43}}`)))
 	// Output:
-	// 9007199254740993 <nil>
+	// order.id=9007199254740993 <nil>
 	// {"order": {"id": 9007199254740993}}
 	//  keyfunc: JSON field "order.id": ambiguous: a name of the path is there twice or in another letter case
 }
 
-func ExampleJSONLimit() {
-	_, err := keyfunc.JSONLimit("id", 16)(post(`{"id": 42, "note": "too long"}`))
+func ExampleMediaType() {
+	id := keyfunc.JSON("data.id", keyfunc.MediaType("application/vnd.api+json")) // for a handler that decodes it itself
+
+	fmt.Println(id(post(`{"data": {"id": "42"}}`, "Content-Type", "application/vnd.api+json")))
+	// Output: data.id=42 <nil>
+}
+
+func ExampleMaxBytes() {
+	_, err := keyfunc.JSON("id", keyfunc.MaxBytes(16))(post(`{"id": 42, "note": "too long"}`))
 	fmt.Println(errors.Is(err, keyfunc.ErrTooLarge))
 	// Output: true
 }
@@ -69,7 +78,7 @@ func ExampleValue() {
 	r.values = map[any]any{"userID": 7} // the authentication middleware stored it
 
 	fmt.Println(keyfunc.Value("userID")(r))
-	// Output: 7 <nil>
+	// Output: value.userID=7 <nil>
 }
 
 func ExampleRemoteIP() {
@@ -78,7 +87,7 @@ func ExampleRemoteIP() {
 	r.Header.Set("X-Forwarded-For", "203.0.113.9") // anybody can send that
 
 	fmt.Println(keyfunc.RemoteIP()(request{Request: r}))
-	// Output: 192.0.2.1 <nil>
+	// Output: remoteIP=192.0.2.1 <nil>
 }
 
 func ExampleConst() {
@@ -88,30 +97,30 @@ func ExampleConst() {
 }
 
 func ExampleJoin() {
-	key := keyfunc.Join(keyfunc.Query("a"), keyfunc.Query("b"))
+	key := keyfunc.Join(keyfunc.Const[keyfunc.Request]("sum"), keyfunc.Query("a"), keyfunc.Query("b"))
 
 	fmt.Println(key(get("/?a=1&b=2")))
-	fmt.Println(key(get("/?a=1:2&b=3")))
-	fmt.Println(key(get("/?a=1&b=2:3")))
+	fmt.Println(key(get("/?a=1:b=2&b=3")))
+	fmt.Println(key(get("/?a=1&b=b=2:3")))
 	fmt.Println(key(get("/?a=1")))
 	// Output:
-	// 1:2 <nil>
-	// 1\:2:3 <nil>
-	// 1:2\:3 <nil>
-	//  keyfunc: part 2, query parameter "b": missing
+	// sum:a=1:b=2 <nil>
+	// sum:a=1\:b\=2:b=3 <nil>
+	// sum:a=1:b=b\=2\:3 <nil>
+	//  keyfunc: part 3, query parameter "b": missing
 }
 
 func ExampleScope() {
 	fmt.Println(keyfunc.Scope("order", keyfunc.Query("id"))(get("/?id=42")))
 	fmt.Println(keyfunc.Scope("user", keyfunc.Query("id"))(get("/?id=42")))
 	// Output:
-	// order:42 <nil>
-	// user:42 <nil>
+	// order:id=42 <nil>
+	// user:id=42 <nil>
 }
 
-// The key that ByParam("orderID") has, of an order ID in one form.
+// The key that ByParam("orderID") has, where the parameter has another name.
 func ExampleNamed() {
-	fmt.Println(keyfunc.Named("orderID", keyfunc.Int(keyfunc.Query("orderID")))(get("/?orderID=042")))
+	fmt.Println(keyfunc.Named("orderID", keyfunc.Int(keyfunc.Query("id")))(get("/?id=042")))
 	// Output: orderID=42 <nil>
 }
 
@@ -123,9 +132,9 @@ func ExampleInt() {
 	fmt.Println(id(get("/?id=%2B42")))
 	fmt.Println(id(get("/?id=0x2a")))
 	// Output:
-	// 42 <nil>
-	// 42 <nil>
-	// 42 <nil>
+	// id=42 <nil>
+	// id=42 <nil>
+	// id=42 <nil>
 	//  keyfunc: Int: malformed: not a decimal integer of at most 64 digits
 }
 
@@ -135,14 +144,14 @@ func ExampleUUID() {
 	fmt.Println(id(get("/?id=018F3C9A-0000-7000-8000-000000000001")))
 	fmt.Println(id(get("/?id=018f3c9a0000700080000000000000ff")))
 	// Output:
-	// 018f3c9a-0000-7000-8000-000000000001 <nil>
-	// 018f3c9a-0000-7000-8000-0000000000ff <nil>
+	// id=018f3c9a-0000-7000-8000-000000000001 <nil>
+	// id=018f3c9a-0000-7000-8000-0000000000ff <nil>
 }
 
 func ExampleHash() {
 	key, _ := keyfunc.Hash(keyfunc.Header("Authorization"))(get("/", "Authorization", "Bearer "+strings.Repeat("x", 5000)))
-	fmt.Println(len(key))
-	// Output: 64
+	fmt.Println(len(key), key[:len("Authorization=")])
+	// Output: 78 Authorization=
 }
 
 func ExampleOptional() {
@@ -186,10 +195,10 @@ func ExampleTaskTemplate() {
 
 func ExamplePayload() {
 	fmt.Println(keyfunc.Payload("order_id")(task{"charge", `{"order_id": 42}`}))
-	// Output: 42 <nil>
+	// Output: order_id=42 <nil>
 }
 
 func ExampleTaskType() {
 	fmt.Println(keyfunc.TaskType()(task{kind: "charge"}))
-	// Output: charge <nil>
+	// Output: taskType=charge <nil>
 }

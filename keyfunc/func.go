@@ -10,6 +10,10 @@ import "net/http"
 // same; an empty key of theirs counts as ErrMissing wherever this package calls
 // them.
 //
+// [Join], [Named] and their like call a Func with an S of their own around theirs, so
+// that parts can tell them their names: a Func that is written by hand may call others
+// with it, and return their key unchanged, but not ask for its dynamic type.
+//
 // The Funcs of this package are safe for concurrent use, and return at once,
 // save those that read a request's body: see [JSON]. Their constructors panic on
 // bad arguments, with a sentence that says how to mend it.
@@ -32,16 +36,6 @@ type Task interface {
 	Type() string
 	// Payload returns the job's data, which must not be changed.
 	Payload() []byte
-}
-
-// apply calls f and sees to it that no empty key gets further: hashed or scoped,
-// it would no longer look empty.
-func apply[S any](f Func[S], s S) (string, error) {
-	key, err := f(s)
-	if err == nil && key == "" {
-		return "", &partError{part: "key", kind: ErrMissing}
-	}
-	return key, err
 }
 
 // mustFunc panics if a constructor was given no function.

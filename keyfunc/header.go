@@ -8,7 +8,8 @@ import (
 
 // Header takes a header field. The case of the name does not matter; "Host" is
 // the host that the request is for, which net/http keeps apart from the header.
-// A list in one field ("a, b") is one value, as it is for the handler.
+// A list in one field ("a, b") is one value, as it is for the handler. The part has
+// the canonical name: "X-User-Id=7".
 //
 // It fails with [ErrMissing] when the field is absent or empty and with
 // [ErrAmbiguous] when there is more than one of that name. It panics when name
@@ -23,13 +24,13 @@ func Header(name string) Func[Request] {
 	name = http.CanonicalHeaderKey(name)
 	part := "header " + strconv.Quote(name)
 	if name == "Host" {
-		return func(r Request) (string, error) {
+		return namedPart(name, func(r Request) (string, error) {
 			return single(part, []string{r.HTTP().Host})
-		}
+		})
 	}
-	return func(r Request) (string, error) {
+	return namedPart(name, func(r Request) (string, error) {
 		return single(part, r.HTTP().Header[name])
-	}
+	})
 }
 
 // isToken reports whether s is a token of RFC 9110, as names of header fields and

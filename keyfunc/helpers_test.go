@@ -36,12 +36,14 @@ func get(target string, header ...string) request {
 	return request{Request: r}
 }
 
-// post is a POST of a JSON body.
+// post is a POST of a JSON body, declared as such unless the header says otherwise.
 func post(body string, header ...string) request {
 	r := get("/", header...)
+	fields := r.Header
 	r.Request = httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Add(header[i], header[i+1])
+	r.Header = fields
+	if r.Header["Content-Type"] == nil {
+		r.Header.Set("Content-Type", "application/json")
 	}
 	return r
 }
@@ -108,6 +110,41 @@ func panics(t *testing.T, f func(), parts ...string) {
 		}
 	}()
 	f()
+}
+
+// value is f with the key's only value in place of the key.
+func value[S any](f keyfunc.Func[S]) keyfunc.Func[S] {
+	return func(s S) (string, error) {
+		key, err := f(s)
+		if err != nil {
+			return "", err
+		}
+		return decode(key)[0].value, nil
+	}
+}
+
+// pair is what a key is a list of; a part without a name has an empty one.
+type pair struct{ name, value string }
+
+// decode is the inverse of Join and Named.
+func decode(key string) []pair {
+	pairs := []pair{{}}
+	at := &pairs[0]
+	for i := 0; i < len(key); i++ {
+		switch key[i] {
+		case '=':
+			at.name, at.value = at.value, ""
+			continue
+		case ':':
+			pairs = append(pairs, pair{})
+			at = &pairs[len(pairs)-1]
+			continue
+		case '\\':
+			i++
+		}
+		at.value += key[i : i+1]
+	}
+	return pairs
 }
 
 func key(s string) keyfunc.Func[keyfunc.Request] {

@@ -7,24 +7,25 @@ import "strings"
 const maxDigits = 64
 
 // Int brings decimal integers of any size to one form: "042" and "+42" are "42",
-// "-0" is "0".
+// "-0" is "0". A part keeps its name: Int(Param("orderID")) has the keys of
+// Param("orderID").
 //
-// It fails as f does, and with [ErrMalformed] when the key of f is anything but at
+// Integers beyond 64 bits are keys of their own, as they are to a handler that has
+// big ones; strconv refuses them. One that lets them wrap round, which takes care to
+// write, would take 2^64+42 for 42.
+//
+// It fails as f does, and with [ErrMalformed] when the value of f is anything but at
 // most 64 ASCII digits after an optional sign: a space, an underscore, hexadecimal,
 // a fraction. It panics when f is nil.
 func Int[S any](f Func[S]) Func[S] {
 	mustFunc("Int", f)
-	return func(s S) (string, error) {
-		key, err := apply(f, s)
-		if err != nil {
-			return "", err
-		}
-		n, ok := canonicalInt(key)
+	return canonical(f, func(value string) (string, error) {
+		n, ok := canonicalInt(value)
 		if !ok {
 			return "", &partError{part: "Int", kind: ErrMalformed, why: "not a decimal integer of at most 64 digits"}
 		}
 		return n, nil
-	}
+	})
 }
 
 func canonicalInt(s string) (string, bool) {

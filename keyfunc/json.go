@@ -1,8 +1,9 @@
 package keyfunc
 
 import (
-	"mime"
+	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,7 +15,7 @@ const defaultBodyLimit = 1 << 20
 //
 // The path is made of field names, with dots between them: "order.id". A number is
 // an index into an array, "items.0.id", and only that; a field whose name has a dot
-// or is a number cannot be reached.
+// or is a number cannot be reached. The part has the path as its name: "order.id=42".
 //
 // A string is taken as it is, without escapes; true and false by these names; an
 // integer by its digits, none of them lost, also beyond 2^53. The string "1" and the
@@ -27,91 +28,128 @@ const defaultBodyLimit = 1 << 20
 //   - [ErrMissing]: no body, no such field, or its value is null or the empty string.
 //   - [ErrAmbiguous]: a field of the path is there twice, or its name in another
 //     letter case: encoding/json decodes both into the same struct field, but not
-//     into a map. The Content-Type is not JSON, so that a handler that goes by it
-//     might read a form or XML; without Content-Type the body counts as JSON.
+//     into a map. Or a handler that goes by it might read a form, XML or the query: the
+//     Content-Type is not "application/json" in these letters, alone or before a
+//     semicolon or space, see [MediaType]; the method is GET; there is no such field,
+//     and a query in a method for which echo's Bind reads it (HEAD, DELETE, QUERY).
 //   - [ErrMalformed]: not one valid JSON text in UTF-8 with nothing after it; the
-//     value is an object, an array or a number that is not a plain integer (1.0 and
-//     1e0 would be other keys than 1); the text is damaged (U+FFFD, half of a
-//     surrogate pair); the body has a Content-Encoding, or could not be read. A middleware
-//     that decompresses it must remove that field.
-//   - [ErrTooLarge]: the body is longer than 1 MiB, or than an [http.MaxBytesReader]
-//     around it permits. See [JSONLimit].
+//     value is an object, an array or a number that is not a plain integer of 64 bits
+//     (1.0 and 1e0 would be other keys than 1, and some decoders take 2^64+1 for 1); the
+//     text is damaged (U+FFFD, half of a surrogate pair); the body has a
+//     Content-Encoding, or could not be read. A middleware that decompresses it must
+//     remove that field.
+//   - [ErrTooLarge]: the body is longer than 1 MiB, see [MaxBytes], or than an
+//     [http.MaxBytesReader] around it permits.
 //
 // JSON blocks until the client has sent the body. It sets the Body of the request that
 // HTTP returns, whose other fields stay as they are; several JSON parts may take
 // turns with a request, but not read it at the same time. What a failure has left
 // unread remains for the handler, an error while reading included. It panics when
-// the path is bad.
-func JSON(path string) Func[Request] {
-	f, err := jsonBody(path, defaultBodyLimit)
+// the path or an option is bad.
+func JSON(path string, opts ...JSONOption) Func[Request] {
+	f, err := jsonBody(path, opts...)
 	if err != nil {
 		panic(`keyfunc: JSON needs a path of field names, such as JSON("order.id"): ` + err.Error())
 	}
 	return f
 }
 
-// JSONLimit is [JSON] for bodies of up to maxBytes. So much of each request may be
-// kept in memory. It panics when the path is bad or maxBytes is less than 1.
-func JSONLimit(path string, maxBytes int64) Func[Request] {
-	if maxBytes < 1 {
-		panic(`keyfunc: JSONLimit needs a limit of at least 1 byte, such as JSONLimit("order.id", 64<<10)`)
-	}
-	f, err := jsonBody(path, maxBytes)
-	if err != nil {
-		panic(`keyfunc: JSONLimit needs a path of field names, such as JSONLimit("order.id", 64<<10): ` + err.Error())
-	}
-	return f
-}
-
-func jsonBody(path string, limit int64) (Func[Request], error) {
+func jsonBody(path string, opts ...JSONOption) (Func[Request], error) {
 	field, err := parseField("JSON field", path)
 	if err != nil {
 		return nil, err
 	}
-	tooLong := "the body is longer than " + strconv.FormatInt(limit, 10) + " bytes"
-	return func(req Request) (string, error) {
-		r := req.HTTP()
-		if r.Body == nil || r.Body == http.NoBody {
-			return "", &partError{part: field.part, kind: ErrMissing, why: "no body"}
-		}
-		// Before anything is read: a client that expects 100 Continue is spared
-		// sending what will be refused.
-		if err := readableAsJSON(field.part, r.Header); err != nil {
-			return "", err
-		}
-		if r.ContentLength > limit {
-			return "", &partError{part: field.part, kind: ErrTooLarge, why: tooLong}
-		}
-		body, err := peek(r, limit)
-		switch {
-		case isTooLarge(err):
-			return "", &partError{part: field.part, kind: ErrTooLarge, why: tooLong, cause: err}
-		case err != nil:
-			return "", &partError{part: field.part, kind: ErrMalformed, why: "the body could not be read", cause: err}
-		}
-		return field.in(body)
-	}, nil
+	b := jsonReader{field: field, limit: defaultBodyLimit, types: []string{"application/json"}}
+	for _, opt := range opts {
+		opt(&b)
+	}
+	return namedPart(path, func(r Request) (string, error) { return b.value(r.HTTP()) }), nil
 }
 
-// readableAsJSON refuses a body that the handler might not read as the JSON text
-// that we see. One text can be JSON with one value and a form or XML with another:
+// jsonReader reads a field of a body.
+type jsonReader struct {
+	field
+	limit int64
+	types []string // media types that count as JSON; an empty one stands for none
+}
+
+func (b jsonReader) value(r *http.Request) (string, error) {
+	if !hasBody(r) && r.URL.RawQuery == "" { // nor anything else that a handler might read
+		return "", b.fail(ErrMissing, "no body")
+	}
+	// Before anything is read: a client that expects 100 Continue is spared sending
+	// what will be refused.
+	if err := b.declared(r); err != nil {
+		return "", err
+	}
+	body, err := b.read(r)
+	if err != nil {
+		return "", err
+	}
+	value, err := b.in(body)
+	if errors.Is(err, ErrMissing) && r.URL.RawQuery != "" && bindsQuery(r.Method) {
+		return "", b.fail(ErrAmbiguous, "not in the body, so that the handler might take it from the query")
+	}
+	return value, err
+}
+
+// bindsQuery reports whether echo's Bind looks into the query before the body.
+func bindsQuery(method string) bool {
+	switch method {
+	case http.MethodHead, http.MethodDelete, "QUERY":
+		return true
+	}
+	return false
+}
+
+// declared refuses a body that the handler might not read as the JSON text that we
+// see. One text can be JSON with one value and a form or XML with another:
 // {"id":1,"x":"&id=2&"}.
-func readableAsJSON(part string, h http.Header) error {
-	for _, encoding := range h["Content-Encoding"] {
+func (b jsonReader) declared(r *http.Request) error {
+	for _, encoding := range r.Header["Content-Encoding"] {
 		if !strings.EqualFold(encoding, "identity") {
-			return &partError{part: part, kind: ErrMalformed, why: "the body has a Content-Encoding"}
+			return b.fail(ErrMalformed, "the body has a Content-Encoding")
 		}
 	}
-	switch types := h["Content-Type"]; {
+	types := r.Header["Content-Type"]
+	switch {
+	case r.Method == http.MethodGet: // gin's ShouldBind
+		return b.fail(ErrAmbiguous, "the handler might read the query of a GET and not its body")
 	case len(types) > 1:
-		return &partError{part: part, kind: ErrAmbiguous, why: "Content-Type is given more than once"}
-	case len(types) == 1 && !isJSONType(types[0]):
-		return &partError{part: part, kind: ErrAmbiguous, why: "the Content-Type is not JSON"}
+		return b.fail(ErrAmbiguous, "Content-Type is given more than once")
+	case len(types) == 0 && !b.isJSON(""):
+		return b.fail(ErrAmbiguous, `no Content-Type; only "application/json" is read as JSON by every handler`)
+	case len(types) == 1 && !b.isJSON(types[0]):
+		return b.fail(ErrAmbiguous, `the Content-Type is not "application/json", which alone is read as JSON by every handler`)
 	}
 	return nil
 }
 
-func isJSONType(contentType string) bool {
-	media, _, _ := mime.ParseMediaType(contentType) // empty on errors, save those of parameters, which nobody heeds
-	return media == "application/json" || media == "text/json" || strings.HasSuffix(media, "+json")
+func (b jsonReader) isJSON(contentType string) bool {
+	if end := strings.IndexAny(contentType, "; "); end >= 0 {
+		contentType = contentType[:end]
+	}
+	return slices.Contains(b.types, contentType) // as the frameworks compare it, letter for letter
+}
+
+func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
+
+// read returns the body, which stays readable.
+func (b jsonReader) read(r *http.Request) ([]byte, error) {
+	if !hasBody(r) {
+		return nil, nil
+	}
+	tooLong := &partError{part: b.part, kind: ErrTooLarge, why: "the body is longer than " + strconv.FormatInt(b.limit, 10) + " bytes"}
+	if r.ContentLength > b.limit {
+		return nil, tooLong
+	}
+	body, err := peek(r, b.limit)
+	switch {
+	case isTooLarge(err):
+		tooLong.cause = err
+		return nil, tooLong
+	case err != nil:
+		return nil, &partError{part: b.part, kind: ErrMalformed, why: "the body could not be read", cause: err}
+	}
+	return body, nil
 }

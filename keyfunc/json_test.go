@@ -1,6 +1,8 @@
 package keyfunc_test
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -24,6 +26,10 @@ func TestJSON(t *testing.T) {
 			`{"id":-42}`:                      {key: "-42"},
 			`{"id":0}`:                        {key: "0"},
 			`{"id":9007199254740993}`:         {key: "9007199254740993"},
+			`{"id":9223372036854775807}`:      {key: "9223372036854775807"},
+			`{"id":18446744073709551615}`:     {key: "18446744073709551615"},
+			`{"id":-9223372036854775808}`:     {key: "-9223372036854775808"},
+			`{"id":"18446744073709551658"}`:   {key: "18446744073709551658"}, // a text
 			`{"id":true}`:                     {key: "true"},
 			`{"id":false}`:                    {key: "false"},
 			" \t\r\n{ \"id\" : \"42\" } \n":   {key: "42"},
@@ -38,50 +44,54 @@ func TestJSON(t *testing.T) {
 			deep(9000):                        {key: "1"},
 			deep(10001):                       malformed, // as encoding/json says
 
-			"":                          missing,
-			" \r\n\t":                   missing,
-			`{}`:                        missing,
-			`{"x":"s3cret"}`:            missing,
-			`{"id":null}`:               missing,
-			`{"id":""}`:                 missing,
-			`null`:                      missing,
-			`{"id":1,"id":"s3cret"}`:    ambiguous,
-			`{"id":1,"id":1}`:           ambiguous,
-			`{"id":null,"id":1}`:        ambiguous,
-			`{"id":1,"id":null}`:        ambiguous,
-			`{"id":1,"\u0069d":2}`:      ambiguous,
-			`{"id":1,"ID":2}`:           ambiguous,
-			`{"Id":1,"id":2}`:           ambiguous,
-			`{"ID":"s3cret"}`:           ambiguous,
-			`{"iD":null}`:               ambiguous,
-			`{"İd":1,"id":1}`:           ambiguous, // to a decoder that lowers the case
-			`{"id":1.0}`:                malformed,
-			`{"id":1e0}`:                malformed,
-			`{"id":1E0}`:                malformed,
-			`{"id":-0}`:                 malformed,
-			`{"id":0.5}`:                malformed,
-			`{"id":{"s3cret":1}}`:       malformed,
-			`{"id":["s3cret"]}`:         malformed,
-			`{"id":"s3cret\ud800"}`:     malformed,
-			`{"id":"\udc00\ud800"}`:     malformed,
-			`{"id":"\ufffd"}`:           malformed,
-			`{"id":"` + "\ufffd\"}":     malformed,
-			"{\"id\":\"\xff\"}":         malformed,
-			"{\"id\":1,\"x\":\"\xff\"}": malformed, // wherever it is
-			`{"id":1,"id\ud800":2}`:     malformed,
-			`{"id":1} {"id":2}`:         malformed,
-			`{"id":1}s3cret`:            malformed,
-			`{"id":1`:                   malformed,
-			`{"id":1,}`:                 malformed,
-			`{"id":01}`:                 malformed,
-			`{"id":+1}`:                 malformed,
-			`{id:1}`:                    malformed,
-			`{'id':1}`:                  malformed,
-			"\ufeff{\"id\":1}":          malformed,
-			`[1]`:                       malformed,
-			`"s3cret"`:                  malformed,
-			`1`:                         malformed,
-			`id=s3cret`:                 malformed,
+			"":                            missing,
+			" \r\n\t":                     missing,
+			`{}`:                          missing,
+			`{"x":"s3cret"}`:              missing,
+			`{"id":null}`:                 missing,
+			`{"id":""}`:                   missing,
+			`null`:                        missing,
+			`{"id":1,"id":"s3cret"}`:      ambiguous,
+			`{"id":1,"id":1}`:             ambiguous,
+			`{"id":null,"id":1}`:          ambiguous,
+			`{"id":1,"id":null}`:          ambiguous,
+			`{"id":1,"\u0069d":2}`:        ambiguous,
+			`{"id":1,"ID":2}`:             ambiguous,
+			`{"Id":1,"id":2}`:             ambiguous,
+			`{"ID":"s3cret"}`:             ambiguous,
+			`{"iD":null}`:                 ambiguous,
+			`{"İd":1,"id":1}`:             ambiguous, // to a decoder that lowers the case
+			`{"id":1.0}`:                  malformed,
+			`{"id":1e0}`:                  malformed,
+			`{"id":1E0}`:                  malformed,
+			`{"id":-0}`:                   malformed,
+			`{"id":0.5}`:                  malformed,
+			`{"id":18446744073709551658}`: malformed, // 42 to some decoders
+			`{"id":18446744073709551616}`: malformed,
+			`{"id":-9223372036854775809}`: malformed,
+			`{"id":340282366920938463463374607431768211498}`: malformed,
+			`{"id":{"s3cret":1}}`:                            malformed,
+			`{"id":["s3cret"]}`:                              malformed,
+			`{"id":"s3cret\ud800"}`:                          malformed,
+			`{"id":"\udc00\ud800"}`:                          malformed,
+			`{"id":"\ufffd"}`:                                malformed,
+			`{"id":"` + "\ufffd\"}":                          malformed,
+			"{\"id\":\"\xff\"}":                              malformed,
+			"{\"id\":1,\"x\":\"\xff\"}":                      malformed, // wherever it is
+			`{"id":1,"id\ud800":2}`:                          malformed,
+			`{"id":1} {"id":2}`:                              malformed,
+			`{"id":1}s3cret`:                                 malformed,
+			`{"id":1`:                                        malformed,
+			`{"id":1,}`:                                      malformed,
+			`{"id":01}`:                                      malformed,
+			`{"id":+1}`:                                      malformed,
+			`{id:1}`:                                         malformed,
+			`{'id':1}`:                                       malformed,
+			"\ufeff{\"id\":1}":                               malformed,
+			`[1]`:                                            malformed,
+			`"s3cret"`:                                       malformed,
+			`1`:                                              malformed,
+			`id=s3cret`:                                      malformed,
 		},
 		"order.id": {
 			`{"order":{"id":"42"}}`:                    {key: "42"},
@@ -138,7 +148,7 @@ func TestJSON(t *testing.T) {
 			}
 			t.Run(path+"/"+name, func(t *testing.T) {
 				r := post(body)
-				check(t, keyfunc.JSON(path), keyfunc.Request(r), w)
+				check(t, value(keyfunc.JSON(path)), keyfunc.Request(r), w)
 				if got := readAll(t, r.Body); got != body {
 					t.Errorf("the handler reads %q; want %q", got, body)
 				}
@@ -153,21 +163,23 @@ func TestJSON(t *testing.T) {
 func TestJSONRefusesWhatTheHandlerMayReadAsSomethingElse(t *testing.T) {
 	const polyglot = `{"id":1,"x":"&id=2&"}`
 	for contentType, w := range map[string]want{
-		"application/json":                              {key: "1"},
-		"application/json; charset=utf-8":               {key: "1"},
-		"APPLICATION/JSON":                              {key: "1"},
-		"application/json; charset":                     {key: "1"},
-		"text/json":                                     {key: "1"},
-		"application/vnd.api+json":                      {key: "1"},
-		"application/x-www-form-urlencoded":             ambiguous,
-		"multipart/form-data; boundary=s3cret":          ambiguous,
-		"application/xml":                               ambiguous,
-		"text/plain":                                    ambiguous,
-		"application/x-yaml":                            ambiguous,
-		"application/jsonp":                             ambiguous,
-		"application/json, application/xml":             ambiguous,
-		"application/x-www-form-urlencoded; a=b; a=c":   ambiguous,
-		"application/json; charset=s3cret; charset=xyz": ambiguous,
+		"application/json":                            {key: "id=1"},
+		"application/json; charset=utf-8":             {key: "id=1"},
+		"application/json;charset":                    {key: "id=1"},
+		"application/json ;a=b":                       {key: "id=1"},
+		" application/json":                           ambiguous,
+		"application/json\t;charset=utf-8":            ambiguous,
+		"APPLICATION/JSON":                            ambiguous,
+		"text/json":                                   ambiguous,
+		"application/vnd.api+json":                    ambiguous,
+		"application/x-www-form-urlencoded":           ambiguous,
+		"multipart/form-data; boundary=s3cret":        ambiguous,
+		"application/xml":                             ambiguous,
+		"text/plain":                                  ambiguous,
+		"application/x-yaml":                          ambiguous,
+		"application/jsonp":                           ambiguous,
+		"application/json, application/xml":           ambiguous,
+		"application/x-www-form-urlencoded; a=b; a=c": ambiguous,
 		"": ambiguous,
 	} {
 		r := post(polyglot, "Content-Type", contentType)
@@ -176,9 +188,56 @@ func TestJSONRefusesWhatTheHandlerMayReadAsSomethingElse(t *testing.T) {
 			t.Errorf("the handler reads %q", got)
 		}
 	}
-	check(t, keyfunc.JSON("id"), keyfunc.Request(post(polyglot)), want{key: "1"})
-	twice := post(polyglot, "Content-Type", "application/json", "Content-Type", "application/x-www-form-urlencoded")
+	twice := post(polyglot, "Content-Type", "application/json", "Content-Type", "application/json")
 	check(t, keyfunc.JSON("id"), keyfunc.Request(twice), ambiguous)
+	none := post(polyglot)
+	none.Header.Del("Content-Type")
+	check(t, keyfunc.JSON("id"), keyfunc.Request(none), ambiguous)
+	fails(t, keyfunc.JSON("id"), keyfunc.Request(none),
+		`keyfunc: JSON field "id": ambiguous: no Content-Type; only "application/json" is read as JSON by every handler`)
+	query := post(polyglot)
+	query.Method = http.MethodGet
+	check(t, keyfunc.JSON("id"), keyfunc.Request(query), ambiguous)
+}
+
+// Optional must not let a handler run unlocked that takes the value from the query.
+func TestJSONThatIsMissingBesideAQuery(t *testing.T) {
+	for _, body := range []io.ReadCloser{nil, http.NoBody, io.NopCloser(strings.NewReader("{}"))} {
+		for method, w := range map[string]want{
+			"POST": missing, "PUT": missing, "PATCH": missing, "GET": ambiguous, "HEAD": ambiguous, "DELETE": ambiguous, "QUERY": ambiguous,
+		} {
+			r := post("")
+			r.Method, r.Body, r.URL.RawQuery = method, body, "id=1"
+			check(t, keyfunc.JSON("id"), keyfunc.Request(r), w)
+			r.Header.Del("Content-Type")
+			check(t, keyfunc.JSON("id"), keyfunc.Request(r), ambiguous)
+			r.URL.RawQuery = ""
+			if body == nil || body == http.NoBody {
+				check(t, keyfunc.JSON("id"), keyfunc.Request(r), missing)
+			}
+		}
+	}
+}
+
+func TestMediaType(t *testing.T) {
+	f := keyfunc.JSON("id", keyfunc.MediaType("application/vnd.api+json"), keyfunc.MediaType(""))
+	for contentType, w := range map[string]want{
+		"application/vnd.api+json":            {key: "id=1"},
+		"application/vnd.api+json; charset=x": {key: "id=1"},
+		"application/json":                    {key: "id=1"},
+		"":                                    {key: "id=1"},
+		"application/vnd.api+jsonp":           ambiguous,
+		"Application/vnd.api+json":            ambiguous,
+		"application/xml":                     ambiguous,
+	} {
+		check(t, f, keyfunc.Request(post(`{"id":1}`, "Content-Type", contentType)), w)
+	}
+	none := post(`{"id":1}`)
+	none.Header.Del("Content-Type")
+	check(t, f, keyfunc.Request(none), want{key: "id=1"})
+	for _, bad := range []string{"json", "/", "a/", "a/b;c=d", "a/b ", "a/b/c", "a b/c"} {
+		panics(t, func() { keyfunc.MediaType(bad) }, `MediaType("application/vnd.api+json")`)
+	}
 }
 
 func TestJSONRefusesEncodedBodies(t *testing.T) {
@@ -187,5 +246,5 @@ func TestJSONRefusesEncodedBodies(t *testing.T) {
 		check(t, keyfunc.JSON("id"), keyfunc.Request(r), malformed)
 	}
 	check(t, keyfunc.JSON("id"), keyfunc.Request(post(`{"id":1}`, "Content-Encoding", "identity", "Content-Encoding", "gzip")), malformed)
-	check(t, keyfunc.JSON("id"), keyfunc.Request(post(`{"id":1}`, "Content-Encoding", "Identity")), want{key: "1"})
+	check(t, keyfunc.JSON("id"), keyfunc.Request(post(`{"id":1}`, "Content-Encoding", "Identity")), want{key: "id=1"})
 }

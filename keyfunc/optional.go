@@ -14,8 +14,8 @@ import "errors"
 func Optional[S any](f Func[S]) Func[S] {
 	mustFunc("Optional", f)
 	return func(s S) (string, error) {
-		key, err := apply(f, s)
-		if errors.Is(err, ErrMissing) {
+		key, err := f(s)
+		if errors.Is(err, ErrMissing) || err == nil && key == "" {
 			return "", ErrSkip
 		}
 		return key, err

@@ -2,7 +2,8 @@ package keyfunc
 
 import "strconv"
 
-// Param takes a path parameter, as the router found it.
+// Param takes a path parameter, as the router found it. The part has its name:
+// "orderID=42".
 //
 // It fails with [ErrMissing] when the parameter is empty or the matched route
 // does not declare it. It panics when name is empty.
@@ -11,7 +12,7 @@ func Param(name string) Func[Request] {
 		panic(`keyfunc: Param needs a parameter name, such as Param("orderID")`)
 	}
 	part := "path parameter " + strconv.Quote(name)
-	return func(r Request) (string, error) {
+	return namedPart(name, func(r Request) (string, error) {
 		value, declared := r.Param(name)
 		switch {
 		case !declared:
@@ -20,5 +21,5 @@ func Param(name string) Func[Request] {
 			return "", &partError{part: part, kind: ErrMissing}
 		}
 		return value, nil
-	}
+	})
 }

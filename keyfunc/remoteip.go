@@ -4,7 +4,7 @@ import "net/netip"
 
 // RemoteIP takes the IP address of the direct peer, from RemoteAddr. The forms of
 // an address have one key: ::ffff:192.0.2.1 is 192.0.2.1, and an IPv6 zone, whose
-// name differs from host to host, is dropped.
+// name differs from host to host, is dropped. The part is named "remoteIP".
 //
 // It never looks at X-Forwarded-For or the like, which any client can send. Behind
 // a proxy the peer is the proxy, and all clients would share its key: have a
@@ -15,7 +15,7 @@ import "net/netip"
 // put a header's value there.
 func RemoteIP() Func[Request] {
 	const part = "remote address"
-	return func(r Request) (string, error) {
+	return namedPart("remoteIP", func(r Request) (string, error) {
 		address := r.HTTP().RemoteAddr
 		if address == "" {
 			return "", &partError{part: part, kind: ErrMissing}
@@ -25,5 +25,5 @@ func RemoteIP() Func[Request] {
 			return "", &partError{part: part, kind: ErrMalformed, why: "not an IP address with a port", cause: err}
 		}
 		return peer.Addr().Unmap().WithZone("").String(), nil
-	}
+	})
 }

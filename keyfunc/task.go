@@ -1,16 +1,17 @@
 package keyfunc
 
-// TaskType takes the type of a task.
+// TaskType takes the type of a task. The part is named "taskType".
 //
 // It fails with [ErrMissing] when the type is empty.
 func TaskType() Func[Task] {
-	return func(t Task) (string, error) {
+	return namedPart("taskType", func(t Task) (string, error) {
 		return single("task type", []string{t.Type()})
-	}
+	})
 }
 
 // Payload takes a field of a task's JSON payload, by a path as in [JSON], with the
-// same rules and errors. A payload is in memory already and has no limit.
+// same rules and errors; the path is the part's name. A payload is in memory already
+// and has no limit.
 func Payload(path string) Func[Task] {
 	f, err := payload(path)
 	if err != nil {
@@ -24,5 +25,5 @@ func payload(path string) (Func[Task], error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(t Task) (string, error) { return field.in(t.Payload()) }, nil
+	return namedPart(path, func(t Task) (string, error) { return field.in(t.Payload()) }), nil
 }

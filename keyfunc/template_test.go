@@ -14,11 +14,11 @@ func TestTemplateTakesFromEverySource(t *testing.T) {
 	r.params = map[string]string{"orderID": "1"}
 	r.values = map[any]any{"user.id": 6}
 	r.RemoteAddr = "192.0.2.7:80"
-	f, err := keyfunc.Template("a{param.orderID}b{query.item}c{header.X-User-ID}d{cookie.session}e{json.order.id}f{value.user.id}g{ip}h")
+	f, err := keyfunc.Template("a:{param.orderID}b{query.item}c{header.X-User-ID}d{cookie.session}e{json.order.id}f{value.user.id}g{ip}h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, f, keyfunc.Request(r), want{key: "a1b2c3d4e5f6g192.0.2.7h"})
+	check(t, f, keyfunc.Request(r), want{key: "a:1b2c3d4e5f6g192.0.2.7h"})
 	r.URL.RawQuery = "item=2&item=s3cret"
 	check(t, f, keyfunc.Request(r), want{err: keyfunc.ErrAmbiguous})
 	delete(r.params, "orderID")
@@ -38,14 +38,15 @@ func TestTaskTemplate(t *testing.T) {
 // No value can imitate the template's text.
 func TestTemplateEscapes(t *testing.T) {
 	for _, c := range []struct{ template, a, b, key string }{
-		{"{query.a}:{query.b}", "x:y", "z", `x\:y:z`},
-		{"{query.a}:{query.b}", `x\`, "z", `x\\:z`},
+		{"t:{query.a}:{query.b}", "x:y", "z", `t:x\:y:z`},
+		{"t:{query.a}:{query.b}", `x\`, "z", `t:x\\:z`},
 		{"order:{query.a}:user:{query.b}", "1:user:2", "3", `order:1\:user\:2:user:3`},
-		{"{query.a}-{query.b}", "1-2", "3-4", `1\-2-3-4`},
-		{"{query.a}-{query.b}", "1:2", "3", `1\:2-3`},
-		{"{query.a}bc{query.b}", "1b2bc", "3", `1\b2\bcbc3`},
-		{"{query.a}é{query.b}", "éè", "3", `\éèé3`},
-		{"{query.a}:{query.b}!", "1", "2!", `1:2\!!`},
+		{"t:{query.a}-{query.b}", "1-2", "3-4", `t:1\-2-3-4`},
+		{"t:{query.a}-{query.b}", "1:2=0", "3=4", `t:1\:2\=0-3\=4`},
+		{"t:{query.a}={query.b}", "1=2", "3", `t:1\=2=3`},
+		{"t:{query.a}bc{query.b}", "1b2bc", "3", `t:1\b2\bcbc3`},
+		{"t:{query.a}é{query.b}", "éè", "3", `t:\éèé3`},
+		{"t={query.a}:{query.b}!", "1", "2!", `t=1:2\!!`},
 	} {
 		f, err := keyfunc.Template(c.template)
 		if err != nil {
@@ -55,14 +56,14 @@ func TestTemplateEscapes(t *testing.T) {
 	}
 }
 
-func TestTemplateWithColonsIsJoin(t *testing.T) {
-	f, err := keyfunc.Template("order:{query.a}:{query.b}")
+func TestTemplateCanGiveNames(t *testing.T) {
+	f, err := keyfunc.Template("order:a={query.a}:b={query.b}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	join := keyfunc.Join(key("order"), keyfunc.Query("a"), keyfunc.Query("b"))
-	for _, r := range []keyfunc.Request{ab("1", "2"), ab("1:2", `3\`), ab(`\:`, `::\\`)} {
-		w, err := join(r)
+	scope := keyfunc.Scope("order", keyfunc.Join(keyfunc.Query("a"), keyfunc.Query("b")))
+	for _, r := range []keyfunc.Request{ab("1", "2"), ab("1:2", `3\`), ab(`\:=`, `::\\`)} {
+		w, err := scope(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,10 @@ func TestTemplateErrorsShowPositionAndSources(t *testing.T) {
 		"{param.{id}}":         `"{" without "}" at 0`,
 		"a{":                   `"{" without "}" at 1`,
 		"order:param.id}":      `"}" without "{" at 14`,
-		"{param.id}}":          `"}" without "{" at 10`,
+		"a:{param.id}}":        `"}" without "{" at 12`,
+		"{param.id}":           `no text that ends with ":" or "=" before the first value`,
+		"order{param.id}":      `no text that ends with ":" or "=" before the first value`,
+		"{ip}:order":           `no text that ends with ":" or "=" before the first value`,
 		"{}":                   "an empty placeholder at 1",
 		"{param}":              `"param" without a name; write such as {param.orderID} at 6`,
 		"{param.}":             `"param" without a name; write such as {param.orderID} at 6`,
@@ -92,15 +96,15 @@ func TestTemplateErrorsShowPositionAndSources(t *testing.T) {
 		"{cookie.a;b}":         `"a;b" has a character that such a name cannot have at 8`,
 		"{json.a..b}":          `"a..b" has an empty name at 6`,
 		"{json.a.01}":          `"a.01" has a number that is no index at 6`,
-		"{param.a}{param.b}":   `two placeholders without text between them; put ":" there at 9`,
+		"a:{param.a}{param.b}": `two placeholders without text between them; put ":" there at 11`,
 		"":                     "there is no placeholder, so everything would share one key; Const does that, if it is wanted at 0",
 		"order":                "there is no placeholder, so everything would share one key; Const does that, if it is wanted at 0",
 		`a\{param.id}`:         "a backslash, which the text cannot have at 1",
-		`{param.id}\`:          "a backslash, which the text cannot have at 10",
+		`a:{param.id}\`:        "a backslash, which the text cannot have at 12",
 		"ab\xff{param.id}":     "the text is not UTF-8 at 2",
 		"{type}":               `unknown source "type" at 1`,
 		"{payload.id}":         `unknown source "payload" at 1`,
-		"{param.a}:{param.b}}": `"}" without "{" at 19`,
+		"a:{ip}:{param.b}}":    `"}" without "{" at 16`,
 	} {
 		t.Run(template, func(t *testing.T) {
 			f, err := keyfunc.Template(template)
@@ -115,13 +119,15 @@ func TestTemplateErrorsShowPositionAndSources(t *testing.T) {
 		})
 	}
 	for template, text := range map[string]string{
-		"{param.id}":    `unknown source "param" at 1`,
-		"{payload}":     `"payload" without a name; write such as {payload.order.id} at 8`,
-		"{payload.a.}":  `"a." has an empty name at 9`,
-		"{type.x}":      `"type" has no names in it; write {type} at 5`,
-		"type":          "there is no placeholder",
-		"{type}{type}":  "two placeholders without text between them",
-		"{type}:{type!": `"{" without "}" at 7`,
+		"{param.id}":          `unknown source "param" at 1`,
+		"{payload}":           `"payload" without a name; write such as {payload.order.id} at 8`,
+		"{payload.a.}":        `"a." has an empty name at 9`,
+		"{type.x}":            `"type" has no names in it; write {type} at 5`,
+		"type":                "there is no placeholder",
+		"{type}{type}":        "two placeholders without text between them",
+		"{payload.id}":        `no text that ends with ":" or "=" before the first value`,
+		"{type}-{payload.id}": `no text that ends with ":" or "=" before the first value`,
+		"{type}:{type!":       `"{" without "}" at 7`,
 	} {
 		f, err := keyfunc.TaskTemplate(template)
 		if f != nil || err == nil || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "{type}, {payload.order.id}") {

@@ -12,6 +12,7 @@ import (
 type source[S any] struct {
 	name    string
 	example string // of a name in it; empty if there are none
+	ours    bool   // no client chooses what it takes
 	build   func(name string) (Func[S], error)
 }
 
@@ -49,6 +50,7 @@ func parseTemplate[S any](text string, sources []source[S]) (Func[S], error) {
 		return nil, p.fail(strings.IndexRune(text, utf8.RuneError), "the text is not UTF-8")
 	}
 	var pieces []piece[S]
+	ours := true // all values so far
 	for pos := 0; ; {
 		literal, err := p.literal(pos)
 		if err != nil {
@@ -66,9 +68,15 @@ func parseTemplate[S any](text string, sources []source[S]) (Func[S], error) {
 		case literal == "" && len(pieces) > 0:
 			return nil, p.fail(open, `two placeholders without text between them; put ":" there`)
 		}
-		key, end, err := p.placeholder(open)
+		src, key, end, err := p.placeholder(open)
 		if err != nil {
 			return nil, err
+		}
+		if ours && !src.ours {
+			ours = false
+			if !strings.HasSuffix(literal, separator) && !strings.HasSuffix(literal, nameEnd) {
+				return nil, p.fail(open, `no text that ends with ":" or "=" before the first value, which could then be that of another key; begin such as "order:"`)
+			}
 		}
 		pieces = append(pieces, piece[S]{before: literal, key: key})
 		pos = end
@@ -91,33 +99,33 @@ func (p templateParser[S]) literal(pos int) (string, error) {
 }
 
 // placeholder returns the part that a placeholder stands for, and where it ends.
-func (p templateParser[S]) placeholder(open int) (f Func[S], end int, err error) {
+func (p templateParser[S]) placeholder(open int) (s source[S], f Func[S], end int, err error) {
 	start := open + 1
 	length := strings.IndexAny(p.text[start:], "{}")
 	if length < 0 || p.text[start+length] == '{' {
-		return nil, 0, p.fail(open, `"{" without "}"`)
+		return s, nil, 0, p.fail(open, `"{" without "}"`)
 	}
 	inner := p.text[start : start+length]
 	if i := strings.IndexFunc(inner, unicode.IsSpace); i >= 0 {
-		return nil, 0, p.fail(start+i, "a space in a placeholder")
+		return s, nil, 0, p.fail(start+i, "a space in a placeholder")
 	}
 	name, in, hasDot := strings.Cut(inner, ".")
 	s, ok := p.source(name)
 	switch {
 	case inner == "":
-		return nil, 0, p.fail(start, "an empty placeholder")
+		return s, nil, 0, p.fail(start, "an empty placeholder")
 	case !ok:
-		return nil, 0, p.fail(start, fmt.Sprintf("unknown source %q", name))
+		return s, nil, 0, p.fail(start, fmt.Sprintf("unknown source %q", name))
 	case s.example == "" && hasDot:
-		return nil, 0, p.fail(start+len(name), fmt.Sprintf("%q has no names in it; write %s", name, s.placeholder()))
+		return s, nil, 0, p.fail(start+len(name), fmt.Sprintf("%q has no names in it; write %s", name, s.placeholder()))
 	case s.example != "" && in == "":
-		return nil, 0, p.fail(start+len(name), fmt.Sprintf("%q without a name; write such as %s", name, s.placeholder()))
+		return s, nil, 0, p.fail(start+len(name), fmt.Sprintf("%q without a name; write such as %s", name, s.placeholder()))
 	}
 	f, err = s.build(in)
 	if err != nil {
-		return nil, 0, p.fail(start+len(name)+1, err.Error())
+		return s, nil, 0, p.fail(start+len(name)+1, err.Error())
 	}
-	return f, start + length + 1, nil
+	return s, f, start + length + 1, nil
 }
 
 func (p templateParser[S]) source(name string) (source[S], bool) {

@@ -11,6 +11,12 @@ import (
 // the request's context. It is the way to a key per user, and behind proxies to
 // the client's address, as your own trusted middleware found it.
 //
+// The part is named after the key: "value.userID=7", also where the key is "userID"
+// of a string type of your own, so that no [Query] or [Header] of that name reaches the
+// keys of what authentication found. A key that is an integer is named by its type and
+// number, any other by its type alone, as Go prints it: for a name that other programs
+// share, use [Named].
+//
 // Strings, integers and byte slices of any type are taken as they are, other types
 // by their MarshalText method, or their String method if they are not pointers.
 // The text must tell any two values apart; a String method made for logs may not.
@@ -27,12 +33,26 @@ func Value(key any) Func[Request] {
 	if name, ok := key.(string); ok {
 		part = "value " + strconv.Quote(name)
 	}
-	return func(r Request) (string, error) {
+	return namedPart("value."+keyName(key), func(r Request) (string, error) {
 		value, err := text(part, r.Value(key))
 		if err == nil && value == "" {
 			return "", &partError{part: part, kind: ErrMissing}
 		}
 		return value, err
+	})
+}
+
+// keyName is the same in every process.
+func keyName(key any) string {
+	switch v := reflect.ValueOf(key); {
+	case v.Kind() == reflect.String:
+		return v.String()
+	case v.CanInt():
+		return fmt.Sprintf("%T(%d)", key, v.Int())
+	case v.CanUint():
+		return fmt.Sprintf("%T(%d)", key, v.Uint())
+	default:
+		return fmt.Sprintf("%T", key)
 	}
 }
 

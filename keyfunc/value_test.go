@@ -21,7 +21,7 @@ type (
 	userID   string
 	level    int
 	rawID    []byte
-	pair     struct{ a, b string }
+	twoParts struct{ a, b string }
 	pointer  struct{ id string }
 	unready  struct{}
 	account  struct{ ID int }
@@ -31,7 +31,7 @@ type (
 
 func (level) String() string                 { return "unknown" }
 func (userID) String() string                { return "hidden" }
-func (p pair) String() string                { return p.a + "/" + p.b }
+func (p twoParts) String() string            { return p.a + "/" + p.b }
 func (p *pointer) String() string            { return p.id } // panics on nil
 func (unready) MarshalText() ([]byte, error) { return nil, errors.New(secret) }
 func (celsius) String() string               { return "warm" }
@@ -62,7 +62,7 @@ func TestValue(t *testing.T) {
 		"net.IP in 4 bytes":         {net.ParseIP("192.0.2.1").To4(), want{key: "192.0.2.1"}},
 		"big.Int":                   {big.NewInt(42), want{key: "42"}},
 		"time":                      {time.Unix(0, 0).UTC(), want{key: "1970-01-01T00:00:00Z"}},
-		"Stringer":                  {pair{"a", "b"}, want{key: "a/b"}},
+		"Stringer":                  {twoParts{"a", "b"}, want{key: "a/b"}},
 		"nothing":                   {nil, want{err: keyfunc.ErrMissing}},
 		"empty string":              {"", want{err: keyfunc.ErrMissing}},
 		"empty bytes":               {[]byte(nil), want{err: keyfunc.ErrMissing}},
@@ -88,8 +88,8 @@ func TestValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := get("/")
 			r.values = map[any]any{"user": c.stored, userKey{}: c.stored}
-			check(t, keyfunc.Value("user"), keyfunc.Request(r), c.want)
-			check(t, keyfunc.Value(userKey{}), keyfunc.Request(r), c.want)
+			check(t, value(keyfunc.Value("user")), keyfunc.Request(r), c.want)
+			check(t, value(keyfunc.Value(userKey{})), keyfunc.Request(r), c.want)
 		})
 	}
 }
@@ -102,5 +102,29 @@ func TestValueErrorsNameTypeAndKey(t *testing.T) {
 	_, err := keyfunc.Value(userKey{})(r)
 	if err == nil || !strings.Contains(err.Error(), "keyfunc_test.userKey") {
 		t.Errorf("got %v; want the key's type in it", err)
+	}
+}
+
+// Names are the same in every process, and no two keys of one type share one where
+// they can be told apart.
+func TestValueIsNamedAfterItsKey(t *testing.T) {
+	type name string
+	type number int
+	for _, c := range []struct {
+		key  any
+		want string
+	}{
+		{"user", "value.user=7"},
+		{name("user"), "value.user=7"},
+		{"a=b:c", `value.a\=b\:c=7`},
+		{number(1), "value.keyfunc_test.number(1)=7"},
+		{level(3), "value.keyfunc_test.level(3)=7"},
+		{uint8(2), "value.uint8(2)=7"},
+		{userKey{}, "value.keyfunc_test.userKey=7"},
+		{&userKey{}, "value.*keyfunc_test.userKey=7"},
+	} {
+		r := get("/")
+		r.values = map[any]any{c.key: 7}
+		check(t, keyfunc.Value(c.key), keyfunc.Request(r), want{key: c.want})
 	}
 }

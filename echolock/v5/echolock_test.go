@@ -271,7 +271,7 @@ func TestValue(t *testing.T) {
 			}
 		})
 		e.POST("/", tellKey, echolock.By(keyfunc.Join(keyfunc.Value("user"), keyfunc.Value(typedKey{}))))
-		if w := send(e, "POST", "/"); w.Body.String() != "u1:t1" {
+		if w := send(e, "POST", "/"); w.Body.String() != "value.user=u1:value.echolock_test.typedKey=t1" {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 	})

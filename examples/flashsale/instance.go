@@ -55,7 +55,7 @@ func newWatchedShop(s *show, client *redis.Client, locker *core.Locker, number i
 	// What ginlock.ByParam("sku") does, with the Locker of this instance.
 	router.Use(ginlock.New(ginlock.Config{
 		Locker:  locker,
-		Key:     keyfunc.Named("sku", keyfunc.Param("sku")),
+		Key:     keyfunc.Param("sku"),
 		Options: []core.Option{core.Wait(time.Minute), core.MaxWaiters(shopHolds)},
 	}))
 	router.POST("/items/:sku/buy", s.seeOrder(number), buy(client, s.work))

@@ -21,7 +21,7 @@ var clientCases = []conformanceCase{
 			"JSON body": {key: keyfunc.Join(keyfunc.Const[keyfunc.Request]("id"), keyfunc.JSON("id")), options: []core.Option{core.Wait(patience)}},
 		} {
 			id := key(name)
-			k := h.hold(map[string]string{"no body": "id=" + id, "JSON body": "id:" + id}[name])
+			k := h.hold(map[string]string{"no body": "id=" + id, "JSON body": "id:id=" + id}[name])
 			waiting := make(chan struct{})
 			r := post("/{id}", []guarding{wait}, h.never())
 			r.around = func(next func(), _ func() *http.Request) {
@@ -38,7 +38,7 @@ var clientCases = []conformanceCase{
 			if name == "JSON body" {
 				body = strings.NewReader(`{"id":"` + id + `"}`)
 			}
-			if _, err := s.client.Do(s.request("POST", "/"+id, body).WithContext(ctx)); !errors.Is(err, context.Canceled) {
+			if _, err := s.client.Do(s.request("POST", "/"+id, body, "Content-Type", "application/json").WithContext(ctx)); !errors.Is(err, context.Canceled) {
 				h.Errorf("%s: %v", name, err)
 			}
 			h.receive(s.served, name+": the server to notice")
@@ -95,24 +95,24 @@ var clientCases = []conformanceCase{
 	{"Expect: 100-continue: the body is asked for when the key is in it", func(h *harness) {
 		const body = `{"id":42,"note":"x"}`
 		s := h.serve(h.build(post("/", byKey(keyfunc.JSON("id")), func(w http.ResponseWriter, r *http.Request) {
-			h.wantsHeld("42")(w, r)
+			h.wantsHeld("id=42")(w, r)
 			if got, err := io.ReadAll(r.Body); string(got) != body || err != nil {
 				h.Errorf("read %q, %v", got, err)
 			}
 		})))
-		h.wantStatus(s.do(s.request("POST", "/", strings.NewReader(body), "Expect", "100-continue")), http.StatusOK)
+		h.wantStatus(s.do(s.request("POST", "/", strings.NewReader(body), "Content-Type", "application/json", "Expect", "100-continue")), http.StatusOK)
 	}},
 	{"Expect: 100-continue: the client of a refused request is spared the body", func(h *harness) {
 		defer h.unlock(h.hold("X-User=7"))
 		s := h.serve(h.build(
 			post("/busy", []guarding{{header: "X-User", options: []core.Option{core.NoWait()}}}, h.never()),
-			post("/long", byKey(keyfunc.JSONLimit("id", 10)), h.never()),
+			post("/long", byKey(keyfunc.JSON("id", keyfunc.MaxBytes(10))), h.never()),
 			post("/form", byKey(keyfunc.JSON("id")), h.never())))
 		for path, want := range map[string]int{
 			"/busy": http.StatusConflict, "/long": http.StatusRequestEntityTooLarge, "/form": http.StatusBadRequest,
 		} {
 			body := &countedReader{Reader: strings.NewReader(`{"id":"a long one"}`)}
-			r := s.request("POST", path, body, "Expect", "100-continue", "X-User", "7")
+			r := s.request("POST", path, body, "Content-Type", "application/json", "Expect", "100-continue", "X-User", "7")
 			r.ContentLength = 19
 			if path == "/form" {
 				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -13,7 +13,7 @@ import (
 
 var configCases = []conformanceCase{
 	{"Skip lets a request through without a lock", func(h *harness) {
-		defer h.unlock(h.hold("42"))
+		defer h.unlock(h.hold("orderID=42"))
 		cfg := &config{key: keyfunc.Param("orderID"), options: []core.Option{core.NoWait()}, skip: func(r *http.Request) bool {
 			return r.Header.Get("X-Skip") != ""
 		}}
@@ -22,7 +22,7 @@ var configCases = []conformanceCase{
 		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusConflict)
 	}},
 	{"OnRefused answers instead, and sees the cause", func(h *harness) {
-		defer h.unlock(h.hold("42"))
+		defer h.unlock(h.hold("orderID=42"))
 		cfg := &config{key: keyfunc.Param("orderID"), options: []core.Option{core.NoWait()}, onRefused: func(w http.ResponseWriter, _ *http.Request, err error) {
 			if !errors.Is(err, core.ErrNotAcquired) {
 				h.Errorf("error %v", err)
@@ -33,7 +33,7 @@ var configCases = []conformanceCase{
 		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusTeapot)
 	}},
 	{"Status answers a busy lock in place of 409", func(h *harness) {
-		defer h.unlock(h.hold("42"))
+		defer h.unlock(h.hold("orderID=42"))
 		cfg := &config{key: keyfunc.Param("orderID"), options: []core.Option{core.NoWait()}, status: http.StatusTooManyRequests}
 		server := h.build(post("/orders/{orderID}", []guarding{{config: cfg}}, h.never()))
 		w := send(server, "POST", "/orders/42")

@@ -32,7 +32,7 @@ var jsonCases = []conformanceCase{
 		for _, reader := range []io.Reader{strings.NewReader(body), io.MultiReader(strings.NewReader(body))} {
 			var length int64
 			server := h.build(post("/pay", byKey(keyfunc.JSON("order.id")), func(w http.ResponseWriter, r *http.Request) {
-				h.wantsHeld("9007199254740993")(w, r)
+				h.wantsHeld("order.id=9007199254740993")(w, r)
 				length = r.ContentLength
 				if got, err := io.ReadAll(r.Body); string(got) != body || err != nil {
 					h.Errorf("read %q, %v", got, err)
@@ -64,7 +64,7 @@ var jsonCases = []conformanceCase{
 	}},
 	{"a body over the limit: 413, of known or unknown length", func(h *harness) {
 		server := h.build(
-			post("/small", byKey(keyfunc.JSONLimit("id", 32)), h.never()),
+			post("/small", byKey(keyfunc.JSON("id", keyfunc.MaxBytes(32))), h.never()),
 			post("/pay", byKey(keyfunc.JSON("id")), h.never()))
 		for path, limit := range map[string]int{"/small": 32, "/pay": 1 << 20} {
 			body := `{"id":"secret"` + strings.Repeat(" ", limit) + "}"
@@ -84,7 +84,7 @@ var jsonCases = []conformanceCase{
 			leave()
 			return 0, io.ErrUnexpectedEOF
 		})
-		if w := sendBody(ctx, server, "POST", "/pay", io.MultiReader(strings.NewReader(`{"id":`), left)); w.Body.Len() > 0 {
+		if w := sendBody(ctx, server, "POST", "/pay", io.MultiReader(strings.NewReader(`{"id":`), left), "Content-Type", "application/json"); w.Body.Len() > 0 {
 			h.Errorf("answered %q", w.Body)
 		}
 	}},

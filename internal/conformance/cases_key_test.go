@@ -41,16 +41,16 @@ var keyCases = []conformanceCase{
 		h.wantStatus(send(server, "POST", "/orders/42", "X-User-ID", "a:b"), http.StatusOK)
 	}},
 	{"a template with a part missing or given twice: 400", func(h *harness) {
-		server := h.build(post("/orders/{orderID}", []guarding{{template: "{param.orderID}:{query.q}"}}, h.never()))
+		server := h.build(post("/orders/{orderID}", []guarding{{template: "order:{param.orderID}:{query.q}"}}, h.never()))
 		h.wantProblem(send(server, "POST", "/orders/secret42"), http.StatusBadRequest, "secret42")
 		h.wantProblem(send(server, "POST", "/orders/42?q=secret1&q=secret2"), http.StatusBadRequest, "secret")
 	}},
 	{"RemoteIP is the direct peer, whatever the client claims", func(h *harness) {
-		server := h.build(post("/", byKey(keyfunc.RemoteIP()), h.wantsHeld("192.0.2.1"))) // as httptest has it
+		server := h.build(post("/", byKey(keyfunc.RemoteIP()), h.wantsHeld("remoteIP=192.0.2.1"))) // as httptest has it
 		h.wantStatus(send(server, "POST", "/", "X-Forwarded-For", "203.0.113.9", "X-Real-Ip", "203.0.113.9"), http.StatusOK)
 	}},
 	{"Value finds what earlier middleware stored in the framework's own way", func(h *harness) {
-		r := post("/", byKey(keyfunc.Value(h.valueKey("userID"))), h.wantsHeld("u7"))
+		r := post("/", byKey(keyfunc.Value(h.valueKey("userID"))), h.wantsHeld("value.userID=u7"))
 		r.outside = []companion{authenticating}
 		h.wantStatus(send(h.build(r), "POST", "/"), http.StatusOK)
 	}},

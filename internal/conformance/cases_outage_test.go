@@ -38,7 +38,7 @@ var outageCases = []conformanceCase{
 		}
 	}},
 	{"FailOpen does not open a busy lock", func(h *harness) {
-		defer h.unlock(h.hold("42"))
+		defer h.unlock(h.hold("orderID=42"))
 		cfg := &config{key: keyfunc.Param("orderID"), failOpen: true}
 		server := h.build(post("/orders/{orderID}", []guarding{{config: cfg}}, h.never()))
 		h.wantProblem(send(server, "POST", "/orders/42"), http.StatusConflict)

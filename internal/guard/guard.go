@@ -55,7 +55,7 @@ func New(adapter string, cfg Config) *Guard {
 		panic(adapter + ": Config has a Param and a Key; set one of them")
 	case cfg.Param != "":
 		mustName(adapter, "Config.Param %s", cfg.Param)
-		cfg.Key, cfg.Name = keyfunc.Named(cfg.Param, keyfunc.Param(cfg.Param)), cfg.Param
+		cfg.Key, cfg.Name = keyfunc.Param(cfg.Param), cfg.Param
 	case cfg.Key == nil:
 		panic(adapter + `: Config.Key is nil; set Config.Param, or give Config.Key a key function, such as keyfunc.Header("Idempotency-Key")`)
 	}

@@ -16,12 +16,12 @@ func ByParam(adapter, name string) Config {
 // ByHeader is the configuration of a guard by header field.
 func ByHeader(name string) Config {
 	name = http.CanonicalHeaderKey(name)
-	return Config{Name: name, Key: keyfunc.Named(name, keyfunc.Header(name))}
+	return Config{Name: name, Key: keyfunc.Header(name)}
 }
 
 // ByQuery is the configuration of a guard by query parameter.
 func ByQuery(name string) Config {
-	return Config{Name: name, Key: keyfunc.Named(name, keyfunc.Query(name))}
+	return Config{Name: name, Key: keyfunc.Query(name)}
 }
 
 // ByTemplate is the configuration of a guard by template. It panics when the

@@ -107,7 +107,7 @@ func refuseKey(err error) *Refusal {
 	case errors.Is(err, keyfunc.ErrMissing):
 		r.Detail = "A required part of the request is missing."
 	case errors.Is(err, keyfunc.ErrAmbiguous):
-		r.Detail = "A part of the request is given more than once."
+		r.Detail = "A part of the request is given more than once, or in a form that can be read in two ways; JSON needs the Content-Type application/json."
 	}
 	return r
 }

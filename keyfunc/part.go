@@ -1,0 +1,124 @@
+package keyfunc
+
+import "strings"
+
+const (
+	separator = ":" // between parts
+	nameEnd   = "=" // between a part's name and its value
+)
+
+// escaper lets no name or value contain what separates them.
+var escaper = strings.NewReplacer(`\`, `\\`, separator, `\`+separator, nameEnd, `\`+nameEnd)
+
+// derived is what a Func of this package returns, before it is only a text.
+type derived struct {
+	key   string // the parts as they are joined: named and escaped
+	name  string // of the part, if it has one and is the only one
+	value string // of the part if it is the only one; else the same as key
+}
+
+// onePart is the key of a part, whose name may be empty.
+func onePart(name, value string) derived {
+	key := escaper.Replace(value)
+	if name != "" {
+		key = escaper.Replace(name) + nameEnd + key
+	}
+	return derived{key: key, name: name, value: value}
+}
+
+// allParts is the key of several parts that are joined already.
+func allParts(key string) derived { return derived{key: key, value: key} }
+
+// listener is told what the Funcs that are called with it have derived. By their
+// keys alone a combination could not tell a name of theirs from a client's value
+// that looks like one.
+type listener struct{ heard []derived }
+
+// A Request or Task that has a listener.
+type (
+	heardRequest struct {
+		Request
+		*listener
+	}
+	heardTask struct {
+		Task
+		*listener
+	}
+)
+
+// derive calls f and finds out what its key consists of: a text that no Func of
+// this package has returned is one part without a name. It sees to it that no empty
+// key gets further: hashed or named, it would no longer look empty.
+func derive[S any](f Func[S], s S) (derived, error) {
+	l := &listener{}
+	key, err := f(withListener(s, l))
+	switch {
+	case err != nil:
+		return derived{}, err
+	case key == "":
+		return derived{}, &partError{part: "key", kind: ErrMissing}
+	}
+	for _, d := range l.heard {
+		if d.key == key {
+			return d, nil
+		}
+	}
+	return onePart("", key), nil
+}
+
+// withListener returns s as it is where it is neither Request nor Task: then no
+// source of names takes it.
+func withListener[S any](s S, l *listener) S {
+	var heard any
+	switch s := any(s).(type) {
+	case heardRequest:
+		heard = heardRequest{s.Request, l}
+	case heardTask:
+		heard = heardTask{s.Task, l}
+	case Request:
+		heard = heardRequest{s, l}
+	case Task:
+		heard = heardTask{s, l}
+	}
+	if s, ok := heard.(S); ok {
+		return s
+	}
+	return s
+}
+
+// tell returns the key that is derived, and tells whoever listens how.
+func tell[S any](s S, d derived) (string, error) {
+	switch s := any(s).(type) {
+	case heardRequest:
+		s.heard = append(s.heard, d)
+	case heardTask:
+		s.heard = append(s.heard, d)
+	}
+	return d.key, nil
+}
+
+// namedPart is a Func of one part with that name.
+func namedPart[S any](name string, value Func[S]) Func[S] {
+	return func(s S) (string, error) {
+		v, err := value(s)
+		if err != nil {
+			return "", err
+		}
+		return tell(s, onePart(name, v))
+	}
+}
+
+// canonical is f with its value in another form, and its name as it was.
+func canonical[S any](f Func[S], form func(value string) (string, error)) Func[S] {
+	return func(s S) (string, error) {
+		d, err := derive(f, s)
+		if err != nil {
+			return "", err
+		}
+		value, err := form(d.value)
+		if err != nil {
+			return "", err
+		}
+		return tell(s, onePart(d.name, value))
+	}
+}
