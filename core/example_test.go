@@ -43,7 +43,7 @@ func ExampleNew() {
 
 	_, err = core.New(client, core.Lease(0))
 	fmt.Println(err)
-	// Output: core: Lease(0s): give at least 1ms
+	// Output: core: Lease(0s): give at least 1ms and at most 24h0m0s
 }
 
 func ExampleLocker_Lock() {

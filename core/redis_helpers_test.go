@@ -84,3 +84,6 @@ func awaitLost(tb testing.TB, k *core.Lock, want error) {
 		tb.Fatalf("nobody told the holder within %v", inTheEnd)
 	}
 }
+
+// patient is a client that does not take a busy machine for a connection that hangs.
+func patient(o *redis.Options) { o.ReadTimeout, o.WriteTimeout = inTheEnd, inTheEnd }

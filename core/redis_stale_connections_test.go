@@ -326,7 +326,7 @@ func TestInvariant3FirstCopyThatArrivesLate(t *testing.T) {
 func TestLostReplyFailsNoneOfTheCallsThatTravelTogether(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := server.Proxy(t)
-	l := newTraveller(t, server, proxy.Client(t))
+	l := newTraveller(t, server, proxy.Client(t, patient))
 	for range 3 {
 		lost := proxy.DropReply(func(request []string) bool {
 			return sha(t, "acquire")(request) && len(holdsOf(command{args: request})) > 10
