@@ -232,3 +232,22 @@ func TestInvariant3FirstCopyThatArrivesAfterAHandOver(t *testing.T) {
 		s.isFree("k")
 	})
 }
+
+// The lease that counts is that of the copy which was answered. Taken out, a lease that
+// is shorter than what the first copy took is over before it has begun.
+func TestLeaseOfARepeatedAcquisitionBeginsWithTheLastCopy(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		s.fail(acquire, func(_ *embedded, p *peer, _ string, _ []string) bool {
+			time.Sleep(700 * time.Millisecond)
+			p.Close()
+			return true
+		})
+		k := take(t, background, l, "k", core.Lease(500*time.Millisecond))
+		time.Sleep(time.Minute)
+		if err := k.Context().Err(); err != nil {
+			t.Error(context.Cause(k.Context()))
+		}
+		unlock(t, k)
+	})
+}

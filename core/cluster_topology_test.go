@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/internal/buffered"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 type dialing func(over <-chan struct{}) func(ctx context.Context) (net.Conn, error)
@@ -168,16 +169,17 @@ func TestQuorumWithAClusterThatCannotBeReached(t *testing.T) {
 					t.Fatal(err)
 				}
 				began := time.Now()
-				for range 200 {
+				for range 60 {
 					unlock(t, take(t, background, l, "k"))
+					time.Sleep(7 * time.Millisecond)
 				}
-				wantTime(t, "200 locks were there", time.Since(began), 0, time.Second)
+				wantTime(t, "60 locks were there", time.Since(began), 0, time.Second)
 				k := take(t, background, l, "k")
-				time.Sleep(time.Minute)
+				time.Sleep(20 * time.Second)
 				if err := context.Cause(k.Context()); err != nil {
 					t.Error(err)
 				}
-				if n := blockedIn(ofCore); n > 1000 {
+				if n := blockedIn(ofCore); n > 20 {
 					t.Errorf("%d goroutines of the Locker", n)
 				}
 				unlock(t, k)
@@ -189,4 +191,33 @@ func TestQuorumWithAClusterThatCannotBeReached(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A waiting call listens on all members of a quorum, also on those that nobody has
+// reached yet. In real time: go-redis keeps a mutex while it looks. Taken out, the call
+// looks by itself and lasts for more than a minute.
+func TestWaitingCallListensToAClusterThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	dial := unreachable["dials that hang"](over)
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs:  []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"},
+		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+	})
+	t.Cleanup(func() {
+		close(over)
+		_ = cluster.Close()
+	})
+	l, err := core.NewQuorum([]redis.UniversalClient{redistest.Start(t).Client(t), redistest.Start(t).Client(t), cluster},
+		quiet, core.ShardedPubSub())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := take(t, background, l, "k")
+	began := time.Now()
+	_, err = l.Lock(deadline(700*time.Millisecond), "k")
+	wantErr(t, err, core.ErrNotAcquired, context.DeadlineExceeded)
+	wantTime(t, "Lock returned", time.Since(began), 700*time.Millisecond, 10*time.Second)
+	unlock(t, k)
+	_ = l.Close(within(time.Second)) // the member has confirmed nothing
 }

@@ -68,6 +68,31 @@ func TestReplicasHaveTheLockBeforeItIsHandedOut(t *testing.T) {
 	}
 }
 
+// A second copy of an acquisition has nothing to write. WAIT after it asks for what the
+// first one wrote all the same.
+func TestReplicasVouchForASecondCopy(t *testing.T) {
+	master := redistest.Start(t)
+	replica := replicaOf(t, master)
+	proxy := master.Proxy(t)
+	l := onRedis(t, proxy.Client(t), core.Replicas(1, 300*time.Millisecond), core.FixedLease(time.Minute))
+	unlock(t, take(t, background, l, "warm-up"))
+	lost := proxy.DropReply(sha(t, "acquire"))
+	k := take(t, background, l, "k")
+	if isFree(t, replica.Client(t), "k") {
+		t.Error("the replica does not have the lock")
+	}
+	unlock(t, k)
+	replica.Stop(t)
+	again := proxy.DropReply(sha(t, "acquire"))
+	_, err := l.Lock(background, "k")
+	wantErr(t, err, core.ErrUnavailable)
+	if lost.Count() != 1 || again.Count() != 1 {
+		t.Error("no reply was lost")
+	}
+	replica.Cont(t)
+	awaitFree(t, master.Client(t), "k", 5*time.Second)
+}
+
 func awaitTaken(t *testing.T, client redis.UniversalClient, key string) {
 	t.Helper()
 	redistest.Await(t, inTheEnd, "lock "+key+" to be taken", func() bool { return !isFree(t, client, key) })

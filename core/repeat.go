@@ -33,19 +33,17 @@ func (n *node) exchange(ctx context.Context, c *call, timeout time.Duration, und
 	if a.err == nil || c.again == nil {
 		return f.conclude(a)
 	}
-	began := end.Add(-timeout)
 	delay, unsent := repeatDelay, false
 	for {
 		left, wait := time.Until(end), time.Duration(0)
-		switch departed := f.departed(); {
+		switch {
 		case a.over:
 			return f.conclude(a)
 		case isMigrating(a.err):
 			wait = settleDelay
-		case isBroken(a.err) && !(departed && n.replication.wants(c)):
-			// A second copy has nothing to write that replicas could acknowledge.
+		case isBroken(a.err):
 			wait, delay = delay, delay+repeatDelay
-		case !departed && !isRefusal(a.err) && !unsent && left > time.Since(began):
+		case !f.departed() && !isRefusal(a.err) && !unsent:
 			unsent = true
 		default:
 			return f.conclude(a)
@@ -59,7 +57,7 @@ func (n *node) exchange(ctx context.Context, c *call, timeout time.Duration, und
 		if f.again(isRefusal(a.err)) {
 			c.again.doubled.Store(true)
 		}
-		began = time.Now()
+		began := time.Now()
 		c.again.last.Store(int64(momentOf(began)))
 		f, a = n.attempt(ctx, c, end.Sub(began), undo, f)
 		if a.err == nil {
