@@ -90,7 +90,7 @@ func TestReplicasVouchForASecondCopy(t *testing.T) {
 		t.Error("no reply was lost")
 	}
 	replica.Cont(t)
-	awaitFree(t, master.Client(t), "k", 5*time.Second)
+	awaitFree(t, master.Client(t), "k")
 }
 
 func awaitTaken(t *testing.T, client redis.UniversalClient, key string) {
