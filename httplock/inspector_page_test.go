@@ -252,19 +252,19 @@ func TestInspectorWritesTimesForPeople(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := locktest.New(t)
 		page := httplock.Inspector(l)
-		k := take(t, t.Context(), l, "k", core.FixedLease(100*time.Hour))
+		k := take(t, t.Context(), l, "k", core.FixedLease(24*time.Hour))
 		start := time.Now()
 		for _, c := range []struct {
 			after time.Duration
 			want  string
 		}{
-			{0, "0.0 s 4 d 3 h"},
-			{9990 * time.Millisecond, "9.9 s 4 d 3 h"},
-			{10 * time.Second, "10 s 4 d 3 h"},
-			{63 * time.Second, "1 min 03 s 4 d 3 h"},
-			{5*time.Hour + 61*time.Second, "5 h 01 min 3 d 22 h"},
-			{99 * time.Hour, "4 d 3 h 59 min 59 s"},
-			{100*time.Hour - 1510*time.Millisecond, "4 d 3 h 1.5 s"},
+			{0, "0.0 s 23 h 59 min"},
+			{9990 * time.Millisecond, "9.9 s 23 h 59 min"},
+			{10 * time.Second, "10 s 23 h 59 min"},
+			{63 * time.Second, "1 min 03 s 23 h 58 min"},
+			{5*time.Hour + 61*time.Second, "5 h 01 min 18 h 58 min"},
+			{24*time.Hour - time.Minute, "23 h 59 min 59 s"},
+			{24*time.Hour - 1510*time.Millisecond, "23 h 59 min 1.5 s"},
 		} {
 			time.Sleep(c.after - time.Since(start))
 			text := readable(get(page, "/").Body.String())

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"net/http"
+	"time"
+
 	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
 
@@ -16,7 +19,15 @@ func main() {
 	core.SetDefault(locker)
 
 	router := gin.Default()
+	router.Use(authenticate)               // first who it is: strangers hold no lock
 	router.Use(ginlock.ByParam("orderID")) // one request per order at a time, across every process
 	router.POST("/orders/:orderID/pay", func(c *gin.Context) { c.String(200, "paid\n") })
-	router.Run(":8080")
+
+	server := &http.Server{ // with time-outs: who sends slowly holds no lock for long
+		Addr: ":8080", Handler: router,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 60 * time.Second,
+	}
+	panic(server.ListenAndServe())
 }
+
+func authenticate(c *gin.Context) {} // yours
