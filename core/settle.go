@@ -6,9 +6,10 @@ import (
 )
 
 const (
-	// tombstoneLife is how long an acquisition that was given up may still be
-	// under way: TCP keeps resending for minutes.
-	tombstoneLife = 10 * time.Minute
+	// tombstoneLife is for how long an acquisition that was given up is refused. TCP may
+	// bring it later still: then it takes the lock for nobody, until its lease ends. But
+	// where calls are cancelled by the thousand, each leaves a key for so long.
+	tombstoneLife = time.Minute
 
 	settleTimeout  = 500 * time.Millisecond
 	settleDelay    = 20 * time.Millisecond
@@ -47,7 +48,7 @@ func (l *Locker) settleAll(c *call, until time.Time) {
 func (l *Locker) withdraw(from []*node, n names, owner, hold string, lease time.Duration) {
 	c := l.withdrawCall(n, owner, hold)
 	for _, node := range from {
-		l.settle(node, c, time.Now().Add(lease+tombstoneLife/10))
+		l.settle(node, c, time.Now().Add(lease+tombstoneLife))
 	}
 }
 
