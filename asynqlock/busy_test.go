@@ -166,9 +166,11 @@ func TestDrop(t *testing.T) {
 	})
 }
 
-// interference is a hook that does something before the second script runs.
+// interference is a hook that does something before the second script runs. If that
+// fails, it does it again before each one that follows: what never left is sent once more.
 type interference struct {
 	scripts atomic.Int32
+	failed  atomic.Bool
 	do      func() error
 }
 
@@ -178,8 +180,9 @@ func (h *interference) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 }
 func (h *interference) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" && h.scripts.Add(1) == 2 {
+		if cmd.Name() == "evalsha" && (h.scripts.Add(1) == 2 || h.failed.Load()) {
 			if err := h.do(); err != nil {
+				h.failed.Store(true)
 				cmd.SetErr(err)
 				return err
 			}
