@@ -233,7 +233,8 @@ func TestDrop(t *testing.T) {
 	})
 }
 
-// interference is a hook that does something before the second script runs.
+// interference is a hook that does something before the second script runs. If that
+// fails, it does it again before each one that follows: what never left is sent once more.
 type interference struct {
 	scripts atomic.Int32
 	do      func() error
