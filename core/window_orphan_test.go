@@ -30,8 +30,8 @@ func TestEarnedWindowOutlivesAnOrphanedHold(t *testing.T) {
 				here, there, third := s.locker(), s.locker(), s.locker()
 				outer := work(t, s, here, there)
 				time.Sleep(time.Minute)
-				unlock(t, outer) // confirmed
-				time.Sleep(20 * time.Second) // the other one renews
+				unlock(t, outer)                // confirmed
+				time.Sleep(20 * time.Second)    // the other one renews
 				s.failAll(hang, renew, release) // and dies
 				time.Sleep(10 * time.Minute)
 				if k, err := third.TryLock(background, "k"); err == nil {
