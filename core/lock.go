@@ -18,8 +18,12 @@ type Lock struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	doubled bool // a copy of its acquisition may still arrive
+	copies *repetition // of its acquisition; nil: there is one
 }
+
+// doubled says that a copy of its acquisition may still arrive. Of a quorum, a member
+// that is late may be asked again when the lock is taken already.
+func (k *Lock) doubled() bool { return k.copies != nil && k.copies.doubled.Load() }
 
 func newLock(ctx context.Context, s *lease, key, hold string) *Lock {
 	k := &Lock{lease: s, key: key, hold: hold, outer: innermost(ctx)}
