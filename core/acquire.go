@@ -130,7 +130,7 @@ func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
 		}
 		r.locker.withdraw(r.locker.backend.members(), r.names, r.owner, hold, lease.length)
 	} else if err == nil {
-		err = lease.lose(lost(r.key, "it was deleted, or somebody else has taken it", nil))
+		err = lease.vanished()
 	}
 	_ = lease.leave(k)
 	lease.settleUp(true)

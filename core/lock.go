@@ -81,7 +81,7 @@ func (k *Lock) inspect(ctx context.Context) (Info, error) {
 	}
 	info, err := k.lease.locker.inspect(ctx, k.key, k.lease.names())
 	if err == nil && info.Owner != k.lease.owner {
-		err = k.lease.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
+		err = k.lease.vanished()
 	}
 	if err != nil {
 		return Info{}, err
@@ -183,7 +183,7 @@ func (k *Lock) release(ctx context.Context, failed, again bool, end time.Time) (
 		values, err := l.backend.ask(ctx, c, time.Until(end), strays{missed: missed})
 		switch {
 		case err == nil && number(values[0]) == 0 && !again:
-			return true, s.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
+			return true, s.vanished()
 		case err == nil:
 			return l.released(n, values, presence), nil
 		case (!isRefusal(err) || isMigrating(err)) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
