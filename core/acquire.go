@@ -106,6 +106,8 @@ func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
 	lease := outer.lease
 	hold := r.locker.nextHold()
 	k := newLock(ctx, lease, r.key, hold)
+	r.repetition = new(repetition)
+	k.copies = r.repetition
 	if err := lease.join(k); err != nil {
 		k.cancel(err)
 		return nil, err
@@ -122,14 +124,13 @@ func (r *request) reenter(ctx context.Context, outer *Lock) (*Lock, error) {
 			lease.schedule()
 		}
 		lease.mu.Unlock()
-		k.doubled = r.repetition.doubled.Load()
 		if err = lease.check(); err == nil {
 			taken = k
 			return k, nil
 		}
 		r.locker.withdraw(r.locker.backend.members(), r.names, r.owner, hold, lease.length)
 	} else if err == nil {
-		err = lease.lose(lost(r.key, "it was deleted, or somebody else has taken it", nil))
+		err = lease.vanished()
 	}
 	_ = lease.leave(k)
 	lease.settleUp(true)
@@ -145,6 +146,7 @@ func (r *request) try(ctx context.Context) (*Lock, *busy, error) {
 	if owner == "" {
 		owner = hold[len(holdField):]
 	}
+	r.repetition = new(repetition)
 	var taken *Lock
 	claim := l.newClaim()
 	defer func() { claim.resolve(taken) }()
@@ -190,7 +192,6 @@ func (r *request) send(ctx context.Context, owner, hold string, claim *claim) (v
 			}
 		}
 	}
-	r.repetition = new(repetition)
 	c.again = r.repetition
 	sent = time.Now()
 	values, err = l.backend.ask(ctx, c, l.timeout, about)
@@ -282,7 +283,7 @@ func (r *request) granted(ctx context.Context, values []any, owner, hold string,
 		s.keepFor = r.settings.keepFor
 	}
 	k := newLock(ctx, s, r.key, hold)
-	k.doubled = r.repetition != nil && r.repetition.doubled.Load()
+	k.copies = r.repetition
 	s.handles = append(s.first[:0], k)
 
 	var err error

@@ -95,7 +95,7 @@ func (k *Lock) handOver(ctx context.Context, failed bool) (done, unknown bool) {
 	s.mu.Lock()
 	last := len(s.handles) == 0
 	s.mu.Unlock()
-	if !l.handsOver || !last || k.doubled || s.keepFor > 0 && !failed {
+	if !l.handsOver || !last || k.doubled() || s.keepFor > 0 && !failed {
 		return false, false
 	}
 	w, inLine := l.lines.offer(s.lock)

@@ -194,6 +194,23 @@ func (s *lease) expire() error {
 	return err
 }
 
+// vanished ends a lease that Redis does not know any more. A minority of a quorum may
+// still have it, and a copy of an acquisition may still arrive.
+func (s *lease) vanished() error {
+	s.mu.Lock()
+	handles := slices.Clone(s.handles)
+	s.mu.Unlock()
+	why := lost(s.key, "it was deleted, or somebody else has taken it", nil)
+	err := s.lose(why)
+	if err == why {
+		if len(s.locker.backend.members()) == 1 {
+			handles = slices.DeleteFunc(handles, func(k *Lock) bool { return !k.doubled() })
+		}
+		s.giveBack(handles)
+	}
+	return err
+}
+
 // giveBack releases the holds of a lease that has ended, in the background.
 func (s *lease) giveBack(handles []*Lock) {
 	for _, k := range handles {
@@ -292,12 +309,8 @@ func (s *lease) receive(values []any, err error, sent time.Time) {
 		s.renewals++
 		s.extend(sent, s.length)
 	default:
-		handles := slices.Clone(s.handles)
 		s.mu.Unlock()
-		_ = s.lose(lost(s.key, "it was deleted, or somebody else has taken it", nil))
-		if len(s.locker.backend.members()) > 1 {
-			s.giveBack(handles) // a minority may still have it
-		}
+		_ = s.vanished()
 		return
 	}
 	s.schedule()

@@ -18,8 +18,12 @@ type Lock struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	doubled bool // a copy of its acquisition may still arrive
+	copies *repetition // of its acquisition; nil: there is one
 }
+
+// doubled says that a copy of its acquisition may still arrive. Of a quorum, a member
+// that is late may be asked again when the lock is taken already.
+func (k *Lock) doubled() bool { return k.copies != nil && k.copies.doubled.Load() }
 
 func newLock(ctx context.Context, s *lease, key, hold string) *Lock {
 	k := &Lock{lease: s, key: key, hold: hold, outer: innermost(ctx)}
@@ -77,7 +81,7 @@ func (k *Lock) inspect(ctx context.Context) (Info, error) {
 	}
 	info, err := k.lease.locker.inspect(ctx, k.key, k.lease.names())
 	if err == nil && info.Owner != k.lease.owner {
-		err = k.lease.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
+		err = k.lease.vanished()
 	}
 	if err != nil {
 		return Info{}, err
@@ -179,7 +183,7 @@ func (k *Lock) release(ctx context.Context, failed, again bool, end time.Time) (
 		values, err := l.backend.ask(ctx, c, time.Until(end), strays{missed: missed})
 		switch {
 		case err == nil && number(values[0]) == 0 && !again:
-			return true, s.lose(lost(k.key, "it was deleted, or somebody else has taken it", nil))
+			return true, s.vanished()
 		case err == nil:
 			return l.released(n, values, presence), nil
 		case (!isRefusal(err) || isMigrating(err)) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:

@@ -107,6 +107,9 @@ func (q *quorum) ask(ctx context.Context, c *call, timeout time.Duration, s stra
 		case v := <-arrived:
 			t.votes = append(t.votes, v)
 		case <-again:
+			if c.again.doubled.Load() {
+				continue // what refused a second copy of it is withdrawing the first
+			}
 			for _, member := range t.forgetRefusals() {
 				send(member)
 			}

@@ -104,7 +104,7 @@ func (l *Locker) releaseCall(n names, owner, hold string, failed bool, p presenc
 func (l *Locker) releaseOf(k *Lock, failed bool, p presence) *call {
 	s := k.lease
 	n := s.names()
-	if !k.doubled {
+	if !k.doubled() {
 		return l.releaseCall(n, s.owner, k.hold, failed, p)
 	}
 	return releaseScript.call(3, n.lock, n.line(), n.tombstone(k.hold), l.publish, l.self, l.hears, channels, s.owner, k.hold, flag(failed), voidKept, p)

@@ -166,7 +166,12 @@ func (r *request) pause(ctx context.Context, w *waiter, signal <-chan struct{}, 
 			return k, nil, true
 		}
 	}
-	return nil, nil, false
+	select { // there may be several reasons, and asking takes Timeout in an outage
+	case <-over:
+		return nil, r.leave(w, r.waitOver(ln)), true
+	default:
+		return nil, nil, false
+	}
 }
 
 // giveUp says whether a failed attempt ends the wait of the call that made it: not when

@@ -167,6 +167,12 @@ local function next_in_line()
   end
 end
 
+-- What is left of a dedup window, in ms.
+local function rest(keep)
+  local till, whole = string.match(keep, '(%d+) (%d+)')
+  return math.min(till - ms(), tonumber(whole)) -- the clock may have been set back
+end
+
 -- Ends the hold, as the Returns above tell.
 local function finish(owner, hold, failed, late)
   if hold == '' then
@@ -194,7 +200,16 @@ local function finish(owner, hold, failed, late)
     end
     local left = call('HINCRBY', lock, owner, -1)
     local lease = tonumber(call('HGET', lock, 'latchkey:lease') or '-1')
-    if not late and call('PTTL', lock) < lease then
+    if late then
+      lease = -1
+    end
+    if keep and held[1] == '1' and rest(keep) > lease then
+      -- Those that remain may never end theirs: the window that is earned must not be
+      -- lost with their lease, nor shortened by renewals.
+      lease = rest(keep)
+      call('HSET', lock, 'latchkey:shared', '1')
+    end
+    if call('PTTL', lock) < lease then
       call('PEXPIRE', lock, lease)
     end
     return {1, left}
@@ -202,15 +217,14 @@ local function finish(owner, hold, failed, late)
 
   call('DEL', lock)
   if keep then
-    local till, whole = string.match(keep, '(%d+) (%d+)')
-    local rest = math.min(till - ms(), tonumber(whole)) -- the clock may have been set back
-    if rest > 0 then
-      call('HSET', lock, 'latchkey:window', rest)
-      call('PEXPIRE', lock, rest)
+    local left = rest(keep)
+    if left > 0 then
+      call('HSET', lock, 'latchkey:window', left)
+      call('PEXPIRE', lock, left)
       if held[4] then
         tell(channel, '0') -- who waits is to learn when it ends
       end
-      return {2, rest}
+      return {2, left}
     end
   end
   local turn = 0
