@@ -142,6 +142,10 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, answer *guard
 		*inner.URL = *outer.URL
 	}
 	c.SetRequest(inner)
+	if guard.Matters(ctx) {
+		// c.JSON sets the Status also of a response that has begun with another.
+		response.Before(func() { answer.WriteHeader(response.Status) })
+	}
 	defer func() {
 		r.misled = r.unmatched && r.leads(outer)
 		guard.HandBack(outer, c.Request())

@@ -26,8 +26,13 @@ func watch(w http.ResponseWriter, answer *guard.Answer) http.ResponseWriter {
 		},
 		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
 			return func(r io.Reader) (int64, error) {
-				answer.Write()
-				return next(r)
+				// The answer begins with the first byte of r, which may have none.
+				n, err := io.Copy(first{w, answer}, io.LimitReader(r, firstBytes))
+				if err != nil || n < firstBytes {
+					return n, err
+				}
+				more, err := next(r)
+				return n + more, err
 			}
 		},
 		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
@@ -37,4 +42,18 @@ func watch(w http.ResponseWriter, answer *guard.Answer) http.ResponseWriter {
 			}
 		},
 	})
+}
+
+// firstBytes is as much as net/http looks at itself before it copies in its own way.
+const firstBytes = 512
+
+// first writes the beginning of an answer.
+type first struct {
+	w      http.ResponseWriter
+	answer *guard.Answer
+}
+
+func (f first) Write(p []byte) (int, error) {
+	f.answer.Write()
+	return f.w.Write(p)
 }

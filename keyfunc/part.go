@@ -1,6 +1,9 @@
 package keyfunc
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 const (
 	separator = ":" // between parts
@@ -32,7 +35,27 @@ func allParts(key string) derived { return derived{key: key, value: key} }
 // listener is told what the Funcs that are called with it have derived. By their
 // keys alone a combination could not tell a name of theirs from a client's value
 // that looks like one.
-type listener struct{ heard []derived }
+type listener struct {
+	mu    sync.Mutex
+	heard []derived
+}
+
+func (l *listener) hear(d derived) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard = append(l.heard, d)
+}
+
+func (l *listener) find(key string) (d derived, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range l.heard {
+		if d.key == key {
+			return d, true
+		}
+	}
+	return derived{}, false
+}
 
 // A Request or Task that has a listener.
 type (
@@ -58,10 +81,8 @@ func derive[S any](f Func[S], s S) (derived, error) {
 	case key == "":
 		return derived{}, &partError{part: "key", kind: ErrMissing}
 	}
-	for _, d := range l.heard {
-		if d.key == key {
-			return d, nil
-		}
+	if d, ok := l.find(key); ok {
+		return d, nil
 	}
 	return onePart("", key), nil
 }
@@ -90,9 +111,9 @@ func withListener[S any](s S, l *listener) S {
 func tell[S any](s S, d derived) (string, error) {
 	switch s := any(s).(type) {
 	case heardRequest:
-		s.heard = append(s.heard, d)
+		s.hear(d)
 	case heardTask:
-		s.heard = append(s.heard, d)
+		s.hear(d)
 	}
 	return d.key, nil
 }

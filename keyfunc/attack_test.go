@@ -1,0 +1,97 @@
+package keyfunc_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+type ctxKey struct{ name string }
+
+type valueRequest struct {
+	keyfunc.Request
+	values map[any]any
+}
+
+func (r valueRequest) Value(key any) any { return r.values[key] }
+
+var userPtr, tenantPtr = &ctxKey{"user"}, &ctxKey{"tenant"}
+
+// Two keys of one type are two values.
+func TestValuesUnderKeysOfOneType(t *testing.T) {
+	for name, k := range map[string][2]any{
+		"structs":  {ctxKey{"user"}, ctxKey{"tenant"}},
+		"pointers": {userPtr, tenantPtr},
+	} {
+		r := valueRequest{values: map[any]any{k[0]: 7, k[1]: 7}}
+		user, err := keyfunc.Value(k[0])(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tenant, err := keyfunc.Value(k[1])(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if user == tenant {
+			t.Errorf("%s: user 7 and tenant 7 have one key: %s", name, user)
+		}
+	}
+}
+
+// A Func that is written by hand may ask others at the same time.
+func TestFuncsAskedAtTheSameTime(t *testing.T) {
+	r := valueRequest{values: map[any]any{"a": "1", "b": "2"}}
+	a, b := keyfunc.Value("a"), keyfunc.Value("b")
+	both := func(r keyfunc.Request) (string, error) {
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = a(r) })
+		wg.Go(func() { _, _ = b(r) })
+		wg.Wait()
+		return a(r)
+	}
+	for range 100 {
+		if key, err := keyfunc.Scope("x", both)(r); err != nil || key != "x:value.a=1" {
+			t.Fatal(key, err)
+		}
+	}
+}
+
+// A Func that remembers a key has the same for the same request.
+func TestFuncThatRemembers(t *testing.T) {
+	r := valueRequest{values: map[any]any{"host": "a"}}
+	var cache sync.Map
+	tenant := keyfunc.Value("host")
+	remembers := func(r keyfunc.Request) (string, error) {
+		if key, ok := cache.Load(r.Value("host")); ok {
+			return key.(string), nil
+		}
+		key, err := tenant(r)
+		if err == nil {
+			cache.Store(r.Value("host"), key)
+		}
+		return key, err
+	}
+	f := keyfunc.Scope("order", remembers)
+	first, _ := f(r)
+	second, _ := f(r)
+	if first != second {
+		t.Errorf("two keys for one input: %s and %s", first, second)
+	}
+}
+
+// What a client sends is no name, whatever a Func that is written by hand has asked.
+func TestImitationOfAHeardName(t *testing.T) {
+	r := valueRequest{values: map[any]any{"checked": "42", "client": "value.checked=42"}}
+	own := func(r keyfunc.Request) (string, error) {
+		if _, err := keyfunc.Value("checked")(r); err != nil { // only whether it is there
+			return "", err
+		}
+		return r.Value("client").(string), nil
+	}
+	key, _ := keyfunc.Scope("order", own)(r)
+	theirs, _ := keyfunc.Scope("order", keyfunc.Value("checked"))(r)
+	if key == theirs {
+		t.Errorf("a client's text is the key of another Func: %s", key)
+	}
+}
