@@ -13,9 +13,10 @@ import (
 //
 // The part is named after the key: "value.userID=7", also where the key is "userID"
 // of a string type of your own, so that no [Query] or [Header] of that name reaches the
-// keys of what authentication found. A key that is an integer is named by its type and
-// number, any other by its type alone, as Go prints it: for a name that other programs
-// share, use [Named].
+// keys of what authentication found. A key that is an integer, or a struct of texts and
+// numbers, or points to such, is named by its type and that, any other by its type alone,
+// as Go prints it, without the path of the package: keys of equal types of two packages
+// that have one name are one. For a name that other programs share, use [Named].
 //
 // Strings, integers and byte slices of any type are taken as they are, other types
 // by their MarshalText method, or their String method if they are not pointers.
@@ -51,9 +52,30 @@ func keyName(key any) string {
 		return fmt.Sprintf("%T(%d)", key, v.Int())
 	case v.CanUint():
 		return fmt.Sprintf("%T(%d)", key, v.Uint())
+	case v.Kind() == reflect.Pointer && !v.IsNil() && isPlain(v.Elem()):
+		return fmt.Sprintf("%T%v", key, v.Elem())
+	case v.Kind() == reflect.Struct && isPlain(v):
+		return fmt.Sprintf("%T%v", key, v)
 	default:
 		return fmt.Sprintf("%T", key)
 	}
+}
+
+// isPlain reports whether v tells keys of its type apart, and Go prints it the same in
+// every process: it is a text, a number or a struct of these that is not empty.
+func isPlain(v reflect.Value) bool {
+	switch {
+	case v.Kind() == reflect.String, v.CanInt(), v.CanUint(), v.Kind() == reflect.Bool:
+		return true
+	case v.Kind() != reflect.Struct:
+		return false
+	}
+	for i := range v.NumField() {
+		if !isPlain(v.Field(i)) {
+			return false
+		}
+	}
+	return v.NumField() > 0
 }
 
 // text returns the text by which v can be told from others of its type.
