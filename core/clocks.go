@@ -67,16 +67,26 @@ func (c *clocks) compare() {
 	}
 }
 
-// clientAt returns a client of another server, with the same options.
+// clientAt returns a client of another server, which it reaches as the master. Options
+// are taken one by one, for go-redis writes to others of a client in use.
 func (c *clocks) clientAt(addr string) *redis.Client {
-	o := *c.client.Options()
-	if o.Addr == "FailoverClient" { // of Sentinel, which dials the master whatever the address
-		o.Dialer = nil
+	o := c.client.Options()
+	dialer := o.Dialer
+	if o.Addr == failoverAddr { // of Sentinel, which dials the master whatever the address
+		dialer = nil
 	}
-	o.Addr = addr
-	o.PoolSize, o.MinIdleConns, o.MaxIdleConns = 1, 0, 0
-	o.ContextTimeoutEnabled = true
-	return redis.NewClient(&o)
+	return redis.NewClient(&redis.Options{
+		Addr:                         addr,
+		Dialer:                       dialer,
+		TLSConfig:                    o.TLSConfig,
+		Username:                     o.Username,
+		Password:                     o.Password,
+		CredentialsProvider:          o.CredentialsProvider,
+		CredentialsProviderContext:   o.CredentialsProviderContext,
+		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
+		PoolSize:                     1,
+		ContextTimeoutEnabled:        true,
+	})
 }
 
 // replicaAddrs reads the addresses of the replicas out of INFO replication.
