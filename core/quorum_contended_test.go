@@ -75,7 +75,7 @@ func awayMember(t *testing.T, test func(t *testing.T, servers []*embedded, a, b 
 // test then fails with "160 grants took".
 func TestQuorumContendersDoNotWaitForAMemberThatIsAway(t *testing.T) {
 	awayMember(t, func(t *testing.T, servers []*embedded, a, b *core.Locker) {
-		if took := compete(t, servers, a, b); took > 5*time.Second {
+		if took := compete(t, servers, a, b); took > 1100*time.Millisecond {
 			t.Errorf("160 grants took %v", took)
 		}
 	})
@@ -91,7 +91,7 @@ func TestQuorumBackOffIsKept(t *testing.T) {
 		for len(lockers) < 6 {
 			lockers = append(lockers, quorumOf(t, servers))
 		}
-		if took := compete(t, servers, lockers...); took > 3*time.Second {
+		if took := compete(t, servers, lockers...); took > 1100*time.Millisecond {
 			t.Errorf("160 grants took %v", took)
 		}
 	})
