@@ -23,7 +23,7 @@ redis:
 	@.ci/install
 
 test: redis ## all tests with the race detector; installs redis-server where it is missing
-	@set -e; for m in $(MODULES); do (cd $$m; set -x; go test -race -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...); done
+	@set -e; for m in $(MODULES); do (cd $$m; set -x; $(CURDIR)/.ci/gotest -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)); done
 
 test-browser: ## what the pages show, in a real browser; installs chromium where it is missing
 	@.ci/install chromium
