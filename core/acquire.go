@@ -34,7 +34,8 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 }
 
 // TryLock is [Locker.Lock] that never waits for a busy lock, nor takes one that has
-// just become free for a process that waits. It blocks for one exchange with Redis, at most for [Timeout].
+// just become free for a process that waits. It blocks for one exchange with Redis, at
+// most for [Timeout].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	s, err := l.defaults.with(append(opts[:len(opts):len(opts)], NoWait()))
 	if err != nil {

@@ -5,7 +5,9 @@
 --
 -- KEYS, of each lock
 --   [1]  the lock, a hash
---   [2]  the line of processes that wait; see acquire.lua
+--   [2]  the line of processes that wait; see acquire.lua. Its member "others" has the
+--        time at which those outside the line had their chance, in ms; "polling" that at
+--        which the lock was last reserved for those beside it; negative: until when it is
 --   [3]  tombstone of this hold; of all locks or of none
 -- ARGV[1]  PUBLISH or SPUBLISH
 -- ARGV[2]  this process
