@@ -42,13 +42,16 @@ func (p *process) work(s *shift) {
 	}
 }
 
-var errFailed = errors.New("the work failed")
+var (
+	errFailed  = errors.New("the work failed")
+	errGivenUp = errors.New("its caller has gone away")
+)
 
 // visit tries to take a lock, works under it and unlocks it.
 func (a *actor) visit(p plan) {
 	r := a.process.open(p)
-	ctx, cancel := context.WithCancel(a.process.life)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(a.process.life)
+	defer cancel(nil)
 	giveUp := func() {
 		at := now()
 		r.update(func(v *visit) {
@@ -56,7 +59,7 @@ func (a *actor) visit(p plan) {
 				v.Ended = at
 			}
 		})
-		cancel()
+		cancel(errGivenUp)
 	}
 	// Waiting ends with the shift. The context of a lock that is held must not.
 	stop := context.AfterFunc(a.shift.ctx, giveUp)
@@ -76,6 +79,9 @@ func (a *actor) visit(p plan) {
 	r.returned(k, err)
 	if err != nil {
 		return
+	}
+	if p.Leave {
+		giveUp() // as when the client of a request goes away
 	}
 	inner := a.hold(r, k, p)
 	handles := append(inner, k)

@@ -24,6 +24,7 @@ type plan struct {
 	Do      bool // by way of Do
 	// Careless holders never look at their context.
 	Careless bool
+	Leave    bool // its caller goes away while it holds the lock
 }
 
 const (
@@ -94,6 +95,7 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 	}
 	p.Lease = max(p.Lease.Truncate(time.Millisecond), 20*time.Millisecond)
 	p.Refresh = chance(10)
+	p.Leave = chance(5)
 	return p
 }
 

@@ -35,8 +35,9 @@ type record struct {
 
 	mu      sync.Mutex
 	visit   visit
-	doubt   bool // Redis has not confirmed every step
-	leaving bool // nobody waits for a loss any more
+	doubt   bool  // Redis has not confirmed every step
+	gone    int64 // when its caller had gone away: it hears of no loss after that
+	leaving bool  // nobody waits for a loss any more
 	closed  bool
 }
 
@@ -117,6 +118,13 @@ func (r *record) returned(k *core.Lock, err error) {
 func (r *record) look(k *core.Lock) {
 	at := now()
 	cause := context.Cause(k.Context())
+	if errors.Is(cause, errGivenUp) {
+		r.update(func(*visit) {
+			if r.gone == 0 {
+				r.gone = at
+			}
+		})
+	}
 	if !errors.Is(cause, core.ErrLost) && !errors.Is(cause, core.ErrMaxHold) && !errors.Is(cause, core.ErrClosed) {
 		return // it was unlocked
 	}
@@ -181,6 +189,8 @@ func (r *record) released(err error, last, kept bool, took time.Duration) {
 			v.Outcome = kindOf(err)
 			if !doubt {
 				v.Outcome = checker.Confirmed
+			} else if v.Told == 0 {
+				v.Told = r.gone
 			}
 		}
 	})
