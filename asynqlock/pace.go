@@ -18,6 +18,9 @@ const (
 	atOnce = 16
 	// longest bounds the delay of a task, however many there are.
 	longest = time.Minute
+	// calm is what a task may be put off for however short the key has been busy,
+	// or a few tasks of some seconds would be tried all the time.
+	calm = 5 * time.Second
 	// paceKeys is how many keys are remembered in each of two generations.
 	paceKeys = 4096
 )
@@ -37,7 +40,11 @@ type backlog struct {
 	since time.Time // this process last had the key, or was first refused
 	soon  time.Time // up to when the tasks that come back at once have it
 	later time.Time // up to when the others have it
+	most  time.Time // up to when they have it if they come as quickly as they may
 	due   time.Time // when the last of them comes back
+
+	took time.Duration // from the acquisition before the last one to that
+	pace time.Duration // the shorter of the last two of these: one long holder is no pace
 }
 
 func newPace() *pace {
@@ -53,14 +60,15 @@ func (p *pace) refused(key string) time.Duration {
 	return b.delay(now)
 }
 
-// acquired notes that a key was got.
+// acquired notes that a key was got. Those that are parked cannot be called back, but
+// what they have booked is no reason to put off the next ones for as long.
 func (p *pace) acquired(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	hash := maphash.String(p.seed, key)
 	for _, generation := range []map[uint64]*backlog{p.now, p.old} {
 		if b := generation[hash]; b != nil {
-			b.since = time.Now()
+			b.got(time.Now())
 		}
 	}
 }
@@ -86,6 +94,15 @@ func (p *pace) find(hash uint64, now time.Time) *backlog {
 	return b
 }
 
+func (b *backlog) got(now time.Time) {
+	took := now.Sub(b.since)
+	b.pace, b.took = min(took, b.took), took
+	b.since = now
+	if end := now.Add(atOnce * b.pace); b.later.After(end) {
+		b.later = end
+	}
+}
+
 // delay is for one more task.
 func (b *backlog) delay(now time.Time) time.Duration {
 	busy := now.Sub(b.since)
@@ -94,13 +111,22 @@ func (b *backlog) delay(now time.Time) time.Duration {
 	if soon := later(b.soon, now).Add(apart); soon.Sub(now) <= atOnce*apart {
 		b.soon = soon
 	} else {
+		// The key may become free at any time, and those that are parked sleep on
+		// then: no longer than is little beside what they have waited, or than the
+		// tasks before them need. Only a crowd has to.
+		enough := min(max(busy/8, calm, atOnce*b.pace), longest)
 		b.later = later(b.later, now).Add(apart)
-		d = b.later.Sub(now)
+		if d = b.later.Sub(now); d > enough {
+			b.later = now.Add(enough)
+			d = spread(enough)
+		}
+		b.most = later(b.most, now).Add(quickest)
+		d = max(d, b.most.Sub(now))
 	}
 	// A task comes an eighth too late at most of what it has waited.
 	d = max(d, spread(busy/8))
 	if d > longest {
-		b.later = now.Add(longest)
+		b.most = now.Add(longest)
 		d = spread(longest)
 	}
 	b.due = later(b.due, now.Add(d))

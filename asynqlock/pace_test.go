@@ -152,6 +152,72 @@ func TestDelayGrowsWithTheTimeAKeyIsBusy(t *testing.T) {
 	})
 }
 
+// Tasks that a long holder has kept away are all done soon after it has ended: none
+// sleeps on for a minute beside a key that is free.
+func TestParkedTasksAreDoneSoonAfterTheHolder(t *testing.T) {
+	for _, held := range []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute} {
+		t.Run(held.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const tasks = 60
+				b := newBubble(t)
+				defer b.close()
+				locker := b.locker()
+				release := hold(t, locker, "order_id=42")
+				for range tasks {
+					b.enqueue(order("42"))
+				}
+				var done atomic.Int32
+				b.start(10, by(locker)(does(func(context.Context) error {
+					time.Sleep(10 * time.Millisecond) // the work
+					done.Add(1)
+					return nil
+				})))
+				time.Sleep(held)
+				release()
+				began := time.Now()
+				for done.Load() < tasks && time.Since(began) < 2*time.Minute {
+					time.Sleep(100 * time.Millisecond)
+				}
+				if took := time.Since(began); took > max(held/8, 5*time.Second)+2*time.Second {
+					t.Errorf("%d of %d tasks done %v after the holder", done.Load(), tasks, took)
+				}
+				if errs := b.failures(); len(errs) > 0 {
+					t.Error(errs)
+				}
+			})
+		})
+	}
+}
+
+// Once a task has got the key, those that are parked do not make the next ones wait.
+func TestDelaysAreShortOnceTheKeyIsGot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t)
+		guard := by(locker, core.NoWait())
+		release := hold(t, locker, "order_id=42")
+		due := make([]time.Time, 100)
+		for range 50 { // ten seconds
+			for i := range due {
+				if !due[i].After(time.Now()) {
+					due[i] = time.Now().Add(putOff(t, guard, order("42")))
+				}
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		release()
+		if err := guard(does(nothing)).ProcessTask(background, order("42")); err != nil {
+			t.Fatal(err)
+		}
+		release = hold(t, locker, "order_id=42")
+		defer release()
+		for range 20 {
+			if d := putOff(t, guard, order("42")); d > time.Second {
+				t.Fatalf("put off for %v", d)
+			}
+		}
+	})
+}
+
 // What was refused long ago does not count: the key may have been free meanwhile,
 // for the tasks of other processes.
 func TestDelayForgetsAnotherTime(t *testing.T) {
