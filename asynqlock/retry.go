@@ -48,8 +48,10 @@ func IsFailure(next func(error) bool) func(error) bool {
 // process has put off and the longer the key has been busy: up to an eighth of the
 // time since this process last had it, and up to a minute. So a bounded number comes
 // back in a second, and a key that has become free is noticed that much later at
-// most. A task that a dedup window stopped is due in the first second after the
-// window, one that a closing Locker refused within a second.
+// most. More than that eighth is five seconds at most, or sixteen times as long as the
+// last tasks have had the key, unless so many are put off that more than a hundred
+// would come back in a second. A task that a dedup window stopped is due in the first
+// second after the window, one that a closing Locker refused within a second.
 // Other errors are passed to next; with a nil next asynq's own delay counts.
 //
 // asynq looks for tasks that are due once in Config.DelayedTaskCheckInterval, five
