@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
 // Close ends the Locker. It refuses new locks and wakes waiting calls with
@@ -41,22 +43,22 @@ func (l *Locker) Close(ctx context.Context) error {
 
 	var err error
 	if !isDone(l.drained, ctx.Done()) {
-		err = ended(ctx)
+		err = conn.Ended(ctx)
 		l.evict()
 		l.isDoneSoon(l.drained) // calls under way get an answer, to be undone
 	}
-	settled := l.allSettled()
-	if len(l.backend.members()) == 1 && !isDone(settled, ctx.Done()) {
-		err = ended(ctx)
+	confirmed := l.allConfirmed()
+	if !l.store.IsQuorum() && !isDone(confirmed, ctx.Done()) {
+		err = conn.Ended(ctx)
 	}
 	// A dead member of a quorum must not hold up the end.
-	if !l.isDoneSoon(settled) {
+	if !l.isDoneSoon(confirmed) {
 		l.report.warn("closed before Redis confirmed all releases; these locks end with their leases")
 	}
-	l.agenda.stop()
-	l.wakeups.stop()
+	l.scheduler.Stop()
+	l.listener.Stop()
 	// Closing the client under a command that hangs would hang as well.
-	if idle := l.tasks.wait(); !isDone(idle, ctx.Done()) {
+	if idle := l.workers.Wait(); !isDone(idle, ctx.Done()) {
 		l.isDoneSoon(idle)
 	}
 	return err
@@ -69,17 +71,17 @@ func (l *Locker) isDoneSoon(done <-chan struct{}) bool {
 	return isDone(done, timer.C)
 }
 
-// allSettled returns a channel that is closed when no release is unconfirmed.
-func (l *Locker) allSettled() <-chan struct{} {
+// allConfirmed returns a channel that is closed when no release is unconfirmed.
+func (l *Locker) allConfirmed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	settled := make(chan struct{})
-	if l.unsettled == 0 {
-		close(settled)
+	confirmed := make(chan struct{})
+	if l.unconfirmed == 0 {
+		close(confirmed)
 	} else {
-		l.settled = settled
+		l.confirmed = confirmed
 	}
-	return settled
+	return confirmed
 }
 
 // isDone waits for done or for the end, and prefers done.

@@ -67,9 +67,7 @@ func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
 	}
 }
 
-// Unlock ends within one Timeout, whatever it tries.
-// Taken out, a hand-over that is not answered has one to itself, and the release after it
-// another.
+// Unlock ends within one Timeout, however often it tries.
 func TestUnlockOfASilentRedisTakesOneTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()

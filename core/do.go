@@ -13,7 +13,7 @@ import (
 // [Locker.Lock]. Otherwise the result is fn's error. When the protection ended
 // while fn ran it is joined with [ErrLost], [ErrMaxHold] or [ErrClosed], also
 // when fn returned nil: somebody else may have been at work meanwhile. A release
-// that fails after fn is logged and settled in the background. A panic goes on
+// that fails after fn is logged and repeated in the background. A panic goes on
 // unchanged.
 func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context) error, opts ...Option) error {
 	k, err := l.Lock(ctx, key, opts...)

@@ -114,13 +114,13 @@ func newEmbedded(tb testing.TB) *embedded {
 // scriptText is a script as Redis gets it.
 func scriptText(tb testing.TB, name string) string {
 	tb.Helper()
-	files := []string{name}
+	files := []string{"internal/store/scripts/" + name}
 	if name == acquire || name == release || name == renew {
-		files = append(files, "each")
+		files = append(files, "internal/conn/batch")
 	}
 	var all []byte
 	for _, file := range files {
-		text, err := os.ReadFile("scripts/" + file + ".lua")
+		text, err := os.ReadFile(file + ".lua")
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
 // The kinds of failure. Every error of this package wraps one of them, apart
@@ -81,16 +83,7 @@ func (f *failure) Unwrap() []error {
 
 // gaveUp is the refusal of a caller whose context ended first.
 func gaveUp(ctx context.Context, key string) error {
-	return &failure{ErrNotAcquired, fmt.Sprintf("lock %q not acquired", key), ended(ctx)}
-}
-
-// ended joins what the context says with why it was cancelled.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return &failure{ErrNotAcquired, fmt.Sprintf("lock %q not acquired", key), conn.Ended(ctx)}
 }
 
 func unavailable(doing, key string, cause error) error {

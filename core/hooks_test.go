@@ -65,7 +65,7 @@ func TestHooksOfTheClientSeeEveryScript(t *testing.T) {
 				defer cancel()
 				lockMany(t, ctx, l, 100)
 				k := take(t, ctx, l, "k")
-				got := inTurn(t, l, 10)
+				got := inTurn(t, l, 10, 0)
 				unlock(t, k)
 				for range 10 {
 					<-got

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // Info is what Redis says about a lock at one moment.
@@ -26,7 +28,7 @@ type Info struct {
 // blocks for one exchange, at most for [Timeout] or until ctx ends. It fails with
 // [ErrInvalidKey], [ErrUnavailable], [ErrClosed] or the context's error.
 func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
-	n, err := l.names(key)
+	n, err := l.name(key)
 	if err != nil {
 		return Info{}, err
 	}
@@ -36,32 +38,16 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
 	return l.inspect(ctx, key, n)
 }
 
-func (l *Locker) inspect(ctx context.Context, key string, n names) (Info, error) {
-	c := inspectScript.call(1, n.lock)
-	c.again = new(repetition)
-	values, err := l.ask(ctx, "inspecting", key, c)
+func (l *Locker) inspect(ctx context.Context, key string, n store.Name) (Info, error) {
+	const doing = "inspecting"
+	if ctx.Err() != nil {
+		return Info{}, unasked(ctx, doing, key)
+	}
+	state, err := l.store.Inspect(ctx, n)
 	if err != nil {
-		return Info{}, err
+		return Info{}, unanswered(ctx, doing, key, err)
 	}
-	info := Info{TTL: milliseconds(values[0])}
-	if number(values[0]) == -2 {
-		return Info{}, nil
-	}
-	info.Locked = true
-	info.Owner, info.Count = ownerOf(values)
-	return info, nil
-}
-
-// ownerOf finds the owner and his holds in a reply of the inspect script.
-func ownerOf(values []any) (owner string, count int) {
-	fields, _ := values[1].([]any)
-	for i := 0; i+1 < len(fields); i += 2 {
-		if field := text(fields[i]); !strings.HasPrefix(field, ownFields) {
-			owner = field
-			count, _ = strconv.Atoi(text(fields[i+1]))
-		}
-	}
-	return owner, count
+	return Info{Locked: state.Held, Owner: state.Owner, Count: state.Holds, TTL: state.TTL}, nil
 }
 
 // ForceUnlock frees a lock whoever holds it, or ends its dedup window, and wakes
@@ -73,7 +59,7 @@ func ownerOf(values []any) (owner string, count int) {
 // Between a look at the lock and this call another may have taken it:
 // [Locker.ForceUnlockOwner] spares that one.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (bool, error) {
-	return l.force(ctx, key)
+	return l.force(ctx, key, nil)
 }
 
 // ForceUnlockOwner is [Locker.ForceUnlock] for a lock that owner holds, as
@@ -82,49 +68,44 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (bool, error) {
 // there is a holder instead of the window. Redis compares and frees in one step. In
 // a quorum each member does so for itself.
 func (l *Locker) ForceUnlockOwner(ctx context.Context, key, owner string) (bool, error) {
-	return l.force(ctx, key, owner)
+	return l.force(ctx, key, &owner)
 }
 
-// force frees a lock, of the given owner if there is one.
-func (l *Locker) force(ctx context.Context, key string, owner ...string) (bool, error) {
-	n, err := l.names(key)
+// force frees a lock, of the given owner unless nil.
+func (l *Locker) force(ctx context.Context, key string, owner *string) (bool, error) {
+	const doing = "forcing"
+	n, err := l.name(key)
 	if err != nil {
 		return false, err
 	}
 	if l.isClosing() {
-		return false, closed("forcing", key)
+		return false, closed(doing, key)
 	}
-	words := []any{n.lock, n.channel(), l.publish}
-	for _, o := range owner {
-		if strings.HasPrefix(o, ownFields) {
-			return false, nil // a field of ours is no owner
-		}
-		words = append(words, o)
+	if owner != nil && strings.HasPrefix(*owner, store.OwnFields) {
+		return false, nil // a field of ours is no owner
 	}
-	values, err := l.ask(ctx, "forcing", key, forceUnlockScript.call(1, words...))
+	if ctx.Err() != nil {
+		return false, unasked(ctx, doing, key)
+	}
+	freed, err := l.store.Force(ctx, n, owner)
 	if err != nil {
-		return false, err
+		return false, unanswered(ctx, doing, key, err)
 	}
-	l.lines.signal(n.lock)
-	if number(values[0]) != 1 {
-		return false, nil
+	l.queues.Signal(n.Lock())
+	if freed {
+		l.report.info("a lock was freed by ForceUnlock", "key", key)
 	}
-	l.report.info("a lock was freed by ForceUnlock", "key", key)
-	return true, nil
+	return freed, nil
 }
 
-// ask is an exchange that does no harm when its outcome is unknown.
-func (l *Locker) ask(ctx context.Context, doing, key string, c *call) ([]any, error) {
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("core: %s lock %q: %w", doing, key, ended(ctx))
+func unasked(ctx context.Context, doing, key string) error {
+	return fmt.Errorf("core: %s lock %q: %w", doing, key, conn.Ended(ctx))
+}
+
+// unanswered is the error of a request that does no harm when its outcome is unknown.
+func unanswered(ctx context.Context, doing, key string, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("core: %s lock %q: %w", doing, key, err)
 	}
-	values, err := l.backend.ask(ctx, c, l.timeout, strays{})
-	switch {
-	case err == nil:
-		return values, nil
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return nil, fmt.Errorf("core: %s lock %q: %w", doing, key, err)
-	default:
-		return nil, unavailable(doing, key, err)
-	}
+	return unavailable(doing, key, err)
 }

@@ -4,47 +4,79 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // lease is one acquisition as this process believes it: how long it lasts, who
 // renews it, which handles share it. A fresh lock has one; re-entries through
 // the context join it.
 type lease struct {
-	appointment
+	schedule.Entry
 	locker *Locker
 	lock   string // in Redis
 	key    string // as the caller wrote it
 	owner  string
-	token  string
+	token  int64
 	length time.Duration
-	since  moment // when it was taken
+	since  schedule.Time // when it was taken
+
+	// A lock that was passed on in memory keeps what Redis knows of the first holder.
+	redisToken int64
+	tenure     schedule.Time // since when this process has it
 
 	keepFor   time.Duration
-	maxHoldAt moment // 0: no bound
+	maxHoldAt schedule.Time // 0: no bound
 
 	mu       sync.Mutex
-	deadline moment // when Redis may have ended it, and a little before
-	ends     moment // when Redis ends it, and not before
-	renewAt  moment
+	deadline schedule.Time // when Redis may have ended it, and a little before
+	ends     schedule.Time // when Redis ends it, and not before
+	renewAt  schedule.Time
 	renewals uint32 // confirmed
 	renewing bool
-	overdue  bool // held longer than MaxHold
-	expired  bool // lost when its time was over, not before
-	fixed    bool // nobody renews it; needs no mu
+	overdue  bool        // held longer than MaxHold
+	expired  bool        // lost when its time was over, not before
+	fixed    bool        // nobody renews it; needs no mu
+	shared   atomic.Bool // others may have holds of the same owner
 	err      error
 	handles  []*Lock      // not unlocked yet
 	first    [1]*Lock     // room for most
 	observed *observation // nil: nobody has heard of it, or it has ended
 }
 
-func (s *lease) names() names { return names{s.lock, s.locker.prefix} }
+func (s *lease) name() store.Name { return store.NameOf(s.locker.prefix, s.lock) }
+
+// open gives the lease its first handle.
+func (s *lease) open(r *request, hold string, copies *conn.Copies) *Lock {
+	k := newLock(r.ctx, s, r.key, hold, copies)
+	s.handles = append(s.first[:0], k)
+	return k
+}
+
+// share says that a hold of another Locker is about to join: then Redis counts more than
+// this one knows. It fails as join does.
+func (s *lease) share() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.err != nil:
+		return s.err
+	case len(s.handles) == 0:
+		return lost(s.key, "the outer lock was unlocked", nil)
+	}
+	s.shared.Store(true)
+	return nil
+}
 
 // margin makes the holder stop a little before the lease ends in Redis, for
 // timers that fire late under load; in a quorum also for clocks that run at
 // different speeds, as Redlock has it.
 func (s *lease) margin(length time.Duration) time.Duration {
-	if len(s.locker.backend.members()) > 1 {
+	if s.locker.store.IsQuorum() {
 		return length/100 + 2*time.Millisecond
 	}
 	return min(length/100, 10*time.Millisecond)
@@ -53,17 +85,17 @@ func (s *lease) margin(length time.Duration) time.Duration {
 // extend starts the lease anew; sent is a time before Redis was asked. s.mu is
 // held, or nobody else knows the lease yet.
 func (s *lease) extend(sent time.Time, length time.Duration) {
-	at := momentOf(sent)
-	if d := at.add(length - s.margin(length)); d > s.deadline {
-		s.deadline, s.ends = d, at.add(length)
+	at := schedule.At(sent)
+	if d := at.Add(length - s.margin(length)); d > s.deadline {
+		s.deadline, s.ends = d, at.Add(length)
 	}
-	s.renewAt = s.locker.together(at.add(s.length/3), s.length)
+	s.renewAt = s.locker.together(at.Add(s.length/3), s.length)
 }
 
 // together moves a renewal forward, by a twentieth of the time between two at most, so
 // that it travels with others.
-func (l *Locker) together(at moment, length time.Duration) moment {
-	if grain := moment(length / 60); grain > 0 {
+func (l *Locker) together(at schedule.Time, length time.Duration) schedule.Time {
+	if grain := schedule.Time(length / 60); grain > 0 {
 		at -= (at - l.started) % grain
 	}
 	return at
@@ -73,10 +105,10 @@ func (l *Locker) together(at moment, length time.Duration) moment {
 func (s *lease) end() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ends.time()
+	return s.ends.Wall()
 }
 
-// schedule enters the next thing to happen in the agenda. s.mu is held.
+// schedule enters the next thing to happen in the scheduler. s.mu is held.
 func (s *lease) schedule() {
 	next := s.deadline
 	if s.maxHoldAt != 0 && !s.overdue && s.maxHoldAt < next {
@@ -85,7 +117,7 @@ func (s *lease) schedule() {
 	if s.renewable() && !s.renewing && s.renewAt < next {
 		next = s.renewAt
 	}
-	s.locker.agenda.set(s, next)
+	s.locker.scheduler.Set(s, next)
 }
 
 func (s *lease) renewable() bool { return !s.fixed && !s.overdue }
@@ -123,7 +155,7 @@ func (s *lease) leave(k *Lock) error {
 		return notHeld(k.key)
 	}
 	if last {
-		s.locker.agenda.remove(s)
+		s.locker.scheduler.Remove(s)
 	}
 	return lossErr
 }
@@ -134,11 +166,11 @@ func (s *lease) holds(k *Lock) bool {
 	return slices.Contains(s.handles, k)
 }
 
-// check returns why the lease is lost, or nil. It does not wait for the agenda
+// check returns why the lease is lost, or nil. It does not wait for the scheduler
 // to notice that the lease has ended. One that was released does not end.
 func (s *lease) check() error {
 	s.mu.Lock()
-	late := s.err == nil && len(s.handles) > 0 && thisMoment() >= s.deadline
+	late := s.err == nil && len(s.handles) > 0 && schedule.Now() >= s.deadline
 	err := s.err
 	s.mu.Unlock()
 	if late {
@@ -160,9 +192,9 @@ func (s *lease) usable() error {
 	return nil
 }
 
-// settleUp closes the books on a lease that its last handle has left, and tells
+// retire takes a lease that its last handle has left out of the books, and signals
 // who waits if the lock is free.
-func (s *lease) settleUp(free bool) {
+func (s *lease) retire(free bool) {
 	s.mu.Lock()
 	over := len(s.handles) == 0 && s.err == nil
 	s.mu.Unlock()
@@ -170,7 +202,7 @@ func (s *lease) settleUp(free bool) {
 		s.tellReleased(nil)
 		s.locker.unregister(s)
 		if free {
-			s.locker.lines.signal(s.lock)
+			s.locker.queues.Signal(s.lock)
 		}
 	}
 }
@@ -203,20 +235,12 @@ func (s *lease) vanished() error {
 	why := lost(s.key, "it was deleted, or somebody else has taken it", nil)
 	err := s.lose(why)
 	if err == why {
-		if len(s.locker.backend.members()) == 1 {
-			handles = slices.DeleteFunc(handles, func(k *Lock) bool { return !k.doubled() })
+		if !s.locker.store.IsQuorum() {
+			handles = slices.DeleteFunc(handles, func(k *Lock) bool { return !k.copies.Doubled() })
 		}
 		s.giveBack(handles)
 	}
 	return err
-}
-
-// giveBack releases the holds of a lease that has ended, in the background.
-func (s *lease) giveBack(handles []*Lock) {
-	for _, k := range handles {
-		c := s.locker.releaseOf(k, true, away)
-		s.locker.settleAll(lateRelease(c), time.Now().Add(s.length))
-	}
 }
 
 // lose tells all holders that the lease has ended, once, and returns why.
@@ -230,7 +254,7 @@ func (s *lease) lose(why error) error {
 		s.mu.Unlock() // its release is under way: Close has nothing to take
 		return nil
 	}
-	s.err, s.expired = why, thisMoment() >= s.deadline
+	s.err, s.expired = why, schedule.Now() >= s.deadline
 	handles := slices.Clone(s.handles)
 	s.mu.Unlock()
 
@@ -238,18 +262,18 @@ func (s *lease) lose(why error) error {
 		k.cancel(why)
 	}
 	l := s.locker
-	l.agenda.remove(s)
+	l.scheduler.Remove(s)
 	s.tellLost(why)
 	if errors.Is(why, ErrLost) {
 		l.report.problem("a lock was lost while held", "key", s.key, "error", why)
 	}
 	l.unregister(s)
-	l.lines.signal(s.lock)
+	l.queues.Signal(s.lock)
 	return why
 }
 
-// due is the watchdog: it renews, and notices the ends.
-func (s *lease) due(now moment) {
+// Due is the watchdog: it renews, and notices the ends.
+func (s *lease) Due(now schedule.Time) {
 	s.mu.Lock()
 	if s.err != nil || len(s.handles) == 0 {
 		s.mu.Unlock()
@@ -267,7 +291,7 @@ func (s *lease) due(now moment) {
 	}
 	if s.renewable() && !s.renewing && now >= s.renewAt {
 		s.renewing = true
-		s.locker.backend.post(s.renewal())
+		s.locker.store.Renew(s.name(), s.owner, s.redisToken, s.length, min(s.locker.timeout, s.length/3), s)
 	}
 	s.schedule()
 	observed := s.observed
@@ -282,20 +306,8 @@ func (s *lease) due(now moment) {
 	}
 }
 
-// renewal is a call for the next flush, in one piece: there are many.
-func (s *lease) renewal() *delivery {
-	r := &struct {
-		delivery delivery
-		call     call
-		words    [4]any
-	}{words: [4]any{s.lock, s.owner, s.token, leaseArg(s.length)}}
-	r.call = *renewScript.call(1, r.words[:]...)
-	r.delivery = delivery{call: &r.call, timeout: min(s.locker.timeout, s.length/3), to: s}
-	return &r.delivery
-}
-
-// receive takes the outcome of a renewal.
-func (s *lease) receive(values []any, err error, sent time.Time) {
+// Renewed takes the outcome of a renewal.
+func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	s.mu.Lock()
 	s.renewing = false
 	if s.err != nil || len(s.handles) == 0 {
@@ -304,8 +316,8 @@ func (s *lease) receive(values []any, err error, sent time.Time) {
 	}
 	switch {
 	case err != nil:
-		s.renewAt = thisMoment().add(retryDelay(s.length))
-	case len(values) > 0 && number(values[0]) == 1:
+		s.renewAt = schedule.Now().Add(retryDelay(s.length))
+	case held:
 		s.renewals++
 		s.extend(sent, s.length)
 	default:

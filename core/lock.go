@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
 // Lock is a lock that was taken, or re-entered. Each successful [Locker.Lock]
@@ -18,15 +19,11 @@ type Lock struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	copies *repetition // of its acquisition; nil: there is one
+	copies *conn.Copies // of its acquisition
 }
 
-// doubled says that a copy of its acquisition may still arrive. Of a quorum, a member
-// that is late may be asked again when the lock is taken already.
-func (k *Lock) doubled() bool { return k.copies != nil && k.copies.doubled.Load() }
-
-func newLock(ctx context.Context, s *lease, key, hold string) *Lock {
-	k := &Lock{lease: s, key: key, hold: hold, outer: innermost(ctx)}
+func newLock(ctx context.Context, s *lease, key, hold string, copies *conn.Copies) *Lock {
+	k := &Lock{lease: s, key: key, hold: hold, outer: innermost(ctx), copies: copies}
 	ctx, k.cancel = context.WithCancelCause(ctx)
 	k.ctx = context.WithValue(ctx, ownershipKey{}, k)
 	return k
@@ -36,17 +33,22 @@ func newLock(ctx context.Context, s *lease, key, hold string) *Lock {
 func (k *Lock) Key() string { return k.key }
 
 // Owner returns who holds the lock in Redis: a field of the hash, of the form
-// "<client uuid>:<n>" or as [Owner] said. A re-entry has its outer lock's owner.
-func (k *Lock) Owner() string { return k.lease.owner }
+// "<client uuid>:<n>" or as [Owner] said. A re-entry has its outer lock's owner, and a
+// lock that was passed on inside of this process that of the one before it.
+//
+// Whoever knows the owner can enter the lock by [Owner], from anywhere. So once it was
+// asked for, the lock is not passed on in memory any more, but released. It is not to be
+// entered by after Unlock.
+func (k *Lock) Owner() string {
+	k.lease.shared.Store(true)
+	return k.lease.owner
+}
 
 // Token returns the fencing token: strictly increasing from one acquisition of a
 // key to the next. Pass it to the store that the lock protects, and have the
 // store refuse a smaller token than it has seen: that is what stops a holder
 // that was paused past its lease. A re-entry has its outer lock's token.
-func (k *Lock) Token() int64 {
-	n, _ := strconv.ParseInt(k.lease.token, 10, 64)
-	return n
-}
+func (k *Lock) Token() int64 { return k.lease.token }
 
 // Window returns the dedup window that a successful release will leave, counted
 // from the acquisition, as [KeepFor] set it; 0 for none. A re-entry through the
@@ -79,7 +81,7 @@ func (k *Lock) inspect(ctx context.Context) (Info, error) {
 	if err := k.check(); err != nil {
 		return Info{}, err
 	}
-	info, err := k.lease.locker.inspect(ctx, k.key, k.lease.names())
+	info, err := k.lease.locker.inspect(ctx, k.key, k.lease.name())
 	if err == nil && info.Owner != k.lease.owner {
 		err = k.lease.vanished()
 	}
@@ -103,19 +105,16 @@ func (k *Lock) Refresh(ctx context.Context) error {
 		return err
 	}
 	if ctx.Err() != nil {
-		return ended(ctx)
+		return conn.Ended(ctx)
 	}
-	sent := time.Now()
-	c := s.renewal().call
-	c.again = new(repetition)
-	values, err := s.locker.backend.ask(ctx, c, s.locker.timeout, strays{})
+	held, sent, err := s.locker.store.Refresh(ctx, s.name(), s.owner, s.redisToken, s.length)
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return fmt.Errorf("core: refreshing lock %q: %w", k.key, err)
 		}
 		return unavailable("refreshing", k.key, err)
 	}
-	s.receive(values, nil, sent)
+	s.Renewed(held, nil, sent)
 	return k.check()
 }
 
@@ -127,7 +126,7 @@ func (k *Lock) check() error {
 	return k.lease.check()
 }
 
-func (k *Lock) released() bool { return !k.lease.holds(k) }
+func (k *Lock) held() bool { return k.lease.holds(k) }
 
 // Unlock ends the hold; the last one of nested holds frees the lock and wakes
 // who waits for it, anywhere. The handle's Context is done before anybody else
@@ -156,54 +155,11 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	ctx = context.WithoutCancel(ctx) // the values stay, for the client's hooks
-	free := false                    // for the calls of this process to take
-	end := time.Now().Add(s.locker.timeout)
-	done, unknown := k.handOver(ctx, failed)
-	if !done {
-		free, err = k.release(ctx, failed, unknown, end)
-	}
-	s.tellReleased(err)
-	s.settleUp(free)
-	return err
-}
-
-// release sends the release until it is confirmed or the end has come. again says
-// that it may have been done already. free is false when the lock goes to
-// another process, and this one stands in line behind it.
-func (k *Lock) release(ctx context.Context, failed, again bool, end time.Time) (free bool, err error) {
-	s := k.lease
-	l := s.locker
-	n := s.names()
-	presence := l.presence(n)
-	c := l.releaseOf(k, failed, presence)
-	until := end.Add(s.length)
-	missed := func(member *node) { l.settle(member, lateRelease(c), until) }
-	for {
-		values, err := l.backend.ask(ctx, c, time.Until(end), strays{missed: missed})
-		switch {
-		case err == nil && number(values[0]) == 0 && !again:
-			return true, s.vanished()
-		case err == nil:
-			return l.released(n, values, presence), nil
-		case (!isRefusal(err) || isMigrating(err)) && time.Until(end) > settleDelay && pause(ctx, settleDelay) == nil:
-			if _, unsent := err.(*unsentError); !unsent && !isMigrating(err) {
-				again = true // it may have been done
-			}
-			continue
-		}
-		l.settleAll(lateRelease(c), until)
-		return true, unavailable("releasing", k.key, err)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
+	if k.pass() {
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
+	free, err := k.release(context.WithoutCancel(ctx), failed) // the values stay, for the client's hooks
+	s.tellReleased(err)
+	s.retire(free)
+	return err
 }

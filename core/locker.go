@@ -4,49 +4,45 @@ import (
 	"cmp"
 	"errors"
 	"reflect"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/notify"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
 
 // Locker takes locks in one Redis: a single server, Sentinel, a cluster or a
 // ring. It is safe for concurrent use; a process needs one for each Redis. Close
 // it before the client.
 type Locker struct {
-	backend  backend
-	prefix   string
-	timeout  time.Duration // of one exchange
-	defaults settings
-	// handsOver is false where an acquisition takes more than its script.
-	handsOver bool
-	queues    bool // processes wait in a line, which a quorum has no place for
-	hears     any  // yes when a message that reaches no connection of one server reaches nobody
-	publish   any  // PUBLISH or SPUBLISH
+	store     *store.Store
+	prefix    string
+	timeout   time.Duration // of one request
+	defaults  settings
 	observers []Observer
 
-	started  moment
-	id       string        // of this Locker; owners begin with it
-	self     any           // id
-	sequence atomic.Uint64 // numbers owners and holds
+	workers   schedule.Workers
+	scheduler *schedule.Scheduler
+	started   schedule.Time
+	report    report
+	queues    waitqueue.Queues[*request, *Lock]
+	listener  *notify.Listener
 
-	tasks   tasks
-	agenda  *agenda
-	report  report
-	lines   lines
-	wakeups *wakeups
-
-	mu        sync.Mutex
-	leases    map[*lease]struct{} // held
-	asking    int                 // calls that want a lock
-	unsettled int                 // settlements under way
-	drained   chan struct{}       // closed when none holds or asks; nil unless closing
-	settled   chan struct{}       // closed when there are no settlements; nil unless closing
-	closing   chan struct{}       // closed when Close begins
-	closed    chan struct{}       // closed when Close ended
+	mu          sync.Mutex
+	leases      map[*lease]struct{} // held
+	asking      int                 // calls that want a lock
+	unconfirmed int                 // compensations under way
+	drained     chan struct{}       // closed when none holds or asks; nil unless closing
+	confirmed   chan struct{}       // closed when there are no compensations; nil unless closing
+	closing     chan struct{}       // closed when Close begins
+	closed      chan struct{}       // closed when Close ended
 }
 
 // New returns a Locker on client. It does no network I/O and starts no
@@ -64,22 +60,14 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	replicas := l.defaults.replicas
-	if err := replicas.check(client, l.timeout); err != nil {
+	if err := l.defaults.replicas.Check(client, l.timeout); err != nil {
 		return nil, err
 	}
-	l.handsOver = replicas == replication{}
-	l.queues = true
-	if replicas.replicas > 0 {
-		replicas.clocks = newClocks(l, client)
-	}
-	_, isCluster := client.(*redis.ClusterClient)
-	l.hears = flag(!isCluster || l.defaults.sharded)
-	l.start(single{[]*node{newNode(client, l, replicas)}})
+	l.start(client)
 	return l, nil
 }
 
-// newLocker returns a Locker that lacks its backend.
+// newLocker returns a Locker that lacks its store.
 func newLocker(opts []Option, timeout func(*settings) time.Duration) (*Locker, error) {
 	s := settings{ofNew: true, prefix: defaultPrefix, lease: defaultLease}
 	if err := s.apply(opts); err != nil {
@@ -89,27 +77,40 @@ func newLocker(opts []Option, timeout func(*settings) time.Duration) (*Locker, e
 		prefix:    s.prefix,
 		timeout:   cmp.Or(s.timeout, timeout(&s)),
 		defaults:  s,
-		started:   thisMoment(),
-		id:        uuid.NewString(),
+		started:   schedule.Now(),
 		leases:    map[*lease]struct{}{},
-		hears:     yes,
-		publish:   "PUBLISH",
 		closing:   make(chan struct{}),
 		closed:    make(chan struct{}),
 		observers: s.observers,
-	}
-	l.self = l.id
-	if s.sharded {
-		l.publish = "SPUBLISH"
 	}
 	l.report.logger = s.logger
 	return l, nil
 }
 
-func (l *Locker) start(b backend) {
-	l.backend = b
-	l.agenda = newAgenda(&l.tasks, b.flush)
-	l.wakeups = newWakeups(l)
+// start gives the Locker its store: a quorum where there are several clients.
+func (l *Locker) start(clients ...redis.UniversalClient) {
+	s := &l.defaults
+	servers := make([]*conn.Server, len(clients))
+	for i, c := range clients {
+		servers[i] = conn.New(c, conn.Config{
+			Prefix: l.prefix, Timeout: l.timeout, Workers: &l.workers,
+			Replicas: s.replicas, MaxSkew: s.lease / 10, Warn: l.report.warn,
+		})
+	}
+	process := uuid.NewString()
+	config := store.Config{
+		Process: process, Timeout: l.timeout, Sharded: s.sharded, Workers: &l.workers, Compensate: l.compensate,
+	}
+	if len(servers) > 1 {
+		l.store = store.NewQuorum(servers, config)
+	} else {
+		l.store = store.New(servers[0], config)
+	}
+	l.scheduler = schedule.New(&l.workers, l.store.Flush)
+	l.listener = notify.New(notify.Config{
+		Servers: servers, Sharded: s.sharded, Process: process, Workers: &l.workers, Warn: l.report.warn,
+		Free: l.queues.Signal, Grant: l.reserved,
+	})
 }
 
 func isNil(client redis.UniversalClient) bool {
@@ -131,12 +132,3 @@ func SetDefault(l *Locker) { defaultLocker.Store(l) }
 // Default returns what [SetDefault] set last, or nil. This package never uses it
 // by itself. Safe for concurrent use.
 func Default() *Locker { return defaultLocker.Load() }
-
-// holdField begins the fields of a lock's hash that mark its holds.
-const holdField = ownFields + "hold:"
-
-// nextHold returns the field of a hold, which no other has, in any process. What
-// follows holdField may name an owner.
-func (l *Locker) nextHold() string {
-	return holdField + l.id + ":" + strconv.FormatUint(l.sequence.Add(1), 10)
-}

@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 const (
@@ -16,7 +19,6 @@ const (
 	// Longer ones are mistakes, which nobody would live to see the end of.
 	longestLease  = 24 * time.Hour
 	longestWindow = 366 * 24 * time.Hour
-	ownFields     = "latchkey:"
 )
 
 // Option changes how locks are taken. Given to [New] it is a default, given to
@@ -40,35 +42,13 @@ type settings struct {
 	// Of New only.
 	prefix    string
 	timeout   time.Duration // 0: derived from the lease
-	replicas  replication
+	replicas  conn.Replicas
 	sharded   bool
 	logger    *slog.Logger
 	observers []Observer
 
 	ofNew bool
 	errs  []error
-}
-
-// leaseArg is the lease as the scripts take it: negative when it is fixed.
-func (s *settings) leaseArg() any {
-	if s.fixed {
-		return -s.lease.Milliseconds()
-	}
-	return leaseArg(s.lease)
-}
-
-func leaseArg(d time.Duration) any {
-	if d == defaultLease {
-		return usualLease
-	}
-	return d.Milliseconds()
-}
-
-func (s *settings) keepForArg() any {
-	if s.keepFor == 0 {
-		return noTime
-	}
-	return s.keepFor.Milliseconds()
 }
 
 func (s *settings) fail(format string, args ...any) {
@@ -136,8 +116,8 @@ func (s *settings) onlyNew(name string, set func()) {
 func Prefix(p string) Option {
 	return func(s *settings) {
 		s.onlyNew("Prefix", func() {
-			if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, isControl) || len(p) > maxKeyBytes {
-				s.fail("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, maxKeyBytes)
+			if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, isControl) || len(p) > store.MaxKeyBytes {
+				s.fail("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
 				return
 			}
 			s.prefix = p
@@ -233,8 +213,8 @@ func Owner(id string) Option {
 			s.fail("Owner: the id has %d bytes, at most %d are allowed", len(id), maxOwnerBytes)
 		case strings.ContainsFunc(id, isControl):
 			s.fail("Owner(%q): control characters are not allowed", id)
-		case strings.HasPrefix(id, ownFields):
-			s.fail("Owner(%q): ids that begin with %q are reserved", id, ownFields)
+		case strings.HasPrefix(id, store.OwnFields):
+			s.fail("Owner(%q): ids that begin with %q are reserved", id, store.OwnFields)
 		default:
 			s.owner = id
 		}
@@ -242,7 +222,7 @@ func Owner(id string) Option {
 }
 
 // Timeout bounds one exchange with Redis; after it the outcome counts as
-// unknown and is settled in the background. Option of [New] only. The default
+// unknown and is compensated in the background. Option of [New] only. The default
 // is 2 s or a third of the lease, whichever is less; at least 1 ms and at most a day. A
 // renewal never takes longer than a third of its lease.
 func Timeout(d time.Duration) Option {

@@ -2,9 +2,6 @@ package core
 
 import (
 	"context"
-	"slices"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // ContextKey is a second place where ownership is looked for, besides the
@@ -20,7 +17,7 @@ type ownershipKey struct{}
 // still returned: its Context says so. It does not block.
 func FromContext(ctx context.Context) (*Lock, bool) {
 	for k := innermost(ctx); k != nil; k = k.outer {
-		if !k.released() {
+		if k.held() {
 			return k, true
 		}
 	}
@@ -47,40 +44,9 @@ func innermost(ctx context.Context) *Lock {
 // holder returns the innermost lock of that name which ctx holds, or nil.
 func holder(ctx context.Context, lock string) *Lock {
 	for k := innermost(ctx); k != nil; k = k.outer {
-		if k.lease.lock == lock && !k.released() {
+		if k.lease.lock == lock && k.held() {
 			return k
 		}
 	}
 	return nil
 }
-
-// sharesRedis reports whether two Lockers surely keep their locks in one place.
-func (l *Locker) sharesRedis(other *Locker) bool {
-	ours, theirs := l.backend.members(), other.backend.members()
-	if len(ours) != len(theirs) {
-		return false
-	}
-	for _, n := range ours {
-		if !slices.ContainsFunc(theirs, func(m *node) bool { return sameRedis(n.client, m.client) }) {
-			return false
-		}
-	}
-	return true
-}
-
-// sameRedis reports whether two clients surely speak to one Redis.
-func sameRedis(a, b redis.UniversalClient) bool {
-	if a == b {
-		return true
-	}
-	x, ok := a.(*redis.Client)
-	y, also := b.(*redis.Client)
-	return ok && also &&
-		x.Options().Network == y.Options().Network &&
-		x.Options().Addr == y.Options().Addr &&
-		x.Options().DB == y.Options().DB &&
-		x.Options().Addr != failoverAddr
-}
-
-// failoverAddr is the address that go-redis shows for every Sentinel client.
-const failoverAddr = "FailoverClient"

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 )
 
 // Snapshot is what one Locker holds and waits for. Redis is not asked: it is what
@@ -62,12 +62,12 @@ type Waiting struct {
 // nobody up for more than some microseconds, but 10,000 locks take some milliseconds
 // of a processor. Safe for concurrent use, also after [Locker.Close].
 func (l *Locker) Snapshot() Snapshot {
-	leases := inPieces(&l.mu, &l.leases, func(*lease) bool { return true })
+	leases := l.leasesThat(func(*lease) bool { return true })
 	slices.SortFunc(leases, func(a, b *lease) int {
 		return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.since, b.since))
 	})
 
-	waiting := l.lines.waits()
+	waiting := l.waits()
 	slices.SortFunc(waiting, func(a, b Waiting) int { return strings.Compare(a.Key, b.Key) })
 	waiters := make(map[string]int, len(waiting))
 	for _, w := range waiting {
@@ -83,14 +83,14 @@ func (l *Locker) Snapshot() Snapshot {
 // SnapshotOf is [Locker.Snapshot] of one key, at a small part of its cost. Of a key
 // that is not valid nothing is held.
 func (l *Locker) SnapshotOf(key string) Snapshot {
-	n, err := l.names(key)
+	n, err := l.name(key)
 	if err != nil {
 		return Snapshot{}
 	}
-	leases := inPieces(&l.mu, &l.leases, func(s *lease) bool { return s.lock == n.lock })
+	leases := l.leasesThat(func(s *lease) bool { return s.lock == n.Lock() })
 	slices.SortFunc(leases, func(a, b *lease) int { return cmp.Compare(a.since, b.since) })
 	found := Snapshot{Held: snapshots(leases)}
-	if w, ok := l.lines.waitsFor(n.lock); ok {
+	if w, ok := l.waitsFor(n.Lock()); ok {
 		found.Waiting = []Waiting{w}
 		for i := range found.Held {
 			found.Held[i].Waiters = w.Waiters
@@ -101,7 +101,7 @@ func (l *Locker) SnapshotOf(key string) Snapshot {
 
 func snapshots(leases []*lease) []Held {
 	held := make([]Held, 0, len(leases))
-	now := thisMoment()
+	now := schedule.Now()
 	for _, s := range leases {
 		if h, ok := s.snapshot(now); ok {
 			held = append(held, h)
@@ -110,39 +110,38 @@ func snapshots(leases []*lease) []Held {
 	return held
 }
 
-// pieceOf is how many entries of a map are looked at before others have their turn.
+// pieceOf is how many leases are looked at before others have their turn.
 const pieceOf = 256
 
-// inPieces returns the keys of a map that fit. Others may change the map meanwhile: it
-// gives mu back again and again.
-func inPieces[K comparable, V any](mu *sync.Mutex, all *map[K]V, fits func(K) bool) []K {
-	mu.Lock()
-	defer mu.Unlock()
-	var found []K
+// leasesThat returns the leases that fit. Others may change the books meanwhile: it gives
+// mu back again and again.
+func (l *Locker) leasesThat(fit func(*lease) bool) []*lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []*lease
 	seen := 0
-	for k := range *all {
-		if fits(k) {
-			found = append(found, k)
+	for s := range l.leases {
+		if fit(s) {
+			found = append(found, s)
 		}
 		if seen++; seen%pieceOf == 0 {
-			mu.Unlock()
+			l.mu.Unlock()
 			runtime.Gosched()
-			mu.Lock()
+			l.mu.Lock()
 		}
 	}
 	return found
 }
 
 // snapshot is false for a lease that is lost, or being released.
-func (s *lease) snapshot(now moment) (h Held, ok bool) {
-	token, _ := strconv.ParseInt(s.token, 10, 64)
+func (s *lease) snapshot(now schedule.Time) (h Held, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Held{
 		Key:      s.key,
 		Owner:    s.owner,
-		Token:    token,
-		Since:    s.since.time().Round(0),
+		Token:    s.token,
+		Since:    s.since.Wall().Round(0),
 		TTL:      max(time.Duration(s.deadline-now), 0),
 		Count:    len(s.handles),
 		Renewals: int(s.renewals),
@@ -151,12 +150,12 @@ func (s *lease) snapshot(now moment) (h Held, ok bool) {
 	}, s.err == nil && len(s.handles) > 0
 }
 
-// waits lists the locks that calls wait for. It does not keep mu for long.
-func (ls *lines) waits() []Waiting {
-	locks := inPieces(&ls.mu, &ls.byLock, func(string) bool { return true })
+// waits lists the locks that calls wait for.
+func (l *Locker) waits() []Waiting {
+	locks := l.queues.Locks()
 	found := make([]Waiting, 0, len(locks))
 	for _, lock := range locks {
-		if w, ok := ls.waitsFor(lock); ok {
+		if w, ok := l.waitsFor(lock); ok {
 			found = append(found, w)
 		}
 	}
@@ -164,24 +163,10 @@ func (ls *lines) waits() []Waiting {
 }
 
 // waitsFor is false when no call waits for the lock.
-func (ls *lines) waitsFor(lock string) (w Waiting, ok bool) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	var longest *waiter
-	for _, ln := range ls.byLock[lock] {
-		e := ln.members.Front()
-		if ln.trying && e != nil {
-			e = e.Next() // the head does not wait yet
-		}
-		if e == nil {
-			continue
-		}
-		if w := e.Value.(*waiter); longest == nil || w.since < longest.since {
-			longest = w
-		}
-	}
-	if longest == nil {
+func (l *Locker) waitsFor(lock string) (Waiting, bool) {
+	w, ok := l.queues.WaitFor(lock)
+	if !ok {
 		return Waiting{}, false
 	}
-	return Waiting{Key: longest.request.key, Waiters: ls.waiting(lock), Since: longest.since.time().Round(0)}, true
+	return Waiting{Key: w.Request.key, Waiters: w.Calls, Since: w.Since.Round(0)}, true
 }

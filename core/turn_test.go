@@ -262,11 +262,11 @@ func TestProcessesTakeTurns(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		scripts, turns, handovers := s.scripts(), len(s.commands(release)), s.handovers()
+		scripts, turns := s.scripts(), len(s.commands(release))
 		time.Sleep(time.Second)
-		scripts, turns, handovers = s.scripts()-scripts, len(s.commands(release))-turns, s.handovers()-handovers
-		if turns < 50 || handovers < turns || scripts > handovers+2*turns+3 {
-			t.Errorf("%d scripts for %d turns with %d hand-overs", scripts, turns, handovers)
+		scripts, turns = s.scripts()-scripts, len(s.commands(release))-turns
+		if turns < 50 || turns > 150 || scripts > 2*turns+3 { // one in 10 ms
+			t.Errorf("%d scripts for %d turns of a process", scripts, turns)
 		}
 		cancel()
 		working.Wait()
@@ -281,7 +281,8 @@ func TestLastCallLeavesLine(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		second, third := start(background, a, "k"), start(ctx, a, "k")
 		other := start(background, b, "k")
-		unlock(t, first) // hands it over
+		time.Sleep(time.Millisecond)
+		unlock(t, first) // passes it on
 		k := (<-second).lock
 		time.Sleep(20 * time.Millisecond)
 		unlock(t, k) // it is the others' turn

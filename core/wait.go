@@ -1,14 +1,19 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
+
+// waiter is the position of a call in the wait queue of its lock.
+type waiter = waitqueue.Waiter[*request, *Lock]
 
 const (
 	// A lost wake-up costs at most pollMax.
@@ -27,23 +32,23 @@ const (
 )
 
 // take gets the lock for a caller that does not hold it.
-func (r *request) take(ctx context.Context) (*Lock, error) {
+func (r *request) take() (*Lock, error) {
 	wait := r.settings.wait
 	if noWait := wait != nil && *wait == 0; noWait || r.owner != "" {
 		// A chosen owner may hold the lock already and need not queue.
-		k, b, err := r.try(ctx)
+		k, b, err := r.try()
 		if b == nil {
 			return k, err
 		}
 		if noWait {
-			return nil, r.refuse(heldByAnother, b.until, b.exact)
+			return nil, r.refuse(heldByAnother, b.Until, b.Exact)
 		}
 	}
-	r.queues = r.locker.queues
-	w, ok := r.locker.lines.join(ctx, r)
+	r.queues = !r.locker.store.IsQuorum()
+	w, ok := r.locker.queues.Join(r.name.Lock(), r.owner, r, r.settings.maxWaiters)
 	if !ok {
-		_, _, until, exact := w.line.state()
-		return nil, r.tooMany(until, exact)
+		known := w.State()
+		return nil, r.tooMany(known.Until, known.Exact)
 	}
 	var over <-chan time.Time
 	if wait != nil {
@@ -51,33 +56,33 @@ func (r *request) take(ctx context.Context) (*Lock, error) {
 		defer timer.Stop()
 		over = timer.C
 	}
-	return r.queue(ctx, w, over)
+	return r.queue(w, over)
 }
 
-// queue waits for its turn in the line, then for the lock.
-func (r *request) queue(ctx context.Context, w *waiter, over <-chan time.Time) (*Lock, error) {
-	if w.first {
-		return r.head(ctx, w, over)
+// queue waits until the call is the head of its queue, then for the lock.
+func (r *request) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
+	if w.First() {
+		return r.head(w, over)
 	}
 	select {
-	case <-w.turn:
-	case <-ctx.Done():
-		return nil, r.leave(w, gaveUp(ctx, r.key))
+	case <-w.IsHead():
+	case <-r.ctx.Done():
+		return nil, r.leave(w, gaveUp(r.ctx, r.key))
 	case <-over:
-		return nil, r.leave(w, r.waitOver(w.line))
+		return nil, r.leave(w, r.waitOver(w))
 	case <-r.locker.closing:
 		return nil, r.leave(w, closed("waiting for", r.key))
 	}
-	if w.err != nil {
-		return nil, w.err
+	if err := w.Err(); err != nil {
+		return nil, err
 	}
-	return r.head(ctx, w, over)
+	return r.head(w, over)
 }
 
 // head asks Redis whenever the lock may have become free.
-func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*Lock, error) {
-	l, ln := r.locker, w.line
-	var silence time.Time // since when Redis has failed, for all calls of the line
+func (r *request) head(w *waiter, over <-chan time.Time) (*Lock, error) {
+	l := r.locker
+	var silence time.Time // since when Redis has failed, for all calls of the queue
 	pace := pollUnheard
 	backOff, split := time.Duration(0), false
 	var timer *time.Timer // most get the lock at once
@@ -86,32 +91,32 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 			timer.Stop()
 		}
 	}()
-	for try := w.first; ; try = ln.resting() == 0 {
+	for try := w.First(); ; try = w.Yields() == 0 {
 		if try {
 			asked := time.Now()
-			k, b, err := r.try(ctx)
+			k, b, err := r.try()
 			switch {
 			case err == nil && b == nil:
-				r.left(ln.leave(w, k))
+				r.took(w, k)
 				return k, nil
 			case b != nil:
 				silence = time.Time{}
-				split = b.split
+				split = b.Split
 				if split {
 					backOff = min(max(2*backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
 				}
-				if ln.isBusy(b, r.settings.maxWaiters, r.tooMany(b.until, b.exact)) {
+				if w.Busy(b.Until, b.Exact, r.settings.maxWaiters, r.tooMany(b.Until, b.Exact)) {
 					pace = pollUnheard
-					l.wakeups.watch(r.names)
+					l.listener.Watch(r.name.Lock(), r.name.Channel())
 				}
-				if b.aside {
-					l.wakeups.unheard(r.names)
+				if b.Unheard {
+					l.listener.Unheard(r.name.Channel())
 				}
 			default:
-				silence = ln.isSilent(asked)
-				if final := r.giveUp(ctx, ln, err, silence); final != nil {
+				silence = w.Silent(asked)
+				if final := r.giveUp(w, err, silence); final != nil {
 					if isNoAnswer(final) && time.Since(silence) >= maxSilence {
-						r.left(ln.dismiss(final))
+						r.left(w.Dismiss(final))
 						return nil, final
 					}
 					// It may have failed for a reason of its own: the others try for themselves.
@@ -122,66 +127,72 @@ func (r *request) head(ctx context.Context, w *waiter, over <-chan time.Time) (*
 		if timer == nil {
 			timer = time.NewTimer(pollMax)
 		}
-		signal := ln.signal
-		if rest := ln.resting(); rest > 0 {
-			timer.Reset(rest)
+		signal := w.Signal()
+		if yield := w.Yields(); yield > 0 {
+			timer.Reset(yield)
 			signal = nil
 		} else if split {
 			// Contenders that block each other must not come back together.
 			timer.Reset(rand.N(backOff))
 			signal = nil
 		} else {
-			timer.Reset(r.poll(ln, silence, &pace))
+			timer.Reset(r.poll(w, silence, &pace))
 		}
-		if k, err, done := r.pause(ctx, w, signal, timer.C, over); done {
+		if k, err := r.pause(w, signal, timer.C, over); k != nil || err != nil {
 			return k, err
 		}
 	}
 }
 
-// pause waits until there is reason to ask Redis again. done says that the wait is
-// over, by a lock that was handed over or in vain.
-func (r *request) pause(ctx context.Context, w *waiter, signal <-chan struct{}, timer, over <-chan time.Time) (k *Lock, err error, done bool) {
-	ln := w.line
-	ln.park(w)
-	for offered := true; offered; {
-		select {
-		case k = <-w.gift:
-		case <-signal:
-		case <-timer:
-		case <-ctx.Done():
-			return nil, r.leave(w, gaveUp(ctx, r.key)), true
-		case <-over:
-			return nil, r.leave(w, r.waitOver(ln)), true
-		case <-r.locker.closing:
-			return nil, r.leave(w, closed("waiting for", r.key)), true
-		}
-		signal, timer = nil, nil // for when the lock is on its way
-		if k == nil {
-			k, offered = ln.unpark(w)
-		}
-		if k != nil {
-			w.given = true
-			r.left(ln.leave(w, k))
-			return k, nil, true
-		}
+// pause waits until there is reason to ask Redis again, unless the wait ends: by a lock
+// that was passed on, or in vain.
+func (r *request) pause(w *waiter, signal <-chan struct{}, timer, over <-chan time.Time) (*Lock, error) {
+	w.Park()
+	select {
+	case k := <-w.Passed():
+		return r.passed(w, k)
+	case <-signal:
+	case <-timer:
+	case <-r.ctx.Done():
+		return nil, r.leave(w, gaveUp(r.ctx, r.key))
+	case <-over:
+		return nil, r.leave(w, r.waitOver(w))
+	case <-r.locker.closing:
+		return nil, r.leave(w, closed("waiting for", r.key))
+	}
+	if !w.Unpark() {
+		return r.passed(w, <-w.Passed())
 	}
 	select { // there may be several reasons, and asking takes Timeout in an outage
 	case <-over:
-		return nil, r.leave(w, r.waitOver(ln)), true
+		return nil, r.leave(w, r.waitOver(w))
 	default:
-		return nil, nil, false
+		return nil, nil
 	}
+}
+
+// passed ends the wait with a lock that was passed on, or nil if the Locker closes.
+func (r *request) passed(w *waiter, k *Lock) (*Lock, error) {
+	if k == nil {
+		r.left(w.Leave())
+		return nil, closed("waiting for", r.key)
+	}
+	r.took(w, k)
+	if r.ctx.Err() != nil {
+		k.drop()
+		return nil, gaveUp(r.ctx, r.key)
+	}
+	return k, nil
 }
 
 // giveUp says whether a failed attempt ends the wait of the call that made it: not when
 // Redis has answered before and has been silent for a short time only.
-func (r *request) giveUp(ctx context.Context, ln *line, err error, silence time.Time) error {
-	answered, _, _, _ := ln.state()
+func (r *request) giveUp(w *waiter, err error, silence time.Time) error {
+	answered := w.State().Answered
 	switch {
-	case answered && ctx.Err() != nil:
-		return gaveUp(ctx, r.key)
-	case !answered, !errors.Is(err, ErrUnavailable), errors.Is(err, errLateGrant), isClosed(err), time.Since(silence) >= maxSilence:
+	case answered && r.ctx.Err() != nil:
+		return gaveUp(r.ctx, r.key)
+	case !answered, !errors.Is(err, ErrUnavailable), errors.Is(err, errLateGrant), conn.IsClosed(err), time.Since(silence) >= maxSilence:
 		return err
 	default:
 		return nil
@@ -192,39 +203,46 @@ func (r *request) giveUp(ctx context.Context, ln *line, err error, silence time.
 // would for the calls that wait behind.
 func isNoAnswer(err error) bool {
 	var network net.Error
-	return errors.Is(err, errNoAnswer) || errors.As(err, &network) || errors.Is(err, io.EOF)
+	return errors.Is(err, conn.ErrNoAnswer) || errors.As(err, &network) || errors.Is(err, io.EOF)
 }
 
-// poll is how long to wait for a wake-up before asking again.
-func (r *request) poll(ln *line, silence time.Time, pace *time.Duration) time.Duration {
-	_, local, until, _ := ln.state()
+// poll is how long to wait for a notification before asking again.
+func (r *request) poll(w *waiter, silence time.Time, pace *time.Duration) time.Duration {
+	known := w.State()
 	delay := pollMax/2 + rand.N(pollMax/2)
-	if !silence.IsZero() || !local && !r.locker.wakeups.listening(r.names) {
+	if !silence.IsZero() || !known.Local && !r.locker.listener.Hears(r.name.Channel()) {
 		delay = *pace/2 + rand.N(*pace/2)
 		*pace = min(2**pace, pollUnheardMax)
 	}
-	if !until.IsZero() && silence.IsZero() {
+	if !known.Until.IsZero() && silence.IsZero() {
 		// Its end is known: nobody announces that a key has expired.
-		delay = min(delay, max(time.Until(until), 0)+2*time.Millisecond)
+		delay = min(delay, max(time.Until(known.Until), 0)+2*time.Millisecond)
 	}
 	return delay
 }
 
-// leave gives the place in the line up and returns err.
+// took ends the wait of a call that has the lock.
+func (r *request) took(w *waiter, k *Lock) { r.left(w.Took(k.lease.end(), k.lease.fixed)) }
+
+// leave ends a wait in vain, and returns err. A lock that is on its way goes to the next.
 func (r *request) leave(w *waiter, err error) error {
-	if k := w.refuse(); k != nil {
-		k.drop()
+	if !w.Refuse() {
+		if k := <-w.Passed(); k != nil {
+			r.took(w, k)
+			k.drop()
+			return err
+		}
 	}
-	r.left(w.line.leave(w, nil))
+	r.left(w.Leave())
 	return err
 }
 
-func (r *request) left(end lineEnd) {
-	if end.unwatch {
-		r.locker.wakeups.unwatch(r.names)
+func (r *request) left(end waitqueue.End) {
+	if end.Notifications {
+		r.locker.listener.Unwatch(r.name.Channel())
 	}
-	if end.leave && r.locker.queues {
-		r.locker.leaveLine(r.names)
+	if end.Position && r.queues {
+		r.locker.store.LeaveQueue(r.name)
 	}
 }
 
@@ -232,9 +250,9 @@ func (r *request) tooMany(until time.Time, exact bool) error {
 	return r.refuse(tooManyWaiting, until, exact)
 }
 
-func (r *request) waitOver(ln *line) error {
-	_, _, until, exact := ln.state()
-	return r.refuse(fmt.Sprintf("the wait of %v is over", *r.settings.wait), until, exact)
+func (r *request) waitOver(w *waiter) error {
+	known := w.State()
+	return r.refuse(fmt.Sprintf("the wait of %v is over", *r.settings.wait), known.Until, known.Exact)
 }
 
 // refuse makes the error for a lock that is busy until then, as far as is known.

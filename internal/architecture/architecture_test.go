@@ -36,7 +36,16 @@ const (
 // library: packages of this module by their folder, others by their module.
 // Nothing is inherited: what a package uses stands in its own row.
 var allowed = map[string][]string{
-	"core":           {goRedis, googleUUID},
+	"core": {"core/internal/conn", "core/internal/notify", "core/internal/schedule", "core/internal/store", "core/internal/waitqueue", goRedis, googleUUID},
+
+	// The rooms of core. How commands travel knows nothing of locks; who waits, and what is
+	// due when, know nothing of Redis.
+	"core/internal/conn":      {goRedis, googleUUID},
+	"core/internal/notify":    {"core/internal/conn", goRedis},
+	"core/internal/schedule":  {},
+	"core/internal/store":     {"core/internal/conn"},
+	"core/internal/waitqueue": {},
+
 	"keyfunc":        {googleUUID},
 	"internal/guard": {"core", "keyfunc"},
 
@@ -93,6 +102,9 @@ func TestViolationsAreSeen(t *testing.T) {
 		{"examples/x", module + "/internal/guard", "examples/x must not import internal/guard"},
 		{"newlock", "net/http", `package newlock is not in the table`},
 		{"internal/new", "net/http", `package internal/new is not in the table`},
+		{"core/internal/conn", module + "/core/internal/store", "core/internal/conn must not import core/internal/store"},
+		{"core/internal/store", module + "/core/internal/schedule", "core/internal/store must not import core/internal/schedule"},
+		{"core/internal/waitqueue", goRedis, "core/internal/waitqueue must not import " + goRedis},
 		{"core", "net/http", ""},
 		{"core", goRedis, ""},
 		{"core", goRedis + "/maintnotifications", ""},

@@ -42,8 +42,8 @@ func newDeadlines(members, replicas int) (*deadlines, error) {
 // digest is the name by which Redis knows one of core's scripts.
 func digest(script string) (string, error) {
 	sum := sha1.New()
-	for _, file := range []string{script, "each"} {
-		text, err := os.ReadFile("../../core/scripts/" + file + ".lua")
+	for _, file := range []string{"store/scripts/" + script, "conn/batch"} {
+		text, err := os.ReadFile("../../core/internal/" + file + ".lua")
 		if err != nil {
 			return "", err
 		}

@@ -153,7 +153,7 @@ func (r *record) settled(err error) {
 // handles of the re-entries.
 func (a *actor) hold(r *record, k *core.Lock, p plan) (inner []*core.Lock) {
 	store := a.world.store
-	access := checker.Access{Key: p.Key, Owner: k.Owner(), Token: k.Token()}
+	access := checker.Access{Key: p.Key, Owner: r.owner(), Token: k.Token()}
 	if p.Owner == "" {
 		access = store.Serve(access)
 	}

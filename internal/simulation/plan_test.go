@@ -25,6 +25,7 @@ type plan struct {
 	// Careless holders never look at their context.
 	Careless bool
 	Leave    bool // its caller goes away while it holds the lock
+	Known    bool // the holder asks for its owner
 }
 
 const (
@@ -55,6 +56,7 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 		p.KeepFor = between(random, time.Millisecond, l/3)
 	}
 	p.Abort = chance(20)
+	p.Known = chance(20)
 	p.Do = chance(20)
 	if calm {
 		return p

@@ -1,0 +1,72 @@
+package core
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+const (
+	compensateDelay    = 20 * time.Millisecond
+	compensateDelayMax = 500 * time.Millisecond
+)
+
+// compensation repeats a release until Redis has confirmed it, or until there is
+// nothing left to release.
+type compensation struct {
+	schedule.Entry
+	*store.Compensation
+	locker *Locker
+	until  schedule.Time
+	delay  time.Duration
+}
+
+// compensate sends a release in the background until Redis confirms it, for which Close
+// waits, or until it is too late and the lease ends it.
+func (l *Locker) compensate(c *store.Compensation) {
+	l.mu.Lock()
+	l.unconfirmed++
+	l.mu.Unlock()
+	l.scheduler.Set(&compensation{Compensation: c, locker: l, until: schedule.At(c.Until()), delay: compensateDelay}, schedule.Now())
+}
+
+// Due sends it.
+func (c *compensation) Due(now schedule.Time) {
+	if now > c.until {
+		c.locker.report.warn("a release was never confirmed; the lock ended with its lease", "lock", c.Lock())
+		c.end()
+		return
+	}
+	c.Send(c)
+}
+
+// Receive takes the outcome.
+func (c *compensation) Receive(_ conn.Reply, err error) {
+	switch {
+	case err == nil:
+		c.end()
+		c.locker.queues.Signal(c.Lock())
+		return
+	case conn.IsClosed(err):
+		c.locker.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "lock", c.Lock())
+		c.end()
+		return
+	}
+	c.locker.report.warn("a release failed and is repeated", "lock", c.Lock(), "error", err)
+	delay := c.delay
+	c.delay = min(2*c.delay, compensateDelayMax)
+	c.locker.scheduler.Set(c, schedule.Now().Add(delay))
+}
+
+func (c *compensation) end() {
+	l := c.locker
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unconfirmed--
+	if l.unconfirmed == 0 && l.confirmed != nil {
+		close(l.confirmed)
+		l.confirmed = nil
+	}
+}

@@ -1,0 +1,122 @@
+package conn
+
+import (
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// once is a command that go-redis must not send again by itself: a lost reply
+// would run a script twice, on a cluster even with retries switched off. It
+// notices when go-redis is about to write it.
+type once struct {
+	*redis.Cmd
+	load interface{ wrote() }
+}
+
+// NoRetry keeps go-redis from sending the command again.
+func (once) NoRetry() bool { return true }
+
+// Args is what go-redis reads right before it writes the command.
+func (o once) Args() []any {
+	o.load.wrote()
+	return o.Cmd.Args()
+}
+
+// answer is what came of a command.
+type answer struct {
+	value any
+	err   error
+	over  bool // nobody waited any longer
+}
+
+// dispatch knows which copies of a command have left, and what to do when one has that
+// nobody awaits any more.
+type dispatch struct {
+	server  *Server
+	command *Command
+
+	mu        sync.Mutex
+	written   bool
+	copied    bool // the present copy was written
+	unknown   bool // what became of an earlier copy
+	abandoned bool
+}
+
+// wrote is called right before a copy is written. nil: nobody gives the command up.
+func (d *dispatch) wrote() {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	late := d.abandoned && !d.written
+	d.written, d.copied = true, true
+	d.mu.Unlock()
+	if late {
+		d.compensate()
+	}
+}
+
+func (d *dispatch) compensate() {
+	if d.command.Compensate != nil {
+		d.command.Compensate(d.server)
+	}
+}
+
+// departed says whether the present copy has left.
+func (d *dispatch) departed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.copied
+}
+
+// again begins another copy; refused says that nothing came of the present one. It
+// reports whether something may have come of one of them, or may yet.
+func (d *dispatch) again(refused bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unknown = d.unknown || d.copied && !refused
+	d.copied = false
+	return d.unknown
+}
+
+// abandon gives the command up and reports whether it has left. If so, and if it
+// leaves later, it is compensated.
+func (d *dispatch) abandon() bool {
+	d.mu.Lock()
+	d.abandoned = true
+	written := d.written
+	d.mu.Unlock()
+	if written {
+		d.compensate()
+	}
+	return written
+}
+
+// wanted is false for a command that was given up before it left.
+func (d *dispatch) wanted() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.abandoned
+}
+
+// conclude ends a command with the answer to its last copy: an error that leaves the
+// outcome unknown has it compensated, and so has the answer to a copy that did nothing,
+// if an earlier one may arrive after it.
+func (d *dispatch) conclude(a answer, sent time.Time) (Reply, error) {
+	refused := isRefusal(a.err)
+	if a.err == nil || refused {
+		if d.unknown && (refused || !d.command.Script.did(a.value)) {
+			d.abandon()
+		}
+		if refused {
+			return Reply{}, &Failure{Refused, a.err}
+		}
+		return Reply{a.value, sent}, nil
+	}
+	if !d.abandon() && !a.over {
+		return Reply{}, &Failure{NotSent, a.err}
+	}
+	return Reply{}, &Failure{Unknown, a.err}
+}

@@ -1,0 +1,147 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// A connection may have been closed behind the pool's back: by Redis after a time of
+	// idleness, by a balancer, in a restart. The first command on it finds out, and cannot
+	// tell whether Redis has seen it. All connections of a pool may be such, so the pauses
+	// between copies begin short, and grow by so much.
+	repeatDelay = 250 * time.Microsecond
+	// migrationDelay is the pause while a slot moves.
+	migrationDelay = 20 * time.Millisecond
+)
+
+// Copies permits a command to be sent again. One belongs to one command, which may go to
+// several Servers.
+type Copies struct{ doubled atomic.Bool }
+
+// Doubled reports whether a copy may have arrived, or may yet, beside the one that was
+// answered. Of nil it is false.
+func (c *Copies) Doubled() bool { return c != nil && c.doubled.Load() }
+
+// Reply is what a script has returned.
+type Reply struct {
+	// Value as go-redis gives it, of this one call.
+	Value any
+	// Sent is a time before the command left this process, or the copy of it that was
+	// answered.
+	Sent time.Time
+}
+
+// Do runs a script and returns its reply. It returns as soon as ctx ends or the timeout
+// is over, although go-redis does not interrupt a command in flight. Until then a
+// command that has Copies is sent again when its connection breaks, and once more when
+// it did not leave at all. The error is a [*Failure].
+func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Reply, error) {
+	end := time.Now().Add(timeout)
+	d := &dispatch{server: s, command: c}
+	delay, retried := repeatDelay, false
+	for {
+		sent := time.Now()
+		a := s.attempt(ctx, d, end)
+		if a.err == nil || a.over || c.Copies == nil {
+			return d.conclude(a, sent)
+		}
+		refused, wait := isRefusal(a.err), time.Duration(0)
+		switch {
+		case IsMigrating(a.err):
+			wait = migrationDelay
+		case isBroken(a.err):
+			wait, delay = delay, delay+repeatDelay
+		case !refused && !retried && !d.departed():
+			retried = true
+		default:
+			return d.conclude(a, sent)
+		}
+		if time.Until(end) <= wait {
+			return d.conclude(a, sent)
+		}
+		if wait > 0 && Pause(ctx, wait) != nil {
+			return d.conclude(answer{err: Ended(ctx), over: true}, sent)
+		}
+		if d.again(refused) {
+			c.Copies.doubled.Store(true)
+		}
+	}
+}
+
+// attempt sends one copy and waits for the answer.
+func (s *Server) attempt(ctx context.Context, d *dispatch, end time.Time) answer {
+	s.silence.ask(s.config.Timeout)
+	timeout := time.Until(end)
+	if err, over := s.locate(ctx, timeout); err != nil {
+		return answer{err: err, over: over}
+	}
+	var p *pipeline
+	if !s.replicates(d.command) {
+		p = s.pipelineTo(s.ClientFor(d.command.key()))
+	}
+	if p != nil && p.bounded && ctx.Done() == nil && p.enter(nil) {
+		return p.sendAlone(ctx, d, end)
+	}
+	r := newRequest(ctx, d, end)
+	if p == nil || p.enter(&r.queued) {
+		r.pipeline = p
+		s.config.Workers.Begin(r)
+	}
+	timer := s.timer(timeout)
+	defer s.timers.Put(timer)
+	defer timer.Stop()
+	select {
+	case a := <-r.answered:
+		r.end(context.Canceled)
+		return a.by(end)
+	case <-timer.C:
+		r.end(context.DeadlineExceeded)
+	case <-ctx.Done():
+		r.end(context.Canceled)
+		return answer{err: Ended(ctx), over: true}
+	}
+	select {
+	case a := <-r.answered:
+		return a.by(end)
+	default:
+		return answer{err: ErrNoAnswer, over: true}
+	}
+}
+
+// timer returns one that fires after d, to be stopped and given back to s.timers.
+func (s *Server) timer(d time.Duration) *time.Timer {
+	if timer, ok := s.timers.Get().(*time.Timer); ok {
+		timer.Reset(d)
+		return timer
+	}
+	return time.NewTimer(d)
+}
+
+// by gives an error its kind that came of the end of the time.
+func (a answer) by(end time.Time) answer {
+	if errors.Is(a.err, context.DeadlineExceeded) && !time.Now().Before(end) {
+		a.err = fmt.Errorf("%w: %v", ErrNoAnswer, a.err)
+	}
+	return a
+}
+
+// run sends a script by its digest, and whole where Redis has not seen it.
+func (s *Server) run(ctx context.Context, c *Command, d *dispatch) (any, error) {
+	if s.replicates(c) {
+		return s.runReplicated(ctx, c, d)
+	}
+	cmd := once{redis.NewCmd(ctx, c.line(false)...), d}
+	if isUnknownScript(s.client.Process(ctx, cmd)) {
+		cmd = once{redis.NewCmd(ctx, c.line(true)...), d}
+		_ = s.client.Process(ctx, cmd)
+	}
+	return cmd.Result()
+}
+
+func isUnknownScript(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }

@@ -1,0 +1,330 @@
+package conn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+var errDial = &net.OpError{Op: "dial", Err: errors.New("refused")}
+
+func TestLostReplyIsRepeated(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		slowly := func(ctx context.Context, write func() []any) (any, error) {
+			write()
+			time.Sleep(time.Second)
+			return nil, io.EOF
+		}
+		f.fail(slowly, lost(io.EOF), reply("done"))
+		c, compensated := counted(new(conn.Copies))
+		r, err := s.Do(background, c, timeout)
+		if err != nil || r.Value != "done" {
+			t.Fatalf("%v, %v", r, err)
+		}
+		scripts := f.scripts()
+		if len(scripts) != 3 || !reflect.DeepEqual(scripts[0].words, scripts[2].words) {
+			t.Errorf("sent %v", scripts)
+		}
+		if !c.Copies.Doubled() {
+			t.Error("a copy may still arrive")
+		}
+		if compensated.Load() != 0 {
+			t.Error("it was compensated although it was done")
+		}
+		if r.Sent.After(scripts[2].at) || r.Sent.Before(scripts[1].at) {
+			t.Errorf("sent at %v; want the time of the last copy, %v", r.Sent, scripts[2].at)
+		}
+	})
+}
+
+func TestCopiesEndWithTheTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		f.failAll(lost(io.EOF))
+		c, compensated := counted(new(conn.Copies))
+		began := time.Now()
+		_, err := s.Do(background, c, timeout)
+		wantFailure(t, err, conn.Unknown, io.EOF)
+		if took := time.Since(began); took > timeout || took < timeout-50*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		if n := len(f.scripts()); n > 200 || compensated.Load() != 1 {
+			t.Errorf("%d copies, %d compensations", n, compensated.Load())
+		}
+	})
+}
+
+func TestCommandWithoutCopiesIsSentOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		f.fail(lost(io.EOF))
+		c, compensated := counted(nil)
+		_, err := s.Do(background, c, timeout)
+		wantFailure(t, err, conn.Unknown, io.EOF)
+		if len(f.scripts()) != 1 || compensated.Load() != 1 || c.Copies.Doubled() {
+			t.Errorf("sent %d times, compensated %d times", len(f.scripts()), compensated.Load())
+		}
+	})
+}
+
+func TestWhatNeverLeftIsSentOnceMore(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		f.fail(unsent(errDial), reply("done"))
+		c, compensated := counted(new(conn.Copies))
+		if r, err := s.Do(background, c, timeout); err != nil || r.Value != "done" || c.Copies.Doubled() {
+			t.Error(r, err, c.Copies.Doubled())
+		}
+		f.fail(unsent(errDial), unsent(errDial), reply("too late"))
+		_, err := s.Do(background, c, timeout)
+		wantFailure(t, err, conn.NotSent, errDial)
+		if compensated.Load() != 0 {
+			t.Error("what never left was compensated")
+		}
+	})
+}
+
+func TestCopiesAfterOneThatNeverLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		f.fail(lost(io.EOF), unsent(errDial), reply("done"))
+		c, _ := counted(new(conn.Copies))
+		if r, err := s.Do(background, c, timeout); err != nil || r.Value != "done" || !c.Copies.Doubled() {
+			t.Error(r, err, c.Copies.Doubled())
+		}
+	})
+}
+
+// Only what may work in a moment is worth another copy.
+func TestWhichFailuresAreRepeated(t *testing.T) {
+	for err, repeated := range map[error]bool{
+		io.ErrUnexpectedEOF: true,
+		io.ErrClosedPipe:    true,
+		net.ErrClosed:       true,
+		&net.OpError{Op: "read", Err: errors.New("reset")}:             true,
+		&net.OpError{Op: "write", Err: errors.New("broken pipe")}:      true,
+		&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}:          false,
+		&net.OpError{Op: "dial", Err: errors.New("later than writes")}: false,
+		errors.New("anything else"):                                    false,
+	} {
+		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+			f.fail(lost(err), reply("done"))
+			c, _ := counted(new(conn.Copies))
+			if _, got := s.Do(background, c, timeout); (got == nil) != repeated || len(f.scripts()) == 2 != repeated {
+				t.Errorf("%v: sent %d times", err, len(f.scripts()))
+			}
+		})
+	}
+}
+
+func TestCommandGivenUpBetweenCopies(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		f.fail(lost(refusal("TRYAGAIN")), reply("done"))
+		ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
+		defer cancel()
+		c, _ := counted(new(conn.Copies))
+		began := time.Now()
+		_, err := s.Do(ctx, c, timeout)
+		wantFailure(t, err, conn.Unknown, context.DeadlineExceeded)
+		wantTime(t, "it returned", began, 10*time.Millisecond)
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	for _, err := range []error{refusal("NOPERM"), redis.ErrClosed} {
+		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+			f.fail(lost(err), lost(io.EOF), lost(err))
+			c, compensated := counted(new(conn.Copies))
+			_, got := s.Do(background, c, timeout)
+			wantFailure(t, got, conn.Refused, err)
+			if compensated.Load() != 0 {
+				t.Error("what did nothing was compensated")
+			}
+			_, got = s.Do(background, c, timeout)
+			wantFailure(t, got, conn.Refused, err)
+			if compensated.Load() != 1 {
+				t.Errorf("the copy before was compensated %d times", compensated.Load())
+			}
+			f.fail(unsent(err), succeed)
+			_, got = s.Do(background, c, timeout)
+			wantFailure(t, got, conn.Refused, err)
+		})
+	}
+}
+
+// The copy that was answered found the lock taken; the one before may yet find it free.
+func TestCopyThatDidNothingIsNoAnswerForTheOneBefore(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		f.fail(lost(io.EOF), reply("nothing"))
+		c, compensated := counted(new(conn.Copies))
+		r, err := s.Do(background, c, timeout)
+		if err != nil || r.Value != "nothing" || compensated.Load() != 1 {
+			t.Errorf("%v, %v, %d compensations", r.Value, err, compensated.Load())
+		}
+	})
+}
+
+func TestMigratingSlot(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		moving := refusal("TRYAGAIN multiple keys")
+		f.fail(lost(moving), reply("done"))
+		c, _ := counted(new(conn.Copies))
+		began := time.Now()
+		if _, err := s.Do(background, c, timeout); err != nil {
+			t.Error(err)
+		}
+		wantTime(t, "it was there", began, 20*time.Millisecond)
+		if c.Copies.Doubled() {
+			t.Error("what was refused cannot arrive any more")
+		}
+		f.fail(lost(moving))
+		c.Copies = nil
+		_, err := s.Do(background, c, timeout)
+		wantFailure(t, err, conn.Refused, moving)
+		if !conn.IsMigrating(err) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCommandGivenUpAfterItWasWritten(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		f.fail(late(time.Second))
+		ctx, cancel := context.WithCancelCause(background)
+		time.AfterFunc(100*time.Millisecond, func() { cancel(errDial) })
+		c, compensated := counted(new(conn.Copies))
+		began := time.Now()
+		_, err := s.Do(ctx, c, timeout)
+		wantTime(t, "it returned", began, 100*time.Millisecond)
+		wantFailure(t, err, conn.Unknown, context.Canceled)
+		wantFailure(t, err, conn.Unknown, errDial)
+		if compensated.Load() != 1 {
+			t.Errorf("compensated %d times", compensated.Load())
+		}
+		time.Sleep(time.Minute)
+		if compensated.Load() != 1 || len(f.scripts()) != 1 {
+			t.Errorf("compensated %d times, sent %d times", compensated.Load(), len(f.scripts()))
+		}
+	})
+}
+
+func TestCommandGivenUpBeforeItWasWritten(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		f.fail(func(_ context.Context, write func() []any) (any, error) {
+			time.Sleep(time.Second)
+			write()
+			return nil, refusal("NOSCRIPT") // so that it is written twice
+		})
+		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		defer cancel()
+		c, compensated := counted(new(conn.Copies))
+		_, err := s.Do(ctx, c, timeout)
+		wantFailure(t, err, conn.Unknown, context.DeadlineExceeded)
+		if compensated.Load() != 0 {
+			t.Error("compensated before it was written")
+		}
+		time.Sleep(time.Minute)
+		if compensated.Load() != 1 || len(f.scripts()) != 2 {
+			t.Errorf("compensated %d times after it was written", compensated.Load())
+		}
+	})
+}
+
+func TestTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		f.fail(func(ctx context.Context, write func() []any) (any, error) {
+			write()
+			<-ctx.Done()
+			return nil, fmt.Errorf("reading: %w", ctx.Err())
+		})
+		c, compensated := counted(nil)
+		began := time.Now()
+		_, err := s.Do(background, c, timeout)
+		wantTime(t, "it returned", began, timeout)
+		wantFailure(t, err, conn.Unknown, conn.ErrNoAnswer)
+		if errors.Is(err, context.DeadlineExceeded) {
+			t.Error("it is taken for the caller's deadline")
+		}
+		if compensated.Load() != 1 {
+			t.Errorf("compensated %d times", compensated.Load())
+		}
+	})
+}
+
+// What go-redis works under has the caller's values, for hooks, and ends with the call.
+func TestContextOfACommand(t *testing.T) {
+	type key struct{}
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		var seen context.Context
+		f.failAll(func(ctx context.Context, write func() []any) (any, error) {
+			seen = ctx
+			if at, ok := ctx.Deadline(); !ok || time.Until(at) != timeout || ctx.Value(key{}) != "value" || ctx.Err() != nil {
+				t.Error(ctx)
+			}
+			return reply("done")(ctx, write)
+		})
+		c, _ := counted(nil)
+		ctx, cancel := context.WithCancel(context.WithValue(background, key{}, "value"))
+		defer cancel()
+		for _, ctx := range []context.Context{ctx, context.WithoutCancel(ctx)} {
+			if _, err := s.Do(ctx, c, timeout); err != nil {
+				t.Error(err)
+			}
+			<-seen.Done()
+			if !errors.Is(seen.Err(), context.Canceled) {
+				t.Error(seen.Err())
+			}
+		}
+	})
+}
+
+// busyWorkers count what they are given.
+type busyWorkers struct {
+	workers
+	begun *atomic.Int32
+}
+
+func (w busyWorkers) Begin(task interface{ Run() }) {
+	w.begun.Add(1)
+	w.workers.Begin(task)
+}
+
+// A goroutine costs most of what a command does.
+func TestCommandThatNobodyCanCancelNeedsNoGoroutine(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, _ *conn.Server) {
+		c := config()
+		begun := new(atomic.Int32)
+		c.Workers = busyWorkers{begun: begun}
+		s := conn.New(f.client, c)
+		for range 10 {
+			if _, err := s.Do(background, batched("k"), timeout); err != nil {
+				t.Error(err)
+			}
+		}
+		obedient := f.client.(*redis.Client).Options().ContextTimeoutEnabled
+		if n := begun.Load(); n == 0 != obedient {
+			t.Errorf("ContextTimeoutEnabled is %v: %d goroutines", obedient, n)
+		}
+	})
+}
+
+func TestScriptThatRedisDoesNotKnow(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		f.fail(lost(refusal("NOSCRIPT no matching script")))
+		c, _ := counted(nil)
+		if r, err := s.Do(background, c, timeout); err != nil || r.Value != "k" {
+			t.Error(r, err)
+		}
+		scripts := f.scripts()
+		if len(scripts) != 2 || !reflect.DeepEqual(scripts[1].words, []any{"eval", "a script", 1, "k", "arg"}) {
+			t.Error(scripts)
+		}
+	})
+}

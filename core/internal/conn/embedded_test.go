@@ -1,0 +1,145 @@
+package conn_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/internal/buffered"
+)
+
+// dialer reaches embedded servers by their addresses.
+func dialer(servers map[string]*miniredis.Miniredis) func(context.Context, string, string) (net.Conn, error) {
+	return func(_ context.Context, _, addr string) (net.Conn, error) {
+		pipe, err := servers[addr].Dial()
+		if err != nil {
+			return nil, err
+		}
+		return buffered.New(pipe), nil
+	}
+}
+
+// What is wrong with one call of a batch is an error of that one, unless the server has
+// become a replica: go-redis looks for READONLY at the beginning of the reply.
+func TestBatchOfScriptsThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		redisServer := miniredis.NewMiniRedis()
+		defer redisServer.Close()
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: dialer(map[string]*miniredis.Miniredis{"127.0.0.1:1": redisServer})})
+		defer client.Close()
+		s := conn.New(client, config())
+		set := conn.NewBatchScript(`
+			local count = #KEYS
+			local function each(i)
+				if ARGV[i + 1] == 'readonly' then
+					return redis.error_reply("READONLY You can't write against a read only replica.")
+				end
+				redis.call('HSET', KEYS[i], ARGV[1], ARGV[i + 1])
+				return {1, ARGV[i + 1]}
+			end
+			`, 1)
+		command := func(key, value string) *conn.Command {
+			return &conn.Command{Script: set, Keys: 1, Words: []any{key, "field", value}}
+		}
+		flush(s, timeout, command("a", "1"), command("a", "1"))
+		time.Sleep(time.Second) // now it is known that one server has all keys
+		before := redisServer.CommandCount()
+		_ = redisServer.Set("text", "x")
+		var got []string
+		for _, in := range flush(s, timeout, command("a", "2"), command("text", "3"), command("b", "4")) {
+			r := <-in
+			got = append(got, fmt.Sprint(r.reply.Value, " ", r.err))
+		}
+		if got[0] != "[1 2] <nil>" || !strings.Contains(got[1], "WRONGTYPE") || got[2] != "[1 4] <nil>" {
+			t.Errorf("%q", got)
+		}
+		if n := redisServer.CommandCount() - before; n != 1+3 {
+			t.Errorf("%d commands, those of the script included", n)
+		}
+		if got := redisServer.HGet("a", "field") + redisServer.HGet("b", "field"); got != "24" {
+			t.Error(got)
+		}
+		for _, in := range flush(s, timeout, command("a", "5"), command("b", "readonly")) {
+			if r := <-in; !redis.IsReadOnlyError(r.err) {
+				t.Error(r)
+			}
+		}
+		if r, err := s.Do(background, command("c", "6"), timeout); err != nil || fmt.Sprint(r.Value) != "[1 6]" {
+			t.Error(r, err)
+		}
+	})
+}
+
+// A replica whose clock is off is warned of, once.
+func TestClocksOfReplicasAreCompared(t *testing.T) {
+	for name, c := range map[string]struct {
+		ahead, allowed time.Duration
+		want           int
+	}{
+		"more than is allowed": {4 * time.Second, 3 * time.Second, 1},
+		"behind":               {-4 * time.Second, 3 * time.Second, 1},
+		"less":                 {2 * time.Second, 3 * time.Second, 0},
+		"not to be compared":   {time.Hour, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				master, replica := miniredis.NewMiniRedis(), miniredis.NewMiniRedis()
+				defer master.Close()
+				defer replica.Close()
+				for _, s := range []*miniredis.Miniredis{master, replica} {
+					pipe, _ := s.Dial() // with which it starts
+					_ = pipe.Close()
+				}
+				master.SetTime(time.Now())
+				replica.SetTime(time.Now().Add(c.ahead))
+				master.Server().SetPreHook(func(p *server.Peer, cmd string, _ ...string) bool {
+					switch cmd {
+					case "INFO":
+						p.WriteBulk("# Replication\r\nrole:master\r\nslave0:ip=127.0.0.1,port=2,state=online\r\n")
+					case "WAIT":
+						p.WriteInt(1)
+					}
+					return cmd == "INFO" || cmd == "WAIT"
+				})
+				client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1",
+					Dialer: dialer(map[string]*miniredis.Miniredis{"127.0.0.1:1": master, "127.0.0.1:2": replica})})
+				defer client.Close()
+				var mu sync.Mutex
+				var warned []string
+				config := replicated()
+				config.Replicas.N = 1
+				config.MaxSkew = c.allowed
+				config.Warn = func(what string, args ...any) {
+					mu.Lock()
+					defer mu.Unlock()
+					warned = append(warned, fmt.Sprint(what, args))
+				}
+				s := conn.New(client, config)
+				incr := conn.NewScript("return redis.call('INCR', KEYS[1])")
+				incr.Replicate = true
+				incr.Did = func(any) bool { return true }
+				for range 3 {
+					if _, err := s.Do(background, &conn.Command{Script: incr, Keys: 1, Words: []any{"k"}}, timeout); err != nil {
+						t.Error(err)
+					}
+				}
+				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				if len(warned) != c.want || c.want > 0 && !strings.Contains(warned[0], "127.0.0.1:2") {
+					t.Errorf("%q", warned)
+				}
+			})
+		})
+	}
+}

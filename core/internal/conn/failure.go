@@ -1,0 +1,103 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Outcome is what is known of a command that failed.
+type Outcome int
+
+const (
+	// Unknown: it may have run, or may yet.
+	Unknown Outcome = iota
+	// NotSent: it surely never left this process, and never will.
+	NotSent
+	// Refused: Redis answered with an error and did nothing, or the client is closed.
+	Refused
+)
+
+// Failure is the error of a command.
+type Failure struct {
+	Outcome Outcome
+	Cause   error
+}
+
+// Error is the cause's.
+func (f *Failure) Error() string { return f.Cause.Error() }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// Failed tells the outcome from its cause alone: Refused or Unknown.
+func Failed(cause error) *Failure {
+	if isRefusal(cause) {
+		return &Failure{Refused, cause}
+	}
+	return &Failure{Unknown, cause}
+}
+
+// OutcomeOf is that of the first Failure that err wraps, or else what [Failed] would
+// make of err.
+func OutcomeOf(err error) Outcome {
+	if f := (*Failure)(nil); errors.As(err, &f) {
+		return f.Outcome
+	}
+	return Failed(err).Outcome
+}
+
+// ErrNoAnswer is the cause when Redis took longer than the timeout.
+var ErrNoAnswer = errors.New("no answer in time")
+
+// IsClosed reports whether the client is closed: it will never work again.
+func IsClosed(err error) bool { return errors.Is(err, redis.ErrClosed) }
+
+// IsMigrating reports whether Redis has done nothing because the key's slot is just
+// moving to another node: it will work in a moment.
+func IsMigrating(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
+
+// isRefusal says that Redis answered with an error and did nothing, or that the client
+// did, which is closed.
+func isRefusal(err error) bool {
+	var refusal redis.Error
+	var short *shortfallError
+	return IsClosed(err) || errors.As(err, &refusal) && !errors.As(err, &short)
+}
+
+// isBroken says that a connection has ended, and that the next one may hold.
+func isBroken(err error) bool {
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	var failed *net.OpError
+	return errors.As(err, &failed) && (failed.Op == "read" || failed.Op == "write") && !failed.Timeout()
+}
+
+// Ended joins what a context that has ended says with why it was cancelled.
+func Ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// Pause waits for d. It returns the context's error when that ends first.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,222 @@
+package conn
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// pipelineAfter is how many requests to one server are in flight before others
+	// share a round trip.
+	pipelineAfter = 4
+	// pipelineStall is how long those may hold up others.
+	pipelineStall = 5 * time.Millisecond
+	// maxPipeline bounds the commands of one round trip, so that a slow reply holds up
+	// few of them.
+	maxPipeline = 512
+)
+
+// pipeline lets commands to one server share round trips: a command that finds few others
+// in flight goes at once, those that come while these are in flight go together
+// when one of them is back. So a lone command waits for nobody, and the more there
+// are, the more of them go together.
+type pipeline struct {
+	server  *Server
+	client  redis.UniversalClient // of one server, as far as is known
+	bounded bool                  // client obeys the deadline of a context: a command that nobody can cancel needs no goroutine
+	probe   probe
+
+	mu      sync.Mutex
+	busy    int // round trips in flight
+	waiting []*Queued
+	stalled *time.Timer
+}
+
+func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
+	if p, ok := s.pipelines.Load(client); ok {
+		return p.(*pipeline)
+	}
+	p := &pipeline{server: s, client: client}
+	// A node of a cluster lacks the hooks of the cluster's client.
+	single, ok := client.(*redis.Client)
+	p.bounded = ok && client == s.client && single.Options().ContextTimeoutEnabled
+	kept, _ := s.pipelines.LoadOrStore(client, p)
+	return kept.(*pipeline)
+}
+
+// enter reports whether the command may go by itself; then leave must follow. If
+// not, it will be sent with others, unless nil.
+func (p *pipeline) enter(q *Queued) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy < pipelineAfter {
+		p.busy++
+		return true
+	}
+	if q == nil {
+		return false
+	}
+	p.waiting = append(p.waiting, q)
+	if len(p.waiting) == 1 {
+		if p.stalled == nil {
+			p.stalled = time.AfterFunc(pipelineStall, p.hurry)
+		} else {
+			p.stalled.Reset(pipelineStall)
+		}
+	}
+	return false
+}
+
+// sendAlone sends one command on the caller's goroutine, and returns by then.
+func (p *pipeline) sendAlone(ctx context.Context, d *dispatch, end time.Time) answer {
+	defer p.leave()
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	value, err := p.server.run(ctx, d.command, d)
+	p.server.heard(err)
+	return answer{value: value, err: err}.by(end)
+}
+
+// leave ends a round trip. Those that wait take its place.
+func (p *pipeline) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting) == 0 {
+		p.busy--
+	} else {
+		p.server.config.Workers.Start(p.drain)
+	}
+}
+
+// hurry sends what has waited for too long for round trips that do not come back.
+func (p *pipeline) hurry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting) > 0 {
+		p.busy++
+		p.server.config.Workers.Start(p.drain)
+	}
+}
+
+// drain sends what waits until nothing does.
+func (p *pipeline) drain() {
+	for {
+		p.mu.Lock()
+		n := min(len(p.waiting), maxPipeline)
+		if n == 0 {
+			p.busy--
+			p.waiting = nil
+			p.mu.Unlock()
+			return
+		}
+		qs := p.waiting[:n:n]
+		p.waiting = p.waiting[n:]
+		if len(p.waiting) > 0 {
+			p.stalled.Reset(pipelineStall)
+		} else {
+			p.stalled.Stop()
+		}
+		p.mu.Unlock()
+		p.send(qs)
+	}
+}
+
+// send is for commands that somebody waits for, as long as he does.
+func (p *pipeline) send(qs []*Queued) {
+	timeout := time.Duration(0)
+	for _, q := range qs {
+		timeout = max(timeout, q.Timeout)
+	}
+	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return !q.dispatch.wanted() })
+	if len(qs) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	sent := time.Now()
+	answers := p.roundTrip(ctx, qs, false)
+	p.server.heard(answers[0].err)
+	for i, q := range qs {
+		q.report(answers[i], sent)
+	}
+}
+
+// roundTrip sends commands to the server. What that does not do, because its script
+// cache is empty, the slot has moved or the node is gone, goes once more, by a way that
+// follows redirections. replicated: replicas must have what they write.
+func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued, replicated bool) []answer {
+	s := p.server
+	batches := pack(qs, len(qs) > 1 && p.merges())
+	wait := p.exec(ctx, batches, false, replicated)
+	answers := make([]answer, len(qs))
+	var again []*batch
+	for _, b := range batches {
+		switch {
+		case !p.goesAgain(b):
+			b.read(answers)
+			for _, place := range b.places {
+				if a := &answers[place]; replicated && a.err == nil {
+					a.err = s.verify(qs[place].Command, a.value, wait)
+				}
+			}
+		case replicated:
+			for i, place := range b.places {
+				answers[place].value, answers[place].err = s.runReplicated(ctx, b.calls[i].Command, b.calls[i].dispatch)
+			}
+		default:
+			again = append(again, b.split()...)
+		}
+	}
+	if len(again) > 0 {
+		s.pipelineTo(s.client).exec(ctx, again, true, false)
+		for _, b := range again {
+			b.read(answers)
+		}
+	}
+	return answers
+}
+
+// goesAgain says that another way may do what the server has not done.
+func (p *pipeline) goesAgain(b *batch) bool {
+	err := b.cmd.Err()
+	switch {
+	case err == nil:
+		return false
+	case isUnknownScript(err), redis.HasErrorPrefix(err, "MOVED"), redis.HasErrorPrefix(err, "ASK"):
+		return true
+	case IsClosed(err):
+		return p.client != p.server.client
+	default: // perhaps because of one of its keys
+		return len(b.calls) > 1 && (redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "CROSSSLOT"))
+	}
+}
+
+// exec sends batches in one pipeline of go-redis. With replicated, its result is that of
+// WAIT.
+func (p *pipeline) exec(ctx context.Context, batches []*batch, whole, replicated bool) (wait *redis.Cmd) {
+	for _, b := range batches {
+		b.cmd = once{redis.NewCmd(ctx, b.line(whole)...), b}
+	}
+	if len(batches) == 1 && !replicated {
+		_ = p.client.Process(ctx, batches[0].cmd) // which keeps its error
+		return nil
+	}
+	pipe := p.client.Pipeline()
+	for _, b := range batches {
+		_ = pipe.Process(ctx, b.cmd)
+	}
+	if replicated {
+		wait = p.server.queueWait(ctx, pipe)
+	}
+	_, err := pipe.Exec(ctx)
+	for _, b := range batches {
+		if cmd := b.cmd; err != nil && cmd.Err() == nil && cmd.Val() == nil {
+			cmd.SetErr(err) // a hook of the client's has stopped the pipeline, and told nobody
+		}
+	}
+	return wait
+}

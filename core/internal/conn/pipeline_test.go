@@ -1,0 +1,342 @@
+package conn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+// alone is how many requests are in flight before others share a round trip.
+const alone = 4
+
+var batchScript = conn.NewBatchScript("a script", 1)
+
+func batched(key string) *conn.Command {
+	return &conn.Command{Script: batchScript, Keys: 1, Words: []any{key, "shared", "own " + key}}
+}
+
+// result is what Do has returned.
+type result struct {
+	key   string
+	value any
+	err   error
+}
+
+// start calls Do for each key at once.
+func start(ctx context.Context, s *conn.Server, keys ...string) <-chan result {
+	results := make(chan result, len(keys))
+	for _, key := range keys {
+		go func() {
+			r, err := s.Do(ctx, batched(key), timeout)
+			results <- result{key, r.Value, err}
+		}()
+		synctest.Wait() // in this order
+	}
+	return results
+}
+
+// fill has so many requests in flight that others wait for them, for so long.
+func fill(f *fake, s *conn.Server, d time.Duration) {
+	for i := range alone {
+		f.fail(late(d))
+		start(background, s, fmt.Sprint("first", i))
+	}
+}
+
+// merge lets the Server find out that it may merge calls.
+func merge(f *fake, s *conn.Server) {
+	fill(f, s, time.Millisecond)
+	start(background, s, "a", "b")
+	time.Sleep(time.Second)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sent = nil
+}
+
+func numbered(n int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprint("k", i))
+	}
+	return keys
+}
+
+// wantValues fails the test unless each call has its own answer.
+func wantValues(t *testing.T, results <-chan result) {
+	t.Helper()
+	for range cap(results) {
+		if r := <-results; r.err != nil || r.value != r.key {
+			t.Errorf("%s: %v, %v", r.key, r.value, r.err)
+		}
+	}
+}
+
+// inPipelines runs a test under a context that somebody could cancel, without which
+// calls may not need company.
+func inPipelines(t *testing.T, test func(t *testing.T, ctx context.Context, f *fake, s *conn.Server)) {
+	t.Helper()
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		ctx, cancel := context.WithCancel(background)
+		defer cancel()
+		test(t, ctx, f, s)
+		cancel()
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestCommandsThatComeTogetherGoTogether(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		merge(f, s)
+		fill(f, s, 4*time.Millisecond)
+		began := time.Now()
+		results := start(ctx, s, numbered(100)...)
+		wantValues(t, results)
+		wantTime(t, "all were there", began, 4*time.Millisecond)
+		scripts := f.scripts()[alone:]
+		if len(scripts) != 2 || scripts[0].words[2] != 64 || scripts[1].words[2] != 36 {
+			t.Fatalf("%d commands", len(scripts))
+		}
+		want := []any{"evalsha", scripts[1].words[1], 36}
+		for i := range 36 {
+			want = append(want, fmt.Sprint("k", 64+i))
+		}
+		want = append(want, "shared")
+		for i := range 36 {
+			want = append(want, fmt.Sprint("own k", 64+i))
+		}
+		if !slices.Equal(scripts[1].words, want) {
+			t.Errorf("%v", scripts[1].words)
+		}
+	})
+}
+
+// Commands with other scripts, or other numbers of keys or words, are batches of their own.
+func TestBatchesAreOfOneKind(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		merge(f, s)
+		fill(f, s, 4*time.Millisecond)
+		longer := batched("a")
+		longer.Words = append(longer.Words, "more")
+		twoKeys := batched("b")
+		twoKeys.Keys = 2
+		other := &conn.Command{Script: conn.NewBatchScript("another script", 1), Keys: 1, Words: batched("c").Words}
+		for _, c := range []*conn.Command{batched("d"), longer, twoKeys, other, other, batched("e")} {
+			go func() {
+				if _, err := s.Do(ctx, c, timeout); err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+		var keys []any
+		for _, c := range f.scripts()[alone:] {
+			keys = append(keys, c.words[3])
+		}
+		if !slices.Equal(keys, []any{"d", "a", "b", "c"}) {
+			t.Errorf("commands of %v", keys)
+		}
+	})
+}
+
+func TestCallsOfABatchHaveOutcomesOfTheirOwn(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		merge(f, s)
+		fill(f, s, 4*time.Millisecond)
+		results := start(ctx, s, "a", "bad", "b")
+		for range 3 {
+			switch r := <-results; {
+			case r.key == "bad":
+				wantFailure(t, r.err, conn.Refused, nil)
+				if !redis.HasErrorPrefix(r.err, "WRONGTYPE") {
+					t.Error(r.err)
+				}
+			case r.value != r.key || r.err != nil:
+				t.Errorf("%s: %v, %v", r.key, r.value, r.err)
+			}
+		}
+		if n := len(f.scripts()) - alone; n != 1 {
+			t.Errorf("%d commands", n)
+		}
+	})
+}
+
+// A key that the user may not have, or that is elsewhere, concerns one of the calls.
+func TestBatchThatIsRefusedIsSplit(t *testing.T) {
+	for _, err := range []string{"NOPERM no permission", "CROSSSLOT keys", "NOSCRIPT no script", "MOVED 1 127.0.0.1:2"} {
+		inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+			merge(f, s)
+			fill(f, s, 4*time.Millisecond)
+			f.fail(lost(refusal(err)), lost(refusal(err)), succeed)
+			results := start(ctx, s, "a", "b")
+			for range 2 {
+				if r := <-results; r.key == "a" {
+					wantFailure(t, r.err, conn.Refused, refusal(err))
+				} else if r.err != nil || r.value != "b" {
+					t.Error(r)
+				}
+			}
+			if last := f.scripts()[alone+2]; last.words[0] != "eval" {
+				t.Error(last.words)
+			}
+		})
+	}
+}
+
+func TestBatchIsRefusedAsAWhole(t *testing.T) {
+	for name, f1 := range map[string]fault{
+		"error":      lost(refusal("READONLY")),
+		"fewer":      reply([]any{"a"}),
+		"other type": reply("text"),
+	} {
+		inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+			merge(f, s)
+			fill(f, s, 4*time.Millisecond)
+			f.fail(f1)
+			results := start(ctx, s, "a", "b")
+			for range 2 {
+				if r := <-results; r.err == nil || (outcome(r.err) == conn.Refused) != (name == "error") {
+					t.Errorf("%s: %v, %v", name, r.value, r.err)
+				}
+			}
+			if n := len(f.scripts()) - alone; n != 1 {
+				t.Errorf("%d commands", n)
+			}
+		})
+	}
+}
+
+// A command without company has nothing to be split.
+func TestSingleCommandIsRefusedOnce(t *testing.T) {
+	for _, err := range []error{refusal("NOPERM"), refusal("CROSSSLOT"), redis.ErrClosed} {
+		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+			f.fail(lost(err))
+			if got := <-flush(s, timeout, batched("a"))[0]; !errors.Is(got.err, err) || len(f.scripts()) != 1 {
+				t.Errorf("%v, sent %d times", got, len(f.scripts()))
+			}
+		})
+	}
+}
+
+// Until the Server knows that one server has all keys, a batch might go to the wrong one.
+func TestCallsAreNotMergedUnlessOneServerHasAllKeys(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		f.divided = true
+		merge(f, s)
+		for range 3 {
+			time.Sleep(11 * time.Second)
+			before := len(f.scripts())
+			for range 2 {
+				fill(f, s, 4*time.Millisecond)
+				wantValues(t, start(ctx, s, "a", "b"))
+			}
+			if n := len(f.scripts()) - before; n != 2*(alone+2) {
+				t.Errorf("%d commands", n)
+			}
+		}
+		synctest.Wait()
+		if f.probes != 4*16 {
+			t.Errorf("looked %d times", f.probes)
+		}
+	})
+}
+
+func TestCommandThatWaitsForCompanyCanBeGivenUp(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		fill(f, s, 4*time.Millisecond)
+		short, cancel := context.WithCancel(ctx)
+		c, compensated := counted(new(conn.Copies))
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Do(short, c, timeout)
+			done <- err
+		}()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		wantFailure(t, <-done, conn.Unknown, context.Canceled)
+		time.Sleep(time.Minute)
+		if n := len(f.scripts()); n != alone || compensated.Load() != 0 {
+			t.Errorf("%d commands, %d compensations", n, compensated.Load())
+		}
+	})
+}
+
+func TestCommandsInAPipelineAreCompensated(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		merge(f, s)
+		fill(f, s, 4*time.Millisecond)
+		f.fail(late(time.Second))
+		short, cancel := context.WithCancel(ctx)
+		var compensated [2]atomic.Int32
+		for i, key := range []string{"a", "b"} {
+			c := batched(key)
+			c.Compensate = func(*conn.Server) { compensated[i].Add(1) }
+			go func() { _, _ = s.Do(short, c, timeout) }()
+			synctest.Wait()
+		}
+		time.Sleep(100 * time.Millisecond)
+		cancel()
+		time.Sleep(time.Minute)
+		if a, b := compensated[0].Load(), compensated[1].Load(); a != 1 || b != 1 {
+			t.Errorf("%d, %d compensations", a, b)
+		}
+	})
+}
+
+// Requests that hang hold up the others for a moment only.
+func TestCommandsThatHangHoldUpNobodyElse(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		fill(f, s, time.Second)
+		began := time.Now()
+		wantValues(t, start(ctx, s, numbered(600)...))
+		wantTime(t, "others were there", began, 5*time.Millisecond)
+	})
+}
+
+// So do pipelines that hang.
+func TestPipelinesThatHangHoldUpNobodyElse(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		fill(f, s, time.Second)
+		start(ctx, s, numbered(600)...)
+		f.fail(late(time.Second))
+		time.Sleep(5 * time.Millisecond) // 512 are under way
+		synctest.Wait()
+		before := len(f.scripts())
+		time.Sleep(5 * time.Millisecond)
+		synctest.Wait()
+		more := 0
+		for _, c := range f.scripts()[before:] {
+			more += c.words[2].(int)
+		}
+		if more != 600-512 {
+			t.Errorf("%d more were sent", more)
+		}
+		f.fail(late(time.Second))
+		start(ctx, s, "a", "b")
+		time.Sleep(6 * time.Millisecond) // they are under way
+		began := time.Now()
+		wantValues(t, start(ctx, s, "c"))
+		wantTime(t, "one more was there", began, 5*time.Millisecond)
+	})
+}
+
+// A hook of the client's may stop a pipeline and leave its commands without an error.
+func TestErrorOfAHookIsTheCause(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		fill(f, s, 4*time.Millisecond)
+		f.stop = errors.New("circuit breaker is open")
+		results := start(ctx, s, "a", "b")
+		for range 2 {
+			wantFailure(t, (<-results).err, conn.NotSent, f.stop)
+		}
+	})
+}

@@ -1,0 +1,131 @@
+package conn
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// flushPause is between two pipelines of one Flush to one server.
+const flushPause = 2 * time.Millisecond
+
+// Queued is a command that goes in the background, with others.
+type Queued struct {
+	Command *Command
+	Timeout time.Duration
+	To      Recipient // nil: nobody wants to know
+
+	dispatch *dispatch // nil: nobody gives it up
+}
+
+// Recipient receives the outcome of a queued command: once, on any goroutine, at the
+// latest when the shortest timeout is over of those that were sent with it. Sent is set also
+// of a failure. [OutcomeOf] tells about the error. It must not block.
+type Recipient interface {
+	Receive(r Reply, err error)
+}
+
+func (q *Queued) report(a answer, sent time.Time) {
+	if q.To != nil {
+		q.To.Receive(Reply{a.value, sent}, a.err)
+	}
+}
+
+// queue keeps what the next Flush sends.
+type queue struct {
+	mu      sync.Mutex
+	waiting []*Queued
+}
+
+// Queue has the command go with the next Flush. It does not block. q is not changed
+// until its outcome is there.
+func (s *Server) Queue(q *Queued) {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	s.queue.waiting = append(s.queue.waiting, q)
+}
+
+// route is what the commands of one pipeline have in common.
+type route struct {
+	pipeline   *pipeline // to the server of their keys
+	replicated bool      // replicas must have what they write
+}
+
+// Flush sends what was queued, each server's share apart from the others', so that a
+// slow one holds up nobody else. It does not block.
+func (s *Server) Flush() {
+	s.queue.mu.Lock()
+	qs := s.queue.waiting
+	s.queue.waiting = nil
+	s.queue.mu.Unlock()
+	if len(qs) == 0 {
+		return
+	}
+	s.config.Workers.Start(func() {
+		if err, _ := s.locate(context.Background(), soonest(qs)); err != nil {
+			for _, q := range qs {
+				q.report(answer{err: err}, time.Now())
+			}
+			return
+		}
+		routes := map[route][]*Queued{}
+		for _, q := range qs {
+			r := route{s.pipelineTo(s.ClientFor(q.Command.key())), s.replicates(q.Command)}
+			routes[r] = append(routes[r], q)
+		}
+		for r, qs := range routes {
+			if len(routes) == 1 {
+				r.spread(qs) // each goroutine less is a thread less to be woken
+			} else {
+				s.config.Workers.Start(func() { r.spread(qs) })
+			}
+		}
+	})
+}
+
+// soonest is the shortest timeout.
+func soonest(qs []*Queued) time.Duration {
+	timeout := qs[0].Timeout
+	for _, q := range qs {
+		timeout = min(timeout, q.Timeout)
+	}
+	return timeout
+}
+
+// spread sends so many at a time: other clients of the server come between, and
+// what was due together is not the next time.
+func (r route) spread(qs []*Queued) {
+	for len(qs) > maxPipeline {
+		part := qs[:maxPipeline:maxPipeline]
+		qs = qs[maxPipeline:]
+		r.pipeline.server.config.Workers.Start(func() { r.send(part) })
+		time.Sleep(flushPause)
+	}
+	r.send(qs)
+}
+
+// send reports every outcome, at the latest when the shortest timeout is over.
+func (r route) send(qs []*Queued) {
+	s, timeout := r.pipeline.server, soonest(qs)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	s.silence.ask(s.config.Timeout)
+
+	sent := time.Now()
+	var reported sync.Once
+	report := func(answers []answer) {
+		reported.Do(func() {
+			for i, q := range qs {
+				q.report(answers[i], sent)
+			}
+		})
+	}
+	giveUp := time.AfterFunc(timeout, func() {
+		report(slices.Repeat([]answer{{err: ErrNoAnswer}}, len(qs)))
+	})
+	answers := r.pipeline.roundTrip(ctx, qs, r.replicated)
+	giveUp.Stop()
+	s.heard(answers[0].err)
+	report(answers)
+}

@@ -1,0 +1,143 @@
+package conn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Replicas is how many replicas must have a write before it counts, and for how long
+// they are waited for, in whole milliseconds. The zero value waits for none.
+type Replicas struct {
+	N      int
+	Within time.Duration
+}
+
+// Check reports why client, with that timeout of a request, cannot do it.
+func (r Replicas) Check(client redis.UniversalClient, timeout time.Duration) error {
+	if r.N == 0 {
+		return nil
+	}
+	var read time.Duration // 0: no limit
+	switch c := client.(type) {
+	case *redis.Client:
+		read = c.Options().ReadTimeout
+	case *redis.ClusterClient:
+		read = c.Options().ReadTimeout
+	default:
+		return fmt.Errorf("core: Replicas needs a *redis.Client or *redis.ClusterClient, got %T", client)
+	}
+	switch {
+	case r.Within >= timeout:
+		return fmt.Errorf("core: Replicas(%d, %v): the time must be less than Timeout, which is %v", r.N, r.Within, timeout)
+	case read > 0 && r.Within >= read:
+		return fmt.Errorf("core: Replicas(%d, %v): the time must be less than the client's ReadTimeout, which is %v", r.N, r.Within, read)
+	}
+	return nil
+}
+
+// replicates says whether replicas must have what a command writes.
+func (s *Server) replicates(c *Command) bool {
+	return s.config.Replicas.N > 0 && c.Script.Replicate
+}
+
+// queueWait appends WAIT to a pipeline: it tells of the writes before it on its
+// connection.
+func (s *Server) queueWait(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
+	return pipe.Do(ctx, "wait", s.config.Replicas.N, s.config.Replicas.Within.Milliseconds())
+}
+
+// verify refuses a write that too few replicas have.
+func (s *Server) verify(c *Command, reply any, wait *redis.Cmd) error {
+	if !c.Script.did(reply) {
+		return nil // nothing was written
+	}
+	want := s.config.Replicas.N
+	have, err := wait.Int()
+	if err == nil && have >= want {
+		return nil
+	}
+	return &shortfallError{have, want, err}
+}
+
+// shortfallError says that Redis did what it was asked, but not safely.
+type shortfallError struct {
+	have, want int
+	cause      error // WAIT's own
+}
+
+func (e *shortfallError) Error() string {
+	if e.cause != nil {
+		return fmt.Sprintf("whether %d replicas have the lock is unknown: %v", e.want, e.cause)
+	}
+	return fmt.Sprintf("%d of %d replicas have the lock", e.have, e.want)
+}
+
+func (e *shortfallError) Unwrap() error { return e.cause }
+
+// runReplicated is run for a command that replicas must have: script and WAIT go
+// over one connection to the node that serves the key. In a cluster it follows
+// redirections itself, for a cluster client would send WAIT to any node.
+func (s *Server) runReplicated(ctx context.Context, c *Command, d *dispatch) (any, error) {
+	s.compareClocks()
+	target := s.ClientFor(c.key())
+	whole, asking := false, false
+	for redirections := 0; ; {
+		pipe := target.Pipeline()
+		if asking {
+			pipe.Do(ctx, "asking")
+		}
+		cmd := once{redis.NewCmd(ctx, c.line(whole)...), d}
+		_ = pipe.Process(ctx, cmd)
+		wait := s.queueWait(ctx, pipe)
+		_, _ = pipe.Exec(ctx) // each command keeps its own error
+
+		value, err := cmd.Result()
+		moved, isMoved := redis.IsMovedError(err)
+		ask, isAsk := redis.IsAskError(err)
+		switch {
+		case err == nil:
+			return value, s.verify(c, value, wait)
+		case isUnknownScript(err) && !whole:
+			whole = true
+			continue
+		case !isMoved && !isAsk || redirections == 3:
+			return nil, err
+		}
+		redirections++
+		asking = isAsk
+		node, findErr := s.masterAt(ctx, cmp.Or(moved, ask))
+		if findErr != nil {
+			return nil, errors.Join(err, findErr)
+		}
+		target = node
+	}
+}
+
+// masterAt returns the client of a cluster's node, after a fresh look at the
+// cluster.
+func (s *Server) masterAt(ctx context.Context, addr string) (*redis.Client, error) {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return nil, errors.New("the Redis is part of a cluster: it needs a cluster client")
+	}
+	var mu sync.Mutex
+	var found *redis.Client
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if c.Options().Addr == addr {
+			found = c
+		}
+		return nil
+	})
+	if err == nil && found == nil {
+		err = fmt.Errorf("the cluster knows no master at %s", addr)
+	}
+	return found, err
+}

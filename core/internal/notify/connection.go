@@ -1,0 +1,184 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+const (
+	// A connection that is silent from one ping to the next is dead.
+	pingEvery = 3 * time.Second
+
+	// A process that is not heard has its share of the locks by polling meanwhile.
+	reconnectDelay    = 50 * time.Millisecond
+	reconnectDelayMax = time.Second
+)
+
+// notQueued is a message for those that are outside the wait queue, who read it as 0.
+const notQueued = "00"
+
+var (
+	errSilent  = errors.New("the subscription connection does not answer")
+	errMoved   = errors.New("the channel's hash slot has moved to another node")
+	errNoShard = errors.New("no shard of the ring is up")
+)
+
+// connection is a subscription connection, and those that replace it, while there are
+// subscriptions.
+type connection struct {
+	*Listener
+	server        *conn.Server
+	client        redis.UniversalClient    // of it, or of a part of it
+	subscriptions map[string]*subscription // by channel; guarded by mu
+	changed       chan struct{}            // there are more
+	alive         atomic.Bool              // something has arrived since the last ping
+}
+
+// run connects, again after failures, until no subscription is left.
+func (c *connection) run() {
+	delay := reconnectDelay
+	for {
+		started := time.Now()
+		err := c.serve()
+		if err == nil || c.ctx.Err() != nil {
+			return
+		}
+		if time.Since(started) > reconnectDelayMax {
+			delay = reconnectDelay
+		}
+		c.config.Warn("wake-ups are not heard; waiting calls poll", "error", err)
+		c.server.LookAgain()
+		if conn.Pause(c.ctx, delay) != nil {
+			return
+		}
+		c.relocate()
+		delay = min(2*delay, reconnectDelayMax)
+	}
+}
+
+// serve connects once and keeps that until it fails. It returns nil when no subscription
+// is left.
+func (c *connection) serve() error {
+	if _, none := c.dropUnwatched(); none {
+		return nil
+	}
+	if _, isRing := c.client.(*redis.Ring); isRing {
+		return errNoShard // it would panic
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	pubsub := c.client.Subscribe(ctx) // to nothing yet, nor connected
+	subscribe, unsubscribe := pubsub.Subscribe, pubsub.Unsubscribe
+	if c.config.Sharded {
+		subscribe, unsubscribe = pubsub.SSubscribe, pubsub.SUnsubscribe
+	}
+	c.alive.Store(true)
+	failed := make(chan error, 1)
+	c.config.Workers.Start(func() { failed <- c.receive(ctx, pubsub) })
+	defer func() {
+		cancel()
+		_ = pubsub.Close() // makes receive return
+		c.disconnected()
+	}()
+
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	for {
+		if err := c.send(ctx, subscribe, c.toRequest()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-failed:
+			return err
+		case <-c.changed:
+		case <-ping.C:
+			if !c.alive.Swap(false) {
+				return errSilent
+			}
+			unwatched, none := c.dropUnwatched()
+			if none {
+				return nil
+			}
+			if err := c.send(ctx, unsubscribe, unwatched); err != nil {
+				return err
+			}
+			if err := pubsub.Ping(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// send names both channels of each lock in one command, or in one for each lock when
+// they are sharded, for it must keep to a slot.
+func (c *connection) send(ctx context.Context, command func(context.Context, ...string) error, channels []string) error {
+	var all []string
+	for _, channel := range channels {
+		all = append(all, channel, channel+":"+c.config.Process)
+		if c.config.Sharded {
+			if err := command(ctx, all...); err != nil {
+				return err
+			}
+			all = nil
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return command(ctx, all...)
+}
+
+// receive passes on what arrives, until the connection fails.
+func (c *connection) receive(ctx context.Context, pubsub *redis.PubSub) error {
+	for {
+		message, err := pubsub.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		c.alive.Store(true)
+		switch m := message.(type) {
+		case *redis.Subscription:
+			if err := c.reply(m); err != nil {
+				return err
+			}
+		case *redis.Message:
+			c.message(m)
+		}
+	}
+}
+
+// reply takes the reply to a command. What was published before a subscription is
+// confirmed is lost.
+func (c *connection) reply(r *redis.Subscription) error {
+	s, own := c.find(r.Channel)
+	switch {
+	case s == nil:
+	case r.Kind == "sunsubscribe":
+		return errMoved
+	case own && r.Kind != "unsubscribe": // both channels are subscribed to at once
+		c.confirm(s)
+		c.config.Free(s.lock)
+	}
+	return nil
+}
+
+func (c *connection) message(m *redis.Message) {
+	s, own := c.find(m.Channel)
+	switch {
+	case s == nil || m.Payload == notQueued:
+	case own:
+		c.confirm(s)
+		ms, _ := strconv.Atoi(m.Payload)
+		c.config.Grant(s.lock, time.Duration(ms)*time.Millisecond)
+	default:
+		c.config.Free(s.lock)
+	}
+}

@@ -1,0 +1,145 @@
+package notify
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+// Config is what a [Listener] needs. The functions must not block; they are called
+// without a lock held, by any goroutine, also at the same time.
+type Config struct {
+	Servers []*conn.Server // more than one: a quorum, each of which publishes for itself
+	Sharded bool           // by sharded pub/sub, as those who publish must do too
+	Process string         // the id of this process
+	Workers conn.Workers   // run the connections
+
+	// Warn is told when a connection has failed, which mends itself: a constant text and
+	// attributes as of slog.
+	Warn func(what string, args ...any)
+	// Free is told that a lock may be free: Redis has published it, or may have while
+	// nobody heard it.
+	Free func(lock string)
+	// Grant is told that a lock is reserved for this process, to be taken after others
+	// were let go first for so long.
+	Grant func(lock string, yield time.Duration)
+}
+
+// Listener subscribes to the channels of locks. Its methods are safe for concurrent use
+// and do not block.
+type Listener struct {
+	config Config
+	ctx    context.Context // ends with Stop
+	cancel context.CancelFunc
+
+	mu          sync.Mutex
+	connections map[redis.UniversalClient]*connection
+}
+
+// New returns a Listener. It does no network I/O and starts no goroutine.
+func New(c Config) *Listener {
+	l := &Listener{config: c, connections: map[redis.UniversalClient]*connection{}}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
+}
+
+// Watch subscribes to a lock's channel, until as many calls of Unwatch. Free is called
+// once it is subscribed to, and whenever it is again. After Stop it does nothing.
+func (l *Listener) Watch(lock, channel string) {
+	for _, server := range l.config.Servers {
+		client := l.clientFor(server, channel)
+		l.mu.Lock()
+		l.add(server, client, &subscription{lock: lock, channel: channel, watchers: 1, unwatched: time.Now()})
+		l.mu.Unlock()
+	}
+}
+
+// Unwatch takes one Watch back.
+func (l *Listener) Unwatch(channel string) {
+	l.each(channel, func(s *subscription) {
+		if s.watchers > 0 {
+			s.watchers--
+			s.unwatched = time.Now()
+		}
+	})
+}
+
+// Unheard notes that messages on the channel do not arrive, whatever Redis has
+// confirmed: until one for this process does, or the connection is a new one.
+func (l *Listener) Unheard(channel string) {
+	l.each(channel, func(s *subscription) { s.confirmed = false })
+}
+
+// Listens reports whether anything is subscribed to, or about to be.
+func (l *Listener) Listens() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.connections) > 0
+}
+
+// Hears reports whether messages on the channel arrive, as far as is known, from a
+// majority of the servers.
+func (l *Listener) Hears(channel string) bool {
+	heard := 0
+	l.each(channel, func(s *subscription) {
+		if s.confirmed {
+			heard++
+		}
+	})
+	return 2*heard > len(l.config.Servers)
+}
+
+// Stop ends all connections. It does not wait for their workers.
+func (l *Listener) Stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cancel()
+}
+
+// each visits the subscriptions to a channel, wherever they have moved to, with l.mu
+// held.
+func (l *Listener) each(channel string, visit func(*subscription)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.connections {
+		if s := c.subscriptions[channel]; s != nil {
+			visit(s)
+		}
+	}
+}
+
+// clientFor returns the client to subscribe with: a cluster passes messages on to all
+// its nodes unless they are sharded, a ring does not.
+func (l *Listener) clientFor(server *conn.Server, channel string) redis.UniversalClient {
+	if _, isCluster := server.Client().(*redis.ClusterClient); isCluster && !l.config.Sharded {
+		return server.Client()
+	}
+	return server.ClientFor(channel)
+}
+
+// add subscribes by a client of a server, or adds to its subscription the watchers of
+// s. l.mu is held.
+func (l *Listener) add(server *conn.Server, client redis.UniversalClient, s *subscription) {
+	if l.ctx.Err() != nil {
+		return
+	}
+	c := l.connections[client]
+	if c == nil {
+		c = &connection{Listener: l, server: server, client: client, subscriptions: map[string]*subscription{}, changed: make(chan struct{}, 1)}
+		l.connections[client] = c
+		l.config.Workers.Start(c.run)
+	}
+	if present := c.subscriptions[s.channel]; present != nil {
+		present.watchers += s.watchers
+		return
+	}
+	c.subscriptions[s.channel] = s
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,101 @@
+package notify
+
+import (
+	"strings"
+	"time"
+)
+
+// unwatchedFor is how long a channel stays subscribed to without a watcher.
+const unwatchedFor = 5 * time.Second
+
+// subscription is to both channels of a lock. Its state is guarded by Listener.mu.
+type subscription struct {
+	lock    string
+	channel string // for all; that for this process is named after it
+
+	watchers  int
+	unwatched time.Time // when the last watcher left
+	requested bool      // SUBSCRIBE was sent on the present connection
+	confirmed bool      // messages arrive, as far as is known
+}
+
+// find returns the subscription to a channel, nil when nobody wants to hear it. own: the
+// channel is for this process only.
+func (c *connection) find(channel string) (s *subscription, own bool) {
+	channel, own = strings.CutSuffix(channel, ":"+c.config.Process)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.subscriptions[channel], own
+}
+
+// confirm notes that messages arrive.
+func (c *connection) confirm(s *subscription) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.confirmed = true
+}
+
+// toRequest returns the channels that SUBSCRIBE was not sent for.
+func (c *connection) toRequest() (channels []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for channel, s := range c.subscriptions {
+		if !s.requested {
+			s.requested = true
+			channels = append(channels, channel)
+		}
+	}
+	return channels
+}
+
+// dropUnwatched drops the subscriptions that nobody has wanted for a while. none says
+// that none is left: the connection is dropped as well.
+func (c *connection) dropUnwatched() (channels []string, none bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for channel, s := range c.subscriptions {
+		if s.watchers == 0 && time.Since(s.unwatched) > unwatchedFor {
+			delete(c.subscriptions, channel)
+			channels = append(channels, channel)
+		}
+	}
+	if len(c.subscriptions) == 0 {
+		delete(c.connections, c.client)
+		return nil, true
+	}
+	return channels, false
+}
+
+// disconnected notes that the connection is gone. Who waits looks at once, for a message
+// may have been lost with it, and polls often from then on.
+func (c *connection) disconnected() {
+	c.mu.Lock()
+	var watched []string
+	for _, s := range c.subscriptions {
+		if s.confirmed && s.watchers > 0 {
+			watched = append(watched, s.lock)
+		}
+		s.requested, s.confirmed = false, false
+	}
+	c.mu.Unlock()
+	for _, lock := range watched {
+		c.config.Free(lock)
+	}
+}
+
+// relocate hands over the subscriptions whose messages come from elsewhere by now.
+func (c *connection) relocate() {
+	c.mu.Lock()
+	var all []*subscription
+	for _, s := range c.subscriptions {
+		all = append(all, s)
+	}
+	c.mu.Unlock()
+	for _, s := range all {
+		client := c.clientFor(c.server, s.channel) // which may be the same
+		c.mu.Lock()
+		delete(c.subscriptions, s.channel)
+		c.add(c.server, client, s)
+		c.mu.Unlock()
+	}
+}

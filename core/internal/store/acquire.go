@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+var acquireScript = replicated(conn.NewBatchScript(text("acquire"), 2), grants)
+
+// Claim is one attempt to take a lock, or to enter one that its owner holds. It serves
+// one Acquire and is not changed afterwards.
+type Claim struct {
+	Name   Name
+	Owner  string        // the field that counts holds
+	Hold   string        // marks this one, see [Store.NewHold]
+	Lease  time.Duration // in whole ms, as all times here
+	Fixed  bool          // nobody renews the lease
+	Window time.Duration // from now on, for which a success keeps the lock taken; 0: none
+	Enter  int64         // token of the lock to enter; 0: a free one will do
+	Queue  bool          // this process takes a position in the wait queue when the lock is busy; a quorum has none
+	Copies *conn.Copies  // nil: it is sent once
+
+	store   *Store
+	command conn.Command
+	words   [12]any
+	fate    *fate // of a quorum's claim
+}
+
+// Grant is a lock that was taken or entered.
+type Grant struct {
+	Token     int64 // fencing token
+	Lease     time.Duration
+	TTL       time.Duration // what was left when Redis answered; less than the lease for a fixed one that was entered
+	Fixed     bool
+	Outermost bool      // it was free before
+	Sent      time.Time // a time before Redis was asked: the TTL was true after it
+}
+
+// Busy says that somebody else has the lock.
+type Busy struct {
+	Until   time.Time // when it ends if nobody prolongs it; zero: it has no end
+	Exact   bool      // nothing will prolong it
+	Unheard bool      // messages do not reach this process, as far as Redis knows
+	Split   bool      // some members of a quorum granted it: contenders block each other
+}
+
+func (b *Busy) Error() string { return "the lock is busy" }
+
+// ErrGone says that the lock to enter is gone, or that the claim was withdrawn before it
+// arrived.
+var ErrGone = errors.New("the lock to enter is gone")
+
+// errWithdrawn is the answer to a claim whose hold has a tombstone.
+var errWithdrawn = fmt.Errorf("%w: the claim was withdrawn before it arrived", ErrGone)
+
+// Acquire asks once for a lock. It blocks for Timeout at most, in a quorum for some
+// times that, and returns early when ctx ends. It fails with [*Busy], an [ErrGone] or a
+// [*conn.Failure]; then what the claim may have left in Redis, or may yet leave, is
+// compensated. Decided must follow.
+func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
+	c.prepare(s)
+	if s.quorum != nil {
+		return s.quorum.acquire(ctx, c, s.config.Timeout)
+	}
+	a, sent, err := do(ctx, s.servers[0], &c.command, s.config.Timeout, c.decode)
+	return a.at(sent, err)
+}
+
+// Withdraw compensates a claim that was granted but that nobody wants any more, with
+// every server. lease is that of the lock.
+func (s *Store) Withdraw(c *Claim, lease time.Duration) { c.withdraw(s.servers, lease) }
+
+func (c *Claim) withdraw(servers []*conn.Server, lease time.Duration) {
+	c.store.compensate(servers, Release{
+		Name:    c.Name,
+		Owner:   c.Owner,
+		Hold:    c.Hold,
+		Failed:  true,
+		Doubled: true,
+		Until:   time.Now().Add(lease + tombstoneLife),
+	})
+}
+
+// compensate is withdraw for one server, whose answer nobody has heard.
+func (c *Claim) compensate(server *conn.Server) { c.withdraw([]*conn.Server{server}, c.Lease) }
+
+func (c *Claim) prepare(s *Store) {
+	lease, enter := milliseconds(c.Lease), any("")
+	if c.Fixed {
+		lease = -c.Lease.Milliseconds()
+	}
+	if c.Enter != 0 {
+		enter = c.Enter
+	}
+	c.words = [...]any{
+		c.Name.lock, c.Name.token(), c.Name.tombstone(c.Hold), c.Name.queue(),
+		tokenKept, s.process,
+		c.Owner, c.Hold, lease, milliseconds(c.Window), enter, flag(c.Queue && s.quorum == nil),
+	}
+	c.store = s
+	c.command = conn.Command{Script: acquireScript, Keys: 4, Words: c.words[:], Copies: c.Copies, Compensate: c.compensate}
+}
+
+// answer is what one Redis says to a claim.
+type answer struct {
+	grant   Grant
+	refused error // nil, [*Busy], ErrGone or errWithdrawn
+}
+
+func (a answer) isGrant() bool { return a.refused == nil }
+
+func (a answer) isBusy() bool {
+	_, busy := a.refused.(*Busy)
+	return busy
+}
+
+// at completes an answer, or says why there is none.
+func (a answer) at(sent time.Time, err error) (Grant, error) {
+	if err == nil {
+		err = a.refused
+	}
+	if err != nil {
+		return Grant{}, err
+	}
+	a.grant.Sent = sent
+	return a.grant, nil
+}
+
+// grants tells a reply that grants the lock.
+func grants(reply any) bool {
+	if token, ok := reply.(string); ok {
+		_, err := parseToken(token)
+		return err == nil
+	}
+	r := read(reply)
+	return r.number(0) == 1
+}
+
+// decode reads the reply to a claim; that to the usual one, of a free lock, is the token.
+func (c *Claim) decode(reply any) (a answer, err error) {
+	if token, ok := reply.(string); ok {
+		a.grant = Grant{Lease: c.Lease, TTL: c.Lease, Fixed: c.Fixed, Outermost: true}
+		a.grant.Token, err = parseToken(token)
+		return a, err
+	}
+	r := read(reply)
+	switch r.number(0) {
+	case 1:
+		lease := r.milliseconds(2)
+		a.grant = Grant{Token: r.token(1), Lease: max(lease, -lease), TTL: r.milliseconds(3), Fixed: lease < 0, Outermost: r.number(4) == 1}
+	case 2:
+		busy := &Busy{Exact: r.number(2) == 1, Unheard: r.number(4) == 1}
+		if ttl := r.milliseconds(1); ttl >= 0 {
+			busy.Until = time.Now().Add(ttl)
+		}
+		a.refused = busy
+	case 3:
+		a.refused = ErrGone
+	case 4:
+		a.refused = errWithdrawn
+	default:
+		if r.err == nil {
+			r.err = unexpected(reply)
+		}
+	}
+	return a, r.err
+}

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+const compensationTimeout = 500 * time.Millisecond
+
+// Compensation is a release that one server has to confirm: send it until it does, or
+// until it is too late.
+type Compensation struct {
+	queued conn.Queued
+	server *conn.Server
+	name   Name
+	until  time.Time
+	to     conn.Recipient
+}
+
+// Lock is the name of the lock in Redis.
+func (c *Compensation) Lock() string { return c.name.lock }
+
+// Until is when the lock has ended by itself.
+func (c *Compensation) Until() time.Time { return c.until }
+
+// Send queues it with its server, to go with the next Flush. to receives the outcome:
+// without an error it is confirmed. It is not sent again before that.
+func (c *Compensation) Send(to conn.Recipient) {
+	c.to = to
+	c.server.Queue(&c.queued)
+}
+
+// Receive takes the answer.
+func (c *Compensation) Receive(r conn.Reply, err error) {
+	if err == nil {
+		_, err = decodeRelease(r.Value)
+	}
+	c.to.Receive(r, err)
+}
+
+// compensate hands out a release for each of some servers. The lock must not last longer
+// for it: who holds it otherwise has perhaps ended as well.
+func (s *Store) compensate(servers []*conn.Server, r Release) {
+	command := r.command(s, true)
+	for _, server := range servers {
+		c := &Compensation{server: server, name: r.Name, until: r.Until}
+		c.queued = conn.Queued{Command: command, Timeout: min(compensationTimeout, s.config.Timeout), To: c}
+		s.config.Compensate(c)
+	}
+}

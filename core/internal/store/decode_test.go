@@ -1,0 +1,172 @@
+package store
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+type list = []any
+
+func n(n int64) any { return n }
+
+func TestReplyToAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Claim{Lease: 30 * time.Second}
+		for name, tc := range map[string]struct {
+			reply any
+			want  answer
+			err   string
+		}{
+			"a free lock":   {reply: "1760000000000001", want: answer{grant: Grant{Token: 1760000000000001, Lease: c.Lease, TTL: c.Lease, Outermost: true}}},
+			"entered":       {reply: list{n(1), "7", n(9000), n(8000), n(0)}, want: answer{grant: Grant{Token: 7, Lease: 9 * time.Second, TTL: 8 * time.Second}}},
+			"entered fixed": {reply: list{n(1), "7", n(-9000), n(8000), n(1)}, want: answer{grant: Grant{Token: 7, Lease: 9 * time.Second, TTL: 8 * time.Second, Fixed: true, Outermost: true}}},
+			"busy":          {reply: list{n(2), n(500), n(1), n(0), n(0)}, want: answer{refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true}}},
+			"busy unheard":  {reply: list{n(2), n(-1), n(0), n(0), n(1)}, want: answer{refused: &Busy{Unheard: true}}},
+			"gone":          {reply: list{n(3)}, want: answer{refused: ErrGone}},
+			"withdrawn":     {reply: list{n(4)}, want: answer{refused: errWithdrawn}},
+
+			"no token":              {reply: "OK", err: `an unexpected reply: "OK"`},
+			"token too great":       {reply: "99999999999999999999", err: "an unexpected reply"},
+			"token 0":               {reply: "0", err: `an unexpected reply: "0"`},
+			"empty":                 {reply: list{}, err: "a reply of 0 values, expected 1"},
+			"grant cut short":       {reply: list{n(1), "7", n(9000), n(8000)}, err: "a reply of 4 values, expected 5"},
+			"grant without a token": {reply: list{n(1), "OK", n(9000), n(8000), n(0)}, err: `an unexpected reply: "OK"`},
+			"busy cut short":        {reply: list{n(2), n(500)}, err: "a reply of 2 values"},
+			"foreign status":        {reply: list{n(5)}, err: "an unexpected reply"},
+			"foreign list":          {reply: list{"1", "7"}, err: `an unexpected reply: "1"`},
+			"number":                {reply: n(1), err: "an unexpected reply: int64"},
+			"nothing":               {reply: nil, err: "an unexpected reply: <nil>"},
+		} {
+			got, err := c.decode(tc.reply)
+			if wantText(t, name, err, tc.err) && !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+			}
+			// What is compensated, and what replicas must have.
+			if did := grants(tc.reply); tc.err == "" && did != tc.want.isGrant() {
+				t.Errorf("%s: grants is %v", name, did)
+			} else if did && tc.err != "" && name != "grant cut short" && name != "grant without a token" {
+				t.Errorf("%s: a grant", name)
+			}
+		}
+		if !errors.Is(errWithdrawn, ErrGone) {
+			t.Error("a claim that was withdrawn is not gone")
+		}
+		fixed := &Claim{Lease: time.Second, Fixed: true}
+		if a, err := fixed.decode("7"); err != nil || !a.grant.Fixed || a.grant.Lease != time.Second {
+			t.Errorf("fixed: %+v, %v", a, err)
+		}
+	})
+}
+
+func TestReplyToARelease(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reply any
+		want  Released
+		err   string
+	}{
+		"free for all":        {reply: n(3), want: Released{Found: true, Heard: 3}},
+		"heard is unknown":    {reply: n(-1), want: Released{Found: true, Heard: -1}},
+		"no such hold":        {reply: list{n(0)}},
+		"holds remain":        {reply: list{n(1), n(2)}, want: Released{Found: true, Left: 2}},
+		"for another process": {reply: list{n(1), n(0), n(1)}, want: Released{Found: true, Next: AnotherProcess}},
+		"for this process":    {reply: list{n(1), n(0), n(2)}, want: Released{Found: true, Next: ThisProcess}},
+		"window":              {reply: list{n(2), n(1500)}, want: Released{Found: true, Window: 1500 * time.Millisecond}},
+
+		"empty":          {reply: list{}, err: "a reply of 0 values, expected 1"},
+		"cut short":      {reply: list{n(1)}, err: "a reply of 1 values, expected 2"},
+		"window missing": {reply: list{n(2)}, err: "a reply of 1 values, expected 2"},
+		"foreign status": {reply: list{n(7), n(0)}, err: "an unexpected reply"},
+		"text":           {reply: "OK", err: `an unexpected reply: "OK"`},
+	} {
+		got, err := decodeRelease(tc.reply)
+		if wantText(t, name, err, tc.err) && got != tc.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+func TestReplyToAnInspection(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reply any
+		want  State
+		err   string
+	}{
+		"free":      {reply: list{n(-2), list{}}},
+		"held":      {reply: list{n(900), list{"latchkey:token", "7", "p:1", "2", "latchkey:hold:p:1", "1"}}, want: State{Held: true, Owner: "p:1", Holds: 2, TTL: 900 * time.Millisecond}},
+		"endless":   {reply: list{n(-1), list{"p:1", "1"}}, want: State{Held: true, Owner: "p:1", Holds: 1, TTL: -time.Millisecond}},
+		"in window": {reply: list{n(900), list{"latchkey:window", "900"}}, want: State{Held: true, TTL: 900 * time.Millisecond}},
+
+		"cut short":      {reply: list{n(900)}, err: "a reply of 1 values, expected 2"},
+		"no list":        {reply: list{n(900), "p:1"}, err: `an unexpected reply: "p:1"`},
+		"half a field":   {reply: list{n(900), list{"p:1"}}, err: "a reply of 1 values, expected 2"},
+		"no list at all": {reply: n(1), err: "an unexpected reply: int64"},
+	} {
+		got, err := decodeState(tc.reply)
+		if wantText(t, name, err, tc.err) && got != tc.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+func TestReplyOfYesOrNo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reply any
+		want  bool
+		err   string
+	}{
+		"1":       {reply: n(1), want: true},
+		"0":       {reply: n(0)},
+		"{1}":     {reply: list{n(1)}, want: true},
+		"{0}":     {reply: list{n(0)}},
+		"{}":      {reply: list{}, err: "a reply of 0 values, expected 1"},
+		"text":    {reply: "1", err: `an unexpected reply: "1"`},
+		"in list": {reply: list{"1"}, err: `an unexpected reply: "1"`},
+	} {
+		got, err := yes(tc.reply)
+		if wantText(t, name, err, tc.err) && got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// wantText is true when there is no error, as is right.
+func wantText(t *testing.T, name string, err error, want string) bool {
+	t.Helper()
+	switch {
+	case err == nil && want != "":
+		t.Errorf("%s: no error; want %q", name, want)
+	case err != nil && (want == "" || !strings.Contains(err.Error(), want)):
+		t.Errorf("%s: error %v; want %q", name, err, want)
+	}
+	return err == nil && want == ""
+}
+
+type outcome struct {
+	held bool
+	err  error
+	sent time.Time
+}
+
+func (o *outcome) Receive(_ conn.Reply, err error) { o.err = err }
+func (o *outcome) Renewed(held bool, err error, sent time.Time) {
+	*o = outcome{held, err, sent}
+}
+
+// A reply that is none of ours confirms nothing.
+func TestForeignReplyConfirmsNothing(t *testing.T) {
+	var o outcome
+	(&Compensation{to: &o}).Receive(conn.Reply{Value: "OK"}, nil)
+	if o.err == nil {
+		t.Error("a release was confirmed")
+	}
+	(&renewal{to: &o}).Receive(conn.Reply{Value: "OK"}, nil)
+	if o.held || o.err == nil {
+		t.Errorf("a renewal: %+v", o)
+	}
+}

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+var forceScript = conn.NewScript(text("force_unlock"))
+
+// Force frees a lock or ends its dedup window, and reports whether there was anything to
+// free: of whoever holds it when owner is nil, else if that owner does; an empty one
+// stands for a dedup window. It blocks for Timeout at most, and returns early when ctx
+// ends; after an error, a [*conn.Failure], it may have been done.
+func (s *Store) Force(ctx context.Context, n Name, owner *string) (bool, error) {
+	words := []any{n.lock, n.Channel(), s.publish}
+	if owner != nil {
+		if strings.HasPrefix(*owner, OwnFields) {
+			return false, nil // a field of ours is no owner
+		}
+		words = append(words, *owner)
+	}
+	freed, _, err := ask(ctx, s, &conn.Command{Script: forceScript, Keys: 1, Words: words}, yes, decideForce)
+	return freed, err
+}
+
+// decideForce: done when a majority has answered; freed if one of them was.
+func decideForce(t *tally[bool]) (freed, decided bool, err error) {
+	switch {
+	case len(t.all()) >= t.majority:
+		return len(t.answers(func(freed bool) bool { return freed })) > 0, true, nil
+	case t.pending() > 0:
+		return false, false, nil
+	default:
+		return false, true, t.noMajority()
+	}
+}

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// MaxKeyBytes is how long a key may be, before it is encoded. [NewName] does not
+	// check it.
+	MaxKeyBytes = 1024
+	// ChannelPrefix begins the wake-up channels, as Redisson names them.
+	ChannelPrefix = "redisson_lock__channel:"
+	// OwnFields begins those fields of a lock's hash that are not an owner's.
+	OwnFields = "latchkey:"
+
+	holdField = OwnFields + "hold:"
+)
+
+// Name names one lock in Redis: its keys, which all hash to one slot, and its channel.
+type Name struct {
+	lock   string
+	prefix string
+}
+
+// NewName names the lock of a key under a prefix. No two keys have one name, and none
+// chooses its hash slot.
+func NewName(prefix, key string) Name { return Name{prefix + encode(key), prefix} }
+
+// NameOf is NewName for a lock that was named before, by what [Name.Lock] gave.
+func NameOf(prefix, lock string) Name { return Name{lock, prefix} }
+
+// Lock is the key of the lock's hash, as Redisson names it.
+func (n Name) Lock() string { return n.lock }
+
+// Channel carries wake-ups for all who wait; Channel() + ":" + process those for one
+// process.
+func (n Name) Channel() string { return ChannelPrefix + "{" + n.lock + "}" }
+
+// token holds the last fencing token.
+func (n Name) token() string { return n.prefix + "{" + n.lock + "}:token" }
+
+// queue holds the processes that wait.
+func (n Name) queue() string { return n.prefix + "{" + n.lock + "}:line" }
+
+// tombstone is the key that refuses a late acquisition of a hold.
+func (n Name) tombstone(hold string) string {
+	return n.prefix + "{" + n.lock + "}:void:" + OwnerOf(hold)
+}
+
+// OwnerOf returns the owner that a hold brings along, for a caller that has named none.
+func OwnerOf(hold string) string { return hold[len(holdField):] }
+
+// encode percent-encodes what would let a key choose its hash slot, break the
+// hash tag or garble a terminal. No two keys have one encoding.
+func encode(key string) string {
+	plain := true
+	for i := 0; i < len(key); i++ {
+		if c := key[i]; c < 0x20 || c >= 0x7f || c == '%' || c == '{' || c == '}' {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return key
+	}
+	var b strings.Builder
+	b.Grow(len(key) + 8)
+	for i := 0; i < len(key); {
+		r, size := utf8.DecodeRuneInString(key[i:])
+		switch {
+		case r == utf8.RuneError && size == 1, r < 0x20, r == 0x7f, r == '%', r == '{', r == '}':
+			fmt.Fprintf(&b, "%%%02X", key[i])
+			i++
+		default:
+			b.WriteString(key[i : i+size])
+			i += size
+		}
+	}
+	return b.String()
+}

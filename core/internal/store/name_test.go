@@ -1,0 +1,53 @@
+package store
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+var hexPair = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// FuzzEncode shows that no two keys share an encoding: every key comes back from
+// its own. And none has what may not be in it.
+func FuzzEncode(f *testing.F) {
+	for _, key := range []string{"", "order:42", "%", "%25", "{a}", "a\nb", "\xff", "\xe6\x9d", "東京", "\ufffd", "\x7f"} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		encoded := encode(key)
+		back, err := url.PathUnescape(encoded)
+		if err != nil || back != key {
+			t.Errorf("%q is encoded as %q, which is %q (%v)", key, encoded, back, err)
+		}
+		control := func(r rune) bool { return r < 0x80 && unicode.IsControl(r) }
+		if strings.ContainsAny(encoded, "{}") || strings.ContainsFunc(encoded, control) || !utf8.ValidString(encoded) {
+			t.Errorf("%q is encoded as %q", key, encoded)
+		}
+		if n := strings.Count(encoded, "%"); n != len(hexPair.FindAllString(encoded, -1)) {
+			t.Errorf("%q is encoded as %q: not upper-case hex", key, encoded)
+		}
+	})
+}
+
+// Others have these names too: Redisson, and a version of this package that is deployed
+// beside this one.
+func TestNamesInRedis(t *testing.T) {
+	n := NewName("lock:", "{a}")
+	hold := holdField + "p:1"
+	for got, want := range map[string]string{
+		n.Lock():          "lock:%7Ba%7D",
+		n.Channel():       "redisson_lock__channel:{lock:%7Ba%7D}",
+		n.token():         "lock:{lock:%7Ba%7D}:token",
+		n.queue():         "lock:{lock:%7Ba%7D}:line",
+		n.tombstone(hold): "lock:{lock:%7Ba%7D}:void:p:1",
+		OwnerOf(hold):     "p:1",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

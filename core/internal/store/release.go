@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+var releaseScript = conn.NewBatchScript(text("release"), 4)
+
+// Process is what a release says about the process that sends it.
+type Process int
+
+const (
+	Away      Process = iota // no wake-up reaches it
+	Listening                // it hears wake-ups
+	Waiting                  // and has calls that wait for the lock
+)
+
+var processArgs = [...]any{Away: "0", Listening: "1", Waiting: "2"}
+
+// Release ends one hold.
+type Release struct {
+	Name    Name
+	Owner   string
+	Hold    string
+	Failed  bool // of the outermost hold: the lock leaves no dedup window
+	Process Process
+	Doubled bool      // a copy of the acquisition may still arrive, and is to be refused
+	Until   time.Time // for how long it makes sense to repeat it
+}
+
+// Next says who has a lock after its release.
+type Next int
+
+const (
+	Nobody         Next = iota // it is free for all
+	AnotherProcess             // it is reserved; this process has a position behind it if it waits
+	ThisProcess                // it is reserved
+)
+
+// Released is what a release has done.
+type Released struct {
+	Found  bool          // there was such a hold
+	Left   int           // holds that remain; 0: the lock has ended
+	Window time.Duration // the rest of the dedup window that it left; 0: none
+	Next   Next
+	Heard  int // connections to this server that heard it is free for all; negative when unknown
+}
+
+// Release ends a hold, once: it is the caller's to repeat it when it fails, with a
+// [*conn.Failure], or to give it up with ReleaseLater. It blocks for timeout at most, and
+// returns early when ctx ends. When the majority of a quorum has answered, the members
+// that fail are compensated.
+func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (Released, error) {
+	command := r.command(s, false)
+	if s.quorum != nil {
+		return s.releaseMost(ctx, r, command, timeout)
+	}
+	released, _, err := do(ctx, s.servers[0], command, timeout, decodeRelease)
+	return released, err
+}
+
+func (s *Store) releaseMost(ctx context.Context, r Release, command *conn.Command, timeout time.Duration) (Released, error) {
+	b := newBallot(ctx, s.quorum, command, timeout, decodeRelease)
+	released, err := b.decide(decideRelease)
+	if err != nil {
+		return released, err
+	}
+	missed := func(v vote[Released]) {
+		if v.err != nil {
+			s.compensate(s.servers[v.member:v.member+1], r)
+		}
+	}
+	for _, v := range b.votes {
+		missed(v)
+	}
+	b.late(missed)
+	return released, nil
+}
+
+// ReleaseLater compensates a hold that has ended for this process, with every server. A
+// release that is late gives the holds that remain no new lease.
+func (s *Store) ReleaseLater(r Release) { s.compensate(s.servers, r) }
+
+// LeaveQueue gives up the position of this process in the wait queue, or the lock that
+// is reserved for it. It does not block. If it fails, others lose the time for which the
+// lock is reserved.
+func (s *Store) LeaveQueue(n Name) {
+	command := (&Release{Name: n}).command(s, false)
+	for _, server := range s.servers {
+		server.Queue(&conn.Queued{Command: command, Timeout: s.config.Timeout})
+		server.Flush()
+	}
+}
+
+func (r *Release) command(s *Store, late bool) *conn.Command {
+	c := &struct {
+		conn.Command
+		words [12]any
+	}{}
+	var void any = noTime
+	words := append(c.words[:0], r.Name.lock, r.Name.queue())
+	switch {
+	case r.Doubled:
+		words, void = append(words, r.Name.tombstone(r.Hold)), tombstoneKept
+	case late:
+		void = isLate
+	}
+	c.Script, c.Keys = releaseScript, len(words)
+	c.Words = append(words, s.publish, s.process, s.hears, ChannelPrefix, r.Owner, r.Hold, flag(r.Failed), void, processArgs[r.Process])
+	return &c.Command
+}
+
+// decodeRelease reads the reply to a release; that to the usual one, of a lock that is
+// free for all then, is a number.
+func decodeRelease(reply any) (released Released, err error) {
+	if heard, ok := reply.(int64); ok {
+		return Released{Found: true, Heard: int(heard)}, nil
+	}
+	r := read(reply)
+	switch r.number(0) {
+	case 0:
+	case 1:
+		released = Released{Found: true, Left: int(r.number(1))}
+		if len(r.values) > 2 {
+			released.Next = Next(r.number(2))
+		}
+	case 2:
+		released = Released{Found: true, Window: r.milliseconds(1)}
+	default:
+		r.err = unexpected(reply)
+	}
+	return released, r.err
+}
+
+// decideRelease: ended when a majority has ended it.
+func decideRelease(t *tally[Released]) (Released, bool, error) {
+	return decideBy(t, func(r Released) bool { return r.Found })
+}

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+var renewScript = replicated(conn.NewBatchScript(text("renew"), 0), func(reply any) bool {
+	done, _ := yes(reply)
+	return done
+})
+
+// Renewal receives the outcome of a renewal, once: whether the lock is still held, from
+// sent on for a lease, or a [*conn.Failure] or another error that left it unknown.
+type Renewal interface {
+	Renewed(held bool, err error, sent time.Time)
+}
+
+// renewal is a renewal in one piece: there are many.
+type renewal struct {
+	command conn.Command
+	queued  conn.Queued
+	words   [4]any
+	to      Renewal
+}
+
+func newRenewal(n Name, owner string, token int64, lease time.Duration) *renewal {
+	r := &renewal{words: [...]any{n.lock, owner, token, milliseconds(lease)}}
+	r.command = conn.Command{Script: renewScript, Keys: 1, Words: r.words[:]}
+	return r
+}
+
+// Receive takes the answer of a server.
+func (r *renewal) Receive(reply conn.Reply, err error) {
+	held := false
+	if err == nil {
+		held, err = yes(reply.Value)
+	}
+	r.to.Renewed(held, err, reply.Sent)
+}
+
+// Renew starts the lease of a lock anew, if owner still holds it with that token. It is
+// queued, and goes with the next Flush.
+func (s *Store) Renew(n Name, owner string, token int64, lease, timeout time.Duration, to Renewal) {
+	r := newRenewal(n, owner, token, lease)
+	r.to = to
+	r.queued = conn.Queued{Command: &r.command, Timeout: timeout, To: r}
+	if s.quorum == nil {
+		s.servers[0].Queue(&r.queued)
+		return
+	}
+	r.to = &renewalVotes{tally: tally[bool]{total: len(s.servers), majority: s.quorum.majority}, to: to}
+	for _, server := range s.servers {
+		queued := r.queued
+		server.Queue(&queued)
+	}
+}
+
+// Refresh is Renew now. The command is sent again when its connection breaks. It blocks
+// for Timeout at most, and returns early when ctx ends; the error is a [*conn.Failure].
+func (s *Store) Refresh(ctx context.Context, n Name, owner string, token int64, lease time.Duration) (held bool, sent time.Time, err error) {
+	c := &newRenewal(n, owner, token, lease).command
+	c.Copies = new(conn.Copies)
+	return ask(ctx, s, c, yes, decideYes)
+}
+
+// renewalVotes reports once, when the members' answers decide it.
+type renewalVotes struct {
+	to Renewal
+
+	mu       sync.Mutex
+	tally    tally[bool]
+	sent     time.Time // the first of them
+	reported bool
+}
+
+// Renewed takes the answer of a member.
+func (v *renewalVotes) Renewed(held bool, err error, sent time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.sent.IsZero() || sent.Before(v.sent) {
+		v.sent = sent
+	}
+	v.tally.votes = append(v.tally.votes, vote[bool]{answer: held, err: err})
+	if v.reported {
+		return
+	}
+	if held, decided, err := decideYes(&v.tally); decided {
+		v.reported = true
+		v.to.Renewed(held, err, v.sent)
+	}
+}

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"embed"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+const (
+	// tokenLife is how long the last fencing token outlives its acquisition. Clocks
+	// of Redis servers may differ by less than that.
+	tokenLife = 10 * time.Minute
+	// tombstoneLife is for how long an acquisition that was given up is refused. TCP may
+	// bring it later still: then it takes the lock for nobody, until its lease ends. But
+	// where calls are cancelled by the thousand, each leaves a key for so long.
+	tombstoneLife = time.Minute
+	// usualLease is the lease of nearly all locks.
+	usualLease = 30 * time.Second
+)
+
+// Times as the scripts take them. A constant needs no memory as an argument.
+const (
+	tokenKept     = int64(tokenLife / time.Millisecond)
+	tombstoneKept = int64(tombstoneLife / time.Millisecond)
+	usualArg      = int64(usualLease / time.Millisecond)
+	noTime        = int64(0)
+	isLate        = int64(-1) // in place of a tombstone's
+)
+
+func milliseconds(d time.Duration) any {
+	if d == usualLease {
+		return usualArg
+	}
+	return d.Milliseconds()
+}
+
+func flag(b bool) any {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+//go:embed scripts/*.lua
+var scriptFiles embed.FS
+
+func text(name string) string {
+	text, err := scriptFiles.ReadFile("scripts/" + name + ".lua")
+	if err != nil {
+		panic(err) // the file is part of the binary
+	}
+	return string(text)
+}
+
+// replicated says that replicas must have what a script has done.
+func replicated(s *conn.Script, did func(reply any) bool) *conn.Script {
+	s.Replicate, s.Did = true, did
+	return s
+}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+// Config is what a Store needs to know; all of it but Sharded.
+type Config struct {
+	Process string        // id of this process; holds and the owners they bring begin with it
+	Timeout time.Duration // of one request
+	Sharded bool          // wake-ups go by sharded pub/sub
+	Workers conn.Workers
+	// Compensate takes over a release that must be sent until Redis confirms it. It
+	// does not block, and is called on any goroutine.
+	Compensate func(*Compensation)
+}
+
+// Store is where locks live: one Redis, or a quorum of several. Its methods are safe for
+// concurrent use.
+type Store struct {
+	config  Config
+	servers []*conn.Server
+	quorum  *quorum // nil: there is one server
+
+	// Arguments of every script.
+	process any
+	publish any
+	hears   any // whether a message that reaches no connection of one server reaches nobody
+
+	holds atomic.Uint64
+}
+
+// New returns a Store on one Redis. It does no network I/O and starts no goroutine.
+func New(server *conn.Server, c Config) *Store {
+	s := newStore([]*conn.Server{server}, c)
+	if _, isCluster := server.Client().(*redis.ClusterClient); isCluster {
+		s.hears = flag(c.Sharded)
+	}
+	return s
+}
+
+// NewQuorum returns a Store on several independent Redis, an odd number of them: what a
+// majority says counts. It does no network I/O and starts no goroutine.
+func NewQuorum(servers []*conn.Server, c Config) *Store {
+	s := newStore(servers, c)
+	s.quorum = &quorum{
+		servers:  servers,
+		majority: len(servers)/2 + 1,
+		workers:  c.Workers,
+		usual:    make([]atomic.Int64, len(servers)),
+	}
+	return s
+}
+
+func newStore(servers []*conn.Server, c Config) *Store {
+	s := &Store{config: c, servers: servers, process: c.Process, publish: "PUBLISH", hears: flag(true)}
+	if c.Sharded {
+		s.publish = "SPUBLISH"
+	}
+	return s
+}
+
+// Servers returns the Redis that the Store consists of. They are not to be changed.
+func (s *Store) Servers() []*conn.Server { return s.servers }
+
+// IsQuorum reports whether a majority of several Redis decides.
+func (s *Store) IsQuorum() bool { return s.quorum != nil }
+
+// IsSilent reports whether Redis, or the majority of a quorum, has not answered anybody
+// for Timeout.
+func (s *Store) IsSilent() bool {
+	silent := 0
+	for _, server := range s.servers {
+		if server.IsSilent(s.config.Timeout) {
+			silent++
+		}
+	}
+	return 2*silent > len(s.servers)
+}
+
+// SharesRedis reports whether two Stores surely keep their locks in one place.
+func (s *Store) SharesRedis(other *Store) bool {
+	return len(s.servers) == len(other.servers) && !slices.ContainsFunc(s.servers, func(ours *conn.Server) bool {
+		return !slices.ContainsFunc(other.servers, func(theirs *conn.Server) bool {
+			return conn.Same(ours.Client(), theirs.Client())
+		})
+	})
+}
+
+// NewHold returns the field of a hold, which no other has, in any process.
+func (s *Store) NewHold() string {
+	return holdField + s.config.Process + ":" + strconv.FormatUint(s.holds.Add(1), 10)
+}
+
+// Flush sends what was queued: renewals, compensations. It does not block.
+func (s *Store) Flush() {
+	for _, server := range s.servers {
+		server.Flush()
+	}
+}
+
+// do runs a command on one server. A reply that nobody can read may stand for something
+// that was done.
+func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode func(reply any) (T, error)) (answer T, sent time.Time, err error) {
+	reply, err := server.Do(ctx, c, timeout)
+	if err != nil {
+		return answer, reply.Sent, err
+	}
+	answer, err = decode(reply.Value)
+	if err != nil {
+		if c.Compensate != nil {
+			c.Compensate(server)
+		}
+		err = conn.Failed(err)
+	}
+	return answer, reply.Sent, err
+}
+
+// ask runs a command on the one server, or on all members of a quorum until their
+// answers decide it.
+func ask[T any](ctx context.Context, s *Store, c *conn.Command, decode func(reply any) (T, error), decide func(*tally[T]) (T, bool, error)) (answer T, sent time.Time, err error) {
+	if s.quorum == nil {
+		return do(ctx, s.servers[0], c, s.config.Timeout, decode)
+	}
+	sent = time.Now()
+	answer, err = newBallot(ctx, s.quorum, c, s.config.Timeout, decode).decide(decide)
+	return answer, sent, err
+}

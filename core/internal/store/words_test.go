@@ -1,0 +1,123 @@
+package store
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+func serverAt(addr string) *conn.Server {
+	return conn.New(redis.NewClient(&redis.Options{Addr: addr}), conn.Config{})
+}
+
+func cluster() *conn.Server {
+	return conn.New(redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"a:1"}}), conn.Config{})
+}
+
+func TestWordsOfAClaim(t *testing.T) {
+	for _, tc := range []struct {
+		claim Claim
+		want  []any
+	}{
+		{Claim{Lease: usualLease}, []any{int64(30_000), int64(0), "", "0"}},
+		{Claim{Lease: usualLease, Fixed: true, Window: time.Minute}, []any{int64(-30_000), int64(60_000), "", "0"}},
+		{Claim{Lease: time.Second, Enter: 7, Queue: true}, []any{int64(1000), int64(0), int64(7), "1"}},
+	} {
+		c := tc.claim
+		c.Name, c.Owner, c.Hold = NewName("lock:", "k"), "o", holdField+"p:1"
+		s := New(serverAt("a:1"), Config{Process: "p"})
+		c.prepare(s)
+		want := append([]any{
+			"lock:k", "lock:{lock:k}:token", "lock:{lock:k}:void:p:1", "lock:{lock:k}:line",
+			int64(600_000), "p", "o", "latchkey:hold:p:1",
+		}, tc.want...)
+		if !reflect.DeepEqual(c.command.Words, want) || c.command.Keys != 4 {
+			t.Errorf("%v\nwant %v", c.command.Words, want)
+		}
+		q := NewQuorum([]*conn.Server{serverAt("a:1"), serverAt("b:1"), serverAt("c:1")}, Config{})
+		if c.prepare(q); c.words[11] != "0" {
+			t.Error("there is a wait queue in a quorum")
+		}
+	}
+}
+
+func TestWordsOfARelease(t *testing.T) {
+	one, sharded := serverAt("a:1"), Config{Process: "p", Sharded: true}
+	r := Release{Name: NewName("lock:", "k"), Owner: "o", Hold: holdField + "p:1", Process: Waiting}
+	failed, doubled := r, r
+	failed.Failed, failed.Process = true, Listening
+	doubled.Doubled = true
+	const hold, tombstone = "latchkey:hold:p:1", "lock:{lock:k}:void:p:1"
+	for _, tc := range []struct {
+		store   *Store
+		release Release
+		late    bool
+		want    []any
+	}{
+		{New(one, Config{Process: "p"}), r, false, []any{"PUBLISH", "p", "1", ChannelPrefix, "o", hold, "0", int64(0), "2"}},
+		{New(one, Config{Process: "p"}), failed, true, []any{"PUBLISH", "p", "1", ChannelPrefix, "o", hold, "1", int64(-1), "1"}},
+		{New(one, sharded), doubled, true, []any{tombstone, "SPUBLISH", "p", "1", ChannelPrefix, "o", hold, "0", int64(60_000), "2"}},
+		// A message may reach somebody at another node.
+		{New(cluster(), Config{Process: "p"}), r, false, []any{"PUBLISH", "p", "0", ChannelPrefix, "o", hold, "0", int64(0), "2"}},
+		{New(cluster(), sharded), r, false, []any{"SPUBLISH", "p", "1", ChannelPrefix, "o", hold, "0", int64(0), "2"}},
+		{New(one, Config{Process: "p"}), Release{Name: r.Name}, false, []any{"PUBLISH", "p", "1", ChannelPrefix, "", "", "0", int64(0), "0"}},
+	} {
+		c := tc.release.command(tc.store, tc.late)
+		want := append([]any{"lock:k", "lock:{lock:k}:line"}, tc.want...)
+		if !reflect.DeepEqual(c.Words, want) || c.Keys != slices.Index(want, tc.store.publish) {
+			t.Errorf("%d keys in %v\nwant %v", c.Keys, c.Words, want)
+		}
+	}
+}
+
+// A server that hangs holds up the next attempt for half a second at most.
+func TestCompensationsDoNotWaitLong(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{2 * time.Second: 500 * time.Millisecond, 100 * time.Millisecond: 100 * time.Millisecond} {
+		var c *Compensation
+		s := New(serverAt("a:1"), Config{Timeout: timeout, Compensate: func(got *Compensation) { c = got }})
+		s.ReleaseLater(Release{Name: NewName("lock:", "k"), Hold: s.NewHold()})
+		if c.queued.Timeout != want {
+			t.Errorf("%v of %v, want %v", c.queued.Timeout, timeout, want)
+		}
+	}
+}
+
+// Replicas must have what holds a lock.
+func TestReplicatedScripts(t *testing.T) {
+	for script, want := range map[*conn.Script]bool{
+		acquireScript: true, renewScript: true,
+		releaseScript: false, inspectScript: false, forceScript: false, writeTokenScript: false,
+	} {
+		if script.Replicate != want || (script.Did != nil) != want {
+			t.Errorf("Replicate is %v; want %v", script.Replicate, want)
+		}
+	}
+	if !renewScript.Did(n(1)) || renewScript.Did(n(0)) {
+		t.Error("a renewal that was refused needs no replicas")
+	}
+}
+
+func TestSharesRedis(t *testing.T) {
+	of := func(servers ...*conn.Server) *Store { return newStore(servers, Config{}) }
+	a, b, c := serverAt("a:1"), serverAt("b:1"), serverAt("c:1")
+	for _, tc := range []struct {
+		x, y *Store
+		want bool
+	}{
+		{of(a), of(serverAt("a:1")), true},
+		{of(a), of(b), false},
+		{of(a, b, c), of(c, a, b), true},
+		{of(a, b, c), of(a, b, serverAt("d:1")), false},
+		{of(a), of(a, b, c), false},
+		{of(a, b, c), of(a), false},
+	} {
+		if got := tc.x.SharesRedis(tc.y); got != tc.want {
+			t.Errorf("%d and %d servers: %v", len(tc.x.servers), len(tc.y.servers), got)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package waitqueue
+
+import (
+	"runtime"
+	"time"
+)
+
+// Wait tells who waits for a lock.
+type Wait[R any] struct {
+	Request R // of the call that has waited longest
+	Since   time.Time
+	Calls   int
+}
+
+// pieceOf is how many locks are looked at before others have their turn.
+const pieceOf = 256
+
+// Locks lists the locks that have queues. It does not keep others from the queues for
+// long.
+func (q *Queues[R, L]) Locks() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	locks := make([]string, 0, len(q.byLock))
+	for lock := range q.byLock {
+		locks = append(locks, lock)
+		if len(locks)%pieceOf == 0 {
+			q.mu.Unlock()
+			runtime.Gosched()
+			q.mu.Lock()
+		}
+	}
+	return locks
+}
+
+// WaitFor is false when no call waits for the lock.
+func (q *Queues[R, L]) WaitFor(lock string) (found Wait[R], ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var longest *Waiter[R, L]
+	for _, own := range q.byLock[lock] {
+		e := own.waiters.Front()
+		if own.trying && e != nil {
+			e = e.Next() // the head does not wait yet
+		}
+		if e == nil {
+			continue
+		}
+		if w := e.Value.(*Waiter[R, L]); longest == nil || w.since.Before(longest.since) {
+			longest = w
+		}
+	}
+	if longest == nil {
+		return found, false
+	}
+	return Wait[R]{longest.request, longest.since, q.waiting(lock)}, true
+}

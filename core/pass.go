@@ -1,0 +1,99 @@
+package core
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+)
+
+// passFor is how long a process may pass a lock on from call to call before others have
+// their chance.
+const passFor = 10 * time.Millisecond
+
+// pass gives the lock to the call of this process that waits first, in memory: the
+// process keeps its hold in Redis. That is lock cohorting (Dice, Marathe and Shavit,
+// PPoPP 2012). k was the last handle. It is false when the lock has to be released.
+func (k *Lock) pass() bool {
+	s := k.lease
+	l := s.locker
+	if !s.canBePassed() {
+		return false
+	}
+	w := l.queues.Next(s.lock, s.suits)
+	if w == nil {
+		return false
+	}
+	next := k.successor(w.Request())
+	if l.register(next.lease) {
+		s.tellReleased(nil)
+		l.unregister(s)
+		next.lease.mu.Lock()
+		next.lease.schedule()
+		next.lease.mu.Unlock()
+		w.Pass(next)
+		return true
+	}
+	w.Pass(nil)
+	return false
+}
+
+// canBePassed says that Redis need not know of the next holder: nothing but its token
+// differs. Tokens stay below what the clock of Redis would give, should the lock end
+// without its release.
+func (s *lease) canBePassed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := schedule.Now()
+	kept := now.Sub(s.tenure)
+	return len(s.handles) == 0 && s.err == nil && now < s.deadline &&
+		!s.shared.Load() && !s.fixed && !s.overdue && s.keepFor == 0 &&
+		kept < passFor && s.token-s.redisToken < kept.Microseconds() &&
+		s.locker.passes()
+}
+
+// passes is false where an acquisition takes more than its script.
+func (l *Locker) passes() bool { return !l.store.IsQuorum() && l.defaults.replicas.N == 0 }
+
+// suits says that a call wants just such a lock.
+func (s *lease) suits(r *request) bool {
+	want := r.settings
+	return r.owner == "" && !want.fixed && want.lease == s.length && want.keepFor == 0
+}
+
+// successor is the lock of the next holder.
+func (k *Lock) successor(r *request) *Lock {
+	s := k.lease
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := &lease{
+		locker:     s.locker,
+		lock:       s.lock,
+		key:        r.key,
+		owner:      s.owner,
+		token:      s.token + 1,
+		redisToken: s.redisToken,
+		tenure:     s.tenure,
+		length:     s.length,
+		since:      schedule.Now(),
+		deadline:   s.deadline,
+		ends:       s.ends,
+		renewAt:    s.renewAt,
+	}
+	if m := r.settings.maxHold; m > 0 {
+		next.maxHoldAt = next.since.Add(m)
+	}
+	return next.open(r, k.hold, k.copies)
+}
+
+// drop ends a lock that nobody wants: it is passed on, or released in the background.
+func (k *Lock) drop() {
+	s := k.lease
+	if s.leave(k) == nil {
+		k.cancel(nil)
+		if k.pass() {
+			return
+		}
+		s.giveBack([]*Lock{k})
+	}
+	s.retire(true)
+}

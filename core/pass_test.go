@@ -1,0 +1,294 @@
+package core_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// inTurn has calls wait for a held lock, one after the other, each of which unlocks
+// after a while. It returns the locks in the order in which they were taken.
+func inTurn(t *testing.T, l *core.Locker, n int, hold time.Duration) <-chan *core.Lock {
+	t.Helper()
+	got := make(chan *core.Lock, n)
+	for range n {
+		go func() {
+			k, err := l.Lock(background, "k")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(hold)
+			got <- k
+			unlock(t, k)
+		}()
+		synctest.Wait() // the next one stands behind it
+	}
+	return got
+}
+
+// Taken out, each turn takes two scripts, and between them any process may take the
+// lock.
+func TestLockIsPassedOnInsideAProcess(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, l, "k")
+		const calls = 100
+		got := inTurn(t, l, calls, time.Millisecond/2)
+		before := s.scripts()
+		unlock(t, k) // no time has passed: a token more would be above the clock of Redis
+		tokens := []int64{k.Token()}
+		for range calls {
+			tokens = append(tokens, (<-got).Token())
+		}
+		synctest.Wait()
+		if used := s.scripts() - before; used > calls*15/100 {
+			t.Errorf("%d scripts for %d turns", used, calls)
+		}
+		if !slices.IsSorted(tokens) || len(slices.Compact(tokens)) != calls+1 {
+			t.Errorf("tokens do not increase strictly: %v", tokens)
+		}
+		s.isFree("k")
+	})
+}
+
+// waitBehind takes a lock, for which one more call waits, and holds it for a while.
+func waitBehind(t *testing.T, l *core.Locker, opts ...core.Option) (*core.Lock, <-chan outcome) {
+	t.Helper()
+	k := take(t, background, l, "k", opts...)
+	waiting := start(background, l, "k")
+	waits(t, waiting)
+	time.Sleep(time.Millisecond)
+	return k, waiting
+}
+
+// Passed on, the lock has a life of its own: another context and token, its own loss,
+// renewal and end.
+func TestPassedOnLockIsAsGoodAsAnyOther(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k, waiting := waitBehind(t, l)
+		before := s.scripts()
+		unlock(t, k)
+		o := <-waiting
+		if o.err != nil || s.scripts() != before {
+			t.Fatalf("%v after %d scripts", o.err, s.scripts()-before)
+		}
+		if k.Context().Err() == nil || o.lock.Context().Err() != nil {
+			t.Error("the contexts of the two locks are one")
+		}
+		if o.lock.Token() <= k.Token() {
+			t.Errorf("token %d after %d", o.lock.Token(), k.Token())
+		}
+		wantErr(t, k.Unlock(background), core.ErrNotHeld)
+		time.Sleep(time.Minute) // two leases
+		if err := o.lock.Context().Err(); err != nil {
+			t.Fatalf("it was not renewed: %v", context.Cause(o.lock.Context()))
+		}
+		inner := take(t, o.lock.Context(), l, "k")
+		if n, err := inner.Count(background); n != 2 || err != nil {
+			t.Errorf("%d holds, %v", n, err)
+		}
+		unlock(t, inner)
+		s.Del("lock:k")
+		<-o.lock.Context().Done()
+		wantErr(t, o.lock.Unlock(background), core.ErrLost)
+	})
+}
+
+// A lock that is lost goes to nobody: the call that waits gets its own from Redis.
+func TestLostLockIsNotPassedOn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k, waiting := waitBehind(t, s.locker())
+		if ok, err := s.locker().ForceUnlock(background, "k"); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		time.Sleep(11 * time.Second) // a renewal has found out
+		wantErr(t, k.Unlock(background), core.ErrLost)
+		o := <-waiting
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		unlock(t, o.lock)
+		s.isFree("k")
+	})
+}
+
+// What Redis would have to know of the next holder is asked of Redis.
+func TestOnlyALockThatIsTheSameIsPassedOn(t *testing.T) {
+	type setUp struct {
+		holder, next []core.Option
+		meanwhile    func(t *testing.T, s *embedded, k *core.Lock) (end func())
+	}
+	for name, c := range map[string]setUp{
+		"the same":         {},
+		"bounded":          {holder: []core.Option{core.MaxHold(time.Minute)}, next: []core.Option{core.MaxHold(time.Hour)}},
+		"another lease":    {next: []core.Option{core.Lease(time.Minute)}},
+		"a fixed lease":    {next: []core.Option{core.FixedLease(30 * time.Second)}},
+		"of a fixed lease": {holder: []core.Option{core.FixedLease(30 * time.Second)}},
+		"a window":         {next: []core.Option{core.KeepFor(time.Minute)}},
+		"of an owner":      {holder: []core.Option{core.Owner("job")}},
+		"an owner":         {next: []core.Option{core.Owner("job")}},
+		"an owner that is known": {meanwhile: func(t *testing.T, s *embedded, k *core.Lock) func() {
+			shared := take(t, background, s.locker(), "k", core.Owner(k.Owner()))
+			return func() { unlock(t, shared) }
+		}},
+		"entered by another Locker": {meanwhile: func(t *testing.T, s *embedded, k *core.Lock) func() {
+			inner := take(t, k.Context(), s.locker(), "k")
+			return func() { unlock(t, inner) }
+		}},
+		"a window that failed": {holder: []core.Option{core.KeepFor(time.Minute)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker()
+				k := take(t, background, l, "k", c.holder...)
+				waiting := start(background, l, "k", c.next...)
+				waits(t, waiting)
+				time.Sleep(time.Millisecond)
+				end := func() {}
+				if c.meanwhile != nil {
+					end = c.meanwhile(t, s, k)
+				}
+				before := len(s.commands(release))
+				if err := k.Abort(background); err != nil {
+					t.Error(err)
+				}
+				if c.meanwhile != nil {
+					waits(t, waiting) // somebody is inside
+				}
+				end()
+				o := <-waiting
+				if o.err != nil {
+					t.Fatal(o.err)
+				}
+				passed := len(s.commands(release)) == before
+				if want := name == "the same" || name == "bounded"; passed != want {
+					t.Errorf("passed on: %v", passed)
+				}
+				if err := o.lock.Abort(background); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				s.isFree("k")
+			})
+		})
+	}
+}
+
+// A process in which calls never cease to wait leaves the lock to others in time.
+// Taken out, the others wait for ever.
+func TestOtherProcessesGetTheirTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		greedy, other := s.locker(), s.locker()
+		ctx, cancel := context.WithCancel(background)
+		k := take(t, background, greedy, "k")
+		taken := 0 // by the greedy one; whoever has the lock counts
+		for range 5 {
+			go func() {
+				for ctx.Err() == nil {
+					k, err := greedy.Lock(ctx, "k")
+					if err != nil {
+						return
+					}
+					taken++
+					time.Sleep(2 * time.Millisecond)
+					unlock(t, k)
+				}
+			}()
+		}
+		waiting := start(background, other, "k")
+		unlock(t, k)
+		for range 10 {
+			o := <-waiting
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
+			wantTime(t, "the other process had it", o.took, 0, 20*time.Millisecond)
+			time.Sleep(time.Millisecond)
+			unlock(t, o.lock)
+			waiting = start(background, other, "k")
+		}
+		cancel()
+		unlock(t, (<-waiting).lock)
+		synctest.Wait()
+		if n := len(s.commands(release)); taken < n {
+			t.Errorf("%d turns and %d releases: little was passed on, and the test shows nothing", taken, n)
+		}
+	})
+}
+
+// A call that ends when the lock is passed on to it gives it to the next one.
+func TestCallThatEndsPassesTheLockOn(t *testing.T) {
+	for name, opts := range map[string][]core.Option{
+		"cancelled": nil,
+		"wait over": {core.Wait(time.Millisecond)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker()
+				for range 50 { // whether it gets the lock just before it ends is a coin toss
+					k := take(t, background, l, "k")
+					ctx, cancel := context.WithCancel(background)
+					first := start(ctx, l, "k", opts...)
+					synctest.Wait()
+					second := start(background, l, "k")
+					waits(t, second)
+					time.Sleep(time.Millisecond)
+					cancel()
+					unlock(t, k)
+					if o := <-first; o.err == nil {
+						unlock(t, o.lock)
+					} else {
+						wantErr(t, o.err, core.ErrNotAcquired)
+					}
+					o := <-second
+					if o.err != nil {
+						t.Fatal(o.err)
+					}
+					wantTime(t, "the next had it", o.took, 0, 10*time.Millisecond)
+					unlock(t, o.lock)
+				}
+				synctest.Wait()
+				s.isFree("k")
+			})
+		})
+	}
+}
+
+// Close ends what is being passed on: the call that waits is refused, the lock released.
+func TestCloseEndsThePassing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k, waiting := waitBehind(t, l)
+		closed := make(chan error, 1)
+		go func() { closed <- l.Close(background) }()
+		unlock(t, k)
+		o := <-waiting
+		if o.err != nil {
+			wantErr(t, o.err, core.ErrClosed)
+		} else {
+			unlock(t, o.lock)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		s.isFree("k")
+	})
+}
+
+// A dedup window keeps its key: nothing is passed on into it.
+func TestWindowIsNotPassedOn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, l, "k", core.KeepFor(time.Minute))
+		waiting := start(background, l, "k", core.Wait(10*time.Second))
+		time.Sleep(time.Millisecond)
+		unlock(t, k)
+		wantBusy(t, (<-waiting).err)
+	})
+}
