@@ -24,5 +24,5 @@
 // wakes us as we do it. Our own fields in it begin with "latchkey:": one for each
 // hold, so that a command that is sent twice counts once, the fencing token and
 // the lease. Beside it there are two short-lived keys: the last fencing token, and
-// the line of processes that wait.
+// the wait queue of processes.
 package core

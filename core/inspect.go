@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -80,9 +79,6 @@ func (l *Locker) force(ctx context.Context, key string, owner *string) (bool, er
 	}
 	if l.isClosing() {
 		return false, closed(doing, key)
-	}
-	if owner != nil && strings.HasPrefix(*owner, store.OwnFields) {
-		return false, nil // a field of ours is no owner
 	}
 	if ctx.Err() != nil {
 		return false, unasked(ctx, doing, key)

@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"core/internal/conn":      {goRedis, googleUUID},
 	"core/internal/notify":    {"core/internal/conn", goRedis},
 	"core/internal/schedule":  {},
-	"core/internal/store":     {"core/internal/conn"},
+	"core/internal/store":     {"core/internal/conn", goRedis},
 	"core/internal/waitqueue": {},
 
 	"keyfunc":        {googleUUID},

@@ -44,7 +44,6 @@ func (a *actorState) accompany() {
 				return
 			}
 			_ = k.Unlock(context.Background())
-			a.worker.deadlines.forget(k.Owner())
 		})
 	}
 }

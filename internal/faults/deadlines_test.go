@@ -26,11 +26,11 @@ type deadlines struct {
 
 	mu        sync.Mutex
 	known     map[string][]int64 // by owner, for each member
-	followers map[string]func(deadline int64)
+	followers map[string]*record
 }
 
 func newDeadlines(members, replicas int) (*deadlines, error) {
-	d := &deadlines{members: members, replicas: replicas, known: map[string][]int64{}, followers: map[string]func(int64){}}
+	d := &deadlines{members: members, replicas: replicas, known: map[string][]int64{}, followers: map[string]*record{}}
 	var err error
 	if d.acquire, err = digest("acquire"); err != nil {
 		return nil, err
@@ -53,19 +53,21 @@ func digest(script string) (string, error) {
 }
 
 // follow returns the deadline of an owner, 0 when Redis has confirmed nothing, and
-// has further ones reported.
-func (d *deadlines) follow(owner string, changed func(deadline int64)) int64 {
+// has further ones reported. A lock that is passed on keeps its owner: then the last one
+// who follows hears of them.
+func (d *deadlines) follow(owner string, r *record) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.followers[owner] = changed
+	d.followers[owner] = r
 	return d.of(owner)
 }
 
-func (d *deadlines) forget(owner string) {
+func (d *deadlines) leave(owner string, r *record) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.followers, owner)
-	delete(d.known, owner)
+	if d.followers[owner] == r {
+		delete(d.followers, owner)
+	}
 }
 
 // of is the time up to which a majority of the members keeps the lock. d.mu is held.
@@ -98,10 +100,10 @@ func (d *deadlines) confirm(member int, owner string, until int64) {
 		d.known[owner] = times
 	}
 	times[member] = max(times[member], until)
-	changed, deadline := d.followers[owner], d.of(owner)
+	follower, deadline := d.followers[owner], d.of(owner)
 	d.mu.Unlock()
-	if changed != nil {
-		changed(deadline)
+	if follower != nil {
+		follower.extended(deadline)
 	}
 }
 

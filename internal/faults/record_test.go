@@ -52,10 +52,11 @@ func (r *record) returned(k *core.Lock, err error, length time.Duration) {
 		r.close()
 		return
 	}
+	owner := r.worker.ownerOf(k)
 	r.update(func(v *visit) {
-		v.Returned, v.Owner, v.Token = at, k.Owner(), k.Token()
+		v.Returned, v.Owner, v.Token = at, owner, k.Token()
 		v.Planned = at + int64(length)
-		if v.Deadline = r.worker.deadlines.follow(v.Owner, r.extended); v.Deadline == 0 {
+		if v.Deadline = r.worker.deadlines.follow(owner, r); v.Deadline == 0 {
 			v.Broken, v.Deadline = "a lock that Redis, or its replicas, have not confirmed", at
 		}
 	})
@@ -109,10 +110,8 @@ func (r *record) reentered(k, inner *core.Lock, err error) {
 		})
 		return
 	}
-	if inner.Token() != k.Token() || inner.Owner() != k.Owner() {
-		r.update(func(v *visit) {
-			v.Broken = fmt.Sprintf("a re-entry has owner %s and token %d", inner.Owner(), inner.Token())
-		})
+	if inner.Token() != k.Token() {
+		r.update(func(v *visit) { v.Broken = fmt.Sprintf("a re-entry has token %d", inner.Token()) })
 	}
 }
 
@@ -146,7 +145,7 @@ func (r *record) close() {
 	owner := r.visit.Owner
 	r.closed = true
 	r.mu.Unlock()
-	r.worker.deadlines.forget(owner)
+	r.worker.deadlines.leave(owner, r)
 }
 
 // kindOf is the word for an error.
