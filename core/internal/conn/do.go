@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -85,8 +86,8 @@ func (s *Server) attempt(ctx context.Context, d *dispatch, end time.Time) answer
 	if !s.replicates(d.command) {
 		p = s.pipelineTo(s.ClientFor(d.command.key()))
 	}
-	if p != nil && p.bounded && ctx.Done() == nil && p.enter(nil) {
-		return p.sendAlone(ctx, d, end)
+	if p != nil && p.bounded && (ctx.Done() == nil || s.silence.answers()) && p.enter(nil) {
+		return p.sendDirectly(ctx, d, end)
 	}
 	r := newRequest(ctx, d, end)
 	if p == nil || p.enter(&r.queued) {
@@ -125,21 +126,28 @@ func (s *Server) timer(d time.Duration) *time.Timer {
 
 // by gives an error its kind that came of the end of the time.
 func (a answer) by(end time.Time) answer {
-	if errors.Is(a.err, context.DeadlineExceeded) && !time.Now().Before(end) {
+	var network net.Error
+	late := errors.Is(a.err, context.DeadlineExceeded) || errors.As(a.err, &network) && network.Timeout()
+	if late && !time.Now().Before(end) {
 		a.err = fmt.Errorf("%w: %v", ErrNoAnswer, a.err)
 	}
 	return a
 }
 
-// run sends a script by its digest, and whole where Redis has not seen it.
-func (s *Server) run(ctx context.Context, c *Command, d *dispatch) (any, error) {
-	if s.replicates(c) {
-		return s.runReplicated(ctx, c, d)
+// run sends one command, by whatever way it has to go.
+func (s *Server) run(ctx context.Context, d *dispatch) (any, error) {
+	if s.replicates(d.command) {
+		return s.runReplicated(ctx, d.command, d)
 	}
-	cmd := once{redis.NewCmd(ctx, c.line(false)...), d}
-	if isUnknownScript(s.client.Process(ctx, cmd)) {
-		cmd = once{redis.NewCmd(ctx, c.line(true)...), d}
-		_ = s.client.Process(ctx, cmd)
+	return process(ctx, s.client, d)
+}
+
+// process sends a script by its digest, and whole where Redis has not seen it.
+func process(ctx context.Context, client redis.UniversalClient, d *dispatch) (any, error) {
+	cmd := once{redis.NewCmd(ctx, d.command.line(false)...), d}
+	if isUnknownScript(client.Process(ctx, cmd)) {
+		cmd = once{redis.NewCmd(ctx, d.command.line(true)...), d}
+		_ = client.Process(ctx, cmd)
 	}
 	return cmd.Result()
 }

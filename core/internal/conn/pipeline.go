@@ -27,7 +27,7 @@ const (
 type pipeline struct {
 	server  *Server
 	client  redis.UniversalClient // of one server, as far as is known
-	bounded bool                  // client obeys the deadline of a context: a command that nobody can cancel needs no goroutine
+	bounded bool                  // client obeys the deadline of a context
 	probe   probe
 
 	mu      sync.Mutex
@@ -71,12 +71,19 @@ func (p *pipeline) enter(q *Queued) bool {
 	return false
 }
 
-// sendAlone sends one command on the caller's goroutine, and returns by then.
-func (p *pipeline) sendAlone(ctx context.Context, d *dispatch, end time.Time) answer {
+// sendDirectly sends one command on the caller's goroutine, and returns by then: no other
+// has to be woken, which is most of what a lone command costs. A deadline of ctx it keeps.
+// When ctx is cancelled meanwhile it waits nevertheless: for an answer that comes at
+// once, or in vain, when Redis has just fallen silent.
+func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, end time.Time) answer {
 	defer p.leave()
-	ctx, cancel := context.WithDeadline(ctx, end)
+	bounded, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	value, err := p.server.run(ctx, d.command, d)
+	value, err := process(bounded, p.client, d)
+	if err != nil && ctx.Err() != nil && !isRefusal(err) {
+		p.server.heard(context.Canceled) // it says nothing about Redis
+		return answer{err: Ended(ctx), over: true}
+	}
 	p.server.heard(err)
 	return answer{value: value, err: err}.by(end)
 }

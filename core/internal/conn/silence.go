@@ -13,7 +13,19 @@ type silence struct {
 	mu     sync.Mutex
 	since  time.Time // zero: it has answered
 	asked  time.Time // last
+	heard  time.Time // last
 	failed bool      // not only did nobody wait for the answers
+}
+
+// lately is how long ago an answer may be for the next one to be expected at once.
+const lately = 100 * time.Millisecond
+
+// answers says that Redis has answered lately, and that nobody has waited for longer.
+func (s *silence) answers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	return now.Sub(s.heard) < lately && (s.since.IsZero() || now.Sub(s.since) < lately)
 }
 
 // ask notes that a command is about to be sent. One that was given up long ago may never
@@ -34,7 +46,7 @@ func (s *silence) end(err error) {
 	defer s.mu.Unlock()
 	switch {
 	case err == nil || isRefusal(err):
-		s.since, s.failed = time.Time{}, false
+		s.since, s.failed, s.heard = time.Time{}, false, time.Now()
 	case !errors.Is(err, context.Canceled):
 		s.failed = true
 	}

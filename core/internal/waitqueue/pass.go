@@ -7,10 +7,10 @@ func (q *Queues[R, L]) Next(lock string, fits func(R) bool) *Waiter[R, L] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	own := q.find(lock, "")
-	if own == nil || own.waiters.Len() == 0 {
+	if own == nil || own.head == nil {
 		return nil
 	}
-	w := own.waiters.Front().Value.(*Waiter[R, L])
+	w := own.head
 	if !w.parked || w.leaves || !fits(w.request) {
 		return nil
 	}

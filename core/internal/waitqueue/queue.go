@@ -1,7 +1,6 @@
 package waitqueue
 
 import (
-	"container/list"
 	"sync"
 	"time"
 )
@@ -10,22 +9,26 @@ import (
 // be passed. The zero value is ready.
 type Queues[R, L any] struct {
 	mu     sync.Mutex
-	byLock map[string][]*queue[R, L]
+	byLock map[string]*queue[R, L] // the first of a lock's, of which there is mostly one
 }
 
 // queue is that of one lock. A call with an owner of its own choice has a queue apart:
 // it may be able to enter where others have to wait.
 type queue[R, L any] struct {
-	all    *Queues[R, L]
-	lock   string
-	owner  string
-	signal chan struct{}
+	all   *Queues[R, L]
+	lock  string
+	owner string
 
 	// Guarded by Queues.mu.
-	waiters    list.List
-	trying     bool // the first of the queue has not had an answer yet
-	watched    bool // notifications are wanted
-	positioned bool // the process has a position in the queue of processes
+	head, tail *Waiter[R, L]
+	calls      int
+	signal     chan struct{} // nil: nobody waits for it yet
+	signalled  bool          // before there was a channel
+	next       *queue[R, L]  // of the same lock
+	opener     Waiter[R, L]  // room for the first call: most are alone
+	trying     bool          // the first of the queue has not had an answer yet
+	watched    bool          // notifications are wanted
+	positioned bool          // the process has a position in the queue of processes
 	state      State
 	yieldUntil time.Time // others go first
 }
@@ -43,16 +46,16 @@ type State struct {
 type Waiter[R, L any] struct {
 	queue   *queue[R, L]
 	request R
-	element *list.Element
 	isHead  chan struct{} // nil for the first
 	since   time.Time
 	err     error
 
 	// Guarded by Queues.mu.
-	parked bool   // it waits as head
-	chosen bool   // it is being passed the lock
-	leaves bool   // it does not want the lock any more
-	passed chan L // nil: it was never head
+	prev, next *Waiter[R, L]
+	parked     bool   // it waits as head
+	chosen     bool   // it is being passed the lock
+	leaves     bool   // it does not want the lock any more
+	passed     chan L // nil: it was never head
 }
 
 // End says what is not wanted any more once nobody is left in a queue.
@@ -71,25 +74,26 @@ func (q *Queues[R, L]) Join(lock, owner string, request R, max *int) (*Waiter[R,
 	// With an owner of its own choice the call has tried once already.
 	trying := own == nil && owner == ""
 	if max != nil && !trying && q.waiting(lock) >= *max {
-		return &Waiter[R, L]{queue: q.byLock[lock][0]}, false
+		return &Waiter[R, L]{queue: q.byLock[lock]}, false
 	}
-	if own == nil {
-		own = &queue[R, L]{all: q, lock: lock, owner: owner, signal: make(chan struct{}, 1), trying: trying}
-		if q.byLock == nil {
-			q.byLock = map[string][]*queue[R, L]{}
-		}
-		q.byLock[lock] = append(q.byLock[lock], own)
+	if own != nil {
+		w := &Waiter[R, L]{queue: own, request: request, since: time.Now(), isHead: make(chan struct{})}
+		own.push(w)
+		return w, true
 	}
-	w := &Waiter[R, L]{queue: own, request: request, since: time.Now()}
-	if own.waiters.Len() > 0 {
-		w.isHead = make(chan struct{})
+	own = &queue[R, L]{all: q, lock: lock, owner: owner, trying: trying, next: q.byLock[lock]}
+	if q.byLock == nil {
+		q.byLock = map[string]*queue[R, L]{}
 	}
-	w.element = own.waiters.PushBack(w)
+	q.byLock[lock] = own
+	w := &own.opener
+	w.queue, w.request, w.since = own, request, time.Now()
+	own.push(w)
 	return w, true
 }
 
 func (q *Queues[R, L]) find(lock, owner string) *queue[R, L] {
-	for _, own := range q.byLock[lock] {
+	for own := q.byLock[lock]; own != nil; own = own.next {
 		if own.owner == owner {
 			return own
 		}
@@ -97,11 +101,38 @@ func (q *Queues[R, L]) find(lock, owner string) *queue[R, L] {
 	return nil
 }
 
+// push puts a call at the end. mu is held.
+func (q *queue[R, L]) push(w *Waiter[R, L]) {
+	if w.prev = q.tail; w.prev != nil {
+		w.prev.next = w
+	} else {
+		q.head = w
+	}
+	q.tail = w
+	q.calls++
+}
+
+// remove takes a call out, wherever it is. mu is held.
+func (q *queue[R, L]) remove(w *Waiter[R, L]) {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		q.head = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		q.tail = w.prev
+	}
+	w.prev, w.next = nil, nil
+	q.calls--
+}
+
 // waiting counts the calls that wait, without one that has just come first.
 func (q *Queues[R, L]) waiting(lock string) int {
 	n := 0
-	for _, own := range q.byLock[lock] {
-		n += own.waiters.Len()
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		n += own.calls
 		if own.trying {
 			n--
 		}
@@ -113,12 +144,17 @@ func (q *Queues[R, L]) waiting(lock string) int {
 func (q *Queues[R, L]) Signal(lock string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, own := range q.byLock[lock] {
+	for own := q.byLock[lock]; own != nil; own = own.next {
 		own.wake()
 	}
 }
 
+// wake signals. mu is held.
 func (q *queue[R, L]) wake() {
+	if q.signal == nil {
+		q.signalled = true
+		return
+	}
 	select {
 	case q.signal <- struct{}{}:
 	default:
@@ -136,7 +172,18 @@ func (w *Waiter[R, L]) IsHead() <-chan struct{} { return w.isHead }
 func (w *Waiter[R, L]) Err() error { return w.err }
 
 // Signal receives when the lock may be free. It is for the head.
-func (w *Waiter[R, L]) Signal() <-chan struct{} { return w.queue.signal }
+func (w *Waiter[R, L]) Signal() <-chan struct{} {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	if q.signal == nil {
+		q.signal = make(chan struct{}, 1)
+		if q.signalled {
+			q.wake()
+		}
+	}
+	return q.signal
+}
 
 // State returns what is known about the lock.
 func (w *Waiter[R, L]) State() State {
@@ -151,7 +198,7 @@ func (w *Waiter[R, L]) Took(until time.Time, exact bool) End {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	for _, other := range q.all.byLock[q.lock] {
+	for other := q.all.byLock[q.lock]; other != nil; other = other.next {
 		other.positioned = false // it was used up
 	}
 	q.state = State{Answered: true, Local: true, Until: until, Exact: exact}
@@ -164,7 +211,7 @@ func (w *Waiter[R, L]) Leave() End {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if q.waiters.Front() == w.element {
+	if q.head == w {
 		q.wake()
 	}
 	return w.leave()
@@ -176,16 +223,15 @@ func (w *Waiter[R, L]) leave() End {
 	if w.err != nil {
 		return End{} // it was taken out
 	}
-	head := q.waiters.Front() == w.element
-	q.waiters.Remove(w.element)
-	if q.waiters.Len() == 0 {
+	head := q.head == w
+	q.remove(w)
+	if q.head == nil {
 		return q.end()
 	}
 	if head {
 		q.trying = false
-		next := q.waiters.Front().Value.(*Waiter[R, L])
-		next.park() // it can be passed the lock before it has noticed
-		close(next.isHead)
+		q.head.park() // it can be passed the lock before it has noticed
+		close(q.head.isHead)
 	}
 	return End{}
 }
@@ -195,10 +241,9 @@ func (w *Waiter[R, L]) Dismiss(err error) End {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	for e := q.waiters.Front(); e != nil; e = e.Next() {
-		other := e.Value.(*Waiter[R, L])
+	for other := q.head; other != nil; other = other.next {
 		other.err = err
-		if e != q.waiters.Front() {
+		if other != q.head {
 			close(other.isHead)
 		}
 	}
@@ -208,19 +253,22 @@ func (w *Waiter[R, L]) Dismiss(err error) End {
 // end takes a queue out. mu is held.
 func (q *queue[R, L]) end() End {
 	rest := q.all.byLock[q.lock]
-	for i, other := range rest {
-		if other == q {
-			rest = append(rest[:i], rest[i+1:]...)
-			break
+	if rest == q {
+		rest = q.next
+	} else {
+		before := rest
+		for before.next != q {
+			before = before.next
 		}
+		before.next = q.next
 	}
-	if len(rest) == 0 {
+	if rest == nil {
 		delete(q.all.byLock, q.lock)
 	} else {
 		q.all.byLock[q.lock] = rest
 	}
-	if q.positioned && len(rest) > 0 {
-		rest[0].positioned, q.positioned = true, false
+	if q.positioned && rest != nil {
+		rest.positioned, q.positioned = true, false
 	}
 	return End{Notifications: q.watched, Position: q.positioned}
 }
@@ -232,8 +280,9 @@ func (w *Waiter[R, L]) Busy(until time.Time, exact bool, max *int, refusal error
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if q.trying && max != nil && q.waiters.Len() > *max {
-		last := q.waiters.Remove(q.waiters.Back()).(*Waiter[R, L])
+	if q.trying && max != nil && q.calls > *max {
+		last := q.tail
+		q.remove(last)
 		last.err = refusal
 		close(last.isHead)
 	}

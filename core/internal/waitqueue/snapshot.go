@@ -37,15 +37,12 @@ func (q *Queues[R, L]) WaitFor(lock string) (found Wait[R], ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var longest *Waiter[R, L]
-	for _, own := range q.byLock[lock] {
-		e := own.waiters.Front()
-		if own.trying && e != nil {
-			e = e.Next() // the head does not wait yet
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		w := own.head
+		if own.trying && w != nil {
+			w = w.next // the head does not wait yet
 		}
-		if e == nil {
-			continue
-		}
-		if w := e.Value.(*Waiter[R, L]); longest == nil || w.since.Before(longest.since) {
+		if w != nil && (longest == nil || w.since.Before(longest.since)) {
 			longest = w
 		}
 	}

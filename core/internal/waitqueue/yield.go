@@ -19,7 +19,7 @@ const (
 func (q *Queues[R, L]) Waits(lock string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, own := range q.byLock[lock] {
+	for own := q.byLock[lock]; own != nil; own = own.next {
 		if own.watched { // or it would not be for long
 			own.positioned = true
 			return true
@@ -32,7 +32,7 @@ func (q *Queues[R, L]) Waits(lock string) bool {
 func (q *Queues[R, L]) Yield(lock string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, own := range q.byLock[lock] {
+	for own := q.byLock[lock]; own != nil; own = own.next {
 		if now := time.Now(); now.Sub(own.yieldUntil) >= yieldEvery {
 			own.yieldUntil = now.Add(yieldTime)
 		}
@@ -44,14 +44,13 @@ func (q *Queues[R, L]) Yield(lock string) {
 func (q *Queues[R, L]) Granted(lock string, yield time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	queues := q.byLock[lock]
-	for _, own := range queues {
+	for own := q.byLock[lock]; own != nil; own = own.next {
 		if yield > 0 {
 			own.yieldUntil = time.Now().Add(yield)
 		}
 		own.wake()
 	}
-	return len(queues) > 0
+	return q.byLock[lock] != nil
 }
 
 // Yields is for how long the head has to let others go first.
