@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -69,7 +70,7 @@ func TestLayoutIsRedissons(t *testing.T) {
 		}
 		keys := s.Keys()
 		sort.Strings(keys)
-		if got, want := strings.Join(keys, " "), "lock:order:42 lock:{lock:order:42}:token"; got != want {
+		if got, want := strings.Join(keys, " "), clockOf("lock:order:42")+" lock:order:42"; got != want {
 			t.Errorf("keys are %s; want %s", got, want)
 		}
 
@@ -96,10 +97,14 @@ func TestLocksOfAllOurKeysAreInOneSlot(t *testing.T) {
 		l := s.locker(core.Prefix("p:"))
 		k := take(t, background, l, "a{b}c")
 		unlock(t, k)
-		for _, c := range append(s.commands(acquire), s.commands(release)...) {
+		unlock(t, take(t, background, l, "a{b}c", core.FixedLease(lease))) // the long forms
+		if freed, err := l.ForceUnlock(background, "a{b}c"); freed || err != nil {
+			t.Error(freed, err)
+		}
+		for _, c := range slices.Concat(s.commands(acquire), s.commands(release), s.commands(force)) {
 			for _, key := range c.args[2 : 2+int(c.args[1][0]-'0')] {
-				if tag := hashTag(key); tag != "p:a%7Bb%7Dc" {
-					t.Errorf("key %q is hashed by %q", key, tag)
+				if slotOf(key) != slotOf("p:a%7Bb%7Dc") {
+					t.Errorf("key %q is in slot %d", key, slotOf(key))
 				}
 			}
 		}

@@ -14,13 +14,19 @@ import (
 // brokenConnections are the ways in which a connection ends without an answer.
 var brokenConnections = map[string]fault{"reply lost": loseReply, "request lost": loseRequest}
 
-// holdsOf are the marks of holds that a command names.
+// holdsOf are the holds that an acquisition names, by their marks or, in short, by the
+// owners that they bring along.
 func holdsOf(c command) []string {
-	var holds []string
+	var holds, owners []string
 	for _, arg := range c.args {
 		if strings.HasPrefix(arg, "latchkey:hold:") {
 			holds = append(holds, arg)
+		} else if id, _, ok := strings.Cut(arg, ":"); ok && len(id) == 36 && strings.Count(id, "-") == 4 {
+			owners = append(owners, arg)
 		}
+	}
+	if holds == nil {
+		return owners
 	}
 	return holds
 }

@@ -21,8 +21,8 @@
 //
 // A lock is a hash, named by prefix and key, that counts the holds of its owner,
 // and expires with the lease: the layout of Redisson's RLock, which excludes and
-// wakes us as we do it. Our own fields in it begin with "latchkey:": one for each
-// hold, so that a command that is sent twice counts once, the fencing token and
-// the lease. Beside it there are two short-lived keys: the last fencing token, and
-// the wait queue of processes.
+// wakes us as we do it. Our own fields in it begin with "latchkey:": the fencing token,
+// the lease, and holds, so that a command that is sent twice counts once. Beside it there
+// are the wait queue of processes, which is short-lived, and one fencing clock for each
+// hash slot, which stays: 16,384 small keys at most.
 package core

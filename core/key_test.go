@@ -59,7 +59,7 @@ func TestKeyEncoding(t *testing.T) {
 			if !s.Exists(want) {
 				t.Errorf("%q: Redis shows %q; want %q", key, s.Keys(), want)
 			}
-			if !s.Exists("lock:{" + want + "}:token") {
+			if !s.Exists(clockOf(want)) {
 				t.Errorf("%q: Redis shows %q", key, s.Keys())
 			}
 			if info, err := l.Inspect(background, key); err != nil || info.Owner != k.Owner() {

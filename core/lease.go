@@ -41,6 +41,7 @@ type lease struct {
 	overdue  bool        // held longer than MaxHold
 	expired  bool        // lost when its time was over, not before
 	fixed    bool        // nobody renews it; needs no mu
+	entered  bool        // once more
 	shared   atomic.Bool // others may have holds of the same owner
 	err      error
 	handles  []*Lock      // not unlocked yet
@@ -136,7 +137,7 @@ func (s *lease) join(k *Lock) error {
 	if len(s.handles) == 0 {
 		return lost(s.key, "the outer lock was unlocked", nil)
 	}
-	s.handles = append(s.handles, k)
+	s.handles, s.entered = append(s.handles, k), true
 	return nil
 }
 

@@ -100,6 +100,41 @@ func TestPassedOnLockIsAsGoodAsAnyOther(t *testing.T) {
 	})
 }
 
+// Redis hears of the tokens that calls of the process have had: those that it gives later
+// are greater, also when its clock was set back meanwhile.
+// Taken out, two holders have one token.
+func TestPassedOnTokensReachRedis(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, s *embedded, k *core.Lock){
+		"released": func(t *testing.T, _ *embedded, k *core.Lock) { unlock(t, k) },
+		"unlocked by force": func(t *testing.T, s *embedded, _ *core.Lock) {
+			if ok, err := s.locker().ForceUnlock(background, "k"); !ok || err != nil {
+				t.Error(ok, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker()
+				k := take(t, background, l, "k")
+				for range 3 {
+					waiting := start(background, l, "k")
+					waits(t, waiting)
+					time.Sleep(time.Millisecond)
+					unlock(t, k)
+					k = (<-waiting).lock
+				}
+				s.setBack(time.Hour)
+				end(t, s, k)
+				next := take(t, background, s.locker(), "k")
+				if next.Token() <= k.Token() {
+					t.Errorf("token %d after %d", next.Token(), k.Token())
+				}
+				unlock(t, next)
+			})
+		})
+	}
+}
+
 // A lock that is lost goes to nobody: the call that waits gets its own from Redis.
 func TestLostLockIsNotPassedOn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

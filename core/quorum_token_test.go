@@ -13,7 +13,7 @@ import (
 // next lock has to be written to them.
 func aheadOf(t *testing.T, s *embedded) {
 	t.Helper()
-	set := redis.NewCmd(background, "set", "lock:{lock:k}:token", time.Now().Add(time.Hour).UnixMicro())
+	set := redis.NewCmd(background, "set", clockOf("lock:k"), time.Now().Add(time.Hour).UnixMicro())
 	if err := s.client().Process(background, set); err != nil {
 		t.Fatal(err)
 	}

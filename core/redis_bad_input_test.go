@@ -60,7 +60,7 @@ func TestNoPermission(t *testing.T) {
 		"for scripts":       {"~lock:*", "&*", "+@all", "-@scripting"},
 		"to write a hash":   {"~lock:*", "&*", "+@all", "-hset"},
 		"to set an expiry":  {"~lock:*", "&*", "+@all", "-pexpire"},
-		"to set the token":  {"~lock:*", "&*", "+@all", "-set"},
+		"to set the token":  {"~lock:*", "&*", "+@all", "-getset"},
 		"to read the clock": {"~lock:*", "&*", "+@all", "-time"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"log/slog"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,3 +89,11 @@ func awaitLost(tb testing.TB, k *core.Lock, want error) {
 
 // patient is a client that does not take a busy machine for a connection that hangs.
 func patient(o *redis.Options) { o.ReadTimeout, o.WriteTimeout = inTheEnd, inTheEnd }
+
+// tokenIn is the token that a lock has in Redis.
+func tokenIn(client redis.UniversalClient, lock string) int64 {
+	fields := client.HGetAll(background, lock).Val()
+	held, _, _ := strings.Cut(fields["latchkey:held"], " ")
+	token, _ := strconv.ParseInt(held+fields["latchkey:token"], 10, 64)
+	return token
+}

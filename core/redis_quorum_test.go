@@ -218,7 +218,7 @@ func TestQuorumTokensIncreaseAcrossMajorities(t *testing.T) {
 	l := m.locker(t)
 	// Member 0 has a clock far ahead: its last token is large.
 	ahead := time.Now().Add(5 * time.Minute).UnixMicro()
-	if err := m.servers[0].Client(t).Set(background, "lock:{lock:k}:token", ahead, time.Minute).Err(); err != nil {
+	if err := m.servers[0].Client(t).Set(background, clockOf("lock:k"), ahead, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	last := int64(0)

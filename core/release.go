@@ -38,7 +38,13 @@ func (k *Lock) release(ctx context.Context, failed bool) (free bool, err error) 
 // releaseAs is the request that ends the hold.
 func (k *Lock) releaseAs(failed bool, p store.Process) store.Release {
 	s := k.lease
-	return store.Release{Name: s.name(), Owner: s.owner, Hold: k.hold, Failed: failed, Process: p, Doubled: k.copies.Doubled()}
+	s.mu.Lock()
+	sole := !s.entered && !s.fixed && s.keepFor == 0 && s.owner == store.OwnerOf(k.hold)
+	s.mu.Unlock()
+	return store.Release{
+		Name: s.name(), Owner: s.owner, Hold: k.hold, Failed: failed, Process: p, Doubled: k.copies.Doubled(),
+		Token: s.redisToken, Last: s.token, Lease: s.length, Sole: sole,
+	}
 }
 
 // giveBack releases holds in the background.

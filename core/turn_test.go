@@ -174,6 +174,11 @@ func mustAdd(s *embedded, process string) {
 	if _, err := s.ZAdd(waitingLine, since, process); err != nil {
 		s.tb.Fatal(err)
 	}
+	if held := s.HGet("lock:k", "latchkey:held"); held != "" { // which says that nobody waits
+		s.HDel("lock:k", "latchkey:held")
+		fields, _ := s.HKeys("lock:k")
+		s.HSet("lock:k", "latchkey:hold:"+fields[0], "1", "latchkey:token", held, "latchkey:lease", "30000")
+	}
 	s.HSet("lock:k", "latchkey:line", "1")
 }
 

@@ -123,16 +123,21 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 	args = args[3+keys:]
 	switch sha {
 	case d.acquire:
-		replies := []any{cmd.Val()}
-		if keys > 4 {
-			replies, _ = cmd.Val().([]any)
+		calls := keys / 3
+		replies, isList := cmd.Val().([]any)
+		if calls == 1 || !isList { // what is no list is the reply to each
+			replies = slices.Repeat([]any{cmd.Val()}, calls)
 		}
-		for i, reply := range replies { // 4 keys each; 2 arguments in common
-			call := args[2+i*(len(args)-2)*4/keys:] // owner, hold, lease
+		for i, reply := range replies {
+			call := args[i*len(args)/calls:] // owner, lease, …
+			lease := int64(30_000)
+			if len(args)/calls > 1 {
+				lease = integer(call[1])
+			}
 			values, _ := reply.([]any)
 			switch _, granted := reply.(string); {
 			case granted:
-				confirmed[fmt.Sprint(call[0])] = time.Duration(max(integer(call[2]), -integer(call[2]))) * time.Millisecond
+				confirmed[fmt.Sprint(call[0])] = time.Duration(max(lease, -lease)) * time.Millisecond
 			case len(values) == 5 && integer(values[0]) == 1:
 				confirmed[fmt.Sprint(call[0])] = time.Duration(integer(values[2])) * time.Millisecond
 			}

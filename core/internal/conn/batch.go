@@ -73,8 +73,10 @@ func (b *batch) line(whole bool) []any {
 	keys, shared := first.Keys, first.Script.shared
 	words := make([]any, 0, 3+len(b.calls)*len(first.Words))
 	words = append(words, evalsha, first.Script.sha, len(b.calls)*keys)
-	for _, q := range b.calls {
-		words = append(words, q.Command.Words[:keys]...)
+	for i := range keys {
+		for _, q := range b.calls {
+			words = append(words, q.Command.Words[i])
+		}
 	}
 	words = append(words, first.Words[keys:keys+shared]...)
 	for _, q := range b.calls {
@@ -90,17 +92,24 @@ func (b *batch) read(answers []answer) {
 		a.value, a.err = b.cmd.Result()
 		return
 	}
-	replies, err := b.cmd.Slice()
-	if err == nil && len(replies) != len(b.calls) {
+	reply, err := b.cmd.Result()
+	replies, isList := reply.([]any)
+	if err == nil && isList && len(replies) != len(b.calls) {
 		err = fmt.Errorf("%d replies to %d calls", len(replies), len(b.calls))
 	}
 	for i, place := range b.places {
-		if err != nil {
-			answers[place].err = err
-		} else if text, ok := refusalIn(replies[i]); ok {
-			answers[place].err = refusalError(text)
-		} else {
-			answers[place].value = replies[i]
+		a := &answers[place]
+		switch {
+		case err != nil:
+			a.err = err
+		case !isList: // it is that to each
+			a.value = reply
+		default:
+			if text, ok := refusalIn(replies[i]); ok {
+				a.err = refusalError(text)
+			} else {
+				a.value = replies[i]
+			}
 		}
 	}
 }

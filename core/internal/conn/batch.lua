@@ -2,7 +2,8 @@
 --   count    the number of calls
 --   each(i)  does one, and returns its reply
 --
--- Returns  of one call its reply, or its error; of more {…} of replies, or {-1, error}
+-- Returns  of one call its reply, or its error; of more {…} of replies, or {-1, error};
+--          what is no list is the reply of each
 if count == 1 then
   return each(1)
 end

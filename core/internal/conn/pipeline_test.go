@@ -191,11 +191,25 @@ func TestBatchThatIsRefusedIsSplit(t *testing.T) {
 	}
 }
 
+// What is no list is the reply to each call of a batch.
+func TestBatchHasOneReplyForAll(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		merge(f, s)
+		fill(f, s, 4*time.Millisecond)
+		f.fail(reply("text"))
+		results := start(ctx, s, "a", "b")
+		for range 2 {
+			if r := <-results; r.err != nil || r.value != "text" {
+				t.Errorf("%v, %v", r.value, r.err)
+			}
+		}
+	})
+}
+
 func TestBatchIsRefusedAsAWhole(t *testing.T) {
 	for name, f1 := range map[string]fault{
-		"error":      lost(refusal("READONLY")),
-		"fewer":      reply([]any{"a"}),
-		"other type": reply("text"),
+		"error": lost(refusal("READONLY")),
+		"fewer": reply([]any{"a"}),
 	} {
 		inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
 			merge(f, s)

@@ -32,8 +32,8 @@ func NewScript(text string) *Script {
 }
 
 // NewBatchScript returns a script one command of which can do several calls. It takes
-// the keys of all calls, then the arguments that they share, of which there are so many,
-// then the other arguments of each. The text defines count and each(i), to which
+// the first keys of all calls, then their second ones and so on, then the arguments that
+// they share, of which there are so many, then the other arguments of each. The text defines count and each(i), to which
 // batch.lua is added; calls of one batch have as many keys and words, and the same
 // shared ones.
 func NewBatchScript(text string, shared int) *Script {

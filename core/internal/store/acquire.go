@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-var acquireScript = replicated(conn.NewBatchScript(text("acquire"), 2), grants)
+var acquireScript = replicated(conn.NewBatchScript(text("acquire"), 0), grants)
 
 // Claim is one attempt to take a lock, or to enter one that its owner holds. It serves
 // one Acquire and is not changed afterwards.
@@ -26,7 +26,7 @@ type Claim struct {
 
 	store   *Store
 	command conn.Command
-	words   [12]any
+	words   [9]any
 	fate    *fate // of a quorum's claim
 }
 
@@ -89,20 +89,25 @@ func (c *Claim) withdraw(servers []*conn.Server, lease time.Duration) {
 func (c *Claim) compensate(server *conn.Server) { c.withdraw([]*conn.Server{server}, c.Lease) }
 
 func (c *Claim) prepare(s *Store) {
-	lease, enter := milliseconds(c.Lease), any("")
-	if c.Fixed {
-		lease = -c.Lease.Milliseconds()
-	}
-	if c.Enter != 0 {
-		enter = c.Enter
-	}
-	c.words = [...]any{
-		c.Name.lock, c.Name.token(), c.Name.tombstone(c.Hold), c.Name.queue(),
-		tokenKept, s.process,
-		c.Owner, c.Hold, lease, milliseconds(c.Window), enter, flag(c.Queue && s.quorum == nil),
+	words := append(c.words[:0], c.Name.lock, c.Name.queue(), c.Name.clock(), c.Owner)
+	lease, queues := milliseconds(c.Lease), c.Queue && s.quorum == nil
+	switch {
+	case c.Owner != OwnerOf(c.Hold) || c.Fixed || c.Window > 0 || c.Enter != 0:
+		enter := any("")
+		if c.Enter != 0 {
+			enter = c.Enter
+		}
+		if c.Fixed {
+			lease = -c.Lease.Milliseconds()
+		}
+		words = append(words, lease, flag(queues), c.Hold, milliseconds(c.Window), enter)
+	case !queues:
+		words = append(words, lease, flag(false))
+	case c.Lease != usualLease:
+		words = append(words, lease)
 	}
 	c.store = s
-	c.command = conn.Command{Script: acquireScript, Keys: 4, Words: c.words[:], Copies: c.Copies, Compensate: c.compensate}
+	c.command = conn.Command{Script: acquireScript, Keys: 3, Words: words, Copies: c.Copies, Compensate: c.compensate}
 }
 
 // answer is what one Redis says to a claim.

@@ -14,14 +14,14 @@ var forceScript = conn.NewScript(text("force_unlock"))
 // stands for a dedup window. It blocks for Timeout at most, and returns early when ctx
 // ends; after an error, a [*conn.Failure], it may have been done.
 func (s *Store) Force(ctx context.Context, n Name, owner *string) (bool, error) {
-	words := []any{n.lock, n.Channel(), s.publish}
+	words := []any{n.lock, n.clock(), n.Channel(), s.publish}
 	if owner != nil {
 		if strings.HasPrefix(*owner, OwnFields) {
 			return false, nil // a field of ours is no owner
 		}
 		words = append(words, *owner)
 	}
-	freed, _, err := ask(ctx, s, &conn.Command{Script: forceScript, Keys: 1, Words: words}, yes, decideForce)
+	freed, _, err := ask(ctx, s, &conn.Command{Script: forceScript, Keys: 2, Words: words}, yes, decideForce)
 	return freed, err
 }
 

@@ -38,16 +38,18 @@ func (n Name) Lock() string { return n.lock }
 // process.
 func (n Name) Channel() string { return ChannelPrefix + "{" + n.lock + "}" }
 
-// token holds the last fencing token.
-func (n Name) token() string { return n.prefix + "{" + n.lock + "}:token" }
-
-// queue holds the processes that wait.
-func (n Name) queue() string { return n.prefix + "{" + n.lock + "}:line" }
-
-// tombstone is the key that refuses a late acquisition of a hold.
-func (n Name) tombstone(hold string) string {
-	return n.prefix + "{" + n.lock + "}:void:" + OwnerOf(hold)
+// clock is the fencing clock, which the locks of a hash slot share: it holds the last
+// token given in that slot, for ever. Scripts name it after the lock, which decides what
+// server they run on where keys are not spread by slots, as in a Ring: each server then
+// has a clock of its own for the locks that it has.
+func (n Name) clock() string {
+	tag := tags()[slotOf(n.lock)]
+	return n.prefix + "latchkey:clock:{" + string(tag[:]) + "}"
 }
+
+// queue holds the processes that wait, and tombstones: those of claims that were given
+// up, by which a late copy is refused.
+func (n Name) queue() string { return n.prefix + "{" + n.lock + "}:line" }
 
 // OwnerOf returns the owner that a hold brings along, for a caller that has named none.
 func OwnerOf(hold string) string { return hold[len(holdField):] }

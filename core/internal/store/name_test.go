@@ -39,15 +39,32 @@ func TestNamesInRedis(t *testing.T) {
 	n := NewName("lock:", "{a}")
 	hold := holdField + "p:1"
 	for got, want := range map[string]string{
-		n.Lock():          "lock:%7Ba%7D",
-		n.Channel():       "redisson_lock__channel:{lock:%7Ba%7D}",
-		n.token():         "lock:{lock:%7Ba%7D}:token",
-		n.queue():         "lock:{lock:%7Ba%7D}:line",
-		n.tombstone(hold): "lock:{lock:%7Ba%7D}:void:p:1",
-		OwnerOf(hold):     "p:1",
+		n.Lock():      "lock:%7Ba%7D",
+		n.Channel():   "redisson_lock__channel:{lock:%7Ba%7D}",
+		n.queue():     "lock:{lock:%7Ba%7D}:line",
+		OwnerOf(hold): "p:1",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// A cluster takes a script only if all its keys are in one slot.
+func TestClockIsInTheSlotOfItsLocks(t *testing.T) {
+	for slot, tag := range tags() {
+		if got := slotOf(string(tag[:])); got != slot {
+			t.Fatalf("tag %s of slot %d is in %d", tag, slot, got)
+		}
+	}
+	for lock, slot := range map[string]int{"123456789": 0x31c3, "": 0, "foo": 12182} { // as CLUSTER KEYSLOT says
+		if got := slotOf(lock); got != slot {
+			t.Errorf("%q is in slot %d, want %d", lock, got, slot)
+		}
+	}
+	n := NewName("lock:", "{a}")
+	tag := tags()[slotOf(n.Lock())]
+	if got, want := n.clock(), "lock:latchkey:clock:{"+string(tag[:])+"}"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,13 +42,16 @@ func late(_ *server.Peer, cmd string, _ ...string) bool {
 // ahead makes the last token that a member has given greater than those of others.
 func (w *world) ahead(member int) int64 {
 	token := time.Now().Add(time.Hour).UnixMicro()
-	_ = w.redis[member].Set("lock:{lock:k}:token", itoa(token))
+	_ = w.redis[member].Set(store.ClockOf("lock:", "lock:k"), itoa(token))
 	return token
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-func (w *world) token(member int) string { return w.redis[member].HGet("lock:k", "latchkey:token") }
+func (w *world) token(member int) string {
+	token, _, _ := strings.Cut(w.redis[member].HGet("lock:k", "latchkey:held"), " ")
+	return token
+}
 
 // The token of the lock is the greatest that a member gave. All have it, also one that
 // grants late.

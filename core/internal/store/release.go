@@ -2,12 +2,13 @@ package store
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-var releaseScript = conn.NewBatchScript(text("release"), 4)
+var releaseScript = conn.NewBatchScript(text("release"), 1)
 
 // Process is what a release says about the process that sends it.
 type Process int
@@ -29,6 +30,11 @@ type Release struct {
 	Process Process
 	Doubled bool      // a copy of the acquisition may still arrive, and is to be refused
 	Until   time.Time // for how long it makes sense to repeat it
+
+	Token int64         // that of the lock in Redis
+	Last  int64         // the last one that this process has given under it
+	Lease time.Duration // of the lock
+	Sole  bool          // the claim has brought its owner along, without a window or a fixed lease, and the process has no other hold
 }
 
 // Next says who has a lock after its release.
@@ -88,7 +94,7 @@ func (s *Store) ReleaseLater(r Release) { s.compensate(s.servers, r) }
 // is reserved for it. It does not block. If it fails, others lose the time for which the
 // lock is reserved.
 func (s *Store) LeaveQueue(n Name) {
-	command := (&Release{Name: n}).command(s, false)
+	command := (&Release{Name: n, Owner: s.config.Process}).command(s, false)
 	for _, server := range s.servers {
 		server.Queue(&conn.Queued{Command: command, Timeout: s.config.Timeout})
 		server.Flush()
@@ -98,19 +104,36 @@ func (s *Store) LeaveQueue(n Name) {
 func (r *Release) command(s *Store, late bool) *conn.Command {
 	c := &struct {
 		conn.Command
-		words [12]any
+		words [10]any
 	}{}
-	var void any = noTime
-	words := append(c.words[:0], r.Name.lock, r.Name.queue())
+	c.Script = releaseScript
+	if r.Sole && r.Process == Away && !r.Doubled && !late && r.Last == r.Token && s.quorum == nil {
+		c.Keys, c.Words = 2, append(c.words[:0], r.Name.lock, r.Name.queue(), s.publish, r.held())
+		return &c.Command
+	}
+	var void, last any = noTime, ""
 	switch {
 	case r.Doubled:
-		words, void = append(words, r.Name.tombstone(r.Hold)), tombstoneKept
+		void = tombstoneKept
 	case late:
 		void = isLate
 	}
-	c.Script, c.Keys = releaseScript, len(words)
-	c.Words = append(words, s.publish, s.process, s.hears, ChannelPrefix, r.Owner, r.Hold, flag(r.Failed), void, processArgs[r.Process])
+	if r.Last != r.Token {
+		last = r.Last
+	}
+	c.Keys = 3
+	c.Words = append(c.words[:0], r.Name.lock, r.Name.queue(), r.Name.clock(),
+		s.publish, r.Owner, r.Hold, flag(r.Failed), void, processArgs[r.Process], last)
 	return &c.Command
+}
+
+// held is the field latchkey:held of a lock that has it.
+func (r *Release) held() string {
+	token := strconv.FormatInt(r.Token, 10)
+	if r.Lease == usualLease {
+		return token
+	}
+	return token + " " + strconv.FormatInt(r.Lease.Milliseconds(), 10)
 }
 
 // decodeRelease reads the reply to a release; that to the usual one, of a lock that is

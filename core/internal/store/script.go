@@ -8,12 +8,9 @@ import (
 )
 
 const (
-	// tokenLife is how long the last fencing token outlives its acquisition. Clocks
-	// of Redis servers may differ by less than that.
-	tokenLife = 10 * time.Minute
 	// tombstoneLife is for how long an acquisition that was given up is refused. TCP may
 	// bring it later still: then it takes the lock for nobody, until its lease ends. But
-	// where calls are cancelled by the thousand, each leaves a key for so long.
+	// where calls are cancelled by the thousand, each leaves something for so long.
 	tombstoneLife = time.Minute
 	// usualLease is the lease of nearly all locks.
 	usualLease = 30 * time.Second
@@ -21,7 +18,6 @@ const (
 
 // Times as the scripts take them. A constant needs no memory as an argument.
 const (
-	tokenKept     = int64(tokenLife / time.Millisecond)
 	tombstoneKept = int64(tombstoneLife / time.Millisecond)
 	usualArg      = int64(usualLease / time.Millisecond)
 	noTime        = int64(0)

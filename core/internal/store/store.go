@@ -30,10 +30,7 @@ type Store struct {
 	servers []*conn.Server
 	quorum  *quorum // nil: there is one server
 
-	// Arguments of every script.
-	process any
-	publish any
-	hears   any // whether a message that reaches no connection of one server reaches nobody
+	publish any // as release.lua has it
 
 	holds atomic.Uint64
 }
@@ -41,8 +38,8 @@ type Store struct {
 // New returns a Store on one Redis. It does no network I/O and starts no goroutine.
 func New(server *conn.Server, c Config) *Store {
 	s := newStore([]*conn.Server{server}, c)
-	if _, isCluster := server.Client().(*redis.ClusterClient); isCluster {
-		s.hears = flag(c.Sharded)
+	if _, isCluster := server.Client().(*redis.ClusterClient); isCluster && !c.Sharded {
+		s.publish = "publish"
 	}
 	return s
 }
@@ -61,7 +58,7 @@ func NewQuorum(servers []*conn.Server, c Config) *Store {
 }
 
 func newStore(servers []*conn.Server, c Config) *Store {
-	s := &Store{config: c, servers: servers, process: c.Process, publish: "PUBLISH", hears: flag(true)}
+	s := &Store{config: c, servers: servers, publish: "PUBLISH"}
 	if c.Sharded {
 		s.publish = "SPUBLISH"
 	}

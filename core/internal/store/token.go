@@ -13,7 +13,7 @@ func (c *Claim) writeToken(token int64) *conn.Command {
 	return &conn.Command{
 		Script: writeTokenScript,
 		Keys:   2,
-		Words:  []any{c.Name.lock, c.Name.token(), c.Hold, token, tokenKept},
+		Words:  []any{c.Name.lock, c.Name.clock(), c.Owner, c.Hold, token},
 	}
 }
 

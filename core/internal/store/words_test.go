@@ -2,7 +2,6 @@ package store
 
 import (
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
@@ -20,27 +19,28 @@ func cluster() *conn.Server {
 }
 
 func TestWordsOfAClaim(t *testing.T) {
+	const hold = holdField + "p:1"
+	name := NewName("lock:", "k")
 	for _, tc := range []struct {
 		claim Claim
 		want  []any
 	}{
-		{Claim{Lease: usualLease}, []any{int64(30_000), int64(0), "", "0"}},
-		{Claim{Lease: usualLease, Fixed: true, Window: time.Minute}, []any{int64(-30_000), int64(60_000), "", "0"}},
-		{Claim{Lease: time.Second, Enter: 7, Queue: true}, []any{int64(1000), int64(0), int64(7), "1"}},
+		{Claim{Owner: "p:1", Lease: usualLease, Queue: true}, []any{"p:1"}},
+		{Claim{Owner: "p:1", Lease: time.Second, Queue: true}, []any{"p:1", int64(1000)}},
+		{Claim{Owner: "p:1", Lease: usualLease}, []any{"p:1", int64(30_000), "0"}},
+		{Claim{Owner: "o", Lease: usualLease}, []any{"o", int64(30_000), "0", hold, int64(0), ""}},
+		{Claim{Owner: "p:1", Lease: usualLease, Fixed: true, Window: time.Minute}, []any{"p:1", int64(-30_000), "0", hold, int64(60_000), ""}},
+		{Claim{Owner: "p:1", Lease: time.Second, Enter: 7, Queue: true}, []any{"p:1", int64(1000), "1", hold, int64(0), int64(7)}},
 	} {
 		c := tc.claim
-		c.Name, c.Owner, c.Hold = NewName("lock:", "k"), "o", holdField+"p:1"
-		s := New(serverAt("a:1"), Config{Process: "p"})
-		c.prepare(s)
-		want := append([]any{
-			"lock:k", "lock:{lock:k}:token", "lock:{lock:k}:void:p:1", "lock:{lock:k}:line",
-			int64(600_000), "p", "o", "latchkey:hold:p:1",
-		}, tc.want...)
-		if !reflect.DeepEqual(c.command.Words, want) || c.command.Keys != 4 {
+		c.Name, c.Hold = name, hold
+		c.prepare(New(serverAt("a:1"), Config{Process: "p"}))
+		want := append([]any{"lock:k", "lock:{lock:k}:line", name.clock()}, tc.want...)
+		if !reflect.DeepEqual(c.command.Words, want) || c.command.Keys != 3 {
 			t.Errorf("%v\nwant %v", c.command.Words, want)
 		}
 		q := NewQuorum([]*conn.Server{serverAt("a:1"), serverAt("b:1"), serverAt("c:1")}, Config{})
-		if c.prepare(q); c.words[11] != "0" {
+		if c.prepare(q); c.command.Words[5] != "0" {
 			t.Error("there is a wait queue in a quorum")
 		}
 	}
@@ -48,28 +48,46 @@ func TestWordsOfAClaim(t *testing.T) {
 
 func TestWordsOfARelease(t *testing.T) {
 	one, sharded := serverAt("a:1"), Config{Process: "p", Sharded: true}
-	r := Release{Name: NewName("lock:", "k"), Owner: "o", Hold: holdField + "p:1", Process: Waiting}
-	failed, doubled := r, r
+	r := Release{Name: NewName("lock:", "k"), Owner: "o", Hold: holdField + "p:1", Process: Waiting, Token: 7, Last: 7, Lease: usualLease}
+	failed, doubled, passed, sole := r, r, r, r
 	failed.Failed, failed.Process = true, Listening
 	doubled.Doubled = true
-	const hold, tombstone = "latchkey:hold:p:1", "lock:{lock:k}:void:p:1"
+	passed.Last, passed.Sole, passed.Process = 9, true, Away
+	sole.Sole, sole.Process = true, Away
+	short, soleButDoubled, soleThatListens := sole, sole, sole
+	short.Lease, soleButDoubled.Doubled, soleThatListens.Process = time.Second, true, Listening
+	const hold = "latchkey:hold:p:1"
 	for _, tc := range []struct {
 		store   *Store
 		release Release
 		late    bool
 		want    []any
 	}{
-		{New(one, Config{Process: "p"}), r, false, []any{"PUBLISH", "p", "1", ChannelPrefix, "o", hold, "0", int64(0), "2"}},
-		{New(one, Config{Process: "p"}), failed, true, []any{"PUBLISH", "p", "1", ChannelPrefix, "o", hold, "1", int64(-1), "1"}},
-		{New(one, sharded), doubled, true, []any{tombstone, "SPUBLISH", "p", "1", ChannelPrefix, "o", hold, "0", int64(60_000), "2"}},
+		{New(one, Config{Process: "p"}), r, false, []any{"PUBLISH", "o", hold, "0", int64(0), "2", ""}},
+		{New(one, Config{Process: "p"}), failed, true, []any{"PUBLISH", "o", hold, "1", int64(-1), "1", ""}},
+		{New(one, sharded), doubled, true, []any{"SPUBLISH", "o", hold, "0", int64(60_000), "2", ""}},
+		// Calls of this process have had later tokens than Redis knows.
+		{New(one, Config{Process: "p"}), passed, false, []any{"PUBLISH", "o", hold, "0", int64(0), "0", int64(9)}},
+		{New(one, Config{Process: "p"}), sole, true, []any{"PUBLISH", "o", hold, "0", int64(-1), "0", ""}},
+		{New(one, Config{Process: "p"}), soleButDoubled, false, []any{"PUBLISH", "o", hold, "0", int64(60_000), "0", ""}},
+		{New(one, Config{Process: "p"}), soleThatListens, false, []any{"PUBLISH", "o", hold, "0", int64(0), "1", ""}},
 		// A message may reach somebody at another node.
-		{New(cluster(), Config{Process: "p"}), r, false, []any{"PUBLISH", "p", "0", ChannelPrefix, "o", hold, "0", int64(0), "2"}},
-		{New(cluster(), sharded), r, false, []any{"SPUBLISH", "p", "1", ChannelPrefix, "o", hold, "0", int64(0), "2"}},
-		{New(one, Config{Process: "p"}), Release{Name: r.Name}, false, []any{"PUBLISH", "p", "1", ChannelPrefix, "", "", "0", int64(0), "0"}},
+		{New(cluster(), Config{Process: "p"}), r, false, []any{"publish", "o", hold, "0", int64(0), "2", ""}},
+		{New(cluster(), sharded), r, false, []any{"SPUBLISH", "o", hold, "0", int64(0), "2", ""}},
+		{New(one, Config{Process: "p"}), Release{Name: r.Name, Owner: "p"}, false, []any{"PUBLISH", "p", "", "0", int64(0), "0", ""}},
 	} {
 		c := tc.release.command(tc.store, tc.late)
-		want := append([]any{"lock:k", "lock:{lock:k}:line"}, tc.want...)
-		if !reflect.DeepEqual(c.Words, want) || c.Keys != slices.Index(want, tc.store.publish) {
+		want := append([]any{"lock:k", "lock:{lock:k}:line", r.Name.clock()}, tc.want...)
+		if !reflect.DeepEqual(c.Words, want) || c.Keys != 3 {
+			t.Errorf("%d keys in %v\nwant %v", c.Keys, c.Words, want)
+		}
+	}
+	for _, tc := range []struct {
+		release Release
+		held    string
+	}{{sole, "7"}, {short, "7 1000"}} {
+		c := tc.release.command(New(one, Config{Process: "p"}), false)
+		if want := []any{"lock:k", "lock:{lock:k}:line", "PUBLISH", tc.held}; !reflect.DeepEqual(c.Words, want) || c.Keys != 2 {
 			t.Errorf("%d keys in %v\nwant %v", c.Keys, c.Words, want)
 		}
 	}

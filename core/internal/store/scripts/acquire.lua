@@ -2,23 +2,32 @@
 -- the process can stand in line: then it is told when its turn has come.
 -- Sent twice with the same hold, it counts once.
 --
--- KEYS, of each lock
---   [1]  the lock, a hash
---   [2]  the lock's last fencing token
---   [3]  tombstone of this hold: exists when the caller has given it up
---   [4]  the line, a sorted set of processes. Score: since when it waits, in µs;
+-- KEYS, first [1] of all locks, then [2] of all, then [3]
+--   [1]  the lock, a hash. Besides the owner's field, which counts holds, it has one of
+--        these forms:
+--          latchkey:held   its token, and after a space its lease in ms unless that is
+--                          30000. There is one hold, which brought its owner along; it
+--                          leaves no window, and nobody is known to wait
+--          latchkey:token, latchkey:lease (negative when fixed), latchkey:hold:… for
+--                          each hold, and as needed latchkey:keep, latchkey:line,
+--                          latchkey:shared
+--          latchkey:window alone: a dedup window
+--   [2]  the line, a sorted set of processes. Score: since when it waits, in µs;
 --        from 1e16 on: no message reaches it, and it asked at 1e16 and so many µs, or did
 --        not ask since 3e16 and so many; negative: its turn has come, and lasts until
---        then, in ms. For the members "others" and "polling" see release.lua
--- ARGV[1]  how long the last token is kept, in ms
--- ARGV[2]  process
--- ARGV, of each lock
+--        then, in ms. For the members "others" and "polling" see release.lua. From 5e16
+--        on: a tombstone, the hold of an acquisition that was given up; it may go at
+--        5e16 and so many µs
+--   [3]  the fencing clock of the lock's hash slot: the last token given there
+-- ARGV, of each lock, of all as many
 --   [1]  owner: the hash field that counts holds
---   [2]  hold: the hash field that marks this one; 1 for the outermost, 0 for a re-entry
---   [3]  lease in ms, negative when it is fixed (nobody renews it)
---   [4]  dedup window in ms from now, 0 for none
---   [5]  token of the lock to enter, '' when a free lock will do
---   [6]  '1' when the process stands in line if the lock is busy, else '0'
+--   [2]  lease in ms, negative when it is fixed (nobody renews it); absent: 30000
+--   [3]  '0' when the process does not stand in line if the lock is busy; absent: '1'
+--   [4]  hold: the hash field that marks this one; 1 for the outermost, 0 for a re-entry.
+--        It ends with the process and a number. Absent, with all that follow: the
+--        owner's own, latchkey:hold:<owner>; the lease is not fixed then
+--   [5]  dedup window in ms from now, 0 for none
+--   [6]  token of the lock to enter, '' when a free lock will do
 --
 -- Returns  token            a free lock was taken, for the lease asked for
 --          {1, token, lease, ttl, outermost}  entered; lease and ttl in ms, lease negative when fixed
@@ -28,25 +37,87 @@
 --          {4}              this hold was given up before the script arrived
 -- of more than one lock, see batch.lua in package conn
 local call = redis.call
-local kept, process = ARGV[1], ARGV[2]
-local count = #KEYS / 4
+local count = #KEYS / 3
+local width = #ARGV / count
 local time = call('TIME')
-local now = time[1] .. string.sub('00000' .. time[2], -6) -- µs
-local all_free = false -- no lock, tombstone or line existed before
-local taken = {}
+local us = time[2]
+if #us < 6 then
+  us = string.sub('00000' .. us, -6)
+end
+local now = time[1] .. us -- µs. 16 digits until the year 2286, so that tokens compare as text
+
+-- The usual case, without a step too many: free locks, for which nobody waits.
+if width < 4 and count == 1 then
+  local lock, lease = KEYS[1], ARGV[2]
+  if call('EXISTS', lock, KEYS[2]) == 0 then
+    local token = now
+    local last = call('GETSET', KEYS[3], now)
+    if last and last >= now then
+      token = string.format('%.0f', last + 1)
+      call('SET', KEYS[3], token)
+    end
+    local held = token
+    if lease and lease ~= '30000' then
+      held = token .. ' ' .. lease
+    end
+    call('HSET', lock, ARGV[1], '1', 'latchkey:held', held)
+    if redis.pcall('PEXPIRE', lock, lease or '30000') == 1 then
+      return token
+    end
+    call('DEL', lock) -- and find out why, below
+  end
+elseif width < 4 and call('EXISTS', unpack(KEYS, 1, 2 * count)) == 0 then
+  local ahead = false
+  local clocks = {}
+  local tokens = call('MGET', unpack(KEYS, 2 * count + 1))
+  for i = 1, count do
+    local last = tokens[i]
+    if last and last >= now then
+      ahead = true
+    end
+    clocks[2 * i - 1], clocks[2 * i] = KEYS[2 * count + i], now
+  end
+  if not ahead then
+    call('MSET', unpack(clocks))
+    local pcall = redis.pcall
+    local lease, held = '30000', now
+    local taken = 0
+    for i = 1, count do
+      local lock = KEYS[i]
+      if width > 1 then
+        lease = ARGV[width * (i - 1) + 2]
+        held = now
+        if lease ~= '30000' then
+          held = now .. ' ' .. lease
+        end
+      end
+      -- Two fields, unless the command names a lock twice.
+      if pcall('HSET', lock, ARGV[width * (i - 1) + 1], '1', 'latchkey:held', held) ~= 2
+        or pcall('PEXPIRE', lock, lease) ~= 1 then
+        break
+      end
+      taken = i
+    end
+    if taken == count then
+      return now
+    end
+    call('DEL', unpack(KEYS, 1, taken + 1))
+  end
+end
+
+local process
 
 local function ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- The clock of Redis in µs, or one more than the last token. 16 digits until
--- the year 2286, so that tokens compare as text.
-local function next_token(key)
+-- The clock of Redis in µs, or one more than the last token of the slot.
+local function next_token(clock)
   local token = now
-  local last = call('SET', key, token, 'PX', kept, 'GET')
+  local last = call('GETSET', clock, token)
   if last and token <= last then
-    token = string.format('%.0f', tonumber(last) + 1)
-    call('SET', key, token, 'PX', kept)
+    token = string.format('%.0f', last + 1)
+    call('SET', clock, token)
   end
   return token
 end
@@ -68,7 +139,9 @@ local function stand_in_line(line)
       unheard = 1
     end
   end
-  call('PEXPIRE', line, 5000)
+  if call('PTTL', line) < 4000 then
+    call('PEXPIRE', line, 5000)
+  end
   return unheard
 end
 
@@ -106,24 +179,30 @@ local function rest(lock, whole, shared)
   return ttl
 end
 
-local function each(i)
-  local lock, tokens, tombstone, line = unpack(KEYS, 4 * i - 3, 4 * i)
-  local owner, hold, lease, window, enter, queues = unpack(ARGV, 6 * i - 3, 6 * i + 2)
-
-  local free, others, first = true, false
-  if not all_free or taken[lock] then
-    local found = call('EXISTS', lock, tombstone, line)
-    if found > 0 then
-      first = call('ZRANGE', line, 0, 0, 'WITHSCORES')
-      others = first[1]
-      free = others and found == 1
-      if not free and call('EXISTS', tombstone) == 1 then
-        return {4}
-      end
+-- Gives a lock the form in which it can have more holds, and others that wait.
+local function unpack_held(lock, token, lease)
+  for _, field in ipairs(call('HKEYS', lock)) do
+    if string.sub(field, 1, 9) ~= 'latchkey:' then
+      call('HSET', lock, 'latchkey:hold:' .. field, '1', 'latchkey:token', token, 'latchkey:lease', lease)
     end
   end
+  call('HDEL', lock, 'latchkey:held')
+end
 
-  if free then
+local function each(i)
+  local lock, line, clock = KEYS[i], KEYS[count + i], KEYS[2 * count + i]
+  local owner, lease, queues, hold, window, enter = unpack(ARGV, width * (i - 1) + 1, width * i)
+  local own = 'latchkey:hold:' .. owner
+  lease, queues, hold, window, enter = lease or '30000', queues or '1', hold or own, window or '0', enter or ''
+  process = string.match(hold, '^latchkey:hold:(.*):')
+
+  local first = call('ZRANGE', line, 0, 0, 'WITHSCORES')
+  if first[1] and call('ZSCORE', line, hold) then
+    return {4}
+  end
+  local others = first[1] and tonumber(first[2]) < 5e16
+
+  if call('EXISTS', lock) == 0 then
     if enter ~= '' then
       return {3}
     end
@@ -142,19 +221,26 @@ local function each(i)
         call('ZREM', line, process)
       end
     end
-    local token = next_token(tokens)
-    call('HSET', lock, owner, '1', hold, '1', 'latchkey:token', token, 'latchkey:lease', lease)
-    taken[lock] = true
-    if others then
-      call('HSET', lock, 'latchkey:line', '1')
-    end
-    if hold ~= 'latchkey:hold:' .. owner then
-      call('HSET', lock, 'latchkey:shared', '1') -- others may enter by that owner, Redisson too
-    end
-    if window ~= '0' then
-      call('HSET', lock, 'latchkey:keep', string.format('%.0f', ms() + window) .. ' ' .. window)
-    end
+    local token = next_token(clock)
     local ttl = string.gsub(lease, '^%-', '')
+    if ttl == lease and window == '0' and hold == own and not others then
+      local held = token
+      if lease ~= '30000' then
+        held = token .. ' ' .. lease
+      end
+      call('HSET', lock, owner, '1', 'latchkey:held', held)
+    else
+      call('HSET', lock, owner, '1', hold, '1', 'latchkey:token', token, 'latchkey:lease', lease)
+      if others then
+        call('HSET', lock, 'latchkey:line', '1')
+      end
+      if hold ~= own then
+        call('HSET', lock, 'latchkey:shared', '1') -- others may enter by that owner, Redisson too
+      end
+      if window ~= '0' then
+        call('HSET', lock, 'latchkey:keep', string.format('%.0f', ms() + window) .. ' ' .. window)
+      end
+    end
     -- A user who may write hashes but not set expiries must not leave a lock that never ends.
     local expiry = redis.pcall('PEXPIRE', lock, ttl)
     if expiry ~= 1 then
@@ -165,23 +251,35 @@ local function each(i)
   end
 
   local held = call('HMGET', lock, owner, 'latchkey:token', 'latchkey:lease', 'latchkey:window', 'latchkey:line',
-    'latchkey:shared')
-  local shared = held[6]
+    'latchkey:shared', 'latchkey:held')
+  local token, whole, shared = held[2], held[3], held[6]
+  if held[7] then
+    token, whole = string.match(held[7], '^(%d+) ?(%d*)')
+    if whole == '' then
+      whole = '30000'
+    end
+  end
   if held[1] then
-    local token = held[2]
     if enter ~= '' and token ~= enter then
       return {3}
     end
     if token then
-      lease = held[3]
+      lease = whole
+      if held[7] and hold ~= own then
+        unpack_held(lock, token, lease)
+      end
     else
       -- Redisson took it for this owner: it becomes one of ours as well.
-      token = next_token(tokens)
+      token = next_token(clock)
       shared = '1'
       call('HSET', lock, 'latchkey:token', token, 'latchkey:lease', lease, 'latchkey:shared', shared)
     end
-    if call('HSETNX', lock, hold, 0) == 1 then
-      call('HINCRBY', lock, owner, 1)
+    local outermost = 1
+    if not held[7] or hold ~= own then
+      if call('HSETNX', lock, hold, 0) == 1 then
+        call('HINCRBY', lock, owner, 1)
+      end
+      outermost = tonumber(call('HGET', lock, hold))
     end
     lease = tonumber(lease)
     local ttl = rest(lock, lease, shared)
@@ -189,30 +287,25 @@ local function each(i)
       call('PEXPIRE', lock, lease)
       ttl = lease
     end
-    return {1, token, lease, ttl, tonumber(call('HGET', lock, hold))}
+    return {1, token, lease, ttl, outermost}
   end
 
   if enter ~= '' then
     return {3}
   end
   local exact = 0
-  if held[4] or (held[3] and tonumber(held[3]) < 0) then
+  if held[4] or (whole and tonumber(whole) < 0) then
     exact = 1
   end
   local unheard = 0
   if queues == '1' and not held[4] then
     unheard = stand_in_line(line)
+    if held[7] then
+      unpack_held(lock, token, whole)
+    end
     if not held[5] then
       call('HSET', lock, 'latchkey:line', '1')
     end
   end
-  return {2, rest(lock, tonumber(held[4] or held[3]), shared), exact, 0, unheard}
-end
-
-if count > 1 then
-  local keys = {}
-  for i = 1, #KEYS, 4 do
-    keys[#keys + 1], keys[#keys + 2], keys[#keys + 3] = KEYS[i], KEYS[i + 2], KEYS[i + 3]
-  end
-  all_free = call('EXISTS', unpack(keys)) == 0
+  return {2, rest(lock, tonumber(held[4] or whole), shared), exact, 0, unheard}
 end

@@ -3,25 +3,31 @@
 -- a hold, it gives up the process's place in the line.
 -- Sent twice, it counts once.
 --
--- KEYS, of each lock
---   [1]  the lock, a hash
+-- KEYS, first [1] of all locks, then [2] of all, then [3]
+--   [1]  the lock, a hash; see acquire.lua
 --   [2]  the line of processes that wait; see acquire.lua. Its member "others" has the
 --        time at which those outside the line had their chance, in ms; "polling" that at
 --        which the lock was last reserved for those beside it; negative: until when it is
---   [3]  tombstone of this hold; of all locks or of none
--- ARGV[1]  PUBLISH or SPUBLISH
--- ARGV[2]  this process
--- ARGV[3]  '1' when a message that reaches no connection of this server reaches nobody
--- ARGV[4]  what wake-up channels begin with: <it>{<lock>} wakes everybody,
---          <it>{<lock>}:<process> tells a process of its turn
--- ARGV, of each lock
---   [1]  owner: the hash field that counts holds
---   [2]  hold: the hash field that marks this one; '' for none
+--   [3]  the fencing clock of the lock's hash slot; absent when there is only [1] of the
+--        arguments of each lock
+-- ARGV[1]  PUBLISH or SPUBLISH; publish where a message that reaches no connection of
+--          this server may yet reach somebody. Channel redisson_lock__channel:{<lock>}
+--          wakes everybody, redisson_lock__channel:{<lock>}:<process> tells a process of
+--          its turn
+-- ARGV, of each lock, of all as many
+--   either
+--   [1]  what the lock's field latchkey:held had at first: its only hold ends, if that
+--        brought its owner along and has left no window. The process does not listen.
+--   or
+--   [1]  owner: the hash field that counts holds; the process where there is no hold
+--   [2]  hold: the hash field that marks this one, and ends with the process and a
+--        number; '' for none
 --   [3]  '1' when the work failed: if this is the outermost hold, no dedup window
 --   [4]  lifetime of the tombstone in ms, 0 to write none. With one, an
 --        acquisition of this hold that arrives later is refused. -1 for a release
 --        that is late: then the holds that remain do not get a new lease by it.
 --   [5]  '2' when the process goes on waiting for the lock, '1' when it only listens, else '0'
+--   [6]  the last token that the process has given under this lock, '' for the lock's own
 --
 -- Returns  heard      the lock is free for all; so many connections to this server heard it
 --          {0}        there is no such hold
@@ -31,10 +37,50 @@
 --          {2, ttl}   ended; the dedup window lasts ttl ms, as all are told
 -- of more than one lock, see batch.lua in package conn
 local call = redis.call
-local publish, process, hears, channels = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local count = (#ARGV - 4) / 5
-local width = #KEYS / count
-local lock, line, channel, presence -- those at hand
+local publish = ARGV[1]
+local count = #ARGV - 1
+local brief = #KEYS == 2 * count
+
+-- The usual case, without a step too many: locks that nobody else has to do with.
+if brief and count == 1 then
+  local lock = KEYS[1]
+  if call('HGET', lock, 'latchkey:held') == ARGV[2] then
+    call('DEL', lock)
+    return tonumber(redis.pcall(publish, 'redisson_lock__channel:{' .. lock .. '}', '0')) or -1
+  end
+elseif brief then
+  local pcall = redis.pcall
+  local ours = true
+  for i = 1, count do
+    if pcall('HGET', KEYS[i], 'latchkey:held') ~= ARGV[i + 1] then
+      ours = false
+      break
+    end
+  end
+  if ours then
+    call('DEL', unpack(KEYS, 1, count))
+    local replies
+    for i = 1, count do
+      local heard = pcall(publish, 'redisson_lock__channel:{' .. KEYS[i] .. '}', '0')
+      if heard ~= 0 and not replies then
+        replies = {}
+        for j = 1, i - 1 do
+          replies[j] = 0
+        end
+      end
+      if replies then
+        replies[i] = tonumber(heard) or -1
+      end
+    end
+    return replies or 0
+  end
+end
+
+local hears = publish ~= 'publish'
+if not brief then
+  count = #KEYS / 3
+end
+local process, lock, line, channel, presence -- those at hand
 local time
 
 local function ms()
@@ -58,7 +104,7 @@ end
 -- must not cost much.
 local function pause(ms, last)
   local every = 1000
-  if hears == '1' then
+  if hears then
     every = 50
   end
   if last and last <= ms and ms - last < every then
@@ -69,7 +115,7 @@ local function pause(ms, last)
   if presence ~= '0' then
     ours = ours + 1
   end
-  if tell(channel, '00') <= ours and hears == '1' then
+  if tell(channel, '00') <= ours and hears then
     return 0
   end
   return 3
@@ -157,7 +203,7 @@ local function next_in_line()
     end
     wait = wait or pause(ms, last)
     local connections = tell(channel .. ':' .. first, wait)
-    if connections > 0 or (connections == 0 and hears ~= '1') then
+    if connections > 0 or (connections == 0 and not hears) then
       call('ZADD', line, -(ms + 250), first)
       if presence == '2' then
         call('ZADD', line, 'NX', us(), process)
@@ -186,7 +232,10 @@ local function finish(owner, hold, failed, late)
     return {1, 0}
   end
 
-  local held = call('HMGET', lock, hold, owner, 'latchkey:keep', 'latchkey:line')
+  local held = call('HMGET', lock, hold, owner, 'latchkey:keep', 'latchkey:line', 'latchkey:held')
+  if held[5] and held[2] and hold == 'latchkey:hold:' .. owner then
+    held[1] = '1'
+  end
   if not held[1] then
     return {0}
   end
@@ -196,12 +245,16 @@ local function finish(owner, hold, failed, late)
   end
 
   if tonumber(held[2]) > 1 then
-    call('HDEL', lock, hold)
+    local lease = call('HGET', lock, 'latchkey:lease') or '-1'
+    if held[5] then
+      lease = string.match(held[5], ' (%d+)') or '30000' -- Redisson has entered it
+    end
+    call('HDEL', lock, hold, 'latchkey:held')
     if held[3] and not keep then
       call('HDEL', lock, 'latchkey:keep')
     end
     local left = call('HINCRBY', lock, owner, -1)
-    local lease = tonumber(call('HGET', lock, 'latchkey:lease') or '-1')
+    lease = tonumber(lease)
     if late then
       lease = -1
     end
@@ -239,20 +292,75 @@ local function finish(owner, hold, failed, late)
   return {1, 0, turn}
 end
 
-local function each(i)
-  local owner, hold, failed, void, tombstone
-  lock, line, tombstone = unpack(KEYS, width * (i - 1) + 1, width * i)
-  owner, hold, failed, void, presence = unpack(ARGV, 5 * i, 5 * i + 4)
-  channel = channels .. '{' .. lock .. '}'
+-- The hold that the field latchkey:held has stood for, where the lock has got another
+-- form since; nil when the lock is not the one that it belonged to.
+local function owner_of(held)
+  local fields = call('HGETALL', lock)
+  local owner, token
+  for i = 1, #fields, 2 do
+    if fields[i] == 'latchkey:token' then
+      token = fields[i + 1]
+    elseif string.sub(fields[i], 1, 9) ~= 'latchkey:' then
+      owner = fields[i]
+    end
+  end
+  if token and token == string.match(held, '^%d+') then
+    return owner
+  end
+end
 
-  local reply = finish(owner, hold, failed, void ~= '0')
-  if tonumber(void) > 0 then
-    -- After the release: a Redis that is out of memory refuses to write, and its error
-    -- has this repeated.
-    local written = redis.pcall('SET', tombstone, '1', 'PX', void)
+-- Has an acquisition of this hold refused that arrives later. It returns an error.
+local function bury(hold, life)
+  local us = us()
+  local written = redis.pcall('ZADD', line, string.format('%.0f', 5e16 + us + life * 1000), hold)
+  if type(written) == 'table' then
+    return written
+  end
+  call('ZREMRANGEBYSCORE', line, '5e16', string.format('(%.0f', 5e16 + us))
+  if call('PTTL', line) < tonumber(life) then
+    call('PEXPIRE', line, life)
+  end
+end
+
+-- No later token of the slot is as small as this one. It returns an error.
+local function lift(clock, token)
+  local last = call('GET', clock)
+  if not last or last < token then
+    local written = redis.pcall('SET', clock, token)
     if written.err then
       return written
     end
   end
-  return reply
+end
+
+local function each(i)
+  lock, line = KEYS[i], KEYS[count + i]
+  channel = 'redisson_lock__channel:{' .. lock .. '}'
+  if brief then
+    if count > 1 and call('HGET', lock, 'latchkey:held') == ARGV[i + 1] then
+      call('DEL', lock)
+      return tell(channel, '0')
+    end
+    local owner = owner_of(ARGV[i + 1])
+    if not owner then
+      return {0}
+    end
+    process, presence = string.match(owner, '^(.*):'), '0'
+    return finish(owner, 'latchkey:hold:' .. owner, '0', false)
+  end
+
+  local owner, hold, failed, void, last
+  owner, hold, failed, void, presence, last = unpack(ARGV, 6 * i - 4, 6 * i + 1)
+  process = string.match(hold, '^latchkey:hold:(.*):') or owner
+  local reply = finish(owner, hold, failed, void ~= '0')
+  -- After the release: a Redis that is out of memory refuses to write, and its error
+  -- has this repeated.
+  local failure
+  if tonumber(void) > 0 then
+    failure = bury(hold, void)
+  end
+  if last ~= '' then
+    failure = lift(KEYS[2 * count + i], last) or failure
+  end
+  return failure or reply
 end

@@ -1,21 +1,22 @@
 -- Starts the leases of held locks anew; never shortens one that a Redisson client may
 -- have given.
 --
--- KEYS     the locks, hashes
+-- KEYS     the locks, hashes; see acquire.lua
 -- ARGV     of each lock: owner, token of the acquisition to renew, lease in ms
 --
 -- Returns  1, or 0 when the lock is not ours any more; of more than one lock, see
 --          batch.lua in package conn
 local count = #KEYS
+local call = redis.call
 
 local function each(i)
   local lock, owner, token, lease = KEYS[i], unpack(ARGV, 3 * i - 2, 3 * i)
-  local held = redis.call('HMGET', lock, owner, 'latchkey:token', 'latchkey:shared')
-  if not held[1] or held[2] ~= token then
+  local held = call('HMGET', lock, owner, 'latchkey:held', 'latchkey:token', 'latchkey:shared')
+  if not held[1] or (held[3] or string.match(held[2] or '', '^%d+')) ~= token then
     return 0
   end
-  if held[3] and redis.call('PTTL', lock) >= tonumber(lease) then
+  if held[4] and call('PTTL', lock) >= tonumber(lease) then
     return 1
   end
-  return redis.call('PEXPIRE', lock, lease)
+  return call('PEXPIRE', lock, lease)
 end

@@ -1,0 +1,50 @@
+package store
+
+import "sync"
+
+// slots are the hash slots of a Redis cluster.
+const slots = 16384
+
+// tagSize is the least with which letters and digits make a tag for every slot.
+const tagSize = 3
+
+// tags has a hash tag for each slot: of locks that share a slot, the fencing clock is
+// in the same slot of a cluster as they are.
+var tags = sync.OnceValue(func() *[slots][tagSize]byte {
+	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	all := new([slots][tagSize]byte)
+	left := slots
+	for i := 0; left > 0; i++ {
+		tag := [tagSize]byte{letters[i/len(letters)/len(letters)], letters[i/len(letters)%len(letters)], letters[i%len(letters)]}
+		if slot := slotOf(string(tag[:])); all[slot][0] == 0 {
+			all[slot] = tag
+			left--
+		}
+	}
+	return all
+})
+
+// slotOf is the slot of a key without braces.
+func slotOf(key string) int {
+	crc := uint16(0)
+	for i := range len(key) {
+		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
+	}
+	return int(crc) % slots
+}
+
+// crcTable is that of CRC-16/XMODEM.
+var crcTable = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()
