@@ -167,7 +167,7 @@ func TestClusterThatCannotBeReachedIsLookedUpOnce(t *testing.T) {
 					wantErr(t, err, context.DeadlineExceeded)
 				}
 				synctest.Wait()
-				if n := blockedIn(ofCore); n > 5 {
+				if n := blockedIn(ofCore...); n > 5 {
 					t.Errorf("%d goroutines of the Locker", n)
 				}
 				heal()
@@ -207,7 +207,7 @@ func TestQuorumWithAClusterThatCannotBeReached(t *testing.T) {
 				if err := context.Cause(k.Context()); err != nil {
 					t.Error(err)
 				}
-				if n := blockedIn(ofCore); n > 20 {
+				if n := blockedIn(ofCore...); n > 20 {
 					t.Errorf("%d goroutines of the Locker", n)
 				}
 				unlock(t, k)
