@@ -232,3 +232,34 @@ func TestCancelledInspection(t *testing.T) {
 		wantErr(t, err, context.Canceled, errEnough)
 	})
 }
+
+// A context's cause may be what Redis has answered to something else, as errgroup sets it:
+// it says nothing about a command in flight. Taken out, the lock is held by nobody for a
+// lease.
+func TestInvariant3CauseOfACancellationIsNoAnswer(t *testing.T) {
+	for name, f := range map[string]fault{"reply late": lateReply(time.Second), "request late": lateRequest(time.Second)} {
+		for _, cause := range []error{redis.Nil, redis.ErrClosed} {
+			t.Run(name+", "+cause.Error(), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *embedded) {
+					l := s.locker()
+					s.fail(acquire, f)
+					ctx, cancel := context.WithCancelCause(background)
+					time.AfterFunc(100*time.Millisecond, func() { cancel(cause) })
+					_, err := l.Lock(ctx, "k")
+					wantErr(t, err, core.ErrNotAcquired, context.Canceled, cause)
+
+					k := take(t, background, l, "j")
+					ctx, cancel = context.WithCancelCause(k.Context())
+					s.fail(acquire, f)
+					time.AfterFunc(100*time.Millisecond, func() { cancel(cause) })
+					_, err = l.Lock(ctx, "j") // a re-entry
+					wantErr(t, err, core.ErrNotAcquired, context.Canceled, cause)
+					time.Sleep(3 * time.Second)
+					unlock(t, k)
+					s.isFree("k")
+					s.isFree("j")
+				})
+			})
+		}
+	}
+}

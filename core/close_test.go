@@ -238,7 +238,7 @@ func TestInvariant7NoGoroutineIsLeftAfterClose(t *testing.T) {
 		take(t, background, other, "busy")
 		time.Sleep(time.Second) // a goroutine without work stays for a moment
 		synctest.Wait()
-		before := blockedIn(ofCore)
+		before := blockedIn(ofCore...)
 		l := s.open()
 		var locks []*core.Lock
 		for _, key := range []string{"a", "b", "c"} {
@@ -253,7 +253,7 @@ func TestInvariant7NoGoroutineIsLeftAfterClose(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if n := blockedIn(ofCore) - before; n != 0 {
+		if n := blockedIn(ofCore...) - before; n != 0 {
 			t.Errorf("%d goroutines of the Locker are left", n)
 		}
 		if k, err := other.TryLock(background, "a"); err != nil {

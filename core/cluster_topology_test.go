@@ -123,6 +123,34 @@ func TestClusterThatCannotBeReached(t *testing.T) {
 	}
 }
 
+// Which node has a key is found out within Timeout, and what is left of it is for the
+// command. Taken out, both have Timeout to themselves.
+func TestTimeoutIncludesTheTopology(t *testing.T) {
+	for name, obedient := range map[string]bool{"": false, "ContextTimeoutEnabled": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				client := redis.NewClusterClient(&redis.ClusterOptions{
+					Addrs: []string{s.addr}, Dialer: s.dial, ReadTimeout: time.Minute, ContextTimeoutEnabled: obedient,
+				})
+				t.Cleanup(func() {
+					time.Sleep(5 * time.Minute) // go-redis finishes what it began
+					_ = client.Close()
+				})
+				l, err := core.New(client, quiet)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.fail("cluster", lateReply(1500*time.Millisecond))
+				s.failAll(lateReply(20*time.Second), acquire)
+				began := time.Now()
+				_, err = l.TryLock(background, "k")
+				wantErr(t, err, core.ErrUnavailable)
+				wantTime(t, "TryLock returned", time.Since(began), 2*time.Second, 2*time.Second)
+			})
+		})
+	}
+}
+
 // However many call, one looks. Taken out, each call leaves a goroutine behind for as
 // long as go-redis takes to give up.
 func TestClusterThatCannotBeReachedIsLookedUpOnce(t *testing.T) {
@@ -139,7 +167,7 @@ func TestClusterThatCannotBeReachedIsLookedUpOnce(t *testing.T) {
 					wantErr(t, err, context.DeadlineExceeded)
 				}
 				synctest.Wait()
-				if n := blockedIn(ofCore); n > 5 {
+				if n := blockedIn(ofCore...); n > 5 {
 					t.Errorf("%d goroutines of the Locker", n)
 				}
 				heal()
@@ -179,7 +207,7 @@ func TestQuorumWithAClusterThatCannotBeReached(t *testing.T) {
 				if err := context.Cause(k.Context()); err != nil {
 					t.Error(err)
 				}
-				if n := blockedIn(ofCore); n > 20 {
+				if n := blockedIn(ofCore...); n > 20 {
 					t.Errorf("%d goroutines of the Locker", n)
 				}
 				unlock(t, k)

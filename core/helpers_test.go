@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -112,14 +113,15 @@ func endOf(ctx context.Context) (time.Time, error) {
 	return time.Now(), context.Cause(ctx)
 }
 
-const ofCore = "latchkey/core.("
+// ofCore is on the stack of every goroutine of a Locker, in whatever room.
+var ofCore = []string{"latchkey/core.(", "latchkey/core/internal/"}
 
-// blockedIn counts goroutines with a function of that package on the stack.
-func blockedIn(pkg string) int {
+// blockedIn counts goroutines with one of these functions on the stack.
+func blockedIn(functions ...string) int {
 	buf := make([]byte, 1<<22)
 	n := 0
 	for _, stack := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		if strings.Contains(stack, pkg) {
+		if slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(stack, f) }) {
 			n++
 		}
 	}

@@ -228,7 +228,7 @@ func TestInvariant7WaitersCostNoGoroutines(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
-			return blockedIn(ofCore) - len(all)
+			return blockedIn(ofCore...) - len(all)
 		}
 		few := count(2)
 		many := count(200) - 2
@@ -251,7 +251,7 @@ func TestInvariant7HeldLocksCostNoGoroutines(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			return blockedIn(ofCore)
+			return blockedIn(ofCore...)
 		}
 		few := hold(2)
 		many := hold(300)

@@ -265,7 +265,7 @@ func goroutines() string {
 	for _, stack := range stacks[1:] {
 		first, _, _ := strings.Cut(stack, "\n")
 		if strings.Contains(first, "synctest bubble "+bubble+"]") && !strings.Contains(first, "[synctest.Run") &&
-			(strings.Contains(stack, "/latchkey/core.") || strings.Contains(stack, "/latchkey/internal/simulation.")) {
+			(strings.Contains(stack, "/latchkey/core.") || strings.Contains(stack, "/latchkey/core/internal/") || strings.Contains(stack, "/latchkey/internal/simulation.")) {
 			left = append(left, stack)
 		}
 	}

@@ -105,7 +105,7 @@ func (d *dispatch) wanted() bool {
 // outcome unknown has it compensated, and so has the answer to a copy that did nothing,
 // if an earlier one may arrive after it.
 func (d *dispatch) conclude(a answer, sent time.Time) (Reply, error) {
-	refused := isRefusal(a.err)
+	refused := !a.over && isRefusal(a.err) // why nobody waits may be a refusal of another command
 	if a.err == nil || refused {
 		if d.unknown && (refused || !d.command.Script.did(a.value)) {
 			d.abandon()

@@ -78,8 +78,7 @@ func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Rep
 // attempt sends one copy and waits for the answer.
 func (s *Server) attempt(ctx context.Context, d *dispatch, end time.Time) answer {
 	s.silence.ask(s.config.Timeout)
-	timeout := time.Until(end)
-	if err, over := s.locate(ctx, timeout); err != nil {
+	if err, over := s.locate(ctx, time.Until(end)); err != nil {
 		return answer{err: err, over: over}
 	}
 	var p *pipeline
@@ -94,7 +93,7 @@ func (s *Server) attempt(ctx context.Context, d *dispatch, end time.Time) answer
 		r.pipeline = p
 		s.config.Workers.Begin(r)
 	}
-	timer := s.timer(timeout)
+	timer := s.timer(time.Until(end))
 	defer s.timers.Put(timer)
 	defer timer.Stop()
 	select {
