@@ -133,6 +133,8 @@ func (r *request) reenter(outer *Lock) (*Lock, error) {
 		l.store.Withdraw(c, lease.length)
 	} else if isElsewhere(err) {
 		err = lease.vanished()
+	} else if gone := lease.check(); gone != nil {
+		err = gone
 	}
 	l.store.Decided(c, nil)
 	_ = lease.leave(k)
@@ -175,8 +177,9 @@ func (r *request) try() (*Lock, *store.Busy, error) {
 // failed gives an error its kind.
 func (r *request) failed(err error) error {
 	ctx := r.ctx
+	var failure *conn.Failure
 	switch {
-	case errors.Is(err, ErrLost), errors.Is(err, ErrClosed):
+	case !errors.As(err, &failure): // it has one; a context's cause may be of any kind
 		return err
 	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && errors.Is(err, ctx.Err()) && !r.locker.store.IsSilent():
 		return gaveUp(ctx, r.key)

@@ -263,3 +263,19 @@ func TestInvariant3CauseOfACancellationIsNoAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A call under another lock's context ends as any other when that lock is lost, in flight
+// as well as while it waits: the loss is the cause.
+func TestCallEndsWithTheLossOfTheLockAroundIt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, l, "k", core.FixedLease(time.Second))
+		time.Sleep(500 * time.Millisecond)
+		s.fail(acquire, lateReply(1500*time.Millisecond))
+		_, err := l.Lock(k.Context(), "j")
+		wantErr(t, err, core.ErrNotAcquired, context.Canceled, core.ErrLost)
+		wantErr(t, k.Unlock(background), core.ErrLost)
+		time.Sleep(5 * time.Second)
+		s.isFree("j")
+	})
+}
