@@ -135,7 +135,7 @@ func (r *request) reenter(outer *Lock) (*Lock, error) {
 		err = lease.vanished()
 	}
 	l.store.Decided(c, nil)
-	_ = lease.leave(k)
+	_, _ = lease.leave(k)
 	lease.retire(true)
 	k.cancel(err)
 	return nil, r.failed(err)

@@ -147,7 +147,7 @@ func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true) }
 
 func (k *Lock) finish(ctx context.Context, failed bool) error {
 	s := k.lease
-	err := s.leave(k)
+	last, err := s.leave(k)
 	k.cancel(nil)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if k.pass() {
+	if last && k.pass() {
 		return nil
 	}
 	free, err := k.release(context.WithoutCancel(ctx), failed) // the values stay, for the client's hooks

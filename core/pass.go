@@ -12,7 +12,8 @@ const passFor = 10 * time.Millisecond
 
 // pass gives the lock to the call of this process that waits first, in memory: the
 // process keeps its hold in Redis. That is lock cohorting (Dice, Marathe and Shavit,
-// PPoPP 2012). k was the last handle. It is false when the lock has to be released.
+// PPoPP 2012). k was the handle that left last: of two that
+// leave at once only one may. It is false when the lock has to be released.
 func (k *Lock) pass() bool {
 	s := k.lease
 	l := s.locker
@@ -88,9 +89,9 @@ func (k *Lock) successor(r *request) *Lock {
 // drop ends a lock that nobody wants: it is passed on, or released in the background.
 func (k *Lock) drop() {
 	s := k.lease
-	if s.leave(k) == nil {
+	if last, err := s.leave(k); err == nil {
 		k.cancel(nil)
-		if k.pass() {
+		if last && k.pass() {
 			return
 		}
 		s.giveBack([]*Lock{k})

@@ -292,3 +292,35 @@ func TestWindowIsNotPassedOn(t *testing.T) {
 		wantBusy(t, (<-waiting).err)
 	})
 }
+
+// Two handles that are unlocked at once are both gone before either passes the lock on:
+// only the last of them may.
+func TestLockOfTwoHandlesIsPassedOnOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		outer := take(t, background, l, "k")
+		inner := take(t, context.WithoutCancel(outer.Context()), l, "k")
+		first := start(background, l, "k")
+		second := start(background, l, "k")
+		waits(t, second)
+		time.Sleep(time.Millisecond)
+		for range 100_000 { // so that inner is out for a while before it passes on
+			_, cancel := context.WithCancel(inner.Context())
+			defer cancel()
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			unlock(t, inner)
+		}()
+		<-inner.Context().Done()
+		unlock(t, outer)
+		<-done
+		a := <-first
+		waits(t, second)
+		unlock(t, a.lock)
+		unlock(t, (<-second).lock)
+		synctest.Wait()
+		s.isFree("k")
+	})
+}
