@@ -34,6 +34,7 @@ func (k *Lock) pass() bool {
 		w.Pass(next)
 		return true
 	}
+	next.cancel(nil)
 	w.Pass(nil)
 	return false
 }

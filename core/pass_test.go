@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -322,5 +323,66 @@ func TestLockOfTwoHandlesIsPassedOnOnce(t *testing.T) {
 		unlock(t, (<-second).lock)
 		synctest.Wait()
 		s.isFree("k")
+	})
+}
+
+// foreign is a context that package context watches in a goroutine. What it does when it
+// is asked for a value comes while it is given a descendant.
+type foreign struct {
+	context.Context
+	done  chan struct{}
+	asked atomic.Pointer[func()]
+}
+
+func (f *foreign) Done() <-chan struct{} { return f.done }
+
+func (f *foreign) Err() error {
+	select {
+	case <-f.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+func (f *foreign) Value(key any) any {
+	if act := f.asked.Swap(nil); act != nil {
+		(*act)()
+	}
+	return f.Context.Value(key)
+}
+
+// Close comes when a call is about to be passed the lock, and has a context for it.
+// Taken out, that context is left, with the goroutine that watches for its end.
+func TestCloseEndsTheContextOfALockThatIsNotPassedOn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		k := take(t, background, l, "k")
+		ctx := &foreign{Context: background, done: make(chan struct{})}
+		defer close(ctx.done)
+		waiting := start(ctx, l, "k")
+		waits(t, waiting)
+		time.Sleep(time.Millisecond)
+		closed := make(chan error, 1)
+		act := func() {
+			go func() { closed <- l.Close(background) }()
+			for {
+				other, err := l.TryLock(background, "other")
+				if err != nil {
+					return
+				}
+				unlock(t, other)
+			}
+		}
+		ctx.asked.Store(&act)
+		unlock(t, k)
+		wantErr(t, (<-waiting).err, core.ErrClosed)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if n := blockedIn("propagateCancel"); n > 0 {
+			t.Errorf("%d goroutines are left", n)
+		}
 	})
 }
