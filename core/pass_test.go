@@ -386,3 +386,21 @@ func TestCloseEndsTheContextOfALockThatIsNotPassedOn(t *testing.T) {
 		}
 	})
 }
+
+// Redis does not see that a lock is passed on: the process still has its position in the
+// queue of processes. Taken out, the lock is then reserved for it, and nobody there waits.
+func TestAfterTheLastCallHereAnotherProcessHasTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		k, waiting := waitBehind(t, l)
+		unlock(t, k)
+		o := <-waiting
+		time.Sleep(time.Millisecond)
+		unlock(t, o.lock)
+		free, err := other.TryLock(background, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, free)
+	})
+}

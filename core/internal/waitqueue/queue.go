@@ -151,8 +151,10 @@ func (w *Waiter[R, L]) Took(until time.Time, exact bool) End {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	for _, other := range q.all.byLock[q.lock] {
-		other.positioned = false // it was used up
+	if !w.chosen { // Redis gave it the lock
+		for _, other := range q.all.byLock[q.lock] {
+			other.positioned = false // it was used up
+		}
 	}
 	q.state = State{Answered: true, Local: true, Until: until, Exact: exact}
 	return w.leave()
