@@ -214,6 +214,8 @@ func (r *request) granted(c *store.Claim, g store.Grant) (*Lock, error) {
 	}
 	if g.Outermost {
 		s.keepFor = r.settings.keepFor
+	} else if r.outer != nil && g.Token == r.outer.redisToken {
+		s.token = r.outer.token // passed on, it has one that Redis does not know
 	}
 	k := s.open(r, c.Hold, c.Copies)
 

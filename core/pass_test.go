@@ -404,3 +404,20 @@ func TestAfterTheLastCallHereAnotherProcessHasTheLock(t *testing.T) {
 		unlock(t, free)
 	})
 }
+
+// Taken out, the inner lock has the token of the holder before: a store that has seen the
+// outer's refuses it.
+func TestReentryThroughAnotherLockerHasTheTokenOfTheLockThatWasPassedOn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		k, waiting := waitBehind(t, l)
+		unlock(t, k)
+		o := <-waiting
+		inner := take(t, o.lock.Context(), other, "k")
+		innermost := take(t, inner.Context(), l, "k")
+		if outer := o.lock.Token(); inner.Token() != outer || innermost.Token() != outer || outer <= k.Token() {
+			t.Errorf("tokens %d, then %d, and inside %d and %d", k.Token(), outer, inner.Token(), innermost.Token())
+		}
+		unlock(t, innermost, inner, o.lock)
+	})
+}
