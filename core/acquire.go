@@ -137,7 +137,7 @@ func (r *request) reenter(outer *Lock) (*Lock, error) {
 		err = gone
 	}
 	l.store.Decided(c, nil)
-	_ = lease.leave(k)
+	_, _ = lease.leave(k)
 	lease.retire(true)
 	k.cancel(err)
 	return nil, r.failed(err)
@@ -217,6 +217,8 @@ func (r *request) granted(c *store.Claim, g store.Grant) (*Lock, error) {
 	}
 	if g.Outermost {
 		s.keepFor = r.settings.keepFor
+	} else if r.outer != nil && g.Token == r.outer.redisToken {
+		s.token = r.outer.token // passed on, it has one that Redis does not know
 	}
 	k := s.open(r, c.Hold, c.Copies)
 

@@ -143,22 +143,22 @@ func (s *lease) join(k *Lock) error {
 
 // leave takes a handle out, before its release is sent. With the last one the
 // renewal stops. It fails when the handle has left before, or the lease is lost.
-func (s *lease) leave(k *Lock) error {
+func (s *lease) leave(k *Lock) (last bool, err error) {
 	lossErr := s.check()
 	s.mu.Lock()
 	i := slices.Index(s.handles, k)
 	if i >= 0 {
 		s.handles = slices.Delete(s.handles, i, i+1)
 	}
-	last := len(s.handles) == 0
+	last = len(s.handles) == 0
 	s.mu.Unlock()
 	if i < 0 {
-		return notHeld(k.key)
+		return false, notHeld(k.key)
 	}
 	if last {
 		s.locker.scheduler.Remove(s)
 	}
-	return lossErr
+	return last, lossErr
 }
 
 func (s *lease) holds(k *Lock) bool {

@@ -138,7 +138,8 @@ func (k *Lock) held() bool { return k.lease.holds(k) }
 // returns [ErrNotHeld] when called again, [ErrLost] when the lock was lost
 // before, and [ErrClosed] when the Locker took it away. A loss since the last
 // renewal goes unnoticed when the first answer is lost on its way and the release
-// has to be repeated.
+// has to be repeated, and when the lock is passed on to another call of this process,
+// which hears of the loss with the next renewal.
 func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false) }
 
 // Abort is Unlock after a failure: it opens no [KeepFor] window, so that the
@@ -147,7 +148,7 @@ func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true) }
 
 func (k *Lock) finish(ctx context.Context, failed bool) error {
 	s := k.lease
-	err := s.leave(k)
+	last, err := s.leave(k)
 	k.cancel(nil)
 	if err != nil {
 		return err
@@ -155,7 +156,7 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if k.pass() {
+	if last && k.pass() {
 		return nil
 	}
 	free, err := k.release(context.WithoutCancel(ctx), failed) // the values stay, for the client's hooks

@@ -12,7 +12,8 @@ const passFor = 10 * time.Millisecond
 
 // pass gives the lock to the call of this process that waits first, in memory: the
 // process keeps its hold in Redis. That is lock cohorting (Dice, Marathe and Shavit,
-// PPoPP 2012). k was the last handle. It is false when the lock has to be released.
+// PPoPP 2012). k was the handle that left last, of several that leave at once
+// the only one. It is false when the lock has to be released.
 func (k *Lock) pass() bool {
 	s := k.lease
 	l := s.locker
@@ -33,6 +34,7 @@ func (k *Lock) pass() bool {
 		w.Pass(next)
 		return true
 	}
+	next.cancel(nil)
 	w.Pass(nil)
 	return false
 }
@@ -63,8 +65,6 @@ func (s *lease) suits(r *request) bool {
 // successor is the lock of the next holder.
 func (k *Lock) successor(r *request) *Lock {
 	s := k.lease
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	next := &lease{
 		locker:     s.locker,
 		lock:       s.lock,
@@ -75,10 +75,10 @@ func (k *Lock) successor(r *request) *Lock {
 		tenure:     s.tenure,
 		length:     s.length,
 		since:      schedule.Now(),
-		deadline:   s.deadline,
-		ends:       s.ends,
-		renewAt:    s.renewAt,
 	}
+	s.mu.Lock()
+	next.deadline, next.ends, next.renewAt = s.deadline, s.ends, s.renewAt
+	s.mu.Unlock()
 	if m := r.settings.maxHold; m > 0 {
 		next.maxHoldAt = next.since.Add(m)
 	}
@@ -88,9 +88,9 @@ func (k *Lock) successor(r *request) *Lock {
 // drop ends a lock that nobody wants: it is passed on, or released in the background.
 func (k *Lock) drop() {
 	s := k.lease
-	if s.leave(k) == nil {
+	if last, err := s.leave(k); err == nil {
 		k.cancel(nil)
-		if k.pass() {
+		if last && k.pass() {
 			return
 		}
 		s.giveBack([]*Lock{k})

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -325,5 +326,133 @@ func TestWindowIsNotPassedOn(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		unlock(t, k)
 		wantBusy(t, (<-waiting).err)
+	})
+}
+
+// Two handles that are unlocked at once are both gone before either passes the lock on:
+// only the last of them may.
+func TestLockOfTwoHandlesIsPassedOnOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		outer := take(t, background, l, "k")
+		inner := take(t, context.WithoutCancel(outer.Context()), l, "k")
+		first := start(background, l, "k")
+		second := start(background, l, "k")
+		waits(t, second)
+		time.Sleep(time.Millisecond)
+		for range 100_000 { // so that inner is out for a while before it passes on
+			_, cancel := context.WithCancel(inner.Context())
+			defer cancel()
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			unlock(t, inner)
+		}()
+		<-inner.Context().Done()
+		unlock(t, outer)
+		<-done
+		a := <-first
+		waits(t, second)
+		unlock(t, a.lock)
+		unlock(t, (<-second).lock)
+		synctest.Wait()
+		s.isFree("k")
+	})
+}
+
+// foreign is a context that package context watches in a goroutine. What it does when it
+// is asked for a value comes while it is given a descendant.
+type foreign struct {
+	context.Context
+	done  chan struct{}
+	asked atomic.Pointer[func()]
+}
+
+func (f *foreign) Done() <-chan struct{} { return f.done }
+
+func (f *foreign) Err() error {
+	select {
+	case <-f.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+func (f *foreign) Value(key any) any {
+	if act := f.asked.Swap(nil); act != nil {
+		(*act)()
+	}
+	return f.Context.Value(key)
+}
+
+// Close comes when a call is about to be passed the lock, and has a context for it.
+// Taken out, that context is left, with the goroutine that watches for its end.
+func TestCloseEndsTheContextOfALockThatIsNotPassedOn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		k := take(t, background, l, "k")
+		ctx := &foreign{Context: background, done: make(chan struct{})}
+		defer close(ctx.done)
+		waiting := start(ctx, l, "k")
+		waits(t, waiting)
+		time.Sleep(time.Millisecond)
+		closed := make(chan error, 1)
+		act := func() {
+			go func() { closed <- l.Close(background) }()
+			for {
+				other, err := l.TryLock(background, "other")
+				if err != nil {
+					return
+				}
+				unlock(t, other)
+			}
+		}
+		ctx.asked.Store(&act)
+		unlock(t, k)
+		wantErr(t, (<-waiting).err, core.ErrClosed)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if n := blockedIn("propagateCancel"); n > 0 {
+			t.Errorf("%d goroutines are left", n)
+		}
+	})
+}
+
+// Redis does not see that a lock is passed on: the process still has its position in the
+// queue of processes. Taken out, the lock is then reserved for it, and nobody there waits.
+func TestAfterTheLastCallHereAnotherProcessHasTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		k, waiting := waitBehind(t, l)
+		unlock(t, k)
+		o := <-waiting
+		time.Sleep(time.Millisecond)
+		unlock(t, o.lock)
+		free, err := other.TryLock(background, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, free)
+	})
+}
+
+// Taken out, the inner lock has the token of the holder before: a store that has seen the
+// outer's refuses it.
+func TestReentryThroughAnotherLockerHasTheTokenOfTheLockThatWasPassedOn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		k, waiting := waitBehind(t, l)
+		unlock(t, k)
+		o := <-waiting
+		inner := take(t, o.lock.Context(), other, "k")
+		innermost := take(t, inner.Context(), l, "k")
+		if outer := o.lock.Token(); inner.Token() != outer || innermost.Token() != outer || outer <= k.Token() {
+			t.Errorf("tokens %d, then %d, and inside %d and %d", k.Token(), outer, inner.Token(), innermost.Token())
+		}
+		unlock(t, innermost, inner, o.lock)
 	})
 }

@@ -11,7 +11,7 @@ func (q *Queues[R, L]) Next(lock string, fits func(R) bool) *Waiter[R, L] {
 		return nil
 	}
 	w := own.head
-	if !w.parked || w.leaves || !fits(w.request) {
+	if !w.parked || w.chosen || w.leaves || !fits(w.request) {
 		return nil
 	}
 	w.parked, w.chosen = false, true

@@ -198,8 +198,10 @@ func (w *Waiter[R, L]) Took(until time.Time, exact bool) End {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	for other := q.all.byLock[q.lock]; other != nil; other = other.next {
-		other.positioned = false // it was used up
+	if !w.chosen { // Redis gave it the lock
+		for other := q.all.byLock[q.lock]; other != nil; other = other.next {
+			other.positioned = false // it was used up
+		}
 	}
 	q.state = State{Answered: true, Local: true, Until: until, Exact: exact}
 	return w.leave()

@@ -202,3 +202,28 @@ func TestOthersGoFirstNowAndThen(t *testing.T) {
 		t.Error("somebody waits for another lock")
 	}
 }
+
+func TestWhoIsBeingPassedTheLockIsNotChosenAgain(t *testing.T) {
+	var q queues
+	a, b := join(t, &q, "a"), join(t, &q, "b")
+	a.Took(time.Time{}, false)
+	if q.Next("lock", anybody) != b {
+		t.Fatal("b was not chosen")
+	}
+	b.Park() // it notices only now that it is head
+	if q.Next("lock", anybody) != nil {
+		t.Error("b was chosen twice")
+	}
+}
+
+func TestThePositionOutlastsALockThatIsPassedOn(t *testing.T) {
+	var q queues
+	a := join(t, &q, "a")
+	a.Busy(time.Time{}, false, nil, nil)
+	a.Park()
+	q.Next("lock", anybody).Pass("a lock")
+	<-a.Passed()
+	if end := a.Took(time.Time{}, false); !end.Position {
+		t.Error("nobody waits, and the position is kept")
+	}
+}
