@@ -284,8 +284,9 @@ func TestLastCallLeavesLine(t *testing.T) {
 		a, b := s.locker(), s.locker()
 		first := take(t, background, a, "k")
 		ctx, cancel := context.WithCancel(background)
-		second, third := start(background, a, "k"), start(ctx, a, "k")
-		other := start(background, b, "k")
+		second := start(background, a, "k")
+		waits(t, second)
+		third, other := start(ctx, a, "k"), start(background, b, "k")
 		time.Sleep(time.Millisecond)
 		unlock(t, first) // passes it on
 		k := (<-second).lock
