@@ -27,7 +27,8 @@
 --        acquisition of this hold that arrives later is refused. -1 for a release
 --        that is late: then the holds that remain do not get a new lease by it.
 --   [5]  '2' when the process goes on waiting for the lock, '1' when it only listens, else '0'
---   [6]  the last token that the process has given under this lock, '' for the lock's own
+--   [6]  the last token that the process has given under this lock, when it has passed it on
+--        from call to call; '' for the lock's own
 --
 -- Returns  heard      the lock is free for all; so many connections to this server heard it
 --          {0}        there is no such hold
@@ -352,6 +353,9 @@ local function each(i)
   local owner, hold, failed, void, last
   owner, hold, failed, void, presence, last = unpack(ARGV, 6 * i - 4, 6 * i + 1)
   process = string.match(hold, '^latchkey:hold:(.*):') or owner
+  if last ~= '' then
+    call('ZREM', line, process) -- its calls have had their turn: others that came later go first
+  end
   local reply = finish(owner, hold, failed, void ~= '0')
   -- After the release: a Redis that is out of memory refuses to write, and its error
   -- has this repeated.
