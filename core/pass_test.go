@@ -73,11 +73,11 @@ func TestPassedOnLockIsAsGoodAsAnyOther(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
 		k, waiting := waitBehind(t, l)
-		before := s.scripts()
+		before := len(s.commands(acquire))
 		unlock(t, k)
 		o := <-waiting
-		if o.err != nil || s.scripts() != before {
-			t.Fatalf("%v after %d scripts", o.err, s.scripts()-before)
+		if o.err != nil || len(s.commands(acquire)) != before {
+			t.Fatalf("%v after %d acquisitions", o.err, len(s.commands(acquire))-before)
 		}
 		if k.Context().Err() == nil || o.lock.Context().Err() != nil {
 			t.Error("the contexts of the two locks are one")
