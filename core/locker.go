@@ -50,8 +50,10 @@ type Locker struct {
 // wrong is reported at once.
 //
 // The client stays yours: close the Locker first, then the client. With its option
-// ContextTimeoutEnabled calls that nobody can cancel, every release among them, need
-// no goroutine and are faster.
+// ContextTimeoutEnabled a lone call goes on its caller's goroutine and is faster: every
+// release, and as long as Redis has answered within the last 100 ms every other one. When
+// Redis falls silent just then, a call that is cancelled meanwhile ends within [Timeout], not
+// at once; a deadline of its context is kept.
 func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
