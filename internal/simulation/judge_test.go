@@ -124,6 +124,9 @@ func (v *verdict) bounds(w *world, o *visit) {
 	}
 	if o.Ended != 0 && o.Ended < due {
 		due, allowed = o.Ended, 0
+		if o.Direct {
+			allowed = w.timeout
+		}
 	}
 	if due == math.MaxInt64 {
 		return
