@@ -85,7 +85,11 @@ func TestTrafficIsWhatMonitorSees(t *testing.T) {
 			if counted != seen {
 				t.Errorf("counted %d commands, MONITOR saw %d; calls before %v, after %v", counted, seen, before.calls, after.calls)
 			}
-			if counted < 80 { // a lock that is handed over costs one
+			least := int64(80)
+			if lib.name == "latchkey" {
+				least = 2 // it passes the lock on in memory
+			}
+			if counted < least {
 				t.Errorf("80 cycles in %d commands", counted)
 			}
 		})
