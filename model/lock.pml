@@ -12,6 +12,7 @@
  *   TOKENS    fencing tokens, and passing on in memory
  *   TIMED     only FAULTS faults happen, everything else happens within its tick: then
  *             it is checked how long a lock can lie idle
+ *   FIXED     leases are not renewed
  *   ZENO      it can be checked that time goes on (with TIMED)
  *   ONLY=1    one claim of the four
  *   BREAK_... leave one protection out
@@ -65,9 +66,9 @@ bit tombstone[HOLDS];              /* lives longer than any copy of the acquisit
 byte position[PLACES];             /* from 1; 0: not in the queue */
 #endif
 #ifdef RESERVE
-#define TURN 2
-byte turn = NONE;                  /* for whom a free lock is reserved, or was in vain */
-byte reserved;                     /* for how much longer */
+#define RESERVED 2
+byte head = NONE;                  /* for whom a free lock is reserved, or was in vain */
+byte reservation;                  /* for how much longer */
 #endif
 #ifdef BREAK_IDEMPOTENCE
 byte count;                        /* of acquisitions by the same hold */
@@ -125,8 +126,8 @@ byte rest[N];                      /* LEASE less the time since it was sent */
 #else
 #define useful(delay) (delay < SHORT)
 #endif
-short answer[N];                   /* travels with the answer */
-short bound[N] = UNKNOWN;          /* of the last answer that arrived */
+short sample[N];                   /* travels with the answer */
+short bound[N] = UNKNOWN;          /* of the last answer that arrived, to whatever request */
 #ifdef SKEW
 short skew[N];                     /* what the difference is; no process knows it */
 #define ahead(p) skew[p]
@@ -138,7 +139,7 @@ short skew[N];                     /* what the difference is; no process knows i
 #ifdef TOKENS
 #define OLD (-LEASE - 1)           /* stands for all that are as old, or older */
 #ifndef TOP
-#define TOP 3                      /* a tick has room for so many grants ahead of the time */
+#define TOP 2                      /* a tick has room for so many grants ahead of the time */
 #endif
 #define PASSES 2
 short last = OLD;                  /* Redis: the last token given */
@@ -183,7 +184,7 @@ hidden byte somebody;
 
 /* Nobody but its process may have an interest in a hold: it asks or works with it, or has yet to release it. */
 #ifdef GRANTS
-#define current(x) (mine[by(x)] == (x) && state[by(x)] != IDLE)
+#define current(x) (mine[by(x)] == (x) && state[by(x)] != IDLE && state[by(x)] != DEAD)
 #else
 #define current(x) (mine[by(x)] == (x) && (state[by(x)] == ASK || state[by(x)] == HOLD))
 #endif
@@ -235,7 +236,7 @@ inline enqueue(x) {
 #endif
 #ifdef RESERVE
 	if
-	:: turn == o -> turn = NONE; reserved = 0
+	:: head == o -> head = NONE; reservation = 0
 	:: else
 	fi
 #endif
@@ -254,7 +255,7 @@ inline dequeue(place) {
 #endif
 #ifdef RESERVE
 	if
-	:: turn == place -> turn = NONE; reserved = 0
+	:: head == place -> head = NONE; reservation = 0
 	:: else
 	fi
 #endif
@@ -279,7 +280,7 @@ inline acquire(x) {
 			ttl = LEASE
 #endif
 #ifdef RESERVE
-		:: lock == NONE && (reserved == 0 || turn == by(x)) ->
+		:: lock == NONE && (reservation == 0 || head == by(x)) ->
 #else
 		:: lock == NONE ->
 #endif
@@ -314,17 +315,17 @@ inline next(arrives) {
 	}
 #endif
 #ifdef RESERVE
-	/* Whoever let its turn pass stands in the queue again when it asks again. */
+	/* Whoever let its reservation pass stands in the queue again when it asks again. */
 	if
-	:: turn != NONE -> f = turn; dequeue(f)
+	:: head != NONE -> f = head; dequeue(f)
 	:: else
 	fi;
 	for (f : 0 .. N - 1) {
 		if
 		:: position[f] == 1 ->
 #ifndef BREAK_RESERVATION
-			turn = f;
-			reserved = TURN;
+			head = f;
+			reservation = RESERVED;
 #endif
 			if
 			:: arrives -> notified[f] = 1
@@ -365,9 +366,9 @@ inline release(x, kind, arrives) {
 }
 
 #ifdef RESERVE
-/* The process does not want its position any more, nor its turn. */
+/* The process does not want its position any more, nor a reservation. */
 inline leave(p) {
-	o = (turn == p && lock == NONE);
+	o = (head == p && lock == NONE);
 	dequeue(p);
 	if
 	:: o -> next(true)
@@ -402,7 +403,7 @@ inline abandon(p, arrives) {
 	rest[p] = 0
 #ifdef GRANTS
 	;
-	answer[p] = 0
+	sample[p] = 0
 #endif
 }
 
@@ -432,10 +433,6 @@ inline forget(p) {
 	mine[p] = 0;
 	deadline[p] = 0;
 	doubled[p] = 0
-#ifdef GRANTS
-	;
-	bound[p] = UNKNOWN
-#endif
 #ifdef TOKENS
 	;
 	credit[p] = 0
@@ -482,6 +479,17 @@ inline start(p, ticks) {
 #endif
 }
 
+#ifdef GRANTS
+inline learn(p) {
+#ifdef BREAK_ANSWER
+	bound[p] = sample[p] - (LEASE - rest[p]);
+#else
+	bound[p] = sample[p];
+#endif
+	sample[p] = 0
+}
+#endif
+
 /* A hold without a trace may be used again. */
 #ifdef GRANTS
 #define traceless(x) (copies[x] == 0 && !renewals[x] && !owed[x] && lock != (x) && !granted[x])
@@ -509,12 +517,25 @@ inline fresh(p) {
 #define mayPoll(p) true
 #endif
 
+inline end(p) {
+	tidy(first(p));
+	tidy(second(p))
+}
+
 /* It gives up its position, too; with GRANTS, the release of its hold does that. */
 inline quit(p) {
 #ifdef RESERVE
 	leave(p);
 #endif
 	forget(p)
+}
+
+inline die(p) {
+	state[p] = DEAD
+#ifdef GRANTS
+	;
+	bound[p] = UNKNOWN
+#endif
 }
 
 proctype Process(byte p) {
@@ -526,8 +547,7 @@ proctype Process(byte p) {
 #endif
 		state[p] = ASK;
 		send(p, ASKING);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 #ifdef GRANTS
 	:: d_step { state[p] == WAIT && mayPoll(p) ->      /* with the hold it has announced */
@@ -541,8 +561,7 @@ proctype Process(byte p) {
 		poll[p] = 0;
 #endif
 		send(p, ASKING);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 
 	/* Its connection broke: it asks again with the same hold. The first copy is late, or lost. */
@@ -551,8 +570,7 @@ proctype Process(byte p) {
 		abandon(p, true);
 		doubled[p] = 1;
 		send(p, ASKING);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 	:: d_step { state[p] == ASK && request[p] != NOTHING && (request[p] == SILENT || FAULT) ->
 		if
@@ -562,8 +580,7 @@ proctype Process(byte p) {
 		abandon(p, false);
 		doubled[p] = 1;
 		send(p, ASKING);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 
 	/* It does not wait any longer, for an answer or for the lock. */
@@ -575,23 +592,20 @@ proctype Process(byte p) {
 		owe(mine[p], COMPENSATE);
 		abandon(p, false);
 		quit(p);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 	:: d_step { state[p] == ASK && request[p] == ASKING && copies[mine[p]] < COPIES ->
 		owe(mine[p], COMPENSATE);
 		abandon(p, true);
 		quit(p);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 	:: d_step { state[p] == WAIT ->
 #ifdef GRANTS
 		owe(mine[p], ending(p));
 #endif
 		quit(p);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 #ifdef RESERVE
 	:: d_step { state[p] == WAIT && FAULT -> pay; forget(p) }
@@ -600,7 +614,7 @@ proctype Process(byte p) {
 	:: d_step { request[p] == TAKEN ->
 		request[p] = NOTHING;
 #ifdef GRANTS
-		answer[p] = 0;
+		learn(p);
 #endif
 		if
 #ifdef BREAK_DEADLINE
@@ -617,8 +631,7 @@ proctype Process(byte p) {
 			forget(p)
 #endif
 		fi;
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 	:: d_step { request[p] == BUSY ->
 		request[p] = NOTHING;
@@ -626,12 +639,7 @@ proctype Process(byte p) {
 		poll[p] = POLL;
 #endif
 #ifdef GRANTS
-#ifdef BREAK_ANSWER
-		bound[p] = answer[p] - (LEASE - rest[p]);
-#else
-		bound[p] = answer[p];
-#endif
-		answer[p] = 0;
+		learn(p);
 #else
 		/* The next attempt has a hold of its own; an earlier copy of this one may have taken the lock. */
 		if
@@ -646,22 +654,21 @@ proctype Process(byte p) {
 #else
 		forget(p);                         /* nothing keeps a place for it: it asks again, or not */
 #endif
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 
+#ifndef FIXED
 	:: d_step { state[p] == HOLD && deadline[p] > 0 && deadline[p] < LEASE && request[p] == NOTHING ->
 		send(p, RENEWING);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
+#endif
 	:: d_step { request[p] == RENEWED ->
 		request[p] = NOTHING;
 		deadline[p] = (deadline[p] > 0 -> larger(deadline[p], rest[p]) : 0);
 		rest[p] = 0;
-		assert(holders <= 1);
-		tidy(first(p));
-		tidy(second(p))
+		claim(1, holders <= 1);
+		end(p)
 	}
 	:: d_step { request[p] == GONE ->
 		/* An acquisition is never refused while its process wants it. */
@@ -673,15 +680,13 @@ proctype Process(byte p) {
 		:: else
 		fi;
 		forget(p);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 	/* A renewal without an answer is abandoned, and repeated. */
 	:: d_step { state[p] == HOLD && request[p] == RENEWING && !renewals[mine[p]] && FAULT ->
 		pay;
 		abandon(p, true);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 	:: d_step { state[p] == HOLD && request[p] != NOTHING && (request[p] == SILENT || FAULT) ->
 		if
@@ -689,8 +694,7 @@ proctype Process(byte p) {
 		:: else
 		fi;
 		abandon(p, false);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 
 	/* The work is done, or has to stop because its time is over. */
@@ -698,15 +702,13 @@ proctype Process(byte p) {
 		owe(mine[p], ending(p));
 		abandon(p, false);
 		forget(p);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 	:: d_step { state[p] == HOLD && request[p] == RENEWING ->
 		owe(mine[p], ending(p));
 		abandon(p, true);
 		forget(p);
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 
 #ifdef TOKENS
@@ -720,8 +722,7 @@ proctype Process(byte p) {
 		token[mine[p]] = token[mine[p]] + 1;
 		claim(2, token[mine[p]] > seen);
 		seen = token[mine[p]];
-		tidy(first(p));
-		tidy(second(p))
+		end(p)
 	}
 #endif
 
@@ -730,9 +731,8 @@ proctype Process(byte p) {
 		crashes--;
 		abandon(p, true);
 		forget(p);
-		state[p] = DEAD;
-		tidy(first(p));
-		tidy(second(p))
+		die(p);
+		end(p)
 	}
 	:: d_step { state[p] != DEAD && crashes > 0 && FAULT ->
 		pay;
@@ -741,9 +741,8 @@ proctype Process(byte p) {
 		forget(p);
 		owed[first(p)] = 0;
 		owed[second(p)] = 0;
-		state[p] = DEAD;
-		tidy(first(p));
-		tidy(second(p))
+		die(p);
+		end(p)
 	}
 	od
 }
@@ -776,8 +775,8 @@ inline released(x) {
 #define meant(p, x) (mine[p] == (x))
 #endif
 
-/* The message has the time of the grant by the clock of Redis. The lease ends at least so long after the
-   process's clock shows that time less its bound: then it stops. */
+/* The message tells when the lock was granted, by the clock of Redis. Less the bound, that is a time of the
+   process's own clock at which the grant had not been made yet: from then on its deadline counts. */
 inline hear(p, x) {
 	if
 	:: (state[p] == WAIT || state[p] == ASK) && meant(p, x) ->
@@ -812,7 +811,7 @@ proctype Network(byte p) {
 		request[p] = reply
 #ifdef GRANTS
 		;
-		answer[p] = (reply != BUSY -> 0 : (useful(LEASE - rest[p]) -> ahead(p) + LEASE - rest[p] : UNKNOWN))
+		sample[p] = (reply == GONE -> 0 : (useful(LEASE - rest[p]) -> ahead(p) + LEASE - rest[p] : UNKNOWN))
 #endif
 	}
 	:: d_step { request[p] == RENEWING -> renew(mine[p]); request[p] = reply }
@@ -822,7 +821,7 @@ proctype Network(byte p) {
 		request[p] = SILENT
 #ifdef GRANTS
 		;
-		answer[p] = 0
+		sample[p] = 0
 #endif
 	}
 #endif
@@ -888,7 +887,7 @@ proctype Background(byte x) {
 	still(0) && still(1) && still(2 % HOLDS) && still(3 % HOLDS) && still(HOLDS - 1))
 
 #ifdef RESERVE
-#define IDLEST (TURN + POLL * (1 + FAULTS))
+#define IDLEST (RESERVED + POLL * (1 + FAULTS))
 #else
 #define IDLEST (POLL * (1 + FAULTS))
 #endif
@@ -933,7 +932,7 @@ proctype Time() {
 		fi;
 #endif
 #ifdef RESERVE
-		less(reserved);
+		less(reservation);
 #endif
 		for (i : 0 .. N - 1) {
 			less(rest[i]);
