@@ -1,7 +1,7 @@
 # Every target is explained by "make help".
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help test lint faults simulate bench fuzz cover redis test-browser
+.PHONY: help test lint faults simulate model bench fuzz cover redis test-browser
 
 # Version 0.7.0 serves Go 1.25 and 1.26; later ones need 1.26.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
@@ -38,6 +38,10 @@ faults: redis ## the fault suite at length, with a table of what was survived: m
 
 simulate: ## the simulation in fake time at length, new seeds, with a table of what was survived: make simulate FOR=10m
 	@go test ./internal/simulation -run TestSimulation -count=1 -v -timeout 0 -simulation.for $(FOR)
+
+model: ## the protocol's model, all of its states, and that it sees what is broken; installs spin where it is missing
+	@.ci/install spin
+	@model/check
 
 bench: redis ## Go benchmarks, then latchkey beside its peers (16 min, into benchmarks/results): make bench BENCH=-quick
 	@go test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
