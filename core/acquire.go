@@ -201,6 +201,7 @@ func (r *request) granted(c *store.Claim, g store.Grant) (*Lock, error) {
 		owner:      c.Owner,
 		token:      g.Token,
 		redisToken: g.Token,
+		ahead:      g.Ahead,
 		length:     g.Lease,
 		fixed:      g.Fixed,
 		since:      schedule.Now(),

@@ -28,6 +28,7 @@ type lease struct {
 	// A lock that was passed on in memory keeps what Redis knows of the first holder.
 	redisToken int64
 	tenure     schedule.Time // since when this process has it
+	ahead      bool          // the token is ahead of the clock of Redis
 
 	keepFor   time.Duration
 	maxHoldAt schedule.Time // 0: no bound

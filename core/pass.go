@@ -41,14 +41,14 @@ func (k *Lock) pass() bool {
 
 // canBePassed says that Redis need not know of the next holder: nothing but its token
 // differs. Tokens stay below what the clock of Redis would give, should the lock end
-// without its release.
+// without its release; where they are ahead of it, nothing is passed on.
 func (s *lease) canBePassed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := schedule.Now()
 	kept := now.Sub(s.tenure)
 	return len(s.handles) == 0 && s.err == nil && now < s.deadline &&
-		!s.shared.Load() && !s.fixed && !s.overdue && s.keepFor == 0 &&
+		!s.shared.Load() && !s.ahead && !s.fixed && !s.overdue && s.keepFor == 0 &&
 		kept < passFor && s.token-s.redisToken < kept.Microseconds() &&
 		s.locker.passes()
 }

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -131,6 +132,38 @@ func TestPassedOnTokensReachRedis(t *testing.T) {
 					t.Errorf("token %d after %d", next.Token(), k.Token())
 				}
 				unlock(t, next)
+			})
+		})
+	}
+}
+
+// A token that is ahead of the clock of Redis is followed by the next number: that must not
+// be one that a call has had to which the lock was passed on.
+// Taken out, two holders have one token after a lock has ended without its release.
+func TestTokensAheadOfTheClockAreNotPassedOn(t *testing.T) {
+	for name, opts := range map[string][]core.Option{"usual": nil, "of another lease": {core.Lease(time.Second)}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				ahead := time.Now().Add(time.Hour).UnixMicro()
+				if err := s.Set(clockOf("lock:k"), strconv.FormatInt(ahead, 10)); err != nil {
+					t.Fatal(err)
+				}
+				l := s.locker()
+				k := take(t, background, l, "k", opts...)
+				for range 3 {
+					waiting := start(background, l, "k", opts...)
+					waits(t, waiting)
+					time.Sleep(time.Millisecond)
+					unlock(t, k)
+					k = (<-waiting).lock
+				}
+				s.Del("lock:k")
+				next := take(t, background, s.locker(), "k")
+				if k.Token() <= ahead || next.Token() <= k.Token() {
+					t.Errorf("token %d after %d", next.Token(), k.Token())
+				}
+				unlock(t, next)
+				wantErr(t, k.Unlock(background), core.ErrLost)
 			})
 		})
 	}

@@ -138,7 +138,7 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 			switch _, granted := reply.(string); {
 			case granted:
 				confirmed[fmt.Sprint(call[0])] = time.Duration(max(lease, -lease)) * time.Millisecond
-			case len(values) == 5 && integer(values[0]) == 1:
+			case len(values) >= 5 && integer(values[0]) == 1:
 				confirmed[fmt.Sprint(call[0])] = time.Duration(integer(values[2])) * time.Millisecond
 			}
 		}

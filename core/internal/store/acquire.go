@@ -37,6 +37,7 @@ type Grant struct {
 	TTL       time.Duration // what was left when Redis answered; less than the lease for a fixed one that was entered
 	Fixed     bool
 	Outermost bool      // it was free before
+	Ahead     bool      // the token is ahead of the clock of Redis
 	Sent      time.Time // a time before Redis was asked: the TTL was true after it
 }
 
@@ -156,7 +157,7 @@ func (c *Claim) decode(reply any) (a answer, err error) {
 	switch r.number(0) {
 	case 1:
 		lease := r.milliseconds(2)
-		a.grant = Grant{Token: r.token(1), Lease: max(lease, -lease), TTL: r.milliseconds(3), Fixed: lease < 0, Outermost: r.number(4) == 1}
+		a.grant = Grant{Token: r.token(1), Lease: max(lease, -lease), TTL: r.milliseconds(3), Fixed: lease < 0, Outermost: r.number(4) == 1, Ahead: len(r.values) > 5}
 	case 2:
 		busy := &Busy{Exact: r.number(2) == 1, Unheard: r.number(4) == 1}
 		if ttl := r.milliseconds(1); ttl >= 0 {

@@ -10,8 +10,8 @@ const (
 	// MaxKeyBytes is how long a key may be, before it is encoded. [NewName] does not
 	// check it.
 	MaxKeyBytes = 1024
-	// ChannelPrefix begins the wake-up channels, as Redisson names them.
-	ChannelPrefix = "redisson_lock__channel:"
+	// channelPrefix begins the wake-up channels, as Redisson names them.
+	channelPrefix = "redisson_lock__channel:"
 	// OwnFields begins those fields of a lock's hash that are not an owner's.
 	OwnFields = "latchkey:"
 
@@ -36,7 +36,7 @@ func (n Name) Lock() string { return n.lock }
 
 // Channel carries wake-ups for all who wait; Channel() + ":" + process those for one
 // process.
-func (n Name) Channel() string { return ChannelPrefix + "{" + n.lock + "}" }
+func (n Name) Channel() string { return channelPrefix + "{" + n.lock + "}" }
 
 // clock is the fencing clock, which the locks of a hash slot share: it holds the last
 // token given in that slot, for ever. Scripts name it after the lock, which decides what

@@ -65,9 +65,6 @@ func newStore(servers []*conn.Server, c Config) *Store {
 	return s
 }
 
-// Servers returns the Redis that the Store consists of. They are not to be changed.
-func (s *Store) Servers() []*conn.Server { return s.servers }
-
 // IsQuorum reports whether a majority of several Redis decides.
 func (s *Store) IsQuorum() bool { return s.quorum != nil }
 

@@ -31,6 +31,8 @@
 --
 -- Returns  token            a free lock was taken, for the lease asked for
 --          {1, token, lease, ttl, outermost}  entered; lease and ttl in ms, lease negative when fixed
+--          {1, token, lease, lease, 1, 1}  a free lock was taken, with a token that is ahead
+--                           of the clock of Redis
 --          {2, ttl, exact, 0, unheard}  busy; exact is 1 when nothing will lengthen the
 --                           ttl, unheard when messages do not reach the process
 --          {3}              the lock to enter is gone
@@ -62,6 +64,10 @@ if width < 4 and count == 1 then
     end
     call('HSET', lock, ARGV[1], '1', 'latchkey:held', held)
     if redis.pcall('PEXPIRE', lock, lease or '30000') == 1 then
+      if token ~= now then
+        lease = tonumber(lease or '30000')
+        return {1, token, lease, lease, 1, 1}
+      end
       return token
     end
     call('DEL', lock) -- and find out why, below
@@ -246,6 +252,9 @@ local function each(i)
     if expiry ~= 1 then
       call('DEL', lock)
       return expiry
+    end
+    if token ~= now then
+      return {1, token, tonumber(lease), tonumber(ttl), 1, 1}
     end
     return token
   end
