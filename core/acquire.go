@@ -90,21 +90,26 @@ type request struct {
 	settings *settings
 	owner    string // empty: a new one for each attempt
 	enter    int64  // token of the lock to enter; 0: a free one will do
-	queues   bool   // the process takes a position in the queue of processes
+	queues   bool   // the process waits in the queue of processes
 	outer    *lease // of another Locker, which the context holds already
 }
 
-// claim is what the request asks Redis for.
-func (r *request) claim() *store.Claim {
-	s, hold := r.settings, r.locker.store.NewHold()
-	owner := r.owner
-	if owner == "" {
-		owner = store.OwnerOf(hold)
+// claim is what the request asks Redis for, waiting by a position unless that is nil.
+func (r *request) claim(p *position) *store.Claim {
+	s := r.settings
+	c := &store.Claim{Name: r.name, Owner: r.owner, Lease: s.lease, Fixed: s.fixed, Window: s.keepFor, Enter: r.enter}
+	if p != nil && p.hold != "" {
+		c.Hold, c.Copies, c.Queue = p.hold, &p.copies, store.QueuedToHold
+	} else {
+		c.Hold, c.Copies = r.locker.store.NewHold(), new(conn.Copies)
+		if p != nil {
+			c.Queue = store.QueuedAlone
+		}
 	}
-	return &store.Claim{
-		Name: r.name, Owner: owner, Hold: hold, Lease: s.lease, Fixed: s.fixed, Window: s.keepFor,
-		Enter: r.enter, Queue: r.queues, Copies: new(conn.Copies),
+	if c.Owner == "" {
+		c.Owner = store.OwnerOf(c.Hold)
 	}
+	return c
 }
 
 // reenter adds a hold to a lock that the context holds. It joins the lease first, so
@@ -112,7 +117,7 @@ func (r *request) claim() *store.Claim {
 func (r *request) reenter(outer *Lock) (*Lock, error) {
 	l, lease := r.locker, outer.lease
 	r.owner, r.enter = lease.owner, lease.redisToken
-	c := r.claim()
+	c := r.claim(nil)
 	k := newLock(r.ctx, lease, r.key, c.Hold, c.Copies)
 	if err := lease.join(k); err != nil {
 		k.cancel(err)
@@ -122,7 +127,7 @@ func (r *request) reenter(outer *Lock) (*Lock, error) {
 	if err == nil {
 		lease.mu.Lock()
 		if !lease.fixed {
-			lease.extend(granted.Sent, lease.length)
+			lease.extend(granted.Sent, min(granted.Lease, lease.length))
 			lease.schedule()
 		}
 		lease.mu.Unlock()
@@ -150,8 +155,8 @@ func isElsewhere(err error) bool {
 }
 
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
-func (r *request) try() (*Lock, *store.Busy, error) {
-	l, c := r.locker, r.claim()
+func (r *request) try(p *position) (*Lock, *store.Busy, error) {
+	l, c := r.locker, r.claim(p)
 	granted, err := l.store.Acquire(r.ctx, c)
 	var busy *store.Busy
 	if err == nil {
@@ -160,13 +165,17 @@ func (r *request) try() (*Lock, *store.Busy, error) {
 			l.store.Decided(c, k.held)
 		} else {
 			l.store.Decided(c, nil)
+			p.failed(err)
 		}
 		return k, nil, err
 	}
 	l.store.Decided(c, nil)
-	switch {
-	case errors.As(err, &busy):
+	if errors.As(err, &busy) {
+		p.heard(busy.Clock)
 		return nil, busy, nil
+	}
+	p.failed(err)
+	switch {
 	case errors.Is(err, store.ErrGone):
 		return nil, nil, lost(r.key, "it was deleted, or somebody else has taken it", nil)
 	default:
@@ -194,19 +203,8 @@ var errLateGrant = errors.New("the answer took longer than the lease")
 // granted turns what Redis granted into a lock, unless it comes too late.
 func (r *request) granted(c *store.Claim, g store.Grant) (*Lock, error) {
 	l := r.locker
-	s := &lease{
-		locker:     l,
-		lock:       r.name.Lock(),
-		key:        r.key,
-		owner:      c.Owner,
-		token:      g.Token,
-		redisToken: g.Token,
-		ahead:      g.Ahead,
-		length:     g.Lease,
-		fixed:      g.Fixed,
-		since:      schedule.Now(),
-	}
-	s.tenure = s.since
+	s := r.lease(c.Hold, g.Token)
+	s.owner, s.length, s.fixed, s.ahead, s.tenure = c.Owner, g.Lease, g.Fixed, g.Ahead, s.since
 	s.shared.Store(r.owner != "")
 	// A fixed lease that was entered from elsewhere has run for a while.
 	s.extend(g.Sent, min(s.length, g.TTL))

@@ -136,7 +136,7 @@ func TestInvariant3CancelledJustAsGranted(t *testing.T) {
 
 func TestInvariant3WaitingCallCancelledJustAsGranted(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, b := s.locker(), s.locker()
+		a, b := s.locker(), s.locker(core.Lease(200*time.Millisecond)) // too short to be granted with a message
 		holder := take(t, background, a, "k")
 		ctx, cancel := context.WithCancelCause(background)
 		head := start(ctx, b, "k")
@@ -146,7 +146,7 @@ func TestInvariant3WaitingCallCancelledJustAsGranted(t *testing.T) {
 		unlock(t, holder)
 		synctest.Wait() // granted; the reply is on its way
 		if s.held("k") == "" {
-			t.Fatal("the head of the line was not woken")
+			t.Fatal("the head of the queue was not woken")
 		}
 		cancel(errEnough)
 		wantErr(t, (<-head).err, core.ErrNotAcquired, context.Canceled, errEnough)

@@ -126,7 +126,11 @@ func scriptText(tb testing.TB, name string) string {
 		}
 		all = append(all, text...)
 	}
-	return string(all)
+	part, err := os.ReadFile("internal/store/scripts/next_token.lua")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return strings.ReplaceAll(string(all), "-- include next_token", string(part))
 }
 
 // hook sees every command, also those inside of scripts.

@@ -38,6 +38,7 @@ type lease struct {
 	ends     schedule.Time // when Redis ends it, and not before
 	renewAt  schedule.Time
 	renewals uint32 // confirmed
+	granted  bool   // by a release, and not renewed yet
 	renewing bool
 	overdue  bool        // held longer than MaxHold
 	expired  bool        // lost when its time was over, not before
@@ -51,6 +52,24 @@ type lease struct {
 }
 
 func (s *lease) name() store.Name { return store.NameOf(s.locker.prefix, s.lock) }
+
+// lease returns that of a lock which the call has got just now, without its times.
+func (r *request) lease(hold string, token int64) *lease {
+	s := &lease{
+		locker:     r.locker,
+		lock:       r.name.Lock(),
+		key:        r.key,
+		owner:      store.OwnerOf(hold),
+		token:      token,
+		redisToken: token,
+		length:     r.settings.lease,
+		since:      schedule.Now(),
+	}
+	if m := r.settings.maxHold; m > 0 {
+		s.maxHoldAt = s.since.Add(m)
+	}
+	return s
+}
 
 // open gives the lease its first handle.
 func (s *lease) open(r *request, hold string, copies *conn.Copies) *Lock {
@@ -91,7 +110,7 @@ func (s *lease) extend(sent time.Time, length time.Duration) {
 	if d := at.Add(length - s.margin(length)); d > s.deadline {
 		s.deadline, s.ends = d, at.Add(length)
 	}
-	s.renewAt = s.locker.together(at.Add(s.length/3), s.length)
+	s.renewAt = s.locker.together(at.Add(length/3), length)
 }
 
 // together moves a renewal forward, by a twentieth of the time between two at most, so
@@ -120,6 +139,19 @@ func (s *lease) schedule() {
 		next = s.renewAt
 	}
 	s.locker.scheduler.Set(s, next)
+}
+
+// renewal is what keeps the lock. s.mu is held.
+func (s *lease) renewal() store.Renew {
+	return store.Renew{Name: s.name(), Owner: s.owner, Token: s.redisToken, Lease: s.length, Granted: s.granted}
+}
+
+// present is how long the lock lasts in Redis from one renewal on. s.mu is held.
+func (s *lease) present() time.Duration {
+	if s.granted {
+		return store.GrantLease
+	}
+	return s.length
 }
 
 func (s *lease) renewable() bool { return !s.fixed && !s.overdue }
@@ -293,7 +325,7 @@ func (s *lease) Due(now schedule.Time) {
 	}
 	if s.renewable() && !s.renewing && now >= s.renewAt {
 		s.renewing = true
-		s.locker.store.Renew(s.name(), s.owner, s.redisToken, s.length, min(s.locker.timeout, s.length/3), s)
+		s.locker.store.Renew(s.renewal(), min(s.locker.timeout, s.present()/3), s)
 	}
 	s.schedule()
 	observed := s.observed
@@ -318,9 +350,10 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	}
 	switch {
 	case err != nil:
-		s.renewAt = schedule.Now().Add(retryDelay(s.length))
+		s.renewAt = schedule.Now().Add(retryDelay(s.present()))
 	case held:
 		s.renewals++
+		s.granted = false
 		s.extend(sent, s.length)
 	default:
 		s.mu.Unlock()

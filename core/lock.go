@@ -107,7 +107,10 @@ func (k *Lock) Refresh(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return conn.Ended(ctx)
 	}
-	held, sent, err := s.locker.store.Refresh(ctx, s.name(), s.owner, s.redisToken, s.length)
+	s.mu.Lock()
+	renewal := s.renewal()
+	s.mu.Unlock()
+	held, sent, err := s.locker.store.Refresh(ctx, renewal)
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return fmt.Errorf("core: refreshing lock %q: %w", k.key, err)

@@ -32,8 +32,9 @@ type Locker struct {
 	scheduler *schedule.Scheduler
 	started   schedule.Time
 	report    report
-	queues    waitqueue.Queues[*request, *Lock]
+	queues    waitqueue.Queues[*request, *Lock, *position]
 	listener  *notify.Listener
+	alone     *position // by which calls wait that cannot be granted a lock
 
 	mu          sync.Mutex
 	leases      map[*lease]struct{} // held
@@ -100,6 +101,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 		})
 	}
 	process := uuid.NewString()
+	l.alone = &position{member: process}
 	config := store.Config{
 		Process: process, Timeout: l.timeout, Sharded: s.sharded, Workers: &l.workers, Compensate: l.compensate,
 	}
@@ -111,7 +113,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 	l.scheduler = schedule.New(&l.workers, l.store.Flush)
 	l.listener = notify.New(notify.Config{
 		Servers: servers, Sharded: s.sharded, Process: process, Workers: &l.workers, Warn: l.report.warn,
-		Free: l.queues.Signal, Grant: l.reserved,
+		Free: l.queues.Signal, Message: l.message,
 	})
 }
 

@@ -65,23 +65,11 @@ func (s *lease) suits(r *request) bool {
 // successor is the lock of the next holder.
 func (k *Lock) successor(r *request) *Lock {
 	s := k.lease
-	next := &lease{
-		locker:     s.locker,
-		lock:       s.lock,
-		key:        r.key,
-		owner:      s.owner,
-		token:      s.token + 1,
-		redisToken: s.redisToken,
-		tenure:     s.tenure,
-		length:     s.length,
-		since:      schedule.Now(),
-	}
+	next := r.lease(k.hold, s.token+1)
+	next.owner, next.redisToken, next.tenure = s.owner, s.redisToken, s.tenure
 	s.mu.Lock()
-	next.deadline, next.ends, next.renewAt = s.deadline, s.ends, s.renewAt
+	next.deadline, next.ends, next.renewAt, next.granted = s.deadline, s.ends, s.renewAt, s.granted
 	s.mu.Unlock()
-	if m := r.settings.maxHold; m > 0 {
-		next.maxHoldAt = next.since.Add(m)
-	}
 	return next.open(r, k.hold, k.copies)
 }
 

@@ -14,7 +14,11 @@ func (k *Lock) release(ctx context.Context, failed bool) (free bool, err error) 
 	s := k.lease
 	l := s.locker
 	end := time.Now().Add(l.timeout)
-	r := k.releaseAs(failed, l.process(s.name()))
+	process, waits := l.process(s.name())
+	r := k.releaseAs(failed, process)
+	if waits != nil {
+		r.Waits = waits.member
+	}
 	r.Until = end.Add(s.length)
 	again := false // it may have been done already
 	for {
@@ -23,7 +27,8 @@ func (k *Lock) release(ctx context.Context, failed bool) (free bool, err error) 
 		case err == nil && !released.Found && !again:
 			return true, s.vanished()
 		case err == nil:
-			return l.isFree(s.name(), released, r.Process), nil
+			waits.heard(released.Clock)
+			return l.isFree(s.name(), released, r), nil
 		}
 		migrating := conn.IsMigrating(err)
 		if (conn.OutcomeOf(err) != conn.Refused || migrating) && time.Until(end) > compensateDelay && conn.Pause(ctx, compensateDelay) == nil {
@@ -56,32 +61,20 @@ func (s *lease) giveBack(handles []*Lock) {
 	}
 }
 
-// process says whether calls of this process still wait for a lock that is about to be
-// released. They get a position in the queue of processes if they would be notified.
-func (l *Locker) process(n store.Name) store.Process {
-	switch {
-	case l.store.IsQuorum() || !l.listener.Listens() || !l.listener.Hears(n.Channel()):
-		return store.Away
-	case l.queues.Waits(n.Lock()):
-		return store.Waiting
-	default:
-		return store.Listening
+// process says whether this process is notified of a lock that is about to be released,
+// and, if so, by what position calls go on waiting for it: nil when none do.
+func (l *Locker) process(n store.Name) (store.Process, *position) {
+	if l.store.IsQuorum() || !l.listener.Listens() || !l.listener.Hears(n.Channel()) {
+		return store.Away, nil
 	}
+	return store.Listening, l.queues.Waits(n.Lock(), (*request).waitBy)
 }
 
 // isFree takes the answer to a release. It is false when the calls of this process are to
 // wait until it is theirs again.
-func (l *Locker) isFree(n store.Name, r store.Released, p store.Process) bool {
-	if r.Next == store.Nobody && (r.Heard > 1 || r.Heard == 1 && p == store.Away) && !l.store.IsQuorum() {
+func (l *Locker) isFree(n store.Name, got store.Released, r store.Release) bool {
+	if got.Next == store.Nobody && (got.Heard > 1 || got.Heard == 1 && r.Process == store.Away) && !l.store.IsQuorum() {
 		l.queues.Yield(n.Lock())
 	}
-	return r.Next != store.AnotherProcess || p != store.Waiting
-}
-
-// reserved has the calls that wait for a lock take it, which is reserved for this process,
-// after letting others go first for so long.
-func (l *Locker) reserved(lock string, yield time.Duration) {
-	if !l.queues.Granted(lock, yield) {
-		l.store.LeaveQueue(store.NameOf(l.prefix, lock))
-	}
+	return got.Next != store.AnotherProcess || r.Waits == ""
 }

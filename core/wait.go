@@ -13,7 +13,7 @@ import (
 )
 
 // waiter is the position of a call in the wait queue of its lock.
-type waiter = waitqueue.Waiter[*request, *Lock]
+type waiter = waitqueue.Waiter[*request, *Lock, *position]
 
 const (
 	// A lost wake-up costs at most pollMax.
@@ -36,7 +36,7 @@ func (r *request) take() (*Lock, error) {
 	wait := r.settings.wait
 	if noWait := wait != nil && *wait == 0; noWait || r.owner != "" {
 		// A chosen owner may hold the lock already and need not queue.
-		k, b, err := r.try()
+		k, b, err := r.try(nil)
 		if b == nil {
 			return k, err
 		}
@@ -94,7 +94,7 @@ func (r *request) head(w *waiter, over <-chan time.Time) (*Lock, error) {
 	for try := w.First(); ; try = w.Yields() == 0 {
 		if try {
 			asked := time.Now()
-			k, b, err := r.try()
+			k, b, err := r.try(r.position(w))
 			switch {
 			case err == nil && b == nil:
 				r.took(w, k)
@@ -209,6 +209,9 @@ func isNoAnswer(err error) bool {
 // poll is how long to wait for a notification before asking again.
 func (r *request) poll(w *waiter, silence time.Time, pace *time.Duration) time.Duration {
 	known := w.State()
+	if w.Position().isSpent() {
+		return pollUnheard // nobody grants it the lock any more
+	}
 	delay := pollMax/2 + rand.N(pollMax/2)
 	if !silence.IsZero() || !known.Local && !r.locker.listener.Hears(r.name.Channel()) {
 		delay = *pace/2 + rand.N(*pace/2)
@@ -237,13 +240,11 @@ func (r *request) leave(w *waiter, err error) error {
 	return err
 }
 
-func (r *request) left(end waitqueue.End) {
+func (r *request) left(end waitqueue.End[*position]) {
 	if end.Notifications {
 		r.locker.listener.Unwatch(r.name.Channel())
 	}
-	if end.Position && r.queues {
-		r.locker.store.LeaveQueue(r.name)
-	}
+	r.locker.leaveQueue(r.name, end.Position)
 }
 
 func (r *request) tooMany(until time.Time, exact bool) error {

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
@@ -47,7 +48,11 @@ func digest(script string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		sum.Write(text)
+		part, err := os.ReadFile("../../core/internal/store/scripts/next_token.lua")
+		if err != nil {
+			return "", err
+		}
+		sum.Write(bytes.ReplaceAll(text, []byte("-- include next_token"), part))
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
@@ -196,7 +201,13 @@ type learner struct {
 }
 
 func (l learner) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := next(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &grantReader{Conn: c, learner: l}, nil
+	}
 }
 
 func (l learner) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

@@ -60,7 +60,7 @@ func leftoversOf(tb testing.TB, s *redistest.Server) (found []string) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		kept := strings.HasSuffix(key, ":line") || strings.Contains(key, "latchkey:probe:")
+		kept := strings.HasSuffix(key, ":queue") || strings.Contains(key, "latchkey:probe:")
 		switch {
 		case kind == "none": // it has just ended
 		case kind == "hash":

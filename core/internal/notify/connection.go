@@ -3,7 +3,6 @@ package notify
 import (
 	"context"
 	"errors"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -176,8 +175,7 @@ func (c *connection) message(m *redis.Message) {
 	case s == nil || m.Payload == notQueued:
 	case own:
 		c.confirm(s)
-		ms, _ := strconv.Atoi(m.Payload)
-		c.config.Grant(s.lock, time.Duration(ms)*time.Millisecond)
+		c.config.Message(s.lock, m.Payload)
 	default:
 		c.config.Free(s.lock)
 	}

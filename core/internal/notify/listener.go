@@ -24,9 +24,8 @@ type Config struct {
 	// Free is told that a lock may be free: Redis has published it, or may have while
 	// nobody heard it.
 	Free func(lock string)
-	// Grant is told that a lock is reserved for this process, to be taken after others
-	// were let go first for so long.
-	Grant func(lock string, yield time.Duration)
+	// Message is told what was published for this process alone.
+	Message func(lock, text string)
 }
 
 // Listener subscribes to the channels of locks. Its methods are safe for concurrent use

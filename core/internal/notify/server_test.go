@@ -3,7 +3,6 @@ package notify_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -164,7 +163,7 @@ func listen(t *testing.T, sharded bool, clients ...redis.UniversalClient) *liste
 		Workers: l.workers,
 		Warn:    func(what string, args ...any) { l.add("warn") },
 		Free:    func(lock string) { l.add("free " + lock) },
-		Grant:   func(lock string, yield time.Duration) { l.add(fmt.Sprintf("grant %s %v", lock, yield)) },
+		Message: func(lock, text string) { l.add("message " + lock + " " + text) },
 	}
 	for _, client := range clients {
 		c.Servers = append(c.Servers, conn.New(client, conn.Config{Prefix: "lock:", Timeout: time.Second, Workers: l.workers}))

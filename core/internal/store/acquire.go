@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-var acquireScript = replicated(conn.NewBatchScript(text("acquire"), 0), grants)
+var acquireScript = replicated(conn.NewBatchScript(script("acquire"), 0), grants)
 
 // Claim is one attempt to take a lock, or to enter one that its owner holds. It serves
 // one Acquire and is not changed afterwards.
@@ -21,7 +21,7 @@ type Claim struct {
 	Fixed  bool          // nobody renews the lease
 	Window time.Duration // from now on, for which a success keeps the lock taken; 0: none
 	Enter  int64         // token of the lock to enter; 0: a free one will do
-	Queue  bool          // this process takes a position in the wait queue when the lock is busy; a quorum has none
+	Queue  Queueing      // when the lock is busy; a quorum has no queue
 	Copies *conn.Copies  // nil: it is sent once
 
 	store   *Store
@@ -29,6 +29,17 @@ type Claim struct {
 	words   [9]any
 	fate    *fate // of a quorum's claim
 }
+
+// Queueing says how a claim waits in the queue of processes.
+type Queueing int
+
+const (
+	NotQueued    Queueing = iota
+	QueuedAlone           // the process has a position, and claims the lock once that is reserved for it
+	QueuedToHold          // the hold has it, and can be granted the lock. Only for a claim of a new owner, renewed, without a window
+)
+
+var queueingArgs = [...]any{NotQueued: "0", QueuedAlone: "1", QueuedToHold: "2"}
 
 // Grant is a lock that was taken or entered.
 type Grant struct {
@@ -47,6 +58,7 @@ type Busy struct {
 	Exact   bool      // nothing will prolong it
 	Unheard bool      // messages do not reach this process, as far as Redis knows
 	Split   bool      // some members of a quorum granted it: contenders block each other
+	Clock   Clock     // of the Redis that said so; not of a quorum
 }
 
 func (b *Busy) Error() string { return "the lock is busy" }
@@ -91,7 +103,10 @@ func (c *Claim) compensate(server *conn.Server) { c.withdraw([]*conn.Server{serv
 
 func (c *Claim) prepare(s *Store) {
 	words := append(c.words[:0], c.Name.lock, c.Name.queue(), c.Name.clock(), c.Owner)
-	lease, queues := milliseconds(c.Lease), c.Queue && s.quorum == nil
+	lease, queues := milliseconds(c.Lease), c.Queue
+	if s.quorum != nil {
+		queues = NotQueued
+	}
 	switch {
 	case c.Owner != OwnerOf(c.Hold) || c.Fixed || c.Window > 0 || c.Enter != 0:
 		enter := any("")
@@ -101,9 +116,9 @@ func (c *Claim) prepare(s *Store) {
 		if c.Fixed {
 			lease = -c.Lease.Milliseconds()
 		}
-		words = append(words, lease, flag(queues), c.Hold, milliseconds(c.Window), enter)
-	case !queues:
-		words = append(words, lease, flag(false))
+		words = append(words, lease, queueingArgs[queues], c.Hold, milliseconds(c.Window), enter)
+	case queues != QueuedToHold:
+		words = append(words, lease, queueingArgs[queues])
 	case c.Lease != usualLease:
 		words = append(words, lease)
 	}
@@ -128,6 +143,9 @@ func (a answer) isBusy() bool {
 func (a answer) at(sent time.Time, err error) (Grant, error) {
 	if err == nil {
 		err = a.refused
+		if busy, ok := err.(*Busy); ok {
+			busy.Clock.Sent = sent
+		}
 	}
 	if err != nil {
 		return Grant{}, err
@@ -159,7 +177,7 @@ func (c *Claim) decode(reply any) (a answer, err error) {
 		lease := r.milliseconds(2)
 		a.grant = Grant{Token: r.token(1), Lease: max(lease, -lease), TTL: r.milliseconds(3), Fixed: lease < 0, Outermost: r.number(4) == 1, Ahead: len(r.values) > 5}
 	case 2:
-		busy := &Busy{Exact: r.number(2) == 1, Unheard: r.number(4) == 1}
+		busy := &Busy{Exact: r.number(2) == 1, Unheard: r.number(4) == 1, Clock: Clock{Redis: r.microseconds(3)}}
 		if ttl := r.milliseconds(1); ttl >= 0 {
 			busy.Until = time.Now().Add(ttl)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-var forceScript = conn.NewScript(text("force_unlock"))
+var forceScript = conn.NewScript(script("force_unlock"))
 
 // Force frees a lock or ends its dedup window, and reports whether there was anything to
 // free: of whoever holds it when owner is nil, else if that owner does; an empty one

@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-var inspectScript = conn.NewScript(text("inspect"))
+var inspectScript = conn.NewScript(script("inspect"))
 
 // State is a lock at one moment.
 type State struct {

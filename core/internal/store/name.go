@@ -49,7 +49,7 @@ func (n Name) clock() string {
 
 // queue holds the processes that wait, and tombstones: those of claims that were given
 // up, by which a late copy is refused.
-func (n Name) queue() string { return n.prefix + "{" + n.lock + "}:line" }
+func (n Name) queue() string { return n.prefix + "{" + n.lock + "}:queue" }
 
 // OwnerOf returns the owner that a hold brings along, for a caller that has named none.
 func OwnerOf(hold string) string { return hold[len(holdField):] }

@@ -41,7 +41,7 @@ func TestNamesInRedis(t *testing.T) {
 	for got, want := range map[string]string{
 		n.Lock():      "lock:%7Ba%7D",
 		n.Channel():   "redisson_lock__channel:{lock:%7Ba%7D}",
-		n.queue():     "lock:{lock:%7Ba%7D}:line",
+		n.queue():     "lock:{lock:%7Ba%7D}:queue",
 		OwnerOf(hold): "p:1",
 	} {
 		if got != want {

@@ -8,7 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-var releaseScript = conn.NewBatchScript(text("release"), 1)
+var releaseScript = conn.NewBatchScript(script("release"), 1)
 
 // Process is what a release says about the process that sends it.
 type Process int
@@ -16,10 +16,9 @@ type Process int
 const (
 	Away      Process = iota // no wake-up reaches it
 	Listening                // it hears wake-ups
-	Waiting                  // and has calls that wait for the lock
 )
 
-var processArgs = [...]any{Away: "0", Listening: "1", Waiting: "2"}
+var processArgs = [...]any{Away: "0", Listening: "1"}
 
 // Release ends one hold.
 type Release struct {
@@ -28,6 +27,7 @@ type Release struct {
 	Hold    string
 	Failed  bool // of the outermost hold: the lock leaves no dedup window
 	Process Process
+	Waits   string    // the member of the queue by which the process goes on waiting; empty: it does not
 	Doubled bool      // a copy of the acquisition may still arrive, and is to be refused
 	Until   time.Time // for how long it makes sense to repeat it
 
@@ -42,7 +42,7 @@ type Next int
 
 const (
 	Nobody         Next = iota // it is free for all
-	AnotherProcess             // it is reserved; this process has a position behind it if it waits
+	AnotherProcess             // it was granted, or is reserved; this process has a position behind it if it waits
 	ThisProcess                // it is reserved
 )
 
@@ -52,7 +52,8 @@ type Released struct {
 	Left   int           // holds that remain; 0: the lock has ended
 	Window time.Duration // the rest of the dedup window that it left; 0: none
 	Next   Next
-	Heard  int // connections to this server that heard it is free for all; negative when unknown
+	Clock  Clock // where Next is not Nobody
+	Heard  int   // connections to this server that heard it is free for all; negative when unknown
 }
 
 // Release ends a hold, once: it is the caller's to repeat it when it fails, with a
@@ -64,7 +65,10 @@ func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (
 	if s.quorum != nil {
 		return s.releaseMost(ctx, r, command, timeout)
 	}
-	released, _, err := do(ctx, s.servers[0], command, timeout, decodeRelease)
+	released, sent, err := do(ctx, s.servers[0], command, timeout, decodeRelease)
+	if released.Next != Nobody {
+		released.Clock.Sent = sent
+	}
 	return released, err
 }
 
@@ -90,11 +94,15 @@ func (s *Store) releaseMost(ctx context.Context, r Release, command *conn.Comman
 // release that is late gives the holds that remain no new lease.
 func (s *Store) ReleaseLater(r Release) { s.compensate(s.servers, r) }
 
-// LeaveQueue gives up the position of this process in the wait queue, or the lock that
-// is reserved for it. It does not block. If it fails, others lose the time for which the
-// lock is reserved.
-func (s *Store) LeaveQueue(n Name) {
-	command := (&Release{Name: n, Owner: s.config.Process}).command(s, false)
+// LeaveQueue gives up the position of a hold in the queue of processes, or that of this
+// process where hold is empty, and the lock if it was granted or is reserved. It does not
+// block. If it fails, others lose the time for which the lock is granted or reserved.
+func (s *Store) LeaveQueue(n Name, hold string, doubled bool) {
+	r := Release{Name: n, Owner: s.config.Process, Hold: hold, Failed: true, Doubled: doubled}
+	if hold != "" {
+		r.Owner = OwnerOf(hold)
+	}
+	command := r.command(s, false)
 	for _, server := range s.servers {
 		server.Queue(&conn.Queued{Command: command, Timeout: s.config.Timeout})
 		server.Flush()
@@ -108,10 +116,10 @@ func (r *Release) command(s *Store, late bool) *conn.Command {
 	}{}
 	c.Script = releaseScript
 	if r.Sole && r.Process == Away && !r.Doubled && !late && r.Last == r.Token && s.quorum == nil {
-		c.Keys, c.Words = 2, append(c.words[:0], r.Name.lock, r.Name.queue(), s.publish, r.held())
+		c.Keys, c.Words = 3, append(c.words[:0], r.Name.lock, r.Name.queue(), r.Name.clock(), s.publish, r.held())
 		return &c.Command
 	}
-	var void, last any = noTime, ""
+	void, last, waits := any(noTime), any(""), processArgs[r.Process]
 	switch {
 	case r.Doubled:
 		void = tombstoneKept
@@ -121,9 +129,12 @@ func (r *Release) command(s *Store, late bool) *conn.Command {
 	if r.Last != r.Token {
 		last = r.Last
 	}
+	if r.Waits != "" {
+		waits = r.Waits
+	}
 	c.Keys = 3
 	c.Words = append(c.words[:0], r.Name.lock, r.Name.queue(), r.Name.clock(),
-		s.publish, r.Owner, r.Hold, flag(r.Failed), void, processArgs[r.Process], last)
+		s.publish, r.Owner, r.Hold, flag(r.Failed), void, waits, last)
 	return &c.Command
 }
 
@@ -148,7 +159,7 @@ func decodeRelease(reply any) (released Released, err error) {
 	case 1:
 		released = Released{Found: true, Left: int(r.number(1))}
 		if len(r.values) > 2 {
-			released.Next = Next(r.number(2))
+			released.Next, released.Clock.Redis = Next(r.number(2)), r.microseconds(3)
 		}
 	case 2:
 		released = Released{Found: true, Window: r.milliseconds(1)}

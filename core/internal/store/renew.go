@@ -2,13 +2,14 @@ package store
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-var renewScript = replicated(conn.NewBatchScript(text("renew"), 0), func(reply any) bool {
+var renewScript = replicated(conn.NewBatchScript(script("renew"), 0), func(reply any) bool {
 	done, _ := yes(reply)
 	return done
 })
@@ -19,6 +20,15 @@ type Renewal interface {
 	Renewed(held bool, err error, sent time.Time)
 }
 
+// Renew starts the lease of a lock anew, if its owner still holds it with that token.
+type Renew struct {
+	Name    Name
+	Owner   string
+	Token   int64
+	Lease   time.Duration
+	Granted bool // by a release: this is its first lease of that length
+}
+
 // renewal is a renewal in one piece: there are many.
 type renewal struct {
 	command conn.Command
@@ -27,8 +37,11 @@ type renewal struct {
 	to      Renewal
 }
 
-func newRenewal(n Name, owner string, token int64, lease time.Duration) *renewal {
-	r := &renewal{words: [...]any{n.lock, owner, token, milliseconds(lease)}}
+func newRenewal(w Renew) *renewal {
+	r := &renewal{words: [...]any{w.Name.lock, w.Owner, w.Token, milliseconds(w.Lease)}}
+	if w.Granted {
+		r.words[3] = "+" + strconv.FormatInt(w.Lease.Milliseconds(), 10)
+	}
 	r.command = conn.Command{Script: renewScript, Keys: 1, Words: r.words[:]}
 	return r
 }
@@ -42,10 +55,9 @@ func (r *renewal) Receive(reply conn.Reply, err error) {
 	r.to.Renewed(held, err, reply.Sent)
 }
 
-// Renew starts the lease of a lock anew, if owner still holds it with that token. It is
-// queued, and goes with the next Flush.
-func (s *Store) Renew(n Name, owner string, token int64, lease, timeout time.Duration, to Renewal) {
-	r := newRenewal(n, owner, token, lease)
+// Renew is queued, and goes with the next Flush.
+func (s *Store) Renew(w Renew, timeout time.Duration, to Renewal) {
+	r := newRenewal(w)
 	r.to = to
 	r.queued = conn.Queued{Command: &r.command, Timeout: timeout, To: r}
 	if s.quorum == nil {
@@ -61,8 +73,8 @@ func (s *Store) Renew(n Name, owner string, token int64, lease, timeout time.Dur
 
 // Refresh is Renew now. The command is sent again when its connection breaks. It blocks
 // for Timeout at most, and returns early when ctx ends; the error is a [*conn.Failure].
-func (s *Store) Refresh(ctx context.Context, n Name, owner string, token int64, lease time.Duration) (held bool, sent time.Time, err error) {
-	c := &newRenewal(n, owner, token, lease).command
+func (s *Store) Refresh(ctx context.Context, w Renew) (held bool, sent time.Time, err error) {
+	c := &newRenewal(w).command
 	c.Copies = new(conn.Copies)
 	return ask(ctx, s, c, yes, decideYes)
 }

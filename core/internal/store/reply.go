@@ -42,6 +42,10 @@ func (r *reader) milliseconds(i int) time.Duration {
 	return time.Duration(r.number(i)) * time.Millisecond
 }
 
+func (r *reader) microseconds(i int) time.Duration {
+	return time.Duration(r.number(i)) * time.Microsecond
+}
+
 func (r *reader) token(i int) int64 {
 	token, err := parseToken(r.text(i))
 	if r.err == nil {

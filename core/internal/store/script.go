@@ -2,6 +2,8 @@ package store
 
 import (
 	"embed"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -41,12 +43,17 @@ func flag(b bool) any {
 //go:embed scripts/*.lua
 var scriptFiles embed.FS
 
-func text(name string) string {
+// include stands for a file, in a script that another shares a function with.
+var include = regexp.MustCompile(`(?m)^-- include \w+$`)
+
+func script(name string) string {
 	text, err := scriptFiles.ReadFile("scripts/" + name + ".lua")
 	if err != nil {
 		panic(err) // the file is part of the binary
 	}
-	return string(text)
+	return include.ReplaceAllStringFunc(string(text), func(line string) string {
+		return script(strings.TrimPrefix(line, "-- include "))
+	})
 }
 
 // replicated says that replicas must have what a script has done.

@@ -151,7 +151,7 @@ func TestLifeOfALock(t *testing.T) {
 
 				time.Sleep(time.Second)
 				renewed := make(result, 1)
-				w.Renew(name, outer.Owner, g.Token, 40*time.Second, time.Second, renewed)
+				w.Renew(store.Renew{Name: name, Owner: outer.Owner, Token: g.Token, Lease: 40 * time.Second}, time.Second, renewed)
 				w.Flush()
 				if got := <-renewed; got != any([2]any{true, error(nil)}) {
 					t.Errorf("renewed: %v", got)
@@ -160,11 +160,11 @@ func TestLifeOfALock(t *testing.T) {
 				if s := w.state(t); s.TTL != 40*time.Second {
 					t.Errorf("state %+v after a renewal", s)
 				}
-				if held, sent, err := w.Refresh(background, name, outer.Owner, g.Token+1, time.Minute); held || err != nil || sent.IsZero() {
+				if held, sent, err := w.Refresh(background, store.Renew{Name: name, Owner: outer.Owner, Token: g.Token + 1, Lease: time.Minute}); held || err != nil || sent.IsZero() {
 					t.Errorf("refreshed with another's token: %v, %v", held, err)
 				}
 				synctest.Wait()
-				if held, _, err := w.Refresh(background, name, outer.Owner, g.Token, time.Minute); !held || err != nil {
+				if held, _, err := w.Refresh(background, store.Renew{Name: name, Owner: outer.Owner, Token: g.Token, Lease: time.Minute}); !held || err != nil {
 					t.Errorf("refreshed: %v, %v", held, err)
 				}
 
@@ -250,20 +250,20 @@ func TestWaitQueue(t *testing.T) {
 		c := w.claim()
 		w.take(t, c)
 		waiting := w.claim()
-		waiting.Queue = true
+		waiting.Queue = store.QueuedToHold
 		var b *store.Busy
 		if _, err := w.Acquire(background, waiting); !errors.As(err, &b) {
 			t.Fatal(err)
 		}
-		if got, err := w.Release(background, releaseOf(c), time.Second); got != (store.Released{Found: true, Next: store.ThisProcess}) || err != nil {
+		if got, err := w.Release(background, releaseOf(c), time.Second); !got.Found || got.Next != store.ThisProcess || err != nil {
 			t.Errorf("released: %+v, %v", got, err)
 		}
-		if !w.redis[0].Exists("lock:{lock:k}:line") {
+		if !w.redis[0].Exists("lock:{lock:k}:queue") {
 			t.Error("the process has no position")
 		}
-		w.LeaveQueue(name)
+		w.LeaveQueue(name, waiting.Hold, false)
 		time.Sleep(time.Second)
-		if members, err := w.redis[0].ZMembers("lock:{lock:k}:line"); err == nil && strings.Join(members, "") != "others" {
+		if members, err := w.redis[0].ZMembers("lock:{lock:k}:queue"); err == nil && strings.Join(members, "") != "others" {
 			t.Errorf("in the queue are %v", members)
 		}
 	})
@@ -361,7 +361,7 @@ func TestBrokenConnection(t *testing.T) {
 		}{
 			"inspect": {do: func() error { _, err := w.Inspect(background, name); return err }},
 			"refresh": {do: func() error {
-				_, _, err := w.Refresh(background, name, c.Owner, g.Token, time.Minute)
+				_, _, err := w.Refresh(background, store.Renew{Name: name, Owner: c.Owner, Token: g.Token, Lease: time.Minute})
 				return err
 			}},
 			"force": {do: func() error { _, err := w.Force(background, name, nil); return err }, fails: true},

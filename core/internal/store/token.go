@@ -6,7 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-var writeTokenScript = conn.NewScript(text("write_token"))
+var writeTokenScript = conn.NewScript(script("write_token"))
 
 // writeToken makes a member give the lock a greater token than its own.
 func (c *Claim) writeToken(token int64) *conn.Command {

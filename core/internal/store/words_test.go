@@ -25,17 +25,18 @@ func TestWordsOfAClaim(t *testing.T) {
 		claim Claim
 		want  []any
 	}{
-		{Claim{Owner: "p:1", Lease: usualLease, Queue: true}, []any{"p:1"}},
-		{Claim{Owner: "p:1", Lease: time.Second, Queue: true}, []any{"p:1", int64(1000)}},
+		{Claim{Owner: "p:1", Lease: usualLease, Queue: QueuedToHold}, []any{"p:1"}},
+		{Claim{Owner: "p:1", Lease: time.Second, Queue: QueuedToHold}, []any{"p:1", int64(1000)}},
+		{Claim{Owner: "p:1", Lease: time.Second, Queue: QueuedAlone}, []any{"p:1", int64(1000), "1"}},
 		{Claim{Owner: "p:1", Lease: usualLease}, []any{"p:1", int64(30_000), "0"}},
 		{Claim{Owner: "o", Lease: usualLease}, []any{"o", int64(30_000), "0", hold, int64(0), ""}},
 		{Claim{Owner: "p:1", Lease: usualLease, Fixed: true, Window: time.Minute}, []any{"p:1", int64(-30_000), "0", hold, int64(60_000), ""}},
-		{Claim{Owner: "p:1", Lease: time.Second, Enter: 7, Queue: true}, []any{"p:1", int64(1000), "1", hold, int64(0), int64(7)}},
+		{Claim{Owner: "p:1", Lease: time.Second, Enter: 7, Queue: QueuedAlone}, []any{"p:1", int64(1000), "1", hold, int64(0), int64(7)}},
 	} {
 		c := tc.claim
 		c.Name, c.Hold = name, hold
 		c.prepare(New(serverAt("a:1"), Config{Process: "p"}))
-		want := append([]any{"lock:k", "lock:{lock:k}:line", name.clock()}, tc.want...)
+		want := append([]any{"lock:k", "lock:{lock:k}:queue", name.clock()}, tc.want...)
 		if !reflect.DeepEqual(c.command.Words, want) || c.command.Keys != 3 {
 			t.Errorf("%v\nwant %v", c.command.Words, want)
 		}
@@ -48,12 +49,12 @@ func TestWordsOfAClaim(t *testing.T) {
 
 func TestWordsOfARelease(t *testing.T) {
 	one, sharded := serverAt("a:1"), Config{Process: "p", Sharded: true}
-	r := Release{Name: NewName("lock:", "k"), Owner: "o", Hold: holdField + "p:1", Process: Waiting, Token: 7, Last: 7, Lease: usualLease}
+	r := Release{Name: NewName("lock:", "k"), Owner: "o", Hold: holdField + "p:1", Process: Listening, Waits: "p", Token: 7, Last: 7, Lease: usualLease}
 	failed, doubled, passed, sole := r, r, r, r
-	failed.Failed, failed.Process = true, Listening
+	failed.Failed, failed.Waits = true, ""
 	doubled.Doubled = true
-	passed.Last, passed.Sole, passed.Process = 9, true, Away
-	sole.Sole, sole.Process = true, Away
+	passed.Last, passed.Sole, passed.Process, passed.Waits = 9, true, Away, ""
+	sole.Sole, sole.Process, sole.Waits = true, Away, ""
 	short, soleButDoubled, soleThatListens := sole, sole, sole
 	short.Lease, soleButDoubled.Doubled, soleThatListens.Process = time.Second, true, Listening
 	const hold = "latchkey:hold:p:1"
@@ -63,21 +64,21 @@ func TestWordsOfARelease(t *testing.T) {
 		late    bool
 		want    []any
 	}{
-		{New(one, Config{Process: "p"}), r, false, []any{"PUBLISH", "o", hold, "0", int64(0), "2", ""}},
+		{New(one, Config{Process: "p"}), r, false, []any{"PUBLISH", "o", hold, "0", int64(0), "p", ""}},
 		{New(one, Config{Process: "p"}), failed, true, []any{"PUBLISH", "o", hold, "1", int64(-1), "1", ""}},
-		{New(one, sharded), doubled, true, []any{"SPUBLISH", "o", hold, "0", int64(60_000), "2", ""}},
+		{New(one, sharded), doubled, true, []any{"SPUBLISH", "o", hold, "0", int64(60_000), "p", ""}},
 		// Calls of this process have had later tokens than Redis knows.
 		{New(one, Config{Process: "p"}), passed, false, []any{"PUBLISH", "o", hold, "0", int64(0), "0", int64(9)}},
 		{New(one, Config{Process: "p"}), sole, true, []any{"PUBLISH", "o", hold, "0", int64(-1), "0", ""}},
 		{New(one, Config{Process: "p"}), soleButDoubled, false, []any{"PUBLISH", "o", hold, "0", int64(60_000), "0", ""}},
 		{New(one, Config{Process: "p"}), soleThatListens, false, []any{"PUBLISH", "o", hold, "0", int64(0), "1", ""}},
 		// A message may reach somebody at another node.
-		{New(cluster(), Config{Process: "p"}), r, false, []any{"publish", "o", hold, "0", int64(0), "2", ""}},
-		{New(cluster(), sharded), r, false, []any{"SPUBLISH", "o", hold, "0", int64(0), "2", ""}},
+		{New(cluster(), Config{Process: "p"}), r, false, []any{"publish", "o", hold, "0", int64(0), "p", ""}},
+		{New(cluster(), sharded), r, false, []any{"SPUBLISH", "o", hold, "0", int64(0), "p", ""}},
 		{New(one, Config{Process: "p"}), Release{Name: r.Name, Owner: "p"}, false, []any{"PUBLISH", "p", "", "0", int64(0), "0", ""}},
 	} {
 		c := tc.release.command(tc.store, tc.late)
-		want := append([]any{"lock:k", "lock:{lock:k}:line", r.Name.clock()}, tc.want...)
+		want := append([]any{"lock:k", "lock:{lock:k}:queue", r.Name.clock()}, tc.want...)
 		if !reflect.DeepEqual(c.Words, want) || c.Keys != 3 {
 			t.Errorf("%d keys in %v\nwant %v", c.Keys, c.Words, want)
 		}
@@ -87,7 +88,7 @@ func TestWordsOfARelease(t *testing.T) {
 		held    string
 	}{{sole, "7"}, {short, "7 1000"}} {
 		c := tc.release.command(New(one, Config{Process: "p"}), false)
-		if want := []any{"lock:k", "lock:{lock:k}:line", "PUBLISH", tc.held}; !reflect.DeepEqual(c.Words, want) || c.Keys != 2 {
+		if want := []any{"lock:k", "lock:{lock:k}:queue", r.Name.clock(), "PUBLISH", tc.held}; !reflect.DeepEqual(c.Words, want) || c.Keys != 3 {
 			t.Errorf("%d keys in %v\nwant %v", c.Keys, c.Words, want)
 		}
 	}

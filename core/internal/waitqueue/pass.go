@@ -3,7 +3,7 @@ package waitqueue
 // Next chooses the call that is to be passed the lock: the head of the queue of calls
 // without an owner of their own, if it waits and what it wants fits. It is nil when there
 // is none; otherwise [Waiter.Pass] must follow soon.
-func (q *Queues[R, L]) Next(lock string, fits func(R) bool) *Waiter[R, L] {
+func (q *Queues[R, L, P]) Next(lock string, fits func(R) bool) *Waiter[R, L, P] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	own := q.find(lock, "")
@@ -11,27 +11,30 @@ func (q *Queues[R, L]) Next(lock string, fits func(R) bool) *Waiter[R, L] {
 		return nil
 	}
 	w := own.head
-	if !w.parked || w.chosen || w.leaves || !fits(w.request) {
+	if !w.canBePassed() || !fits(w.request) {
 		return nil
 	}
 	w.parked, w.chosen = false, true
 	return w
 }
 
+// canBePassed: mu is held.
+func (w *Waiter[R, L, P]) canBePassed() bool { return w.parked && !w.chosen && !w.leaves }
+
 // Request is what the call wants.
-func (w *Waiter[R, L]) Request() R { return w.request }
+func (w *Waiter[R, L, P]) Request() R { return w.request }
 
 // Pass hands the lock to a call that Next has chosen.
-func (w *Waiter[R, L]) Pass(lock L) { w.passed <- lock }
+func (w *Waiter[R, L, P]) Pass(lock L) { w.passed <- lock }
 
 // Park says that the head waits: from now on it can be passed the lock.
-func (w *Waiter[R, L]) Park() {
+func (w *Waiter[R, L, P]) Park() {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	w.park()
 }
 
-func (w *Waiter[R, L]) park() {
+func (w *Waiter[R, L, P]) park() {
 	w.parked = true
 	if w.passed == nil {
 		w.passed = make(chan L, 1)
@@ -40,7 +43,7 @@ func (w *Waiter[R, L]) park() {
 
 // Unpark ends that. It is false when the head was chosen meanwhile: the lock is about to
 // arrive by Passed.
-func (w *Waiter[R, L]) Unpark() bool {
+func (w *Waiter[R, L, P]) Unpark() bool {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	w.parked = false
@@ -48,11 +51,11 @@ func (w *Waiter[R, L]) Unpark() bool {
 }
 
 // Passed receives the lock that the head is passed. It is for a head that was parked.
-func (w *Waiter[R, L]) Passed() <-chan L { return w.passed }
+func (w *Waiter[R, L, P]) Passed() <-chan L { return w.passed }
 
 // Refuse says that the call does not want the lock any more. It is false when the lock is
 // about to arrive nevertheless, by Passed.
-func (w *Waiter[R, L]) Refuse() bool {
+func (w *Waiter[R, L, P]) Refuse() bool {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	w.leaves = true

@@ -6,29 +6,31 @@ import (
 )
 
 // Queues are the wait queues of a process. R is what a call wants, L the lock that it can
-// be passed. The zero value is ready.
-type Queues[R, L any] struct {
+// be passed, P what stands for a position in the queue of processes; its zero value is none.
+// The zero value of Queues is ready.
+type Queues[R, L any, P comparable] struct {
 	mu     sync.Mutex
-	byLock map[string]*queue[R, L] // the first of a lock's, of which there is mostly one
+	byLock map[string]*queue[R, L, P] // the first of a lock's, of which there is mostly one
 }
 
 // queue is that of one lock. A call with an owner of its own choice has a queue apart:
 // it may be able to enter where others have to wait.
-type queue[R, L any] struct {
-	all   *Queues[R, L]
+type queue[R, L any, P comparable] struct {
+	all   *Queues[R, L, P]
 	lock  string
 	owner string
 
 	// Guarded by Queues.mu.
-	head, tail *Waiter[R, L]
+	head, tail *Waiter[R, L, P]
 	calls      int
-	signal     chan struct{} // nil: nobody waits for it yet
-	signalled  bool          // before there was a channel
-	next       *queue[R, L]  // of the same lock
-	opener     Waiter[R, L]  // room for the first call: most are alone
-	trying     bool          // the first of the queue has not had an answer yet
-	watched    bool          // notifications are wanted
-	positioned bool          // the process has a position in the queue of processes
+	signal     chan struct{}   // nil: nobody waits for it yet
+	signalled  bool            // before there was a channel
+	next       *queue[R, L, P] // of the same lock
+	opener     Waiter[R, L, P] // room for the first call: most are alone
+	trying     bool            // the first of the queue has not had an answer yet
+	watched    bool            // notifications are wanted
+	position   P               // by which the process waits in the queue of processes, or will
+	positioned bool            // it may be there
 	state      State
 	yieldUntil time.Time // others go first
 }
@@ -43,47 +45,48 @@ type State struct {
 }
 
 // Waiter is the position of a call in a queue.
-type Waiter[R, L any] struct {
-	queue   *queue[R, L]
+type Waiter[R, L any, P comparable] struct {
+	queue   *queue[R, L, P]
 	request R
 	isHead  chan struct{} // nil for the first
 	since   time.Time
 	err     error
 
 	// Guarded by Queues.mu.
-	prev, next *Waiter[R, L]
+	prev, next *Waiter[R, L, P]
 	parked     bool   // it waits as head
 	chosen     bool   // it is being passed the lock
+	granted    bool   // by Redis, for its position
 	leaves     bool   // it does not want the lock any more
 	passed     chan L // nil: it was never head
 }
 
 // End says what is not wanted any more once nobody is left in a queue.
-type End struct {
+type End[P comparable] struct {
 	Notifications bool // of the lock
-	Position      bool // of the process in the queue of processes
+	Position      P    // in the queue of processes, unless it is the zero value
 }
 
 // Join enters the queue of a lock, for calls without an owner of their own, or with that
 // one. It is false when max calls wait already, unless max is nil: then the Waiter serves
 // to ask for the State only.
-func (q *Queues[R, L]) Join(lock, owner string, request R, max *int) (*Waiter[R, L], bool) {
+func (q *Queues[R, L, P]) Join(lock, owner string, request R, max *int) (*Waiter[R, L, P], bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	own := q.find(lock, owner)
 	// With an owner of its own choice the call has tried once already.
 	trying := own == nil && owner == ""
 	if max != nil && !trying && q.waiting(lock) >= *max {
-		return &Waiter[R, L]{queue: q.byLock[lock]}, false
+		return &Waiter[R, L, P]{queue: q.byLock[lock]}, false
 	}
 	if own != nil {
-		w := &Waiter[R, L]{queue: own, request: request, since: time.Now(), isHead: make(chan struct{})}
+		w := &Waiter[R, L, P]{queue: own, request: request, since: time.Now(), isHead: make(chan struct{})}
 		own.push(w)
 		return w, true
 	}
-	own = &queue[R, L]{all: q, lock: lock, owner: owner, trying: trying, next: q.byLock[lock]}
+	own = &queue[R, L, P]{all: q, lock: lock, owner: owner, trying: trying, next: q.byLock[lock]}
 	if q.byLock == nil {
-		q.byLock = map[string]*queue[R, L]{}
+		q.byLock = map[string]*queue[R, L, P]{}
 	}
 	q.byLock[lock] = own
 	w := &own.opener
@@ -92,7 +95,7 @@ func (q *Queues[R, L]) Join(lock, owner string, request R, max *int) (*Waiter[R,
 	return w, true
 }
 
-func (q *Queues[R, L]) find(lock, owner string) *queue[R, L] {
+func (q *Queues[R, L, P]) find(lock, owner string) *queue[R, L, P] {
 	for own := q.byLock[lock]; own != nil; own = own.next {
 		if own.owner == owner {
 			return own
@@ -102,7 +105,7 @@ func (q *Queues[R, L]) find(lock, owner string) *queue[R, L] {
 }
 
 // push puts a call at the end. mu is held.
-func (q *queue[R, L]) push(w *Waiter[R, L]) {
+func (q *queue[R, L, P]) push(w *Waiter[R, L, P]) {
 	if w.prev = q.tail; w.prev != nil {
 		w.prev.next = w
 	} else {
@@ -113,7 +116,7 @@ func (q *queue[R, L]) push(w *Waiter[R, L]) {
 }
 
 // remove takes a call out, wherever it is. mu is held.
-func (q *queue[R, L]) remove(w *Waiter[R, L]) {
+func (q *queue[R, L, P]) remove(w *Waiter[R, L, P]) {
 	if w.prev != nil {
 		w.prev.next = w.next
 	} else {
@@ -129,7 +132,7 @@ func (q *queue[R, L]) remove(w *Waiter[R, L]) {
 }
 
 // waiting counts the calls that wait, without one that has just come first.
-func (q *Queues[R, L]) waiting(lock string) int {
+func (q *Queues[R, L, P]) waiting(lock string) int {
 	n := 0
 	for own := q.byLock[lock]; own != nil; own = own.next {
 		n += own.calls
@@ -141,7 +144,7 @@ func (q *Queues[R, L]) waiting(lock string) int {
 }
 
 // Signal has the heads of a lock's queues ask for it: it may be free.
-func (q *Queues[R, L]) Signal(lock string) {
+func (q *Queues[R, L, P]) Signal(lock string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
@@ -150,7 +153,7 @@ func (q *Queues[R, L]) Signal(lock string) {
 }
 
 // wake signals. mu is held.
-func (q *queue[R, L]) wake() {
+func (q *queue[R, L, P]) wake() {
 	if q.signal == nil {
 		q.signalled = true
 		return
@@ -162,17 +165,17 @@ func (q *queue[R, L]) wake() {
 }
 
 // First says that the call opened the queue: it is head, and nobody has asked yet.
-func (w *Waiter[R, L]) First() bool { return w.isHead == nil }
+func (w *Waiter[R, L, P]) First() bool { return w.isHead == nil }
 
 // IsHead is closed when the call has become head, or was refused: see Err.
-func (w *Waiter[R, L]) IsHead() <-chan struct{} { return w.isHead }
+func (w *Waiter[R, L, P]) IsHead() <-chan struct{} { return w.isHead }
 
 // Err is why the call was refused, by another's Dismiss or Busy; nil if it was not. To be
 // asked after IsHead.
-func (w *Waiter[R, L]) Err() error { return w.err }
+func (w *Waiter[R, L, P]) Err() error { return w.err }
 
 // Signal receives when the lock may be free. It is for the head.
-func (w *Waiter[R, L]) Signal() <-chan struct{} {
+func (w *Waiter[R, L, P]) Signal() <-chan struct{} {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -186,7 +189,7 @@ func (w *Waiter[R, L]) Signal() <-chan struct{} {
 }
 
 // State returns what is known about the lock.
-func (w *Waiter[R, L]) State() State {
+func (w *Waiter[R, L, P]) State() State {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	return w.queue.state
@@ -194,14 +197,12 @@ func (w *Waiter[R, L]) State() State {
 
 // Took ends the wait of a call that has the lock, until then. The next one is head, and
 // need not ask at once.
-func (w *Waiter[R, L]) Took(until time.Time, exact bool) End {
+func (w *Waiter[R, L, P]) Took(until time.Time, exact bool) End[P] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if !w.chosen { // Redis gave it the lock
-		for other := q.all.byLock[q.lock]; other != nil; other = other.next {
-			other.positioned = false // it was used up
-		}
+	if !w.chosen || w.granted {
+		q.usedUp(q.position)
 	}
 	q.state = State{Answered: true, Local: true, Until: until, Exact: exact}
 	return w.leave()
@@ -209,7 +210,7 @@ func (w *Waiter[R, L]) Took(until time.Time, exact bool) End {
 
 // Leave ends the wait of a call that has no lock. The next one is head, and asks at once.
 // What [Waiter.Refuse] says comes first.
-func (w *Waiter[R, L]) Leave() End {
+func (w *Waiter[R, L, P]) Leave() End[P] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -220,10 +221,10 @@ func (w *Waiter[R, L]) Leave() End {
 }
 
 // leave gives the position up. mu is held.
-func (w *Waiter[R, L]) leave() End {
+func (w *Waiter[R, L, P]) leave() End[P] {
 	q := w.queue
 	if w.err != nil {
-		return End{} // it was taken out
+		return End[P]{} // it was taken out
 	}
 	head := q.head == w
 	q.remove(w)
@@ -235,11 +236,11 @@ func (w *Waiter[R, L]) leave() End {
 		q.head.park() // it can be passed the lock before it has noticed
 		close(q.head.isHead)
 	}
-	return End{}
+	return End[P]{}
 }
 
 // Dismiss ends the wait of all calls of the queue with an error.
-func (w *Waiter[R, L]) Dismiss(err error) End {
+func (w *Waiter[R, L, P]) Dismiss(err error) End[P] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -253,7 +254,7 @@ func (w *Waiter[R, L]) Dismiss(err error) End {
 }
 
 // end takes a queue out. mu is held.
-func (q *queue[R, L]) end() End {
+func (q *queue[R, L, P]) end() End[P] {
 	rest := q.all.byLock[q.lock]
 	if rest == q {
 		rest = q.next
@@ -269,16 +270,13 @@ func (q *queue[R, L]) end() End {
 	} else {
 		q.all.byLock[q.lock] = rest
 	}
-	if q.positioned && rest != nil {
-		rest.positioned, q.positioned = true, false
-	}
-	return End{Notifications: q.watched, Position: q.positioned}
+	return End[P]{Notifications: q.watched, Position: q.giveUp()}
 }
 
 // Busy notes the answer that somebody else holds the lock, until then. watch is true
 // when notifications are wanted from now on. The head waits as well from its first
 // answer on: if that is one more than max, unless nil, the last in the queue is refused.
-func (w *Waiter[R, L]) Busy(until time.Time, exact bool, max *int, refusal error) (watch bool) {
+func (w *Waiter[R, L, P]) Busy(until time.Time, exact bool, max *int, refusal error) (watch bool) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -297,7 +295,7 @@ func (w *Waiter[R, L]) Busy(until time.Time, exact bool, max *int, refusal error
 
 // Silent notes that an attempt, made at a time, has failed, and returns since when all
 // have.
-func (w *Waiter[R, L]) Silent(asked time.Time) (since time.Time) {
+func (w *Waiter[R, L, P]) Silent(asked time.Time) (since time.Time) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()

@@ -17,7 +17,7 @@ const pieceOf = 256
 
 // Locks lists the locks that have queues. It does not keep others from the queues for
 // long.
-func (q *Queues[R, L]) Locks() []string {
+func (q *Queues[R, L, P]) Locks() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	locks := make([]string, 0, len(q.byLock))
@@ -33,10 +33,10 @@ func (q *Queues[R, L]) Locks() []string {
 }
 
 // WaitFor is false when no call waits for the lock.
-func (q *Queues[R, L]) WaitFor(lock string) (found Wait[R], ok bool) {
+func (q *Queues[R, L, P]) WaitFor(lock string) (found Wait[R], ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var longest *Waiter[R, L]
+	var longest *Waiter[R, L, P]
 	for own := q.byLock[lock]; own != nil; own = own.next {
 		w := own.head
 		if own.trying && w != nil {

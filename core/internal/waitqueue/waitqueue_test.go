@@ -10,8 +10,8 @@ import (
 
 // A call wants a word, and is passed a word.
 type (
-	queues = waitqueue.Queues[string, string]
-	waiter = waitqueue.Waiter[string, string]
+	queues = waitqueue.Queues[string, string, string]
+	waiter = waitqueue.Waiter[string, string, string]
 )
 
 func join(t *testing.T, q *queues, request string) *waiter {
@@ -115,6 +115,7 @@ func TestMaxWaiters(t *testing.T) {
 	}
 	refusal := errors.New("too many")
 	until := time.Now().Add(time.Hour)
+	a.WaitBy("p")
 	if !a.Busy(until, true, &most, refusal) {
 		t.Error("no notifications are wanted")
 	}
@@ -128,7 +129,7 @@ func TestMaxWaiters(t *testing.T) {
 	if a.Busy(until, true, nil, nil) {
 		t.Error("notifications are wanted again")
 	}
-	if end := a.Leave(); !end.Notifications || !end.Position {
+	if end := a.Leave(); !end.Notifications || end.Position != "p" {
 		t.Errorf("nobody is left: %+v", end)
 	}
 }
@@ -157,11 +158,13 @@ func TestOwnersOfTheirOwnHaveAQueueApart(t *testing.T) {
 	if q.Next("lock", anybody) != nil {
 		t.Error("o was passed a lock of another owner")
 	}
+	a.WaitBy("p")
 	a.Busy(time.Time{}, false, nil, nil)
-	if end := a.Leave(); end.Position {
-		t.Error("the position was given up, and o waits")
+	o.WaitBy("p")
+	if end := a.Leave(); end.Position != "" {
+		t.Error("the position was given up, and o waits by it")
 	}
-	if end := o.Leave(); !end.Position {
+	if end := o.Leave(); end.Position != "p" {
 		t.Error("the position is kept for nobody")
 	}
 }
@@ -195,10 +198,10 @@ func TestOthersGoFirstNowAndThen(t *testing.T) {
 	if a.Yields() <= 0 {
 		t.Error("it does not yield")
 	}
-	if !q.Granted("lock", time.Hour) || !signalled(a) || a.Yields() < time.Minute {
+	if !q.Reserved("lock", time.Hour) || !signalled(a) || a.Yields() < time.Minute {
 		t.Error("granted after an hour: it does not know")
 	}
-	if q.Granted("other", 0) {
+	if q.Reserved("other", 0) {
 		t.Error("somebody waits for another lock")
 	}
 }
@@ -219,11 +222,12 @@ func TestWhoIsBeingPassedTheLockIsNotChosenAgain(t *testing.T) {
 func TestThePositionOutlastsALockThatIsPassedOn(t *testing.T) {
 	var q queues
 	a := join(t, &q, "a")
+	a.WaitBy("p")
 	a.Busy(time.Time{}, false, nil, nil)
 	a.Park()
 	q.Next("lock", anybody).Pass("a lock")
 	<-a.Passed()
-	if end := a.Took(time.Time{}, false); !end.Position {
+	if end := a.Took(time.Time{}, false); end.Position != "p" {
 		t.Error("nobody waits, and the position is kept")
 	}
 }

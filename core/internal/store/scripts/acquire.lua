@@ -1,5 +1,5 @@
 -- Takes free locks, or enters those that the owner already holds. When one is busy,
--- the process can stand in line: then it is told when its turn has come.
+-- the process can take a position in the queue: a release then grants it the lock.
 -- Sent twice with the same hold, it counts once.
 --
 -- KEYS, first [1] of all locks, then [2] of all, then [3]
@@ -8,21 +8,24 @@
 --          latchkey:held   its token, and after a space its lease in ms unless that is
 --                          30000. There is one hold, which brought its owner along; it
 --                          leaves no window, and nobody is known to wait
---          latchkey:token, latchkey:lease (negative when fixed), latchkey:hold:… for
---                          each hold, and as needed latchkey:keep, latchkey:line,
+--          latchkey:token, latchkey:lease (negative when fixed, 0 when a release has
+--                          granted the lock and it was not renewed yet), latchkey:hold:… for
+--                          each hold, and as needed latchkey:keep, latchkey:queue,
 --                          latchkey:shared
 --          latchkey:window alone: a dedup window
---   [2]  the line, a sorted set of processes. Score: since when it waits, in µs;
---        from 1e16 on: no message reaches it, and it asked at 1e16 and so many µs, or did
---        not ask since 3e16 and so many; negative: its turn has come, and lasts until
---        then, in ms. For the members "others" and "polling" see release.lua. From 5e16
---        on: a tombstone, the hold of an acquisition that was given up; it may go at
---        5e16 and so many µs
+--   [2]  the queue, a sorted set of processes that wait. A member is the hold with which
+--        its process asks, and to which the lock can be granted; or the process.
+--        Score: since when it waits, in µs; from 1e16 on: no message reaches it, and it
+--        asked at 1e16 and so many µs, or did not ask since 3e16 and so many; negative: the
+--        lock is reserved for it until then, in ms. For the members "others" and "polling"
+--        see release.lua. From 5e16 on: a tombstone, the hold of an acquisition that was
+--        given up; it may go at 5e16 and so many µs
 --   [3]  the fencing clock of the lock's hash slot: the last token given there
 -- ARGV, of each lock, of all as many
 --   [1]  owner: the hash field that counts holds
 --   [2]  lease in ms, negative when it is fixed (nobody renews it); absent: 30000
---   [3]  '0' when the process does not stand in line if the lock is busy; absent: '1'
+--   [3]  how the process queues if the lock is busy. '0': not at all; '1': as the process;
+--        '2', or absent: with this hold
 --   [4]  hold: the hash field that marks this one; 1 for the outermost, 0 for a re-entry.
 --        It ends with the process and a number. Absent, with all that follow: the
 --        owner's own, latchkey:hold:<owner>; the lease is not fixed then
@@ -31,10 +34,10 @@
 --
 -- Returns  token            a free lock was taken, for the lease asked for
 --          {1, token, lease, ttl, outermost}  entered; lease and ttl in ms, lease negative when fixed
---          {1, token, lease, lease, 1, 1}  a free lock was taken, with a token that is ahead
---                           of the clock of Redis
---          {2, ttl, exact, 0, unheard}  busy; exact is 1 when nothing will lengthen the
---                           ttl, unheard when messages do not reach the process
+--          {1, token, lease, ttl, outermost, 1}  the same, with a token that is ahead of the
+--                           clock of Redis
+--          {2, ttl, exact, time, unheard}  busy; exact is 1 when nothing will lengthen the
+--                           ttl, unheard when messages do not reach the process; time in µs
 --          {3}              the lock to enter is gone
 --          {4}              this hold was given up before the script arrived
 -- of more than one lock, see batch.lua in package conn
@@ -111,65 +114,56 @@ elseif width < 4 and call('EXISTS', unpack(KEYS, 1, 2 * count)) == 0 then
   end
 end
 
-local process
+local member -- of the queue
 
 local function ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- The clock of Redis in µs, or one more than the last token of the slot.
-local function next_token(clock)
-  local token = now
-  local last = call('GETSET', clock, token)
-  if last and token <= last then
-    token = string.format('%.0f', last + 1)
-    call('SET', clock, token)
-  end
-  return token
-end
+-- include next_token
 
--- The process keeps its place if it has one; if it was its turn, somebody outside the
--- line was faster, and it stays first. Who waits asks every second. Returns 1 when
--- messages do not reach the process.
-local function stand_in_line(line)
+-- The process keeps its position if it has one; if the lock was reserved for it, somebody
+-- outside the queue was faster, and it stays first. Who waits asks every second. Returns 1
+-- when messages do not reach the process.
+local function enqueue(queue)
   local unheard = 0
-  if call('ZADD', line, 'NX', now, process) == 0 then
-    local place = tonumber(call('ZSCORE', line, process))
-    if place < 0 then
-      call('ZADD', line, '1e14', process)
-    elseif place >= 1e16 then
-      if place >= 3e16 and 3e16 + now - place > 15e4 then
-        call('ZADD', line, 'XX', 'LT', 0, 'polling') -- it did not know, and has waited
+  if call('ZADD', queue, 'NX', now, member) == 0 then
+    local position = tonumber(call('ZSCORE', queue, member))
+    if position < 0 then
+      call('ZADD', queue, '1e14', member)
+    elseif position >= 1e16 then
+      if position >= 3e16 and 3e16 + now - position > 15e4 then
+        call('ZADD', queue, 'XX', 'LT', 0, 'polling') -- it did not know, and has waited
       end
-      call('ZADD', line, string.format('%.0f', 1e16 + now), process)
+      call('ZADD', queue, string.format('%.0f', 1e16 + now), member)
       unheard = 1
     end
   end
-  if call('PTTL', line) < 4000 then
-    call('PEXPIRE', line, 5000)
+  if call('PTTL', queue) < 4000 then
+    call('PEXPIRE', queue, 5000)
   end
   return unheard
 end
 
--- For how many ms the lock is reserved for others than this process. A turn lasts
+-- For how many ms the lock is reserved for others than this process. That lasts
 -- 250 ms; what is left of it may be more when the clock was set back.
-local function reserved(line, first, until_ms, queues)
-  if queues == '1' then
-    if first == process then
+local function reserved(queue, first, until_ms, queues)
+  if queues ~= '0' then
+    if first == member then
       return 0
     end
     if first == 'polling' then
-      local place = call('ZSCORE', line, process)
-      if place and tonumber(place) >= 1e16 then
+      local position = call('ZSCORE', queue, member)
+      if position and tonumber(position) >= 1e16 then
         return 0
       end
     end
   end
-  local turn = until_ms - ms()
-  if turn > 250 then
+  local left = until_ms - ms()
+  if left > 250 then
     return 0
   end
-  return turn
+  return left
 end
 
 -- What is left of a lock's lease or window in ms, and never more than the whole of it:
@@ -196,14 +190,18 @@ local function unpack_held(lock, token, lease)
 end
 
 local function each(i)
-  local lock, line, clock = KEYS[i], KEYS[count + i], KEYS[2 * count + i]
+  local lock, queue, clock = KEYS[i], KEYS[count + i], KEYS[2 * count + i]
   local owner, lease, queues, hold, window, enter = unpack(ARGV, width * (i - 1) + 1, width * i)
   local own = 'latchkey:hold:' .. owner
-  lease, queues, hold, window, enter = lease or '30000', queues or '1', hold or own, window or '0', enter or ''
-  process = string.match(hold, '^latchkey:hold:(.*):')
+  lease, queues, hold, window, enter = lease or '30000', queues or '2', hold or own, window or '0', enter or ''
+  member = hold
+  if queues == '1' then
+    member = string.match(hold, '^latchkey:hold:(.*):')
+  end
 
-  local first = call('ZRANGE', line, 0, 0, 'WITHSCORES')
-  if first[1] and call('ZSCORE', line, hold) then
+  local first = call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+  local position = first[1] and call('ZSCORE', queue, hold)
+  if position and tonumber(position) >= 5e16 then
     return {4}
   end
   local others = first[1] and tonumber(first[2]) < 5e16
@@ -214,20 +212,20 @@ local function each(i)
     end
     if others then
       if tonumber(first[2]) < 0 then
-        local turn = reserved(line, first[1], -first[2], queues)
-        if turn > 0 then
+        local left = reserved(queue, first[1], -first[2], queues)
+        if left > 0 then
           local unheard = 0
-          if queues == '1' then
-            unheard = stand_in_line(line)
+          if queues ~= '0' then
+            unheard = enqueue(queue)
           end
-          return {2, turn, 0, 0, unheard}
+          return {2, left, 0, tonumber(now), unheard}
         end
       end
-      if queues == '1' then
-        call('ZREM', line, process)
+      if queues ~= '0' then
+        call('ZREM', queue, member)
       end
     end
-    local token = next_token(clock)
+    local token = next_token(clock, now)
     local ttl = string.gsub(lease, '^%-', '')
     if ttl == lease and window == '0' and hold == own and not others then
       local held = token
@@ -238,7 +236,7 @@ local function each(i)
     else
       call('HSET', lock, owner, '1', hold, '1', 'latchkey:token', token, 'latchkey:lease', lease)
       if others then
-        call('HSET', lock, 'latchkey:line', '1')
+        call('HSET', lock, 'latchkey:queue', '1')
       end
       if hold ~= own then
         call('HSET', lock, 'latchkey:shared', '1') -- others may enter by that owner, Redisson too
@@ -259,7 +257,7 @@ local function each(i)
     return token
   end
 
-  local held = call('HMGET', lock, owner, 'latchkey:token', 'latchkey:lease', 'latchkey:window', 'latchkey:line',
+  local held = call('HMGET', lock, owner, 'latchkey:token', 'latchkey:lease', 'latchkey:window', 'latchkey:queue',
     'latchkey:shared', 'latchkey:held')
   local token, whole, shared = held[2], held[3], held[6]
   if held[7] then
@@ -272,14 +270,20 @@ local function each(i)
     if enter ~= '' and token ~= enter then
       return {3}
     end
-    if token then
+    if whole == '0' then
+      if hold == own then
+        call('HSET', lock, 'latchkey:lease', lease)
+      else
+        lease = '250'
+      end
+    elseif token then
       lease = whole
       if held[7] and hold ~= own then
         unpack_held(lock, token, lease)
       end
     else
       -- Redisson took it for this owner: it becomes one of ours as well.
-      token = next_token(clock)
+      token = next_token(clock, now)
       shared = '1'
       call('HSET', lock, 'latchkey:token', token, 'latchkey:lease', lease, 'latchkey:shared', shared)
     end
@@ -296,25 +300,31 @@ local function each(i)
       call('PEXPIRE', lock, lease)
       ttl = lease
     end
+    if token > now then
+      return {1, token, lease, ttl, outermost, 1}
+    end
     return {1, token, lease, ttl, outermost}
   end
 
   if enter ~= '' then
     return {3}
   end
+  if whole == '0' then
+    whole = '250'
+  end
   local exact = 0
   if held[4] or (whole and tonumber(whole) < 0) then
     exact = 1
   end
   local unheard = 0
-  if queues == '1' and not held[4] then
-    unheard = stand_in_line(line)
+  if queues ~= '0' and not held[4] then
+    unheard = enqueue(queue)
     if held[7] then
       unpack_held(lock, token, whole)
     end
     if not held[5] then
-      call('HSET', lock, 'latchkey:line', '1')
+      call('HSET', lock, 'latchkey:queue', '1')
     end
   end
-  return {2, rest(lock, tonumber(held[4] or whole), shared), exact, 0, unheard}
+  return {2, rest(lock, tonumber(held[4] or whole), shared), exact, tonumber(now), unheard}
 end

@@ -1,19 +1,22 @@
 -- Ends holds; the last one of a lock frees it, or leaves its dedup window. A free
--- lock goes to the process that has waited longest: only that one is told. Without
--- a hold, it gives up the process's place in the line.
+-- lock is granted to the hold that has waited longest, for 250 ms, and only its process is
+-- told, which renews it. It is reserved for that process, which has to take it then, where
+-- others have to go first, where it cannot be known whether a message arrives, or where
+-- the process waits as such. Ends positions in the queue, too.
 -- Sent twice, it counts once.
 --
 -- KEYS, first [1] of all locks, then [2] of all, then [3]
 --   [1]  the lock, a hash; see acquire.lua
---   [2]  the line of processes that wait; see acquire.lua. Its member "others" has the
---        time at which those outside the line had their chance, in ms; "polling" that at
+--   [2]  the queue of processes that wait; see acquire.lua. Its member "others" has the
+--        time at which those outside the queue had their chance, in ms; "polling" that at
 --        which the lock was last reserved for those beside it; negative: until when it is
---   [3]  the fencing clock of the lock's hash slot; absent when there is only [1] of the
---        arguments of each lock
+--   [3]  the fencing clock of the lock's hash slot
 -- ARGV[1]  PUBLISH or SPUBLISH; publish where a message that reaches no connection of
 --          this server may yet reach somebody. Channel redisson_lock__channel:{<lock>}
---          wakes everybody, redisson_lock__channel:{<lock>}:<process> tells a process of
---          its turn
+--          wakes everybody. On redisson_lock__channel:{<lock>}:<process> a process is told
+--          that the lock is reserved for it, by the number of ms for which it lets others
+--          go first, or that a hold of it was granted the lock:
+--          <hold> <token> <clock of Redis in µs>
 -- ARGV, of each lock, of all as many
 --   either
 --   [1]  what the lock's field latchkey:held had at first: its only hold ends, if that
@@ -21,26 +24,28 @@
 --   or
 --   [1]  owner: the hash field that counts holds; the process where there is no hold
 --   [2]  hold: the hash field that marks this one, and ends with the process and a
---        number; '' for none
+--        number; '' for the process's position. One that only has a position gives it up
 --   [3]  '1' when the work failed: if this is the outermost hold, no dedup window
 --   [4]  lifetime of the tombstone in ms, 0 to write none. With one, an
 --        acquisition of this hold that arrives later is refused. -1 for a release
 --        that is late: then the holds that remain do not get a new lease by it.
---   [5]  '2' when the process goes on waiting for the lock, '1' when it only listens, else '0'
+--   [5]  the member of the queue with which the process goes on waiting for the lock, '1' when
+--        it only listens, else '0'
 --   [6]  the last token that the process has given under this lock, when it has passed it on
 --        from call to call; '' for the lock's own
 --
 -- Returns  heard      the lock is free for all; so many connections to this server heard it
 --          {0}        there is no such hold
 --          {1, left}  ended; left is the number of holds that remain
---          {1, 0, turn}  and the lock is free. turn is 1: for another process, and this
---                     one stands in line if it waits; 2: for this process
+--          {1, 0, next, time}  and the lock goes to another process, and this one has a
+--                     position if it waits: next is 1; it is reserved for this process: 2.
+--                     time in µs
 --          {2, ttl}   ended; the dedup window lasts ttl ms, as all are told
 -- of more than one lock, see batch.lua in package conn
 local call = redis.call
 local publish = ARGV[1]
 local count = #ARGV - 1
-local brief = #KEYS == 2 * count
+local brief = #KEYS == 3 * count
 
 -- The usual case, without a step too many: locks that nobody else has to do with.
 if brief and count == 1 then
@@ -78,10 +83,10 @@ elseif brief then
 end
 
 local hears = publish ~= 'publish'
-if not brief then
-  count = #KEYS / 3
-end
-local process, lock, line, channel, presence -- those at hand
+count = #KEYS / 3
+local process, lock, queue, clock, channel -- those at hand
+local listens, member -- what the process says of itself
+local grants = hears -- a hold that waits can be granted the lock
 local time
 
 local function ms()
@@ -94,13 +99,15 @@ local function us()
   return time[1] .. string.sub('00000' .. time[2], -6)
 end
 
+-- include next_token
+
 -- Without permission for a channel, which is -1, the waiters find out by polling.
 local function tell(to, message)
   return tonumber(redis.pcall(publish, to, message)) or -1
 end
 
--- Says for how many ms the next in line is to let those go first who wait outside
--- the line, unless they had their chance just now. A Redisson client takes 00 for a
+-- Says for how many ms the next in the queue is to let those go first who wait outside of
+-- it, unless they had their chance just now. A Redisson client takes 00 for a
 -- wake-up; we know that it is not meant for us. Where their number is not known, they
 -- must not cost much.
 local function pause(ms, last)
@@ -111,9 +118,9 @@ local function pause(ms, last)
   if last and last <= ms and ms - last < every then
     return 0
   end
-  call('ZADD', line, ms, 'others')
-  local ours = call('ZCOUNT', line, '1e14', '(1e16')
-  if presence ~= '0' then
+  call('ZADD', queue, ms, 'others')
+  local ours = call('ZCOUNT', queue, '1e14', '(1e16')
+  if listens then
     ours = ours + 1
   end
   if tell(channel, '00') <= ours and hears then
@@ -122,19 +129,19 @@ local function pause(ms, last)
   return 3
 end
 
--- Whom no message reaches, or who did not come when it was its turn, waits beside the
--- line from now on, and is told so when it asks again: it then asks often.
+-- Whom no message reaches, or who did not come when the lock was reserved for it, waits
+-- beside the queue from now on, and is told so when it asks again: it then asks often.
 local function set_aside(who)
-  call('ZADD', line, string.format('%.0f', 3e16 + us()), who)
-  call('ZADD', line, 'NX', ms() - 250, 'polling')
+  call('ZADD', queue, string.format('%.0f', 3e16 + us()), who)
+  call('ZADD', queue, 'NX', ms() - 250, 'polling')
 end
 
 -- The process that has waited longest, when those outside had their chance, and until
 -- when the lock is, or when it was last, reserved for those beside the line.
-local function first_in_line()
+local function first_in_queue()
   local others, polling
   while true do
-    local head = call('ZRANGE', line, 0, 2, 'WITHSCORES')
+    local head = call('ZRANGE', queue, 0, 2, 'WITHSCORES')
     local first
     for i = 1, #head, 2 do
       local who, score = head[i], tonumber(head[i + 1])
@@ -156,63 +163,104 @@ local function first_in_line()
   end
 end
 
--- Reserves the lock for those who wait beside the line, for 250 of every 650 ms or until
+-- Reserves the lock for those who wait beside the queue, for 250 of every 650 ms or until
 -- all have had it: they ask often enough to come meanwhile. ended is when it was last so,
 -- negative: when it will have been. at_once: there is no other way to let others go first.
 local function reserve_for_polling(ms, ended, at_once)
   local us = us()
-  call('ZREMRANGEBYSCORE', line, '3e16', string.format('(%.0f', 3e16 + us - 2e6)) -- dead
-  local asking = call('ZCOUNT', line, string.format('%.0f', 1e16 + us - 5e5), '(3e16') > 0
+  call('ZREMRANGEBYSCORE', queue, '3e16', string.format('(%.0f', 3e16 + us - 2e6)) -- dead
+  local asking = call('ZCOUNT', queue, string.format('%.0f', 1e16 + us - 5e5), '(3e16') > 0
   if ended < 0 then
     local rest = -ended - ms
     if asking and rest > 0 and rest <= 250 then
       return true
     end
-    call('ZADD', line, ms, 'polling')
+    call('ZADD', queue, ms, 'polling')
     return false
   end
   local since = ms - ended -- negative when the clock was set back
   if asking and (at_once or since < 0 or since >= 400) then
-    call('ZADD', line, -(ms + 250), 'polling')
+    call('ZADD', queue, -(ms + 250), 'polling')
     return true
   end
   if since < 0 or since > 5000 then
-    call('ZREM', line, 'polling')
-    call('ZREMRANGEBYSCORE', line, '1e16', string.format('(%.0f', 1e16 + us - 2e6))
+    call('ZREM', queue, 'polling')
+    call('ZREMRANGEBYSCORE', queue, '1e16', string.format('(%.0f', 1e16 + us - 2e6))
   end
   return false
 end
 
--- Reserves the lock for the process that has waited longest, for 250 ms.
-local function next_in_line()
+local function process_of(who)
+  return string.match(who, '^latchkey:hold:(.*):') or who
+end
+
+-- Says whether a message surely reaches a process. What PUBLISH returns would come too
+-- late: connections to a replica, which it does not count, hear the message as well, and a
+-- lock that somebody may have heard of cannot be taken back.
+local function hears_grant(who)
+  local heard = redis.pcall('PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', channel .. ':' .. who)
+  return type(heard) == 'table' and (tonumber(heard[2]) or 0) > 0
+end
+
+-- Gives the lock to a hold that waits, for 250 ms, and tells its process.
+local function grant(hold)
+  local token = next_token(clock, us())
+  call('HSET', lock, string.sub(hold, 15), '1', hold, '1', 'latchkey:token', token, 'latchkey:lease', '0',
+    'latchkey:queue', '1')
+  call('PEXPIRE', lock, 250)
+  if tell(channel .. ':' .. process_of(hold), hold .. ' ' .. token .. ' ' .. us()) < 0 then
+    call('DEL', lock)
+    return false
+  end
+  call('ZREM', queue, hold)
+  return true
+end
+
+-- Gives the lock to the process that has waited longest, or reserves it.
+local function next_in_queue()
   local ms = ms()
   local wait, mute
   while true do
-    local first, last, polling = first_in_line()
+    local first, last, polling = first_in_queue()
     if polling and reserve_for_polling(ms, polling, mute) then
-      if presence == '2' then
-        call('ZADD', line, 'NX', us(), process)
+      if member then
+        call('ZADD', queue, 'NX', us(), member)
       end
       return 1
     end
     if not first or mute then
       return 0
     end
-    if first == process then
-      call('ZADD', line, -(ms + 250), first)
+    local other = process_of(first)
+    if other == process then
+      call('ZADD', queue, -(ms + 250), first)
       return 2
     end
     wait = wait or pause(ms, last)
-    local connections = tell(channel .. ':' .. first, wait)
-    if connections > 0 or (connections == 0 and not hears) then
-      call('ZADD', line, -(ms + 250), first)
-      if presence == '2' then
-        call('ZADD', line, 'NX', us(), process)
+    local granted = grants and wait == 0 and other ~= first and hears_grant(other) and grant(first)
+    local connections = not granted and tell(channel .. ':' .. other, wait)
+    if granted or connections > 0 or (connections == 0 and not hears) then
+      if not granted then
+        call('ZADD', queue, -(ms + 250), first)
+      end
+      if member then
+        call('ZADD', queue, 'NX', us(), member)
       end
       return 1
     end
     set_aside(first)
     mute = connections < 0 -- nobody else can be told either
+  end
+end
+
+-- Gives up a position, and the lock if it is reserved for it.
+local function leave(who)
+  local position = tonumber(call('ZSCORE', queue, who) or 5e16)
+  if position < 5e16 then
+    call('ZREM', queue, who)
+    if position < 0 and call('EXISTS', lock) == 0 and next_in_queue() == 0 then
+      tell(channel, '0')
+    end
   end
 end
 
@@ -225,19 +273,16 @@ end
 -- Ends the hold, as the Returns above tell.
 local function finish(owner, hold, failed, late)
   if hold == '' then
-    local place = call('ZSCORE', line, process)
-    call('ZREM', line, process)
-    if place and tonumber(place) < 0 and call('EXISTS', lock) == 0 and next_in_line() == 0 then
-      tell(channel, '0')
-    end
+    leave(process)
     return {1, 0}
   end
 
-  local held = call('HMGET', lock, hold, owner, 'latchkey:keep', 'latchkey:line', 'latchkey:held')
+  local held = call('HMGET', lock, hold, owner, 'latchkey:keep', 'latchkey:queue', 'latchkey:held')
   if held[5] and held[2] and hold == 'latchkey:hold:' .. owner then
     held[1] = '1'
   end
   if not held[1] then
+    leave(hold)
     return {0}
   end
   local keep = held[3]
@@ -283,14 +328,14 @@ local function finish(owner, hold, failed, late)
       return {2, left}
     end
   end
-  local turn = 0
+  local next = 0
   if held[4] then
-    turn = next_in_line()
+    next = next_in_queue()
   end
-  if turn == 0 then
+  if next == 0 then
     return tell(channel, '0')
   end
-  return {1, 0, turn}
+  return {1, 0, next, tonumber(us())}
 end
 
 -- The hold that the field latchkey:held has stood for, where the lock has got another
@@ -313,13 +358,13 @@ end
 -- Has an acquisition of this hold refused that arrives later. It returns an error.
 local function bury(hold, life)
   local us = us()
-  local written = redis.pcall('ZADD', line, string.format('%.0f', 5e16 + us + life * 1000), hold)
+  local written = redis.pcall('ZADD', queue, string.format('%.0f', 5e16 + us + life * 1000), hold)
   if type(written) == 'table' then
     return written
   end
-  call('ZREMRANGEBYSCORE', line, '5e16', string.format('(%.0f', 5e16 + us))
-  if call('PTTL', line) < tonumber(life) then
-    call('PEXPIRE', line, life)
+  call('ZREMRANGEBYSCORE', queue, '5e16', string.format('(%.0f', 5e16 + us))
+  if call('PTTL', queue) < tonumber(life) then
+    call('PEXPIRE', queue, life)
   end
 end
 
@@ -335,7 +380,7 @@ local function lift(clock, token)
 end
 
 local function each(i)
-  lock, line = KEYS[i], KEYS[count + i]
+  lock, queue, clock = KEYS[i], KEYS[count + i], KEYS[2 * count + i]
   channel = 'redisson_lock__channel:{' .. lock .. '}'
   if brief then
     if count > 1 and call('HGET', lock, 'latchkey:held') == ARGV[i + 1] then
@@ -346,25 +391,29 @@ local function each(i)
     if not owner then
       return {0}
     end
-    process, presence = string.match(owner, '^(.*):'), '0'
+    process, listens, member = string.match(owner, '^(.*):'), false, nil
     return finish(owner, 'latchkey:hold:' .. owner, '0', false)
   end
 
-  local owner, hold, failed, void, last
-  owner, hold, failed, void, presence, last = unpack(ARGV, 6 * i - 4, 6 * i + 1)
+  local owner, hold, failed, void, waits, last = unpack(ARGV, 6 * i - 4, 6 * i + 1)
   process = string.match(hold, '^latchkey:hold:(.*):') or owner
-  if last ~= '' then
-    call('ZREM', line, process) -- its calls have had their turn: others that came later go first
+  listens, member = waits ~= '0', nil
+  if listens and waits ~= '1' then
+    member = waits
+    if last ~= '' then
+      call('ZREM', queue, member) -- its calls have had the lock: others that came later go first
+    end
   end
-  local reply = finish(owner, hold, failed, void ~= '0')
-  -- After the release: a Redis that is out of memory refuses to write, and its error
-  -- has this repeated.
+  -- A Redis that is out of memory refuses to write: its error has this repeated, but the
+  -- hold ends.
   local failure
-  if tonumber(void) > 0 then
-    failure = bury(hold, void)
-  end
   if last ~= '' then
-    failure = lift(KEYS[2 * count + i], last) or failure
+    failure = lift(clock, last)
+  end
+  grants = hears and not failure
+  local reply = finish(owner, hold, failed, void ~= '0')
+  if tonumber(void) > 0 then
+    failure = bury(hold, void) or failure
   end
   return failure or reply
 end

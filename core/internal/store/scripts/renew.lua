@@ -2,7 +2,8 @@
 -- have given.
 --
 -- KEYS     the locks, hashes; see acquire.lua
--- ARGV     of each lock: owner, token of the acquisition to renew, lease in ms
+-- ARGV     of each lock: owner, token of the acquisition to renew, lease in ms; with a +
+--          before it when it is the first lease after a grant
 --
 -- Returns  1, or 0 when the lock is not ours any more; of more than one lock, see
 --          batch.lua in package conn
@@ -14,6 +15,10 @@ local function each(i)
   local held = call('HMGET', lock, owner, 'latchkey:held', 'latchkey:token', 'latchkey:shared')
   if not held[1] or (held[3] or string.match(held[2] or '', '^%d+')) ~= token then
     return 0
+  end
+  if string.byte(lease) == 43 then
+    lease = string.sub(lease, 2)
+    call('HSET', lock, 'latchkey:lease', lease)
   end
   if held[4] and call('PTTL', lock) >= tonumber(lease) then
     return 1

@@ -1,0 +1,91 @@
+package core
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// A release grants the lock to the process that waits first, and the message about it
+// carries what the process needs to start at once. The lock then lasts for
+// [store.GrantLease] only, so that it is not lost for long on a process that is dead or
+// hangs; the holder renews it to its own lease.
+
+// renewGrantAfter spares the renewal to those that are done with the lock by then.
+const renewGrantAfter = 5 * time.Millisecond
+
+// canBeGranted says that Redis need not be asked: it grants locks of the usual form only.
+func (r *request) canBeGranted() bool {
+	return r.owner == "" && !r.settings.fixed && r.settings.keepFor == 0 && r.settings.lease >= store.GrantLease && r.locker.passes()
+}
+
+// message takes what a release tells this process of a lock.
+func (l *Locker) message(lock, text string) {
+	m, err := store.ReadMessage(text)
+	switch {
+	case err != nil:
+		l.queues.Signal(lock)
+	case m.Hold != "":
+		l.granted(lock, m)
+	case !l.queues.Reserved(lock, m.Yield):
+		l.store.LeaveQueue(store.NameOf(l.prefix, lock), "", false)
+	}
+}
+
+// granted gives a lock to the call that waits for it. If that is too late to be sure, or
+// the call is just asking, it asks, with the same hold. A hold that nobody has any more is
+// given back.
+func (l *Locker) granted(lock string, m store.Message) {
+	now := schedule.Now()
+	var ends schedule.Time
+	is := func(p *position) bool { return p.hold == m.Hold && !p.isSpent() }
+	w, known := l.queues.Granted(lock, is, func(r *request, p *position) bool {
+		ends = grantEnds(m, p, now)
+		return r.canBeGranted() && ends.Sub(now) >= store.GrantLease/2
+	})
+	if w == nil {
+		if !known && !l.holds(store.OwnerOf(m.Hold)) {
+			l.store.LeaveQueue(store.NameOf(l.prefix, lock), m.Hold, false)
+		}
+		return
+	}
+	r := w.Request()
+	s := r.lease(m.Hold, m.Token)
+	s.ahead, s.granted = m.Ahead, true
+	s.tenure, s.ends, s.renewAt = s.since, ends, s.since.Add(renewGrantAfter)
+	s.deadline = ends.Add(-s.margin(store.GrantLease))
+	k := s.open(r, m.Hold, &w.Position().copies)
+	if !l.register(s) {
+		k.cancel(nil)
+		w.Pass(nil)
+		return
+	}
+	s.mu.Lock()
+	s.schedule()
+	s.mu.Unlock()
+	w.Pass(k)
+}
+
+// grantEnds is a time at which Redis has not ended a granted lock yet. The message may have
+// been on its way for long; how old it is the clock of Redis tells, as it was when
+// it last answered: never later than the arrival would have it.
+func grantEnds(m store.Message, p *position, arrived schedule.Time) schedule.Time {
+	clock := p.clock.Load()
+	if clock == nil {
+		return 0
+	}
+	return min(schedule.At(clock.NotBefore(m.At)), arrived).Add(store.GrantLease)
+}
+
+// holds says whether a lock of that owner is held here.
+func (l *Locker) holds(owner string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for s := range l.leases {
+		if s.owner == owner {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// GrantLease is how long a lock lasts that a release has granted, unless it is renewed.
+const GrantLease = 250 * time.Millisecond
+
+// Clock is what the clock of Redis showed after a request was sent.
+type Clock struct {
+	Redis time.Duration
+	Sent  time.Time
+}
+
+// NotBefore is a time at which the clock of Redis showed no more than that: the most
+// cautious one that is known.
+func (c Clock) NotBefore(redis time.Duration) time.Time { return c.Sent.Add(redis - c.Redis) }
+
+// Message is what a release tells a process that waits for the lock.
+type Message struct {
+	// Hold was granted the lock for [GrantLease]. Without one the lock is reserved for the
+	// process.
+	Hold  string
+	Token int64
+	Ahead bool          // the token is ahead of the clock of Redis
+	At    time.Duration // on the clock of Redis
+
+	Yield time.Duration // for which others are let go first, where there is no Hold
+}
+
+// ReadMessage reads one. An error says that it is none of ours.
+func ReadMessage(text string) (m Message, err error) {
+	words := strings.Fields(text)
+	if len(words) == 1 {
+		ms, err := strconv.Atoi(words[0])
+		m.Yield = time.Duration(ms) * time.Millisecond
+		return m, err
+	}
+	if len(words) != 3 || !strings.HasPrefix(words[0], holdField) {
+		return m, fmt.Errorf("an unexpected message: %.64q", text)
+	}
+	m.Hold = words[0]
+	if m.Token, err = parseToken(words[1]); err != nil {
+		return m, err
+	}
+	at, err := parseToken(words[2])
+	m.At, m.Ahead = time.Duration(at)*time.Microsecond, m.Token > at
+	return m, err
+}

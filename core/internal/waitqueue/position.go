@@ -1,0 +1,85 @@
+package waitqueue
+
+// A process waits in the queue of processes by a position, which outlives the calls that
+// wait: the next head takes it over. It is used up when Redis gives the process the lock.
+
+// Position returns the one by which the process waits, or none.
+func (w *Waiter[R, L, P]) Position() P {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	return w.queue.position
+}
+
+// WaitBy sets the position, before Redis is told of it. It returns the one before if that
+// has to be given up.
+func (w *Waiter[R, L, P]) WaitBy(position P) (old P) {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	old = w.queue.giveUp()
+	w.queue.position = position
+	return old
+}
+
+// Waits returns the position by which calls go on waiting for a lock that is about to be
+// released, if there are some that would be notified, or none. The release gives it to the
+// process. waitBy decides what it is, by the first of these calls and the position so far.
+func (q *Queues[R, L, P]) Waits(lock string, waitBy func(R, P) P) (position P) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		if own.watched { // or it would not be for long
+			own.position, own.positioned = waitBy(own.head.request, own.position), true
+			return own.position
+		}
+	}
+	return position
+}
+
+// Granted chooses the call that is to have the lock, which Redis has granted to a position:
+// the head of the queue with that position, if it waits and fits, as Next does. Otherwise
+// that head asks Redis. known is false when no call waits by that position.
+func (q *Queues[R, L, P]) Granted(lock string, is func(P) bool, fits func(R, P) bool) (w *Waiter[R, L, P], known bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var none P
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		if own.position == none || !is(own.position) {
+			continue
+		}
+		if w := own.head; w.canBePassed() && fits(w.request, own.position) {
+			w.parked, w.chosen, w.granted = false, true, true
+			return w, true
+		}
+		own.wake()
+		return nil, true
+	}
+	return nil, false
+}
+
+// usedUp forgets a position in all queues of the lock. mu is held.
+func (q *queue[R, L, P]) usedUp(position P) {
+	var none P
+	for other := q.all.byLock[q.lock]; other != nil; other = other.next {
+		if other.position == position {
+			other.position, other.positioned = none, false
+		}
+	}
+}
+
+// giveUp forgets the queue's position, and returns it unless another queue of the lock has
+// the same, or Redis knows nothing of it. mu is held.
+func (q *queue[R, L, P]) giveUp() P {
+	var none P
+	old, there := q.position, q.positioned
+	q.position, q.positioned = none, false
+	for other := q.all.byLock[q.lock]; other != nil; other = other.next {
+		if other != q && other.position == old {
+			other.positioned = other.positioned || there
+			return none
+		}
+	}
+	if !there {
+		return none
+	}
+	return old
+}

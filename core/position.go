@@ -1,0 +1,77 @@
+package core
+
+import (
+	"sync/atomic"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// position is by what this process waits for a lock in the queue of processes.
+type position struct {
+	member string
+	// hold is that of all claims for the lock, so that Redis can grant it. Empty: the
+	// process waits as such, and the lock is reserved for it.
+	hold   string
+	copies conn.Copies
+
+	spent atomic.Bool                 // the hold must not be used any more: it is given back
+	clock atomic.Pointer[store.Clock] // of Redis, when it answered last
+}
+
+// heard takes an answer of Redis about the lock.
+func (p *position) heard(c store.Clock) {
+	if p == nil || p.hold == "" {
+		return
+	}
+	if c.Redis != 0 {
+		p.clock.Store(&c)
+	}
+	if p.copies.Doubled() {
+		p.spent.Store(true) // the copy that was not answered was compensated
+	}
+}
+
+func (p *position) isSpent() bool { return p != nil && p.spent.Load() }
+
+// failed takes an error of a claim. One that may have had an effect was compensated,
+// which ends the hold.
+func (p *position) failed(err error) {
+	if o := conn.OutcomeOf(err); p != nil && (o != conn.NotSent && o != conn.Refused || p.copies.Doubled()) {
+		p.spent.Store(true)
+	}
+}
+
+// position returns that by which the head of a queue asks for the lock, nil in a quorum.
+func (r *request) position(w *waiter) *position {
+	if !r.queues {
+		return nil
+	}
+	now := w.Position()
+	p := r.waitBy(now)
+	if p != now {
+		r.locker.leaveQueue(r.name, w.WaitBy(p))
+	}
+	return p
+}
+
+// waitBy returns the position to wait by: the present one, if it will do.
+func (r *request) waitBy(now *position) *position {
+	l := r.locker
+	switch canBe := r.canBeGranted(); {
+	case !canBe:
+		return l.alone
+	case now != nil && now.hold != "" && !now.isSpent():
+		return now
+	default:
+		hold := l.store.NewHold()
+		return &position{member: hold, hold: hold}
+	}
+}
+
+// leaveQueue gives up a position.
+func (l *Locker) leaveQueue(n store.Name, p *position) {
+	if p != nil {
+		l.store.LeaveQueue(n, p.hold, p.copies.Doubled())
+	}
+}
