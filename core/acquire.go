@@ -161,11 +161,12 @@ func (r *request) try(p *position) (*Lock, *store.Busy, error) {
 	var busy *store.Busy
 	if err == nil {
 		k, err := r.granted(c, granted)
+		p.noticed(l, granted)
 		if err == nil {
 			l.store.Decided(c, k.held)
 		} else {
 			l.store.Decided(c, nil)
-			p.failed(err)
+			p.spend()
 		}
 		return k, nil, err
 	}

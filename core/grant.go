@@ -15,6 +15,17 @@ import (
 // renewGrantAfter spares the renewal to those that are done with the lock by then.
 const renewGrantAfter = 5 * time.Millisecond
 
+// Where a message about a grant is lost, or comes late, the lock lies idle meanwhile. The
+// process waits for reservations then, for so long: Redis notices whoever does not come for
+// those, and has it poll.
+const deafFor = 5 * time.Second
+
+// lateGrant is how late a grant may be noticed.
+const lateGrant = 50 * time.Millisecond
+
+// clockDrift is more than the clocks of Redis and of this machine part within a second.
+const clockDrift = 2 * time.Millisecond
+
 // canBeGranted says that Redis need not be asked: it grants locks of the usual form only.
 func (r *request) canBeGranted() bool {
 	return r.owner == "" && !r.settings.fixed && r.settings.keepFor == 0 && r.settings.lease >= store.GrantLease && r.locker.passes()
@@ -29,7 +40,7 @@ func (l *Locker) message(lock, text string) {
 	case m.Hold != "":
 		l.granted(lock, m)
 	case !l.queues.Reserved(lock, m.Yield):
-		l.store.LeaveQueue(store.NameOf(l.prefix, lock), "", false)
+		l.store.LeaveQueue(store.NameOf(l.prefix, lock), "", false, l.signal)
 	}
 }
 
@@ -44,9 +55,12 @@ func (l *Locker) granted(lock string, m store.Message) {
 		ends = grantEnds(m, p, now)
 		return r.canBeGranted() && ends.Sub(now) >= store.GrantLease/2
 	})
+	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
+		l.missedGrant()
+	}
 	if w == nil {
 		if !known && !l.holds(store.OwnerOf(m.Hold)) {
-			l.store.LeaveQueue(store.NameOf(l.prefix, lock), m.Hold, false)
+			l.store.LeaveQueue(store.NameOf(l.prefix, lock), m.Hold, false, l.signal)
 		}
 		return
 	}
@@ -67,16 +81,33 @@ func (l *Locker) granted(lock string, m store.Message) {
 	w.Pass(k)
 }
 
-// grantEnds is a time at which Redis has not ended a granted lock yet. The message may have
-// been on its way for long; how old it is the clock of Redis tells, as it was when
-// it last answered: never later than the arrival would have it.
+// grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known.
+// The message may have been on its way for long; how old it is the clock of Redis tells, as
+// it was when it last answered. By a clock that was not set, it did not arrive before that.
 func grantEnds(m store.Message, p *position, arrived schedule.Time) schedule.Time {
 	clock := p.clock.Load()
 	if clock == nil {
 		return 0
 	}
-	return min(schedule.At(clock.NotBefore(m.At)), arrived).Add(store.GrantLease)
+	at := schedule.At(clock.NotBefore(m.At))
+	if at.Sub(arrived) > clockDrift {
+		return 0
+	}
+	return min(at, arrived).Add(store.GrantLease)
 }
+
+// noticed is called with a lock that was got by asking for it: Redis may have granted it
+// long before, and nobody has heard of it.
+func (p *position) noticed(l *Locker, g store.Grant) {
+	if p == nil || g.Ahead {
+		return
+	}
+	if clock := p.clock.Load(); clock != nil && g.Sent.Sub(clock.NotBefore(time.Duration(g.Token)*time.Microsecond)) > lateGrant {
+		l.missedGrant()
+	}
+}
+
+func (l *Locker) missedGrant() { l.deafUntil.Store(int64(schedule.Now().Add(deafFor))) }
 
 // holds says whether a lock of that owner is held here.
 func (l *Locker) holds(owner string) bool {

@@ -146,15 +146,17 @@ func (s *lease) renewal() store.Renew {
 	return store.Renew{Name: s.name(), Owner: s.owner, Token: s.redisToken, Lease: s.length, Granted: s.granted}
 }
 
-// present is how long the lock lasts in Redis from one renewal on. s.mu is held.
-func (s *lease) present() time.Duration {
+// renewalTimeout leaves time for another try. There is none for the first lease: an answer
+// that comes late is better than none. s.mu is held.
+func (s *lease) renewalTimeout() time.Duration {
 	if s.granted {
-		return store.GrantLease
+		return min(s.locker.timeout, store.GrantLease)
 	}
-	return s.length
+	return min(s.locker.timeout, s.length/3)
 }
 
-func (s *lease) renewable() bool { return !s.fixed && !s.overdue }
+// renewable: one that was granted gets its lease, at least. s.mu is held.
+func (s *lease) renewable() bool { return !s.fixed && (!s.overdue || s.granted) }
 
 // join adds a handle that is about to re-enter. It fails when the lease is lost
 // or was released meanwhile.
@@ -325,7 +327,7 @@ func (s *lease) Due(now schedule.Time) {
 	}
 	if s.renewable() && !s.renewing && now >= s.renewAt {
 		s.renewing = true
-		s.locker.store.Renew(s.renewal(), min(s.locker.timeout, s.present()/3), s)
+		s.locker.store.Renew(s.renewal(), s.renewalTimeout(), s)
 	}
 	s.schedule()
 	observed := s.observed
@@ -350,7 +352,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	}
 	switch {
 	case err != nil:
-		s.renewAt = schedule.Now().Add(retryDelay(s.present()))
+		s.renewAt = schedule.Now().Add(s.retryDelay())
 	case held:
 		s.renewals++
 		s.granted = false
@@ -370,7 +372,10 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 }
 
 // retryDelay is the pause after a failed renewal: short enough for many tries
-// before the lease ends.
-func retryDelay(lease time.Duration) time.Duration {
-	return min(max(lease/50, 5*time.Millisecond), 250*time.Millisecond)
+// before the lease ends. s.mu is held.
+func (s *lease) retryDelay() time.Duration {
+	if s.granted {
+		return store.GrantLease / 50
+	}
+	return min(max(s.length/50, 5*time.Millisecond), 250*time.Millisecond)
 }

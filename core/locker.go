@@ -34,7 +34,8 @@ type Locker struct {
 	report    report
 	queues    waitqueue.Queues[*request, *Lock, *position]
 	listener  *notify.Listener
-	alone     *position // by which calls wait that cannot be granted a lock
+	alone     *position    // by which calls wait that cannot be granted a lock
+	deafUntil atomic.Int64 // a schedule.Time: until then no call is to be granted one
 
 	mu          sync.Mutex
 	leases      map[*lease]struct{} // held

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -28,7 +29,7 @@ func (p *position) heard(c store.Clock) {
 		p.clock.Store(&c)
 	}
 	if p.copies.Doubled() {
-		p.spent.Store(true) // the copy that was not answered was compensated
+		p.spend() // the copy that was not answered was compensated
 	}
 }
 
@@ -38,6 +39,12 @@ func (p *position) isSpent() bool { return p != nil && p.spent.Load() }
 // which ends the hold.
 func (p *position) failed(err error) {
 	if o := conn.OutcomeOf(err); p != nil && (o != conn.NotSent && o != conn.Refused || p.copies.Doubled()) {
+		p.spend()
+	}
+}
+
+func (p *position) spend() {
+	if p != nil {
 		p.spent.Store(true)
 	}
 }
@@ -58,20 +65,25 @@ func (r *request) position(w *waiter) *position {
 // waitBy returns the position to wait by: the present one, if it will do.
 func (r *request) waitBy(now *position) *position {
 	l := r.locker
-	switch canBe := r.canBeGranted(); {
-	case !canBe:
+	switch {
+	case !r.canBeGranted():
 		return l.alone
 	case now != nil && now.hold != "" && !now.isSpent():
 		return now
+	case schedule.Now() < schedule.Time(l.deafUntil.Load()):
+		return l.alone
 	default:
 		hold := l.store.NewHold()
 		return &position{member: hold, hold: hold}
 	}
 }
 
-// leaveQueue gives up a position.
+// leaveQueue gives up a position. Another of this process may be the next.
 func (l *Locker) leaveQueue(n store.Name, p *position) {
 	if p != nil {
-		l.store.LeaveQueue(n, p.hold, p.copies.Doubled())
+		l.store.LeaveQueue(n, p.hold, p.copies.Doubled(), l.signal)
 	}
 }
+
+// signal has the calls that wait for a lock ask for it.
+func (l *Locker) signal(n store.Name) { l.queues.Signal(n.Lock()) }

@@ -96,7 +96,7 @@ func TestInvariant3AcquireThatArrivesLateIsRefused(t *testing.T) {
 
 	client := server.Client(t)
 	redistest.Await(t, inTheEnd, "the compensation", func() bool {
-		n, err := client.ZCount(background, waitingLine, "5e16", "+inf").Result()
+		n, err := client.ZCount(background, waitQueue, "5e16", "+inf").Result()
 		return err == nil && n == 1
 	})
 	late.Release()

@@ -67,7 +67,9 @@ func (l *Locker) process(n store.Name) (store.Process, *position) {
 	if l.store.IsQuorum() || !l.listener.Listens() || !l.listener.Hears(n.Channel()) {
 		return store.Away, nil
 	}
-	return store.Listening, l.queues.Waits(n.Lock(), (*request).waitBy)
+	waits, old := l.queues.Waits(n.Lock(), (*request).waitBy)
+	l.leaveQueue(n, old)
+	return store.Listening, waits
 }
 
 // isFree takes the answer to a release. It is false when the calls of this process are to

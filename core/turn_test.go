@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	waitingLine = "lock:{lock:k}:queue"
-	wakeupOfK   = "redisson_lock__channel:{lock:k}"
+	waitQueue = "lock:{lock:k}:queue"
+	wakeupOfK = "redisson_lock__channel:{lock:k}"
 )
 
 // hear passes on what is published on a channel, until the test ends.
@@ -100,7 +100,7 @@ func TestLineEnds(t *testing.T) {
 		isServed(t, "the first", first, prompt)
 		isServed(t, "the second", second, prompt)
 		time.Sleep(5 * time.Second)
-		if s.Exists(waitingLine) {
+		if s.Exists(waitQueue) {
 			t.Error("the line is still in Redis")
 		}
 	})
@@ -120,14 +120,14 @@ func TestPlacesOfThoseWhoDoNotCome(t *testing.T) {
 			l := s.locker()
 			ctx, cancel := context.WithCancel(background)
 			left := start(ctx, l, "k")
-			places, err := s.ZMembers(waitingLine)
+			places, err := s.ZMembers(waitQueue)
 			if err != nil || len(places) != 1 {
 				t.Fatal(places, err)
 			}
 			cancel()
 			<-left
 			synctest.Wait()
-			if s.Exists(waitingLine) {
+			if s.Exists(waitQueue) {
 				t.Fatal("who leaves keeps its place")
 			}
 			mustAdd(s, places[0]) // as when its leaving got lost
@@ -171,7 +171,7 @@ func TestPlacesOfThoseWhoDoNotCome(t *testing.T) {
 func mustAdd(s *embedded, process string) {
 	s.tb.Helper()
 	since := float64(time.Now().Add(-time.Second).UnixMicro())
-	if _, err := s.ZAdd(waitingLine, since, process); err != nil {
+	if _, err := s.ZAdd(waitQueue, since, process); err != nil {
 		s.tb.Fatal(err)
 	}
 	if held := s.HGet("lock:k", "latchkey:held"); held != "" { // which says that nobody waits
@@ -293,13 +293,13 @@ func TestLastCallLeavesLine(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 		unlock(t, k) // it is the others' turn
 		k = (<-other).lock
-		if places, _ := s.ZMembers(waitingLine); len(places) != 2 { // and the mark of those outside
+		if places, _ := s.ZMembers(waitQueue); len(places) != 3 { // and the holder, and the mark of those outside
 			t.Errorf("in line: %v", places)
 		}
 		cancel()
 		<-third
 		synctest.Wait()
-		if places, _ := s.ZMembers(waitingLine); len(places) != 1 {
+		if places, _ := s.ZMembers(waitQueue); len(places) != 2 {
 			t.Errorf("still in line: %v", places)
 		}
 		unlock(t, k)

@@ -62,7 +62,8 @@ func TestOneContenderPerProcess(t *testing.T) {
 		for _, w := range waiting {
 			wantErr(t, (<-w).err, core.ErrNotAcquired, context.Canceled)
 		}
-		unlock(t, holder)
+		unlock(t, holder) // which may be granted to the call that is just leaving
+		synctest.Wait()
 		s.isFree("k")
 	})
 }

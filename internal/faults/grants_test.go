@@ -1,14 +1,16 @@
 package faults
 
 import (
+	"bytes"
 	"net"
 	"regexp"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
 // grantLease is for how long a release grants a lock.
-const grantLease = 250 * time.Millisecond
+const grantLease = time.Second
 
 // grant is the message about it: hold, token and the clock of Redis in µs.
 var grant = regexp.MustCompile(`latchkey:hold:(\S+:\d+) \d+ (\d+)\r\n`)
@@ -34,4 +36,41 @@ func (r *grantReader) Read(p []byte) (int, error) {
 	}
 	r.rest = append(r.rest[:0], r.rest[max(0, len(r.rest)-longestGrant):]...)
 	return n, err
+}
+
+// grantMessages are faults of the messages about grants: those of the next while are lost,
+// late, or come more than once.
+func grantMessages(on where) []fault {
+	kind := func(name string, delays ...time.Duration) fault {
+		return fault{name: "message of a grant " + name, inject: func(n *nemesis) int {
+			var met atomic.Int64
+			l := on(n)
+			for _, p := range l {
+				p.Messages(func(message []byte) []time.Duration {
+					if !bytes.Contains(message, []byte("latchkey:hold:")) {
+						return []time.Duration{0}
+					}
+					met.Add(1)
+					return delays
+				})
+			}
+			// A process that has missed a grant is granted none for a while.
+			for range 10 {
+				n.pause(lease)
+				if met.Load() > 0 {
+					break
+				}
+			}
+			for _, p := range l {
+				p.Messages(nil)
+			}
+			return int(met.Load())
+		}}
+	}
+	return []fault{
+		kind("lost"),
+		kind("late", grantLease*4/10),
+		kind("too late", grantLease*12/10),
+		kind("doubled", 0, 0, 300*time.Millisecond),
+	}
 }

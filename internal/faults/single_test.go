@@ -28,6 +28,7 @@ func single(tb testing.TB) *topology {
 		restart("Redis restarted", one),
 		flushScripts("scripts flushed", one),
 	)
+	top.faults = append(top.faults, grantMessages(all)...)
 	top.faults = append(top.faults, ofWorkers()...)
 	return top
 }

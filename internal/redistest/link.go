@@ -170,8 +170,15 @@ func (l *link) reply(r reply) {
 			raw = f.reply
 		}
 	}
-	if !l.mute {
-		l.toClient.put(parcel{raw: raw, due: l.proxy.due()})
+	if l.mute {
+		return
+	}
+	delays := []time.Duration{0}
+	if e == nil && l.proxy.messages != nil {
+		delays = l.proxy.messages(raw)
+	}
+	for _, d := range delays {
+		l.toClient.put(parcel{raw: raw, due: l.proxy.due().Add(d)})
 	}
 }
 

@@ -29,6 +29,7 @@ type Proxy struct {
 	latency  time.Duration
 	links    map[*link]struct{}
 	faults   []*Fault
+	messages func(message []byte) (delays []time.Duration)
 }
 
 // NewProxy starts a proxy before the Redis at target ("host:port"). It ends,
@@ -110,6 +111,16 @@ func (p *Proxy) Answer(match Match, reply string, opts ...FaultOption) *Fault {
 // the connection meanwhile, as a network may deliver late what was sent before.
 func (p *Proxy) HoldRequest(match Match, opts ...FaultOption) *Fault {
 	return p.arm(hold, match, "", opts)
+}
+
+// Messages decides what becomes of messages to subscribers from now on: fate is called with
+// each of them, as on the wire, and returns by how much each copy of it is delayed; with no
+// copy it is lost. What follows on the connection waits for it. It must not call the
+// proxy. nil lets them pass.
+func (p *Proxy) Messages(fate func(message []byte) (delays []time.Duration)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.messages = fate
 }
 
 // Observe counts the requests that match, and changes nothing.

@@ -72,18 +72,19 @@ func TestReplyToARelease(t *testing.T) {
 	}{
 		"free for all":        {reply: n(3), want: Released{Found: true, Heard: 3}},
 		"heard is unknown":    {reply: n(-1), want: Released{Found: true, Heard: -1}},
-		"no such hold":        {reply: list{n(0)}},
+		"no such hold":        {reply: list{n(0), n(0)}},
 		"holds remain":        {reply: list{n(1), n(2)}, want: Released{Found: true, Left: 2}},
 		"for another process": {reply: list{n(1), n(0), n(1), n(5)}, want: Released{Found: true, Next: AnotherProcess, Clock: Clock{Redis: 5 * time.Microsecond}}},
 		"for this process":    {reply: list{n(1), n(0), n(2), n(5)}, want: Released{Found: true, Next: ThisProcess, Clock: Clock{Redis: 5 * time.Microsecond}}},
 		"window":              {reply: list{n(2), n(1500)}, want: Released{Found: true, Window: 1500 * time.Millisecond}},
 
-		"empty":          {reply: list{}, err: "a reply of 0 values, expected 1"},
-		"cut short":      {reply: list{n(1)}, err: "a reply of 1 values, expected 2"},
-		"no time":        {reply: list{n(1), n(0), n(1)}, err: "a reply of 3 values, expected 4"},
-		"window missing": {reply: list{n(2)}, err: "a reply of 1 values, expected 2"},
-		"foreign status": {reply: list{n(7), n(0)}, err: "an unexpected reply"},
-		"text":           {reply: "OK", err: `an unexpected reply: "OK"`},
+		"empty":             {reply: list{}, err: "a reply of 0 values, expected 1"},
+		"position given up": {reply: list{n(0), n(0), n(2), n(5)}, want: Released{Next: ThisProcess, Clock: Clock{Redis: 5 * time.Microsecond}}},
+		"cut short":         {reply: list{n(1)}, err: "a reply of 1 values, expected 2"},
+		"no time":           {reply: list{n(1), n(0), n(1)}, err: "a reply of 3 values, expected 4"},
+		"window missing":    {reply: list{n(2)}, err: "a reply of 1 values, expected 2"},
+		"foreign status":    {reply: list{n(7), n(0)}, err: "an unexpected reply"},
+		"text":              {reply: "OK", err: `an unexpected reply: "OK"`},
 	} {
 		got, err := decodeRelease(tc.reply)
 		if wantText(t, name, err, tc.err) && got != tc.want {

@@ -7,8 +7,10 @@ import (
 	"time"
 )
 
-// GrantLease is how long a lock lasts that a release has granted, unless it is renewed.
-const GrantLease = 250 * time.Millisecond
+// GrantLease is how long a lock lasts that a release has granted, unless it is renewed: it
+// is lost for so long on a process that hangs. A shorter one would be lost by those that
+// stand still for a moment, or whose Redis does.
+const GrantLease = time.Second
 
 // Clock is what the clock of Redis showed after a request was sent.
 type Clock struct {

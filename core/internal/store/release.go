@@ -97,15 +97,32 @@ func (s *Store) ReleaseLater(r Release) { s.compensate(s.servers, r) }
 // LeaveQueue gives up the position of a hold in the queue of processes, or that of this
 // process where hold is empty, and the lock if it was granted or is reserved. It does not
 // block. If it fails, others lose the time for which the lock is granted or reserved.
-func (s *Store) LeaveQueue(n Name, hold string, doubled bool) {
+// reserved is called, on any goroutine, if the lock is reserved for this process then.
+func (s *Store) LeaveQueue(n Name, hold string, doubled bool, reserved func(Name)) {
 	r := Release{Name: n, Owner: s.config.Process, Hold: hold, Failed: true, Doubled: doubled}
 	if hold != "" {
 		r.Owner = OwnerOf(hold)
 	}
 	command := r.command(s, false)
 	for _, server := range s.servers {
-		server.Queue(&conn.Queued{Command: command, Timeout: s.config.Timeout})
+		server.Queue(&conn.Queued{Command: command, Timeout: s.config.Timeout, To: leaving{n, reserved}})
 		server.Flush()
+	}
+}
+
+// leaving is a process that gives up a position.
+type leaving struct {
+	name     Name
+	reserved func(Name)
+}
+
+// Receive takes the answer.
+func (l leaving) Receive(r conn.Reply, err error) {
+	if err != nil {
+		return
+	}
+	if released, err := decodeRelease(r.Value); err == nil && released.Next == ThisProcess {
+		l.reserved(l.name)
 	}
 }
 
@@ -154,10 +171,9 @@ func decodeRelease(reply any) (released Released, err error) {
 		return Released{Found: true, Heard: int(heard)}, nil
 	}
 	r := read(reply)
-	switch r.number(0) {
-	case 0:
-	case 1:
-		released = Released{Found: true, Left: int(r.number(1))}
+	switch found := r.number(0); found {
+	case 0, 1:
+		released = Released{Found: found == 1, Left: int(r.number(1))}
 		if len(r.values) > 2 {
 			released.Next, released.Clock.Redis = Next(r.number(2)), r.microseconds(3)
 		}

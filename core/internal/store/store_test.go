@@ -261,7 +261,7 @@ func TestWaitQueue(t *testing.T) {
 		if !w.redis[0].Exists("lock:{lock:k}:queue") {
 			t.Error("the process has no position")
 		}
-		w.LeaveQueue(name, waiting.Hold, false)
+		w.LeaveQueue(name, waiting.Hold, false, nil)
 		time.Sleep(time.Second)
 		if members, err := w.redis[0].ZMembers("lock:{lock:k}:queue"); err == nil && strings.Join(members, "") != "others" {
 			t.Errorf("in the queue are %v", members)

@@ -22,17 +22,22 @@ func (w *Waiter[R, L, P]) WaitBy(position P) (old P) {
 
 // Waits returns the position by which calls go on waiting for a lock that is about to be
 // released, if there are some that would be notified, or none. The release gives it to the
-// process. waitBy decides what it is, by the first of these calls and the position so far.
-func (q *Queues[R, L, P]) Waits(lock string, waitBy func(R, P) P) (position P) {
+// process. waitBy decides what it is, by the first of these calls and the position so far,
+// which is returned as old if it has to be given up.
+func (q *Queues[R, L, P]) Waits(lock string, waitBy func(R, P) P) (position, old P) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		if own.watched { // or it would not be for long
-			own.position, own.positioned = waitBy(own.head.request, own.position), true
-			return own.position
+		if !own.watched {
+			continue // or it would not be for long
 		}
+		if position = waitBy(own.head.request, own.position); position != own.position {
+			old = own.giveUp()
+		}
+		own.position, own.positioned = position, true
+		break
 	}
-	return position
+	return position, old
 }
 
 // Granted chooses the call that is to have the lock, which Redis has granted to a position:

@@ -17,7 +17,7 @@
 --        its process asks, and to which the lock can be granted; or the process.
 --        Score: since when it waits, in µs; from 1e16 on: no message reaches it, and it
 --        asked at 1e16 and so many µs, or did not ask since 3e16 and so many; negative: the
---        lock is reserved for it until then, in ms. For the members "others" and "polling"
+--        lock is reserved for it until then, in ms, or was granted to it then. For the members "others" and "polling"
 --        see release.lua. From 5e16 on: a tombstone, the hold of an acquisition that was
 --        given up; it may go at 5e16 and so many µs
 --   [3]  the fencing clock of the lock's hash slot: the last token given there
@@ -130,7 +130,7 @@ local function enqueue(queue)
   if call('ZADD', queue, 'NX', now, member) == 0 then
     local position = tonumber(call('ZSCORE', queue, member))
     if position < 0 then
-      call('ZADD', queue, '1e14', member)
+      call('ZADD', queue, '100000000000000.5', member)
     elseif position >= 1e16 then
       if position >= 3e16 and 3e16 + now - position > 15e4 then
         call('ZADD', queue, 'XX', 'LT', 0, 'polling') -- it did not know, and has waited
@@ -271,10 +271,12 @@ local function each(i)
       return {3}
     end
     if whole == '0' then
+      lease = string.gsub(lease, '^%-', '')
       if hold == own then
         call('HSET', lock, 'latchkey:lease', lease)
       else
-        lease = '250'
+        call('HSET', lock, 'latchkey:shared', '1') -- its lease may be another than the one that follows the grant
+        shared = '1'
       end
     elseif token then
       lease = whole
@@ -310,7 +312,7 @@ local function each(i)
     return {3}
   end
   if whole == '0' then
-    whole = '250'
+    whole = '1000'
   end
   local exact = 0
   if held[4] or (whole and tonumber(whole) < 0) then

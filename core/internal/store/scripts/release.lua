@@ -1,5 +1,5 @@
 -- Ends holds; the last one of a lock frees it, or leaves its dedup window. A free
--- lock is granted to the hold that has waited longest, for 250 ms, and only its process is
+-- lock is granted to the hold that has waited longest, for a second, and only its process is
 -- told, which renews it. It is reserved for that process, which has to take it then, where
 -- others have to go first, where it cannot be known whether a message arrives, or where
 -- the process waits as such. Ends positions in the queue, too.
@@ -35,9 +35,9 @@
 --        from call to call; '' for the lock's own
 --
 -- Returns  heard      the lock is free for all; so many connections to this server heard it
---          {0}        there is no such hold
+--          {0, 0}     there is no such hold
 --          {1, left}  ended; left is the number of holds that remain
---          {1, 0, next, time}  and the lock goes to another process, and this one has a
+--          {…, 0, next, time}  and the lock goes to another process, and this one has a
 --                     position if it waits: next is 1; it is reserved for this process: 2.
 --                     time in µs
 --          {2, ttl}   ended; the dedup window lasts ttl ms, as all are told
@@ -202,17 +202,17 @@ local function hears_grant(who)
   return type(heard) == 'table' and (tonumber(heard[2]) or 0) > 0
 end
 
--- Gives the lock to a hold that waits, for 250 ms, and tells its process.
+-- Gives the lock to a hold that waits, for a second, and tells its process. The hold stays
+-- in the queue until its release: one that never hears of it is set aside by then.
 local function grant(hold)
   local token = next_token(clock, us())
   call('HSET', lock, string.sub(hold, 15), '1', hold, '1', 'latchkey:token', token, 'latchkey:lease', '0',
     'latchkey:queue', '1')
-  call('PEXPIRE', lock, 250)
-  if tell(channel .. ':' .. process_of(hold), hold .. ' ' .. token .. ' ' .. us()) < 0 then
+  if redis.pcall('PEXPIRE', lock, 1000) ~= 1 or tell(channel .. ':' .. process_of(hold), hold .. ' ' .. token .. ' ' .. us()) < 0 then
     call('DEL', lock)
     return false
   end
-  call('ZREM', queue, hold)
+  call('ZADD', queue, -ms(), hold)
   return true
 end
 
@@ -254,14 +254,19 @@ local function next_in_queue()
 end
 
 -- Gives up a position, and the lock if it is reserved for it.
-local function leave(who)
+local function leave(who, found)
   local position = tonumber(call('ZSCORE', queue, who) or 5e16)
   if position < 5e16 then
     call('ZREM', queue, who)
-    if position < 0 and call('EXISTS', lock) == 0 and next_in_queue() == 0 then
+    if position < 0 and call('EXISTS', lock) == 0 then
+      local next = next_in_queue()
+      if next > 0 then
+        return {found, 0, next, tonumber(us())}
+      end
       tell(channel, '0')
     end
   end
+  return {found, 0}
 end
 
 -- What is left of a dedup window, in ms.
@@ -273,8 +278,7 @@ end
 -- Ends the hold, as the Returns above tell.
 local function finish(owner, hold, failed, late)
   if hold == '' then
-    leave(process)
-    return {1, 0}
+    return leave(process, 1)
   end
 
   local held = call('HMGET', lock, hold, owner, 'latchkey:keep', 'latchkey:queue', 'latchkey:held')
@@ -282,8 +286,7 @@ local function finish(owner, hold, failed, late)
     held[1] = '1'
   end
   if not held[1] then
-    leave(hold)
-    return {0}
+    return leave(hold, 0)
   end
   local keep = held[3]
   if held[1] == '1' and failed == '1' then
@@ -330,6 +333,7 @@ local function finish(owner, hold, failed, late)
   end
   local next = 0
   if held[4] then
+    call('ZREM', queue, hold)
     next = next_in_queue()
   end
   if next == 0 then
@@ -389,7 +393,7 @@ local function each(i)
     end
     local owner = owner_of(ARGV[i + 1])
     if not owner then
-      return {0}
+      return {0, 0}
     end
     process, listens, member = string.match(owner, '^(.*):'), false, nil
     return finish(owner, 'latchkey:hold:' .. owner, '0', false)

@@ -1,0 +1,119 @@
+package core_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// A head that is cancelled while the answer is on its way, which gave it the lock, gives
+// its hold back, whatever the cause of the cancellation looks like.
+// Taken out, the next call asks with that hold, and believes in a lock that is released.
+func TestInvariant1CancelledHeadLeavesNoHoldBehind(t *testing.T) {
+	for name, cause := range map[string]error{"answer of Redis": redis.Nil, "own": errEnough} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial, ContextTimeoutEnabled: true})
+				t.Cleanup(func() { _ = client.Close() })
+				l := onRedis(t, client, core.Logger(slog.New(slog.DiscardHandler)))
+				take(t, background, s.locker(), "k", core.FixedLease(50*time.Millisecond))
+				ctx, cancel := context.WithCancelCause(background)
+				head := start(ctx, l, "k")
+				next := start(background, l, "k")
+				s.fail(acquire, lateReply(20*time.Millisecond)) // the poll when the lease ends
+				time.Sleep(60 * time.Millisecond)
+				s.fail(release, lateRequest(5*time.Millisecond)) // the compensation
+				cancel(cause)
+				wantErr(t, (<-head).err, core.ErrNotAcquired)
+				o := <-next
+				if o.err != nil {
+					t.Fatal(o.err)
+				}
+				time.Sleep(time.Second)
+				if held := s.held("k"); held != o.lock.Owner()+"=1" {
+					t.Errorf("Redis shows %q", held)
+				}
+				unlock(t, o.lock)
+			})
+		})
+	}
+}
+
+// Heads of different kinds wait by different positions, of which the process has one.
+// Taken out, the old one stays in the queue, and the lock goes to nobody.
+func TestChangedPositionIsGivenUp(t *testing.T) {
+	short := core.Lease(200 * time.Millisecond) // is never granted with a message
+	for name, c := range map[string]struct{ first, second []core.Option }{
+		"from a hold to the process": {nil, []core.Option{short}},
+		"from the process to a hold": {[]core.Option{short}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker()
+				k := take(t, background, l, "k", c.first...)
+				first := start(background, l, "k", c.first...)
+				waits(t, first)
+				second := start(background, l, "k", c.second...)
+				unlock(t, k) // passes it on
+				k = (<-first).lock
+				time.Sleep(20 * time.Millisecond)
+				unlock(t, k) // it is the others' turn
+				isServed(t, "the second", second, prompt)
+				time.Sleep(6 * time.Second)
+				if s.Exists(waitQueue) {
+					t.Error("a position is left")
+				}
+			})
+		})
+	}
+}
+
+// Who gives a position up may make way for another one of the same process.
+func TestReservationThatALeavingCallMakesIsNoticed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, s.locker(), "k")
+		ctx, cancel := context.WithCancel(background)
+		first := start(ctx, l, "k")
+		waits(t, first)
+		second := start(background, l, "k", core.KeepFor(time.Millisecond))
+		s.fail(release, lateRequest(5*time.Millisecond)) // its leaving
+		cancel()
+		<-first
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		unlock(t, k) // it is granted to the one that is about to leave
+		isServed(t, "the second", second, prompt)
+	})
+}
+
+// A call whose connection breaks asks with another hold from then on, soon.
+func TestBrokenConnectionOfAWaitingCall(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k := take(t, background, s.locker(), "k")
+		waiting := start(background, s.locker(), "k")
+		waits(t, waiting)
+		s.fail(acquire, loseReply)
+		for range 2 { // its poll, which finds out
+			asked := len(s.commands(acquire))
+			for len(s.commands(acquire)) == asked {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+		granted := len(s.commands(acquire))
+		unlock(t, k)
+		o := <-waiting
+		if n := len(s.commands(acquire)) - granted; n > 0 {
+			t.Errorf("%d acquisitions after the release; want a grant", n)
+		}
+		unlock(t, o.lock)
+		s.isFree("k")
+	})
+}
