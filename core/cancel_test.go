@@ -60,7 +60,7 @@ func TestCancelledInTheMiddleOfTheLine(t *testing.T) {
 	})
 }
 
-func TestCancelledAtTheHeadOfTheLine(t *testing.T) {
+func TestCancelledAtTheHeadOfTheQueue(t *testing.T) {
 	for _, at := range []time.Duration{0, time.Millisecond, 700 * time.Millisecond, 10 * time.Second} {
 		t.Run(at.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
@@ -86,7 +86,7 @@ func TestCancelledAtTheHeadOfTheLine(t *testing.T) {
 	}
 }
 
-func TestDeadlineAtTheHeadOfTheLine(t *testing.T) {
+func TestDeadlineAtTheHeadOfTheQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(), s.locker()
 		holder := take(t, background, a, "k")

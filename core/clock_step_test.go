@@ -30,13 +30,13 @@ func (s *embedded) setBack(d time.Duration) {
 	}()
 }
 
-// A clock that is set back must not make a lock, a window or a turn last longer than it
+// A clock that is set back must not make a lock, a window or a reservation last longer than it
 // was meant to, or by little.
 // Taken out, each of them lasts for the length of the step.
 func TestClockOfRedisIsSetBack(t *testing.T) {
 	const step = 10 * time.Minute
 	for name, test := range map[string]func(t *testing.T, s *embedded){
-		"while a turn is reserved": func(t *testing.T, s *embedded) {
+		"while the lock is reserved": func(t *testing.T, s *embedded) {
 			k := take(t, background, s.locker(), "k")
 			mustAdd(s, "slow")
 			told := s.hear(wakeupOfK + ":slow")

@@ -50,8 +50,8 @@ var impairments = map[string]func(c net.Conn, p []byte) (int, error){
 }
 
 // A process that messages do not reach, or that cannot send any, has its share beside
-// those that tell one another of their turns.
-// Taken out, it has no turn at all.
+// those that are granted the lock with a message.
+// Taken out, it never has it.
 func TestEveryProcessOfAMixedFleetGetsTheLock(t *testing.T) {
 	for name, impair := range impairments {
 		for n := 1; n <= 5; n += 4 {

@@ -33,7 +33,7 @@ func inTurn(t *testing.T, l *core.Locker, n int, hold time.Duration) <-chan *cor
 	return got
 }
 
-// Taken out, each turn takes two scripts, and between them any process may take the
+// Taken out, each hand-off takes two scripts, and between them any process may take the
 // lock.
 func TestLockIsPassedOnInsideAProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -49,7 +49,7 @@ func TestLockIsPassedOnInsideAProcess(t *testing.T) {
 		}
 		synctest.Wait()
 		if used := s.scripts() - before; used > calls*20/100 {
-			t.Errorf("%d scripts for %d turns", used, calls)
+			t.Errorf("%d scripts for %d calls", used, calls)
 		}
 		if !slices.IsSorted(tokens) || len(slices.Compact(tokens)) != calls+1 {
 			t.Errorf("tokens do not increase strictly: %v", tokens)
@@ -286,7 +286,7 @@ func TestOtherProcessesGetTheirTurn(t *testing.T) {
 		unlock(t, (<-waiting).lock)
 		synctest.Wait()
 		if n := len(s.commands(release)); taken < n {
-			t.Errorf("%d turns and %d releases: little was passed on, and the test shows nothing", taken, n)
+			t.Errorf("%d locks and %d releases: little was passed on, and the test shows nothing", taken, n)
 		}
 	})
 }

@@ -63,7 +63,7 @@ func TestChangedPositionIsGivenUp(t *testing.T) {
 				unlock(t, k) // passes it on
 				k = (<-first).lock
 				time.Sleep(20 * time.Millisecond)
-				unlock(t, k) // it is the others' turn
+				unlock(t, k) // it goes to the others
 				isServed(t, "the second", second, prompt)
 				time.Sleep(6 * time.Second)
 				if s.Exists(waitQueue) {

@@ -51,7 +51,7 @@ func TestOneContenderPerProcess(t *testing.T) {
 		}
 		before := len(s.commands(acquire))
 		time.Sleep(30 * time.Second)
-		// The head of the line polls every 0.5 to 1 s.
+		// The head of the queue polls every 0.5 to 1 s.
 		if n := len(s.commands(acquire)) - before; n > 61 {
 			t.Errorf("100 waiting calls asked Redis %d times in 30 s", n)
 		}

@@ -137,7 +137,7 @@ local function set_aside(who)
 end
 
 -- The process that has waited longest, when those outside had their chance, and until
--- when the lock is, or when it was last, reserved for those beside the line.
+-- when the lock is, or when it was last, reserved for those beside the queue.
 local function first_in_queue()
   local others, polling
   while true do

@@ -81,16 +81,16 @@ func TestProcessesAreServedInOrderOfArrival(t *testing.T) {
 				if used := s.scripts() - scripts; used != n+1 {
 					t.Errorf("%d scripts for %d hand-offs and the last release", used, n)
 				}
-				// The last release tells all; another second is over for those outside the line.
+				// The last release tells all; another second is over for those outside the queue.
 				if used := len(s.commands("publish")) - messages; used > n+2 {
-					t.Errorf("%d messages for %d turns", used, n)
+					t.Errorf("%d messages for %d hand-offs", used, n)
 				}
 			})
 		})
 	}
 }
 
-func TestLineEnds(t *testing.T) {
+func TestQueueOfProcessesEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		k := take(t, background, s.locker(), "k")
 		first := start(background, s.locker(), "k")
@@ -101,12 +101,12 @@ func TestLineEnds(t *testing.T) {
 		isServed(t, "the second", second, prompt)
 		time.Sleep(5 * time.Second)
 		if s.Exists(waitQueue) {
-			t.Error("the line is still in Redis")
+			t.Error("the queue is still in Redis")
 		}
 	})
 }
 
-// Whoever stands in line and cannot come must not hold up the others.
+// Whoever waits in the queue and cannot come must not hold up the others.
 func TestPlacesOfThoseWhoDoNotCome(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(t *testing.T, s *embedded)
@@ -184,7 +184,7 @@ func mustAdd(s *embedded, process string) {
 
 // Taken out, whoever comes along takes the lock from the one that was told, who then
 // waits for as long again.
-func TestTurnIsReserved(t *testing.T) {
+func TestReservation(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		k := take(t, background, s.locker(), "k")
 		mustAdd(s, "slow")
@@ -202,13 +202,13 @@ func TestTurnIsReserved(t *testing.T) {
 		time.Sleep(150 * time.Millisecond)
 		k, err = other.TryLock(background, "k")
 		if err != nil {
-			t.Fatalf("after the turn: %v", err)
+			t.Fatalf("after the reservation: %v", err)
 		}
 		unlock(t, k)
 	})
 }
 
-// A Redisson client does not stand in line. It is told again and again, and has the
+// A Redisson client is outside of the queue. It is told again and again, and has the
 // lock to itself then for a moment.
 // Taken out, it gets the lock only when nobody of ours waits.
 func TestOthersGetTheirTurn(t *testing.T) {
@@ -254,8 +254,8 @@ func work(ctx context.Context, t *testing.T, l *core.Locker) {
 	}
 }
 
-// A turn of several calls takes one release, and one acquisition beside what hands the
-// lock over: who gives the lock away stands in line at once.
+// What several calls of a process do one after the other takes one release, and a renewal
+// at most: who gives the lock away is in the queue again at once.
 func TestProcessesTakeTurns(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		ctx, cancel := context.WithCancel(background)
@@ -267,19 +267,19 @@ func TestProcessesTakeTurns(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		scripts, turns := s.scripts(), len(s.commands(release))
+		scripts, releases := s.scripts(), len(s.commands(release))
 		time.Sleep(time.Second)
-		scripts, turns = s.scripts()-scripts, len(s.commands(release))-turns
-		if turns < 50 || turns > 150 || scripts > 2*turns+3 { // one in 10 ms
-			t.Errorf("%d scripts for %d turns of a process", scripts, turns)
+		scripts, releases = s.scripts()-scripts, len(s.commands(release))-releases
+		if releases < 50 || releases > 150 || scripts > 2*releases+3 { // one in 10 ms
+			t.Errorf("%d scripts for %d releases of a process", scripts, releases)
 		}
 		cancel()
 		working.Wait()
 	})
 }
 
-// A process that was put in line by its release leaves it when its last call gives up.
-func TestLastCallLeavesLine(t *testing.T) {
+// A process that its release has put into the queue leaves it when its last call gives up.
+func TestLastCallLeavesTheQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(), s.locker()
 		first := take(t, background, a, "k")
@@ -291,16 +291,16 @@ func TestLastCallLeavesLine(t *testing.T) {
 		unlock(t, first) // passes it on
 		k := (<-second).lock
 		time.Sleep(20 * time.Millisecond)
-		unlock(t, k) // it is the others' turn
+		unlock(t, k) // it goes to the others
 		k = (<-other).lock
 		if places, _ := s.ZMembers(waitQueue); len(places) != 3 { // and the holder, and the mark of those outside
-			t.Errorf("in line: %v", places)
+			t.Errorf("in the queue: %v", places)
 		}
 		cancel()
 		<-third
 		synctest.Wait()
 		if places, _ := s.ZMembers(waitQueue); len(places) != 2 {
-			t.Errorf("still in line: %v", places)
+			t.Errorf("still in the queue: %v", places)
 		}
 		unlock(t, k)
 	})
