@@ -21,6 +21,7 @@ type arena struct {
 	holder     atomic.Int64
 	waiting    atomic.Int64
 	releasedAt atomic.Int64
+	returnedAt atomic.Int64
 }
 
 // The phases of a run.

@@ -45,15 +45,15 @@ func TestJudge(t *testing.T) {
 		by   string // "" for met
 	}{
 		{[]measured{fake("uncontended-16", cyclesPerSecond, map[string][]float64{latchkeyName: {17}, floorName: {10}})},
-			"uncontended-16: ≥ 1.7 × the floor's cycles/s", ""},
-		{[]measured{fake("uncontended-16", cyclesPerSecond, map[string][]float64{latchkeyName: {8.5}, floorName: {10}})},
-			"uncontended-16: ≥ 1.7 × the floor's cycles/s", "50 %"},
-		{[]measured{fake("hot-64", cyclesPerSecond, map[string][]float64{latchkeyName: {30}, redsyncName: {10}, redislockName: {20}})},
-			"hot-64: ≥ 2 × the best peer's cycles/s", "25 %"},
-		{[]measured{fake("hot-64", cyclesPerSecond, map[string][]float64{latchkeyName: {30}, redsyncName: {10}, floorName: {1000}})},
-			"hot-64: ≥ 2 × the best peer's cycles/s", ""}, // the floor is no peer
-		{[]measured{fake("hot-64", commandsPer, map[string][]float64{latchkeyName: {2.4}})},
-			"hot-64: commands a cycle ≤ 1.2", "100 %"},
+			"uncontended-16: ≥ 1 × the floor's cycles/s", ""},
+		{[]measured{fake("uncontended-16", cyclesPerSecond, map[string][]float64{latchkeyName: {5}, floorName: {10}})},
+			"uncontended-16: ≥ 1 × the floor's cycles/s", "50 %"},
+		{[]measured{fake("hot-64", cyclesPerSecond, map[string][]float64{latchkeyName: {150}, redsyncName: {10}, redislockName: {20}})},
+			"hot-64: ≥ 10 × the best peer's cycles/s", "25 %"},
+		{[]measured{fake("hot-64", cyclesPerSecond, map[string][]float64{latchkeyName: {110}, redsyncName: {10}, floorName: {1000}})},
+			"hot-64: ≥ 10 × the best peer's cycles/s", ""}, // the floor is no peer
+		{[]measured{fake("hot-64", commandsPer, map[string][]float64{latchkeyName: {0.2}})},
+			"hot-64: commands a cycle ≤ 0.1", "100 %"},
 		{[]measured{fake("hot-256", neverServed, map[string][]float64{latchkeyName: {0, 0, 3}})},
 			"hot-256: never served: none", ""},
 		{[]measured{fake("hot-256", neverServed, map[string][]float64{latchkeyName: {3}})},
@@ -91,7 +91,7 @@ func TestSelectRows(t *testing.T) {
 	for _, c := range []struct {
 		names string
 		want  int
-	}{{"", 13}, {"hot", 3}, {"hot-64", 1}, {"uncontended-1", 1}, {"held,gin", 3}} {
+	}{{"", 16}, {"hot", 3}, {"hot-64", 1}, {"uncontended-1", 1}, {"held,gin", 3}} {
 		got, err := selectRows(split(c.names))
 		if err != nil || len(got) != c.want {
 			t.Errorf("%q: %d rows, %v, want %d", c.names, len(got), err, c.want)

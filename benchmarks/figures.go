@@ -22,6 +22,7 @@ const (
 	violationCount  figure = "violations"
 
 	handoffP50   figure = "handoff_p50_ms"
+	returnP50    figure = "handoff_from_return_p50_ms"
 	handoffP99   figure = "handoff_p99_ms"
 	handoffCount figure = "handoffs"
 
@@ -43,7 +44,7 @@ var headings = map[figure]string{
 	clientCPU: "client CPU µs a cycle", allocsPer: "allocations a cycle", bytesPer: "bytes a cycle",
 	fairness: "Jain", neverServed: "never served", waitP50: "wait p50 ms", waitP99: "wait p99 ms", waitMax: "wait max ms",
 	errorCount: "errors", violationCount: "violations",
-	handoffP50: "hand-off p50 ms", handoffP99: "hand-off p99 ms", handoffCount: "hand-offs",
+	handoffP50: "hand-off p50 ms", returnP50: "from the return p50 ms", handoffP99: "hand-off p99 ms", handoffCount: "hand-offs",
 	clientCPUMinute: "client CPU s a minute", redisCPUMinute: "Redis CPU s a minute", heapPerLock: "heap bytes a lock",
 	stackPerLock: "stack bytes a lock", goroutinesPer: "goroutines a lock", locksLost: "lost",
 	requestsPerSecond: "requests/s", requestP50: "p50 ms", requestP99: "p99 ms",

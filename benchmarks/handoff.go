@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// handoff is the row of two processes that hold a lock in turn: how long it
-// takes from the call of release in one until the other has the lock.
+// handoff is the row of two processes that hold a lock in turn: how long it takes from the
+// call of release in one, and from its return, until the other has the lock.
 func handoff() row {
 	return row{
 		name:      "handoff",
 		title:     "Hand-off between two processes, from release called to acquired",
 		libraries: everyLibrary,
-		columns:   []figure{handoffP50, handoffP99, handoffCount},
+		columns:   []figure{handoffP50, handoffP99, returnP50, handoffCount},
 		measure: func(ctx context.Context, b *bench, lib library) (figures, error) {
 			c, err := startChildren([]order{
 				{Job: "hand off", Library: lib.name, Addr: b.server.Addr(), Number: 0},
@@ -31,20 +31,26 @@ func handoff() row {
 			// A holder waits a while before it releases, so this row needs longer
 			// for a 99th percentile that means something.
 			sleep(ctx, 2*b.roundTime)
-			both, err := finish[[]time.Duration](c)
+			both, err := finish[handOffs](c)
 			if err != nil {
 				return nil, err
 			}
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			all := slices.Sorted(slices.Values(slices.Concat(both...)))
+			var all, returned []time.Duration
+			for _, h := range both {
+				all, returned = append(all, h.Released...), append(returned, h.Returned...)
+			}
 			if len(all) == 0 {
 				return nil, errNoHandOff
 			}
+			slices.Sort(all)
+			slices.Sort(returned)
 			return figures{
 				handoffP50:     milliseconds(percentile(all, 50)),
 				handoffP99:     milliseconds(percentile(all, 99)),
+				returnP50:      milliseconds(percentile(returned, 50)),
 				handoffCount:   float64(len(all)),
 				violationCount: float64(c.violations.Load()),
 			}, nil
@@ -53,6 +59,10 @@ func handoff() row {
 }
 
 var errNoHandOff = errors.New("no hand-off happened")
+
+// handOffs are those to one process, since release was called and since it returned: the
+// latter can be before that.
+type handOffs struct{ Released, Returned []time.Duration }
 
 // handOff is what each of the two does: begin to wait when the other has the
 // lock, and release when the other waits. They find that out through the shared
@@ -73,7 +83,7 @@ func handOff(o order, lib library, a *arena, ready func(), end <-chan struct{}) 
 		cancel()
 	}()
 
-	taken := []time.Duration{}
+	var taken handOffs
 	for until(ctx, glance, func() bool { return a.holder.Load() == other }) {
 		a.waiting.Store(me)
 		h, err := l.lock(ctx, hotKeyName)
@@ -83,19 +93,24 @@ func handOff(o order, lib library, a *arena, ready func(), end <-chan struct{}) 
 			missing := time.Duration(now - released)
 			if err != nil && released != 0 && a.owner.Load() == 0 && missing > stall {
 				// A wake-up that was lost. Its wait would have been longer still.
-				taken = append(taken, missing)
+				taken.Released = append(taken.Released, missing)
 			}
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		if released := a.releasedAt.Load(); released != 0 && a.phase.Load() == measuring {
-			taken = append(taken, time.Duration(now-released))
+		released := a.releasedAt.Load()
+		counts := released != 0 && a.phase.Load() == measuring
+		if counts {
+			taken.Released = append(taken.Released, time.Duration(now-released))
 		}
 		a.enter(&a.owner, me)
 		a.holder.Store(me)
 		until(ctx, glance, func() bool { return a.waiting.Load() == other })
+		if counts { // by now the other has returned
+			taken.Returned = append(taken.Returned, time.Duration(now-a.returnedAt.Load()))
+		}
 		// The other is about to call lock. Give it time to begin its wait, and
 		// release at any point of a polling interval alike.
 		time.Sleep(2*time.Millisecond + rand.N(pollEvery))
@@ -104,6 +119,7 @@ func handOff(o order, lib library, a *arena, ready func(), end <-chan struct{}) 
 		if err := h.unlock(); err != nil {
 			return nil, fmt.Errorf("unlock: %w", err)
 		}
+		a.returnedAt.Store(monotonic())
 	}
 	return taken, l.close()
 }

@@ -21,7 +21,7 @@ func hotKey(goroutines int) row {
 			for i := range workers {
 				workers[i] = &worker{id: int64(i + 1), spots: []spot{{hotKeyName, &a.owner}}, section: func() {}}
 			}
-			return b.cycles(ctx, lib, workers, a)
+			return b.cycles(ctx, lib, b.server.Addr(), workers, a)
 		},
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // keysEach is how many keys each goroutine of an uncontended row has.
@@ -20,21 +22,48 @@ func uncontended(goroutines int) row {
 		base:      floorName,
 		columns:   []figure{cyclesPerSecond, commandsPer, redisCPU, clientCPU, allocsPer, bytesPer, waitP50, waitP99},
 		measure: func(ctx context.Context, b *bench, lib library) (figures, error) {
-			workers := make([]*worker, goroutines)
-			for i := range workers {
-				workers[i] = &worker{id: int64(i + 1), section: func() {}}
-				for k := range keysEach {
-					workers[i].spots = append(workers[i].spots, spot{fmt.Sprintf("order:%d:%d", i, k), new(atomic.Int64)})
-				}
-			}
-			return b.cycles(ctx, lib, workers, new(arena))
+			return b.cycles(ctx, lib, b.server.Addr(), keysOfTheirOwn(goroutines), new(arena))
 		},
 	}
 }
 
+// wire is how long a request, or a reply, takes in the rows of a Redis that is not on this
+// machine.
+const wire = 500 * time.Microsecond
+
+// distant is uncontended with a network between: what users see.
+func distant(goroutines int) row {
+	r := uncontended(goroutines)
+	r.name = fmt.Sprintf("distant-%d", goroutines)
+	r.title += fmt.Sprintf(", Redis %v away", wire)
+	r.columns = []figure{cyclesPerSecond, commandsPer, redisCPU, waitP50, waitP99}
+	r.measure = func(ctx context.Context, b *bench, lib library) (figures, error) {
+		proxy, err := redistest.OpenProxy(b.server.Addr())
+		if err != nil {
+			return nil, err
+		}
+		defer proxy.Close()
+		proxy.Latency(wire)
+		return b.cycles(ctx, lib, proxy.Addr(), keysOfTheirOwn(goroutines), new(arena))
+	}
+	return r
+}
+
+// keysOfTheirOwn are workers that do nothing under locks nobody disputes.
+func keysOfTheirOwn(goroutines int) []*worker {
+	workers := make([]*worker, goroutines)
+	for i := range workers {
+		workers[i] = &worker{id: int64(i + 1), section: func() {}}
+		for k := range keysEach {
+			workers[i].spots = append(workers[i].spots, spot{fmt.Sprintf("order:%d:%d", i, k), new(atomic.Int64)})
+		}
+	}
+	return workers
+}
+
 // cycles has workers of this process take locks for a round.
-func (b *bench) cycles(ctx context.Context, lib library, workers []*worker, a *arena) (figures, error) {
-	l, err := lib.open(b.server.Addr(), settings{})
+func (b *bench) cycles(ctx context.Context, lib library, addr string, workers []*worker, a *arena) (figures, error) {
+	l, err := lib.open(addr, settings{})
 	if err != nil {
 		return nil, err
 	}

@@ -132,7 +132,7 @@ func (r *request) reenter(outer *Lock) (*Lock, error) {
 		}
 		lease.mu.Unlock()
 		if err = lease.check(); err == nil {
-			l.store.Decided(c, k.held)
+			l.store.Decided(c, (*kept)(k))
 			return k, nil
 		}
 		l.store.Withdraw(c, lease.length)
@@ -158,12 +158,11 @@ func isElsewhere(err error) bool {
 func (r *request) try(p *position) (*Lock, *store.Busy, error) {
 	l, c := r.locker, r.claim(p)
 	granted, err := l.store.Acquire(r.ctx, c)
-	var busy *store.Busy
 	if err == nil {
 		k, err := r.granted(c, granted)
 		p.noticed(l, granted)
 		if err == nil {
-			l.store.Decided(c, k.held)
+			l.store.Decided(c, (*kept)(k))
 		} else {
 			l.store.Decided(c, nil)
 			p.spend()
@@ -171,7 +170,7 @@ func (r *request) try(p *position) (*Lock, *store.Busy, error) {
 		return k, nil, err
 	}
 	l.store.Decided(c, nil)
-	if errors.As(err, &busy) {
+	if busy := (*store.Busy)(nil); errors.As(err, &busy) {
 		p.heard(busy.Clock)
 		return nil, busy, nil
 	}

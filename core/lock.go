@@ -131,6 +131,12 @@ func (k *Lock) check() error {
 
 func (k *Lock) held() bool { return k.lease.holds(k) }
 
+// kept is a lock, for the store.
+type kept Lock
+
+// Held reports whether the handle has not been unlocked.
+func (k *kept) Held() bool { return (*Lock)(k).held() }
+
 // Unlock ends the hold; the last one of nested holds frees the lock and wakes
 // who waits for it, anywhere. The handle's Context is done before anybody else
 // can have the lock.
@@ -162,7 +168,10 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 	if last && k.pass() {
 		return nil
 	}
-	free, err := k.release(context.WithoutCancel(ctx), failed) // the values stay, for the client's hooks
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx) // the values stay, for the client's hooks
+	}
+	free, err := k.release(ctx, failed)
 	s.tellReleased(err)
 	s.retire(free)
 	return err

@@ -26,7 +26,8 @@ func (p *position) heard(c store.Clock) {
 		return
 	}
 	if c.Redis != 0 {
-		p.clock.Store(&c)
+		clock := c
+		p.clock.Store(&clock)
 	}
 	if p.copies.Doubled() {
 		p.spend() // the copy that was not answered was compensated

@@ -97,9 +97,9 @@ func (s *Server) attempt(ctx context.Context, d *dispatch, end time.Time) answer
 	defer s.timers.Put(timer)
 	defer timer.Stop()
 	select {
-	case a := <-r.answered:
+	case <-r.answered:
 		r.end(context.Canceled)
-		return a.by(end)
+		return r.answer.by(end)
 	case <-timer.C:
 		r.end(context.DeadlineExceeded)
 	case <-ctx.Done():
@@ -107,8 +107,8 @@ func (s *Server) attempt(ctx context.Context, d *dispatch, end time.Time) answer
 		return answer{err: Ended(ctx), over: true}
 	}
 	select {
-	case a := <-r.answered:
-		return a.by(end)
+	case <-r.answered:
+		return r.answer.by(end)
 	default:
 		return answer{err: ErrNoAnswer, over: true}
 	}
@@ -125,6 +125,9 @@ func (s *Server) timer(d time.Duration) *time.Timer {
 
 // by gives an error its kind that came of the end of the time.
 func (a answer) by(end time.Time) answer {
+	if a.err == nil {
+		return a
+	}
 	var network net.Error
 	late := errors.Is(a.err, context.DeadlineExceeded) || errors.As(a.err, &network) && network.Timeout()
 	if late && !time.Now().Before(end) {

@@ -13,13 +13,14 @@ type request struct {
 	pipeline *pipeline // that has let it go by itself; nil for one that goes another way
 	caller   context.Context
 	deadline time.Time
-	answered chan answer
+	answer   answer
+	answered chan struct{} // closed when there is one
 	over     chan struct{} // closed when nobody waits any more
 	err      error         // why; set before
 }
 
 func newRequest(caller context.Context, d *dispatch, end time.Time) *request {
-	r := &request{caller: caller, deadline: end, answered: make(chan answer, 1), over: make(chan struct{})}
+	r := &request{caller: caller, deadline: end, answered: make(chan struct{}), over: make(chan struct{})}
 	r.queued = Queued{Command: d.command, Timeout: time.Until(end), To: r, dispatch: d}
 	return r
 }
@@ -36,7 +37,10 @@ func (r *request) Run() {
 }
 
 // Receive takes the outcome, of which there is one.
-func (r *request) Receive(reply Reply, err error) { r.answered <- answer{value: reply.Value, err: err} }
+func (r *request) Receive(reply Reply, err error) {
+	r.answer = answer{value: reply.Value, err: err}
+	close(r.answered)
+}
 
 // end says that nobody waits any more.
 func (r *request) end(why error) {

@@ -147,7 +147,7 @@ func TestQuorumAsksNoMemberAgainAfterACopy(t *testing.T) {
 func TestQuorumCompensatesALateGrant(t *testing.T) {
 	for why, decide := range map[string]func(w *world, c *store.Claim){
 		"not taken":          func(w *world, c *store.Claim) { w.Decided(c, nil) },
-		"released meanwhile": func(w *world, c *store.Claim) { w.Decided(c, func() bool { return false }) },
+		"released meanwhile": func(w *world, c *store.Claim) { w.Decided(c, held(false)) },
 	} {
 		t.Run(why, func(t *testing.T) {
 			in(t, 3, func(t *testing.T, w *world) {

@@ -100,7 +100,7 @@ func (w *world) take(t *testing.T, c *store.Claim) store.Grant {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Decided(c, func() bool { return true })
+	w.Decided(c, held(true))
 	synctest.Wait() // of a quorum, a majority has it so far
 	return g
 }
@@ -394,3 +394,8 @@ func TestForeignReplyIsCompensated(t *testing.T) {
 		}
 	})
 }
+
+// held is a lock of which that is true or not.
+type held bool
+
+func (h held) Held() bool { return bool(h) }
