@@ -221,6 +221,27 @@ func TestInvariant1GrantThatArrivesLate(t *testing.T) {
 	}
 }
 
+// How old a message is cannot be told when the clock of Redis was set forward meanwhile.
+func TestInvariant1GrantAfterTheClockWasSetForward(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.grantsArrive(t, func() { time.Sleep(300 * time.Millisecond) })
+		k := take(t, background, s.locker(), "k")
+		waiting := start(background, l, "k")
+		waits(t, waiting)
+		s.setBack(-2 * time.Second)
+		asked := len(s.commands(acquire))
+		unlock(t, k)
+		o := <-waiting
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		if n := len(s.commands(acquire)) - asked; n == 0 {
+			t.Error("it was believed without asking")
+		}
+		unlock(t, o.lock)
+	})
+}
+
 // Whoever leaves just when it is granted the lock gives it back at once.
 func TestInvariant3GrantThatNobodyWants(t *testing.T) {
 	for name, c := range map[string]struct {

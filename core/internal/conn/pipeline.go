@@ -11,8 +11,13 @@ import (
 
 const (
 	// pipelineAfter is how many requests to one server are in flight before others
-	// share a round trip.
+	// share a round trip; farAfter where the server is as far away as farAway: then what a
+	// request costs is less than waiting for another to come back.
 	pipelineAfter = 4
+	farAfter      = 16
+	farAway       = 400 * time.Microsecond
+	// roundTripFor is for how long a round trip is remembered.
+	roundTripFor = time.Second
 	// pipelineStall is how long those may hold up others.
 	pipelineStall = 5 * time.Millisecond
 	// maxPipeline bounds the commands of one round trip, so that a slow reply holds up
@@ -28,21 +33,28 @@ type pipeline struct {
 	server  *Server
 	client  redis.UniversalClient // of one server, as far as is known
 	bounded bool                  // client obeys the deadline of a context
+	alone   int                   // requests that go by themselves to a server far away
 	probe   probe
 
-	mu      sync.Mutex
-	busy    int // round trips in flight
-	waiting []*Queued
-	stalled *time.Timer
+	mu       sync.Mutex
+	busy     int // round trips in flight
+	waiting  []*Queued
+	stalled  *time.Timer
+	shortest time.Duration // round trip since then, and before
+	since    time.Time
+	before   time.Duration
 }
 
 func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	if p, ok := s.pipelines.Load(client); ok {
 		return p.(*pipeline)
 	}
-	p := &pipeline{server: s, client: client}
+	p := &pipeline{server: s, client: client, alone: farAfter}
 	// A node of a cluster lacks the hooks of the cluster's client.
 	single, ok := client.(*redis.Client)
+	if ok {
+		p.alone = min(farAfter, single.Options().PoolSize)
+	}
 	p.bounded = ok && client == s.client && single.Options().ContextTimeoutEnabled
 	kept, _ := s.pipelines.LoadOrStore(client, p)
 	return kept.(*pipeline)
@@ -53,7 +65,7 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 func (p *pipeline) enter(q *Queued) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.busy < pipelineAfter {
+	if p.busy < pipelineAfter || p.busy < p.alone && p.before > farAway {
 		p.busy++
 		return true
 	}
@@ -76,7 +88,7 @@ func (p *pipeline) enter(q *Queued) bool {
 // When ctx is cancelled meanwhile it waits nevertheless: for an answer that comes at
 // once, or in vain, when Redis has just fallen silent.
 func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, end time.Time) answer {
-	defer p.leave()
+	defer p.leave(time.Now())
 	bounded, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	value, err := process(bounded, p.client, d)
@@ -88,10 +100,25 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, end time.Time)
 	return answer{value: value, err: err}.by(end)
 }
 
-// leave ends a round trip. Those that wait take its place.
-func (p *pipeline) leave() {
+// took notes how long a round trip was. What counts is the shortest of a second: others are
+// long because the machine is busy. mu is held.
+func (p *pipeline) took(d time.Duration) {
+	now := time.Now()
+	switch {
+	case p.since.IsZero():
+		p.before, p.shortest, p.since = d, d, now
+	case now.Sub(p.since) > roundTripFor:
+		p.before, p.shortest, p.since = p.shortest, d, now
+	}
+	p.shortest, p.before = min(p.shortest, d), min(p.before, d)
+}
+
+// leave ends the round trip of a single command, which was sent at a time. Those that wait
+// take its place.
+func (p *pipeline) leave(sent time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.took(time.Since(sent))
 	if len(p.waiting) == 0 {
 		p.busy--
 	} else {

@@ -28,11 +28,12 @@ func newRequest(caller context.Context, d *dispatch, end time.Time) *request {
 // Run sends the command by itself.
 func (r *request) Run() {
 	d := r.queued.dispatch
+	sent := time.Now()
 	value, err := d.server.run(r, d)
 	d.server.heard(err)
 	r.Receive(Reply{Value: value}, err)
 	if r.pipeline != nil {
-		r.pipeline.leave()
+		r.pipeline.leave(sent)
 	}
 }
 

@@ -1,0 +1,138 @@
+package core
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// margin makes the holder stop a little before the lease ends in Redis, for
+// timers that fire late under load; in a quorum also for clocks that run at
+// different speeds, as Redlock has it.
+func (s *lease) margin(length time.Duration) time.Duration {
+	if s.locker.store.IsQuorum() {
+		return length/100 + 2*time.Millisecond
+	}
+	return min(length/100, 10*time.Millisecond)
+}
+
+// extend starts the lease anew; sent is a time before Redis was asked. s.mu is
+// held, or nobody else knows the lease yet.
+func (s *lease) extend(sent time.Time, length time.Duration) {
+	at := schedule.At(sent)
+	if d := at.Add(length - s.margin(length)); d > s.deadline {
+		s.deadline, s.ends = d, at.Add(length)
+	}
+	s.renewAt = s.locker.together(at.Add(length/3), length)
+}
+
+// together moves a renewal forward, by a twentieth of the time between two at most, so
+// that it travels with others.
+func (l *Locker) together(at schedule.Time, length time.Duration) schedule.Time {
+	if grain := schedule.Time(length / 60); grain > 0 {
+		at -= (at - l.started) % grain
+	}
+	return at
+}
+
+// schedule enters the next thing to happen in the scheduler. s.mu is held.
+func (s *lease) schedule() {
+	next := s.deadline
+	if s.maxHoldAt != 0 && !s.overdue && s.maxHoldAt < next {
+		next = s.maxHoldAt
+	}
+	if s.renewable() && !s.renewing && s.renewAt < next {
+		next = s.renewAt
+	}
+	s.locker.scheduler.Set(s, next)
+}
+
+// renewal is what keeps the lock. s.mu is held.
+func (s *lease) renewal() store.Renew {
+	return store.Renew{Name: s.name(), Owner: s.owner, Token: s.redisToken, Lease: s.length, Granted: s.granted}
+}
+
+// renewalTimeout leaves time for another try. There is none for the first lease: an answer
+// that comes late is better than none. s.mu is held.
+func (s *lease) renewalTimeout() time.Duration {
+	if s.granted {
+		return min(s.locker.timeout, store.GrantLease)
+	}
+	return min(s.locker.timeout, s.length/3)
+}
+
+// renewable: one that was granted gets its lease, at least. s.mu is held.
+func (s *lease) renewable() bool { return !s.fixed && (!s.overdue || s.granted) }
+
+// Due is the watchdog: it renews, and notices the ends.
+func (s *lease) Due(now schedule.Time) {
+	s.mu.Lock()
+	if s.err != nil || len(s.handles) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	if now >= s.deadline {
+		s.mu.Unlock()
+		_ = s.expire()
+		return
+	}
+	var overdue []*Lock
+	if s.maxHoldAt != 0 && !s.overdue && now >= s.maxHoldAt {
+		s.overdue = true
+		overdue = append(overdue, s.handles...)
+	}
+	if s.renewable() && !s.renewing && now >= s.renewAt {
+		s.renewing = true
+		s.locker.store.Renew(s.renewal(), s.renewalTimeout(), s)
+	}
+	s.schedule()
+	observed := s.observed
+	s.mu.Unlock()
+	if len(overdue) > 0 {
+		why := heldTooLong(s.key)
+		s.tell(observed, Event{Kind: EventOverdue, Err: why})
+		for _, k := range overdue {
+			k.cancel(why)
+		}
+		s.locker.report.warn("a lock is held longer than MaxHold permits", "key", s.key)
+	}
+}
+
+// Renewed takes the outcome of a renewal.
+func (s *lease) Renewed(held bool, err error, sent time.Time) {
+	s.mu.Lock()
+	s.renewing = false
+	if s.err != nil || len(s.handles) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	switch {
+	case err != nil:
+		s.renewAt = schedule.Now().Add(s.retryDelay())
+	case held:
+		s.renewals++
+		s.granted = false
+		s.extend(sent, s.length)
+	default:
+		s.mu.Unlock()
+		_ = s.vanished()
+		return
+	}
+	s.schedule()
+	observed := s.observed
+	s.mu.Unlock()
+	if err != nil {
+		s.locker.report.warn("a renewal failed and is repeated", "key", s.key, "error", err)
+		s.tell(observed, Event{Kind: EventRenewalFailed, Err: err})
+	}
+}
+
+// retryDelay is the pause after a failed renewal: short enough for many tries
+// before the lease ends. s.mu is held.
+func (s *lease) retryDelay() time.Duration {
+	if s.granted {
+		return store.GrantLease / 50
+	}
+	return min(max(s.length/50, 5*time.Millisecond), 250*time.Millisecond)
+}
