@@ -176,6 +176,8 @@ func (r *request) try(p *position) (*Lock, *store.Busy, error) {
 	}
 	p.failed(err)
 	switch {
+	case errors.Is(err, store.ErrGone) && p.isSpent():
+		return nil, &store.Busy{}, nil // the hold was given back: it asks again with another
 	case errors.Is(err, store.ErrGone):
 		return nil, nil, lost(r.key, "it was deleted, or somebody else has taken it", nil)
 	default:

@@ -50,9 +50,10 @@ func (l *Locker) message(lock, text string) {
 func (l *Locker) granted(lock string, m store.Message) {
 	now := schedule.Now()
 	var ends schedule.Time
+	var by *position
 	is := func(p *position) bool { return p.hold == m.Hold && !p.isSpent() }
 	w, known := l.queues.Granted(lock, is, func(r *request, p *position) bool {
-		ends = grantEnds(m, p, now)
+		ends, by = grantEnds(m, p, now), p
 		return r.canBeGranted() && ends.Sub(now) >= store.GrantLease/2
 	})
 	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
@@ -69,7 +70,7 @@ func (l *Locker) granted(lock string, m store.Message) {
 	s.ahead, s.granted = m.Ahead, true
 	s.tenure, s.ends, s.renewAt = s.since, ends, s.since.Add(renewGrantAfter)
 	s.deadline = ends.Add(-s.margin(store.GrantLease))
-	k := s.open(r, m.Hold, &w.Position().copies)
+	k := s.open(r, m.Hold, &by.copies)
 	if !l.register(s) {
 		k.cancel(nil)
 		w.Pass(nil)

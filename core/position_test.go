@@ -93,6 +93,23 @@ func TestReservationThatALeavingCallMakesIsNoticed(t *testing.T) {
 	})
 }
 
+// A hold that was given back, for whatever reason, does not end the wait.
+func TestWaitGoesOnAfterItsHoldWasGivenBack(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k := take(t, background, s.locker(), "k")
+		waiting := start(background, s.locker(), "k")
+		waits(t, waiting)
+		members, err := s.ZMembers(waitQueue)
+		if err != nil || len(members) != 1 {
+			t.Fatal(members, err)
+		}
+		_, _ = s.ZAdd(waitQueue, 5e16+float64(time.Now().Add(time.Minute).UnixMicro()), members[0])
+		time.Sleep(2 * time.Second)
+		unlock(t, k)
+		isServed(t, "it", waiting, prompt)
+	})
+}
+
 // A call whose connection breaks asks with another hold from then on, soon.
 func TestBrokenConnectionOfAWaitingCall(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
