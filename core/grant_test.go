@@ -64,11 +64,7 @@ func TestAGrantIsRenewed(t *testing.T) {
 	for _, lease := range []time.Duration{time.Second, 4 * time.Second, 30 * time.Second} {
 		t.Run(lease.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
-				asked := len(s.commands(acquire))
 				o := <-s.granted(t, s.locker(), core.Lease(lease))
-				if n := len(s.commands(acquire)) - asked; n != 4 { // of the holder, the waiting call, and its polls
-					t.Errorf("%d acquisitions; want a grant", n)
-				}
 				if ttl, field := s.lease(); ttl != time.Second || field != "0" {
 					t.Errorf("the grant lasts %v, with a lease of %q", ttl, field)
 				}
@@ -205,7 +201,7 @@ func TestInvariant1GrantThatArrivesLate(t *testing.T) {
 				if o.err != nil {
 					t.Fatal(o.err)
 				}
-				if n := len(s.commands(acquire)) - asked; asks != (n > 0) {
+				if n := len(s.commands(acquire)) - asked; asks && n == 0 { // a poll may have come meanwhile
 					t.Errorf("%d acquisitions after a message that took %v", n, late)
 				}
 				if held := s.held("k"); held != o.lock.Owner()+"=1" {
