@@ -132,7 +132,7 @@ func (r *request) reenter(outer *Lock) (*Lock, error) {
 		}
 		lease.mu.Unlock()
 		if err = lease.check(); err == nil {
-			l.store.Decided(c, (*kept)(k))
+			l.decided(c, k)
 			return k, nil
 		}
 		l.store.Withdraw(c, lease.length)
@@ -141,7 +141,7 @@ func (r *request) reenter(outer *Lock) (*Lock, error) {
 	} else if gone := lease.check(); gone != nil {
 		err = gone
 	}
-	l.store.Decided(c, nil)
+	l.decided(c, nil)
 	_, _ = lease.leave(k)
 	lease.retire(true)
 	k.cancel(err)
@@ -162,26 +162,36 @@ func (r *request) try(p *position) (*Lock, *store.Busy, error) {
 		k, err := r.granted(c, granted)
 		p.noticed(l, granted)
 		if err == nil {
-			l.store.Decided(c, (*kept)(k))
+			l.decided(c, k)
 		} else {
-			l.store.Decided(c, nil)
+			l.decided(c, nil)
 			p.spend()
 		}
 		return k, nil, err
 	}
-	l.store.Decided(c, nil)
+	l.decided(c, nil)
 	if busy := (*store.Busy)(nil); errors.As(err, &busy) {
-		p.heard(busy.Clock)
+		p.busy(busy)
 		return nil, busy, nil
 	}
 	p.failed(err)
 	switch {
-	case errors.Is(err, store.ErrGone) && p.isSpent():
-		return nil, &store.Busy{}, nil // the hold was given back: it asks again with another
 	case errors.Is(err, store.ErrGone):
 		return nil, nil, lost(r.key, "it was deleted, or somebody else has taken it", nil)
 	default:
 		return nil, nil, r.failed(err)
+	}
+}
+
+// decided tells members of a quorum that grant a claim late what became of it: a lock, or
+// nothing.
+func (l *Locker) decided(c *store.Claim, k *Lock) {
+	switch {
+	case !l.store.IsQuorum():
+	case k == nil:
+		l.store.Decided(c, nil)
+	default:
+		l.store.Decided(c, k.held)
 	}
 }
 

@@ -3,12 +3,9 @@ package core_test
 import (
 	"bufio"
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"io"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/internal/buffered"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // The scripts, as the embedded server logs them.
@@ -94,9 +92,8 @@ func newEmbedded(tb testing.TB) *embedded {
 	}
 	s.ClockTTL(true)
 	for _, name := range []string{acquire, release, renew, inspect, force} {
-		text := scriptText(tb, name)
-		sum := sha1.Sum([]byte(text))
-		s.names[hex.EncodeToString(sum[:])] = name
+		text, digest := script(tb, name)
+		s.names[digest] = name
 		client := s.client()
 		if err := client.ScriptLoad(context.Background(), text).Err(); err != nil {
 			tb.Fatal(err)
@@ -111,26 +108,14 @@ func newEmbedded(tb testing.TB) *embedded {
 	return s
 }
 
-// scriptText is a script as Redis gets it.
-func scriptText(tb testing.TB, name string) string {
+// script is one of core's, as Redis gets it.
+func script(tb testing.TB, name string) (text, digest string) {
 	tb.Helper()
-	files := []string{"internal/store/scripts/" + name}
-	if name == acquire || name == release || name == renew {
-		files = append(files, "internal/conn/batch")
-	}
-	var all []byte
-	for _, file := range files {
-		text, err := os.ReadFile(file + ".lua")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		all = append(all, text...)
-	}
-	part, err := os.ReadFile("internal/store/scripts/next_token.lua")
+	text, digest, err := redistest.ReadScript(name)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return strings.ReplaceAll(string(all), "-- include next_token", string(part))
+	return text, digest
 }
 
 // hook sees every command, also those inside of scripts.
@@ -140,8 +125,7 @@ func (s *embedded) hook(p *peer, cmd string, args ...string) bool {
 	case "EVALSHA":
 		name = s.names[args[0]]
 	case "EVAL":
-		sum := sha1.Sum([]byte(args[0]))
-		name = s.names[hex.EncodeToString(sum[:])]
+		name = s.names[redistest.Digest(args[0])]
 	}
 	s.mu.Lock()
 	if s.passing[p] {

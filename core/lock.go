@@ -131,12 +131,6 @@ func (k *Lock) check() error {
 
 func (k *Lock) held() bool { return k.lease.holds(k) }
 
-// kept is a lock, for the store.
-type kept Lock
-
-// Held reports whether the handle has not been unlocked.
-func (k *kept) Held() bool { return (*Lock)(k).held() }
-
 // Unlock ends the hold; the last one of nested holds frees the lock and wakes
 // who waits for it, anywhere. The handle's Context is done before anybody else
 // can have the lock.

@@ -16,21 +16,25 @@ type position struct {
 	hold   string
 	copies conn.Copies
 
-	spent atomic.Bool                 // the hold must not be used any more: it is given back
+	spent atomic.Bool                 // the hold must not be used any more: it is given back. Only the call that claims by it says so
 	clock atomic.Pointer[store.Clock] // of Redis, when it answered last
 }
 
-// heard takes an answer of Redis about the lock.
+// heard takes the clock of Redis from an answer about the lock. The call at the head may be
+// asking meanwhile.
 func (p *position) heard(c store.Clock) {
-	if p == nil || p.hold == "" {
-		return
-	}
-	if c.Redis != 0 {
+	if p != nil && p.hold != "" && c.Redis != 0 {
 		clock := c
 		p.clock.Store(&clock)
 	}
-	if p.copies.Doubled() {
-		p.spend() // the copy that was not answered was compensated
+}
+
+// busy takes the answer to a claim that the lock is busy. A copy that was not answered was
+// compensated, which ends the hold.
+func (p *position) busy(b *store.Busy) {
+	p.heard(b.Clock)
+	if p != nil && p.copies.Doubled() {
+		p.spend()
 	}
 }
 

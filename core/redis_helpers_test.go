@@ -2,8 +2,6 @@ package core_test
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -33,10 +31,10 @@ func soonAfter(tb testing.TB, stalls *redistest.Stalls, what string, from, at ti
 }
 
 // sha is the digest by which Redis knows one of our scripts.
-func sha(tb testing.TB, script string) redistest.Match {
+func sha(tb testing.TB, name string) redistest.Match {
 	tb.Helper()
-	sum := sha1.Sum([]byte(scriptText(tb, script)))
-	return redistest.Script(hex.EncodeToString(sum[:]))
+	_, digest := script(tb, name)
+	return redistest.Script(digest)
 }
 
 // onRedis is a Locker that is closed, and must be drained, at the end of the test.

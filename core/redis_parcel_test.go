@@ -29,7 +29,8 @@ type traveller struct {
 func newTraveller(t *testing.T, server *redistest.Server, client *redis.Client) traveller {
 	admin := server.Client(t)
 	for _, name := range []string{acquire, release, renew, inspect} {
-		if err := admin.ScriptLoad(background, scriptText(t, name)).Err(); err != nil {
+		text, _ := script(t, name)
+		if err := admin.ScriptLoad(background, text).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -316,7 +317,8 @@ func TestGoRedisSeesThatTheServerBecameAReplica(t *testing.T) {
 	hook := &merged{}
 	client := server.Client(t)
 	admin := server.Client(t)
-	if err := admin.ScriptLoad(background, scriptText(t, renew)).Err(); err != nil {
+	text, _ := script(t, renew)
+	if err := admin.ScriptLoad(background, text).Err(); err != nil {
 		t.Fatal(err)
 	}
 	l := onRedis(t, client, core.Lease(6*time.Second))

@@ -209,9 +209,6 @@ func isNoAnswer(err error) bool {
 // poll is how long to wait for a notification before asking again.
 func (r *request) poll(w *waiter, silence time.Time, pace *time.Duration) time.Duration {
 	known := w.State()
-	if w.Position().isSpent() {
-		return pollUnheard // nobody grants it the lock any more
-	}
 	delay := pollMax/2 + rand.N(pollMax/2)
 	if !silence.IsZero() || !known.Local && !r.locker.listener.Hears(r.name.Channel()) {
 		delay = *pace/2 + rand.N(*pace/2)

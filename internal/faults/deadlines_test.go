@@ -1,13 +1,9 @@
 package faults
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
 	"net"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // deadlines learns, from what the client sends and Redis answers, up to which time
@@ -33,28 +31,11 @@ type deadlines struct {
 func newDeadlines(members, replicas int) (*deadlines, error) {
 	d := &deadlines{members: members, replicas: replicas, known: map[string][]int64{}, followers: map[string]*record{}}
 	var err error
-	if d.acquire, err = digest("acquire"); err != nil {
+	if _, d.acquire, err = redistest.ReadScript("acquire"); err != nil {
 		return nil, err
 	}
-	d.renew, err = digest("renew")
+	_, d.renew, err = redistest.ReadScript("renew")
 	return d, err
-}
-
-// digest is the name by which Redis knows one of core's scripts.
-func digest(script string) (string, error) {
-	sum := sha1.New()
-	for _, file := range []string{"store/scripts/" + script, "conn/batch"} {
-		text, err := os.ReadFile("../../core/internal/" + file + ".lua")
-		if err != nil {
-			return "", err
-		}
-		part, err := os.ReadFile("../../core/internal/store/scripts/next_token.lua")
-		if err != nil {
-			return "", err
-		}
-		sum.Write(bytes.ReplaceAll(text, []byte("-- include next_token"), part))
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // follow returns the deadline of an owner, 0 when Redis has confirmed nothing, and
@@ -120,8 +101,7 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 	}
 	sha := fmt.Sprint(args[1])
 	if args[0] == "eval" {
-		sum := sha1.Sum([]byte(sha))
-		sha = hex.EncodeToString(sum[:])
+		sha = redistest.Digest(sha)
 	}
 	confirmed := map[string]time.Duration{}
 	keys := int(integer(args[2]))

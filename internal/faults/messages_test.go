@@ -71,7 +71,7 @@ func chosen(name string, on where, script string,
 		f.lease, f.within = longLease(), settled
 	}
 	f.inject = func(n *nemesis) int {
-		sha, err := digest(script)
+		_, sha, err := redistest.ReadScript(script)
 		if err != nil {
 			n.tb.Fatal(err)
 		}

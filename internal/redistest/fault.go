@@ -1,8 +1,6 @@
 package redistest
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"slices"
 	"strings"
 	"testing"
@@ -32,8 +30,7 @@ func Script(sha string) Match {
 		case "evalsha", "evalsha_ro":
 			return strings.EqualFold(request[1], sha)
 		case "eval", "eval_ro":
-			sum := sha1.Sum([]byte(request[1]))
-			return strings.EqualFold(hex.EncodeToString(sum[:]), sha)
+			return strings.EqualFold(Digest(request[1]), sha)
 		}
 		return false
 	}

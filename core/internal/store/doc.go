@@ -9,7 +9,7 @@
 //	hold := s.NewHold()
 //	claim := &store.Claim{Name: name, Owner: store.OwnerOf(hold), Hold: hold, Lease: 30 * time.Second, Copies: new(conn.Copies)}
 //	grant, err := s.Acquire(ctx, claim)
-//	s.Decided(claim, lock) // nil when err is not
+//	s.Decided(claim, held) // nil when err is not
 //	…
 //	released, err := s.Release(ctx, store.Release{Name: name, Owner: claim.Owner, Hold: hold}, timeout)
 //

@@ -5,16 +5,16 @@ import "github.com/latchkey-go/latchkey/core/internal/conn"
 // fate is what becomes of a claim, for members of a quorum that grant it late.
 type fate struct {
 	decided chan struct{}
-	lock    interface{ Held() bool } // nil: it was not taken
+	held    func() bool // nil: it was not taken
 }
 
 // Decided says what became of a claim, for members of a quorum that grant it late: they
-// get the token of the lock if that says then that it is still held, else their grant is
-// compensated. nil: the lock was not taken. It is called once after each Acquire, and does
+// get the token of the lock if that is still held then, else their grant is compensated.
+// held is nil when the lock was not taken, and may be called on any goroutine. It is called once after each Acquire, and does
 // not block.
-func (s *Store) Decided(c *Claim, lock interface{ Held() bool }) {
+func (s *Store) Decided(c *Claim, held func() bool) {
 	if c.fate != nil {
-		c.fate.lock = lock
+		c.fate.held = held
 		close(c.fate.decided)
 	}
 }
@@ -24,7 +24,7 @@ func (s *Store) Decided(c *Claim, lock interface{ Held() bool }) {
 func (c *Claim) grantedLate(server *conn.Server, given, token int64) {
 	<-c.fate.decided
 	switch {
-	case c.fate.lock == nil || !c.fate.lock.Held():
+	case c.fate.held == nil || !c.fate.held():
 		c.compensate(server)
 	case given != token:
 		server.Queue(&conn.Queued{Command: c.writeToken(token), Timeout: c.store.config.Timeout}) // a member less, if it fails

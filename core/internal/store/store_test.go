@@ -395,7 +395,5 @@ func TestForeignReplyIsCompensated(t *testing.T) {
 	})
 }
 
-// held is a lock of which that is true or not.
-type held bool
-
-func (h held) Held() bool { return bool(h) }
+// held says whether a lock is, for Decided.
+func held(is bool) func() bool { return func() bool { return is } }
