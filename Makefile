@@ -1,7 +1,7 @@
 # Every target is explained by "make help".
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help test lint faults simulate model bench fuzz cover redis test-browser
+.PHONY: help test lint faults simulate model bench fuzz cover redis test-benchmarks test-browser
 
 # Version 0.7.0 serves Go 1.25 and 1.26; later ones need 1.26.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
@@ -23,7 +23,10 @@ redis:
 	@.ci/install
 
 test: redis ## all tests with the race detector; installs redis-server where it is missing
-	@set -e; for m in $(MODULES); do (cd $$m; set -x; $(CURDIR)/.ci/gotest -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)); done
+	@.ci/gotest -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
+
+test-benchmarks: redis ## that the comparison runs with every library; downloads the peers
+	@cd benchmarks && $(CURDIR)/.ci/gotest -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
 
 test-browser: ## what the pages show, in a real browser; installs chromium where it is missing
 	@.ci/install chromium
