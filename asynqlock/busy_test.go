@@ -261,54 +261,51 @@ func (h *interference) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // task is kept then: nobody else would do its work.
 func TestWhatIsInTheWayIsUnknown(t *testing.T) {
 	for name, ends := range map[string]bool{"gone": true, "no answer": false} {
-		for _, policy := range []asynqlock.BusyPolicy{asynqlock.Retry, asynqlock.Drop} {
-			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					server := miniredis.NewMiniRedis()
-					server.ClockTTL(true)
-					defer server.Close()
-					dial := func(context.Context, string, string) (net.Conn, error) { return server.Dial() }
-					open := func() (*redis.Client, *core.Locker) {
-						client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: dial})
-						locker, err := core.New(client)
-						if err != nil {
-							t.Fatal(err)
-						}
-						return client, locker
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := miniredis.NewMiniRedis()
+				server.ClockTTL(true)
+				defer server.Close()
+				dial := func(context.Context, string, string) (net.Conn, error) { return server.Dial() }
+				open := func() (*redis.Client, *core.Locker) {
+					client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: dial})
+					locker, err := core.New(client)
+					if err != nil {
+						t.Fatal(err)
 					}
-					holding, holder := open()
-					defer holding.Close()
-					defer holder.Close(background)
-					// So that Redis is asked with either policy.
-					release := hold(t, holder, "order_id=42", core.FixedLease(time.Hour))
+					return client, locker
+				}
+				holding, holder := open()
+				defer holding.Close()
+				defer holder.Close(background)
+				release := hold(t, holder, "order_id=42", core.FixedLease(time.Hour))
 
-					client, locker := open()
-					defer client.Close()
-					defer locker.Close(background)
-					if err := by(locker)(does(nothing)).ProcessTask(background, order("43")); err != nil {
-						t.Fatal(err) // from here on the server knows the scripts
-					}
-					hook := &interference{do: func() error { return errors.New("connection reset") }}
-					if ends {
-						hook.do = sync.OnceValue(func() error { release(); return nil })
-					} else {
-						defer release()
-					}
-					client.AddHook(hook)
-					guard := asynqlock.New(asynqlock.Config{
-						Locker: locker, Key: keyfunc.Payload("order_id"), OnBusy: policy, Options: []core.Option{core.NoWait()},
-					})
-					err := guard(forbidden(t)).ProcessTask(background, order("42"))
-					wantRefusal(t, err, core.ErrNotAcquired)
-					wantNot(t, err, asynq.RevokeTask)
-					if d := asynqlock.RetryDelay(nil)(0, err, order("42")); d > time.Second {
-						t.Errorf("tried again after %v, want soon", d)
-					}
-					if hook.scripts.Load() < 2 {
-						t.Error("Redis was not asked")
-					}
+				client, locker := open()
+				defer client.Close()
+				defer locker.Close(background)
+				if err := by(locker)(does(nothing)).ProcessTask(background, order("43")); err != nil {
+					t.Fatal(err) // from here on the server knows the scripts
+				}
+				hook := &interference{do: func() error { return errors.New("connection reset") }}
+				if ends {
+					hook.do = sync.OnceValue(func() error { release(); return nil })
+				} else {
+					defer release()
+				}
+				client.AddHook(hook)
+				guard := asynqlock.New(asynqlock.Config{
+					Locker: locker, Key: keyfunc.Payload("order_id"), OnBusy: asynqlock.Drop, Options: []core.Option{core.NoWait()},
 				})
+				err := guard(forbidden(t)).ProcessTask(background, order("42"))
+				wantRefusal(t, err, core.ErrNotAcquired)
+				wantNot(t, err, asynq.RevokeTask)
+				if d := asynqlock.RetryDelay(nil)(0, err, order("42")); d > time.Second {
+					t.Errorf("tried again after %v, want soon", d)
+				}
+				if hook.scripts.Load() < 2 {
+					t.Error("Redis was not asked")
+				}
 			})
-		}
+		})
 	}
 }

@@ -67,7 +67,7 @@ func ExampleByPayload() {
 	process(mux, "order:cancel", `{"order_id":42}`)
 	// Output:
 	// paying
-	// error: asynqlock: the task did not run: core: lock "order_id=42" not acquired: the wait of 1s is over
+	// error: asynqlock: the task did not run: core: lock "order_id=42" not acquired: the wait of 1s is over, somebody else holds it
 	// order:pay under the lock "order_id=42"
 	// order:cancel under the lock "order_id=42"
 }
@@ -133,7 +133,7 @@ func ExampleNew() {
 	process(mux, "mail", "")
 	// Output:
 	// report under the lock "taskType=report"
-	// error: asynqlock: the task did not run: revoke task: core: lock "taskType=report" not acquired: somebody else holds it
+	// error: asynqlock: the task did not run: revoke task: core: lock "taskType=report" not acquired: it is in its dedup window
 	// mail without a lock
 }
 

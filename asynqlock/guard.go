@@ -137,25 +137,21 @@ func isLastAttempt(ctx context.Context) bool {
 	return ok && also && retried >= most
 }
 
-// refuse decides about a task whose key is busy. Redis is asked once more where it
-// matters what is in the way: when it cannot tell, the task is tried again soon.
+// refuse decides about a task whose key is busy. Redis is asked once more where it matters
+// who is in the way: when it cannot tell, the task is tried again soon.
 func (g *guard) refuse(ctx context.Context, locker *core.Locker, key string, me run, busy *core.BusyError) *refusal {
-	r := &refusal{cause: busy}
+	revoked := &refusal{cause: fmt.Errorf("%w: %w", asynq.RevokeTask, busy)}
 	drop := g.config.OnBusy == Drop
-	if drop || busy.RetryAfter > time.Second {
-		end := time.Now().Add(busy.RetryAfter)
+	switch {
+	case busy.Done && drop:
+		return revoked
+	case busy.Done:
+		return &refusal{cause: busy, until: time.Now().Add(busy.RetryAfter)}
+	case drop:
 		info, err := locker.Inspect(ctx, key)
-		switch {
-		case err != nil || !info.Locked || me.isOf(info.Owner):
-		case drop:
-			r.cause = fmt.Errorf("%w: %w", asynq.RevokeTask, busy)
-			return r
-		case info.Owner == "":
-			// A dedup window; the holder of a fixed lease may be done long before.
-			r.until = end
-			return r
+		if err == nil && info.Locked && !me.isOf(info.Owner) {
+			return revoked
 		}
 	}
-	r.after = g.pace.refused(key) // counts only those that come back by it
-	return r
+	return &refusal{cause: busy, after: g.pace.refused(key)} // counts only those that come back by it
 }

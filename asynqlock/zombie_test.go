@@ -31,7 +31,7 @@ func TestDeadline(t *testing.T) {
 		w, g := newWatch(), newGate()
 		for range 2 {
 			// Renewed while the zombie runs, or the lock would expire.
-			f.start(withPolicy(f.locker(core.Lease(300*time.Millisecond)), policy)(g), w.configure)
+			f.start(withPolicy(f.locker(core.Lease(3*time.Second)), policy)(g), w.configure)
 		}
 		id := f.enqueue(order("42"), asynq.Timeout(time.Second), asynq.MaxRetry(5)).ID
 		ctx := await(t, g.entered, "the first run")

@@ -48,13 +48,37 @@ type BusyError struct {
 	// dedup window or a fixed lease; for a lock that may be renewed it is the
 	// rest of its lease, at most a second. Never 0.
 	RetryAfter time.Duration
+	// Done says that nobody holds the lock: the work succeeded just now, and the
+	// dedup window that [KeepFor] has opened lasts for RetryAfter. Otherwise somebody
+	// is at work.
+	Done bool
 
-	reason string
+	refused refusal
+	wait    time.Duration
 }
+
+// refusal is when a busy lock is refused.
+type refusal int
+
+const (
+	notWaiting refusal = iota
+	waitOver
+	tooManyWaiting
+)
 
 // Error says why the lock was refused.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("core: lock %q not acquired: %s", e.Key, e.reason)
+	by := "somebody else holds it"
+	if e.Done {
+		by = "it is in its dedup window"
+	}
+	switch e.refused {
+	case waitOver:
+		by = fmt.Sprintf("the wait of %v is over, %s", e.wait, by)
+	case tooManyWaiting:
+		by = "too many calls wait for it already, " + by
+	}
+	return fmt.Sprintf("core: lock %q not acquired: %s", e.Key, by)
 }
 
 // Is reports whether target is [ErrNotAcquired].

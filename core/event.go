@@ -65,18 +65,13 @@ type Event struct {
 	Err error
 }
 
-const (
-	heldByAnother  = "somebody else holds it"
-	tooManyWaiting = "too many calls wait for it already"
-)
-
 // refused is how Observers hear of an error of Lock.
 func refused(err error) (kind EventKind, reason string) {
 	var b *BusyError
 	switch {
-	case errors.As(err, &b) && b.reason == heldByAnother:
+	case errors.As(err, &b) && b.refused == notWaiting:
 		return EventBusy, "no_wait"
-	case errors.As(err, &b) && b.reason == tooManyWaiting:
+	case errors.As(err, &b) && b.refused == tooManyWaiting:
 		return EventBusy, "max_waiters"
 	case errors.As(err, &b):
 		return EventBusy, "wait_over"

@@ -247,7 +247,7 @@ func ExampleBusyError() {
 	fmt.Println(err)
 	// Output:
 	// order:42 is busy; try again in 1s
-	// core: lock "order:42" not acquired: the wait of 10ms is over
+	// core: lock "order:42" not acquired: the wait of 10ms is over, somebody else holds it
 }
 
 // A holder that was paused for longer than its lease may still write. The store

@@ -47,8 +47,10 @@ type settings struct {
 	logger    *slog.Logger
 	observers []Observer
 
-	ofNew bool
-	errs  []error
+	ofNew      bool
+	ofWrapper  bool  // options for it are welcome
+	forWrapper []any // of those
+	errs       []error
 }
 
 func (s *settings) fail(format string, args ...any) {

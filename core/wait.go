@@ -2,13 +2,13 @@ package core
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
 
@@ -41,14 +41,13 @@ func (r *request) take() (*Lock, error) {
 			return k, err
 		}
 		if noWait {
-			return nil, r.refuse(heldByAnother, b.Until, b.Exact)
+			return nil, r.refuse(notWaiting, taken(b))
 		}
 	}
 	r.queues = !r.locker.store.IsQuorum()
 	w, ok := r.locker.queues.Join(r.name.Lock(), r.owner, r, r.settings.maxWaiters)
 	if !ok {
-		known := w.State()
-		return nil, r.tooMany(known.Until, known.Exact)
+		return nil, r.refuse(tooManyWaiting, w.State().Taken)
 	}
 	var over <-chan time.Time
 	if wait != nil {
@@ -105,7 +104,7 @@ func (r *request) head(w *waiter, over <-chan time.Time) (*Lock, error) {
 				if split {
 					backOff = min(max(2*backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
 				}
-				if w.Busy(b.Until, b.Exact, r.settings.maxWaiters, r.tooMany(b.Until, b.Exact)) {
+				if w.Busy(taken(b), r.settings.maxWaiters, r.refuse(tooManyWaiting, taken(b))) {
 					pace = pollUnheard
 					l.listener.Watch(r.name.Lock(), r.name.Channel())
 				}
@@ -244,20 +243,21 @@ func (r *request) left(end waitqueue.End[*position]) {
 	r.locker.leaveQueue(r.name, end.Position)
 }
 
-func (r *request) tooMany(until time.Time, exact bool) error {
-	return r.refuse(tooManyWaiting, until, exact)
+func (r *request) waitOver(w *waiter) error { return r.refuse(waitOver, w.State().Taken) }
+
+func taken(b *store.Busy) waitqueue.Taken {
+	return waitqueue.Taken{Until: b.Until, Exact: b.Exact, Done: b.Done}
 }
 
-func (r *request) waitOver(w *waiter) error {
-	known := w.State()
-	return r.refuse(fmt.Sprintf("the wait of %v is over", *r.settings.wait), known.Until, known.Exact)
-}
-
-// refuse makes the error for a lock that is busy until then, as far as is known.
-func (r *request) refuse(reason string, until time.Time, exact bool) error {
-	after := time.Until(until)
-	if !exact && after > time.Second || until.IsZero() {
+// refuse makes the error for a lock that is busy, as far as is known.
+func (r *request) refuse(refused refusal, by waitqueue.Taken) error {
+	after := time.Until(by.Until)
+	if !by.Exact && after > time.Second || by.Until.IsZero() {
 		after = time.Second
 	}
-	return &BusyError{Key: r.key, RetryAfter: max(after, time.Millisecond), reason: reason}
+	e := &BusyError{Key: r.key, RetryAfter: max(after, time.Millisecond), Done: by.Done, refused: refused}
+	if r.settings.wait != nil {
+		e.wait = *r.settings.wait
+	}
+	return e
 }

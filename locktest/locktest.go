@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,7 +28,8 @@ const closeTimeout = time.Second
 // uses no socket, and its keys expire by the clock of the test, so it also works
 // inside a testing/synctest bubble, where an hour passes at once. At the end of
 // the test the Locker is closed: locks that are still held are taken away after a
-// second, and the test fails, for a lock that is never unlocked is a bug.
+// second, and the test fails with their keys and owners, for a lock that is never unlocked
+// is a bug.
 //
 // Bad options end the test. The Locker is not made the default one; a test that
 // needs that calls [core.SetDefault].
@@ -50,7 +53,7 @@ func New(tb testing.TB, opts ...core.Option) *core.Locker {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		if err := locker.Close(ctx); err != nil {
-			tb.Errorf("locktest: locks are still held at the end of the test: %v", err)
+			tb.Errorf("locktest: locks are still held at the end of the test: %s%v", s.leaked(), err)
 		}
 		if err := client.Close(); err != nil {
 			tb.Errorf("locktest: %v", err)
@@ -72,6 +75,7 @@ type scene struct {
 
 	mu    sync.Mutex
 	taken map[string]*core.Lock // by key, the latest
+	leaks []string              // what Close had to take away
 }
 
 // sceneOf ends the test when the Locker is not one of New.
@@ -104,12 +108,24 @@ func (s *scene) open(tb testing.TB, more ...core.Option) (*core.Locker, *redis.C
 	return locker, client
 }
 
-// Observe notes what the Locker takes.
+// Observe notes what the Locker takes, and what Close takes away from it.
 func (s *scene) Observe(ctx context.Context, e core.Event) context.Context {
-	if k, ok := core.FromContext(ctx); ok && e.Kind == core.EventAcquired && !e.Reentry {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	k, held := core.FromContext(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case held && e.Kind == core.EventAcquired && !e.Reentry:
 		s.taken[e.Key] = k
+	case held && e.Kind == core.EventLost && e.Reason == "closed":
+		s.leaks = append(s.leaks, fmt.Sprintf("%q by owner %s, for %v", e.Key, k.Owner(), e.Held.Round(time.Millisecond)))
 	}
 	return ctx
+}
+
+// leaked lists what Close had to take away.
+func (s *scene) leaked() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.leaks)
+	return strings.Join(append(s.leaks, ""), "; ")
 }

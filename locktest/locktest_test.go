@@ -3,7 +3,9 @@ package locktest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,11 +92,14 @@ type recorder struct {
 	testing.TB
 	cleanups []func()
 	failed   bool
+	said     string
 }
 
-func (r *recorder) Helper()               {}
-func (r *recorder) Cleanup(f func())      { r.cleanups = append(r.cleanups, f) }
-func (r *recorder) Errorf(string, ...any) { r.failed = true }
+func (r *recorder) Helper()          {}
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failed, r.said = true, fmt.Sprintf(format, args...)
+}
 func (r *recorder) Fatalf(string, ...any) { r.failed = true; panic(r) }
 
 func TestALockLeftHeldFailsTheTest(t *testing.T) {
@@ -107,8 +112,8 @@ func TestALockLeftHeldFailsTheTest(t *testing.T) {
 		for _, f := range r.cleanups {
 			f()
 		}
-		if !r.failed {
-			t.Error("the test did not fail")
+		if want := `"order:42" by owner ` + k.Owner() + ", for 1s"; !r.failed || !strings.Contains(r.said, want) {
+			t.Errorf("the test said %q; want %q", r.said, want)
 		}
 		if cause := context.Cause(k.Context()); !errors.Is(cause, core.ErrClosed) {
 			t.Errorf("cause %v, want ErrClosed", cause)

@@ -84,6 +84,7 @@ var (
 	orderKey func(Order) (string, error)
 	charge   func(context.Context, Order) (Receipt, error)
 	ship     func(context.Context, Order) error
+	report   func(context.Context) error
 
 	errBusy  error
 	from, to string

@@ -56,6 +56,7 @@ type Grant struct {
 type Busy struct {
 	Until   time.Time // when it ends if nobody prolongs it; zero: it has no end
 	Exact   bool      // nothing will prolong it
+	Done    bool      // nobody holds it: its dedup window lasts. Exact as well
 	Unheard bool      // messages do not reach this process, as far as Redis knows
 	Split   bool      // some members of a quorum granted it: contenders block each other
 	Clock   Clock     // of the Redis that said so; not of a quorum
@@ -177,7 +178,8 @@ func (c *Claim) decode(reply any) (a answer, err error) {
 		lease := r.milliseconds(2)
 		a.grant = Grant{Token: r.token(1), Lease: max(lease, -lease), TTL: r.milliseconds(3), Fixed: lease < 0, Outermost: r.number(4) == 1, Ahead: len(r.values) > 5}
 	case 2:
-		busy := &Busy{Exact: r.number(2) == 1, Unheard: r.number(4) == 1, Clock: Clock{Redis: r.microseconds(3)}}
+		by := r.number(2)
+		busy := &Busy{Exact: by > 0, Done: by == 2, Unheard: r.number(4) == 1, Clock: Clock{Redis: r.microseconds(3)}}
 		if ttl := r.milliseconds(1); ttl >= 0 {
 			busy.Until = time.Now().Add(ttl)
 		}

@@ -163,5 +163,5 @@ func busyUntil(t *tally[answer], refusals []answer, grants int) answer {
 		}
 	})
 	last := all[min(t.majority-grants, len(all))-1]
-	return answer{refused: &Busy{Until: last.Until, Exact: last.Exact, Split: grants > 0}}
+	return answer{refused: &Busy{Until: last.Until, Exact: last.Exact, Done: last.Done, Split: grants > 0}}
 }

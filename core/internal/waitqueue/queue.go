@@ -40,8 +40,14 @@ type State struct {
 	Answered bool      // Redis has answered once
 	Local    bool      // the last we know is that this process holds the lock
 	Silence  time.Time // since when no attempt has been answered; zero: the last one was
-	Until    time.Time // when it is free at the latest; zero: it has no end
-	Exact    bool      // nothing will postpone Until
+	Taken
+}
+
+// Taken is how long others have a lock.
+type Taken struct {
+	Until time.Time // when it is free at the latest; zero: it has no end
+	Exact bool      // nothing will postpone Until
+	Done  bool      // nobody has it: its dedup window lasts
 }
 
 // Waiter is the position of a call in a queue.
@@ -204,7 +210,7 @@ func (w *Waiter[R, L, P]) Took(until time.Time, exact bool) End[P] {
 	if !w.chosen || w.granted {
 		q.usedUp(q.position)
 	}
-	q.state = State{Answered: true, Local: true, Until: until, Exact: exact}
+	q.state = State{Answered: true, Local: true, Taken: Taken{Until: until, Exact: exact}}
 	return w.leave()
 }
 
@@ -273,10 +279,10 @@ func (q *queue[R, L, P]) end() End[P] {
 	return End[P]{Notifications: q.watched, Position: q.giveUp()}
 }
 
-// Busy notes the answer that somebody else holds the lock, until then. watch is true
+// Busy notes the answer that the lock is taken. watch is true
 // when notifications are wanted from now on. The head waits as well from its first
 // answer on: if that is one more than max, unless nil, the last in the queue is refused.
-func (w *Waiter[R, L, P]) Busy(until time.Time, exact bool, max *int, refusal error) (watch bool) {
+func (w *Waiter[R, L, P]) Busy(taken Taken, max *int, refusal error) (watch bool) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -287,7 +293,7 @@ func (w *Waiter[R, L, P]) Busy(until time.Time, exact bool, max *int, refusal er
 		close(last.isHead)
 	}
 	q.trying, q.positioned = false, true
-	q.state = State{Answered: true, Until: until, Exact: exact}
+	q.state = State{Answered: true, Taken: taken}
 	watch = !q.watched
 	q.watched = true
 	return watch

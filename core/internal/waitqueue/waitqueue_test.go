@@ -116,7 +116,7 @@ func TestMaxWaiters(t *testing.T) {
 	refusal := errors.New("too many")
 	until := time.Now().Add(time.Hour)
 	a.WaitBy("p")
-	if !a.Busy(until, true, &most, refusal) {
+	if !a.Busy(waitqueue.Taken{Until: until, Exact: true}, &most, refusal) {
 		t.Error("no notifications are wanted")
 	}
 	if !isHead(b) || b.Err() != refusal {
@@ -126,7 +126,7 @@ func TestMaxWaiters(t *testing.T) {
 	if s := a.State(); !s.Answered || !s.Until.Equal(until) || !s.Exact || s.Local {
 		t.Errorf("the state is %+v", s)
 	}
-	if a.Busy(until, true, nil, nil) {
+	if a.Busy(waitqueue.Taken{Until: until, Exact: true}, nil, nil) {
 		t.Error("notifications are wanted again")
 	}
 	if end := a.Leave(); !end.Notifications || end.Position != "p" {
@@ -159,7 +159,7 @@ func TestOwnersOfTheirOwnHaveAQueueApart(t *testing.T) {
 		t.Error("o was passed a lock of another owner")
 	}
 	a.WaitBy("p")
-	a.Busy(time.Time{}, false, nil, nil)
+	a.Busy(waitqueue.Taken{}, nil, nil)
 	o.WaitBy("p")
 	if end := a.Leave(); end.Position != "" {
 		t.Error("the position was given up, and o waits by it")
@@ -179,7 +179,7 @@ func TestSnapshotTellsWhoWaits(t *testing.T) {
 	if w, ok := q.WaitFor("lock"); !ok || w.Request != "b" || w.Calls != 1 {
 		t.Errorf("%+v", w)
 	}
-	a.Busy(time.Time{}, false, nil, nil)
+	a.Busy(waitqueue.Taken{}, nil, nil)
 	if w, ok := q.WaitFor("lock"); !ok || w.Request != "a" || w.Calls != 2 {
 		t.Errorf("%+v", w)
 	}
@@ -223,7 +223,7 @@ func TestThePositionOutlastsALockThatIsPassedOn(t *testing.T) {
 	var q queues
 	a := join(t, &q, "a")
 	a.WaitBy("p")
-	a.Busy(time.Time{}, false, nil, nil)
+	a.Busy(waitqueue.Taken{}, nil, nil)
 	a.Park()
 	q.Next("lock", anybody).Pass("a lock")
 	<-a.Passed()

@@ -36,8 +36,9 @@
 --          {1, token, lease, ttl, outermost}  entered; lease and ttl in ms, lease negative when fixed
 --          {1, token, lease, ttl, outermost, 1}  the same, with a token that is ahead of the
 --                           clock of Redis
---          {2, ttl, exact, time, unheard}  busy; exact is 1 when nothing will lengthen the
---                           ttl, unheard when messages do not reach the process; time in µs
+--          {2, ttl, by, time, unheard}  busy; by is 1 when nothing will lengthen the ttl, 2 when
+--                           nobody holds it, but its dedup window lasts, else 0; unheard is 1 when
+--                           messages do not reach the process; time in µs
 --          {3}              the lock to enter is gone
 --          {4}              this hold was given up before the script arrived
 -- of more than one lock, see batch.lua in package conn
@@ -314,9 +315,11 @@ local function each(i)
   if whole == '0' then
     whole = '1000'
   end
-  local exact = 0
-  if held[4] or (whole and tonumber(whole) < 0) then
-    exact = 1
+  local by = 0
+  if held[4] then
+    by = 2
+  elseif whole and tonumber(whole) < 0 then
+    by = 1
   end
   local unheard = 0
   if queues ~= '0' and not held[4] then
@@ -328,5 +331,5 @@ local function each(i)
       call('HSET', lock, 'latchkey:queue', '1')
     end
   end
-  return {2, rest(lock, tonumber(held[4] or whole), shared), exact, tonumber(now), unheard}
+  return {2, rest(lock, tonumber(held[4] or whole), shared), by, tonumber(now), unheard}
 end

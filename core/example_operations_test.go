@@ -1,0 +1,84 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// At the start of a program, and in its readiness probe.
+func ExampleLocker_Ping() {
+	server, err := miniredis.Run()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	server.RequireAuth("secret")
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	locker, err := core.New(client)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locker.Close(context.Background())
+
+	if err := locker.Ping(context.Background()); errors.Is(err, core.ErrUnavailable) {
+		fmt.Println("not ready") // err says NOAUTH: the client has no password
+	}
+	// Output: not ready
+}
+
+// A cron job that every instance of a service starts runs once each time: the first one
+// takes the lock, and its dedup window refuses the others also when the job took only a
+// moment. The window ends before the next time, the lock of an instance that died with its
+// lease. A job that failed is tried again by whoever comes next.
+func ExampleLocker_Do_oncePerInterval() {
+	server, err := miniredis.Run()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	const interval = 200 * time.Millisecond // of an hour, say
+
+	instance := func() (tick func(job func(context.Context) error)) {
+		locker, err := core.New(redis.NewClient(&redis.Options{Addr: server.Addr()}))
+		if err != nil {
+			log.Fatal(err)
+		}
+		return func(job func(context.Context) error) {
+			err := locker.Do(context.Background(), "cron:report", job,
+				core.NoWait(),
+				core.KeepFor(interval*3/4), // at least for: the clocks of instances differ
+				core.MaxHold(time.Hour),    // at most for: then the job's context ends
+			)
+			if err != nil && !errors.Is(err, core.ErrNotAcquired) { // somebody else does it, or has done it
+				log.Print(err)
+			}
+		}
+	}
+	ticks := []func(func(context.Context) error){instance(), instance(), instance()}
+	for hour := 1; hour <= 2; hour++ {
+		var all sync.WaitGroup
+		for _, tick := range ticks {
+			all.Go(func() {
+				tick(func(context.Context) error {
+					fmt.Println("report of hour", hour)
+					return nil
+				})
+			})
+		}
+		all.Wait()
+		server.FastForward(interval)
+	}
+	// Output:
+	// report of hour 1
+	// report of hour 2
+}

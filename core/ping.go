@@ -1,0 +1,33 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// pingLease is for how long a lock may stay that Ping has taken and could not release.
+const pingLease = 5 * time.Second
+
+// Ping reports whether locks can be taken: for the start of a program, and for its
+// readiness probe. It takes a lock of its own, under the Locker's prefix, and releases it,
+// so that it finds out all that a first request would: an address that nobody listens at,
+// a missing password or permission, a replica that does not accept writes, a cluster
+// without a cluster client. In a cluster it asks one of the masters, in a quorum all.
+//
+// It blocks for two exchanges at most, each for [Timeout] at most, or until ctx ends, and
+// fails with [ErrUnavailable] or [ErrClosed], or with [ErrNotAcquired] and the context's
+// error. Observers do not hear of it. It is safe for concurrent use.
+func (l *Locker) Ping(ctx context.Context) error {
+	s := l.defaults
+	s.wait = new(time.Duration)
+	s.lease, s.fixed, s.keepFor, s.maxHold = max(pingLease, 3*l.timeout), false, 0, 0
+	k, err := l.acquire(Detach(ctx), "latchkey:ping:"+l.alone.member, &s)
+	if busy := (*BusyError)(nil); errors.As(err, &busy) {
+		return nil // another Ping, to which Redis has answered
+	}
+	if err != nil {
+		return err
+	}
+	return k.Unlock(ctx)
+}

@@ -1,0 +1,148 @@
+package core_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func TestPing(t *testing.T) {
+	server := redistest.Start(t)
+	l := onRedis(t, server.Client(t), core.KeepFor(time.Minute), core.FixedLease(time.Minute), core.Observe(forbiddenObserver{t}))
+	for range 3 {
+		if err := l.Ping(background); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := server.Client(t).Keys(background, "lock:latchkey:ping:*").Val(); len(left) > 0 {
+		t.Errorf("%v is left in Redis", left)
+	}
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	wantErr(t, l.Ping(ctx), core.ErrNotAcquired, context.Canceled)
+	if err := l.Close(background); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, l.Ping(background), core.ErrClosed)
+}
+
+type forbiddenObserver struct{ t *testing.T }
+
+func (o forbiddenObserver) Observe(ctx context.Context, e core.Event) context.Context {
+	o.t.Errorf("Observers hear of %+v", e)
+	return ctx
+}
+
+// What Ping says of a Redis that is set up otherwise than the client, and that
+// docs/faq.md explains just that.
+func TestPingExplainsItself(t *testing.T) {
+	faq, err := os.ReadFile("../docs/faq.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		client func(t *testing.T) redis.UniversalClient
+		says   string
+	}{
+		"nobody listens": {func(t *testing.T) redis.UniversalClient {
+			server := redistest.Start(t)
+			server.Kill(t)
+			return server.Client(t)
+		}, "connection refused"},
+		"no password": {func(t *testing.T) redis.UniversalClient {
+			return redistest.Start(t, "--requirepass", "secret").Client(t, func(o *redis.Options) { o.Password = "" })
+		}, "NOAUTH"},
+		"wrong password": {func(t *testing.T) redis.UniversalClient {
+			return redistest.Start(t, "--requirepass", "secret").Client(t, func(o *redis.Options) { o.Password = "sesame" })
+		}, "WRONGPASS"},
+		"no permission": {func(t *testing.T) redis.UniversalClient {
+			return user(t, redistest.Start(t), "~lock:*", "&*", "+@all", "-@scripting")
+		}, "NOPERM"},
+		"a replica": {func(t *testing.T) redis.UniversalClient {
+			return redistest.Start(t, "--replicaof", "127.0.0.1", "1").Client(t)
+		}, "READONLY"},
+		"a cluster without a cluster client": {func(t *testing.T) redis.UniversalClient {
+			return redistest.StartCluster(t, 3, 0).Nodes()[0].Client(t)
+		}, "MOVED"},
+		"TLS against plain": {func(t *testing.T) redis.UniversalClient {
+			return redistest.Start(t).Client(t, func(o *redis.Options) { o.TLSConfig = &tls.Config{InsecureSkipVerify: true} })
+		}, "no answer in time"},
+		"plain against TLS": {func(t *testing.T) redis.UniversalClient {
+			return serverOfTLS(t)
+		}, "no answer in time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := c.client(t)
+			err := onRedis(t, client).Ping(background)
+			for range 50 {
+				if err != nil {
+					break
+				}
+				err = onRedis(t, client).Ping(background) // a node of a cluster has some of the keys
+			}
+			wantErr(t, err, core.ErrUnavailable)
+			t.Log(err)
+			if err == nil {
+				return
+			}
+			if !strings.Contains(err.Error(), c.says) {
+				t.Errorf("it says %v; want %q", err, c.says)
+			}
+			if !strings.Contains(string(faq), "`"+c.says) {
+				t.Errorf("docs/faq.md does not explain %q", c.says)
+			}
+		})
+	}
+}
+
+// serverOfTLS returns a client without TLS for a server with it.
+func serverOfTLS(t *testing.T) *redis.Client {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	public, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, kind string, bytes []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	_ = listener.Close()
+	redistest.Start(t, "--tls-port", port, "--tls-auth-clients", "no",
+		"--tls-cert-file", write("cert.pem", "CERTIFICATE", public), "--tls-key-file", write("key.pem", "PRIVATE KEY", secret))
+	client := redis.NewClient(&redis.Options{Addr: net.JoinHostPort("127.0.0.1", port)})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
