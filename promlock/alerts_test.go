@@ -23,14 +23,21 @@ var first = map[string]core.Event{
 }
 
 // To Prometheus a counter that appears with 1 has not increased.
-func TestWhatAlertsReadIsThereFromTheBeginning(t *testing.T) {
+func TestWhatAlertsAndTheDashboardReadIsThereFromTheBeginning(t *testing.T) {
 	for what, event := range first {
 		c := promlock.New()
 		c.Observe(background, event)
 		lines := scrape(t, c)
 		for _, want := range []string{
 			`latchkey_lock_calls_total{name="orders",outcome="acquired",reason=""} 0`,
+			`latchkey_lock_calls_total{name="orders",outcome="reentered",reason=""} 0`,
+			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="no_wait"} 0`,
+			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="wait_over"} 0`,
+			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="max_waiters"} 0`,
+			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="canceled"} 0`,
+			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="deadline"} 0`,
 			`latchkey_lock_calls_total{name="orders",outcome="failed",reason="unavailable"} 0`,
+			`latchkey_lock_calls_total{name="orders",outcome="failed",reason="invalid_key"} 0`,
 			`latchkey_lock_overdue_total{name="orders"} 0`,
 			`latchkey_lock_renewal_failures_total{name="orders"} 0`,
 			`latchkey_lock_unconfirmed_releases_total{name="orders"} 0`,
@@ -39,9 +46,12 @@ func TestWhatAlertsReadIsThereFromTheBeginning(t *testing.T) {
 			`latchkey_lock_losses_total{name="orders",reason="max_hold"} 0`,
 			`latchkey_lock_losses_total{name="orders",reason="closed"} 0`,
 			`latchkey_lock_wait_seconds_bucket{name="orders",le="1"} 0`,
+			`latchkey_lock_hold_seconds_bucket{name="orders",le="1"} 0`,
 			`latchkey_refusals_total{name="orders",reason="no_wait",status="409"} 0`,
 			`latchkey_refusals_total{name="orders",reason="wait_over",status="409"} 0`,
 			`latchkey_refusals_total{name="orders",reason="max_waiters",status="409"} 0`,
+			`latchkey_refusals_total{name="orders",reason="canceled",status="499"} 0`,
+			`latchkey_refusals_total{name="orders",reason="unavailable",status="503"} 0`,
 		} {
 			if !slices.Contains(lines, want) {
 				t.Errorf("after %s: no %s", what, want)

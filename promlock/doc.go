@@ -18,9 +18,11 @@
 //	latchkey_lock_unconfirmed_releases_total{name}       counter    releases that Redis has not confirmed in time
 //	latchkey_refusals_total{name,reason,status}          counter    requests and tasks that wrappers refused
 //
-// What alerts read is there, as 0, from the first call or refusal of a name on: losses
-// and the three counters after them, lock_wait_seconds, calls that were acquired or
-// failed for unavailable, and refusals with status 409. A re-entry counts in calls_total only: it is part of the hold that it enters.
+// What alerts and the dashboard read is there, as 0, from the first call or refusal of
+// a name on: to Prometheus a counter that appears with 1 has not increased. Left out is
+// what is rare: calls that failed for another reason than unavailable and invalid_key,
+// and refusals but 400 invalid_key, 409, 499 canceled and 503 unavailable. A re-entry
+// counts in calls_total only: it is part of the hold that it enters.
 // What the metrics mean is in docs/observability.md; docs/alerts.yml has the alerts
 // worth having, and docs/grafana.json is a dashboard.
 package promlock

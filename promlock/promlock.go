@@ -109,8 +109,8 @@ func (c *Collector) Observe(ctx context.Context, e core.Event) context.Context {
 	return ctx
 }
 
-// prepare shows what alerts read as 0 from the beginning: to Prometheus a counter
-// that appears with 1 has not increased.
+// prepare shows what alerts and the dashboard read as 0 from the beginning: to
+// Prometheus a counter that appears with 1, or with 250, has not increased.
 func (c *Collector) prepare(name string) {
 	if _, known := c.known.LoadOrStore(name, true); known {
 		return
@@ -122,11 +122,21 @@ func (c *Collector) prepare(name string) {
 		c.losses.WithLabelValues(name, reason)
 	}
 	c.wait.WithLabelValues(name)
+	c.hold.WithLabelValues(name)
 	c.calls.WithLabelValues(name, "acquired", "")
-	c.calls.WithLabelValues(name, "failed", "unavailable")
+	c.calls.WithLabelValues(name, "reentered", "")
+	for _, reason := range []string{"no_wait", "wait_over", "max_waiters", "canceled", "deadline"} {
+		c.calls.WithLabelValues(name, "busy", reason)
+	}
+	for _, reason := range []string{"unavailable", "invalid_key"} {
+		c.calls.WithLabelValues(name, "failed", reason)
+	}
 	for _, reason := range []string{"no_wait", "wait_over", "max_waiters"} {
 		c.refusals.WithLabelValues(name, reason, "409")
 	}
+	c.refusals.WithLabelValues(name, "invalid_key", "400")
+	c.refusals.WithLabelValues(name, "canceled", "499")
+	c.refusals.WithLabelValues(name, "unavailable", "503")
 }
 
 // ended counts a call that has its outcome.
