@@ -1,5 +1,6 @@
 // Nethttp guards routes of net/http's ServeMux: paying and cancelling one order
-// exclude each other, other orders go on. GET /metrics tells Prometheus about the locks.
+// exclude each other, other orders go on, and a receipt is sent once in two seconds.
+// GET /metrics tells Prometheus about the locks.
 //
 //	go run ./examples/nethttp                        # on an embedded Redis
 //	go run ./examples/nethttp -redis localhost:6379  # on a real one
@@ -29,12 +30,15 @@ import (
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/httplock"
+	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/promlock"
 )
 
 var (
 	redisAddr = flag.String("redis", "", "address of a Redis server; empty: an embedded one")
 	serve     = flag.String("serve", "", "address to serve at until interrupted, such as :8080")
+	lease     = flag.Duration("lease", 30*time.Second, "how long a lock outlives a program that died")
+	maxHold   = flag.Duration("max-hold", 20*time.Second, "how long a lock may be held")
 )
 
 func main() {
@@ -60,7 +64,7 @@ func run(ctx context.Context) error {
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
 	metrics := promlock.New()
-	locker, err := core.New(client, core.Observe(metrics))
+	locker, err := core.New(client, core.Observe(metrics), core.Lease(*lease), core.MaxHold(*maxHold))
 	if err != nil {
 		return err
 	}
@@ -84,6 +88,12 @@ func newMux(metrics prometheus.Collector) http.Handler {
 	mux.Handle("POST /orders/{orderID}/pay", perOrder(work("paid")))
 	mux.Handle("POST /orders/{orderID}/cancel", perOrder(work("cancelled")))
 
+	// A key of its own, so a receipt waits for no payment. Without a parameter to be
+	// called by, the lock is given a name for the metrics.
+	once := httplock.By(keyfunc.Scope("receipt", keyfunc.Param("orderID")),
+		core.NoWait(), core.KeepFor(2*time.Second), core.Name("receipt"))
+	mux.Handle("POST /orders/{orderID}/receipt", once(work("mailed")))
+
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
@@ -92,15 +102,19 @@ func newMux(metrics prometheus.Collector) http.Handler {
 
 var started = time.Now()
 
-// work takes 200 ms and tells when it began and ended.
+// work takes 200 ms, or what the query says (?takes=5s), and tells when it began and ended.
 func work(done string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Since(started)
+		takes, err := time.ParseDuration(r.URL.Query().Get("takes"))
+		if err != nil || takes > time.Minute {
+			takes = 200 * time.Millisecond
+		}
 		// The request's context is the lock's: it is cancelled if the lock is lost.
 		select {
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(takes):
 		case <-r.Context().Done():
-			http.Error(w, context.Cause(r.Context()).Error(), http.StatusServiceUnavailable)
+			http.Error(w, "try again", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintf(w, "order %s %-9s  from %4d to %4d ms\n", r.PathValue("orderID"), done,
@@ -143,7 +157,7 @@ func keepServing(ctx context.Context, handler http.Handler) error {
 		return err
 	}
 	fmt.Printf("Serving at %s until interrupted. Try, in two terminals:\n", listener.Addr())
-	fmt.Printf("  curl -X POST http://%s/orders/42/pay\n", listener.Addr())
+	fmt.Printf("  curl -X POST 'http://%s/orders/42/pay?takes=2s'\n", listener.Addr())
 	fmt.Printf("  curl http://%s/metrics\n", listener.Addr())
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	defer context.AfterFunc(ctx, func() { server.Close() })()

@@ -74,6 +74,29 @@ func TestEveryMetricMoves(t *testing.T) {
 	}
 }
 
+func TestReceiptIsSentOnce(t *testing.T) {
+	s := newScene(t)
+	s.locker()
+	for _, step := range []struct {
+		path string
+		want int
+	}{
+		{"/orders/42/receipt?takes=1ms", http.StatusOK},
+		{"/orders/42/receipt?takes=1ms", http.StatusConflict},
+		{"/orders/43/receipt?takes=1ms", http.StatusOK},
+		{"/orders/42/pay?takes=1ms", http.StatusOK}, // a key of its own
+	} {
+		response, err := http.Post(s.server.URL+step.path, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != step.want {
+			t.Errorf("%s is answered %d, want %d", step.path, response.StatusCode, step.want)
+		}
+	}
+}
+
 // scene is the example's server with a Redis to hurt.
 type scene struct {
 	t         *testing.T
