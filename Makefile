@@ -1,7 +1,7 @@
 # Every target is explained by "make help".
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help test lint faults simulate model bench fuzz cover redis test-benchmarks test-browser
+.PHONY: help test lint faults simulate model bench fuzz cover redis test-benchmarks test-browser dashboard
 
 # Version 0.7.0 serves Go 1.25 and 1.26; later ones need 1.26.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
@@ -31,6 +31,10 @@ test-benchmarks: redis ## that the comparison runs with every library; downloads
 test-browser: ## what the pages show, in a real browser; installs chromium where it is missing
 	@.ci/install chromium
 	@cd internal/browser && go test -race -count=1 -timeout $(TIMEOUT) ./... $(TESTFLAGS)
+
+dashboard: redis ## what docs/grafana.json shows of locks in trouble, in a real Prometheus (40 s); installs it where it is missing
+	@.ci/install prometheus
+	@go test ./internal/dashboard -run TestDashboard -count=1 -v -timeout $(TIMEOUT) -dashboard.live
 
 lint: ## gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; fi

@@ -67,6 +67,7 @@ var allowed = map[string][]string{
 	"internal/checker":      {porcupine},
 	"internal/redistest":    {goRedis},
 	"internal/conformance":  {},
+	"internal/dashboard":    {},
 	"internal/faults":       {},
 	"internal/simulation":   {},
 	"internal/readme":       {},
