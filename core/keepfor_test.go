@@ -56,6 +56,25 @@ func TestNoWindowAfterAFailure(t *testing.T) {
 	keep := core.KeepFor(time.Minute)
 	boom := errors.New("boom")
 	for name, fail := range map[string]func(*testing.T, *core.Locker){
+		"DropWindow": func(t *testing.T, l *core.Locker) {
+			err := l.Do(background, "k", func(ctx context.Context) error {
+				outer, _ := core.FromContext(ctx)
+				return l.Do(ctx, "k", func(ctx context.Context) error {
+					if outer.Window() != time.Minute {
+						t.Errorf("Window is %v", outer.Window())
+					}
+					lock, _ := core.FromContext(ctx)
+					lock.DropWindow()
+					if outer.Window() != 0 {
+						t.Errorf("Window is %v after DropWindow", outer.Window())
+					}
+					return nil
+				})
+			}, keep)
+			if err != nil {
+				t.Error(err)
+			}
+		},
 		"Abort": func(t *testing.T, l *core.Locker) {
 			if err := take(t, background, l, "k", keep).Abort(background); err != nil {
 				t.Error(err)

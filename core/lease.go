@@ -33,22 +33,23 @@ type lease struct {
 	keepFor   time.Duration
 	maxHoldAt schedule.Time // 0: no bound
 
-	mu       sync.Mutex
-	deadline schedule.Time // when Redis may have ended it, and a little before
-	ends     schedule.Time // when Redis ends it, and not before
-	renewAt  schedule.Time
-	renewals uint32 // confirmed
-	granted  bool   // by a release, and not renewed yet
-	renewing bool
-	overdue  bool        // held longer than MaxHold
-	expired  bool        // lost when its time was over, not before
-	fixed    bool        // nobody renews it; needs no mu
-	entered  bool        // once more
-	shared   atomic.Bool // others may have holds of the same owner
-	err      error
-	handles  []*Lock      // not unlocked yet
-	first    [1]*Lock     // room for most
-	observed *observation // nil: nobody has heard of it, or it has ended
+	mu         sync.Mutex
+	deadline   schedule.Time // when Redis may have ended it, and a little before
+	ends       schedule.Time // when Redis ends it, and not before
+	renewAt    schedule.Time
+	renewals   uint32 // confirmed
+	granted    bool   // by a release, and not renewed yet
+	renewing   bool
+	overdue    bool        // held longer than MaxHold
+	expired    bool        // lost when its time was over, not before
+	fixed      bool        // nobody renews it; needs no mu
+	entered    bool        // once more
+	shared     atomic.Bool // others may have holds of the same owner
+	dropWindow atomic.Bool // the work has failed
+	err        error
+	handles    []*Lock      // not unlocked yet
+	first      [1]*Lock     // room for most
+	observed   *observation // nil: nobody has heard of it, or it has ended
 }
 
 func (s *lease) name() store.Name { return store.NameOf(s.locker.prefix, s.lock) }

@@ -52,8 +52,21 @@ func (k *Lock) Token() int64 { return k.lease.token }
 
 // Window returns the dedup window that a successful release will leave, counted
 // from the acquisition, as [KeepFor] set it; 0 for none. A re-entry through the
-// context has its outer lock's; one through [Owner] does not know it.
-func (k *Lock) Window() time.Duration { return k.lease.keepFor }
+// context has its outer lock's; one through [Owner] does not know it. 0 after
+// [Lock.DropWindow].
+func (k *Lock) Window() time.Duration {
+	if k.lease.dropWindow.Load() {
+		return 0
+	}
+	return k.lease.keepFor
+}
+
+// DropWindow says that the work has failed, although a wrapper, [Locker.Do] or [Wrap] will
+// take it for a success: an error in a body with status 200, a result that is refused. The
+// lock stays held, and its release leaves no dedup window, as if [Lock.Abort] was called. It
+// counts for all holds that the context has of the lock, by this Locker. It does not block,
+// and is safe for concurrent use; after the release it has no effect.
+func (k *Lock) DropWindow() { k.lease.dropWindow.Store(true) }
 
 // Context returns the context to work under. It descends from the one given to
 // [Locker.Lock], carries ownership, so that locks taken with it re-enter, and is
@@ -162,6 +175,7 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 	if last && k.pass() {
 		return nil
 	}
+	failed = failed || s.dropWindow.Load()
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx) // the values stay, for the client's hooks
 	}

@@ -77,7 +77,7 @@ func ExampleByHeader() {
 	request(router, "POST", "/payments")
 	// Output:
 	// 200 paid
-	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Another request for the same resource is being processed, or was processed just now."}
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"A request for the same resource was processed just now."}
 	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A required part of the request is missing."}
 }
 
@@ -142,4 +142,26 @@ func ExampleNew() {
 	// Output:
 	// 200 paid
 	// 423 busy, come back later
+}
+
+// The house's error format, once for all guards.
+func ExampleSetOnRefused() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+	ginlock.SetOnRefused(func(c *gin.Context, err error) {
+		status, retry := ginlock.StatusOf(err) // c.Writer.Status() is the same
+		c.JSON(status, gin.H{"code": "locked", "retry_in": retry.String()})
+	})
+	defer ginlock.SetOnRefused(nil)
+
+	router := newRouter()
+	router.Use(ginlock.ByParam("orderID", core.NoWait(), core.KeepFor(time.Minute)))
+	router.POST("/orders/:orderID/pay", func(c *gin.Context) { c.String(http.StatusOK, "paid") })
+
+	request(router, "POST", "/orders/42/pay")
+	request(router, "POST", "/orders/42/pay")
+	// Output:
+	// 200 paid
+	// 409 {"code":"locked","retry_in":"1m0s"}
 }

@@ -21,15 +21,20 @@ type Config struct {
 	// Param is the path parameter to lock by, on exactly the routes that declare
 	// it, as [ByParam] does.
 	Param string
+	// Strict refuses, with 500 and a line in the log, a route that is matched and
+	// does not declare Param, so that none passes by a slip. It needs Param.
+	Strict bool
 	// Options are for each lock. Unless they, or the Locker's, say otherwise,
 	// a request waits up to 3 s, and up to 256 requests wait for one key in a
 	// process.
 	Options []core.Option
 	// Skip lets requests through without a lock when it returns true.
 	Skip func(*gin.Context) bool
-	// OnRefused answers in place of the problem body; err tells why, for the
-	// server only. The chain is aborted already. It is not called when the
-	// client has left.
+	// OnRefused answers in place of the problem body. It begins with the status and
+	// Retry-After set, so that it need only write a body; err tells why, for the server
+	// only, see [StatusOf]. The chain is aborted already, and c.Errors has a text about the
+	// refusal that may be shown. It is not called when the client has left. See also
+	// [SetOnRefused].
 	OnRefused func(c *gin.Context, err error)
 	// FailOpen runs the handlers WITHOUT a lock while Redis is unavailable. Only
 	// for work that may run twice.
@@ -80,10 +85,10 @@ func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) gin.HandlerFunc 
 }
 
 // New returns a middleware for the configuration. It panics when there is neither Key
-// nor Param, or both, when an option is bad, Status no error status or BufferBody
-// negative.
+// nor Param, or both, Strict without Param, when an option is bad, Status no error status or
+// BufferBody negative.
 func New(cfg Config) gin.HandlerFunc {
-	return middleware(cfg, guard.New("ginlock", guard.Config{
+	return middleware(cfg, guard.Config{
 		Locker:     cfg.Locker,
 		Key:        cfg.Key,
 		Param:      cfg.Param,
@@ -91,15 +96,24 @@ func New(cfg Config) gin.HandlerFunc {
 		FailOpen:   cfg.FailOpen,
 		Status:     cfg.Status,
 		BufferBody: cfg.BufferBody,
-	}))
+		Strict:     cfg.Strict,
+	})
 }
 
 func short(cfg guard.Config, opts []core.Option) gin.HandlerFunc {
 	cfg.Options = opts
-	return middleware(Config{}, guard.New("ginlock", cfg))
+	return middleware(Config{}, cfg)
 }
 
-func middleware(cfg Config, g *guard.Guard) gin.HandlerFunc {
+func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
+	onRefusal := onRefused(cfg.OnRefused)
+	g := guard.New("ginlock", own, func(option any) bool {
+		f, isOurs := option.(onRefused)
+		if isOurs {
+			onRefusal = f
+		}
+		return isOurs
+	})
 	return func(c *gin.Context) {
 		if cfg.Skip != nil && cfg.Skip(c) {
 			return
@@ -109,11 +123,19 @@ func middleware(cfg Config, g *guard.Guard) gin.HandlerFunc {
 			return
 		}
 		c.Abort()
-		if cfg.OnRefused != nil && !refusal.Gone() {
-			cfg.OnRefused(c, refusal.Err)
+		if refusal.Gone() {
+			refusal.Write(c.Writer)
 			return
 		}
-		refusal.Write(c.Writer)
+		_ = c.Error(refusal.Public())
+		answer := onRefusal.answerer()
+		if answer == nil {
+			refusal.Write(c.Writer)
+			return
+		}
+		refusal.RetryHeader(c.Writer.Header())
+		c.Status(refusal.Status)
+		answer(c, refusal.Err)
 	}
 }
 

@@ -2,6 +2,7 @@ package ginlock_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -254,4 +255,29 @@ func TestRefusalAbortsTheChain(t *testing.T) {
 			t.Error("the chain is not aborted")
 		}
 	})
+}
+
+// Middleware outside finds the refusal in c.Errors, in words that may be shown, and its
+// cause.
+func TestRefusalsAreInTheErrorsOfTheContext(t *testing.T) {
+	locker := locktest.New(t, core.NoWait())
+	locktest.Hold(t, locker, "orderID=s3cret")
+	router := gin.New()
+	var found []*gin.Error
+	router.Use(func(c *gin.Context) {
+		c.Next()
+		found = c.Errors
+	})
+	router.Use(ginlock.New(ginlock.Config{Locker: locker, Param: "orderID"}))
+	router.POST("/orders/:orderID", func(*gin.Context) { t.Error("the handler ran") })
+	router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/orders/s3cret", nil))
+	if len(found) != 1 || !errors.Is(found[0], core.ErrNotAcquired) {
+		t.Fatalf("c.Errors: %v", found)
+	}
+	if want := "latchkey: refused: Another request for the same resource is being processed."; found[0].Error() != want {
+		t.Errorf("it says %q, want %q", found[0], want)
+	}
+	if status, _ := ginlock.StatusOf(found[0]); status != http.StatusConflict {
+		t.Errorf("status %d", status)
+	}
 }

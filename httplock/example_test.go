@@ -74,7 +74,7 @@ func ExampleByHeader() {
 	request(server, "POST", "/payments")
 	// Output:
 	// 200 paid
-	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Another request for the same resource is being processed, or was processed just now."}
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"A request for the same resource was processed just now."}
 	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A required part of the request is missing."}
 }
 

@@ -21,14 +21,19 @@ type Config struct {
 	// Param is the path parameter to lock by, on exactly the routes that declare
 	// it, as [ByParam] does.
 	Param string
+	// Strict refuses, with 500 and a line in the log, a route that is matched and
+	// does not declare Param, so that none passes by a slip. It needs Param.
+	Strict bool
 	// Options are for each lock. Unless they, or the Locker's, say otherwise,
 	// a request waits up to 3 s, and up to 256 requests wait for one key in a
 	// process.
 	Options []core.Option
 	// Skip lets requests through without a lock when it returns true.
 	Skip func(*http.Request) bool
-	// OnRefused answers in place of the problem body; err tells why, for the
-	// server only. It is not called when the client has left.
+	// OnRefused answers in place of the problem body. Retry-After is set, and what is
+	// written without WriteHeader has the status of the refusal; err tells why, for the
+	// server only, see [StatusOf]. It is not called when the client has left. See also
+	// [SetOnRefused].
 	OnRefused func(w http.ResponseWriter, r *http.Request, err error)
 	// FailOpen runs the handler WITHOUT a lock while Redis is unavailable. Only
 	// for work that may run twice.
@@ -86,10 +91,10 @@ func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) func(http.Handle
 }
 
 // New returns a middleware for the configuration. It panics when there is neither Key
-// nor Param, or both, when an option is bad, Status no error status or BufferBody
-// negative.
+// nor Param, or both, Strict without Param, when an option is bad, Status no error status or
+// BufferBody negative.
 func New(cfg Config) func(http.Handler) http.Handler {
-	return middleware(cfg, guard.New("httplock", guard.Config{
+	return middleware(cfg, guard.Config{
 		Locker:     cfg.Locker,
 		Key:        cfg.Key,
 		Param:      cfg.Param,
@@ -97,15 +102,24 @@ func New(cfg Config) func(http.Handler) http.Handler {
 		FailOpen:   cfg.FailOpen,
 		Status:     cfg.Status,
 		BufferBody: cfg.BufferBody,
-	}))
+		Strict:     cfg.Strict,
+	})
 }
 
 func short(cfg guard.Config, opts []core.Option) func(http.Handler) http.Handler {
 	cfg.Options = opts
-	return middleware(Config{}, guard.New("httplock", cfg))
+	return middleware(Config{}, cfg)
 }
 
-func middleware(cfg Config, g *guard.Guard) func(http.Handler) http.Handler {
+func middleware(cfg Config, own guard.Config) func(http.Handler) http.Handler {
+	onRefusal := onRefused(cfg.OnRefused)
+	g := guard.New("httplock", own, func(option any) bool {
+		f, isOurs := option.(onRefused)
+		if isOurs {
+			onRefusal = f
+		}
+		return isOurs
+	})
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if cfg.Skip != nil && cfg.Skip(r) {
@@ -115,13 +129,18 @@ func middleware(cfg Config, g *guard.Guard) func(http.Handler) http.Handler {
 			refusal := g.Serve(request{r}, func(ctx context.Context, answer *guard.Answer) {
 				serve(next, w, r, ctx, answer)
 			})
-			switch {
-			case refusal == nil:
-			case cfg.OnRefused != nil && !refusal.Gone():
-				cfg.OnRefused(w, r, refusal.Err)
-			default:
-				refusal.Write(w)
+			if refusal == nil {
+				return
 			}
+			answer := onRefusal.answerer()
+			if answer == nil || refusal.Gone() {
+				refusal.Write(w)
+				return
+			}
+			refusal.RetryHeader(w.Header())
+			refused := &refusedWriter{ResponseWriter: w, status: refusal.Status}
+			answer(refused, r, refusal.Err)
+			refused.begin()
 		})
 	}
 }

@@ -23,7 +23,44 @@ var (
 
 	// ErrSkip says that no lock is wanted: run unlocked, on purpose. See [Optional].
 	ErrSkip = errors.New("keyfunc: not locked, on purpose")
+
+	// ErrNotSetUp says that a part is missing because of the program and not of the
+	// client: the route does not declare the path parameter, or nothing was stored
+	// under the key of a [Value]. It is [ErrMissing] as well.
+	ErrNotSetUp error = &special{"keyfunc: not set up", ErrMissing}
+
+	// ErrRepeated says that a part is given more than once. It is [ErrAmbiguous] as
+	// well.
+	ErrRepeated error = &special{"keyfunc: given more than once", ErrAmbiguous}
+
+	// ErrLetterCase says that the name of a part is there in another letter case. It is
+	// [ErrAmbiguous] as well.
+	ErrLetterCase error = &special{"keyfunc: its name is there in another letter case", ErrAmbiguous}
+
+	// ErrNotJSON says that a body is not declared as JSON in the one way that every
+	// handler understands. It is [ErrAmbiguous] as well.
+	ErrNotJSON error = &special{"keyfunc: the body is not declared as JSON", ErrAmbiguous}
 )
+
+// special is a reason of a general kind.
+type special struct {
+	text string
+	kind error
+}
+
+func (e *special) Error() string { return e.text }
+func (e *special) Unwrap() error { return e.kind }
+
+// Part names the part of a key that err is about, such as `header "Idempotency-Key"`. It
+// holds no value that came from the client, so that it may be logged. It is empty when err
+// does not come from a Func of this package.
+func Part(err error) string {
+	var e *partError
+	if !errors.As(err, &e) {
+		return ""
+	}
+	return e.part
+}
 
 const prefix = "keyfunc: "
 

@@ -18,7 +18,7 @@ func ExampleParam() {
 	fmt.Println(keyfunc.Param("order")(r))
 	// Output:
 	// orderID=42 <nil>
-	//  keyfunc: path parameter "order": missing: the route does not declare it
+	//  keyfunc: path parameter "order": not set up: the route does not declare it
 }
 
 func ExampleQuery() {
@@ -30,8 +30,8 @@ func ExampleQuery() {
 	fmt.Println(id(get("/items?id=")))
 	// Output:
 	// id=42 <nil>
-	//  keyfunc: query parameter "id": ambiguous: given more than once
-	//  keyfunc: query parameter "id": ambiguous: its name is there in another letter case
+	//  keyfunc: query parameter "id": given more than once
+	//  keyfunc: query parameter "id": its name is there in another letter case
 	//  keyfunc: query parameter "id": missing
 }
 
@@ -57,7 +57,7 @@ func ExampleJSON() {
 	// Output:
 	// order.id=9007199254740993 <nil>
 	// {"order": {"id": 9007199254740993}}
-	//  keyfunc: JSON field "order.id": ambiguous: a name of the path is there twice or in another letter case
+	//  keyfunc: JSON field "order.id": its name is there in another letter case
 }
 
 func ExampleMediaType() {

@@ -91,8 +91,10 @@ func (f field) member(object json.RawMessage, name string) (json.RawMessage, err
 			return nil, f.fail(ErrMalformed, "a name beside it has a character that is not valid")
 		case key == name && found == nil:
 			err = dec.Decode(&found)
+		case key == name:
+			return nil, f.fail(ErrRepeated, "")
 		case sameLetters(key, name):
-			return nil, f.fail(ErrAmbiguous, "a name of the path is there twice or in another letter case")
+			return nil, f.fail(ErrLetterCase, "")
 		default:
 			err = dec.Decode(&ignored{})
 		}

@@ -116,11 +116,11 @@ func (b jsonReader) declared(r *http.Request) error {
 	case r.Method == http.MethodGet: // gin's ShouldBind
 		return b.fail(ErrAmbiguous, "the handler might read the query of a GET and not its body")
 	case len(types) > 1:
-		return b.fail(ErrAmbiguous, "Content-Type is given more than once")
+		return b.fail(ErrNotJSON, "Content-Type is given more than once")
 	case len(types) == 0 && !b.isJSON(""):
-		return b.fail(ErrAmbiguous, `no Content-Type; only "application/json" is read as JSON by every handler`)
+		return b.fail(ErrNotJSON, `no Content-Type; only "application/json" is read as JSON by every handler`)
 	case len(types) == 1 && !b.isJSON(types[0]):
-		return b.fail(ErrAmbiguous, `the Content-Type is not "application/json", which alone is read as JSON by every handler`)
+		return b.fail(ErrNotJSON, `the Content-Type is not "application/json", which alone is read as JSON by every handler`)
 	}
 	return nil
 }

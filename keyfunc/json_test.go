@@ -194,7 +194,7 @@ func TestJSONRefusesWhatTheHandlerMayReadAsSomethingElse(t *testing.T) {
 	none.Header.Del("Content-Type")
 	check(t, keyfunc.JSON("id"), keyfunc.Request(none), ambiguous)
 	fails(t, keyfunc.JSON("id"), keyfunc.Request(none),
-		`keyfunc: JSON field "id": ambiguous: no Content-Type; only "application/json" is read as JSON by every handler`)
+		`keyfunc: JSON field "id": the body is not declared as JSON: no Content-Type; only "application/json" is read as JSON by every handler`)
 	query := post(polyglot)
 	query.Method = http.MethodGet
 	check(t, keyfunc.JSON("id"), keyfunc.Request(query), ambiguous)

@@ -27,7 +27,7 @@ func Query(name string) Func[Request] {
 		}
 		for other := range query {
 			if other != name && sameLetters(other, name) {
-				return "", &partError{part: part, kind: ErrAmbiguous, why: "its name is there in another letter case"}
+				return "", &partError{part: part, kind: ErrLetterCase}
 			}
 		}
 		return single(part, query[name])
@@ -38,7 +38,7 @@ func Query(name string) Func[Request] {
 func single(part string, values []string) (string, error) {
 	switch {
 	case len(values) > 1:
-		return "", &partError{part: part, kind: ErrAmbiguous, why: "given more than once"}
+		return "", &partError{part: part, kind: ErrRepeated}
 	case len(values) == 0 || values[0] == "":
 		return "", &partError{part: part, kind: ErrMissing}
 	}

@@ -13,7 +13,7 @@ func TestParam(t *testing.T) {
 	check(t, keyfunc.Param("empty"), keyfunc.Request(r), want{err: keyfunc.ErrMissing})
 	check(t, keyfunc.Param("orderid"), keyfunc.Request(r), want{err: keyfunc.ErrMissing})
 	fails(t, keyfunc.Param("empty"), keyfunc.Request(r), `keyfunc: path parameter "empty": missing`)
-	fails(t, keyfunc.Param("typo"), keyfunc.Request(r), `keyfunc: path parameter "typo": missing: the route does not declare it`)
+	fails(t, keyfunc.Param("typo"), keyfunc.Request(r), `keyfunc: path parameter "typo": not set up: the route does not declare it`)
 }
 
 func TestQuery(t *testing.T) {
@@ -48,7 +48,7 @@ func TestQuery(t *testing.T) {
 		})
 	}
 	fails(t, keyfunc.Query("id"), keyfunc.Request(get("/")), `keyfunc: query parameter "id": missing`)
-	fails(t, keyfunc.Query("id"), keyfunc.Request(get("/?id=1&id=2")), `keyfunc: query parameter "id": ambiguous: given more than once`)
+	fails(t, keyfunc.Query("id"), keyfunc.Request(get("/?id=1&id=2")), `keyfunc: query parameter "id": given more than once`)
 	fails(t, keyfunc.Query("id"), keyfunc.Request(get("/?id=%zz")), `keyfunc: query parameter "id": malformed: the query does not parse`)
 }
 

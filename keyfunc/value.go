@@ -22,8 +22,8 @@ import (
 // by their MarshalText method, or their String method if they are not pointers.
 // The text must tell any two values apart; a String method made for logs may not.
 //
-// It fails with [ErrMissing] when nothing is stored, or a nil pointer, or what is
-// stored is an empty text, and with [ErrMalformed] when it is of any other type, such
+// It fails with [ErrNotSetUp] when nothing is stored, with [ErrMissing] when that is a
+// nil pointer or an empty text, and with [ErrMalformed] when it is of any other type, such
 // as a float, a map or a pointer to a struct: store the ID rather than the user. It
 // panics when key is nil or cannot be compared.
 func Value(key any) Func[Request] {
@@ -35,7 +35,11 @@ func Value(key any) Func[Request] {
 		part = "value " + strconv.Quote(name)
 	}
 	return namedPart("value."+keyName(key), func(r Request) (string, error) {
-		value, err := text(part, r.Value(key))
+		stored := r.Value(key)
+		if stored == nil {
+			return "", &partError{part: part, kind: ErrNotSetUp, why: "nothing is stored under it: does the middleware that stores it run before?"}
+		}
+		value, err := text(part, stored)
 		if err == nil && value == "" {
 			return "", &partError{part: part, kind: ErrMissing}
 		}

@@ -21,14 +21,19 @@ type Config struct {
 	// Param is the path parameter to lock by, on exactly the routes that declare
 	// it, as [ByParam] does.
 	Param string
+	// Strict refuses, with 500 and a line in the log, a route that is matched and
+	// does not declare Param, so that none passes by a slip. It needs Param.
+	Strict bool
 	// Options are for each lock. Unless they, or the Locker's, say otherwise,
 	// a request waits up to 3 s, and up to 256 requests wait for one key in a
 	// process.
 	Options []core.Option
 	// Skip lets requests through without a lock when it returns true.
 	Skip func(*echo.Context) bool
-	// OnRefused answers in place of the error; err tells why, for the server
-	// only. It is not called when the client has left.
+	// OnRefused answers in place of the error. It begins with the status and Retry-After
+	// set, so that it need only write a body, or return an error of the house's; err tells
+	// why, for the server only, see [StatusOf]. It is not called when the client has left.
+	// See also [SetOnRefused].
 	OnRefused func(c *echo.Context, err error) error
 	// FailOpen runs the handler WITHOUT a lock while Redis is unavailable. Only
 	// for work that may run twice.
@@ -80,10 +85,10 @@ func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) echo.MiddlewareF
 }
 
 // New returns a middleware for the configuration. It panics when there is neither Key
-// nor Param, or both, when an option is bad, Status no error status or BufferBody
-// negative.
+// nor Param, or both, Strict without Param, when an option is bad, Status no error status or
+// BufferBody negative.
 func New(cfg Config) echo.MiddlewareFunc {
-	return middleware(cfg, guard.New("echolock", guard.Config{
+	return middleware(cfg, guard.Config{
 		Locker:     cfg.Locker,
 		Key:        cfg.Key,
 		Param:      cfg.Param,
@@ -91,15 +96,24 @@ func New(cfg Config) echo.MiddlewareFunc {
 		FailOpen:   cfg.FailOpen,
 		Status:     cfg.Status,
 		BufferBody: cfg.BufferBody,
-	}))
+		Strict:     cfg.Strict,
+	})
 }
 
 func short(cfg guard.Config, opts []core.Option) echo.MiddlewareFunc {
 	cfg.Options = opts
-	return middleware(Config{}, guard.New("echolock", cfg))
+	return middleware(Config{}, cfg)
 }
 
-func middleware(cfg Config, g *guard.Guard) echo.MiddlewareFunc {
+func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
+	onRefusal := onRefused(cfg.OnRefused)
+	g := guard.New("echolock", own, func(option any) bool {
+		f, isOurs := option.(onRefused)
+		if isOurs {
+			onRefusal = f
+		}
+		return isOurs
+	})
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
 			if cfg.Skip != nil && cfg.Skip(c) {
@@ -115,11 +129,11 @@ func middleware(cfg Config, g *guard.Guard) echo.MiddlewareFunc {
 			case refusal.Gone():
 				refusal.Write(c.Response())
 				return nil
-			case cfg.OnRefused != nil:
-				return cfg.OnRefused(c, refusal.Err)
-			default:
-				return httpError(c, refusal)
 			}
+			if answer := onRefusal.answerer(); answer != nil {
+				return answerBy(answer, c, refusal)
+			}
+			return httpError(c, refusal)
 		}
 	}
 }
@@ -156,6 +170,19 @@ type refusalError struct {
 func (e *refusalError) StatusCode() int { return e.err.Code }
 func (e *refusalError) Error() string   { return e.err.Error() }
 func (e *refusalError) Unwrap() []error { return []error{e.err, e.why} }
+
+// answerBy has somebody else answer a refusal. The answer is never a success.
+func answerBy(answer onRefused, c *echo.Context, refusal *guard.Refusal) error {
+	refusal.RetryHeader(c.Response().Header())
+	response, unwrapped := echo.UnwrapResponse(c.Response())
+	if unwrapped == nil {
+		response.Status = refusal.Status
+	}
+	if err := answer(c, refusal.Err); err != nil || unwrapped != nil || response.Committed {
+		return err
+	}
+	return c.NoContent(refusal.Status)
+}
 
 func httpError(c *echo.Context, r *guard.Refusal) error {
 	r.RetryHeader(c.Response().Header())

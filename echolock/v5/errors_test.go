@@ -46,7 +46,7 @@ func TestErrorHandlerOfTheApplication(t *testing.T) {
 			}, "text/plain; charset=UTF-8", "sorry"},
 			"a form of its own around the message": {func(c *echo.Context, he *echo.HTTPError) error {
 				return c.JSON(he.Code, map[string]any{"error": he.Message})
-			}, "application/json", `{"error":"Another request for the same resource is being processed, or was processed just now."}`},
+			}, "application/json", `{"error":"Another request for the same resource is being processed."}`},
 		} {
 			answer = c.answer
 			w := send(e, "POST", "/orders/42")
@@ -88,7 +88,7 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder) {
 	}
 	want := map[string]any{
 		"type": "about:blank", "title": "Conflict", "status": 409.,
-		"detail": "Another request for the same resource is being processed, or was processed just now.",
+		"detail": "Another request for the same resource is being processed.",
 	}
 	for name, value := range want {
 		if problem[name] != value {

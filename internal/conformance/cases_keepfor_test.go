@@ -34,6 +34,17 @@ var keepforCases = []conformanceCase{
 			h.Error("the key is still taken")
 		}
 	}},
+	{"KeepFor: a handler that calls DropWindow frees the key, although it answers 200", func(h *harness) {
+		server := h.build(post("/orders/{orderID}", byParam("orderID", core.KeepFor(time.Minute)), func(w http.ResponseWriter, r *http.Request) {
+			lock, _ := core.FromContext(r.Context())
+			lock.DropWindow()
+			ok(w, r)
+		}))
+		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusOK)
+		if !h.isFree("orderID=42") {
+			h.Error("the key is still taken")
+		}
+	}},
 	{"KeepFor: an error of the handler frees the key at once", func(h *harness) {
 		failing := post("/orders/{orderID}", byParam("orderID", core.KeepFor(time.Minute)), nil)
 		failing.work = func(http.ResponseWriter, *http.Request) error { return errors.New("no") }

@@ -54,8 +54,11 @@ var keyCases = []conformanceCase{
 		r.outside = []companion{authenticating}
 		h.wantStatus(send(h.build(r), "POST", "/"), http.StatusOK)
 	}},
-	{"Value of which nothing is stored: 400, however the client names it", func(h *harness) {
-		server := h.build(post("/", byKey(keyfunc.Value(h.valueKey("userID"))), h.never()))
-		h.wantProblem(send(server, "POST", "/?userID=u7", "userID", "u7"), http.StatusBadRequest)
+	{"Value of which nothing is stored: 500, however the client names it, and the log says which", func(h *harness) {
+		server := h.build(post("/me/{x}", byKey(keyfunc.Value(h.valueKey("userID"))), h.never()))
+		h.wantProblem(send(server, "POST", "/me/x?userID=u7", "userID", "u7"), http.StatusInternalServerError)
+		if h.log.count("nothing is stored") == 0 || h.log.count("/me/") == 0 {
+			h.Error("the log does not say what is missing where")
+		}
 	}},
 }

@@ -11,34 +11,35 @@ import (
 	"github.com/latchkey-go/latchkey/echolock"
 )
 
-var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: true, build: func(routes ...route) http.Handler {
-	e := echo.New()
-	for _, r := range routes {
-		var chain []echo.MiddlewareFunc
-		if r.around != nil {
-			chain = append(chain, func(next echo.HandlerFunc) echo.HandlerFunc {
-				return func(c echo.Context) (err error) {
-					r.around(func() { err = next(c) }, c.Request)
-					return err
-				}
-			})
+var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: true, statusOf: echolock.StatusOf,
+	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo4Refused(f)) }, build: func(routes ...route) http.Handler {
+		e := echo.New()
+		for _, r := range routes {
+			var chain []echo.MiddlewareFunc
+			if r.around != nil {
+				chain = append(chain, func(next echo.HandlerFunc) echo.HandlerFunc {
+					return func(c echo.Context) (err error) {
+						r.around(func() { err = next(c) }, c.Request)
+						return err
+					}
+				})
+			}
+			for _, name := range r.outside {
+				chain = append(chain, echo4Companion(name))
+			}
+			for _, g := range r.guards {
+				chain = append(chain, echo4Guard(g))
+			}
+			for _, name := range r.inside {
+				chain = append(chain, echo4Companion(name))
+			}
+			pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
+			e.Add(r.method, pattern, func(c echo.Context) error {
+				return r.run(c.Response(), c.Request())
+			}, chain...)
 		}
-		for _, name := range r.outside {
-			chain = append(chain, echo4Companion(name))
-		}
-		for _, g := range r.guards {
-			chain = append(chain, echo4Guard(g))
-		}
-		for _, name := range r.inside {
-			chain = append(chain, echo4Companion(name))
-		}
-		pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
-		e.Add(r.method, pattern, func(c echo.Context) error {
-			return r.run(c.Response(), c.Request())
-		}, chain...)
-	}
-	return e
-}}
+		return e
+	}}
 
 // echo4Companion has no use for echo's package middleware, which would bring its
 // dependencies to everybody's go.sum. These do what those do.
@@ -83,21 +84,31 @@ func echo4Companion(name companion) echo.MiddlewareFunc {
 	}
 }
 
+func echo4Refused(refused refusing) func(c echo.Context, err error) error {
+	if refused == nil {
+		return nil
+	}
+	return func(c echo.Context, err error) error {
+		refused(c.Response(), c.Request(), err)
+		return nil
+	}
+}
+
 func echo4Guard(g guarding) echo.MiddlewareFunc {
+	if g.onRefused != nil {
+		g.options = append(g.options, echolock.OnRefused(echo4Refused(g.onRefused)))
+	}
 	switch {
 	case g.config != nil:
 		cfg := echolock.Config{
 			Locker: g.config.locker, Key: g.config.key, Options: g.config.options,
-			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody,
+			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,
 		}
 		if skip := g.config.skip; skip != nil {
 			cfg.Skip = func(c echo.Context) bool { return skip(c.Request()) }
 		}
 		if refused := g.config.onRefused; refused != nil {
-			cfg.OnRefused = func(c echo.Context, err error) error {
-				refused(c.Response(), c.Request(), err)
-				return nil
-			}
+			cfg.OnRefused = echo4Refused(refused)
 		}
 		return echolock.New(cfg)
 	case g.template != "":

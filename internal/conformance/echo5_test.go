@@ -11,35 +11,36 @@ import (
 	"github.com/latchkey-go/latchkey/echolock/v5"
 )
 
-var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: true, build: func(routes ...route) http.Handler {
-	e := echo.New()
-	e.Logger = slog.Default()
-	for _, r := range routes {
-		var chain []echo.MiddlewareFunc
-		if r.around != nil {
-			chain = append(chain, func(next echo.HandlerFunc) echo.HandlerFunc {
-				return func(c *echo.Context) (err error) {
-					r.around(func() { err = next(c) }, c.Request)
-					return err
-				}
-			})
+var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: true, statusOf: echolock.StatusOf,
+	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo5Refused(f)) }, build: func(routes ...route) http.Handler {
+		e := echo.New()
+		e.Logger = slog.Default()
+		for _, r := range routes {
+			var chain []echo.MiddlewareFunc
+			if r.around != nil {
+				chain = append(chain, func(next echo.HandlerFunc) echo.HandlerFunc {
+					return func(c *echo.Context) (err error) {
+						r.around(func() { err = next(c) }, c.Request)
+						return err
+					}
+				})
+			}
+			for _, name := range r.outside {
+				chain = append(chain, echo5Companion(name))
+			}
+			for _, g := range r.guards {
+				chain = append(chain, echo5Guard(g))
+			}
+			for _, name := range r.inside {
+				chain = append(chain, echo5Companion(name))
+			}
+			pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
+			e.Add(r.method, pattern, func(c *echo.Context) error {
+				return r.run(c.Response(), c.Request())
+			}, chain...)
 		}
-		for _, name := range r.outside {
-			chain = append(chain, echo5Companion(name))
-		}
-		for _, g := range r.guards {
-			chain = append(chain, echo5Guard(g))
-		}
-		for _, name := range r.inside {
-			chain = append(chain, echo5Companion(name))
-		}
-		pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
-		e.Add(r.method, pattern, func(c *echo.Context) error {
-			return r.run(c.Response(), c.Request())
-		}, chain...)
-	}
-	return e
-}}
+		return e
+	}}
 
 func echo5Companion(name companion) echo.MiddlewareFunc {
 	switch name {
@@ -62,21 +63,31 @@ func echo5Companion(name companion) echo.MiddlewareFunc {
 	panic("no such companion: " + name)
 }
 
+func echo5Refused(refused refusing) func(c *echo.Context, err error) error {
+	if refused == nil {
+		return nil
+	}
+	return func(c *echo.Context, err error) error {
+		refused(c.Response(), c.Request(), err)
+		return nil
+	}
+}
+
 func echo5Guard(g guarding) echo.MiddlewareFunc {
+	if g.onRefused != nil {
+		g.options = append(g.options, echolock.OnRefused(echo5Refused(g.onRefused)))
+	}
 	switch {
 	case g.config != nil:
 		cfg := echolock.Config{
 			Locker: g.config.locker, Key: g.config.key, Options: g.config.options,
-			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody,
+			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,
 		}
 		if skip := g.config.skip; skip != nil {
 			cfg.Skip = func(c *echo.Context) bool { return skip(c.Request()) }
 		}
 		if refused := g.config.onRefused; refused != nil {
-			cfg.OnRefused = func(c *echo.Context, err error) error {
-				refused(c.Response(), c.Request(), err)
-				return nil
-			}
+			cfg.OnRefused = echo5Refused(refused)
 		}
 		return echolock.New(cfg)
 	case g.template != "":

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
@@ -11,11 +12,16 @@ var frameworks = []framework{ginFramework, echo4Framework, echo5Framework, netHT
 
 // framework builds a server from routes, with one adapter.
 type framework struct {
-	name      string
-	adapter   string // what its panics at set-up begin with
-	build     func(routes ...route) http.Handler
-	hasErrors bool // handlers can return errors
+	name         string
+	adapter      string // what its panics at set-up begin with
+	build        func(routes ...route) http.Handler
+	hasErrors    bool // handlers can return errors
+	setOnRefused func(f refusing)
+	statusOf     func(error) (int, time.Duration)
 }
+
+// refusing answers a refusal.
+type refusing func(w http.ResponseWriter, r *http.Request, err error)
 
 // route is a handler behind one or more guards. Patterns are in net/http's form:
 // "/orders/{orderID}/pay".
@@ -57,6 +63,7 @@ type guarding struct {
 	key                  keyfunc.Func[keyfunc.Request]
 	options              []core.Option
 	config               *config
+	onRefused            refusing // as an option
 }
 
 // config is what the adapters' Config types have in common.
@@ -66,10 +73,11 @@ type config struct {
 	param      string
 	options    []core.Option
 	skip       func(*http.Request) bool
-	onRefused  func(w http.ResponseWriter, r *http.Request, err error)
+	onRefused  refusing
 	failOpen   bool
 	status     int
 	bufferBody int64
+	strict     bool
 }
 
 func byParam(name string, opts ...core.Option) []guarding {

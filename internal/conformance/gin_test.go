@@ -13,35 +13,36 @@ import (
 
 func init() { gin.SetMode(gin.ReleaseMode) }
 
-var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, build: func(routes ...route) http.Handler {
-	router := gin.New()
-	router.HandleMethodNotAllowed = true
-	for _, r := range routes {
-		chain := gin.HandlersChain{}
-		if r.around != nil {
-			chain = append(chain, func(c *gin.Context) {
-				r.around(c.Next, func() *http.Request { return c.Request })
-			})
-		}
-		for _, name := range r.outside {
-			chain = append(chain, ginCompanion(name))
-		}
-		for _, g := range r.guards {
-			chain = append(chain, ginGuard(g))
-		}
-		for _, name := range r.inside {
-			chain = append(chain, ginCompanion(name))
-		}
-		chain = append(chain, func(c *gin.Context) {
-			if err := r.run(c.Writer, c.Request); err != nil {
-				_ = c.Error(err)
+var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, statusOf: ginlock.StatusOf,
+	setOnRefused: func(f refusing) { ginlock.SetOnRefused(ginRefused(f)) }, build: func(routes ...route) http.Handler {
+		router := gin.New()
+		router.HandleMethodNotAllowed = true
+		for _, r := range routes {
+			chain := gin.HandlersChain{}
+			if r.around != nil {
+				chain = append(chain, func(c *gin.Context) {
+					r.around(c.Next, func() *http.Request { return c.Request })
+				})
 			}
-		})
-		pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
-		router.Handle(r.method, pattern, chain...)
-	}
-	return router
-}}
+			for _, name := range r.outside {
+				chain = append(chain, ginCompanion(name))
+			}
+			for _, g := range r.guards {
+				chain = append(chain, ginGuard(g))
+			}
+			for _, name := range r.inside {
+				chain = append(chain, ginCompanion(name))
+			}
+			chain = append(chain, func(c *gin.Context) {
+				if err := r.run(c.Writer, c.Request); err != nil {
+					_ = c.Error(err)
+				}
+			})
+			pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
+			router.Handle(r.method, pattern, chain...)
+		}
+		return router
+	}}
 
 func ginCompanion(name companion) gin.HandlerFunc {
 	switch name {
@@ -80,18 +81,28 @@ func (w *ginGzipWriter) Write(p []byte) (int, error) { return w.zip.Write(p) }
 
 func (w *ginGzipWriter) WriteString(s string) (int, error) { return w.zip.Write([]byte(s)) }
 
+func ginRefused(refused refusing) func(c *gin.Context, err error) {
+	if refused == nil {
+		return nil
+	}
+	return func(c *gin.Context, err error) { refused(c.Writer, c.Request, err) }
+}
+
 func ginGuard(g guarding) gin.HandlerFunc {
+	if g.onRefused != nil {
+		g.options = append(g.options, ginlock.OnRefused(ginRefused(g.onRefused)))
+	}
 	switch {
 	case g.config != nil:
 		cfg := ginlock.Config{
 			Locker: g.config.locker, Key: g.config.key, Options: g.config.options,
-			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody,
+			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,
 		}
 		if skip := g.config.skip; skip != nil {
 			cfg.Skip = func(c *gin.Context) bool { return skip(c.Request) }
 		}
 		if refused := g.config.onRefused; refused != nil {
-			cfg.OnRefused = func(c *gin.Context, err error) { refused(c.Writer, c.Request, err) }
+			cfg.OnRefused = ginRefused(refused)
 		}
 		return ginlock.New(cfg)
 	case g.template != "":

@@ -46,6 +46,7 @@ var subjects = []struct {
 	{"Handlers", false, handlerCases},
 	{"Outages and set-up", false, outageCases},
 	{"Configuration", false, configCases},
+	{"Refusals", false, refusalCases},
 	{"Observers", false, observerCases},
 	{"Real server: streams and bodies", true, streamCases},
 	{"Bodies before the lock", false, bodyCases},

@@ -10,34 +10,35 @@ import (
 
 type netHTTPMiddleware = func(http.Handler) http.Handler
 
-var netHTTPFramework = framework{name: "net/http", adapter: "httplock", build: func(routes ...route) http.Handler {
-	mux := http.NewServeMux()
-	for _, r := range routes {
-		var chain []netHTTPMiddleware
-		if r.around != nil {
-			chain = append(chain, func(next http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-					r.around(func() { next.ServeHTTP(w, request) }, func() *http.Request { return request })
+var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf: httplock.StatusOf,
+	setOnRefused: func(f refusing) { httplock.SetOnRefused(f) }, build: func(routes ...route) http.Handler {
+		mux := http.NewServeMux()
+		for _, r := range routes {
+			var chain []netHTTPMiddleware
+			if r.around != nil {
+				chain = append(chain, func(next http.Handler) http.Handler {
+					return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+						r.around(func() { next.ServeHTTP(w, request) }, func() *http.Request { return request })
+					})
 				})
-			})
+			}
+			for _, name := range r.outside {
+				chain = append(chain, netHTTPCompanion(name))
+			}
+			for _, g := range r.guards {
+				chain = append(chain, netHTTPGuard(g))
+			}
+			for _, name := range r.inside {
+				chain = append(chain, netHTTPCompanion(name))
+			}
+			var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { _ = r.run(w, request) })
+			for i := len(chain) - 1; i >= 0; i-- {
+				handler = chain[i](handler)
+			}
+			mux.Handle(r.method+" "+r.pattern, handler)
 		}
-		for _, name := range r.outside {
-			chain = append(chain, netHTTPCompanion(name))
-		}
-		for _, g := range r.guards {
-			chain = append(chain, netHTTPGuard(g))
-		}
-		for _, name := range r.inside {
-			chain = append(chain, netHTTPCompanion(name))
-		}
-		var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { _ = r.run(w, request) })
-		for i := len(chain) - 1; i >= 0; i-- {
-			handler = chain[i](handler)
-		}
-		mux.Handle(r.method+" "+r.pattern, handler)
-	}
-	return mux
-}}
+		return mux
+	}}
 
 // stored is a key of the type that an application has for its own values.
 type stored string
@@ -99,12 +100,15 @@ func (w *loggedWriter) WriteHeader(code int) {
 func (w *loggedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func netHTTPGuard(g guarding) netHTTPMiddleware {
+	if g.onRefused != nil {
+		g.options = append(g.options, httplock.OnRefused(g.onRefused))
+	}
 	switch {
 	case g.config != nil:
 		return httplock.New(httplock.Config{
 			Locker: g.config.locker, Key: g.config.key, Options: g.config.options, Skip: g.config.skip,
 			OnRefused: g.config.onRefused, FailOpen: g.config.failOpen, Status: g.config.status,
-			Param: g.config.param, BufferBody: g.config.bufferBody,
+			Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,
 		})
 	case g.template != "":
 		return httplock.ByTemplate(g.template, g.options...)

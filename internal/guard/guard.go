@@ -3,7 +3,9 @@ package guard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +39,14 @@ type Config struct {
 	// BufferBody, if not zero, is how many bytes a body may have, which is read in
 	// full before the lock is asked for.
 	BufferBody int64
+	// Strict refuses the routes that do not declare Param.
+	Strict bool
 }
+
+// Strict is Config.Strict, as an option of the adapters' By functions.
+func Strict() core.Option { return core.ForWrapper(strict{}) }
+
+type strict struct{}
 
 // Guard guards handlers. It is safe for concurrent use.
 type Guard struct {
@@ -48,8 +57,19 @@ type Guard struct {
 }
 
 // New returns a Guard. It panics when the configuration is bad, with a sentence
-// that begins with the adapter's name and says how to mend it.
-func New(adapter string, cfg Config) *Guard {
+// that begins with the adapter's name and says how to mend it. The options may have some for
+// the adapter: takes says whether one is.
+func New(adapter string, cfg Config, takes func(option any) bool) *Guard {
+	forLocks, forWrapper := core.SplitOptions(cfg.Options...)
+	cfg.Options = forLocks
+	for _, option := range forWrapper {
+		switch _, isStrict := option.(strict); {
+		case isStrict:
+			cfg.Strict = true
+		case !takes(option):
+			panic(fmt.Sprintf("%s: an option of type %T is for another wrapper", adapter, option))
+		}
+	}
 	switch {
 	case cfg.Param != "" && cfg.Key != nil:
 		panic(adapter + ": Config has a Param and a Key; set one of them")
@@ -58,6 +78,9 @@ func New(adapter string, cfg Config) *Guard {
 		cfg.Key, cfg.Name = keyfunc.Param(cfg.Param), cfg.Param
 	case cfg.Key == nil:
 		panic(adapter + `: Config.Key is nil; set Config.Param, or give Config.Key a key function, such as keyfunc.Header("Idempotency-Key")`)
+	}
+	if cfg.Strict && cfg.Param == "" {
+		panic(adapter + ": Strict is about routes that do not declare a path parameter: it needs ByParam, or Config.Param")
 	}
 	if cfg.BufferBody < 0 {
 		panic(adapter + ": Config.BufferBody must be a number of bytes, or 0 for none")
@@ -80,19 +103,37 @@ func New(adapter string, cfg Config) *Guard {
 // adapter turns into an answer. A panic of next goes on unchanged, after the lock was
 // released.
 func (g *Guard) Serve(r Request, next Next) *Refusal {
-	return g.tell(r, g.serve(r, next))
+	return g.refuse(r, g.serve(r, next))
 }
 
 // Misplaced is the refusal of a request that middleware behind the guard has led to
 // another route.
-func (g *Guard) Misplaced(r Request) *Refusal { return g.tell(r, g.refuseSetup(errNoRoute)) }
+func (g *Guard) Misplaced(r Request) *Refusal { return g.refuse(r, setup(errNoRoute)) }
 
-// tell tells Observers of a refusal, if it is one.
-func (g *Guard) tell(r Request, refusal *Refusal) *Refusal {
-	if locker := g.locker(); refusal != nil && locker != nil {
+// refuse completes a refusal, if it is one, and tells Observers and the log of it.
+func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
+	if refusal == nil {
+		return nil
+	}
+	if g.config.Status != 0 && refusal.Status == http.StatusConflict {
+		refusal.Status = g.config.Status
+	}
+	if locker := g.locker(); locker != nil {
 		e := core.Event{Kind: core.EventRefused, Status: refusal.Status, Reason: refusal.reason, Err: refusal.Err}
 		locker.Notify(r.HTTP().Context(), e, g.options...)
 	}
+	route, _ := r.Route()
+	switch refusal.Status {
+	case http.StatusInternalServerError:
+		g.log(slog.LevelError, "latchkey: a request was refused because the middleware is set up wrongly",
+			"route", route, "error", refusal.Err)
+	case http.StatusServiceUnavailable:
+		g.log(slog.LevelWarn, "latchkey: requests are refused", "error", refusal.Err)
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		g.log(slog.LevelInfo, "latchkey: a request was refused because it has no key",
+			"route", route, "part", keyfunc.Part(refusal.Err), "reason", refusal.Detail)
+	}
+	refusal.Err = &refused{refusal.Err, refusal}
 	return refusal
 }
 
@@ -124,19 +165,20 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 	if err == nil && g.config.BufferBody > 0 {
 		err = keyfunc.BufferBody(r.HTTP(), g.config.BufferBody)
 	}
-	var setup setupError
 	switch {
 	case err == nil:
-	case errors.As(err, &setup):
-		return g.refuseSetup(err)
+	case isSetup(err) && isUnmatched(r):
+		return noKey(http.StatusBadRequest, "A required part of the request is missing.", err)
+	case isSetup(err):
+		return setup(err)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return &Refusal{Status: statusClientGone, Err: err, reason: "canceled"}
 	default:
-		return refuseKey(err)
+		return refusalForKey(err)
 	}
 	locker := g.locker()
 	if locker == nil {
-		return g.refuseSetup(errNoLocker)
+		return setup(errNoLocker)
 	}
 
 	ran := false
@@ -148,11 +190,21 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 		return nil // what went wrong meanwhile, core has logged
 	}
 	if g.config.FailOpen && errors.Is(err, core.ErrUnavailable) {
-		g.log(slog.LevelWarn, "latchkey: redis is unavailable, a request runs without its lock (FailOpen)", err)
+		g.log(slog.LevelWarn, "latchkey: redis is unavailable, a request runs without its lock (FailOpen)", "error", err)
 		next(ctx, &Answer{})
 		return nil
 	}
-	return g.refuseLock(ctx, err)
+	if busy := (*core.BusyError)(nil); errors.Is(ctx.Err(), context.Canceled) && !errors.As(err, &busy) {
+		return &Refusal{Status: statusClientGone, Err: err}
+	}
+	return refusalFor(err)
+}
+
+// isUnmatched reports whether no route has matched: then nobody has set up anything wrongly,
+// and the framework answers 404 or 405.
+func isUnmatched(r Request) bool {
+	pattern, known := r.Route()
+	return known && pattern == ""
 }
 
 // key derives the key, and finds out whether the key function and the route fit.
@@ -169,11 +221,11 @@ func (g *Guard) key(r Request) (string, error) {
 }
 
 // log writes at most one line a second of each message.
-func (g *Guard) log(level slog.Level, message string, err error) {
+func (g *Guard) log(level slog.Level, message string, args ...any) {
 	now := time.Now().UnixNano()
 	entry, _ := g.logged.LoadOrStore(message, new(atomic.Int64))
 	at := entry.(*atomic.Int64)
 	if last := at.Load(); now-last >= int64(time.Second) && at.CompareAndSwap(last, now) {
-		slog.Log(context.Background(), level, message, "error", err)
+		slog.Log(context.Background(), level, message, args...)
 	}
 }

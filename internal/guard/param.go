@@ -15,7 +15,8 @@ type setupError string
 
 func (e setupError) Error() string { return string(e) }
 
-const errNoRoute setupError = "ByParam runs before the router has matched a route: wrap the route's handler, not the whole mux"
+const errNoRoute setupError = "ByParam runs before the router has matched a route: wrap the route's handler, not the whole mux " +
+	"(net/http: mux.Handle(pattern, ByParam(name)(handler)); chi: r.With(ByParam(name)).Post(pattern, handler), also inside of r.Route; echo: Use, not Pre)"
 
 // declares reports whether the matched route has the parameter to guard by.
 func (g *Guard) declares(r Request) (bool, *Refusal) {
@@ -26,13 +27,16 @@ func (g *Guard) declares(r Request) (bool, *Refusal) {
 	name := g.config.Param
 	_, declared := r.Param(name)
 	if err := misspelt(r, name, declared); err != nil {
-		return false, g.refuseSetup(err)
+		return false, setup(err)
 	}
 	if declared {
 		return true, nil
 	}
 	if !known {
-		return false, g.refuseSetup(errNoRoute)
+		return false, setup(errNoRoute)
+	}
+	if g.config.Strict {
+		return false, setup(setupError(fmt.Sprintf("the route %q does not declare the path parameter %q, and Strict lets no such route pass: declare it, or guard that route by something else", pattern, name)))
 	}
 	if _, again := g.warned.LoadOrStore(pattern, true); !again {
 		slog.Warn("latchkey: a route is not guarded, because it does not declare the parameter",
