@@ -111,6 +111,9 @@ func short(cfg guard.Config, opts []core.Option) func(http.Handler) http.Handler
 	return middleware(Config{}, cfg)
 }
 
+// middleware is not inlined, so that Check knows what it has made.
+//
+//go:noinline
 func middleware(cfg Config, own guard.Config) func(http.Handler) http.Handler {
 	onRefusal := onRefused(cfg.OnRefused)
 	g := guard.New("httplock", own, func(option any) bool {
@@ -122,6 +125,11 @@ func middleware(cfg Config, own guard.Config) func(http.Handler) http.Handler {
 	})
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r == probed {
+				probe.Found(g)
+				tellOf(next)
+				return
+			}
 			if cfg.Skip != nil && cfg.Skip(r) {
 				next.ServeHTTP(w, r)
 				return
@@ -167,8 +175,9 @@ func (r request) Param(name string) (value string, declared bool) {
 
 // Params returns the names that the pattern has, which is that of the last router
 // only, without what those around it have found.
-func (r request) Params() (names []string) {
-	pattern := r.r.Pattern
+func (r request) Params() (names []string) { return params(r.r.Pattern) }
+
+func params(pattern string) (names []string) {
 	for {
 		_, after, found := strings.Cut(pattern, "{")
 		if !found {

@@ -1,11 +1,13 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +32,8 @@ type Config struct {
 	Param string
 	// Name is what Observers call the locks, unless Options say otherwise.
 	Name string
+	// About says by what is locked, to people.
+	About string
 	// Options are for each lock.
 	Options []core.Option
 	// FailOpen runs the handler without a lock when Redis is unavailable.
@@ -76,9 +80,11 @@ func New(adapter string, cfg Config, takes func(option any) bool) *Guard {
 	case cfg.Param != "":
 		mustName(adapter, "Config.Param %s", cfg.Param)
 		cfg.Key, cfg.Name = keyfunc.Param(cfg.Param), cfg.Param
+		cfg.About = "path parameter " + strconv.Quote(cfg.Param)
 	case cfg.Key == nil:
 		panic(adapter + `: Config.Key is nil; set Config.Param, or give Config.Key a key function, such as keyfunc.Header("Idempotency-Key")`)
 	}
+	cfg.About = cmp.Or(cfg.About, "a key function")
 	if cfg.Strict && cfg.Param == "" {
 		panic(adapter + ": Strict is about routes that do not declare a path parameter: it needs ByParam, or Config.Param")
 	}

@@ -1,0 +1,109 @@
+package echolock
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/latchkey-go/latchkey/internal/guard"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// Report is what is guarded, and by what. String makes a table of it for the log, Err an error
+// of all that looks wrong, for a test.
+type Report = guard.Report
+
+// Route is a route of a [Report].
+type Route = guard.Route
+
+// Check begins to list the routes of e: call it before the first is added, for echo tells what
+// stands in front of a route only then. The function that it returns tells, once all routes are
+// there, what each is guarded by, which are not guarded, and what looks wrong: a route that
+// declares a parameter by which others are guarded, one that declares it twice or in another
+// spelling, one that Strict refuses, ByParam in e.Pre. It runs no middleware but this package's,
+// serves no request, asks no Redis and does not block.
+//
+// It sees guards that are middleware themselves, not those that other middleware calls. echo
+// keeps what was given to e.Use to itself; with a version in which it is elsewhere report fails.
+// It fails too when a route was there before Check, or Check was called too late.
+func Check(e *echo.Echo) (report func() (Report, error)) {
+	var mu sync.Mutex
+	var added []route
+	before := e.Router().Routes()
+	next := e.OnAddRoute
+	e.OnAddRoute = func(r echo.Route) error {
+		if next != nil {
+			if err := next(r); err != nil {
+				return err
+			}
+		}
+		if r.Method != echo.RouteNotFound {
+			mu.Lock()
+			added = append(added, route{r.Method, r.Path, r.Middlewares})
+			mu.Unlock()
+		}
+		return nil
+	}
+	return func() (Report, error) {
+		if len(before) > 0 {
+			return nil, errors.New("echolock: Check was called after routes had been added: call it right after echo.New")
+		}
+		pre, all := middlewareOf(e, "premiddleware"), middlewareOf(e, "middleware")
+		if pre == nil || all == nil {
+			return nil, errors.New("echolock: Check does not know where this version of echo keeps its middleware")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen := make([]guard.Seen, len(added))
+		for i, r := range added {
+			seen[i] = guard.Seen{
+				Method: r.method, Pattern: r.path, Params: params(r.path),
+				Unrouted: guardsOf(*pre), Guards: append(guardsOf(*all), guardsOf(r.middleware)...),
+			}
+		}
+		return guard.Check(seen), nil
+	}
+}
+
+// route is one that was added to echo.
+type route struct {
+	method, path string
+	middleware   []echo.MiddlewareFunc
+}
+
+// middlewareOf returns a field of echo's, nil when there is no such.
+func middlewareOf(e *echo.Echo, field string) *[]echo.MiddlewareFunc {
+	v := reflect.ValueOf(e).Elem().FieldByName(field)
+	if !v.IsValid() || v.Type() != reflect.TypeFor[[]echo.MiddlewareFunc]() {
+		return nil
+	}
+	return (*[]echo.MiddlewareFunc)(unsafe.Pointer(v.UnsafeAddr())) // reflect does not hand out what is not exported
+}
+
+// params returns the names of the path parameters of a path.
+func params(path string) (names []string) {
+	path = strings.ReplaceAll(path, `\:`, "")
+	for {
+		begin := strings.IndexByte(path, ':')
+		if begin < 0 {
+			return names
+		}
+		name, rest, _ := strings.Cut(path[begin+1:], "/")
+		names = append(names, name)
+		path = rest
+	}
+}
+
+// probed is the context of no request: a guard that is called with it tells probe.
+var (
+	probed = new(echo.Context)
+	probe  guard.Probe
+)
+
+func guardsOf(chain []echo.MiddlewareFunc) []*guard.Guard {
+	return guard.GuardsOf(&probe, chain, By(keyfunc.RemoteIP()), func(m echo.MiddlewareFunc) { _ = m(nil)(probed) })
+}

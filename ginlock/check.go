@@ -1,0 +1,95 @@
+package ginlock
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"unsafe"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/latchkey-go/latchkey/internal/guard"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// Report is what is guarded, and by what. String makes a table of it for the log, Err an error
+// of all that looks wrong, for a test.
+type Report = guard.Report
+
+// Route is a route of a [Report].
+type Route = guard.Route
+
+// Check lists the routes of a router: what each is guarded by, which are not guarded, and
+// what looks wrong: a route that declares a parameter by which others are guarded but was added
+// before the middleware, one that declares it twice or in another spelling, one that Strict
+// refuses. Call it once all routes are there. It runs no middleware but this package's, serves no
+// request, asks no Redis and does not block.
+//
+// It sees guards that are middleware themselves, not those that other middleware calls. gin
+// keeps its routes to itself; with a version in which they are elsewhere Check returns an
+// error.
+func Check(router *gin.Engine) (Report, error) {
+	trees := reflect.ValueOf(router).Elem().FieldByName("trees")
+	if trees.Kind() != reflect.Slice {
+		return nil, errNoRoutes
+	}
+	var seen []guard.Seen
+	for i := range trees.Len() {
+		method, root := trees.Index(i).FieldByName("method"), trees.Index(i).FieldByName("root")
+		if method.Kind() != reflect.String || root.Kind() != reflect.Pointer {
+			return nil, errNoRoutes
+		}
+		if err := walk(root, func(pattern string, chain gin.HandlersChain) {
+			seen = append(seen, guard.Seen{
+				Method: method.String(), Pattern: pattern, Params: params(pattern), Guards: guardsOf(chain),
+			})
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return guard.Check(seen), nil
+}
+
+var errNoRoutes = errors.New("ginlock: Check does not know where this version of gin keeps its routes")
+
+// walk visits the routes below a node of gin's tree.
+func walk(node reflect.Value, visit func(pattern string, chain gin.HandlersChain)) error {
+	node = node.Elem()
+	pattern, handlers, children := node.FieldByName("fullPath"), node.FieldByName("handlers"), node.FieldByName("children")
+	if pattern.Kind() != reflect.String || handlers.Type() != reflect.TypeFor[gin.HandlersChain]() || children.Kind() != reflect.Slice {
+		return errNoRoutes
+	}
+	if handlers.Len() > 0 {
+		visit(pattern.String(), *(*gin.HandlersChain)(unsafe.Pointer(handlers.UnsafeAddr()))) // reflect does not hand out what is not exported
+	}
+	for i := range children.Len() {
+		if err := walk(children.Index(i), visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// params returns the names of the path parameters of a pattern.
+func params(pattern string) (names []string) {
+	for {
+		begin := strings.IndexAny(pattern, ":*")
+		if begin < 0 {
+			return names
+		}
+		name, rest, _ := strings.Cut(pattern[begin+1:], "/")
+		names = append(names, name)
+		pattern = rest
+	}
+}
+
+// probed is the context of no request: a guard that is called with it tells probe.
+var (
+	probed = new(gin.Context)
+	probe  guard.Probe
+)
+
+func guardsOf(chain gin.HandlersChain) []*guard.Guard {
+	ours := By(keyfunc.RemoteIP())
+	return guard.GuardsOf(&probe, chain, ours, func(h gin.HandlerFunc) { h(probed) })
+}

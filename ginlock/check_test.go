@@ -1,0 +1,82 @@
+package ginlock_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/latchkey-go/latchkey/ginlock"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// At the start of a program, and in a test of its own.
+func ExampleCheck() {
+	router := newRouter()
+	pay := func(*gin.Context) {}
+	router.GET("/health", pay)
+	router.POST("/orders/:orderID/refund", pay) // added before the guard
+	router.Use(ginlock.ByParam("orderID"))
+	router.POST("/orders/:orderID/pay", pay)
+	router.POST("/carts", ginlock.ByHeader("Idempotency-Key"), pay)
+
+	report, err := ginlock.Check(router)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Print(report)
+	fmt.Println(report.Err())
+	// Output:
+	// POST  /carts                   by header "Idempotency-Key"
+	// GET   /health                  not guarded
+	// POST  /orders/:orderID/pay     by path parameter "orderID"
+	// POST  /orders/:orderID/refund  not guarded
+	//                                ! it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route
+	// latchkey: the route "POST /orders/:orderID/refund": it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route
+}
+
+func TestCheck(t *testing.T) {
+	handler := func(*gin.Context) { t.Error("a handler was called") }
+	other := func(*gin.Context) { t.Error("another middleware was called") }
+	router := gin.New()
+	router.Use(other)
+	group := router.Group("/api", ginlock.ByParam("orderID"), other)
+	group.GET("/orders/:orderID/items/*path", handler)
+	group.POST("/orders/:orderID/x/:orderID", handler)
+	group.POST("/baskets/:order_id", handler)
+	group.POST("/both/:orderID", ginlock.By(keyfunc.Query("id")), ginlock.ByTemplate("a:{query.id}"), handler)
+	strictly := router.Group("/strict", ginlock.New(ginlock.Config{Param: "id", Strict: true}))
+	strictly.POST("/none", handler)
+	strictly.POST("/by/:id", handler)
+	router.DELETE("/free/:other", handler)
+
+	report, err := ginlock.Check(router)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]struct{ guards, faults string }{
+		"POST /api/baskets/:order_id":          {"", `by the path parameter "orderID", but it declares "order_id"`},
+		"POST /api/both/:orderID":              {`path parameter "orderID"|a key function|template "a:{query.id}"`, ""},
+		"GET /api/orders/:orderID/items/*path": {`path parameter "orderID"`, ""},
+		"POST /api/orders/:orderID/x/:orderID": {"", `"orderID" twice`},
+		"DELETE /free/:other":                  {"", ""},
+		"POST /strict/by/:id":                  {`path parameter "id"`, ""},
+		"POST /strict/none":                    {"", "Strict"},
+	}
+	if len(report) != len(want) {
+		t.Errorf("%d routes, want %d", len(report), len(want))
+	}
+	for _, r := range report {
+		w, there := want[r.Method+" "+r.Pattern]
+		if guards := strings.Join(r.Guards, "|"); !there || guards != w.guards {
+			t.Errorf("%s %s: guarded by %q, want %q", r.Method, r.Pattern, guards, w.guards)
+		}
+		if faults := strings.Join(r.Faults, "|"); (faults == "") != (w.faults == "") || !strings.Contains(faults, w.faults) {
+			t.Errorf("%s %s: faults %q, want %q", r.Method, r.Pattern, faults, w.faults)
+		}
+	}
+	if report, err := ginlock.Check(gin.New()); len(report) != 0 || err != nil || report.Err() != nil {
+		t.Error(report, err)
+	}
+}

@@ -1,0 +1,65 @@
+package httplock_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/latchkey-go/latchkey/httplock"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// A mux does not list its routes: a table of the program's own serves both. With chi it is
+// chi.Walk(router, check.Add).
+func ExampleCheck() {
+	pay := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	mux, check := http.NewServeMux(), httplock.Check{}
+	for pattern, handler := range map[string]http.Handler{
+		"POST /orders/{orderID}/pay":    httplock.ByParam("orderID")(pay),
+		"POST /orders/{orderID}/refund": pay, // forgotten
+		"POST /carts":                   httplock.ByHeader("Idempotency-Key")(pay),
+		"GET /health":                   pay,
+	} {
+		mux.Handle(pattern, handler)
+		method, path, _ := strings.Cut(pattern, " ")
+		check.Add(method, path, handler)
+	}
+	report := check.Report()
+	fmt.Print(report)
+	fmt.Println(report.Err())
+	// Output:
+	// POST  /carts                    by header "Idempotency-Key"
+	// GET   /health                   not guarded
+	// POST  /orders/{orderID}/pay     by path parameter "orderID"
+	// POST  /orders/{orderID}/refund  not guarded
+	//                                 ! it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route
+	// latchkey: the route "POST /orders/{orderID}/refund": it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route
+}
+
+func TestCheck(t *testing.T) {
+	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a handler was called") })
+	other := func(http.Handler) http.Handler { t.Error("another middleware was called"); return nil }
+	var check httplock.Check
+	walk := check.Add // as chi.Walk calls it
+	_ = walk("POST", "/a/{orderID:[0-9]+}/{rest...}", handler, other, httplock.ByParam("orderID"), httplock.By(keyfunc.Query("id")))
+	_ = walk("POST", "/b/{orderID}", httplock.ByParam("orderID")(httplock.ByQuery("id")(handler)))
+	_ = walk("POST", "/c/{orderid}", handler, httplock.ByParam("orderID"))
+	_ = walk("POST", "/d/{x}", handler, httplock.New(httplock.Config{Param: "orderID", Strict: true}))
+	_ = walk("POST", "/e", nil)
+	want := []struct{ guards, faults string }{
+		{`path parameter "orderID"|a key function`, ""},
+		{`path parameter "orderID"|query parameter "id"`, ""},
+		{"", `declares "orderid"`},
+		{"", "Strict"},
+		{"", ""},
+	}
+	for i, r := range check.Report() {
+		if guards := strings.Join(r.Guards, "|"); guards != want[i].guards {
+			t.Errorf("%s: guarded by %q, want %q", r.Pattern, guards, want[i].guards)
+		}
+		if faults := strings.Join(r.Faults, "|"); (faults == "") != (want[i].faults == "") || !strings.Contains(faults, want[i].faults) {
+			t.Errorf("%s: faults %q, want %q", r.Pattern, faults, want[i].faults)
+		}
+	}
+}
