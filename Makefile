@@ -1,7 +1,7 @@
 # Every target is explained by "make help".
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help test lint faults simulate model bench fuzz cover redis test-benchmarks test-browser dashboard
+.PHONY: help test lint faults simulate model bench fuzz cover redis test-benchmarks test-browser test-redisson dashboard
 
 # Version 0.7.0 serves Go 1.25 and 1.26; later ones need 1.26.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
@@ -35,6 +35,10 @@ test-browser: ## what the pages show, in a real browser; installs chromium where
 dashboard: redis ## what docs/grafana.json shows of locks in trouble, in a real Prometheus (40 s); installs it where it is missing
 	@.ci/install prometheus
 	@go test ./internal/dashboard -run TestDashboard -count=1 -v -timeout $(TIMEOUT) -dashboard.live
+
+test-redisson: redis ## Redisson itself and latchkey on the same locks, with figures (4 min); needs a JDK from 17 on, and Maven
+	@mvn -q -B -f internal/redisson/pom.xml compile
+	@go test ./internal/redisson -count=1 -v -timeout $(TIMEOUT) -redisson.target=target $(TESTFLAGS)
 
 lint: ## gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; fi

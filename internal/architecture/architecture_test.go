@@ -69,6 +69,7 @@ var allowed = map[string][]string{
 	"internal/conformance":  {},
 	"internal/dashboard":    {},
 	"internal/faults":       {},
+	"internal/redisson":     {},
 	"internal/simulation":   {},
 	"internal/readme":       {},
 	"internal/architecture": {},
