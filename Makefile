@@ -1,13 +1,15 @@
 # Every target is explained by "make help".
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help test lint faults simulate model bench fuzz cover redis test-benchmarks test-browser test-redisson dashboard
+.PHONY: help test lint faults simulate model bench fuzz cover redis test-adapters test-benchmarks test-browser test-redisson dashboard
 
 # Version 0.7.0 serves Go 1.25 and 1.26; later ones need 1.26.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
 # This module, and those in folders of it (benchmarks).
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
+# Frameworks that no other module needs.
+ADAPTERS := $(patsubst %/go.mod,%,$(wildcard examples/adapters/*/go.mod))
 
 FUZZTIME ?= 20s
 FOR      ?= 10m
@@ -40,9 +42,12 @@ test-redisson: redis ## Redisson itself and latchkey on the same locks, with fig
 	@mvn -q -B -f internal/redisson/pom.xml compile
 	@go test ./internal/redisson -count=1 -v -timeout $(TIMEOUT) -redisson.target=target $(TESTFLAGS)
 
+test-adapters: ## the adapters of docs/adapters.md, with go vet and the race detector; downloads gRPC, fiber and hertz
+	@set -e; for m in $(ADAPTERS); do (cd $$m; set -x; go vet ./...; $(CURDIR)/.ci/gotest -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)); done
+
 lint: ## gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; fi
-	@set -e; for m in $(MODULES) internal/browser; do (cd $$m; set -x; go vet ./...; go run $(STATICCHECK) ./...); done
+	@set -e; for m in $(MODULES) internal/browser $(ADAPTERS); do (cd $$m; set -x; go vet ./...; go run $(STATICCHECK) ./...); done
 
 faults: redis ## the fault suite at length, with a table of what was survived: make faults FOR=10m
 	@go test ./internal/faults -run TestFaults -count=1 -v -timeout 0 -faults.for $(FOR)
