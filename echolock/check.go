@@ -3,9 +3,7 @@ package echolock
 import (
 	"errors"
 	"reflect"
-	"strings"
 	"sync"
-	"unsafe"
 
 	"github.com/labstack/echo/v4"
 
@@ -49,7 +47,8 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 		if len(before) > 0 {
 			return nil, errors.New("echolock: Check was called after routes had been added: call it right after echo.New")
 		}
-		pre, all := middlewareOf(e, "premiddleware"), middlewareOf(e, "middleware")
+		fields := reflect.ValueOf(e).Elem()
+		pre, all := guard.Unexported[[]echo.MiddlewareFunc](fields, "premiddleware"), guard.Unexported[[]echo.MiddlewareFunc](fields, "middleware")
 		if pre == nil || all == nil {
 			return nil, errors.New("echolock: Check does not know where this version of echo keeps its middleware")
 		}
@@ -58,7 +57,7 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 		seen := make([]guard.Seen, len(added))
 		for i, r := range added {
 			seen[i] = guard.Seen{
-				Method: r.method, Pattern: r.path, Params: params(r.path),
+				Method: r.method, Pattern: r.path, Params: guard.ColonParams(r.path, ":"),
 				Unrouted: guardsOf(*pre), Guards: append(guardsOf(*all), guardsOf(r.middleware)...),
 			}
 		}
@@ -70,29 +69,6 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 type route struct {
 	method, path string
 	middleware   []echo.MiddlewareFunc
-}
-
-// middlewareOf returns a field of echo's, nil when there is no such.
-func middlewareOf(e *echo.Echo, field string) *[]echo.MiddlewareFunc {
-	v := reflect.ValueOf(e).Elem().FieldByName(field)
-	if !v.IsValid() || v.Type() != reflect.TypeFor[[]echo.MiddlewareFunc]() {
-		return nil
-	}
-	return (*[]echo.MiddlewareFunc)(unsafe.Pointer(v.UnsafeAddr())) // reflect does not hand out what is not exported
-}
-
-// params returns the names of the path parameters of a path.
-func params(path string) (names []string) {
-	path = strings.ReplaceAll(path, `\:`, "")
-	for {
-		begin := strings.IndexByte(path, ':')
-		if begin < 0 {
-			return names
-		}
-		name, rest, _ := strings.Cut(path[begin+1:], "/")
-		names = append(names, name)
-		path = rest
-	}
 }
 
 // probed is the context of no request: a guard that is called with it tells probe.

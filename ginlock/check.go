@@ -3,8 +3,6 @@ package ginlock
 import (
 	"errors"
 	"reflect"
-	"strings"
-	"unsafe"
 
 	"github.com/gin-gonic/gin"
 
@@ -41,7 +39,7 @@ func Check(router *gin.Engine) (Report, error) {
 		}
 		if err := walk(root, func(pattern string, chain gin.HandlersChain) {
 			seen = append(seen, guard.Seen{
-				Method: method.String(), Pattern: pattern, Params: params(pattern), Guards: guardsOf(chain),
+				Method: method.String(), Pattern: pattern, Params: guard.ColonParams(pattern, ":*"), Guards: guardsOf(chain),
 			})
 		}); err != nil {
 			return nil, err
@@ -55,12 +53,12 @@ var errNoRoutes = errors.New("ginlock: Check does not know where this version of
 // walk visits the routes below a node of gin's tree.
 func walk(node reflect.Value, visit func(pattern string, chain gin.HandlersChain)) error {
 	node = node.Elem()
-	pattern, handlers, children := node.FieldByName("fullPath"), node.FieldByName("handlers"), node.FieldByName("children")
-	if pattern.Kind() != reflect.String || handlers.Type() != reflect.TypeFor[gin.HandlersChain]() || children.Kind() != reflect.Slice {
+	pattern, chain, children := node.FieldByName("fullPath"), guard.Unexported[gin.HandlersChain](node, "handlers"), node.FieldByName("children")
+	if pattern.Kind() != reflect.String || chain == nil || children.Kind() != reflect.Slice {
 		return errNoRoutes
 	}
-	if handlers.Len() > 0 {
-		visit(pattern.String(), *(*gin.HandlersChain)(unsafe.Pointer(handlers.UnsafeAddr()))) // reflect does not hand out what is not exported
+	if len(*chain) > 0 {
+		visit(pattern.String(), *chain)
 	}
 	for i := range children.Len() {
 		if err := walk(children.Index(i), visit); err != nil {
@@ -68,19 +66,6 @@ func walk(node reflect.Value, visit func(pattern string, chain gin.HandlersChain
 		}
 	}
 	return nil
-}
-
-// params returns the names of the path parameters of a pattern.
-func params(pattern string) (names []string) {
-	for {
-		begin := strings.IndexAny(pattern, ":*")
-		if begin < 0 {
-			return names
-		}
-		name, rest, _ := strings.Cut(pattern[begin+1:], "/")
-		names = append(names, name)
-		pattern = rest
-	}
 }
 
 // probed is the context of no request: a guard that is called with it tells probe.
