@@ -22,7 +22,7 @@ func (l *Locker) Ping(ctx context.Context) error {
 	s := l.defaults
 	s.wait = new(time.Duration)
 	s.lease, s.fixed, s.keepFor, s.maxHold = max(pingLease, 3*l.timeout), false, 0, 0
-	k, err := l.acquire(Detach(ctx), "latchkey:ping:"+l.alone.member, &s)
+	k, err := l.acquire(ctx, "latchkey:ping:"+l.alone.member, &s)
 	if busy := (*BusyError)(nil); errors.As(err, &busy) {
 		return nil // another Ping, to which Redis has answered
 	}

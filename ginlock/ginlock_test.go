@@ -1,8 +1,10 @@
 package ginlock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -279,5 +281,22 @@ func TestRefusalsAreInTheErrorsOfTheContext(t *testing.T) {
 	}
 	if status, _ := ginlock.StatusOf(found[0]); status != http.StatusConflict {
 		t.Errorf("status %d", status)
+	}
+}
+
+// Whom no route matches is no fault of the set-up, and not worth a line in the log as one.
+func TestUnmatchedRequestsAreNotSetUpWrongly(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	router := gin.New()
+	router.Use(ginlock.New(ginlock.Config{Locker: locktest.New(t), Key: keyfunc.Param("orderID")}))
+	router.POST("/orders", func(*gin.Context) { t.Error("the handler ran") })
+	for path, want := range map[string]int{"/orders": 500, "/nothing": 400} {
+		log.Reset()
+		if w := serve(router, "POST", path); w.Code != want || strings.Contains(log.String(), "set up wrongly") != (want == 500) {
+			t.Errorf("%s: %d, logged %s", path, w.Code, log.String())
+		}
 	}
 }
