@@ -61,8 +61,8 @@ type BusyError struct {
 type refusal int
 
 const (
-	notWaiting refusal = iota
-	waitOver
+	waitOver refusal = iota
+	notWaiting
 	tooManyWaiting
 )
 
