@@ -58,7 +58,7 @@ func TestPingExplainsItself(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		client func(t *testing.T) redis.UniversalClient
-		says   string
+		says   string // what it says; of several, parted by "|", one
 	}{
 		"nobody listens": {func(t *testing.T) redis.UniversalClient {
 			server := redistest.Start(t)
@@ -85,7 +85,7 @@ func TestPingExplainsItself(t *testing.T) {
 		}, "no answer in time"},
 		"plain against TLS": {func(t *testing.T) redis.UniversalClient {
 			return serverOfTLS(t)
-		}, "no answer in time"},
+		}, "no answer in time|EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := c.client(t)
@@ -97,15 +97,18 @@ func TestPingExplainsItself(t *testing.T) {
 				err = onRedis(t, client).Ping(background) // a node of a cluster has some of the keys
 			}
 			wantErr(t, err, core.ErrUnavailable)
-			t.Log(err)
 			if err == nil {
 				return
 			}
-			if !strings.Contains(err.Error(), c.says) {
-				t.Errorf("it says %v; want %q", err, c.says)
+			said := false
+			for _, says := range strings.Split(c.says, "|") {
+				said = said || strings.Contains(err.Error(), says)
+				if !strings.Contains(string(faq), "`"+says) {
+					t.Errorf("docs/faq.md does not explain %q", says)
+				}
 			}
-			if !strings.Contains(string(faq), "`"+c.says) {
-				t.Errorf("docs/faq.md does not explain %q", c.says)
+			if !said {
+				t.Errorf("it says %v; want %q", err, c.says)
 			}
 		})
 	}

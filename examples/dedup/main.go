@@ -14,7 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,10 +22,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/examples/internal/start"
 	"github.com/latchkey-go/latchkey/httplock"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
@@ -48,16 +47,11 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	addr := *redisAddr
-	if addr == "" {
-		embedded, err := miniredis.Run()
-		if err != nil {
-			return err
-		}
-		defer embedded.Close()
-		embedded.ClockTTL(true)
-		addr = embedded.Addr()
+	addr, stop, err := start.Redis(ctx, *redisAddr)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
 	locker, err := core.New(client)
@@ -169,16 +163,11 @@ func send(ctx context.Context, url, token string) (status int, err error) {
 
 // keepServing serves until interrupted.
 func keepServing(ctx context.Context, handler http.Handler) error {
-	listener, err := net.Listen("tcp", *serve)
+	listener, url, err := start.Listen(*serve)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Serving at %s until interrupted. Try, twice:\n", listener.Addr())
-	fmt.Printf("  curl -i -X POST -H 'Authorization: token-of-ann' http://%s/orders/42\n", listener.Addr())
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
-	defer context.AfterFunc(ctx, func() { server.Close() })()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	fmt.Printf("Serving at %s until interrupted. Try, twice:\n", url)
+	fmt.Printf("  curl -i -X POST -H 'Authorization: token-of-ann' %s/orders/42\n", url)
+	return start.Serve(ctx, listener, handler)
 }

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,12 +24,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/labstack/echo/v5"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/echolock/v5"
+	"github.com/latchkey-go/latchkey/examples/internal/start"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -49,16 +48,11 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	addr := *redisAddr
-	if addr == "" {
-		embedded, err := miniredis.Run()
-		if err != nil {
-			return err
-		}
-		defer embedded.Close()
-		embedded.ClockTTL(true)
-		addr = embedded.Addr()
+	addr, stop, err := start.Redis(ctx, *redisAddr)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
 	locker, err := core.New(client)
@@ -155,16 +149,11 @@ func post(ctx context.Context, url, body string) error {
 
 // keepServing serves until interrupted.
 func keepServing(ctx context.Context, handler http.Handler) error {
-	listener, err := net.Listen("tcp", *serve)
+	listener, url, err := start.Listen(*serve)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Serving at %s until interrupted. Try, in two terminals:\n", listener.Addr())
-	fmt.Printf("  curl -d '{\"from\":1,\"to\":2,\"amount\":5}' -H 'Content-Type: application/json' http://%s/transfers\n", listener.Addr())
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
-	defer context.AfterFunc(ctx, func() { server.Close() })()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	fmt.Printf("Serving at %s until interrupted. Try, in two terminals:\n", url)
+	fmt.Printf("  curl -d '{\"from\":1,\"to\":2,\"amount\":5}' -H 'Content-Type: application/json' %s/transfers\n", url)
+	return start.Serve(ctx, listener, handler)
 }

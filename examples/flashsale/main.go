@@ -26,11 +26,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/examples/internal/start"
 	"github.com/latchkey-go/latchkey/ginlock"
 )
 
@@ -54,21 +54,13 @@ func run(ctx context.Context) error {
 	if *stock < 1 || *buyers < 1 {
 		return errors.New("-stock and -buyers must be at least 1")
 	}
-	addr := *redisAddr
-	if addr == "" {
-		embedded, err := miniredis.Run()
-		if err != nil {
-			return err
-		}
-		defer embedded.Close()
-		embedded.ClockTTL(true)
-		addr = embedded.Addr()
+	addr, stop, err := start.Redis(ctx, *redisAddr)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
-	if err := client.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("no Redis at %s: %w", addr, err)
-	}
 	locker, err := core.New(client)
 	if err != nil {
 		return err
@@ -224,8 +216,11 @@ func (s *sale) buyOne(ctx context.Context, buyer *http.Client, url string) error
 	return nil
 }
 
-// showProgress rewrites one line until done.
+// showProgress rewrites one line of a terminal until done.
 func (s *sale) showProgress(done <-chan struct{}) {
+	if stat, err := os.Stderr.Stat(); err != nil || stat.Mode()&os.ModeCharDevice == 0 {
+		return // a log has no line to rewrite
+	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {

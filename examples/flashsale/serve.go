@@ -7,12 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/examples/internal/start"
 )
 
 const (
@@ -37,33 +38,16 @@ func servePage(ctx context.Context, client *redis.Client) error {
 		return err
 	}
 	defer s.close()
-	listener, err := net.Listen("tcp", *serve)
+	listener, url, err := start.Listen(*serve)
 	if err != nil {
 		return err
 	}
 	handler := newPage(s)
 	handler.Handle("/items/", newShop(client))
 	handler.Handle("/unsafe/items/", newShop(client))
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
-	url := "http://" + reachable(listener.Addr())
 	fmt.Printf("The sale, to watch: %s (until interrupted)\n", url)
 	fmt.Printf("To buy by hand: curl -X POST %s/items/flash/buy\n", url)
-	stopped := context.AfterFunc(ctx, func() { server.Close() })
-	defer stopped()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
-// reachable is an address to type into a browser: one that stands for all
-// addresses of the machine is localhost.
-func reachable(addr net.Addr) string {
-	tcp := addr.(*net.TCPAddr)
-	if tcp.IP.IsUnspecified() {
-		return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
-	}
-	return tcp.String()
+	return start.Serve(ctx, listener, handler)
 }
 
 // newPage serves the page, the stream that keeps it up to date, and its buttons.

@@ -7,12 +7,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -20,10 +18,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/examples/internal/start"
 	"github.com/latchkey-go/latchkey/httplock"
 )
 
@@ -42,16 +40,11 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	addr := *redisAddr
-	if addr == "" {
-		embedded, err := miniredis.Run()
-		if err != nil {
-			return err
-		}
-		defer embedded.Close()
-		embedded.ClockTTL(true)
-		addr = embedded.Addr()
+	addr, stop, err := start.Redis(ctx, *redisAddr)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
 
@@ -69,8 +62,8 @@ func run(ctx context.Context) error {
 
 	var work sync.WaitGroup
 	defer work.Wait()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	open(ctx, &work, shop, warehouse)
 	return keepServing(ctx, shop)
 }
@@ -144,15 +137,10 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // keepServing serves until interrupted.
 func keepServing(ctx context.Context, locker *core.Locker) error {
-	listener, err := net.Listen("tcp", *serve)
+	listener, url, err := start.Listen(*serve)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("The locks are at http://%s/debug/locks until interrupted.\n", listener.Addr())
-	server := &http.Server{Handler: newMux(locker), ReadHeaderTimeout: 5 * time.Second}
-	defer context.AfterFunc(ctx, func() { server.Close() })()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	fmt.Printf("The locks, to watch: %s/debug/locks (until interrupted)\n", url)
+	return start.Serve(ctx, listener, newMux(locker))
 }

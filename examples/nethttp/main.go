@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,12 +22,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/examples/internal/start"
 	"github.com/latchkey-go/latchkey/httplock"
 	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/promlock"
@@ -51,16 +50,11 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	addr := *redisAddr
-	if addr == "" {
-		embedded, err := miniredis.Run()
-		if err != nil {
-			return err
-		}
-		defer embedded.Close()
-		embedded.ClockTTL(true)
-		addr = embedded.Addr()
+	addr, stop, err := start.Redis(ctx, *redisAddr)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
 	metrics := promlock.New()
@@ -152,17 +146,12 @@ func post(ctx context.Context, url string) error {
 
 // keepServing serves until interrupted.
 func keepServing(ctx context.Context, handler http.Handler) error {
-	listener, err := net.Listen("tcp", *serve)
+	listener, url, err := start.Listen(*serve)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Serving at %s until interrupted. Try, in two terminals:\n", listener.Addr())
-	fmt.Printf("  curl -X POST 'http://%s/orders/42/pay?takes=2s'\n", listener.Addr())
-	fmt.Printf("  curl http://%s/metrics\n", listener.Addr())
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
-	defer context.AfterFunc(ctx, func() { server.Close() })()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	fmt.Printf("Serving at %s until interrupted. Try, in two terminals:\n", url)
+	fmt.Printf("  curl -X POST '%s/orders/42/pay?takes=2s'\n", url)
+	fmt.Printf("  curl %s/metrics\n", url)
+	return start.Serve(ctx, listener, handler)
 }

@@ -28,12 +28,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/asynqlock"
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/examples/internal/start"
 )
 
 var (
@@ -56,28 +56,21 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	addr := *redisAddr
 	switch {
 	case *orders < 1 || *requests < 1:
 		return errors.New("-orders and -requests must be at least 1")
 	case *role != "all" && *role != "shop" && *role != "worker":
 		return fmt.Errorf("-role is %q, not all, shop or worker", *role)
-	case addr == "" && *role != "all":
+	case *redisAddr == "" && *role != "all":
 		return errors.New("a -role of its own needs -redis: processes share no embedded one")
-	case addr == "":
-		embedded, err := miniredis.Run()
-		if err != nil {
-			return err
-		}
-		defer embedded.Close()
-		embedded.ClockTTL(true)
-		addr = embedded.Addr()
 	}
+	addr, stop, err := start.Redis(ctx, *redisAddr)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
-	if err := client.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("no Redis at %s: %w", addr, err)
-	}
 	locker, err := core.New(client)
 	if err != nil {
 		return err

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"log"
 	"net/http"
 	"time"
 
@@ -13,21 +15,25 @@ import (
 
 func main() {
 	locker, err := core.New(redis.NewClient(&redis.Options{Addr: "localhost:6379"}))
+	if err == nil {
+		err = locker.Ping(context.Background()) // New does not connect, Ping does
+	}
 	if err != nil {
-		panic(err)
+		log.Fatal("is Redis running at localhost:6379? ", err)
 	}
 	core.SetDefault(locker)
 
 	router := gin.Default()
-	router.Use(authenticate)               // first who it is: strangers hold no lock
+	router.Use(authenticate)               // authenticate first: strangers hold no lock
 	router.Use(ginlock.ByParam("orderID")) // one request per order at a time, across every process
 	router.POST("/orders/:orderID/pay", func(c *gin.Context) { c.String(200, "paid\n") })
 
-	server := &http.Server{ // with time-outs: who sends slowly holds no lock for long
+	server := &http.Server{ // with timeouts: a slow client must not hold a lock for long
 		Addr: ":8080", Handler: router,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 60 * time.Second,
 	}
-	panic(server.ListenAndServe())
+	log.Print("try: curl -X POST http://localhost:8080/orders/42/pay")
+	log.Fatal("is port 8080 taken? ", server.ListenAndServe())
 }
 
 func authenticate(c *gin.Context) {} // yours

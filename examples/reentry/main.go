@@ -25,11 +25,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/examples/internal/start"
 )
 
 var (
@@ -54,34 +53,23 @@ func main() {
 
 func run(ctx context.Context) error {
 	switch {
-	case flag.NArg() > 0:
-		return fmt.Errorf("what is %q? The flags are -callers, -depth and -redis", flag.Arg(0))
 	case *callers < 1 || *callers > 1000:
 		return fmt.Errorf("-callers must be 1 to 1000, not %d", *callers)
 	case *depth < 1 || *depth > 50:
 		return fmt.Errorf("-depth must be 1 to 50, not %d", *depth)
 	}
-	addr := *redisAddr
-	if addr == "" {
-		embedded, err := miniredis.Run()
-		if err != nil {
-			return err
-		}
-		defer embedded.Close()
-		embedded.ClockTTL(true)
-		addr = embedded.Addr()
+	addr, stop, err := start.Redis(ctx, *redisAddr)
+	if err != nil {
+		return err
 	}
+	defer stop()
 
 	// Each server has a client and a Locker of its own, as a process would.
-	logging.Disable() // an error is told once, below
 	var lockers [servers]*core.Locker
 	var client *redis.Client
 	for i := range lockers {
 		client = redis.NewClient(&redis.Options{Addr: addr})
 		defer client.Close()
-		if err := client.Ping(ctx).Err(); err != nil {
-			return fmt.Errorf("no Redis at %s: %w; start one there, or leave out -redis to run on an embedded one", addr, err)
-		}
 		var err error
 		if lockers[i], err = core.New(client); err != nil {
 			return err

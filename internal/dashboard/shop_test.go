@@ -24,7 +24,7 @@ type shop struct {
 // a release that is not confirmed take a third of a lease to be noticed.
 var shopFlags = []string{"-lease", "6s", "-max-hold", "9s"}
 
-var serving = regexp.MustCompile(`^Serving at (\S+) `)
+var serving = regexp.MustCompile(`^Serving at http://(\S+) `)
 
 func startShop(t *testing.T, redisAddr string) *shop {
 	t.Helper()
