@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,29 @@ func TestBusyErrorTellsWorkFromAWindow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A window that is over, while Redis is silent, is not "done" any more: nobody knows.
+func TestBusyErrorDoesNotOutliveTheWindow(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		unlock(t, take(t, background, l, "k", core.KeepFor(300*time.Millisecond)))
+		ctx, cancel := context.WithCancel(background)
+		waiting := start(ctx, l, "k")
+		waits(t, waiting)
+		time.Sleep(200 * time.Millisecond)
+		s.outage()
+		time.Sleep(time.Second)
+		for _, opt := range []core.Option{core.Wait(200 * time.Millisecond), core.MaxWaiters(1)} {
+			_, err := l.Lock(background, "k", opt)
+			if busy := wantBusy(t, err); busy.Done || !strings.Contains(busy.Error(), "it was in its dedup window when Redis answered last") {
+				t.Errorf("Done is %v, %q", busy.Done, busy)
+			}
+		}
+		cancel()
+		<-waiting
+		s.heal()
+	})
 }
 
 // One call too many hears what the calls that wait know.

@@ -55,6 +55,7 @@ type BusyError struct {
 
 	refused refusal
 	wait    time.Duration
+	over    bool // its dedup window is, and nobody knows more
 }
 
 // refusal is when a busy lock is refused.
@@ -69,8 +70,11 @@ const (
 // Error says why the lock was refused.
 func (e *BusyError) Error() string {
 	by := "somebody else holds it"
-	if e.Done {
+	switch {
+	case e.Done:
 		by = "it is in its dedup window"
+	case e.over:
+		by = "it was in its dedup window when Redis answered last"
 	}
 	switch e.refused {
 	case waitOver:

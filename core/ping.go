@@ -2,8 +2,9 @@ package core
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // pingLease is for how long a lock may stay that Ping has taken and could not release.
@@ -13,7 +14,8 @@ const pingLease = 5 * time.Second
 // readiness probe. It takes a lock of its own, under the Locker's prefix, and releases it,
 // so that it finds out all that a first request would: an address that nobody listens at,
 // a missing password or permission, a replica that does not accept writes, a cluster
-// without a cluster client. In a cluster it asks one of the masters, in a quorum all.
+// without a cluster client. In a cluster it asks one of the masters, another one each time,
+// in a quorum all.
 //
 // It blocks for two exchanges at most, each for [Timeout] at most, or until ctx ends, and
 // fails with [ErrUnavailable] or [ErrClosed], or with [ErrNotAcquired] and the context's
@@ -22,10 +24,9 @@ func (l *Locker) Ping(ctx context.Context) error {
 	s := l.defaults
 	s.wait = new(time.Duration)
 	s.lease, s.fixed, s.keepFor, s.maxHold = max(pingLease, 3*l.timeout), false, 0, 0
-	k, err := l.acquire(ctx, "latchkey:ping:"+l.alone.member, &s)
-	if busy := (*BusyError)(nil); errors.As(err, &busy) {
-		return nil // another Ping, to which Redis has answered
-	}
+	// A key of its own: one that an earlier Ping could not release would be busy, which says
+	// nothing about whether Redis accepts writes.
+	k, err := l.acquire(ctx, "latchkey:ping:"+store.OwnerOf(l.store.NewHold()), &s)
 	if err != nil {
 		return err
 	}

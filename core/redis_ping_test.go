@@ -42,6 +42,14 @@ func TestPing(t *testing.T) {
 	wantErr(t, l.Ping(background), core.ErrClosed)
 }
 
+// What one Ping could not release does not make the next one say that all is well.
+func TestPingWithoutPermissionToRelease(t *testing.T) {
+	l := onRedis(t, user(t, redistest.Start(t), "~lock:*", "&*", "+@all", "-del"))
+	for range 3 {
+		wantErr(t, l.Ping(background), core.ErrUnavailable)
+	}
+}
+
 type forbiddenObserver struct{ t *testing.T }
 
 func (o forbiddenObserver) Observe(ctx context.Context, e core.Event) context.Context {

@@ -252,10 +252,11 @@ func taken(b *store.Busy) waitqueue.Taken {
 // refuse makes the error for a lock that is busy, as far as is known.
 func (r *request) refuse(refused refusal, by waitqueue.Taken) error {
 	after := time.Until(by.Until)
+	over := by.Done && after <= 0 // Redis has not said anything since
 	if !by.Exact && after > time.Second || by.Until.IsZero() {
 		after = time.Second
 	}
-	e := &BusyError{Key: r.key, RetryAfter: max(after, time.Millisecond), Done: by.Done, refused: refused}
+	e := &BusyError{Key: r.key, RetryAfter: max(after, time.Millisecond), Done: by.Done && !over, refused: refused, over: over}
 	if r.settings.wait != nil {
 		e.wait = *r.settings.wait
 	}

@@ -2,6 +2,8 @@ package echolock
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 
@@ -27,11 +29,11 @@ type Route = guard.Route
 //
 // It sees guards that are middleware themselves, not those that other middleware calls. echo
 // keeps what was given to e.Use to itself; with a version in which it is elsewhere report fails.
-// It fails too when a route was there before Check, or Check was called too late.
+// It fails too when there is a route that it was not told of: one that was added before Check,
+// or after somebody else has taken the hook for added routes.
 func Check(e *echo.Echo) (report func() (Report, error)) {
 	var mu sync.Mutex
 	var added []route
-	before := e.Router().Routes()
 	next := e.OnAddRouteHandler
 	e.OnAddRouteHandler = func(host string, r echo.Route, handler echo.HandlerFunc, middleware []echo.MiddlewareFunc) {
 		if r.Method != echo.RouteNotFound {
@@ -44,9 +46,6 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 		}
 	}
 	return func() (Report, error) {
-		if len(before) > 0 {
-			return nil, errors.New("echolock: Check was called after routes had been added: call it right after echo.New")
-		}
 		fields := reflect.ValueOf(e).Elem()
 		pre, all := guard.Unexported[[]echo.MiddlewareFunc](fields, "premiddleware"), guard.Unexported[[]echo.MiddlewareFunc](fields, "middleware")
 		if pre == nil || all == nil {
@@ -54,6 +53,17 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		told := map[string]bool{}
+		for _, r := range added {
+			told[r.method+" "+r.path] = true
+		}
+		for host, router := range routersOf(e) {
+			for _, r := range router.Routes() {
+				if r.Method != echo.RouteNotFound && !told[r.Method+" "+host+r.Path] {
+					return nil, fmt.Errorf("echolock: Check was not told of the route %q: call it right after echo.New, and leave OnAddRouteHandler to it", r.Method+" "+host+r.Path)
+				}
+			}
+		}
 		seen := make([]guard.Seen, len(added))
 		for i, r := range added {
 			seen[i] = guard.Seen{
@@ -63,6 +73,13 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 		}
 		return guard.Check(seen), nil
 	}
+}
+
+// routersOf returns the routers by host, which is empty for that of all others.
+func routersOf(e *echo.Echo) map[string]*echo.Router {
+	all := map[string]*echo.Router{"": e.Router()}
+	maps.Copy(all, e.Routers())
+	return all
 }
 
 // route is one that was added to echo.

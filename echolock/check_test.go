@@ -93,10 +93,26 @@ func TestCheckSeesGuardsBeforeTheRouter(t *testing.T) {
 	}
 }
 
-func TestCheckThatComesTooLateSaysSo(t *testing.T) {
-	e := echo.New()
-	e.POST("/orders/:orderID", func(echo.Context) error { return nil })
-	if report, err := echolock.Check(e)(); err == nil || !strings.Contains(err.Error(), "right after echo.New") {
-		t.Errorf("%v, %v", report, err)
+func TestCheckMissesNoRoute(t *testing.T) {
+	handler := func(echo.Context) error { return nil }
+	for name, build := range map[string]func(e *echo.Echo) func() (echolock.Report, error){
+		"added before Check": func(e *echo.Echo) func() (echolock.Report, error) {
+			e.POST("/orders/:orderID", handler)
+			return echolock.Check(e)
+		},
+		"of a host, added before Check": func(e *echo.Echo) func() (echolock.Report, error) {
+			e.Host("shop").POST("/orders/:orderID", handler)
+			return echolock.Check(e)
+		},
+		"added when another has the hook": func(e *echo.Echo) func() (echolock.Report, error) {
+			check := echolock.Check(e)
+			e.OnAddRouteHandler = nil
+			e.POST("/orders/:orderID", handler)
+			return check
+		},
+	} {
+		if report, err := build(echo.New())(); err == nil || !strings.Contains(err.Error(), "was not told of the route") {
+			t.Errorf("%s: %v, %v", name, report, err)
+		}
 	}
 }

@@ -185,12 +185,14 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, answer *guard
 // answerBy has somebody else answer a refusal. The answer is never a success.
 func answerBy(answer onRefused, c echo.Context, refusal *guard.Refusal) error {
 	response := c.Response()
-	refusal.RetryHeader(response.Header())
-	response.Status = refusal.Status
-	if err := answer(c, refusal.Err); err != nil || response.Committed {
-		return err
+	refused := refusal.Writer(response.Writer)
+	response.Writer, response.Status = refused, refusal.Status
+	defer func() { response.Writer = refused.ResponseWriter }()
+	err := answer(c, refusal.Err)
+	if err == nil && !response.Committed {
+		response.WriteHeader(refusal.Status)
 	}
-	return c.NoContent(refusal.Status)
+	return err
 }
 
 // httpError is the refusal as echo's error. echo v4 recognises it by a type

@@ -23,7 +23,8 @@ type Route = guard.Route
 // refuses. Call it once all routes are there. It runs no middleware but this package's, serves no
 // request, asks no Redis and does not block.
 //
-// It sees guards that are middleware themselves, not those that other middleware calls. gin
+// It sees guards that are middleware themselves, not those that other middleware calls; nor
+// what Skip lets through, nor which of several handlers of a route does the work. gin
 // keeps its routes to itself; with a version in which they are elsewhere Check returns an
 // error.
 func Check(router *gin.Engine) (Report, error) {
@@ -38,8 +39,10 @@ func Check(router *gin.Engine) (Report, error) {
 			return nil, errNoRoutes
 		}
 		if err := walk(root, func(pattern string, chain gin.HandlersChain) {
+			last := len(chain) - 1
 			seen = append(seen, guard.Seen{
-				Method: method.String(), Pattern: pattern, Params: guard.ColonParams(pattern, ":*"), Guards: guardsOf(chain),
+				Method: method.String(), Pattern: pattern, Params: guard.ColonParams(pattern, ":*"),
+				Guards: guardsOf(chain[:last]), TooLate: len(guardsOf(chain[last:])) > 0,
 			})
 		}); err != nil {
 			return nil, err

@@ -76,6 +76,11 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s %s: faults %q, want %q", r.Method, r.Pattern, faults, w.faults)
 		}
 	}
+	late := gin.New()
+	late.POST("/orders/:orderID", handler, ginlock.ByParam("orderID"))
+	if report, err := ginlock.Check(late); err != nil || len(report[0].Guards) > 0 || !strings.Contains(fmt.Sprint(report.Err()), "after the handler") {
+		t.Errorf("a guard after the handler: %+v, %v", report, err)
+	}
 	if report, err := ginlock.Check(gin.New()); len(report) != 0 || err != nil || report.Err() != nil {
 		t.Error(report, err)
 	}

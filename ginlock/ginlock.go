@@ -33,8 +33,9 @@ type Config struct {
 	// OnRefused answers in place of the problem body. It begins with the status and
 	// Retry-After set, so that it need only write a body; err tells why, for the server
 	// only, see [StatusOf]. The chain is aborted already, and c.Errors has a text about the
-	// refusal that may be shown. It is not called when the client has left. See also
-	// [SetOnRefused].
+	// refusal that may be shown: where middleware outside answers by c.Errors without a look
+	// at c.Writer.Written, let OnRefused do nothing. It is not called when the client has
+	// left. See also [SetOnRefused].
 	OnRefused func(c *gin.Context, err error)
 	// FailOpen runs the handlers WITHOUT a lock while Redis is unavailable. Only
 	// for work that may run twice.
@@ -134,7 +135,7 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 			refusal.Write(c.Writer)
 			return
 		}
-		_ = c.Error(refusal.Public())
+		_ = c.Error(&gin.Error{Err: refusal.Public(), Type: gin.ErrorTypePrivate}) // as it is, or gin looks for one of its own in the cause
 		answer := onRefusal.answerer()
 		if answer == nil {
 			refusal.Write(c.Writer)

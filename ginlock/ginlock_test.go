@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -281,6 +282,26 @@ func TestRefusalsAreInTheErrorsOfTheContext(t *testing.T) {
 	}
 	if status, _ := ginlock.StatusOf(found[0]); status != http.StatusConflict {
 		t.Errorf("status %d", status)
+	}
+}
+
+// gin looks for errors of its own in what it is given: the cause must not come to light by
+// that.
+func TestErrorsOfTheContextHideTheCause(t *testing.T) {
+	cause := &gin.Error{Err: errors.New("dial tcp 10.0.0.7:5432"), Type: gin.ErrorTypePublic}
+	router := gin.New()
+	var found []*gin.Error
+	router.Use(func(c *gin.Context) {
+		c.Next()
+		found = c.Errors
+	})
+	router.Use(ginlock.New(ginlock.Config{Locker: locktest.New(t), Key: func(keyfunc.Request) (string, error) {
+		return "", fmt.Errorf("tenant: %w", cause)
+	}}))
+	router.POST("/orders", func(*gin.Context) { t.Error("the handler ran") })
+	serve(router, "POST", "/orders")
+	if len(found) != 1 || found[0].Error() != "latchkey: refused: A part of the request is malformed." || !errors.Is(found[0], cause) {
+		t.Errorf("c.Errors: %v", found)
 	}
 }
 

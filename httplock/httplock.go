@@ -145,10 +145,9 @@ func middleware(cfg Config, own guard.Config) func(http.Handler) http.Handler {
 				refusal.Write(w)
 				return
 			}
-			refusal.RetryHeader(w.Header())
-			refused := &refusedWriter{ResponseWriter: w, status: refusal.Status}
+			refused := refusal.Writer(w)
 			answer(refused, r, refusal.Err)
-			refused.begin()
+			refused.Begin()
 		})
 	}
 }

@@ -57,38 +57,3 @@ func (f first) Write(p []byte) (int, error) {
 	f.answer.Write()
 	return f.w.Write(p)
 }
-
-// refusedWriter writes an answer that begins with the status of a refusal.
-type refusedWriter struct {
-	http.ResponseWriter
-	status int
-	begun  bool
-}
-
-// WriteHeader sends another status.
-func (w *refusedWriter) WriteHeader(status int) {
-	w.begun = w.begun || status >= http.StatusOK // the answer is to follow an informational one
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write sends a part of the body.
-func (w *refusedWriter) Write(p []byte) (int, error) {
-	w.begin()
-	return w.ResponseWriter.Write(p)
-}
-
-// FlushError sends what was written.
-func (w *refusedWriter) FlushError() error {
-	w.begin()
-	return http.NewResponseController(w.ResponseWriter).Flush()
-}
-
-// Unwrap is for [http.ResponseController].
-func (w *refusedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// begin sends the status of the refusal, unless the answer has begun.
-func (w *refusedWriter) begin() {
-	if !w.begun {
-		w.WriteHeader(w.status)
-	}
-}

@@ -69,7 +69,9 @@ func Lose(tb testing.TB, l *core.Locker, key string) {
 func Outage(tb testing.TB, l *core.Locker) (end func()) {
 	tb.Helper()
 	redis := sceneOf(tb, l).redis
-	redis.SetError("LOADING locktest has an outage")
+	// Not LOADING: go-redis repeats its greeting then, asleep with a mutex that its
+	// subscriptions wait for, and the clock of a bubble stands still.
+	redis.SetError("ERR locktest has an outage")
 	end = func() { redis.SetError("") }
 	tb.Cleanup(end)
 	return end

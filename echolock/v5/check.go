@@ -2,6 +2,7 @@ package echolock
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"sync"
 
@@ -27,11 +28,11 @@ type Route = guard.Route
 //
 // It sees guards that are middleware themselves, not those that other middleware calls. echo
 // keeps what was given to e.Use to itself; with a version in which it is elsewhere report fails.
-// It fails too when a route was there before Check, or Check was called too late.
+// It fails too when there is a route that it was not told of: one that was added before Check,
+// or after somebody else has taken the hook for added routes.
 func Check(e *echo.Echo) (report func() (Report, error)) {
 	var mu sync.Mutex
 	var added []route
-	before := e.Router().Routes()
 	next := e.OnAddRoute
 	e.OnAddRoute = func(r echo.Route) error {
 		if next != nil {
@@ -47,9 +48,6 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 		return nil
 	}
 	return func() (Report, error) {
-		if len(before) > 0 {
-			return nil, errors.New("echolock: Check was called after routes had been added: call it right after echo.New")
-		}
 		fields := reflect.ValueOf(e).Elem()
 		pre, all := guard.Unexported[[]echo.MiddlewareFunc](fields, "premiddleware"), guard.Unexported[[]echo.MiddlewareFunc](fields, "middleware")
 		if pre == nil || all == nil {
@@ -57,6 +55,15 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		told := map[string]bool{}
+		for _, r := range added {
+			told[r.method+" "+r.path] = true
+		}
+		for _, r := range e.Router().Routes() {
+			if r.Method != echo.RouteNotFound && !told[r.Method+" "+r.Path] {
+				return nil, fmt.Errorf("echolock: Check was not told of the route %q: call it right after echo.New, leave OnAddRoute to it, and add routes to echo, not to its router", r.Method+" "+r.Path)
+			}
+		}
 		seen := make([]guard.Seen, len(added))
 		for i, r := range added {
 			seen[i] = guard.Seen{

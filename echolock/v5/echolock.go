@@ -180,15 +180,17 @@ func (e *refusalError) Unwrap() []error { return []error{e.err, e.why} }
 
 // answerBy has somebody else answer a refusal. The answer is never a success.
 func answerBy(answer onRefused, c *echo.Context, refusal *guard.Refusal) error {
-	refusal.RetryHeader(c.Response().Header())
-	response, unwrapped := echo.UnwrapResponse(c.Response())
-	if unwrapped == nil {
+	refused := refusal.Writer(c.Response())
+	c.SetResponse(refused)
+	defer c.SetResponse(refused.ResponseWriter)
+	if response, err := echo.UnwrapResponse(refused); err == nil {
 		response.Status = refusal.Status
 	}
-	if err := answer(c, refusal.Err); err != nil || unwrapped != nil || response.Committed {
-		return err
+	err := answer(c, refusal.Err)
+	if err == nil {
+		refused.Begin()
 	}
-	return c.NoContent(refusal.Status)
+	return err
 }
 
 func httpError(c *echo.Context, r *guard.Refusal) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -105,6 +106,33 @@ func TestHEADIsRefusedWithoutABody(t *testing.T) {
 		w := send(refusing(t, locker), "HEAD", "/orders/42")
 		if w.Code != 409 || w.Body.Len() > 0 || w.Header().Get("Retry-After") != "1" {
 			t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
+		}
+	})
+}
+
+// plain hides echo's response.
+type plain struct{ http.ResponseWriter }
+
+// Whatever writer middleware has put in its place, a refusal is no success by a slip.
+func TestRefusalThroughAForeignWriter(t *testing.T) {
+	inBubble(t, func(t *testing.T, locker *core.Locker, _ *bytes.Buffer) {
+		busy(t, locker)
+		for name, answer := range map[string]func(c *echo.Context, err error) error{
+			"nothing": func(*echo.Context, error) error { return nil },
+			"a body":  func(c *echo.Context, _ error) error { _, err := c.Response().Write([]byte("busy")); return err },
+		} {
+			e := echo.New()
+			e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+				return func(c *echo.Context) error {
+					c.SetResponse(plain{c.Response()})
+					return next(c)
+				}
+			})
+			e.Use(echolock.ByParam("orderID", core.NoWait(), echolock.OnRefused(answer)))
+			e.POST("/orders/:orderID", func(*echo.Context) error { t.Error("the handler ran"); return nil })
+			if w := send(e, "POST", "/orders/42"); w.Code != http.StatusConflict {
+				t.Errorf("%s: status %d", name, w.Code)
+			}
 		}
 	})
 }

@@ -163,6 +163,27 @@ var refusalCases = []conformanceCase{
 		h.framework.setOnRefused(nil)
 		h.wantProblem(send(guarding{}), http.StatusConflict)
 	}},
+	{"a refusal that is answered 200 opens no window of a guard outside", func(h *harness) {
+		inner := &config{key: keyfunc.Query("id"), onRefused: func(w http.ResponseWriter, _ *http.Request, _ error) {
+			w.WriteHeader(http.StatusOK)
+		}}
+		outer := guarding{param: "orderID", options: []core.Option{core.KeepFor(time.Minute)}}
+		server := h.build(post("/orders/{orderID}", []guarding{outer, {config: inner}}, ok))
+		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusOK)
+		h.wantWindow("orderID=42", false)
+		h.wantStatus(send(server, "POST", "/orders/42?id=1"), http.StatusOK)
+		h.wantWindow("orderID=42", true)
+	}},
+	{"a busy lock is logged as such by no Status", func(h *harness) {
+		defer h.unlock(h.hold("orderID=s3cret"))
+		for _, status := range []int{400, 413, 500, 503} {
+			cfg := &config{param: "orderID", options: []core.Option{core.NoWait()}, status: status}
+			h.wantStatus(send(h.build(post("/orders/{orderID}", []guarding{{config: cfg}}, h.never())), "POST", "/orders/s3cret"), status)
+		}
+		if h.log.count("s3cret")+h.log.count("set up wrongly")+h.log.count("no key") > 0 {
+			h.Error("it was logged as something else")
+		}
+	}},
 	{"StatusOf knows the status of the error that OnRefused gets", func(h *harness) {
 		for name, c := range map[string]struct {
 			cfg    config

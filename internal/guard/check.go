@@ -57,6 +57,7 @@ type Seen struct {
 	Params          []string // path parameters that it declares
 	Unrouted        []*Guard // those that run before the router
 	Guards          []*Guard // those that run after it, outermost first
+	TooLate         bool     // one comes after the handler
 }
 
 // Check says what is guarded of some routes.
@@ -65,6 +66,9 @@ func Check(routes []Seen) Report {
 	report := make(Report, len(routes))
 	for i, seen := range routes {
 		report[i] = Route{Method: seen.Method, Pattern: seen.Pattern}
+		if seen.TooLate {
+			report[i].Faults = append(report[i].Faults, "a guard comes after the handler, which then runs unlocked: put it before")
+		}
 		for _, g := range seen.Unrouted {
 			if g.config.Param != "" {
 				report[i].Faults = append(report[i].Faults, fmt.Sprintf("the guard by the path parameter %q runs before the router, and has all refused with 500: give it to Use, not to Pre", g.config.Param))

@@ -121,13 +121,24 @@ func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
 	if refusal == nil {
 		return nil
 	}
+	g.report(r, refusal)
 	if g.config.Status != 0 && refusal.Status == http.StatusConflict {
 		refusal.Status = g.config.Status
+	}
+	// Another guard outside must not take the answer for a success, whoever writes it.
+	if outer, held := core.FromContext(r.HTTP().Context()); held {
+		outer.DropWindow()
 	}
 	if locker := g.locker(); locker != nil {
 		e := core.Event{Kind: core.EventRefused, Status: refusal.Status, Reason: refusal.reason, Err: refusal.Err}
 		locker.Notify(r.HTTP().Context(), e, g.options...)
 	}
+	refusal.Err = &refused{refusal.Err, refusal}
+	return refusal
+}
+
+// report logs why a request is refused, without values that came from the client.
+func (g *Guard) report(r Request, refusal *Refusal) {
 	route, _ := r.Route()
 	switch refusal.Status {
 	case http.StatusInternalServerError:
@@ -139,8 +150,6 @@ func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
 		g.log(slog.LevelInfo, "latchkey: a request was refused because it has no key",
 			"route", route, "part", keyfunc.Part(refusal.Err), "reason", refusal.Detail)
 	}
-	refusal.Err = &refused{refusal.Err, refusal}
-	return refusal
 }
 
 // locker is nil where none is set.
