@@ -35,7 +35,7 @@ func (k *Lock) run(ctx context.Context, fn func(ctx context.Context) error) erro
 
 	ended := k.lease.usable()
 	finish := k.Unlock
-	if err != nil {
+	if err != nil || ended != nil { // the caller hears of a failure either way
 		finish = k.Abort
 	}
 	if failure := finish(ctx); failure != nil && ended == nil {

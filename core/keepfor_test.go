@@ -91,6 +91,10 @@ func TestNoWindowAfterAFailure(t *testing.T) {
 			}()
 			_ = l.Do(background, "k", func(context.Context) error { panic(boom) }, keep)
 		},
+		"MaxHold": func(t *testing.T, l *core.Locker) {
+			err := l.Do(background, "k", func(context.Context) error { time.Sleep(2 * time.Second); return nil }, keep, core.MaxHold(time.Second))
+			wantErr(t, err, core.ErrMaxHold)
+		},
 		"wrapped": func(t *testing.T, l *core.Locker) {
 			f := core.Wrap(l, func(string) (string, error) { return "k", nil }, func(context.Context, string) (int, error) { return 0, boom }, keep)
 			_, err := f(background, "")

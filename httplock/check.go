@@ -33,7 +33,9 @@ func (c *Check) Add(method, pattern string, handler http.Handler, middlewares ..
 		m(nil).ServeHTTP(nil, probed)
 	})
 	inside := guard.GuardsOf(&probe, []http.Handler{handler}, ours(nil), func(h http.Handler) { tellOf(h) })
-	c.seen = append(c.seen, guard.Seen{Method: method, Pattern: pattern, Params: params(pattern), Guards: append(guards, inside...)})
+	c.seen = append(c.seen, guard.Seen{
+		Method: method, Pattern: pattern, Params: params(pattern), Guards: append(guards, inside...), Subtree: isSubtree(pattern),
+	})
 	return nil
 }
 

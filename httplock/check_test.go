@@ -47,12 +47,14 @@ func TestCheck(t *testing.T) {
 	_ = walk("POST", "/c/{orderid}", handler, httplock.ByParam("orderID"))
 	_ = walk("POST", "/d/{x}", handler, httplock.New(httplock.Config{Param: "orderID", Strict: true}))
 	_ = walk("POST", "/e", nil)
+	_ = walk("POST", "/f/", httplock.ByParam("orderID")(handler))
 	want := []struct{ guards, faults string }{
 		{`path parameter "orderID"|a key function`, ""},
 		{`path parameter "orderID"|query parameter "id"`, ""},
 		{"", `declares "orderid"`},
 		{"", "Strict"},
 		{"", ""},
+		{"", "a subtree"},
 	}
 	for i, r := range check.Report() {
 		if guards := strings.Join(r.Guards, "|"); guards != want[i].guards {

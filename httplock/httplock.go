@@ -195,7 +195,10 @@ func (r request) Value(key any) any { return r.r.Context().Value(key) }
 // says nothing about the router that may be inside.
 func (r request) Route() (pattern string, known bool) {
 	pattern = r.r.Pattern
-	subtree := strings.HasSuffix(pattern, "/") || strings.HasSuffix(pattern, "...}") ||
+	return pattern, pattern != "" && !isSubtree(pattern)
+}
+
+func isSubtree(pattern string) bool {
+	return strings.HasSuffix(pattern, "/") || strings.HasSuffix(pattern, "...}") ||
 		strings.HasSuffix(pattern, "/*") // chi's Mount and Route
-	return pattern, pattern != "" && !subtree
 }

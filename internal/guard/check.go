@@ -58,6 +58,7 @@ type Seen struct {
 	Unrouted        []*Guard // those that run before the router
 	Guards          []*Guard // those that run after it, outermost first
 	TooLate         bool     // one comes after the handler
+	Subtree         bool     // another router may be inside
 }
 
 // Check says what is guarded of some routes.
@@ -122,6 +123,9 @@ func (g *Guard) at(seen Seen) (about, fault string) {
 	}
 	if near := slices.IndexFunc(seen.Params, func(other string) bool { return alike(name, other) }); near >= 0 {
 		return "", fmt.Sprintf("the lock is by the path parameter %q, but it declares %q, and is refused with 500: write one name in both places", name, seen.Params[near])
+	}
+	if seen.Subtree {
+		return "", fmt.Sprintf("it is a subtree and does not declare the path parameter %q, and is refused with 500, for another router may be inside: guard the routes of that one", name)
 	}
 	if g.config.Strict {
 		return "", fmt.Sprintf("it does not declare the path parameter %q, and Strict has it refused with 500", name)

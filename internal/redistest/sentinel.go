@@ -89,7 +89,7 @@ func (s *Sentinel) watch(tb testing.TB, i int) (*watcher, error) {
 		}
 	})
 	for range 20 {
-		w.port = freePort()
+		w.takePort()
 		if err = w.run(s.config(w.Server, i)); !errors.Is(err, errPortTaken) {
 			break
 		}

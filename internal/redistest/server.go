@@ -24,6 +24,7 @@ type Server struct {
 	dir    string
 	ownDir bool
 	port   int
+	claim  portClaim
 	args   []string
 
 	mu      sync.Mutex
@@ -70,7 +71,7 @@ func Launch(dir string, args ...string) (*Server, error) {
 		}
 	}
 	for range 20 {
-		s.port = freePort()
+		s.takePort()
 		if err = s.run(); !errors.Is(err, errPortTaken) {
 			break
 		}
@@ -79,6 +80,12 @@ func Launch(dir string, args ...string) (*Server, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// takePort gives the server a port, until Close.
+func (s *Server) takePort() {
+	s.claim.release()
+	s.port, s.claim = claimPort()
 }
 
 // errPortTaken says that another process was quicker.
@@ -215,6 +222,8 @@ func (s *Server) Close() error {
 	if s.process != nil {
 		err = s.process.kill()
 	}
+	s.claim.release()
+	s.claim = portClaim{}
 	if s.ownDir {
 		err = errors.Join(err, os.RemoveAll(s.dir))
 	}

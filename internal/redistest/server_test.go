@@ -117,7 +117,9 @@ func TestPortTakenByAnother(t *testing.T) {
 	if twin.process.running() {
 		t.Error("it still runs")
 	}
-	twin.port, twin.args = freePort(), []string{"--no-such-option", "1"}
+	twin.takePort()
+	defer twin.claim.release()
+	twin.args = []string{"--no-such-option", "1"}
 	if err := twin.run(); err == nil || errors.Is(err, errPortTaken) {
 		t.Errorf("in its next run something else is wrong, and it says %v", err)
 	}
@@ -194,4 +196,22 @@ func TestFlushScripts(t *testing.T) {
 	if err := c.EvalSha(ctx, sha, nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A server that was killed keeps its port: another one there would answer in its place.
+func TestPortOfAKilledServerIsNotGivenAway(t *testing.T) {
+	s := Start(t)
+	s.Kill(t)
+	socket, err := net.ListenPacket("udp", s.Addr())
+	if err == nil {
+		_ = socket.Close()
+		t.Fatal("its port can be claimed")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if socket, err = net.ListenPacket("udp", s.Addr()); err != nil {
+		t.Fatalf("its port is kept after Close: %v", err)
+	}
+	_ = socket.Close()
 }
