@@ -20,7 +20,9 @@ import (
 func launchLockPage(t *testing.T) (page string) {
 	t.Helper()
 	page = launch(t, "examples/lockpage", "-serve", "127.0.0.1:0").url + "/debug/locks"
-	for end := time.Now().Add(patience); ; {
+	looks := time.NewTicker(10 * time.Millisecond)
+	defer looks.Stop()
+	for end := time.Now().Add(patience); ; <-looks.C {
 		order, stock := lookUp(t, page, "order:1042"), lookUp(t, page, "stock:sku-1887")
 		if order.Count == 2 && order.Waiters == 3 && stock.Waiters == 2 && lookUp(t, page, "inventory:hall-3").State == "held" {
 			return page
@@ -28,7 +30,6 @@ func launchLockPage(t *testing.T) (page string) {
 		if time.Now().After(end) {
 			t.Fatalf("not there yet: %+v, %+v", order, stock)
 		}
-		time.Sleep(10 * time.Millisecond) // between two looks
 	}
 }
 

@@ -108,8 +108,7 @@ func (r *refusal) Unwrap() []error { return []error{r.answer, r.reason} }
 func refuse(c fiber.Ctx, err error) error {
 	status, retryAfter := httplock.StatusOf(err)
 	if retryAfter > 0 {
-		seconds := (retryAfter + time.Second - 1) / time.Second
-		c.Set(fiber.HeaderRetryAfter, strconv.FormatInt(int64(seconds), 10))
+		c.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(retryAfter.Seconds())))
 	}
 	return &refusal{fiber.NewError(status), err}
 }

@@ -89,8 +89,7 @@ func next(ctx context.Context, c *app.RequestContext) error {
 func refuse(c *app.RequestContext, err error) {
 	status, retryAfter := httplock.StatusOf(err)
 	if retryAfter > 0 {
-		seconds := (retryAfter + time.Second - 1) / time.Second
-		c.Header("Retry-After", strconv.FormatInt(int64(seconds), 10))
+		c.Header("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 	}
 	_ = c.Error(err)
 	c.Abort()
