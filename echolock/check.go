@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"sync"
 
 	"github.com/labstack/echo/v4"
 
@@ -32,14 +31,11 @@ type Route = guard.Route
 // It fails too when there is a route that it was not told of: one that was added before Check,
 // or after somebody else has taken the hook for added routes.
 func Check(e *echo.Echo) (report func() (Report, error)) {
-	var mu sync.Mutex
-	var added []route
+	var added guard.Added[echo.MiddlewareFunc]
 	next := e.OnAddRouteHandler
 	e.OnAddRouteHandler = func(host string, r echo.Route, handler echo.HandlerFunc, middleware []echo.MiddlewareFunc) {
 		if r.Method != echo.RouteNotFound {
-			mu.Lock()
-			added = append(added, route{r.Method, host + r.Path, middleware})
-			mu.Unlock()
+			added.Add(r.Method, host+r.Path, middleware)
 		}
 		if next != nil {
 			next(host, r, handler, middleware)
@@ -51,27 +47,14 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 		if pre == nil || all == nil {
 			return nil, errors.New("echolock: Check does not know where this version of echo keeps its middleware")
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		told := map[string]bool{}
-		for _, r := range added {
-			told[r.method+" "+r.path] = true
-		}
 		for host, router := range routersOf(e) {
 			for _, r := range router.Routes() {
-				if r.Method != echo.RouteNotFound && !told[r.Method+" "+host+r.Path] {
+				if r.Method != echo.RouteNotFound && !added.Has(r.Method, host+r.Path) {
 					return nil, fmt.Errorf("echolock: Check was not told of the route %q: call it right after echo.New, and leave OnAddRouteHandler to it", r.Method+" "+host+r.Path)
 				}
 			}
 		}
-		seen := make([]guard.Seen, len(added))
-		for i, r := range added {
-			seen[i] = guard.Seen{
-				Method: r.method, Pattern: r.path, Params: guard.ColonParams(r.path, ":"),
-				Unrouted: guardsOf(*pre), Guards: append(guardsOf(*all), guardsOf(r.middleware)...),
-			}
-		}
-		return guard.Check(seen), nil
+		return added.Check(*pre, *all, guardsOf), nil
 	}
 }
 
@@ -80,12 +63,6 @@ func routersOf(e *echo.Echo) map[string]*echo.Router {
 	all := map[string]*echo.Router{"": e.Router()}
 	maps.Copy(all, e.Routers())
 	return all
-}
-
-// route is one that was added to echo.
-type route struct {
-	method, path string
-	middleware   []echo.MiddlewareFunc
 }
 
 // probed is the context of no request: a guard that is called with it tells probe.

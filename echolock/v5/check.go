@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync"
 
 	"github.com/labstack/echo/v5"
 
@@ -31,8 +30,7 @@ type Route = guard.Route
 // It fails too when there is a route that it was not told of: one that was added before Check,
 // or after somebody else has taken the hook for added routes.
 func Check(e *echo.Echo) (report func() (Report, error)) {
-	var mu sync.Mutex
-	var added []route
+	var added guard.Added[echo.MiddlewareFunc]
 	next := e.OnAddRoute
 	e.OnAddRoute = func(r echo.Route) error {
 		if next != nil {
@@ -41,9 +39,7 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 			}
 		}
 		if r.Method != echo.RouteNotFound {
-			mu.Lock()
-			added = append(added, route{r.Method, r.Path, r.Middlewares})
-			mu.Unlock()
+			added.Add(r.Method, r.Path, r.Middlewares)
 		}
 		return nil
 	}
@@ -53,32 +49,13 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 		if pre == nil || all == nil {
 			return nil, errors.New("echolock: Check does not know where this version of echo keeps its middleware")
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		told := map[string]bool{}
-		for _, r := range added {
-			told[r.method+" "+r.path] = true
-		}
 		for _, r := range e.Router().Routes() {
-			if r.Method != echo.RouteNotFound && !told[r.Method+" "+r.Path] {
+			if r.Method != echo.RouteNotFound && !added.Has(r.Method, r.Path) {
 				return nil, fmt.Errorf("echolock: Check was not told of the route %q: call it right after echo.New, leave OnAddRoute to it, and add routes to echo, not to its router", r.Method+" "+r.Path)
 			}
 		}
-		seen := make([]guard.Seen, len(added))
-		for i, r := range added {
-			seen[i] = guard.Seen{
-				Method: r.method, Pattern: r.path, Params: guard.ColonParams(r.path, ":"),
-				Unrouted: guardsOf(*pre), Guards: append(guardsOf(*all), guardsOf(r.middleware)...),
-			}
-		}
-		return guard.Check(seen), nil
+		return added.Check(*pre, *all, guardsOf), nil
 	}
-}
-
-// route is one that was added to echo.
-type route struct {
-	method, path string
-	middleware   []echo.MiddlewareFunc
 }
 
 // probed is the context of no request: a guard that is called with it tells probe.

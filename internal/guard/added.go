@@ -1,0 +1,50 @@
+package guard
+
+import "sync"
+
+// Added collects routes as a framework tells of them, which tells what stands in front of a
+// route only when it is added. M is its middleware. The zero value is ready, and safe for
+// concurrent use.
+type Added[M any] struct {
+	mu     sync.Mutex
+	routes []added[M]
+	told   map[string]bool
+}
+
+type added[M any] struct {
+	method, path string
+	chain        []M
+}
+
+// Add notes a route.
+func (a *Added[M]) Add(method, path string, chain []M) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.told == nil {
+		a.told = map[string]bool{}
+	}
+	a.told[method+" "+path] = true
+	a.routes = append(a.routes, added[M]{method, path, chain})
+}
+
+// Has reports whether a route was noted.
+func (a *Added[M]) Has(method, path string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.told[method+" "+path]
+}
+
+// Check is the report on the routes, whose path parameters begin with a colon, behind what
+// runs for all of them before the router and after it.
+func (a *Added[M]) Check(before, all []M, guardsOf func([]M) []*Guard) Report {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen := make([]Seen, len(a.routes))
+	for i, r := range a.routes {
+		seen[i] = Seen{
+			Method: r.method, Pattern: r.path, Params: ColonParams(r.path, ":"),
+			Unrouted: guardsOf(before), Guards: append(guardsOf(all), guardsOf(r.chain)...),
+		}
+	}
+	return Check(seen)
+}
