@@ -16,7 +16,8 @@ type Lock struct {
 	key    string
 	hold   string // marks this handle in Redis
 	outer  *Lock  // what the context held before
-	ctx    context.Context
+	owned  ownership
+	ctx    context.Context // owned, as observers have it
 	cancel context.CancelCauseFunc
 
 	copies *conn.Copies // of its acquisition
@@ -24,8 +25,8 @@ type Lock struct {
 
 func newLock(ctx context.Context, s *lease, key, hold string, copies *conn.Copies) *Lock {
 	k := &Lock{lease: s, key: key, hold: hold, outer: innermost(ctx), copies: copies}
-	ctx, k.cancel = context.WithCancelCause(ctx)
-	k.ctx = context.WithValue(ctx, ownershipKey{}, k)
+	k.owned.lock, k.ctx = k, &k.owned
+	k.owned.Context, k.cancel = context.WithCancelCause(ctx)
 	return k
 }
 

@@ -12,6 +12,20 @@ const ContextKey = "github.com/latchkey-go/latchkey/core.Lock"
 
 type ownershipKey struct{}
 
+// ownership is a context that holds a lock. It is a part of the lock, so that it costs no
+// memory of its own.
+type ownership struct {
+	context.Context
+	lock *Lock
+}
+
+func (o *ownership) Value(key any) any {
+	if key == (ownershipKey{}) {
+		return o.lock
+	}
+	return o.Context.Value(key)
+}
+
 // FromContext returns the innermost lock that ctx holds: one taken with a
 // context that ctx descends from, and not unlocked since. A lock that was lost is
 // still returned: its Context says so. It does not block.

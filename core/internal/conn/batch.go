@@ -68,7 +68,7 @@ func (b *batch) wrote() {
 func (b *batch) line(whole bool) []any {
 	first := b.calls[0].Command
 	if len(b.calls) == 1 {
-		return first.line(whole)
+		return first.line(b.cmd.room[:], whole)
 	}
 	keys, shared := first.Keys, first.Script.shared
 	words := make([]any, 0, 3+len(b.calls)*len(first.Words))

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -11,15 +12,21 @@ import (
 // would run a script twice, on a cluster even with retries switched off. It
 // notices when go-redis is about to write it.
 type once struct {
-	*redis.Cmd
+	redis.Cmd
 	load interface{ wrote() }
+	room [13]any // for the words of most commands
+}
+
+// set makes it a command.
+func (o *once) set(ctx context.Context, line []any, load interface{ wrote() }) {
+	o.Cmd, o.load = *redis.NewCmd(ctx, line...), load
 }
 
 // NoRetry keeps go-redis from sending the command again.
-func (once) NoRetry() bool { return true }
+func (*once) NoRetry() bool { return true }
 
 // Args is what go-redis reads right before it writes the command.
-func (o once) Args() []any {
+func (o *once) Args() []any {
 	o.load.wrote()
 	return o.Cmd.Args()
 }
@@ -36,6 +43,7 @@ type answer struct {
 type dispatch struct {
 	server  *Server
 	command *Command
+	first   request // most commands have one
 
 	mu        sync.Mutex
 	written   bool

@@ -88,39 +88,48 @@ func (s *Server) attempt(ctx context.Context, d *dispatch, end time.Time) answer
 	if p != nil && p.bounded && (ctx.Done() == nil || s.silence.answers()) && p.enter(nil) {
 		return p.sendDirectly(ctx, d, end)
 	}
-	r := newRequest(ctx, d, end)
+	wait := s.waitFor(time.Until(end))
+	r := d.request()
+	r.waitBy(ctx, end, wait.answered)
 	if p == nil || p.enter(&r.queued) {
 		r.pipeline = p
 		s.config.Workers.Begin(r)
 	}
-	timer := s.timer(time.Until(end))
-	defer s.timers.Put(timer)
-	defer timer.Stop()
 	select {
-	case <-r.answered:
+	case <-wait.answered:
 		r.end(context.Canceled)
+		wait.timer.Stop()
+		s.waits.Put(wait)
 		return r.answer.by(end)
-	case <-timer.C:
+	case <-wait.timer.C:
 		r.end(context.DeadlineExceeded)
 	case <-ctx.Done():
 		r.end(context.Canceled)
+		wait.timer.Stop()
 		return answer{err: Ended(ctx), over: true}
 	}
 	select {
-	case <-r.answered:
+	case <-wait.answered:
 		return r.answer.by(end)
 	default:
 		return answer{err: ErrNoAnswer, over: true}
 	}
 }
 
-// timer returns one that fires after d, to be stopped and given back to s.timers.
-func (s *Server) timer(d time.Duration) *time.Timer {
-	if timer, ok := s.timers.Get().(*time.Timer); ok {
-		timer.Reset(d)
-		return timer
+// wait is what a caller needs to wait for one answer. It can serve another one once that
+// has come.
+type wait struct {
+	timer    *time.Timer
+	answered chan struct{}
+}
+
+// waitFor returns one whose timer fires after d.
+func (s *Server) waitFor(d time.Duration) *wait {
+	if w, ok := s.waits.Get().(*wait); ok {
+		w.timer.Reset(d)
+		return w
 	}
-	return time.NewTimer(d)
+	return &wait{time.NewTimer(d), make(chan struct{}, 1)}
 }
 
 // by gives an error its kind that came of the end of the time.
@@ -137,18 +146,20 @@ func (a answer) by(end time.Time) answer {
 }
 
 // run sends one command, by whatever way it has to go.
-func (s *Server) run(ctx context.Context, d *dispatch) (any, error) {
+func (s *Server) run(r *request) (any, error) {
+	d := r.queued.dispatch
 	if s.replicates(d.command) {
-		return s.runReplicated(ctx, d.command, d)
+		return s.runReplicated(r, d.command, d)
 	}
-	return process(ctx, s.client, d)
+	return process(r, s.client, d, &r.cmd)
 }
 
 // process sends a script by its digest, and whole where Redis has not seen it.
-func process(ctx context.Context, client redis.UniversalClient, d *dispatch) (any, error) {
-	cmd := once{redis.NewCmd(ctx, d.command.line(false)...), d}
+func process(ctx context.Context, client redis.UniversalClient, d *dispatch, cmd *once) (any, error) {
+	cmd.set(ctx, d.command.line(cmd.room[:], false), d)
 	if isUnknownScript(client.Process(ctx, cmd)) {
-		cmd = once{redis.NewCmd(ctx, d.command.line(true)...), d}
+		cmd = new(once) // hooks of the client's may have kept the other
+		cmd.set(ctx, d.command.line(cmd.room[:], true), d)
 		_ = client.Process(ctx, cmd)
 	}
 	return cmd.Result()

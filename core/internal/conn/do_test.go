@@ -76,6 +76,40 @@ func TestCommandWithoutCopiesIsSentOnce(t *testing.T) {
 	})
 }
 
+// go-redis may keep the context of a copy for what it does in the background.
+func TestContextOfACopyEndsWithIt(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		var first context.Context
+		f.fail(func(ctx context.Context, write func() []any) (any, error) {
+			write()
+			first = ctx
+			return nil, io.EOF
+		}, func(ctx context.Context, write func() []any) (any, error) {
+			if first.Err() == nil || ctx.Err() != nil {
+				t.Errorf("during the second copy: the first's %v, its own %v", first.Err(), ctx.Err())
+			}
+			return write()[3], nil
+		})
+		c, _ := counted(new(conn.Copies))
+		if _, err := s.Do(background, c, timeout); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The answer to a command that was given up is not that of the next one.
+func TestAnswerForACommandThatWasGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		for range 20 { // under the race detector not all memory is used again
+			f.fail(late(10*time.Millisecond), late(20*time.Millisecond))
+			ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
+			_, _ = s.Do(ctx, batched("a"), timeout)
+			cancel()
+			wantValues(t, start(background, s, "b"))
+		}
+	})
+}
+
 func TestWhatNeverLeftIsSentOnceMore(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 		f.fail(unsent(errDial), reply("done"))

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -13,7 +14,7 @@ const (
 	// pipelineAfter is how many requests to one server are in flight before others
 	// share a round trip; farAfter where the server is as far away as farAway: then what a
 	// request costs is less than waiting for another to come back.
-	pipelineAfter = 4
+	pipelineAfter = 2
 	farAfter      = 16
 	farAway       = 400 * time.Microsecond
 	// roundTripFor is for how long a round trip is remembered.
@@ -88,10 +89,15 @@ func (p *pipeline) enter(q *Queued) bool {
 // When ctx is cancelled meanwhile it waits nevertheless: for an answer that comes at
 // once, or in vain, when Redis has just fallen silent.
 func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, end time.Time) answer {
-	defer p.leave(time.Now())
+	sent := time.Now()
+	defer func() {
+		if p.leave(sent) {
+			p.server.config.Workers.Start(p.drain)
+		}
+	}()
 	bounded, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	value, err := process(bounded, p.client, d)
+	value, err := process(bounded, p.client, d, &d.request().cmd)
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {
 		p.server.heard(context.Canceled) // it says nothing about Redis
 		return answer{err: Ended(ctx), over: true}
@@ -113,17 +119,16 @@ func (p *pipeline) took(d time.Duration) {
 	p.shortest, p.before = min(p.shortest, d), min(p.before, d)
 }
 
-// leave ends the round trip of a single command, which was sent at a time. Those that wait
-// take its place.
-func (p *pipeline) leave(sent time.Time) {
+// leave ends the round trip of a single command, which was sent at a time. If others wait
+// they take its place: drain must follow.
+func (p *pipeline) leave(sent time.Time) (others bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.took(time.Since(sent))
-	if len(p.waiting) == 0 {
+	if others = len(p.waiting) > 0; !others {
 		p.busy--
-	} else {
-		p.server.config.Workers.Start(p.drain)
 	}
+	return others
 }
 
 // hurry sends what has waited for too long for round trips that do not come back.
@@ -156,6 +161,7 @@ func (p *pipeline) drain() {
 		}
 		p.mu.Unlock()
 		p.send(qs)
+		runtime.Gosched() // those that have their answers may have more to send
 	}
 }
 
@@ -233,22 +239,22 @@ func (p *pipeline) goesAgain(b *batch) bool {
 // WAIT.
 func (p *pipeline) exec(ctx context.Context, batches []*batch, whole, replicated bool) (wait *redis.Cmd) {
 	for _, b := range batches {
-		b.cmd = once{redis.NewCmd(ctx, b.line(whole)...), b}
+		b.cmd.set(ctx, b.line(whole), b)
 	}
 	if len(batches) == 1 && !replicated {
-		_ = p.client.Process(ctx, batches[0].cmd) // which keeps its error
+		_ = p.client.Process(ctx, &batches[0].cmd) // which keeps its error
 		return nil
 	}
 	pipe := p.client.Pipeline()
 	for _, b := range batches {
-		_ = pipe.Process(ctx, b.cmd)
+		_ = pipe.Process(ctx, &b.cmd)
 	}
 	if replicated {
 		wait = p.server.queueWait(ctx, pipe)
 	}
 	_, err := pipe.Exec(ctx)
 	for _, b := range batches {
-		if cmd := b.cmd; err != nil && cmd.Err() == nil && cmd.Val() == nil {
+		if cmd := &b.cmd; err != nil && cmd.Err() == nil && cmd.Val() == nil {
 			cmd.SetErr(err) // a hook of the client's has stopped the pipeline, and told nobody
 		}
 	}

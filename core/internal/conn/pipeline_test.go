@@ -16,7 +16,7 @@ import (
 )
 
 // alone is how many requests are in flight before others share a round trip.
-const alone = 4
+const alone = 2
 
 var batchScript = conn.NewBatchScript("a script", 1)
 

@@ -92,7 +92,8 @@ func (s *Server) runReplicated(ctx context.Context, c *Command, d *dispatch) (an
 		if asking {
 			pipe.Do(ctx, "asking")
 		}
-		cmd := once{redis.NewCmd(ctx, c.line(whole)...), d}
+		cmd := new(once)
+		cmd.set(ctx, c.line(cmd.room[:], whole), d)
 		_ = pipe.Process(ctx, cmd)
 		wait := s.queueWait(ctx, pipe)
 		_, _ = pipe.Exec(ctx) // each command keeps its own error

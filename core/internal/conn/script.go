@@ -64,13 +64,12 @@ type Command struct {
 // evalsha stands in every command.
 var evalsha any = "evalsha"
 
-// line is EVALSHA, or EVAL where Redis does not know the script yet.
-func (c *Command) line(whole bool) []any {
-	words := make([]any, 0, 3+len(c.Words))
+// line is EVALSHA, or EVAL where Redis does not know the script yet; in room, if that is
+// enough.
+func (c *Command) line(room []any, whole bool) []any {
+	words := append(room[:0], evalsha, c.Script.sha, c.Keys)
 	if whole {
-		words = append(words, "eval", c.Script.text, c.Keys)
-	} else {
-		words = append(words, evalsha, c.Script.sha, c.Keys)
+		words[0], words[1] = "eval", c.Script.text
 	}
 	return append(words, c.Words...)
 }

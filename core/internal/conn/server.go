@@ -35,7 +35,7 @@ type Server struct {
 	config    Config
 	queue     queue
 	pipelines sync.Map  // by client
-	timers    sync.Pool // that are stopped
+	waits     sync.Pool // a [*wait] each, that nobody uses
 	topology  topology
 	silence   silence
 	reload    interval
