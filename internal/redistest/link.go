@@ -110,7 +110,7 @@ func (l *link) request(raw []byte, args []string) {
 	l.sent[e.name] = true
 	p.choose(e)
 
-	out := parcel{raw: raw, due: p.due()}
+	out := packet{raw: raw, due: p.due()}
 	if f := e.fault; f != nil {
 		switch f.action {
 		case dropRequest:
@@ -178,7 +178,7 @@ func (l *link) reply(r reply) {
 		delays = l.proxy.messages(raw)
 	}
 	for _, d := range delays {
-		l.toClient.put(parcel{raw: raw, due: l.proxy.due().Add(d)})
+		l.toClient.put(packet{raw: raw, due: l.proxy.due().Add(d)})
 	}
 }
 
@@ -222,7 +222,7 @@ func (l *link) settleUnsent() {
 		}
 		e.fault.note(e.request)
 		if e.fault.action == answer {
-			l.toClient.put(parcel{raw: e.fault.reply, due: l.proxy.due()})
+			l.toClient.put(packet{raw: e.fault.reply, due: l.proxy.due()})
 		} else {
 			l.hangUp()
 		}

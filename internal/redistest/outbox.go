@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// parcel is one request or reply to be written.
-type parcel struct {
+// packet is one request or reply to be written.
+type packet struct {
 	raw  []byte
 	due  time.Time       // not before this
 	hold <-chan struct{} // nor before this is closed, unless nil
 }
 
-// outbox writes parcels in order, on a goroutine of its own, and keeps as many
+// outbox writes packets in order, on a goroutine of its own, and keeps as many
 // as there are.
 type outbox struct {
 	dead <-chan struct{} // gives everything up
 	news chan struct{}   // holds one when something was put
 
 	mu      sync.Mutex
-	parcels []parcel
+	packets []packet
 	closed  bool
 }
 
@@ -28,11 +28,11 @@ func newOutbox(dead <-chan struct{}) *outbox {
 	return &outbox{dead: dead, news: make(chan struct{}, 1)}
 }
 
-// put adds a parcel. It never blocks. After close it does nothing.
-func (o *outbox) put(p parcel) {
+// put adds a packet. It never blocks. After close it does nothing.
+func (o *outbox) put(p packet) {
 	o.mu.Lock()
 	if !o.closed {
-		o.parcels = append(o.parcels, p)
+		o.packets = append(o.packets, p)
 	}
 	o.mu.Unlock()
 	o.wake()
@@ -84,22 +84,22 @@ const (
 	closed
 )
 
-func (o *outbox) next() (parcel, outboxState) {
+func (o *outbox) next() (packet, outboxState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.parcels) > 0 {
-		p := o.parcels[0]
-		o.parcels = o.parcels[1:]
+	if len(o.packets) > 0 {
+		p := o.packets[0]
+		o.packets = o.packets[1:]
 		return p, ready
 	}
 	if o.closed {
-		return parcel{}, closed
+		return packet{}, closed
 	}
-	return parcel{}, empty
+	return packet{}, empty
 }
 
-// ripen waits until a parcel may be written; false: never.
-func (o *outbox) ripen(p parcel) bool {
+// ripen waits until a packet may be written; false: never.
+func (o *outbox) ripen(p packet) bool {
 	if p.hold != nil {
 		select {
 		case <-p.hold:

@@ -159,14 +159,14 @@ func (n *network) request(w *wire, name string, b []byte) {
 		return
 	}
 	if w.greeting = w.greeting && name == "HELLO"; w.greeting {
-		w.up = append(w.up, parcel{bytes: b})
+		w.up = append(w.up, packet{bytes: b})
 		return
 	}
 	if name == "SUBSCRIBE" && !n.subscribes(w) {
 		return
 	}
 	at := n.arrival(w.up)
-	send := func(then func()) { w.up = append(w.up, parcel{b, at, then}) }
+	send := func(then func()) { w.up = append(w.up, packet{b, at, then}) }
 	resetLater := func(d time.Duration) { time.AfterFunc(d, w.reset) }
 	// Only what the client has no answer to arrives late or twice: between two TCP
 	// connections that both succeed nothing is repeated.

@@ -15,7 +15,7 @@ type wire struct {
 	server  net.Conn // towards Redis
 
 	// Guarded by network.mu.
-	up, down   []parcel
+	up, down   []packet
 	upEnded    bool // the client sends no more
 	downEnded  bool
 	broken     bool // reset: whatever had not arrived is lost
@@ -25,8 +25,8 @@ type wire struct {
 	torn       int  // when positive: so many bytes of replies still arrive
 }
 
-// parcel is something under way, and when it arrives.
-type parcel struct {
+// packet is something under way, and when it arrives.
+type packet struct {
 	bytes []byte
 	at    time.Time
 	then  func() // when it was delivered
@@ -121,10 +121,10 @@ func (w *wire) reply(b []byte) {
 		then = w.reset
 	}
 	if w.greeting {
-		w.down = append(w.down, parcel{bytes: b})
+		w.down = append(w.down, packet{bytes: b})
 		return
 	}
-	w.down = append(w.down, parcel{b, w.network.arrival(w.down), then})
+	w.down = append(w.down, packet{b, w.network.arrival(w.down), then})
 	w.network.changed.Broadcast()
 }
 
@@ -160,14 +160,14 @@ func (w *wire) sendDown() {
 	}
 }
 
-// await waits for the next parcel of a queue to arrive. It is false when none will.
-func (n *network) await(w *wire, queue *[]parcel, ended *bool, stopped func() bool) (parcel, bool) {
+// await waits for the next packet of a queue to arrive. It is false when none will.
+func (n *network) await(w *wire, queue *[]packet, ended *bool, stopped func() bool) (packet, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for {
 		switch {
 		case w.broken:
-			return parcel{}, false
+			return packet{}, false
 		case len(*queue) > 0 && time.Now().Before((*queue)[0].at):
 			d := time.Until((*queue)[0].at)
 			n.mu.Unlock()
@@ -178,7 +178,7 @@ func (n *network) await(w *wire, queue *[]parcel, ended *bool, stopped func() bo
 			*queue = (*queue)[1:]
 			return p, true
 		case len(*queue) == 0 && *ended:
-			return parcel{}, false
+			return packet{}, false
 		default:
 			n.changed.Wait()
 		}
@@ -187,7 +187,7 @@ func (n *network) await(w *wire, queue *[]parcel, ended *bool, stopped func() bo
 
 // arrival is when something that is sent now arrives, behind what is under way.
 // n.mu is held.
-func (n *network) arrival(behind []parcel) time.Time {
+func (n *network) arrival(behind []packet) time.Time {
 	at := time.Now().Add(n.delay())
 	if last := len(behind) - 1; last >= 0 && behind[last].at.After(at) {
 		at = behind[last].at
