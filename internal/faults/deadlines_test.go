@@ -150,9 +150,9 @@ func integer(v any) int64 {
 // plain is the command inside of core's wrapper. The wrapper takes a call of its
 // Args for the moment at which the command leaves, so that a hook must not ask it.
 func plain(c redis.Cmder) *redis.Cmd {
-	if v := reflect.ValueOf(c); v.Kind() == reflect.Struct {
-		if f := v.FieldByName("Cmd"); f.IsValid() && f.CanInterface() {
-			cmd, _ := f.Interface().(*redis.Cmd)
+	if v := reflect.Indirect(reflect.ValueOf(c)); v.Kind() == reflect.Struct {
+		if f := v.FieldByName("Cmd"); f.IsValid() && f.CanAddr() {
+			cmd, _ := f.Addr().Interface().(*redis.Cmd)
 			return cmd
 		}
 	}
