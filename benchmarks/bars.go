@@ -39,6 +39,12 @@ func bars() []bar {
 	}{{"uncontended-1", 0.8}, {"uncontended-16", 1}, {"uncontended-128", 1.7}, {"distant-1", 0.97}} {
 		all = append(all, atLeastTimes(g.row, g.times, "the floor's cycles/s", cyclesPerSecond, floor))
 	}
+	for _, g := range []struct {
+		row   string
+		times float64
+	}{{"instructions-1", 1.7}, {"instructions-32", 0.9}} {
+		all = append(all, atMostTimes(g.row, g.times, "the floor's", instructionsPer, floor))
+	}
 	all = append(all, atMost("uncontended-1", 40, allocsPer), atMostTimes("uncontended-128", 0.75, "the floor's Redis CPU", redisCPU, floor))
 	for _, name := range []string{"hot-64", "hot-256"} {
 		all = append(all,

@@ -14,12 +14,12 @@ import (
 
 // bench runs rows.
 type bench struct {
-	rounds      int
-	roundTime   time.Duration
-	holdTime    time.Duration // how long held locks are watched
-	divideLocks int           // fewer of them, for tests
-	libraries   []string      // only these, unless empty
-	log         io.Writer
+	rounds    int
+	roundTime time.Duration
+	holdTime  time.Duration // how long held locks are watched
+	divide    int           // locks and cycles that are counted, for tests
+	libraries []string      // only these, unless empty
+	log       io.Writer
 
 	// Of the row that runs.
 	server *redistest.Server
@@ -37,6 +37,7 @@ type row struct {
 	base      string   // the one that ratios refer to, or ""
 	columns   []figure // of the table; the first one is what ratios compare
 	maxRounds int      // unless 0; for rows that take long and vary little
+	needs     string   // a program, without which the row is left out
 	measure   func(ctx context.Context, b *bench, lib library) (figures, error)
 }
 
@@ -48,6 +49,7 @@ func allRows() []row {
 		hotKey(64), hotKey(256), fourTimes16(),
 		waiting(2), waiting(8), waiting(32),
 		handoff(),
+		instructions(), merged(),
 		heldLocks("held-10000", 10_000, 3*time.Second, latchkeyName, redislockName, rueidislockName),
 		heldLocks("held-100000", 100_000, 3*time.Second, latchkeyName),
 		ginRequests(),

@@ -33,6 +33,8 @@ const (
 	goroutinesPer   figure = "goroutines_per_lock"
 	locksLost       figure = "lost"
 
+	instructionsPer figure = "redis_instructions_per_cycle"
+
 	requestsPerSecond figure = "requests_per_second"
 	requestP50        figure = "request_p50_ms"
 	requestP99        figure = "request_p99_ms"
@@ -47,5 +49,6 @@ var headings = map[figure]string{
 	handoffP50: "hand-off p50 ms", returnP50: "from the return p50 ms", handoffP99: "hand-off p99 ms", handoffCount: "hand-offs",
 	clientCPUMinute: "client CPU s a minute", redisCPUMinute: "Redis CPU s a minute", heapPerLock: "heap bytes a lock",
 	stackPerLock: "stack bytes a lock", goroutinesPer: "goroutines a lock", locksLost: "lost",
+	instructionsPer:   "instructions a cycle",
 	requestsPerSecond: "requests/s", requestP50: "p50 ms", requestP99: "p99 ms",
 }

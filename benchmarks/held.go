@@ -22,7 +22,7 @@ func heldLocks(name string, locks int, lease time.Duration, libraries ...string)
 		measure: func(ctx context.Context, b *bench, lib library) (figures, error) {
 			o := order{
 				Job: "hold", Library: lib.name, Addr: b.server.Addr(),
-				Locks: max(locks/b.divideLocks, 1), Lease: lease, Measure: b.holdTime,
+				Locks: max(locks/b.divide, 1), Lease: lease, Measure: b.holdTime,
 			}
 			c, err := startChildren([]order{o}) // a process of its own: its heap is the locks
 			if err != nil {

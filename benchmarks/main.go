@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -43,7 +44,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		return err
 	}
 	b := &bench{
-		rounds: *rounds, roundTime: *roundTime, holdTime: *holdTime, divideLocks: 1, libraries: split(*libs), log: log,
+		rounds: *rounds, roundTime: *roundTime, holdTime: *holdTime, divide: 1, libraries: split(*libs), log: log,
 	}
 	if *quick {
 		b.rounds, b.roundTime, b.holdTime = 1, 300*time.Millisecond, 3*time.Second
@@ -94,6 +95,10 @@ func (b *bench) measure(ctx context.Context, rows []row) (r report, err error) {
 	start := time.Now()
 	var all []measured
 	for _, row := range rows {
+		if _, err := exec.LookPath(row.needs); row.needs != "" && err != nil {
+			fmt.Fprintf(b.log, "%-16s left out: it needs %s\n", row.name, row.needs)
+			continue
+		}
 		m, err := b.run(ctx, row)
 		if err != nil {
 			return r, err
