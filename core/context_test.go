@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -108,6 +109,18 @@ func TestFromContextIsTheInnermostHeld(t *testing.T) {
 		}
 		if _, ok := core.FromContext(again.Context()); ok {
 			t.Error("all are unlocked")
+		}
+	})
+}
+
+func TestContextOfALockTellsWhatItIs(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k := take(t, background, s.locker(), "k")
+		defer unlock(t, k)
+		ctx, cancel := context.WithCancel(k.Context())
+		defer cancel()
+		if text := fmt.Sprint(ctx); text != "context.Background.WithCancel.WithLock.WithCancel" {
+			t.Error(text)
 		}
 	})
 }

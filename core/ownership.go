@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 )
 
 // ContextKey is a second place where ownership is looked for, besides the
@@ -25,6 +26,8 @@ func (o *ownership) Value(key any) any {
 	}
 	return o.Context.Value(key)
 }
+
+func (o *ownership) String() string { return fmt.Sprint(o.Context, ".WithLock") }
 
 // FromContext returns the innermost lock that ctx holds: one taken with a
 // context that ctx descends from, and not unlocked since. A lock that was lost is

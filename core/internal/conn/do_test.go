@@ -97,6 +97,22 @@ func TestContextOfACopyEndsWithIt(t *testing.T) {
 	})
 }
 
+// What a hook of the client's appends to the words must not meet what another appends.
+func TestWordsHaveNoRoomForMore(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		f.fail(func(_ context.Context, write func() []any) (any, error) {
+			if words := write(); cap(words) != len(words) {
+				t.Errorf("%d words, room for %d", len(words), cap(words))
+			}
+			return "done", nil
+		})
+		c, _ := counted(nil)
+		if _, err := s.Do(background, c, timeout); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // The answer to a command that was given up is not that of the next one.
 func TestAnswerForACommandThatWasGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {

@@ -161,7 +161,10 @@ func (p *pipeline) drain() {
 		}
 		p.mu.Unlock()
 		p.send(qs)
-		runtime.Gosched() // those that have their answers may have more to send
+		if n > 1 {
+			runtime.Gosched() // those that have their answers may have more to send
+		}
+		clear(qs)
 	}
 }
 

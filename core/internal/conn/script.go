@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
+	"slices"
 )
 
 //go:embed batch.lua
@@ -71,7 +72,7 @@ func (c *Command) line(room []any, whole bool) []any {
 	if whole {
 		words[0], words[1] = "eval", c.Script.text
 	}
-	return append(words, c.Words...)
+	return slices.Clip(append(words, c.Words...)) // hooks of the client's may append to it
 }
 
 // key is the first one.
