@@ -2,12 +2,14 @@ package asynqlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/asynqlock"
 	"github.com/latchkey-go/latchkey/core"
@@ -15,14 +17,21 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
+// side is how many keys have to be at work at once before any work ends.
+const side = 4
+
 // ledger watches which tasks run at the same time.
 type ledger struct {
 	mu       sync.Mutex
 	now      map[string]int // running, by key
-	running  int
+	met      chan struct{}  // closed when tasks of so many keys have run side by side
 	together int            // most keys at once
 	overlaps int            // of one key
 	runs     map[string]int // by task
+}
+
+func newLedger() *ledger {
+	return &ledger{now: map[string]int{}, runs: map[string]int{}, met: make(chan struct{})}
 }
 
 func (l *ledger) enter(key, task string) {
@@ -32,16 +41,19 @@ func (l *ledger) enter(key, task string) {
 	if l.now[key] > 1 {
 		l.overlaps++
 	}
-	l.running++
-	l.together = max(l.together, l.running)
 	l.runs[task]++
+	if l.together < side && len(l.now) >= side {
+		close(l.met)
+	}
+	l.together = max(l.together, len(l.now))
 }
 
 func (l *ledger) leave(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.now[key]--
-	l.running--
+	if l.now[key]--; l.now[key] == 0 {
+		delete(l.now, key)
+	}
 }
 
 // Sequential per entity, parallel across entities: two servers, as two processes
@@ -57,7 +69,8 @@ func TestSequentialPerEntityParallelAcrossEntities(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := open(t)
-			l := &ledger{now: map[string]int{}, runs: map[string]int{}}
+			l, paid := newLedger(), redis.NewClient(&redis.Options{Addr: f.addr})
+			defer paid.Close()
 			var mu sync.Mutex
 			refused := 0
 			for range 2 {
@@ -69,10 +82,19 @@ func TestSequentialPerEntityParallelAcrossEntities(t *testing.T) {
 				}))
 				mux.HandleFunc("order:pay", func(ctx context.Context, task *asynq.Task) error {
 					id, _ := asynq.GetTaskID(ctx)
-					l.enter(string(task.Payload()), id)
-					defer l.leave(string(task.Payload()))
-					time.Sleep(20 * time.Millisecond) // the work
-					return nil
+					key := string(task.Payload())
+					l.enter(key, id)
+					defer l.leave(key)
+					select {
+					case <-l.met:
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+					n, err := paid.Get(ctx, key).Int() // 0 and an error for the first
+					if err != nil && !errors.Is(err, redis.Nil) {
+						return err
+					}
+					return paid.Set(ctx, key, n+1, 0).Err() // whoever comes between is lost
 				})
 				f.start(mux, func(c *asynq.Config) {
 					c.ErrorHandler = asynq.ErrorHandlerFunc(func(ctx context.Context, _ *asynq.Task, err error) {
@@ -116,8 +138,11 @@ func TestSequentialPerEntityParallelAcrossEntities(t *testing.T) {
 			if l.overlaps != 0 {
 				t.Errorf("%d times two tasks of one entity ran at once", l.overlaps)
 			}
-			if l.together < 2 {
-				t.Error("tasks of different entities never ran at once")
+			for i := range entities {
+				key := string(order(fmt.Sprint(i)).Payload())
+				if n, err := paid.Get(t.Context(), key).Int(); n != each || err != nil {
+					t.Errorf("%s: %d of %d are counted, %v", key, n, each, err)
+				}
 			}
 			q := f.queue()
 			if q.Archived != 0 || q.Failed != 0 || q.Processed != len(ids) {
@@ -125,7 +150,7 @@ func TestSequentialPerEntityParallelAcrossEntities(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			t.Logf("%d tasks of %d entities, 20 ms each: %v, at most %d at once, refused %d times", len(ids), entities, took.Round(time.Millisecond), l.together, refused)
+			t.Logf("%d tasks of %d entities, of two round trips: %v, at most %d at once, refused %d times", len(ids), entities, took.Round(time.Millisecond), l.together, refused)
 		})
 	}
 }
