@@ -88,28 +88,28 @@ func (s *Server) attempt(ctx context.Context, d *dispatch, end time.Time) answer
 	if p != nil && p.bounded && (ctx.Done() == nil || s.silence.answers()) && p.enter(nil) {
 		return p.sendDirectly(ctx, d, end)
 	}
-	wait := s.waitFor(time.Until(end))
+	w := s.waitFor(time.Until(end))
 	r := d.request()
-	r.waitBy(ctx, end, wait.answered)
+	r.prepare(ctx, end, w.answered)
 	if p == nil || p.enter(&r.queued) {
 		r.pipeline = p
 		s.config.Workers.Begin(r)
 	}
 	select {
-	case <-wait.answered:
+	case <-w.answered:
 		r.end(context.Canceled)
-		wait.timer.Stop()
-		s.waits.Put(wait)
+		w.timer.Stop()
+		s.waits.Put(w)
 		return r.answer.by(end)
-	case <-wait.timer.C:
+	case <-w.timer.C:
 		r.end(context.DeadlineExceeded)
 	case <-ctx.Done():
 		r.end(context.Canceled)
-		wait.timer.Stop()
+		w.timer.Stop()
 		return answer{err: Ended(ctx), over: true}
 	}
 	select {
-	case <-wait.answered:
+	case <-w.answered:
 		return r.answer.by(end)
 	default:
 		return answer{err: ErrNoAnswer, over: true}

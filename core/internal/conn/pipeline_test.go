@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/redis/go-redis/v9"
 
@@ -89,6 +91,31 @@ func inPipelines(t *testing.T, test func(t *testing.T, ctx context.Context, f *f
 		test(t, ctx, f, s)
 		cancel()
 		time.Sleep(time.Minute)
+	})
+}
+
+// What was answered is not kept by what waited after it.
+func TestAnsweredCommandsAreForgotten(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		merge(f, s)
+		for _, d := range []time.Duration{4 * time.Millisecond, time.Second} {
+			f.fail(late(d))
+			start(background, s, fmt.Sprint("first", d))
+		}
+		served := new([1 << 10]byte)
+		kept := weak.Make(served)
+		f.fail(late(2*time.Millisecond), late(time.Second))
+		first := start(context.WithValue(ctx, t, served), s, "a", "b", "c")
+		served = nil
+		time.Sleep(5 * time.Millisecond) // the first are under way
+		start(ctx, s, "d")               // waits where they did
+		wantValues(t, first)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		runtime.GC()
+		if kept.Value() != nil {
+			t.Error("the context of a command that was answered is still there")
+		}
 	})
 }
 

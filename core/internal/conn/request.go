@@ -30,8 +30,8 @@ func (d *dispatch) request() *request {
 	return r
 }
 
-// waitBy prepares the request for a caller that waits until the end.
-func (r *request) waitBy(caller context.Context, end time.Time, answered chan struct{}) {
+// prepare is for a caller that waits until the end.
+func (r *request) prepare(caller context.Context, end time.Time, answered chan struct{}) {
 	r.queued.Command, r.queued.Timeout, r.queued.To = r.queued.dispatch.command, time.Until(end), r
 	r.caller, r.deadline = caller, end
 	r.answered, r.over = answered, make(chan struct{})
