@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,7 +38,9 @@ func exercise(t *testing.T, one, two redis.UniversalClient) {
 	for i := range locks {
 		locks[i] = take(t, background, holder, fmt.Sprint("many", i), core.Lease(2*time.Second))
 	}
-	<-time.After(2500 * time.Millisecond) // longer than the lease
+	redistest.Await(t, inTheEnd, "all locks to outlast their leases", func() bool {
+		return !slices.ContainsFunc(holder.Snapshot().Held, func(h core.Held) bool { return h.Renewals < 4 })
+	})
 	for _, k := range locks {
 		if err := k.Context().Err(); err != nil {
 			t.Errorf("%q was lost: %v", k.Key(), context.Cause(k.Context()))

@@ -5,11 +5,11 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // The name in Java is the prefix and the key, with some bytes percent-encoded, and so
@@ -53,10 +53,18 @@ func TestRights(t *testing.T) {
 	p.wakes(t, 5)
 	p.java.do(t, "lock", "lock:k")
 	wantBusy(t, p.l, "k")
-	<-time.After(lease) // in which both renew
+	before := p.java.ttl(t, "lock:k")
+	redistest.Await(t, inTheEnd, "Java to renew", func() bool {
+		now := p.java.ttl(t, "lock:k")
+		renewed := now > before
+		before = now
+		return renewed
+	})
+	k := mustLock(t, p.l, "held here")
+	redistest.Await(t, inTheEnd, "Go to renew", func() bool { return p.l.SnapshotOf("held here").Held[0].Renewals > 0 })
+	succeed(t, k.Unlock(background))
 	p.java.gives(t, 1, "count", "lock:k")
 	p.java.gives(t, true, "isLocked", "lock:k")
-	p.java.ttl(t, "lock:k")
 	p.java.gives(t, true, "forceUnlock", "lock:k")
 	for _, entry := range admin.Do(background, "ACL", "LOG").Val().([]any) {
 		if refused := fmt.Sprint(entry); !strings.Contains(refused, "object:test1 ") { // which Redisson tries to read when it starts
