@@ -81,6 +81,7 @@ type measured struct {
 	row
 	order  []string // of the libraries
 	rounds map[string][]figures
+	failed map[string][]error // rounds of peers, which count for nothing
 }
 
 // run measures a row.
@@ -92,7 +93,7 @@ func (b *bench) run(ctx context.Context, r row) (m measured, err error) {
 	b.server, b.redis = server, observe(server.Addr())
 	defer func() { err = firstError(err, b.redis.close(), server.Close()) }()
 
-	m = measured{row: r, rounds: map[string][]figures{}}
+	m = measured{row: r, rounds: map[string][]figures{}, failed: map[string][]error{}}
 	for _, name := range r.libraries {
 		if len(b.libraries) == 0 || slices.Contains(b.libraries, name) {
 			m.order = append(m.order, name)
@@ -106,17 +107,22 @@ func (b *bench) run(ctx context.Context, r row) (m measured, err error) {
 		for i := range m.order {
 			name := m.order[(i+round)%len(m.order)]
 			f, err := b.turn(ctx, r, name)
-			if err != nil {
+			result := f.line(r.columns)
+			switch {
+			case err != nil && (name == latchkeyName || ctx.Err() != nil):
 				return m, fmt.Errorf("%s, %s: %w", r.name, name, err)
+			case err != nil: // the rounds of the others are good
+				m.failed[name] = append(m.failed[name], err)
+				result = fmt.Sprint("FAILED: ", err)
 			}
-			fmt.Fprintf(b.log, "%-16s %d/%d  %-12s %s\n", r.name, round+1, rounds, name, f.line(r.columns))
+			fmt.Fprintf(b.log, "%-16s %d/%d  %-12s %s\n", r.name, round+1, rounds, name, result)
 			m.rounds[name] = append(m.rounds[name], f)
 		}
 	}
 	return m, nil
 }
 
-// turn is one round of one library.
+// turn is one round of one library. One that fails has no figures.
 func (b *bench) turn(ctx context.Context, r row, name string) (figures, error) {
 	lib := bareHandler
 	if name != bareName {

@@ -67,6 +67,11 @@ func (m measured) write(b *strings.Builder) {
 		}
 		b.WriteByte('\n')
 	}
+	for _, library := range m.order {
+		if errs := m.failed[library]; errs != nil {
+			fmt.Fprintf(b, "\n%s: %d of %s failed and count for nothing: %v\n", library, len(errs), plural(len(m.rounds[library]), "round"), errs[0])
+		}
+	}
 }
 
 // any says whether some round of some library has more than 0 of it.
