@@ -90,7 +90,6 @@ type request struct {
 	settings *settings
 	owner    string // empty: a new one for each attempt
 	enter    int64  // token of the lock to enter; 0: a free one will do
-	queues   bool   // the process waits in the queue of processes
 	outer    *lease // of another Locker, which the context holds already
 }
 
@@ -119,6 +118,7 @@ func (r *request) reenter(outer *Lock) (*Lock, error) {
 	r.owner, r.enter = lease.owner, lease.redisToken
 	c := r.claim(nil)
 	k := newLock(r.ctx, lease, r.key, c.Hold, c.Copies)
+	k.reentry = true
 	if err := lease.join(k); err != nil {
 		k.cancel(err)
 		return nil, err
@@ -143,7 +143,7 @@ func (r *request) reenter(outer *Lock) (*Lock, error) {
 	}
 	l.decided(c, nil)
 	_, _ = lease.leave(k)
-	lease.retire(true)
+	lease.retire(true, nil)
 	k.cancel(err)
 	return nil, r.failed(err)
 }
@@ -161,10 +161,8 @@ func (r *request) try(p *position) (*Lock, *store.Busy, error) {
 	if err == nil {
 		k, err := r.granted(c, granted)
 		p.noticed(l, granted)
-		if err == nil {
-			l.decided(c, k)
-		} else {
-			l.decided(c, nil)
+		l.decided(c, k)
+		if err != nil {
 			p.spend()
 		}
 		return k, nil, err
@@ -175,24 +173,20 @@ func (r *request) try(p *position) (*Lock, *store.Busy, error) {
 		return nil, busy, nil
 	}
 	p.failed(err)
-	switch {
-	case errors.Is(err, store.ErrGone):
-		return nil, nil, lost(r.key, "it was deleted, or somebody else has taken it", nil)
-	default:
-		return nil, nil, r.failed(err)
+	if errors.Is(err, store.ErrGone) {
+		err = lost(r.key, "it was deleted, or somebody else has taken it", nil)
 	}
+	return nil, nil, r.failed(err)
 }
 
 // decided tells members of a quorum that grant a claim late what became of it: a lock, or
 // nothing.
 func (l *Locker) decided(c *store.Claim, k *Lock) {
-	switch {
-	case !l.store.IsQuorum():
-	case k == nil:
-		l.store.Decided(c, nil)
-	default:
-		l.store.Decided(c, k.held)
+	var held func() bool
+	if k != nil && l.store.IsQuorum() { // it costs memory
+		held = k.held
 	}
+	l.store.Decided(c, held)
 }
 
 // failed gives an error its kind.
@@ -247,8 +241,5 @@ func (r *request) granted(c *store.Claim, g store.Grant) (*Lock, error) {
 		l.store.Withdraw(c, s.length)
 		return nil, err
 	}
-	s.mu.Lock()
-	s.schedule()
-	s.mu.Unlock()
 	return k, nil
 }

@@ -2,8 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -66,9 +64,7 @@ func (l *Locker) Close(ctx context.Context) error {
 
 // isDoneSoon waits for done, but no longer than one exchange may take.
 func (l *Locker) isDoneSoon(done <-chan struct{}) bool {
-	timer := time.NewTimer(l.timeout)
-	defer timer.Stop()
-	return isDone(done, timer.C)
+	return isDone(done, time.After(l.timeout))
 }
 
 // allConfirmed returns a channel that is closed when no release is unconfirmed.
@@ -126,13 +122,14 @@ func (l *Locker) exit() {
 	l.checkDrained()
 }
 
-// register enters a new lease in the books, unless the Locker is closing.
+// register enters a new lease in the books and in the scheduler, unless the Locker is closing.
 func (l *Locker) register(s *lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.drained != nil {
 		return false
 	}
+	s.schedule() // nobody else knows it yet
 	l.leases[s] = struct{}{}
 	return true
 }
@@ -157,19 +154,7 @@ func (l *Locker) checkDrained() {
 
 // evict ends all leases for Close: tells the holders, then releases.
 func (l *Locker) evict() {
-	l.mu.Lock()
-	left := make([]*lease, 0, len(l.leases))
-	for s := range l.leases {
-		left = append(left, s)
-	}
-	l.mu.Unlock()
-	for _, s := range left {
-		s.mu.Lock()
-		handles := slices.Clone(s.handles)
-		s.mu.Unlock()
-		if err := s.lose(closed("holding", s.key)); !errors.Is(err, ErrClosed) {
-			continue
-		}
-		s.giveBack(handles)
+	for _, s := range l.leasesThat(func(*lease) bool { return true }) {
+		_ = s.lose(closed("holding", s.key), func(*Lock) bool { return true })
 	}
 }

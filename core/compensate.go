@@ -19,7 +19,6 @@ type compensation struct {
 	schedule.Entry
 	*store.Compensation
 	locker *Locker
-	until  schedule.Time
 	delay  time.Duration
 }
 
@@ -29,12 +28,12 @@ func (l *Locker) compensate(c *store.Compensation) {
 	l.mu.Lock()
 	l.unconfirmed++
 	l.mu.Unlock()
-	l.scheduler.Set(&compensation{Compensation: c, locker: l, until: schedule.At(c.Until()), delay: compensateDelay}, schedule.Now())
+	l.scheduler.Set(&compensation{Compensation: c, locker: l, delay: compensateDelay}, schedule.Now())
 }
 
 // Due sends it.
 func (c *compensation) Due(now schedule.Time) {
-	if now > c.until {
+	if now > schedule.At(c.Until()) {
 		c.locker.report.warn("a release was never confirmed; the lock ended with its lease", "lock", c.Lock())
 		c.end()
 		return

@@ -20,17 +20,13 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context
 	if err != nil {
 		return err
 	}
-	return k.run(ctx, fn)
-}
-
-func (k *Lock) run(ctx context.Context, fn func(ctx context.Context) error) error {
 	returned := false
 	defer func() {
 		if !returned { // a panic or Goexit
 			k.reportFailure(k.Abort(ctx))
 		}
 	}()
-	err := fn(k.ctx)
+	err = fn(k.ctx)
 	returned = true
 
 	ended := k.lease.usable()

@@ -69,12 +69,8 @@ type Event struct {
 func refused(err error) (kind EventKind, reason string) {
 	var b *BusyError
 	switch {
-	case errors.As(err, &b) && b.refused == notWaiting:
-		return EventBusy, "no_wait"
-	case errors.As(err, &b) && b.refused == tooManyWaiting:
-		return EventBusy, "max_waiters"
 	case errors.As(err, &b):
-		return EventBusy, "wait_over"
+		return EventBusy, [...]string{waitOver: "wait_over", notWaiting: "no_wait", tooManyWaiting: "max_waiters"}[b.refused]
 	case errors.Is(err, ErrNotAcquired) && errors.Is(err, context.Canceled):
 		return EventBusy, "canceled"
 	case errors.Is(err, ErrNotAcquired):

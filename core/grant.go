@@ -76,9 +76,6 @@ func (l *Locker) granted(lock string, m store.Message) {
 		w.Pass(nil)
 		return
 	}
-	s.mu.Lock()
-	s.schedule()
-	s.mu.Unlock()
 	w.Pass(k)
 }
 

@@ -42,7 +42,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
 func (l *Locker) inspect(ctx context.Context, key string, n store.Name) (Info, error) {
 	const doing = "inspecting"
 	if ctx.Err() != nil {
-		return Info{}, unasked(ctx, doing, key)
+		return Info{}, unanswered(ctx, doing, key, conn.Ended(ctx))
 	}
 	state, err := l.store.Inspect(ctx, n)
 	if err != nil {
@@ -84,7 +84,7 @@ func (l *Locker) force(ctx context.Context, key string, owner *string) (bool, er
 		return false, closed(doing, key)
 	}
 	if ctx.Err() != nil {
-		return false, unasked(ctx, doing, key)
+		return false, unanswered(ctx, doing, key, conn.Ended(ctx))
 	}
 	freed, err := l.store.Force(ctx, n, owner)
 	if err != nil {
@@ -95,10 +95,6 @@ func (l *Locker) force(ctx context.Context, key string, owner *string) (bool, er
 		l.report.info("a lock was freed by ForceUnlock", "key", key)
 	}
 	return freed, nil
-}
-
-func unasked(ctx context.Context, doing, key string) error {
-	return fmt.Errorf("core: %s lock %q: %w", doing, key, conn.Ended(ctx))
 }
 
 // unanswered is the error of a request that does no harm when its outcome is unknown.

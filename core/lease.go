@@ -38,6 +38,7 @@ type lease struct {
 	ends       schedule.Time // when Redis ends it, and not before
 	renewAt    schedule.Time
 	renewals   uint32 // confirmed
+	leaving    uint32 // releases under way, of handles that are unlocked
 	granted    bool   // by a release, and not renewed yet
 	renewing   bool
 	overdue    bool        // held longer than MaxHold
@@ -119,14 +120,16 @@ func (s *lease) join(k *Lock) error {
 	return nil
 }
 
-// leave takes a handle out, before its release is sent. With the last one the
-// renewal stops. It fails when the handle has left before, or the lease is lost.
+// leave takes a handle out, before its release is sent; retire must follow. With the last
+// one the renewal stops. It fails when the handle has left before, or the lease is lost;
+// then nothing must follow.
 func (s *lease) leave(k *Lock) (last bool, err error) {
 	lossErr := s.check()
 	s.mu.Lock()
 	i := slices.Index(s.handles, k)
 	if i >= 0 {
 		s.handles = slices.Delete(s.handles, i, i+1)
+		s.leaving++
 	}
 	last = len(s.handles) == 0
 	s.mu.Unlock()
@@ -137,12 +140,6 @@ func (s *lease) leave(k *Lock) (last bool, err error) {
 		s.locker.scheduler.Remove(s)
 	}
 	return last, lossErr
-}
-
-func (s *lease) holds(k *Lock) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Contains(s.handles, k)
 }
 
 // check returns why the lease is lost, or nil. It does not wait for the scheduler
@@ -171,14 +168,18 @@ func (s *lease) usable() error {
 	return nil
 }
 
-// retire takes a lease that its last handle has left out of the books, and signals
-// who waits if the lock is free.
-func (s *lease) retire(free bool) {
+// retire ends what leave has begun; err is that of the release. With the last handle the
+// lease leaves the books, and who waits is signalled if the lock is free.
+func (s *lease) retire(free bool, err error) {
 	s.mu.Lock()
-	over := len(s.handles) == 0 && s.err == nil
+	s.leaving--
+	over := len(s.handles) == 0 && s.leaving == 0 && s.err == nil
+	if s.observed != nil && err != nil {
+		s.observed.unconfirmed = err
+	}
 	s.mu.Unlock()
 	if over {
-		s.tellReleased(nil)
+		s.tellReleased()
 		s.locker.unregister(s)
 		if free {
 			s.locker.queues.Signal(s.lock)
@@ -186,44 +187,33 @@ func (s *lease) retire(free bool) {
 	}
 }
 
-// expire ends a lease whose time is over.
+// expire ends a lease whose time is over. A renewal that arrives late must not keep the
+// lock for nobody.
 func (s *lease) expire() error {
-	if s.fixed {
-		return s.lose(lost(s.key, "its fixed lease is over", nil))
-	}
-	why := lost(s.key, "it could not be renewed in time", nil)
 	s.mu.Lock()
-	if s.overdue {
+	overdue := s.overdue
+	s.mu.Unlock()
+	why := lost(s.key, "it could not be renewed in time", nil)
+	switch {
+	case s.fixed:
+		why = lost(s.key, "its fixed lease is over", nil)
+	case overdue:
 		why = lost(s.key, "its last lease is over", ErrMaxHold)
 	}
-	handles := slices.Clone(s.handles)
-	s.mu.Unlock()
-	err := s.lose(why)
-	if err == why {
-		s.giveBack(handles) // a renewal that arrives late must not keep the lock for nobody
-	}
-	return err
+	return s.lose(why, func(*Lock) bool { return !s.fixed })
 }
 
 // vanished ends a lease that Redis does not know any more. A minority of a quorum may
 // still have it, and a copy of an acquisition may still arrive.
 func (s *lease) vanished() error {
-	s.mu.Lock()
-	handles := slices.Clone(s.handles)
-	s.mu.Unlock()
-	why := lost(s.key, "it was deleted, or somebody else has taken it", nil)
-	err := s.lose(why)
-	if err == why {
-		if !s.locker.store.IsQuorum() {
-			handles = slices.DeleteFunc(handles, func(k *Lock) bool { return !k.copies.Doubled() })
-		}
-		s.giveBack(handles)
-	}
-	return err
+	return s.lose(lost(s.key, "it was deleted, or somebody else has taken it", nil), func(k *Lock) bool {
+		return s.locker.store.IsQuorum() || k.copies.Doubled()
+	})
 }
 
-// lose tells all holders that the lease has ended, once, and returns why.
-func (s *lease) lose(why error) error {
+// lose tells all holders that the lease has ended, once, and returns why. The holds that
+// may be left in Redis are given back.
+func (s *lease) lose(why error, left func(*Lock) bool) error {
 	s.mu.Lock()
 	if s.err != nil {
 		defer s.mu.Unlock()
@@ -240,6 +230,7 @@ func (s *lease) lose(why error) error {
 	for _, k := range handles {
 		k.cancel(why)
 	}
+	s.giveBack(slices.DeleteFunc(handles, func(k *Lock) bool { return !left(k) }))
 	l := s.locker
 	l.scheduler.Remove(s)
 	s.tellLost(why)

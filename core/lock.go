@@ -2,8 +2,7 @@ package core
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -12,13 +11,14 @@ import (
 // Lock is a lock that was taken, or re-entered. Each successful [Locker.Lock]
 // gives one, and each must be unlocked. Its methods are safe for concurrent use.
 type Lock struct {
-	lease  *lease
-	key    string
-	hold   string // marks this handle in Redis
-	outer  *Lock  // what the context held before
-	owned  ownership
-	ctx    context.Context // owned, as observers have it
-	cancel context.CancelCauseFunc
+	lease   *lease
+	key     string
+	hold    string // marks this handle in Redis
+	outer   *Lock  // what the context held before
+	reentry bool   // of a lease that had a handle
+	owned   ownership
+	ctx     context.Context // owned, as observers have it
+	cancel  context.CancelCauseFunc
 
 	copies *conn.Copies // of its acquisition
 }
@@ -97,12 +97,13 @@ func (k *Lock) inspect(ctx context.Context) (Info, error) {
 	}
 	info, err := k.lease.locker.inspect(ctx, k.key, k.lease.name())
 	if err == nil && info.Owner != k.lease.owner {
-		err = k.lease.vanished()
-	}
-	if err != nil {
+		// The lock may have been released, or passed on, while Redis was asked.
+		if err = k.check(); err == nil {
+			err = k.lease.vanished()
+		}
 		return Info{}, err
 	}
-	return info, nil
+	return info, err
 }
 
 // Refresh renews the lease now, also a fixed one, which nothing else renews. It
@@ -126,10 +127,7 @@ func (k *Lock) Refresh(ctx context.Context) error {
 	s.mu.Unlock()
 	held, sent, err := s.locker.store.Refresh(ctx, renewal)
 	if err != nil {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return fmt.Errorf("core: refreshing lock %q: %w", k.key, err)
-		}
-		return unavailable("refreshing", k.key, err)
+		return unanswered(ctx, "refreshing", k.key, err)
 	}
 	s.Renewed(held, nil, sent)
 	return k.check()
@@ -137,13 +135,18 @@ func (k *Lock) Refresh(ctx context.Context) error {
 
 // check returns why the handle cannot be used any more, or nil.
 func (k *Lock) check() error {
-	if !k.lease.holds(k) {
+	if !k.held() {
 		return notHeld(k.key)
 	}
 	return k.lease.check()
 }
 
-func (k *Lock) held() bool { return k.lease.holds(k) }
+func (k *Lock) held() bool {
+	s := k.lease
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.handles, k)
+}
 
 // Unlock ends the hold; the last one of nested holds frees the lock and wakes
 // who waits for it, anywhere. The handle's Context is done before anybody else
@@ -181,7 +184,6 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 		ctx = context.WithoutCancel(ctx) // the values stay, for the client's hooks
 	}
 	free, err := k.release(ctx, failed)
-	s.tellReleased(err)
-	s.retire(free)
+	s.retire(free, err)
 	return err
 }

@@ -87,7 +87,7 @@ func newLocker(opts []Option, timeout func(*settings) time.Duration) (*Locker, e
 		closed:    make(chan struct{}),
 		observers: s.observers,
 	}
-	l.report.logger = s.logger
+	l.report.logger, l.report.kinds = s.logger, map[string]*reported{}
 	return l, nil
 }
 

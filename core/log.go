@@ -42,9 +42,6 @@ func (r *report) limited(level slog.Level, kind string, args []any) {
 	if last != nil && last.omitted > 0 {
 		args = append(args, "omitted", last.omitted)
 	}
-	if r.kinds == nil {
-		r.kinds = map[string]*reported{}
-	}
 	r.kinds[kind] = &reported{at: now}
 	r.mu.Unlock()
 	r.log(level, kind, args)

@@ -105,22 +105,12 @@ func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, er
 		l.tell(ctx, e)
 		return nil, err
 	}
-	e.Kind, e.Reentry = EventAcquired, k.reenters()
+	e.Kind, e.Reentry = EventAcquired, k.reentry
 	k.ctx = l.tell(k.ctx, e)
 	if !e.Reentry {
 		k.lease.observe(&observation{ctx: k.ctx, name: s.name, since: time.Now()})
 	}
 	return k, nil
-}
-
-// reenters reports whether the context held the lock before.
-func (k *Lock) reenters() bool {
-	for outer := k.outer; outer != nil; outer = outer.outer {
-		if outer.lease == k.lease {
-			return true
-		}
-	}
-	return false
 }
 
 // observation is what Observers have heard of a lease, from EventAcquired until it
@@ -129,6 +119,8 @@ type observation struct {
 	ctx   context.Context
 	name  string
 	since time.Time
+
+	unconfirmed error // of a release
 }
 
 // observe begins an observation, and tells what has happened before it.
@@ -146,18 +138,13 @@ func (s *lease) observe(o *observation) {
 }
 
 // tellReleased ends the observation of a lease that its last handle has left.
-func (s *lease) tellReleased(err error) {
-	if s.locker.observers == nil {
+func (s *lease) tellReleased() {
+	o := s.unobserve()
+	if o == nil {
 		return
 	}
-	var o *observation
-	s.mu.Lock()
-	if len(s.handles) == 0 {
-		o, s.observed = s.observed, nil
-	}
-	s.mu.Unlock()
-	e := Event{Kind: EventReleased, Err: err}
-	if err != nil {
+	e := Event{Kind: EventReleased, Err: o.unconfirmed}
+	if e.Err != nil {
 		e.Reason = "unconfirmed"
 	}
 	s.tell(o, e)
@@ -165,23 +152,28 @@ func (s *lease) tellReleased(err error) {
 
 // tellLost ends the observation of a lease that was lost.
 func (s *lease) tellLost(why error) {
-	if s.locker.observers == nil {
+	o := s.unobserve()
+	if o == nil {
 		return
 	}
-	s.mu.Lock()
-	o, expired := s.observed, s.expired
-	s.observed = nil
-	s.mu.Unlock()
 	e := Event{Kind: EventLost, Err: why, Reason: "deleted"}
 	switch {
 	case errors.Is(why, ErrClosed):
 		e.Reason = "closed"
 	case errors.Is(why, ErrMaxHold):
 		e.Reason = "max_hold"
-	case expired:
+	case s.expired:
 		e.Reason = "expired"
 	}
 	s.tell(o, e)
+}
+
+func (s *lease) unobserve() *observation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.observed
+	s.observed = nil
+	return o
 }
 
 // tell tells Observers what has become of a lease, if they have heard of it.

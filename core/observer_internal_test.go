@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Without an Observer the hooks are a look at a nil slice.
+// Without an Observer the hooks cost a look at a field that is nil.
 func TestWithoutObserversNothingIsAllocated(t *testing.T) {
 	l := &Locker{}
 	s := &lease{locker: l}
@@ -13,7 +13,7 @@ func TestWithoutObserversNothingIsAllocated(t *testing.T) {
 	err := lost("k", "of a test", nil)
 	if n := testing.AllocsPerRun(100, func() {
 		s.tell(s.observed, Event{Kind: EventRenewalFailed, Err: err})
-		s.tellReleased(err)
+		s.tellReleased()
 		s.tellLost(err)
 		l.Notify(ctx, Event{Kind: EventRefused, Err: err})
 	}); n != 0 {

@@ -267,6 +267,54 @@ func TestALockWhoseUnlockIsUnderWayIsNotLostToClose(t *testing.T) {
 	}
 }
 
+// Whoever asks Redis about a lock while it is unlocked finds it free: that is no loss.
+func TestALockThatIsUnlockedWhileItIsLookedAtIsNotLost(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		o, logged := &ear{}, &records{}
+		k := take(t, background, s.locker(core.Observe(o), core.Logger(logged.logger())), "k")
+		s.fail(inspect, lateRequest(100*time.Millisecond))
+		s.fail(release, lateReply(time.Second))
+		counted := make(chan error, 1)
+		go func() {
+			_, err := k.Count(background)
+			counted <- err
+		}()
+		synctest.Wait()
+		unlock(t, k)
+		wantErr(t, <-counted, core.ErrNotHeld)
+		o.want(t, "Unlock", "waiting", "acquired", "released held=1s")
+		if n := logged.count("latchkey: a lock was lost while held"); n != 0 {
+			t.Errorf("%d losses are in the log", n)
+		}
+	})
+}
+
+// Of holds that are unlocked at once, the last release that is confirmed ends the lock.
+func TestHoldsThatAreUnlockedAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		o := &ear{}
+		l := s.open(core.Observe(o))
+		outer := take(t, background, l, "k")
+		inner := take(t, outer.Context(), l, "k")
+		o.take()
+		s.fail(release, lateReply(500*time.Millisecond))
+		s.failAll(hang, release)
+		var all sync.WaitGroup
+		all.Go(func() { unlock(t, inner) })
+		synctest.Wait()
+		all.Go(func() { wantErr(t, outer.Unlock(background), core.ErrUnavailable) })
+		closed := make(chan error, 1)
+		go func() { closed <- l.Close(background) }()
+		all.Wait()
+		o.want(t, "the unlocks", "released unconfirmed held=2s")
+		s.heal()
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		s.isFree("k")
+	})
+}
+
 func TestALossThatTheReleaseFindsIsHeardOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		o := &ear{}

@@ -26,11 +26,8 @@ func (k *Lock) pass() bool {
 	}
 	next := k.successor(w.Request())
 	if l.register(next.lease) {
-		s.tellReleased(nil)
+		s.tellReleased()
 		l.unregister(s)
-		next.lease.mu.Lock()
-		next.lease.schedule()
-		next.lease.mu.Unlock()
 		w.Pass(next)
 		return true
 	}
@@ -76,12 +73,10 @@ func (k *Lock) successor(r *request) *Lock {
 // drop ends a lock that nobody wants: it is passed on, or released in the background.
 func (k *Lock) drop() {
 	s := k.lease
-	if last, err := s.leave(k); err == nil {
-		k.cancel(nil)
-		if last && k.pass() {
-			return
-		}
+	last, err := s.leave(k)
+	k.cancel(nil)
+	if err == nil && !(last && k.pass()) {
 		s.giveBack([]*Lock{k})
+		s.retire(true, nil)
 	}
-	s.retire(true)
 }

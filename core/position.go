@@ -56,14 +56,11 @@ func (p *position) spend() {
 
 // position returns that by which the head of a queue asks for the lock, nil in a quorum.
 func (r *request) position(w *waiter) *position {
-	if !r.queues {
+	if r.locker.store.IsQuorum() {
 		return nil
 	}
-	now := w.Position()
-	p := r.waitBy(now)
-	if p != now {
-		r.locker.leaveQueue(r.name, w.WaitBy(p))
-	}
+	p, old := w.WaitBy((*request).waitBy)
+	r.locker.leaveQueue(r.name, old)
 	return p
 }
 

@@ -62,22 +62,7 @@ type Waiting struct {
 // nobody up for more than some microseconds, but 10,000 locks take some milliseconds
 // of a processor. Safe for concurrent use, also after [Locker.Close].
 func (l *Locker) Snapshot() Snapshot {
-	leases := l.leasesThat(func(*lease) bool { return true })
-	slices.SortFunc(leases, func(a, b *lease) int {
-		return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.since, b.since))
-	})
-
-	waiting := l.waits()
-	slices.SortFunc(waiting, func(a, b Waiting) int { return strings.Compare(a.Key, b.Key) })
-	waiters := make(map[string]int, len(waiting))
-	for _, w := range waiting {
-		waiters[w.Key] = w.Waiters
-	}
-	held := snapshots(leases)
-	for i := range held {
-		held[i].Waiters = waiters[held[i].Key]
-	}
-	return Snapshot{held, waiting}
+	return l.snapshot(func(*lease) bool { return true }, l.queues.Locks())
 }
 
 // SnapshotOf is [Locker.Snapshot] of one key, at a small part of its cost. Of a key
@@ -87,27 +72,32 @@ func (l *Locker) SnapshotOf(key string) Snapshot {
 	if err != nil {
 		return Snapshot{}
 	}
-	leases := l.leasesThat(func(s *lease) bool { return s.lock == n.Lock() })
-	slices.SortFunc(leases, func(a, b *lease) int { return cmp.Compare(a.since, b.since) })
-	found := Snapshot{Held: snapshots(leases)}
-	if w, ok := l.waitsFor(n.Lock()); ok {
-		found.Waiting = []Waiting{w}
-		for i := range found.Held {
-			found.Held[i].Waiters = w.Waiters
-		}
-	}
-	return found
+	return l.snapshot(func(s *lease) bool { return s.lock == n.Lock() }, []string{n.Lock()})
 }
 
-func snapshots(leases []*lease) []Held {
+func (l *Locker) snapshot(fit func(*lease) bool, locks []string) Snapshot {
+	leases := l.leasesThat(fit)
+	slices.SortFunc(leases, func(a, b *lease) int {
+		return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.since, b.since))
+	})
+	waiting := make([]Waiting, 0, len(locks))
+	waiters := make(map[string]int, len(locks))
+	for _, lock := range locks {
+		if w, ok := l.queues.WaitFor(lock); ok {
+			waiting = append(waiting, Waiting{Key: w.Request.key, Waiters: w.Calls, Since: w.Since.Round(0)})
+			waiters[w.Request.key] = w.Calls
+		}
+	}
+	slices.SortFunc(waiting, func(a, b Waiting) int { return strings.Compare(a.Key, b.Key) })
 	held := make([]Held, 0, len(leases))
 	now := schedule.Now()
 	for _, s := range leases {
 		if h, ok := s.snapshot(now); ok {
+			h.Waiters = waiters[h.Key]
 			held = append(held, h)
 		}
 	}
-	return held
+	return Snapshot{held, waiting}
 }
 
 // pieceOf is how many leases are looked at before others have their turn.
@@ -148,25 +138,4 @@ func (s *lease) snapshot(now schedule.Time) (h Held, ok bool) {
 		Fixed:    s.fixed,
 		Overdue:  s.overdue,
 	}, s.err == nil && len(s.handles) > 0
-}
-
-// waits lists the locks that calls wait for.
-func (l *Locker) waits() []Waiting {
-	locks := l.queues.Locks()
-	found := make([]Waiting, 0, len(locks))
-	for _, lock := range locks {
-		if w, ok := l.waitsFor(lock); ok {
-			found = append(found, w)
-		}
-	}
-	return found
-}
-
-// waitsFor is false when no call waits for the lock.
-func (l *Locker) waitsFor(lock string) (Waiting, bool) {
-	w, ok := l.queues.WaitFor(lock)
-	if !ok {
-		return Waiting{}, false
-	}
-	return Waiting{Key: w.Request.key, Waiters: w.Calls, Since: w.Since.Round(0)}, true
 }

@@ -44,36 +44,32 @@ func (r *request) take() (*Lock, error) {
 			return nil, r.refuse(notWaiting, taken(b))
 		}
 	}
-	r.queues = !r.locker.store.IsQuorum()
 	w, ok := r.locker.queues.Join(r.name.Lock(), r.owner, r, r.settings.maxWaiters)
 	if !ok {
 		return nil, r.refuse(tooManyWaiting, w.State().Taken)
 	}
 	var over <-chan time.Time
 	if wait != nil {
-		timer := time.NewTimer(*wait)
-		defer timer.Stop()
-		over = timer.C
+		over = time.After(*wait)
 	}
 	return r.queue(w, over)
 }
 
 // queue waits until the call is the head of its queue, then for the lock.
 func (r *request) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
-	if w.First() {
-		return r.head(w, over)
-	}
-	select {
-	case <-w.IsHead():
-	case <-r.ctx.Done():
-		return nil, r.leave(w, gaveUp(r.ctx, r.key))
-	case <-over:
-		return nil, r.leave(w, r.waitOver(w))
-	case <-r.locker.closing:
-		return nil, r.leave(w, closed("waiting for", r.key))
-	}
-	if err := w.Err(); err != nil {
-		return nil, err
+	if !w.First() {
+		select {
+		case <-w.IsHead():
+		case <-r.ctx.Done():
+			return nil, r.leave(w, gaveUp(r.ctx, r.key))
+		case <-over:
+			return nil, r.leave(w, r.waitOver(w))
+		case <-r.locker.closing:
+			return nil, r.leave(w, closed("waiting for", r.key))
+		}
+		if err := w.Err(); err != nil {
+			return nil, err
+		}
 	}
 	return r.head(w, over)
 }
@@ -81,15 +77,8 @@ func (r *request) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
 // head asks Redis whenever the lock may have become free.
 func (r *request) head(w *waiter, over <-chan time.Time) (*Lock, error) {
 	l := r.locker
-	var silence time.Time // since when Redis has failed, for all calls of the queue
 	pace := pollUnheard
 	backOff, split := time.Duration(0), false
-	var timer *time.Timer // most get the lock at once
-	defer func() {
-		if timer != nil {
-			timer.Stop()
-		}
-	}()
 	for try := w.First(); ; try = w.Yields() == 0 {
 		if try {
 			asked := time.Now()
@@ -99,7 +88,6 @@ func (r *request) head(w *waiter, over <-chan time.Time) (*Lock, error) {
 				r.took(w, k)
 				return k, nil
 			case b != nil:
-				silence = time.Time{}
 				split = b.Split
 				if split {
 					backOff = min(max(2*backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
@@ -112,7 +100,7 @@ func (r *request) head(w *waiter, over <-chan time.Time) (*Lock, error) {
 					l.listener.Unheard(r.name.Channel())
 				}
 			default:
-				silence = w.Silent(asked)
+				silence := w.Silent(asked) // for all calls of the queue
 				if final := r.giveUp(w, err, silence); final != nil {
 					if isNoAnswer(final) && time.Since(silence) >= maxSilence {
 						r.left(w.Dismiss(final))
@@ -123,21 +111,16 @@ func (r *request) head(w *waiter, over <-chan time.Time) (*Lock, error) {
 				}
 			}
 		}
-		if timer == nil {
-			timer = time.NewTimer(pollMax)
-		}
-		signal := w.Signal()
-		if yield := w.Yields(); yield > 0 {
-			timer.Reset(yield)
+		signal, delay := w.Signal(), w.Yields()
+		switch {
+		case delay > 0:
 			signal = nil
-		} else if split {
-			// Contenders that block each other must not come back together.
-			timer.Reset(rand.N(backOff))
-			signal = nil
-		} else {
-			timer.Reset(r.poll(w, silence, &pace))
+		case split: // contenders that block each other must not come back together
+			signal, delay = nil, rand.N(backOff)
+		default:
+			delay = r.poll(w, &pace)
 		}
-		if k, err := r.pause(w, signal, timer.C, over); k != nil || err != nil {
+		if k, err := r.pause(w, signal, time.After(delay), over); k != nil || err != nil {
 			return k, err
 		}
 	}
@@ -206,14 +189,14 @@ func isNoAnswer(err error) bool {
 }
 
 // poll is how long to wait for a notification before asking again.
-func (r *request) poll(w *waiter, silence time.Time, pace *time.Duration) time.Duration {
+func (r *request) poll(w *waiter, pace *time.Duration) time.Duration {
 	known := w.State()
 	delay := pollMax/2 + rand.N(pollMax/2)
-	if !silence.IsZero() || !known.Local && !r.locker.listener.Hears(r.name.Channel()) {
+	if !known.Silence.IsZero() || !known.Local && !r.locker.listener.Hears(r.name.Channel()) {
 		delay = *pace/2 + rand.N(*pace/2)
 		*pace = min(2**pace, pollUnheardMax)
 	}
-	if !known.Until.IsZero() && silence.IsZero() {
+	if !known.Until.IsZero() && known.Silence.IsZero() {
 		// Its end is known: nobody announces that a key has expired.
 		delay = min(delay, max(time.Until(known.Until), 0)+2*time.Millisecond)
 	}

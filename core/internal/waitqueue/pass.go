@@ -7,15 +7,11 @@ func (q *Queues[R, L, P]) Next(lock string, fits func(R) bool) *Waiter[R, L, P] 
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	own := q.find(lock, "")
-	if own == nil || own.head == nil {
+	if own == nil || !own.head.canBePassed() || !fits(own.head.request) {
 		return nil
 	}
-	w := own.head
-	if !w.canBePassed() || !fits(w.request) {
-		return nil
-	}
-	w.parked, w.chosen = false, true
-	return w
+	own.head.parked, own.head.chosen = false, true
+	return own.head
 }
 
 // canBePassed: mu is held.

@@ -3,27 +3,26 @@ package waitqueue
 // A process waits in the queue of processes by a position, which outlives the calls that
 // wait: the next head takes it over. It is used up when Redis gives the process the lock.
 
-// Position returns the one by which the process waits, or none.
-func (w *Waiter[R, L, P]) Position() P {
+// WaitBy returns the position by which the head waits, before Redis is told of it. waitBy
+// decides what it is, by the call and the position so far, which is returned as old if it
+// has to be given up.
+func (w *Waiter[R, L, P]) WaitBy(waitBy func(R, P) P) (position, old P) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
-	return w.queue.position
+	return w.queue.waitBy(waitBy)
 }
 
-// WaitBy sets the position, before Redis is told of it. It returns the one before if that
-// has to be given up.
-func (w *Waiter[R, L, P]) WaitBy(position P) (old P) {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	old = w.queue.giveUp()
-	w.queue.position = position
-	return old
+func (q *queue[R, L, P]) waitBy(waitBy func(R, P) P) (position, old P) {
+	if position = waitBy(q.head.request, q.position); position != q.position {
+		old = q.giveUp()
+		q.position = position
+	}
+	return position, old
 }
 
 // Waits returns the position by which calls go on waiting for a lock that is about to be
 // released, if there are some that would be notified, or none. The release gives it to the
-// process. waitBy decides what it is, by the first of these calls and the position so far,
-// which is returned as old if it has to be given up.
+// process. waitBy is as of WaitBy, for the first of these calls.
 func (q *Queues[R, L, P]) Waits(lock string, waitBy func(R, P) P) (position, old P) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -31,10 +30,8 @@ func (q *Queues[R, L, P]) Waits(lock string, waitBy func(R, P) P) (position, old
 		if !own.watched {
 			continue // or it would not be for long
 		}
-		if position = waitBy(own.head.request, own.position); position != own.position {
-			old = own.giveUp()
-		}
-		own.position, own.positioned = position, true
+		position, old = own.waitBy(waitBy)
+		own.positioned = true
 		break
 	}
 	return position, old

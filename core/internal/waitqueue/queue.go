@@ -151,11 +151,7 @@ func (q *Queues[R, L, P]) waiting(lock string) int {
 
 // Signal has the heads of a lock's queues ask for it: it may be free.
 func (q *Queues[R, L, P]) Signal(lock string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for own := q.byLock[lock]; own != nil; own = own.next {
-		own.wake()
-	}
+	q.Reserved(lock, 0)
 }
 
 // wake signals. mu is held.
@@ -262,15 +258,11 @@ func (w *Waiter[R, L, P]) Dismiss(err error) End[P] {
 // end takes a queue out. mu is held.
 func (q *queue[R, L, P]) end() End[P] {
 	rest := q.all.byLock[q.lock]
-	if rest == q {
-		rest = q.next
-	} else {
-		before := rest
-		for before.next != q {
-			before = before.next
-		}
-		before.next = q.next
+	place := &rest
+	for *place != q {
+		place = &(*place).next
 	}
+	*place = q.next
 	if rest == nil {
 		delete(q.all.byLock, q.lock)
 	} else {

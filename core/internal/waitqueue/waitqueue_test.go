@@ -43,6 +43,8 @@ func signalled(w *waiter) bool {
 
 func anybody(string) bool { return true }
 
+func byP(string, string) string { return "p" }
+
 func TestFirstComeFirstServed(t *testing.T) {
 	var q queues
 	a, b, c := join(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
@@ -115,7 +117,7 @@ func TestMaxWaiters(t *testing.T) {
 	}
 	refusal := errors.New("too many")
 	until := time.Now().Add(time.Hour)
-	a.WaitBy("p")
+	a.WaitBy(byP)
 	if !a.Busy(waitqueue.Taken{Until: until, Exact: true}, &most, refusal) {
 		t.Error("no notifications are wanted")
 	}
@@ -158,9 +160,9 @@ func TestOwnersOfTheirOwnHaveAQueueApart(t *testing.T) {
 	if q.Next("lock", anybody) != nil {
 		t.Error("o was passed a lock of another owner")
 	}
-	a.WaitBy("p")
+	a.WaitBy(byP)
 	a.Busy(waitqueue.Taken{}, nil, nil)
-	o.WaitBy("p")
+	o.WaitBy(byP)
 	if end := a.Leave(); end.Position != "" {
 		t.Error("the position was given up, and o waits by it")
 	}
@@ -222,7 +224,7 @@ func TestWhoIsBeingPassedTheLockIsNotChosenAgain(t *testing.T) {
 func TestThePositionOutlastsALockThatIsPassedOn(t *testing.T) {
 	var q queues
 	a := join(t, &q, "a")
-	a.WaitBy("p")
+	a.WaitBy(byP)
 	a.Busy(waitqueue.Taken{}, nil, nil)
 	a.Park()
 	q.Next("lock", anybody).Pass("a lock")

@@ -42,8 +42,5 @@ func (q *Queues[R, L, P]) Reserved(lock string, yield time.Duration) bool {
 func (w *Waiter[R, L, P]) Yields() time.Duration {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
-	if w.queue.yieldUntil.IsZero() {
-		return 0
-	}
 	return max(time.Until(w.queue.yieldUntil), 0)
 }
