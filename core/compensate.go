@@ -33,8 +33,8 @@ func (l *Locker) compensate(c *store.Compensation) {
 
 // Due sends it.
 func (c *compensation) Due(now schedule.Time) {
-	if now > schedule.At(c.Until()) {
-		c.locker.report.warn("a release was never confirmed; the lock ended with its lease", "lock", c.Lock())
+	if now > schedule.At(c.Until) {
+		c.locker.report.warn("a release was never confirmed; the lock ended with its lease", "lock", c.Lock)
 		c.end()
 		return
 	}
@@ -46,14 +46,14 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 	switch {
 	case err == nil:
 		c.end()
-		c.locker.queues.Signal(c.Lock())
+		c.locker.queues.Signal(c.Lock)
 		return
 	case conn.IsClosed(err):
-		c.locker.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "lock", c.Lock())
+		c.locker.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "lock", c.Lock)
 		c.end()
 		return
 	}
-	c.locker.report.warn("a release failed and is repeated", "lock", c.Lock(), "error", err)
+	c.locker.report.warn("a release failed and is repeated", "lock", c.Lock, "error", err)
 	delay := c.delay
 	c.delay = min(2*c.delay, compensateDelayMax)
 	c.locker.scheduler.Set(c, schedule.Now().Add(delay))

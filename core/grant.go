@@ -40,7 +40,7 @@ func (l *Locker) message(lock, text string) {
 	case m.Hold != "":
 		l.granted(lock, m)
 	case !l.queues.Reserved(lock, m.Yield):
-		l.store.LeaveQueue(store.NameOf(l.prefix, lock), "", false, l.signal)
+		l.store.LeaveQueue(store.NameOf(l.prefix, lock), "", false, l.queues.Reserved)
 	}
 }
 
@@ -61,7 +61,7 @@ func (l *Locker) granted(lock string, m store.Message) {
 	}
 	if w == nil {
 		if !known && !l.holds(store.OwnerOf(m.Hold)) {
-			l.store.LeaveQueue(store.NameOf(l.prefix, lock), m.Hold, false, l.signal)
+			l.store.LeaveQueue(store.NameOf(l.prefix, lock), m.Hold, false, l.queues.Reserved)
 		}
 		return
 	}

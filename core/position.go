@@ -83,9 +83,6 @@ func (r *request) waitBy(now *position) *position {
 // leaveQueue gives up a position. Another of this process may be the next.
 func (l *Locker) leaveQueue(n store.Name, p *position) {
 	if p != nil {
-		l.store.LeaveQueue(n, p.hold, p.copies.Doubled(), l.signal)
+		l.store.LeaveQueue(n, p.hold, p.copies.Doubled(), l.queues.Reserved)
 	}
 }
-
-// signal has the calls that wait for a lock ask for it.
-func (l *Locker) signal(n store.Name) { l.queues.Signal(n.Lock()) }

@@ -212,28 +212,43 @@ func TestReservation(t *testing.T) {
 // lock to itself then for a moment.
 // Taken out, it gets the lock only when nobody of ours waits.
 func TestOthersGetTheirTurn(t *testing.T) {
-	for name, processes := range map[string]int{"one process": 1, "three processes": 3} {
+	for name, tc := range map[string]struct {
+		processes int
+		section   time.Duration
+	}{
+		"one process":                    {1, 4 * time.Millisecond},
+		"three processes":                {3, 4 * time.Millisecond},
+		"one process, long sections":     {1, 1500 * time.Millisecond}, // the next calls ask meanwhile
+		"two processes, long sections":   {2, 1500 * time.Millisecond},
+		"three processes, long sections": {3, 1500 * time.Millisecond},
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				ctx, cancel := context.WithCancel(background)
 				var working sync.WaitGroup
-				for range processes {
+				for range tc.processes {
 					l := s.locker()
 					for range 3 {
-						working.Go(func() { work(ctx, t, l) })
+						working.Go(func() { work(ctx, t, l, tc.section) })
 					}
 				}
 				told := s.hear(wakeupOfK)
 				chances := 0
-				for began := time.Now(); time.Since(began) < time.Second; {
-					<-told
-					time.Sleep(2 * time.Millisecond)
-					if !s.Exists("lock:k") {
-						chances++
+				const sections = 20
+				end := time.After(max(sections*tc.section, time.Second))
+				for open := true; open; {
+					select {
+					case <-told:
+						time.Sleep(2 * time.Millisecond)
+						if !s.Exists("lock:k") {
+							chances++
+						}
+					case <-end:
+						open = false
 					}
 				}
-				if chances < 5 {
-					t.Errorf("it could have had the lock %d times in a second", chances)
+				if chances < sections/4 {
+					t.Errorf("it could have had the lock %d times", chances)
 				}
 				cancel()
 				working.Wait()
@@ -242,14 +257,14 @@ func TestOthersGetTheirTurn(t *testing.T) {
 	}
 }
 
-// work holds the lock for 4 ms again and again.
-func work(ctx context.Context, t *testing.T, l *core.Locker) {
+// work holds the lock for so long again and again.
+func work(ctx context.Context, t *testing.T, l *core.Locker, d time.Duration) {
 	for ctx.Err() == nil {
 		k, err := l.Lock(ctx, "k")
 		if err != nil {
 			return
 		}
-		time.Sleep(4 * time.Millisecond)
+		time.Sleep(d)
 		unlock(t, k)
 	}
 }
@@ -263,7 +278,7 @@ func TestProcessesTakeTurns(t *testing.T) {
 		for range 2 {
 			l := s.locker()
 			for range 5 {
-				working.Go(func() { work(ctx, t, l) })
+				working.Go(func() { work(ctx, t, l, 4*time.Millisecond) })
 			}
 		}
 		time.Sleep(time.Second)

@@ -14,8 +14,9 @@ func (k *Lock) release(ctx context.Context, failed bool) (free bool, err error) 
 	s := k.lease
 	l := s.locker
 	end := time.Now().Add(l.timeout)
-	process, waits := l.process(s.name())
-	r := k.releaseAs(failed, process)
+	listens, waits := l.process(s.name())
+	r := k.releaseAs(failed)
+	r.Listens = listens
 	if waits != nil {
 		r.Waits = waits.member
 	}
@@ -41,13 +42,13 @@ func (k *Lock) release(ctx context.Context, failed bool) (free bool, err error) 
 }
 
 // releaseAs is the request that ends the hold.
-func (k *Lock) releaseAs(failed bool, p store.Process) store.Release {
+func (k *Lock) releaseAs(failed bool) store.Release {
 	s := k.lease
 	s.mu.Lock()
 	sole := !s.entered && !s.fixed && s.keepFor == 0 && s.owner == store.OwnerOf(k.hold)
 	s.mu.Unlock()
 	return store.Release{
-		Name: s.name(), Owner: s.owner, Hold: k.hold, Failed: failed, Process: p, Doubled: k.copies.Doubled(),
+		Name: s.name(), Owner: s.owner, Hold: k.hold, Failed: failed, Doubled: k.copies.Doubled(),
 		Token: s.redisToken, Last: s.token, Lease: s.length, Sole: sole,
 	}
 }
@@ -55,7 +56,7 @@ func (k *Lock) releaseAs(failed bool, p store.Process) store.Release {
 // giveBack releases holds in the background.
 func (s *lease) giveBack(handles []*Lock) {
 	for _, k := range handles {
-		r := k.releaseAs(true, store.Away)
+		r := k.releaseAs(true)
 		r.Until = time.Now().Add(s.length)
 		s.locker.store.ReleaseLater(r)
 	}
@@ -63,20 +64,23 @@ func (s *lease) giveBack(handles []*Lock) {
 
 // process says whether this process is notified of a lock that is about to be released,
 // and, if so, by what position calls go on waiting for it: nil when none do.
-func (l *Locker) process(n store.Name) (store.Process, *position) {
+func (l *Locker) process(n store.Name) (listens bool, waits *position) {
 	if l.store.IsQuorum() || !l.listener.Listens() || !l.listener.Hears(n.Channel()) {
-		return store.Away, nil
+		return false, nil
 	}
 	waits, old := l.queues.Waits(n.Lock(), (*request).waitBy)
 	l.leaveQueue(n, old)
-	return store.Listening, waits
+	return true, waits
 }
 
 // isFree takes the answer to a release. It is false when the calls of this process are to
 // wait until it is theirs again.
 func (l *Locker) isFree(n store.Name, got store.Released, r store.Release) bool {
-	if got.Next == store.Nobody && (got.Heard > 1 || got.Heard == 1 && r.Process == store.Away) && !l.store.IsQuorum() {
+	if got.Next == store.Nobody && (got.Heard > 1 || got.Heard == 1 && !r.Listens) && !l.store.IsQuorum() {
 		l.queues.Yield(n.Lock())
+	}
+	if got.Yield > 0 {
+		l.queues.Reserved(n.Lock(), got.Yield)
 	}
 	return got.Next != store.AnotherProcess || r.Waits == ""
 }

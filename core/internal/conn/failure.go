@@ -65,9 +65,6 @@ func IsMigrating(err error) bool { return err != nil && redis.HasErrorPrefix(err
 // isRefusal says that Redis answered with an error and did nothing, or that the client
 // did, which is closed.
 func isRefusal(err error) bool {
-	if err == nil {
-		return false
-	}
 	var refusal redis.Error
 	var short *shortfallError
 	return IsClosed(err) || errors.As(err, &refusal) && !errors.As(err, &short)

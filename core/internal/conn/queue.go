@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -86,11 +87,7 @@ func (s *Server) Flush() {
 
 // soonest is the shortest timeout.
 func soonest(qs []*Queued) time.Duration {
-	timeout := qs[0].Timeout
-	for _, q := range qs {
-		timeout = min(timeout, q.Timeout)
-	}
-	return timeout
+	return slices.MinFunc(qs, func(a, b *Queued) int { return cmp.Compare(a.Timeout, b.Timeout) }).Timeout
 }
 
 // spread sends so many at a time: other clients of the server come between, and

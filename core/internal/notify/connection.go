@@ -159,11 +159,13 @@ func (c *connection) receive(ctx context.Context, pubsub *redis.PubSub) error {
 func (c *connection) reply(r *redis.Subscription) error {
 	s, own := c.find(r.Channel)
 	switch {
-	case s == nil:
+	case s == nil || r.Kind == "unsubscribe":
 	case r.Kind == "sunsubscribe":
-		return errMoved
-	case own && r.Kind != "unsubscribe": // both channels are subscribed to at once
-		c.confirm(s)
+		if c.isAccepted(s) { // else it ends an earlier one
+			return errMoved
+		}
+	case own: // both channels are subscribed to at once
+		c.accept(s)
 		c.config.Free(s.lock)
 	}
 	return nil

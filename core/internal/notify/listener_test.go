@@ -246,6 +246,24 @@ func TestAServerThatLosesTheSlotIsLeft(t *testing.T) {
 	})
 }
 
+// That the server confirms the end of a subscription does not mean that it has lost the slot,
+// whoever wants to hear the channel by then.
+func TestAShardedChannelThatIsWatchedAgain(t *testing.T) {
+	bubble(t, true, func(t *testing.T, s *server, l *listener) {
+		l.Watch("k2", "c2")
+		l.want(t, "free k2")
+		l.Watch("k", "c")
+		l.want(t, "free k")
+		l.Unwatch("c")
+		time.Sleep(6*time.Second + 50*ms)
+		s.wantCommands(t, []string{"SSUBSCRIBE", "c2", "c2:me"}, []string{"SSUBSCRIBE", "c", "c:me"}, []string{"SUNSUBSCRIBE", "c", "c:me"})
+		l.Watch("k", "c")
+		time.Sleep(time.Second)
+		l.want(t, "free k")
+		l.wantHears(t, "c", true)
+	})
+}
+
 // A ring moves keys away from shards that are down, and has no place for them when all
 // are.
 func TestAChannelFollowsItsServer(t *testing.T) {

@@ -74,6 +74,11 @@ func (s *server) hook(p *redisserver.Peer, cmd string, args ...string) bool {
 		s.mu.Lock()
 		s.peer = p
 		s.mu.Unlock()
+	case cmd == "SUNSUBSCRIBE":
+		time.Sleep(100 * ms)
+		for _, channel := range args {
+			reply(p, "sunsubscribe", channel)
+		}
 	default:
 		return false
 	}

@@ -16,6 +16,7 @@ type subscription struct {
 	watchers  int
 	unwatched time.Time // when the last watcher left
 	requested bool      // SUBSCRIBE was sent on the present connection
+	accepted  bool      // and answered
 	confirmed bool      // messages arrive, as far as is known
 }
 
@@ -33,6 +34,19 @@ func (c *connection) confirm(s *subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.confirmed = true
+}
+
+// accept notes that the server has answered: from now on messages arrive.
+func (c *connection) accept(s *subscription) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.accepted, s.confirmed = true, true
+}
+
+func (c *connection) isAccepted(s *subscription) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return s.accepted
 }
 
 // toRequest returns the channels that SUBSCRIBE was not sent for.
@@ -75,7 +89,7 @@ func (c *connection) disconnected() {
 		if s.confirmed && s.watchers > 0 {
 			watched = append(watched, s.lock)
 		}
-		s.requested, s.confirmed = false, false
+		s.requested, s.accepted, s.confirmed = false, false, false
 	}
 	c.mu.Unlock()
 	for _, lock := range watched {

@@ -21,7 +21,7 @@ type Claim struct {
 	Fixed  bool          // nobody renews the lease
 	Window time.Duration // from now on, for which a success keeps the lock taken; 0: none
 	Enter  int64         // token of the lock to enter; 0: a free one will do
-	Queue  Queueing      // when the lock is busy; a quorum has no queue
+	Queue  Queueing      // when the lock is busy; NotQueued in a quorum
 	Copies *conn.Copies  // nil: it is sent once
 
 	store   *Store
@@ -104,10 +104,7 @@ func (c *Claim) compensate(server *conn.Server) { c.withdraw([]*conn.Server{serv
 
 func (c *Claim) prepare(s *Store) {
 	words := append(c.words[:0], c.Name.lock, c.Name.queue(), c.Name.clock(), c.Owner)
-	lease, queues := milliseconds(c.Lease), c.Queue
-	if s.quorum != nil {
-		queues = NotQueued
-	}
+	lease := milliseconds(c.Lease)
 	switch {
 	case c.Owner != OwnerOf(c.Hold) || c.Fixed || c.Window > 0 || c.Enter != 0:
 		enter := any("")
@@ -117,9 +114,9 @@ func (c *Claim) prepare(s *Store) {
 		if c.Fixed {
 			lease = -c.Lease.Milliseconds()
 		}
-		words = append(words, lease, queueingArgs[queues], c.Hold, milliseconds(c.Window), enter)
-	case queues != QueuedToHold:
-		words = append(words, lease, queueingArgs[queues])
+		words = append(words, lease, queueingArgs[c.Queue], c.Hold, milliseconds(c.Window), enter)
+	case c.Queue != QueuedToHold:
+		words = append(words, lease, queueingArgs[c.Queue])
 	case c.Lease != usualLease:
 		words = append(words, lease)
 	}

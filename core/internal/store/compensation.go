@@ -11,18 +11,13 @@ const compensationTimeout = 500 * time.Millisecond
 // Compensation is a release that one server has to confirm: send it until it does, or
 // until it is too late.
 type Compensation struct {
+	Lock  string    // in Redis
+	Until time.Time // when it has ended by itself
+
 	queued conn.Queued
 	server *conn.Server
-	name   Name
-	until  time.Time
 	to     conn.Recipient
 }
-
-// Lock is the name of the lock in Redis.
-func (c *Compensation) Lock() string { return c.name.lock }
-
-// Until is when the lock has ended by itself.
-func (c *Compensation) Until() time.Time { return c.until }
 
 // Send queues it with its server, to go with the next Flush. to receives the outcome:
 // without an error it is confirmed. It is not sent again before that.
@@ -44,7 +39,7 @@ func (c *Compensation) Receive(r conn.Reply, err error) {
 func (s *Store) compensate(servers []*conn.Server, r Release) {
 	command := r.command(s, true)
 	for _, server := range servers {
-		c := &Compensation{server: server, name: r.Name, until: r.Until}
+		c := &Compensation{Lock: r.Name.lock, Until: r.Until, server: server}
 		c.queued = conn.Queued{Command: command, Timeout: min(compensationTimeout, s.config.Timeout), To: c}
 		s.config.Compensate(c)
 	}

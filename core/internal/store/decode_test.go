@@ -75,11 +75,11 @@ func TestReplyToARelease(t *testing.T) {
 		"no such hold":        {reply: list{n(0), n(0)}},
 		"holds remain":        {reply: list{n(1), n(2)}, want: Released{Found: true, Left: 2}},
 		"for another process": {reply: list{n(1), n(0), n(1), n(5)}, want: Released{Found: true, Next: AnotherProcess, Clock: Clock{Redis: 5 * time.Microsecond}}},
-		"for this process":    {reply: list{n(1), n(0), n(2), n(5)}, want: Released{Found: true, Next: ThisProcess, Clock: Clock{Redis: 5 * time.Microsecond}}},
+		"for this process":    {reply: list{n(1), n(0), n(2), n(5), n(3)}, want: Released{Found: true, Next: ThisProcess, Yield: 3 * time.Millisecond, Clock: Clock{Redis: 5 * time.Microsecond}}},
 		"window":              {reply: list{n(2), n(1500)}, want: Released{Found: true, Window: 1500 * time.Millisecond}},
 
 		"empty":             {reply: list{}, err: "a reply of 0 values, expected 1"},
-		"position given up": {reply: list{n(0), n(0), n(2), n(5)}, want: Released{Next: ThisProcess, Clock: Clock{Redis: 5 * time.Microsecond}}},
+		"position given up": {reply: list{n(0), n(0), n(2), n(5), n(0)}, want: Released{Next: ThisProcess, Clock: Clock{Redis: 5 * time.Microsecond}}},
 		"cut short":         {reply: list{n(1)}, err: "a reply of 1 values, expected 2"},
 		"no time":           {reply: list{n(1), n(0), n(1)}, err: "a reply of 3 values, expected 4"},
 		"window missing":    {reply: list{n(2)}, err: "a reply of 1 values, expected 2"},

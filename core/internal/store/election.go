@@ -152,15 +152,10 @@ func busyUntil(t *tally[answer], refusals []answer, grants int) answer {
 		all[i] = r.refused.(*Busy)
 	}
 	slices.SortFunc(all, func(a, b *Busy) int {
-		switch { // without an end is last
-		case a.Until.IsZero() != b.Until.IsZero():
-			if a.Until.IsZero() {
-				return 1
-			}
-			return -1
-		default:
-			return a.Until.Compare(b.Until)
+		if a.Until.IsZero() != b.Until.IsZero() {
+			return b.Until.Compare(a.Until) // without an end is last
 		}
+		return a.Until.Compare(b.Until)
 	})
 	last := all[min(t.majority-grants, len(all))-1]
 	return answer{refused: &Busy{Until: last.Until, Exact: last.Exact, Done: last.Done, Split: grants > 0}}

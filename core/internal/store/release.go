@@ -10,23 +10,13 @@ import (
 
 var releaseScript = conn.NewBatchScript(script("release"), 1)
 
-// Process is what a release says about the process that sends it.
-type Process int
-
-const (
-	Away      Process = iota // no wake-up reaches it
-	Listening                // it hears wake-ups
-)
-
-var processArgs = [...]any{Away: "0", Listening: "1"}
-
 // Release ends one hold.
 type Release struct {
 	Name    Name
 	Owner   string
 	Hold    string
-	Failed  bool // of the outermost hold: the lock leaves no dedup window
-	Process Process
+	Failed  bool      // of the outermost hold: the lock leaves no dedup window
+	Listens bool      // wake-ups reach this process
 	Waits   string    // the member of the queue by which the process goes on waiting; empty: it does not
 	Doubled bool      // a copy of the acquisition may still arrive, and is to be refused
 	Until   time.Time // for how long it makes sense to repeat it
@@ -52,8 +42,9 @@ type Released struct {
 	Left   int           // holds that remain; 0: the lock has ended
 	Window time.Duration // the rest of the dedup window that it left; 0: none
 	Next   Next
-	Clock  Clock // where Next is not Nobody
-	Heard  int   // connections to this server that heard it is free for all; negative when unknown
+	Yield  time.Duration // for which this process lets others go first, where it is the next
+	Clock  Clock         // where Next is not Nobody
+	Heard  int           // connections to this server that heard it is free for all; negative when unknown
 }
 
 // Release ends a hold, once: it is the caller's to repeat it when it fails, with a
@@ -97,23 +88,24 @@ func (s *Store) ReleaseLater(r Release) { s.compensate(s.servers, r) }
 // LeaveQueue gives up the position of a hold in the queue of processes, or that of this
 // process where hold is empty, and the lock if it was granted or is reserved. It does not
 // block. If it fails, others lose the time for which the lock is granted or reserved.
-// reserved is called, on any goroutine, if the lock is reserved for this process then.
-func (s *Store) LeaveQueue(n Name, hold string, doubled bool, reserved func(Name)) {
+// reserved is called, on any goroutine, if the lock is reserved for this process then, which
+// lets others go first for so long.
+func (s *Store) LeaveQueue(n Name, hold string, doubled bool, reserved func(lock string, yield time.Duration) bool) {
 	r := Release{Name: n, Owner: s.config.Process, Hold: hold, Failed: true, Doubled: doubled}
 	if hold != "" {
 		r.Owner = OwnerOf(hold)
 	}
 	command := r.command(s, false)
 	for _, server := range s.servers {
-		server.Queue(&conn.Queued{Command: command, Timeout: s.config.Timeout, To: leaving{n, reserved}})
+		server.Queue(&conn.Queued{Command: command, Timeout: s.config.Timeout, To: leaving{n.lock, reserved}})
 		server.Flush()
 	}
 }
 
 // leaving is a process that gives up a position.
 type leaving struct {
-	name     Name
-	reserved func(Name)
+	lock     string
+	reserved func(lock string, yield time.Duration) bool
 }
 
 // Receive takes the answer.
@@ -122,7 +114,7 @@ func (l leaving) Receive(r conn.Reply, err error) {
 		return
 	}
 	if released, err := decodeRelease(r.Value); err == nil && released.Next == ThisProcess {
-		l.reserved(l.name)
+		l.reserved(l.lock, released.Yield)
 	}
 }
 
@@ -132,11 +124,11 @@ func (r *Release) command(s *Store, late bool) *conn.Command {
 		words [10]any
 	}{}
 	c.Script = releaseScript
-	if r.Sole && r.Process == Away && !r.Doubled && !late && r.Last == r.Token && s.quorum == nil {
+	if r.Sole && !r.Listens && !r.Doubled && !late && r.Last == r.Token && s.quorum == nil {
 		c.Keys, c.Words = 3, append(c.words[:0], r.Name.lock, r.Name.queue(), r.Name.clock(), s.publish, r.held())
 		return &c.Command
 	}
-	void, last, waits := any(noTime), any(""), processArgs[r.Process]
+	void, last, waits := any(noTime), any(""), flag(r.Listens)
 	switch {
 	case r.Doubled:
 		void = tombstoneKept
@@ -176,6 +168,9 @@ func decodeRelease(reply any) (released Released, err error) {
 		released = Released{Found: found == 1, Left: int(r.number(1))}
 		if len(r.values) > 2 {
 			released.Next, released.Clock.Redis = Next(r.number(2)), r.microseconds(3)
+		}
+		if released.Next == ThisProcess {
+			released.Yield = r.milliseconds(4)
 		}
 	case 2:
 		released = Released{Found: true, Window: r.milliseconds(1)}

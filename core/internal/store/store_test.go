@@ -106,7 +106,7 @@ func (w *world) take(t *testing.T, c *store.Claim) store.Grant {
 }
 
 func releaseOf(c *store.Claim) store.Release {
-	return store.Release{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Process: store.Listening, Until: time.Now().Add(time.Minute)}
+	return store.Release{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Listens: true, Until: time.Now().Add(time.Minute)}
 }
 
 // result receives what is queued.
@@ -277,8 +277,8 @@ func TestWithdraw(t *testing.T) {
 		w.Withdraw(c, time.Hour)
 		for range w.redis {
 			k := <-w.kept
-			if k.Lock() != "lock:k" || !k.Until().Equal(time.Now().Add(time.Hour+time.Minute)) {
-				t.Errorf("compensation of %s until %v", k.Lock(), k.Until())
+			if k.Lock != "lock:k" || !k.Until.Equal(time.Now().Add(time.Hour+time.Minute)) {
+				t.Errorf("compensation of %s until %v", k.Lock, k.Until)
 			}
 			done := make(result, 1)
 			k.Send(done)

@@ -40,23 +40,19 @@ func TestWordsOfAClaim(t *testing.T) {
 		if !reflect.DeepEqual(c.command.Words, want) || c.command.Keys != 3 {
 			t.Errorf("%v\nwant %v", c.command.Words, want)
 		}
-		q := NewQuorum([]*conn.Server{serverAt("a:1"), serverAt("b:1"), serverAt("c:1")}, Config{})
-		if c.prepare(q); c.command.Words[5] != "0" {
-			t.Error("there is a wait queue in a quorum")
-		}
 	}
 }
 
 func TestWordsOfARelease(t *testing.T) {
 	one, sharded := serverAt("a:1"), Config{Process: "p", Sharded: true}
-	r := Release{Name: NewName("lock:", "k"), Owner: "o", Hold: holdField + "p:1", Process: Listening, Waits: "p", Token: 7, Last: 7, Lease: usualLease}
+	r := Release{Name: NewName("lock:", "k"), Owner: "o", Hold: holdField + "p:1", Listens: true, Waits: "p", Token: 7, Last: 7, Lease: usualLease}
 	failed, doubled, passed, sole := r, r, r, r
 	failed.Failed, failed.Waits = true, ""
 	doubled.Doubled = true
-	passed.Last, passed.Sole, passed.Process, passed.Waits = 9, true, Away, ""
-	sole.Sole, sole.Process, sole.Waits = true, Away, ""
+	passed.Last, passed.Sole, passed.Listens, passed.Waits = 9, true, false, ""
+	sole.Sole, sole.Listens, sole.Waits = true, false, ""
 	short, soleButDoubled, soleThatListens := sole, sole, sole
-	short.Lease, soleButDoubled.Doubled, soleThatListens.Process = time.Second, true, Listening
+	short.Lease, soleButDoubled.Doubled, soleThatListens.Listens = time.Second, true, true
 	const hold = "latchkey:hold:p:1"
 	for _, tc := range []struct {
 		store   *Store

@@ -54,27 +54,18 @@ local now = time[1] .. us -- µs. 16 digits until the year 2286, so that tokens 
 
 -- The usual case, without a step too many: free locks, for which nobody waits.
 if width < 4 and count == 1 then
-  local lock, lease = KEYS[1], ARGV[2]
+  local lock, lease = KEYS[1], ARGV[2] or '30000'
   if call('EXISTS', lock, KEYS[2]) == 0 then
-    local token = now
     local last = call('GETSET', KEYS[3], now)
     if last and last >= now then
-      token = string.format('%.0f', last + 1)
-      call('SET', KEYS[3], token)
-    end
-    local held = token
-    if lease and lease ~= '30000' then
-      held = token .. ' ' .. lease
-    end
-    call('HSET', lock, ARGV[1], '1', 'latchkey:held', held)
-    if redis.pcall('PEXPIRE', lock, lease or '30000') == 1 then
-      if token ~= now then
-        lease = tonumber(lease or '30000')
-        return {1, token, lease, lease, 1, 1}
+      call('SET', KEYS[3], last) -- ahead of the clock of Redis: below
+    else
+      call('HSET', lock, ARGV[1], '1', 'latchkey:held', lease == '30000' and now or now .. ' ' .. lease)
+      if redis.pcall('PEXPIRE', lock, lease) == 1 then
+        return now
       end
-      return token
+      call('DEL', lock) -- and find out why, below
     end
-    call('DEL', lock) -- and find out why, below
   end
 elseif width < 4 and call('EXISTS', unpack(KEYS, 1, 2 * count)) == 0 then
   local ahead = false
@@ -90,17 +81,10 @@ elseif width < 4 and call('EXISTS', unpack(KEYS, 1, 2 * count)) == 0 then
   if not ahead then
     call('MSET', unpack(clocks))
     local pcall = redis.pcall
-    local lease, held = '30000', now
     local taken = 0
     for i = 1, count do
-      local lock = KEYS[i]
-      if width > 1 then
-        lease = ARGV[width * (i - 1) + 2]
-        held = now
-        if lease ~= '30000' then
-          held = now .. ' ' .. lease
-        end
-      end
+      local lock, lease = KEYS[i], width > 1 and ARGV[width * (i - 1) + 2] or '30000'
+      local held = lease == '30000' and now or now .. ' ' .. lease
       -- Two fields, unless the command names a lock twice.
       if pcall('HSET', lock, ARGV[width * (i - 1) + 1], '1', 'latchkey:held', held) ~= 2
         or pcall('PEXPIRE', lock, lease) ~= 1 then
@@ -115,7 +99,7 @@ elseif width < 4 and call('EXISTS', unpack(KEYS, 1, 2 * count)) == 0 then
   end
 end
 
-local member -- of the queue
+local member -- of the queue, by which the process waits; nil if it does not
 
 local function ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -127,6 +111,9 @@ end
 -- outside the queue was faster, and it stays first. Who waits asks every second. Returns 1
 -- when messages do not reach the process.
 local function enqueue(queue)
+  if not member then
+    return 0
+  end
   local unheard = 0
   if call('ZADD', queue, 'NX', now, member) == 0 then
     local position = tonumber(call('ZSCORE', queue, member))
@@ -148,17 +135,9 @@ end
 
 -- For how many ms the lock is reserved for others than this process. That lasts
 -- 250 ms; what is left of it may be more when the clock was set back.
-local function reserved(queue, first, until_ms, queues)
-  if queues ~= '0' then
-    if first == member then
-      return 0
-    end
-    if first == 'polling' then
-      local position = call('ZSCORE', queue, member)
-      if position and tonumber(position) >= 1e16 then
-        return 0
-      end
-    end
+local function reserved(queue, first, until_ms)
+  if first == member or member and first == 'polling' and tonumber(call('ZSCORE', queue, member) or 0) >= 1e16 then
+    return 0
   end
   local left = until_ms - ms()
   if left > 250 then
@@ -195,10 +174,7 @@ local function each(i)
   local owner, lease, queues, hold, window, enter = unpack(ARGV, width * (i - 1) + 1, width * i)
   local own = 'latchkey:hold:' .. owner
   lease, queues, hold, window, enter = lease or '30000', queues or '2', hold or own, window or '0', enter or ''
-  member = hold
-  if queues == '1' then
-    member = string.match(hold, '^latchkey:hold:(.*):')
-  end
+  member = queues == '2' and hold or queues == '1' and string.match(hold, '^latchkey:hold:(.*):') or nil
 
   local first = call('ZRANGE', queue, 0, 0, 'WITHSCORES')
   local position = first[1] and call('ZSCORE', queue, hold)
@@ -213,27 +189,19 @@ local function each(i)
     end
     if others then
       if tonumber(first[2]) < 0 then
-        local left = reserved(queue, first[1], -first[2], queues)
+        local left = reserved(queue, first[1], -first[2])
         if left > 0 then
-          local unheard = 0
-          if queues ~= '0' then
-            unheard = enqueue(queue)
-          end
-          return {2, left, 0, tonumber(now), unheard}
+          return {2, left, 0, tonumber(now), enqueue(queue)}
         end
       end
-      if queues ~= '0' then
+      if member then
         call('ZREM', queue, member)
       end
     end
     local token = next_token(clock, now)
     local ttl = string.gsub(lease, '^%-', '')
     if ttl == lease and window == '0' and hold == own and not others then
-      local held = token
-      if lease ~= '30000' then
-        held = token .. ' ' .. lease
-      end
-      call('HSET', lock, owner, '1', 'latchkey:held', held)
+      call('HSET', lock, owner, '1', 'latchkey:held', lease == '30000' and token or token .. ' ' .. lease)
     else
       call('HSET', lock, owner, '1', hold, '1', 'latchkey:token', token, 'latchkey:lease', lease)
       if others then
@@ -303,10 +271,7 @@ local function each(i)
       call('PEXPIRE', lock, lease)
       ttl = lease
     end
-    if token > now then
-      return {1, token, lease, ttl, outermost, 1}
-    end
-    return {1, token, lease, ttl, outermost}
+    return {1, token, lease, ttl, outermost, token > now and 1 or nil}
   end
 
   if enter ~= '' then
@@ -322,7 +287,7 @@ local function each(i)
     by = 1
   end
   local unheard = 0
-  if queues ~= '0' and not held[4] then
+  if member and not held[4] then
     unheard = enqueue(queue)
     if held[7] then
       unpack_held(lock, token, whole)

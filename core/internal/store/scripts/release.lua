@@ -38,8 +38,9 @@
 --          {0, 0}     there is no such hold
 --          {1, left}  ended; left is the number of holds that remain
 --          {…, 0, next, time}  and the lock goes to another process, and this one has a
---                     position if it waits: next is 1; it is reserved for this process: 2.
---                     time in µs
+--                     position if it waits: next is 1. time in µs
+--          {…, 0, 2, time, yield}  and the lock is reserved for this process, which is to let
+--                     others go first for so many ms
 --          {2, ttl}   ended; the dedup window lasts ttl ms, as all are told
 -- of more than one lock, see batch.lua in package conn
 local call = redis.call
@@ -111,16 +112,14 @@ end
 -- wake-up; we know that it is not meant for us. Where their number is not known, they
 -- must not cost much.
 local function pause(ms, last)
-  local every = 1000
-  if hears then
-    every = 50
-  end
+  local every = hears and 50 or 1000
   if last and last <= ms and ms - last < every then
     return 0
   end
   call('ZADD', queue, ms, 'others')
   local ours = call('ZCOUNT', queue, '1e14', '(1e16')
-  if listens then
+  local own = tonumber(member and call('ZSCORE', queue, member) or 0)
+  if listens and (own < 1e14 or own >= 1e16) then
     ours = ours + 1
   end
   if tell(channel, '00') <= ours and hears then
@@ -216,7 +215,8 @@ local function grant(hold)
   return true
 end
 
--- Gives the lock to the process that has waited longest, or reserves it.
+-- Gives the lock to the process that has waited longest, or reserves it. Returns next and
+-- yield, as above, or 0.
 local function next_in_queue()
   local ms = ms()
   local wait, mute
@@ -232,11 +232,11 @@ local function next_in_queue()
       return 0
     end
     local other = process_of(first)
+    wait = wait or pause(ms, last)
     if other == process then
       call('ZADD', queue, -(ms + 250), first)
-      return 2
+      return 2, wait
     end
-    wait = wait or pause(ms, last)
     local granted = grants and wait == 0 and other ~= first and hears_grant(other) and grant(first)
     local connections = not granted and tell(channel .. ':' .. other, wait)
     if granted or connections > 0 or (connections == 0 and not hears) then
@@ -259,9 +259,9 @@ local function leave(who, found)
   if position < 5e16 then
     call('ZREM', queue, who)
     if position < 0 and call('EXISTS', lock) == 0 then
-      local next = next_in_queue()
+      local next, wait = next_in_queue()
       if next > 0 then
-        return {found, 0, next, tonumber(us())}
+        return {found, 0, next, tonumber(us()), wait}
       end
       tell(channel, '0')
     end
@@ -294,19 +294,12 @@ local function finish(owner, hold, failed, late)
   end
 
   if tonumber(held[2]) > 1 then
-    local lease = call('HGET', lock, 'latchkey:lease') or '-1'
-    if held[5] then
-      lease = string.match(held[5], ' (%d+)') or '30000' -- Redisson has entered it
-    end
-    call('HDEL', lock, hold, 'latchkey:held')
+    local lease = late and -1 or tonumber(call('HGET', lock, 'latchkey:lease') or -1)
+    call('HDEL', lock, hold)
     if held[3] and not keep then
       call('HDEL', lock, 'latchkey:keep')
     end
     local left = call('HINCRBY', lock, owner, -1)
-    lease = tonumber(lease)
-    if late then
-      lease = -1
-    end
     if keep and held[1] == '1' and rest(keep) > lease then
       -- Those that remain may never end theirs: the window that is earned must not be
       -- lost with their lease, nor shortened by renewals.
@@ -331,15 +324,15 @@ local function finish(owner, hold, failed, late)
       return {2, left}
     end
   end
-  local next = 0
+  local next, wait = 0
   if held[4] then
     call('ZREM', queue, hold)
-    next = next_in_queue()
+    next, wait = next_in_queue()
   end
   if next == 0 then
     return tell(channel, '0')
   end
-  return {1, 0, next, tonumber(us())}
+  return {1, 0, next, tonumber(us()), wait}
 end
 
 -- The hold that the field latchkey:held has stood for, where the lock has got another
