@@ -46,7 +46,7 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 	switch {
 	case err == nil:
 		c.end()
-		c.locker.queues.Signal(c.Lock)
+		c.locker.queues.Reserved(c.Lock, c.Yield)
 		return
 	case conn.IsClosed(err):
 		c.locker.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "lock", c.Lock)

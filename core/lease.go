@@ -120,9 +120,9 @@ func (s *lease) join(k *Lock) error {
 	return nil
 }
 
-// leave takes a handle out, before its release is sent; retire must follow. With the last
-// one the renewal stops. It fails when the handle has left before, or the lease is lost;
-// then nothing must follow.
+// leave takes a handle out, before its release is sent. With the last one the renewal stops.
+// retire must follow, unless the lock is passed on. It fails when the handle has left before,
+// or the lease is lost: then neither follows.
 func (s *lease) leave(k *Lock) (last bool, err error) {
 	lossErr := s.check()
 	s.mu.Lock()
@@ -168,22 +168,23 @@ func (s *lease) usable() error {
 	return nil
 }
 
-// retire ends what leave has begun; err is that of the release. With the last handle the
-// lease leaves the books, and who waits is signalled if the lock is free.
+// retire ends what leave has begun; err is that of the release. The last one takes the lease
+// out of the books. Who waits is signalled if the lock is free.
 func (s *lease) retire(free bool, err error) {
 	s.mu.Lock()
 	s.leaving--
-	over := len(s.handles) == 0 && s.leaving == 0 && s.err == nil
-	if s.observed != nil && err != nil {
+	left := len(s.handles) == 0 && s.err == nil
+	over := left && s.leaving == 0
+	if left && err != nil && s.observed != nil {
 		s.observed.unconfirmed = err
 	}
 	s.mu.Unlock()
 	if over {
 		s.tellReleased()
 		s.locker.unregister(s)
-		if free {
-			s.locker.queues.Signal(s.lock)
-		}
+	}
+	if left && free {
+		s.locker.queues.Signal(s.lock)
 	}
 }
 

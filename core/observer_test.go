@@ -315,6 +315,65 @@ func TestHoldsThatAreUnlockedAtOnce(t *testing.T) {
 	})
 }
 
+// A release of an inner hold that was not confirmed at first says nothing of the lock's.
+func TestAnInnerHoldIsSettledByTheTimeTheLockIsReleased(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		o := &ear{}
+		l := s.locker(core.Observe(o))
+		outer := take(t, background, l, "k")
+		inner := take(t, outer.Context(), l, "k")
+		o.take()
+		s.failAll(hang, release)
+		wantErr(t, inner.Unlock(background), core.ErrUnavailable)
+		s.heal()
+		time.Sleep(8 * time.Second)
+		unlock(t, outer)
+		o.want(t, "the unlocks", "released held=10s")
+	})
+}
+
+// Whoever waits in this process has the lock at once, although an earlier release has not
+// been answered.
+func TestASlowReleaseOfAnInnerHoldHoldsNobodyUp(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		first, next := start(background, l, "k"), start(background, l, "k")
+		outer := (<-first).lock
+		inner := take(t, outer.Context(), l, "k")
+		s.fail(release, lateReply(1500*time.Millisecond))
+		var slow sync.WaitGroup
+		slow.Go(func() { unlock(t, inner) })
+		synctest.Wait()
+		freed := time.Now()
+		unlock(t, outer)
+		k := (<-next).lock
+		wantTime(t, "the next call has the lock", time.Since(freed), 0, 0)
+		unlock(t, k)
+		slow.Wait()
+	})
+}
+
+// The holds that Close takes away are on their way to Redis before the holders are told.
+func TestCloseReleasesBeforeItTells(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		released := 0
+		slow := &ear{act: func(ctx context.Context, e core.Event) context.Context {
+			if e.Kind == core.EventLost {
+				time.Sleep(time.Second)
+				released = len(s.commands(release))
+			}
+			return ctx
+		}}
+		l := s.open(core.Observe(slow))
+		take(t, background, l, "k")
+		wantErr(t, l.Close(within(time.Second)), context.DeadlineExceeded)
+		if released != 1 {
+			t.Errorf("%d releases were sent by then", released)
+		}
+		s.isFree("k")
+	})
+}
+
 func TestALossThatTheReleaseFindsIsHeardOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		o := &ear{}

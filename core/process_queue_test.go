@@ -257,6 +257,29 @@ func TestOthersGetTheirTurn(t *testing.T) {
 	}
 }
 
+// A release that has to be repeated in the background lets them go first, too.
+func TestOthersGetTheirTurnAfterALateRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, l, "k")
+		next := start(background, l, "k")
+		time.Sleep(2 * time.Second) // it asks again, and is queued
+		told := s.hear(wakeupOfK)
+		s.failAll(loseRequest, release)
+		wantErr(t, k.Unlock(background), core.ErrUnavailable)
+		time.Sleep(30 * time.Millisecond) // by which the call has asked, and is refused
+		s.heal()
+		if message := <-told; message != "00" {
+			t.Errorf("told %q", message)
+		}
+		time.Sleep(2 * time.Millisecond)
+		if s.Exists("lock:k") {
+			t.Error("nobody else could have the lock")
+		}
+		unlock(t, (<-next).lock)
+	})
+}
+
 // work holds the lock for so long again and again.
 func work(ctx context.Context, t *testing.T, l *core.Locker, d time.Duration) {
 	for ctx.Err() == nil {

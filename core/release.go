@@ -74,13 +74,14 @@ func (l *Locker) process(n store.Name) (listens bool, waits *position) {
 }
 
 // isFree takes the answer to a release. It is false when the calls of this process are to
-// wait until it is theirs again.
+// wait until it is theirs again, or for others that go first.
 func (l *Locker) isFree(n store.Name, got store.Released, r store.Release) bool {
 	if got.Next == store.Nobody && (got.Heard > 1 || got.Heard == 1 && !r.Listens) && !l.store.IsQuorum() {
 		l.queues.Yield(n.Lock())
 	}
 	if got.Yield > 0 {
 		l.queues.Reserved(n.Lock(), got.Yield)
+		return false
 	}
 	return got.Next != store.AnotherProcess || r.Waits == ""
 }

@@ -11,8 +11,9 @@ const compensationTimeout = 500 * time.Millisecond
 // Compensation is a release that one server has to confirm: send it until it does, or
 // until it is too late.
 type Compensation struct {
-	Lock  string    // in Redis
-	Until time.Time // when it has ended by itself
+	Lock  string        // in Redis
+	Until time.Time     // when it has ended by itself
+	Yield time.Duration // for which this process lets others go first, once it is confirmed
 
 	queued conn.Queued
 	server *conn.Server
@@ -29,7 +30,9 @@ func (c *Compensation) Send(to conn.Recipient) {
 // Receive takes the answer.
 func (c *Compensation) Receive(r conn.Reply, err error) {
 	if err == nil {
-		_, err = decodeRelease(r.Value)
+		var released Released
+		released, err = decodeRelease(r.Value)
+		c.Yield = released.Yield
 	}
 	c.to.Receive(r, err)
 }

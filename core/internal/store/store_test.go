@@ -269,6 +269,43 @@ func TestWaitQueue(t *testing.T) {
 	})
 }
 
+// A process that is the next after itself lets others go first: those outside the queue.
+func TestProcessThatIsNextLetsOthersGoFirst(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		for range 4 { // more than could be of the queue
+			outside := w.redis[0].NewSubscriber()
+			defer outside.Close()
+			outside.Subscribe("redisson_lock__channel:{lock:k}")
+			go func() {
+				for range outside.Messages() {
+				}
+			}()
+		}
+		c := w.claim()
+		w.take(t, c)
+		waiting, alone := w.claim(), w.claim()
+		waiting.Queue, alone.Queue = store.QueuedToHold, store.QueuedAlone
+		for _, c := range []*store.Claim{waiting, alone} {
+			if _, err := w.Acquire(background, c); err == nil {
+				t.Fatal("two hold the lock")
+			}
+		}
+		const yield = 3 * time.Millisecond
+		if got, err := w.Release(background, releaseOf(c), time.Second); got.Next != store.ThisProcess || got.Yield != yield || err != nil {
+			t.Errorf("released: %+v, %v", got, err)
+		}
+		time.Sleep(60 * time.Millisecond)
+		reserved := make(chan time.Duration, 1)
+		w.LeaveQueue(name, waiting.Hold, false, func(_ string, yield time.Duration) bool {
+			reserved <- yield
+			return true
+		})
+		if got := <-reserved; got != yield {
+			t.Errorf("the process lets others go first for %v", got)
+		}
+	})
+}
+
 // What is withdrawn is released by each server, and refused when it arrives later.
 func TestWithdraw(t *testing.T) {
 	in(t, 3, func(t *testing.T, w *world) {
