@@ -65,6 +65,9 @@ func IsMigrating(err error) bool { return err != nil && redis.HasErrorPrefix(err
 // isRefusal says that Redis answered with an error and did nothing, or that the client
 // did, which is closed.
 func isRefusal(err error) bool {
+	if err == nil {
+		return false // without the memory that errors.As takes
+	}
 	var refusal redis.Error
 	var short *shortfallError
 	return IsClosed(err) || errors.As(err, &refusal) && !errors.As(err, &short)
