@@ -45,7 +45,7 @@ var everyLibrary = []string{floorName, latchkeyName, redislockName, redsyncName,
 
 func allRows() []row {
 	return []row{
-		uncontended(1), uncontended(16), uncontended(128), distant(1), distant(16), distant(128),
+		uncontended(1), uncontended(16), uncontended(128), obedient(1), distant(1), distant(16), distant(128),
 		hotKey(64), hotKey(256), fourTimes16(),
 		waiting(2), waiting(8), waiting(32),
 		handoff(),

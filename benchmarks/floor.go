@@ -26,9 +26,9 @@ type floor struct {
 	n      atomic.Uint64
 }
 
-func openFloor(addr string, _ settings) (locker, error) {
+func openFloor(addr string, s settings) (locker, error) {
 	return &floor{
-		client: redis.NewClient(&redis.Options{Addr: addr}),
+		client: s.client(addr),
 		id:     strconv.FormatInt(time.Now().UnixNano(), 36) + ":",
 	}, nil
 }

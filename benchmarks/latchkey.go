@@ -23,7 +23,7 @@ func openLatchkey(addr string, s settings) (locker, error) {
 	if s.lease > 0 {
 		opts = append(opts, core.Lease(s.lease)) // renewed every third of it
 	}
-	client := redis.NewClient(&redis.Options{Addr: addr})
+	client := s.client(addr)
 	l, err := core.New(client, opts...)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // library is one contestant.
@@ -22,6 +24,14 @@ type settings struct {
 	// lease, unless 0, is how long a lock lasts without renewal, and asks for one
 	// every third of it. 0 is the library's default, or what its README uses.
 	lease time.Duration
+	// contextTimeout has clients of go-redis end a command with the deadline of its
+	// context, which they do not by themselves.
+	contextTimeout bool
+}
+
+// client returns one of go-redis.
+func (s settings) client(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: s.contextTimeout})
 }
 
 // locker takes locks as a program that uses the library would. One serves a

@@ -24,7 +24,7 @@ type redislocker struct {
 }
 
 func openRedislock(addr string, s settings) (locker, error) {
-	client := redis.NewClient(&redis.Options{Addr: addr})
+	client := s.client(addr)
 	l := &redislocker{client: client, locker: redislock.New(client), lease: 30 * time.Second}
 	if s.lease > 0 {
 		l.lease, l.renew = s.lease, true

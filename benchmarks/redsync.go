@@ -21,8 +21,8 @@ type redsyncer struct {
 	sync   *redsync.Redsync
 }
 
-func openRedsync(addr string, _ settings) (locker, error) {
-	client := redis.NewClient(&redis.Options{Addr: addr})
+func openRedsync(addr string, s settings) (locker, error) {
+	client := s.client(addr)
 	return &redsyncer{client, redsync.New(goredis.NewPool(client))}, nil
 }
 

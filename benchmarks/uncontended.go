@@ -27,6 +27,25 @@ func uncontended(goroutines int) row {
 	}
 }
 
+// obedient is uncontended with clients that obey deadlines: then a lone call of latchkey's
+// needs no second goroutine.
+func obedient(goroutines int) row {
+	r := uncontended(goroutines)
+	r.name = fmt.Sprintf("context-timeout-%d", goroutines)
+	r.title += ", ContextTimeoutEnabled"
+	r.libraries = []string{floorName, latchkeyName, redislockName, redsyncName}
+	measure := r.measure
+	r.measure = func(ctx context.Context, b *bench, lib library) (figures, error) {
+		open := lib.open
+		lib.open = func(addr string, s settings) (locker, error) {
+			s.contextTimeout = true
+			return open(addr, s)
+		}
+		return measure(ctx, b, lib)
+	}
+	return r
+}
+
 // wire is how long a request, or a reply, takes in the rows of a Redis that is not on this
 // machine.
 const wire = 500 * time.Microsecond

@@ -14,7 +14,10 @@ import (
 )
 
 func main() {
-	locker, err := core.New(redis.NewClient(&redis.Options{Addr: "localhost:6379"}))
+	locker, err := core.New(redis.NewClient(&redis.Options{
+		Addr:                  "localhost:6379",
+		ContextTimeoutEnabled: true, // keeps deadlines exactly, and spares a goroutine for each lock
+	}))
 	if err == nil {
 		err = locker.Ping(context.Background()) // New does not connect, Ping does
 	}

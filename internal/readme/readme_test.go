@@ -332,7 +332,6 @@ func newImporter(t *testing.T, fset *token.FileSet, imports []string) types.Impo
 	}
 	list := exec.Command("go", append(append(args, "--"), imports...)...)
 	list.Dir = root
-	list.Env = append(os.Environ(), "GOPROXY=off") // what is needed is there
 	var stderr strings.Builder
 	list.Stderr = &stderr
 	listed, err := list.Output()
