@@ -168,6 +168,29 @@ func TestPlacesOfThoseWhoDoNotCome(t *testing.T) {
 	}
 }
 
+// A process that has just come may be the next before it has subscribed. It is passed over,
+// and the first again once it has.
+// Taken out, it has to ask, and the others let it go first for 250 ms of every 650.
+func TestProcessThatIsNextBeforeItHasSubscribed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k := take(t, background, s.locker(), "k")
+		s.fail("subscribe", lateRequest(30*time.Millisecond))
+		newcomer := start(background, s.locker(), "k")
+		waits(t, newcomer)
+		time.Sleep(time.Millisecond) // to be the first
+		second := start(background, s.locker(), "k")
+		waits(t, second)
+		unlock(t, k)
+		k = (<-second).lock
+		time.Sleep(50 * time.Millisecond)
+		last := start(background, s.locker(), "k")
+		waits(t, last)
+		unlock(t, k)
+		isServed(t, "who was passed over", newcomer, prompt)
+		isServed(t, "the last", last, prompt)
+	})
+}
+
 func mustAdd(s *embedded, process string) {
 	s.tb.Helper()
 	since := float64(time.Now().Add(-time.Second).UnixMicro())

@@ -16,7 +16,8 @@
 --   [2]  the queue, a sorted set of processes that wait. A member is the hold with which
 --        its process asks, and to which the lock can be granted; or the process.
 --        Score: since when it waits, in µs; from 1e16 on: no message reaches it, and it
---        asked at 1e16 and so many µs, or did not ask since 3e16 and so many; negative: the
+--        asked at 1e16 and so many µs, or did not ask since 3e16 and so many, or since 2e16
+--        and so many, when it had not subscribed; negative: the
 --        lock is reserved for it until then, in ms, or was granted to it then. For the members "others" and "polling"
 --        see release.lua. From 5e16 on: a tombstone, the hold of an acquisition that was
 --        given up; it may go at 5e16 and so many µs
@@ -107,20 +108,35 @@ end
 
 -- include next_token
 
+-- Says whether the process that waits has subscribed to its messages.
+local function has_subscribed(lock)
+  local channel = 'redisson_lock__channel:{' .. lock .. '}:' .. (string.match(member, '^latchkey:hold:(.*):') or member)
+  for _, kind in ipairs({'NUMSUB', 'SHARDNUMSUB'}) do
+    local heard = redis.pcall('PUBSUB', kind, channel)
+    if type(heard) == 'table' and (tonumber(heard[2]) or 0) > 0 then
+      return true
+    end
+  end
+  return false
+end
+
 -- The process keeps its position if it has one; if the lock was reserved for it, somebody
--- outside the queue was faster, and it stays first. Who waits asks every second. Returns 1
--- when messages do not reach the process.
-local function enqueue(queue)
+-- outside the queue was faster, and it stays first. So does one that was passed over because
+-- it had just come. Who waits asks every second. Returns 1 when messages do not reach the
+-- process.
+local function enqueue(lock, queue)
   if not member then
     return 0
   end
   local unheard = 0
   if call('ZADD', queue, 'NX', now, member) == 0 then
     local position = tonumber(call('ZSCORE', queue, member))
-    if position < 0 then
+    local aside = position >= 3e16 and 3e16 or position >= 2e16 and 2e16
+    local long = aside and aside + now - position > 15e4
+    if position < 0 or aside == 2e16 and has_subscribed(lock) then
       call('ZADD', queue, '100000000000000.5', member)
-    elseif position >= 1e16 then
-      if position >= 3e16 and 3e16 + now - position > 15e4 then
+    elseif position >= 1e16 and (long or aside ~= 2e16) then
+      if long then
         call('ZADD', queue, 'XX', 'LT', 0, 'polling') -- it did not know, and has waited
       end
       call('ZADD', queue, string.format('%.0f', 1e16 + now), member)
@@ -191,7 +207,7 @@ local function each(i)
       if tonumber(first[2]) < 0 then
         local left = reserved(queue, first[1], -first[2])
         if left > 0 then
-          return {2, left, 0, tonumber(now), enqueue(queue)}
+          return {2, left, 0, tonumber(now), enqueue(lock, queue)}
         end
       end
       if member then
@@ -288,7 +304,7 @@ local function each(i)
   end
   local unheard = 0
   if member and not held[4] then
-    unheard = enqueue(queue)
+    unheard = enqueue(lock, queue)
     if held[7] then
       unpack_held(lock, token, whole)
     end

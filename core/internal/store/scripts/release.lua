@@ -130,8 +130,9 @@ end
 
 -- Whom no message reaches, or who did not come when the lock was reserved for it, waits
 -- beside the queue from now on, and is told so when it asks again: it then asks often.
-local function set_aside(who)
-  call('ZADD', queue, string.format('%.0f', 3e16 + us()), who)
+-- For whom nobody has subscribed, since 2e16, is the first again as soon as it asks and has.
+local function set_aside(who, since)
+  call('ZADD', queue, string.format('%.0f', since + us()), who)
   call('ZADD', queue, 'NX', ms() - 250, 'polling')
 end
 
@@ -158,7 +159,7 @@ local function first_in_queue()
     if first[2] >= 0 then
       return first[1], others, polling
     end
-    set_aside(first[1])
+    set_aside(first[1], 3e16)
   end
 end
 
@@ -168,7 +169,8 @@ end
 local function reserve_for_polling(ms, ended, at_once)
   local us = us()
   call('ZREMRANGEBYSCORE', queue, '3e16', string.format('(%.0f', 3e16 + us - 2e6)) -- dead
-  local asking = call('ZCOUNT', queue, string.format('%.0f', 1e16 + us - 5e5), '(3e16') > 0
+  call('ZREMRANGEBYSCORE', queue, '2e16', string.format('(%.0f', 2e16 + us - 2e6))
+  local asking = call('ZCOUNT', queue, string.format('%.0f', 1e16 + us - 5e5), '(2e16') > 0
   if ended < 0 then
     local rest = -ended - ms
     if asking and rest > 0 and rest <= 250 then
@@ -248,7 +250,7 @@ local function next_in_queue()
       end
       return 1
     end
-    set_aside(first)
+    set_aside(first, connections == 0 and 2e16 or 3e16)
     mute = connections < 0 -- nobody else can be told either
   end
 end
