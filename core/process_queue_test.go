@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -188,6 +189,26 @@ func TestProcessThatIsNextBeforeItHasSubscribed(t *testing.T) {
 		unlock(t, k)
 		isServed(t, "who was passed over", newcomer, prompt)
 		isServed(t, "the last", last, prompt)
+	})
+}
+
+// A process that died before it had subscribed does not stay in a queue that never ends.
+func TestDeadProcessesLeaveAQueueThatGoesOn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		lockers := []*core.Locker{s.locker(), s.locker()}
+		k := take(t, background, lockers[0], "k")
+		mustAdd(s, "dead")
+		for i := range 12 {
+			waiting := start(background, lockers[(i+1)%2], "k")
+			time.Sleep(300 * time.Millisecond)
+			unlock(t, k)
+			k = (<-waiting).lock
+		}
+		members, err := s.ZMembers(waitQueue)
+		if err != nil || slices.Contains(members, "dead") {
+			t.Error(members, err)
+		}
+		unlock(t, k)
 	})
 }
 
