@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
@@ -40,31 +39,45 @@ func (l *Locker) Close(ctx context.Context) error {
 	defer close(l.closed)
 
 	var err error
-	if !isDone(l.drained, ctx.Done()) {
+	if !l.isDrained(ctx) {
 		err = conn.Ended(ctx)
 		l.evict()
-		l.isDoneSoon(l.drained) // calls under way get an answer, to be undone
-	}
-	confirmed := l.allConfirmed()
-	if !l.store.IsQuorum() && !isDone(confirmed, ctx.Done()) {
-		err = conn.Ended(ctx)
+		l.soon(l.isDrained) // calls under way get an answer, to be undone
 	}
 	// A dead member of a quorum must not hold up the end.
-	if !l.isDoneSoon(confirmed) {
+	if !l.store.IsQuorum() && !l.isConfirmed(ctx) {
+		err = conn.Ended(ctx)
+	}
+	if !l.soon(l.isConfirmed) {
 		l.report.warn("closed before Redis confirmed all releases; these locks end with their leases")
 	}
 	l.scheduler.Stop()
 	l.listener.Stop()
 	// Closing the client under a command that hangs would hang as well.
-	if idle := l.workers.Wait(); !isDone(idle, ctx.Done()) {
-		l.isDoneSoon(idle)
+	if !l.isIdle(ctx) {
+		l.soon(l.isIdle)
 	}
 	return err
 }
 
-// isDoneSoon waits for done, but no longer than one exchange may take.
-func (l *Locker) isDoneSoon(done <-chan struct{}) bool {
-	return isDone(done, time.After(l.timeout))
+// soon waits by a context that lasts no longer than one exchange may take.
+func (l *Locker) soon(wait func(ctx context.Context) bool) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
+	defer cancel()
+	return wait(ctx)
+}
+
+func (l *Locker) isDrained(ctx context.Context) bool { return isDone(ctx, l.drained) }
+
+// isConfirmed waits until nothing is left to compensate. A command that was given up may still
+// be written, and a member of a quorum may vote late: whether that has to be compensated is
+// known when the goroutine ends that sends it.
+func (l *Locker) isConfirmed(ctx context.Context) bool {
+	return isDone(ctx, l.requests.Wait()) && isDone(ctx, l.allConfirmed())
+}
+
+func (l *Locker) isIdle(ctx context.Context) bool {
+	return isDone(ctx, l.background.Wait()) && isDone(ctx, l.requests.Wait())
 }
 
 // allConfirmed returns a channel that is closed when no release is unconfirmed.
@@ -80,12 +93,12 @@ func (l *Locker) allConfirmed() <-chan struct{} {
 	return confirmed
 }
 
-// isDone waits for done or for the end, and prefers done.
-func isDone[T any](done <-chan struct{}, end <-chan T) bool {
+// isDone waits for done or for the end of ctx, and prefers done.
+func isDone(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-done:
 		return true
-	case <-end:
+	case <-ctx.Done():
 	}
 	select {
 	case <-done:

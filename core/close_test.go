@@ -299,3 +299,45 @@ func TestCloseWaitsForSettlements(t *testing.T) {
 		s.isFree("k")
 	})
 }
+
+// A command that its caller gave up before it was written may be written all the same, when
+// its connection is ready at last, and take the lock. Close waits for what undoes it.
+func TestCloseWaitsForCommandsThatWereGivenUpUnwritten(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		s.fail("hello", lateReply(time.Second))
+		ctx, cancel := context.WithCancelCause(background)
+		asking := start(ctx, l, "k")
+		cancel(errEnough)
+		wantErr(t, (<-asking).err, core.ErrNotAcquired, errEnough)
+		if n := s.scripts(); n != 0 {
+			t.Fatalf("%d scripts had been sent", n)
+		}
+		if err := l.Close(background); err != nil {
+			t.Error(err)
+		}
+		if len(s.commands(acquire)) == 0 {
+			t.Error("the command was never written: this test shows nothing")
+		}
+		s.isFree("k")
+	})
+}
+
+// A member of a quorum may grant a lock when the others have refused it already. Close waits
+// for that, too.
+func TestCloseWaitsForLateVotes(t *testing.T) {
+	quorum(t, func(t *testing.T, servers []*embedded, l, _ *core.Locker) {
+		gone := takenByAStranger(servers)
+		servers[2].fail(acquire, lateRequest(100*time.Millisecond))
+		_, err := l.TryLock(background, "k")
+		wantBusy(t, err)
+		if err := l.Close(background); err != nil {
+			t.Error(err)
+		}
+		if len(servers[2].commands(release)) == 0 {
+			t.Error("the member has not granted the lock: this test shows nothing")
+		}
+		gone()
+		servers[2].isFree("k")
+	})
+}

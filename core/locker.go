@@ -28,14 +28,15 @@ type Locker struct {
 	defaults  settings
 	observers []Observer
 
-	workers   schedule.Workers
-	scheduler *schedule.Scheduler
-	started   schedule.Time
-	report    report
-	queues    waitqueue.Queues[*request, *Lock, *position]
-	listener  *notify.Listener
-	alone     *position    // by which calls wait that cannot be granted a lock
-	deafUntil atomic.Int64 // a schedule.Time: until then no call is to be granted one
+	requests   schedule.Workers // what Redis is asked, and the votes of a quorum
+	background schedule.Workers // the scheduler and the listener
+	scheduler  *schedule.Scheduler
+	started    schedule.Time
+	report     report
+	queues     waitqueue.Queues[*request, *Lock, *position]
+	listener   *notify.Listener
+	alone      *position    // by which calls wait that cannot be granted a lock
+	deafUntil  atomic.Int64 // a schedule.Time: until then no call is to be granted one
 
 	mu          sync.Mutex
 	leases      map[*lease]struct{} // held
@@ -97,23 +98,23 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 	servers := make([]*conn.Server, len(clients))
 	for i, c := range clients {
 		servers[i] = conn.New(c, conn.Config{
-			Prefix: l.prefix, Timeout: l.timeout, Workers: &l.workers,
+			Prefix: l.prefix, Timeout: l.timeout, Workers: &l.requests,
 			Replicas: s.replicas, MaxSkew: s.lease / 10, Warn: l.report.warn,
 		})
 	}
 	process := uuid.NewString()
 	l.alone = &position{member: process}
 	config := store.Config{
-		Process: process, Timeout: l.timeout, Sharded: s.sharded, Workers: &l.workers, Compensate: l.compensate,
+		Process: process, Timeout: l.timeout, Sharded: s.sharded, Workers: &l.requests, Compensate: l.compensate,
 	}
 	if len(servers) > 1 {
 		l.store = store.NewQuorum(servers, config)
 	} else {
 		l.store = store.New(servers[0], config)
 	}
-	l.scheduler = schedule.New(&l.workers, l.store.Flush)
+	l.scheduler = schedule.New(&l.background, l.store.Flush)
 	l.listener = notify.New(notify.Config{
-		Servers: servers, Sharded: s.sharded, Process: process, Workers: &l.workers, Warn: l.report.warn,
+		Servers: servers, Sharded: s.sharded, Process: process, Workers: &l.background, Warn: l.report.warn,
 		Free: l.queues.Signal, Message: l.message,
 	})
 }
