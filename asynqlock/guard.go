@@ -84,17 +84,17 @@ func noKey(t *asynq.Task, err error) error {
 	return fmt.Errorf("asynqlock: no key for a task of type %q: %w: %w", t.Type(), asynq.SkipRetry, err)
 }
 
-// identity names this run of the task where it matters who is in the way. A run
-// under another lock has none: it may have to re-enter, as that lock's owner.
-func (g *guard) identity(ctx context.Context) run {
+// identity names the task where it matters who is in the way. A run under another lock has
+// none: it may have to re-enter, as that lock's owner.
+func (g *guard) identity(ctx context.Context) task {
 	if _, held := core.FromContext(ctx); held || g.config.OnBusy != Drop {
-		return run{}
+		return ""
 	}
-	return newRun(ctx)
+	return taskOf(ctx)
 }
 
 // options are those of one run, which may wait for most at most where limited.
-func (g *guard) options(ctx context.Context, me run, most time.Duration, limited bool) []core.Option {
+func (g *guard) options(ctx context.Context, me task, most time.Duration, limited bool) []core.Option {
 	opts := make([]core.Option, 0, len(g.config.Options)+3)
 	switch {
 	case g.config.OnBusy == Drop:
@@ -113,8 +113,8 @@ func (g *guard) options(ctx context.Context, me run, most time.Duration, limited
 	if limited {
 		opts = append(opts, core.WaitAtMost(most))
 	}
-	if me.owner != "" {
-		opts = append(opts, core.Owner(me.owner))
+	if me != "" {
+		opts = append(opts, core.OwnerBegin(string(me)))
 	}
 	return opts
 }
@@ -139,7 +139,7 @@ func isLastAttempt(ctx context.Context) bool {
 
 // refuse decides about a task whose key is busy. Redis is asked once more where it matters
 // who is in the way: when it cannot tell, the task is tried again soon.
-func (g *guard) refuse(ctx context.Context, locker *core.Locker, key string, me run, busy *core.BusyError) *refusal {
+func (g *guard) refuse(ctx context.Context, locker *core.Locker, key string, me task, busy *core.BusyError) *refusal {
 	revoked := &refusal{cause: fmt.Errorf("%w: %w", asynq.RevokeTask, busy)}
 	drop := g.config.OnBusy == Drop
 	switch {

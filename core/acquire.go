@@ -106,10 +106,13 @@ func (r *request) claim(p *position) *store.Claim {
 		}
 	}
 	if c.Owner == "" {
-		c.Owner = store.OwnerOf(c.Hold)
+		c.Owner = s.ownerBegin + store.OwnerOf(c.Hold)
 	}
 	return c
 }
+
+// isPlain says that the owner is the one that a hold brings along.
+func (r *request) isPlain() bool { return r.owner == "" && r.settings.ownerBegin == "" }
 
 // reenter adds a hold to a lock that the context holds. It joins the lease first, so
 // that the outer handle's release does not stop the renewal meanwhile.
@@ -211,7 +214,7 @@ func (r *request) granted(c *store.Claim, g store.Grant) (*Lock, error) {
 	l := r.locker
 	s := r.lease(c.Hold, g.Token)
 	s.owner, s.length, s.fixed, s.ahead, s.tenure = c.Owner, g.Lease, g.Fixed, g.Ahead, s.since
-	s.shared.Store(r.owner != "")
+	s.shared.Store(!r.isPlain())
 	// A fixed lease that was entered from elsewhere has run for a while.
 	s.extend(g.Sent, min(s.length, g.TTL))
 	switch m := r.settings.maxHold; {

@@ -143,10 +143,10 @@ func TestNoWindowAfterALoss(t *testing.T) {
 func TestTheSameOwnerIsRefusedInTheWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
-		k := take(t, background, l, "k", core.KeepFor(time.Minute), core.Owner("o"))
+		k := take(t, background, l, "k", core.KeepFor(time.Minute))
 		ctx := context.WithoutCancel(k.Context())
 		unlock(t, k)
-		_, err := l.TryLock(background, "k", core.Owner("o"))
+		_, err := l.TryLock(background, "k", core.Owner(k.Owner()))
 		wantBusy(t, err)
 		_, err = l.TryLock(ctx, "k")
 		wantBusy(t, err)

@@ -37,7 +37,7 @@ func (k *Lock) Key() string { return k.key }
 // "<client uuid>:<n>" or as [Owner] said. A re-entry has its outer lock's owner, and a
 // lock that was passed on inside of this process that of the one before it.
 //
-// Whoever knows the owner can enter the lock by [Owner], from anywhere. So once it was
+// Whoever knows the owner can enter the lock by [Owner], from anywhere, but not in a quorum. So once it was
 // asked for, the lock is not passed on in memory any more, but released. It is not to be
 // entered by after Unlock.
 func (k *Lock) Owner() string {

@@ -37,6 +37,7 @@ type settings struct {
 	maxHold    time.Duration
 	maxWaiters *int // nil: unlimited
 	owner      string
+	ownerBegin string // of an owner that each attempt has for itself
 	name       string
 
 	// Of New only.
@@ -48,6 +49,7 @@ type settings struct {
 	observers []Observer
 
 	ofNew      bool
+	ofQuorum   bool  // the Locker is
 	ofWrapper  bool  // options for it are welcome
 	forWrapper []any // of those
 	errs       []error
@@ -77,6 +79,14 @@ func (s *settings) with(opts []Option) (*settings, error) {
 	call.ofNew = false
 	if err := call.apply(opts); err != nil {
 		return nil, err
+	}
+	// Attempts of one owner are one holder to Redis: one that is given up may end what another
+	// has earned.
+	switch {
+	case call.owner != "" && call.keepFor > 0:
+		return nil, errors.New("core: Owner and KeepFor do not go together, wherever KeepFor was said: a call that enters by an owner leaves no window")
+	case call.owner != "" && call.ofQuorum:
+		return nil, errors.New("core: Owner does not go with a Locker of NewQuorum: its members would not agree on one token")
 	}
 	return &call, nil
 }
@@ -203,24 +213,35 @@ func MaxWaiters(n int) Option {
 // goroutine or process. It is for a single call: [New], [Wrap] and the wrappers
 // refuse it, because calls that share an owner do not exclude one another. An id
 // is 1 to 128 bytes without control characters and does not begin with
-// "latchkey:".
+// "latchkey:". It goes neither with [KeepFor], whether the call or [New] has it, nor with a
+// Locker of [NewQuorum]; with these the call fails.
 func Owner(id string) Option {
 	return func(s *settings) {
 		switch {
 		case s.ofNew:
 			s.fail("Owner is for a single call, not for New: calls that share an owner do not exclude one another")
-		case id == "":
-			s.fail("Owner: the id is empty")
-		case len(id) > maxOwnerBytes:
-			s.fail("Owner: the id has %d bytes, at most %d are allowed", len(id), maxOwnerBytes)
-		case strings.ContainsFunc(id, isControl):
-			s.fail("Owner(%q): control characters are not allowed", id)
-		case strings.HasPrefix(id, store.OwnFields):
-			s.fail("Owner(%q): ids that begin with %q are reserved", id, store.OwnFields)
-		default:
+		case s.isOwner("Owner", id, maxOwnerBytes):
 			s.owner = id
 		}
 	}
+}
+
+// isOwner checks what an owner is, or begins with. The text does not repeat it: errors of
+// calls may be shown to anybody.
+func (s *settings) isOwner(option, id string, maxBytes int) bool {
+	switch {
+	case id == "":
+		s.fail("%s: the id is empty", option)
+	case len(id) > maxBytes:
+		s.fail("%s: the id has %d bytes, at most %d are allowed", option, len(id), maxBytes)
+	case strings.ContainsFunc(id, isControl):
+		s.fail("%s: control characters are not allowed", option)
+	case strings.HasPrefix(id, store.OwnFields):
+		s.fail("%s: ids that begin with %q are reserved", option, store.OwnFields)
+	default:
+		return true
+	}
+	return false
 }
 
 // Timeout bounds one exchange with Redis; after it the outcome counts as

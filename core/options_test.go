@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,8 @@ func TestBadOptions(t *testing.T) {
 		{"Owner with a control byte", core.Owner("a\nb"), inCall, "control"},
 		{"Owner with DEL", core.Owner("a\x7f"), inCall, "control"},
 		{"Owner like our fields", core.Owner("latchkey:token"), inCall, "reserved"},
+		{"OwnerBegin empty", core.OwnerBegin(""), both, "empty"},
+		{"OwnerBegin too long", core.OwnerBegin(strings.Repeat("o", 65)), both, "65"},
 		{"Prefix with {", core.Prefix("a{"), inNew, "Prefix"},
 		{"Prefix with }", core.Prefix("a}"), inNew, "Prefix"},
 		{"Prefix with a control byte", core.Prefix("a\n"), inNew, "Prefix"},
@@ -98,6 +101,43 @@ func TestBadOptions(t *testing.T) {
 				wantMisuse(t, l.Do(background, "k", nil, test.opt), test.part)
 				wantMisuse(t, core.CheckOptions(test.opt), test.part)
 			}
+		})
+	}
+}
+
+// Both lose what they promise when a call is given up and tried again with the same owner.
+func TestOwnerGoesNeitherWithKeepForNorInAQuorum(t *testing.T) {
+	clients := make([]redis.UniversalClient, 3)
+	for i := range clients {
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + strconv.Itoa(i+1)})
+		defer client.Close()
+		clients[i] = client
+	}
+	open := func(l *core.Locker, err error) *core.Locker {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	owner, keep := core.Owner("o"), core.KeepFor(time.Minute)
+	for name, test := range map[string]struct {
+		locker *core.Locker
+		opts   []core.Option
+		part   string
+	}{
+		"KeepFor at the call":   {open(core.New(clients[0])), []core.Option{owner, keep}, "KeepFor"},
+		"KeepFor of New":        {open(core.New(clients[0], keep)), []core.Option{owner}, "KeepFor"},
+		"a quorum":              {open(core.NewQuorum(clients)), []core.Option{owner}, "NewQuorum"},
+		"a quorum with KeepFor": {open(core.NewQuorum(clients, keep)), []core.Option{owner}, "KeepFor"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer test.locker.Close(background)
+			_, err := test.locker.Lock(background, "k", test.opts...)
+			wantMisuse(t, err, test.part)
+			_, err = test.locker.TryLock(background, "k", test.opts...)
+			wantMisuse(t, err, test.part)
+			wantMisuse(t, test.locker.Do(background, "k", nil, test.opts...), test.part)
 		})
 	}
 }

@@ -145,8 +145,8 @@ func TestOwnerDoesNotQueueToReenter(t *testing.T) {
 func TestOwnerAbortOfAReentryKeepsTheWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(), s.locker()
-		outer := take(t, background, a, "k", core.Owner("o"), core.KeepFor(time.Minute))
-		inner := take(t, background, b, "k", core.Owner("o"))
+		outer := take(t, background, a, "k", core.KeepFor(time.Minute))
+		inner := take(t, background, b, "k", core.Owner(outer.Owner()))
 		if err := inner.Abort(background); err != nil {
 			t.Error(err)
 		}

@@ -56,7 +56,7 @@ func (l *Locker) passes() bool { return !l.store.IsQuorum() && l.defaults.replic
 // suits says that a call wants just such a lock.
 func (s *lease) suits(r *request) bool {
 	want := r.settings
-	return r.owner == "" && !want.fixed && want.lease == s.length && want.keepFor == 0
+	return r.isPlain() && !want.fixed && want.lease == s.length && want.keepFor == 0
 }
 
 // successor is the lock of the next holder.

@@ -42,6 +42,7 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 	if l.defaults.replicas != (conn.Replicas{}) {
 		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
 	}
+	l.defaults.ofQuorum = true
 	l.start(clients...)
 	return l, nil
 }

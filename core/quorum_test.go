@@ -27,36 +27,6 @@ func quorumOf(t *testing.T, servers []*embedded) *core.Locker {
 	return l
 }
 
-// A re-entry by Owner takes the older lock's token, also when a member that has
-// missed the first acquisition grants it afresh with a greater one. Otherwise the
-// first holder's renewals would fail.
-func TestQuorumOwnerReentersWithTheOlderToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		servers := []*embedded{newEmbedded(t), newEmbedded(t), newEmbedded(t)}
-		a, b := quorumOf(t, servers), quorumOf(t, servers)
-		servers[2].failAll(refuse("LOADING Redis is loading"), acquire)
-		k := take(t, background, a, "k", core.Owner("job"))
-		time.Sleep(time.Second)
-		servers[2].heal()
-		servers[1].failAll(refuse("LOADING Redis is loading"), acquire)
-		in := take(t, background, b, "k", core.Owner("job"))
-		servers[1].heal()
-		if in.Token() != k.Token() {
-			t.Errorf("token %d; want %d", in.Token(), k.Token())
-		}
-		time.Sleep(time.Minute)
-		if err := k.Context().Err(); err != nil {
-			t.Errorf("the first holder has lost it: %v", context.Cause(k.Context()))
-		}
-		unlock(t, k)
-		_ = in.Unlock(background)
-		time.Sleep(2 * time.Second)
-		for _, s := range servers {
-			s.isFree("k")
-		}
-	})
-}
-
 // One member lacks the lock and one is silent: nobody knows. That is not a loss, and
 // not a free lock.
 func TestQuorumInspectOfADividedQuorumIsUnavailable(t *testing.T) {

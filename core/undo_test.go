@@ -35,8 +35,8 @@ func TestUndoneAcquisitionLeavesNoWindow(t *testing.T) {
 func TestEvictionOfAReentryLeavesTheWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(), s.open()
-		k := take(t, background, a, "k", core.Owner("job"), core.KeepFor(time.Hour))
-		take(t, background, b, "k", core.Owner("job"))
+		k := take(t, background, a, "k", core.KeepFor(time.Hour))
+		take(t, background, b, "k", core.Owner(k.Owner()))
 		ctx, cancel := context.WithCancel(background)
 		cancel()
 		wantErr(t, b.Close(ctx), context.Canceled)

@@ -15,8 +15,8 @@ func TestEarnedWindowOutlivesAnOrphanedHold(t *testing.T) {
 	keep := core.KeepFor(time.Hour)
 	for name, work := range map[string]func(t *testing.T, s *embedded, here, there *core.Locker) *core.Lock{
 		"one owner in two processes": func(t *testing.T, _ *embedded, here, there *core.Locker) *core.Lock {
-			outer := take(t, background, there, "k", core.Owner("job"), keep)
-			take(t, background, here, "k", core.Owner("job"))
+			outer := take(t, background, there, "k", keep)
+			take(t, background, here, "k", core.Owner(outer.Owner()))
 			return outer
 		},
 		"nested in another Locker": func(t *testing.T, _ *embedded, here, there *core.Locker) *core.Lock {

@@ -15,10 +15,12 @@ func TestEarnedWindowIsNotPassedOn(t *testing.T) {
 	keep := core.KeepFor(2 * time.Minute)
 	for name, work := range map[string]func(t *testing.T, here, there *core.Locker) (outer, last *core.Lock){
 		"two calls of one owner": func(t *testing.T, here, _ *core.Locker) (outer, last *core.Lock) {
-			return take(t, background, here, "k", core.Owner("job"), keep), take(t, background, here, "k", core.Owner("job"))
+			outer = take(t, background, here, "k", keep)
+			return outer, take(t, background, here, "k", core.Owner(outer.Owner()))
 		},
 		"one owner in two processes": func(t *testing.T, here, there *core.Locker) (outer, last *core.Lock) {
-			return take(t, background, there, "k", core.Owner("job"), keep), take(t, background, here, "k", core.Owner("job"))
+			outer = take(t, background, there, "k", keep)
+			return outer, take(t, background, here, "k", core.Owner(outer.Owner()))
 		},
 		"nested by the context": func(t *testing.T, here, _ *core.Locker) (outer, last *core.Lock) {
 			outer = take(t, background, here, "k", keep)

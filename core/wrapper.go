@@ -27,3 +27,16 @@ func SplitOptions(opts ...Option) (forLocks []Option, forWrapper []any) {
 	}
 	return forLocks, forWrapper
 }
+
+// OwnerBegin has the owner of a lock begin with id, for wrappers that tell from [Info].Owner
+// which of their calls is in the way. Unlike [Owner] it lets nobody enter: the rest differs
+// from one attempt to the next, and the calls exclude one another. id is at most 64 bytes, and
+// else as in [Owner]. A call whose context holds the lock already enters it with the owner
+// that it has.
+func OwnerBegin(id string) Option {
+	return func(s *settings) {
+		if s.isOwner("OwnerBegin", id, maxOwnerBytes/2) {
+			s.ownerBegin = id
+		}
+	}
+}

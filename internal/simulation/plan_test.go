@@ -91,9 +91,7 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 	}
 	if chance(12) {
 		p.Key, p.Owner, p.Do, p.Fixed, p.Lease = shared, "owner "+string('a'+rune(random.IntN(2))), false, false, l
-		if chance(50) {
-			p.KeepFor = between(random, l/2, 2*l)
-		}
+		p.KeepFor = 0 // they do not go together
 	}
 	p.Lease = max(p.Lease.Truncate(time.Millisecond), 20*time.Millisecond)
 	p.Refresh = chance(10)

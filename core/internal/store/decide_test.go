@@ -70,7 +70,6 @@ func TestDecideAcquire(t *testing.T) {
 		"one grant":                              {votes: votes(grant(1, 9)), err: undecided},
 		"greatest token, shortest ttl":           {votes: votes(grant(1, 8), grant(2, 9)), want: is(grant(2, 8))},
 		"as numbers":                             {votes: votes(grant(10, 8), grant(9, 9)), want: is(grant(10, 8))},
-		"a re-entry before a greater token":      {votes: votes(grant(9, 9), reentry(1, 8)), want: is(reentry(1, 8))},
 		"a grant beside a failure":               {votes: votes(down[answer](), grant(1, 9)), err: undecided},
 		"a majority with one down":               {votes: votes(down[answer](), grant(1, 9), grant(1, 8)), want: is(grant(1, 8))},
 		"one busy":                               {votes: votes(busy(1)), err: undecided},

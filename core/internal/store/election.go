@@ -106,7 +106,7 @@ func (e *election) forgetRefusals() []int {
 func decideAcquire(t *tally[answer], impatient bool) (a answer, decided bool, err error) {
 	grants := t.answers(answer.isGrant)
 	if len(grants) >= t.majority {
-		best := slices.MaxFunc(grants, inferior)
+		best := slices.MaxFunc(grants, func(a, b answer) int { return cmp.Compare(a.grant.Token, b.grant.Token) })
 		for _, g := range grants {
 			best.grant.TTL = min(best.grant.TTL, g.grant.TTL)
 		}
@@ -130,18 +130,6 @@ func decideAcquire(t *tally[answer], impatient bool) (a answer, decided bool, er
 	default:
 		return a, true, t.noMajority()
 	}
-}
-
-// inferior orders grants. A re-entry, whose lock is older than what other members have
-// just granted, is the best; then the one with the greatest token.
-func inferior(a, b answer) int {
-	if a.grant.Outermost != b.grant.Outermost {
-		if a.grant.Outermost {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Compare(a.grant.Token, b.grant.Token)
 }
 
 // busyUntil says when enough of the members that refused will be free, besides those that

@@ -1,0 +1,26 @@
+package asynqlock
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/hibiken/asynq"
+)
+
+// task is what the owners of the locks of all its runs begin with; empty outside of a server.
+type task string
+
+func taskOf(ctx context.Context) task {
+	id, ok := asynq.GetTaskID(ctx)
+	if !ok {
+		return ""
+	}
+	queue, _ := asynq.GetQueueName(ctx)
+	sum := sha256.Sum256([]byte(queue + "\x00" + id)) // users choose ids, of any length
+	return task("asynq:" + hex.EncodeToString(sum[:16]) + ":")
+}
+
+// isOf reports whether the owner of a lock is a run of the task.
+func (t task) isOf(owner string) bool { return t != "" && strings.HasPrefix(owner, string(t)) }
