@@ -63,6 +63,9 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		return noKey(t, err)
 	case errors.As(err, &busy):
 		r := g.refuse(ctx, locker, key, me, busy)
+		if !errors.Is(r, asynq.RevokeTask) {
+			made.warnOfMissing(ctx)
+		}
 		if limited && time.Since(began) >= most {
 			r.cause = fmt.Errorf("its deadline is near: %w", r.cause)
 		}

@@ -30,6 +30,7 @@ func (r *refusal) Unwrap() error { return r.cause }
 // asynq calls Config.ErrorHandler for every error, failure or not: to report
 // failures only, ask the same function there.
 func IsFailure(next func(error) bool) func(error) bool {
+	made.isFailure.Store(true)
 	return func(err error) bool {
 		var r *refusal
 		switch {
@@ -58,6 +59,7 @@ func IsFailure(next func(error) bool) func(error) bool {
 // seconds if zero, and then for pending ones once in Config.TaskCheckInterval, a
 // second if zero.
 func RetryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
+	made.retryDelay.Store(true)
 	if next == nil {
 		next = asynq.DefaultRetryDelayFunc
 	}
