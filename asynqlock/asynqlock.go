@@ -64,8 +64,8 @@ type Config struct {
 	LastWait time.Duration
 }
 
-// ByPayload locks by a field of the JSON payload, such as "order_id" or
-// "order.id", as [keyfunc.Payload] takes it. The key is "order_id=42": the name is
+// ByPayload locks by a field of the JSON payload, such as "orderID" or
+// "order.id", as [keyfunc.Payload] takes it. The key is "orderID=42": the name is
 // part of it, the task's type is not, so that tasks of different types exclude one
 // another. It panics when the path is empty or an option bad.
 func ByPayload(path string, opts ...core.Option) asynq.MiddlewareFunc {
@@ -107,7 +107,7 @@ func By(key keyfunc.Func[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFun
 func New(cfg Config) asynq.MiddlewareFunc {
 	switch {
 	case cfg.Key == nil:
-		panic(`asynqlock: Config.Key is nil; give it a key function, such as keyfunc.Payload("order_id")`)
+		panic(`asynqlock: Config.Key is nil; give it a key function, such as keyfunc.Payload("orderID")`)
 	case cfg.LastWait < 0:
 		panic("asynqlock: Config.LastWait is negative")
 	case cfg.OnBusy != Retry && cfg.OnBusy != Drop:

@@ -1,7 +1,7 @@
 // Package asynqlock runs asynq tasks one at a time per key, across all workers.
 //
 //	mux := asynq.NewServeMux()
-//	mux.Use(asynqlock.ByPayload("order_id"))
+//	mux.Use(asynqlock.ByPayload("orderID"))
 //
 //	server := asynq.NewServer(redis, asynq.Config{
 //		IsFailure:                asynqlock.IsFailure(nil),
@@ -26,7 +26,7 @@
 //
 // Where the tasks of one key are many and short, and others few, let more of them wait:
 //
-//	asynqlock.ByPayload("order_id", core.MaxWaiters(100))
+//	asynqlock.ByPayload("orderID", core.MaxWaiters(100))
 //
 // With [core.KeepFor] a task that comes within the window is put off until its end,
 // and runs then; it waits in its worker before, unless [core.NoWait] is given. To
@@ -42,7 +42,7 @@
 // not know. A task without the field is archived. To leave task types alone use
 // [Config.Skip], or wrap only the handlers that need the lock:
 //
-//	mux.Handle("order:pay", asynqlock.ByPayload("order_id")(payHandler))
+//	mux.Handle("order:pay", asynqlock.ByPayload("orderID")(payHandler))
 //
 // # Deadlines and shutdown
 //

@@ -55,21 +55,21 @@ func ExampleByPayload() {
 	core.SetDefault(locker)
 
 	mux := asynq.NewServeMux()
-	mux.Use(asynqlock.ByPayload("order_id"))
+	mux.Use(asynqlock.ByPayload("orderID"))
 	mux.HandleFunc("order:pay", func(ctx context.Context, t *asynq.Task) error {
 		fmt.Println("paying")
-		process(mux, "order:cancel", `{"order_id":42}`) // as another worker would
+		process(mux, "order:cancel", `{"orderID":42}`) // as another worker would
 		return showKey(ctx, t)
 	})
 	mux.HandleFunc("order:cancel", showKey)
 
-	process(mux, "order:pay", `{"order_id":42}`)
-	process(mux, "order:cancel", `{"order_id":42}`)
+	process(mux, "order:pay", `{"orderID":42}`)
+	process(mux, "order:cancel", `{"orderID":42}`)
 	// Output:
 	// paying
-	// error: asynqlock: the task did not run: core: lock "order_id=42" not acquired: the wait of 1s is over, somebody else holds it
-	// order:pay under the lock "order_id=42"
-	// order:cancel under the lock "order_id=42"
+	// error: asynqlock: the task did not run: core: lock "orderID=42" not acquired: the wait of 1s is over, somebody else holds it
+	// order:pay under the lock "orderID=42"
+	// order:cancel under the lock "orderID=42"
 }
 
 // Tasks of one order and type exclude one another.
@@ -97,14 +97,14 @@ func ExampleBy() {
 	mux.Use(asynqlock.By(keyfunc.Join(
 		keyfunc.Const[keyfunc.Task]("order"),
 		keyfunc.Payload("tenant"),
-		keyfunc.Int(keyfunc.Payload("order_id")),
+		keyfunc.Int(keyfunc.Payload("orderID")),
 	)))
 	mux.HandleFunc("pay", showKey)
 
-	process(mux, "pay", `{"tenant":"acme","order_id":"042"}`)
-	process(mux, "pay", `{"order_id":"042"}`)
+	process(mux, "pay", `{"tenant":"acme","orderID":"042"}`)
+	process(mux, "pay", `{"orderID":"042"}`)
 	// Output:
-	// pay under the lock "order:tenant=acme:order_id=42"
+	// pay under the lock "order:tenant=acme:orderID=42"
 	// error: asynqlock: no key for a task of type "pay": skip retry for the task: keyfunc: part 2, payload field "tenant": missing
 }
 
@@ -154,8 +154,8 @@ func ExampleIsFailure() {
 		}),
 	}
 
-	guard := asynqlock.ByPayload("order_id", core.NoWait())
-	task := asynq.NewTask("order:pay", []byte(`{"order_id":42}`))
+	guard := asynqlock.ByPayload("orderID", core.NoWait())
+	task := asynq.NewTask("order:pay", []byte(`{"orderID":42}`))
 	pay := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		busy := guard(asynq.HandlerFunc(showKey)).ProcessTask(context.Background(), t)
 		config.ErrorHandler.HandleError(ctx, t, busy)
@@ -176,8 +176,8 @@ func ExampleRetryDelay() {
 	delay := asynqlock.RetryDelay(func(retried int, err error, t *asynq.Task) time.Duration {
 		return time.Hour // for failures
 	})
-	guard := asynqlock.ByPayload("order_id", core.NoWait())
-	task := asynq.NewTask("order:pay", []byte(`{"order_id":42}`))
+	guard := asynqlock.ByPayload("orderID", core.NoWait())
+	task := asynq.NewTask("order:pay", []byte(`{"orderID":42}`))
 	pay := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		again := guard(asynq.HandlerFunc(showKey)).ProcessTask(context.Background(), t)
 		fmt.Println("busy: within a second:", delay(0, again, t) < time.Second)

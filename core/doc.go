@@ -5,7 +5,7 @@
 // process that died is free soon. When a lock is lost in spite of that, the
 // context of its holder is cancelled with [ErrLost].
 //
-//	err := locker.Do(ctx, "order:42", func(ctx context.Context) error {
+//	err := locker.Do(ctx, "orderID=42", func(ctx context.Context) error {
 //		return pay(ctx, order)
 //	})
 //

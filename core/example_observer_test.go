@@ -39,12 +39,12 @@ func ExampleObserve() {
 	defer locker.Close(context.Background())
 
 	ctx := context.Background()
-	holder, err := locker.Lock(ctx, "order:42", core.Name("orders"))
+	holder, err := locker.Lock(ctx, "orderID=42", core.Name("orders"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer holder.Unlock(ctx)
-	_, err = locker.TryLock(ctx, "order:42", core.Name("orders"))
+	_, err = locker.TryLock(ctx, "orderID=42", core.Name("orders"))
 	fmt.Println(errors.Is(err, core.ErrNotAcquired), refused)
 	// Output: true map[orders no_wait:1]
 }

@@ -14,7 +14,7 @@ func ExampleLocker_Snapshot() {
 	defer done()
 	ctx := context.Background()
 
-	order, err := locker.Lock(ctx, "order:42")
+	order, err := locker.Lock(ctx, "orderID=42")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -29,6 +29,6 @@ func ExampleLocker_Snapshot() {
 		fmt.Println(held.Key, "holds:", held.Count, "fixed:", held.Fixed)
 	}
 	// Output:
-	// order:42 holds: 1 fixed: false
+	// orderID=42 holds: 1 fixed: false
 	// report holds: 1 fixed: true
 }

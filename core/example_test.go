@@ -51,7 +51,7 @@ func ExampleLocker_Lock() {
 	defer done()
 	ctx := context.Background()
 
-	lock, err := locker.Lock(ctx, "order:42")
+	lock, err := locker.Lock(ctx, "orderID=42")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func ExampleLocker_Lock() {
 
 	// Work under lock.Context(): it ends when the lock is lost.
 	fmt.Println(lock.Key(), lock.Context().Err())
-	// Output: order:42 <nil>
+	// Output: orderID=42 <nil>
 }
 
 func ExampleLocker_TryLock() {
@@ -67,12 +67,12 @@ func ExampleLocker_TryLock() {
 	defer done()
 	ctx := context.Background()
 
-	first, _ := locker.TryLock(ctx, "order:42")
-	_, err := locker.TryLock(ctx, "order:42")
+	first, _ := locker.TryLock(ctx, "orderID=42")
+	_, err := locker.TryLock(ctx, "orderID=42")
 	fmt.Println(errors.Is(err, core.ErrNotAcquired))
 
 	_ = first.Unlock(ctx)
-	second, err := locker.TryLock(ctx, "order:42")
+	second, err := locker.TryLock(ctx, "orderID=42")
 	fmt.Println(err)
 	_ = second.Unlock(ctx)
 	// Output:
@@ -84,9 +84,9 @@ func ExampleLocker_Do() {
 	locker, done := open()
 	defer done()
 
-	err := locker.Do(context.Background(), "order:42", func(ctx context.Context) error {
+	err := locker.Do(context.Background(), "orderID=42", func(ctx context.Context) error {
 		// Whatever takes the same lock with this ctx re-enters it.
-		return locker.Do(ctx, "order:42", func(ctx context.Context) error {
+		return locker.Do(ctx, "orderID=42", func(ctx context.Context) error {
 			lock, _ := core.FromContext(ctx)
 			count, err := lock.Count(ctx)
 			fmt.Println("holds:", count)
@@ -107,7 +107,7 @@ func ExampleWrap() {
 	charge := func(_ context.Context, o Order) (string, error) {
 		return fmt.Sprint("charged order ", o.ID), nil
 	}
-	orderKey := func(o Order) (string, error) { return fmt.Sprint("order:", o.ID), nil }
+	orderKey := func(o Order) (string, error) { return fmt.Sprint("orderID=", o.ID), nil }
 
 	charge = core.Wrap(locker, orderKey, charge) // one at a time for each order
 
@@ -140,9 +140,9 @@ func ExampleOwner() {
 	ctx := context.Background()
 
 	// The same owner re-enters, here or in another process.
-	a, _ := locker.Lock(ctx, "order:42", core.Owner("saga-7"))
-	b, _ := locker.Lock(ctx, "order:42", core.Owner("saga-7"))
-	info, _ := locker.Inspect(ctx, "order:42")
+	a, _ := locker.Lock(ctx, "orderID=42", core.Owner("saga-7"))
+	b, _ := locker.Lock(ctx, "orderID=42", core.Owner("saga-7"))
+	info, _ := locker.Inspect(ctx, "orderID=42")
 	fmt.Println(info.Owner, info.Count)
 
 	_ = b.Unlock(ctx)
@@ -154,7 +154,7 @@ func ExampleFromContext() {
 	locker, done := open()
 	defer done()
 
-	_ = locker.Do(context.Background(), "order:42", func(ctx context.Context) error {
+	_ = locker.Do(context.Background(), "orderID=42", func(ctx context.Context) error {
 		lock, ok := core.FromContext(ctx)
 		fmt.Println(lock.Key(), ok)
 		return nil
@@ -162,7 +162,7 @@ func ExampleFromContext() {
 	_, ok := core.FromContext(context.Background())
 	fmt.Println(ok)
 	// Output:
-	// order:42 true
+	// orderID=42 true
 	// false
 }
 
@@ -170,9 +170,9 @@ func ExampleDetach() {
 	locker, done := open()
 	defer done()
 
-	_ = locker.Do(context.Background(), "order:42", func(ctx context.Context) error {
+	_ = locker.Do(context.Background(), "orderID=42", func(ctx context.Context) error {
 		// What this starts must not count as protected by our lock.
-		_, err := locker.TryLock(core.Detach(ctx), "order:42")
+		_, err := locker.TryLock(core.Detach(ctx), "orderID=42")
 		fmt.Println(errors.Is(err, core.ErrNotAcquired))
 		return nil
 	})
@@ -184,12 +184,12 @@ func ExampleLocker_Inspect() {
 	defer done()
 	ctx := context.Background()
 
-	lock, _ := locker.Lock(ctx, "order:42")
-	info, _ := locker.Inspect(ctx, "order:42")
+	lock, _ := locker.Lock(ctx, "orderID=42")
+	info, _ := locker.Inspect(ctx, "orderID=42")
 	fmt.Println(info.Locked, info.Owner == lock.Owner(), info.Count, info.TTL.Round(time.Minute/2))
 
 	_ = lock.Unlock(ctx)
-	info, _ = locker.Inspect(ctx, "order:42")
+	info, _ = locker.Inspect(ctx, "orderID=42")
 	fmt.Println(info.Locked)
 	// Output:
 	// true true 1 30s
@@ -201,8 +201,8 @@ func ExampleLocker_ForceUnlock() {
 	defer done()
 	ctx := context.Background()
 
-	lock, _ := locker.Lock(ctx, "order:42")
-	freed, _ := locker.ForceUnlock(ctx, "order:42") // by an operator
+	lock, _ := locker.Lock(ctx, "orderID=42")
+	freed, _ := locker.ForceUnlock(ctx, "orderID=42") // by an operator
 	fmt.Println(freed)
 
 	err := lock.Unlock(ctx)
@@ -215,7 +215,7 @@ func ExampleLocker_ForceUnlock() {
 func ExampleLocker_Close() {
 	locker, done := open()
 	defer done()
-	lock, _ := locker.Lock(context.Background(), "order:42")
+	lock, _ := locker.Lock(context.Background(), "orderID=42")
 
 	// At shutdown: give the holders some time, then take their locks away.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
@@ -223,7 +223,7 @@ func ExampleLocker_Close() {
 	fmt.Println(locker.Close(ctx))
 	fmt.Println(errors.Is(context.Cause(lock.Context()), core.ErrClosed))
 
-	_, err := locker.Lock(context.Background(), "order:43")
+	_, err := locker.Lock(context.Background(), "orderID=43")
 	fmt.Println(errors.Is(err, core.ErrClosed))
 	// Output:
 	// context deadline exceeded
@@ -236,18 +236,18 @@ func ExampleBusyError() {
 	defer done()
 	ctx := context.Background()
 
-	lock, _ := locker.Lock(ctx, "order:42")
+	lock, _ := locker.Lock(ctx, "orderID=42")
 	defer lock.Unlock(ctx)
 
-	_, err := locker.Lock(ctx, "order:42", core.Wait(10*time.Millisecond))
+	_, err := locker.Lock(ctx, "orderID=42", core.Wait(10*time.Millisecond))
 	var busy *core.BusyError
 	if errors.As(err, &busy) {
 		fmt.Println(busy.Key, "is busy; try again in", busy.RetryAfter)
 	}
 	fmt.Println(err)
 	// Output:
-	// order:42 is busy; try again in 1s
-	// core: lock "order:42" not acquired: the wait of 10ms is over, somebody else holds it
+	// orderID=42 is busy; try again in 1s
+	// core: lock "orderID=42" not acquired: the wait of 10ms is over, somebody else holds it
 }
 
 // A holder that was paused for longer than its lease may still write. The store
@@ -268,9 +268,9 @@ func ExampleLock_Token() {
 		return "written"
 	}
 
-	paused, _ := locker.Lock(ctx, "order:42")
-	_, _ = locker.ForceUnlock(ctx, "order:42") // its lease ends while it sleeps
-	next, _ := locker.Lock(ctx, "order:42")
+	paused, _ := locker.Lock(ctx, "orderID=42")
+	_, _ = locker.ForceUnlock(ctx, "orderID=42") // its lease ends while it sleeps
+	next, _ := locker.Lock(ctx, "orderID=42")
 
 	fmt.Println(write(next.Token()))
 	fmt.Println(write(paused.Token()))

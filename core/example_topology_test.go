@@ -31,11 +31,11 @@ func ExampleNewQuorum() {
 	}
 	defer locker.Close(context.Background())
 
-	lock, err := locker.Lock(context.Background(), "order:42")
+	lock, err := locker.Lock(context.Background(), "orderID=42")
 	if err != nil {
 		log.Fatal(err)
 	}
-	info, err := locker.Inspect(context.Background(), "order:42")
+	info, err := locker.Inspect(context.Background(), "orderID=42")
 	fmt.Println("held by a majority:", info.Locked, err)
 	fmt.Println("released:", lock.Unlock(context.Background()))
 	// Output:
@@ -58,9 +58,9 @@ func ExampleReplicas() {
 	}
 	defer locker.Close(context.Background())
 
-	_, err = locker.Lock(context.Background(), "order:42")
+	_, err = locker.Lock(context.Background(), "orderID=42")
 	fmt.Println(errors.Is(err, core.ErrUnavailable), err)
-	// Output: true core: taking lock "order:42": redis unavailable: 0 of 1 replicas have the lock
+	// Output: true core: taking lock "orderID=42": redis unavailable: 0 of 1 replicas have the lock
 }
 
 func ExampleShardedPubSub() {
@@ -73,7 +73,7 @@ func ExampleShardedPubSub() {
 	}
 	defer locker.Close(context.Background())
 
-	_, err = locker.Lock(context.Background(), "order:42", core.ShardedPubSub())
+	_, err = locker.Lock(context.Background(), "orderID=42", core.ShardedPubSub())
 	fmt.Println(err)
 	// Output: core: ShardedPubSub is an option of New, not of a single call
 }

@@ -31,7 +31,7 @@ func ExampleInspector() {
 	mux := http.NewServeMux()
 	mux.Handle("/debug/locks", operatorsOnly(httplock.Inspector(locker, httplock.AllowForceUnlock())))
 
-	lock, err := locker.Lock(context.Background(), "order:42")
+	lock, err := locker.Lock(context.Background(), "orderID=42")
 	if err != nil {
 		panic(err)
 	}
@@ -44,7 +44,7 @@ func ExampleInspector() {
 			Locks []struct{ Key string }
 		}
 	}
-	for _, target := range []string{"/debug/locks?format=json", "/debug/locks?format=json&key=order:43"} {
+	for _, target := range []string{"/debug/locks?format=json", "/debug/locks?format=json&key=orderID=43"} {
 		r := httptest.NewRequest("GET", target, nil)
 		r.SetBasicAuth("admin", "secret")
 		w := httptest.NewRecorder()
@@ -58,7 +58,7 @@ func ExampleInspector() {
 
 	request(mux, "GET", "/debug/locks")
 	// Output:
-	// held here: 1 order:42
-	// order:43 is free
+	// held here: 1 orderID=42
+	// orderID=43 is free
 	// 401
 }

@@ -194,8 +194,8 @@ func ExampleTaskTemplate() {
 }
 
 func ExamplePayload() {
-	fmt.Println(keyfunc.Payload("order_id")(task{"charge", `{"order_id": 42}`}))
-	// Output: order_id=42 <nil>
+	fmt.Println(keyfunc.Payload("orderID")(task{"charge", `{"orderID": 42}`}))
+	// Output: orderID=42 <nil>
 }
 
 func ExampleTaskType() {

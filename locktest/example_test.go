@@ -29,7 +29,7 @@ func (t *exampleT) end() {
 
 // pay is what is tested.
 func pay(ctx context.Context, locker *core.Locker) string {
-	err := locker.Do(ctx, "order:42", charge, core.NoWait())
+	err := locker.Do(ctx, "orderID=42", charge, core.NoWait())
 	switch {
 	case errors.Is(err, core.ErrNotAcquired):
 		return "somebody else pays this order"
@@ -49,7 +49,7 @@ func ExampleHold() {
 	defer t.end()
 	locker := locktest.New(t)
 
-	release := locktest.Hold(t, locker, "order:42")
+	release := locktest.Hold(t, locker, "orderID=42")
 	fmt.Println(pay(context.Background(), locker))
 	release()
 	fmt.Println(pay(context.Background(), locker))
@@ -64,7 +64,7 @@ func ExampleLose() {
 	locker := locktest.New(t, core.Logger(slog.New(slog.DiscardHandler)))
 
 	charge = func(ctx context.Context) error {
-		locktest.Lose(t, locker, "order:42")
+		locktest.Lose(t, locker, "orderID=42")
 		fmt.Println("cancelled:", errors.Is(context.Cause(ctx), core.ErrLost))
 		return nil
 	}

@@ -33,7 +33,7 @@ func Example() {
 	defer locker.Close(context.Background())
 
 	ctx, request := tracers.Tracer("shop").Start(context.Background(), "POST /orders/{orderID}/pay")
-	err = locker.Do(ctx, "order:42", func(ctx context.Context) error {
+	err = locker.Do(ctx, "orderID=42", func(ctx context.Context) error {
 		_, query := tracers.Tracer("shop").Start(ctx, "UPDATE orders")
 		query.End()
 		return nil

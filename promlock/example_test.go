@@ -35,7 +35,7 @@ func Example() {
 	defer locker.Close(context.Background())
 
 	pay := func(context.Context) error { return nil }
-	for _, key := range []string{"order:41", "order:42"} {
+	for _, key := range []string{"orderID=41", "orderID=42"} {
 		if err := locker.Do(context.Background(), key, pay, core.Name("orders")); err != nil {
 			log.Fatal(err)
 		}

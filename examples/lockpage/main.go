@@ -88,11 +88,11 @@ func open(ctx context.Context, work *sync.WaitGroup, shop, warehouse *core.Locke
 			core.Lease(time.Hour), core.MaxHold(10*time.Second))
 	})
 	work.Go(func() {
-		_ = shop.Do(ctx, "order:1042", func(ctx context.Context) error {
+		_ = shop.Do(ctx, "orderID=1042", func(ctx context.Context) error {
 			for range 3 {
-				hold(shop, "order:1042") // waits
+				hold(shop, "orderID=1042") // waits
 			}
-			return shop.Do(ctx, "order:1042", untilClosed) // enters it once more
+			return shop.Do(ctx, "orderID=1042", untilClosed) // enters it once more
 		})
 	})
 	work.Go(func() {

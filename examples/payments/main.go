@@ -97,7 +97,7 @@ func run(ctx context.Context) error {
 // job is the payload of a task.
 type job struct {
 	Run     string `json:"run"` // keeps the records of two runs of this program apart
-	OrderID string `json:"order_id"`
+	OrderID string `json:"orderID"`
 }
 
 // startWorker is what a worker process does.
@@ -108,7 +108,7 @@ func startWorker(client *redis.Client, name string) (*asynq.Server, error) {
 
 	// One line: of all jobs for one order, one at a time runs, whichever worker
 	// gets it.
-	mux.Handle("pay", asynqlock.ByPayload("order_id")(asynq.HandlerFunc(w.pay)))
+	mux.Handle("pay", asynqlock.ByPayload("orderID")(asynq.HandlerFunc(w.pay)))
 
 	// And a job whose order stays busy is put off for a moment, which is no failure.
 	isFailure := asynqlock.IsFailure(nil)

@@ -23,7 +23,7 @@ func launchLockPage(t *testing.T) (page string) {
 	looks := time.NewTicker(10 * time.Millisecond)
 	defer looks.Stop()
 	for end := time.Now().Add(patience); ; <-looks.C {
-		order, stock := lookUp(t, page, "order:1042"), lookUp(t, page, "stock:sku-1887")
+		order, stock := lookUp(t, page, "orderID=1042"), lookUp(t, page, "stock:sku-1887")
 		if order.Count == 2 && order.Waiters == 3 && stock.Waiters == 2 && lookUp(t, page, "inventory:hall-3").State == "held" {
 			return page
 		}
@@ -59,13 +59,13 @@ func TestLockPage(t *testing.T) {
 		time.Sleep(100 * time.Second) // for times as one meets them
 	}
 	p := open(t, at, prefer("color-scheme", "light"))
-	for _, want := range []string{"Held by this process", "import:supplier-7", "fixed lease", "order:1042", "2 holds", "Waited for by this process", "stock:sku-1887"} {
+	for _, want := range []string{"Held by this process", "import:supplier-7", "fixed lease", "orderID=1042", "2 holds", "Waited for by this process", "stock:sku-1887"} {
 		if !strings.Contains(p.visible(), want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	p.leads(clicking("order:1042"))
-	if got := p.text(".result h3"); !strings.Contains(got, "order:1042") || !strings.Contains(got, "held by this process") {
+	p.leads(clicking("orderID=1042"))
+	if got := p.text(".result h3"); !strings.Contains(got, "orderID=1042") || !strings.Contains(got, "held by this process") {
 		t.Errorf("the look-up says %q", got)
 	}
 	p.do(size(1200, eval[int64](p, `document.documentElement.scrollHeight`)))
