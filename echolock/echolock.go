@@ -164,17 +164,15 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, answer *guard
 	}
 	c.SetRequest(inner)
 	if guard.Matters(ctx) {
-		// c.JSON sets the Status also of a response that has begun with another.
-		response.Before(func() { answer.WriteHeader(response.Status) })
+		// Not by response, which does not notice Flush, and of which c.JSON sets the Status
+		// also when it has begun with another.
+		response.Writer = guard.Watch(response.Writer, answer, nil)
 	}
 	defer func() {
 		r.misled = r.unmatched && r.leads(outer)
 		guard.HandBack(outer, c.Request())
 		c.SetRequest(c.Request().WithContext(outer.Context()))
 
-		if response.Committed {
-			answer.WriteHeader(response.Status)
-		}
 		if response.Status >= http.StatusBadRequest || err != nil {
 			answer.Fail()
 		}
@@ -226,6 +224,8 @@ func (r *request) Param(name string) (value string, declared bool) {
 	}
 	return "", false
 }
+
+func (r *request) ResponseHeader() http.Header { return r.c.Response().Header() }
 
 func (r *request) Params() []string { return r.c.ParamNames() }
 

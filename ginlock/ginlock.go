@@ -195,4 +195,6 @@ func (r request) Value(key any) any {
 	return r.c.Request.Context().Value(key)
 }
 
+func (r request) ResponseHeader() http.Header { return r.c.Writer.Header() }
+
 func (r request) Route() (pattern string, known bool) { return r.c.FullPath(), true }

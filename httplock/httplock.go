@@ -134,7 +134,7 @@ func middleware(cfg Config, own guard.Config) func(http.Handler) http.Handler {
 				next.ServeHTTP(w, r)
 				return
 			}
-			refusal := g.Serve(request{r}, func(ctx context.Context, answer *guard.Answer) {
+			refusal := g.Serve(request{r, w}, func(ctx context.Context, answer *guard.Answer) {
 				serve(next, w, r, ctx, answer)
 			})
 			if refusal == nil {
@@ -157,15 +157,20 @@ func serve(next http.Handler, w http.ResponseWriter, r *http.Request, ctx contex
 	inner := guard.Inner(r, ctx)
 	defer guard.HandBack(r, inner)
 	if guard.Matters(ctx) {
-		w = watch(w, answer)
+		w = guard.Watch(w, answer, nil)
 	}
 	next.ServeHTTP(w, inner)
 }
 
 // request shows a request of net/http to the guard.
-type request struct{ r *http.Request }
+type request struct {
+	r *http.Request
+	w http.ResponseWriter
+}
 
 func (r request) HTTP() *http.Request { return r.r }
+
+func (r request) ResponseHeader() http.Header { return r.w.Header() }
 
 func (r request) Param(name string) (value string, declared bool) {
 	value = r.r.PathValue(name)

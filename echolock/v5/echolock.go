@@ -155,15 +155,25 @@ func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context, answer *
 		c.SetRequest(c.Request().WithContext(outer.Context()))
 	}()
 	if guard.Matters(ctx) {
-		response := &watched{ResponseWriter: c.Response(), answer: answer}
-		c.SetResponse(response)
-		defer c.SetResponse(response.ResponseWriter)
+		// Not by echo's own response, which has the status too late when middleware outside,
+		// such as Gzip, has put another one in front of it.
+		outside := c.Response()
+		c.SetResponse(guard.Watch(outside, answer, func() int { return statusOf(outside) }))
+		defer c.SetResponse(outside)
 	}
 	err := next(c)
-	if err != nil {
+	if statusOf(c.Response()) >= http.StatusBadRequest || err != nil {
 		answer.Fail()
 	}
 	return err
+}
+
+// statusOf returns the status that echo's response has, and sends when the body begins.
+func statusOf(w http.ResponseWriter) int {
+	if response, err := echo.UnwrapResponse(w); err == nil && response.Status != 0 {
+		return response.Status
+	}
+	return http.StatusOK
 }
 
 // refusalError is an *echo.HTTPError that echo's own error handler answers with
@@ -210,6 +220,8 @@ func (r request) HTTP() *http.Request { return r.c.Request() }
 func (r request) Param(name string) (value string, declared bool) {
 	return r.c.PathValues().Get(name)
 }
+
+func (r request) ResponseHeader() http.Header { return r.c.Response().Header() }
 
 func (r request) Params() []string {
 	values := r.c.PathValues()

@@ -2,11 +2,16 @@ package conformance_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"runtime/debug"
 	"strings"
 	"time"
+
+	echo4 "github.com/labstack/echo/v4"
+	echo5 "github.com/labstack/echo/v5"
 
 	"github.com/latchkey-go/latchkey/core"
 )
@@ -51,6 +56,59 @@ var answerCases = []conformanceCase{
 		h.panics(func() { send(server, "POST", "/1") })
 		h.wantWindow("id=1", false)
 	}},
+	{"KeepFor: an answer that a flush has begun is a success, whatever follows", func(h *harness) {
+		for name, outside := range map[string][]companion{"plain": nil, "logged": {logging}} {
+			for end, ended := range endings {
+				r := h.working(func(w http.ResponseWriter, _ *http.Request) error {
+					if err := http.NewResponseController(w).Flush(); err != nil {
+						h.Errorf("%s: %v", name, err)
+					}
+					return ended(errors.New("the client has gone"))
+				})
+				r.outside = append([]companion{recovering}, outside...)
+				func() {
+					defer func() { _ = recover() }()
+					send(h.build(r), "POST", "/"+key(name, end))
+				}()
+				h.wantWindow("id="+key(name, end), true)
+			}
+		}
+	}},
+	{"KeepFor: a status that is set before the first byte counts", func(h *harness) {
+		for name, outside := range map[string][]companion{"plain": nil, "zipped": {gzipping}} {
+			for _, written := range []bool{true, false} {
+				r := h.working(func(w http.ResponseWriter, _ *http.Request) error {
+					setStatus(w, http.StatusInternalServerError)
+					if written {
+						_, _ = io.WriteString(w, "not paid")
+					}
+					return nil
+				})
+				r.outside = outside
+				id := key(name, fmt.Sprint(written))
+				w := send(h.build(r), "POST", "/"+id)
+				if written {
+					h.wantStatus(w, http.StatusInternalServerError)
+				}
+				h.wantWindow("id="+id, false)
+			}
+		}
+	}},
+	{"KeepFor: a batch whose parts are refused has succeeded if it says so", func(h *harness) {
+		var server http.Handler
+		batch := post("/batches/{id}", byParam("id", core.NoWait(), core.KeepFor(time.Hour)), func(w http.ResponseWriter, r *http.Request) {
+			for _, target := range []string{"/orders/42", "/orders/43?item=1"} {
+				part := httptest.NewRequestWithContext(r.Context(), "POST", target, nil)
+				server.ServeHTTP(httptest.NewRecorder(), part)
+			}
+			w.WriteHeader(http.StatusMultiStatus)
+		})
+		part := post("/orders/{orderID}", append(byParam("orderID", core.NoWait()), guarding{query: "item"}), ok)
+		server = h.build(batch, part)
+		defer h.unlock(h.hold("orderID=42"))
+		h.wantStatus(send(server, "POST", "/batches/7"), http.StatusMultiStatus)
+		h.wantWindow("id=7", true)
+	}},
 	{"a panic still tells where it came from", func(h *harness) {
 		r := h.working(panicsFarInside)
 		var stack string
@@ -78,5 +136,16 @@ func (h *harness) working(work func(w http.ResponseWriter, r *http.Request) erro
 	return route{
 		method: http.MethodPost, pattern: "/{id}", work: work,
 		guards: byParam("id", core.NoWait(), core.KeepFor(time.Hour)),
+	}
+}
+
+// setStatus sets the status of an answer that has not begun, in the way of the framework.
+func setStatus(w http.ResponseWriter, code int) {
+	if r, ok := w.(*echo4.Response); ok {
+		r.Status = code
+	} else if r, err := echo5.UnwrapResponse(w); err == nil {
+		r.Status = code
+	} else {
+		w.WriteHeader(code)
 	}
 }

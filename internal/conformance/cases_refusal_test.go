@@ -163,16 +163,19 @@ var refusalCases = []conformanceCase{
 		h.framework.setOnRefused(nil)
 		h.wantProblem(send(guarding{}), http.StatusConflict)
 	}},
-	{"a refusal that is answered 200 opens no window of a guard outside", func(h *harness) {
+	{"a refusal that is answered 200 opens no window of the guards outside", func(h *harness) {
 		inner := &config{key: keyfunc.Query("id"), onRefused: func(w http.ResponseWriter, _ *http.Request, _ error) {
 			w.WriteHeader(http.StatusOK)
 		}}
-		outer := guarding{param: "orderID", options: []core.Option{core.KeepFor(time.Minute)}}
-		server := h.build(post("/orders/{orderID}", []guarding{outer, {config: inner}}, ok))
+		window := core.KeepFor(time.Minute)
+		outer := append(byParam("orderID", window), byKey(keyfunc.Const[keyfunc.Request]("between"), window)...)
+		server := h.build(post("/orders/{orderID}", append(outer, guarding{config: inner}), ok))
 		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusOK)
 		h.wantWindow("orderID=42", false)
+		h.wantWindow("between", false)
 		h.wantStatus(send(server, "POST", "/orders/42?id=1"), http.StatusOK)
 		h.wantWindow("orderID=42", true)
+		h.wantWindow("between", true)
 	}},
 	{"a busy lock is logged as such by no Status", func(h *harness) {
 		defer h.unlock(h.hold("orderID=s3cret"))

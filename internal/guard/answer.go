@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"reflect"
 
 	"github.com/latchkey-go/latchkey/core"
 )
@@ -14,8 +15,36 @@ import (
 // status alone counts. What comes later, an error or a panic, is for the most part
 // the client's doing, who has gone and would rather have the work done again.
 type Answer struct {
-	status int // 0 until the answer has begun
-	failed bool
+	status  int // 0 until the answer has begun
+	failed  bool
+	refused bool
+	header  http.Header // of the response, the same for all guards that it goes through
+	outer   *Answer     // what the context had before
+}
+
+type answerKey struct{}
+
+// within returns a context in which guards inside find the answer.
+func (a *Answer) within(ctx context.Context, header http.Header) context.Context {
+	a.header, a.outer = header, answerIn(ctx)
+	return context.WithValue(ctx, answerKey{}, a)
+}
+
+func answerIn(ctx context.Context) *Answer {
+	a, _ := ctx.Value(answerKey{}).(*Answer)
+	return a
+}
+
+// refuseOuter says to the guards outside that a request of theirs was refused inside, so that
+// they do not take the answer for a success, whoever writes it. The context may come from
+// another request, of which this one is a part: then the response is not the same.
+func refuseOuter(r Request) {
+	own := reflect.ValueOf(r.ResponseHeader()).Pointer()
+	for a := answerIn(r.HTTP().Context()); a != nil; a = a.outer {
+		if reflect.ValueOf(a.header).Pointer() == own {
+			a.refused = true
+		}
+	}
 }
 
 // Matters reports whether anything depends on the answer of the handler that runs
@@ -35,9 +64,9 @@ func (a *Answer) WriteHeader(code int) {
 	}
 }
 
-// Write says that a part of the body is written or flushed, which answers with 200
-// unless there was a status before.
-func (a *Answer) Write() { a.WriteHeader(http.StatusOK) }
+// Flush says that the response is flushed, which answers with 200 unless there was a
+// status before.
+func (a *Answer) Flush() { a.WriteHeader(http.StatusOK) }
 
 // Fail says that the handler reports a failure. It counts unless an answer has begun.
 func (a *Answer) Fail() { a.failed = true }
@@ -45,7 +74,10 @@ func (a *Answer) Fail() { a.failed = true }
 // succeeded reports whether the status is below 400. No answer at all is a success,
 // unless the handler has failed.
 func (a *Answer) succeeded() bool {
-	if a.status == 0 {
+	switch {
+	case a.refused:
+		return false
+	case a.status == 0:
 		return !a.failed
 	}
 	return a.status < http.StatusBadRequest
@@ -58,8 +90,11 @@ type Next func(ctx context.Context, answer *Answer)
 var errFailed = errors.New("the handler failed")
 
 // run runs next under the lock that ctx holds.
-func (g *Guard) run(ctx context.Context, next Next) error {
+func (g *Guard) run(ctx context.Context, r Request, next Next) error {
 	var answer Answer
+	if Matters(ctx) {
+		ctx = answer.within(ctx, r.ResponseHeader())
+	}
 	returned := false
 	defer func() {
 		if !returned && answer.status != 0 && answer.succeeded() {

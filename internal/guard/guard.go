@@ -125,10 +125,7 @@ func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
 	if g.config.Status != 0 && refusal.Status == http.StatusConflict {
 		refusal.Status = g.config.Status
 	}
-	// Another guard outside must not take the answer for a success, whoever writes it.
-	if outer, held := core.FromContext(r.HTTP().Context()); held {
-		outer.DropWindow()
-	}
+	refuseOuter(r)
 	if locker := g.locker(); locker != nil {
 		e := core.Event{Kind: core.EventRefused, Status: refusal.Status, Reason: refusal.reason, Err: refusal.Err}
 		locker.Notify(r.HTTP().Context(), e, g.options...)
@@ -199,7 +196,7 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 	ran := false
 	err = locker.Do(ctx, key, func(ctx context.Context) error {
 		ran = true
-		return g.run(ctx, next)
+		return g.run(ctx, r, next)
 	}, g.options...)
 	if ran || err == nil {
 		return nil // what went wrong meanwhile, core has logged

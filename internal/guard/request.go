@@ -20,6 +20,8 @@ type Request interface {
 	// matched none. It is not known where the middleware runs before routing, or
 	// before the last of several routers.
 	Route() (pattern string, known bool)
+	// ResponseHeader returns the header of the response, always the same map.
+	ResponseHeader() http.Header
 }
 
 // Inner returns the copy of a request that the handler works with, under the lock's

@@ -1,0 +1,94 @@
+package guard
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/felixge/httpsnoop"
+)
+
+// Watch returns w with all its interfaces, which reports what is written to it. implied is
+// the status that w sends when the body begins without one; nil: 200.
+func Watch(w http.ResponseWriter, answer *Answer, implied func() int) http.ResponseWriter {
+	begin := func() {
+		if implied == nil {
+			answer.WriteHeader(http.StatusOK)
+		} else {
+			answer.WriteHeader(implied())
+		}
+	}
+	watched := httpsnoop.Wrap(w, httpsnoop.Hooks{
+		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
+			return func(code int) {
+				answer.WriteHeader(code)
+				next(code)
+			}
+		},
+		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
+			return func(p []byte) (int, error) {
+				begin()
+				return next(p)
+			}
+		},
+		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
+			return func(r io.Reader) (int64, error) {
+				// The answer begins with the first byte of r, which may have none.
+				n, err := io.Copy(first{w, begin}, io.LimitReader(r, firstBytes))
+				if err != nil || n < firstBytes {
+					return n, err
+				}
+				more, err := next(r)
+				return n + more, err
+			}
+		},
+		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
+			return func() {
+				answer.Flush()
+				next()
+			}
+		},
+	})
+	if _, flushes := w.(http.Flusher); flushes {
+		return watched
+	}
+	f := flushing{watched, answer}
+	if hijacker, ok := watched.(http.Hijacker); ok {
+		return struct {
+			flushing
+			http.Hijacker
+		}{f, hijacker}
+	}
+	return f
+}
+
+// firstBytes is as much as net/http looks at itself before it copies in its own way.
+const firstBytes = 512
+
+// first writes the beginning of an answer.
+type first struct {
+	w     http.ResponseWriter
+	begin func()
+}
+
+func (f first) Write(p []byte) (int, error) {
+	f.begin()
+	return f.w.Write(p)
+}
+
+// flushing is a watched writer that cannot flush, around one that perhaps can:
+// [http.ResponseController] would flush that one behind our back.
+type flushing struct {
+	http.ResponseWriter
+	answer *Answer
+}
+
+func (f flushing) FlushError() error {
+	err := http.NewResponseController(f.ResponseWriter).Flush()
+	if !errors.Is(err, http.ErrNotSupported) {
+		f.answer.Flush()
+	}
+	return err
+}
+
+func (f flushing) Unwrap() http.ResponseWriter { return f.ResponseWriter }
