@@ -21,8 +21,8 @@
 // is tried again. [IsFailure] keeps that out of the failure count and [RetryDelay]
 // says when: soon, and later the more tasks of the key there are. Without them each
 // refusal is a failure, uses up a retry, and is retried by asynq's own, much longer
-// delay. How soon depends on the two intervals, which are five seconds and one by
-// default.
+// delay; the first one logs a warning. How soon depends on the two intervals, which are
+// five seconds and one by default.
 //
 // Where the tasks of one key are many and short, and others few, let more of them wait:
 //
