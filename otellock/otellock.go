@@ -39,8 +39,8 @@ func TracerProvider(p trace.TracerProvider) Option { return func(s *settings) { 
 // MeterProvider makes the metrics. The default is the global one.
 func MeterProvider(p metric.MeterProvider) Option { return func(s *settings) { s.meters = p } }
 
-// Keys puts the key into the spans, as latchkey.lock.key. Keys may hold personal
-// data: [keyfunc.Hash] hides it.
+// Keys puts the key into the spans, as latchkey.lock.key; bytes that are not UTF-8 are
+// replaced. Keys may hold personal data: [keyfunc.Hash] hides it.
 //
 // [keyfunc.Hash]: https://pkg.go.dev/github.com/latchkey-go/latchkey/keyfunc#Hash
 func Keys() Option { return func(s *settings) { s.keys = true } }

@@ -246,6 +246,18 @@ func TestKeysAreToldOnRequest(t *testing.T) {
 	}, otellock.Keys())
 }
 
+// Exporters drop a batch of spans with an attribute that is not UTF-8.
+func TestKeysAreToldInUTF8(t *testing.T) {
+	bubble(t, func(t *testing.T, tel *telemetry) {
+		locker := locktest.New(t, core.Observe(tel.observer))
+		if err := locker.Do(background, "a\xff\xfeb", func(context.Context) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		want(t, "spans", tel.spans(),
+			"lock.wait [key=a\uFFFDb outcome=acquired] 0s", "lock.wait > lock.hold [key=a\uFFFDb outcome=released] 0s")
+	}, otellock.Keys())
+}
+
 func TestTwoObserversDoNotMixTheirSpansUp(t *testing.T) {
 	bubble(t, func(t *testing.T, one *telemetry) {
 		exporter := tracetest.NewInMemoryExporter()

@@ -2,6 +2,7 @@ package otellock
 
 import (
 	"context"
+	"strings"
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -51,7 +52,7 @@ func (o *Observer) trace(ctx context.Context, e core.Event, l *labels) context.C
 func (o *Observer) start(ctx context.Context, what string, outer trace.Span, e core.Event, l *labels) context.Context {
 	start := l.start
 	if o.keys {
-		start = []trace.SpanStartOption{l.start[0], trace.WithAttributes(keyKey.String(e.Key))}
+		start = []trace.SpanStartOption{l.start[0], trace.WithAttributes(keyKey.String(strings.ToValidUTF8(e.Key, "\uFFFD")))}
 	}
 	ctx, span := o.tracer.Start(ctx, what, start...)
 	return context.WithValue(ctx, spansKey{o}, spans{outer, span})
