@@ -73,10 +73,10 @@ func (s *show) start(ctx context.Context, buyers int) error {
 	if s.closed || s.running() {
 		return errRunning
 	}
-	sku := uuid.NewString()
+	sku, now := uuid.NewString(), time.Now()
 	r := &round{buyers: buyers, over: make(chan struct{})}
 	for i, path := range []string{"/unsafe/items/", "/items/"} {
-		r.sides[i] = newSide(path, fmt.Sprintf("%s-%d", sku, i), s.stock)
+		r.sides[i] = newSide(path, fmt.Sprintf("%s-%d", sku, i), s.stock, now)
 		if err := s.client.Set(ctx, stockKey(r.sides[i].sku), s.stock, time.Hour).Err(); err != nil {
 			return err
 		}

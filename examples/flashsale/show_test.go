@@ -153,7 +153,7 @@ func TestCloseStopsTheSaleAndClosesTheLockers(t *testing.T) {
 }
 
 func TestSideClosesWhenEmpty(t *testing.T) {
-	s := newSide("/", "sku", 1)
+	s := newSide("/", "sku", 1, time.Now())
 	if !s.enter() || s.close() {
 		t.Fatal("it closes while somebody is in")
 	}
@@ -169,8 +169,45 @@ func TestInLineIsWhoIsNotInHand(t *testing.T) {
 	}
 }
 
+// Both timelines show the same time, so that they can be compared.
+func TestTimelinesBeginTogether(t *testing.T) {
+	s := newTestShow(t, 100*time.Millisecond)
+	begin(t, s, 3)
+	if r := s.current.Load(); r.sides[0].started != r.sides[1].started {
+		t.Error("one sale begins before the other")
+	}
+	awaitState(t, s, "over")
+
+	until := func(ends ...int64) (side sideSnapshot) {
+		for _, end := range ends {
+			side.Orders = append(side.Orders, order{From: end - 30, To: end})
+		}
+		return side
+	}
+	var lost sideSnapshot // all that it had before
+	for i := range int64(lastOrders) {
+		lost.Orders = append(lost.Orders, order{From: 5000 + i, To: 5001 + i})
+	}
+	for _, c := range []struct {
+		what          string
+		without, with sideSnapshot
+		from, to      int64
+	}{
+		{"before the first order", until(), until(), 0, 1000},
+		{"at the beginning", until(200), until(), 0, 1000},
+		{"while both sell", until(1400, 2400), until(1300, 2300), 1300, 2300},
+		{"when one is sold out", until(1500, 2400, 5100), until(2300, 3300), 2300, 3300},
+		{"of a busy second", lost, until(5200), 5001, 5200},
+		{"when that time is lost", lost, until(3300), 5001, 5256},
+	} {
+		if from, to := timeline(c.without, c.with); from != c.from || to != c.to {
+			t.Errorf("%s: from %d to %d, want %d to %d", c.what, from, to, c.from, c.to)
+		}
+	}
+}
+
 func TestTimelineKeepsTheLastOrders(t *testing.T) {
-	s := newSide("/", "sku", 1)
+	s := newSide("/", "sku", 1, time.Now())
 	for i := range int64(3*lastOrders + 7) {
 		s.keep(order{From: i, To: i})
 	}

@@ -48,8 +48,8 @@ type order struct {
 	From, To int64
 }
 
-func newSide(path, sku string, stock int) *side {
-	return &side{path: path, sku: sku, left: stock, started: time.Now()}
+func newSide(path, sku string, stock int, started time.Time) *side {
+	return &side{path: path, sku: sku, left: stock, started: started}
 }
 
 // sell lets the buyers in, and returns when the last one has left. They come as

@@ -2,6 +2,8 @@ package main
 
 import "time"
 
+const shownFor = 1000 // ms of a timeline
+
 // snapshot is all that the page shows at one moment. It has the same size however
 // long the sale runs.
 type snapshot struct {
@@ -10,7 +12,9 @@ type snapshot struct {
 	Buyers  int            `json:"buyers"`
 	Servers int            `json:"servers"`
 	Within  float64        `json:"within"` // seconds in which the buyers come
-	Sides   []sideSnapshot `json:"sides"`  // without the lock, with it
+	From    int64          `json:"from"`   // of both timelines, as in order
+	To      int64          `json:"to"`
+	Sides   []sideSnapshot `json:"sides"` // without the lock, with it
 }
 
 type sideSnapshot struct {
@@ -30,6 +34,7 @@ func (s *show) snapshot() snapshot {
 	if r == nil {
 		empty := sideSnapshot{Left: s.stock, Orders: []order{}}
 		out.Sides = []sideSnapshot{empty, empty}
+		out.From, out.To = timeline(out.Sides...)
 		return out
 	}
 	out.Buyers = r.buyers
@@ -44,7 +49,33 @@ func (s *show) snapshot() snapshot {
 	for _, side := range r.sides {
 		out.Sides = append(out.Sides, side.snapshot())
 	}
+	out.From, out.To = timeline(out.Sides...)
 	return out
+}
+
+// timeline is the last second in which all sides took orders, or what is known of it.
+func timeline(sides ...sideSnapshot) (from, to int64) {
+	var first, last int64 // ends of what sides have taken
+	for _, s := range sides {
+		n := len(s.Orders)
+		if n == 0 {
+			continue
+		}
+		if n == lastOrders { // earlier ones are lost
+			from = max(from, s.Orders[0].To)
+		}
+		end := s.Orders[n-1].To
+		if first == 0 || end < first {
+			first = end
+		}
+		last = max(last, end)
+	}
+	to = first
+	if to <= from {
+		to = last
+	}
+	to = max(to, shownFor)
+	return max(from, to-shownFor), to
 }
 
 func (s *side) snapshot() sideSnapshot {
