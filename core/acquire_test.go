@@ -57,8 +57,8 @@ func TestLayoutIsRedissons(t *testing.T) {
 			t.Errorf("HGETALL shows %s; want owner %s with count 1", got, k.Owner())
 		}
 		id, n, ok := strings.Cut(k.Owner(), ":")
-		if !ok || len(id) != 36 || n == "" {
-			t.Errorf("owner %q; want <uuid>:<n>", k.Owner())
+		if !ok || len(id) > 36 || n == "" {
+			t.Errorf("owner %q; want <process>:<n>, no longer than Redisson's", k.Owner())
 		}
 		if got := s.TTL("lock:order:42"); got != 12*time.Second {
 			t.Errorf("TTL %v; want the lease", got)

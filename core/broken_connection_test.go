@@ -21,7 +21,7 @@ func holdsOf(c command) []string {
 	for _, arg := range c.args {
 		if strings.HasPrefix(arg, "latchkey:hold:") {
 			holds = append(holds, arg)
-		} else if id, _, ok := strings.Cut(arg, ":"); ok && len(id) == 36 && strings.Count(id, "-") == 4 {
+		} else if id, _, ok := strings.Cut(arg, ":"); ok && strings.Contains(id, "@") {
 			owners = append(owners, arg)
 		}
 	}

@@ -31,10 +31,12 @@ func (l *Locker) compensate(c *store.Compensation) {
 	l.scheduler.Set(&compensation{Compensation: c, locker: l, delay: compensateDelay}, schedule.Now())
 }
 
+func (c *compensation) key() string { return store.NameOf(c.locker.prefix, c.Lock).Key() }
+
 // Due sends it.
 func (c *compensation) Due(now schedule.Time) {
 	if now > schedule.At(c.Until) {
-		c.locker.report.warn("a release was never confirmed; the lock ended with its lease", "lock", c.Lock)
+		c.locker.report.warn("a release was never confirmed; the lock ended with its lease", "key", c.key())
 		c.end()
 		return
 	}
@@ -49,11 +51,11 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 		c.locker.queues.Reserved(c.Lock, c.Yield)
 		return
 	case conn.IsClosed(err):
-		c.locker.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "lock", c.Lock)
+		c.locker.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "key", c.key())
 		c.end()
 		return
 	}
-	c.locker.report.warn("a release failed and is repeated", "lock", c.Lock, "error", err)
+	c.locker.report.warn("a release failed and is repeated", "key", c.key(), "error", err)
 	delay := c.delay
 	c.delay = min(2*c.delay, compensateDelayMax)
 	c.locker.scheduler.Set(c, schedule.Now().Add(delay))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
 	"sync"
 	"time"
 
@@ -81,4 +82,35 @@ func ExampleLocker_Do_oncePerInterval() {
 	// Output:
 	// report of hour 1
 	// report of hour 2
+}
+
+// Who has it? Owners tell the process: here, in redis-cli and in the lock page.
+func ExampleProcessOf() {
+	server, err := miniredis.Run()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	locker, err := core.New(client, core.Describe("shop-eu"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locker.Close(context.Background())
+
+	err = locker.Do(context.Background(), "order:42", func(ctx context.Context) error {
+		info, err := locker.Inspect(ctx, "order:42")
+		if err != nil {
+			return err
+		}
+		if p, ok := core.ProcessOf(info.Owner); ok {
+			fmt.Println(p.Name, p.PID == os.Getpid(), time.Since(p.Since) < time.Minute)
+		}
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: shop-eu true true
 }

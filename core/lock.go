@@ -34,7 +34,7 @@ func newLock(ctx context.Context, s *lease, key, hold string, copies *conn.Copie
 func (k *Lock) Key() string { return k.key }
 
 // Owner returns who holds the lock in Redis: a field of the hash, of the form
-// "<client uuid>:<n>" or as [Owner] said. A re-entry has its outer lock's owner, and a
+// "<process>:<n>" or as [Owner] said. A re-entry has its outer lock's owner, and a
 // lock that was passed on inside of this process that of the one before it.
 //
 // Whoever knows the owner can enter the lock by [Owner], from anywhere, but not in a quorum. So once it was

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -32,6 +31,7 @@ type Locker struct {
 	background schedule.Workers // the scheduler and the listener
 	scheduler  *schedule.Scheduler
 	started    schedule.Time
+	self       Process
 	report     report
 	queues     waitqueue.Queues[*request, *Lock, *position]
 	listener   *notify.Listener
@@ -102,7 +102,8 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 			Replicas: s.replicas, MaxSkew: s.lease / 10, Warn: l.report.warn,
 		})
 	}
-	process := uuid.NewString()
+	process := newProcess(s.describe)
+	l.self, _ = ProcessOf(process + ":1")
 	l.alone = &position{member: process}
 	config := store.Config{
 		Process: process, Timeout: l.timeout, Sharded: s.sharded, Workers: &l.requests, Compensate: l.compensate,
@@ -118,6 +119,10 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 		Free: l.queues.Signal, Message: l.message,
 	})
 }
+
+// Prefix returns what the names of the Locker's locks begin with in Redis; see the
+// option [Prefix].
+func (l *Locker) Prefix() string { return l.prefix }
 
 func isNil(client redis.UniversalClient) bool {
 	if client == nil {

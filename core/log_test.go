@@ -127,6 +127,38 @@ func TestALossIsLogged(t *testing.T) {
 	})
 }
 
+// Whoever looks for a key in the log finds all of its lines: not by what Redis calls it.
+func TestLogLinesNameTheKey(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		logged := &records{}
+		l := s.locker(core.Logger(logged.logger()))
+		k := take(t, background, l, "order:{42}%")
+		s.outage()
+		wantErr(t, k.Unlock(background), core.ErrUnavailable)
+		time.Sleep(time.Minute)
+		s.heal()
+		logged.mu.Lock()
+		defer logged.mu.Unlock()
+		kinds := map[string]bool{}
+		for _, line := range logged.lines {
+			kinds[line.Message] = true
+			var key string
+			line.Attrs(func(a slog.Attr) bool {
+				if a.Key == "key" {
+					key = a.Value.String()
+				}
+				return true
+			})
+			if key != "order:{42}%" {
+				t.Errorf("%s: key %q", line.Message, key)
+			}
+		}
+		if !kinds["latchkey: a release failed and is repeated"] || !kinds["latchkey: a release was never confirmed; the lock ended with its lease"] {
+			t.Errorf("logged: %v", kinds)
+		}
+	})
+}
+
 func TestLoggerDefaultsToSlogs(t *testing.T) {
 	logged := &records{}
 	before := slog.Default()

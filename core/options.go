@@ -42,6 +42,7 @@ type settings struct {
 
 	// Of New only.
 	prefix    string
+	describe  string        // "": by the host
 	timeout   time.Duration // 0: derived from the lease
 	replicas  conn.Replicas
 	sharded   bool

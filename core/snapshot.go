@@ -13,6 +13,8 @@ import (
 // Snapshot is what one Locker holds and waits for. Redis is not asked: it is what
 // this process believes.
 type Snapshot struct {
+	// Process is what the Locker says of itself, in the owner of what it holds.
+	Process Process
 	// Held are the locks that are held, by key, those with one key by age.
 	Held []Held
 	// Waiting are the locks that calls wait for, by key. Some may be in Held.
@@ -70,7 +72,7 @@ func (l *Locker) Snapshot() Snapshot {
 func (l *Locker) SnapshotOf(key string) Snapshot {
 	n, err := l.name(key)
 	if err != nil {
-		return Snapshot{}
+		return Snapshot{Process: l.self}
 	}
 	return l.snapshot(func(s *lease) bool { return s.lock == n.Lock() }, []string{n.Lock()})
 }
@@ -97,7 +99,7 @@ func (l *Locker) snapshot(fit func(*lease) bool, locks []string) Snapshot {
 			held = append(held, h)
 		}
 	}
-	return Snapshot{held, waiting}
+	return Snapshot{l.self, held, waiting}
 }
 
 // pieceOf is how many leases are looked at before others have their turn.

@@ -29,7 +29,8 @@ func ExampleInspector() {
 		})
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/debug/locks", operatorsOnly(httplock.Inspector(locker, httplock.AllowForceUnlock())))
+	mux.Handle("/debug/locks", operatorsOnly(httplock.Inspector(locker,
+		httplock.AllowForceUnlock(), httplock.AllowedHosts("ops.example.com"))))
 
 	lock, err := locker.Lock(context.Background(), "orderID=42")
 	if err != nil {
@@ -46,6 +47,7 @@ func ExampleInspector() {
 	}
 	for _, target := range []string{"/debug/locks?format=json", "/debug/locks?format=json&key=orderID=43"} {
 		r := httptest.NewRequest("GET", target, nil)
+		r.Host = "ops.example.com"
 		r.SetBasicAuth("admin", "secret")
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)

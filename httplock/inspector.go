@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"mime"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -26,6 +28,25 @@ type InspectorOption func(*inspector)
 // with 403. Each lock that was freed leaves a line in the log.
 func AllowForceUnlock() InspectorOption {
 	return func(p *inspector) { p.forces = true }
+}
+
+// AllowedHosts answers requests for these hosts only, such as "ops.example.com", and
+// refuses others with 421. Without it the page answers whatever host it is asked for: then
+// a web site that an operator visits can have its own name stand for the address of the
+// page (DNS rebinding), read the page in the operator's browser, and free locks where that
+// is allowed. An authentication that browsers do not give to another name, such as a cookie
+// or a password, prevents it as well. A host with a port is for that port; one without is
+// for any. Case does not matter. It panics without hosts, and at what is not a host.
+func AllowedHosts(hosts ...string) InspectorOption {
+	if len(hosts) == 0 {
+		panic(`httplock: AllowedHosts needs hosts, as in AllowedHosts("ops.example.com", "localhost")`)
+	}
+	for _, host := range hosts {
+		if u, err := url.Parse("http://" + host); err != nil || u.Host != host || u.Hostname() == "" || host[0] != '[' && strings.Contains(u.Hostname(), ":") {
+			panic(fmt.Sprintf("httplock: AllowedHosts(%q): give a host, or host:port, as it is in the address of the page", host))
+		}
+	}
+	return func(p *inspector) { p.hosts = append(p.hosts, hosts...) }
 }
 
 // Inspector returns a page that shows what locker holds and waits for in this
@@ -56,6 +77,7 @@ func Inspector(locker *core.Locker, opts ...InspectorOption) http.Handler {
 type inspector struct {
 	locker *core.Locker
 	forces bool
+	hosts  []string // that it answers for; empty: any
 	host   string
 	pid    int
 	page   *page
@@ -81,6 +103,8 @@ func (p *inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		locker = core.Default()
 	}
 	switch {
+	case !p.answersFor(r.Host):
+		refuse(w, http.StatusMisdirectedRequest, "The page does not answer for this host.")
 	case locker == nil:
 		refuse(w, http.StatusInternalServerError, "No Locker is set: call core.SetDefault, or give one to Inspector.")
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:
@@ -95,6 +119,14 @@ func (p *inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Allow", "GET, HEAD")
 		refuse(w, http.StatusMethodNotAllowed, "")
 	}
+}
+
+// answersFor says whether a request that names this host is for the page.
+func (p *inspector) answersFor(host string) bool {
+	name := (&url.URL{Host: host}).Hostname()
+	return p.hosts == nil || slices.ContainsFunc(p.hosts, func(allowed string) bool {
+		return strings.EqualFold(allowed, host) || strings.EqualFold(strings.Trim(allowed, "[]"), name)
+	})
 }
 
 func refuse(w http.ResponseWriter, status int, detail string) {

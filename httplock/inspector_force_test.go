@@ -82,7 +82,7 @@ func TestInspectorSparesANewHolder(t *testing.T) {
 		for _, owner := range []string{"", "somebody"} {
 			w := send(page, "POST", "/?key=k&owner="+owner)
 			text := readable(w.Body.String())
-			if w.Code != 409 || !strings.Contains(text, "The lock has changed hands since you looked. Nothing was done. k held by this process Owner "+k.Owner()) {
+			if w.Code != 409 || !strings.Contains(text, "The lock has changed hands since you looked. Nothing was done. k held by this process Owner "+ownerText("this", k)) {
 				t.Errorf("%d %s", w.Code, text)
 			}
 			if r := readReport(t, send(page, "POST", "/?format=json&key=k&owner="+owner), 409); r.Outcome != "changed" {
@@ -202,6 +202,58 @@ func TestInspectorRefusesOtherSites(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A site whose name stands for the address of the page, all of a sudden, asks for its own
+// host, from its own origin.
+func TestInspectorAnswersForItsHostsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := locktest.New(t)
+		page := httplock.Inspector(l, httplock.AllowForceUnlock(), httplock.AllowedHosts("ops.example.com", "localhost:8080"), httplock.AllowedHosts("127.0.0.1", "[::1]"))
+		k := take(t, t.Context(), l, "k")
+		ask := func(method, host string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(method, "/?key=k&owner="+k.Owner(), nil)
+			r.Host = host
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+			r.Header.Set("Origin", "http://"+host)
+			w := httptest.NewRecorder()
+			page.ServeHTTP(w, r)
+			return w
+		}
+		for _, host := range []string{"evil.example.com", "evil.example.com:8080", "localhost", "localhost:9090", "x.ops.example.com", "ops.example.com.", "ops.example.com@evil.example.com", "::1", "127.0.0.2", ""} {
+			for _, method := range []string{"GET", "POST"} {
+				if w := ask(method, host); w.Code != 421 || strings.Contains(w.Body.String(), k.Owner()) {
+					t.Errorf("%s for %s: %d %s", method, host, w.Code, w.Body)
+				}
+			}
+		}
+		for _, host := range []string{"ops.example.com", "OPS.example.com:443", "localhost:8080", "127.0.0.1", "127.0.0.1:8080", "[::1]:8080", "[::1]"} {
+			if w := ask("GET", host); w.Code != 200 {
+				t.Errorf("for %s: %d %s", host, w.Code, w.Body)
+			}
+		}
+		logged(func() {
+			if w := ask("POST", "ops.example.com"); w.Code != 303 {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+		if err := k.Unlock(t.Context()); !errors.Is(err, core.ErrLost) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAllowedHostsRefusesWhatIsNone(t *testing.T) {
+	for _, hosts := range [][]string{nil, {""}, {"ok.example.com", "https://ops.example.com"}, {"ops.example.com/locks"}, {":8080"}, {"user@ops"}, {"::1"}} {
+		func() {
+			defer func() {
+				if p, _ := recover().(string); !strings.HasPrefix(p, "httplock: AllowedHosts") {
+					t.Errorf("%q: %v", hosts, p)
+				}
+			}()
+			httplock.AllowedHosts(hosts...)
+		}()
+	}
 }
 
 func TestInspectorNeedsKeyAndOwner(t *testing.T) {

@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -42,6 +44,8 @@ func send(h http.Handler, method, target string, header ...string) *httptest.Res
 type lockReport struct {
 	Host    string
 	PID     int
+	Name    string
+	Since   time.Time
 	Time    time.Time
 	Outcome string
 	LookUp  *lookedUp `json:"lookup"`
@@ -72,11 +76,26 @@ type waitingLock struct {
 
 type lookedUp struct {
 	Key, State, Owner string
+	Process           *process
 	Count             int
 	TTL               int64 `json:"ttl_ms"`
 	Waiters           int
 	Here              *heldLock `json:"held_here"`
 	Error             string
+	Meant             string `json:"did_you_mean"`
+}
+
+type process struct {
+	Name  string
+	PID   int
+	Since time.Time
+}
+
+// ownerText is what the page says of the owner of a lock, which a process of that name has
+// taken as soon as it was there.
+func ownerText(process string, k *core.Lock) string {
+	since := time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) // when a fake clock begins
+	return fmt.Sprintf("process %d of “%s”, up for %.1f s %s", os.Getpid(), process, since.Seconds(), k.Owner())
 }
 
 // readReport fails the test unless the answer is a report with that status.
@@ -132,7 +151,7 @@ func pair(t *testing.T) (*core.Locker, *core.Locker, *miniredis.Miniredis) {
 			conn, err := server.Dial()
 			return buffered.New(conn), err
 		}})
-		l, err := core.New(client, core.Logger(slog.New(slog.DiscardHandler)))
+		l, err := core.New(client, core.Logger(slog.New(slog.DiscardHandler)), core.Describe([]string{"this", "other"}[i]))
 		if err != nil {
 			t.Fatal(err)
 		}

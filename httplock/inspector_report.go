@@ -64,6 +64,8 @@ func (v view) link() string {
 type report struct {
 	Host    string             `json:"host"`
 	PID     int                `json:"pid"`
+	Name    string             `json:"name"` // of the process, in owners
+	Since   time.Time          `json:"since"`
 	Time    time.Time          `json:"time"`
 	Outcome string             `json:"outcome,omitempty"`
 	LookUp  *lookUp            `json:"lookup,omitempty"`
@@ -92,6 +94,8 @@ type heldLock struct {
 	Waiters  int       `json:"waiters"`
 	Fixed    bool      `json:"fixed"`
 	Overdue  bool      `json:"overdue"`
+
+	Chosen bool `json:"-"` // the owner is not one of the process
 }
 
 type waitingLock struct {
@@ -100,16 +104,25 @@ type waitingLock struct {
 	Waiters int       `json:"waiters"`
 }
 
+// process is what an owner says of its process.
+type process struct {
+	Name  string    `json:"name"`
+	PID   int       `json:"pid"`
+	Since time.Time `json:"since"`
+}
+
 // lookUp is what Redis says of a key.
 type lookUp struct {
 	Key     string    `json:"key"`
 	State   string    `json:"state"`
 	Owner   string    `json:"owner"`
+	Process *process  `json:"process,omitempty"` // of the owner, where that tells
 	Count   int       `json:"count"`
 	TTL     int64     `json:"ttl_ms"` // negative: it does not end
 	Waiters int       `json:"waiters"`
 	Here    *heldLock `json:"held_here,omitempty"` // this process has it
 	Error   string    `json:"error,omitempty"`
+	Meant   string    `json:"did_you_mean,omitempty"` // the key without the prefix that it has twice
 
 	status int // if not 200
 }
@@ -128,15 +141,23 @@ func (p *inspector) report(ctx context.Context, locker *core.Locker, v view) *re
 		Outcome: v.outcome, view: v, forces: p.forces,
 	}
 	if v.lookUp {
-		r.LookUp = lookUpKey(ctx, locker, v.key)
+		here := locker.SnapshotOf(v.key)
+		r.Name, r.Since = here.Process.Name, here.Process.Since.UTC()
+		r.LookUp = lookUpKey(ctx, locker, v.key, here)
 		return r // the lists of many locks cost a thousand times as much
 	}
 	snapshot := locker.Snapshot()
+	r.Name, r.Since = snapshot.Process.Name, snapshot.Process.Since.UTC()
 	contains := func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(v.filter)) }
 	r.Held = listed(snapshot.Held, v.sort,
 		func(h core.Held) bool { return contains(h.Key) || contains(h.Owner) },
 		func(h core.Held) (time.Time, int) { return h.Since, h.Waiters },
-		newHeldLock)
+		func(h core.Held) heldLock {
+			held := newHeldLock(h)
+			of, _ := core.ProcessOf(h.Owner)
+			held.Chosen = of != snapshot.Process
+			return held
+		})
 	r.Waiting = listed(snapshot.Waiting, v.sort,
 		func(w core.Waiting) bool { return contains(w.Key) },
 		func(w core.Waiting) (time.Time, int) { return w.Since, w.Waiters },
@@ -175,9 +196,8 @@ func newHeldLock(h core.Held) heldLock {
 	}
 }
 
-func lookUpKey(ctx context.Context, locker *core.Locker, key string) *lookUp {
+func lookUpKey(ctx context.Context, locker *core.Locker, key string, here core.Snapshot) *lookUp {
 	found := &lookUp{Key: key, State: stateUnknown}
-	here := locker.SnapshotOf(key)
 	for _, w := range here.Waiting {
 		found.Waiters = w.Waiters
 	}
@@ -202,9 +222,15 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string) *lookUp {
 		return found
 	}
 	found.Owner, found.Count, found.TTL = info.Owner, info.Count, info.TTL.Milliseconds()
+	if p, ok := core.ProcessOf(info.Owner); ok {
+		found.Process = &process{p.Name, p.PID, p.Since.UTC()}
+	}
 	switch {
 	case !info.Locked:
 		found.State = stateFree
+		if meant, doubled := strings.CutPrefix(key, locker.Prefix()); doubled && meant != "" && meant != key {
+			found.Meant = meant
+		}
 	case info.Owner == "":
 		found.State = stateWindow
 	default:

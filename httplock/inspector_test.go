@@ -30,7 +30,7 @@ func TestInspectorShowsWhatIsHeldAndWaitedFor(t *testing.T) {
 		theirs := take(t, t.Context(), other, "theirs")
 		a := take(t, t.Context(), l, "a")
 		inner := take(t, a.Context(), l, "a")
-		b := take(t, t.Context(), l, "b", core.FixedLease(time.Hour))
+		b := take(t, t.Context(), l, "b", core.FixedLease(time.Hour), core.Owner("import-7"))
 		long := take(t, t.Context(), l, "long", core.Lease(time.Hour), core.MaxHold(time.Second))
 		at := time.Now().UTC()
 		wait(t, l, "theirs")
@@ -41,7 +41,7 @@ func TestInspectorShowsWhatIsHeldAndWaitedFor(t *testing.T) {
 		synctest.Wait()
 
 		r := readReport(t, get(page, "/debug/locks?format=json"), 200)
-		if host, _ := os.Hostname(); r.Host != host || r.PID != os.Getpid() || !r.Time.Equal(time.Now()) || r.LookUp != nil || r.Outcome != "" {
+		if host, _ := os.Hostname(); r.Host != host || r.PID != os.Getpid() || r.Name != "this" || !r.Since.Equal(at) || !r.Time.Equal(time.Now()) || r.LookUp != nil || r.Outcome != "" {
 			t.Errorf("%+v", r)
 		}
 		held := []heldLock{
@@ -60,9 +60,9 @@ func TestInspectorShowsWhatIsHeldAndWaitedFor(t *testing.T) {
 		text := readable(get(page, "/debug/locks").Body.String())
 		for _, want := range []string{
 			"Held by this process 3",
-			"a 2 holds " + a.Owner() + " 12 s 27 s 1 1 ",
-			"b fixed lease " + b.Owner() + " 12 s 59 min 47 s 0 0 ",
-			"long over MaxHold " + long.Owner() + " 12 s 59 min 47 s 0 0 ",
+			"a 2 holds 12 s 27 s 1 1 ",
+			"b fixed lease as import-7 12 s 59 min 47 s 0 0 ",
+			"long over MaxHold 12 s 59 min 47 s 0 0 ",
 			"Waited for by this process 2",
 			"Key Longest wait Calls waiting a 10 s 1 theirs 12 s 2 ",
 		} {
@@ -87,14 +87,18 @@ func TestInspectorLooksUp(t *testing.T) {
 			want lookedUp
 			text string
 		}{
+			// The prefix is there already. Free it is said to be in no reassuring colour.
+			"lock:mine": {lookedUp{Key: "lock:mine", State: "free", Meant: "mine"},
+				"lock:mine free The key begins with the prefix, which Redis then has twice. Did you mean mine ? Nobody holds it."},
+			"lock:":    {lookedUp{Key: "lock:", State: "free"}, "lock: free Nobody holds it."},
 			"nobody's": {lookedUp{Key: "nobody's", State: "free"}, "nobody's free Nobody holds it."},
 			"mine": {lookedUp{
-				Key: "mine", State: "held", Owner: mine.Owner(), Count: 1, TTL: 25000,
+				Key: "mine", State: "held", Owner: mine.Owner(), Process: &process{"this", os.Getpid(), at}, Count: 1, TTL: 25000,
 				Here: &heldLock{Key: "mine", Owner: mine.Owner(), Token: mine.Token(), Since: at, TTL: 24990, Count: 1},
-			}, "mine held by this process Owner " + mine.Owner() + " Holds 1 Left in Redis unless renewed 25 s Calls waiting here 0 " +
+			}, "mine held by this process Owner " + ownerText("this", mine) + " Holds 1 Left in Redis unless renewed 25 s Calls waiting here 0 " +
 				"Held for 5.0 s Renewals 0 Fencing token " + fmt.Sprint(mine.Token())},
-			"theirs": {lookedUp{Key: "theirs", State: "held", Owner: theirs.Owner(), Count: 1, TTL: 25000, Waiters: 1},
-				"theirs held Owner " + theirs.Owner() + " Holds 1 Left in Redis unless renewed 25 s Calls waiting here 1 Free"},
+			"theirs": {lookedUp{Key: "theirs", State: "held", Owner: theirs.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, TTL: 25000, Waiters: 1},
+				"theirs held Owner " + ownerText("other", theirs) + " Holds 1 Left in Redis unless renewed 25 s Calls waiting here 1 Free"},
 			"java": {lookedUp{Key: "java", State: "held", Owner: "client:1", Count: 3, TTL: -1}, "Holds 3 Left in Redis unless renewed no end Calls"},
 			"done": {lookedUp{Key: "done", State: "dedup_window", TTL: 55000}, "done dedup window Left of the window 55 s"},
 			"":     {lookedUp{State: "unknown", Error: "A key has 1 to 1,024 bytes."}, "unknown A key has 1 to 1,024 bytes."},
@@ -111,6 +115,9 @@ func TestInspectorLooksUp(t *testing.T) {
 				t.Errorf("%q: %+v, want %+v", key, r.LookUp, c.want)
 			}
 			w := get(page, target)
+			if strings.Contains(w.Body.String(), `badge good`) != (c.want.State == "free" && c.want.Meant == "") {
+				t.Errorf("%q is free in the wrong colour", key)
+			}
 			if text := readable(w.Body.String()); w.Code != status || !strings.Contains(text, c.text) || strings.Contains(text, "Held by this process") {
 				t.Errorf("%d, want %d and %q in:\n%s", w.Code, status, c.text, text)
 			}

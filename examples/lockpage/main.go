@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -49,12 +50,12 @@ func run(ctx context.Context) error {
 	defer client.Close()
 
 	// Two Lockers are two processes to one another. The page shows the first.
-	shop, err := core.New(client)
+	shop, err := core.New(client, core.Describe("shop"))
 	if err != nil {
 		return err
 	}
 	defer shop.Close(context.WithoutCancel(ctx))
-	warehouse, err := core.New(client)
+	warehouse, err := core.New(client, core.Describe("warehouse"))
 	if err != nil {
 		return err
 	}
@@ -69,10 +70,12 @@ func run(ctx context.Context) error {
 }
 
 // newMux has the page. Here it is for all who reach the port, which are those on
-// this machine. In a service put your authentication around it.
-func newMux(locker *core.Locker) http.Handler {
+// this machine, by the host that they are told to open. In a service put your
+// authentication around it.
+func newMux(locker *core.Locker, host string) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/debug/locks", httplock.Inspector(locker, httplock.AllowForceUnlock()))
+	mux.Handle("/debug/locks", httplock.Inspector(locker, httplock.AllowForceUnlock(), httplock.AllowedHosts(host, "localhost")))
+	mux.Handle("GET /{$}", http.RedirectHandler("/debug/locks", http.StatusFound))
 	return mux
 }
 
@@ -142,5 +145,5 @@ func keepServing(ctx context.Context, locker *core.Locker) error {
 		return err
 	}
 	fmt.Printf("The locks, to watch: %s/debug/locks (until interrupted)\n", url)
-	return start.Serve(ctx, listener, newMux(locker))
+	return start.Serve(ctx, listener, newMux(locker, strings.TrimPrefix(url, "http://")))
 }

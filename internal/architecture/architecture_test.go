@@ -36,7 +36,7 @@ const (
 // library: packages of this module by their folder, others by their module.
 // Nothing is inherited: what a package uses stands in its own row.
 var allowed = map[string][]string{
-	"core": {"core/internal/conn", "core/internal/notify", "core/internal/schedule", "core/internal/store", "core/internal/waitqueue", goRedis, googleUUID},
+	"core": {"core/internal/conn", "core/internal/notify", "core/internal/schedule", "core/internal/store", "core/internal/waitqueue", goRedis},
 
 	// The rooms of core. How commands travel knows nothing of locks; who waits, and what is
 	// due when, know nothing of Redis.

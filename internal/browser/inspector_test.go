@@ -64,12 +64,14 @@ func TestLockPage(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
+	p.do(size(1200, 300)) // or the page is as high as the window
+	p.do(size(1200, eval[int64](p, `document.documentElement.scrollHeight`)))
+	p.picture("lockpage.png")
+	p.legible()
 	p.leads(clicking("orderID=1042"))
 	if got := p.text(".result h3"); !strings.Contains(got, "orderID=1042") || !strings.Contains(got, "held by this process") {
 		t.Errorf("the look-up says %q", got)
 	}
-	p.do(size(1200, eval[int64](p, `document.documentElement.scrollHeight`)))
-	p.picture("lockpage.png")
 	p.legible()
 
 	p.do(prefer("color-scheme", "dark"))

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 )
@@ -33,6 +34,12 @@ func NameOf(prefix, lock string) Name { return Name{lock, prefix} }
 
 // Lock is the key of the lock's hash, as Redisson names it.
 func (n Name) Lock() string { return n.lock }
+
+// Key is the key as the caller wrote it.
+func (n Name) Key() string {
+	key, _ := url.PathUnescape(n.lock[len(n.prefix):]) // encode has left no stray percent
+	return key
+}
 
 // Channel carries wake-ups for all who wait; Channel() + ":" + process those for one
 // process.

@@ -23,6 +23,9 @@ func FuzzEncode(f *testing.F) {
 		if err != nil || back != key {
 			t.Errorf("%q is encoded as %q, which is %q (%v)", key, encoded, back, err)
 		}
+		if got := NameOf("lock%:", NewName("lock%:", key).Lock()).Key(); got != key {
+			t.Errorf("the name of %q is one of %q", key, got)
+		}
 		control := func(r rune) bool { return r < 0x80 && unicode.IsControl(r) }
 		if strings.ContainsAny(encoded, "{}") || strings.ContainsFunc(encoded, control) || !utf8.ValidString(encoded) {
 			t.Errorf("%q is encoded as %q", key, encoded)
