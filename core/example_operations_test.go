@@ -99,8 +99,8 @@ func ExampleProcessOf() {
 	}
 	defer locker.Close(context.Background())
 
-	err = locker.Do(context.Background(), "order:42", func(ctx context.Context) error {
-		info, err := locker.Inspect(ctx, "order:42")
+	err = locker.Do(context.Background(), "orderID=42", func(ctx context.Context) error {
+		info, err := locker.Inspect(ctx, "orderID=42")
 		if err != nil {
 			return err
 		}
