@@ -19,7 +19,8 @@ import (
 // ended first the error is [ErrNotAcquired] and the context's. [ErrUnavailable]:
 // Redis did not answer within [Timeout], in which a call whose connection breaks is sent
 // again, or answered with an error; a call that was waiting already endures up to 5 s
-// of that. A deadline of ctx that is shorter is told as such, unless Redis has not
+// of that, and fails so, too, when its wait or a deadline of ctx ends while Redis has failed for a
+// second or more. A deadline of ctx that ends sooner is told as such, unless Redis has not
 // answered anybody for Timeout. [ErrLost]: ctx held the lock and
 // has lost it; [ErrMaxHold]: ctx has held it for too long. [ErrClosed],
 // [ErrInvalidKey]. Whatever the error, nothing stays
@@ -199,7 +200,7 @@ func (r *request) failed(err error) error {
 	switch {
 	case !errors.As(err, &failure): // it has one; a context's cause may be of any kind
 		return err
-	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && errors.Is(err, ctx.Err()) && !r.locker.store.IsSilent():
+	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && errors.Is(err, ctx.Err()) && !r.locker.store.IsSilent(r.locker.timeout):
 		return gaveUp(ctx, r.key)
 	default:
 		return unavailable("taking", r.key, err)

@@ -61,7 +61,7 @@ func (r *request) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
 		select {
 		case <-w.IsHead():
 		case <-r.ctx.Done():
-			return nil, r.leave(w, gaveUp(r.ctx, r.key))
+			return nil, r.leave(w, r.gaveUp(w))
 		case <-over:
 			return nil, r.leave(w, r.waitOver(w))
 		case <-r.locker.closing:
@@ -136,7 +136,7 @@ func (r *request) pause(w *waiter, signal <-chan struct{}, timer, over <-chan ti
 	case <-signal:
 	case <-timer:
 	case <-r.ctx.Done():
-		return nil, r.leave(w, gaveUp(r.ctx, r.key))
+		return nil, r.leave(w, r.gaveUp(w))
 	case <-over:
 		return nil, r.leave(w, r.waitOver(w))
 	case <-r.locker.closing:
@@ -173,7 +173,7 @@ func (r *request) giveUp(w *waiter, err error, silence time.Time) error {
 	answered := w.State().Answered
 	switch {
 	case answered && r.ctx.Err() != nil:
-		return gaveUp(r.ctx, r.key)
+		return r.gaveUp(w)
 	case !answered, !errors.Is(err, ErrUnavailable), errors.Is(err, errLateGrant), conn.IsClosed(err), time.Since(silence) >= maxSilence:
 		return err
 	default:
@@ -225,8 +225,6 @@ func (r *request) left(end waitqueue.End[*position]) {
 	}
 	r.locker.leaveQueue(r.name, end.Position)
 }
-
-func (r *request) waitOver(w *waiter) error { return r.refuse(waitOver, w.State().Taken) }
 
 func taken(b *store.Busy) waitqueue.Taken {
 	return waitqueue.Taken{Until: b.Until, Exact: b.Exact, Done: b.Done}

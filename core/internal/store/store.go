@@ -68,12 +68,12 @@ func newStore(servers []*conn.Server, c Config) *Store {
 // IsQuorum reports whether a majority of several Redis decides.
 func (s *Store) IsQuorum() bool { return s.quorum != nil }
 
-// IsSilent reports whether Redis, or the majority of a quorum, has not answered anybody
-// for Timeout.
-func (s *Store) IsSilent() bool {
+// IsSilent reports whether Redis, or the majority of a quorum, has been asked for d without an
+// answer to anybody.
+func (s *Store) IsSilent(d time.Duration) bool {
 	silent := 0
 	for _, server := range s.servers {
-		if server.IsSilent(s.config.Timeout) {
+		if server.IsSilent(d) {
 			silent++
 		}
 	}

@@ -378,7 +378,7 @@ func TestSilence(t *testing.T) {
 			if !silent {
 				time.Sleep(time.Second)
 			}
-			if got := w.IsSilent(); got != silent {
+			if got := w.IsSilent(time.Second); got != silent {
 				t.Errorf("%d are silent: IsSilent is %v", i+1, got)
 			}
 			time.Sleep(5 * time.Second)
