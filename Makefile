@@ -38,7 +38,7 @@ dashboard: redis ## what docs/grafana.json shows of locks in trouble, in a real 
 	@.ci/install prometheus
 	@go test ./internal/dashboard -run TestDashboard -count=1 -v -timeout $(TIMEOUT) -dashboard.live
 
-test-redisson: redis ## Redisson itself and latchkey on the same locks, with figures (4 min); needs a JDK from 17 on, and Maven
+test-redisson: redis ## Redisson itself and latchkey on the same locks, with figures (6 min); needs a JDK from 17 on, and Maven
 	@mvn -q -B -f internal/redisson/pom.xml compile
 	@go test ./internal/redisson -count=1 -v -timeout $(TIMEOUT) -redisson.target=target $(TESTFLAGS)
 

@@ -31,6 +31,15 @@ func (v *visits) String() string {
 	return fmt.Sprintf("%d turns, longest wait %s ms", v.turns, inMs(v.longest))
 }
 
+// together is what the processes of a side have had.
+func together(processes []*visits) *visits {
+	sum := new(visits)
+	for _, v := range processes {
+		sum.add(v.turns, v.met, v.longest)
+	}
+	return sum
+}
+
 // A contest has processes of both kinds visit one room, with four threads or
 // goroutines each.
 type contest struct {
@@ -139,20 +148,27 @@ func TestNeverTwoInside(t *testing.T) {
 
 // Who never ceases to ask gets turns, on both sides.
 func TestShares(t *testing.T) {
-	const endless, short, long = 1 << 30, 0, 5 * time.Millisecond
+	const endless = 1 << 30
+	both := func(stay, lasts time.Duration) contest {
+		return contest{processes: 2, ofJava: endless, ofGo: endless, stay: stay, lasts: lasts}
+	}
+	const ms, usual = time.Millisecond, 10 * time.Second
 	for _, c := range []struct {
 		name string
 		contest
 	}{
-		{"one of each", contest{processes: 1, ofJava: endless, ofGo: endless, stay: short}},
-		{"two of each", contest{processes: 2, ofJava: endless, ofGo: endless, stay: short}},
-		{"two of each, 5 ms a turn", contest{processes: 2, ofJava: endless, ofGo: endless, stay: long}},
-		{"two of Java", contest{processes: 2, ofJava: endless, stay: short}},
-		{"two of Java, 5 ms a turn", contest{processes: 2, ofJava: endless, stay: long}},
+		{"one of each", contest{processes: 1, ofJava: endless, ofGo: endless, lasts: usual}},
+		{"two of each", both(0, usual)},
+		{"two of each, 5 ms a turn", both(5*ms, usual)},
+		{"two of each, 50 ms a turn", both(50*ms, usual)},
+		{"two of each, 100 ms a turn", both(100*ms, 2*usual)},
+		{"two of each, 400 ms a turn", both(400*ms, 6*usual)},
+		{"two of Java", contest{processes: 2, ofJava: endless, lasts: usual}},
+		{"two of Java, 5 ms a turn", contest{processes: 2, ofJava: endless, stay: 5 * ms, lasts: usual}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.lasts = 10 * time.Second
 			ofJava, ofGo, _ := c.run(t)
+			t.Logf("Java %v; Go %v", together(ofJava), together(ofGo))
 			sum, least := 0, endless
 			for i := range ofJava {
 				sum += ofJava[i].turns
