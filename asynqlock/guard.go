@@ -73,7 +73,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	case errors.Is(err, core.ErrClosed):
 		return &refusal{cause: err, after: rand.N(soon)}
 	default:
-		return fmt.Errorf("asynqlock: the task did not run: %w", err)
+		return &failure{err}
 	}
 }
 

@@ -196,6 +196,9 @@ func TestRedisUnavailable(t *testing.T) {
 			guard := asynqlock.New(asynqlock.Config{Locker: locker, Key: keyfunc.Payload("order_id"), OnBusy: policy})
 			err = guard(forbidden(t)).ProcessTask(background, order("42"))
 			wantFailure(t, err, core.ErrUnavailable, refused)
+			if text := err.Error(); !strings.Contains(text, "order_id=42") || !strings.Contains(text, refused.Error()) {
+				t.Errorf("asynq shows %q; want the key and the cause", text)
+			}
 			wantNot(t, err, asynq.SkipRetry, asynq.RevokeTask)
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+
+	"github.com/latchkey-go/latchkey/core"
 )
 
 // soon bounds the delay of a task that was refused because the Locker was closing.
@@ -19,8 +21,17 @@ type refusal struct {
 	until time.Time     // when the dedup window in its way ends; zero: nobody knows
 }
 
-func (r *refusal) Error() string { return "asynqlock: the task did not run: " + r.cause.Error() }
+func (r *refusal) Error() string { return didNotRun + core.Detail(r.cause) }
 func (r *refusal) Unwrap() error { return r.cause }
+
+const didNotRun = "asynqlock: the task did not run: "
+
+// failure ends a task that did not run because nobody knows who has its key. Its text goes to
+// asynq's log and to whoever inspects the task.
+type failure struct{ cause error }
+
+func (f *failure) Error() string { return didNotRun + core.Detail(f.cause) }
+func (f *failure) Unwrap() error { return f.cause }
 
 // IsFailure is for asynq.Config.IsFailure: a task that did not run because its key
 // was busy or the Locker was closing has not failed, so it uses up no retry and is

@@ -15,7 +15,8 @@ import (
 // of one Locker are served in order, and so are the processes they wait in. The lock is renewed until it is unlocked,
 // also when ctx is cancelled meanwhile.
 //
-// A busy lock is refused with [*BusyError], which is [ErrNotAcquired]; when ctx
+// Errors are a [*BusyError] or a [*LockError], apart from those of options and keys. A busy
+// lock is refused with [*BusyError], which is [ErrNotAcquired]; when ctx
 // ended first the error is [ErrNotAcquired] and the context's. [ErrUnavailable]:
 // Redis did not answer within [Timeout], in which a call whose connection breaks is sent
 // again, or answered with an error; a call that was waiting already endures up to 5 s

@@ -16,11 +16,11 @@ func TestBusyErrorTellsWorkFromAWindow(t *testing.T) {
 		held, done string
 	}{
 		"NoWait": {[]core.Option{core.NoWait()},
-			`core: lock "k" not acquired: somebody else holds it`,
-			`core: lock "k" not acquired: it is in its dedup window`},
+			`core: lock not acquired: somebody else holds it`,
+			`core: lock not acquired: it is in its dedup window`},
 		"Wait": {[]core.Option{core.Wait(50 * time.Millisecond)},
-			`core: lock "k" not acquired: the wait of 50ms is over, somebody else holds it`,
-			`core: lock "k" not acquired: the wait of 50ms is over, it is in its dedup window`},
+			`core: lock not acquired: the wait of 50ms is over, somebody else holds it`,
+			`core: lock not acquired: the wait of 50ms is over, it is in its dedup window`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
@@ -87,7 +87,7 @@ func TestBusyErrorOfOneCallTooMany(t *testing.T) {
 			t.Helper()
 			_, err := l.Lock(background, "k", core.MaxWaiters(1))
 			busy := wantBusy(t, err)
-			if want = `core: lock "k" not acquired: too many calls wait for it already, ` + want; busy.Done != done || busy.Error() != want {
+			if want = `core: lock not acquired: too many calls wait for it already, ` + want; busy.Done != done || busy.Error() != want {
 				t.Errorf("Done is %v, %q; want %q", busy.Done, busy, want)
 			}
 		}

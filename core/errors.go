@@ -1,17 +1,16 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
-
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
 // The kinds of failure. Every error of this package wraps one of them, apart
 // from those that report a misuse of the API, and keeps its cause for
-// [errors.Is] and [errors.As].
+// [errors.Is] and [errors.As]. The texts of [*BusyError] and [*LockError], as which they come,
+// may be shown to anybody; [Detail] is for the log.
 var (
 	// ErrNotAcquired says that somebody else holds the lock: the wait was over,
 	// the context ended while waiting, or the key is in its dedup window.
@@ -67,7 +66,8 @@ const (
 	tooManyWaiting
 )
 
-// Error says why the lock was refused.
+// Error says why the lock was refused. It names neither the key nor the holder: see
+// [Detail].
 func (e *BusyError) Error() string {
 	by := "somebody else holds it"
 	switch {
@@ -82,54 +82,13 @@ func (e *BusyError) Error() string {
 	case tooManyWaiting:
 		by = "too many calls wait for it already, " + by
 	}
-	return fmt.Sprintf("core: lock %q not acquired: %s", e.Key, by)
+	return "core: lock not acquired: " + by
 }
 
 // Is reports whether target is [ErrNotAcquired].
 func (e *BusyError) Is(target error) bool { return target == ErrNotAcquired }
 
-// failure is an error of one of the kinds above, with its cause.
-type failure struct {
-	kind  error
-	text  string
-	cause error // may be nil
-}
+// LogValue has package slog log the details.
+func (e *BusyError) LogValue() slog.Value { return slog.StringValue(e.detail()) }
 
-func (f *failure) Error() string {
-	if f.cause == nil {
-		return "core: " + f.text
-	}
-	return "core: " + f.text + ": " + f.cause.Error()
-}
-
-func (f *failure) Unwrap() []error {
-	if f.cause == nil {
-		return []error{f.kind}
-	}
-	return []error{f.kind, f.cause}
-}
-
-// gaveUp is the refusal of a caller whose context ended first.
-func gaveUp(ctx context.Context, key string) error {
-	return &failure{ErrNotAcquired, fmt.Sprintf("lock %q not acquired", key), conn.Ended(ctx)}
-}
-
-func unavailable(doing, key string, cause error) error {
-	return &failure{ErrUnavailable, fmt.Sprintf("%s lock %q: redis unavailable", doing, key), cause}
-}
-
-func lost(key, reason string, cause error) error {
-	return &failure{ErrLost, fmt.Sprintf("lock %q lost: %s", key, reason), cause}
-}
-
-func notHeld(key string) error {
-	return &failure{ErrNotHeld, fmt.Sprintf("lock %q was unlocked before", key), nil}
-}
-
-func heldTooLong(key string) error {
-	return &failure{ErrMaxHold, fmt.Sprintf("lock %q held for too long", key), nil}
-}
-
-func closed(doing, key string) error {
-	return &failure{ErrClosed, fmt.Sprintf("%s lock %q: locker closed", doing, key), nil}
-}
+func (e *BusyError) detail() string { return withKey(e.Error(), e.Key) }

@@ -247,7 +247,7 @@ func ExampleBusyError() {
 	fmt.Println(err)
 	// Output:
 	// orderID=42 is busy; try again in 1s
-	// core: lock "orderID=42" not acquired: the wait of 10ms is over, somebody else holds it
+	// core: lock not acquired: the wait of 10ms is over, somebody else holds it
 }
 
 // A holder that was paused for longer than its lease may still write. The store
@@ -279,4 +279,23 @@ func ExampleLock_Token() {
 	// Output:
 	// written
 	// refused
+}
+
+func ExampleDetail() {
+	locker, done := open()
+	defer done()
+	ctx := context.Background()
+
+	lock, _ := locker.Lock(ctx, "orderID=42")
+	_, _ = locker.ForceUnlock(ctx, "orderID=42")
+	err := lock.Refresh(ctx)
+
+	fmt.Println("to a client:", err)
+	fmt.Println("to the log:", core.Detail(err))
+	var which *core.LockError
+	fmt.Println(errors.As(err, &which), which.Key)
+	// Output:
+	// to a client: core: lock lost: it was deleted, or somebody else has taken it
+	// to the log: core: lock "orderID=42" lost: it was deleted, or somebody else has taken it
+	// true orderID=42
 }

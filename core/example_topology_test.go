@@ -59,8 +59,8 @@ func ExampleReplicas() {
 	defer locker.Close(context.Background())
 
 	_, err = locker.Lock(context.Background(), "orderID=42")
-	fmt.Println(errors.Is(err, core.ErrUnavailable), err)
-	// Output: true core: taking lock "orderID=42": redis unavailable: 0 of 1 replicas have the lock
+	fmt.Println(errors.Is(err, core.ErrUnavailable), core.Detail(err))
+	// Output: true core: taking the lock "orderID=42": redis unavailable: 0 of 1 replicas have the lock
 }
 
 func ExampleShardedPubSub() {

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -100,7 +99,7 @@ func (l *Locker) force(ctx context.Context, key string, owner *string) (bool, er
 // unanswered is the error of a request that does no harm when its outcome is unknown.
 func unanswered(ctx context.Context, doing, key string, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return fmt.Errorf("core: %s lock %q: %w", doing, key, err)
+		return endedWhile(ctx, doing, key, err)
 	}
 	return unavailable(doing, key, err)
 }

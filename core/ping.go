@@ -19,7 +19,8 @@ const pingLease = 5 * time.Second
 //
 // It blocks for two exchanges at most, each for [Timeout] at most, or until ctx ends, and
 // fails with [ErrUnavailable] or [ErrClosed], or with [ErrNotAcquired] and the context's
-// error. Observers do not hear of it. It is safe for concurrent use.
+// error. The text has the details that other errors leave to [Detail]: it is not for clients.
+// Observers do not hear of it. It is safe for concurrent use.
 func (l *Locker) Ping(ctx context.Context) error {
 	s := l.defaults
 	s.wait = new(time.Duration)
@@ -27,8 +28,16 @@ func (l *Locker) Ping(ctx context.Context) error {
 	// A key of its own: one that an earlier Ping could not release would be busy, which says
 	// nothing about whether Redis accepts writes.
 	k, err := l.acquire(ctx, "latchkey:ping:"+store.OwnerOf(l.store.NewHold()), &s)
-	if err != nil {
-		return err
+	if err == nil {
+		err = k.Unlock(ctx)
 	}
-	return k.Unlock(ctx)
+	if err != nil {
+		return &pingError{err}
+	}
+	return nil
 }
+
+type pingError struct{ error }
+
+func (e *pingError) Error() string { return Detail(e.error) }
+func (e *pingError) Unwrap() error { return e.error }

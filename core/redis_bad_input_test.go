@@ -34,7 +34,7 @@ func wantWrongType(t *testing.T, err error) {
 	t.Helper()
 	wantErr(t, err, core.ErrUnavailable)
 	wantNot(t, err, core.ErrNotAcquired)
-	if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+	if err == nil || !strings.Contains(core.Detail(err), "WRONGTYPE") {
 		t.Errorf("error %v; want one that names WRONGTYPE", err)
 	}
 }
@@ -69,8 +69,8 @@ func TestNoPermission(t *testing.T) {
 			_, err := l.Lock(background, "k")
 			wantErr(t, err, core.ErrUnavailable)
 			wantNot(t, err, core.ErrNotAcquired)
-			if !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "can't run this command") {
-				t.Errorf("error %v; want one that says what is not permitted", err)
+			if !strings.Contains(core.Detail(err), "NOPERM") && !strings.Contains(core.Detail(err), "can't run this command") {
+				t.Errorf("error %s; want one that says what is not permitted", core.Detail(err))
 			}
 			soonAfter(t, stalls, "the error came", started, time.Now(), 2*time.Second)
 			// A lock without an end would be the worst of all.

@@ -168,7 +168,7 @@ func TestCallsThatTravelTogetherHaveOutcomesOfTheirOwn(t *testing.T) {
 	for key, want := range map[string]error{"held": core.ErrNotAcquired, "again": core.ErrNotAcquired, "text": core.ErrUnavailable} {
 		wantErr(t, errs[key], want)
 	}
-	if err := errs["text"]; err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+	if err := errs["text"]; err == nil || !strings.Contains(core.Detail(err), "WRONGTYPE") {
 		t.Errorf("error %v; want WRONGTYPE", err)
 	}
 	tokens := map[string]int64{}
@@ -223,7 +223,7 @@ func TestPermissionsConcernOneOfTheCallsThatTravelTogether(t *testing.T) {
 	server := redistest.Start(t)
 	l := newTraveller(t, server, user(t, server, "~lock:k*", "~lock:{lock:k*", "~lock:latchkey:*", "&*", "+@all"))
 	locks, errs := l.tries(t, append(numbered(0, 30), "another")...)
-	if err := errs["another"]; err == nil || !strings.Contains(err.Error(), "NOPERM") {
+	if err := errs["another"]; err == nil || !strings.Contains(core.Detail(err), "NOPERM") {
 		t.Errorf("error %v; want NOPERM", err)
 	}
 	if len(locks) != 30 {

@@ -113,7 +113,7 @@ func TestReplicasShortfallGivesTheLockBack(t *testing.T) {
 	_, err := l.Lock(background, "k")
 	wantErr(t, err, core.ErrUnavailable)
 	wantNot(t, err, core.ErrNotAcquired)
-	if err == nil || !strings.Contains(err.Error(), "0 of 1 replicas") {
+	if err == nil || !strings.Contains(core.Detail(err), "0 of 1 replicas") {
 		t.Errorf("error %v; want one that counts the replicas", err)
 	}
 	soonAfter(t, stalls, "the error came", started, time.Now(), 3*time.Second)
@@ -198,7 +198,7 @@ func TestReplicasWithoutPermissionToWait(t *testing.T) {
 	l := onRedis(t, limited, core.Replicas(1, 100*time.Millisecond))
 	_, err := l.Lock(background, "k")
 	wantErr(t, err, core.ErrUnavailable)
-	if err == nil || !strings.Contains(err.Error(), "NOPERM") {
+	if err == nil || !strings.Contains(core.Detail(err), "NOPERM") {
 		t.Errorf("error %v; want one that names NOPERM", err)
 	}
 	awaitFree(t, server.Client(t), "k")
