@@ -41,10 +41,11 @@ type Config struct {
 	FailOpen bool
 	// Status answers a busy lock, 409 if zero; between 400 and 599.
 	Status int
-	// BufferBody, if not zero, is how many bytes the body of a request may have: it
-	// is read in full before the lock is asked for, and kept in memory for the
-	// handler to read, so that no client holds the lock by keeping its body back.
-	// A longer one is answered 413, one that cannot be read 400.
+	// BufferBody is how many bytes the body of a request may have: it is read in full
+	// before the lock is asked for, and kept in memory for the handler to read, so that no
+	// client waits for the lock, or holds it, by keeping its body back. A longer one is
+	// answered 413, one that cannot be read 400. If zero, bodies of known length are read in
+	// this way up to 64 KiB, and longer ones left to the handler; if negative, all are.
 	BufferBody int64
 }
 
@@ -86,8 +87,8 @@ func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) echo.MiddlewareF
 }
 
 // New returns a middleware for the configuration. It panics when there is neither Key
-// nor Param, or both, Strict without Param, when an option is bad, Status no error status or
-// BufferBody negative.
+// nor Param, or both, Strict without Param, when an option is bad, or Status no error
+// status.
 func New(cfg Config) echo.MiddlewareFunc {
 	return middleware(cfg, guard.Config{
 		Locker:     cfg.Locker,

@@ -34,6 +34,51 @@ var bodyCases = []conformanceCase{
 		close(held)
 		sending.Wait()
 	}},
+	{"a body of up to 64 KiB is read before the lock, as far as its length is known", func(h *harness) {
+		const limit = 64 << 10
+		for _, c := range []struct {
+			length  int64
+			buffer  int64
+			waiting bool // for the rest of the body, not for the lock
+		}{
+			{limit, 0, true}, {limit + 1, 0, false}, {-1, 0, false}, {2, -1, false}, {-1, 10, true},
+		} {
+			cfg := &config{param: "id", bufferBody: c.buffer, options: []core.Option{core.NoWait()}}
+			server := h.build(post("/{id}", []guarding{{config: cfg}}, ok))
+			k := h.hold("id=1")
+			r := httptest.NewRequest("POST", "/1", nil)
+			held, body := heldBack("x", "x")
+			r.Body, r.ContentLength = io.NopCloser(body), c.length
+			w := httptest.NewRecorder()
+			answered := false
+			var sending sync.WaitGroup
+			sending.Go(func() {
+				server.ServeHTTP(w, r)
+				answered = true
+			})
+			synctest.Wait()
+			if answered == c.waiting {
+				h.Errorf("%+v: answered %v", c, answered)
+			}
+			h.unlock(k)
+			close(held)
+			sending.Wait()
+			h.wantStatus(w, map[bool]int{true: http.StatusOK, false: http.StatusConflict}[c.waiting])
+		}
+	}},
+	{"a body that turns out longer than it said reaches the handler, if no limit is set", func(h *harness) {
+		sent := strings.Repeat("x", 100<<10)
+		server := h.build(post("/{id}", byParam("id"), func(_ http.ResponseWriter, r *http.Request) {
+			if got, err := io.ReadAll(r.Body); string(got) != sent || err != nil {
+				h.Errorf("read %d bytes, %v", len(got), err)
+			}
+		}))
+		r := httptest.NewRequest("POST", "/1", strings.NewReader(sent))
+		r.ContentLength = 10 // as sent, before middleware has unzipped it
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		h.wantStatus(w, http.StatusOK)
+	}},
 	{"BufferBody: a body over the limit is 413, of known or unknown length", func(h *harness) {
 		cfg := &config{param: "id", bufferBody: 10}
 		server := h.build(post("/{id}", []guarding{{config: cfg}}, func(w http.ResponseWriter, r *http.Request) {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 
@@ -104,18 +106,53 @@ var clientCases = []conformanceCase{
 		})))
 		h.wantStatus(s.do(s.request("POST", "/", strings.NewReader(body), "Content-Type", "application/json", "Expect", "100-continue")), http.StatusOK)
 	}},
-	{"Expect: 100-continue: the client of a refused request is spared the body", func(h *harness) {
+	{"256 half-sent bodies take nobody's place", func(h *harness) {
+		const many = 256
+		k := h.hold("id=1")
+		arrived := make(chan struct{}, many+1)
+		r := post("/{id}", byParam("id", core.Wait(patience)), ok)
+		r.around = func(next func(), _ func() *http.Request) {
+			arrived <- struct{}{}
+			next()
+		}
+		s := h.serve(h.build(r))
+		var conns [many]net.Conn
+		for i := range conns {
+			conns[i] = h.dial(s)
+			fmt.Fprint(conns[i], "POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx")
+		}
+		for range conns {
+			h.receive(arrived, "a request to arrive")
+		}
+		honest := make(chan *httptest.ResponseRecorder, 1)
+		go func() { honest <- s.do(s.request("POST", "/1", strings.NewReader("xx"))) }()
+		h.receive(arrived, "the honest request")
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+		for range conns { // none of them waits for the lock
+			h.receive(s.served, "the server to notice")
+		}
+		h.unlock(k)
+		h.wantStatus(<-honest, http.StatusOK)
+	}},
+	{"Expect: 100-continue: the client of a refused request is spared a long body", func(h *harness) {
 		defer h.unlock(h.hold("X-User=7"))
 		s := h.serve(h.build(
 			post("/busy", []guarding{{header: "X-User", options: []core.Option{core.NoWait()}}}, h.never()),
+			post("/unread", []guarding{{config: &config{key: keyfunc.Header("X-User"), options: []core.Option{core.NoWait()}, bufferBody: -1}}}, h.never()),
 			post("/long", byKey(keyfunc.JSON("id", keyfunc.MaxBytes(10))), h.never()),
 			post("/form", byKey(keyfunc.JSON("id")), h.never())))
 		for path, want := range map[string]int{
-			"/busy": http.StatusConflict, "/long": http.StatusRequestEntityTooLarge, "/form": http.StatusBadRequest,
+			"/busy": http.StatusConflict, "/unread": http.StatusConflict, "/long": http.StatusRequestEntityTooLarge, "/form": http.StatusBadRequest,
 		} {
-			body := &countedReader{Reader: strings.NewReader(`{"id":"a long one"}`)}
+			text := `{"id":"a long one"}`
+			if path == "/busy" {
+				text = strings.Repeat("x", 64<<10+1)
+			}
+			body := &countedReader{Reader: strings.NewReader(text)}
 			r := s.request("POST", path, body, "Content-Type", "application/json", "Expect", "100-continue", "X-User", "7")
-			r.ContentLength = 19
+			r.ContentLength = int64(len(text))
 			if path == "/form" {
 				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			}

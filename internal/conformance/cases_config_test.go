@@ -50,7 +50,6 @@ var configCases = []conformanceCase{
 			"shared owner":    {param: "orderID", options: []core.Option{core.Owner("me")}},
 			"option of New":   {param: "orderID", options: []core.Option{core.Prefix("x")}},
 			"key and param":   {config: &config{key: keyfunc.Param("x"), param: "x"}},
-			"negative buffer": {config: &config{param: "x", bufferBody: -1}},
 			"Strict by a key": {config: &config{key: keyfunc.Param("x"), strict: true}},
 			"Strict in By":    {key: keyfunc.Param("x"), options: []core.Option{strict(h)}},
 			"other's option":  {param: "orderID", options: []core.Option{core.ForWrapper("for another")}},

@@ -27,7 +27,7 @@ type server struct {
 }
 
 func (h *harness) serve(handler http.Handler) *server {
-	s := &server{h: h, served: make(chan struct{}, 100)}
+	s := &server{h: h, served: make(chan struct{}, 1000)}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { s.served <- struct{}{} }()
 		handler.ServeHTTP(w, r)

@@ -40,8 +40,8 @@ type Config struct {
 	FailOpen bool
 	// Status answers a busy lock, 409 if zero.
 	Status int
-	// BufferBody, if not zero, is how many bytes a body may have, which is read in
-	// full before the lock is asked for.
+	// BufferBody, if positive, is how many bytes a body may have, which is read in
+	// full before the lock is asked for. If negative, none is read; 0 is the default.
 	BufferBody int64
 	// Strict refuses the routes that do not declare Param.
 	Strict bool
@@ -87,9 +87,6 @@ func New(adapter string, cfg Config, takes func(option any) bool) *Guard {
 	cfg.About = cmp.Or(cfg.About, "a key function")
 	if cfg.Strict && cfg.Param == "" {
 		panic(adapter + ": Strict is about routes that do not declare a path parameter: it needs ByParam, or Config.Param")
-	}
-	if cfg.BufferBody < 0 {
-		panic(adapter + ": Config.BufferBody must be a number of bytes, or 0 for none")
 	}
 	if cfg.Status != 0 && (cfg.Status < 400 || cfg.Status > 599) {
 		panic(adapter + ": Config.Status must be between 400 and 599, or 0 for 409")
@@ -174,8 +171,8 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 		next(ctx, &Answer{})
 		return nil
 	}
-	if err == nil && g.config.BufferBody > 0 {
-		err = keyfunc.BufferBody(r.HTTP(), g.config.BufferBody)
+	if err == nil {
+		err = g.buffer(r.HTTP())
 	}
 	switch {
 	case err == nil:
