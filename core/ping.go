@@ -1,9 +1,11 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -13,11 +15,11 @@ const pingLease = 5 * time.Second
 // Ping reports whether locks can be taken: for the start of a program, and for its
 // readiness probe. It takes a lock of its own, under the Locker's prefix, and releases it,
 // so that it finds out all that a first request would: an address that nobody listens at,
-// a missing password or permission, a replica that does not accept writes, a cluster
-// without a cluster client. In a cluster it asks one of the masters, another one each time,
-// in a quorum all.
+// a missing password or permission, a replica that does not accept writes. Then it looks
+// whether the client, unless it is a cluster's, has reached a node of one, which has only a part of the keys. In a
+// cluster it asks the master of the first hash slot, in a quorum all members.
 //
-// It blocks for two exchanges at most, each for [Timeout] at most, or until ctx ends, and
+// It blocks for three exchanges at most, each for [Timeout] at most, or until ctx ends, and
 // fails with [ErrUnavailable] or [ErrClosed], or with [ErrNotAcquired] and the context's
 // error. The text has the details that other errors leave to [Detail]: it is not for clients.
 // Observers do not hear of it. It is safe for concurrent use.
@@ -27,12 +29,24 @@ func (l *Locker) Ping(ctx context.Context) error {
 	s.lease, s.fixed, s.keepFor, s.maxHold = max(pingLease, 3*l.timeout), false, 0, 0
 	// A key of its own: one that an earlier Ping could not release would be busy, which says
 	// nothing about whether Redis accepts writes.
-	k, err := l.acquire(ctx, "latchkey:ping:"+store.OwnerOf(l.store.NewHold()), &s)
+	k, err := l.acquire(ctx, store.InFirstSlot(l.prefix, "latchkey:ping:"+store.OwnerOf(l.store.NewHold())+":"), &s)
 	if err == nil {
 		err = k.Unlock(ctx)
 	}
+	if err == nil || conn.IsMoved(err) {
+		err = cmp.Or(l.findDivided(ctx), err)
+	}
 	if err != nil {
 		return &pingError{err}
+	}
+	return nil
+}
+
+func (l *Locker) findDivided(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	if err := l.store.FindDivided(ctx, l.prefix); err != nil {
+		return &LockError{kind: ErrUnavailable, text: "redis unavailable", cause: err}
 	}
 	return nil
 }

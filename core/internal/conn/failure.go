@@ -62,6 +62,12 @@ func IsClosed(err error) bool { return errors.Is(err, redis.ErrClosed) }
 // moving to another node: it will work in a moment.
 func IsMigrating(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
 
+// IsMoved reports whether a node of a cluster has done nothing because another one has the key.
+func IsMoved(err error) bool {
+	_, moved := redis.IsMovedError(err)
+	return moved
+}
+
 // isRefusal says that Redis answered with an error and did nothing, or that the client
 // did, which is closed.
 func isRefusal(err error) bool {

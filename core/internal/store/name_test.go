@@ -3,6 +3,7 @@ package store
 import (
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -69,5 +70,17 @@ func TestClockIsInTheSlotOfItsLocks(t *testing.T) {
 	tag := tags()[slotOf(n.Lock())]
 	if got, want := n.clock(), "lock:latchkey:clock:{"+string(tag[:])+"}"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestKeysInTheFirstSlot(t *testing.T) {
+	for i := range 1000 {
+		for _, prefix := range []string{"lock:", "", "東京%:"} {
+			start := strconv.Itoa(i * i)
+			key := InFirstSlot(prefix, start)
+			if slot := slotOf(NewName(prefix, key).Lock()); slot != 0 || !strings.HasPrefix(key, start) {
+				t.Fatalf("%q of %q is in slot %d", key, start, slot)
+			}
+		}
 	}
 }
