@@ -158,13 +158,9 @@ func (f field) scalar(value json.RawMessage) (string, error) {
 	case json.Number:
 		// To a handler that decodes floats, 1, 1.0 and 1e0 are one value, as are 0
 		// and -0. Only one spelling of each is taken. Some decoders let what is
-		// beyond 64 bits wrap round.
-		_, err := strconv.ParseInt(v.String(), 10, 64)
-		if err != nil {
-			_, err = strconv.ParseUint(v.String(), 10, 64)
-		}
-		if err != nil || v == "-0" {
-			return "", f.fail(ErrMalformed, "not a plain integer of 64 bits")
+		// beyond an int64 wrap round.
+		if _, err := strconv.ParseInt(v.String(), 10, 64); err != nil || v == "-0" {
+			return "", f.fail(ErrMalformed, "not a plain integer that an int64 can hold")
 		}
 		return v.String(), nil
 	case string:

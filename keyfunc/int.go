@@ -10,6 +10,10 @@ const maxDigits = 64
 // "-0" is "0". A part keeps its name: Int(Param("orderID")) has the keys of
 // Param("orderID").
 //
+// The handler must read decimal digits, as strconv.Atoi and strconv.ParseInt with base
+// 10 do. A reader of octal takes 052 for 42, while Int says 52: [fmt.Sscan],
+// strconv.ParseInt(s, 0, 64), and big.Int's SetString with base 0.
+//
 // Integers beyond 64 bits are keys of their own, as they are to a handler that has
 // big ones; strconv refuses them. One that lets them wrap round, which takes care to
 // write, would take 2^64+42 for 42.

@@ -33,11 +33,11 @@ const defaultBodyLimit = 1 << 20
 //     semicolon or space, see [MediaType]; the method is GET; there is no such field,
 //     and a query in a method for which echo's Bind reads it (HEAD, DELETE, QUERY).
 //   - [ErrMalformed]: not one valid JSON text in UTF-8 with nothing after it; the
-//     value is an object, an array or a number that is not a plain integer of 64 bits
-//     (1.0 and 1e0 would be other keys than 1, and some decoders take 2^64+1 for 1); the
-//     text is damaged (U+FFFD, half of a surrogate pair); the body has a
-//     Content-Encoding, or could not be read. A middleware that decompresses it must
-//     remove that field.
+//     value is an object, an array or a number that is not a plain integer, from -2^63 to
+//     2^63-1 (1.0 and 1e0 would be other keys than 1; goccy/go-json decodes 2^63 into the
+//     int64 -2^63, and 2^64+1 into 1); the text is damaged (U+FFFD, half of a surrogate
+//     pair); the body has a Content-Encoding, or could not be read. A middleware that
+//     decompresses it must remove that field.
 //   - [ErrTooLarge]: the body is longer than 1 MiB, see [MaxBytes], or than an
 //     [http.MaxBytesReader] around it permits.
 //
