@@ -228,6 +228,9 @@ func (r *request) Param(name string) (value string, declared bool) {
 
 func (r *request) ResponseHeader() http.Header { return r.c.Response().Header() }
 
+// Decoded is false: echo takes the parameters from the path as it was sent, escapes and all.
+func (r *request) Decoded(string) bool { return false }
+
 func (r *request) Params() []string { return r.c.ParamNames() }
 
 func (r *request) Value(key any) any {

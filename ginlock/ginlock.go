@@ -3,6 +3,7 @@ package ginlock
 import (
 	"context"
 	"net/http"
+	"reflect"
 
 	"github.com/gin-gonic/gin"
 
@@ -181,6 +182,13 @@ func (r request) HTTP() *http.Request { return r.c.Request }
 
 func (r request) Param(name string) (value string, declared bool) { return r.c.Params.Get(name) }
 
+// Decoded is false where UseRawPath may take the parameters from the path as it was sent, and
+// nobody decodes them.
+func (r request) Decoded(string) bool {
+	engine := engineOf(r.c)
+	return engine != nil && engine.UnescapePathValues
+}
+
 func (r request) Params() []string {
 	names := make([]string, len(r.c.Params))
 	for i, p := range r.c.Params {
@@ -197,5 +205,14 @@ func (r request) Value(key any) any {
 }
 
 func (r request) ResponseHeader() http.Header { return r.c.Writer.Header() }
+
+// engineOf returns nil where this version of gin keeps it elsewhere.
+func engineOf(c *gin.Context) *gin.Engine {
+	engine := guard.Unexported[*gin.Engine](reflect.ValueOf(c).Elem(), "engine")
+	if engine == nil {
+		return nil
+	}
+	return *engine
+}
 
 func (r request) Route() (pattern string, known bool) { return r.c.FullPath(), true }

@@ -140,14 +140,15 @@ func TestWaysToARoute(t *testing.T) {
 		setup        func(router *gin.Engine)
 		target, want string
 	}{
-		"raw path":             {func(r *gin.Engine) { r.UseRawPath = true }, "/orders/4%32", "42"},
-		"raw path, a slash":    {func(r *gin.Engine) { r.UseRawPath = true }, "/orders/4%2F2", "4/2"},
-		"raw path, as it is":   {func(r *gin.Engine) { r.UseRawPath, r.UnescapePathValues = true, false }, "/orders/4%32", "4%32"},
-		"extra slashes":        {func(r *gin.Engine) { r.RemoveExtraSlash = true }, "//orders//42", "42"},
-		"another route":        {func(r *gin.Engine) { r.POST("/old", dispatchAgain(r)) }, "/old", "42"},
-		"another guarded one":  {func(r *gin.Engine) { r.POST("/old/:orderID", dispatchAgain(r)) }, "/old/1", "42"},
-		"another chain length": {func(r *gin.Engine) { r.POST("/old", nothing, dispatchAgain(r)) }, "/old", "42"},
-		"no route":             {func(r *gin.Engine) { r.NoRoute(dispatchAgain(r)) }, "/old", "42"},
+		"raw path":              {func(r *gin.Engine) { r.UseRawPath = true }, "/orders/4%32", "42"},
+		"raw path, a slash":     {func(r *gin.Engine) { r.UseRawPath = true }, "/orders/4%2F2", "4/2"},
+		"escaped by the client": {func(*gin.Engine) {}, "/orders/4%2532", "4%32"},
+		"raw path, not decoded": {func(r *gin.Engine) { r.UseRawPath, r.UnescapePathValues = true, false }, "/orders/42", "42"},
+		"extra slashes":         {func(r *gin.Engine) { r.RemoveExtraSlash = true }, "//orders//42", "42"},
+		"another route":         {func(r *gin.Engine) { r.POST("/old", dispatchAgain(r)) }, "/old", "42"},
+		"another guarded one":   {func(r *gin.Engine) { r.POST("/old/:orderID", dispatchAgain(r)) }, "/old/1", "42"},
+		"another chain length":  {func(r *gin.Engine) { r.POST("/old", nothing, dispatchAgain(r)) }, "/old", "42"},
+		"no route":              {func(r *gin.Engine) { r.NoRoute(dispatchAgain(r)) }, "/old", "42"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -163,6 +164,22 @@ func TestWaysToARoute(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where gin hands out a parameter as it was sent, the handler may decode it or not.
+func TestEscapedParametersAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core.SetDefault(locktest.New(t))
+		t.Cleanup(func() { core.SetDefault(nil) })
+		router := gin.New()
+		router.UseRawPath, router.UnescapePathValues = true, false
+		router.POST("/orders/:orderID", ginlock.ByParam("orderID"), func(*gin.Context) { t.Error("the handler ran") })
+		for _, path := range []string{"/orders/4%32", "/orders/4%2532"} {
+			if w := serve(router, "POST", path); w.Code != http.StatusBadRequest {
+				t.Errorf("%s: %d", path, w.Code)
+			}
+		}
+	})
 }
 
 // dispatchAgain has gin serve another path. Without Abort a gin before 1.11 would go on

@@ -3,6 +3,7 @@ package httplock
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -176,6 +177,13 @@ func (r request) ResponseHeader() http.Header { return r.w.Header() }
 func (r request) Param(name string) (value string, declared bool) {
 	value = r.r.PathValue(name)
 	return value, value != "" || slices.Contains(r.Params(), name)
+}
+
+// Decoded tells the values of a mux from those that another router has set, such as chi, which
+// takes them from the path as it was sent.
+func (r request) Decoded(name string) bool {
+	set := reflect.ValueOf(r.r).Elem().FieldByName("otherValues") // by SetPathValue
+	return set.Kind() == reflect.Map && !set.MapIndex(reflect.ValueOf(name)).IsValid()
 }
 
 // Params returns the names that the pattern has, which is that of the last router

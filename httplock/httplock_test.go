@@ -113,6 +113,35 @@ func TestByParamAndRouters(t *testing.T) {
 	}
 }
 
+// A mux decodes its parameters; other routers may leave that to the handler.
+func TestEscapedParametersOfOtherRoutersAreRefused(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.Handle("/users/{user}", httplock.ByParam("user")(http.HandlerFunc(tellKey)))
+	outside := http.NewServeMux()
+	outside.Handle("/users/{name}", otherRouter("/users/{user}", "user", "%61nn")(httplock.ByParam("user")(http.HandlerFunc(tellKey))))
+	unescaped := httplock.By(keyfunc.Unescaped(keyfunc.Param("user")))(http.HandlerFunc(tellKey))
+	for name, c := range map[string]struct {
+		handler http.Handler
+		target  string
+		status  int
+		key     string
+	}{
+		"mux":                     {mux, "/users/%61nn", 200, "user=ann"},
+		"mux, escaped twice":      {mux, "/users/%2561nn", 200, "user=%61nn"},
+		"other router in a mux":   {outside, "/users/%61nn", 400, ""},
+		"other router, unescaped": {otherRouter("/users/{user}", "user", "%61nn")(unescaped), "/users/%61nn", 200, "user=ann"},
+		"other router":            {otherRouter("", "user", "%61nn")(httplock.ByParam("user")(http.HandlerFunc(tellKey))), "/users/%61nn", 400, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *core.Locker, _ *bytes.Buffer) {
+				if w := post(c.handler, c.target); w.Code != c.status || c.status == 200 && w.Body.String() != c.key {
+					t.Errorf("%d %q, want %d %q", w.Code, w.Body, c.status, c.key)
+				}
+			})
+		})
+	}
+}
+
 // Routers that are not net/http's tell the pattern of their own level only, names with
 // signs that net/http does not know, and one name twice.
 func TestNamesOfOtherRouters(t *testing.T) {

@@ -27,7 +27,7 @@
 // A part that the handler might read differently is refused with
 // [ErrAmbiguous] or [ErrMalformed]: a query parameter, header field or cookie
 // that is given twice, a query parameter or JSON field in another letter case, a body
-// that some framework does not read as JSON.
+// that some framework does not read as JSON, a path parameter with escapes or dot segments.
 // What remains for the caller to see to:
 //
 //   - The handler must read the value where the key is taken from. In particular
@@ -35,7 +35,8 @@
 //     query and path: a body field of the same name beats the path, unless the path
 //     is bound last.
 //   - A value that has several spellings needs a canonical form: [Int] for
-//     numbers, [UUID] for UUIDs. Otherwise 42 and 042 are two keys for one order.
+//     numbers, [UUID] for UUIDs, [Path] for paths. Otherwise 42 and 042 are two keys for
+//     one order.
 //   - A key that is to be one user's own needs what authentication found, by
 //     [Value]. A client may put any name into a header.
 //

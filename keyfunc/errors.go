@@ -37,6 +37,10 @@ var (
 	// [ErrAmbiguous] as well.
 	ErrLetterCase error = &special{"keyfunc: its name is there in another letter case", ErrAmbiguous}
 
+	// ErrPath says that a path can be read in two ways: it has escapes, or empty or dot
+	// segments. It is [ErrAmbiguous] as well.
+	ErrPath error = &special{"keyfunc: a path with escapes, or with empty or dot segments", ErrAmbiguous}
+
 	// ErrNotJSON says that a body is not declared as JSON in the one way that every
 	// handler understands. It is [ErrAmbiguous] as well.
 	ErrNotJSON error = &special{"keyfunc: the body is not declared as JSON", ErrAmbiguous}

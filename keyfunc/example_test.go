@@ -166,6 +166,32 @@ func ExampleOptional() {
 	// false
 }
 
+func ExamplePath() {
+	file := keyfunc.Path(keyfunc.Param("path"))
+
+	r := get("/files/x/../a%2Fb")
+	for _, spelling := range []string{"a/b", "a//b/", "x/../a%2Fb", "../b"} {
+		r.params = map[string]string{"path": spelling} // of the route /files/{path...}
+		fmt.Println(file(r))
+	}
+	// Output:
+	// path=a/b <nil>
+	// path=a/b <nil>
+	// path=a/b <nil>
+	//  keyfunc: Path: a path with escapes, or with empty or dot segments: it leads out of where it begins
+}
+
+func ExampleUnescaped() {
+	r := get("/users/%61nn")
+	r.params = map[string]string{"user": "%61nn"} // as chi and echo hand it out
+
+	fmt.Println(keyfunc.Unescaped(keyfunc.Param("user"))(r))
+	fmt.Println(keyfunc.Param("user")(r))
+	// Output:
+	// user=ann <nil>
+	//  keyfunc: path parameter "user": a path with escapes, or with empty or dot segments: it has an escape; Unescaped or Path says how to read it
+}
+
 func ExampleTemplate() {
 	key, err := keyfunc.Template("order:{query.id}:user:{header.X-User-ID}")
 	if err != nil {

@@ -24,7 +24,12 @@ type Request interface {
 	// HTTP returns the request. Its Body may be replaced by one that reads the
 	// same.
 	HTTP() *http.Request
-	// Param returns a path parameter, and whether the matched route declares it.
+	// Param returns a path parameter, as the handler sees it, and whether the matched
+	// route declares it.
+	//
+	// A Request may have a method Decoded(param string) bool besides: whether the router
+	// has decoded the escapes in this parameter's value, so that no handler does it. Without
+	// it, [Param] does not know that "%61nn" cannot mean "ann", and refuses it.
 	Param(name string) (value string, declared bool)
 	// Value returns what earlier middleware stored under key, nil if nothing.
 	Value(key any) any

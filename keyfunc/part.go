@@ -15,9 +15,10 @@ var escaper = strings.NewReplacer(`\`, `\\`, separator, `\`+separator, nameEnd, 
 
 // derived is what a Func of this package returns, before it is only a text.
 type derived struct {
-	key   string // the parts as they are joined: named and escaped
-	name  string // of the part, if it has one and is the only one
-	value string // of the part if it is the only one; else the same as key
+	key     string // the parts as they are joined: named and escaped
+	name    string // of the part, if it has one and is the only one
+	value   string // of the part if it is the only one; else the same as key
+	several bool   // parts, or what may be some
 }
 
 // onePart is the key of a part, whose name may be empty.
@@ -30,7 +31,7 @@ func onePart(name, value string) derived {
 }
 
 // allParts is the key of several parts that are joined already.
-func allParts(key string) derived { return derived{key: key, value: key} }
+func allParts(key string) derived { return derived{key: key, value: key, several: true} }
 
 // listener is told what the Funcs that are called with it have derived. By their
 // keys alone a combination could not tell a name of theirs from a client's value
@@ -62,6 +63,7 @@ type (
 	heardRequest struct {
 		Request
 		*listener
+		told bool // how to read a path parameter that has several spellings
 	}
 	heardTask struct {
 		Task
@@ -93,11 +95,11 @@ func withListener[S any](s S, l *listener) S {
 	var heard any
 	switch s := any(s).(type) {
 	case heardRequest:
-		heard = heardRequest{s.Request, l}
+		heard = heardRequest{s.Request, l, s.told}
 	case heardTask:
 		heard = heardTask{s.Task, l}
 	case Request:
-		heard = heardRequest{s, l}
+		heard = heardRequest{s, l, false}
 	case Task:
 		heard = heardTask{s, l}
 	}
@@ -127,6 +129,46 @@ func namedPart[S any](name string, value Func[S]) Func[S] {
 		}
 		return tell(s, onePart(name, v))
 	}
+}
+
+// told is canonical for a form that says how to read a path parameter, and is of one part.
+func told[S any](constructor string, f Func[S], form func(value string) (string, error)) Func[S] {
+	mustFunc(constructor, f)
+	return func(s S) (string, error) {
+		d, err := derive(f, telling(s))
+		switch {
+		case err != nil:
+			return "", err
+		case d.several:
+			return "", &partError{part: constructor, kind: ErrMalformed, why: "it is around several parts: put one around each"}
+		}
+		value, err := form(d.value)
+		if err != nil {
+			return "", err
+		}
+		return tell(s, onePart(d.name, value))
+	}
+}
+
+// telling returns s as Param is to see it within told.
+func telling[S any](s S) S {
+	var telling any
+	switch r := any(s).(type) {
+	case heardRequest:
+		r.told = true
+		telling = r
+	case Request:
+		telling = heardRequest{r, &listener{}, true}
+	}
+	if s, ok := telling.(S); ok {
+		return s
+	}
+	return s
+}
+
+func isTold(r Request) bool {
+	heard, ok := r.(heardRequest)
+	return ok && heard.told
 }
 
 // canonical is f with its value in another form, and its name as it was.

@@ -14,6 +14,9 @@ func TestParam(t *testing.T) {
 	check(t, keyfunc.Param("orderid"), keyfunc.Request(r), want{err: keyfunc.ErrMissing})
 	fails(t, keyfunc.Param("empty"), keyfunc.Request(r), `keyfunc: path parameter "empty": missing`)
 	fails(t, keyfunc.Param("typo"), keyfunc.Request(r), `keyfunc: path parameter "typo": not set up: the route does not declare it`)
+	r.params["path"] = "s3cret//%2e"
+	fails(t, keyfunc.Param("path"), keyfunc.Request(r),
+		`keyfunc: path parameter "path": a path with escapes, or with empty or dot segments: it has an escape; Unescaped or Path says how to read it`)
 }
 
 func TestQuery(t *testing.T) {

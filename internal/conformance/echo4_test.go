@@ -33,7 +33,7 @@ var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: 
 			for _, name := range r.inside {
 				chain = append(chain, echo4Companion(name))
 			}
-			pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
+			pattern := strings.NewReplacer("{path...}", "*", "{", ":", "}", "").Replace(r.pattern)
 			e.Add(r.method, pattern, func(c echo.Context) error {
 				return r.run(c.Response(), c.Request())
 			}, chain...)

@@ -34,7 +34,7 @@ var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: 
 			for _, name := range r.inside {
 				chain = append(chain, echo5Companion(name))
 			}
-			pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
+			pattern := strings.NewReplacer("{path...}", "*", "{", ":", "}", "").Replace(r.pattern)
 			e.Add(r.method, pattern, func(c *echo.Context) error {
 				return r.run(c.Response(), c.Request())
 			}, chain...)

@@ -38,7 +38,7 @@ var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, s
 					_ = c.Error(err)
 				}
 			})
-			pattern := strings.NewReplacer("{", ":", "}", "").Replace(r.pattern)
+			pattern := strings.NewReplacer("{path...}", "*path", "{", ":", "}", "").Replace(r.pattern)
 			router.Handle(r.method, pattern, chain...)
 		}
 		return router

@@ -39,6 +39,7 @@ var subjects = []struct {
 	{"Exclusion", false, exclusionCases},
 	{"Keys", false, keyCases},
 	{"Names of path parameters", false, paramCases},
+	{"Paths", false, pathCases},
 	{"One namespace for all keys", false, namespaceCases},
 	{"Keys from JSON bodies", false, jsonCases},
 	{"Dedup windows", false, keepforCases},

@@ -216,15 +216,23 @@ func isUnmatched(r Request) bool {
 	return known && pattern == ""
 }
 
-// key derives the key, and finds out whether the key function and the route fit.
+// key derives the key, and finds out whether the key function, the route and the path fit.
 func (g *Guard) key(r Request) (string, error) {
-	if g.config.Param != "" {
-		return g.config.Key(r) // declares has checked it
+	if name := g.config.Param; name != "" {
+		key, err := g.config.Key(r) // declares has checked it
+		if err == nil {
+			value, _ := r.Param(name)
+			err = keyfunc.CheckPath(r.HTTP(), value)
+		}
+		return key, err
 	}
 	checked := &checked{Request: r}
 	key, err := g.config.Key(checked)
 	if fault := checked.fault(err == nil); fault != nil {
 		return "", fault
+	}
+	if err == nil {
+		err = checked.path()
 	}
 	return key, err
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
 // setupError says how to mend the set-up.
@@ -45,15 +47,19 @@ func (g *Guard) declares(r Request) (bool, *Refusal) {
 	return false, nil
 }
 
-// checked is a Request that notices when a key function asks for a path parameter in
-// vain, or for one that is there twice.
+// checked is a Request that notices for which path parameters a key function asks: in vain,
+// or for one that is there twice.
 type checked struct {
 	Request
+	params         []string
 	twice, missing error
 }
 
 func (c *checked) Param(name string) (value string, declared bool) {
 	value, declared = c.Request.Param(name)
+	if declared && !slices.Contains(c.params, name) {
+		c.params = append(c.params, name)
+	}
 	switch err := misspelt(c.Request, name, declared); {
 	case err == nil && declared:
 	case err == nil:
@@ -75,6 +81,18 @@ func (c *checked) fault(hasKey bool) error {
 		return c.twice
 	}
 	return c.missing
+}
+
+// path returns an error when the path leads past the parameters that make the key.
+func (c *checked) path() error {
+	if len(c.params) == 0 {
+		return nil
+	}
+	values := make([]string, len(c.params))
+	for i, name := range c.params {
+		values[i], _ = c.Request.Param(name)
+	}
+	return keyfunc.CheckPath(c.HTTP(), values...)
 }
 
 // misspelt returns an error when the matched route declares the parameter twice, or

@@ -98,6 +98,7 @@ func whyNoKey(err error) (status int, detail string) {
 		{keyfunc.ErrMissing, http.StatusBadRequest, "A required part of the request is missing."},
 		{keyfunc.ErrRepeated, http.StatusBadRequest, "A part of the request is given more than once."},
 		{keyfunc.ErrLetterCase, http.StatusBadRequest, "The name of a part of the request is in another letter case."},
+		{keyfunc.ErrPath, http.StatusBadRequest, "The path has escapes, or empty or dot segments, so that it can be read in two ways."},
 		{keyfunc.ErrNotJSON, http.StatusBadRequest, "The body is not declared as JSON: it needs one Content-Type, application/json."},
 		{keyfunc.ErrAmbiguous, http.StatusBadRequest, "A part of the request can be read in two ways."},
 		{keyfunc.ErrMalformed, http.StatusBadRequest, malformed},

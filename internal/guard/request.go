@@ -13,6 +13,8 @@ import (
 // Request is what an adapter shows of a framework's request.
 type Request interface {
 	keyfunc.Request
+	// Decoded reports whether the router has decoded the escapes in a path parameter.
+	Decoded(param string) bool
 	// Params returns the names of the path parameters that the matched route
 	// declares, a name that it declares twice twice. Param may know more of them.
 	Params() []string
