@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -151,7 +152,8 @@ func ExampleSetOnRefused() {
 	core.SetDefault(locker)
 	ginlock.SetOnRefused(func(c *gin.Context, err error) {
 		status, retry := ginlock.StatusOf(err) // c.Writer.Status() is the same
-		c.JSON(status, gin.H{"code": "locked", "retry_in": retry.String()})
+		code, text := ginlock.ReasonOf(err)
+		c.JSON(status, gin.H{"code": code, "error": text, "retry_in": retry.String()})
 	})
 	defer ginlock.SetOnRefused(nil)
 
@@ -163,5 +165,70 @@ func ExampleSetOnRefused() {
 	request(router, "POST", "/orders/42/pay")
 	// Output:
 	// 200 paid
-	// 409 {"code":"locked","retry_in":"1m0s"}
+	// 409 {"code":"done","error":"A request for the same resource was processed just now.","retry_in":"1m0s"}
+}
+
+// ReasonOf also knows the errors of locks that a handler takes itself.
+func ExampleReasonOf() {
+	locker, stop := newLocker()
+	defer stop()
+
+	router := newRouter()
+	router.POST("/transfers", func(c *gin.Context) {
+		held, err := locker.Lock(c, "account=7")
+		if err != nil {
+			return
+		}
+		defer func() { _ = held.Unlock(c) }()
+
+		stranger := core.Detach(c.Request.Context())
+		_, err = locker.TryLock(stranger, "account=7")
+		status, _ := ginlock.StatusOf(err)
+		code, text := ginlock.ReasonOf(err)
+		c.String(status, "%s: %s", code, text)
+	})
+
+	request(router, "POST", "/transfers")
+	// Output: 409 busy: Another request for the same resource is being processed.
+}
+
+// A router that is built with its Locker, so that tests can have one each and run in parallel.
+func ExampleLocker() {
+	newOrders := func(locker *core.Locker) *gin.Engine {
+		router := newRouter()
+		router.Use(ginlock.ByParam("orderID", ginlock.Locker(locker), core.NoWait()))
+		router.POST("/orders/:orderID/pay", func(c *gin.Context) { c.String(http.StatusOK, "paid") })
+		return router
+	}
+	for range 2 {
+		locker, stop := newLocker() // in a test: locktest.New(t)
+		request(newOrders(locker), "POST", "/orders/42/pay")
+		stop()
+	}
+	// Output:
+	// 200 paid
+	// 200 paid
+}
+
+// A body of more than 16 bytes is refused, also where its length is not known before.
+func ExampleBufferBody() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	router := newRouter()
+	router.Use(ginlock.ByParam("orderID", ginlock.BufferBody(16)))
+	router.POST("/orders/:orderID/note", func(c *gin.Context) {
+		body, _ := c.GetRawData()
+		c.String(http.StatusOK, "noted: %s", body)
+	})
+
+	for _, note := range []string{"short", "far too long to be noted"} {
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, httptest.NewRequest("POST", "/orders/42/note", strings.NewReader(note)))
+		fmt.Println(w.Code, w.Body)
+	}
+	// Output:
+	// 200 noted: short
+	// 413 {"type":"about:blank","title":"Request Entity Too Large","status":413,"detail":"The request body is too large."}
 }

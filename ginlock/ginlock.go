@@ -32,11 +32,11 @@ type Config struct {
 	// Skip lets requests through without a lock when it returns true.
 	Skip func(*gin.Context) bool
 	// OnRefused answers in place of the problem body. It begins with the status and
-	// Retry-After set, so that it need only write a body; err tells why, for the server
-	// only, see [StatusOf]. The chain is aborted already, and c.Errors has a text about the
-	// refusal that may be shown: where middleware outside answers by c.Errors without a look
-	// at c.Writer.Written, let OnRefused do nothing. It is not called when the client has
-	// left. See also [SetOnRefused].
+	// Retry-After set, so that it need only write a body; see [StatusOf] and [ReasonOf]. The
+	// text of err may be shown; its cause, behind Unwrap, is for the server. The chain is
+	// aborted already, and c.Errors has err: where middleware outside answers by c.Errors
+	// without a look at c.Writer.Written, let OnRefused do nothing. It is not called when the
+	// client has left. See also [SetOnRefused].
 	OnRefused func(c *gin.Context, err error)
 	// FailOpen runs the handlers WITHOUT a lock while Redis is unavailable. Only
 	// for work that may run twice.
@@ -112,14 +112,7 @@ func short(cfg guard.Config, opts []core.Option) gin.HandlerFunc {
 //
 //go:noinline
 func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
-	onRefusal := onRefused(cfg.OnRefused)
-	g := guard.New("ginlock", own, func(option any) bool {
-		f, isOurs := option.(onRefused)
-		if isOurs {
-			onRefusal = f
-		}
-		return isOurs
-	})
+	g, answerer := guard.New("ginlock", own, &answers, cfg.OnRefused)
 	return func(c *gin.Context) {
 		if c == probed {
 			probe.Found(g)
@@ -137,8 +130,8 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 			refusal.Write(c.Writer)
 			return
 		}
-		_ = c.Error(&gin.Error{Err: refusal.Public(), Type: gin.ErrorTypePrivate}) // as it is, or gin looks for one of its own in the cause
-		answer := onRefusal.answerer()
+		_ = c.Error(&gin.Error{Err: refusal.Err, Type: gin.ErrorTypePrivate}) // as it is, or gin looks for one of its own in the cause
+		answer := answerer()
 		if answer == nil {
 			refusal.Write(c.Writer)
 			return

@@ -294,7 +294,7 @@ func TestRefusalsAreInTheErrorsOfTheContext(t *testing.T) {
 	if len(found) != 1 || !errors.Is(found[0], core.ErrNotAcquired) {
 		t.Fatalf("c.Errors: %v", found)
 	}
-	if want := "latchkey: refused: Another request for the same resource is being processed."; found[0].Error() != want {
+	if want := "Another request for the same resource is being processed."; found[0].Error() != want {
 		t.Errorf("it says %q, want %q", found[0], want)
 	}
 	if status, _ := ginlock.StatusOf(found[0]); status != http.StatusConflict {
@@ -317,7 +317,7 @@ func TestErrorsOfTheContextHideTheCause(t *testing.T) {
 	}}))
 	router.POST("/orders", func(*gin.Context) { t.Error("the handler ran") })
 	serve(router, "POST", "/orders")
-	if len(found) != 1 || found[0].Error() != "latchkey: refused: A part of the request is malformed." || !errors.Is(found[0], cause) {
+	if len(found) != 1 || found[0].Error() != "A part of the request is malformed." || !errors.Is(found[0], cause) {
 		t.Errorf("c.Errors: %v", found)
 	}
 }

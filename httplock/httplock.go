@@ -32,9 +32,9 @@ type Config struct {
 	// Skip lets requests through without a lock when it returns true.
 	Skip func(*http.Request) bool
 	// OnRefused answers in place of the problem body. Retry-After is set, and what is
-	// written without WriteHeader has the status of the refusal; err tells why, for the
-	// server only, see [StatusOf]. It is not called when the client has left. See also
-	// [SetOnRefused].
+	// written without WriteHeader has the status of the refusal; see [StatusOf] and
+	// [ReasonOf]. The text of err may be shown; its cause, behind Unwrap, is for the server.
+	// It is not called when the client has left. See also [SetOnRefused].
 	OnRefused func(w http.ResponseWriter, r *http.Request, err error)
 	// FailOpen runs the handler WITHOUT a lock while Redis is unavailable. Only
 	// for work that may run twice.
@@ -117,14 +117,7 @@ func short(cfg guard.Config, opts []core.Option) func(http.Handler) http.Handler
 //
 //go:noinline
 func middleware(cfg Config, own guard.Config) func(http.Handler) http.Handler {
-	onRefusal := onRefused(cfg.OnRefused)
-	g := guard.New("httplock", own, func(option any) bool {
-		f, isOurs := option.(onRefused)
-		if isOurs {
-			onRefusal = f
-		}
-		return isOurs
-	})
+	g, answerer := guard.New("httplock", own, &answers, cfg.OnRefused)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r == probed {
@@ -142,7 +135,7 @@ func middleware(cfg Config, own guard.Config) func(http.Handler) http.Handler {
 			if refusal == nil {
 				return
 			}
-			answer := onRefusal.answerer()
+			answer := answerer()
 			if answer == nil || refusal.Gone() {
 				refusal.Write(w)
 				return

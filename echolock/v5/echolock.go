@@ -31,9 +31,9 @@ type Config struct {
 	// Skip lets requests through without a lock when it returns true.
 	Skip func(*echo.Context) bool
 	// OnRefused answers in place of the error. It begins with the status and Retry-After
-	// set, so that it need only write a body, or return an error of the house's; err tells
-	// why, for the server only, see [StatusOf]. It is not called when the client has left.
-	// See also [SetOnRefused].
+	// set, so that it need only write a body, or return an error of the house's; see
+	// [StatusOf] and [ReasonOf]. The text of err may be shown; its cause, behind Unwrap, is
+	// for the server. It is not called when the client has left. See also [SetOnRefused].
 	OnRefused func(c *echo.Context, err error) error
 	// FailOpen runs the handler WITHOUT a lock while Redis is unavailable. Only
 	// for work that may run twice.
@@ -110,14 +110,7 @@ func short(cfg guard.Config, opts []core.Option) echo.MiddlewareFunc {
 //
 //go:noinline
 func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
-	onRefusal := onRefused(cfg.OnRefused)
-	g := guard.New("echolock", own, func(option any) bool {
-		f, isOurs := option.(onRefused)
-		if isOurs {
-			onRefusal = f
-		}
-		return isOurs
-	})
+	g, answerer := guard.New("echolock", own, &answers, cfg.OnRefused)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
 			if c == probed {
@@ -138,7 +131,7 @@ func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
 				refusal.Write(c.Response())
 				return nil
 			}
-			if answer := onRefusal.answerer(); answer != nil {
+			if answer := answerer(); answer != nil {
 				return answerBy(answer, c, refusal)
 			}
 			return httpError(c, refusal)
@@ -190,7 +183,7 @@ func (e *refusalError) Error() string   { return e.err.Error() }
 func (e *refusalError) Unwrap() []error { return []error{e.err, e.why} }
 
 // answerBy has somebody else answer a refusal. The answer is never a success.
-func answerBy(answer onRefused, c *echo.Context, refusal *guard.Refusal) error {
+func answerBy(answer func(*echo.Context, error) error, c *echo.Context, refusal *guard.Refusal) error {
 	refused := refusal.Writer(c.Response())
 	c.SetResponse(refused)
 	defer c.SetResponse(refused.ResponseWriter)

@@ -1,7 +1,6 @@
 package echolock
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v5"
@@ -10,31 +9,27 @@ import (
 	"github.com/latchkey-go/latchkey/internal/guard"
 )
 
-type onRefused func(c *echo.Context, err error) error
-
-// everywhere answers refusals where nobody else does; nil: the problem body.
-var everywhere atomic.Pointer[onRefused]
+var answers guard.Answers[func(c *echo.Context, err error) error]
 
 // SetOnRefused has f answer the refusals of all guards of this package that have no
 // OnRefused of their own: the house's error format, once for the process, as
 // [core.SetDefault] sets the Locker. It is looked up for each request. nil takes it away.
 // Safe for concurrent use. See [Config] for what f finds and has to do.
-func SetOnRefused(f func(c *echo.Context, err error) error) {
-	if f == nil {
-		everywhere.Store(nil)
-		return
-	}
-	own := onRefused(f)
-	everywhere.Store(&own)
-}
+func SetOnRefused(f func(c *echo.Context, err error) error) { answers.Set(f) }
 
 // OnRefused is Config.OnRefused as an option of the By functions.
-func OnRefused(f func(c *echo.Context, err error) error) core.Option {
-	return core.ForWrapper(onRefused(f))
-}
+func OnRefused(f func(c *echo.Context, err error) error) core.Option { return answers.Option(f) }
 
 // Strict is Config.Strict as an option of [ByParam].
 func Strict() core.Option { return guard.Strict() }
+
+// Locker is Config.Locker as an option of the By functions: for a test, say, whose routes
+// have a Locker of their own, so that tests can run in parallel. The By functions panic when l
+// is nil.
+func Locker(l *core.Locker) core.Option { return guard.Locker(l) }
+
+// BufferBody is Config.BufferBody as an option of the By functions.
+func BufferBody(n int64) core.Option { return guard.BufferBody(n) }
 
 // StatusOf returns the HTTP status that a refusal has, from the error that OnRefused gets or
 // that a call of core or of a keyfunc has returned, and when trying again makes sense: in
@@ -43,12 +38,22 @@ func Strict() core.Option { return guard.Strict() }
 // err is of another kind; 503: Redis does not answer, the Locker closes or the lock was lost.
 func StatusOf(err error) (status int, retryAfter time.Duration) { return guard.StatusOf(err) }
 
-// answerer chooses who answers a refusal: nil for the problem body.
-func (f onRefused) answerer() onRefused {
-	if f == nil {
-		if set := everywhere.Load(); set != nil {
-			return *set
-		}
-	}
-	return f
-}
+// ReasonOf returns why a request was refused, from an error as StatusOf takes it: a word for
+// the client's program and a text for people, which the problem body has as its detail. Both
+// are fixed, and say nothing about keys, owners or Redis.
+//
+//	busy         409  another request for the same resource is being processed
+//	done         409  one was processed just now: the dedup window
+//	missing      400  a required part of the request is missing
+//	repeated     400  a part is given more than once
+//	letter_case  400  the name of a part is in another letter case
+//	path         400  the path has escapes, or empty or dot segments
+//	not_json     400  the body is not declared as JSON
+//	ambiguous    400  a part can be read in two ways
+//	malformed    400  a part is malformed
+//	too_long     400  a part is too long
+//	too_large    413  the body is too large
+//	gone         499  the client has left
+//	internal     500  the program is set up wrongly, or err is of another kind
+//	unavailable  503  Redis does not answer, the Locker closes or the lock was lost
+func ReasonOf(err error) (code, text string) { return guard.ReasonOf(err) }

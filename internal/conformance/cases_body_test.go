@@ -43,27 +43,33 @@ var bodyCases = []conformanceCase{
 		}{
 			{limit, 0, true}, {limit + 1, 0, false}, {-1, 0, false}, {2, -1, false}, {-1, 10, true},
 		} {
-			cfg := &config{param: "id", bufferBody: c.buffer, options: []core.Option{core.NoWait()}}
-			server := h.build(post("/{id}", []guarding{{config: cfg}}, ok))
-			k := h.hold("id=1")
-			r := httptest.NewRequest("POST", "/1", nil)
-			held, body := heldBack("x", "x")
-			r.Body, r.ContentLength = io.NopCloser(body), c.length
-			w := httptest.NewRecorder()
-			answered := false
-			var sending sync.WaitGroup
-			sending.Go(func() {
-				server.ServeHTTP(w, r)
-				answered = true
-			})
-			synctest.Wait()
-			if answered == c.waiting {
-				h.Errorf("%+v: answered %v", c, answered)
+			for _, option := range []bool{false, true} {
+				cfg := &config{param: "id", bufferBody: c.buffer, options: []core.Option{core.NoWait()}}
+				guards := []guarding{{config: cfg}}
+				if option {
+					guards = byParam("id", core.NoWait(), h.framework.bufferBody(c.buffer))
+				}
+				server := h.build(post("/{id}", guards, ok))
+				k := h.hold("id=1")
+				r := httptest.NewRequest("POST", "/1", nil)
+				held, body := heldBack("x", "x")
+				r.Body, r.ContentLength = io.NopCloser(body), c.length
+				w := httptest.NewRecorder()
+				answered := false
+				var sending sync.WaitGroup
+				sending.Go(func() {
+					server.ServeHTTP(w, r)
+					answered = true
+				})
+				synctest.Wait()
+				if answered == c.waiting {
+					h.Errorf("%+v: answered %v", c, answered)
+				}
+				h.unlock(k)
+				close(held)
+				sending.Wait()
+				h.wantStatus(w, map[bool]int{true: http.StatusOK, false: http.StatusConflict}[c.waiting])
 			}
-			h.unlock(k)
-			close(held)
-			sending.Wait()
-			h.wantStatus(w, map[bool]int{true: http.StatusOK, false: http.StatusConflict}[c.waiting])
 		}
 	}},
 	{"a body that turns out longer than it said reaches the handler, if no limit is set", func(h *harness) {

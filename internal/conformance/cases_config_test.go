@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
@@ -20,6 +22,29 @@ var configCases = []conformanceCase{
 		server := h.build(post("/orders/{orderID}", []guarding{{config: cfg}}, ok))
 		h.wantStatus(send(server, "POST", "/orders/42", "X-Skip", "1"), http.StatusOK)
 		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusConflict)
+	}},
+	{"Locker, as an option, takes the locks in place of the default one", func(h *harness) {
+		own := h.lockerWith()
+		server := h.build(post("/orders/{orderID}", byParam("orderID", h.framework.locker(own), core.NoWait()), ok))
+		defer h.unlock(h.hold("orderID=42"))
+		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusOK)
+		defer h.unlock(h.holdOn(own, "orderID=43"))
+		h.wantStatus(send(server, "POST", "/orders/43"), http.StatusConflict)
+	}},
+	{"options of a middleware are refused elsewhere", func(h *harness) {
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+		defer client.Close()
+		for name, option := range map[string]core.Option{
+			"locker": h.framework.locker(h.locker), "strict": h.framework.strict(), "bufferBody": h.framework.bufferBody(1),
+		} {
+			_, lockErr := h.locker.Lock(context.Background(), "k", option)
+			_, newErr := core.New(client, option)
+			for _, err := range []error{lockErr, newErr} {
+				if err == nil || !strings.Contains(err.Error(), "guard."+name) {
+					h.Errorf("%s: %v", name, err)
+				}
+			}
+		}
 	}},
 	{"OnRefused answers instead, and sees the cause", func(h *harness) {
 		defer h.unlock(h.hold("orderID=42"))
@@ -51,8 +76,9 @@ var configCases = []conformanceCase{
 			"option of New":   {param: "orderID", options: []core.Option{core.Prefix("x")}},
 			"key and param":   {config: &config{key: keyfunc.Param("x"), param: "x"}},
 			"Strict by a key": {config: &config{key: keyfunc.Param("x"), strict: true}},
-			"Strict in By":    {key: keyfunc.Param("x"), options: []core.Option{strict(h)}},
+			"Strict in By":    {key: keyfunc.Param("x"), options: []core.Option{h.framework.strict()}},
 			"other's option":  {param: "orderID", options: []core.Option{core.ForWrapper("for another")}},
+			"no Locker":       {param: "orderID", options: []core.Option{h.framework.locker(nil)}},
 			"no error status": {config: &config{key: keyfunc.Param("x"), status: 200}},
 			"bad template":    {template: "order:{param.orderID"},
 			"unknown source":  {template: "order:{path.orderID}"},

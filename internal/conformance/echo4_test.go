@@ -11,7 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/echolock"
 )
 
-var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: true, statusOf: echolock.StatusOf,
+var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: true, statusOf: echolock.StatusOf, reasonOf: echolock.ReasonOf,
+	strict: echolock.Strict, locker: echolock.Locker, bufferBody: echolock.BufferBody,
 	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo4Refused(f)) }, build: func(routes ...route) http.Handler {
 		e := echo.New()
 		for _, r := range routes {
@@ -20,6 +21,17 @@ var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: 
 				chain = append(chain, func(next echo.HandlerFunc) echo.HandlerFunc {
 					return func(c echo.Context) (err error) {
 						r.around(func() { err = next(c) }, c.Request)
+						return err
+					}
+				})
+			}
+			if r.failed != nil {
+				chain = append(chain, func(next echo.HandlerFunc) echo.HandlerFunc {
+					return func(c echo.Context) error {
+						err := next(c)
+						if err != nil {
+							r.failed(err)
+						}
 						return err
 					}
 				})

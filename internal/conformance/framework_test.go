@@ -18,6 +18,10 @@ type framework struct {
 	hasErrors    bool // handlers can return errors
 	setOnRefused func(f refusing)
 	statusOf     func(error) (int, time.Duration)
+	reasonOf     func(error) (code, text string)
+	strict       func() core.Option
+	locker       func(*core.Locker) core.Option
+	bufferBody   func(int64) core.Option
 }
 
 // refusing answers a refusal.
@@ -33,6 +37,7 @@ type route struct {
 	handle          http.HandlerFunc
 	work            func(w http.ResponseWriter, r *http.Request) error // in place of handle, where the framework has errors
 	around          func(next func(), request func() *http.Request)    // outside of the guards
+	failed          func(err error)                                    // outside of the guards, where the framework has errors
 }
 
 // run calls the handler.

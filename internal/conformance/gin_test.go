@@ -13,7 +13,8 @@ import (
 
 func init() { gin.SetMode(gin.ReleaseMode) }
 
-var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, statusOf: ginlock.StatusOf,
+var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, statusOf: ginlock.StatusOf, reasonOf: ginlock.ReasonOf,
+	strict: ginlock.Strict, locker: ginlock.Locker, bufferBody: ginlock.BufferBody,
 	setOnRefused: func(f refusing) { ginlock.SetOnRefused(ginRefused(f)) }, build: func(routes ...route) http.Handler {
 		router := gin.New()
 		router.HandleMethodNotAllowed = true
@@ -22,6 +23,14 @@ var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, s
 			if r.around != nil {
 				chain = append(chain, func(c *gin.Context) {
 					r.around(c.Next, func() *http.Request { return c.Request })
+				})
+			}
+			if r.failed != nil {
+				chain = append(chain, func(c *gin.Context) {
+					c.Next()
+					for _, err := range c.Errors {
+						r.failed(err)
+					}
 				})
 			}
 			for _, name := range r.outside {

@@ -10,7 +10,8 @@ import (
 
 type netHTTPMiddleware = func(http.Handler) http.Handler
 
-var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf: httplock.StatusOf,
+var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf: httplock.StatusOf, reasonOf: httplock.ReasonOf,
+	strict: httplock.Strict, locker: httplock.Locker, bufferBody: httplock.BufferBody,
 	setOnRefused: func(f refusing) { httplock.SetOnRefused(f) }, build: func(routes ...route) http.Handler {
 		mux := http.NewServeMux()
 		for _, r := range routes {

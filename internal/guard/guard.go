@@ -47,11 +47,6 @@ type Config struct {
 	Strict bool
 }
 
-// Strict is Config.Strict, as an option of the adapters' By functions.
-func Strict() core.Option { return core.ForWrapper(strict{}) }
-
-type strict struct{}
-
 // Guard guards handlers. It is safe for concurrent use.
 type Guard struct {
 	config  Config
@@ -60,20 +55,28 @@ type Guard struct {
 	logged  sync.Map // message: when it was logged last, *atomic.Int64 in Unix ns
 }
 
-// New returns a Guard. It panics when the configuration is bad, with a sentence
-// that begins with the adapter's name and says how to mend it. The options may have some for
-// the adapter: takes says whether one is.
-func New(adapter string, cfg Config, takes func(option any) bool) *Guard {
+// New returns a Guard, and who answers its refusals, nil for the problem body, to be asked
+// for each: answer, or what the options say, or answers. It panics when the configuration is
+// bad, with a sentence that begins with the adapter's name and says how to mend it.
+func New[F any](adapter string, cfg Config, answers *Answers[F], answer F) (g *Guard, answerer func() F) {
 	forLocks, forWrapper := core.SplitOptions(cfg.Options...)
 	cfg.Options = forLocks
-	for _, option := range forWrapper {
-		switch _, isStrict := option.(strict); {
-		case isStrict:
-			cfg.Strict = true
-		case !takes(option):
-			panic(fmt.Sprintf("%s: an option of type %T is for another wrapper", adapter, option))
+	for _, o := range forWrapper {
+		switch o := o.(type) {
+		case onRefused[F]:
+			answer = o.own
+		case option:
+			if err := o.set(&cfg); err != nil {
+				panic(adapter + ": " + err.Error())
+			}
+		default:
+			panic(fmt.Sprintf("%s: an option of type %T is for another wrapper", adapter, o))
 		}
 	}
+	return newGuard(adapter, cfg), func() F { return answers.by(answer) }
+}
+
+func newGuard(adapter string, cfg Config) *Guard {
 	switch {
 	case cfg.Param != "" && cfg.Key != nil:
 		panic(adapter + ": Config has a Param and a Key; set one of them")
@@ -127,7 +130,7 @@ func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
 		e := core.Event{Kind: core.EventRefused, Status: refusal.Status, Reason: refusal.reason, Err: refusal.Err}
 		locker.Notify(r.HTTP().Context(), e, g.options...)
 	}
-	refusal.Err = &refused{refusal.Err, refusal}
+	refusal.Err = &refused{refusal, refusal.Err}
 	return refusal
 }
 
@@ -177,11 +180,11 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 	switch {
 	case err == nil:
 	case isSetup(err) && isUnmatched(r):
-		return noKey(http.StatusBadRequest, "A required part of the request is missing.", err)
+		return noKeyAs(keyfunc.ErrMissing, err)
 	case isSetup(err):
 		return setup(err)
 	case errors.Is(ctx.Err(), context.Canceled):
-		return &Refusal{Status: statusClientGone, Err: err, reason: "canceled"}
+		return clientGone(err)
 	default:
 		return refusalForKey(err)
 	}
@@ -204,7 +207,7 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 		return nil
 	}
 	if busy := (*core.BusyError)(nil); errors.Is(ctx.Err(), context.Canceled) && !errors.As(err, &busy) {
-		return &Refusal{Status: statusClientGone, Err: err}
+		return clientGone(err)
 	}
 	return refusalFor(err)
 }

@@ -15,12 +15,23 @@ const errNoLocker setupError = "no Locker: call core.SetDefault, or set Config.L
 // StatusOf returns the status of the answer to a request that was refused with err, and
 // when trying again makes sense: in whole seconds, 0 for never.
 func StatusOf(err error) (status int, retryAfter time.Duration) {
-	var known *refused
-	r := refusalFor(err)
-	if errors.As(err, &known) {
-		r = known.refusal // it may have a status of its own
-	}
+	r := refusalOf(err)
 	return r.Status, time.Duration(r.RetryAfter) * time.Second
+}
+
+// ReasonOf returns why a request was refused with err: a word and a text, both fixed.
+func ReasonOf(err error) (code, text string) {
+	r := refusalOf(err)
+	return r.Code, r.Detail
+}
+
+// refusalOf is the answer to a request that was refused with err, which may have a status of
+// its own.
+func refusalOf(err error) *Refusal {
+	if known := (*refused)(nil); errors.As(err, &known) {
+		return known.refusal
+	}
+	return refusalFor(err)
 }
 
 // refusalFor is the answer to a request that must not run because of err.
@@ -28,26 +39,27 @@ func refusalFor(err error) *Refusal {
 	var busy *core.BusyError
 	switch {
 	case errors.As(err, &busy) && busy.Done:
-		return conflict(busy.RetryAfter, "A request for the same resource was processed just now.", err)
+		return conflict(busy.RetryAfter, "done", "A request for the same resource was processed just now.", err)
 	case errors.As(err, &busy):
-		return conflict(busy.RetryAfter, "Another request for the same resource is being processed.", err)
+		return conflict(busy.RetryAfter, "busy", isBusy, err)
 	case errors.Is(err, core.ErrNotAcquired) && errors.Is(err, context.Canceled):
-		return &Refusal{Status: statusClientGone, Err: err}
+		return clientGone(err)
 	case errors.Is(err, core.ErrNotAcquired): // the request's deadline came first
-		return conflict(time.Second, "Another request for the same resource is being processed.", err)
+		return conflict(time.Second, "busy", isBusy, err)
 	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrClosed), errors.Is(err, core.ErrLost),
 		errors.Is(err, core.ErrMaxHold):
 		return &Refusal{
 			Status:     http.StatusServiceUnavailable,
 			RetryAfter: 1,
+			Code:       "unavailable",
 			Detail:     "The service cannot process this request at the moment.",
 			Err:        err,
 		}
 	case isSetup(err):
 		return setup(err)
 	}
-	if status, detail := whyNoKey(err); status != 0 {
-		return noKey(status, detail, err)
+	if r := noKey(err); r != nil {
+		return r
 	}
 	return setup(err)
 }
@@ -55,26 +67,40 @@ func refusalFor(err error) *Refusal {
 // refusalForKey is refusalFor where err comes from the key function, which may be one of
 // the user's own.
 func refusalForKey(err error) *Refusal {
-	if status, _ := whyNoKey(err); status == 0 && !isSetup(err) {
-		return noKey(http.StatusBadRequest, malformed, err)
+	if r := noKey(err); r != nil {
+		return r
 	}
-	return refusalFor(err)
+	return noKeyAs(keyfunc.ErrMalformed, err)
+}
+
+// noKeyAs is the refusal of one kind, whatever err says.
+func noKeyAs(kind, err error) *Refusal {
+	r := noKey(kind)
+	r.Err = err
+	return r
 }
 
 func setup(err error) *Refusal {
-	return &Refusal{Status: http.StatusInternalServerError, Err: err, reason: "setup"}
+	return &Refusal{
+		Status: http.StatusInternalServerError,
+		Code:   "internal",
+		Detail: "The service cannot process this request.",
+		Err:    err,
+		reason: "setup",
+	}
 }
 
-func noKey(status int, detail string, err error) *Refusal {
-	return &Refusal{Status: status, Detail: detail, Err: err, reason: "invalid_key"}
+func clientGone(err error) *Refusal {
+	return &Refusal{Status: statusClientGone, Code: "gone", Detail: "The client has left.", Err: err, reason: "canceled"}
 }
 
-const malformed = "A part of the request is malformed."
+const isBusy = "Another request for the same resource is being processed."
 
-func conflict(after time.Duration, detail string, err error) *Refusal {
+func conflict(after time.Duration, code, detail string, err error) *Refusal {
 	return &Refusal{
 		Status:     http.StatusConflict,
 		RetryAfter: max(1, int((after+time.Second-1)/time.Second)),
+		Code:       code,
 		Detail:     detail,
 		Err:        err,
 	}
@@ -86,27 +112,30 @@ func isSetup(err error) bool {
 	return errors.As(err, &setup) || errors.Is(err, keyfunc.ErrNotSetUp)
 }
 
-// whyNoKey explains to the client, in fixed texts, why there is no key. The status is 0 when
-// err is about something else.
-func whyNoKey(err error) (status int, detail string) {
+// noKey is the refusal of a request that has no key; nil when err is about something else.
+func noKey(err error) *Refusal {
 	for _, why := range []struct {
-		kind   error
-		status int
-		detail string
+		kind         error
+		code, detail string
 	}{
-		{keyfunc.ErrTooLarge, http.StatusRequestEntityTooLarge, "The request body is too large."},
-		{keyfunc.ErrMissing, http.StatusBadRequest, "A required part of the request is missing."},
-		{keyfunc.ErrRepeated, http.StatusBadRequest, "A part of the request is given more than once."},
-		{keyfunc.ErrLetterCase, http.StatusBadRequest, "The name of a part of the request is in another letter case."},
-		{keyfunc.ErrPath, http.StatusBadRequest, "The path has escapes, or empty or dot segments, so that it can be read in two ways."},
-		{keyfunc.ErrNotJSON, http.StatusBadRequest, "The body is not declared as JSON: it needs one Content-Type, application/json."},
-		{keyfunc.ErrAmbiguous, http.StatusBadRequest, "A part of the request can be read in two ways."},
-		{keyfunc.ErrMalformed, http.StatusBadRequest, malformed},
-		{core.ErrInvalidKey, http.StatusBadRequest, "A part of the request is too long."},
+		{keyfunc.ErrTooLarge, "too_large", "The request body is too large."},
+		{keyfunc.ErrMissing, "missing", "A required part of the request is missing."},
+		{keyfunc.ErrRepeated, "repeated", "A part of the request is given more than once."},
+		{keyfunc.ErrLetterCase, "letter_case", "The name of a part of the request is in another letter case."},
+		{keyfunc.ErrPath, "path", "The path has escapes, or empty or dot segments, so that it can be read in two ways."},
+		{keyfunc.ErrNotJSON, "not_json", "The body is not declared as JSON: it needs one Content-Type, application/json."},
+		{keyfunc.ErrAmbiguous, "ambiguous", "A part of the request can be read in two ways."},
+		{keyfunc.ErrMalformed, "malformed", "A part of the request is malformed."},
+		{core.ErrInvalidKey, "too_long", "A part of the request is too long."},
 	} {
-		if errors.Is(err, why.kind) {
-			return why.status, why.detail
+		if !errors.Is(err, why.kind) {
+			continue
 		}
+		r := &Refusal{Status: http.StatusBadRequest, Code: why.code, Detail: why.detail, Err: err, reason: "invalid_key"}
+		if why.kind == keyfunc.ErrTooLarge {
+			r.Status = http.StatusRequestEntityTooLarge
+		}
+		return r
 	}
-	return 0, ""
+	return nil
 }

@@ -1,10 +1,12 @@
 package guard
 
 import (
-	"cmp"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"strconv"
+
+	"github.com/latchkey-go/latchkey/core"
 )
 
 // statusClientGone is never seen by a client; it keeps access logs honest.
@@ -16,32 +18,29 @@ type Refusal struct {
 	Status int
 	// RetryAfter is in whole seconds, 0 for none.
 	RetryAfter int
+	// Code is a fixed word for the client's program.
+	Code string
 	// Detail is a fixed text for the client.
 	Detail string
-	// Err is the reason, for the server only. StatusOf knows it.
+	// Err is the reason. Serve returns it so that its text may be shown to anybody; StatusOf
+	// and ReasonOf know it.
 	Err error
 
 	reason string // as Observers are told; empty: what Err says
 }
 
-// refused is the error of a refusal, with the answer that it gets.
+// refused is the error of a refusal, with the answer that it gets. Its text may be shown to
+// anybody; why it was refused is behind Unwrap.
 type refused struct {
-	error
 	refusal *Refusal
+	cause   error
 }
 
-func (e *refused) Unwrap() error { return e.error }
+func (e *refused) Error() string { return e.refusal.Detail }
+func (e *refused) Unwrap() error { return e.cause }
 
-// Public is the refusal as an error that may be shown to anybody; the reason is its cause.
-func (r *Refusal) Public() error { return &publicError{r} }
-
-type publicError struct{ refusal *Refusal }
-
-func (e *publicError) Error() string {
-	return "latchkey: refused: " + cmp.Or(e.refusal.Detail, http.StatusText(e.refusal.Status))
-}
-
-func (e *publicError) Unwrap() error { return e.refusal.Err }
+// LogValue has package slog log the cause, too.
+func (e *refused) LogValue() slog.Value { return slog.StringValue(core.Detail(e)) }
 
 // Gone reports that the client has left, so that there is nobody to answer.
 func (r *Refusal) Gone() bool { return r.Status == statusClientGone }
@@ -75,7 +74,7 @@ func (b *Body) MarshalJSON() ([]byte, error) {
 }
 
 // String is for error handlers that want a line of text.
-func (b *Body) String() string { return cmp.Or(b.problem.Detail, b.problem.Title) }
+func (b *Body) String() string { return b.problem.Detail }
 
 // Header names the type of the body, unless an error handler wrote another one.
 func (b *Body) Header(h http.Header) {
