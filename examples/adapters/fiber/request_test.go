@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -49,8 +50,11 @@ func TestKeyIsWhatTheHandlerReads(t *testing.T) {
 		request string
 		read    func(fiber.Ctx) string
 	}{
-		"path":             {keyfunc.Param("id"), "POST /42", func(c fiber.Ctx) string { return "id=" + c.Params("id") }},
-		"path, escaped":    {keyfunc.Param("id"), "POST /4%32", func(c fiber.Ctx) string { return "id=" + c.Params("id") }},
+		"path": {keyfunc.Param("id"), "POST /42", func(c fiber.Ctx) string { return "id=" + c.Params("id") }},
+		"path, escaped": {keyfunc.Unescaped(keyfunc.Param("id")), "POST /4%32", func(c fiber.Ctx) string {
+			id, _ := url.PathUnescape(c.Params("id")) // fiber does not
+			return "id=" + id
+		}},
 		"path, upper case": {keyfunc.Param("id"), "POST /aB", func(c fiber.Ctx) string { return "id=" + c.Params("id") }},
 		"query":            {keyfunc.Query("q"), "POST /1?q=4%32", func(c fiber.Ctx) string { return "q=" + c.Query("q") }},
 		"query, plus":      {keyfunc.Query("q"), "POST /1?q=4+2", func(c fiber.Ctx) string { return "q=" + c.Query("q") }},
