@@ -46,7 +46,7 @@ func TestJoinErrorsNameThePart(t *testing.T) {
 	r := keyfunc.Request(get("/?item=x"))
 	fails(t, keyfunc.Join(key("a"), keyfunc.Query("id")), r, `keyfunc: part 2, query parameter "id": missing`)
 	fails(t, keyfunc.Join(key("a"), keyfunc.Int(keyfunc.Query("item"))), r,
-		`keyfunc: part 2, Int: malformed: not a decimal integer of at most 64 digits`)
+		`keyfunc: part 2, query parameter "item", Int: malformed: not a decimal integer of at most 64 digits`)
 	fails(t, keyfunc.Join(keyfunc.Join(key("a"), key(""))), r, `keyfunc: part 1, part 2, key: missing`)
 	fails(t, keyfunc.Join(failing(errOwn)), r, `keyfunc: part 1: own error`)
 	check(t, keyfunc.Join(failing(errOwn)), r, want{err: errOwn})

@@ -18,7 +18,7 @@ func Cookie(name string) Func[Request] {
 		panic(`keyfunc: Cookie needs the name of a cookie, such as Cookie("session"), not ` + strconv.Quote(name))
 	}
 	part := "cookie " + strconv.Quote(name)
-	return namedPart("cookie."+name, func(r Request) (string, error) {
+	return namedPart("cookie."+name, part, func(r Request) (string, error) {
 		cookies := r.HTTP().CookiesNamed(name)
 		values := make([]string, len(cookies))
 		for i, cookie := range cookies {

@@ -135,7 +135,7 @@ func ExampleInt() {
 	// id=42 <nil>
 	// id=42 <nil>
 	// id=42 <nil>
-	//  keyfunc: Int: malformed: not a decimal integer of at most 64 digits
+	//  keyfunc: query parameter "id", Int: malformed: not a decimal integer of at most 64 digits
 }
 
 func ExampleUUID() {
@@ -178,7 +178,7 @@ func ExamplePath() {
 	// path=a/b <nil>
 	// path=a/b <nil>
 	// path=a/b <nil>
-	//  keyfunc: Path: a path with escapes, or with empty or dot segments: it leads out of where it begins
+	//  keyfunc: path parameter "path", Path: a path with escapes, or with empty or dot segments: it leads out of where it begins
 }
 
 func ExampleUnescaped() {

@@ -24,11 +24,11 @@ func Header(name string) Func[Request] {
 	name = http.CanonicalHeaderKey(name)
 	part := "header " + strconv.Quote(name)
 	if name == "Host" {
-		return namedPart(name, func(r Request) (string, error) {
+		return namedPart(name, part, func(r Request) (string, error) {
 			return single(part, []string{r.HTTP().Host})
 		})
 	}
-	return namedPart(name, func(r Request) (string, error) {
+	return namedPart(name, part, func(r Request) (string, error) {
 		return single(part, r.HTTP().Header[name])
 	})
 }

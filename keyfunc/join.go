@@ -28,12 +28,12 @@ func Join[S any](parts ...Func[S]) Func[S] {
 	parts = append([]Func[S](nil), parts...) // the caller may go on using the slice
 	return func(s S) (string, error) {
 		var whole derived
-		skip := false
+		var skip error
 		for i, f := range parts {
 			d, err := derive(f, s)
 			switch {
 			case errors.Is(err, ErrSkip):
-				skip = true // unless a later part is refused: no request skips by that
+				skip = err // unless a later part is refused: no request skips by that
 			case err != nil:
 				return "", inside("part "+strconv.Itoa(i+1), err)
 			case i == 0:
@@ -42,8 +42,8 @@ func Join[S any](parts ...Func[S]) Func[S] {
 				whole = allParts(whole.key + separator + d.key)
 			}
 		}
-		if skip {
-			return "", ErrSkip
+		if skip != nil {
+			return "", skip
 		}
 		return tell(s, whole)
 	}

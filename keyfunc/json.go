@@ -63,7 +63,7 @@ func jsonBody(path string, opts ...JSONOption) (Func[Request], error) {
 	for _, opt := range opts {
 		opt(&b)
 	}
-	return namedPart(path, func(r Request) (string, error) { return b.value(r.HTTP()) }), nil
+	return namedPart(path, field.part, func(r Request) (string, error) { return b.value(r.HTTP()) }), nil
 }
 
 // jsonReader reads a field of a body.

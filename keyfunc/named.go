@@ -23,6 +23,6 @@ func Named[S any](name string, f Func[S]) Func[S] {
 		if err != nil {
 			return "", err
 		}
-		return tell(s, onePart(name, d.value))
+		return tell(s, fromSource(d.source, onePart(name, d.value)))
 	}
 }

@@ -15,6 +15,13 @@ func Optional[S any](f Func[S]) Func[S] {
 	mustFunc("Optional", f)
 	return func(s S) (string, error) {
 		key, err := f(s)
+		if n := notesOf(s); n != nil {
+			n.optional = true
+			if errors.Is(err, ErrNotSetUp) {
+				return "", errors.Join(ErrSkip, err)
+			}
+			return key, err
+		}
 		if errors.Is(err, ErrMissing) || err == nil && key == "" {
 			return "", ErrSkip
 		}

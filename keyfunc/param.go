@@ -19,11 +19,12 @@ func Param(name string) Func[Request] {
 		panic(`keyfunc: Param needs a parameter name, such as Param("orderID")`)
 	}
 	part := "path parameter " + strconv.Quote(name)
-	return namedPart(name, func(r Request) (string, error) {
+	undeclared := &partError{part: part, kind: ErrNotSetUp, why: "the route does not declare it"}
+	take := namedPart(name, part, func(r Request) (string, error) {
 		value, declared := r.Param(name)
 		switch {
 		case !declared:
-			return "", &partError{part: part, kind: ErrNotSetUp, why: "the route does not declare it"}
+			return "", undeclared
 		case value == "":
 			return "", &partError{part: part, kind: ErrMissing}
 		case isTold(r):
@@ -37,6 +38,14 @@ func Param(name string) Func[Request] {
 		}
 		return value, nil
 	})
+	return func(r Request) (string, error) {
+		if notesOf(r) != nil { // of a route, which has parameters without values
+			if _, declared := r.Param(name); !declared {
+				return "", undeclared
+			}
+		}
+		return take(r)
+	}
 }
 
 // isDecoded reports whether the router has decoded a parameter.

@@ -18,6 +18,7 @@ type derived struct {
 	key     string // the parts as they are joined: named and escaped
 	name    string // of the part, if it has one and is the only one
 	value   string // of the part if it is the only one; else the same as key
+	source  string // where the value of a named part comes from, for errors
 	several bool   // parts, or what may be some
 }
 
@@ -75,6 +76,9 @@ type (
 // this package has returned is one part without a name. It sees to it that no empty
 // key gets further: hashed or named, it would no longer look empty.
 func derive[S any](f Func[S], s S) (derived, error) {
+	if n := notesOf(s); n != nil {
+		return describe(f, s, n)
+	}
 	l := &listener{}
 	key, err := f(withListener(s, l))
 	switch {
@@ -120,33 +124,36 @@ func tell[S any](s S, d derived) (string, error) {
 	return d.key, nil
 }
 
-// namedPart is a Func of one part with that name.
-func namedPart[S any](name string, value Func[S]) Func[S] {
+// namedPart is a Func of one part with that name. source is what it reads.
+func namedPart[S any](name, source string, value Func[S]) Func[S] {
 	return func(s S) (string, error) {
+		if n := notesOf(s); n != nil {
+			n.part(source)
+			return tell(s, onePart(name, ""))
+		}
 		v, err := value(s)
 		if err != nil {
 			return "", err
 		}
-		return tell(s, onePart(name, v))
+		return tell(s, fromSource(source, onePart(name, v)))
 	}
+}
+
+func fromSource(source string, d derived) derived {
+	d.source = source
+	return d
 }
 
 // told is canonical for a form that says how to read a path parameter, and is of one part.
 func told[S any](constructor string, f Func[S], form func(value string) (string, error)) Func[S] {
 	mustFunc(constructor, f)
 	return func(s S) (string, error) {
-		d, err := derive(f, telling(s))
-		switch {
-		case err != nil:
-			return "", err
-		case d.several:
-			return "", &partError{part: constructor, kind: ErrMalformed, why: "it is around several parts: put one around each"}
-		}
-		value, err := form(d.value)
-		if err != nil {
-			return "", err
-		}
-		return tell(s, onePart(d.name, value))
+		return convert(f, s, telling(s), func(d derived) (string, error) {
+			if d.several {
+				return "", &partError{part: constructor, kind: ErrMalformed, why: "it is around several parts: put one around each"}
+			}
+			return form(d.value)
+		})
 	}
 }
 
@@ -174,14 +181,26 @@ func isTold(r Request) bool {
 // canonical is f with its value in another form, and its name as it was.
 func canonical[S any](f Func[S], form func(value string) (string, error)) Func[S] {
 	return func(s S) (string, error) {
-		d, err := derive(f, s)
-		if err != nil {
-			return "", err
-		}
-		value, err := form(d.value)
-		if err != nil {
-			return "", err
-		}
-		return tell(s, onePart(d.name, value))
+		return convert(f, s, s, func(d derived) (string, error) { return form(d.value) })
 	}
+}
+
+// convert returns the key of f, which is called with inner in place of s, with the value in
+// another form.
+func convert[S any](f Func[S], s, inner S, form func(d derived) (string, error)) (string, error) {
+	d, err := derive(f, inner)
+	switch {
+	case err != nil:
+		return "", err
+	case notesOf(s) != nil: // there is no value
+		return tell(s, d)
+	}
+	value, err := form(d)
+	switch {
+	case err != nil && d.source != "":
+		return "", inside(d.source, err)
+	case err != nil:
+		return "", err
+	}
+	return tell(s, fromSource(d.source, onePart(d.name, value)))
 }

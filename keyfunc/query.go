@@ -20,7 +20,7 @@ func Query(name string) Func[Request] {
 		panic(`keyfunc: Query needs a parameter name, such as Query("id")`)
 	}
 	part := "query parameter " + strconv.Quote(name)
-	return namedPart(name, func(r Request) (string, error) {
+	return namedPart(name, part, func(r Request) (string, error) {
 		query, err := url.ParseQuery(r.HTTP().URL.RawQuery)
 		if err != nil {
 			return "", &partError{part: part, kind: ErrMalformed, why: "the query does not parse", cause: err}

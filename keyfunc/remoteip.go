@@ -15,7 +15,7 @@ import "net/netip"
 // put a header's value there.
 func RemoteIP() Func[Request] {
 	const part = "remote address"
-	return namedPart("remoteIP", func(r Request) (string, error) {
+	return namedPart("remoteIP", part, func(r Request) (string, error) {
 		address := r.HTTP().RemoteAddr
 		if address == "" {
 			return "", &partError{part: part, kind: ErrMissing}

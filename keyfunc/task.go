@@ -4,7 +4,7 @@ package keyfunc
 //
 // It fails with [ErrMissing] when the type is empty.
 func TaskType() Func[Task] {
-	return namedPart("taskType", func(t Task) (string, error) {
+	return namedPart("taskType", "task type", func(t Task) (string, error) {
 		return single("task type", []string{t.Type()})
 	})
 }
@@ -25,5 +25,5 @@ func payload(path string) (Func[Task], error) {
 	if err != nil {
 		return nil, err
 	}
-	return namedPart(path, func(t Task) (string, error) { return field.in(t.Payload()) }), nil
+	return namedPart(path, field.part, func(t Task) (string, error) { return field.in(t.Payload()) }), nil
 }

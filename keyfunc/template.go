@@ -68,7 +68,7 @@ type piece[S any] struct {
 // fill returns the Func of a parsed template. A value ends at the first separator
 // that is not escaped, the character that follows it, so the values can be told
 // from the key.
-func fill[S any](pieces []piece[S], after string) Func[S] {
+func fill[S any](text string, pieces []piece[S], after string) Func[S] {
 	return func(s S) (string, error) {
 		var b strings.Builder
 		for _, p := range pieces {
@@ -78,6 +78,9 @@ func fill[S any](pieces []piece[S], after string) Func[S] {
 			}
 			b.WriteString(p.before)
 			b.WriteString(p.escape.Replace(d.value))
+		}
+		if notesOf(s) != nil {
+			return tell(s, allParts(text))
 		}
 		b.WriteString(after)
 		return tell(s, allParts(b.String()))

@@ -64,7 +64,7 @@ func parseTemplate[S any](text string, sources []source[S]) (Func[S], error) {
 		case open == len(text) && len(pieces) == 0:
 			return nil, p.fail(0, "there is no placeholder, so everything would share one key; Const does that, if it is wanted")
 		case open == len(text):
-			return fill(pieces, literal), nil
+			return fill(text, pieces, literal), nil
 		case literal == "" && len(pieces) > 0:
 			return nil, p.fail(open, `two placeholders without text between them; put ":" there`)
 		}

@@ -34,7 +34,7 @@ func Value(key any) Func[Request] {
 	if name, ok := key.(string); ok {
 		part = "value " + strconv.Quote(name)
 	}
-	return namedPart("value."+keyName(key), func(r Request) (string, error) {
+	return namedPart("value."+keyName(key), part, func(r Request) (string, error) {
 		stored := r.Value(key)
 		if stored == nil {
 			return "", &partError{part: part, kind: ErrNotSetUp, why: "nothing is stored under it: does the middleware that stores it run before?"}
