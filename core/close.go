@@ -18,7 +18,7 @@ import (
 //
 // A second call waits for the first, until its own ctx ends, and returns nil. A nil ctx
 // does not end.
-// The Redis client is not closed.
+// The client of [Open] is closed, too; that of [New] is not.
 func (l *Locker) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
@@ -56,6 +56,9 @@ func (l *Locker) Close(ctx context.Context) error {
 	// Closing the client under a command that hangs would hang as well.
 	if !l.isIdle(ctx) {
 		l.soon(l.isIdle)
+	}
+	if l.own != nil {
+		_ = l.own.Close() // nobody needs it any more, whatever it says
 	}
 	return err
 }

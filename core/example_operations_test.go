@@ -15,6 +15,34 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 )
 
+// The error says what to do, and where: it is for the log.
+func ExampleOpen() {
+	server, err := miniredis.Run()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	ctx := context.Background()
+
+	locker, err := core.Open(ctx, "redis://"+server.Addr())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locker.Close(ctx) // and the client with it
+	err = locker.Do(ctx, "orderID=42", func(context.Context) error {
+		fmt.Println("paid")
+		return nil
+	})
+	fmt.Println(err)
+
+	_, err = core.Open(ctx, "localhost:6379")
+	fmt.Println(err)
+	// Output:
+	// paid
+	// <nil>
+	// core: Open: the URL must begin with redis://, rediss:// or unix://, as redis://localhost:6379 does
+}
+
 // At the start of a program, and in its readiness probe.
 func ExampleLocker_Ping() {
 	server, err := miniredis.Run()

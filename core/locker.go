@@ -18,10 +18,11 @@ import (
 )
 
 // Locker takes locks in one Redis: a single server, Sentinel, a cluster or a
-// ring. It is safe for concurrent use; a process needs one for each Redis. Close
-// it before the client.
+// ring. It is safe for concurrent use; a process needs one for each Redis. [Open] makes one
+// with a client of its own, [New] one on a client that you have: close the Locker before it.
 type Locker struct {
 	store     *store.Store
+	own       redis.UniversalClient // that of Open; nil: it is the caller's
 	prefix    string
 	timeout   time.Duration // of one request
 	defaults  settings
@@ -53,23 +54,37 @@ type Locker struct {
 // wrong is reported at once.
 //
 // The client stays yours: close the Locker first, then the client. With its option
-// ContextTimeoutEnabled a lone call goes on its caller's goroutine and is faster: every
+// ContextTimeoutEnabled, which [Open] sets, a lone call goes on its caller's goroutine and is faster: every
 // release, and as long as Redis has answered within the last 100 ms every other one. When
 // Redis falls silent just then, a call that is cancelled meanwhile ends within [Timeout], not
-// at once; a deadline of its context is kept.
+// at once; a deadline of its context is kept. For a [*redis.Client] without it, New says so in the
+// log, at Info.
 func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
 	}
-	l, err := newLocker(opts, func(s *settings) time.Duration { return min(defaultTimeout, s.lease/3) })
+	l, err := newLocker(opts, timeoutOfOne)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.defaults.replicas.Check(client, l.timeout); err != nil {
+	if err := l.startOne(client); err != nil {
 		return nil, err
 	}
-	l.start(client)
+	if c, ok := client.(*redis.Client); ok && !c.Options().ContextTimeoutEnabled {
+		l.report.info("locking and unlocking costs a goroutine each, for the Redis client has no ContextTimeoutEnabled; core.Open sets it")
+	}
 	return l, nil
+}
+
+func timeoutOfOne(s *settings) time.Duration { return min(defaultTimeout, s.lease/3) }
+
+// startOne is start with one client.
+func (l *Locker) startOne(client redis.UniversalClient) error {
+	if err := l.defaults.replicas.Check(client, l.timeout); err != nil {
+		return err
+	}
+	l.start(client)
+	return nil
 }
 
 // newLocker returns a Locker that lacks its store.

@@ -251,7 +251,7 @@ func (h slowLog) Handle(context.Context, slog.Record) error {
 // not been noticed yet has no time left.
 func TestSnapshotOfLateNews(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		log := slowLog{slog.NewTextHandler(io.Discard, nil), make(chan struct{}, 10)}
+		log := slowLog{slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelWarn}), make(chan struct{}, 10)}
 		l := s.locker(core.Logger(slog.New(log)))
 		a := take(t, background, l, "a", core.FixedLease(time.Second))
 		b := take(t, background, l, "b", core.FixedLease(1500*time.Millisecond))

@@ -92,7 +92,7 @@ func sceneOf(tb testing.TB, l *core.Locker) *scene {
 func (s *scene) open(tb testing.TB, more ...core.Option) (*core.Locker, *redis.Client) {
 	tb.Helper()
 	client := redis.NewClient(&redis.Options{
-		Addr: s.addr,
+		Addr: s.addr, ContextTimeoutEnabled: true,
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
 			conn, err := s.redis.Dial()
 			if err != nil {

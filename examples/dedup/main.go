@@ -52,7 +52,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	client := redis.NewClient(&redis.Options{Addr: addr})
+	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 	defer client.Close()
 	locker, err := core.New(client)
 	if err != nil {

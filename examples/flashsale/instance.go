@@ -24,7 +24,7 @@ type instance struct {
 }
 
 func startInstance(s *show, redisAddr string, number int) (*instance, error) {
-	client := redis.NewClient(&redis.Options{Addr: redisAddr})
+	client := redis.NewClient(&redis.Options{Addr: redisAddr, ContextTimeoutEnabled: true})
 	locker, err := core.New(client)
 	if err != nil {
 		client.Close()

@@ -46,7 +46,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	client := redis.NewClient(&redis.Options{Addr: addr})
+	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 	defer client.Close()
 
 	// Two Lockers are two processes to one another. The page shows the first.

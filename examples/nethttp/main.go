@@ -55,7 +55,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	client := redis.NewClient(&redis.Options{Addr: addr})
+	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 	defer client.Close()
 	metrics := promlock.New()
 	locker, err := core.New(client, core.Observe(metrics), core.Lease(*lease), core.MaxHold(*maxHold))

@@ -4,25 +4,23 @@ import (
 	"context"
 	"log"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/ginlock"
 )
 
 func main() {
-	locker, err := core.New(redis.NewClient(&redis.Options{
-		Addr:                  "localhost:6379",
-		ContextTimeoutEnabled: true, // keeps deadlines exactly, and spares a goroutine for each lock
-	}))
-	if err == nil {
-		err = locker.Ping(context.Background()) // New does not connect, Ping does
-	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	locker, err := core.Open(ctx, "redis://localhost:6379")
 	if err != nil {
-		log.Fatal("is Redis running at localhost:6379? ", err)
+		log.Fatal(err) // it says what to do
 	}
 	core.SetDefault(locker)
 
@@ -35,8 +33,18 @@ func main() {
 		Addr: ":8080", Handler: router,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 60 * time.Second,
 	}
+	go func() {
+		if err := server.ListenAndServe(); err != http.ErrServerClosed {
+			log.Fatal("is port 8080 taken? ", err)
+		}
+	}()
 	log.Print("try: curl -X POST http://localhost:8080/orders/42/pay")
-	log.Fatal("is port 8080 taken? ", server.ListenAndServe())
+
+	<-ctx.Done()
+	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	defer locker.Close(ending) // after the handlers, for which Shutdown waits
+	server.Shutdown(ending)
 }
 
 func authenticate(c *gin.Context) {} // yours

@@ -68,7 +68,7 @@ func run(ctx context.Context) error {
 	var lockers [servers]*core.Locker
 	var client *redis.Client
 	for i := range lockers {
-		client = redis.NewClient(&redis.Options{Addr: addr})
+		client = redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 		defer client.Close()
 		var err error
 		if lockers[i], err = core.New(client); err != nil {

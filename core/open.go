@@ -1,0 +1,148 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Open returns a Locker on the Redis at a URL, with a client of its own, once Redis has
+// answered. [Locker.Close] closes the client, too. It takes the options of [New].
+//
+// The URL is one of go-redis, and its parameters are those of the function that parses it:
+//
+//	redis://user:password@host:6379/0           a single server: redis.ParseURL
+//	unix://user:password@/path/to/redis.sock    the same, by a socket
+//	redis://user:password@host:6379?addr=host2:6379&addr=host3:6379
+//	                                            a cluster, for it has an addr: redis.ParseClusterURL
+//	redis://host:26379?addr=host2:26379&master_name=mymaster&username=user&password=password
+//	                                            Sentinels, for it has a master_name: redis.ParseFailoverURL
+//
+// rediss instead of redis means TLS. What is before the @ of a Sentinel's URL is for the Sentinels.
+// The client is set up for locks: it keeps deadlines (ContextTimeoutEnabled), and where the URL says
+// nothing else a dial takes [Timeout] at most, and a command dials once. For anything else, such as
+// certificates of your own, make the client and give it to [New].
+//
+// It blocks as [Locker.Ping] does, and when that fails until what it has begun is over: for six
+// times Timeout at most, or about three times that after the end of ctx. It fails when the
+// URL or an option is bad, or as Ping does; the text then says what to do. It has neither user
+// nor password, but the address and what Redis has said: it is for the log. Nothing stays open then.
+func Open(ctx context.Context, url string, opts ...Option) (*Locker, error) {
+	l, err := newLocker(opts, timeoutOfOne)
+	if err != nil {
+		return nil, err
+	}
+	at, client, err := clientOf(url, l.timeout)
+	if err != nil {
+		return nil, fmt.Errorf("core: Open: %w", err)
+	}
+	l.own = client
+	if err := l.startOne(client); err != nil {
+		_ = client.Close()
+		return nil, err
+	}
+	if err := l.Ping(ctx); err != nil {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = l.Close(over)
+		return nil, &openError{at, err}
+	}
+	return l, nil
+}
+
+// clientOf returns a client, which has not connected yet, and what of the URL may be shown.
+func clientOf(raw string, timeout time.Duration) (at string, client redis.UniversalClient, err error) {
+	u, err := url.Parse(raw)
+	if err == nil && u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
+		return "", nil, errors.New("the URL must begin with redis://, rediss:// or unix://, as redis://localhost:6379 does")
+	}
+	if err != nil || isPasswordInside(u) { // what says more would show it
+		return "", nil, errors.New("the URL cannot be read; in user and password write / as %2F, # as %23, ? as %3F, @ as %40, : as %3A and % as %25")
+	}
+	at = u.Scheme + "://" + u.Host + u.Path
+	query := u.Query()
+	switch {
+	case query.Has("master_name"):
+		o, err := redis.ParseFailoverURL(raw)
+		if err != nil {
+			return "", nil, err
+		}
+		if o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly {
+			return "", nil, errors.New("locks are on the master: leave out route_by_latency, route_randomly and replica_only")
+		}
+		o.ContextTimeoutEnabled = true
+		o.DialTimeout, o.DialerRetries = cmp.Or(o.DialTimeout, timeout), cmp.Or(o.DialerRetries, 1)
+		return at, redis.NewFailoverClient(o), nil
+	case query.Has("addr"):
+		o, err := redis.ParseClusterURL(raw)
+		if err != nil {
+			return "", nil, err
+		}
+		o.ContextTimeoutEnabled = true
+		o.DialTimeout, o.DialerRetries = cmp.Or(o.DialTimeout, timeout), cmp.Or(o.DialerRetries, 1)
+		return at, redis.NewClusterClient(o), nil
+	default:
+		o, err := redis.ParseURL(raw)
+		if err != nil {
+			return "", nil, err
+		}
+		o.ContextTimeoutEnabled = true
+		o.DialTimeout, o.DialerRetries = cmp.Or(o.DialTimeout, timeout), 1
+		return at, redis.NewClient(o), nil
+	}
+}
+
+// isPasswordInside finds a password with characters that end it too early.
+func isPasswordInside(u *url.URL) bool {
+	inside := u.Scheme != "unix" && strings.Contains(u.Path, "@") || strings.Contains(u.Fragment, "@")
+	for name := range u.Query() {
+		inside = inside || strings.Contains(name, "@")
+	}
+	return inside
+}
+
+// openError says what to do about a Ping that has failed.
+type openError struct {
+	at    string
+	cause error
+}
+
+func (e *openError) Error() string {
+	return fmt.Sprintf("core: cannot take locks at %s: %s%s", e.at, advice(e.cause.Error()), strings.TrimPrefix(e.cause.Error(), "core: "))
+}
+
+func (e *openError) Unwrap() error { return e.cause }
+
+// advices are by what the text of an error of Redis, go-redis or the network contains.
+var advices = []struct{ says, do string }{
+	{"MOVED ", "this is one node of a cluster: add ?addr=host:port of another one to the URL"},
+	{"cluster support disabled", "this Redis is in no cluster: leave addr out of the URL"},
+	{"unknown command 'evalsha'", "is this a Sentinel? Add ?master_name=… to the URL"},
+	{"unknown command 'sentinel'", "this is no Sentinel: leave master_name out of the URL, or give the port of the Sentinels, mostly 26379"},
+	{"are unreachable: redis: nil", "the Sentinels know no master of that name: see master_name in the URL"},
+	{"NOAUTH", "put user and password into the URL: redis://user:password@host:6379"},
+	{"WRONGPASS", "see user and password in the URL"},
+	{"NOPERM", "the Redis user lacks a right: docs/faq.md lists those it needs"},
+	{"READONLY", "this is a replica: take the address of the master, or those of the Sentinels, with master_name"},
+	{"DB index is out of range", "see the number at the end of the URL: there is no such database, and in a cluster only 0"},
+	{"x509", "the server's certificate is for another host than that of the URL, or its CA is not known here; for a CA of your own give New a client with TLSConfig"},
+	{"connection refused", "start Redis there, or correct host and port"},
+	{"no such host", "correct the host"},
+	{"no answer in time", "is it the right host and port, does a firewall let it through, and does the server speak TLS (rediss://) or not (redis://)?"},
+	{"EOF", "is it Redis that listens there, and does it speak TLS (rediss://) or not (redis://)?"},
+}
+
+func advice(text string) string {
+	for _, a := range advices {
+		if strings.Contains(text, a.says) {
+			return a.do + ": "
+		}
+	}
+	return ""
+}

@@ -1,0 +1,46 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What a lock wants of a client, unless the URL wants something else.
+func TestClientsOfOpen(t *testing.T) {
+	type options struct {
+		bounded bool
+		dial    time.Duration
+		dials   int
+	}
+	for url, want := range map[string]options{
+		"redis://localhost":                  {true, time.Second, 1},
+		"redis://localhost?dial_timeout=3s":  {true, 3 * time.Second, 1},
+		"unix:///tmp/redis.sock":             {true, time.Second, 1},
+		"redis://localhost?addr=localhost:1": {true, time.Second, 1},
+		"redis://localhost?addr=localhost:1&dial_timeout=3s&dialer_retries=7":    {true, 3 * time.Second, 7},
+		"redis://localhost?master_name=m":                                        {true, time.Second, 1},
+		"redis://localhost?master_name=m&dial_timeout=3s&dialer_retries=7":       {true, 3 * time.Second, 7},
+		"redis://localhost?master_name=m&context_timeout_enabled=false&addr=a:1": {true, time.Second, 1},
+	} {
+		_, client, err := clientOf(url, time.Second)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		var got options
+		switch c := client.(type) {
+		case *redis.Client:
+			o := c.Options()
+			got = options{o.ContextTimeoutEnabled, o.DialTimeout, o.DialerRetries}
+		case *redis.ClusterClient:
+			o := c.Options()
+			got = options{o.ContextTimeoutEnabled, o.DialTimeout, o.DialerRetries}
+		}
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", url, got, want)
+		}
+		_ = client.Close()
+	}
+}
