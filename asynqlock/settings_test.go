@@ -111,7 +111,7 @@ func (c *captured) String() string {
 func captureLog(t *testing.T) *captured {
 	t.Helper()
 	log, before := new(captured), slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
+	slog.SetDefault(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	t.Cleanup(func() { slog.SetDefault(before) })
 	return log
 }
