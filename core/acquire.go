@@ -11,12 +11,14 @@ import (
 )
 
 // Lock takes the lock of key, or enters it once more when ctx holds it already.
-// It waits until the lock is free, ctx is done, or [Wait] is over; waiting calls
+// It waits until the lock is free, ctx is done, or [Wait] is over; a call whose ctx holds
+// another lock waits for a lease at most unless Wait says otherwise. Waiting calls
 // of one Locker are served in order, and so are the processes they wait in. The lock is renewed until it is unlocked,
 // also when ctx is cancelled meanwhile.
 //
 // Errors are a [*BusyError] or a [*LockError], apart from those of options and keys. A busy
-// lock is refused with [*BusyError], which is [ErrNotAcquired]; when ctx
+// lock is refused with [*BusyError], which is [ErrNotAcquired], and at once where ctx holds
+// another lock and the wait would not end, which is [ErrDeadlock] as well; when ctx
 // ended first the error is [ErrNotAcquired] and the context's. [ErrUnavailable]:
 // Redis did not answer within [Timeout], in which a call whose connection breaks is sent
 // again, or answered with an error; a call that was waiting already endures up to 5 s
@@ -79,6 +81,11 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	defer l.exit()
 	if ctx.Err() != nil {
 		return nil, gaveUp(ctx, key)
+	}
+	if s.wait == nil || *s.wait > 0 {
+		if c := r.inner(); c != nil {
+			return c.take()
+		}
 	}
 	return r.take()
 }

@@ -16,6 +16,11 @@ var (
 	// the context ended while waiting, or the key is in its dedup window.
 	ErrNotAcquired = errors.New("core: lock not acquired")
 
+	// ErrDeadlock says that the wait for a lock would not have ended: calls of this process,
+	// whose contexts hold locks, wait for one another in a circle. It comes as a
+	// [*BusyError], which is [ErrNotAcquired] as well.
+	ErrDeadlock = errors.New("core: deadlock")
+
 	// ErrLost says that a lock is no longer ours although we did not release
 	// it: it expired, was deleted, or somebody else took it.
 	ErrLost = errors.New("core: lock lost")
@@ -38,8 +43,8 @@ var (
 )
 
 // BusyError is how a lock is refused that somebody else holds: the wait was
-// over, no wait was wanted, too many wait already, or the key is in its dedup
-// window. It is [ErrNotAcquired].
+// over, no wait was wanted, too many wait already, the key is in its dedup
+// window, or the wait would not have ended ([ErrDeadlock]). It is [ErrNotAcquired].
 type BusyError struct {
 	// Key as the caller wrote it.
 	Key string
@@ -51,6 +56,13 @@ type BusyError struct {
 	// dedup window that [KeepFor] has opened lasts for RetryAfter. Otherwise somebody
 	// is at work.
 	Done bool
+	// Held are the keys of the locks that the context of a call that waited holds, innermost
+	// first. It may be held up by them, through others that wait for those.
+	Held []string
+	// Circle are the keys that the calls of a deadlock wait for, beginning with Key; each of
+	// the other calls holds the one before its own, and the refused call holds the last. Only
+	// of [ErrDeadlock].
+	Circle []string
 
 	refused refusal
 	wait    time.Duration
@@ -64,6 +76,7 @@ const (
 	waitOver refusal = iota
 	notWaiting
 	tooManyWaiting
+	circular
 )
 
 // Error says why the lock was refused. It names neither the key nor the holder: see
@@ -81,14 +94,27 @@ func (e *BusyError) Error() string {
 		by = fmt.Sprintf("the wait of %v is over, %s", e.wait, by)
 	case tooManyWaiting:
 		by = "too many calls wait for it already, " + by
+	case circular:
+		by = "calls wait for one another in a circle"
 	}
 	return "core: lock not acquired: " + by
 }
 
-// Is reports whether target is [ErrNotAcquired].
-func (e *BusyError) Is(target error) bool { return target == ErrNotAcquired }
+// Is reports whether target is [ErrNotAcquired], or [ErrDeadlock] where it is one.
+func (e *BusyError) Is(target error) bool {
+	return target == ErrNotAcquired || target == ErrDeadlock && e.refused == circular
+}
 
 // LogValue has package slog log the details.
 func (e *BusyError) LogValue() slog.Value { return slog.StringValue(e.detail()) }
 
-func (e *BusyError) detail() string { return withKey(e.Error(), e.Key) }
+func (e *BusyError) detail() string {
+	text := withKey(e.Error(), e.Key)
+	if e.Held != nil {
+		text += fmt.Sprintf("; its context holds %q", e.Held)
+	}
+	if e.Circle != nil {
+		text += fmt.Sprintf("; the circle waits for %q", e.Circle)
+	}
+	return text
+}

@@ -161,8 +161,8 @@ func FixedLease(d time.Duration) Option {
 // Wait is the longest wait for a busy lock; after it, [*BusyError], or
 // [ErrUnavailable] when Redis has failed for the last second. The exchange
 // with Redis that is under way when d ends may still bring the lock. Wait(0) is
-// [NoWait]. The default is to wait until the context is done. A negative d is
-// refused.
+// [NoWait]. The default is to wait until the context is done, or for a lease where the
+// context holds another lock: others may wait for that one. A negative d is refused.
 func Wait(d time.Duration) Option {
 	return func(s *settings) {
 		if d < 0 {
