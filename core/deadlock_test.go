@@ -144,6 +144,7 @@ func TestDeadlockGoesWithACallThatGivesUp(t *testing.T) {
 		l := s.locker()
 		a, b := take(t, background, l, "a"), take(t, background, l, "b")
 		ctx, cancel := context.WithCancel(a.Context())
+		defer cancel()
 		for _, wait := range []time.Duration{time.Second, time.Hour} {
 			forB := start(ctx, l, "b", core.Wait(wait))
 			waits(t, forB)

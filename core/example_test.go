@@ -250,6 +250,40 @@ func ExampleBusyError() {
 	// core: lock not acquired: the wait of 10ms is over, somebody else holds it
 }
 
+// Of two calls that each hold what the other one waits for, one is refused at once.
+func ExampleErrDeadlock() {
+	locker, done := open()
+	defer done()
+	ctx := context.Background()
+
+	order, _ := locker.Lock(ctx, "orderID=42")
+	customer, _ := locker.Lock(ctx, "customerID=7")
+	both := func(ctx context.Context, key string, refused chan<- error) {
+		refused <- locker.Do(ctx, key, func(context.Context) error { return nil })
+	}
+	refused := make(chan error)
+	go both(order.Context(), "customerID=7", refused)
+	go both(customer.Context(), "orderID=42", refused)
+
+	err := <-refused
+	fmt.Println(errors.Is(err, core.ErrDeadlock), errors.Is(err, core.ErrNotAcquired))
+	fmt.Println("to a client:", err)
+	var busy *core.BusyError
+	if errors.As(err, &busy) && busy.Key == "orderID=42" {
+		_ = customer.Unlock(ctx) // whoever was refused lets go
+		fmt.Println("the other one goes on:", <-refused)
+		_ = order.Unlock(ctx)
+	} else {
+		_ = order.Unlock(ctx)
+		fmt.Println("the other one goes on:", <-refused)
+		_ = customer.Unlock(ctx)
+	}
+	// Output:
+	// true true
+	// to a client: core: lock not acquired: calls wait for one another in a circle
+	// the other one goes on: <nil>
+}
+
 // A holder that was paused for longer than its lease may still write. The store
 // refuses it when every write carries the token:
 //
