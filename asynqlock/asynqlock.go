@@ -69,7 +69,6 @@ type Config struct {
 // part of it, the task's type is not, so that tasks of different types exclude one
 // another. It panics when the path is empty or an option bad.
 func ByPayload(path string, opts ...core.Option) asynq.MiddlewareFunc {
-	opts = append([]core.Option{core.Name(path)}, opts...)
 	return New(Config{Key: keyfunc.Payload(path), Options: opts})
 }
 
@@ -118,6 +117,9 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	}
 	if cfg.LastWait == 0 {
 		cfg.LastWait = defaultLastWait
+	}
+	if name := keyfunc.Describe(cfg.Key, nil).Name; name != "" {
+		cfg.Options = append([]core.Option{core.Name(name)}, cfg.Options...)
 	}
 	g := &guard{config: cfg, pace: newPace()}
 	return func(next asynq.Handler) asynq.Handler {

@@ -57,7 +57,12 @@ func TestObserversHearOfTasks(t *testing.T) {
 		if err := asynqlock.By(keyfunc.TaskType())(does(nothing)).ProcessTask(background, order("42")); err != nil {
 			t.Error(err)
 		}
-		want("By", "acquired ")
+		want("By", "acquired taskType")
+		byHand := func(keyfunc.Task) (string, error) { return "x", nil }
+		if err := asynqlock.By(byHand)(does(nothing)).ProcessTask(background, order("42")); err != nil {
+			t.Error(err)
+		}
+		want("by hand", "acquired ")
 
 		release := hold(t, locker, "order_id=42")
 		heard = nil

@@ -22,9 +22,10 @@ type Route = guard.Route
 // Check begins to list the routes of e: call it before the first is added, for echo tells what
 // stands in front of a route only then. The function that it returns tells, once all routes are
 // there, what each is guarded by, which are not guarded, and what looks wrong: a route that
-// declares a parameter by which others are guarded, one that declares it twice or in another
-// spelling, one that Strict refuses, ByParam in e.Pre. It runs no middleware but this package's,
-// serves no request, asks no Redis and does not block.
+// declares the parameters by which others are guarded, one that declares one twice, in another
+// spelling or not at all, one that Strict refuses, a guard by a parameter that no route behind it
+// has, one in e.Pre. It runs no middleware but this package's, serves no request, asks no Redis
+// and does not block, save that it calls key functions, see [keyfunc.Describe].
 //
 // It sees guards that are middleware themselves, not those that other middleware calls. echo
 // keeps what was given to e.Use to itself; with a version in which it is elsewhere report fails.

@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 	want := map[string]struct{ guards, faults string }{
 		`POST /api/x\:y/:orderID/*`:            {`path parameter "orderID"`, ""},
 		"POST /api/baskets/:order_id":          {"", `by the path parameter "orderID", but it declares "order_id"`},
-		"POST /api/both/:orderID":              {`path parameter "orderID"|a key function|template "a:{query.id}"`, ""},
+		"POST /api/both/:orderID":              {`path parameter "orderID"|query parameter "id"|template "a:{query.id}"`, ""},
 		"POST /api/orders/:orderID/x/:orderID": {"", `"orderID" twice`},
 		"DELETE /free/:other":                  {"", ""},
 		"POST /strict/by/:id":                  {`path parameter "id"`, ""},

@@ -18,10 +18,11 @@ type Report = guard.Report
 type Route = guard.Route
 
 // Check lists the routes of a router: what each is guarded by, which are not guarded, and
-// what looks wrong: a route that declares a parameter by which others are guarded but was added
-// before the middleware, one that declares it twice or in another spelling, one that Strict
-// refuses. Call it once all routes are there. It runs no middleware but this package's, serves no
-// request, asks no Redis and does not block.
+// what looks wrong: a route that declares the parameters by which others are guarded but was
+// added before the middleware, one that declares one twice, in another spelling or not at all,
+// one that Strict refuses, a guard by a parameter that no route behind it has. Call it once all
+// routes are there. It runs no middleware but this package's, serves no request, asks no Redis
+// and does not block, save that it calls key functions, see [keyfunc.Describe].
 //
 // It sees guards that are middleware themselves, not those that other middleware calls; nor
 // what Skip lets through, nor which of several handlers of a route does the work. gin

@@ -54,8 +54,9 @@ type Config struct {
 // ByParam locks by a path parameter, on exactly the routes that declare it. The
 // key is "orderID=42": the name is part of it, the route is not, so that routes
 // with the same parameter exclude one another. Routes without the parameter pass,
-// with a warning in the log. A route that declares it twice, or in another spelling
-// (letter case, "_" or "-" more or less), is refused with 500. It panics when no
+// with a warning in the log; where no route at all declares it, they are refused with 500
+// and a line that has the names that there are. A route that declares it twice, or in another
+// spelling (letter case, "_" or "-" more or less), is refused with 500. It panics when no
 // parameter can have that name or an option is bad.
 func ByParam(name string, opts ...core.Option) gin.HandlerFunc {
 	return short(guard.ByParam("ginlock", name), opts)
@@ -198,6 +199,17 @@ func (r request) Value(key any) any {
 }
 
 func (r request) ResponseHeader() http.Header { return r.c.Writer.Header() }
+
+func (r request) Declared() (names []string, known bool) {
+	engine := engineOf(r.c)
+	if engine == nil {
+		return nil, false
+	}
+	for _, route := range engine.Routes() {
+		names = append(names, guard.ColonParams(route.Path, ":*")...)
+	}
+	return names, true
+}
 
 // engineOf returns nil where this version of gin keeps it elsewhere.
 func engineOf(c *gin.Context) *gin.Engine {

@@ -15,28 +15,37 @@ type Report = guard.Report
 type Route = guard.Route
 
 // Check collects routes, to say what each is guarded by, which are not guarded, and what looks
-// wrong: a route that declares a parameter by which others are guarded, one that declares it
-// twice or in another spelling, one that Strict refuses. [http.ServeMux] does not list its
-// routes: Add them one by one. chi does: chi.Walk(router, check.Add).
+// wrong: a route that declares the parameters by which others are guarded, one that declares
+// one twice, in another spelling or not at all, one that Strict refuses, a guard by a
+// parameter that no route behind it has. [http.ServeMux] does not list its routes: Add them one
+// by one. chi does: AddRouter adds all of them, and chi.Walk(router, check.Add) all that it can
+// tell, which is not whether a guard runs before its route is known, as with Use.
 //
 // It sees guards that are the handler, or middleware, themselves, not those that other
-// middleware calls; nor whether chi runs one before the route is known, as Use does. It runs
-// no handler and no middleware but this package's, serves no request, asks no Redis and does not
-// block. The zero value is ready; it is not safe for concurrent use.
+// middleware calls. It runs no handler and no middleware but this package's, serves no request,
+// asks no Redis and does not block, save that it calls key functions, see
+// [keyfunc.Describe]. The zero value is ready; it is not safe for concurrent use.
 type Check struct{ seen []guard.Seen }
 
 // Add adds a route, with the handler that the router was given and the middleware that it has
 // in front of it, outermost first. It never fails: the error is there for chi.Walk.
 func (c *Check) Add(method, pattern string, handler http.Handler, middlewares ...func(http.Handler) http.Handler) error {
-	ours := By(keyfunc.RemoteIP())
-	guards := guard.GuardsOf(&probe, middlewares, ours, func(m func(http.Handler) http.Handler) {
+	c.add(nil, method, pattern, handler, middlewares)
+	return nil
+}
+
+func (c *Check) add(before []guard.Before, method, pattern string, handler http.Handler, middlewares []func(http.Handler) http.Handler) {
+	inside := guard.GuardsOf(&probe, []http.Handler{handler}, By(keyfunc.RemoteIP())(nil), func(h http.Handler) { tellOf(h) })
+	c.seen = append(c.seen, guard.Seen{
+		Method: method, Pattern: pattern, Params: params(pattern), Before: before,
+		Guards: append(guardsOf(middlewares), inside...), Subtree: isSubtree(pattern),
+	})
+}
+
+func guardsOf(middlewares []func(http.Handler) http.Handler) []*guard.Guard {
+	return guard.GuardsOf(&probe, middlewares, By(keyfunc.RemoteIP()), func(m func(http.Handler) http.Handler) {
 		m(nil).ServeHTTP(nil, probed)
 	})
-	inside := guard.GuardsOf(&probe, []http.Handler{handler}, ours(nil), func(h http.Handler) { tellOf(h) })
-	c.seen = append(c.seen, guard.Seen{
-		Method: method, Pattern: pattern, Params: params(pattern), Guards: append(guards, inside...), Subtree: isSubtree(pattern),
-	})
-	return nil
 }
 
 // Report says what is guarded of the routes that were added.

@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 	_ = walk("POST", "/e", nil)
 	_ = walk("POST", "/f/", httplock.ByParam("orderID")(handler))
 	want := []struct{ guards, faults string }{
-		{`path parameter "orderID"|a key function`, ""},
+		{`path parameter "orderID"|query parameter "id"`, ""},
 		{`path parameter "orderID"|query parameter "id"`, ""},
 		{"", `declares "orderid"`},
 		{"", "Strict"},

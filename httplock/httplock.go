@@ -184,6 +184,9 @@ func (r request) Decoded(name string) bool {
 func (r request) Params() (names []string) { return params(r.r.Pattern) }
 
 func params(pattern string) (names []string) {
+	if strings.HasSuffix(pattern, "/*") { // chi
+		names = append(names, "*")
+	}
 	for {
 		_, after, found := strings.Cut(pattern, "{")
 		if !found {
@@ -195,6 +198,9 @@ func params(pattern string) (names []string) {
 		pattern = rest
 	}
 }
+
+// Declared is unknown: a mux does not list its routes.
+func (r request) Declared() (names []string, known bool) { return nil, false }
 
 func (r request) Value(key any) any { return r.r.Context().Value(key) }
 

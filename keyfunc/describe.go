@@ -58,6 +58,7 @@ type notes struct {
 	parts    []string
 	params   []string
 	optional bool
+	missing  bool // a parameter that the route does not declare
 }
 
 func (n *notes) part(name string) {
@@ -95,7 +96,9 @@ func (r notedRequest) Param(name string) (value string, declared bool) {
 	if !slices.Contains(r.params, name) {
 		r.params = append(r.params, name)
 	}
-	return "", r.declares == nil || r.declares(name)
+	declared = r.declares == nil || r.declares(name)
+	r.missing = r.missing || !declared
+	return "", declared
 }
 
 func (r notedRequest) Value(any) any { return nil }
@@ -116,7 +119,7 @@ func describe[S any](f Func[S], s S, n *notes) (d derived, err error) {
 	}()
 	l := &listener{}
 	key, err := f(withListener(s, l))
-	if errors.Is(err, ErrNotSetUp) {
+	if n.missing && errors.Is(err, ErrNotSetUp) {
 		return derived{}, err
 	}
 	if d, ok := l.find(key); ok && err == nil {

@@ -104,6 +104,7 @@ func TestDescribeForARoute(t *testing.T) {
 		"optional":         {keyfunc.Optional(keyfunc.Int(q)), declares("p"), keyfunc.ErrSkip},
 		"joined, optional": {keyfunc.Join(keyfunc.Optional(q), p), declares("p"), keyfunc.ErrSkip},
 		"one of two":       {either, declares("q"), nil},
+		"by hand":          {failing(keyfunc.ErrNotSetUp), declares("p"), nil},
 		"none of two":      {either, declares(), keyfunc.ErrNotSetUp},
 	} {
 		if d := keyfunc.Describe(c.f, c.declares); !errors.Is(d.Err, c.want) {

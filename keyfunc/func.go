@@ -14,6 +14,9 @@ import "net/http"
 // that parts can tell them their names: a Func that is written by hand may call others
 // with it, and return their key unchanged, but not ask for its dynamic type.
 //
+// Wrappers call a Func once when it is given to them, with an S that nobody has sent, to
+// find out what it reads: see [Describe].
+//
 // The Funcs of this package are safe for concurrent use, and return at once,
 // save those that read a request's body: see [JSON]. Their constructors panic on
 // bad arguments, with a sentence that says how to mend it.

@@ -51,8 +51,9 @@ type Config struct {
 // ByParam locks by a path parameter, on exactly the routes that declare it. The
 // key is "orderID=42": the name is part of it, the route is not, so that routes
 // with the same parameter exclude one another. Routes without the parameter pass,
-// with a warning in the log. A route that declares it twice, or in another spelling
-// (letter case, "_" or "-" more or less), is refused with 500, and so are requests in
+// with a warning in the log; where no route at all declares it, they are refused with 500
+// and a line that has the names that there are. A route that declares it twice, or in another
+// spelling (letter case, "_" or "-" more or less), is refused with 500, and so are requests in
 // e.Pre, where the route is not known yet. It panics when no parameter can have that
 // name or an option is bad.
 func ByParam(name string, opts ...core.Option) echo.MiddlewareFunc {
@@ -227,6 +228,13 @@ func (r request) Params() []string {
 		names[i] = v.Name
 	}
 	return names
+}
+
+func (r request) Declared() (names []string, known bool) {
+	for _, route := range r.c.Echo().Router().Routes() {
+		names = append(names, guard.ColonParams(route.Path, ":*")...)
+	}
+	return names, true
 }
 
 func (r request) Value(key any) any {

@@ -52,7 +52,7 @@ func (h *harness) observe(kinds ...core.EventKind) *observed {
 }
 
 var observerCases = []conformanceCase{
-	{"Observers call a lock by its parameter's name, or by core.Name", func(h *harness) {
+	{"Observers call a lock by what is read, without the value, or by core.Name", func(h *harness) {
 		o := h.observe(core.EventAcquired)
 		for _, c := range []struct {
 			want  string
@@ -61,9 +61,11 @@ var observerCases = []conformanceCase{
 			{"orderID", guarding{param: "orderID"}},
 			{"X-User-Id", guarding{header: "x-user-id"}},
 			{"id", guarding{query: "id"}},
-			{"", guarding{template: "order:{param.orderID}"}},
-			{"", guarding{key: keyfunc.Param("orderID")}},
-			{"", guarding{config: &config{key: keyfunc.Param("orderID")}}},
+			{"order:{param.orderID}", guarding{template: "order:{param.orderID}"}},
+			{"orderID", guarding{key: keyfunc.Int(keyfunc.Param("orderID"))}},
+			{"orderID", guarding{config: &config{key: keyfunc.Param("orderID")}}},
+			{"cart:X-User-Id:id", guarding{key: keyfunc.Scope("cart", keyfunc.Join(keyfunc.Header("x-user-id"), keyfunc.Query("id")))}},
+			{"", guarding{key: func(keyfunc.Request) (string, error) { return "x", nil }}},
 			{"orders", guarding{param: "orderID", options: []core.Option{core.Name("orders")}}},
 			{"orders", guarding{key: keyfunc.Param("orderID"), options: []core.Option{core.Name("orders")}}},
 		} {
@@ -80,7 +82,10 @@ var observerCases = []conformanceCase{
 		o.want(h, "ByParam", "orderID  0")
 		server = h.build(post("/orders/{orderID}", byKey(keyfunc.Param("orderID")), ok))
 		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusOK)
-		o.want(h, "By", "all  0")
+		o.want(h, "By", "orderID  0")
+		server = h.build(post("/orders/{orderID}", byKey(func(keyfunc.Request) (string, error) { return "x", nil }), ok))
+		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusOK)
+		o.want(h, "by hand", "all  0")
 	}},
 	{"Observers hear of a refusal once, with reason and status", func(h *harness) {
 		o := h.observe(core.EventRefused)

@@ -68,7 +68,8 @@ var paramCases = []conformanceCase{
 	}},
 	{"a name that only resembles it is another one: it passes, with one warning", func(h *harness) {
 		for _, other := range []string{"orderIDs", "id", "order", "orderNo"} {
-			server := h.build(post("/orders/{"+other+"}", byParam("orderID"), ok))
+			guards := byParam("orderID")
+			server := h.build(post("/orders/{"+other+"}", guards, ok), post("/pay/{orderID}", guards, ok))
 			h.wantStatus(send(server, "POST", "/orders/42"), http.StatusOK)
 			h.wantStatus(send(server, "POST", "/orders/42"), http.StatusOK)
 			if n := h.log.count("does not declare the parameter"); n != 1 {
@@ -76,6 +77,23 @@ var paramCases = []conformanceCase{
 			}
 			h.log.reset()
 		}
+	}},
+	{"a name that no route declares: 500 where the router can be asked, and the names that there are in the log", func(h *harness) {
+		server := h.build(
+			post("/orders/{orderID}/pay", byParam("ordrID"), ok),
+			post("/users/{userID}", nil, ok),
+			post("/health", byParam("ordrID"), ok))
+		if h.framework.name == "net/http" {
+			h.wantStatus(send(server, "POST", "/orders/42/pay"), http.StatusOK)
+			return
+		}
+		for _, path := range []string{"/orders/secret42/pay", "/orders/secret42/pay", "/health"} {
+			h.wantProblem(send(server, "POST", path), http.StatusInternalServerError, "secret42", "ord")
+		}
+		if h.log.count(`\"ordrID\"`) == 0 || h.log.count(`they declare \"orderID\", \"userID\"`) == 0 {
+			h.Error("the log does not have the names")
+		}
+		h.wantStatus(send(server, "POST", "/nothing"), http.StatusNotFound)
 	}},
 	{"a key function may try several names", func(h *harness) {
 		either := func(r keyfunc.Request) (string, error) {

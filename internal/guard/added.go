@@ -42,8 +42,9 @@ func (a *Added[M]) Check(before, all []M, guardsOf func([]M) []*Guard) Report {
 	seen := make([]Seen, len(a.routes))
 	for i, r := range a.routes {
 		seen[i] = Seen{
-			Method: r.method, Pattern: r.path, Params: ColonParams(r.path, ":"),
-			Unrouted: guardsOf(before), Guards: append(guardsOf(all), guardsOf(r.chain)...),
+			Method: r.method, Pattern: r.path, Params: ColonParams(r.path, ":*"),
+			Before: []Before{{Guards: guardsOf(before), Mend: "give it to Use, not to Pre"}},
+			Guards: append(guardsOf(all), guardsOf(r.chain)...),
 		}
 	}
 	return Check(seen)

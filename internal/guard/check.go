@@ -1,12 +1,15 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
 // Route is a route as Check has found it.
@@ -55,48 +58,61 @@ func (r Report) Err() error {
 type Seen struct {
 	Method, Pattern string
 	Params          []string // path parameters that it declares
-	Unrouted        []*Guard // those that run before the router
-	Guards          []*Guard // those that run after it, outermost first
+	Before          []Before // guards that run before it is known, outermost first
+	Guards          []*Guard // those that run after that, outermost first
 	TooLate         bool     // one comes after the handler
 	Subtree         bool     // another router may be inside
 }
 
+// Before are guards that run when no more than some path parameters of a route are known.
+type Before struct {
+	Guards []*Guard
+	Params []string
+	Mend   string // what to do about those that need more
+}
+
 // Check says what is guarded of some routes.
 func Check(routes []Seen) Report {
-	guarded := map[string]bool{} // parameters by which some routes are
 	report := make(Report, len(routes))
+	var by [][]string         // the path parameters by which some are guarded
+	used := map[*Guard]bool{} // those that are by a path parameter which some route declares, more or less
 	for i, seen := range routes {
-		report[i] = Route{Method: seen.Method, Pattern: seen.Pattern}
+		route := &report[i]
+		*route = Route{Method: seen.Method, Pattern: seen.Pattern}
 		if seen.TooLate {
-			report[i].Faults = append(report[i].Faults, "a guard comes after the handler, which then runs unlocked: put it before")
+			route.Faults = append(route.Faults, "a guard comes after the handler, which then runs unlocked: put it before")
 		}
-		for _, g := range seen.Unrouted {
-			if g.config.Param != "" {
-				report[i].Faults = append(report[i].Faults, fmt.Sprintf("the guard by the path parameter %q runs before the router, and has all refused with 500: give it to Use, not to Pre", g.config.Param))
-				continue
+		for _, before := range seen.Before {
+			for _, g := range before.Guards {
+				if g.on(before.Params).Err == nil {
+					route.Guards = append(route.Guards, g.config.About)
+				} else {
+					route.Faults = append(route.Faults, fmt.Sprintf("the guard by %s runs before the route is known, and has all refused with 500: %s", g.config.About, before.Mend))
+				}
 			}
-			report[i].Guards = append(report[i].Guards, g.config.About)
 		}
 		for _, g := range seen.Guards {
-			about, fault := g.at(seen)
-			if fault != "" {
-				report[i].Faults = append(report[i].Faults, fault)
-				continue
+			params, fault := g.at(seen)
+			switch {
+			case fault != "":
+				route.Faults = append(route.Faults, fault)
+			case params != nil:
+				route.Guards = append(route.Guards, g.config.About)
+				by = append(by, params)
 			}
-			if about != "" {
-				report[i].Guards = append(report[i].Guards, about)
-				guarded[g.config.Param] = true
-			}
+			used[g] = used[g] || fault != "" || params != nil
 		}
 	}
 	for i, seen := range routes {
-		if len(report[i].Guards)+len(report[i].Faults) > 0 {
-			continue
+		if len(report[i].Guards)+len(report[i].Faults) == 0 {
+			report[i].Faults = forgotten(seen.Params, by)
 		}
-		for _, name := range seen.Params {
-			if guarded[name] {
-				report[i].Faults = append(report[i].Faults, fmt.Sprintf(
-					"it declares %q, by which other routes are guarded, and is not: add the middleware before the route", name))
+	}
+	for i, seen := range routes {
+		for _, g := range seen.Guards {
+			if !used[g] {
+				used[g] = true // it is told once
+				report[i].Faults = append(report[i].Faults, undeclared("no route behind the guard", g.on(nil).Params, paramsBehind(g, routes)))
 			}
 		}
 	}
@@ -109,28 +125,68 @@ func Check(routes []Seen) Report {
 	return report
 }
 
-// at says by what the guard guards a route, empty when it lets it pass, or why it refuses
-// every request for it.
-func (g *Guard) at(seen Seen) (about, fault string) {
-	name := g.config.Param
-	switch {
-	case name == "":
-		return g.config.About, ""
-	case count(seen.Params, name) > 1:
-		return "", fmt.Sprintf("it declares the path parameter %q twice, and is refused with 500: give them two names", name)
-	case slices.Contains(seen.Params, name):
-		return g.config.About, ""
+// on describes the key where a route declares some path parameters.
+func (g *Guard) on(params []string) keyfunc.Description {
+	return keyfunc.Describe(g.config.Key, func(name string) bool { return slices.Contains(params, name) })
+}
+
+// at returns the path parameters by which the guard guards a route, nil when it lets it pass,
+// or why it refuses every request for it.
+func (g *Guard) at(seen Seen) (params []string, fault string) {
+	key := g.on(seen.Params)
+	params = []string{}
+	missing := ""
+	for _, name := range key.Params {
+		switch count(seen.Params, name) {
+		case 0:
+			missing = cmp.Or(missing, name)
+		case 1:
+			params = append(params, name)
+		default:
+			return nil, fmt.Sprintf("it declares the path parameter %q twice, and is refused with 500: give them two names", name)
+		}
 	}
-	if near := slices.IndexFunc(seen.Params, func(other string) bool { return alike(name, other) }); near >= 0 {
-		return "", fmt.Sprintf("the lock is by the path parameter %q, but it declares %q, and is refused with 500: write one name in both places", name, seen.Params[near])
+	near := slices.IndexFunc(seen.Params, func(other string) bool { return alike(missing, other) })
+	switch passes := g.config.Param != "" || errors.Is(key.Err, keyfunc.ErrSkip); {
+	case key.Err == nil:
+		return params, ""
+	case near >= 0:
+		return nil, fmt.Sprintf("the lock is by the path parameter %q, but it declares %q, and is refused with 500: write one name in both places", missing, seen.Params[near])
+	case seen.Subtree:
+		return nil, fmt.Sprintf("it is a subtree and does not declare the path parameter %q, and is refused with 500, for another router may be inside: guard the routes of that one", missing)
+	case g.config.Strict:
+		return nil, fmt.Sprintf("it does not declare the path parameter %q, and Strict has it refused with 500", missing)
+	case passes:
+		return nil, ""
 	}
-	if seen.Subtree {
-		return "", fmt.Sprintf("it is a subtree and does not declare the path parameter %q, and is refused with 500, for another router may be inside: guard the routes of that one", name)
+	return nil, fmt.Sprintf("it does not declare the path parameter %q, by which the lock is, and is refused with 500: guard it by something else", missing)
+}
+
+// forgotten returns what is wrong with a route that is not guarded and has some path
+// parameters, where others are guarded by some.
+func forgotten(params []string, by [][]string) (faults []string) {
+	for _, names := range by {
+		isWildcard := func(name string) bool { return name == wildcard } // of any routes, and of different things
+		isMissing := func(name string) bool { return !slices.Contains(params, name) }
+		if len(names) == 0 || slices.ContainsFunc(names, isWildcard) || slices.ContainsFunc(names, isMissing) {
+			continue
+		}
+		fault := fmt.Sprintf("it declares %s, by which other routes are guarded, and is not: add the middleware before the route", quoted(names))
+		if !slices.Contains(faults, fault) {
+			faults = append(faults, fault)
+		}
 	}
-	if g.config.Strict {
-		return "", fmt.Sprintf("it does not declare the path parameter %q, and Strict has it refused with 500", name)
+	return faults
+}
+
+// paramsBehind returns the path parameters of the routes behind a guard.
+func paramsBehind(g *Guard, routes []Seen) (names []string) {
+	for _, seen := range routes {
+		if slices.Contains(seen.Guards, g) {
+			names = append(names, seen.Params...)
+		}
 	}
-	return "", ""
+	return names
 }
 
 func count(names []string, name string) (n int) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,9 +31,7 @@ type Config struct {
 	// Param, in place of Key, is the path parameter to lock by, on exactly the
 	// routes that declare it.
 	Param string
-	// Name is what Observers call the locks, unless Options say otherwise.
-	Name string
-	// About says by what is locked, to people.
+	// About says by what is locked, to people; what Key reads if empty.
 	About string
 	// Options are for each lock.
 	Options []core.Option
@@ -82,12 +81,10 @@ func newGuard(adapter string, cfg Config) *Guard {
 		panic(adapter + ": Config has a Param and a Key; set one of them")
 	case cfg.Param != "":
 		mustName(adapter, "Config.Param %s", cfg.Param)
-		cfg.Key, cfg.Name = keyfunc.Param(cfg.Param), cfg.Param
-		cfg.About = "path parameter " + strconv.Quote(cfg.Param)
+		cfg.Key = keyfunc.Param(cfg.Param)
 	case cfg.Key == nil:
 		panic(adapter + `: Config.Key is nil; set Config.Param, or give Config.Key a key function, such as keyfunc.Header("Idempotency-Key")`)
 	}
-	cfg.About = cmp.Or(cfg.About, "a key function")
 	if cfg.Strict && cfg.Param == "" {
 		panic(adapter + ": Strict is about routes that do not declare a path parameter: it needs ByParam, or Config.Param")
 	}
@@ -98,10 +95,26 @@ func newGuard(adapter string, cfg Config) *Guard {
 		panic(adapter + ": bad option: " + err.Error())
 	}
 	own := []core.Option{core.Fallback(core.Wait(defaultWait), core.MaxWaiters(defaultMaxWaiters))}
-	if cfg.Name != "" {
-		own = append(own, core.Name(cfg.Name))
+	reads := keyfunc.Describe(cfg.Key, nil)
+	if reads.Name != "" {
+		own = append(own, core.Name(reads.Name))
 	}
+	cfg.About = about(cfg, reads)
 	return &Guard{config: cfg, options: append(own, cfg.Options...)}
+}
+
+// about says by what is locked, and when not.
+func about(cfg Config, reads keyfunc.Description) string {
+	text := cmp.Or(cfg.About, strings.Join(reads.Parts, " and "), "the constant "+strconv.Quote(reads.Name))
+	switch {
+	case reads.Optional && cfg.FailOpen:
+		return text + " (optional, FailOpen)"
+	case reads.Optional:
+		return text + " (optional)"
+	case cfg.FailOpen:
+		return text + " (FailOpen)"
+	}
+	return text
 }
 
 // Serve runs next under the lock of the request's key, with the context that

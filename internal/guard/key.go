@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"net/http"
 	"strconv"
 
 	"github.com/latchkey-go/latchkey/keyfunc"
@@ -16,13 +15,12 @@ func ByParam(adapter, name string) Config {
 
 // ByHeader is the configuration of a guard by header field.
 func ByHeader(name string) Config {
-	name = http.CanonicalHeaderKey(name)
-	return Config{Name: name, About: "header " + strconv.Quote(name), Key: keyfunc.Header(name)}
+	return Config{Key: keyfunc.Header(name)}
 }
 
 // ByQuery is the configuration of a guard by query parameter.
 func ByQuery(name string) Config {
-	return Config{Name: name, About: "query parameter " + strconv.Quote(name), Key: keyfunc.Query(name)}
+	return Config{Key: keyfunc.Query(name)}
 }
 
 // ByTemplate is the configuration of a guard by template. It panics when the

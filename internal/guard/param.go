@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -40,11 +41,32 @@ func (g *Guard) declares(r Request) (bool, *Refusal) {
 	if g.config.Strict {
 		return false, setup(setupError(fmt.Sprintf("the route %q does not declare the path parameter %q, and Strict lets no such route pass: declare it, or guard that route by something else", pattern, name)))
 	}
+	if _, again := g.warned.Load(pattern); again {
+		return false, nil
+	}
+	if names, known := r.Declared(); known && !slices.Contains(names, name) {
+		return false, setup(setupError(undeclared("no route", []string{name}, names)))
+	}
 	if _, again := g.warned.LoadOrStore(pattern, true); !again {
 		slog.Warn("latchkey: a route is not guarded, because it does not declare the parameter",
 			"route", pattern, "parameter", name)
 	}
 	return false, nil
+}
+
+// undeclared says which path parameters there are instead of others.
+func undeclared(noRoute string, names, there []string) string {
+	slices.Sort(there)
+	return fmt.Sprintf("%s declares the path parameter %s, by which the lock is: they declare %s",
+		noRoute, quoted(names), cmp.Or(quoted(slices.Compact(there)), "none"))
+}
+
+func quoted(names []string) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = strconv.Quote(name)
+	}
+	return strings.Join(all, ", ")
 }
 
 // checked is a Request that notices for which path parameters a key function asks: in vain,

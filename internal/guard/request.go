@@ -18,6 +18,9 @@ type Request interface {
 	// Params returns the names of the path parameters that the matched route
 	// declares, a name that it declares twice twice. Param may know more of them.
 	Params() []string
+	// Declared returns the names of the path parameters that any route declares, where the
+	// router can be asked.
+	Declared() (names []string, known bool)
 	// Route returns the pattern that the router has matched, empty when it
 	// matched none. It is not known where the middleware runs before routing, or
 	// before the last of several routers.

@@ -1,0 +1,102 @@
+package httplock_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/latchkey-go/latchkey/httplock"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// chiRouter, chiRoute and chiChain show what chi's types of the same kind show.
+type (
+	chiRouter struct {
+		http.Handler
+		used   chiMiddlewares
+		routes []chiRoute
+	}
+	chiRouters interface {
+		Routes() []chiRoute
+		Middlewares() chiMiddlewares
+	}
+	chiRoute struct {
+		SubRoutes chiRouters
+		Handlers  map[string]http.Handler
+		Pattern   string
+	}
+	chiChain struct {
+		http.Handler
+		Endpoint    http.Handler
+		chain       http.Handler
+		Middlewares chiMiddlewares
+	}
+	chiMiddlewares []func(http.Handler) http.Handler
+)
+
+func (r *chiRouter) Routes() []chiRoute          { return r.routes }
+func (r *chiRouter) Middlewares() chiMiddlewares { return r.used }
+
+// In chi, Use of a router runs before that router has found the route.
+func TestCheckOfAChiRouter(t *testing.T) {
+	end := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a handler was called") })
+	leaf := func(pattern string, with ...func(http.Handler) http.Handler) chiRoute {
+		var handler http.Handler = end
+		if with != nil {
+			handler = &chiChain{Endpoint: end, chain: end, Middlewares: with}
+		}
+		return chiRoute{Handlers: map[string]http.Handler{"POST": handler, "*": handler}, Pattern: pattern}
+	}
+	sub := func(pattern string, with, used chiMiddlewares, leaf chiRoute) chiRoute {
+		mounted := map[string]http.Handler{"*": &chiChain{Endpoint: end, Middlewares: with}}
+		return chiRoute{SubRoutes: &chiRouter{used: used, routes: []chiRoute{leaf}}, Handlers: mounted, Pattern: pattern}
+	}
+	byID := httplock.ByParam("orderID")
+	guards := chiMiddlewares{byID}
+	router := &chiRouter{used: chiMiddlewares{httplock.ByHeader("X-Shop")}, routes: []chiRoute{
+		leaf("/a/{orderID}", byID),
+		sub("/b/*", nil, guards, leaf("/{orderID}/pay")),
+		sub("/c/*", nil, chiMiddlewares{httplock.By(keyfunc.Int(keyfunc.Param("orderID")))}, leaf("/{orderID}/pay")),
+		sub("/d/{orderID}/*", nil, guards, leaf("/pay")),
+		sub("/e/*", guards, nil, leaf("/{orderID}/pay")),
+		sub("/f/{orderID}/*", guards, nil, leaf("/pay")),
+		sub("/g/*", nil, nil, leaf("/{orderID}/pay", byID)),
+		leaf("/files/*", httplock.By(keyfunc.Path(keyfunc.Param("*")))),
+	}}
+	var check httplock.Check
+	if err := check.AddRouter(router); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]struct{ guards, faults string }{
+		"/a/{orderID}":     {`header "X-Shop"|path parameter "orderID"`, ""},
+		"/b/{orderID}/pay": {`header "X-Shop"`, "not in r.Route"},
+		"/c/{orderID}/pay": {`header "X-Shop"`, "not in r.Route"},
+		"/d/{orderID}/pay": {`header "X-Shop"|path parameter "orderID"`, ""},
+		"/e/{orderID}/pay": {`header "X-Shop"`, "not of what is mounted"},
+		"/f/{orderID}/pay": {`header "X-Shop"|path parameter "orderID"`, ""},
+		"/g/{orderID}/pay": {`header "X-Shop"|path parameter "orderID"`, ""},
+		"/files/*":         {`header "X-Shop"|path parameter "*"`, ""},
+	}
+	report := check.Report()
+	if len(report) != len(want) {
+		t.Errorf("%d routes, want %d:\n%s", len(report), len(want), report)
+	}
+	for _, r := range report {
+		w := want[r.Pattern]
+		if guards := strings.Join(r.Guards, "|"); guards != w.guards || r.Method != "POST" {
+			t.Errorf("%s %s: guarded by %q, want %q", r.Method, r.Pattern, guards, w.guards)
+		}
+		if faults := strings.Join(r.Faults, "|"); (faults == "") != (w.faults == "") || !strings.Contains(faults, w.faults) {
+			t.Errorf("%s: faults %q, want %q", r.Pattern, faults, w.faults)
+		}
+	}
+}
+
+func TestAddRouterNeedsARouterThatShowsItsRoutes(t *testing.T) {
+	var check httplock.Check
+	for _, router := range []http.Handler{nil, http.NewServeMux(), http.NotFoundHandler()} {
+		if err := check.AddRouter(router); err == nil || len(check.Report()) > 0 {
+			t.Errorf("%T: %v, %s", router, err, check.Report())
+		}
+	}
+}
