@@ -61,6 +61,8 @@ var allowed = map[string][]string{
 	"promlock": {"core", prometheus},
 	"otellock": {"core", otel},
 
+	"cmd/latchkey": {"core", goRedis},
+
 	// For tests: the user's, and our own.
 	"locktest":              {"core", "internal/buffered", miniredis, goRedis},
 	"internal/buffered":     {},

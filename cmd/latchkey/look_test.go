@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// ask runs a latchkey that only looks, or unlocks, with what somebody types.
+func ask(t *testing.T, redis, typed string, args ...string) (exit int, said string) {
+	t.Helper()
+	t.Setenv("LATCHKEY_REDIS", redis)
+	var out bytes.Buffer
+	p := &program{stdin: strings.NewReader(typed), stdout: &out, stderr: &out}
+	return p.main(args), out.String()
+}
+
+// locker returns the Locker of another process.
+func locker(t *testing.T, client redis.UniversalClient, opts ...core.Option) *core.Locker {
+	t.Helper()
+	l, err := core.New(client, append(opts, core.Describe("shop-eu"))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // tests unlock what they want unlocked
+		_ = l.Close(ctx)
+	})
+	return l
+}
+
+func take(t *testing.T, l *core.Locker, key string, opts ...core.Option) *core.Lock {
+	t.Helper()
+	k, err := l.Lock(t.Context(), key, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// spaces makes a table comparable.
+var spaces = regexp.MustCompile(` {2,}`)
+
+func TestWhatThereIs(t *testing.T) {
+	server := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	l := locker(t, client)
+	held := take(t, l, "orderID=7")
+	take(t, l, "café {1}\n", core.Owner("job\u202e7"))
+	if err := take(t, l, "mail", core.KeepFor(time.Hour)).Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	take(t, locker(t, client, core.Prefix("[x]*:")), "theirs")
+	server.HSet("lock:java", "c0ffee:1", "2")
+	server.Set("lock:a string", "of others")
+
+	who, _ := core.ProcessOf(held.Owner())
+	pid := regexp.MustCompile(`shop-eu \(\d+\)`)
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"ls"}, []string{
+			"KEY STATE OWNER HOLDS LEFT",
+			`"café {1}\n" held "job\u202e7" 1 30s`,
+			"java held c0ffee:1 2 no end",
+			"mail dedup window - 0 1h0m0s",
+			"orderID=7 held shop-eu 1 30s",
+		}},
+		{[]string{"ls", "order"}, []string{"KEY STATE OWNER HOLDS LEFT", "orderID=7 held shop-eu 1 30s"}},
+		{[]string{"ls", "-prefix", "[x]*:"}, []string{"KEY STATE OWNER HOLDS LEFT", "theirs held shop-eu 1 30s"}},
+		{[]string{"show", "orderID=7"}, []string{
+			"key orderID=7", "state held", "owner " + held.Owner(),
+			fmt.Sprintf(`process %d of "shop-eu", since %s`, os.Getpid(), who.Since.Format(time.RFC3339)), "holds 1", "left 30s",
+		}},
+		{[]string{"show", "java"}, []string{"key java", "state held", "owner c0ffee:1", "holds 2", "left no end"}},
+		{[]string{"show", "mail"}, []string{"key mail", "state dedup window", "left 1h0m0s"}},
+		{[]string{"show", "nobody's"}, []string{"key nobody's", "state free"}},
+		{[]string{"show", "lock:orderID=7"}, []string{
+			"key lock:orderID=7", "state free", "warning the key begins with the prefix, which Redis then has twice: did you mean orderID=7?",
+		}},
+	} {
+		exit, said := ask(t, server.Addr(), "", c.args...)
+		said = pid.ReplaceAllString(spaces.ReplaceAllString(said, " "), "shop-eu")
+		if want := strings.Join(c.want, "\n") + "\n"; exit != 0 || said != want {
+			t.Errorf("%q: %d\n%s\nwant\n%s", c.args, exit, said, want)
+		}
+	}
+}
+
+func TestListOfACluster(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3, 0)
+	l := locker(t, cluster.Client(t))
+	want := "KEY"
+	for _, key := range []string{"a", "b", "c", "d", "e"} { // in several slots
+		take(t, l, key)
+		want += " " + key
+	}
+	addresses := cluster.Addrs()
+	exit, said := ask(t, "redis://"+addresses[0]+"?addr="+addresses[1], "", "ls")
+	var keys []string
+	for line := range strings.Lines(said) {
+		keys = append(keys, strings.Fields(line)[0])
+	}
+	if got := strings.Join(keys, " "); exit != 0 || got != want {
+		t.Errorf("%d: %s, want %q", exit, said, want)
+	}
+	if exit, said := ask(t, "redis://"+addresses[0]+"?addr="+addresses[1], "", "unlock", "-y", "c"); exit != 0 || !strings.HasSuffix(said, "freed\n") {
+		t.Errorf("%d: %s", exit, said)
+	}
+}
+
+func TestUnlockAsksFirst(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	l := locker(t, client, core.Lease(time.Hour))
+	take(t, l, "k")
+	wake := client.Subscribe(t.Context(), "redisson_lock__channel:{lock:k}")
+	defer wake.Close()
+	if _, err := wake.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range []string{"", "\n", "n\n", "no\n", "yoo\n"} {
+		exit, said := ask(t, server.Addr(), answer, "unlock", "k")
+		if exit != 1 || !strings.Contains(said, "This does not stop the holder") || !strings.Contains(said, "nothing was done") {
+			t.Errorf("%q: %d %s", answer, exit, said)
+		}
+	}
+	if n := client.Exists(t.Context(), "lock:k").Val(); n != 1 {
+		t.Fatal("the lock is gone")
+	}
+	if exit, said := ask(t, server.Addr(), " Yes\n", "unlock", "k"); exit != 0 || !strings.HasSuffix(said, "freed\n") {
+		t.Errorf("%d %s", exit, said)
+	}
+	if m, err := wake.ReceiveMessage(t.Context()); err != nil || m.Payload != "0" {
+		t.Error("who waits is not told: ", m, err)
+	}
+	if exit, said := ask(t, server.Addr(), "", "unlock", "k"); exit != 1 || !strings.Contains(said, "free already") {
+		t.Errorf("%d %s", exit, said)
+	}
+	if err := take(t, l, "mail", core.KeepFor(time.Hour)).Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if exit, said := ask(t, server.Addr(), "y\n", "unlock", "mail"); exit != 0 || !strings.Contains(said, "not to be done again") {
+		t.Errorf("%d %s", exit, said)
+	}
+	if n := client.Exists(t.Context(), "lock:mail").Val(); n != 0 {
+		t.Error("the window is still there")
+	}
+}

@@ -1,0 +1,89 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// ending are the signals that end a latchkey that waits for a lock.
+var ending = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
+
+// forwarded are those that a command gets.
+var forwarded = append([]os.Signal{syscall.SIGUSR1, syscall.SIGUSR2}, ending...)
+
+// group is the processes of a command: itself and what it starts, or itself only, at a
+// terminal. There it shares the group of latchkey, so that it can read, and gets itself what is typed.
+type group struct {
+	cmd      *exec.Cmd
+	terminal bool
+}
+
+func newGroup(cmd *exec.Cmd) *group {
+	g := &group{cmd, isTerminal(cmd.Stdin)}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !g.terminal}
+	endWithParent(cmd.SysProcAttr)
+	return g
+}
+
+// isTerminal says yes to other devices, too: to share their group does no harm.
+func isTerminal(input io.Reader) bool {
+	f, isFile := input.(*os.File)
+	if !isFile {
+		return false
+	}
+	stat, err := f.Stat()
+	if err != nil || stat.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(stat, null)
+}
+
+func (g *group) forward(s os.Signal) {
+	if g.terminal && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
+		return // it was typed
+	}
+	g.send(s.(syscall.Signal))
+}
+
+func (g *group) end()  { g.send(syscall.SIGTERM); g.send(syscall.SIGCONT) } // one that is stopped does not end
+func (g *group) kill() { g.send(syscall.SIGKILL) }
+
+func (g *group) send(s syscall.Signal) {
+	if g.terminal {
+		_ = g.cmd.Process.Signal(s) // unless it has ended
+		return
+	}
+	_ = syscall.Kill(-g.cmd.Process.Pid, s) // as above
+}
+
+// awaitEnd returns when the group is empty, or was killed.
+func (g *group) awaitEnd(killed <-chan struct{}) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !g.terminal && syscall.Kill(-g.cmd.Process.Pid, 0) == nil {
+		select {
+		case <-tick.C:
+		case <-killed:
+			return
+		}
+	}
+}
+
+// exitOf is the exit code of a command that has ended.
+func exitOf(cmd *exec.Cmd, err error) (int, error) {
+	var exited *exec.ExitError
+	if err != nil && !errors.As(err, &exited) {
+		return 0, err
+	}
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+		return exitSignal + int(status.Signal()), nil
+	}
+	return cmd.ProcessState.ExitCode(), nil
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// run runs a command while it holds a lock.
+func (p *program) run(ctx context.Context, args []string) (int, error) {
+	f := p.flags("run")
+	var opts []core.Option
+	f.Func("wait", "longest wait for the lock, 0 for none; without it there is no end", func(s string) error {
+		d, err := time.ParseDuration(s)
+		opts = append(opts, core.Wait(d))
+		return err
+	})
+	lease := f.Duration("lease", 30*time.Second, "how long the lock outlives latchkey and its machine")
+	keep := f.Duration("keep", 0, "dedup window: how long after it was taken the lock stays taken, if the command ends with 0")
+	busy := f.Int("E", exitBusy, "exit `code` when the lock is busy")
+	killAfter := f.Duration("kill-after", 5*time.Second, "how long a command may take to end when the lock was lost")
+	if err := p.parse(f, args, 2, math.MaxInt); err != nil {
+		return 0, err
+	}
+	key, words := f.Arg(0), f.Args()[1:]
+	if words[0] == "--" {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return 0, fmt.Errorf("%w: there is no command", errUsage)
+	}
+	cmd := exec.Command(words[0], words[1:]...)
+	if cmd.Err != nil {
+		return exitUnavailable, cmd.Err
+	}
+	opts = append(opts, core.Lease(*lease))
+	if *keep != 0 {
+		opts = append(opts, core.KeepFor(*keep))
+	}
+	_, locker, disconnect, err := p.connect(opts...)
+	if err != nil {
+		return 0, err
+	}
+	defer disconnect()
+
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, forwarded...)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lock, ended, err := acquire(ctx, cancel, locker, key, signals)
+	var taken *core.BusyError
+	switch {
+	case ended != nil:
+		return exitSignal + int(ended.(syscall.Signal)), nil
+	case errors.As(err, &taken) && *busy == 0:
+		return 0, nil // it is not worth a word then, nor a mail of cron's
+	case errors.As(err, &taken):
+		return *busy, err
+	case err != nil:
+		return exitUnavailable, err
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, p.stderr
+	cmd.Env = append(os.Environ(), "LATCHKEY_KEY="+key, "LATCHKEY_TOKEN="+strconv.FormatInt(lock.Token(), 10))
+	exit, err := supervise(cmd, lock.Context().Done(), signals, *killAfter)
+	release := lock.Abort
+	if exit == 0 && err == nil {
+		release = lock.Unlock
+	}
+	released := release(ctx)
+	switch {
+	case errors.Is(released, core.ErrLost):
+		return exitLost, fmt.Errorf("the lock was lost while the command ran: %w", released)
+	case err != nil:
+		return exitUnavailable, err
+	}
+	return exit, nil // a release that failed is logged, and repeated
+}
+
+// acquire waits for the lock, or for a signal that ends latchkey. The lock lasts until
+// cancel is called, or longer.
+func acquire(ctx context.Context, cancel func(), locker *core.Locker, key string, signals <-chan os.Signal) (lock *core.Lock, ended os.Signal, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		lock, err = locker.Lock(ctx, key)
+	}()
+	for {
+		select {
+		case <-done:
+			return lock, nil, err
+		case s := <-signals:
+			if !slices.Contains(ending, s) {
+				continue
+			}
+			cancel()
+			<-done
+			if lock != nil {
+				_ = lock.Abort(ctx) // what is not confirmed is repeated
+			}
+			return nil, s, nil
+		}
+	}
+}
+
+// supervise runs a command: it gets the signals, and is ended when the lock is lost.
+func supervise(cmd *exec.Cmd, lost <-chan struct{}, signals <-chan os.Signal, killAfter time.Duration) (exit int, err error) {
+	g := newGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			return exitOf(cmd, err)
+		case s := <-signals:
+			g.forward(s)
+		case <-lost:
+			g.end()
+			killed := make(chan struct{})
+			kill := time.AfterFunc(killAfter, func() { g.kill(); close(killed) })
+			defer kill.Stop()
+			err := <-ended
+			g.awaitEnd(killed)
+			return exitOf(cmd, err)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// patient is a command that starts another one, and ends with 9 a while after SIGTERM.
+const patient = `trap 'echo "got it"; exit 9' TERM; sh -c 'echo ready $$; exec sleep 1000' & while :; do wait; done`
+
+func TestSignalsReachTheCommandAndWhatItStarted(t *testing.T) {
+	server := redistest.Start(t)
+	p := launch(t, server.Addr(), "run", "k", "--", "sh", "-c", patient)
+	child := pidIn(t, p.next())
+	p.signal(syscall.SIGTERM)
+	if code, out := p.exit(); code != 9 || strings.TrimSpace(out) != "got it" {
+		t.Errorf("%d, %q, %s", code, out, p.said.String())
+	}
+	awaitDeath(t, child)
+	if n := server.Client(t).Exists(t.Context(), "lock:k").Val(); n != 0 {
+		t.Error("the lock is still there")
+	}
+}
+
+func TestASignalEndsTheWait(t *testing.T) {
+	server := redistest.Start(t)
+	holder := launch(t, server.Addr(), "run", "k", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	holder.next()
+	p := launch(t, server.Addr(), "run", "k", "--", "echo", "two at once")
+	redistest.Await(t, patience, "it waits", func() bool {
+		return len(server.Client(t).PubSubChannels(t.Context(), "redisson_lock__channel:{lock:k}*").Val()) > 0
+	})
+	p.signal(syscall.SIGTERM)
+	if code, out := p.exit(); code != 128+15 || out != "" {
+		t.Errorf("%d, %q, %s", code, out, p.said.String())
+	}
+}
+
+func TestTheCommandEndsWithTheLock(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	for name, c := range map[string]struct{ command, out string }{
+		"that obeys":        {patient, "got it"},
+		"that has no time":  {`trap '' TERM; sh -c 'echo ready $$; exec sleep 1000' & while :; do wait; done`, ""},
+		"that leaves first": {`trap '' TERM; sh -c 'echo ready $$; exec sleep 1000' & trap - TERM; while :; do wait; done`, ""},
+		"that is stopped":   {`sh -c 'echo ready $$; exec sleep 1000' & kill -STOP $$`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := launch(t, server.Addr(), "run", "-lease", "1s", "-kill-after", "500ms", "k", "--", "sh", "-c", c.command)
+			child := pidIn(t, p.next())
+			if err := client.Del(t.Context(), "lock:k").Err(); err != nil {
+				t.Fatal(err)
+			}
+			if code, out := p.exit(); code != 75 || strings.TrimSpace(out) != c.out || !strings.Contains(p.said.String(), "lost while the command ran") {
+				t.Errorf("%d, %q, %s", code, out, p.said.String())
+			}
+			awaitDeath(t, child)
+		})
+	}
+}
+
+// Whoever types Ctrl-C reaches both, so the command gets the signal once; and it can read.
+func TestAtATerminalTheCommandStaysInItsGroup(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer terminal.Close()
+	if !isTerminal(terminal) {
+		t.Error("a terminal is none")
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if isTerminal(null) || isTerminal(strings.NewReader("")) {
+		t.Error("what a cron job has is a terminal")
+	}
+}
+
+// Nobody renews the lock of a latchkey that was killed: its command must not outlive it.
+func TestTheCommandDiesWithLatchkey(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells a process that its parent has died")
+	}
+	server := redistest.Start(t)
+	p := launch(t, server.Addr(), "run", "-lease", "1s", "k", "--", "sh", "-c", "echo ready $$; exec sleep 1000")
+	command := pidIn(t, p.next())
+	next := launch(t, server.Addr(), "run", "k", "--", "sh", "-c", fmt.Sprintf("test ! -e /proc/%d || grep -q ') Z ' /proc/%[1]d/stat && echo alone || echo two at once", command))
+	p.signal(syscall.SIGKILL)
+	if line := next.next(); line != "alone" {
+		t.Error(line)
+	}
+	next.exit()
+	p.exit()
+}
+
+// Three machines run the same cron job. Each of its times it runs once, though one machine
+// is killed while it works, and Redis is restarted.
+func TestLikeCronOnThreeMachines(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells a process that its parent has died")
+	}
+	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := syscall.Mkfifo("go", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// working is the machine whose command waits to be told to go on.
+	working := func(machines []*process) (i int) {
+		t.Helper()
+		redistest.Await(t, patience, "a machine works", func() bool {
+			text, _ := os.ReadFile("ready")
+			i = slices.IndexFunc(machines, func(p *process) bool { return strconv.Itoa(p.cmd.Process.Pid)+"\n" == string(text) })
+			return i >= 0
+		})
+		if err := os.Remove("ready"); err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	const ticks, killed, restarted = 6, 2, 4
+	var want string
+	for tick := range ticks {
+		key := fmt.Sprint("report:", tick)
+		want += key + "\n"
+		command, wait := `echo $LATCHKEY_KEY >> log`, "0"
+		if tick == killed {
+			wait = "1h"
+		}
+		if tick == killed || tick == restarted {
+			command = "echo $PPID > new; mv new ready; read line < go; " + command
+		}
+		var machines []*process
+		for range 3 {
+			machines = append(machines, launch(t, server.Addr(),
+				"run", "-wait", wait, "-lease", "1h", "-keep", "1h", "-E", "0", key, "--", "sh", "-c", command))
+		}
+		exit := func(p *process) {
+			t.Helper()
+			if code, _ := p.exit(); code != 0 {
+				t.Errorf("%s: %d, %s", key, code, p.said.String())
+			}
+		}
+		switch tick {
+		case killed:
+			i := working(machines)
+			machines[i].signal(syscall.SIGKILL)
+			machines[i].exit()
+			machines = slices.Delete(machines, i, i+1)
+			exit(launch(t, server.Addr(), "unlock", "-y", key)) // or the lease has to end
+			i = working(machines)
+			letGo(t)
+			exit(machines[i])
+			// The window does not end for an hour.
+			machines[1-i].signal(syscall.SIGTERM)
+			if code, out := machines[1-i].exit(); code != 128+15 || out != "" {
+				t.Errorf("%s: %d, %q, %s", key, code, out, machines[1-i].said.String())
+			}
+		case restarted:
+			i := working(machines)
+			for other, p := range machines {
+				if other != i {
+					exit(p)
+				}
+			}
+			server.Kill(t)
+			server.Restart(t)
+			letGo(t)
+			exit(machines[i])
+			again := launch(t, server.Addr(), "run", "-wait", "0", key, "--", "echo", "twice")
+			if code, out := again.exit(); code != 1 || out != "" {
+				t.Errorf("%s: %d, %q, %s", key, code, out, again.said.String())
+			}
+		default:
+			for _, p := range machines {
+				exit(p)
+			}
+		}
+	}
+	if log, err := os.ReadFile("log"); err != nil || string(log) != want {
+		t.Errorf("%q, %v; want %q", log, err, want)
+	}
+}
+
+// letGo lets the command go on that works.
+func letGo(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile("go", []byte("on\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pidIn(t *testing.T, line string) int {
+	t.Helper()
+	_, number, _ := strings.Cut(line, " ")
+	pid, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatal(line, err)
+	}
+	return pid
+}
+
+// awaitDeath waits until a process is gone, or waits to be buried.
+func awaitDeath(t *testing.T, pid int) {
+	t.Helper()
+	redistest.Await(t, patience, "the end of what the command started", func() bool {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return true
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err == nil && strings.Contains(string(stat), ") Z ")
+	})
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// show tells who has a lock.
+func (p *program) show(ctx context.Context, args []string) (int, error) {
+	f := p.flags("show")
+	if err := p.parse(f, args, 1, 1); err != nil {
+		return 0, err
+	}
+	_, locker, disconnect, err := p.connect()
+	if err != nil {
+		return 0, err
+	}
+	defer disconnect()
+	_, err = p.look(ctx, locker, f.Arg(0))
+	if err != nil {
+		return exitUnavailable, err
+	}
+	return 0, nil
+}
+
+// look shows what Redis says of a key.
+func (p *program) look(ctx context.Context, locker *core.Locker, key string) (core.Info, error) {
+	info, err := locker.Inspect(ctx, key)
+	if err != nil {
+		return info, err
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintf(w, "key\t%s\nstate\t%s\n", plain(key), state(info))
+	if info.Owner != "" {
+		fmt.Fprintf(w, "owner\t%s\n", plain(info.Owner))
+		if who, ok := core.ProcessOf(info.Owner); ok {
+			fmt.Fprintf(w, "process\t%d of %q, since %s\n", who.PID, who.Name, who.Since.Format(time.RFC3339))
+		}
+		fmt.Fprintf(w, "holds\t%d\n", info.Count)
+	}
+	if info.Locked {
+		fmt.Fprintf(w, "left\t%s\n", left(info))
+	}
+	p.warnOfPrefix(w, key, info)
+	return info, nil
+}
+
+// warnOfPrefix tells whoever has copied a name from Redis that the key is not all of it.
+func (p *program) warnOfPrefix(w io.Writer, key string, info core.Info) {
+	if meant, doubled := strings.CutPrefix(key, p.prefix); doubled && meant != key && meant != "" && !info.Locked {
+		fmt.Fprintf(w, "warning\tthe key begins with the prefix, which Redis then has twice: did you mean %s?\n", plain(meant))
+	}
+}
+
+func state(info core.Info) string {
+	switch {
+	case !info.Locked:
+		return "free"
+	case info.Owner == "":
+		return "dedup window"
+	default:
+		return "held"
+	}
+}
+
+// left is how long a lock lasts if nobody renews it.
+func left(info core.Info) string {
+	if info.TTL < 0 {
+		return "no end"
+	}
+	return info.TTL.Round(100 * time.Millisecond).String()
+}
+
+// plain is what may be shown on a terminal: quoted if there is anything in it that cannot
+// be seen, or that does something else.
+func plain(s string) string {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
