@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -28,7 +29,9 @@ func (l *Locker) compensate(c *store.Compensation) {
 	l.mu.Lock()
 	l.unconfirmed++
 	l.mu.Unlock()
-	l.scheduler.Set(&compensation{Compensation: c, locker: l, delay: compensateDelay}, schedule.Now())
+	n := &compensation{Compensation: c, locker: l, delay: compensateDelay}
+	n.tell(EventCompensating)
+	l.scheduler.Set(n, schedule.Now())
 }
 
 func (c *compensation) key() string { return store.NameOf(c.locker.prefix, c.Lock).Key() }
@@ -61,8 +64,15 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 	c.locker.scheduler.Set(c, schedule.Now().Add(delay))
 }
 
+func (c *compensation) tell(kind EventKind) {
+	if c.locker.observers != nil {
+		c.locker.tell(context.Background(), Event{Kind: kind, Key: c.key()})
+	}
+}
+
 func (c *compensation) end() {
 	l := c.locker
+	c.tell(EventCompensated) // before Close returns
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unconfirmed--

@@ -38,6 +38,20 @@ const (
 	// EventRefused: a wrapper refused a request or task. Reason is one of EventBusy's
 	// or EventFailed's, or "setup" when the wrapper is set up wrongly.
 	EventRefused
+
+	// EventGrantMissed: Redis has granted a lock to a waiting call of this process, and
+	// the message about it came late or never. The lock lay idle meanwhile, for a second at
+	// most. It has neither Name nor Key.
+	EventGrantMissed
+	// EventUnheard: messages from Redis do not arrive, so waiting calls poll. It comes again
+	// with each attempt to subscribe that fails, and has neither Name nor Key.
+	EventUnheard
+	// EventCompensating: what became of a command in Redis is unknown, so it is undone
+	// until Redis confirms that. EventCompensated follows. It has no Name.
+	EventCompensating
+	// EventCompensated: Redis has confirmed it, or the lock has ended by itself. It has no
+	// Name.
+	EventCompensated
 )
 
 // Event is something that happened to a lock. Fields that do not belong to its Kind
@@ -61,7 +75,8 @@ type Event struct {
 	// Held is how long the lock has been held, from Lock's return to Unlock's. Of
 	// EventReleased, EventLost, EventOverdue and EventRenewalFailed.
 	Held time.Duration
-	// Err is the error behind it. Of all but EventWaiting and EventAcquired.
+	// Err is the error behind it. Of all but EventWaiting, EventAcquired,
+	// EventGrantMissed, EventCompensating and EventCompensated.
 	Err error
 }
 

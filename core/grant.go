@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
@@ -105,7 +106,10 @@ func (p *position) noticed(l *Locker, g store.Grant) {
 	}
 }
 
-func (l *Locker) missedGrant() { l.deafUntil.Store(int64(schedule.Now().Add(deafFor))) }
+func (l *Locker) missedGrant() {
+	l.deafUntil.Store(int64(schedule.Now().Add(deafFor)))
+	l.tell(context.Background(), Event{Kind: EventGrantMissed})
+}
 
 // holds says whether a lock of that owner is held here.
 func (l *Locker) holds(owner string) bool {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"reflect"
 	"sync"
@@ -130,9 +131,15 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 	}
 	l.scheduler = schedule.New(&l.background, l.store.Flush)
 	l.listener = notify.New(notify.Config{
-		Servers: servers, Sharded: s.sharded, Process: process, Workers: &l.background, Warn: l.report.warn,
+		Servers: servers, Sharded: s.sharded, Process: process, Workers: &l.background, Unheard: l.unheard,
 		Free: l.queues.Signal, Message: l.message,
 	})
+}
+
+// unheard is called when messages from Redis do not arrive.
+func (l *Locker) unheard(err error) {
+	l.report.warn("wake-ups are not heard; waiting calls poll", "error", err)
+	l.tell(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
 
 // Prefix returns what the names of the Locker's locks begin with in Redis; see the

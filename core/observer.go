@@ -16,7 +16,8 @@ import (
 // A panic is caught and logged.
 //
 // The context is that of the call that wants the lock, and, once it is acquired,
-// [Lock.Context], which may be done already. Observe returns it, or one that
+// [Lock.Context], which may be done already; events that belong to no call have a context of
+// their own, without values. Observe returns it, or one that
 // descends from it: what it returns for [EventWaiting] it gets with the outcome, and
 // what it returns for [EventAcquired] becomes Lock.Context, so that a handler sees
 // what the Observer has put there. For other events the result is not used. nil is

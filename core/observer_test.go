@@ -33,13 +33,15 @@ func (o *ear) Observe(ctx context.Context, e core.Event) context.Context {
 	return ctx
 }
 
-// take returns what was heard since the last call, each as a line.
+// take returns what was heard of calls since the last time, each as a line.
 func (o *ear) take() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var lines []string
 	for _, e := range o.events {
-		lines = append(lines, line(e))
+		if e.Kind < core.EventGrantMissed { // the others come in the background
+			lines = append(lines, line(e))
+		}
 	}
 	o.events = nil
 	return lines
@@ -55,6 +57,10 @@ var kinds = map[core.EventKind]string{
 	core.EventOverdue:       "overdue",
 	core.EventRenewalFailed: "renewal failed",
 	core.EventRefused:       "refused",
+	core.EventGrantMissed:   "grant missed",
+	core.EventUnheard:       "unheard",
+	core.EventCompensating:  "compensating",
+	core.EventCompensated:   "compensated",
 }
 
 func line(e core.Event) string {

@@ -14,6 +14,8 @@ type meters struct {
 	wait, hold               metric.Float64Histogram
 	waiting, held            metric.Int64UpDownCounter
 	overdue, failed, refused metric.Int64Counter
+	missed, unheard          metric.Int64Counter
+	compensations            metric.Int64UpDownCounter
 }
 
 func newMeters(m metric.Meter) meters {
@@ -34,13 +36,16 @@ func newMeters(m metric.Meter) meters {
 		return c
 	}
 	return meters{
-		wait:    histogram("latchkey.lock.wait.duration", "How long calls waited for a lock, by what became of them."),
-		hold:    histogram("latchkey.lock.hold.duration", "How long locks were held, until released or lost."),
-		waiting: upDown("latchkey.lock.waiting", "{call}", "Calls that want a lock now."),
-		held:    upDown("latchkey.lock.held", "{lock}", "Locks that are held now."),
-		overdue: counter("latchkey.lock.overdue", "{lock}", "Locks that were held longer than MaxHold permits."),
-		failed:  counter("latchkey.lock.renewal.failures", "{failure}", "Renewals that failed and were tried again."),
-		refused: counter("latchkey.refusals", "{refusal}", "Requests and tasks that a wrapper refused."),
+		wait:          histogram("latchkey.lock.wait.duration", "How long calls waited for a lock, by what became of them."),
+		hold:          histogram("latchkey.lock.hold.duration", "How long locks were held, until released or lost."),
+		waiting:       upDown("latchkey.lock.waiting", "{call}", "Calls that want a lock now."),
+		held:          upDown("latchkey.lock.held", "{lock}", "Locks that are held now."),
+		overdue:       counter("latchkey.lock.overdue", "{lock}", "Locks that were held longer than MaxHold permits."),
+		failed:        counter("latchkey.lock.renewal.failures", "{failure}", "Renewals that failed and were tried again."),
+		refused:       counter("latchkey.refusals", "{refusal}", "Requests and tasks that a wrapper refused."),
+		missed:        counter("latchkey.grants.missed", "{grant}", "Grants that a waiting call noticed late or never."),
+		unheard:       counter("latchkey.unheard", "{attempt}", "Attempts to hear messages from Redis that failed, so that waiting calls poll."),
+		compensations: upDown("latchkey.compensations.pending", "{command}", "Commands of unknown outcome that Redis has not confirmed to be undone."),
 	}
 }
 
@@ -69,5 +74,13 @@ func (m *meters) count(ctx context.Context, e core.Event, l *labels) {
 		m.failed.Add(ctx, 1, l.byName...)
 	case core.EventRefused:
 		m.refused.Add(ctx, 1, l.add...)
+	case core.EventGrantMissed:
+		m.missed.Add(ctx, 1)
+	case core.EventUnheard:
+		m.unheard.Add(ctx, 1)
+	case core.EventCompensating:
+		m.compensations.Add(ctx, 1)
+	case core.EventCompensated:
+		m.compensations.Add(ctx, -1)
 	}
 }

@@ -299,7 +299,15 @@ func TestMetrics(t *testing.T) {
 		tell(core.EventLost, core.Event{Held: 6 * time.Second, Reason: "expired"})
 		tell(core.EventRefused, core.Event{Reason: "no_wait", Status: 409})
 		tell(core.EventRefused, core.Event{Reason: "no_wait"})
+		tell(core.EventGrantMissed, core.Event{})
+		tell(core.EventUnheard, core.Event{})
+		for range 3 {
+			tell(core.EventCompensating, core.Event{})
+		}
+		tell(core.EventCompensated, core.Event{})
 		want(t, "in the end", tel.metrics(),
+			"latchkey.compensations.pending {command} [] 2",
+			"latchkey.grants.missed {grant} [] 1",
 			"latchkey.lock.held {lock} [name=orders] 0",
 			"latchkey.lock.hold.duration s [error.type=expired name=orders outcome=lost] 1 in 6",
 			"latchkey.lock.hold.duration s [name=orders outcome=released] 1 in 4",
@@ -313,6 +321,7 @@ func TestMetrics(t *testing.T) {
 			"latchkey.lock.waiting {call} [name=orders] 0",
 			"latchkey.refusals {refusal} [http.response.status_code=409 name=orders reason=no_wait] 1",
 			"latchkey.refusals {refusal} [name=orders reason=no_wait] 1",
+			"latchkey.unheard {attempt} [] 1",
 		)
 	})
 }

@@ -28,6 +28,9 @@ func metricNames(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// ofTheProcess are metrics that have no name of a lock.
+var ofTheProcess = []string{"latchkey_build_info", "latchkey_missed_grants_total", "latchkey_pending_compensations", "latchkey_unheard_total"}
+
 var (
 	metric    = regexp.MustCompile(`\blatchkey_[a-z_]+`)
 	ofASeries = regexp.MustCompile(`_(bucket|sum|count)$`)
@@ -57,6 +60,10 @@ func TestPagesKnowExactlyTheMetricsThereAre(t *testing.T) {
 		t.Fatalf("only %d metrics: %q", len(names), names)
 	}
 	for _, page := range []string{"doc.go", "../docs/observability.md", "../docs/grafana.json"} {
+		names := names
+		if page == "../docs/grafana.json" { // shows locks by name
+			names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(ofTheProcess, name) })
+		}
 		if got := mentioned(read(t, page)); !slices.Equal(got, names) {
 			t.Errorf("%s mentions\n%q, the Collector has\n%q", page, got, names)
 		}

@@ -17,6 +17,10 @@
 //	latchkey_lock_renewal_failures_total{name}           counter    renewals that failed and were tried again
 //	latchkey_lock_unconfirmed_releases_total{name}       counter    releases that Redis has not confirmed in time
 //	latchkey_refusals_total{name,reason,status}          counter    requests and tasks that wrappers refused
+//	latchkey_missed_grants_total                         counter    grants that a waiting call noticed late or never
+//	latchkey_unheard_total                               counter    attempts to hear messages from Redis that failed; waiting calls poll
+//	latchkey_pending_compensations                       gauge      commands of unknown outcome that are not confirmed to be undone yet
+//	latchkey_build_info{version}                         gauge      1: the version of latchkey in the program
 //
 // What alerts and the dashboard read is there, as 0, from the first call or refusal of
 // a name on: to Prometheus a counter that appears with 1 has not increased. Left out is

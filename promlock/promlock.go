@@ -2,6 +2,7 @@ package promlock
 
 import (
 	"context"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -22,6 +23,10 @@ type Collector struct {
 	renewalFailures     *prometheus.CounterVec
 	unconfirmedReleases *prometheus.CounterVec
 	refusals            *prometheus.CounterVec
+	missedGrants        prometheus.Counter
+	unheard             prometheus.Counter
+	compensations       prometheus.Gauge
+	build               prometheus.Gauge
 	known               sync.Map // names that were heard of
 }
 
@@ -54,7 +59,12 @@ func New(buckets ...float64) *Collector {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "latchkey", Name: name, Help: help},
 			append([]string{"name"}, more...))
 	}
-	return &Collector{
+	process := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Namespace: "latchkey", Name: name, Help: help}
+	}
+	build := process("build_info", "The version of latchkey in this program.")
+	build.ConstLabels = prometheus.Labels{"version": version()}
+	c := &Collector{
 		wait:                histogram("lock_wait_seconds", "How long calls waited for a lock that they got."),
 		hold:                histogram("lock_hold_seconds", "How long locks were held, until released or lost."),
 		waiting:             gauge("lock_waiting", "Calls that want a lock now."),
@@ -65,7 +75,27 @@ func New(buckets ...float64) *Collector {
 		renewalFailures:     counter("lock_renewal_failures_total", "Renewals that failed and were tried again."),
 		unconfirmedReleases: counter("lock_unconfirmed_releases_total", "Releases that Redis has not confirmed in time."),
 		refusals:            counter("refusals_total", "Requests and tasks that a wrapper refused.", "reason", "status"),
+		missedGrants:        prometheus.NewCounter(prometheus.CounterOpts(process("missed_grants_total", "Grants that a waiting call noticed late or never."))),
+		unheard:             prometheus.NewCounter(prometheus.CounterOpts(process("unheard_total", "Attempts to hear messages from Redis that failed, so that waiting calls poll."))),
+		compensations:       prometheus.NewGauge(prometheus.GaugeOpts(process("pending_compensations", "Commands of unknown outcome that Redis has not confirmed to be undone."))),
+		build:               prometheus.NewGauge(prometheus.GaugeOpts(build)),
 	}
+	c.build.Set(1)
+	return c
+}
+
+// version is that of latchkey in the program; "(devel)" where it was built from its sources.
+func version() string {
+	const module = "github.com/latchkey-go/latchkey"
+	info, _ := debug.ReadBuildInfo()
+	if info != nil {
+		for _, m := range append(info.Deps, &info.Main) {
+			if m.Path == module && m.Version != "" {
+				return m.Version
+			}
+		}
+	}
+	return "(devel)"
 }
 
 // Observe counts an event. It returns ctx.
@@ -105,6 +135,14 @@ func (c *Collector) Observe(ctx context.Context, e core.Event) context.Context {
 			status = strconv.Itoa(e.Status)
 		}
 		c.refusals.WithLabelValues(e.Name, e.Reason, status).Inc()
+	case core.EventGrantMissed:
+		c.missedGrants.Inc()
+	case core.EventUnheard:
+		c.unheard.Inc()
+	case core.EventCompensating:
+		c.compensations.Inc()
+	case core.EventCompensated:
+		c.compensations.Dec()
 	}
 	return ctx
 }
@@ -167,5 +205,6 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 func (c *Collector) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		c.wait, c.hold, c.waiting, c.held, c.calls, c.losses, c.overdue, c.renewalFailures, c.unconfirmedReleases, c.refusals,
+		c.missedGrants, c.unheard, c.compensations, c.build,
 	}
 }

@@ -93,6 +93,10 @@ func TestEvents(t *testing.T) {
 			`latchkey_lock_hold_seconds_count{name="n"} 1`,
 			`latchkey_lock_losses_total{name="n",reason="deleted"} 1`,
 		}},
+		"grant missed":   {core.Event{Kind: core.EventGrantMissed}, []string{`latchkey_missed_grants_total 1`}},
+		"unheard":        {core.Event{Kind: core.EventUnheard}, []string{`latchkey_unheard_total 1`}},
+		"compensating":   {core.Event{Kind: core.EventCompensating}, []string{`latchkey_pending_compensations 1`}},
+		"compensated":    {core.Event{Kind: core.EventCompensated}, []string{`latchkey_pending_compensations -1`}},
 		"overdue":        {core.Event{Kind: core.EventOverdue}, []string{`latchkey_lock_overdue_total{name="n"} 1`}},
 		"renewal failed": {core.Event{Kind: core.EventRenewalFailed}, []string{`latchkey_lock_renewal_failures_total{name="n"} 1`}},
 		"refused":        {core.Event{Kind: core.EventRefused, Reason: "no_wait", Status: 409}, []string{`latchkey_refusals_total{name="n",reason="no_wait",status="409"} 1`}},
@@ -176,4 +180,13 @@ func TestBadBucketsPanic(t *testing.T) {
 		}
 	}()
 	promlock.New(1, 1)
+}
+
+func TestTheVersionIsShown(t *testing.T) {
+	// The test is built from the sources of the module.
+	if lines := scrape(t, promlock.New()); !slices.ContainsFunc(lines, func(line string) bool {
+		return strings.HasPrefix(line, `latchkey_build_info{version="`) && strings.HasSuffix(line, `"} 1`) && !strings.Contains(line, `""`)
+	}) {
+		t.Errorf("%q", lines)
+	}
 }

@@ -56,7 +56,7 @@ var spaces = regexp.MustCompile(` {2,}`)
 func TestWhatThereIs(t *testing.T) {
 	server := miniredis.RunT(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	defer client.Close()
+	t.Cleanup(func() { client.Close() })
 	l := locker(t, client)
 	held := take(t, l, "orderID=7")
 	take(t, l, "café {1}\n", core.Owner("job\u202e7"))

@@ -52,7 +52,7 @@ func (c *connection) run() {
 		if time.Since(started) > reconnectDelayMax {
 			delay = reconnectDelay
 		}
-		c.config.Warn("wake-ups are not heard; waiting calls poll", "error", err)
+		c.config.Unheard(err)
 		c.server.LookAgain()
 		if conn.Pause(c.ctx, delay) != nil {
 			return

@@ -18,9 +18,8 @@ type Config struct {
 	Process string         // the id of this process
 	Workers conn.Workers   // run the connections
 
-	// Warn is told when a connection has failed, which mends itself: a constant text and
-	// attributes as of slog.
-	Warn func(what string, args ...any)
+	// Unheard is called when a connection has failed, which mends itself.
+	Unheard func(error)
 	// Free is told that a lock may be free: Redis has published it, or may have while
 	// nobody heard it.
 	Free func(lock string)

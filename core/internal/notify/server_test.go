@@ -166,7 +166,7 @@ func listen(t *testing.T, sharded bool, clients ...redis.UniversalClient) *liste
 		Sharded: sharded,
 		Process: "me",
 		Workers: l.workers,
-		Warn:    func(what string, args ...any) { l.add("warn") },
+		Unheard: func(error) { l.add("warn") },
 		Free:    func(lock string) { l.add("free " + lock) },
 		Message: func(lock, text string) { l.add("message " + lock + " " + text) },
 	}
