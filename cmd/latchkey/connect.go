@@ -16,34 +16,37 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 )
 
-// connect returns a client of the Redis that -redis names, and a Locker on it, which
-// disconnect closes.
-func (p *program) connect(opts ...core.Option) (client redis.UniversalClient, locker *core.Locker, disconnect func(), err error) {
+// connect returns a Locker on the Redis that -redis names, which disconnect closes, or an
+// error and the exit code for it.
+func (p *program) connect(ctx context.Context, opts ...core.Option) (locker *core.Locker, disconnect func(), exit int, err error) {
 	logging.Disable() // an error says it, once
-	client, err = newClient(cmp.Or(p.redis, os.Getenv("LATCHKEY_REDIS"), "localhost:6379"))
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("%w: -redis: %w", errUsage, err)
+	locker, err = core.Open(ctx, p.url(), append(opts, core.Prefix(p.prefix))...)
+	switch {
+	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrNotAcquired):
+		return nil, nil, exitUnavailable, err
+	case err != nil:
+		return nil, nil, 0, fmt.Errorf("%w: %w", errUsage, err)
 	}
-	locker, err = core.New(client, append(opts, core.Prefix(p.prefix))...)
-	if err != nil {
-		client.Close()
-		return nil, nil, nil, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	return client, locker, func() {
+	return locker, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = locker.Close(ctx) // what is not confirmed is logged, and ends with its lease
-		client.Close()
-	}, nil
+	}, 0, nil
 }
 
-func newClient(address string) (redis.UniversalClient, error) {
+func (p *program) url() string {
+	address := cmp.Or(p.redis, os.Getenv("LATCHKEY_REDIS"), "localhost:6379")
 	if !strings.Contains(address, "://") {
 		address = "redis://" + address
 	}
+	return address
+}
+
+// newClient returns a client of what a Locker has been opened on.
+func newClient(address string) (redis.UniversalClient, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, errors.New("not host:port, nor a URL") // the error has the password in it
+		return nil, err
 	}
 	switch query := u.Query(); {
 	case query.Has("master_name"):
@@ -51,21 +54,18 @@ func newClient(address string) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.ContextTimeoutEnabled = true
 		return redis.NewFailoverClient(o), nil
 	case query.Has("addr"):
 		o, err := redis.ParseClusterURL(address)
 		if err != nil {
 			return nil, err
 		}
-		o.ContextTimeoutEnabled = true
 		return redis.NewClusterClient(o), nil
 	default:
 		o, err := redis.ParseURL(address)
 		if err != nil {
 			return nil, err
 		}
-		o.ContextTimeoutEnabled = true
 		return redis.NewClient(o), nil
 	}
 }

@@ -24,11 +24,16 @@ func (p *program) list(ctx context.Context, args []string) (int, error) {
 	if err := p.parse(f, args, 0, 1); err != nil {
 		return 0, err
 	}
-	client, locker, disconnect, err := p.connect()
+	locker, disconnect, exit, err := p.connect(ctx)
 	if err != nil {
-		return 0, err
+		return exit, err
 	}
 	defer disconnect()
+	client, err := newClient(p.url())
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	defer client.Close()
 	keys, err := p.scan(ctx, client, f.Arg(0))
 	if err != nil {
 		return exitUnavailable, err

@@ -93,10 +93,10 @@ func (p *program) main(args []string) (exit int) {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.Is(err, errUsage), errors.Is(err, core.ErrInvalidKey):
-		fmt.Fprintf(p.stderr, "latchkey %s: %v\n%s", args[0], err, usage)
+		fmt.Fprintf(p.stderr, "latchkey %s: %s\n%s", args[0], core.Detail(err), usage)
 		return exitUsage
 	case err != nil:
-		fmt.Fprintf(p.stderr, "latchkey: %v\n", err)
+		fmt.Fprintf(p.stderr, "latchkey: %s\n", core.Detail(err))
 	}
 	return exit
 }

@@ -47,9 +47,9 @@ func (p *program) run(ctx context.Context, args []string) (int, error) {
 	if *keep != 0 {
 		opts = append(opts, core.KeepFor(*keep))
 	}
-	_, locker, disconnect, err := p.connect(opts...)
+	locker, disconnect, exit, err := p.connect(ctx, opts...)
 	if err != nil {
-		return 0, err
+		return exit, err
 	}
 	defer disconnect()
 
@@ -72,7 +72,7 @@ func (p *program) run(ctx context.Context, args []string) (int, error) {
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, p.stderr
 	cmd.Env = append(os.Environ(), "LATCHKEY_KEY="+key, "LATCHKEY_TOKEN="+strconv.FormatInt(lock.Token(), 10))
-	exit, err := supervise(cmd, lock.Context().Done(), signals, *killAfter)
+	exit, err = supervise(cmd, lock.Context().Done(), signals, *killAfter)
 	release := lock.Abort
 	if exit == 0 && err == nil {
 		release = lock.Unlock

@@ -41,6 +41,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 	redistest.Await(t, patience, "it waits", func() bool {
 		return len(server.Client(t).PubSubChannels(t.Context(), "redisson_lock__channel:{lock:k}*").Val()) > 0
 	})
+	p.signal(syscall.SIGUSR1) // is for the command
 	p.signal(syscall.SIGTERM)
 	if code, out := p.exit(); code != 128+15 || out != "" {
 		t.Errorf("%d, %q, %s", code, out, p.said.String())
@@ -54,7 +55,7 @@ func TestTheCommandEndsWithTheLock(t *testing.T) {
 		"that obeys":        {patient, "got it"},
 		"that has no time":  {`trap '' TERM; sh -c 'echo ready $$; exec sleep 1000' & while :; do wait; done`, ""},
 		"that leaves first": {`trap '' TERM; sh -c 'echo ready $$; exec sleep 1000' & trap - TERM; while :; do wait; done`, ""},
-		"that is stopped":   {`sh -c 'echo ready $$; exec sleep 1000' & kill -STOP $$`, ""},
+		"that is stopped":   {strings.Replace(patient, "while", "kill -STOP $$; while", 1), "got it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := launch(t, server.Addr(), "run", "-lease", "1s", "-kill-after", "500ms", "k", "--", "sh", "-c", c.command)

@@ -19,9 +19,9 @@ func (p *program) show(ctx context.Context, args []string) (int, error) {
 	if err := p.parse(f, args, 1, 1); err != nil {
 		return 0, err
 	}
-	_, locker, disconnect, err := p.connect()
+	locker, disconnect, exit, err := p.connect(ctx)
 	if err != nil {
-		return 0, err
+		return exit, err
 	}
 	defer disconnect()
 	_, err = p.look(ctx, locker, f.Arg(0))
