@@ -584,6 +584,8 @@ func TestObserversHearAnEndOfEverything(t *testing.T) {
 		all.Wait()
 		time.Sleep(10 * time.Second)
 		count := map[core.EventKind]int{}
+		o.mu.Lock()
+		defer o.mu.Unlock()
 		for _, e := range o.events {
 			count[e.Kind]++
 		}
