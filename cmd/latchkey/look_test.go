@@ -55,6 +55,7 @@ var spaces = regexp.MustCompile(` {2,}`)
 
 func TestWhatThereIs(t *testing.T) {
 	server := miniredis.RunT(t)
+	server.SetTime(time.Now()) // which stands still
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	t.Cleanup(func() { client.Close() })
 	l := locker(t, client)
