@@ -7,6 +7,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -112,7 +113,7 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	case cfg.OnBusy != Retry && cfg.OnBusy != Drop:
 		panic("asynqlock: Config.OnBusy is neither Retry nor Drop")
 	}
-	if err := core.CheckOptions(cfg.Options...); err != nil {
+	if err := adapter.Check(cfg.Options...); err != nil {
 		panic("asynqlock: bad option: " + err.Error())
 	}
 	if cfg.LastWait == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -101,23 +102,23 @@ func (g *guard) options(ctx context.Context, me task, most time.Duration, limite
 	opts := make([]core.Option, 0, len(g.config.Options)+3)
 	switch {
 	case g.config.OnBusy == Drop:
-		opts = append(opts, core.Fallback(core.NoWait()))
+		opts = append(opts, adapter.Fallback(core.NoWait()))
 	case isLastAttempt(ctx):
 		// Without a bound on waiters: one too many would be archived.
-		opts = append(opts, core.Fallback(core.Wait(g.config.LastWait)))
+		opts = append(opts, adapter.Fallback(core.Wait(g.config.LastWait)))
 	default:
 		wait := usualWait
 		if limited {
 			wait = min(wait, most/2) // the work takes time as well
 		}
-		opts = append(opts, core.Fallback(core.Wait(wait), core.MaxWaiters(usualWaiters)))
+		opts = append(opts, adapter.Fallback(core.Wait(wait), core.MaxWaiters(usualWaiters)))
 	}
 	opts = append(opts, g.config.Options...)
 	if limited {
-		opts = append(opts, core.WaitAtMost(most))
+		opts = append(opts, adapter.WaitAtMost(most))
 	}
 	if me != "" {
-		opts = append(opts, core.OwnerBegin(string(me)))
+		opts = append(opts, adapter.OwnerBegin(string(me)))
 	}
 	return opts
 }

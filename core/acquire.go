@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
@@ -29,7 +30,7 @@ import (
 // [ErrInvalidKey]. Whatever the error, nothing stays
 // locked: an outcome that is unknown is compensated in the background.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
-	s, err := l.defaults.with(opts)
+	s, err := l.settings(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -40,11 +41,35 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 // just become free for a process that waits. It blocks for one exchange with Redis, at
 // most for [Timeout].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
-	s, err := l.defaults.with(append(opts[:len(opts):len(opts)], NoWait()))
+	s, err := l.settings(append(opts[:len(opts):len(opts)], NoWait()))
 	if err != nil {
 		return nil, err
 	}
 	return l.obtain(ctx, key, s)
+}
+
+// obtain is acquire, and tells the Observers.
+func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, error) {
+	if l.observers == nil {
+		return l.acquire(ctx, key, s)
+	}
+	began := time.Now()
+	e := Event{Kind: EventWaiting, Name: s.Name, Key: key}
+	ctx = l.tell(ctx, e)
+	k, err := l.acquire(ctx, key, s)
+	e.Waited = time.Since(began)
+	if err != nil {
+		e.Kind, e.Reason = refused(err)
+		e.Err = err
+		l.tell(ctx, e)
+		return nil, err
+	}
+	e.Kind, e.Reentry = EventAcquired, k.reentry
+	k.ctx = l.tell(k.ctx, e)
+	if !e.Reentry {
+		k.lease.observe(&observation{ctx: k.ctx, name: s.Name, since: time.Now()})
+	}
+	return k, nil
 }
 
 func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, error) {
@@ -52,9 +77,9 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	if err != nil {
 		return nil, err
 	}
-	r := &request{locker: l, ctx: ctx, key: key, name: n, settings: s, owner: s.owner}
+	r := &request{locker: l, ctx: ctx, key: key, name: n, settings: s, owner: s.Owner}
 	outer := holder(ctx, n.Lock())
-	if outer != nil && (s.owner == "" || s.owner == outer.lease.owner) {
+	if outer != nil && (s.Owner == "" || s.Owner == outer.lease.owner) {
 		if err := outer.lease.usable(); err != nil {
 			return nil, err
 		}
@@ -82,7 +107,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	if ctx.Err() != nil {
 		return nil, gaveUp(ctx, key)
 	}
-	if s.wait == nil || *s.wait > 0 {
+	if s.Wait == nil || *s.Wait > 0 {
 		if c := r.inner(); c != nil {
 			return c.take()
 		}
@@ -105,7 +130,7 @@ type request struct {
 // claim is what the request asks Redis for, waiting by a position unless that is nil.
 func (r *request) claim(p *position) *store.Claim {
 	s := r.settings
-	c := &store.Claim{Name: r.name, Owner: r.owner, Lease: s.lease, Fixed: s.fixed, Window: s.keepFor, Enter: r.enter}
+	c := &store.Claim{Name: r.name, Owner: r.owner, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: r.enter}
 	if p != nil && p.hold != "" {
 		c.Hold, c.Copies, c.Queue = p.hold, &p.copies, store.QueuedToHold
 	} else {
@@ -115,13 +140,13 @@ func (r *request) claim(p *position) *store.Claim {
 		}
 	}
 	if c.Owner == "" {
-		c.Owner = s.ownerBegin + store.OwnerOf(c.Hold)
+		c.Owner = s.OwnerBegin + store.OwnerOf(c.Hold)
 	}
 	return c
 }
 
 // isPlain says that the owner is the one that a hold brings along.
-func (r *request) isPlain() bool { return r.owner == "" && r.settings.ownerBegin == "" }
+func (r *request) isPlain() bool { return r.owner == "" && r.settings.OwnerBegin == "" }
 
 // reenter adds a hold to a lock that the context holds. It joins the lease first, so
 // that the outer handle's release does not stop the renewal meanwhile.
@@ -226,14 +251,14 @@ func (r *request) granted(c *store.Claim, g store.Grant) (*Lock, error) {
 	s.shared.Store(!r.isPlain())
 	// A fixed lease that was entered from elsewhere has run for a while.
 	s.extend(g.Sent, min(s.length, g.TTL))
-	switch m := r.settings.maxHold; {
+	switch m := r.settings.MaxHold; {
 	case !g.Outermost && r.outer != nil:
 		s.keepFor, s.maxHoldAt = r.outer.keepFor, r.outer.maxHoldAt
 	case m > 0:
 		s.maxHoldAt = schedule.At(g.Sent.Add(m))
 	}
 	if g.Outermost {
-		s.keepFor = r.settings.keepFor
+		s.keepFor = r.settings.KeepFor
 	} else if r.outer != nil && g.Token == r.outer.redisToken {
 		s.token = r.outer.token // passed on, it has one that Redis does not know
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 // stringKeys is a context like gin's: it shows values stored under string keys
@@ -27,7 +28,7 @@ func TestReentryThroughAContextOfStringKeys(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
 		outer := take(t, background, l, "k")
-		ctx := stringKeys{core.ContextKey: outer}
+		ctx := stringKeys{adapter.ContextKey: outer}
 		if k, ok := core.FromContext(ctx); !ok || k != outer {
 			t.Error("FromContext does not find the lock")
 		}
@@ -56,7 +57,7 @@ func TestContextOfStringKeysWithSomethingElse(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
 		for _, value := range []any{nil, 1, "x", (*core.Lock)(nil)} {
-			unlock(t, take(t, stringKeys{core.ContextKey: value}, l, "k"))
+			unlock(t, take(t, stringKeys{adapter.ContextKey: value}, l, "k"))
 		}
 	})
 }

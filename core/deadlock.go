@@ -55,9 +55,9 @@ func (k *Lock) isInTheWay() bool {
 // longer than the lease by default: other processes may be part of a circle.
 func (c *inner) take() (*Lock, error) {
 	r := c.request
-	if r.settings.wait == nil {
+	if r.settings.Wait == nil {
 		s := *r.settings
-		s.wait = &s.lease
+		s.Wait = &s.Lease
 		r.settings = &s
 	}
 	if circle := waitingInside.enter(c); circle != nil {

@@ -29,7 +29,7 @@ const clockDrift = 2 * time.Millisecond
 
 // canBeGranted says that Redis need not be asked: it grants locks of the usual form only.
 func (r *request) canBeGranted() bool {
-	return r.isPlain() && !r.settings.fixed && r.settings.keepFor == 0 && r.settings.lease >= store.GrantLease && r.locker.passes()
+	return r.isPlain() && !r.settings.Fixed && r.settings.KeepFor == 0 && r.settings.Lease >= store.GrantLease && r.locker.passes()
 }
 
 // message takes what a release tells this process of a lock.

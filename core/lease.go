@@ -64,10 +64,10 @@ func (r *request) lease(hold string, token int64) *lease {
 		owner:      store.OwnerOf(hold),
 		token:      token,
 		redisToken: token,
-		length:     r.settings.lease,
+		length:     r.settings.Lease,
 		since:      schedule.Now(),
 	}
-	if m := r.settings.maxHold; m > 0 {
+	if m := r.settings.MaxHold; m > 0 {
 		s.maxHoldAt = s.since.Add(m)
 	}
 	return s

@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/notify"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
@@ -77,11 +78,11 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	return l, nil
 }
 
-func timeoutOfOne(s *settings) time.Duration { return min(defaultTimeout, s.lease/3) }
+func timeoutOfOne(s *settings) time.Duration { return min(defaultTimeout, s.Lease/3) }
 
 // startOne is start with one client.
 func (l *Locker) startOne(client redis.UniversalClient) error {
-	if err := l.defaults.replicas.Check(client, l.timeout); err != nil {
+	if err := l.defaults.Replicas.Check(client, l.timeout); err != nil {
 		return err
 	}
 	l.start(client)
@@ -90,21 +91,21 @@ func (l *Locker) startOne(client redis.UniversalClient) error {
 
 // newLocker returns a Locker that lacks its store.
 func newLocker(opts []Option, timeout func(*settings) time.Duration) (*Locker, error) {
-	s := settings{ofNew: true, prefix: defaultPrefix, lease: defaultLease}
-	if err := s.apply(opts); err != nil {
+	s := settings{OfNew: true, Prefix: defaultPrefix, Lease: defaultLease}
+	if err := option.Apply(&s, opts); err != nil {
 		return nil, err
 	}
 	l := &Locker{
-		prefix:    s.prefix,
-		timeout:   cmp.Or(s.timeout, timeout(&s)),
+		prefix:    s.Prefix,
+		timeout:   cmp.Or(s.Timeout, timeout(&s)),
 		defaults:  s,
 		started:   schedule.Now(),
 		leases:    map[*lease]struct{}{},
 		closing:   make(chan struct{}),
 		closed:    make(chan struct{}),
-		observers: s.observers,
+		observers: s.Observers,
 	}
-	l.report.logger, l.report.kinds = s.logger, map[string]*reported{}
+	l.report.logger, l.report.kinds = s.Logger, map[string]*reported{}
 	return l, nil
 }
 
@@ -115,14 +116,14 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 	for i, c := range clients {
 		servers[i] = conn.New(c, conn.Config{
 			Prefix: l.prefix, Timeout: l.timeout, Workers: &l.requests,
-			Replicas: s.replicas, MaxSkew: s.lease / 10, Warn: l.report.warn,
+			Replicas: s.Replicas, MaxSkew: s.Lease / 10, Warn: l.report.warn,
 		})
 	}
-	process := newProcess(s.describe)
+	process := newProcess(s.Describe)
 	l.self, _ = ProcessOf(process + ":1")
 	l.alone = &position{member: process}
 	config := store.Config{
-		Process: process, Timeout: l.timeout, Sharded: s.sharded, Workers: &l.requests, Compensate: l.compensate,
+		Process: process, Timeout: l.timeout, Sharded: s.Sharded, Workers: &l.requests, Compensate: l.compensate,
 	}
 	if len(servers) > 1 {
 		l.store = store.NewQuorum(servers, config)
@@ -131,7 +132,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 	}
 	l.scheduler = schedule.New(&l.background, l.store.Flush)
 	l.listener = notify.New(notify.Config{
-		Servers: servers, Sharded: s.sharded, Process: process, Workers: &l.background, Unheard: l.unheard,
+		Servers: servers, Sharded: s.Sharded, Process: process, Workers: &l.background, Unheard: l.unheard,
 		Free: l.queues.Signal, Message: l.message,
 	})
 }

@@ -31,12 +31,12 @@ type Observer interface {
 // [NewQuorum] only.
 func Observe(o Observer) Option {
 	return func(s *settings) {
-		s.onlyNew("Observe", func() {
+		setInNew(s, "Observe", func() {
 			if o == nil {
-				s.fail("Observe: the Observer is nil")
+				s.Fail("Observe: the Observer is nil")
 				return
 			}
-			s.observers = append(s.observers, o)
+			s.Observers = append(s.Observers, o)
 		})
 	}
 }
@@ -46,7 +46,7 @@ func Observe(o Observer) Option {
 // wrappers have the name of their parameter. Bytes that are not UTF-8 are replaced.
 func Name(name string) Option {
 	name = strings.ToValidUTF8(name, "\uFFFD")
-	return func(s *settings) { s.name = name }
+	return func(s *settings) { s.Name = name }
 }
 
 // Notify tells the Observers of an event that only a wrapper knows of: of
@@ -57,12 +57,12 @@ func (l *Locker) Notify(ctx context.Context, e Event, opts ...Option) {
 	if l.observers == nil {
 		return
 	}
-	s, err := l.defaults.with(opts)
+	s, err := l.settings(opts)
 	if err != nil {
 		return
 	}
 	if e.Name == "" {
-		e.Name = s.name
+		e.Name = s.Name
 	}
 	if e.Reason == "" && e.Err != nil {
 		_, e.Reason = refused(e.Err)
@@ -88,30 +88,6 @@ func (l *Locker) tellOne(ctx context.Context, o Observer, e Event) (result conte
 		}
 	}()
 	return o.Observe(ctx, e)
-}
-
-// obtain is acquire, and tells the Observers.
-func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, error) {
-	if l.observers == nil {
-		return l.acquire(ctx, key, s)
-	}
-	began := time.Now()
-	e := Event{Kind: EventWaiting, Name: s.name, Key: key}
-	ctx = l.tell(ctx, e)
-	k, err := l.acquire(ctx, key, s)
-	e.Waited = time.Since(began)
-	if err != nil {
-		e.Kind, e.Reason = refused(err)
-		e.Err = err
-		l.tell(ctx, e)
-		return nil, err
-	}
-	e.Kind, e.Reentry = EventAcquired, k.reentry
-	k.ctx = l.tell(k.ctx, e)
-	if !e.Reentry {
-		k.lease.observe(&observation{ctx: k.ctx, name: s.name, since: time.Now()})
-	}
-	return k, nil
 }
 
 // observation is what Observers have heard of a lease, from EventAcquired until it

@@ -1,24 +1,13 @@
 package core
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/store"
-)
-
-const (
-	defaultPrefix  = "lock:"
-	defaultLease   = 30 * time.Second
-	defaultTimeout = 2 * time.Second
-	maxOwnerBytes  = 128
-	// Longer ones are mistakes, which nobody would live to see the end of.
-	longestLease  = 24 * time.Hour
-	longestWindow = 366 * 24 * time.Hour
 )
 
 // Option changes how locks are taken. Given to [New] it is a default, given to
@@ -26,114 +15,19 @@ const (
 // that call. A later option overrides an earlier one. A bad value is reported
 // as an error by the function that receives the option; wrappers panic with it
 // at set-up.
-type Option func(*settings)
-
-// settings are what the options of New and of one call add up to.
-type settings struct {
-	lease      time.Duration
-	fixed      bool
-	wait       *time.Duration // nil: until the context is done
-	keepFor    time.Duration
-	maxHold    time.Duration
-	maxWaiters *int // nil: unlimited
-	owner      string
-	ownerBegin string // of an owner that each attempt has for itself
-	name       string
-
-	// Of New only.
-	prefix    string
-	describe  string        // "": by the host
-	timeout   time.Duration // 0: derived from the lease
-	replicas  conn.Replicas
-	sharded   bool
-	logger    *slog.Logger
-	observers []Observer
-
-	ofNew      bool
-	ofQuorum   bool  // the Locker is
-	ofWrapper  bool  // options for it are welcome
-	forWrapper []any // of those
-	errs       []error
-}
-
-func (s *settings) fail(format string, args ...any) {
-	s.errs = append(s.errs, fmt.Errorf("core: "+format, args...))
-}
-
-func (s *settings) apply(opts []Option) error {
-	for _, o := range opts {
-		if o == nil {
-			s.fail("an Option is nil")
-			continue
-		}
-		o(s)
-	}
-	return errors.Join(s.errs...)
-}
-
-// with returns the settings of one call.
-func (s *settings) with(opts []Option) (*settings, error) {
-	if len(opts) == 0 {
-		return s, nil
-	}
-	call := *s
-	call.ofNew = false
-	if err := call.apply(opts); err != nil {
-		return nil, err
-	}
-	// Attempts of one owner are one holder to Redis: one that is given up may end what another
-	// has earned.
-	switch {
-	case call.owner != "" && call.keepFor > 0:
-		return nil, errors.New("core: Owner and KeepFor do not go together, wherever KeepFor was said: a call that enters by an owner leaves no window")
-	case call.owner != "" && call.ofQuorum:
-		return nil, errors.New("core: Owner does not go with a Locker of NewQuorum: its members would not agree on one token")
-	}
-	return &call, nil
-}
-
-// CheckOptions reports what is wrong with options that a wrapper is going to
-// give to every call, so that it can refuse them at set-up. On top of what
-// [Locker.Lock] refuses it refuses [Owner]: calls that share an owner do not
-// exclude one another. It does not block.
-func CheckOptions(opts ...Option) error {
-	s := settings{}
-	if err := s.apply(opts); err != nil {
-		return err
-	}
-	if s.owner != "" {
-		return errors.New("core: Owner is for a single call: calls that share an owner do not exclude one another")
-	}
-	return nil
-}
-
-func (s *settings) duration(name string, d, longest time.Duration, set func()) {
-	if d < time.Millisecond || d > longest {
-		s.fail("%s(%v): give at least 1ms and at most %v", name, d, longest)
-		return
-	}
-	set()
-}
-
-func (s *settings) onlyNew(name string, set func()) {
-	if !s.ofNew {
-		s.fail("%s is an option of New, not of a single call", name)
-		return
-	}
-	set()
-}
+type Option func(*option.Settings[Observer])
 
 // Prefix is what the names of all locks begin with in Redis. Option of [New]
 // only. The default is "lock:". Braces and control characters are refused.
 // Lockers exclude one another only when they share the prefix.
 func Prefix(p string) Option {
 	return func(s *settings) {
-		s.onlyNew("Prefix", func() {
-			if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, isControl) || len(p) > store.MaxKeyBytes {
-				s.fail("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
+		setInNew(s, "Prefix", func() {
+			if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, option.IsControl) || len(p) > store.MaxKeyBytes {
+				s.Fail("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
 				return
 			}
-			s.prefix = p
+			s.Prefix = p
 		})
 	}
 }
@@ -145,7 +39,7 @@ func Prefix(p string) Option {
 // that is not renewed.
 func Lease(d time.Duration) Option {
 	return func(s *settings) {
-		s.duration("Lease", d, longestLease, func() { s.lease, s.fixed = d.Truncate(time.Millisecond), false })
+		setDuration(s, "Lease", d, longestLease, func() { s.Lease, s.Fixed = d.Truncate(time.Millisecond), false })
 	}
 }
 
@@ -154,7 +48,7 @@ func Lease(d time.Duration) Option {
 // cancelled with [ErrLost]. At least 1 ms and at most a day, in whole milliseconds.
 func FixedLease(d time.Duration) Option {
 	return func(s *settings) {
-		s.duration("FixedLease", d, longestLease, func() { s.lease, s.fixed = d.Truncate(time.Millisecond), true })
+		setDuration(s, "FixedLease", d, longestLease, func() { s.Lease, s.Fixed = d.Truncate(time.Millisecond), true })
 	}
 }
 
@@ -166,10 +60,10 @@ func FixedLease(d time.Duration) Option {
 func Wait(d time.Duration) Option {
 	return func(s *settings) {
 		if d < 0 {
-			s.fail("Wait(%v): give 0 or more", d)
+			s.Fail("Wait(%v): give 0 or more", d)
 			return
 		}
-		s.wait = &d
+		s.Wait = &d
 	}
 }
 
@@ -184,7 +78,7 @@ func NoWait() Option { return Wait(0) }
 // most 366 days, in whole milliseconds.
 func KeepFor(d time.Duration) Option {
 	return func(s *settings) {
-		s.duration("KeepFor", d, longestWindow, func() { s.keepFor = d.Truncate(time.Millisecond) })
+		setDuration(s, "KeepFor", d, longestWindow, func() { s.KeepFor = d.Truncate(time.Millisecond) })
 	}
 }
 
@@ -195,7 +89,7 @@ func KeepFor(d time.Duration) Option {
 // 1 ms and at most 366 days.
 func MaxHold(d time.Duration) Option {
 	return func(s *settings) {
-		s.duration("MaxHold", d, longestWindow, func() { s.maxHold = d })
+		setDuration(s, "MaxHold", d, longestWindow, func() { s.MaxHold = d })
 	}
 }
 
@@ -204,10 +98,10 @@ func MaxHold(d time.Duration) Option {
 func MaxWaiters(n int) Option {
 	return func(s *settings) {
 		if n < 1 {
-			s.fail("MaxWaiters(%d): give at least 1, or NoWait", n)
+			s.Fail("MaxWaiters(%d): give at least 1, or NoWait", n)
 			return
 		}
-		s.maxWaiters = &n
+		s.MaxWaiters = &n
 	}
 }
 
@@ -220,30 +114,12 @@ func MaxWaiters(n int) Option {
 func Owner(id string) Option {
 	return func(s *settings) {
 		switch {
-		case s.ofNew:
-			s.fail("Owner is for a single call, not for New: calls that share an owner do not exclude one another")
-		case s.isOwner("Owner", id, maxOwnerBytes):
-			s.owner = id
+		case s.OfNew:
+			s.Fail("Owner is for a single call, not for New: calls that share an owner do not exclude one another")
+		case s.CheckOwner("Owner", id, option.MaxOwnerBytes):
+			s.Owner = id
 		}
 	}
-}
-
-// isOwner checks what an owner is, or begins with. The text does not repeat it: errors of
-// calls may be shown to anybody.
-func (s *settings) isOwner(option, id string, maxBytes int) bool {
-	switch {
-	case id == "":
-		s.fail("%s: the id is empty", option)
-	case len(id) > maxBytes:
-		s.fail("%s: the id has %d bytes, at most %d are allowed", option, len(id), maxBytes)
-	case strings.ContainsFunc(id, isControl):
-		s.fail("%s: control characters are not allowed", option)
-	case strings.HasPrefix(id, store.OwnFields):
-		s.fail("%s: ids that begin with %q are reserved", option, store.OwnFields)
-	default:
-		return true
-	}
-	return false
 }
 
 // Timeout bounds one exchange with Redis; after it the outcome counts as
@@ -252,8 +128,8 @@ func (s *settings) isOwner(option, id string, maxBytes int) bool {
 // renewal never takes longer than a third of its lease.
 func Timeout(d time.Duration) Option {
 	return func(s *settings) {
-		s.onlyNew("Timeout", func() {
-			s.duration("Timeout", d, longestLease, func() { s.timeout = d })
+		setInNew(s, "Timeout", func() {
+			setDuration(s, "Timeout", d, longestLease, func() { s.Timeout = d })
 		})
 	}
 }
@@ -264,44 +140,63 @@ func Timeout(d time.Duration) Option {
 // Option of [New] only. The default is [slog.Default].
 func Logger(logger *slog.Logger) Option {
 	return func(s *settings) {
-		s.onlyNew("Logger", func() {
+		setInNew(s, "Logger", func() {
 			if logger == nil {
-				s.fail("Logger is nil")
+				s.Fail("Logger is nil")
 				return
 			}
-			s.logger = logger
+			s.Logger = logger
 		})
 	}
 }
 
-// Fallback gives wrappers defaults of their own for [Wait], [NoWait] and
-// [MaxWaiters]: these count where neither [New] nor an earlier option said
-// otherwise. Other options have no effect in it.
-func Fallback(opts ...Option) Option {
+// Replicas makes a lock count only when n replicas have it
+// (https://redis.io/docs/latest/commands/wait/), so that a failover to one of
+// them keeps it. [Locker.Lock] returns when they have acknowledged it; when fewer
+// have within timeout, it is given back and the error is [ErrUnavailable]. A
+// renewal prolongs a lock only when they have acknowledged that too: while they
+// are missing, held locks end with their leases ([ErrLost]). A release is not
+// waited for; a failover may bring a lock back for the rest of its lease.
+//
+// Which replica a failover promotes, Sentinel and Cluster decide: of equal priority
+// the one furthest ahead, as far as they know. Where n is less than all of them it
+// may be one that lacks the lock; where n is all, nothing can be locked while one
+// is missing.
+//
+// A replica ends a lock by its own clock: the clocks of master and replicas must agree to
+// well below a lease, or a failover may free a lock that is held. With a [redis.Client],
+// Sentinel's included, the first lock has them compared in the background, and a
+// difference of more than a tenth of the lease given to New is logged as a warning; it
+// needs permission for INFO, TIME and PING, and is silent without. Of a cluster they are not compared.
+//
+// Option of [New] only, off by default. n is at least 1; timeout is at least 1 ms
+// in whole milliseconds, less than [Timeout] and less than the client's
+// ReadTimeout. New refuses it for a client that is neither a [redis.Client] nor a
+// [redis.ClusterClient]; [NewQuorum] refuses it, its members vouch for one another.
+func Replicas(n int, timeout time.Duration) Option {
 	return func(s *settings) {
-		var own settings
-		if err := own.apply(opts); err != nil {
-			s.errs = append(s.errs, err)
-			return
-		}
-		if s.wait == nil {
-			s.wait = own.wait
-		}
-		if s.maxWaiters == nil {
-			s.maxWaiters = own.maxWaiters
-		}
+		setInNew(s, "Replicas", func() {
+			switch {
+			case n < 1:
+				s.Fail("Replicas(%d, %v): give at least 1 replica", n, timeout)
+			case timeout < time.Millisecond:
+				s.Fail("Replicas(%d, %v): give at least 1ms", n, timeout)
+			default:
+				s.Replicas = conn.Replicas{N: n, Within: timeout.Truncate(time.Millisecond)}
+			}
+		})
 	}
 }
 
-// WaitAtMost bounds what [Wait] says, or its default: d counts where the wait would
-// be longer. It is for wrappers that know when their caller gives up. A negative d is
-// refused.
-func WaitAtMost(d time.Duration) Option {
+// ShardedPubSub sends wake-ups by sharded pub/sub
+// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub), which needs
+// Redis 7: in a cluster a release then costs the nodes of its shard something, and
+// not all nodes. Without it a wake-up goes to every node of a cluster. All who wait
+// for the same locks must agree about it, or they wake one another by polling only;
+// a Redisson client of a cluster does so with shardedSubscriptionMode AUTO or ON.
+// Option of [New] and [NewQuorum] only.
+func ShardedPubSub() Option {
 	return func(s *settings) {
-		if s.wait == nil || d < *s.wait {
-			Wait(d)(s)
-		}
+		setInNew(s, "ShardedPubSub", func() { s.Sharded = true })
 	}
 }
-
-func isControl(r rune) bool { return r < 0x20 || r == 0x7f }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 // wantMisuse fails the test unless err reports a misuse, of which every line
@@ -65,16 +66,16 @@ func TestBadOptions(t *testing.T) {
 		{"MaxWaiters(0)", core.MaxWaiters(0), both, "MaxWaiters(0)"},
 		{"MaxWaiters(-1)", core.MaxWaiters(-1), both, "MaxWaiters(-1)"},
 		{"nil", nil, both, "nil"},
-		{"Fallback of a bad option", core.Fallback(core.Wait(-1)), both, "Wait(-1ns)"},
-		{"Fallback of nil", core.Fallback(nil), both, "nil"},
+		{"Fallback of a bad option", adapter.Fallback(core.Wait(-1)), both, "Wait(-1ns)"},
+		{"Fallback of nil", adapter.Fallback(nil), both, "nil"},
 		{"Owner", core.Owner("o"), inNew, "Owner"},
 		{"Owner empty", core.Owner(""), inCall, "empty"},
 		{"Owner too long", core.Owner(strings.Repeat("o", 129)), inCall, "129"},
 		{"Owner with a control byte", core.Owner("a\nb"), inCall, "control"},
 		{"Owner with DEL", core.Owner("a\x7f"), inCall, "control"},
 		{"Owner like our fields", core.Owner("latchkey:token"), inCall, "reserved"},
-		{"OwnerBegin empty", core.OwnerBegin(""), both, "empty"},
-		{"OwnerBegin too long", core.OwnerBegin(strings.Repeat("o", 65)), both, "65"},
+		{"OwnerBegin empty", adapter.OwnerBegin(""), both, "empty"},
+		{"OwnerBegin too long", adapter.OwnerBegin(strings.Repeat("o", 65)), both, "65"},
 		{"Prefix with {", core.Prefix("a{"), inNew, "Prefix"},
 		{"Prefix with }", core.Prefix("a}"), inNew, "Prefix"},
 		{"Prefix with a control byte", core.Prefix("a\n"), inNew, "Prefix"},
@@ -99,7 +100,7 @@ func TestBadOptions(t *testing.T) {
 				_, err = l.TryLock(background, "k", test.opt)
 				wantMisuse(t, err, test.part)
 				wantMisuse(t, l.Do(background, "k", nil, test.opt), test.part)
-				wantMisuse(t, core.CheckOptions(test.opt), test.part)
+				wantMisuse(t, adapter.Check(test.opt), test.part)
 			}
 		})
 	}
@@ -159,16 +160,16 @@ func TestGoodOptions(t *testing.T) {
 		"least":         {core.Lease(time.Millisecond), core.Wait(0), core.KeepFor(time.Millisecond), core.MaxHold(time.Millisecond), core.MaxWaiters(1), core.Timeout(time.Millisecond)},
 		"empty prefix":  {core.Prefix("")},
 		"longest":       {core.Prefix(strings.Repeat("p", 1024))},
-		"with fallback": {core.Fallback(core.Wait(time.Second), core.MaxWaiters(5))},
+		"with fallback": {adapter.Fallback(core.Wait(time.Second), core.MaxWaiters(5))},
 	} {
 		if _, err := core.New(client, opts...); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := core.CheckOptions(core.Lease(time.Second), core.NoWait()); err != nil {
+	if err := adapter.Check(core.Lease(time.Second), core.NoWait()); err != nil {
 		t.Error(err)
 	}
-	wantMisuse(t, core.CheckOptions(core.Owner("o")), "Owner")
+	wantMisuse(t, adapter.Check(core.Owner("o")), "Owner")
 }
 
 func TestNilClient(t *testing.T) {
@@ -234,7 +235,7 @@ func TestLockersWithDifferentPrefixesDoNotExclude(t *testing.T) {
 
 func TestFallbackPrecedence(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		second := core.Fallback(core.Wait(time.Second), core.Lease(time.Hour))
+		second := adapter.Fallback(core.Wait(time.Second), core.Lease(time.Hour))
 		for name, test := range map[string]struct {
 			ofNew, ofCall []core.Option
 			want          time.Duration
@@ -244,7 +245,7 @@ func TestFallbackPrecedence(t *testing.T) {
 			"an earlier one":    {nil, []core.Option{core.Wait(3 * time.Second), second}, 3 * time.Second},
 			"a later one":       {nil, []core.Option{second, core.Wait(4 * time.Second)}, 4 * time.Second},
 			"an earlier NoWait": {nil, []core.Option{core.NoWait(), second}, 0},
-			"two":               {nil, []core.Option{second, core.Fallback(core.Wait(time.Minute))}, time.Second},
+			"two":               {nil, []core.Option{second, adapter.Fallback(core.Wait(time.Minute))}, time.Second},
 		} {
 			l := s.locker(test.ofNew...)
 			holder := take(t, background, l, "k")
@@ -261,7 +262,7 @@ func TestFallbackPrecedence(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		l := s.locker(core.MaxWaiters(2))
 		one := start(ctx, l, "k")
-		two := start(ctx, l, "k", core.Fallback(core.MaxWaiters(1)))
+		two := start(ctx, l, "k", adapter.Fallback(core.MaxWaiters(1)))
 		waits(t, two)
 		wantBusy(t, (<-start(ctx, l, "k")).err)
 		cancel()

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 func TestOwnerBeginNamesAndLetsNobodyEnter(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(core.KeepFor(time.Minute)), s.locker()
-		job := core.OwnerBegin("job:")
+		job := adapter.OwnerBegin("job:")
 		first := take(t, background, a, "k", job)
 		if !strings.HasPrefix(first.Owner(), "job:") || s.held("k") != first.Owner()+"=1" {
 			t.Errorf("owner %s; Redis shows %s", first.Owner(), s.held("k"))
@@ -20,7 +21,7 @@ func TestOwnerBeginNamesAndLetsNobodyEnter(t *testing.T) {
 			_, err := l.TryLock(background, "k", job)
 			wantBusy(t, err)
 		}
-		inner := take(t, first.Context(), a, "k", core.OwnerBegin("other:"))
+		inner := take(t, first.Context(), a, "k", adapter.OwnerBegin("other:"))
 		if inner.Owner() != first.Owner() {
 			t.Errorf("a re-entry has the owner %s", inner.Owner())
 		}
@@ -34,7 +35,7 @@ func TestOwnerBeginOfACallThatWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(), s.locker()
 		k := take(t, background, a, "k")
-		waiting := start(background, b, "k", core.OwnerBegin("job:"))
+		waiting := start(background, b, "k", adapter.OwnerBegin("job:"))
 		unlock(t, k)
 		o := <-waiting
 		if o.err != nil || !strings.HasPrefix(s.held("k"), "job:") {

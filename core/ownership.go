@@ -3,13 +3,9 @@ package core
 import (
 	"context"
 	"fmt"
-)
 
-// ContextKey is a second place where ownership is looked for, besides the
-// context's own: the *Lock stored under this string key. Frameworks whose
-// request object is a context that shows string keys only, as gin's does, store
-// the lock there, so that locks taken under that object re-enter.
-const ContextKey = "github.com/latchkey-go/latchkey/core.Lock"
+	"github.com/latchkey-go/latchkey/core/internal/option"
+)
 
 type ownershipKey struct{}
 
@@ -52,7 +48,7 @@ func Detach(ctx context.Context) context.Context {
 func innermost(ctx context.Context) *Lock {
 	v := ctx.Value(ownershipKey{})
 	if v == nil {
-		v = ctx.Value(ContextKey)
+		v = ctx.Value(option.ContextKey)
 	}
 	k, _ := v.(*Lock)
 	return k

@@ -51,12 +51,12 @@ func (s *lease) canBePassed() bool {
 }
 
 // passes is false where an acquisition takes more than its script.
-func (l *Locker) passes() bool { return !l.store.IsQuorum() && l.defaults.replicas.N == 0 }
+func (l *Locker) passes() bool { return !l.store.IsQuorum() && l.defaults.Replicas.N == 0 }
 
 // suits says that a call wants just such a lock.
 func (s *lease) suits(r *request) bool {
 	want := r.settings
-	return r.isPlain() && !want.fixed && want.lease == s.length && want.keepFor == 0
+	return r.isPlain() && !want.Fixed && want.Lease == s.length && want.KeepFor == 0
 }
 
 // successor is the lock of the next holder.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 // inTurn has calls wait for a held lock, one after the other, each of which unlocks
@@ -202,8 +203,8 @@ func TestOnlyALockThatIsTheSameIsPassedOn(t *testing.T) {
 		"a window":         {next: []core.Option{core.KeepFor(time.Minute)}},
 		"of an owner":      {holder: []core.Option{core.Owner("job")}},
 		"an owner":         {next: []core.Option{core.Owner("job")}},
-		"an owner's name":  {holder: []core.Option{core.OwnerBegin("job")}},
-		"to a named owner": {next: []core.Option{core.OwnerBegin("job")}},
+		"an owner's name":  {holder: []core.Option{adapter.OwnerBegin("job")}},
+		"to a named owner": {next: []core.Option{adapter.OwnerBegin("job")}},
 		"an owner that is known": {meanwhile: func(t *testing.T, s *embedded, k *core.Lock) func() {
 			shared := take(t, background, s.locker(), "k", core.Owner(k.Owner()))
 			return func() { unlock(t, shared) }

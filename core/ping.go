@@ -25,8 +25,8 @@ const pingLease = 5 * time.Second
 // Observers do not hear of it. It is safe for concurrent use.
 func (l *Locker) Ping(ctx context.Context) error {
 	s := l.defaults
-	s.wait = new(time.Duration)
-	s.lease, s.fixed, s.keepFor, s.maxHold = max(pingLease, 3*l.timeout), false, 0, 0
+	s.Wait = new(time.Duration)
+	s.Lease, s.Fixed, s.KeepFor, s.MaxHold = max(pingLease, 3*l.timeout), false, 0, 0
 	// A key of its own: one that an earlier Ping could not release would be busy, which says
 	// nothing about whether Redis accepts writes.
 	k, err := l.acquire(ctx, store.InFirstSlot(l.prefix, "latchkey:ping:"+store.OwnerOf(l.store.NewHold())+":"), &s)

@@ -41,12 +41,12 @@ func ProcessOf(owner string) (Process, bool) {
 // the host's name. Option of [New] and [NewQuorum] only.
 func Describe(name string) Option {
 	return func(s *settings) {
-		s.onlyNew("Describe", func() {
+		setInNew(s, "Describe", func() {
 			if wrong := checkProcessName(name); wrong != "" {
-				s.fail("Describe(%q): %s", name, wrong)
+				s.Fail("Describe(%q): %s", name, wrong)
 				return
 			}
-			s.describe = name
+			s.Describe = name
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 func TestAnOwnerTellsItsProcess(t *testing.T) {
@@ -77,7 +78,7 @@ func TestDescribeRefusesWhatDoesNotFit(t *testing.T) {
 			t.Errorf("Describe(%q): %v", name, err)
 		}
 	}
-	if err := core.CheckOptions(core.Describe("x")); err == nil || !strings.Contains(err.Error(), "option of New") {
+	if err := adapter.Check(core.Describe("x")); err == nil || !strings.Contains(err.Error(), "option of New") {
 		t.Errorf("for a call: %v", err)
 	}
 }

@@ -35,14 +35,14 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 			return nil, fmt.Errorf("core: NewQuorum: client %d is there twice, and would have two votes", i)
 		}
 	}
-	l, err := newLocker(opts, func(s *settings) time.Duration { return min(quorumTimeout, s.lease/10) })
+	l, err := newLocker(opts, func(s *settings) time.Duration { return min(quorumTimeout, s.Lease/10) })
 	if err != nil {
 		return nil, err
 	}
-	if l.defaults.replicas != (conn.Replicas{}) {
+	if l.defaults.Replicas != (conn.Replicas{}) {
 		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
 	}
-	l.defaults.ofQuorum = true
+	l.defaults.OfQuorum = true
 	l.start(clients...)
 	return l, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
@@ -283,7 +284,7 @@ func TestReplicasRefusesWhatCannotWork(t *testing.T) {
 			t.Errorf("got %v, %v; want the error %q", l, err, want)
 		}
 	}
-	if err := core.CheckOptions(core.Replicas(1, time.Second)); err == nil {
+	if err := adapter.Check(core.Replicas(1, time.Second)); err == nil {
 		t.Error("a single call takes Replicas; it is an option of New")
 	}
 }

@@ -33,7 +33,7 @@ const (
 
 // take gets the lock for a caller that does not hold it.
 func (r *request) take() (*Lock, error) {
-	wait := r.settings.wait
+	wait := r.settings.Wait
 	if noWait := wait != nil && *wait == 0; noWait || r.owner != "" {
 		// A chosen owner may hold the lock already and need not queue.
 		k, b, err := r.try(nil)
@@ -44,7 +44,7 @@ func (r *request) take() (*Lock, error) {
 			return nil, r.refuse(notWaiting, taken(b))
 		}
 	}
-	w, ok := r.locker.queues.Join(r.name.Lock(), r.owner, r, r.settings.maxWaiters)
+	w, ok := r.locker.queues.Join(r.name.Lock(), r.owner, r, r.settings.MaxWaiters)
 	if !ok {
 		return nil, r.refuse(tooManyWaiting, w.State().Taken)
 	}
@@ -92,7 +92,7 @@ func (r *request) head(w *waiter, over <-chan time.Time) (*Lock, error) {
 				if split {
 					backOff = min(max(2*backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
 				}
-				if w.Busy(taken(b), r.settings.maxWaiters, r.refuse(tooManyWaiting, taken(b))) {
+				if w.Busy(taken(b), r.settings.MaxWaiters, r.refuse(tooManyWaiting, taken(b))) {
 					pace = pollUnheard
 					l.listener.Watch(r.name.Lock(), r.name.Channel())
 				}
@@ -238,8 +238,8 @@ func (r *request) refuse(refused refusal, by waitqueue.Taken) error {
 		after = time.Second
 	}
 	e := &BusyError{Key: r.key, RetryAfter: max(after, time.Millisecond), Done: by.Done && !over, refused: refused, over: over}
-	if r.settings.wait != nil {
-		e.wait = *r.settings.wait
+	if r.settings.Wait != nil {
+		e.wait = *r.settings.Wait
 	}
 	return e
 }

@@ -1,6 +1,10 @@
 package core
 
-import "context"
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/core/internal/option"
+)
 
 // Wrap returns fn guarded by a lock: each call derives a key from its input,
 // holds the lock of that key while fn runs, and releases it as [Locker.Do] does.
@@ -14,7 +18,7 @@ func Wrap[In, Out any](l *Locker, key func(In) (string, error), fn func(context.
 	if l == nil || key == nil || fn == nil {
 		panic("core: Wrap needs a Locker, a key function and a function to guard; one of them is nil")
 	}
-	if err := CheckOptions(opts...); err != nil {
+	if err := option.Check(opts); err != nil {
 		panic(err)
 	}
 	return func(ctx context.Context, in In) (out Out, err error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/internal/guard"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
@@ -147,17 +148,17 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 // context back, for the middleware outside: the lock's is cancelled by then.
 func next(c *gin.Context, ctx context.Context, answer *guard.Answer) {
 	outer, writer := c.Request, c.Writer // middleware inside may put another writer in its place
-	before, _ := c.Get(core.ContextKey)
+	before, _ := c.Get(adapter.ContextKey)
 	failures := len(c.Errors)
 
 	c.Request = guard.Inner(outer, ctx)
 	if lock, ok := core.FromContext(ctx); ok {
-		c.Set(core.ContextKey, lock)
+		c.Set(adapter.ContextKey, lock)
 	}
 	defer func() {
 		guard.HandBack(outer, c.Request)
 		c.Request = c.Request.WithContext(outer.Context())
-		c.Set(core.ContextKey, before)
+		c.Set(adapter.ContextKey, before)
 
 		if writer.Written() {
 			answer.WriteHeader(writer.Status())

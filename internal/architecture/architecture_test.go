@@ -36,26 +36,30 @@ const (
 // library: packages of this module by their folder, others by their module.
 // Nothing is inherited: what a package uses stands in its own row.
 var allowed = map[string][]string{
-	"core": {"core/internal/conn", "core/internal/notify", "core/internal/schedule", "core/internal/store", "core/internal/waitqueue", goRedis},
+	"core": {"core/internal/conn", "core/internal/notify", "core/internal/option", "core/internal/schedule", "core/internal/store", "core/internal/waitqueue", goRedis},
+
+	// For authors of adapters; core knows nothing of it.
+	"core/adapter": {"core", "core/internal/option"},
 
 	// The rooms of core. How commands travel knows nothing of locks; who waits, and what is
 	// due when, know nothing of Redis.
 	"core/internal/conn":      {goRedis, googleUUID},
 	"core/internal/notify":    {"core/internal/conn", goRedis},
+	"core/internal/option":    {"core/internal/conn", "core/internal/store"},
 	"core/internal/schedule":  {},
 	"core/internal/store":     {"core/internal/conn", goRedis},
 	"core/internal/waitqueue": {},
 
 	"keyfunc":        {googleUUID},
-	"internal/guard": {"core", "keyfunc", httpsnoop}, // to see the status, and keep Flusher and the like
+	"internal/guard": {"core", "core/adapter", "keyfunc", httpsnoop}, // to see the status, and keep Flusher and the like
 
 	// Adapters. None of them imports another one: whoever uses gin does not
 	// compile echo, and what two of them need stands in the guard.
-	"ginlock":     {"internal/guard", "core", "keyfunc", gin},
+	"ginlock":     {"internal/guard", "core", "core/adapter", "keyfunc", gin},
 	"echolock":    {"internal/guard", "core", "keyfunc", echo4},
 	"echolock/v5": {"internal/guard", "core", "keyfunc", echo5},
 	"httplock":    {"internal/guard", "core", "keyfunc"},
-	"asynqlock":   {"core", "keyfunc", asynq},
+	"asynqlock":   {"core", "core/adapter", "keyfunc", asynq},
 
 	// Observers. Whoever uses core compiles neither of what they report to.
 	"promlock": {"core", prometheus},
@@ -97,6 +101,7 @@ func TestViolationsAreSeen(t *testing.T) {
 		{"ginlock", module + "/echolock/v5", "ginlock must not import echolock/v5"},
 		{"asynqlock", module + "/internal/guard", "asynqlock must not import internal/guard"},
 		{"core", module + "/keyfunc", "core must not import keyfunc"},
+		{"core", module + "/core/adapter", "core must not import core/adapter"},
 		{"core", gin, "core must not import " + gin},
 		{"core", otel + "/trace", "core must not import " + otel},
 		{"core", prometheus + "/prometheus", "core must not import " + prometheus},

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -77,7 +78,7 @@ var configCases = []conformanceCase{
 			"key and param":   {config: &config{key: keyfunc.Param("x"), param: "x"}},
 			"Strict by a key": {config: &config{key: keyfunc.Param("x"), strict: true}},
 			"Strict in By":    {key: keyfunc.Param("x"), options: []core.Option{h.framework.strict()}},
-			"other's option":  {param: "orderID", options: []core.Option{core.ForWrapper("for another")}},
+			"other's option":  {param: "orderID", options: []core.Option{adapter.Option("for another")}},
 			"no Locker":       {param: "orderID", options: []core.Option{h.framework.locker(nil)}},
 			"no error status": {config: &config{key: keyfunc.Param("x"), status: 200}},
 			"bad template":    {template: "order:{param.orderID"},

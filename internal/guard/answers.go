@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 // Answers has what answers the refusals of an adapter in place of the problem body. F is the
@@ -15,7 +16,7 @@ type Answers[F any] struct{ everywhere atomic.Pointer[F] }
 func (a *Answers[F]) Set(f F) { a.everywhere.Store(&f) }
 
 // Option has f answer for one guard.
-func (*Answers[F]) Option(f F) core.Option { return core.ForWrapper(onRefused[F]{f}) }
+func (*Answers[F]) Option(f F) core.Option { return adapter.Option(onRefused[F]{f}) }
 
 type onRefused[F any] struct{ own F }
 

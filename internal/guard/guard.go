@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -57,44 +57,41 @@ type Guard struct {
 // New returns a Guard, and who answers its refusals, nil for the problem body, to be asked
 // for each: answer, or what the options say, or answers. It panics when the configuration is
 // bad, with a sentence that begins with the adapter's name and says how to mend it.
-func New[F any](adapter string, cfg Config, answers *Answers[F], answer F) (g *Guard, answerer func() F) {
-	forLocks, forWrapper := core.SplitOptions(cfg.Options...)
-	cfg.Options = forLocks
-	for _, o := range forWrapper {
-		switch o := o.(type) {
-		case onRefused[F]:
-			answer = o.own
-		case option:
-			if err := o.set(&cfg); err != nil {
-				panic(adapter + ": " + err.Error())
-			}
-		default:
-			panic(fmt.Sprintf("%s: an option of type %T is for another wrapper", adapter, o))
+func New[F any](name string, cfg Config, answers *Answers[F], answer F) (g *Guard, answerer func() F) {
+	answered, rest := adapter.Split[onRefused[F]](cfg.Options...)
+	for _, o := range answered {
+		answer = o.own
+	}
+	fields, rest := adapter.Split[option](rest...)
+	for _, o := range fields {
+		if err := o.set(&cfg); err != nil {
+			panic(name + ": " + err.Error())
 		}
 	}
-	return newGuard(adapter, cfg), func() F { return answers.by(answer) }
+	cfg.Options = rest
+	return newGuard(name, cfg), func() F { return answers.by(answer) }
 }
 
-func newGuard(adapter string, cfg Config) *Guard {
+func newGuard(name string, cfg Config) *Guard {
 	switch {
 	case cfg.Param != "" && cfg.Key != nil:
-		panic(adapter + ": Config has a Param and a Key; set one of them")
+		panic(name + ": Config has a Param and a Key; set one of them")
 	case cfg.Param != "":
-		mustName(adapter, "Config.Param %s", cfg.Param)
+		mustName(name, "Config.Param %s", cfg.Param)
 		cfg.Key = keyfunc.Param(cfg.Param)
 	case cfg.Key == nil:
-		panic(adapter + `: Config.Key is nil; set Config.Param, or give Config.Key a key function, such as keyfunc.Header("Idempotency-Key")`)
+		panic(name + `: Config.Key is nil; set Config.Param, or give Config.Key a key function, such as keyfunc.Header("Idempotency-Key")`)
 	}
 	if cfg.Strict && cfg.Param == "" {
-		panic(adapter + ": Strict is about routes that do not declare a path parameter: it needs ByParam, or Config.Param")
+		panic(name + ": Strict is about routes that do not declare a path parameter: it needs ByParam, or Config.Param")
 	}
 	if cfg.Status != 0 && (cfg.Status < 400 || cfg.Status > 599) {
-		panic(adapter + ": Config.Status must be between 400 and 599, or 0 for 409")
+		panic(name + ": Config.Status must be between 400 and 599, or 0 for 409")
 	}
-	if err := core.CheckOptions(cfg.Options...); err != nil {
-		panic(adapter + ": bad option: " + err.Error())
+	if err := adapter.Check(cfg.Options...); err != nil {
+		panic(name + ": bad option: " + err.Error())
 	}
-	own := []core.Option{core.Fallback(core.Wait(defaultWait), core.MaxWaiters(defaultMaxWaiters))}
+	own := []core.Option{adapter.Fallback(core.Wait(defaultWait), core.MaxWaiters(defaultMaxWaiters))}
 	reads := keyfunc.Describe(cfg.Key, nil)
 	if reads.Name != "" {
 		own = append(own, core.Name(reads.Name))

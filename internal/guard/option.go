@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 // option is a field of Config, as an option of the adapters' By functions.
@@ -16,13 +17,13 @@ type (
 )
 
 // Strict is Config.Strict as an option.
-func Strict() core.Option { return core.ForWrapper(strict{}) }
+func Strict() core.Option { return adapter.Option(strict{}) }
 
 // Locker is Config.Locker as an option. New panics when it is nil.
-func Locker(l *core.Locker) core.Option { return core.ForWrapper(locker{l}) }
+func Locker(l *core.Locker) core.Option { return adapter.Option(locker{l}) }
 
 // BufferBody is Config.BufferBody as an option.
-func BufferBody(n int64) core.Option { return core.ForWrapper(bufferBody(n)) }
+func BufferBody(n int64) core.Option { return adapter.Option(bufferBody(n)) }
 
 func (strict) set(c *Config) error {
 	c.Strict = true

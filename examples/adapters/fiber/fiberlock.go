@@ -17,6 +17,7 @@ import (
 	"github.com/gofiber/fiber/v3"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/httplock"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
@@ -37,10 +38,10 @@ func By(locker *core.Locker, key keyfunc.Func[keyfunc.Request], opts ...core.Opt
 	if key == nil {
 		panic("fiberlock: the key function is nil")
 	}
-	if err := core.CheckOptions(opts...); err != nil {
+	if err := adapter.Check(opts...); err != nil {
 		panic("fiberlock: bad option: " + err.Error())
 	}
-	opts = append([]core.Option{core.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}, opts...)
+	opts = append([]core.Option{adapter.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}, opts...)
 	return func(c fiber.Ctx) error {
 		r := &request{c: c}
 		name, err := key(r)
@@ -83,14 +84,14 @@ func By(locker *core.Locker, key keyfunc.Func[keyfunc.Request], opts ...core.Opt
 // next runs the rest of the chain under ctx. Afterwards the request has its own context
 // back, for the middleware outside: the lock's is cancelled by then.
 func next(c fiber.Ctx, ctx context.Context) error {
-	outer, before := c.Context(), c.Locals(core.ContextKey)
+	outer, before := c.Context(), c.Locals(adapter.ContextKey)
 	defer func() {
 		c.SetContext(outer)
-		c.Locals(core.ContextKey, before)
+		c.Locals(adapter.ContextKey, before)
 	}()
 	c.SetContext(ctx)
 	if lock, held := core.FromContext(ctx); held {
-		c.Locals(core.ContextKey, lock) // a lock that is taken with c itself re-enters
+		c.Locals(adapter.ContextKey, lock) // a lock that is taken with c itself re-enters
 	}
 	return c.Next()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v3/middleware/timeout"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/locktest"
 
@@ -258,7 +259,7 @@ func TestMiddlewareOutside(t *testing.T) {
 		own := context.WithValue(context.Background(), mine{}, true)
 		c.SetContext(own)
 		err := c.Next()
-		if c.Context() != own || c.Locals(core.ContextKey) != nil {
+		if c.Context() != own || c.Locals(adapter.ContextKey) != nil {
 			t.Error("the context is the lock's")
 		}
 		if string(c.Request().URI().QueryString()) == "busy" != errors.Is(err, core.ErrNotAcquired) {

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -86,11 +87,11 @@ func newGuard[M proto.Message](locker *core.Locker, method string, streams bool,
 	if key == nil {
 		panic("grpclock: the key function is nil")
 	}
-	if err := core.CheckOptions(opts...); err != nil {
+	if err := adapter.Check(opts...); err != nil {
 		panic("grpclock: bad option: " + err.Error())
 	}
 	mustMethod[M](method, streams)
-	opts = append([]core.Option{core.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}, opts...)
+	opts = append([]core.Option{adapter.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}, opts...)
 	return &guard[M]{locker, key, opts}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/cloudwego/hertz/pkg/app"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/httplock"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
@@ -36,10 +37,10 @@ func By(locker *core.Locker, key keyfunc.Func[keyfunc.Request], opts ...core.Opt
 	if key == nil {
 		panic("hertzlock: the key function is nil")
 	}
-	if err := core.CheckOptions(opts...); err != nil {
+	if err := adapter.Check(opts...); err != nil {
 		panic("hertzlock: bad option: " + err.Error())
 	}
-	opts = append([]core.Option{core.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}, opts...)
+	opts = append([]core.Option{adapter.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}, opts...)
 	return func(ctx context.Context, c *app.RequestContext) {
 		r := &request{ctx: ctx, c: c}
 		name, err := key(r)

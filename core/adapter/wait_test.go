@@ -1,4 +1,4 @@
-package core_test
+package adapter_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
@@ -15,12 +16,12 @@ func TestWaitAtMostShortensAWait(t *testing.T) {
 		opts []core.Option
 		want time.Duration
 	}{
-		"no wait said":    {[]core.Option{core.WaitAtMost(time.Second)}, time.Second},
-		"a longer one":    {[]core.Option{core.Wait(time.Minute), core.WaitAtMost(time.Second)}, time.Second},
-		"a shorter one":   {[]core.Option{core.Wait(time.Second), core.WaitAtMost(time.Minute)}, time.Second},
-		"no wait at all":  {[]core.Option{core.NoWait(), core.WaitAtMost(time.Minute)}, 0},
-		"no time at all":  {[]core.Option{core.Wait(time.Minute), core.WaitAtMost(0)}, 0},
-		"a wrapper's own": {[]core.Option{core.Fallback(core.Wait(time.Minute)), core.WaitAtMost(time.Second)}, time.Second},
+		"no wait said":     {[]core.Option{adapter.WaitAtMost(time.Second)}, time.Second},
+		"a longer one":     {[]core.Option{core.Wait(time.Minute), adapter.WaitAtMost(time.Second)}, time.Second},
+		"a shorter one":    {[]core.Option{core.Wait(time.Second), adapter.WaitAtMost(time.Minute)}, time.Second},
+		"no wait at all":   {[]core.Option{core.NoWait(), adapter.WaitAtMost(time.Minute)}, 0},
+		"no time at all":   {[]core.Option{core.Wait(time.Minute), adapter.WaitAtMost(0)}, 0},
+		"an adapter's own": {[]core.Option{adapter.Fallback(core.Wait(time.Minute)), adapter.WaitAtMost(time.Second)}, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -41,7 +42,7 @@ func TestWaitAtMostShortensAWait(t *testing.T) {
 			})
 		})
 	}
-	if err := core.CheckOptions(core.WaitAtMost(-1)); err == nil {
+	if err := adapter.Check(adapter.WaitAtMost(-1)); err == nil {
 		t.Error("a negative time is accepted")
 	}
 }

@@ -1,0 +1,62 @@
+package adapter_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+type (
+	mode  string
+	other string
+)
+
+func TestSplitTakesOutWhatIsTheAdaptersOwn(t *testing.T) {
+	own, rest := adapter.Split[mode](
+		core.Lease(-1), adapter.Option(mode("a")), nil, adapter.Option(other("b")), adapter.Option(mode("c")))
+	if !slices.Equal(own, []mode{"a", "c"}) {
+		t.Errorf("own %q", own)
+	}
+	others, rest := adapter.Split[other](rest...)
+	if !slices.Equal(others, []other{"b"}) || len(rest) != 2 || rest[1] != nil {
+		t.Errorf("others %q, rest %v", others, rest)
+	}
+	if err := adapter.Check(rest...); err == nil || !strings.Contains(err.Error(), "Lease(-1ns)") || !strings.Contains(err.Error(), "nil") {
+		t.Errorf("the rest is checked: %v", err)
+	}
+}
+
+// An option that nobody has taken out is a mistake, not nothing.
+func TestAnOptionOfAnAdapterIsRefusedElsewhere(t *testing.T) {
+	locker := locktest.New(t)
+	_, ofCall := locker.TryLock(t.Context(), "42", adapter.Option(mode("a")))
+	for name, err := range map[string]error{
+		"a call":   ofCall,
+		"Check":    adapter.Check(adapter.Option(mode("a"))),
+		"Fallback": adapter.Check(adapter.Fallback(adapter.Option(mode("a")))),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "adapter_test.mode") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCheckRefusesWhatManyCallsCannotHave(t *testing.T) {
+	for part, opt := range map[string]core.Option{
+		"single call":   core.Owner("o"),
+		"option of New": core.Prefix("p:"),
+	} {
+		if err := adapter.Check(core.NoWait(), opt); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %v", part, err)
+		}
+	}
+	if err := errors.Join(adapter.Check(), adapter.Check(core.Lease(time.Second), core.NoWait())); err != nil {
+		t.Error(err)
+	}
+}

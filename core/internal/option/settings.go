@@ -1,0 +1,71 @@
+// Package option holds what core shares with core/adapter, and with nobody else: what
+// options set, and where a context may have its lock.
+package option
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+// Settings are what the options of New and of one call add up to. Observer is core's.
+type Settings[Observer any] struct {
+	Lease      time.Duration
+	Fixed      bool
+	Wait       *time.Duration // nil: until the context is done
+	KeepFor    time.Duration
+	MaxHold    time.Duration
+	MaxWaiters *int // nil: unlimited
+	Owner      string
+	OwnerBegin string // of an owner that each attempt has for itself
+	Name       string
+
+	// Of New only.
+	Prefix    string
+	Describe  string        // "": by the host
+	Timeout   time.Duration // 0: derived from the lease
+	Replicas  conn.Replicas
+	Sharded   bool
+	Logger    *slog.Logger
+	Observers []Observer
+
+	OfNew      bool
+	OfQuorum   bool  // the Locker is
+	ForAdapter []any // values that an adapter understands, and no lock
+	errs       []error
+}
+
+// Fail notes what is wrong with an option.
+func (s *Settings[Observer]) Fail(format string, args ...any) {
+	s.Refuse(fmt.Errorf("core: "+format, args...))
+}
+
+// Refuse is Fail with an error that is there already.
+func (s *Settings[Observer]) Refuse(err error) { s.errs = append(s.errs, err) }
+
+// Apply has options set what they say, and tells all that is wrong with them.
+func Apply[Option ~func(*Settings[Observer]), Observer any](s *Settings[Observer], opts []Option) error {
+	for _, o := range opts {
+		if o == nil {
+			s.Fail("an Option is nil")
+			continue
+		}
+		o(s)
+	}
+	return errors.Join(s.errs...)
+}
+
+// Check tells what is wrong with options that are for many calls.
+func Check[Option ~func(*Settings[Observer]), Observer any](opts []Option) error {
+	var s Settings[Observer]
+	if err := Apply(&s, opts); err != nil {
+		return err
+	}
+	if s.Owner != "" {
+		return errors.New("core: Owner is for a single call: calls that share an owner do not exclude one another")
+	}
+	return nil
+}
