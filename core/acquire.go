@@ -104,6 +104,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 		return nil, closed("taking", key)
 	}
 	defer l.exit()
+	l.clocks.compare(&l.requests)
 	if ctx.Err() != nil {
 		return nil, gaveUp(ctx, key)
 	}

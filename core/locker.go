@@ -36,6 +36,7 @@ type Locker struct {
 	started    schedule.Time
 	self       Process
 	report     report
+	clocks     clocks // of replicas
 	queues     waitqueue.Queues[*request, *Lock, *position]
 	listener   *notify.Listener
 	alone      *position    // by which calls wait that cannot be granted a lock
@@ -85,6 +86,9 @@ func (l *Locker) startOne(client redis.UniversalClient) error {
 	if err := l.defaults.Replicas.Check(client, l.timeout); err != nil {
 		return err
 	}
+	if c, ok := client.(*redis.Client); ok && l.defaults.Replicas.N > 0 {
+		l.clocks.master, l.clocks.timeout, l.clocks.allowed, l.clocks.report = c, l.timeout, l.defaults.Lease/10, &l.report
+	}
 	l.start(client)
 	return nil
 }
@@ -116,7 +120,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 	for i, c := range clients {
 		servers[i] = conn.New(c, conn.Config{
 			Prefix: l.prefix, Timeout: l.timeout, Workers: &l.requests,
-			Replicas: s.Replicas, MaxSkew: s.Lease / 10, Warn: l.report.warn,
+			Replicas: s.Replicas,
 		})
 	}
 	process := newProcess(s.Describe)

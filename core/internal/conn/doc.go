@@ -8,7 +8,7 @@
 //
 //	var incr = conn.NewScript("return redis.call('INCR', KEYS[1])")
 //
-//	s := conn.New(client, conn.Config{Prefix: "app:", Timeout: 2 * time.Second, Workers: workers, Warn: warn})
+//	s := conn.New(client, conn.Config{Prefix: "app:", Timeout: 2 * time.Second, Workers: workers})
 //	reply, err := s.Do(ctx, &conn.Command{Script: incr, Keys: 1, Words: []any{"app:n"}}, 2*time.Second)
 //	if err != nil && conn.OutcomeOf(err) == conn.Unknown {
 //		// It may have run, or may yet.

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -78,68 +76,4 @@ func TestBatchOfScriptsThatFail(t *testing.T) {
 			t.Error(r, err)
 		}
 	})
-}
-
-// A replica whose clock is off is warned of, once.
-func TestClocksOfReplicasAreCompared(t *testing.T) {
-	for name, c := range map[string]struct {
-		ahead, allowed time.Duration
-		want           int
-	}{
-		"more than is allowed": {4 * time.Second, 3 * time.Second, 1},
-		"behind":               {-4 * time.Second, 3 * time.Second, 1},
-		"less":                 {2 * time.Second, 3 * time.Second, 0},
-		"not to be compared":   {time.Hour, 0, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				master, replica := miniredis.NewMiniRedis(), miniredis.NewMiniRedis()
-				defer master.Close()
-				defer replica.Close()
-				for _, s := range []*miniredis.Miniredis{master, replica} {
-					pipe, _ := s.Dial() // with which it starts
-					_ = pipe.Close()
-				}
-				master.SetTime(time.Now())
-				replica.SetTime(time.Now().Add(c.ahead))
-				master.Server().SetPreHook(func(p *server.Peer, cmd string, _ ...string) bool {
-					switch cmd {
-					case "INFO":
-						p.WriteBulk("# Replication\r\nrole:master\r\nslave0:ip=127.0.0.1,port=2,state=online\r\n")
-					case "WAIT":
-						p.WriteInt(1)
-					}
-					return cmd == "INFO" || cmd == "WAIT"
-				})
-				client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1",
-					Dialer: dialer(map[string]*miniredis.Miniredis{"127.0.0.1:1": master, "127.0.0.1:2": replica})})
-				defer client.Close()
-				var mu sync.Mutex
-				var warned []string
-				config := replicated()
-				config.Replicas.N = 1
-				config.MaxSkew = c.allowed
-				config.Warn = func(what string, args ...any) {
-					mu.Lock()
-					defer mu.Unlock()
-					warned = append(warned, fmt.Sprint(what, args))
-				}
-				s := conn.New(client, config)
-				incr := conn.NewScript("return redis.call('INCR', KEYS[1])")
-				incr.Replicate = true
-				incr.Did = func(any) bool { return true }
-				for range 3 {
-					if _, err := s.Do(background, &conn.Command{Script: incr, Keys: 1, Words: []any{"k"}}, timeout); err != nil {
-						t.Error(err)
-					}
-				}
-				time.Sleep(time.Second)
-				mu.Lock()
-				defer mu.Unlock()
-				if len(warned) != c.want || c.want > 0 && !strings.Contains(warned[0], "127.0.0.1:2") {
-					t.Errorf("%q", warned)
-				}
-			})
-		})
-	}
 }

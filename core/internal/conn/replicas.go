@@ -84,7 +84,6 @@ func (e *shortfallError) Unwrap() error { return e.cause }
 // over one connection to the node that serves the key. In a cluster it follows
 // redirections itself, for a cluster client would send WAIT to any node.
 func (s *Server) runReplicated(ctx context.Context, c *Command, d *dispatch) (any, error) {
-	s.compareClocks()
 	target := s.ClientFor(c.key())
 	whole, asking := false, false
 	for redirections := 0; ; {

@@ -8,19 +8,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Config is what a Server needs to know; Replicas and MaxSkew may be left out.
+// Config is what a Server needs to know; Replicas may be left out.
 type Config struct {
 	Prefix  string        // of the keys it writes to find out whether one server has all
 	Timeout time.Duration // of one request; silence is measured by it
 	Workers Workers
 	// Replicas that must have what certain scripts write. Check it first.
 	Replicas Replicas
-	// MaxSkew is by how much the clocks of replicas may differ from their master's before
-	// that is warned of. They are compared once, when replicas are waited for first. 0: never.
-	MaxSkew time.Duration
-	// Warn is told of what mends itself, or an operator must mend: a constant text and
-	// attributes as of slog. It does not block.
-	Warn func(what string, args ...any)
 }
 
 // Workers runs what a Server does in the background. Neither method blocks.
@@ -39,7 +33,6 @@ type Server struct {
 	topology  topology
 	silence   silence
 	reload    interval
-	compare   sync.Once // the clocks of replicas
 }
 
 // New returns a Server. It does no network I/O and starts no goroutine. The client stays
@@ -90,8 +83,8 @@ func (s *Server) heard(err error) {
 	}
 }
 
-// failoverAddr is the address that go-redis shows for every Sentinel client.
-const failoverAddr = "FailoverClient"
+// FailoverAddr is the address that go-redis shows for every Sentinel client.
+const FailoverAddr = "FailoverClient"
 
 // Same reports whether two clients surely speak to one Redis.
 func Same(a, b redis.UniversalClient) bool {
@@ -104,7 +97,7 @@ func Same(a, b redis.UniversalClient) bool {
 		x.Options().Network == y.Options().Network &&
 		x.Options().Addr == y.Options().Addr &&
 		x.Options().DB == y.Options().DB &&
-		x.Options().Addr != failoverAddr
+		x.Options().Addr != FailoverAddr
 }
 
 // interval paces what is done now and then.

@@ -66,7 +66,7 @@ func in(t *testing.T, servers int, test func(t *testing.T, w *world)) {
 			}
 			w.redis = append(w.redis, m)
 			members = append(members, conn.New(client, conn.Config{
-				Prefix: "lock:", Timeout: time.Second, Workers: crew, Warn: func(string, ...any) {},
+				Prefix: "lock:", Timeout: time.Second, Workers: crew,
 			}))
 		}
 		config := store.Config{

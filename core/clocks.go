@@ -1,29 +1,40 @@
-package conn
+package core
 
 import (
 	"context"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 )
 
-// compareClocks compares the clocks of a master's replicas with its own, the first time: a
-// replica ends a key by its own clock. It warns of those that are too far off. Where it may
-// not ask, or gets no answer, or cannot find the replicas, it is silent. It does not block.
-func (s *Server) compareClocks() {
-	client, ok := s.client.(*redis.Client)
-	if !ok || s.config.MaxSkew == 0 {
-		return
-	}
-	s.compare.Do(func() { s.config.Workers.Start(func() { s.warnOfSkew(client) }) })
+// clocks compares the clocks of a master's replicas with its own, once: a replica ends a key by
+// its own clock. It warns of those that are too far off. Where it may not ask, or gets no
+// answer, or cannot find the replicas, it is silent.
+type clocks struct {
+	master  *redis.Client // nil: there is nothing to compare
+	timeout time.Duration
+	allowed time.Duration
+	report  *report
+	once    sync.Once
 }
 
-func (s *Server) warnOfSkew(client *redis.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.config.Timeout)
+// compare does not block.
+func (c *clocks) compare(workers *schedule.Workers) {
+	if c.master != nil {
+		c.once.Do(func() { workers.Start(c.warn) })
+	}
+}
+
+func (c *clocks) warn() {
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
-	info, err := client.Info(ctx, "replication").Result()
+	info, err := c.master.Info(ctx, "replication").Result()
 	if err != nil {
 		return
 	}
@@ -31,18 +42,18 @@ func (s *Server) warnOfSkew(client *redis.Client) {
 	if len(addrs) == 0 {
 		return
 	}
-	master, err := clockOf(ctx, client)
+	master, err := clockOf(ctx, c.master)
 	if err != nil {
 		return
 	}
 	for _, addr := range addrs {
-		replica := clientAt(addr, client.Options())
+		replica := clientAt(addr, c.master.Options())
 		at, err := clockOf(ctx, replica)
 		_ = replica.Close()
 		ahead := at.offset - master.offset
-		if err == nil && ahead.Abs()-(at.doubt+master.doubt) > s.config.MaxSkew {
-			s.config.Warn("a replica's clock differs from its master's; after a failover a lock may end as much too early",
-				"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", s.config.MaxSkew)
+		if err == nil && ahead.Abs()-(at.doubt+master.doubt) > c.allowed {
+			c.report.warn("a replica's clock differs from its master's; after a failover a lock may end as much too early",
+				"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", c.allowed)
 		}
 	}
 }
@@ -51,7 +62,7 @@ func (s *Server) warnOfSkew(client *redis.Client) {
 // are taken one by one, for go-redis writes to others of a client in use.
 func clientAt(addr string, o *redis.Options) *redis.Client {
 	dialer := o.Dialer
-	if o.Addr == failoverAddr { // of Sentinel, which dials the master whatever the address
+	if o.Addr == conn.FailoverAddr { // of Sentinel, which dials the master whatever the address
 		dialer = nil
 	}
 	return redis.NewClient(&redis.Options{
