@@ -62,6 +62,20 @@ func TestOuterReleasedBeforeInnerFreesNothing(t *testing.T) {
 	})
 }
 
+func TestALossIsToldToTheInnerHoldThatIsLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		began := time.Now()
+		outer := take(t, background, l, "k", core.FixedLease(20*time.Second))
+		inner := take(t, context.WithoutCancel(outer.Context()), l, "k")
+		unlock(t, outer)
+		at, cause := endOf(inner.Context())
+		wantErr(t, cause, core.ErrLost)
+		wantTime(t, "end", at.Sub(began), 19950*time.Millisecond, 20*time.Second)
+		wantErr(t, inner.Unlock(background), core.ErrLost)
+	})
+}
+
 func TestInnerShorterLeaseShortensNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker(core.Lease(30 * time.Second))

@@ -160,7 +160,7 @@ func (a *actor) hold(r *record, k *core.Lock, p plan) (inner []*core.Lock) {
 	a.work(k, p.Length/2, p)
 	outer := k
 	for range p.Depth {
-		l, err := a.process.locker.Lock(outer.Context(), p.Key)
+		l, err := a.reenter(outer)
 		r.reentered(k, l, err)
 		if err != nil {
 			break
@@ -177,6 +177,16 @@ func (a *actor) hold(r *record, k *core.Lock, p plan) (inner []*core.Lock) {
 		store.Serve(access)
 	}
 	return inner
+}
+
+// reenter takes a lock once more. The call ends with the context of the outer hold, the
+// hold that it gets does not: the outer one may be unlocked first, and the holder must hear
+// of a loss after that, too.
+func (a *actor) reenter(outer *core.Lock) (*core.Lock, error) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(outer.Context()))
+	stop := context.AfterFunc(outer.Context(), func() { cancel(context.Cause(outer.Context())) })
+	defer stop()
+	return a.process.locker.Lock(ctx, outer.Key())
 }
 
 // work holds the lock for a while.

@@ -1,0 +1,37 @@
+package simulation
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Whichever hold is left of a lock, its record says when the loss was told.
+func TestALossIsRecordedAfterTheOutermostHoldIsUnlocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1)
+		w.server = startServer()
+		w.cycles = []*cycle{{}}
+		s, end := w.shift()
+		defer end()
+		p := w.newProcess(0)
+		a := &actor{w, p, w.random, s}
+
+		plan := plan{Key: "hot 0", Lease: time.Second, Fixed: true, Depth: 1}
+		r := p.open(plan)
+		k, err := p.locker.Lock(p.life, plan.Key, plan.options()...)
+		r.returned(k, err)
+		inner := a.hold(r, k, plan)
+		a.unlock(r, k, false, true, false)
+		time.Sleep(2 * plan.Lease)
+		a.unlock(r, inner[0], true, false, false)
+
+		v := w.cycles[0].visits[0]
+		if over := v.Returned + int64(plan.Lease); v.Outcome != "lost" || v.Told == 0 || v.Told > over {
+			t.Errorf("%v; want a loss that was told by %v", v, time.Duration(over))
+		}
+		p.leave(time.Second)
+		time.Sleep(time.Second) // for what is under way
+		w.server.Close()
+	})
+}
