@@ -151,7 +151,7 @@ func (v *verdict) repeated(c *cycle) {
 			continue
 		}
 		v.windows++
-		end := o.Called + int64(o.Window)*98/100
+		end := o.Called + int64(o.Window-time.Millisecond)*98/100 // Redis counts in whole ms
 		if slices.ContainsFunc(c.lost, func(at int64) bool { return at < end && at > o.Called }) {
 			continue
 		}
