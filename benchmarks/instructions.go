@@ -151,7 +151,12 @@ func (b *batches) cycles(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		if free, err := b.run(ctx, b.release, append([]any{"PUBLISH"}, slices.Repeat([]any{token}, batchSize)...)); err != nil || free != int64(0) {
+		var held []any
+		for _, owner := range owners {
+			held = append(held, owner, fmt.Sprint("x", token))
+		}
+		free, err := b.run(ctx, b.release, held)
+		if heard, ok := free.([]any); err != nil || !ok || slices.Max(integers(heard)) != 0 {
 			return fmt.Errorf("the release said %v, %w", free, err)
 		}
 	}
@@ -240,4 +245,12 @@ func (s *counted) kill() {
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
 	}
+}
+
+func integers(values []any) []int64 {
+	numbers := make([]int64, len(values))
+	for i, v := range values {
+		numbers[i], _ = v.(int64)
+	}
+	return numbers
 }

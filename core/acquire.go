@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,20 +131,20 @@ type request struct {
 
 // claim is what the request asks Redis for, waiting by a position unless that is nil.
 func (r *request) claim(p *position) *store.Claim {
-	s := r.settings
-	c := &store.Claim{Name: r.name, Owner: r.owner, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: r.enter}
-	if p != nil && p.hold != "" {
-		c.Hold, c.Copies, c.Queue = p.hold, &p.copies, store.QueuedToHold
+	l, s := r.locker, r.settings
+	c := &store.Claim{Name: r.name, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: r.enter}
+	if p != nil {
+		c.Hold, c.Copies, c.Wait = p.hold, &p.copies, l.waiting(p, r.name)
 	} else {
-		c.Hold, c.Copies = r.locker.store.NewHold(), new(conn.Copies)
-		if p != nil {
-			c.Queue = store.QueuedAlone
-		}
+		c.Hold, c.Copies = l.store.NewHold(), new(conn.Copies)
 	}
-	if c.Owner == "" {
-		c.Owner = s.OwnerBegin + store.OwnerOf(c.Hold)
-	}
+	c.Owner = r.ownerOf(c.Hold)
 	return c
+}
+
+// ownerOf is the owner of a hold of the call: the one that it has chosen, if any.
+func (r *request) ownerOf(hold string) string {
+	return cmp.Or(r.owner, r.settings.OwnerBegin+hold)
 }
 
 // isPlain says that the owner is the one that a hold brings along.
@@ -195,22 +196,23 @@ func isElsewhere(err error) bool {
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
 func (r *request) try(p *position) (*Lock, *store.Busy, error) {
 	l, c := r.locker, r.claim(p)
+	was := p != nil && p.queued.Swap(true)
 	granted, err := l.store.Acquire(r.ctx, c)
 	if err == nil {
 		k, err := r.granted(c, granted)
-		p.noticed(l, granted)
+		p.granted(l, c, granted)
 		l.decided(c, k)
 		if err != nil {
-			p.spend()
+			p.spend(r, was)
 		}
 		return k, nil, err
 	}
 	l.decided(c, nil)
 	if busy := (*store.Busy)(nil); errors.As(err, &busy) {
-		p.busy(busy)
+		p.busy(r, was, busy)
 		return nil, busy, nil
 	}
-	p.failed(err)
+	p.failed(r, was, err)
 	if errors.Is(err, store.ErrGone) {
 		err = lost(r.key, "it was deleted, or somebody else has taken it", nil)
 	}
@@ -221,7 +223,7 @@ func (r *request) try(p *position) (*Lock, *store.Busy, error) {
 // nothing.
 func (l *Locker) decided(c *store.Claim, k *Lock) {
 	var held func() bool
-	if k != nil && l.store.IsQuorum() { // it costs memory
+	if k != nil && l.store.Can.Differ { // it costs memory
 		held = k.held
 	}
 	l.store.Decided(c, held)

@@ -64,7 +64,7 @@ func TestLayoutIsRedissons(t *testing.T) {
 			t.Errorf("TTL %v; want the lease", got)
 		}
 		for _, field := range s.fields("order:42") {
-			if field != k.Owner() && !strings.HasPrefix(field, "latchkey:") {
+			if field != k.Owner() && !isOurs(field) {
 				t.Errorf("field %q is neither the owner nor one of ours", field)
 			}
 		}

@@ -36,14 +36,25 @@ func (s *embedded) setBack(d time.Duration) {
 func TestClockOfRedisIsSetBack(t *testing.T) {
 	const step = 10 * time.Minute
 	for name, test := range map[string]func(t *testing.T, s *embedded){
-		"while the lock is reserved": func(t *testing.T, s *embedded) {
+		"while the lock is granted to a process that hangs": func(t *testing.T, s *embedded) {
 			k := take(t, background, s.locker(), "k")
-			mustAdd(s, "slow")
-			told := s.hear(wakeupOfK + ":slow")
+			mustAdd(s, "frozen:1")
+			told := s.hear(processChannel("frozen"))
 			unlock(t, k)
 			<-told
 			s.setBack(step)
-			isServed(t, "a call", start(background, s.locker(), "k"), 250*time.Millisecond)
+			isServed(t, "a call", start(background, s.locker(), "k"), time.Second+4*prompt)
+		},
+		"while dead processes wait": func(t *testing.T, s *embedded) {
+			k := take(t, background, s.locker(), "k")
+			mustAdd(s, "dead:1")
+			s.setBack(step)
+			waiting := start(background, s.locker(), "k")
+			unlock(t, k)
+			isServed(t, "a call", waiting, prompt)
+			if places, _ := s.ZMembers(waitQueue); len(places) > 0 {
+				t.Errorf("in the queue: %v", places)
+			}
 		},
 		"while a lock is held": func(t *testing.T, s *embedded) {
 			k := take(t, background, s.locker(), "k")

@@ -45,7 +45,7 @@ func (l *Locker) Close(ctx context.Context) error {
 		l.soon(l.isDrained) // calls under way get an answer, to be undone
 	}
 	// A dead member of a quorum must not hold up the end.
-	if !l.store.IsQuorum() && !l.isConfirmed(ctx) {
+	if !l.store.Can.Differ && !l.isConfirmed(ctx) {
 		err = conn.Ended(ctx)
 	}
 	if !l.soon(l.isConfirmed) {

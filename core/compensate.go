@@ -34,12 +34,10 @@ func (l *Locker) compensate(c *store.Compensation) {
 	l.scheduler.Set(n, schedule.Now())
 }
 
-func (c *compensation) key() string { return store.NameOf(c.locker.prefix, c.Lock).Key() }
-
 // Due sends it.
 func (c *compensation) Due(now schedule.Time) {
 	if now > schedule.At(c.Until) {
-		c.locker.report.warn("a release was never confirmed; the lock ended with its lease", "key", c.key())
+		c.locker.report.warn("a release was never confirmed; the lock ended with its lease", "key", c.Name.Key())
 		c.end()
 		return
 	}
@@ -51,14 +49,16 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 	switch {
 	case err == nil:
 		c.end()
-		c.locker.queues.Reserved(c.Lock, c.Yield)
+		if !c.Passed {
+			c.locker.queues.Signal(c.Name.Lock()) // a call may wait for that, to ask with another hold
+		}
 		return
 	case conn.IsClosed(err):
-		c.locker.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "key", c.key())
+		c.locker.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "key", c.Name.Key())
 		c.end()
 		return
 	}
-	c.locker.report.warn("a release failed and is repeated", "key", c.key(), "error", err)
+	c.locker.report.warn("a release failed and is repeated", "key", c.Name.Key(), "error", err)
 	delay := c.delay
 	c.delay = min(2*c.delay, compensateDelayMax)
 	c.locker.scheduler.Set(c, schedule.Now().Add(delay))
@@ -66,7 +66,7 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 
 func (c *compensation) tell(kind EventKind) {
 	if c.locker.observers != nil {
-		c.locker.tell(context.Background(), Event{Kind: kind, Key: c.key()})
+		c.locker.tell(context.Background(), Event{Kind: kind, Key: c.Name.Key()})
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *inner) waitsFor(other *inner) bool {
 	r := c.request
 	return slices.ContainsFunc(other.holds, func(k *Lock) bool {
 		s := k.lease
-		return s.lock == r.name.Lock() && s.owner != r.owner &&
+		return s.name.Lock() == r.name.Lock() && s.owner != r.owner &&
 			(s.locker == r.locker || s.locker.store.SharesRedis(r.locker.store)) && k.isInTheWay()
 	})
 }
@@ -109,10 +109,10 @@ func (w *innerCalls) enter(c *inner) (circle []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range c.holds {
-		calls := w.byHeld[k.lease.lock]
+		calls := w.byHeld[k.lease.name.Lock()]
 		if calls == nil {
 			calls = map[*inner]struct{}{}
-			w.byHeld[k.lease.lock] = calls
+			w.byHeld[k.lease.name.Lock()] = calls
 		}
 		calls[c] = struct{}{}
 	}
@@ -154,10 +154,10 @@ func (w *innerCalls) leave(c *inner) {
 
 func (w *innerCalls) remove(c *inner) {
 	for _, k := range c.holds {
-		calls := w.byHeld[k.lease.lock]
+		calls := w.byHeld[k.lease.name.Lock()]
 		delete(calls, c)
 		if len(calls) == 0 {
-			delete(w.byHeld, k.lease.lock)
+			delete(w.byHeld, k.lease.name.Lock())
 		}
 	}
 }

@@ -47,11 +47,20 @@ func (s *embedded) open(opts ...core.Option) *core.Locker {
 // held says what Redis shows for a key: owner and count, or "" when it is free.
 func (s *embedded) held(key string) string {
 	for _, field := range s.fields(key) {
-		if !strings.HasPrefix(field, "latchkey:") {
+		if !isOurs(field) {
 			return fmt.Sprintf("%s=%s", field, s.HGet("lock:"+key, field))
 		}
 	}
 	return ""
+}
+
+// isOurs tells the fields of a lock that are no owner's.
+func isOurs(field string) bool { return field == "mode" || strings.HasPrefix(field, "latchkey:") }
+
+// mode reads the field of that name, of lock k: the token, and the lease as Redis has it.
+func (s *embedded) mode() (token, lease string) {
+	token, lease, _ = strings.Cut(strings.Trim(s.HGet("lock:k", "mode"), "x+"), " ")
+	return token, lease
 }
 
 func (s *embedded) fields(key string) []string {

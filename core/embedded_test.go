@@ -92,8 +92,14 @@ func newEmbedded(tb testing.TB) *embedded {
 	}
 	s.ClockTTL(true)
 	for _, name := range []string{acquire, release, renew, inspect, force} {
-		text, digest := script(tb, name)
-		s.names[digest] = name
+		text, _ := script(tb, name)
+		digests, err := redistest.Digests(name)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, digest := range digests {
+			s.names[digest] = name
+		}
 		client := s.client()
 		if err := client.ScriptLoad(context.Background(), text).Err(); err != nil {
 			tb.Fatal(err)

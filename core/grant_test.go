@@ -1,9 +1,9 @@
 package core_test
 
 import (
-	"bytes"
 	"context"
 	"net"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -34,7 +34,7 @@ func (s *embedded) grantsArrive(t *testing.T, do func(), opts ...core.Option) *c
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := s.dial(ctx, network, addr)
 			return received{c, func(data []byte) {
-				if bytes.Contains(data, []byte("message")) && bytes.Contains(data, []byte("latchkey:hold:")) {
+				if aGrant.Match(data) {
 					do()
 				}
 			}}, err
@@ -54,9 +54,13 @@ func (s *embedded) granted(t *testing.T, l *core.Locker, opts ...core.Option) <-
 	return waiting
 }
 
+// aGrant is a message that tells of one: hold, token and time.
+var aGrant = regexp.MustCompile(`message\r\n(?s:.*)\S+:\d+ \d+ \d+\r\n`)
+
 // lease is for how long Redis keeps the lock, and what it takes for its lease.
 func (s *embedded) lease() (ttl time.Duration, field string) {
-	return s.TTL("lock:k"), s.HGet("lock:k", "latchkey:lease")
+	_, field = s.mode()
+	return s.TTL("lock:k"), field
 }
 
 // What a release grants lasts for a moment only, and then as long as any other lock.
@@ -322,8 +326,8 @@ func TestLostGrants(t *testing.T) {
 func TestGrantToAFrozenProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		k := take(t, background, s.locker(), "k")
-		mustAdd(s, "latchkey:hold:frozen:7")
-		message := s.hear(wakeupOfK + ":frozen") // its position is a second old
+		mustAdd(s, "frozen:7")
+		message := s.hear(processChannel("frozen")) // its position is a second old
 		waiting := start(background, s.locker(), "k")
 		began := time.Now()
 		unlock(t, k)

@@ -73,7 +73,7 @@ func TestForceUnlockOwnerSparesASuccessor(t *testing.T) {
 		forces("the one before", seen, false)
 		forces("a window, but it is held", "", false)
 		fields := s.fields("k")
-		for _, field := range append(fields, "latchkey:", "latchkey:window") {
+		for _, field := range append(fields, "latchkey:", "mode") {
 			if field != successor.Owner() {
 				forces("field "+field, field, false)
 			}

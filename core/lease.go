@@ -18,7 +18,7 @@ import (
 type lease struct {
 	schedule.Entry
 	locker *Locker
-	lock   string // in Redis
+	name   store.Name
 	key    string // as the caller wrote it
 	owner  string
 	token  int64
@@ -53,15 +53,13 @@ type lease struct {
 	observed   *observation // nil: nobody has heard of it, or it has ended
 }
 
-func (s *lease) name() store.Name { return store.NameOf(s.locker.prefix, s.lock) }
-
 // lease returns that of a lock which the call has got just now, without its times.
 func (r *request) lease(hold string, token int64) *lease {
 	s := &lease{
 		locker:     r.locker,
-		lock:       r.name.Lock(),
+		name:       r.name,
 		key:        r.key,
-		owner:      store.OwnerOf(hold),
+		owner:      hold,
 		token:      token,
 		redisToken: token,
 		length:     r.settings.Lease,
@@ -184,7 +182,7 @@ func (s *lease) retire(free bool, err error) {
 		s.locker.unregister(s)
 	}
 	if left && free {
-		s.locker.queues.Signal(s.lock)
+		s.locker.queues.Signal(s.name.Lock())
 	}
 }
 
@@ -208,7 +206,7 @@ func (s *lease) expire() error {
 // still have it, and a copy of an acquisition may still arrive.
 func (s *lease) vanished() error {
 	return s.lose(lost(s.key, "it was deleted, or somebody else has taken it", nil), func(k *Lock) bool {
-		return s.locker.store.IsQuorum() || k.copies.Doubled()
+		return s.locker.store.Can.Differ || k.copies.Doubled()
 	})
 }
 
@@ -239,6 +237,6 @@ func (s *lease) lose(why error, left func(*Lock) bool) error {
 		l.report.problem("a lock was lost while held", "key", s.key, "error", why)
 	}
 	l.unregister(s)
-	l.queues.Signal(s.lock)
+	l.queues.Signal(s.name.Lock())
 	return why
 }

@@ -95,7 +95,7 @@ func (k *Lock) inspect(ctx context.Context) (Info, error) {
 	if err := k.check(); err != nil {
 		return Info{}, err
 	}
-	info, err := k.lease.locker.inspect(ctx, k.key, k.lease.name())
+	info, err := k.lease.locker.inspect(ctx, k.key, k.lease.name)
 	if err == nil && info.Owner != k.lease.owner {
 		// The lock may have been released, or passed on, while Redis was asked.
 		if err = k.check(); err == nil {
@@ -183,7 +183,7 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx) // the values stay, for the client's hooks
 	}
-	free, err := k.release(ctx, failed)
+	free, err := k.release(ctx, last, failed)
 	s.retire(free, err)
 	return err
 }

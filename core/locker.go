@@ -39,8 +39,7 @@ type Locker struct {
 	clocks     clocks // of replicas
 	queues     waitqueue.Queues[*request, *Lock, *position]
 	listener   *notify.Listener
-	alone      *position    // by which calls wait that cannot be granted a lock
-	deafUntil  atomic.Int64 // a schedule.Time: until then no call is to be granted one
+	deafUntil  atomic.Int64 // a schedule.Time: until then the process polls
 
 	mu          sync.Mutex
 	leases      map[*lease]struct{} // held
@@ -125,7 +124,6 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 	}
 	process := newProcess(s.Describe)
 	l.self, _ = ProcessOf(process + ":1")
-	l.alone = &position{member: process}
 	config := store.Config{
 		Process: process, Timeout: l.timeout, Sharded: s.Sharded, Workers: &l.requests, Compensate: l.compensate,
 	}
@@ -136,7 +134,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 	}
 	l.scheduler = schedule.New(&l.background, l.store.Flush)
 	l.listener = notify.New(notify.Config{
-		Servers: servers, Sharded: s.Sharded, Process: process, Workers: &l.background, Unheard: l.unheard,
+		Servers: servers, Sharded: s.Sharded, Process: store.ProcessChannel(process), Workers: &l.background, Unheard: l.unheard,
 		Free: l.queues.Signal, Message: l.message,
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -252,6 +253,7 @@ func TestFallbackPrecedence(t *testing.T) {
 			o := <-start(background, l, "k", test.ofCall...)
 			wantBusy(t, o.err)
 			wantTime(t, name+": gave up", o.took, test.want, test.want)
+			synctest.Wait() // it has left the queue
 			unlock(t, holder)
 		}
 		// Other options have no effect in it.

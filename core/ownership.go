@@ -57,7 +57,7 @@ func innermost(ctx context.Context) *Lock {
 // holder returns the innermost lock of that name which ctx holds, or nil.
 func holder(ctx context.Context, lock string) *Lock {
 	for k := innermost(ctx); k != nil; k = k.outer {
-		if k.lease.lock == lock && k.held() {
+		if k.lease.name.Lock() == lock && k.held() {
 			return k
 		}
 	}

@@ -20,7 +20,7 @@ func (k *Lock) pass() bool {
 	if !s.canBePassed() {
 		return false
 	}
-	w := l.queues.Next(s.lock, s.suits)
+	w := l.queues.Next(s.name.Lock(), s.suits)
 	if w == nil {
 		return false
 	}
@@ -47,11 +47,8 @@ func (s *lease) canBePassed() bool {
 	return len(s.handles) == 0 && s.err == nil && now < s.deadline &&
 		!s.shared.Load() && !s.ahead && !s.fixed && !s.overdue && s.keepFor == 0 &&
 		kept < passFor && s.token-s.redisToken < kept.Microseconds() &&
-		s.locker.passes()
+		s.locker.store.Can.PassOn
 }
-
-// passes is false where an acquisition takes more than its script.
-func (l *Locker) passes() bool { return !l.store.IsQuorum() && l.defaults.Replicas.N == 0 }
 
 // suits says that a call wants just such a lock.
 func (s *lease) suits(r *request) bool {

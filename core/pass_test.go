@@ -226,7 +226,7 @@ func TestOnlyALockThatIsTheSameIsPassedOn(t *testing.T) {
 				if c.meanwhile != nil {
 					end = c.meanwhile(t, s, k)
 				}
-				before := len(s.commands(acquire))
+				before := len(s.commands(release))
 				if err := k.Abort(background); err != nil {
 					t.Error(err)
 				}
@@ -238,7 +238,7 @@ func TestOnlyALockThatIsTheSameIsPassedOn(t *testing.T) {
 				if o.err != nil {
 					t.Fatal(o.err)
 				}
-				passed := len(s.commands(acquire)) == before
+				passed := len(s.commands(release)) == before
 				if want := name == "the same" || name == "bounded"; passed != want {
 					t.Errorf("passed on: %v", passed)
 				}

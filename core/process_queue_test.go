@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 const (
@@ -115,9 +117,9 @@ func TestPlacesOfThoseWhoDoNotCome(t *testing.T) {
 		to      time.Duration
 	}{
 		"dead": {func(_ *testing.T, s *embedded) {
-			mustAdd(s, "dead")
+			mustAdd(s, "dead:1")
 		}, 0, prompt},
-		"alive, but nobody waits there": {func(t *testing.T, s *embedded) {
+		"left, on a connection that broke": {func(t *testing.T, s *embedded) {
 			l := s.locker()
 			ctx, cancel := context.WithCancel(background)
 			left := start(ctx, l, "k")
@@ -125,18 +127,19 @@ func TestPlacesOfThoseWhoDoNotCome(t *testing.T) {
 			if err != nil || len(places) != 1 {
 				t.Fatal(places, err)
 			}
+			s.fail(release, loseRequest)
 			cancel()
 			<-left
-			synctest.Wait()
+			time.Sleep(100 * time.Millisecond)
 			if s.Exists(waitQueue) {
 				t.Fatal("who leaves keeps its place")
 			}
-			mustAdd(s, places[0]) // as when its leaving got lost
+			time.Sleep(10 * time.Second) // a process that listens and does not wait is let go first
 		}, 0, prompt},
 		"frozen": {func(_ *testing.T, s *embedded) {
-			mustAdd(s, "frozen")
-			s.hear(wakeupOfK + ":frozen")
-		}, 250 * time.Millisecond, time.Second + prompt},
+			mustAdd(s, "frozen:1")
+			s.hear(processChannel("frozen"))
+		}, 250 * time.Millisecond, 2*time.Second + prompt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
@@ -197,59 +200,35 @@ func TestDeadProcessesLeaveAQueueThatGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		lockers := []*core.Locker{s.locker(), s.locker()}
 		k := take(t, background, lockers[0], "k")
-		mustAdd(s, "dead")
+		mustAdd(s, "dead:1")
 		for i := range 12 {
 			waiting := start(background, lockers[(i+1)%2], "k")
 			time.Sleep(300 * time.Millisecond)
 			unlock(t, k)
 			k = (<-waiting).lock
 		}
-		members, err := s.ZMembers(waitQueue)
-		if err != nil || slices.Contains(members, "dead") {
-			t.Error(members, err)
+		if members, _ := s.ZMembers(waitQueue); slices.Contains(members, "dead:1") {
+			t.Error(members)
 		}
 		unlock(t, k)
 	})
 }
 
-func mustAdd(s *embedded, process string) {
+// mustAdd enters a hold into the queue, since a second.
+func mustAdd(s *embedded, hold string) {
 	s.tb.Helper()
-	since := float64(time.Now().Add(-time.Second).UnixMicro())
-	if _, err := s.ZAdd(waitQueue, since, process); err != nil {
+	since := float64(time.Now().Add(-time.Second - time.Millisecond).UnixMicro())
+	if _, err := s.ZAdd(waitQueue, since, hold); err != nil {
 		s.tb.Fatal(err)
 	}
-	if held := s.HGet("lock:k", "latchkey:held"); held != "" { // which says that nobody waits
-		s.HDel("lock:k", "latchkey:held")
-		fields, _ := s.HKeys("lock:k")
-		s.HSet("lock:k", "latchkey:hold:"+fields[0], "1", "latchkey:token", held, "latchkey:lease", "30000")
+	if mode := s.HGet("lock:k", "mode"); !strings.HasSuffix(mode, "+") {
+		s.HSet("lock:k", "mode", mode+"+")
 	}
-	s.HSet("lock:k", "latchkey:queue", "1")
 }
 
-// Taken out, whoever comes along takes the lock from the one that was told, who then
-// waits for as long again.
-func TestReservation(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		k := take(t, background, s.locker(), "k")
-		mustAdd(s, "slow")
-		told := s.hear(wakeupOfK + ":slow")
-		unlock(t, k)
-		if message := <-told; message != "0" {
-			t.Errorf("it was told %q", message)
-		}
-		time.Sleep(100 * time.Millisecond)
-		other := s.locker()
-		_, err := other.TryLock(background, "k")
-		if after := wantBusy(t, err).RetryAfter; after != 150*time.Millisecond {
-			t.Errorf("RetryAfter %v, want the rest of 250 ms", after)
-		}
-		time.Sleep(150 * time.Millisecond)
-		k, err = other.TryLock(background, "k")
-		if err != nil {
-			t.Fatalf("after the reservation: %v", err)
-		}
-		unlock(t, k)
-	})
+// processChannel is that on which a process is told of its holds.
+func processChannel(process string) string {
+	return wakeupOfK + ":" + redistest.Digest(process)
 }
 
 // A Redisson client is outside of the queue. It is told again and again, and has the
@@ -375,13 +354,13 @@ func TestLastCallLeavesTheQueue(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 		unlock(t, k) // it goes to the others
 		k = (<-other).lock
-		if places, _ := s.ZMembers(waitQueue); len(places) != 3 { // and the holder, and the mark of those outside
+		if places, _ := s.ZMembers(waitQueue); len(places) != 1 {
 			t.Errorf("in the queue: %v", places)
 		}
 		cancel()
 		<-third
 		synctest.Wait()
-		if places, _ := s.ZMembers(waitQueue); len(places) != 2 {
+		if places, _ := s.ZMembers(waitQueue); len(places) != 0 {
 			t.Errorf("still in the queue: %v", places)
 		}
 		unlock(t, k)

@@ -91,7 +91,7 @@ func patient(o *redis.Options) { o.ReadTimeout, o.WriteTimeout = inTheEnd, inThe
 // tokenIn is the token that a lock has in Redis.
 func tokenIn(client redis.UniversalClient, lock string) int64 {
 	fields := client.HGetAll(background, lock).Val()
-	held, _, _ := strings.Cut(fields["latchkey:held"], " ")
-	token, _ := strconv.ParseInt(held+fields["latchkey:token"], 10, 64)
+	held, _, _ := strings.Cut(strings.Trim(fields["mode"], "x+"), " ")
+	token, _ := strconv.ParseInt(held, 10, 64)
 	return token
 }

@@ -5,31 +5,41 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // release sends the release of a hold until it is confirmed, or Timeout is over. free is
-// false when the lock goes to another process, and this one has a position behind it.
-func (k *Lock) release(ctx context.Context, failed bool) (free bool, err error) {
+// false when the queue of the lock is next, in which the calls of this process have a place.
+func (k *Lock) release(ctx context.Context, last, failed bool) (free bool, err error) {
 	s := k.lease
 	l := s.locker
 	end := time.Now().Add(l.timeout)
-	listens, waits := l.process(s.name())
 	r := k.releaseAs(failed)
-	r.Listens = listens
-	if waits != nil {
-		r.Waits = waits.member
-	}
 	r.Until = end.Add(s.length)
+	var waits *position
+	if last {
+		waits = l.waits(s.name)
+	}
+	if waits != nil {
+		r.Waits, r.WaitsAs = waits.hold, waits.owner
+		waits.carried.Add(1)
+	}
 	again := false // it may have been done already
 	for {
 		released, err := l.store.Release(ctx, r, time.Until(end))
-		switch {
-		case err == nil && !released.Found && !again:
-			return true, s.vanished()
-		case err == nil:
-			waits.heard(released.Clock)
-			return l.isFree(s.name(), released, r), nil
+		if err == nil {
+			if waits != nil {
+				waits.carried.Add(-1)
+				waits.heard(released.Clock)
+			}
+			if !released.Found && !again {
+				return true, s.vanished()
+			}
+			if released.Heard > 0 && l.queues.Watch(s.name.Lock()) {
+				l.listener.Watch(s.name.Lock(), s.name.Channel())
+			}
+			return !released.Passed || waits == nil, nil
 		}
 		migrating := conn.IsMigrating(err)
 		if (conn.OutcomeOf(err) != conn.Refused || migrating) && time.Until(end) > compensateDelay && conn.Pause(ctx, compensateDelay) == nil {
@@ -45,11 +55,15 @@ func (k *Lock) release(ctx context.Context, failed bool) (free bool, err error) 
 func (k *Lock) releaseAs(failed bool) store.Release {
 	s := k.lease
 	s.mu.Lock()
-	sole := !s.entered && !s.fixed && s.keepFor == 0 && s.owner == store.OwnerOf(k.hold)
+	sole := !s.entered && !s.fixed && s.keepFor == 0 && s.owner == k.hold
+	lease := s.length
+	if s.granted {
+		lease = 0
+	}
 	s.mu.Unlock()
 	return store.Release{
-		Name: s.name(), Owner: s.owner, Hold: k.hold, Failed: failed, Doubled: k.copies.Doubled(),
-		Token: s.redisToken, Last: s.token, Lease: s.length, Sole: sole,
+		Name: s.name, Owner: s.owner, Hold: k.hold, Failed: failed, Doubled: k.copies.Doubled(),
+		Token: s.redisToken, Last: s.token, Lease: lease, Sole: sole,
 	}
 }
 
@@ -62,26 +76,15 @@ func (s *lease) giveBack(handles []*Lock) {
 	}
 }
 
-// process says whether this process is notified of a lock that is about to be released,
-// and, if so, by what position calls go on waiting for it: nil when none do.
-func (l *Locker) process(n store.Name) (listens bool, waits *position) {
-	if l.store.IsQuorum() || !l.listener.Listens() || !l.listener.Hears(n.Channel()) {
-		return false, nil
+// waits returns the position by which calls of this process go on waiting for a lock that
+// is about to be released; nil when none do, or no message would tell them.
+func (l *Locker) waits(n store.Name) *position {
+	if !l.store.Can.Grant || !l.listener.Listens() || l.isDeaf(schedule.Now()) || !l.listener.Hears(n.Channel()) {
+		return nil
 	}
-	waits, old := l.queues.Waits(n.Lock(), (*request).waitBy)
-	l.leaveQueue(n, old)
-	return true, waits
-}
-
-// isFree takes the answer to a release. It is false when the calls of this process are to
-// wait until it is theirs again, or for others that go first.
-func (l *Locker) isFree(n store.Name, got store.Released, r store.Release) bool {
-	if got.Next == store.Nobody && (got.Heard > 1 || got.Heard == 1 && !r.Listens) && !l.store.IsQuorum() {
-		l.queues.Yield(n.Lock())
+	p := l.queues.Waits(n.Lock(), (*request).renew)
+	if p != nil {
+		p.queued.Store(true)
 	}
-	if got.Yield > 0 {
-		l.queues.Reserved(n.Lock(), got.Yield)
-		return false
-	}
-	return got.Next != store.AnotherProcess || r.Waits == ""
+	return p
 }

@@ -74,7 +74,7 @@ func (l *Locker) SnapshotOf(key string) Snapshot {
 	if err != nil {
 		return Snapshot{Process: l.self}
 	}
-	return l.snapshot(func(s *lease) bool { return s.lock == n.Lock() }, []string{n.Lock()})
+	return l.snapshot(func(s *lease) bool { return s.name == n }, []string{n.Lock()})
 }
 
 func (l *Locker) snapshot(fit func(*lease) bool, locks []string) Snapshot {

@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
 
-// waiter is the position of a call in the wait queue of its lock.
+// waiter is a call in the wait queue of its lock.
 type waiter = waitqueue.Waiter[*request, *Lock, *position]
 
 const (
 	// A lost wake-up costs at most pollMax.
 	pollMax = time.Second
-	// Without wake-ups waiting calls ask again after these, doubling: more than once
-	// while the lock is reserved for those who have none, see release.lua.
+	// Without wake-ups waiting calls ask again after these, doubling: a lock that is granted
+	// to one of them lies idle until then.
 	pollUnheard    = 20 * time.Millisecond
 	pollUnheardMax = 150 * time.Millisecond
 	// In a quorum contenders may each get a part of it; they come back after a
@@ -34,7 +35,7 @@ const (
 // take gets the lock for a caller that does not hold it.
 func (r *request) take() (*Lock, error) {
 	wait := r.settings.Wait
-	if noWait := wait != nil && *wait == 0; noWait || r.owner != "" {
+	if noWait := wait != nil && *wait == 0; noWait || !r.isPlain() {
 		// A chosen owner may hold the lock already and need not queue.
 		k, b, err := r.try(nil)
 		if b == nil {
@@ -44,7 +45,7 @@ func (r *request) take() (*Lock, error) {
 			return nil, r.refuse(notWaiting, taken(b))
 		}
 	}
-	w, ok := r.locker.queues.Join(r.name.Lock(), r.owner, r, r.settings.MaxWaiters)
+	w, ok := r.locker.queues.Join(r.name.Lock(), r.ownerOf(""), r, r.settings.MaxWaiters)
 	if !ok {
 		return nil, r.refuse(tooManyWaiting, w.State().Taken)
 	}
@@ -55,32 +56,14 @@ func (r *request) take() (*Lock, error) {
 	return r.queue(w, over)
 }
 
-// queue waits until the call is the head of its queue, then for the lock.
+// queue waits until the call is the head of its queue, then for the lock. The head asks
+// Redis whenever the lock may have become free.
 func (r *request) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
-	if !w.First() {
-		select {
-		case <-w.IsHead():
-		case <-r.ctx.Done():
-			return nil, r.leave(w, r.gaveUp(w))
-		case <-over:
-			return nil, r.leave(w, r.waitOver(w))
-		case <-r.locker.closing:
-			return nil, r.leave(w, closed("waiting for", r.key))
-		}
-		if err := w.Err(); err != nil {
-			return nil, err
-		}
-	}
-	return r.head(w, over)
-}
-
-// head asks Redis whenever the lock may have become free.
-func (r *request) head(w *waiter, over <-chan time.Time) (*Lock, error) {
 	l := r.locker
 	pace := pollUnheard
 	backOff, split := time.Duration(0), false
-	for try := w.First(); ; try = w.Yields() == 0 {
-		if try {
+	for ask := w.First(); ; {
+		if ask {
 			asked := time.Now()
 			k, b, err := r.try(r.position(w))
 			switch {
@@ -96,9 +79,6 @@ func (r *request) head(w *waiter, over <-chan time.Time) (*Lock, error) {
 					pace = pollUnheard
 					l.listener.Watch(r.name.Lock(), r.name.Channel())
 				}
-				if b.Unheard {
-					l.listener.Unheard(r.name.Channel())
-				}
 			default:
 				silence := w.Silent(asked) // for all calls of the queue
 				if final := r.giveUp(w, err, silence); final != nil {
@@ -111,53 +91,33 @@ func (r *request) head(w *waiter, over <-chan time.Time) (*Lock, error) {
 				}
 			}
 		}
-		signal, delay := w.Signal(), w.Yields()
-		switch {
-		case delay > 0:
-			signal = nil
-		case split: // contenders that block each other must not come back together
-			signal, delay = nil, rand.N(backOff)
-		default:
+		delay := time.Duration(0)
+		if split { // contenders that block each other must not come back together
+			l.queues.Open(r.name.Lock(), rand.N(backOff))
+		} else {
 			delay = r.poll(w, &pace)
 		}
-		if k, err := r.pause(w, signal, time.After(delay), over); k != nil || err != nil {
-			return k, err
+		ended, k := w.Wait(r.ctx, delay, over, l.closing)
+		switch ended {
+		case waitqueue.Given:
+			return r.passed(w, k)
+		case waitqueue.Refused:
+			return nil, w.Err()
+		case waitqueue.Done:
+			return nil, r.leave(w, r.gaveUp(w))
+		case waitqueue.Over:
+			return nil, r.leave(w, r.waitOver(w))
+		case waitqueue.Closing:
+			return nil, r.leave(w, closed("waiting for", r.key))
 		}
-	}
-}
-
-// pause waits until there is reason to ask Redis again, unless the wait ends: by a lock
-// that was passed on, or in vain.
-func (r *request) pause(w *waiter, signal <-chan struct{}, timer, over <-chan time.Time) (*Lock, error) {
-	w.Park()
-	select {
-	case k := <-w.Passed():
-		return r.passed(w, k)
-	case <-signal:
-	case <-timer:
-	case <-r.ctx.Done():
-		return nil, r.leave(w, r.gaveUp(w))
-	case <-over:
-		return nil, r.leave(w, r.waitOver(w))
-	case <-r.locker.closing:
-		return nil, r.leave(w, closed("waiting for", r.key))
-	}
-	if !w.Unpark() {
-		return r.passed(w, <-w.Passed())
-	}
-	select { // there may be several reasons, and asking takes Timeout in an outage
-	case <-over:
-		return nil, r.leave(w, r.waitOver(w))
-	default:
-		return nil, nil
+		ask = ended == waitqueue.Ask
 	}
 }
 
 // passed ends the wait with a lock that was passed on, or nil if the Locker closes.
 func (r *request) passed(w *waiter, k *Lock) (*Lock, error) {
 	if k == nil {
-		r.left(w.Leave())
-		return nil, closed("waiting for", r.key)
+		return nil, r.leave(w, closed("waiting for", r.key))
 	}
 	r.took(w, k)
 	if r.ctx.Err() != nil {
@@ -192,7 +152,8 @@ func isNoAnswer(err error) bool {
 func (r *request) poll(w *waiter, pace *time.Duration) time.Duration {
 	known := w.State()
 	delay := pollMax/2 + rand.N(pollMax/2)
-	if !known.Silence.IsZero() || !known.Local && !r.locker.listener.Hears(r.name.Channel()) {
+	l := r.locker
+	if !known.Silence.IsZero() || !known.Local && (l.isDeaf(schedule.Now()) || !l.listener.Hears(r.name.Channel())) {
 		delay = *pace/2 + rand.N(*pace/2)
 		*pace = min(2**pace, pollUnheardMax)
 	}
@@ -206,15 +167,8 @@ func (r *request) poll(w *waiter, pace *time.Duration) time.Duration {
 // took ends the wait of a call that has the lock.
 func (r *request) took(w *waiter, k *Lock) { r.left(w.Took(k.lease.end(), k.lease.fixed)) }
 
-// leave ends a wait in vain, and returns err. A lock that is on its way goes to the next.
+// leave ends a wait in vain, and returns err.
 func (r *request) leave(w *waiter, err error) error {
-	if !w.Refuse() {
-		if k := <-w.Passed(); k != nil {
-			r.took(w, k)
-			k.drop()
-			return err
-		}
-	}
 	r.left(w.Leave())
 	return err
 }

@@ -11,7 +11,7 @@ import (
 // timers that fire late under load; in a quorum also for clocks that run at
 // different speeds, as Redlock has it.
 func (s *lease) margin(length time.Duration) time.Duration {
-	if s.locker.store.IsQuorum() {
+	if s.locker.store.Can.Differ {
 		return length/100 + 2*time.Millisecond
 	}
 	return min(length/100, 10*time.Millisecond)
@@ -50,7 +50,7 @@ func (s *lease) schedule() {
 
 // renewal is what keeps the lock. s.mu is held.
 func (s *lease) renewal() store.Renew {
-	return store.Renew{Name: s.name(), Owner: s.owner, Token: s.redisToken, Lease: s.length, Granted: s.granted}
+	return store.Renew{Name: s.name, Owner: s.owner, Token: s.redisToken, Lease: s.length, Granted: s.granted}
 }
 
 // renewalTimeout leaves time for another try. There is none for the first lease: an answer

@@ -19,7 +19,7 @@ import (
 // Redis keeps the lock for an owner. It owes nothing to what the Locker makes of the
 // same answers.
 type deadlines struct {
-	acquire, renew string // digests of the scripts
+	acquire, renew []string // digests of the scripts
 	members        int
 	replicas       int // that must have it before it counts
 
@@ -31,10 +31,10 @@ type deadlines struct {
 func newDeadlines(members, replicas int) (*deadlines, error) {
 	d := &deadlines{members: members, replicas: replicas, known: map[string][]int64{}, followers: map[string]*record{}}
 	var err error
-	if _, d.acquire, err = redistest.ReadScript("acquire"); err != nil {
+	if d.acquire, err = redistest.Digests("acquire"); err != nil {
 		return nil, err
 	}
-	_, d.renew, err = redistest.ReadScript("renew")
+	d.renew, err = redistest.Digests("renew")
 	return d, err
 }
 
@@ -106,8 +106,8 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 	confirmed := map[string]time.Duration{}
 	keys := int(integer(args[2]))
 	args = args[3+keys:]
-	switch sha {
-	case d.acquire:
+	switch {
+	case slices.Contains(d.acquire, sha):
 		calls := keys / 3
 		replies, isList := cmd.Val().([]any)
 		if calls == 1 || !isList { // what is no list is the reply to each
@@ -127,7 +127,7 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 				confirmed[fmt.Sprint(call[0])] = time.Duration(integer(values[2])) * time.Millisecond
 			}
 		}
-	case d.renew:
+	case slices.Contains(d.renew, sha):
 		replies := []any{cmd.Val()}
 		if keys > 1 {
 			replies, _ = cmd.Val().([]any)

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"bytes"
 	"net"
 	"regexp"
 	"strconv"
@@ -13,7 +12,7 @@ import (
 const grantLease = time.Second
 
 // grant is the message about it: hold, token and the clock of Redis in µs.
-var grant = regexp.MustCompile(`latchkey:hold:(\S+:\d+) \d+ (\d+)\r\n`)
+var grant = regexp.MustCompile(`(\S+:\d+) \d+ (\d+)\r\n`)
 
 // grantReader learns of locks from what a connection receives: those that a release has
 // granted come with a message, to which there is no command.
@@ -47,7 +46,7 @@ func grantMessages(on where) []fault {
 			l := on(n)
 			for _, p := range l {
 				p.Messages(func(message []byte) []time.Duration {
-					if !bytes.Contains(message, []byte("latchkey:hold:")) {
+					if !grant.Match(message) {
 						return []time.Duration{0}
 					}
 					met.Add(1)

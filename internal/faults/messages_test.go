@@ -71,13 +71,13 @@ func chosen(name string, on where, script string,
 		f.lease, f.within = longLease(), settled
 	}
 	f.inject = func(n *nemesis) int {
-		_, sha, err := redistest.ReadScript(script)
+		digests, err := redistest.Digests(script)
 		if err != nil {
 			n.tb.Fatal(err)
 		}
 		var armed []*redistest.Fault
 		for _, p := range on(n) {
-			armed = append(armed, arm(p, redistest.Script(sha)))
+			armed = append(armed, arm(p, redistest.Script(digests...)))
 		}
 		met := func() (met int) {
 			for _, a := range armed {

@@ -21,16 +21,16 @@ func Command(names ...string) Match {
 // It matches an EVALSHA that Redis answers with NOSCRIPT, too: a fault on the
 // reply passes over that one, a fault on the request does not, so run the
 // script once before.
-func Script(sha string) Match {
+func Script(digests ...string) Match {
 	return func(request []string) bool {
 		if len(request) < 2 {
 			return false
 		}
 		switch strings.ToLower(request[0]) {
 		case "evalsha", "evalsha_ro":
-			return strings.EqualFold(request[1], sha)
+			return slices.Contains(digests, strings.ToLower(request[1]))
 		case "eval", "eval_ro":
-			return strings.EqualFold(Digest(request[1]), sha)
+			return slices.Contains(digests, Digest(request[1]))
 		}
 		return false
 	}

@@ -5,33 +5,66 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
-// ReadScript returns the text of one of core's scripts as Redis gets it, and its [Digest].
-// It reads core's files, from a test anywhere in this module.
+// pubsubs are the words with which scripts publish: to a single server, by sharded
+// pub/sub, in a cluster.
+var pubsubs = []string{"'PUBLISH', true", "'SPUBLISH', true", "'PUBLISH', false"}
+
+var (
+	include = regexp.MustCompile(`(?m)^-- include \w+$`)
+	comment = regexp.MustCompile(`(?m)^ *--.*\n`)
+)
+
+// ReadScript returns the text of one of core's scripts as a single server gets it, and its
+// [Digest]. It reads core's files, from a test anywhere in this module.
 func ReadScript(name string) (text, digest string, err error) {
+	text, err = readScript(name, pubsubs[0])
+	return text, Digest(text), err
+}
+
+// Digests returns those of a script as servers of any kind get it.
+func Digests(name string) (digests []string, err error) {
+	for _, words := range pubsubs {
+		text, err := readScript(name, words)
+		if err != nil {
+			return nil, err
+		}
+		digests = append(digests, Digest(text))
+	}
+	return digests, nil
+}
+
+func readScript(name, pubsub string) (string, error) {
 	core, err := rootOf("core/internal")
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	files := []string{"store/scripts/" + name}
-	if name == "acquire" || name == "renew" || name == "release" {
-		files = append(files, "conn/batch")
+	text, err := expand(filepath.Join(core, "store/scripts"), name, pubsub)
+	text = comment.ReplaceAllString(text, "")
+	if err == nil && (name == "acquire" || name == "renew" || name == "release") {
+		var end []byte
+		end, err = os.ReadFile(filepath.Join(core, "conn/batch.lua"))
+		text += string(end)
 	}
-	for _, file := range files {
-		part, err := os.ReadFile(filepath.Join(core, file+".lua"))
-		if err != nil {
-			return "", "", err
+	return text, err
+}
+
+// expand reads a script and those that it includes.
+func expand(folder, name, pubsub string) (string, error) {
+	if name == "pubsub" {
+		return "local PUBLISH, COUNTS = " + pubsub, nil
+	}
+	text, err := os.ReadFile(filepath.Join(folder, name+".lua"))
+	return include.ReplaceAllStringFunc(string(text), func(line string) string {
+		part, failed := expand(folder, strings.TrimPrefix(line, "-- include "), pubsub)
+		if failed != nil {
+			err = failed
 		}
-		text += string(part)
-	}
-	shared, err := os.ReadFile(filepath.Join(core, "store/scripts/next_token.lua"))
-	if err != nil {
-		return "", "", err
-	}
-	text = strings.ReplaceAll(text, "-- include next_token", string(shared))
-	return text, Digest(text), nil
+		return part
+	}), err
 }
 
 // Digest is the name by which EVALSHA calls a script.

@@ -70,7 +70,7 @@ func (b *batch) line(whole bool) []any {
 	if len(b.calls) == 1 {
 		return first.line(b.cmd.room[:], whole)
 	}
-	keys, shared := first.Keys, first.Script.shared
+	keys := first.Keys
 	words := make([]any, 0, 3+len(b.calls)*len(first.Words))
 	words = append(words, evalsha, first.Script.sha, len(b.calls)*keys)
 	for i := range keys {
@@ -78,9 +78,8 @@ func (b *batch) line(whole bool) []any {
 			words = append(words, q.Command.Words[i])
 		}
 	}
-	words = append(words, first.Words[keys:keys+shared]...)
 	for _, q := range b.calls {
-		words = append(words, q.Command.Words[keys+shared:]...)
+		words = append(words, q.Command.Words[keys:]...)
 	}
 	return words
 }

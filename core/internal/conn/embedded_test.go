@@ -39,13 +39,13 @@ func TestBatchOfScriptsThatFail(t *testing.T) {
 		set := conn.NewBatchScript(`
 			local count = #KEYS
 			local function each(i)
-				if ARGV[i + 1] == 'readonly' then
+				if ARGV[2 * i] == 'readonly' then
 					return redis.error_reply("READONLY You can't write against a read only replica.")
 				end
-				redis.call('HSET', KEYS[i], ARGV[1], ARGV[i + 1])
-				return {1, ARGV[i + 1]}
+				redis.call('HSET', KEYS[i], ARGV[2 * i - 1], ARGV[2 * i])
+				return {1, ARGV[2 * i]}
 			end
-			`, 1)
+			`)
 		command := func(key, value string) *conn.Command {
 			return &conn.Command{Script: set, Keys: 1, Words: []any{key, "field", value}}
 		}

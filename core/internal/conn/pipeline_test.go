@@ -20,10 +20,10 @@ import (
 // alone is how many requests are in flight before others share a round trip.
 const alone = 2
 
-var batchScript = conn.NewBatchScript("a script", 1)
+var batchScript = conn.NewBatchScript("a script")
 
 func batched(key string) *conn.Command {
-	return &conn.Command{Script: batchScript, Keys: 1, Words: []any{key, "shared", "own " + key}}
+	return &conn.Command{Script: batchScript, Keys: 1, Words: []any{key, "own " + key}}
 }
 
 // result is what Do has returned.
@@ -135,7 +135,6 @@ func TestCommandsThatComeTogetherGoTogether(t *testing.T) {
 		for i := range 36 {
 			want = append(want, fmt.Sprint("k", 64+i))
 		}
-		want = append(want, "shared")
 		for i := range 36 {
 			want = append(want, fmt.Sprint("own k", 64+i))
 		}
@@ -154,7 +153,7 @@ func TestBatchesAreOfOneKind(t *testing.T) {
 		longer.Words = append(longer.Words, "more")
 		twoKeys := batched("b")
 		twoKeys.Keys = 2
-		other := &conn.Command{Script: conn.NewBatchScript("another script", 1), Keys: 1, Words: batched("c").Words}
+		other := &conn.Command{Script: conn.NewBatchScript("another script"), Keys: 1, Words: batched("c").Words}
 		for _, c := range []*conn.Command{batched("d"), longer, twoKeys, other, other, batched("e")} {
 			go func() {
 				if _, err := s.Do(ctx, c, timeout); err != nil {

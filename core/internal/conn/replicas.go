@@ -41,9 +41,12 @@ func (r Replicas) Check(client redis.UniversalClient, timeout time.Duration) err
 	return nil
 }
 
+// WaitsForReplicas reports whether replicas must have what scripts write.
+func (s *Server) WaitsForReplicas() bool { return s.config.Replicas.N > 0 }
+
 // replicates says whether replicas must have what a command writes.
 func (s *Server) replicates(c *Command) bool {
-	return s.config.Replicas.N > 0 && c.Script.Replicate
+	return s.WaitsForReplicas() && c.Script.Replicate
 }
 
 // queueWait appends WAIT to a pipeline: it tells of the writes before it on its

@@ -23,7 +23,6 @@ type Script struct {
 	text   string
 	sha    any // a string
 	merges bool
-	shared int // arguments of a batch that stand in it once
 }
 
 // NewScript returns a script that does one call at a time.
@@ -33,13 +32,12 @@ func NewScript(text string) *Script {
 }
 
 // NewBatchScript returns a script one command of which can do several calls. It takes
-// the first keys of all calls, then their second ones and so on, then the arguments that
-// they share, of which there are so many, then the other arguments of each. The text defines count and each(i), to which
-// batch.lua is added; calls of one batch have as many keys and words, and the same
-// shared ones.
-func NewBatchScript(text string, shared int) *Script {
+// the first keys of all calls, then their second ones and so on, then the arguments of each.
+// The text defines count and each(i), to which batch.lua is added; calls of one batch have as
+// many keys and words.
+func NewBatchScript(text string) *Script {
 	s := NewScript(text + batchEnd)
-	s.merges, s.shared = true, shared
+	s.merges = true
 	return s
 }
 

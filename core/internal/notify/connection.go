@@ -161,11 +161,11 @@ func (c *connection) reply(r *redis.Subscription) error {
 	switch {
 	case s == nil || r.Kind == "unsubscribe":
 	case r.Kind == "sunsubscribe":
-		if c.isAccepted(s) { // else it ends an earlier one
+		if c.isConfirmed(s) { // else it ends an earlier one
 			return errMoved
 		}
 	case own: // both channels are subscribed to at once
-		c.accept(s)
+		c.confirm(s)
 		c.config.Free(s.lock)
 	}
 	return nil
@@ -176,7 +176,6 @@ func (c *connection) message(m *redis.Message) {
 	switch {
 	case s == nil || m.Payload == notQueued:
 	case own:
-		c.confirm(s)
 		c.config.Message(s.lock, m.Payload)
 	default:
 		c.config.Free(s.lock)

@@ -66,12 +66,6 @@ func (l *Listener) Unwatch(channel string) {
 	})
 }
 
-// Unheard notes that messages on the channel do not arrive, whatever Redis has
-// confirmed: until one for this process does, or the connection is a new one.
-func (l *Listener) Unheard(channel string) {
-	l.each(channel, func(s *subscription) { s.confirmed = false })
-}
-
 // Listens reports whether anything is subscribed to, or about to be.
 func (l *Listener) Listens() bool {
 	l.mu.Lock()

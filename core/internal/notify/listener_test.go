@@ -140,24 +140,6 @@ func TestASubscriptionMayBeConfirmedLate(t *testing.T) {
 	})
 }
 
-func TestUnheardUntilAMessageForThisProcess(t *testing.T) {
-	bubble(t, false, func(t *testing.T, s *server, l *listener) {
-		l.Watch("k", "c")
-		l.wantHears(t, "c", true)
-		l.Unheard("c")
-		l.wantHears(t, "c", false)
-		s.Publish("c", "0")
-		l.wantHears(t, "c", false)
-		s.Publish("c:me", "0")
-		l.wantHears(t, "c", true)
-		l.Unheard("c")
-		s.breakConnections()
-		l.want(t, "free k", "free k", "message k 0", "warn")
-		time.Sleep(time.Second)
-		l.wantHears(t, "c", true)
-	})
-}
-
 func TestAQuorumIsHeardWhenAMajorityIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, c := newServer(t), newServer(t), newServer(t)
@@ -169,8 +151,6 @@ func TestAQuorumIsHeardWhenAMajorityIs(t *testing.T) {
 		b.set(false, "")
 		time.Sleep(2 * time.Second)
 		l.wantHears(t, "c", true)
-		l.Unheard("c")
-		l.wantHears(t, "c", false)
 	})
 }
 

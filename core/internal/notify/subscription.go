@@ -16,8 +16,7 @@ type subscription struct {
 	watchers  int
 	unwatched time.Time // when the last watcher left
 	requested bool      // SUBSCRIBE was sent on the present connection
-	accepted  bool      // and answered
-	confirmed bool      // messages arrive, as far as is known
+	confirmed bool      // and answered: messages arrive
 }
 
 // find returns the subscription to a channel, nil when nobody wants to hear it. own: the
@@ -29,24 +28,17 @@ func (c *connection) find(channel string) (s *subscription, own bool) {
 	return c.subscriptions[channel], own
 }
 
-// confirm notes that messages arrive.
+// confirm notes that the server has answered: from now on messages arrive.
 func (c *connection) confirm(s *subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.confirmed = true
 }
 
-// accept notes that the server has answered: from now on messages arrive.
-func (c *connection) accept(s *subscription) {
+func (c *connection) isConfirmed(s *subscription) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.accepted, s.confirmed = true, true
-}
-
-func (c *connection) isAccepted(s *subscription) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return s.accepted
+	return s.confirmed
 }
 
 // toRequest returns the channels that SUBSCRIBE was not sent for.
@@ -89,7 +81,7 @@ func (c *connection) disconnected() {
 		if s.confirmed && s.watchers > 0 {
 			watched = append(watched, s.lock)
 		}
-		s.requested, s.accepted, s.confirmed = false, false, false
+		s.requested, s.confirmed = false, false
 	}
 	c.mu.Unlock()
 	for _, lock := range watched {

@@ -19,8 +19,8 @@ func (s *Settings[Observer]) CheckOwner(option, id string, maxBytes int) bool {
 		s.Fail("%s: the id has %d bytes, at most %d are allowed", option, len(id), maxBytes)
 	case strings.ContainsFunc(id, IsControl):
 		s.Fail("%s: control characters are not allowed", option)
-	case strings.HasPrefix(id, store.OwnFields):
-		s.Fail("%s: ids that begin with %q are reserved", option, store.OwnFields)
+	case store.IsOwnField(id):
+		s.Fail("%s: the id is reserved", option)
 	default:
 		return true
 	}

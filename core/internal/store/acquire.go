@@ -9,8 +9,6 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-var acquireScript = replicated(conn.NewBatchScript(script("acquire"), 0), grants)
-
 // Claim is one attempt to take a lock, or to enter one that its owner holds. It serves
 // one Acquire and is not changed afterwards.
 type Claim struct {
@@ -21,7 +19,7 @@ type Claim struct {
 	Fixed  bool          // nobody renews the lease
 	Window time.Duration // from now on, for which a success keeps the lock taken; 0: none
 	Enter  int64         // token of the lock to enter; 0: a free one will do
-	Queue  Queueing      // when the lock is busy; NotQueued in a quorum
+	Wait   Waiting       // when the lock is busy; NotWaiting in a quorum
 	Copies *conn.Copies  // nil: it is sent once
 
 	store   *Store
@@ -30,16 +28,16 @@ type Claim struct {
 	fate    *fate // of a quorum's claim
 }
 
-// Queueing says how a claim waits in the queue of processes.
-type Queueing int
+// Waiting says how a claim waits in the queue of a lock that is busy.
+type Waiting int
 
 const (
-	NotQueued    Queueing = iota
-	QueuedAlone           // the process has a position, and claims the lock once that is reserved for it
-	QueuedToHold          // the hold has it, and can be granted the lock. Only for a claim of a new owner, renewed, without a window
+	NotWaiting Waiting = iota
+	Listening          // a message tells the process when the lock is granted to the hold
+	Polling            // no message arrives: the hold is granted the lock, and finds out when it asks again
 )
 
-var queueingArgs = [...]any{NotQueued: "0", QueuedAlone: "1", QueuedToHold: "2"}
+var waitingArgs = [...]any{NotWaiting: "0", Listening: "1", Polling: "2"}
 
 // Grant is a lock that was taken or entered.
 type Grant struct {
@@ -54,12 +52,12 @@ type Grant struct {
 
 // Busy says that somebody else has the lock.
 type Busy struct {
-	Until   time.Time // when it ends if nobody prolongs it; zero: it has no end
-	Exact   bool      // nothing will prolong it
-	Done    bool      // nobody holds it: its dedup window lasts. Exact as well
-	Unheard bool      // messages do not reach this process, as far as Redis knows
-	Split   bool      // some members of a quorum granted it: contenders block each other
-	Clock   Clock     // of the Redis that said so; not of a quorum
+	Until time.Time // when it ends if nobody prolongs it; zero: it has no end
+	Exact bool      // nothing will prolong it
+	Done  bool      // nobody holds it: its dedup window lasts. Exact as well
+	New   bool      // the hold was not in the queue before
+	Split bool      // some members of a quorum granted it: contenders block each other
+	Clock Clock     // of the Redis that said so; not of a quorum
 }
 
 func (b *Busy) Error() string { return "the lock is busy" }
@@ -67,6 +65,9 @@ func (b *Busy) Error() string { return "the lock is busy" }
 // ErrGone says that the lock to enter is gone, or that the claim was withdrawn before it
 // arrived.
 var ErrGone = errors.New("the lock to enter is gone")
+
+// errOtherKind is why a name cannot be locked.
+var errOtherKind = &conn.Failure{Outcome: conn.Refused, Cause: errors.New("the name has a lock of another kind, as Redisson's getReadWriteLock makes")}
 
 // errWithdrawn is the answer to a claim whose hold has a tombstone.
 var errWithdrawn = fmt.Errorf("%w: the claim was withdrawn before it arrived", ErrGone)
@@ -77,11 +78,7 @@ var errWithdrawn = fmt.Errorf("%w: the claim was withdrawn before it arrived", E
 // compensated. Decided must follow.
 func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 	c.prepare(s)
-	if s.quorum != nil {
-		return s.quorum.acquire(ctx, c, s.config.Timeout)
-	}
-	a, sent, err := do(ctx, s.servers[0], &c.command, s.config.Timeout, c.decode)
-	return a.at(sent, err)
+	return s.redis.acquire(ctx, c)
 }
 
 // Withdraw compensates a claim that was granted but that nobody wants any more, with
@@ -106,7 +103,7 @@ func (c *Claim) prepare(s *Store) {
 	words := append(c.words[:0], c.Name.lock, c.Name.queue(), c.Name.clock(), c.Owner)
 	lease := milliseconds(c.Lease)
 	switch {
-	case c.Owner != OwnerOf(c.Hold) || c.Fixed || c.Window > 0 || c.Enter != 0:
+	case c.Owner != c.Hold || c.Fixed || c.Window > 0 || c.Enter != 0:
 		enter := any("")
 		if c.Enter != 0 {
 			enter = c.Enter
@@ -114,14 +111,14 @@ func (c *Claim) prepare(s *Store) {
 		if c.Fixed {
 			lease = -c.Lease.Milliseconds()
 		}
-		words = append(words, lease, queueingArgs[c.Queue], c.Hold, milliseconds(c.Window), enter)
-	case c.Queue != QueuedToHold:
-		words = append(words, lease, queueingArgs[c.Queue])
+		words = append(words, lease, waitingArgs[c.Wait], c.Hold, milliseconds(c.Window), enter)
+	case c.Wait != Listening:
+		words = append(words, lease, waitingArgs[c.Wait])
 	case c.Lease != usualLease:
 		words = append(words, lease)
 	}
 	c.store = s
-	c.command = conn.Command{Script: acquireScript, Keys: 3, Words: words, Copies: c.Copies, Compensate: c.compensate}
+	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Copies: c.Copies, Compensate: c.compensate}
 }
 
 // answer is what one Redis says to a claim.
@@ -176,7 +173,7 @@ func (c *Claim) decode(reply any) (a answer, err error) {
 		a.grant = Grant{Token: r.token(1), Lease: max(lease, -lease), TTL: r.milliseconds(3), Fixed: lease < 0, Outermost: r.number(4) == 1, Ahead: len(r.values) > 5}
 	case 2:
 		by := r.number(2)
-		busy := &Busy{Exact: by > 0, Done: by == 2, Unheard: r.number(4) == 1, Clock: Clock{Redis: r.microseconds(3)}}
+		busy := &Busy{Exact: by > 0, Done: by == 2, New: r.number(4) == 1, Clock: Clock{Redis: r.microseconds(3)}}
 		if ttl := r.milliseconds(1); ttl >= 0 {
 			busy.Until = time.Now().Add(ttl)
 		}
@@ -185,6 +182,8 @@ func (c *Claim) decode(reply any) (a answer, err error) {
 		a.refused = ErrGone
 	case 4:
 		a.refused = errWithdrawn
+	case 5:
+		a.refused = errOtherKind
 	default:
 		if r.err == nil {
 			r.err = unexpected(reply)

@@ -11,9 +11,9 @@ const compensationTimeout = 500 * time.Millisecond
 // Compensation is a release that one server has to confirm: send it until it does, or
 // until it is too late.
 type Compensation struct {
-	Lock  string        // in Redis
-	Until time.Time     // when it has ended by itself
-	Yield time.Duration // for which this process lets others go first, once it is confirmed
+	Name   Name
+	Until  time.Time // when it has ended by itself
+	Passed bool      // once it is confirmed: the queue is next
 
 	queued conn.Queued
 	server *conn.Server
@@ -32,7 +32,7 @@ func (c *Compensation) Receive(r conn.Reply, err error) {
 	if err == nil {
 		var released Released
 		released, err = decodeRelease(r.Value)
-		c.Yield = released.Yield
+		c.Passed = released.Passed
 	}
 	c.to.Receive(r, err)
 }
@@ -42,7 +42,7 @@ func (c *Compensation) Receive(r conn.Reply, err error) {
 func (s *Store) compensate(servers []*conn.Server, r Release) {
 	command := r.command(s, true)
 	for _, server := range servers {
-		c := &Compensation{Lock: r.Name.lock, Until: r.Until, server: server}
+		c := &Compensation{Name: r.Name, Until: r.Until, server: server}
 		c.queued = conn.Queued{Command: command, Timeout: min(compensationTimeout, s.config.Timeout), To: c}
 		s.config.Compensate(c)
 	}

@@ -299,7 +299,7 @@ func TestUsualTimeOutlivesHaste(t *testing.T) {
 			want time.Duration
 		}{{ctx, 8 * time.Millisecond}, {context.Background(), 6 * time.Millisecond}} {
 			q.usual[0].Store(int64(8 * time.Millisecond))
-			b := newBallot(tc.ctx, q, &conn.Command{Script: inspectScript, Keys: 1, Words: []any{"k"}}, time.Second, decodeState)
+			b := newBallot(tc.ctx, q, &conn.Command{Script: newScripts("PUBLISH", true).inspect, Keys: 1, Words: []any{"k"}}, time.Second, decodeState)
 			if v := <-b.arrived; v.err == nil {
 				t.Error("no error")
 			}

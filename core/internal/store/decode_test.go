@@ -26,10 +26,13 @@ func TestReplyToAClaim(t *testing.T) {
 			"a free lock":   {reply: "1760000000000001", want: answer{grant: Grant{Token: 1760000000000001, Lease: c.Lease, TTL: c.Lease, Outermost: true}}},
 			"entered":       {reply: list{n(1), "7", n(9000), n(8000), n(0)}, want: answer{grant: Grant{Token: 7, Lease: 9 * time.Second, TTL: 8 * time.Second}}},
 			"entered fixed": {reply: list{n(1), "7", n(-9000), n(8000), n(1)}, want: answer{grant: Grant{Token: 7, Lease: 9 * time.Second, TTL: 8 * time.Second, Fixed: true, Outermost: true}}},
-			"busy":          {reply: list{n(2), n(500), n(1), n(0), n(0)}, want: answer{refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true}}},
-			"busy unheard":  {reply: list{n(2), n(-1), n(0), n(0), n(1)}, want: answer{refused: &Busy{Unheard: true}}},
+			"token ahead":   {reply: list{n(1), "7", n(9000), n(9000), n(1), n(1)}, want: answer{grant: Grant{Token: 7, Lease: 9 * time.Second, TTL: 9 * time.Second, Outermost: true, Ahead: true}}},
+			"busy":          {reply: list{n(2), n(500), n(1), n(5), n(0)}, want: answer{refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true, Clock: Clock{Redis: 5 * time.Microsecond}}}},
+			"in window":     {reply: list{n(2), n(500), n(2), n(0), n(0)}, want: answer{refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true, Done: true}}},
+			"new in queue":  {reply: list{n(2), n(-1), n(0), n(0), n(1)}, want: answer{refused: &Busy{New: true}}},
 			"gone":          {reply: list{n(3)}, want: answer{refused: ErrGone}},
 			"withdrawn":     {reply: list{n(4)}, want: answer{refused: errWithdrawn}},
+			"other kind":    {reply: list{n(5)}, want: answer{refused: errOtherKind}},
 
 			"no token":              {reply: "OK", err: `an unexpected reply: "OK"`},
 			"token too great":       {reply: "99999999999999999999", err: "an unexpected reply"},
@@ -38,7 +41,8 @@ func TestReplyToAClaim(t *testing.T) {
 			"grant cut short":       {reply: list{n(1), "7", n(9000), n(8000)}, err: "a reply of 4 values, expected 5"},
 			"grant without a token": {reply: list{n(1), "OK", n(9000), n(8000), n(0)}, err: `an unexpected reply: "OK"`},
 			"busy cut short":        {reply: list{n(2), n(500)}, err: "a reply of 2 values"},
-			"foreign status":        {reply: list{n(5)}, err: "an unexpected reply"},
+			"busy without new":      {reply: list{n(2), n(500), n(0), n(0)}, err: "a reply of 4 values, expected 5"},
+			"foreign status":        {reply: list{n(6)}, err: "an unexpected reply"},
 			"foreign list":          {reply: list{"1", "7"}, err: `an unexpected reply: "1"`},
 			"number":                {reply: n(1), err: "an unexpected reply: int64"},
 			"nothing":               {reply: nil, err: "an unexpected reply: <nil>"},
@@ -70,21 +74,20 @@ func TestReplyToARelease(t *testing.T) {
 		want  Released
 		err   string
 	}{
-		"free for all":        {reply: n(3), want: Released{Found: true, Heard: 3}},
-		"heard is unknown":    {reply: n(-1), want: Released{Found: true, Heard: -1}},
-		"no such hold":        {reply: list{n(0), n(0)}},
-		"holds remain":        {reply: list{n(1), n(2)}, want: Released{Found: true, Left: 2}},
-		"for another process": {reply: list{n(1), n(0), n(1), n(5)}, want: Released{Found: true, Next: AnotherProcess, Clock: Clock{Redis: 5 * time.Microsecond}}},
-		"for this process":    {reply: list{n(1), n(0), n(2), n(5), n(3)}, want: Released{Found: true, Next: ThisProcess, Yield: 3 * time.Millisecond, Clock: Clock{Redis: 5 * time.Microsecond}}},
-		"window":              {reply: list{n(2), n(1500)}, want: Released{Found: true, Window: 1500 * time.Millisecond}},
+		"free for all":      {reply: n(3), want: Released{Found: true, Heard: 3}},
+		"heard is unknown":  {reply: n(-1), want: Released{Found: true, Heard: -1}},
+		"no such hold":      {reply: list{n(0), n(0)}},
+		"holds remain":      {reply: list{n(1), n(2)}, want: Released{Found: true, Left: 2}},
+		"left the queue":    {reply: list{n(1), n(0)}, want: Released{Found: true}},
+		"the queue is next": {reply: list{n(3), n(5)}, want: Released{Found: true, Passed: true, Clock: Clock{Redis: 5 * time.Microsecond}}},
+		"window":            {reply: list{n(2), n(1500)}, want: Released{Found: true, Window: 1500 * time.Millisecond}},
 
-		"empty":             {reply: list{}, err: "a reply of 0 values, expected 1"},
-		"position given up": {reply: list{n(0), n(0), n(2), n(5), n(0)}, want: Released{Next: ThisProcess, Clock: Clock{Redis: 5 * time.Microsecond}}},
-		"cut short":         {reply: list{n(1)}, err: "a reply of 1 values, expected 2"},
-		"no time":           {reply: list{n(1), n(0), n(1)}, err: "a reply of 3 values, expected 4"},
-		"window missing":    {reply: list{n(2)}, err: "a reply of 1 values, expected 2"},
-		"foreign status":    {reply: list{n(7), n(0)}, err: "an unexpected reply"},
-		"text":              {reply: "OK", err: `an unexpected reply: "OK"`},
+		"empty":          {reply: list{}, err: "a reply of 0 values, expected 1"},
+		"cut short":      {reply: list{n(1)}, err: "a reply of 1 values, expected 2"},
+		"no time":        {reply: list{n(3)}, err: "a reply of 1 values, expected 2"},
+		"window missing": {reply: list{n(2)}, err: "a reply of 1 values, expected 2"},
+		"foreign status": {reply: list{n(7), n(0)}, err: "an unexpected reply"},
+		"text":           {reply: "OK", err: `an unexpected reply: "OK"`},
 	} {
 		got, err := decodeRelease(tc.reply)
 		if wantText(t, name, err, tc.err) && got != tc.want {
@@ -100,9 +103,9 @@ func TestReplyToAnInspection(t *testing.T) {
 		err   string
 	}{
 		"free":      {reply: list{n(-2), list{}}},
-		"held":      {reply: list{n(900), list{"latchkey:token", "7", "p:1", "2", "latchkey:hold:p:1", "1"}}, want: State{Held: true, Owner: "p:1", Holds: 2, TTL: 900 * time.Millisecond}},
+		"held":      {reply: list{n(900), list{"mode", "x7+", "p:1", "2", "latchkey:hold:p:2", "again"}}, want: State{Held: true, Owner: "p:1", Holds: 2, TTL: 900 * time.Millisecond}},
 		"endless":   {reply: list{n(-1), list{"p:1", "1"}}, want: State{Held: true, Owner: "p:1", Holds: 1, TTL: -time.Millisecond}},
-		"in window": {reply: list{n(900), list{"latchkey:window", "900"}}, want: State{Held: true, TTL: 900 * time.Millisecond}},
+		"in window": {reply: list{n(900), list{"mode", "w900"}}, want: State{Held: true, TTL: 900 * time.Millisecond}},
 
 		"cut short":      {reply: list{n(900)}, err: "a reply of 1 values, expected 2"},
 		"no list":        {reply: list{n(900), "p:1"}, err: `an unexpected reply: "p:1"`},

@@ -24,7 +24,8 @@ type election struct {
 }
 
 // acquire asks all members at once and returns as soon as their answers decide it.
-func (q *quorum) acquire(ctx context.Context, c *Claim, timeout time.Duration) (Grant, error) {
+func (q *quorum) acquire(ctx context.Context, c *Claim) (Grant, error) {
+	timeout := c.store.config.Timeout
 	c.fate = &fate{decided: make(chan struct{})}
 	sent := time.Now()
 	e := election{newBallot(ctx, q, &c.command, timeout, c.decode), ctx, c, timeout}

@@ -2,26 +2,23 @@ package store
 
 import (
 	"context"
-	"strings"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
-
-var forceScript = conn.NewScript(script("force_unlock"))
 
 // Force frees a lock or ends its dedup window, and reports whether there was anything to
 // free: of whoever holds it when owner is nil, else if that owner does; an empty one
 // stands for a dedup window. It blocks for Timeout at most, and returns early when ctx
 // ends; after an error, a [*conn.Failure], it may have been done.
 func (s *Store) Force(ctx context.Context, n Name, owner *string) (bool, error) {
-	words := []any{n.lock, n.clock(), n.Channel(), s.publish}
+	words := []any{n.lock, n.clock()}
 	if owner != nil {
-		if strings.HasPrefix(*owner, OwnFields) {
+		if IsOwnField(*owner) {
 			return false, nil // a field of ours is no owner
 		}
 		words = append(words, *owner)
 	}
-	freed, _, err := ask(ctx, s, &conn.Command{Script: forceScript, Keys: 2, Words: words}, yes, decideForce)
+	freed, _, err := ask(ctx, s, &conn.Command{Script: s.scripts.force, Keys: 2, Words: words}, yes, decideForce)
 	return freed, err
 }
 

@@ -5,13 +5,10 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
-
-var inspectScript = conn.NewScript(script("inspect"))
 
 // State is a lock at one moment.
 type State struct {
@@ -24,7 +21,7 @@ type State struct {
 // Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for
 // Timeout at most, and returns early when ctx ends; the error is a [*conn.Failure].
 func (s *Store) Inspect(ctx context.Context, n Name) (State, error) {
-	c := &conn.Command{Script: inspectScript, Keys: 1, Words: []any{n.lock}, Copies: new(conn.Copies)}
+	c := &conn.Command{Script: s.scripts.inspect, Keys: 1, Words: []any{n.lock}, Copies: new(conn.Copies)}
 	state, _, err := ask(ctx, s, c, decodeState, decideInspect)
 	return state, err
 }
@@ -34,7 +31,7 @@ func decodeState(reply any) (State, error) {
 	ttl, fields := r.number(0), reader{values: value[[]any](&r, 1)}
 	state := State{Held: ttl != -2, TTL: time.Duration(ttl) * time.Millisecond}
 	for i := 0; i < len(fields.values); i += 2 {
-		if field := fields.text(i); !strings.HasPrefix(field, OwnFields) {
+		if field := fields.text(i); !IsOwnField(field) {
 			state.Owner = field
 			state.Holds, _ = strconv.Atoi(fields.text(i + 1))
 		}

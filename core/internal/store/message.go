@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -22,27 +21,26 @@ type Clock struct {
 // cautious one that is known.
 func (c Clock) NotBefore(redis time.Duration) time.Time { return c.Sent.Add(redis - c.Redis) }
 
+// Open is the time for which those outside the queue go first, once they get their chance.
+const Open = 3 * time.Millisecond
+
 // Message is what a release tells a process that waits for the lock.
 type Message struct {
-	// Hold was granted the lock for [GrantLease]. Without one the lock is reserved for the
-	// process.
+	// Hold was granted the lock for [GrantLease]. Without one the lock is open: free for
+	// those outside the queue first.
 	Hold  string
 	Token int64
 	Ahead bool          // the token is ahead of the clock of Redis
 	At    time.Duration // on the clock of Redis
-
-	Yield time.Duration // for which others are let go first, where there is no Hold
 }
 
 // ReadMessage reads one. An error says that it is none of ours.
 func ReadMessage(text string) (m Message, err error) {
-	words := strings.Fields(text)
-	if len(words) == 1 {
-		ms, err := strconv.Atoi(words[0])
-		m.Yield = time.Duration(ms) * time.Millisecond
-		return m, err
+	if text == "open" {
+		return m, nil
 	}
-	if len(words) != 3 || !strings.HasPrefix(words[0], holdField) {
+	words := strings.Fields(text)
+	if len(words) != 3 {
 		return m, fmt.Errorf("an unexpected message: %.64q", text)
 	}
 	m.Hold = words[0]

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"fmt"
 	"net/url"
 	"strings"
@@ -13,11 +15,15 @@ const (
 	MaxKeyBytes = 1024
 	// channelPrefix begins the wake-up channels, as Redisson names them.
 	channelPrefix = "redisson_lock__channel:"
-	// OwnFields begins those fields of a lock's hash that are not an owner's.
-	OwnFields = "latchkey:"
-
-	holdField = OwnFields + "hold:"
+	// Fields of a lock's hash that are no owner's: one of that name, and all that begin so.
+	modeField = "mode"
+	ownFields = "latchkey:"
 )
+
+// IsOwnField reports whether a field of a lock's hash is one of ours, and no owner's.
+func IsOwnField(field string) bool {
+	return field == modeField || strings.HasPrefix(field, ownFields)
+}
 
 // Name names one lock in Redis: its keys, which all hash to one slot, and its channel.
 type Name struct {
@@ -29,9 +35,6 @@ type Name struct {
 // chooses its hash slot.
 func NewName(prefix, key string) Name { return Name{prefix + encode(key), prefix} }
 
-// NameOf is NewName for a lock that was named before, by what [Name.Lock] gave.
-func NameOf(prefix, lock string) Name { return Name{lock, prefix} }
-
 // Lock is the key of the lock's hash, as Redisson names it.
 func (n Name) Lock() string { return n.lock }
 
@@ -41,8 +44,8 @@ func (n Name) Key() string {
 	return key
 }
 
-// Channel carries wake-ups for all who wait; Channel() + ":" + process those for one
-// process.
+// Channel carries wake-ups for all who wait; Channel() + ":" + [ProcessChannel] those for
+// one process.
 func (n Name) Channel() string { return channelPrefix + "{" + n.lock + "}" }
 
 // clock is the fencing clock, which the locks of a hash slot share: it holds the last
@@ -54,12 +57,16 @@ func (n Name) clock() string {
 	return n.prefix + "latchkey:clock:{" + string(tag[:]) + "}"
 }
 
-// queue holds the processes that wait, and tombstones: those of claims that were given
-// up, by which a late copy is refused.
+// queue holds the waits, and tombstones: holds of claims that were given up, by which a
+// late copy is refused.
 func (n Name) queue() string { return n.prefix + "{" + n.lock + "}:queue" }
 
-// OwnerOf returns the owner that a hold brings along, for a caller that has named none.
-func OwnerOf(hold string) string { return hold[len(holdField):] }
+// ProcessChannel names the channels of a process. Whoever may list channels learns no hold
+// from it.
+func ProcessChannel(process string) string {
+	sum := sha1.Sum([]byte(process))
+	return hex.EncodeToString(sum[:])
+}
 
 // encode percent-encodes what would let a key choose its hash slot, break the
 // hash tag or garble a terminal. No two keys have one encoding.

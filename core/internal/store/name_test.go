@@ -24,7 +24,7 @@ func FuzzEncode(f *testing.F) {
 		if err != nil || back != key {
 			t.Errorf("%q is encoded as %q, which is %q (%v)", key, encoded, back, err)
 		}
-		if got := NameOf("lock%:", NewName("lock%:", key).Lock()).Key(); got != key {
+		if got := NewName("lock%:", key).Key(); got != key {
 			t.Errorf("the name of %q is one of %q", key, got)
 		}
 		control := func(r rune) bool { return r < 0x80 && unicode.IsControl(r) }
@@ -41,12 +41,11 @@ func FuzzEncode(f *testing.F) {
 // beside this one.
 func TestNamesInRedis(t *testing.T) {
 	n := NewName("lock:", "{a}")
-	hold := holdField + "p:1"
 	for got, want := range map[string]string{
-		n.Lock():      "lock:%7Ba%7D",
-		n.Channel():   "redisson_lock__channel:{lock:%7Ba%7D}",
-		n.queue():     "lock:{lock:%7Ba%7D}:queue",
-		OwnerOf(hold): "p:1",
+		n.Lock():            "lock:%7Ba%7D",
+		n.Channel():         "redisson_lock__channel:{lock:%7Ba%7D}",
+		n.queue():           "lock:{lock:%7Ba%7D}:queue",
+		ProcessChannel("p"): "516b9783fca517eecbd1d064da2d165310b19759",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -81,6 +80,15 @@ func TestKeysInTheFirstSlot(t *testing.T) {
 			if slot := slotOf(NewName(prefix, key).Lock()); slot != 0 || !strings.HasPrefix(key, start) {
 				t.Fatalf("%q of %q is in slot %d", key, start, slot)
 			}
+		}
+	}
+}
+
+// A caller who chooses such an owner would overwrite what a lock needs.
+func TestFieldsOfOurOwn(t *testing.T) {
+	for field, want := range map[string]bool{"mode": true, "latchkey:left": true, "latchkey:": true, "modes": false, "p:1": false, "my-latchkey:": false} {
+		if got := IsOwnField(field); got != want {
+			t.Errorf("%q: %v", field, got)
 		}
 	}
 }

@@ -89,3 +89,29 @@ func (b *ballot[T]) late(hear func(vote[T])) {
 		})
 	}
 }
+
+func (q *quorum) release(ctx context.Context, s *Store, r Release, timeout time.Duration) (Released, error) {
+	b := newBallot(ctx, q, r.command(s, false), timeout, decodeRelease)
+	released, err := b.decide(decideRelease)
+	if err != nil {
+		return released, err
+	}
+	missed := func(v vote[Released]) {
+		if v.err != nil {
+			s.compensate(s.servers[v.member:v.member+1], r)
+		}
+	}
+	for _, v := range b.votes {
+		missed(v)
+	}
+	b.late(missed)
+	return released, nil
+}
+
+func (q *quorum) renew(r *renewal) {
+	r.to = &renewalVotes{tally: tally[bool]{total: len(q.servers), majority: q.majority}, to: r.to}
+	for _, server := range q.servers {
+		queued := r.queued
+		server.Queue(&queued)
+	}
+}

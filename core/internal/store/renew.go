@@ -9,10 +9,11 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-var renewScript = replicated(conn.NewBatchScript(script("renew"), 0), func(reply any) bool {
+// renewed tells a reply that prolongs the lock.
+func renewed(reply any) bool {
 	done, _ := yes(reply)
 	return done
-})
+}
 
 // Renewal receives the outcome of a renewal, once: whether the lock is still held, from
 // sent on for a lease, or a [*conn.Failure] or another error that left it unknown.
@@ -37,12 +38,12 @@ type renewal struct {
 	to      Renewal
 }
 
-func newRenewal(w Renew) *renewal {
+func (s *Store) renewal(w Renew) *renewal {
 	r := &renewal{words: [...]any{w.Name.lock, w.Owner, w.Token, milliseconds(w.Lease)}}
 	if w.Granted {
 		r.words[3] = "+" + strconv.FormatInt(w.Lease.Milliseconds(), 10)
 	}
-	r.command = conn.Command{Script: renewScript, Keys: 1, Words: r.words[:]}
+	r.command = conn.Command{Script: s.scripts.renew, Keys: 1, Words: r.words[:]}
 	return r
 }
 
@@ -57,24 +58,16 @@ func (r *renewal) Receive(reply conn.Reply, err error) {
 
 // Renew is queued, and goes with the next Flush.
 func (s *Store) Renew(w Renew, timeout time.Duration, to Renewal) {
-	r := newRenewal(w)
+	r := s.renewal(w)
 	r.to = to
 	r.queued = conn.Queued{Command: &r.command, Timeout: timeout, To: r}
-	if s.quorum == nil {
-		s.servers[0].Queue(&r.queued)
-		return
-	}
-	r.to = &renewalVotes{tally: tally[bool]{total: len(s.servers), majority: s.quorum.majority}, to: to}
-	for _, server := range s.servers {
-		queued := r.queued
-		server.Queue(&queued)
-	}
+	s.redis.renew(r)
 }
 
 // Refresh is Renew now. The command is sent again when its connection breaks. It blocks
 // for Timeout at most, and returns early when ctx ends; the error is a [*conn.Failure].
 func (s *Store) Refresh(ctx context.Context, w Renew) (held bool, sent time.Time, err error) {
-	c := &newRenewal(w).command
+	c := &s.renewal(w).command
 	c.Copies = new(conn.Copies)
 	return ask(ctx, s, c, yes, decideYes)
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"embed"
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -23,7 +24,6 @@ const (
 	tombstoneKept = int64(tombstoneLife / time.Millisecond)
 	usualArg      = int64(usualLease / time.Millisecond)
 	noTime        = int64(0)
-	isLate        = int64(-1) // in place of a tombstone's
 )
 
 func milliseconds(d time.Duration) any {
@@ -43,21 +43,47 @@ func flag(b bool) any {
 //go:embed scripts/*.lua
 var scriptFiles embed.FS
 
-// include stands for a file, in a script that another shares a function with.
+// include stands for a file, in a script that shares it with another.
 var include = regexp.MustCompile(`(?m)^-- include \w+$`)
 
-func script(name string) string {
+// comment is a line that does nothing. Redis takes no text of 16 KiB from a client that has
+// yet to give its password, and does not say then what is missing.
+var comment = regexp.MustCompile(`(?m)^ *--.*\n`)
+
+// scripts are those of a Store, with the words by which it publishes: as arguments they
+// would cost each command.
+type scripts struct {
+	acquire, renew, release *conn.Script
+	inspect, force          *conn.Script
+	writeToken              *conn.Script
+}
+
+// newScripts returns scripts that publish with a command. counts says that the server
+// which runs them knows all who subscribe.
+func newScripts(publish string, counts bool) *scripts {
+	text := func(name string) string { return comment.ReplaceAllString(script(name, publish, counts), "") }
+	s := &scripts{
+		acquire:    conn.NewBatchScript(text("acquire")),
+		renew:      conn.NewBatchScript(text("renew")),
+		release:    conn.NewBatchScript(text("release")),
+		inspect:    conn.NewScript(text("inspect")),
+		force:      conn.NewScript(text("force_unlock")),
+		writeToken: conn.NewScript(text("write_token")),
+	}
+	s.acquire.Replicate, s.acquire.Did = true, grants
+	s.renew.Replicate, s.renew.Did = true, renewed
+	return s
+}
+
+func script(name, publish string, counts bool) string {
+	if name == "pubsub" {
+		return fmt.Sprintf("local PUBLISH, COUNTS = '%s', %t", publish, counts)
+	}
 	text, err := scriptFiles.ReadFile("scripts/" + name + ".lua")
 	if err != nil {
 		panic(err) // the file is part of the binary
 	}
 	return include.ReplaceAllStringFunc(string(text), func(line string) string {
-		return script(strings.TrimPrefix(line, "-- include "))
+		return script(strings.TrimPrefix(line, "-- include "), publish, counts)
 	})
-}
-
-// replicated says that replicas must have what a script has done.
-func replicated(s *conn.Script, did func(reply any) bool) *conn.Script {
-	s.Replicate, s.Did = true, did
-	return s
 }

@@ -26,29 +26,46 @@ type Config struct {
 // Store is where locks live: one Redis, or a quorum of several. Its methods are safe for
 // concurrent use.
 type Store struct {
+	// Can is what it can do. It does not change.
+	Can Abilities
+
 	config  Config
 	servers []*conn.Server
-	quorum  *quorum // nil: there is one server
+	redis   kind
+	scripts *scripts
+	holds   atomic.Uint64
+}
 
-	publish any // as release.lua has it
+// Abilities are what a Store can do, of what not all can.
+type Abilities struct {
+	Grant  bool // a release grants the lock to who waits first: there is a queue
+	PassOn bool // the process may pass a lock on in memory
+	Differ bool // some of its servers may know of a lock what others do not
+}
 
-	holds atomic.Uint64
+// kind is one Redis, or a quorum.
+type kind interface {
+	acquire(ctx context.Context, c *Claim) (Grant, error)
+	release(ctx context.Context, s *Store, r Release, timeout time.Duration) (Released, error)
+	renew(r *renewal)
 }
 
 // New returns a Store on one Redis. It does no network I/O and starts no goroutine.
 func New(server *conn.Server, c Config) *Store {
-	s := newStore([]*conn.Server{server}, c)
-	if _, isCluster := server.Client().(*redis.ClusterClient); isCluster && !c.Sharded {
-		s.publish = "publish"
-	}
+	_, isCluster := server.Client().(*redis.ClusterClient)
+	// The nodes of a cluster pass plain messages on to one another.
+	s := newStore([]*conn.Server{server}, c, c.Sharded || !isCluster)
+	s.redis = single{server}
+	s.Can = Abilities{Grant: true, PassOn: !server.WaitsForReplicas()}
 	return s
 }
 
 // NewQuorum returns a Store on several independent Redis, an odd number of them: what a
 // majority says counts. It does no network I/O and starts no goroutine.
 func NewQuorum(servers []*conn.Server, c Config) *Store {
-	s := newStore(servers, c)
-	s.quorum = &quorum{
+	s := newStore(servers, c, true)
+	s.Can = Abilities{Differ: true}
+	s.redis = &quorum{
 		servers:  servers,
 		majority: len(servers)/2 + 1,
 		workers:  c.Workers,
@@ -57,16 +74,13 @@ func NewQuorum(servers []*conn.Server, c Config) *Store {
 	return s
 }
 
-func newStore(servers []*conn.Server, c Config) *Store {
-	s := &Store{config: c, servers: servers, publish: "PUBLISH"}
+func newStore(servers []*conn.Server, c Config, counts bool) *Store {
+	publish := "PUBLISH"
 	if c.Sharded {
-		s.publish = "SPUBLISH"
+		publish = "SPUBLISH"
 	}
-	return s
+	return &Store{config: c, servers: servers, scripts: newScripts(publish, counts)}
 }
-
-// IsQuorum reports whether a majority of several Redis decides.
-func (s *Store) IsQuorum() bool { return s.quorum != nil }
 
 // IsSilent reports whether Redis, or the majority of a quorum, has been asked for d without an
 // answer to anybody.
@@ -89,9 +103,10 @@ func (s *Store) SharesRedis(other *Store) bool {
 	})
 }
 
-// NewHold returns the field of a hold, which no other has, in any process.
+// NewHold returns the name of a hold, which no other has, in any process. It is the owner
+// that the hold brings along for a caller that has chosen none.
 func (s *Store) NewHold() string {
-	return holdField + s.config.Process + ":" + strconv.FormatUint(s.holds.Add(1), 10)
+	return s.config.Process + ":" + strconv.FormatUint(s.holds.Add(1), 10)
 }
 
 // Flush sends what was queued: renewals, compensations. It does not block.
@@ -121,10 +136,11 @@ func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeou
 // ask runs a command on the one server, or on all members of a quorum until their
 // answers decide it.
 func ask[T any](ctx context.Context, s *Store, c *conn.Command, decode func(reply any) (T, error), decide func(*tally[T]) (T, bool, error)) (answer T, sent time.Time, err error) {
-	if s.quorum == nil {
+	q, isQuorum := s.redis.(*quorum)
+	if !isQuorum {
 		return do(ctx, s.servers[0], c, s.config.Timeout, decode)
 	}
 	sent = time.Now()
-	answer, err = newBallot(ctx, s.quorum, c, s.config.Timeout, decode).decide(decide)
+	answer, err = newBallot(ctx, q, c, s.config.Timeout, decode).decide(decide)
 	return answer, sent, err
 }

@@ -38,6 +38,7 @@ type world struct {
 	*store.Store
 	redis []*miniredis.Miniredis
 	kept  chan *store.Compensation
+	ears  []func() // see hears
 }
 
 func in(t *testing.T, servers int, test func(t *testing.T, w *world)) {
@@ -80,6 +81,9 @@ func in(t *testing.T, servers int, test func(t *testing.T, w *world)) {
 		}
 		t.Cleanup(crew.Wait)
 		test(t, w)
+		for _, end := range w.ears {
+			end()
+		}
 	})
 }
 
@@ -90,7 +94,7 @@ var (
 
 func (w *world) claim() *store.Claim {
 	hold := w.NewHold()
-	return &store.Claim{Name: name, Owner: store.OwnerOf(hold), Hold: hold, Lease: 30 * time.Second, Copies: new(conn.Copies)}
+	return &store.Claim{Name: name, Owner: hold, Hold: hold, Lease: 30 * time.Second, Copies: new(conn.Copies)}
 }
 
 // take acquires a lock that stays held.
@@ -106,7 +110,18 @@ func (w *world) take(t *testing.T, c *store.Claim) store.Grant {
 }
 
 func releaseOf(c *store.Claim) store.Release {
-	return store.Release{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Listens: true, Until: time.Now().Add(time.Minute)}
+	return store.Release{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Until: time.Now().Add(time.Minute)}
+}
+
+// release ends a hold. What it tells of the clock is left out.
+func (w *world) release(t *testing.T, r store.Release) store.Released {
+	t.Helper()
+	released, err := w.Release(background, r, time.Second)
+	if err != nil {
+		t.Error(err)
+	}
+	released.Clock = store.Clock{}
+	return released
 }
 
 // result receives what is queued.
@@ -135,7 +150,7 @@ func TestLifeOfALock(t *testing.T) {
 				}
 				_, err := w.Acquire(background, w.claim())
 				var b *store.Busy
-				if !errors.As(err, &b) || !b.Until.Equal(time.Now().Add(30*time.Second)) || b.Exact || b.Unheard || b.Split {
+				if !errors.As(err, &b) || !b.Until.Equal(time.Now().Add(30*time.Second)) || b.Exact || b.Split {
 					t.Errorf("another: %+v, %v", b, err)
 				}
 
@@ -170,8 +185,8 @@ func TestLifeOfALock(t *testing.T) {
 
 				for i, want := range []store.Released{{Found: true, Left: 1}, {Found: true}, {}} {
 					c := []*store.Claim{inner, outer, outer}[i]
-					if got, err := w.Release(background, releaseOf(c), time.Second); got != want || err != nil {
-						t.Errorf("release %d: %+v, %v", i, got, err)
+					if got := w.release(t, releaseOf(c)); got != want {
+						t.Errorf("release %d: %+v", i, got)
 					}
 					synctest.Wait()
 				}
@@ -206,10 +221,13 @@ func TestFixedLeaseAndWindow(t *testing.T) {
 			t.Errorf("another: %+v, %v", b, err)
 		}
 		time.Sleep(time.Second)
-		if got, err := w.Release(background, releaseOf(c), time.Second); got != (store.Released{Found: true, Window: 59 * time.Second}) || err != nil {
-			t.Errorf("released: %+v, %v", got, err)
+		if got := w.release(t, releaseOf(c)); got != (store.Released{Found: true, Window: 59 * time.Second}) {
+			t.Errorf("released: %+v", got)
 		}
-		owner, ours, window := "somebody", "latchkey:window", ""
+		if _, err := w.Acquire(background, w.claim()); !errors.As(err, &b) || !b.Done || !b.Exact || !b.Until.Equal(time.Now().Add(59*time.Second)) {
+			t.Errorf("in the window: %+v, %v", b, err)
+		}
+		owner, ours, window := "somebody", "latchkey:left", ""
 		for i, tc := range []struct {
 			owner *string
 			want  bool
@@ -234,74 +252,12 @@ func TestReleaseAfterAFailure(t *testing.T) {
 		w.take(t, c)
 		r := releaseOf(c)
 		r.Failed, r.Doubled = true, true
-		if got, err := w.Release(background, r, time.Second); got != (store.Released{Found: true}) || err != nil {
-			t.Errorf("released: %+v, %v", got, err)
+		if got := w.release(t, r); got != (store.Released{Found: true}) {
+			t.Errorf("released: %+v", got)
 		}
 		late := *c
 		if _, err := w.Acquire(background, &late); !errors.Is(err, store.ErrGone) {
 			t.Errorf("a copy that arrives late: %v", err)
-		}
-	})
-}
-
-// The process that waits longest is next, and gives its position up.
-func TestWaitQueue(t *testing.T) {
-	in(t, 1, func(t *testing.T, w *world) {
-		c := w.claim()
-		w.take(t, c)
-		waiting := w.claim()
-		waiting.Queue = store.QueuedToHold
-		var b *store.Busy
-		if _, err := w.Acquire(background, waiting); !errors.As(err, &b) {
-			t.Fatal(err)
-		}
-		if got, err := w.Release(background, releaseOf(c), time.Second); !got.Found || got.Next != store.ThisProcess || err != nil {
-			t.Errorf("released: %+v, %v", got, err)
-		}
-		if !w.redis[0].Exists("lock:{lock:k}:queue") {
-			t.Error("the process has no position")
-		}
-		w.LeaveQueue(name, waiting.Hold, false, nil)
-		time.Sleep(time.Second)
-		if members, err := w.redis[0].ZMembers("lock:{lock:k}:queue"); err == nil && strings.Join(members, "") != "others" {
-			t.Errorf("in the queue are %v", members)
-		}
-	})
-}
-
-// A process that is the next after itself lets others go first: those outside the queue.
-func TestProcessThatIsNextLetsOthersGoFirst(t *testing.T) {
-	in(t, 1, func(t *testing.T, w *world) {
-		for range 4 { // more than could be of the queue
-			outside := w.redis[0].NewSubscriber()
-			defer outside.Close()
-			outside.Subscribe("redisson_lock__channel:{lock:k}")
-			go func() {
-				for range outside.Messages() {
-				}
-			}()
-		}
-		c := w.claim()
-		w.take(t, c)
-		waiting, alone := w.claim(), w.claim()
-		waiting.Queue, alone.Queue = store.QueuedToHold, store.QueuedAlone
-		for _, c := range []*store.Claim{waiting, alone} {
-			if _, err := w.Acquire(background, c); err == nil {
-				t.Fatal("two hold the lock")
-			}
-		}
-		const yield = 3 * time.Millisecond
-		if got, err := w.Release(background, releaseOf(c), time.Second); got.Next != store.ThisProcess || got.Yield != yield || err != nil {
-			t.Errorf("released: %+v, %v", got, err)
-		}
-		time.Sleep(60 * time.Millisecond)
-		reserved := make(chan time.Duration, 1)
-		w.LeaveQueue(name, waiting.Hold, false, func(_ string, yield time.Duration) bool {
-			reserved <- yield
-			return true
-		})
-		if got := <-reserved; got != yield {
-			t.Errorf("the process lets others go first for %v", got)
 		}
 	})
 }
@@ -314,8 +270,8 @@ func TestWithdraw(t *testing.T) {
 		w.Withdraw(c, time.Hour)
 		for range w.redis {
 			k := <-w.kept
-			if k.Lock != "lock:k" || !k.Until.Equal(time.Now().Add(time.Hour+time.Minute)) {
-				t.Errorf("compensation of %s until %v", k.Lock, k.Until)
+			if k.Name.Lock() != "lock:k" || !k.Until.Equal(time.Now().Add(time.Hour+time.Minute)) {
+				t.Errorf("compensation of %s until %v", k.Name.Lock(), k.Until)
 			}
 			done := make(result, 1)
 			k.Send(done)

@@ -6,12 +6,10 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-var writeTokenScript = conn.NewScript(script("write_token"))
-
 // writeToken makes a member give the lock a greater token than its own.
 func (c *Claim) writeToken(token int64) *conn.Command {
 	return &conn.Command{
-		Script: writeTokenScript,
+		Script: c.store.scripts.writeToken,
 		Keys:   2,
 		Words:  []any{c.Name.lock, c.Name.clock(), c.Owner, c.Hold, token},
 	}

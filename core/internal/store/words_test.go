@@ -19,22 +19,22 @@ func cluster() *conn.Server {
 }
 
 func TestWordsOfAClaim(t *testing.T) {
-	const hold = holdField + "p:1"
 	name := NewName("lock:", "k")
 	for _, tc := range []struct {
 		claim Claim
 		want  []any
 	}{
-		{Claim{Owner: "p:1", Lease: usualLease, Queue: QueuedToHold}, []any{"p:1"}},
-		{Claim{Owner: "p:1", Lease: time.Second, Queue: QueuedToHold}, []any{"p:1", int64(1000)}},
-		{Claim{Owner: "p:1", Lease: time.Second, Queue: QueuedAlone}, []any{"p:1", int64(1000), "1"}},
-		{Claim{Owner: "p:1", Lease: usualLease}, []any{"p:1", int64(30_000), "0"}},
-		{Claim{Owner: "o", Lease: usualLease}, []any{"o", int64(30_000), "0", hold, int64(0), ""}},
-		{Claim{Owner: "p:1", Lease: usualLease, Fixed: true, Window: time.Minute}, []any{"p:1", int64(-30_000), "0", hold, int64(60_000), ""}},
-		{Claim{Owner: "p:1", Lease: time.Second, Enter: 7, Queue: QueuedAlone}, []any{"p:1", int64(1000), "1", hold, int64(0), int64(7)}},
+		{Claim{Owner: "p:1", Lease: usualLease, Wait: Listening}, []any{"p:1"}},
+		{Claim{Owner: "p:1", Lease: time.Second, Wait: Listening}, []any{"p:1", int64(1000)}},
+		{Claim{Owner: "p:1", Lease: usualLease, Wait: Polling}, []any{"p:1", int64(30_000), "2"}},
+		{Claim{Owner: "p:1", Lease: time.Second}, []any{"p:1", int64(1000), "0"}},
+		{Claim{Owner: "o", Lease: usualLease}, []any{"o", int64(30_000), "0", "p:1", int64(0), ""}},
+		{Claim{Owner: "p:1", Lease: usualLease, Fixed: true, Wait: Listening}, []any{"p:1", int64(-30_000), "1", "p:1", int64(0), ""}},
+		{Claim{Owner: "p:1", Lease: usualLease, Window: time.Minute}, []any{"p:1", int64(30_000), "0", "p:1", int64(60_000), ""}},
+		{Claim{Owner: "p:1", Lease: time.Second, Enter: 7, Wait: Polling}, []any{"p:1", int64(1000), "2", "p:1", int64(0), int64(7)}},
 	} {
 		c := tc.claim
-		c.Name, c.Hold = name, hold
+		c.Name, c.Hold = name, "p:1"
 		c.prepare(New(serverAt("a:1"), Config{Process: "p"}))
 		want := append([]any{"lock:k", "lock:{lock:k}:queue", name.clock()}, tc.want...)
 		if !reflect.DeepEqual(c.command.Words, want) || c.command.Keys != 3 {
@@ -44,48 +44,69 @@ func TestWordsOfAClaim(t *testing.T) {
 }
 
 func TestWordsOfARelease(t *testing.T) {
-	one, sharded := serverAt("a:1"), Config{Process: "p", Sharded: true}
-	r := Release{Name: NewName("lock:", "k"), Owner: "o", Hold: holdField + "p:1", Listens: true, Waits: "p", Token: 7, Last: 7, Lease: usualLease}
-	failed, doubled, passed, sole := r, r, r, r
-	failed.Failed, failed.Waits = true, ""
-	doubled.Doubled = true
-	passed.Last, passed.Sole, passed.Listens, passed.Waits = 9, true, false, ""
-	sole.Sole, sole.Listens, sole.Waits = true, false, ""
-	short, soleButDoubled, soleThatListens := sole, sole, sole
-	short.Lease, soleButDoubled.Doubled, soleThatListens.Listens = time.Second, true, true
-	const hold = "latchkey:hold:p:1"
+	sole := Release{Name: NewName("lock:", "k"), Owner: "p:1", Hold: "p:1", Token: 7, Last: 7, Lease: usualLease, Sole: true}
+	with := func(change func(*Release)) Release {
+		r := sole
+		change(&r)
+		return r
+	}
+	one, three := New(serverAt("a:1"), Config{}), NewQuorum([]*conn.Server{serverAt("a:1"), serverAt("b:1"), serverAt("c:1")}, Config{})
 	for _, tc := range []struct {
 		store   *Store
 		release Release
 		late    bool
 		want    []any
 	}{
-		{New(one, Config{Process: "p"}), r, false, []any{"PUBLISH", "o", hold, "0", int64(0), "p", ""}},
-		{New(one, Config{Process: "p"}), failed, true, []any{"PUBLISH", "o", hold, "1", int64(-1), "1", ""}},
-		{New(one, sharded), doubled, true, []any{"SPUBLISH", "o", hold, "0", int64(60_000), "p", ""}},
+		{one, sole, false, []any{"p:1", "x7"}},
+		{one, with(func(r *Release) { r.Lease = time.Second }), false, []any{"p:1", "x7 1000"}},
+		{one, with(func(r *Release) { r.Lease = 0 }), false, []any{"p:1", "x7 0"}}, // granted, not renewed
+
+		{three, sole, false, []any{"p:1", "p:1", "0", "0", int64(0), "", ""}},
+		{one, sole, true, []any{"p:1", "p:1", "0", "1", int64(0), "", ""}},
+		{one, with(func(r *Release) { r.Sole = false }), false, []any{"p:1", "p:1", "0", "0", int64(0), "", ""}},
+		{one, with(func(r *Release) { r.Doubled = true }), false, []any{"p:1", "p:1", "0", "0", int64(60_000), "", ""}},
+		{one, with(func(r *Release) { r.Sole, r.Failed = false, true }), false, []any{"p:1", "p:1", "1", "0", int64(0), "", ""}},
+		{one, with(func(r *Release) { r.Waits, r.WaitsAs = "p:2", "p:2" }), false, []any{"p:1", "p:1", "0", "0", int64(0), "p:2", ""}},
+		{one, with(func(r *Release) { r.Waits, r.WaitsAs = "p:2", "o" }), false, []any{"p:1", "p:1", "0", "0", int64(0), "p:2 o", ""}},
 		// Calls of this process have had later tokens than Redis knows.
-		{New(one, Config{Process: "p"}), passed, false, []any{"PUBLISH", "o", hold, "0", int64(0), "0", int64(9)}},
-		{New(one, Config{Process: "p"}), sole, true, []any{"PUBLISH", "o", hold, "0", int64(-1), "0", ""}},
-		{New(one, Config{Process: "p"}), soleButDoubled, false, []any{"PUBLISH", "o", hold, "0", int64(60_000), "0", ""}},
-		{New(one, Config{Process: "p"}), soleThatListens, false, []any{"PUBLISH", "o", hold, "0", int64(0), "1", ""}},
-		// A message may reach somebody at another node.
-		{New(cluster(), Config{Process: "p"}), r, false, []any{"publish", "o", hold, "0", int64(0), "p", ""}},
-		{New(cluster(), sharded), r, false, []any{"SPUBLISH", "o", hold, "0", int64(0), "p", ""}},
-		{New(one, Config{Process: "p"}), Release{Name: r.Name, Owner: "p"}, false, []any{"PUBLISH", "p", "", "0", int64(0), "0", ""}},
+		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", "p:1", "0", "0", int64(0), "", int64(9)}},
 	} {
 		c := tc.release.command(tc.store, tc.late)
-		want := append([]any{"lock:k", "lock:{lock:k}:queue", r.Name.clock()}, tc.want...)
+		want := append([]any{"lock:k", "lock:{lock:k}:queue", sole.Name.clock()}, tc.want...)
 		if !reflect.DeepEqual(c.Words, want) || c.Keys != 3 {
 			t.Errorf("%d keys in %v\nwant %v", c.Keys, c.Words, want)
 		}
 	}
+}
+
+func TestWordsOfARenewal(t *testing.T) {
+	s, w := New(serverAt("a:1"), Config{}), Renew{Name: NewName("lock:", "k"), Owner: "p:1", Token: 7, Lease: time.Second}
+	if got, want := s.renewal(w).command.Words, []any{"lock:k", "p:1", int64(7), int64(1000)}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\nwant %v", got, want)
+	}
+	w.Granted = true
+	if got, want := s.renewal(w).command.Words, []any{"lock:k", "p:1", int64(7), "+1000"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\nwant %v", got, want)
+	}
+}
+
+// The nodes of a cluster pass plain messages on to one another: those who hear them cannot
+// be counted at one node.
+func TestWhatScriptsPublishBy(t *testing.T) {
 	for _, tc := range []struct {
-		release Release
-		held    string
-	}{{sole, "7"}, {short, "7 1000"}} {
-		c := tc.release.command(New(one, Config{Process: "p"}), false)
-		if want := []any{"lock:k", "lock:{lock:k}:queue", r.Name.clock(), "PUBLISH", tc.held}; !reflect.DeepEqual(c.Words, want) || c.Keys != 3 {
-			t.Errorf("%d keys in %v\nwant %v", c.Keys, c.Words, want)
+		server  *conn.Server
+		sharded bool
+		publish string
+		counts  bool
+	}{
+		{serverAt("a:1"), false, "PUBLISH", true},
+		{serverAt("a:1"), true, "SPUBLISH", true},
+		{cluster(), false, "PUBLISH", false},
+		{cluster(), true, "SPUBLISH", true},
+	} {
+		got, want := New(tc.server, Config{Sharded: tc.sharded}).scripts.release, newScripts(tc.publish, tc.counts).release
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("not by %s, counts %v", tc.publish, tc.counts)
 		}
 	}
 }
@@ -104,21 +125,22 @@ func TestCompensationsDoNotWaitLong(t *testing.T) {
 
 // Replicas must have what holds a lock.
 func TestReplicatedScripts(t *testing.T) {
+	s := newScripts("PUBLISH", true)
 	for script, want := range map[*conn.Script]bool{
-		acquireScript: true, renewScript: true,
-		releaseScript: false, inspectScript: false, forceScript: false, writeTokenScript: false,
+		s.acquire: true, s.renew: true,
+		s.release: false, s.inspect: false, s.force: false, s.writeToken: false,
 	} {
 		if script.Replicate != want || (script.Did != nil) != want {
 			t.Errorf("Replicate is %v; want %v", script.Replicate, want)
 		}
 	}
-	if !renewScript.Did(n(1)) || renewScript.Did(n(0)) {
+	if !s.renew.Did(n(1)) || s.renew.Did(n(0)) {
 		t.Error("a renewal that was refused needs no replicas")
 	}
 }
 
 func TestSharesRedis(t *testing.T) {
-	of := func(servers ...*conn.Server) *Store { return newStore(servers, Config{}) }
+	of := func(servers ...*conn.Server) *Store { return newStore(servers, Config{}, true) }
 	a, b, c := serverAt("a:1"), serverAt("b:1"), serverAt("c:1")
 	for _, tc := range []struct {
 		x, y *Store

@@ -10,50 +10,40 @@ func (q *Queues[R, L, P]) Next(lock string, fits func(R) bool) *Waiter[R, L, P] 
 	if own == nil || !own.head.canBePassed() || !fits(own.head.request) {
 		return nil
 	}
-	own.head.parked, own.head.chosen = false, true
+	own.head.choose()
 	return own.head
+}
+
+// Granted chooses the call that is to have the lock, which Redis has granted to a position:
+// the head of the queue with that position, if it waits and fits, as Next does. Otherwise
+// that head asks Redis.
+func (q *Queues[R, L, P]) Granted(lock string, is func(P) bool, fits func(R, P) bool) *Waiter[R, L, P] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var none P
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		if own.position == none || !is(own.position) {
+			continue
+		}
+		if w := own.head; w.canBePassed() && fits(w.request, own.position) {
+			w.choose()
+			own.position = none
+			return w
+		}
+		own.wake()
+		return nil
+	}
+	return nil
 }
 
 // canBePassed: mu is held.
 func (w *Waiter[R, L, P]) canBePassed() bool { return w.parked && !w.chosen && !w.leaves }
 
+// choose: mu is held.
+func (w *Waiter[R, L, P]) choose() { w.parked, w.chosen = false, true }
+
 // Request is what the call wants.
 func (w *Waiter[R, L, P]) Request() R { return w.request }
 
-// Pass hands the lock to a call that Next has chosen.
+// Pass hands the lock to a call that was chosen.
 func (w *Waiter[R, L, P]) Pass(lock L) { w.passed <- lock }
-
-// Park says that the head waits: from now on it can be passed the lock.
-func (w *Waiter[R, L, P]) Park() {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	w.park()
-}
-
-func (w *Waiter[R, L, P]) park() {
-	w.parked = true
-	if w.passed == nil {
-		w.passed = make(chan L, 1)
-	}
-}
-
-// Unpark ends that. It is false when the head was chosen meanwhile: the lock is about to
-// arrive by Passed.
-func (w *Waiter[R, L, P]) Unpark() bool {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	w.parked = false
-	return !w.chosen
-}
-
-// Passed receives the lock that the head is passed. It is for a head that was parked.
-func (w *Waiter[R, L, P]) Passed() <-chan L { return w.passed }
-
-// Refuse says that the call does not want the lock any more. It is false when the lock is
-// about to arrive nevertheless, by Passed.
-func (w *Waiter[R, L, P]) Refuse() bool {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	w.leaves = true
-	return !w.chosen
-}

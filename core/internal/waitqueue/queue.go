@@ -6,7 +6,7 @@ import (
 )
 
 // Queues are the wait queues of a process. R is what a call wants, L the lock that it can
-// be passed, P what stands for a position in the queue of processes; its zero value is none.
+// be passed, P what stands for a position in Redis; its zero value is none.
 // The zero value of Queues is ready.
 type Queues[R, L any, P comparable] struct {
 	mu     sync.Mutex
@@ -29,10 +29,9 @@ type queue[R, L any, P comparable] struct {
 	opener     Waiter[R, L, P] // room for the first call: most are alone
 	trying     bool            // the first of the queue has not had an answer yet
 	watched    bool            // notifications are wanted
-	position   P               // by which the process waits in the queue of processes, or will
-	positioned bool            // it may be there
+	position   P               // by which the queue waits in Redis, or will
 	state      State
-	yieldUntil time.Time // others go first
+	openUntil  time.Time // those outside the queues go first
 }
 
 // State is what is known about a lock that is waited for.
@@ -55,14 +54,14 @@ type Waiter[R, L any, P comparable] struct {
 	queue   *queue[R, L, P]
 	request R
 	isHead  chan struct{} // nil for the first
+	knows   bool          // Wait has told that it is head. Of the call alone
 	since   time.Time
 	err     error
 
 	// Guarded by Queues.mu.
 	prev, next *Waiter[R, L, P]
-	parked     bool   // it waits as head
+	parked     bool   // it waits as head, and can be passed the lock
 	chosen     bool   // it is being passed the lock
-	granted    bool   // by Redis, for its position
 	leaves     bool   // it does not want the lock any more
 	passed     chan L // nil: it was never head
 }
@@ -70,7 +69,7 @@ type Waiter[R, L any, P comparable] struct {
 // End says what is not wanted any more once nobody is left in a queue.
 type End[P comparable] struct {
 	Notifications bool // of the lock
-	Position      P    // in the queue of processes, unless it is the zero value
+	Position      P    // in Redis, unless it is the zero value
 }
 
 // Join enters the queue of a lock, for calls without an owner of their own, or with that
@@ -149,46 +148,11 @@ func (q *Queues[R, L, P]) waiting(lock string) int {
 	return n
 }
 
-// Signal has the heads of a lock's queues ask for it: it may be free.
-func (q *Queues[R, L, P]) Signal(lock string) {
-	q.Reserved(lock, 0)
-}
-
-// wake signals. mu is held.
-func (q *queue[R, L, P]) wake() {
-	if q.signal == nil {
-		q.signalled = true
-		return
-	}
-	select {
-	case q.signal <- struct{}{}:
-	default:
-	}
-}
-
 // First says that the call opened the queue: it is head, and nobody has asked yet.
 func (w *Waiter[R, L, P]) First() bool { return w.isHead == nil }
 
-// IsHead is closed when the call has become head, or was refused: see Err.
-func (w *Waiter[R, L, P]) IsHead() <-chan struct{} { return w.isHead }
-
-// Err is why the call was refused, by another's Dismiss or Busy; nil if it was not. To be
-// asked after IsHead.
+// Err is why the call was refused, by another's Dismiss or Busy; nil if it was not.
 func (w *Waiter[R, L, P]) Err() error { return w.err }
-
-// Signal receives when the lock may be free. It is for the head.
-func (w *Waiter[R, L, P]) Signal() <-chan struct{} {
-	q := w.queue
-	q.all.mu.Lock()
-	defer q.all.mu.Unlock()
-	if q.signal == nil {
-		q.signal = make(chan struct{}, 1)
-		if q.signalled {
-			q.wake()
-		}
-	}
-	return q.signal
-}
 
 // State returns what is known about the lock.
 func (w *Waiter[R, L, P]) State() State {
@@ -203,15 +167,15 @@ func (w *Waiter[R, L, P]) Took(until time.Time, exact bool) End[P] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if !w.chosen || w.granted {
-		q.usedUp(q.position)
+	if !w.chosen { // Redis gave it to the position
+		var none P
+		q.position = none
 	}
 	q.state = State{Answered: true, Local: true, Taken: Taken{Until: until, Exact: exact}}
 	return w.leave()
 }
 
 // Leave ends the wait of a call that has no lock. The next one is head, and asks at once.
-// What [Waiter.Refuse] says comes first.
 func (w *Waiter[R, L, P]) Leave() End[P] {
 	q := w.queue
 	q.all.mu.Lock()
@@ -235,7 +199,7 @@ func (w *Waiter[R, L, P]) leave() End[P] {
 	}
 	if head {
 		q.trying = false
-		q.head.park() // it can be passed the lock before it has noticed
+		q.head.canPark() // it can be passed the lock before it has noticed
 		close(q.head.isHead)
 	}
 	return End[P]{}
@@ -268,7 +232,7 @@ func (q *queue[R, L, P]) end() End[P] {
 	} else {
 		q.all.byLock[q.lock] = rest
 	}
-	return End[P]{Notifications: q.watched, Position: q.giveUp()}
+	return End[P]{Notifications: q.watched, Position: q.position}
 }
 
 // Busy notes the answer that the lock is taken. watch is true
@@ -284,11 +248,24 @@ func (w *Waiter[R, L, P]) Busy(taken Taken, max *int, refusal error) (watch bool
 		last.err = refusal
 		close(last.isHead)
 	}
-	q.trying, q.positioned = false, true
+	q.trying = false
 	q.state = State{Answered: true, Taken: taken}
 	watch = !q.watched
 	q.watched = true
 	return watch
+}
+
+// Watch is true when notifications are wanted from now on, because calls wait for the lock:
+// somebody outside the queues wants it as well.
+func (q *Queues[R, L, P]) Watch(lock string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	own := q.byLock[lock]
+	if own == nil || own.watched {
+		return false
+	}
+	own.watched = true
+	return true
 }
 
 // Silent notes that an attempt, made at a time, has failed, and returns since when all

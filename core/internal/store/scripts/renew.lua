@@ -1,7 +1,7 @@
 -- Starts the leases of held locks anew; never shortens one that a Redisson client may
 -- have given.
 --
--- KEYS     the locks, hashes; see acquire.lua
+-- KEYS     the locks, hashes; see hash.lua
 -- ARGV     of each lock: owner, token of the acquisition to renew, lease in ms; with a +
 --          before it when it is the first lease after a grant
 --
@@ -10,17 +10,20 @@
 local count = #KEYS
 local call = redis.call
 
+-- include hash
+
 local function each(i)
   local lock, owner, token, lease = KEYS[i], unpack(ARGV, 3 * i - 2, 3 * i)
-  local held = call('HMGET', lock, owner, 'latchkey:held', 'latchkey:token', 'latchkey:shared')
-  if not held[1] or (held[3] or string.match(held[2] or '', '^%d+')) ~= token then
+  local held = call('HMGET', lock, owner, 'mode')
+  local current, _, further = read_mode(held[2])
+  if not held[1] or current ~= token then
     return 0
   end
   if string.byte(lease) == 43 then
     lease = string.sub(lease, 2)
-    call('HSET', lock, 'latchkey:lease', lease)
+    call('HSET', lock, 'mode', mode_of(token, lease, further))
   end
-  if held[4] and call('PTTL', lock) >= tonumber(lease) then
+  if (further or held[1] ~= '1') and call('PTTL', lock) >= tonumber(lease) then
     return 1
   end
   return call('PEXPIRE', lock, lease)

@@ -1,0 +1,184 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// What has ended once does not end another hold, and a lock whose outermost hold has ended
+// is still that of the others.
+func TestOutermostHoldEndsFirst(t *testing.T) {
+	for owner, last := range map[string]string{
+		"p:1": "latchkey:hold:p:2=again, latchkey:left=yes, mode=xT+, p:1=1",
+		"o":   "latchkey:hold:p:2=again, mode=xT+, o=1",
+	} {
+		in(t, 1, func(t *testing.T, w *world) {
+			outer := w.claimOf("p:1")
+			outer.Owner = owner
+			g := w.take(t, outer)
+			inner := w.enter("p:2", owner, g)
+			w.take(t, inner)
+			for i, want := range []store.Released{{Found: true, Left: 1}, {}} {
+				if got := w.release(t, releaseOf(outer)); got != want {
+					t.Errorf("release %d of the outermost: %+v", i, got)
+				}
+				w.wantHash(t, g.Token, last)
+			}
+			w.waits(t, w.claimOf("q:1"))
+			if got := w.release(t, releaseOf(inner)); !got.Found || got.Left != 0 || w.redis[0].Exists("lock:k") {
+				t.Errorf("the last: %+v, leaves %s", got, w.hash(g.Token))
+			}
+		})
+	}
+}
+
+// A hold that ends gives those that remain a lease, but a fixed one is not prolonged.
+func TestLeaseAfterOneOfSeveralHolds(t *testing.T) {
+	for fixed, want := range map[bool]time.Duration{false: 2 * time.Second, true: time.Second} {
+		for _, first := range []int{0, 1} {
+			in(t, 1, func(t *testing.T, w *world) {
+				outer := w.claimOf("p:1")
+				outer.Lease, outer.Fixed = 2*time.Second, fixed
+				g := w.take(t, outer)
+				inner := w.enter("p:2", "p:1", g)
+				if e := w.take(t, inner); e.Fixed != fixed || e.Lease != outer.Lease {
+					t.Errorf("entered %+v", e)
+				}
+				time.Sleep(time.Second)
+				w.release(t, releaseOf([]*store.Claim{outer, inner}[first]))
+				if s := w.state(t); s.TTL != want || s.Holds != 1 {
+					t.Errorf("fixed %v: %+v, want %v", fixed, s, want)
+				}
+			})
+		}
+	}
+}
+
+// After the clock of Redis was set back, a lock would last for long. What somebody may have
+// given longer is left.
+func TestExpiryFarAway(t *testing.T) {
+	for what, tc := range map[string]struct {
+		then func(t *testing.T, w *world, c *store.Claim, g store.Grant)
+		want time.Duration
+	}{
+		"one hold": {func(*testing.T, *world, *store.Claim, store.Grant) {}, 30 * time.Second},
+		"two":      {func(t *testing.T, w *world, c *store.Claim, g store.Grant) { w.take(t, w.enter("p:2", "p:1", g)) }, time.Hour},
+		"the outermost has ended": {func(t *testing.T, w *world, c *store.Claim, g store.Grant) {
+			w.take(t, w.enter("p:2", "p:1", g))
+			w.release(t, releaseOf(c))
+		}, time.Hour},
+		"dedup window": {func(t *testing.T, w *world, c *store.Claim, g store.Grant) {
+			c.Window = 20 * time.Second
+			w.redis[0].Del("lock:k")
+			w.take(t, c)
+			w.release(t, releaseOf(c))
+		}, 20 * time.Second},
+	} {
+		in(t, 1, func(t *testing.T, w *world) {
+			c := w.claimOf("p:1")
+			tc.then(t, w, c, w.take(t, c))
+			w.redis[0].SetTTL("lock:k", time.Hour)
+			asked := time.Now()
+			if b := w.waits(t, w.claimOf("q:1")); b.Until.Sub(asked) != tc.want {
+				t.Errorf("%s: busy for %v", what, b.Until.Sub(asked))
+			}
+			if s := w.state(t); s.TTL != tc.want-ms {
+				t.Errorf("%s: lasts %v", what, s.TTL)
+			}
+		})
+	}
+}
+
+// A dedup window is earned by the outermost hold, also when others end later or never.
+func TestWindowOfSeveralHolds(t *testing.T) {
+	for failed, want := range map[bool]struct {
+		hash  string
+		lasts time.Duration
+		last  store.Released
+	}{
+		false: {"latchkey:hold:p:2=again, latchkey:keep=946684860000 60000, latchkey:left=yes, mode=xT+, p:1=1", 59 * time.Second,
+			store.Released{Found: true, Window: 58 * time.Second}},
+		true: {"latchkey:hold:p:2=again, latchkey:left=yes, mode=xT+, p:1=1", 30 * time.Second, store.Released{Found: true}},
+	} {
+		in(t, 1, func(t *testing.T, w *world) {
+			all := w.hears("")
+			outer := w.claimOf("p:1")
+			outer.Window = time.Minute
+			g := w.take(t, outer)
+			inner := w.enter("p:2", "p:1", g)
+			w.take(t, inner)
+			time.Sleep(time.Second)
+			r := releaseOf(outer)
+			r.Failed = failed
+			w.release(t, r)
+			w.wantHash(t, g.Token, want.hash)
+			if s := w.state(t); s.TTL != want.lasts {
+				t.Errorf("failed %v: lasts %v", failed, s.TTL)
+			}
+			all.want(t, "all")
+			time.Sleep(time.Second)
+			last := releaseOf(inner)
+			last.Failed = true // which is not the outermost
+			got := w.release(t, last)
+			if got.Heard = 0; got != want.last {
+				t.Errorf("failed %v: released %+v", failed, got)
+			}
+			all.want(t, "all", "all: 0")
+			if s := w.state(t); s.Held == failed || s.TTL != want.last.Window {
+				t.Errorf("failed %v: %+v", failed, s)
+			}
+		})
+	}
+}
+
+// A renewal shortens no lease that another hold, or a Redisson thread, may have given.
+func TestRenewalOfALockWithOthers(t *testing.T) {
+	for what, tc := range map[string]struct {
+		then func(t *testing.T, w *world, g store.Grant)
+		held bool
+		want time.Duration
+	}{
+		"alone":                         {func(*testing.T, *world, store.Grant) {}, true, 2 * time.Second},
+		"somebody waits, or has":        {func(t *testing.T, w *world, _ store.Grant) { w.waits(t, polling(w.claimOf("q:1"))) }, true, 30 * time.Second},
+		"a Redisson thread has entered": {func(_ *testing.T, w *world, _ store.Grant) { _, _ = w.redis[0].HIncrBy("lock:k", "p:1", 1) }, true, 30 * time.Second},
+		"the owner has gone": {func(_ *testing.T, w *world, _ store.Grant) {
+			w.redis[0].HSet("lock:k", "x:1", "1")
+			w.redis[0].HDel("lock:k", "p:1")
+		}, false, 30 * time.Second},
+		"it has another token": {func(_ *testing.T, w *world, _ store.Grant) { w.redis[0].HSet("lock:k", "mode", "x7") }, false, 30 * time.Second},
+	} {
+		in(t, 1, func(t *testing.T, w *world) {
+			g := w.take(t, w.claimOf("p:1"))
+			tc.then(t, w, g)
+			w.redis[0].SetTTL("lock:k", 30*time.Second)
+			held, _, err := w.Refresh(background, store.Renew{Name: name, Owner: "p:1", Token: g.Token, Lease: 2 * time.Second})
+			if held != tc.held || err != nil || w.state(t).TTL != tc.want {
+				t.Errorf("%s: %v, %v, lasts %v", what, held, err, w.state(t).TTL)
+			}
+		})
+	}
+}
+
+// Only the outermost hold decides about the window, also that of a chosen owner.
+func TestWindowIsOfTheOutermostHold(t *testing.T) {
+	for _, owner := range []string{"p:1", "o"} {
+		in(t, 1, func(t *testing.T, w *world) {
+			outer := w.claimOf("p:1")
+			outer.Owner, outer.Window = owner, time.Minute
+			inner := w.enter("p:2", owner, w.take(t, outer))
+			w.take(t, inner)
+			time.Sleep(time.Second)
+			w.release(t, releaseOf(inner))
+			if s := w.state(t); s.TTL != 30*time.Second {
+				t.Errorf("owner %s: lasts %v after a re-entry", owner, s.TTL)
+			}
+			r := releaseOf(outer)
+			r.Failed = true
+			if got := w.release(t, r); got != (store.Released{Found: true}) || w.state(t).Held {
+				t.Errorf("owner %s: a failure leaves %+v", owner, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,70 @@
+-- Passing a free lock on to the queue.
+local GRANT_MS = 1000 -- for so long it is taken, unless its new holder renews it
+local OPEN_MS = 3 -- for so long those outside the queue may take it first
+local YOUNG = 1e6 -- µs within which a process may still be about to subscribe
+
+local function channel_of(lock)
+  return 'redisson_lock__channel:{' .. lock .. '}'
+end
+
+-- The channel of the process of a hold. Who may list channels cannot derive holds from it.
+local function process_channel(lock, hold)
+  return channel_of(lock) .. ':' .. redis.sha1hex(string.match(hold, '^(.*):'))
+end
+
+-- Publishes. -1 is no permission: then waiting calls poll.
+local function tell(channel, message)
+  return tonumber(redis.pcall(PUBLISH, channel, message)) or -1
+end
+
+-- How many connections subscribe to each of some channels; nil where that cannot be known.
+-- What PUBLISH returns would come too late: connections to a replica, which it does not
+-- count, hear the message as well, and a lock of which somebody may have heard cannot be
+-- taken back.
+local function subscribers(...)
+  local replies = COUNTS and redis.pcall('PUBSUB', PUBLISH == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', ...)
+  if not replies or replies.err then
+    return nil
+  end
+  local counts = {}
+  for i = 2, #replies, 2 do
+    counts[#counts + 1] = tonumber(replies[i])
+  end
+  return counts
+end
+
+-- Takes a free lock for the first in the queue that hears of it, and tells its process:
+-- <hold> <token> <clock of Redis in µs>. One that polls finds out by itself, and so does
+-- the one that asks. A process that nobody hears is passed over while it may be about to
+-- subscribe; later it is taken out, and asks within a second if it lives.
+-- Returns the member; nil when nobody can have the lock.
+local function pass_on(lock, queue, clock, now, asking)
+  local i = 0
+  while true do
+    local next = call('ZRANGE', queue, i, i, 'WITHSCORES')
+    local member, score = next[1], tonumber(next[2])
+    if not member or score >= TOMBSTONE then
+      return nil
+    end
+    local hold, owner = string.match(member, '^(%S+) (.*)$')
+    hold, owner = hold or member, owner or member
+    local told = member ~= asking and score % 1 == 0 and process_channel(lock, hold)
+    local counts = told and subscribers(told)
+    if not counts or counts[1] > 0 then
+      local token = next_token(clock, now)
+      if take(lock, owner, hold, mode_of(token, '0', true), GRANT_MS) then
+        return nil
+      end
+      call('ZREM', queue, member)
+      if told then
+        tell(told, hold .. ' ' .. token .. ' ' .. now)
+      end
+      return member
+    end
+    if math.abs(now - score) < YOUNG then
+      i = i + 1
+    else
+      call('ZREM', queue, member)
+    end
+  end
+end

@@ -1,0 +1,37 @@
+-- The queue of a lock: a sorted set with a member for each wait. The member is a hold,
+-- followed by a space and the owner when the caller has chosen one.
+--
+--   score               the wait
+--   its arrival in µs   hears messages
+--   the same + POLLS    hears none, and asks every 20 to 150 ms
+--   from TOMBSTONE on   was given up: an acquisition of this hold that arrives later is
+--                       refused. The rest is the µs at which the tombstone may go
+local TOMBSTONE, POLLS = 5e16, 0.5
+local LATER = 4e5 -- µs. One that polls costs others time: it comes so much later
+
+local function member_of(owner, hold)
+  return owner == hold and hold or hold .. ' ' .. owner
+end
+
+-- Returns the first member, and whether it waits.
+local function first_of(queue)
+  local first = call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+  return first[1], first[1] and tonumber(first[2]) < TOMBSTONE
+end
+
+-- Keeps the place of a wait that has one. Returns 1 when it is new.
+local function enqueue(queue, member, polls, now)
+  local score, new = tonumber(call('ZSCORE', queue, member)), 0
+  if not score then
+    new, score = 1, polls and now + LATER + POLLS or tonumber(now)
+    call('ZADD', queue, string.format('%.1f', score), member)
+  elseif polls ~= (score % 1 > 0) then
+    score = polls and score + POLLS or math.min(score - POLLS, now)
+    call('ZADD', queue, string.format('%.1f', score), member)
+  end
+  -- Waiting calls ask every second. A queue whose processes are dead must not last.
+  if call('PTTL', queue) < 4000 then
+    call('PEXPIRE', queue, 5000)
+  end
+  return new
+end
