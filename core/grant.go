@@ -28,9 +28,8 @@ func (r *request) startsAtOnce() bool {
 func (l *Locker) message(lock, text string) {
 	m, err := store.ReadMessage(text)
 	switch {
-	case err != nil:
-		l.queues.Signal(lock)
-	case m.Hold == "":
+	case err != nil: // none of ours
+	case m.Token == 0:
 		l.queues.Open(lock, store.Open)
 	default:
 		l.grant(lock, m)
@@ -44,7 +43,7 @@ func (l *Locker) grant(lock string, m store.Message) {
 	now := schedule.Now()
 	var ends schedule.Time
 	var by *position
-	is := func(p *position) bool { return p.hold == m.Hold && !p.spent.Load() }
+	is := func(p *position) bool { return !p.spent.Load() && m.IsFor(p.hold) }
 	w := l.queues.Granted(lock, is, func(r *request, p *position) bool {
 		ends, by = grantEnds(m, p, now), p
 		return r.startsAtOnce() && ends.Sub(now) >= store.GrantLease/2
@@ -56,12 +55,13 @@ func (l *Locker) grant(lock string, m store.Message) {
 		return
 	}
 	r := w.Request()
-	s := r.lease(m.Hold, m.Token)
+	s := r.lease(by.hold, m.Token)
 	s.ahead, s.granted = m.Ahead, true
 	s.tenure, s.ends, s.renewAt = s.since, ends, s.since.Add(renewGrantAfter)
 	s.deadline = ends.Add(-s.margin(store.GrantLease))
-	k := s.open(r, m.Hold, &by.copies)
+	k := s.open(r, by.hold, &by.copies)
 	if !l.register(s) {
+		s.giveBack([]*Lock{k})
 		k.cancel(nil)
 		w.Pass(nil)
 		return

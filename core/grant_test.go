@@ -55,7 +55,7 @@ func (s *embedded) granted(t *testing.T, l *core.Locker, opts ...core.Option) <-
 }
 
 // aGrant is a message that tells of one: hold, token and time.
-var aGrant = regexp.MustCompile(`message\r\n(?s:.*)\S+:\d+ \d+ \d+\r\n`)
+var aGrant = regexp.MustCompile(`message\r\n(?s:.*)[0-9a-f]{40} \d+ \d+\r\n`)
 
 // lease is for how long Redis keeps the lock, and what it takes for its lease.
 func (s *embedded) lease() (ttl time.Duration, field string) {

@@ -32,8 +32,9 @@ const (
 	subscribeIn = 250 * time.Millisecond
 	// A position that could not be given up is out of the queue, and has lost the lock.
 	leftAfter = 10 * time.Second
-	// lateGrant is how late a grant may be noticed.
-	lateGrant = 50 * time.Millisecond
+	// lateGrant is how late a grant may be noticed. Where Redis is far away each is noticed
+	// late by a round trip, as far as is known.
+	lateGrant = store.GrantLease / 4
 )
 
 // position returns that by which the head of a queue asks for the lock, nil where the
@@ -74,7 +75,7 @@ func (l *Locker) missedMessage() {
 // granted takes the answer to a claim that has got the lock. Where Redis had granted it
 // long before, a message was missed.
 func (p *position) granted(l *Locker, c *store.Claim, g store.Grant) {
-	if p == nil || g.Ahead || c.Wait != store.Listening {
+	if p == nil || g.Ahead || !g.Outermost || c.Wait != store.Listening {
 		return
 	}
 	if clock := p.answered.Load(); clock != nil && g.Sent.Sub(clock.NotBefore(time.Duration(g.Token)*time.Microsecond)) > lateGrant {
@@ -90,7 +91,7 @@ func (p *position) busy(r *request, was bool, b *store.Busy) {
 		return
 	}
 	p.heard(b.Clock)
-	if was && b.New {
+	if was && b.New && p.carried.Load() == 0 {
 		r.locker.missedMessage()
 	}
 	if p.copies.Doubled() {

@@ -24,8 +24,8 @@ type deadlines struct {
 	replicas       int // that must have it before it counts
 
 	mu        sync.Mutex
-	known     map[string][]int64 // by owner, for each member
-	followers map[string]*record
+	known     map[string][]int64 // by the digest of an owner, as messages have it, for each member
+	followers map[string]*record // likewise
 }
 
 func newDeadlines(members, replicas int) (*deadlines, error) {
@@ -42,23 +42,25 @@ func newDeadlines(members, replicas int) (*deadlines, error) {
 // has further ones reported. A lock that is passed on keeps its owner: then the last one
 // who follows hears of them.
 func (d *deadlines) follow(owner string, r *record) int64 {
+	digest := redistest.Digest(owner)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.followers[owner] = r
-	return d.of(owner)
+	d.followers[digest] = r
+	return d.of(digest)
 }
 
 func (d *deadlines) leave(owner string, r *record) {
+	digest := redistest.Digest(owner)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.followers[owner] == r {
-		delete(d.followers, owner)
+	if d.followers[digest] == r {
+		delete(d.followers, digest)
 	}
 }
 
 // of is the time up to which a majority of the members keeps the lock. d.mu is held.
-func (d *deadlines) of(owner string) int64 {
-	times := slices.Clone(d.known[owner])
+func (d *deadlines) of(digest string) int64 {
+	times := slices.Clone(d.known[digest])
 	if len(times) == 0 {
 		return 0
 	}
@@ -73,20 +75,20 @@ func (d *deadlines) learn(member int, sent int64, sending redis.Cmder) {
 		return
 	}
 	for owner, lease := range d.outcome(cmd) {
-		d.confirm(member, owner, sent+int64(lease))
+		d.confirm(member, redistest.Digest(owner), sent+int64(lease))
 	}
 }
 
-// confirm notes up to when a member keeps the lock for an owner.
-func (d *deadlines) confirm(member int, owner string, until int64) {
+// confirm notes up to when a member keeps the lock for an owner with that digest.
+func (d *deadlines) confirm(member int, digest string, until int64) {
 	d.mu.Lock()
-	times := d.known[owner]
+	times := d.known[digest]
 	if times == nil {
 		times = make([]int64, d.members)
-		d.known[owner] = times
+		d.known[digest] = times
 	}
 	times[member] = max(times[member], until)
-	follower, deadline := d.followers[owner], d.of(owner)
+	follower, deadline := d.followers[digest], d.of(digest)
 	d.mu.Unlock()
 	if follower != nil {
 		follower.extended(deadline)

@@ -12,7 +12,7 @@ import (
 const grantLease = time.Second
 
 // grant is the message about it: hold, token and the clock of Redis in µs.
-var grant = regexp.MustCompile(`(\S+:\d+) \d+ (\d+)\r\n`)
+var grant = regexp.MustCompile(`([0-9a-f]{40}) \d+ (\d+)\r\n`)
 
 // grantReader learns of locks from what a connection receives: those that a release has
 // granted come with a message, to which there is no command.

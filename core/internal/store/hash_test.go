@@ -114,7 +114,7 @@ func TestFormOfALock(t *testing.T) {
 		"plain":              {claim: plain, want: "mode=xT, p:1=1"},
 		"short lease":        {claim: short, want: "mode=xT 900, p:1=1"},
 		"fixed lease":        {claim: fixed, want: "mode=xT -2000, p:1=1"},
-		"window":             {claim: window, want: "latchkey:keep=946684860000 60000, mode=xT+, p:1=1"},
+		"window":             {claim: window, want: "latchkey:keep=946684860000000 60000, mode=xT+, p:1=1"},
 		"chosen owner":       {claim: chosen, want: "latchkey:hold:p:1=first, mode=xT+, o=1"},
 		"sent twice":         {claim: chosen, then: func(t *testing.T, w *world, c *store.Claim, _ *store.Grant) { w.take(t, c) }, want: "latchkey:hold:p:1=first, mode=xT+, o=1"},
 		"re-entry":           {claim: short, then: enterOnce("p:1"), want: "latchkey:hold:p:2=again, mode=xT 900+, p:1=2"},
@@ -135,13 +135,13 @@ func TestFormOfALock(t *testing.T) {
 		"granted and confirmed":       {claim: plain, then: confirmed(none), want: "mode=xT+, q:1=1"},
 		"granted and confirmed fixed": {claim: plain, then: confirmed(func(c *store.Claim) { c.Lease, c.Fixed = time.Minute, true }), want: "mode=xT -60000+, q:1=1"},
 		"granted and confirmed with a window": {claim: plain, then: confirmed(func(c *store.Claim) { c.Window = time.Minute }),
-			want: "latchkey:keep=946684860001 60000, mode=xT+, q:1=1"},
+			want: "latchkey:keep=946684860001000 60000, mode=xT+, q:1=1"},
 		"taken by Redisson, entered": {claim: func(w *world) *store.Claim {
 			w.redis[0].HSet("lock:k", "o", "1")
 			c := w.claimOf("p:1")
 			c.Owner = "o"
 			return c
-		}, want: "latchkey:hold:p:1=again, mode=xT+, o=2"},
+		}, want: "latchkey:hold:p:1=again, latchkey:left=yes, mode=xT+, o=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, 1, func(t *testing.T, w *world) {

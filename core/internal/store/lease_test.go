@@ -12,7 +12,7 @@ import (
 func TestOutermostHoldEndsFirst(t *testing.T) {
 	for owner, last := range map[string]string{
 		"p:1": "latchkey:hold:p:2=again, latchkey:left=yes, mode=xT+, p:1=1",
-		"o":   "latchkey:hold:p:2=again, mode=xT+, o=1",
+		"o":   "latchkey:hold:p:2=again, latchkey:left=yes, mode=xT+, o=1",
 	} {
 		in(t, 1, func(t *testing.T, w *world) {
 			outer := w.claimOf("p:1")
@@ -98,7 +98,7 @@ func TestWindowOfSeveralHolds(t *testing.T) {
 		lasts time.Duration
 		last  store.Released
 	}{
-		false: {"latchkey:hold:p:2=again, latchkey:keep=946684860000 60000, latchkey:left=yes, mode=xT+, p:1=1", 59 * time.Second,
+		false: {"latchkey:hold:p:2=again, latchkey:keep=946684860000000 60000, latchkey:left=yes, mode=xT+, p:1=1", 59 * time.Second,
 			store.Released{Found: true, Window: 58 * time.Second}},
 		true: {"latchkey:hold:p:2=again, latchkey:left=yes, mode=xT+, p:1=1", 30 * time.Second, store.Released{Found: true}},
 	} {

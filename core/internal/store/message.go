@@ -26,24 +26,29 @@ const Open = 3 * time.Millisecond
 
 // Message is what a release tells a process that waits for the lock.
 type Message struct {
-	// Hold was granted the lock for [GrantLease]. Without one the lock is open: free for
-	// those outside the queue first.
-	Hold  string
-	Token int64
+	Token int64         // of a lock that was granted for [GrantLease]; 0: it is open, free for those outside the queue first
 	Ahead bool          // the token is ahead of the clock of Redis
 	At    time.Duration // on the clock of Redis
+
+	hold string // SHA-1
 }
+
+// IsFor reports whether a hold was granted the lock.
+func (m Message) IsFor(hold string) bool { return m.hold == digest(hold) }
+
+// longestMessage is longer than any.
+const longestMessage = 128
 
 // ReadMessage reads one. An error says that it is none of ours.
 func ReadMessage(text string) (m Message, err error) {
 	if text == "open" {
 		return m, nil
 	}
-	words := strings.Fields(text)
+	words := strings.Fields(text[:min(len(text), longestMessage)])
 	if len(words) != 3 {
 		return m, fmt.Errorf("an unexpected message: %.64q", text)
 	}
-	m.Hold = words[0]
+	m.hold = words[0]
 	if m.Token, err = parseToken(words[1]); err != nil {
 		return m, err
 	}

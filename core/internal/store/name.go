@@ -63,8 +63,11 @@ func (n Name) queue() string { return n.prefix + "{" + n.lock + "}:queue" }
 
 // ProcessChannel names the channels of a process. Whoever may list channels learns no hold
 // from it.
-func ProcessChannel(process string) string {
-	sum := sha1.Sum([]byte(process))
+func ProcessChannel(process string) string { return digest(process) }
+
+// digest is redis.sha1hex.
+func digest(text string) string {
+	sum := sha1.Sum([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 

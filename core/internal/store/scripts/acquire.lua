@@ -128,10 +128,18 @@ local function each(i)
   end
 
   if held[1] and not window_ms then
+    if score then
+      call('ZREM', queue, member)
+    end
     if not token then
       -- Redisson took it for this owner: it becomes one of ours as well.
       token, whole = next_token(clock, now), lease
+      call('HSET', lock, 'latchkey:left', 'yes')
     elseif whole == '0' then
+      if hold ~= owner and reentry ~= 'first' then
+        -- A re-entry before the first renewal must not cut short what the holder believes in.
+        lease, window = tostring(math.max(math.abs(lease), GRANT_MS)), '0'
+      end
       whole = lease
       if window ~= '0' then
         call('HSET', lock, 'latchkey:keep', keep(window))

@@ -10,7 +10,7 @@
 --                         dedup window is to open, or there are other holds
 --   latchkey:hold:<hold>  again: a re-entry. first: the outermost hold of a chosen owner.
 --                         The outermost hold has none otherwise
---   latchkey:left         the outermost hold has ended before the others
+--   latchkey:left         the outermost hold has ended before the others, or is Redisson's
 --   latchkey:keep         <end in µs> <length in ms>: the dedup window that is to open
 --
 -- A dedup window that is open is the field mode alone: w<ms>. No value but the count is a

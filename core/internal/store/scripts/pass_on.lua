@@ -34,7 +34,8 @@ local function subscribers(...)
 end
 
 -- Takes a free lock for the first in the queue that hears of it, and tells its process:
--- <hold> <token> <clock of Redis in µs>. One that polls finds out by itself, and so does
+-- <SHA-1 of the hold> <token> <clock of Redis in µs>. Who hears one message must not be able
+-- to make up the next: holds are numbers of a process. One that polls finds out by itself, and so does
 -- the one that asks. A process that nobody hears is passed over while it may be about to
 -- subscribe; later it is taken out, and asks within a second if it lives.
 -- Returns the member; nil when nobody can have the lock.
@@ -57,7 +58,7 @@ local function pass_on(lock, queue, clock, now, asking)
       end
       call('ZREM', queue, member)
       if told then
-        tell(told, hold .. ' ' .. token .. ' ' .. now)
+        tell(told, redis.sha1hex(hold) .. ' ' .. token .. ' ' .. now)
       end
       return member
     end

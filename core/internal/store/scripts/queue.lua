@@ -25,8 +25,9 @@ local function enqueue(queue, member, polls, now)
   if not score then
     new, score = 1, polls and now + LATER + POLLS or tonumber(now)
     call('ZADD', queue, string.format('%.1f', score), member)
-  elseif polls ~= (score % 1 > 0) then
-    score = polls and score + POLLS or math.min(score - POLLS, now)
+  elseif score < TOMBSTONE and (polls ~= (score % 1 > 0) or score > now + LATER + POLLS) then
+    local since = math.floor(score) -- or less, when the clock was set back
+    score = polls and math.min(since, now + LATER) + POLLS or math.min(since, now)
     call('ZADD', queue, string.format('%.1f', score), member)
   end
   -- Waiting calls ask every second. A queue whose processes are dead must not last.

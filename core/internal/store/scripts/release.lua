@@ -24,7 +24,7 @@
 --            00           to all: it is free for those outside the queue. Redisson takes
 --                         that for a 0
 --            open         to the process that is first in the queue: the same
---            <hold> …     to one process: see pass_on.lua
+--            <SHA-1 of a hold> …  to one process: see pass_on.lua
 --
 -- Returns  heard      the lock is free for all; so many connections to this server heard it
 --          {0, 0}     there is no such hold
@@ -86,11 +86,10 @@ end
 
 -- Ends one of several holds, and starts their lease anew. Those that remain may never end
 -- theirs: the window that the outermost hold has earned lasts all the same.
-local function leave(lock, owner, hold, implied, ttl, earned)
-  if implied then
+local function leave(lock, owner, hold, outermost, ttl, earned)
+  call('HDEL', lock, 'latchkey:hold:' .. hold)
+  if outermost then
     call('HSET', lock, 'latchkey:left', 'yes')
-  else
-    call('HDEL', lock, 'latchkey:hold:' .. hold)
   end
   local left = call('HINCRBY', lock, owner, -1)
   ttl = earned and math.max(ttl, rest(earned)) or ttl
@@ -123,12 +122,12 @@ local function finish(lock, queue, clock, owner, hold, failed, late, waits, last
     keep = nil
   end
   if tonumber(held[1]) > 1 then
-    return leave(lock, owner, hold, implied, late and -1 or tonumber(lease), outermost and keep)
+    return leave(lock, owner, hold, outermost, late and -1 or tonumber(lease), outermost and keep)
   end
 
   call('DEL', lock)
   if waits ~= '' then
-    if last ~= '' then
+    if last ~= '' and (tonumber(call('ZSCORE', queue, waits)) or TOMBSTONE) < TOMBSTONE then
       call('ZREM', queue, waits) -- its calls have had the lock: others that came later go first
     end
     pcall(enqueue, queue, waits, false, now)

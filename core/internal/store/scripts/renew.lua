@@ -19,12 +19,13 @@ local function each(i)
   if not held[1] or current ~= token then
     return 0
   end
-  if string.byte(lease) == 43 then
-    lease = string.sub(lease, 2)
+  local first = string.byte(lease) == 43
+  lease = first and string.sub(lease, 2) or lease
+  if not further and held[1] == '1' or call('PTTL', lock) < tonumber(lease) then
+    call('PEXPIRE', lock, lease)
+  end
+  if first then -- after the PEXPIRE, or a Redis that is out of memory refuses it
     call('HSET', lock, 'mode', mode_of(token, lease, further))
   end
-  if (further or held[1] ~= '1') and call('PTTL', lock) >= tonumber(lease) then
-    return 1
-  end
-  return call('PEXPIRE', lock, lease)
+  return 1
 end
