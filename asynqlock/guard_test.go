@@ -77,6 +77,7 @@ func TestHandlerRunsUnderTheLock(t *testing.T) {
 				t.Errorf("max retry %d, want 25", n)
 			}
 			wantRefusal(t, by(locker)(forbidden(t)).ProcessTask(background, order("42")))
+			synctest.Wait() // it has left the wait queue
 			return by(locker)(does(nothing)).ProcessTask(background, order("43"))
 		})).ProcessTask(ctx, task)
 		if err != nil || !ran {

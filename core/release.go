@@ -23,7 +23,6 @@ func (k *Lock) release(ctx context.Context, last, failed bool) (free bool, err e
 	}
 	if waits != nil {
 		r.Waits, r.WaitsAs = waits.hold, waits.owner
-		waits.carried.Add(1)
 	}
 	again := false // it may have been done already
 	for {
@@ -82,9 +81,10 @@ func (l *Locker) waits(n store.Name) *position {
 	if !l.store.Can.Grant || !l.listener.Listens() || l.isDeaf(schedule.Now()) || !l.listener.Hears(n.Channel()) {
 		return nil
 	}
-	p := l.queues.Waits(n.Lock(), (*request).renew)
-	if p != nil {
-		p.queued.Store(true)
-	}
-	return p
+	return l.queues.Waits(n.Lock(), func(r *request, now *position) *position {
+		p := r.renew(now)
+		p.queued.Store(true) // who leaves from now on must give it up
+		p.carried.Add(1)
+		return p
+	})
 }
