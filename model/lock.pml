@@ -7,11 +7,14 @@
  *
  * Switches (-D):
  *   N=3       processes
- *   GRANTS    a release grants the lock to the process that has waited longest
- *   SKEW      clocks of the processes differ from that of Redis (with GRANTS)
- *   TOKENS    fencing tokens, and passing on in memory
+ *   TWO=1     processes with two holds: such a process can wait with one and hold the lock with
+ *             the other. The rest have one. A hold is used again when no trace of it is left
+ *   SKEW      clocks of the processes differ from that of Redis
+ *   TOKENS    fencing tokens
+ *   PASSING   passing on in memory; TOKENS includes it
  *   TIMED     only FAULTS faults happen, everything else happens within its tick: then
- *             it is checked how long a lock can lie idle
+ *             it is checked how long a lock can lie idle, and who is overtaken
+ *   MUTE      process 0 hears no messages, and polls (with TIMED)
  *   FIXED     leases are not renewed
  *   ZENO      it can be checked that time goes on (with TIMED)
  *   ONLY=1    one claim of the four
@@ -21,8 +24,7 @@
 #define N 2
 #endif
 #ifndef TWO
-#define TWO 1        /* processes with two holds, so that traces of an old one meet the new; the others
-                        have one. A hold is used again when no trace of it is left */
+#define TWO 0
 #endif
 #ifndef LEASE
 #define LEASE 3      /* in ticks, as all times are */
@@ -36,6 +38,9 @@
 #ifndef COPIES
 #define COPIES 1     /* of an acquisition that are late at the same time, beside the one awaited */
 #endif
+#ifdef TOKENS
+#define PASSING
+#endif
 
 /* What is claimed; with ONLY=n one of the four. */
 #ifdef ONLY
@@ -47,29 +52,15 @@
 #define HOLDS   (N + TWO)
 #define NONE    255
 #define by(x)   ((x) % N)          /* the process whose hold it is */
+#define two(x)  (by(x) < TWO)      /* its process has another hold: */
+#define other(x) (((x) + N) % (2 * N))
 #define larger(a, b) ((a) > (b) -> (a) : (b))
 
 /* ---- what Redis knows ---- */
 byte lock = NONE;                  /* the hold that has it */
 byte ttl;                          /* what is left of its lease */
+byte position[HOLDS];              /* in the queue, from 1; 0: not there */
 bit tombstone[HOLDS];              /* lives longer than any copy of the acquisition that it refuses */
-#if defined(GRANTS) || defined(TIMED)
-#define QUEUE
-#ifdef GRANTS
-#define PLACES HOLDS               /* holds stand in the wait queue */
-#define place(x) (x)
-#else
-#define PLACES N                   /* processes do */
-#define place(x) by(x)
-#define RESERVE
-#endif
-byte position[PLACES];             /* from 1; 0: not in the queue */
-#endif
-#ifdef RESERVE
-#define RESERVED 2
-byte head = NONE;                  /* for whom a free lock is reserved, or was in vain */
-byte reservation;                  /* for how much longer */
-#endif
 #ifdef BREAK_IDEMPOTENCE
 byte count;                        /* of acquisitions by the same hold */
 #endif
@@ -80,7 +71,12 @@ bit renewals[HOLDS];               /* the same of renewals */
 byte owed[HOLDS];                  /* releases to be sent until they are confirmed, or sent by one who died */
 #define RELEASE 1
 #define COMPENSATE 2               /* with a tombstone */
-#ifdef GRANTS
+#if TWO > 0
+bit carries[HOLDS];                /* the release has the process's other hold wait in the queue */
+#define carried(x) (two(x) && carries[other(x)])
+#else
+#define carried(x) false
+#endif
 bit granted[HOLDS];                /* message that the hold has the lock */
 byte age[HOLDS];                   /* since the grant */
 #if defined(BREAK_ANSWER) || defined(BREAK_CLOCKS) || defined(BREAK_LATENESS)
@@ -88,36 +84,36 @@ byte age[HOLDS];                   /* since the grant */
 #else
 #define OLDEST SHORT               /* older ones nobody believes */
 #endif
-#endif
-#ifdef RESERVE
-bit notified[N];                   /* message that the lock is reserved */
-#endif
 
-/* ---- the processes ---- */
-#define IDLE 0
+/* ---- the processes: what becomes of each hold ---- */
+#define IDLE 0                     /* nobody has use for it */
 #define ASK  1                     /* awaits the answer to an acquisition */
 #define WAIT 2                     /* has been told that the lock is busy */
 #define HOLD 3                     /* has had the lock, and has not ended that yet */
 #define DEAD 4
-byte state[N];
-byte mine[N];                      /* the hold with which it asks, waits or holds */
-byte deadline[N];                  /* ticks for which it may still work; 0: its context is done */
-bit doubled[N];                    /* a copy of its acquisition may arrive beside the one answered */
+byte state[HOLDS];
+byte deadline[HOLDS];              /* ticks for which it may still work; 0: its context is done */
+bit doubled[HOLDS];                /* a copy of its acquisition may arrive beside the one answered */
+#ifdef PASSING
+bit handed[HOLDS];                 /* the lock was passed on in memory */
+#endif
 byte crashes = CRASHES;
 
-/* The one request that a process awaits the answer of, and the answer. */
+/* The one request that a call awaits the answer of, and the answer. */
 #define NOTHING  0
 #define ASKING   1
 #define TAKEN    2
 #define BUSY     3
-#define RENEWING 4
-#define RENEWED  5
-#define GONE     6
-#define SILENT   7                 /* lost; with TIMED */
-byte request[N];
-byte rest[N];                      /* LEASE less the time since it was sent */
+#define NEW      4                 /* busy, and the hold was not in the queue before */
+#define LATER    5                 /* the same, but the lock is free: ask in 3 ms */
+#define RENEWING 6
+#define RENEWED  7
+#define GONE     8
+#define SILENT   9                 /* lost; with TIMED */
+#define isBusy(x) (request[x] == BUSY || request[x] == NEW || request[x] == LATER)
+byte request[HOLDS];
+byte rest[HOLDS];                  /* LEASE less the time since it was sent */
 
-#ifdef GRANTS
 /* Both are what the clock of Redis showed when it answered, less the process's own when it sent
    the request, that is: not less than the difference of the clocks. */
 #define UNKNOWN 99
@@ -126,14 +122,13 @@ byte rest[N];                      /* LEASE less the time since it was sent */
 #else
 #define useful(delay) (delay < SHORT)
 #endif
-short sample[N];                   /* travels with the answer */
+short sample[HOLDS];               /* travels with the answer */
 short bound[N] = UNKNOWN;          /* of the last answer that arrived, to whatever request */
 #ifdef SKEW
 short skew[N];                     /* what the difference is; no process knows it */
-#define ahead(p) skew[p]
+#define ahead(x) skew[by(x)]
 #else
-#define ahead(p) 0
-#endif
+#define ahead(x) 0
 #endif
 
 #ifdef TOKENS
@@ -145,7 +140,7 @@ short skew[N];                     /* what the difference is; no process knows i
 short last = OLD;                  /* Redis: the last token given */
 short token[HOLDS];                /* of the hold; passed on in memory, it grows */
 short lead[HOLDS];                 /* by how much a granted token was ahead of the time: the answer tells both */
-short credit[N];                   /* how often the process may pass on */
+short credit[HOLDS];               /* how often the lock may be passed on */
 short seen = OLD - 1;              /* the largest that a holder had */
 #define ROOM (last < TOP)
 #else
@@ -157,38 +152,53 @@ short seen = OLD - 1;              /* the largest that a holder had */
 #define FAULTS 2
 #endif
 #define POLL 2
+#define DEAF 2
 byte faults = FAULTS;
 #define FAULT (faults > 0)
 #define pay faults--
-bit asked[N];                      /* in this tick */
-bit woken[N];                      /* has a reason to ask at once */
-byte poll[N];                      /* until it asks without one */
+bit asked[HOLDS];                  /* in this tick */
+bit woken[HOLDS];                  /* has a reason to ask at once */
+byte poll[HOLDS];                  /* until it asks without one */
+bit believed[HOLDS];               /* its process believes that it is in the queue */
+bit subscribing[HOLDS];            /* nobody hears messages for it yet */
+bit polls[HOLDS];                  /* Redis: it hears no messages */
+byte deaf[N];                      /* the process polls for so long */
 byte idle;                         /* for how long the lock is free and somebody waits */
 byte unused;                       /* for how long Redis has it held, and nobody holds it */
-byte passed[PLACES];               /* how often others got the lock while it was in the queue */
+byte passed[HOLDS];                /* how often others got the lock while it was in the queue */
+#ifdef PASSING
+bit kept[HOLDS];                   /* its process has had the lock for longer than it may pass it on */
+#ifndef BREAK_PASS_BOUND
+#define mayPass(x) (!kept[x])
+#endif
+#endif
 #else
 #define FAULT true
 #define pay skip
 #endif
-
-#if N == 2
-#define holders ((deadline[0] > 0) + (deadline[1] > 0))
-#else
-#define holders ((deadline[0] > 0) + (deadline[1] > 0) + (deadline[2] > 0))
+#ifndef mayPass
+#define mayPass(x) true
 #endif
 
-hidden byte i, o, f;
+#if HOLDS == 2
+#define holders ((deadline[0] > 0) + (deadline[1] > 0))
+#elif HOLDS == 3
+#define holders ((deadline[0] > 0) + (deadline[1] > 0) + (deadline[2] > 0))
+#else
+#define holders ((deadline[0] > 0) + (deadline[1] > 0) + (deadline[2] > 0) + (deadline[3] > 0))
+#endif
+
+hidden byte i, f, m, n;
 hidden byte reply;
+hidden byte chance;
+hidden byte got;
 hidden short begun;
 hidden byte somebody;
 
+#define waiting(x) (state[x] == ASK || state[x] == WAIT)
+#define current(x) (state[x] != IDLE && state[x] != DEAD)
 /* Nobody but its process may have an interest in a hold: it asks or works with it, or has yet to release it. */
-#ifdef GRANTS
-#define current(x) (mine[by(x)] == (x) && state[by(x)] != IDLE && state[by(x)] != DEAD)
-#else
-#define current(x) (mine[by(x)] == (x) && (state[by(x)] == ASK || state[by(x)] == HOLD))
-#endif
-#define wanted(x) (state[by(x)] == DEAD || current(x) || owed[x])
+#define wanted(x) (state[x] != IDLE || owed[x])
 
 /* ---- the scripts ---- */
 
@@ -206,11 +216,13 @@ inline take(x, lease) {
 	/* 4: whatever arrives late, a lock is not taken for nobody. */
 	claim(4, wanted(x));
 #ifdef TIMED
-	for (i : 0 .. PLACES - 1) {
+	idle = 0;
+	unused = 0;
+	for (i : 0 .. HOLDS - 1) {
 		if
-		:: FAULTS == 0 && i != place(x) && position[i] && (state[by(i)] == ASK || state[by(i)] == WAIT) ->
+		:: FAULTS == 0 && i != x && position[i] && waiting(i) && !subscribing[i] ->
 			passed[i]++;
-			claim(3, passed[i] < N)    /* 3: the queue is fair */
+			claim(3, passed[i] < HOLDS)    /* 3: the queue is fair */
 		:: else
 		fi
 	}
@@ -218,51 +230,143 @@ inline take(x, lease) {
 	skip
 }
 
+inline dequeue(x) {
+	for (i : 0 .. HOLDS - 1) {
+		if
+		:: position[x] && position[i] > position[x] -> position[i]--
+		:: else
+		fi
+	}
+	position[x] = 0
+#ifdef TIMED
+	;
+	passed[x] = 0;
+	polls[x] = 0
+#endif
+}
+
 inline enqueue(x) {
-	skip;
-#ifdef QUEUE
-	o = place(x);
+#ifdef BREAK_ARRIVAL
+	for (i : 0 .. HOLDS - 1) {
+		if
+		:: position[x] && position[i] > position[x] -> position[i]--
+		:: else
+		fi
+	}
+	position[x] = 0;
+#endif
 	if
-	:: position[o] == 0 ->
-		position[o] = 1;
-		for (i : 0 .. PLACES - 1) {
+	:: position[x] == 0 ->
+		position[x] = 1;
+		for (i : 0 .. HOLDS - 1) {
 			if
-			:: i != o && position[i] -> position[o]++
+			:: i != x && position[i] -> position[x]++
 			:: else
 			fi
 		}
 	:: else
-	fi;
-#endif
-#ifdef RESERVE
-	if
-	:: head == o -> head = NONE; reservation = 0
-	:: else
 	fi
+#ifdef TIMED
+	;
+	polls[x] = (deaf[by(x)] > 0)
 #endif
 }
 
-inline dequeue(place) {
-	for (i : 0 .. PLACES - 1) {
+/* What becomes of the message to the first in the queue. */
+#define TOLD    0
+#define UNTOLD  1                  /* it is lost */
+#define SKIPPED 2                  /* nobody hears it: the next gets the lock */
+#define REMOVED 3                  /* the same, and the first is taken out of the queue */
+#define OPENED  4                  /* the lock stays free for those outside, and the first is told that */
+
+#ifdef TIMED
+#define unheard(x) (subscribing[x] && !polls[x])
+#define hears(x) (!polls[x])
+#else
+#define unheard(x) false
+#define hears(x) true
+#endif
+#ifdef BREAK_POLLING
+#define ignored(x) polls[x]
+#else
+#define ignored(x) false
+#endif
+
+/* pass_on.lua: takes a free lock for the first in the queue that hears, or that asks. */
+inline passOn(asking, how) {
+	chance = how;
+	got = NONE;
+	n = 1;
+	do
+	:: got != NONE || n > HOLDS -> break
+	:: else ->
+		f = NONE;
+		for (i : 0 .. HOLDS - 1) {
+			if
+			:: position[i] == n -> f = i
+			:: else
+			fi
+		}
 		if
-		:: position[place] && position[i] > position[place] -> position[i]--
+		:: f == NONE -> n = HOLDS + 1
+		:: f != NONE && f != asking && (chance == SKIPPED || unheard(f) || ignored(f)) ->
+			chance = TOLD;
+			n++
+		:: f != NONE && f != asking && chance == REMOVED ->
+			chance = TOLD;
+			dequeue(f)
+		:: else ->
+			got = f
+		fi
+	od;
+	if
+	:: got != NONE ->
+		f = got;
+		if
+		:: chance == TOLD && f != asking && hears(f) -> granted[f] = 1; age[f] = 0
+		:: else
+		fi;
+#ifndef BREAK_PASSED_POSITION
+		dequeue(f);
+#endif
+		take(f, SHORT)
+	:: else
+	fi
+}
+
+/* open.lua: the first that hears asks 3 ms later. */
+inline open() {
+#ifdef TIMED
+	got = NONE;
+	for (i : 0 .. HOLDS - 1) {
+		if
+		:: position[i] && hears(i) && (got == NONE || position[i] < position[got]) -> got = i
 		:: else
 		fi
 	}
-	position[place] = 0;
-#ifdef TIMED
-	passed[place] = 0;
-#endif
-#ifdef RESERVE
 	if
-	:: head == place -> head = NONE; reservation = 0
+	:: got != NONE && waiting(got) && !subscribing[got] -> woken[got] = 1
 	:: else
-	fi
+	fi;
 #endif
+	skip
 }
 
+#ifdef BREAK_NEWCOMER
+#define comesFirst(x) (!position[x])
+#else
+#define comesFirst(x) false
+#endif
+
 /* acquire.lua. Leaves the answer in reply. */
-inline acquire(x) {
+inline acquire(x, how) {
+	n = NONE;                  /* the first in the queue */
+	for (i : 0 .. HOLDS - 1) {
+		if
+		:: position[i] == 1 -> n = i
+		:: else
+		fi
+	}
 	if
 #ifndef BREAK_TOMBSTONE
 	:: tombstone[x] -> reply = GONE
@@ -279,103 +383,98 @@ inline acquire(x) {
 #ifndef BREAK_REPEAT
 			ttl = LEASE
 #endif
-#ifdef RESERVE
-		:: lock == NONE && (reservation == 0 || head == by(x)) ->
-#else
-		:: lock == NONE ->
-#endif
+		:: lock == NONE && (n == NONE || n == x || comesFirst(x)) ->
 			reply = TAKEN;
-#ifdef QUEUE
-			dequeue(place(x));
+#ifndef BREAK_TAKEN_POSITION
+			dequeue(x);
 #endif
 			take(x, LEASE)
-		:: else ->
+		:: lock == NONE && n != NONE && n != x && !position[x] && !comesFirst(x) ->
+			reply = LATER;
+			enqueue(x)
+		:: lock == NONE && n != NONE && n != x && position[x] ->
+#ifdef BREAK_PASSING_ON
 			reply = BUSY;
+#else
+			passOn(x, how);
+			reply = BUSY;
+			if
+			:: lock == x -> reply = TAKEN; ttl = LEASE
+			:: else
+			fi
+#endif
+		:: else ->
+			reply = (position[x] -> BUSY : NEW);
 			enqueue(x)
 		fi
 	fi
 }
 
-/* What a release does with a free lock and those who wait for it. arrives: the message about it
-   gets as far as the network. */
-inline next(arrives) {
-	skip;
-#ifdef GRANTS
-	for (f : 0 .. HOLDS - 1) {
-		if
-		:: position[f] == 1 && lock == NONE ->
-			dequeue(f);
-			take(f, SHORT);
-			if
-			:: arrives -> granted[f] = 1; age[f] = 0
-			:: else
-			fi
-		:: else
-		fi
-	}
-#endif
-#ifdef RESERVE
-	/* Whoever let its reservation pass stands in the queue again when it asks again. */
+inline freed(how) {
 	if
-	:: head != NONE -> f = head; dequeue(f)
-	:: else
-	fi;
-	for (f : 0 .. N - 1) {
-		if
-		:: position[f] == 1 ->
-#ifndef BREAK_RESERVATION
-			head = f;
-			reservation = RESERVED;
+	:: how == OPENED -> open()
+#ifdef BREAK_GRANT
+	:: how != OPENED -> skip
+#else
+	:: how != OPENED -> passOn(NONE, how)
 #endif
-			if
-			:: arrives -> notified[f] = 1
-			:: else
-			fi
-		:: else
-		fi
-	}
-#endif
-	skip
+	fi
 }
 
 /* release.lua */
-inline release(x, kind, arrives) {
-#if defined(GRANTS) && !defined(BREAK_POSITION)
-	dequeue(x);
-#endif
-	if
-	:: kind == COMPENSATE -> tombstone[x] = 1
-	:: else
-	fi;
+inline release(x, kind, how) {
 #if defined(TOKENS) && !defined(BREAK_HANDBACK)
 	last = larger(last, token[x]);
 #endif
 	if
 #ifdef BREAK_IDEMPOTENCE
 	:: lock == x && count > 1 -> count--
+#else
+	:: false
 #endif
 	:: else ->
 		if
 		:: lock == x ->
 			lock = NONE;
 			ttl = 0;
-			next(arrives)
+#if TWO > 0
+			if
+			:: carries[x] ->
+				m = other(x);
+#ifdef PASSING
+				if
+#ifdef BREAK_CARRIED_TOMBSTONE
+				:: handed[x] -> dequeue(m); tombstone[m] = 0
+#else
+				:: handed[x] -> dequeue(m)
+#endif
+				:: else
+				fi;
+#endif
+				if
+				:: !tombstone[m] -> enqueue(m)
+				:: else
+				fi
+			:: else
+			fi;
+#endif
+			freed(how)
+#ifndef BREAK_POSITION
+		:: lock != x && position[x] ->
+			dequeue(x);
+			if
+			:: lock == NONE -> freed(how)
+			:: else
+			fi
+#endif
 		:: else
 		fi
-	fi
-}
-
-#ifdef RESERVE
-/* The process does not want its position any more, nor a reservation. */
-inline leave(p) {
-	o = (head == p && lock == NONE);
-	dequeue(p);
+	fi;
 	if
-	:: o -> next(true)
+	:: kind == COMPENSATE -> tombstone[x] = 1
 	:: else
 	fi
 }
-#endif
 
 /* renew.lua */
 inline renew(x) {
@@ -387,60 +486,86 @@ inline renew(x) {
 
 /* ---- what processes do ---- */
 
-inline send(p, what) {
-	request[p] = what;
-	rest[p] = LEASE
+inline send(x, what) {
+	request[x] = what;
+	rest[x] = LEASE
 }
 
 /* A process does not await the answer any more; the request may be on its way still. */
-inline abandon(p, arrives) {
+inline abandon(x, arrives) {
 	if
-	:: arrives && request[p] == ASKING && copies[mine[p]] < COPIES -> copies[mine[p]]++
-	:: arrives && request[p] == RENEWING -> renewals[mine[p]] = 1
+	:: arrives && request[x] == ASKING && copies[x] < COPIES -> copies[x]++
+	:: arrives && request[x] == RENEWING -> renewals[x] = 1
 	:: else
 	fi;
-	request[p] = NOTHING;
-	rest[p] = 0
-#ifdef GRANTS
-	;
-	sample[p] = 0
-#endif
+	request[x] = NOTHING;
+	rest[x] = 0;
+	sample[x] = 0
 }
 
 /* What can have no effect any more is forgotten, so that states which differ by nothing else are one. */
 inline tidy(x) {
 	if
-	:: copies[x] == 0 && !current(x) ->
+	:: copies[x] == 0 && !current(x) && !carried(x) ->
 		tombstone[x] = 0;
 		owed[x] = (owed[x] == COMPENSATE -> RELEASE : owed[x]);
 		renewals[x] = (lock == x -> renewals[x] : 0);
-#if defined(GRANTS) && !defined(BREAK_ANY_HOLD)
-		granted[x] = 0;
-		age[x] = 0
-#endif
 #ifdef TOKENS
 		if
 		:: lock != x && !owed[x] -> token[x] = OLD; lead[x] = 0
 		:: else
-		fi
+		fi;
 #endif
+		skip
+	:: else
+	fi;
+#ifndef BREAK_ANY_HOLD
+	if
+	:: !current(x) || state[x] == HOLD -> granted[x] = 0; age[x] = 0
+	:: else
+	fi;
+#endif
+#if TWO > 0
+	if
+	:: !owed[x] || lock != x -> carries[x] = 0
+	:: else
+	fi;
+#endif
+#ifdef PASSING
+	if
+	:: state[x] != HOLD && !owed[x] || lock != x && deadline[x] == 0 -> handed[x] = 0
+	:: else
+	fi;
+#endif
+	skip
+}
+
+inline end(x) {
+	tidy(x);
+	if
+	:: two(x) -> tidy(other(x))
 	:: else
 	fi
 }
 
-inline forget(p) {
-	state[p] = IDLE;
-	mine[p] = 0;
-	deadline[p] = 0;
-	doubled[p] = 0
+inline forget(x) {
+	state[x] = IDLE;
+	deadline[x] = 0;
+	doubled[x] = 0
 #ifdef TOKENS
 	;
-	credit[p] = 0
+	credit[x] = 0
 #endif
 #ifdef TIMED
 	;
-	woken[p] = 0;
-	poll[p] = 0
+	woken[x] = 0;
+	poll[x] = 0;
+	believed[x] = 0;
+	subscribing[x] = 0
+#ifdef PASSING
+	;
+	kept[x] = 0
+#endif
 #endif
 }
 
@@ -453,296 +578,326 @@ inline owe(x, kind) {
 }
 
 #ifdef BREAK_RELEASE_TOMBSTONE
-#define ending(p) RELEASE
+#define ending(x) RELEASE
 #else
-#define ending(p) (doubled[p] -> COMPENSATE : RELEASE)
+#define ending(x) (doubled[x] -> COMPENSATE : RELEASE)
+#endif
+#ifdef BREAK_CARRIED
+#define leaving(x) ending(x)
+#else
+#define leaving(x) (carried(x) -> COMPENSATE : ending(x))
 #endif
 
-/* An answer or a grant says that the lock is held for this process; it may work for so long. */
-inline start(p, ticks) {
-	state[p] = HOLD;
-	deadline[p] = ticks;
+/* An answer or a grant says that the lock is held for this call; it may work for so long. */
+inline start(x, ticks) {
+	state[x] = HOLD;
+	deadline[x] = ticks;
 	claim(1, holders <= 1);                    /* 1: never two holders */
 #ifdef TOKENS
-	claim(2, token[mine[p]] > seen);           /* 2: tokens grow */
-	seen = token[mine[p]];
+	claim(2, token[x] > seen);                 /* 2: tokens grow */
+	seen = token[x];
 #ifdef BREAK_LEAD
-	credit[p] = 0;
+	credit[x] = 0;
 #else
-	credit[p] = -lead[mine[p]];
+	credit[x] = -lead[x];
 #endif
-	lead[mine[p]] = 0;
+	lead[x] = 0;
 #endif
 #ifdef TIMED
-	woken[p] = 0;
-	poll[p] = 0
+	woken[x] = 0;
+	poll[x] = 0;
+	believed[x] = 0;
+	subscribing[x] = 0;
 #endif
+	skip
 }
 
-#ifdef GRANTS
-inline learn(p) {
+inline learn(x) {
 #ifdef BREAK_ANSWER
-	bound[p] = sample[p] - (LEASE - rest[p]);
+	bound[by(x)] = sample[x] - (LEASE - rest[x]);
 #else
-	bound[p] = sample[p];
+	bound[by(x)] = sample[x];
 #endif
-	sample[p] = 0
+	sample[x] = 0
 }
-#endif
 
 /* A hold without a trace may be used again. */
-#ifdef GRANTS
-#define traceless(x) (copies[x] == 0 && !renewals[x] && !owed[x] && lock != (x) && !granted[x])
-#else
-#define traceless(x) (copies[x] == 0 && !renewals[x] && !owed[x] && lock != (x))
-#endif
-#define first(p)  (p)
-#define second(p) ((p) < TWO -> N + (p) : (p))
+#define traceless(x) (copies[x] == 0 && !renewals[x] && !owed[x] && lock != (x) && !granted[x] && \
+	position[x] == 0 && !carried(x))
+#define isUnused(x) (state[x] == IDLE && traceless(x) && mayAsk(x))
 
-inline fresh(p) {
-	mine[p] = (traceless(first(p)) -> first(p) : second(p));
-	tombstone[mine[p]] = 0
+inline fresh(x) {
+	tombstone[x] = 0
 #ifdef TOKENS
 	;
-	token[mine[p]] = OLD;
-	lead[mine[p]] = 0
+	token[x] = OLD;
+	lead[x] = 0
 #endif
-}
-
 #ifdef TIMED
-#define mayAsk(p) (!asked[p])
-#define mayPoll(p) (woken[p] || poll[p] == 0)
-#else
-#define mayAsk(p) true
-#define mayPoll(p) true
-#endif
-
-inline end(p) {
-	tidy(first(p));
-	tidy(second(p))
-}
-
-/* It gives up its position, too; with GRANTS, the release of its hold does that. */
-inline quit(p) {
-#ifdef RESERVE
-	leave(p);
-#endif
-	forget(p)
-}
-
-inline die(p) {
-	state[p] = DEAD
-#ifdef GRANTS
 	;
-	bound[p] = UNKNOWN
+	asked[x] = 1
 #endif
 }
 
-proctype Process(byte p) {
-	do
-	:: d_step { state[p] == IDLE && mayAsk(p) && (traceless(first(p)) || traceless(second(p))) ->
-		fresh(p);
 #ifdef TIMED
-		asked[p] = 1;
-#endif
-		state[p] = ASK;
-		send(p, ASKING);
-		end(p)
-	}
-#ifdef GRANTS
-	:: d_step { state[p] == WAIT && mayPoll(p) ->      /* with the hold it has announced */
+#define mayAsk(x) (!asked[x])
+#define mayPoll(x) (woken[x] || poll[x] == 0)
 #else
-	:: d_step { state[p] == WAIT && mayPoll(p) && (traceless(first(p)) || traceless(second(p))) ->
-		fresh(p);
+#define mayAsk(x) true
+#define mayPoll(x) true
 #endif
-		state[p] = ASK;
-#ifdef TIMED
-		woken[p] = 0;
-		poll[p] = 0;
+
+/* Redis need not know of the next holder: there is time, and room for tokens. */
+#ifdef BREAK_PASS_DEADLINE
+#define lasts(x) true
+#else
+#define lasts(x) (deadline[x] > 0)
 #endif
-		send(p, ASKING);
-		end(p)
+#ifndef TOKENS
+#define hasToken(x) true
+#elif defined(BREAK_PACE)
+#define hasToken(x) (token[x] < TOP)
+#else
+#define hasToken(x) (credit[x] > 0)
+#endif
+#define passes(x) (lasts(x) && hasToken(x) && mayPass(x))
+
+proctype Call(byte x) {
+	do
+	/* A process waits with one hold. */
+	:: d_step { isUnused(x) && (!two(x) || !waiting(other(x)) && (x < N || !isUnused(other(x)))) ->
+		fresh(x);
+		state[x] = ASK;
+		send(x, ASKING);
+		end(x)
 	}
+	:: d_step { state[x] == WAIT && mayPoll(x) ->      /* with the same hold */
+		state[x] = ASK;
+#ifdef TIMED
+		woken[x] = 0;
+		poll[x] = 0;
+#endif
+		send(x, ASKING);
+		end(x)
+	}
+#ifdef TIMED
+	:: d_step { state[x] == WAIT && subscribing[x] ->  /* it asks when it has subscribed */
+		subscribing[x] = 0;
+		woken[x] = 1
+	}
+#endif
 
 	/* Its connection broke: it asks again with the same hold. The first copy is late, or lost. */
-	:: d_step { state[p] == ASK && request[p] == ASKING && copies[mine[p]] < COPIES && FAULT ->
+	:: d_step { state[x] == ASK && request[x] == ASKING && copies[x] < COPIES && FAULT ->
 		pay;
-		abandon(p, true);
-		doubled[p] = 1;
-		send(p, ASKING);
-		end(p)
+		abandon(x, true);
+		doubled[x] = 1;
+		send(x, ASKING);
+		end(x)
 	}
-	:: d_step { state[p] == ASK && request[p] != NOTHING && (request[p] == SILENT || FAULT) ->
+	:: d_step { state[x] == ASK && request[x] != NOTHING && (request[x] == SILENT || FAULT) ->
 		if
-		:: request[p] != SILENT -> pay
+		:: request[x] != SILENT -> pay
 		:: else
 		fi;
-		abandon(p, false);
-		doubled[p] = 1;
-		send(p, ASKING);
-		end(p)
+		abandon(x, false);
+		doubled[x] = 1;
+		send(x, ASKING);
+		end(x)
 	}
 
 	/* It does not wait any longer, for an answer or for the lock. */
-	:: d_step { state[p] == ASK && (request[p] == ASKING -> FAULT : true) ->
+	:: d_step { state[x] == ASK && (request[x] == ASKING -> FAULT : true) ->
 		if
-		:: request[p] == ASKING -> pay
+		:: request[x] == ASKING -> pay
 		:: else
 		fi;
-		owe(mine[p], COMPENSATE);
-		abandon(p, false);
-		quit(p);
-		end(p)
+		owe(x, COMPENSATE);
+		abandon(x, false);
+		forget(x);
+		end(x)
 	}
-	:: d_step { state[p] == ASK && request[p] == ASKING && copies[mine[p]] < COPIES ->
-		owe(mine[p], COMPENSATE);
-		abandon(p, true);
-		quit(p);
-		end(p)
+	:: d_step { state[x] == ASK && request[x] == ASKING && copies[x] < COPIES ->
+		owe(x, COMPENSATE);
+		abandon(x, true);
+		forget(x);
+		end(x)
 	}
-	:: d_step { state[p] == WAIT ->
-#ifdef GRANTS
-		owe(mine[p], ending(p));
-#endif
-		quit(p);
-		end(p)
+	:: d_step { state[x] == WAIT ->
+		owe(x, leaving(x));
+		forget(x);
+		end(x)
 	}
-#ifdef RESERVE
-	:: d_step { state[p] == WAIT && FAULT -> pay; forget(p) }
-#endif
 
-	:: d_step { request[p] == TAKEN ->
-		request[p] = NOTHING;
-#ifdef GRANTS
-		learn(p);
-#endif
+	:: d_step { request[x] == TAKEN ->
+		request[x] = NOTHING;
+		learn(x);
 		if
 #ifdef BREAK_DEADLINE
 		:: true ->
-			rest[p] = 0;
-			start(p, LEASE)
+			rest[x] = 0;
+			start(x, LEASE)
 #else
-		:: rest[p] > 0 ->
-			begun = rest[p];
-			rest[p] = 0;
-			start(p, begun)
+		:: rest[x] > 0 ->
+			begun = rest[x];
+			rest[x] = 0;
+			start(x, begun)
 		:: else ->                     /* too late */
-			owe(mine[p], COMPENSATE);
-			forget(p)
+			owe(x, COMPENSATE);
+			forget(x)
 #endif
 		fi;
-		end(p)
+		end(x)
 	}
-	:: d_step { request[p] == BUSY ->
-		request[p] = NOTHING;
+	:: d_step { isBusy(x) ->
 #ifdef TIMED
-		poll[p] = POLL;
-#endif
-#ifdef GRANTS
-		learn(p);
-#else
-		/* The next attempt has a hold of its own; an earlier copy of this one may have taken the lock. */
+		/* It was in the queue, and is new there: it has missed a message. */
 		if
-		:: doubled[p] -> owe(mine[p], COMPENSATE)
+		:: request[x] != BUSY && believed[x] -> deaf[by(x)] = DEAF
 		:: else
 		fi;
-		doubled[p] = 0;
+		poll[x] = (deaf[by(x)] -> 1 : POLL);
+		woken[x] = woken[x] || request[x] == LATER;
+		subscribing[x] = (believed[x] -> subscribing[x] : !deaf[by(x)]);
+		believed[x] = 1;
 #endif
-		rest[p] = 0;
-#ifdef QUEUE
-		state[p] = WAIT;
-#else
-		forget(p);                         /* nothing keeps a place for it: it asks again, or not */
-#endif
-		end(p)
+		request[x] = NOTHING;
+		learn(x);
+		rest[x] = 0;
+		state[x] = WAIT;
+		/* An earlier copy may arrive: the next attempt has another hold. */
+		if
+		:: doubled[x] -> owe(x, COMPENSATE); forget(x)
+		:: else
+		fi;
+		end(x)
 	}
 
 #ifndef FIXED
-	:: d_step { state[p] == HOLD && deadline[p] > 0 && deadline[p] < LEASE && request[p] == NOTHING ->
-		send(p, RENEWING);
-		end(p)
+	:: d_step { state[x] == HOLD && deadline[x] > 0 && deadline[x] < LEASE && request[x] == NOTHING ->
+		send(x, RENEWING);
+		end(x)
 	}
 #endif
-	:: d_step { request[p] == RENEWED ->
-		request[p] = NOTHING;
-		deadline[p] = (deadline[p] > 0 -> larger(deadline[p], rest[p]) : 0);
-		rest[p] = 0;
+	:: d_step { request[x] == RENEWED ->
+		request[x] = NOTHING;
+		deadline[x] = (deadline[x] > 0 -> larger(deadline[x], rest[x]) : 0);
+		rest[x] = 0;
 		claim(1, holders <= 1);
-		end(p)
+		end(x)
 	}
-	:: d_step { request[p] == GONE ->
+	:: d_step { request[x] == GONE ->
 		/* An acquisition is never refused while its process wants it. */
-		claim(4, state[p] == HOLD);
-		request[p] = NOTHING;
-		rest[p] = 0;
+		claim(4, state[x] == HOLD);
+		request[x] = NOTHING;
+		rest[x] = 0;
 		if
-		:: doubled[p] -> owe(mine[p], ending(p))
+		:: doubled[x] -> owe(x, ending(x))
 		:: else
 		fi;
-		forget(p);
-		end(p)
+		forget(x);
+		end(x)
 	}
 	/* A renewal without an answer is abandoned, and repeated. */
-	:: d_step { state[p] == HOLD && request[p] == RENEWING && !renewals[mine[p]] && FAULT ->
+	:: d_step { state[x] == HOLD && request[x] == RENEWING && !renewals[x] && FAULT ->
 		pay;
-		abandon(p, true);
-		end(p)
+		abandon(x, true);
+		end(x)
 	}
-	:: d_step { state[p] == HOLD && request[p] != NOTHING && (request[p] == SILENT || FAULT) ->
+	:: d_step { state[x] == HOLD && request[x] != NOTHING && (request[x] == SILENT || FAULT) ->
 		if
-		:: request[p] != SILENT -> pay
+		:: request[x] != SILENT -> pay
 		:: else
 		fi;
-		abandon(p, false);
-		end(p)
+		abandon(x, false);
+		end(x)
 	}
 
 	/* The work is done, or has to stop because its time is over. */
-	:: d_step { state[p] == HOLD && request[p] != RENEWING ->
-		owe(mine[p], ending(p));
-		abandon(p, false);
-		forget(p);
-		end(p)
+	:: d_step { state[x] == HOLD ->
+		owe(x, ending(x));
+		abandon(x, true);
+		forget(x);
+		end(x)
 	}
-	:: d_step { state[p] == HOLD && request[p] == RENEWING ->
-		owe(mine[p], ending(p));
-		abandon(p, true);
-		forget(p);
-		end(p)
+#if TWO > 0
+	/* The process goes on waiting: with the hold it has, or with a new one. */
+	:: d_step { state[x] == HOLD && two(x) && waiting(other(x)) ->
+		owe(x, ending(x));
+		carries[x] = 1;
+		abandon(x, true);
+		forget(x);
+		end(x)
 	}
+	:: d_step { state[x] == HOLD && two(x) && isUnused(other(x)) ->
+		owe(x, ending(x));
+		carries[x] = 1;
+		fresh(other(x));
+		state[other(x)] = WAIT;
+#ifdef TIMED
+		believed[other(x)] = 1;
+		poll[other(x)] = POLL;
+#endif
+		abandon(x, true);
+		forget(x);
+		end(x)
+	}
+#endif
 
+#ifdef PASSING
+	/* It passes the lock on to another call of its process, in memory. */
+	:: d_step { state[x] == HOLD && passes(x) ->
 #ifdef TOKENS
-	/* Passes the lock on to another of its calls, in memory. */
-#ifdef BREAK_PACE
-	:: d_step { state[p] == HOLD && deadline[p] > 0 && token[mine[p]] < TOP ->
-#else
-	:: d_step { state[p] == HOLD && deadline[p] > 0 && credit[p] > 0 ->
-		credit[p]--;
+#ifndef BREAK_PACE
+		credit[x]--;
 #endif
-		token[mine[p]] = token[mine[p]] + 1;
-		claim(2, token[mine[p]] > seen);
-		seen = token[mine[p]];
-		end(p)
+		token[x] = token[x] + 1;
+		claim(2, token[x] > seen);
+		seen = token[x];
+#endif
+		handed[x] = 1;
+		claim(1, deadline[x] > 0 || holders == 0);
+#ifdef TIMED
+		for (i : 0 .. HOLDS - 1) {
+			if
+			:: FAULTS == 0 && kept[x] && by(i) != by(x) && position[i] && waiting(i) ->
+				passed[i]++;
+				claim(3, passed[i] < HOLDS)
+			:: else
+			fi
+		}
+#endif
+		end(x)
 	}
 #endif
 
-	:: d_step { state[p] != DEAD && crashes > 0 && FAULT ->
+	/* The process dies: what it has sent arrives, or does not. */
+	:: d_step { x < N && state[x] != DEAD && crashes > 0 && FAULT ->
 		pay;
 		crashes--;
-		abandon(p, true);
-		forget(p);
-		die(p);
-		end(p)
+		abandon(x, true);
+		forget(x);
+		state[x] = DEAD;
+		bound[x] = UNKNOWN;
+		if
+		:: two(x) -> m = other(x); abandon(m, true); forget(m); state[m] = DEAD
+		:: else
+		fi;
+		end(x)
 	}
-	:: d_step { state[p] != DEAD && crashes > 0 && FAULT ->
+	:: d_step { x < N && state[x] != DEAD && crashes > 0 && FAULT ->
 		pay;
 		crashes--;
-		abandon(p, false);
-		forget(p);
-		owed[first(p)] = 0;
-		owed[second(p)] = 0;
-		die(p);
-		end(p)
+		abandon(x, false);
+		forget(x);
+		owed[x] = 0;
+		state[x] = DEAD;
+		bound[x] = UNKNOWN;
+		if
+		:: two(x) -> m = other(x); abandon(m, false); forget(m); owed[m] = 0; state[m] = DEAD
+		:: else
+		fi;
+		end(x)
 	}
 	od
 }
@@ -752,7 +907,7 @@ proctype Process(byte p) {
 #ifdef BREAK_RELEASE_ONCE
 #define lastCopy(x) true
 #else
-#define lastCopy(x) (state[by(x)] == DEAD)
+#define lastCopy(x) (state[x] == DEAD)
 #endif
 
 inline released(x) {
@@ -761,103 +916,96 @@ inline released(x) {
 	claim(4, lock != x)
 }
 
-#ifdef GRANTS
 #ifdef BREAK_LATENESS
-#define remains(p, x) SHORT
+#define remains(x) SHORT
 #elif defined(BREAK_CLOCKS)
-#define remains(p, x) (ahead(p) - age[x] + SHORT)
+#define remains(x) (ahead(x) - age[x] + SHORT)
 #else
-#define remains(p, x) (bound[p] == UNKNOWN -> 0 : ahead(p) - age[x] + SHORT - bound[p])
+#define remains(x) (bound[by(x)] == UNKNOWN -> 0 : ahead(x) - age[x] + SHORT - bound[by(x)])
 #endif
+
 #ifdef BREAK_ANY_HOLD
-#define meant(p, x) true
+#define meant(x) (state[x] != WAIT && two(x) && state[other(x)] == WAIT -> other(x) : x)
 #else
-#define meant(p, x) (mine[p] == (x))
+#define meant(x) (x)
+#endif
+#ifdef BREAK_PARKED
+#define parked(x) (state[x] == WAIT || state[x] == ASK)
+#else
+#define parked(x) (state[x] == WAIT)
 #endif
 
 /* The message tells when the lock was granted, by the clock of Redis. Less the bound, that is a time of the
-   process's own clock at which the grant had not been made yet: from then on its deadline counts. */
-inline hear(p, x) {
+   process's own clock at which the grant had not been made yet: from then on its deadline counts. Who awaits an
+   answer asks again after that. A hold with which nobody waits is of no interest. */
+inline hear(x) {
+	m = meant(x);
+	begun = remains(x);
 	if
-	:: (state[p] == WAIT || state[p] == ASK) && meant(p, x) ->
-		begun = remains(p, x);
-		if
-		:: begun > 0 ->
-			begun = (begun > LEASE -> LEASE : begun);
-#ifndef BREAK_POLL_TOMBSTONE
-			if
-			:: request[p] != NOTHING -> doubled[p] = 1
-			:: else
-			fi;
-#endif
-			abandon(p, true);
-			start(p, begun)
+	:: parked(m) && begun > 0 ->
+		begun = (begun > LEASE -> LEASE : begun);
+		abandon(m, true);
+		start(m, begun)
 #ifdef TIMED
-		:: else -> woken[p] = 1
-#else
-		:: else
+	:: !(parked(m) && begun > 0) && waiting(m) -> woken[m] = 1
 #endif
-		fi
 	:: else
 	fi
 }
-#endif
 
-/* What a process awaits the answer of, and messages to it. */
-proctype Network(byte p) {
+/* The request passes a lock on, which is free or about to be. */
+#define asksFor(x) (request[x] == ASKING && lock == NONE && position[x] > 1 && !tombstone[x])
+#define frees(x) (lock == x || lock == NONE && position[x])
+
+inline answer(x, how) {
+	acquire(x, how);
+	request[x] = reply;
+	sample[x] = (reply == GONE -> 0 : (useful(LEASE - rest[x]) -> ahead(x) + LEASE - rest[x] : UNKNOWN))
+}
+
+/* What a call awaits the answer of. */
+proctype Network(byte x) {
 	do
-	:: d_step { request[p] == ASKING && ROOM ->
-		acquire(mine[p]);
-		request[p] = reply
-#ifdef GRANTS
-		;
-		sample[p] = (reply == GONE -> 0 : (useful(LEASE - rest[p]) -> ahead(p) + LEASE - rest[p] : UNKNOWN))
-#endif
-	}
-	:: d_step { request[p] == RENEWING -> renew(mine[p]); request[p] = reply }
+	:: d_step { request[x] == ASKING && ROOM -> answer(x, TOLD) }
+	:: d_step { asksFor(x) && ROOM && FAULT -> pay; answer(x, UNTOLD) }
+	:: d_step { asksFor(x) && ROOM && FAULT -> pay; answer(x, SKIPPED) }
+	:: d_step { asksFor(x) && ROOM && FAULT -> pay; answer(x, REMOVED) }
+	:: d_step { request[x] == RENEWING -> renew(x); request[x] = reply }
 #ifdef TIMED
-	:: d_step { request[p] != NOTHING && request[p] != SILENT && FAULT ->
+	:: d_step { request[x] != NOTHING && request[x] != SILENT && FAULT ->
 		pay;
-		request[p] = SILENT
-#ifdef GRANTS
-		;
-		sample[p] = 0
-#endif
+		request[x] = SILENT;
+		sample[x] = 0
 	}
-#endif
-#ifdef RESERVE
-	:: d_step { notified[p] ->
-		notified[p] = 0;
-		if
-		:: state[p] == IDLE -> leave(p)
-		:: else -> woken[p] = (state[p] == WAIT || state[p] == ASK)
-		fi
-	}
-	:: d_step { notified[p] && FAULT -> pay; notified[p] = 0 }
 #endif
 	od
 }
 
-/* What is sent about a hold and not awaited. */
+inline finish(x, how) {
+	release(x, owed[x], how);
+	released(x);
+	end(x)
+}
+
+/* What is sent about a hold and not awaited, and messages to it. */
 proctype Background(byte x) {
 	do
-	:: d_step { copies[x] && ROOM -> acquire(x); copies[x]--; tidy(x) }
+	:: d_step { copies[x] && ROOM -> acquire(x, TOLD); copies[x]--; end(x) }
 	:: d_step { renewals[x] -> renew(x); renewals[x] = 0 }
-	:: d_step { owed[x] && ROOM -> release(x, owed[x], true); released(x); tidy(x) }
+	:: d_step { owed[x] && ROOM -> finish(x, TOLD) }
+	:: d_step { owed[x] && ROOM && frees(x) -> finish(x, OPENED) }
 	/* The answer is lost, and it is repeated. */
-	:: d_step { owed[x] && !lastCopy(x) && ROOM && FAULT -> pay; release(x, owed[x], true); tidy(x) }
-#ifdef QUEUE
-	/* What it makes Redis send to another process is lost. */
-	:: d_step { owed[x] && ROOM && FAULT -> pay; release(x, owed[x], false); released(x); tidy(x) }
-#endif
+	:: d_step { owed[x] && !lastCopy(x) && ROOM && FAULT -> pay; release(x, owed[x], TOLD); end(x) }
+	/* The first in the queue is not told. */
+	:: d_step { owed[x] && ROOM && frees(x) && FAULT -> pay; finish(x, UNTOLD) }
+	:: d_step { owed[x] && ROOM && frees(x) && FAULT -> pay; finish(x, SKIPPED) }
+	:: d_step { owed[x] && ROOM && frees(x) && FAULT -> pay; finish(x, REMOVED) }
 #ifdef BREAK_RELEASE_ONCE
 	:: d_step { owed[x] && FAULT -> pay; released(x) }
 #endif
-#ifdef GRANTS
-	:: d_step { granted[x] -> granted[x] = 0; hear(by(x), x); age[x] = 0 }
-	:: d_step { granted[x] && FAULT -> pay; hear(by(x), x) }       /* another copy is on its way */
+	:: d_step { granted[x] -> granted[x] = 0; hear(x); age[x] = 0; end(x) }
+	:: d_step { granted[x] && FAULT -> pay; hear(x); end(x) }       /* another copy is on its way */
 	:: d_step { granted[x] && FAULT -> pay; granted[x] = 0; age[x] = 0 }
-#endif
 	od
 }
 
@@ -870,33 +1018,30 @@ proctype Background(byte x) {
 
 #ifdef TIMED
 /* Nothing is left to do in this tick. */
-#ifdef GRANTS
-#define still(x) (copies[x] == 0 && !renewals[x] && !owed[x] && !granted[x])
-#else
-#define still(x) (copies[x] == 0 && !renewals[x] && !owed[x] && !notified[by(x)])
-#endif
 #ifdef BREAK_POLL
-#define patient(p) (!woken[p])
+#define patient(x) (!woken[x])
 #else
-#define patient(p) (!woken[p] && poll[p] > 0)
+#define patient(x) (!woken[x] && poll[x] > 0)
 #endif
-#define quiet(p) ((request[p] == NOTHING || request[p] == SILENT && rest[p] == LEASE) && \
-	(state[p] != WAIT || patient(p)) && \
-	(state[p] != HOLD || deadline[p] > 1 || deadline[p] == 1 && request[p] == SILENT))
-#define calm (quiet(0) && quiet(1) && quiet(N - 1) && \
-	still(0) && still(1) && still(2 % HOLDS) && still(3 % HOLDS) && still(HOLDS - 1))
+#define still(x) (copies[x] == 0 && !renewals[x] && !owed[x] && !granted[x] && \
+	(request[x] == NOTHING || request[x] == SILENT && rest[x] == LEASE) && \
+	(state[x] != WAIT || patient(x) && !subscribing[x]) && \
+	(state[x] != HOLD || deadline[x] > 1 || deadline[x] == 1 && request[x] == SILENT))
+#define calm (still(0) && still(1) && still(2 % HOLDS) && still(HOLDS - 1))
 
-#ifdef RESERVE
-#define IDLEST (RESERVED + POLL * (1 + FAULTS))
-#else
+#if FAULTS > 0
 #define IDLEST (POLL * (1 + FAULTS))
+#elif defined(MUTE)
+#define IDLEST 1                   /* it asks in each tick */
+#else
+#define IDLEST 0
 #endif
 
 inline watch() {
 	somebody = false;
-	for (i : 0 .. N - 1) {
+	for (i : 0 .. HOLDS - 1) {
 		if
-		:: state[i] == ASK || state[i] == WAIT -> somebody = true
+		:: waiting(i) -> somebody = true
 		:: else
 		fi
 	}
@@ -907,7 +1052,7 @@ inline watch() {
 	:: else -> idle = 0
 	fi;
 	if
-	:: lock != NONE && !(state[by(lock)] == HOLD && mine[by(lock)] == lock) ->
+	:: lock != NONE && state[lock] != HOLD ->
 		unused++;
 		claim(4, unused <= LEASE + FAULTS)     /* 4: for nobody no longer than a lease */
 	:: else -> unused = 0
@@ -931,26 +1076,16 @@ proctype Time() {
 		:: else
 		fi;
 #endif
-#ifdef RESERVE
-		less(reservation);
-#endif
-		for (i : 0 .. N - 1) {
+		for (i : 0 .. HOLDS - 1) {
 			less(rest[i]);
 			less(deadline[i]);
-#ifdef TOKENS
-			if
-			:: state[i] == HOLD && credit[i] < PASSES -> credit[i]++
-			:: else
-			fi;
-#endif
 #ifdef TIMED
 			less(poll[i]);
 			asked[i] = 0;
+#ifdef PASSING
+			kept[i] = (state[i] == HOLD);
 #endif
-		}
-#if defined(GRANTS) || defined(TOKENS)
-		for (i : 0 .. HOLDS - 1) {
-#ifdef GRANTS
+#endif
 			if
 			:: granted[i] && age[i] < OLDEST -> age[i]++
 			:: else
@@ -961,17 +1096,29 @@ proctype Time() {
 			:: else
 			fi;
 #endif
-#endif
 #ifdef TOKENS
+			if
+			:: state[i] == HOLD && credit[i] < PASSES -> credit[i]++
+			:: else
+			fi;
 			older(token[i], OLD);
 #endif
 		}
-#endif
 #ifdef TOKENS
 		older(last, OLD);
 		older(seen, OLD - 1);
 #endif
 #ifdef TIMED
+		for (i : 0 .. N - 1) {
+#ifdef MUTE
+			if
+			:: i > 0 -> less(deaf[i])
+			:: else
+			fi
+#else
+			less(deaf[i])
+#endif
+		}
 		watch();
 #endif
 	}
@@ -997,8 +1144,10 @@ init {
 		:: skew[0] = -1
 		fi;
 #endif
-		for (o : 0 .. N - 1) { run Process(o); run Network(o) }
-		for (f : 0 .. HOLDS - 1) { run Background(f) }
+#ifdef MUTE
+		deaf[0] = DEAF;
+#endif
+		for (f : 0 .. HOLDS - 1) { run Call(f); run Network(f); run Background(f) }
 		run Time()
 	}
 }
