@@ -50,6 +50,16 @@ final class Commands {
                 return lock.getHoldCount();
             case "ttl":
                 return lock.remainTimeToLive();
+            case "tryReadLock":
+                return client.getReadWriteLock(args[0]).readLock().tryLock();
+            case "readLock": // when the lock was had
+                client.getReadWriteLock(args[0]).readLock().lock();
+                return now();
+            case "readUnlock":
+                client.getReadWriteLock(args[0]).readLock().unlock();
+                return null;
+            case "tryWriteLock":
+                return client.getReadWriteLock(args[0]).writeLock().tryLock();
             case "visit": // folder, ms of a turn, most turns, ms of all; turns, those that met another, longest wait
                 return visit(lock, new Room(Path.of(args[1]), Long.parseLong(args[2])), Long.parseLong(args[3]), Long.parseLong(args[4]));
             default:
