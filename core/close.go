@@ -23,19 +23,14 @@ func (l *Locker) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	l.mu.Lock()
-	if l.drained != nil {
-		l.mu.Unlock()
+	if !l.admitNoMore() {
 		select {
 		case <-l.closed:
 		case <-ctx.Done():
 		}
 		return nil
 	}
-	l.drained = make(chan struct{})
-	l.checkDrained()
 	close(l.closing)
-	l.mu.Unlock()
 	defer close(l.closed)
 
 	var err error
@@ -83,19 +78,6 @@ func (l *Locker) isIdle(ctx context.Context) bool {
 	return isDone(ctx, l.background.Wait()) && isDone(ctx, l.requests.Wait())
 }
 
-// allConfirmed returns a channel that is closed when no release is unconfirmed.
-func (l *Locker) allConfirmed() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	confirmed := make(chan struct{})
-	if l.unconfirmed == 0 {
-		close(confirmed)
-	} else {
-		l.confirmed = confirmed
-	}
-	return confirmed
-}
-
 // isDone waits for done or for the end of ctx, and prefers done.
 func isDone(ctx context.Context, done <-chan struct{}) bool {
 	select {
@@ -117,54 +99,6 @@ func (l *Locker) isClosing() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// enter admits a call that wants a lock, until exit, unless the Locker closes.
-func (l *Locker) enter() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.drained != nil {
-		return false
-	}
-	l.asking++
-	return true
-}
-
-func (l *Locker) exit() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.asking--
-	l.checkDrained()
-}
-
-// register enters a new lease in the books and in the scheduler, unless the Locker is closing.
-func (l *Locker) register(s *lease) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.drained != nil {
-		return false
-	}
-	s.schedule() // nobody else knows it yet
-	l.leases[s] = struct{}{}
-	return true
-}
-
-func (l *Locker) unregister(s *lease) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.leases, s)
-	l.checkDrained()
-}
-
-// checkDrained tells Close when nothing is held or asked for. l.mu is held.
-func (l *Locker) checkDrained() {
-	if l.drained != nil && len(l.leases) == 0 && l.asking == 0 {
-		select {
-		case <-l.drained:
-		default:
-			close(l.drained)
-		}
 	}
 }
 

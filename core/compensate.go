@@ -26,9 +26,7 @@ type compensation struct {
 // compensate sends a release in the background until Redis confirms it, for which Close
 // waits, or until it is too late and the lease ends it.
 func (l *Locker) compensate(c *store.Compensation) {
-	l.mu.Lock()
-	l.unconfirmed++
-	l.mu.Unlock()
+	l.awaitConfirmation()
 	n := &compensation{Compensation: c, locker: l, delay: compensateDelay}
 	n.tell(EventCompensating)
 	l.scheduler.Set(n, schedule.Now())
@@ -71,13 +69,6 @@ func (c *compensation) tell(kind EventKind) {
 }
 
 func (c *compensation) end() {
-	l := c.locker
 	c.tell(EventCompensated) // before Close returns
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.unconfirmed--
-	if l.unconfirmed == 0 && l.confirmed != nil {
-		close(l.confirmed)
-		l.confirmed = nil
-	}
+	c.locker.endConfirmation()
 }

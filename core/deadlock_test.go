@@ -92,7 +92,7 @@ func TestNoDeadlock(t *testing.T) {
 		}
 		for _, enters := range []<-chan outcome{
 			start(b.Context(), l, "b"), start(b.Context(), s.locker(), "b"), // past those that wait
-			start(b.Context(), l, "a", core.Owner(a.Owner())),
+			start(b.Context(), l, "a", core.Owner(a.Share())),
 		} {
 			o := <-enters
 			if o.err != nil {

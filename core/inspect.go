@@ -16,7 +16,7 @@ type Info struct {
 	Locked bool
 	// Owner is who holds it, empty when it is free or in a dedup window. Calls of one
 	// process to which a lock is passed on in memory follow one another under one owner,
-	// for 10 ms: to enter by [Owner] take the id from [Lock.Owner], of a lock that is held.
+	// for 10 ms: to enter by [Owner] take the id from [Lock.Share], of a lock that is held.
 	Owner string
 	// Count is the number of holds of the owner.
 	Count int

@@ -37,10 +37,15 @@ func (k *Lock) Key() string { return k.key }
 // "<process>:<n>" or as [Owner] said. A re-entry has its outer lock's owner, and a
 // lock that was passed on inside of this process that of the one before it.
 //
-// Whoever knows the owner can enter the lock by [Owner], from anywhere, but not in a quorum. So once it was
-// asked for, the lock is not passed on in memory any more, but released. It is not to be
-// entered by after Unlock.
-func (k *Lock) Owner() string {
+// It is for people, logs and comparison. To have others enter the lock by it, see
+// [Lock.Share].
+func (k *Lock) Owner() string { return k.lease.owner }
+
+// Share returns the owner for others to enter the lock by, with the option [Owner], from
+// anywhere until Unlock, but not in a quorum. From now on the lock is not passed on in
+// memory to another call of this process, which would have the same owner, but released. It
+// does not block, and is safe for concurrent use.
+func (k *Lock) Share() string {
 	k.lease.shared.Store(true)
 	return k.lease.owner
 }

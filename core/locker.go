@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,14 +40,9 @@ type Locker struct {
 	listener   *notify.Listener
 	deafUntil  atomic.Int64 // a schedule.Time: until then the process polls
 
-	mu          sync.Mutex
-	leases      map[*lease]struct{} // held
-	asking      int                 // calls that want a lock
-	unconfirmed int                 // compensations under way
-	drained     chan struct{}       // closed when none holds or asks; nil unless closing
-	confirmed   chan struct{}       // closed when there are no compensations; nil unless closing
-	closing     chan struct{}       // closed when Close begins
-	closed      chan struct{}       // closed when Close ended
+	books
+	closing chan struct{} // closed when Close begins
+	closed  chan struct{} // closed when Close ended
 }
 
 // New returns a Locker on client. It does no network I/O and starts no
@@ -103,7 +97,7 @@ func newLocker(opts []Option, timeout func(*settings) time.Duration) (*Locker, e
 		timeout:   cmp.Or(s.Timeout, timeout(&s)),
 		defaults:  s,
 		started:   schedule.Now(),
-		leases:    map[*lease]struct{}{},
+		books:     books{leases: map[*lease]struct{}{}},
 		closing:   make(chan struct{}),
 		closed:    make(chan struct{}),
 		observers: s.Observers,

@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -100,29 +99,6 @@ func (l *Locker) snapshot(fit func(*lease) bool, locks []string) Snapshot {
 		}
 	}
 	return Snapshot{l.self, held, waiting}
-}
-
-// pieceOf is how many leases are looked at before others have their turn.
-const pieceOf = 256
-
-// leasesThat returns the leases that fit. Others may change the books meanwhile: it gives
-// mu back again and again.
-func (l *Locker) leasesThat(fit func(*lease) bool) []*lease {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var found []*lease
-	seen := 0
-	for s := range l.leases {
-		if fit(s) {
-			found = append(found, s)
-		}
-		if seen++; seen%pieceOf == 0 {
-			l.mu.Unlock()
-			runtime.Gosched()
-			l.mu.Lock()
-		}
-	}
-	return found
 }
 
 // snapshot is false for a lease that is lost, or being released.

@@ -52,7 +52,7 @@ func (r *record) returned(k *core.Lock, err error, length time.Duration) {
 		r.close()
 		return
 	}
-	owner := r.worker.ownerOf(k)
+	owner := k.Owner()
 	r.update(func(v *visit) {
 		v.Returned, v.Owner, v.Token = at, owner, k.Token()
 		v.Planned = at + int64(length)

@@ -205,17 +205,6 @@ func (w *worker) ask(a access) access {
 	return <-reply
 }
 
-// ownerOf is the owner of a lock that is held. Who asks for it by Owner has a lock that is
-// not passed on.
-func (w *worker) ownerOf(k *core.Lock) string {
-	for _, held := range w.locker.SnapshotOf(k.Key()).Held {
-		if held.Token == k.Token() {
-			return held.Owner
-		}
-	}
-	return k.Owner() // it is lost already
-}
-
 // read and write work on the counters of a key, with the token of its lock.
 func (w *worker) read(k *core.Lock) access {
 	return w.ask(access{Key: k.Key(), Owner: fmt.Sprintf("%p of worker %d", k, w.setup.Worker), Token: k.Token()})

@@ -115,7 +115,7 @@ func (r *record) returned(k *core.Lock, err error) {
 	r.update(func(v *visit) {
 		v.Returned, v.Token, v.Window = at, k.Token(), k.Window()
 		if v.Owner = "visit " + v.ID; v.Plan.Known || v.Plan.Owner != "" {
-			v.Owner = k.Owner() // from now on it is not passed on
+			v.Owner = k.Share() // from now on it is not passed on
 		}
 	})
 	context.AfterFunc(k.Context(), func() { r.look(k) })

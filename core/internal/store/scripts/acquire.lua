@@ -8,7 +8,7 @@
 --   [3]  the fencing clock of the lock's hash slot; see next_token.lua
 -- ARGV, of each lock, of all as many; in brief up to three, or all six:
 --   [1]  owner
---   [2]  lease in ms, negative when nobody renews it; absent: 30000
+--   [2]  lease in ms, negative when nobody renews it, which it is not in brief; absent: 30000
 --   [3]  how the call waits if the lock is busy: '0' not at all, '1' it hears messages,
 --        '2' it polls; absent: '1'
 --   [4]  hold; in brief it is the owner
@@ -98,6 +98,7 @@ local function each(i)
     if not taken then
       if score then
         call('ZREM', queue, member)
+        first, others = first_of(queue)
       end
       local token = next_token(clock, now)
       local further = others or window ~= '0' or owner ~= hold

@@ -3,7 +3,8 @@
 --
 --   score               the wait
 --   its arrival in µs   hears messages
---   the same + POLLS    hears none, and asks every 20 to 150 ms
+--   the same + POLLS    hears none, and asks every 20 to 150 ms. One that enters as such
+--                       has an arrival that is LATER
 --   from TOMBSTONE on   was given up: an acquisition of this hold that arrives later is
 --                       refused. The rest is the µs at which the tombstone may go
 local TOMBSTONE, POLLS = 5e16, 0.5

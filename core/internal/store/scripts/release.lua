@@ -23,7 +23,7 @@
 -- Messages   0            to all: the lock is free
 --            00           to all: it is free for those outside the queue. Redisson takes
 --                         that for a 0
---            open         to the process that is first in the queue: the same
+--            open         to the process of the first wait that hears messages: the same
 --            <SHA-1 of a hold> …  to one process: see pass_on.lua
 --
 -- Returns  heard      the lock is free for all; so many connections to this server heard it
