@@ -134,9 +134,9 @@ func (r *request) claim(p *position) *store.Claim {
 	l, s := r.locker, r.settings
 	c := &store.Claim{Name: r.name, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: r.enter}
 	if p != nil {
-		c.Hold, c.Copies, c.Wait = p.hold, &p.copies, l.waiting(p, r.name)
+		c.Hold, c.Resends, c.Wait = p.hold, &p.resends, l.waiting(p, r.name)
 	} else {
-		c.Hold, c.Copies = l.store.NewHold(), new(conn.Copies)
+		c.Hold, c.Resends = l.store.NewHold(), new(conn.Resends)
 	}
 	c.Owner = r.ownerOf(c.Hold)
 	return c
@@ -156,7 +156,7 @@ func (r *request) reenter(outer *Lock) (*Lock, error) {
 	l, lease := r.locker, outer.lease
 	r.owner, r.enter = lease.owner, lease.redisToken
 	c := r.claim(nil)
-	k := newLock(r.ctx, lease, r.key, c.Hold, c.Copies)
+	k := newLock(r.ctx, lease, r.key, c.Hold, c.Resends)
 	k.reentry = true
 	if err := lease.join(k); err != nil {
 		k.cancel(err)
@@ -199,8 +199,8 @@ func (r *request) try(p *position) (*Lock, *store.Busy, error) {
 	was := p != nil && p.queued.Swap(true)
 	granted, err := l.store.Acquire(r.ctx, c)
 	if err == nil {
-		k, err := r.granted(c, granted)
-		p.granted(l, c, granted)
+		k, err := r.accept(c, granted)
+		p.took(l, c, granted)
 		l.decided(c, k)
 		if err != nil {
 			p.spend(r, was)
@@ -246,11 +246,11 @@ func (r *request) failed(err error) error {
 // errLateGrant is why a lock that Redis granted is given back.
 var errLateGrant = errors.New("the answer took longer than the lease")
 
-// granted turns what Redis granted into a lock, unless it comes too late.
-func (r *request) granted(c *store.Claim, g store.Grant) (*Lock, error) {
+// accept turns what Redis granted into a lock, unless it comes too late.
+func (r *request) accept(c *store.Claim, g store.Grant) (*Lock, error) {
 	l := r.locker
 	s := r.lease(c.Hold, g.Token)
-	s.owner, s.length, s.fixed, s.ahead, s.tenure = c.Owner, g.Lease, g.Fixed, g.Ahead, s.since
+	s.owner, s.length, s.fixed, s.ahead, s.heldSince = c.Owner, g.Lease, g.Fixed, g.Ahead, s.since
 	s.shared.Store(!r.isPlain())
 	// A fixed lease that was entered from elsewhere has run for a while.
 	s.extend(g.Sent, min(s.length, g.TTL))
@@ -265,7 +265,7 @@ func (r *request) granted(c *store.Claim, g store.Grant) (*Lock, error) {
 	} else if r.outer != nil && g.Token == r.outer.redisToken {
 		s.token = r.outer.token // passed on, it has one that Redis does not know
 	}
-	k := s.open(r, c.Hold, c.Copies)
+	k := s.open(r, c.Hold, c.Resends)
 
 	var err error
 	switch {

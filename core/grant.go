@@ -56,10 +56,10 @@ func (l *Locker) grant(lock string, m store.Message) {
 	}
 	r := w.Request()
 	s := r.lease(by.hold, m.Token)
-	s.ahead, s.granted = m.Ahead, true
-	s.tenure, s.ends, s.renewAt = s.since, ends, s.since.Add(renewGrantAfter)
+	s.ahead, s.unrenewed = m.Ahead, true
+	s.heldSince, s.ends, s.renewAt = s.since, ends, s.since.Add(renewGrantAfter)
 	s.deadline = ends.Add(-s.margin(store.GrantLease))
-	k := s.open(r, by.hold, &by.copies)
+	k := s.open(r, by.hold, &by.resends)
 	if !l.register(s) {
 		s.giveBack([]*Lock{k})
 		k.cancel(nil)

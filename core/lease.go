@@ -27,7 +27,7 @@ type lease struct {
 
 	// A lock that was passed on in memory keeps what Redis knows of the first holder.
 	redisToken int64
-	tenure     schedule.Time // since when this process has it
+	heldSince  schedule.Time // since when this process has it
 	ahead      bool          // the token is ahead of the clock of Redis
 
 	keepFor   time.Duration
@@ -39,7 +39,7 @@ type lease struct {
 	renewAt    schedule.Time
 	renewals   uint32 // confirmed
 	leaving    uint32 // releases under way, of handles that are unlocked
-	granted    bool   // by a release, and not renewed yet
+	unrenewed  bool   // a release has granted it, and it was not renewed yet
 	renewing   bool
 	overdue    bool        // held longer than MaxHold
 	expired    bool        // lost when its time was over, not before
@@ -72,8 +72,8 @@ func (r *request) lease(hold string, token int64) *lease {
 }
 
 // open gives the lease its first handle.
-func (s *lease) open(r *request, hold string, copies *conn.Copies) *Lock {
-	k := newLock(r.ctx, s, r.key, hold, copies)
+func (s *lease) open(r *request, hold string, resends *conn.Resends) *Lock {
+	k := newLock(r.ctx, s, r.key, hold, resends)
 	s.handles = append(s.first[:0], k)
 	return k
 }
@@ -206,7 +206,7 @@ func (s *lease) expire() error {
 // still have it, and a copy of an acquisition may still arrive.
 func (s *lease) vanished() error {
 	return s.lose(lost(s.key, "it was deleted, or somebody else has taken it", nil), func(k *Lock) bool {
-		return s.locker.store.Can.Differ || k.copies.Doubled()
+		return s.locker.store.Can.Differ || k.resends.MayArriveTwice()
 	})
 }
 

@@ -20,11 +20,11 @@ type Lock struct {
 	ctx     context.Context // owned, as observers have it
 	cancel  context.CancelCauseFunc
 
-	copies *conn.Copies // of its acquisition
+	resends *conn.Resends // of its acquisition
 }
 
-func newLock(ctx context.Context, s *lease, key, hold string, copies *conn.Copies) *Lock {
-	k := &Lock{lease: s, key: key, hold: hold, outer: innermost(ctx), copies: copies}
+func newLock(ctx context.Context, s *lease, key, hold string, resends *conn.Resends) *Lock {
+	k := &Lock{lease: s, key: key, hold: hold, outer: innermost(ctx), resends: resends}
 	k.owned.lock, k.ctx = k, &k.owned
 	k.owned.Context, k.cancel = context.WithCancelCause(ctx)
 	return k

@@ -20,7 +20,7 @@ func (k *Lock) pass() bool {
 	if !s.canBePassed() {
 		return false
 	}
-	w := l.queues.Next(s.name.Lock(), s.suits)
+	w := l.queues.Next(s.name.Lock(), s.matches)
 	if w == nil {
 		return false
 	}
@@ -43,15 +43,15 @@ func (s *lease) canBePassed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := schedule.Now()
-	kept := now.Sub(s.tenure)
+	kept := now.Sub(s.heldSince)
 	return len(s.handles) == 0 && s.err == nil && now < s.deadline &&
 		!s.shared.Load() && !s.ahead && !s.fixed && !s.overdue && s.keepFor == 0 &&
 		kept < passFor && s.token-s.redisToken < kept.Microseconds() &&
 		s.locker.store.Can.PassOn
 }
 
-// suits says that a call wants just such a lock.
-func (s *lease) suits(r *request) bool {
+// matches says that a call wants just such a lock.
+func (s *lease) matches(r *request) bool {
 	want := r.settings
 	return r.isPlain() && !want.Fixed && want.Lease == s.length && want.KeepFor == 0
 }
@@ -60,11 +60,11 @@ func (s *lease) suits(r *request) bool {
 func (k *Lock) successor(r *request) *Lock {
 	s := k.lease
 	next := r.lease(k.hold, s.token+1)
-	next.owner, next.redisToken, next.tenure = s.owner, s.redisToken, s.tenure
+	next.owner, next.redisToken, next.heldSince = s.owner, s.redisToken, s.heldSince
 	s.mu.Lock()
-	next.deadline, next.ends, next.renewAt, next.granted = s.deadline, s.ends, s.renewAt, s.granted
+	next.deadline, next.ends, next.renewAt, next.unrenewed = s.deadline, s.ends, s.renewAt, s.unrenewed
 	s.mu.Unlock()
-	return next.open(r, k.hold, k.copies)
+	return next.open(r, k.hold, k.resends)
 }
 
 // drop ends a lock that nobody wants: it is passed on, or released in the background.

@@ -14,10 +14,10 @@ import (
 // hold with which all its calls ask, one after another, and to which a release can grant
 // the lock.
 type position struct {
-	hold   string
-	owner  string // the hold, unless the callers have chosen one
-	since  schedule.Time
-	copies conn.Copies
+	hold    string
+	owner   string // the hold, unless the callers have chosen one
+	since   schedule.Time
+	resends conn.Resends
 
 	queued   atomic.Bool                 // Redis may have it in the queue
 	spent    atomic.Bool                 // its hold must not be used any more: it is given up
@@ -72,9 +72,9 @@ func (l *Locker) missedMessage() {
 	l.tell(context.Background(), Event{Kind: EventGrantMissed})
 }
 
-// granted takes the answer to a claim that has got the lock. Where Redis had granted it
+// took takes the answer to a claim that has got the lock. Where Redis had granted it
 // long before, a message was missed.
-func (p *position) granted(l *Locker, c *store.Claim, g store.Grant) {
+func (p *position) took(l *Locker, c *store.Claim, g store.Grant) {
 	if p == nil || g.Ahead || !g.Outermost || c.Wait != store.Listening {
 		return
 	}
@@ -94,7 +94,7 @@ func (p *position) busy(r *request, was bool, b *store.Busy) {
 	if was && b.New && p.carried.Load() == 0 {
 		r.locker.missedMessage()
 	}
-	if p.copies.Doubled() {
+	if p.resends.MayArriveTwice() {
 		p.spend(r, was)
 	}
 }
@@ -102,7 +102,7 @@ func (p *position) busy(r *request, was bool, b *store.Busy) {
 // failed takes an error of a claim. One that may have had an effect was compensated,
 // which ends the hold.
 func (p *position) failed(r *request, was bool, err error) {
-	if o := conn.OutcomeOf(err); p != nil && (o != conn.NotSent && o != conn.Refused || p.copies.Doubled()) {
+	if o := conn.OutcomeOf(err); p != nil && (o != conn.NotSent && o != conn.Refused || p.resends.MayArriveTwice()) {
 		p.spend(r, was)
 	}
 }
@@ -126,7 +126,7 @@ func (p *position) heard(c store.Clock) {
 // under way must not enter it later.
 func (l *Locker) leaveQueue(n store.Name, p *position) {
 	if p != nil && p.queued.Load() && !p.spent.Load() {
-		l.giveUp(n, p, p.copies.Doubled() || p.carried.Load() > 0)
+		l.giveUp(n, p, p.resends.MayArriveTwice() || p.carried.Load() > 0)
 	}
 }
 
@@ -134,6 +134,6 @@ func (l *Locker) leaveQueue(n store.Name, p *position) {
 // arrive.
 func (l *Locker) giveUp(n store.Name, p *position, late bool) {
 	l.store.ReleaseLater(store.Release{
-		Name: n, Owner: p.owner, Hold: p.hold, Failed: true, Doubled: late, Until: time.Now().Add(leftAfter),
+		Name: n, Owner: p.owner, Hold: p.hold, Failed: true, MayArrive: late, Until: time.Now().Add(leftAfter),
 	})
 }

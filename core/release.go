@@ -56,12 +56,12 @@ func (k *Lock) releaseAs(failed bool) store.Release {
 	s.mu.Lock()
 	sole := !s.entered && !s.fixed && s.keepFor == 0 && s.owner == k.hold
 	lease := s.length
-	if s.granted {
+	if s.unrenewed {
 		lease = 0
 	}
 	s.mu.Unlock()
 	return store.Release{
-		Name: s.name, Owner: s.owner, Hold: k.hold, Failed: failed, Doubled: k.copies.Doubled(),
+		Name: s.name, Owner: s.owner, Hold: k.hold, Failed: failed, MayArrive: k.resends.MayArriveTwice(),
 		Token: s.redisToken, Last: s.token, Lease: lease, Sole: sole,
 	}
 }

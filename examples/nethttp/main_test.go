@@ -63,8 +63,13 @@ func TestEveryMetricMoves(t *testing.T) {
 	}
 	s.redis.SetError("")
 
+	// These tell of messages that do not arrive, which takes another process, and of the version.
+	still := []string{"latchkey_missed_grants_total", "latchkey_unheard_total", "latchkey_build_info"}
 	last := s.scrape()
 	for _, metric := range s.metrics() {
+		if slices.Contains(still, metric) {
+			continue
+		}
 		of := func(lines []string) []string {
 			return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.HasPrefix(line, metric) })
 		}

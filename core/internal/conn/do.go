@@ -21,13 +21,13 @@ const (
 	migrationDelay = 20 * time.Millisecond
 )
 
-// Copies permits a command to be sent again. One belongs to one command, which may go to
+// Resends permits a command to be sent again. One belongs to one command, which may go to
 // several Servers.
-type Copies struct{ doubled atomic.Bool }
+type Resends struct{ twice atomic.Bool }
 
-// Doubled reports whether a copy may have arrived, or may yet, beside the one that was
+// MayArrive reports whether a copy may have arrived, or may yet, beside the one that was
 // answered. Of nil it is false.
-func (c *Copies) Doubled() bool { return c != nil && c.doubled.Load() }
+func (c *Resends) MayArriveTwice() bool { return c != nil && c.twice.Load() }
 
 // Reply is what a script has returned.
 type Reply struct {
@@ -40,7 +40,7 @@ type Reply struct {
 
 // Do runs a script and returns its reply. It returns as soon as ctx ends or the timeout
 // is over, although go-redis does not interrupt a command in flight. Until then a
-// command that has Copies is sent again when its connection breaks, and once more when
+// command that has Resends is sent again when its connection breaks, and once more when
 // it did not leave at all. The error is a [*Failure].
 func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Reply, error) {
 	end := time.Now().Add(timeout)
@@ -49,7 +49,7 @@ func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Rep
 	for {
 		sent := time.Now()
 		a := s.attempt(ctx, d, end)
-		if a.err == nil || a.over || c.Copies == nil {
+		if a.err == nil || a.over || c.Resends == nil {
 			return d.conclude(a, sent)
 		}
 		refused, wait := isRefusal(a.err), time.Duration(0)
@@ -70,7 +70,7 @@ func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Rep
 			return d.conclude(answer{err: Ended(ctx), over: true}, sent)
 		}
 		if d.again(refused) {
-			c.Copies.doubled.Store(true)
+			c.Resends.twice.Store(true)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestLostReplyIsRepeated(t *testing.T) {
 			return nil, io.EOF
 		}
 		f.fail(slowly, lost(io.EOF), reply("done"))
-		c, compensated := counted(new(conn.Copies))
+		c, compensated := counted(new(conn.Resends))
 		r, err := s.Do(background, c, timeout)
 		if err != nil || r.Value != "done" {
 			t.Fatalf("%v, %v", r, err)
@@ -36,7 +36,7 @@ func TestLostReplyIsRepeated(t *testing.T) {
 		if len(scripts) != 3 || !reflect.DeepEqual(scripts[0].words, scripts[2].words) {
 			t.Errorf("sent %v", scripts)
 		}
-		if !c.Copies.Doubled() {
+		if !c.Resends.MayArriveTwice() {
 			t.Error("a copy may still arrive")
 		}
 		if compensated.Load() != 0 {
@@ -51,7 +51,7 @@ func TestLostReplyIsRepeated(t *testing.T) {
 func TestCopiesEndWithTheTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 		f.failAll(lost(io.EOF))
-		c, compensated := counted(new(conn.Copies))
+		c, compensated := counted(new(conn.Resends))
 		began := time.Now()
 		_, err := s.Do(background, c, timeout)
 		wantFailure(t, err, conn.Unknown, io.EOF)
@@ -70,7 +70,7 @@ func TestCommandWithoutCopiesIsSentOnce(t *testing.T) {
 		c, compensated := counted(nil)
 		_, err := s.Do(background, c, timeout)
 		wantFailure(t, err, conn.Unknown, io.EOF)
-		if len(f.scripts()) != 1 || compensated.Load() != 1 || c.Copies.Doubled() {
+		if len(f.scripts()) != 1 || compensated.Load() != 1 || c.Resends.MayArriveTwice() {
 			t.Errorf("sent %d times, compensated %d times", len(f.scripts()), compensated.Load())
 		}
 	})
@@ -90,7 +90,7 @@ func TestContextOfACopyEndsWithIt(t *testing.T) {
 			}
 			return write()[3], nil
 		})
-		c, _ := counted(new(conn.Copies))
+		c, _ := counted(new(conn.Resends))
 		if _, err := s.Do(background, c, timeout); err != nil {
 			t.Error(err)
 		}
@@ -129,9 +129,9 @@ func TestAnswerForACommandThatWasGivenUp(t *testing.T) {
 func TestWhatNeverLeftIsSentOnceMore(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 		f.fail(unsent(errDial), reply("done"))
-		c, compensated := counted(new(conn.Copies))
-		if r, err := s.Do(background, c, timeout); err != nil || r.Value != "done" || c.Copies.Doubled() {
-			t.Error(r, err, c.Copies.Doubled())
+		c, compensated := counted(new(conn.Resends))
+		if r, err := s.Do(background, c, timeout); err != nil || r.Value != "done" || c.Resends.MayArriveTwice() {
+			t.Error(r, err, c.Resends.MayArriveTwice())
 		}
 		f.fail(unsent(errDial), unsent(errDial), reply("too late"))
 		_, err := s.Do(background, c, timeout)
@@ -145,9 +145,9 @@ func TestWhatNeverLeftIsSentOnceMore(t *testing.T) {
 func TestCopiesAfterOneThatNeverLeft(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 		f.fail(lost(io.EOF), unsent(errDial), reply("done"))
-		c, _ := counted(new(conn.Copies))
-		if r, err := s.Do(background, c, timeout); err != nil || r.Value != "done" || !c.Copies.Doubled() {
-			t.Error(r, err, c.Copies.Doubled())
+		c, _ := counted(new(conn.Resends))
+		if r, err := s.Do(background, c, timeout); err != nil || r.Value != "done" || !c.Resends.MayArriveTwice() {
+			t.Error(r, err, c.Resends.MayArriveTwice())
 		}
 	})
 }
@@ -166,7 +166,7 @@ func TestWhichFailuresAreRepeated(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 			f.fail(lost(err), reply("done"))
-			c, _ := counted(new(conn.Copies))
+			c, _ := counted(new(conn.Resends))
 			if _, got := s.Do(background, c, timeout); (got == nil) != repeated || len(f.scripts()) == 2 != repeated {
 				t.Errorf("%v: sent %d times", err, len(f.scripts()))
 			}
@@ -179,7 +179,7 @@ func TestCommandGivenUpBetweenCopies(t *testing.T) {
 		f.fail(lost(refusal("TRYAGAIN")), reply("done"))
 		ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
 		defer cancel()
-		c, _ := counted(new(conn.Copies))
+		c, _ := counted(new(conn.Resends))
 		began := time.Now()
 		_, err := s.Do(ctx, c, timeout)
 		wantFailure(t, err, conn.Unknown, context.DeadlineExceeded)
@@ -191,7 +191,7 @@ func TestRefusals(t *testing.T) {
 	for _, err := range []error{refusal("NOPERM"), redis.ErrClosed} {
 		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 			f.fail(lost(err), lost(io.EOF), lost(err))
-			c, compensated := counted(new(conn.Copies))
+			c, compensated := counted(new(conn.Resends))
 			_, got := s.Do(background, c, timeout)
 			wantFailure(t, got, conn.Refused, err)
 			if compensated.Load() != 0 {
@@ -213,7 +213,7 @@ func TestRefusals(t *testing.T) {
 func TestCopyThatDidNothingIsNoAnswerForTheOneBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 		f.fail(lost(io.EOF), reply("nothing"))
-		c, compensated := counted(new(conn.Copies))
+		c, compensated := counted(new(conn.Resends))
 		r, err := s.Do(background, c, timeout)
 		if err != nil || r.Value != "nothing" || compensated.Load() != 1 {
 			t.Errorf("%v, %v, %d compensations", r.Value, err, compensated.Load())
@@ -225,17 +225,17 @@ func TestMigratingSlot(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 		moving := refusal("TRYAGAIN multiple keys")
 		f.fail(lost(moving), reply("done"))
-		c, _ := counted(new(conn.Copies))
+		c, _ := counted(new(conn.Resends))
 		began := time.Now()
 		if _, err := s.Do(background, c, timeout); err != nil {
 			t.Error(err)
 		}
 		wantTime(t, "it was there", began, 20*time.Millisecond)
-		if c.Copies.Doubled() {
+		if c.Resends.MayArriveTwice() {
 			t.Error("what was refused cannot arrive any more")
 		}
 		f.fail(lost(moving))
-		c.Copies = nil
+		c.Resends = nil
 		_, err := s.Do(background, c, timeout)
 		wantFailure(t, err, conn.Refused, moving)
 		if !conn.IsMigrating(err) {
@@ -249,7 +249,7 @@ func TestCommandGivenUpAfterItWasWritten(t *testing.T) {
 		f.fail(late(time.Second))
 		ctx, cancel := context.WithCancelCause(background)
 		time.AfterFunc(100*time.Millisecond, func() { cancel(errDial) })
-		c, compensated := counted(new(conn.Copies))
+		c, compensated := counted(new(conn.Resends))
 		began := time.Now()
 		_, err := s.Do(ctx, c, timeout)
 		wantTime(t, "it returned", began, 100*time.Millisecond)
@@ -274,7 +274,7 @@ func TestCommandGivenUpBeforeItWasWritten(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 		defer cancel()
-		c, compensated := counted(new(conn.Copies))
+		c, compensated := counted(new(conn.Resends))
 		_, err := s.Do(ctx, c, timeout)
 		wantFailure(t, err, conn.Unknown, context.DeadlineExceeded)
 		if compensated.Load() != 0 {

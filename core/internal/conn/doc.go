@@ -15,7 +15,7 @@
 //	}
 //
 // go-redis never sends a command again by itself here. A command that may run twice,
-// because it counts once and has the same reply each time, is given [Copies] and then
+// because it counts once and has the same reply each time, is given [Resends] and then
 // sent again when its connection breaks. A command whose outcome nobody has heard of
 // is compensated: see [Command].
 //

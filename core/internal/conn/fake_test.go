@@ -235,9 +235,9 @@ func bubble(t *testing.T, test func(t *testing.T, f *fake, s *conn.Server)) {
 }
 
 // counted is a command that counts how often it is compensated.
-func counted(copies *conn.Copies) (c *conn.Command, compensated *atomic.Int32) {
+func counted(resends *conn.Resends) (c *conn.Command, compensated *atomic.Int32) {
 	compensated = new(atomic.Int32)
-	return &conn.Command{Script: script, Keys: 1, Words: []any{"k", "arg"}, Copies: copies,
+	return &conn.Command{Script: script, Keys: 1, Words: []any{"k", "arg"}, Resends: resends,
 		Compensate: func(*conn.Server) { compensated.Add(1) }}, compensated
 }
 

@@ -293,7 +293,7 @@ func TestCommandThatWaitsForCompanyCanBeGivenUp(t *testing.T) {
 	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
 		fill(f, s, 4*time.Millisecond)
 		short, cancel := context.WithCancel(ctx)
-		c, compensated := counted(new(conn.Copies))
+		c, compensated := counted(new(conn.Resends))
 		done := make(chan error, 1)
 		go func() {
 			_, err := s.Do(short, c, timeout)

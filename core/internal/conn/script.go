@@ -51,9 +51,9 @@ type Command struct {
 	// first key, a string, decides which server of a cluster is asked.
 	Keys  int
 	Words []any
-	// Copies permits Do to send the command again: it counts once, and has the same
+	// Resends permits Do to send the command again: it counts once, and has the same
 	// reply each time. nil: it is sent once.
-	Copies *Copies
+	Resends *Resends
 	// Compensate is called once, perhaps later, when the script may have run or may yet
 	// run and Do has not reported that it did: on any goroutine, and must not block.
 	// nil: that does no harm. Of queued commands it is not called.

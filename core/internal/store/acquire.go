@@ -12,20 +12,20 @@ import (
 // Claim is one attempt to take a lock, or to enter one that its owner holds. It serves
 // one Acquire and is not changed afterwards.
 type Claim struct {
-	Name   Name
-	Owner  string        // the field that counts holds
-	Hold   string        // marks this one, see [Store.NewHold]
-	Lease  time.Duration // in whole ms, as all times here
-	Fixed  bool          // nobody renews the lease
-	Window time.Duration // from now on, for which a success keeps the lock taken; 0: none
-	Enter  int64         // token of the lock to enter; 0: a free one will do
-	Wait   Waiting       // when the lock is busy; NotWaiting in a quorum
-	Copies *conn.Copies  // nil: it is sent once
+	Name    Name
+	Owner   string        // the field that counts holds
+	Hold    string        // marks this one, see [Store.NewHold]
+	Lease   time.Duration // in whole ms, as all times here
+	Fixed   bool          // nobody renews the lease
+	Window  time.Duration // from now on, for which a success keeps the lock taken; 0: none
+	Enter   int64         // token of the lock to enter; 0: a free one will do
+	Wait    Waiting       // when the lock is busy; NotWaiting in a quorum
+	Resends *conn.Resends // nil: it is sent once
 
 	store   *Store
 	command conn.Command
 	words   [9]any
-	fate    *fate // of a quorum's claim
+	verdict *verdict // of a quorum's claim
 }
 
 // Waiting says how a claim waits in the queue of a lock that is busy.
@@ -87,12 +87,12 @@ func (s *Store) Withdraw(c *Claim, lease time.Duration) { c.withdraw(s.servers, 
 
 func (c *Claim) withdraw(servers []*conn.Server, lease time.Duration) {
 	c.store.compensate(servers, Release{
-		Name:    c.Name,
-		Owner:   c.Owner,
-		Hold:    c.Hold,
-		Failed:  true,
-		Doubled: true,
-		Until:   time.Now().Add(lease + tombstoneLife),
+		Name:      c.Name,
+		Owner:     c.Owner,
+		Hold:      c.Hold,
+		Failed:    true,
+		MayArrive: true,
+		Until:     time.Now().Add(lease + tombstoneLife),
 	})
 }
 
@@ -118,7 +118,7 @@ func (c *Claim) prepare(s *Store) {
 		words = append(words, lease)
 	}
 	c.store = s
-	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Copies: c.Copies, Compensate: c.compensate}
+	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Resends: c.Resends, Compensate: c.compensate}
 }
 
 // answer is what one Redis says to a claim.

@@ -26,7 +26,7 @@ type election struct {
 // acquire asks all members at once and returns as soon as their answers decide it.
 func (q *quorum) acquire(ctx context.Context, c *Claim) (Grant, error) {
 	timeout := c.store.config.Timeout
-	c.fate = &fate{decided: make(chan struct{})}
+	c.verdict = &verdict{decided: make(chan struct{})}
 	sent := time.Now()
 	e := election{newBallot(ctx, q, &c.command, timeout, c.decode), ctx, c, timeout}
 	a, err := e.count()
@@ -67,7 +67,7 @@ func (e *election) count() (answer, error) {
 		case v := <-e.arrived:
 			e.votes = append(e.votes, v)
 		case <-again:
-			if e.claim.Copies.Doubled() {
+			if e.claim.Resends.MayArriveTwice() {
 				continue // what refused a second copy of it is about to end the first
 			}
 			for _, member := range e.forgetRefusals() {

@@ -14,7 +14,7 @@ import (
 
 // claimOf is a claim of any process, which waits if the lock is busy.
 func (w *world) claimOf(hold string) *store.Claim {
-	return &store.Claim{Name: name, Owner: hold, Hold: hold, Lease: 30 * time.Second, Wait: store.Listening, Copies: new(conn.Copies)}
+	return &store.Claim{Name: name, Owner: hold, Hold: hold, Lease: 30 * time.Second, Wait: store.Listening, Resends: new(conn.Resends)}
 }
 
 // waits has a claim wait for the lock, and is a millisecond later.
@@ -98,7 +98,7 @@ func TestFormOfALock(t *testing.T) {
 	renewed := func(lease time.Duration) func(*testing.T, *world, *store.Claim, *store.Grant) {
 		return func(t *testing.T, w *world, first *store.Claim, g *store.Grant) {
 			waiter(none)(t, w, first, g)
-			if held, _, err := w.Refresh(background, store.Renew{Name: name, Owner: "q:1", Token: g.Token, Lease: lease, Granted: true}); !held || err != nil {
+			if held, _, err := w.Refresh(background, store.Renew{Name: name, Owner: "q:1", Token: g.Token, Lease: lease, First: true}); !held || err != nil {
 				t.Errorf("renewed: %v, %v", held, err)
 			}
 			if s := w.state(t); s.TTL != lease {

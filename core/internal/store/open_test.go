@@ -53,7 +53,7 @@ func TestReleaseIsOpenToThoseOutside(t *testing.T) {
 				}
 				if tc.buried {
 					r := releaseOf(w.claimOf("q:9"))
-					r.Doubled = true
+					r.MayArrive = true
 					w.release(t, r)
 				}
 				time.Sleep(tc.held - time.Since(began))

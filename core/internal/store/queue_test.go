@@ -92,7 +92,7 @@ func TestHoldEndsWhereverItIs(t *testing.T) {
 					c.Owner = owner
 					tc.then(t, w, c)
 					r := releaseOf(c)
-					r.Doubled = true
+					r.MayArrive = true
 					for i := range 2 {
 						if got := w.release(t, r); got.Found != (tc.found && i == 0) || got.Left != 0 {
 							t.Errorf("release %d: %+v", i, got)
@@ -128,7 +128,7 @@ func TestTombstoneIsNoWait(t *testing.T) {
 	in(t, 1, func(t *testing.T, w *world) {
 		bury := func(hold string) {
 			r := releaseOf(w.claimOf(hold))
-			r.Doubled = true
+			r.MayArrive = true
 			w.release(t, r)
 		}
 		bury("x:1")

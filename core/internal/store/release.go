@@ -10,14 +10,14 @@ import (
 
 // Release ends one hold, wherever it is: in the lock, in the queue, or not yet arrived.
 type Release struct {
-	Name    Name
-	Owner   string
-	Hold    string
-	Failed  bool      // of the outermost hold: the lock leaves no dedup window
-	Waits   string    // the hold with which the process goes on waiting; empty: it does not
-	WaitsAs string    // the owner of that hold
-	Doubled bool      // a copy of the acquisition may still arrive, and is to be refused
-	Until   time.Time // for how long it makes sense to repeat it
+	Name      Name
+	Owner     string
+	Hold      string
+	Failed    bool      // of the outermost hold: the lock leaves no dedup window
+	Waits     string    // the hold with which the process goes on waiting; empty: it does not
+	WaitsAs   string    // the owner of that hold
+	MayArrive bool      // a copy of the acquisition may still arrive, and is to be refused
+	Until     time.Time // for how long it makes sense to repeat it
 
 	Token int64         // that of the lock in Redis
 	Last  int64         // the last one that this process has given under it
@@ -54,12 +54,12 @@ func (r *Release) command(s *Store, late bool) *conn.Command {
 	}{}
 	c.Script, c.Keys = s.scripts.release, 3
 	words := append(c.words[:0], r.Name.lock, r.Name.queue(), r.Name.clock(), r.Owner)
-	if r.Sole && r.Waits == "" && !r.Doubled && !late && r.Last == r.Token && !s.Can.Differ {
+	if r.Sole && r.Waits == "" && !r.MayArrive && !late && r.Last == r.Token && !s.Can.Differ {
 		c.Words = append(words, r.mode())
 		return &c.Command
 	}
 	tombstone, last, waits := any(noTime), any(""), r.Waits
-	if r.Doubled {
+	if r.MayArrive {
 		tombstone = tombstoneKept
 	}
 	if r.Last != r.Token {

@@ -23,11 +23,11 @@ type Renewal interface {
 
 // Renew starts the lease of a lock anew, if its owner still holds it with that token.
 type Renew struct {
-	Name    Name
-	Owner   string
-	Token   int64
-	Lease   time.Duration
-	Granted bool // by a release: this is its first lease of that length
+	Name  Name
+	Owner string
+	Token int64
+	Lease time.Duration
+	First bool // a release has granted it: this is its first lease of that length
 }
 
 // renewal is a renewal in one piece: there are many.
@@ -40,7 +40,7 @@ type renewal struct {
 
 func (s *Store) renewal(w Renew) *renewal {
 	r := &renewal{words: [...]any{w.Name.lock, w.Owner, w.Token, milliseconds(w.Lease)}}
-	if w.Granted {
+	if w.First {
 		r.words[3] = "+" + strconv.FormatInt(w.Lease.Milliseconds(), 10)
 	}
 	r.command = conn.Command{Script: s.scripts.renew, Keys: 1, Words: r.words[:]}
@@ -68,7 +68,7 @@ func (s *Store) Renew(w Renew, timeout time.Duration, to Renewal) {
 // for Timeout at most, and returns early when ctx ends; the error is a [*conn.Failure].
 func (s *Store) Refresh(ctx context.Context, w Renew) (held bool, sent time.Time, err error) {
 	c := &s.renewal(w).command
-	c.Copies = new(conn.Copies)
+	c.Resends = new(conn.Resends)
 	return ask(ctx, s, c, yes, decideYes)
 }
 

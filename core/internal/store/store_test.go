@@ -94,7 +94,7 @@ var (
 
 func (w *world) claim() *store.Claim {
 	hold := w.NewHold()
-	return &store.Claim{Name: name, Owner: hold, Hold: hold, Lease: 30 * time.Second, Copies: new(conn.Copies)}
+	return &store.Claim{Name: name, Owner: hold, Hold: hold, Lease: 30 * time.Second, Resends: new(conn.Resends)}
 }
 
 // take acquires a lock that stays held.
@@ -251,7 +251,7 @@ func TestReleaseAfterAFailure(t *testing.T) {
 		c.Window = time.Minute
 		w.take(t, c)
 		r := releaseOf(c)
-		r.Failed, r.Doubled = true, true
+		r.Failed, r.MayArrive = true, true
 		if got := w.release(t, r); got != (store.Released{Found: true}) {
 			t.Errorf("released: %+v", got)
 		}
@@ -286,7 +286,7 @@ func TestWithdraw(t *testing.T) {
 			}
 		}
 		late := *c
-		late.Copies = nil
+		late.Resends = nil
 		if _, err := w.Acquire(background, &late); err == nil || errors.As(err, new(*store.Busy)) {
 			t.Errorf("it was taken later: %v", err)
 		}

@@ -64,7 +64,7 @@ func TestWordsOfARelease(t *testing.T) {
 		{three, sole, false, []any{"p:1", "p:1", "0", "0", int64(0), "", ""}},
 		{one, sole, true, []any{"p:1", "p:1", "0", "1", int64(0), "", ""}},
 		{one, with(func(r *Release) { r.Sole = false }), false, []any{"p:1", "p:1", "0", "0", int64(0), "", ""}},
-		{one, with(func(r *Release) { r.Doubled = true }), false, []any{"p:1", "p:1", "0", "0", int64(60_000), "", ""}},
+		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", "p:1", "0", "0", int64(60_000), "", ""}},
 		{one, with(func(r *Release) { r.Sole, r.Failed = false, true }), false, []any{"p:1", "p:1", "1", "0", int64(0), "", ""}},
 		{one, with(func(r *Release) { r.Waits, r.WaitsAs = "p:2", "p:2" }), false, []any{"p:1", "p:1", "0", "0", int64(0), "p:2", ""}},
 		{one, with(func(r *Release) { r.Waits, r.WaitsAs = "p:2", "o" }), false, []any{"p:1", "p:1", "0", "0", int64(0), "p:2 o", ""}},
@@ -84,7 +84,7 @@ func TestWordsOfARenewal(t *testing.T) {
 	if got, want := s.renewal(w).command.Words, []any{"lock:k", "p:1", int64(7), int64(1000)}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
 	}
-	w.Granted = true
+	w.First = true
 	if got, want := s.renewal(w).command.Words, []any{"lock:k", "p:1", int64(7), "+1000"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
 	}
