@@ -25,7 +25,7 @@ const (
 // several Servers.
 type Resends struct{ twice atomic.Bool }
 
-// MayArrive reports whether a copy may have arrived, or may yet, beside the one that was
+// MayArriveTwice reports whether a copy may have arrived, or may yet, beside the one that was
 // answered. Of nil it is false.
 func (c *Resends) MayArriveTwice() bool { return c != nil && c.twice.Load() }
 
