@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
-	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -249,29 +248,26 @@ var errLateGrant = errors.New("the answer took longer than the lease")
 // accept turns what Redis granted into a lock, unless it comes too late.
 func (r *request) accept(c *store.Claim, g store.Grant) (*Lock, error) {
 	l := r.locker
-	s := r.lease(c.Hold, g.Token)
-	s.owner, s.length, s.fixed, s.ahead, s.heldSince = c.Owner, g.Lease, g.Fixed, g.Ahead, s.since
-	s.shared.Store(!r.isPlain())
+	a := acquisition{owner: c.Owner, redisToken: g.Token, length: g.Lease, fixed: g.Fixed, ahead: g.Ahead}
 	// A fixed lease that was entered from elsewhere has run for a while.
-	s.extend(g.Sent, min(s.length, g.TTL))
-	switch m := r.settings.MaxHold; {
-	case !g.Outermost && r.outer != nil:
-		s.keepFor, s.maxHoldAt = r.outer.keepFor, r.outer.maxHoldAt
-	case m > 0:
-		s.maxHoldAt = schedule.At(g.Sent.Add(m))
-	}
-	if g.Outermost {
+	k := r.open(a, l.timesOf(g.Sent, min(g.Lease, g.TTL)), g.Token, c.Hold, c.Resends)
+	s := k.lease
+	s.shared.Store(!r.isPlain())
+	switch outer := r.outer; {
+	case g.Outermost:
 		s.keepFor = r.settings.KeepFor
-	} else if r.outer != nil && g.Token == r.outer.redisToken {
-		s.token = r.outer.token // passed on, it has one that Redis does not know
+	case outer != nil:
+		s.keepFor, s.maxHoldAt = outer.keepFor, outer.maxHoldAt
+		if g.Token == outer.redisToken {
+			s.token = outer.token // passed on, it has one that Redis does not know
+		}
 	}
-	k := s.open(r, c.Hold, c.Resends)
 
 	var err error
 	switch {
 	case r.ctx.Err() != nil:
 		err = gaveUp(r.ctx, r.key)
-	case s.since >= s.deadline:
+	case s.since >= s.times.deadline:
 		err = unavailable("taking", r.key, fmt.Errorf("%w of %v", errLateGrant, s.length))
 	case !l.register(s):
 		err = closed("taking", r.key)

@@ -55,11 +55,10 @@ func (l *Locker) grant(lock string, m store.Message) {
 		return
 	}
 	r := w.Request()
-	s := r.lease(by.hold, m.Token)
-	s.ahead, s.unrenewed = m.Ahead, true
-	s.heldSince, s.ends, s.renewAt = s.since, ends, s.since.Add(renewGrantAfter)
-	s.deadline = ends.Add(-s.margin(store.GrantLease))
-	k := s.open(r, by.hold, &by.resends)
+	a := acquisition{owner: by.hold, redisToken: m.Token, length: r.settings.Lease, ahead: m.Ahead}
+	t := times{deadline: ends.Add(-l.margin(store.GrantLease)), ends: ends, renewAt: now.Add(renewGrantAfter), unrenewed: true}
+	k := r.open(a, t, m.Token, by.hold, &by.resends)
+	s := k.lease
 	if !l.register(s) {
 		s.giveBack([]*Lock{k})
 		k.cancel(nil)

@@ -17,33 +17,23 @@ import (
 // the context join it.
 type lease struct {
 	schedule.Entry
+	acquisition
 	locker *Locker
 	name   store.Name
 	key    string // as the caller wrote it
-	owner  string
 	token  int64
-	length time.Duration
 	since  schedule.Time // when it was taken
-
-	// A lock that was passed on in memory keeps what Redis knows of the first holder.
-	redisToken int64
-	heldSince  schedule.Time // since when this process has it
-	ahead      bool          // the token is ahead of the clock of Redis
 
 	keepFor   time.Duration
 	maxHoldAt schedule.Time // 0: no bound
 
 	mu         sync.Mutex
-	deadline   schedule.Time // when Redis may have ended it, and a little before
-	ends       schedule.Time // when Redis ends it, and not before
-	renewAt    schedule.Time
+	times      times
 	renewals   uint32 // confirmed
 	leaving    uint32 // releases under way, of handles that are unlocked
-	unrenewed  bool   // a release has granted it, and it was not renewed yet
 	renewing   bool
 	overdue    bool        // held longer than MaxHold
 	expired    bool        // lost when its time was over, not before
-	fixed      bool        // nobody renews it; needs no mu
 	entered    bool        // once more
 	shared     atomic.Bool // others may have holds of the same owner
 	dropWindow atomic.Bool // the work has failed
@@ -53,26 +43,34 @@ type lease struct {
 	observed   *observation // nil: nobody has heard of it, or it has ended
 }
 
-// lease returns that of a lock which the call has got just now, without its times.
-func (r *request) lease(hold string, token int64) *lease {
-	s := &lease{
-		locker:     r.locker,
-		name:       r.name,
-		key:        r.key,
-		owner:      hold,
-		token:      token,
-		redisToken: token,
-		length:     r.settings.Lease,
-		since:      schedule.Now(),
+// acquisition is what Redis knows of a lock. One that is passed on in memory keeps that of the
+// first holder.
+type acquisition struct {
+	owner      string
+	redisToken int64
+	length     time.Duration
+	fixed      bool          // nobody renews it
+	ahead      bool          // the token is ahead of the clock of Redis
+	heldSince  schedule.Time // by this process
+}
+
+// times are those of a lease that a renewal moves.
+type times struct {
+	deadline  schedule.Time // when Redis may have ended it, and a little before
+	ends      schedule.Time // when Redis ends it, and not before
+	renewAt   schedule.Time
+	unrenewed bool // a release has granted it, and it was not renewed yet
+}
+
+// open makes the lease of a lock that the call has got just now, with its first handle.
+func (r *request) open(a acquisition, t times, token int64, hold string, resends *conn.Resends) *Lock {
+	s := &lease{acquisition: a, times: t, locker: r.locker, name: r.name, key: r.key, token: token, since: schedule.Now()}
+	if s.heldSince == 0 {
+		s.heldSince = s.since
 	}
 	if m := r.settings.MaxHold; m > 0 {
 		s.maxHoldAt = s.since.Add(m)
 	}
-	return s
-}
-
-// open gives the lease its first handle.
-func (s *lease) open(r *request, hold string, resends *conn.Resends) *Lock {
 	k := newLock(r.ctx, s, r.key, hold, resends)
 	s.handles = append(s.first[:0], k)
 	return k
@@ -97,7 +95,7 @@ func (s *lease) share() error {
 func (s *lease) end() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ends.Wall()
+	return s.times.ends.Wall()
 }
 
 // join adds a handle that is about to re-enter. It fails when the lease is lost
@@ -144,7 +142,7 @@ func (s *lease) leave(k *Lock) (last bool, err error) {
 // to notice that the lease has ended. One that was released does not end.
 func (s *lease) check() error {
 	s.mu.Lock()
-	late := s.err == nil && len(s.handles) > 0 && schedule.Now() >= s.deadline
+	late := s.err == nil && len(s.handles) > 0 && schedule.Now() >= s.times.deadline
 	err := s.err
 	s.mu.Unlock()
 	if late {
@@ -222,7 +220,7 @@ func (s *lease) lose(why error, left func(*Lock) bool) error {
 		s.mu.Unlock() // its release is under way: Close has nothing to take
 		return nil
 	}
-	s.err, s.expired = why, schedule.Now() >= s.deadline
+	s.err, s.expired = why, schedule.Now() >= s.times.deadline
 	handles := slices.Clone(s.handles)
 	s.mu.Unlock()
 

@@ -44,7 +44,7 @@ func (s *lease) canBePassed() bool {
 	defer s.mu.Unlock()
 	now := schedule.Now()
 	kept := now.Sub(s.heldSince)
-	return len(s.handles) == 0 && s.err == nil && now < s.deadline &&
+	return len(s.handles) == 0 && s.err == nil && now < s.times.deadline &&
 		!s.shared.Load() && !s.ahead && !s.fixed && !s.overdue && s.keepFor == 0 &&
 		kept < passFor && s.token-s.redisToken < kept.Microseconds() &&
 		s.locker.store.Can.PassOn
@@ -59,12 +59,10 @@ func (s *lease) matches(r *request) bool {
 // successor is the lock of the next holder.
 func (k *Lock) successor(r *request) *Lock {
 	s := k.lease
-	next := r.lease(k.hold, s.token+1)
-	next.owner, next.redisToken, next.heldSince = s.owner, s.redisToken, s.heldSince
 	s.mu.Lock()
-	next.deadline, next.ends, next.renewAt, next.unrenewed = s.deadline, s.ends, s.renewAt, s.unrenewed
+	t := s.times
 	s.mu.Unlock()
-	return next.open(r, k.hold, k.resends)
+	return r.open(s.acquisition, t, s.token+1, k.hold, k.resends)
 }
 
 // drop ends a lock that nobody wants: it is passed on, or released in the background.

@@ -56,7 +56,7 @@ func (k *Lock) releaseAs(failed bool) store.Release {
 	s.mu.Lock()
 	sole := !s.entered && !s.fixed && s.keepFor == 0 && s.owner == k.hold
 	lease := s.length
-	if s.unrenewed {
+	if s.times.unrenewed {
 		lease = 0
 	}
 	s.mu.Unlock()

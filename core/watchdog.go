@@ -10,21 +10,26 @@ import (
 // margin makes the holder stop a little before the lease ends in Redis, for
 // timers that fire late under load; in a quorum also for clocks that run at
 // different speeds, as Redlock has it.
-func (s *lease) margin(length time.Duration) time.Duration {
-	if s.locker.store.Can.Differ {
+func (l *Locker) margin(length time.Duration) time.Duration {
+	if l.store.Can.Differ {
 		return length/100 + 2*time.Millisecond
 	}
 	return min(length/100, 10*time.Millisecond)
 }
 
-// extend starts the lease anew; sent is a time before Redis was asked. s.mu is
-// held, or nobody else knows the lease yet.
-func (s *lease) extend(sent time.Time, length time.Duration) {
+// timesOf are those of a lease that lasts for left from a time before Redis was asked on.
+func (l *Locker) timesOf(sent time.Time, left time.Duration) times {
 	at := schedule.At(sent)
-	if d := at.Add(length - s.margin(length)); d > s.deadline {
-		s.deadline, s.ends = d, at.Add(length)
+	return times{deadline: at.Add(left - l.margin(left)), ends: at.Add(left), renewAt: l.together(at.Add(left/3), left)}
+}
+
+// extend starts the lease anew; sent is a time before Redis was asked. s.mu is held.
+func (s *lease) extend(sent time.Time, length time.Duration) {
+	t := s.locker.timesOf(sent, length)
+	if t.deadline > s.times.deadline {
+		s.times.deadline, s.times.ends = t.deadline, t.ends
 	}
-	s.renewAt = s.locker.together(at.Add(length/3), length)
+	s.times.renewAt = t.renewAt
 }
 
 // together moves a renewal forward, by a twentieth of the time between two at most, so
@@ -38,32 +43,32 @@ func (l *Locker) together(at schedule.Time, length time.Duration) schedule.Time 
 
 // schedule enters the next thing to happen in the scheduler. s.mu is held.
 func (s *lease) schedule() {
-	next := s.deadline
+	next := s.times.deadline
 	if s.maxHoldAt != 0 && !s.overdue && s.maxHoldAt < next {
 		next = s.maxHoldAt
 	}
-	if s.renewable() && !s.renewing && s.renewAt < next {
-		next = s.renewAt
+	if s.renewable() && !s.renewing && s.times.renewAt < next {
+		next = s.times.renewAt
 	}
 	s.locker.scheduler.Set(s, next)
 }
 
 // renewal is what keeps the lock. s.mu is held.
 func (s *lease) renewal() store.Renew {
-	return store.Renew{Name: s.name, Owner: s.owner, Token: s.redisToken, Lease: s.length, First: s.unrenewed}
+	return store.Renew{Name: s.name, Owner: s.owner, Token: s.redisToken, Lease: s.length, First: s.times.unrenewed}
 }
 
 // renewalTimeout leaves time for another try. There is none for the first lease: an answer
 // that comes late is better than none. s.mu is held.
 func (s *lease) renewalTimeout() time.Duration {
-	if s.unrenewed {
+	if s.times.unrenewed {
 		return min(s.locker.timeout, store.GrantLease)
 	}
 	return min(s.locker.timeout, s.length/3)
 }
 
 // renewable: one that was granted gets its lease, at least. s.mu is held.
-func (s *lease) renewable() bool { return !s.fixed && (!s.overdue || s.unrenewed) }
+func (s *lease) renewable() bool { return !s.fixed && (!s.overdue || s.times.unrenewed) }
 
 // Due is the watchdog: it renews, and notices the ends.
 func (s *lease) Due(now schedule.Time) {
@@ -72,7 +77,7 @@ func (s *lease) Due(now schedule.Time) {
 		s.mu.Unlock()
 		return
 	}
-	if now >= s.deadline {
+	if now >= s.times.deadline {
 		s.mu.Unlock()
 		_ = s.expire()
 		return
@@ -82,7 +87,7 @@ func (s *lease) Due(now schedule.Time) {
 		s.overdue = true
 		overdue = append(overdue, s.handles...)
 	}
-	if s.renewable() && !s.renewing && now >= s.renewAt {
+	if s.renewable() && !s.renewing && now >= s.times.renewAt {
 		s.renewing = true
 		s.locker.store.Renew(s.renewal(), s.renewalTimeout(), s)
 	}
@@ -109,10 +114,10 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	}
 	switch {
 	case err != nil:
-		s.renewAt = schedule.Now().Add(s.retryDelay())
+		s.times.renewAt = schedule.Now().Add(s.retryDelay())
 	case held:
 		s.renewals++
-		s.unrenewed = false
+		s.times.unrenewed = false
 		s.extend(sent, s.length)
 	default:
 		s.mu.Unlock()
@@ -131,7 +136,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 // retryDelay is the pause after a failed renewal: short enough for many tries
 // before the lease ends. s.mu is held.
 func (s *lease) retryDelay() time.Duration {
-	if s.unrenewed {
+	if s.times.unrenewed {
 		return store.GrantLease / 50
 	}
 	return min(max(s.length/50, 5*time.Millisecond), 250*time.Millisecond)
