@@ -55,3 +55,6 @@ type pingError struct{ error }
 
 func (e *pingError) Error() string { return Detail(e.error) }
 func (e *pingError) Unwrap() error { return e.error }
+
+// detail keeps Detail from adding what Error has.
+func (e *pingError) detail() string { return e.Error() }

@@ -100,10 +100,18 @@ func (p *position) busy(r *request, was bool, b *store.Busy) {
 }
 
 // failed takes an error of a claim. One that may have had an effect was compensated,
-// which ends the hold.
+// which ends the hold; after another Redis knows of the position what it knew before.
 func (p *position) failed(r *request, was bool, err error) {
-	if o := conn.OutcomeOf(err); p != nil && (o != conn.NotSent && o != conn.Refused || p.resends.MayArriveTwice()) {
+	if p == nil {
+		return
+	}
+	if o := conn.OutcomeOf(err); o != conn.NotSent && o != conn.Refused || p.resends.MayArriveTwice() {
 		p.spend(r, was)
+		return
+	}
+	p.queued.Store(was)
+	if p.carried.Load() > 0 { // since
+		p.queued.Store(true)
 	}
 }
 

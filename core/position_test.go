@@ -153,3 +153,18 @@ func TestBrokenConnectionOfAWaitingCall(t *testing.T) {
 		s.isFree("k")
 	})
 }
+
+// A claim that Redis refuses has put nothing into the queue.
+// Taken out, a release is sent for it, and repeated as long as Redis refuses that, too.
+func TestRefusedClaimLeavesNothingToRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		s.failAll(refuse("MOVED 866 127.0.0.1:7001"), acquire, release)
+		_, err := s.locker().Lock(background, "k")
+		wantErr(t, err, core.ErrUnavailable)
+		time.Sleep(time.Minute)
+		if n := len(s.commands(release)); n > 0 {
+			t.Errorf("%d releases", n)
+		}
+		s.heal()
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -161,6 +162,9 @@ func TestPingExplainsItself(t *testing.T) {
 			}
 			if !said {
 				t.Errorf("it says %v; want %q", err, c.says)
+			}
+			if detail := core.Detail(fmt.Errorf("start: %w", err)); detail != "start: "+err.Error() {
+				t.Errorf("in detail it says %q", detail)
 			}
 		})
 	}
