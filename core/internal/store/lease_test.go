@@ -182,3 +182,52 @@ func TestWindowIsOfTheOutermostHold(t *testing.T) {
 		})
 	}
 }
+
+// The lease that a Redisson thread has chosen outlasts what ours do with its lock: a call
+// that enters by its owner and leaves, or one whose lock it enters.
+func TestLeaseOfRedissonIsNotCut(t *testing.T) {
+	for name, ours := range map[string]func(t *testing.T, w *world, c *store.Claim){
+		"entered by ours": func(t *testing.T, w *world, c *store.Claim) {
+			w.redis[0].HSet("lock:k", "java:1", "1")
+			w.redis[0].SetTTL("lock:k", 10*time.Minute)
+			w.take(t, c)
+		},
+		"enters ours": func(t *testing.T, w *world, c *store.Claim) {
+			w.take(t, c)
+			_, _ = w.redis[0].HIncrBy("lock:k", "java:1", 1)
+			w.redis[0].SetTTL("lock:k", 10*time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, 1, func(t *testing.T, w *world) {
+				c := w.claimOf("p:1")
+				c.Owner = "java:1"
+				ours(t, w, c)
+				w.release(t, releaseOf(c))
+				w.waits(t, w.claimOf("q:1"))
+				if s := w.state(t); s.Holds != 1 || s.TTL < 9*time.Minute {
+					t.Errorf("somebody waits, and it is %+v", s)
+				}
+			})
+		})
+	}
+}
+
+// A window that the outermost hold has earned outlasts a re-entry that goes on, whoever asks.
+func TestEarnedWindowIsNotCut(t *testing.T) {
+	for _, owner := range []string{"p:1", "job:p:1"} {
+		t.Run(owner, func(t *testing.T) {
+			in(t, 1, func(t *testing.T, w *world) {
+				outer := w.claimOf("p:1")
+				outer.Owner, outer.Window = owner, time.Hour
+				g := w.take(t, outer)
+				w.take(t, w.enter("p:2", owner, g))
+				w.release(t, releaseOf(outer))
+				w.waits(t, w.claimOf("q:1"))
+				if s := w.state(t); s.TTL != time.Hour-ms {
+					t.Errorf("it ends in %v", s.TTL)
+				}
+			})
+		})
+	}
+}

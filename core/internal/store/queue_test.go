@@ -198,3 +198,44 @@ func TestProcessGoesOnWaiting(t *testing.T) {
 		})
 	}
 }
+
+// A call that waits, and enters a lock that its owner has got elsewhere, waits no more.
+func TestWhoEntersLeavesTheQueue(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		w.hears("q")
+		first := w.claimOf("p:1")
+		w.take(t, first)
+		q, r := w.claimOf("q:1"), w.claimOf("r:1")
+		q.Owner, r.Owner = "o", "o"
+		w.waits(t, q)
+		w.waits(t, r)
+		w.release(t, releaseOf(first)) // to q
+		w.wantQueue(t, "r:1 o 1ms")
+		w.take(t, r)
+		w.wantQueue(t, "")
+	})
+}
+
+// A wait that was given up while a release carries it stays given up.
+func TestCarriedWaitStaysGivenUp(t *testing.T) {
+	for what, passed := range map[string]int64{"plain": 0, "its calls had the lock": 5} {
+		t.Run(what, func(t *testing.T) {
+			in(t, 1, func(t *testing.T, w *world) {
+				w.hears("p")
+				c, next := w.claimOf("p:1"), w.claimOf("p:2")
+				g := w.take(t, c)
+				w.waits(t, next)
+				gone := releaseOf(next)
+				gone.MayArrive = true
+				w.release(t, gone)
+				r := releaseOf(c)
+				r.Token, r.Last, r.Waits, r.WaitsAs = g.Token, g.Token+passed, "p:2", "p:2"
+				if got := w.release(t, r); got.Passed {
+					t.Errorf("released: %+v", got)
+				}
+				w.wantHash(t, 0, "")
+				w.wantQueue(t, "p:2 given up")
+			})
+		})
+	}
+}

@@ -73,8 +73,8 @@ func TestQuorumAgreesOnTheToken(t *testing.T) {
 	})
 }
 
-// isWriteBack tells the script that has two keys and three arguments.
-func isWriteBack(cmd string, args []string) bool { return isScript(cmd) && len(args) == 7 }
+// isWriteBack tells the script that has two keys and two arguments.
+func isWriteBack(cmd string, args []string) bool { return isScript(cmd) && len(args) == 6 }
 
 // A member that votes late takes the place of one that cannot be given the token.
 func TestQuorumTokenReachesALateMember(t *testing.T) {
