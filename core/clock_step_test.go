@@ -1,7 +1,10 @@
 package core_test
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -30,7 +33,7 @@ func (s *embedded) setBack(d time.Duration) {
 	}()
 }
 
-// A clock that is set back must not make a lock, a window or a reservation last longer than it
+// A clock that is set back must not make a lock, a window, a grant or a wait last longer than it
 // was meant to, or by little.
 // Taken out, each of them lasts for the length of the step.
 func TestClockOfRedisIsSetBack(t *testing.T) {
@@ -55,6 +58,23 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 			if places, _ := s.ZMembers(waitQueue); len(places) > 0 {
 				t.Errorf("in the queue: %v", places)
 			}
+		},
+		"while somebody waits, and others come": func(t *testing.T, s *embedded) {
+			k := take(t, background, s.locker(), "k")
+			waiting := start(background, s.locker(), "k")
+			time.Sleep(time.Second)
+			s.setBack(step)
+			ctx, cancel := context.WithCancel(background)
+			var others sync.WaitGroup
+			for range 2 {
+				l := s.locker()
+				others.Go(func() { work(ctx, t, l, 5*time.Millisecond) })
+			}
+			synctest.Wait()
+			unlock(t, k)
+			isServed(t, "the first", waiting, time.Second+prompt)
+			cancel()
+			others.Wait()
 		},
 		"while a lock is held": func(t *testing.T, s *embedded) {
 			k := take(t, background, s.locker(), "k")

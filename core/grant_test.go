@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"regexp"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -103,63 +102,6 @@ func TestInvariant1AGrantThatIsNotRenewedEnds(t *testing.T) {
 	})
 }
 
-// A re-entry that comes before the first renewal gives the lock a lease of its own, in
-// which the holders do not believe for longer than Redis does.
-func TestInvariant1ReentryBeforeTheFirstRenewal(t *testing.T) {
-	for name, c := range map[string]struct {
-		another bool
-		lease   time.Duration
-	}{
-		"longer":                  {false, time.Minute},
-		"shorter":                 {false, 5 * time.Second},
-		"another Locker, longer":  {true, time.Minute},
-		"another Locker, shorter": {true, 5 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *embedded) {
-				l := s.locker()
-				by := l
-				if c.another {
-					by = s.locker()
-				}
-				s.failAll(hang, renew)
-				o := <-s.granted(t, l)
-				inner := take(t, o.lock.Context(), by, "k", core.Lease(c.lease))
-				if token := inner.Token(); token != o.lock.Token() {
-					t.Errorf("token %d inside of %d", token, o.lock.Token())
-				}
-				if ttl := s.TTL("lock:k"); ttl != c.lease {
-					t.Errorf("it lasts %v", ttl)
-				}
-				began := time.Now()
-				at, why := endOf(inner.Context())
-				wantErr(t, why, core.ErrLost)
-				wantTime(t, "it ended", at.Sub(began), 0, c.lease)
-				s.heal()
-				_, _ = inner.Unlock(background), o.lock.Unlock(background) // which may be lost as well
-			})
-		})
-	}
-}
-
-// The renewals of neither Locker cut short what the other believes in.
-func TestInvariant1TwoLockersInOneGrant(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		a, b := s.locker(), s.locker()
-		o := <-s.granted(t, a)
-		inner := take(t, o.lock.Context(), b, "k", core.Lease(3*time.Second))
-		time.Sleep(9 * time.Second)
-		s.failAll(hang, renew)
-		_, why := endOf(o.lock.Context())
-		wantErr(t, why, core.ErrLost)
-		if !s.Exists("lock:k") {
-			t.Error("the outer context outlasts the lock")
-		}
-		wantErr(t, inner.Unlock(background), core.ErrLost)
-		s.heal()
-	})
-}
-
 // An answer to the first renewal that takes its time is good enough.
 func TestFirstRenewalMayBeSlow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -175,20 +117,6 @@ func TestFirstRenewalMayBeSlow(t *testing.T) {
 			}
 		}
 		unlock(t, o.lock)
-	})
-}
-
-func TestReentryDoesNotPostponeTheFirstRenewal(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		l := s.locker()
-		o := <-s.granted(t, l)
-		inner := take(t, o.lock.Context(), l, "k")
-		time.Sleep(time.Minute)
-		if err := inner.Context().Err(); err != nil {
-			t.Error(context.Cause(inner.Context()))
-		}
-		unlock(t, inner, o.lock)
-		s.isFree("k")
 	})
 }
 
@@ -281,6 +209,26 @@ func TestInvariant3GrantThatNobodyWants(t *testing.T) {
 	}
 }
 
+// A grant that arrives while Close refuses new locks, and before it wakes who waits, is given
+// back: the lock is nobody's when Close has returned.
+func TestGrantWhileTheLockerCloses(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		k := take(t, background, s.locker(), "k")
+		ctx := &foreign{Context: background, done: make(chan struct{})}
+		defer close(ctx.done)
+		waiting := start(ctx, l, "k")
+		waits(t, waiting)
+		closed := closesWhenAsked(t, l, ctx)
+		unlock(t, k)
+		wantErr(t, (<-waiting).err, core.ErrClosed)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		s.isFree("k")
+	})
+}
+
 // A process that messages do not reach, though Redis takes them for delivered, has its
 // share, and does not slow the others down for long.
 func TestLostGrants(t *testing.T) {
@@ -289,12 +237,7 @@ func TestLostGrants(t *testing.T) {
 		k := take(t, background, s.locker(), "k")
 		waiting := start(background, l, "k") // subscribes
 		waits(t, waiting)
-		own := ""
-		for _, channel := range s.PubSubChannels("") {
-			if strings.HasPrefix(channel, wakeupOfK+":") {
-				own = channel
-			}
-		}
+		own := s.channelOfAWaitingCall()
 		s.failAll(func(_ *embedded, p *peer, _ string, args []string) bool {
 			if args[0] == own {
 				p.WriteInt(1)
@@ -348,15 +291,10 @@ func TestGrantToAFrozenProcess(t *testing.T) {
 func TestInvariant1GrantThatIsHeardOfAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
-		process := ""
 		k := take(t, background, s.locker(), "k")
 		waiting := start(background, l, "k")
 		waits(t, waiting)
-		for _, channel := range s.PubSubChannels("") {
-			if strings.HasPrefix(channel, wakeupOfK+":") {
-				process = channel
-			}
-		}
+		process := s.channelOfAWaitingCall()
 		heard := s.hear(process)
 		unlock(t, k)
 		o := <-waiting

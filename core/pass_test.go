@@ -423,6 +423,24 @@ func (f *foreign) Value(key any) any {
 	return f.Context.Value(key)
 }
 
+// closesWhenAsked has a Locker close when the context is asked for a value, which goes on
+// once new locks are refused.
+func closesWhenAsked(t *testing.T, l *core.Locker, ctx *foreign) <-chan error {
+	closed := make(chan error, 1)
+	act := func() {
+		go func() { closed <- l.Close(background) }()
+		for {
+			other, err := l.TryLock(background, "other")
+			if err != nil {
+				return
+			}
+			unlock(t, other)
+		}
+	}
+	ctx.asked.Store(&act)
+	return closed
+}
+
 // Close comes when a call is about to be passed the lock, and has a context for it.
 // Taken out, that context is left, with the goroutine that watches for its end.
 func TestCloseEndsTheContextOfALockThatIsNotPassedOn(t *testing.T) {
@@ -434,18 +452,7 @@ func TestCloseEndsTheContextOfALockThatIsNotPassedOn(t *testing.T) {
 		waiting := start(ctx, l, "k")
 		waits(t, waiting)
 		time.Sleep(time.Millisecond)
-		closed := make(chan error, 1)
-		act := func() {
-			go func() { closed <- l.Close(background) }()
-			for {
-				other, err := l.TryLock(background, "other")
-				if err != nil {
-					return
-				}
-				unlock(t, other)
-			}
-		}
-		ctx.asked.Store(&act)
+		closed := closesWhenAsked(t, l, ctx)
 		unlock(t, k)
 		wantErr(t, (<-waiting).err, core.ErrClosed)
 		if err := <-closed; err != nil {

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"os"
 	"testing"
 	"time"
@@ -70,4 +71,40 @@ func TestRedisThatRefusesWrites(t *testing.T) {
 			unlock(t, take(t, background, l, "k"))
 		})
 	}
+}
+
+// A Redis that has run out of memory still renews a lock that a release has granted, and
+// one that was taken before.
+func TestGrantIsRenewedWithoutMemory(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	a, b := onRedis(t, server.Client(t)), onRedis(t, server.Client(t))
+	before := take(t, background, a, "before", core.Lease(3*time.Second))
+	k := take(t, background, a, "k")
+	waiting := make(chan outcome, 1)
+	go func() {
+		k, err := b.Lock(background, "k")
+		waiting <- outcome{lock: k, err: err}
+	}()
+	redistest.Await(t, inTheEnd, "the call to wait", func() bool { return admin.ZCard(background, waitQueue).Val() == 1 })
+	awaitSubscriber(t, admin, "k")
+	if err := admin.ConfigSet(background, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, k)
+	o := <-waiting
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	select {
+	case <-o.lock.Context().Done():
+		t.Error(context.Cause(o.lock.Context()))
+	case <-before.Context().Done():
+		t.Error(context.Cause(before.Context()))
+	case <-time.After(4 * time.Second):
+	}
+	if err := admin.ConfigSet(background, "maxmemory", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, o.lock, before)
 }
