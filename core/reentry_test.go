@@ -240,3 +240,21 @@ func TestReentryOfAnotherKeyIsAFreshLock(t *testing.T) {
 		unlock(t, again, b, a)
 	})
 }
+
+// A re-entry whose answer comes when the lock is over leaves no hold behind.
+// Taken out, its hold stays in the lock, which Redis may keep for longer.
+func TestInvariant3ReentryThatComesTooLateLeavesNoHold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker(core.Timeout(time.Minute))
+		outer := take(t, background, l, "k", core.FixedLease(time.Second))
+		s.fail(acquire, lateReply(2*time.Second))
+		done := start(context.WithoutCancel(outer.Context()), l, "k")
+		s.SetTTL("lock:k", time.Hour) // Redis keeps it for longer
+		wantErr(t, (<-done).err, core.ErrLost)
+		s.heal()
+		time.Sleep(time.Minute)
+		if held := s.held("k"); held != outer.Owner()+"=1" {
+			t.Errorf("Redis shows %q", held)
+		}
+	})
+}

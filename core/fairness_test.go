@@ -1,0 +1,64 @@
+package core_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// Beside busy calls of another process a call of any kind waits about as long as a plain
+// one, also when one of its process has just given up.
+func TestEveryKindOfCallHasItsTurn(t *testing.T) {
+	kinds := map[string][]core.Option{
+		"plain":        nil,
+		"FixedLease":   {core.FixedLease(5 * time.Second)},
+		"KeepFor":      {core.KeepFor(time.Millisecond)},
+		"Lease(900ms)": {core.Lease(900 * time.Millisecond)},
+	}
+	medians := map[string]time.Duration{}
+	for name, opts := range kinds {
+		bubble(t, func(t *testing.T, s *embedded) {
+			busy, l := s.locker(), s.locker()
+			ctx, cancel := context.WithCancel(background)
+			var working sync.WaitGroup
+			for range 4 {
+				working.Go(func() { work(ctx, t, busy, 7*time.Millisecond) })
+			}
+			var waited []time.Duration
+			gaveUp := 0
+			for i := range 60 {
+				k, err := l.Lock(background, "k", append(opts[:len(opts):len(opts)], core.Wait(5*time.Millisecond))...)
+				if err == nil {
+					unlock(t, k)
+				} else {
+					gaveUp++
+				}
+				began := time.Now()
+				k = take(t, background, l, "k", opts...)
+				waited = append(waited, time.Since(began))
+				time.Sleep(time.Millisecond)
+				unlock(t, k)
+				time.Sleep(20*time.Millisecond + time.Duration(i)*100*time.Microsecond)
+			}
+			cancel()
+			working.Wait()
+			synctest.Wait()
+			slices.Sort(waited)
+			medians[name] = waited[len(waited)/2]
+			t.Logf("%-12s median %v, longest %v, %d short waits in vain", name, medians[name], waited[len(waited)-1], gaveUp)
+			if gaveUp < len(waited)/3 {
+				t.Errorf("%s: only %d of %d short waits were in vain", name, gaveUp, len(waited))
+			}
+		})
+	}
+	for name, median := range medians {
+		if median > 2*medians["plain"] {
+			t.Errorf("%s waits %v, a plain call %v", name, median, medians["plain"])
+		}
+	}
+}
