@@ -119,25 +119,6 @@ func TestOneOwnerHasItsLimits(t *testing.T) {
 		wantErr(t, k.Unlock(background), core.ErrLost)
 		thread.throws(t, notOwner, "unlock", "lock:k")
 	})
-	t.Run("no window after Java's unlock or lock", func(t *testing.T) {
-		thread.do(t, "lock", "lock:k")
-		k := mustLock(t, l, "k", owner, core.KeepFor(time.Minute))
-		succeed(t, k.Unlock(background))
-		thread.do(t, "unlock", "lock:k")
-		thread.gives(t, false, "isLocked", "lock:k")
-
-		thread.do(t, "lock", "lock:k")
-		k = mustLock(t, l, "k", owner, core.KeepFor(time.Minute))
-		thread.do(t, "unlock", "lock:k")
-		succeed(t, k.Unlock(background))
-		thread.gives(t, false, "isLocked", "lock:k")
-
-		k = mustLock(t, l, "k", owner, core.KeepFor(time.Minute))
-		thread.do(t, "lock", "lock:k")
-		succeed(t, k.Unlock(background))
-		thread.do(t, "unlock", "lock:k")
-		thread.gives(t, false, "isLocked", "lock:k")
-	})
 	t.Run("a fixed lease stays counted", func(t *testing.T) {
 		thread.do(t, "lock", "lock:k")
 		k := mustLock(t, l, "k", owner, core.FixedLease(time.Second))
