@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"time"
 )
@@ -26,6 +27,10 @@ type group struct {
 
 func newGroup(cmd *exec.Cmd) *group {
 	g := &group{cmd, isTerminal(cmd.Stdin)}
+	if !g.terminal && !signal.Ignored(syscall.SIGTSTP) {
+		// Ctrl-Z does not reach the command, which would go on while nobody renews its lock.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGTSTP)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !g.terminal}
 	endWithParent(cmd.SysProcAttr)
 	return g

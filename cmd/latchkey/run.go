@@ -54,7 +54,7 @@ func (p *program) run(ctx context.Context, args []string) (int, error) {
 	defer disconnect()
 
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, forwarded...)
+	signal.Notify(signals, heeded(forwarded)...)
 	defer signal.Stop(signals)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -85,6 +85,12 @@ func (p *program) run(ctx context.Context, args []string) (int, error) {
 		return exitUnavailable, err
 	}
 	return exit, nil // a release that failed is logged, and repeated
+}
+
+// heeded are those of some signals that latchkey was not started to ignore, as by nohup or in
+// the background of a script: to ask for one ends that, for the command as well.
+func heeded(signals []os.Signal) []os.Signal {
+	return slices.DeleteFunc(slices.Clone(signals), signal.Ignored)
 }
 
 // acquire waits for the lock, or for a signal that ends latchkey. The lock lasts until

@@ -3,9 +3,11 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
@@ -30,6 +32,59 @@ func TestSignalsReachTheCommandAndWhatItStarted(t *testing.T) {
 	awaitDeath(t, child)
 	if n := server.Client(t).Exists(t.Context(), "lock:k").Val(); n != 0 {
 		t.Error("the lock is still there")
+	}
+}
+
+// nohup, and a script in its background, start what is to ignore a signal.
+func TestASignalThatIsIgnoredStaysSo(t *testing.T) {
+	server := redistest.Start(t)
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		cmd := exec.Command("sh", "-c", fmt.Sprintf(`trap '' %d; exec "$0" run k -- sh -c 'echo ready; read line; echo "$line"'`, s), binary)
+		cmd.Env = append(os.Environ(), "TEST_AS_LATCHKEY=1", "LATCHKEY_REDIS="+server.Addr())
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { cmd.Process.Kill() })
+		lines := bufio.NewReader(out)
+		if line, err := lines.ReadString('\n'); line != "ready\n" {
+			t.Fatal(line, err)
+		}
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.Write([]byte("done\n")); err != nil {
+			t.Fatal(err)
+		}
+		if line, _ := lines.ReadString('\n'); line != "done\n" {
+			t.Errorf("%v: %q", s, line)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %v", s, err)
+		}
+	}
+}
+
+// Whoever types Ctrl-Z where the input is no terminal reaches latchkey alone.
+func TestItIsNotStoppedWhileTheCommandRuns(t *testing.T) {
+	server := redistest.Start(t)
+	p := launch(t, server.Addr(), "run", "-lease", "1s", "k", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	p.next()
+	p.signal(syscall.SIGTSTP)
+	p.signal(syscall.SIGTERM)
+	if code, _ := p.exit(); code != 128+15 {
+		t.Errorf("%d, %s", code, p.said.String())
 	}
 }
 
