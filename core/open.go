@@ -63,7 +63,7 @@ func clientOf(raw string, timeout time.Duration) (at string, client redis.Univer
 		return "", nil, errors.New("the URL must begin with redis://, rediss:// or unix://, as redis://localhost:6379 does")
 	}
 	if err != nil || isPasswordInside(u) { // what says more would show it
-		return "", nil, errors.New("the URL cannot be read; in user and password write / as %2F, # as %23, ? as %3F, @ as %40, : as %3A and % as %25")
+		return "", nil, errors.New("the URL cannot be read; user and password are given once, before the first host; in them write / as %2F, # as %23, ? as %3F, @ as %40, : as %3A and % as %25")
 	}
 	at = u.Scheme + "://" + u.Host + u.Path
 	query := u.Query()
@@ -98,11 +98,12 @@ func clientOf(raw string, timeout time.Duration) (at string, client redis.Univer
 	}
 }
 
-// isPasswordInside finds a password with characters that end it too early.
+// isPasswordInside finds a password with characters that end it too early, and one at
+// another host than the first.
 func isPasswordInside(u *url.URL) bool {
 	inside := u.Scheme != "unix" && strings.Contains(u.Path, "@") || strings.Contains(u.Fragment, "@")
-	for name := range u.Query() {
-		inside = inside || strings.Contains(name, "@")
+	for name, values := range u.Query() {
+		inside = inside || strings.Contains(name, "@") || name == "addr" && strings.Contains(strings.Join(values, ""), "@")
 	}
 	return inside
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -42,5 +43,23 @@ func TestClientsOfOpen(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", url, got, want)
 		}
 		_ = client.Close()
+	}
+}
+
+// Not even one at a host where it does not belong.
+func TestErrorsOfURLsHaveNoPassword(t *testing.T) {
+	for _, url := range []string{
+		"redis://localhost?addr=:s3cret@localhost:1",
+		"redis://:s3cret@localhost?addr=user:s3cret@localhost:1",
+		"redis://localhost?master_name=m&addr=:s3cret@localhost:1",
+		"redis://:12?addr=s3cret@localhost:1",
+	} {
+		_, client, err := clientOf(url, time.Second)
+		if err == nil {
+			_ = client.Close()
+			t.Errorf("%s is taken", url)
+		} else if strings.Contains(err.Error(), "s3cret") {
+			t.Error(err)
+		}
 	}
 }
