@@ -23,6 +23,7 @@ func Named[S any](name string, f Func[S]) Func[S] {
 		if err != nil {
 			return "", err
 		}
-		return tell(s, fromSource(d.source, onePart(name, d.value)))
+		d.key, d.name = onePart(name, d.value).key, name
+		return tell(s, d)
 	}
 }

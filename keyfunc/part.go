@@ -148,7 +148,7 @@ func fromSource(source string, d derived) derived {
 func told[S any](constructor string, f Func[S], form func(value string) (string, error)) Func[S] {
 	mustFunc(constructor, f)
 	return func(s S) (string, error) {
-		return convert(f, s, telling(s), func(d derived) (string, error) {
+		return convert(f, s, telling(s, true), func(d derived) (string, error) {
 			if d.several {
 				return "", &partError{part: constructor, kind: ErrMalformed, why: "it is around several parts: put one around each"}
 			}
@@ -157,15 +157,15 @@ func told[S any](constructor string, f Func[S], form func(value string) (string,
 	}
 }
 
-// telling returns s as Param is to see it within told.
-func telling[S any](s S) S {
+// telling returns s as Param is to see it, within told or not.
+func telling[S any](s S, told bool) S {
 	var telling any
 	switch r := any(s).(type) {
 	case heardRequest:
-		r.told = true
+		r.told = told
 		telling = r
 	case Request:
-		telling = heardRequest{r, &listener{}, true}
+		telling = heardRequest{r, &listener{}, told}
 	}
 	if s, ok := telling.(S); ok {
 		return s
@@ -178,10 +178,11 @@ func isTold(r Request) bool {
 	return ok && heard.told
 }
 
-// canonical is f with its value in another form, and its name as it was.
+// canonical is f with its value in another form, and its name as it was. A told around it sees
+// that form only, so it does not say how to read what f takes.
 func canonical[S any](f Func[S], form func(value string) (string, error)) Func[S] {
 	return func(s S) (string, error) {
-		return convert(f, s, s, func(d derived) (string, error) { return form(d.value) })
+		return convert(f, s, telling(s, false), func(d derived) (string, error) { return form(d.value) })
 	}
 }
 

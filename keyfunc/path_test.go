@@ -97,6 +97,16 @@ func TestWhatIsSaidOfOneParameterIsNotOfAnother(t *testing.T) {
 	}
 }
 
+func TestWhatPathDoesNotReach(t *testing.T) {
+	several := keyfunc.Named("file", keyfunc.Join(keyfunc.Param("p"), keyfunc.Param("p")))
+	check(t, keyfunc.Path(several), keyfunc.Request(at("x/../b")), malformed)
+	check(t, keyfunc.Unescaped(several), keyfunc.Request(at("%61")), malformed)
+	check(t, keyfunc.Path(keyfunc.Hash(keyfunc.Param("p"))), keyfunc.Request(at("a//b")), ambiguous)
+	check(t, keyfunc.Unescaped(keyfunc.Hash(keyfunc.Param("p"))), keyfunc.Request(at("%61")), ambiguous)
+	check(t, keyfunc.Path(keyfunc.Named("h", keyfunc.Hash(keyfunc.Path(keyfunc.Param("p"))))), keyfunc.Request(at("a//b")),
+		want{key: "h=c14cddc033f64b9dea80ea675cf280a015e672516090a5626781153dc68fea11"})
+}
+
 func TestCheckPath(t *testing.T) {
 	for _, c := range []struct {
 		target string
