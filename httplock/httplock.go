@@ -173,10 +173,14 @@ func (r request) Param(name string) (value string, declared bool) {
 }
 
 // Decoded tells the values of a mux from those that another router has set, such as chi, which
-// takes them from the path as it was sent.
+// takes them from the path as it was sent. Where that is inside of the mux, and has a parameter of
+// the same name, it is the pattern that is another one.
 func (r request) Decoded(name string) bool {
-	set := reflect.ValueOf(r.r).Elem().FieldByName("otherValues") // by SetPathValue
-	return set.Kind() == reflect.Map && !set.MapIndex(reflect.ValueOf(name)).IsValid()
+	fields := reflect.ValueOf(r.r).Elem()
+	matched := reflect.Indirect(fields.FieldByName("pat")) // by the mux
+	set := fields.FieldByName("otherValues")               // by SetPathValue
+	return matched.Kind() == reflect.Struct && matched.FieldByName("str").String() == r.r.Pattern &&
+		set.Kind() == reflect.Map && !set.MapIndex(reflect.ValueOf(name)).IsValid()
 }
 
 // Params returns the names that the pattern has, which is that of the last router

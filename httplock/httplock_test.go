@@ -290,3 +290,22 @@ func TestObserversHearOfABadSetup(t *testing.T) {
 		}
 	})
 }
+
+// A router inside of a mux, such as chi, overwrites a parameter of the mux by its own of that
+// name, as it was sent.
+func TestEscapesOfARouterInAMux(t *testing.T) {
+	guarded := httplock.ByParam("user", httplock.Locker(locktest.New(t)))(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
+	mux := http.NewServeMux()
+	mux.HandleFunc("/users/{user}/", func(w http.ResponseWriter, r *http.Request) {
+		r.SetPathValue("user", strings.Split(r.URL.EscapedPath(), "/")[2])
+		r.Pattern = "/users/{user}/pay"
+		guarded.ServeHTTP(w, r)
+	})
+	for path, want := range map[string]int{"/users/ann/pay": 200, "/users/%61nn/pay": 400} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest("POST", path, nil))
+		if w.Code != want {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
