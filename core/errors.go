@@ -105,6 +105,10 @@ func (e *BusyError) Is(target error) bool {
 	return target == ErrNotAcquired || target == ErrDeadlock && e.refused == circular
 }
 
+// MarshalText is Error, or package json would show the fields: handlers give it errors for
+// clients.
+func (e *BusyError) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
+
 // LogValue has package slog log the details.
 func (e *BusyError) LogValue() slog.Value { return slog.StringValue(e.detail()) }
 

@@ -33,6 +33,10 @@ func (e *LockError) Error() string {
 	return text
 }
 
+// MarshalText is Error, or package json would show the fields: handlers give it errors for
+// clients.
+func (e *LockError) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
+
 // Unwrap returns the kind and the cause.
 func (e *LockError) Unwrap() []error {
 	var errs []error

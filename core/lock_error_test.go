@@ -3,6 +3,7 @@ package core_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -106,6 +107,9 @@ func TestErrorsTellClientsNothing(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				err := c.end(t, s)
 				wantErr(t, err, c.kind)
+				if body, _ := json.Marshal(map[string]any{"error": err}); strings.Contains(string(body), "ann") {
+					t.Errorf("the key is in %s", body)
+				}
 				for _, secret := range []string{secretKey, "ann", "10.0.0.7", "NOPERM", "redis.test", "dial", "EOF"} {
 					if strings.Contains(err.Error(), secret) {
 						t.Errorf("%q is in %q", secret, err)
