@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -51,13 +52,15 @@ func isTerminal(input io.Reader) bool {
 }
 
 func (g *group) forward(s os.Signal) {
-	if g.terminal && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
-		return // it was typed
+	if !g.terminal || s != syscall.SIGINT && s != syscall.SIGQUIT { // else it was typed
+		g.send(s.(syscall.Signal))
 	}
-	g.send(s.(syscall.Signal))
+	if slices.Contains(ending, s) {
+		g.send(syscall.SIGCONT) // one that is stopped does not end
+	}
 }
 
-func (g *group) end()  { g.send(syscall.SIGTERM); g.send(syscall.SIGCONT) } // one that is stopped does not end
+func (g *group) end()  { g.forward(syscall.SIGTERM) }
 func (g *group) kill() { g.send(syscall.SIGKILL) }
 
 func (g *group) send(s syscall.Signal) {

@@ -76,6 +76,24 @@ func TestASignalThatIsIgnoredStaysSo(t *testing.T) {
 	}
 }
 
+// A command that reads from a terminal which is not its input is stopped, too.
+func TestASignalEndsACommandThatIsStopped(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux shows that a process is stopped")
+	}
+	server := redistest.Start(t)
+	p := launch(t, server.Addr(), "run", "k", "--", "sh", "-c", "echo ready $$; kill -STOP $$; exec sleep 1000")
+	command := pidIn(t, p.next())
+	redistest.Await(t, patience, "the command to be stopped", func() bool {
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", command))
+		return strings.Contains(string(stat), ") T ")
+	})
+	p.signal(syscall.SIGTERM)
+	if code, _ := p.exit(); code != 128+15 {
+		t.Errorf("%d, %s", code, p.said.String())
+	}
+}
+
 // Whoever types Ctrl-Z where the input is no terminal reaches latchkey alone.
 func TestItIsNotStoppedWhileTheCommandRuns(t *testing.T) {
 	server := redistest.Start(t)
