@@ -35,8 +35,8 @@ const (
 	EventOverdue
 	// EventRenewalFailed: the watchdog could not renew the lease, and tries again.
 	EventRenewalFailed
-	// EventRefused: a wrapper refused a request or task. Reason is one of EventBusy's
-	// or EventFailed's, or "setup" when the wrapper is set up wrongly.
+	// EventRefused: middleware refused a request or task. Reason is one of EventBusy's
+	// or EventFailed's, or "setup" when the middleware is set up wrongly.
 	EventRefused
 
 	// EventGrantMissed: Redis has granted a lock to a waiting call of this process, and
@@ -59,7 +59,7 @@ const (
 // metric; Key and Err take any number of them, and may hold personal data.
 type Event struct {
 	Kind EventKind
-	// Name as [Name] or the wrapper said, empty if neither did.
+	// Name as [Name] or the middleware said, empty if neither did.
 	Name string
 	// Key as the caller wrote it; empty for EventRefused.
 	Key string

@@ -43,13 +43,13 @@ func Observe(o Observer) Option {
 
 // Name is what Observers call a lock, such as "orders": one word for all keys of a
 // kind, for it labels metrics. Never derive it from a request. The default is empty;
-// wrappers have the name of their parameter. Bytes that are not UTF-8 are replaced.
+// middleware has the name of its parameter. Bytes that are not UTF-8 are replaced.
 func Name(name string) Option {
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	return func(s *settings) { s.Name = name }
 }
 
-// Notify tells the Observers of an event that only a wrapper knows of: of
+// Notify tells the Observers of an event that only an adapter knows of: of
 // [EventRefused], when a request or task is not run. Name is taken from opts, which
 // are those of the lock, and Reason from Err where e has none. It blocks for as
 // long as they do. With an Option that is bad it does nothing.

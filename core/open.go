@@ -135,6 +135,7 @@ var advices = []struct{ says, do string }{
 	{"x509", "the server's certificate is for another host than that of the URL, or its CA is not known here; for a CA of your own give New a client with TLSConfig"},
 	{"connection refused", "start Redis there, or correct host and port"},
 	{"no such host", "correct the host"},
+	{"no such file or directory", "start Redis with this path as its unixsocket, or correct the path"},
 	{"no answer in time", "is it the right host and port, does a firewall let it through, and does the server speak TLS (rediss://) or not (redis://)?"},
 	{"EOF", "is it Redis that listens there, and does it speak TLS (rediss://) or not (redis://)?"},
 }

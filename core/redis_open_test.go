@@ -123,6 +123,7 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 	secure := serverOfTLS(t).Options().Addr
 	for name, c := range map[string]struct{ url, cause, do string }{
 		"nobody listens":          {"redis://" + down.Addr(), "connection refused", "start Redis there"},
+		"no socket":               {"unix:///nowhere/redis.sock", "no such file or directory", "unixsocket"},
 		"no password":             {"redis://" + locked, "NOAUTH", "redis://user:password@host:6379"},
 		"another password":        {"redis://:sesame@" + locked, "WRONGPASS", "see user and password"},
 		"no permission":           {"redis://limited:secret@" + server.Addr(), "NOPERM", "docs/faq.md"},
