@@ -22,11 +22,14 @@
 //	latchkey.lock.held               updowncounter  {lock}     locks that are held now
 //	latchkey.lock.overdue            counter        {lock}     locks held longer than core.MaxHold permits
 //	latchkey.lock.renewal.failures   counter        {failure}  renewals that failed and were tried again
-//	latchkey.refusals                counter        {refusal}  requests and tasks that wrappers refused
+//	latchkey.refusals                counter        {refusal}  requests and tasks that middleware refused
+//	latchkey.grants.missed           counter        {grant}    grants that a waiting call noticed late or never
+//	latchkey.unheard                 counter        {attempt}  attempts to hear messages from Redis that failed; waiting calls poll
+//	latchkey.compensations.pending   updowncounter  {command}  commands of unknown outcome that are not confirmed to be undone yet
 //
 // and the attributes, which take few values, all but the key:
 //
-//	latchkey.lock.name          what core.Name or the wrapper says; absent without
+//	latchkey.lock.name          what core.Name or the middleware says; absent without
 //	latchkey.lock.outcome       wait: acquired, reentered, busy, failed; hold: released, unconfirmed, lost
 //	latchkey.lock.reason        of busy and of refusals, as in core.Event
 //	error.type                  of failed and lost, as the Reason in core.Event

@@ -42,7 +42,7 @@ func newMeters(m metric.Meter) meters {
 		held:          upDown("latchkey.lock.held", "{lock}", "Locks that are held now."),
 		overdue:       counter("latchkey.lock.overdue", "{lock}", "Locks that were held longer than MaxHold permits."),
 		failed:        counter("latchkey.lock.renewal.failures", "{failure}", "Renewals that failed and were tried again."),
-		refused:       counter("latchkey.refusals", "{refusal}", "Requests and tasks that a wrapper refused."),
+		refused:       counter("latchkey.refusals", "{refusal}", "Requests and tasks that middleware refused."),
 		missed:        counter("latchkey.grants.missed", "{grant}", "Grants that a waiting call noticed late or never."),
 		unheard:       counter("latchkey.unheard", "{attempt}", "Attempts to hear messages from Redis that failed, so that waiting calls poll."),
 		compensations: upDown("latchkey.compensations.pending", "{command}", "Commands of unknown outcome that Redis has not confirmed to be undone."),

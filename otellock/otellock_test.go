@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -323,6 +324,17 @@ func TestMetrics(t *testing.T) {
 			"latchkey.refusals {refusal} [name=orders reason=no_wait] 1",
 			"latchkey.unheard {attempt} [] 1",
 		)
+		for _, page := range []string{"doc.go", "../docs/observability.md"} {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, metric := range tel.metrics() {
+				if name, _, _ := strings.Cut(metric, " "); !strings.Contains(string(text), name) {
+					t.Errorf("%s does not know %s", page, name)
+				}
+			}
+		}
 	})
 }
 

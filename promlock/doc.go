@@ -4,7 +4,7 @@
 //	prometheus.MustRegister(metrics)
 //	locker, err := core.New(client, core.Observe(metrics))
 //
-// Labels take few values: name is what [core.Name] or the wrapper says, never a
+// Labels take few values: name is what [core.Name] or the middleware says, never a
 // key; reason and outcome are fixed words, those of [core.Event].
 //
 //	latchkey_lock_wait_seconds{name}                     histogram  how long calls waited for a lock that they got
@@ -16,7 +16,7 @@
 //	latchkey_lock_overdue_total{name}                    counter    locks held longer than core.MaxHold permits
 //	latchkey_lock_renewal_failures_total{name}           counter    renewals that failed and were tried again
 //	latchkey_lock_unconfirmed_releases_total{name}       counter    releases that Redis has not confirmed in time
-//	latchkey_refusals_total{name,reason,status}          counter    requests and tasks that wrappers refused
+//	latchkey_refusals_total{name,reason,status}          counter    requests and tasks that middleware refused
 //	latchkey_missed_grants_total                         counter    grants that a waiting call noticed late or never
 //	latchkey_unheard_total                               counter    attempts to hear messages from Redis that failed; waiting calls poll
 //	latchkey_pending_compensations                       gauge      commands of unknown outcome that are not confirmed to be undone yet

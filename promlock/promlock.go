@@ -74,7 +74,7 @@ func New(buckets ...float64) *Collector {
 		overdue:             counter("lock_overdue_total", "Locks that were held longer than MaxHold permits."),
 		renewalFailures:     counter("lock_renewal_failures_total", "Renewals that failed and were tried again."),
 		unconfirmedReleases: counter("lock_unconfirmed_releases_total", "Releases that Redis has not confirmed in time."),
-		refusals:            counter("refusals_total", "Requests and tasks that a wrapper refused.", "reason", "status"),
+		refusals:            counter("refusals_total", "Requests and tasks that middleware refused.", "reason", "status"),
 		missedGrants:        prometheus.NewCounter(prometheus.CounterOpts(process("missed_grants_total", "Grants that a waiting call noticed late or never."))),
 		unheard:             prometheus.NewCounter(prometheus.CounterOpts(process("unheard_total", "Attempts to hear messages from Redis that failed, so that waiting calls poll."))),
 		compensations:       prometheus.NewGauge(prometheus.GaugeOpts(process("pending_compensations", "Commands of unknown outcome that Redis has not confirmed to be undone."))),
