@@ -16,22 +16,21 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 )
 
-// connect returns a Locker on the Redis that -redis names, which disconnect closes, or an
-// error and the exit code for it.
-func (p *program) connect(ctx context.Context, opts ...core.Option) (locker *core.Locker, disconnect func(), exit int, err error) {
+// connect returns a Locker on the Redis that -redis names, and what closes it.
+func (p *program) connect(ctx context.Context, opts ...core.Option) (locker *core.Locker, disconnect func(), err error) {
 	logging.Disable() // an error says it, once
 	locker, err = core.Open(ctx, p.url(), append(opts, core.Prefix(p.prefix))...)
 	switch {
 	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrNotAcquired):
-		return nil, nil, exitUnavailable, err
+		return nil, nil, err
 	case err != nil:
-		return nil, nil, 0, fmt.Errorf("%w: %w", errUsage, err)
+		return nil, nil, fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return locker, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = locker.Close(ctx) // what is not confirmed is logged, and ends with its lease
-	}, 0, nil
+	}, nil
 }
 
 func (p *program) url() string {
@@ -42,30 +41,19 @@ func (p *program) url() string {
 	return address
 }
 
-// newClient returns a client of what a Locker has been opened on.
-func newClient(address string) (redis.UniversalClient, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, err
-	}
+// newClient returns a client of its own for an address that core.Open has read: a Locker does
+// not lend the one that it has.
+func newClient(address string) redis.UniversalClient {
+	u, _ := url.Parse(address)
 	switch query := u.Query(); {
 	case query.Has("master_name"):
-		o, err := redis.ParseFailoverURL(address)
-		if err != nil {
-			return nil, err
-		}
-		return redis.NewFailoverClient(o), nil
+		o, _ := redis.ParseFailoverURL(address)
+		return redis.NewFailoverClient(o)
 	case query.Has("addr"):
-		o, err := redis.ParseClusterURL(address)
-		if err != nil {
-			return nil, err
-		}
-		return redis.NewClusterClient(o), nil
+		o, _ := redis.ParseClusterURL(address)
+		return redis.NewClusterClient(o)
 	default:
-		o, err := redis.ParseURL(address)
-		if err != nil {
-			return nil, err
-		}
-		return redis.NewClient(o), nil
+		o, _ := redis.ParseURL(address)
+		return redis.NewClient(o)
 	}
 }

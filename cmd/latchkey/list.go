@@ -20,23 +20,20 @@ const maxListed = 1000
 
 // list shows the locks that there are.
 func (p *program) list(ctx context.Context, args []string) (int, error) {
-	f := p.flags("ls")
+	f := p.flags("latchkey ls")
 	if err := p.parse(f, args, 0, 1); err != nil {
 		return 0, err
 	}
-	locker, disconnect, exit, err := p.connect(ctx)
+	locker, disconnect, err := p.connect(ctx)
 	if err != nil {
-		return exit, err
+		return 0, err
 	}
 	defer disconnect()
-	client, err := newClient(p.url())
-	if err != nil {
-		return 0, fmt.Errorf("%w: %w", errUsage, err)
-	}
+	client := newClient(p.url())
 	defer client.Close()
 	keys, err := p.scan(ctx, client, f.Arg(0))
 	if err != nil {
-		return exitUnavailable, err
+		return 0, err
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	defer w.Flush()
@@ -47,7 +44,7 @@ func (p *program) list(ctx context.Context, args []string) (int, error) {
 		case errors.Is(err, core.ErrInvalidKey): // somebody else's
 			continue
 		case err != nil:
-			return exitUnavailable, err
+			return 0, err
 		case info.Locked: // it may have ended meanwhile
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", plain(key), state(info), owner(info), info.Count, left(info))
 		}

@@ -102,6 +102,18 @@ func TestWhatThereIs(t *testing.T) {
 	}
 }
 
+func TestHelp(t *testing.T) {
+	for _, c := range []struct{ args, lists string }{
+		{"help", "-redis"}, {"-h", "-redis"}, {"-help", "-prefix"}, {"--help", `"lock:"`},
+		{"run -help", "-keep"}, {"help run", "-keep"}, {"unlock -h", "-y"}, {"help ls", "Flags of latchkey ls:"}, {"show -h k", "Flags of latchkey show:"},
+	} {
+		exit, said := ask(t, "redis://user:secret@localhost", "", strings.Fields(c.args)...)
+		if exit != 0 || !strings.Contains(said, c.lists) || !strings.HasPrefix(said, "usage:") || strings.Contains(said, "secret") {
+			t.Errorf("%s: %d %s; want %s", c.args, exit, said, c.lists)
+		}
+	}
+}
+
 func TestListOfACluster(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3, 0)
 	l := locker(t, cluster.Client(t))

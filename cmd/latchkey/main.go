@@ -3,19 +3,19 @@
 //	latchkey ls [PART]                lists the locks, or those with PART in their key
 //	latchkey show KEY                 shows who has a lock
 //	latchkey unlock [-y] KEY          frees a lock, whoever has it; asks first
-//	latchkey run [-wait d] [-lease d] [-keep d] [-E n] [-kill-after d] KEY -- COMMAND [ARGUMENT...]
+//	latchkey run [-wait d] [-lease d] [-keep d] [-E n] KEY -- COMMAND [ARGUMENT...]
 //	                                  runs a command while it holds a lock
 //
 // Keys are written as programs write them, without the prefix in Redis. The flags -redis and
-// -prefix of each command say where the locks are; the environment variables LATCHKEY_REDIS
-// and LATCHKEY_PREFIX do so as well, and keep a password out of the list of processes. An address
+// -prefix, before or after ls, show, unlock or run, say where the locks are; the environment variables
+// LATCHKEY_REDIS and LATCHKEY_PREFIX do so as well, and keep a password out of the list of processes. An address
 // is host:port, or a URL as go-redis parses it: redis://, rediss://, unix://, with addr=… of
 // further nodes for a cluster, with master_name=… for Sentinel.
 //
 // The command of run gets LATCHKEY_KEY and LATCHKEY_TOKEN, the fencing token, in its
 // environment. It runs in a process group of its own, which gets the signals that latchkey
 // gets; where the standard input is a terminal it stays in the terminal's. If the lock is lost the
-// group is sent SIGTERM, and SIGKILL after -kill-after. The lock is released when the command ends. With
+// group is sent SIGTERM, and SIGKILL after 5 s. The lock is released when the command ends. With
 // -keep it stays taken afterwards, until so long after it was taken, if the command has ended with 0. On
 // Linux the command is killed when latchkey is, but not what it has started.
 //
@@ -27,14 +27,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
-	"slices"
 
 	"github.com/latchkey-go/latchkey/core"
 )
@@ -67,50 +68,66 @@ const usage = `usage:
        latchkey ls [PART]
        latchkey show KEY
        latchkey unlock [-y] KEY
-       latchkey run [-wait d] [-lease d] [-keep d] [-E n] [-kill-after d] KEY -- COMMAND [ARGUMENT...]
+       latchkey run [-wait d] [-lease d] [-keep d] [-E n] KEY -- COMMAND [ARGUMENT...]
 
-latchkey COMMAND -help lists the flags of a command. Keys are written without the prefix.
+With -help each of them lists its flags. Keys are written without the prefix.
 Redis is at -redis or LATCHKEY_REDIS: host:port, or redis://, rediss://, unix://.
 `
 
 // errUsage is for what is wrong with the command line.
 var errUsage = errors.New("wrong usage")
 
-func (p *program) main(args []string) (exit int) {
-	commands := map[string]func(context.Context, []string) (int, error){
-		"ls": p.list, "show": p.show, "unlock": p.unlock, "run": p.run,
+func (p *program) main(args []string) int {
+	p.prefix = "lock:"
+	if prefix, set := os.LookupEnv("LATCHKEY_PREFIX"); set {
+		p.prefix = prefix
 	}
-	if len(args) == 1 && slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
-		fmt.Fprint(p.stdout, usage)
-		return 0
-	}
-	if len(args) == 0 || commands[args[0]] == nil {
-		fmt.Fprint(p.stderr, usage)
-		return exitUsage
-	}
-	exit, err := commands[args[0]](context.Background(), args[1:])
+	exit, err := p.dispatch(context.Background(), args)
 	switch {
+	case err == nil:
+		return exit
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.Is(err, errUsage), errors.Is(err, core.ErrInvalidKey):
-		fmt.Fprintf(p.stderr, "latchkey %s: %s\n%s", args[0], core.Detail(err), usage)
+		fmt.Fprintf(p.stderr, "latchkey: %s\n%s", core.Detail(err), usage)
 		return exitUsage
-	case err != nil:
+	default:
 		fmt.Fprintf(p.stderr, "latchkey: %s\n", core.Detail(err))
+		return cmp.Or(exit, exitUnavailable)
 	}
-	return exit
 }
 
-// flags are those of a command, with those that all have.
-func (p *program) flags(name string) *flag.FlagSet {
-	f := flag.NewFlagSet("latchkey "+name, flag.ContinueOnError)
-	f.SetOutput(io.Discard) // main says what is wrong
-	f.StringVar(&p.redis, "redis", "", "`address` of Redis: host:port, or a URL; by default LATCHKEY_REDIS, or localhost:6379")
-	prefix, set := os.LookupEnv("LATCHKEY_PREFIX")
-	if !set {
-		prefix = "lock:"
+// dispatch returns an exit code, or an error, which has the code 69 where it has none.
+func (p *program) dispatch(ctx context.Context, args []string) (exit int, err error) {
+	f := p.flags("latchkey")
+	if err := p.parse(f, args, 0, math.MaxInt); err != nil {
+		return 0, err
 	}
-	f.StringVar(&p.prefix, "prefix", prefix, "what the names of locks begin with in Redis; by default LATCHKEY_PREFIX, or lock:")
+	if f.NArg() == 0 {
+		return 0, errUsage
+	}
+	switch args := f.Args()[1:]; f.Arg(0) {
+	case "ls":
+		return p.list(ctx, args)
+	case "show":
+		return p.show(ctx, args)
+	case "unlock":
+		return p.unlock(ctx, args)
+	case "run":
+		return p.run(ctx, args)
+	case "help":
+		return p.dispatch(ctx, append(args, "-help"))
+	default:
+		return 0, fmt.Errorf("%w: there is no %q", errUsage, f.Arg(0))
+	}
+}
+
+// flags are those that may come anywhere before an argument.
+func (p *program) flags(name string) *flag.FlagSet {
+	f := flag.NewFlagSet(name, flag.ContinueOnError)
+	f.SetOutput(io.Discard) // main says what is wrong
+	f.StringVar(&p.redis, "redis", p.redis, "`address` of Redis: host:port, or a URL; by default LATCHKEY_REDIS, or localhost:6379")
+	f.StringVar(&p.prefix, "prefix", p.prefix, "what the `names` of locks begin with in Redis, also LATCHKEY_PREFIX")
 	return f
 }
 
@@ -124,8 +141,10 @@ func (p *program) parse(f *flag.FlagSet, args []string, least, most int) error {
 		return err
 	case err != nil:
 		return fmt.Errorf("%w: %w", errUsage, err)
-	case f.NArg() < least, f.NArg() > most:
-		return fmt.Errorf("%w: %d arguments", errUsage, f.NArg())
+	case f.NArg() < least:
+		return fmt.Errorf("%w: KEY is missing", errUsage)
+	case f.NArg() > most:
+		return fmt.Errorf("%w: %q is too much; flags come before KEY", errUsage, f.Arg(most))
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ const patience = 2 * time.Minute
 // The binary of the test is latchkey, too.
 func TestMain(m *testing.M) {
 	if os.Getenv("TEST_AS_LATCHKEY") != "" {
+		killAfter = 500 * time.Millisecond
 		main()
 	}
 	os.Exit(m.Run())
@@ -95,16 +96,22 @@ func TestExitCodesAreThoseOfFlock(t *testing.T) {
 		{"no such command", []string{"run", "k", "--", "no-such-command"}, 69, "no-such-command"},
 		{"no Redis", []string{"run", "-redis", "127.0.0.1:1", "k", "--", "true"}, 69, "127.0.0.1:1"},
 		{"no Redis to list", []string{"ls", "-redis", "127.0.0.1:1"}, 69, "127.0.0.1:1"},
-		{"no command", []string{"run", "k", "--"}, 64, "there is no command"},
-		{"no key", []string{"run"}, 64, "usage:"},
+		{"no Redis, said first", []string{"-redis", "127.0.0.1:1", "ls"}, 69, "127.0.0.1:1"},
+		{"no command", []string{"run", "k", "--"}, 64, "the command to run is missing"},
+		{"only a key", []string{"run", "k"}, 64, "the command to run is missing"},
+		{"no key", []string{"run"}, 64, "KEY is missing"},
+		{"no key to show", []string{"show"}, 64, "KEY is missing"},
+		{"two keys", []string{"show", "a", "b"}, 64, `"b" is too much`},
+		{"a flag after the key", []string{"run", "k", "-wait", "0", "--", "true"}, 64, `"-wait": flags come before KEY`},
+		{"no exit code", []string{"run", "-E", "256", "k", "--", "true"}, 64, "-E 256"},
+		{"no exit code either", []string{"run", "-E", "-1", "k", "--", "true"}, 64, "-E -1"},
 		{"an empty key", []string{"run", "", "--", "true"}, 64, "empty"},
 		{"a bad lease", []string{"run", "-lease", "0", "k", "--", "true"}, 64, "Lease(0s)"},
 		{"a bad wait", []string{"run", "-wait", "-1s", "k", "--", "true"}, 64, "Wait(-1s)"},
 		{"an unknown flag", []string{"run", "-x", "k", "--", "true"}, 64, "-x"},
 		{"a bad address", []string{"show", "-redis", "redis://user:secret@host:port%", "k"}, 64, "-redis"},
 		{"nothing", nil, 64, "usage:"},
-		{"help", []string{"help"}, 0, ""},
-		{"help for run", []string{"run", "-help"}, 0, ""},
+		{"another word", []string{"lock", "k"}, 64, `there is no "lock"`},
 	} {
 		p := launch(t, server.Addr(), c.args...)
 		code, out := p.exit()
@@ -128,7 +135,8 @@ func TestABusyLockIsNotWaitedForLongerThanAskedFor(t *testing.T) {
 		{[]string{"run", "-wait", "10ms", "k", "--", "echo", "two at once"}, 1, "not acquired"},
 		{[]string{"run", "-wait", "0", "-E", "42", "k", "--", "echo", "two at once"}, 42, "not acquired"},
 		{[]string{"run", "-wait", "0", "-E", "0", "k", "--", "echo", "two at once"}, 0, ""},
-		{[]string{"run", "-wait", "0", "-prefix", "other:", "k", "--", "true"}, 0, ""},
+		{[]string{"-prefix", "other:", "run", "-wait", "0", "k", "--", "true"}, 0, ""},
+		{[]string{"-prefix", "lock:", "run", "-wait", "0", "-prefix", "other:", "k", "--", "true"}, 0, ""},
 	} {
 		p := launch(t, server.Addr(), c.args...)
 		code, out := p.exit()

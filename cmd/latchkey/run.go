@@ -10,46 +10,53 @@ import (
 	"os/signal"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
 )
 
+// killAfter is how long a command may take to end when its lock was lost.
+var killAfter = 5 * time.Second
+
 // run runs a command while it holds a lock.
 func (p *program) run(ctx context.Context, args []string) (int, error) {
-	f := p.flags("run")
+	f := p.flags("latchkey run")
 	var opts []core.Option
-	f.Func("wait", "longest wait for the lock, 0 for none; without it there is no end", func(s string) error {
-		d, err := time.ParseDuration(s)
-		opts = append(opts, core.Wait(d))
-		return err
-	})
-	lease := f.Duration("lease", 30*time.Second, "how long the lock outlives latchkey and its machine")
-	keep := f.Duration("keep", 0, "dedup window: how long after it was taken the lock stays taken, if the command ends with 0")
+	option := func(name, usage string, option func(time.Duration) core.Option) {
+		f.Func(name, usage, func(s string) error {
+			d, err := time.ParseDuration(s)
+			opts = append(opts, option(d))
+			return err
+		})
+	}
+	option("wait", "longest `time` to wait for the lock, 0 for none; without it there is no end", core.Wait)
+	option("lease", "`time` that the lock outlives latchkey and its machine; by default 30s", core.Lease)
+	option("keep", "dedup window: the `time` that the lock stays taken from when it was taken, if the command ends with 0", core.KeepFor)
 	busy := f.Int("E", exitBusy, "exit `code` when the lock is busy")
-	killAfter := f.Duration("kill-after", 5*time.Second, "how long a command may take to end when the lock was lost")
-	if err := p.parse(f, args, 2, math.MaxInt); err != nil {
+	if err := p.parse(f, args, 1, math.MaxInt); err != nil {
 		return 0, err
 	}
 	key, words := f.Arg(0), f.Args()[1:]
-	if words[0] == "--" {
+	switch {
+	case *busy < 0 || *busy > 255:
+		return 0, fmt.Errorf("%w: -E %d: exit codes are from 0 to 255", errUsage, *busy)
+	case len(words) > 0 && words[0] == "--":
 		words = words[1:]
+	case len(words) > 0 && strings.HasPrefix(words[0], "-"):
+		return 0, fmt.Errorf("%w: %q: flags come before KEY, and -- after it", errUsage, words[0])
 	}
 	if len(words) == 0 {
-		return 0, fmt.Errorf("%w: there is no command", errUsage)
+		return 0, fmt.Errorf("%w: the command to run is missing", errUsage)
 	}
 	cmd := exec.Command(words[0], words[1:]...)
 	if cmd.Err != nil {
-		return exitUnavailable, cmd.Err
+		return 0, cmd.Err
 	}
-	opts = append(opts, core.Lease(*lease))
-	if *keep != 0 {
-		opts = append(opts, core.KeepFor(*keep))
-	}
-	locker, disconnect, exit, err := p.connect(ctx, opts...)
+	locker, disconnect, err := p.connect(ctx, opts...)
 	if err != nil {
-		return exit, err
+		return 0, err
 	}
 	defer disconnect()
 
@@ -68,11 +75,11 @@ func (p *program) run(ctx context.Context, args []string) (int, error) {
 	case errors.As(err, &taken):
 		return *busy, err
 	case err != nil:
-		return exitUnavailable, err
+		return 0, err
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, p.stderr
 	cmd.Env = append(os.Environ(), "LATCHKEY_KEY="+key, "LATCHKEY_TOKEN="+strconv.FormatInt(lock.Token(), 10))
-	exit, err = supervise(cmd, lock.Context().Done(), signals, *killAfter)
+	exit, err := supervise(cmd, lock.Context().Done(), signals)
 	release := lock.Abort
 	if exit == 0 && err == nil {
 		release = lock.Unlock
@@ -82,7 +89,7 @@ func (p *program) run(ctx context.Context, args []string) (int, error) {
 	case errors.Is(released, core.ErrLost):
 		return exitLost, fmt.Errorf("the lock was lost while the command ran: %w", released)
 	case err != nil:
-		return exitUnavailable, err
+		return 0, err
 	}
 	return exit, nil // a release that failed is logged, and repeated
 }
@@ -120,7 +127,7 @@ func acquire(ctx context.Context, cancel func(), locker *core.Locker, key string
 }
 
 // supervise runs a command: it gets the signals, and is ended when the lock is lost.
-func supervise(cmd *exec.Cmd, lost <-chan struct{}, signals <-chan os.Signal, killAfter time.Duration) (exit int, err error) {
+func supervise(cmd *exec.Cmd, lost <-chan struct{}, signals <-chan os.Signal) (exit int, err error) {
 	g := newGroup(cmd)
 	if err := cmd.Start(); err != nil {
 		return 0, err

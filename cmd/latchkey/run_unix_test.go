@@ -131,7 +131,7 @@ func TestTheCommandEndsWithTheLock(t *testing.T) {
 		"that is stopped":   {strings.Replace(patient, "while", "kill -STOP $$; while", 1), "got it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := launch(t, server.Addr(), "run", "-lease", "1s", "-kill-after", "500ms", "k", "--", "sh", "-c", c.command)
+			p := launch(t, server.Addr(), "run", "-lease", "1s", "k", "--", "sh", "-c", c.command)
 			child := pidIn(t, p.next())
 			if err := client.Del(t.Context(), "lock:k").Err(); err != nil {
 				t.Fatal(err)

@@ -15,20 +15,17 @@ import (
 
 // show tells who has a lock.
 func (p *program) show(ctx context.Context, args []string) (int, error) {
-	f := p.flags("show")
+	f := p.flags("latchkey show")
 	if err := p.parse(f, args, 1, 1); err != nil {
 		return 0, err
 	}
-	locker, disconnect, exit, err := p.connect(ctx)
+	locker, disconnect, err := p.connect(ctx)
 	if err != nil {
-		return exit, err
+		return 0, err
 	}
 	defer disconnect()
 	_, err = p.look(ctx, locker, f.Arg(0))
-	if err != nil {
-		return exitUnavailable, err
-	}
-	return 0, nil
+	return 0, err
 }
 
 // look shows what Redis says of a key.

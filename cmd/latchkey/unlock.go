@@ -10,21 +10,21 @@ import (
 
 // unlock frees a lock whoever has it.
 func (p *program) unlock(ctx context.Context, args []string) (int, error) {
-	f := p.flags("unlock")
+	f := p.flags("latchkey unlock")
 	sure := f.Bool("y", false, "do not ask")
 	if err := p.parse(f, args, 1, 1); err != nil {
 		return 0, err
 	}
-	locker, disconnect, exit, err := p.connect(ctx)
+	locker, disconnect, err := p.connect(ctx)
 	if err != nil {
-		return exit, err
+		return 0, err
 	}
 	defer disconnect()
 	key := f.Arg(0)
 	info, err := p.look(ctx, locker, key)
 	switch {
 	case err != nil:
-		return exitUnavailable, err
+		return 0, err
 	case !info.Locked:
 		return exitBusy, errors.New("the lock is free already")
 	case !*sure && !p.agreed(info.Owner != ""):
@@ -33,7 +33,7 @@ func (p *program) unlock(ctx context.Context, args []string) (int, error) {
 	freed, err := locker.ForceUnlockOwner(ctx, key, info.Owner)
 	switch {
 	case err != nil:
-		return exitUnavailable, fmt.Errorf("it may have been freed or not: %w", err)
+		return 0, fmt.Errorf("it may have been freed or not: %w", err)
 	case !freed:
 		return exitBusy, errors.New("the lock has changed hands since; nothing was done")
 	}
