@@ -54,7 +54,7 @@ type contest struct {
 func (c contest) visitInGo(l *core.Locker, key string, r room, v *visits) error {
 	for end, n := time.Now().Add(c.lasts), 0; n < c.ofGo && time.Now().Before(end); n++ {
 		if c.pause > 0 {
-			time.Sleep(rand.N(c.pause))
+			work(rand.N(c.pause)) // elsewhere
 		}
 		began := time.Now()
 		k, err := l.Lock(background, key)

@@ -25,7 +25,7 @@ func TestForce(t *testing.T) {
 		p.awaitWaiting(t, lock, 1)
 		inJava := waiter.begin("lock", lock)
 		p.awaitWaiting(t, lock, 2)
-		<-time.After(work)
+		work(brief)
 		began = time.Now()
 		free()
 		var first, second string

@@ -51,9 +51,7 @@ func (r room) visit() (alone bool, err error) {
 	if err != nil {
 		return alone, err
 	}
-	if r.stay > 0 {
-		time.Sleep(r.stay)
-	}
+	work(r.stay)
 	if last == "Java" {
 		changes++
 	}
