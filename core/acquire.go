@@ -77,7 +77,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	if err != nil {
 		return nil, err
 	}
-	r := &request{locker: l, ctx: ctx, key: key, name: n, settings: s, owner: s.Owner}
+	c := &call{locker: l, ctx: ctx, key: key, name: n, settings: s, owner: s.Owner}
 	outer := holder(ctx, n.Lock())
 	if outer != nil && (s.Owner == "" || s.Owner == outer.lease.owner) {
 		if err := outer.lease.usable(); err != nil {
@@ -87,17 +87,17 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 			return nil, gaveUp(ctx, key)
 		}
 		if outer.lease.locker == l {
-			return r.reenter(outer)
+			return c.reenter(outer)
 		}
 		// Another Locker holds it for this context. If that one uses this Redis,
 		// then the very lock it holds must still be there.
-		r.owner = outer.lease.owner
-		r.outer = outer.lease
-		if err := r.outer.share(); err != nil {
+		c.owner = outer.lease.owner
+		c.outer = outer.lease
+		if err := c.outer.share(); err != nil {
 			return nil, err
 		}
 		if l.store.SharesRedis(outer.lease.locker.store) {
-			r.enter = outer.lease.redisToken
+			c.enter = outer.lease.redisToken
 		}
 	}
 	if !l.enter() {
@@ -109,15 +109,15 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 		return nil, gaveUp(ctx, key)
 	}
 	if s.Wait == nil || *s.Wait > 0 {
-		if c := r.inner(); c != nil {
-			return c.take()
+		if i := c.inner(); i != nil {
+			return i.take()
 		}
 	}
-	return r.take()
+	return c.take()
 }
 
-// request is one call that wants a lock.
-type request struct {
+// call is one that wants a lock.
+type call struct {
 	locker   *Locker
 	ctx      context.Context
 	key      string
@@ -128,40 +128,40 @@ type request struct {
 	outer    *lease // of another Locker, which the context holds already
 }
 
-// claim is what the request asks Redis for, waiting by a position unless that is nil.
-func (r *request) claim(p *position) *store.Claim {
-	l, s := r.locker, r.settings
-	c := &store.Claim{Name: r.name, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: r.enter}
+// claim is what the call asks Redis for, waiting by a position unless that is nil.
+func (c *call) claim(p *position) *store.Claim {
+	l, s := c.locker, c.settings
+	claim := &store.Claim{Name: c.name, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: c.enter}
 	if p != nil {
-		c.Hold, c.Resends, c.Wait = p.hold, &p.resends, l.waiting(p, r.name)
+		claim.Hold, claim.Resends, claim.Wait = p.hold, &p.resends, l.waiting(p, c.name)
 	} else {
-		c.Hold, c.Resends = l.store.NewHold(), new(conn.Resends)
+		claim.Hold, claim.Resends = l.store.NewHold(), new(conn.Resends)
 	}
-	c.Owner = r.ownerOf(c.Hold)
-	return c
+	claim.Owner = c.ownerOf(claim.Hold)
+	return claim
 }
 
 // ownerOf is the owner of a hold of the call: the one that it has chosen, if any.
-func (r *request) ownerOf(hold string) string {
-	return cmp.Or(r.owner, r.settings.OwnerBegin+hold)
+func (c *call) ownerOf(hold string) string {
+	return cmp.Or(c.owner, c.settings.OwnerBegin+hold)
 }
 
 // isPlain says that the owner is the one that a hold brings along.
-func (r *request) isPlain() bool { return r.owner == "" && r.settings.OwnerBegin == "" }
+func (c *call) isPlain() bool { return c.owner == "" && c.settings.OwnerBegin == "" }
 
 // reenter adds a hold to a lock that the context holds. It joins the lease first, so
 // that the outer handle's release does not stop the renewal meanwhile.
-func (r *request) reenter(outer *Lock) (*Lock, error) {
-	l, lease := r.locker, outer.lease
-	r.owner, r.enter = lease.owner, lease.redisToken
-	c := r.claim(nil)
-	k := newLock(r.ctx, lease, r.key, c.Hold, c.Resends)
+func (c *call) reenter(outer *Lock) (*Lock, error) {
+	l, lease := c.locker, outer.lease
+	c.owner, c.enter = lease.owner, lease.redisToken
+	claim := c.claim(nil)
+	k := newLock(c.ctx, lease, c.key, claim.Hold, claim.Resends)
 	k.reentry = true
 	if err := lease.join(k); err != nil {
 		k.cancel(err)
 		return nil, err
 	}
-	granted, err := l.store.Acquire(r.ctx, c)
+	granted, err := l.store.Acquire(c.ctx, claim)
 	if err == nil {
 		lease.mu.Lock()
 		if !lease.fixed {
@@ -170,20 +170,20 @@ func (r *request) reenter(outer *Lock) (*Lock, error) {
 		}
 		lease.mu.Unlock()
 		if err = lease.check(); err == nil {
-			l.decided(c, k)
+			l.decided(claim, k)
 			return k, nil
 		}
-		l.store.Withdraw(c, lease.length)
+		l.store.Withdraw(claim, lease.length)
 	} else if isElsewhere(err) {
 		err = lease.vanished()
 	} else if gone := lease.check(); gone != nil {
 		err = gone
 	}
-	l.decided(c, nil)
+	l.decided(claim, nil)
 	_, _ = lease.leave(k)
 	lease.retire(true, nil)
 	k.cancel(err)
-	return nil, r.failed(err)
+	return nil, c.failed(err)
 }
 
 // isElsewhere says that the lock to enter is not there any more, or somebody else's.
@@ -193,52 +193,52 @@ func isElsewhere(err error) bool {
 }
 
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
-func (r *request) try(p *position) (*Lock, *store.Busy, error) {
-	l, c := r.locker, r.claim(p)
+func (c *call) try(p *position) (*Lock, *store.Busy, error) {
+	l, claim := c.locker, c.claim(p)
 	was := p != nil && p.queued.Swap(true)
-	granted, err := l.store.Acquire(r.ctx, c)
+	granted, err := l.store.Acquire(c.ctx, claim)
 	if err == nil {
-		k, err := r.accept(c, granted)
-		p.took(l, c, granted)
-		l.decided(c, k)
+		k, err := c.accept(claim, granted)
+		p.took(l, claim, granted)
+		l.decided(claim, k)
 		if err != nil {
-			p.spend(r, was)
+			p.spend(c, was)
 		}
 		return k, nil, err
 	}
-	l.decided(c, nil)
+	l.decided(claim, nil)
 	if busy := (*store.Busy)(nil); errors.As(err, &busy) {
-		p.busy(r, was, busy)
+		p.busy(c, was, busy)
 		return nil, busy, nil
 	}
-	p.failed(r, was, err)
+	p.failed(c, was, err)
 	if errors.Is(err, store.ErrGone) {
-		err = lost(r.key, "it was deleted, or somebody else has taken it", nil)
+		err = lost(c.key, "it was deleted, or somebody else has taken it", nil)
 	}
-	return nil, nil, r.failed(err)
+	return nil, nil, c.failed(err)
 }
 
 // decided tells members of a quorum that grant a claim late what became of it: a lock, or
 // nothing.
-func (l *Locker) decided(c *store.Claim, k *Lock) {
+func (l *Locker) decided(claim *store.Claim, k *Lock) {
 	var held func() bool
 	if k != nil && l.store.Can.Differ { // it costs memory
 		held = k.held
 	}
-	l.store.Decided(c, held)
+	l.store.Decided(claim, held)
 }
 
 // failed gives an error its kind.
-func (r *request) failed(err error) error {
-	ctx := r.ctx
+func (c *call) failed(err error) error {
+	ctx := c.ctx
 	var failure *conn.Failure
 	switch {
 	case !errors.As(err, &failure): // it has one; a context's cause may be of any kind
 		return err
-	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && errors.Is(err, ctx.Err()) && !r.locker.store.IsSilent(r.locker.timeout):
-		return gaveUp(ctx, r.key)
+	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && errors.Is(err, ctx.Err()) && !c.locker.store.IsSilent(c.locker.timeout):
+		return gaveUp(ctx, c.key)
 	default:
-		return unavailable("taking", r.key, err)
+		return unavailable("taking", c.key, err)
 	}
 }
 
@@ -246,16 +246,16 @@ func (r *request) failed(err error) error {
 var errLateGrant = errors.New("the answer took longer than the lease")
 
 // accept turns what Redis granted into a lock, unless it comes too late.
-func (r *request) accept(c *store.Claim, g store.Grant) (*Lock, error) {
-	l := r.locker
-	a := acquisition{owner: c.Owner, redisToken: g.Token, length: g.Lease, fixed: g.Fixed, ahead: g.Ahead}
+func (c *call) accept(claim *store.Claim, g store.Grant) (*Lock, error) {
+	l := c.locker
+	a := acquisition{owner: claim.Owner, redisToken: g.Token, length: g.Lease, fixed: g.Fixed, ahead: g.Ahead}
 	// A fixed lease that was entered from elsewhere has run for a while.
-	k := r.open(a, l.timesOf(g.Sent, min(g.Lease, g.TTL)), g.Token, c.Hold, c.Resends)
+	k := c.open(a, l.timesOf(g.Sent, min(g.Lease, g.TTL)), g.Token, claim.Hold, claim.Resends)
 	s := k.lease
-	s.shared.Store(!r.isPlain())
-	switch outer := r.outer; {
+	s.shared.Store(!c.isPlain())
+	switch outer := c.outer; {
 	case g.Outermost:
-		s.keepFor = r.settings.KeepFor
+		s.keepFor = c.settings.KeepFor
 	case outer != nil:
 		s.keepFor, s.maxHoldAt = outer.keepFor, outer.maxHoldAt
 		if g.Token == outer.redisToken {
@@ -265,16 +265,16 @@ func (r *request) accept(c *store.Claim, g store.Grant) (*Lock, error) {
 
 	var err error
 	switch {
-	case r.ctx.Err() != nil:
-		err = gaveUp(r.ctx, r.key)
+	case c.ctx.Err() != nil:
+		err = gaveUp(c.ctx, c.key)
 	case s.since >= s.times.deadline:
-		err = unavailable("taking", r.key, fmt.Errorf("%w of %v", errLateGrant, s.length))
+		err = unavailable("taking", c.key, fmt.Errorf("%w of %v", errLateGrant, s.length))
 	case !l.register(s):
-		err = closed("taking", r.key)
+		err = closed("taking", c.key)
 	}
 	if err != nil {
 		k.cancel(err)
-		l.store.Withdraw(c, s.length)
+		l.store.Withdraw(claim, s.length)
 		return nil, err
 	}
 	return k, nil

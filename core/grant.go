@@ -20,8 +20,8 @@ const clockDrift = 2 * time.Millisecond
 
 // startsAtOnce says that a grant of the usual form is all that the call wants. Others ask
 // Redis to have what they want.
-func (r *request) startsAtOnce() bool {
-	return r.isPlain() && !r.settings.Fixed && r.settings.KeepFor == 0 && r.settings.Lease >= store.GrantLease && r.locker.store.Can.PassOn
+func (c *call) startsAtOnce() bool {
+	return c.isPlain() && !c.settings.Fixed && c.settings.KeepFor == 0 && c.settings.Lease >= store.GrantLease && c.locker.store.Can.PassOn
 }
 
 // message takes what a release tells this process of a lock.
@@ -44,9 +44,9 @@ func (l *Locker) grant(lock string, m store.Message) {
 	var ends schedule.Time
 	var by *position
 	is := func(p *position) bool { return !p.spent.Load() && m.IsFor(p.hold) }
-	w := l.queues.Granted(lock, is, func(r *request, p *position) bool {
+	w := l.queues.Granted(lock, is, func(c *call, p *position) bool {
 		ends, by = grantEnds(m, p, now), p
-		return r.startsAtOnce() && ends.Sub(now) >= store.GrantLease/2
+		return c.startsAtOnce() && ends.Sub(now) >= store.GrantLease/2
 	})
 	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
 		l.missedMessage()
@@ -54,10 +54,10 @@ func (l *Locker) grant(lock string, m store.Message) {
 	if w == nil {
 		return
 	}
-	r := w.Request()
-	a := acquisition{owner: by.hold, redisToken: m.Token, length: r.settings.Lease, ahead: m.Ahead}
+	c := w.Request()
+	a := acquisition{owner: by.hold, redisToken: m.Token, length: c.settings.Lease, ahead: m.Ahead}
 	t := times{deadline: ends.Add(-l.margin(store.GrantLease)), ends: ends, renewAt: now.Add(renewGrantAfter), unrenewed: true}
-	k := r.open(a, t, m.Token, by.hold, &by.resends)
+	k := c.open(a, t, m.Token, by.hold, &by.resends)
 	s := k.lease
 	if !l.register(s) {
 		s.giveBack([]*Lock{k})

@@ -63,15 +63,15 @@ type times struct {
 }
 
 // open makes the lease of a lock that the call has got just now, with its first handle.
-func (r *request) open(a acquisition, t times, token int64, hold string, resends *conn.Resends) *Lock {
-	s := &lease{acquisition: a, times: t, locker: r.locker, name: r.name, key: r.key, token: token, since: schedule.Now()}
+func (c *call) open(a acquisition, t times, token int64, hold string, resends *conn.Resends) *Lock {
+	s := &lease{acquisition: a, times: t, locker: c.locker, name: c.name, key: c.key, token: token, since: schedule.Now()}
 	if s.heldSince == 0 {
 		s.heldSince = s.since
 	}
-	if m := r.settings.MaxHold; m > 0 {
+	if m := c.settings.MaxHold; m > 0 {
 		s.maxHoldAt = s.since.Add(m)
 	}
-	k := newLock(r.ctx, s, r.key, hold, resends)
+	k := newLock(c.ctx, s, c.key, hold, resends)
 	s.handles = append(s.first[:0], k)
 	return k
 }

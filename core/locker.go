@@ -36,7 +36,7 @@ type Locker struct {
 	self       Process
 	report     report
 	clocks     clocks // of replicas
-	queues     waitqueue.Queues[*request, *Lock, *position]
+	queues     waitqueue.Queues[*call, *Lock, *position]
 	listener   *notify.Listener
 	deafUntil  atomic.Int64 // a schedule.Time: until then the process polls
 

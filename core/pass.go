@@ -51,18 +51,18 @@ func (s *lease) canBePassed() bool {
 }
 
 // matches says that a call wants just such a lock.
-func (s *lease) matches(r *request) bool {
-	want := r.settings
-	return r.isPlain() && !want.Fixed && want.Lease == s.length && want.KeepFor == 0
+func (s *lease) matches(c *call) bool {
+	want := c.settings
+	return c.isPlain() && !want.Fixed && want.Lease == s.length && want.KeepFor == 0
 }
 
 // successor is the lock of the next holder.
-func (k *Lock) successor(r *request) *Lock {
+func (k *Lock) successor(c *call) *Lock {
 	s := k.lease
 	s.mu.Lock()
 	t := s.times
 	s.mu.Unlock()
-	return r.open(s.acquisition, t, s.token+1, k.hold, k.resends)
+	return c.open(s.acquisition, t, s.token+1, k.hold, k.resends)
 }
 
 // drop ends a lock that nobody wants: it is passed on, or released in the background.

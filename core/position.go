@@ -39,20 +39,20 @@ const (
 
 // position returns that by which the head of a queue asks for the lock, nil where the
 // processes have no queue.
-func (r *request) position(w *waiter) *position {
-	if !r.locker.store.Can.Grant {
+func (c *call) position(w *waiter) *position {
+	if !c.locker.store.Can.Grant {
 		return nil
 	}
-	return w.Position((*request).renew)
+	return w.Position((*call).renew)
 }
 
 // renew returns the position to wait by: the present one, if it will do.
-func (r *request) renew(now *position) *position {
+func (c *call) renew(now *position) *position {
 	if now != nil && !now.spent.Load() {
 		return now
 	}
-	hold := r.locker.store.NewHold()
-	return &position{hold: hold, owner: r.ownerOf(hold), since: schedule.Now()}
+	hold := c.locker.store.NewHold()
+	return &position{hold: hold, owner: c.ownerOf(hold), since: schedule.Now()}
 }
 
 // waiting says how a position waits if the lock is busy.
@@ -86,27 +86,27 @@ func (p *position) took(l *Locker, c *store.Claim, g store.Grant) {
 // busy takes the answer that the lock is busy. was says that the position was in the queue:
 // where it was taken out meanwhile, the lock was granted to it, or nobody heard. A copy that
 // was not answered was compensated, which ends the hold.
-func (p *position) busy(r *request, was bool, b *store.Busy) {
+func (p *position) busy(c *call, was bool, b *store.Busy) {
 	if p == nil {
 		return
 	}
 	p.heard(b.Clock)
 	if was && b.New && p.carried.Load() == 0 {
-		r.locker.missedMessage()
+		c.locker.missedMessage()
 	}
 	if p.resends.MayArriveTwice() {
-		p.spend(r, was)
+		p.spend(c, was)
 	}
 }
 
 // failed takes an error of a claim. One that may have had an effect was compensated,
 // which ends the hold; after another Redis knows of the position what it knew before.
-func (p *position) failed(r *request, was bool, err error) {
+func (p *position) failed(c *call, was bool, err error) {
 	if p == nil {
 		return
 	}
 	if o := conn.OutcomeOf(err); o != conn.NotSent && o != conn.Refused || p.resends.MayArriveTwice() {
-		p.spend(r, was)
+		p.spend(c, was)
 		return
 	}
 	p.queued.Store(was)
@@ -117,9 +117,9 @@ func (p *position) failed(r *request, was bool, err error) {
 
 // spend has the next call ask with another hold. The last claim was compensated if it has
 // left. If it has not, the position may have been in the queue before.
-func (p *position) spend(r *request, was bool) {
+func (p *position) spend(c *call, was bool) {
 	if p != nil && !p.spent.Swap(true) && was {
-		r.locker.giveUp(r.name, p, true)
+		c.locker.giveUp(c.name, p, true)
 	}
 }
 

@@ -81,8 +81,8 @@ func (l *Locker) waits(n store.Name) *position {
 	if !l.store.Can.Grant || !l.listener.Listens() || l.isDeaf(schedule.Now()) || !l.listener.Hears(n.Channel()) {
 		return nil
 	}
-	return l.queues.Waits(n.Lock(), func(r *request, now *position) *position {
-		p := r.renew(now)
+	return l.queues.Waits(n.Lock(), func(c *call, now *position) *position {
+		p := c.renew(now)
 		p.queued.Store(true) // who leaves from now on must give it up
 		p.carried.Add(1)
 		return p

@@ -14,7 +14,7 @@ import (
 )
 
 // waiter is a call in the wait queue of its lock.
-type waiter = waitqueue.Waiter[*request, *Lock, *position]
+type waiter = waitqueue.Waiter[*call, *Lock, *position]
 
 const (
 	// A lost wake-up costs at most pollMax.
@@ -33,107 +33,107 @@ const (
 )
 
 // take gets the lock for a caller that does not hold it.
-func (r *request) take() (*Lock, error) {
-	wait := r.settings.Wait
-	if noWait := wait != nil && *wait == 0; noWait || !r.isPlain() {
+func (c *call) take() (*Lock, error) {
+	wait := c.settings.Wait
+	if noWait := wait != nil && *wait == 0; noWait || !c.isPlain() {
 		// A chosen owner may hold the lock already and need not queue.
-		k, b, err := r.try(nil)
+		k, b, err := c.try(nil)
 		if b == nil {
 			return k, err
 		}
 		if noWait {
-			return nil, r.refuse(notWaiting, taken(b))
+			return nil, c.refuse(notWaiting, taken(b))
 		}
 	}
-	w, ok := r.locker.queues.Join(r.name.Lock(), r.ownerOf(""), r, r.settings.MaxWaiters)
+	w, ok := c.locker.queues.Join(c.name.Lock(), c.ownerOf(""), c, c.settings.MaxWaiters)
 	if !ok {
-		return nil, r.refuse(tooManyWaiting, w.State().Taken)
+		return nil, c.refuse(tooManyWaiting, w.State().Taken)
 	}
 	var over <-chan time.Time
 	if wait != nil {
 		over = time.After(*wait)
 	}
-	return r.queue(w, over)
+	return c.queue(w, over)
 }
 
 // queue waits until the call is the head of its queue, then for the lock. The head asks
 // Redis whenever the lock may have become free.
-func (r *request) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
-	l := r.locker
+func (c *call) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
+	l := c.locker
 	pace := pollUnheard
 	backOff, split := time.Duration(0), false
 	for ask := w.First(); ; {
 		if ask {
 			asked := time.Now()
-			k, b, err := r.try(r.position(w))
+			k, b, err := c.try(c.position(w))
 			switch {
 			case err == nil && b == nil:
-				r.took(w, k)
+				c.took(w, k)
 				return k, nil
 			case b != nil:
 				split = b.Split
 				if split {
 					backOff = min(max(2*backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
 				}
-				if w.Busy(taken(b), r.settings.MaxWaiters, r.refuse(tooManyWaiting, taken(b))) {
+				if w.Busy(taken(b), c.settings.MaxWaiters, c.refuse(tooManyWaiting, taken(b))) {
 					pace = pollUnheard
-					l.listener.Watch(r.name.Lock(), r.name.Channel())
+					l.listener.Watch(c.name.Lock(), c.name.Channel())
 				}
 			default:
 				silence := w.Silent(asked) // for all calls of the queue
-				if final := r.giveUp(w, err, silence); final != nil {
+				if final := c.giveUp(w, err, silence); final != nil {
 					if isNoAnswer(final) && time.Since(silence) >= maxSilence {
-						r.left(w.Dismiss(final))
+						c.left(w.Dismiss(final))
 						return nil, final
 					}
 					// It may have failed for a reason of its own: the others try for themselves.
-					return nil, r.leave(w, final)
+					return nil, c.leave(w, final)
 				}
 			}
 		}
 		delay := time.Duration(0)
 		if split { // contenders that block each other must not come back together
-			l.queues.Open(r.name.Lock(), rand.N(backOff))
+			l.queues.Open(c.name.Lock(), rand.N(backOff))
 		} else {
-			delay = r.poll(w, &pace)
+			delay = c.poll(w, &pace)
 		}
-		ended, k := w.Wait(r.ctx, delay, over, l.closing)
+		ended, k := w.Wait(c.ctx, delay, over, l.closing)
 		switch ended {
 		case waitqueue.Given:
-			return r.passed(w, k)
+			return c.passed(w, k)
 		case waitqueue.Refused:
 			return nil, w.Err()
 		case waitqueue.Done:
-			return nil, r.leave(w, r.gaveUp(w))
+			return nil, c.leave(w, c.gaveUp(w))
 		case waitqueue.Over:
-			return nil, r.leave(w, r.waitOver(w))
+			return nil, c.leave(w, c.waitOver(w))
 		case waitqueue.Closing:
-			return nil, r.leave(w, closed("waiting for", r.key))
+			return nil, c.leave(w, closed("waiting for", c.key))
 		}
 		ask = ended == waitqueue.Ask
 	}
 }
 
 // passed ends the wait with a lock that was passed on, or nil if the Locker closes.
-func (r *request) passed(w *waiter, k *Lock) (*Lock, error) {
+func (c *call) passed(w *waiter, k *Lock) (*Lock, error) {
 	if k == nil {
-		return nil, r.leave(w, closed("waiting for", r.key))
+		return nil, c.leave(w, closed("waiting for", c.key))
 	}
-	r.took(w, k)
-	if r.ctx.Err() != nil {
+	c.took(w, k)
+	if c.ctx.Err() != nil {
 		k.drop()
-		return nil, gaveUp(r.ctx, r.key)
+		return nil, gaveUp(c.ctx, c.key)
 	}
 	return k, nil
 }
 
 // giveUp says whether a failed attempt ends the wait of the call that made it: not when
 // Redis has answered before and has been silent for a short time only.
-func (r *request) giveUp(w *waiter, err error, silence time.Time) error {
+func (c *call) giveUp(w *waiter, err error, silence time.Time) error {
 	answered := w.State().Answered
 	switch {
-	case answered && r.ctx.Err() != nil:
-		return r.gaveUp(w)
+	case answered && c.ctx.Err() != nil:
+		return c.gaveUp(w)
 	case !answered, !errors.Is(err, ErrUnavailable), errors.Is(err, errLateGrant), conn.IsClosed(err), time.Since(silence) >= maxSilence:
 		return err
 	default:
@@ -149,11 +149,11 @@ func isNoAnswer(err error) bool {
 }
 
 // poll is how long to wait for a notification before asking again.
-func (r *request) poll(w *waiter, pace *time.Duration) time.Duration {
+func (c *call) poll(w *waiter, pace *time.Duration) time.Duration {
 	known := w.State()
 	delay := pollMax/2 + rand.N(pollMax/2)
-	l := r.locker
-	if !known.Silence.IsZero() || !known.Local && (l.isDeaf(schedule.Now()) || !l.listener.Hears(r.name.Channel())) {
+	l := c.locker
+	if !known.Silence.IsZero() || !known.Local && (l.isDeaf(schedule.Now()) || !l.listener.Hears(c.name.Channel())) {
 		delay = *pace/2 + rand.N(*pace/2)
 		*pace = min(2**pace, pollUnheardMax)
 	}
@@ -165,19 +165,19 @@ func (r *request) poll(w *waiter, pace *time.Duration) time.Duration {
 }
 
 // took ends the wait of a call that has the lock.
-func (r *request) took(w *waiter, k *Lock) { r.left(w.Took(k.lease.end(), k.lease.fixed)) }
+func (c *call) took(w *waiter, k *Lock) { c.left(w.Took(k.lease.end(), k.lease.fixed)) }
 
 // leave ends a wait in vain, and returns err.
-func (r *request) leave(w *waiter, err error) error {
-	r.left(w.Leave())
+func (c *call) leave(w *waiter, err error) error {
+	c.left(w.Leave())
 	return err
 }
 
-func (r *request) left(end waitqueue.End[*position]) {
+func (c *call) left(end waitqueue.End[*position]) {
 	if end.Notifications {
-		r.locker.listener.Unwatch(r.name.Channel())
+		c.locker.listener.Unwatch(c.name.Channel())
 	}
-	r.locker.leaveQueue(r.name, end.Position)
+	c.locker.leaveQueue(c.name, end.Position)
 }
 
 func taken(b *store.Busy) waitqueue.Taken {
@@ -185,15 +185,15 @@ func taken(b *store.Busy) waitqueue.Taken {
 }
 
 // refuse makes the error for a lock that is busy, as far as is known.
-func (r *request) refuse(refused refusal, by waitqueue.Taken) error {
+func (c *call) refuse(refused refusal, by waitqueue.Taken) error {
 	after := time.Until(by.Until)
 	over := by.Done && after <= 0 // Redis has not said anything since
 	if !by.Exact && after > time.Second || by.Until.IsZero() {
 		after = time.Second
 	}
-	e := &BusyError{Key: r.key, RetryAfter: max(after, time.Millisecond), Done: by.Done && !over, refused: refused, over: over}
-	if r.settings.Wait != nil {
-		e.wait = *r.settings.Wait
+	e := &BusyError{Key: c.key, RetryAfter: max(after, time.Millisecond), Done: by.Done && !over, refused: refused, over: over}
+	if c.settings.Wait != nil {
+		e.wait = *c.settings.Wait
 	}
 	return e
 }

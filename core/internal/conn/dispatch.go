@@ -43,7 +43,7 @@ type answer struct {
 type dispatch struct {
 	server  *Server
 	command *Command
-	first   request // most commands have one
+	first   attempt // most commands have one
 
 	mu        sync.Mutex
 	written   bool

@@ -48,7 +48,7 @@ func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Rep
 	delay, retried := repeatDelay, false
 	for {
 		sent := time.Now()
-		a := s.attempt(ctx, d, end)
+		a := s.try(ctx, d, end)
 		if a.err == nil || a.over || c.Resends == nil {
 			return d.conclude(a, sent)
 		}
@@ -75,8 +75,8 @@ func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Rep
 	}
 }
 
-// attempt sends one copy and waits for the answer.
-func (s *Server) attempt(ctx context.Context, d *dispatch, end time.Time) answer {
+// try sends one copy and waits for the answer.
+func (s *Server) try(ctx context.Context, d *dispatch, end time.Time) answer {
 	s.silence.ask(s.config.Timeout)
 	if err, over := s.locate(ctx, time.Until(end)); err != nil {
 		return answer{err: err, over: over}
@@ -89,28 +89,28 @@ func (s *Server) attempt(ctx context.Context, d *dispatch, end time.Time) answer
 		return p.sendDirectly(ctx, d, end)
 	}
 	w := s.waitFor(time.Until(end))
-	r := d.request()
-	r.prepare(ctx, end, w.answered)
-	if p == nil || p.enter(&r.queued) {
-		r.pipeline = p
-		s.config.Workers.Begin(r)
+	a := d.attempt()
+	a.prepare(ctx, end, w.answered)
+	if p == nil || p.enter(&a.queued) {
+		a.pipeline = p
+		s.config.Workers.Begin(a)
 	}
 	select {
 	case <-w.answered:
-		r.end(context.Canceled)
+		a.end(context.Canceled)
 		w.timer.Stop()
 		s.waits.Put(w)
-		return r.answer.by(end)
+		return a.answer.by(end)
 	case <-w.timer.C:
-		r.end(context.DeadlineExceeded)
+		a.end(context.DeadlineExceeded)
 	case <-ctx.Done():
-		r.end(context.Canceled)
+		a.end(context.Canceled)
 		w.timer.Stop()
 		return answer{err: Ended(ctx), over: true}
 	}
 	select {
 	case <-w.answered:
-		return r.answer.by(end)
+		return a.answer.by(end)
 	default:
 		return answer{err: ErrNoAnswer, over: true}
 	}
@@ -146,12 +146,12 @@ func (a answer) by(end time.Time) answer {
 }
 
 // run sends one command, by whatever way it has to go.
-func (s *Server) run(r *request) (any, error) {
-	d := r.queued.dispatch
+func (s *Server) run(a *attempt) (any, error) {
+	d := a.queued.dispatch
 	if s.replicates(d.command) {
-		return s.runReplicated(r, d.command, d)
+		return s.runReplicated(a, d.command, d)
 	}
-	return process(r, s.client, d, &r.cmd)
+	return process(a, s.client, d, &a.cmd)
 }
 
 // process sends a script by its digest, and whole where Redis has not seen it.

@@ -97,7 +97,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, end time.Time)
 	}()
 	bounded, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	value, err := process(bounded, p.client, d, &d.request().cmd)
+	value, err := process(bounded, p.client, d, &d.attempt().cmd)
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {
 		p.server.heard(context.Canceled) // it says nothing about Redis
 		return answer{err: Ended(ctx), over: true}
