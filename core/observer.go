@@ -30,15 +30,12 @@ type Observer interface {
 // is told, in that order. Without it nothing is measured. Option of [New] and
 // [NewQuorum] only.
 func Observe(o Observer) Option {
-	return func(s *settings) {
-		setInNew(s, "Observe", func() {
-			if o == nil {
-				s.Fail("Observe: the Observer is nil")
-				return
-			}
-			s.Observers = append(s.Observers, o)
-		})
-	}
+	return ofNew("Observe", func(s *settings) {
+		if o == nil {
+			s.Fail("Observe: the Observer is nil")
+		}
+		s.Observers = append(s.Observers, o)
+	})
 }
 
 // Name is what Observers call a lock, such as "orders": one word for all keys of a

@@ -21,15 +21,12 @@ type Option func(*option.Settings[Observer])
 // only. The default is "lock:". Braces and control characters are refused.
 // Lockers exclude one another only when they share the prefix.
 func Prefix(p string) Option {
-	return func(s *settings) {
-		setInNew(s, "Prefix", func() {
-			if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, option.IsControl) || len(p) > store.MaxKeyBytes {
-				s.Fail("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
-				return
-			}
-			s.Prefix = p
-		})
-	}
+	return ofNew("Prefix", func(s *settings) {
+		if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, option.IsControl) || len(p) > store.MaxKeyBytes {
+			s.Fail("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
+		}
+		s.Prefix = p
+	})
 }
 
 // Lease is how long a lock outlives its holder's last sign of life. While the
@@ -38,18 +35,14 @@ func Prefix(p string) Option {
 // is 30 s; at least 1 ms and at most a day, in whole milliseconds. See [FixedLease] for a lock
 // that is not renewed.
 func Lease(d time.Duration) Option {
-	return func(s *settings) {
-		setDuration(s, "Lease", d, longestLease, func() { s.Lease, s.Fixed = d.Truncate(time.Millisecond), false })
-	}
+	return ofDuration("Lease", d, longestLease, func(s *settings) { s.Lease, s.Fixed = d.Truncate(time.Millisecond), false })
 }
 
 // FixedLease ends the lock after d whatever happens: nothing renews it but
 // [Lock.Refresh]. When it ends while the lock is held, [Lock.Context] is
 // cancelled with [ErrLost]. At least 1 ms and at most a day, in whole milliseconds.
 func FixedLease(d time.Duration) Option {
-	return func(s *settings) {
-		setDuration(s, "FixedLease", d, longestLease, func() { s.Lease, s.Fixed = d.Truncate(time.Millisecond), true })
-	}
+	return ofDuration("FixedLease", d, longestLease, func(s *settings) { s.Lease, s.Fixed = d.Truncate(time.Millisecond), true })
 }
 
 // Wait is the longest wait for a busy lock; after it, [*BusyError], or
@@ -61,7 +54,6 @@ func Wait(d time.Duration) Option {
 	return func(s *settings) {
 		if d < 0 {
 			s.Fail("Wait(%v): give 0 or more", d)
-			return
 		}
 		s.Wait = &d
 	}
@@ -77,9 +69,7 @@ func NoWait() Option { return Wait(0) }
 // locks the outermost counts. [Locker.ForceUnlock] ends a window. At least 1 ms and at
 // most 366 days, in whole milliseconds.
 func KeepFor(d time.Duration) Option {
-	return func(s *settings) {
-		setDuration(s, "KeepFor", d, longestWindow, func() { s.KeepFor = d.Truncate(time.Millisecond) })
-	}
+	return ofDuration("KeepFor", d, longestWindow, func(s *settings) { s.KeepFor = d.Truncate(time.Millisecond) })
 }
 
 // MaxHold bounds how long a lock is kept alive: after d the watchdog stops and
@@ -88,9 +78,7 @@ func KeepFor(d time.Duration) Option {
 // its context ends in time. Of locks nested by context the outermost counts. At least
 // 1 ms and at most 366 days.
 func MaxHold(d time.Duration) Option {
-	return func(s *settings) {
-		setDuration(s, "MaxHold", d, longestWindow, func() { s.MaxHold = d })
-	}
+	return ofDuration("MaxHold", d, longestWindow, func(s *settings) { s.MaxHold = d })
 }
 
 // MaxWaiters bounds how many calls of this Locker wait for one key; one more is
@@ -99,7 +87,6 @@ func MaxWaiters(n int) Option {
 	return func(s *settings) {
 		if n < 1 {
 			s.Fail("MaxWaiters(%d): give at least 1, or NoWait", n)
-			return
 		}
 		s.MaxWaiters = &n
 	}
@@ -127,11 +114,7 @@ func Owner(id string) Option {
 // is 2 s or a third of the lease, whichever is less; at least 1 ms and at most a day. A
 // renewal never takes longer than a third of its lease.
 func Timeout(d time.Duration) Option {
-	return func(s *settings) {
-		setInNew(s, "Timeout", func() {
-			setDuration(s, "Timeout", d, longestLease, func() { s.Timeout = d })
-		})
-	}
+	return ofNew("Timeout", ofDuration("Timeout", d, longestLease, func(s *settings) { s.Timeout = d }))
 }
 
 // Logger receives what no caller can be told: lost locks as errors, renewals in
@@ -139,15 +122,12 @@ func Timeout(d time.Duration) Option {
 // kind, which says how many were omitted. A [Locker.ForceUnlock] is information.
 // Option of [New] only. The default is [slog.Default].
 func Logger(logger *slog.Logger) Option {
-	return func(s *settings) {
-		setInNew(s, "Logger", func() {
-			if logger == nil {
-				s.Fail("Logger is nil")
-				return
-			}
-			s.Logger = logger
-		})
-	}
+	return ofNew("Logger", func(s *settings) {
+		if logger == nil {
+			s.Fail("Logger is nil")
+		}
+		s.Logger = logger
+	})
 }
 
 // Replicas makes a lock count only when n replicas have it
@@ -174,18 +154,15 @@ func Logger(logger *slog.Logger) Option {
 // ReadTimeout. New refuses it for a client that is neither a [redis.Client] nor a
 // [redis.ClusterClient]; [NewQuorum] refuses it, its members vouch for one another.
 func Replicas(n int, timeout time.Duration) Option {
-	return func(s *settings) {
-		setInNew(s, "Replicas", func() {
-			switch {
-			case n < 1:
-				s.Fail("Replicas(%d, %v): give at least 1 replica", n, timeout)
-			case timeout < time.Millisecond:
-				s.Fail("Replicas(%d, %v): give at least 1ms", n, timeout)
-			default:
-				s.Replicas = conn.Replicas{N: n, Within: timeout.Truncate(time.Millisecond)}
-			}
-		})
-	}
+	return ofNew("Replicas", func(s *settings) {
+		switch {
+		case n < 1:
+			s.Fail("Replicas(%d, %v): give at least 1 replica", n, timeout)
+		case timeout < time.Millisecond:
+			s.Fail("Replicas(%d, %v): give at least 1ms", n, timeout)
+		}
+		s.Replicas = conn.Replicas{N: n, Within: timeout.Truncate(time.Millisecond)}
+	})
 }
 
 // ShardedPubSub sends wake-ups by sharded pub/sub
@@ -196,7 +173,5 @@ func Replicas(n int, timeout time.Duration) Option {
 // a Redisson client of a cluster does so with shardedSubscriptionMode AUTO or ON.
 // Option of [New] and [NewQuorum] only.
 func ShardedPubSub() Option {
-	return func(s *settings) {
-		setInNew(s, "ShardedPubSub", func() { s.Sharded = true })
-	}
+	return ofNew("ShardedPubSub", func(s *settings) { s.Sharded = true })
 }

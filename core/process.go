@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -28,7 +30,7 @@ func ProcessOf(owner string) (Process, bool) {
 	id, _, numbered := strings.Cut(owner, ":")
 	name, rest, named := strings.Cut(id, "@")
 	facts, err := base64.RawURLEncoding.DecodeString(rest)
-	if !numbered || !named || err != nil || len(facts) != len(processFacts{}) || checkProcessName(name) != "" {
+	if !numbered || !named || err != nil || len(facts) != len(processFacts{}) || !processName.MatchString(name) {
 		return Process{}, false
 	}
 	since, pid := binary.BigEndian.Uint32(facts), uint32(facts[4])<<16|uint32(facts[5])<<8|uint32(facts[6])
@@ -40,15 +42,12 @@ func ProcessOf(owner string) (Process, bool) {
 // name. 1 to 15 letters, digits, dots, dashes and underscores. The default is the end of
 // the host's name. Option of [New] and [NewQuorum] only.
 func Describe(name string) Option {
-	return func(s *settings) {
-		setInNew(s, "Describe", func() {
-			if wrong := checkProcessName(name); wrong != "" {
-				s.Fail("Describe(%q): %s", name, wrong)
-				return
-			}
-			s.Describe = name
-		})
-	}
+	return ofNew("Describe", func(s *settings) {
+		if !processName.MatchString(name) {
+			s.Fail("Describe(%q): give 1 to 15 letters (a to z, A to Z), digits, dots, dashes and underscores", name)
+		}
+		s.Describe = name
+	})
 }
 
 // An owner with a name is not longer than one with a UUID, as Redisson's: it goes to Redis
@@ -78,26 +77,14 @@ func newProcess(name string) string {
 // hostPart is what of a host's name tells it from others, as the end of a pod's does.
 func hostPart(host string) string {
 	host, _, _ = strings.Cut(host, ".")
-	host = strings.Map(func(r rune) rune {
-		if isProcessName(r) {
-			return r
-		}
-		return '_'
-	}, host)
+	host = foreignInName.ReplaceAllString(host, "_")
 	if host == "" {
 		return "unnamed"
 	}
 	return host[max(len(host)-maxProcessName, 0):]
 }
 
-// checkProcessName says what is wrong with a name.
-func checkProcessName(name string) string {
-	if name == "" || len(name) > maxProcessName || strings.ContainsFunc(name, func(r rune) bool { return !isProcessName(r) }) {
-		return "give 1 to 15 letters (a to z, A to Z), digits, dots, dashes and underscores"
-	}
-	return ""
-}
-
-func isProcessName(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '-' || r == '_'
-}
+var (
+	processName   = regexp.MustCompile(fmt.Sprintf(`^[\w.-]{1,%d}$`, maxProcessName))
+	foreignInName = regexp.MustCompile(`[^\w.-]`)
+)

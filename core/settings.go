@@ -40,20 +40,23 @@ func (l *Locker) settings(opts []Option) (*settings, error) {
 	return &call, nil
 }
 
-// setDuration sets what an option says if it is within its bounds.
-func setDuration(s *settings, name string, d, longest time.Duration, set func()) {
-	if d < time.Millisecond || d > longest {
-		s.Fail("%s(%v): give at least 1ms and at most %v", name, d, longest)
-		return
+// ofDuration is an option that sets a duration, within its bounds.
+func ofDuration(name string, d, longest time.Duration, set Option) Option {
+	return func(s *settings) {
+		if d < time.Millisecond || d > longest {
+			s.Fail("%s(%v): give at least 1ms and at most %v", name, d, longest)
+		}
+		set(s)
 	}
-	set()
 }
 
-// setInNew sets what an option says if New was given it.
-func setInNew(s *settings, name string, set func()) {
-	if !s.OfNew {
-		s.Fail("%s is an option of New, not of a single call", name)
-		return
+// ofNew is an option that calls refuse.
+func ofNew(name string, set Option) Option {
+	return func(s *settings) {
+		if !s.OfNew {
+			s.Fail("%s is an option of New, not of a single call", name)
+			return
+		}
+		set(s)
 	}
-	set()
 }
