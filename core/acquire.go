@@ -103,7 +103,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	if !l.enter() {
 		return nil, closed("taking", key)
 	}
-	defer l.exit()
+	defer l.underWay.End()
 	l.clocks.compare(&l.requests)
 	if ctx.Err() != nil {
 		return nil, gaveUp(ctx, key)

@@ -3,54 +3,52 @@ package core
 import (
 	"runtime"
 	"sync"
+
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 )
 
 // books are what a Locker has under way, for which Close waits: calls that want a lock, leases,
 // and releases that Redis has not confirmed.
 type books struct {
-	mu          sync.Mutex
-	asking      int                 // calls that want a lock
-	leases      map[*lease]struct{} // held
-	unconfirmed int                 // compensations under way
-	drained     chan struct{}       // closed when none holds or asks; nil until admitNoMore
-	confirmed   chan struct{}       // closed when there are no compensations; nil unless somebody waits for that
+	underWay    schedule.Count // calls that want a lock, and leases
+	unconfirmed schedule.Count // compensations
+
+	mu      sync.Mutex
+	leases  map[*lease]struct{} // held
+	closing chan struct{}       // closed when Close begins: no call, nor lease, is admitted any more
 }
 
-// enter admits a call that wants a lock, until exit, unless the Locker closes.
+// enter admits a call that wants a lock, until underWay.End, unless the Locker closes.
 func (b *books) enter() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.drained != nil {
+	if b.isClosing() {
 		return false
 	}
-	b.asking++
+	b.underWay.Begin()
 	return true
-}
-
-func (b *books) exit() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.asking--
-	b.checkDrained()
 }
 
 // register enters a new lease, also in the scheduler, unless the Locker is closing.
 func (b *books) register(s *lease) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.drained != nil {
+	if b.isClosing() {
 		return false
 	}
 	s.schedule() // nobody else knows it yet
 	b.leases[s] = struct{}{}
+	b.underWay.Begin()
 	return true
 }
 
 func (b *books) unregister(s *lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.leases, s)
-	b.checkDrained()
+	if _, held := b.leases[s]; held {
+		delete(b.leases, s)
+		b.underWay.End()
+	}
 }
 
 // admitNoMore refuses new calls and leases from now on. It is false when they were refused
@@ -58,53 +56,20 @@ func (b *books) unregister(s *lease) {
 func (b *books) admitNoMore() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.drained != nil {
+	if b.isClosing() {
 		return false
 	}
-	b.drained = make(chan struct{})
-	b.checkDrained()
+	close(b.closing)
 	return true
 }
 
-// checkDrained closes drained when nothing is held or asked for. mu is held.
-func (b *books) checkDrained() {
-	if b.drained != nil && len(b.leases) == 0 && b.asking == 0 {
-		select {
-		case <-b.drained:
-		default:
-			close(b.drained)
-		}
+func (b *books) isClosing() bool {
+	select {
+	case <-b.closing:
+		return true
+	default:
+		return false
 	}
-}
-
-// awaitConfirmation counts a release that Redis has to confirm, until endConfirmation.
-func (b *books) awaitConfirmation() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.unconfirmed++
-}
-
-func (b *books) endConfirmation() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.unconfirmed--
-	if b.unconfirmed == 0 && b.confirmed != nil {
-		close(b.confirmed)
-		b.confirmed = nil
-	}
-}
-
-// allConfirmed returns a channel that is closed when no release is unconfirmed.
-func (b *books) allConfirmed() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	confirmed := make(chan struct{})
-	if b.unconfirmed == 0 {
-		close(confirmed)
-	} else {
-		b.confirmed = confirmed
-	}
-	return confirmed
 }
 
 // pieceOf is how many leases are looked at before others have their turn.

@@ -30,7 +30,6 @@ func (l *Locker) Close(ctx context.Context) error {
 		}
 		return nil
 	}
-	close(l.closing)
 	defer close(l.closed)
 
 	var err error
@@ -65,13 +64,13 @@ func (l *Locker) soon(wait func(ctx context.Context) bool) bool {
 	return wait(ctx)
 }
 
-func (l *Locker) isDrained(ctx context.Context) bool { return isDone(ctx, l.drained) }
+func (l *Locker) isDrained(ctx context.Context) bool { return isDone(ctx, l.underWay.None()) }
 
 // isConfirmed waits until nothing is left to compensate. A command that was given up may still
 // be written, and a member of a quorum may vote late: whether that has to be compensated is
 // known when the goroutine ends that sends it.
 func (l *Locker) isConfirmed(ctx context.Context) bool {
-	return isDone(ctx, l.requests.Wait()) && isDone(ctx, l.allConfirmed())
+	return isDone(ctx, l.requests.Wait()) && isDone(ctx, l.unconfirmed.None())
 }
 
 func (l *Locker) isIdle(ctx context.Context) bool {
@@ -87,15 +86,6 @@ func isDone(ctx context.Context, done <-chan struct{}) bool {
 	}
 	select {
 	case <-done:
-		return true
-	default:
-		return false
-	}
-}
-
-func (l *Locker) isClosing() bool {
-	select {
-	case <-l.closing:
 		return true
 	default:
 		return false

@@ -26,7 +26,7 @@ type compensation struct {
 // compensate sends a release in the background until Redis confirms it, for which Close
 // waits, or until it is too late and the lease ends it.
 func (l *Locker) compensate(c *store.Compensation) {
-	l.awaitConfirmation()
+	l.unconfirmed.Begin()
 	n := &compensation{Compensation: c, locker: l, delay: compensateDelay}
 	n.tell(EventCompensating)
 	l.scheduler.Set(n, schedule.Now())
@@ -70,5 +70,5 @@ func (c *compensation) tell(kind EventKind) {
 
 func (c *compensation) end() {
 	c.tell(EventCompensated) // before Close returns
-	c.locker.endConfirmation()
+	c.locker.unconfirmed.End()
 }

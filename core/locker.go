@@ -41,8 +41,7 @@ type Locker struct {
 	deafUntil  atomic.Int64 // a schedule.Time: until then the process polls
 
 	books
-	closing chan struct{} // closed when Close begins
-	closed  chan struct{} // closed when Close ended
+	closed chan struct{} // when Close has ended
 }
 
 // New returns a Locker on client. It does no network I/O and starts no
@@ -97,8 +96,7 @@ func newLocker(opts []Option, timeout func(*settings) time.Duration) (*Locker, e
 		timeout:   cmp.Or(s.Timeout, timeout(&s)),
 		defaults:  s,
 		started:   schedule.Now(),
-		books:     books{leases: map[*lease]struct{}{}},
-		closing:   make(chan struct{}),
+		books:     books{leases: map[*lease]struct{}{}, closing: make(chan struct{})},
 		closed:    make(chan struct{}),
 		observers: s.Observers,
 	}

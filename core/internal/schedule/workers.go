@@ -14,11 +14,11 @@ const maxIdle = 16
 // next: that spares most of what a goroutine costs, the growth of its stack. The zero
 // value is ready; the methods are safe for concurrent use and do not block.
 type Workers struct {
+	running Count // with a task or idle
+
 	mu      sync.Mutex
-	n       int           // with a task or idle
 	idle    []chan<- task // the latest last
 	stopped bool          // none stays any more
-	none    chan struct{} // closed when n is 0; nil when nobody waits
 }
 
 type task = interface{ Run() }
@@ -39,7 +39,7 @@ func (w *Workers) Begin(task interface{ Run() }) {
 		w.idle = w.idle[:last]
 		return
 	}
-	w.n++
+	w.running.Begin()
 	go w.work(task)
 }
 
@@ -54,17 +54,12 @@ func (w *Workers) Wait() <-chan struct{} {
 		worker <- nil
 	}
 	w.idle = nil
-	if w.none == nil {
-		w.none = make(chan struct{})
-	}
-	none := w.none
-	w.checkNone()
-	return none
+	return w.running.None()
 }
 
 // work runs tasks until none has come for a while.
 func (w *Workers) work(t task) {
-	defer w.end()
+	defer w.running.End()
 	next := make(chan task, 1) // holds a task, or nil to go home
 	timer := time.NewTimer(linger)
 	for t != nil {
@@ -105,19 +100,4 @@ func (w *Workers) leave(worker chan<- task) bool {
 	}
 	w.idle = slices.Delete(w.idle, i, i+1)
 	return true
-}
-
-func (w *Workers) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.n--
-	w.checkNone()
-}
-
-// checkNone tells who waits when no worker is left. w.mu is held.
-func (w *Workers) checkNone() {
-	if w.n == 0 && w.none != nil {
-		close(w.none)
-		w.none = nil
-	}
 }
