@@ -93,7 +93,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 		// then the very lock it holds must still be there.
 		c.owner = outer.lease.owner
 		c.outer = outer.lease
-		if err := c.outer.share(); err != nil {
+		if err := c.outer.join(nil); err != nil {
 			return nil, err
 		}
 		if l.store.SharesRedis(outer.lease.locker.store) {

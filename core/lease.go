@@ -76,21 +76,6 @@ func (c *call) open(a acquisition, t times, token int64, hold string, resends *c
 	return k
 }
 
-// share says that a hold of another Locker is about to join: then Redis counts more than
-// this one knows. It fails as join does.
-func (s *lease) share() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.err != nil:
-		return s.err
-	case len(s.handles) == 0:
-		return lost(s.key, "the outer lock was unlocked", nil)
-	}
-	s.shared.Store(true)
-	return nil
-}
-
 // end returns when the lease ends if nothing renews it.
 func (s *lease) end() time.Time {
 	s.mu.Lock()
@@ -98,21 +83,25 @@ func (s *lease) end() time.Time {
 	return s.times.ends.Wall()
 }
 
-// join adds a handle that is about to re-enter. It fails when the lease is lost
-// or was released meanwhile.
+// join adds a handle that is about to re-enter; nil stands for one of another Locker: then Redis
+// counts more holds than this lease knows. It fails when the lease is lost or was released
+// meanwhile.
 func (s *lease) join(k *Lock) error {
 	if err := s.check(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
+	switch {
+	case s.err != nil:
 		return s.err
-	}
-	if len(s.handles) == 0 {
+	case len(s.handles) == 0:
 		return lost(s.key, "the outer lock was unlocked", nil)
+	case k == nil:
+		s.shared.Store(true)
+	default:
+		s.handles, s.entered = append(s.handles, k), true
 	}
-	s.handles, s.entered = append(s.handles, k), true
 	return nil
 }
 
