@@ -97,6 +97,16 @@ func Detail(err error) string {
 	return text
 }
 
+// detailedError has a text for the log, with the details of its cause.
+type detailedError struct {
+	text  string
+	cause error
+}
+
+func (e *detailedError) Error() string  { return e.text }
+func (e *detailedError) Unwrap() error  { return e.cause }
+func (e *detailedError) detail() string { return e.text }
+
 // gaveUp is the refusal of a caller whose context ended first.
 func gaveUp(ctx context.Context, key string) error {
 	return &LockError{Key: key, kind: ErrNotAcquired, text: "lock not acquired", shown: ctx.Err(), cause: conn.Ended(ctx)}

@@ -51,7 +51,8 @@ func Open(ctx context.Context, url string, opts ...Option) (*Locker, error) {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = l.Close(over)
-		return nil, &openError{at, err}
+		what := err.Error()
+		return nil, &detailedError{fmt.Sprintf("core: cannot take locks at %s: %s%s", at, advice(what), strings.TrimPrefix(what, "core: ")), err}
 	}
 	return l, nil
 }
@@ -107,18 +108,6 @@ func isPasswordInside(u *url.URL) bool {
 	}
 	return inside
 }
-
-// openError says what to do about a Ping that has failed.
-type openError struct {
-	at    string
-	cause error
-}
-
-func (e *openError) Error() string {
-	return fmt.Sprintf("core: cannot take locks at %s: %s%s", e.at, advice(e.cause.Error()), strings.TrimPrefix(e.cause.Error(), "core: "))
-}
-
-func (e *openError) Unwrap() error { return e.cause }
 
 // advices are by what the text of an error of Redis, go-redis or the network contains.
 var advices = []struct{ says, do string }{

@@ -37,7 +37,7 @@ func (l *Locker) Ping(ctx context.Context) error {
 		err = cmp.Or(l.findDivided(ctx), err)
 	}
 	if err != nil {
-		return &pingError{err}
+		return &detailedError{Detail(err), err}
 	}
 	return nil
 }
@@ -50,11 +50,3 @@ func (l *Locker) findDivided(ctx context.Context) error {
 	}
 	return nil
 }
-
-type pingError struct{ error }
-
-func (e *pingError) Error() string { return Detail(e.error) }
-func (e *pingError) Unwrap() error { return e.error }
-
-// detail keeps Detail from adding what Error has.
-func (e *pingError) detail() string { return e.Error() }
