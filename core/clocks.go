@@ -3,7 +3,7 @@ package core
 import (
 	"context"
 	"net"
-	"strings"
+	"regexp"
 	"sync"
 	"time"
 
@@ -38,15 +38,16 @@ func (c *clocks) warn() {
 	if err != nil {
 		return
 	}
-	addrs := replicaAddrs(info)
-	if len(addrs) == 0 {
+	replicas := replicaLine.FindAllStringSubmatch(info, -1)
+	if len(replicas) == 0 {
 		return
 	}
 	master, err := clockOf(ctx, c.master)
 	if err != nil {
 		return
 	}
-	for _, addr := range addrs {
+	for _, r := range replicas {
+		addr := net.JoinHostPort(r[1], r[2])
 		replica := clientAt(addr, c.master.Options())
 		at, err := clockOf(ctx, replica)
 		_ = replica.Close()
@@ -79,23 +80,8 @@ func clientAt(addr string, o *redis.Options) *redis.Client {
 	})
 }
 
-// replicaAddrs reads the addresses of the replicas out of INFO replication.
-func replicaAddrs(info string) []string {
-	var addrs []string
-	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if !strings.HasPrefix(name, "slave") || !strings.Contains(value, "ip=") {
-			continue
-		}
-		fields := map[string]string{}
-		for field := range strings.SplitSeq(value, ",") {
-			k, v, _ := strings.Cut(field, "=")
-			fields[k] = v
-		}
-		addrs = append(addrs, net.JoinHostPort(fields["ip"], fields["port"]))
-	}
-	return addrs
-}
+// replicaLine is a replica in INFO replication.
+var replicaLine = regexp.MustCompile(`(?m)^slave\d+:ip=([^,]+),port=(\d+)`)
 
 // clock is by how much a server's clock is ahead of this machine's, as far as the round
 // trip lets one know.
