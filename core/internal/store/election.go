@@ -25,7 +25,7 @@ type election struct {
 
 // acquire asks all members at once and returns as soon as their answers decide it.
 func (q *quorum) acquire(ctx context.Context, c *Claim) (Grant, error) {
-	timeout := c.store.config.Timeout
+	timeout := q.config.Timeout
 	c.verdict = &verdict{decided: make(chan struct{})}
 	sent := time.Now()
 	e := election{newBallot(ctx, q, &c.command, timeout, c.decode), ctx, c, timeout}

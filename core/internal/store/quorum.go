@@ -8,11 +8,10 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// quorum is several independent Redis that vote.
+// quorum is a Store on several independent Redis, which vote.
 type quorum struct {
-	servers  []*conn.Server
+	*Store
 	majority int
-	workers  conn.Workers
 	usual    []atomic.Int64 // how long each takes to answer, in ns; 0: it never has
 }
 
@@ -54,7 +53,7 @@ func newBallot[T any](ctx context.Context, q *quorum, c *conn.Command, timeout t
 		arrived: make(chan vote[T], len(q.servers)),
 	}
 	b.send = func(member int) {
-		q.workers.Start(func() {
+		q.config.Workers.Start(func() {
 			began := time.Now()
 			answer, _, err := do(ctx, q.servers[member], c, timeout, decode)
 			if err == nil || ctx.Err() == nil {
@@ -82,7 +81,7 @@ func (b *ballot[T]) decide(decide func(*tally[T]) (T, bool, error)) (T, error) {
 // late hears the votes that come after the decision. It does not block.
 func (b *ballot[T]) late(hear func(vote[T])) {
 	if pending := b.pending(); pending > 0 {
-		b.quorum.workers.Start(func() {
+		b.quorum.config.Workers.Start(func() {
 			for range pending {
 				hear(<-b.arrived)
 			}
@@ -90,15 +89,15 @@ func (b *ballot[T]) late(hear func(vote[T])) {
 	}
 }
 
-func (q *quorum) release(ctx context.Context, s *Store, r Release, timeout time.Duration) (Released, error) {
-	b := newBallot(ctx, q, r.command(s, false), timeout, decodeRelease)
+func (q *quorum) release(ctx context.Context, r Release, timeout time.Duration) (Released, error) {
+	b := newBallot(ctx, q, r.command(q.Store, false), timeout, decodeRelease)
 	released, err := b.decide(decideRelease)
 	if err != nil {
 		return released, err
 	}
 	missed := func(v vote[Released]) {
 		if v.err != nil {
-			s.compensate(s.servers[v.member:v.member+1], r)
+			q.compensate(q.servers[v.member:v.member+1], r)
 		}
 	}
 	for _, v := range b.votes {

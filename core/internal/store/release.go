@@ -40,7 +40,7 @@ type Released struct {
 // returns early when ctx ends. When the majority of a quorum has answered, the members
 // that fail are compensated.
 func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (Released, error) {
-	return s.redis.release(ctx, s, r, timeout)
+	return s.redis.release(ctx, r, timeout)
 }
 
 // ReleaseLater compensates a hold that has ended for this process, with every server. A

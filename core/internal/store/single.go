@@ -3,22 +3,20 @@ package store
 import (
 	"context"
 	"time"
-
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// single is one Redis.
-type single struct{ server *conn.Server }
+// single is a Store on one Redis.
+type single struct{ *Store }
 
-func (o single) acquire(ctx context.Context, c *Claim) (Grant, error) {
-	a, sent, err := do(ctx, o.server, &c.command, c.store.config.Timeout, c.decode)
+func (s single) acquire(ctx context.Context, c *Claim) (Grant, error) {
+	a, sent, err := do(ctx, s.servers[0], &c.command, s.config.Timeout, c.decode)
 	return a.at(sent, err)
 }
 
-func (o single) release(ctx context.Context, s *Store, r Release, timeout time.Duration) (Released, error) {
-	released, sent, err := do(ctx, o.server, r.command(s, false), timeout, decodeRelease)
+func (s single) release(ctx context.Context, r Release, timeout time.Duration) (Released, error) {
+	released, sent, err := do(ctx, s.servers[0], r.command(s.Store, false), timeout, decodeRelease)
 	released.Clock.Sent = sent
 	return released, err
 }
 
-func (o single) renew(r *renewal) { o.server.Queue(&r.queued) }
+func (s single) renew(r *renewal) { s.servers[0].Queue(&r.queued) }

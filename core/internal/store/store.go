@@ -46,7 +46,7 @@ type Abilities struct {
 // kind is one Redis, or a quorum.
 type kind interface {
 	acquire(ctx context.Context, c *Claim) (Grant, error)
-	release(ctx context.Context, s *Store, r Release, timeout time.Duration) (Released, error)
+	release(ctx context.Context, r Release, timeout time.Duration) (Released, error)
 	renew(r *renewal)
 }
 
@@ -55,7 +55,7 @@ func New(server *conn.Server, c Config) *Store {
 	_, isCluster := server.Client().(*redis.ClusterClient)
 	// The nodes of a cluster pass plain messages on to one another.
 	s := newStore([]*conn.Server{server}, c, c.Sharded || !isCluster)
-	s.redis = single{server}
+	s.redis = single{s}
 	s.Can = Abilities{Grant: true, PassOn: !server.WaitsForReplicas()}
 	return s
 }
@@ -65,12 +65,7 @@ func New(server *conn.Server, c Config) *Store {
 func NewQuorum(servers []*conn.Server, c Config) *Store {
 	s := newStore(servers, c, true)
 	s.Can = Abilities{Differ: true}
-	s.redis = &quorum{
-		servers:  servers,
-		majority: len(servers)/2 + 1,
-		workers:  c.Workers,
-		usual:    make([]atomic.Int64, len(servers)),
-	}
+	s.redis = &quorum{Store: s, majority: len(servers)/2 + 1, usual: make([]atomic.Int64, len(servers))}
 	return s
 }
 
@@ -136,7 +131,7 @@ func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeou
 // ask runs a command on the one server, or on all members of a quorum until their
 // answers decide it.
 func ask[T any](ctx context.Context, s *Store, c *conn.Command, decode func(reply any) (T, error), decide func(*tally[T]) (T, bool, error)) (answer T, sent time.Time, err error) {
-	q, isQuorum := s.redis.(*quorum)
+	q, isQuorum := s.redis.(*quorum) // a method could not have T
 	if !isQuorum {
 		return do(ctx, s.servers[0], c, s.config.Timeout, decode)
 	}

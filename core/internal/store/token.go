@@ -30,7 +30,7 @@ func (e *election) writeBack(won answer) (answer, error) {
 			have++
 		default:
 			asked++
-			e.quorum.workers.Start(func() {
+			e.quorum.config.Workers.Start(func() {
 				has, _, err := do(e.ctx, e.quorum.servers[v.member], write, e.timeout, yes)
 				written <- vote[bool]{v.member, has, err}
 			})
