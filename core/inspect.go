@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -39,13 +38,9 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
 }
 
 func (l *Locker) inspect(ctx context.Context, key string, n store.Name) (Info, error) {
-	const doing = "inspecting"
-	if ctx.Err() != nil {
-		return Info{}, unanswered(ctx, doing, key, conn.Ended(ctx))
-	}
 	state, err := l.store.Inspect(ctx, n)
 	if err != nil {
-		return Info{}, unanswered(ctx, doing, key, err)
+		return Info{}, unanswered(ctx, "inspecting", key, err)
 	}
 	return Info{Locked: state.Held, Owner: state.Owner, Count: state.Holds, TTL: state.TTL}, nil
 }
@@ -81,9 +76,6 @@ func (l *Locker) force(ctx context.Context, key string, owner *string) (bool, er
 	}
 	if l.isClosing() {
 		return false, closed(doing, key)
-	}
-	if ctx.Err() != nil {
-		return false, unanswered(ctx, doing, key, conn.Ended(ctx))
 	}
 	freed, err := l.store.Force(ctx, n, owner)
 	if err != nil {

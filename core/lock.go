@@ -124,9 +124,6 @@ func (k *Lock) Refresh(ctx context.Context) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		return conn.Ended(ctx)
-	}
 	s.mu.Lock()
 	renewal := s.renewal()
 	s.mu.Unlock()

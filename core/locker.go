@@ -58,7 +58,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
 	}
-	l, err := newLocker(opts, timeoutOfOne)
+	l, err := newLocker(opts, defaultTimeout, 3)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +70,6 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	}
 	return l, nil
 }
-
-func timeoutOfOne(s *settings) time.Duration { return min(defaultTimeout, s.Lease/3) }
 
 // startOne is start with one client.
 func (l *Locker) startOne(client redis.UniversalClient) error {
@@ -85,15 +83,16 @@ func (l *Locker) startOne(client redis.UniversalClient) error {
 	return nil
 }
 
-// newLocker returns a Locker that lacks its store.
-func newLocker(opts []Option, timeout func(*settings) time.Duration) (*Locker, error) {
+// newLocker returns a Locker that lacks its store. Its Timeout is at most that long by default,
+// and at most a part of the lease.
+func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 	s := settings{OfNew: true, Prefix: defaultPrefix, Lease: defaultLease}
 	if err := option.Apply(&s, opts); err != nil {
 		return nil, err
 	}
 	l := &Locker{
 		prefix:    s.Prefix,
-		timeout:   cmp.Or(s.Timeout, timeout(&s)),
+		timeout:   cmp.Or(s.Timeout, min(timeout, s.Lease/ofLease)),
 		defaults:  s,
 		started:   schedule.Now(),
 		books:     books{leases: map[*lease]struct{}{}, closing: make(chan struct{})},

@@ -34,7 +34,7 @@ import (
 // URL or an option is bad, or as Ping does; the text then says what to do. It has neither user
 // nor password, but the address and what Redis has said: it is for the log. Nothing stays open then.
 func Open(ctx context.Context, url string, opts ...Option) (*Locker, error) {
-	l, err := newLocker(opts, timeoutOfOne)
+	l, err := newLocker(opts, defaultTimeout, 3)
 	if err != nil {
 		return nil, err
 	}

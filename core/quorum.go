@@ -35,7 +35,7 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 			return nil, fmt.Errorf("core: NewQuorum: client %d is there twice, and would have two votes", i)
 		}
 	}
-	l, err := newLocker(opts, func(s *settings) time.Duration { return min(quorumTimeout, s.Lease/10) })
+	l, err := newLocker(opts, quorumTimeout, 10)
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,9 @@ type Reply struct {
 // command that has Resends is sent again when its connection breaks, and once more when
 // it did not leave at all. The error is a [*Failure].
 func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Reply, error) {
+	if ctx.Err() != nil {
+		return Reply{}, &Failure{NotSent, Ended(ctx)}
+	}
 	end := time.Now().Add(timeout)
 	d := &dispatch{server: s, command: c}
 	delay, retried := repeatDelay, false

@@ -161,11 +161,11 @@ func (c *connection) reply(r *redis.Subscription) error {
 	switch {
 	case s == nil || r.Kind == "unsubscribe":
 	case r.Kind == "sunsubscribe":
-		if c.isConfirmed(s) { // else it ends an earlier one
+		if s.confirmed.Load() { // else it ends an earlier one
 			return errMoved
 		}
 	case own: // both channels are subscribed to at once
-		c.confirm(s)
+		s.confirmed.Store(true)
 		c.config.Free(s.lock)
 	}
 	return nil

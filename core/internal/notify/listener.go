@@ -78,7 +78,7 @@ func (l *Listener) Listens() bool {
 func (l *Listener) Hears(channel string) bool {
 	heard := 0
 	l.each(channel, func(s *subscription) {
-		if s.confirmed {
+		if s.confirmed.Load() {
 			heard++
 		}
 	})

@@ -2,21 +2,22 @@ package notify
 
 import (
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
 // unwatchedFor is how long a channel stays subscribed to without a watcher.
 const unwatchedFor = 5 * time.Second
 
-// subscription is to both channels of a lock. Its state is guarded by Listener.mu.
+// subscription is to both channels of a lock. Listener.mu guards what is not atomic.
 type subscription struct {
 	lock    string
 	channel string // for all; that for this process is named after it
 
 	watchers  int
-	unwatched time.Time // when the last watcher left
-	requested bool      // SUBSCRIBE was sent on the present connection
-	confirmed bool      // and answered: messages arrive
+	unwatched time.Time   // when the last watcher left
+	requested bool        // SUBSCRIBE was sent on the present connection
+	confirmed atomic.Bool // and answered: messages arrive
 }
 
 // find returns the subscription to a channel, nil when nobody wants to hear it. own: the
@@ -26,19 +27,6 @@ func (c *connection) find(channel string) (s *subscription, own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.subscriptions[channel], own
-}
-
-// confirm notes that the server has answered: from now on messages arrive.
-func (c *connection) confirm(s *subscription) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.confirmed = true
-}
-
-func (c *connection) isConfirmed(s *subscription) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return s.confirmed
 }
 
 // toRequest returns the channels that SUBSCRIBE was not sent for.
@@ -78,10 +66,10 @@ func (c *connection) disconnected() {
 	c.mu.Lock()
 	var watched []string
 	for _, s := range c.subscriptions {
-		if s.confirmed && s.watchers > 0 {
+		if s.confirmed.Swap(false) && s.watchers > 0 {
 			watched = append(watched, s.lock)
 		}
-		s.requested, s.confirmed = false, false
+		s.requested = false
 	}
 	c.mu.Unlock()
 	for _, lock := range watched {
