@@ -293,7 +293,8 @@ func TestUsualTimeOutlivesHaste(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		q := &quorum{usual: make([]atomic.Int64, 1), workers: goroutines{}, servers: []*conn.Server{refusing(t)}}
+		s := &Store{config: Config{Workers: goroutines{}}, servers: []*conn.Server{refusing(t)}}
+		q := &quorum{Store: s, usual: make([]atomic.Int64, 1)}
 		for _, tc := range []struct {
 			ctx  context.Context
 			want time.Duration
