@@ -12,23 +12,27 @@ import (
 )
 
 // Lock takes the lock of key, or enters it once more when ctx holds it already.
-// It waits until the lock is free, ctx is done, or [Wait] is over; a call whose ctx holds
-// another lock waits for a lease at most unless Wait says otherwise. Waiting calls
-// of one Locker are served in order, and so are the processes they wait in. The lock is renewed until it is unlocked,
-// also when ctx is cancelled meanwhile.
+// It waits until the lock is free, ctx is done, or [Wait] is over. A call whose ctx holds
+// another lock waits for a lease at most, unless Wait says otherwise. Waiting calls
+// of one Locker are served in order, and so are the processes they wait in. The lock is
+// renewed until it is unlocked, also after ctx was cancelled.
 //
-// Errors are a [*BusyError] or a [*LockError], apart from those of options and keys. A busy
-// lock is refused with [*BusyError], which is [ErrNotAcquired], and at once where ctx holds
-// another lock and the wait would not end, which is [ErrDeadlock] as well; when ctx
-// ended first the error is [ErrNotAcquired] and the context's. [ErrUnavailable]:
-// Redis did not answer within [Timeout], in which a call whose connection breaks is sent
-// again, or answered with an error; a call that was waiting already endures up to 5 s
-// of that, and fails so, too, when its wait or a deadline of ctx ends while Redis has failed for a
-// second or more. A deadline of ctx that ends sooner is told as such, unless Redis has not
-// answered anybody for Timeout. [ErrLost]: ctx held the lock and
-// has lost it; [ErrMaxHold]: ctx has held it for too long. [ErrClosed],
-// [ErrInvalidKey]. Whatever the error, nothing stays
-// locked: an outcome that is unknown is compensated in the background.
+// Errors are a [*BusyError] or a [*LockError], apart from those of options and keys:
+//
+//   - [ErrNotAcquired]: somebody else holds the lock, then it is a [*BusyError]; or ctx ended
+//     first, then it is the context's error as well.
+//   - [ErrDeadlock], which is ErrNotAcquired as well, at once: ctx holds another lock, and the
+//     wait would not end.
+//   - [ErrUnavailable]: Redis did not answer within [Timeout], in which a call whose connection
+//     breaks is sent again, or answered with an error. A call that was waiting already endures
+//     this for 5 s. It fails sooner when its wait ends, or a deadline of ctx, while Redis has
+//     failed for a second or more. A deadline that ends before that is [ErrNotAcquired], unless
+//     Redis has not answered anybody for Timeout.
+//   - [ErrLost]: ctx held the lock and has lost it. [ErrMaxHold]: ctx has held it for too long.
+//   - [ErrClosed], [ErrInvalidKey].
+//
+// Whatever the error, nothing stays locked: an outcome that is unknown is compensated in the
+// background.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	s, err := l.settings(opts)
 	if err != nil {
@@ -38,7 +42,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 }
 
 // TryLock is [Locker.Lock] that never waits for a busy lock, nor takes one that has
-// just become free for a process that waits. It blocks for one exchange with Redis, at
+// just become free for a process that waits. It blocks for one request to Redis, at
 // most for [Timeout].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	s, err := l.settings(append(opts[:len(opts):len(opts)], NoWait()))

@@ -57,7 +57,7 @@ func (l *Locker) Close(ctx context.Context) error {
 	return err
 }
 
-// soon waits by a context that lasts no longer than one exchange may take.
+// soon waits by a context that lasts no longer than one request may take.
 func (l *Locker) soon(wait func(ctx context.Context) bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
 	defer cancel()

@@ -24,7 +24,7 @@ type Info struct {
 }
 
 // Inspect reads the state of a lock, which may have changed when it returns. It
-// blocks for one exchange, at most for [Timeout] or until ctx ends. It fails with
+// blocks for one request, at most for [Timeout] or until ctx ends. It fails with
 // [ErrInvalidKey], [ErrUnavailable], [ErrClosed] or the context's error.
 func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
 	n, err := l.name(key)

@@ -67,7 +67,7 @@ func (k *Lock) Window() time.Duration {
 	return k.lease.keepFor
 }
 
-// DropWindow says that the work has failed, although a wrapper, [Locker.Do] or [Wrap] will
+// DropWindow says that the work has failed, although middleware, [Locker.Do] or [Wrap] will
 // take it for a success: an error in a body with status 200, a result that is refused. The
 // lock stays held, and its release leaves no dedup window, as if [Lock.Abort] was called. It
 // counts for all holds that the context has of the lock, by this Locker. It does not block,

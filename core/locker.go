@@ -48,12 +48,12 @@ type Locker struct {
 // goroutine. It fails when the client is nil or an option is bad; all that is
 // wrong is reported at once.
 //
-// The client stays yours: close the Locker first, then the client. With its option
-// ContextTimeoutEnabled, which [Open] sets, a lone call goes on its caller's goroutine and is faster: every
-// release, and as long as Redis has answered within the last 100 ms every other one. When
-// Redis falls silent just then, a call that is cancelled meanwhile ends within [Timeout], not
-// at once; a deadline of its context is kept. For a [*redis.Client] without it, New says so in the
-// log, at Info.
+// The client stays yours: close the Locker first, then the client. With the client's option
+// ContextTimeoutEnabled, which [Open] sets, a lone call is faster: it runs on its caller's
+// goroutine. A release always does, any other call while Redis has answered within the last
+// 100 ms. If Redis falls silent just then, a call that is cancelled ends within [Timeout], not
+// at once; it keeps a deadline of its context. For a [*redis.Client] without the option, New
+// says so in the log, at Info.
 func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
@@ -150,8 +150,8 @@ func isNil(client redis.UniversalClient) bool {
 
 var defaultLocker atomic.Pointer[Locker]
 
-// SetDefault makes l the Locker of wrappers that were given none, as
-// slog.SetDefault does for loggers. They look it up for every request, so the
+// SetDefault makes l the Locker of middleware that was given none, as
+// slog.SetDefault does for loggers. Middleware looks it up for every request, so the
 // order of set-up does not matter. nil takes the default away. Safe for
 // concurrent use.
 func SetDefault(l *Locker) { defaultLocker.Store(l) }

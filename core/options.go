@@ -11,9 +11,9 @@ import (
 )
 
 // Option changes how locks are taken. Given to [New] it is a default, given to
-// [Locker.Lock], [Locker.TryLock], [Locker.Do], [Wrap] or a wrapper it is for
+// [Locker.Lock], [Locker.TryLock], [Locker.Do], [Wrap] or middleware it is for
 // that call. A later option overrides an earlier one. A bad value is reported
-// as an error by the function that receives the option; wrappers panic with it
+// as an error by the function that receives the option; middleware panics with it
 // at set-up.
 type Option func(*option.Settings[Observer])
 
@@ -46,8 +46,8 @@ func FixedLease(d time.Duration) Option {
 }
 
 // Wait is the longest wait for a busy lock; after it, [*BusyError], or
-// [ErrUnavailable] when Redis has failed for the last second. The exchange
-// with Redis that is under way when d ends may still bring the lock. Wait(0) is
+// [ErrUnavailable] when Redis has failed for the last second. The request
+// that is under way when d ends may still bring the lock. Wait(0) is
 // [NoWait]. The default is to wait until the context is done, or for a lease where the
 // context holds another lock: others may wait for that one. A negative d is refused.
 func Wait(d time.Duration) Option {
@@ -93,7 +93,7 @@ func MaxWaiters(n int) Option {
 }
 
 // Owner names the owner of a lock, so that the same id re-enters it from another
-// goroutine or process. It is for a single call: [New], [Wrap] and the wrappers
+// goroutine or process. It is for a single call: [New], [Wrap] and middleware
 // refuse it, because calls that share an owner do not exclude one another. An id
 // is 1 to 128 bytes without control characters and does not begin with
 // "latchkey:". It goes neither with [KeepFor], whether the call or [New] has it, nor with a
@@ -109,7 +109,7 @@ func Owner(id string) Option {
 	}
 }
 
-// Timeout bounds one exchange with Redis; after it the outcome counts as
+// Timeout bounds one request to Redis; after it the outcome counts as
 // unknown and is compensated in the background. Option of [New] only. The default
 // is 2 s or a third of the lease, whichever is less; at least 1 ms and at most a day. A
 // renewal never takes longer than a third of its lease.

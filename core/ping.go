@@ -19,7 +19,7 @@ const pingLease = 5 * time.Second
 // whether the client, unless it is a cluster's, has reached a node of one, which has only a part of the keys. In a
 // cluster it asks the master of the first hash slot, in a quorum all members.
 //
-// It blocks for three exchanges at most, each for [Timeout] at most, or until ctx ends, and
+// It blocks for three requests at most, each for [Timeout] at most, or until ctx ends, and
 // fails with [ErrUnavailable] or [ErrClosed], or with [ErrNotAcquired] and the context's
 // error. The text has the details that other errors leave to [Detail]: it is not for clients.
 // Observers do not hear of it. It is safe for concurrent use.
