@@ -1,13 +1,10 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -120,39 +117,6 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	return c.take()
 }
 
-// call is one that wants a lock.
-type call struct {
-	locker   *Locker
-	ctx      context.Context
-	key      string
-	name     store.Name
-	settings *settings
-	owner    string // empty: a new one for each attempt
-	enter    int64  // token of the lock to enter; 0: a free one will do
-	outer    *lease // of another Locker, which the context holds already
-}
-
-// claim is what the call asks Redis for, waiting by a position unless that is nil.
-func (c *call) claim(p *position) *store.Claim {
-	l, s := c.locker, c.settings
-	claim := &store.Claim{Name: c.name, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: c.enter}
-	if p != nil {
-		claim.Hold, claim.Resends, claim.Wait = p.hold, &p.resends, l.waiting(p, c.name)
-	} else {
-		claim.Hold, claim.Resends = l.store.NewHold(), new(conn.Resends)
-	}
-	claim.Owner = c.ownerOf(claim.Hold)
-	return claim
-}
-
-// ownerOf is the owner of a hold of the call: the one that it has chosen, if any.
-func (c *call) ownerOf(hold string) string {
-	return cmp.Or(c.owner, c.settings.OwnerBegin+hold)
-}
-
-// isPlain says that the owner is the one that a hold brings along.
-func (c *call) isPlain() bool { return c.owner == "" && c.settings.OwnerBegin == "" }
-
 // reenter adds a hold to a lock that the context holds. It joins the lease first, so
 // that the outer handle's release does not stop the renewal meanwhile.
 func (c *call) reenter(outer *Lock) (*Lock, error) {
@@ -194,92 +158,4 @@ func (c *call) reenter(outer *Lock) (*Lock, error) {
 func isElsewhere(err error) bool {
 	var busy *store.Busy
 	return errors.Is(err, store.ErrGone) || errors.As(err, &busy)
-}
-
-// try asks Redis once. It returns a lock, or who is in the way, or an error.
-func (c *call) try(p *position) (*Lock, *store.Busy, error) {
-	l, claim := c.locker, c.claim(p)
-	was := p != nil && p.queued.Swap(true)
-	granted, err := l.store.Acquire(c.ctx, claim)
-	if err == nil {
-		k, err := c.accept(claim, granted)
-		p.took(l, claim, granted)
-		l.decided(claim, k)
-		if err != nil {
-			p.spend(c, was)
-		}
-		return k, nil, err
-	}
-	l.decided(claim, nil)
-	if busy := (*store.Busy)(nil); errors.As(err, &busy) {
-		p.busy(c, was, busy)
-		return nil, busy, nil
-	}
-	p.failed(c, was, err)
-	if errors.Is(err, store.ErrGone) {
-		err = lost(c.key, "it was deleted, or somebody else has taken it", nil)
-	}
-	return nil, nil, c.failed(err)
-}
-
-// decided tells members of a quorum that grant a claim late what became of it: a lock, or
-// nothing.
-func (l *Locker) decided(claim *store.Claim, k *Lock) {
-	var held func() bool
-	if k != nil && l.store.Can.Differ { // it costs memory
-		held = k.held
-	}
-	l.store.Decided(claim, held)
-}
-
-// failed gives an error its kind.
-func (c *call) failed(err error) error {
-	ctx := c.ctx
-	var failure *conn.Failure
-	switch {
-	case !errors.As(err, &failure): // it has one; a context's cause may be of any kind
-		return err
-	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && errors.Is(err, ctx.Err()) && !c.locker.store.IsSilent(c.locker.timeout):
-		return gaveUp(ctx, c.key)
-	default:
-		return unavailable("taking", c.key, err)
-	}
-}
-
-// errLateGrant is why a lock that Redis granted is given back.
-var errLateGrant = errors.New("the answer took longer than the lease")
-
-// accept turns what Redis granted into a lock, unless it comes too late.
-func (c *call) accept(claim *store.Claim, g store.Grant) (*Lock, error) {
-	l := c.locker
-	a := acquisition{owner: claim.Owner, redisToken: g.Token, length: g.Lease, fixed: g.Fixed, ahead: g.Ahead}
-	// A fixed lease that was entered from elsewhere has run for a while.
-	k := c.open(a, l.timesOf(g.Sent, min(g.Lease, g.TTL)), g.Token, claim.Hold, claim.Resends)
-	s := k.lease
-	s.shared.Store(!c.isPlain())
-	switch outer := c.outer; {
-	case g.Outermost:
-		s.keepFor = c.settings.KeepFor
-	case outer != nil:
-		s.keepFor, s.maxHoldAt = outer.keepFor, outer.maxHoldAt
-		if g.Token == outer.redisToken {
-			s.token = outer.token // passed on, it has one that Redis does not know
-		}
-	}
-
-	var err error
-	switch {
-	case c.ctx.Err() != nil:
-		err = gaveUp(c.ctx, c.key)
-	case s.since >= s.times.deadline:
-		err = unavailable("taking", c.key, fmt.Errorf("%w of %v", errLateGrant, s.length))
-	case !l.register(s):
-		err = closed("taking", c.key)
-	}
-	if err != nil {
-		k.cancel(err)
-		l.store.Withdraw(claim, s.length)
-		return nil, err
-	}
-	return k, nil
 }

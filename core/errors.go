@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -121,4 +123,9 @@ func (e *BusyError) detail() string {
 		text += fmt.Sprintf("; the circle waits for %q", e.Circle)
 	}
 	return text
+}
+
+// withKey has a text name the key of the lock.
+func withKey(text, key string) string {
+	return strings.Replace(text, "lock", "lock "+strconv.Quote(key), 1)
 }

@@ -6,6 +6,24 @@ import (
 	"time"
 )
 
+// Observer hears what becomes of locks, for metrics and traces. Packages promlock
+// and otellock have one each.
+//
+// Observe is called at once, on the goroutine that has the news, and holds it up:
+// it must not block, nor take or release locks. It is called from many goroutines.
+// A panic is caught and logged.
+//
+// The context is that of the call that wants the lock, and, once it is acquired,
+// [Lock.Context], which may be done already; events that belong to no call have a context of
+// their own, without values. Observe returns it, or one that
+// descends from it: what it returns for [EventWaiting] it gets with the outcome, and
+// what it returns for [EventAcquired] becomes Lock.Context, so that a handler sees
+// what the Observer has put there. For other events the result is not used. nil is
+// the context that was given.
+type Observer interface {
+	Observe(ctx context.Context, e Event) context.Context
+}
+
 // EventKind says what an [Event] tells.
 type EventKind int
 

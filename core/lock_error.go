@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"log/slog"
-	"strconv"
 	"strings"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -57,10 +56,6 @@ func (e *LockError) detail() string {
 		text += ": " + Detail(e.cause)
 	}
 	return text
-}
-
-func withKey(text, key string) string {
-	return strings.Replace(text, "lock", "lock "+strconv.Quote(key), 1)
 }
 
 // Detail is the text of err with what errors of this package leave out: the key, and the

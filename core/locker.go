@@ -136,6 +136,27 @@ func (l *Locker) unheard(err error) {
 	l.tell(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
 
+// settings returns those of one call.
+func (l *Locker) settings(opts []Option) (*settings, error) {
+	if len(opts) == 0 {
+		return &l.defaults, nil
+	}
+	call := l.defaults
+	call.OfNew = false
+	if err := option.Apply(&call, opts); err != nil {
+		return nil, err
+	}
+	// Attempts of one owner are one holder to Redis: one that is given up may end what another
+	// has earned.
+	switch {
+	case call.Owner != "" && call.KeepFor > 0:
+		return nil, errors.New("core: Owner and KeepFor do not go together, wherever KeepFor was said: a call that enters by an owner leaves no window")
+	case call.Owner != "" && call.OfQuorum:
+		return nil, errors.New("core: Owner does not go with a Locker of NewQuorum: its members would not agree on one token")
+	}
+	return &call, nil
+}
+
 // Prefix returns what the names of the Locker's locks begin with in Redis; see the
 // option [Prefix].
 func (l *Locker) Prefix() string { return l.prefix }

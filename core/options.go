@@ -175,3 +175,24 @@ func Replicas(n int, timeout time.Duration) Option {
 func ShardedPubSub() Option {
 	return ofNew("ShardedPubSub", func(s *settings) { s.Sharded = true })
 }
+
+// ofDuration is an option that sets a duration, within its bounds.
+func ofDuration(name string, d, longest time.Duration, set Option) Option {
+	return func(s *settings) {
+		if d < time.Millisecond || d > longest {
+			s.Fail("%s(%v): give at least 1ms and at most %v", name, d, longest)
+		}
+		set(s)
+	}
+}
+
+// ofNew is an option that calls refuse.
+func ofNew(name string, set Option) Option {
+	return func(s *settings) {
+		if !s.OfNew {
+			s.Fail("%s is an option of New, not of a single call", name)
+			return
+		}
+		set(s)
+	}
+}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -12,9 +13,6 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
-
-// waiter is a call in the wait queue of its lock.
-type waiter = waitqueue.Waiter[*call, *Lock, *position]
 
 const (
 	// A lost wake-up costs at most pollMax.
@@ -30,6 +28,9 @@ const (
 	splitDelayMax = 256 * time.Millisecond
 	// maxSilence is how long a waiting call endures that Redis fails.
 	maxSilence = 5 * time.Second
+	// busyFor is how long Redis may have failed when a wait ends, for the lock to be called
+	// busy all the same.
+	busyFor = time.Second
 )
 
 // take gets the lock for a caller that does not hold it.
@@ -139,6 +140,29 @@ func (c *call) giveUp(w *waiter, err error, silence time.Time) error {
 	default:
 		return nil
 	}
+}
+
+// isSilent says that nobody knows any more whether the lock that a call waits for is busy:
+// its queue has had nothing but errors, or nobody an answer.
+func (c *call) isSilent(w *waiter) bool {
+	since := w.State().Silence
+	return !since.IsZero() && time.Since(since) >= busyFor || c.locker.store.IsSilent(busyFor)
+}
+
+// waitOver is the error of a call whose wait is over.
+func (c *call) waitOver(w *waiter) error {
+	if c.isSilent(w) {
+		return unavailable("waiting for", c.key, conn.ErrNoAnswer)
+	}
+	return c.refuse(waitOver, w.State().Taken)
+}
+
+// gaveUp is the error of a waiting call whose context has ended.
+func (c *call) gaveUp(w *waiter) error {
+	if errors.Is(c.ctx.Err(), context.DeadlineExceeded) && c.isSilent(w) {
+		return unavailable("waiting for", c.key, conn.Ended(c.ctx))
+	}
+	return gaveUp(c.ctx, c.key)
 }
 
 // isNoAnswer says that an attempt failed because nothing came back from Redis, as it
