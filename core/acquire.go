@@ -51,7 +51,7 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock
 
 // obtain is acquire, and tells the Observers.
 func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, error) {
-	if l.observers == nil {
+	if l.defaults.Observers == nil {
 		return l.acquire(ctx, key, s)
 	}
 	began := time.Now()
@@ -105,7 +105,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 		return nil, closed("taking", key)
 	}
 	defer l.underWay.End()
-	l.clocks.compare(&l.requests)
+	l.compareClocks()
 	if ctx.Err() != nil {
 		return nil, gaveUp(ctx, key)
 	}

@@ -10,31 +10,28 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
-	"github.com/latchkey-go/latchkey/core/internal/schedule"
 )
 
-// clocks compares the clocks of a master's replicas with its own, once: a replica ends a key by
-// its own clock. It warns of those that are too far off. Where it may not ask, or gets no
-// answer, or cannot find the replicas, it is silent.
+// clocks are those of a master and of its replicas: a replica ends a key by its own clock. They
+// are compared once.
 type clocks struct {
-	master  *redis.Client // nil: there is nothing to compare
-	timeout time.Duration
-	allowed time.Duration
-	report  *report
-	once    sync.Once
+	master *redis.Client // nil: there is nothing to compare
+	once   sync.Once
 }
 
-// compare does not block.
-func (c *clocks) compare(workers *schedule.Workers) {
-	if c.master != nil {
-		c.once.Do(func() { workers.Start(c.warn) })
+// compareClocks warns of replicas whose clocks are too far off. Where it may not ask, or gets no
+// answer, or cannot find the replicas, it is silent. It does not block.
+func (l *Locker) compareClocks() {
+	if l.clocks.master != nil {
+		l.clocks.once.Do(func() { l.requests.Start(l.warnOfClocks) })
 	}
 }
 
-func (c *clocks) warn() {
-	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+func (l *Locker) warnOfClocks() {
+	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
 	defer cancel()
-	info, err := c.master.Info(ctx, "replication").Result()
+	c, allowed := l.clocks.master, l.defaults.Lease/10
+	info, err := c.Info(ctx, "replication").Result()
 	if err != nil {
 		return
 	}
@@ -42,19 +39,19 @@ func (c *clocks) warn() {
 	if len(replicas) == 0 {
 		return
 	}
-	master, err := clockOf(ctx, c.master)
+	master, err := clockOf(ctx, c)
 	if err != nil {
 		return
 	}
 	for _, r := range replicas {
 		addr := net.JoinHostPort(r[1], r[2])
-		replica := clientAt(addr, c.master.Options())
+		replica := clientAt(addr, c.Options())
 		at, err := clockOf(ctx, replica)
 		_ = replica.Close()
 		ahead := at.offset - master.offset
-		if err == nil && ahead.Abs()-(at.doubt+master.doubt) > c.allowed {
-			c.report.warn("a replica's clock differs from its master's; after a failover a lock may end as much too early",
-				"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", c.allowed)
+		if err == nil && ahead.Abs()-(at.doubt+master.doubt) > allowed {
+			l.report.warn("a replica's clock differs from its master's; after a failover a lock may end as much too early",
+				"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", allowed)
 		}
 	}
 }

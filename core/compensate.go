@@ -63,7 +63,7 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 }
 
 func (c *compensation) tell(kind EventKind) {
-	if c.locker.observers != nil {
+	if c.locker.defaults.Observers != nil {
 		c.locker.tell(context.Background(), Event{Kind: kind, Key: c.Name.Key()})
 	}
 }

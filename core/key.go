@@ -14,5 +14,5 @@ func (l *Locker) name(key string) (store.Name, error) {
 	if len(key) > store.MaxKeyBytes {
 		return store.Name{}, fmt.Errorf("%w: %d bytes, at most %d are allowed (keyfunc.Hash shortens it)", ErrInvalidKey, len(key), store.MaxKeyBytes)
 	}
-	return store.NewName(l.prefix, key), nil
+	return store.NewName(l.defaults.Prefix, key), nil
 }

@@ -22,12 +22,10 @@ import (
 // ring. It is safe for concurrent use; a process needs one for each Redis. [Open] makes one
 // with a client of its own, [New] one on a client that you have: close the Locker before it.
 type Locker struct {
-	store     *store.Store
-	own       redis.UniversalClient // that of Open; nil: it is the caller's
-	prefix    string
-	timeout   time.Duration // of one request
-	defaults  settings
-	observers []Observer
+	store    *store.Store
+	own      redis.UniversalClient // that of Open; nil: it is the caller's
+	timeout  time.Duration         // of one request
+	defaults settings
 
 	requests   schedule.Workers // what Redis is asked, and the votes of a quorum
 	background schedule.Workers // the scheduler and the listener
@@ -77,7 +75,7 @@ func (l *Locker) startOne(client redis.UniversalClient) error {
 		return err
 	}
 	if c, ok := client.(*redis.Client); ok && l.defaults.Replicas.N > 0 {
-		l.clocks.master, l.clocks.timeout, l.clocks.allowed, l.clocks.report = c, l.timeout, l.defaults.Lease/10, &l.report
+		l.clocks.master = c
 	}
 	l.start(client)
 	return nil
@@ -91,13 +89,11 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 		return nil, err
 	}
 	l := &Locker{
-		prefix:    s.Prefix,
-		timeout:   cmp.Or(s.Timeout, min(timeout, s.Lease/ofLease)),
-		defaults:  s,
-		started:   schedule.Now(),
-		books:     books{leases: map[*lease]struct{}{}, closing: make(chan struct{})},
-		closed:    make(chan struct{}),
-		observers: s.Observers,
+		timeout:  cmp.Or(s.Timeout, min(timeout, s.Lease/ofLease)),
+		defaults: s,
+		started:  schedule.Now(),
+		books:    books{leases: map[*lease]struct{}{}, closing: make(chan struct{})},
+		closed:   make(chan struct{}),
 	}
 	l.report.logger, l.report.kinds = s.Logger, map[string]*reported{}
 	return l, nil
@@ -109,7 +105,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 	servers := make([]*conn.Server, len(clients))
 	for i, c := range clients {
 		servers[i] = conn.New(c, conn.Config{
-			Prefix: l.prefix, Timeout: l.timeout, Workers: &l.requests,
+			Prefix: s.Prefix, Timeout: l.timeout, Workers: &l.requests,
 			Replicas: s.Replicas,
 		})
 	}
@@ -151,7 +147,7 @@ func (l *Locker) settings(opts []Option) (*settings, error) {
 	switch {
 	case call.Owner != "" && call.KeepFor > 0:
 		return nil, errors.New("core: Owner and KeepFor do not go together, wherever KeepFor was said: a call that enters by an owner leaves no window")
-	case call.Owner != "" && call.OfQuorum:
+	case call.Owner != "" && l.store.Can.Differ:
 		return nil, errors.New("core: Owner does not go with a Locker of NewQuorum: its members would not agree on one token")
 	}
 	return &call, nil
@@ -159,7 +155,7 @@ func (l *Locker) settings(opts []Option) (*settings, error) {
 
 // Prefix returns what the names of the Locker's locks begin with in Redis; see the
 // option [Prefix].
-func (l *Locker) Prefix() string { return l.prefix }
+func (l *Locker) Prefix() string { return l.defaults.Prefix }
 
 func isNil(client redis.UniversalClient) bool {
 	if client == nil {

@@ -33,7 +33,7 @@ func Name(name string) Option {
 // are those of the lock, and Reason from Err where e has none. It blocks for as
 // long as they do. With an Option that is bad it does nothing.
 func (l *Locker) Notify(ctx context.Context, e Event, opts ...Option) {
-	if l.observers == nil {
+	if l.defaults.Observers == nil {
 		return
 	}
 	s, err := l.settings(opts)
@@ -51,7 +51,7 @@ func (l *Locker) Notify(ctx context.Context, e Event, opts ...Option) {
 
 // tell tells all Observers.
 func (l *Locker) tell(ctx context.Context, e Event) context.Context {
-	for _, o := range l.observers {
+	for _, o := range l.defaults.Observers {
 		ctx = l.tellOne(ctx, o, e)
 	}
 	return ctx

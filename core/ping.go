@@ -29,7 +29,7 @@ func (l *Locker) Ping(ctx context.Context) error {
 	s.Lease, s.Fixed, s.KeepFor, s.MaxHold = max(pingLease, 3*l.timeout), false, 0, 0
 	// A key of its own: one that an earlier Ping could not release would be busy, which says
 	// nothing about whether Redis accepts writes.
-	k, err := l.acquire(ctx, store.InFirstSlot(l.prefix, "latchkey:ping:"+l.store.NewHold()+":"), &s)
+	k, err := l.acquire(ctx, store.InFirstSlot(l.defaults.Prefix, "latchkey:ping:"+l.store.NewHold()+":"), &s)
 	if err == nil {
 		err = k.Unlock(ctx)
 	}
@@ -45,7 +45,7 @@ func (l *Locker) Ping(ctx context.Context) error {
 func (l *Locker) findDivided(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	if err := l.store.FindDivided(ctx, l.prefix); err != nil {
+	if err := l.store.FindDivided(ctx, l.defaults.Prefix); err != nil {
 		return &LockError{kind: ErrUnavailable, text: "redis unavailable", cause: err}
 	}
 	return nil

@@ -42,7 +42,6 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 	if l.defaults.Replicas != (conn.Replicas{}) {
 		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
 	}
-	l.defaults.OfQuorum = true
 	l.start(clients...)
 	return l, nil
 }

@@ -33,7 +33,6 @@ type Settings[Observer any] struct {
 	Observers []Observer
 
 	OfNew      bool
-	OfQuorum   bool  // the Locker is
 	ForAdapter []any // values that an adapter understands, and no lock
 	errs       []error
 }
