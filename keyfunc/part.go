@@ -38,6 +38,7 @@ func allParts(key string) derived { return derived{key: key, value: key, several
 // keys alone a combination could not tell a name of theirs from a client's value
 // that looks like one.
 type listener struct {
+	told  bool // how to read a path parameter that has several spellings
 	mu    sync.Mutex
 	heard []derived
 }
@@ -64,7 +65,6 @@ type (
 	heardRequest struct {
 		Request
 		*listener
-		told bool // how to read a path parameter that has several spellings
 	}
 	heardTask struct {
 		Task
@@ -75,11 +75,14 @@ type (
 // derive calls f and finds out what its key consists of: a text that no Func of
 // this package has returned is one part without a name. It sees to it that no empty
 // key gets further: hashed or named, it would no longer look empty.
-func derive[S any](f Func[S], s S) (derived, error) {
+func derive[S any](f Func[S], s S) (derived, error) { return deriveAs(f, s, isTold(s)) }
+
+// deriveAs is derive for a Param that is told how to read several spellings, or is not.
+func deriveAs[S any](f Func[S], s S, told bool) (derived, error) {
 	if n := notesOf(s); n != nil {
 		return describe(f, s, n)
 	}
-	l := &listener{}
+	l := &listener{told: told}
 	key, err := f(withListener(s, l))
 	switch {
 	case err != nil:
@@ -99,11 +102,11 @@ func withListener[S any](s S, l *listener) S {
 	var heard any
 	switch s := any(s).(type) {
 	case heardRequest:
-		heard = heardRequest{s.Request, l, s.told}
+		heard = heardRequest{s.Request, l}
 	case heardTask:
 		heard = heardTask{s.Task, l}
 	case Request:
-		heard = heardRequest{s, l, false}
+		heard = heardRequest{s, l}
 	case Task:
 		heard = heardTask{s, l}
 	}
@@ -147,61 +150,42 @@ func fromSource(source string, d derived) derived {
 // told is canonical for a form that says how to read a path parameter, and is of one part.
 func told[S any](constructor string, f Func[S], form func(value string) (string, error)) Func[S] {
 	mustFunc(constructor, f)
-	return func(s S) (string, error) {
-		return convert(f, s, telling(s, true), func(d derived) (string, error) {
-			if d.several {
-				return "", &partError{part: constructor, kind: ErrMalformed, why: "it is around several parts: put one around each"}
-			}
-			return form(d.value)
-		})
-	}
+	return convert(f, true, func(d derived) (string, error) {
+		if d.several {
+			return "", &partError{part: constructor, kind: ErrMalformed, why: "it is around several parts: put one around each"}
+		}
+		return form(d.value)
+	})
 }
 
-// telling returns s as Param is to see it, within told or not.
-func telling[S any](s S, told bool) S {
-	var telling any
-	switch r := any(s).(type) {
-	case heardRequest:
-		r.told = told
-		telling = r
-	case Request:
-		telling = heardRequest{r, &listener{}, told}
-	}
-	if s, ok := telling.(S); ok {
-		return s
-	}
-	return s
-}
-
-func isTold(r Request) bool {
-	heard, ok := r.(heardRequest)
+func isTold(s any) bool {
+	heard, ok := s.(heardRequest)
 	return ok && heard.told
 }
 
 // canonical is f with its value in another form, and its name as it was. A told around it sees
 // that form only, so it does not say how to read what f takes.
 func canonical[S any](f Func[S], form func(value string) (string, error)) Func[S] {
-	return func(s S) (string, error) {
-		return convert(f, s, telling(s, false), func(d derived) (string, error) { return form(d.value) })
-	}
+	return convert(f, false, func(d derived) (string, error) { return form(d.value) })
 }
 
-// convert returns the key of f, which is called with inner in place of s, with the value in
-// another form.
-func convert[S any](f Func[S], s, inner S, form func(d derived) (string, error)) (string, error) {
-	d, err := derive(f, inner)
-	switch {
-	case err != nil:
-		return "", err
-	case notesOf(s) != nil: // there is no value
-		return tell(s, d)
+// convert is f with its value in another form.
+func convert[S any](f Func[S], told bool, form func(d derived) (string, error)) Func[S] {
+	return func(s S) (string, error) {
+		d, err := deriveAs(f, s, told)
+		switch {
+		case err != nil:
+			return "", err
+		case notesOf(s) != nil: // there is no value
+			return tell(s, d)
+		}
+		value, err := form(d)
+		switch {
+		case err != nil && d.source != "":
+			return "", inside(d.source, err)
+		case err != nil:
+			return "", err
+		}
+		return tell(s, fromSource(d.source, onePart(d.name, value)))
 	}
-	value, err := form(d)
-	switch {
-	case err != nil && d.source != "":
-		return "", inside(d.source, err)
-	case err != nil:
-		return "", err
-	}
-	return tell(s, fromSource(d.source, onePart(d.name, value)))
 }
