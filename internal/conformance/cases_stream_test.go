@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -89,6 +90,22 @@ var streamCases = []conformanceCase{
 			h.receive(s.served, "the handler to return")
 			h.wantWindow("id="+id, window)
 		})
+	}},
+	{"KeepFor: taking the connection begins an answer of success, whatever follows", func(h *harness) {
+		for name, end := range endings {
+			s := h.serve(h.build(h.working(func(w http.ResponseWriter, _ *http.Request) error {
+				conn, _, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					h.Error(err)
+					return nil
+				}
+				_ = conn.Close()
+				return end(errors.New("the client has gone"))
+			})))
+			fmt.Fprintf(h.dial(s), "POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", name)
+			h.receive(s.served, "the handler to return")
+			h.wantWindow("id="+name, true)
+		}
 	}},
 	{"bodies of several MiB pass up and down untouched", func(h *harness) {
 		sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<18) // 4 MiB

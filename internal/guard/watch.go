@@ -1,8 +1,10 @@
 package guard
 
 import (
+	"bufio"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 
 	"github.com/felixge/httpsnoop"
@@ -46,6 +48,15 @@ func Watch(w http.ResponseWriter, answer *Answer, implied func() int) http.Respo
 			return func() {
 				answer.Flush()
 				next()
+			}
+		},
+		Hijack: func(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
+			return func() (net.Conn, *bufio.ReadWriter, error) {
+				conn, buffered, err := next()
+				if err == nil {
+					answer.WriteHeader(http.StatusSwitchingProtocols) // as far as anybody can see
+				}
+				return conn, buffered, err
 			}
 		},
 	})
