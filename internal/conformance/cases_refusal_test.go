@@ -160,6 +160,28 @@ var refusalCases = []conformanceCase{
 		h.wantStatus(send(server, "POST", "/orders/42?id=1"), http.StatusOK)
 		h.wantWindow("orderID=42", true)
 		h.wantWindow("between", true)
+
+		for name, between := range map[string]func(http.Handler) http.Handler{
+			"with a response of its own": func(next http.Handler) http.Handler { return http.TimeoutHandler(next, time.Minute, "") },
+			"with a request of its own": func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r.Clone(r.Context())) })
+			},
+		} {
+			behind := between(h.build(post("/orders/{orderID}", []guarding{{config: inner}}, ok)))
+			server := h.build(post("/orders/{orderID}", byParam("orderID", window), behind.ServeHTTP))
+			for id, query := range map[string]string{"no-id": "", "id": "?id=1"} {
+				id := key(name, id)
+				h.wantStatus(send(server, "POST", "/orders/"+id+query), http.StatusOK)
+				h.wantWindow("orderID="+id, query != "")
+			}
+		}
+	}},
+	{"a refusal behind http.TimeoutHandler may come when the guards outside have answered", func(h *harness) {
+		defer h.unlock(h.hold("between"))
+		behind := h.build(post("/orders/{orderID}", byKey(keyfunc.Const[keyfunc.Request]("between"), core.Wait(time.Hour)), h.never()))
+		server := h.build(post("/orders/{orderID}", byParam("orderID", core.KeepFor(time.Minute)), http.TimeoutHandler(behind, time.Second, "").ServeHTTP))
+		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusServiceUnavailable)
+		h.wantWindow("orderID=42", false)
 	}},
 	{"a busy lock is logged as such by no Status", func(h *harness) {
 		defer h.unlock(h.hold("orderID=s3cret"))

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"reflect"
+	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/core"
 )
@@ -17,16 +19,17 @@ import (
 type Answer struct {
 	status  int // 0 until the answer has begun
 	failed  bool
-	refused bool
-	header  http.Header // of the response, the same for all guards that it goes through
+	refused atomic.Bool // by another goroutine behind http.TimeoutHandler
+	url     *url.URL    // of the request, the same for all guards that it goes through
+	header  http.Header // of the response, likewise
 	outer   *Answer     // what the context had before
 }
 
 type answerKey struct{}
 
 // within returns a context in which guards inside find the answer.
-func (a *Answer) within(ctx context.Context, header http.Header) context.Context {
-	a.header, a.outer = header, answerIn(ctx)
+func (a *Answer) within(ctx context.Context, r Request) context.Context {
+	a.url, a.header, a.outer = r.HTTP().URL, r.ResponseHeader(), answerIn(ctx)
 	return context.WithValue(ctx, answerKey{}, a)
 }
 
@@ -37,12 +40,13 @@ func answerIn(ctx context.Context) *Answer {
 
 // refuseOuter says to the guards outside that a request of theirs was refused inside, so that
 // they do not take the answer for a success, whoever writes it. The context may come from
-// another request, of which this one is a part: then the response is not the same.
+// another request, of which this one is a part: then neither request nor response is the same.
+// Middleware may have replaced one of them, http.TimeoutHandler the response.
 func refuseOuter(r Request) {
 	own := reflect.ValueOf(r.ResponseHeader()).Pointer()
 	for a := answerIn(r.HTTP().Context()); a != nil; a = a.outer {
-		if reflect.ValueOf(a.header).Pointer() == own {
-			a.refused = true
+		if a.url == r.HTTP().URL || reflect.ValueOf(a.header).Pointer() == own {
+			a.refused.Store(true)
 		}
 	}
 }
@@ -75,7 +79,7 @@ func (a *Answer) Fail() { a.failed = true }
 // unless the handler has failed.
 func (a *Answer) succeeded() bool {
 	switch {
-	case a.refused:
+	case a.refused.Load():
 		return false
 	case a.status == 0:
 		return !a.failed
@@ -93,7 +97,7 @@ var errFailed = errors.New("the handler failed")
 func (g *Guard) run(ctx context.Context, r Request, next Next) error {
 	var answer Answer
 	if Matters(ctx) {
-		ctx = answer.within(ctx, r.ResponseHeader())
+		ctx = answer.within(ctx, r)
 	}
 	returned := false
 	defer func() {
