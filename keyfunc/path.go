@@ -11,12 +11,13 @@ import (
 // "a/b". It is for a wildcard, "{path...}" or "*path", where the handler, or whoever it hands
 // the path on to, cleans it likewise. A part keeps its name.
 //
-// Letter case stays as it is, and counts: a file system may see that otherwise.
+// Letter case stays as it is, and counts, and so does a backslash that is next to no dot
+// segment: a file system may see that otherwise.
 //
 // It fails as f does, with [ErrPath] when nothing is left of the path, when it leads out of
 // where it begins ("../b"), when it has an escape within an escape ("%2561") or a dot segment
-// with a semicolon ("..;x"), and with [ErrMalformed] when f has several parts: each needs a
-// Path of its own. It panics when f is nil.
+// with a semicolon ("..;x") or a backslash (`..\x`), and with [ErrMalformed] when f has
+// several parts: each needs a Path of its own. It panics when f is nil.
 func Path[S any](f Func[S]) Func[S] { return told("Path", f, cleaned) }
 
 // Unescaped decodes the escapes of a value once, as [url.PathUnescape] does: "%61nn" is
@@ -50,8 +51,8 @@ func cleaned(value string) (string, error) {
 			return fail("it leads out of where it begins")
 		case s == "..":
 			segments = segments[:len(segments)-1]
-		case isDots(s):
-			return fail("a dot segment with a semicolon")
+		case dots(s) > 0:
+			return fail("a dot segment with a semicolon or a backslash")
 		default:
 			segments = append(segments, s)
 		}
@@ -67,13 +68,9 @@ func cleaned(value string) (string, error) {
 // parameters that make the key. Whoever cleans the path later would be led past them:
 // "/orders/42/%2e%2e/43/pay" is about order 43 to a server behind this one.
 func CheckPath(r *http.Request, params ...string) error {
-	path := r.URL.Path
-	if !strings.Contains(path, "/.") {
-		return nil
-	}
-	left := dots(path)
+	left := dots(r.URL.Path)
 	for _, value := range params {
-		if !strings.Contains(path, value) { // the router did not decode it
+		if !strings.Contains(r.URL.Path, value) { // the router did not decode it
 			value = unescaped(value)
 		}
 		left -= dots(value)
@@ -106,19 +103,13 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// dots counts the dot segments of a path.
+// dots counts the segments of a path that lead elsewhere. Some servers take a backslash for a
+// slash, and drop what stands behind a semicolon before they look.
 func dots(path string) (n int) {
-	for segment := range strings.SplitSeq(path, "/") {
-		if isDots(segment) {
+	for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
+		if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
 			n++
 		}
 	}
 	return n
-}
-
-// isDots reports whether a segment is one of those that lead elsewhere. Some servers drop
-// what stands behind a semicolon before they look.
-func isDots(segment string) bool {
-	name, _, _ := strings.Cut(segment, ";")
-	return name == "." || name == ".."
 }

@@ -45,6 +45,9 @@ func TestParamWithSeveralSpellings(t *testing.T) {
 		"../s3cret":       {ambiguous, ambiguous},
 		"a/..":            {ambiguous, ambiguous},
 		"a/..;x/b":        {ambiguous, ambiguous},
+		`..\s3cret`:       {ambiguous, ambiguous}, // to servers that take a backslash for a slash
+		`a\..`:            {ambiguous, ambiguous},
+		`a\b`:             {want{key: `p=a\\b`}, want{key: `p=a\\b`}},
 		"a//b":            {ambiguous, ambiguous},
 		"a/":              {ambiguous, ambiguous},
 		"/":               {ambiguous, ambiguous},
@@ -67,6 +70,7 @@ func TestPath(t *testing.T) {
 		"a/x/../b": {key: "p=a/b"}, "a%2Fb": {key: "p=a/b"}, "%61/b": {key: "p=a/b"}, "a/%2e/b": {key: "p=a/b"},
 		"a/x/%2E%2e/b": {key: "p=a/b"}, "a%2F%2Fb": {key: "p=a/b"}, "a;x/b": {key: "p=a;x/b"}, "A/b": {key: "p=A/b"},
 		"100%": {key: "p=100%"}, "100%25": {key: "p=100%"}, "a%20b": {key: "p=a b"},
+		`a\b`: {key: `p=a\\b`}, `a/..\s3cret`: ambiguous, `a/x\..`: ambiguous, "..%5Cs3cret": ambiguous,
 		".": ambiguous, "/": ambiguous, "a/..": ambiguous, "..": ambiguous, "../s3cret": ambiguous, "a/../../s3cret": ambiguous,
 		"%2e%2e/s3cret": ambiguous, "%2561": ambiguous, "100%%61": ambiguous, "a/..;x/s3cret": ambiguous, "a/.;/b": ambiguous,
 		"": missing,
@@ -120,6 +124,9 @@ func TestCheckPath(t *testing.T) {
 		{"/orders/42%2F..%2F43/pay", []string{"42%2F..%2F43"}, true}, // said to be read so
 		{"/orders/42%2F..%2F43/pay", []string{"42/../43"}, true},
 		{"/orders/42/..;x/43/pay", []string{"42"}, false},
+		{`/orders/42/x%5C../43/pay`, []string{"42"}, false},
+		{`/orders/42\..\43`, []string{"42"}, false},
+		{`/orders/42%5C..%5C43`, []string{"42%5C..%5C43"}, true},
 		{"/files/a/../b", []string{"a/../b"}, true},
 		{"/files/../a/../b", []string{"a/../b"}, false},
 		{"/files/%2e%2e/a/%252e%252e/b", []string{"a/%2e%2e/b"}, false},

@@ -65,7 +65,7 @@ var pathCases = []conformanceCase{
 	}},
 	{"a dot segment in the place of a value: 400", func(h *harness) {
 		server := h.build(post("/users/{user}/x", byParam("user"), h.never()))
-		for _, sent := range []string{"%2e", "%2e%2e", ".%2E", "%2e;x"} {
+		for _, sent := range []string{"%2e", "%2e%2e", ".%2E", "%2e;x", "..%5csecret"} {
 			h.wantRefused(server, "/users/"+sent+"/x")
 		}
 		if h.framework.name == "gin" {
@@ -89,7 +89,7 @@ var pathCases = []conformanceCase{
 		server := h.build(post("/files/{path...}", byKey(h.wildcard()), h.never()))
 		for _, sent := range []string{
 			"a//b", "/a", "a/", "a/./b", "a/../secret", "../secret", "..", ".", "a/%2e/b", "a/%2e%2e/secret", "%2E%2E/secret", "a%2F%2Fb", "%2Fa", "a%2F",
-			"a%2F..%2Fsecret", "a/..;x/secret",
+			"a%2F..%2Fsecret", "a/..;x/secret", "a/..%5csecret",
 		} {
 			h.wantRefused(server, "/files/"+sent)
 		}
@@ -103,7 +103,7 @@ var pathCases = []conformanceCase{
 				h.Errorf("%s: status %d", sent, w.Code)
 			}
 		}
-		for _, sent := range []string{"..", "%2e%2e/a/b", "a/..%2F..%2Fb", "%2e/", "a/..;/b"} {
+		for _, sent := range []string{"..", "%2e%2e/a/b", "a/..%2F..%2Fb", "%2e/", "a/..;/b", "a/..%5csecret"} {
 			h.wantRefused(server, "/files/"+sent)
 		}
 	}},
@@ -116,7 +116,7 @@ var pathCases = []conformanceCase{
 		for way, g := range ways {
 			server := h.build(post(pattern, []guarding{g}, h.never()))
 			h.log.reset()
-			for _, sent := range []string{"42/%2e%2e/43/pay", "42/../43/pay", "42/x/%2E%2e/..%2F43/pay", "42/..;/43/pay"} {
+			for _, sent := range []string{"42/%2e%2e/43/pay", "42/../43/pay", "42/x/%2E%2e/..%2F43/pay", "42/..;/43/pay", "42/..%5c43/pay"} {
 				h.wantRefused(server, "/orders/"+sent)
 			}
 			if h.log.count("empty or dot segments") == 0 {
