@@ -45,6 +45,9 @@ func By(locker *core.Locker, key keyfunc.Func[keyfunc.Request], opts ...core.Opt
 	return func(c fiber.Ctx) error {
 		r := &request{c: c}
 		name, err := key(r)
+		if err == nil {
+			err = r.checkPath()
+		}
 		switch {
 		case err != nil && r.misplaced != nil:
 			return refuse(c, r.misplaced)

@@ -10,12 +10,15 @@ import (
 
 	"github.com/gofiber/fiber/v3"
 	"github.com/valyala/fasthttp"
+
+	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
 // request shows a fiber request to key functions.
 type request struct {
 	c         fiber.Ctx
 	http      *http.Request // nil until a key function asks for it
+	params    []string      // the path parameters that it has asked for, their values
 	misplaced error         // a path parameter that the route has not, or has twice
 }
 
@@ -34,7 +37,26 @@ func (r *request) Param(name string) (value string, declared bool) {
 			"put the middleware on a route that declares it once", r.c.Route().Path, name, n)
 		return "", false
 	}
-	return strings.Clone(r.c.Params(name)), true
+	value = strings.Clone(r.c.Params(name))
+	r.params = append(r.params, value)
+	return value, true
+}
+
+// path is as it was sent, as fiber routes by it: URI().Path() has no dot segments any more.
+func (r *request) path() (string, error) {
+	return url.PathUnescape(string(r.c.Request().URI().PathOriginal()))
+}
+
+// checkPath refuses a path that leads a server behind this one past the parameters of the key.
+func (r *request) checkPath() error {
+	if len(r.params) == 0 {
+		return nil
+	}
+	path, err := r.path()
+	if err != nil {
+		return fmt.Errorf("fiberlock: the path does not decode: %w", keyfunc.ErrMalformed)
+	}
+	return keyfunc.CheckPath(&http.Request{URL: &url.URL{Path: path}}, r.params...)
 }
 
 func (r *request) Value(key any) any {
@@ -56,9 +78,10 @@ func (r *request) HTTP() *http.Request {
 	for name, value := range in.Header.All() {
 		header.Add(string(name), string(value))
 	}
+	path, _ := r.path() // see checkPath
 	out := &http.Request{
 		Method:     strings.Clone(r.c.Method()),
-		URL:        &url.URL{Path: string(in.URI().Path()), RawQuery: string(in.URI().QueryString())},
+		URL:        &url.URL{Path: path, RawQuery: string(in.URI().QueryString())},
 		Host:       string(in.Host()),
 		Header:     header,
 		RemoteAddr: r.c.RequestCtx().RemoteAddr().String(),

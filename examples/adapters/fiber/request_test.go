@@ -77,6 +77,33 @@ func TestKeyIsWhatTheHandlerReads(t *testing.T) {
 	}
 }
 
+// fiber routes by the path as it was sent, in which dot segments may lead a server behind it
+// to another order.
+func TestDotSegmentsAreRefused(t *testing.T) {
+	locker, _ := newLocker(t)
+	app := fiber.New()
+	app.Post("/orders/:id/*", fiberlock.By(locker, keyfunc.Param("id")), func(fiber.Ctx) error { return nil })
+	app.Post("/files/*", fiberlock.By(locker, keyfunc.Path(keyfunc.Param("*1"))), func(c fiber.Ctx) error {
+		if k, _ := core.FromContext(c.Context()); k.Key() != "*1=a/b" {
+			t.Errorf("the lock is %q", k.Key())
+		}
+		return nil
+	})
+	app.Post("/plain/*", fiberlock.By(locker, keyfunc.Param("*1")), func(fiber.Ctx) error { return nil })
+	want := map[string]int{
+		"/orders/42/pay": http.StatusOK, "/orders/42/.pay": http.StatusOK,
+		"/orders/42/%2e%2e/43/pay": http.StatusBadRequest, "/orders/42/../43/pay": http.StatusBadRequest,
+		"/orders/42/%2e%2e/43/%zz": http.StatusBadRequest,
+		"/files/a/x/%2e%2e/b":      http.StatusOK, "/files/a//b": http.StatusOK,
+		"/plain/a/b": http.StatusOK, "/plain//a/b": http.StatusBadRequest,
+	}
+	for path, status := range want {
+		if got := exchange(t, serve(t, app), "POST "+path); got[0] != status {
+			t.Errorf("%s: status %d, want %d", path, got[0], status)
+		}
+	}
+}
+
 // The name of a lock lives longer than the request, whose texts fiber overwrites.
 func TestKeyIsCopied(t *testing.T) {
 	locker, heard := newLocker(t)

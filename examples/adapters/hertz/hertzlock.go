@@ -44,6 +44,9 @@ func By(locker *core.Locker, key keyfunc.Func[keyfunc.Request], opts ...core.Opt
 	return func(ctx context.Context, c *app.RequestContext) {
 		r := &request{ctx: ctx, c: c}
 		name, err := key(r)
+		if err == nil {
+			err = r.checkPath()
+		}
 		switch {
 		case err != nil && r.misplaced != nil:
 			refuse(c, r.misplaced)

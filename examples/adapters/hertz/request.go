@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/cloudwego/hertz/pkg/app"
+
+	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
 // request shows a hertz request to key functions.
@@ -18,6 +20,7 @@ type request struct {
 	ctx       context.Context
 	c         *app.RequestContext
 	http      *http.Request // nil until a key function asks for it
+	params    []string      // the path parameters that it has asked for, their values
 	misplaced error         // a path parameter that the route has not, or has twice
 }
 
@@ -35,7 +38,18 @@ func (r *request) Param(name string) (value string, declared bool) {
 			"put the middleware on routes that declare it once", r.c.FullPath(), name, n)
 		return "", false
 	}
-	return strings.Clone(value), true
+	value = strings.Clone(value)
+	r.params = append(r.params, value)
+	return value, true
+}
+
+// checkPath refuses a path that leads a server behind this one past the parameters of the key.
+func (r *request) checkPath() error {
+	if len(r.params) == 0 {
+		return nil
+	}
+	path := string(r.c.Request.URI().Path())
+	return keyfunc.CheckPath(&http.Request{URL: &url.URL{Path: path}}, r.params...)
 }
 
 func (r *request) Value(key any) any {

@@ -78,6 +78,26 @@ func TestKeyIsWhatTheHandlerReads(t *testing.T) {
 	}
 }
 
+// hertz routes by the path without dot segments, unless a server behind it sees more of them.
+func TestDotSegmentsAreRefused(t *testing.T) {
+	locker, _ := newLocker(t)
+	url := serve(t, func(h *server.Hertz) {
+		h.POST("/orders/:id/*rest", hertzlock.By(locker, keyfunc.Param("id")), func(ctx context.Context, c *app.RequestContext) {
+			if k, _ := core.FromContext(ctx); k.Key() != "id="+c.Param("id") {
+				t.Errorf("the lock is %q, the handler reads %q", k.Key(), c.Param("id"))
+			}
+		})
+	})
+	for path, status := range map[string]int{
+		"/orders/42/.pay": http.StatusOK, "/orders/42/%2e%2e/43/pay": http.StatusOK,
+		"/orders/42/..;/43/pay": http.StatusBadRequest, "/orders/42/..%5c43": http.StatusBadRequest,
+	} {
+		if got := exchange(t, url, "POST "+path); got[0] != status {
+			t.Errorf("%s: status %d, want %d", path, got[0], status)
+		}
+	}
+}
+
 // The name of a lock lives longer than the request, whose bytes hertz overwrites.
 func TestKeyIsCopied(t *testing.T) {
 	locker, heard := newLocker(t)
