@@ -63,9 +63,7 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 }
 
 func (c *compensation) tell(kind EventKind) {
-	if c.locker.defaults.Observers != nil {
-		c.locker.tell(context.Background(), Event{Kind: kind, Key: c.Name.Key()})
-	}
+	c.locker.tell(context.Background(), Event{Kind: kind, Key: c.Name.Key()})
 }
 
 func (c *compensation) end() {

@@ -69,8 +69,9 @@ func (l *Locker) grant(lock string, m store.Message) {
 }
 
 // grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known.
-// The message may have been on its way for long; how old it is the clock of Redis tells, as
-// it was when it last answered. By a clock that was not set, it did not arrive before that.
+// The message may have been on its way for long. Its age follows from the clock of Redis, as
+// Redis last told it. A message that seems to come from the future shows that this clock was
+// set since: then nothing is known.
 func grantEnds(m store.Message, p *position, arrived schedule.Time) schedule.Time {
 	clock := p.answered.Load()
 	if clock == nil {

@@ -13,9 +13,9 @@ type Info struct {
 	// Locked says that nobody else could take the lock: it is held, or in a
 	// dedup window.
 	Locked bool
-	// Owner is who holds it, empty when it is free or in a dedup window. Calls of one
-	// process to which a lock is passed on in memory follow one another under one owner,
-	// for 10 ms: to enter by [Owner] take the id from [Lock.Share], of a lock that is held.
+	// Owner is who holds it, empty when it is free or in a dedup window. When a lock is
+	// passed on in memory, calls of one process follow one another under one owner, for
+	// 10 ms. To enter by [Owner], take the id from [Lock.Share] of a lock that is held.
 	Owner string
 	// Count is the number of holds of the owner.
 	Count int

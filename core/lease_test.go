@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,7 +80,11 @@ func TestRefreshErrors(t *testing.T) {
 		k := take(t, background, l, "k")
 		ctx, cancel := context.WithCancel(background)
 		cancel()
-		wantErr(t, k.Refresh(ctx), context.Canceled)
+		err := k.Refresh(ctx)
+		wantErr(t, err, context.Canceled)
+		if !strings.HasPrefix(err.Error(), "core: refreshing the lock") || len(s.commands(renew)) > 0 {
+			t.Errorf("after %d commands: %v", len(s.commands(renew)), err)
+		}
 		s.fail(renew, refuse("NOPERM"))
 		wantErr(t, k.Refresh(background), core.ErrUnavailable)
 		if err := context.Cause(k.Context()); err != nil {

@@ -114,8 +114,9 @@ func (k *Lock) inspect(ctx context.Context) (Info, error) {
 // Refresh renews the lease now, also a fixed one, which nothing else renews. It
 // asks Redis, at most for [Timeout] or until ctx ends. It fails with [ErrLost]
 // when the lock is no longer ours, also when ctx is done; with [ErrNotHeld] after
-// Unlock, [ErrMaxHold] when the lock was held for too long, and [ErrUnavailable]
-// when Redis did not confirm: then the lease may or may not have been renewed.
+// Unlock, [ErrMaxHold] when the lock was held for too long, and the context's error when that
+// has ended, or [ErrUnavailable], when Redis did not confirm: then the lease may or may not have
+// been renewed.
 func (k *Lock) Refresh(ctx context.Context) error {
 	if err := k.check(); err != nil {
 		return err
@@ -158,10 +159,9 @@ func (k *Lock) held() bool {
 // for [Timeout] at most. When Redis has not confirmed by then it returns
 // [ErrUnavailable] and goes on in the background, until the lease ends. It
 // returns [ErrNotHeld] when called again, [ErrLost] when the lock was lost
-// before, and [ErrClosed] when the Locker took it away. A loss since the last
-// renewal goes unnoticed when the first answer is lost on its way and the release
-// has to be repeated, and when the lock is passed on to another call of this process,
-// which hears of the loss with the next renewal.
+// before, and [ErrClosed] when the Locker took it away. Two cases hide a loss since the
+// last renewal. The first answer is lost on its way, so the release is repeated. Or the lock is
+// passed on to another call of this process: that call hears of the loss with its next renewal.
 func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false) }
 
 // Abort is Unlock after a failure: it opens no [KeepFor] window, so that the

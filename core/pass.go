@@ -12,8 +12,8 @@ const passFor = 10 * time.Millisecond
 
 // pass gives the lock to the call of this process that waits first, in memory: the
 // process keeps its hold in Redis. That is lock cohorting (Dice, Marathe and Shavit,
-// PPoPP 2012). k was the handle that left last, of several that leave at once
-// the only one. It is false when the lock has to be released.
+// PPoPP 2012). k was the last handle: of several that leave at once, one is. It is false when
+// the lock has to be released.
 func (k *Lock) pass() bool {
 	s := k.lease
 	l := s.locker

@@ -20,8 +20,8 @@ type Snapshot struct {
 	Waiting []Waiting
 }
 
-// Held is a lock that is held. One that was entered again through its context is
-// there once, one that calls with the same [Owner] share once for each of them.
+// Held is a lock that is held. A lock that was entered again through its context is listed
+// once. A lock that calls share by one [Owner] is listed once for each of these calls.
 type Held struct {
 	// Key as the caller wrote it.
 	Key string

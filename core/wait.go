@@ -142,8 +142,8 @@ func (c *call) giveUp(w *waiter, err error, silence time.Time) error {
 	}
 }
 
-// isSilent says that nobody knows any more whether the lock that a call waits for is busy:
-// its queue has had nothing but errors, or nobody an answer.
+// isSilent says that nobody knows any more whether the lock that a call waits for is busy: for
+// busyFor its queue has had nothing but errors, or no call of any lock has had an answer.
 func (c *call) isSilent(w *waiter) bool {
 	since := w.State().Silence
 	return !since.IsZero() && time.Since(since) >= busyFor || c.locker.store.IsSilent(busyFor)

@@ -109,9 +109,8 @@ func (d *dispatch) wanted() bool {
 	return !d.abandoned
 }
 
-// conclude ends a command with the answer to its last copy: an error that leaves the
-// outcome unknown has it compensated, and so has the answer to a copy that did nothing,
-// if an earlier one may arrive after it.
+// conclude ends a command with the answer to its last copy. The command is compensated when
+// its outcome is unknown, and when the last copy did nothing but an earlier one may yet arrive.
 func (d *dispatch) conclude(a answer, sent time.Time) (Reply, error) {
 	refused := !a.over && isRefusal(a.err) // why nobody waits may be a refusal of another command
 	if a.err == nil || refused {

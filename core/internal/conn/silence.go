@@ -14,7 +14,7 @@ type silence struct {
 	since  time.Time // zero: it has answered
 	asked  time.Time // last
 	heard  time.Time // last
-	failed bool      // not only did nobody wait for the answers
+	failed bool      // a command has, since; else all of them were given up
 }
 
 // lately is how long ago an answer may be for the next one to be expected at once.
