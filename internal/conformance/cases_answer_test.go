@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"runtime/debug"
 	"strings"
+	"testing/synctest"
 	"time"
 
 	echo4 "github.com/labstack/echo/v4"
@@ -122,6 +123,23 @@ var answerCases = []conformanceCase{
 		send(h.build(r), "POST", "/1")
 		if !strings.Contains(stack, "panicsFarInside") {
 			h.Errorf("the stack has lost the handler:\n%s", stack)
+		}
+	}},
+	{"http.TimeoutHandler outside, which makes each write fail: the work is still done", func(h *harness) {
+		for name, end := range endings {
+			inner := h.build(h.working(func(w http.ResponseWriter, r *http.Request) error {
+				<-r.Context().Done()
+				synctest.Wait() // until the time-out is answered
+				return end(answerUntilItFails(h, w))
+			}))
+			returned := make(chan struct{})
+			server := http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(returned)
+				inner.ServeHTTP(w, r)
+			}), time.Second, "too slow")
+			h.wantStatus(send(server, "POST", "/"+name), http.StatusServiceUnavailable)
+			<-returned
+			h.wantWindow("id="+name, true)
 		}
 	}},
 }

@@ -80,27 +80,6 @@ var companionCases = []conformanceCase{
 			h.Error("the logger has not seen the status")
 		}
 	}},
-	{"http.TimeoutHandler outside: 503, and the lock is held until the handler returns", func(h *harness) {
-		const id = "1"
-		finish := make(chan struct{})
-		inner := h.build(post("/{id}", byParam("id", core.NoWait()), func(http.ResponseWriter, *http.Request) {
-			h.receive(finish, "the test to go on")
-		}))
-		returned := make(chan struct{}, 2)
-		s := h.serve(http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			defer func() { returned <- struct{}{} }()
-			inner.ServeHTTP(w, r)
-		}), time.Second, "too slow")) // by then it has the lock, on a busy machine too
-		h.wantStatus(s.post("/"+id), http.StatusServiceUnavailable)
-		if h.isFree("id=" + id) {
-			h.Error("the lock is free while the handler runs")
-		}
-		h.wantProblem(s.post("/"+id), http.StatusConflict)
-		h.receive(returned, "the refusal")
-		close(finish)
-		h.receive(returned, "the handler to return")
-		h.wantWindow("id="+id, false)
-	}},
 	{"http.TimeoutHandler inside: its 503 is the end, also for the lock", func(h *harness) {
 		h.bothWays(func(window bool, opts ...core.Option) {
 			told := make(chan struct{})

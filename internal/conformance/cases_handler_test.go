@@ -95,4 +95,22 @@ var handlerCases = []conformanceCase{
 		}
 		h.wantStatus(send(h.build(r), "POST", "/orders/42"), http.StatusOK)
 	}},
+	{"http.TimeoutHandler outside: 503, and the lock is held until the handler returns", func(h *harness) {
+		finish := make(chan struct{})
+		inner := h.build(post("/{id}", byParam("id", core.NoWait()), func(http.ResponseWriter, *http.Request) { <-finish }))
+		returned := make(chan struct{}, 2)
+		server := http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer func() { returned <- struct{}{} }()
+			inner.ServeHTTP(w, r)
+		}), time.Second, "too slow")
+		h.wantStatus(send(server, "POST", "/1"), http.StatusServiceUnavailable)
+		if h.isFree("id=1") {
+			h.Error("the lock is free while the handler runs")
+		}
+		h.wantProblem(send(server, "POST", "/1"), http.StatusConflict)
+		<-returned // the refusal
+		close(finish)
+		<-returned
+		h.wantWindow("id=1", false)
+	}},
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -32,26 +31,6 @@ var resetCases = []conformanceCase{
 			h.receive(s.served, "the handler to return")
 			h.wantWindow("id="+name, true)
 		}
-	}},
-	{"http.TimeoutHandler outside, which makes each write fail: the work is still done", func(h *harness) {
-		var all sync.WaitGroup
-		for name, end := range endings {
-			inner := h.build(h.working(func(w http.ResponseWriter, r *http.Request) error {
-				h.receive(r.Context().Done(), "the time-out")
-				return end(answerUntilItFails(h, w))
-			}))
-			returned := make(chan struct{})
-			s := h.serve(http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				defer close(returned)
-				inner.ServeHTTP(w, r)
-			}), time.Second, "too slow")) // long enough to get the lock on a busy machine
-			all.Go(func() {
-				h.wantStatus(s.post("/"+name), http.StatusServiceUnavailable)
-				h.receive(returned, "the handler to return")
-				h.wantWindow("id="+name, true)
-			})
-		}
-		all.Wait()
 	}},
 	{"a client that leaves a proxy's answer half read: the work is still done", func(h *harness) {
 		backend := h.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
