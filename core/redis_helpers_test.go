@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -83,6 +84,29 @@ func awaitLost(tb testing.TB, k *core.Lock, want error) {
 	case <-time.After(inTheEnd):
 		tb.Fatalf("nobody told the holder within %v", inTheEnd)
 	}
+}
+
+// awaitRenewals waits until l has renewed each of its locks n times more, and fails the
+// test when one is lost. Of two, one began after the call.
+func awaitRenewals(tb testing.TB, l *core.Locker, n int, locks ...*core.Lock) {
+	tb.Helper()
+	renewals := func() map[string]int {
+		of := map[string]int{}
+		for _, h := range l.Snapshot().Held {
+			of[h.Key] = h.Renewals
+		}
+		return of
+	}
+	before := renewals()
+	redistest.Await(tb, inTheEnd, "renewals", func() bool {
+		now := renewals()
+		return !slices.ContainsFunc(locks, func(k *core.Lock) bool {
+			if k.Context().Err() != nil {
+				tb.Fatalf("lock %q was lost: %v", k.Key(), context.Cause(k.Context()))
+			}
+			return now[k.Key()] < before[k.Key()]+n
+		})
+	})
 }
 
 // patient is a client that does not take a busy machine for a connection that hangs.

@@ -144,8 +144,9 @@ func TestSentinelFailoverTakesLocksAlong(t *testing.T) {
 	s := redistest.StartSentinel(t, 1)
 	stalls := redistest.WatchStalls(t)
 	old := s.Master(t)
-	const lease = 4 * time.Second
-	k := take(t, background, onSentinel(t, s), "k", core.Lease(lease))
+	const lease = 6 * time.Second
+	l := onSentinel(t, s)
+	k := take(t, background, l, "k", core.Lease(lease))
 	got := queueUp(t, onSentinel(t, s), "k")
 	awaitSubscriber(t, old.Client(t), "k")
 	awaitCopied(t, s, "k")
@@ -165,7 +166,7 @@ func TestSentinelFailoverTakesLocksAlong(t *testing.T) {
 	_, err = onSentinel(t, s).TryLock(background, "k")
 	wantBusy(t, err)
 
-	wantHeld(t, k, over.Add(lease+lease/4))
+	awaitRenewals(t, l, 1, k)
 	// Without the wake-up it would take half a second at least.
 	unlock(t, handOver(t, stalls, k, got, 400*time.Millisecond))
 	if !isFree(t, client, "k") {

@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"os"
 	"testing"
 	"time"
@@ -79,11 +78,11 @@ func TestGrantIsRenewedWithoutMemory(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	a, b := onRedis(t, server.Client(t)), onRedis(t, server.Client(t))
-	before := take(t, background, a, "before", core.Lease(3*time.Second))
+	before := take(t, background, a, "before", core.Lease(6*time.Second))
 	k := take(t, background, a, "k")
 	waiting := make(chan outcome, 1)
 	go func() {
-		k, err := b.Lock(background, "k")
+		k, err := b.Lock(background, "k", core.Lease(6*time.Second))
 		waiting <- outcome{lock: k, err: err}
 	}()
 	redistest.Await(t, inTheEnd, "the call to wait", func() bool { return admin.ZCard(background, waitQueue).Val() == 1 })
@@ -96,13 +95,8 @@ func TestGrantIsRenewedWithoutMemory(t *testing.T) {
 	if o.err != nil {
 		t.Fatal(o.err)
 	}
-	select {
-	case <-o.lock.Context().Done():
-		t.Error(context.Cause(o.lock.Context()))
-	case <-before.Context().Done():
-		t.Error(context.Cause(before.Context()))
-	case <-time.After(4 * time.Second):
-	}
+	awaitRenewals(t, b, 1, o.lock)
+	awaitRenewals(t, a, 1, before)
 	if err := admin.ConfigSet(background, "maxmemory", "0").Err(); err != nil {
 		t.Fatal(err)
 	}

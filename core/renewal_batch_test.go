@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -86,21 +85,13 @@ func TestRenewalThroughANodeOfACluster(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3, 0)
 	node := cluster.MasterFor(t, "lock:k0")
 	client := node.Client(t)
-	l := onRedis(t, client, core.Lease(2*time.Second))
+	l := onRedis(t, client, core.Lease(6*time.Second))
 	var locks []*core.Lock
 	for i := 0; len(locks) < 5; i++ {
 		if key := fmt.Sprint("k", i); cluster.MasterFor(t, "lock:"+key) == node {
 			locks = append(locks, take(t, background, l, key))
 		}
 	}
-	select {
-	case <-time.After(3 * time.Second):
-	case <-locks[0].Context().Done():
-	}
-	for _, k := range locks {
-		if err := context.Cause(k.Context()); err != nil {
-			t.Errorf("%s: %v", k.Key(), err)
-		}
-	}
+	awaitRenewals(t, l, 2, locks...)
 	unlock(t, locks...)
 }
