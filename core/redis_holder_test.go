@@ -16,14 +16,18 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// holderEnv makes the test binary a process that only holds a lock.
-const holderEnv = "LATCHKEY_TEST_HOLDER"
+// holderEnv makes the test binary a process that only holds a lock, with a lease of
+// holderLease.
+const (
+	holderEnv   = "LATCHKEY_TEST_HOLDER"
+	holderLease = 6 * time.Second
+)
 
 func TestMain(m *testing.M) {
 	if addr := os.Getenv(holderEnv); addr != "" {
 		l, err := core.New(redis.NewClient(&redis.Options{Addr: addr}))
 		if err == nil {
-			_, err = l.Lock(background, "k", core.Lease(2*time.Second))
+			_, err = l.Lock(background, "k", core.Lease(holderLease))
 		}
 		if err != nil {
 			panic(err)
@@ -57,7 +61,8 @@ func TestHolderKilled(t *testing.T) {
 		t.Fatalf("the holder said %q, %v", line, err)
 	}
 	l := onRedis(t, server.Client(t))
-	_, err = l.Lock(background, "k", core.Wait(3*time.Second))
+	awaitRenewed(t, server.Client(t), "k", time.Now(), holderLease)
+	_, err = l.TryLock(background, "k")
 	wantErr(t, err, core.ErrNotAcquired)
 
 	if err := holder.Process.Kill(); err != nil {
@@ -65,7 +70,7 @@ func TestHolderKilled(t *testing.T) {
 	}
 	killed := time.Now()
 	k := take(t, background, l, "k")
-	soonAfter(t, stalls, "the lock was free again", killed, time.Now(), 2500*time.Millisecond)
+	soonAfter(t, stalls, "the lock was free again", killed, time.Now(), holderLease+500*time.Millisecond)
 	unlock(t, k)
 }
 
@@ -107,7 +112,7 @@ func TestAHeldLockIsQuiet(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlock(t, warm)
-	const lease = 1500 * time.Millisecond
+	const lease = 3 * time.Second
 	monitor := server.Monitor(t)
 	k := take(t, background, l, "k", core.Lease(lease))
 	redistest.Await(t, inTheEnd, "four renewals", func() bool { return len(scripts(monitor.Lines(t))) >= 5 })

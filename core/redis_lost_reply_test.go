@@ -124,7 +124,7 @@ func TestCancelledWhileTheReplyIsUnderWay(t *testing.T) {
 // A renewal whose reply is lost is tried again long before the lease ends.
 func TestRenewalReplyLost(t *testing.T) {
 	_, proxy, l := throughProxy(t)
-	k := take(t, background, l, "k", core.Lease(3*time.Second))
+	k := take(t, background, l, "k", core.Lease(6*time.Second))
 	lost := proxy.DropReply(sha(t, "renew"), redistest.Times(2))
 	renewed := proxy.Observe(sha(t, "renew"))
 	redistest.Await(t, inTheEnd, "renewals after the lost ones", func() bool {

@@ -17,10 +17,10 @@ import (
 func TestScriptFlushIsSurvived(t *testing.T) {
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t))
-	k := take(t, background, l, "k", core.Lease(3*time.Second))
+	k := take(t, background, l, "k", core.Lease(6*time.Second))
 	others := make([]*core.Lock, 20)
 	for i := range others {
-		others[i] = take(t, background, l, "other"+string(rune('a'+i)), core.Lease(3*time.Second))
+		others[i] = take(t, background, l, "other"+string(rune('a'+i)), core.Lease(6*time.Second))
 	}
 	monitor := server.Monitor(t)
 	server.FlushScripts(t)
@@ -31,7 +31,7 @@ func TestScriptFlushIsSurvived(t *testing.T) {
 				n++
 			}
 		}
-		return n > 2*len(others)
+		return n > len(others)
 	})
 	in := take(t, k.Context(), l, "k")
 	server.FlushScripts(t)
@@ -139,7 +139,7 @@ func TestRestartIsNoticed(t *testing.T) {
 func TestRedisDown(t *testing.T) {
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t))
-	k := take(t, background, l, "held", core.Lease(300*time.Millisecond))
+	k := take(t, background, l, "held", core.Lease(2*time.Second))
 	server.Kill(t)
 	started := time.Now()
 	_, err := l.Lock(background, "k")

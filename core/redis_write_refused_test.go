@@ -49,7 +49,7 @@ func TestRedisThatRefusesWrites(t *testing.T) {
 			if err := begin(admin); err != nil {
 				t.Fatal(err)
 			}
-			redistest.Await(t, 10*time.Second, "writes to be refused", func() bool {
+			redistest.Await(t, inTheEnd, "writes to be refused", func() bool {
 				return redis.HasErrorPrefix(admin.Set(background, "x", 1, 0).Err(), name)
 			})
 			_, err := l.TryLock(background, "k")

@@ -83,11 +83,12 @@ func TestRefuse(t *testing.T) {
 
 func TestBlackHole(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Server, p *Proxy, c *redis.Client) {
-		open := impatient(c).Conn()
-		defer open.Close()
-		if err := open.Ping(ctx).Err(); err != nil {
-			t.Fatal(err)
-		}
+		var open *redis.Conn
+		Await(t, patience, "a connection", func() bool {
+			open = impatient(c).Conn()
+			t.Cleanup(func() { _ = open.Close() })
+			return open.Ping(ctx).Err() == nil
+		})
 		waiting := dial(t, p, "")
 		p.BlackHole(true)
 		fresh := p.Client(t, func(o *redis.Options) { o.MaxRetries, o.ReadTimeout = -1, 200*time.Millisecond })
