@@ -97,7 +97,7 @@ func TestASignalEndsACommandThatIsStopped(t *testing.T) {
 // Whoever types Ctrl-Z where the input is no terminal reaches latchkey alone.
 func TestItIsNotStoppedWhileTheCommandRuns(t *testing.T) {
 	server := redistest.Start(t)
-	p := launch(t, server.Addr(), "run", "-lease", "1s", "k", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	p := launch(t, server.Addr(), "run", "k", "--", "sh", "-c", "echo ready; exec sleep 1000")
 	p.next()
 	p.signal(syscall.SIGTSTP)
 	p.signal(syscall.SIGTERM)
@@ -131,7 +131,7 @@ func TestTheCommandEndsWithTheLock(t *testing.T) {
 		"that is stopped":   {strings.Replace(patient, "while", "kill -STOP $$; while", 1), "got it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := launch(t, server.Addr(), "run", "-lease", "1s", "k", "--", "sh", "-c", c.command)
+			p := launch(t, server.Addr(), "run", "-lease", "3s", "k", "--", "sh", "-c", c.command)
 			child := pidIn(t, p.next())
 			if err := client.Del(t.Context(), "lock:k").Err(); err != nil {
 				t.Fatal(err)

@@ -182,7 +182,7 @@ func (s *scene) await(what string, sees func(lines []string) bool) []string {
 	s.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); ; <-tick.C {
+	for end := time.Now().Add(2 * time.Minute); ; <-tick.C {
 		lines := s.scrape()
 		if sees(lines) {
 			return lines
