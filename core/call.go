@@ -48,25 +48,22 @@ func (c *call) ownerOf(hold string) string {
 func (c *call) isPlain() bool { return c.owner == "" && c.settings.OwnerBegin == "" }
 
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
-func (c *call) try(p *position) (*Lock, *store.Busy, error) {
+func (c *call) try(w *waiter) (*Lock, *store.Busy, error) {
+	p := c.position(w)
 	l, claim := c.locker, c.claim(p)
-	was := p != nil && p.queued.Swap(true)
 	granted, err := l.store.Acquire(c.ctx, claim)
 	if err == nil {
+		p.took(w, claim, granted)
 		k, err := c.accept(claim, granted)
-		p.took(l, claim, granted)
 		l.decided(claim, k)
-		if err != nil {
-			p.spend(c, was)
-		}
 		return k, nil, err
 	}
 	l.decided(claim, nil)
 	if busy := (*store.Busy)(nil); errors.As(err, &busy) {
-		p.busy(c, was, busy)
+		p.busy(w, busy)
 		return nil, busy, nil
 	}
-	p.failed(c, was, err)
+	p.failed(w, err)
 	if errors.Is(err, store.ErrGone) {
 		err = lost(c.key, "it was deleted, or somebody else has taken it", nil)
 	}

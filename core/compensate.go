@@ -48,7 +48,7 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 	case err == nil:
 		c.end()
 		if !c.Passed {
-			c.locker.queues.Signal(c.Name.Lock()) // a call may wait for that, to ask with another hold
+			c.locker.queues.Signal(c.Name.Lock(), 0) // a call may wait for that, to ask with another hold
 		}
 		return
 	case conn.IsClosed(err):

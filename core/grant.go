@@ -30,7 +30,7 @@ func (l *Locker) message(lock, text string) {
 	switch {
 	case err != nil: // none of ours
 	case m.Token == 0:
-		l.queues.Open(lock, store.Open)
+		l.queues.Signal(lock, store.Open)
 	default:
 		l.grant(lock, m)
 	}
@@ -43,8 +43,10 @@ func (l *Locker) grant(lock string, m store.Message) {
 	now := schedule.Now()
 	var ends schedule.Time
 	var by *position
-	is := func(p *position) bool { return !p.spent.Load() && m.IsFor(p.hold) }
-	w := l.queues.Granted(lock, is, func(c *call, p *position) bool {
+	w := l.queues.Choose(lock, func(c *call, p *position) bool {
+		if p == nil || !m.IsFor(p.hold) {
+			return false
+		}
 		ends, by = grantEnds(m, p, now), p
 		return c.startsAtOnce() && ends.Sub(now) >= store.GrantLease/2
 	})
@@ -52,9 +54,13 @@ func (l *Locker) grant(lock string, m store.Message) {
 		l.missedMessage()
 	}
 	if w == nil {
+		if by != nil {
+			l.queues.Signal(lock, 0)
+		}
 		return
 	}
-	c := w.Request()
+	spend(w)
+	c := w.Request
 	a := acquisition{owner: by.hold, redisToken: m.Token, length: c.settings.Lease, ahead: m.Ahead}
 	t := times{deadline: ends.Add(-l.margin(store.GrantLease)), ends: ends, renewAt: now.Add(renewGrantAfter), unrenewed: true}
 	k := c.open(a, t, m.Token, by.hold, &by.resends)

@@ -81,7 +81,7 @@ func (l *Locker) force(ctx context.Context, key string, owner *string) (bool, er
 	if err != nil {
 		return false, unanswered(ctx, doing, key, err)
 	}
-	l.queues.Signal(n.Lock())
+	l.queues.Signal(n.Lock(), 0)
 	if freed {
 		l.report.info("a lock was freed by ForceUnlock", "key", key)
 	}

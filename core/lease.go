@@ -169,7 +169,7 @@ func (s *lease) retire(free bool, err error) {
 		s.locker.unregister(s)
 	}
 	if left && free {
-		s.locker.queues.Signal(s.name.Lock())
+		s.locker.queues.Signal(s.name.Lock(), 0)
 	}
 }
 
@@ -224,6 +224,6 @@ func (s *lease) lose(why error, left func(*Lock) bool) error {
 		l.report.problem("a lock was lost while held", "key", s.key, "error", why)
 	}
 	l.unregister(s)
-	l.queues.Signal(s.name.Lock())
+	l.queues.Signal(s.name.Lock(), 0)
 	return why
 }

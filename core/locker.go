@@ -122,7 +122,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 	l.scheduler = schedule.New(&l.background, l.store.Flush)
 	l.listener = notify.New(notify.Config{
 		Servers: servers, Sharded: s.Sharded, Process: store.ProcessChannel(process), Workers: &l.background, Unheard: l.unheard,
-		Free: l.queues.Signal, Message: l.message,
+		Free: func(lock string) { l.queues.Signal(lock, 0) }, Message: l.message,
 	})
 }
 

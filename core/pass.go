@@ -20,11 +20,11 @@ func (k *Lock) pass() bool {
 	if !s.canBePassed() {
 		return false
 	}
-	w := l.queues.Next(s.name.Lock(), s.matches)
+	w := l.queues.Choose(s.name.Lock(), s.matches)
 	if w == nil {
 		return false
 	}
-	next := k.successor(w.Request())
+	next := k.successor(w.Request)
 	if l.register(next.lease) {
 		s.tellReleased()
 		l.unregister(s)
@@ -51,7 +51,7 @@ func (s *lease) canBePassed() bool {
 }
 
 // matches says that a call wants just such a lock.
-func (s *lease) matches(c *call) bool {
+func (s *lease) matches(c *call, _ *position) bool {
 	want := c.settings
 	return c.isPlain() && !want.Fixed && want.Lease == s.length && want.KeepFor == 0
 }

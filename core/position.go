@@ -19,10 +19,8 @@ type position struct {
 	since   schedule.Time
 	resends conn.Resends
 
-	queued   atomic.Bool                 // Redis may have it in the queue
-	spent    atomic.Bool                 // its hold must not be used any more: it is given up
-	carried  atomic.Int32                // releases under way that enter it into the queue
-	answered atomic.Pointer[store.Clock] // of Redis, when it answered last
+	carried  atomic.Int32                // releases that may yet enter it into the queue
+	answered atomic.Pointer[store.Clock] // of Redis, when it had the position in the queue last; nil: it never had
 }
 
 const (
@@ -37,22 +35,44 @@ const (
 	lateGrant = store.GrantLease / 4
 )
 
-// position returns that by which the head of a queue asks for the lock, nil where the
-// processes have no queue.
+// position returns that by which the head of a queue asks for the lock, nil where the call
+// or the processes have no queue.
 func (c *call) position(w *waiter) *position {
-	if !c.locker.store.Can.Grant {
+	if w == nil || !c.locker.store.Can.Grant {
 		return nil
 	}
 	return w.Position((*call).renew)
 }
 
-// renew returns the position to wait by: the present one, if it will do.
+// renew returns the position to wait by: the present one, if there is one.
 func (c *call) renew(now *position) *position {
-	if now != nil && !now.spent.Load() {
+	if now != nil {
 		return now
 	}
 	hold := c.locker.store.NewHold()
 	return &position{hold: hold, owner: c.ownerOf(hold), since: schedule.Now()}
+}
+
+// carry is renew for a release that enters the position into the queue.
+func (c *call) carry(now *position) *position {
+	p := c.renew(now)
+	p.carried.Add(1)
+	return p
+}
+
+// arrived takes the answer to such a release. Without a clock it does not tell whether it has
+// entered the position.
+func (p *position) arrived(clock store.Clock) {
+	if clock.Redis != 0 {
+		p.answered.Store(&clock)
+		p.carried.Add(-1)
+	}
+}
+
+// spend has the next call ask with another hold: that of the position has the lock, or is
+// given up.
+func spend(w *waiter) {
+	w.Position(func(*call, *position) *position { return nil })
 }
 
 // waiting says how a position waits if the lock is busy.
@@ -74,74 +94,56 @@ func (l *Locker) missedMessage() {
 
 // took takes the answer to a claim that has got the lock. Where Redis had granted it
 // long before, a message was missed.
-func (p *position) took(l *Locker, c *store.Claim, g store.Grant) {
-	if p == nil || g.Ahead || !g.Outermost || c.Wait != store.Listening {
-		return
-	}
-	if clock := p.answered.Load(); clock != nil && g.Sent.Sub(clock.NotBefore(time.Duration(g.Token)*time.Microsecond)) > lateGrant {
-		l.missedMessage()
-	}
-}
-
-// busy takes the answer that the lock is busy. was says that the position was in the queue:
-// where it was taken out meanwhile, the lock was granted to it, or nobody heard. A copy that
-// was not answered was compensated, which ends the hold.
-func (p *position) busy(c *call, was bool, b *store.Busy) {
+func (p *position) took(w *waiter, c *store.Claim, g store.Grant) {
 	if p == nil {
 		return
 	}
-	p.heard(b.Clock)
-	if was && b.New && p.carried.Load() == 0 {
-		c.locker.missedMessage()
+	spend(w)
+	if g.Ahead || !g.Outermost || c.Wait != store.Listening {
+		return
 	}
-	if p.resends.MayArriveTwice() {
-		p.spend(c, was)
+	if clock := p.answered.Load(); clock != nil && g.Sent.Sub(clock.NotBefore(time.Duration(g.Token)*time.Microsecond)) > lateGrant {
+		w.Request.locker.missedMessage()
 	}
 }
 
-// failed takes an error of a claim. One that may have had an effect was compensated,
-// which ends the hold; after another Redis knows of the position what it knew before.
-func (p *position) failed(c *call, was bool, err error) {
+// busy takes the answer that the lock is busy. Where the position was taken out of the queue
+// since an earlier answer, the lock was granted to it, or nobody heard. A copy that was not
+// answered was compensated, which ends the hold.
+func (p *position) busy(w *waiter, b *store.Busy) {
+	if p == nil {
+		return
+	}
+	before := p.answered.Swap(&b.Clock)
+	if b.New && before != nil && before.Redis < b.Clock.Redis {
+		w.Request.locker.missedMessage()
+	}
+	if p.resends.MayArriveTwice() {
+		spend(w)
+	}
+}
+
+// failed takes an error of a claim. One that may have had an effect was compensated if it has
+// left, which ends the hold. Of another one Redis knows nothing.
+func (p *position) failed(w *waiter, err error) {
 	if p == nil {
 		return
 	}
 	if o := conn.OutcomeOf(err); o != conn.NotSent && o != conn.Refused || p.resends.MayArriveTwice() {
-		p.spend(c, was)
-		return
-	}
-	p.queued.Store(was)
-	if p.carried.Load() > 0 { // since
-		p.queued.Store(true)
-	}
-}
-
-// spend has the next call ask with another hold. The last claim was compensated if it has
-// left. If it has not, the position may have been in the queue before.
-func (p *position) spend(c *call, was bool) {
-	if p != nil && !p.spent.Swap(true) && was {
-		c.locker.giveUp(c.name, p, true)
-	}
-}
-
-// heard takes the clock of Redis from an answer about the lock.
-func (p *position) heard(c store.Clock) {
-	if p != nil && c.Redis != 0 {
-		p.answered.Store(&c)
+		spend(w)
+		w.Request.leaveQueue(p)
 	}
 }
 
 // leaveQueue gives up a position, and the lock if it was granted to it. A release that is
 // under way must not enter it later.
-func (l *Locker) leaveQueue(n store.Name, p *position) {
-	if p != nil && p.queued.Load() && !p.spent.Load() {
-		l.giveUp(n, p, p.resends.MayArriveTwice() || p.carried.Load() > 0)
+func (c *call) leaveQueue(p *position) {
+	if p == nil {
+		return
 	}
-}
-
-// giveUp ends the hold of a position; late says that a copy of a command that has it may yet
-// arrive.
-func (l *Locker) giveUp(n store.Name, p *position, late bool) {
-	l.store.ReleaseLater(store.Release{
-		Name: n, Owner: p.owner, Hold: p.hold, Failed: true, MayArrive: late, Until: time.Now().Add(leftAfter),
-	})
+	if carried := p.carried.Load() > 0; carried || p.answered.Load() != nil {
+		c.locker.store.ReleaseLater(store.Release{
+			Name: c.name, Owner: p.owner, Hold: p.hold, Failed: true, MayArrive: carried, Until: time.Now().Add(leftAfter),
+		})
+	}
 }

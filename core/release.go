@@ -29,8 +29,7 @@ func (k *Lock) release(ctx context.Context, last, failed bool) (free bool, err e
 		released, err := l.store.Release(ctx, r, time.Until(end))
 		if err == nil {
 			if waits != nil {
-				waits.carried.Add(-1)
-				waits.heard(released.Clock)
+				waits.arrived(released.Clock)
 			}
 			if !released.Found && !again {
 				return true, s.vanished()
@@ -81,10 +80,5 @@ func (l *Locker) waits(n store.Name) *position {
 	if !l.store.Can.Grant || !l.listener.Listens() || l.isDeaf(schedule.Now()) || !l.listener.Hears(n.Channel()) {
 		return nil
 	}
-	return l.queues.Waits(n.Lock(), func(c *call, now *position) *position {
-		p := c.renew(now)
-		p.queued.Store(true) // who leaves from now on must give it up
-		p.carried.Add(1)
-		return p
-	})
+	return l.queues.Waits(n.Lock(), (*call).carry)
 }

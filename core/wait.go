@@ -46,9 +46,9 @@ func (c *call) take() (*Lock, error) {
 			return nil, c.refuse(notWaiting, taken(b))
 		}
 	}
-	w, ok := c.locker.queues.Join(c.name.Lock(), c.ownerOf(""), c, c.settings.MaxWaiters)
-	if !ok {
-		return nil, c.refuse(tooManyWaiting, w.State().Taken)
+	w, by := c.locker.queues.Join(c.name.Lock(), c.ownerOf(""), c, c.settings.MaxWaiters)
+	if w == nil {
+		return nil, c.refuse(tooManyWaiting, by)
 	}
 	var over <-chan time.Time
 	if wait != nil {
@@ -61,57 +61,47 @@ func (c *call) take() (*Lock, error) {
 // Redis whenever the lock may have become free.
 func (c *call) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
 	l := c.locker
-	pace := pollUnheard
-	backOff, split := time.Duration(0), false
-	for ask := w.First(); ; {
-		if ask {
-			asked := time.Now()
-			k, b, err := c.try(c.position(w))
-			switch {
-			case err == nil && b == nil:
-				c.took(w, k)
-				return k, nil
-			case b != nil:
-				split = b.Split
-				if split {
-					backOff = min(max(2*backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
-				}
-				if w.Busy(taken(b), c.settings.MaxWaiters, c.refuse(tooManyWaiting, taken(b))) {
-					pace = pollUnheard
-					l.listener.Watch(c.name.Lock(), c.name.Channel())
-				}
-			default:
-				silence := w.Silent(asked) // for all calls of the queue
-				if final := c.giveUp(w, err, silence); final != nil {
-					if isNoAnswer(final) && time.Since(silence) >= maxSilence {
-						c.left(w.Dismiss(final))
-						return nil, final
-					}
-					// It may have failed for a reason of its own: the others try for themselves.
-					return nil, c.leave(w, final)
-				}
-			}
-		}
-		delay := time.Duration(0)
-		if split { // contenders that block each other must not come back together
-			l.queues.Open(c.name.Lock(), rand.N(backOff))
-		} else {
-			delay = c.poll(w, &pace)
-		}
-		ended, k := w.Wait(c.ctx, delay, over, l.closing)
-		switch ended {
+	pace, backOff := pollUnheard, time.Duration(0)
+	delay := func(known waitqueue.State) time.Duration { return c.poll(known, &pace) }
+	for {
+		switch end := w.Wait(c.ctx, delay, over, l.closing); end.Ended {
 		case waitqueue.Given:
-			return c.passed(w, k)
+			return c.passed(w, end.Lock)
 		case waitqueue.Refused:
-			return nil, w.Err()
+			return nil, end.Err
 		case waitqueue.Done:
-			return nil, c.leave(w, c.gaveUp(w))
+			return nil, c.leave(w, c.gaveUp(end.State))
 		case waitqueue.Over:
-			return nil, c.leave(w, c.waitOver(w))
+			return nil, c.leave(w, c.waitOver(end.State))
 		case waitqueue.Closing:
 			return nil, c.leave(w, closed("waiting for", c.key))
 		}
-		ask = ended == waitqueue.Ask
+		asked := time.Now()
+		k, b, err := c.try(w)
+		switch {
+		case err == nil && b == nil:
+			c.took(w, k)
+			return k, nil
+		case b != nil:
+			if w.Busy(taken(b), c.settings.MaxWaiters, c.refuse(tooManyWaiting, taken(b))) {
+				pace = pollUnheard
+				l.listener.Watch(c.name.Lock(), c.name.Channel())
+			}
+			if b.Split { // contenders that block each other must not come back together
+				backOff = min(max(2*backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
+				l.queues.Signal(c.name.Lock(), rand.N(backOff))
+			}
+		default:
+			known := w.Silent(asked) // for all calls of the queue
+			if final := c.giveUp(known, err); final != nil {
+				if isNoAnswer(final) && time.Since(known.Silence) >= maxSilence {
+					c.left(w.Dismiss(final))
+					return nil, final
+				}
+				// It may have failed for a reason of its own: the others try for themselves.
+				return nil, c.leave(w, final)
+			}
+		}
 	}
 }
 
@@ -130,12 +120,11 @@ func (c *call) passed(w *waiter, k *Lock) (*Lock, error) {
 
 // giveUp says whether a failed attempt ends the wait of the call that made it: not when
 // Redis has answered before and has been silent for a short time only.
-func (c *call) giveUp(w *waiter, err error, silence time.Time) error {
-	answered := w.State().Answered
+func (c *call) giveUp(known waitqueue.State, err error) error {
 	switch {
-	case answered && c.ctx.Err() != nil:
-		return c.gaveUp(w)
-	case !answered, !errors.Is(err, ErrUnavailable), errors.Is(err, errLateGrant), conn.IsClosed(err), time.Since(silence) >= maxSilence:
+	case known.Answered && c.ctx.Err() != nil:
+		return c.gaveUp(known)
+	case !known.Answered, !errors.Is(err, ErrUnavailable), errors.Is(err, errLateGrant), conn.IsClosed(err), time.Since(known.Silence) >= maxSilence:
 		return err
 	default:
 		return nil
@@ -144,22 +133,21 @@ func (c *call) giveUp(w *waiter, err error, silence time.Time) error {
 
 // isSilent says that nobody knows any more whether the lock that a call waits for is busy: for
 // busyFor its queue has had nothing but errors, or no call of any lock has had an answer.
-func (c *call) isSilent(w *waiter) bool {
-	since := w.State().Silence
-	return !since.IsZero() && time.Since(since) >= busyFor || c.locker.store.IsSilent(busyFor)
+func (c *call) isSilent(known waitqueue.State) bool {
+	return !known.Silence.IsZero() && time.Since(known.Silence) >= busyFor || c.locker.store.IsSilent(busyFor)
 }
 
 // waitOver is the error of a call whose wait is over.
-func (c *call) waitOver(w *waiter) error {
-	if c.isSilent(w) {
+func (c *call) waitOver(known waitqueue.State) error {
+	if c.isSilent(known) {
 		return unavailable("waiting for", c.key, conn.ErrNoAnswer)
 	}
-	return c.refuse(waitOver, w.State().Taken)
+	return c.refuse(waitOver, known.Taken)
 }
 
 // gaveUp is the error of a waiting call whose context has ended.
-func (c *call) gaveUp(w *waiter) error {
-	if errors.Is(c.ctx.Err(), context.DeadlineExceeded) && c.isSilent(w) {
+func (c *call) gaveUp(known waitqueue.State) error {
+	if errors.Is(c.ctx.Err(), context.DeadlineExceeded) && c.isSilent(known) {
 		return unavailable("waiting for", c.key, conn.Ended(c.ctx))
 	}
 	return gaveUp(c.ctx, c.key)
@@ -173,8 +161,7 @@ func isNoAnswer(err error) bool {
 }
 
 // poll is how long to wait for a notification before asking again.
-func (c *call) poll(w *waiter, pace *time.Duration) time.Duration {
-	known := w.State()
+func (c *call) poll(known waitqueue.State, pace *time.Duration) time.Duration {
 	delay := pollMax/2 + rand.N(pollMax/2)
 	l := c.locker
 	if !known.Silence.IsZero() || !known.Local && (l.isDeaf(schedule.Now()) || !l.listener.Hears(c.name.Channel())) {
@@ -201,7 +188,7 @@ func (c *call) left(end waitqueue.End[*position]) {
 	if end.Notifications {
 		c.locker.listener.Unwatch(c.name.Channel())
 	}
-	c.locker.leaveQueue(c.name, end.Position)
+	c.leaveQueue(end.Position)
 }
 
 func taken(b *store.Busy) waitqueue.Taken {

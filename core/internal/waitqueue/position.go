@@ -1,7 +1,7 @@
 package waitqueue
 
 // A queue waits in Redis by a position, which outlives the calls that wait: the next head
-// takes it over. It is used up when Redis gives the lock to it.
+// takes it over.
 
 // Position returns the position by which the head waits. renew decides what it is, by the
 // call and the position so far.
@@ -12,7 +12,7 @@ func (w *Waiter[R, L, P]) Position(renew func(R, P) P) P {
 }
 
 func (q *queue[R, L, P]) renew(renew func(R, P) P) P {
-	q.position = renew(q.head.request, q.position)
+	q.position = renew(q.head.Request, q.position)
 	return q.position
 }
 

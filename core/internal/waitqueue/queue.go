@@ -8,14 +8,14 @@ import (
 // Queues are the wait queues of a process. R is what a call wants, L the lock that it can
 // be passed, P what stands for a position in Redis; its zero value is none.
 // The zero value of Queues is ready.
-type Queues[R, L any, P comparable] struct {
+type Queues[R, L, P any] struct {
 	mu     sync.Mutex
 	byLock map[string]*queue[R, L, P] // the first of a lock's, of which there is mostly one
 }
 
 // queue is that of one lock. A call with an owner of its own choice has a queue apart:
 // it may be able to enter where others have to wait.
-type queue[R, L any, P comparable] struct {
+type queue[R, L, P any] struct {
 	all   *Queues[R, L, P]
 	lock  string
 	owner string
@@ -23,8 +23,7 @@ type queue[R, L any, P comparable] struct {
 	// Guarded by Queues.mu.
 	head, tail *Waiter[R, L, P]
 	calls      int
-	signal     chan struct{}   // nil: nobody waits for it yet
-	signalled  bool            // before there was a channel
+	signal     chan struct{}   // nil until it is needed: see signals
 	next       *queue[R, L, P] // of the same lock
 	opener     Waiter[R, L, P] // room for the first call: most are alone
 	trying     bool            // the first of the queue has not had an answer yet
@@ -50,63 +49,56 @@ type Taken struct {
 }
 
 // Waiter is the position of a call in a queue.
-type Waiter[R, L any, P comparable] struct {
-	queue   *queue[R, L, P]
-	request R
-	isHead  chan struct{} // nil for the first
-	knows   bool          // Wait has told that it is head. Of the call alone
-	since   time.Time
-	err     error
+type Waiter[R, L, P any] struct {
+	Request R // what the call wants. It does not change
+
+	queue  *queue[R, L, P]
+	isHead chan struct{} // nil once Wait has noticed, and for the first
+	first  bool          // nobody has asked yet. Of the call alone, as isHead
+	since  time.Time
+	err    error // why the call was refused, by another one
 
 	// Guarded by Queues.mu.
 	prev, next *Waiter[R, L, P]
-	parked     bool   // it waits as head, and can be passed the lock
-	chosen     bool   // it is being passed the lock
-	leaves     bool   // it does not want the lock any more
+	stage      stage
 	passed     chan L // nil: it was never head
 }
 
 // End says what is not wanted any more once nobody is left in a queue.
-type End[P comparable] struct {
+type End[P any] struct {
 	Notifications bool // of the lock
 	Position      P    // in Redis, unless it is the zero value
 }
 
 // Join enters the queue of a lock, for calls without an owner of their own, or with that
-// one. It is false when max calls wait already, unless max is nil: then the Waiter serves
-// to ask for the State only.
-func (q *Queues[R, L, P]) Join(lock, owner string, request R, max *int) (*Waiter[R, L, P], bool) {
+// one. The Waiter is nil when max calls wait already, unless max is nil; then by is what is
+// known of the lock.
+func (q *Queues[R, L, P]) Join(lock, owner string, request R, max *int) (w *Waiter[R, L, P], by Taken) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	own := q.find(lock, owner)
+	own := q.byLock[lock]
+	for own != nil && own.owner != owner {
+		own = own.next
+	}
 	// With an owner of its own choice the call has tried once already.
 	trying := own == nil && owner == ""
 	if max != nil && !trying && q.waiting(lock) >= *max {
-		return &Waiter[R, L, P]{queue: q.byLock[lock]}, false
+		return nil, q.byLock[lock].state.Taken
 	}
 	if own != nil {
-		w := &Waiter[R, L, P]{queue: own, request: request, since: time.Now(), isHead: make(chan struct{})}
+		w = &Waiter[R, L, P]{Request: request, queue: own, since: time.Now(), isHead: make(chan struct{})}
 		own.push(w)
-		return w, true
+		return w, by
 	}
 	own = &queue[R, L, P]{all: q, lock: lock, owner: owner, trying: trying, next: q.byLock[lock]}
 	if q.byLock == nil {
 		q.byLock = map[string]*queue[R, L, P]{}
 	}
 	q.byLock[lock] = own
-	w := &own.opener
-	w.queue, w.request, w.since = own, request, time.Now()
+	w = &own.opener
+	w.Request, w.queue, w.since, w.first = request, own, time.Now(), true
 	own.push(w)
-	return w, true
-}
-
-func (q *Queues[R, L, P]) find(lock, owner string) *queue[R, L, P] {
-	for own := q.byLock[lock]; own != nil; own = own.next {
-		if own.owner == owner {
-			return own
-		}
-	}
-	return nil
+	return w, by
 }
 
 // push puts a call at the end. mu is held.
@@ -148,29 +140,12 @@ func (q *Queues[R, L, P]) waiting(lock string) int {
 	return n
 }
 
-// First says that the call opened the queue: it is head, and nobody has asked yet.
-func (w *Waiter[R, L, P]) First() bool { return w.isHead == nil }
-
-// Err is why the call was refused, by another's Dismiss or Busy; nil if it was not.
-func (w *Waiter[R, L, P]) Err() error { return w.err }
-
-// State returns what is known about the lock.
-func (w *Waiter[R, L, P]) State() State {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	return w.queue.state
-}
-
 // Took ends the wait of a call that has the lock, until then. The next one is head, and
 // need not ask at once.
 func (w *Waiter[R, L, P]) Took(until time.Time, exact bool) End[P] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if !w.chosen { // Redis gave it to the position
-		var none P
-		q.position = none
-	}
 	q.state = State{Answered: true, Local: true, Taken: Taken{Until: until, Exact: exact}}
 	return w.leave()
 }
@@ -199,7 +174,7 @@ func (w *Waiter[R, L, P]) leave() End[P] {
 	}
 	if head {
 		q.trying = false
-		q.head.canPark() // it can be passed the lock before it has noticed
+		q.head.wait() // it can be passed the lock before it has noticed
 		close(q.head.isHead)
 	}
 	return End[P]{}
@@ -268,14 +243,14 @@ func (q *Queues[R, L, P]) Watch(lock string) bool {
 	return true
 }
 
-// Silent notes that an attempt, made at a time, has failed, and returns since when all
-// have.
-func (w *Waiter[R, L, P]) Silent(asked time.Time) (since time.Time) {
+// Silent notes that an attempt, made at a time, has failed, and returns what is known of the
+// lock.
+func (w *Waiter[R, L, P]) Silent(asked time.Time) State {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	if q.state.Silence.IsZero() {
 		q.state.Silence = asked
 	}
-	return q.state.Silence
+	return q.state
 }

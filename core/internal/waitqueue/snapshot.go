@@ -49,5 +49,5 @@ func (q *Queues[R, L, P]) WaitFor(lock string) (found Wait[R], ok bool) {
 	if longest == nil {
 		return found, false
 	}
-	return Wait[R]{longest.request, longest.since, q.waiting(lock)}, true
+	return Wait[R]{longest.Request, longest.since, q.waiting(lock)}, true
 }

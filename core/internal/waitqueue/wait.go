@@ -10,47 +10,64 @@ type Ended int
 
 const (
 	Ask     Ended = iota // the call is head, and has reason to ask Redis
-	Head                 // the call has become head: others of this process have the lock
 	Given                // the call was passed the lock
-	Refused              // by another call; see [Waiter.Err]
+	Refused              // by another call
 	Done                 // the context has ended
 	Over                 // the wait is over
 	Closing
 )
 
-// Wait waits until the call is head; if it is, until there is reason to ask Redis: the lock
-// may be free, or the delay is over. From the first wait as head on the call can be passed
-// the lock. A lock that arrives at the very end is given. After Done, Over and Closing the
+// Result is what a wait has come to.
+type Result[L any] struct {
+	Ended Ended
+	Lock  L     // where Given
+	Err   error // where Refused
+	State State // when the call does not want the lock any more
+}
+
+// stage is how far a call has come.
+type stage int
+
+const (
+	asks   stage = iota // it is behind others, or asks Redis
+	waits               // as head: it can be passed the lock
+	chosen              // it is being passed the lock
+	leaves              // it does not want the lock any more
+)
+
+// Wait waits until the call is head, and then until there is reason to ask Redis: the lock
+// may be free, or the delay is over, which is asked for when the call begins to wait as head.
+// Who has opened the queue asks at once. While it waits as head, the call can be passed the
+// lock. A lock that arrives at the very end is given. After Done, Over and Closing the
 // call can not be passed the lock any more, and must leave.
-func (w *Waiter[R, L, P]) Wait(ctx context.Context, delay time.Duration, over <-chan time.Time, closing <-chan struct{}) (ended Ended, lock L) {
-	var head, signal <-chan struct{}
+func (w *Waiter[R, L, P]) Wait(ctx context.Context, delay func(State) time.Duration, over <-chan time.Time, closing <-chan struct{}) Result[L] {
+	if w.first {
+		w.first = false
+		return Result[L]{Ended: Ask}
+	}
+	var signal <-chan struct{}
 	var timer <-chan time.Time
 	var passed <-chan L
-	if w.isHead != nil && !w.knows {
-		head = w.isHead
-	} else {
-		signal = w.park()
-		passed = w.passed
-		timer = time.After(max(delay, w.openFor()))
-	}
 	for {
+		if w.isHead == nil && timer == nil {
+			signal, timer, passed = w.park(delay)
+		}
+		var ended Ended
 		select {
-		case <-head:
+		case <-w.isHead:
 			if w.err != nil {
-				return Refused, lock
+				return Result[L]{Ended: Refused, Err: w.err}
 			}
-			w.knows = true
-			ended = Head
-		case lock = <-passed:
-			return Given, lock
+			w.isHead = nil
+			continue
+		case lock := <-passed:
+			return Result[L]{Ended: Given, Lock: lock}
 		case <-signal:
 			if open := w.openFor(); open > 0 { // others go first
 				signal, timer = nil, time.After(open)
 				continue
 			}
-			ended = Ask
 		case <-timer:
-			ended = Ask
 		case <-ctx.Done():
 			ended = Done
 		case <-over:
@@ -65,44 +82,48 @@ func (w *Waiter[R, L, P]) Wait(ctx context.Context, delay time.Duration, over <-
 			default:
 			}
 		}
-		if ended != Head && w.unpark(ended != Ask) {
-			return Given, <-w.passed
+		known, given := w.unpark(ended != Ask)
+		if given { // the lock is about to arrive
+			return Result[L]{Ended: Given, Lock: <-w.passed}
 		}
-		return ended, lock
+		return Result[L]{Ended: ended, State: known}
 	}
 }
 
-// park says that the head waits: from now on it can be passed the lock. It returns what
-// receives when the lock may be free.
-func (w *Waiter[R, L, P]) park() <-chan struct{} {
+// park says that the head waits. It returns what receives when the lock may be free, when the
+// delay is over, and when the call is passed the lock.
+func (w *Waiter[R, L, P]) park(delay func(State) time.Duration) (<-chan struct{}, <-chan time.Time, <-chan L) {
 	q := w.queue
 	q.all.mu.Lock()
-	defer q.all.mu.Unlock()
-	w.canPark()
-	if q.signal == nil {
-		q.signal = make(chan struct{}, 1)
-		if q.signalled {
-			q.wake()
-		}
-	}
-	return q.signal
+	w.wait()
+	signal, known := q.signals(), q.state
+	q.all.mu.Unlock()
+	return signal, time.After(max(delay(known), w.openFor())), w.passed
 }
 
-// canPark: mu is held.
-func (w *Waiter[R, L, P]) canPark() {
-	w.parked = true
+// wait has the head wait, unless it was chosen or leaves. mu is held.
+func (w *Waiter[R, L, P]) wait() {
+	if w.stage == asks {
+		w.stage = waits
+	}
 	if w.passed == nil {
 		w.passed = make(chan L, 1)
 	}
 }
 
-// unpark ends that, for ever when the call leaves. It is true when the call was chosen
-// meanwhile: the lock is about to arrive.
-func (w *Waiter[R, L, P]) unpark(leaves bool) (chosen bool) {
+// unpark ends that, for ever when the call leaves, unless it was chosen meanwhile.
+func (w *Waiter[R, L, P]) unpark(ends bool) (known State, given bool) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
-	w.parked, w.leaves = false, leaves
-	return w.chosen
+	switch {
+	case w.stage == chosen:
+		return known, true
+	case ends:
+		w.stage = leaves
+	default:
+		w.stage = asks
+	}
+	return w.queue.state, false
 }
 
 // openFor is for how long those outside the queue go first.
@@ -112,30 +133,31 @@ func (w *Waiter[R, L, P]) openFor() time.Duration {
 	return time.Until(w.queue.openUntil)
 }
 
-// Open has the heads of a lock's queues ask for it after so long: those outside the queues
-// go first.
-func (q *Queues[R, L, P]) Open(lock string, d time.Duration) {
+// Signal has the heads of a lock's queues ask for it, which may be free. For so long those
+// outside the queues go first.
+func (q *Queues[R, L, P]) Signal(lock string, open time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		if until := time.Now().Add(d); until.After(own.openUntil) {
+		if until := time.Now().Add(open); until.After(own.openUntil) {
 			own.openUntil = until
 		}
 		own.wake()
 	}
 }
 
-// Signal has the heads of a lock's queues ask for it: it may be free.
-func (q *Queues[R, L, P]) Signal(lock string) { q.Open(lock, 0) }
-
 // wake signals. mu is held.
 func (q *queue[R, L, P]) wake() {
-	if q.signal == nil {
-		q.signalled = true
-		return
-	}
 	select {
-	case q.signal <- struct{}{}:
+	case q.signals() <- struct{}{}:
 	default:
 	}
+}
+
+// signals is what wake sends to. mu is held.
+func (q *queue[R, L, P]) signals() chan struct{} {
+	if q.signal == nil {
+		q.signal = make(chan struct{}, 1)
+	}
+	return q.signal
 }

@@ -22,10 +22,18 @@ const ms = time.Millisecond
 
 func join(t *testing.T, q *queues, request string) *waiter {
 	t.Helper()
-	w, ok := q.Join("lock", "", request, nil)
-	if !ok {
+	w, _ := q.Join("lock", "", request, nil)
+	if w == nil {
 		t.Fatalf("%s was refused", request)
 	}
+	return w
+}
+
+// open is join by the first call, which asks at once.
+func open(t *testing.T, q *queues, request string) *waiter {
+	t.Helper()
+	w := join(t, q, request)
+	want(t, request, wait(w, time.Hour), end{ended: waitqueue.Ask})
 	return w
 }
 
@@ -33,8 +41,12 @@ func join(t *testing.T, q *queues, request string) *waiter {
 type end struct {
 	ended waitqueue.Ended
 	lock  string
+	err   error
 	took  time.Duration
 }
+
+// known returns what the queue knows of the lock.
+func known(w *waiter) waitqueue.State { return w.Silent(time.Time{}) }
 
 // wait waits in a goroutine. It returns when that waits.
 func wait(w *waiter, delay time.Duration) <-chan end { return waitOver(background, w, delay, nil, nil) }
@@ -42,8 +54,8 @@ func wait(w *waiter, delay time.Duration) <-chan end { return waitOver(backgroun
 func waitOver(ctx context.Context, w *waiter, delay time.Duration, over <-chan time.Time, closing <-chan struct{}) <-chan end {
 	ends, began := make(chan end, 1), time.Now()
 	go func() {
-		ended, lock := w.Wait(ctx, delay, over, closing)
-		ends <- end{ended, lock, time.Since(began)}
+		r := w.Wait(ctx, func(waitqueue.State) time.Duration { return delay }, over, closing)
+		ends <- end{r.Ended, r.Lock, r.Err, time.Since(began)}
 	}()
 	synctest.Wait()
 	return ends
@@ -66,9 +78,11 @@ func wantWaiting(t *testing.T, who string, ends <-chan end) {
 	}
 }
 
-func anybody(string) bool                  { return true }
-func anyPosition(string, string) bool      { return true }
-func is(position string) func(string) bool { return func(p string) bool { return p == position } }
+func anybody(string, string) bool { return true }
+
+func of(position string) func(string, string) bool {
+	return func(_, p string) bool { return p == position }
+}
 
 // byRequest is a position that is named after the call which needed it first.
 func byRequest(request, position string) string {
@@ -81,22 +95,18 @@ func byRequest(request, position string) string {
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
-		a, b, c := join(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
-		if !a.First() || b.First() || c.First() {
-			t.Fatal("not a alone is first")
-		}
-		forB, forC := wait(b, ms), wait(c, ms)
+		a, b, c := open(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
+		forB, forC := wait(b, 5*ms), wait(c, 5*ms)
 		time.Sleep(time.Second)
+		wantWaiting(t, "b", forB)
 		a.Took(time.Time{}, false)
-		want(t, "b", forB, end{ended: waitqueue.Head, took: time.Second})
+		want(t, "b, which need not ask at once", forB, end{ended: waitqueue.Ask, took: time.Second + 5*ms})
 		wantWaiting(t, "c", forC)
-		want(t, "b, which need not ask at once", wait(b, 5*ms), end{ended: waitqueue.Ask, took: 5 * ms})
 		b.Leave()
-		want(t, "c", forC, end{ended: waitqueue.Head, took: time.Second + 5*ms})
-		want(t, "c, after b left in vain", wait(c, 5*ms), end{ended: waitqueue.Ask})
+		want(t, "c, after b left in vain", forC, end{ended: waitqueue.Ask, took: time.Second + 5*ms})
 		d := join(t, &q, "d")
 		c.Took(time.Time{}, false)
-		if s := d.State(); !s.Answered || !s.Local {
+		if s := known(d); !s.Answered || !s.Local {
 			t.Errorf("the state is %+v", s)
 		}
 		if end := d.Leave(); len(q.Locks()) > 0 || end.Notifications {
@@ -105,33 +115,66 @@ func TestFirstComeFirstServed(t *testing.T) {
 	})
 }
 
+// How long to wait as head follows from what is known then.
+func TestDelayIsOfWhatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queues
+		a, b := open(t, &q, "a"), join(t, &q, "b")
+		var heard waitqueue.State
+		ends := make(chan waitqueue.Result[string], 1)
+		go func() {
+			ends <- b.Wait(background, func(known waitqueue.State) time.Duration {
+				heard = known
+				return 5 * ms
+			}, time.After(6*ms), nil)
+		}()
+		synctest.Wait()
+		until := time.Now().Add(time.Hour)
+		a.Took(until, true)
+		if r := <-ends; r.Ended != waitqueue.Ask || !heard.Local || !heard.Answered || !heard.Until.Equal(until) || !heard.Exact {
+			t.Errorf("%+v, knowing %+v", r, heard)
+		}
+		b.Busy(waitqueue.Taken{Until: until}, nil, nil)
+		over := make(chan time.Time, 1)
+		over <- time.Now()
+		known := b.Wait(background, func(waitqueue.State) time.Duration { return time.Hour }, over, nil).State
+		if want := (waitqueue.State{Answered: true, Taken: waitqueue.Taken{Until: until}}); known != want {
+			t.Errorf("the wait is over, knowing %+v", known)
+		}
+	})
+}
+
 // One in the middle that leaves changes nothing for the others.
 func TestLeavingTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
-		a, b, c := join(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
+		a, b, c := open(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
 		forA, forC := wait(a, ms), wait(c, time.Hour)
 		b.Leave()
 		want(t, "a", forA, end{ended: waitqueue.Ask, took: ms})
 		wantWaiting(t, "c", forC)
 		a.Took(time.Time{}, false)
-		want(t, "c", forC, end{ended: waitqueue.Head, took: ms})
+		c.Leave()
+		if q.Choose("lock", anybody) != nil {
+			t.Error("somebody is left")
+		}
+		<-forC
 	})
 }
 
 func TestSignalHasTheHeadAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
-		a, b := join(t, &q, "a"), join(t, &q, "b")
+		a, b := open(t, &q, "a"), join(t, &q, "b")
 		forB := wait(b, 0)
-		q.Signal("lock") // while a asks Redis: it is not lost
-		q.Signal("lock")
+		q.Signal("lock", 0) // while a asks Redis: it is not lost
+		q.Signal("lock", 0)
 		want(t, "a", wait(a, time.Hour), end{ended: waitqueue.Ask})
 		forA := wait(a, time.Hour)
 		wantWaiting(t, "a", forA) // the second was of the first
-		q.Signal("other")
+		q.Signal("other", 0)
 		wantWaiting(t, "a", forA)
-		q.Signal("lock")
+		q.Signal("lock", 0)
 		want(t, "a", forA, end{ended: waitqueue.Ask})
 		wantWaiting(t, "b", forB)
 		a.Leave()
@@ -142,31 +185,29 @@ func TestSignalHasTheHeadAsk(t *testing.T) {
 func TestOnlyAHeadThatWaitsIsPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
-		a, b := join(t, &q, "a"), join(t, &q, "b")
-		if q.Next("lock", anybody) != nil {
+		a, b := open(t, &q, "a"), join(t, &q, "b")
+		if q.Choose("lock", anybody) != nil {
 			t.Fatal("a is asking Redis, and was chosen")
 		}
 		forA := wait(a, time.Hour)
-		if q.Next("lock", func(r string) bool { return r != "a" }) != nil || q.Next("other", anybody) != nil {
+		if q.Choose("lock", func(r, _ string) bool { return r != "a" }) != nil || q.Choose("other", anybody) != nil {
 			t.Fatal("a was chosen for what it does not want")
 		}
-		w := q.Next("lock", anybody)
-		if w != a || w.Request() != "a" {
+		w := q.Choose("lock", anybody)
+		if w != a || w.Request != "a" {
 			t.Fatal("not a was chosen")
 		}
-		if q.Next("lock", anybody) != nil {
+		if q.Choose("lock", anybody) != nil {
 			t.Fatal("chosen twice")
 		}
 		w.Pass("a lock")
 		want(t, "a", forA, end{ended: waitqueue.Given, lock: "a lock"})
 		a.Took(time.Time{}, false)
-		if w := q.Next("lock", anybody); w != b {
+		if w := q.Choose("lock", anybody); w != b {
 			t.Fatal("b is head, though it has not noticed, and was not chosen")
 		}
-		forB := wait(b, 0)
-		want(t, "b", forB, end{ended: waitqueue.Head})
-		forB = wait(b, ms)
-		if q.Next("lock", anybody) != nil {
+		forB := wait(b, ms)
+		if q.Choose("lock", anybody) != nil {
 			t.Error("b was chosen twice")
 		}
 		time.Sleep(time.Second)
@@ -180,13 +221,13 @@ func TestOnlyAHeadThatWaitsIsPassedTheLock(t *testing.T) {
 func TestWhoAsksIsNotPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
-		a := join(t, &q, "a")
+		a := open(t, &q, "a")
 		want(t, "a", wait(a, ms), end{ended: waitqueue.Ask, took: ms})
-		if q.Next("lock", anybody) != nil {
+		if q.Choose("lock", anybody) != nil {
 			t.Fatal("a asks, and was chosen")
 		}
 		forA := wait(a, time.Hour)
-		if q.Next("lock", anybody) != a {
+		if q.Choose("lock", anybody) != a {
 			t.Fatal("a waits again, and was not chosen")
 		}
 		a.Pass("a lock")
@@ -214,14 +255,13 @@ func TestLockAtTheVeryEnd(t *testing.T) {
 		for _, chosen := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				var q queues
-				a, b := join(t, &q, "a"), join(t, &q, "b")
+				a, b := open(t, &q, "a"), join(t, &q, "b")
 				a.Took(time.Time{}, false) // b is head, and can be chosen before it waits as head
 				ctx, cancel := context.WithCancel(background)
 				defer cancel()
-				if chosen && q.Next("lock", anybody) != b {
+				if chosen && q.Choose("lock", anybody) != b {
 					t.Fatal("b was not chosen")
 				}
-				want(t, "b", wait(b, 0), end{ended: waitqueue.Head})
 				var over <-chan time.Time
 				if tc.over {
 					over = time.After(ms)
@@ -235,12 +275,12 @@ func TestLockAtTheVeryEnd(t *testing.T) {
 					if got := <-ends; got.ended != tc.ended {
 						t.Errorf("%s: %+v", why, got)
 					}
-					if q.Next("lock", anybody) != nil {
+					if q.Choose("lock", anybody) != nil {
 						t.Errorf("%s: b was chosen after its wait had ended", why)
 					}
 					c := join(t, &q, "c")
 					b.Leave()
-					if q.Next("lock", anybody) != c {
+					if q.Choose("lock", anybody) != c {
 						t.Errorf("%s: c is head, and was not chosen", why)
 					}
 					return
@@ -260,9 +300,9 @@ func TestOverComesBeforeAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 20 {
 			var q queues
-			a, over := join(t, &q, "a"), make(chan time.Time, 1)
+			a, over := open(t, &q, "a"), make(chan time.Time, 1)
 			over <- time.Now()
-			q.Signal("lock")
+			q.Signal("lock", 0)
 			want(t, "a", waitOver(background, a, time.Hour, over, nil), end{ended: waitqueue.Over})
 		}
 	})
@@ -274,7 +314,7 @@ func TestWhoLeavesIsNotChosenAsHead(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var q queues
-			a, b, c := join(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
+			a, b, c := open(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
 			ctx, cancel := context.WithCancel(background)
 			var over <-chan time.Time
 			ended := waitqueue.Done
@@ -286,15 +326,11 @@ func TestWhoLeavesIsNotChosenAsHead(t *testing.T) {
 			defer cancel()
 			want(t, "b", waitOver(ctx, b, 0, over, nil), end{ended: ended, took: ms})
 			a.Took(time.Time{}, false)
-			b.Position(byRequest)
-			if q.Next("lock", anybody) != nil {
+			if q.Choose("lock", anybody) != nil {
 				t.Error("b was chosen, which leaves")
 			}
-			if q.Granted("lock", anybody, anyPosition) != nil {
-				t.Error("b was granted the lock, and leaves")
-			}
 			b.Leave()
-			if q.Next("lock", anybody) != c {
+			if q.Choose("lock", anybody) != c {
 				t.Error("c was not chosen")
 			}
 		})
@@ -305,15 +341,15 @@ func TestMaxWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
 		none, most, two := 0, 1, 2
-		a, ok := q.Join("lock", "", "a", &none) // has not been answered: does not wait yet
-		if !ok {
+		a, _ := q.Join("lock", "", "a", &none) // has not been answered: does not wait yet
+		if a == nil {
 			t.Fatal("a was refused, which only tries")
 		}
-		b, ok := q.Join("lock", "", "b", &most)
-		if !ok {
+		b, _ := q.Join("lock", "", "b", &most)
+		if b == nil {
 			t.Fatal("b was refused, and nobody waits")
 		}
-		if c, ok := q.Join("lock", "", "c", &most); ok || c.State().Answered {
+		if c, by := q.Join("lock", "", "c", &most); c != nil || by != (waitqueue.Taken{}) {
 			t.Fatal("c was let in beside b")
 		}
 		forB := wait(b, 0)
@@ -322,16 +358,13 @@ func TestMaxWaiters(t *testing.T) {
 		if !a.Busy(waitqueue.Taken{Until: until, Exact: true}, &most, refusal) {
 			t.Error("no notifications are wanted")
 		}
-		want(t, "b", forB, end{ended: waitqueue.Refused})
-		if b.Err() != refusal || a.Err() != nil {
-			t.Error("b was not refused, although a waits now")
-		}
+		want(t, "b, for a waits now,", forB, end{ended: waitqueue.Refused, err: refusal})
 		b.Leave() // is of no consequence
-		if s := a.State(); !s.Answered || !s.Until.Equal(until) || !s.Exact || s.Local {
+		if s := known(a); !s.Answered || !s.Until.Equal(until) || !s.Exact || s.Local {
 			t.Errorf("the state is %+v", s)
 		}
-		if _, ok := q.Join("lock", "owner", "o", &most); ok {
-			t.Error("another owner was let in beside a")
+		if o, by := q.Join("lock", "owner", "o", &most); o != nil || !by.Until.Equal(until) {
+			t.Errorf("another owner was let in beside a, or heard %+v", by)
 		}
 		if a.Busy(waitqueue.Taken{Until: until, Exact: true}, &none, refusal) {
 			t.Error("notifications are wanted again")
@@ -340,34 +373,33 @@ func TestMaxWaiters(t *testing.T) {
 			t.Errorf("nobody is left: %+v", end)
 		}
 		a, b = join(t, &q, "a"), join(t, &q, "b")
-		if a.Busy(waitqueue.Taken{}, &two, refusal); b.Err() != nil {
-			t.Error("b was refused, and two may wait")
-		}
+		a.Busy(waitqueue.Taken{}, &two, refusal)
+		forB = wait(b, 0)
+		wantWaiting(t, "b, for two may wait,", forB)
+		a.Leave()
+		<-forB
 	})
 }
 
 func TestDismissedCallsHearWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
-		a, b, c := join(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
+		a, b, c := open(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
 		forB, forC := wait(b, 0), wait(c, 0)
 		a.Position(byRequest)
 		asked := time.Now()
 		a.Silent(asked)
 		time.Sleep(time.Second)
-		if since := a.Silent(time.Now()); !since.Equal(asked) {
+		if since := a.Silent(time.Now()).Silence; !since.Equal(asked) {
 			t.Errorf("silent since %v", since)
 		}
 		silent := errors.New("silent")
 		if end := a.Dismiss(silent); end.Position != "p of a" {
 			t.Errorf("%+v", end)
 		}
-		want(t, "b", forB, end{ended: waitqueue.Refused, took: time.Second})
-		want(t, "c", forC, end{ended: waitqueue.Refused, took: time.Second})
+		want(t, "b", forB, end{ended: waitqueue.Refused, err: silent, took: time.Second})
+		want(t, "c", forC, end{ended: waitqueue.Refused, err: silent, took: time.Second})
 		for _, w := range []*waiter{a, b, c} {
-			if w.Err() != silent {
-				t.Error("one does not know why")
-			}
 			if end := w.Leave(); end != (waitqueue.End[string]{}) {
 				t.Errorf("gave up again: %+v", end)
 			}
@@ -381,21 +413,19 @@ func TestDismissedCallsHearWhy(t *testing.T) {
 func TestOwnersOfTheirOwnHaveAQueueApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
-		a := join(t, &q, "a")
+		a := open(t, &q, "a")
 		o, _ := q.Join("lock", "owner", "o", nil)
 		o2, _ := q.Join("lock", "owner", "o2", nil)
-		if !o.First() || o2.First() {
-			t.Fatal("o waits behind a, or o2 not behind o")
-		}
-		forO := wait(o, time.Hour)
-		if q.Next("lock", anybody) != nil {
-			t.Error("o was passed a lock of another owner")
-		}
+		want(t, "o, which is not behind a,", wait(o, time.Hour), end{ended: waitqueue.Ask})
+		forO, forO2 := wait(o, time.Hour), wait(o2, time.Hour)
 		if p := a.Position(byRequest) + ", " + o.Position(byRequest); p != "p of a, p of o" {
 			t.Errorf("they wait by %s", p)
 		}
-		if w := q.Granted("lock", is("p of o"), anyPosition); w != o {
-			t.Fatal("o was not granted the lock by its position")
+		if q.Choose("lock", of("p of a")) != nil {
+			t.Fatal("a was chosen, which asks")
+		}
+		if q.Choose("lock", of("p of o")) != o {
+			t.Fatal("o was not chosen by its position")
 		}
 		o.Pass("a lock")
 		want(t, "o", forO, end{ended: waitqueue.Given, lock: "a lock"})
@@ -405,8 +435,9 @@ func TestOwnersOfTheirOwnHaveAQueueApart(t *testing.T) {
 		if o.Leave(); len(q.Locks()) == 0 {
 			t.Error("the queue of o2 is gone")
 		}
-		if end := o2.Leave(); end.Position != "" || len(q.Locks()) > 0 {
-			t.Errorf("a position that was used up is given up: %+v", end)
+		want(t, "o2, which is head after o,", forO2, end{ended: waitqueue.Ask})
+		if end := o2.Leave(); end.Position != "p of o" || len(q.Locks()) > 0 {
+			t.Errorf("%+v", end)
 		}
 	})
 }
@@ -414,7 +445,7 @@ func TestOwnersOfTheirOwnHaveAQueueApart(t *testing.T) {
 func TestSnapshotTellsWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
-		a := join(t, &q, "a")
+		a := open(t, &q, "a")
 		if _, ok := q.WaitFor("lock"); ok {
 			t.Error("a waits, and was not answered yet")
 		}
@@ -448,7 +479,7 @@ func TestSnapshotTellsWhoWaits(t *testing.T) {
 func TestSnapshotAfterTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
-		a := join(t, &q, "a")
+		a := open(t, &q, "a")
 		join(t, &q, "b")
 		a.Took(time.Time{}, false)
 		if w, ok := q.WaitFor("lock"); !ok || w.Request != "b" || w.Calls != 1 {
@@ -462,29 +493,28 @@ func TestSnapshotAfterTheFirst(t *testing.T) {
 func TestOpenHasTheHeadAskLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
-		q.Open("lock", 3*ms) // nobody waits
-		a := join(t, &q, "a")
+		q.Signal("lock", 3*ms) // nobody waits
+		a := open(t, &q, "a")
 		forA := wait(a, time.Hour)
 		time.Sleep(time.Second)
-		q.Open("lock", 3*ms)
+		q.Signal("lock", 3*ms)
 		want(t, "a, which waits", forA, end{ended: waitqueue.Ask, took: time.Second + 3*ms})
 
-		q.Open("lock", 3*ms)
+		q.Signal("lock", 3*ms)
 		want(t, "a, which waits later", wait(a, time.Hour), end{ended: waitqueue.Ask, took: 3 * ms})
 
-		q.Open("lock", 3*ms)
+		q.Signal("lock", 3*ms)
 		want(t, "a, which would ask sooner", wait(a, ms), end{ended: waitqueue.Ask, took: 3 * ms})
 
 		forA = wait(a, time.Hour)
-		q.Open("lock", 3*ms)
-		if q.Next("lock", anybody) != a {
+		q.Signal("lock", 3*ms)
+		if q.Choose("lock", anybody) != a {
 			t.Fatal("a was not chosen")
 		}
 		a.Pass("a lock")
 		want(t, "a, which is passed the lock", forA, end{ended: waitqueue.Given, lock: "a lock"})
 		b := join(t, &q, "b")
 		a.Took(time.Time{}, false)
-		want(t, "b", wait(b, 0), end{ended: waitqueue.Head})
 		want(t, "b, which is head after that", wait(b, ms), end{ended: waitqueue.Ask, took: 3 * ms})
 	})
 }
@@ -506,19 +536,18 @@ func TestNotificationsAreWantedOnce(t *testing.T) {
 	}
 }
 
-// A position outlasts a lock that is passed on in memory, and is used up by a grant.
+// A position outlasts the calls that wait by it, until one of them has another one.
 func TestPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
-		a, b, c := join(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
-		a.Position(byRequest)
+		a, b := open(t, &q, "a"), join(t, &q, "b")
+		if p := a.Position(byRequest); p != "p of a" {
+			t.Errorf("a waits by %q", p)
+		}
 		if p := q.Waits("lock", byRequest); p != "" {
 			t.Errorf("%q, and nobody is notified", p)
 		}
 		a.Busy(waitqueue.Taken{}, nil, nil)
-		forA := wait(a, time.Hour)
-		q.Next("lock", anybody).Pass("a lock")
-		want(t, "a", forA, end{ended: waitqueue.Given, lock: "a lock"})
 		if p := q.Waits("lock", byRequest); p != "p of a" {
 			t.Errorf("the process goes on waiting by %q", p)
 		}
@@ -526,54 +555,12 @@ func TestPosition(t *testing.T) {
 		if p := b.Position(byRequest); p != "p of a" {
 			t.Errorf("b waits by %q", p)
 		}
-
-		// Redis gives the lock to the position.
-		if q.Granted("lock", is("another"), anyPosition) != nil {
-			t.Error("granted by another position")
+		b.Position(func(string, string) string { return "" })
+		if p := q.Waits("lock", byRequest); p != "p of b" {
+			t.Errorf("the process goes on waiting by %q", p)
 		}
-		if q.Granted("lock", is("p of a"), func(request, position string) bool { return request != "b" }) != nil {
-			t.Error("granted to who does not fit")
-		}
-		want(t, "b", wait(b, 0), end{ended: waitqueue.Head})
-		want(t, "b, which asks for what it was not given,", wait(b, time.Hour), end{ended: waitqueue.Ask})
-		forB := wait(b, time.Hour)
-		fits := func(request, position string) bool { return request+position == "bp of a" }
-		if q.Granted("lock", is("p of a"), fits) != b {
-			t.Fatal("not granted to b")
-		}
-		if q.Granted("lock", is("p of a"), anyPosition) != nil {
-			t.Error("granted twice by one position")
-		}
-		b.Pass("a grant")
-		want(t, "b", forB, end{ended: waitqueue.Given, lock: "a grant"})
-		b.Took(time.Time{}, false)
-
-		// Redis gives it to the call that asks.
-		if p := c.Position(byRequest); p != "p of c" {
-			t.Errorf("c waits by %q", p)
-		}
-		d := join(t, &q, "d")
-		c.Took(time.Time{}, false)
-		if p := d.Position(byRequest); p != "p of d" {
-			t.Errorf("d waits by %q", p)
-		}
-		if end := d.Leave(); end.Position != "p of d" {
+		if end := b.Leave(); end.Position != "p of b" {
 			t.Errorf("nobody is left: %+v", end)
 		}
-	})
-}
-
-// A queue that has no position yet is not granted the lock, and not disturbed.
-func TestGrantWithoutAPosition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var q queues
-		a := join(t, &q, "a")
-		forA := wait(a, time.Hour)
-		if q.Granted("lock", anybody, anyPosition) != nil {
-			t.Error("granted")
-		}
-		wantWaiting(t, "a", forA)
-		q.Signal("lock")
-		<-forA
 	})
 }
