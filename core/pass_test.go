@@ -465,8 +465,9 @@ func TestCloseEndsTheContextOfALockThatIsNotPassedOn(t *testing.T) {
 	})
 }
 
-// Redis does not see that a lock is passed on: the process still has its position in the
-// queue of processes. Taken out, the lock is then reserved for it, and nobody there waits.
+// Redis does not see that a lock is passed on in memory: the process still has its position
+// in the queue of processes. Taken out, the release grants the lock to that, and nobody there
+// waits.
 func TestAfterTheLastCallHereAnotherProcessHasTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l, other := s.locker(), s.locker()

@@ -51,26 +51,46 @@ func TestInvariant1CancelledHeadLeavesNoHoldBehind(t *testing.T) {
 	}
 }
 
-// Heads of different kinds wait by different positions, of which the process has one.
-// Taken out, the old one stays in the queue, and the lock goes to nobody.
-func TestChangedPositionIsGivenUp(t *testing.T) {
-	short := core.Lease(200 * time.Millisecond) // is never granted with a message
+// A call that gives up leaves its position to the next one of its process, whatever kind of
+// lock that wants.
+// Taken out, those that came in between go first, or the old position stays in the queue and
+// the lock goes to nobody.
+func TestNextCallTakesThePositionOver(t *testing.T) {
+	short := core.Lease(200 * time.Millisecond)
 	for name, c := range map[string]struct{ first, second []core.Option }{
-		"from a hold to the process": {nil, []core.Option{short}},
-		"from the process to a hold": {[]core.Option{short}, nil},
+		"plain, then another lease": {nil, []core.Option{short}},
+		"another lease, then plain": {[]core.Option{short}, nil},
+		"plain, then a window":      {nil, []core.Option{core.KeepFor(time.Millisecond)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				l := s.locker()
-				k := take(t, background, l, "k", c.first...)
-				first := start(background, l, "k", c.first...)
+				k := take(t, background, s.locker(), "k")
+				ctx, cancel := context.WithCancel(background)
+				first := start(ctx, l, "k", c.first...)
 				waits(t, first)
+				place, err := s.ZMembers(waitQueue)
+				if err != nil || len(place) != 1 {
+					t.Fatal(place, err)
+				}
+				time.Sleep(time.Millisecond) // waits that begin at one time have no order
+				other := start(background, s.locker(), "k")
+				waits(t, other)
 				second := start(background, l, "k", c.second...)
-				unlock(t, k) // passes it on
-				k = (<-first).lock
-				time.Sleep(20 * time.Millisecond)
-				unlock(t, k) // it goes to the others
-				isServed(t, "the second", second, prompt)
+				cancel()
+				<-first
+				synctest.Wait()
+				if now, _ := s.ZMembers(waitQueue); len(now) != 2 || now[0] != place[0] {
+					t.Errorf("in the queue: %v, before %v", now, place)
+				}
+				unlock(t, k)
+				o := <-second
+				if o.err != nil {
+					t.Fatal(o.err)
+				}
+				waits(t, other)
+				unlock(t, o.lock)
+				isServed(t, "the other process", other, time.Second)
 				time.Sleep(6 * time.Second)
 				if s.Exists(waitQueue) {
 					t.Error("a position is left")
@@ -78,26 +98,6 @@ func TestChangedPositionIsGivenUp(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Who gives a position up may make way for another one of the same process.
-func TestReservationThatALeavingCallMakesIsNoticed(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		l := s.locker()
-		k := take(t, background, s.locker(), "k")
-		ctx, cancel := context.WithCancel(background)
-		first := start(ctx, l, "k")
-		waits(t, first)
-		second := start(background, l, "k", core.KeepFor(time.Millisecond))
-		time.Sleep(time.Millisecond)                     // positions of one time have no order
-		s.fail(release, lateRequest(5*time.Millisecond)) // its leaving
-		cancel()
-		<-first
-		synctest.Wait()
-		time.Sleep(time.Millisecond)
-		unlock(t, k) // it is granted to the one that is about to leave
-		isServed(t, "the second", second, prompt)
-	})
 }
 
 // A process releases a lock, twice nested, while its next call is asking for it, for the

@@ -3,7 +3,7 @@
 //
 // A lock has a channel for all who wait, on which Redis publishes that it is free, and
 // one for this process, the same name with the process's id appended, on which Redis
-// publishes that the lock is reserved for it. [Listener.Watch] subscribes to both and
+// publishes that the lock was granted to a call of it. [Listener.Watch] subscribes to both and
 // [Listener.Unwatch] takes one Watch back; a channel stays subscribed for some seconds
 // after the last, because contention tends to come back. A connection that breaks, or
 // answers no pings, is replaced, and a channel whose server has changed follows it.
