@@ -123,6 +123,8 @@ var pathCases = []conformanceCase{
 				h.Errorf("%s: the log does not say why", way)
 			}
 		}
+		twice := byKey(keyfunc.Join(keyfunc.Path(h.wildcard()), keyfunc.Path(h.wildcard()))) // it counts once
+		h.wantRefused(h.build(post(pattern, twice, h.never())), "/orders/%2e%2e/a/%2e%2e/b")
 		server := h.build(post(pattern, byParam("orderID"), h.wantsHeld("orderID=42")))
 		h.wantStatus(send(server, "POST", "/orders/42/..43/.pay"), http.StatusOK)
 	}},

@@ -15,6 +15,7 @@ var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: 
 	strict: echolock.Strict, locker: echolock.Locker, bufferBody: echolock.BufferBody,
 	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo4Refused(f)) }, build: func(routes ...route) http.Handler {
 		e := echo.New()
+		check := echolock.Check(e)
 		for _, r := range routes {
 			var chain []echo.MiddlewareFunc
 			if r.around != nil {
@@ -50,7 +51,7 @@ var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: 
 				return r.run(c.Response(), c.Request())
 			}, chain...)
 		}
-		return e
+		return checkedServer{e, check}
 	}}
 
 // echo4Companion has no use for echo's package middleware, which would bring its

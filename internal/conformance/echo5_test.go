@@ -15,6 +15,7 @@ var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: 
 	strict: echolock.Strict, locker: echolock.Locker, bufferBody: echolock.BufferBody,
 	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo5Refused(f)) }, build: func(routes ...route) http.Handler {
 		e := echo.New()
+		check := echolock.Check(e)
 		e.Logger = slog.Default()
 		for _, r := range routes {
 			var chain []echo.MiddlewareFunc
@@ -51,7 +52,7 @@ var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: 
 				return r.run(c.Response(), c.Request())
 			}, chain...)
 		}
-		return e
+		return checkedServer{e, check}
 	}}
 
 func echo5Companion(name companion) echo.MiddlewareFunc {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/guard"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -22,6 +23,12 @@ type framework struct {
 	strict       func() core.Option
 	locker       func(*core.Locker) core.Option
 	bufferBody   func(int64) core.Option
+}
+
+// checkedServer is a server with what the adapter's Check tells of its routes.
+type checkedServer struct {
+	http.Handler
+	check func() (guard.Report, error)
 }
 
 // refusing answers a refusal.

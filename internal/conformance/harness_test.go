@@ -47,6 +47,7 @@ var subjects = []struct {
 	{"Handlers", false, handlerCases},
 	{"Outages and set-up", false, outageCases},
 	{"Configuration", false, configCases},
+	{"Check", false, checkCases},
 	{"Refusals", false, refusalCases},
 	{"Observers", false, observerCases},
 	{"Real server: streams and bodies", true, streamCases},

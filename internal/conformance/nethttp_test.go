@@ -13,7 +13,7 @@ type netHTTPMiddleware = func(http.Handler) http.Handler
 var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf: httplock.StatusOf, reasonOf: httplock.ReasonOf,
 	strict: httplock.Strict, locker: httplock.Locker, bufferBody: httplock.BufferBody,
 	setOnRefused: func(f refusing) { httplock.SetOnRefused(f) }, build: func(routes ...route) http.Handler {
-		mux := http.NewServeMux()
+		mux, check := http.NewServeMux(), httplock.Check{}
 		for _, r := range routes {
 			var chain []netHTTPMiddleware
 			if r.around != nil {
@@ -33,12 +33,13 @@ var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf
 				chain = append(chain, netHTTPCompanion(name))
 			}
 			var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { _ = r.run(w, request) })
+			_ = check.Add(r.method, r.pattern, handler, chain...)
 			for i := len(chain) - 1; i >= 0; i-- {
 				handler = chain[i](handler)
 			}
 			mux.Handle(r.method+" "+r.pattern, handler)
 		}
-		return mux
+		return checkedServer{mux, func() (httplock.Report, error) { return check.Report(), nil }}
 	}}
 
 // stored is a key of the type that an application has for its own values.

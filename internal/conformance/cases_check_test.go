@@ -1,0 +1,78 @@
+package conformance_test
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+var checkCases = []conformanceCase{
+	{"Check tells what each route is guarded by, and what looks wrong", func(h *harness) {
+		orderID := keyfunc.Int(keyfunc.Param("orderID"))
+		optional := byKey(keyfunc.Optional(orderID))
+		either := func(r keyfunc.Request) (string, error) {
+			if v, declared := r.Param("orderID"); declared {
+				return "order:" + v, nil
+			}
+			v, _ := r.Param("old")
+			return "order:" + v, nil
+		}
+		failOpen := func(key keyfunc.Func[keyfunc.Request]) []guarding {
+			return []guarding{{config: &config{key: key, failOpen: true}}}
+		}
+		strict := []guarding{{config: &config{param: "basket", strict: true}}}
+		const noRoute = `no route behind the guard declares the path parameter "orderID", by which the lock is: they declare "other"`
+		wants := map[string]struct {
+			guards          []guarding
+			guarded, faults string
+		}{
+			"/a/{orderID}/pay":       {byParam("orderID"), `path parameter "orderID"`, ""},
+			"/b/{orderID}/refund":    {nil, "", `it declares "orderID", by which other routes are guarded, and is not`},
+			"/c/{orderID}/{path...}": {byKey(orderID), `path parameter "orderID"`, ""},
+			"/d/{other}":             {byParam("orderID"), "", noRoute},
+			"/e/{other}":             {byKey(orderID), "", `does not declare the path parameter "orderID"`},
+			"/f/{order_id}":          {byParam("orderID"), "", `by the path parameter "orderID", but it declares "order_id"`},
+			"/g/{order_id}":          {byKey(keyfunc.Named("order", orderID)), "", `by the path parameter "orderID", but it declares "order_id"`},
+			"/h/{other}":             {optional, "", noRoute},
+			"/i/{other}/{orderID}":   {optional, `path parameter "orderID" (optional)`, ""},
+			"/j":                     {failOpen(keyfunc.Optional(keyfunc.Header("X-Shop"))), `header "X-Shop" (optional, FailOpen)`, ""},
+			"/k":                     {failOpen(keyfunc.Const[keyfunc.Request]("all")), `the constant "all" (FailOpen)`, ""},
+			"/l/{old}":               {byKey(either), "a key function", ""},
+			"/m/{tenant}/{item}":     {byKey(keyfunc.Join(keyfunc.Param("tenant"), keyfunc.Param("item"))), `path parameter "tenant" and path parameter "item"`, ""},
+			"/n/{tenant}":            {nil, "", ""},
+			"/o/{item}/of/{tenant}":  {nil, "", `it declares "tenant", "item", by which other routes are guarded`},
+			"/p/{orderID}": {append(byParam("orderID"), guarding{query: "id"}, guarding{template: "a:{query.id}"}),
+				`path parameter "orderID"|query parameter "id"|template "a:{query.id}"`, ""},
+			"/q":                     {strict, "", "Strict"},
+			"/r/{basket}":            {strict, `path parameter "basket"`, ""},
+			"/s/{orderID}/{orderID}": {byKey(orderID), "", `"orderID" twice`},
+			"/t/{orderID}/{orderID}": {byParam("orderID"), "", `"orderID" twice`},
+		}
+		var routes []route
+		byPlace := map[string]string{} // the patterns by their first segments
+		for pattern, want := range wants {
+			if h.framework.name == "net/http" && strings.Count(pattern, "{orderID}") > 1 {
+				continue // its mux panics
+			}
+			r := post(pattern, want.guards, h.never())
+			r.around = func(func(), func() *http.Request) { h.Error("another middleware was called") }
+			routes = append(routes, r)
+			byPlace[pattern[:2]] = pattern
+		}
+		report, err := h.build(routes...).(checkedServer).check()
+		if err != nil || len(report) != len(routes) {
+			h.Errorf("%d routes, want %d, %v", len(report), len(routes), err)
+		}
+		for _, r := range report {
+			want := wants[byPlace[r.Pattern[:2]]]
+			if guarded := strings.Join(r.Guards, "|"); guarded != want.guarded {
+				h.Errorf("%s %s: guarded by %q, want %q", r.Method, r.Pattern, guarded, want.guarded)
+			}
+			faults := strings.Join(r.Faults, "|")
+			if (faults == "") != (want.faults == "") || !strings.Contains(faults, want.faults) || strings.Contains(faults, "|") {
+				h.Errorf("%s %s: faults %q, want %q", r.Method, r.Pattern, faults, want.faults)
+			}
+		}
+	}},
+}
