@@ -46,11 +46,15 @@ func TestCheck(t *testing.T) {
 	_ = walk("POST", "/b/{orderID}", httplock.ByParam("orderID")(httplock.ByQuery("id")(handler)))
 	_ = walk("POST", "/c", nil)
 	_ = walk("POST", "/d/", httplock.ByParam("orderID")(handler))
+	_ = walk("POST", "/e/*", handler, httplock.By(keyfunc.Path(keyfunc.Param("*"))))
+	_ = walk("POST", "/f/*", handler) // another wildcard
 	want := []struct{ guards, faults string }{
 		{`path parameter "orderID"|query parameter "id"`, ""},
 		{`path parameter "orderID"|query parameter "id"`, ""},
 		{"", ""},
 		{"", "a subtree"},
+		{`path parameter "*"`, ""},
+		{"", ""},
 	}
 	for i, r := range check.Report() {
 		if guards := strings.Join(r.Guards, "|"); guards != want[i].guards {

@@ -35,7 +35,7 @@ func (c *Check) addRouter(router reflect.Value, at string, before []guard.Before
 	if !ok || !alsoOK || !used.CanConvert(reflect.TypeFor[middlewares]()) {
 		return errNotChi
 	}
-	before = append(slices.Clip(before), guard.Before{
+	before = append(before, guard.Before{
 		Guards: guardsOf(used.Convert(reflect.TypeFor[middlewares]()).Interface().(middlewares)),
 		Params: params(at),
 		Mend:   "give it to r.With(...) of the routes, or to Use in r.Group, not in r.Route",

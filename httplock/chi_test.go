@@ -37,6 +37,21 @@ type (
 func (r *chiRouter) Routes() []chiRoute          { return r.routes }
 func (r *chiRouter) Middlewares() chiMiddlewares { return r.used }
 
+// halfRouter has a route as chi's are, and one that leads to something else.
+type (
+	halfRouter struct{ http.Handler }
+	halfRoute  struct {
+		SubRoutes any
+		Handlers  map[string]http.Handler
+		Pattern   string
+	}
+)
+
+func (halfRouter) Routes() []halfRoute {
+	return []halfRoute{{Pattern: "/a", Handlers: map[string]http.Handler{"GET": nil}}, {Pattern: "/b/*", SubRoutes: 5}}
+}
+func (halfRouter) Middlewares() chiMiddlewares { return nil }
+
 // In chi, Use of a router runs before that router has found the route.
 func TestCheckOfAChiRouter(t *testing.T) {
 	end := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a handler was called") })
@@ -47,9 +62,9 @@ func TestCheckOfAChiRouter(t *testing.T) {
 		}
 		return chiRoute{Handlers: map[string]http.Handler{"POST": handler, "*": handler}, Pattern: pattern}
 	}
-	sub := func(pattern string, with, used chiMiddlewares, leaf chiRoute) chiRoute {
+	sub := func(pattern string, with, used chiMiddlewares, routes ...chiRoute) chiRoute {
 		mounted := map[string]http.Handler{"*": &chiChain{Endpoint: end, Middlewares: with}}
-		return chiRoute{SubRoutes: &chiRouter{used: used, routes: []chiRoute{leaf}}, Handlers: mounted, Pattern: pattern}
+		return chiRoute{SubRoutes: &chiRouter{used: used, routes: routes}, Handlers: mounted, Pattern: pattern}
 	}
 	byID := httplock.ByParam("orderID")
 	guards := chiMiddlewares{byID}
@@ -61,6 +76,8 @@ func TestCheckOfAChiRouter(t *testing.T) {
 		sub("/e/*", guards, nil, leaf("/{orderID}/pay")),
 		sub("/f/{orderID}/*", guards, nil, leaf("/pay")),
 		sub("/g/*", nil, nil, leaf("/{orderID}/pay", byID)),
+		sub("/h/*", nil, nil, sub("/x/*", nil, nil,
+			sub("/1/{orderID}/*", nil, guards, leaf("/pay")), sub("/2/{orderID}/*", guards, nil, leaf("/pay")), sub("/3/{orderID}/*", nil, nil, leaf("/pay")))),
 		leaf("/files/*", httplock.By(keyfunc.Path(keyfunc.Param("*")))),
 	}}
 	var check httplock.Check
@@ -68,14 +85,17 @@ func TestCheckOfAChiRouter(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]struct{ guards, faults string }{
-		"/a/{orderID}":     {`header "X-Shop"|path parameter "orderID"`, ""},
-		"/b/{orderID}/pay": {`header "X-Shop"`, "not in r.Route"},
-		"/c/{orderID}/pay": {`header "X-Shop"`, "not in r.Route"},
-		"/d/{orderID}/pay": {`header "X-Shop"|path parameter "orderID"`, ""},
-		"/e/{orderID}/pay": {`header "X-Shop"`, "not of what is mounted"},
-		"/f/{orderID}/pay": {`header "X-Shop"|path parameter "orderID"`, ""},
-		"/g/{orderID}/pay": {`header "X-Shop"|path parameter "orderID"`, ""},
-		"/files/*":         {`header "X-Shop"|path parameter "*"`, ""},
+		"/a/{orderID}":         {`header "X-Shop"|path parameter "orderID"`, ""},
+		"/b/{orderID}/pay":     {`header "X-Shop"`, "not in r.Route"},
+		"/c/{orderID}/pay":     {`header "X-Shop"`, "not in r.Route"},
+		"/d/{orderID}/pay":     {`header "X-Shop"|path parameter "orderID"`, ""},
+		"/e/{orderID}/pay":     {`header "X-Shop"`, "not of what is mounted"},
+		"/f/{orderID}/pay":     {`header "X-Shop"|path parameter "orderID"`, ""},
+		"/g/{orderID}/pay":     {`header "X-Shop"|path parameter "orderID"`, ""},
+		"/h/x/1/{orderID}/pay": {`header "X-Shop"|path parameter "orderID"`, ""},
+		"/h/x/2/{orderID}/pay": {`header "X-Shop"|path parameter "orderID"`, ""},
+		"/h/x/3/{orderID}/pay": {`header "X-Shop"`, ""},
+		"/files/*":             {`header "X-Shop"|path parameter "*"`, ""},
 	}
 	report := check.Report()
 	if len(report) != len(want) {
@@ -94,7 +114,7 @@ func TestCheckOfAChiRouter(t *testing.T) {
 
 func TestAddRouterNeedsARouterThatShowsItsRoutes(t *testing.T) {
 	var check httplock.Check
-	for _, router := range []http.Handler{nil, http.NewServeMux(), http.NotFoundHandler()} {
+	for _, router := range []http.Handler{nil, http.NewServeMux(), http.NotFoundHandler(), halfRouter{}} {
 		if err := check.AddRouter(router); err == nil || len(check.Report()) > 0 {
 			t.Errorf("%T: %v, %s", router, err, check.Report())
 		}

@@ -40,7 +40,7 @@ func ExampleCheck() {
 func TestCheckSeesGuardsOfUse(t *testing.T) {
 	e := echo.New()
 	check := echolock.Check(e)
-	e.POST(`/x\:y/:orderID/*`, func(*echo.Context) error { return nil }, echolock.ByQuery("id"))
+	e.POST(`/x\:orderID/:orderID/*`, func(*echo.Context) error { return nil }, echolock.ByQuery("id"))
 	e.Use(echolock.ByParam("orderID"))
 	report, err := check()
 	if err != nil || len(report) != 1 || fmt.Sprint(report[0].Guards) != `[path parameter "orderID" query parameter "id"]` || report.Err() != nil {
