@@ -124,7 +124,6 @@ func (q *queue[R, L, P]) remove(w *Waiter[R, L, P]) {
 	} else {
 		q.tail = w.prev
 	}
-	w.prev, w.next = nil, nil
 	q.calls--
 }
 

@@ -64,7 +64,7 @@ func (w *Waiter[R, L, P]) Wait(ctx context.Context, delay func(State) time.Durat
 			return Result[L]{Ended: Given, Lock: lock}
 		case <-signal:
 			if open := w.openFor(); open > 0 { // others go first
-				signal, timer = nil, time.After(open)
+				timer = time.After(open)
 				continue
 			}
 		case <-timer:

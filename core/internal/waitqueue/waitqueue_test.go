@@ -217,6 +217,17 @@ func TestOnlyAHeadThatWaitsIsPassedTheLock(t *testing.T) {
 	})
 }
 
+// The next head can have the lock before it has noticed that it is head.
+func TestLockThatComesBeforeTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queues
+		a, b := open(t, &q, "a"), join(t, &q, "b")
+		a.Took(time.Time{}, false)
+		q.Choose("lock", anybody).Pass("a lock")
+		want(t, "b", wait(b, time.Hour), end{ended: waitqueue.Given, lock: "a lock"})
+	})
+}
+
 // A call that asks Redis is not passed the lock meanwhile; one that waits again is.
 func TestWhoAsksIsNotPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -502,6 +513,10 @@ func TestOpenHasTheHeadAskLater(t *testing.T) {
 
 		q.Signal("lock", 3*ms)
 		want(t, "a, which waits later", wait(a, time.Hour), end{ended: waitqueue.Ask, took: 3 * ms})
+
+		q.Signal("lock", 3*ms)
+		q.Signal("lock", 0) // does not make it sooner
+		want(t, "a, which is signalled as well", wait(a, time.Hour), end{ended: waitqueue.Ask, took: 3 * ms})
 
 		q.Signal("lock", 3*ms)
 		want(t, "a, which would ask sooner", wait(a, ms), end{ended: waitqueue.Ask, took: 3 * ms})
