@@ -21,7 +21,7 @@ func (p *program) connect(ctx context.Context, opts ...core.Option) (locker *cor
 	logging.Disable() // an error says it, once
 	locker, err = core.Open(ctx, p.url(), append(opts, core.Prefix(p.prefix))...)
 	switch {
-	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrNotAcquired):
+	case errors.Is(err, core.ErrUnavailable):
 		return nil, nil, err
 	case err != nil:
 		return nil, nil, fmt.Errorf("%w: %w", errUsage, err)

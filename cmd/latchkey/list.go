@@ -73,8 +73,7 @@ func (p *program) scan(ctx context.Context, client redis.UniversalClient, part s
 		escaped := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(p.prefix)
 		names := node.ScanType(ctx, 0, escaped+"*", 1000, "hash").Iterator()
 		for names.Next(ctx) {
-			// No lock has a brace in its name.
-			if key, err := url.PathUnescape(strings.TrimPrefix(names.Val(), p.prefix)); err == nil && !strings.ContainsAny(names.Val(), "{}") && strings.Contains(key, part) {
+			if key, err := url.PathUnescape(strings.TrimPrefix(names.Val(), p.prefix)); err == nil && strings.Contains(key, part) {
 				mu.Lock()
 				keys = append(keys, key)
 				mu.Unlock()

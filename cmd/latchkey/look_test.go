@@ -67,6 +67,7 @@ func TestWhatThereIs(t *testing.T) {
 	take(t, locker(t, client, core.Prefix("[x]*:")), "theirs")
 	server.HSet("lock:java", "c0ffee:1", "2")
 	server.Set("lock:a string", "of others")
+	server.HSet("lock:{orderID=7}", "of", "others")
 
 	who, _ := core.ProcessOf(held.Owner())
 	pid := regexp.MustCompile(`shop-eu \(\d+\)`)
@@ -99,6 +100,10 @@ func TestWhatThereIs(t *testing.T) {
 		if want := strings.Join(c.want, "\n") + "\n"; exit != 0 || said != want {
 			t.Errorf("%q: %d\n%s\nwant\n%s", c.args, exit, said, want)
 		}
+	}
+	t.Setenv("LATCHKEY_PREFIX", "[x]*:")
+	if exit, said := ask(t, server.Addr(), "", "show", "theirs"); exit != 0 || !strings.Contains(said, "held") {
+		t.Errorf("%d: %s", exit, said)
 	}
 }
 
@@ -133,6 +138,26 @@ func TestListOfACluster(t *testing.T) {
 	}
 	if exit, said := ask(t, "redis://"+addresses[0]+"?addr="+addresses[1], "", "unlock", "-y", "c"); exit != 0 || !strings.HasSuffix(said, "freed\n") {
 		t.Errorf("%d: %s", exit, said)
+	}
+}
+
+func TestListBySentinel(t *testing.T) {
+	sentinel := redistest.StartSentinel(t, 1)
+	take(t, locker(t, sentinel.Client(t)), "k")
+	exit, said := ask(t, "redis://"+sentinel.Addrs()[0]+"?master_name="+sentinel.MasterName(), "", "ls")
+	if exit != 0 || !strings.Contains(said, "\nk ") {
+		t.Errorf("%d: %s", exit, said)
+	}
+}
+
+func TestListHasABound(t *testing.T) {
+	server := miniredis.RunT(t)
+	for i := range maxListed + 1 {
+		server.HSet(fmt.Sprintf("lock:%04d", i), "c0ffee:1", "1")
+	}
+	exit, said := ask(t, server.Addr(), "", "ls")
+	if exit != 0 || strings.Count(said, "c0ffee:1") != maxListed || !strings.Contains(said, "the first 1000 of 1001 locks") {
+		t.Errorf("%d: %d locks, %s", exit, strings.Count(said, "c0ffee:1"), said[:min(len(said), 300)])
 	}
 }
 
