@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -339,5 +340,26 @@ func TestCloseWaitsForLateVotes(t *testing.T) {
 		}
 		gone()
 		servers[2].isFree("k")
+	})
+}
+
+// A lock was passed on while the release of an inner hold was under way, which then finds the
+// lock deleted: that ends the first lease once more, and not the next one.
+func TestCloseWaitsForTheCallThatALockWasPassedOnTo(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		first, next := start(background, l, "k"), start(background, l, "k")
+		outer := (<-first).lock
+		inner := take(t, outer.Context(), l, "k")
+		s.fail(release, lateRequest(1500*time.Millisecond))
+		var slow sync.WaitGroup
+		slow.Go(func() { wantErr(t, inner.Unlock(background), core.ErrLost) })
+		time.Sleep(time.Millisecond)
+		unlock(t, outer)
+		k := (<-next).lock
+		s.Del("lock:k")
+		slow.Wait()
+		wantErr(t, l.Close(within(time.Second)), context.DeadlineExceeded)
+		wantErr(t, k.Unlock(background), core.ErrClosed)
 	})
 }
