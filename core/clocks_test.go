@@ -18,16 +18,19 @@ import (
 func TestClocksOfReplicasAreCompared(t *testing.T) {
 	for name, c := range map[string]struct {
 		ahead time.Duration
+		slow  time.Duration // its answer
 		want  int
 	}{
-		"more than is allowed": {4 * time.Second, 1},
-		"behind":               {-4 * time.Second, 1},
-		"less":                 {2 * time.Second, 0},
+		"more than is allowed": {4 * time.Second, 0, 1},
+		"behind":               {-4 * time.Second, 0, 1},
+		"less":                 {2 * time.Second, 0, 0},
+		"perhaps less":         {-2500 * time.Millisecond, 1200 * time.Millisecond, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				replica := newEmbedded(t)
 				replica.SetTime(time.Now().Add(c.ahead))
+				replica.fail("time", lateRequest(c.slow))
 				host, port, _ := net.SplitHostPort(replica.addr)
 				s.failAll(func(_ *embedded, p *peer, cmd string, _ []string) bool {
 					if cmd == "INFO" {
