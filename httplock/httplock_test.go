@@ -119,6 +119,11 @@ func TestEscapedParametersOfOtherRoutersAreRefused(t *testing.T) {
 	mux.Handle("/users/{user}", httplock.ByParam("user")(http.HandlerFunc(tellKey)))
 	outside := http.NewServeMux()
 	outside.Handle("/users/{name}", otherRouter("/users/{user}", "user", "%61nn")(httplock.ByParam("user")(http.HandlerFunc(tellKey))))
+	silent := http.NewServeMux()
+	silent.HandleFunc("/users/{name}", func(w http.ResponseWriter, r *http.Request) {
+		r.SetPathValue("user", "%61nn") // and leaves the pattern
+		httplock.ByParam("user")(http.HandlerFunc(tellKey)).ServeHTTP(w, r)
+	})
 	unescaped := httplock.By(keyfunc.Unescaped(keyfunc.Param("user")))(http.HandlerFunc(tellKey))
 	for name, c := range map[string]struct {
 		handler http.Handler
@@ -129,6 +134,7 @@ func TestEscapedParametersOfOtherRoutersAreRefused(t *testing.T) {
 		"mux":                     {mux, "/users/%61nn", 200, "user=ann"},
 		"mux, escaped twice":      {mux, "/users/%2561nn", 200, "user=%61nn"},
 		"other router in a mux":   {outside, "/users/%61nn", 400, ""},
+		"silent router in a mux":  {silent, "/users/%61nn", 400, ""},
 		"other router, unescaped": {otherRouter("/users/{user}", "user", "%61nn")(unescaped), "/users/%61nn", 200, "user=ann"},
 		"other router":            {otherRouter("", "user", "%61nn")(httplock.ByParam("user")(http.HandlerFunc(tellKey))), "/users/%61nn", 400, ""},
 	} {
