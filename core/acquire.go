@@ -78,7 +78,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	if err != nil {
 		return nil, err
 	}
-	c := &call{locker: l, ctx: ctx, key: key, name: n, settings: s, owner: s.Owner}
+	c := &call{locker: l, ctx: ctx, key: key, name: n, settings: s, form: s.Form, owner: s.Owner}
 	outer := holder(ctx, n.Lock())
 	if outer != nil && (s.Owner == "" || s.Owner == outer.lease.owner) {
 		if err := outer.lease.usable(); err != nil {
@@ -87,12 +87,15 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 		if ctx.Err() != nil {
 			return nil, gaveUp(ctx, key)
 		}
+		if !outer.lease.form.Includes(s.Form) {
+			return nil, upgrade(key)
+		}
 		if outer.lease.locker == l {
 			return c.reenter(outer)
 		}
 		// Another Locker holds it for this context. If that one uses this Redis,
 		// then the very lock it holds must still be there.
-		c.owner = outer.lease.owner
+		c.owner, c.form = outer.lease.owner, outer.lease.form
 		c.outer = outer.lease
 		if err := c.outer.join(nil); err != nil {
 			return nil, err
@@ -121,7 +124,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 // that the outer handle's release does not stop the renewal meanwhile.
 func (c *call) reenter(outer *Lock) (*Lock, error) {
 	l, lease := c.locker, outer.lease
-	c.owner, c.enter = lease.owner, lease.redisToken
+	c.owner, c.form, c.enter = lease.owner, lease.form, lease.redisToken
 	claim := c.claim(nil)
 	k := newLock(c.ctx, lease, c.key, claim.Hold, claim.Resends)
 	k.reentry = true

@@ -18,6 +18,7 @@ type call struct {
 	key      string
 	name     store.Name
 	settings *settings
+	form     store.Form
 	owner    string // empty: a new one for each attempt
 	enter    int64  // token of the lock to enter; 0: a free one will do
 	outer    *lease // of another Locker, which the context holds already
@@ -29,9 +30,9 @@ type waiter = waitqueue.Waiter[*call, *Lock, *position]
 // claim is what the call asks Redis for, waiting by a position unless that is nil.
 func (c *call) claim(p *position) *store.Claim {
 	l, s := c.locker, c.settings
-	claim := &store.Claim{Name: c.name, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: c.enter}
+	claim := &store.Claim{Name: c.name, Form: c.form, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: c.enter}
 	if p != nil {
-		claim.Hold, claim.Resends, claim.Wait = p.hold, &p.resends, l.waiting(p, c.name)
+		claim.Hold, claim.Resends, claim.Wait = p.Hold, &p.resends, l.waiting(p, c.name)
 	} else {
 		claim.Hold, claim.Resends = l.store.NewHold(), new(conn.Resends)
 	}
@@ -64,7 +65,10 @@ func (c *call) try(w *waiter) (*Lock, *store.Busy, error) {
 		return nil, busy, nil
 	}
 	p.failed(w, err)
-	if errors.Is(err, store.ErrGone) {
+	switch {
+	case errors.Is(err, store.ErrUpgrade):
+		err = upgrade(c.key)
+	case errors.Is(err, store.ErrGone):
 		err = lost(c.key, "it was deleted, or somebody else has taken it", nil)
 	}
 	return nil, nil, c.failed(err)
@@ -86,7 +90,7 @@ var errLateGrant = errors.New("the answer took longer than the lease")
 // accept turns what Redis granted into a lock, unless it comes too late.
 func (c *call) accept(claim *store.Claim, g store.Grant) (*Lock, error) {
 	l := c.locker
-	a := acquisition{owner: claim.Owner, redisToken: g.Token, length: g.Lease, fixed: g.Fixed, ahead: g.Ahead}
+	a := acquisition{form: c.form, owner: claim.Owner, redisToken: g.Token, length: g.Lease, fixed: g.Fixed, ahead: g.Ahead}
 	// A fixed lease that was entered from elsewhere has run for a while.
 	k := c.open(a, l.timesOf(g.Sent, min(g.Lease, g.TTL)), g.Token, claim.Hold, claim.Resends)
 	s := k.lease

@@ -97,7 +97,7 @@ func (i *inner) waitsFor(other *inner) bool {
 	c := i.call
 	return slices.ContainsFunc(other.holds, func(k *Lock) bool {
 		s := k.lease
-		return s.name.Lock() == c.name.Lock() && s.owner != c.owner &&
+		return s.name.Lock() == c.name.Lock() && s.owner != c.owner && !s.form.GoesWith(c.form) &&
 			(s.locker == c.locker || s.locker.store.SharesRedis(c.locker.store)) && k.isInTheWay()
 	})
 }

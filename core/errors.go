@@ -23,6 +23,11 @@ var (
 	// [*BusyError], which is [ErrNotAcquired] as well.
 	ErrDeadlock = errors.New("core: deadlock")
 
+	// ErrUpgrade says that a call wants a lock alone, or in another form, that its context or
+	// owner has with [Shared] or [Permits]: it would wait for itself. Give the lock back first,
+	// and find out again what you knew of what it protects.
+	ErrUpgrade = errors.New("core: the lock is held in another form")
+
 	// ErrLost says that a lock is no longer ours although we did not release
 	// it: it expired, was deleted, or somebody else took it.
 	ErrLost = errors.New("core: lock lost")

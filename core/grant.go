@@ -44,7 +44,7 @@ func (l *Locker) grant(lock string, m store.Message) {
 	var ends schedule.Time
 	var by *position
 	w := l.queues.Choose(lock, func(c *call, p *position) bool {
-		if p == nil || !m.IsFor(p.hold) {
+		if p == nil || !m.IsFor(p.Hold) {
 			return false
 		}
 		ends, by = grantEnds(m, p, now), p
@@ -61,9 +61,9 @@ func (l *Locker) grant(lock string, m store.Message) {
 	}
 	spend(w)
 	c := w.Request
-	a := acquisition{owner: by.hold, redisToken: m.Token, length: c.settings.Lease, ahead: m.Ahead}
+	a := acquisition{form: c.form, owner: by.Hold, redisToken: m.Token, length: c.settings.Lease, ahead: m.Ahead}
 	t := times{deadline: ends.Add(-l.margin(store.GrantLease)), ends: ends, renewAt: now.Add(renewGrantAfter), unrenewed: true}
-	k := c.open(a, t, m.Token, by.hold, &by.resends)
+	k := c.open(a, t, m.Token, by.Hold, &by.resends)
 	s := k.lease
 	if !l.register(s) {
 		s.giveBack([]*Lock{k})

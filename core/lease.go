@@ -46,6 +46,7 @@ type lease struct {
 // acquisition is what Redis knows of a lock. One that is passed on in memory keeps that of the
 // first holder.
 type acquisition struct {
+	form       store.Form
 	owner      string
 	redisToken int64
 	length     time.Duration

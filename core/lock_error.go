@@ -121,6 +121,10 @@ func lost(key, reason string, cause error) error {
 	return &LockError{Key: key, kind: ErrLost, text: "lock lost: " + reason, cause: cause}
 }
 
+func upgrade(key string) error {
+	return &LockError{Key: key, kind: ErrUpgrade, text: "the owner holds the lock in a form that does not include this one"}
+}
+
 func notHeld(key string) error {
 	return &LockError{Key: key, kind: ErrNotHeld, text: "the lock was unlocked before"}
 }

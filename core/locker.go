@@ -142,13 +142,11 @@ func (l *Locker) settings(opts []Option) (*settings, error) {
 	if err := option.Apply(&call, opts); err != nil {
 		return nil, err
 	}
-	// Attempts of one owner are one holder to Redis: one that is given up may end what another
-	// has earned.
 	switch {
-	case call.Owner != "" && call.KeepFor > 0:
-		return nil, errors.New("core: Owner and KeepFor do not go together, wherever KeepFor was said: a call that enters by an owner leaves no window")
 	case call.Owner != "" && l.store.Can.Differ:
 		return nil, errors.New("core: Owner does not go with a Locker of NewQuorum: its members would not agree on one token")
+	case call.Form != store.Exclusive && l.store.Can.Differ:
+		return nil, errOfQuorum
 	}
 	return &call, nil
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // passFor is how long a process may pass a lock on from call to call before others have
@@ -44,7 +45,7 @@ func (s *lease) canBePassed() bool {
 	defer s.mu.Unlock()
 	now := schedule.Now()
 	kept := now.Sub(s.heldSince)
-	return len(s.handles) == 0 && s.err == nil && now < s.times.deadline &&
+	return s.form == store.Exclusive && len(s.handles) == 0 && s.err == nil && now < s.times.deadline &&
 		!s.shared.Load() && !s.ahead && !s.fixed && !s.overdue && s.keepFor == 0 &&
 		kept < passFor && s.token-s.redisToken < kept.Microseconds() &&
 		s.locker.store.Can.PassOn
@@ -53,7 +54,7 @@ func (s *lease) canBePassed() bool {
 // matches says that a call wants just such a lock.
 func (s *lease) matches(c *call, _ *position) bool {
 	want := c.settings
-	return c.isPlain() && !want.Fixed && want.Lease == s.length && want.KeepFor == 0
+	return c.isPlain() && c.form == store.Exclusive && !want.Fixed && want.Lease == s.length && want.KeepFor == 0
 }
 
 // successor is the lock of the next holder.

@@ -14,8 +14,7 @@ import (
 // hold with which all its calls ask, one after another, and to which a release can grant
 // the lock.
 type position struct {
-	hold    string
-	owner   string // the hold, unless the callers have chosen one
+	store.Place
 	since   schedule.Time
 	resends conn.Resends
 
@@ -44,13 +43,15 @@ func (c *call) position(w *waiter) *position {
 	return w.Position((*call).renew)
 }
 
-// renew returns the position to wait by: the present one, if there is one.
+// renew returns the position to wait by: the present one, if there is one of the form that
+// the call wants.
 func (c *call) renew(now *position) *position {
-	if now != nil {
+	if now != nil && now.Form == c.form {
 		return now
 	}
+	c.leaveQueue(now)
 	hold := c.locker.store.NewHold()
-	return &position{hold: hold, owner: c.ownerOf(hold), since: schedule.Now()}
+	return &position{Place: store.Place{Hold: hold, Owner: c.ownerOf(hold), Form: c.form}, since: schedule.Now()}
 }
 
 // carry is renew for a release that enters the position into the queue.
@@ -143,7 +144,7 @@ func (c *call) leaveQueue(p *position) {
 	}
 	if carried := p.carried.Load() > 0; carried || p.answered.Load() != nil {
 		c.locker.store.ReleaseLater(store.Release{
-			Name: c.name, Owner: p.owner, Hold: p.hold, Failed: true, MayArrive: carried, Until: time.Now().Add(leftAfter),
+			Name: c.name, Owner: p.Owner, Hold: p.Hold, Form: p.Form, Failed: true, MayArrive: carried, Until: time.Now().Add(leftAfter),
 		})
 	}
 }

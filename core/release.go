@@ -22,7 +22,7 @@ func (k *Lock) release(ctx context.Context, last, failed bool) (free bool, err e
 		waits = l.waits(s.name)
 	}
 	if waits != nil {
-		r.Waits, r.WaitsAs = waits.hold, waits.owner
+		r.Waits = waits.Place
 	}
 	again := false // it may have been done already
 	for {
@@ -53,14 +53,14 @@ func (k *Lock) release(ctx context.Context, last, failed bool) (free bool, err e
 func (k *Lock) releaseAs(failed bool) store.Release {
 	s := k.lease
 	s.mu.Lock()
-	sole := !s.entered && !s.fixed && s.keepFor == 0 && s.owner == k.hold
+	sole := s.form == store.Exclusive && !s.entered && !s.fixed && s.keepFor == 0 && s.owner == k.hold
 	lease := s.length
 	if s.times.unrenewed {
 		lease = 0
 	}
 	s.mu.Unlock()
 	return store.Release{
-		Name: s.name, Owner: s.owner, Hold: k.hold, Failed: failed, MayArrive: k.resends.MayArriveTwice(),
+		Name: s.name, Owner: s.owner, Hold: k.hold, Form: s.form, Failed: failed, MayArrive: k.resends.MayArriveTwice(),
 		Token: s.redisToken, Last: s.token, Lease: lease, Sole: sole,
 	}
 }

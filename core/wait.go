@@ -176,7 +176,12 @@ func (c *call) poll(known waitqueue.State, pace *time.Duration) time.Duration {
 }
 
 // took ends the wait of a call that has the lock.
-func (c *call) took(w *waiter, k *Lock) { c.left(w.Took(k.lease.end(), k.lease.fixed)) }
+func (c *call) took(w *waiter, k *Lock) {
+	c.left(w.Took(k.lease.end(), k.lease.fixed))
+	if c.form != store.Exclusive { // there may be room for the next one
+		c.locker.queues.Signal(c.name.Lock(), 0)
+	}
+}
 
 // leave ends a wait in vain, and returns err.
 func (c *call) leave(w *waiter, err error) error {

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // Settings are what the options of New and of one call add up to. Observer is core's.
 type Settings[Observer any] struct {
 	Lease      time.Duration
 	Fixed      bool
+	Form       store.Form
 	Wait       *time.Duration // nil: until the context is done
 	KeepFor    time.Duration
 	MaxHold    time.Duration
@@ -54,7 +56,19 @@ func Apply[Option ~func(*Settings[Observer]), Observer any](s *Settings[Observer
 		}
 		o(s)
 	}
-	return errors.Join(s.errs...)
+	if err := errors.Join(s.errs...); err != nil {
+		return err
+	}
+	// Wherever each of them was given.
+	switch {
+	// Attempts of one owner are one holder to Redis: one that is given up may end what
+	// another has earned.
+	case s.Owner != "" && s.KeepFor > 0:
+		return errors.New("core: Owner and KeepFor do not go together, wherever KeepFor was said: a call that enters by an owner leaves no window")
+	case s.Form != store.Exclusive && s.KeepFor > 0:
+		return errors.New("core: Shared and Permits do not go with KeepFor, wherever it was said: others may be at work in its window")
+	}
+	return nil
 }
 
 // Check tells what is wrong with options that are for many calls.

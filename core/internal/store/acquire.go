@@ -13,8 +13,9 @@ import (
 // one Acquire and is not changed afterwards.
 type Claim struct {
 	Name    Name
-	Owner   string        // the field that counts holds
-	Hold    string        // marks this one, see [Store.NewHold]
+	Owner   string // the field that counts holds
+	Hold    string // marks this one, see [Store.NewHold]
+	Form    Form
 	Lease   time.Duration // in whole ms, as all times here
 	Fixed   bool          // nobody renews the lease
 	Window  time.Duration // from now on, for which a success keeps the lock taken; 0: none
@@ -24,7 +25,7 @@ type Claim struct {
 
 	store   *Store
 	command conn.Command
-	words   [9]any
+	words   [10]any
 	verdict *verdict // of a quorum's claim
 }
 
@@ -52,15 +53,19 @@ type Grant struct {
 
 // Busy says that somebody else has the lock.
 type Busy struct {
-	Until time.Time // when it ends if nobody prolongs it; zero: it has no end
-	Exact bool      // nothing will prolong it
-	Done  bool      // nobody holds it: its dedup window lasts. Exact as well
-	New   bool      // the hold was not in the queue before
-	Split bool      // some members of a quorum granted it: contenders block each other
-	Clock Clock     // of the Redis that said so; not of a quorum
+	Until  time.Time // when it ends if nobody prolongs it; zero: it has no end
+	Exact  bool      // nothing will prolong it
+	Done   bool      // nobody holds it: its dedup window lasts. Exact as well
+	Parked bool      // nobody holds it: it was handed over, and is not resumed yet
+	New    bool      // the hold was not in the queue before
+	Split  bool      // some members of a quorum granted it: contenders block each other
+	Clock  Clock     // of the Redis that said so; not of a quorum
 }
 
 func (b *Busy) Error() string { return "the lock is busy" }
+
+// ErrUpgrade says that the owner has the lock in a form that does not include the other.
+var ErrUpgrade = errors.New("the owner holds the lock in another form")
 
 // ErrGone says that the lock to enter is gone, or that the claim was withdrawn before it
 // arrived.
@@ -73,7 +78,7 @@ var errOtherKind = &conn.Failure{Outcome: conn.Refused, Cause: errors.New("the n
 var errWithdrawn = fmt.Errorf("%w: the claim was withdrawn before it arrived", ErrGone)
 
 // Acquire asks once for a lock. It blocks for Timeout at most, in a quorum for some
-// times that, and returns early when ctx ends. It fails with [*Busy], an [ErrGone] or a
+// times that, and returns early when ctx ends. It fails with [*Busy], [ErrUpgrade], an [ErrGone] or a
 // [*conn.Failure]; then what the claim may have left in Redis, or may yet leave, is
 // compensated. Decided must follow.
 func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
@@ -90,6 +95,7 @@ func (c *Claim) withdraw(servers []*conn.Server, lease time.Duration) {
 		Name:      c.Name,
 		Owner:     c.Owner,
 		Hold:      c.Hold,
+		Form:      c.Form,
 		Failed:    true,
 		MayArrive: true,
 		Until:     time.Now().Add(lease + tombstoneLife),
@@ -103,7 +109,7 @@ func (c *Claim) prepare(s *Store) {
 	words := append(c.words[:0], c.Name.lock, c.Name.queue(), c.Name.clock(), c.Owner)
 	lease := milliseconds(c.Lease)
 	switch {
-	case c.Owner != c.Hold || c.Fixed || c.Window > 0 || c.Enter != 0:
+	case c.Owner != c.Hold || c.Fixed || c.Window > 0 || c.Enter != 0 || c.Form != Exclusive:
 		enter := any("")
 		if c.Enter != 0 {
 			enter = c.Enter
@@ -112,6 +118,9 @@ func (c *Claim) prepare(s *Store) {
 			lease = -c.Lease.Milliseconds()
 		}
 		words = append(words, lease, waitingArgs[c.Wait], c.Hold, milliseconds(c.Window), enter)
+		if c.Form != Exclusive {
+			words = append(words, string(c.Form))
+		}
 	case c.Wait != Listening:
 		words = append(words, lease, waitingArgs[c.Wait])
 	case c.Lease != usualLease:
@@ -173,7 +182,7 @@ func (c *Claim) decode(reply any) (a answer, err error) {
 		a.grant = Grant{Token: r.token(1), Lease: max(lease, -lease), TTL: r.milliseconds(3), Fixed: lease < 0, Outermost: r.number(4) == 1, Ahead: len(r.values) > 5}
 	case 2:
 		by := r.number(2)
-		busy := &Busy{Exact: by > 0, Done: by == 2, New: r.number(4) == 1, Clock: Clock{Redis: r.microseconds(3)}}
+		busy := &Busy{Exact: by == 1 || by == 2, Done: by == 2, Parked: by == 3, New: r.number(4) == 1, Clock: Clock{Redis: r.microseconds(3)}}
 		if ttl := r.milliseconds(1); ttl >= 0 {
 			busy.Until = time.Now().Add(ttl)
 		}
@@ -184,6 +193,8 @@ func (c *Claim) decode(reply any) (a answer, err error) {
 		a.refused = errWithdrawn
 	case 5:
 		a.refused = errOtherKind
+	case 6:
+		a.refused = ErrUpgrade
 	default:
 		if r.err == nil {
 			r.err = unexpected(reply)

@@ -42,7 +42,7 @@ func TestReplyToAClaim(t *testing.T) {
 			"grant without a token": {reply: list{n(1), "OK", n(9000), n(8000), n(0)}, err: `an unexpected reply: "OK"`},
 			"busy cut short":        {reply: list{n(2), n(500)}, err: "a reply of 2 values"},
 			"busy without new":      {reply: list{n(2), n(500), n(0), n(0)}, err: "a reply of 4 values, expected 5"},
-			"foreign status":        {reply: list{n(6)}, err: "an unexpected reply"},
+			"foreign status":        {reply: list{n(9)}, err: "an unexpected reply"},
 			"foreign list":          {reply: list{"1", "7"}, err: `an unexpected reply: "1"`},
 			"number":                {reply: n(1), err: "an unexpected reply: int64"},
 			"nothing":               {reply: nil, err: "an unexpected reply: <nil>"},
@@ -102,18 +102,28 @@ func TestReplyToAnInspection(t *testing.T) {
 		want  State
 		err   string
 	}{
-		"free":      {reply: list{n(-2), list{}}},
-		"held":      {reply: list{n(900), list{"mode", "x7+", "p:1", "2", "latchkey:hold:p:2", "again"}}, want: State{Held: true, Owner: "p:1", Holds: 2, TTL: 900 * time.Millisecond}},
-		"endless":   {reply: list{n(-1), list{"p:1", "1"}}, want: State{Held: true, Owner: "p:1", Holds: 1, TTL: -time.Millisecond}},
-		"in window": {reply: list{n(900), list{"mode", "w900"}}, want: State{Held: true, TTL: 900 * time.Millisecond}},
+		"free":      {reply: list{n(-2), list{}, "5"}},
+		"held":      {reply: list{n(900), list{"mode", "x7+", "p:1", "2", "latchkey:hold:p:2", "again"}, "5"}, want: State{Held: true, Owner: "p:1", Holds: 2, TTL: 900 * time.Millisecond}},
+		"endless":   {reply: list{n(-1), list{"p:1", "1"}, "5"}, want: State{Held: true, Owner: "p:1", Holds: 1, TTL: -time.Millisecond}},
+		"in window": {reply: list{n(900), list{"mode", "w900"}, "5"}, want: State{Held: true, TTL: 900 * time.Millisecond}},
 
+		"shared": {
+			reply: list{n(900), list{"mode", "s", "latchkey:holder:p:2", "505 30000 7 p:2 p:3", "latchkey:holder:o w", "1005 30000 8 p:4", "latchkey:holder:dead", "5 30000 6 p:1"}, "5"},
+			want:  State{Held: true, Holds: 3, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{"o w", 1, time.Millisecond}, {"p:2", 2, 500 * time.Microsecond}}},
+		},
+		"a permit":    {reply: list{n(900), list{"mode", "p", "latchkey:holder:p:2", "505 30000 7 p:2"}, "5"}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: "p", Holders: []Holder{{"p:2", 1, 500 * time.Microsecond}}}},
+		"of the dead": {reply: list{n(900), list{"mode", "s", "latchkey:holder:p:2", "5 30000 7 p:2"}, "5"}},
+		"parked":      {reply: list{n(900), list{"mode", "h7 ab 900"}, "5"}, want: State{Held: true, TTL: 900 * time.Millisecond, Parked: true}},
+		"resumed":     {reply: list{n(900), list{"mode", "h7 ab 900", "latchkey:holder:p:2", "505 30000 7 p:2"}, "5"}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{"p:2", 1, 500 * time.Microsecond}}}},
+
+		"no time":        {reply: list{n(900), list{}}, err: "a reply of 2 values, expected 3"},
 		"cut short":      {reply: list{n(900)}, err: "a reply of 1 values, expected 2"},
 		"no list":        {reply: list{n(900), "p:1"}, err: `an unexpected reply: "p:1"`},
-		"half a field":   {reply: list{n(900), list{"p:1"}}, err: "a reply of 1 values, expected 2"},
+		"half a field":   {reply: list{n(900), list{"p:1"}, "5"}, err: "a reply of 1 values, expected 2"},
 		"no list at all": {reply: n(1), err: "an unexpected reply: int64"},
 	} {
 		got, err := decodeState(tc.reply)
-		if wantText(t, name, err, tc.err) && got != tc.want {
+		if wantText(t, name, err, tc.err) && !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -12,10 +13,20 @@ import (
 
 // State is a lock at one moment.
 type State struct {
-	Held  bool   // or in its dedup window
-	Owner string // empty in a dedup window
+	Held    bool          // or parked, or in its dedup window
+	Owner   string        // empty when nobody has it, or several
+	Holds   int           // of all holders
+	TTL     time.Duration // negative: it has no end
+	Form    Form
+	Parked  bool     // handed over, and not resumed
+	Holders []Holder // of a lock that several may hold, by their owners
+}
+
+// Holder is one of several.
+type Holder struct {
+	Owner string
 	Holds int
-	TTL   time.Duration // negative: it has no end
+	TTL   time.Duration
 }
 
 // Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for
@@ -28,14 +39,35 @@ func (s *Store) Inspect(ctx context.Context, n Name) (State, error) {
 
 func decodeState(reply any) (State, error) {
 	r := read(reply)
-	ttl, fields := r.number(0), reader{values: value[[]any](&r, 1)}
+	ttl, fields, now := r.number(0), reader{values: value[[]any](&r, 1)}, r.text(2)
 	state := State{Held: ttl != -2, TTL: time.Duration(ttl) * time.Millisecond}
 	for i := 0; i < len(fields.values); i += 2 {
-		if field := fields.text(i); !IsOwnField(field) {
+		field, text := fields.text(i), fields.text(i+1)
+		if owner, ok := strings.CutPrefix(field, holderField); ok {
+			if h, ok := readHolder(owner, text, now); ok {
+				state.Holders = append(state.Holders, h)
+			}
+			continue
+		}
+		switch {
+		case field == modeField && (text == Shared.kind() || text == Permits(1).kind()):
+			state.Form = Form(text)
+		case field == modeField:
+			state.Parked = strings.HasPrefix(text, "h")
+		case !IsOwnField(field):
 			state.Owner = field
-			state.Holds, _ = strconv.Atoi(fields.text(i + 1))
+			state.Holds, _ = strconv.Atoi(text)
 		}
 	}
+	slices.SortFunc(state.Holders, func(a, b Holder) int { return cmp.Compare(a.Owner, b.Owner) })
+	for _, h := range state.Holders {
+		state.Holds += h.Holds
+	}
+	if len(state.Holders) == 1 {
+		state.Owner = state.Holders[0].Owner
+	}
+	state.Parked = state.Parked && state.Holders == nil
+	state.Held = state.Held && (state.Form == Exclusive || state.Holders != nil)
 	if r.err == nil {
 		r.err = fields.err
 	}
@@ -43,6 +75,18 @@ func decodeState(reply any) (State, error) {
 		state = State{}
 	}
 	return state, r.err
+}
+
+// readHolder reads a field of holders.lua. One that has ended is none.
+func readHolder(owner, text, now string) (h Holder, ok bool) {
+	words := strings.Fields(text)
+	if len(words) < 4 {
+		return h, false
+	}
+	ends, _ := strconv.ParseInt(words[0], 10, 64)
+	at, _ := strconv.ParseInt(now, 10, 64)
+	h = Holder{Owner: owner, Holds: len(words) - 3, TTL: time.Duration(ends-at) * time.Microsecond}
+	return h, h.TTL > 0
 }
 
 // decideInspect: the owner that a majority names, with the shortest ttl and the

@@ -16,8 +16,9 @@ const (
 	// channelPrefix begins the wake-up channels, as Redisson names them.
 	channelPrefix = "redisson_lock__channel:"
 	// Fields of a lock's hash that are no owner's: one of that name, and all that begin so.
-	modeField = "mode"
-	ownFields = "latchkey:"
+	modeField   = "mode"
+	ownFields   = "latchkey:"
+	holderField = "latchkey:holder:"
 )
 
 // IsOwnField reports whether a field of a lock's hash is one of ours, and no owner's.

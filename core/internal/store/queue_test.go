@@ -188,7 +188,7 @@ func TestProcessGoesOnWaiting(t *testing.T) {
 					time.Sleep(ms)
 				}
 				r := releaseOf(c)
-				r.Token, r.Last, r.Waits, r.WaitsAs = g.Token, g.Token+tc.passed, tc.waits, tc.as
+				r.Token, r.Last, r.Waits = g.Token, g.Token+tc.passed, store.Place{Hold: tc.waits, Owner: tc.as}
 				if got := w.release(t, r); got != (store.Released{Found: true, Passed: true}) {
 					t.Errorf("released: %+v", got)
 				}
@@ -229,7 +229,7 @@ func TestCarriedWaitStaysGivenUp(t *testing.T) {
 				gone.MayArrive = true
 				w.release(t, gone)
 				r := releaseOf(c)
-				r.Token, r.Last, r.Waits, r.WaitsAs = g.Token, g.Token+passed, "p:2", "p:2"
+				r.Token, r.Last, r.Waits = g.Token, g.Token+passed, store.Place{Hold: "p:2", Owner: "p:2"}
 				if got := w.release(t, r); got.Passed {
 					t.Errorf("released: %+v", got)
 				}

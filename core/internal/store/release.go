@@ -13,9 +13,9 @@ type Release struct {
 	Name      Name
 	Owner     string
 	Hold      string
+	Form      Form
 	Failed    bool      // of the outermost hold: the lock leaves no dedup window
-	Waits     string    // the hold with which the process goes on waiting; empty: it does not
-	WaitsAs   string    // the owner of that hold
+	Waits     Place     // with which the process goes on waiting; zero: it does not
 	MayArrive bool      // a copy of the acquisition may still arrive, and is to be refused
 	Until     time.Time // for how long it makes sense to repeat it
 
@@ -50,25 +50,25 @@ func (s *Store) ReleaseLater(r Release) { s.compensate(s.servers, r) }
 func (r *Release) command(s *Store, late bool) *conn.Command {
 	c := &struct {
 		conn.Command
-		words [10]any
+		words [11]any
 	}{}
 	c.Script, c.Keys = s.scripts.release, 3
 	words := append(c.words[:0], r.Name.lock, r.Name.queue(), r.Name.clock(), r.Owner)
-	if r.Sole && r.Waits == "" && !r.MayArrive && !late && r.Last == r.Token && !s.Can.Differ {
+	if r.Sole && r.Waits == (Place{}) && !r.MayArrive && !late && r.Last == r.Token && !s.Can.Differ {
 		c.Words = append(words, r.mode())
 		return &c.Command
 	}
-	tombstone, last, waits := any(noTime), any(""), r.Waits
+	tombstone, last := any(noTime), any("")
 	if r.MayArrive {
 		tombstone = tombstoneKept
 	}
 	if r.Last != r.Token {
 		last = r.Last
 	}
-	if r.WaitsAs != r.Waits {
-		waits += " " + r.WaitsAs
+	c.Words = append(words, r.Hold, flag(r.Failed), flag(late), tombstone, r.Waits.member(), last)
+	if r.Form != Exclusive {
+		c.Words = append(c.Words, string(r.Form))
 	}
-	c.Words = append(words, r.Hold, flag(r.Failed), flag(late), tombstone, waits, last)
 	return &c.Command
 }
 

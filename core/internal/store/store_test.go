@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -110,7 +111,7 @@ func (w *world) take(t *testing.T, c *store.Claim) store.Grant {
 }
 
 func releaseOf(c *store.Claim) store.Release {
-	return store.Release{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Until: time.Now().Add(time.Minute)}
+	return store.Release{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Form: c.Form, Until: time.Now().Add(time.Minute)}
 }
 
 // release ends a hold. What it tells of the clock is left out.
@@ -160,7 +161,7 @@ func TestLifeOfALock(t *testing.T) {
 				if e := w.take(t, inner); e.Token != g.Token || e.Outermost || e.Sent != time.Now() {
 					t.Errorf("entered %+v", e)
 				}
-				if s := w.state(t); s != (store.State{Held: true, Owner: outer.Owner, Holds: 2, TTL: 30 * time.Second}) {
+				if s := w.state(t); !reflect.DeepEqual(s, store.State{Held: true, Owner: outer.Owner, Holds: 2, TTL: 30 * time.Second}) {
 					t.Errorf("state %+v", s)
 				}
 
@@ -190,7 +191,7 @@ func TestLifeOfALock(t *testing.T) {
 					}
 					synctest.Wait()
 				}
-				if s := w.state(t); s != (store.State{}) {
+				if s := w.state(t); !reflect.DeepEqual(s, store.State{}) {
 					t.Errorf("state %+v at the end", s)
 				}
 				gone := w.claim()

@@ -66,8 +66,10 @@ func TestWordsOfARelease(t *testing.T) {
 		{one, with(func(r *Release) { r.Sole = false }), false, []any{"p:1", "p:1", "0", "0", int64(0), "", ""}},
 		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", "p:1", "0", "0", int64(60_000), "", ""}},
 		{one, with(func(r *Release) { r.Sole, r.Failed = false, true }), false, []any{"p:1", "p:1", "1", "0", int64(0), "", ""}},
-		{one, with(func(r *Release) { r.Waits, r.WaitsAs = "p:2", "p:2" }), false, []any{"p:1", "p:1", "0", "0", int64(0), "p:2", ""}},
-		{one, with(func(r *Release) { r.Waits, r.WaitsAs = "p:2", "o" }), false, []any{"p:1", "p:1", "0", "0", int64(0), "p:2 o", ""}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", "p:1", "0", "0", int64(0), "p:2", ""}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", "p:1", "0", "0", int64(0), "p:2 o", ""}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", "p:1", "0", "0", int64(0), "p:2|p3 o", ""}},
+		{one, with(func(r *Release) { r.Sole, r.Form = false, Shared }), false, []any{"p:1", "p:1", "0", "0", int64(0), "", "", "s"}},
 		// Calls of this process have had later tokens than Redis knows.
 		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", "p:1", "0", "0", int64(0), "", int64(9)}},
 	} {

@@ -1,10 +1,11 @@
--- Frees a lock or ends a dedup window.
+-- Frees a lock, ends a dedup window or one holder of several.
 --
--- KEYS[1]  the lock, a hash; see hash.lua
+-- KEYS[1]  the lock; see hash.lua, holders.lua
 -- KEYS[2]  the fencing clock of its hash slot
--- ARGV[1]  the owner who must hold it, '' for a dedup window; absent: whoever holds it
+-- ARGV[1]  the owner who must hold it; '' for what nobody holds: a dedup window, or a lock that
+--          is parked; absent: whoever holds it, all of them
 --
--- Returns  {1}  freed
+-- Returns  {1}  done
 --          {0}  it was free, or is not that owner's
 local call = redis.call
 local lock, owner = KEYS[1], ARGV[1]
@@ -16,13 +17,20 @@ end
 -- include pubsub
 -- include next_token
 -- include hash
+-- include holders
 
 local mode = call('HGET', lock, 'mode')
-local token = read_mode(mode)
-if owner == '' and not string.match(mode or '', '^w%d+$') or owner and owner ~= '' and call('HEXISTS', lock, owner) == 0 then
+local token, kind = read_mode(mode), kind_of(mode)
+local held = not string.match(mode or '', '^w%d+$')
+if kind == 'h' then
+  held = call('HLEN', lock) > 1
+end
+if owner == '' and held or owner and owner ~= '' and call('HDEL', lock, kind and HOLDER .. owner or owner) == 0 then
   return {0}
 end
-call('DEL', lock)
+if not owner or not kind or kind == 'h' or call('HLEN', lock) == 1 then
+  call('DEL', lock)
+end
 if token then
   -- The holder may have given later tokens to calls of its process, and not told Redis yet.
   local last = call('GET', KEYS[2])

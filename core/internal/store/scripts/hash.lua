@@ -1,4 +1,4 @@
--- A lock is a hash. A hold is one acquisition: <process>:<number>.
+-- A lock is a hash. A hold is one acquisition: <process>:<number>. Of an exclusive lock:
 --
 --   field                 value
 --   <owner>               how many holds the owner has. The owner is the outermost hold,
@@ -13,29 +13,17 @@
 --   latchkey:left         the outermost hold has ended before the others, or is Redisson's
 --   latchkey:keep         <end in µs> <length in ms>: the dedup window that is to open
 --
--- A dedup window that is open is the field mode alone: w<ms>. No value but the count is a
--- number: Redisson's scripts take numbers for counts.
+-- A dedup window that is open is the field mode alone: w<ms>. For the other forms see
+-- holders.lua. No value but the count is a number: Redisson's scripts take numbers for counts.
+local GRANT_MS = 1000 -- for so long a lock is taken by a release, unless its new holder renews it
+
 local function mode_of(token, lease, further)
   return 'x' .. token .. (lease == '30000' and '' or ' ' .. lease) .. (further and '+' or '')
 end
 
 -- Returns token and lease as text, and whether a release has more to do; nil when the lock
--- is not held, or not by us.
+-- is not held, or not by us, or not exclusively.
 local function read_mode(mode)
   local token, lease, further = string.match(mode or '', '^x(%d+) ?(%-?%d*)(%+?)$')
   return token, token and lease == '' and '30000' or lease, further == '+'
-end
-
--- Makes a lock. A user who may write hashes but not set expiries must not leave one that
--- never ends. Returns the error.
-local function take(lock, owner, hold, mode, ttl)
-  call('HSET', lock, owner, '1', 'mode', mode)
-  if owner ~= hold then
-    call('HSET', lock, 'latchkey:hold:' .. hold, 'first')
-  end
-  local expiry = redis.pcall('PEXPIRE', lock, ttl)
-  if expiry ~= 1 then
-    call('DEL', lock)
-    return expiry
-  end
 end

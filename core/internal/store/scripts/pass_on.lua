@@ -1,5 +1,4 @@
 -- Passing a free lock on to the queue.
-local GRANT_MS = 1000 -- for so long it is taken, unless its new holder renews it
 local OPEN_MS = 3 -- for so long those outside the queue may take it first
 local YOUNG = 1e6 -- µs within which a process may still be about to subscribe
 
@@ -33,39 +32,49 @@ local function subscribers(...)
   return counts
 end
 
--- Takes a free lock for the first in the queue that hears of it, and tells its process:
+-- Takes a lock for the first in the queue that hears of it, and tells its process:
 -- <SHA-1 of the hold> <token> <clock of Redis in µs>. Who hears one message must not be able
--- to make up the next: holds are numbers of a process. One that polls finds out by itself, and so does
--- the one that asks. A process that nobody hears is passed over while it may be about to
--- subscribe; later it is taken out, and asks within a second if it lives.
--- Returns the member; nil when nobody can have the lock.
-local function pass_on(lock, queue, clock, now, asking)
-  local i = 0
-  while true do
+-- to make up the next: holds are numbers of a process. One that polls finds out by itself, and
+-- so does the one that asks. A process that nobody hears is passed over while it may be about
+-- to subscribe; later it is taken out, and asks within a second if it lives. Then the next ones
+-- get it, too, as far as their forms go together.
+-- kind is that of the lock, nil when it is free. Returns the asking member if it has got the
+-- lock, else the first that has, or is in the way of others; nil when nobody can have it.
+local function pass_on(lock, queue, clock, now, kind, asking)
+  local first, i = nil, 0
+  for _ = 1, 100 do
     local next = call('ZRANGE', queue, i, i, 'WITHSCORES')
     local member, score = next[1], tonumber(next[2])
     if not member or score >= TOMBSTONE then
-      return nil
+      return first
     end
-    local hold, owner = string.match(member, '^(%S+) (.*)$')
-    hold, owner = hold or member, owner or member
+    local hold, form, owner = parts_of(member)
     local told = member ~= asking and score % 1 == 0 and process_channel(lock, hold)
     local counts = told and subscribers(told)
-    if not counts or counts[1] > 0 then
+    local deaf = counts and counts[1] == 0
+    if deaf and math.abs(now - score) >= YOUNG then
+      call('ZREM', queue, member)
+    elseif not has_room(lock, kind, form, now) then
+      return first or member
+    elseif deaf then
+      i = i + 1
+    else
       local token = next_token(clock, now)
-      if take(lock, owner, hold, mode_of(token, '0', true), GRANT_MS) then
-        return nil
+      if take(lock, owner, hold, form, token, '0', true, now) then
+        return first
       end
       call('ZREM', queue, member)
       if told then
         tell(told, redis.sha1hex(hold) .. ' ' .. token .. ' ' .. now)
       end
-      return member
-    end
-    if math.abs(now - score) < YOUNG then
-      i = i + 1
-    else
-      call('ZREM', queue, member)
+      if not first or member == asking then
+        first = member
+      end
+      if form == '' then
+        return first
+      end
+      kind = string.sub(form, 1, 1)
     end
   end
+  return first
 end

@@ -1,5 +1,6 @@
--- The queue of a lock: a sorted set with a member for each wait. The member is a hold,
--- followed by a space and the owner when the caller has chosen one.
+-- The queue of a lock: a sorted set with a member for each wait. The member is
+-- <hold>[|<form>][ <owner>]: the form is as in holders.lua, and absent when it is exclusive; so
+-- is the owner, unless the caller has chosen one.
 --
 --   score               the wait
 --   its arrival in µs   hears messages
@@ -10,8 +11,14 @@
 local TOMBSTONE, POLLS = 5e16, 0.5
 local LATER = 4e5 -- µs. One that polls costs others time: it comes so much later
 
-local function member_of(owner, hold)
-  return owner == hold and hold or hold .. ' ' .. owner
+local function member_of(owner, hold, form)
+  return hold .. (form == '' and '' or '|' .. form) .. (owner == hold and '' or ' ' .. owner)
+end
+
+-- Returns hold, form and owner.
+local function parts_of(member)
+  local hold, form, owner = string.match(member, '^([^ |]+)|?(%w*) ?(.*)$')
+  return hold, form, owner == '' and hold or owner
 end
 
 -- Returns the first member, and whether it waits.

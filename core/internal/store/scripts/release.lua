@@ -3,7 +3,7 @@
 -- Sent twice, it counts once.
 --
 -- KEYS, first [1] of all locks, then [2] of all, then [3]
---   [1]  the lock, a hash; see hash.lua
+--   [1]  the lock; see hash.lua, holders.lua
 --   [2]  the queue, a sorted set; see queue.lua
 --   [3]  the fencing clock of the lock's hash slot
 -- ARGV, of each lock, of all as many. Brief, two:
@@ -19,6 +19,7 @@
 --        queue; '' when it does not
 --   [7]  the last token that the process has given under this lock, when it has passed it
 --        on in memory; '' for the lock's own
+--   [8]  form, see holders.lua; absent: exclusive
 --
 -- Messages   0            to all: the lock is free
 --            00           to all: it is free for those outside the queue. Redisson takes
@@ -61,16 +62,20 @@ local now = time[1] .. string.sub('00000' .. time[2], -6)
 
 -- include next_token
 -- include hash
+-- include holders
 -- include queue
 -- include pass_on
 -- include open
 
--- Passes a free lock on, or frees it for all. A Redis that is out of memory refuses to
--- write: then it is free.
-local function pass_or_free(lock, queue, clock)
-  local passed, member = pcall(pass_on, lock, queue, clock, now)
+-- Passes a lock on that is free, or has room, or frees it for all. A Redis that is out of
+-- memory refuses to write: then it is free.
+local function pass_or_free(lock, queue, clock, kind)
+  local passed, member = pcall(pass_on, lock, queue, clock, now, kind)
   if passed and member then
     return {3, tonumber(now)}
+  end
+  if kind then
+    return {1, 0}
   end
   if not passed then
     call('DEL', lock)
@@ -78,66 +83,62 @@ local function pass_or_free(lock, queue, clock)
   return tell(channel_of(lock), '0')
 end
 
--- What is left of a dedup window that is to open, in ms.
-local function rest(keep)
-  local ends, whole = string.match(keep, '(%d+) (%d+)')
-  return math.min(math.ceil((ends - now) / 1000), tonumber(whole)) -- the clock may have been set back
-end
+-- include leave
 
--- Ends one of several holds, and starts their lease anew. Those that remain may never end
--- theirs: the window that the outermost hold has earned lasts all the same.
-local function leave(lock, owner, hold, outermost, ttl, earned)
-  call('HDEL', lock, 'latchkey:hold:' .. hold)
-  if outermost then
-    call('HSET', lock, 'latchkey:left', 'yes')
-  end
-  local left = call('HINCRBY', lock, owner, -1)
-  ttl = earned and math.max(ttl, rest(earned)) or ttl
-  if call('PTTL', lock) < ttl then
-    call('PEXPIRE', lock, ttl)
-  end
-  return {1, left}
-end
-
-local function finish(lock, queue, clock, owner, hold, failed, late, waits, last)
+local function finish(lock, queue, clock, owner, hold, failed, late, waits, last, form)
   local held = call('HMGET', lock, owner, 'mode', 'latchkey:hold:' .. hold, 'latchkey:left', 'latchkey:keep')
   local token, lease = read_mode(held[2])
-  local implied = hold == owner and not held[4]
+  local kind = kind_of(held[2])
+  local holder = kind and read_holder(lock, owner, now)
+  local implied = token and held[1] and hold == owner and not held[4]
   local outermost = implied or held[3] == 'first'
-  if not held[1] or not token or not (held[3] or implied) then
-    local member = member_of(owner, hold)
+  if not (holder and holds(holder, hold) or token and held[1] and (held[3] or implied)) then
+    local member = member_of(owner, hold, form)
     local score = tonumber(call('ZSCORE', queue, member))
     if not score or score >= TOMBSTONE then
       return {0, 0}
     end
     call('ZREM', queue, member)
-    if call('EXISTS', lock) == 0 then
-      pass_or_free(lock, queue, clock)
+    if kind or call('EXISTS', lock) == 0 then
+      pass_or_free(lock, queue, clock, kind)
     end
     return {1, 0}
   end
-  local keep = held[5]
-  if keep and outermost and failed then
-    call('HDEL', lock, 'latchkey:keep')
-    keep = nil
-  end
-  if tonumber(held[1]) > 1 then
-    return leave(lock, owner, hold, outermost, late and -1 or tonumber(lease), outermost and keep)
+  local keep, left = held[5], nil
+  if holder then
+    token = holder.token
+    left = leave_holder(lock, held[2], kind, owner, holder, hold, failed, late)
+    if left and (left[2] > 0 or kind == 'h') then
+      return left
+    end
+  else
+    if keep and outermost and failed then
+      call('HDEL', lock, 'latchkey:keep')
+      keep = nil
+    end
+    if tonumber(held[1]) > 1 then
+      return leave(lock, owner, hold, outermost, late and -1 or tonumber(lease), outermost and keep)
+    end
   end
 
-  call('DEL', lock)
+  if not left then
+    call('DEL', lock)
+  end
   if waits ~= '' then
     if last ~= '' and (tonumber(call('ZSCORE', queue, waits)) or TOMBSTONE) < TOMBSTONE then
       call('ZREM', queue, waits) -- its calls have had the lock: others that came later go first
     end
     pcall(enqueue, queue, waits, false, now)
   end
-  local left = keep and rest(keep) or 0
-  if left > 0 then
-    call('HSET', lock, 'mode', 'w' .. left)
-    call('PEXPIRE', lock, left)
+  if left then
+    return pass_or_free(lock, queue, clock, kind)
+  end
+  local window = keep and rest(keep) or 0
+  if window > 0 then
+    call('HSET', lock, 'mode', 'w' .. window)
+    call('PEXPIRE', lock, window)
     tell(channel_of(lock), '0') -- who waits is to learn when it ends
-    return {2, left}
+    return {2, window}
   end
   local _, others = first_of(queue)
   if others and opens(lock, queue, token, hold) then
@@ -171,19 +172,20 @@ end
 
 local function each(i)
   local lock, queue, clock = KEYS[i], KEYS[count + i], KEYS[2 * count + i]
-  local owner, hold, failed, late, life, waits, last = unpack(ARGV, width * (i - 1) + 1, width * i)
+  local owner, hold, failed, late, life, waits, last, form = unpack(ARGV, width * (i - 1) + 1, width * i)
   if brief then
     hold, failed, late, life, waits, last = owner, '0', '0', '0', '', ''
   end
+  form = form or ''
   -- A Redis that is out of memory refuses to write: its error has this repeated, but the
   -- hold ends.
   local failure
   if last ~= '' then
     failure = lift(clock, last)
   end
-  local reply = finish(lock, queue, clock, owner, hold, failed == '1', late == '1', waits, last)
+  local reply = finish(lock, queue, clock, owner, hold, failed == '1', late == '1', waits, last, form)
   if tonumber(life) > 0 then
-    failure = bury(queue, member_of(owner, hold), life) or failure
+    failure = bury(queue, member_of(owner, hold, form), life) or failure
   end
   return failure or reply
 end

@@ -1,7 +1,7 @@
 -- Starts the leases of held locks anew; never shortens one that a Redisson client may
 -- have given.
 --
--- KEYS     the locks, hashes; see hash.lua
+-- KEYS     the locks, hashes; see hash.lua, holders.lua
 -- ARGV     of each lock: owner, token of the acquisition to renew, lease in ms; with a +
 --          before it when it is the first lease after a grant
 --
@@ -11,16 +11,31 @@ local count = #KEYS
 local call = redis.call
 
 -- include hash
+-- include holders
+
+local function renew_holder(lock, mode, owner, token, lease, first)
+  local time = call('TIME')
+  local now = time[1] .. string.sub('00000' .. time[2], -6)
+  local holder = read_holder(lock, owner, now)
+  if not holder or holder.token ~= token then
+    return 0
+  end
+  holder.left = tonumber(lease)
+  holder.lease = first and lease or holder.lease
+  write_holder(lock, owner, holder, now)
+  outlast(lock, mode, holder.left)
+  return 1
+end
 
 local function each(i)
   local lock, owner, token, lease = KEYS[i], unpack(ARGV, 3 * i - 2, 3 * i)
   local held = call('HMGET', lock, owner, 'mode')
   local current, _, further = read_mode(held[2])
-  if not held[1] or current ~= token then
-    return 0
-  end
   local first = string.byte(lease) == 43
   lease = first and string.sub(lease, 2) or lease
+  if not held[1] or current ~= token then
+    return kind_of(held[2]) and renew_holder(lock, held[2], owner, token, lease, first) or 0
+  end
   if not further and held[1] == '1' or call('PTTL', lock) < tonumber(lease) then
     call('PEXPIRE', lock, lease)
   end

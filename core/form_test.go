@@ -1,0 +1,230 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// Readers go together, in one process and in several, and a writer goes alone.
+func TestSharersGoTogether(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		readers := []*core.Lock{
+			take(t, background, a, "k", core.Shared()),
+			take(t, background, a, "k", core.Shared()),
+			take(t, background, b, "k", core.Shared()),
+		}
+		_, err := b.TryLock(background, "k")
+		wantBusy(t, err)
+		for i, k := range readers[1:] {
+			if k.Token() <= readers[i].Token() {
+				t.Errorf("token %d after %d", k.Token(), readers[i].Token())
+			}
+		}
+		writer := start(background, b, "k")
+		behind := []<-chan outcome{start(background, a, "k", core.Shared()), start(background, a, "k", core.Shared()), start(background, b, "k", core.Shared())}
+		time.Sleep(time.Minute) // they are renewed
+		waits(t, writer)
+		unlock(t, readers...)
+		k := (<-writer).lock
+		for _, done := range behind {
+			waits(t, done)
+		}
+		time.Sleep(time.Minute)
+		unlock(t, k)
+		began := time.Now()
+		for _, done := range behind {
+			o := <-done
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
+			defer unlock(t, o.lock)
+		}
+		wantTime(t, "all share it", time.Since(began), 0, prompt)
+	})
+}
+
+// So many have a permit, of several processes, and the next one gets it at once.
+func TestPermitsBoundTheHolders(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		lockers := []*core.Locker{s.locker(), s.locker(), s.locker()}
+		var holding []*core.Lock
+		for i := range 3 {
+			holding = append(holding, take(t, background, lockers[i%2], "k", core.Permits(3)))
+		}
+		var waiting []<-chan outcome
+		for i := range 9 {
+			waiting = append(waiting, start(background, lockers[i%3], "k", core.Permits(3)))
+		}
+		for len(waiting) > 0 {
+			time.Sleep(7 * time.Second)
+			unlock(t, holding[0])
+			began := time.Now()
+			got := false
+			for i, done := range waiting {
+				select {
+				case o := <-done:
+					holding, waiting = append(holding[1:], o.lock), append(waiting[:i:i], waiting[i+1:]...)
+					got = true
+				case <-time.After(prompt):
+					continue
+				}
+				break
+			}
+			if !got {
+				t.Fatalf("nobody got the permit within %v", time.Since(began))
+			}
+			for _, done := range waiting {
+				waits(t, done)
+			}
+		}
+		unlock(t, holding...)
+	})
+}
+
+// A context that has the lock in some form enters it, or would wait for itself.
+func TestFormsOfNestedCalls(t *testing.T) {
+	none, shared, three := []core.Option(nil), []core.Option{core.Shared()}, []core.Option{core.Permits(3)}
+	for what, tc := range map[string]struct {
+		outer, inner []core.Option
+		upgrade      bool
+	}{
+		"shared under shared":    {shared, shared, false},
+		"shared under exclusive": {none, shared, false},
+		"permit under exclusive": {none, three, false},
+		"permit under permit":    {three, three, false},
+		"exclusive under shared": {shared, none, true},
+		"permit under shared":    {shared, three, true},
+		"exclusive under permit": {three, none, true},
+		"shared under permit":    {three, shared, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, b := s.locker(), s.locker()
+				outer := take(t, background, a, "k", tc.outer...)
+				waiting := start(background, b, "k") // and is passed by
+				for which, l := range map[string]*core.Locker{"the same Locker": a, "another": b} {
+					inner, err := l.Lock(outer.Context(), "k", tc.inner...)
+					if tc.upgrade {
+						wantErr(t, err, core.ErrUpgrade)
+						wantNot(t, err, core.ErrNotAcquired, core.ErrUnavailable)
+						continue
+					}
+					if err != nil {
+						t.Fatalf("%s: %v", which, err)
+					}
+					if inner.Token() != outer.Token() {
+						t.Errorf("%s: token %d in %d", which, inner.Token(), outer.Token())
+					}
+					if n, err := inner.Count(background); n != 2 || err != nil {
+						t.Errorf("%s: %d holds, %v", which, n, err)
+					}
+					unlock(t, inner)
+				}
+				owner := outer.Share()
+				inner, err := b.Lock(background, "k", append(tc.inner, core.Owner(owner))...)
+				if tc.upgrade {
+					wantErr(t, err, core.ErrUpgrade)
+				} else if err != nil {
+					t.Fatal(err)
+				} else {
+					unlock(t, inner)
+				}
+				waits(t, waiting)
+				unlock(t, outer)
+				unlock(t, (<-waiting).lock)
+			})
+		})
+	}
+}
+
+// Each sharer has a lease and a loss of its own.
+func TestSharersAreLostOneByOne(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		fixed := take(t, background, a, "k", core.Shared(), core.FixedLease(10*time.Second))
+		long := take(t, background, b, "k", core.Shared())
+		writer := start(background, b, "k")
+		began := time.Now()
+		at, why := endOf(fixed.Context())
+		wantTime(t, "lost", at.Sub(began), 9*time.Second, 10*time.Second)
+		wantErr(t, why, core.ErrLost)
+		time.Sleep(time.Minute)
+		waits(t, writer)
+		wantErr(t, fixed.Unlock(background), core.ErrLost)
+		if long.Context().Err() != nil {
+			t.Error("the other one is lost, too")
+		}
+		s.Del("lock:k") // a loss for each
+		_, why = endOf(long.Context())
+		wantErr(t, why, core.ErrLost)
+		unlock(t, (<-writer).lock)
+	})
+}
+
+// Nobody waits longer for a holder that died than its lease.
+func TestDeadHolderEndsWithItsLease(t *testing.T) {
+	for what, opts := range map[string][]core.Option{"shared": {core.Shared()}, "permits": {core.Permits(2)}} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				live, dead := s.locker(), s.locker()
+				take(t, background, dead, "k", append(opts, core.FixedLease(20*time.Second))...)
+				k := take(t, background, live, "k", opts...)
+				if what == "shared" {
+					unlock(t, k)
+					opts = nil
+				}
+				o := <-start(background, live, "k", opts...)
+				wantTime(t, "the place of the dead is free", o.took, 20*time.Second-prompt, 21*time.Second)
+				unlock(t, o.lock)
+				if what == "permits" {
+					unlock(t, k)
+				}
+			})
+		})
+	}
+}
+
+func TestFormsThatDoNotGo(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		for what, opts := range map[string][]core.Option{
+			"both":            {core.Shared(), core.Permits(3)},
+			"both, turned":    {core.Permits(3), core.Shared()},
+			"shared window":   {core.KeepFor(time.Minute), core.Shared()},
+			"permit's window": {core.Permits(2), core.KeepFor(time.Minute)},
+			"no permit":       {core.Permits(0)},
+			"too many":        {core.Permits(10_001)},
+		} {
+			if k, err := l.Lock(background, "k", opts...); err == nil {
+				t.Errorf("%s: took %v", what, k)
+			}
+		}
+	})
+}
+
+// A call that has given up leaves nothing behind, whatever its form.
+func TestGivenUpFormsLeaveNothing(t *testing.T) {
+	for what, opt := range map[string]core.Option{"shared": core.Shared(), "permits": core.Permits(1)} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, b := s.locker(), s.locker()
+				k := take(t, background, a, "k")
+				ctx, cancel := context.WithCancel(background)
+				waiting := start(ctx, b, "k", opt)
+				other := start(background, b, "k")
+				cancel()
+				wantErr(t, (<-waiting).err, core.ErrNotAcquired, context.Canceled)
+				unlock(t, k)
+				unlock(t, (<-other).lock)
+				time.Sleep(time.Second)
+				if s.Exists("lock:k") {
+					t.Error("the lock is there")
+				}
+			})
+		})
+	}
+}

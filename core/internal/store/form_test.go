@@ -1,0 +1,310 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// formOf is claimOf in a form.
+func (w *world) formOf(hold string, form store.Form) *store.Claim {
+	c := w.claimOf(hold)
+	c.Form = form
+	return c
+}
+
+// gets has a claim of one that was told, or may have been: it confirms.
+func (w *world) takeAll(t *testing.T, claims ...*store.Claim) {
+	t.Helper()
+	for _, c := range claims {
+		w.take(t, c)
+		time.Sleep(ms)
+	}
+}
+
+func (w *world) refused(t *testing.T, c *store.Claim) {
+	t.Helper()
+	if _, err := w.Acquire(background, c); !errors.As(err, new(*store.Busy)) {
+		t.Errorf("%s: %v, want busy", c.Hold, err)
+	}
+}
+
+// holders are how many hold the lock.
+func (w *world) holders(t *testing.T) int { t.Helper(); return len(w.state(t).Holders) }
+
+// Calls go together as their forms allow, in order of arrival.
+func TestFormsGoTogether(t *testing.T) {
+	const exclusive, shared = store.Exclusive, store.Shared
+	two, three := store.Permits(2), store.Permits(3)
+	for what, tc := range map[string]struct {
+		holds []store.Form // that have the lock
+		comes store.Form
+		goes  bool // together
+	}{
+		"sharers":                       {[]store.Form{shared, shared}, shared, true},
+		"exclusive beside a sharer":     {[]store.Form{shared}, exclusive, false},
+		"sharer beside an exclusive":    {[]store.Form{exclusive}, shared, false},
+		"second of two permits":         {[]store.Form{two}, two, true},
+		"third of two permits":          {[]store.Form{two, two}, two, false},
+		"third, of a larger number":     {[]store.Form{two, two}, three, true},
+		"permit beside a sharer":        {[]store.Form{shared}, three, false},
+		"sharer beside a permit":        {[]store.Form{three}, shared, false},
+		"permit beside an exclusive":    {[]store.Form{exclusive}, three, false},
+		"exclusive beside a permit":     {[]store.Form{three}, exclusive, false},
+		"third beside a larger number":  {[]store.Form{three, three}, two, false},
+		"second beside a larger number": {[]store.Form{three}, two, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			in(t, 1, func(t *testing.T, w *world) {
+				w.hears("q")
+				var claims []*store.Claim
+				for i, form := range tc.holds {
+					claims = append(claims, w.formOf("p:"+itoa(int64(i)), form))
+				}
+				w.takeAll(t, claims...)
+				comes := w.formOf("q:1", tc.comes)
+				if tc.goes {
+					w.take(t, comes)
+					return
+				}
+				w.waits(t, comes)
+				for i, c := range claims {
+					if tc.comes.Permits() == 0 && i < len(claims)-1 {
+						w.release(t, releaseOf(c))
+						w.refused(t, comes)
+					}
+				}
+				w.release(t, releaseOf(claims[len(claims)-1]))
+				w.take(t, comes)
+			})
+		})
+	}
+}
+
+// Who shares waits behind an exclusive call that waits; neighbours that share are granted
+// the lock together.
+func TestOrderOfForms(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		p, q := w.hears("p"), w.hears("q")
+		first := w.formOf("p:1", store.Shared)
+		w.take(t, first)
+		writer := w.claimOf("q:1")
+		w.waits(t, writer)
+		readers := []*store.Claim{w.formOf("p:2", store.Shared), w.formOf("q:3", store.Shared), w.formOf("p:4", store.Shared)}
+		for _, r := range readers {
+			w.waits(t, r)
+		}
+		w.waits(t, w.claimOf("p:5"))
+		w.waits(t, w.formOf("p:6", store.Shared))
+		w.wantQueue(t, "q:1 0s, p:2|s 1ms, q:3|s 2ms, p:4|s 3ms, p:5 4ms, p:6|s 5ms")
+		w.refused(t, &store.Claim{Name: name, Owner: "p:7", Hold: "p:7", Form: store.Shared, Lease: time.Second, Resends: new(conn.Resends)})
+
+		w.release(t, releaseOf(first)) // to the writer
+		if got := w.state(t); got.Owner != "q:1" || got.Form != store.Exclusive {
+			t.Errorf("the lock is %+v", got)
+		}
+		w.take(t, writer)
+		w.release(t, releaseOf(writer))
+		if got := w.holders(t); got != 3 {
+			t.Errorf("%d share the lock, want the three that waited side by side", got)
+		}
+		w.wantQueue(t, "p:5 4ms, p:6|s 5ms")
+		if n := len(p.heard); n == 0 {
+			t.Error("p was told nothing")
+		}
+		if n := len(q.heard); n == 0 {
+			t.Error("q was told nothing")
+		}
+	})
+}
+
+// Each holder has a lease of its own: one that died is in the way of others for no longer.
+func TestHoldersEndByThemselves(t *testing.T) {
+	for what, form := range map[string]store.Form{"shared": store.Shared, "permits": store.Permits(2)} {
+		t.Run(what, func(t *testing.T) {
+			in(t, 1, func(t *testing.T, w *world) {
+				w.hears("p")
+				short, long := w.formOf("p:1", form), w.formOf("p:2", form)
+				short.Lease = time.Second
+				w.take(t, short)
+				g := w.take(t, long)
+				third := w.formOf("p:3", store.Permits(2))
+				w.refused(t, third)
+				time.Sleep(time.Second)
+				if got := w.holders(t); got != 1 {
+					t.Errorf("%d hold the lock, one is dead", got)
+				}
+				if form.Permits() > 0 {
+					w.take(t, third)
+					w.release(t, releaseOf(third))
+				}
+				if held, _, err := w.Refresh(background, store.Renew{Name: name, Owner: "p:1", Token: 1, Lease: time.Second}); held || err != nil {
+					t.Errorf("renewed a dead holder: %v, %v", held, err)
+				}
+				time.Sleep(28 * time.Second)
+				if held, _, err := w.Refresh(background, store.Renew{Name: name, Owner: "p:2", Token: g.Token, Lease: 10 * time.Second}); !held || err != nil {
+					t.Errorf("not renewed: %v, %v", held, err)
+				}
+				time.Sleep(10*time.Second - ms)
+				writer := w.claimOf("q:1")
+				w.refused(t, writer)
+				time.Sleep(ms)
+				w.take(t, writer)
+			})
+		})
+	}
+}
+
+// The lock lasts in Redis as long as the last of its holders: others than ours look at that.
+func TestExpiryOfALockOfSeveral(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		lasts := func(want time.Duration) {
+			t.Helper()
+			if got := w.state(t).TTL; got != want {
+				t.Errorf("the lock lasts %v, want %v", got, want)
+			}
+		}
+		long, short := w.formOf("p:1", store.Shared), w.formOf("p:2", store.Shared)
+		long.Lease, short.Lease = time.Minute, time.Second
+		w.take(t, long)
+		w.take(t, short)
+		lasts(time.Minute)
+		w.release(t, releaseOf(long))
+		lasts(time.Second)
+		time.Sleep(time.Second)
+		lasts(0)
+	})
+}
+
+// An owner has one record, with a hold for each entry, however often it is sent.
+func TestEntriesOfAHolder(t *testing.T) {
+	for what, form := range map[string]store.Form{"shared": store.Shared, "permits": store.Permits(1)} {
+		t.Run(what, func(t *testing.T) {
+			in(t, 1, func(t *testing.T, w *world) {
+				w.hears("q")
+				outer := w.formOf("p:1", form)
+				g := w.take(t, outer)
+				inner := w.enter("p:2", "p:1", g)
+				inner.Form = form
+				w.waits(t, w.claimOf("q:1")) // is passed by
+				for _, c := range []*store.Claim{outer, inner, inner} {
+					if e := w.take(t, c); e.Token != g.Token || e.Outermost != (c == outer) {
+						t.Errorf("%s entered %+v", c.Hold, e)
+					}
+				}
+				if s := w.state(t); s.Holds != 2 || s.Owner != "p:1" {
+					t.Errorf("the lock is %+v", s)
+				}
+				for i, want := range []store.Released{{Found: true, Left: 1}, {}, {Found: true, Passed: true}, {}} {
+					c := []*store.Claim{outer, outer, inner, inner}[i]
+					if got := w.release(t, releaseOf(c)); got != want {
+						t.Errorf("release %d: %+v, want %+v", i, got, want)
+					}
+				}
+				gone := w.enter("p:3", "p:1", g)
+				gone.Form = form
+				if _, err := w.Acquire(background, gone); !errors.Is(err, store.ErrGone) {
+					t.Errorf("entered a lock that is gone: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// An owner does not wait for itself.
+func TestNoUpgrade(t *testing.T) {
+	for _, tc := range []struct {
+		held, wanted store.Form
+		upgrade      bool
+	}{
+		{store.Shared, store.Exclusive, true},
+		{store.Shared, store.Permits(2), true},
+		{store.Permits(2), store.Exclusive, true},
+		{store.Permits(2), store.Shared, true},
+		{store.Permits(2), store.Permits(1), false},
+		{store.Exclusive, store.Shared, false},
+		{store.Exclusive, store.Permits(2), false},
+	} {
+		in(t, 1, func(t *testing.T, w *world) {
+			held, wanted := w.formOf("p:1", tc.held), w.formOf("q:1", tc.wanted)
+			held.Owner, wanted.Owner = "o", "o"
+			w.take(t, held)
+			_, err := w.Acquire(background, wanted)
+			if errors.Is(err, store.ErrUpgrade) != tc.upgrade || !tc.upgrade && err != nil {
+				t.Errorf("%s under %s: %v", tc.wanted, tc.held, err)
+			}
+			if tc.held.Includes(tc.wanted) == tc.upgrade {
+				t.Errorf("%s includes %s: %v", tc.held, tc.wanted, !tc.upgrade)
+			}
+		})
+	}
+}
+
+// Whoever leaves lets those in for whom it was in the way.
+func TestLeavingCallLetsOthersIn(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		p := w.hears("p")
+		w.hears("q")
+		w.take(t, w.formOf("p:1", store.Shared))
+		writer, reader := w.claimOf("q:1"), w.formOf("p:2", store.Shared)
+		w.waits(t, writer)
+		w.waits(t, reader)
+		w.release(t, releaseOf(writer))
+		if got := w.holders(t); got != 2 {
+			t.Errorf("%d share the lock, want two", got)
+		}
+		if len(p.heard) != 1 {
+			t.Errorf("p hears %q", p.heard)
+		}
+	})
+}
+
+// A claim in a form that was given up is refused when it arrives late.
+func TestTombstoneOfAForm(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		c := w.formOf("p:1", store.Shared)
+		r := releaseOf(c)
+		r.MayArrive = true
+		if got := w.release(t, r); got.Found {
+			t.Errorf("released: %+v", got)
+		}
+		if _, err := w.Acquire(background, c); !errors.Is(err, store.ErrGone) {
+			t.Errorf("took it: %v", err)
+		}
+	})
+}
+
+// A process that is dead, and was to be the next, does not stay in the way of those behind it.
+func TestDeadWriterIsNotInTheWay(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		w.hears("p")
+		w.take(t, w.formOf("p:1", store.Shared))
+		w.waits(t, w.claimOf("dead:1"))
+		reader := w.formOf("p:2", store.Shared)
+		w.waits(t, reader)
+		time.Sleep(1100 * ms)
+		w.take(t, reader)
+		w.wantQueue(t, "")
+	})
+}
+
+// Of several holders one can be put out.
+func TestForceOneHolder(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		w.takeAll(t, w.formOf("p:1", store.Shared), w.formOf("p:2", store.Shared))
+		one, nobody := "p:1", ""
+		for i, tc := range []struct {
+			owner *string
+			freed bool
+			left  int
+		}{{&nobody, false, 2}, {&one, true, 1}, {&one, false, 1}, {nil, true, 0}} {
+			freed, err := w.Force(background, name, tc.owner)
+			if freed != tc.freed || err != nil || w.holders(t) != tc.left {
+				t.Errorf("%d: %v, %v; %d are left", i, freed, err, w.holders(t))
+			}
+		}
+	})
+}

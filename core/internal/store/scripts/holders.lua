@@ -1,0 +1,111 @@
+-- The holders of a lock that is shared, has permits, or was handed over: a field for each.
+--
+--   field                    value
+--   mode                     s: shared. p: permits. h<token> <digest of the ticket> <ms>: was
+--                            handed over; without a holder it is parked for so long
+--   latchkey:holder:<owner>  <end in µs> <lease> <token> <hold>[ <hold>]…
+--     lease                  in ms; negative or 0: see hash.lua
+--
+-- A holder ends by the clock of Redis, for each script that reads it. The expiry of the lock
+-- is that of the last one; if it was handed over, it is parked from then on.
+local HOLDER = 'latchkey:holder:'
+
+-- Returns s, p or h; nil when the lock is free or of another kind.
+local function kind_of(mode)
+  mode = mode or ''
+  return string.match(mode, '^[sp]$') or string.match(mode, '^(h)%d+ %x+ %d+$')
+end
+
+local function length_of(lease)
+  return lease == '0' and GRANT_MS or math.abs(lease)
+end
+
+local function write_holder(lock, owner, holder, now)
+  local ends = string.format('%.0f', now + holder.left * 1000)
+  call('HSET', lock, HOLDER .. owner, ends .. ' ' .. holder.lease .. ' ' .. holder.token .. ' ' .. holder.holds)
+end
+
+-- Returns nil when there is none, or it has ended. What is left of it, in ms, is no more than
+-- its lease: the clock may have been set back.
+local function parse_holder(text, now)
+  local ends, lease, token, holds = string.match(text or '', '^(%d+) (%-?%d+) (%d+) (.+)$')
+  local left = ends and math.min(math.ceil((ends - now) / 1000), length_of(lease)) or 0
+  return left > 0 and {left = left, lease = lease, token = token, holds = holds} or nil
+end
+
+local function read_holder(lock, owner, now)
+  return parse_holder(call('HGET', lock, HOLDER .. owner), now)
+end
+
+local function holds(holder, hold)
+  return string.find(' ' .. holder.holds .. ' ', ' ' .. hold .. ' ', 1, true)
+end
+
+-- Has the lock last as long as one of its holders.
+local function outlast(lock, mode, left)
+  left = left + (string.match(mode, '^h%d+ %x+ (%d+)$') or 0)
+  return call('PTTL', lock) >= left and 1 or redis.pcall('PEXPIRE', lock, left)
+end
+
+-- Takes out the holders that have ended. Returns how many are left.
+local function survivors(lock, now)
+  local count, last = 0, 0
+  local fields = call('HGETALL', lock)
+  for i = 1, #fields, 2 do
+    local owner = string.match(fields[i], '^' .. HOLDER .. '(.*)$')
+    local holder = owner and parse_holder(fields[i + 1], now)
+    if holder then
+      count, last = count + 1, math.max(last, holder.left)
+      write_holder(lock, owner, holder, now)
+    elseif owner then
+      call('HDEL', lock, fields[i])
+    end
+  end
+  if count == 0 then
+    call('DEL', lock)
+  elseif call('PTTL', lock) > last then
+    call('PEXPIRE', lock, last)
+  end
+  return count
+end
+
+-- Says whether a lock of some kind has room for a form: '' exclusive, s shared, p<n> one of n
+-- permits. A nil kind is a free lock.
+local function has_room(lock, kind, form, now)
+  if not kind or kind == 'h' then
+    return not kind
+  end
+  local most = kind == string.sub(form, 1, 1) and (tonumber(string.sub(form, 2)) or math.huge) or 0
+  -- The mode is no holder.
+  if call('HLEN', lock) <= most then
+    return true
+  end
+  local count = survivors(lock, now)
+  return count == 0 or count < most
+end
+
+-- Takes a lock that has room. A user who may write hashes but not set expiries must not leave
+-- one that never ends. Returns the error.
+local function take(lock, owner, hold, form, token, lease, further, now)
+  local ttl, expiry = length_of(lease), nil
+  if form == '' then
+    call('HSET', lock, owner, '1', 'mode', mode_of(token, lease, further))
+    if owner ~= hold then
+      call('HSET', lock, 'latchkey:hold:' .. hold, 'first')
+    end
+    expiry = redis.pcall('PEXPIRE', lock, ttl)
+  else
+    local kind = string.sub(form, 1, 1)
+    call('HSET', lock, 'mode', kind)
+    write_holder(lock, owner, {left = ttl, lease = lease, token = token, holds = hold}, now)
+    expiry = outlast(lock, kind, ttl)
+  end
+  if expiry ~= 1 then
+    if form == '' or call('HLEN', lock) == 2 then
+      call('DEL', lock)
+    else
+      call('HDEL', lock, HOLDER .. owner)
+    end
+    return expiry
+  end
+end
