@@ -25,6 +25,7 @@ func TestSharersGoTogether(t *testing.T) {
 			}
 		}
 		writer := start(background, b, "k")
+		time.Sleep(time.Millisecond) // those who come in one µs are in any order
 		behind := []<-chan outcome{start(background, a, "k", core.Shared()), start(background, a, "k", core.Shared()), start(background, b, "k", core.Shared())}
 		time.Sleep(time.Minute) // they are renewed
 		waits(t, writer)
@@ -215,6 +216,7 @@ func TestGivenUpFormsLeaveNothing(t *testing.T) {
 				k := take(t, background, a, "k")
 				ctx, cancel := context.WithCancel(background)
 				waiting := start(ctx, b, "k", opt)
+				time.Sleep(time.Millisecond)
 				other := start(background, b, "k")
 				cancel()
 				wantErr(t, (<-waiting).err, core.ErrNotAcquired, context.Canceled)

@@ -13,3 +13,14 @@ local function next_token(clock, now)
   call('SET', clock, token .. '+')
   return token
 end
+
+-- No later token of the slot is as small as this one. It returns an error.
+local function lift(clock, token)
+  local last = call('GET', clock)
+  if not last or last < token then
+    local written = redis.pcall('SET', clock, token)
+    if written.err then
+      return written
+    end
+  end
+end

@@ -159,17 +159,6 @@ local function bury(queue, member, life)
   end
 end
 
--- No later token of the slot is as small as this one. It returns an error.
-local function lift(clock, token)
-  local last = call('GET', clock)
-  if not last or last < token then
-    local written = redis.pcall('SET', clock, token)
-    if written.err then
-      return written
-    end
-  end
-end
-
 local function each(i)
   local lock, queue, clock = KEYS[i], KEYS[count + i], KEYS[2 * count + i]
   local owner, hold, failed, late, life, waits, last, form = unpack(ARGV, width * (i - 1) + 1, width * i)
