@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -54,23 +53,10 @@ func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, er
 	if l.defaults.Observers == nil {
 		return l.acquire(ctx, key, s)
 	}
-	began := time.Now()
-	e := Event{Kind: EventWaiting, Name: s.Name, Key: key}
-	ctx = l.tell(ctx, e)
+	ctx, tell := l.tellWaiting(ctx, key, s)
 	k, err := l.acquire(ctx, key, s)
-	e.Waited = time.Since(began)
-	if err != nil {
-		e.Kind, e.Reason = refused(err)
-		e.Err = err
-		l.tell(ctx, e)
-		return nil, err
-	}
-	e.Kind, e.Reentry = EventAcquired, k.reentry
-	k.ctx = l.tell(k.ctx, e)
-	if !e.Reentry {
-		k.lease.observe(&observation{ctx: k.ctx, name: s.Name, since: time.Now()})
-	}
-	return k, nil
+	tell(k, err)
+	return k, err
 }
 
 func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, error) {
@@ -79,32 +65,13 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 		return nil, err
 	}
 	c := &call{locker: l, ctx: ctx, key: key, name: n, settings: s, form: s.Form, owner: s.Owner}
-	outer := holder(ctx, n.Lock())
-	if outer != nil && (s.Owner == "" || s.Owner == outer.lease.owner) {
-		if err := outer.lease.usable(); err != nil {
-			return nil, err
-		}
-		if ctx.Err() != nil {
-			return nil, gaveUp(ctx, key)
-		}
-		if !outer.lease.form.Includes(s.Form) {
-			return nil, upgrade(key)
-		}
-		if outer.lease.locker == l {
-			return c.reenter(outer)
-		}
-		// Another Locker holds it for this context. If that one uses this Redis,
-		// then the very lock it holds must still be there.
-		c.owner, c.form = outer.lease.owner, outer.lease.form
-		c.outer = outer.lease
-		if err := c.outer.join(nil); err != nil {
-			return nil, err
-		}
-		if l.store.SharesRedis(outer.lease.locker.store) {
-			c.enter = outer.lease.redisToken
-		}
-	}
-	if !l.enter() {
+	outer, err := c.held()
+	switch {
+	case err != nil:
+		return nil, err
+	case outer != nil:
+		return c.reenter(outer)
+	case !l.enter():
 		return nil, closed("taking", key)
 	}
 	defer l.underWay.End()
@@ -112,7 +79,43 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	if ctx.Err() != nil {
 		return nil, gaveUp(ctx, key)
 	}
-	if s.Wait == nil || *s.Wait > 0 {
+	return c.obtain()
+}
+
+// held returns the lock of that name which the context holds, if it is of this Locker. One of
+// another Locker's the call will enter.
+func (c *call) held() (*Lock, error) {
+	l, outer := c.locker, holder(c.ctx, c.name.Lock())
+	if outer == nil || c.owner != "" && c.owner != outer.lease.owner {
+		return nil, nil
+	}
+	if err := outer.lease.usable(); err != nil {
+		return nil, err
+	}
+	if c.ctx.Err() != nil {
+		return nil, gaveUp(c.ctx, c.key)
+	}
+	if !outer.lease.form.Includes(c.settings.Form) {
+		return nil, upgrade(c.key)
+	}
+	if outer.lease.locker == l {
+		return outer, nil
+	}
+	// If that one uses this Redis, then the very lock it holds must still be there.
+	c.owner, c.form = outer.lease.owner, outer.lease.form
+	c.outer = outer.lease
+	if err := c.outer.join(nil); err != nil {
+		return nil, err
+	}
+	if l.store.SharesRedis(outer.lease.locker.store) {
+		c.enter = outer.lease.redisToken
+	}
+	return nil, nil
+}
+
+// obtain takes a lock that the context does not hold.
+func (c *call) obtain() (*Lock, error) {
+	if c.waits() {
 		if i := c.inner(); i != nil {
 			return i.take()
 		}
@@ -126,7 +129,7 @@ func (c *call) reenter(outer *Lock) (*Lock, error) {
 	l, lease := c.locker, outer.lease
 	c.owner, c.form, c.enter = lease.owner, lease.form, lease.redisToken
 	claim := c.claim(nil)
-	k := newLock(c.ctx, lease, c.key, claim.Hold, claim.Resends)
+	k := newLock(c, lease, claim.Hold, claim.Resends)
 	k.reentry = true
 	if err := lease.join(k); err != nil {
 		k.cancel(err)

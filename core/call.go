@@ -19,10 +19,13 @@ type call struct {
 	name     store.Name
 	settings *settings
 	form     store.Form
-	owner    string // empty: a new one for each attempt
-	enter    int64  // token of the lock to enter; 0: a free one will do
-	outer    *lease // of another Locker, which the context holds already
+	owner    string     // empty: a new one for each attempt
+	enter    int64      // token of the lock to enter; 0: a free one will do
+	outer    *lease     // of another Locker, which the context holds already
+	multi    *MultiLock // of LockAll
 }
+
+func (c *call) waits() bool { return c.settings.Wait == nil || *c.settings.Wait > 0 }
 
 // waiter is a call in the wait queue of its lock.
 type waiter = waitqueue.Waiter[*call, *Lock, *position]
@@ -51,8 +54,14 @@ func (c *call) isPlain() bool { return c.owner == "" && c.settings.OwnerBegin ==
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
 func (c *call) try(w *waiter) (*Lock, *store.Busy, error) {
 	p := c.position(w)
-	l, claim := c.locker, c.claim(p)
-	granted, err := l.store.Acquire(c.ctx, claim)
+	claim := c.claim(p)
+	granted, err := c.locker.store.Acquire(c.ctx, claim)
+	return c.conclude(w, p, claim, granted, err)
+}
+
+// conclude takes the answer to a claim.
+func (c *call) conclude(w *waiter, p *position, claim *store.Claim, granted store.Grant, err error) (*Lock, *store.Busy, error) {
+	l := c.locker
 	if err == nil {
 		p.took(w, claim, granted)
 		k, err := c.accept(claim, granted)

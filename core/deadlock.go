@@ -55,10 +55,15 @@ func (k *Lock) isInTheWay() bool {
 // longer than the lease by default: other processes may be part of a circle.
 func (i *inner) take() (*Lock, error) {
 	c := i.call
-	if c.settings.Wait == nil {
-		s := *c.settings
-		s.Wait = &s.Lease
-		c.settings = &s
+	if i.isOutOfOrder() {
+		k, busy, err := c.try(nil)
+		if busy != nil {
+			err = c.refuse(outOfOrder, taken(busy))
+		}
+		return k, i.noteHeld(err)
+	}
+	if c.multi == nil {
+		c.boundWait()
 	}
 	if circle := waitingInside.enter(i); circle != nil {
 		err := &BusyError{Key: c.key, RetryAfter: time.Second, Held: i.keys(), Circle: circle, refused: circular}
@@ -66,13 +71,37 @@ func (i *inner) take() (*Lock, error) {
 		return nil, err
 	}
 	defer waitingInside.leave(i)
-	c.locker.scheduler.Set(i, schedule.Now().Add(slowInner))
-	defer c.locker.scheduler.Remove(i)
+	if slices.ContainsFunc(i.holds, func(k *Lock) bool { return c.multi == nil || k.multi != c.multi }) {
+		c.locker.scheduler.Set(i, schedule.Now().Add(slowInner))
+		defer c.locker.scheduler.Remove(i)
+	}
 	k, err := c.take()
+	return k, i.noteHeld(err)
+}
+
+func (i *inner) noteHeld(err error) error {
 	if busy := (*BusyError)(nil); errors.As(err, &busy) {
 		busy.Held = i.keys()
 	}
-	return k, err
+	return err
+}
+
+// boundWait has a call that has not said how long it waits do so for a lease.
+func (c *call) boundWait() {
+	if c.settings.Wait == nil {
+		s := *c.settings
+		s.Wait = &s.Lease
+		c.settings = &s
+	}
+}
+
+// isOutOfOrder says that the lock sorts before one that the context holds, where LockAll has
+// taken, or takes, one of them: whoever waits for it might close a circle with others who keep
+// to that order.
+func (i *inner) isOutOfOrder() bool {
+	return slices.ContainsFunc(i.holds, func(k *Lock) bool {
+		return (k.multi != nil || i.call.multi != nil) && k.lease.name.Lock() > i.call.name.Lock()
+	})
 }
 
 // Due tells of a wait that is long, for a circle may go through other processes.

@@ -310,10 +310,10 @@ func TestDeadlockIsTold(t *testing.T) {
 		forB := start(a.Context(), l, "bob")
 		_, err := l.Lock(b.Context(), "ann")
 		wantDeadlock(t, err, "ann", "bob")
-		if want := "core: lock not acquired: calls wait for one another in a circle"; err.Error() != want {
+		if want := "core: lock not acquired: calls wait for one another in a circle; take their locks together, with LockAll"; err.Error() != want {
 			t.Errorf("a client sees %q; want %q", err, want)
 		}
-		if want := `core: lock "ann" not acquired: calls wait for one another in a circle; its context holds ["bob"]; the circle waits for ["ann" "bob"]`; core.Detail(err) != want {
+		if want := `core: lock "ann" not acquired: calls wait for one another in a circle; take their locks together, with LockAll; its context holds ["bob"]; the circle waits for ["ann" "bob"]`; core.Detail(err) != want {
 			t.Errorf("the log has %s; want %s", core.Detail(err), want)
 		}
 		if n := logged.count("wait for one another in a circle"); n != 1 {

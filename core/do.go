@@ -20,25 +20,49 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context
 	if err != nil {
 		return err
 	}
+	return run(ctx, k, fn)
+}
+
+// DoAll is [Locker.Do] with the locks of several keys, as [Locker.LockAll] takes them. What fn
+// gets is [MultiLock.Context].
+func (l *Locker) DoAll(ctx context.Context, keys []string, fn func(ctx context.Context) error, opts ...Option) error {
+	m, err := l.LockAll(ctx, keys, opts...)
+	if err != nil {
+		return err
+	}
+	return run(ctx, m, fn)
+}
+
+// holding is a lock, or several.
+type holding interface {
+	Context() context.Context
+	Unlock(ctx context.Context) error
+	Abort(ctx context.Context) error
+	usable() error
+	reportFailure(err error)
+}
+
+// run runs fn while it holds what the caller has taken.
+func run(ctx context.Context, h holding, fn func(ctx context.Context) error) error {
 	returned := false
 	defer func() {
 		if !returned { // a panic or Goexit
-			k.reportFailure(k.Abort(ctx))
+			h.reportFailure(h.Abort(ctx))
 		}
 	}()
-	err = fn(k.ctx)
+	err := fn(h.Context())
 	returned = true
 
-	ended := k.lease.usable()
-	finish := k.Unlock
+	ended := h.usable()
+	finish := h.Unlock
 	if err != nil || ended != nil { // the caller hears of a failure either way
-		finish = k.Abort
+		finish = h.Abort
 	}
 	if failure := finish(ctx); failure != nil && ended == nil {
 		if errors.Is(failure, ErrLost) || errors.Is(failure, ErrClosed) {
 			ended = failure
 		} else {
-			k.reportFailure(failure)
+			h.reportFailure(failure)
 		}
 	}
 	if ended != nil {
@@ -46,6 +70,8 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context
 	}
 	return err
 }
+
+func (k *Lock) usable() error { return k.lease.usable() }
 
 // reportFailure logs that a release went wrong where no caller can be told. fn may
 // have unlocked by itself.

@@ -20,7 +20,8 @@ var (
 
 	// ErrDeadlock says that the wait for a lock would not have ended: calls of this process,
 	// whose contexts hold locks, wait for one another in a circle. It comes as a
-	// [*BusyError], which is [ErrNotAcquired] as well.
+	// [*BusyError], which is [ErrNotAcquired] as well. [Locker.LockAll] takes several locks in an
+	// order in which there are no circles.
 	ErrDeadlock = errors.New("core: deadlock")
 
 	// ErrUpgrade says that a call wants a lock alone, or in another form, that its context or
@@ -45,13 +46,15 @@ var (
 	// Nobody knows who holds the lock.
 	ErrUnavailable = errors.New("core: redis unavailable")
 
-	// ErrInvalidKey says that a key is empty or too long.
+	// ErrInvalidKey says that a key is empty or too long,
+	// or that [Locker.LockAll] was given none or too many.
 	ErrInvalidKey = errors.New("core: invalid key")
 )
 
 // BusyError is how a lock is refused that somebody else holds: the wait was
 // over, no wait was wanted, too many wait already, the key is in its dedup
-// window, or the wait would not have ended ([ErrDeadlock]). It is [ErrNotAcquired].
+// window, it comes before a lock that the context holds in the order of [Locker.LockAll], or
+// the wait would not have ended ([ErrDeadlock]). It is [ErrNotAcquired].
 type BusyError struct {
 	// Key as the caller wrote it.
 	Key string
@@ -84,6 +87,7 @@ const (
 	notWaiting
 	tooManyWaiting
 	circular
+	outOfOrder
 )
 
 // Error says why the lock was refused. It names neither the key nor the holder: see
@@ -102,7 +106,9 @@ func (e *BusyError) Error() string {
 	case tooManyWaiting:
 		by = "too many calls wait for it already, " + by
 	case circular:
-		by = "calls wait for one another in a circle"
+		by = "calls wait for one another in a circle; take their locks together, with LockAll"
+	case outOfOrder:
+		by += ", and it comes before a lock that is held here: only LockAll of both would wait for it"
 	}
 	return "core: lock not acquired: " + by
 }

@@ -35,8 +35,8 @@ const (
 	// once, unless it is a Reentry.
 	EventAcquired
 	// EventBusy: the call was refused because somebody else holds the lock. Reason
-	// is "no_wait", "wait_over", "max_waiters" or "deadlock", or "canceled" or "deadline" when
-	// its context ended first.
+	// is "no_wait", "wait_over", "max_waiters", "order" (see [Locker.LockAll]) or "deadlock", or
+	// "canceled" or "deadline" when its context ended first.
 	EventBusy
 	// EventFailed: the call failed. Reason is "unavailable", "closed", "lost",
 	// "max_hold" or "invalid_key", after the error of that name.
@@ -103,7 +103,7 @@ func refused(err error) (kind EventKind, reason string) {
 	var b *BusyError
 	switch {
 	case errors.As(err, &b):
-		return EventBusy, [...]string{waitOver: "wait_over", notWaiting: "no_wait", tooManyWaiting: "max_waiters", circular: "deadlock"}[b.refused]
+		return EventBusy, [...]string{waitOver: "wait_over", notWaiting: "no_wait", tooManyWaiting: "max_waiters", circular: "deadlock", outOfOrder: "order"}[b.refused]
 	case errors.Is(err, ErrNotAcquired) && errors.Is(err, context.Canceled):
 		return EventBusy, "canceled"
 	case errors.Is(err, ErrNotAcquired):

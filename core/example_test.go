@@ -280,7 +280,7 @@ func ExampleErrDeadlock() {
 	}
 	// Output:
 	// true true
-	// to a client: core: lock not acquired: calls wait for one another in a circle
+	// to a client: core: lock not acquired: calls wait for one another in a circle; take their locks together, with LockAll
 	// the other one goes on: <nil>
 }
 

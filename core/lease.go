@@ -72,7 +72,7 @@ func (c *call) open(a acquisition, t times, token int64, hold string, resends *c
 	if m := c.settings.MaxHold; m > 0 {
 		s.maxHoldAt = s.since.Add(m)
 	}
-	k := newLock(c.ctx, s, c.key, hold, resends)
+	k := newLock(c, s, hold, resends)
 	s.handles = append(s.first[:0], k)
 	return k
 }

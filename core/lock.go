@@ -13,9 +13,10 @@ import (
 type Lock struct {
 	lease   *lease
 	key     string
-	hold    string // marks this handle in Redis
-	outer   *Lock  // what the context held before
-	reentry bool   // of a lease that had a handle
+	hold    string     // marks this handle in Redis
+	outer   *Lock      // what the context held before
+	reentry bool       // of a lease that had a handle
+	multi   *MultiLock // of LockAll
 	owned   ownership
 	ctx     context.Context // owned, as observers have it
 	cancel  context.CancelCauseFunc
@@ -23,10 +24,10 @@ type Lock struct {
 	resends *conn.Resends // of its acquisition
 }
 
-func newLock(ctx context.Context, s *lease, key, hold string, resends *conn.Resends) *Lock {
-	k := &Lock{lease: s, key: key, hold: hold, outer: innermost(ctx), resends: resends}
+func newLock(c *call, s *lease, hold string, resends *conn.Resends) *Lock {
+	k := &Lock{lease: s, key: c.key, hold: hold, outer: innermost(c.ctx), multi: c.multi, resends: resends}
 	k.owned.lock, k.ctx = k, &k.owned
-	k.owned.Context, k.cancel = context.WithCancelCause(ctx)
+	k.owned.Context, k.cancel = context.WithCancelCause(c.ctx)
 	return k
 }
 
@@ -169,8 +170,7 @@ func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false) }
 func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true) }
 
 func (k *Lock) finish(ctx context.Context, failed bool) error {
-	s := k.lease
-	last, err := s.leave(k)
+	last, err := k.lease.leave(k)
 	k.cancel(nil)
 	if err != nil {
 		return err
@@ -178,14 +178,18 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if last && k.pass() {
-		return nil
-	}
-	failed = failed || s.dropWindow.Load()
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx) // the values stay, for the client's hooks
 	}
-	free, err := k.release(ctx, last, failed)
-	s.retire(free, err)
+	return k.end(ctx, last, failed)
+}
+
+// end follows when the handle has left its lease.
+func (k *Lock) end(ctx context.Context, last, failed bool) error {
+	if last && k.pass() {
+		return nil
+	}
+	free, err := k.release(ctx, last, failed || k.lease.dropWindow.Load())
+	k.lease.retire(free, err)
 	return err
 }

@@ -69,6 +69,27 @@ func (l *Locker) tellOne(ctx context.Context, o Observer, e Event) (result conte
 	return o.Observe(ctx, e)
 }
 
+// tellWaiting tells of a call that wants a lock, and returns what tells of its outcome.
+func (l *Locker) tellWaiting(ctx context.Context, key string, s *settings) (context.Context, func(*Lock, error)) {
+	began := time.Now()
+	e := Event{Kind: EventWaiting, Name: s.Name, Key: key}
+	ctx = l.tell(ctx, e)
+	return ctx, func(k *Lock, err error) {
+		e.Waited = time.Since(began)
+		if err != nil {
+			e.Kind, e.Reason = refused(err)
+			e.Err = err
+			l.tell(ctx, e)
+			return
+		}
+		e.Kind, e.Reentry = EventAcquired, k.reentry
+		k.ctx = l.tell(k.ctx, e)
+		if !e.Reentry {
+			k.lease.observe(&observation{ctx: k.ctx, name: s.Name, since: time.Now()})
+		}
+	}
+}
+
 // observation is what Observers have heard of a lease, from EventAcquired until it
 // ends.
 type observation struct {

@@ -12,41 +12,55 @@ import (
 // release sends the release of a hold until it is confirmed, or Timeout is over. free is
 // false when the queue of the lock is next, in which the calls of this process have a place.
 func (k *Lock) release(ctx context.Context, last, failed bool) (free bool, err error) {
-	s := k.lease
-	l := s.locker
-	end := time.Now().Add(l.timeout)
-	r := k.releaseAs(failed)
-	r.Until = end.Add(s.length)
-	var waits *position
+	e := k.ending(last, failed)
+	released, err := k.lease.locker.store.Release(ctx, e.request, time.Until(e.over))
+	return e.follow(ctx, released, err)
+}
+
+// ending is the release of a hold.
+type ending struct {
+	lock    *Lock
+	request store.Release
+	waits   *position // by which calls of this process go on waiting
+	over    time.Time // when it goes on in the background
+}
+
+func (k *Lock) ending(last, failed bool) *ending {
+	l := k.lease.locker
+	e := &ending{lock: k, request: k.releaseAs(failed), over: time.Now().Add(l.timeout)}
+	e.request.Until = e.over.Add(k.lease.length)
 	if last {
-		waits = l.waits(s.name)
+		e.waits = l.waits(k.lease.name)
 	}
-	if waits != nil {
-		r.Waits = waits.Place
+	if e.waits != nil {
+		e.request.Waits = e.waits.Place
 	}
+	return e
+}
+
+// follow takes the answer, and sends the release again while there is none.
+func (e *ending) follow(ctx context.Context, released store.Released, err error) (free bool, failure error) {
+	s := e.lock.lease
+	l := s.locker
 	again := false // it may have been done already
-	for {
-		released, err := l.store.Release(ctx, r, time.Until(end))
-		if err == nil {
-			if waits != nil {
-				waits.arrived(released.Clock)
-			}
-			if !released.Found && !again {
-				return true, s.vanished()
-			}
-			if released.Heard > 0 && l.queues.Watch(s.name.Lock()) {
-				l.listener.Watch(s.name.Lock(), s.name.Channel())
-			}
-			return !released.Passed || waits == nil, nil
-		}
+	for ; err != nil; released, err = l.store.Release(ctx, e.request, time.Until(e.over)) {
 		migrating := conn.IsMigrating(err)
-		if (conn.OutcomeOf(err) != conn.Refused || migrating) && time.Until(end) > compensateDelay && conn.Pause(ctx, compensateDelay) == nil {
-			again = again || conn.OutcomeOf(err) == conn.Unknown
-			continue
+		if conn.OutcomeOf(err) == conn.Refused && !migrating || time.Until(e.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
+			l.store.ReleaseLater(e.request)
+			return true, unavailable("releasing", e.lock.key, err)
 		}
-		l.store.ReleaseLater(r)
-		return true, unavailable("releasing", k.key, err)
+		again = again || conn.OutcomeOf(err) == conn.Unknown
 	}
+	if e.waits != nil {
+		e.waits.arrived(released.Clock)
+	}
+	if !released.Found && !again {
+		return true, s.vanished()
+	}
+	if released.Heard > 0 && l.queues.Watch(s.name.Lock()) {
+		l.listener.Watch(s.name.Lock(), s.name.Channel())
+	}
+	return !released.Passed || e.waits == nil, nil
 }
 
 // releaseAs is the request that ends the hold.

@@ -52,7 +52,7 @@ func (c *call) take() (*Lock, error) {
 	}
 	var over <-chan time.Time
 	if wait != nil {
-		over = time.After(*wait)
+		over = time.After(*wait - c.multi.waited())
 	}
 	return c.queue(w, over)
 }

@@ -15,18 +15,28 @@ import (
 //
 // Wrap panics when l, key or fn is nil or an option is bad.
 func Wrap[In, Out any](l *Locker, key func(In) (string, error), fn func(context.Context, In) (Out, error), opts ...Option) func(context.Context, In) (Out, error) {
+	return wrap("Wrap", l, key, l.Do, fn, opts)
+}
+
+// WrapAll is [Wrap] with several locks: each call derives its keys from its input, and holds
+// the locks of all of them while fn runs, as [Locker.DoAll] does.
+func WrapAll[In, Out any](l *Locker, keys func(In) ([]string, error), fn func(context.Context, In) (Out, error), opts ...Option) func(context.Context, In) (Out, error) {
+	return wrap("WrapAll", l, keys, l.DoAll, fn, opts)
+}
+
+func wrap[K, In, Out any](name string, l *Locker, key func(In) (K, error), do func(context.Context, K, func(context.Context) error, ...Option) error, fn func(context.Context, In) (Out, error), opts []Option) func(context.Context, In) (Out, error) {
 	if l == nil || key == nil || fn == nil {
-		panic("core: Wrap needs a Locker, a key function and a function to guard; one of them is nil")
+		panic("core: " + name + " needs a Locker, a key function and a function to guard; one of them is nil")
 	}
 	if err := option.Check(opts); err != nil {
 		panic(err)
 	}
 	return func(ctx context.Context, in In) (out Out, err error) {
-		name, err := key(in)
+		k, err := key(in)
 		if err != nil {
 			return out, err
 		}
-		err = l.Do(ctx, name, func(ctx context.Context) (err error) {
+		err = do(ctx, k, func(ctx context.Context) (err error) {
 			out, err = fn(ctx, in)
 			return err
 		}, opts...)

@@ -35,6 +35,7 @@ func TestWhatAlertsAndTheDashboardReadIsThereFromTheBeginning(t *testing.T) {
 			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="wait_over"} 0`,
 			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="max_waiters"} 0`,
 			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="deadlock"} 0`,
+			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="order"} 0`,
 			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="canceled"} 0`,
 			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="deadline"} 0`,
 			`latchkey_lock_calls_total{name="orders",outcome="failed",reason="unavailable"} 0`,

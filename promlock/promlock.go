@@ -163,7 +163,7 @@ func (c *Collector) prepare(name string) {
 	c.hold.WithLabelValues(name)
 	c.calls.WithLabelValues(name, "acquired", "")
 	c.calls.WithLabelValues(name, "reentered", "")
-	for _, reason := range []string{"no_wait", "wait_over", "max_waiters", "deadlock", "canceled", "deadline"} {
+	for _, reason := range []string{"no_wait", "wait_over", "max_waiters", "deadlock", "order", "canceled", "deadline"} {
 		c.calls.WithLabelValues(name, "busy", reason)
 	}
 	for _, reason := range []string{"unavailable", "invalid_key"} {

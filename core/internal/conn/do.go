@@ -48,11 +48,17 @@ func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Rep
 	}
 	end := time.Now().Add(timeout)
 	d := &dispatch{server: s, command: c}
+	sent := time.Now()
+	return d.follow(ctx, s.try(ctx, d, end), sent, end)
+}
+
+// follow takes the answer to the first copy, which was sent at a time, and sends others until
+// the command is done, or may not be sent again.
+func (d *dispatch) follow(ctx context.Context, a answer, sent, end time.Time) (Reply, error) {
+	resends := d.command.Resends
 	delay, retried := repeatDelay, false
 	for {
-		sent := time.Now()
-		a := s.try(ctx, d, end)
-		if a.err == nil || a.over || c.Resends == nil {
+		if a.err == nil || a.over || resends == nil {
 			return d.conclude(a, sent)
 		}
 		refused, wait := isRefusal(a.err), time.Duration(0)
@@ -73,8 +79,10 @@ func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Rep
 			return d.conclude(answer{err: Ended(ctx), over: true}, sent)
 		}
 		if d.again(refused) {
-			c.Resends.twice.Store(true)
+			resends.twice.Store(true)
 		}
+		sent = time.Now()
+		a = d.server.try(ctx, d, end)
 	}
 }
 

@@ -66,22 +66,31 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 func (p *pipeline) enter(q *Queued) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.busy < pipelineAfter || p.busy < p.alone && p.before > farAway {
+	if p.mayGo() {
 		p.busy++
 		return true
 	}
-	if q == nil {
-		return false
+	if q != nil {
+		p.add(q)
 	}
-	p.waiting = append(p.waiting, q)
-	if len(p.waiting) == 1 {
+	return false
+}
+
+// mayGo says that so few round trips are in flight that one more may be. mu is held.
+func (p *pipeline) mayGo() bool {
+	return p.busy < pipelineAfter || p.busy < p.alone && p.before > farAway
+}
+
+// add has commands go with others. mu is held.
+func (p *pipeline) add(qs ...*Queued) {
+	if len(p.waiting) == 0 {
 		if p.stalled == nil {
 			p.stalled = time.AfterFunc(pipelineStall, p.hurry)
 		} else {
 			p.stalled.Reset(pipelineStall)
 		}
 	}
-	return false
+	p.waiting = append(p.waiting, qs...)
 }
 
 // sendDirectly sends one command on the caller's goroutine, and returns by then: no other

@@ -111,10 +111,14 @@ func (s *Store) Flush() {
 	}
 }
 
-// do runs a command on one server. A reply that nobody can read may stand for something
-// that was done.
+// do runs a command on one server.
 func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode func(reply any) (T, error)) (answer T, sent time.Time, err error) {
 	reply, err := server.Do(ctx, c, timeout)
+	return decoded(server, c, reply, err, decode)
+}
+
+// decoded reads a reply. One that nobody can read may stand for something that was done.
+func decoded[T any](server *conn.Server, c *conn.Command, reply conn.Reply, err error, decode func(reply any) (T, error)) (answer T, sent time.Time, _ error) {
 	if err != nil {
 		return answer, reply.Sent, err
 	}

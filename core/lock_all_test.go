@@ -1,0 +1,573 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+func takeAll(tb testing.TB, ctx context.Context, l *core.Locker, keys []string, opts ...core.Option) *core.MultiLock {
+	tb.Helper()
+	m, err := l.LockAll(ctx, keys, opts...)
+	if err != nil {
+		tb.Fatalf("LockAll(%q): %v", keys, err)
+	}
+	return m
+}
+
+func unlockAll(tb testing.TB, m *core.MultiLock) {
+	tb.Helper()
+	if err := m.Unlock(background); err != nil {
+		tb.Errorf("Unlock of %q: %v", m.Keys(), err)
+	}
+}
+
+// manyOutcome is what a LockAll in another goroutine came to.
+type manyOutcome struct {
+	lock *core.MultiLock
+	err  error
+	took time.Duration
+}
+
+// startAll calls LockAll in another goroutine and returns when it waits, or has ended.
+func startAll(ctx context.Context, l *core.Locker, keys []string, opts ...core.Option) <-chan manyOutcome {
+	done := make(chan manyOutcome, 1)
+	began := time.Now()
+	go func() {
+		m, err := l.LockAll(ctx, keys, opts...)
+		done <- manyOutcome{m, err, time.Since(began)}
+	}()
+	synctest.Wait()
+	return done
+}
+
+// areHeld tells which locks are held.
+func (s *embedded) areHeld(keys ...string) string {
+	var held []string
+	for _, key := range keys {
+		if s.held(key) != "" {
+			held = append(held, key)
+		}
+	}
+	return strings.Join(held, " ")
+}
+
+func tokenOf(s *embedded, key string) int64 {
+	token, _, _ := strings.Cut(strings.Trim(s.HGet("lock:"+key, "mode"), "x+"), " ")
+	n, _ := strconv.ParseInt(token, 10, 64)
+	return n
+}
+
+func wantLocked(t *testing.T, s *embedded, when, want string) {
+	t.Helper()
+	if got := s.areHeld("a", "b", "c", "d", "e", "k"); got != want {
+		t.Errorf("%s Redis has %q; want %q", when, got, want)
+	}
+}
+
+func TestLockAllHoldsEveryKey(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		m := takeAll(t, background, l, []string{"c", "a", "b", "a"})
+		wantLocked(t, s, "then", "a b c")
+		if keys := m.Keys(); !slices.Equal(keys, []string{"a", "b", "c"}) {
+			t.Errorf("the keys are %q", keys)
+		}
+		for _, key := range m.Keys() {
+			if m.Token(key) != tokenOf(s, key) {
+				t.Errorf("the token of %s is %d, in Redis %d", key, m.Token(key), tokenOf(s, key))
+			}
+			_, err := other.TryLock(background, key)
+			wantBusy(t, err)
+			unlock(t, take(t, m.Context(), l, key, core.NoWait()))
+		}
+		if m.Token("d") != 0 {
+			t.Errorf("a key that is not locked has token %d", m.Token("d"))
+		}
+		if k, ok := core.FromContext(m.Context()); !ok || k.Key() != "c" {
+			t.Error("the context does not have the last one")
+		}
+		unlockAll(t, m)
+		wantLocked(t, s, "after Unlock", "")
+		wantErr(t, context.Cause(m.Context()), context.Canceled)
+		wantErr(t, m.Unlock(background), core.ErrNotHeld)
+		wantErr(t, m.Abort(background), core.ErrNotHeld)
+	})
+}
+
+// Keys that cannot be locked.
+func TestLockAllOfBadKeys(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		var many []string
+		for i := range 65 {
+			many = append(many, fmt.Sprint(i))
+		}
+		for what, keys := range map[string][]string{"none": nil, "empty": {"a", ""}, "long": {strings.Repeat("x", 2000), "a"}, "too many": many} {
+			_, err := l.LockAll(background, keys)
+			wantErr(t, err, core.ErrInvalidKey)
+			if !strings.HasPrefix(err.Error(), "core: invalid key: ") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		_, err := l.LockAll(background, []string{"a"}, core.Wait(-1))
+		if err == nil {
+			t.Error("a bad option is taken")
+		}
+		if n := len(s.commands(acquire)); n != 0 {
+			t.Errorf("Redis was asked %d times", n)
+		}
+		m := takeAll(t, background, l, append(many[:64], many[:64]...))
+		if len(m.Keys()) != 64 {
+			t.Errorf("%d keys", len(m.Keys()))
+		}
+		unlockAll(t, m)
+	})
+}
+
+// All free: one command takes them, and one ends them.
+func TestLockAllIsOneCommand(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		keys := []string{"a", "b", "c", "d", "e"}
+		unlockAll(t, takeAll(t, background, l, keys)) // has the Locker find out that one server has all keys
+		synctest.Wait()
+		acquired, released := len(s.commands(acquire)), len(s.commands(release))
+		unlockAll(t, takeAll(t, background, l, keys))
+		if a, r := len(s.commands(acquire))-acquired, len(s.commands(release))-released; a != 1 || r != 1 {
+			t.Errorf("%d acquisitions and %d releases; want one each", a, r)
+		}
+	})
+}
+
+// It keeps what sorts before the first busy key, however long that takes, and nothing else.
+func TestLockAllWaitsInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(core.Lease(3*time.Second)), s.locker()
+		b, d := take(t, background, other, "b"), take(t, background, other, "d")
+		all := startAll(background, l, []string{"e", "d", "c", "b", "a"})
+		wantLocked(t, s, "while it waits for b,", "a b d")
+		token := s.HGet("lock:a", "mode")
+		time.Sleep(time.Minute)
+		wantLocked(t, s, "a minute later", "a b d")
+		if s.HGet("lock:a", "mode") != token {
+			t.Error("a was taken anew")
+		}
+		c := take(t, background, other, "c", core.NoWait())
+		unlock(t, b)
+		synctest.Wait()
+		wantLocked(t, s, "while it waits for c,", "a b c d")
+		unlock(t, d)
+		d2 := take(t, background, other, "d", core.NoWait())
+		unlock(t, c, d2)
+		o := <-all
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		if cause := context.Cause(o.lock.Context()); cause != nil {
+			t.Error(cause)
+		}
+		wantLocked(t, s, "in the end", "a b c d e")
+		unlockAll(t, o.lock)
+		wantLocked(t, s, "after Unlock", "")
+	})
+}
+
+// It is served when its turn has come, within a process and among processes.
+func TestLockAllIsServedInOrderOfArrival(t *testing.T) {
+	const calls = 6
+	for _, processes := range []int{1, calls} {
+		t.Run(fmt.Sprint(processes), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				var lockers []*core.Locker
+				for range processes {
+					lockers = append(lockers, s.locker())
+				}
+				held := take(t, background, s.locker(), "b")
+				served := make(chan int, calls)
+				for i := range calls {
+					keys := [][]string{{"b", "c"}, {"c", "b"}, {"b"}}[i%3]
+					go func() {
+						err := lockers[i%processes].DoAll(background, keys, func(context.Context) error {
+							served <- i
+							time.Sleep(time.Second)
+							return nil
+						})
+						if err != nil {
+							t.Error(err)
+						}
+					}()
+					time.Sleep(time.Second)
+				}
+				unlock(t, held)
+				for i := range calls {
+					if got := <-served; got != i {
+						t.Errorf("call %d was served as number %d", got, i)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Whatever ends a call, it keeps nothing.
+func TestLockAllThatFailsHoldsNothing(t *testing.T) {
+	keys := []string{"a", "b", "c"}
+	for _, tc := range []struct {
+		name string
+		opts []core.Option
+		end  func(s *embedded, l *core.Locker, cancel func()) // while it waits for b
+		want []error
+		took time.Duration
+	}{
+		{"no wait", []core.Option{core.NoWait()}, nil, []error{core.ErrNotAcquired}, 0},
+		{"wait over", []core.Option{core.Wait(10 * time.Second)}, nil, []error{core.ErrNotAcquired}, 10 * time.Second},
+		{"cancelled", nil, func(_ *embedded, _ *core.Locker, cancel func()) { cancel() }, []error{core.ErrNotAcquired, context.Canceled}, time.Second},
+		{"closed", nil, func(_ *embedded, l *core.Locker, _ func()) { go func() { _ = l.Close(background) }() }, []error{core.ErrClosed}, time.Second},
+		{"lost", nil, func(s *embedded, _ *core.Locker, _ func()) { s.Del("lock:a") }, []error{core.ErrLost}, 0},
+		{"held for too long", []core.Option{core.MaxHold(5 * time.Second)}, nil, []error{core.ErrMaxHold}, 5 * time.Second},
+		{"fixed lease over", []core.Option{core.FixedLease(5 * time.Second)}, nil, []error{core.ErrLost}, 0},
+		{"too many waiting", []core.Option{core.MaxWaiters(1)}, nil, []error{core.ErrNotAcquired}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l, other := s.locker(core.Lease(6*time.Second)), s.locker()
+				b := take(t, background, other, "b")
+				stranger := start(background, l, "b", core.Wait(time.Minute))
+				ctx, cancel := context.WithCancel(background)
+				defer cancel()
+				all := startAll(ctx, l, keys, tc.opts...)
+				if tc.end != nil {
+					time.Sleep(time.Second)
+					tc.end(s, l, cancel)
+				}
+				o := <-all
+				wantErr(t, o.err, tc.want...)
+				if tc.took > 0 {
+					wantTime(t, "it failed", o.took, tc.took, tc.took+10*time.Millisecond)
+				}
+				if o.lock != nil {
+					t.Error("there is a lock as well")
+				}
+				time.Sleep(10 * time.Millisecond) // a fixed lease ends here before it ends in Redis
+				wantLocked(t, s, "then", "b")
+				unlock(t, b)
+				if o := <-stranger; o.err == nil {
+					unlock(t, o.lock)
+				}
+			})
+		})
+	}
+}
+
+// A refusal names the key and the wait, which is for the whole.
+func TestLockAllTellsWhatIsBusy(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		b, c := take(t, background, other, "b"), take(t, background, other, "c", core.FixedLease(time.Minute))
+		all := startAll(background, l, []string{"a", "b", "c"}, core.Wait(10*time.Second))
+		time.Sleep(6 * time.Second)
+		unlock(t, b)
+		o := <-all
+		wantTime(t, "refused", o.took, 10*time.Second, 10*time.Second+10*time.Millisecond)
+		busy := wantBusy(t, o.err)
+		if busy.Key != "c" || busy.RetryAfter.Round(time.Second) != 50*time.Second || !slices.Equal(busy.Held, []string{"b", "a"}) {
+			t.Errorf("%q, %v, %q", busy.Key, busy.RetryAfter, busy.Held)
+		}
+		if want := "core: lock not acquired: the wait of 10s is over, somebody else holds it"; o.err.Error() != want {
+			t.Errorf("%q; want %q", o.err, want)
+		}
+		unlock(t, c)
+	})
+}
+
+// The context of all ends with any of them; Unlock says so, and gives the others back.
+func TestLockAllEndsWithTheLossOfOne(t *testing.T) {
+	for _, gone := range []string{"a", "b", "c"} {
+		t.Run(gone, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				m := takeAll(t, background, s.locker(), []string{"a", "b", "c"})
+				s.Del("lock:" + gone)
+				at, cause := endOf(m.Context())
+				wantErr(t, cause, core.ErrLost)
+				_ = at
+				wantErr(t, m.Unlock(background), core.ErrLost)
+				wantLocked(t, s, "after Unlock", "")
+			})
+		})
+	}
+}
+
+// What the context holds is entered, also by a key that sorts after the others.
+func TestLockAllEntersWhatIsHeld(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		k := take(t, background, l, "b")
+		j := take(t, k.Context(), other, "c")
+		m := takeAll(t, j.Context(), l, []string{"a", "b", "c"})
+		if m.Token("b") != k.Token() || m.Token("c") != j.Token() {
+			t.Error("the tokens are others")
+		}
+		if !slices.Equal(m.Keys(), []string{"b", "a", "c"}) {
+			t.Errorf("%q", m.Keys())
+		}
+		unlock(t, j, k)
+		wantLocked(t, s, "before Unlock", "a b c")
+		unlockAll(t, m)
+		wantLocked(t, s, "after Unlock", "")
+
+		// One that was lost stays so.
+		k = take(t, background, l, "b")
+		s.Del("lock:b")
+		_, err := l.LockAll(k.Context(), []string{"a", "b"})
+		wantErr(t, err, core.ErrLost)
+		wantLocked(t, s, "after a loss", "")
+	})
+}
+
+// Under another lock nothing is waited for that sorts before it, for others who keep to the
+// order could be waiting for that.
+func TestLockAllIsNeverWaitedForOutOfOrder(t *testing.T) {
+	const text = "core: lock not acquired: somebody else holds it, and it comes before a lock that is held here: only LockAll of both would wait for it"
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		busy := take(t, background, other, "b")
+		plain := take(t, background, l, "c")
+		of := takeAll(t, background, l, []string{"d", "k"})
+		for what, call := range map[string]func() error{
+			"LockAll under Lock": func() error {
+				_, err := l.LockAll(plain.Context(), []string{"a", "b", "e"}, core.Wait(time.Hour))
+				return err
+			},
+			"Lock under LockAll": func() error { _, err := l.Lock(of.Context(), "b", core.Wait(time.Hour)); return err },
+			"LockAll under LockAll": func() error {
+				_, err := l.LockAll(of.Context(), []string{"a", "b"}, core.Wait(time.Hour))
+				return err
+			},
+		} {
+			began := time.Now()
+			err := call()
+			wantTime(t, what+" refused", time.Since(began), 0, 0)
+			if refusal := wantBusy(t, err); err.Error() != text || refusal.Key != "b" || refusal.Held == nil {
+				t.Errorf("%s: %q", what, err)
+			}
+			wantNot(t, err, core.ErrDeadlock)
+			wantLocked(t, s, what, "b c d k")
+		}
+		// What is free is taken, and what sorts after is waited for.
+		unlock(t, take(t, of.Context(), l, "a"))
+		unlockAll(t, takeAll(t, plain.Context(), l, []string{"a", "e"}))
+		after := take(t, background, other, "e")
+		waiting := startAll(plain.Context(), l, []string{"a", "e"})
+		time.Sleep(10 * time.Second)
+		if len(waiting) > 0 {
+			t.Errorf("%v", (<-waiting).err)
+		}
+		o := <-waiting // no longer than a lease
+		wantBusy(t, o.err)
+		wantTime(t, "refused", o.took, 30*time.Second, 31*time.Second)
+		// A plain Lock under a plain Lock waits.
+		forB := start(plain.Context(), l, "b")
+		waits(t, forB)
+		unlock(t, busy)
+		unlock(t, (<-forB).lock, after, plain)
+		unlockAll(t, of)
+	})
+}
+
+// A circle with locks that are nested by hand is found, and told as such.
+func TestLockAllInADeadlock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		b := take(t, background, l, "b")
+		all := startAll(background, l, []string{"a", "b"})
+		_, err := l.Lock(b.Context(), "a")
+		wantDeadlock(t, err, "a", "b")
+		if !strings.Contains(err.Error(), "LockAll") {
+			t.Errorf("%q does not say how to avoid it", err)
+		}
+		unlock(t, b)
+		o := <-all
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+
+		c := take(t, background, l, "c")
+		forB := start(c.Context(), l, "b")
+		waits(t, forB)
+		unlockAll(t, o.lock)
+		unlock(t, (<-forB).lock, c)
+	})
+}
+
+// KeepFor opens all windows, or none.
+func TestLockAllKeepFor(t *testing.T) {
+	keys := []string{"a", "b", "c"}
+	for _, tc := range []struct {
+		name   string
+		before func(s *embedded, m *core.MultiLock)
+		finish func(m *core.MultiLock) error
+		window bool
+		err    error
+	}{
+		{"success", nil, nil, true, nil},
+		{"failure", nil, func(m *core.MultiLock) error { return m.Abort(background) }, false, nil},
+		{"dropped", func(_ *embedded, m *core.MultiLock) {
+			k, _ := core.FromContext(m.Context())
+			k.DropWindow()
+		}, nil, false, nil},
+		{"loss of the first", func(s *embedded, _ *core.MultiLock) { s.Del("lock:a") }, nil, false, core.ErrLost},
+		{"loss of the last", func(s *embedded, _ *core.MultiLock) { s.Del("lock:c") }, nil, false, core.ErrLost},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker()
+				m := takeAll(t, background, l, keys, core.KeepFor(time.Minute))
+				if tc.before != nil {
+					tc.before(s, m)
+				}
+				finish := tc.finish
+				if finish == nil {
+					finish = func(m *core.MultiLock) error { return m.Unlock(background) }
+				}
+				if err := finish(m); !errors.Is(err, tc.err) {
+					t.Errorf("%v; want %v", err, tc.err)
+				}
+				for _, key := range keys {
+					info, err := l.Inspect(background, key)
+					if err != nil || info.Locked != tc.window {
+						t.Errorf("%s: %+v, %v", key, info, err)
+					}
+				}
+				_, err := l.LockAll(background, []string{"b", "d"}, core.NoWait())
+				if !tc.window {
+					wantNot(t, err, core.ErrNotAcquired)
+					_, _ = l.ForceUnlock(background, "b")
+					_, _ = l.ForceUnlock(background, "d")
+					return
+				}
+				if busy := wantBusy(t, err); !busy.Done || busy.Key != "b" {
+					t.Errorf("%+v", busy)
+				}
+			})
+		})
+	}
+}
+
+func TestDoAll(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		keys, boom := []string{"a", "b"}, errors.New("boom")
+		err := l.DoAll(background, keys, func(ctx context.Context) error {
+			wantLocked(t, s, "inside", "a b")
+			_, err := l.LockAll(ctx, keys[:1], core.NoWait())
+			if err == nil {
+				err = boom
+			}
+			return err
+		})
+		wantErr(t, err, boom)
+		wantLocked(t, s, "after an inner lock was left,", "a")
+		_, _ = l.ForceUnlock(background, "a")
+
+		err = l.DoAll(background, keys, func(context.Context) error { s.Del("lock:a"); return nil })
+		wantErr(t, err, core.ErrLost)
+		wantLocked(t, s, "after a loss", "")
+
+		func() {
+			defer func() {
+				if p := recover(); p != boom {
+					t.Errorf("the panic is %v", p)
+				}
+			}()
+			_ = l.DoAll(background, keys, func(context.Context) error { panic(boom) })
+		}()
+		wantLocked(t, s, "after a panic", "")
+
+		k := take(t, background, s.locker(), "b")
+		err = l.DoAll(background, keys, func(context.Context) error { t.Error("fn ran"); return nil }, core.NoWait())
+		wantBusy(t, err)
+		unlock(t, k)
+	})
+}
+
+func TestWrapAll(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		f := core.WrapAll(l, func(keys string) ([]string, error) {
+			if keys == "" {
+				return nil, errEnough
+			}
+			return strings.Fields(keys), nil
+		}, func(_ context.Context, keys string) (string, error) {
+			wantLocked(t, s, "inside", keys)
+			return "done", nil
+		})
+		if out, err := f(background, "a b"); out != "done" || err != nil {
+			t.Errorf("%q, %v", out, err)
+		}
+		wantLocked(t, s, "afterwards", "")
+		if _, err := f(background, ""); err != errEnough {
+			t.Error(err)
+		}
+		_, err := f(background, " ")
+		wantErr(t, err, core.ErrInvalidKey)
+		defer func() {
+			if p := recover(); p != "core: WrapAll needs a Locker, a key function and a function to guard; one of them is nil" {
+				t.Errorf("%v", p)
+			}
+		}()
+		core.WrapAll[string, string](nil, nil, nil)
+	})
+}
+
+// Observers hear of each lock that was wanted and taken, one after the other, and nothing of those
+// that were given back meanwhile.
+func TestLockAllIsObserved(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		var heard []string
+		o := &ear{act: func(ctx context.Context, e core.Event) context.Context {
+			if e.Key != "" {
+				heard = append(heard, strings.TrimSpace(e.Key+" "+kinds[e.Kind]+" "+e.Reason))
+			}
+			return ctx
+		}}
+		l := s.locker(core.Observe(o))
+		want := func(what string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if !slices.Equal(heard, want) {
+				t.Errorf("%s: Observers have heard %q; want %q", what, heard, want)
+			}
+			heard = nil
+		}
+		b := take(t, background, s.locker(), "b")
+		all := startAll(background, l, []string{"a", "b", "c"})
+		want("while it waits", "a waiting", "a acquired", "b waiting")
+		unlock(t, b)
+		m := (<-all).lock
+		want("in the end", "b acquired", "c waiting", "c acquired")
+		_, err := l.LockAll(background, []string{"c", "d", "e"}, core.NoWait())
+		wantBusy(t, err)
+		want("refused", "c waiting", "c busy no_wait")
+		inner := takeAll(t, m.Context(), l, []string{"b", "d"})
+		want("inside", "b waiting", "b acquired", "d waiting", "d acquired")
+		unlockAll(t, inner)
+		want("after the inner Unlock", "d released")
+		k := take(t, background, s.locker(), "a0")
+		_, err = l.LockAll(m.Context(), []string{"a0", "d"})
+		wantBusy(t, err)
+		want("out of order", "a0 waiting", "a0 busy order")
+		unlock(t, k)
+		unlockAll(t, m)
+		want("after Unlock", "c released", "b released", "a released")
+	})
+}

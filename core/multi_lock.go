@@ -1,0 +1,151 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// MultiLock is the locks of several keys, taken by [Locker.LockAll]. It must be unlocked. Its
+// methods are safe for concurrent use.
+type MultiLock struct {
+	locker *Locker
+	locks  []*Lock // as they were taken, each under the context of the one before
+	ctx    context.Context
+	began  time.Time // the call
+}
+
+// Keys returns the keys, each once, in the order in which they were taken: first those that
+// the context held.
+func (m *MultiLock) Keys() []string {
+	keys := make([]string, len(m.locks))
+	for i, k := range m.locks {
+		keys[i] = k.key
+	}
+	return keys
+}
+
+// Token returns the fencing token of a key, as [Lock.Token] does; 0 for a key that is not among
+// [MultiLock.Keys].
+func (m *MultiLock) Token(key string) int64 {
+	for _, k := range m.locks {
+		if k.key == key {
+			return k.Token()
+		}
+	}
+	return 0
+}
+
+// Context returns the context to work under, as [Lock.Context] does. It carries the ownership
+// of all locks, and ends as soon as the protection of one of them does.
+func (m *MultiLock) Context() context.Context { return m.ctx }
+
+// Unlock unlocks all, in reverse order, and whatever comes of one of them, as [Lock.Unlock]
+// does: in all it blocks for [Timeout] at most. Context is done before anybody else can have one of them.
+// It returns the errors joined; [ErrNotHeld] when it is called again.
+//
+// [KeepFor] opens the windows of all locks or, after the loss of one or
+// [Lock.DropWindow], of none. So with KeepFor Unlock first asks Redis whether all are held, which may
+// take as long again.
+func (m *MultiLock) Unlock(ctx context.Context) error { return m.locker.finishAll(ctx, m.locks, false) }
+
+// Abort is Unlock after a failure: it opens no [KeepFor] window.
+func (m *MultiLock) Abort(ctx context.Context) error { return m.locker.finishAll(ctx, m.locks, true) }
+
+// waited is for how long the call has waited; 0 of a nil MultiLock.
+func (m *MultiLock) waited() time.Duration {
+	if m == nil {
+		return 0
+	}
+	return time.Since(m.began)
+}
+
+func (m *MultiLock) usable() error {
+	for _, k := range m.locks {
+		if err := k.usable(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *MultiLock) reportFailure(err error) {
+	if err != nil && !errors.Is(err, ErrNotHeld) {
+		m.locker.report.warn("a release failed after the work was done", "keys", m.Keys(), "error", err)
+	}
+}
+
+// finishAll ends the holds of several handles, in reverse order.
+func (l *Locker) finishAll(ctx context.Context, locks []*Lock, failed bool) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx = context.WithoutCancel(ctx)
+	failed = failed || !l.keepWindows(ctx, locks)
+
+	var errs []error
+	type left struct {
+		*Lock
+		last bool
+	}
+	var all []left
+	for _, k := range slices.Backward(locks) {
+		last, err := k.lease.leave(k)
+		k.cancel(nil)
+		if err == nil {
+			all = append(all, left{k, last})
+		} else {
+			errs, failed = append(errs, err), true
+		}
+	}
+
+	// What others of this process wait for is passed on in the end: they may want the rest as well.
+	var wanted []left
+	var endings []*ending
+	var releases []store.Release
+	for _, k := range all {
+		if _, waited := l.queues.WaitFor(k.lease.name.Lock()); waited && k.last && k.lease.canBePassed() {
+			wanted = append(wanted, k)
+			continue
+		}
+		e := k.ending(k.last, failed)
+		endings, releases = append(endings, e), append(releases, e.request)
+	}
+	if len(releases) > 0 {
+		l.store.ReleaseAll(ctx, releases, l.timeout, func(i int, r store.Released, err error) {
+			e := endings[i]
+			free, err := e.follow(ctx, r, err)
+			e.lock.lease.retire(free, err)
+			if err != nil {
+				errs = append(errs, err)
+			}
+		})
+	}
+	for _, k := range wanted {
+		if err := k.end(ctx, k.last, failed); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// keepWindows says that the locks are to leave their dedup windows: it asks Redis whether it
+// has all of them.
+func (l *Locker) keepWindows(ctx context.Context, locks []*Lock) bool {
+	if len(locks) > 1 && slices.ContainsFunc(locks, func(k *Lock) bool { return k.lease.keepFor > 0 }) {
+		var asked sync.WaitGroup
+		for _, k := range locks {
+			asked.Add(1)
+			l.requests.Start(func() {
+				defer asked.Done()
+				_ = k.Refresh(ctx) // a loss is noted in the lease
+			})
+		}
+		asked.Wait()
+	}
+	return !slices.ContainsFunc(locks, func(k *Lock) bool { return k.lease.dropWindow.Load() || k.lease.check() != nil })
+}
