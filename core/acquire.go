@@ -51,10 +51,12 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock
 // obtain is acquire, and tells the Observers.
 func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, error) {
 	if l.defaults.Observers == nil {
-		return l.acquire(ctx, key, s)
+		k, err := l.acquire(ctx, key, s)
+		return k, ofForm(s.Form, err)
 	}
 	ctx, tell := l.tellWaiting(ctx, key, s)
 	k, err := l.acquire(ctx, key, s)
+	err = ofForm(s.Form, err)
 	tell(k, err)
 	return k, err
 }

@@ -24,6 +24,10 @@ var (
 	// order in which there are no circles.
 	ErrDeadlock = errors.New("core: deadlock")
 
+	// ErrNoPermit says that a call with [Permits] got none: as many as it allows have one, or
+	// somebody has the lock in another form. It comes with ErrNotAcquired.
+	ErrNoPermit = errors.New("core: no permit")
+
 	// ErrUpgrade says that a call wants a lock alone, or in another form, that its context or
 	// owner has with [Shared] or [Permits]: it would wait for itself. Give the lock back first,
 	// and find out again what you knew of what it protects.
@@ -77,6 +81,7 @@ type BusyError struct {
 	refused refusal
 	wait    time.Duration
 	over    bool // its dedup window is, and nobody knows more
+	permits bool // it wanted one
 }
 
 // refusal is when a busy lock is refused.
@@ -113,9 +118,9 @@ func (e *BusyError) Error() string {
 	return "core: lock not acquired: " + by
 }
 
-// Is reports whether target is [ErrNotAcquired], or [ErrDeadlock] where it is one.
+// Is reports whether target is [ErrNotAcquired], or [ErrDeadlock] or [ErrNoPermit] where it is one.
 func (e *BusyError) Is(target error) bool {
-	return target == ErrNotAcquired || target == ErrDeadlock && e.refused == circular
+	return target == ErrNotAcquired || target == ErrDeadlock && e.refused == circular || target == ErrNoPermit && e.permits
 }
 
 // MarshalText is Error, or package json would show the fields: handlers give it errors for

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/latchkey-go/latchkey/core/internal/store"
+import (
+	"errors"
+
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
 
 // Shared has the lock go to all who share it at once: readers beside one another, while calls
 // without it have the lock alone. Calls are served in order of arrival: one that shares waits
@@ -11,8 +15,8 @@ import "github.com/latchkey-go/latchkey/core/internal/store"
 // once, past those who wait; one that has it alone enters its own lock. To take it alone while
 // one shares it would be to wait for oneself: [ErrUpgrade].
 //
-// Of [Permits] and Shared a call has one. It does not go with [KeepFor], nor with a Locker of
-// [NewQuorum].
+// It is for a call or middleware, not for [New], and goes neither with [Permits], nor with
+// [KeepFor], nor with a Locker of [NewQuorum].
 func Shared() Option {
 	return func(s *settings) { setForm(s, "Shared", store.Shared) }
 }
@@ -28,9 +32,10 @@ const mostPermits = 10_000
 // Each holder has a lease, a fencing token and a watchdog of its own: the permit of one that
 // died is free after its lease. A context that has a permit enters the lock once more without
 // another permit; to take it alone, or share it, would be to wait for oneself: [ErrUpgrade].
+// A call that gets none fails with [ErrNoPermit], which is [ErrNotAcquired] as well.
 //
-// Of Permits and [Shared] a call has one. It does not go with [KeepFor], nor with a Locker of
-// [NewQuorum]. n is from 1 to 10,000.
+// n is from 1 to 10,000. It is for a call or middleware, not for [New], and goes neither with
+// [Shared], nor with [KeepFor], nor with a Locker of [NewQuorum].
 func Permits(n int) Option {
 	return func(s *settings) {
 		if n < 1 || n > mostPermits {
@@ -42,9 +47,31 @@ func Permits(n int) Option {
 }
 
 func setForm(s *settings, option string, form store.Form) {
+	if s.OfNew {
+		s.Fail("%s is for a call or middleware, not for New: no call could have a lock alone", option)
+		return
+	}
 	if s.Form != store.Exclusive && !s.Form.Includes(form) {
-		s.Fail("%s: Permits and Shared do not go together", option)
+		s.Fail("%s: Permits and Shared do not go together: leave one of them out", option)
 		return
 	}
 	s.Form = form
+}
+
+var errNoPermit = errors.Join(ErrNotAcquired, ErrNoPermit)
+
+// ofForm has the refusal of a call with Permits say so. The refusal is that of no other call.
+func ofForm(form store.Form, err error) error {
+	if err == nil || form.Permits() == 0 {
+		return err
+	}
+	switch e := err.(type) {
+	case *BusyError:
+		e.permits = true
+	case *LockError:
+		if e.kind == ErrNotAcquired {
+			e.kind = errNoPermit
+		}
+	}
+	return err
 }

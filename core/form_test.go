@@ -2,8 +2,12 @@ package core_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
 )
@@ -205,6 +209,77 @@ func TestFormsThatDoNotGo(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A call with Permits that gets none says so, and others do not.
+func TestNoPermit(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		three := core.Permits(3)
+		for _, observed := range [][]core.Option{nil, {core.Observe(new(ear))}} {
+			l := s.locker(observed...)
+			var holding []*core.Lock
+			for range 3 {
+				holding = append(holding, take(t, background, l, "k", three))
+			}
+			_, err := l.TryLock(background, "k", three)
+			wantBusy(t, err)
+			wantErr(t, err, core.ErrNoPermit)
+			_, err = l.LockAll(background, []string{"j", "k"}, three, core.NoWait())
+			wantErr(t, err, core.ErrNoPermit)
+			_, err = l.TryLock(background, "k")
+			wantBusy(t, err)
+			wantNot(t, err, core.ErrNoPermit)
+			_, err = l.TryLock(background, "k", core.Shared())
+			wantNot(t, err, core.ErrNoPermit)
+
+			ctx, cancel := context.WithTimeout(background, time.Second)
+			_, err = l.Lock(ctx, "k", three)
+			wantErr(t, err, core.ErrNoPermit, core.ErrNotAcquired, context.DeadlineExceeded)
+			_, err = l.Lock(ctx, "k")
+			wantNot(t, err, core.ErrNoPermit)
+			_, err = l.Lock(background, "", three)
+			wantNot(t, err, core.ErrNoPermit)
+			cancel()
+			unlock(t, holding...)
+		}
+	})
+}
+
+// Of calls that are refused at once, when the first of them learns that the lock is busy, each
+// learns of its own form.
+func TestTooManyWaitingForAPermit(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		for range 10 {
+			k := take(t, background, l, "k")
+			var waiting []<-chan outcome
+			for i := range 6 {
+				opts := []core.Option{core.MaxWaiters(1), core.Permits(3)}
+				waiting = append(waiting, start(background, l, "k", opts[:1+i%2]...))
+			}
+			time.Sleep(time.Second)
+			unlock(t, k)
+			for i, done := range waiting {
+				switch o := <-done; {
+				case o.err == nil:
+					unlock(t, o.lock)
+				case errors.Is(o.err, core.ErrNoPermit) != (i%2 == 1):
+					t.Errorf("%d: %v", i, o.err)
+				}
+			}
+		}
+	})
+}
+
+// A default that nothing can take back would leave no lock that excludes.
+func TestFormsAreNotForNew(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	defer client.Close()
+	for what, opt := range map[string]core.Option{"Shared": core.Shared(), "Permits": core.Permits(3)} {
+		if _, err := core.New(client, opt); err == nil || !strings.Contains(err.Error(), what+" is for a call") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }
 
 // A call that has given up leaves nothing behind, whatever its form.

@@ -221,6 +221,7 @@ func (a *multiCall) ended(k *Lock, err error) error {
 		if loss := a.m.usable(); loss != nil {
 			err = loss
 		}
+		err = ofForm(a.settings.Form, err)
 	}
 	if a.tell != nil {
 		a.tell(k, err)

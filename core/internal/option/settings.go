@@ -66,7 +66,7 @@ func Apply[Option ~func(*Settings[Observer]), Observer any](s *Settings[Observer
 	case s.Owner != "" && s.KeepFor > 0:
 		return errors.New("core: Owner and KeepFor do not go together, wherever KeepFor was said: a call that enters by an owner leaves no window")
 	case s.Form != store.Exclusive && s.KeepFor > 0:
-		return errors.New("core: Shared and Permits do not go with KeepFor, wherever it was said: others may be at work in its window")
+		return errors.New("core: Shared and Permits do not go with KeepFor, wherever it was said, for others may be at work in its window: leave one of them out")
 	}
 	return nil
 }
