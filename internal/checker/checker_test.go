@@ -24,6 +24,9 @@ func with(v Visit, change func(*Visit)) Visit {
 }
 
 func TestHistoriesAreJudged(t *testing.T) {
+	sharing := func(v *Visit) { v.Form.Shared = true }
+	ofTwo := func(v *Visit) { v.Form.Permits = 2 }
+	ofThree := func(v *Visit) { v.Form.Permits = 3 }
 	killed := func(v *Visit) { v.Released, v.Done, v.Outcome, v.Deadline = 0, 0, "", 50 }
 	for _, c := range []struct {
 		name    string
@@ -57,6 +60,40 @@ func TestHistoriesAreJudged(t *testing.T) {
 		{"killed while asking", []Visit{{ID: "a", Key: "k", Called: 5}, hold("b", 2, 10, 20)}, false, porcupine.Ok},
 		{"refused", []Visit{{ID: "a", Key: "k", Called: 5, Returned: 15, Refusal: "busy"}, hold("b", 2, 10, 20)}, false, porcupine.Ok},
 		{"another key", []Visit{hold("a", 1, 10, 30), with(hold("b", 2, 40, 50), func(v *Visit) { v.Key = "l" })}, false, porcupine.Ok},
+		{
+			"sharers at once",
+			[]Visit{with(hold("a", 1, 10, 50), sharing), with(hold("b", 2, 20, 40), sharing), with(hold("c", 3, 30, 60), sharing), hold("d", 4, 70, 80)},
+			false, porcupine.Ok,
+		},
+		{"alone beside one that shares", []Visit{with(hold("a", 1, 10, 30), sharing), hold("b", 2, 20, 40)}, true, porcupine.Illegal},
+		{"sharing beside one that is alone", []Visit{hold("a", 1, 10, 30), with(hold("b", 2, 20, 40), sharing)}, true, porcupine.Illegal},
+		{
+			"alone beside a sharer that stayed when another left",
+			[]Visit{with(hold("a", 1, 10, 90), sharing), with(hold("b", 2, 20, 30), sharing), hold("c", 3, 40, 50)},
+			true, porcupine.Illegal,
+		},
+		{"a sharer with a smaller token than one before", []Visit{with(hold("a", 2, 10, 20), sharing), with(hold("b", 1, 30, 40), sharing)}, false, porcupine.Illegal},
+		{
+			"Unlock confirmed to a sharer after the lock had gone to somebody alone",
+			[]Visit{with(with(hold("a", 1, 10, 60), sharing), func(v *Visit) { v.Told = 15 }), hold("b", 2, 20, 30)},
+			false, porcupine.Illegal,
+		},
+		{"two of two", []Visit{with(hold("a", 1, 10, 30), ofTwo), with(hold("b", 2, 20, 50), ofTwo), with(hold("c", 3, 40, 60), ofTwo)}, false, porcupine.Ok},
+		{"three of two", []Visit{with(hold("a", 1, 10, 30), ofTwo), with(hold("b", 2, 20, 40), ofTwo), with(hold("c", 3, 25, 60), ofTwo)}, true, porcupine.Illegal},
+		{"one of three beside two of two", []Visit{with(hold("a", 1, 10, 30), ofTwo), with(hold("b", 2, 20, 40), ofTwo), with(hold("c", 3, 25, 60), ofThree)}, false, porcupine.Ok},
+		{"one of two beside two of three", []Visit{with(hold("a", 1, 10, 30), ofThree), with(hold("b", 2, 20, 40), ofThree), with(hold("c", 3, 25, 60), ofTwo)}, true, porcupine.Illegal},
+		{
+			"a third permit when the second one's process was killed and its lease over",
+			[]Visit{with(hold("a", 1, 10, 90), ofTwo), with(with(hold("b", 2, 20, 0), killed), ofTwo), with(hold("c", 3, 60, 70), ofTwo)},
+			false, porcupine.Ok,
+		},
+		{
+			"a third permit before the lease of a killed process was over",
+			[]Visit{with(hold("a", 1, 10, 90), ofTwo), with(with(hold("b", 2, 20, 0), killed), ofTwo), with(hold("c", 3, 40, 70), ofTwo)},
+			true, porcupine.Illegal,
+		},
+		{"a permit beside a sharer", []Visit{with(hold("a", 1, 10, 30), ofTwo), with(hold("b", 2, 20, 50), sharing)}, true, porcupine.Illegal},
+		{"alone beside a permit", []Visit{with(hold("a", 1, 10, 30), ofTwo), hold("b", 2, 20, 50)}, true, porcupine.Illegal},
 	} {
 		if found := Overlaps(c.visits); (len(found) > 0) != c.overlap {
 			t.Errorf("%s: overlaps %q", c.name, found)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Overlaps names the visits that held one lock at the same time.
+// Overlaps names the visits that held one lock at the same time, although their forms do
+// not go together.
 func Overlaps(visits []Visit) []string {
 	byKey := map[string][]Visit{}
 	for _, v := range visits {
@@ -16,19 +17,36 @@ func Overlaps(visits []Visit) []string {
 		}
 	}
 	var found []string
-	for key, held := range byKey {
-		slices.SortFunc(held, func(a, b Visit) int { return cmp.Compare(a.Returned, b.Returned) })
-		longest := held[0]
-		for _, v := range held[1:] {
-			if shared := min(longest.End(), v.End()) - v.Returned; shared > 0 {
-				found = append(found, fmt.Sprintf("two hold %s for %v: %v and %v", key, time.Duration(shared), longest, v))
-			}
-			if v.End() > longest.End() {
-				longest = v
+	for key, own := range byKey {
+		slices.SortFunc(own, func(a, b Visit) int { return cmp.Compare(a.Returned, b.Returned) })
+		var held []Visit
+		for _, v := range own {
+			held = slices.DeleteFunc(held, func(o Visit) bool { return o.End() <= v.Returned })
+			held = append(held, v)
+			if tooMany(held) {
+				shared := v.End()
+				for _, o := range held {
+					shared = min(shared, o.End())
+				}
+				found = append(found, fmt.Sprintf("%d hold %s for %v: %v", len(held), key, time.Duration(shared-v.Returned), held))
 			}
 		}
 	}
 	return found
+}
+
+// tooMany says whether holders of one lock at the same time are more than they may be. The
+// one with the greatest token came last, while all others had the lock.
+func tooMany(held []Visit) bool {
+	held = slices.SortedFunc(slices.Values(held), func(a, b Visit) int { return cmp.Compare(a.Token, b.Token) })
+	var forms []Form
+	for _, v := range held {
+		if !v.Form.admits(forms) {
+			return true
+		}
+		forms = append(forms, v.Form)
+	}
+	return false
 }
 
 // BrokenPromises names what the processes themselves saw, and holders that were told

@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -12,17 +13,34 @@ import (
 type step struct {
 	kind  string // acquire, release, lapse
 	token int64
+	form  Form
 }
 
-// lockState is a lock in the model: who holds it, by token, and the greatest token
-// ever given.
-type lockState struct{ holder, last int64 }
+// lockState is a lock in the model: who holds it, in the order in which they came, and the
+// greatest token ever given.
+type lockState struct {
+	held []holder
+	last int64
+}
 
-// lockModel is a lock that one holder has at a time, with tokens that grow.
+type holder struct {
+	token int64
+	form  Form
+}
+
+func (s lockState) forms() (forms []Form) {
+	for _, h := range s.held {
+		forms = append(forms, h.form)
+	}
+	return forms
+}
+
+// lockModel is a lock with a set of holders whose forms go together, one if it is held
+// alone, and with tokens that grow.
 //
-//	acquire  the lock is free, and the token greater than all before
-//	release  the holder frees it
-//	lapse    the lock of the holder ends by itself, or by an Unlock that nobody confirmed
+//	acquire  the form admits it beside those who hold, and the token is greater than all before
+//	release  a holder gives it back
+//	lapse    the lock of a holder ends by itself, or by an Unlock that nobody confirmed
 //
 // last is the greatest token of earlier histories.
 func lockModel(last int64) porcupine.Model {
@@ -31,9 +49,15 @@ func lockModel(last int64) porcupine.Model {
 		Step: func(state, input, _ any) (bool, any) {
 			s, op := state.(lockState), input.(step)
 			if op.kind == "acquire" {
-				return s.holder == 0 && op.token > s.last, lockState{op.token, op.token}
+				held := append(slices.Clone(s.held), holder{op.token, op.form})
+				return op.token > s.last && op.form.admits(s.forms()), lockState{held, op.token}
 			}
-			return s.holder == op.token, lockState{0, s.last}
+			left := slices.DeleteFunc(slices.Clone(s.held), func(h holder) bool { return h.token == op.token })
+			return len(left) < len(s.held), lockState{left, s.last}
+		},
+		Equal: func(a, b any) bool {
+			s, o := a.(lockState), b.(lockState)
+			return s.last == o.last && slices.Equal(s.held, o.held)
 		},
 		DescribeOperation: func(input, _ any) string { return fmt.Sprint(input) },
 	}
@@ -45,7 +69,7 @@ func lockModel(last int64) porcupine.Model {
 func operations(visits []Visit) []porcupine.Operation {
 	var ops []porcupine.Operation
 	add := func(kind string, v Visit, from, to int64) {
-		ops = append(ops, porcupine.Operation{Input: step{kind, v.Token}, Call: from, Return: to})
+		ops = append(ops, porcupine.Operation{Input: step{kind, v.Token, v.Form}, Call: from, Return: to})
 	}
 	for _, v := range visits {
 		if !v.Granted() {

@@ -13,6 +13,7 @@ type Visit struct {
 	ID     string // unique in a run
 	Worker int
 	Key    string
+	Form   Form // in which it wants the lock
 
 	Called   int64  // Lock
 	Returned int64  // from Lock
@@ -49,8 +50,8 @@ func (v Visit) String() string {
 		}
 		return fmt.Sprintf("%.3f", float64(t)/1e6)
 	}
-	return fmt.Sprintf("[visit %s, process %d, %s: called %s, returned %s %s, owner %s, token %d, told %s, deadline %s, released %s, done %s %s, all in ms]",
-		v.ID, v.Worker, v.Key, ms(v.Called), ms(v.Returned), v.Refusal, v.Owner, v.Token, ms(v.Told), ms(v.Deadline), ms(v.Released), ms(v.Done), v.Outcome)
+	return fmt.Sprintf("[visit %s, process %d, %s %s: called %s, returned %s %s, owner %s, token %d, told %s, deadline %s, released %s, done %s %s, all in ms]",
+		v.ID, v.Worker, v.Key, v.Form, ms(v.Called), ms(v.Returned), v.Refusal, v.Owner, v.Token, ms(v.Told), ms(v.Deadline), ms(v.Released), ms(v.Done), v.Outcome)
 }
 
 // Expect notes an error that is none of those that were to be expected.
