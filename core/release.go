@@ -29,7 +29,7 @@ func (k *Lock) ending(last, failed bool) *ending {
 	l := k.lease.locker
 	e := &ending{lock: k, request: k.releaseAs(failed), over: time.Now().Add(l.timeout)}
 	e.request.Until = e.over.Add(k.lease.length)
-	if last {
+	if last && k.lease.form == store.Exclusive { // of several that leave, each would carry the position, the last one too late
 		e.waits = l.waits(k.lease.name)
 	}
 	if e.waits != nil {
