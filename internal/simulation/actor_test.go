@@ -160,7 +160,7 @@ func (a *actor) hold(r *record, k *core.Lock, p plan) (inner []*core.Lock) {
 	a.work(k, p.Length/2, p)
 	outer := k
 	for range p.Depth {
-		l, err := a.reenter(outer)
+		l, err := a.reenter(outer, p.form()...)
 		r.reentered(k, l, err)
 		if err != nil {
 			break
@@ -168,11 +168,15 @@ func (a *actor) hold(r *record, k *core.Lock, p plan) (inner []*core.Lock) {
 		inner = append(inner, l)
 		outer = l
 	}
+	if p.Upgrade {
+		_, err := a.reenter(k)
+		r.upgraded(k, err)
+	}
 	if p.Refresh {
 		_ = k.Refresh(context.Background())
 	}
 	a.work(k, p.Length/2, p)
-	if p.Owner == "" && (p.Careless || k.Context().Err() == nil) {
+	if p.Owner == "" && p.alone() && (p.Careless || k.Context().Err() == nil) {
 		access.Write, access.Fenced, access.Unfenced = true, access.Fenced+1, access.Unfenced+1
 		store.Serve(access)
 	}
@@ -182,11 +186,11 @@ func (a *actor) hold(r *record, k *core.Lock, p plan) (inner []*core.Lock) {
 // reenter takes a lock once more. The call ends with the context of the outer hold, the
 // hold that it gets does not: the outer one may be unlocked first, and the holder must hear
 // of a loss after that, too.
-func (a *actor) reenter(outer *core.Lock) (*core.Lock, error) {
+func (a *actor) reenter(outer *core.Lock, opts ...core.Option) (*core.Lock, error) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(outer.Context()))
 	stop := context.AfterFunc(outer.Context(), func() { cancel(context.Cause(outer.Context())) })
 	defer stop()
-	return a.process.locker.Lock(ctx, outer.Key())
+	return a.process.locker.Lock(ctx, outer.Key(), opts...)
 }
 
 // work holds the lock for a while.

@@ -19,6 +19,7 @@ const decideWithin = 10 * time.Second
 type verdict struct {
 	found                      []string
 	grants, windows, undecided int
+	shared, permits            int           // of the grants
 	held                       time.Duration // by all together
 	idle                       time.Duration // the longest that a free lock was waited for, in calm times
 	late                       time.Duration // the longest that a call outlasted its end
@@ -52,6 +53,11 @@ func (v *verdict) cycle(w *world, c *cycle, last map[string]int64) {
 		byKey[o.Key] = append(byKey[o.Key], o)
 		if o.Granted() {
 			v.grants++
+			if o.Form.Shared {
+				v.shared++
+			} else if o.Form.Permits > 0 {
+				v.permits++
+			}
 			if end := max(o.Done, o.Told); end > 0 {
 				v.held += time.Duration(end - o.Returned)
 			}
@@ -176,17 +182,46 @@ func (v *verdict) repeated(c *cycle) {
 // finds out that has not heard of it.
 const pollBound = time.Second + 2*slack
 
-// unreached complains of a lock that was free, while somebody waited for it and nothing
-// was wrong.
+// crowd counts those who have a lock, or wait for it, by form.
+type crowd struct{ alone, sharing, permitted int }
+
+func (c *crowd) add(f checker.Form, n int) {
+	switch {
+	case f.Shared:
+		c.sharing += n
+	case f.Permits > 0:
+		c.permitted += n
+	default:
+		c.alone += n
+	}
+}
+
+// open says whether somebody who waits could have the lock at once, whoever came first.
+func open(holding, waiting crowd) bool {
+	switch none := (crowd{}); {
+	case waiting == none:
+		return false
+	case holding == none:
+		return true
+	case holding.alone > 0 || waiting.alone > 0:
+		return false
+	}
+	return holding.permitted+waiting.permitted == 0 ||
+		holding.sharing+waiting.sharing == 0 && holding.permitted < fewestPermits
+}
+
+// unreached complains of a lock that was free, or had room, while somebody waited for it
+// and nothing was wrong.
 func (v *verdict) unreached(c *cycle, key string) {
 	type change struct {
-		at         int64
-		busy, wait int
+		at             int64
+		form           checker.Form
+		holding, waits int
 	}
 	var changes []change
-	add := func(from, to int64, busy, wait int) {
+	add := func(form checker.Form, from, to int64, holding, waits int) {
 		if to > from {
-			changes = append(changes, change{from, busy, wait}, change{to, -busy, -wait})
+			changes = append(changes, change{from, form, holding, waits}, change{to, form, -holding, -waits})
 		}
 	}
 	for _, o := range c.visits {
@@ -194,7 +229,7 @@ func (v *verdict) unreached(c *cycle, key string) {
 			continue
 		}
 		if o.Plan.Wait != 0 && o.Returned > c.settled {
-			add(max(o.Called, c.settled), o.Returned, 0, 1)
+			add(o.Form, max(o.Called, c.settled), o.Returned, 0, 1)
 		}
 		if !o.Granted() {
 			continue
@@ -203,22 +238,24 @@ func (v *verdict) unreached(c *cycle, key string) {
 		if o.Plan.KeepFor > 0 && !o.Plan.Abort {
 			end = max(end, o.Returned+int64(o.Plan.KeepFor*102/100+c.back))
 		}
-		add(o.Returned, end, 1, 0)
+		add(o.Form, o.Returned, end, 1, 0)
 	}
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
-	busy, waiting, since := 0, 0, int64(0)
+	var holding, waiting crowd
+	since := int64(0)
 	for _, ch := range changes {
-		if busy == 0 && waiting > 0 && since > 0 {
+		was := open(holding, waiting)
+		if was && since > 0 {
 			idle := time.Duration(ch.at - since)
 			v.idle = max(v.idle, idle)
 			if idle > pollBound {
 				v.complain("%s was free and waited for, but not taken, for %v until %v", key, idle, time.Duration(ch.at-c.settled))
 			}
 		}
-		was := busy == 0 && waiting > 0
-		busy, waiting = busy+ch.busy, waiting+ch.wait
-		switch is := busy == 0 && waiting > 0; {
-		case is && !was:
+		holding.add(ch.form, ch.holding)
+		waiting.add(ch.form, ch.waits)
+		switch is := open(holding, waiting); {
+		case is && (!was || ch.holding > 0):
 			since = ch.at
 		case !is:
 			since = 0

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/checker"
 )
 
 // plan is what an actor is going to do with a lock.
@@ -17,7 +18,9 @@ type plan struct {
 	KeepFor time.Duration
 	MaxHold time.Duration
 	Owner   string // shared with others
-	Depth   int    // of re-entries
+	Form    checker.Form
+	Upgrade bool // it wants to have alone what it has together with others
+	Depth   int  // of re-entries
 	Length  time.Duration
 	Abort   bool
 	Refresh bool
@@ -33,11 +36,38 @@ const (
 	coldKeys = 8
 )
 
-// keys are what the processes contend for: hot ones, cold ones, and one whose holders
-// share owners.
-var keys = []string{"hot 0", "hot 1", "cold 0", "cold 1", "cold 2", "cold 3", "cold 4", "cold 5", "cold 6", "cold 7", "shared"}
+// keys are what the processes contend for: hot ones, cold ones, one whose holders share
+// owners, one that is read and written, and one with permits.
+var keys = []string{"hot 0", "hot 1", "cold 0", "cold 1", "cold 2", "cold 3", "cold 4", "cold 5", "cold 6", "cold 7", owned, readAndWritten, permitted}
 
-const shared = "shared"
+const (
+	owned          = "owned"
+	readAndWritten = "read and written"
+	permitted      = "permitted"
+	fewestPermits  = 2
+)
+
+// together gives the plan a key whose holders go together, and a form.
+func (p *plan) together(random *rand.Rand) {
+	switch n := random.IntN(100); {
+	case n < 40:
+		p.Key, p.Form.Shared = readAndWritten, true
+	case n < 55:
+		p.Key = readAndWritten
+	case n < 75:
+		p.Key, p.Form.Permits = permitted, fewestPermits
+	case n < 95:
+		p.Key, p.Form.Permits = permitted, fewestPermits+1
+	default:
+		p.Key = permitted
+	}
+	if !p.alone() {
+		p.KeepFor = 0 // they do not go together
+		p.Upgrade = random.IntN(10) == 0
+	}
+}
+
+func (p *plan) alone() bool { return p.Form == checker.Form{} }
 
 // plan makes one up. In calm times it is such that every key has to be taken by
 // somebody all the time.
@@ -58,6 +88,10 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 	p.Abort = chance(20)
 	p.Known = chance(20)
 	p.Do = chance(20)
+	together := chance(30)
+	if together {
+		p.together(random)
+	}
 	if calm {
 		return p
 	}
@@ -86,12 +120,15 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 	if chance(20) {
 		p.Lease = between(random, l/10, l)
 	}
-	if chance(15) {
+	if p.alone() && chance(15) {
 		p.KeepFor = between(random, time.Millisecond, 2*l)
 	}
-	if chance(12) {
-		p.Key, p.Owner, p.Do, p.Fixed, p.Lease = shared, "owner "+string('a'+rune(random.IntN(2))), false, false, l
+	if p.Form.Shared && chance(15) || !together && chance(12) {
+		p.Owner, p.Do, p.Fixed, p.Lease = "owner "+string('a'+rune(random.IntN(2))), false, false, l
 		p.KeepFor = 0 // they do not go together
+		if !together {
+			p.Key = owned
+		}
 	}
 	p.Lease = max(p.Lease.Truncate(time.Millisecond), 20*time.Millisecond)
 	p.Refresh = chance(10)
@@ -117,5 +154,15 @@ func (p plan) options() []core.Option {
 	if p.Owner != "" {
 		options = append(options, core.Owner(p.Owner))
 	}
-	return options
+	return append(options, p.form()...)
+}
+
+func (p plan) form() []core.Option {
+	switch {
+	case p.Form.Shared:
+		return []core.Option{core.Shared()}
+	case p.Form.Permits > 0:
+		return []core.Option{core.Permits(p.Form.Permits)}
+	}
+	return nil
 }

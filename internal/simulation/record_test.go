@@ -45,7 +45,7 @@ type record struct {
 func (p *process) open(plan plan) *record {
 	w := p.world
 	r := &record{process: p}
-	r.visit.ID, r.visit.Worker, r.visit.Key, r.visit.Plan = w.nextID(), p.id, plan.Key, plan
+	r.visit.ID, r.visit.Worker, r.visit.Key, r.visit.Form, r.visit.Plan = w.nextID(), p.id, plan.Key, plan.Form, plan
 	r.visit.Called, r.visit.Deadline = now(), math.MaxInt64
 	r.visit.Direct = p.client.Options().ContextTimeoutEnabled
 	r.visit.Calm = w.isCalm()
@@ -171,6 +171,18 @@ func (r *record) reentered(k, inner *core.Lock, err error) {
 		r.update(func(v *visit) { v.Broken = fmt.Sprintf("a re-entry has token %d", inner.Token()) })
 	}
 	context.AfterFunc(inner.Context(), func() { r.look(inner) })
+}
+
+// upgraded enters the outcome of a Lock inside of k that wants to have it alone.
+func (r *record) upgraded(k *core.Lock, err error) {
+	over := k.Context().Err() != nil
+	r.update(func(v *visit) {
+		if err == nil {
+			v.Broken = "it has the lock alone, beside others"
+		} else if !over {
+			v.Expect(err, core.ErrUpgrade, core.ErrLost, core.ErrClosed)
+		}
+	})
 }
 
 // releases is called before a handle is unlocked; last says that it is the last one.

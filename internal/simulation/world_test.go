@@ -229,7 +229,7 @@ func (w *world) nothingHeld(*cycle) {
 		if err != nil {
 			w.complain("Inspect: %v", err)
 		}
-		if info.Locked && info.Owner != "" {
+		if mode := w.server.HGet("lock:"+key, "mode"); info.Locked && !strings.HasPrefix(mode, "w") { // no dedup window
 			w.complain("%s is held by %s for %v, and nobody has it", key, info.Owner, info.TTL)
 		}
 	}
