@@ -10,16 +10,33 @@ import (
 
 // Info is what Redis says about a lock at one moment.
 type Info struct {
-	// Locked says that nobody else could take the lock: it is held, or in a
-	// dedup window.
+	// Locked says that nobody else could take the lock for itself: it is held, parked, or in a
+	// dedup window. In a window it has no Holders, and is not Parked.
 	Locked bool
-	// Owner is who holds it, empty when it is free or in a dedup window. When a lock is
+	// Form is how it is held: "exclusive", "shared" or "permits"; empty when nobody holds it.
+	Form string
+	// Parked says that it was handed over, and nobody has resumed it.
+	Parked bool
+	// Owner is who holds it, empty when nobody does, or several. When a lock is
 	// passed on in memory, calls of one process follow one another under one owner, for
 	// 10 ms. To enter by [Owner], take the id from [Lock.Share] of a lock that is held.
 	Owner string
-	// Count is the number of holds of the owner.
+	// Count is the number of holds of all holders.
 	Count int
 	// TTL is how long it lasts without renewal; negative when it does not end.
+	TTL time.Duration
+	// Holders are those who hold it, by their owners: one of an exclusive lock, more where
+	// calls share it or have permits.
+	Holders []Holder
+}
+
+// Holder is one of those who hold a lock.
+type Holder struct {
+	// Owner as in [Info].
+	Owner string
+	// Count is the number of its holds.
+	Count int
+	// TTL is how long it holds the lock without renewal, as in [Info].
 	TTL time.Duration
 }
 
@@ -42,7 +59,17 @@ func (l *Locker) inspect(ctx context.Context, key string, n store.Name) (Info, e
 	if err != nil {
 		return Info{}, unanswered(ctx, "inspecting", key, err)
 	}
-	return Info{Locked: state.Held, Owner: state.Owner, Count: state.Holds, TTL: state.TTL}, nil
+	info := Info{Locked: state.Held, Parked: state.Parked, Owner: state.Owner, Count: state.Holds, TTL: state.TTL}
+	for _, h := range state.Holders {
+		info.Holders = append(info.Holders, Holder{Owner: h.Owner, Count: h.Holds, TTL: h.TTL})
+	}
+	if info.Holders == nil && info.Owner != "" {
+		info.Holders = []Holder{{info.Owner, info.Count, info.TTL}}
+	}
+	if info.Holders != nil {
+		info.Form = state.Form.String()
+	}
+	return info, nil
 }
 
 // ForceUnlock frees a lock whoever holds it, or ends its dedup window, and wakes

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
@@ -13,16 +14,19 @@ func TestInspect(t *testing.T) {
 		a, b := s.locker(), s.locker()
 		inspects := func(want core.Info) {
 			t.Helper()
-			if info, err := b.Inspect(background, "k"); err != nil || info != want {
+			if info, err := b.Inspect(background, "k"); err != nil || !reflect.DeepEqual(info, want) {
 				t.Errorf("Inspect: %+v, %v; want %+v", info, err, want)
 			}
 		}
 		inspects(core.Info{})
 		k := take(t, background, a, "k")
 		time.Sleep(3 * time.Second)
-		inspects(core.Info{Locked: true, Owner: k.Owner(), Count: 1, TTL: 27 * time.Second})
+		holds := func(count int, ttl time.Duration) core.Info {
+			return core.Info{Locked: true, Form: "exclusive", Owner: k.Owner(), Count: count, TTL: ttl, Holders: []core.Holder{{Owner: k.Owner(), Count: count, TTL: ttl}}}
+		}
+		inspects(holds(1, 27*time.Second))
 		inner := take(t, k.Context(), a, "k")
-		inspects(core.Info{Locked: true, Owner: k.Owner(), Count: 2, TTL: 30 * time.Second})
+		inspects(holds(2, 30*time.Second))
 		unlock(t, inner, k)
 		inspects(core.Info{})
 		s.HSet("lock:k", "redisson:1", "3")

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 func inWindow(t *testing.T, l *core.Locker, key string, rest time.Duration) {
 	t.Helper()
 	info, err := l.Inspect(background, key)
-	if want := (core.Info{Locked: true, TTL: rest}); err != nil || info != want {
+	if want := (core.Info{Locked: true, TTL: rest}); err != nil || !reflect.DeepEqual(info, want) {
 		t.Errorf("Inspect: %+v, %v; want %+v", info, err, want)
 	}
 	_, err = l.TryLock(background, key)

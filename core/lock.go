@@ -81,35 +81,41 @@ func (k *Lock) DropWindow() { k.lease.dropWindow.Store(true) }
 // [ErrMaxHold], or by Unlock. [context.Cause] tells which.
 func (k *Lock) Context() context.Context { return k.ctx }
 
-// Count returns how many holds the lock has in Redis, this one included. It asks
+// Count returns how many holds its owner has in Redis, this one included, and not those of
+// others who share the lock or have a permit. It asks
 // Redis, at most for [Timeout] or until ctx ends. It fails with [ErrLost] when
 // the lock is no longer held by this owner, [ErrNotHeld] after Unlock, and
 // [ErrUnavailable].
 func (k *Lock) Count(ctx context.Context) (int, error) {
-	info, err := k.inspect(ctx)
-	return info.Count, err
+	h, err := k.inspect(ctx)
+	return h.Count, err
 }
 
-// TTL returns how long the lock would last in Redis without further renewal. It
+// TTL returns how long the owner would hold the lock in Redis without further renewal. It
 // blocks and fails as [Lock.Count] does.
 func (k *Lock) TTL(ctx context.Context) (time.Duration, error) {
-	info, err := k.inspect(ctx)
-	return info.TTL, err
+	h, err := k.inspect(ctx)
+	return h.TTL, err
 }
 
-func (k *Lock) inspect(ctx context.Context) (Info, error) {
+func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 	if err := k.check(); err != nil {
-		return Info{}, err
+		return Holder{}, err
 	}
 	info, err := k.lease.locker.inspect(ctx, k.key, k.lease.name)
-	if err == nil && info.Owner != k.lease.owner {
-		// The lock may have been released, or passed on, while Redis was asked.
-		if err = k.check(); err == nil {
-			err = k.lease.vanished()
-		}
-		return Info{}, err
+	if err != nil {
+		return Holder{}, err
 	}
-	return info, err
+	for _, h := range info.Holders {
+		if h.Owner == k.lease.owner {
+			return h, nil
+		}
+	}
+	// The lock may have been released, or passed on, while Redis was asked.
+	if err = k.check(); err == nil {
+		err = k.lease.vanished()
+	}
+	return Holder{}, err
 }
 
 // Refresh renews the lease now, also a fixed one, which nothing else renews. It

@@ -1,0 +1,142 @@
+package core_test
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// What a handle says of itself is not what others who have the lock do.
+func TestCountAndTTLAreOfTheHandlesOwnHolder(t *testing.T) {
+	for what, opt := range map[string]core.Option{"shared": core.Shared(), "permits": core.Permits(2)} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a := take(t, background, s.locker(), "k", opt)
+				time.Sleep(time.Second)
+				b := take(t, background, s.locker(), "k", opt, core.FixedLease(time.Minute))
+				inner := take(t, a.Context(), s.locker(), "k", opt)
+				for who, k := range map[string]struct {
+					*core.Lock
+					count int
+					ttl   time.Duration
+				}{"one that has entered again": {a, 2, lease}, "the other": {b, 1, time.Minute}} {
+					if n, err := k.Count(background); err != nil || n != k.count {
+						t.Errorf("%s: %d holds, %v; want %d", who, n, err, k.count)
+					}
+					if ttl, err := k.TTL(background); err != nil || ttl != k.ttl {
+						t.Errorf("%s: lasts for %v, %v; want %v", who, ttl, err, k.ttl)
+					}
+				}
+				unlock(t, inner, a)
+				if n, err := b.Count(background); err != nil || n != 1 {
+					t.Errorf("alone: %d holds, %v", n, err)
+				}
+				unlock(t, b)
+			})
+		})
+	}
+}
+
+func TestInspectListsTheHolders(t *testing.T) {
+	for form, opt := range map[string]core.Option{"shared": core.Shared(), "permits": core.Permits(2)} {
+		t.Run(form, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker()
+				inspects := func(want core.Info) {
+					t.Helper()
+					slices.SortFunc(want.Holders, func(a, b core.Holder) int { return cmp.Compare(a.Owner, b.Owner) })
+					if info, err := l.Inspect(background, "k"); err != nil || !reflect.DeepEqual(info, want) {
+						t.Errorf("Inspect: %+v, %v; want %+v", info, err, want)
+					}
+				}
+				a := take(t, background, s.locker(), "k", opt)
+				time.Sleep(time.Second)
+				b := take(t, background, s.locker(), "k", opt, core.FixedLease(time.Minute))
+				inner := take(t, b.Context(), s.locker(), "k", opt)
+				inspects(core.Info{Locked: true, Form: form, Count: 3, TTL: time.Minute, Holders: []core.Holder{
+					{Owner: a.Owner(), Count: 1, TTL: 29 * time.Second}, {Owner: b.Owner(), Count: 2, TTL: time.Minute},
+				}})
+				unlock(t, a)
+				inspects(core.Info{Locked: true, Form: form, Owner: b.Owner(), Count: 2, TTL: time.Minute, Holders: []core.Holder{
+					{Owner: b.Owner(), Count: 2, TTL: time.Minute},
+				}})
+				unlock(t, inner, b)
+				inspects(core.Info{})
+			})
+		})
+	}
+}
+
+func TestInspectTellsAParkedLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		s.HSet("lock:k", "mode", "h7 ab 60000")
+		s.SetTTL("lock:k", time.Minute)
+		want := core.Info{Locked: true, Parked: true, TTL: time.Minute}
+		if info, err := l.Inspect(background, "k"); err != nil || !reflect.DeepEqual(info, want) {
+			t.Errorf("Inspect: %+v, %v; want %+v", info, err, want)
+		}
+		for owner, want := range map[string]bool{"somebody": false, "": true} {
+			if freed, err := l.ForceUnlockOwner(background, "k", owner); freed != want || err != nil {
+				t.Errorf("owner %q: freed %v, %v", owner, freed, err)
+			}
+		}
+		s.isFree("k")
+	})
+}
+
+// One of several who hold a lock is put out, and the others stay.
+func TestForceUnlockOwnerPutsOutOneHolder(t *testing.T) {
+	for what, opt := range map[string]core.Option{"shared": core.Shared(), "permits": core.Permits(2)} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker()
+				a, b := take(t, background, s.locker(), "k", opt), take(t, background, s.locker(), "k", opt)
+				forces := func(what, owner string, want bool) {
+					t.Helper()
+					if freed, err := l.ForceUnlockOwner(background, "k", owner); freed != want || err != nil {
+						t.Errorf("%s: freed %v, %v", what, freed, err)
+					}
+				}
+				forces("who is none of them", "somebody", false)
+				forces("nobody", "", false)
+				waiting := start(background, l, "k", core.Permits(1))
+				forces("one", a.Owner(), true)
+				forces("once more", a.Owner(), false)
+				began := time.Now()
+				at, why := endOf(a.Context())
+				wantErr(t, why, core.ErrLost)
+				wantTime(t, "loss", at.Sub(began), 0, lease/3)
+				time.Sleep(time.Minute)
+				waits(t, waiting)
+				unlock(t, b)
+				unlock(t, (<-waiting).lock)
+			})
+		})
+	}
+}
+
+// Without an owner all of them are put out.
+func TestForceUnlockPutsOutAllHolders(t *testing.T) {
+	for what, opt := range map[string]core.Option{"shared": core.Shared(), "permits": core.Permits(2)} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker()
+				a, b := take(t, background, s.locker(), "k", opt), take(t, background, s.locker(), "k", opt)
+				waiting := start(background, l, "k")
+				if freed, err := l.ForceUnlock(background, "k"); !freed || err != nil {
+					t.Errorf("freed %v, %v", freed, err)
+				}
+				unlock(t, (<-waiting).lock)
+				for _, k := range []*core.Lock{a, b} {
+					_, why := endOf(k.Context())
+					wantErr(t, why, core.ErrLost)
+				}
+			})
+		})
+	}
+}
