@@ -54,7 +54,7 @@ func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, er
 		k, err := l.acquire(ctx, key, s)
 		return k, ofForm(s.Form, err)
 	}
-	ctx, tell := l.tellWaiting(ctx, key, s)
+	ctx, tell := l.tellWaiting(ctx, key, 1, s)
 	k, err := l.acquire(ctx, key, s)
 	err = ofForm(s.Form, err)
 	tell(k, err)

@@ -73,7 +73,7 @@ const (
 )
 
 // Event is something that happened to a lock. Fields that do not belong to its Kind
-// are zero. Kind, Name, Reason, Reentry and Status take few values and may label a
+// are zero. Kind, Name, Form, Reason, Reentry and Status take few values and may label a
 // metric; Key and Err take any number of them, and may hold personal data.
 type Event struct {
 	Kind EventKind
@@ -81,6 +81,12 @@ type Event struct {
 	Name string
 	// Key as the caller wrote it; empty for EventRefused.
 	Key string
+	// Keys is how many keys the call wants: 1, or those of [Locker.LockAll], which has events
+	// for each of them. Of EventWaiting, EventAcquired, EventBusy and EventFailed.
+	Keys int
+	// Form is how the call wants the lock, or has it: "exclusive", "shared" or "permits".
+	// Empty from EventGrantMissed on.
+	Form string
 	// Reentry: the context holds this lock already. Of EventAcquired.
 	Reentry bool
 	// Reason is a fixed word, empty where Kind has none.

@@ -53,6 +53,7 @@ func (l *Locker) LockAll(ctx context.Context, keys []string, opts ...Option) (*M
 type multiCall struct {
 	m         *MultiLock // what it has so far
 	settings  *settings
+	keys      int                // that it wants
 	next      *call              // of which Observers have heard
 	tell      func(*Lock, error) // tells them its outcome; nil: there are none
 	givenBack <-chan struct{}    // closed when locks are that were to be; nil: there were none
@@ -77,6 +78,7 @@ func (a *multiCall) calls(ctx context.Context, keys []string) ([]*call, error) {
 	case len(cs) > maxKeys:
 		return nil, fmt.Errorf("%w: LockAll was given %d keys, at most %d are allowed", ErrInvalidKey, len(cs), maxKeys)
 	}
+	a.keys = len(cs)
 	if cs[0].inner() != nil {
 		cs[0].boundWait()
 		for _, c := range cs {
@@ -210,7 +212,7 @@ func (a *multiCall) turnTo(c *call) {
 	}
 	a.next, c.ctx = c, a.m.ctx
 	if c.locker.defaults.Observers != nil {
-		c.ctx, a.tell = c.locker.tellWaiting(c.ctx, c.key, c.settings)
+		c.ctx, a.tell = c.locker.tellWaiting(c.ctx, c.key, a.keys, c.settings)
 	}
 }
 

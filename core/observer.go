@@ -29,8 +29,8 @@ func Name(name string) Option {
 }
 
 // Notify tells the Observers of an event that only an adapter knows of: of
-// [EventRefused], when a request or task is not run. Name is taken from opts, which
-// are those of the lock, and Reason from Err where e has none. It blocks for as
+// [EventRefused], when a request or task is not run. Form is taken from opts, which
+// are those of the lock, and so is Name where e has none, and Reason from Err. It blocks for as
 // long as they do. With an Option that is bad it does nothing.
 func (l *Locker) Notify(ctx context.Context, e Event, opts ...Option) {
 	if l.defaults.Observers == nil {
@@ -43,6 +43,7 @@ func (l *Locker) Notify(ctx context.Context, e Event, opts ...Option) {
 	if e.Name == "" {
 		e.Name = s.Name
 	}
+	e.Form = s.Form.String()
 	if e.Reason == "" && e.Err != nil {
 		_, e.Reason = refused(e.Err)
 	}
@@ -69,10 +70,11 @@ func (l *Locker) tellOne(ctx context.Context, o Observer, e Event) (result conte
 	return o.Observe(ctx, e)
 }
 
-// tellWaiting tells of a call that wants a lock, and returns what tells of its outcome.
-func (l *Locker) tellWaiting(ctx context.Context, key string, s *settings) (context.Context, func(*Lock, error)) {
+// tellWaiting tells of a call that wants a lock, of so many, and returns what tells of its
+// outcome.
+func (l *Locker) tellWaiting(ctx context.Context, key string, keys int, s *settings) (context.Context, func(*Lock, error)) {
 	began := time.Now()
-	e := Event{Kind: EventWaiting, Name: s.Name, Key: key}
+	e := Event{Kind: EventWaiting, Name: s.Name, Form: s.Form.String(), Key: key, Keys: keys}
 	ctx = l.tell(ctx, e)
 	return ctx, func(k *Lock, err error) {
 		e.Waited = time.Since(began)
@@ -85,7 +87,7 @@ func (l *Locker) tellWaiting(ctx context.Context, key string, s *settings) (cont
 		e.Kind, e.Reentry = EventAcquired, k.reentry
 		k.ctx = l.tell(k.ctx, e)
 		if !e.Reentry {
-			k.lease.observe(&observation{ctx: k.ctx, name: s.Name, since: time.Now()})
+			k.lease.observe(&observation{ctx: k.ctx, name: s.Name, form: e.Form, since: time.Now()})
 		}
 	}
 }
@@ -93,9 +95,9 @@ func (l *Locker) tellWaiting(ctx context.Context, key string, s *settings) (cont
 // observation is what Observers have heard of a lease, from EventAcquired until it
 // ends.
 type observation struct {
-	ctx   context.Context
-	name  string
-	since time.Time
+	ctx        context.Context
+	name, form string
+	since      time.Time
 
 	unconfirmed error // of a release
 }
@@ -158,6 +160,6 @@ func (s *lease) tell(o *observation, e Event) {
 	if o == nil {
 		return
 	}
-	e.Name, e.Key, e.Held = o.name, s.key, time.Since(o.since)
+	e.Name, e.Form, e.Key, e.Held = o.name, o.form, s.key, time.Since(o.since)
 	s.locker.tell(o.ctx, e)
 }

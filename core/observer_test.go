@@ -681,3 +681,58 @@ func TestBadObservers(t *testing.T) {
 		}
 	})
 }
+
+// All events of a call and of its lock have the form that the call asks for, so that gauges go
+// back to 0.
+func TestObserversHearTheForm(t *testing.T) {
+	for form, opts := range map[string][]core.Option{"exclusive": nil, "shared": {core.Shared()}, "permits": {core.Permits(1)}} {
+		t.Run(form, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				o := &ear{}
+				l := s.locker(core.Observe(o))
+				outer := take(t, background, s.locker(), "k", core.MaxHold(time.Second)) // of another Locker, which the next one enters
+				k := take(t, outer.Context(), l, "k", opts...)
+				take(t, k.Context(), l, "k", opts...)
+				_, err := l.TryLock(background, "k", opts...)
+				wantBusy(t, err)
+				l.Notify(background, core.Event{Kind: core.EventRefused, Err: err}, opts...)
+				time.Sleep(time.Minute)
+				heard := map[string]bool{}
+				for _, e := range o.events {
+					heard[kinds[e.Kind]] = true
+					if e.Form != form && e.Kind < core.EventGrantMissed {
+						t.Errorf("%s: form %q, want %q", line(e), e.Form, form)
+					}
+				}
+				for _, kind := range []string{"waiting", "acquired", "busy", "overdue", "lost", "refused"} {
+					if !heard[kind] {
+						t.Errorf("%s was not heard", kind)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestObserversHearHowManyKeysACallWants(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		o := &ear{}
+		l := s.locker(core.Observe(o))
+		wants := func(keys int, of ...string) {
+			t.Helper()
+			for _, e := range o.events {
+				if want := slices.Contains(of, kinds[e.Kind]); want != (e.Keys == keys) || !want && e.Keys != 0 {
+					t.Errorf("%s: %d keys, want %d of %q", line(e), e.Keys, keys, of)
+				}
+			}
+			o.take()
+		}
+		unlock(t, take(t, background, l, "a"))
+		wants(1, "waiting", "acquired")
+		defer unlock(t, take(t, background, s.locker(), "b"))
+		_, err := l.LockAll(background, []string{"a", "b", "c", "a"}, core.NoWait())
+		wantBusy(t, err)
+		synctest.Wait()
+		wants(3, "waiting", "acquired", "busy")
+	})
+}

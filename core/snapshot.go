@@ -21,12 +21,15 @@ type Snapshot struct {
 }
 
 // Held is a lock that is held. A lock that was entered again through its context is listed
-// once. A lock that calls share by one [Owner] is listed once for each of these calls.
+// once. A lock that calls share, by [Shared], [Permits] or one [Owner], is listed once for each
+// of these calls.
 type Held struct {
 	// Key as the caller wrote it.
 	Key string
 	// Owner is who holds it in Redis, as [Lock.Owner].
 	Owner string
+	// Form is how it is held: "exclusive", "shared" or "permits".
+	Form string
 	// Token is its fencing token.
 	Token int64
 	// Since is when it was taken, by the clock of this machine.
@@ -108,6 +111,7 @@ func (s *lease) snapshot(now schedule.Time) (h Held, ok bool) {
 	return Held{
 		Key:      s.key,
 		Owner:    s.owner,
+		Form:     s.form.String(),
 		Token:    s.token,
 		Since:    s.since.Wall().Round(0),
 		TTL:      max(time.Duration(s.times.deadline-now), 0),

@@ -33,7 +33,7 @@ func now() time.Time { return time.Unix(0, time.Now().UnixNano()) }
 
 // ours is what a Snapshot says of a lock taken just now with the default lease.
 func ours(k *core.Lock) core.Held {
-	return core.Held{Key: k.Key(), Owner: k.Owner(), Token: k.Token(), Since: now(), TTL: lease - 10*time.Millisecond, Count: 1}
+	return core.Held{Key: k.Key(), Owner: k.Owner(), Form: "exclusive", Token: k.Token(), Since: now(), TTL: lease - 10*time.Millisecond, Count: 1}
 }
 
 func TestSnapshotOfHeldLocks(t *testing.T) {
@@ -123,6 +123,26 @@ func TestSnapshotOfLocksThatEnd(t *testing.T) {
 	})
 }
 
+// Each of those who share a lock has an entry of its own.
+func TestSnapshotOfForms(t *testing.T) {
+	for form, opt := range map[string]core.Option{"shared": core.Shared(), "permits": core.Permits(2)} {
+		t.Run(form, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker()
+				a := take(t, background, l, "k", opt)
+				heldA := ours(a)
+				time.Sleep(time.Second)
+				b := take(t, background, l, "k", opt)
+				heldB := ours(b)
+				heldA.TTL -= time.Second
+				heldA.Form, heldB.Form = form, form
+				wantSnapshot(t, l, []core.Held{heldA, heldB}, nil)
+				unlock(t, a, b)
+			})
+		})
+	}
+}
+
 func TestSnapshotOfWaitingCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l, other := s.locker(), s.locker()
@@ -145,7 +165,7 @@ func TestSnapshotOfWaitingCalls(t *testing.T) {
 			{Key: "theirs", Waiters: 4, Since: at.Add(time.Second)},
 		})
 		wantSnapshot(t, other, []core.Held{{
-			Key: "theirs", Owner: theirs.Owner(), Token: theirs.Token(), Since: held.Since, TTL: held.TTL, Count: 1,
+			Key: "theirs", Owner: theirs.Owner(), Form: "exclusive", Token: theirs.Token(), Since: held.Since, TTL: held.TTL, Count: 1,
 		}}, nil)
 
 		cancel()
