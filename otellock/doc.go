@@ -19,7 +19,7 @@
 //	latchkey.lock.wait.duration      histogram      s          calls that wanted a lock, by outcome
 //	latchkey.lock.hold.duration      histogram      s          locks that ended, by outcome
 //	latchkey.lock.waiting            updowncounter  {call}     calls that want a lock now
-//	latchkey.lock.held               updowncounter  {lock}     locks that are held now
+//	latchkey.lock.held               updowncounter  {lock}     locks that are held now; of a lock that several hold each holder counts
 //	latchkey.lock.overdue            counter        {lock}     locks held longer than core.MaxHold permits
 //	latchkey.lock.renewal.failures   counter        {failure}  renewals that failed and were tried again
 //	latchkey.refusals                counter        {refusal}  requests and tasks that middleware refused
@@ -30,6 +30,7 @@
 // and the attributes, which take few values, all but the key:
 //
 //	latchkey.lock.name          what core.Name or the middleware says; absent without
+//	latchkey.lock.form          exclusive, shared or permits, as the call wants the lock
 //	latchkey.lock.outcome       wait: acquired, reentered, busy, failed; hold: released, unconfirmed, lost
 //	latchkey.lock.reason        of busy and of refusals, as in core.Event
 //	error.type                  of failed and lost, as the Reason in core.Event

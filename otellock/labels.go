@@ -15,6 +15,7 @@ import (
 
 const (
 	nameKey    = attribute.Key("latchkey.lock.name")
+	formKey    = attribute.Key("latchkey.lock.form")
 	keyKey     = attribute.Key("latchkey.lock.key")
 	outcomeKey = attribute.Key("latchkey.lock.outcome")
 	reasonKey  = attribute.Key("latchkey.lock.reason")
@@ -27,22 +28,25 @@ type labels struct {
 	details    []attribute.KeyValue // what has become of it
 	wait, hold string               // spans
 	start      []trace.SpanStartOption
-	byName     []metric.AddOption
-	add        []metric.AddOption    // by name and details
+	byLock     []metric.AddOption    // by name and form
+	add        []metric.AddOption    // by these and details
 	record     []metric.RecordOption // likewise
 }
 
 func newLabels(e core.Event) *labels {
 	l := &labels{details: slices.Clip(details(e)), wait: "lock.wait", hold: "lock.hold"}
-	var name []attribute.KeyValue
+	var lock []attribute.KeyValue
+	if e.Form != "" {
+		lock = append(lock, formKey.String(e.Form))
+	}
 	if e.Name != "" {
-		name = []attribute.KeyValue{nameKey.String(e.Name)}
+		lock = append(lock, nameKey.String(e.Name))
 		l.wait += " " + e.Name
 		l.hold += " " + e.Name
 	}
-	l.start = []trace.SpanStartOption{trace.WithAttributes(name...)}
-	l.byName = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(name...))}
-	full := metric.WithAttributeSet(attribute.NewSet(slices.Concat(name, l.details)...))
+	l.start = []trace.SpanStartOption{trace.WithAttributes(lock...)}
+	l.byLock = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(lock...))}
+	full := metric.WithAttributeSet(attribute.NewSet(slices.Concat(lock, l.details)...))
 	l.add, l.record = []metric.AddOption{full}, []metric.RecordOption{full}
 	return l
 }
@@ -76,7 +80,8 @@ func details(e core.Event) []attribute.KeyValue {
 // likeness is what events have in common that have the same labels. All of it takes
 // few values.
 type likeness struct {
-	name, reason    string
+	name, form      string
+	reason          string
 	kind            core.EventKind
 	reentry, failed bool
 	status          int
@@ -92,7 +97,7 @@ type labelCache struct {
 }
 
 func (c *labelCache) of(e core.Event) *labels {
-	like := likeness{e.Name, e.Reason, e.Kind, e.Reentry, e.Err != nil, e.Status}
+	like := likeness{e.Name, e.Form, e.Reason, e.Kind, e.Reentry, e.Err != nil, e.Status}
 	if all := c.all.Load(); all != nil {
 		if l := (*all)[like]; l != nil {
 			return l

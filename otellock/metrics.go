@@ -39,7 +39,7 @@ func newMeters(m metric.Meter) meters {
 		wait:          histogram("latchkey.lock.wait.duration", "How long calls waited for a lock, by what became of them."),
 		hold:          histogram("latchkey.lock.hold.duration", "How long locks were held, until released or lost."),
 		waiting:       upDown("latchkey.lock.waiting", "{call}", "Calls that want a lock now."),
-		held:          upDown("latchkey.lock.held", "{lock}", "Locks that are held now."),
+		held:          upDown("latchkey.lock.held", "{lock}", "Locks that are held now, each as often as it has holders here."),
 		overdue:       counter("latchkey.lock.overdue", "{lock}", "Locks that were held longer than MaxHold permits."),
 		failed:        counter("latchkey.lock.renewal.failures", "{failure}", "Renewals that failed and were tried again."),
 		refused:       counter("latchkey.refusals", "{refusal}", "Requests and tasks that middleware refused."),
@@ -58,20 +58,20 @@ func handle(err error) {
 func (m *meters) count(ctx context.Context, e core.Event, l *labels) {
 	switch e.Kind {
 	case core.EventWaiting:
-		m.waiting.Add(ctx, 1, l.byName...)
+		m.waiting.Add(ctx, 1, l.byLock...)
 	case core.EventAcquired, core.EventBusy, core.EventFailed:
-		m.waiting.Add(ctx, -1, l.byName...)
+		m.waiting.Add(ctx, -1, l.byLock...)
 		m.wait.Record(ctx, e.Waited.Seconds(), l.record...)
 		if e.Kind == core.EventAcquired && !e.Reentry {
-			m.held.Add(ctx, 1, l.byName...)
+			m.held.Add(ctx, 1, l.byLock...)
 		}
 	case core.EventReleased, core.EventLost:
-		m.held.Add(ctx, -1, l.byName...)
+		m.held.Add(ctx, -1, l.byLock...)
 		m.hold.Record(ctx, e.Held.Seconds(), l.record...)
 	case core.EventOverdue:
-		m.overdue.Add(ctx, 1, l.byName...)
+		m.overdue.Add(ctx, 1, l.byLock...)
 	case core.EventRenewalFailed:
-		m.failed.Add(ctx, 1, l.byName...)
+		m.failed.Add(ctx, 1, l.byLock...)
 	case core.EventRefused:
 		m.refused.Add(ctx, 1, l.add...)
 	case core.EventGrantMissed:

@@ -125,7 +125,7 @@ func TestSpansOfWaitingAndHolding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, "holder", tel.spans(), "lock.wait [outcome=acquired] 0s")
+		want(t, "holder", tel.spans(), "lock.wait [form=exclusive outcome=acquired] 0s")
 
 		done := make(chan error)
 		go func() {
@@ -146,11 +146,13 @@ func TestSpansOfWaitingAndHolding(t *testing.T) {
 			t.Error(err)
 		}
 		<-done
-		want(t, "all", tel.spans(),
-			" > lock.hold [outcome=released] 3s", // its parent was told above
-			"request > lock.wait orders [name=orders outcome=acquired] 3s",
+		all := tel.spans()
+		slices.Sort(all) // the hold of the one and the wait of the other end together
+		want(t, "all", all,
+			" > lock.hold [form=exclusive outcome=released] 3s", // its parent was told above
 			"lock.hold orders > work [] 2s",
-			"request > lock.hold orders [name=orders outcome=released] 2s",
+			"request > lock.hold orders [form=exclusive name=orders outcome=released] 2s",
+			"request > lock.wait orders [form=exclusive name=orders outcome=acquired] 3s",
 			"request [] 5s",
 		)
 	})
@@ -162,7 +164,7 @@ func TestWithoutAParentTheHoldIsInTheTraceOfTheWait(t *testing.T) {
 		if err := locker.Do(background, "k", func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
-		want(t, "spans", tel.spans(), "lock.wait [outcome=acquired] 0s", "lock.wait > lock.hold [outcome=released] 0s")
+		want(t, "spans", tel.spans(), "lock.wait [form=exclusive outcome=acquired] 0s", "lock.wait > lock.hold [form=exclusive outcome=released] 0s")
 	})
 }
 
@@ -182,10 +184,10 @@ func TestAReentryHasNoHoldOfItsOwn(t *testing.T) {
 			t.Error(err)
 		}
 		want(t, "spans", tel.spans(),
-			"request > lock.wait [outcome=acquired] 0s",
-			"lock.hold > lock.wait [outcome=reentered] 0s",
+			"request > lock.wait [form=exclusive outcome=acquired] 0s",
+			"lock.hold > lock.wait [form=exclusive outcome=reentered] 0s",
 			"lock.hold > work [] 0s",
-			"request > lock.hold [outcome=released] 0s",
+			"request > lock.hold [form=exclusive outcome=released] 0s",
 			"request [] 0s",
 		)
 	})
@@ -202,7 +204,7 @@ func TestSpansOfWhatGoesWrong(t *testing.T) {
 		if _, err := locker.Lock(background, "secret", core.Wait(time.Second)); !errors.Is(err, core.ErrNotAcquired) {
 			t.Errorf("err %v", err)
 		}
-		want(t, "busy: no error", tel.spans(), "lock.wait orders [name=orders outcome=busy reason=wait_over] 1s")
+		want(t, "busy: no error", tel.spans(), "lock.wait orders [form=exclusive name=orders outcome=busy reason=wait_over] 1s")
 
 		time.Sleep(5 * time.Second)
 		if _, err := locker.ForceUnlock(background, "secret"); err != nil {
@@ -211,7 +213,7 @@ func TestSpansOfWhatGoesWrong(t *testing.T) {
 		if err := k.Unlock(background); !errors.Is(err, core.ErrLost) {
 			t.Errorf("err %v", err)
 		}
-		want(t, "lost", tel.spans(), " > lock.hold orders [error.type=deleted name=orders outcome=lost] Error: deleted (lock.overdue) 6s")
+		want(t, "lost", tel.spans(), " > lock.hold orders [error.type=deleted form=exclusive name=orders outcome=lost] Error: deleted (lock.overdue) 6s")
 
 		ctx := tel.observer.Observe(background, core.Event{Kind: core.EventWaiting})
 		ctx = tel.observer.Observe(ctx, core.Event{Kind: core.EventAcquired})
@@ -227,7 +229,7 @@ func TestAWaitThatFailed(t *testing.T) {
 		if _, err := locker.Lock(background, ""); !errors.Is(err, core.ErrInvalidKey) {
 			t.Errorf("err %v", err)
 		}
-		want(t, "failed", tel.spans(), "lock.wait orders [error.type=invalid_key name=orders outcome=failed] Error: invalid_key 0s")
+		want(t, "failed", tel.spans(), "lock.wait orders [error.type=invalid_key form=exclusive name=orders outcome=failed] Error: invalid_key 0s")
 	})
 }
 
@@ -238,7 +240,7 @@ func TestKeysAreToldOnRequest(t *testing.T) {
 			t.Error(err)
 		}
 		want(t, "spans", tel.spans(),
-			"lock.wait [key=42 outcome=acquired] 0s", "lock.wait > lock.hold [key=42 outcome=released] 0s")
+			"lock.wait [form=exclusive key=42 outcome=acquired] 0s", "lock.wait > lock.hold [form=exclusive key=42 outcome=released] 0s")
 		for _, line := range tel.metrics() {
 			if strings.Contains(line, "42") {
 				t.Errorf("the key is in a metric: %s", line)
@@ -255,7 +257,7 @@ func TestKeysAreToldInUTF8(t *testing.T) {
 			t.Error(err)
 		}
 		want(t, "spans", tel.spans(),
-			"lock.wait [key=a\uFFFDb outcome=acquired] 0s", "lock.wait > lock.hold [key=a\uFFFDb outcome=released] 0s")
+			"lock.wait [form=exclusive key=a\uFFFDb outcome=acquired] 0s", "lock.wait > lock.hold [form=exclusive key=a\uFFFDb outcome=released] 0s")
 	}, otellock.Keys())
 }
 
@@ -278,7 +280,7 @@ func TestTwoObserversDoNotMixTheirSpansUp(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	bubble(t, func(t *testing.T, tel *telemetry) {
 		tell := func(kind core.EventKind, e core.Event) {
-			e.Kind, e.Name, e.Key = kind, "orders", "secret"
+			e.Kind, e.Name, e.Form, e.Key = kind, "orders", "shared", "secret"
 			tel.observer.Observe(background, e)
 		}
 		for range 6 {
@@ -290,8 +292,8 @@ func TestMetrics(t *testing.T) {
 		tell(core.EventAcquired, core.Event{Reentry: true})
 		tell(core.EventBusy, core.Event{Reason: "no_wait"})
 		want(t, "in the middle", slices.DeleteFunc(tel.metrics(), func(line string) bool { return strings.Contains(line, "duration") }),
-			"latchkey.lock.held {lock} [name=orders] 3",
-			"latchkey.lock.waiting {call} [name=orders] 1")
+			"latchkey.lock.held {lock} [form=shared name=orders] 3",
+			"latchkey.lock.waiting {call} [form=shared name=orders] 1")
 		tell(core.EventFailed, core.Event{Reason: "unavailable", Waited: 3 * time.Second})
 		tell(core.EventRenewalFailed, core.Event{})
 		tell(core.EventOverdue, core.Event{})
@@ -309,19 +311,19 @@ func TestMetrics(t *testing.T) {
 		want(t, "in the end", tel.metrics(),
 			"latchkey.compensations.pending {command} [] 2",
 			"latchkey.grants.missed {grant} [] 1",
-			"latchkey.lock.held {lock} [name=orders] 0",
-			"latchkey.lock.hold.duration s [error.type=expired name=orders outcome=lost] 1 in 6",
-			"latchkey.lock.hold.duration s [name=orders outcome=released] 1 in 4",
-			"latchkey.lock.hold.duration s [name=orders outcome=unconfirmed] 1 in 5",
-			"latchkey.lock.overdue {lock} [name=orders] 1",
-			"latchkey.lock.renewal.failures {failure} [name=orders] 1",
-			"latchkey.lock.wait.duration s [error.type=unavailable name=orders outcome=failed] 1 in 3",
-			"latchkey.lock.wait.duration s [name=orders outcome=acquired] 3 in 5",
-			"latchkey.lock.wait.duration s [name=orders outcome=busy reason=no_wait] 1 in 0",
-			"latchkey.lock.wait.duration s [name=orders outcome=reentered] 1 in 0",
-			"latchkey.lock.waiting {call} [name=orders] 0",
-			"latchkey.refusals {refusal} [http.response.status_code=409 name=orders reason=no_wait] 1",
-			"latchkey.refusals {refusal} [name=orders reason=no_wait] 1",
+			"latchkey.lock.held {lock} [form=shared name=orders] 0",
+			"latchkey.lock.hold.duration s [error.type=expired form=shared name=orders outcome=lost] 1 in 6",
+			"latchkey.lock.hold.duration s [form=shared name=orders outcome=released] 1 in 4",
+			"latchkey.lock.hold.duration s [form=shared name=orders outcome=unconfirmed] 1 in 5",
+			"latchkey.lock.overdue {lock} [form=shared name=orders] 1",
+			"latchkey.lock.renewal.failures {failure} [form=shared name=orders] 1",
+			"latchkey.lock.wait.duration s [error.type=unavailable form=shared name=orders outcome=failed] 1 in 3",
+			"latchkey.lock.wait.duration s [form=shared name=orders outcome=acquired] 3 in 5",
+			"latchkey.lock.wait.duration s [form=shared name=orders outcome=busy reason=no_wait] 1 in 0",
+			"latchkey.lock.wait.duration s [form=shared name=orders outcome=reentered] 1 in 0",
+			"latchkey.lock.waiting {call} [form=shared name=orders] 0",
+			"latchkey.refusals {refusal} [form=shared http.response.status_code=409 name=orders reason=no_wait] 1",
+			"latchkey.refusals {refusal} [form=shared name=orders reason=no_wait] 1",
 			"latchkey.unheard {attempt} [] 1",
 		)
 		for _, page := range []string{"doc.go", "../docs/observability.md"} {
@@ -335,6 +337,17 @@ func TestMetrics(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+func TestFormsAreCountedApart(t *testing.T) {
+	bubble(t, func(t *testing.T, tel *telemetry) {
+		for _, form := range []string{"exclusive", "permits", "permits"} {
+			tel.observer.Observe(background, core.Event{Kind: core.EventWaiting, Form: form})
+		}
+		want(t, "forms", tel.metrics(),
+			"latchkey.lock.waiting {call} [form=exclusive] 1",
+			"latchkey.lock.waiting {call} [form=permits] 2")
 	})
 }
 

@@ -18,8 +18,8 @@ const (
 
 // first is what may be heard of a name before anything else.
 var first = map[string]core.Event{
-	"a call":    {Kind: core.EventWaiting, Name: "orders"},
-	"a refusal": {Kind: core.EventRefused, Name: "orders", Reason: "invalid_key", Status: 400},
+	"a call":    {Kind: core.EventWaiting, Name: "orders", Form: "exclusive"},
+	"a refusal": {Kind: core.EventRefused, Name: "orders", Form: "exclusive", Reason: "invalid_key", Status: 400},
 }
 
 // To Prometheus a counter that appears with 1 has not increased.
@@ -29,35 +29,53 @@ func TestWhatAlertsAndTheDashboardReadIsThereFromTheBeginning(t *testing.T) {
 		c.Observe(background, event)
 		lines := scrape(t, c)
 		for _, want := range []string{
-			`latchkey_lock_calls_total{name="orders",outcome="acquired",reason=""} 0`,
-			`latchkey_lock_calls_total{name="orders",outcome="reentered",reason=""} 0`,
-			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="no_wait"} 0`,
-			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="wait_over"} 0`,
-			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="max_waiters"} 0`,
-			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="deadlock"} 0`,
-			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="order"} 0`,
-			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="canceled"} 0`,
-			`latchkey_lock_calls_total{name="orders",outcome="busy",reason="deadline"} 0`,
-			`latchkey_lock_calls_total{name="orders",outcome="failed",reason="unavailable"} 0`,
-			`latchkey_lock_calls_total{name="orders",outcome="failed",reason="invalid_key"} 0`,
-			`latchkey_lock_overdue_total{name="orders"} 0`,
-			`latchkey_lock_renewal_failures_total{name="orders"} 0`,
-			`latchkey_lock_unconfirmed_releases_total{name="orders"} 0`,
-			`latchkey_lock_losses_total{name="orders",reason="deleted"} 0`,
-			`latchkey_lock_losses_total{name="orders",reason="expired"} 0`,
-			`latchkey_lock_losses_total{name="orders",reason="max_hold"} 0`,
-			`latchkey_lock_losses_total{name="orders",reason="closed"} 0`,
-			`latchkey_lock_wait_seconds_bucket{name="orders",le="1"} 0`,
-			`latchkey_lock_hold_seconds_bucket{name="orders",le="1"} 0`,
-			`latchkey_refusals_total{name="orders",reason="no_wait",status="409"} 0`,
-			`latchkey_refusals_total{name="orders",reason="wait_over",status="409"} 0`,
-			`latchkey_refusals_total{name="orders",reason="max_waiters",status="409"} 0`,
-			`latchkey_refusals_total{name="orders",reason="canceled",status="499"} 0`,
-			`latchkey_refusals_total{name="orders",reason="unavailable",status="503"} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="acquired",reason=""} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="reentered",reason=""} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="busy",reason="no_wait"} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="busy",reason="wait_over"} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="busy",reason="max_waiters"} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="busy",reason="deadlock"} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="busy",reason="order"} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="busy",reason="canceled"} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="busy",reason="deadline"} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="failed",reason="unavailable"} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="failed",reason="invalid_key"} 0`,
+			`latchkey_lock_overdue_total{form="exclusive",name="orders"} 0`,
+			`latchkey_lock_renewal_failures_total{form="exclusive",name="orders"} 0`,
+			`latchkey_lock_unconfirmed_releases_total{form="exclusive",name="orders"} 0`,
+			`latchkey_lock_losses_total{form="exclusive",name="orders",reason="deleted"} 0`,
+			`latchkey_lock_losses_total{form="exclusive",name="orders",reason="expired"} 0`,
+			`latchkey_lock_losses_total{form="exclusive",name="orders",reason="max_hold"} 0`,
+			`latchkey_lock_losses_total{form="exclusive",name="orders",reason="closed"} 0`,
+			`latchkey_lock_wait_seconds_bucket{form="exclusive",name="orders",le="1"} 0`,
+			`latchkey_lock_hold_seconds_bucket{form="exclusive",name="orders",le="1"} 0`,
+			`latchkey_refusals_total{form="exclusive",name="orders",reason="no_wait",status="409"} 0`,
+			`latchkey_refusals_total{form="exclusive",name="orders",reason="wait_over",status="409"} 0`,
+			`latchkey_refusals_total{form="exclusive",name="orders",reason="max_waiters",status="409"} 0`,
+			`latchkey_refusals_total{form="exclusive",name="orders",reason="canceled",status="499"} 0`,
+			`latchkey_refusals_total{form="exclusive",name="orders",reason="unavailable",status="503"} 0`,
 		} {
 			if !slices.Contains(lines, want) {
 				t.Errorf("after %s: no %s", what, want)
 			}
+		}
+	}
+}
+
+// A call that finds no permit free is refused with another status.
+func TestRefusalsOfPermitsAreThereFromTheBeginning(t *testing.T) {
+	c := promlock.New()
+	c.Observe(background, core.Event{Kind: core.EventWaiting, Name: "exports", Form: "exclusive"})
+	c.Observe(background, core.Event{Kind: core.EventWaiting, Name: "exports", Form: "permits"})
+	lines := scrape(t, c)
+	for _, want := range []string{
+		`latchkey_lock_waiting{form="exclusive",name="exports"} 1`,
+		`latchkey_lock_waiting{form="permits",name="exports"} 1`,
+		`latchkey_refusals_total{form="exclusive",name="exports",reason="wait_over",status="409"} 0`,
+		`latchkey_refusals_total{form="permits",name="exports",reason="wait_over",status="429"} 0`,
+	} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("no %s", want)
 		}
 	}
 }
@@ -127,13 +145,13 @@ func TestTheTestsOfAlertsBeginAsTheCollectorDoes(t *testing.T) {
 	c := promlock.New()
 	c.Observe(background, first["a refusal"])
 	shown := scrape(t, c)
-	series := regexp.MustCompile(`series: '(latchkey_\w+)\{job="\w+", instance="\w+", name="\w+"(.*)\}'\n\s+values: '(?:_x\d+ )?(0?)`).
+	series := regexp.MustCompile(`series: '(latchkey_\w+)\{job="\w+", instance="\w+", form="exclusive", name="\w+"(.*)\}'\n\s+values: '(?:_x\d+ )?(0?)`).
 		FindAllStringSubmatch(read(t, alertTests), -1)
 	if n := strings.Count(read(t, alertTests), "series: "); len(series) != n || n < 20 {
 		t.Fatalf("%d series are read, of %d", len(series), n)
 	}
 	for _, s := range series {
-		want := s[1] + `{name="orders"` + strings.ReplaceAll(s[2], ", ", ",") + "} 0"
+		want := s[1] + `{form="exclusive",name="orders"` + strings.ReplaceAll(s[2], ", ", ",") + "} 0"
 		unread := strings.Contains(want, `reason="canceled"`) || strings.Contains(want, `status=""`) || strings.Contains(want, `outcome="busy"`)
 		if s[3] == "0" && !unread && !slices.Contains(shown, want) {
 			t.Errorf("the Collector does not show %s", want)

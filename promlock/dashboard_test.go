@@ -100,9 +100,9 @@ func TestTheDashboardIsWhole(t *testing.T) {
 		t.Errorf("dashboard %q %q, variables %q", dashboard.UID, dashboard.Title, variables)
 	}
 	labels := map[string]string{
-		"latchkey_lock_calls_total":  "name,outcome,reason",
-		"latchkey_lock_losses_total": "name,reason",
-		"latchkey_refusals_total":    "name,reason,status",
+		"latchkey_lock_calls_total":  "name,form,outcome,reason",
+		"latchkey_lock_losses_total": "name,form,reason",
+		"latchkey_refusals_total":    "name,form,reason,status",
 	}
 	selector := regexp.MustCompile(`(latchkey_[a-z_]+)\{([^}]*)\}`)
 	label := regexp.MustCompile(`([a-z]+)=`)
@@ -136,7 +136,7 @@ func TestTheDashboardIsWhole(t *testing.T) {
 			for _, s := range selectors {
 				known := labels[s[1]]
 				if known == "" {
-					known = "name,le"
+					known = "name,form,le"
 				}
 				used := label.FindAllStringSubmatch(strings.ReplaceAll(s[2], "=~", "="), -1)
 				for _, g := range grouping.FindAllStringSubmatch(target.Expr, -1) {

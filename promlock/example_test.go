@@ -50,8 +50,8 @@ func Example() {
 		}
 	}
 	// Output:
-	// latchkey_lock_calls_total{name="orders",outcome="acquired",reason=""} 2
-	// latchkey_lock_held{name="orders"} 0
+	// latchkey_lock_calls_total{form="exclusive",name="orders",outcome="acquired",reason=""} 2
+	// latchkey_lock_held{form="exclusive",name="orders"} 0
 }
 
 // Labels of your own, and buckets for work that takes minutes.

@@ -5,7 +5,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -27,7 +26,7 @@ type Collector struct {
 	unheard             prometheus.Counter
 	compensations       prometheus.Gauge
 	build               prometheus.Gauge
-	known               sync.Map // names that were heard of
+	known               sync.Map // names that were heard of, with their forms
 }
 
 var (
@@ -50,14 +49,14 @@ func New(buckets ...float64) *Collector {
 	histogram := func(name, help string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "latchkey", Name: name, Help: help, Buckets: buckets,
-		}, []string{"name"})
+		}, []string{"name", "form"})
 	}
 	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "latchkey", Name: name, Help: help}, []string{"name"})
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "latchkey", Name: name, Help: help}, []string{"name", "form"})
 	}
 	counter := func(name, help string, more ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "latchkey", Name: name, Help: help},
-			append([]string{"name"}, more...))
+			append([]string{"name", "form"}, more...))
 	}
 	process := func(name, help string) prometheus.Opts {
 		return prometheus.Opts{Namespace: "latchkey", Name: name, Help: help}
@@ -68,7 +67,7 @@ func New(buckets ...float64) *Collector {
 		wait:                histogram("lock_wait_seconds", "How long calls waited for a lock that they got."),
 		hold:                histogram("lock_hold_seconds", "How long locks were held, until released or lost."),
 		waiting:             gauge("lock_waiting", "Calls that want a lock now."),
-		held:                gauge("lock_held", "Locks that are held now."),
+		held:                gauge("lock_held", "Locks that are held now, each as often as it has holders here."),
 		calls:               counter("lock_calls_total", "Calls that wanted a lock, by what became of them.", "outcome", "reason"),
 		losses:              counter("lock_losses_total", "Locks that ended before they were unlocked.", "reason"),
 		overdue:             counter("lock_overdue_total", "Locks that were held longer than MaxHold permits."),
@@ -102,39 +101,39 @@ func version() string {
 func (c *Collector) Observe(ctx context.Context, e core.Event) context.Context {
 	switch e.Kind {
 	case core.EventWaiting:
-		c.prepare(e.Name)
-		c.waiting.WithLabelValues(e.Name).Inc()
+		c.prepare(e.Name, e.Form)
+		c.waiting.WithLabelValues(e.Name, e.Form).Inc()
 	case core.EventAcquired:
 		if e.Reentry {
 			c.ended(e, "reentered")
 			break
 		}
 		c.ended(e, "acquired")
-		c.wait.WithLabelValues(e.Name).Observe(e.Waited.Seconds())
-		c.held.WithLabelValues(e.Name).Inc()
+		c.wait.WithLabelValues(e.Name, e.Form).Observe(e.Waited.Seconds())
+		c.held.WithLabelValues(e.Name, e.Form).Inc()
 	case core.EventBusy:
 		c.ended(e, "busy")
 	case core.EventFailed:
 		c.ended(e, "failed")
 	case core.EventReleased:
-		c.free(e.Name, e.Held)
+		c.free(e)
 		if e.Err != nil {
-			c.unconfirmedReleases.WithLabelValues(e.Name).Inc()
+			c.unconfirmedReleases.WithLabelValues(e.Name, e.Form).Inc()
 		}
 	case core.EventLost:
-		c.free(e.Name, e.Held)
-		c.losses.WithLabelValues(e.Name, e.Reason).Inc()
+		c.free(e)
+		c.losses.WithLabelValues(e.Name, e.Form, e.Reason).Inc()
 	case core.EventOverdue:
-		c.overdue.WithLabelValues(e.Name).Inc()
+		c.overdue.WithLabelValues(e.Name, e.Form).Inc()
 	case core.EventRenewalFailed:
-		c.renewalFailures.WithLabelValues(e.Name).Inc()
+		c.renewalFailures.WithLabelValues(e.Name, e.Form).Inc()
 	case core.EventRefused:
-		c.prepare(e.Name) // a request without a key wants no lock
+		c.prepare(e.Name, e.Form) // a request without a key wants no lock
 		status := ""
 		if e.Status != 0 {
 			status = strconv.Itoa(e.Status)
 		}
-		c.refusals.WithLabelValues(e.Name, e.Reason, status).Inc()
+		c.refusals.WithLabelValues(e.Name, e.Form, e.Reason, status).Inc()
 	case core.EventGrantMissed:
 		c.missedGrants.Inc()
 	case core.EventUnheard:
@@ -149,43 +148,47 @@ func (c *Collector) Observe(ctx context.Context, e core.Event) context.Context {
 
 // prepare shows what alerts and the dashboard read as 0 from the beginning: to
 // Prometheus a counter that appears with 1, or with 250, has not increased.
-func (c *Collector) prepare(name string) {
-	if _, known := c.known.LoadOrStore(name, true); known {
+func (c *Collector) prepare(name, form string) {
+	if _, known := c.known.LoadOrStore([2]string{name, form}, true); known {
 		return
 	}
 	for _, counter := range []*prometheus.CounterVec{c.overdue, c.renewalFailures, c.unconfirmedReleases} {
-		counter.WithLabelValues(name)
+		counter.WithLabelValues(name, form)
 	}
 	for _, reason := range []string{"deleted", "expired", "max_hold", "closed"} {
-		c.losses.WithLabelValues(name, reason)
+		c.losses.WithLabelValues(name, form, reason)
 	}
-	c.wait.WithLabelValues(name)
-	c.hold.WithLabelValues(name)
-	c.calls.WithLabelValues(name, "acquired", "")
-	c.calls.WithLabelValues(name, "reentered", "")
+	c.wait.WithLabelValues(name, form)
+	c.hold.WithLabelValues(name, form)
+	c.calls.WithLabelValues(name, form, "acquired", "")
+	c.calls.WithLabelValues(name, form, "reentered", "")
 	for _, reason := range []string{"no_wait", "wait_over", "max_waiters", "deadlock", "order", "canceled", "deadline"} {
-		c.calls.WithLabelValues(name, "busy", reason)
+		c.calls.WithLabelValues(name, form, "busy", reason)
 	}
 	for _, reason := range []string{"unavailable", "invalid_key"} {
-		c.calls.WithLabelValues(name, "failed", reason)
+		c.calls.WithLabelValues(name, form, "failed", reason)
+	}
+	busy := "409"
+	if form == "permits" {
+		busy = "429"
 	}
 	for _, reason := range []string{"no_wait", "wait_over", "max_waiters"} {
-		c.refusals.WithLabelValues(name, reason, "409")
+		c.refusals.WithLabelValues(name, form, reason, busy)
 	}
-	c.refusals.WithLabelValues(name, "invalid_key", "400")
-	c.refusals.WithLabelValues(name, "canceled", "499")
-	c.refusals.WithLabelValues(name, "unavailable", "503")
+	c.refusals.WithLabelValues(name, form, "invalid_key", "400")
+	c.refusals.WithLabelValues(name, form, "canceled", "499")
+	c.refusals.WithLabelValues(name, form, "unavailable", "503")
 }
 
 // ended counts a call that has its outcome.
 func (c *Collector) ended(e core.Event, outcome string) {
-	c.waiting.WithLabelValues(e.Name).Dec()
-	c.calls.WithLabelValues(e.Name, outcome, e.Reason).Inc()
+	c.waiting.WithLabelValues(e.Name, e.Form).Dec()
+	c.calls.WithLabelValues(e.Name, e.Form, outcome, e.Reason).Inc()
 }
 
-func (c *Collector) free(name string, held time.Duration) {
-	c.held.WithLabelValues(name).Dec()
-	c.hold.WithLabelValues(name).Observe(held.Seconds())
+func (c *Collector) free(e core.Event) {
+	c.held.WithLabelValues(e.Name, e.Form).Dec()
+	c.hold.WithLabelValues(e.Name, e.Form).Observe(e.Held.Seconds())
 }
 
 // Describe is for the registry.

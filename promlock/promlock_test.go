@@ -48,64 +48,64 @@ func TestEvents(t *testing.T) {
 		event core.Event
 		want  []string
 	}{
-		"waiting": {core.Event{Kind: core.EventWaiting}, []string{`latchkey_lock_waiting{name="n"} 3`}},
+		"waiting": {core.Event{Kind: core.EventWaiting}, []string{`latchkey_lock_waiting{form="exclusive",name="n"} 3`}},
 		"acquired": {core.Event{Kind: core.EventAcquired, Waited: 2 * time.Second}, []string{
-			`latchkey_lock_calls_total{name="n",outcome="acquired",reason=""} 2`,
-			`latchkey_lock_held{name="n"} 2`,
-			`latchkey_lock_wait_seconds_bucket{name="n",le="10"} 2`,
-			`latchkey_lock_wait_seconds_bucket{name="n",le="+Inf"} 2`,
-			`latchkey_lock_wait_seconds_sum{name="n"} 2`,
-			`latchkey_lock_wait_seconds_count{name="n"} 2`,
-			`latchkey_lock_waiting{name="n"} 1`,
+			`latchkey_lock_calls_total{form="exclusive",name="n",outcome="acquired",reason=""} 2`,
+			`latchkey_lock_held{form="exclusive",name="n"} 2`,
+			`latchkey_lock_wait_seconds_bucket{form="exclusive",name="n",le="10"} 2`,
+			`latchkey_lock_wait_seconds_bucket{form="exclusive",name="n",le="+Inf"} 2`,
+			`latchkey_lock_wait_seconds_sum{form="exclusive",name="n"} 2`,
+			`latchkey_lock_wait_seconds_count{form="exclusive",name="n"} 2`,
+			`latchkey_lock_waiting{form="exclusive",name="n"} 1`,
 		}},
 		"reentered": {core.Event{Kind: core.EventAcquired, Reentry: true, Waited: time.Second}, []string{
-			`latchkey_lock_calls_total{name="n",outcome="reentered",reason=""} 1`,
-			`latchkey_lock_waiting{name="n"} 1`,
+			`latchkey_lock_calls_total{form="exclusive",name="n",outcome="reentered",reason=""} 1`,
+			`latchkey_lock_waiting{form="exclusive",name="n"} 1`,
 		}},
 		"busy": {core.Event{Kind: core.EventBusy, Reason: "no_wait", Waited: time.Second}, []string{
-			`latchkey_lock_calls_total{name="n",outcome="busy",reason="no_wait"} 1`,
-			`latchkey_lock_waiting{name="n"} 1`,
+			`latchkey_lock_calls_total{form="exclusive",name="n",outcome="busy",reason="no_wait"} 1`,
+			`latchkey_lock_waiting{form="exclusive",name="n"} 1`,
 		}},
 		"failed": {core.Event{Kind: core.EventFailed, Reason: "unavailable"}, []string{
-			`latchkey_lock_calls_total{name="n",outcome="failed",reason="unavailable"} 1`,
-			`latchkey_lock_waiting{name="n"} 1`,
+			`latchkey_lock_calls_total{form="exclusive",name="n",outcome="failed",reason="unavailable"} 1`,
+			`latchkey_lock_waiting{form="exclusive",name="n"} 1`,
 		}},
 		"released": {core.Event{Kind: core.EventReleased, Held: 500 * time.Millisecond}, []string{
-			`latchkey_lock_held{name="n"} 0`,
-			`latchkey_lock_hold_seconds_bucket{name="n",le="1"} 1`,
-			`latchkey_lock_hold_seconds_bucket{name="n",le="10"} 1`,
-			`latchkey_lock_hold_seconds_bucket{name="n",le="+Inf"} 1`,
-			`latchkey_lock_hold_seconds_sum{name="n"} 0.5`,
-			`latchkey_lock_hold_seconds_count{name="n"} 1`,
+			`latchkey_lock_held{form="exclusive",name="n"} 0`,
+			`latchkey_lock_hold_seconds_bucket{form="exclusive",name="n",le="1"} 1`,
+			`latchkey_lock_hold_seconds_bucket{form="exclusive",name="n",le="10"} 1`,
+			`latchkey_lock_hold_seconds_bucket{form="exclusive",name="n",le="+Inf"} 1`,
+			`latchkey_lock_hold_seconds_sum{form="exclusive",name="n"} 0.5`,
+			`latchkey_lock_hold_seconds_count{form="exclusive",name="n"} 1`,
 		}},
 		"unconfirmed": {core.Event{Kind: core.EventReleased, Reason: "unconfirmed", Err: core.ErrUnavailable}, []string{
-			`latchkey_lock_held{name="n"} 0`,
-			`latchkey_lock_hold_seconds_bucket{name="n",le="1"} 1`,
-			`latchkey_lock_hold_seconds_bucket{name="n",le="10"} 1`,
-			`latchkey_lock_hold_seconds_bucket{name="n",le="+Inf"} 1`,
-			`latchkey_lock_hold_seconds_count{name="n"} 1`,
-			`latchkey_lock_unconfirmed_releases_total{name="n"} 1`,
+			`latchkey_lock_held{form="exclusive",name="n"} 0`,
+			`latchkey_lock_hold_seconds_bucket{form="exclusive",name="n",le="1"} 1`,
+			`latchkey_lock_hold_seconds_bucket{form="exclusive",name="n",le="10"} 1`,
+			`latchkey_lock_hold_seconds_bucket{form="exclusive",name="n",le="+Inf"} 1`,
+			`latchkey_lock_hold_seconds_count{form="exclusive",name="n"} 1`,
+			`latchkey_lock_unconfirmed_releases_total{form="exclusive",name="n"} 1`,
 		}},
 		"lost": {core.Event{Kind: core.EventLost, Reason: "deleted", Held: 20 * time.Second}, []string{
-			`latchkey_lock_held{name="n"} 0`,
-			`latchkey_lock_hold_seconds_bucket{name="n",le="+Inf"} 1`,
-			`latchkey_lock_hold_seconds_sum{name="n"} 20`,
-			`latchkey_lock_hold_seconds_count{name="n"} 1`,
-			`latchkey_lock_losses_total{name="n",reason="deleted"} 1`,
+			`latchkey_lock_held{form="exclusive",name="n"} 0`,
+			`latchkey_lock_hold_seconds_bucket{form="exclusive",name="n",le="+Inf"} 1`,
+			`latchkey_lock_hold_seconds_sum{form="exclusive",name="n"} 20`,
+			`latchkey_lock_hold_seconds_count{form="exclusive",name="n"} 1`,
+			`latchkey_lock_losses_total{form="exclusive",name="n",reason="deleted"} 1`,
 		}},
 		"grant missed":   {core.Event{Kind: core.EventGrantMissed}, []string{`latchkey_missed_grants_total 1`}},
 		"unheard":        {core.Event{Kind: core.EventUnheard}, []string{`latchkey_unheard_total 1`}},
 		"compensating":   {core.Event{Kind: core.EventCompensating}, []string{`latchkey_pending_compensations 1`}},
 		"compensated":    {core.Event{Kind: core.EventCompensated}, []string{`latchkey_pending_compensations -1`}},
-		"overdue":        {core.Event{Kind: core.EventOverdue}, []string{`latchkey_lock_overdue_total{name="n"} 1`}},
-		"renewal failed": {core.Event{Kind: core.EventRenewalFailed}, []string{`latchkey_lock_renewal_failures_total{name="n"} 1`}},
-		"refused":        {core.Event{Kind: core.EventRefused, Reason: "no_wait", Status: 409}, []string{`latchkey_refusals_total{name="n",reason="no_wait",status="409"} 1`}},
-		"task refused":   {core.Event{Kind: core.EventRefused, Reason: "no_wait"}, []string{`latchkey_refusals_total{name="n",reason="no_wait",status=""} 1`}},
+		"overdue":        {core.Event{Kind: core.EventOverdue}, []string{`latchkey_lock_overdue_total{form="exclusive",name="n"} 1`}},
+		"renewal failed": {core.Event{Kind: core.EventRenewalFailed}, []string{`latchkey_lock_renewal_failures_total{form="exclusive",name="n"} 1`}},
+		"refused":        {core.Event{Kind: core.EventRefused, Reason: "no_wait", Status: 409}, []string{`latchkey_refusals_total{form="exclusive",name="n",reason="no_wait",status="409"} 1`}},
+		"task refused":   {core.Event{Kind: core.EventRefused, Reason: "no_wait"}, []string{`latchkey_refusals_total{form="exclusive",name="n",reason="no_wait",status=""} 1`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := promlock.New(1, 10)
 			tell := func(e core.Event) {
-				e.Name, e.Key = "n", "secret"
+				e.Name, e.Form, e.Key = "n", "exclusive", "secret"
 				if c.Observe(background, e) != background {
 					t.Error("another context")
 				}
@@ -143,7 +143,7 @@ func TestALockerMovesTheMetrics(t *testing.T) {
 		}
 		synctest.Wait()
 		lines := scrape(t, c)
-		for _, want := range []string{`latchkey_lock_held{name="orders"} 1`, `latchkey_lock_waiting{name="orders"} 1`} {
+		for _, want := range []string{`latchkey_lock_held{form="exclusive",name="orders"} 1`, `latchkey_lock_waiting{form="exclusive",name="orders"} 1`} {
 			if !slices.Contains(lines, want) {
 				t.Errorf("while one holds it: no %s", want)
 			}
@@ -155,13 +155,13 @@ func TestALockerMovesTheMetrics(t *testing.T) {
 		}
 		lines = scrape(t, c)
 		for _, want := range []string{
-			`latchkey_lock_held{name="orders"} 0`,
-			`latchkey_lock_waiting{name="orders"} 0`,
-			`latchkey_lock_calls_total{name="orders",outcome="acquired",reason=""} 2`,
-			`latchkey_lock_calls_total{name="orders",outcome="reentered",reason=""} 2`,
-			`latchkey_lock_wait_seconds_bucket{name="orders",le="1"} 1`,
-			`latchkey_lock_wait_seconds_bucket{name="orders",le="10"} 2`,
-			`latchkey_lock_hold_seconds_sum{name="orders"} 5`,
+			`latchkey_lock_held{form="exclusive",name="orders"} 0`,
+			`latchkey_lock_waiting{form="exclusive",name="orders"} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="acquired",reason=""} 2`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="reentered",reason=""} 2`,
+			`latchkey_lock_wait_seconds_bucket{form="exclusive",name="orders",le="1"} 1`,
+			`latchkey_lock_wait_seconds_bucket{form="exclusive",name="orders",le="10"} 2`,
+			`latchkey_lock_hold_seconds_sum{form="exclusive",name="orders"} 5`,
 		} {
 			if !slices.Contains(lines, want) {
 				t.Errorf("in the end: no %s", want)
@@ -169,6 +169,32 @@ func TestALockerMovesTheMetrics(t *testing.T) {
 		}
 		if t.Failed() {
 			t.Log(strings.Join(lines, "\n"))
+		}
+	})
+}
+
+// Of those who share a lock each counts: the gauge is how many there are at once.
+func TestHoldersOfOneLockAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := promlock.New()
+		locker := locktest.New(t, core.Observe(c), core.Name("exports"))
+		const in = `latchkey_lock_held{form="permits",name="exports"} `
+		var taken []*core.Lock
+		for _, want := range []string{in + "1", in + "2"} {
+			k, err := locker.Lock(background, "42", core.Permits(2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken = append(taken, k)
+			if lines := scrape(t, c); !slices.Contains(lines, want) {
+				t.Errorf("no %s", want)
+			}
+		}
+		if err := errors.Join(taken[0].Unlock(background), taken[1].Unlock(background)); err != nil {
+			t.Fatal(err)
+		}
+		if lines := scrape(t, c); !slices.Contains(lines, in+"0") {
+			t.Errorf("no %s0", in)
 		}
 	})
 }

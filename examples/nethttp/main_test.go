@@ -35,8 +35,8 @@ func TestEveryMetricMoves(t *testing.T) {
 	s.locker()
 	answer := s.start()
 	busy := s.await("a call that waits", func(lines []string) bool {
-		return slices.Contains(lines, `latchkey_lock_held{name="orderID"} 1`) &&
-			slices.Contains(lines, `latchkey_lock_waiting{name="orderID"} 1`)
+		return slices.Contains(lines, `latchkey_lock_held{form="exclusive",name="orderID"} 1`) &&
+			slices.Contains(lines, `latchkey_lock_waiting{form="exclusive",name="orderID"} 1`)
 	})
 	if err := k.Unlock(t.Context()); err != nil {
 		t.Error(err)
@@ -56,7 +56,7 @@ func TestEveryMetricMoves(t *testing.T) {
 	k = s.hold(s.locker(core.Lease(3 * time.Second)))
 	s.redis.SetError("LOADING")
 	s.await("a renewal that failed", func(lines []string) bool {
-		return !slices.Contains(lines, `latchkey_lock_renewal_failures_total{name="orderID"} 0`)
+		return !slices.Contains(lines, `latchkey_lock_renewal_failures_total{form="exclusive",name="orderID"} 0`)
 	})
 	if err := k.Unlock(t.Context()); !errors.Is(err, core.ErrUnavailable) {
 		t.Error(err)

@@ -47,7 +47,7 @@ func TestDashboardShowsWhatHappens(t *testing.T) {
 
 	w.report("all is quiet")
 	s.quiet()
-	w.await("both locks", "count(latchkey_lock_held) == 2")
+	w.await("both locks", "count(count by (name) (latchkey_lock_held)) == 2")
 	s.want(http.StatusOK, "/orders/1/pay")
 	w.await("a call", expand("sum(rate(latchkey_lock_calls_total[$__rate_interval])) > 0", ""))
 	w.await("no more calls", expand("sum(rate(latchkey_lock_calls_total[$__rate_interval])) == 0", ""))

@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-const held, waiting = `latchkey_lock_held\{name="orderID"\}`, `latchkey_lock_waiting\{name="orderID"\}`
+const held, waiting = `latchkey_lock_held\{form="exclusive",name="orderID"\}`, `latchkey_lock_waiting\{form="exclusive",name="orderID"\}`
 
 // quiet is a service that nobody has trouble with.
 func (s *shop) quiet() {
