@@ -63,8 +63,9 @@ func (a *actorState) pause(d time.Duration) {
 // visit takes the lock of key, works under it, and unlocks it. It is false when it
 // did not get the lock.
 func (a *actorState) visit(key string) bool {
-	r := a.worker.open(key)
-	k, err := a.lock(key)
+	f := a.form(key)
+	r := a.worker.open(key, f)
+	k, err := a.lock(key, f)
 	length := a.length()
 	r.returned(k, err, length)
 	if err != nil {
@@ -74,9 +75,9 @@ func (a *actorState) visit(key string) bool {
 	careless := a.chance(30)
 	found := a.worker.read(k)
 	a.work(k, length/2, careless)
-	inner := a.reenter(r, k)
+	inner := a.reenter(r, k, f)
 	a.work(k, length/2, careless)
-	if careless || k.Context().Err() == nil {
+	if f == (form{}) && (careless || k.Context().Err() == nil) {
 		a.worker.write(found)
 	}
 	r.leave(k)
@@ -92,8 +93,31 @@ func (a *actorState) visit(key string) bool {
 	return true
 }
 
+// form is how to ask for a lock: of the keys of a crew one is read and written, and one has
+// permits.
+func (a *actorState) form(key string) form {
+	switch n := a.random.IntN(100); {
+	case a.worker.setup.Members > 1: // a quorum knows exclusive locks only
+	case key == readAndWritten && n < 60:
+		return form{Shared: true}
+	case key == permitted && n < 90:
+		return form{Permits: 2 + n%2}
+	}
+	return form{}
+}
+
+func optionsOf(f form) []core.Option {
+	switch {
+	case f.Shared:
+		return []core.Option{core.Shared()}
+	case f.Permits > 0:
+		return []core.Option{core.Permits(f.Permits)}
+	}
+	return nil
+}
+
 // lock is one of the ways to ask for a lock.
-func (a *actorState) lock(key string) (*core.Lock, error) {
+func (a *actorState) lock(key string, f form) (*core.Lock, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	// Waiting ends with the round. The context of a lock that is held must not, for
 	// it is to tell of losses only.
@@ -102,7 +126,7 @@ func (a *actorState) lock(key string) (*core.Lock, error) {
 	if a.chance(50) {
 		a.accompany()
 	}
-	options := []core.Option{core.Lease(a.order.Lease)}
+	options := append(optionsOf(f), core.Lease(a.order.Lease))
 	switch n := a.random.IntN(100); {
 	case n < 20:
 		return a.worker.locker.TryLock(ctx, key, options...)
@@ -115,12 +139,17 @@ func (a *actorState) lock(key string) (*core.Lock, error) {
 	return a.worker.locker.Lock(ctx, key, append(options, core.Wait(3*time.Second))...)
 }
 
-// reenter takes the lock once more, now and then.
-func (a *actorState) reenter(r *record, k *core.Lock) *core.Lock {
+// reenter takes the lock once more, now and then. What it has together with others it cannot
+// have alone.
+func (a *actorState) reenter(r *record, k *core.Lock, f form) *core.Lock {
 	if !a.chance(30) {
 		return nil
 	}
-	inner, err := a.worker.locker.Lock(k.Context(), k.Key())
+	if f != (form{}) && a.chance(20) {
+		_, err := a.worker.locker.Lock(k.Context(), k.Key())
+		r.upgraded(k, err)
+	}
+	inner, err := a.worker.locker.Lock(k.Context(), k.Key(), optionsOf(f)...)
 	r.reentered(k, inner, err)
 	return inner
 }

@@ -15,7 +15,10 @@ const (
 
 // keys are what the crew contends for: few, so that they meet, and enough for
 // progress while one is held for long.
-var keys = []string{"a", "b", "c", "d"}
+var keys = []string{"a", "b", readAndWritten, permitted}
+
+// One in which a lock is shared and one that has permits, where the topology knows such.
+const readAndWritten, permitted = "c", "d"
 
 // crew is the worker processes of a run. Each has its own way to Redis, so that one
 // can be cut off while the others go on.

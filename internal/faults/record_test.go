@@ -21,9 +21,9 @@ type record struct {
 	closed  bool
 }
 
-func (w *worker) open(key string) *record {
+func (w *worker) open(key string, f form) *record {
 	r := &record{worker: w}
-	r.visit = visit{ID: w.nextID(), Worker: w.setup.Worker, Key: key, Called: now()}
+	r.visit = visit{ID: w.nextID(), Worker: w.setup.Worker, Key: key, Form: f, Called: now()}
 	w.report(r.visit)
 	return r
 }
@@ -113,6 +113,18 @@ func (r *record) reentered(k, inner *core.Lock, err error) {
 	if inner.Token() != k.Token() {
 		r.update(func(v *visit) { v.Broken = fmt.Sprintf("a re-entry has token %d", inner.Token()) })
 	}
+}
+
+// upgraded enters the outcome of a Lock inside of k that wants to have it alone.
+func (r *record) upgraded(k *core.Lock, err error) {
+	over := k.Context().Err() != nil
+	r.update(func(v *visit) {
+		if err == nil {
+			v.Broken = "it has the lock alone, beside others"
+		} else if !over {
+			v.Expect(err, core.ErrUpgrade, core.ErrLost)
+		}
+	})
 }
 
 // unlock unlocks, and enters it; last says that it frees the lock.

@@ -14,6 +14,7 @@ import (
 // result is what a fault has come to, in one round or in all of them.
 type result struct {
 	times, grants, violations, stuck int
+	shared, permits                  int // of the grants
 	undecided, decided               int // histories
 	recovery, late                   time.Duration
 }
@@ -21,6 +22,8 @@ type result struct {
 func (r *result) add(o result) {
 	r.times += o.times
 	r.grants += o.grants
+	r.shared += o.shared
+	r.permits += o.permits
 	r.violations += o.violations
 	r.stuck += o.stuck
 	r.undecided += o.undecided
@@ -63,6 +66,11 @@ func (r *run) round(f fault) (res result) {
 	for _, v := range visits {
 		if v.Granted() && v.Returned >= began {
 			res.grants++
+			if v.Form.Shared {
+				res.shared++
+			} else if v.Form.Permits > 0 {
+				res.permits++
+			}
 		}
 		res.late = max(res.late, v.Late)
 	}

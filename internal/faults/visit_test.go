@@ -10,6 +10,7 @@ import (
 // it has grown, so that the test knows it too when the worker is killed.
 type (
 	visit  = checker.Visit
+	form   = checker.Form
 	store  = checker.Store
 	access = checker.Access
 )
