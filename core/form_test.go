@@ -193,6 +193,26 @@ func TestDeadHolderEndsWithItsLease(t *testing.T) {
 	}
 }
 
+// Nor does it last longer because others look whether it has ended.
+func TestDeadHolderIsNotKeptByThoseWhoAsk(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		const lease = time.Second
+		live, dead := s.locker(), s.locker()
+		began := time.Now()
+		take(t, background, dead, "k", core.Permits(2), core.FixedLease(lease))
+		last := take(t, background, live, "k", core.Permits(2))
+		defer unlock(t, last)
+		for time.Since(began) < 3*lease {
+			if k, err := live.TryLock(background, "k", core.Permits(2)); err == nil {
+				defer unlock(t, k)
+				break
+			}
+			time.Sleep(300 * time.Microsecond)
+		}
+		wantTime(t, "the permit of the dead is free", time.Since(began), lease-prompt, lease+prompt)
+	})
+}
+
 func TestFormsThatDoNotGo(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()

@@ -29,8 +29,9 @@ end
 -- its lease: the clock may have been set back.
 local function parse_holder(text, now)
   local ends, lease, token, holds = string.match(text or '', '^(%d+) (%-?%d+) (%d+) (.+)$')
-  local left = ends and math.min(math.ceil((ends - now) / 1000), length_of(lease)) or 0
-  return left > 0 and {left = left, lease = lease, token = token, holds = holds} or nil
+  local rest = ends and math.ceil((ends - now) / 1000) or 0
+  local left = ends and math.min(rest, length_of(lease)) or 0
+  return left > 0 and {left = left, cut = left < rest, lease = lease, token = token, holds = holds} or nil
 end
 
 local function read_holder(lock, owner, now)
@@ -56,7 +57,9 @@ local function survivors(lock, now)
     local holder = owner and parse_holder(fields[i + 1], now)
     if holder then
       count, last = count + 1, math.max(last, holder.left)
-      write_holder(lock, owner, holder, now)
+      if holder.cut then -- not others: rounded up each time, none would end
+        write_holder(lock, owner, holder, now)
+      end
     elseif owner then
       call('HDEL', lock, fields[i])
     end
