@@ -88,7 +88,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 // another Locker's the call will enter.
 func (c *call) held() (*Lock, error) {
 	l, outer := c.locker, holder(c.ctx, c.name.Lock())
-	if outer == nil || c.owner != "" && c.owner != outer.lease.owner {
+	if outer == nil || c.settings.Resume || c.owner != "" && c.owner != outer.lease.owner {
 		return nil, nil
 	}
 	if err := outer.lease.usable(); err != nil {

@@ -53,10 +53,19 @@ func (c *call) isPlain() bool { return c.owner == "" && c.settings.OwnerBegin ==
 
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
 func (c *call) try(w *waiter) (*Lock, *store.Busy, error) {
+	if c.settings.Resume {
+		return c.resume()
+	}
 	p := c.position(w)
 	claim := c.claim(p)
 	granted, err := c.locker.store.Acquire(c.ctx, claim)
-	return c.conclude(w, p, claim, granted, err)
+	k, busy, err := c.conclude(w, p, claim, granted, err)
+	if busy != nil && busy.HandedOver && c.settings.Ticket != "" {
+		if k, busy, err := c.resume(); k != nil {
+			return k, busy, err
+		}
+	}
+	return k, busy, err
 }
 
 // conclude takes the answer to a claim.
@@ -75,6 +84,8 @@ func (c *call) conclude(w *waiter, p *position, claim *store.Claim, granted stor
 	}
 	p.failed(w, err)
 	switch {
+	case errors.Is(err, store.ErrGone) && claim.Ticket != "":
+		err = noTicket(c.key)
 	case errors.Is(err, store.ErrUpgrade):
 		err = upgrade(c.key)
 	case errors.Is(err, store.ErrGone):
@@ -103,7 +114,9 @@ func (c *call) accept(claim *store.Claim, g store.Grant) (*Lock, error) {
 	// A fixed lease that was entered from elsewhere has run for a while.
 	k := c.open(a, l.timesOf(g.Sent, min(g.Lease, g.TTL)), g.Token, claim.Hold, claim.Resends)
 	s := k.lease
-	s.shared.Store(!c.isPlain())
+	s.resumed = claim.Ticket != ""
+	s.entered = s.resumed // its release has more to do
+	s.shared.Store(!c.isPlain() || s.resumed)
 	switch outer := c.outer; {
 	case g.Outermost:
 		s.keepFor = c.settings.KeepFor

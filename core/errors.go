@@ -37,6 +37,13 @@ var (
 	// it: it expired, was deleted, or somebody else took it.
 	ErrLost = errors.New("core: lock lost")
 
+	// ErrHandedOver is why [Lock.Context] has ended after [Lock.Handover].
+	ErrHandedOver = errors.New("core: lock handed over")
+
+	// ErrTicket says that [Locker.Resume] has found no lock for its ticket: it is unknown, used
+	// up or expired.
+	ErrTicket = errors.New("core: no lock for the ticket")
+
 	// ErrNotHeld says that the handle was unlocked before.
 	ErrNotHeld = errors.New("core: lock not held")
 

@@ -24,6 +24,7 @@ type lease struct {
 	token  int64
 	since  schedule.Time // when it was taken
 
+	resumed   bool // by a ticket
 	keepFor   time.Duration
 	maxHoldAt schedule.Time // 0: no bound
 

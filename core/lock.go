@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -21,7 +22,8 @@ type Lock struct {
 	ctx     context.Context // owned, as observers have it
 	cancel  context.CancelCauseFunc
 
-	resends *conn.Resends // of its acquisition
+	resends    *conn.Resends // of its acquisition
+	handedOver atomic.Bool
 }
 
 func newLock(c *call, s *lease, hold string, resends *conn.Resends) *Lock {
@@ -176,6 +178,9 @@ func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false) }
 func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true) }
 
 func (k *Lock) finish(ctx context.Context, failed bool) error {
+	if k.handedOver.Load() {
+		return nil
+	}
 	last, err := k.lease.leave(k)
 	k.cancel(nil)
 	if err != nil {

@@ -156,3 +156,42 @@ func (s stringKeys) Value(key any) any {
 	}
 	return nil
 }
+
+func ExampleHandover() {
+	t := &exampleT{}
+	defer t.end()
+	locker, ctx := locktest.New(t), context.Background()
+
+	lock, err := locker.Lock(ctx, "orderID=42")
+	fmt.Println(err)
+	start := func() error { return errors.New("the queue is full") }
+	fmt.Println(adapter.Handover(ctx, lock, "job 7", time.Minute, start), lock.Context().Err())
+	start = func() error { return nil }
+	fmt.Println(adapter.Handover(ctx, lock, "job 7", time.Minute, start), context.Cause(lock.Context()))
+	// Output:
+	// <nil>
+	// the queue is full <nil>
+	// <nil> core: the lock was handed over
+}
+
+func ExampleTicket() {
+	t := &exampleT{}
+	defer t.end()
+	locker, ctx := locktest.New(t), context.Background()
+
+	run := func(job string) { // as the middleware of a queue does for each job
+		lock, err := locker.TryLock(ctx, "orderID=42", adapter.Ticket(job))
+		if err == nil {
+			defer lock.Unlock(ctx)
+		}
+		fmt.Println(job, "has the lock:", err == nil)
+	}
+	lock, err := locker.Lock(ctx, "orderID=42")
+	fmt.Println(err, adapter.Handover(ctx, lock, "job 7", time.Minute, func() error { return nil }))
+	run("job 6")
+	run("job 7")
+	// Output:
+	// <nil> <nil>
+	// job 6 has the lock: false
+	// job 7 has the lock: true
+}

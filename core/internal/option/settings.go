@@ -24,6 +24,8 @@ type Settings[Observer any] struct {
 	Owner      string
 	OwnerBegin string // of an owner that each attempt has for itself
 	Name       string
+	Ticket     string // of a lock that may have been handed over
+	Resume     bool   // take no other one
 
 	// Of New only.
 	Prefix    string

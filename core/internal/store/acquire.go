@@ -20,6 +20,7 @@ type Claim struct {
 	Fixed   bool          // nobody renews the lease
 	Window  time.Duration // from now on, for which a success keeps the lock taken; 0: none
 	Enter   int64         // token of the lock to enter; 0: a free one will do
+	Ticket  string        // of a lock that was handed over, which is to be taken; empty: no such one
 	Wait    Waiting       // when the lock is busy; NotWaiting in a quorum
 	Resends *conn.Resends // nil: it is sent once
 
@@ -53,13 +54,13 @@ type Grant struct {
 
 // Busy says that somebody else has the lock.
 type Busy struct {
-	Until  time.Time // when it ends if nobody prolongs it; zero: it has no end
-	Exact  bool      // nothing will prolong it
-	Done   bool      // nobody holds it: its dedup window lasts. Exact as well
-	Parked bool      // nobody holds it: it was handed over, and is not resumed yet
-	New    bool      // the hold was not in the queue before
-	Split  bool      // some members of a quorum granted it: contenders block each other
-	Clock  Clock     // of the Redis that said so; not of a quorum
+	Until      time.Time // when it ends if nobody prolongs it; zero: it has no end
+	Exact      bool      // nothing will prolong it
+	Done       bool      // nobody holds it: its dedup window lasts. Exact as well
+	HandedOver bool      // for whoever has the ticket, if nobody has resumed it yet
+	New        bool      // the hold was not in the queue before
+	Split      bool      // some members of a quorum granted it: contenders block each other
+	Clock      Clock     // of the Redis that said so; not of a quorum
 }
 
 func (b *Busy) Error() string { return "the lock is busy" }
@@ -67,7 +68,7 @@ func (b *Busy) Error() string { return "the lock is busy" }
 // ErrUpgrade says that the owner has the lock in a form that does not include the other.
 var ErrUpgrade = errors.New("the owner holds the lock in another form")
 
-// ErrGone says that the lock to enter is gone, or that the claim was withdrawn before it
+// ErrGone says that the lock to enter is gone, or that there is none for the ticket, or that the claim was withdrawn before it
 // arrived.
 var ErrGone = errors.New("the lock to enter is gone")
 
@@ -108,14 +109,15 @@ func (c *Claim) compensate(server *conn.Server) { c.withdraw([]*conn.Server{serv
 func (c *Claim) prepare(s *Store) {
 	words := append(c.words[:0], c.Name.lock, c.Name.queue(), c.Name.clock(), c.Owner)
 	lease := milliseconds(c.Lease)
+	if c.Fixed {
+		lease = -c.Lease.Milliseconds()
+	}
 	switch {
+	case c.Ticket != "":
 	case c.Owner != c.Hold || c.Fixed || c.Window > 0 || c.Enter != 0 || c.Form != Exclusive:
 		enter := any("")
 		if c.Enter != 0 {
 			enter = c.Enter
-		}
-		if c.Fixed {
-			lease = -c.Lease.Milliseconds()
 		}
 		words = append(words, lease, waitingArgs[c.Wait], c.Hold, milliseconds(c.Window), enter)
 		if c.Form != Exclusive {
@@ -126,8 +128,13 @@ func (c *Claim) prepare(s *Store) {
 	case c.Lease != usualLease:
 		words = append(words, lease)
 	}
+	script := s.scripts.acquire
+	if c.Ticket != "" {
+		script = s.scripts.resume
+		words = append(words, c.Hold, lease, milliseconds(c.Window), digest(c.Ticket))
+	}
 	c.store = s
-	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Resends: c.Resends, Compensate: c.compensate}
+	c.command = conn.Command{Script: script, Keys: 3, Words: words, Resends: c.Resends, Compensate: c.compensate}
 }
 
 // answer is what one Redis says to a claim.
@@ -182,7 +189,7 @@ func (c *Claim) decode(reply any) (a answer, err error) {
 		a.grant = Grant{Token: r.token(1), Lease: max(lease, -lease), TTL: r.milliseconds(3), Fixed: lease < 0, Outermost: r.number(4) == 1, Ahead: len(r.values) > 5}
 	case 2:
 		by := r.number(2)
-		busy := &Busy{Exact: by == 1 || by == 2, Done: by == 2, Parked: by == 3, New: r.number(4) == 1, Clock: Clock{Redis: r.microseconds(3)}}
+		busy := &Busy{Exact: by == 1 || by == 2, Done: by == 2, HandedOver: by == 3, New: r.number(4) == 1, Clock: Clock{Redis: r.microseconds(3)}}
 		if ttl := r.milliseconds(1); ttl >= 0 {
 			busy.Until = time.Now().Add(ttl)
 		}

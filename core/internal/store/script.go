@@ -56,6 +56,7 @@ type scripts struct {
 	acquire, renew, release *conn.Script
 	inspect, force          *conn.Script
 	writeToken              *conn.Script
+	handOver, resume        *conn.Script
 }
 
 // newScripts returns scripts that publish with a command. counts says that the server
@@ -69,9 +70,13 @@ func newScripts(publish string, counts bool) *scripts {
 		inspect:    conn.NewScript(text("inspect")),
 		force:      conn.NewScript(text("force_unlock")),
 		writeToken: conn.NewScript(text("write_token")),
+		handOver:   conn.NewScript(text("hand_over")),
+		resume:     conn.NewScript(text("resume")),
 	}
 	s.acquire.Replicate, s.acquire.Did = true, grants
 	s.renew.Replicate, s.renew.Did = true, renewed
+	s.handOver.Replicate, s.handOver.Did = true, isParked
+	s.resume.Replicate, s.resume.Did = true, grants
 	return s
 }
 

@@ -21,7 +21,7 @@
 --                    when nobody renews it; outermost is 1 or 0; a sixth value: the token is
 --                    ahead of the clock of Redis
 --          {2, ttl, by, time, new}  busy; by is 1 when nothing will lengthen the ttl, 2 in a
---                    dedup window, 3 when it is parked, else 0; time in µs; new is 1 when the
+--                    dedup window, 3 when it was handed over, else 0; time in µs; new is 1 when the
 --                    queue has not had this wait before
 --          {3}       the lock to enter is gone
 --          {4}       this hold was given up before the script arrived
@@ -103,7 +103,7 @@ local function each(i)
         return failure
       end
       if window ~= '0' then
-        call('HSET', lock, 'latchkey:keep', keep(window))
+        call('HSET', lock, 'latchkey:keep', keep(window, now))
       end
       if token ~= now then
         return {1, token, tonumber(lease), math.abs(lease), 1, 1}

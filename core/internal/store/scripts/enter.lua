@@ -19,10 +19,6 @@ local function rest(lock, whole)
   return ttl
 end
 
-local function keep(window)
-  return string.format('%.0f', now + window * 1000) .. ' ' .. window
-end
-
 -- Enters an exclusive lock that the owner holds. held is what look returns.
 local function enter_held(lock, clock, owner, hold, lease, window, held)
   local mode, reentry = held[2], held[3]
@@ -38,7 +34,7 @@ local function enter_held(lock, clock, owner, hold, lease, window, held)
     end
     whole = lease
     if window ~= '0' then
-      call('HSET', lock, 'latchkey:keep', keep(window))
+      call('HSET', lock, 'latchkey:keep', keep(window, now))
     end
     call('HSET', lock, 'mode', mode_of(token, whole, true))
     call('PEXPIRE', lock, math.abs(whole))

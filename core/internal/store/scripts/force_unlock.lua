@@ -23,7 +23,9 @@ local mode = call('HGET', lock, 'mode')
 local token, kind = read_mode(mode), kind_of(mode)
 local held = not string.match(mode or '', '^w%d+$')
 if kind == 'h' then
-  held = call('HLEN', lock) > 1
+  local time = call('TIME')
+  local _, count = living(lock, time[1] .. string.sub('00000' .. time[2], -6))
+  held = count > 0
 end
 if owner == '' and held or owner and owner ~= '' and call('HDEL', lock, kind and HOLDER .. owner or owner) == 0 then
   return {0}

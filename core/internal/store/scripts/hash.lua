@@ -27,3 +27,8 @@ local function read_mode(mode)
   local token, lease, further = string.match(mode or '', '^x(%d+) ?(%-?%d*)(%+?)$')
   return token, token and lease == '' and '30000' or lease, further == '+'
 end
+
+-- The value of latchkey:keep.
+local function keep(window, now)
+  return string.format('%.0f', now + window * 1000) .. ' ' .. window
+end

@@ -48,20 +48,30 @@ local function outlast(lock, mode, left)
   return call('PTTL', lock) >= left and 1 or redis.pcall('PEXPIRE', lock, left)
 end
 
--- Takes out the holders that have ended. Returns how many are left.
-local function survivors(lock, now)
-  local count, last = 0, 0
+-- Takes out the holders that have ended. Returns the others by their owners, and how many.
+local function living(lock, now)
+  local holders, count = {}, 0
   local fields = call('HGETALL', lock)
   for i = 1, #fields, 2 do
     local owner = string.match(fields[i], '^' .. HOLDER .. '(.*)$')
     local holder = owner and parse_holder(fields[i + 1], now)
     if holder then
-      count, last = count + 1, math.max(last, holder.left)
-      if holder.cut then -- not others: rounded up each time, none would end
-        write_holder(lock, owner, holder, now)
-      end
+      holders[owner], count = holder, count + 1
     elseif owner then
       call('HDEL', lock, fields[i])
+    end
+  end
+  return holders, count
+end
+
+-- Is living, and has the lock last no longer than they do. Returns how many they are.
+local function survivors(lock, now)
+  local holders, count = living(lock, now)
+  local last = 0
+  for owner, holder in pairs(holders) do
+    last = math.max(last, holder.left)
+    if holder.cut then -- not others: rounded up each time, none would end
+      write_holder(lock, owner, holder, now)
     end
   end
   if count == 0 then

@@ -1,0 +1,23 @@
+package adapter
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/internal/option"
+)
+
+// Handover is [core.Lock.Handover] with a ticket that is known before, such as the id of a
+// job. then starts what resumes the lock; when it fails, the lock is held as before and the
+// error is that of then, joined with [core.ErrLost] if the lock is lost meanwhile. then must
+// return before ttl is over. Whoever can make the ticket up can take the lock.
+func Handover(ctx context.Context, lock *core.Lock, ticket string, ttl time.Duration, then func() error) error {
+	return option.HandOver(ctx, lock, ticket, ttl, then)
+}
+
+// Ticket has a call that finds the lock handed over resume it by a ticket, as
+// [core.Locker.Resume] does. Where the ticket is of no use the call competes like any other.
+func Ticket(ticket string) core.Option {
+	return func(s *settings) { s.Ticket = ticket }
+}

@@ -1,0 +1,203 @@
+package core
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/option"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// Handover parks the lock for whoever resumes it with the ticket, from any process, so that
+// nobody else comes between: a request hands its lock on to the job that it starts. Who does
+// not come within ttl is not waited for: then the lock is free. ttl is from 1 ms to 366 days,
+// in whole milliseconds. A [KeepFor] window goes along, and opens when the work is done.
+//
+// Afterwards Context ends with [ErrHandedOver], and Unlock and Abort return nil: the lock is
+// not this handle's any more. An error means that it is held as before, unless that is
+// [ErrLost]: [ErrNotHeld] for an inner handle, one with an inner one open, and a lock that is
+// shared or a permit; [ErrUnavailable] when Redis has not answered. A lock of [NewQuorum]
+// cannot be handed over.
+//
+// It blocks for one request to Redis, whatever becomes of ctx, unless that ends before. When
+// it is unknown whether the lock was parked, it has that taken back, and blocks until Redis
+// has said so, at most until the lease or ttl ends. Others must not use the handle meanwhile.
+//
+// The ticket has 128 random bits. Redis has a digest of it; whoever has it can take the lock.
+func (k *Lock) Handover(ctx context.Context, ttl time.Duration) (ticket string, err error) {
+	ticket = rand.Text()
+	if err := k.handOver(ctx, ticket, ttl, nil); err != nil {
+		return "", err
+	}
+	return ticket, nil
+}
+
+func init() {
+	option.HandOver = func(ctx context.Context, lock any, ticket string, ttl time.Duration, then func() error) error {
+		return lock.(*Lock).handOver(ctx, ticket, ttl, then)
+	}
+}
+
+// handOver is Handover with that ticket, which somebody learns by then, unless it is nil. When
+// then fails, the lock is taken back.
+func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, then func() error) error {
+	const doing = "handing over"
+	s := k.lease
+	l := s.locker
+	switch {
+	case ttl < time.Millisecond || ttl > longestWindow:
+		return fmt.Errorf("core: Handover(%v): give at least 1ms and at most %v", ttl, longestWindow)
+	case l.store.Can.Differ:
+		return errors.New("core: Handover: a lock of NewQuorum cannot be handed over")
+	case s.form != store.Exclusive:
+		return cannotHandOver(k.key, "it is shared, or a permit")
+	case s.resumed:
+		return cannotHandOver(k.key, "it was handed over before")
+	case k.reentry:
+		return cannotHandOver(k.key, "it was entered, which is up to the outer handle")
+	case ctx.Err() != nil:
+		return endedWhile(ctx, doing, k.key, conn.Ended(ctx))
+	}
+	last, err := s.leave(k)
+	if err != nil {
+		return err
+	}
+	h := handover{lock: k, bound: schedule.Now().Add(ttl)}
+	s.mu.Lock()
+	h.bound = min(h.bound, s.times.deadline)
+	h.request = store.HandOver{
+		Name: s.name, Owner: s.owner, Hold: k.hold, Token: s.redisToken, Last: s.token,
+		Ticket: ticket, TTL: ttl.Truncate(time.Millisecond), Lease: s.length, Fixed: s.fixed,
+	}
+	s.mu.Unlock()
+	if !last {
+		h.restore()
+		return cannotHandOver(k.key, "an inner handle is open")
+	}
+	// Nobody renews the lock, which may be parked for a shorter time than its lease.
+	over := time.AfterFunc(h.bound.Sub(schedule.Now()), func() { k.cancel(lost(k.key, "handing it over took too long", nil)) })
+	defer over.Stop()
+
+	ctx = context.WithoutCancel(ctx)
+	parked, sent, err := l.store.HandOver(ctx, h.request)
+	switch outcome := conn.OutcomeOf(err); {
+	case err == nil && parked == store.Done:
+		h.bound = schedule.At(sent).Add(ttl)
+		over.Reset(h.bound.Sub(schedule.Now()))
+		if then == nil {
+			break
+		}
+		if err := then(); err != nil {
+			return errors.Join(err, h.takeBack(ctx))
+		}
+	case err == nil && parked == store.HasInside:
+		h.restore()
+		return cannotHandOver(k.key, "others have entered it")
+	case err == nil:
+		h.restore()
+		return s.vanished()
+	case outcome == conn.NotSent || outcome == conn.Refused:
+		h.restore()
+		return unavailable(doing, k.key, err)
+	default:
+		return errors.Join(unavailable(doing, k.key, err), h.takeBack(ctx))
+	}
+	k.handedOver.Store(true)
+	k.cancel(&LockError{Key: k.key, kind: ErrHandedOver, text: "the lock was handed over"})
+	s.retire(false, nil)
+	return nil
+}
+
+// handover is one that is under way: the lease has no handle meanwhile.
+type handover struct {
+	lock    *Lock
+	request store.HandOver
+	bound   schedule.Time // until which the lock is surely ours, or parked
+}
+
+// takeBack has the lock held as before. It fails when that is lost.
+func (h *handover) takeBack(ctx context.Context) error {
+	s := h.lock.lease
+	for {
+		left := s.length
+		if s.fixed {
+			left = s.times.ends.Sub(schedule.Now()).Truncate(time.Millisecond)
+		}
+		parked, sent, err := s.locker.store.TakeBack(ctx, h.request, max(left, time.Millisecond))
+		switch {
+		case err == nil && parked == store.Done:
+			s.mu.Lock()
+			s.times.unrenewed = false
+			if !s.fixed {
+				s.extend(sent, s.length)
+			}
+			s.mu.Unlock()
+			h.restore()
+			return s.check()
+		case err == nil:
+			h.restore()
+			return s.vanished()
+		case schedule.Now() >= h.bound:
+			h.restore()
+			return s.lose(lost(h.lock.key, "it is unknown whether it was handed over", err), func(*Lock) bool { return true })
+		}
+		_ = conn.Pause(ctx, compensateDelay)
+	}
+}
+
+// restore gives the lease its handle back.
+func (h *handover) restore() {
+	s := h.lock.lease
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handles = append(s.handles, h.lock)
+	s.leaving--
+	s.schedule()
+}
+
+// Resume takes a lock that [Lock.Handover] has parked. Nobody else has had it since, and its
+// fencing token is a greater one. One at a time can have it: while somebody has, the right
+// ticket is refused with [*BusyError]. Unlock frees the lock, and opens the [KeepFor] window
+// that it has. [Lock.Abort], or the end of the lease, parks it again for the ttl of Handover,
+// so that the work can be tried again by the same ticket. The lock is not passed on, and
+// cannot be handed over once more.
+//
+// It never waits for the lock, and fails as [Locker.TryLock] does, and with [ErrTicket] when
+// the ticket is unknown, used up or expired, or the lock was freed by [Locker.ForceUnlock].
+// What ctx holds does not matter. The options are those of Lock; [Shared], [Permits] and
+// [Owner] are refused, as is a Locker of [NewQuorum].
+func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option) (*Lock, error) {
+	s, err := l.settings(append(opts[:len(opts):len(opts)], NoWait()))
+	switch {
+	case err != nil:
+		return nil, err
+	case ticket == "":
+		return nil, noTicket(key)
+	case s.Form != store.Exclusive || s.Owner != "" || l.store.Can.Differ:
+		return nil, errors.New("core: Resume takes a lock alone, for an owner of its own, and not from a quorum")
+	}
+	resumed := *s
+	resumed.Ticket, resumed.Resume = ticket, true
+	return l.obtain(ctx, key, &resumed)
+}
+
+// resume takes the lock by the ticket of the call.
+func (c *call) resume() (*Lock, *store.Busy, error) {
+	claim := c.claim(nil)
+	claim.Ticket = c.settings.Ticket
+	granted, err := c.locker.store.Acquire(c.ctx, claim)
+	return c.conclude(nil, nil, claim, granted, err)
+}
+
+func cannotHandOver(key, why string) error {
+	return &LockError{Key: key, kind: ErrNotHeld, text: "the lock cannot be handed over: " + why}
+}
+
+func noTicket(key string) error {
+	return &LockError{Key: key, kind: ErrTicket, text: "there is no lock for the ticket"}
+}

@@ -1,0 +1,299 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
+)
+
+func parkedBy(t *testing.T, k *core.Lock, ttl time.Duration) string {
+	t.Helper()
+	ticket, err := k.Handover(background, ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, context.Cause(k.Context()), core.ErrHandedOver)
+	unlock(t, k)
+	return ticket
+}
+
+// A lock goes from one process to another, and nobody comes between.
+func TestHandover(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b, c := s.locker(), s.locker(), s.locker()
+		k := take(t, background, a, "k")
+		waiting := start(background, c, "k")
+		ticket := parkedBy(t, k, time.Minute)
+		wantErr(t, k.Abort(background))
+		time.Sleep(30 * time.Second)
+		waits(t, waiting)
+
+		_, err := b.Resume(background, "k", "another ticket")
+		wantErr(t, err, core.ErrTicket)
+		resumed, err := b.Resume(background, "k", ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resumed.Token() <= k.Token() {
+			t.Errorf("token %d after %d", resumed.Token(), k.Token())
+		}
+		_, err = c.Resume(background, "k", ticket)
+		wantBusy(t, err)
+		time.Sleep(2 * time.Minute) // it is renewed
+		waits(t, waiting)
+		inner := take(t, resumed.Context(), b, "k")
+		if n, err := resumed.Count(background); n != 2 || err != nil {
+			t.Errorf("%d holds, %v", n, err)
+		}
+		unlock(t, inner)
+		_, err = resumed.Handover(background, time.Minute)
+		wantErr(t, err, core.ErrNotHeld)
+		unlock(t, resumed)
+		unlock(t, (<-waiting).lock)
+		_, err = b.Resume(background, "k", ticket)
+		wantErr(t, err, core.ErrTicket)
+	})
+}
+
+// Work that has failed is tried again by the same ticket, as often as need be.
+func TestResumedLockIsParkedAgain(t *testing.T) {
+	for what, end := range map[string]func(t *testing.T, k *core.Lock){
+		"aborted": func(t *testing.T, k *core.Lock) { wantErr(t, k.Abort(background)) },
+		"lost":    func(t *testing.T, k *core.Lock) { _, err := endOf(k.Context()); wantErr(t, err, core.ErrLost) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, b := s.locker(), s.locker()
+				ticket := parkedBy(t, take(t, background, a, "k"), time.Minute)
+				waiting := start(background, a, "k")
+				var last *core.Lock
+				for range 3 {
+					k, err := b.Resume(background, "k", ticket, core.FixedLease(10*time.Second))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if last != nil && k.Token() <= last.Token() {
+						t.Errorf("token %d after %d", k.Token(), last.Token())
+					}
+					last = k
+					end(t, k)
+					time.Sleep(50 * time.Second)
+					waits(t, waiting)
+				}
+				o := <-waiting // a minute after the last one
+				unlock(t, o.lock)
+				_, err := b.Resume(background, "k", ticket)
+				wantErr(t, err, core.ErrTicket)
+			})
+		})
+	}
+}
+
+func TestTicketThatNobodyUses(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		ticket := parkedBy(t, take(t, background, a, "k"), 20*time.Second)
+		o := <-start(background, b, "k")
+		wantTime(t, "free", o.took, 20*time.Second-prompt, 20*time.Second+prompt)
+		unlock(t, o.lock)
+		_, err := a.Resume(background, "k", ticket)
+		wantErr(t, err, core.ErrTicket)
+		ticket = parkedBy(t, take(t, background, a, "k"), 20*time.Second)
+		if freed, err := b.ForceUnlock(background, "k"); !freed || err != nil {
+			t.Error(freed, err)
+		}
+		_, err = a.Resume(background, "k", ticket)
+		wantErr(t, err, core.ErrTicket)
+	})
+}
+
+// What cannot be handed over is held as before.
+func TestHandoverThatIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		outer := take(t, background, a, "k")
+		inner := take(t, outer.Context(), a, "k")
+		for _, k := range []*core.Lock{outer, inner} {
+			_, err := k.Handover(background, time.Minute)
+			wantErr(t, err, core.ErrNotHeld)
+		}
+		unlock(t, inner)
+		foreign := take(t, background, b, "k", core.Owner(outer.Share()))
+		_, err := outer.Handover(background, time.Minute)
+		wantErr(t, err, core.ErrNotHeld)
+		unlock(t, foreign)
+		for _, ttl := range []time.Duration{0, -1, 367 * 24 * time.Hour} {
+			if _, err := outer.Handover(background, ttl); err == nil {
+				t.Errorf("handed over for %v", ttl)
+			}
+		}
+		ended, cancel := context.WithCancel(background)
+		cancel()
+		_, err = outer.Handover(ended, time.Minute)
+		wantErr(t, err, context.Canceled)
+		time.Sleep(time.Minute)
+		if outer.Context().Err() != nil {
+			t.Errorf("the lock is gone: %v", context.Cause(outer.Context()))
+		}
+		unlock(t, outer)
+		_, err = outer.Handover(background, time.Minute)
+		wantErr(t, err, core.ErrNotHeld)
+
+		sharer := take(t, background, a, "k", core.Shared())
+		_, err = sharer.Handover(background, time.Minute)
+		wantErr(t, err, core.ErrNotHeld)
+		unlock(t, sharer)
+	})
+}
+
+// When what was to resume the lock has not started, the lock is the caller's as before.
+func TestHandoverIsTakenBack(t *testing.T) {
+	for what, opts := range map[string][]core.Option{"renewed": nil, "fixed": {core.FixedLease(time.Minute)}, "owner": {core.Owner("o")}} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, b := s.locker(), s.locker()
+				k := take(t, background, a, "k", opts...)
+				waiting := start(background, b, "k")
+				why := errors.New("no")
+				err := adapter.Handover(background, k, "ticket", 5*time.Second, func() error {
+					waits(t, waiting)
+					return why
+				})
+				wantErr(t, err, why)
+				time.Sleep(50 * time.Second)
+				waits(t, waiting)
+				if k.Context().Err() != nil {
+					t.Fatalf("the lock is gone: %v", context.Cause(k.Context()))
+				}
+				_, err = b.Resume(background, "k", "ticket")
+				wantErr(t, err, core.ErrTicket)
+				unlock(t, k)
+				unlock(t, (<-waiting).lock)
+			})
+		})
+	}
+}
+
+// A request whose answer is lost is taken back, also when it arrives later.
+func TestHandoverWithoutAnAnswer(t *testing.T) {
+	for what, f := range map[string]fault{
+		"lost on its way":   hang,
+		"its answer is":     lateReply(10 * time.Second),
+		"it arrives later":  lateRequest(10 * time.Second),
+		"connection broken": loseReply,
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, b := s.locker(), s.locker()
+				k := take(t, background, a, "k")
+				waiting := start(background, b, "k")
+				s.fail("hand_over", f)
+				ticket, err := k.Handover(background, 5*time.Second)
+				if what == "connection broken" { // it is sent again
+					resumed, err := b.Resume(background, "k", ticket)
+					if err != nil {
+						t.Fatal(err)
+					}
+					unlock(t, resumed)
+				} else {
+					wantErr(t, err, core.ErrUnavailable)
+					wantNot(t, err, core.ErrLost)
+					time.Sleep(time.Minute)
+					waits(t, waiting)
+					if n, err := k.Count(background); n != 1 || err != nil {
+						t.Errorf("%d holds, %v", n, err)
+					}
+				}
+				unlock(t, k)
+				unlock(t, (<-waiting).lock)
+			})
+		})
+	}
+}
+
+// A lock that may be parked for a short time is not believed in for longer.
+func TestHandoverThatStaysUnanswered(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a := s.locker()
+		k := take(t, background, a, "k")
+		s.fail("hand_over", lateReply(10*time.Second))
+		s.failAll(hang, "hand_over")
+		began := time.Now()
+		at := make(chan time.Time, 1)
+		go func() {
+			when, _ := endOf(k.Context())
+			at <- when
+		}()
+		_, err := k.Handover(background, 5*time.Second)
+		wantErr(t, err, core.ErrUnavailable, core.ErrLost)
+		wantTime(t, "lost", (<-at).Sub(began), 4*time.Second, 5*time.Second)
+		wantErr(t, k.Unlock(background), core.ErrLost)
+		s.heal()
+	})
+}
+
+// A resumed lock whose answer is lost is parked again.
+func TestResumeWithoutAnAnswer(t *testing.T) {
+	for what, f := range map[string]fault{"lost on its way": hang, "its answer is": lateReply(10 * time.Second), "it arrives later": lateRequest(10 * time.Second)} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, b := s.locker(), s.locker()
+				ticket := parkedBy(t, take(t, background, a, "k"), time.Hour)
+				s.fail("resume", f)
+				_, err := b.Resume(background, "k", ticket)
+				wantErr(t, err, core.ErrUnavailable)
+				time.Sleep(20 * time.Second)
+				k, err := b.Resume(background, "k", ticket)
+				if err != nil {
+					t.Fatal(err)
+				}
+				unlock(t, k)
+			})
+		})
+	}
+}
+
+// The dedup window goes along.
+func TestWindowIsHandedOver(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		ticket := parkedBy(t, take(t, background, a, "k", core.KeepFor(time.Hour)), time.Minute)
+		k, err := b.Resume(background, "k", ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, k.Abort(background))
+		k, err = b.Resume(background, "k", ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, k)
+		_, err = a.TryLock(background, "k")
+		if busy := wantBusy(t, err); !busy.Done {
+			t.Errorf("no window: %v", err)
+		}
+	})
+}
+
+// A call that has the ticket of a job resumes the lock, and competes without it.
+func TestCallWithATicket(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		free := take(t, background, b, "k", adapter.Ticket("job"))
+		unlock(t, free)
+		k := take(t, background, a, "k")
+		err := adapter.Handover(background, k, "job", time.Minute, func() error { return nil })
+		wantErr(t, err)
+		_, err = b.TryLock(background, "k", adapter.Ticket("another"))
+		wantBusy(t, err)
+		o := <-start(background, b, "k", adapter.Ticket("job"))
+		if o.err != nil || o.took > prompt {
+			t.Fatal(o.err, o.took)
+		}
+		unlock(t, o.lock)
+	})
+}

@@ -1,0 +1,10 @@
+package option
+
+import (
+	"context"
+	"time"
+)
+
+// HandOver is core's: it hands a *core.Lock over by that ticket, and takes it back when then
+// fails.
+var HandOver func(ctx context.Context, lock any, ticket string, ttl time.Duration, then func() error) error

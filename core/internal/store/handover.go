@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+// HandOver parks an exclusive lock for whoever has a ticket.
+type HandOver struct {
+	Name   Name
+	Owner  string
+	Hold   string
+	Token  int64 // that of the lock in Redis
+	Last   int64 // the last one that this process has given under it
+	Ticket string
+	TTL    time.Duration // for how long it is parked
+	Lease  time.Duration // of the lock, should it be taken back
+	Fixed  bool
+}
+
+// Parked is what became of it.
+type Parked int64
+
+const (
+	NotOurs   Parked = iota // the lock is not that owner's any more
+	Done                    // it is parked, or held as before
+	HasInside               // there are other holds
+)
+
+// HandOver parks the lock. It blocks for Timeout at most, and returns early when ctx ends. It
+// fails with a [*conn.Failure]; when the outcome is unknown, TakeBack must follow.
+func (s *Store) HandOver(ctx context.Context, h HandOver) (Parked, time.Time, error) {
+	return s.handOver(ctx, h, h.TTL, "")
+}
+
+// TakeBack has the lock held as before, for left from now on, whether or not it was parked,
+// and has a copy of the request refused that arrives later. It blocks and fails as HandOver
+// does; it counts once.
+func (s *Store) TakeBack(ctx context.Context, h HandOver, left time.Duration) (Parked, time.Time, error) {
+	lease := h.Lease.Milliseconds()
+	if h.Fixed {
+		lease = -lease
+	}
+	return s.handOver(ctx, h, left, strconv.FormatInt(lease, 10))
+}
+
+func (s *Store) handOver(ctx context.Context, h HandOver, ttl time.Duration, lease string) (Parked, time.Time, error) {
+	c := &conn.Command{
+		Script:  s.scripts.handOver,
+		Keys:    2,
+		Words:   []any{h.Name.lock, h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease},
+		Resends: new(conn.Resends),
+	}
+	return do(ctx, s.servers[0], c, s.config.Timeout, decodeParked)
+}
+
+func decodeParked(reply any) (Parked, error) {
+	n, ok := reply.(int64)
+	if !ok || n < 0 || n > int64(HasInside) {
+		return 0, unexpected(reply)
+	}
+	return Parked(n), nil
+}
+
+// isParked tells a reply that says so.
+func isParked(reply any) bool { return reply == any(int64(Done)) }
