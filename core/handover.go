@@ -72,7 +72,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	h.bound = min(h.bound, s.times.deadline)
 	h.request = store.HandOver{
 		Name: s.name, Owner: s.owner, Hold: k.hold, Token: s.redisToken, Last: s.token,
-		Ticket: ticket, TTL: ttl.Truncate(time.Millisecond), Lease: s.length, Fixed: s.fixed,
+		ID: l.store.NewHold(), Ticket: ticket, TTL: ttl.Truncate(time.Millisecond), Lease: s.length, Fixed: s.fixed,
 	}
 	s.mu.Unlock()
 	if !last {

@@ -13,8 +13,9 @@ type HandOver struct {
 	Name   Name
 	Owner  string
 	Hold   string
-	Token  int64 // that of the lock in Redis
-	Last   int64 // the last one that this process has given under it
+	Token  int64  // that of the lock in Redis
+	Last   int64  // the last one that this process has given under it
+	ID     string // of the request, see [Store.NewHold]
 	Ticket string
 	TTL    time.Duration // for how long it is parked
 	Lease  time.Duration // of the lock, should it be taken back
@@ -51,7 +52,7 @@ func (s *Store) handOver(ctx context.Context, h HandOver, ttl time.Duration, lea
 	c := &conn.Command{
 		Script:  s.scripts.handOver,
 		Keys:    2,
-		Words:   []any{h.Name.lock, h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease},
+		Words:   []any{h.Name.lock, h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID},
 		Resends: new(conn.Resends),
 	}
 	return do(ctx, s.servers[0], c, s.config.Timeout, decodeParked)

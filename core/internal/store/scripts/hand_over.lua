@@ -10,18 +10,20 @@
 -- ARGV[5]  digest of the ticket
 -- ARGV[6]  for how long it is parked, in ms; of a lock that is taken back, what its lease lasts
 -- ARGV[7]  lease of a lock that is taken back, see hash.lua; '' to park it
+-- ARGV[8]  what the request and its taking back have in common, and no other
 --
 -- Returns  1  parked; or held as before
 --          0  it is not that owner's any more
 --          2  there are other holds
 local call = redis.call
 local lock, clock = KEYS[1], KEYS[2]
-local owner, hold, token, last, digest, ttl, lease = unpack(ARGV)
+local owner, hold, token, last, digest, ttl, lease, request = unpack(ARGV)
 
 -- include next_token
 -- include hash
 
-local held = call('HMGET', lock, owner, 'mode', 'latchkey:back', 'latchkey:left')
+local back = 'latchkey:back:' .. request
+local held = call('HMGET', lock, owner, 'mode', back, 'latchkey:left')
 local parked = 'h' .. last .. ' ' .. digest .. ' '
 local is_parked = string.sub(held[2] or '', 1, #parked) == parked
 if not is_parked and (not held[1] or read_mode(held[2]) ~= token) then
@@ -36,13 +38,13 @@ if lease ~= '' then
     end
     call('PEXPIRE', lock, ttl)
   end
-  call('HSET', lock, 'mode', mode_of(token, lease, true), 'latchkey:back', digest)
+  call('HSET', lock, 'mode', mode_of(token, lease, true), back, 'yes')
   return 1
 end
 
 if is_parked then
   return 1
-elseif held[3] == digest then
+elseif held[3] then
   return 0
 elseif held[1] ~= '1' or held[4] then
   return 2
@@ -51,7 +53,7 @@ local failure = lift(clock, last)
 if failure then
   return failure
 end
-call('HDEL', lock, owner, 'latchkey:hold:' .. hold, 'latchkey:back')
+call('HDEL', lock, owner, 'latchkey:hold:' .. hold)
 call('HSET', lock, 'mode', parked .. ttl)
 call('PEXPIRE', lock, ttl)
 return 1

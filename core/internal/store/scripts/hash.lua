@@ -11,6 +11,7 @@
 --   latchkey:hold:<hold>  again: a re-entry. first: the outermost hold of a chosen owner.
 --                         The outermost hold has none otherwise
 --   latchkey:left         the outermost hold has ended before the others, or is Redisson's
+--   latchkey:back:<id>    a request to hand the lock over was taken back, and is refused
 --   latchkey:keep         <end in µs> <length in ms>: the dedup window that is to open
 --
 -- A dedup window that is open is the field mode alone: w<ms>. For the other forms see
