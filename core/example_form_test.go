@@ -15,22 +15,24 @@ func ExampleShared() {
 	defer done()
 	ctx := context.Background()
 
-	report := func(who string, opts ...core.Option) *core.Lock {
-		lock, err := locker.TryLock(ctx, "report", opts...)
-		fmt.Println(who, "may:", err == nil)
-		return lock
+	reader, err := locker.Lock(ctx, "report", core.Shared())
+	if err != nil {
+		log.Fatal(err)
 	}
-	reader := report("a reader", core.Shared())
-	another := report("another reader", core.Shared())
-	report("a writer")
+	another, err := locker.Lock(ctx, "report", core.Shared())
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = locker.TryLock(ctx, "report")
+	fmt.Println("a writer beside two readers:", err)
 	fmt.Println(reader.Unlock(ctx), another.Unlock(ctx))
-	report("the writer, alone")
+
+	writer, err := locker.TryLock(ctx, "report")
+	fmt.Println("alone:", err, writer.Unlock(ctx))
 	// Output:
-	// a reader may: true
-	// another reader may: true
-	// a writer may: false
+	// a writer beside two readers: core: lock not acquired: somebody else holds it
 	// <nil> <nil>
-	// the writer, alone may: true
+	// alone: <nil> <nil>
 }
 
 func ExamplePermits() {
@@ -38,22 +40,20 @@ func ExamplePermits() {
 	defer done()
 	ctx := context.Background()
 
-	var exports []*core.Lock
 	for range 4 {
 		export, err := locker.TryLock(ctx, "exports of acme", core.Permits(3))
 		if errors.Is(err, core.ErrNotAcquired) {
 			fmt.Println("three exports are running")
-			break
+			continue
 		}
-		exports = append(exports, export)
+		defer export.Unlock(ctx)
+		fmt.Println("an export starts")
 	}
-	fmt.Println(exports[0].Unlock(ctx))
-	_, err := locker.TryLock(ctx, "exports of acme", core.Permits(3))
-	fmt.Println("one more:", err)
 	// Output:
+	// an export starts
+	// an export starts
+	// an export starts
 	// three exports are running
-	// <nil>
-	// one more: <nil>
 }
 
 func ExampleLock_Handover() {
