@@ -31,11 +31,17 @@ func Locker(l *core.Locker) core.Option { return guard.Locker(l) }
 // BufferBody is Config.BufferBody as an option of the By functions.
 func BufferBody(n int64) core.Option { return guard.BufferBody(n) }
 
+// SafeMethods is for Config.Shared: the requests by GET, HEAD, OPTIONS and TRACE, which only
+// read (https://www.rfc-editor.org/rfc/rfc9110#section-9.2.1). Middleware that lets a client
+// override the method goes outside of the guard.
+func SafeMethods(c echo.Context) bool { return guard.IsSafe(c.Request()) }
+
 // StatusOf returns the HTTP status that a refusal has, from the error that OnRefused gets or
 // that a call of core or of a keyfunc has returned, and when trying again makes sense: in
-// whole seconds, 0 where it does not. 400 and 413: there is no key; 409: the lock is busy, or
-// what Config.Status says; 499: the client has left; 500: the program is set up wrongly, or
-// err is of another kind; 503: Redis does not answer, the Locker closes or the lock was lost.
+// whole seconds, 0 where it does not. 400 and 413: there is no key; 409: the lock is busy,
+// and 429: there is no permit, or what Config.Status says; 499: the client has left; 500: the
+// program is set up wrongly, or err is of another kind; 503: Redis does not answer, the Locker
+// closes or the lock was lost.
 func StatusOf(err error) (status int, retryAfter time.Duration) { return guard.StatusOf(err) }
 
 // ReasonOf returns why a request was refused, from an error as StatusOf takes it: a word for
@@ -53,6 +59,7 @@ func StatusOf(err error) (status int, retryAfter time.Duration) { return guard.S
 //	malformed    400  a part is malformed
 //	too_long     400  a part is too long
 //	too_large    413  the body is too large
+//	too_many     429  as many requests for the same resource are being processed as may be
 //	gone         499  the client has left
 //	internal     500  the program is set up wrongly, or err is of another kind
 //	unavailable  503  Redis does not answer, the Locker closes or the lock was lost

@@ -28,6 +28,14 @@ type Config struct {
 	// a request waits up to 3 s, and up to 256 requests wait for one key in a
 	// process.
 	Options []core.Option
+	// Shared says which requests share the lock, such as [SafeMethods]: they go together, and
+	// the others have it alone; see [core.Shared].
+	Shared func(*echo.Context) bool
+	// Permits says how many requests may hold the lock when one is admitted, such as by the
+	// tenant's plan; see [core.Permits]. One for which it returns less than 1, or more than
+	// 10,000, is refused with 500. Where all have the same, [core.Permits] among the Options
+	// does.
+	Permits func(*echo.Context) int
 	// Skip lets requests through without a lock when it returns true.
 	Skip func(*echo.Context) bool
 	// OnRefused answers in place of the error. It begins with the status and Retry-After
@@ -38,7 +46,7 @@ type Config struct {
 	// FailOpen runs the handler WITHOUT a lock while Redis is unavailable. Only
 	// for work that may run twice.
 	FailOpen bool
-	// Status answers a busy lock, 409 if zero; between 400 and 599.
+	// Status answers a busy lock; if zero 409, or 429 for want of a permit. Between 400 and 599.
 	Status int
 	// BufferBody is how many bytes the body of a request may have: it is read in full
 	// before the lock is asked for, and kept in memory for the handler to read, so that no
@@ -87,14 +95,15 @@ func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) echo.MiddlewareF
 }
 
 // New returns a middleware for the configuration. It panics when there is neither Key
-// nor Param, or both, Strict without Param, when an option is bad, or Status no error
-// status.
+// nor Param, or both, Strict without Param, when an option is bad, Status no error status,
+// or when Shared or Permits meet each other, [core.KeepFor], or an option that says the same.
 func New(cfg Config) echo.MiddlewareFunc {
 	return middleware(cfg, guard.Config{
 		Locker:     cfg.Locker,
 		Key:        cfg.Key,
 		Param:      cfg.Param,
 		Options:    cfg.Options,
+		Forms:      guard.Forms(cfg.Shared, cfg.Permits, func(r guard.Request) *echo.Context { return r.(request).c }),
 		FailOpen:   cfg.FailOpen,
 		Status:     cfg.Status,
 		BufferBody: cfg.BufferBody,

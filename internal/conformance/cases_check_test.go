@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -38,6 +39,11 @@ var checkCases = []conformanceCase{
 			"/i/{other}/{orderID}":   {optional, `path parameter "orderID" (optional)`, ""},
 			"/j":                     {failOpen(keyfunc.Optional(keyfunc.Header("X-Shop"))), `header "X-Shop" (optional, FailOpen)`, ""},
 			"/k":                     {failOpen(keyfunc.Const[keyfunc.Request]("all")), `the constant "all" (FailOpen)`, ""},
+			"/u":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.Shared()), `the constant "all" (shared)`, ""},
+			"/v":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.Permits(3)), `the constant "all" (3 permits)`, ""},
+			"/w":                     {[]guarding{{config: &config{key: keyfunc.Query("id"), safe: true}}}, `query parameter "id" (shared or alone)`, ""},
+			"/x":                     {[]guarding{{config: &config{key: keyfunc.Query("id"), failOpen: true, permits: func(*http.Request) int { return 1 }}}}, `query parameter "id" (permits, FailOpen)`, ""},
+			"/y":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.Permits(1)), `the constant "all" (1 permit)`, ""},
 			"/l/{old}":               {byKey(either), "a key function", ""},
 			"/m/{tenant}/{item}":     {byKey(keyfunc.Join(keyfunc.Param("tenant"), keyfunc.Param("item"))), `path parameter "tenant" and path parameter "item"`, ""},
 			"/n/{tenant}":            {nil, "", ""},

@@ -120,6 +120,15 @@ func echo4Guard(g guarding) echo.MiddlewareFunc {
 		if skip := g.config.skip; skip != nil {
 			cfg.Skip = func(c echo.Context) bool { return skip(c.Request()) }
 		}
+		if shared := g.config.shared; shared != nil {
+			cfg.Shared = func(c echo.Context) bool { return shared(c.Request()) }
+		}
+		if g.config.safe {
+			cfg.Shared = echolock.SafeMethods
+		}
+		if permits := g.config.permits; permits != nil {
+			cfg.Permits = func(c echo.Context) int { return permits(c.Request()) }
+		}
 		if refused := g.config.onRefused; refused != nil {
 			cfg.OnRefused = echo4Refused(refused)
 		}

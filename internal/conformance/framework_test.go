@@ -85,6 +85,9 @@ type config struct {
 	param      string
 	options    []core.Option
 	skip       func(*http.Request) bool
+	shared     func(*http.Request) bool
+	safe       bool // SafeMethods in place of it
+	permits    func(*http.Request) int
 	onRefused  refusing
 	failOpen   bool
 	status     int

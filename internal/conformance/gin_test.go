@@ -110,6 +110,15 @@ func ginGuard(g guarding) gin.HandlerFunc {
 		if skip := g.config.skip; skip != nil {
 			cfg.Skip = func(c *gin.Context) bool { return skip(c.Request) }
 		}
+		if shared := g.config.shared; shared != nil {
+			cfg.Shared = func(c *gin.Context) bool { return shared(c.Request) }
+		}
+		if g.config.safe {
+			cfg.Shared = ginlock.SafeMethods
+		}
+		if permits := g.config.permits; permits != nil {
+			cfg.Permits = func(c *gin.Context) int { return permits(c.Request) }
+		}
 		if refused := g.config.onRefused; refused != nil {
 			cfg.OnRefused = ginRefused(refused)
 		}

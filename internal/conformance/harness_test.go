@@ -47,6 +47,8 @@ var subjects = []struct {
 	{"Handlers", false, handlerCases},
 	{"Outages and set-up", false, outageCases},
 	{"Configuration", false, configCases},
+	{"Shared access", false, sharedCases},
+	{"Permits", false, permitCases},
 	{"Check", false, checkCases},
 	{"Refusals", false, refusalCases},
 	{"Observers", false, observerCases},
@@ -181,7 +183,7 @@ func (h *harness) wantProblem(w *httptest.ResponseRecorder, status int, secrets 
 			h.Errorf("the body tells the client about %q: %s", s, w.Body)
 		}
 	}
-	wantRetry := status == http.StatusConflict || status == http.StatusServiceUnavailable
+	wantRetry := status == http.StatusConflict || status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 	if got := w.Header().Get("Retry-After"); (got != "" && got != "0") != wantRetry {
 		h.Errorf("Retry-After %q with status %d", got, status)
 	}

@@ -107,7 +107,12 @@ func netHTTPGuard(g guarding) netHTTPMiddleware {
 	}
 	switch {
 	case g.config != nil:
+		shared := g.config.shared
+		if g.config.safe {
+			shared = httplock.SafeMethods
+		}
 		return httplock.New(httplock.Config{
+			Shared: shared, Permits: g.config.permits,
 			Locker: g.config.locker, Key: g.config.key, Options: g.config.options, Skip: g.config.skip,
 			OnRefused: g.config.onRefused, FailOpen: g.config.failOpen, Status: g.config.status,
 			Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,

@@ -35,9 +35,11 @@ type Config struct {
 	About string
 	// Options are for each lock.
 	Options []core.Option
+	// Forms decides in which form a request's lock is taken.
+	Forms adapter.Forms[Request]
 	// FailOpen runs the handler without a lock when Redis is unavailable.
 	FailOpen bool
-	// Status answers a busy lock, 409 if zero.
+	// Status answers a busy lock; if zero 409, or 429 for want of a permit.
 	Status int
 	// BufferBody, if positive, is how many bytes a body may have, which is read in
 	// full before the lock is asked for. If negative, none is read; 0 is the default.
@@ -91,6 +93,9 @@ func newGuard(name string, cfg Config) *Guard {
 	if err := adapter.Check(cfg.Options...); err != nil {
 		panic(name + ": bad option: " + err.Error())
 	}
+	if err := cfg.Forms.Check(cfg.Options...); err != nil {
+		panic(name + ": " + err.Error())
+	}
 	own := []core.Option{adapter.Fallback(core.Wait(defaultWait), core.MaxWaiters(defaultMaxWaiters))}
 	reads := keyfunc.Describe(cfg.Key, nil)
 	if reads.Name != "" {
@@ -100,18 +105,23 @@ func newGuard(name string, cfg Config) *Guard {
 	return &Guard{config: cfg, options: append(own, cfg.Options...)}
 }
 
-// about says by what is locked, and when not.
+// about says by what is locked, in which form, and when not.
 func about(cfg Config, reads keyfunc.Description) string {
 	text := cmp.Or(cfg.About, strings.Join(reads.Parts, " and "), "the constant "+strconv.Quote(reads.Name))
-	switch {
-	case reads.Optional && cfg.FailOpen:
-		return text + " (optional, FailOpen)"
-	case reads.Optional:
-		return text + " (optional)"
-	case cfg.FailOpen:
-		return text + " (FailOpen)"
+	var notes []string
+	if form := cfg.Forms.Describe(cfg.Options...); form != "" {
+		notes = append(notes, form)
 	}
-	return text
+	if reads.Optional {
+		notes = append(notes, "optional")
+	}
+	if cfg.FailOpen {
+		notes = append(notes, "FailOpen")
+	}
+	if notes == nil {
+		return text
+	}
+	return text + " (" + strings.Join(notes, ", ") + ")"
 }
 
 // Serve runs next under the lock of the request's key, with the context that
@@ -132,7 +142,7 @@ func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
 		return nil
 	}
 	g.report(r, refusal)
-	if g.config.Status != 0 && refusal.Status == http.StatusConflict {
+	if g.config.Status != 0 && refusal.isBusy() {
 		refusal.Status = g.config.Status
 	}
 	refuseOuter(r)
@@ -207,7 +217,7 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 	err = locker.Do(ctx, key, func(ctx context.Context) error {
 		ran = true
 		return g.run(ctx, r, next)
-	}, g.options...)
+	}, g.config.Forms.Options(r, g.options)...)
 	if ran || err == nil {
 		return nil // what went wrong meanwhile, core has logged
 	}

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -10,7 +11,10 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-const errNoLocker setupError = "no Locker: call core.SetDefault, or set Config.Locker"
+const (
+	errNoLocker setupError = "no Locker: call core.SetDefault, or set Config.Locker"
+	errNested   setupError = "a guard inside of another wants its lock in another form and would wait for itself: let the outer one have the lock alone, or leave one of them out"
+)
 
 // StatusOf returns the status of the answer to a request that was refused with err, and
 // when trying again makes sense: in whole seconds, 0 for never.
@@ -41,11 +45,11 @@ func refusalFor(err error) *Refusal {
 	case errors.As(err, &busy) && busy.Done:
 		return conflict(busy.RetryAfter, "done", "A request for the same resource was processed just now.", err)
 	case errors.As(err, &busy):
-		return conflict(busy.RetryAfter, "busy", isBusy, err)
+		return occupied(busy.RetryAfter, err)
 	case errors.Is(err, core.ErrNotAcquired) && errors.Is(err, context.Canceled):
 		return clientGone(err)
 	case errors.Is(err, core.ErrNotAcquired): // the request's deadline came first
-		return conflict(time.Second, "busy", isBusy, err)
+		return occupied(time.Second, err)
 	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrClosed), errors.Is(err, core.ErrLost),
 		errors.Is(err, core.ErrMaxHold):
 		return &Refusal{
@@ -55,6 +59,8 @@ func refusalFor(err error) *Refusal {
 			Detail:     "The service cannot process this request at the moment.",
 			Err:        err,
 		}
+	case errors.Is(err, core.ErrUpgrade):
+		return setup(fmt.Errorf("%w: %w", errNested, err))
 	case isSetup(err):
 		return setup(err)
 	}
@@ -94,7 +100,19 @@ func clientGone(err error) *Refusal {
 	return &Refusal{Status: statusClientGone, Code: "gone", Detail: "The client has left.", Err: err, reason: "canceled"}
 }
 
-const isBusy = "Another request for the same resource is being processed."
+// occupied is the refusal of a request that others are in the way of.
+func occupied(after time.Duration, err error) *Refusal {
+	r := conflict(after, "busy", "Another request for the same resource is being processed.", err)
+	if errors.Is(err, core.ErrNoPermit) {
+		r.Status, r.Code, r.Detail = http.StatusTooManyRequests, "too_many", "Too many requests for the same resource are being processed."
+	}
+	return r
+}
+
+// isBusy reports whether the lock is, so that the set-up may say with which status.
+func (r *Refusal) isBusy() bool {
+	return r.Status == http.StatusConflict || r.Status == http.StatusTooManyRequests
+}
 
 func conflict(after time.Duration, code, detail string, err error) *Refusal {
 	return &Refusal{

@@ -1,0 +1,78 @@
+package adapter
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/internal/option"
+)
+
+// Forms decides for each call in which form its lock is taken, for an adapter whose Config has
+// Shared and Permits. C is what they are asked about, such as the framework's request. The zero
+// value leaves it to the options.
+type Forms[C any] struct {
+	// Shared has a call share the lock where it returns true, and have it alone where not.
+	Shared func(C) bool
+	// Permits returns the n of [core.Permits] for a call, which a bad one fails.
+	Permits func(C) int
+}
+
+// Check reports what does not go together of the two, and of them with options that are for
+// every call, so that an adapter can refuse it at set-up. It is beside the other [Check]. It
+// does not block.
+func (f Forms[C]) Check(opts ...core.Option) error {
+	s, field := settingsOf(opts), "Config.Shared"
+	if f.Permits != nil {
+		field = "Config.Permits"
+	}
+	switch {
+	case f.Shared == nil && f.Permits == nil:
+		return nil
+	case f.Shared != nil && f.Permits != nil:
+		return errors.New("Config has Shared and Permits: leave one of them out")
+	case s.Form != "":
+		return fmt.Errorf("%s decides for each call, but core.Shared or core.Permits is among the options: leave one of them out", field)
+	case s.KeepFor > 0:
+		return fmt.Errorf("%s does not go with core.KeepFor, for others may be at work in the dedup window: leave one of them out", field)
+	}
+	return nil
+}
+
+// Options returns opts with what they lack for the call.
+func (f Forms[C]) Options(call C, opts []core.Option) []core.Option {
+	n := len(opts)
+	switch {
+	case f.Shared != nil && f.Shared(call):
+		return append(opts[:n:n], core.Shared())
+	case f.Permits != nil:
+		return append(opts[:n:n], core.Permits(f.Permits(call)))
+	}
+	return opts
+}
+
+// Describe says in which form calls with the options take their locks, for people: "shared",
+// "3 permits", "shared or alone", "permits", or nothing where all have them alone.
+func (f Forms[C]) Describe(opts ...core.Option) string {
+	s := settingsOf(opts)
+	switch n := s.Form.Permits(); {
+	case f.Shared != nil:
+		return "shared or alone"
+	case f.Permits != nil:
+		return "permits"
+	case n == 1:
+		return "1 permit"
+	case n > 1:
+		return fmt.Sprintf("%d permits", n)
+	case s.Form != "":
+		return "shared"
+	}
+	return ""
+}
+
+// settingsOf returns what options say. What is wrong with them Check tells.
+func settingsOf(opts []core.Option) *settings {
+	var s settings
+	_ = option.Apply(&s, opts)
+	return &s
+}

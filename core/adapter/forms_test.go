@@ -1,0 +1,38 @@
+package adapter_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
+)
+
+func TestFormsThatDoNotGo(t *testing.T) {
+	yes := func(int) bool { return true }
+	same := func(n int) int { return n }
+	window := core.KeepFor(time.Minute)
+	for name, c := range map[string]struct {
+		forms adapter.Forms[int]
+		opts  []core.Option
+		want  string // empty: it goes
+	}{
+		"none":                 {opts: []core.Option{window, core.Shared(), nil}},
+		"Shared":               {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{core.NoWait(), nil}},
+		"Permits":              {forms: adapter.Forms[int]{Permits: same}},
+		"both":                 {forms: adapter.Forms[int]{Shared: yes, Permits: same}, want: "Config has Shared and Permits: leave"},
+		"Shared with a window": {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{window}, want: "Config.Shared does not go with core.KeepFor"},
+		"Permits with one":     {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{window}, want: "Config.Permits does not go with core.KeepFor"},
+		"Shared twice":         {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{core.Shared()}, want: "Config.Shared decides"},
+		"Permits twice":        {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{core.Permits(2)}, want: "Config.Permits decides"},
+		"Permits and Shared":   {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{core.Shared()}, want: "Config.Permits decides"},
+	} {
+		err := c.forms.Check(c.opts...)
+		if (err == nil) != (c.want == "") {
+			t.Errorf("%s: %v", name, err)
+		} else if err != nil && (!strings.HasPrefix(err.Error(), c.want) || !strings.Contains(err.Error(), "leave one of them out")) {
+			t.Errorf("%s: %q, want %q and what to do about it", name, err, c.want)
+		}
+	}
+}
