@@ -30,7 +30,7 @@ func (f Forms[C]) Check(opts ...core.Option) error {
 	case f.Shared == nil && f.Permits == nil:
 		return nil
 	case f.Shared != nil && f.Permits != nil:
-		return errors.New("Config has Shared and Permits: leave one of them out")
+		return errors.New("there are a Config.Shared and a Config.Permits: leave one of them out")
 	case s.Form != "":
 		return fmt.Errorf("%s decides for each call, but core.Shared or core.Permits is among the options: leave one of them out", field)
 	case s.KeepFor > 0:

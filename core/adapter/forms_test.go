@@ -21,7 +21,7 @@ func TestFormsThatDoNotGo(t *testing.T) {
 		"none":                 {opts: []core.Option{window, core.Shared(), nil}},
 		"Shared":               {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{core.NoWait(), nil}},
 		"Permits":              {forms: adapter.Forms[int]{Permits: same}},
-		"both":                 {forms: adapter.Forms[int]{Shared: yes, Permits: same}, want: "Config has Shared and Permits: leave"},
+		"both":                 {forms: adapter.Forms[int]{Shared: yes, Permits: same}, want: "there are a Config.Shared and a Config.Permits"},
 		"Shared with a window": {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{window}, want: "Config.Shared does not go with core.KeepFor"},
 		"Permits with one":     {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{window}, want: "Config.Permits does not go with core.KeepFor"},
 		"Shared twice":         {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{core.Shared()}, want: "Config.Shared decides"},
