@@ -32,12 +32,10 @@ var sharedCases = []conformanceCase{
 	{"Shared requests go together, and each of the others goes alone", func(h *harness) {
 		var readers, writers, all overlap
 		both := func(o *overlap) http.HandlerFunc {
-			return func(http.ResponseWriter, *http.Request) {
+			return func(w http.ResponseWriter, r *http.Request) {
 				o.enter()
 				defer o.leave()
-				all.enter()
-				defer all.leave()
-				time.Sleep(time.Second)
+				all.slow(time.Second)(w, r)
 			}
 		}
 		server := h.reports(&config{param: "id", safe: true, options: []core.Option{core.Wait(time.Minute)}}, both(&readers), both(&writers))
