@@ -43,12 +43,16 @@ func (s *embedded) grantsArrive(t *testing.T, do func(), opts ...core.Option) *c
 	return onRedis(t, client, opts...)
 }
 
-// granted has a call of l wait for a lock that is released then. It returns its outcome.
+// granted has a call of l wait for a lock that is released then: right after the call has
+// asked once more, so that it hears of the release long before it asks again. It returns its
+// outcome.
 func (s *embedded) granted(t *testing.T, l *core.Locker, opts ...core.Option) <-chan outcome {
 	k := take(t, background, s.locker(), "k")
 	waiting := start(background, l, "k", opts...)
 	waits(t, waiting)
-	time.Sleep(time.Second)
+	for asked := len(s.commands(acquire)); len(s.commands(acquire)) == asked; {
+		time.Sleep(time.Millisecond)
+	}
 	unlock(t, k)
 	return waiting
 }
