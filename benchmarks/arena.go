@@ -14,8 +14,8 @@ type arena struct {
 	phase atomic.Int32
 	ready atomic.Int32 // processes that are prepared
 
-	owner      atomic.Int64 // who is inside the hot key, 0 for nobody
-	violations atomic.Int64 // how often somebody was inside already
+	inUse      [64]atomic.Int64 // of the keys that all dispute; see spot
+	violations atomic.Int64     // how often somebody was inside who had to wait
 
 	// For the hand-off, see handoff.go.
 	holder     atomic.Int64
@@ -31,26 +31,24 @@ const (
 	over
 )
 
-// enter notes that somebody (not 0) is inside, and checks that nobody else is.
-func (a *arena) enter(inside *atomic.Int64, who int64) {
-	if !inside.CompareAndSwap(0, who) {
-		a.violated()
-	}
-}
-
-// violated does not count once the run is over: then the workers' contexts are
+// enter notes that somebody is inside, and checks that there is room.
+//
+// It does not count once the run is over: then the workers' contexts are
 // cancelled, and rueidislock frees a lock whose context ends, as it promises.
-func (a *arena) violated() {
-	if a.phase.Load() != over {
-		a.violations.Add(1)
+func (a *arena) enter(s spot) {
+	part, room := s.form.size()
+	for _, n := range s.inUse {
+		if n.Add(part) > room && a.phase.Load() != over {
+			a.violations.Add(1)
+		}
 	}
 }
 
 // leave must come before the release is sent.
-func (a *arena) leave(inside *atomic.Int64, who int64) {
-	if !inside.CompareAndSwap(who, 0) {
-		a.violated()
-		inside.Store(0)
+func (a *arena) leave(s spot) {
+	part, _ := s.form.size()
+	for _, n := range s.inUse {
+		n.Add(-part)
 	}
 }
 

@@ -53,6 +53,7 @@ func allRows() []row {
 		heldLocks("held-10000", 10_000, 3*time.Second, latchkeyName, redislockName, rueidislockName),
 		heldLocks("held-100000", 100_000, 3*time.Second, latchkeyName),
 		ginRequests(),
+		severalDisjoint(2), severalDisjoint(8), severalCrossing(2), severalCrossing(8), permits(3), shared(90),
 	}
 }
 

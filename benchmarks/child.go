@@ -25,6 +25,7 @@ type order struct {
 	// For contend.
 	Goroutines int
 	Section    section
+	Wants      wants
 
 	// For hold.
 	Locks   int

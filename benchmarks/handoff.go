@@ -73,6 +73,7 @@ func handOff(o order, lib library, a *arena, ready func(), end <-chan struct{}) 
 		return nil, err
 	}
 	me, other := int64(o.Number+1), int64(2-o.Number)
+	at := wants{}.spots(a, 0)[0]
 	if me == 1 {
 		a.holder.Store(other) // so that the first one begins
 	}
@@ -86,12 +87,12 @@ func handOff(o order, lib library, a *arena, ready func(), end <-chan struct{}) 
 	var taken handOffs
 	for until(ctx, glance, func() bool { return a.holder.Load() == other }) {
 		a.waiting.Store(me)
-		h, err := l.lock(ctx, hotKeyName)
+		h, err := at.lock(ctx, l)
 		now := monotonic()
 		if ctx.Err() != nil {
 			released := a.releasedAt.Load()
 			missing := time.Duration(now - released)
-			if err != nil && released != 0 && a.owner.Load() == 0 && missing > stall {
+			if err != nil && released != 0 && a.inUse[0].Load() == 0 && missing > stall {
 				// A wake-up that was lost. Its wait would have been longer still.
 				taken.Released = append(taken.Released, missing)
 			}
@@ -105,7 +106,7 @@ func handOff(o order, lib library, a *arena, ready func(), end <-chan struct{}) 
 		if counts {
 			taken.Released = append(taken.Released, time.Duration(now-released))
 		}
-		a.enter(&a.owner, me)
+		a.enter(at)
 		a.holder.Store(me)
 		until(ctx, glance, func() bool { return a.waiting.Load() == other })
 		if counts { // by now the other has returned
@@ -114,7 +115,7 @@ func handOff(o order, lib library, a *arena, ready func(), end <-chan struct{}) 
 		// The other is about to call lock. Give it time to begin its wait, and
 		// release at any point of a polling interval alike.
 		time.Sleep(2*time.Millisecond + rand.N(pollEvery))
-		a.leave(&a.owner, me)
+		a.leave(at)
 		a.releasedAt.Store(monotonic())
 		if err := h.unlock(); err != nil {
 			return nil, fmt.Errorf("unlock: %w", err)

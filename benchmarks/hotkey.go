@@ -19,12 +19,9 @@ func hotKey(goroutines int) row {
 			a := new(arena)
 			workers := make([]*worker, goroutines)
 			for i := range workers {
-				workers[i] = &worker{id: int64(i + 1), spots: []spot{{hotKeyName, &a.owner}}, section: func() {}}
+				workers[i] = &worker{spots: wants{}.spots(a, i), section: func() {}}
 			}
 			return b.cycles(ctx, lib, b.server.Addr(), workers, a)
 		},
 	}
 }
-
-// hotKeyName is the one key that all dispute.
-const hotKeyName = "order:42"

@@ -32,7 +32,18 @@ func openLatchkey(addr string, s settings) (locker, error) {
 }
 
 func (l *latchkey) lock(ctx context.Context, key string) (held, error) {
-	k, err := l.locker.Lock(ctx, key)
+	return ofLatchkey(l.locker.Lock(ctx, key))
+}
+
+func (l *latchkey) lockShared(ctx context.Context, key string) (held, error) {
+	return ofLatchkey(l.locker.Lock(ctx, key, core.Shared()))
+}
+
+func (l *latchkey) takePermit(ctx context.Context, key string, n int) (held, error) {
+	return ofLatchkey(l.locker.Lock(ctx, key, core.Permits(n)))
+}
+
+func ofLatchkey(k *core.Lock, err error) (held, error) {
 	if err != nil {
 		return nil, err
 	}

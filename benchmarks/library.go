@@ -55,7 +55,8 @@ type held interface {
 // pollEvery is how often a library tries again that has no other way to wait.
 const pollEvery = 10 * time.Millisecond
 
-var libraries = []library{floorLibrary, latchkeyLibrary, redislockLibrary, redsyncLibrary, rueidislockLibrary}
+var libraries = []library{floorLibrary, latchkeyLibrary, redislockLibrary, redsyncLibrary, rueidislockLibrary,
+	asynqRateLibrary, redissonLibrary}
 
 // The names that rows and bars refer to.
 const (
@@ -64,6 +65,8 @@ const (
 	redislockName   = "redislock"
 	redsyncName     = "redsync"
 	rueidislockName = "rueidislock"
+	asynqRateName   = "asynq-rate"
+	redissonName    = "redisson-scripts"
 	bareName        = "bare handler" // of the gin row: no lock at all
 )
 

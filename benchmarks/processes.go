@@ -9,7 +9,7 @@ import (
 // fourTimes16 is the row of four processes with 16 goroutines each that want
 // the same lock and hold it for a millisecond: a service under load.
 func fourTimes16() row {
-	r := contention(4, 16, section{Sleep: time.Millisecond})
+	r := contention(4, 16, section{Sleep: time.Millisecond}, wants{})
 	r.name = "hot-4x16"
 	r.title = "One hot key, 4 processes of 16 goroutines, 1 ms inside"
 	r.columns = []figure{cyclesPerSecond, commandsPer, redisCPU, fairness, neverServed, waitP50, waitP99, waitMax}
@@ -19,15 +19,15 @@ func fourTimes16() row {
 // waiting is the row of n processes with one goroutine each: what a cycle costs
 // Redis must not depend on how many wait.
 func waiting(n int) row {
-	r := contention(n, 1, section{Spin: 20 * time.Microsecond})
+	r := contention(n, 1, section{Spin: 20 * time.Microsecond}, wants{})
 	r.name = fmt.Sprintf("waiting-%d", n)
 	r.title = fmt.Sprintf("One hot key, %d processes of 1 goroutine, 20 µs inside", n)
 	r.columns = []figure{commandsPer, redisCPU, cyclesPerSecond, fairness, neverServed, waitP50, waitP99, waitMax}
 	return r
 }
 
-// contention is a row of processes that dispute one key.
-func contention(processes, goroutines int, s section) row {
+// contention is a row of processes that dispute keys.
+func contention(processes, goroutines int, s section, w wants) row {
 	return row{
 		libraries: everyLibrary,
 		base:      floorName,
@@ -35,7 +35,7 @@ func contention(processes, goroutines int, s section) row {
 			var orders []order
 			for n := range processes {
 				orders = append(orders, order{
-					Job: "contend", Library: lib.name, Addr: b.server.Addr(), Number: n, Goroutines: goroutines, Section: s,
+					Job: "contend", Library: lib.name, Addr: b.server.Addr(), Number: n, Goroutines: goroutines, Section: s, Wants: w,
 				})
 			}
 			c, err := startChildren(orders)
@@ -44,7 +44,7 @@ func contention(processes, goroutines int, s section) row {
 			}
 			defer c.unmap()
 			sleep(ctx, b.warmUp())
-			w, err := b.window(ctx, c.arena, func() {})
+			win, err := b.window(ctx, c.arena, func() {})
 			perProcess, ending := finish[[]tally](c)
 			if err := firstError(err, ending); err != nil {
 				return nil, err
@@ -53,8 +53,8 @@ func contention(processes, goroutines int, s section) row {
 			for _, t := range perProcess {
 				tallies = append(tallies, t...)
 			}
-			f := summarize(tallies, w.elapsed)
-			w.costs(lib, f)
+			f := summarize(tallies, win.elapsed)
+			win.costs(lib, f)
 			f[violationCount] = float64(c.violations.Load())
 			return f, nil
 		},
@@ -70,8 +70,7 @@ func contend(o order, lib library, a *arena, ready func(), end <-chan struct{}) 
 	workers := make([]*worker, o.Goroutines)
 	for i := range workers {
 		workers[i] = &worker{
-			id:      int64(o.Number*o.Goroutines + i + 1),
-			spots:   []spot{{hotKeyName, &a.owner}},
+			spots:   o.Wants.spots(a, o.Number*o.Goroutines+i),
 			section: o.Section.run,
 		}
 	}

@@ -33,7 +33,12 @@ func openRedislock(addr string, s settings) (locker, error) {
 }
 
 func (l *redislocker) lock(ctx context.Context, key string) (held, error) {
-	k, err := l.locker.Obtain(ctx, key, l.lease, &redislock.Options{RetryStrategy: redislock.LinearBackoff(pollEvery)})
+	return l.lockAll(ctx, []string{key})
+}
+
+// lockAll is what Obtain calls, too.
+func (l *redislocker) lockAll(ctx context.Context, keys []string) (held, error) {
+	k, err := l.locker.ObtainMulti(ctx, keys, l.lease, &redislock.Options{RetryStrategy: redislock.LinearBackoff(pollEvery)})
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func versions() string {
 	}
 	var all []string
 	for _, d := range build.Deps {
-		for _, path := range []string{"redis/go-redis/v9", "bsm/redislock", "go-redsync/redsync/v4", "redis/rueidis", "gin-gonic/gin"} {
+		for _, path := range []string{"redis/go-redis/v9", "bsm/redislock", "go-redsync/redsync/v4", "redis/rueidis", "hibiken/asynq/x", "gin-gonic/gin"} {
 			if d.Path == "github.com/"+path {
 				all = append(all, path+" "+d.Version)
 			}

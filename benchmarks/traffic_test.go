@@ -15,7 +15,7 @@ import (
 func lockAgain(ctx context.Context, l locker) (h held, err error) {
 	for range 60 {
 		bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
-		h, err = l.lock(bounded, hotKeyName)
+		h, err = l.lock(bounded, disputed(0))
 		if err == nil {
 			context.AfterFunc(ctx, cancel) // a lock may end with its context
 			return h, nil
@@ -130,8 +130,9 @@ func TestParseInfo(t *testing.T) {
 
 func TestExclusionIsChecked(t *testing.T) {
 	a := new(arena)
-	a.enter(&a.owner, 1)
-	a.enter(&a.owner, 2)
+	at := wants{}.spots(a, 0)[0]
+	a.enter(at)
+	a.enter(at)
 	if n := a.violations.Load(); n != 1 {
 		t.Errorf("two inside: %d violations, want 1", n)
 	}

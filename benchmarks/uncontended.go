@@ -22,7 +22,7 @@ func uncontended(goroutines int) row {
 		base:      floorName,
 		columns:   []figure{cyclesPerSecond, commandsPer, redisCPU, clientCPU, allocsPer, bytesPer, waitP50, waitP99},
 		measure: func(ctx context.Context, b *bench, lib library) (figures, error) {
-			return b.cycles(ctx, lib, b.server.Addr(), keysOfTheirOwn(goroutines), new(arena))
+			return b.cycles(ctx, lib, b.server.Addr(), keysOfTheirOwn(goroutines, 1), new(arena))
 		},
 	}
 }
@@ -63,18 +63,24 @@ func distant(goroutines int) row {
 		}
 		defer proxy.Close()
 		proxy.Latency(wire)
-		return b.cycles(ctx, lib, proxy.Addr(), keysOfTheirOwn(goroutines), new(arena))
+		return b.cycles(ctx, lib, proxy.Addr(), keysOfTheirOwn(goroutines, 1), new(arena))
 	}
 	return r
 }
 
-// keysOfTheirOwn are workers that do nothing under locks nobody disputes.
-func keysOfTheirOwn(goroutines int) []*worker {
+// keysOfTheirOwn are workers that do nothing under locks nobody disputes, of so many
+// keys at a time.
+func keysOfTheirOwn(goroutines, atOnce int) []*worker {
 	workers := make([]*worker, goroutines)
 	for i := range workers {
-		workers[i] = &worker{id: int64(i + 1), section: func() {}}
+		workers[i] = &worker{section: func() {}}
 		for k := range keysEach {
-			workers[i].spots = append(workers[i].spots, spot{fmt.Sprintf("order:%d:%d", i, k), new(atomic.Int64)})
+			var s spot
+			for n := range atOnce {
+				s.keys = append(s.keys, fmt.Sprintf("order:%d:%d", i, k*atOnce+n))
+				s.inUse = append(s.inUse, new(atomic.Int64))
+			}
+			workers[i].spots = append(workers[i].spots, s)
 		}
 	}
 	return workers

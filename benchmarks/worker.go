@@ -6,19 +6,11 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// spot is a key, and who is inside it at the moment.
-type spot struct {
-	key    string
-	inside *atomic.Int64
-}
-
 // worker is one goroutine that takes and releases locks until the run is over.
 type worker struct {
-	id      int64 // not 0, and its own across all processes
 	spots   []spot
 	section func() // what it does while it holds the lock
 
@@ -38,7 +30,7 @@ func (w *worker) run(ctx context.Context, l locker, a *arena) {
 	for n := 0; a.phase.Load() != over; n++ {
 		at := w.spots[n%len(w.spots)]
 		asked := time.Now()
-		h, err := l.lock(ctx, at.key)
+		h, err := at.lock(ctx, l)
 		if err != nil {
 			if a.phase.Load() == over {
 				// Still waiting at the end. Its wait would have been longer
@@ -50,9 +42,9 @@ func (w *worker) run(ctx context.Context, l locker, a *arena) {
 			continue
 		}
 		got := time.Now()
-		a.enter(at.inside, w.id)
+		a.enter(at)
 		w.section()
-		a.leave(at.inside, w.id)
+		a.leave(at)
 		measured := a.phase.Load() != warmingUp
 		if measured {
 			w.Waits = append(w.Waits, got.Sub(asked))
