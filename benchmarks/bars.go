@@ -55,6 +55,12 @@ func bars() []bar {
 		atLeastTimes("hot-4x16", 1, "the best peer's cycles/s", cyclesPerSecond, bestPeer(cyclesPerSecond)),
 		atMost("hot-4x16", 0.5, commandsPer), atLeast("hot-4x16", 0.95, fairness), atMost("hot-4x16", 200, waitMax),
 		steady(commandsPer))
+	for _, r := range formRows() {
+		peer := func(measured) string { return r.base }
+		all = append(all,
+			atLeastTimes(r.name, 1, r.base+"'s cycles/s", cyclesPerSecond, peer),
+			atMostTimes(r.name, 1, r.base+"'s longest wait", waitMax, peer))
+	}
 	rueidis := func(measured) string { return rueidislockName }
 	redislock := func(measured) string { return redislockName }
 	return append(all,

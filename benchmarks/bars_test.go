@@ -64,6 +64,8 @@ func TestJudge(t *testing.T) {
 		}, "waiting-32: commands a cycle ≤ 1.2 × those with 2 processes", "25 %"},
 		{[]measured{fake("held-10000", clientCPUMinute, map[string][]float64{latchkeyName: {2}, rueidislockName: {10}})},
 			"held-10000: ≤ 0.2 × rueidislock's client CPU", ""},
+		{[]measured{fake("keys-2-crossing", waitMax, map[string][]float64{latchkeyName: {3}, redislockName: {2}})},
+			"keys-2-crossing: ≤ 1 × redislock's longest wait", "50 %"},
 	} {
 		v, ok := judged(c.rows...)[c.bar]
 		if !ok || v.By != c.by || v.Met != (c.by == "") {
@@ -91,7 +93,7 @@ func TestSelectRows(t *testing.T) {
 	for _, c := range []struct {
 		names string
 		want  int
-	}{{"", 19}, {"hot", 3}, {"hot-64", 1}, {"uncontended-1", 1}, {"held,gin", 3}} {
+	}{{"", 25}, {"hot", 3}, {"hot-64", 1}, {"uncontended-1", 1}, {"held,gin", 3}, {"keys", 4}} {
 		got, err := selectRows(split(c.names))
 		if err != nil || len(got) != c.want {
 			t.Errorf("%q: %d rows, %v, want %d", c.names, len(got), err, c.want)

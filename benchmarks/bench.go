@@ -44,7 +44,7 @@ type row struct {
 var everyLibrary = []string{floorName, latchkeyName, redislockName, redsyncName, rueidislockName}
 
 func allRows() []row {
-	return []row{
+	return append([]row{
 		uncontended(1), uncontended(16), uncontended(128), obedient(1), distant(1), distant(16), distant(128),
 		hotKey(64), hotKey(256), fourTimes16(),
 		waiting(2), waiting(8), waiting(32),
@@ -53,8 +53,7 @@ func allRows() []row {
 		heldLocks("held-10000", 10_000, 3*time.Second, latchkeyName, redislockName, rueidislockName),
 		heldLocks("held-100000", 100_000, 3*time.Second, latchkeyName),
 		ginRequests(),
-		severalDisjoint(2), severalDisjoint(8), severalCrossing(2), severalCrossing(8), permits(3), shared(90),
-	}
+	}, formRows()...)
 }
 
 // selectRows returns the rows whose names begin with one of the given ones, or

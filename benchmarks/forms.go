@@ -84,6 +84,13 @@ func (w wants) spots(a *arena, goroutine int) []spot {
 // disputed is the name of a key that all dispute.
 func disputed(n int) string { return fmt.Sprint("order:", 42+n) }
 
+// formRows are those of the forms of a lock, each with the one peer that has it.
+func formRows() []row {
+	return []row{
+		severalDisjoint(2), severalDisjoint(8), severalCrossing(2), severalCrossing(8), permits(3), shared(90),
+	}
+}
+
 // severalDisjoint is the row of locks of several keys that nobody disputes.
 func severalDisjoint(keys int) row {
 	r := uncontended(16)

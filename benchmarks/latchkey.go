@@ -43,6 +43,14 @@ func (l *latchkey) takePermit(ctx context.Context, key string, n int) (held, err
 	return ofLatchkey(l.locker.Lock(ctx, key, core.Permits(n)))
 }
 
+func (l *latchkey) lockAll(ctx context.Context, keys []string) (held, error) {
+	m, err := l.locker.LockAll(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	return latchkeyAllHeld{m}, nil
+}
+
 func ofLatchkey(k *core.Lock, err error) (held, error) {
 	if err != nil {
 		return nil, err
@@ -62,3 +70,8 @@ type latchkeyHeld struct{ k *core.Lock }
 
 func (h latchkeyHeld) unlock() error { return h.k.Unlock(context.Background()) }
 func (h latchkeyHeld) lost() bool    { return h.k.Context().Err() != nil }
+
+type latchkeyAllHeld struct{ m *core.MultiLock }
+
+func (h latchkeyAllHeld) unlock() error { return h.m.Unlock(context.Background()) }
+func (h latchkeyAllHeld) lost() bool    { return h.m.Context().Err() != nil }

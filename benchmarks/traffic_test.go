@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,11 +131,33 @@ func TestParseInfo(t *testing.T) {
 
 func TestExclusionIsChecked(t *testing.T) {
 	a := new(arena)
-	at := wants{}.spots(a, 0)[0]
-	a.enter(at)
-	a.enter(at)
-	if n := a.violations.Load(); n != 1 {
-		t.Errorf("two inside: %d violations, want 1", n)
+	key := []*atomic.Int64{&a.inUse[0]}
+	alone, reader, permit := spot{inUse: key}, spot{inUse: key, form: form{Shared: true}}, spot{inUse: key, form: form{Permits: 2}}
+	for _, c := range []struct {
+		inside []spot
+		want   int64
+	}{
+		{[]spot{alone, alone}, 1},
+		{[]spot{alone, reader}, 1},
+		{[]spot{reader, reader, alone}, 1},
+		{[]spot{reader, reader, reader}, 0},
+		{[]spot{permit, permit}, 0},
+		{[]spot{permit, permit, permit}, 1},
+		{[]spot{{inUse: append(key, &a.inUse[1])}, {inUse: []*atomic.Int64{&a.inUse[1]}}}, 1},
+	} {
+		a.violations.Store(0)
+		for _, s := range c.inside {
+			a.enter(s)
+		}
+		if n := a.violations.Load(); n != c.want {
+			t.Errorf("%+v inside: %d violations, want %d", c.inside, n, c.want)
+		}
+		for _, s := range c.inside {
+			a.leave(s)
+		}
+	}
+	if n := a.inUse[0].Load() + a.inUse[1].Load(); n != 0 {
+		t.Errorf("%d inside when all have left", n)
 	}
 	m := measured{row: row{name: "x"}, rounds: map[string][]figures{floorName: {{violationCount: 1}}}}
 	if err := (report{rows: []measured{m}}).exclusion(); err == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,6 +51,47 @@ func TestSharersGoTogether(t *testing.T) {
 		}
 		wantTime(t, "all share it", time.Since(began), 0, prompt)
 	})
+}
+
+// A release does not enter the wait of a call into the queue that has got the lock beside it: the
+// lock would be granted to it once more, for a second.
+func TestReleaseBesideAcquisition(t *testing.T) {
+	for what, tc := range map[string]struct {
+		acquire, release fault
+		has              bool
+	}{
+		"the call has the lock already": {lateReply(5 * time.Millisecond), nil, true},
+		"the call has had the lock":     {lateRequest(time.Millisecond), lateRequest(5 * time.Millisecond), false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, b := s.locker(), s.locker()
+				k := take(t, background, a, "k")
+				one, two := start(background, a, "k", core.Shared()), start(background, a, "k", core.Shared())
+				time.Sleep(time.Millisecond)
+				s.fail(acquire, tc.acquire)
+				s.fail(release, nil, tc.release)
+				unlock(t, k)
+				first := <-one
+				synctest.Wait() // the other asks
+				go unlock(t, first.lock)
+				second := <-two
+				if !tc.has {
+					unlock(t, second.lock)
+				}
+				time.Sleep(10 * time.Millisecond)
+				writer := start(background, b, "k")
+				if tc.has {
+					time.Sleep(time.Minute)
+					waits(t, writer)
+					unlock(t, second.lock)
+				}
+				began := time.Now()
+				unlock(t, (<-writer).lock)
+				wantTime(t, "the writer gets the lock", time.Since(began), 0, prompt)
+			})
+		})
+	}
 }
 
 // So many have a permit, of several processes, and the next one gets it at once.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 )
 
@@ -19,7 +20,7 @@ var (
 )
 
 // ReadScript returns the text of one of core's scripts as a single server gets it, and its
-// [Digest]. It reads core's files, from a test anywhere in this module.
+// [Digest]. It reads the files of core that this was built from.
 func ReadScript(name string) (text, digest string, err error) {
 	text, err = readScript(name, pubsubs[0])
 	return text, Digest(text), err
@@ -73,15 +74,10 @@ func Digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// rootOf returns where a folder of this module is.
+// rootOf returns where a folder of this module is that this was built from, wherever it is run.
 func rootOf(folder string) (string, error) {
-	for at := "."; ; at = filepath.Join("..", at) {
-		found := filepath.Join(at, folder)
-		if _, err := os.Stat(found); err == nil {
-			return found, nil
-		}
-		if whole, err := filepath.Abs(at); err != nil || whole == filepath.Dir(whole) {
-			return "", os.ErrNotExist
-		}
-	}
+	_, here, _, _ := runtime.Caller(0)
+	found := filepath.Join(filepath.Dir(here), "../..", folder)
+	_, err := os.Stat(found)
+	return found, err
 }
