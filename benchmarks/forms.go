@@ -99,7 +99,9 @@ func severalDisjoint(keys int) row {
 	r.measure = func(ctx context.Context, b *bench, lib library) (figures, error) {
 		return b.cycles(ctx, lib, b.server.Addr(), keysOfTheirOwn(16, keys), new(arena))
 	}
-	return r.against(redislockName)
+	r = r.against(redislockName)
+	r.columns = append(r.columns, clientCPU, allocsPer)
+	return r
 }
 
 // severalCrossing is the row of calls that want keys of which others want some, too.
