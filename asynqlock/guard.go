@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -153,7 +154,7 @@ func (g *guard) refuse(ctx context.Context, locker *core.Locker, key string, me 
 		return &refusal{cause: busy, until: time.Now().Add(busy.RetryAfter)}
 	case drop:
 		info, err := locker.Inspect(ctx, key)
-		if err == nil && info.Locked && !me.isOf(info.Owner) {
+		if err == nil && info.Locked && !slices.ContainsFunc(info.Holders, me.has) {
 			return revoked
 		}
 	}

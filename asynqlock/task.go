@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/hibiken/asynq"
+
+	"github.com/latchkey-go/latchkey/core"
 )
 
 // task is what the owners of the locks of all its runs begin with; empty outside of a server.
@@ -22,5 +24,5 @@ func taskOf(ctx context.Context) task {
 	return task("asynq:" + hex.EncodeToString(sum[:16]) + ":")
 }
 
-// isOf reports whether the owner of a lock is a run of the task.
-func (t task) isOf(owner string) bool { return t != "" && strings.HasPrefix(owner, string(t)) }
+// has reports whether who holds a lock is a run of the task.
+func (t task) has(h core.Holder) bool { return t != "" && strings.HasPrefix(h.Owner, string(t)) }
