@@ -46,7 +46,7 @@ func (p *program) list(ctx context.Context, args []string) (int, error) {
 		case err != nil:
 			return 0, err
 		case info.Locked: // it may have ended meanwhile
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", plain(key), state(info), owner(info), info.Count, left(info))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", plain(key), state(info), owner(info), info.Count, left(info.TTL))
 		}
 	}
 	if len(keys) > maxListed {
@@ -59,10 +59,14 @@ func owner(info core.Info) string {
 	if who, ok := core.ProcessOf(info.Owner); ok {
 		return fmt.Sprintf("%s (%d)", who.Name, who.PID)
 	}
-	if info.Owner == "" {
+	switch len(info.Holders) {
+	case 0:
 		return "-"
+	case 1:
+		return plain(info.Owner)
+	default:
+		return fmt.Sprintf("%d holders", len(info.Holders))
 	}
-	return plain(info.Owner)
 }
 
 // scan returns the keys of the locks in Redis that contain a text, in order.

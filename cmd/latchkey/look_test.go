@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,11 @@ func TestWhatThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	take(t, locker(t, client, core.Prefix("[x]*:")), "theirs")
+	take(t, l, "price", core.Shared(), core.Owner("reader-1"))
+	take(t, l, "price", core.Shared(), core.Owner("reader-2"), core.FixedLease(time.Minute))
+	take(t, l, "tenant", core.Permits(2))
+	server.HSet("lock:upload", "mode", "h7 ab 60000")
+	server.SetTTL("lock:upload", time.Minute)
 	server.HSet("lock:java", "c0ffee:1", "2")
 	server.Set("lock:a string", "of others")
 	server.HSet("lock:{orderID=7}", "of", "others")
@@ -81,6 +87,9 @@ func TestWhatThereIs(t *testing.T) {
 			"java held c0ffee:1 2 no end",
 			"mail dedup window - 0 1h0m0s",
 			"orderID=7 held shop-eu 1 30s",
+			"price shared 2 holders 2 1m0s",
+			"tenant permits shop-eu 1 30s",
+			"upload parked - 0 1m0s",
 		}},
 		{[]string{"ls", "order"}, []string{"KEY STATE OWNER HOLDS LEFT", "orderID=7 held shop-eu 1 30s"}},
 		{[]string{"ls", "-prefix", "[x]*:"}, []string{"KEY STATE OWNER HOLDS LEFT", "theirs held shop-eu 1 30s"}},
@@ -89,6 +98,10 @@ func TestWhatThereIs(t *testing.T) {
 			fmt.Sprintf(`process %d of "shop-eu", since %s`, os.Getpid(), who.Since.Format(time.RFC3339)), "holds 1", "left 30s",
 		}},
 		{[]string{"show", "java"}, []string{"key java", "state held", "owner c0ffee:1", "holds 2", "left no end"}},
+		{[]string{"show", "price"}, []string{
+			"key price", "state shared", "owner reader-1", "holds 1", "left 30s", "owner reader-2", "holds 1", "left 1m0s",
+		}},
+		{[]string{"show", "upload"}, []string{"key upload", "state parked", "left 1m0s"}},
 		{[]string{"show", "mail"}, []string{"key mail", "state dedup window", "left 1h0m0s"}},
 		{[]string{"show", "nobody's"}, []string{"key nobody's", "state free"}},
 		{[]string{"show", "lock:orderID=7"}, []string{
@@ -197,5 +210,41 @@ func TestUnlockAsksFirst(t *testing.T) {
 	}
 	if n := client.Exists(t.Context(), "lock:mail").Val(); n != 0 {
 		t.Error("the window is still there")
+	}
+}
+
+func TestUnlockOneOfSeveral(t *testing.T) {
+	server := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { client.Close() })
+	l := locker(t, client)
+	for _, owner := range []string{"export-1", "export-2", "export-3"} {
+		take(t, l, "tenant", core.Permits(3), core.Owner(owner))
+	}
+	unlocks := func(typed string, exit int, says string, left []string, args ...string) {
+		t.Helper()
+		got, said := ask(t, server.Addr(), typed, append([]string{"unlock"}, args...)...)
+		if got != exit || !strings.Contains(said, says) {
+			t.Errorf("%q: %d %s; want %d, %s", args, got, said, exit, says)
+		}
+		info, err := l.Inspect(t.Context(), "tenant")
+		var owners []string
+		for _, h := range info.Holders {
+			owners = append(owners, h.Owner)
+		}
+		if err != nil || !slices.Equal(owners, left) {
+			t.Errorf("%q: %q hold it, %v; want %q", args, owners, err, left)
+		}
+	}
+	all := []string{"export-1", "export-2", "export-3"}
+	unlocks("", 1, "export-9 does not hold the lock", all, "-y", "-owner", "export-9", "tenant")
+	unlocks("n\n", 1, "nothing was done", all, "-owner", "export-2", "tenant")
+	unlocks("y\n", 0, "put out; others have the lock: 2", []string{"export-1", "export-3"}, "-owner", "export-2", "tenant")
+	unlocks("y\n", 0, "freed", nil, "tenant")
+	server.HSet("lock:tenant", "mode", "h7 ab 60000")
+	unlocks("n\n", 1, "whoever has its ticket", nil, "tenant")
+	unlocks("", 0, "freed", nil, "-y", "tenant")
+	if server.Exists("lock:tenant") {
+		t.Error("it is still parked")
 	}
 }

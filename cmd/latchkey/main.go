@@ -2,7 +2,9 @@
 //
 //	latchkey ls [PART]                lists the locks, or those with PART in their key
 //	latchkey show KEY                 shows who has a lock
-//	latchkey unlock [-y] KEY          frees a lock, whoever has it; asks first
+//	latchkey unlock [-y] [-owner o] KEY
+//	                                  frees a lock, whoever has it, or ends one of several holders;
+//	                                  asks first
 //	latchkey run [-wait d] [-lease d] [-keep d] [-E n] KEY -- COMMAND [ARGUMENT...]
 //	                                  runs a command while it holds a lock
 //
@@ -67,7 +69,7 @@ type program struct {
 const usage = `usage:
        latchkey ls [PART]
        latchkey show KEY
-       latchkey unlock [-y] KEY
+       latchkey unlock [-y] [-owner o] KEY
        latchkey run [-wait d] [-lease d] [-keep d] [-E n] KEY -- COMMAND [ARGUMENT...]
 
 With -help each of them lists its flags. Keys are written without the prefix.

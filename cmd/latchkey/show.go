@@ -37,15 +37,15 @@ func (p *program) look(ctx context.Context, locker *core.Locker, key string) (co
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	defer w.Flush()
 	fmt.Fprintf(w, "key\t%s\nstate\t%s\n", plain(key), state(info))
-	if info.Owner != "" {
-		fmt.Fprintf(w, "owner\t%s\n", plain(info.Owner))
-		if who, ok := core.ProcessOf(info.Owner); ok {
+	for _, h := range info.Holders {
+		fmt.Fprintf(w, "owner\t%s\n", plain(h.Owner))
+		if who, ok := core.ProcessOf(h.Owner); ok {
 			fmt.Fprintf(w, "process\t%d of %q, since %s\n", who.PID, who.Name, who.Since.Format(time.RFC3339))
 		}
-		fmt.Fprintf(w, "holds\t%d\n", info.Count)
+		fmt.Fprintf(w, "holds\t%d\nleft\t%s\n", h.Count, left(h.TTL))
 	}
-	if info.Locked {
-		fmt.Fprintf(w, "left\t%s\n", left(info))
+	if info.Locked && info.Holders == nil {
+		fmt.Fprintf(w, "left\t%s\n", left(info.TTL))
 	}
 	p.warnOfPrefix(w, key, info)
 	return info, nil
@@ -62,19 +62,23 @@ func state(info core.Info) string {
 	switch {
 	case !info.Locked:
 		return "free"
-	case info.Owner == "":
+	case info.Parked:
+		return "parked"
+	case info.Holders == nil:
 		return "dedup window"
-	default:
+	case info.Form == "exclusive":
 		return "held"
+	default:
+		return info.Form
 	}
 }
 
-// left is how long a lock lasts if nobody renews it.
-func left(info core.Info) string {
-	if info.TTL < 0 {
+// left is how long a lock, or a holder, lasts if nobody renews it.
+func left(ttl time.Duration) string {
+	if ttl < 0 {
 		return "no end"
 	}
-	return info.TTL.Round(100 * time.Millisecond).String()
+	return ttl.Round(100 * time.Millisecond).String()
 }
 
 // plain is what may be shown on a terminal: quoted if there is anything in it that cannot

@@ -5,13 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/latchkey-go/latchkey/core"
 )
 
-// unlock frees a lock whoever has it.
+// unlock frees a lock whoever has it, or ends one of its holders.
 func (p *program) unlock(ctx context.Context, args []string) (int, error) {
 	f := p.flags("latchkey unlock")
 	sure := f.Bool("y", false, "do not ask")
+	only := f.String("owner", "", "the `holder` to put out where several have the lock, as show names it; by default all of them")
 	if err := p.parse(f, args, 1, 1); err != nil {
 		return 0, err
 	}
@@ -22,30 +26,51 @@ func (p *program) unlock(ctx context.Context, args []string) (int, error) {
 	defer disconnect()
 	key := f.Arg(0)
 	info, err := p.look(ctx, locker, key)
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, err
+	}
+	owners := []string{*only}
+	if *only == "" && info.Holders != nil {
+		owners = nil
+		for _, h := range info.Holders {
+			owners = append(owners, h.Owner)
+		}
+	}
+	switch {
 	case !info.Locked:
 		return exitBusy, errors.New("the lock is free already")
-	case !*sure && !p.agreed(info.Owner != ""):
+	case *only != "" && !slices.ContainsFunc(info.Holders, func(h core.Holder) bool { return h.Owner == *only }):
+		return exitBusy, fmt.Errorf("%s does not hold the lock", plain(*only))
+	case !*sure && !p.agreed(info):
 		return exitBusy, errors.New("nothing was done")
 	}
-	freed, err := locker.ForceUnlockOwner(ctx, key, info.Owner)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("it may have been freed or not: %w", err)
-	case !freed:
+	freed := false
+	for _, owner := range owners { // not those that have come meanwhile
+		done, err := locker.ForceUnlockOwner(ctx, key, owner)
+		if err != nil {
+			return 0, fmt.Errorf("it may have been freed or not: %w", err)
+		}
+		freed = freed || done
+	}
+	if !freed {
 		return exitBusy, errors.New("the lock has changed hands since; nothing was done")
 	}
-	fmt.Fprintln(p.stdout, "freed")
+	if left := len(info.Holders) - len(owners); left > 0 {
+		fmt.Fprintf(p.stdout, "put out; others have the lock: %d\n", left)
+	} else {
+		fmt.Fprintln(p.stdout, "freed")
+	}
 	return 0, nil
 }
 
 // agreed asks whether to go on.
-func (p *program) agreed(held bool) bool {
-	warning := "The work was done, and in this window it is not to be done again. Without the window it can be."
-	if held {
-		warning = "This does not stop the holder, which learns of it at its next renewal. Until then two may be at work."
+func (p *program) agreed(info core.Info) bool {
+	warning := "This does not stop the holder, which learns of it at its next renewal. Until then two may be at work."
+	switch {
+	case info.Parked:
+		warning = "The lock waits for whoever has its ticket. Without it that one competes like a stranger, and others may come before."
+	case info.Holders == nil:
+		warning = "The work was done, and in this window it is not to be done again. Without the window it can be."
 	}
 	fmt.Fprintf(p.stdout, "\n%s\nFree it? [y/N] ", warning)
 	answer, _ := bufio.NewReader(p.stdin).ReadString('\n')
