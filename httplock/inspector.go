@@ -23,7 +23,8 @@ type InspectorOption func(*inspector)
 
 // AllowForceUnlock lets those who see the page free a lock, whoever holds it, by
 // POST with the parameters key and owner; owner is who holds it as far as they
-// know, empty in a dedup window. If that has changed meanwhile nothing is done, and
+// know, one of them where several do, who is put out alone, and empty in a dedup window and for
+// a lock that is parked. If that has changed meanwhile nothing is done, and
 // the answer is 409. Requests that a browser sends for another site are refused
 // with 403. Each lock that was freed leaves a line in the log.
 func AllowForceUnlock() InspectorOption {
@@ -178,7 +179,7 @@ const (
 	unsure  = "unsure"  // Redis has not confirmed
 )
 
-// force frees a lock if owner has it. The look before the deed tells whether Redis
+// force frees a lock if owner has it, or ends that holder of several. The look before the deed tells whether Redis
 // can be asked at all.
 func force(ctx context.Context, locker *core.Locker, key, owner string) (outcome string, err error) {
 	info, err := locker.Inspect(ctx, key)
@@ -187,7 +188,8 @@ func force(ctx context.Context, locker *core.Locker, key, owner string) (outcome
 		return "", err
 	case !info.Locked:
 		return free, nil
-	case info.Owner != owner:
+	case owner == "" && info.Holders != nil,
+		owner != "" && !slices.ContainsFunc(info.Holders, func(h core.Holder) bool { return h.Owner == owner }):
 		return changed, nil
 	}
 	done, err := locker.ForceUnlockOwner(ctx, key, owner)

@@ -75,6 +75,49 @@ func TestInspectorFreesAWindow(t *testing.T) {
 	})
 }
 
+// One of several holders is put out, and the others stay.
+func TestInspectorPutsOutAHolder(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+		a := take(t, t.Context(), l, "k", core.Permits(2), core.Owner("a&b"))
+		b := take(t, t.Context(), other, "k", core.Permits(2), core.Owner("b"))
+		forms := forceForm.FindAllStringSubmatch(get(page, "/?key=k").Body.String(), -1)
+		if len(forms) != 2 {
+			t.Fatalf("%d forms", len(forms))
+		}
+		for owner, status := range map[string]int{"": 409, "a": 409} {
+			if w := send(page, "POST", "/?key=k&owner="+owner); w.Code != status {
+				t.Errorf("owner %q: %d", owner, w.Code)
+			}
+		}
+		var w *httptest.ResponseRecorder
+		logged(func() { w = send(page, "POST", "/"+html.UnescapeString(forms[0][1])) })
+		text := readable(get(page, "/"+w.Header().Get("Location")).Body.String())
+		if !strings.Contains(text, "The holder was put out.") || !strings.Contains(text, "permits in use: 1 Owner b ") {
+			t.Error(text)
+		}
+		<-a.Context().Done()
+		unlock(t, b)
+	})
+}
+
+func TestInspectorFreesAParkedLock(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, server *miniredis.Miniredis) {
+		server.HSet("lock:k", "mode", "h7 ab 60000")
+		form := forceForm.FindStringSubmatch(get(page, "/?key=k").Body.String())
+		if form == nil {
+			t.Fatal("there is no form")
+		}
+		logged(func() {
+			if w := send(page, "POST", "/"+html.UnescapeString(form[1])); w.Code != 303 {
+				t.Errorf("%d", w.Code)
+			}
+		})
+		if server.Exists("lock:k") {
+			t.Error("it is still parked")
+		}
+	})
+}
+
 // Between the look and the click another may have taken the lock.
 func TestInspectorSparesANewHolder(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {

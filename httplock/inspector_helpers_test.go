@@ -60,7 +60,7 @@ type lockReport struct {
 }
 
 type heldLock struct {
-	Key, Owner               string
+	Key, Owner, Form         string
 	Token                    int64
 	Since                    time.Time
 	TTL                      int64 `json:"ttl_ms"`
@@ -75,14 +75,20 @@ type waitingLock struct {
 }
 
 type lookedUp struct {
-	Key, State, Owner string
-	Process           *process
-	Count             int
-	TTL               int64 `json:"ttl_ms"`
-	Waiters           int
-	Here              *heldLock `json:"held_here"`
-	Error             string
-	Meant             string `json:"did_you_mean"`
+	Key, State, Form string
+	holder
+	Holders []holder
+	Waiters int
+	Error   string
+	Meant   string `json:"did_you_mean"`
+}
+
+type holder struct {
+	Owner   string
+	Process *process
+	Count   int
+	TTL     int64     `json:"ttl_ms"`
+	Here    *heldLock `json:"held_here"`
 }
 
 type process struct {

@@ -77,10 +77,10 @@ func (d pageData) To(key string) string {
 	return d.changed(func(v *view) { v.key, v.lookUp = key, true })
 }
 
-// ForceUnlock is where the form that frees the key of the look-up posts to. Form
-// fields would not carry every byte of a key.
-func (d pageData) ForceUnlock() string {
-	return d.Again() + "&" + url.Values{"owner": {d.LookUp.Owner}}.Encode()
+// ForceUnlock is where the form posts to that frees the key of the look-up, or ends one of its
+// holders. Form fields would not carry every byte of a key.
+func (d pageData) ForceUnlock(owner string) string {
+	return d.Again() + "&" + url.Values{"owner": {owner}}.Encode()
 }
 
 func (d pageData) changed(change func(*view)) string {

@@ -86,6 +86,7 @@ type list[T any] struct {
 type heldLock struct {
 	Key      string    `json:"key"`
 	Owner    string    `json:"owner"`
+	Form     string    `json:"form"`
 	Token    int64     `json:"token"`
 	Since    time.Time `json:"since"`
 	TTL      int64     `json:"ttl_ms"`
@@ -111,18 +112,25 @@ type process struct {
 	Since time.Time `json:"since"`
 }
 
-// lookUp is what Redis says of a key.
-type lookUp struct {
-	Key     string    `json:"key"`
-	State   string    `json:"state"`
+// holder is one of those who hold a lock.
+type holder struct {
 	Owner   string    `json:"owner"`
 	Process *process  `json:"process,omitempty"` // of the owner, where that tells
 	Count   int       `json:"count"`
-	TTL     int64     `json:"ttl_ms"` // negative: it does not end
-	Waiters int       `json:"waiters"`
+	TTL     int64     `json:"ttl_ms"`              // negative: it does not end
 	Here    *heldLock `json:"held_here,omitempty"` // this process has it
-	Error   string    `json:"error,omitempty"`
-	Meant   string    `json:"did_you_mean,omitempty"` // the key without the prefix that it has twice
+}
+
+// lookUp is what Redis says of a key.
+type lookUp struct {
+	Key     string   `json:"key"`
+	State   string   `json:"state"`
+	Form    string   `json:"form,omitempty"`
+	holder           // where there is one. Of several the count is that of all, and there is no owner
+	Holders []holder `json:"holders,omitempty"` // of a lock that several may hold
+	Waiters int      `json:"waiters"`
+	Error   string   `json:"error,omitempty"`
+	Meant   string   `json:"did_you_mean,omitempty"` // the key without the prefix that it has twice
 
 	status int // if not 200
 }
@@ -131,6 +139,7 @@ type lookUp struct {
 const (
 	stateFree    = "free"
 	stateHeld    = "held"
+	stateParked  = "parked"
 	stateWindow  = "dedup_window"
 	stateUnknown = "unknown"
 )
@@ -191,7 +200,7 @@ func listed[From, To any](all []From, sort string, matches func(From) bool, orde
 
 func newHeldLock(h core.Held) heldLock {
 	return heldLock{
-		Key: h.Key, Owner: h.Owner, Token: h.Token, Since: h.Since.UTC().Truncate(time.Millisecond), TTL: h.TTL.Milliseconds(), Count: h.Count,
+		Key: h.Key, Owner: h.Owner, Form: h.Form, Token: h.Token, Since: h.Since.UTC().Truncate(time.Millisecond), TTL: h.TTL.Milliseconds(), Count: h.Count,
 		Renewals: h.Renewals, Waiters: h.Waiters, Fixed: h.Fixed, Overdue: h.Overdue,
 	}
 }
@@ -221,9 +230,15 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string, here core.S
 			"Redis did not answer, or answered with an error. The reason is in the log of this process."
 		return found
 	}
-	found.Owner, found.Count, found.TTL = info.Owner, info.Count, info.TTL.Milliseconds()
-	if p, ok := core.ProcessOf(info.Owner); ok {
-		found.Process = &process{p.Name, p.PID, p.Since.UTC()}
+	found.Form, found.Count, found.TTL = info.Form, info.Count, info.TTL.Milliseconds()
+	for _, h := range info.Holders {
+		found.Holders = append(found.Holders, newHolder(h, here.Held))
+	}
+	if len(found.Holders) == 1 {
+		found.holder = found.Holders[0]
+	}
+	if info.Form == "exclusive" {
+		found.Holders = nil
 	}
 	switch {
 	case !info.Locked:
@@ -231,16 +246,26 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string, here core.S
 		if meant, doubled := strings.CutPrefix(key, locker.Prefix()); doubled && meant != "" && meant != key {
 			found.Meant = meant
 		}
-	case info.Owner == "":
+	case info.Parked:
+		found.State = stateParked
+	case info.Holders == nil:
 		found.State = stateWindow
 	default:
 		found.State = stateHeld
 	}
-	for _, h := range here.Held {
-		if h.Owner == info.Owner {
-			here := newHeldLock(h)
-			found.Here = &here
+	return found
+}
+
+func newHolder(h core.Holder, here []core.Held) holder {
+	it := holder{Owner: h.Owner, Count: h.Count, TTL: h.TTL.Milliseconds()}
+	if p, ok := core.ProcessOf(h.Owner); ok {
+		it.Process = &process{p.Name, p.PID, p.Since.UTC()}
+	}
+	for _, held := range here {
+		if held.Owner == h.Owner {
+			here := newHeldLock(held)
+			it.Here = &here
 		}
 	}
-	return found
+	return it
 }

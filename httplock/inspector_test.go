@@ -45,9 +45,9 @@ func TestInspectorShowsWhatIsHeldAndWaitedFor(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		held := []heldLock{
-			{Key: "a", Owner: a.Owner(), Token: a.Token(), Since: at, TTL: 27990, Count: 2, Renewals: 1, Waiters: 1},
-			{Key: "b", Owner: b.Owner(), Token: b.Token(), Since: at, TTL: 3587990, Count: 1, Fixed: true},
-			{Key: "long", Owner: long.Owner(), Token: long.Token(), Since: at, TTL: 3587990, Count: 1, Overdue: true},
+			{Key: "a", Owner: a.Owner(), Form: "exclusive", Token: a.Token(), Since: at, TTL: 27990, Count: 2, Renewals: 1, Waiters: 1},
+			{Key: "b", Owner: b.Owner(), Form: "exclusive", Token: b.Token(), Since: at, TTL: 3587990, Count: 1, Fixed: true},
+			{Key: "long", Owner: long.Owner(), Form: "exclusive", Token: long.Token(), Since: at, TTL: 3587990, Count: 1, Overdue: true},
 		}
 		if !reflect.DeepEqual(r.Held.Locks, held) || r.Held.Total != 3 || r.Held.Matching != 3 {
 			t.Errorf("held: %+v, want %+v", r.Held, held)
@@ -93,14 +93,16 @@ func TestInspectorLooksUp(t *testing.T) {
 			"lock:":    {lookedUp{Key: "lock:", State: "free"}, "lock: free Nobody holds it."},
 			"nobody's": {lookedUp{Key: "nobody's", State: "free"}, "nobody's free Nobody holds it."},
 			"mine": {lookedUp{
-				Key: "mine", State: "held", Owner: mine.Owner(), Process: &process{"this", os.Getpid(), at}, Count: 1, TTL: 25000,
-				Here: &heldLock{Key: "mine", Owner: mine.Owner(), Token: mine.Token(), Since: at, TTL: 24990, Count: 1},
+				Key: "mine", State: "held", Form: "exclusive", holder: holder{
+					Owner: mine.Owner(), Process: &process{"this", os.Getpid(), at}, Count: 1, TTL: 25000,
+					Here: &heldLock{Key: "mine", Owner: mine.Owner(), Form: "exclusive", Token: mine.Token(), Since: at, TTL: 24990, Count: 1},
+				},
 			}, "mine held by this process Owner " + ownerText("this", mine) + " Holds 1 Left in Redis unless renewed 25 s Calls waiting here 0 " +
 				"Held for 5.0 s Renewals 0 Fencing token " + fmt.Sprint(mine.Token())},
-			"theirs": {lookedUp{Key: "theirs", State: "held", Owner: theirs.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, TTL: 25000, Waiters: 1},
+			"theirs": {lookedUp{Key: "theirs", State: "held", Form: "exclusive", holder: holder{Owner: theirs.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, TTL: 25000}, Waiters: 1},
 				"theirs held Owner " + ownerText("other", theirs) + " Holds 1 Left in Redis unless renewed 25 s Calls waiting here 1 Free"},
-			"java": {lookedUp{Key: "java", State: "held", Owner: "client:1", Count: 3, TTL: -1}, "Holds 3 Left in Redis unless renewed no end Calls"},
-			"done": {lookedUp{Key: "done", State: "dedup_window", TTL: 55000}, "done dedup window Left of the window 55 s"},
+			"java": {lookedUp{Key: "java", State: "held", Form: "exclusive", holder: holder{Owner: "client:1", Count: 3, TTL: -1}}, "Holds 3 Left in Redis unless renewed no end Calls"},
+			"done": {lookedUp{Key: "done", State: "dedup_window", holder: holder{TTL: 55000}}, "done dedup window Left of the window 55 s"},
 			"":     {lookedUp{State: "unknown", Error: "A key has 1 to 1,024 bytes."}, "unknown A key has 1 to 1,024 bytes."},
 			strings.Repeat("x", 1025): {lookedUp{Key: strings.Repeat("x", 1025), State: "unknown", Error: "A key has 1 to 1,024 bytes."},
 				"unknown A key has 1 to 1,024 bytes."},
@@ -124,6 +126,45 @@ func TestInspectorLooksUp(t *testing.T) {
 		}
 		server.Del("lock:java")
 		unlock(t, theirs, mine)
+	})
+}
+
+func TestInspectorLooksUpForms(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, server *miniredis.Miniredis) {
+		at := time.Now().UTC()
+		mine := take(t, t.Context(), l, "price", core.Shared(), core.Owner("a"))
+		theirs := take(t, t.Context(), other, "price", core.Shared(), core.Owner("b"), core.FixedLease(time.Minute))
+		one := take(t, t.Context(), other, "tenant", core.Permits(2))
+		server.HSet("lock:upload", "mode", "h7 ab 60000")
+		server.SetTTL("lock:upload", time.Minute)
+		time.Sleep(5 * time.Second)
+		ofOne := holder{Owner: one.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, TTL: 25000}
+		for key, c := range map[string]struct {
+			want lookedUp
+			text string
+		}{
+			"price": {lookedUp{Key: "price", State: "held", Form: "shared", holder: holder{Count: 2, TTL: 55000}, Holders: []holder{
+				{Owner: "a", Count: 1, TTL: 25000, Here: &heldLock{Key: "price", Owner: "a", Form: "shared", Token: mine.Token(), Since: at, TTL: 24990, Count: 1}},
+				{Owner: "b", Count: 1, TTL: 55000},
+			}}, "price shared by 2 Left in Redis unless renewed 55 s Calls waiting here 0 Those who hold it Owner Holds Left unless renewed By force " +
+				"this process, for 5.0 s a 1 25 s Put it out now b 1 55 s Put it out now To put a holder out does not stop it."},
+			"tenant": {lookedUp{Key: "tenant", State: "held", Form: "permits", holder: ofOne, Holders: []holder{ofOne}},
+				"tenant permits in use: 1 Owner " + ownerText("other", one) + " Holds 1 Left"},
+			"upload": {lookedUp{Key: "upload", State: "parked", holder: holder{TTL: 55000}},
+				"upload parked Left until it is free 55 s Calls waiting here 0 Free this lock by force The lock was handed over"},
+		} {
+			r := readReport(t, get(page, "/?format=json&key="+key), 200)
+			if !reflect.DeepEqual(*r.LookUp, c.want) {
+				t.Errorf("%q: %+v, want %+v", key, r.LookUp, c.want)
+			}
+			if text := readable(get(page, "/?key="+key).Body.String()); !strings.Contains(text, c.text) {
+				t.Errorf("%q: want %q in:\n%s", key, c.text, text)
+			}
+		}
+		if text := readable(get(page, "/").Body.String()); !strings.Contains(text, "price shared as a 5.0 s") {
+			t.Errorf("the list does not say that one is shared:\n%s", text)
+		}
+		unlock(t, mine, theirs, one)
 	})
 }
 
