@@ -72,11 +72,11 @@ func (l *Locker) inspect(ctx context.Context, key string, n store.Name) (Info, e
 	return info, nil
 }
 
-// ForceUnlock frees a lock whoever holds it, or ends its dedup window, and wakes
-// who waits. It reports whether there was anything to free. The holder learns of
-// it at its next renewal: its Context is cancelled with [ErrLost]. Until then two
-// may be at work, so this is for operators, not for programs. It blocks and fails
-// as [Locker.Inspect] does; after [ErrUnavailable] it may have been done.
+// ForceUnlock frees a lock whoever holds it, all of them where several do, or ends its dedup
+// window, or what it is parked for, and wakes who waits. It reports whether there was
+// anything to free. A holder learns of it at its next renewal: its Context is cancelled with
+// [ErrLost]. Until then two may be at work, so this is for operators, not for programs. It
+// blocks and fails as [Locker.Inspect] does; after [ErrUnavailable] it may have been done.
 //
 // Between a look at the lock and this call another may have taken it:
 // [Locker.ForceUnlockOwner] spares that one.
@@ -85,9 +85,10 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (bool, error) {
 }
 
 // ForceUnlockOwner is [Locker.ForceUnlock] for a lock that owner holds, as
-// [Locker.Inspect] has told it; an empty owner stands for a dedup window. It reports
-// false, and does nothing, when the lock is free or somebody else's by now, or when
-// there is a holder instead of the window. Redis compares and frees in one step. In
+// [Locker.Inspect] has told it. Of several who hold it that one is put out, and the others stay.
+// An empty owner stands for what nobody holds: a dedup window, or a lock that is parked. It
+// reports false, and does nothing, when the lock is free or somebody else's by now, or when
+// there is a holder where owner is empty. Redis compares and frees in one step. In
 // a quorum each member does so for itself. A call of the same process that the lock was
 // passed on to in memory, within 10 ms, has the same owner and is not spared.
 func (l *Locker) ForceUnlockOwner(ctx context.Context, key, owner string) (bool, error) {

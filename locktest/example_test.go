@@ -58,6 +58,27 @@ func ExampleHold() {
 	// paid
 }
 
+// Somebody else has one of the permits.
+func ExampleHold_permits() {
+	t := &exampleT{}
+	defer t.end()
+	locker := locktest.New(t)
+
+	locktest.Hold(t, locker, "tenant=7", core.Permits(2))
+	export := func(ctx context.Context) error {
+		fmt.Println("the second one exports")
+		err := locker.Do(core.Detach(ctx), "tenant=7", nothing, core.Permits(2), core.NoWait())
+		fmt.Println("the third one is refused:", errors.Is(err, core.ErrNotAcquired))
+		return nil
+	}
+	if err := locker.Do(context.Background(), "tenant=7", export, core.Permits(2)); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// the second one exports
+	// the third one is refused: true
+}
+
 func ExampleLose() {
 	t := &exampleT{}
 	defer t.end()

@@ -45,7 +45,7 @@ func New(tb testing.TB, opts ...core.Option) *core.Locker {
 		// each server, for Lockers with one address share their Redis.
 		addr:  fmt.Sprintf("127.0.0.1:%d", servers.Add(1)),
 		opts:  opts,
-		taken: map[string]*core.Lock{},
+		taken: map[string][]lock{},
 	}
 	locker, client := s.open(tb, core.Observe(s))
 	scenes.Store(locker, s)
@@ -74,8 +74,8 @@ type scene struct {
 	opts  []core.Option
 
 	mu    sync.Mutex
-	taken map[string]*core.Lock // by key, the latest
-	leaks []string              // what Close had to take away
+	taken map[string][]lock // by key
+	leaks []string          // what Close had to take away
 }
 
 // sceneOf ends the test when the Locker is not one of New.
@@ -115,11 +115,22 @@ func (s *scene) Observe(ctx context.Context, e core.Event) context.Context {
 	defer s.mu.Unlock()
 	switch {
 	case held && e.Kind == core.EventAcquired && !e.Reentry:
-		s.taken[e.Key] = k
+		s.taken[e.Key] = append(slices.DeleteFunc(s.taken[e.Key], lock.isUnlocked), lock{k, ctx})
 	case held && e.Kind == core.EventLost && e.Reason == "closed":
 		s.leaks = append(s.leaks, fmt.Sprintf("%q by owner %s, for %v", e.Key, k.Owner(), e.Held.Round(time.Millisecond)))
 	}
 	return ctx
+}
+
+// lock is one that the Locker has taken.
+type lock struct {
+	*core.Lock
+	ctx context.Context
+}
+
+func (k lock) isUnlocked() bool {
+	held, _ := core.FromContext(k.ctx)
+	return held != k.Lock
 }
 
 // leaked lists what Close had to take away.

@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,11 +15,14 @@ import (
 // called or the test ends: what the Locker does meanwhile finds it busy. It ends the
 // test when the key is held already, and when the Locker is not one of [New]. It
 // does not wait. Observers among New's options hear of it too.
-func Hold(tb testing.TB, l *core.Locker, key string) (release func()) {
+//
+// With [core.Shared] or [core.Permits], here or among New's options, the key is held so: what
+// goes with it is not busy.
+func Hold(tb testing.TB, l *core.Locker, key string, opts ...core.Option) (release func()) {
 	tb.Helper()
 	const long = 24 * time.Hour // whatever New's options say
 	other, client := sceneOf(tb, l).open(tb)
-	k, err := other.TryLock(context.Background(), key, core.Lease(long), core.MaxHold(long))
+	k, err := other.TryLock(context.Background(), key, append(opts[:len(opts):len(opts)], core.Lease(long), core.MaxHold(long))...)
 	release = sync.OnceFunc(func() {
 		if k != nil {
 			_ = k.Abort(context.Background()) // also if it was taken away meanwhile
@@ -38,27 +42,34 @@ func Hold(tb testing.TB, l *core.Locker, key string) (release func()) {
 }
 
 // Lose takes a lock away from the Locker that holds it, and lets it know: when Lose
-// returns, its Context is cancelled with [core.ErrLost]. It ends the test when the
+// returns, its Context is cancelled with [core.ErrLost]. Where the Locker shares the key or has
+// permits, it loses all that it has of them, and others keep theirs. It ends the test when the
 // Locker does not hold the key, and when it is not one of [New].
 func Lose(tb testing.TB, l *core.Locker, key string) {
 	tb.Helper()
 	s := sceneOf(tb, l)
 	s.mu.Lock()
-	k := s.taken[key]
+	taken := slices.Clone(s.taken[key])
 	s.mu.Unlock()
-	if k == nil {
-		tb.Fatalf("locktest: Lose: the Locker does not hold %q", key)
-	}
 	ctx := context.Background()
-	if _, err := k.TTL(ctx); err != nil {
-		tb.Fatalf("locktest: Lose: the Locker does not hold %q: %v", key, err)
+	why := error(core.ErrNotHeld)
+	lost := false
+	for _, k := range taken {
+		if _, err := k.TTL(ctx); err != nil {
+			why = err
+			continue
+		}
+		_, err := l.ForceUnlockOwner(ctx, key, k.Owner())
+		if err == nil {
+			_, err = k.TTL(ctx) // notices at once, where the watchdog takes a third of the lease
+		}
+		if !errors.Is(err, core.ErrLost) {
+			tb.Fatalf("locktest: Lose: %v", err)
+		}
+		lost = true
 	}
-	_, err := l.ForceUnlock(ctx, key)
-	if err == nil {
-		_, err = k.TTL(ctx) // notices at once, where the watchdog takes a third of the lease
-	}
-	if !errors.Is(err, core.ErrLost) {
-		tb.Fatalf("locktest: Lose: %v", err)
+	if !lost {
+		tb.Fatalf("locktest: Lose: the Locker does not hold %q: %v", key, why)
 	}
 }
 

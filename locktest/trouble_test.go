@@ -142,6 +142,65 @@ func TestLose(t *testing.T) {
 	}
 }
 
+// Somebody else who shares the key, or has a permit, is in the way of those only that do not go with it.
+func TestHoldInAForm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t, core.NoWait())
+		release := locktest.Hold(t, locker, "price", core.Shared())
+		locktest.Hold(t, locker, "tenant", core.Permits(3))
+		locktest.Hold(t, locker, "tenant", core.Permits(3))
+		for what, c := range map[string]struct {
+			key  string
+			opt  core.Option
+			busy bool
+		}{
+			"a reader":        {"price", core.Shared(), false},
+			"a writer":        {"price", core.Name("writer"), true},
+			"the third of 3":  {"tenant", core.Permits(3), false},
+			"the third of 2":  {"tenant", core.Permits(2), true},
+			"alone":           {"tenant", core.Name("alone"), true},
+			"another's price": {"other", core.Name("writer"), false},
+		} {
+			err := locker.Do(background, c.key, nothing, c.opt)
+			if c.busy != errors.Is(err, core.ErrNotAcquired) || !c.busy && err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		release()
+		if err := locker.Do(background, "price", nothing); err != nil {
+			t.Errorf("after release: %v", err)
+		}
+	})
+}
+
+// All that the Locker has of a key is lost at once, and nothing of what others have beside it.
+func TestLoseSharedLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t, core.Logger(slog.New(slog.DiscardHandler)), core.NoWait())
+		locktest.Hold(t, locker, "k", core.Shared())
+		var taken []*core.Lock
+		for range 3 {
+			k, err := locker.Lock(background, "k", core.Shared())
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken = append(taken, k)
+		}
+		if err := taken[2].Unlock(background); err != nil {
+			t.Fatal(err)
+		}
+		locktest.Lose(t, locker, "k")
+		for _, k := range taken[:2] {
+			if cause := context.Cause(k.Context()); !errors.Is(cause, core.ErrLost) {
+				t.Errorf("cause %v", cause)
+			}
+		}
+		if err := locker.Do(background, "k", nothing); !errors.Is(err, core.ErrNotAcquired) {
+			t.Errorf("what somebody else has is gone, too: %v", err)
+		}
+	})
+}
+
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := locktest.New(t, core.Logger(slog.New(slog.DiscardHandler)))
