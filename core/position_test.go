@@ -168,3 +168,32 @@ func TestRefusedClaimLeavesNothingToRelease(t *testing.T) {
 		s.heal()
 	})
 }
+
+// A call that leaves while a release carries its wait to Redis is not waited for: the release
+// arrives later than the word that it has left.
+func TestCallThatLeavesWhileAReleaseCarriesItsWait(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		k := take(t, background, a, "k")
+		ctx, cancel := context.WithCancel(background)
+		waiting := start(ctx, a, "k", core.Lease(10*time.Second)) // is not passed the lock in memory
+		other := start(background, b, "k")
+		time.Sleep(100 * time.Millisecond)
+		s.fail(release, lateRequest(50*time.Millisecond))
+		released := make(chan error, 1)
+		go func() { released <- k.Unlock(background) }()
+		time.Sleep(10 * time.Millisecond)
+		cancel()
+		wantErr(t, (<-waiting).err, context.Canceled)
+		wantErr(t, <-released)
+		o := <-other
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		began := time.Now()
+		unlock(t, o.lock)
+		again := take(t, background, b, "k")
+		wantTime(t, "free", time.Since(began), 0, prompt)
+		unlock(t, again)
+	})
+}
