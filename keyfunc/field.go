@@ -50,27 +50,38 @@ func (f field) fail(kind error, why string) error {
 
 // in returns the text of the field in doc.
 func (f field) in(doc []byte) (string, error) {
+	value, err := f.find(doc)
+	if err != nil {
+		return "", err
+	}
+	return f.scalar(value)
+}
+
+// find returns what is at the end of the path in doc.
+func (f field) find(doc []byte) (json.RawMessage, error) {
 	switch {
 	case len(bytes.TrimLeft(doc, " \t\r\n")) == 0:
-		return "", f.fail(ErrMissing, "there is nothing to read it from")
+		return nil, f.fail(ErrMissing, "there is nothing to read it from")
 	case !utf8.Valid(doc): // the decoder would replace it, so that many texts become one
-		return "", f.fail(ErrMalformed, "not UTF-8")
+		return nil, f.fail(ErrMalformed, "not UTF-8")
 	case !json.Valid(doc): // also what follows the first value, which a Decoder never sees
-		return "", f.fail(ErrMalformed, "not one valid JSON text")
+		return nil, f.fail(ErrMalformed, "not one valid JSON text")
 	}
-	at := json.RawMessage(doc)
-	for _, s := range f.steps {
-		var err error
+	return f.walk(doc, f.steps)
+}
+
+func (f field) walk(at json.RawMessage, steps []step) (_ json.RawMessage, err error) {
+	for _, s := range steps {
 		if s.isIndex {
 			at, err = f.element(at, s.index)
 		} else {
 			at, err = f.member(at, s.name)
 		}
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 	}
-	return f.scalar(at)
+	return at, nil
 }
 
 // member returns the member of an object that decoding into a struct and into a

@@ -59,11 +59,8 @@ func jsonBody(path string, opts ...JSONOption) (Func[Request], error) {
 	if err != nil {
 		return nil, err
 	}
-	b := jsonReader{field: field, limit: defaultBodyLimit, types: []string{"application/json"}}
-	for _, opt := range opts {
-		opt(&b)
-	}
-	return namedPart(path, field.part, func(r Request) (string, error) { return b.value(r.HTTP()) }), nil
+	b := newJSONReader(field, opts)
+	return namedPart(path, field.part, func(r Request) (string, error) { return from(b, r.HTTP(), b.in) }), nil
 }
 
 // jsonReader reads a field of a body.
@@ -73,22 +70,31 @@ type jsonReader struct {
 	types []string // media types that count as JSON; an empty one stands for none
 }
 
-func (b jsonReader) value(r *http.Request) (string, error) {
+func newJSONReader(f field, opts []JSONOption) jsonReader {
+	b := jsonReader{field: f, limit: defaultBodyLimit, types: []string{"application/json"}}
+	for _, opt := range opts {
+		opt(&b)
+	}
+	return b
+}
+
+// from takes something from the body of a request.
+func from[T any](b jsonReader, r *http.Request, in func(body []byte) (T, error)) (value T, err error) {
 	if !hasBody(r) && r.URL.RawQuery == "" { // nor anything else that a handler might read
-		return "", b.fail(ErrMissing, "no body")
+		return value, b.fail(ErrMissing, "no body")
 	}
 	// Before anything is read: a client that expects 100 Continue is spared sending
 	// what will be refused.
 	if err := b.declared(r); err != nil {
-		return "", err
+		return value, err
 	}
 	body, err := b.read(r)
 	if err != nil {
-		return "", err
+		return value, err
 	}
-	value, err := b.in(body)
+	value, err = in(body)
 	if errors.Is(err, ErrMissing) && r.URL.RawQuery != "" && bindsQuery(r.Method) {
-		return "", b.fail(ErrAmbiguous, "not in the body, so that the handler might take it from the query")
+		err = b.fail(ErrAmbiguous, "not in the body, so that the handler might take it from the query")
 	}
 	return value, err
 }
