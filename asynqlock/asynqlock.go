@@ -42,8 +42,11 @@ type Config struct {
 	// Locker takes the locks. nil means [core.Default], looked up for each task;
 	// with none set the task fails without having run.
 	Locker *core.Locker
-	// Key derives the key of a task. Required.
+	// Key derives the key of a task. Key or Keys is required.
 	Key keyfunc.Func[keyfunc.Task]
+	// Keys, in place of Key, derives several keys: the task needs the locks of all of them, as
+	// [ByAll] has it.
+	Keys keyfunc.Set[keyfunc.Task]
 	// Options are for each lock. Where neither they nor the Locker's say otherwise, a
 	// task waits a second for a busy key, half of the time to its deadline if that is
 	// less, and with OnBusy Drop not at all; and at most four tasks wait for a key in
@@ -88,6 +91,15 @@ func By(key keyfunc.Func[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFun
 	return New(Config{Key: key, Options: opts})
 }
 
+// ByAll locks by all of several keys: the task runs when it has the locks of each, as
+// [core.Locker.LockAll] takes them. It panics when keys is nil or an option bad.
+func ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFunc {
+	if keys == nil {
+		panic(`asynqlock: ByAll needs keys, such as keyfunc.All("account", keyfunc.Payload("from"), keyfunc.Payload("to"))`)
+	}
+	return New(Config{Keys: keys, Options: opts})
+}
+
 // New returns a middleware for the configuration. The handler runs with
 // [core.Lock.Context], which carries ownership and is cancelled when the lock is
 // lost; the task then ends with [core.ErrLost] even if the handler returned nil.
@@ -102,11 +114,13 @@ func By(key keyfunc.Func[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFun
 //   - When Redis does not answer, with one that wraps [core.ErrUnavailable]. It
 //     counts as a failure, and so do a missing Locker and a context that ended.
 //
-// New panics when Key is nil, OnBusy is unknown, LastWait is negative or an option
+// New panics unless there is one of Key and Keys, when OnBusy is unknown, LastWait is negative or an option
 // is bad.
 func New(cfg Config) asynq.MiddlewareFunc {
 	switch {
-	case cfg.Key == nil:
+	case cfg.Key != nil && cfg.Keys != nil:
+		panic("asynqlock: Config has a Key and Keys; set one of them")
+	case cfg.Key == nil && cfg.Keys == nil:
 		panic(`asynqlock: Config.Key is nil; give it a key function, such as keyfunc.Payload("orderID")`)
 	case cfg.LastWait < 0:
 		panic("asynqlock: Config.LastWait is negative")
@@ -119,10 +133,18 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	if cfg.LastWait == 0 {
 		cfg.LastWait = defaultLastWait
 	}
-	if name := keyfunc.Describe(cfg.Key, nil).Name; name != "" {
+	g := &guard{all: cfg.Keys != nil, pace: newPace()}
+	if !g.all {
+		key := cfg.Key
+		cfg.Keys = func(t keyfunc.Task) ([]string, error) {
+			k, err := key(t)
+			return []string{k}, err
+		}
+	}
+	if name := keyfunc.DescribeSet(cfg.Keys, nil).Name; name != "" {
 		cfg.Options = append([]core.Option{core.Name(name)}, cfg.Options...)
 	}
-	g := &guard{config: cfg, pace: newPace()}
+	g.config = cfg
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return g.process(ctx, t, next) })
 	}

@@ -189,3 +189,29 @@ func ExampleRetryDelay() {
 	// busy: within a second: true
 	// no money: 1h0m0s
 }
+
+// An order is shipped when nobody else is at work on any of its items.
+func ExampleByAll() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.ByAll(keyfunc.PayloadEach("sku", "items", "sku"), core.NoWait()))
+	mux.HandleFunc("order:ship", func(context.Context, *asynq.Task) error {
+		fmt.Println("shipping")
+		process(mux, "item:count", `{"items":[{"sku":"tea"}]}`) // as another worker would
+		return nil
+	})
+	mux.HandleFunc("item:count", func(context.Context, *asynq.Task) error {
+		fmt.Println("counting")
+		return nil
+	})
+
+	process(mux, "order:ship", `{"items":[{"sku":"cup"},{"sku":"tea"}]}`)
+	process(mux, "item:count", `{"items":[{"sku":"tea"}]}`)
+	// Output:
+	// shipping
+	// error: asynqlock: the task did not run: core: lock "sku=tea" not acquired: somebody else holds it
+	// counting
+}

@@ -19,7 +19,8 @@ var errNoLocker = errors.New("asynqlock: no Locker: call core.SetDefault, or set
 
 // guard is a middleware's configuration, ready for use.
 type guard struct {
-	config Config
+	config Config // with Keys in any case
+	all    bool   // there may be several
 	pace   *pace
 }
 
@@ -28,7 +29,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	if g.config.Skip != nil && g.config.Skip(t) {
 		return next.ProcessTask(ctx, t)
 	}
-	key, err := g.config.Key(t)
+	keys, err := g.config.Keys(t)
 	if errors.Is(err, keyfunc.ErrSkip) {
 		return next.ProcessTask(ctx, t)
 	}
@@ -50,11 +51,18 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	most, limited := longestWait(ctx)
 	began := time.Now()
 	ran := false
-	err = locker.Do(ctx, key, func(ctx context.Context) error {
+	run := func(ctx context.Context) error {
 		ran = true
-		g.pace.acquired(key)
+		for _, key := range keys {
+			g.pace.acquired(key)
+		}
 		return next.ProcessTask(ctx, t)
-	}, g.options(ctx, me, most, limited)...)
+	}
+	if opts := g.options(ctx, me, most, limited); g.all {
+		err = locker.DoAll(ctx, keys, run, opts...)
+	} else {
+		err = locker.Do(ctx, keys[0], run, opts...)
+	}
 	if ran || err == nil {
 		return err
 	}
@@ -64,7 +72,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	case errors.Is(err, core.ErrInvalidKey):
 		return noKey(t, err)
 	case errors.As(err, &busy):
-		r := g.refuse(ctx, locker, key, me, busy)
+		r := g.refuse(ctx, locker, me, busy)
 		if !errors.Is(r, asynq.RevokeTask) {
 			made.warnOfMissing(ctx)
 		}
@@ -144,7 +152,7 @@ func isLastAttempt(ctx context.Context) bool {
 
 // refuse decides about a task whose key is busy. Redis is asked once more where it matters
 // who is in the way: when it cannot tell, the task is tried again soon.
-func (g *guard) refuse(ctx context.Context, locker *core.Locker, key string, me task, busy *core.BusyError) *refusal {
+func (g *guard) refuse(ctx context.Context, locker *core.Locker, me task, busy *core.BusyError) *refusal {
 	revoked := &refusal{cause: fmt.Errorf("%w: %w", asynq.RevokeTask, busy)}
 	drop := g.config.OnBusy == Drop
 	switch {
@@ -153,10 +161,10 @@ func (g *guard) refuse(ctx context.Context, locker *core.Locker, key string, me 
 	case busy.Done:
 		return &refusal{cause: busy, until: time.Now().Add(busy.RetryAfter)}
 	case drop:
-		info, err := locker.Inspect(ctx, key)
+		info, err := locker.Inspect(ctx, busy.Key)
 		if err == nil && info.Locked && !slices.ContainsFunc(info.Holders, me.has) {
 			return revoked
 		}
 	}
-	return &refusal{cause: busy, after: g.pace.refused(key)} // counts only those that come back by it
+	return &refusal{cause: busy, after: g.pace.refused(busy.Key)} // counts only those that come back by it
 }

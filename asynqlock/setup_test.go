@@ -41,6 +41,8 @@ func TestBadSetUpPanics(t *testing.T) {
 		want  string
 	}{
 		"no key":       {func() { asynqlock.New(asynqlock.Config{}) }, "Config.Key is nil"},
+		"key and keys": {func() { asynqlock.New(asynqlock.Config{Key: key, Keys: keyfunc.All("a", key)}) }, "a Key and Keys"},
+		"ByAll nil":    {func() { asynqlock.ByAll(nil) }, "ByAll needs keys"},
 		"By nil":       {func() { asynqlock.By(nil) }, "Config.Key is nil"},
 		"LastWait":     {func() { asynqlock.New(asynqlock.Config{Key: key, LastWait: -1}) }, "LastWait is negative"},
 		"OnBusy":       {func() { asynqlock.New(asynqlock.Config{Key: key, OnBusy: 2}) }, "neither Retry nor Drop"},

@@ -148,6 +148,34 @@ func TestLockAllIsOneCommand(t *testing.T) {
 	})
 }
 
+// It asks for nothing that it cannot have: behind calls of this process that wait it waits, and for
+// a single lock it waits from the first command on.
+func TestLockAllAsksOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		b := take(t, background, s.locker(), "b")
+		asked := func(call func()) int {
+			before := len(s.commands(acquire))
+			call()
+			return len(s.commands(acquire)) - before
+		}
+		k := take(t, background, s.locker(), "k")
+		var plain <-chan outcome
+		var one, all <-chan manyOutcome
+		want := asked(func() { plain = start(background, l, "k") })
+		if n := asked(func() { one = startAll(background, l, []string{"b"}) }); n != want {
+			t.Errorf("LockAll of one key asks %d times, Lock %d times", n, want)
+		}
+		if n := asked(func() { all = startAll(background, l, []string{"b", "c"}) }); n != 0 {
+			t.Errorf("behind others it asks %d times", n)
+		}
+		unlock(t, b, k)
+		unlock(t, (<-plain).lock)
+		unlockAll(t, (<-one).lock)
+		unlockAll(t, (<-all).lock)
+	})
+}
+
 // It keeps what sorts before the first busy key, however long that takes, and nothing else.
 func TestLockAllWaitsInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -251,6 +279,9 @@ func TestLockAllThatFailsHoldsNothing(t *testing.T) {
 				}
 				o := <-all
 				wantErr(t, o.err, tc.want...)
+				if errors.Is(o.err, core.ErrLost) || errors.Is(o.err, core.ErrMaxHold) {
+					wantNot(t, o.err, core.ErrNotAcquired) // it is not for want of the other lock
+				}
 				if tc.took > 0 {
 					wantTime(t, "it failed", o.took, tc.took, tc.took+10*time.Millisecond)
 				}

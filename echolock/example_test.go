@@ -144,3 +144,26 @@ func ExampleNew() {
 	// 423 busy, come back later
 	// 200 done
 }
+
+// A transfer has the locks of both accounts, in whatever order a request names them.
+func ExampleByAll() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	e := echo.New()
+	accounts := keyfunc.All("account", keyfunc.Param("from"), keyfunc.Param("to"))
+	e.POST("/transfer/:from/:to", func(c echo.Context) error {
+		if c.Param("from") == "1" { // the way back comes before the way there is done
+			request(e, "POST", "/transfer/2/1")
+		}
+		return c.String(http.StatusOK, "from "+c.Param("from")+" to "+c.Param("to"))
+	}, echolock.ByAll(accounts, core.NoWait()))
+
+	request(e, "POST", "/transfer/1/2")
+	request(e, "POST", "/transfer/2/1")
+	// Output:
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Another request for the same resource is being processed."}
+	// 200 from 1 to 2
+	// 200 from 2 to 1
+}

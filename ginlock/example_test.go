@@ -232,3 +232,26 @@ func ExampleBufferBody() {
 	// 200 noted: short
 	// 413 {"type":"about:blank","title":"Request Entity Too Large","status":413,"detail":"The request body is too large."}
 }
+
+// A transfer has the locks of both accounts, in whatever order a request names them.
+func ExampleByAll() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	router := newRouter()
+	accounts := keyfunc.All("account", keyfunc.Param("from"), keyfunc.Param("to"))
+	router.POST("/transfer/:from/:to", ginlock.ByAll(accounts, core.NoWait()), func(c *gin.Context) {
+		if c.Param("from") == "1" { // the way back comes before the way there is done
+			request(router, "POST", "/transfer/2/1")
+		}
+		c.String(http.StatusOK, "from %s to %s", c.Param("from"), c.Param("to"))
+	})
+
+	request(router, "POST", "/transfer/1/2")
+	request(router, "POST", "/transfer/2/1")
+	// Output:
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Another request for the same resource is being processed."}
+	// 200 from 1 to 2
+	// 200 from 2 to 1
+}

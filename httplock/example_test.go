@@ -147,3 +147,26 @@ func ExampleNew() {
 	// 423 busy, come back later
 	// 200 done
 }
+
+// A transfer has the locks of both accounts, in whatever order a request names them.
+func ExampleByAll() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	mux := http.NewServeMux()
+	lock := httplock.ByAll(keyfunc.All("account", keyfunc.Param("from"), keyfunc.Param("to")), core.NoWait())
+	mux.Handle("POST /transfer/{from}/{to}", lock(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.PathValue("from") == "1" { // the way back comes before the way there is done
+			request(mux, "POST", "/transfer/2/1")
+		}
+		_, _ = io.WriteString(w, "from "+r.PathValue("from")+" to "+r.PathValue("to"))
+	})))
+
+	request(mux, "POST", "/transfer/1/2")
+	request(mux, "POST", "/transfer/2/1")
+	// Output:
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Another request for the same resource is being processed."}
+	// 200 from 1 to 2
+	// 200 from 2 to 1
+}

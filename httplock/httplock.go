@@ -17,11 +17,14 @@ type Config struct {
 	// Locker takes the locks. nil means [core.Default], looked up for each
 	// request; with none set the request is refused with 500.
 	Locker *core.Locker
-	// Key derives the key of a request. Key or Param is required.
+	// Key derives the key of a request. One of Key, Param and Keys is required.
 	Key keyfunc.Func[keyfunc.Request]
 	// Param is the path parameter to lock by, on exactly the routes that declare
 	// it, as [ByParam] does.
 	Param string
+	// Keys, in place of Key and Param, derives several keys: the request needs the locks of
+	// all of them, as [ByAll] has it.
+	Keys keyfunc.Set[keyfunc.Request]
 	// Strict refuses, with 500 and a line in the log, a route that is matched and
 	// does not declare Param, so that none passes by a slip. It needs Param.
 	Strict bool
@@ -100,13 +103,20 @@ func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) func(http.Handle
 	return short(guard.Config{Key: key}, opts)
 }
 
-// New returns a middleware for the configuration. It panics when there is neither Key
-// nor Param, or both, Strict without Param, when an option is bad, Status no error status,
+// ByAll locks by all of several keys: the request runs when it has the locks of each, as
+// [core.Locker.LockAll] takes them. It panics when keys is nil or an option bad.
+func ByAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) func(http.Handler) http.Handler {
+	return short(guard.ByAll("httplock", keys), opts)
+}
+
+// New returns a middleware for the configuration. It panics unless there is one of Key, Param
+// and Keys, when there is Strict without Param, an option is bad, Status no error status,
 // or when Shared or Permits meet each other, [core.KeepFor], or an option that says the same.
 func New(cfg Config) func(http.Handler) http.Handler {
 	return middleware(cfg, guard.Config{
 		Locker:     cfg.Locker,
 		Key:        cfg.Key,
+		Keys:       cfg.Keys,
 		Param:      cfg.Param,
 		Options:    cfg.Options,
 		Forms:      guard.Forms(cfg.Shared, cfg.Permits, func(r guard.Request) *http.Request { return r.HTTP() }),

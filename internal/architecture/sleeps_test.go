@@ -19,6 +19,7 @@ var sleepers = map[string]string{
 	"internal/conformance.handlerCases": "likewise",
 	"internal/conformance.keepforCases": "likewise",
 	"internal/conformance.permitCases":  "likewise",
+	"internal/conformance.severalCases": "likewise",
 	"internal/conformance.overlap.slow": "a handler in such cases",
 	"internal/faults.nemesis.pause":     "how long a fault lasts",
 	"internal/redisson.work":            "how long a lock is used",

@@ -76,6 +76,8 @@ var configCases = []conformanceCase{
 			"shared owner":     {param: "orderID", options: []core.Option{core.Owner("me")}},
 			"option of New":    {param: "orderID", options: []core.Option{core.Prefix("x")}},
 			"key and param":    {config: &config{key: keyfunc.Param("x"), param: "x"}},
+			"key and keys":     {config: &config{key: keyfunc.Param("x"), keys: keyfunc.All("x", keyfunc.Param("x"))}},
+			"keys and param":   {config: &config{keys: keyfunc.All("x", keyfunc.Param("x")), param: "x"}},
 			"Strict by a key":  {config: &config{key: keyfunc.Param("x"), strict: true}},
 			"Strict in By":     {key: keyfunc.Param("x"), options: []core.Option{h.framework.strict()}},
 			"other's option":   {param: "orderID", options: []core.Option{adapter.Option("for another")}},

@@ -114,7 +114,7 @@ func echo4Guard(g guarding) echo.MiddlewareFunc {
 	switch {
 	case g.config != nil:
 		cfg := echolock.Config{
-			Locker: g.config.locker, Key: g.config.key, Options: g.config.options,
+			Locker: g.config.locker, Key: g.config.key, Keys: g.config.keys, Options: g.config.options,
 			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,
 		}
 		if skip := g.config.skip; skip != nil {
@@ -137,6 +137,8 @@ func echo4Guard(g guarding) echo.MiddlewareFunc {
 		return echolock.ByTemplate(g.template, g.options...)
 	case g.key != nil:
 		return echolock.By(g.key, g.options...)
+	case g.keys != nil:
+		return echolock.ByAll(g.keys, g.options...)
 	case g.header != "":
 		return echolock.ByHeader(g.header, g.options...)
 	case g.query != "":

@@ -73,6 +73,7 @@ type guarding struct {
 	param, header, query string
 	template             string
 	key                  keyfunc.Func[keyfunc.Request]
+	keys                 keyfunc.Set[keyfunc.Request]
 	options              []core.Option
 	config               *config
 	onRefused            refusing // as an option
@@ -82,6 +83,7 @@ type guarding struct {
 type config struct {
 	locker     *core.Locker
 	key        keyfunc.Func[keyfunc.Request]
+	keys       keyfunc.Set[keyfunc.Request]
 	param      string
 	options    []core.Option
 	skip       func(*http.Request) bool
@@ -101,6 +103,10 @@ func byParam(name string, opts ...core.Option) []guarding {
 
 func byKey(key keyfunc.Func[keyfunc.Request], opts ...core.Option) []guarding {
 	return []guarding{{key: key, options: opts}}
+}
+
+func byAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) []guarding {
+	return []guarding{{keys: keys, options: opts}}
 }
 
 func post(pattern string, guards []guarding, handle http.HandlerFunc) route {

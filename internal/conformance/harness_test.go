@@ -42,6 +42,7 @@ var subjects = []struct {
 	{"Paths", false, pathCases},
 	{"One namespace for all keys", false, namespaceCases},
 	{"Keys from JSON bodies", false, jsonCases},
+	{"Several keys", false, severalCases},
 	{"Dedup windows", false, keepforCases},
 	{"Answers that have begun", false, answerCases},
 	{"Handlers", false, handlerCases},

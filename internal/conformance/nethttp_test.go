@@ -113,7 +113,7 @@ func netHTTPGuard(g guarding) netHTTPMiddleware {
 		}
 		return httplock.New(httplock.Config{
 			Shared: shared, Permits: g.config.permits,
-			Locker: g.config.locker, Key: g.config.key, Options: g.config.options, Skip: g.config.skip,
+			Locker: g.config.locker, Key: g.config.key, Keys: g.config.keys, Options: g.config.options, Skip: g.config.skip,
 			OnRefused: g.config.onRefused, FailOpen: g.config.failOpen, Status: g.config.status,
 			Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,
 		})
@@ -121,6 +121,8 @@ func netHTTPGuard(g guarding) netHTTPMiddleware {
 		return httplock.ByTemplate(g.template, g.options...)
 	case g.key != nil:
 		return httplock.By(g.key, g.options...)
+	case g.keys != nil:
+		return httplock.ByAll(g.keys, g.options...)
 	case g.header != "":
 		return httplock.ByHeader(g.header, g.options...)
 	case g.query != "":

@@ -127,7 +127,7 @@ func Check(routes []Seen) Report {
 
 // on describes the key where a route declares some path parameters.
 func (g *Guard) on(params []string) keyfunc.Description {
-	return keyfunc.Describe(g.config.Key, func(name string) bool { return slices.Contains(params, name) })
+	return keyfunc.DescribeSet(g.config.Keys, func(name string) bool { return slices.Contains(params, name) })
 }
 
 // at returns the path parameters by which the guard guards a route, nil when it lets it pass,

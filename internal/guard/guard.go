@@ -31,6 +31,8 @@ type Config struct {
 	// Param, in place of Key, is the path parameter to lock by, on exactly the
 	// routes that declare it.
 	Param string
+	// Keys, in place of Key, derives several keys, of all of which the handler needs the locks.
+	Keys keyfunc.Set[keyfunc.Request]
 	// About says by what is locked, to people; what Key reads if empty.
 	About string
 	// Options are for each lock.
@@ -50,7 +52,8 @@ type Config struct {
 
 // Guard guards handlers. It is safe for concurrent use.
 type Guard struct {
-	config  Config
+	config  Config // with Keys in any case
+	all     bool   // there may be several
 	options []core.Option
 	warned  sync.Map // routes that do not declare Param
 	logged  sync.Map // message: when it was logged last, *atomic.Int64 in Unix ns
@@ -78,11 +81,18 @@ func newGuard(name string, cfg Config) *Guard {
 	switch {
 	case cfg.Param != "" && cfg.Key != nil:
 		panic(name + ": Config has a Param and a Key; set one of them")
+	case cfg.Keys != nil && (cfg.Param != "" || cfg.Key != nil):
+		panic(name + ": Config has Keys and a Key or Param as well; set one of them")
+	case cfg.Keys != nil:
 	case cfg.Param != "":
 		mustName(name, "Config.Param %s", cfg.Param)
 		cfg.Key = keyfunc.Param(cfg.Param)
 	case cfg.Key == nil:
 		panic(name + `: Config.Key is nil; set Config.Param, or give Config.Key a key function, such as keyfunc.Header("Idempotency-Key")`)
+	}
+	g := &Guard{all: cfg.Keys != nil}
+	if !g.all {
+		cfg.Keys = alone(cfg.Key)
 	}
 	if cfg.Strict && cfg.Param == "" {
 		panic(name + ": Strict is about routes that do not declare a path parameter: it needs ByParam, or Config.Param")
@@ -97,17 +107,29 @@ func newGuard(name string, cfg Config) *Guard {
 		panic(name + ": " + err.Error())
 	}
 	own := []core.Option{adapter.Fallback(core.Wait(defaultWait), core.MaxWaiters(defaultMaxWaiters))}
-	reads := keyfunc.Describe(cfg.Key, nil)
+	reads := keyfunc.DescribeSet(cfg.Keys, nil)
 	if reads.Name != "" {
 		own = append(own, core.Name(reads.Name))
 	}
-	cfg.About = about(cfg, reads)
-	return &Guard{config: cfg, options: append(own, cfg.Options...)}
+	cfg.About = g.about(cfg, reads)
+	g.config, g.options = cfg, append(own, cfg.Options...)
+	return g
+}
+
+// alone is a key as a set of its own.
+func alone(key keyfunc.Func[keyfunc.Request]) keyfunc.Set[keyfunc.Request] {
+	return func(r keyfunc.Request) ([]string, error) {
+		k, err := key(r)
+		return []string{k}, err
+	}
 }
 
 // about says by what is locked, in which form, and when not.
-func about(cfg Config, reads keyfunc.Description) string {
+func (g *Guard) about(cfg Config, reads keyfunc.Description) string {
 	text := cmp.Or(cfg.About, strings.Join(reads.Parts, " and "), "the constant "+strconv.Quote(reads.Name))
+	if g.all {
+		text = "all of " + text
+	}
 	var notes []string
 	if form := cfg.Forms.Describe(cfg.Options...); form != "" {
 		notes = append(notes, form)
@@ -189,7 +211,7 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 			return nil
 		}
 	}
-	key, err := g.key(r)
+	keys, err := g.keys(r)
 	if errors.Is(err, keyfunc.ErrSkip) {
 		next(ctx, &Answer{})
 		return nil
@@ -214,10 +236,16 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 	}
 
 	ran := false
-	err = locker.Do(ctx, key, func(ctx context.Context) error {
+	run := func(ctx context.Context) error {
 		ran = true
 		return g.run(ctx, r, next)
-	}, g.config.Forms.Options(r, g.options)...)
+	}
+	opts := g.config.Forms.Options(r, g.options)
+	if g.all {
+		err = locker.DoAll(ctx, keys, run, opts...)
+	} else {
+		err = locker.Do(ctx, keys[0], run, opts...)
+	}
 	if ran || err == nil {
 		return nil // what went wrong meanwhile, core has logged
 	}
@@ -239,25 +267,28 @@ func isUnmatched(r Request) bool {
 	return known && pattern == ""
 }
 
-// key derives the key, and finds out whether the key function, the route and the path fit.
-func (g *Guard) key(r Request) (string, error) {
+// keys derives the keys, and finds out whether the key function, the route and the path fit.
+func (g *Guard) keys(r Request) ([]string, error) {
 	if name := g.config.Param; name != "" {
-		key, err := g.config.Key(r) // declares has checked it
+		keys, err := g.config.Keys(r) // declares has checked it
 		if err == nil {
 			value, _ := r.Param(name)
 			err = keyfunc.CheckPath(r.HTTP(), value)
 		}
-		return key, err
+		return keys, err
 	}
 	checked := &checked{Request: r}
-	key, err := g.config.Key(checked)
+	keys, err := g.config.Keys(checked)
 	if fault := checked.fault(err == nil); fault != nil {
-		return "", fault
+		return nil, fault
 	}
-	if err == nil {
+	switch {
+	case err == nil && len(keys) == 0: // of a function that was written by hand
+		err = keyfunc.ErrMissing
+	case err == nil:
 		err = checked.path()
 	}
-	return key, err
+	return keys, err
 }
 
 // log writes at most one line a second of each message.

@@ -23,6 +23,14 @@ func ByQuery(name string) Config {
 	return Config{Key: keyfunc.Query(name)}
 }
 
+// ByAll is the configuration of a guard by several keys. It panics when keys is nil.
+func ByAll(adapter string, keys keyfunc.Set[keyfunc.Request]) Config {
+	if keys == nil {
+		panic(adapter + `: ByAll needs keys, such as keyfunc.All("account", keyfunc.JSON("from"), keyfunc.JSON("to"))`)
+	}
+	return Config{Keys: keys}
+}
+
 // ByTemplate is the configuration of a guard by template. It panics when the
 // template is bad.
 func ByTemplate(adapter, t string) Config {

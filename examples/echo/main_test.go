@@ -1,0 +1,27 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A storm of transfers by ByAll: all are done, and the balances are right.
+func TestTransfersThatCrossOneAnother(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		var done, refused, money, wrong int
+		if n, _ := fmt.Sscanf(line, "/transfers %d %d %d %d", &done, &refused, &money, &wrong); n > 0 {
+			if done != storm || refused != 0 || money != accounts*beginning || wrong != 0 {
+				t.Errorf("%s", line)
+			}
+			t.Log(out.String())
+			return
+		}
+	}
+	t.Errorf("no line about /transfers in %s", &out)
+}
