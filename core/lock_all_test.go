@@ -493,6 +493,26 @@ func TestLockAllKeepFor(t *testing.T) {
 	}
 }
 
+// One of the locks can be handed over; the others are unlocked.
+func TestLockAllOfWhichOneIsHandedOver(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		m := takeAll(t, background, l, []string{"a", "b"})
+		k, _ := core.FromContext(m.Context())
+		ticket, err := k.Handover(background, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlockAll(t, m)
+		s.isFree("a")
+		resumed, err := l.Resume(background, "b", ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, resumed)
+	})
+}
+
 func TestDoAll(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()

@@ -94,6 +94,9 @@ func (l *Locker) finishAll(ctx context.Context, locks []*Lock, failed bool) erro
 	}
 	var all []left
 	for _, k := range slices.Backward(locks) {
+		if k.handedOver.Load() {
+			continue
+		}
 		last, err := k.lease.leave(k)
 		k.cancel(nil)
 		if err == nil {
