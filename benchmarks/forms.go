@@ -69,7 +69,11 @@ type wants struct {
 // spots are what one of the goroutines locks in turn. They are the same in every run.
 func (w wants) spots(a *arena, goroutine int) []spot {
 	r := rand.New(rand.NewPCG(1, uint64(goroutine)))
-	spots := make([]spot, 128)
+	n := 1
+	if w.Of > 1 || w.Readers > 0 {
+		n = 128
+	}
+	spots := make([]spot, n) // no more than needed: a hot key's cycle is short
 	for i := range spots {
 		s := &spots[i]
 		s.form = form{Shared: r.IntN(100) < w.Readers, Permits: w.Permits}
