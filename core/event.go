@@ -39,9 +39,9 @@ const (
 	// "canceled" or "deadline" when its context ended first.
 	EventBusy
 	// EventFailed: the call failed. Reason is "unavailable", "closed", "lost",
-	// "max_hold" or "invalid_key", after the error of that name.
+	// "max_hold", "invalid_key", "upgrade" or "ticket", after the error of that name.
 	EventFailed
-	// EventReleased: the last of the lock's holds was unlocked. Err is
+	// EventReleased: the last of the lock's holds was unlocked, or handed over. Err is
 	// [ErrUnavailable] when Redis has not confirmed it; Reason is "unconfirmed" then.
 	EventReleased
 	// EventLost: the protection ended before the lock was unlocked. Reason is
@@ -122,6 +122,10 @@ func refused(err error) (kind EventKind, reason string) {
 		return EventFailed, "closed"
 	case errors.Is(err, ErrInvalidKey):
 		return EventFailed, "invalid_key"
+	case errors.Is(err, ErrUpgrade):
+		return EventFailed, "upgrade"
+	case errors.Is(err, ErrTicket):
+		return EventFailed, "ticket"
 	default:
 		return EventFailed, "unavailable"
 	}

@@ -74,19 +74,66 @@ func TestInspectListsTheHolders(t *testing.T) {
 func TestInspectTellsAParkedLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
-		s.HSet("lock:k", "mode", "h7 ab 60000")
-		s.SetTTL("lock:k", time.Minute)
-		want := core.Info{Locked: true, Parked: true, TTL: time.Minute}
-		if info, err := l.Inspect(background, "k"); err != nil || !reflect.DeepEqual(info, want) {
-			t.Errorf("Inspect: %+v, %v; want %+v", info, err, want)
-		}
-		for owner, want := range map[string]bool{"somebody": false, "": true} {
-			if freed, err := l.ForceUnlockOwner(background, "k", owner); freed != want || err != nil {
-				t.Errorf("owner %q: freed %v, %v", owner, freed, err)
+		inspects := func(what string, want core.Info) {
+			t.Helper()
+			if info, err := l.Inspect(background, "k"); err != nil || !reflect.DeepEqual(info, want) {
+				t.Errorf("%s: %+v, %v; want %+v", what, info, err, want)
 			}
 		}
-		s.isFree("k")
+		ticket, err := take(t, background, l, "k").Handover(background, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inspects("parked", core.Info{Locked: true, Parked: true, TTL: time.Minute})
+		k, err := s.locker().Resume(background, "k", ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inspects("resumed", core.Info{
+			Locked: true, Form: "exclusive", Owner: k.Owner(), Count: 1, TTL: lease + time.Minute,
+			Holders: []core.Holder{{Owner: k.Owner(), Count: 1, TTL: lease}},
+		})
+		if ttl, err := k.TTL(background); err != nil || ttl != lease {
+			t.Errorf("lasts for %v, %v", ttl, err)
+		}
+		if err := k.Abort(background); err != nil {
+			t.Fatal(err)
+		}
+		inspects("parked again", core.Info{Locked: true, Parked: true, TTL: time.Minute})
 	})
+}
+
+// After it the ticket is of no use.
+func TestForceUnlockOfWhatWasHandedOver(t *testing.T) {
+	for what, resumed := range map[string]bool{"parked": false, "resumed": true} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker()
+				ticket, err := take(t, background, l, "k").Handover(background, time.Minute)
+				if err != nil {
+					t.Fatal(err)
+				}
+				owner, other := "", "somebody"
+				if resumed {
+					k, err := l.Resume(background, "k", ticket)
+					if err != nil {
+						t.Fatal(err)
+					}
+					owner, other = k.Owner(), ""
+				}
+				waiting := start(background, s.locker(), "k")
+				if freed, err := l.ForceUnlockOwner(background, "k", other); freed || err != nil {
+					t.Errorf("%q: freed %v, %v", other, freed, err)
+				}
+				if freed, err := l.ForceUnlockOwner(background, "k", owner); !freed || err != nil {
+					t.Errorf("%q: freed %v, %v", owner, freed, err)
+				}
+				unlock(t, (<-waiting).lock)
+				_, err = l.Resume(background, "k", ticket)
+				wantErr(t, err, core.ErrTicket)
+			})
+		})
+	}
 }
 
 // One of several who hold a lock is put out, and the others stay.

@@ -736,3 +736,30 @@ func TestObserversHearHowManyKeysACallWants(t *testing.T) {
 		wants(3, "waiting", "acquired", "busy")
 	})
 }
+
+// What a program does wrong is not told as an outage of Redis.
+func TestObserversHearOfUpgradesAndTickets(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		o := &ear{}
+		l := s.locker(core.Observe(o))
+		reader := take(t, background, l, "k", core.Shared())
+		o.take()
+		_, err := l.Lock(reader.Context(), "k")
+		wantErr(t, err, core.ErrUpgrade)
+		o.want(t, "upgrade", "waiting", "failed upgrade")
+		_, err = l.Lock(background, "k", core.Owner(reader.Share()))
+		wantErr(t, err, core.ErrUpgrade)
+		o.want(t, "upgrade by Owner", "waiting", "failed upgrade")
+		_, err = l.Resume(background, "other", "no ticket")
+		wantErr(t, err, core.ErrTicket)
+		o.want(t, "ticket", "waiting", "failed ticket")
+		unlock(t, reader)
+		k := take(t, background, l, "other")
+		ticket, err := k.Handover(background, time.Minute)
+		wantErr(t, err, nil)
+		k, err = l.Resume(background, "other", ticket)
+		wantErr(t, err, nil)
+		unlock(t, k)
+		o.want(t, "handed over", "released", "waiting", "acquired", "released", "waiting", "acquired", "released")
+	})
+}
