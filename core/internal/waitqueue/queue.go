@@ -124,6 +124,8 @@ func (q *queue[R, L, P]) remove(w *Waiter[R, L, P]) {
 	} else {
 		q.tail = w.prev
 	}
+	// Or the first, which lasts as the queue does, holds on to all that come after it.
+	w.prev, w.next = nil, nil
 	q.calls--
 }
 

@@ -3,9 +3,11 @@ package waitqueue_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
@@ -160,6 +162,26 @@ func TestLeavingTheMiddle(t *testing.T) {
 		}
 		<-forC
 	})
+}
+
+// Who has left is forgotten, also while others come and go without an end: those who leave do
+// not hold on to those who came after them.
+func TestWhoHasLeftIsForgotten(t *testing.T) {
+	var q queues
+	last := join(t, &q, "the first")
+	gone := make([]weak.Pointer[waiter], 10)
+	for i := range gone {
+		next := join(t, &q, "the next")
+		last.Took(time.Time{}, false)
+		last, gone[i] = next, weak.Make(next)
+	}
+	runtime.GC()
+	for i, w := range gone[:len(gone)-1] {
+		if w.Value() != nil {
+			t.Errorf("call %d is still there", i+1)
+		}
+	}
+	runtime.KeepAlive(last)
 }
 
 func TestSignalHasTheHeadAsk(t *testing.T) {
