@@ -94,6 +94,35 @@ func TestReleaseBesideAcquisition(t *testing.T) {
 	}
 }
 
+// A lock that was granted to a call that left just then is not given to the next one, which wants
+// another form.
+func TestGrantOfAnotherForm(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		for range 300 {
+			k := take(t, background, a, "k")
+			ctx, leave := context.WithCancel(background)
+			leaves := start(ctx, b, "k", core.Shared())
+			time.Sleep(time.Millisecond)
+			stays := start(background, b, "k")
+			time.Sleep(time.Millisecond)
+			go leave()
+			unlock(t, k)
+			if o := <-leaves; o.err == nil {
+				unlock(t, o.lock)
+			}
+			o := <-stays
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
+			if got, err := a.Inspect(background, "k"); err != nil || got.Form != "exclusive" {
+				t.Fatalf("the lock of the call is %+v: %v", got, err)
+			}
+			unlock(t, o.lock)
+		}
+	})
+}
+
 // So many have a permit, of several processes, and the next one gets it at once.
 func TestPermitsBoundTheHolders(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

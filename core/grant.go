@@ -48,7 +48,7 @@ func (l *Locker) grant(lock string, m store.Message) {
 			return false
 		}
 		ends, by = grantEnds(m, p, now), p
-		return c.startsAtOnce() && ends.Sub(now) >= store.GrantLease/2
+		return p.Form == c.form && c.startsAtOnce() && ends.Sub(now) >= store.GrantLease/2
 	})
 	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
 		l.missedMessage()

@@ -697,6 +697,7 @@ func TestObserversHearTheForm(t *testing.T) {
 				wantBusy(t, err)
 				l.Notify(background, core.Event{Kind: core.EventRefused, Err: err}, opts...)
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				heard := map[string]bool{}
 				for _, e := range o.events {
 					heard[kinds[e.Kind]] = true

@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -112,13 +114,48 @@ func TestOrderOfForms(t *testing.T) {
 			t.Errorf("%d share the lock, want the three that waited side by side", got)
 		}
 		w.wantQueue(t, "p:5 4ms, p:6|s 5ms")
-		if n := len(p.heard); n == 0 {
-			t.Error("p was told nothing")
-		}
-		if n := len(q.heard); n == 0 {
-			t.Error("q was told nothing")
+		synctest.Wait()
+		if len(p.heard) == 0 || len(q.heard) == 0 {
+			t.Errorf("p hears %q, q hears %q", p.heard, q.heard)
 		}
 	})
+}
+
+// Who waits with an owner that has the lock meanwhile enters it: being granted it would replace
+// that holder.
+func TestOwnerThatWaitsTwice(t *testing.T) {
+	for _, form := range []store.Form{store.Shared, store.Permits(2)} {
+		t.Run(form.String(), func(t *testing.T) {
+			in(t, 1, func(t *testing.T, w *world) {
+				w.hears("p")
+				q := w.hears("q")
+				one, two := w.formOf("p:1", form), w.formOf("p:2", form)
+				w.takeAll(t, one, two)
+				alone := w.claimOf("p:3")
+				w.waits(t, alone)
+				a, b := w.formOf("p:4", form), w.formOf("q:5", form)
+				a.Owner, b.Owner = "job", "job"
+				w.waits(t, a)
+				w.waits(t, b)
+				w.release(t, releaseOf(alone)) // all that it kept out go together
+				w.release(t, releaseOf(one))
+				w.release(t, releaseOf(two))
+				first := w.take(t, a)
+				synctest.Wait()
+				if !slices.Contains(q.heard, "open") || len(slices.Compact(q.heard)) > 1 {
+					t.Errorf("q hears %q", q.heard)
+				}
+				second := w.take(t, b)
+				if first.Token != second.Token || !first.Outermost || second.Outermost {
+					t.Errorf("%+v, then %+v", first, second)
+				}
+				w.release(t, releaseOf(b))
+				if got := w.state(t); len(got.Holders) != 1 {
+					t.Errorf("after the entry has ended the lock is %+v", got)
+				}
+			})
+		})
+	}
 }
 
 // Each holder has a lease of its own: one that died is in the way of others for no longer.
@@ -256,6 +293,7 @@ func TestLeavingCallLetsOthersIn(t *testing.T) {
 		if got := w.holders(t); got != 2 {
 			t.Errorf("%d share the lock, want two", got)
 		}
+		synctest.Wait()
 		if len(p.heard) != 1 {
 			t.Errorf("p hears %q", p.heard)
 		}

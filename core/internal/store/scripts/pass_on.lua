@@ -56,7 +56,11 @@ local function pass_on(lock, queue, clock, now, kind, asking)
       call('ZREM', queue, member)
     elseif not has_room(lock, kind, form, now) then
       return first or member
-    elseif deaf then
+    elseif deaf or kind and read_holder(lock, owner, now) then
+      -- An owner that has the lock already enters it by itself: a grant would replace its holder.
+      if told and not deaf then
+        tell(told, 'open')
+      end
       i = i + 1
     else
       local token = next_token(clock, now)
