@@ -1,4 +1,5 @@
-// Package asynqlock runs asynq tasks one at a time per key, across all workers.
+// Package asynqlock runs asynq tasks one at a time per key, across all workers, or with
+// [core.Permits] so many at a time. [ByAll] takes the locks of several keys.
 //
 //	mux := asynq.NewServeMux()
 //	mux.Use(asynqlock.ByPayload("orderID"))

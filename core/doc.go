@@ -17,12 +17,20 @@
 // not descend from each other's lock exclude one another, also in one goroutine.
 // [Detach] takes the ownership out of a context.
 //
+// # Forms
+//
+// A call has a lock alone, unless it says otherwise: with [Shared] together with others
+// that share it, with [Permits] as one of so many. [Locker.LockAll] takes the locks of
+// several keys, or none. [Lock.Handover] parks a lock for a job in another process, which takes it by
+// [Locker.Resume].
+//
 // # In Redis
 //
 // A lock is a hash, named by prefix and key, that counts the holds of its owner,
 // and expires with the lease: the layout of Redisson's RLock, which excludes and
-// wakes us as we do it. Our own fields in it begin with "latchkey:": the fencing token,
-// the lease, and holds, so that a command that is sent twice counts once. Beside it there
+// wakes us as we do it. A lock that several hold has a field for each of them instead, which
+// excludes an RLock as well. Our own fields are "mode" and those that begin with "latchkey:": the
+// fencing token, the lease, and holds, so that a command that is sent twice counts once. Beside it there
 // are the wait queue of processes, which is short-lived, and one fencing clock for each
 // hash slot, which stays: 16,384 small keys at most.
 package core

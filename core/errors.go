@@ -75,7 +75,7 @@ type BusyError struct {
 	RetryAfter time.Duration
 	// Done says that nobody holds the lock: the work succeeded just now, and the
 	// dedup window that [KeepFor] has opened lasts for RetryAfter. Otherwise somebody
-	// is at work.
+	// is at work, or will be, by the ticket of [Lock.Handover].
 	Done bool
 	// Held are the keys of the locks that the context of a call that waited holds, innermost
 	// first. It may be held up by them, through others that wait for those.

@@ -79,8 +79,8 @@ func (k *Lock) DropWindow() { k.lease.dropWindow.Store(true) }
 
 // Context returns the context to work under. It descends from the one given to
 // [Locker.Lock], carries ownership, so that locks taken with it re-enter, and is
-// cancelled when the protection ends: with cause [ErrLost], [ErrClosed] or
-// [ErrMaxHold], or by Unlock. [context.Cause] tells which.
+// cancelled when the protection ends: with cause [ErrLost], [ErrClosed],
+// [ErrMaxHold] or [ErrHandedOver], or by Unlock. [context.Cause] tells which.
 func (k *Lock) Context() context.Context { return k.ctx }
 
 // Count returns how many holds its owner has in Redis, this one included, and not those of

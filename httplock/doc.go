@@ -14,8 +14,13 @@
 //
 // A request that must not run is answered with application/problem+json: 400
 // when the key is missing, given twice or malformed, 409 with Retry-After when
-// the lock is busy, 503 with Retry-After when Redis does not answer or the
-// Locker is closing, 500 when no Locker is set or the route is not known yet.
+// the lock is busy, 429 with Retry-After when it has permits and none is free, 503 with
+// Retry-After when Redis does not answer or the Locker is closing, 500 when no
+// Locker is set or the route is not known yet.
+//
+// With [core.Shared], or where [Config.Shared] says so, requests share a lock and run
+// together; with [core.Permits] or [Config.Permits] so many of a key run as there are permits.
+// [ByAll] takes the locks of several keys.
 //
 // Put [http.TimeoutHandler] outside: the lock is kept until the handler really
 // returns, which may be after the client got its 503. Inside, its 503 is the end for

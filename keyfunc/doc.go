@@ -9,7 +9,8 @@
 //		keyfunc.Int(keyfunc.Query("item")),
 //	) // cart:value.userID=7:item=42
 //
-// [Template] says the same in a line of text, without the canonical forms.
+// [Template] says the same in a line of text, without the canonical forms. A [Set], such as
+// [All], derives several keys, for work that needs the locks of all of them.
 //
 // # Keys that cannot be slipped past
 //

@@ -16,8 +16,8 @@ import (
 // test when the key is held already, and when the Locker is not one of [New]. It
 // does not wait. Observers among New's options hear of it too.
 //
-// With [core.Shared] or [core.Permits], here or among New's options, the key is held so: what
-// goes with it is not busy.
+// The options are those of the other one's call. With [core.Shared] or [core.Permits] the key is
+// held so: what goes with it is not busy.
 func Hold(tb testing.TB, l *core.Locker, key string, opts ...core.Option) (release func()) {
 	tb.Helper()
 	const long = 24 * time.Hour // whatever New's options say

@@ -10,8 +10,13 @@
 //
 // A request that must not run ends with an *echo.HTTPError, so that the
 // application's error handler stays in charge: 400 when the key is missing, given
-// twice or malformed, 409 when the lock is busy, 503 when Redis does not answer or
-// the Locker is closing, 500 when no Locker is set or, in e.Pre, the route is not
-// known yet. Retry-After is set on the response. echo's own error handler answers
-// with the body that RFC 9457 defines, application/problem+json.
+// twice or malformed, 409 when the lock is busy, 429 when it has permits and none is
+// free, 503 when Redis does not answer or the Locker is closing, 500 when no Locker is
+// set or, in e.Pre, the route is not known yet. Retry-After is set on the response.
+// echo's own error handler answers with the body that RFC 9457 defines,
+// application/problem+json.
+//
+// With [core.Shared], or where [Config.Shared] says so, requests share a lock and run
+// together; with [core.Permits] or [Config.Permits] so many of a key run as there are permits.
+// [ByAll] takes the locks of several keys.
 package echolock
