@@ -19,6 +19,8 @@ import (
 //     first, then it is the context's error as well.
 //   - [ErrDeadlock], which is ErrNotAcquired as well, at once: ctx holds another lock, and the
 //     wait would not end.
+//   - [ErrNoPermit], which is ErrNotAcquired as well: a call with [Permits] got none.
+//   - [ErrUpgrade], at once: ctx or the [Owner] has the lock in another form.
 //   - [ErrUnavailable]: Redis did not answer within [Timeout], in which a call whose connection
 //     breaks is sent again, or answered with an error. A call that was waiting already endures
 //     this for 5 s. It fails sooner when its wait ends, or a deadline of ctx, while Redis has

@@ -14,8 +14,8 @@ import (
 // [errors.Is] and [errors.As]. The texts of [*BusyError] and [*LockError], as which they come,
 // may be shown to anybody; [Detail] is for the log.
 var (
-	// ErrNotAcquired says that somebody else holds the lock: the wait was over,
-	// the context ended while waiting, or the key is in its dedup window.
+	// ErrNotAcquired says that somebody else holds the lock, or has its ticket, or that the key
+	// is in its dedup window: the wait was over, or the context ended while waiting.
 	ErrNotAcquired = errors.New("core: lock not acquired")
 
 	// ErrDeadlock says that the wait for a lock would not have ended: calls of this process,
