@@ -54,6 +54,13 @@ type Config struct {
 	// worker. However long the wait, it ends a tenth of that time before the deadline,
 	// 100 ms at least, and the task is put off, for asynq would count a failure.
 	Options []core.Option
+	// Shared says which tasks share the lock: they go together, and the others have it alone;
+	// see [core.Shared].
+	Shared func(*asynq.Task) bool
+	// Permits says how many tasks may hold the lock when one is admitted, such as by the
+	// tenant's plan; see [core.Permits]. One for which it returns less than 1, or more than
+	// 10,000, fails. Where all have the same, [core.Permits] among the Options does.
+	Permits func(*asynq.Task) int
 	// Skip lets tasks through without a lock when it returns true.
 	Skip func(*asynq.Task) bool
 	// OnBusy says what becomes of a task whose key is busy.
@@ -114,8 +121,9 @@ func ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.Middleware
 //   - When Redis does not answer, with one that wraps [core.ErrUnavailable]. It
 //     counts as a failure, and so do a missing Locker and a context that ended.
 //
-// New panics unless there is one of Key and Keys, when OnBusy is unknown, LastWait is negative or an option
-// is bad.
+// New panics unless there is one of Key and Keys, when OnBusy is unknown, LastWait is negative
+// or an option is bad, or when Shared or Permits meet each other, [core.KeepFor], or an option
+// that says the same.
 func New(cfg Config) asynq.MiddlewareFunc {
 	switch {
 	case cfg.Key != nil && cfg.Keys != nil:
@@ -129,6 +137,10 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	}
 	if err := adapter.Check(cfg.Options...); err != nil {
 		panic("asynqlock: bad option: " + err.Error())
+	}
+	forms := adapter.Forms[*asynq.Task]{Shared: cfg.Shared, Permits: cfg.Permits}
+	if err := forms.Check(cfg.Options...); err != nil {
+		panic("asynqlock: " + err.Error())
 	}
 	if cfg.LastWait == 0 {
 		cfg.LastWait = defaultLastWait
@@ -144,7 +156,7 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	if name := keyfunc.DescribeSet(cfg.Keys, nil).Name; name != "" {
 		cfg.Options = append([]core.Option{core.Name(name)}, cfg.Options...)
 	}
-	g.config = cfg
+	g.config, g.forms = cfg, forms
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return g.process(ctx, t, next) })
 	}

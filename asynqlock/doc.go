@@ -37,6 +37,16 @@
 // 25): on its last attempt asynq archives it whatever the reason. There the
 // middleware waits a while first, see [Config.LastWait].
 //
+// # Several at a time
+//
+// With [core.Permits] up to n tasks of a key run at once, in all workers together:
+//
+//	asynqlock.ByPayload("tenantID", core.Permits(3))
+//
+// [Config.Permits] says for each task how many. A task that finds no permit is treated as
+// one whose key is busy. A permit does not keep two runs of one task apart, see below, and with
+// [Drop] such a task is gone although nobody does its work.
+//
 // # Other tasks
 //
 // The middleware of a mux runs for all tasks, also for those of types that it does

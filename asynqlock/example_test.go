@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -106,6 +107,37 @@ func ExampleBy() {
 	// Output:
 	// pay under the lock "order:tenant=acme:orderID=42"
 	// error: asynqlock: no key for a task of type "pay": skip retry for the task: keyfunc: part 2, payload field "tenant": missing
+}
+
+// At most so many exports of a tenant at once as its plan has, in all workers together.
+func ExampleConfig_permits() {
+	locker, stop := newLocker()
+	defer stop()
+
+	plans := map[string]int{"acme": 2, "tiny": 1}
+	tenant := keyfunc.Payload("tenantID")
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.New(asynqlock.Config{
+		Locker: locker,
+		Key:    tenant,
+		Permits: func(t *asynq.Task) int {
+			name, _ := tenant(t)
+			return plans[strings.TrimPrefix(name, "tenantID=")]
+		},
+		Options: []core.Option{core.NoWait()},
+	}))
+	mux.HandleFunc("export:first", func(ctx context.Context, t *asynq.Task) error {
+		err := mux.ProcessTask(context.Background(), asynq.NewTask("export", t.Payload())) // as another worker would
+		fmt.Println("another one refused:", errors.Is(err, core.ErrNoPermit))
+		return nil
+	})
+	mux.HandleFunc("export", func(context.Context, *asynq.Task) error { return nil })
+
+	process(mux, "export:first", `{"tenantID":"acme"}`)
+	process(mux, "export:first", `{"tenantID":"tiny"}`)
+	// Output:
+	// another one refused: false
+	// another one refused: true
 }
 
 // New has what the By functions leave out: here a job that is enqueued once more

@@ -21,6 +21,7 @@ var errNoLocker = errors.New("asynqlock: no Locker: call core.SetDefault, or set
 type guard struct {
 	config Config // with Keys in any case
 	all    bool   // there may be several
+	forms  adapter.Forms[*asynq.Task]
 	pace   *pace
 }
 
@@ -39,7 +40,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	}
 	if err != nil {
 		if locker != nil {
-			g.notify(ctx, locker, "invalid_key", err)
+			notify(ctx, locker, "invalid_key", err, g.config.Options)
 		}
 		return noKey(t, err)
 	}
@@ -49,6 +50,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 
 	me := g.identity(ctx)
 	most, limited := longestWait(ctx)
+	opts := g.forms.Options(t, g.options(ctx, me, most, limited))
 	began := time.Now()
 	ran := false
 	run := func(ctx context.Context) error {
@@ -58,7 +60,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		}
 		return next.ProcessTask(ctx, t)
 	}
-	if opts := g.options(ctx, me, most, limited); g.all {
+	if g.all {
 		err = locker.DoAll(ctx, keys, run, opts...)
 	} else {
 		err = locker.Do(ctx, keys[0], run, opts...)
@@ -66,7 +68,10 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	if ran || err == nil {
 		return err
 	}
-	g.notify(ctx, locker, "", err)
+	if adapter.Check(opts...) != nil { // Observers are told all the same
+		opts = g.config.Options
+	}
+	notify(ctx, locker, "", err, opts)
 	var busy *core.BusyError
 	switch {
 	case errors.Is(err, core.ErrInvalidKey):
@@ -89,8 +94,8 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 
 // notify tells the Locker's Observers that a task does not run; an empty reason is
 // that of err.
-func (g *guard) notify(ctx context.Context, locker *core.Locker, reason string, err error) {
-	locker.Notify(ctx, core.Event{Kind: core.EventRefused, Reason: reason, Err: err}, g.config.Options...)
+func notify(ctx context.Context, locker *core.Locker, reason string, err error, opts []core.Option) {
+	locker.Notify(ctx, core.Event{Kind: core.EventRefused, Reason: reason, Err: err}, opts...)
 }
 
 func noKey(t *asynq.Task, err error) error {

@@ -21,6 +21,14 @@ type observed struct {
 
 type observedKey struct{}
 
+// forEvents is an Observer.
+type forEvents func(core.Event)
+
+func (f forEvents) Observe(ctx context.Context, e core.Event) context.Context {
+	f(e)
+	return ctx
+}
+
 func (o *observed) Observe(ctx context.Context, e core.Event) context.Context {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -113,6 +121,32 @@ var observerCases = []conformanceCase{
 		}
 		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusServiceUnavailable)
 		o.want(h, "closed", "orderID closed 503")
+	}},
+	{"Observers hear once in which form a refused request wanted the lock", func(h *harness) {
+		var forms []string
+		o := forEvents(func(e core.Event) {
+			if e.Kind == core.EventRefused {
+				forms = append(forms, fmt.Sprint(e.Name, " ", e.Form, " ", e.Status))
+			}
+		})
+		locker := h.lockerWith(core.Observe(o))
+		core.SetDefault(locker)
+		k := h.holdOn(locker, "id=7")
+		noWait := []core.Option{core.NoWait()}
+		asked := 0
+		shared := h.build(post("/{id}", []guarding{{config: &config{param: "id", options: noWait, shared: func(r *http.Request) bool {
+			asked++
+			return r.Header.Get("X-Shared") != ""
+		}}}}, h.never()))
+		permits := h.build(post("/{id}", []guarding{{config: &config{param: "id", options: noWait, permits: ofHeader}}}, h.never()))
+		send(shared, "POST", "/7", "X-Shared", "1")
+		send(shared, "POST", "/7")
+		send(permits, "POST", "/7", "X-Permits", "3")
+		send(permits, "POST", "/7", "X-Permits", "0")
+		h.unlock(k)
+		if want := []string{"id shared 409", "id exclusive 409", "id permits 429", "id exclusive 500"}; !slices.Equal(forms, want) || asked != 2 {
+			h.Errorf("heard %q, want %q; Shared was asked %d times", forms, want, asked)
+		}
 	}},
 	{"Observers hear of a client that has left", func(h *harness) {
 		o := h.observe(core.EventRefused)

@@ -170,7 +170,11 @@ func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
 	refuseOuter(r)
 	if locker := g.locker(); locker != nil {
 		e := core.Event{Kind: core.EventRefused, Status: refusal.Status, Reason: refusal.reason, Err: refusal.Err}
-		locker.Notify(r.HTTP().Context(), e, g.options...)
+		opts := refusal.options
+		if opts == nil {
+			opts = g.options
+		}
+		locker.Notify(r.HTTP().Context(), e, opts...)
 	}
 	refusal.Err = &refused{refusal, refusal.Err}
 	return refusal
@@ -235,12 +239,12 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 		return setup(errNoLocker)
 	}
 
+	opts := g.config.Forms.Options(r, g.options)
 	ran := false
 	run := func(ctx context.Context) error {
 		ran = true
 		return g.run(ctx, r, next)
 	}
-	opts := g.config.Forms.Options(r, g.options)
 	if g.all {
 		err = locker.DoAll(ctx, keys, run, opts...)
 	} else {
@@ -257,7 +261,11 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 	if busy := (*core.BusyError)(nil); errors.Is(ctx.Err(), context.Canceled) && !errors.As(err, &busy) {
 		return clientGone(err)
 	}
-	return refusalFor(err)
+	refusal := refusalFor(err)
+	if refusal.reason != "setup" { // or an option may be bad
+		refusal.options = opts
+	}
+	return refusal
 }
 
 // isUnmatched reports whether no route has matched: then nobody has set up anything wrongly,

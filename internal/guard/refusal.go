@@ -26,7 +26,8 @@ type Refusal struct {
 	// and ReasonOf know it.
 	Err error
 
-	reason string // as Observers are told; empty: what Err says
+	reason  string        // as Observers are told; empty: what Err says
+	options []core.Option // of its lock; nil: those of all requests
 }
 
 // refused is the error of a refusal, with the answer that it gets. Its text may be shown to
