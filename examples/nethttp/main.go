@@ -1,5 +1,6 @@
 // Nethttp guards routes of net/http's ServeMux: paying and cancelling one order
-// exclude each other, other orders go on, and a receipt is sent once in two seconds.
+// exclude each other, other orders go on, and a receipt is sent once in two seconds. A report is
+// read by many at once, and rebuilt by one alone.
 // GET /metrics tells Prometheus about the locks.
 //
 //	go run ./examples/nethttp                        # on an embedded Redis
@@ -70,7 +71,11 @@ func run(ctx context.Context) error {
 	}
 	server := httptest.NewServer(newMux(metrics))
 	defer server.Close()
-	return demonstrate(ctx, server.URL)
+	if err := demonstrate(ctx, server.URL); err != nil {
+		return err
+	}
+	compareReports(ctx, os.Stdout)
+	return nil
 }
 
 func newMux(metrics prometheus.Collector) http.Handler {
@@ -87,6 +92,8 @@ func newMux(metrics prometheus.Collector) http.Handler {
 	once := httplock.By(keyfunc.Scope("receipt", keyfunc.Param("orderID")),
 		core.NoWait(), core.KeepFor(2*time.Second), core.Name("receipt"))
 	mux.Handle("POST /orders/{orderID}/receipt", once(work("mailed")))
+
+	new(report).handle(mux, sharedReads())
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
@@ -152,6 +159,7 @@ func keepServing(ctx context.Context, handler http.Handler) error {
 	}
 	fmt.Printf("Serving at %s until interrupted. Try, in two terminals:\n", url)
 	fmt.Printf("  curl -X POST '%s/orders/42/pay?takes=2s'\n", url)
+	fmt.Printf("  curl -X PUT %s/reports/7; curl %s/reports/7\n", url, url)
 	fmt.Printf("  curl %s/metrics\n", url)
 	return start.Serve(ctx, listener, handler)
 }
