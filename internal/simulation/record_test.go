@@ -81,8 +81,8 @@ func (r *record) file() {
 	r.process.world.file(r.visit)
 }
 
-// died ends the record of a process that was killed. Its lock lasts for a lease after
-// its last sign of life, which was the call at the earliest.
+// died ends the record of a process that was killed. Its lock lasts for as long as the process
+// could have believed in it.
 func (r *record) died() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,9 +91,10 @@ func (r *record) died() {
 	}
 	r.visit.Killed = true
 	r.visit.Deadline = now()
-	if r.visit.Plan.Owner == "" { // another one's lease may count
-		lease := r.visit.Plan.Lease - r.visit.Plan.Lease/100 // the clock of Redis may run faster by that
-		r.visit.Deadline = max(now(), r.visit.Called+int64(lease))
+	for _, h := range r.process.locker.SnapshotOf(r.visit.Key).Held {
+		if h.Token == r.visit.Token {
+			r.visit.Deadline = max(r.visit.Deadline, now()+int64(h.TTL))
+		}
 	}
 	r.file()
 }
