@@ -239,6 +239,8 @@ func TestUnlockOneOfSeveral(t *testing.T) {
 	all := []string{"export-1", "export-2", "export-3"}
 	unlocks("", 1, "export-9 does not hold the lock", all, "-y", "-owner", "export-9", "tenant")
 	unlocks("n\n", 1, "nothing was done", all, "-owner", "export-2", "tenant")
+	unlocks("n\n", 1, "Put export-2 out?", all, "-owner", "export-2", "tenant")
+	unlocks("n\n", 1, "does not stop the holders", all, "tenant")
 	unlocks("y\n", 0, "put out; others have the lock: 2", []string{"export-1", "export-3"}, "-owner", "export-2", "tenant")
 	unlocks("y\n", 0, "freed", nil, "tenant")
 	server.HSet("lock:tenant", "mode", "h7 ab 60000")

@@ -41,7 +41,7 @@ func (p *program) unlock(ctx context.Context, args []string) (int, error) {
 		return exitBusy, errors.New("the lock is free already")
 	case *only != "" && !slices.ContainsFunc(info.Holders, func(h core.Holder) bool { return h.Owner == *only }):
 		return exitBusy, fmt.Errorf("%s does not hold the lock", plain(*only))
-	case !*sure && !p.agreed(info):
+	case !*sure && !p.agreed(info, *only):
 		return exitBusy, errors.New("nothing was done")
 	}
 	freed := false
@@ -63,16 +63,21 @@ func (p *program) unlock(ctx context.Context, args []string) (int, error) {
 	return 0, nil
 }
 
-// agreed asks whether to go on.
-func (p *program) agreed(info core.Info) bool {
-	warning := "This does not stop the holder, which learns of it at its next renewal. Until then two may be at work."
+// agreed asks whether to go on, with all of its holders or with one.
+func (p *program) agreed(info core.Info, only string) bool {
+	warning, question := "This does not stop the holder, which learns of it at its next renewal. Until then two may be at work.", "Free it?"
 	switch {
+	case only != "" && len(info.Holders) > 1:
+		warning = "This does not stop the holder, which learns of it at its next renewal. Until then one more may be at work."
+		question = "Put " + plain(only) + " out?"
+	case len(info.Holders) > 1:
+		warning = "This does not stop the holders. Each learns of it at its next renewal. Until then others may be at work beside them."
 	case info.Parked:
 		warning = "The lock waits for whoever has its ticket. Without it that one competes like a stranger, and others may come before."
 	case info.Holders == nil:
 		warning = "The work was done, and in this window it is not to be done again. Without the window it can be."
 	}
-	fmt.Fprintf(p.stdout, "\n%s\nFree it? [y/N] ", warning)
+	fmt.Fprintf(p.stdout, "\n%s\n%s [y/N] ", warning, question)
 	answer, _ := bufio.NewReader(p.stdin).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
