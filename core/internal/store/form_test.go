@@ -195,6 +195,45 @@ func TestHoldersEndByThemselves(t *testing.T) {
 	}
 }
 
+// Who asks for a lock that has no room need not look at each of its holders, and still finds it
+// free when the first of them ends.
+func TestHoldersThatWereLookedThrough(t *testing.T) {
+	for what, tc := range map[string]struct {
+		lease time.Duration
+		first store.Form // who asks before the short one comes; none: after it
+	}{
+		"one with a short lease":            {300 * time.Millisecond, ""},
+		"one with a longer lease":           {1500 * time.Millisecond, ""},
+		"one that comes when all was full":  {300 * time.Millisecond, store.Permits(1)},
+		"a long one that comes when it was": {3 * time.Second, store.Permits(1)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			in(t, 1, func(t *testing.T, w *world) {
+				w.take(t, w.formOf("p:1", store.Permits(2)))
+				if tc.first != "" {
+					first := w.formOf("p:2", tc.first)
+					first.Wait = store.NotWaiting
+					w.refused(t, first)
+				}
+				short := w.formOf("p:3", store.Permits(2))
+				short.Lease = tc.lease
+				w.take(t, short)
+				began := time.Now()
+				next := w.formOf("p:4", store.Permits(2))
+				next.Wait = store.NotWaiting
+				for ; ; time.Sleep(50 * ms) {
+					if _, err := w.Acquire(background, next); err == nil {
+						break
+					}
+				}
+				if got := time.Since(began); got != tc.lease {
+					t.Errorf("there is room after %v, want %v", got, tc.lease)
+				}
+			})
+		})
+	}
+}
+
 // The lock lasts in Redis as long as the last of its holders: others than ours look at that.
 func TestExpiryOfALockOfSeveral(t *testing.T) {
 	in(t, 1, func(t *testing.T, w *world) {

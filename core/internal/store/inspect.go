@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,6 +38,9 @@ func (s *Store) Inspect(ctx context.Context, n Name) (State, error) {
 	return state, err
 }
 
+// sharedMode is the mode of a lock that several can have, see holders.lua.
+var sharedMode = regexp.MustCompile(`^[sp][0-9]*$`)
+
 func decodeState(reply any) (State, error) {
 	r := read(reply)
 	ttl, fields, now := r.number(0), reader{values: value[[]any](&r, 1)}, r.text(2)
@@ -50,8 +54,8 @@ func decodeState(reply any) (State, error) {
 			continue
 		}
 		switch {
-		case field == modeField && (text == Shared.kind() || text == Permits(1).kind()):
-			state.Form = Form(text)
+		case field == modeField && sharedMode.MatchString(text):
+			state.Form = Form(text[:1])
 		case field == modeField:
 			state.Parked = strings.HasPrefix(text, "h")
 		case !IsOwnField(field):

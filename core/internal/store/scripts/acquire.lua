@@ -140,7 +140,7 @@ local function each(i)
 
   local by = 0
   if kind == 'h' then
-    by = 3
+    by, whole = 3, parked_for(lock, mode, now)
   elseif window_ms then
     by, whole = 2, tonumber(window_ms)
   elseif whole == '0' then

@@ -1,19 +1,21 @@
 -- The holders of a lock that is shared, has permits, or was handed over: a field for each.
 --
 --   field                    value
---   mode                     s: shared. p: permits. h<token> <digest of the ticket> <ms>: was
---                            handed over; without a holder it is parked for so long
+--   mode                     s or p: shared, or permits. A number after it: nobody ends before
+--                            that µs, or at most LOOK_MS later. h<token> <digest of the ticket>
+--                            <ms>: was handed over; without a holder it is parked for so long
 --   latchkey:holder:<owner>  <end in µs> <lease> <token> <hold>[ <hold>]…
 --     lease                  in ms; negative or 0: see hash.lua
 --
 -- A holder ends by the clock of Redis, for each script that reads it. The expiry of the lock
 -- is that of the last one; if it was handed over, it is parked from then on.
 local HOLDER = 'latchkey:holder:'
+local LOOK_MS = 1000 -- the holders of a lock that has no room are looked through so rarely at most
 
 -- Returns s, p or h; nil when the lock is free or of another kind.
 local function kind_of(mode)
   mode = mode or ''
-  return string.match(mode, '^[sp]$') or string.match(mode, '^(h)%d+ %x+ %d+$')
+  return string.match(mode, '^([sp])%d*$') or string.match(mode, '^(h)%d+ %x+ %d+$')
 end
 
 local function length_of(lease)
@@ -64,12 +66,20 @@ local function living(lock, now)
   return holders, count
 end
 
--- Is living, and has the lock last no longer than they do. Returns how many they are.
+-- How long a lock that was handed over lasts at most.
+local function parked_for(lock, mode, now)
+  local whole = tonumber(string.match(mode, '%d+$'))
+  local _, holder = next((living(lock, now)))
+  return whole + (holder and holder.left or 0)
+end
+
+-- Is living, and has the lock last no longer than they do. Returns how many they are, and in
+-- how many ms the first of them ends.
 local function survivors(lock, now)
   local holders, count = living(lock, now)
-  local last = 0
+  local first, last = math.huge, 0
   for owner, holder in pairs(holders) do
-    last = math.max(last, holder.left)
+    first, last = math.min(first, holder.left), math.max(last, holder.left)
     if holder.cut then -- not others: rounded up each time, none would end
       write_holder(lock, owner, holder, now)
     end
@@ -79,7 +89,7 @@ local function survivors(lock, now)
   elseif call('PTTL', lock) > last then
     call('PEXPIRE', lock, last)
   end
-  return count
+  return count, first
 end
 
 -- Says whether a lock of some kind has room for a form: '' exclusive, s shared, p<n> one of n
@@ -93,8 +103,16 @@ local function has_room(lock, kind, form, now)
   if call('HLEN', lock) <= most then
     return true
   end
-  local count = survivors(lock, now)
-  return count == 0 or count < most
+  local looked = (tonumber(string.sub(call('HGET', lock, 'mode'), 2)) or 0) - now
+  if looked > 0 and looked <= LOOK_MS * 1000 then
+    return false
+  end
+  local count, first = survivors(lock, now)
+  if count == 0 or count < most then
+    return true
+  end
+  redis.pcall('HSET', lock, 'mode', kind .. string.format('%.0f', now + math.min(first - 1, LOOK_MS) * 1000))
+  return false
 end
 
 -- Takes a lock that has room. A user who may write hashes but not set expiries must not leave
@@ -109,7 +127,9 @@ local function take(lock, owner, hold, form, token, lease, further, now)
     expiry = redis.pcall('PEXPIRE', lock, ttl)
   else
     local kind = string.sub(form, 1, 1)
-    call('HSET', lock, 'mode', kind)
+    if ttl < LOOK_MS or call('HEXISTS', lock, 'mode') == 0 then
+      call('HSET', lock, 'mode', kind)
+    end
     write_holder(lock, owner, {left = ttl, lease = lease, token = token, holds = hold}, now)
     expiry = outlast(lock, kind, ttl)
   end
