@@ -26,7 +26,8 @@ import (
 //
 // It blocks for one request to Redis, whatever becomes of ctx, unless that ends before. When
 // it is unknown whether the lock was parked, it has that taken back, and blocks until Redis
-// has said so, at most until the lease or ttl ends. Others must not use the handle meanwhile.
+// has said so, at most until the lease or ttl ends. Nobody can enter the lock
+// meanwhile, and Unlock returns [ErrNotHeld]: what was not handed over is released then.
 //
 // The ticket has 128 random bits. Redis has a digest of it; whoever has it can take the lock.
 func (k *Lock) Handover(ctx context.Context, ttl time.Duration) (ticket string, err error) {
@@ -132,7 +133,7 @@ func (h *handover) takeBack(ctx context.Context) error {
 		switch {
 		case err == nil && parked == store.Done:
 			s.mu.Lock()
-			s.times.unrenewed = false
+			s.times.unrenewed, s.times.backAt = false, schedule.At(sent)
 			if !s.fixed {
 				s.extend(sent, s.length)
 			}
@@ -150,14 +151,20 @@ func (h *handover) takeBack(ctx context.Context) error {
 	}
 }
 
-// restore gives the lease its handle back.
+// restore gives the lease its handle back, or releases the lock if that was unlocked meanwhile.
 func (h *handover) restore() {
-	s := h.lock.lease
+	k, s := h.lock, h.lock.lease
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.handles = append(s.handles, h.lock)
+	if k.unlocked {
+		s.mu.Unlock()
+		s.giveBack([]*Lock{k})
+		s.retire(true, nil)
+		return
+	}
+	s.handles = append(s.handles, k)
 	s.leaving--
 	s.schedule()
+	s.mu.Unlock()
 }
 
 // Resume takes a lock that [Lock.Handover] has parked. Nobody else has had it since, and its

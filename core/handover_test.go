@@ -236,6 +236,66 @@ func TestHandoverThatStaysUnanswered(t *testing.T) {
 	})
 }
 
+// Who unlocks while the lock is being handed over in vain leaves nothing behind.
+func TestUnlockDuringHandover(t *testing.T) {
+	for what, f := range map[string]fault{
+		"the job is not started": lateReply(time.Millisecond),
+		"Redis refuses": func(s *embedded, p *peer, cmd string, args []string) bool {
+			time.Sleep(time.Millisecond)
+			return refuse("ERR no")(s, p, cmd, args)
+		},
+		"the answer is lost": lateReply(10 * time.Second),
+		"it arrives later":   lateRequest(10 * time.Second),
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, b := s.locker(), s.locker()
+				k := take(t, background, a, "k")
+				s.fail("hand_over", f)
+				done := make(chan error, 1)
+				go func() {
+					done <- adapter.Handover(background, k, "job", time.Minute, func() error { return errors.New("no") })
+				}()
+				time.Sleep(time.Millisecond / 2)
+				wantErr(t, k.Unlock(background), core.ErrNotHeld)
+				if err := <-done; err == nil {
+					t.Error("handed over")
+				}
+				isServed(t, "the next one", start(background, b, "k"), prompt)
+			})
+		})
+	}
+}
+
+// A renewal that found the lock parked does not say that it is lost, once it was taken back.
+func TestRenewalOfAParkedLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k := take(t, background, s.locker(), "k")
+		sent, parked, found, back := make(chan bool), make(chan bool), make(chan bool), make(chan bool)
+		s.fail(renew, func(s *embedded, p *peer, cmd string, args []string) bool {
+			close(sent)
+			<-parked
+			s.pass(p, cmd, args)
+			close(found)
+			<-back
+			return true
+		})
+		<-sent
+		why := errors.New("no")
+		wantErr(t, adapter.Handover(background, k, "job", time.Minute, func() error {
+			close(parked)
+			<-found
+			return why
+		}), why)
+		close(back)
+		time.Sleep(2 * lease)
+		if k.Context().Err() != nil {
+			t.Errorf("the lock is gone: %v", context.Cause(k.Context()))
+		}
+		unlock(t, k)
+	})
+}
+
 // A resumed lock whose answer is lost is parked again.
 func TestResumeWithoutAnAnswer(t *testing.T) {
 	for what, f := range map[string]fault{"lost on its way": hang, "its answer is": lateReply(10 * time.Second), "it arrives later": lateRequest(10 * time.Second)} {

@@ -61,7 +61,8 @@ type times struct {
 	deadline  schedule.Time // when Redis may have ended it, and a little before
 	ends      schedule.Time // when Redis ends it, and not before
 	renewAt   schedule.Time
-	unrenewed bool // a release has granted it, and it was not renewed yet
+	backAt    schedule.Time // when it was taken back from being handed over
+	unrenewed bool          // a release has granted it, and it was not renewed yet
 }
 
 // open makes the lease of a lock that the call has got just now, with its first handle.
@@ -117,6 +118,8 @@ func (s *lease) leave(k *Lock) (last bool, err error) {
 	if i >= 0 {
 		s.handles = slices.Delete(s.handles, i, i+1)
 		s.leaving++
+	} else {
+		k.unlocked = true
 	}
 	last = len(s.handles) == 0
 	s.mu.Unlock()

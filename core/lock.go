@@ -24,6 +24,7 @@ type Lock struct {
 
 	resends    *conn.Resends // of its acquisition
 	handedOver atomic.Bool
+	unlocked   bool // while it was handed over. Guarded by lease.mu
 }
 
 func newLock(c *call, s *lease, hold string, resends *conn.Resends) *Lock {

@@ -113,7 +113,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 		return
 	}
 	switch {
-	case err != nil:
+	case err != nil, !held && schedule.At(sent) <= s.times.backAt: // it was parked then
 		s.times.renewAt = schedule.Now().Add(s.retryDelay())
 	case held:
 		s.renewals++
