@@ -106,13 +106,12 @@ func (c *call) held() (*Lock, error) {
 		return outer, nil
 	}
 	// If that one uses this Redis, then the very lock it holds must still be there.
-	c.owner, c.form = outer.lease.owner, outer.lease.form
-	c.outer = outer.lease
+	c.owner, c.outer = outer.lease.owner, outer.lease
 	if err := c.outer.join(nil); err != nil {
 		return nil, err
 	}
 	if l.store.SharesRedis(outer.lease.locker.store) {
-		c.enter = outer.lease.redisToken
+		c.form, c.enter = outer.lease.form, outer.lease.redisToken
 	}
 	return nil, nil
 }

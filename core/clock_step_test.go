@@ -103,6 +103,51 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 			isServed(t, "the next call", start(background, s.locker(), "k"), time.Minute+time.Second)
 			_ = l.Close(background)
 		},
+		"while others share a lock, and one of them dies": func(t *testing.T, s *embedded) {
+			l := s.open()
+			take(t, background, l, "k", core.Shared())
+			waiting := start(background, s.locker(), "k")
+			time.Sleep(time.Millisecond)
+			s.failAll(loseRequest, renew, release)
+			s.setBack(step)
+			o := <-waiting
+			wantTime(t, "the next call had it", o.took, 0, lease+2*time.Second)
+			s.heal()
+			unlock(t, o.lock)
+			_ = l.Close(background)
+		},
+		"while a permit is held by somebody who dies": func(t *testing.T, s *embedded) {
+			l := s.open()
+			take(t, background, l, "k", core.Permits(1))
+			waiting := start(background, s.locker(), "k", core.Permits(1))
+			time.Sleep(time.Millisecond)
+			s.failAll(loseRequest, renew, release)
+			s.setBack(step)
+			o := <-waiting
+			wantTime(t, "the next call had it", o.took, 0, lease+2*time.Second)
+			s.heal()
+			unlock(t, o.lock)
+			_ = l.Close(background)
+		},
+		"while a lock is parked": func(t *testing.T, s *embedded) {
+			parkedBy(t, take(t, background, s.locker(), "k"), time.Minute)
+			s.setBack(step)
+			isServed(t, "the next call", start(background, s.locker(), "k"), time.Minute+time.Second)
+		},
+		"while a resumed lock is held, whose holder then dies": func(t *testing.T, s *embedded) {
+			l := s.open()
+			ticket := parkedBy(t, take(t, background, l, "k"), time.Minute)
+			if _, err := l.Resume(background, "k", ticket); err != nil {
+				t.Fatal(err)
+			}
+			s.failAll(loseRequest, renew, release)
+			s.setBack(step)
+			o := <-start(background, s.locker(), "k")
+			wantTime(t, "the next call had it", o.took, lease+time.Minute-time.Second, lease+time.Minute+2*time.Second)
+			s.heal()
+			unlock(t, o.lock)
+			_ = l.Close(background)
+		},
 		"before a window begins": func(t *testing.T, s *embedded) {
 			l := s.locker()
 			k := take(t, background, l, "k", core.KeepFor(time.Minute))
