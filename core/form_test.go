@@ -336,6 +336,29 @@ func TestNoPermit(t *testing.T) {
 	})
 }
 
+// Calls that find room are not counted among those that wait.
+func TestThoseWhoFindRoomGoAtOnce(t *testing.T) {
+	for what, form := range map[string]core.Option{"shared": core.Shared(), "permits": core.Permits(10)} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				s.failAll(lateReply(100*time.Millisecond), acquire)
+				l := s.locker()
+				var going []<-chan outcome
+				for range 10 {
+					going = append(going, start(background, l, "k", form, core.MaxWaiters(1)))
+				}
+				for _, done := range going {
+					o := <-done
+					if o.err != nil {
+						t.Fatal(o.err)
+					}
+					defer unlock(t, o.lock)
+				}
+			})
+		})
+	}
+}
+
 // Of calls that are refused at once, when the first of them learns that the lock is busy, each
 // learns of its own form.
 func TestTooManyWaitingForAPermit(t *testing.T) {

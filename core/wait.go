@@ -36,8 +36,7 @@ const (
 // take gets the lock for a caller that does not hold it.
 func (c *call) take() (*Lock, error) {
 	wait := c.settings.Wait
-	if noWait := wait != nil && *wait == 0; noWait || !c.isPlain() {
-		// A chosen owner may hold the lock already and need not queue.
+	if noWait := wait != nil && *wait == 0; noWait || c.mayGoAtOnce() {
 		k, b, err := c.try(nil)
 		if b == nil {
 			return k, err
@@ -55,6 +54,16 @@ func (c *call) take() (*Lock, error) {
 		over = time.After(*wait - c.multi.waited())
 	}
 	return c.queue(w, over)
+}
+
+// mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
+// and there may be room beside others that share it or have permits.
+func (c *call) mayGoAtOnce() bool {
+	if c.form == store.Exclusive {
+		return !c.isPlain()
+	}
+	_, waits := c.locker.queues.WaitFor(c.name.Lock())
+	return !waits || !c.isPlain()
 }
 
 // queue waits until the call is the head of its queue, then for the lock. The head asks
