@@ -102,3 +102,33 @@ func TestGrantIsRenewedWithoutMemory(t *testing.T) {
 	}
 	unlock(t, o.lock, before)
 }
+
+// So it does the lock of each of several, and one that was resumed.
+func TestHoldersAreRenewedWithoutMemory(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	l := onRedis(t, server.Client(t))
+	lease := core.Lease(3 * time.Second)
+	locks := []*core.Lock{
+		take(t, background, l, "shared", lease, core.Shared()),
+		take(t, background, l, "permits", lease, core.Permits(2)),
+		take(t, background, l, "permits", lease, core.Permits(2)),
+	}
+	ticket, err := take(t, background, l, "resumed", lease).Handover(background, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resumed, err := l.Resume(background, "resumed", ticket, lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks = append(locks, resumed)
+	if err := admin.ConfigSet(background, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	awaitRenewals(t, l, 1, locks...)
+	if err := admin.ConfigSet(background, "maxmemory", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, locks...)
+}

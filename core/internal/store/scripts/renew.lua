@@ -22,6 +22,8 @@ local function renew_holder(lock, mode, owner, token, lease, first)
   end
   holder.left = tonumber(lease)
   holder.lease = first and lease or holder.lease
+  -- A PEXPIRE first, or a Redis that is out of memory refuses to write.
+  call('PEXPIRE', lock, call('PTTL', lock))
   write_holder(lock, owner, holder, now)
   outlast(lock, mode, holder.left)
   return 1
