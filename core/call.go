@@ -59,13 +59,7 @@ func (c *call) try(w *waiter) (*Lock, *store.Busy, error) {
 	p := c.position(w)
 	claim := c.claim(p)
 	granted, err := c.locker.store.Acquire(c.ctx, claim)
-	k, busy, err := c.conclude(w, p, claim, granted, err)
-	if busy != nil && busy.HandedOver && c.settings.Ticket != "" {
-		if k, busy, err := c.resume(); k != nil {
-			return k, busy, err
-		}
-	}
-	return k, busy, err
+	return c.orResume(c.conclude(w, p, claim, granted, err))
 }
 
 // conclude takes the answer to a claim.

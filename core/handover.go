@@ -201,6 +201,17 @@ func (c *call) resume() (*Lock, *store.Busy, error) {
 	return c.conclude(nil, nil, claim, granted, err)
 }
 
+// orResume takes a lock that is busy by the ticket of the call, if it was handed over to it. Otherwise
+// it returns what it was given.
+func (c *call) orResume(k *Lock, busy *store.Busy, err error) (*Lock, *store.Busy, error) {
+	if busy != nil && busy.HandedOver && c.settings.Ticket != "" {
+		if resumed, _, _ := c.resume(); resumed != nil {
+			return resumed, nil, nil
+		}
+	}
+	return k, busy, err
+}
+
 func cannotHandOver(key, why string) error {
 	return &LockError{Key: key, kind: ErrNotHeld, text: "the lock cannot be handed over: " + why}
 }

@@ -339,6 +339,13 @@ func TestWindowIsHandedOver(t *testing.T) {
 	})
 }
 
+func parkedFor(t *testing.T, k *core.Lock, ticket string) {
+	t.Helper()
+	if err := adapter.Handover(background, k, ticket, time.Minute, func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A call that has the ticket of a job resumes the lock, and competes without it.
 func TestCallWithATicket(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -346,9 +353,8 @@ func TestCallWithATicket(t *testing.T) {
 		free := take(t, background, b, "k", adapter.Ticket("job"))
 		unlock(t, free)
 		k := take(t, background, a, "k")
-		err := adapter.Handover(background, k, "job", time.Minute, func() error { return nil })
-		wantErr(t, err)
-		_, err = b.TryLock(background, "k", adapter.Ticket("another"))
+		parkedFor(t, k, "job")
+		_, err := b.TryLock(background, "k", adapter.Ticket("another"))
 		wantBusy(t, err)
 		o := <-start(background, b, "k", adapter.Ticket("job"))
 		if o.err != nil || o.took > prompt {
@@ -356,4 +362,67 @@ func TestCallWithATicket(t *testing.T) {
 		}
 		unlock(t, o.lock)
 	})
+}
+
+// Others who wait cannot have the lock: who has the ticket is not behind them.
+func TestCallWithATicketDoesNotWaitBehindOthers(t *testing.T) {
+	for what, opts := range map[string][]core.Option{
+		"queued":      nil,
+		"one of many": {core.MaxWaiters(1)},
+		"owner":       {adapter.OwnerBegin("task:")},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, b := s.locker(), s.locker()
+				k := take(t, background, a, "k")
+				waiting := start(background, b, "k", append(opts, adapter.Ticket("another"))...)
+				waits(t, waiting)
+				parkedFor(t, k, "job")
+				o := <-start(background, b, "k", append(opts, adapter.Ticket("job"), core.Wait(time.Second))...)
+				if o.err != nil || o.took > prompt {
+					t.Fatal(o.err, o.took)
+				}
+				waits(t, waiting)
+				unlock(t, o.lock)
+				unlock(t, (<-waiting).lock)
+			})
+		})
+	}
+}
+
+// One of the locks is that of the ticket. After a failure, also for another one, it is parked again.
+func TestCallForSeveralKeysWithATicket(t *testing.T) {
+	for what, opts := range map[string][]core.Option{"waits": nil, "does not wait": {core.NoWait()}} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, b := s.locker(), s.locker()
+				k := take(t, background, a, "2")
+				parkedFor(t, k, "job")
+				m, err := b.LockAll(background, []string{"1", "2", "3"}, append(opts, adapter.Ticket("job"))...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := m.Abort(background); err != nil {
+					t.Error(err)
+				}
+				for _, key := range []string{"1", "3"} {
+					unlock(t, take(t, background, a, key))
+				}
+				third := take(t, background, a, "3")
+				_, err = b.LockAll(background, []string{"1", "2", "3"}, core.NoWait(), adapter.Ticket("job"))
+				wantBusy(t, err)
+				unlock(t, third)
+				_, err = a.TryLock(background, "2")
+				wantBusy(t, err)
+				m, err = b.LockAll(background, []string{"1", "2", "3"}, append(opts, adapter.Ticket("job"))...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := m.Unlock(background); err != nil {
+					t.Error(err)
+				}
+				unlock(t, take(t, background, a, "2"))
+			})
+		})
+	}
 }

@@ -174,6 +174,9 @@ func (a *multiCall) tryAll(cs []*call) (rest []*call, busy *store.Busy, err erro
 			a.turnTo(c)
 		}
 		k, by, failure := c.conclude(nil, nil, claims[i], g, failure)
+		if inOrder {
+			k, by, failure = c.orResume(k, by, failure)
+		}
 		switch {
 		case inOrder && k != nil:
 			got++

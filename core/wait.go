@@ -44,6 +44,11 @@ func (c *call) take() (*Lock, error) {
 		if noWait {
 			return nil, c.refuse(notWaiting, taken(b))
 		}
+	} else if c.settings.Ticket != "" && c.locker.queues.Has(c.name.Lock()) {
+		// Only the head asks Redis, and cannot have the lock that was handed over to this call.
+		if k, _, _ := c.resume(); k != nil {
+			return k, nil
+		}
 	}
 	w, by := c.locker.queues.Join(c.name.Lock(), c.ownerOf(""), c, c.settings.MaxWaiters)
 	if w == nil {

@@ -101,6 +101,13 @@ func (q *Queues[R, L, P]) Join(lock, owner string, request R, max *int) (w *Wait
 	return w, by
 }
 
+// Has is true when a call is in a queue of the lock, so that another one would be behind it.
+func (q *Queues[R, L, P]) Has(lock string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.byLock[lock] != nil
+}
+
 // push puts a call at the end. mu is held.
 func (q *queue[R, L, P]) push(w *Waiter[R, L, P]) {
 	if w.prev = q.tail; w.prev != nil {
