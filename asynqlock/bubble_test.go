@@ -14,6 +14,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/asynqlock"
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/buffered"
 )
 
 // bubble is a queue on an embedded Redis inside a synctest bubble: asynq's own
@@ -41,8 +42,14 @@ func newBubble(tb testing.TB) *bubble {
 
 func (b *bubble) dial() *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr:            "127.0.0.1:6379", // not dialled
-		Dialer:          func(context.Context, string, string) (net.Conn, error) { return b.server.Dial() },
+		Addr: "127.0.0.1:6379", // not dialled
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			pipe, err := b.server.Dial()
+			if err != nil {
+				return nil, err
+			}
+			return buffered.New(pipe), nil
+		},
 		DisableIdentity: true,
 		PoolSize:        100,
 	})

@@ -222,6 +222,66 @@ func ExampleRetryDelay() {
 	// no money: 1h0m0s
 }
 
+// A request takes the lock of an order, and hands it over to the task that it starts. Nobody else
+// has it before the task is done.
+func ExampleEnqueue() {
+	server, err := miniredis.Run()
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	defer client.Close()
+	locker, err := core.New(client)
+	if err != nil {
+		panic(err)
+	}
+	defer locker.Close(context.Background())
+	core.SetDefault(locker)
+
+	// The request, or a handler behind ginlock.ByParam("orderID").
+	jobs := asynq.NewClientFromRedisClient(client)
+	err = locker.Do(context.Background(), "orderID=42", func(ctx context.Context) error {
+		lock, _ := core.FromContext(ctx)
+		task := asynq.NewTask("order:pay", []byte(`{"orderID":42}`))
+		_, err := asynqlock.Enqueue(ctx, jobs, lock, task, 10*time.Minute)
+		return err
+	})
+	_, busy := locker.TryLock(context.Background(), "orderID=42")
+	fmt.Println("the request is done:", err)
+	fmt.Println("others are refused:", errors.Is(busy, core.ErrNotAcquired))
+
+	// The worker.
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.ByPayload("orderID"))
+	mux.HandleFunc("order:pay", func(context.Context, *asynq.Task) error {
+		fmt.Println("the worker pays")
+		return nil
+	})
+	worker := asynq.NewServerFromRedisClient(client, asynq.Config{
+		IsFailure:      asynqlock.IsFailure(nil),
+		RetryDelayFunc: asynqlock.RetryDelay(nil),
+		LogLevel:       asynq.FatalLevel,
+	})
+	if err := worker.Start(mux); err != nil {
+		panic(err)
+	}
+	defer worker.Shutdown()
+
+	err = locker.Do(context.Background(), "orderID=42", func(context.Context) error {
+		fmt.Println("then the next one has the lock")
+		return nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	// Output:
+	// the request is done: <nil>
+	// others are refused: true
+	// the worker pays
+	// then the next one has the lock
+}
+
 // An order is shipped when nobody else is at work on any of its items.
 func ExampleByAll() {
 	locker, stop := newLocker()

@@ -113,7 +113,7 @@ func (g *guard) identity(ctx context.Context) task {
 
 // options are those of one run, which may wait for most at most where limited.
 func (g *guard) options(ctx context.Context, me task, most time.Duration, limited bool) []core.Option {
-	opts := make([]core.Option, 0, len(g.config.Options)+3)
+	opts := make([]core.Option, 0, len(g.config.Options)+4)
 	switch {
 	case g.config.OnBusy == Drop:
 		opts = append(opts, adapter.Fallback(core.NoWait()))
@@ -133,6 +133,9 @@ func (g *guard) options(ctx context.Context, me task, most time.Duration, limite
 	}
 	if me != "" {
 		opts = append(opts, adapter.OwnerBegin(string(me)))
+	}
+	if id, served := asynq.GetTaskID(ctx); served {
+		opts = append(opts, adapter.Ticket(id)) // of Enqueue
 	}
 	return opts
 }
@@ -167,7 +170,8 @@ func (g *guard) refuse(ctx context.Context, locker *core.Locker, me task, busy *
 		return &refusal{cause: busy, until: time.Now().Add(busy.RetryAfter)}
 	case drop:
 		info, err := locker.Inspect(ctx, busy.Key)
-		if err == nil && info.Locked && !slices.ContainsFunc(info.Holders, me.has) {
+		// One that is parked may be so for this very task.
+		if err == nil && info.Locked && !info.Parked && !slices.ContainsFunc(info.Holders, me.has) {
 			return revoked
 		}
 	}

@@ -59,7 +59,7 @@ var allowed = map[string][]string{
 	"echolock":    {"internal/guard", "core", "keyfunc", echo4},
 	"echolock/v5": {"internal/guard", "core", "keyfunc", echo5},
 	"httplock":    {"internal/guard", "core", "keyfunc"},
-	"asynqlock":   {"core", "core/adapter", "keyfunc", asynq},
+	"asynqlock":   {"core", "core/adapter", "keyfunc", asynq, googleUUID},
 
 	// Observers. Whoever uses core compiles neither of what they report to.
 	"promlock": {"core", prometheus},

@@ -1,0 +1,74 @@
+package asynqlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hibiken/asynq"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
+)
+
+// Enqueue hands a lock over to a task, which it enqueues: from now until the task has
+// succeeded, its retries included, nobody else has the lock. In the worker the middleware of
+// this package does the rest; the key that it derives from the task must be the lock's, and its
+// Locker must have the same Redis and [core.Prefix].
+//
+// The lock is parked for ttl. Within ttl the task must start, and after a failure start again;
+// otherwise the lock is free, and the task competes for it as others do. So ttl should be longer
+// than the time that the task spends in its queue, than the delay of its retries, and than the
+// two minutes after which asynq gives the tasks of a worker that died to others. A task that
+// asynq archives, or that runs without the middleware, leaves the lock parked until ttl is over.
+//
+// The lock belongs to the task's ID: the [asynq.TaskID] of opts, or a new one. An ID among the
+// options of [asynq.NewTask] cannot be seen, and is replaced. The payload stays as it is. The ID
+// is the ticket of [core.Lock.Handover]: a task with that ID and key has the lock, whatever its
+// queue.
+//
+// Afterwards lock is not the caller's any more: its context has ended with
+// [core.ErrHandedOver], and [core.Lock.Unlock] does nothing. An error means that it is held as
+// before, unless that is [core.ErrLost]. Errors are those of Handover and of
+// [asynq.Client.EnqueueContext], such as [asynq.ErrDuplicateTask]; if the queue has not
+// answered, the task may be in it all the same, and competes as others do. A nil lock, which
+// [core.FromContext] returns where there is none, is an error, and so are [asynq.Group], which
+// merges tasks into one with another ID, and an [asynq.ProcessIn] or [asynq.ProcessAt] of opts
+// that is later than ttl.
+//
+// It blocks as Handover and EnqueueContext do. Others must not use lock meanwhile.
+func Enqueue(ctx context.Context, c *asynq.Client, lock *core.Lock, t *asynq.Task, ttl time.Duration, opts ...asynq.Option) (*asynq.TaskInfo, error) {
+	if lock == nil {
+		return nil, errors.New("asynqlock: Enqueue: the lock is nil: nothing is held that could be handed over")
+	}
+	id, due := uuid.NewString(), time.Duration(0)
+	for _, o := range opts {
+		switch o.Type() {
+		case asynq.TaskIDOpt:
+			id = o.Value().(string)
+		case asynq.ProcessInOpt:
+			due = o.Value().(time.Duration)
+		case asynq.ProcessAtOpt:
+			due = time.Until(o.Value().(time.Time))
+		case asynq.GroupOpt:
+			return nil, errors.New("asynqlock: Enqueue: asynq.Group merges tasks into one with another ID, which a lock cannot go with")
+		}
+	}
+	if due > 0 && due >= ttl {
+		return nil, fmt.Errorf("asynqlock: Enqueue: the task is due in %v, but the lock is parked for %v only", due, ttl)
+	}
+	var info *asynq.TaskInfo
+	err := adapter.Handover(ctx, lock, id, ttl, func() (err error) {
+		info, err = c.EnqueueContext(ctx, t, append(opts[:len(opts):len(opts)], asynq.TaskID(id))...)
+		if err != nil {
+			err = fmt.Errorf("asynqlock: Enqueue: %w", err)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return info, nil
+}
