@@ -50,6 +50,7 @@ var subjects = []struct {
 	{"Configuration", false, configCases},
 	{"Shared access", false, sharedCases},
 	{"Permits", false, permitCases},
+	{"Locks that are handed over", false, handoverCases},
 	{"Check", false, checkCases},
 	{"Refusals", false, refusalCases},
 	{"Observers", false, observerCases},
