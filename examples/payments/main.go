@@ -1,6 +1,7 @@
 // Payments takes payment requests over HTTP, several for each order, and has two
 // workers pay them, first without a lock, then with one. Each job prints a line
-// when it is done.
+// when it is done. Then orders are bought, and changed meanwhile: first with a lock that ends
+// with the request, then with one that goes along with the job, until that is done.
 //
 //	go run ./examples/payments                        # on an embedded Redis
 //	go run ./examples/payments -redis localhost:6379  # on a real one
@@ -98,6 +99,7 @@ func run(ctx context.Context) error {
 type job struct {
 	Run     string `json:"run"` // keeps the records of two runs of this program apart
 	OrderID string `json:"orderID"`
+	Total   int    `json:"total,omitempty"` // what the order cost at the click
 }
 
 // startWorker is what a worker process does.
@@ -110,6 +112,9 @@ func startWorker(client *redis.Client, name string) (*asynq.Server, error) {
 	// gets it.
 	mux.Handle("pay", asynqlock.ByPayload("orderID")(asynq.HandlerFunc(w.pay)))
 
+	// The same line takes a lock that goes along with its job.
+	mux.Handle("settle", asynqlock.ByPayload("orderID")(asynq.HandlerFunc(w.settle)))
+
 	// And a job whose order stays busy is put off for a moment, which is no failure.
 	isFailure := asynqlock.IsFailure(nil)
 	server := asynq.NewServerFromRedisClient(client, asynq.Config{
@@ -118,8 +123,11 @@ func startWorker(client *redis.Client, name string) (*asynq.Server, error) {
 		TaskCheckInterval:        50 * time.Millisecond,
 		DelayedTaskCheckInterval: 100 * time.Millisecond,
 		IsFailure:                isFailure,
-		RetryDelayFunc:           asynqlock.RetryDelay(nil),
+		RetryDelayFunc:           asynqlock.RetryDelay(func(int, error, *asynq.Task) time.Duration { return time.Second }),
 		ErrorHandler: asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
+			if errors.Is(err, errBank) {
+				return
+			}
 			var j job
 			if isFailure(err) || json.Unmarshal(t.Payload(), &j) != nil {
 				log.Printf("%s: a job failed: %v", name, err)
@@ -179,20 +187,26 @@ func (w *worker) charge(ctx context.Context, j job) (outcome string, err error) 
 func (j job) records() string { return queue + ":" + j.Run + ":" + j.OrderID }
 
 // newShop puts a job into the queue for each request, and looks no further.
-func newShop(jobs *asynq.Client) http.Handler {
+func newShop(client *redis.Client) http.Handler {
+	jobs := asynq.NewClientFromRedisClient(client)
 	mux := http.NewServeMux()
+	(&checkout{client, jobs}).handle(mux)
 	mux.HandleFunc("POST /orders/{id}/{task}", func(w http.ResponseWriter, r *http.Request) {
 		payload, err := json.Marshal(job{Run: r.FormValue("run"), OrderID: r.PathValue("id")})
 		if err == nil {
 			_, err = jobs.EnqueueContext(r.Context(), asynq.NewTask(r.PathValue("task"), payload), asynq.Queue(queue))
 		}
-		if err != nil {
-			http.Error(w, "try again", http.StatusServiceUnavailable)
-			return
-		}
-		w.WriteHeader(http.StatusAccepted)
+		reply(w, err)
 	})
 	return mux
+}
+
+func reply(w http.ResponseWriter, err error) {
+	if err != nil {
+		http.Error(w, "try again", http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
 }
 
 // runShop takes the requests, and sees to it that they come.
@@ -201,7 +215,7 @@ func runShop(ctx context.Context, client *redis.Client) error {
 	if err != nil {
 		return err
 	}
-	shop := &http.Server{Handler: newShop(asynq.NewClientFromRedisClient(client)), ReadHeaderTimeout: 5 * time.Second}
+	shop := &http.Server{Handler: newShop(client), ReadHeaderTimeout: 5 * time.Second}
 	defer shop.Close()
 	go shop.Serve(listener)
 
@@ -212,7 +226,10 @@ func runShop(ctx context.Context, client *redis.Client) error {
 	if err == nil && wrong > 0 {
 		err = fmt.Errorf("%d orders went wrong in spite of the lock", wrong)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return compareCheckouts(ctx, client, listener.Addr().String())
 }
 
 // burst posts all requests at once, waits until the workers have done the jobs, and
@@ -236,7 +253,7 @@ func burst(ctx context.Context, client *redis.Client, addr, title, task string) 
 	table := fmt.Sprintf("\n  %-8s %6s %8s %12s %12s\n", "order", "jobs", "put off", "max at once", "paid once?")
 	for i := range *orders {
 		j := job{Run: run, OrderID: strconv.Itoa(i + 1)}
-		records, err := awaitJobs(ctx, client, j)
+		records, err := awaitRecords(ctx, client, j, "jobs", *requests)
 		if err != nil {
 			return 0, err
 		}
@@ -270,8 +287,9 @@ func post(url string) error {
 	return nil
 }
 
-// awaitJobs returns the records of an order when all its jobs are done.
-func awaitJobs(ctx context.Context, client *redis.Client, j job) (map[string]string, error) {
+// awaitRecords returns the records of an order when one of them has reached a number, as its jobs
+// are done.
+func awaitRecords(ctx context.Context, client *redis.Client, j job, record string, n int) (map[string]string, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-tick.C {
@@ -279,7 +297,7 @@ func awaitJobs(ctx context.Context, client *redis.Client, j job) (map[string]str
 		if err != nil {
 			return nil, err
 		}
-		if done, _ := strconv.Atoi(records["jobs"]); done >= *requests {
+		if done, _ := strconv.Atoi(records[record]); done >= n {
 			return records, client.Del(ctx, j.records()).Err()
 		}
 	}
