@@ -93,6 +93,49 @@ func TestResumedLockIsParkedAgain(t *testing.T) {
 	}
 }
 
+// What came of the work says the one who resumed the lock, also when others inside end later.
+func TestResumedLockIsLeftBeforeTheOthers(t *testing.T) {
+	for what, tc := range map[string]struct {
+		outer, inner func(*core.Lock, context.Context) error
+		done         bool
+	}{
+		"failed": {(*core.Lock).Abort, (*core.Lock).Unlock, false},
+		"done":   {(*core.Lock).Unlock, (*core.Lock).Abort, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a := s.locker()
+				ticket := parkedBy(t, take(t, background, a, "k", core.KeepFor(time.Hour)), time.Minute)
+				for range 2 { // what was said of a former try does not count
+					k, err := a.Resume(background, "k", ticket)
+					if err != nil {
+						t.Fatal(err)
+					}
+					inner := take(t, k.Context(), a, "k")
+					third := take(t, k.Context(), a, "k")
+					wantErr(t, tc.outer(k, background))
+					wantErr(t, tc.inner(inner, background))
+					wantErr(t, tc.inner(third, background))
+					info, err := a.Inspect(background, "k")
+					if err != nil || info.Parked == tc.done {
+						t.Errorf("the lock is %+v, %v", info, err)
+					}
+					if tc.done {
+						inWindow(t, a, "k", time.Hour)
+						return
+					}
+				}
+				k, err := a.Resume(background, "k", ticket)
+				if err != nil {
+					t.Fatal(err)
+				}
+				unlock(t, k)
+				inWindow(t, a, "k", time.Hour)
+			})
+		})
+	}
+}
+
 func TestTicketThatNobodyUses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(), s.locker()

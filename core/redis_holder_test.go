@@ -166,3 +166,18 @@ func TestInvariant7TenThousandLocks(t *testing.T) {
 	}
 	unlock(t, locks...)
 }
+
+// A renewal heals an expiry that somebody has taken away.
+func TestRenewalGivesAnExpiry(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	l := onRedis(t, client)
+	for form, opt := range map[string]core.Option{"exclusive": core.Lease(3 * time.Second), "shared": core.Shared(), "permits": core.Permits(2)} {
+		k := take(t, background, l, form, core.Lease(3*time.Second), opt)
+		succeed(t, client.Persist(background, "lock:"+form).Err())
+		awaitRenewals(t, l, 1, k)
+		if ttl := client.PTTL(background, "lock:"+form).Val(); ttl <= 0 || ttl > 3*time.Second {
+			t.Errorf("%s: lasts %v", form, ttl)
+		}
+		unlock(t, k)
+	}
+}

@@ -10,7 +10,8 @@
 --                         dedup window is to open, or there are other holds
 --   latchkey:hold:<hold>  again: a re-entry. first: the outermost hold of a chosen owner.
 --                         The outermost hold has none otherwise
---   latchkey:left         the outermost hold has ended before the others, or is Redisson's
+--   latchkey:left         the outermost hold has ended before the others, or is Redisson's. Of a
+--                         lock that was resumed: yes or failed, what came of its work
 --   latchkey:back:<id>    a request to hand the lock over was taken back, and is refused
 --   latchkey:keep         <end in µs> <length in ms>: the dedup window that is to open
 --

@@ -21,8 +21,9 @@ local function leave(lock, owner, hold, outermost, ttl, earned)
   return {1, left}
 end
 
--- Ends a hold of a holder. Returns the reply, or nil when the lock has ended with it.
-local function leave_holder(lock, mode, kind, owner, holder, hold, failed, late)
+-- Ends a hold of a holder. outer is what latchkey:left says. Returns the reply, or nil when the
+-- lock has ended with it.
+local function leave_holder(lock, mode, kind, owner, holder, hold, failed, late, outer)
   local left = {}
   for other in string.gmatch(holder.holds, '%S+') do
     if other ~= hold then
@@ -30,6 +31,9 @@ local function leave_holder(lock, mode, kind, owner, holder, hold, failed, late)
     end
   end
   if #left > 0 then
+    if kind == 'h' and not outer and hold == string.match(holder.holds, '^%S+') then
+      call('HSET', lock, 'latchkey:left', failed and 'failed' or 'yes')
+    end
     holder.holds = table.concat(left, ' ')
     holder.left = late and holder.left or math.max(holder.left, tonumber(holder.lease))
     write_holder(lock, owner, holder, now)
@@ -38,9 +42,8 @@ local function leave_holder(lock, mode, kind, owner, holder, hold, failed, late)
   end
   call('HDEL', lock, HOLDER .. owner)
   if kind == 'h' then
-    local parked = failed and string.match(mode, '%d+$')
-    if parked then
-      call('PEXPIRE', lock, parked)
+    if outer == 'failed' or failed and not outer then
+      call('PEXPIRE', lock, string.match(mode, '%d+$'))
       return {1, 0}
     end
   elseif call('HLEN', lock) > 1 and (call('PTTL', lock) > holder.left or survivors(lock, now) > 0) then

@@ -107,7 +107,7 @@ local function finish(lock, queue, clock, owner, hold, failed, late, waits, last
   local keep, left = held[5], nil
   if holder then
     token = holder.token
-    left = leave_holder(lock, held[2], kind, owner, holder, hold, failed, late)
+    left = leave_holder(lock, held[2], kind, owner, holder, hold, failed, late, held[4])
     if left and (left[2] > 0 or kind == 'h') then
       return left
     end

@@ -23,7 +23,7 @@ local function renew_holder(lock, mode, owner, token, lease, first)
   holder.left = tonumber(lease)
   holder.lease = first and lease or holder.lease
   -- A PEXPIRE first, or a Redis that is out of memory refuses to write.
-  call('PEXPIRE', lock, call('PTTL', lock))
+  call('PEXPIRE', lock, math.max(call('PTTL', lock), holder.left))
   write_holder(lock, owner, holder, now)
   outlast(lock, mode, holder.left)
   return 1

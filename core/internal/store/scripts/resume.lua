@@ -39,6 +39,7 @@ elseif not holder then
   holder = {left = math.abs(lease), lease = lease, token = token, holds = hold}
   mode = 'h' .. token .. ' ' .. digest .. ' ' .. ttl
   call('HSET', lock, 'mode', mode)
+  call('HDEL', lock, 'latchkey:left')
   write_holder(lock, owner, holder, now)
   outlast(lock, mode, holder.left)
   if window ~= '0' then
