@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,4 +182,38 @@ func TestRenewalGivesAnExpiry(t *testing.T) {
 		}
 		unlock(t, k)
 	}
+}
+
+// Who asks for a lock that has no room, or leaves one that others still have, looks through the
+// holders once a second at most.
+func TestManyHoldersAreRarelyLookedThrough(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	l := onRedis(t, client)
+	looks := func() int {
+		t.Helper()
+		info, err := client.InfoMap(background, "commandstats").Result()
+		succeed(t, err)
+		calls, _, _ := strings.Cut(strings.TrimPrefix(info["Commandstats"]["cmdstat_hgetall"], "calls="), ",")
+		n, _ := strconv.Atoi(calls)
+		return n
+	}
+	var locks []*core.Lock
+	for range 200 {
+		locks = append(locks, take(t, background, l, "k", core.Shared()))
+	}
+	began := time.Now()
+	few := func(what string) {
+		t.Helper()
+		if got, most := looks(), 2+int(time.Since(began)/time.Second); got > most {
+			t.Errorf("%s: looked %d times, want %d at most", what, got, most)
+		}
+	}
+	for range 200 {
+		_, err := l.TryLock(background, "k")
+		wantBusy(t, err)
+	}
+	few("refused")
+	slices.Reverse(locks)
+	unlock(t, locks...)
+	few("released")
 }

@@ -46,7 +46,7 @@ local function leave_holder(lock, mode, kind, owner, holder, hold, failed, late,
       call('PEXPIRE', lock, string.match(mode, '%d+$'))
       return {1, 0}
     end
-  elseif call('HLEN', lock) > 1 and (call('PTTL', lock) > holder.left or survivors(lock, now) > 0) then
+  elseif call('HLEN', lock) > 1 and (call('PTTL', lock) > holder.left or not has_room(lock, kind, '', now)) then
     return {1, 0}
   end
 end
