@@ -74,7 +74,7 @@ func (v *verdict) cycle(w *world, c *cycle, last map[string]int64) {
 		for _, o := range own {
 			last[key] = max(last[key], o.Token)
 		}
-		v.unreached(c, key)
+		v.unreached(c, key, pollBound+8*w.latency)
 	}
 }
 
@@ -201,8 +201,8 @@ func (v *verdict) repeated(c *cycle) {
 	}
 }
 
-// pollBound is how long a free lock may be waited for: a poll, by which a process
-// finds out that has not heard of it.
+// pollBound is how long a free lock may be waited for, but for what messages take: a poll, by
+// which a process finds out that has not heard of it, or a grant of which nobody has.
 const pollBound = time.Second + 2*slack
 
 // crowd counts those who have a lock, or wait for it, by form.
@@ -235,7 +235,7 @@ func open(holding, waiting crowd) bool {
 
 // unreached complains of a lock that was free, or had room, while somebody waited for it
 // and nothing was wrong.
-func (v *verdict) unreached(c *cycle, key string) {
+func (v *verdict) unreached(c *cycle, key string, bound time.Duration) {
 	type change struct {
 		at             int64
 		form           checker.Form
@@ -271,7 +271,7 @@ func (v *verdict) unreached(c *cycle, key string) {
 		if was && since > 0 {
 			idle := time.Duration(ch.at - since)
 			v.idle = max(v.idle, idle)
-			if idle > pollBound {
+			if idle > bound {
 				v.complain("%s was free and waited for, but not taken, for %v until %v", key, idle, time.Duration(ch.at-c.settled))
 			}
 		}
