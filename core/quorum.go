@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
-	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // NewQuorum returns a Locker on several independent Redis masters. A lock is held
@@ -42,9 +41,6 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 	}
 	if l.defaults.Replicas != (conn.Replicas{}) {
 		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
-	}
-	if l.defaults.Form != store.Exclusive {
-		return nil, errOfQuorum
 	}
 	l.start(clients...)
 	return l, nil

@@ -166,20 +166,20 @@ func TestHoldersEndByThemselves(t *testing.T) {
 				w.hears("p")
 				short, long := w.formOf("p:1", form), w.formOf("p:2", form)
 				short.Lease = time.Second
-				w.take(t, short)
+				dead := w.take(t, short)
 				g := w.take(t, long)
 				third := w.formOf("p:3", store.Permits(2))
 				w.refused(t, third)
 				time.Sleep(time.Second)
+				if held, _, err := w.Refresh(background, store.Renew{Name: name, Owner: "p:1", Token: dead.Token, Lease: time.Second}); held || err != nil {
+					t.Errorf("renewed a dead holder: %v, %v", held, err)
+				}
 				if got := w.holders(t); got != 1 {
 					t.Errorf("%d hold the lock, one is dead", got)
 				}
 				if form.Permits() > 0 {
 					w.take(t, third)
 					w.release(t, releaseOf(third))
-				}
-				if held, _, err := w.Refresh(background, store.Renew{Name: name, Owner: "p:1", Token: 1, Lease: time.Second}); held || err != nil {
-					t.Errorf("renewed a dead holder: %v, %v", held, err)
 				}
 				time.Sleep(28 * time.Second)
 				if held, _, err := w.Refresh(background, store.Renew{Name: name, Owner: "p:2", Token: g.Token, Lease: 10 * time.Second}); !held || err != nil {
