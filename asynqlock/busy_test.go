@@ -233,28 +233,6 @@ func TestDrop(t *testing.T) {
 	})
 }
 
-// A task is not dropped for what an earlier run of its own holds, whoever holds the key beside it.
-func TestDropWithPermits(t *testing.T) {
-	ctx, other, third := taskContext(t, "my-id", 25), taskContext(t, "other-id", 25), taskContext(t, "third-id", 25)
-	synctest.Test(t, func(t *testing.T) {
-		locker := locktest.New(t)
-		guard := asynqlock.New(asynqlock.Config{
-			Locker: locker, Key: keyfunc.Payload("order_id"), OnBusy: asynqlock.Drop, Options: []core.Option{core.NoWait(), core.Permits(2)},
-		})
-		err := guard(does(func(ctx context.Context) error {
-			return guard(does(func(context.Context) error {
-				again := context.WithoutCancel(core.Detach(ctx))
-				wantNot(t, guard(forbidden(t)).ProcessTask(again, order("42")), asynq.RevokeTask)
-				wantErr(t, guard(forbidden(t)).ProcessTask(third, order("42")), asynq.RevokeTask)
-				return nil
-			})).ProcessTask(other, order("42"))
-		})).ProcessTask(ctx, order("42"))
-		if err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
 // interference is a hook that does something before the second script runs. If that
 // fails, it does it again before each one that follows: what never left is sent once more.
 type interference struct {
