@@ -124,9 +124,12 @@ func (i *inner) keys() []string {
 // waitsFor says that the call cannot have its lock before the other one is done.
 func (i *inner) waitsFor(other *inner) bool {
 	c := i.call
+	lock := c.name.Lock()
+	first, queued := c.locker.queues.WaitFor(lock)
 	return slices.ContainsFunc(other.holds, func(k *Lock) bool {
 		s := k.lease
-		return s.name.Lock() == c.name.Lock() && s.owner != c.owner && !s.form.GoesWith(c.form) &&
+		goes := s.form.GoesWith(c.form) && !(queued && !s.form.GoesWith(first.Request.form)) // nobody passes that one by
+		return s.name.Lock() == lock && s.owner != c.owner && !goes &&
 			(s.locker == c.locker || s.locker.store.SharesRedis(c.locker.store)) && k.isInTheWay()
 	})
 }

@@ -138,6 +138,25 @@ func TestNoDeadlock(t *testing.T) {
 	})
 }
 
+// Who shares a lock waits behind one that waits for it alone, and that one for all who share it.
+func TestDeadlockThroughACallThatWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		one, two := take(t, background, l, "A", core.Shared()), take(t, background, l, "B")
+		writer := start(background, l, "A")
+		time.Sleep(time.Millisecond)
+		inner := start(one.Context(), l, "B")
+		time.Sleep(time.Millisecond)
+		_, err := l.Lock(two.Context(), "A", core.Shared())
+		wantErr(t, err, core.ErrDeadlock)
+		unlock(t, two)
+		o := <-inner
+		wantErr(t, o.err)
+		unlock(t, o.lock, one)
+		unlock(t, (<-writer).lock)
+	})
+}
+
 // A call that has given up is not in the way any more.
 func TestDeadlockGoesWithACallThatGivesUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
