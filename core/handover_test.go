@@ -341,13 +341,20 @@ func TestRenewalOfAParkedLock(t *testing.T) {
 
 // A resumed lock whose answer is lost is parked again.
 func TestResumeWithoutAnAnswer(t *testing.T) {
-	for what, f := range map[string]fault{"lost on its way": hang, "its answer is": lateReply(10 * time.Second), "it arrives later": lateRequest(10 * time.Second)} {
+	for what, f := range map[string]fault{"lost on its way": hang, "its answer is": lateReply(10 * time.Second), "it arrives later": lateRequest(10 * time.Second), "connection broken": loseReply} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				a, b := s.locker(), s.locker()
 				ticket := parkedBy(t, take(t, background, a, "k"), time.Hour)
 				s.fail("resume", f)
-				_, err := b.Resume(background, "k", ticket)
+				first, err := b.Resume(background, "k", ticket)
+				if what == "connection broken" { // it is sent again
+					if err != nil {
+						t.Fatal(err)
+					}
+					unlock(t, first)
+					return
+				}
 				wantErr(t, err, core.ErrUnavailable)
 				time.Sleep(20 * time.Second)
 				k, err := b.Resume(background, "k", ticket)
