@@ -22,7 +22,7 @@
 // A call has a lock alone, unless it says otherwise: with [Shared] together with others
 // that share it, with [Permits] as one of so many. [Locker.LockAll] takes the locks of
 // several keys, or none. [Lock.Handover] parks a lock for a job in another process, which takes it by
-// [Locker.Resume].
+// [Locker.Resume]. [Locker.Lead] has one process of all do what belongs to one.
 //
 // # In Redis
 //

@@ -19,35 +19,43 @@ import (
 )
 
 // holderEnv makes the test binary a process that only holds a lock, with a lease of
-// holderLease.
+// holderLease, and leaderEnv one that leads.
 const (
 	holderEnv   = "LATCHKEY_TEST_HOLDER"
+	leaderEnv   = "LATCHKEY_TEST_LEADER"
 	holderLease = 6 * time.Second
 )
 
 func TestMain(m *testing.M) {
-	if addr := os.Getenv(holderEnv); addr != "" {
+	for env, hold := range map[string]func(l *core.Locker, held func(context.Context) error) error{
+		holderEnv: func(l *core.Locker, held func(context.Context) error) error {
+			return l.Do(background, "k", held, core.Lease(holderLease))
+		},
+		leaderEnv: func(l *core.Locker, held func(context.Context) error) error {
+			return l.Lead(background, "k", held, core.Lease(holderLease))
+		},
+	} {
+		addr := os.Getenv(env)
+		if addr == "" {
+			continue
+		}
 		l, err := core.New(redis.NewClient(&redis.Options{Addr: addr}))
 		if err == nil {
-			_, err = l.Lock(background, "k", core.Lease(holderLease))
+			err = hold(l, func(context.Context) error {
+				os.Stdout.WriteString("held\n")
+				select {}
+			})
 		}
-		if err != nil {
-			panic(err)
-		}
-		os.Stdout.WriteString("held\n")
-		select {}
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// A holder that dies takes the lock with it for one lease, no longer, and while
-// it lives the lease does not end.
-func TestHolderKilled(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	stalls := redistest.WatchStalls(t)
+// startHolder starts such a process, which ends with the test, and waits until it has the lock.
+func startHolder(t *testing.T, env string, server *redistest.Server) *os.Process {
+	t.Helper()
 	holder := exec.Command(os.Args[0])
-	holder.Env = append(os.Environ(), holderEnv+"="+server.Addr())
+	holder.Env = append(os.Environ(), env+"="+server.Addr())
 	out, err := holder.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -62,12 +70,22 @@ func TestHolderKilled(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
 		t.Fatalf("the holder said %q, %v", line, err)
 	}
+	return holder.Process
+}
+
+// A holder that dies takes the lock with it for one lease, no longer, and while
+// it lives the lease does not end.
+func TestHolderKilled(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	stalls := redistest.WatchStalls(t)
+	holder := startHolder(t, holderEnv, server)
 	l := onRedis(t, server.Client(t))
 	awaitRenewed(t, server.Client(t), "k", time.Now(), holderLease)
-	_, err = l.TryLock(background, "k")
+	_, err := l.TryLock(background, "k")
 	wantErr(t, err, core.ErrNotAcquired)
 
-	if err := holder.Process.Kill(); err != nil {
+	if err := holder.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	killed := time.Now()

@@ -1,0 +1,120 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+const slowLeader = 5 * time.Second // for which fn may go on after its context before the log tells
+
+// Lead runs fn in one process of all that call it with the same key. It campaigns: it waits for
+// the lock of key, in order of arrival, until ctx ends. Then it leads: it runs fn with
+// [Lock.Context], as [Locker.Do] does, until one of these happens.
+//
+//   - fn returns by itself, or panics. Lead releases the lock, so that another takes over at
+//     once, and returns what Do would.
+//   - The lock is lost, or held for [MaxHold], which bounds a term. fn's context ends with
+//     [ErrLost] or [ErrMaxHold]. When fn has returned, its error is logged, and Lead campaigns
+//     again.
+//   - ctx ends, and fn's context with it. When fn has returned, Lead releases the lock, and
+//     returns the error and the cause of ctx, joined with fn's error.
+//
+// Nobody else leads before fn has returned, unless the lease is over: fn has to end with its
+// context, and the log tells of one that goes on for 5 s. A leader that dies is followed when
+// its lease is over. [Locker.Close] waits for it as for any holder: end ctx before.
+//
+// A campaign outlives failures of Redis, which are logged. Other errors of [Locker.Lock] end it:
+// that of ctx, [ErrInvalidKey], [ErrClosed], [ErrDeadlock]. It is not bounded to a lease where ctx
+// holds other locks, which stay held. [Lease], [MaxHold] and [Name] are for Lead; it refuses other
+// options. What New was told of [Wait], [MaxWaiters] and [KeepFor] does not count; a Locker with
+// [FixedLease] needs a Lease.
+func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Context) error, opts ...Option) error {
+	s, err := l.settingsOfLead(opts)
+	if err != nil {
+		return err
+	}
+	for {
+		again := false
+		k, err := l.obtain(ctx, key, s)
+		if k != nil {
+			again, err = k.lead(ctx, fn)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return withEnd(ctx, err)
+		case again:
+			l.report.warn("leadership has ended, a new campaign begins", "key", key, "error", err)
+		case k == nil && errors.Is(err, ErrUnavailable) && !conn.IsClosed(err):
+			l.report.warn("a campaign for leadership has failed and is repeated", "key", key, "error", err)
+			select {
+			case <-time.After(pollMax/2 + rand.N(pollMax/2)):
+			case <-ctx.Done():
+			case <-l.closing:
+			}
+		default:
+			return err
+		}
+	}
+}
+
+func (l *Locker) settingsOfLead(opts []Option) (*settings, error) {
+	s, err := l.settings(opts)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Wait != l.defaults.Wait || s.MaxWaiters != l.defaults.MaxWaiters || s.KeepFor != l.defaults.KeepFor:
+		return nil, errors.New("core: Lead does not go with Wait, NoWait, MaxWaiters and KeepFor: it waits until its context ends, and who steps down is followed at once")
+	case s.Fixed:
+		return nil, errors.New("core: Lead does not go with FixedLease, wherever it was said, for a leader's lease is renewed: give it Lease, and MaxHold to bound a term")
+	case s.Form != store.Exclusive || s.Owner != "":
+		return nil, errors.New("core: Lead does not go with Shared, Permits and Owner: one leads at a time")
+	}
+	forever, lead := time.Duration(math.MaxInt64), *s // nil would be a lease, inside of other locks
+	lead.Wait, lead.MaxWaiters, lead.KeepFor = &forever, nil, 0
+	return &lead, nil
+}
+
+// lead is one term. again says that it has ended before fn has.
+func (k *Lock) lead(ctx context.Context, fn func(ctx context.Context) error) (again bool, err error) {
+	err = run(ctx, k, func(term context.Context) error {
+		returned := make(chan struct{})
+		defer close(returned)
+		context.AfterFunc(term, func() { k.awaitLeader(returned) })
+		err := fn(term)
+		if term.Err() != nil {
+			ended := k.usable()
+			again = ended != nil && !errors.Is(ended, ErrClosed)
+		}
+		return err
+	})
+	return again, err
+}
+
+// awaitLeader tells of a fn that goes on when its context has ended.
+func (k *Lock) awaitLeader(returned <-chan struct{}) {
+	select {
+	case <-returned:
+		return
+	case <-time.After(slowLeader):
+	}
+	if err := k.check(); err != nil {
+		k.lease.locker.report.problem("a leader that has lost its lock goes on, and another may lead", "key", k.key, "for", slowLeader, "error", err)
+	} else {
+		k.lease.locker.report.warn("a leader goes on although its context has ended, and nobody can follow", "key", k.key, "for", slowLeader)
+	}
+}
+
+// withEnd is the error of a ctx that has ended, and err.
+func withEnd(ctx context.Context, err error) error {
+	if !errors.Is(err, ctx.Err()) || !errors.Is(err, context.Cause(ctx)) {
+		err = errors.Join(conn.Ended(ctx), err)
+	}
+	return err
+}
