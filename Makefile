@@ -42,7 +42,7 @@ test-redisson: redis ## Redisson itself and latchkey on the same locks, with fig
 	@mvn -q -B -f internal/redisson/pom.xml compile
 	@go test ./internal/redisson -count=1 -v -timeout $(TIMEOUT) -redisson.target=target $(TESTFLAGS)
 
-test-adapters: ## the adapters of docs/adapters.md, with go vet and the race detector; downloads gRPC, fiber and hertz
+test-adapters: ## the adapters of docs/adapters.md and docs/leader.md, with go vet and the race detector; downloads gRPC, fiber, hertz and gocron
 	@set -e; for m in $(ADAPTERS); do (cd $$m; set -x; go vet ./...; $(CURDIR)/.ci/gotest -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)); done
 
 lint: ## gofmt, go vet and staticcheck

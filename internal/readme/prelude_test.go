@@ -86,6 +86,8 @@ var (
 	charge   func(context.Context, Order) (Receipt, error)
 	ship     func(context.Context, Order) error
 	report   func(context.Context) error
+	sendNext func(context.Context) error
+	sendAll  func(ctx context.Context, token int64) error
 
 	errBusy  error
 	from, to string

@@ -1,0 +1,23 @@
+// Not under latchkey's own path, so that the compiler refuses what is internal there,
+// as it does in your module.
+module example.com/adapters/gocronlock
+
+go 1.25.0
+
+replace github.com/latchkey-go/latchkey => ../../..
+
+require (
+	github.com/alicebob/miniredis/v2 v2.40.0
+	github.com/go-co-op/gocron/v2 v2.21.2
+	github.com/google/uuid v1.6.0
+	github.com/latchkey-go/latchkey v0.0.0
+	github.com/redis/go-redis/v9 v9.19.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/jonboulle/clockwork v0.5.0 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
+	github.com/yuin/gopher-lua v1.1.1 // indirect
+	go.uber.org/atomic v1.11.0 // indirect
+)
