@@ -258,25 +258,30 @@ func TestHandoverWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// A lock that may be parked for a short time is not believed in for longer.
+// A lock that may be parked for a short time is not believed in for longer, nor one that may not
+// be parked for longer than its lease.
 func TestHandoverThatStaysUnanswered(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		a := s.locker()
-		k := take(t, background, a, "k")
-		s.fail("hand_over", lateReply(10*time.Second))
-		s.failAll(hang, "hand_over")
-		began := time.Now()
-		at := make(chan time.Time, 1)
-		go func() {
-			when, _ := endOf(k.Context())
-			at <- when
-		}()
-		_, err := k.Handover(background, 5*time.Second)
-		wantErr(t, err, core.ErrUnavailable, core.ErrLost)
-		wantTime(t, "lost", (<-at).Sub(began), 4*time.Second, 5*time.Second)
-		wantErr(t, k.Unlock(background), core.ErrLost)
-		s.heal()
-	})
+	for ttl, ends := range map[time.Duration]time.Duration{5 * time.Second: 5 * time.Second, time.Hour: lease} {
+		t.Run(ttl.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a := s.locker()
+				k := take(t, background, a, "k")
+				s.fail("hand_over", lateReply(10*time.Second))
+				s.failAll(hang, "hand_over")
+				began := time.Now()
+				at := make(chan time.Time, 1)
+				go func() {
+					when, _ := endOf(k.Context())
+					at <- when
+				}()
+				_, err := k.Handover(background, ttl)
+				wantErr(t, err, core.ErrUnavailable, core.ErrLost)
+				wantTime(t, "lost", (<-at).Sub(began), ends-time.Second, ends)
+				wantErr(t, k.Unlock(background), core.ErrLost)
+				s.heal()
+			})
+		})
+	}
 }
 
 // Who unlocks while the lock is being handed over in vain leaves nothing behind.
