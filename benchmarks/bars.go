@@ -69,7 +69,34 @@ func bars() []bar {
 		atMostTimes("held-10000", 0.2, "rueidislock's client CPU", clientCPUMinute, rueidis),
 		atMost("held-10000", 650, heapPerLock), atMost("held-10000", 0.01, goroutinesPer), atMost("held-10000", 0, locksLost),
 		atMost("held-100000", 0, locksLost),
-		atLeastTimes("gin", 1.1, "requests/s by hand-written redislock calls", requestsPerSecond, redislock))
+		atLeastTimes("gin-64", 1.1, byHand, requestsPerSecond, redislock),
+		inBackground("gin-1", 1.15), inBackground("gin-16", 1.15), inBackground("gin-64", 1.7),
+		roundTripsAdded("gin-distant-1", 1.1), roundTripsAdded("gin-distant-16", 1.1), roundTripsAdded("gin-distant-64", 1.1))
+}
+
+const byHand = "requests/s by hand-written redislock calls"
+
+// inBackground is the bar of requests that do not wait for their releases.
+func inBackground(row string, want float64) bar {
+	return bar{row: row, text: fmt.Sprintf("with BackgroundRelease ≥ %v × %s", want, byHand), read: func(r results) (float64, float64) {
+		return r[row].ratio(backgroundName, redislockName, requestsPerSecond), want
+	}}
+}
+
+// roundTripsAdded is the bar of how much longer such a request takes than one without a lock.
+func roundTripsAdded(row string, want float64) bar {
+	return bar{row: row, text: fmt.Sprintf("with BackgroundRelease at most %v round trips longer than unguarded", want), atMost: true,
+		read: func(r results) (float64, float64) {
+			m := r[row]
+			var added []float64
+			bare, trips := m.of(bareName, requestP50), m.of(backgroundName, roundTripP50)
+			for i, p50 := range m.of(backgroundName, requestP50) {
+				if i < len(bare) {
+					added = append(added, (p50-bare[i])/trips[i])
+				}
+			}
+			return median(added), want
+		}}
 }
 
 func atLeast(row string, want float64, what figure) bar {

@@ -8,13 +8,21 @@ import (
 // fake is a measured row with one figure of some libraries.
 func fake(name string, what figure, rounds map[string][]float64) measured {
 	m := measured{row: row{name: name, columns: []figure{what}, base: floorName}, rounds: map[string][]figures{}}
-	for _, library := range everyLibrary {
+	for _, library := range append([]string{bareName, backgroundName}, everyLibrary...) {
 		for _, v := range rounds[library] {
 			m.rounds[library] = append(m.rounds[library], figures{what: v})
 		}
 		if len(rounds[library]) > 0 {
 			m.order = append(m.order, library)
 		}
+	}
+	return m
+}
+
+// farAway adds what a round trip was in each round.
+func farAway(m measured, trips ...float64) measured {
+	for i, f := range m.rounds[backgroundName] {
+		f[roundTripP50] = trips[i]
 	}
 	return m
 }
@@ -66,6 +74,10 @@ func TestJudge(t *testing.T) {
 			"held-10000: ≤ 0.2 × rueidislock's client CPU", ""},
 		{[]measured{fake("keys-2-crossing", waitMax, map[string][]float64{latchkeyName: {3}, redislockName: {2}})},
 			"keys-2-crossing: ≤ 1 × redislock's longest wait", "50 %"},
+		{[]measured{fake("gin-16", requestsPerSecond, map[string][]float64{backgroundName: {1.1, 2.3, 3.45}, redislockName: {1, 2, 3}})},
+			"gin-16: with BackgroundRelease ≥ 1.15 × requests/s by hand-written redislock calls", ""},
+		{[]measured{farAway(fake("gin-distant-1", requestP50, map[string][]float64{bareName: {1, 2, 3}, backgroundName: {3.2, 8.4, 5.4}}), 2, 4, 2)},
+			"gin-distant-1: with BackgroundRelease at most 1.1 round trips longer than unguarded", "9.09 %"},
 	} {
 		v, ok := judged(c.rows...)[c.bar]
 		if !ok || v.By != c.by || v.Met != (c.by == "") {
@@ -93,7 +105,7 @@ func TestSelectRows(t *testing.T) {
 	for _, c := range []struct {
 		names string
 		want  int
-	}{{"", 25}, {"hot", 3}, {"hot-64", 1}, {"uncontended-1", 1}, {"held,gin", 3}, {"keys", 4}} {
+	}{{"", 30}, {"hot", 3}, {"hot-64", 1}, {"uncontended-1", 1}, {"held,gin", 8}, {"keys", 4}} {
 		got, err := selectRows(split(c.names))
 		if err != nil || len(got) != c.want {
 			t.Errorf("%q: %d rows, %v, want %d", c.names, len(got), err, c.want)

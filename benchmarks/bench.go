@@ -52,8 +52,7 @@ func allRows() []row {
 		instructions(), merged(),
 		heldLocks("held-10000", 10_000, 3*time.Second, latchkeyName, redislockName, rueidislockName),
 		heldLocks("held-100000", 100_000, 3*time.Second, latchkeyName),
-		ginRequests(),
-	}, formRows()...)
+	}, append(ginRows(), formRows()...)...)
 }
 
 // selectRows returns the rows whose names begin with one of the given ones, or
@@ -109,7 +108,7 @@ func (b *bench) run(ctx context.Context, r row) (m measured, err error) {
 			f, err := b.turn(ctx, r, name)
 			result := f.line(r.columns)
 			switch {
-			case err != nil && (name == latchkeyName || ctx.Err() != nil):
+			case err != nil && (name == latchkeyName || name == backgroundName || ctx.Err() != nil):
 				return m, fmt.Errorf("%s, %s: %w", r.name, name, err)
 			case err != nil: // the rounds of the others are good
 				m.failed[name] = append(m.failed[name], err)
@@ -124,12 +123,9 @@ func (b *bench) run(ctx context.Context, r row) (m measured, err error) {
 
 // turn is one round of one library. One that fails has no figures.
 func (b *bench) turn(ctx context.Context, r row, name string) (figures, error) {
-	lib := bareHandler
-	if name != bareName {
-		var err error
-		if lib, err = findLibrary(name); err != nil {
-			return nil, err
-		}
+	lib, err := findLibrary(name)
+	if err != nil {
+		return nil, err
 	}
 	if err := b.redis.reset(ctx); err != nil {
 		return nil, err

@@ -38,6 +38,7 @@ const (
 	requestsPerSecond figure = "requests_per_second"
 	requestP50        figure = "request_p50_ms"
 	requestP99        figure = "request_p99_ms"
+	roundTripP50      figure = "round_trip_p50_ms"
 )
 
 // headings are the columns of the table.
@@ -50,5 +51,5 @@ var headings = map[figure]string{
 	clientCPUMinute: "client CPU s a minute", redisCPUMinute: "Redis CPU s a minute", heapPerLock: "heap bytes a lock",
 	stackPerLock: "stack bytes a lock", goroutinesPer: "goroutines a lock", locksLost: "lost",
 	instructionsPer:   "instructions a cycle",
-	requestsPerSecond: "requests/s", requestP50: "p50 ms", requestP99: "p99 ms",
+	requestsPerSecond: "requests/s", requestP50: "p50 ms", requestP99: "p99 ms", roundTripP50: "a PING p50 ms",
 }

@@ -20,38 +20,95 @@ import (
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/ginlock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// httpConnections is how many clients the gin row has, each with its own keys.
-const httpConnections = 64
+// handlers are what only the gin rows have: the same route without any lock, and latchkey with
+// BackgroundRelease.
+var handlers = []library{{name: bareName}, {name: backgroundName}}
 
-// bareHandler is the same route without any lock.
-var bareHandler = library{name: bareName}
+// ginRows are requests to a gin route, by so many clients with keys of their own: guarded by our
+// middleware in one line, and by the calls of redislock that one would write by hand.
+func ginRows() []row {
+	var rows []row
+	for _, connections := range []int{1, 16, 64} {
+		rows = append(rows, ginRequests(connections))
+	}
+	for _, connections := range []int{1, 16, 64} {
+		rows = append(rows, distantGin(connections))
+	}
+	return rows
+}
 
-// ginRequests is the row of a gin route: guarded by our middleware in one line,
-// and by the calls of redislock that one would write by hand.
-func ginRequests() row {
+func ginRequests(connections int) row {
 	return row{
-		name:      "gin",
-		title:     fmt.Sprintf("A gin request on a key of its own, %d connections", httpConnections),
-		libraries: []string{bareName, latchkeyName, redislockName},
+		name:      fmt.Sprintf("gin-%d", connections),
+		title:     "A gin request on a key of its own, " + plural(connections, "connection"),
+		libraries: []string{bareName, latchkeyName, backgroundName, redislockName},
 		base:      bareName,
 		columns:   []figure{requestsPerSecond, requestP50, requestP99},
 		measure: func(ctx context.Context, b *bench, lib library) (figures, error) {
-			handler, closeHandler, err := ginHandler(lib.name, b.server.Addr())
-			if err != nil {
-				return nil, err
-			}
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return nil, errors.Join(err, closeHandler())
-			}
-			server := &http.Server{Handler: handler}
-			go func() { _ = server.Serve(listener) }()
-			f, err := b.requests(ctx, listener.Addr().String())
-			return f, errors.Join(err, server.Close(), closeHandler())
+			return b.gin(ctx, lib, b.server.Addr(), connections)
 		},
 	}
+}
+
+// distantGin is ginRequests with a network between the server and Redis.
+func distantGin(connections int) row {
+	r := ginRequests(connections)
+	r.name = fmt.Sprintf("gin-distant-%d", connections)
+	r.title += fmt.Sprintf(", Redis %v away", wire)
+	r.columns = append(r.columns, roundTripP50)
+	r.measure = func(ctx context.Context, b *bench, lib library) (figures, error) {
+		proxy, err := redistest.OpenProxy(b.server.Addr())
+		if err != nil {
+			return nil, err
+		}
+		defer proxy.Close()
+		proxy.Latency(wire)
+		trip, err := roundTrip(ctx, proxy.Addr())
+		if err != nil {
+			return nil, err
+		}
+		f, err := b.gin(ctx, lib, proxy.Addr(), connections)
+		if err == nil {
+			f[roundTripP50] = milliseconds(trip)
+		}
+		return f, err
+	}
+	return r
+}
+
+// roundTrip is the median of those to a Redis, of a client that is alone.
+func roundTrip(ctx context.Context, addr string) (time.Duration, error) {
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	taken := make([]time.Duration, 100)
+	for i := range taken {
+		start := time.Now()
+		if err := client.Ping(ctx).Err(); err != nil {
+			return 0, err
+		}
+		taken[i] = time.Since(start)
+	}
+	slices.Sort(taken)
+	return percentile(taken, 50), nil
+}
+
+// gin has clients ask a server, which has its locks in a Redis, for a round.
+func (b *bench) gin(ctx context.Context, lib library, redisAddr string, connections int) (figures, error) {
+	handler, closeHandler, err := ginHandler(lib.name, redisAddr)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, closeHandler())
+	}
+	server := &http.Server{Handler: handler}
+	go func() { _ = server.Serve(listener) }()
+	f, err := b.requests(ctx, listener.Addr().String(), connections)
+	return f, errors.Join(err, server.Close(), closeHandler())
 }
 
 // ginHandler is the server under test.
@@ -62,8 +119,12 @@ func ginHandler(name, addr string) (http.Handler, func() error, error) {
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	done := client.Close
 	switch name {
-	case latchkeyName:
-		locker, err := core.New(client)
+	case latchkeyName, backgroundName:
+		var opts []core.Option
+		if name == backgroundName {
+			opts = append(opts, core.BackgroundRelease())
+		}
+		locker, err := core.New(client, opts...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -94,12 +155,12 @@ func ginHandler(name, addr string) (http.Handler, func() error, error) {
 }
 
 // requests has clients ask for a round.
-func (b *bench) requests(ctx context.Context, addr string) (figures, error) {
+func (b *bench) requests(ctx context.Context, addr string, connections int) (figures, error) {
 	var phase atomic.Int32
 	var asking sync.WaitGroup
-	taken := make([][]time.Duration, httpConnections)
-	errs := make([]error, httpConnections)
-	for i := range httpConnections {
+	taken := make([][]time.Duration, connections)
+	errs := make([]error, connections)
+	for i := range connections {
 		asking.Go(func() { taken[i], errs[i] = request(addr, i, &phase) })
 	}
 	sleep(ctx, b.warmUp())

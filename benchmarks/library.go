@@ -67,20 +67,22 @@ const (
 	rueidislockName = "rueidislock"
 	asynqRateName   = "asynq-rate"
 	redissonName    = "redisson-scripts"
-	bareName        = "bare handler" // of the gin row: no lock at all
+	bareName        = "bare handler"        // of the gin rows: no lock at all
+	backgroundName  = "latchkey-background" // of the gin rows
 )
 
 // peers are the libraries that latchkey is held against.
 var peers = []string{redislockName, redsyncName, rueidislockName}
 
 func findLibrary(name string) (library, error) {
-	i := slices.IndexFunc(libraries, func(l library) bool { return l.name == name })
+	all := slices.Concat(libraries, handlers)
+	i := slices.IndexFunc(all, func(l library) bool { return l.name == name })
 	if i < 0 {
 		var names []string
-		for _, l := range libraries {
+		for _, l := range all {
 			names = append(names, l.name)
 		}
-		return library{}, fmt.Errorf("no library %q: there are %s", name, strings.Join(names, ", "))
+		return library{}, fmt.Errorf("no library %q: there are %s", name, strings.Join(names, "; "))
 	}
-	return libraries[i], nil
+	return all[i], nil
 }

@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		*dir = "results"
 	}
 	for _, name := range b.libraries {
-		if _, err := findLibrary(name); err != nil && name != bareName {
+		if _, err := findLibrary(name); err != nil {
 			return err
 		}
 	}

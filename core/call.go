@@ -25,7 +25,7 @@ type call struct {
 	multi    *MultiLock // of LockAll
 }
 
-func (c *call) waits() bool { return c.settings.Wait == nil || *c.settings.Wait > 0 }
+func (c *call) waits() bool { return c.settings.Waits() }
 
 // waiter is a call in the wait queue of its lock.
 type waiter = waitqueue.Waiter[*call, *Lock, *position]

@@ -16,49 +16,56 @@ import (
 // that fails after fn is logged and repeated in the background. A panic goes on
 // unchanged.
 func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context) error, opts ...Option) error {
-	k, err := l.Lock(ctx, key, opts...)
+	s, err := l.settings(opts)
 	if err != nil {
 		return err
 	}
-	return run(ctx, k, fn)
+	k, err := l.obtain(ctx, key, s)
+	if err != nil {
+		return err
+	}
+	return run(ctx, k, fn, s.ReleasesLater())
 }
 
 // DoAll is [Locker.Do] with the locks of several keys, as [Locker.LockAll] takes them. What fn
 // gets is [MultiLock.Context].
 func (l *Locker) DoAll(ctx context.Context, keys []string, fn func(ctx context.Context) error, opts ...Option) error {
-	m, err := l.LockAll(ctx, keys, opts...)
+	s, err := l.settings(opts)
 	if err != nil {
 		return err
 	}
-	return run(ctx, m, fn)
+	m, err := l.lockAll(ctx, keys, s)
+	if err != nil {
+		return err
+	}
+	return run(ctx, m, fn, s.ReleasesLater())
 }
 
 // holding is a lock, or several.
 type holding interface {
 	Context() context.Context
-	Unlock(ctx context.Context) error
-	Abort(ctx context.Context) error
 	usable() error
+	// finish ends it. With later, Redis may be asked in the background: then the error is what is
+	// known before.
+	finish(ctx context.Context, failed, later bool) error
 	reportFailure(err error)
 }
 
-// run runs fn while it holds what the caller has taken.
-func run(ctx context.Context, h holding, fn func(ctx context.Context) error) error {
+// run runs fn while it holds what the caller has taken, and releases that, also in the
+// background with later.
+func run(ctx context.Context, h holding, fn func(ctx context.Context) error, later bool) error {
 	returned := false
 	defer func() {
 		if !returned { // a panic or Goexit
-			h.reportFailure(h.Abort(ctx))
+			h.reportFailure(h.finish(ctx, true, later))
 		}
 	}()
 	err := fn(h.Context())
 	returned = true
 
 	ended := h.usable()
-	finish := h.Unlock
-	if err != nil || ended != nil { // the caller hears of a failure either way
-		finish = h.Abort
-	}
-	if failure := finish(ctx); failure != nil && ended == nil {
+	failed := err != nil || ended != nil // the caller hears of a failure either way
+	if failure := h.finish(ctx, failed, later); failure != nil && ended == nil {
 		if errors.Is(failure, ErrLost) || errors.Is(failure, ErrClosed) {
 			ended = failure
 		} else {

@@ -32,7 +32,7 @@ const slowLeader = 5 * time.Second // for which fn may go on after its context b
 // A campaign outlives failures of Redis, which are logged. Other errors of [Locker.Lock] end it:
 // that of ctx, [ErrInvalidKey], [ErrClosed], [ErrDeadlock]. It is not bounded to a lease where ctx
 // holds other locks, which stay held. [Lease], [MaxHold] and [Name] are for Lead; it refuses other
-// options. What New was told of [Wait], [MaxWaiters] and [KeepFor] does not count; a Locker with
+// options. What New was told of [Wait], [MaxWaiters], [KeepFor] and [BackgroundRelease] does not count; a Locker with
 // [FixedLease] needs a Lease.
 func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Context) error, opts ...Option) error {
 	s, err := l.settingsOfLead(opts)
@@ -71,6 +71,8 @@ func (l *Locker) settingsOfLead(opts []Option) (*settings, error) {
 	switch {
 	case s.Wait != l.defaults.Wait || s.MaxWaiters != l.defaults.MaxWaiters || s.KeepFor != l.defaults.KeepFor:
 		return nil, errors.New("core: Lead does not go with Wait, NoWait, MaxWaiters and KeepFor: it waits until its context ends, and who steps down is followed at once")
+	case s.Background != l.defaults.Background:
+		return nil, errors.New("core: Lead does not go with BackgroundRelease: who steps down is followed when Lead returns")
 	case s.Fixed:
 		return nil, errors.New("core: Lead does not go with FixedLease, wherever it was said, for a leader's lease is renewed: give it Lease, and MaxHold to bound a term")
 	case s.Form != store.Exclusive || s.Owner != "":
@@ -93,7 +95,7 @@ func (k *Lock) lead(ctx context.Context, fn func(ctx context.Context) error) (ag
 			again = ended != nil && !errors.Is(ended, ErrClosed)
 		}
 		return err
-	})
+	}, false)
 	return again, err
 }
 

@@ -172,13 +172,13 @@ func (k *Lock) held() bool {
 // before, and [ErrClosed] when the Locker took it away. Two cases hide a loss since the
 // last renewal. The first answer is lost on its way, so the release is repeated. Or the lock is
 // passed on to another call of this process: that call hears of the loss with its next renewal.
-func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false) }
+func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false, false) }
 
 // Abort is Unlock after a failure: it opens no [KeepFor] window, so that the
 // work can be tried again at once.
-func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true) }
+func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true, false) }
 
-func (k *Lock) finish(ctx context.Context, failed bool) error {
+func (k *Lock) finish(ctx context.Context, failed, later bool) error {
 	if k.handedOver.Load() {
 		return nil
 	}
@@ -187,20 +187,31 @@ func (k *Lock) finish(ctx context.Context, failed bool) error {
 	if err != nil {
 		return err
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	if ctx.Done() != nil {
-		ctx = context.WithoutCancel(ctx) // the values stay, for the client's hooks
-	}
-	return k.end(ctx, last, failed)
-}
-
-// end follows when the handle has left its lease.
-func (k *Lock) end(ctx context.Context, last, failed bool) error {
 	if last && k.pass() {
 		return nil
 	}
+	if later && k.lease.canEndLater(last) {
+		k.lease.locker.requests.Start(func() { k.reportFailure(k.end(context.Background(), last, failed)) })
+		return nil
+	}
+	return k.end(lasting(ctx), last, failed)
+}
+
+// lasting is for a release, which goes on when its caller gives up. The values stay, for the
+// client's hooks.
+func lasting(ctx context.Context) context.Context {
+	switch {
+	case ctx == nil:
+		return context.Background()
+	case ctx.Done() == nil:
+		return ctx
+	default:
+		return context.WithoutCancel(ctx)
+	}
+}
+
+// end releases what was not passed on, when the handle has left its lease.
+func (k *Lock) end(ctx context.Context, last, failed bool) error {
 	free, err := k.release(ctx, last, failed || k.lease.dropWindow.Load())
 	k.lease.retire(free, err)
 	return err

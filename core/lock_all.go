@@ -37,6 +37,10 @@ func (l *Locker) LockAll(ctx context.Context, keys []string, opts ...Option) (*M
 	if err != nil {
 		return nil, err
 	}
+	return l.lockAll(ctx, keys, s)
+}
+
+func (l *Locker) lockAll(ctx context.Context, keys []string, s *settings) (*MultiLock, error) {
 	a := &multiCall{m: &MultiLock{locker: l, ctx: ctx, began: time.Now()}, settings: s}
 	cs, err := a.calls(ctx, keys)
 	if err != nil {

@@ -79,20 +79,33 @@ func (m *MultiLock) reportFailure(err error) {
 	}
 }
 
-// finishAll ends the holds of several handles, in reverse order.
-func (l *Locker) finishAll(ctx context.Context, locks []*Lock, failed bool) error {
-	if ctx == nil {
-		ctx = context.Background()
+func (m *MultiLock) finish(ctx context.Context, failed, later bool) error {
+	l := m.locker
+	all, failed, err := l.leaveAll(ctx, m.locks, failed)
+	if later && !slices.ContainsFunc(all, func(k left) bool { return !k.lease.canEndLater(k.last) }) {
+		l.requests.Start(func() { m.reportFailure(l.endAll(context.Background(), all, failed)) })
+		return err
 	}
-	ctx = context.WithoutCancel(ctx)
-	failed = failed || !l.keepWindows(ctx, locks)
+	return errors.Join(err, l.endAll(ctx, all, failed))
+}
 
+// finishAll ends the holds of several handles.
+func (l *Locker) finishAll(ctx context.Context, locks []*Lock, failed bool) error {
+	all, failed, err := l.leaveAll(ctx, locks, failed)
+	return errors.Join(err, l.endAll(ctx, all, failed))
+}
+
+// left is a handle that has left its lease, and whether it was the last one.
+type left struct {
+	*Lock
+	last bool
+}
+
+// leaveAll takes several handles out of their leases, in reverse order. It returns those whose
+// release must follow, and whether they leave no dedup window.
+func (l *Locker) leaveAll(ctx context.Context, locks []*Lock, failed bool) (all []left, without bool, err error) {
+	failed = failed || !l.keepWindows(lasting(ctx), locks)
 	var errs []error
-	type left struct {
-		*Lock
-		last bool
-	}
-	var all []left
 	for _, k := range slices.Backward(locks) {
 		if k.handedOver.Load() {
 			continue
@@ -105,7 +118,12 @@ func (l *Locker) finishAll(ctx context.Context, locks []*Lock, failed bool) erro
 			errs, failed = append(errs, err), true
 		}
 	}
+	return all, failed, errors.Join(errs...)
+}
 
+// endAll releases what leaveAll has taken out of its leases, or passes it on.
+func (l *Locker) endAll(ctx context.Context, all []left, failed bool) error {
+	ctx = lasting(ctx)
 	// What others of this process wait for is passed on in the end: they may want the rest as well.
 	var wanted []left
 	var endings []*ending
@@ -118,6 +136,7 @@ func (l *Locker) finishAll(ctx context.Context, locks []*Lock, failed bool) erro
 		e := k.ending(k.last, failed)
 		endings, releases = append(endings, e), append(releases, e.request)
 	}
+	var errs []error
 	if len(releases) > 0 {
 		l.store.ReleaseAll(ctx, releases, l.timeout, func(i int, r store.Released, err error) {
 			e := endings[i]
@@ -129,7 +148,10 @@ func (l *Locker) finishAll(ctx context.Context, locks []*Lock, failed bool) erro
 		})
 	}
 	for _, k := range wanted {
-		if err := k.end(ctx, k.last, failed); err != nil {
+		if k.pass() {
+			continue
+		}
+		if err := k.end(ctx, true, failed); err != nil {
 			errs = append(errs, err)
 		}
 	}

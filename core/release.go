@@ -63,6 +63,10 @@ func (e *ending) follow(ctx context.Context, released store.Released, err error)
 	return !released.Passed || e.waits == nil, nil
 }
 
+// canEndLater says that nobody depends on when the release of a handle is done: the owner has no
+// other hold, which might end first and leave the lock to this one.
+func (s *lease) canEndLater(last bool) bool { return last && !s.shared.Load() }
+
 // releaseAs is the request that ends the hold.
 func (k *Lock) releaseAs(failed bool) store.Release {
 	s := k.lease

@@ -14,17 +14,19 @@ import (
 // sleepers are what sleeps by the real clock in tests, each with its reason. Nothing
 // waits for something to happen in this way: that is for redistest.Await.
 var sleepers = map[string]string{
-	"internal/browser.TestLockPage":      "with -update only, for a picture with times as one meets them",
-	"internal/conformance.bodyCases":     "the harness runs these cases in bubbles",
-	"internal/conformance.handlerCases":  "likewise",
-	"internal/conformance.handoverCases": "likewise",
-	"internal/conformance.keepforCases":  "likewise",
-	"internal/conformance.permitCases":   "likewise",
-	"internal/conformance.severalCases":  "likewise",
-	"internal/conformance.overlap.slow":  "a handler in such cases",
-	"internal/faults.nemesis.pause":      "how long a fault lasts",
-	"internal/redisson.work":             "how long a lock is used",
-	"internal/redistest.WatchStalls":     "measures how much longer a sleep takes than it should",
+	"internal/browser.TestLockPage":        "with -update only, for a picture with times as one meets them",
+	"internal/conformance.backgroundCases": "the harness runs these cases in bubbles",
+	"internal/conformance.bodyCases":       "likewise",
+	"internal/conformance.handlerCases":    "likewise",
+	"internal/conformance.handoverCases":   "likewise",
+	"internal/conformance.keepforCases":    "likewise",
+	"internal/conformance.permitCases":     "likewise",
+	"internal/conformance.severalCases":    "likewise",
+	"internal/conformance.overlap.slow":    "a handler in such cases",
+	"internal/conformance.slowRelease":     "an Observer in such cases",
+	"internal/faults.nemesis.pause":        "how long a fault lasts",
+	"internal/redisson.work":               "how long a lock is used",
+	"internal/redistest.WatchStalls":       "measures how much longer a sleep takes than it should",
 }
 
 func TestOnlyBubblesSleep(t *testing.T) {

@@ -44,6 +44,8 @@ var checkCases = []conformanceCase{
 			"/w":                     {[]guarding{{config: &config{key: keyfunc.Query("id"), safe: true}}}, `query parameter "id" (shared or alone)`, ""},
 			"/x":                     {[]guarding{{config: &config{key: keyfunc.Query("id"), failOpen: true, permits: func(*http.Request) int { return 1 }}}}, `query parameter "id" (permits, FailOpen)`, ""},
 			"/y":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.Permits(1)), `the constant "all" (1 permit)`, ""},
+			"/z":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.BackgroundRelease()), `the constant "all" (BackgroundRelease: close the Locker at the end)`, ""},
+			"/3":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.BackgroundRelease(), core.NoWait()), `the constant "all"`, ""},
 			"/l/{old}":               {byKey(either), "a key function", ""},
 			"/m/{tenant}/{item}":     {byKey(keyfunc.Join(keyfunc.Param("tenant"), keyfunc.Param("item"))), `path parameter "tenant" and path parameter "item"`, ""},
 			"/n/{tenant}":            {nil, "", ""},

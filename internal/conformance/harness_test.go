@@ -51,6 +51,7 @@ var subjects = []struct {
 	{"Shared access", false, sharedCases},
 	{"Permits", false, permitCases},
 	{"Locks that are handed over", false, handoverCases},
+	{"Releases in the background", false, backgroundCases},
 	{"Check", false, checkCases},
 	{"Refusals", false, refusalCases},
 	{"Observers", false, observerCases},

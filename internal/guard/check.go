@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -85,7 +86,7 @@ func Check(routes []Seen) Report {
 		for _, before := range seen.Before {
 			for _, g := range before.Guards {
 				if g.on(before.Params).Err == nil {
-					route.Guards = append(route.Guards, g.config.About)
+					route.Guards = append(route.Guards, g.says())
 				} else {
 					route.Faults = append(route.Faults, fmt.Sprintf("the guard by %s runs before the route is known, and has all refused with 500: %s", g.config.About, before.Mend))
 				}
@@ -97,7 +98,7 @@ func Check(routes []Seen) Report {
 			case fault != "":
 				route.Faults = append(route.Faults, fault)
 			case params != nil:
-				route.Guards = append(route.Guards, g.config.About)
+				route.Guards = append(route.Guards, g.says())
 				by = append(by, params)
 			}
 			used[g] = used[g] || fault != "" || params != nil
@@ -123,6 +124,14 @@ func Check(routes []Seen) Report {
 		return strings.Compare(a.Method, b.Method)
 	})
 	return report
+}
+
+// says is by what the guard guards a route, and what the program has to do for it.
+func (g *Guard) says() string {
+	if adapter.ReleasesInBackground(g.locker(), g.options...) {
+		return g.config.About + " (BackgroundRelease: close the Locker at the end)"
+	}
+	return g.config.About
 }
 
 // on describes the key where a route declares some path parameters.

@@ -26,6 +26,7 @@ type Settings[Observer any] struct {
 	Name       string
 	Ticket     string // of a lock that may have been handed over
 	Resume     bool   // take no other one
+	Background bool   // Redis may be asked to release the lock when its wrapper has returned
 
 	// Of New only.
 	Prefix    string
@@ -39,6 +40,16 @@ type Settings[Observer any] struct {
 	OfNew      bool
 	ForAdapter []any // values that an adapter understands, and no lock
 	errs       []error
+}
+
+// Waits says that a call waits for a busy lock.
+func (s *Settings[Observer]) Waits() bool { return s.Wait == nil || *s.Wait > 0 }
+
+// ReleasesLater says that a wrapper need not wait for its release. A call that does not wait for
+// the lock might be refused because of one that is under way, and a dedup window must be there when
+// a caller learns that the work is done.
+func (s *Settings[Observer]) ReleasesLater() bool {
+	return s.Background && s.Waits() && s.KeepFor == 0
 }
 
 // Fail notes what is wrong with an option.
