@@ -34,6 +34,9 @@ type waiter = waitqueue.Waiter[*call, *Lock, *position]
 func (c *call) claim(p *position) *store.Claim {
 	l, s := c.locker, c.settings
 	claim := &store.Claim{Name: c.name, Form: c.form, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: c.enter}
+	if c.enter == 0 {
+		claim.Attempt = s.Attempt
+	}
 	if p != nil {
 		claim.Hold, claim.Resends, claim.Wait = p.Hold, &p.resends, l.waiting(p, c.name)
 	} else {
@@ -50,6 +53,9 @@ func (c *call) ownerOf(hold string) string {
 
 // isPlain says that the owner is the one that a hold brings along.
 func (c *call) isPlain() bool { return c.owner == "" && c.settings.OwnerBegin == "" }
+
+// isAttempt says that the call is for an attempt at a request that counts once.
+func (c *call) isAttempt() bool { return c.settings.Attempt.Request != "" }
 
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
 func (c *call) try(w *waiter) (*Lock, *store.Busy, error) {
@@ -82,6 +88,8 @@ func (c *call) conclude(w *waiter, p *position, claim *store.Claim, granted stor
 		err = noTicket(c.key)
 	case errors.Is(err, store.ErrUpgrade):
 		err = upgrade(c.key)
+	case claim.Attempt.Request != "":
+		err = noAttempt(c.key, err)
 	case errors.Is(err, store.ErrGone):
 		err = lost(c.key, "it was deleted, or somebody else has taken it", nil)
 	}
@@ -109,8 +117,9 @@ func (c *call) accept(claim *store.Claim, g store.Grant) (*Lock, error) {
 	k := c.open(a, l.timesOf(g.Sent, min(g.Lease, g.TTL)), g.Token, claim.Hold, claim.Resends)
 	s := k.lease
 	s.resumed = claim.Ticket != ""
-	s.entered = s.resumed // its release has more to do
-	s.shared.Store(!c.isPlain() || s.resumed)
+	s.attempt, s.keepAnswer = g.Attempt, claim.Attempt.Keep
+	s.entered = s.resumed || s.attempt > 0 // its release has more to do
+	s.shared.Store(!c.isPlain() || s.entered)
 	switch outer := c.outer; {
 	case g.Outermost:
 		s.keepFor = c.settings.KeepFor

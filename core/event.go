@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // Observer hears what becomes of locks, for metrics and traces. Packages promlock
@@ -36,10 +38,12 @@ const (
 	EventAcquired
 	// EventBusy: the call was refused because somebody else holds the lock. Reason
 	// is "no_wait", "wait_over", "max_waiters", "order" (see [Locker.LockAll]) or "deadlock", or
-	// "canceled" or "deadline" when its context ended first.
+	// "canceled" or "deadline" when its context ended first. It is "answered" when an earlier
+	// attempt at the same request has done the work, and the call gets its answer.
 	EventBusy
 	// EventFailed: the call failed. Reason is "unavailable", "closed", "lost",
-	// "max_hold", "invalid_key", "upgrade" or "ticket", after the error of that name.
+	// "max_hold", "invalid_key", "upgrade" or "ticket", after the error of that name; or, for an
+	// attempt at a request that counts once, "reused" or "outcome_unknown".
 	EventFailed
 	// EventReleased: the last of the lock's holds was unlocked, or handed over. Err is
 	// [ErrUnavailable] when Redis has not confirmed it; Reason is "unconfirmed" then.
@@ -126,6 +130,12 @@ func refused(err error) (kind EventKind, reason string) {
 		return EventFailed, "upgrade"
 	case errors.Is(err, ErrTicket):
 		return EventFailed, "ticket"
+	case errors.As(err, new(*store.Answered)):
+		return EventBusy, "answered"
+	case errors.Is(err, store.ErrReused):
+		return EventFailed, "reused"
+	case errors.Is(err, store.ErrOutcomeUnknown):
+		return EventFailed, "outcome_unknown"
 	default:
 		return EventFailed, "unavailable"
 	}

@@ -21,7 +21,7 @@ const clockDrift = 2 * time.Millisecond
 // startsAtOnce says that a grant of the usual form is all that the call wants. Others ask
 // Redis to have what they want.
 func (c *call) startsAtOnce() bool {
-	return c.isPlain() && !c.settings.Fixed && c.settings.KeepFor == 0 && c.settings.Lease >= store.GrantLease && c.locker.store.Can.PassOn
+	return c.isPlain() && !c.isAttempt() && !c.settings.Fixed && c.settings.KeepFor == 0 && c.settings.Lease >= store.GrantLease && c.locker.store.Can.PassOn
 }
 
 // message takes what a release tells this process of a lock.

@@ -57,6 +57,8 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		return errors.New("core: Handover: a lock of NewQuorum cannot be handed over")
 	case s.form != store.Exclusive:
 		return cannotHandOver(k.key, "it is shared, or a permit")
+	case s.attempt > 0:
+		return cannotHandOver(k.key, "it is of a request that counts once")
 	case s.resumed:
 		return cannotHandOver(k.key, "it was handed over before")
 	case k.reentry:

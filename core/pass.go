@@ -54,7 +54,7 @@ func (s *lease) canBePassed() bool {
 // matches says that a call wants just such a lock.
 func (s *lease) matches(c *call, _ *position) bool {
 	want := c.settings
-	return c.isPlain() && c.form == store.Exclusive && !want.Fixed && want.Lease == s.length && want.KeepFor == 0
+	return c.isPlain() && !c.isAttempt() && c.form == store.Exclusive && !want.Fixed && want.Lease == s.length && want.KeepFor == 0
 }
 
 // successor is the lock of the next holder.

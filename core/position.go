@@ -35,9 +35,10 @@ const (
 )
 
 // position returns that by which the head of a queue asks for the lock, nil where the call
-// or the processes have no queue.
+// or the processes have no queue. A call for an attempt does not queue for the lock: it is the
+// answer that it waits for.
 func (c *call) position(w *waiter) *position {
-	if w == nil || !c.locker.store.Can.Grant {
+	if w == nil || !c.locker.store.Can.Grant || c.isAttempt() {
 		return nil
 	}
 	return w.Position((*call).renew)
@@ -54,8 +55,12 @@ func (c *call) renew(now *position) *position {
 	return &position{Place: store.Place{Hold: hold, Owner: c.ownerOf(hold), Form: c.form}, since: schedule.Now()}
 }
 
-// carry is renew for a release that enters the position into the queue.
+// carry is renew for a release that enters the position into the queue, if the call has one.
 func (c *call) carry(now *position) *position {
+	if c.isAttempt() {
+		c.leaveQueue(now)
+		return nil
+	}
 	p := c.renew(now)
 	p.carried.Add(1)
 	return p

@@ -12,7 +12,7 @@ const (
 	defaultTimeout = 2 * time.Second
 	// Longer ones are mistakes, which nobody would live to see the end of.
 	longestLease  = 24 * time.Hour
-	longestWindow = 366 * 24 * time.Hour
+	longestWindow = option.LongestWindow
 )
 
 // settings are what the options of New and of one call add up to.

@@ -21,6 +21,7 @@ type Claim struct {
 	Window  time.Duration // from now on, for which a success keeps the lock taken; 0: none
 	Enter   int64         // token of the lock to enter; 0: a free one will do
 	Ticket  string        // of a lock that was handed over, which is to be taken; empty: no such one
+	Attempt Attempt       // for which it is taken
 	Wait    Waiting       // when the lock is busy; NotWaiting in a quorum
 	Resends *conn.Resends // nil: it is sent once
 
@@ -49,6 +50,7 @@ type Grant struct {
 	Fixed     bool
 	Outermost bool      // it was free before
 	Ahead     bool      // the token is ahead of the clock of Redis
+	Attempt   int       // its number, of a claim for one
 	Sent      time.Time // a time before Redis was asked: the TTL was true after it
 }
 
@@ -80,7 +82,7 @@ var errWithdrawn = fmt.Errorf("%w: the claim was withdrawn before it arrived", E
 
 // Acquire asks once for a lock. It blocks for Timeout at most, in a quorum for some
 // times that, and returns early when ctx ends. It fails with [*Busy], [ErrUpgrade], an [ErrGone] or a
-// [*conn.Failure]; then what the claim may have left in Redis, or may yet leave, is
+// [*conn.Failure], and for an attempt with [*Answered], [ErrReused] or [ErrOutcomeUnknown]; then what the claim may have left in Redis, or may yet leave, is
 // compensated. Decided must follow.
 func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 	c.prepare(s)
@@ -113,7 +115,7 @@ func (c *Claim) prepare(s *Store) {
 		lease = -c.Lease.Milliseconds()
 	}
 	switch {
-	case c.Ticket != "":
+	case c.Ticket != "" || c.Attempt.Request != "":
 	case c.Owner != c.Hold || c.Fixed || c.Window > 0 || c.Enter != 0 || c.Form != Exclusive:
 		enter := any("")
 		if c.Enter != 0 {
@@ -129,9 +131,13 @@ func (c *Claim) prepare(s *Store) {
 		words = append(words, lease)
 	}
 	script := s.scripts.acquire
-	if c.Ticket != "" {
+	switch {
+	case c.Ticket != "":
 		script = s.scripts.resume
 		words = append(words, c.Hold, lease, milliseconds(c.Window), digest(c.Ticket))
+	case c.Attempt.Request != "":
+		script = s.scripts.attempt
+		words = c.Attempt.words(words, c.Hold, lease)
 	}
 	c.store = s
 	c.command = conn.Command{Script: script, Keys: 3, Words: words, Resends: c.Resends, Compensate: c.compensate}
@@ -140,7 +146,7 @@ func (c *Claim) prepare(s *Store) {
 // answer is what one Redis says to a claim.
 type answer struct {
 	grant   Grant
-	refused error // nil, [*Busy], ErrGone or errWithdrawn
+	refused error // nil or why there is no grant
 }
 
 func (a answer) isGrant() bool { return a.refused == nil }
@@ -186,7 +192,10 @@ func (c *Claim) decode(reply any) (a answer, err error) {
 	switch r.number(0) {
 	case 1:
 		lease := r.milliseconds(2)
-		a.grant = Grant{Token: r.token(1), Lease: max(lease, -lease), TTL: r.milliseconds(3), Fixed: lease < 0, Outermost: r.number(4) == 1, Ahead: len(r.values) > 5}
+		a.grant = Grant{Token: r.token(1), Lease: max(lease, -lease), TTL: r.milliseconds(3), Fixed: lease < 0, Outermost: r.number(4) == 1, Ahead: len(r.values) > 5 && r.number(5) == 1}
+		if len(r.values) > 6 {
+			a.grant.Attempt = int(r.number(6))
+		}
 	case 2:
 		by := r.number(2)
 		busy := &Busy{Exact: by == 1 || by == 2, Done: by == 2, HandedOver: by == 3, New: r.number(4) == 1, Clock: Clock{Redis: r.microseconds(3)}}
@@ -202,6 +211,12 @@ func (c *Claim) decode(reply any) (a answer, err error) {
 		a.refused = errOtherKind
 	case 6:
 		a.refused = ErrUpgrade
+	case 7:
+		a.refused = &Answered{r.text(1)}
+	case 8:
+		a.refused = ErrReused
+	case 9:
+		a.refused = ErrOutcomeUnknown
 	default:
 		if r.err == nil {
 			r.err = unexpected(reply)

@@ -57,6 +57,7 @@ type scripts struct {
 	inspect, force          *conn.Script
 	writeToken              *conn.Script
 	handOver, resume        *conn.Script
+	attempt, answer         *conn.Script
 }
 
 // newScripts returns scripts that publish with a command. counts says that the server
@@ -72,11 +73,14 @@ func newScripts(publish string, counts bool) *scripts {
 		writeToken: conn.NewScript(text("write_token")),
 		handOver:   conn.NewScript(text("hand_over")),
 		resume:     conn.NewScript(text("resume")),
+		attempt:    conn.NewScript(text("attempt")),
+		answer:     conn.NewScript(text("answer")),
 	}
 	s.acquire.Replicate, s.acquire.Did = true, grants
 	s.renew.Replicate, s.renew.Did = true, renewed
 	s.handOver.Replicate, s.handOver.Did = true, isParked
 	s.resume.Replicate, s.resume.Did = true, grants
+	s.attempt.Replicate, s.attempt.Did = true, grants
 	return s
 }
 

@@ -132,7 +132,7 @@ local function each(i)
     end
     if not holder then
       return enter_held(lock, clock, owner, hold, lease, window, held)
-    elseif kind ~= 'h' and kind ~= string.sub(form, 1, 1) then
+    elseif not lasts(kind) and kind ~= string.sub(form, 1, 1) then
       return {6}
     end
     return enter_holder(lock, owner, hold, mode, lease, holder)

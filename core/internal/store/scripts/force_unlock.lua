@@ -22,7 +22,7 @@ end
 local mode = call('HGET', lock, 'mode')
 local token, kind = read_mode(mode), kind_of(mode)
 local held = not string.match(mode or '', '^w%d+$')
-if kind == 'h' then
+if lasts(kind) then
   local time = call('TIME')
   local _, count = living(lock, time[1] .. string.sub('00000' .. time[2], -6))
   held = count > 0
@@ -30,7 +30,7 @@ end
 if owner == '' and held or owner and owner ~= '' and call('HDEL', lock, kind and HOLDER .. owner or owner) == 0 then
   return {0}
 end
-if not owner or not kind or kind == 'h' or call('HLEN', lock) == 1 then
+if not owner or not kind or lasts(kind) or call('HLEN', lock) == 1 then
   call('DEL', lock)
 end
 if token then

@@ -11,12 +11,13 @@
 --   latchkey:hold:<hold>  again: a re-entry. first: the outermost hold of a chosen owner.
 --                         The outermost hold has none otherwise
 --   latchkey:left         the outermost hold has ended before the others, or is Redisson's. Of a
---                         lock that was resumed: yes or failed, what came of its work
+--                         lock that was resumed, or is of a request: yes or failed, what came of its work
 --   latchkey:back:<id>    a request to hand the lock over was taken back, and is refused
 --   latchkey:keep         <end in µs> <length in ms>: the dedup window that is to open
 --
--- A dedup window that is open is the field mode alone: w<ms>. For the other forms see
--- holders.lua. No value but the count is a number: Redisson's scripts take numbers for counts.
+-- A dedup window that is open is the field mode: w<ms>. It is alone, or with the answer to a
+-- request that counts once: latchkey:answer, <digest of the request> <answer>. For the other
+-- forms see holders.lua. No value but the count is a number: Redisson's scripts take numbers for counts.
 local GRANT_MS = 1000 -- for so long a lock is taken by a release, unless its new holder renews it
 
 local function mode_of(token, lease, further)

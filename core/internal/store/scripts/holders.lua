@@ -1,21 +1,30 @@
--- The holders of a lock that is shared, has permits, or was handed over: a field for each.
+-- The holders of a lock that is shared, has permits, was handed over, or is of a request that
+-- counts once: a field for each.
 --
 --   field                    value
 --   mode                     s or p: shared, or permits. A number after it: nobody ends before
 --                            that µs, or at most LOOK_MS later. h<token> <digest of the ticket>
---                            <ms>: was handed over; without a holder it is parked for so long
+--                            <ms>: was handed over; without a holder it is parked for so long.
+--                            i<attempts> <digest of the request> <ms>: of a request. Without a
+--                            holder it is not known whether the last attempt has done its work
 --   latchkey:holder:<owner>  <end in µs> <lease> <token> <hold>[ <hold>]…
 --     lease                  in ms; negative or 0: see hash.lua
 --
 -- A holder ends by the clock of Redis, for each script that reads it. The expiry of the lock
--- is that of the last one; if it was handed over, it is parked from then on.
+-- is that of the last one; if it was handed over, it is parked from then on, and if it is of a
+-- request, that is known for so long.
 local HOLDER = 'latchkey:holder:'
 local LOOK_MS = 1000 -- the holders of a lock that has no room are looked through so rarely at most
 
--- Returns s, p or h; nil when the lock is free or of another kind.
+-- Returns s, p, h or i; nil when the lock is free or of another kind.
 local function kind_of(mode)
   mode = mode or ''
-  return string.match(mode, '^([sp])%d*$') or string.match(mode, '^(h)%d+ %x+ %d+$')
+  return string.match(mode, '^([sp])%d*$') or string.match(mode, '^([hi])%d+ %x+ %d+$')
+end
+
+-- Says whether a lock of some kind has one holder at most, and lasts without one.
+local function lasts(kind)
+  return kind == 'h' or kind == 'i'
 end
 
 local function length_of(lease)
@@ -46,7 +55,7 @@ end
 
 -- Has the lock last as long as one of its holders.
 local function outlast(lock, mode, left)
-  left = left + (string.match(mode, '^h%d+ %x+ (%d+)$') or 0)
+  left = left + (string.match(mode, '^[hi]%d+ %x+ (%d+)$') or 0)
   return call('PTTL', lock) >= left and 1 or redis.pcall('PEXPIRE', lock, left)
 end
 
@@ -95,7 +104,7 @@ end
 -- Says whether a lock of some kind has room for a form: '' exclusive, s shared, p<n> one of n
 -- permits. A nil kind is a free lock.
 local function has_room(lock, kind, form, now)
-  if not kind or kind == 'h' then
+  if not kind or lasts(kind) then
     return not kind
   end
   local most = kind == string.sub(form, 1, 1) and (tonumber(string.sub(form, 2)) or math.huge) or 0

@@ -31,7 +31,7 @@ local function leave_holder(lock, mode, kind, owner, holder, hold, failed, late,
     end
   end
   if #left > 0 then
-    if kind == 'h' and not outer and hold == string.match(holder.holds, '^%S+') then
+    if lasts(kind) and not outer and hold == string.match(holder.holds, '^%S+') then
       call('HSET', lock, 'latchkey:left', failed and 'failed' or 'yes')
     end
     holder.holds = table.concat(left, ' ')
@@ -41,8 +41,11 @@ local function leave_holder(lock, mode, kind, owner, holder, hold, failed, late,
     return {1, #left}
   end
   call('HDEL', lock, HOLDER .. owner)
-  if kind == 'h' then
-    if outer == 'failed' or failed and not outer then
+  if lasts(kind) then
+    failed = outer == 'failed' or failed and not outer
+    -- A request is as if it had not come if its first attempt has failed. Of others, or where
+    -- nobody has said what became of it, one does not know.
+    if kind == 'h' and failed or kind == 'i' and not (failed and string.match(mode, '^i1 ')) then
       call('PEXPIRE', lock, string.match(mode, '%d+$'))
       return {1, 0}
     end

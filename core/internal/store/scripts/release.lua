@@ -108,7 +108,7 @@ local function finish(lock, queue, clock, owner, hold, failed, late, waits, last
   if holder then
     token = holder.token
     left = leave_holder(lock, held[2], kind, owner, holder, hold, failed, late, held[4])
-    if left and (left[2] > 0 or kind == 'h') then
+    if left and (left[2] > 0 or lasts(kind)) then
       return left
     end
   else

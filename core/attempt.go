@@ -1,0 +1,49 @@
+package core
+
+import (
+	"context"
+	"errors"
+
+	"github.com/latchkey-go/latchkey/core/internal/option"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+func init() {
+	option.AttemptOf = func(lock any) int {
+		if k := lock.(*Lock); !k.reentry {
+			return k.lease.attempt
+		}
+		return 0
+	}
+	option.Answer = func(ctx context.Context, lock any, answer string) error {
+		return lock.(*Lock).answer(ctx, answer)
+	}
+}
+
+// answer is Unlock, and leaves the answer to the request for which the lock was taken. After
+// DropWindow it is Abort.
+func (k *Lock) answer(ctx context.Context, answer string) error {
+	s := k.lease
+	if s.attempt == 0 || k.reentry {
+		return errors.New("core: the lock was not taken for a request that counts once")
+	}
+	s.mu.Lock()
+	s.answer = &answer
+	s.mu.Unlock()
+	return k.finish(ctx, false, false)
+}
+
+// noAttempt is the refusal of a call for an attempt. Where err says what became of an earlier one
+// it is that.
+func noAttempt(key string, err error) error {
+	var answered *store.Answered
+	switch {
+	case errors.As(err, &answered):
+		return &LockError{Key: key, kind: answered, text: "the request of the lock was answered before"}
+	case errors.Is(err, store.ErrReused):
+		return &LockError{Key: key, kind: err, text: "the lock is of another request"}
+	case errors.Is(err, store.ErrOutcomeUnknown):
+		return &LockError{Key: key, kind: err, text: "nobody knows what the last attempt under the lock has done"}
+	}
+	return err
+}

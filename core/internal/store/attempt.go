@@ -1,0 +1,41 @@
+package store
+
+import (
+	"errors"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+// Attempt is one at a request that counts once, however often it comes. The zero value is none.
+type Attempt struct {
+	Request string        // a digest, in hexadecimal digits
+	Keep    time.Duration // for how long its answer is kept, and that it has come
+	Refuse  bool          // where nobody knows whether the last attempt has done its work
+}
+
+// Answered says that an earlier attempt has an answer. It is an error.
+type Answered struct{ Answer string }
+
+func (*Answered) Error() string { return "the request was answered before" }
+
+var (
+	// ErrReused says that the lock is of another request.
+	ErrReused = errors.New("core: the key was used for another request")
+	// ErrOutcomeUnknown says that nobody knows whether the last attempt has done its work.
+	ErrOutcomeUnknown = errors.New("core: the outcome of the last attempt is unknown")
+)
+
+// words are the arguments of a claim for an attempt.
+func (a Attempt) words(words []any, hold string, lease any) []any {
+	return append(words, hold, lease, a.Request, a.Keep.Milliseconds(), flag(a.Refuse))
+}
+
+// answered is a release that leaves an answer.
+func (r *Release) answered(s *Store) *conn.Command {
+	return &conn.Command{
+		Script: s.scripts.answer,
+		Keys:   1,
+		Words:  []any{r.Name.lock, r.Owner, r.Hold, r.Keep.Milliseconds(), *r.Answer},
+	}
+}
