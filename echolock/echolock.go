@@ -17,7 +17,7 @@ type Config struct {
 	// Locker takes the locks. nil means [core.Default], looked up for each
 	// request; with none set the request is refused with 500.
 	Locker *core.Locker
-	// Key derives the key of a request. One of Key, Param and Keys is required.
+	// Key derives the key of a request. One of Key, Param, Keys and Idempotent is required.
 	Key keyfunc.Func[keyfunc.Request]
 	// Param is the path parameter to lock by, on exactly the routes that declare
 	// it, as [ByParam] does.
@@ -25,6 +25,9 @@ type Config struct {
 	// Keys, in place of Key and Param, derives several keys: the request needs the locks of
 	// all of them, as [ByAll] has it.
 	Keys keyfunc.Set[keyfunc.Request]
+	// Idempotent, in place of Key, Param and Keys, has requests count once, as the function
+	// [Idempotent] does. It does not go with Shared, Permits and FailOpen.
+	Idempotent *Idempotency
 	// Strict refuses, with 500 and a line in the log, a route that is matched and
 	// does not declare Param, so that none passes by a slip. It needs Param.
 	Strict bool
@@ -104,14 +107,15 @@ func ByAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) echo.Middlewa
 	return short(guard.ByAll("echolock", keys), opts)
 }
 
-// New returns a middleware for the configuration. It panics unless there is one of Key, Param
-// and Keys, when there is Strict without Param, an option is bad, Status no error status,
+// New returns a middleware for the configuration. It panics unless there is one of Key, Param,
+// Keys and Idempotent, when there is Strict without Param, an option is bad, Status no error status,
 // or when Shared or Permits meet each other, [core.KeepFor], or an option that says the same.
 func New(cfg Config) echo.MiddlewareFunc {
 	return middleware(cfg, guard.Config{
 		Locker:     cfg.Locker,
 		Key:        cfg.Key,
 		Keys:       cfg.Keys,
+		Idempotent: (*guard.Idempotency)(cfg.Idempotent),
 		Param:      cfg.Param,
 		Options:    cfg.Options,
 		Forms:      guard.Forms(cfg.Shared, cfg.Permits, func(r guard.Request) echo.Context { return r.(*request).c }),
@@ -152,7 +156,7 @@ func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
 			switch {
 			case refusal == nil:
 				return result
-			case refusal.Gone():
+			case refusal.IsFixed():
 				refusal.Write(c.Response())
 				return nil
 			}
@@ -177,7 +181,7 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, answer *guard
 		*inner.URL = *outer.URL
 	}
 	c.SetRequest(inner)
-	if guard.Matters(ctx) {
+	if answer.Matters(ctx) {
 		// Not by response, which does not notice Flush, and of which c.JSON sets the Status
 		// also when it has begun with another.
 		response.Writer = guard.Watch(response.Writer, answer, nil)
@@ -191,7 +195,11 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, answer *guard
 			answer.Fail()
 		}
 	}()
-	return next(c)
+	err = next(c)
+	if err != nil && answer.IsRecorded() && !response.Committed {
+		c.Error(err) // now, or the answer would come after it is kept
+	}
+	return err
 }
 
 // answerBy has somebody else answer a refusal. The answer is never a success.

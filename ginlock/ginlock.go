@@ -18,7 +18,7 @@ type Config struct {
 	// Locker takes the locks. nil means [core.Default], looked up for each
 	// request; with none set the request is refused with 500.
 	Locker *core.Locker
-	// Key derives the key of a request. One of Key, Param and Keys is required.
+	// Key derives the key of a request. One of Key, Param, Keys and Idempotent is required.
 	Key keyfunc.Func[keyfunc.Request]
 	// Param is the path parameter to lock by, on exactly the routes that declare
 	// it, as [ByParam] does.
@@ -26,6 +26,9 @@ type Config struct {
 	// Keys, in place of Key and Param, derives several keys: the request needs the locks of
 	// all of them, as [ByAll] has it.
 	Keys keyfunc.Set[keyfunc.Request]
+	// Idempotent, in place of Key, Param and Keys, has requests count once, as the function
+	// [Idempotent] does. It does not go with Shared, Permits and FailOpen.
+	Idempotent *Idempotency
 	// Strict refuses, with 500 and a line in the log, a route that is matched and
 	// does not declare Param, so that none passes by a slip. It needs Param.
 	Strict bool
@@ -106,14 +109,15 @@ func ByAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) gin.HandlerFu
 	return short(guard.ByAll("ginlock", keys), opts)
 }
 
-// New returns a middleware for the configuration. It panics unless there is one of Key, Param
-// and Keys, when there is Strict without Param, an option is bad, Status no error status,
+// New returns a middleware for the configuration. It panics unless there is one of Key, Param,
+// Keys and Idempotent, when there is Strict without Param, an option is bad, Status no error status,
 // or when Shared or Permits meet each other, [core.KeepFor], or an option that says the same.
 func New(cfg Config) gin.HandlerFunc {
 	return middleware(cfg, guard.Config{
 		Locker:     cfg.Locker,
 		Key:        cfg.Key,
 		Keys:       cfg.Keys,
+		Idempotent: (*guard.Idempotency)(cfg.Idempotent),
 		Param:      cfg.Param,
 		Options:    cfg.Options,
 		Forms:      guard.Forms(cfg.Shared, cfg.Permits, func(r guard.Request) *gin.Context { return r.(request).c }),
@@ -147,7 +151,7 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 			return
 		}
 		c.Abort()
-		if refusal.Gone() {
+		if refusal.IsFixed() {
 			refusal.Write(c.Writer)
 			return
 		}
@@ -174,15 +178,25 @@ func next(c *gin.Context, ctx context.Context, answer *guard.Answer) {
 	if lock, ok := core.FromContext(ctx); ok {
 		c.Set(adapter.ContextKey, lock)
 	}
+	if answer.IsRecorded() {
+		recorded := record(writer, answer)
+		c.Writer = recorded
+		defer func() {
+			if c.Writer == recorded {
+				c.Writer = writer
+			}
+		}()
+	}
 	defer func() {
 		guard.HandBack(outer, c.Request)
 		c.Request = c.Request.WithContext(outer.Context())
 		c.Set(adapter.ContextKey, before)
 
+		answer.Implied(writer.Status())
 		if writer.Written() {
 			answer.WriteHeader(writer.Status())
 		}
-		if writer.Status() >= http.StatusBadRequest || len(c.Errors) > failures {
+		if len(c.Errors) > failures {
 			answer.Fail()
 		}
 	}()

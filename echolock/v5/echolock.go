@@ -16,7 +16,7 @@ type Config struct {
 	// Locker takes the locks. nil means [core.Default], looked up for each
 	// request; with none set the request is refused with 500.
 	Locker *core.Locker
-	// Key derives the key of a request. One of Key, Param and Keys is required.
+	// Key derives the key of a request. One of Key, Param, Keys and Idempotent is required.
 	Key keyfunc.Func[keyfunc.Request]
 	// Param is the path parameter to lock by, on exactly the routes that declare
 	// it, as [ByParam] does.
@@ -24,6 +24,9 @@ type Config struct {
 	// Keys, in place of Key and Param, derives several keys: the request needs the locks of
 	// all of them, as [ByAll] has it.
 	Keys keyfunc.Set[keyfunc.Request]
+	// Idempotent, in place of Key, Param and Keys, has requests count once, as the function
+	// [Idempotent] does. It does not go with Shared, Permits and FailOpen.
+	Idempotent *Idempotency
 	// Strict refuses, with 500 and a line in the log, a route that is matched and
 	// does not declare Param, so that none passes by a slip. It needs Param.
 	Strict bool
@@ -103,14 +106,15 @@ func ByAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) echo.Middlewa
 	return short(guard.ByAll("echolock", keys), opts)
 }
 
-// New returns a middleware for the configuration. It panics unless there is one of Key, Param
-// and Keys, when there is Strict without Param, an option is bad, Status no error status,
+// New returns a middleware for the configuration. It panics unless there is one of Key, Param,
+// Keys and Idempotent, when there is Strict without Param, an option is bad, Status no error status,
 // or when Shared or Permits meet each other, [core.KeepFor], or an option that says the same.
 func New(cfg Config) echo.MiddlewareFunc {
 	return middleware(cfg, guard.Config{
 		Locker:     cfg.Locker,
 		Key:        cfg.Key,
 		Keys:       cfg.Keys,
+		Idempotent: (*guard.Idempotency)(cfg.Idempotent),
 		Param:      cfg.Param,
 		Options:    cfg.Options,
 		Forms:      guard.Forms(cfg.Shared, cfg.Permits, func(r guard.Request) *echo.Context { return r.(request).c }),
@@ -147,7 +151,7 @@ func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
 			switch {
 			case refusal == nil:
 				return result
-			case refusal.Gone():
+			case refusal.IsFixed():
 				refusal.Write(c.Response())
 				return nil
 			}
@@ -168,7 +172,7 @@ func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context, answer *
 		guard.HandBack(outer, c.Request())
 		c.SetRequest(c.Request().WithContext(outer.Context()))
 	}()
-	if guard.Matters(ctx) {
+	if answer.Matters(ctx) {
 		// Not by echo's own response, which has the status too late when middleware outside,
 		// such as Gzip, has put another one in front of it.
 		outside := c.Response()
@@ -176,10 +180,18 @@ func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context, answer *
 		defer c.SetResponse(outside)
 	}
 	err := next(c)
+	if err != nil && answer.IsRecorded() && !isCommitted(c) {
+		c.Echo().HTTPErrorHandler(c, err) // now, or the answer would come after it is kept
+	}
 	if statusOf(c.Response()) >= http.StatusBadRequest || err != nil {
 		answer.Fail()
 	}
 	return err
+}
+
+func isCommitted(c *echo.Context) bool {
+	response, err := echo.UnwrapResponse(c.Response())
+	return err == nil && response.Committed
 }
 
 // statusOf returns the status that echo's response has, and sends when the body begins.

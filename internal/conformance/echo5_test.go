@@ -12,7 +12,7 @@ import (
 )
 
 var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: true, statusOf: echolock.StatusOf, reasonOf: echolock.ReasonOf,
-	strict: echolock.Strict, locker: echolock.Locker, bufferBody: echolock.BufferBody,
+	strict: echolock.Strict, locker: echolock.Locker, bufferBody: echolock.BufferBody, attempt: echolock.Attempt, httpError: func(status int, text string) error { return echo.NewHTTPError(status, text) },
 	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo5Refused(f)) }, build: func(routes ...route) http.Handler {
 		e := echo.New()
 		check := echolock.Check(e)
@@ -93,7 +93,7 @@ func echo5Guard(g guarding) echo.MiddlewareFunc {
 	switch {
 	case g.config != nil:
 		cfg := echolock.Config{
-			Locker: g.config.locker, Key: g.config.key, Keys: g.config.keys, Options: g.config.options,
+			Locker: g.config.locker, Key: g.config.key, Keys: g.config.keys, Idempotent: (*echolock.Idempotency)(g.config.idempotent), Options: g.config.options,
 			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,
 		}
 		if skip := g.config.skip; skip != nil {
@@ -116,6 +116,8 @@ func echo5Guard(g guarding) echo.MiddlewareFunc {
 		return echolock.ByTemplate(g.template, g.options...)
 	case g.key != nil:
 		return echolock.By(g.key, g.options...)
+	case g.scope != nil:
+		return echolock.Idempotent(g.scope, g.options...)
 	case g.keys != nil:
 		return echolock.ByAll(g.keys, g.options...)
 	case g.header != "":

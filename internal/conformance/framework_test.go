@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -23,6 +24,8 @@ type framework struct {
 	strict       func() core.Option
 	locker       func(*core.Locker) core.Option
 	bufferBody   func(int64) core.Option
+	attempt      func(context.Context) int
+	httpError    func(status int, text string) error // where it has errors
 }
 
 // checkedServer is a server with what the adapter's Check tells of its routes.
@@ -74,6 +77,7 @@ type guarding struct {
 	template             string
 	key                  keyfunc.Func[keyfunc.Request]
 	keys                 keyfunc.Set[keyfunc.Request]
+	scope                keyfunc.Func[keyfunc.Request] // Idempotent
 	options              []core.Option
 	config               *config
 	onRefused            refusing // as an option
@@ -84,6 +88,7 @@ type config struct {
 	locker     *core.Locker
 	key        keyfunc.Func[keyfunc.Request]
 	keys       keyfunc.Set[keyfunc.Request]
+	idempotent *guard.Idempotency
 	param      string
 	options    []core.Option
 	skip       func(*http.Request) bool
@@ -107,6 +112,10 @@ func byKey(key keyfunc.Func[keyfunc.Request], opts ...core.Option) []guarding {
 
 func byAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) []guarding {
 	return []guarding{{keys: keys, options: opts}}
+}
+
+func idempotent(scope keyfunc.Func[keyfunc.Request], opts ...core.Option) []guarding {
+	return []guarding{{scope: scope, options: opts}}
 }
 
 func post(pattern string, guards []guarding, handle http.HandlerFunc) route {

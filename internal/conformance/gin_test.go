@@ -14,7 +14,7 @@ import (
 func init() { gin.SetMode(gin.ReleaseMode) }
 
 var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, statusOf: ginlock.StatusOf, reasonOf: ginlock.ReasonOf,
-	strict: ginlock.Strict, locker: ginlock.Locker, bufferBody: ginlock.BufferBody,
+	strict: ginlock.Strict, locker: ginlock.Locker, bufferBody: ginlock.BufferBody, attempt: ginlock.Attempt,
 	setOnRefused: func(f refusing) { ginlock.SetOnRefused(ginRefused(f)) }, build: func(routes ...route) http.Handler {
 		router := gin.New()
 		router.HandleMethodNotAllowed = true
@@ -104,7 +104,7 @@ func ginGuard(g guarding) gin.HandlerFunc {
 	switch {
 	case g.config != nil:
 		cfg := ginlock.Config{
-			Locker: g.config.locker, Key: g.config.key, Keys: g.config.keys, Options: g.config.options,
+			Locker: g.config.locker, Key: g.config.key, Keys: g.config.keys, Idempotent: (*ginlock.Idempotency)(g.config.idempotent), Options: g.config.options,
 			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,
 		}
 		if skip := g.config.skip; skip != nil {
@@ -127,6 +127,8 @@ func ginGuard(g guarding) gin.HandlerFunc {
 		return ginlock.ByTemplate(g.template, g.options...)
 	case g.key != nil:
 		return ginlock.By(g.key, g.options...)
+	case g.scope != nil:
+		return ginlock.Idempotent(g.scope, g.options...)
 	case g.keys != nil:
 		return ginlock.ByAll(g.keys, g.options...)
 	case g.header != "":

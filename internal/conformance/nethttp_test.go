@@ -11,7 +11,7 @@ import (
 type netHTTPMiddleware = func(http.Handler) http.Handler
 
 var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf: httplock.StatusOf, reasonOf: httplock.ReasonOf,
-	strict: httplock.Strict, locker: httplock.Locker, bufferBody: httplock.BufferBody,
+	strict: httplock.Strict, locker: httplock.Locker, bufferBody: httplock.BufferBody, attempt: httplock.Attempt,
 	setOnRefused: func(f refusing) { httplock.SetOnRefused(f) }, build: func(routes ...route) http.Handler {
 		mux, check := http.NewServeMux(), httplock.Check{}
 		for _, r := range routes {
@@ -113,7 +113,7 @@ func netHTTPGuard(g guarding) netHTTPMiddleware {
 		}
 		return httplock.New(httplock.Config{
 			Shared: shared, Permits: g.config.permits,
-			Locker: g.config.locker, Key: g.config.key, Keys: g.config.keys, Options: g.config.options, Skip: g.config.skip,
+			Locker: g.config.locker, Key: g.config.key, Keys: g.config.keys, Idempotent: (*httplock.Idempotency)(g.config.idempotent), Options: g.config.options, Skip: g.config.skip,
 			OnRefused: g.config.onRefused, FailOpen: g.config.failOpen, Status: g.config.status,
 			Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,
 		})
@@ -121,6 +121,8 @@ func netHTTPGuard(g guarding) netHTTPMiddleware {
 		return httplock.ByTemplate(g.template, g.options...)
 	case g.key != nil:
 		return httplock.By(g.key, g.options...)
+	case g.scope != nil:
+		return httplock.Idempotent(g.scope, g.options...)
 	case g.keys != nil:
 		return httplock.ByAll(g.keys, g.options...)
 	case g.header != "":

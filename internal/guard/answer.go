@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,7 +19,9 @@ import (
 // the client's doing, who has gone and would rather have the work done again.
 type Answer struct {
 	status  int // 0 until the answer has begun
+	implied int // that it has if nobody writes one; 0: 200
 	failed  bool
+	record  *record     // nil: it is not to be sent again
 	refused atomic.Bool // by another goroutine behind http.TimeoutHandler
 	url     *url.URL    // of the request, the same for all guards that it goes through
 	header  http.Header // of the response, likewise
@@ -52,11 +55,30 @@ func refuseOuter(r Request) {
 }
 
 // Matters reports whether anything depends on the answer of the handler that runs
-// under ctx: whether its lock leaves a dedup window. Where not, the ResponseWriter
-// can stay as it is.
-func Matters(ctx context.Context) bool {
+// under ctx: whether its lock leaves a dedup window, or it is to be sent again. Where not, the
+// ResponseWriter can stay as it is.
+func (a *Answer) Matters(ctx context.Context) bool {
+	if a.record != nil {
+		return true
+	}
 	lock, held := core.FromContext(ctx)
 	return held && lock.Window() > 0
+}
+
+// IsRecorded reports whether the answer is to be sent again: then all of it has to be written
+// before the handler returns, also what reports an error.
+func (a *Answer) IsRecorded() bool { return a.record != nil }
+
+// Implied says which status the answer has if nobody writes one.
+func (a *Answer) Implied(status int) {
+	if status >= http.StatusOK {
+		a.implied = status
+	}
+}
+
+// final returns the status of the answer, and whether it has begun.
+func (a *Answer) final() (status int, begun bool) {
+	return cmp.Or(a.status, a.implied, http.StatusOK), a.status != 0
 }
 
 // WriteHeader says that the method is called. Of several calls the first counts:
@@ -65,12 +87,26 @@ func (a *Answer) WriteHeader(code int) {
 	informs := code < http.StatusOK && code != http.StatusSwitchingProtocols // the answer is to follow
 	if a.status == 0 && !informs {
 		a.status = code
+		a.record.begin(a.header)
 	}
 }
 
+// Wrote says what was written of the body, and with which outcome. It returns the one that the
+// handler is to have.
+func (a *Answer) Wrote(p []byte, n int, err error) (int, error) { return a.record.wrote(p, n, err) }
+
 // Flush says that the response is flushed, which answers with 200 unless there was a
 // status before.
-func (a *Answer) Flush() { a.WriteHeader(http.StatusOK) }
+func (a *Answer) Flush() {
+	a.WriteHeader(http.StatusOK)
+	a.record.drop()
+}
+
+// Hijack says that the handler has taken the connection, and with it the rest of the answer.
+func (a *Answer) Hijack() {
+	a.WriteHeader(http.StatusSwitchingProtocols) // as far as anybody can see
+	a.record.drop()
+}
 
 // Fail says that the handler reports a failure. It counts unless an answer has begun.
 func (a *Answer) Fail() { a.failed = true }
@@ -78,13 +114,8 @@ func (a *Answer) Fail() { a.failed = true }
 // succeeded reports whether the status is below 400. No answer at all is a success,
 // unless the handler has failed.
 func (a *Answer) succeeded() bool {
-	switch {
-	case a.refused.Load():
-		return false
-	case a.status == 0:
-		return !a.failed
-	}
-	return a.status < http.StatusBadRequest
+	status, begun := a.final()
+	return !a.refused.Load() && (begun || !a.failed) && status < http.StatusBadRequest
 }
 
 // Next runs a handler under ctx and reports its answer, also when it panics.
@@ -96,7 +127,7 @@ var errFailed = errors.New("the handler failed")
 // run runs next under the lock that ctx holds.
 func (g *Guard) run(ctx context.Context, r Request, next Next) error {
 	var answer Answer
-	if Matters(ctx) {
+	if answer.Matters(ctx) {
 		ctx = answer.within(ctx, r)
 	}
 	returned := false

@@ -33,6 +33,8 @@ type Config struct {
 	Param string
 	// Keys, in place of Key, derives several keys, of all of which the handler needs the locks.
 	Keys keyfunc.Set[keyfunc.Request]
+	// Idempotent, in place of Key, has requests count once.
+	Idempotent *Idempotency
 	// About says by what is locked, to people; what Key reads if empty.
 	About string
 	// Options are for each lock.
@@ -78,6 +80,13 @@ func New[F any](name string, cfg Config, answers *Answers[F], answer F) (g *Guar
 }
 
 func newGuard(name string, cfg Config) *Guard {
+	fallback := []core.Option{core.Wait(defaultWait), core.MaxWaiters(defaultMaxWaiters)}
+	options := cfg.Options
+	if cfg.Idempotent != nil {
+		cfg = idempotent(name, cfg)
+		fallback[0] = core.NoWait()
+		options = append(options[:len(options):len(options)], adapter.Attempt(noRequest, cfg.Idempotent.KeepFor, false))
+	}
 	switch {
 	case cfg.Param != "" && cfg.Key != nil:
 		panic(name + ": Config has a Param and a Key; set one of them")
@@ -90,8 +99,8 @@ func newGuard(name string, cfg Config) *Guard {
 	case cfg.Key == nil:
 		panic(name + `: Config.Key is nil; set Config.Param, or give Config.Key a key function, such as keyfunc.Header("Idempotency-Key")`)
 	}
-	g := &Guard{all: cfg.Keys != nil}
-	if !g.all {
+	g := &Guard{all: cfg.Keys != nil && cfg.Idempotent == nil}
+	if cfg.Keys == nil {
 		cfg.Keys = alone(cfg.Key)
 	}
 	if cfg.Strict && cfg.Param == "" {
@@ -100,13 +109,13 @@ func newGuard(name string, cfg Config) *Guard {
 	if cfg.Status != 0 && (cfg.Status < 400 || cfg.Status > 599) {
 		panic(name + ": Config.Status must be between 400 and 599, or 0 for 409")
 	}
-	if err := adapter.Check(cfg.Options...); err != nil {
+	if err := adapter.Check(options...); err != nil {
 		panic(name + ": bad option: " + err.Error())
 	}
 	if err := cfg.Forms.Check(cfg.Options...); err != nil {
 		panic(name + ": " + err.Error())
 	}
-	own := []core.Option{adapter.Fallback(core.Wait(defaultWait), core.MaxWaiters(defaultMaxWaiters))}
+	own := []core.Option{adapter.Fallback(fallback...)}
 	reads := keyfunc.DescribeSet(cfg.Keys, nil)
 	if reads.Name != "" {
 		own = append(own, core.Name(reads.Name))
@@ -115,6 +124,9 @@ func newGuard(name string, cfg Config) *Guard {
 	g.config, g.options = cfg, append(own, cfg.Options...)
 	return g
 }
+
+// noRequest is a digest to check options with.
+const noRequest = "0000000000000000"
 
 // alone is a key as a set of its own.
 func alone(key keyfunc.Func[keyfunc.Request]) keyfunc.Set[keyfunc.Request] {
@@ -134,6 +146,9 @@ func (g *Guard) about(cfg Config, reads keyfunc.Description) string {
 	if form := cfg.Forms.Describe(cfg.Options...); form != "" {
 		notes = append(notes, form)
 	}
+	if cfg.Idempotent != nil {
+		notes = append(notes, "the first answer again")
+	}
 	if reads.Optional {
 		notes = append(notes, "optional")
 	}
@@ -151,7 +166,11 @@ func (g *Guard) about(cfg Config, reads keyfunc.Description) string {
 // adapter turns into an answer. A panic of next goes on unchanged, after the lock was
 // released.
 func (g *Guard) Serve(r Request, next Next) *Refusal {
-	return g.refuse(r, g.serve(r, next))
+	refusal := g.serve(r, next)
+	if refusal != nil && refusal.kept != nil {
+		return refusal
+	}
+	return g.refuse(r, refusal)
 }
 
 // Misplaced is the refusal of a request that middleware behind the guard has led to
@@ -215,6 +234,10 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 			return nil
 		}
 	}
+	if g.config.Idempotent != nil && IsSafe(r.HTTP()) {
+		next(ctx, &Answer{})
+		return nil
+	}
 	keys, err := g.keys(r)
 	if errors.Is(err, keyfunc.ErrSkip) {
 		next(ctx, &Answer{})
@@ -239,6 +262,9 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 		return setup(errNoLocker)
 	}
 
+	if g.config.Idempotent != nil {
+		return g.once(r, keys[0], locker, next)
+	}
 	opts := g.config.Forms.Options(r, g.options)
 	ran := false
 	run := func(ctx context.Context) error {
@@ -258,6 +284,11 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 		next(ctx, &Answer{})
 		return nil
 	}
+	return g.refusalOf(ctx, err, opts)
+}
+
+// refusalOf is the answer to a request for which the lock could not be taken.
+func (g *Guard) refusalOf(ctx context.Context, err error, opts []core.Option) *Refusal {
 	if busy := (*core.BusyError)(nil); errors.Is(ctx.Err(), context.Canceled) && !errors.As(err, &busy) {
 		return clientGone(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -59,6 +60,15 @@ func refusalFor(err error) *Refusal {
 			Detail:     "The service cannot process this request at the moment.",
 			Err:        err,
 		}
+	case errors.Is(err, adapter.ErrReused):
+		r := &Refusal{Status: http.StatusUnprocessableEntity, Code: "reused", Detail: "Another request was sent with this Idempotency-Key: use a new one.", Err: err}
+		return r.problemOf("Idempotency-Key is already used")
+	case errors.Is(err, adapter.ErrOutcomeUnknown):
+		r := &Refusal{Status: http.StatusConflict, Code: "outcome_unknown", Detail: "This request may have been processed: nobody knows.", Err: err}
+		return r.problemOf("The outcome of an earlier request is unknown")
+	case errors.Is(err, errNotReplayable):
+		r := &Refusal{Status: http.StatusConflict, Code: "not_replayable", Detail: "This request was processed, but the answer cannot be sent again.", Err: err, reason: "answered"}
+		return r.problemOf("The answer is not replayable")
 	case errors.Is(err, core.ErrUpgrade):
 		return setup(fmt.Errorf("%w: %w", errNested, err))
 	case isSetup(err):
@@ -111,7 +121,19 @@ func occupied(after time.Duration, err error) *Refusal {
 
 // isBusy reports whether the lock is, so that the set-up may say with which status.
 func (r *Refusal) isBusy() bool {
-	return r.Status == http.StatusConflict || r.Status == http.StatusTooManyRequests
+	return (r.Status == http.StatusConflict || r.Status == http.StatusTooManyRequests) && r.RetryAfter > 0
+}
+
+// idempotencyProblem is the type of the problems that the draft knows, and of ours.
+const idempotencyProblem = "https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header"
+
+// errNotReplayable is why a request is refused that was answered before.
+var errNotReplayable = errors.New("latchkey: the answer of the first request cannot be sent again")
+
+// problemOf makes it a problem of an idempotent request.
+func (r *Refusal) problemOf(title string) *Refusal {
+	r.kind, r.title = idempotencyProblem, title
+	return r
 }
 
 func conflict(after time.Duration, code, detail string, err error) *Refusal {
@@ -150,6 +172,10 @@ func noKey(err error) *Refusal {
 			continue
 		}
 		r := &Refusal{Status: http.StatusBadRequest, Code: why.code, Detail: why.detail, Err: err, reason: "invalid_key"}
+		if errors.Is(err, errNoKey) {
+			r.Detail = "This request needs an Idempotency-Key."
+			r.problemOf("Idempotency-Key is missing")
+		}
 		if why.kind == keyfunc.ErrTooLarge {
 			r.Status = http.StatusRequestEntityTooLarge
 		}

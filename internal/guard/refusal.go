@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -26,8 +27,10 @@ type Refusal struct {
 	// and ReasonOf know it.
 	Err error
 
-	reason  string        // as Observers are told; empty: what Err says
-	options []core.Option // of its lock; nil: those of all requests
+	kind, title string        // of the problem; empty: those of the status
+	kept        *kept         // the answer of an earlier attempt, in place of all this
+	reason      string        // as Observers are told; empty: what Err says
+	options     []core.Option // of its lock; nil: those of all requests
 }
 
 // refused is the error of a refusal, with the answer that it gets. Its text may be shown to
@@ -43,8 +46,9 @@ func (e *refused) Unwrap() error { return e.cause }
 // LogValue has package slog log the cause, too.
 func (e *refused) LogValue() slog.Value { return slog.StringValue(core.Detail(e)) }
 
-// Gone reports that the client has left, so that there is nobody to answer.
-func (r *Refusal) Gone() bool { return r.Status == statusClientGone }
+// IsFixed reports that nobody else may answer in place of Write: the client has left, or the
+// answer is that of an earlier attempt.
+func (r *Refusal) IsFixed() bool { return r.Status == statusClientGone || r.kept != nil }
 
 const problemType = "application/problem+json"
 
@@ -65,7 +69,9 @@ type problem struct {
 
 // Body returns the body.
 func (r *Refusal) Body() *Body {
-	return &Body{problem: problem{Type: "about:blank", Title: http.StatusText(r.Status), Status: r.Status, Detail: r.Detail}}
+	return &Body{problem: problem{
+		Type: cmp.Or(r.kind, "about:blank"), Title: cmp.Or(r.title, http.StatusText(r.Status)), Status: r.Status, Detail: r.Detail,
+	}}
 }
 
 // MarshalJSON writes the body.
@@ -94,7 +100,11 @@ func (r *Refusal) RetryHeader(h http.Header) {
 // Write answers with the refusal. To a client that has left it writes the status
 // only.
 func (r *Refusal) Write(w http.ResponseWriter) {
-	if r.Gone() {
+	switch {
+	case r.kept != nil:
+		r.kept.write(w)
+		return
+	case r.IsFixed():
 		w.WriteHeader(r.Status)
 		return
 	}

@@ -30,11 +30,15 @@ func Watch(w http.ResponseWriter, answer *Answer, implied func() int) http.Respo
 		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
 			return func(p []byte) (int, error) {
 				begin()
-				return next(p)
+				n, err := next(p)
+				return answer.Wrote(p, n, err)
 			}
 		},
 		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
 			return func(r io.Reader) (int64, error) {
+				if answer.record.isOpen() {
+					return io.Copy(recording{w, begin, answer}, r)
+				}
 				// The answer begins with the first byte of r, which may have none.
 				n, err := io.Copy(first{w, begin}, io.LimitReader(r, firstBytes))
 				if err != nil || n < firstBytes {
@@ -54,7 +58,7 @@ func Watch(w http.ResponseWriter, answer *Answer, implied func() int) http.Respo
 			return func() (net.Conn, *bufio.ReadWriter, error) {
 				conn, buffered, err := next()
 				if err == nil {
-					answer.WriteHeader(http.StatusSwitchingProtocols) // as far as anybody can see
+					answer.Hijack()
 				}
 				return conn, buffered, err
 			}
@@ -85,6 +89,19 @@ type first struct {
 func (f first) Write(p []byte) (int, error) {
 	f.begin()
 	return f.w.Write(p)
+}
+
+// recording writes an answer that is to be sent again.
+type recording struct {
+	w      http.ResponseWriter
+	begin  func()
+	answer *Answer
+}
+
+func (r recording) Write(p []byte) (int, error) {
+	r.begin()
+	n, err := r.w.Write(p)
+	return r.answer.Wrote(p, n, err)
 }
 
 // flushing is a watched writer that cannot flush, around one that perhaps can:

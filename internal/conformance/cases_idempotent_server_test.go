@@ -1,0 +1,127 @@
+package conformance_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"strings"
+)
+
+// On a real server: what the first client sees must not change.
+var idempotentServerCases = []conformanceCase{
+	{"Idempotent: the first client sees an informational answer, a stream and trailers as ever", func(h *harness) {
+		more := make(chan struct{})
+		s := h.serve(h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
+			inform(w)
+			w.Header().Set("Trailer", "X-Sum")
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "one\n")
+			w.(http.Flusher).Flush()
+			h.receive(more, "the client to read the first line")
+			_, _ = io.WriteString(w, "two\n")
+			w.Header().Set("X-Sum", "7")
+		}))
+		informed := make(chan int, 1)
+		r := s.request("POST", "/orders", nil, "X-User", "u7", "Idempotency-Key", "k")
+		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+			Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { informed <- code; return nil },
+		}))
+		response, err := s.client.Do(r)
+		if err != nil {
+			h.Fatal(err)
+		}
+		defer response.Body.Close()
+		if h.framework.name != "gin" && len(informed) != 1 { // gin keeps it back
+			h.Error("no informational answer")
+		}
+		body := bufio.NewReader(response.Body)
+		if line, err := body.ReadString('\n'); line != "one\n" {
+			h.Fatalf("read %q, %v", line, err)
+		}
+		h.wantDraft(s.post("/orders", "X-User", "u7", "Idempotency-Key", "k"), http.StatusConflict, outstanding)
+		close(more)
+		if rest, err := io.ReadAll(body); string(rest) != "two\n" || err != nil || response.Trailer.Get("X-Sum") != "7" {
+			h.Errorf("read %q, %v, trailer %q", rest, err, response.Trailer)
+		}
+		h.wantDraft(s.post("/orders", "X-User", "u7", "Idempotency-Key", "k"), http.StatusConflict, notReplayable)
+	}},
+	{"Idempotent: an informational status is not the answer", func(h *harness) {
+		if h.framework.name == "gin" {
+			return // it sends no other one then
+		}
+		s := h.serve(h.shop(nil, func(w http.ResponseWriter, r *http.Request) {
+			inform(w)
+			paid(w, r)
+		}))
+		for range 2 {
+			if w := s.post("/orders", "X-User", "u7", "Idempotency-Key", "k"); w.Code != http.StatusCreated || w.Body.String() != "{\"order\": \"\"}\n" {
+				h.Errorf("%d %s", w.Code, w.Body)
+			}
+		}
+	}},
+	{"Idempotent: a WebSocket is opened once", func(h *harness) {
+		shop := h.shop(nil, h.upgrade)
+		s := h.serve(shop)
+		conn := h.dial(s)
+		fmt.Fprint(conn, "POST /orders HTTP/1.1\r\nHost: x\r\nX-User: u7\r\nIdempotency-Key: k\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		answer := bufio.NewReader(conn)
+		if line, err := answer.ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 101") {
+			h.Fatalf("%q, %v", line, err)
+		}
+		fmt.Fprint(conn, "bye\n")
+		<-s.served
+		w := s.post("/orders", "X-User", "u7", "Idempotency-Key", "k")
+		h.wantDraft(w, http.StatusConflict, notReplayable)
+		shop.wantRuns(1)
+	}},
+	{"Idempotent: gzip outside, or inside, as the client of the repetition has it", func(h *harness) {
+		for _, inside := range []bool{false, true} {
+			text := strings.Repeat("paid ", 100)
+			s := h.serve(h.shopWith(func(r *route) {
+				if r.guards = idempotent(byUser); inside {
+					r.inside = []companion{gzipping}
+				} else {
+					r.outside = []companion{gzipping}
+				}
+			}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }))
+			for range 2 {
+				w := s.post("/orders", "X-User", "u7", "Idempotency-Key", fmt.Sprint(inside), "Accept-Encoding", "gzip")
+				h.unzip(w)
+				if w.Body.String() != text {
+					h.Errorf("inside: %v: %.40q", inside, w.Body)
+				}
+			}
+		}
+	}},
+	{"Idempotent: a client that leaves in the middle finds the answer later", func(h *harness) {
+		entered, more := make(chan struct{}), make(chan struct{})
+		shop := h.shop(nil, func(w http.ResponseWriter, r *http.Request) {
+			close(entered)
+			<-more
+			for range 10 {
+				if _, err := w.Write(make([]byte, 20_000)); err != nil {
+					h.Error(err)
+				}
+			}
+		})
+		s := h.serve(shop)
+		conn := h.dial(s)
+		fmt.Fprint(conn, "POST /orders HTTP/1.1\r\nHost: x\r\nX-User: u7\r\nIdempotency-Key: k\r\n\r\n")
+		<-entered
+		_ = conn.SetLinger(0)
+		_ = conn.Close()
+		h.wantDraft(s.post("/orders", "X-User", "u7", "Idempotency-Key", "k"), http.StatusConflict, outstanding)
+		close(more)
+		<-s.served
+		<-s.served
+		w := s.post("/orders", "X-User", "u7", "Idempotency-Key", "k")
+		if h.wantStatus(w, http.StatusOK); w.Body.Len() != 200_000 || w.Header().Get("Idempotent-Replayed") != "true" {
+			h.Errorf("%d bytes", w.Body.Len())
+		}
+		shop.wantRuns(1)
+	}},
+}
+

@@ -1,0 +1,37 @@
+package guard
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// fingerprint is a digest of what tells a request from others with the same key. Its body was
+// buffered, and can be read again. Whoever reads the digest cannot try bodies without
+// knowing the client's key.
+func fingerprint(r *http.Request, id string) (string, error) {
+	var body []byte
+	if r.Body != nil && r.Body != http.NoBody {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return "", fmt.Errorf("%w: %w", keyfunc.ErrMalformed, err)
+		}
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{bytes.NewReader(body), r.Body}
+	}
+	digest := hmac.New(sha256.New, []byte(id))
+	for _, part := range []string{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, strings.Join(r.Header["Content-Type"], "\n")} {
+		fmt.Fprintf(digest, "%d %s", len(part), part)
+	}
+	digest.Write(body)
+	return hex.EncodeToString(digest.Sum(nil)), nil
+}

@@ -1,0 +1,265 @@
+package guard
+
+import (
+	"context"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// Idempotency is what the adapters' types of that name have in common: requests with a key
+// count once, and later ones get the first answer again.
+type Idempotency struct {
+	Scope         keyfunc.Func[keyfunc.Request]
+	Key           keyfunc.Func[keyfunc.Request]
+	Optional      bool
+	KeepFor       time.Duration
+	MaxBytes      int
+	Headers       []string
+	Keep          func(status int) bool
+	Seal          cipher.AEAD
+	RefuseUnknown bool
+}
+
+const (
+	idempotencyKey  = "Idempotency-Key"
+	maxKeyBytes     = 255
+	defaultKeep     = 24 * time.Hour
+	defaultAnswer   = 256 << 10
+	defaultRequest  = 1 << 20 // bytes of a body
+	idempotentNames = "idempotent:"
+)
+
+// keptHeaders are what an answer needs to be understood. Content-Encoding is among them where
+// it is of the body that is kept.
+var keptHeaders = []string{"Content-Type", "Content-Language", "Content-Encoding", "Location", "Content-Location", "Etag", "Last-Modified", "Link"}
+
+// neverKept are of the one exchange, or secrets of it.
+var neverKept = []string{
+	"Set-Cookie", "Www-Authenticate", "Proxy-Authenticate", "Authentication-Info", "Proxy-Authentication-Info", "Date", "Age",
+	"Connection", "Keep-Alive", "Upgrade", "Trailer", "Transfer-Encoding", "Content-Length", "Retry-After", replayedHeader,
+}
+
+// Idempotent is the configuration of a guard that has requests count once for each scope. It
+// panics when scope is nil.
+func Idempotent(adapter string, scope keyfunc.Func[keyfunc.Request]) Config {
+	if scope == nil {
+		panic(adapter + noScope)
+	}
+	return Config{Idempotent: &Idempotency{Scope: scope}}
+}
+
+const noScope = `: Idempotent needs a scope, such as keyfunc.Value("userID"): whose key it is, as authentication has found out`
+
+// idempotent returns the configuration with the defaults of its Idempotent, and what follows from
+// it. It panics when something is bad.
+func idempotent(name string, cfg Config) Config {
+	i := *cfg.Idempotent
+	switch {
+	case i.Scope == nil:
+		panic(name + noScope)
+	case cfg.Key != nil || cfg.Keys != nil || cfg.Param != "":
+		panic(name + ": Config.Idempotent has a key of its own; leave Key, Keys and Param out")
+	case cfg.FailOpen:
+		panic(name + ": FailOpen does not go with Idempotent: without Redis nobody knows whether a request has come before")
+	case cfg.Forms.Shared != nil || cfg.Forms.Permits != nil:
+		panic(name + ": Shared and Permits do not go with Idempotent: a request is processed by one at a time")
+	case cfg.BufferBody < 0:
+		panic(name + ": a negative BufferBody does not go with Idempotent, which compares bodies")
+	case i.KeepFor < 0 || i.KeepFor > 0 && i.KeepFor < time.Second:
+		panic(name + ": Idempotency.KeepFor must be at least 1s, or 0 for 24h")
+	case i.MaxBytes < 0:
+		panic(name + ": Idempotency.MaxBytes must not be negative; 0 stands for 256 KiB")
+	}
+	if i.KeepFor == 0 {
+		i.KeepFor = defaultKeep
+	}
+	if i.MaxBytes == 0 {
+		i.MaxBytes = defaultAnswer
+	}
+	if i.Keep == nil {
+		i.Keep = isFinal
+	}
+	if cfg.BufferBody == 0 {
+		cfg.BufferBody = defaultRequest
+	}
+	kept := slices.Clone(keptHeaders)
+	for _, field := range i.Headers {
+		field = http.CanonicalHeaderKey(field)
+		if slices.Contains(neverKept, field) {
+			panic(name + ": Idempotency.Headers: " + field + " is of one answer only, and never kept")
+		}
+		kept = append(kept, field)
+	}
+	i.Headers = kept
+	key := i.Key
+	if key == nil {
+		key = headerKey
+	}
+	if i.Optional {
+		key = keyfunc.Optional(key)
+	}
+	cfg.Keys = alone(keyfunc.Join(i.Scope, key))
+	cfg.Idempotent = &i
+	return cfg
+}
+
+// isFinal reports whether an answer of that status would be the same if the request was
+// processed again.
+func isFinal(status int) bool {
+	switch status {
+	case http.StatusPaymentRequired, http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity:
+		return true
+	}
+	return status < http.StatusBadRequest
+}
+
+// keeps reports whether answers of a status are kept.
+func (i *Idempotency) keeps(status int) bool {
+	return status < http.StatusInternalServerError && i.Keep(status)
+}
+
+// errNoKey is why a request without an Idempotency-Key is refused.
+var errNoKey = errors.New("there is no " + idempotencyKey)
+
+// headerKey is the Idempotency-Key of a request: 1 to 255 visible ASCII characters, and the
+// same whether it is quoted, as the draft has it, or not.
+var headerKey = keyfunc.Named(idempotencyKey, func(r keyfunc.Request) (string, error) {
+	key, err := keyfunc.Header(idempotencyKey)(r)
+	switch {
+	case errors.Is(err, keyfunc.ErrMissing):
+		return "", errors.Join(errNoKey, err)
+	case err != nil:
+		return "", err
+	}
+	value := r.HTTP().Header.Get(idempotencyKey)
+	if value == "" {
+		return key, nil // no client has sent the request: see keyfunc.Describe
+	}
+	value, ok := unquoted(value)
+	if !ok || value == "" || len(value) > maxKeyBytes {
+		return "", keyfunc.ErrMalformed
+	}
+	return value, nil
+})
+
+// unquoted reads a string of RFC 9651, section 3.3.3, without spaces. What is not quoted is
+// taken as it is.
+func unquoted(s string) (text string, ok bool) {
+	quoted := strings.HasPrefix(s, `"`)
+	if quoted {
+		if len(s) < 2 || !strings.HasSuffix(s, `"`) {
+			return "", false
+		}
+		s = s[1 : len(s)-1]
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if quoted && c == '\\' {
+			if i++; i == len(s) || s[i] != '"' && s[i] != '\\' {
+				return "", false
+			}
+			c = s[i]
+		} else if quoted && c == '"' {
+			return "", false
+		}
+		if c <= ' ' || c > '~' {
+			return "", false
+		}
+		b.WriteByte(c)
+	}
+	return b.String(), true
+}
+
+const errTwice setupError = "Idempotent inside of Idempotent, of the same scope and key: leave one of them out"
+
+// once runs next unless an earlier attempt at the request has an answer. id is scope and key.
+func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refusal {
+	request, err := fingerprint(r.HTTP(), id)
+	if err != nil {
+		return refusalForKey(err)
+	}
+	i := g.config.Idempotent
+	sum := sha256.Sum256([]byte(id))
+	key := idempotentNames + hex.EncodeToString(sum[:])
+	opts := append(g.options[:len(g.options):len(g.options)], adapter.Attempt(request, i.KeepFor, i.RefuseUnknown))
+	ctx := r.HTTP().Context()
+	lock, err := locker.Lock(ctx, key, opts...)
+	if err != nil {
+		return g.notRun(ctx, key, request, err, opts)
+	}
+	number := adapter.AttemptOf(lock)
+	if number == 0 {
+		_ = lock.Unlock(ctx)
+		return setup(errTwice)
+	}
+	answer := &Answer{record: &record{max: i.MaxBytes, headers: i.Headers}}
+	inner := answer.within(context.WithValue(lock.Context(), attemptKey{}, number), r)
+	answer.record.encoded = answer.header.Get("Content-Encoding") != ""
+	returned := false
+	defer func() { g.conclude(lock, answer, returned, key, request) }()
+	next(inner, answer)
+	returned = true
+	return nil
+}
+
+// conclude unlocks, and leaves the answer if there is one to keep. After a panic it is not
+// whole, but the work may have been done if one of success had begun.
+func (g *Guard) conclude(lock *core.Lock, a *Answer, returned bool, key, request string) {
+	i, ctx := g.config.Idempotent, lock.Context()
+	status, begun := a.final()
+	var err error
+	if a.refused.Load() || !begun && (a.failed || !returned) || !i.keeps(status) {
+		err = lock.Abort(ctx)
+	} else {
+		var text []byte
+		if returned && !a.record.incomplete {
+			text = a.record.encode(status, a.header)
+		}
+		err = adapter.Answer(ctx, lock, i.seal(text, key, request))
+	}
+	a.record.end()
+	if err != nil && !errors.Is(err, core.ErrNotHeld) {
+		g.log(slog.LevelWarn, "latchkey: an answer was not kept, so it is unknown what became of the request", "error", err)
+	}
+}
+
+// notRun is the answer to a request for which there was no attempt: that of an earlier one, or
+// a refusal.
+func (g *Guard) notRun(ctx context.Context, key, request string, err error, opts []core.Option) *Refusal {
+	if text, ok := adapter.AnswerOf(err); ok {
+		kept, failure := g.config.Idempotent.open(text, key, request)
+		switch {
+		case failure != nil:
+			g.log(slog.LevelError, "latchkey: a stored answer cannot be read", "error", failure)
+		case kept != nil:
+			return &Refusal{Status: kept.Status, kept: kept}
+		}
+		err = errNotReplayable
+	}
+	refusal := g.refusalOf(ctx, err, opts)
+	if refusal.isBusy() {
+		refusal.problemOf("A request is outstanding for this Idempotency-Key")
+	}
+	return refusal
+}
+
+type attemptKey struct{}
+
+// Attempt returns the number of the attempt at the request under whose lock ctx is, from 1 on.
+// It is 0 where there is none.
+func Attempt(ctx context.Context) int {
+	n, _ := ctx.Value(attemptKey{}).(int)
+	return n
+}

@@ -1,0 +1,66 @@
+package guard
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"slices"
+)
+
+// record is an answer as it is written, to be sent again. A nil one records nothing.
+type record struct {
+	max     int
+	headers []string // to keep
+	encoded bool     // somebody outside encodes the body
+
+	header     http.Header // as the answer began; nil: it has not
+	body       bytes.Buffer
+	incomplete bool // too long, streamed, hijacked, or of a handler that has failed to write it
+	ended      bool
+}
+
+func (r *record) isOpen() bool { return r != nil && !r.incomplete && !r.ended }
+
+// begin notes the header.
+func (r *record) begin(h http.Header) {
+	if r.isOpen() {
+		r.header = r.keep(h)
+	}
+}
+
+func (r *record) keep(h http.Header) http.Header {
+	kept := http.Header{}
+	for _, field := range r.headers {
+		if values := h[field]; len(values) > 0 && !(field == "Content-Encoding" && r.encoded) {
+			kept[field] = slices.Clone(values)
+		}
+	}
+	return kept
+}
+
+// wrote notes what was written, with that outcome, and returns the one for the handler. A
+// client who has left does not keep the handler from finishing the answer, which it will ask
+// for again.
+func (r *record) wrote(p []byte, n int, err error) (int, error) {
+	switch {
+	case !r.isOpen():
+		return n, err
+	case errors.Is(err, http.ErrBodyNotAllowed), errors.Is(err, http.ErrContentLength), errors.Is(err, http.ErrHijacked):
+		return n, err // there is no more of the answer
+	case r.body.Len()+len(p) > r.max:
+		r.drop()
+		return n, err
+	}
+	r.body.Write(p)
+	return len(p), nil
+}
+
+// drop says that the answer cannot be sent again.
+func (r *record) drop() {
+	if r != nil {
+		r.incomplete, r.body = true, bytes.Buffer{}
+	}
+}
+
+// end says that nothing is recorded from now on.
+func (r *record) end() { r.ended, r.body = true, bytes.Buffer{} }
