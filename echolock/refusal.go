@@ -39,28 +39,31 @@ func SafeMethods(c echo.Context) bool { return guard.IsSafe(c.Request()) }
 // StatusOf returns the HTTP status that a refusal has, from the error that OnRefused gets or
 // that a call of core or of a keyfunc has returned, and when trying again makes sense: in
 // whole seconds, 0 where it does not. 400 and 413: there is no key; 409: the lock is busy,
-// and 429: there is no permit, or what Config.Status says; 499: the client has left; 500: the
-// program is set up wrongly, or err is of another kind; 503: Redis does not answer, the Locker
-// closes or the lock was lost.
+// and 429: there is no permit, or what Config.Status says; 409 and 422 of [Idempotent]; 499: the
+// client has left; 500: the program is set up wrongly, or err is of another kind; 503: Redis does
+// not answer, the Locker closes or the lock was lost.
 func StatusOf(err error) (status int, retryAfter time.Duration) { return guard.StatusOf(err) }
 
 // ReasonOf returns why a request was refused, from an error as StatusOf takes it: a word for
 // the client's program and a text for people, which the problem body has as its detail. Both
 // are fixed, and say nothing about keys, owners or Redis.
 //
-//	busy         409  another request for the same resource is being processed
-//	done         409  one was processed just now: the dedup window
-//	missing      400  a required part of the request is missing
-//	repeated     400  a part is given more than once
-//	letter_case  400  the name of a part is in another letter case
-//	path         400  the path has escapes, or empty or dot segments
-//	not_json     400  the body is not declared as JSON
-//	ambiguous    400  a part can be read in two ways
-//	malformed    400  a part is malformed
-//	too_long     400  a part is too long
-//	too_large    413  the body is too large
-//	too_many     429  as many requests for the same resource are being processed as may be
-//	gone         499  the client has left
-//	internal     500  the program is set up wrongly, or err is of another kind
-//	unavailable  503  Redis does not answer, the Locker closes or the lock was lost
+//	busy             409  another request for the same resource is being processed
+//	done             409  one was processed just now: the dedup window
+//	missing          400  a required part of the request is missing
+//	repeated         400  a part is given more than once
+//	letter_case      400  the name of a part is in another letter case
+//	path             400  the path has escapes, or empty or dot segments
+//	not_json         400  the body is not declared as JSON
+//	ambiguous        400  a part can be read in two ways
+//	malformed        400  a part is malformed
+//	too_long         400  a part is too long
+//	too_large        413  the body is too large
+//	too_many         429  as many requests for the same resource are being processed as may be
+//	reused           422  the Idempotency-Key was sent with another request
+//	not_replayable   409  the request was processed, and its answer cannot be sent again
+//	outcome_unknown  409  the request may have been processed: nobody knows
+//	gone             499  the client has left
+//	internal         500  the program is set up wrongly, or err is of another kind
+//	unavailable      503  Redis does not answer, the Locker closes or the lock was lost
 func ReasonOf(err error) (code, text string) { return guard.ReasonOf(err) }

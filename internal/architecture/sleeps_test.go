@@ -19,6 +19,7 @@ var sleepers = map[string]string{
 	"internal/conformance.bodyCases":       "likewise",
 	"internal/conformance.handlerCases":    "likewise",
 	"internal/conformance.handoverCases":   "likewise",
+	"internal/conformance.idempotentCases": "likewise",
 	"internal/conformance.keepforCases":    "likewise",
 	"internal/conformance.permitCases":     "likewise",
 	"internal/conformance.severalCases":    "likewise",

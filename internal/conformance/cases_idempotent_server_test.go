@@ -124,4 +124,3 @@ var idempotentServerCases = []conformanceCase{
 		shop.wantRuns(1)
 	}},
 }
-

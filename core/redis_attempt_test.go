@@ -1,0 +1,103 @@
+package core_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// With the rights that the FAQ gives, on one Redis and on a cluster: any bytes come back, also to
+// those who wait in other processes, and nothing stays in Redis for ever.
+func TestAnswersOnRedis(t *testing.T) {
+	server, cluster := redistest.Start(t), redistest.StartCluster(t, 3, 0)
+	for name, client := range map[string]func() redis.UniversalClient{
+		"alone":   func() redis.UniversalClient { return user(t, server, rightsInTheFAQ(t)...) },
+		"cluster": func() redis.UniversalClient { return cluster.Client(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			admin := client()
+			a, b := onRedis(t, admin), onRedis(t, client())
+			text := make([]byte, 256<<10)
+			_, _ = rand.Read(text)
+			for i := range 10 {
+				key := "k" + strconv.Itoa(i)
+				k := take(t, background, a, key, attemptAt(request))
+				waiting := make(chan error, 1)
+				go func() {
+					_, err := b.Lock(background, key, attemptAt(request))
+					waiting <- err
+				}()
+				if err := adapter.Answer(background, k, text); err != nil {
+					t.Fatal(err)
+				}
+				if got, ok := adapter.AnswerOf(<-waiting); !ok || !bytes.Equal(got, text) {
+					t.Errorf("%d bytes", len(got))
+				}
+				_, err := b.TryLock(background, key, attemptAt(other))
+				wantErr(t, err, adapter.ErrReused)
+				if ttl := server.Client(t).PTTL(background, "lock:"+key).Val(); name == "alone" && (ttl <= kept-time.Minute || ttl > kept) {
+					t.Errorf("the answer is kept for %v", ttl)
+				}
+			}
+		})
+	}
+}
+
+// A Redis that has run out of memory has no room for an answer: it is kept as soon as there is
+// some.
+func TestAnswerWithoutMemory(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	l := onRedis(t, server.Client(t), core.Timeout(200*time.Millisecond))
+	k := take(t, background, l, "k", attemptAt(request), core.Lease(time.Minute))
+	set := func(n string) {
+		t.Helper()
+		if err := admin.ConfigSet(background, "maxmemory", n).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("1")
+	wantErr(t, adapter.Answer(background, k, []byte("paid")), core.ErrUnavailable)
+	_, err := l.TryLock(background, "k", attemptAt(request))
+	wantBusy(t, err) // not free for a second attempt
+	set("0")
+	redistest.Await(t, inTheEnd, "the answer", func() bool {
+		_, err := l.TryLock(background, "k", attemptAt(request))
+		text, ok := adapter.AnswerOf(err)
+		return ok && string(text) == "paid"
+	})
+}
+
+// Redisson's locks wait for an attempt, and for the end of its answer. Its scripts count numeric
+// fields down.
+func TestNoFieldOfAnAttemptIsANumber(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		check := func() {
+			t.Helper()
+			for _, field := range s.fields("k") {
+				if _, err := strconv.ParseFloat(s.HGet("lock:k", field), 64); err == nil {
+					t.Errorf("%s is %q", field, s.HGet("lock:k", field))
+				}
+			}
+		}
+		const digits = "0123456789012345"
+		k := take(t, background, l, "k", adapter.Attempt(digits, kept, false))
+		check()
+		answer(t, k, "42")
+		check()
+		answer(t, func() *core.Lock {
+			s.Del("lock:k")
+			return take(t, background, l, "k", adapter.Attempt(digits, kept, false))
+		}(), "")
+		check()
+	})
+}
