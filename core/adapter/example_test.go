@@ -2,6 +2,8 @@ package adapter_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -194,4 +196,35 @@ func ExampleTicket() {
 	// <nil> <nil>
 	// job 6 has the lock: false
 	// job 7 has the lock: true
+}
+
+// A job that is delivered twice is done once, and both deliveries have its result.
+func ExampleAttempt() {
+	t := &exampleT{}
+	defer t.end()
+	locker, ctx := locktest.New(t), context.Background()
+
+	deliver := func(job string) { // as the middleware of a queue does for each message
+		digest := sha256.Sum256([]byte(job))
+		lock, err := locker.TryLock(ctx, "job 7", adapter.Attempt(hex.EncodeToString(digest[:]), time.Hour, false))
+		if result, ok := adapter.AnswerOf(err); ok {
+			fmt.Printf("was done before: %s\n", result)
+			return
+		}
+		if err != nil {
+			fmt.Println("another job has the key:", errors.Is(err, adapter.ErrReused))
+			return
+		}
+		fmt.Println("attempt", adapter.AttemptOf(lock))
+		if err := adapter.Answer(ctx, lock, []byte("shipped")); err != nil {
+			fmt.Println(err)
+		}
+	}
+	deliver("ship order 42")
+	deliver("ship order 42")
+	deliver("ship order 43")
+	// Output:
+	// attempt 1
+	// was done before: shipped
+	// another job has the key: true
 }

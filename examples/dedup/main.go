@@ -1,5 +1,6 @@
 // Dedup answers ten identical requests, sent at once by one user, with one 200 and
-// nine 409.
+// nine 409. Then a client pays, whose connection breaks: it sends the request again, with the
+// same Idempotency-Key, until it has the answer, and has paid once (payment.go).
 //
 //	go run ./examples/dedup                        # on an embedded Redis
 //	go run ./examples/dedup -redis localhost:6379  # on a real one
@@ -66,7 +67,7 @@ func run(ctx context.Context) error {
 	}
 	server := httptest.NewServer(newShop())
 	defer server.Close()
-	return demonstrate(ctx, server.URL)
+	return errors.Join(demonstrate(ctx, server.URL), demonstratePayment(ctx, server.URL))
 }
 
 func newShop() http.Handler {
@@ -79,6 +80,7 @@ func newShop() http.Handler {
 	)
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{orderID}", authenticate(once(http.HandlerFunc(placeOrder))))
+	mux.Handle("POST /payments", authenticate(httplock.Idempotent(keyfunc.Value(userKey{}))(http.HandlerFunc(pay))))
 	return mux
 }
 
@@ -169,5 +171,6 @@ func keepServing(ctx context.Context, handler http.Handler) error {
 	}
 	fmt.Printf("Serving at %s until interrupted. Try, twice:\n", url)
 	fmt.Printf("  curl -i -X POST -H 'Authorization: token-of-ann' %s/orders/42\n", url)
+	fmt.Printf("  curl -i -X POST -H 'Authorization: token-of-ann' -H 'Idempotency-Key: 1' -d 'EUR 10' %s/payments\n", url)
 	return start.Serve(ctx, listener, handler)
 }
