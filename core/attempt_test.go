@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/core/adapter"
 )
@@ -58,12 +60,12 @@ func TestAnsweredRequestCountsOnce(t *testing.T) {
 		text := "paid \x00\xff\r\n" + strings.Repeat("é", 100_000)
 		answer(t, k, text)
 		wantErr(t, k.Unlock(background), core.ErrNotHeld)
+		if info, err := a.Inspect(background, "k"); !info.Locked || info.Owner != "" || info.TTL != kept || err != nil {
+			t.Errorf("Inspect: %+v, %v", info, err)
+		}
 		time.Sleep(kept - time.Second)
 		wantAnswer(t, b, text)
 		wantAnswer(t, b, text, core.Wait(time.Minute)) // it is there: nothing to wait for
-		if info, err := a.Inspect(background, "k"); !info.Locked || info.Owner != "" || err != nil {
-			t.Errorf("Inspect: %+v, %v", info, err)
-		}
 		_, err = a.TryLock(background, "k")
 		if busy := wantBusy(t, err); !busy.Done || busy.RetryAfter != time.Second {
 			t.Errorf("a plain call is busy for %v, done: %v", busy.RetryAfter, busy.Done)
@@ -204,7 +206,14 @@ func TestAttemptOnABadNetwork(t *testing.T) {
 		wantErr(t, err, core.ErrUnavailable)
 		time.Sleep(10 * time.Second)
 		s.isFree("k") // it was taken back
+		s.fail("attempt", lateRequest(5*time.Second))
+		_, err = l.TryLock(background, "k", attemptAt(request))
+		wantErr(t, err, core.ErrUnavailable)
+		time.Sleep(10 * time.Second)
+		s.isFree("k")
 
+		s.fail("attempt", loseReply)
+		unlockFailed(t, attempts(t, l, 1)) // the second copy has what the first has taken
 		k := attempts(t, l, 1)
 		unlock(t, k)
 		s.fail("attempt", lateReply(5*time.Second))
@@ -266,6 +275,11 @@ func TestLockOfAnAttempt(t *testing.T) {
 			t.Error("a lock that was entered takes an answer")
 		}
 		unlock(t, inner, inner2)
+		inner = take(t, k.Context(), l, "k")
+		unlockFailed(t, k)
+		unlock(t, inner) // what the outer one has said counts
+		s.isFree("k")
+		k = attempts(t, l, 1)
 		_, err := k.Handover(background, time.Minute)
 		wantErr(t, err, core.ErrNotHeld)
 		waiting := start(background, l, "k", core.Wait(time.Second))
@@ -308,6 +322,8 @@ func TestAttemptsThatDoNotGo(t *testing.T) {
 		"a window":        {attemptAt(request), core.KeepFor(time.Second)},
 		"shared":          {core.Shared(), attemptAt(request)},
 		"permits":         {core.Permits(2), attemptAt(request)},
+		"an owner":        {core.Owner("me"), attemptAt(request)},
+		"a ticket":        {adapter.Ticket("ticket"), attemptAt(request)},
 		"no digest":       {attemptAt("")},
 		"no hexadecimal":  {attemptAt(strings.Repeat("g", 32))},
 		"nothing is kept": {adapter.Attempt(request, 0, false)},
@@ -317,6 +333,20 @@ func TestAttemptsThatDoNotGo(t *testing.T) {
 			t.Errorf("%s: no error", what)
 		}
 	}
+	if _, err := core.New(redis.NewClient(&redis.Options{}), attemptAt(request)); err == nil {
+		t.Error("New: no error")
+	}
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		_, err := l.LockAll(background, []string{"a", "b"}, attemptAt(request))
+		if err == nil || !strings.Contains(err.Error(), "one key") {
+			t.Errorf("LockAll: %v", err)
+		}
+		_, err = l.Resume(background, "k", "ticket", attemptAt(request))
+		if err == nil || errors.Is(err, core.ErrTicket) {
+			t.Errorf("Resume: %v", err)
+		}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		l := quorumOf(t, []*embedded{newEmbedded(t), newEmbedded(t), newEmbedded(t)})
 		_, err := l.TryLock(background, "k", attemptAt(request))

@@ -187,7 +187,7 @@ func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option)
 		return nil, err
 	case ticket == "":
 		return nil, noTicket(key)
-	case s.Form != store.Exclusive || s.Owner != "" || l.store.Can.Differ:
+	case s.Form != store.Exclusive || s.Owner != "" || s.Attempt.Request != "" || l.store.Can.Differ:
 		return nil, errors.New("core: Resume takes a lock alone, for an owner of its own, and not from a quorum")
 	}
 	resumed := *s

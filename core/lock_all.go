@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,6 +42,9 @@ func (l *Locker) LockAll(ctx context.Context, keys []string, opts ...Option) (*M
 }
 
 func (l *Locker) lockAll(ctx context.Context, keys []string, s *settings) (*MultiLock, error) {
+	if s.Attempt.Request != "" {
+		return nil, errors.New("core: LockAll: an attempt is under the lock of one key: use Lock")
+	}
 	a := &multiCall{m: &MultiLock{locker: l, ctx: ctx, began: time.Now()}, settings: s}
 	cs, err := a.calls(ctx, keys)
 	if err != nil {

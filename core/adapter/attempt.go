@@ -36,12 +36,14 @@ var hexadecimal = regexp.MustCompile(`^[0-9a-f]{16,128}$`)
 //     attempt is made, or refused with [ErrOutcomeUnknown] if refuse is set. It is known for
 //     keep that there was an attempt.
 //
-// It goes with none of [core.KeepFor], [core.Shared], [core.Permits], [core.Owner] and
+// It is for [core.Locker.Lock] and [core.Locker.TryLock] of one key, and goes with none of [core.KeepFor], [core.Shared], [core.Permits], [core.Owner] and
 // [core.NewQuorum]. With [core.Replicas], replicas are waited for when an attempt begins, not
 // when it ends: one whose answer a failover loses is one of which nobody knows.
 func Attempt(request string, keep time.Duration, refuse bool) core.Option {
 	return func(s *settings) {
 		switch {
+		case s.OfNew:
+			s.Fail("Attempt is for one call, not for New: each request has its own digest")
 		case !hexadecimal.MatchString(request):
 			s.Fail("Attempt: give a digest of 16 to 128 lower-case hexadecimal digits")
 		case keep < time.Millisecond || keep > option.LongestWindow:

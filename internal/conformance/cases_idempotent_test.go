@@ -327,6 +327,10 @@ var idempotentCases = []conformanceCase{
 		for name, handle := range map[string]http.HandlerFunc{
 			"long":      func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 11)) },
 			"read from": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, strings.NewReader("12345678901")) },
+			"long header": func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "/"+strings.Repeat("a", 64<<10))
+				_, _ = io.WriteString(w, "01234567890"[:10])
+			},
 			"by and by": func(w http.ResponseWriter, _ *http.Request) {
 				for range 11 {
 					_, _ = io.WriteString(w, "a")
@@ -342,7 +346,7 @@ var idempotentCases = []conformanceCase{
 			},
 		} {
 			s := h.shop(&guard.Idempotency{MaxBytes: 10}, handle)
-			if w := s.order(key(name), ""); w.Body.Len() != 11 || w.Code != http.StatusOK {
+			if w := s.order(key(name), ""); w.Body.Len() < 10 || w.Code != http.StatusOK {
 				h.Errorf("%s: %d, %d bytes", name, w.Code, w.Body.Len())
 			}
 			for range 2 {

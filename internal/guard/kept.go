@@ -18,7 +18,11 @@ type kept struct {
 	body   []byte
 }
 
-// encode returns the recorded answer as it is kept. h is the header of one that was not begun.
+// maxHeader is how long the header of an answer may be that is kept.
+const maxHeader = 64 << 10
+
+// encode returns the recorded answer as it is kept, and nothing if its header is too long. h
+// is the header of one that was not begun.
 func (r *record) encode(status int, h http.Header) []byte {
 	k := kept{Status: status, Header: r.header}
 	if k.Header == nil {
@@ -27,6 +31,9 @@ func (r *record) encode(status int, h http.Header) []byte {
 	text, err := json.Marshal(k)
 	if err != nil {
 		panic(err) // strings and an integer always marshal
+	}
+	if len(text) > maxHeader {
+		return nil
 	}
 	return append(append(text, '\n'), r.body.Bytes()...)
 }

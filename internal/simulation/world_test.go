@@ -241,17 +241,22 @@ const forgotten = 11 * time.Minute
 
 // end looks at what Redis keeps when all have gone.
 func (w *world) end() {
+	if left := w.onlyTokens(); len(left) > len(keys) { // a last token for each, at most
+		w.complain("%d keys are left: %q", len(left), left)
+	}
+}
+
+// onlyTokens looks for other keys when all have gone, and returns those that are left.
+func (w *world) onlyTokens() []string {
 	time.Sleep(forgotten + 3*w.lease)
 	w.server.tick()
 	left := w.server.Keys()
-	if len(left) > len(keys) { // a last token for each, at most
-		w.complain("%d keys are left: %q", len(left), left)
-	}
 	for _, key := range left {
 		if kind := w.server.Type(key); kind != "string" {
 			w.complain("%s, a %s, is left", key, kind)
 		}
 	}
+	return left
 }
 
 // goroutines returns the stacks of those in this bubble that run the library.

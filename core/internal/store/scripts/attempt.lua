@@ -54,7 +54,6 @@ if not owned or not holds(owned, hold) then
   mode = 'i' .. attempts .. ' ' .. request .. ' ' .. known
   owned = {left = math.abs(lease), lease = lease, token = next_token(clock, now), holds = hold}
   call('HSET', lock, 'mode', mode)
-  call('HDEL', lock, 'latchkey:left')
   write_holder(lock, owner, owned, now)
   local expiry = outlast(lock, mode, owned.left)
   if expiry ~= 1 then -- a user who may write hashes but not set expiries must not leave one that never ends
