@@ -13,24 +13,24 @@ import (
 )
 
 // Idempotent has requests with an Idempotency-Key count once: later ones with the same key get
-// the first answer again, status, header and body, with "Idempotent-Replayed: true". scope is whose key it is, such as
-// keyfunc.Value("userID"). For 24 h a key belongs to one request: one with another method, path,
-// query, Content-Type or body is refused with 422. While the first is being processed others
-// are refused with 409 and Retry-After, or wait for its answer with [core.Wait]. GET, HEAD, OPTIONS
-// and TRACE pass. For all else there is [Idempotency].
+// the first answer again, status, header and body, with "Idempotent-Replayed: true". scope is
+// whose key it is, such as keyfunc.Value("userID"). For 24 h a key belongs to one request: one
+// with another method, path, query, Content-Type or body is refused with 422. While the first is
+// processed others are refused with 409 and Retry-After, or wait for its answer with [core.Wait].
+// GET, HEAD, OPTIONS and TRACE pass. For all else there is [Idempotency].
 //
 // Bodies are read in full before, up to 1 MiB, unless [BufferBody] says otherwise. An answer
 // that is flushed, hijacked or longer than 256 KiB is not kept: later requests are refused with
-// 409. So what answers errors has to be inside.
+// 409. What answers errors has to be inside, or the answer is not seen.
 //
 // It panics when scope is nil or an option bad.
 func Idempotent(scope keyfunc.Func[keyfunc.Request], opts ...core.Option) echo.MiddlewareFunc {
 	return short(guard.Idempotent("echolock", scope), opts)
 }
 
-// Attempt returns the number of the attempt at a request, from the context that its handler
-// works under: 1 for the first one. If it is more, [Idempotent] has had an attempt of which nobody knows
-// whether it has done the work: find out, or have whom you call find out by the key. It is 0 where there is none.
+// Attempt returns the number of the attempt at a request of [Idempotent], from the context that
+// its handler works under: 1 for the first. If it is more, nobody knows whether an earlier one has
+// done the work: find out before it is done again. It is 0 where there is none.
 func Attempt(ctx context.Context) int { return guard.Attempt(ctx) }
 
 // Idempotency is how requests count once, for [Config].Idempotent: see [Idempotent].

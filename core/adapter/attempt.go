@@ -36,9 +36,10 @@ var hexadecimal = regexp.MustCompile(`^[0-9a-f]{16,128}$`)
 //     attempt is made, or refused with [ErrOutcomeUnknown] if refuse is set. It is known for
 //     keep that there was an attempt.
 //
-// It is for [core.Locker.Lock] and [core.Locker.TryLock] of one key, and goes with none of [core.KeepFor], [core.Shared], [core.Permits], [core.Owner] and
-// [core.NewQuorum]. With [core.Replicas], replicas are waited for when an attempt begins, not
-// when it ends: one whose answer a failover loses is one of which nobody knows.
+// It is for [core.Locker.Lock] and [core.Locker.TryLock], and goes with none of [core.KeepFor],
+// [core.Shared], [core.Permits], [core.Owner] and [core.NewQuorum]. With [core.Replicas],
+// replicas are waited for when an attempt begins, not when it ends: one whose answer a failover
+// loses is one of which nobody knows.
 func Attempt(request string, keep time.Duration, refuse bool) core.Option {
 	return func(s *settings) {
 		switch {
@@ -54,9 +55,9 @@ func Attempt(request string, keep time.Duration, refuse bool) core.Option {
 	}
 }
 
-// AttemptOf returns the number of the attempt for which a lock was taken, from 1 on. Attempts that
-// failed or of which nobody knows count as well. It is 0 for a lock of no request, and for one that
-// was entered. It does not block.
+// AttemptOf returns the number of the attempt for which a lock was taken: 1 for the first, and
+// for one after a first that has failed. More says that nobody knows what an earlier one has
+// done. It is 0 for a lock of no request, and for one that was entered. It does not block.
 func AttemptOf(lock *core.Lock) int { return option.AttemptOf(lock) }
 
 // Answer unlocks a lock that was taken with [Attempt] and leaves the answer, in one step: both
