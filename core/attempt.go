@@ -3,15 +3,23 @@ package core
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
+// attempt is one at a request that counts once, under a lease.
+type attempt struct {
+	number int
+	keep   time.Duration // for which its answer is kept
+	answer *store.Answer // nil: it is not known yet
+}
+
 func init() {
 	option.AttemptOf = func(lock any) int {
-		if k := lock.(*Lock); !k.reentry {
-			return k.lease.attempt
+		if k := lock.(*Lock); k.lease.attempt != nil && !k.reentry {
+			return k.lease.attempt.number
 		}
 		return 0
 	}
@@ -24,11 +32,11 @@ func init() {
 // DropWindow it is Abort.
 func (k *Lock) answer(ctx context.Context, answer string) error {
 	s := k.lease
-	if s.attempt == 0 || k.reentry {
+	if s.attempt == nil || k.reentry {
 		return errors.New("core: the lock was not taken for a request that counts once")
 	}
 	s.mu.Lock()
-	s.answer = &answer
+	s.attempt.answer = &store.Answer{Text: answer, Keep: s.attempt.keep}
 	s.mu.Unlock()
 	return k.finish(ctx, false, false)
 }

@@ -183,6 +183,9 @@ func TestWaitForAnAnswer(t *testing.T) {
 			}
 			wantTime(t, "the answer", o.took, 20*time.Second, 20*time.Second+50*time.Millisecond)
 		}
+		if n := len(s.commands(release)); n > 0 {
+			t.Errorf("%d releases: those who wait have nothing to give back", n)
+		}
 	})
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(), s.locker()
@@ -292,6 +295,20 @@ func TestLockOfAnAttempt(t *testing.T) {
 		s.isFree("k")
 		wantErr(t, k.Unlock(background), core.ErrLost)
 
+		k = attempts(t, l, 1)
+		for owner, want := range map[string]bool{"": false, "another": false, k.Owner(): true} {
+			if freed, err := l.ForceUnlockOwner(background, "k", owner); freed != want || err != nil {
+				t.Errorf("ForceUnlockOwner(%q): %v, %v", owner, freed, err)
+			}
+		}
+		s.isFree("k")
+		wantErr(t, k.Unlock(background), core.ErrLost)
+		unlock(t, attempts(t, l, 1)) // now nobody has it
+		if freed, err := l.ForceUnlockOwner(background, "k", ""); !freed || err != nil {
+			t.Errorf("ForceUnlockOwner of what nobody has: %v, %v", freed, err)
+		}
+		s.isFree("k")
+
 		answer(t, attempts(t, l, 1), "paid")
 		if freed, err := l.ForceUnlock(background, "k"); !freed || err != nil {
 			t.Errorf("ForceUnlock of an answer: %v, %v", freed, err)
@@ -308,6 +325,15 @@ func TestLockOfAnAttempt(t *testing.T) {
 		o := <-waiting
 		wantErr(t, o.err)
 		wantTime(t, "the lock", o.took, 10*time.Second, 10*time.Second+50*time.Millisecond)
+		unlockFailed(t, o.lock)
+		time.Sleep(time.Second) // or its token is ahead of the clock
+		held = take(t, background, l, "k")
+		waiting = start(background, l, "k", attemptAt(request))
+		time.Sleep(time.Millisecond)
+		unlock(t, held) // and not passed on, for then nobody would know of the attempt
+		if o = <-waiting; adapter.AttemptOf(o.lock) != 1 {
+			t.Errorf("attempt %d", adapter.AttemptOf(o.lock))
+		}
 		unlockFailed(t, o.lock)
 		plain := take(t, background, l, "k")
 		if err := adapter.Answer(background, plain, nil); err == nil {
@@ -352,6 +378,32 @@ func TestAttemptsThatDoNotGo(t *testing.T) {
 		_, err := l.TryLock(background, "k", attemptAt(request))
 		if err == nil || !strings.Contains(err.Error(), "NewQuorum") || errors.Is(err, core.ErrUnavailable) {
 			t.Errorf("in a quorum: %v", err)
+		}
+	})
+}
+
+// A lock that was granted to a call that left just then is not given to one for an attempt, of
+// which nobody would know.
+func TestGrantIsNoAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		for range 300 {
+			k := take(t, background, a, "k")
+			ctx, leave := context.WithCancel(background)
+			leaves := start(ctx, b, "k")
+			time.Sleep(time.Millisecond)
+			stays := start(background, b, "k", attemptAt(request))
+			time.Sleep(time.Millisecond)
+			go leave()
+			unlock(t, k)
+			if o := <-leaves; o.err == nil {
+				unlock(t, o.lock)
+			}
+			o := <-stays
+			if o.err != nil || adapter.AttemptOf(o.lock) != 1 {
+				t.Fatal(o.err, adapter.AttemptOf(o.lock))
+			}
+			unlockFailed(t, o.lock)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func (c *call) ownerOf(hold string) string {
 func (c *call) isPlain() bool { return c.owner == "" && c.settings.OwnerBegin == "" }
 
 // isAttempt says that the call is for an attempt at a request that counts once.
-func (c *call) isAttempt() bool { return c.settings.Attempt.Request != "" }
+func (c *call) isAttempt() bool { return c.settings.Attempt != nil }
 
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
 func (c *call) try(w *waiter) (*Lock, *store.Busy, error) {
@@ -88,7 +88,7 @@ func (c *call) conclude(w *waiter, p *position, claim *store.Claim, granted stor
 		err = noTicket(c.key)
 	case errors.Is(err, store.ErrUpgrade):
 		err = upgrade(c.key)
-	case claim.Attempt.Request != "":
+	case claim.Attempt != nil:
 		err = noAttempt(c.key, err)
 	case errors.Is(err, store.ErrGone):
 		err = lost(c.key, "it was deleted, or somebody else has taken it", nil)
@@ -117,8 +117,10 @@ func (c *call) accept(claim *store.Claim, g store.Grant) (*Lock, error) {
 	k := c.open(a, l.timesOf(g.Sent, min(g.Lease, g.TTL)), g.Token, claim.Hold, claim.Resends)
 	s := k.lease
 	s.resumed = claim.Ticket != ""
-	s.attempt, s.keepAnswer = g.Attempt, claim.Attempt.Keep
-	s.entered = s.resumed || s.attempt > 0 // its release has more to do
+	if g.Attempt > 0 {
+		s.attempt = &attempt{number: g.Attempt, keep: claim.Attempt.Keep}
+	}
+	s.entered = s.resumed || s.attempt != nil // its release has more to do
 	s.shared.Store(!c.isPlain() || s.entered)
 	switch outer := c.outer; {
 	case g.Outermost:

@@ -57,7 +57,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		return errors.New("core: Handover: a lock of NewQuorum cannot be handed over")
 	case s.form != store.Exclusive:
 		return cannotHandOver(k.key, "it is shared, or a permit")
-	case s.attempt > 0:
+	case s.attempt != nil:
 		return cannotHandOver(k.key, "it is of a request that counts once")
 	case s.resumed:
 		return cannotHandOver(k.key, "it was handed over before")
@@ -187,7 +187,7 @@ func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option)
 		return nil, err
 	case ticket == "":
 		return nil, noTicket(key)
-	case s.Form != store.Exclusive || s.Owner != "" || s.Attempt.Request != "" || l.store.Can.Differ:
+	case s.Form != store.Exclusive || s.Owner != "" || s.Attempt != nil || l.store.Can.Differ:
 		return nil, errors.New("core: Resume takes a lock alone, for an owner of its own, and not from a quorum")
 	}
 	resumed := *s

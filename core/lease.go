@@ -24,11 +24,10 @@ type lease struct {
 	token  int64
 	since  schedule.Time // when it was taken
 
-	resumed    bool // by a ticket
-	keepFor    time.Duration
-	attempt    int           // at a request; 0: of none
-	keepAnswer time.Duration // to it
-	maxHoldAt  schedule.Time // 0: no bound
+	resumed   bool // by a ticket
+	keepFor   time.Duration
+	attempt   *attempt      // at a request; nil: it is of none
+	maxHoldAt schedule.Time // 0: no bound
 
 	mu         sync.Mutex
 	times      times
@@ -38,7 +37,6 @@ type lease struct {
 	overdue    bool        // held longer than MaxHold
 	expired    bool        // lost when its time was over, not before
 	entered    bool        // once more
-	answer     *string     // to the request, once it is known
 	shared     atomic.Bool // others may have holds of the same owner
 	dropWindow atomic.Bool // the work has failed
 	err        error

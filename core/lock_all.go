@@ -42,7 +42,7 @@ func (l *Locker) LockAll(ctx context.Context, keys []string, opts ...Option) (*M
 }
 
 func (l *Locker) lockAll(ctx context.Context, keys []string, s *settings) (*MultiLock, error) {
-	if s.Attempt.Request != "" {
+	if s.Attempt != nil {
 		return nil, errors.New("core: LockAll: an attempt is under the lock of one key: use Lock")
 	}
 	a := &multiCall{m: &MultiLock{locker: l, ctx: ctx, began: time.Now()}, settings: s}

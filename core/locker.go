@@ -145,7 +145,7 @@ func (l *Locker) settings(opts []Option) (*settings, error) {
 	switch {
 	case call.Owner != "" && l.store.Can.Differ:
 		return nil, errors.New("core: Owner does not go with a Locker of NewQuorum: its members would not agree on one token")
-	case call.Attempt.Request != "" && l.store.Can.Differ:
+	case call.Attempt != nil && l.store.Can.Differ:
 		return nil, errors.New("core: a request cannot count once with a Locker of NewQuorum, for its answer is kept in one Redis: give it a Locker of New")
 	case call.Form != store.Exclusive && l.store.Can.Differ:
 		return nil, errOfQuorum

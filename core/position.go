@@ -35,34 +35,34 @@ const (
 )
 
 // position returns that by which the head of a queue asks for the lock, nil where the call
-// or the processes have no queue. A call for an attempt does not queue for the lock: it is the
-// answer that it waits for.
+// or the processes have no queue.
 func (c *call) position(w *waiter) *position {
-	if w == nil || !c.locker.store.Can.Grant || c.isAttempt() {
+	if w == nil || !c.locker.store.Can.Grant {
 		return nil
 	}
 	return w.Position((*call).renew)
 }
 
 // renew returns the position to wait by: the present one, if there is one of the form that
-// the call wants.
+// the call wants. A call for an attempt has none, for it is an answer that it waits for.
 func (c *call) renew(now *position) *position {
-	if now != nil && now.Form == c.form {
+	if now != nil && now.Form == c.form && !c.isAttempt() {
 		return now
 	}
 	c.leaveQueue(now)
+	if c.isAttempt() {
+		return nil
+	}
 	hold := c.locker.store.NewHold()
 	return &position{Place: store.Place{Hold: hold, Owner: c.ownerOf(hold), Form: c.form}, since: schedule.Now()}
 }
 
-// carry is renew for a release that enters the position into the queue, if the call has one.
+// carry is renew for a release that enters the position into the queue.
 func (c *call) carry(now *position) *position {
-	if c.isAttempt() {
-		c.leaveQueue(now)
-		return nil
-	}
 	p := c.renew(now)
-	p.carried.Add(1)
+	if p != nil {
+		p.carried.Add(1)
+	}
 	return p
 }
 

@@ -29,7 +29,7 @@ func (k *Lock) ending(last, failed bool) *ending {
 	l := k.lease.locker
 	e := &ending{lock: k, request: k.releaseAs(failed), over: time.Now().Add(l.timeout)}
 	e.request.Until = e.over.Add(k.lease.length)
-	if last && k.lease.form == store.Exclusive && k.lease.attempt == 0 { // of several that leave, each would carry the position, the last one too late
+	if last && k.lease.form == store.Exclusive && e.request.Answer == nil { // of several that leave, each would carry the position, the last one too late
 		e.waits = l.waits(k.lease.name)
 	}
 	if e.waits != nil {
@@ -76,14 +76,14 @@ func (k *Lock) releaseAs(failed bool) store.Release {
 	if s.times.unrenewed {
 		lease = 0
 	}
-	answer := s.answer
-	s.mu.Unlock()
-	if failed {
-		answer = nil
+	var answer *store.Answer
+	if s.attempt != nil && !failed {
+		answer = s.attempt.answer
 	}
+	s.mu.Unlock()
 	return store.Release{
-		Answer: answer, Keep: s.keepAnswer,
-		Name: s.name, Owner: s.owner, Hold: k.hold, Form: s.form, Failed: failed, MayArrive: k.resends.MayArriveTwice(),
+		Answer: answer,
+		Name:   s.name, Owner: s.owner, Hold: k.hold, Form: s.form, Failed: failed, MayArrive: k.resends.MayArriveTwice(),
 		Token: s.redisToken, Last: s.token, Lease: lease, Sole: sole,
 	}
 }
@@ -91,7 +91,7 @@ func (k *Lock) releaseAs(failed bool) store.Release {
 // giveBack releases holds in the background.
 func (s *lease) giveBack(handles []*Lock) {
 	for _, k := range handles {
-		r := k.releaseAs(s.attempt == 0) // of an attempt nobody knows what it has done
+		r := k.releaseAs(s.attempt == nil) // of an attempt nobody knows what it has done
 		r.Until = time.Now().Add(s.length)
 		s.locker.store.ReleaseLater(r)
 	}

@@ -50,7 +50,7 @@ func Attempt(request string, keep time.Duration, refuse bool) core.Option {
 		case keep < time.Millisecond || keep > option.LongestWindow:
 			s.Fail("Attempt: answers are kept for 1ms to %v, not for %v", option.LongestWindow, keep)
 		default:
-			s.Attempt = option.Attempt{Request: request, Keep: keep, Refuse: refuse}
+			s.Attempt = &option.Attempt{Request: request, Keep: keep, Refuse: refuse}
 		}
 	}
 }

@@ -24,10 +24,10 @@ type Settings[Observer any] struct {
 	Owner      string
 	OwnerBegin string // of an owner that each attempt has for itself
 	Name       string
-	Ticket     string // of a lock that may have been handed over
-	Resume     bool   // take no other one
-	Background bool   // Redis may be asked to release the lock when its wrapper has returned
-	Attempt    store.Attempt
+	Ticket     string         // of a lock that may have been handed over
+	Resume     bool           // take no other one
+	Background bool           // Redis may be asked to release the lock when its wrapper has returned
+	Attempt    *store.Attempt // nil: none
 
 	// Of New only.
 	Prefix    string
@@ -79,7 +79,7 @@ func Apply[Option ~func(*Settings[Observer]), Observer any](s *Settings[Observer
 	// another has earned.
 	case s.Owner != "" && s.KeepFor > 0:
 		return errors.New("core: Owner and KeepFor do not go together, wherever KeepFor was said: a call that enters by an owner leaves no window")
-	case s.Attempt.Request != "" && (s.KeepFor > 0 || s.Form != store.Exclusive || s.Owner != "" || s.Ticket != ""):
+	case s.Attempt != nil && (s.KeepFor > 0 || s.Form != store.Exclusive || s.Owner != "" || s.Ticket != ""):
 		return errors.New("core: a lock of a request that counts once goes with none of KeepFor, wherever it was said, Shared, Permits, Owner and a ticket: leave them out")
 	case s.Form != store.Exclusive && s.KeepFor > 0:
 		return errors.New("core: Shared and Permits do not go with KeepFor, wherever it was said, for others may be at work in its window: leave one of them out")

@@ -21,7 +21,7 @@ type Claim struct {
 	Window  time.Duration // from now on, for which a success keeps the lock taken; 0: none
 	Enter   int64         // token of the lock to enter; 0: a free one will do
 	Ticket  string        // of a lock that was handed over, which is to be taken; empty: no such one
-	Attempt Attempt       // for which it is taken
+	Attempt *Attempt      // for which it is taken; nil: for none
 	Wait    Waiting       // when the lock is busy; NotWaiting in a quorum
 	Resends *conn.Resends // nil: it is sent once
 
@@ -115,7 +115,7 @@ func (c *Claim) prepare(s *Store) {
 		lease = -c.Lease.Milliseconds()
 	}
 	switch {
-	case c.Ticket != "" || c.Attempt.Request != "":
+	case c.Ticket != "" || c.Attempt != nil:
 	case c.Owner != c.Hold || c.Fixed || c.Window > 0 || c.Enter != 0 || c.Form != Exclusive:
 		enter := any("")
 		if c.Enter != 0 {
@@ -135,7 +135,7 @@ func (c *Claim) prepare(s *Store) {
 	case c.Ticket != "":
 		script = s.scripts.resume
 		words = append(words, c.Hold, lease, milliseconds(c.Window), digest(c.Ticket))
-	case c.Attempt.Request != "":
+	case c.Attempt != nil:
 		script = s.scripts.attempt
 		words = c.Attempt.words(words, c.Hold, lease)
 	}

@@ -7,11 +7,17 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// Attempt is one at a request that counts once, however often it comes. The zero value is none.
+// Attempt is one at a request that counts once, however often it comes.
 type Attempt struct {
 	Request string        // a digest, in hexadecimal digits
 	Keep    time.Duration // for how long its answer is kept, and that it has come
 	Refuse  bool          // where nobody knows whether the last attempt has done its work
+}
+
+// Answer is what a request was answered.
+type Answer struct {
+	Text string
+	Keep time.Duration // for how long
 }
 
 // Answered says that an earlier attempt has an answer. It is an error.
@@ -27,7 +33,7 @@ var (
 )
 
 // words are the arguments of a claim for an attempt.
-func (a Attempt) words(words []any, hold string, lease any) []any {
+func (a *Attempt) words(words []any, hold string, lease any) []any {
 	return append(words, hold, lease, a.Request, a.Keep.Milliseconds(), flag(a.Refuse))
 }
 
@@ -36,6 +42,6 @@ func (r *Release) answered(s *Store) *conn.Command {
 	return &conn.Command{
 		Script: s.scripts.answer,
 		Keys:   1,
-		Words:  []any{r.Name.lock, r.Owner, r.Hold, r.Keep.Milliseconds(), *r.Answer},
+		Words:  []any{r.Name.lock, r.Owner, r.Hold, r.Answer.Keep.Milliseconds(), r.Answer.Text},
 	}
 }

@@ -14,12 +14,11 @@ type Release struct {
 	Owner     string
 	Hold      string
 	Form      Form
-	Failed    bool          // of the outermost hold: the lock leaves no dedup window, and a first attempt no trace
-	Waits     Place         // with which the process goes on waiting; zero: it does not
-	Answer    *string       // to the request for which the lock was taken; nil: it has none
-	Keep      time.Duration // for how long the answer is kept
-	MayArrive bool          // a copy of the acquisition may still arrive, and is to be refused
-	Until     time.Time     // for how long it makes sense to repeat it
+	Failed    bool      // of the outermost hold: the lock leaves no dedup window, and a first attempt no trace
+	Waits     Place     // with which the process goes on waiting; zero: it does not
+	Answer    *Answer   // to the request for which the lock was taken; nil: there is none
+	MayArrive bool      // a copy of the acquisition may still arrive, and is to be refused
+	Until     time.Time // for how long it makes sense to repeat it
 
 	Token int64         // that of the lock in Redis
 	Last  int64         // the last one that this process has given under it
