@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -61,6 +62,53 @@ var idempotentServerCases = []conformanceCase{
 				h.Errorf("%d %s", w.Code, w.Body)
 			}
 		}
+	}},
+	{"Idempotent: an answer that is copied from a reader is kept, too", func(h *harness) {
+		for _, n := range []int{5, 600, 100_000} {
+			shop := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.Copy(w, io.LimitReader(strings.NewReader(strings.Repeat("a", n)), int64(n)))
+			})
+			s := h.serve(shop)
+			for range 2 {
+				if w := s.post("/orders", "X-User", "u7", "Idempotency-Key", fmt.Sprint(n)); w.Body.Len() != n || w.Code != http.StatusOK {
+					h.Errorf("%d bytes of %d", w.Body.Len(), n)
+				}
+			}
+			shop.wantRuns(1)
+		}
+	}},
+	{"Idempotent: what the handler may not write is not in the answer", func(h *harness) {
+		s := h.serve(h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "4")
+			_, _ = io.WriteString(w, "paid")
+			if _, err := io.WriteString(w, " twice"); !errors.Is(err, http.ErrContentLength) {
+				h.Errorf("the handler is told %v", err)
+			}
+		}))
+		for range 2 {
+			if w := s.post("/orders", "X-User", "u7", "Idempotency-Key", "k"); w.Body.String() != "paid" {
+				h.Errorf("%q", w.Body)
+			}
+		}
+	}},
+	{"Idempotent: compression outside is by the Accept-Encoding of the repetition", func(h *harness) {
+		shop := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "paid") })
+		s := h.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Accept-Encoding") == "gzip" {
+				w.Header().Set("Content-Encoding", "gzip") // at once, as some do
+				zip := &gzipWriter{ResponseWriter: w}
+				defer zip.close()
+				w = zip
+			}
+			shop.ServeHTTP(w, r)
+		}))
+		first := s.post("/orders", "X-User", "u7", "Idempotency-Key", "k", "Accept-Encoding", "gzip")
+		h.unzip(first)
+		again := s.post("/orders", "X-User", "u7", "Idempotency-Key", "k")
+		if first.Body.String() != "paid" || again.Body.String() != "paid" || again.Header().Get("Content-Encoding") != "" {
+			h.Errorf("%q, then %q in %q", first.Body, again.Body, again.Header().Get("Content-Encoding"))
+		}
+		shop.wantRuns(1)
 	}},
 	{"Idempotent: a WebSocket is opened once", func(h *harness) {
 		shop := h.shop(nil, h.upgrade)

@@ -403,9 +403,26 @@ var idempotentCases = []conformanceCase{
 			}
 		}
 	}},
-	{"a guard inside that refuses has the key freed", func(h *harness) {
+	{"an error that is answered outside frees the key", func(h *harness) {
+		if h.framework.name != "gin" {
+			return
+		}
 		s := h.shopWith(func(r *route) {
-			r.guards = append(idempotent(byUser), byKey(keyfunc.Header("X-Order"), core.NoWait())...)
+			r.guards = idempotent(byUser)
+			handle := r.handle
+			r.work = func(w http.ResponseWriter, request *http.Request) error {
+				handle(w, request)
+				return errors.New("no")
+			}
+		}, func(http.ResponseWriter, *http.Request) {})
+		s.order("k", "a")
+		s.order("k", "a")
+		s.wantRuns(2)
+	}},
+	{"a guard inside that refuses has the key freed, whatever is kept", func(h *harness) {
+		s := h.shopWith(func(r *route) {
+			all := &guard.Idempotency{Scope: byUser, Keep: func(int) bool { return true }}
+			r.guards = append([]guarding{{config: &config{idempotent: all}}}, byKey(keyfunc.Header("X-Order"), core.NoWait())...)
 		}, paid)
 		held := h.hold("X-Order=7")
 		h.wantProblem(s.order("k", "a", "X-Order", "7"), http.StatusConflict)
