@@ -203,8 +203,12 @@ var idempotentCases = []conformanceCase{
 		done := make(chan *httptest.ResponseRecorder)
 		go func() { done <- s.order("k", "a") }()
 		synctest.Wait()
+		began := time.Now()
 		w := s.order("k", "a")
 		h.wantDraft(w, http.StatusConflict, outstanding) // the draft: 409
+		if d := time.Since(began); d > 0 {
+			h.Errorf("the refusal took %v", d)
+		}
 		if got := w.Header().Get("Retry-After"); got != "1" {
 			h.Errorf("Retry-After %q", got)
 		}
