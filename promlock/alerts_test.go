@@ -145,15 +145,15 @@ func TestTheTestsOfAlertsBeginAsTheCollectorDoes(t *testing.T) {
 	c := promlock.New()
 	c.Observe(background, first["a refusal"])
 	shown := scrape(t, c)
-	series := regexp.MustCompile(`series: '(latchkey_\w+)\{job="\w+", instance="\w+", form="exclusive", name="\w+"(.*)\}'\n\s+values: '(?:_x\d+ )?(0?)`).
+	series := regexp.MustCompile(`series: '(latchkey_\w+)\{job="\w+", instance="\w+", form="(\w+)", name="\w+"(.*)\}'\n\s+values: '(?:_x\d+ )?(0?)`).
 		FindAllStringSubmatch(read(t, alertTests), -1)
 	if n := strings.Count(read(t, alertTests), "series: "); len(series) != n || n < 20 {
 		t.Fatalf("%d series are read, of %d", len(series), n)
 	}
 	for _, s := range series {
-		want := s[1] + `{form="exclusive",name="orders"` + strings.ReplaceAll(s[2], ", ", ",") + "} 0"
+		want := s[1] + `{form="exclusive",name="orders"` + strings.ReplaceAll(s[3], ", ", ",") + "} 0"
 		unread := strings.Contains(want, `reason="canceled"`) || strings.Contains(want, `status=""`) || strings.Contains(want, `outcome="busy"`)
-		if s[3] == "0" && !unread && !slices.Contains(shown, want) {
+		if s[2] == "exclusive" && s[4] == "0" && !unread && !slices.Contains(shown, want) {
 			t.Errorf("the Collector does not show %s", want)
 		}
 	}
