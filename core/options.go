@@ -96,7 +96,8 @@ func MaxWaiters(n int) Option {
 // goroutine or process. It is for a single call: [New], [Wrap] and middleware
 // refuse it, because calls that share an owner do not exclude one another. An id
 // is 1 to 128 bytes without control characters and does not begin with
-// "latchkey:". It goes neither with [KeepFor], whether the call or [New] has it, nor with a
+// "latchkey:". Calls that enter go past those that wait: an owner that is never idle keeps the
+// others out. It goes neither with [KeepFor], whether the call or [New] has it, nor with a
 // Locker of [NewQuorum]; with these the call fails.
 func Owner(id string) Option {
 	return func(s *settings) {
