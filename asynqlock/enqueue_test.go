@@ -188,6 +188,8 @@ func TestEnqueueThatFails(t *testing.T) {
 					info, err := asynqlock.Enqueue(c.ctx, b.queue, lock, c.task, c.ttl, c.opts...)
 					if info != nil || err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 						t.Errorf("%v, error is %v", info, err)
+					} else if text := err.Error(); !strings.HasPrefix(text, "asynqlock: ") && !strings.HasPrefix(text, "core: ") {
+						t.Errorf("%q does not begin with the package's name", text)
 					}
 					time.Sleep(5 * time.Minute)
 					if _, err := other.TryLock(background, "order_id=42"); !errors.Is(err, core.ErrNotAcquired) {
@@ -233,8 +235,8 @@ func TestEnqueuePassesOptionsOn(t *testing.T) {
 				ids[info.ID] = true
 				return nil
 			})
-			if room[:3][2] != own {
-				t.Errorf("there is %v now", room[:3][2])
+			if got := room[:4]; got[2] != own || got[3] != nil {
+				t.Errorf("the caller's options are %v now", got)
 			}
 			if _, err := shop.ForceUnlock(background, "order_id=42"); err != nil {
 				t.Error(err)
