@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -149,6 +150,33 @@ func TestAttemptOfWhichNobodyKnows(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An answer, and what nobody knows of, are no dedup windows.
+func TestInspectTellsWhatBecameOfARequest(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		inspects := func(what string, want core.Info) {
+			t.Helper()
+			if info, err := l.Inspect(background, "k"); err != nil || !reflect.DeepEqual(info, want) {
+				t.Errorf("%s: %+v, %v; want %+v", what, info, err, want)
+			}
+		}
+		k := attempts(t, l, 1)
+		held := func(k *core.Lock) core.Info {
+			return core.Info{
+				Locked: true, Form: "exclusive", Owner: k.Owner(), Count: 1, TTL: lease + kept,
+				Holders: []core.Holder{{Owner: k.Owner(), Count: 1, TTL: lease}},
+			}
+		}
+		inspects("the first attempt", held(k))
+		unlock(t, k)
+		inspects("nobody knows", core.Info{Locked: true, OutcomeUnknown: true, TTL: kept})
+		k = attempts(t, l, 2)
+		inspects("the second attempt", held(k))
+		answer(t, k, "paid")
+		inspects("answered", core.Info{Locked: true, Answered: true, TTL: kept})
+	})
 }
 
 // A first attempt that has failed leaves nothing.

@@ -10,13 +10,17 @@ import (
 
 // Info is what Redis says about a lock at one moment.
 type Info struct {
-	// Locked says that nobody else could take the lock for itself: it is held, parked, or in a
-	// dedup window. In a window it has no Holders, and is not Parked.
+	// Locked says that nobody else could take the lock for itself: it is held, or Parked, Answered,
+	// OutcomeUnknown, or in a dedup window, in which it has no Holders and is none of these.
 	Locked bool
 	// Form is how it is held: "exclusive", "shared" or "permits"; empty when nobody holds it.
 	Form string
 	// Parked says that it was handed over, and nobody has resumed it.
 	Parked bool
+	// Answered says that it has the answer to a request that counts once.
+	Answered bool
+	// OutcomeUnknown says that nobody knows what the last attempt at such a request has done.
+	OutcomeUnknown bool
 	// Owner is who holds it, empty when nobody does, or several. When a lock is
 	// passed on in memory, calls of one process follow one another under one owner, for
 	// 10 ms. To enter by [Owner], take the id from [Lock.Share] of a lock that is held.
@@ -59,7 +63,10 @@ func (l *Locker) inspect(ctx context.Context, key string, n store.Name) (Info, e
 	if err != nil {
 		return Info{}, unanswered(ctx, "inspecting", key, err)
 	}
-	info := Info{Locked: state.Held, Parked: state.Parked, Owner: state.Owner, Count: state.Holds, TTL: state.TTL}
+	info := Info{
+		Locked: state.Held, Parked: state.Parked, Answered: state.Answered, OutcomeUnknown: state.Unknown,
+		Owner: state.Owner, Count: state.Holds, TTL: state.TTL,
+	}
 	for _, h := range state.Holders {
 		info.Holders = append(info.Holders, Holder{Owner: h.Owner, Count: h.Holds, TTL: h.TTL})
 	}
@@ -73,8 +80,8 @@ func (l *Locker) inspect(ctx context.Context, key string, n store.Name) (Info, e
 }
 
 // ForceUnlock frees a lock whoever holds it, all of them where several do, or ends its dedup
-// window, or what it is parked for, and wakes who waits. It reports whether there was
-// anything to free. A holder learns of it at its next renewal: its Context is cancelled with
+// window, or what it is parked for, or forgets the request that it knows, and wakes who waits. It
+// reports whether there was anything to free. A holder learns of it at its next renewal: its Context is cancelled with
 // [ErrLost]. Until then two may be at work, so this is for operators, not for programs. It
 // blocks and fails as [Locker.Inspect] does; after [ErrUnavailable] it may have been done.
 //
@@ -86,7 +93,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (bool, error) {
 
 // ForceUnlockOwner is [Locker.ForceUnlock] for a lock that owner holds, as
 // [Locker.Inspect] has told it. Of several who hold it that one is put out, and the others stay.
-// An empty owner stands for what nobody holds: a dedup window, or a lock that is parked. It
+// An empty owner stands for what nobody holds, such as a dedup window or a lock that is parked. It
 // reports false, and does nothing, when the lock is free or somebody else's by now, or when
 // there is a holder where owner is empty. Redis compares and frees in one step. In
 // a quorum each member does so for itself. A call of the same process that the lock was

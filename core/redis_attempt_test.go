@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,22 @@ func TestAnswerWithoutMemory(t *testing.T) {
 		text, ok := adapter.AnswerOf(err)
 		return ok && string(text) == "paid"
 	})
+}
+
+// A list of locks does not read their answers.
+func TestInspectReadsNoAnswer(t *testing.T) {
+	server := redistest.Start(t)
+	l := onRedis(t, server.Client(t))
+	answer(t, take(t, background, l, "k", attemptAt(request)), strings.Repeat("paid", 64<<10))
+	if info, err := l.Inspect(background, "k"); err != nil || !info.Answered {
+		t.Errorf("%+v, %v", info, err)
+	}
+	stats := server.Client(t).Info(background, "stats").Val()
+	_, sent, _ := strings.Cut(stats, "total_net_output_bytes:")
+	sent, _, _ = strings.Cut(sent, "\r")
+	if n, err := strconv.Atoi(sent); err != nil || n > 64<<10 {
+		t.Errorf("Redis has sent %q bytes, %v", sent, err)
+	}
 }
 
 // Redisson's locks wait for an attempt, and for the end of its answer. Its scripts count numeric

@@ -23,8 +23,8 @@ type InspectorOption func(*inspector)
 
 // AllowForceUnlock lets those who see the page free a lock, whoever holds it, by
 // POST with the parameters key and owner; owner is who holds it as far as they
-// know, one of them where several do, who is put out alone, and empty in a dedup window and for
-// a lock that is parked. If that has changed meanwhile nothing is done, and
+// know, one of them where several do, who is put out alone, and empty for what nobody holds, such as
+// a dedup window or a lock that is parked. If that has changed meanwhile nothing is done, and
 // the answer is 409. Requests that a browser sends for another site are refused
 // with 403. Each lock that was freed leaves a line in the log.
 func AllowForceUnlock() InspectorOption {

@@ -137,11 +137,13 @@ type lookUp struct {
 
 // States of a key.
 const (
-	stateFree    = "free"
-	stateHeld    = "held"
-	stateParked  = "parked"
-	stateWindow  = "dedup_window"
-	stateUnknown = "unknown"
+	stateFree           = "free"
+	stateHeld           = "held"
+	stateParked         = "parked"
+	stateAnswered       = "answered"
+	stateOutcomeUnknown = "outcome_unknown"
+	stateWindow         = "dedup_window"
+	stateUnknown        = "unknown"
 )
 
 func (p *inspector) report(ctx context.Context, locker *core.Locker, v view) *report {
@@ -248,6 +250,10 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string, here core.S
 		}
 	case info.Parked:
 		found.State = stateParked
+	case info.Answered:
+		found.State = stateAnswered
+	case info.OutcomeUnknown:
+		found.State = stateOutcomeUnknown
 	case info.Holders == nil:
 		found.State = stateWindow
 	default:

@@ -136,7 +136,11 @@ func TestInspectorLooksUpForms(t *testing.T) {
 		theirs := take(t, t.Context(), other, "price", core.Shared(), core.Owner("b"), core.FixedLease(time.Minute))
 		one := take(t, t.Context(), other, "tenant", core.Permits(2))
 		server.HSet("lock:upload", "mode", "h7 ab 60000")
-		server.SetTTL("lock:upload", time.Minute)
+		server.HSet("lock:paid", "mode", "w60000", "latchkey:answer", "ab {}")
+		server.HSet("lock:paying", "mode", "i1 ab 60000")
+		for _, key := range []string{"upload", "paid", "paying"} {
+			server.SetTTL("lock:"+key, time.Minute)
+		}
 		time.Sleep(5 * time.Second)
 		ofOne := holder{Owner: one.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, TTL: 25000}
 		for key, c := range map[string]struct {
@@ -152,6 +156,10 @@ func TestInspectorLooksUpForms(t *testing.T) {
 				"tenant permits in use: 1 Owner " + ownerText("other", one) + " Holds 1 Left"},
 			"upload": {lookedUp{Key: "upload", State: "parked", holder: holder{TTL: 55000}},
 				"upload parked Left until it is free 55 s Calls waiting here 0 Free this lock by force The lock was handed over"},
+			"paid": {lookedUp{Key: "paid", State: "answered", holder: holder{TTL: 55000}},
+				"paid answered Left until it is free 55 s Calls waiting here 0 Free this lock by force The request was answered, and repetitions get that answer."},
+			"paying": {lookedUp{Key: "paying", State: "outcome_unknown", holder: holder{TTL: 55000}},
+				"paying outcome unknown Left until it is free 55 s Calls waiting here 0 Free this lock by force Nobody knows what the last attempt at the request has done."},
 		} {
 			r := readReport(t, get(page, "/?format=json&key="+key), 200)
 			if !reflect.DeepEqual(*r.LookUp, c.want) {

@@ -46,7 +46,11 @@ func (p *program) list(ctx context.Context, args []string) (int, error) {
 		case err != nil:
 			return 0, err
 		case info.Locked: // it may have ended meanwhile
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", plain(key), state(info), owner(info), info.Count, left(info.TTL))
+			ttl := info.TTL
+			if len(info.Holders) == 1 {
+				ttl = info.Holders[0].TTL // what is known of an attempt outlasts it
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", plain(key), state(info), owner(info), info.Count, left(ttl))
 		}
 	}
 	if len(keys) > maxListed {

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
@@ -72,6 +73,12 @@ func TestWhatThereIs(t *testing.T) {
 	server.HSet("lock:upload", "mode", "h7 ab 60000")
 	server.SetTTL("lock:upload", time.Minute)
 	server.HSet("lock:java", "c0ffee:1", "2")
+	server.HSet("lock:idempotent:a", "mode", "w86400000", "latchkey:answer", "ab {}")
+	server.HSet("lock:idempotent:b", "mode", "i1 ab 86400000")
+	for _, key := range []string{"a", "b"} {
+		server.SetTTL("lock:idempotent:"+key, 24*time.Hour)
+	}
+	paying := take(t, l, "idempotent:c", adapter.Attempt("0123456789abcdef", time.Hour, false))
 	server.Set("lock:a string", "of others")
 	server.HSet("lock:{orderID=7}", "of", "others")
 
@@ -84,6 +91,9 @@ func TestWhatThereIs(t *testing.T) {
 		{[]string{"ls"}, []string{
 			"KEY STATE OWNER HOLDS LEFT",
 			`"café {1}\n" held "job\u202e7" 1 30s`,
+			"idempotent:a answered - 0 24h0m0s",
+			"idempotent:b outcome unknown - 0 24h0m0s",
+			"idempotent:c held shop-eu 1 30s",
 			"java held c0ffee:1 2 no end",
 			"mail dedup window - 0 1h0m0s",
 			"orderID=7 held shop-eu 1 30s",
@@ -103,6 +113,7 @@ func TestWhatThereIs(t *testing.T) {
 		}},
 		{[]string{"show", "upload"}, []string{"key upload", "state parked", "left 1m0s"}},
 		{[]string{"show", "mail"}, []string{"key mail", "state dedup window", "left 1h0m0s"}},
+		{[]string{"show", "idempotent:b"}, []string{"key idempotent:b", "state outcome unknown", "left 24h0m0s"}},
 		{[]string{"show", "nobody's"}, []string{"key nobody's", "state free"}},
 		{[]string{"show", "lock:orderID=7"}, []string{
 			"key lock:orderID=7", "state free", "warning the key begins with the prefix, which Redis then has twice: did you mean orderID=7?",
@@ -113,6 +124,14 @@ func TestWhatThereIs(t *testing.T) {
 		if want := strings.Join(c.want, "\n") + "\n"; exit != 0 || said != want {
 			t.Errorf("%q: %d\n%s\nwant\n%s", c.args, exit, said, want)
 		}
+	}
+	for key, want := range map[string]string{"idempotent:a": "processed again", "idempotent:b": "taken for the first"} {
+		if exit, said := ask(t, server.Addr(), "n\n", "unlock", key); exit != 1 || !strings.Contains(said, want) {
+			t.Errorf("%d: %s; want %q", exit, said, want)
+		}
+	}
+	if err := paying.Abort(t.Context()); err != nil {
+		t.Error(err)
 	}
 	t.Setenv("LATCHKEY_PREFIX", "[x]*:")
 	if exit, said := ask(t, server.Addr(), "", "show", "theirs"); exit != 0 || !strings.Contains(said, "held") {

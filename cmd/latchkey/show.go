@@ -64,6 +64,10 @@ func state(info core.Info) string {
 		return "free"
 	case info.Parked:
 		return "parked"
+	case info.Answered:
+		return "answered"
+	case info.OutcomeUnknown:
+		return "outcome unknown"
 	case info.Holders == nil:
 		return "dedup window"
 	case info.Form == "exclusive":

@@ -74,6 +74,10 @@ func (p *program) agreed(info core.Info, only string) bool {
 		warning = "This does not stop the holders. Each learns of it at its next renewal. Until then others may be at work beside them."
 	case info.Parked:
 		warning = "The lock waits for whoever has its ticket. Without it that one competes like a stranger, and others may come before."
+	case info.Answered:
+		warning = "The request was answered, and repetitions get that answer. Without it the next one is processed again."
+	case info.OutcomeUnknown:
+		warning = "Nobody knows what the last attempt at the request has done. Without the lock the next one is taken for the first."
 	case info.Holders == nil:
 		warning = "The work was done, and in this window it is not to be done again. Without the window it can be."
 	}

@@ -14,13 +14,15 @@ import (
 
 // State is a lock at one moment.
 type State struct {
-	Held    bool          // or parked, or in its dedup window
-	Owner   string        // empty when nobody has it, or several
-	Holds   int           // of all holders
-	TTL     time.Duration // negative: it has no end
-	Form    Form
-	Parked  bool     // handed over, and not resumed
-	Holders []Holder // of a lock that several may hold, by their owners
+	Held     bool          // or parked, answered, unknown, or in its dedup window
+	Owner    string        // empty when nobody has it, or several
+	Holds    int           // of all holders
+	TTL      time.Duration // negative: it has no end
+	Form     Form
+	Parked   bool     // handed over, and not resumed
+	Answered bool     // it has the answer to a request that counts once
+	Unknown  bool     // what the last attempt at such a request has done
+	Holders  []Holder // of a lock that several may hold, by their owners
 }
 
 // Holder is one of several.
@@ -58,6 +60,9 @@ func decodeState(reply any) (State, error) {
 			state.Form = Form(text[:1])
 		case field == modeField:
 			state.Parked = strings.HasPrefix(text, "h")
+			state.Unknown = strings.HasPrefix(text, "i")
+		case field == answerField:
+			state.Answered = true
 		case !IsOwnField(field):
 			state.Owner = field
 			state.Holds, _ = strconv.Atoi(text)
@@ -71,6 +76,7 @@ func decodeState(reply any) (State, error) {
 		state.Owner = state.Holders[0].Owner
 	}
 	state.Parked = state.Parked && state.Holders == nil
+	state.Unknown = state.Unknown && state.Holders == nil
 	state.Held = state.Held && (state.Form == Exclusive || state.Holders != nil)
 	if r.err == nil {
 		r.err = fields.err

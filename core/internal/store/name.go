@@ -19,6 +19,7 @@ const (
 	modeField   = "mode"
 	ownFields   = "latchkey:"
 	holderField = "latchkey:holder:"
+	answerField = "latchkey:answer"
 )
 
 // IsOwnField reports whether a field of a lock's hash is one of ours, and no owner's.
