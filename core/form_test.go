@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -351,6 +353,37 @@ func TestNoPermit(t *testing.T) {
 			cancel()
 			unlock(t, holding...)
 		}
+	})
+}
+
+// While many wait, a permit changes hands by two commands: a release, and the question by which the
+// next call of the process that has got it takes a place in the queue.
+func TestPermitsChangeHandsByTwoCommands(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		ctx, stop := context.WithCancel(background)
+		var workers sync.WaitGroup
+		var cycles atomic.Int64
+		for i := range 3 {
+			l := s.locker()
+			for range 8 {
+				workers.Go(func() {
+					for ctx.Err() == nil {
+						k := take(t, background, l, "k", core.Permits(3))
+						time.Sleep(time.Duration(1+i) * time.Millisecond)
+						unlock(t, k)
+						cycles.Add(1)
+					}
+				})
+			}
+		}
+		time.Sleep(time.Second) // they have subscribed
+		before, begun := s.scripts(), cycles.Load()
+		time.Sleep(time.Second)
+		if sent, ended := s.scripts()-before, cycles.Load()-begun; ended < 1000 || float64(sent) > 2.05*float64(ended) {
+			t.Errorf("%d commands for %d cycles", sent, ended)
+		}
+		stop()
+		workers.Wait()
 	})
 }
 

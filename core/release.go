@@ -29,7 +29,7 @@ func (k *Lock) ending(last, failed bool) *ending {
 	l := k.lease.locker
 	e := &ending{lock: k, request: k.releaseAs(failed), over: time.Now().Add(l.timeout)}
 	e.request.Until = e.over.Add(k.lease.length)
-	if last && k.lease.form == store.Exclusive && e.request.Answer == nil { // of several that leave, each would carry the position, the last one too late
+	if last && k.lease.form == store.Exclusive && e.request.Answer == nil {
 		e.waits = l.waits(k.lease.name)
 	}
 	if e.waits != nil {
@@ -60,7 +60,10 @@ func (e *ending) follow(ctx context.Context, released store.Released, err error)
 	if released.Heard > 0 && l.queues.Watch(s.name.Lock()) {
 		l.listener.Watch(s.name.Lock(), s.name.Channel())
 	}
-	return !released.Passed || e.waits == nil, nil
+	// Of several that leave, the last to arrive would carry a position that has the lock by now. So
+	// the head of such a queue has asked, or is about to.
+	told := e.waits != nil || s.form != store.Exclusive && l.hears(s.name)
+	return !released.Passed || !told, nil
 }
 
 // canEndLater says that nobody depends on when the release of a handle is done: the owner has no
@@ -100,8 +103,13 @@ func (s *lease) giveBack(handles []*Lock) {
 // waits returns the position by which calls of this process go on waiting for a lock that
 // is about to be released; nil when none do, or no message would tell them.
 func (l *Locker) waits(n store.Name) *position {
-	if !l.store.Can.Grant || !l.listener.Listens() || l.isDeaf(schedule.Now()) || !l.listener.Hears(n.Channel()) {
+	if !l.hears(n) {
 		return nil
 	}
 	return l.queues.Waits(n.Lock(), (*call).carry)
+}
+
+// hears says that messages tell this process when a lock is granted to it.
+func (l *Locker) hears(n store.Name) bool {
+	return l.store.Can.Grant && l.listener.Listens() && !l.isDeaf(schedule.Now()) && l.listener.Hears(n.Channel())
 }
