@@ -49,12 +49,12 @@ local now = time[1] .. us -- µs. 16 digits until the year 2286, so that tokens 
 
 -- What a lock says of an owner and a hold; nil when it is free.
 local function look(lock, owner, hold)
-  if call('EXISTS', lock) == 0 then
+  local held = call('HMGET', lock, owner, 'mode', 'latchkey:hold:' .. hold, HOLDER .. owner)
+  if not held[2] and call('EXISTS', lock) == 0 then
     return nil
   end
-  local held = call('HMGET', lock, owner, 'mode', 'latchkey:hold:' .. hold)
   local kind = kind_of(held[2])
-  return held, kind, kind and read_holder(lock, owner, now)
+  return held, kind, kind and parse_holder(held[4], now)
 end
 
 -- include enter
@@ -82,7 +82,7 @@ local function each(i)
     local taken
     if others and (first ~= member or form ~= '') then
       if waits ~= '0' and not score then
-        new = enqueue(queue, member, waits == '2', now)
+        new = enqueue(queue, member, score, waits == '2', now)
         if not held then
           return {2, OPEN_MS, 0, tonumber(now), new}
         end
@@ -150,7 +150,7 @@ local function each(i)
     by, whole = whole < 0 and 1 or 0, math.abs(whole)
   end
   if waits ~= '0' and new == 0 then
-    new = enqueue(queue, member, waits == '2', now)
+    new = enqueue(queue, member, score, waits == '2', now)
     if token and not further then
       call('HSET', lock, 'mode', mode .. '+')
     end

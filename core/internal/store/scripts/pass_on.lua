@@ -49,14 +49,18 @@ local function pass_on(lock, queue, clock, now, kind, asking)
       return first
     end
     local hold, form, owner = parts_of(member)
+    local young, room = math.abs(now - score) < YOUNG, has_room(lock, kind, form, now)
+    if young and not room then -- as mostly, and whoever hears
+      return first or member
+    end
     local told = member ~= asking and score % 1 == 0 and process_channel(lock, hold)
     local counts = told and subscribers(told)
     local deaf = counts and counts[1] == 0
-    if deaf and math.abs(now - score) >= YOUNG then
+    if deaf and not young then
       call('ZREM', queue, member)
-    elseif not has_room(lock, kind, form, now) then
+    elseif not room then
       return first or member
-    elseif deaf or kind and read_holder(lock, owner, now) then
+    elseif deaf or kind and owner ~= hold and read_holder(lock, owner, now) then
       -- An owner that has the lock already enters it by itself: a grant would replace its holder.
       if told and not deaf then
         tell(told, 'open')

@@ -27,9 +27,9 @@ local function first_of(queue)
   return first[1], first[1] and tonumber(first[2]) < TOMBSTONE
 end
 
--- Keeps the place of a wait that has one. Returns 1 when it is new.
-local function enqueue(queue, member, polls, now)
-  local score, new = tonumber(call('ZSCORE', queue, member)), 0
+-- Keeps the place of a wait that has one, by its score. Returns 1 when it is new.
+local function enqueue(queue, member, score, polls, now)
+  local new = 0
   if not score then
     new, score = 1, polls and now + LATER + POLLS or tonumber(now)
     call('ZADD', queue, string.format('%.1f', score), member)

@@ -125,10 +125,12 @@ local function finish(lock, queue, clock, owner, hold, failed, late, waits, last
     call('DEL', lock)
   end
   if waits ~= '' then
-    if last ~= '' and (tonumber(call('ZSCORE', queue, waits)) or TOMBSTONE) < TOMBSTONE then
+    local score = tonumber(call('ZSCORE', queue, waits))
+    if last ~= '' and score and score < TOMBSTONE then
       call('ZREM', queue, waits) -- its calls have had the lock: others that came later go first
+      score = nil
     end
-    pcall(enqueue, queue, waits, false, now)
+    pcall(enqueue, queue, waits, score, false, now)
   end
   if left then
     return pass_or_free(lock, queue, clock, kind)
