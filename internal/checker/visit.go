@@ -14,6 +14,8 @@ type Visit struct {
 	Worker int
 	Key    string
 	Form   Form // in which it wants the lock
+	// Request is what it sends; nil where it takes the lock for itself.
+	Request *Request `json:",omitempty"`
 
 	Called   int64  // Lock
 	Returned int64  // from Lock
@@ -50,8 +52,12 @@ func (v Visit) String() string {
 		}
 		return fmt.Sprintf("%.3f", float64(t)/1e6)
 	}
-	return fmt.Sprintf("[visit %s, process %d, %s %s: called %s, returned %s %s, owner %s, token %d, told %s, deadline %s, released %s, done %s %s, all in ms]",
-		v.ID, v.Worker, v.Key, v.Form, ms(v.Called), ms(v.Returned), v.Refusal, v.Owner, v.Token, ms(v.Told), ms(v.Deadline), ms(v.Released), ms(v.Done), v.Outcome)
+	request := ""
+	if v.Request != nil {
+		request = fmt.Sprintf("; request %+v", *v.Request)
+	}
+	return fmt.Sprintf("[visit %s, process %d, %s %s: called %s, returned %s %s, owner %s, token %d, told %s, deadline %s, released %s, done %s %s, all in ms%s]",
+		v.ID, v.Worker, v.Key, v.Form, ms(v.Called), ms(v.Returned), v.Refusal, v.Owner, v.Token, ms(v.Told), ms(v.Deadline), ms(v.Released), ms(v.Done), v.Outcome, request)
 }
 
 // Expect notes an error that is none of those that were to be expected.

@@ -14,11 +14,15 @@ import (
 func (w *worker) act(ctx, leisure context.Context, actor int, o order) {
 	random := rand.New(rand.NewPCG(w.setup.Seed, uint64(w.setup.Worker<<16+actor)))
 	a := &actorState{worker: w, actor: actor, random: random, order: o, ctx: ctx, leisure: leisure}
+	a.begin()
 	for ctx.Err() == nil {
-		if !a.visit(w.setup.Keys[random.IntN(len(w.setup.Keys))]) {
+		if w.countsOnce() && a.chance(requests) {
+			a.send(a.anyRequest())
+		} else if !a.visit(w.setup.Keys[random.IntN(len(w.setup.Keys))]) {
 			a.pause(5*time.Millisecond + rand.N(15*time.Millisecond))
 		}
 	}
+	a.sendAgain()
 	a.company.Wait()
 }
 
@@ -30,6 +34,7 @@ type actorState struct {
 	order        order
 	ctx, leisure context.Context
 	company      sync.WaitGroup
+	requester
 }
 
 // accompany has others take locks of their own at the same moment: then calls travel

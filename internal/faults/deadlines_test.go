@@ -19,7 +19,7 @@ import (
 // Redis keeps the lock for an owner. It owes nothing to what the Locker makes of the
 // same answers.
 type deadlines struct {
-	acquire, renew []string // digests of the scripts
+	acquire, renew []string // digests of the scripts; an attempt is taken as a lock is
 	members        int
 	replicas       int // that must have it before it counts
 
@@ -30,12 +30,14 @@ type deadlines struct {
 
 func newDeadlines(members, replicas int) (*deadlines, error) {
 	d := &deadlines{members: members, replicas: replicas, known: map[string][]int64{}, followers: map[string]*record{}}
-	var err error
-	if d.acquire, err = redistest.Digests("acquire"); err != nil {
-		return nil, err
+	for script, digests := range map[string]*[]string{"acquire": &d.acquire, "attempt": &d.acquire, "renew": &d.renew} {
+		more, err := redistest.Digests(script)
+		if err != nil {
+			return nil, err
+		}
+		*digests = append(*digests, more...)
 	}
-	d.renew, err = redistest.Digests("renew")
-	return d, err
+	return d, nil
 }
 
 // follow returns the deadline of an owner, 0 when Redis has confirmed nothing, and

@@ -63,6 +63,10 @@ func leftoversOf(tb testing.TB, s *redistest.Server) (found []string) {
 		kept := strings.HasSuffix(key, ":queue") || strings.Contains(key, "latchkey:probe:")
 		switch {
 		case kind == "none": // it has just ended
+		case kind == "hash" && isRequest(key) && ttl > 0:
+			if left := holderOf(client, key); left > 0 {
+				found = append(found, fmt.Sprintf("an attempt at %s is still made, for %v", key, left))
+			}
 		case kind == "hash":
 			found = append(found, fmt.Sprintf("%s is still held, for %v", key, ttl))
 		case strings.Contains(key, "latchkey:clock:"): // of the hash slot

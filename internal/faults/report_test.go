@@ -59,7 +59,8 @@ func (p *report) String() string {
 	}
 	line("**all**", "", sum)
 	fmt.Fprintf(&b, "\n- worker processes: %d, with %d goroutines each, on %d keys\n", p.workers, actors, len(keys))
-	fmt.Fprintf(&b, "- of the operations %d shared their lock, and %d had a permit\n", sum.shared, sum.permits)
+	fmt.Fprintf(&b, "- of the operations %d shared their lock, and %d had a permit; %d were attempts at requests that count once, whose answers were given again %d times\n",
+		sum.shared, sum.permits, sum.attempts, sum.again)
 	fmt.Fprintf(&b, "- stale writes that the fenced store rejected: %d; writes that the store without tokens lost: %d\n", p.rejected, p.undone)
 	fmt.Fprintf(&b, "- histories checked for linearizability: %d; not decided within %v: %d\n", sum.decided+sum.undecided, decideWithin, sum.undecided)
 	fmt.Fprintf(&b, "- longest time that a running holder believed in a lock after its lease: %v\n", sum.late.Round(time.Millisecond))

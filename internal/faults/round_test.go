@@ -14,7 +14,8 @@ import (
 // result is what a fault has come to, in one round or in all of them.
 type result struct {
 	times, grants, violations, stuck int
-	shared, permits                  int // of the grants
+	shared, permits, attempts        int // of the grants
+	again                            int // answers
 	undecided, decided               int // histories
 	recovery, late                   time.Duration
 }
@@ -24,6 +25,8 @@ func (r *result) add(o result) {
 	r.grants += o.grants
 	r.shared += o.shared
 	r.permits += o.permits
+	r.attempts += o.attempts
+	r.again += o.again
 	r.violations += o.violations
 	r.stuck += o.stuck
 	r.undecided += o.undecided
@@ -66,17 +69,27 @@ func (r *run) round(f fault) (res result) {
 	for _, v := range visits {
 		if v.Granted() && v.Returned >= began {
 			res.grants++
-			if v.Form.Shared {
+			switch {
+			case v.Request != nil:
+				res.attempts++
+			case v.Form.Shared:
 				res.shared++
-			} else if v.Form.Permits > 0 {
+			case v.Form.Permits > 0:
 				res.permits++
 			}
+		}
+		if v.Request != nil && v.Request.Again {
+			res.again++
 		}
 		res.late = max(res.late, v.Late)
 	}
 	if lost, of := losses(visits); strict() && f.calm && 2*lost > of {
 		res.violations++
 		found = append(found, fmt.Sprintf("%d of %d long holds were lost for no reason", lost, of))
+	}
+	if unsure, of := unsure(visits); strict() && f.calm && 2*unsure > of {
+		res.violations++
+		found = append(found, fmt.Sprintf("after %d of %d attempts that have failed the next one did not know that", unsure, of))
 	}
 	left := awaitNone(atMost(cmp.Or(f.lease, lease)+time.Second), func() []string { return r.top.leftovers(tb) })
 	res.violations += len(left)
@@ -116,6 +129,7 @@ func (r *run) awaitGrants(since int64, d time.Duration) {
 // violations are all broken promises in the visits of a round.
 func (r *run) violations(visits []visit, res *result) []string {
 	found := append(checker.Overlaps(visits), checker.BrokenPromises(visits, lateLimit)...)
+	found = append(found, checker.Requests(visits)...)
 	found = append(found, r.crew.store.FaultsFound()...)
 	byKey := map[string][]visit{}
 	for _, v := range visits {

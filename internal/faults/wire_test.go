@@ -30,16 +30,18 @@ type address struct {
 
 // order is what the test sends to a worker.
 type order struct {
-	Do    string        `json:",omitempty"` // work, hurry, rest, leave; hold, write, unlock in a scripted scene
-	Lease time.Duration `json:",omitempty"` // with work and hold
-	Long  int           `json:",omitempty"` // with work: per cent of the holds that outlast a renewal
-	Key   string        `json:",omitempty"` // with hold
-	Reply *access       `json:",omitempty"` // of the store
+	Do     string        `json:",omitempty"` // work, hurry, rest, leave; hold, write, unlock, send, answer in a scripted scene
+	Lease  time.Duration `json:",omitempty"` // with work, hold and send
+	Long   int           `json:",omitempty"` // with work: per cent of the holds that outlast a renewal
+	Key    string        `json:",omitempty"` // with hold and send
+	Wait   time.Duration `json:",omitempty"` // with send: for the answer to somebody else's request
+	Status int           `json:",omitempty"` // with answer
+	Reply  *access       `json:",omitempty"` // of the store
 }
 
 // message is what a worker sends to the test.
 type message struct {
-	State string  `json:",omitempty"` // ready, resting, left; holding, written, unlocked in a scripted scene
+	State string  `json:",omitempty"` // ready, resting, left; holding, written, unlocked, attempt …, 201 … in a scripted scene
 	Note  string  `json:",omitempty"` // with left: what has leaked
 	Visit *visit  `json:",omitempty"`
 	Store *access `json:",omitempty"`
