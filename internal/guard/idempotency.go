@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -154,6 +155,9 @@ func (i *Idempotency) keeps(status int) bool {
 // errNoKey is why a request without an Idempotency-Key is refused.
 var errNoKey = errors.New("there is no " + idempotencyKey)
 
+// errBadKey is why one with such a key is.
+var errBadKey = fmt.Errorf("%w: %s is not 1 to %d visible ASCII characters", keyfunc.ErrMalformed, idempotencyKey, maxKeyBytes)
+
 // headerKey is the Idempotency-Key of a request: 1 to 255 visible ASCII characters, and the
 // same whether it is quoted, as the draft has it, or not.
 var headerKey = keyfunc.Named(idempotencyKey, func(r keyfunc.Request) (string, error) {
@@ -170,7 +174,7 @@ var headerKey = keyfunc.Named(idempotencyKey, func(r keyfunc.Request) (string, e
 	}
 	value, ok := unquoted(value)
 	if !ok || value == "" || len(value) > maxKeyBytes {
-		return "", keyfunc.ErrMalformed
+		return "", errBadKey
 	}
 	return value, nil
 })

@@ -172,9 +172,13 @@ func noKey(err error) *Refusal {
 			continue
 		}
 		r := &Refusal{Status: http.StatusBadRequest, Code: why.code, Detail: why.detail, Err: err, reason: "invalid_key"}
-		if errors.Is(err, errNoKey) {
+		switch {
+		case errors.Is(err, errNoKey):
 			r.Detail = "This request needs an Idempotency-Key."
 			r.problemOf("Idempotency-Key is missing")
+		case errors.Is(err, errBadKey):
+			r.Detail = fmt.Sprintf("An Idempotency-Key is 1 to %d visible ASCII characters.", maxKeyBytes)
+			r.problemOf("Idempotency-Key is malformed")
 		}
 		if why.kind == keyfunc.ErrTooLarge {
 			r.Status = http.StatusRequestEntityTooLarge
