@@ -211,7 +211,7 @@ func TestWaitForAnAnswer(t *testing.T) {
 			}
 			wantTime(t, "the answer", o.took, 20*time.Second, 20*time.Second+50*time.Millisecond)
 		}
-		if n := len(s.commands(release)); n > 0 {
+		if n := len(s.commands(release)); n > 1 {
 			t.Errorf("%d releases: those who wait have nothing to give back", n)
 		}
 	})
@@ -253,7 +253,7 @@ func TestAttemptOnABadNetwork(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		k = attempts(t, l, 3) // what the first one has done is still unknown
 
-		s.fail("answer", lateReply(time.Second))
+		s.fail(release, lateReply(time.Second))
 		answer(t, k, "paid")
 		wantAnswer(t, l, "paid")
 	})
@@ -274,6 +274,21 @@ func TestAttemptOnABadNetwork(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.heal()
 		unlockFailed(t, attempts(t, l, 2)) // never without a number that tells
+	})
+}
+
+// A plain call that waits beside those for attempts leaves nothing when it gives up.
+func TestPlainCallBehindAnAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := attempts(t, l, 1)
+		waiting := start(background, l, "k", core.Wait(time.Minute))
+		answer(t, k, "paid")
+		wantBusy(t, (<-waiting).err)
+		synctest.Wait()
+		if s.Exists(waitQueue) {
+			t.Error("it is in the queue")
+		}
 	})
 }
 

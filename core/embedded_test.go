@@ -91,7 +91,7 @@ func newEmbedded(tb testing.TB) *embedded {
 		always:    map[string]fault{},
 	}
 	s.ClockTTL(true)
-	for _, name := range []string{acquire, release, renew, inspect, force, "hand_over", "resume", "attempt", "answer"} {
+	for _, name := range []string{acquire, release, renew, inspect, force, "hand_over", "resume", "attempt"} {
 		text, _ := script(tb, name)
 		digests, err := redistest.Digests(name)
 		if err != nil {

@@ -103,13 +103,13 @@ func TestInspectTellsAParkedLock(t *testing.T) {
 	})
 }
 
-// After it the ticket is of no use.
+// After it the ticket is of no use, and the dedup window that the lock was to leave does not open.
 func TestForceUnlockOfWhatWasHandedOver(t *testing.T) {
 	for what, resumed := range map[string]bool{"parked": false, "resumed": true} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				l := s.locker()
-				ticket, err := take(t, background, l, "k").Handover(background, time.Minute)
+				ticket, err := take(t, background, l, "k", core.KeepFor(time.Hour)).Handover(background, time.Minute)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -128,7 +128,9 @@ func TestForceUnlockOfWhatWasHandedOver(t *testing.T) {
 				if freed, err := l.ForceUnlockOwner(background, "k", owner); !freed || err != nil {
 					t.Errorf("%q: freed %v, %v", owner, freed, err)
 				}
-				unlock(t, (<-waiting).lock)
+				next := <-waiting
+				wantTime(t, "it is free", next.took, 0, prompt)
+				unlock(t, next.lock)
 				_, err = l.Resume(background, "k", ticket)
 				wantErr(t, err, core.ErrTicket)
 			})

@@ -3,8 +3,6 @@ package store
 import (
 	"errors"
 	"time"
-
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
 // Attempt is one at a request that counts once, however often it comes.
@@ -35,13 +33,4 @@ var (
 // words are the arguments of a claim for an attempt.
 func (a *Attempt) words(words []any, hold string, lease any) []any {
 	return append(words, hold, lease, a.Request, a.Keep.Milliseconds(), flag(a.Refuse))
-}
-
-// answered is a release that leaves an answer.
-func (r *Release) answered(s *Store) *conn.Command {
-	return &conn.Command{
-		Script: s.scripts.answer,
-		Keys:   1,
-		Words:  []any{r.Name.lock, r.Owner, r.Hold, r.Answer.Keep.Milliseconds(), r.Answer.Text},
-	}
 }

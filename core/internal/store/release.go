@@ -49,9 +49,6 @@ func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (
 func (s *Store) ReleaseLater(r Release) { s.compensate(s.servers, r) }
 
 func (r *Release) command(s *Store, late bool) *conn.Command {
-	if r.Answer != nil {
-		return r.answered(s)
-	}
 	c := &struct {
 		conn.Command
 		words [11]any
@@ -70,8 +67,11 @@ func (r *Release) command(s *Store, late bool) *conn.Command {
 		last = r.Last
 	}
 	c.Words = append(words, r.Hold, flag(r.Failed), flag(late), tombstone, r.Waits.member(), last)
-	if r.Form != Exclusive {
+	if r.Form != Exclusive || r.Answer != nil {
 		c.Words = append(c.Words, string(r.Form))
+	}
+	if r.Answer != nil {
+		c.Words = append(c.Words, r.Answer.Keep.Milliseconds(), r.Answer.Text)
 	}
 	return &c.Command
 }

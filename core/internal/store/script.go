@@ -57,7 +57,7 @@ type scripts struct {
 	inspect, force          *conn.Script
 	writeToken              *conn.Script
 	handOver, resume        *conn.Script
-	attempt, answer         *conn.Script
+	attempt                 *conn.Script
 }
 
 // newScripts returns scripts that publish with a command. counts says that the server
@@ -74,7 +74,6 @@ func newScripts(publish string, counts bool) *scripts {
 		handOver:   conn.NewScript(text("hand_over")),
 		resume:     conn.NewScript(text("resume")),
 		attempt:    conn.NewScript(text("attempt")),
-		answer:     conn.NewScript(text("answer")),
 	}
 	s.acquire.Replicate, s.acquire.Did = true, grants
 	s.renew.Replicate, s.renew.Did = true, renewed

@@ -1,5 +1,6 @@
 -- Ends holds, wherever they are: in the lock, in the queue, or not yet arrived. The last
 -- hold of a lock frees it, or opens its dedup window. A free lock is passed on to the queue.
+-- An attempt at a request that counts once ends with its answer, which later attempts get.
 -- Sent twice, it counts once.
 --
 -- KEYS, first [1] of all locks, then [2] of all, then [3]
@@ -20,6 +21,8 @@
 --   [7]  the last token that the process has given under this lock, when it has passed it
 --        on in memory; '' for the lock's own
 --   [8]  form, see holders.lua; absent: exclusive
+--   [9]  for how long the answer to the request is kept, in ms; absent: there is none
+--   [10] that answer
 --
 -- Messages   0            to all: the lock is free
 --            00           to all: it is free for those outside the queue. Redisson takes
@@ -85,7 +88,7 @@ end
 
 -- include leave
 
-local function finish(lock, queue, clock, owner, hold, failed, late, waits, last, form)
+local function finish(lock, queue, clock, owner, hold, failed, late, waits, last, form, kept, answer)
   local held = call('HMGET', lock, owner, 'mode', 'latchkey:hold:' .. hold, 'latchkey:left', 'latchkey:keep')
   local token, lease = read_mode(held[2])
   local kind = kind_of(held[2])
@@ -107,6 +110,14 @@ local function finish(lock, queue, clock, owner, hold, failed, late, waits, last
   local keep, left = held[5], nil
   if holder then
     token = holder.token
+    if answer then
+      -- First of all: a Redis that is out of memory refuses it, and the attempt is not over.
+      call('HSET', lock, 'mode', 'w' .. kept, 'latchkey:answer', string.match(held[2], ' (%x+) ') .. ' ' .. answer)
+      call('PEXPIRE', lock, kept)
+      call('HDEL', lock, HOLDER .. owner)
+      tell(channel_of(lock), '0') -- who waits is to ask for the answer
+      return {2, tonumber(kept)}
+    end
     left = leave_holder(lock, held[2], kind, owner, holder, hold, failed, late, held[4])
     if left and (left[2] > 0 or lasts(kind)) then
       return left
@@ -163,7 +174,7 @@ end
 
 local function each(i)
   local lock, queue, clock = KEYS[i], KEYS[count + i], KEYS[2 * count + i]
-  local owner, hold, failed, late, life, waits, last, form = unpack(ARGV, width * (i - 1) + 1, width * i)
+  local owner, hold, failed, late, life, waits, last, form, kept, answer = unpack(ARGV, width * (i - 1) + 1, width * i)
   if brief then
     hold, failed, late, life, waits, last = owner, '0', '0', '0', '', ''
   end
@@ -174,7 +185,7 @@ local function each(i)
   if last ~= '' then
     failure = lift(clock, last)
   end
-  local reply = finish(lock, queue, clock, owner, hold, failed == '1', late == '1', waits, last, form)
+  local reply = finish(lock, queue, clock, owner, hold, failed == '1', late == '1', waits, last, form, kept, answer)
   if tonumber(life) > 0 then
     failure = bury(queue, member_of(owner, hold, form), life) or failure
   end
