@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -318,7 +319,12 @@ func TestTheNextCallWaitsForABackgroundRelease(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				l, other := s.locker(core.BackgroundRelease()), s.locker()
 				for _, next := range []*core.Locker{l, other} {
-					s.fail(release, lateRequest(slow))
+					s.failAll(func(_ *embedded, _ *peer, _ string, args []string) bool { // that of k, in whatever order
+						if slices.Contains(args, "lock:k") {
+							time.Sleep(slow)
+						}
+						return false
+					}, release)
 					wantErr(t, do(l, background, nothing))
 					_, err := next.TryLock(background, "k")
 					wantBusy(t, err)
