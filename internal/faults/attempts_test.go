@@ -44,7 +44,7 @@ func TestAnswerComesTooLate(t *testing.T) {
 	}
 
 	// Two answers, of which the first is late.
-	digests, err := redistest.Digests("answer")
+	digests, err := redistest.Digests("release")
 	if err != nil {
 		t.Fatal(err)
 	}

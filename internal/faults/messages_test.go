@@ -37,8 +37,8 @@ func dropRequest(on where, script string) fault {
 	}, nil)
 }
 
-// deliverLate keeps requests back until whoever sent them has given up. A release, or an
-// answer, then meets the next holder; what could take a lock for nobody meets a free one,
+// deliverLate keeps requests back until whoever sent them has given up. A release
+// then meets the next holder; what could take a lock for nobody meets a free one,
 // while the crew rests.
 func deliverLate(on where, script string) fault {
 	var f fault
@@ -46,7 +46,7 @@ func deliverLate(on where, script string) fault {
 		return p.HoldRequest(m)
 	}, func(n *nemesis, held []*redistest.Fault) {
 		n.pause(longestHold * 6 / 10)
-		if script != "release" && script != "answer" {
+		if script != "release" {
 			n.crew.rest()
 			defer n.crew.do(work(f))
 		}
