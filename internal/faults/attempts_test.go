@@ -48,7 +48,10 @@ func TestAnswerComesTooLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := proxies[0].HoldRequest(redistest.Script(digests...), redistest.Always())
+	isRelease := redistest.Script(digests...)
+	late := proxies[0].HoldRequest(func(request []string) bool {
+		return isRelease(request) && strings.Contains(request[len(request)-1], `"status":201`)
+	}, redistest.Always())
 	send(0, "a", hour, 0, "attempt 1")
 	answer(0, paid, "201 of worker 0")
 	send(1, "a", hour, 0, "409")
