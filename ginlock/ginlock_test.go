@@ -74,6 +74,45 @@ func TestGinContextCarriesOwnership(t *testing.T) {
 
 // Middleware by router.Use runs for unmatched routes as well, where there is
 // nothing to guard.
+// gin's context is a context, too: who hands it over must not hear that there is no attempt.
+func TestAttemptOfAGinContext(t *testing.T) {
+	locker := locktest.New(t)
+	for _, fallback := range []bool{false, true} {
+		router := gin.New()
+		router.ContextWithFallback = fallback
+		router.Use(func(c *gin.Context) {
+			c.Next()
+			if n := ginlock.Attempt(c); n != 0 {
+				t.Errorf("attempt %d outside", n)
+			}
+		})
+		router.Use(ginlock.Idempotent(keyfunc.Const[keyfunc.Request]("shop"), ginlock.Locker(locker)))
+		router.POST("/", func(c *gin.Context) {
+			derived, cancel := context.WithCancel(c)
+			defer cancel()
+			inner, err := locker.Lock(derived, "another")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer inner.Unlock(c)
+			for what, ctx := range map[string]context.Context{
+				"gin's context": c, "one derived from it": derived, "that of a lock inside": inner.Context(), "the request's": c.Request.Context(),
+			} {
+				if n := ginlock.Attempt(ctx); n != 1 {
+					t.Errorf("%s, fallback %v: attempt %d", what, fallback, n)
+				}
+			}
+		})
+		r := httptest.NewRequest("POST", "/", nil)
+		r.Header.Set("Idempotency-Key", fmt.Sprint(fallback))
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			t.Error(w.Code, w.Body)
+		}
+	}
+}
+
 func TestUseGuardsOnlyRoutesWithTheParameter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core.SetDefault(locktest.New(t))

@@ -27,9 +27,15 @@ func Idempotent(scope keyfunc.Func[keyfunc.Request], opts ...core.Option) gin.Ha
 }
 
 // Attempt returns the number of the attempt at a request of [Idempotent], from the context that
-// its handler works under: 1 for the first. If it is more, nobody knows whether an earlier one has
-// done the work: find out before it is done again. It is 0 where there is none.
-func Attempt(ctx context.Context) int { return guard.Attempt(ctx) }
+// its handler works under, which may be the *gin.Context: 1 for the first. If it is more, nobody
+// knows whether an earlier one has done the work: find out before it is done again. It is 0 where
+// there is none.
+func Attempt(ctx context.Context) int {
+	if c, ok := ctx.Value(gin.ContextKey).(*gin.Context); ok { // it shows nothing of its request's context by itself
+		ctx = c.Request.Context()
+	}
+	return guard.Attempt(ctx)
+}
 
 // Idempotency is how requests count once, for [Config].Idempotent: see [Idempotent]. Scope is
 // required; docs/idempotency.md has all fields.
