@@ -11,6 +11,7 @@ import (
 type Queues[R, L, P any] struct {
 	mu     sync.Mutex
 	byLock map[string]*queue[R, L, P] // the first of a lock's, of which there is mostly one
+	spare  *queue[R, L, P]            // for the next lock: a lone call that comes and goes allocates nothing
 }
 
 // queue is that of one lock. A call with an owner of its own choice has a queue apart:
@@ -26,6 +27,7 @@ type queue[R, L, P any] struct {
 	signal     chan struct{}   // nil until it is needed: see signals
 	next       *queue[R, L, P] // of the same lock
 	opener     Waiter[R, L, P] // room for the first call: most are alone
+	shared     bool            // others have joined the first call
 	trying     bool            // the first of the queue has not had an answer yet
 	watched    bool            // notifications are wanted
 	position   P               // by which the queue waits in Redis, or will
@@ -88,9 +90,13 @@ func (q *Queues[R, L, P]) Join(lock, owner string, request R, max *int) (w *Wait
 	if own != nil {
 		w = &Waiter[R, L, P]{Request: request, queue: own, since: time.Now(), isHead: make(chan struct{})}
 		own.push(w)
+		own.shared = true
 		return w, by
 	}
-	own = &queue[R, L, P]{all: q, lock: lock, owner: owner, trying: trying, next: q.byLock[lock]}
+	if own, q.spare = q.spare, nil; own == nil {
+		own = new(queue[R, L, P])
+	}
+	own.all, own.lock, own.owner, own.trying, own.next = q, lock, owner, trying, q.byLock[lock]
 	if q.byLock == nil {
 		q.byLock = map[string]*queue[R, L, P]{}
 	}
@@ -202,20 +208,25 @@ func (w *Waiter[R, L, P]) Dismiss(err error) End[P] {
 	return q.end()
 }
 
-// end takes a queue out. mu is held.
+// end takes a queue out. The first call does not use it any more. mu is held.
 func (q *queue[R, L, P]) end() End[P] {
-	rest := q.all.byLock[q.lock]
+	all, end := q.all, End[P]{Notifications: q.watched, Position: q.position}
+	rest := all.byLock[q.lock]
 	place := &rest
 	for *place != q {
 		place = &(*place).next
 	}
 	*place = q.next
 	if rest == nil {
-		delete(q.all.byLock, q.lock)
+		delete(all.byLock, q.lock)
 	} else {
-		q.all.byLock[q.lock] = rest
+		all.byLock[q.lock] = rest
 	}
-	return End[P]{Notifications: q.watched, Position: q.position}
+	if !q.shared {
+		*q = queue[R, L, P]{}
+		all.spare = q
+	}
+	return end
 }
 
 // Busy notes the answer that the lock is taken. watch is true

@@ -184,6 +184,27 @@ func TestWhoHasLeftIsForgotten(t *testing.T) {
 	runtime.KeepAlive(last)
 }
 
+// What one lone call has learnt of its lock says nothing about the next one's, although they
+// have one piece of memory.
+func TestLoneCalls(t *testing.T) {
+	var q queues
+	a := join(t, &q, "a")
+	a.Busy(waitqueue.Taken{Exact: true}, nil, nil)
+	a.Position(byRequest)
+	q.Signal("lock", time.Minute)
+	a.Leave()
+	b := join(t, &q, "b")
+	if s := known(b); s != (waitqueue.State{}) {
+		t.Errorf("the state is %+v", s)
+	}
+	if end := b.Leave(); end.Notifications || end.Position != "" {
+		t.Errorf("%+v", end)
+	}
+	if n := testing.AllocsPerRun(100, func() { join(t, &q, "c").Took(time.Time{}, false) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func TestSignalHasTheHeadAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
