@@ -45,7 +45,7 @@ func bars() []bar {
 	}{{"instructions-1", 2}, {"instructions-32", 1.05}} {
 		all = append(all, atMostTimes(g.row, g.times, "the floor's", instructionsPer, floor))
 	}
-	all = append(all, atMost("uncontended-1", 40, allocsPer), atMostTimes("uncontended-128", 0.75, "the floor's Redis CPU", redisCPU, floor))
+	all = append(all, atMost("uncontended-1", 30, allocsPer), atMostTimes("uncontended-128", 0.75, "the floor's Redis CPU", redisCPU, floor))
 	for _, name := range []string{"hot-64", "hot-256"} {
 		all = append(all,
 			atLeastTimes(name, 10, "the best peer's cycles/s", cyclesPerSecond, bestPeer(cyclesPerSecond)),

@@ -43,6 +43,9 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 // just become free for a process that waits. It blocks for one request to Redis, at
 // most for [Timeout].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
+	if len(opts) == 0 {
+		return l.obtain(ctx, key, &l.unwaiting)
+	}
 	s, err := l.settings(append(opts[:len(opts):len(opts)], NoWait()))
 	if err != nil {
 		return nil, err
@@ -68,7 +71,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	if err != nil {
 		return nil, err
 	}
-	c := &call{locker: l, ctx: ctx, key: key, name: n, settings: s, form: s.Form, owner: s.Owner}
+	c := &call{locker: l, ctx: ctx, name: n, settings: s, form: s.Form, owner: s.Owner}
 	outer, err := c.held()
 	switch {
 	case err != nil:
@@ -97,10 +100,10 @@ func (c *call) held() (*Lock, error) {
 		return nil, err
 	}
 	if c.ctx.Err() != nil {
-		return nil, gaveUp(c.ctx, c.key)
+		return nil, gaveUp(c.ctx, c.name.Key())
 	}
 	if !outer.lease.form.Includes(c.settings.Form) {
-		return nil, upgrade(c.key)
+		return nil, upgrade(c.name.Key())
 	}
 	if outer.lease.locker == l {
 		return outer, nil
@@ -132,13 +135,13 @@ func (c *call) reenter(outer *Lock) (*Lock, error) {
 	l, lease := c.locker, outer.lease
 	c.owner, c.form, c.enter = lease.owner, lease.form, lease.redisToken
 	claim := c.claim(nil)
-	k := newLock(c, lease, claim.Hold, claim.Resends)
-	k.reentry = true
+	k := &Lock{reentry: true}
+	k.begin(c, lease, claim.Hold, claim.Resends)
 	if err := lease.join(k); err != nil {
 		k.cancel(err)
 		return nil, err
 	}
-	granted, err := l.store.Acquire(c.ctx, claim)
+	granted, err := l.store.Acquire(c.ctx, &claim)
 	if err == nil {
 		lease.mu.Lock()
 		if !lease.fixed {
@@ -147,16 +150,16 @@ func (c *call) reenter(outer *Lock) (*Lock, error) {
 		}
 		lease.mu.Unlock()
 		if err = lease.check(); err == nil {
-			l.decided(claim, k)
+			l.decided(&claim, k)
 			return k, nil
 		}
-		l.store.Withdraw(claim, lease.length)
+		l.store.Withdraw(&claim, lease.length)
 	} else if isElsewhere(err) {
 		err = lease.vanished()
 	} else if gone := lease.check(); gone != nil {
 		err = gone
 	}
-	l.decided(claim, nil)
+	l.decided(&claim, nil)
 	_, _ = lease.leave(k)
 	lease.retire(true, nil)
 	k.cancel(err)

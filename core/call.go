@@ -15,7 +15,6 @@ import (
 type call struct {
 	locker   *Locker
 	ctx      context.Context
-	key      string
 	name     store.Name
 	settings *settings
 	form     store.Form
@@ -31,9 +30,9 @@ func (c *call) waits() bool { return c.settings.Waits() }
 type waiter = waitqueue.Waiter[*call, *Lock, *position]
 
 // claim is what the call asks Redis for, waiting by a position unless that is nil.
-func (c *call) claim(p *position) *store.Claim {
+func (c *call) claim(p *position) store.Claim {
 	l, s := c.locker, c.settings
-	claim := &store.Claim{Name: c.name, Form: c.form, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: c.enter}
+	claim := store.Claim{Name: c.name, Form: c.form, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: c.enter}
 	if c.enter == 0 {
 		claim.Attempt = s.Attempt
 	}
@@ -64,8 +63,8 @@ func (c *call) try(w *waiter) (*Lock, *store.Busy, error) {
 	}
 	p := c.position(w)
 	claim := c.claim(p)
-	granted, err := c.locker.store.Acquire(c.ctx, claim)
-	return c.orResume(c.conclude(w, p, claim, granted, err))
+	granted, err := c.locker.store.Acquire(c.ctx, &claim)
+	return c.orResume(c.conclude(w, p, &claim, granted, err))
 }
 
 // conclude takes the answer to a claim.
@@ -85,13 +84,13 @@ func (c *call) conclude(w *waiter, p *position, claim *store.Claim, granted stor
 	p.failed(w, err)
 	switch {
 	case errors.Is(err, store.ErrGone) && claim.Ticket != "":
-		err = noTicket(c.key)
+		err = noTicket(c.name.Key())
 	case errors.Is(err, store.ErrUpgrade):
-		err = upgrade(c.key)
+		err = upgrade(c.name.Key())
 	case claim.Attempt != nil:
-		err = noAttempt(c.key, err)
+		err = noAttempt(c.name.Key(), err)
 	case errors.Is(err, store.ErrGone):
-		err = lost(c.key, "it was deleted, or somebody else has taken it", nil)
+		err = lost(c.name.Key(), "it was deleted, or somebody else has taken it", nil)
 	}
 	return nil, nil, c.failed(err)
 }
@@ -113,8 +112,12 @@ var errLateGrant = errors.New("the answer took longer than the lease")
 func (c *call) accept(claim *store.Claim, g store.Grant) (*Lock, error) {
 	l := c.locker
 	a := acquisition{form: c.form, owner: claim.Owner, redisToken: g.Token, length: g.Lease, fixed: g.Fixed, ahead: g.Ahead}
+	resends := claim.Resends
+	if !resends.MayArriveTwice() && !l.store.Can.Differ {
+		resends = nil // nothing is under way any more; it is a part of something larger
+	}
 	// A fixed lease that was entered from elsewhere has run for a while.
-	k := c.open(a, l.timesOf(g.Sent, min(g.Lease, g.TTL)), g.Token, claim.Hold, claim.Resends)
+	k := c.open(a, l.timesOf(g.Sent, min(g.Lease, g.TTL)), g.Token, claim.Hold, resends)
 	s := k.lease
 	s.resumed = claim.Ticket != ""
 	if g.Attempt > 0 {
@@ -135,11 +138,11 @@ func (c *call) accept(claim *store.Claim, g store.Grant) (*Lock, error) {
 	var err error
 	switch {
 	case c.ctx.Err() != nil:
-		err = gaveUp(c.ctx, c.key)
+		err = gaveUp(c.ctx, c.name.Key())
 	case s.since >= s.times.deadline:
-		err = unavailable("taking", c.key, fmt.Errorf("%w of %v", errLateGrant, s.length))
+		err = unavailable("taking", c.name.Key(), fmt.Errorf("%w of %v", errLateGrant, s.length))
 	case !l.register(s):
-		err = closed("taking", c.key)
+		err = closed("taking", c.name.Key())
 	}
 	if err != nil {
 		k.cancel(err)
@@ -157,8 +160,8 @@ func (c *call) failed(err error) error {
 	case !errors.As(err, &failure): // it has one; a context's cause may be of any kind
 		return err
 	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && errors.Is(err, ctx.Err()) && !c.locker.store.IsSilent(c.locker.timeout):
-		return gaveUp(ctx, c.key)
+		return gaveUp(ctx, c.name.Key())
 	default:
-		return unavailable("taking", c.key, err)
+		return unavailable("taking", c.name.Key(), err)
 	}
 }

@@ -66,8 +66,8 @@ func (i *inner) take() (*Lock, error) {
 		c.boundWait()
 	}
 	if circle := waitingInside.enter(i); circle != nil {
-		err := &BusyError{Key: c.key, RetryAfter: time.Second, Held: i.keys(), Circle: circle, refused: circular}
-		c.locker.report.problem("calls wait for one another in a circle, one of them is refused", "key", c.key, "error", err)
+		err := &BusyError{Key: c.name.Key(), RetryAfter: time.Second, Held: i.keys(), Circle: circle, refused: circular}
+		c.locker.report.problem("calls wait for one another in a circle, one of them is refused", "key", c.name.Key(), "error", err)
 		return nil, err
 	}
 	defer waitingInside.leave(i)
@@ -107,15 +107,15 @@ func (i *inner) isOutOfOrder() bool {
 // Due tells of a wait that is long, for a circle may go through other processes.
 func (i *inner) Due(schedule.Time) {
 	c := i.call
-	c.locker.report.warn("a call waits for a lock while its context holds others", "key", c.key, "held", i.keys(), "for", slowInner)
+	c.locker.report.warn("a call waits for a lock while its context holds others", "key", c.name.Key(), "held", i.keys(), "for", slowInner)
 }
 
 // keys are those that the context holds, innermost first.
 func (i *inner) keys() []string {
 	var keys []string
 	for _, k := range i.holds {
-		if !slices.Contains(keys, k.key) {
-			keys = append(keys, k.key)
+		if !slices.Contains(keys, k.Key()) {
+			keys = append(keys, k.Key())
 		}
 	}
 	return keys
@@ -160,9 +160,9 @@ func (w *innerCalls) circle(start *inner) []string {
 	for next := []*inner{start}; len(next) > 0; next = next[1:] {
 		i := next[0]
 		if i.waitsFor(start) {
-			keys := []string{start.call.key}
+			keys := []string{start.call.name.Key()}
 			for ; i != start; i = behind[i] {
-				keys = slices.Insert(keys, 1, i.call.key)
+				keys = slices.Insert(keys, 1, i.call.name.Key())
 			}
 			return keys
 		}

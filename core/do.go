@@ -84,6 +84,6 @@ func (k *Lock) usable() error { return k.lease.usable() }
 // have unlocked by itself.
 func (k *Lock) reportFailure(err error) {
 	if err != nil && !errors.Is(err, ErrNotHeld) {
-		k.lease.locker.report.warn("a release failed after the work was done", "key", k.key, "error", err)
+		k.lease.locker.report.warn("a release failed after the work was done", "key", k.Key(), "error", err)
 	}
 }

@@ -56,15 +56,15 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	case l.store.Can.Differ:
 		return errors.New("core: Handover: a lock of NewQuorum cannot be handed over")
 	case s.form != store.Exclusive:
-		return cannotHandOver(k.key, "it is shared, or a permit")
+		return cannotHandOver(k.Key(), "it is shared, or a permit")
 	case s.attempt != nil:
-		return cannotHandOver(k.key, "it is of a request that counts once")
+		return cannotHandOver(k.Key(), "it is of a request that counts once")
 	case s.resumed:
-		return cannotHandOver(k.key, "it was handed over before")
+		return cannotHandOver(k.Key(), "it was handed over before")
 	case k.reentry:
-		return cannotHandOver(k.key, "it was entered, which is up to the outer handle")
+		return cannotHandOver(k.Key(), "it was entered, which is up to the outer handle")
 	case ctx.Err() != nil:
-		return endedWhile(ctx, doing, k.key, conn.Ended(ctx))
+		return endedWhile(ctx, doing, k.Key(), conn.Ended(ctx))
 	}
 	last, err := s.leave(k)
 	if err != nil {
@@ -80,10 +80,10 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	s.mu.Unlock()
 	if !last {
 		h.restore()
-		return cannotHandOver(k.key, "an inner handle is open")
+		return cannotHandOver(k.Key(), "an inner handle is open")
 	}
 	// Nobody renews the lock, which may be parked for a shorter time than its lease.
-	over := time.AfterFunc(h.bound.Sub(schedule.Now()), func() { k.cancel(lost(k.key, "handing it over took too long", nil)) })
+	over := time.AfterFunc(h.bound.Sub(schedule.Now()), func() { k.cancel(lost(k.Key(), "handing it over took too long", nil)) })
 	defer over.Stop()
 
 	ctx = context.WithoutCancel(ctx)
@@ -100,18 +100,18 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		}
 	case err == nil && parked == store.HasInside:
 		h.restore()
-		return cannotHandOver(k.key, "others have entered it")
+		return cannotHandOver(k.Key(), "others have entered it")
 	case err == nil:
 		h.restore()
 		return s.vanished()
 	case outcome == conn.NotSent || outcome == conn.Refused:
 		h.restore()
-		return unavailable(doing, k.key, err)
+		return unavailable(doing, k.Key(), err)
 	default:
-		return errors.Join(unavailable(doing, k.key, err), h.takeBack(ctx))
+		return errors.Join(unavailable(doing, k.Key(), err), h.takeBack(ctx))
 	}
 	k.handedOver.Store(true)
-	k.cancel(&LockError{Key: k.key, kind: ErrHandedOver, text: "the lock was handed over"})
+	k.cancel(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
 	s.retire(false, nil)
 	return nil
 }
@@ -147,7 +147,7 @@ func (h *handover) takeBack(ctx context.Context) error {
 			return s.vanished()
 		case schedule.Now() >= h.bound:
 			h.restore()
-			return s.lose(lost(h.lock.key, "it is unknown whether it was handed over", err), func(*Lock) bool { return true })
+			return s.lose(lost(h.lock.Key(), "it is unknown whether it was handed over", err), func(*Lock) bool { return true })
 		}
 		_ = conn.Pause(ctx, compensateDelay)
 	}
@@ -199,8 +199,8 @@ func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option)
 func (c *call) resume() (*Lock, *store.Busy, error) {
 	claim := c.claim(nil)
 	claim.Ticket = c.settings.Ticket
-	granted, err := c.locker.store.Acquire(c.ctx, claim)
-	return c.conclude(nil, nil, claim, granted, err)
+	granted, err := c.locker.store.Acquire(c.ctx, &claim)
+	return c.conclude(nil, nil, &claim, granted, err)
 }
 
 // orResume takes a lock that is busy by the ticket of the call, if it was handed over to it. Otherwise

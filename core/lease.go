@@ -20,11 +20,9 @@ type lease struct {
 	acquisition
 	locker *Locker
 	name   store.Name
-	key    string // as the caller wrote it
 	token  int64
 	since  schedule.Time // when it was taken
 
-	resumed   bool // by a ticket
 	keepFor   time.Duration
 	attempt   *attempt      // at a request; nil: it is of none
 	maxHoldAt schedule.Time // 0: no bound
@@ -37,6 +35,7 @@ type lease struct {
 	overdue    bool        // held longer than MaxHold
 	expired    bool        // lost when its time was over, not before
 	entered    bool        // once more
+	resumed    bool        // by a ticket. It does not change
 	shared     atomic.Bool // others may have holds of the same owner
 	dropWindow atomic.Bool // the work has failed
 	err        error
@@ -68,14 +67,18 @@ type times struct {
 
 // open makes the lease of a lock that the call has got just now, with its first handle.
 func (c *call) open(a acquisition, t times, token int64, hold string, resends *conn.Resends) *Lock {
-	s := &lease{acquisition: a, times: t, locker: c.locker, name: c.name, key: c.key, token: token, since: schedule.Now()}
+	both := &struct {
+		lease lease
+		first Lock
+	}{lease: lease{acquisition: a, times: t, locker: c.locker, name: c.name, token: token, since: schedule.Now()}}
+	s, k := &both.lease, &both.first
 	if s.heldSince == 0 {
 		s.heldSince = s.since
 	}
 	if m := c.settings.MaxHold; m > 0 {
 		s.maxHoldAt = s.since.Add(m)
 	}
-	k := newLock(c, s, hold, resends)
+	k.begin(c, s, hold, resends)
 	s.handles = append(s.first[:0], k)
 	return k
 }
@@ -100,7 +103,7 @@ func (s *lease) join(k *Lock) error {
 	case s.err != nil:
 		return s.err
 	case len(s.handles) == 0:
-		return lost(s.key, "the outer lock was unlocked", nil)
+		return lost(s.name.Key(), "the outer lock was unlocked", nil)
 	case k == nil:
 		s.shared.Store(true)
 	default:
@@ -125,7 +128,7 @@ func (s *lease) leave(k *Lock) (last bool, err error) {
 	last = len(s.handles) == 0
 	s.mu.Unlock()
 	if i < 0 {
-		return false, notHeld(k.key)
+		return false, notHeld(k.Key())
 	}
 	if last {
 		s.locker.scheduler.Remove(s)
@@ -154,7 +157,7 @@ func (s *lease) usable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.overdue {
-		return heldTooLong(s.key)
+		return heldTooLong(s.name.Key())
 	}
 	return nil
 }
@@ -185,12 +188,12 @@ func (s *lease) expire() error {
 	s.mu.Lock()
 	overdue := s.overdue
 	s.mu.Unlock()
-	why := lost(s.key, "it could not be renewed in time", nil)
+	why := lost(s.name.Key(), "it could not be renewed in time", nil)
 	switch {
 	case s.fixed:
-		why = lost(s.key, "its fixed lease is over", nil)
+		why = lost(s.name.Key(), "its fixed lease is over", nil)
 	case overdue:
-		why = lost(s.key, "its last lease is over", ErrMaxHold)
+		why = lost(s.name.Key(), "its last lease is over", ErrMaxHold)
 	}
 	return s.lose(why, func(*Lock) bool { return !s.fixed })
 }
@@ -198,7 +201,7 @@ func (s *lease) expire() error {
 // vanished ends a lease that Redis does not know any more. A minority of a quorum may
 // still have it, and a copy of an acquisition may still arrive.
 func (s *lease) vanished() error {
-	return s.lose(lost(s.key, "it was deleted, or somebody else has taken it", nil), func(k *Lock) bool {
+	return s.lose(lost(s.name.Key(), "it was deleted, or somebody else has taken it", nil), func(k *Lock) bool {
 		return s.locker.store.Can.Differ || k.resends.MayArriveTwice()
 	})
 }
@@ -227,7 +230,7 @@ func (s *lease) lose(why error, left func(*Lock) bool) error {
 	l.scheduler.Remove(s)
 	s.tellLost(why)
 	if errors.Is(why, ErrLost) {
-		l.report.problem("a lock was lost while held", "key", s.key, "error", why)
+		l.report.problem("a lock was lost while held", "key", s.name.Key(), "error", why)
 	}
 	l.unregister(s)
 	l.queues.Signal(s.name.Lock(), 0)

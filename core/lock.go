@@ -12,30 +12,34 @@ import (
 // Lock is a lock that was taken, or re-entered. Each successful [Locker.Lock]
 // gives one, and each must be unlocked. Its methods are safe for concurrent use.
 type Lock struct {
-	lease   *lease
-	key     string
-	hold    string     // marks this handle in Redis
-	outer   *Lock      // what the context held before
-	reentry bool       // of a lease that had a handle
-	multi   *MultiLock // of LockAll
-	owned   ownership
-	ctx     context.Context // owned, as observers have it
-	cancel  context.CancelCauseFunc
+	lease  *lease
+	hold   string     // marks this handle in Redis
+	outer  *Lock      // what the context held before
+	multi  *MultiLock // of LockAll
+	owned  ownership
+	ctx    context.Context // owned, as observers have it
+	cancel context.CancelCauseFunc
 
 	resends    *conn.Resends // of its acquisition
 	handedOver atomic.Bool
+	reentry    bool // of a lease that had a handle
 	unlocked   bool // while it was handed over. Guarded by lease.mu
 }
 
-func newLock(c *call, s *lease, hold string, resends *conn.Resends) *Lock {
-	k := &Lock{lease: s, key: c.key, hold: hold, outer: innermost(c.ctx), multi: c.multi, resends: resends}
+// begin makes it a handle of a lease.
+func (k *Lock) begin(c *call, s *lease, hold string, resends *conn.Resends) {
+	k.lease, k.hold, k.resends = s, hold, resends
+	k.outer, k.multi = innermost(c.ctx), c.multi
 	k.owned.lock, k.ctx = k, &k.owned
+	if c.multi != nil && k.outer != nil && k.outer.multi == c.multi {
+		k.owned.Context, k.cancel = c.ctx, k.outer.cancel // locks of one call end together
+		return
+	}
 	k.owned.Context, k.cancel = context.WithCancelCause(c.ctx)
-	return k
 }
 
 // Key returns the key as the caller wrote it.
-func (k *Lock) Key() string { return k.key }
+func (k *Lock) Key() string { return k.lease.name.Key() }
 
 // Owner returns who holds the lock in Redis: a field of the hash, of the form
 // "<process>:<n>" or as [Owner] said. A re-entry has its outer lock's owner, and a
@@ -105,7 +109,7 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 	if err := k.check(); err != nil {
 		return Holder{}, err
 	}
-	info, err := k.lease.locker.inspect(ctx, k.key, k.lease.name)
+	info, err := k.lease.locker.inspect(ctx, k.Key(), k.lease.name)
 	if err != nil {
 		return Holder{}, err
 	}
@@ -140,7 +144,7 @@ func (k *Lock) Refresh(ctx context.Context) error {
 	s.mu.Unlock()
 	held, sent, err := s.locker.store.Refresh(ctx, renewal)
 	if err != nil {
-		return unanswered(ctx, "refreshing", k.key, err)
+		return unanswered(ctx, "refreshing", k.Key(), err)
 	}
 	s.Renewed(held, nil, sent)
 	return k.check()
@@ -149,7 +153,7 @@ func (k *Lock) Refresh(ctx context.Context) error {
 // check returns why the handle cannot be used any more, or nil.
 func (k *Lock) check() error {
 	if !k.held() {
-		return notHeld(k.key)
+		return notHeld(k.Key())
 	}
 	return k.lease.check()
 }

@@ -70,16 +70,17 @@ type multiCall struct {
 // calls are those for the keys, in the order in which they are waited for.
 func (a *multiCall) calls(ctx context.Context, keys []string) ([]*call, error) {
 	l, s := a.m.locker, a.settings
-	cs := make([]*call, 0, min(len(keys), maxKeys))
-	for _, key := range keys {
+	all, cs := make([]call, len(keys)), make([]*call, len(keys))
+	for i, key := range keys {
 		n, err := l.name(key)
 		if err != nil {
 			return nil, err
 		}
-		cs = append(cs, &call{locker: l, ctx: ctx, key: key, name: n, settings: s, form: s.Form, owner: s.Owner, multi: a.m})
+		all[i] = call{locker: l, ctx: ctx, name: n, settings: s, form: s.Form, owner: s.Owner, multi: a.m}
+		cs[i] = &all[i]
 	}
 	slices.SortFunc(cs, func(x, y *call) int { return cmp.Compare(x.name.Lock(), y.name.Lock()) })
-	cs = slices.CompactFunc(cs, func(x, y *call) bool { return x.key == y.key })
+	cs = slices.CompactFunc(cs, func(x, y *call) bool { return x.name == y.name })
 	switch {
 	case len(cs) == 0:
 		return nil, fmt.Errorf("%w: LockAll was given no keys", ErrInvalidKey)
@@ -120,7 +121,7 @@ func (a *multiCall) run(cs []*call) error {
 	l := a.m.locker
 	a.turnTo(free[0])
 	if !l.enter() {
-		return a.ended(nil, closed("taking", free[0].key))
+		return a.ended(nil, closed("taking", free[0].name.Key()))
 	}
 	defer l.underWay.End()
 	l.compareClocks()
@@ -134,7 +135,7 @@ func (a *multiCall) take(cs []*call) error {
 		var busy *store.Busy
 		var err error
 		if ctx := a.m.ctx; ctx.Err() != nil {
-			err = gaveUp(ctx, cs[0].key)
+			err = gaveUp(ctx, cs[0].name.Key())
 		} else if !a.waitsAtOnce(cs) {
 			cs, busy, err = a.tryAll(cs)
 		}
@@ -170,7 +171,7 @@ func (a *multiCall) waitsAtOnce(cs []*call) bool {
 // the rest, and why it has not got the first of them.
 func (a *multiCall) tryAll(cs []*call) (rest []*call, busy *store.Busy, err error) {
 	l := a.m.locker
-	claims := make([]*store.Claim, len(cs))
+	claims := make([]store.Claim, len(cs))
 	for i, c := range cs {
 		claims[i] = c.claim(nil)
 	}
@@ -181,7 +182,7 @@ func (a *multiCall) tryAll(cs []*call) (rest []*call, busy *store.Busy, err erro
 		if inOrder {
 			a.turnTo(c)
 		}
-		k, by, failure := c.conclude(nil, nil, claims[i], g, failure)
+		k, by, failure := c.conclude(nil, nil, &claims[i], g, failure)
 		if inOrder {
 			k, by, failure = c.orResume(k, by, failure)
 		}
@@ -223,7 +224,7 @@ func (a *multiCall) turnTo(c *call) {
 	}
 	a.next, c.ctx = c, a.m.ctx
 	if c.locker.defaults.Observers != nil {
-		c.ctx, a.tell = c.locker.tellWaiting(c.ctx, c.key, a.keys, c.settings)
+		c.ctx, a.tell = c.locker.tellWaiting(c.ctx, c.name.Key(), a.keys, c.settings)
 	}
 }
 

@@ -22,10 +22,11 @@ import (
 // ring. It is safe for concurrent use; a process needs one for each Redis. [Open] makes one
 // with a client of its own, [New] one on a client that you have: close the Locker before it.
 type Locker struct {
-	store    *store.Store
-	own      redis.UniversalClient // that of Open; nil: it is the caller's
-	timeout  time.Duration         // of one request
-	defaults settings
+	store     *store.Store
+	own       redis.UniversalClient // that of Open; nil: it is the caller's
+	timeout   time.Duration         // of one request
+	defaults  settings
+	unwaiting settings // of TryLock, without options
 
 	requests   schedule.Workers // what Redis is asked, and the votes of a quorum
 	background schedule.Workers // the scheduler and the listener
@@ -95,6 +96,8 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 		books:    books{leases: map[*lease]struct{}{}, closing: make(chan struct{})},
 		closed:   make(chan struct{}),
 	}
+	l.unwaiting = s
+	NoWait()(&l.unwaiting)
 	l.report.logger, l.report.kinds = s.Logger, map[string]*reported{}
 	return l, nil
 }

@@ -24,7 +24,7 @@ type MultiLock struct {
 func (m *MultiLock) Keys() []string {
 	keys := make([]string, len(m.locks))
 	for i, k := range m.locks {
-		keys[i] = k.key
+		keys[i] = k.Key()
 	}
 	return keys
 }
@@ -33,7 +33,7 @@ func (m *MultiLock) Keys() []string {
 // [MultiLock.Keys].
 func (m *MultiLock) Token(key string) int64 {
 	for _, k := range m.locks {
-		if k.key == key {
+		if k.Key() == key {
 			return k.Token()
 		}
 	}
@@ -126,20 +126,20 @@ func (l *Locker) endAll(ctx context.Context, all []left, failed bool) error {
 	ctx = lasting(ctx)
 	// What others of this process wait for is passed on in the end: they may want the rest as well.
 	var wanted []left
-	var endings []*ending
-	var releases []store.Release
+	endings, releases := make([]ending, len(all)), make([]*store.Release, 0, len(all))
 	for _, k := range all {
 		if _, waited := l.queues.WaitFor(k.lease.name.Lock()); waited && k.last && k.lease.canBePassed() {
 			wanted = append(wanted, k)
 			continue
 		}
-		e := k.ending(k.last, failed)
-		endings, releases = append(endings, e), append(releases, e.request)
+		e := &endings[len(releases)]
+		*e = k.ending(k.last, failed)
+		releases = append(releases, &e.request)
 	}
 	var errs []error
 	if len(releases) > 0 {
 		l.store.ReleaseAll(ctx, releases, l.timeout, func(i int, r store.Released, err error) {
-			e := endings[i]
+			e := &endings[i]
 			free, err := e.follow(ctx, r, err)
 			e.lock.lease.retire(free, err)
 			if err != nil {

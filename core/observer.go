@@ -109,7 +109,7 @@ func (s *lease) observe(o *observation) {
 	loss, overdue := s.err, s.overdue
 	s.mu.Unlock()
 	if overdue {
-		s.tell(o, Event{Kind: EventOverdue, Err: heldTooLong(s.key)})
+		s.tell(o, Event{Kind: EventOverdue, Err: heldTooLong(s.name.Key())})
 	}
 	if loss != nil {
 		s.tellLost(loss)
@@ -160,6 +160,6 @@ func (s *lease) tell(o *observation, e Event) {
 	if o == nil {
 		return
 	}
-	e.Name, e.Form, e.Key, e.Held = o.name, o.form, s.key, time.Since(o.since)
+	e.Name, e.Form, e.Key, e.Held = o.name, o.form, s.name.Key(), time.Since(o.since)
 	s.locker.tell(o.ctx, e)
 }

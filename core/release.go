@@ -25,9 +25,9 @@ type ending struct {
 	over    time.Time // when it goes on in the background
 }
 
-func (k *Lock) ending(last, failed bool) *ending {
+func (k *Lock) ending(last, failed bool) ending {
 	l := k.lease.locker
-	e := &ending{lock: k, request: k.releaseAs(failed), over: time.Now().Add(l.timeout)}
+	e := ending{lock: k, request: k.releaseAs(failed), over: time.Now().Add(l.timeout)}
 	e.request.Until = e.over.Add(k.lease.length)
 	if last && k.lease.form == store.Exclusive && e.request.Answer == nil {
 		e.waits = l.waits(k.lease.name)
@@ -47,7 +47,7 @@ func (e *ending) follow(ctx context.Context, released store.Released, err error)
 		migrating := conn.IsMigrating(err)
 		if conn.OutcomeOf(err) == conn.Refused && !migrating || time.Until(e.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
 			l.store.ReleaseLater(e.request)
-			return true, unavailable("releasing", e.lock.key, err)
+			return true, unavailable("releasing", e.lock.Key(), err)
 		}
 		again = again || conn.OutcomeOf(err) == conn.Unknown
 	}

@@ -82,14 +82,14 @@ func (l *Locker) SnapshotOf(key string) Snapshot {
 func (l *Locker) snapshot(fit func(*lease) bool, locks []string) Snapshot {
 	leases := l.leasesThat(fit)
 	slices.SortFunc(leases, func(a, b *lease) int {
-		return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.since, b.since))
+		return cmp.Or(strings.Compare(a.name.Key(), b.name.Key()), cmp.Compare(a.since, b.since))
 	})
 	waiting := make([]Waiting, 0, len(locks))
 	waiters := make(map[string]int, len(locks))
 	for _, lock := range locks {
 		if w, ok := l.queues.WaitFor(lock); ok {
-			waiting = append(waiting, Waiting{Key: w.Request.key, Waiters: w.Calls, Since: w.Since.Round(0)})
-			waiters[w.Request.key] = w.Calls
+			waiting = append(waiting, Waiting{Key: w.Request.name.Key(), Waiters: w.Calls, Since: w.Since.Round(0)})
+			waiters[w.Request.name.Key()] = w.Calls
 		}
 	}
 	slices.SortFunc(waiting, func(a, b Waiting) int { return strings.Compare(a.Key, b.Key) })
@@ -109,7 +109,7 @@ func (s *lease) snapshot(now schedule.Time) (h Held, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Held{
-		Key:      s.key,
+		Key:      s.name.Key(),
 		Owner:    s.owner,
 		Form:     s.form.String(),
 		Token:    s.token,

@@ -88,7 +88,7 @@ func (c *call) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
 		case waitqueue.Over:
 			return nil, c.leave(w, c.waitOver(end.State))
 		case waitqueue.Closing:
-			return nil, c.leave(w, closed("waiting for", c.key))
+			return nil, c.leave(w, closed("waiting for", c.name.Key()))
 		}
 		asked := time.Now()
 		k, b, err := c.try(w)
@@ -122,12 +122,12 @@ func (c *call) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
 // passed ends the wait with a lock that was passed on, or nil if the Locker closes.
 func (c *call) passed(w *waiter, k *Lock) (*Lock, error) {
 	if k == nil {
-		return nil, c.leave(w, closed("waiting for", c.key))
+		return nil, c.leave(w, closed("waiting for", c.name.Key()))
 	}
 	c.took(w, k)
 	if c.ctx.Err() != nil {
 		k.drop()
-		return nil, gaveUp(c.ctx, c.key)
+		return nil, gaveUp(c.ctx, c.name.Key())
 	}
 	return k, nil
 }
@@ -154,7 +154,7 @@ func (c *call) isSilent(known waitqueue.State) bool {
 // waitOver is the error of a call whose wait is over.
 func (c *call) waitOver(known waitqueue.State) error {
 	if c.isSilent(known) {
-		return unavailable("waiting for", c.key, conn.ErrNoAnswer)
+		return unavailable("waiting for", c.name.Key(), conn.ErrNoAnswer)
 	}
 	return c.refuse(waitOver, known.Taken)
 }
@@ -162,9 +162,9 @@ func (c *call) waitOver(known waitqueue.State) error {
 // gaveUp is the error of a waiting call whose context has ended.
 func (c *call) gaveUp(known waitqueue.State) error {
 	if errors.Is(c.ctx.Err(), context.DeadlineExceeded) && c.isSilent(known) {
-		return unavailable("waiting for", c.key, conn.Ended(c.ctx))
+		return unavailable("waiting for", c.name.Key(), conn.Ended(c.ctx))
 	}
-	return gaveUp(c.ctx, c.key)
+	return gaveUp(c.ctx, c.name.Key())
 }
 
 // isNoAnswer says that an attempt failed because nothing came back from Redis, as it
@@ -221,7 +221,7 @@ func (c *call) refuse(refused refusal, by waitqueue.Taken) error {
 	if !by.Exact && after > time.Second || by.Until.IsZero() {
 		after = time.Second
 	}
-	e := &BusyError{Key: c.key, RetryAfter: max(after, time.Millisecond), Done: by.Done && !over, refused: refused, over: over}
+	e := &BusyError{Key: c.name.Key(), RetryAfter: max(after, time.Millisecond), Done: by.Done && !over, refused: refused, over: over}
 	if c.settings.Wait != nil {
 		e.wait = *c.settings.Wait
 	}

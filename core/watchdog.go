@@ -95,12 +95,12 @@ func (s *lease) Due(now schedule.Time) {
 	observed := s.observed
 	s.mu.Unlock()
 	if len(overdue) > 0 {
-		why := heldTooLong(s.key)
+		why := heldTooLong(s.name.Key())
 		s.tell(observed, Event{Kind: EventOverdue, Err: why})
 		for _, k := range overdue {
 			k.cancel(why)
 		}
-		s.locker.report.warn("a lock is held longer than MaxHold permits", "key", s.key)
+		s.locker.report.warn("a lock is held longer than MaxHold permits", "key", s.name.Key())
 	}
 }
 
@@ -128,7 +128,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	observed := s.observed
 	s.mu.Unlock()
 	if err != nil {
-		s.locker.report.warn("a renewal failed and is repeated", "key", s.key, "error", err)
+		s.locker.report.warn("a renewal failed and is repeated", "key", s.name.Key(), "error", err)
 		s.tell(observed, Event{Kind: EventRenewalFailed, Err: err})
 	}
 }

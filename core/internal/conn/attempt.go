@@ -14,27 +14,33 @@ type attempt struct {
 	pipeline *pipeline // that has let it go by itself; nil for one that goes another way
 	caller   context.Context
 	deadline time.Time
-	answer   answer
-	answered chan struct{} // receives once, when there is one
+	wait     *wait
 	over     chan struct{} // closed when nobody waits any more
-	err      error         // why; set before
+	late     bool          // because the time was over; set before
 }
 
-// attempt returns one for the next copy.
-func (d *dispatch) attempt() *attempt {
-	a := &d.first
-	if a.queued.dispatch != nil {
-		a = new(attempt)
+// wait is what it takes to wait for an answer. It can serve another attempt once that has come.
+type wait struct {
+	attempt  *attempt
+	answered chan answer // has room for one
+	timer    *time.Timer // ends the attempt
+	cancel   func()      // of the attempt
+}
+
+// begin is for a caller that waits until the end. cancel or finish must follow.
+func (a *attempt) begin(caller context.Context, d *dispatch, end time.Time) {
+	left := time.Until(end)
+	a.queued = Queued{Command: d.command, Timeout: left, To: a, dispatch: d}
+	a.caller, a.deadline, a.over = caller, end, make(chan struct{})
+	if w, ok := d.server.waits.Get().(*wait); ok {
+		a.wait, w.attempt = w, a
+		w.timer.Reset(left)
+		return
 	}
-	a.queued.dispatch = d
-	return a
-}
-
-// prepare is for a caller that waits until the end.
-func (a *attempt) prepare(caller context.Context, end time.Time, answered chan struct{}) {
-	a.queued.Command, a.queued.Timeout, a.queued.To = a.queued.dispatch.command, time.Until(end), a
-	a.caller, a.deadline = caller, end
-	a.answered, a.over = answered, make(chan struct{})
+	w := &wait{attempt: a, answered: make(chan answer, 1)}
+	a.wait = w
+	w.cancel = func() { w.attempt.cancel() }
+	w.timer = time.AfterFunc(left, func() { w.attempt.end(true) })
 }
 
 // Run sends the command by itself.
@@ -51,13 +57,29 @@ func (a *attempt) Run() {
 
 // Receive takes the outcome, of which there is one.
 func (a *attempt) Receive(reply Reply, err error) {
-	a.answer = answer{value: reply.Value, err: err}
-	a.answered <- struct{}{}
+	a.wait.answered <- answer{value: reply.Value, err: err}
 }
 
-// end says that nobody waits any more.
-func (a *attempt) end(why error) {
-	a.err = why
+// cancel says that nobody waits any more. It is false when the time is over, or somebody else
+// has said so.
+func (a *attempt) cancel() bool {
+	inTime := a.wait.timer.Stop()
+	if inTime {
+		a.end(false)
+	}
+	return inTime
+}
+
+// finish is cancel when the answer has come, and when nobody else will cancel any more.
+func (a *attempt) finish() {
+	if w := a.wait; a.cancel() {
+		w.attempt = nil
+		a.queued.dispatch.server.waits.Put(w)
+	}
+}
+
+func (a *attempt) end(late bool) {
+	a.late = late
 	close(a.over)
 }
 
@@ -68,7 +90,10 @@ func (a *attempt) Value(key any) any           { return a.caller.Value(key) }
 func (a *attempt) Err() error {
 	select {
 	case <-a.over:
-		return a.err
+		if a.late {
+			return context.DeadlineExceeded
+		}
+		return context.Canceled
 	default:
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 type once struct {
 	redis.Cmd
 	load interface{ wrote() }
-	room [13]any // for the words of most commands
+	room [9]any // for the words of most commands
 }
 
 // set makes it a command.
@@ -43,7 +43,6 @@ type answer struct {
 type dispatch struct {
 	server  *Server
 	command *Command
-	first   attempt // most commands have one
 
 	mu        sync.Mutex
 	written   bool
@@ -67,8 +66,8 @@ func (d *dispatch) wrote() {
 }
 
 func (d *dispatch) compensate() {
-	if d.command.Compensate != nil {
-		d.command.Compensate(d.server)
+	if c := d.command.Compensator; c != nil {
+		c.Compensate(d.server)
 	}
 }
 

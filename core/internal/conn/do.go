@@ -47,9 +47,12 @@ func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Rep
 		return Reply{}, &Failure{NotSent, Ended(ctx)}
 	}
 	end := time.Now().Add(timeout)
-	d := &dispatch{server: s, command: c}
+	d := &struct {
+		dispatch
+		first attempt // most commands have one
+	}{dispatch: dispatch{server: s, command: c}}
 	sent := time.Now()
-	return d.follow(ctx, s.try(ctx, d, end), sent, end)
+	return d.follow(ctx, s.try(ctx, &d.dispatch, &d.first, end), sent, end)
 }
 
 // follow takes the answer to the first copy, which was sent at a time, and sends others until
@@ -82,12 +85,12 @@ func (d *dispatch) follow(ctx context.Context, a answer, sent, end time.Time) (R
 			resends.twice.Store(true)
 		}
 		sent = time.Now()
-		a = d.server.try(ctx, d, end)
+		a = d.server.try(ctx, d, new(attempt), end)
 	}
 }
 
 // try sends one copy and waits for the answer.
-func (s *Server) try(ctx context.Context, d *dispatch, end time.Time) answer {
+func (s *Server) try(ctx context.Context, d *dispatch, a *attempt, end time.Time) answer {
 	s.silence.ask(s.config.Timeout)
 	if err, over := s.locate(ctx, time.Until(end)); err != nil {
 		return answer{err: err, over: over}
@@ -97,50 +100,28 @@ func (s *Server) try(ctx context.Context, d *dispatch, end time.Time) answer {
 		p = s.pipelineTo(s.ClientFor(d.command.key()))
 	}
 	if p != nil && p.bounded && (ctx.Done() == nil || s.silence.answers()) && p.enter(nil) {
-		return p.sendDirectly(ctx, d, end)
+		return p.sendDirectly(ctx, d, a, end)
 	}
-	w := s.waitFor(time.Until(end))
-	a := d.attempt()
-	a.prepare(ctx, end, w.answered)
+	a.begin(ctx, d, end)
 	if p == nil || p.enter(&a.queued) {
 		a.pipeline = p
 		s.config.Workers.Begin(a)
 	}
 	select {
-	case <-w.answered:
-		a.end(context.Canceled)
-		w.timer.Stop()
-		s.waits.Put(w)
-		return a.answer.by(end)
-	case <-w.timer.C:
-		a.end(context.DeadlineExceeded)
+	case got := <-a.wait.answered:
+		a.finish()
+		return got.by(end)
+	case <-a.over:
 	case <-ctx.Done():
-		a.end(context.Canceled)
-		w.timer.Stop()
+		a.cancel()
 		return answer{err: Ended(ctx), over: true}
 	}
 	select {
-	case <-w.answered:
-		return a.answer.by(end)
+	case got := <-a.wait.answered:
+		return got.by(end)
 	default:
 		return answer{err: ErrNoAnswer, over: true}
 	}
-}
-
-// wait is what a caller needs to wait for one answer. It can serve another one once that
-// has come.
-type wait struct {
-	timer    *time.Timer
-	answered chan struct{}
-}
-
-// waitFor returns one whose timer fires after d.
-func (s *Server) waitFor(d time.Duration) *wait {
-	if w, ok := s.waits.Get().(*wait); ok {
-		w.timer.Reset(d)
-		return w
-	}
-	return &wait{time.NewTimer(d), make(chan struct{}, 1)}
 }
 
 // by gives an error its kind that came of the end of the time.

@@ -5,16 +5,21 @@ import (
 	"time"
 )
 
-// arrival is the answer to one of several commands, and the Recipient of it.
-type arrival struct {
-	answer
-	i  int
-	to chan<- arrival // has room for all
+// part is one of several commands, and the Recipient of its answer.
+type part struct {
+	dispatch
+	queued Queued
+	i      int
+	to     chan<- arrival // has room for all
 }
 
-func (a arrival) Receive(r Reply, err error) {
-	a.answer = answer{value: r.Value, err: err}
-	a.to <- a
+type arrival struct {
+	answer
+	i int
+}
+
+func (p *part) Receive(r Reply, err error) {
+	p.to <- arrival{answer{value: r.Value, err: err}, p.i}
 }
 
 // DoAll is Do for several commands, and has done with each one: in their order, as soon as all
@@ -29,44 +34,43 @@ func (s *Server) DoAll(ctx context.Context, cs []*Command, timeout time.Duration
 	}
 	sent := time.Now()
 	end := sent.Add(timeout)
-	ds := make([]*dispatch, len(cs))
+	parts := make([]part, len(cs))
 	for i, c := range cs {
-		ds[i] = &dispatch{server: s, command: c}
+		parts[i].server, parts[i].command, parts[i].i = s, c, i
 	}
-	for i, a := range s.tryAll(ctx, ds, end) {
-		r, err := ds[i].follow(ctx, a, sent, end)
+	for i, a := range s.tryAll(ctx, parts, end) {
+		r, err := parts[i].follow(ctx, a, sent, end)
 		done(i, r, err)
 	}
 }
 
 // tryAll sends the first copies and waits for the answers.
-func (s *Server) tryAll(ctx context.Context, ds []*dispatch, end time.Time) []answer {
-	answers, arrived := make([]answer, len(ds)), make(chan arrival, len(ds))
+func (s *Server) tryAll(ctx context.Context, parts []part, end time.Time) []answer {
+	answers, arrived := make([]answer, len(parts)), make(chan arrival, len(parts))
 	s.silence.ask(s.config.Timeout)
 	err, over := s.locate(ctx, time.Until(end))
 	together := map[*pipeline][]*Queued{}
-	for i, d := range ds {
-		to := arrival{i: i, to: arrived}
+	for i := range parts {
+		answers[i] = answer{err: ErrNoAnswer, over: true}
+		part := &parts[i]
+		part.to = arrived
 		switch {
 		case err != nil:
-			to.Receive(Reply{}, err)
-		case s.replicates(d.command):
-			s.config.Workers.Start(func() {
-				to.answer = s.try(ctx, d, end)
-				arrived <- to
-			})
+			part.Receive(Reply{}, err)
+		case s.replicates(part.command):
+			s.config.Workers.Start(func() { arrived <- arrival{s.try(ctx, &part.dispatch, new(attempt), end), i} })
 		default:
-			p := s.pipelineTo(s.ClientFor(d.command.key()))
-			together[p] = append(together[p], &Queued{Command: d.command, Timeout: time.Until(end), To: to, dispatch: d})
+			part.queued = Queued{Command: part.command, Timeout: time.Until(end), To: part, dispatch: &part.dispatch}
+			p := s.pipelineTo(s.ClientFor(part.command.key()))
+			together[p] = append(together[p], &part.queued)
 		}
-		answers[i] = answer{err: ErrNoAnswer, over: true}
 	}
 	for p, qs := range together {
 		p.enterAll(qs)
 	}
 	timer := time.NewTimer(time.Until(end))
 	defer timer.Stop()
-	for range ds {
+	for range parts {
 		select {
 		case a := <-arrived:
 			answers[a.i] = a.by(end)

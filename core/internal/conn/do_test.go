@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -332,6 +333,47 @@ func TestContextOfACommand(t *testing.T) {
 				t.Error(seen.Err())
 			}
 		}
+	})
+}
+
+// While go-redis has no connection for it, say, a command is given up as soon as its caller is
+// gone; what that one does later is nothing to the next command.
+func TestContextOfACommandEndsWithTheCallers(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		defer cancel()
+		atOnce := f.client.(*redis.Client).Options().ContextTimeoutEnabled
+		for range 2 { // the second expects an answer
+			if _, err := s.Do(ctx, batched("k"), timeout); err != nil {
+				t.Error(err)
+			}
+		}
+		f.fail(func(ctx context.Context, write func() []any) (any, error) {
+			cancel()
+			synctest.Wait()
+			if ctx.Err() != nil {
+				t.Error(ctx.Err())
+			}
+			return reply("done")(ctx, write)
+		})
+		if _, err := s.Do(background, batched("k"), timeout); err != nil {
+			t.Error(err)
+		}
+
+		ctx, cancel = context.WithTimeout(background, 50*time.Millisecond)
+		defer cancel()
+		time.AfterFunc(20*time.Millisecond, cancel)
+		f.fail(func(ctx context.Context, _ func() []any) (any, error) {
+			if at, _ := ctx.Deadline(); atOnce != (time.Until(at) == 50*time.Millisecond) {
+				t.Errorf("%v are left", time.Until(at))
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		began := time.Now()
+		_, err := s.Do(ctx, batched("k"), timeout)
+		wantTime(t, "it returned", began, 20*time.Millisecond)
+		wantFailure(t, err, conn.Unknown, context.Canceled)
 	})
 }
 

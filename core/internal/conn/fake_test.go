@@ -238,8 +238,13 @@ func bubble(t *testing.T, test func(t *testing.T, f *fake, s *conn.Server)) {
 func counted(resends *conn.Resends) (c *conn.Command, compensated *atomic.Int32) {
 	compensated = new(atomic.Int32)
 	return &conn.Command{Script: script, Keys: 1, Words: []any{"k", "arg"}, Resends: resends,
-		Compensate: func(*conn.Server) { compensated.Add(1) }}, compensated
+		Compensator: counter{compensated}}, compensated
 }
+
+// counter counts compensations.
+type counter struct{ *atomic.Int32 }
+
+func (c counter) Compensate(*conn.Server) { c.Add(1) }
 
 // wantFailure fails the test unless err has that outcome and cause.
 func wantFailure(t *testing.T, err error, want conn.Outcome, cause error) {

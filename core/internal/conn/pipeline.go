@@ -97,16 +97,25 @@ func (p *pipeline) add(qs ...*Queued) {
 // has to be woken, which is most of what a lone command costs. A deadline of ctx it keeps.
 // When ctx is cancelled meanwhile it waits nevertheless: for an answer that comes at
 // once, or in vain, when Redis has just fallen silent.
-func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, end time.Time) answer {
+func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, a *attempt, end time.Time) answer {
+	a.begin(ctx, d, end)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
+		a.deadline = deadline
+	}
+	var stop func() bool
+	if ctx.Done() != nil {
+		stop = context.AfterFunc(ctx, a.wait.cancel)
+	}
 	sent := time.Now()
 	defer func() {
+		if stop == nil || stop() {
+			a.finish()
+		}
 		if p.leave(sent) {
 			p.server.config.Workers.Start(p.drain)
 		}
 	}()
-	bounded, cancel := context.WithDeadline(ctx, end)
-	defer cancel()
-	value, err := process(bounded, p.client, d, &d.attempt().cmd)
+	value, err := process(a, p.client, d, &a.cmd)
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {
 		p.server.heard(context.Canceled) // it says nothing about Redis
 		return answer{err: Ended(ctx), over: true}

@@ -319,7 +319,7 @@ func TestCommandsInAPipelineAreCompensated(t *testing.T) {
 		var compensated [2]atomic.Int32
 		for i, key := range []string{"a", "b"} {
 			c := batched(key)
-			c.Compensate = func(*conn.Server) { compensated[i].Add(1) }
+			c.Compensator = counter{&compensated[i]}
 			go func() { _, _ = s.Do(short, c, timeout) }()
 			synctest.Wait()
 		}

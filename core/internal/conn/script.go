@@ -54,10 +54,10 @@ type Command struct {
 	// Resends permits Do to send the command again: it counts once, and has the same
 	// reply each time. nil: it is sent once.
 	Resends *Resends
-	// Compensate is called once, perhaps later, when the script may have run or may yet
+	// Compensator is called once, perhaps later, when the script may have run or may yet
 	// run and Do has not reported that it did: on any goroutine, and must not block.
 	// nil: that does no harm. Of queued commands it is not called.
-	Compensate func(*Server)
+	Compensator interface{ Compensate(*Server) }
 }
 
 // evalsha stands in every command.
@@ -66,6 +66,9 @@ var evalsha any = "evalsha"
 // line is EVALSHA, or EVAL where Redis does not know the script yet; in room, if that is
 // enough.
 func (c *Command) line(room []any, whole bool) []any {
+	if n := 3 + len(c.Words); n > cap(room) {
+		room = make([]any, n)
+	}
 	words := append(room[:0], evalsha, c.Script.sha, c.Keys)
 	if whole {
 		words[0], words[1] = "eval", c.Script.text

@@ -105,7 +105,7 @@ func replicated() conn.Config {
 func replicatedCommand(compensated *atomic.Int32) *conn.Command {
 	s := conn.NewScript("a script")
 	s.Replicate, s.Did = true, did
-	return &conn.Command{Script: s, Keys: 1, Words: []any{"k"}, Compensate: func(*conn.Server) { compensated.Add(1) }}
+	return &conn.Command{Script: s, Keys: 1, Words: []any{"k"}, Compensator: counter{compensated}}
 }
 
 func TestReplicas(t *testing.T) {

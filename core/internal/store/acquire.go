@@ -27,7 +27,7 @@ type Claim struct {
 
 	store   *Store
 	command conn.Command
-	words   [10]any
+	words   [6]any   // room for most
 	verdict *verdict // of a quorum's claim
 }
 
@@ -105,11 +105,11 @@ func (c *Claim) withdraw(servers []*conn.Server, lease time.Duration) {
 	})
 }
 
-// compensate is withdraw for one server, whose answer nobody has heard.
-func (c *Claim) compensate(server *conn.Server) { c.withdraw([]*conn.Server{server}, c.Lease) }
+// Compensate is withdraw for one server, whose answer nobody has heard.
+func (c *Claim) Compensate(server *conn.Server) { c.withdraw([]*conn.Server{server}, c.Lease) }
 
 func (c *Claim) prepare(s *Store) {
-	words := append(c.words[:0], c.Name.lock, c.Name.queue(), c.Name.clock(), c.Owner)
+	words := c.Name.words(c.words[:], c.Owner)
 	lease := milliseconds(c.Lease)
 	if c.Fixed {
 		lease = -c.Lease.Milliseconds()
@@ -140,7 +140,7 @@ func (c *Claim) prepare(s *Store) {
 		words = c.Attempt.words(words, c.Hold, lease)
 	}
 	c.store = s
-	c.command = conn.Command{Script: script, Keys: 3, Words: words, Resends: c.Resends, Compensate: c.compensate}
+	c.command = conn.Command{Script: script, Keys: 3, Words: words, Resends: c.Resends, Compensator: c}
 }
 
 // answer is what one Redis says to a claim.

@@ -10,14 +10,14 @@ import (
 
 // AcquireAll is Acquire for several claims at once. It has done with each, in their order, when
 // all are answered.
-func (s *Store) AcquireAll(ctx context.Context, cs []*Claim, done func(i int, g Grant, err error)) {
+func (s *Store) AcquireAll(ctx context.Context, cs []Claim, done func(i int, g Grant, err error)) {
 	commands := make([]*conn.Command, len(cs))
-	for i, c := range cs {
-		c.prepare(s)
-		commands[i] = &c.command
+	for i := range cs {
+		cs[i].prepare(s)
+		commands[i] = &cs[i].command
 	}
 	if _, isQuorum := s.redis.(*quorum); isQuorum {
-		atOnce(s, cs, func(c *Claim) (Grant, error) { return s.redis.acquire(ctx, c) }, done)
+		atOnce(s, len(cs), func(i int) (Grant, error) { return s.redis.acquire(ctx, &cs[i]) }, done)
 		return
 	}
 	s.servers[0].DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {
@@ -29,9 +29,9 @@ func (s *Store) AcquireAll(ctx context.Context, cs []*Claim, done func(i int, g 
 
 // ReleaseAll is Release for several holds at once. It has done with each, in their order, when
 // all are answered.
-func (s *Store) ReleaseAll(ctx context.Context, rs []Release, timeout time.Duration, done func(i int, r Released, err error)) {
+func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration, done func(i int, r Released, err error)) {
 	if _, isQuorum := s.redis.(*quorum); isQuorum {
-		atOnce(s, rs, func(r Release) (Released, error) { return s.redis.release(ctx, r, timeout) }, done)
+		atOnce(s, len(rs), func(i int) (Released, error) { return s.redis.release(ctx, *rs[i], timeout) }, done)
 		return
 	}
 	commands := make([]*conn.Command, len(rs))
@@ -46,18 +46,18 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []Release, timeout time.Durat
 }
 
 // atOnce asks the members of a quorum about each apart from the others.
-func atOnce[Q, A any](s *Store, questions []Q, ask func(Q) (A, error), done func(int, A, error)) {
-	answers, errs := make([]A, len(questions)), make([]error, len(questions))
+func atOnce[A any](s *Store, n int, ask func(i int) (A, error), done func(int, A, error)) {
+	answers, errs := make([]A, n), make([]error, n)
 	var all sync.WaitGroup
-	for i, q := range questions {
+	for i := range n {
 		all.Add(1)
 		s.config.Workers.Start(func() {
 			defer all.Done()
-			answers[i], errs[i] = ask(q)
+			answers[i], errs[i] = ask(i)
 		})
 	}
 	all.Wait()
-	for i := range questions {
+	for i := range n {
 		done(i, answers[i], errs[i])
 	}
 }

@@ -37,7 +37,7 @@ func (q *quorum) acquire(ctx context.Context, c *Claim) (Grant, error) {
 	if !granted {
 		for _, v := range e.votes {
 			if v.err == nil && v.answer.isGrant() {
-				c.compensate(q.servers[v.member])
+				c.Compensate(q.servers[v.member])
 			}
 		}
 	}
@@ -47,7 +47,7 @@ func (q *quorum) acquire(ctx context.Context, c *Claim) (Grant, error) {
 		case granted:
 			c.grantedLate(server, v.answer.grant.Token, a.grant.Token)
 		default:
-			c.compensate(server)
+			c.Compensate(server)
 		}
 	})
 	return a.at(sent, err)

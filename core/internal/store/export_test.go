@@ -1,4 +1,4 @@
 package store
 
 // ClockOf is the fencing clock of a lock.
-func ClockOf(prefix, lock string) string { return Name{lock, prefix}.clock() }
+func ClockOf(prefix, lock string) string { return NewName(prefix, lock[len(prefix):]).clock() }

@@ -11,7 +11,7 @@ import (
 // stands for a dedup window. It blocks for Timeout at most, and returns early when ctx
 // ends; after an error, a [*conn.Failure], it may have been done.
 func (s *Store) Force(ctx context.Context, n Name, owner *string) (bool, error) {
-	words := []any{n.lock, n.clock()}
+	words := []any{n.Lock(), n.clock()}
 	if owner != nil {
 		if IsOwnField(*owner) {
 			return false, nil // a field of ours is no owner

@@ -52,7 +52,7 @@ func (s *Store) handOver(ctx context.Context, h HandOver, ttl time.Duration, lea
 	c := &conn.Command{
 		Script:  s.scripts.handOver,
 		Keys:    2,
-		Words:   []any{h.Name.lock, h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID},
+		Words:   []any{h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID},
 		Resends: new(conn.Resends),
 	}
 	return do(ctx, s.servers[0], c, s.config.Timeout, decodeParked)

@@ -35,7 +35,7 @@ type Holder struct {
 // Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for
 // Timeout at most, and returns early when ctx ends; the error is a [*conn.Failure].
 func (s *Store) Inspect(ctx context.Context, n Name) (State, error) {
-	c := &conn.Command{Script: s.scripts.inspect, Keys: 1, Words: []any{n.lock}, Resends: new(conn.Resends)}
+	c := &conn.Command{Script: s.scripts.inspect, Keys: 1, Words: []any{n.Lock()}, Resends: new(conn.Resends)}
 	state, _, err := ask(ctx, s, c, decodeState, decideInspect)
 	return state, err
 }

@@ -25,7 +25,7 @@ func (c *Claim) grantedLate(server *conn.Server, given, token int64) {
 	<-c.verdict.decided
 	switch {
 	case c.verdict.held == nil || !c.verdict.held():
-		c.compensate(server)
+		c.Compensate(server)
 	case given != token:
 		server.Queue(&conn.Queued{Command: c.writeToken(token), Timeout: c.store.config.Timeout}) // a member less, if it fails
 		server.Flush()

@@ -29,39 +29,48 @@ func IsOwnField(field string) bool {
 
 // Name names one lock in Redis: its keys, which all hash to one slot, and its channel.
 type Name struct {
-	lock   string
-	prefix string
+	keys   string // that of the queue, in which that of the lock is, and that of the clock
+	prefix int    // its length
 }
 
 // NewName names the lock of a key under a prefix. No two keys have one name, and none
 // chooses its hash slot.
-func NewName(prefix, key string) Name { return Name{prefix + encode(key), prefix} }
+func NewName(prefix, key string) Name {
+	key = encode(key)
+	tag := tags()[slotOf(prefix, key)]
+	keys := prefix + "{" + prefix + key + "}:queue" + prefix + "latchkey:clock:{" + string(tag[:]) + "}"
+	return Name{keys, len(prefix)}
+}
 
 // Lock is the key of the lock's hash, as Redisson names it.
-func (n Name) Lock() string { return n.lock }
+func (n Name) Lock() string { return n.keys[n.prefix+len("{") : n.queueEnds()-len("}:queue")] }
 
 // Key is the key as the caller wrote it.
 func (n Name) Key() string {
-	key, _ := url.PathUnescape(n.lock[len(n.prefix):]) // encode has left no stray percent
+	key, _ := url.PathUnescape(n.Lock()[n.prefix:]) // encode has left no stray percent
 	return key
 }
 
 // Channel carries wake-ups for all who wait; Channel() + ":" + [ProcessChannel] those for
 // one process.
-func (n Name) Channel() string { return channelPrefix + "{" + n.lock + "}" }
+func (n Name) Channel() string { return channelPrefix + "{" + n.Lock() + "}" }
+
+// queue holds the waits, and tombstones: holds of claims that were given up, by which a
+// late copy is refused.
+func (n Name) queue() string { return n.keys[:n.queueEnds()] }
 
 // clock is the fencing clock, which the locks of a hash slot share: it holds the last
 // token given in that slot, for ever. Scripts name it after the lock, which decides what
 // server they run on where keys are not spread by slots, as in a Ring: each server then
 // has a clock of its own for the locks that it has.
-func (n Name) clock() string {
-	tag := tags()[slotOf(n.lock)]
-	return n.prefix + "latchkey:clock:{" + string(tag[:]) + "}"
-}
+func (n Name) clock() string { return n.keys[n.queueEnds():] }
 
-// queue holds the waits, and tombstones: holds of claims that were given up, by which a
-// late copy is refused.
-func (n Name) queue() string { return n.prefix + "{" + n.lock + "}:queue" }
+func (n Name) queueEnds() int { return len(n.keys) - n.prefix - len("latchkey:clock:{}") - tagSize }
+
+// words are what commands about the lock and an owner begin with.
+func (n Name) words(room []any, owner string) []any {
+	return append(room[:0], n.Lock(), n.queue(), n.clock(), owner)
+}
 
 // ProcessChannel names the channels of a process. Whoever may list channels learns no hold
 // from it.

@@ -49,16 +49,15 @@ func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (
 func (s *Store) ReleaseLater(r Release) { s.compensate(s.servers, r) }
 
 func (r *Release) command(s *Store, late bool) *conn.Command {
+	if r.Sole && r.Waits == (Place{}) && !r.MayArrive && !late && r.Last == r.Token && !s.Can.Differ {
+		return r.brief(s)
+	}
 	c := &struct {
 		conn.Command
 		words [11]any
 	}{}
 	c.Script, c.Keys = s.scripts.release, 3
-	words := append(c.words[:0], r.Name.lock, r.Name.queue(), r.Name.clock(), r.Owner)
-	if r.Sole && r.Waits == (Place{}) && !r.MayArrive && !late && r.Last == r.Token && !s.Can.Differ {
-		c.Words = append(words, r.mode())
-		return &c.Command
-	}
+	words := r.Name.words(c.words[:], r.Owner)
 	tombstone, last := any(noTime), any("")
 	if r.MayArrive {
 		tombstone = tombstoneKept
@@ -76,13 +75,25 @@ func (r *Release) command(s *Store, late bool) *conn.Command {
 	return &c.Command
 }
 
-// mode is the field of that name, of a lock that nobody else has to do with.
-func (r *Release) mode() string {
-	mode := "x" + strconv.FormatInt(r.Token, 10)
+// brief is the command for a lock that nobody else has to do with.
+func (r *Release) brief(s *Store) *conn.Command {
+	c := &struct {
+		conn.Command
+		words [5]any
+		mode  [32]byte
+	}{}
+	c.Script, c.Keys = s.scripts.release, 3
+	c.Words = append(r.Name.words(c.words[:], r.Owner), r.mode(c.mode[:0]))
+	return &c.Command
+}
+
+// mode appends the field of that name.
+func (r *Release) mode(room []byte) []byte {
+	mode := strconv.AppendInt(append(room, 'x'), r.Token, 10)
 	if r.Lease == usualLease {
 		return mode
 	}
-	return mode + " " + strconv.FormatInt(r.Lease.Milliseconds(), 10)
+	return strconv.AppendInt(append(mode, ' '), r.Lease.Milliseconds(), 10)
 }
 
 // decodeRelease reads the reply to a release; that to the usual one, of a lock that is

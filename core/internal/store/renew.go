@@ -39,7 +39,7 @@ type renewal struct {
 }
 
 func (s *Store) renewal(w Renew) *renewal {
-	r := &renewal{words: [...]any{w.Name.lock, w.Owner, w.Token, milliseconds(w.Lease)}}
+	r := &renewal{words: [...]any{w.Name.Lock(), w.Owner, w.Token, milliseconds(w.Lease)}}
 	if w.First {
 		r.words[3] = "+" + strconv.FormatInt(w.Lease.Milliseconds(), 10)
 	}

@@ -24,11 +24,13 @@ var tags = sync.OnceValue(func() *[slots][tagSize]byte {
 	return all
 })
 
-// slotOf is the slot of a key without braces.
-func slotOf(key string) int {
+// slotOf is the slot of a key without braces, of which there may be several parts.
+func slotOf(parts ...string) int {
 	crc := uint16(0)
-	for i := range len(key) {
-		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
+	for _, part := range parts {
+		for i := range len(part) {
+			crc = crc<<8 ^ crcTable[byte(crc>>8)^part[i]]
+		}
 	}
 	return int(crc) % slots
 }
@@ -54,6 +56,6 @@ var crcTable = func() (table [256]uint16) {
 func InFirstSlot(prefix, start string) string {
 	// The checksum is linear: that of a whole is that of its parts, each with zeros for the
 	// rest, by exclusive or.
-	tag := tags()[slotOf(NewName(prefix, start).lock+"\x00\x00\x00")]
+	tag := tags()[slotOf(NewName(prefix, start).Lock(), "\x00\x00\x00")]
 	return start + string(tag[:])
 }

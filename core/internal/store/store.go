@@ -101,7 +101,8 @@ func (s *Store) SharesRedis(other *Store) bool {
 // NewHold returns the name of a hold, which no other has, in any process. It is the owner
 // that the hold brings along for a caller that has chosen none.
 func (s *Store) NewHold() string {
-	return s.config.Process + ":" + strconv.FormatUint(s.holds.Add(1), 10)
+	var number [20]byte // digits
+	return s.config.Process + ":" + string(strconv.AppendUint(number[:0], s.holds.Add(1), 10))
 }
 
 // Flush sends what was queued: renewals, compensations. It does not block.
@@ -124,8 +125,8 @@ func decoded[T any](server *conn.Server, c *conn.Command, reply conn.Reply, err 
 	}
 	answer, err = decode(reply.Value)
 	if err != nil {
-		if c.Compensate != nil {
-			c.Compensate(server)
+		if c.Compensator != nil {
+			c.Compensator.Compensate(server)
 		}
 		err = conn.Failed(err)
 	}

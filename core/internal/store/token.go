@@ -11,7 +11,7 @@ func (c *Claim) writeToken(token int64) *conn.Command {
 	return &conn.Command{
 		Script: c.store.scripts.writeToken,
 		Keys:   2,
-		Words:  []any{c.Name.lock, c.Name.clock(), c.Owner, token},
+		Words:  []any{c.Name.Lock(), c.Name.clock(), c.Owner, token},
 	}
 }
 

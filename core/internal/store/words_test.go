@@ -57,9 +57,9 @@ func TestWordsOfARelease(t *testing.T) {
 		late    bool
 		want    []any
 	}{
-		{one, sole, false, []any{"p:1", "x7"}},
-		{one, with(func(r *Release) { r.Lease = time.Second }), false, []any{"p:1", "x7 1000"}},
-		{one, with(func(r *Release) { r.Lease = 0 }), false, []any{"p:1", "x7 0"}}, // granted, not renewed
+		{one, sole, false, []any{"p:1", []byte("x7")}},
+		{one, with(func(r *Release) { r.Lease = time.Second }), false, []any{"p:1", []byte("x7 1000")}},
+		{one, with(func(r *Release) { r.Lease = 0 }), false, []any{"p:1", []byte("x7 0")}}, // granted, not renewed
 
 		{three, sole, false, []any{"p:1", "p:1", "0", "0", int64(0), "", ""}},
 		{one, sole, true, []any{"p:1", "p:1", "0", "1", int64(0), "", ""}},
