@@ -78,3 +78,28 @@ func perCycle(cycle func()) (allocations, bytes uint64) {
 	}
 	return allocations, bytes
 }
+
+// A lock that is held keeps nothing of what it took to take it.
+func TestMemoryOfAHeldLock(t *testing.T) {
+	l := onRedis(t, redistest.Start(t).Client(t))
+	unlock(t, take(t, background, l, "k")) // a connection, and all else that is there once
+	heap := func() uint64 {
+		for range 3 { // finalizers and pools keep some for a while
+			runtime.GC()
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	locks := make([]*core.Lock, 2000)
+	before := heap()
+	for i := range locks {
+		locks[i] = take(t, background, l, "k:"+strconv.Itoa(i))
+	}
+	if bytes := int64(heap()-before) / int64(len(locks)); bytes > 650 {
+		t.Errorf("%d bytes", bytes)
+	}
+	for _, k := range locks {
+		unlock(t, k)
+	}
+}
