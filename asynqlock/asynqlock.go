@@ -65,6 +65,20 @@ type Config struct {
 	Skip func(*asynq.Task) bool
 	// OnBusy says what becomes of a task whose key is busy.
 	OnBusy BusyPolicy
+	// Inspector, one of the tasks' Redis, has tasks parked whose key is busy: they leave their
+	// workers where enough others wait, and asynq runs them when there is room, as the package's
+	// documentation has it under hot keys. nil: they come back by [RetryDelay], which is needed in
+	// any case. Give it a Redis client of its own with MaxRetries -1, by
+	// asynq.NewInspectorFromRedisClient: a client that sends a command again when the reply is
+	// lost could start a task again that is done by then and kept by asynq.Retention, or
+	// archived. It is not closed. The Locker decides nothing about how many wait: [core.MaxWaiters]
+	// has no effect. A quorum parks no tasks; OnBusy Drop goes without.
+	Inspector *asynq.Inspector
+	// Workers and TaskCheckInterval are, for parked tasks, Concurrency and TaskCheckInterval of
+	// the server's asynq.Config, with asynq's defaults if zero. All tasks of the server should
+	// pass through this one middleware, for it counts the workers that are busy.
+	Workers           int
+	TaskCheckInterval time.Duration
 	// LastWait is how long a task waits for a busy key on its last attempt,
 	// because asynq archives it when that fails. It counts where neither Options
 	// nor the Locker's say how long to wait, and where OnBusy is Retry. One
@@ -121,8 +135,8 @@ func ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.Middleware
 //   - When Redis does not answer, with one that wraps [core.ErrUnavailable]. It
 //     counts as a failure, and so do a missing Locker and a context that ended.
 //
-// New panics unless there is one of Key and Keys, when OnBusy is unknown, LastWait is negative
-// or an option is bad, or when Shared or Permits meet each other, [core.KeepFor], or an option
+// New panics unless there is one of Key and Keys, when OnBusy is unknown, or Drop with an
+// Inspector, when LastWait, Workers or TaskCheckInterval is negative or an option is bad, or when Shared or Permits meet each other, [core.KeepFor], or an option
 // that says the same.
 func New(cfg Config) asynq.MiddlewareFunc {
 	switch {
@@ -134,6 +148,10 @@ func New(cfg Config) asynq.MiddlewareFunc {
 		panic("asynqlock: Config.LastWait is negative")
 	case cfg.OnBusy != Retry && cfg.OnBusy != Drop:
 		panic("asynqlock: Config.OnBusy is neither Retry nor Drop")
+	case cfg.Inspector != nil && cfg.OnBusy == Drop:
+		panic("asynqlock: Config.Inspector is for OnBusy Retry: Drop has no tasks that could be parked")
+	case cfg.Workers < 0 || cfg.TaskCheckInterval < 0:
+		panic("asynqlock: Config.Workers or TaskCheckInterval is negative")
 	}
 	if err := adapter.Check(cfg.Options...); err != nil {
 		panic("asynqlock: bad option: " + err.Error())
@@ -146,6 +164,9 @@ func New(cfg Config) asynq.MiddlewareFunc {
 		cfg.LastWait = defaultLastWait
 	}
 	g := &guard{all: cfg.Keys != nil, pace: newPace()}
+	if cfg.Inspector != nil {
+		g.parking = newParking(cfg.Inspector, newWorkers(cfg.Workers, cfg.TaskCheckInterval))
+	}
 	if !g.all {
 		key := cfg.Key
 		cfg.Keys = func(t keyfunc.Task) ([]string, error) {

@@ -25,9 +25,27 @@
 // delay; the first one logs a warning. How soon depends on the two intervals, which are
 // five seconds and one by default.
 //
-// Where the tasks of one key are many and short, and others few, let more of them wait:
+// # Hot keys
 //
-//	asynqlock.ByPayload("orderID", core.MaxWaiters(100))
+// With an [Config.Inspector] a task whose key is busy is parked: it leaves its worker, its ID is
+// noted in Redis beside the lock, and asynq runs it when there is room among those that wait.
+// So a key with many tasks is used nearly all the time, and the others find workers.
+//
+//	mux.Use(asynqlock.New(asynqlock.Config{
+//		Key:               keyfunc.Payload("orderID"),
+//		Inspector:         asynq.NewInspectorFromRedisClient(client), // its MaxRetries is -1
+//		Workers:           10,                     // as in asynq.Config
+//		TaskCheckInterval: 100 * time.Millisecond, // likewise
+//	}))
+//
+// At most four tasks of a key wait in a process, and more only while two of its workers, or a
+// fifth, are free. A process that has parked tasks looks after all that are parked for the key,
+// until there is none, or its Locker is closed. If it dies, they come back by themselves after one
+// to two minutes, or a quarter to a half of the time to their deadline, if that is less. With less
+// than 20 s to it a task is not parked. Of those that are parked the first is run first; new ones
+// may overtake them.
+//
+// # Windows and attempts
 //
 // With [core.KeepFor] a task that comes within the window is put off until its end,
 // and runs then; it waits in its worker before, unless [core.NoWait] is given. To

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -306,4 +307,58 @@ func ExampleByAll() {
 	// shipping
 	// error: asynqlock: the task did not run: core: lock "sku=tea" not acquired: somebody else holds it
 	// counting
+}
+
+// Tasks of a hot key are parked, and run when it is their turn.
+func ExampleConfig_inspector() {
+	server, err := miniredis.Run()
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	redisOpt := asynq.RedisClientOpt{Addr: server.Addr()}
+	client, once := asynq.NewClient(redisOpt), redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1})
+	defer once.Close()
+	defer client.Close()
+	locker, err := core.Open(context.Background(), "redis://"+server.Addr())
+	if err != nil {
+		panic(err)
+	}
+	defer locker.Close(context.Background())
+
+	const tasks = 20
+	var paid sync.WaitGroup
+	paid.Add(tasks)
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.New(asynqlock.Config{
+		Locker:            locker,
+		Key:               keyfunc.Payload("orderID"),
+		Inspector:         asynq.NewInspectorFromRedisClient(once),
+		Workers:           4,
+		TaskCheckInterval: 20 * time.Millisecond,
+	}))
+	mux.HandleFunc("order:pay", func(context.Context, *asynq.Task) error {
+		paid.Done()
+		return nil
+	})
+	worker := asynq.NewServer(redisOpt, asynq.Config{
+		Concurrency:              4,
+		TaskCheckInterval:        20 * time.Millisecond,
+		DelayedTaskCheckInterval: 200 * time.Millisecond,
+		IsFailure:                asynqlock.IsFailure(nil),
+		RetryDelayFunc:           asynqlock.RetryDelay(nil),
+		LogLevel:                 asynq.FatalLevel,
+	})
+	for range tasks {
+		if _, err := client.Enqueue(asynq.NewTask("order:pay", []byte(`{"orderID":42}`))); err != nil {
+			panic(err)
+		}
+	}
+	if err := worker.Start(mux); err != nil {
+		panic(err)
+	}
+	paid.Wait()
+	worker.Shutdown()
+	fmt.Println(tasks, "tasks of one order, one at a time")
+	// Output: 20 tasks of one order, one at a time
 }

@@ -19,14 +19,17 @@ var errNoLocker = errors.New("asynqlock: no Locker: call core.SetDefault, or set
 
 // guard is a middleware's configuration, ready for use.
 type guard struct {
-	config Config // with Keys in any case
-	all    bool   // there may be several
-	forms  adapter.Forms[*asynq.Task]
-	pace   *pace
+	config  Config // with Keys in any case
+	all     bool   // there may be several
+	forms   adapter.Forms[*asynq.Task]
+	pace    *pace
+	parking *parking // nil: tasks are not parked
 }
 
 // process runs next under the lock of the task's key, or returns why it must not.
 func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
+	g.parking.begin()
+	defer g.parking.end()
 	if g.config.Skip != nil && g.config.Skip(t) {
 		return next.ProcessTask(ctx, t)
 	}
@@ -50,11 +53,14 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 
 	me := g.identity(ctx)
 	most, limited := longestWait(ctx)
-	opts := g.forms.Options(t, g.options(ctx, me, most, limited))
+	waiters, acquired, leave := g.parking.join(keys)
+	defer leave()
+	opts := g.forms.Options(t, g.options(ctx, me, waiters, most, limited))
 	began := time.Now()
 	ran := false
 	run := func(ctx context.Context) error {
 		ran = true
+		acquired()
 		for _, key := range keys {
 			g.pace.acquired(key)
 		}
@@ -112,12 +118,13 @@ func (g *guard) identity(ctx context.Context) task {
 }
 
 // options are those of one run, which may wait for most at most where limited.
-func (g *guard) options(ctx context.Context, me task, most time.Duration, limited bool) []core.Option {
+func (g *guard) options(ctx context.Context, me task, waiters int, most time.Duration, limited bool) []core.Option {
 	opts := make([]core.Option, 0, len(g.config.Options)+4)
+	last := isLastAttempt(ctx)
 	switch {
 	case g.config.OnBusy == Drop:
 		opts = append(opts, adapter.Fallback(core.NoWait()))
-	case isLastAttempt(ctx):
+	case last:
 		// Without a bound on waiters: one too many would be archived.
 		opts = append(opts, adapter.Fallback(core.Wait(g.config.LastWait)))
 	default:
@@ -133,6 +140,13 @@ func (g *guard) options(ctx context.Context, me task, most time.Duration, limite
 	}
 	if me != "" {
 		opts = append(opts, adapter.OwnerBegin(string(me)))
+	}
+	switch {
+	case last:
+	case waiters == 0:
+		opts = append(opts, core.NoWait())
+	case waiters > 0:
+		opts = append(opts, core.MaxWaiters(waiters))
 	}
 	if id, served := asynq.GetTaskID(ctx); served {
 		opts = append(opts, adapter.Ticket(id)) // of Enqueue
@@ -174,6 +188,9 @@ func (g *guard) refuse(ctx context.Context, locker *core.Locker, me task, busy *
 		if err == nil && info.Locked && !info.Parked && !slices.ContainsFunc(info.Holders, me.has) {
 			return revoked
 		}
+	}
+	if due, ok := g.parking.park(ctx, locker, busy.Key); ok {
+		return &refusal{cause: busy, until: due.Add(-time.Second)}
 	}
 	return &refusal{cause: busy, after: g.pace.refused(busy.Key)} // counts only those that come back by it
 }

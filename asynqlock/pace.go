@@ -60,7 +60,7 @@ func (p *pace) refused(key string) time.Duration {
 	return b.delay(now)
 }
 
-// acquired notes that a key was got. Those that are parked cannot be called back, but
+// acquired notes that a key was got. Those that are put off cannot be called back, but
 // what they have booked is no reason to put off the next ones for as long.
 func (p *pace) acquired(key string) {
 	p.mu.Lock()
@@ -111,7 +111,7 @@ func (b *backlog) delay(now time.Time) time.Duration {
 	if soon := later(b.soon, now).Add(apart); soon.Sub(now) <= atOnce*apart {
 		b.soon = soon
 	} else {
-		// The key may become free at any time, and those that are parked sleep on
+		// The key may become free at any time, and those that are put off sleep on
 		// then: no longer than is little beside what they have waited, or than the
 		// tasks before them need. Only a crowd has to.
 		enough := min(max(busy/8, calm, atOnce*b.pace), longest)

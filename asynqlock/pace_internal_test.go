@@ -51,7 +51,7 @@ func TestPaceIsSafeForConcurrentUse(t *testing.T) {
 	all.Wait()
 }
 
-// queue is a key's parked tasks, as asynq keeps them, without what a worker's wait
+// queue is a key's tasks that are put off, as asynq keeps them, without what a worker's wait
 // adds. It returns how many were done, and the refusals in each second.
 func queue(p *pace, tasks int, work, during time.Duration) (done int, refusals map[int]int) {
 	began := time.Now()
@@ -91,7 +91,7 @@ func TestPaceOfManyTasksWhileTheKeyIsGot(t *testing.T) {
 	})
 }
 
-// Where tasks take long one after the other, the many that are parked come back
+// Where tasks take long one after the other, the many that are put off come back
 // accordingly: a few for each that runs.
 func TestPaceIsThatOfTheTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

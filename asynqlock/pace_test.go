@@ -65,9 +65,9 @@ func putOff(tb testing.TB, guard asynq.MiddlewareFunc, t *asynq.Task) time.Durat
 	return max(0, time.Until(time.Unix(time.Now().Add(d).Unix(), 0)))
 }
 
-// However many tasks of one key are parked, few come back in a second, and none
+// However many tasks of one key are put off, few come back in a second, and none
 // stays away for long.
-func TestParkedTasksComeBackInTurn(t *testing.T) {
+func TestTasksThatArePutOffComeBackInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const (
 			tasks = 1000
@@ -154,7 +154,7 @@ func TestDelayGrowsWithTheTimeAKeyIsBusy(t *testing.T) {
 
 // Tasks that a long holder has kept away are all done soon after it has ended: none
 // sleeps on for a minute beside a key that is free.
-func TestParkedTasksAreDoneSoonAfterTheHolder(t *testing.T) {
+func TestTasksThatArePutOffAreDoneSoonAfterTheHolder(t *testing.T) {
 	for _, held := range []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute} {
 		t.Run(held.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestParkedTasksAreDoneSoonAfterTheHolder(t *testing.T) {
 	}
 }
 
-// Once a task has got the key, those that are parked do not make the next ones wait.
+// Once a task has got the key, those that are put off do not make the next ones wait.
 func TestDelaysAreShortOnceTheKeyIsGot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := locktest.New(t)

@@ -63,7 +63,8 @@ func IsFailure(next func(error) bool) func(error) bool {
 // most. More than that eighth is five seconds at most, or sixteen times as long as the
 // last tasks have had the key, unless so many are put off that more than a hundred
 // would come back in a second. A task that a dedup window stopped is due in the first
-// second after the window, one that a closing Locker refused within a second.
+// second after the window, one that a closing Locker refused within a second, and one that is
+// parked, see [Config.Inspector], in one to two minutes, unless it is run before.
 // Other errors are passed to next; with a nil next asynq's own delay counts.
 //
 // asynq looks for tasks that are due once in Config.DelayedTaskCheckInterval, five

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ type figures struct {
 	refused  int64
 	commands int64 // that Redis has run, scripts' own included
 	cold     []time.Duration
+	others   time.Duration // after which those were done that stood beside the hot ones
 }
 
 // measure runs a scene with a row on a Redis of its own.
@@ -35,15 +37,10 @@ func measure(ctx context.Context, p plan, s scene, r row, workers int) (f figure
 	defer func() { err = errors.Join(err, server.Close()) }()
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: 2*workers + 20})
 	defer client.Close()
-	locks := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	defer locks.Close()
-	g, err := r.open(locks)
-	if err != nil {
-		return f, err
+	t := &tally{permits: max(1, r.permits), now: map[string]int{}, cold: map[string]time.Time{}}
+	if r.name == "none" || r.name == "none20" {
+		t.permits = math.MaxInt
 	}
-	defer g.close()
-
-	t := &tally{exclusive: r.name != "none", now: map[string]int{}, cold: map[string]time.Time{}}
 	queue := asynq.NewClientFromRedisClient(client)
 	scale := 1
 	if p.quick {
@@ -51,14 +48,18 @@ func measure(ctx context.Context, p plan, s scene, r row, workers int) (f figure
 	}
 	keys := s.keys(scale)
 	f.all = len(keys)
-	if err := enqueue(ctx, queue, keys); err != nil {
+	if err := enqueue(ctx, queue, keys, s.beside/scale); err != nil {
 		return f, err
 	}
-	jobs := asynq.NewServerFromRedisClient(client, settings(workers, r.looks, g, t))
-	if err := jobs.Start(g.middleware(asynq.HandlerFunc(func(_ context.Context, task *asynq.Task) error {
-		return t.work(task, s.work)
-	}))); err != nil {
-		return f, err
+	stop := func() {}
+	defer func() { stop() }()
+	for range max(1, r.processes) {
+		end, e := t.serve(server.Addr(), workers, s, r)
+		if e != nil {
+			return f, e
+		}
+		others := stop
+		stop = func() { end(); others() }
 	}
 	if s.parked {
 		// Those that wait instead have no refusals: there it is a while.
@@ -72,20 +73,58 @@ func measure(ctx context.Context, p plan, s scene, r row, workers int) (f figure
 	} else if err == nil {
 		err = await(ctx, before.at.Add(p.limit), func() bool { return t.hot.Load() >= int64(len(keys)) })
 	}
+	if s.beside > 0 {
+		err = errors.Join(err, await(ctx, before.at.Add(p.limit), func() bool { return t.others.Load() >= int64(s.beside/scale) }))
+	}
 	after, e := t.figures(ctx, client)
 	f.took = after.at.Sub(before.at)
+	if s.beside > 0 && !after.last.IsZero() {
+		f.took, f.others = after.last.Sub(before.at), after.lastOther.Sub(before.at)
+	}
 	f.done, f.refused, f.commands = int(after.done-before.done), after.refused-before.refused, after.commands-before.commands
-	jobs.Shutdown()
+	stop()
+	stop = func() {}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return f, errors.Join(err, e, t.failure)
 }
 
+// serve starts a process: its locks, its workers.
+func (t *tally) serve(addr string, workers int, s scene, r row) (stop func(), err error) {
+	p := process{
+		locks:   redis.NewClient(&redis.Options{Addr: addr}),
+		queue:   redis.NewClient(&redis.Options{Addr: addr, PoolSize: 2*workers + 20}),
+		once:    redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1}),
+		workers: workers,
+		looks:   r.looks,
+	}
+	end := func() { _, _, _ = p.locks.Close(), p.queue.Close(), p.once.Close() }
+	g, err := r.open(p)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	jobs := asynq.NewServerFromRedisClient(p.queue, settings(workers, s, r.looks, g, t))
+	stop = func() { jobs.Shutdown(); g.close(); end() }
+	err = jobs.Start(g.middleware(asynq.HandlerFunc(func(_ context.Context, task *asynq.Task) error {
+		return t.work(task, s.work)
+	})))
+	if err != nil {
+		g.close()
+		end()
+	}
+	return stop, err
+}
+
 // settings are those of docs/jobs.md, but for how often asynq looks.
-func settings(workers int, l looks, g guarded, t *tally) asynq.Config {
+func settings(workers int, s scene, l looks, g guarded, t *tally) asynq.Config {
+	queues := map[string]int{hotQueue: 1}
+	if s.cold > 0 && !s.sameList {
+		queues[coldQueue] = 1
+	}
 	return asynq.Config{
 		Concurrency:              workers,
-		Queues:                   map[string]int{hotQueue: 1, coldQueue: 1},
+		Queues:                   queues,
 		IsFailure:                g.isFailure,
 		RetryDelayFunc:           g.delay,
 		DelayedTaskCheckInterval: l.delayed,
@@ -106,13 +145,14 @@ const hotQueue, coldQueue = "hot", "cold"
 
 // tally counts, and sees to it that no two tasks of one key run at once.
 type tally struct {
-	exclusive    bool
-	hot, refused atomic.Int64
+	permits              int // of a key
+	hot, others, refused atomic.Int64
 
-	mu      sync.Mutex
-	now     map[string]int       // running, by payload
-	cold    map[string]time.Time // started, by payload
-	failure error
+	mu              sync.Mutex
+	now             map[string]int       // running, by payload
+	cold            map[string]time.Time // started, by payload
+	last, lastOther time.Time            // when the last of them was done
+	failure         error
 }
 
 func (t *tally) fail(err error) {
@@ -126,8 +166,8 @@ func (t *tally) fail(err error) {
 func (t *tally) enter(payload string, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.now[payload] += n; t.exclusive && t.now[payload] > 1 {
-		t.failure = fmt.Errorf("two tasks of %s at once", payload)
+	if t.now[payload] += n; t.now[payload] > t.permits {
+		t.failure = fmt.Errorf("%d tasks of %s at once", t.now[payload], payload)
 	}
 }
 
@@ -137,12 +177,20 @@ func (t *tally) work(task *asynq.Task, d time.Duration) error {
 		t.mu.Lock()
 		t.cold[payload] = time.Now()
 		t.mu.Unlock()
-	} else {
-		defer t.hot.Add(1)
 	}
 	t.enter(payload, 1)
-	defer t.enter(payload, -1)
 	time.Sleep(d)
+	t.enter(payload, -1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch task.Type() {
+	case "hot":
+		t.last = time.Now()
+		t.hot.Add(1)
+	case "other":
+		t.lastOther = time.Now()
+		t.others.Add(1)
+	}
 	return nil
 }
 
@@ -150,10 +198,17 @@ func task(kind, key string) *asynq.Task {
 	return asynq.NewTask(kind, fmt.Appendf(nil, `{"order_id":%q}`, key))
 }
 
-func enqueue(ctx context.Context, queue *asynq.Client, keys []string) error {
-	for _, key := range keys {
+// enqueue enqueues a task for each key, and beside the first of them as many with keys of
+// their own.
+func enqueue(ctx context.Context, queue *asynq.Client, keys []string, beside int) error {
+	for i, key := range keys {
 		if _, err := queue.EnqueueContext(ctx, task("hot", key), asynq.Queue(hotQueue)); err != nil {
 			return err
+		}
+		if i < beside {
+			if _, err := queue.EnqueueContext(ctx, task("other", fmt.Sprint("other ", i)), asynq.Queue(hotQueue)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -210,10 +265,14 @@ func await(ctx context.Context, end time.Time, done func() bool) error {
 type reading struct {
 	at                      time.Time
 	done, refused, commands int64
+	last, lastOther         time.Time
 }
 
 func (t *tally) figures(ctx context.Context, client *redis.Client) (reading, error) {
 	r := reading{at: time.Now(), done: t.hot.Load(), refused: t.refused.Load()}
+	t.mu.Lock()
+	r.last, r.lastOther = t.last, t.lastOther
+	t.mu.Unlock()
 	info, err := client.Info(ctx, "stats").Result()
 	if err != nil {
 		return r, err

@@ -18,6 +18,7 @@ type scene struct {
 	cold     time.Duration
 	sameList bool // the cold ones come into the same queue
 	parked   bool // measured when each hot task has been tried
+	beside   int  // so many of the tasks at the start have keys of their own, and each its worker for as long
 }
 
 const short = 10 * time.Millisecond
@@ -28,6 +29,9 @@ var scenes = []scene{
 	{name: "blocks", title: "Keys in blocks: 10 keys, 50 tasks of 10 ms each, one key after the other", keys: repeat(50, 10), work: short},
 	{name: "mixed", title: "Keys mixed: the same tasks, shuffled", keys: shuffled(repeat(50, 10)), work: short},
 	{name: "parked", title: "A hot queue, 10,000 tasks of 10 ms for one key, all tried once, beside a cold one", keys: repeat(10_000, 1), work: short, cold: 50 * time.Millisecond, parked: true},
+	{name: "beside", title: "200 tasks of 10 ms for one key beside 200 others, in one queue", keys: repeat(200, 1), work: short, beside: 200},
+	{name: "beside50", title: "200 tasks of 50 ms for one key beside 200 others, in one queue", keys: repeat(200, 1), work: 50 * time.Millisecond, beside: 200},
+	{name: "trickle", title: "1,000 tasks of 10 ms for one key, all tried once, and cold ones that come into the same queue", keys: repeat(1000, 1), work: short, cold: 50 * time.Millisecond, sameList: true, parked: true},
 	{name: "behind", title: "One queue: cold tasks come in behind 1,000 of one key", keys: repeat(1000, 1), work: short, cold: 50 * time.Millisecond, sameList: true},
 }
 
@@ -60,6 +64,9 @@ func shuffled(keys func(int) []string) func(int) []string {
 }
 
 func (s scene) header() string {
+	if s.beside > 0 {
+		return "| | key used | hot tasks done after | others done after | commands a task | refusals a task |\n|---|--:|--:|--:|--:|--:|\n"
+	}
 	if s.cold > 0 {
 		return "| | hot tasks a second | refusals a second | commands a second | cold tasks, median | p95 |\n|---|--:|--:|--:|--:|--:|\n"
 	}
@@ -68,6 +75,12 @@ func (s scene) header() string {
 
 func (s scene) line(r row, f figures) string {
 	seconds := f.took.Seconds()
+	used := fmt.Sprintf("%.0f %%", 100*float64(f.done)*s.work.Seconds()/seconds/float64(max(1, r.permits)))
+	if s.beside > 0 {
+		n := float64(max(1, f.done+s.beside))
+		return fmt.Sprintf("| %s | %s | %d in %.2f s | %.2f s | %.0f | %.2f |\n", r.title, used, f.done, seconds, f.others.Seconds(),
+			float64(f.commands)/n, float64(f.refused)/n)
+	}
 	if s.cold > 0 {
 		return fmt.Sprintf("| %s | %.0f | %.0f | %.0f | %s | %s |\n", r.title, float64(f.done)/seconds,
 			float64(f.refused)/seconds, float64(f.commands)/seconds, delay(f.cold, 0.5), delay(f.cold, 0.95))

@@ -72,6 +72,9 @@ func (n Name) words(room []any, owner string) []any {
 	return append(room[:0], n.Lock(), n.queue(), n.clock(), owner)
 }
 
+// notes holds what adapters have left beside the lock.
+func (n Name) notes() string { return n.prefix + "{" + n.lock + "}:notes" }
+
 // ProcessChannel names the channels of a process. Whoever may list channels learns no hold
 // from it.
 func ProcessChannel(process string) string { return digest(process) }

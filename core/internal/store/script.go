@@ -58,6 +58,7 @@ type scripts struct {
 	writeToken              *conn.Script
 	handOver, resume        *conn.Script
 	attempt                 *conn.Script
+	addNote, takeNotes      *conn.Script
 }
 
 // newScripts returns scripts that publish with a command. counts says that the server
@@ -74,6 +75,8 @@ func newScripts(publish string, counts bool) *scripts {
 		handOver:   conn.NewScript(text("hand_over")),
 		resume:     conn.NewScript(text("resume")),
 		attempt:    conn.NewScript(text("attempt")),
+		addNote:    conn.NewScript(text("add_note")),
+		takeNotes:  conn.NewScript(text("take_notes")),
 	}
 	s.acquire.Replicate, s.acquire.Did = true, grants
 	s.renew.Replicate, s.renew.Did = true, renewed
