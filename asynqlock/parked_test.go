@@ -154,7 +154,7 @@ func TestParkedTasksFollowOneAnother(t *testing.T) {
 		hot, others    time.Duration // by when they are to be done
 		refusalsPerHot float64
 	}{
-		{name: "one server", servers: 1, workers: 10, most: 1, hot: 11 * time.Second, others: 2500 * time.Millisecond, refusalsPerHot: 1},
+		{name: "one server", servers: 1, workers: 10, most: 1, hot: 11 * time.Second, others: 4 * time.Second, refusalsPerHot: 1},
 		{name: "many workers", servers: 1, workers: 100, most: 1, hot: 11 * time.Second, others: time.Second, refusalsPerHot: 1.1},
 		{name: "two servers", servers: 2, workers: 10, most: 1, hot: 11 * time.Second, others: 2 * time.Second, refusalsPerHot: 1.2},
 		{name: "permits", servers: 1, workers: 10, opts: []core.Option{core.Permits(2)}, most: 2, hot: 6 * time.Second, others: 4 * time.Second, refusalsPerHot: 1},

@@ -149,7 +149,7 @@ func (w *workers) room(key string) int {
 // spare is how many workers have nothing to do, beside the reserve. Where all were busy just now,
 // one that has become free has the next task in a moment.
 func (w *workers) spare() int {
-	if time.Since(w.full) < max(w.check, usualWait) {
+	if time.Since(w.full) < w.check {
 		return -1
 	}
 	return w.all - w.busy - w.coming - w.reserve
