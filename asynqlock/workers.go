@@ -8,6 +8,9 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 )
 
+// inDemand is for how long all workers are taken to be needed after they were all busy.
+const inDemand = 100 * time.Millisecond
+
 // workers knows what the workers of a server do, by key, and so how many more tasks may come
 // for one. It is safe for concurrent use.
 type workers struct {
@@ -149,7 +152,7 @@ func (w *workers) room(key string) int {
 // spare is how many workers have nothing to do, beside the reserve. Where all were busy just now,
 // one that has become free has the next task in a moment.
 func (w *workers) spare() int {
-	if time.Since(w.full) < w.check {
+	if time.Since(w.full) < max(w.check, inDemand) {
 		return -1
 	}
 	return w.all - w.busy - w.coming - w.reserve
