@@ -12,17 +12,8 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/latchkey-go/latchkey/asynqlock"
-	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
-
-// config is that of a server with ten workers.
-func (s *shop) config(locker *core.Locker) asynqlock.Config {
-	return asynqlock.Config{
-		Locker: locker, Key: keyfunc.Payload("order_id"),
-		Inspector: s.inspector, Workers: 10, TaskCheckInterval: 100 * time.Millisecond,
-	}
-}
 
 // However many keys are blocked, tasks of others find workers.
 func TestOthersBesideManyBlockedKeys(t *testing.T) {
