@@ -89,11 +89,12 @@ func TestParkedTasksComeBackByThemselves(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		opts   []asynq.Option
+		noted  bool
 		within time.Duration
 	}{
-		{name: "usually", within: 2*time.Minute + 10*time.Second},
-		{name: "before their deadline", opts: []asynq.Option{asynq.Timeout(time.Minute)}, within: 40 * time.Second},
-		{name: "soon, when that is near", opts: []asynq.Option{asynq.Timeout(10 * time.Second)}, within: 2 * time.Second},
+		{name: "usually", noted: true, within: 2*time.Minute + 10*time.Second},
+		{name: "before their deadline", opts: []asynq.Option{asynq.Timeout(time.Minute)}, noted: true, within: 40 * time.Second},
+		{name: "soon, when that is near", opts: []asynq.Option{asynq.Timeout(10 * time.Second)}, within: 15 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -104,6 +105,9 @@ func TestParkedTasksComeBackByThemselves(t *testing.T) {
 				s.enqueues(20, "42", c.opts...)
 				for s.refused.Load() < 20 {
 					time.Sleep(10 * time.Millisecond)
+				}
+				if noted := s.server.Exists(notesOf42); noted != c.noted {
+					t.Errorf("there are notes: %v", noted)
 				}
 				if err := locker.Close(background); err != nil { // nobody promotes any more
 					t.Error(err)
