@@ -48,12 +48,9 @@ type Holder struct {
 // blocks for one request, at most for [Timeout] or until ctx ends. It fails with
 // [ErrInvalidKey], [ErrUnavailable], [ErrClosed] or the context's error.
 func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
-	n, err := l.name(key)
+	n, err := l.usableName("inspecting", key)
 	if err != nil {
 		return Info{}, err
-	}
-	if l.isClosing() {
-		return Info{}, closed("inspecting", key)
 	}
 	return l.inspect(ctx, key, n)
 }
@@ -105,12 +102,9 @@ func (l *Locker) ForceUnlockOwner(ctx context.Context, key, owner string) (bool,
 // force frees a lock, of the given owner unless nil.
 func (l *Locker) force(ctx context.Context, key string, owner *string) (bool, error) {
 	const doing = "forcing"
-	n, err := l.name(key)
+	n, err := l.usableName(doing, key)
 	if err != nil {
 		return false, err
-	}
-	if l.isClosing() {
-		return false, closed(doing, key)
 	}
 	freed, err := l.store.Force(ctx, n, owner)
 	if err != nil {

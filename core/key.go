@@ -16,3 +16,12 @@ func (l *Locker) name(key string) (store.Name, error) {
 	}
 	return store.NewName(l.defaults.Prefix, key), nil
 }
+
+// usableName is name for an operation, as errors call it, of a Locker that must not be closing.
+func (l *Locker) usableName(doing, key string) (store.Name, error) {
+	n, err := l.name(key)
+	if err == nil && l.isClosing() {
+		err = closed(doing, key)
+	}
+	return n, err
+}

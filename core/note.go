@@ -18,12 +18,9 @@ func init() {
 
 func (l *Locker) addNote(ctx context.Context, key, note string, keep time.Duration) error {
 	const doing = "leaving a note beside"
-	n, err := l.name(key)
+	n, err := l.usableName(doing, key)
 	if err != nil {
 		return err
-	}
-	if l.isClosing() {
-		return closed(doing, key)
 	}
 	if err := l.store.AddNote(ctx, n, note, keep); err != nil {
 		return unanswered(ctx, doing, key, err)
@@ -33,12 +30,9 @@ func (l *Locker) addNote(ctx context.Context, key, note string, keep time.Durati
 
 func (l *Locker) takeNotes(ctx context.Context, key string, most int) ([]string, bool, error) {
 	const doing = "taking notes from beside"
-	n, err := l.name(key)
+	n, err := l.usableName(doing, key)
 	if err != nil {
 		return nil, false, err
-	}
-	if l.isClosing() {
-		return nil, false, closed(doing, key)
 	}
 	notes, more, err := l.store.TakeNotes(ctx, n, most)
 	if err != nil {
