@@ -26,14 +26,15 @@ func TestParkedTasksFollowOneAnother(t *testing.T) {
 		hot, others    time.Duration // by when they are to be done
 		refusalsPerHot float64
 	}{
-		{name: "one server", servers: 1, workers: 10, most: 1, hot: 11 * time.Second, others: 4 * time.Second, refusalsPerHot: 1},
+		{name: "one server", servers: 1, workers: 10, most: 1, hot: 11 * time.Second, others: 3 * time.Second, refusalsPerHot: 1},
 		{name: "many workers", servers: 1, workers: 100, most: 1, hot: 11 * time.Second, others: time.Second, refusalsPerHot: 1.1},
 		{name: "two servers", servers: 2, workers: 10, most: 1, hot: 11 * time.Second, others: 2 * time.Second, refusalsPerHot: 1.2},
+		{name: "a bound of one's own", servers: 1, workers: 10, opts: []core.Option{core.MaxWaiters(1)}, most: 1, hot: 11 * time.Second, others: 3 * time.Second, refusalsPerHot: 1},
 		{name: "permits", servers: 1, workers: 10, opts: []core.Option{core.Permits(2)}, most: 2, hot: 6 * time.Second, others: 4 * time.Second, refusalsPerHot: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newShop(t, 100*time.Millisecond)
+				s := newShop(t, 90*time.Millisecond)
 				defer s.close()
 				for i := range 100 {
 					s.enqueues(1, "42")
