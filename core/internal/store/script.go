@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -60,6 +61,13 @@ type scripts struct {
 	attempt                 *conn.Script
 	addNote, takeNotes      *conn.Script
 }
+
+// Every Store uses one of these. To put the texts together takes a millisecond.
+var (
+	plainScripts   = sync.OnceValue(func() *scripts { return newScripts("PUBLISH", true) })
+	clusterScripts = sync.OnceValue(func() *scripts { return newScripts("PUBLISH", false) })
+	shardedScripts = sync.OnceValue(func() *scripts { return newScripts("SPUBLISH", true) })
+)
 
 // newScripts returns scripts that publish with a command. counts says that the server
 // which runs them knows all who subscribe.

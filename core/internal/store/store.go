@@ -52,9 +52,12 @@ type kind interface {
 
 // New returns a Store on one Redis. It does no network I/O and starts no goroutine.
 func New(server *conn.Server, c Config) *Store {
-	_, isCluster := server.Client().(*redis.ClusterClient)
+	of := plainScripts
 	// The nodes of a cluster pass plain messages on to one another.
-	s := newStore([]*conn.Server{server}, c, c.Sharded || !isCluster)
+	if _, isCluster := server.Client().(*redis.ClusterClient); isCluster {
+		of = clusterScripts
+	}
+	s := newStore([]*conn.Server{server}, c, of)
 	s.redis = single{s}
 	s.Can = Abilities{Grant: true, PassOn: !server.WaitsForReplicas()}
 	return s
@@ -63,18 +66,17 @@ func New(server *conn.Server, c Config) *Store {
 // NewQuorum returns a Store on several independent Redis, an odd number of them: what a
 // majority says counts. It does no network I/O and starts no goroutine.
 func NewQuorum(servers []*conn.Server, c Config) *Store {
-	s := newStore(servers, c, true)
+	s := newStore(servers, c, plainScripts)
 	s.Can = Abilities{Differ: true}
 	s.redis = &quorum{Store: s, majority: len(servers)/2 + 1, usual: make([]atomic.Int64, len(servers))}
 	return s
 }
 
-func newStore(servers []*conn.Server, c Config, counts bool) *Store {
-	publish := "PUBLISH"
+func newStore(servers []*conn.Server, c Config, of func() *scripts) *Store {
 	if c.Sharded {
-		publish = "SPUBLISH"
+		of = shardedScripts
 	}
-	return &Store{config: c, servers: servers, scripts: newScripts(publish, counts)}
+	return &Store{config: c, servers: servers, scripts: of()}
 }
 
 // IsSilent reports whether Redis, or the majority of a quorum, has been asked for d without an

@@ -142,7 +142,7 @@ func TestReplicatedScripts(t *testing.T) {
 }
 
 func TestSharesRedis(t *testing.T) {
-	of := func(servers ...*conn.Server) *Store { return newStore(servers, Config{}, true) }
+	of := func(servers ...*conn.Server) *Store { return newStore(servers, Config{}, plainScripts) }
 	a, b, c := serverAt("a:1"), serverAt("b:1"), serverAt("c:1")
 	for _, tc := range []struct {
 		x, y *Store
