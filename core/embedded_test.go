@@ -40,7 +40,7 @@ type embedded struct {
 	thaw chan struct{} // closed at the end: releases what hangs
 
 	mu      sync.Mutex
-	names   map[string]string // script by SHA-1
+	loaded  map[string]bool // by SHA-1
 	log     []command
 	passing map[*peer]bool
 	next    map[string][]fault
@@ -85,33 +85,50 @@ func newEmbedded(tb testing.TB) *embedded {
 		tb:        tb,
 		addr:      "127.0.0.1:" + strconv.FormatInt(servers.Add(1), 10),
 		thaw:      make(chan struct{}),
-		names:     map[string]string{},
+		loaded:    map[string]bool{},
 		passing:   map[*peer]bool{},
 		next:      map[string][]fault{},
 		always:    map[string]fault{},
 	}
 	s.ClockTTL(true)
-	for _, name := range []string{acquire, release, renew, inspect, force, "hand_over", "resume", "attempt"} {
-		text, _ := script(tb, name)
-		digests, err := redistest.Digests(name)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		for _, digest := range digests {
-			s.names[digest] = name
-		}
-		client := s.client()
-		if err := client.ScriptLoad(context.Background(), text).Err(); err != nil {
-			tb.Fatal(err)
-		}
-		_ = client.Close()
+	first, err := s.Dial() // begins the server
+	if err != nil {
+		tb.Fatal(err)
 	}
+	_ = first.Close()
 	s.Server().SetPreHook(s.hook)
 	tb.Cleanup(func() {
 		close(s.thaw)
 		s.Close()
 	})
 	return s
+}
+
+// known are the names of core's scripts by their SHA-1, as servers of any kind get them, and the
+// texts as a single server gets them. They are read once, and not in each bubble.
+var known = sync.OnceValues(func() (names, texts map[string]string) {
+	names, texts = map[string]string{}, map[string]string{}
+	for _, name := range []string{acquire, release, renew, inspect, force, "hand_over", "resume", "attempt"} {
+		digests, err := redistest.Digests(name)
+		if err != nil {
+			panic(err)
+		}
+		for _, digest := range digests {
+			names[digest] = name
+		}
+		text, digest, err := redistest.ReadScript(name)
+		if err != nil {
+			panic(err)
+		}
+		texts[digest] = text
+	}
+	return names, texts
+})
+
+// isScript says that a digest is that of a script.
+func isScript(digest, name string) bool {
+	names, _ := known()
+	return names[digest] == name
 }
 
 // script is one of core's, as Redis gets it.
@@ -127,11 +144,13 @@ func script(tb testing.TB, name string) (text, digest string) {
 // hook sees every command, also those inside of scripts.
 func (s *embedded) hook(p *peer, cmd string, args ...string) bool {
 	name := strings.ToLower(cmd)
+	names, texts := known()
 	switch cmd {
 	case "EVALSHA":
-		name = s.names[args[0]]
+		name = names[args[0]]
+		s.load(args[0], texts[args[0]])
 	case "EVAL":
-		name = s.names[redistest.Digest(args[0])]
+		name = names[redistest.Digest(args[0])]
 	}
 	s.mu.Lock()
 	if s.passing[p] {
@@ -145,6 +164,18 @@ func (s *embedded) hook(p *peer, cmd string, args ...string) bool {
 	}
 	s.mu.Unlock()
 	return act != nil && act(s, p, cmd, args)
+}
+
+// load has the server know a script before it is first asked for, so that no test sees how Redis
+// learns it.
+func (s *embedded) load(digest, text string) {
+	s.mu.Lock()
+	isNew := text != "" && !s.loaded[digest]
+	s.loaded[digest] = true
+	s.mu.Unlock()
+	if isNew {
+		s.pass(nowhere(), "SCRIPT", []string{"LOAD", text})
+	}
 }
 
 // pass runs a command that a fault has intercepted.
