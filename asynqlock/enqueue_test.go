@@ -399,6 +399,7 @@ func TestTaskEnqueuesTheNextOne(t *testing.T) {
 // With asynq's own servers on a redis-server: the task fails twice, and meanwhile neither others
 // nor a call that waits without end get the lock.
 func TestHandedOverLockOnARealServer(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	var d diary
 	shop, stranger := f.locker(), f.locker()

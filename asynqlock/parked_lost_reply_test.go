@@ -18,6 +18,7 @@ import (
 // When replies to what promotes a task are lost, it still runs, and once: although asynq would
 // run a task again that is done and kept.
 func TestParkedTasksWhenRepliesAreLost(t *testing.T) {
+	t.Parallel()
 	const tasks, lost = 20, 8
 	server := redistest.Start(t)
 	f := newFarm(t, server.Addr())

@@ -79,6 +79,7 @@ func (g *gate) ran(tb testing.TB, n int32) {
 }
 
 func TestContentionUsesUpNoRetry(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	locker, w, g := f.locker(), newWatch(), newGate()
 	release := hold(t, locker, "order_id=42")
@@ -100,6 +101,7 @@ func TestContentionUsesUpNoRetry(t *testing.T) {
 }
 
 func TestWithoutIsFailureContentionUsesUpRetries(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	release := hold(t, f.locker(), "order_id=42")
 	defer release()
@@ -114,6 +116,7 @@ func TestWithoutIsFailureContentionUsesUpRetries(t *testing.T) {
 }
 
 func TestLastAttemptWaits(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	locker, w, g := f.locker(), newWatch(), newGate()
 	f.start(by(f.locker())(g), w.configure)
@@ -132,6 +135,7 @@ func TestLastAttemptWaits(t *testing.T) {
 
 // An attempt is the last one, too, when failures have used up the retries.
 func TestLastAttemptAfterFailuresWaits(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	locker, w, g := f.locker(), newWatch(), newGate()
 	f.start(by(f.locker())(g), w.configure)
@@ -158,6 +162,7 @@ func TestLastAttemptAfterFailuresWaits(t *testing.T) {
 }
 
 func TestLastAttemptIsArchivedAfterTheWait(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	release := hold(t, f.locker(), "order_id=42")
 	defer release()
@@ -173,6 +178,7 @@ func TestLastAttemptIsArchivedAfterTheWait(t *testing.T) {
 }
 
 func TestDroppedTaskIsGone(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	release := hold(t, f.locker(), "order_id=42")
 	defer release()
@@ -188,6 +194,7 @@ func TestDroppedTaskIsGone(t *testing.T) {
 }
 
 func TestTaskWithoutAKeyIsArchivedAtOnce(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	mux := asynq.NewServeMux()
 	mux.Use(by(f.locker()))
@@ -203,6 +210,7 @@ func TestTaskWithoutAKeyIsArchivedAtOnce(t *testing.T) {
 }
 
 func TestPanicReleasesTheLock(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	w := newWatch()
 	runs := 0
@@ -223,6 +231,7 @@ func TestPanicReleasesTheLock(t *testing.T) {
 }
 
 func TestLostLockFailsTheTask(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	w, locker := newWatch(), f.locker()
 	f.start(by(f.locker(core.Lease(300*time.Millisecond)))(does(func(ctx context.Context) error {
@@ -239,6 +248,7 @@ func TestLostLockFailsTheTask(t *testing.T) {
 
 // The lock's Redis need not be the queue's.
 func TestOutageOfTheLocksRedis(t *testing.T) {
+	t.Parallel()
 	f, locks := open(t), redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: locks.Addr()})
 	defer client.Close()

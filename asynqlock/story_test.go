@@ -59,6 +59,7 @@ func (l *ledger) leave(key string) {
 // Sequential per entity, parallel across entities: two servers, as two processes
 // would, with eight workers each.
 func TestSequentialPerEntityParallelAcrossEntities(t *testing.T) {
+	t.Parallel()
 	const entities, each = 10, 12
 	for _, c := range []struct {
 		name string

@@ -26,6 +26,7 @@ func withPolicy(locker *core.Locker, policy asynqlock.BusyPolicy) asynq.Middlewa
 // At a deadline asynq gives the task to another worker while the old handler still
 // runs. That one keeps its lock.
 func TestDeadline(t *testing.T) {
+	t.Parallel()
 	policies(t, func(t *testing.T, policy asynqlock.BusyPolicy) {
 		f := open(t)
 		w, g := newWatch(), newGate()
@@ -58,6 +59,7 @@ func TestDeadline(t *testing.T) {
 // A server that is shut down gives back what it has not finished in time, and
 // another one must not run it while the old handler does.
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	policies(t, func(t *testing.T, policy asynqlock.BusyPolicy) {
 		f := open(t)
 		w, g := newWatch(), newGate()
@@ -98,6 +100,7 @@ func TestShutdown(t *testing.T) {
 // A task that waits for its lock when the server is shut down does not run in the
 // server that has given it back.
 func TestShutdownWhileWaiting(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	locker, waiting := f.locker(), f.locker(core.Wait(time.Hour))
 	release := hold(t, locker, "order_id=42")
@@ -116,6 +119,7 @@ func TestShutdownWhileWaiting(t *testing.T) {
 
 // A task that waits when its deadline comes near is put back, and uses up no retry.
 func TestDeadlineWhileWaiting(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	release := hold(t, f.locker(), "order_id=42")
 	w, g := newWatch(), newGate()
@@ -137,6 +141,7 @@ func TestDeadlineWhileWaiting(t *testing.T) {
 }
 
 func TestClosedLocker(t *testing.T) {
+	t.Parallel()
 	f := open(t)
 	locker, w := f.locker(), newWatch()
 	if err := locker.Close(background); err != nil {
@@ -156,6 +161,7 @@ func TestClosedLocker(t *testing.T) {
 
 // A task that comes within the window is put off until its end.
 func TestWindowAcrossServers(t *testing.T) {
+	t.Parallel()
 	const window = 3 * time.Second
 	f := open(t)
 	w, g := newWatch(), newGate()

@@ -28,6 +28,7 @@ func rightsInTheFAQ(t *testing.T) []string {
 }
 
 func TestRightsInTheFAQSuffice(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := user(t, server, rightsInTheFAQ(t)...)
 	a, b := onRedis(t, client, core.Lease(6*time.Second)), onRedis(t, client)

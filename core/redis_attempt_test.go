@@ -18,6 +18,7 @@ import (
 // With the rights that the FAQ gives, on one Redis and on a cluster: any bytes come back, also to
 // those who wait in other processes, and nothing stays in Redis for ever.
 func TestAnswersOnRedis(t *testing.T) {
+	t.Parallel()
 	server, cluster := redistest.Start(t), redistest.StartCluster(t, 3, 0)
 	for name, client := range map[string]func() redis.UniversalClient{
 		"alone":   func() redis.UniversalClient { return user(t, server, rightsInTheFAQ(t)...) },
@@ -55,6 +56,7 @@ func TestAnswersOnRedis(t *testing.T) {
 // A Redis that has run out of memory has no room for an answer: it is kept as soon as there is
 // some.
 func TestAnswerWithoutMemory(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	l := onRedis(t, server.Client(t), core.Timeout(200*time.Millisecond))
@@ -79,6 +81,7 @@ func TestAnswerWithoutMemory(t *testing.T) {
 
 // A list of locks does not read their answers.
 func TestInspectReadsNoAnswer(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t))
 	answer(t, take(t, background, l, "k", attemptAt(request)), strings.Repeat("paid", 64<<10))

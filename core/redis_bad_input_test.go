@@ -13,6 +13,7 @@ import (
 )
 
 func TestKeyOfAnotherType(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
 	l := onRedis(t, client)
@@ -53,6 +54,7 @@ func user(t *testing.T, server *redistest.Server, rules ...string) *redis.Client
 }
 
 func TestNoPermission(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	stalls := redistest.WatchStalls(t)
 	for name, rules := range map[string][]string{
@@ -83,6 +85,7 @@ func TestNoPermission(t *testing.T) {
 
 // Everything that latchkey needs, and no channel.
 func TestWithoutChannelsItPolls(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	stalls := redistest.WatchStalls(t)
 	limited := user(t, server, "~lock:*", "resetchannels", "+@all")
@@ -115,6 +118,7 @@ func TestWithoutChannelsItPolls(t *testing.T) {
 }
 
 func TestReadOnlyReplica(t *testing.T) {
+	t.Parallel()
 	master := redistest.Start(t)
 	replica := redistest.Start(t)
 	host, port, _ := strings.Cut(master.Addr(), ":")
@@ -131,6 +135,7 @@ func TestReadOnlyReplica(t *testing.T) {
 }
 
 func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
 	l := onRedis(t, client)
@@ -149,6 +154,7 @@ func TestOutOfMemory(t *testing.T) {
 // tombstone that is to refuse a late copy of the acquisition.
 // Taken out, it stays for its lease.
 func TestWithdrawalOutOfMemory(t *testing.T) {
+	t.Parallel()
 	server, proxy, l := throughProxy(t)
 	admin := server.Client(t)
 	hung := proxy.HangReply(sha(t, "acquire"))

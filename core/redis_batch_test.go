@@ -152,6 +152,7 @@ func numbered(from, to int) []string {
 // Taken out, what is wrong with one lock is wrong with all that travel with it; or
 // two calls both get one that was free when their command arrived.
 func TestCallsThatTravelTogetherHaveOutcomesOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	l := newTraveller(t, server, server.Client(t))
@@ -220,6 +221,7 @@ func TestCallsThatTravelTogetherHaveOutcomesOfTheirOwn(t *testing.T) {
 // Taken out, nobody gets a lock as long as somebody asks for one that the user may
 // not have.
 func TestPermissionsConcernOneOfTheCallsThatTravelTogether(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := newTraveller(t, server, user(t, server, "~lock:k*", "~lock:{lock:k*", "~lock:latchkey:*", "&*", "+@all"))
 	locks, errs := l.tries(t, append(numbered(0, 30), "another")...)
@@ -237,6 +239,7 @@ func TestPermissionsConcernOneOfTheCallsThatTravelTogether(t *testing.T) {
 // Taken out, a client that is none for clusters cannot take two locks at once from a
 // node of one.
 func TestCallsToANodeOfAClusterTravelApart(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 0)
 	node := cluster.MasterFor(t, "lock:k0")
 	l := traveller{Locker: onRedis(t, node.Client(t))}
@@ -252,6 +255,7 @@ func TestCallsToANodeOfAClusterTravelApart(t *testing.T) {
 // A proxy that spreads keys over servers sends a command to the server of its first
 // key. Taken out, locks are written where nobody else looks for them: two get one.
 func TestCallsThroughAShardingProxyTravelApart(t *testing.T) {
+	t.Parallel()
 	servers := []*redistest.Server{redistest.Start(t), redistest.Start(t)}
 	addr := redistest.StartShardingProxy(t, servers...)
 	client := servers[0].Client(t, func(o *redis.Options) { o.Addr = addr })
@@ -313,6 +317,7 @@ func (h *merged) seen() []error {
 // ends with READONLY: the address may be another server's by now.
 // Taken out, it does not see that in the reply to many renewals.
 func TestGoRedisSeesThatTheServerBecameAReplica(t *testing.T) {
+	t.Parallel()
 	server, master := redistest.Start(t), redistest.Start(t)
 	hook := &merged{}
 	client := server.Client(t)

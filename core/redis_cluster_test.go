@@ -80,6 +80,7 @@ func awaitClusterSubscriber(t *testing.T, cluster *redistest.Cluster, key string
 // While the slot of a lock moves, Redis refuses its scripts for a moment. A fresh
 // call waits that out rather than fail.
 func TestFreshCallWhileTheSlotMoves(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := server.Proxy(t)
 	l := onRedis(t, proxy.Client(t))

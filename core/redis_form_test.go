@@ -77,6 +77,7 @@ var realRedises = map[string]func(t *testing.T) realRedis{
 // Holders that go together keep their lock, each its own, whatever happens to the Redis; those
 // that do not go with them wait, and learn of its end. A lock that was deleted is lost to each.
 func TestFormsOnARealRedis(t *testing.T) {
+	t.Parallel()
 	const lease = 6 * time.Second
 	for name, start := range realRedises {
 		t.Run(name, func(t *testing.T) {
@@ -141,6 +142,7 @@ func TestFormsOnARealRedis(t *testing.T) {
 // A lock that was handed over, and one that was resumed, stay what they are, whatever happens to
 // the Redis. So do locks of several keys.
 func TestHandoverOnARealRedis(t *testing.T) {
+	t.Parallel()
 	const lease = 6 * time.Second
 	for name, start := range realRedises {
 		t.Run(name, func(t *testing.T) {

@@ -95,6 +95,7 @@ func TestHolderKilled(t *testing.T) {
 }
 
 func TestInvariant4DeletedLockIsALoss(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
 	l := onRedis(t, client)
@@ -106,6 +107,7 @@ func TestInvariant4DeletedLockIsALoss(t *testing.T) {
 
 // Who steals the lock keeps it: neither renewal nor release of the robbed touch it.
 func TestInvariant2WhoStealsTheLockKeepsIt(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
 	l, thief := onRedis(t, client), onRedis(t, server.Client(t))
@@ -125,6 +127,7 @@ func TestInvariant2WhoStealsTheLockKeepsIt(t *testing.T) {
 
 // What redis-cli monitor shows beside a held lock.
 func TestAHeldLockIsQuiet(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t))
 	warm := take(t, background, l, "warm-up") // connects, loads the scripts
@@ -189,6 +192,7 @@ func TestInvariant7TenThousandLocks(t *testing.T) {
 
 // A renewal heals an expiry that somebody has taken away.
 func TestRenewalGivesAnExpiry(t *testing.T) {
+	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	l := onRedis(t, client)
 	for form, opt := range map[string]core.Option{"exclusive": core.Lease(3 * time.Second), "shared": core.Shared(), "permits": core.Permits(2)} {
@@ -205,6 +209,7 @@ func TestRenewalGivesAnExpiry(t *testing.T) {
 // Who asks for a lock that has no room, or leaves one that others still have, looks through the
 // holders once a second at most.
 func TestManyHoldersAreRarelyLookedThrough(t *testing.T) {
+	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	l := onRedis(t, client)
 	looks := func() int {

@@ -45,6 +45,7 @@ func (b bank) transfer(t *testing.T, ctx context.Context, from, to, amount int) 
 // Transfers cross one another, from several processes: no money is lost, nobody is refused, and
 // nothing stays locked, whatever the Redis of the locks is.
 func TestLockAllStormOfTransfers(t *testing.T) {
+	t.Parallel()
 	redises := map[string]func(t *testing.T) func(...core.Option) *core.Locker{
 		"single server": func(t *testing.T) func(...core.Option) *core.Locker {
 			server := redistest.Start(t)
@@ -114,6 +115,7 @@ func TestLockAllStormOfTransfers(t *testing.T) {
 
 // In a cluster all keys of a node share a round trip; those of another do not wait for it.
 func TestLockAllInACluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 0)
 	l := onRedis(t, cluster.Client(t))
 	var keys []string

@@ -24,6 +24,7 @@ func throughProxy(t *testing.T, opts ...core.Option) (*redistest.Server, *redist
 // Taken out, a Lock that failed leaves the lock taken, for nobody, until its lease
 // ends. Tried: this test then fails with "still waiting … lock k to be free".
 func TestInvariant3AcquireReplyLostLeavesNothing(t *testing.T) {
+	t.Parallel()
 	server, proxy, l := throughProxy(t)
 	lost := proxy.DropReply(sha(t, "acquire"), redistest.Always())
 	_, err := l.Lock(background, "k")
@@ -38,6 +39,7 @@ func TestInvariant3AcquireReplyLostLeavesNothing(t *testing.T) {
 }
 
 func TestInvariant3ReentryReplyLostCountsOnce(t *testing.T) {
+	t.Parallel()
 	_, proxy, l := throughProxy(t)
 	k := take(t, background, l, "k")
 	lost := proxy.DropReply(sha(t, "acquire"), redistest.Always())
@@ -59,6 +61,7 @@ func TestInvariant3ReentryReplyLostCountsOnce(t *testing.T) {
 // Taken out, the repeated release of a nested lock frees the outer one, and another
 // is inside with its holder. Tried: this test then fails with "count 0 … want 1".
 func TestInvariant3ReleaseReplyLostCountsOnce(t *testing.T) {
+	t.Parallel()
 	server, proxy, l := throughProxy(t)
 	k := take(t, background, l, "k")
 	in := take(t, k.Context(), l, "k")
@@ -75,6 +78,7 @@ func TestInvariant3ReleaseReplyLostCountsOnce(t *testing.T) {
 }
 
 func TestReleaseThatNeverArrivesIsRepeatedInTheBackground(t *testing.T) {
+	t.Parallel()
 	server, proxy, l := throughProxy(t, core.Timeout(time.Second))
 	k := take(t, background, l, "k")
 	fault := proxy.DropRequest(sha(t, "release"), redistest.Always())
@@ -89,6 +93,7 @@ func TestReleaseThatNeverArrivesIsRepeatedInTheBackground(t *testing.T) {
 // Taken out, it takes the lock for nobody, until the lease ends. Tried: this test
 // then fails with "an acquisition that nobody waits for took the lock".
 func TestInvariant3AcquireThatArrivesLateIsRefused(t *testing.T) {
+	t.Parallel()
 	server, proxy, l := throughProxy(t, core.Timeout(time.Second))
 	late := proxy.HoldRequest(sha(t, "acquire"))
 	_, err := l.Lock(background, "k")
@@ -106,6 +111,7 @@ func TestInvariant3AcquireThatArrivesLateIsRefused(t *testing.T) {
 }
 
 func TestCancelledWhileTheReplyIsUnderWay(t *testing.T) {
+	t.Parallel()
 	server, proxy, l := throughProxy(t)
 	stalls := redistest.WatchStalls(t)
 	hung := proxy.HangReply(sha(t, "acquire"))
@@ -123,6 +129,7 @@ func TestCancelledWhileTheReplyIsUnderWay(t *testing.T) {
 
 // A renewal whose reply is lost is tried again long before the lease ends.
 func TestRenewalReplyLost(t *testing.T) {
+	t.Parallel()
 	_, proxy, l := throughProxy(t)
 	k := take(t, background, l, "k", core.Lease(6*time.Second))
 	lost := proxy.DropReply(sha(t, "renew"), redistest.Times(2))
@@ -142,6 +149,7 @@ func TestRenewalReplyLost(t *testing.T) {
 // Tried: this test then fails, and so does TestInvariant3ReleaseReplyLostCountsOnce
 // with "Unlock … lost".
 func TestInvariant3ServerErrorsAreNotRetriedBehindOurBack(t *testing.T) {
+	t.Parallel()
 	server, proxy, l := throughProxy(t)
 	for _, reply := range []string{"-LOADING loading\r\n", "-READONLY no\r\n", "-CLUSTERDOWN no\r\n", "-MASTERDOWN no\r\n"} {
 		sent := proxy.Observe(sha(t, "acquire"))

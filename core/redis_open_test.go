@@ -19,6 +19,7 @@ import (
 )
 
 func TestOpen(t *testing.T) {
+	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "redis.sock")
 	server := redistest.Start(t, "--requirepass", "s/cret", "--unixsocket", socket)
 	inside := server.Client(t, func(o *redis.Options) { o.Password, o.DB = "s/cret", 3 })
@@ -58,6 +59,7 @@ func TestOpen(t *testing.T) {
 
 // The client is closed after everything is released.
 func TestCloseClosesTheClientOfOpen(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
 	clients := func() int {
@@ -87,6 +89,7 @@ func TestCloseClosesTheClientOfOpen(t *testing.T) {
 
 // What go-redis does by itself takes 0.8 s when nobody listens, and goes on past a deadline.
 func TestOpenDialsOnceForEachCommand(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +116,7 @@ func TestOpenDialsOnceForEachCommand(t *testing.T) {
 }
 
 func TestOpenSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	locked := redistest.Start(t, "--requirepass", "secret").Addr()
 	down := redistest.Start(t)
@@ -178,6 +182,7 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 
 // One line for each Locker, where it can be helped.
 func TestNewTellsWhatAClientCosts(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		client redis.UniversalClient
 		lines  int

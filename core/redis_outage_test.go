@@ -15,6 +15,7 @@ import (
 )
 
 func TestScriptFlushIsSurvived(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t))
 	k := take(t, background, l, "k", core.Lease(6*time.Second))
@@ -40,6 +41,7 @@ func TestScriptFlushIsSurvived(t *testing.T) {
 }
 
 func TestConnectionsKilledAtRandom(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := server.Proxy(t)
 	killAtRandom(t, []*redistest.Proxy{proxy}, []*core.Locker{onRedis(t, proxy.Client(t)), onRedis(t, proxy.Client(t))})
@@ -100,6 +102,7 @@ func killAtRandom(t *testing.T, proxies []*redistest.Proxy, lockers []*core.Lock
 }
 
 func TestInvariant4SilentRedisIsALoss(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	stalls := redistest.WatchStalls(t)
 	l := onRedis(t, server.Client(t), core.Timeout(500*time.Millisecond))
@@ -126,6 +129,7 @@ func TestInvariant4SilentRedisIsALoss(t *testing.T) {
 }
 
 func TestRestartIsNoticed(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t))
 	k := take(t, background, l, "k", core.Lease(900*time.Millisecond))
@@ -137,6 +141,7 @@ func TestRestartIsNoticed(t *testing.T) {
 }
 
 func TestRedisDown(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t))
 	k := take(t, background, l, "held", core.Lease(2*time.Second))
@@ -154,6 +159,7 @@ func TestRedisDown(t *testing.T) {
 
 // A call that was waiting already endures a restart.
 func TestWaitingCallOutlivesARestart(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
 	holder, waiting := onRedis(t, client), onRedis(t, server.Client(t))
@@ -190,6 +196,7 @@ func awaitSubscriber(tb testing.TB, client redis.UniversalClient, key string) {
 
 // A wake-up lost in a connection that is dead but open costs a second at most.
 func TestInvariant6BlackHoledSubscription(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := server.Proxy(t)
 	client := server.Client(t)
@@ -216,6 +223,7 @@ func TestInvariant6BlackHoledSubscription(t *testing.T) {
 }
 
 func TestWakeUpIsPrompt(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	stalls := redistest.WatchStalls(t)
 	client := server.Client(t)

@@ -24,6 +24,7 @@ import (
 )
 
 func TestPing(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t), core.KeepFor(time.Minute), core.FixedLease(time.Minute), core.Observe(forbiddenObserver{t}))
 	for range 3 {
@@ -45,6 +46,7 @@ func TestPing(t *testing.T) {
 
 // What one Ping could not release does not make the next one say that all is well.
 func TestPingWithoutPermissionToRelease(t *testing.T) {
+	t.Parallel()
 	l := onRedis(t, user(t, redistest.Start(t), "~lock:*", "&*", "+@all", "-del"))
 	for range 3 {
 		wantErr(t, l.Ping(background), core.ErrUnavailable)
@@ -53,6 +55,7 @@ func TestPingWithoutPermissionToRelease(t *testing.T) {
 
 // Fencing clocks stay, one for each hash slot that has had a lock.
 func TestPingsLeaveOneFencingClock(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t))
 	for range 50 {
@@ -67,6 +70,7 @@ func TestPingsLeaveOneFencingClock(t *testing.T) {
 
 // A client of one node takes the locks that this node has, and Ping need not be one of them.
 func TestPingFindsANodeOfACluster(t *testing.T) {
+	t.Parallel()
 	for _, node := range redistest.StartCluster(t, 3, 0).Nodes() {
 		err := onRedis(t, node.Client(t)).Ping(background)
 		wantErr(t, err, core.ErrUnavailable)
@@ -86,6 +90,7 @@ func (o forbiddenObserver) Observe(ctx context.Context, e core.Event) context.Co
 // What Ping says of a Redis that is set up otherwise than the client, and that
 // docs/faq.md explains just that.
 func TestPingExplainsItself(t *testing.T) {
+	t.Parallel()
 	faq, err := os.ReadFile("../docs/faq.md")
 	if err != nil {
 		t.Fatal(err)

@@ -64,6 +64,7 @@ func (m *members) awaitFree(t *testing.T, key string) {
 }
 
 func TestQuorumBadInput(t *testing.T) {
+	t.Parallel()
 	at := func(addr string) *redis.Client { return redis.NewClient(&redis.Options{Addr: addr}) }
 	a, b, c := at("127.0.0.1:1"), at("127.0.0.1:2"), at("127.0.0.1:3")
 	for name, clients := range map[string][]redis.UniversalClient{
@@ -121,6 +122,7 @@ func TestQuorumLocks(t *testing.T) {
 }
 
 func TestQuorumWakesWaiters(t *testing.T) {
+	t.Parallel()
 	m := startMembers(t, 3)
 	stalls := redistest.WatchStalls(t)
 	l, other := m.locker(t), m.locker(t)
@@ -176,6 +178,7 @@ func TestQuorumWorksWhileAMajorityDoes(t *testing.T) {
 // Taken out, it stays taken for a lease. Tried: this test then fails with "still
 // waiting … free on all members". TestQuorumRefusedCallBlocksNoMember has the rest.
 func TestQuorumRollsBackWhereTheAnswerWasLost(t *testing.T) {
+	t.Parallel()
 	m := startMembers(t, 3)
 	l := m.locker(t)
 	unlock(t, take(t, background, l, "warm-up"))
@@ -209,6 +212,7 @@ func TestQuorumRenewalNeedsAMajority(t *testing.T) {
 // that was written back there makes the next one greater: without the write-back
 // the tokens of members with slower clocks decrease.
 func TestQuorumTokensIncreaseAcrossMajorities(t *testing.T) {
+	t.Parallel()
 	m := startMembers(t, 3)
 	l := m.locker(t)
 	// Member 0 has a clock far ahead: its last token is large.
@@ -234,6 +238,7 @@ func TestQuorumTokensIncreaseAcrossMajorities(t *testing.T) {
 }
 
 func TestQuorumDuelsEnd(t *testing.T) {
+	t.Parallel()
 	m := startMembers(t, 5)
 	lockers := []*core.Locker{m.locker(t), m.locker(t), m.locker(t), m.locker(t)}
 	var inside atomic.Int32
@@ -259,6 +264,7 @@ func TestQuorumDuelsEnd(t *testing.T) {
 }
 
 func TestQuorumKeepForAndForceUnlock(t *testing.T) {
+	t.Parallel()
 	m := startMembers(t, 3)
 	l, other := m.locker(t), m.locker(t)
 	unlock(t, take(t, background, l, "k", core.KeepFor(time.Minute)))
@@ -288,6 +294,7 @@ func TestQuorumKeepForAndForceUnlock(t *testing.T) {
 }
 
 func TestQuorumConnectionsKilledAtRandom(t *testing.T) {
+	t.Parallel()
 	m := startMembers(t, 3)
 	killAtRandom(t, m.proxies, []*core.Locker{m.locker(t), m.locker(t)})
 	for _, key := range []string{"a", "b", "c"} {

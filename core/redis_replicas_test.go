@@ -42,6 +42,7 @@ func replicaOf(t *testing.T, master *redistest.Server) *redistest.Server {
 // Taken out, the lock is handed out while the replica has never heard of it, and a
 // failover gives it to somebody else.
 func TestReplicasHaveTheLockBeforeItIsHandedOut(t *testing.T) {
+	t.Parallel()
 	master := redistest.Start(t)
 	replica := replicaOf(t, master)
 	patient := func(o *redis.Options) { o.ReadTimeout = time.Minute }
@@ -72,6 +73,7 @@ func TestReplicasHaveTheLockBeforeItIsHandedOut(t *testing.T) {
 // A second copy of an acquisition has nothing to write. WAIT after it asks for what the
 // first one wrote all the same.
 func TestReplicasVouchForASecondCopy(t *testing.T) {
+	t.Parallel()
 	master := redistest.Start(t)
 	replica := replicaOf(t, master)
 	proxy := master.Proxy(t)
@@ -190,6 +192,7 @@ func TestReplicasFollowAClusterThatMoves(t *testing.T) {
 
 // What WAIT itself answers is no proof that nothing was done.
 func TestReplicasWithoutPermissionToWait(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	limited := user(t, server, "~lock:*", "&*", "+@all", "-wait")
 	l := onRedis(t, limited, core.Replicas(1, 100*time.Millisecond))
@@ -220,6 +223,7 @@ func TestReplicasAfterAScriptFlush(t *testing.T) {
 
 // Nothing of it is on the wire when it is off, and one command more when it is on.
 func TestReplicasCostNothingWhenOff(t *testing.T) {
+	t.Parallel()
 	master := redistest.Start(t)
 	replicaOf(t, master)
 	client := master.Client(t)
@@ -242,6 +246,7 @@ func TestReplicasCostNothingWhenOff(t *testing.T) {
 }
 
 func TestReplicasRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "localhost:1", ReadTimeout: 300 * time.Millisecond})
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "localhost:1"}})
 	t.Cleanup(func() { _, _ = client.Close(), ring.Close() })

@@ -180,6 +180,7 @@ func behind(t *testing.T, server *redistest.Server, encrypted bool) (client *red
 // go-redis repeats its own commands on such connections. Taken out, each of them costs
 // somebody his lock, and his client reads 503.
 func TestConnectionsThatWereClosedBehindThePool(t *testing.T) {
+	t.Parallel()
 	for name, encrypted := range map[string]bool{"TLS": true, "reset by a balancer": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -270,6 +271,7 @@ func TestRestartBetweenTwoLocks(t *testing.T) {
 // The network may deliver the first copy of an acquisition after everything is over.
 // Taken out, it takes the lock for nobody, until the lease ends.
 func TestInvariant3FirstCopyThatArrivesLate(t *testing.T) {
+	t.Parallel()
 	for name, opts := range map[string][]core.Option{"own owner": nil, "chosen owner": {core.Owner("o")}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -323,6 +325,7 @@ func TestInvariant3FirstCopyThatArrivesLate(t *testing.T) {
 
 // Taken out, one lost reply fails all calls that shared a command.
 func TestLostReplyFailsNoneOfTheCallsThatTravelTogether(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := server.Proxy(t)
 	l := newTraveller(t, server, proxy.Client(t, patient))

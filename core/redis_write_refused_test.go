@@ -15,6 +15,7 @@ import (
 // replicas (NOREPLICAS). That is told as what it is; what is held lasts as long as its
 // lease, and what was to be released is released when Redis writes again.
 func TestRedisThatRefusesWrites(t *testing.T) {
+	t.Parallel()
 	for name, hurt := range map[string]func(t *testing.T) (server *redistest.Server, begin, end func(admin *redis.Client) error){
 		"NOREPLICAS": func(t *testing.T) (*redistest.Server, func(*redis.Client) error, func(*redis.Client) error) {
 			set := func(n string) func(*redis.Client) error {
@@ -75,6 +76,7 @@ func TestRedisThatRefusesWrites(t *testing.T) {
 // A Redis that has run out of memory still renews a lock that a release has granted, and
 // one that was taken before.
 func TestGrantIsRenewedWithoutMemory(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	a, b := onRedis(t, server.Client(t)), onRedis(t, server.Client(t))
@@ -105,6 +107,7 @@ func TestGrantIsRenewedWithoutMemory(t *testing.T) {
 
 // So it does the lock of each of several, and one that was resumed.
 func TestHoldersAreRenewedWithoutMemory(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	l := onRedis(t, server.Client(t))

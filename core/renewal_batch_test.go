@@ -82,6 +82,7 @@ func TestLocksThatAreRenewedTogetherHaveOutcomesOfTheirOwn(t *testing.T) {
 // A client that is none for clusters may speak to a node of one.
 // Taken out, all its locks are lost as soon as two of them are renewed together.
 func TestRenewalThroughANodeOfACluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 0)
 	node := cluster.MasterFor(t, "lock:k0")
 	client := node.Client(t)

@@ -24,6 +24,7 @@ func TestOwnerHasTheGreatestEpoch(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t, 3, 1)
 	client := c.Client(t)
 	if len(c.Nodes()) != 6 {

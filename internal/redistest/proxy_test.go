@@ -82,6 +82,7 @@ func TestRefuse(t *testing.T) {
 }
 
 func TestBlackHole(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, s *Server, p *Proxy, c *redis.Client) {
 		var open *redis.Conn
 		Await(t, patience, "a connection", func() bool {

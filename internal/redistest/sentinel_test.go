@@ -8,6 +8,7 @@ import (
 )
 
 func TestSentinel(t *testing.T) {
+	t.Parallel()
 	s := StartSentinel(t, 2)
 	client := s.Client(t)
 	set := func(value string) {
@@ -85,6 +86,7 @@ func TestSentinel(t *testing.T) {
 }
 
 func TestSentinelWithPassword(t *testing.T) {
+	t.Parallel()
 	s := StartSentinel(t, 1, "--requirepass", "secret")
 	if err := s.Client(t).Set(ctx, "k", "v", 0).Err(); err != nil {
 		t.Error(err)
@@ -97,6 +99,7 @@ func TestSentinelWithPassword(t *testing.T) {
 }
 
 func TestSentinelKeepsAnOldMaster(t *testing.T) {
+	t.Parallel()
 	s := StartSentinel(t, 1)
 	old := s.Master(t)
 	s.KeepOldMaster(t)
