@@ -1,7 +1,7 @@
 # Every target is explained by "make help".
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help test lint faults simulate model bench fuzz cover redis test-adapters test-benchmarks test-browser test-redisson dashboard
+.PHONY: help test race lint faults simulate model bench fuzz cover redis test-adapters test-benchmarks test-browser test-redisson dashboard
 
 # Version 0.7.0 serves Go 1.25 and 1.26; later ones need 1.26.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
@@ -24,11 +24,14 @@ help: ## show this help
 redis:
 	@.ci/install
 
-test: redis ## all tests with the race detector; installs redis-server where it is missing
+test: redis ## all tests; installs redis-server where it is missing
 	@.ci/gotest -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
 
+race: redis ## the same with the race detector
+	@.ci/gotest -race -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
+
 test-benchmarks: redis ## that the comparison runs with every library; downloads the peers
-	@cd benchmarks && $(CURDIR)/.ci/gotest -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
+	@cd benchmarks && $(CURDIR)/.ci/gotest -race -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
 
 test-browser: ## what the pages show, in a real browser; installs chromium where it is missing
 	@.ci/install chromium
@@ -43,7 +46,7 @@ test-redisson: redis ## Redisson itself and latchkey on the same locks, with fig
 	@go test ./internal/redisson -count=1 -v -timeout $(TIMEOUT) -redisson.target=target $(TESTFLAGS)
 
 test-adapters: ## the adapters of docs/adapters.md and docs/leader.md, with go vet and the race detector; downloads gRPC, fiber, hertz and gocron
-	@set -e; for m in $(ADAPTERS); do (cd $$m; set -x; go vet ./...; $(CURDIR)/.ci/gotest -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)); done
+	@set -e; for m in $(ADAPTERS); do (cd $$m; set -x; go vet ./...; $(CURDIR)/.ci/gotest -race -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)); done
 
 lint: ## gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; fi
