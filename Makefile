@@ -28,7 +28,7 @@ test: redis ## all tests; installs redis-server where it is missing
 	@.ci/gotest -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
 
 race: redis ## the same with the race detector
-	@.ci/gotest -race -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
+	@.ci/gotest -race -parallel 4 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
 
 test-benchmarks: redis ## that the comparison runs with every library; downloads the peers
 	@cd benchmarks && $(CURDIR)/.ci/gotest -race -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)

@@ -234,7 +234,7 @@ func TestLostLockFailsTheTask(t *testing.T) {
 	t.Parallel()
 	f := open(t)
 	w, locker := newWatch(), f.locker()
-	f.start(by(f.locker(core.Lease(300*time.Millisecond)))(does(func(ctx context.Context) error {
+	f.start(by(f.locker(core.Lease(3*time.Second)))(does(func(ctx context.Context) error {
 		if _, err := locker.ForceUnlock(background, "order_id=42"); err != nil {
 			t.Error(err)
 		}

@@ -237,7 +237,7 @@ func TestWaitingCallListensToAClusterThatCannotBeReached(t *testing.T) {
 		_ = cluster.Close()
 	})
 	l, err := core.NewQuorum([]redis.UniversalClient{redistest.Start(t).Client(t), redistest.Start(t).Client(t), cluster},
-		quiet, core.ShardedPubSub())
+		quiet, core.ShardedPubSub(), core.Timeout(5*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func TestAnswerWithoutMemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client(t)
-	l := onRedis(t, server.Client(t), core.Timeout(200*time.Millisecond))
+	l := onRedis(t, server.Client(t), core.Timeout(3*time.Second))
 	k := take(t, background, l, "k", attemptAt(request), core.Lease(time.Minute))
 	set := func(n string) {
 		t.Helper()

@@ -65,7 +65,8 @@ func (l traveller) lockAll(t *testing.T, keys []string, then func(*core.Lock)) {
 const ofCallers = "latchkey/core.(*Loc"
 
 // together has calls travel together: the server runs no script for a while, and
-// others are under way when they come. It returns how many scripts that took.
+// others are under way when they come. It returns how many scripts that took. It counts the
+// calls of the whole process: its tests do not run beside others.
 func (l traveller) together(t *testing.T, calls ...func()) int {
 	t.Helper()
 	admin := l.server.Client(t)
@@ -152,7 +153,6 @@ func numbered(from, to int) []string {
 // Taken out, what is wrong with one lock is wrong with all that travel with it; or
 // two calls both get one that was free when their command arrived.
 func TestCallsThatTravelTogetherHaveOutcomesOfTheirOwn(t *testing.T) {
-	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	l := newTraveller(t, server, server.Client(t))
@@ -221,7 +221,6 @@ func TestCallsThatTravelTogetherHaveOutcomesOfTheirOwn(t *testing.T) {
 // Taken out, nobody gets a lock as long as somebody asks for one that the user may
 // not have.
 func TestPermissionsConcernOneOfTheCallsThatTravelTogether(t *testing.T) {
-	t.Parallel()
 	server := redistest.Start(t)
 	l := newTraveller(t, server, user(t, server, "~lock:k*", "~lock:{lock:k*", "~lock:latchkey:*", "&*", "+@all"))
 	locks, errs := l.tries(t, append(numbered(0, 30), "another")...)

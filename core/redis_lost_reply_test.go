@@ -79,7 +79,7 @@ func TestInvariant3ReleaseReplyLostCountsOnce(t *testing.T) {
 
 func TestReleaseThatNeverArrivesIsRepeatedInTheBackground(t *testing.T) {
 	t.Parallel()
-	server, proxy, l := throughProxy(t, core.Timeout(time.Second))
+	server, proxy, l := throughProxy(t, core.Timeout(3*time.Second))
 	k := take(t, background, l, "k")
 	fault := proxy.DropRequest(sha(t, "release"), redistest.Always())
 	wantErr(t, k.Unlock(background), core.ErrUnavailable)
@@ -94,7 +94,7 @@ func TestReleaseThatNeverArrivesIsRepeatedInTheBackground(t *testing.T) {
 // then fails with "an acquisition that nobody waits for took the lock".
 func TestInvariant3AcquireThatArrivesLateIsRefused(t *testing.T) {
 	t.Parallel()
-	server, proxy, l := throughProxy(t, core.Timeout(time.Second))
+	server, proxy, l := throughProxy(t, core.Timeout(3*time.Second))
 	late := proxy.HoldRequest(sha(t, "acquire"))
 	_, err := l.Lock(background, "k")
 	wantErr(t, err, core.ErrUnavailable)

@@ -152,8 +152,9 @@ func TestPingExplainsItself(t *testing.T) {
 		}, "no answer in time|EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			client := c.client(t)
-			err := onRedis(t, client).Ping(background)
+			err := onRedis(t, client, core.Timeout(5*time.Second)).Ping(background)
 			wantErr(t, err, core.ErrUnavailable)
 			if err == nil {
 				return

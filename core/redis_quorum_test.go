@@ -38,7 +38,7 @@ func (m *members) locker(t testing.TB, opts ...core.Option) *core.Locker {
 	for _, p := range m.proxies {
 		clients = append(clients, p.Client(t))
 	}
-	l, err := core.NewQuorum(clients, append([]core.Option{quiet, core.Timeout(time.Second)}, opts...)...)
+	l, err := core.NewQuorum(clients, append([]core.Option{quiet, core.Timeout(3 * time.Second)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
