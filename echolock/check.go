@@ -12,12 +12,24 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// Report is what is guarded, and by what. String makes a table of it for the log, Err an error
-// of all that looks wrong, for a test.
-type Report = guard.Report
+// Report is what is guarded, and by what.
+type Report []Route
 
 // Route is a route of a [Report].
-type Route = guard.Route
+type Route struct {
+	// Method and Pattern are the router's.
+	Method, Pattern string
+	// Guards are by what it is guarded, outermost first; none when it is not.
+	Guards []string
+	// Faults are what looks wrong, each with what to do about it.
+	Faults []string
+}
+
+// String is a table for the log, with a line for each route, and one for each fault.
+func (r Report) String() string { return guard.Table(r) }
+
+// Err returns all faults, for the start of a program or a test, or nil when there are none.
+func (r Report) Err() error { return guard.Faults(r) }
 
 // Check begins to list the routes of e: call it before the first is added, for echo tells what
 // stands in front of a route only then. The function that it returns tells, once all routes are
@@ -55,7 +67,7 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 				}
 			}
 		}
-		return added.Check(*pre, *all, guardsOf), nil
+		return guard.Check[Route](added.Seen(*pre, *all, guardsOf)), nil
 	}
 }
 

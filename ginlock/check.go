@@ -10,12 +10,24 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// Report is what is guarded, and by what. String makes a table of it for the log, Err an error
-// of all that looks wrong, for a test.
-type Report = guard.Report
+// Report is what is guarded, and by what.
+type Report []Route
 
 // Route is a route of a [Report].
-type Route = guard.Route
+type Route struct {
+	// Method and Pattern are the router's.
+	Method, Pattern string
+	// Guards are by what it is guarded, outermost first; none when it is not.
+	Guards []string
+	// Faults are what looks wrong, each with what to do about it.
+	Faults []string
+}
+
+// String is a table for the log, with a line for each route, and one for each fault.
+func (r Report) String() string { return guard.Table(r) }
+
+// Err returns all faults, for the start of a program or a test, or nil when there are none.
+func (r Report) Err() error { return guard.Faults(r) }
 
 // Check lists the routes of a router: what each is guarded by, which are not guarded, and
 // what looks wrong: a route that declares the parameters by which others are guarded but was
@@ -49,7 +61,7 @@ func Check(router *gin.Engine) (Report, error) {
 			return nil, err
 		}
 	}
-	return guard.Check(seen), nil
+	return guard.Check[Route](seen), nil
 }
 
 var errNoRoutes = errors.New("ginlock: Check does not know where this version of gin keeps its routes")

@@ -2,6 +2,8 @@ package ginlock
 
 import (
 	"context"
+	"crypto/cipher"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -37,6 +39,37 @@ func Attempt(ctx context.Context) int {
 	return guard.Attempt(ctx)
 }
 
-// Idempotency is how requests count once, for [Config].Idempotent: see [Idempotent]. Scope is
-// required; docs/idempotency.md has all fields.
-type Idempotency = guard.Idempotency
+// Idempotency is how requests count once, for [Config].Idempotent: see [Idempotent].
+type Idempotency struct {
+	// Scope is whose key it is: the user or tenant that authentication has found out, such as
+	// keyfunc.Value("userID"). Required: or one client could read the answers to another's
+	// requests.
+	Scope keyfunc.Func[keyfunc.Request]
+	// Key is what a client gives a request, and its repetitions, to tell them from others. nil:
+	// the header field Idempotency-Key, of 1 to 255 visible ASCII characters, quoted or not.
+	Key keyfunc.Func[keyfunc.Request]
+	// Optional lets requests without a key through, which count each time. Otherwise
+	// they are refused with 400.
+	Optional bool
+	// KeepFor is for how long an answer is kept, from the moment on at which it is complete. If
+	// zero 24 h. It is also for how long it is known that an attempt was made, of which nobody
+	// knows more.
+	KeepFor time.Duration
+	// MaxBytes is how long the body of an answer may be that is kept. If zero 256 KiB. The
+	// first client gets a longer one, too; later ones are refused with 409.
+	MaxBytes int
+	// Headers are the names of header fields of the answer that are kept besides Content-Type,
+	// Content-Language, Content-Encoding, Location, Content-Location, ETag, Last-Modified and
+	// Link.
+	Headers []string
+	// Keep says by its status whether an answer is kept; if not, the request counts as one
+	// that has not come, and the next one is processed. nil: those below 400, 402, 404,
+	// 410 and 422. Those from 500 on are never kept.
+	Keep func(status int) bool
+	// Seal encrypts what is stored of answers. nil: it is stored as it is.
+	Seal cipher.AEAD
+	// RefuseUnknown refuses a request with 409 where nobody knows whether an earlier attempt has
+	// done the work, because its process died or lost Redis. Otherwise it is processed, and
+	// [Attempt] is more than 1.
+	RefuseUnknown bool
+}

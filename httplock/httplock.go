@@ -120,7 +120,7 @@ func New(cfg Config) func(http.Handler) http.Handler {
 		Locker:     cfg.Locker,
 		Key:        cfg.Key,
 		Keys:       cfg.Keys,
-		Idempotent: cfg.Idempotent,
+		Idempotent: (*guard.Idempotency)(cfg.Idempotent),
 		Param:      cfg.Param,
 		Options:    cfg.Options,
 		Forms:      guard.Forms(cfg.Shared, cfg.Permits, func(r guard.Request) *http.Request { return r.HTTP() }),

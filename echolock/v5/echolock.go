@@ -114,7 +114,7 @@ func New(cfg Config) echo.MiddlewareFunc {
 		Locker:     cfg.Locker,
 		Key:        cfg.Key,
 		Keys:       cfg.Keys,
-		Idempotent: cfg.Idempotent,
+		Idempotent: (*guard.Idempotency)(cfg.Idempotent),
 		Param:      cfg.Param,
 		Options:    cfg.Options,
 		Forms:      guard.Forms(cfg.Shared, cfg.Permits, func(r guard.Request) *echo.Context { return r.(request).c }),

@@ -51,7 +51,7 @@ var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: 
 				return r.run(c.Response(), c.Request())
 			}, chain...)
 		}
-		return checkedServer{e, check}
+		return checkedServer{e, func() (report, error) { return reportOf(check()) }}
 	}}
 
 // echo4Companion has no use for echo's package middleware, which would bring its

@@ -52,7 +52,7 @@ var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: 
 				return r.run(c.Response(), c.Request())
 			}, chain...)
 		}
-		return checkedServer{e, check}
+		return checkedServer{e, func() (report, error) { return reportOf(check()) }}
 	}}
 
 func echo5Companion(name companion) echo.MiddlewareFunc {

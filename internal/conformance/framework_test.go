@@ -31,7 +31,21 @@ type framework struct {
 // checkedServer is a server with what the adapter's Check tells of its routes.
 type checkedServer struct {
 	http.Handler
-	check func() (guard.Report, error)
+	check func() (report, error)
+}
+
+// report is that of an adapter, as all have it.
+type report []guard.Route
+
+func (r report) String() string { return guard.Table(r) }
+func (r report) Err() error     { return guard.Faults(r) }
+
+func reportOf[R guard.Row](of []R, err error) (report, error) {
+	all := make(report, len(of))
+	for i, r := range of {
+		all[i] = guard.Route(r)
+	}
+	return all, err
 }
 
 // refusing answers a refusal.

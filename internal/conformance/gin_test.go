@@ -50,7 +50,7 @@ var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, s
 			pattern := strings.NewReplacer("{path...}", "*path", "{", ":", "}", "").Replace(r.pattern)
 			router.Handle(r.method, pattern, chain...)
 		}
-		return checkedServer{router, func() (ginlock.Report, error) { return ginlock.Check(router) }}
+		return checkedServer{router, func() (report, error) { return reportOf(ginlock.Check(router)) }}
 	}}
 
 func ginCompanion(name companion) gin.HandlerFunc {

@@ -39,7 +39,7 @@ var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf
 			}
 			mux.Handle(r.method+" "+r.pattern, handler)
 		}
-		return checkedServer{mux, func() (httplock.Report, error) { return check.Report(), nil }}
+		return checkedServer{mux, func() (report, error) { return reportOf(check.Report(), nil) }}
 	}}
 
 // stored is a key of the type that an application has for its own values.

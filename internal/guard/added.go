@@ -34,9 +34,9 @@ func (a *Added[M]) Has(method, path string) bool {
 	return a.told[method+" "+path]
 }
 
-// Check is the report on the routes, whose path parameters begin with a colon, behind what
-// runs for all of them before the router and after it.
-func (a *Added[M]) Check(before, all []M, guardsOf func([]M) []*Guard) Report {
+// Seen are the routes, whose path parameters begin with a colon, behind what runs for all of
+// them before the router and after it.
+func (a *Added[M]) Seen(before, all []M, guardsOf func([]M) []*Guard) []Seen {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	seen := make([]Seen, len(a.routes))
@@ -47,5 +47,5 @@ func (a *Added[M]) Check(before, all []M, guardsOf func([]M) []*Guard) Report {
 			Guards: append(guardsOf(all), guardsOf(r.chain)...),
 		}
 	}
-	return Check(seen)
+	return seen
 }

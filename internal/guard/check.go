@@ -5,55 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
-
-// Route is a route as Check has found it.
-type Route struct {
-	// Method and Pattern are the router's.
-	Method, Pattern string
-	// Guards are by what it is guarded, outermost first; none when it is not.
-	Guards []string
-	// Faults are what looks wrong, each with what to do about it.
-	Faults []string
-}
-
-// Report is what is guarded, and by what.
-type Report []Route
-
-// String is a table with a line for each route, and one for each fault.
-func (r Report) String() string {
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, route := range r {
-		by := "not guarded"
-		if len(route.Guards) > 0 {
-			by = "by " + strings.Join(route.Guards, ", then by ")
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", route.Method, route.Pattern, by)
-		for _, fault := range route.Faults {
-			fmt.Fprintf(table, "\t\t! %s\n", fault)
-		}
-	}
-	_ = table.Flush() // a strings.Builder takes everything
-	return text.String()
-}
-
-// Err returns all faults, or nil when there are none.
-func (r Report) Err() error {
-	var all []error
-	for _, route := range r {
-		for _, fault := range route.Faults {
-			all = append(all, fmt.Errorf("latchkey: the route %s: %s", strconv.Quote(strings.TrimSpace(route.Method+" "+route.Pattern)), fault))
-		}
-	}
-	return errors.Join(all...)
-}
 
 // Seen is a route as the adapter shows it.
 type Seen struct {
@@ -73,8 +29,8 @@ type Before struct {
 }
 
 // Check says what is guarded of some routes.
-func Check(routes []Seen) Report {
-	report := make(Report, len(routes))
+func Check[R Row](routes []Seen) []R {
+	report := make([]Route, len(routes))
 	var by [][]string         // the path parameters by which some are guarded
 	used := map[*Guard]bool{} // those that are by a path parameter which some route declares, more or less
 	for i, seen := range routes {
@@ -123,7 +79,7 @@ func Check(routes []Seen) Report {
 		}
 		return strings.Compare(a.Method, b.Method)
 	})
-	return report
+	return rowsOf[R](report)
 }
 
 // says is by what the guard guards a route, and what the program has to do for it.
