@@ -23,6 +23,8 @@ type Route struct {
 	Guards []string
 	// Faults are what looks wrong, each with what to do about it.
 	Faults []string
+	// Unguarded says that the function of that name was given to the route.
+	Unguarded bool
 }
 
 // String is a table for the log, with a line for each route, and one for each fault.
@@ -67,9 +69,16 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 				}
 			}
 		}
-		return guard.Check[Route](added.Seen(*pre, *all, guardsOf)), nil
+		return guard.Check[Route](added.Seen(*pre, *all, Unguarded, guardsOf)), nil
 	}
 }
+
+// Unguarded is middleware that does nothing: it declares a route, or a group, that is not guarded
+// on purpose, such as one that reads what others change. [Check] then does not take it for one
+// that was forgotten.
+//
+//	e.GET("/orders/:orderID", getOrder, echolock.Unguarded)
+func Unguarded(next echo.HandlerFunc) echo.HandlerFunc { return next }
 
 // routersOf returns the routers by host, which is empty for that of all others.
 func routersOf(e *echo.Echo) map[string]*echo.Router {

@@ -21,6 +21,8 @@ type Route struct {
 	Guards []string
 	// Faults are what looks wrong, each with what to do about it.
 	Faults []string
+	// Unguarded says that the function of that name was given to the route.
+	Unguarded bool
 }
 
 // String is a table for the log, with a line for each route, and one for each fault.
@@ -55,7 +57,7 @@ func Check(router *gin.Engine) (Report, error) {
 			last := len(chain) - 1
 			seen = append(seen, guard.Seen{
 				Method: method.String(), Pattern: pattern, Params: guard.ColonParams(pattern, ":*"),
-				Guards: guardsOf(chain[:last]), TooLate: len(guardsOf(chain[last:])) > 0,
+				Guards: guardsOf(chain[:last]), TooLate: len(guardsOf(chain[last:])) > 0, Unguarded: guard.Has(chain, Unguarded),
 			})
 		}); err != nil {
 			return nil, err
@@ -63,6 +65,13 @@ func Check(router *gin.Engine) (Report, error) {
 	}
 	return guard.Check[Route](seen), nil
 }
+
+// Unguarded is middleware that does nothing: it declares a route, or a group, that is not guarded
+// on purpose, such as one that reads what others change. [Check] then does not take it for one
+// that was forgotten.
+//
+//	router.GET("/orders/:orderID", ginlock.Unguarded, getOrder)
+func Unguarded(*gin.Context) {}
 
 var errNoRoutes = errors.New("ginlock: Check does not know where this version of gin keeps its routes")
 

@@ -16,7 +16,8 @@ func ExampleCheck() {
 	router := newRouter()
 	pay := func(*gin.Context) {}
 	router.GET("/health", pay)
-	router.POST("/orders/:orderID/refund", pay) // added before the guard
+	router.GET("/orders/:orderID", ginlock.Unguarded, pay) // reads: on purpose
+	router.POST("/orders/:orderID/refund", pay)            // added before the guard
 	router.Use(ginlock.ByParam("orderID"))
 	router.POST("/orders/:orderID/pay", pay)
 	router.POST("/carts", ginlock.ByHeader("Idempotency-Key"), pay)
@@ -30,10 +31,11 @@ func ExampleCheck() {
 	// Output:
 	// POST  /carts                   by header "Idempotency-Key"
 	// GET   /health                  not guarded
+	// GET   /orders/:orderID         not guarded, on purpose
 	// POST  /orders/:orderID/pay     by path parameter "orderID"
 	// POST  /orders/:orderID/refund  not guarded
-	//                                ! it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route
-	// latchkey: the route "POST /orders/:orderID/refund": it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route
+	//                                ! it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place
+	// latchkey: the route "POST /orders/:orderID/refund": it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place
 }
 
 func TestCheck(t *testing.T) {

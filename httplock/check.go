@@ -2,6 +2,7 @@ package httplock
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/latchkey-go/latchkey/internal/guard"
 	"github.com/latchkey-go/latchkey/keyfunc"
@@ -18,6 +19,8 @@ type Route struct {
 	Guards []string
 	// Faults are what looks wrong, each with what to do about it.
 	Faults []string
+	// Unguarded says that the function of that name was given to the route.
+	Unguarded bool
 }
 
 // String is a table for the log, with a line for each route, and one for each fault.
@@ -47,10 +50,15 @@ func (c *Check) Add(method, pattern string, handler http.Handler, middlewares ..
 }
 
 func (c *Check) add(before []guard.Before, method, pattern string, handler http.Handler, middlewares []func(http.Handler) http.Handler) {
+	declared, isUnguarded := handler.(unguarded)
+	if isUnguarded {
+		handler = declared.Handler
+	}
+	isUnguarded = isUnguarded || guard.Has(middlewares, Unguarded) || slices.ContainsFunc(before, func(b guard.Before) bool { return b.Unguarded })
 	inside := guard.GuardsOf(&probe, []http.Handler{handler}, By(keyfunc.RemoteIP())(nil), func(h http.Handler) { tellOf(h) })
 	c.seen = append(c.seen, guard.Seen{
 		Method: method, Pattern: pattern, Params: params(pattern), Before: before,
-		Guards: append(guardsOf(middlewares), inside...), Subtree: isSubtree(pattern),
+		Guards: append(guardsOf(middlewares), inside...), Subtree: isSubtree(pattern), Unguarded: isUnguarded,
 	})
 }
 
@@ -62,6 +70,15 @@ func guardsOf(middlewares []func(http.Handler) http.Handler) []*guard.Guard {
 
 // Report says what is guarded of the routes that were added.
 func (c *Check) Report() Report { return guard.Check[Route](c.seen) }
+
+// Unguarded is middleware that does nothing: it declares a route, or a group, that is not guarded
+// on purpose, such as one that reads what others change. [Check] then does not take it for one
+// that was forgotten.
+//
+//	mux.Handle("GET /orders/{orderID}", httplock.Unguarded(getOrder))
+func Unguarded(next http.Handler) http.Handler { return unguarded{next} }
+
+type unguarded struct{ http.Handler }
 
 // probed is no client's request: a guard that is called with it tells probe.
 var (

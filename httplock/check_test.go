@@ -19,6 +19,7 @@ func ExampleCheck() {
 		"POST /orders/{orderID}/pay":    httplock.ByParam("orderID")(pay),
 		"POST /orders/{orderID}/refund": pay, // forgotten
 		"POST /carts":                   httplock.ByHeader("Idempotency-Key")(pay),
+		"GET /orders/{orderID}":         httplock.Unguarded(pay), // reads: on purpose
 		"GET /health":                   pay,
 	} {
 		mux.Handle(pattern, handler)
@@ -31,10 +32,11 @@ func ExampleCheck() {
 	// Output:
 	// POST  /carts                    by header "Idempotency-Key"
 	// GET   /health                   not guarded
+	// GET   /orders/{orderID}         not guarded, on purpose
 	// POST  /orders/{orderID}/pay     by path parameter "orderID"
 	// POST  /orders/{orderID}/refund  not guarded
-	//                                 ! it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route
-	// latchkey: the route "POST /orders/{orderID}/refund": it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route
+	//                                 ! it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place
+	// latchkey: the route "POST /orders/{orderID}/refund": it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place
 }
 
 func TestCheck(t *testing.T) {
@@ -48,6 +50,8 @@ func TestCheck(t *testing.T) {
 	_ = walk("POST", "/d/", httplock.ByParam("orderID")(handler))
 	_ = walk("POST", "/e/*", handler, httplock.By(keyfunc.Path(keyfunc.Param("*"))))
 	_ = walk("POST", "/f/*", handler) // another wildcard
+	_ = walk("GET", "/g/{orderID}", httplock.Unguarded(handler))
+	_ = walk("GET", "/h/{orderID}", httplock.Unguarded(httplock.ByParam("orderID")(handler)))
 	want := []struct{ guards, faults string }{
 		{`path parameter "orderID"|query parameter "id"`, ""},
 		{`path parameter "orderID"|query parameter "id"`, ""},
@@ -55,6 +59,8 @@ func TestCheck(t *testing.T) {
 		{"", "a subtree"},
 		{`path parameter "*"`, ""},
 		{"", ""},
+		{"", ""},
+		{`path parameter "orderID"`, "is declared Unguarded, and is guarded"},
 	}
 	for i, r := range check.Report() {
 		if guards := strings.Join(r.Guards, "|"); guards != want[i].guards {

@@ -35,10 +35,10 @@ func (c *Check) addRouter(router reflect.Value, at string, before []guard.Before
 	if !ok || !alsoOK || !used.CanConvert(reflect.TypeFor[middlewares]()) {
 		return errNotChi
 	}
+	with := used.Convert(reflect.TypeFor[middlewares]()).Interface().(middlewares)
 	before = append(before, guard.Before{
-		Guards: guardsOf(used.Convert(reflect.TypeFor[middlewares]()).Interface().(middlewares)),
-		Params: params(at),
-		Mend:   "give it to r.With(...) of the routes, or to Use in r.Group, not in r.Route",
+		Guards: guardsOf(with), Params: params(at), Unguarded: guard.Has(with, Unguarded),
+		Mend: "give it to r.With(...) of the routes, or to Use in r.Group, not in r.Route",
 	})
 	for _, route := range routes.Seq2() {
 		if err := c.addRoute(route, at, before); err != nil {
@@ -61,7 +61,7 @@ func (c *Check) addRoute(route reflect.Value, at string, before []guard.Before) 
 	if !subRoutes.IsNil() {
 		_, with := inChain(handlers["*"]) // which leads to the routes below
 		before = append(slices.Clip(before), guard.Before{
-			Guards: guardsOf(with), Params: params(at),
+			Guards: guardsOf(with), Params: params(at), Unguarded: guard.Has(with, Unguarded),
 			Mend: "give it to r.With(...) of the routes, not of what is mounted",
 		})
 		return c.addRouter(subRoutes.Elem(), at, before)

@@ -68,6 +68,7 @@ func TestCheckOfAChiRouter(t *testing.T) {
 	}
 	byID := httplock.ByParam("orderID")
 	guards := chiMiddlewares{byID}
+	const contradiction = "is declared Unguarded, and is guarded"
 	router := &chiRouter{used: chiMiddlewares{httplock.ByHeader("X-Shop")}, routes: []chiRoute{
 		leaf("/a/{orderID}", byID),
 		sub("/b/*", nil, guards, leaf("/{orderID}/pay")),
@@ -78,6 +79,9 @@ func TestCheckOfAChiRouter(t *testing.T) {
 		sub("/g/*", nil, nil, leaf("/{orderID}/pay", byID)),
 		sub("/h/*", nil, nil, sub("/x/*", nil, nil,
 			sub("/1/{orderID}/*", nil, guards, leaf("/pay")), sub("/2/{orderID}/*", guards, nil, leaf("/pay")), sub("/3/{orderID}/*", nil, nil, leaf("/pay")))),
+		sub("/i/*", nil, chiMiddlewares{httplock.Unguarded}, leaf("/{id}")),
+		sub("/j/*", chiMiddlewares{httplock.Unguarded}, nil, leaf("/{id}")),
+		leaf("/k/{id}", httplock.Unguarded),
 		leaf("/files/*", httplock.By(keyfunc.Path(keyfunc.Param("*")))),
 	}}
 	var check httplock.Check
@@ -95,6 +99,9 @@ func TestCheckOfAChiRouter(t *testing.T) {
 		"/h/x/1/{orderID}/pay": {`header "X-Shop"|path parameter "orderID"`, ""},
 		"/h/x/2/{orderID}/pay": {`header "X-Shop"|path parameter "orderID"`, ""},
 		"/h/x/3/{orderID}/pay": {`header "X-Shop"`, ""},
+		"/i/{id}":              {`header "X-Shop"`, contradiction},
+		"/j/{id}":              {`header "X-Shop"`, contradiction},
+		"/k/{id}":              {`header "X-Shop"`, contradiction},
 		"/files/*":             {`header "X-Shop"|path parameter "*"`, ""},
 	}
 	report := check.Report()

@@ -18,7 +18,8 @@ func ExampleCheck() {
 	orders := e.Group("/orders", echolock.ByParam("orderID"))
 	orders.POST("/:orderID/pay", pay)
 	e.POST("/carts", pay, echolock.ByHeader("Idempotency-Key"))
-	e.POST("/orders/:orderID/refund", pay) // not of the group
+	e.POST("/orders/:orderID/refund", pay)             // not of the group
+	e.GET("/orders/:orderID", pay, echolock.Unguarded) // reads: on purpose
 	e.GET("/health", pay)
 
 	report, err := check()
@@ -30,10 +31,11 @@ func ExampleCheck() {
 	// Output:
 	// POST  /carts                   by header "Idempotency-Key"
 	// GET   /health                  not guarded
+	// GET   /orders/:orderID         not guarded, on purpose
 	// POST  /orders/:orderID/pay     by path parameter "orderID"
 	// POST  /orders/:orderID/refund  not guarded
-	//                                ! it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route
-	// latchkey: the route "POST /orders/:orderID/refund": it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route
+	//                                ! it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place
+	// latchkey: the route "POST /orders/:orderID/refund": it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place
 }
 
 // e.Use is for all routes, also for those that are there already.

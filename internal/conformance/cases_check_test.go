@@ -87,4 +87,26 @@ var checkCases = []conformanceCase{
 			}
 		}
 	}},
+	{"a route that is Unguarded on purpose is no fault, unless it is guarded", func(h *harness) {
+		reads := route{method: "GET", pattern: "/a/{orderID}", handle: ok, inside: []companion{unguarded}}
+		both := post("/b/{orderID}", byParam("orderID"), ok)
+		both.inside = reads.inside
+		unrelated := post("/c/health", nil, ok)
+		unrelated.outside = reads.inside
+		server := h.build(reads, both, unrelated, post("/d/{orderID}", byParam("orderID"), ok), post("/e/{orderID}", nil, ok))
+		h.wantStatus(send(server, "GET", "/a/42"), http.StatusOK)
+		report, err := server.(checkedServer).check()
+		if err != nil || len(report) != 5 {
+			h.Fatal(report, err)
+		}
+		for i, fault := range []string{"", "is declared Unguarded, and is guarded", "", "", "or Unguarded in its place"} {
+			r := report[i]
+			if faults := strings.Join(r.Faults, "|"); (faults == "") != (fault == "") || !strings.Contains(faults, fault) || r.Unguarded != (i < 3) {
+				h.Errorf("%+v, want %q", r, fault)
+			}
+		}
+		if text := report.String(); strings.Count(text, "not guarded, on purpose\n") != 2 || strings.Count(text, "not guarded\n") != 1 {
+			h.Error(text)
+		}
+	}},
 }

@@ -57,6 +57,9 @@ var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: 
 // echo4Companion has no use for echo's package middleware, which would bring its
 // dependencies to everybody's go.sum. These do what those do.
 func echo4Companion(name companion) echo.MiddlewareFunc {
+	if name == unguarded {
+		return echolock.Unguarded
+	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) (err error) {
 			switch name {

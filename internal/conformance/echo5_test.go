@@ -56,6 +56,9 @@ var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: 
 	}}
 
 func echo5Companion(name companion) echo.MiddlewareFunc {
+	if name == unguarded {
+		return echolock.Unguarded
+	}
 	switch name {
 	case gzipping:
 		return middleware.Gzip()

@@ -82,6 +82,7 @@ const (
 	recovering     companion = "recover"
 	identifying    companion = "request ID"     // answers with X-Request-Id
 	logging        companion = "logger"         // logs the status
+	unguarded      companion = "Unguarded"      // the adapter's
 	authenticating companion = "authentication" // stores "u7" under "userID", in the framework's own store
 )
 

@@ -55,6 +55,8 @@ var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, s
 
 func ginCompanion(name companion) gin.HandlerFunc {
 	switch name {
+	case unguarded:
+		return ginlock.Unguarded
 	case gzipping:
 		return ginGzip
 	case recovering:

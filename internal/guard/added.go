@@ -35,8 +35,8 @@ func (a *Added[M]) Has(method, path string) bool {
 }
 
 // Seen are the routes, whose path parameters begin with a colon, behind what runs for all of
-// them before the router and after it.
-func (a *Added[M]) Seen(before, all []M, guardsOf func([]M) []*Guard) []Seen {
+// them before the router and after it. Those with unguarded are so on purpose.
+func (a *Added[M]) Seen(before, all []M, unguarded M, guardsOf func([]M) []*Guard) []Seen {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	seen := make([]Seen, len(a.routes))
@@ -44,7 +44,7 @@ func (a *Added[M]) Seen(before, all []M, guardsOf func([]M) []*Guard) []Seen {
 		seen[i] = Seen{
 			Method: r.method, Pattern: r.path, Params: ColonParams(r.path, ":*"),
 			Before: []Before{{Guards: guardsOf(before), Mend: "give it to Use, not to Pre"}},
-			Guards: append(guardsOf(all), guardsOf(r.chain)...),
+			Guards: append(guardsOf(all), guardsOf(r.chain)...), Unguarded: Has(r.chain, unguarded),
 		}
 	}
 	return seen

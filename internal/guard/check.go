@@ -18,14 +18,16 @@ type Seen struct {
 	Before          []Before // guards that run before it is known, outermost first
 	Guards          []*Guard // those that run after that, outermost first
 	TooLate         bool     // one comes after the handler
+	Unguarded       bool     // on purpose
 	Subtree         bool     // another router may be inside
 }
 
 // Before are guards that run when no more than some path parameters of a route are known.
 type Before struct {
-	Guards []*Guard
-	Params []string
-	Mend   string // what to do about those that need more
+	Guards    []*Guard
+	Params    []string
+	Mend      string // what to do about those that need more
+	Unguarded bool   // the routes are, on purpose
 }
 
 // Check says what is guarded of some routes.
@@ -61,9 +63,13 @@ func Check[R Row](routes []Seen) []R {
 		}
 	}
 	for i, seen := range routes {
-		if len(report[i].Guards)+len(report[i].Faults) == 0 {
-			report[i].Faults = forgotten(seen.Params, by)
+		switch route := &report[i]; {
+		case seen.Unguarded && len(route.Guards) > 0:
+			route.Faults = append(route.Faults, "it is declared Unguarded, and is guarded: leave one of them out")
+		case !seen.Unguarded && len(route.Guards)+len(route.Faults) == 0:
+			route.Faults = forgotten(seen.Params, by)
 		}
+		report[i].Unguarded = seen.Unguarded
 	}
 	for i, seen := range routes {
 		for _, g := range seen.Guards {
@@ -136,7 +142,7 @@ func forgotten(params []string, by [][]string) (faults []string) {
 		if len(names) == 0 || slices.ContainsFunc(names, isWildcard) || slices.ContainsFunc(names, isMissing) {
 			continue
 		}
-		fault := fmt.Sprintf("it declares %s, by which other routes are guarded, and is not: add the middleware before the route", quoted(names))
+		fault := fmt.Sprintf("it declares %s, by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place", quoted(names))
 		if !slices.Contains(faults, fault) {
 			faults = append(faults, fault)
 		}

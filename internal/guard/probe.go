@@ -2,6 +2,7 @@ package guard
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 )
 
@@ -27,6 +28,11 @@ func GuardsOf[F any](p *Probe, chain []F, ours F, call func(F)) []*Guard {
 		}
 	}
 	return p.found
+}
+
+// Has reports whether one of some middleware is this function.
+func Has[F any](chain []F, function F) bool {
+	return slices.ContainsFunc(chain, func(f F) bool { return SameCode(f, function) })
 }
 
 // SameCode reports whether two functions were made by the same lines of code.

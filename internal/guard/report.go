@@ -12,6 +12,7 @@ import (
 type Route struct {
 	Method, Pattern string
 	Guards, Faults  []string
+	Unguarded       bool
 }
 
 // Row is the adapters' type for a Route: each declares it, so that its documentation shows the
@@ -20,6 +21,7 @@ type Row interface {
 	~struct {
 		Method, Pattern string
 		Guards, Faults  []string
+		Unguarded       bool
 	}
 }
 
@@ -37,8 +39,11 @@ func Table[R Row](report []R) string {
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range report {
 		route, by := Route(row), "not guarded"
-		if len(route.Guards) > 0 {
+		switch {
+		case len(route.Guards) > 0:
 			by = "by " + strings.Join(route.Guards, ", then by ")
+		case route.Unguarded:
+			by += ", on purpose"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\n", route.Method, route.Pattern, by)
 		for _, fault := range route.Faults {
