@@ -82,6 +82,8 @@ func TestCheckOfAChiRouter(t *testing.T) {
 		sub("/i/*", nil, chiMiddlewares{httplock.Unguarded}, leaf("/{id}")),
 		sub("/j/*", chiMiddlewares{httplock.Unguarded}, nil, leaf("/{id}")),
 		leaf("/k/{id}", httplock.Unguarded),
+		sub("/l/{id}/*", nil, chiMiddlewares{httplock.ByParam("id")}, leaf("/pay")),
+		sub("/m/{id}/*", nil, chiMiddlewares{httplock.ByParam("id")}, leaf("/pay")),
 		leaf("/files/*", httplock.By(keyfunc.Path(keyfunc.Param("*")))),
 	}}
 	var check httplock.Check
@@ -102,6 +104,8 @@ func TestCheckOfAChiRouter(t *testing.T) {
 		"/i/{id}":              {`header "X-Shop"`, contradiction},
 		"/j/{id}":              {`header "X-Shop"`, contradiction},
 		"/k/{id}":              {`header "X-Shop"`, contradiction},
+		"/l/{id}/pay":          {`header "X-Shop"|path parameter "id"`, ""},
+		"/m/{id}/pay":          {`header "X-Shop"|path parameter "id"`, `of "m" here and of "l"`},
 		"/files/*":             {`header "X-Shop"|path parameter "*"`, ""},
 	}
 	report := check.Report()

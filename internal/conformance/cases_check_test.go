@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -109,4 +110,37 @@ var checkCases = []conformanceCase{
 			h.Error(text)
 		}
 	}},
+	{"Check tells of locks of different things that have one name", func(h *harness) {
+		id, wildcard := byParam("id"), keyfunc.Path(keyfunc.Param("path"))
+		if strings.HasPrefix(h.framework.name, "echo") {
+			wildcard = keyfunc.Path(keyfunc.Param("*"))
+		}
+		for name, c := range map[string]struct {
+			routes []route
+			want   string
+		}{
+			"two resources": {[]route{post("/users/{id}/ban", id, ok), post("/orders/{id}/pay", id, ok), post("/users/{id}", id, ok)},
+				`as in By(keyfunc.Named("users.id", keyfunc.Param("id"))) or ByTemplate("users:{param.id}")`},
+			"two guards":     {[]route{post("/a/{id}", byParam("id"), ok), post("/b/{id}", byKey(keyfunc.Int(keyfunc.Param("id"))), ok)}, `"b.id"`},
+			"several parts":  {[]route{post("/a/{slug}", byTenant("slug"), ok), post("/b/{slug}", byTenant("slug"), ok)}, `"b.slug"`},
+			"versions":       {[]route{post("/v1/a/{id}", id, ok), post("/v2/a/{id}/b", id, ok), post("/c", nil, ok)}, ""},
+			"a telling name": {[]route{post("/orders/{orderID}", byParam("orderID"), ok), post("/refunds/{orderID}", byParam("orderID"), ok)}, ""},
+			"Named":          {[]route{post("/a/{id}", byKey(keyfunc.Named("a.id", keyfunc.Param("id"))), ok), post("/b/{id}", id, ok)}, ""},
+			"Named alike":    {[]route{post("/a/{id}", byKey(keyfunc.Named("orderID", keyfunc.Param("id"))), ok), post("/b/{id}", byKey(keyfunc.Named("orderID", keyfunc.Param("id"))), ok)}, ""},
+			"templates":      {[]route{post("/a/{id}", []guarding{{template: "a:{param.id}"}}, ok), post("/b/{id}", []guarding{{template: "b:{param.id}"}}, ok)}, ""},
+			"another Redis":  {[]route{post("/a/{id}", []guarding{{config: &config{param: "id", locker: h.lockerWith()}}}, ok), post("/b/{id}", id, ok)}, ""},
+			"not by it":      {[]route{post("/a/{id}", id, ok), post("/b/{id}", byKey(keyfunc.Query("id")), ok)}, ""},
+			"a wildcard":     {[]route{post("/a/{path...}", byKey(wildcard), ok), post("/b/{path...}", byKey(wildcard), ok)}, `Named("b.path"`},
+			"at the root":    {[]route{post("/{id}", id, ok), post("/a/{other}/{id}", id, ok), post("/b/{id}", id, ok)}, ""},
+		} {
+			report, err := h.build(c.routes...).(checkedServer).check()
+			if text := fmt.Sprint(report.Err()); err != nil || strings.Count(text, "is one lock") != min(len(c.want), 1) || !strings.Contains(text, c.want) {
+				h.Errorf("%s: %v, %s", name, err, text)
+			}
+		}
+	}},
+}
+
+func byTenant(param string) []guarding {
+	return byKey(keyfunc.Join(keyfunc.Value("tenant"), keyfunc.Param(param)))
 }

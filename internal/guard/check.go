@@ -32,7 +32,12 @@ type Before struct {
 
 // Check says what is guarded of some routes.
 func Check[R Row](routes []Seen) []R {
+	routes = slices.Clone(routes)
+	slices.SortStableFunc(routes, func(a, b Seen) int {
+		return cmp.Or(strings.Compare(a.Pattern, b.Pattern), strings.Compare(a.Method, b.Method))
+	})
 	report := make([]Route, len(routes))
+	keys := vagueKeys{}
 	var by [][]string         // the path parameters by which some are guarded
 	used := map[*Guard]bool{} // those that are by a path parameter which some route declares, more or less
 	for i, seen := range routes {
@@ -43,8 +48,8 @@ func Check[R Row](routes []Seen) []R {
 		}
 		for _, before := range seen.Before {
 			for _, g := range before.Guards {
-				if g.on(before.Params).Err == nil {
-					route.Guards = append(route.Guards, g.says())
+				if key := g.on(before.Params); key.Err == nil {
+					route.guarded(seen, g, key, keys)
 				} else {
 					route.Faults = append(route.Faults, fmt.Sprintf("the guard by %s runs before the route is known, and has all refused with 500: %s", g.config.About, before.Mend))
 				}
@@ -56,7 +61,7 @@ func Check[R Row](routes []Seen) []R {
 			case fault != "":
 				route.Faults = append(route.Faults, fault)
 			case params != nil:
-				route.Guards = append(route.Guards, g.says())
+				route.guarded(seen, g, g.on(seen.Params), keys)
 				by = append(by, params)
 			}
 			used[g] = used[g] || fault != "" || params != nil
@@ -79,13 +84,15 @@ func Check[R Row](routes []Seen) []R {
 			}
 		}
 	}
-	slices.SortStableFunc(report, func(a, b Route) int {
-		if c := strings.Compare(a.Pattern, b.Pattern); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Method, b.Method)
-	})
 	return rowsOf[R](report)
+}
+
+// guarded notes that the guard guards the route, by a key.
+func (r *Route) guarded(seen Seen, g *Guard, key keyfunc.Description, keys vagueKeys) {
+	r.Guards = append(r.Guards, g.says())
+	if fault := keys.fault(seen, g.locker(), key); fault != "" {
+		r.Faults = append(r.Faults, fault)
+	}
 }
 
 // says is by what the guard guards a route, and what the program has to do for it.

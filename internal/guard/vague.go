@@ -1,0 +1,67 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// vague are names of path parameters, in lower case, that do not say what has the name.
+var vague = []string{"id", "uuid", "guid", "key", "name", "slug", "code", "number", "no", "nr", "path", wildcard}
+
+// vagueKeys are the keys by path parameters with such names, and where they were seen.
+type vagueKeys map[vagueKey][]resource
+
+type vagueKey struct {
+	locker      *core.Locker
+	name, param string // of the key, and of the parameter in it
+}
+
+// resource is what a path parameter stands for: the segment before it.
+type resource struct{ segment, route string }
+
+// fault returns what is wrong where a route is guarded by a key that stands for something else
+// on a route before, of another resource. It is told once for each.
+func (k vagueKeys) fault(seen Seen, locker *core.Locker, key keyfunc.Description) string {
+	parts := strings.Split(key.Name, ":")
+	for _, param := range key.Params {
+		segment := segmentBefore(param, seen.Pattern)
+		if segment == "" || !slices.Contains(parts, param) || !slices.Contains(vague, strings.ToLower(param)) {
+			continue
+		}
+		its := vagueKey{locker, key.Name, param}
+		if slices.ContainsFunc(k[its], func(r resource) bool { return r.segment == segment }) {
+			continue
+		}
+		k[its] = append(k[its], resource{segment, strings.TrimSpace(seen.Method + " " + seen.Pattern)})
+		if other := k[its][0]; other.segment != segment {
+			name := param
+			if param == wildcard {
+				name = "path"
+			}
+			return fmt.Sprintf("the path parameter %q is of %q here and of %q in %q, and one value of both is one lock: "+
+				"say in the key what it is of, as in By(keyfunc.Named(%q, keyfunc.Param(%q))) or ByTemplate(%q)",
+				param, segment, other.segment, other.route, segment+"."+name, param, segment+":{param."+param+"}")
+		}
+	}
+	return ""
+}
+
+// segmentBefore returns the segment of a pattern in front of that of a path parameter, empty
+// when there is none, or another parameter.
+func segmentBefore(param, pattern string) string {
+	segments := strings.Split(strings.ReplaceAll(pattern, `\:`, ""), "/")
+	isParam := func(segment string) bool { return strings.ContainsAny(segment, ":{*") }
+	for i, segment := range segments {
+		if i == 0 || !isParam(segment) || isParam(segments[i-1]) {
+			continue
+		}
+		if name := bareName(segment); name == param || name == "" && param == wildcard {
+			return segments[i-1]
+		}
+	}
+	return ""
+}
