@@ -115,6 +115,7 @@ func (b *bench) gin(ctx context.Context, lib library, redisAddr string, connecti
 func ginHandler(name, addr string) (http.Handler, func() error, error) {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
+	engine.ContextWithFallback = true // or the log has a line
 	answer := func(c *gin.Context) { c.String(http.StatusOK, "order "+c.Param("orderID")+" paid\n") }
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	done := client.Close

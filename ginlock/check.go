@@ -34,8 +34,8 @@ func (r Report) Err() error { return guard.Faults(r) }
 // Check lists the routes of a router: what each is guarded by, which are not guarded, and
 // what looks wrong: a route that declares the parameters by which others are guarded but was
 // added before the middleware, one that declares one twice, in another spelling or not at all,
-// one that Strict refuses, a guard by a parameter that no route behind it has. Call it once all
-// routes are there. It runs no middleware but this package's, serves no request, asks no Redis
+// one that Strict refuses, a guard by a parameter that no route behind it has, a key like "id=42"
+// of several resources. Call it once all routes are there. It runs no middleware but this package's, serves no request, asks no Redis
 // and does not block, save that it calls key functions, see [keyfunc.Describe].
 //
 // It sees guards that are middleware themselves, not those that other middleware calls; nor

@@ -1,12 +1,16 @@
 // Package ginlock guards gin routes with a distributed lock: of all requests
 // with the same key, one at a time runs, across every process.
 //
-//	router.Use(ginlock.ByParam("orderID"))
+//	router.POST("/orders/:orderID/pay", ginlock.ByParam("orderID"), pay)
 //
 // The lock is taken before the handlers that follow in the chain and released
 // when they return or panic. They find the lock's context in
 // c.Request.Context(): it is cancelled when the lock is lost, and locks taken
-// with it, or with c itself, re-enter.
+// with it re-enter. They do with c itself, too, but what is called with c ends with the lock
+// only where the engine's ContextWithFallback is set; otherwise the log says so once.
+//
+// A middleware in router.Use guards all routes that are added after it, also those that only
+// read: see [SafeMethods]. [Check] lists what is guarded.
 //
 // A request that must not run is answered with application/problem+json: 400
 // when the key is missing, given twice or malformed, 409 with Retry-After when

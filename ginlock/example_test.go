@@ -54,7 +54,7 @@ func ExampleByParam() {
 	router := newRouter()
 	router.Use(ginlock.ByParam("orderID"))
 	router.POST("/orders/:orderID/pay", func(c *gin.Context) {
-		lock, _ := core.FromContext(c)
+		lock, _ := core.FromContext(c.Request.Context())
 		c.String(http.StatusOK, "paid under the lock %q", lock.Key())
 	})
 
@@ -90,7 +90,7 @@ func ExampleByTemplate() {
 	router := newRouter()
 	router.Use(ginlock.ByTemplate("order:{param.orderID}:user:{header.X-User-ID}"))
 	router.POST("/orders/:orderID", func(c *gin.Context) {
-		lock, _ := core.FromContext(c)
+		lock, _ := core.FromContext(c.Request.Context())
 		c.String(http.StatusOK, lock.Key())
 	})
 
@@ -112,7 +112,7 @@ func ExampleBy() {
 		keyfunc.Int(keyfunc.Query("item")),
 	)))
 	router.POST("/cart", func(c *gin.Context) {
-		lock, _ := core.FromContext(c)
+		lock, _ := core.FromContext(c.Request.Context())
 		c.String(http.StatusOK, lock.Key())
 	})
 
@@ -175,11 +175,11 @@ func ExampleReasonOf() {
 
 	router := newRouter()
 	router.POST("/transfers", func(c *gin.Context) {
-		held, err := locker.Lock(c, "account=7")
+		held, err := locker.Lock(c.Request.Context(), "account=7")
 		if err != nil {
 			return
 		}
-		defer func() { _ = held.Unlock(c) }()
+		defer func() { _ = held.Unlock(c.Request.Context()) }()
 
 		stranger := core.Detach(c.Request.Context())
 		_, err = locker.TryLock(stranger, "account=7")

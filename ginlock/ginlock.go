@@ -177,6 +177,7 @@ func next(c *gin.Context, ctx context.Context, answer *guard.Answer) {
 	c.Request = guard.Inner(outer, ctx)
 	if lock, ok := core.FromContext(ctx); ok {
 		c.Set(adapter.ContextKey, lock)
+		tellOfContext(c)
 	}
 	if answer.IsRecorded() {
 		recorded := record(writer, answer)

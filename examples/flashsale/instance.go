@@ -49,6 +49,7 @@ func startInstance(s *show, redisAddr string, number int) (*instance, error) {
 func newWatchedShop(s *show, client *redis.Client, locker *core.Locker, number int) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	router := gin.New()
+	router.ContextWithFallback = true // calls with c end when the lock is lost
 	router.Use(s.seeVisit)
 	router.POST("/unsafe/items/:sku/buy", s.seeOrder(number), buy(client, s.work))
 

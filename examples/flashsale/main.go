@@ -104,6 +104,7 @@ func run(ctx context.Context) error {
 func newShop(client *redis.Client) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	router := gin.New()
+	router.ContextWithFallback = true // calls with c end when the lock is lost
 	router.Any("/unsafe/items/:sku/buy", buy(client, time.Millisecond))
 
 	// One line: of all requests for one sku, one at a time runs, whichever
