@@ -38,7 +38,7 @@ func (r Report) Err() error { return guard.Faults(r) }
 // there, what each is guarded by, which are not guarded, and what looks wrong: a route that
 // declares the parameters by which others are guarded, one that declares one twice, in another
 // spelling or not at all, one that Strict refuses, a guard by a parameter that no route behind it
-// has, one in e.Pre. It runs no middleware but this package's, serves no request, asks no Redis
+// has, one in e.Pre, a key like "id=42" of several resources. It runs no middleware but this package's, serves no request, asks no Redis
 // and does not block, save that it calls key functions, see [keyfunc.Describe].
 //
 // It sees guards that are middleware themselves, not those that other middleware calls. echo

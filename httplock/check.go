@@ -32,7 +32,7 @@ func (r Report) Err() error { return guard.Faults(r) }
 // Check collects routes, to say what each is guarded by, which are not guarded, and what looks
 // wrong: a route that declares the parameters by which others are guarded, one that declares
 // one twice, in another spelling or not at all, one that Strict refuses, a guard by a
-// parameter that no route behind it has. [http.ServeMux] does not list its routes: Add them one
+// parameter that no route behind it has, a key like "id=42" of several resources. [http.ServeMux] does not list its routes: Add them one
 // by one. chi does: AddRouter adds all of them, and chi.Walk(router, check.Add) all that it can
 // tell, which is not whether a guard runs before its route is known, as with Use.
 //

@@ -2,7 +2,7 @@
 // with the same key, one at a time runs, across every process. For echo v4 import
 // github.com/latchkey-go/latchkey/echolock, which has the same functions.
 //
-//	e.Use(echolock.ByParam("orderID"))
+//	e.POST("/orders/:orderID/pay", pay, echolock.ByParam("orderID"))
 //
 // The lock is taken before the handler and released when it returns or panics. The
 // handler finds the lock's context in c.Request().Context(): it is cancelled when

@@ -25,11 +25,11 @@ func main() {
 	core.SetDefault(locker)
 
 	router := gin.Default()
-	router.Use(authenticate)               // authenticate first: strangers hold no lock
-	router.Use(ginlock.ByParam("orderID")) // one request per order at a time, across every process
-	router.POST("/orders/:orderID/pay", func(c *gin.Context) { c.String(200, "paid\n") })
+	router.ContextWithFallback = true // calls with c end when the lock is lost
+	router.Use(authenticate)          // first: strangers hold no lock
+	router.POST("/orders/:orderID/pay", ginlock.ByParam("orderID"), func(c *gin.Context) { c.String(200, "paid\n") })
 
-	server := &http.Server{ // with timeouts: a slow client must not hold a lock for long
+	server := &http.Server{ // slow clients must not hold locks for long
 		Addr: ":8080", Handler: router,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 60 * time.Second,
 	}

@@ -78,7 +78,7 @@ var (
 	worker *asynq.Server
 	queue  *asynq.Client
 
-	authenticate, payOrder       gin.HandlerFunc
+	authenticate, getOrder, payOrder gin.HandlerFunc
 	pay, cancelOrder, placeOrder http.Handler
 	payTask                      asynq.Handler
 
