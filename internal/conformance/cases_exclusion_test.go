@@ -76,6 +76,24 @@ var exclusionCases = []conformanceCase{
 			h.Errorf("waited %v", took)
 		}
 	}},
+	{"a wait in vain leaves a line in the log, with route and key; a refusal at once none", func(h *harness) {
+		const line = "has waited for its lock in vain"
+		defer h.unlock(h.hold("orderID=42"))
+		server := h.build(post("/orders/{orderID}", byParam("orderID"), h.never()), post("/orders/{orderID}/now", byParam("orderID", core.NoWait()), h.never()))
+		var crowd sync.WaitGroup
+		for range 5 {
+			crowd.Go(func() { h.wantProblem(send(server, "POST", "/orders/42"), http.StatusConflict) })
+		}
+		crowd.Wait()
+		if h.log.count(line) != 1 || h.log.count("orderID=42") != 1 || h.log.count("the wait of 3s is over") != 1 {
+			h.Errorf("the log:\n%s", h.log.buf.String())
+		}
+		h.log.reset()
+		h.wantProblem(send(server, "POST", "/orders/42/now"), http.StatusConflict)
+		if h.log.count(line) != 0 {
+			h.Errorf("the log:\n%s", h.log.buf.String())
+		}
+	}},
 	{"a busy lock with NoWait: 409 at once", func(h *harness) {
 		defer h.unlock(h.hold("orderID=42"))
 		server := h.build(post("/orders/{orderID}", byParam("orderID", core.NoWait()), h.never()))

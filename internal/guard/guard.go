@@ -20,6 +20,7 @@ import (
 const (
 	defaultWait       = 3 * time.Second
 	defaultMaxWaiters = 256
+	longWait          = time.Second // for a lock: one that fails is worth a line in the log
 )
 
 // Config is what the adapters' Config types have in common.
@@ -166,10 +167,12 @@ func (g *Guard) about(cfg Config, reads keyfunc.Description) string {
 // adapter turns into an answer. A panic of next goes on unchanged, after the lock was
 // released.
 func (g *Guard) Serve(r Request, next Next) *Refusal {
+	began := time.Now()
 	refusal := g.serve(r, next)
-	if refusal != nil && refusal.kept != nil {
+	if refusal == nil || refusal.kept != nil {
 		return refusal
 	}
+	refusal.waited = time.Since(began)
 	return g.refuse(r, refusal)
 }
 
@@ -177,11 +180,8 @@ func (g *Guard) Serve(r Request, next Next) *Refusal {
 // another route.
 func (g *Guard) Misplaced(r Request) *Refusal { return g.refuse(r, setup(errNoRoute)) }
 
-// refuse completes a refusal, if it is one, and tells Observers and the log of it.
+// refuse completes a refusal, and tells Observers and the log of it.
 func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
-	if refusal == nil {
-		return nil
-	}
 	g.report(r, refusal)
 	if g.config.Status != 0 && refusal.isBusy() {
 		refusal.Status = g.config.Status
@@ -199,13 +199,18 @@ func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
 	return refusal
 }
 
-// report logs why a request is refused, without values that came from the client.
+// report logs why a request is refused. Of what came from the client only a key is in it, of a
+// lock that was waited for.
 func (g *Guard) report(r Request, refusal *Refusal) {
 	route, _ := r.Route()
 	switch refusal.Status {
 	case http.StatusInternalServerError:
 		g.log(slog.LevelError, "latchkey: a request was refused because the middleware is set up wrongly",
 			"route", route, "error", refusal.Err)
+	case http.StatusConflict, http.StatusTooManyRequests:
+		if refusal.isBusy() && refusal.waited >= longWait {
+			g.log(slog.LevelInfo, "latchkey: a request has waited for its lock in vain", "route", route, "error", refusal.Err)
+		}
 	case http.StatusServiceUnavailable:
 		g.log(slog.LevelWarn, "latchkey: requests are refused", "error", refusal.Err)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:

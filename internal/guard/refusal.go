@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/latchkey-go/latchkey/core"
 )
@@ -30,6 +31,7 @@ type Refusal struct {
 	kind, title string        // of the problem; empty: those of the status
 	kept        *kept         // the answer of an earlier attempt, in place of all this
 	reason      string        // as Observers are told; empty: what Err says
+	waited      time.Duration // before it
 	options     []core.Option // of its lock; nil: those of all requests
 }
 

@@ -79,8 +79,8 @@ var (
 	queue  *asynq.Client
 
 	authenticate, getOrder, payOrder gin.HandlerFunc
-	pay, cancelOrder, placeOrder http.Handler
-	payTask                      asynq.Handler
+	pay, cancelOrder, placeOrder     http.Handler
+	payTask                          asynq.Handler
 
 	orderKey func(Order) (string, error)
 	charge   func(context.Context, Order) (Receipt, error)
