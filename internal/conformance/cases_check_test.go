@@ -110,6 +110,13 @@ var checkCases = []conformanceCase{
 			h.Error(text)
 		}
 	}},
+	{"a parameter of another resource is not the one by which others are guarded", func(h *harness) {
+		server := h.build(post("/orders/{id}/pay", byParam("id"), ok), post("/orders/{id}/refund", nil, ok), post("/users/{id}/ban", nil, ok))
+		report, err := server.(checkedServer).check()
+		if err != nil || len(report) != 3 || len(report[0].Faults) != 0 || len(report[1].Faults) != 1 || len(report[2].Faults) != 0 {
+			h.Error(report, err)
+		}
+	}},
 	{"Check tells of locks of different things that have one name", func(h *harness) {
 		id, wildcard := byParam("id"), keyfunc.Path(keyfunc.Param("path"))
 		if strings.HasPrefix(h.framework.name, "echo") {

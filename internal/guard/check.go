@@ -38,7 +38,7 @@ func Check[R Row](routes []Seen) []R {
 	})
 	report := make([]Route, len(routes))
 	keys := vagueKeys{}
-	var by [][]string         // the path parameters by which some are guarded
+	var by []guardedBy        // those that are by some path parameters
 	used := map[*Guard]bool{} // those that are by a path parameter which some route declares, more or less
 	for i, seen := range routes {
 		route := &report[i]
@@ -62,7 +62,7 @@ func Check[R Row](routes []Seen) []R {
 				route.Faults = append(route.Faults, fault)
 			case params != nil:
 				route.guarded(seen, g, g.on(seen.Params), keys)
-				by = append(by, params)
+				by = append(by, guardedBy{params, seen.Pattern})
 			}
 			used[g] = used[g] || fault != "" || params != nil
 		}
@@ -72,7 +72,7 @@ func Check[R Row](routes []Seen) []R {
 		case seen.Unguarded && len(route.Guards) > 0:
 			route.Faults = append(route.Faults, "it is declared Unguarded, and is guarded: leave one of them out")
 		case !seen.Unguarded && len(route.Guards)+len(route.Faults) == 0:
-			route.Faults = forgotten(seen.Params, by)
+			route.Faults = forgotten(seen, by)
 		}
 		report[i].Unguarded = seen.Unguarded
 	}
@@ -140,13 +140,22 @@ func (g *Guard) at(seen Seen) (params []string, fault string) {
 	return nil, fmt.Sprintf("it does not declare the path parameter %q, by which the lock is, and is refused with 500: guard it by something else", missing)
 }
 
+// guardedBy are the path parameters by which a route is guarded.
+type guardedBy struct {
+	params  []string
+	pattern string
+}
+
 // forgotten returns what is wrong with a route that is not guarded and has some path
 // parameters, where others are guarded by some.
-func forgotten(params []string, by [][]string) (faults []string) {
-	for _, names := range by {
-		isWildcard := func(name string) bool { return name == wildcard } // of any routes, and of different things
-		isMissing := func(name string) bool { return !slices.Contains(params, name) }
-		if len(names) == 0 || slices.ContainsFunc(names, isWildcard) || slices.ContainsFunc(names, isMissing) {
+func forgotten(seen Seen, by []guardedBy) (faults []string) {
+	for _, other := range by {
+		names := other.params
+		isAnother := func(name string) bool {
+			return !slices.Contains(seen.Params, name) ||
+				isVague(name) && segmentBefore(name, seen.Pattern) != segmentBefore(name, other.pattern)
+		}
+		if len(names) == 0 || slices.ContainsFunc(names, isAnother) {
 			continue
 		}
 		fault := fmt.Sprintf("it declares %s, by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place", quoted(names))

@@ -12,6 +12,8 @@ import (
 // vague are names of path parameters, in lower case, that do not say what has the name.
 var vague = []string{"id", "uuid", "guid", "key", "name", "slug", "code", "number", "no", "nr", "path", wildcard}
 
+func isVague(name string) bool { return slices.Contains(vague, strings.ToLower(name)) }
+
 // vagueKeys are the keys by path parameters with such names, and where they were seen.
 type vagueKeys map[vagueKey][]resource
 
@@ -29,7 +31,7 @@ func (k vagueKeys) fault(seen Seen, locker *core.Locker, key keyfunc.Description
 	parts := strings.Split(key.Name, ":")
 	for _, param := range key.Params {
 		segment := segmentBefore(param, seen.Pattern)
-		if segment == "" || !slices.Contains(parts, param) || !slices.Contains(vague, strings.ToLower(param)) {
+		if segment == "" || !slices.Contains(parts, param) || !isVague(param) {
 			continue
 		}
 		its := vagueKey{locker, key.Name, param}
