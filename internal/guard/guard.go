@@ -1,13 +1,10 @@
 package guard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -128,39 +125,6 @@ func newGuard(name string, cfg Config) *Guard {
 
 // noRequest is a digest to check options with.
 const noRequest = "0000000000000000"
-
-// alone is a key as a set of its own.
-func alone(key keyfunc.Func[keyfunc.Request]) keyfunc.Set[keyfunc.Request] {
-	return func(r keyfunc.Request) ([]string, error) {
-		k, err := key(r)
-		return []string{k}, err
-	}
-}
-
-// about says by what is locked, in which form, and when not.
-func (g *Guard) about(cfg Config, reads keyfunc.Description) string {
-	text := cmp.Or(cfg.About, strings.Join(reads.Parts, " and "), "the constant "+strconv.Quote(reads.Name))
-	if g.all {
-		text = "all of " + text
-	}
-	var notes []string
-	if form := cfg.Forms.Describe(cfg.Options...); form != "" {
-		notes = append(notes, form)
-	}
-	if cfg.Idempotent != nil {
-		notes = append(notes, "the first answer again")
-	}
-	if reads.Optional {
-		notes = append(notes, "optional")
-	}
-	if cfg.FailOpen {
-		notes = append(notes, "FailOpen")
-	}
-	if notes == nil {
-		return text
-	}
-	return text + " (" + strings.Join(notes, ", ") + ")"
-}
 
 // Serve runs next under the lock of the request's key, with the context that
 // next must work under. Instead of running next it may return a Refusal, which the
@@ -302,37 +266,6 @@ func (g *Guard) refusalOf(ctx context.Context, err error, opts []core.Option) *R
 		refusal.options = opts
 	}
 	return refusal
-}
-
-// isUnmatched reports whether no route has matched: then nobody has set up anything wrongly,
-// and the framework answers 404 or 405.
-func isUnmatched(r Request) bool {
-	pattern, known := r.Route()
-	return known && pattern == ""
-}
-
-// keys derives the keys, and finds out whether the key function, the route and the path fit.
-func (g *Guard) keys(r Request) ([]string, error) {
-	if name := g.config.Param; name != "" {
-		keys, err := g.config.Keys(r) // declares has checked it
-		if err == nil {
-			value, _ := r.Param(name)
-			err = keyfunc.CheckPath(r.HTTP(), value)
-		}
-		return keys, err
-	}
-	checked := &checked{Request: r}
-	keys, err := g.config.Keys(checked)
-	if fault := checked.fault(err == nil); fault != nil {
-		return nil, fault
-	}
-	switch {
-	case err == nil && len(keys) == 0: // of a function that was written by hand
-		err = keyfunc.ErrMissing
-	case err == nil:
-		err = checked.path()
-	}
-	return keys, err
 }
 
 // log writes at most one line a second of each message.

@@ -40,3 +40,42 @@ func ByTemplate(adapter, t string) Config {
 	}
 	return Config{About: "template " + strconv.Quote(t), Key: key}
 }
+
+// alone is a key as a set of its own.
+func alone(key keyfunc.Func[keyfunc.Request]) keyfunc.Set[keyfunc.Request] {
+	return func(r keyfunc.Request) ([]string, error) {
+		k, err := key(r)
+		return []string{k}, err
+	}
+}
+
+// keys derives the keys, and finds out whether the key function, the route and the path fit.
+func (g *Guard) keys(r Request) ([]string, error) {
+	if name := g.config.Param; name != "" {
+		keys, err := g.config.Keys(r) // declares has checked it
+		if err == nil {
+			value, _ := r.Param(name)
+			err = keyfunc.CheckPath(r.HTTP(), value)
+		}
+		return keys, err
+	}
+	checked := &checked{Request: r}
+	keys, err := g.config.Keys(checked)
+	if fault := checked.fault(err == nil); fault != nil {
+		return nil, fault
+	}
+	switch {
+	case err == nil && len(keys) == 0: // of a function that was written by hand
+		err = keyfunc.ErrMissing
+	case err == nil:
+		err = checked.path()
+	}
+	return keys, err
+}
+
+// isUnmatched reports whether no route has matched: then nobody has set up anything wrongly,
+// and the framework answers 404 or 405.
+func isUnmatched(r Request) bool {
+	pattern, known := r.Route()
+	return known && pattern == ""
+}
