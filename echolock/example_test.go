@@ -72,8 +72,8 @@ func ExampleByHeader() {
 	request(e, "POST", "/payments")
 	// Output:
 	// 200 paid
-	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"A request for the same resource was processed just now."}
-	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A required part of the request is missing."}
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"A request for the same resource was processed just now.","code":"done"}
+	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A required part of the request is missing.","code":"missing"}
 }
 
 func ExampleByTemplate() {
@@ -163,7 +163,7 @@ func ExampleByAll() {
 	request(e, "POST", "/transfer/1/2")
 	request(e, "POST", "/transfer/2/1")
 	// Output:
-	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Another request for the same resource is being processed."}
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Another request for the same resource is being processed.","code":"busy"}
 	// 200 from 1 to 2
 	// 200 from 2 to 1
 }

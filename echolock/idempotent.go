@@ -15,9 +15,9 @@ import (
 // Idempotent has requests with an Idempotency-Key count once: later ones with the same key get
 // the first answer again, status, header and body, with "Idempotent-Replayed: true". scope is
 // whose key it is, such as keyfunc.Value("userID"). For 24 h a key belongs to one request: one
-// with another method, path, query, Content-Type or body is refused with 422. While the first is
+// with another method, host, path, query, Content-Type or body is refused with 422. While the first is
 // processed others are refused with 409 and Retry-After, or wait for its answer with [core.Wait].
-// GET, HEAD, OPTIONS and TRACE pass. For all else there is [Idempotency].
+// GET, HEAD, OPTIONS and TRACE pass without a key. For all else there is [Idempotency].
 //
 // Bodies are read in full before, up to 1 MiB, unless [BufferBody] says otherwise. An answer
 // that is flushed, hijacked or longer than 256 KiB is not kept: later requests are refused with

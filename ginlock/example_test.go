@@ -78,8 +78,8 @@ func ExampleByHeader() {
 	request(router, "POST", "/payments")
 	// Output:
 	// 200 paid
-	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"A request for the same resource was processed just now."}
-	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A required part of the request is missing."}
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"A request for the same resource was processed just now.","code":"done"}
+	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A required part of the request is missing.","code":"missing"}
 }
 
 func ExampleByTemplate() {
@@ -230,7 +230,7 @@ func ExampleBufferBody() {
 	}
 	// Output:
 	// 200 noted: short
-	// 413 {"type":"about:blank","title":"Request Entity Too Large","status":413,"detail":"The request body is too large."}
+	// 413 {"type":"about:blank","title":"Request Entity Too Large","status":413,"detail":"The request body is too large.","code":"too_large"}
 }
 
 // A transfer has the locks of both accounts, in whatever order a request names them.
@@ -251,7 +251,7 @@ func ExampleByAll() {
 	request(router, "POST", "/transfer/1/2")
 	request(router, "POST", "/transfer/2/1")
 	// Output:
-	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Another request for the same resource is being processed."}
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Another request for the same resource is being processed.","code":"busy"}
 	// 200 from 1 to 2
 	// 200 from 2 to 1
 }

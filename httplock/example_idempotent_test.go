@@ -44,7 +44,7 @@ func ExampleIdempotent() {
 	// 201 "" payment 1
 	// 201 "true" payment 1
 	// 201 "" payment 2
-	// 422 "" {"type":"https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header","title":"Idempotency-Key is already used","status":422,"detail":"Another request was sent with this Idempotency-Key: use a new one."}
+	// 422 "" {"type":"https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header","title":"Idempotency-Key is already used","status":422,"detail":"Another request was sent with this Idempotency-Key: use a new one.","code":"reused"}
 }
 
 // An attempt whose process has died may have done the work: the next one is told.

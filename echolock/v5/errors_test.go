@@ -90,6 +90,7 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder) {
 	want := map[string]any{
 		"type": "about:blank", "title": "Conflict", "status": 409.,
 		"detail": "Another request for the same resource is being processed.",
+		"code":   "busy",
 	}
 	for name, value := range want {
 		if problem[name] != value {

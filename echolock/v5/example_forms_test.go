@@ -34,7 +34,7 @@ func ExampleSafeMethods() {
 	request(e, "POST", "/reports/7")
 	// Output:
 	// 200 read
-	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Another request for the same resource is being processed."}
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Another request for the same resource is being processed.","code":"busy"}
 	// 200 read
 	// 200 rebuilt
 }
@@ -64,6 +64,6 @@ func ExampleConfig_permits() {
 	// Output:
 	// 200 exported
 	// 200 exported
-	// 429 {"type":"about:blank","title":"Too Many Requests","status":429,"detail":"Too many requests for the same resource are being processed."}
+	// 429 {"type":"about:blank","title":"Too Many Requests","status":429,"detail":"Too many requests for the same resource are being processed.","code":"too_many"}
 	// 200 exported
 }

@@ -64,7 +64,7 @@ var idempotentServerCases = []conformanceCase{
 		}
 	}},
 	{"Idempotent: an answer that is copied from a reader is kept, too", func(h *harness) {
-		for _, n := range []int{5, 600, 100_000} {
+		for _, n := range []int{5, 600, 60_000} {
 			shop := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.Copy(w, io.LimitReader(strings.NewReader(strings.Repeat("a", n)), int64(n)))
 			})
@@ -114,7 +114,7 @@ var idempotentServerCases = []conformanceCase{
 		shop := h.shop(nil, h.upgrade)
 		s := h.serve(shop)
 		conn := h.dial(s)
-		fmt.Fprint(conn, "POST /orders HTTP/1.1\r\nHost: x\r\nX-User: u7\r\nIdempotency-Key: k\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		fmt.Fprint(conn, "POST /orders HTTP/1.1\r\nHost: "+s.Listener.Addr().String()+"\r\nX-User: u7\r\nIdempotency-Key: k\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 		answer := bufio.NewReader(conn)
 		if line, err := answer.ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 101") {
 			h.Fatalf("%q, %v", line, err)
@@ -124,6 +124,49 @@ var idempotentServerCases = []conformanceCase{
 		w := s.post("/orders", "X-User", "u7", "Idempotency-Key", "k")
 		h.wantDraft(w, http.StatusConflict, notReplayable)
 		shop.wantRuns(1)
+	}},
+	{"Idempotent: an answer without a Content-Type has none when it is sent again", func(h *harness) {
+		shop := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = nil
+			_, _ = io.WriteString(w, "<html>paid</html>")
+		})
+		s := h.serve(shop)
+		for range 2 {
+			w := s.post("/orders", "X-User", "u7", "Idempotency-Key", "k")
+			if got, is := w.Result().Header["Content-Type"]; is || w.Body.String() != "<html>paid</html>" {
+				h.Errorf("Content-Type %q, %s", got, w.Body)
+			}
+		}
+		shop.wantRuns(1)
+	}},
+	{"Idempotent: a connection that is taken behind middleware outside is seen, too", func(h *harness) {
+		if h.framework.name == "gin" {
+			return // it panics
+		}
+		for what, wrap := range map[string]func(http.ResponseWriter) http.ResponseWriter{
+			"unwraps":          func(w http.ResponseWriter) http.ResponseWriter { return onlyUnwraps{w} },
+			"flushes, unwraps": func(w http.ResponseWriter) http.ResponseWriter { return flushes{onlyUnwraps{w}, w.(http.Flusher)} },
+			"twice":            func(w http.ResponseWriter) http.ResponseWriter { return onlyUnwraps{onlyUnwraps{w}} },
+		} {
+			shop := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					h.Error(err)
+					return
+				}
+				defer conn.Close()
+				fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\npaid")
+			})
+			s := h.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { shop.ServeHTTP(wrap(w), r) }))
+			first := s.post("/orders", "X-User", "u7", "Idempotency-Key", key(what))
+			if first.Body.String() != "paid" {
+				h.Fatalf("%s: %q", what, first.Body)
+			}
+			<-s.served // its answer is kept when the handler has returned
+			h.wantDraft(s.post("/orders", "X-User", "u7", "Idempotency-Key", key(what)), http.StatusConflict, notReplayable)
+			<-s.served
+			shop.wantRuns(1)
+		}
 	}},
 	{"Idempotent: gzip outside, or inside, as the client of the repetition has it", func(h *harness) {
 		for _, inside := range []bool{false, true} {
@@ -150,14 +193,14 @@ var idempotentServerCases = []conformanceCase{
 			close(entered)
 			<-more
 			for range 10 {
-				if _, err := w.Write(make([]byte, 20_000)); err != nil {
+				if _, err := w.Write(make([]byte, 5_000)); err != nil {
 					h.Error(err)
 				}
 			}
 		})
 		s := h.serve(shop)
 		conn := h.dial(s)
-		fmt.Fprint(conn, "POST /orders HTTP/1.1\r\nHost: x\r\nX-User: u7\r\nIdempotency-Key: k\r\n\r\n")
+		fmt.Fprint(conn, "POST /orders HTTP/1.1\r\nHost: "+s.Listener.Addr().String()+"\r\nX-User: u7\r\nIdempotency-Key: k\r\n\r\n")
 		<-entered
 		_ = conn.SetLinger(0)
 		_ = conn.Close()
@@ -166,9 +209,19 @@ var idempotentServerCases = []conformanceCase{
 		<-s.served
 		<-s.served
 		w := s.post("/orders", "X-User", "u7", "Idempotency-Key", "k")
-		if h.wantStatus(w, http.StatusOK); w.Body.Len() != 200_000 || w.Header().Get("Idempotent-Replayed") != "true" {
+		if h.wantStatus(w, http.StatusOK); w.Body.Len() != 50_000 || w.Header().Get("Idempotent-Replayed") != "true" {
 			h.Errorf("%d bytes", w.Body.Len())
 		}
 		shop.wantRuns(1)
 	}},
+}
+
+// onlyUnwraps is a writer as middleware has it that counts by Go 1.20: what it cannot do, who it unwraps to can.
+type onlyUnwraps struct{ http.ResponseWriter }
+
+func (w onlyUnwraps) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+type flushes struct {
+	onlyUnwraps
+	http.Flusher
 }

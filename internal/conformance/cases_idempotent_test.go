@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing/synctest"
@@ -53,7 +54,10 @@ func (h *harness) shopWith(change func(*route), handle http.HandlerFunc) *shop {
 		for _, pattern := range []string{"/orders", "/orders/{id}"} {
 			r := route{method: method, pattern: pattern, handle: counted}
 			change(&r)
-			routes = append(routes, r)
+			isThere := func(other route) bool { return other.method == r.method && other.pattern == r.pattern }
+			if !slices.ContainsFunc(routes, isThere) {
+				routes = append(routes, r)
+			}
 		}
 	}
 	s.Handler = h.build(routes...)
@@ -91,7 +95,7 @@ func (s *shop) wantReplay(first, again *httptest.ResponseRecorder) {
 func (h *harness) wantDraft(w *httptest.ResponseRecorder, status int, title string) {
 	h.Helper()
 	h.wantStatus(w, status)
-	var problem struct{ Type, Title, Detail string }
+	var problem struct{ Type, Title, Detail, Code string }
 	if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil {
 		h.Fatalf("%v: %s", err, w.Body)
 	}
@@ -100,6 +104,12 @@ func (h *harness) wantDraft(w *httptest.ResponseRecorder, status int, title stri
 	}
 	if problem.Title != title || problem.Detail == "" || !strings.HasSuffix(problem.Type, "draft-ietf-httpapi-idempotency-key-header") {
 		h.Errorf("%+v, want the title %q", problem, title)
+	}
+	codes := map[string]string{
+		outstanding: "busy", alreadyUsed: "reused", missing: "missing", malformed: "malformed", notReplayable: "not_replayable", unknown: "outcome_unknown",
+	}
+	if problem.Code != codes[title] {
+		h.Errorf("code %q of %q", problem.Code, title)
 	}
 	if retry := w.Header().Get("Retry-After"); (retry != "") != (title == outstanding) {
 		h.Errorf("Retry-After %q", retry)
@@ -217,14 +227,6 @@ var idempotentCases = []conformanceCase{
 		s.wantReplay(<-done, s.order("k", "a"))
 		s.wantRuns(1)
 	}},
-	{"Stripe: keys are for POST; safe methods pass", func(h *harness) {
-		s := h.shop(nil, paid)
-		for range 2 {
-			h.wantStatus(s.to("GET", "/orders", "", "Idempotency-Key", "k"), http.StatusCreated)
-			h.wantStatus(s.to("GET", "/orders", ""), http.StatusCreated)
-		}
-		s.wantRuns(4)
-	}},
 	{"Stripe: a key has up to 255 characters; draft: it may be quoted, which is the same key", func(h *harness) {
 		s := h.shop(nil, paid)
 		for _, key := range []string{"k", strings.Repeat("k", 255), `back\slash`, `with"quote`, "!~"} {
@@ -319,7 +321,7 @@ var idempotentCases = []conformanceCase{
 			"read from": func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.Copy(w, strings.NewReader(strings.Repeat("a", 10_000)))
 			},
-			"as long as may be": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 256<<10)) },
+			"as long as may be": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 64<<10)) },
 			"two statuses":      func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a"); w.WriteHeader(500) },
 		} {
 			s := h.shop(nil, handle)
@@ -518,7 +520,7 @@ var idempotentCases = []conformanceCase{
 	}},
 	{"a client that leaves gets the whole answer when it asks again", func(h *harness) {
 		s := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
-			if n, err := io.Copy(w, strings.NewReader(strings.Repeat("a", 100_000))); n != 100_000 || err != nil {
+			if n, err := io.Copy(w, strings.NewReader(strings.Repeat("a", 60_000))); n != 60_000 || err != nil {
 				h.Errorf("%d bytes, %v", n, err)
 			}
 		})
@@ -527,7 +529,7 @@ var idempotentCases = []conformanceCase{
 		r.Header.Set("Idempotency-Key", "k")
 		r.Header.Set("Content-Type", "application/json")
 		s.ServeHTTP(&deaf{httptest.NewRecorder()}, r)
-		if w := s.order("k", ""); w.Body.Len() != 100_000 {
+		if w := s.order("k", ""); w.Body.Len() != 60_000 {
 			h.Errorf("%d bytes", w.Body.Len())
 		}
 		s.wantRuns(1)

@@ -224,8 +224,8 @@ var refusalCases = []conformanceCase{
 			h.wantStatus(send(h.build(post("/orders/{orderID}", []guarding{{config: &cfg}}, h.never())), "POST", c.target), c.status)
 			cfg.onRefused = nil
 			w := send(h.build(post("/orders/{orderID}", []guarding{{config: &cfg}}, h.never())), "POST", c.target)
-			if says == "" || !strings.Contains(w.Body.String(), `"detail":"`+says+`"`) {
-				h.Errorf("%s: the text is %q, the body %s", name, says, w.Body)
+			if says == "" || !strings.Contains(w.Body.String(), `"detail":"`+says+`","code":"`+c.code+`"`) {
+				h.Errorf("%s: the text is %q of %q, the body %s", name, says, c.code, w.Body)
 			}
 			h.unlock(k)
 		}

@@ -47,9 +47,12 @@ var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: 
 				chain = append(chain, echo4Companion(name))
 			}
 			pattern := strings.NewReplacer("{path...}", "*", "{", ":", "}", "").Replace(r.pattern)
-			e.Add(r.method, pattern, func(c echo.Context) error {
-				return r.run(c.Response(), c.Request())
-			}, chain...)
+			handler := func(c echo.Context) error { return r.run(c.Response(), c.Request()) }
+			if r.method == anyMethod {
+				e.Any(pattern, handler, chain...)
+			} else {
+				e.Add(r.method, pattern, handler, chain...)
+			}
 		}
 		return checkedServer{e, func() (report, error) { return reportOf(check()) }}
 	}}

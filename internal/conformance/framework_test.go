@@ -117,6 +117,9 @@ type config struct {
 	strict     bool
 }
 
+// anyMethod is the method of a route for all of them.
+const anyMethod = "*"
+
 func byParam(name string, opts ...core.Option) []guarding {
 	return []guarding{{param: name, options: opts}}
 }

@@ -48,7 +48,11 @@ var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, s
 				}
 			})
 			pattern := strings.NewReplacer("{path...}", "*path", "{", ":", "}", "").Replace(r.pattern)
-			router.Handle(r.method, pattern, chain...)
+			if r.method == anyMethod {
+				router.Any(pattern, chain...)
+			} else {
+				router.Handle(r.method, pattern, chain...)
+			}
 		}
 		return checkedServer{router, func() (report, error) { return reportOf(ginlock.Check(router)) }}
 	}}

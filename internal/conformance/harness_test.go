@@ -45,6 +45,8 @@ var subjects = []struct {
 	{"Several keys", false, severalCases},
 	{"Dedup windows", false, keepforCases},
 	{"The first answer again", false, idempotentCases},
+	{"Which request has come before", false, comparedCases},
+	{"What is kept of answers", false, keptCases},
 	{"Answers that have begun", false, answerCases},
 	{"Handlers", false, handlerCases},
 	{"Outages and set-up", false, outageCases},
@@ -174,13 +176,13 @@ func (h *harness) wantProblem(w *httptest.ResponseRecorder, status int, secrets 
 		h.Errorf("Content-Type %q", got)
 	}
 	var problem struct {
-		Type, Title, Detail string
-		Status              int
+		Type, Title, Detail, Code string
+		Status                    int
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil {
 		h.Fatalf("the body is not JSON: %v: %q", err, w.Body)
 	}
-	if problem.Status != status || problem.Type != "about:blank" || problem.Title == "" {
+	if problem.Status != status || problem.Type != "about:blank" || problem.Title == "" || problem.Code == "" {
 		h.Errorf("problem %+v", problem)
 	}
 	for _, s := range append(secrets, "redis", "lock:", "core:", "keyfunc:", "dial", "127.0.0.1") {

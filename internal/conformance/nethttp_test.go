@@ -4,6 +4,7 @@ import (
 	"context"
 	"log"
 	"net/http"
+	"strings"
 
 	"github.com/latchkey-go/latchkey/httplock"
 )
@@ -33,11 +34,14 @@ var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf
 				chain = append(chain, netHTTPCompanion(name))
 			}
 			var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { _ = r.run(w, request) })
+			if r.method == anyMethod {
+				r.method = ""
+			}
 			_ = check.Add(r.method, r.pattern, handler, chain...)
 			for i := len(chain) - 1; i >= 0; i-- {
 				handler = chain[i](handler)
 			}
-			mux.Handle(r.method+" "+r.pattern, handler)
+			mux.Handle(strings.TrimSpace(r.method+" "+r.pattern), handler)
 		}
 		return checkedServer{mux, func() (report, error) { return reportOf(check.Report(), nil) }}
 	}}

@@ -66,6 +66,9 @@ func Check[R Row](routes []Seen) []R {
 			}
 			used[g] = used[g] || fault != "" || params != nil
 		}
+		if fault := anyMethod(seen, routes); fault != "" {
+			route.Faults = append(route.Faults, fault)
+		}
 	}
 	for i, seen := range routes {
 		switch route := &report[i]; {

@@ -13,6 +13,9 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
+const errBodyRead setupError = "the body was read before Idempotent, which cannot compare requests then: " +
+	"put the middleware that reads it, such as a CSRF check by a form field, inside of Idempotent, or have it put the body back"
+
 // fingerprint is a digest of what tells a request from others with the same key. Its body was
 // buffered, and can be read again. Whoever reads the digest cannot try bodies without
 // knowing the client's key.
@@ -28,8 +31,11 @@ func fingerprint(r *http.Request, id string) (string, error) {
 			io.Closer
 		}{bytes.NewReader(body), r.Body}
 	}
+	if len(body) == 0 && (r.ContentLength > 0 || len(r.PostForm) > 0 || r.MultipartForm != nil) {
+		return "", errBodyRead
+	}
 	digest := hmac.New(sha256.New, []byte(id))
-	for _, part := range []string{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, strings.Join(r.Header["Content-Type"], "\n")} {
+	for _, part := range []string{r.Method, strings.ToLower(r.Host), r.URL.EscapedPath(), r.URL.RawQuery, strings.Join(r.Header["Content-Type"], "\n")} {
 		fmt.Fprintf(digest, "%d %s", len(part), part)
 	}
 	digest.Write(body)

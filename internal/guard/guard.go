@@ -203,7 +203,7 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 			return nil
 		}
 	}
-	if g.config.Idempotent != nil && IsSafe(r.HTTP()) {
+	if g.config.Idempotent != nil && IsSafe(r.HTTP()) && !g.config.Idempotent.isGiven(r) {
 		next(ctx, &Answer{})
 		return nil
 	}

@@ -6,11 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -125,10 +123,10 @@ func idempotent(name string, cfg Config) Config {
 		kept = append(kept, field)
 	}
 	i.Headers = kept
-	key := i.Key
-	if key == nil {
-		key = headerKey
+	if i.Key == nil {
+		i.Key = headerKey
 	}
+	key := i.Key
 	if i.Optional {
 		key = keyfunc.Optional(key)
 	}
@@ -152,68 +150,15 @@ func (i *Idempotency) keeps(status int) bool {
 	return status < http.StatusInternalServerError && i.Keep(status)
 }
 
-// errNoKey is why a request without an Idempotency-Key is refused.
-var errNoKey = errors.New("there is no " + idempotencyKey)
-
-// errBadKey is why one with such a key is.
-var errBadKey = fmt.Errorf("%w: %s is not 1 to %d visible ASCII characters", keyfunc.ErrMalformed, idempotencyKey, maxKeyBytes)
-
-// headerKey is the Idempotency-Key of a request: 1 to 255 visible ASCII characters, and the
-// same whether it is quoted, as the draft has it, or not.
-var headerKey = keyfunc.Named(idempotencyKey, func(r keyfunc.Request) (string, error) {
-	key, err := keyfunc.Header(idempotencyKey)(r)
-	switch {
-	case errors.Is(err, keyfunc.ErrMissing):
-		return "", errors.Join(errNoKey, err)
-	case err != nil:
-		return "", err
-	}
-	value := r.HTTP().Header.Get(idempotencyKey)
-	if value == "" {
-		return key, nil // no client has sent the request: see keyfunc.Describe
-	}
-	value, ok := unquoted(value)
-	if !ok || value == "" || len(value) > maxKeyBytes {
-		return "", errBadKey
-	}
-	return value, nil
-})
-
-// unquoted reads a string of RFC 9651, section 3.3.3, without spaces. What is not quoted is
-// taken as it is.
-func unquoted(s string) (text string, ok bool) {
-	quoted := strings.HasPrefix(s, `"`)
-	if quoted {
-		if len(s) < 2 || !strings.HasSuffix(s, `"`) {
-			return "", false
-		}
-		s = s[1 : len(s)-1]
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if quoted && c == '\\' {
-			if i++; i == len(s) || s[i] != '"' && s[i] != '\\' {
-				return "", false
-			}
-			c = s[i]
-		} else if quoted && c == '"' {
-			return "", false
-		}
-		if c <= ' ' || c > '~' {
-			return "", false
-		}
-		b.WriteByte(c)
-	}
-	return b.String(), true
-}
-
 const errTwice setupError = "Idempotent inside of Idempotent, of the same scope and key: leave one of them out"
 
 // once runs next unless an earlier attempt at the request has an answer. id is scope and key.
 func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refusal {
 	request, err := fingerprint(r.HTTP(), id)
-	if err != nil {
+	switch {
+	case isSetup(err):
+		return setup(err)
+	case err != nil:
 		return refusalForKey(err)
 	}
 	i := g.config.Idempotent

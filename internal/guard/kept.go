@@ -14,8 +14,9 @@ const replayedHeader = "Idempotent-Replayed"
 // kept is an answer that was kept: a line of JSON, and the body.
 type kept struct {
 	Status int         `json:"status"`
-	Header http.Header `json:"header,omitempty"`
+	Header http.Header `json:"header,omitempty"` // of one that is encoded each character is a byte
 	body   []byte
+	fields []string // that are kept
 }
 
 // maxHeader is how long the header of an answer may be that is kept.
@@ -28,6 +29,7 @@ func (r *record) encode(status int, h http.Header) []byte {
 	if k.Header == nil {
 		k.Header = r.keep(h)
 	}
+	k.Header = mapped(k.Header, textOf)
 	text, err := json.Marshal(k)
 	if err != nil {
 		panic(err) // strings and an integer always marshal
@@ -47,15 +49,51 @@ func decode(text []byte) (*kept, error) {
 	if err := json.Unmarshal(line, k); err != nil {
 		return nil, err
 	}
+	k.Header = mapped(k.Header, bytesOf)
 	return k, nil
+}
+
+// mapped returns a header with f of each value.
+func mapped(h http.Header, f func(string) string) http.Header {
+	h = h.Clone()
+	for _, values := range h {
+		for i, v := range values {
+			values[i] = f(v)
+		}
+	}
+	return h
+}
+
+// textOf returns a text with a character for each byte of s: JSON has no other bytes than those of UTF-8.
+func textOf(s string) string {
+	text := make([]rune, len(s))
+	for i := range len(s) {
+		text[i] = rune(s[i])
+	}
+	return string(text)
+}
+
+// bytesOf returns what textOf was given.
+func bytesOf(text string) string {
+	s := make([]byte, 0, len(text))
+	for _, c := range text {
+		s = append(s, byte(c))
+	}
+	return string(s)
 }
 
 // write sends it again.
 func (k *kept) write(w http.ResponseWriter) {
-	for field, values := range k.Header {
-		w.Header()[field] = values
+	h := w.Header()
+	for _, field := range k.fields {
+		if _, set := k.Header[field]; !set && field != "Content-Encoding" { // which may be of who encodes outside
+			delete(h, field)
+		}
 	}
-	w.Header().Set(replayedHeader, "true")
+	for field, values := range k.Header {
+		h[field] = values
+	}
+	h.Set(replayedHeader, "true")
 	w.WriteHeader(k.Status)
 	if len(k.body) > 0 {
 		_, _ = w.Write(k.body) // a client that left meanwhile needs no answer
@@ -88,5 +126,9 @@ func (i *Idempotency) open(stored []byte, key, request string) (*kept, error) {
 	if len(stored) == 0 {
 		return nil, nil
 	}
-	return decode(stored)
+	k, err := decode(stored)
+	if k != nil {
+		k.fields = i.Headers
+	}
+	return k, err
 }

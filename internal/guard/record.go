@@ -31,7 +31,7 @@ func (r *record) begin(h http.Header) {
 func (r *record) keep(h http.Header) http.Header {
 	kept := http.Header{}
 	for _, field := range r.headers {
-		if values := h[field]; len(values) > 0 && !(field == "Content-Encoding" && r.encoded) {
+		if values, set := h[field]; set && !(field == "Content-Encoding" && r.encoded) {
 			kept[field] = slices.Clone(values)
 		}
 	}

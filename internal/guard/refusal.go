@@ -67,12 +67,13 @@ type problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
+	Code   string `json:"code,omitempty"`
 }
 
 // Body returns the body.
 func (r *Refusal) Body() *Body {
 	return &Body{problem: problem{
-		Type: cmp.Or(r.kind, "about:blank"), Title: cmp.Or(r.title, http.StatusText(r.Status)), Status: r.Status, Detail: r.Detail,
+		Type: cmp.Or(r.kind, "about:blank"), Title: cmp.Or(r.title, http.StatusText(r.Status)), Status: r.Status, Detail: r.Detail, Code: r.Code,
 	}}
 }
 

@@ -64,17 +64,24 @@ func Watch(w http.ResponseWriter, answer *Answer, implied func() int) http.Respo
 			}
 		},
 	})
-	if _, flushes := w.(http.Flusher); flushes {
+	flusher, flushes := watched.(http.Flusher)
+	hijacker, hijacks := watched.(http.Hijacker)
+	unwraps := unwrapping{watched, behind{w, answer}}
+	switch _, wraps := w.(interface{ Unwrap() http.ResponseWriter }); {
+	case !wraps || flushes && hijacks:
 		return watched
-	}
-	f := flushing{watched, answer}
-	if hijacker, ok := watched.(http.Hijacker); ok {
+	case flushes:
 		return struct {
-			flushing
+			unwrapping
+			http.Flusher
+		}{unwraps, flusher}
+	case hijacks:
+		return struct {
+			unwrapping
 			http.Hijacker
-		}{f, hijacker}
+		}{unwraps, hijacker}
 	}
-	return f
+	return unwraps
 }
 
 // firstBytes is as much as net/http looks at itself before it copies in its own way.
@@ -104,19 +111,35 @@ func (r recording) Write(p []byte) (int, error) {
 	return r.answer.Wrote(p, n, err)
 }
 
-// flushing is a watched writer that cannot flush, around one that perhaps can:
-// [http.ResponseController] would flush that one behind our back.
-type flushing struct {
+// unwrapping is a watched writer around one that can be unwrapped.
+type unwrapping struct {
+	http.ResponseWriter
+	behind behind
+}
+
+func (u unwrapping) Unwrap() http.ResponseWriter { return u.behind }
+
+// behind is what [http.ResponseController] finds inside of a watched writer that cannot do
+// itself what is asked of it, but perhaps one inside of it can: it would be done behind our back.
+type behind struct {
 	http.ResponseWriter
 	answer *Answer
 }
 
-func (f flushing) FlushError() error {
-	err := http.NewResponseController(f.ResponseWriter).Flush()
+func (b behind) FlushError() error {
+	err := http.NewResponseController(b.ResponseWriter).Flush()
 	if !errors.Is(err, http.ErrNotSupported) {
-		f.answer.Flush()
+		b.answer.Flush()
 	}
 	return err
 }
 
-func (f flushing) Unwrap() http.ResponseWriter { return f.ResponseWriter }
+func (b behind) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(b.ResponseWriter).Hijack()
+	if err == nil {
+		b.answer.Hijack()
+	}
+	return conn, buffered, err
+}
+
+func (b behind) Unwrap() http.ResponseWriter { return b.ResponseWriter }
