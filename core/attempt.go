@@ -12,7 +12,6 @@ import (
 // attempt is one at a request that counts once, under a lease.
 type attempt struct {
 	number int
-	keep   time.Duration // for which its answer is kept
 	answer *store.Answer // nil: it is not known yet
 }
 
@@ -23,20 +22,20 @@ func init() {
 		}
 		return 0
 	}
-	option.Answer = func(ctx context.Context, lock any, answer string) error {
-		return lock.(*Lock).answer(ctx, answer)
+	option.Answer = func(ctx context.Context, lock any, answer string, keep time.Duration) error {
+		return lock.(*Lock).answer(ctx, store.Answer{Text: answer, Keep: keep})
 	}
 }
 
 // answer is Unlock, and leaves the answer to the request for which the lock was taken. After
 // DropWindow it is Abort.
-func (k *Lock) answer(ctx context.Context, answer string) error {
+func (k *Lock) answer(ctx context.Context, answer store.Answer) error {
 	s := k.lease
 	if s.attempt == nil || k.reentry {
 		return errors.New("core: the lock was not taken for a request that counts once")
 	}
 	s.mu.Lock()
-	s.attempt.answer = &store.Answer{Text: answer, Keep: s.attempt.keep}
+	s.attempt.answer = &answer
 	s.mu.Unlock()
 	return k.finish(ctx, false, false)
 }

@@ -43,7 +43,7 @@ func wantAnswer(t *testing.T, l *core.Locker, want string, opts ...core.Option) 
 
 func answer(t *testing.T, k *core.Lock, text string) {
 	t.Helper()
-	if err := adapter.Answer(background, k, []byte(text)); err != nil {
+	if err := adapter.Answer(background, k, []byte(text), kept); err != nil {
 		t.Errorf("Answer: %v", err)
 	}
 }
@@ -111,7 +111,7 @@ func TestAttemptOfWhichNobodyKnows(t *testing.T) {
 		"died": func(t *testing.T, s *embedded, l *core.Locker, n int) {
 			k := attempts(t, l, n, core.FixedLease(10*time.Second))
 			<-k.Context().Done()
-			wantErr(t, adapter.Answer(background, k, []byte("late")), core.ErrLost)
+			wantErr(t, adapter.Answer(background, k, []byte("late"), kept), core.ErrLost)
 			time.Sleep(time.Second)
 		},
 		"unlocked without an answer": func(t *testing.T, s *embedded, l *core.Locker, n int) {
@@ -261,7 +261,7 @@ func TestAttemptOnABadNetwork(t *testing.T) {
 		l := s.locker()
 		k := attempts(t, l, 1)
 		s.outage()
-		wantErr(t, adapter.Answer(background, k, []byte("paid")), core.ErrUnavailable)
+		wantErr(t, adapter.Answer(background, k, []byte("paid"), kept), core.ErrUnavailable)
 		s.heal()
 		time.Sleep(2 * time.Second)
 		wantAnswer(t, l, "paid") // in the background
@@ -270,7 +270,7 @@ func TestAttemptOnABadNetwork(t *testing.T) {
 		l := s.locker()
 		k := attempts(t, l, 1)
 		s.outage()
-		wantErr(t, adapter.Answer(background, k, []byte("paid")), core.ErrUnavailable)
+		wantErr(t, adapter.Answer(background, k, []byte("paid"), kept), core.ErrUnavailable)
 		time.Sleep(time.Minute)
 		s.heal()
 		unlockFailed(t, attempts(t, l, 2)) // never without a number that tells
@@ -299,7 +299,7 @@ func TestAnswerOfAnEarlierAttempt(t *testing.T) {
 		k := attempts(t, a, 1)
 		s.HDel("lock:k", "latchkey:holder:"+k.Owner())
 		next := attempts(t, b, 2)
-		wantErr(t, adapter.Answer(background, k, []byte("the first")), core.ErrLost)
+		wantErr(t, adapter.Answer(background, k, []byte("the first"), kept), core.ErrLost)
 		answer(t, next, "the second")
 		wantAnswer(t, a, "the second")
 	})
@@ -317,7 +317,7 @@ func TestLockOfAnAttempt(t *testing.T) {
 		if n := adapter.AttemptOf(inner2); n != 0 {
 			t.Errorf("a lock that was entered is of attempt %d", n)
 		}
-		if err := adapter.Answer(background, inner2, nil); err == nil {
+		if err := adapter.Answer(background, inner2, nil, kept); err == nil {
 			t.Error("a lock that was entered takes an answer")
 		}
 		unlock(t, inner, inner2)
@@ -379,7 +379,7 @@ func TestLockOfAnAttempt(t *testing.T) {
 		}
 		unlockFailed(t, o.lock)
 		plain := take(t, background, l, "k")
-		if err := adapter.Answer(background, plain, nil); err == nil {
+		if err := adapter.Answer(background, plain, nil, kept); err == nil {
 			t.Error("a plain lock takes an answer")
 		}
 		unlock(t, plain)

@@ -121,7 +121,7 @@ func (c *call) accept(claim *store.Claim, g store.Grant) (*Lock, error) {
 	s := k.lease
 	s.resumed = claim.Ticket != ""
 	if g.Attempt > 0 {
-		s.attempt = &attempt{number: g.Attempt, keep: claim.Attempt.Keep}
+		s.attempt = &attempt{number: g.Attempt}
 	}
 	s.entered = s.resumed || s.attempt != nil // its release has more to do
 	s.shared.Store(!c.isPlain() || s.entered)

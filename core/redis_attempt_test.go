@@ -37,7 +37,7 @@ func TestAnswersOnRedis(t *testing.T) {
 					_, err := b.Lock(background, key, attemptAt(request))
 					waiting <- err
 				}()
-				if err := adapter.Answer(background, k, text); err != nil {
+				if err := adapter.Answer(background, k, text, kept); err != nil {
 					t.Fatal(err)
 				}
 				if got, ok := adapter.AnswerOf(<-waiting); !ok || !bytes.Equal(got, text) {
@@ -68,7 +68,7 @@ func TestAnswerWithoutMemory(t *testing.T) {
 		}
 	}
 	set("1")
-	wantErr(t, adapter.Answer(background, k, []byte("paid")), core.ErrUnavailable)
+	wantErr(t, adapter.Answer(background, k, []byte("paid"), kept), core.ErrUnavailable)
 	_, err := l.TryLock(background, "k", attemptAt(request))
 	wantBusy(t, err) // not free for a second attempt
 	set("0")
@@ -93,6 +93,36 @@ func TestInspectReadsNoAnswer(t *testing.T) {
 	sent, _, _ = strings.Cut(sent, "\r")
 	if n, err := strconv.Atoi(sent); err != nil || n > 64<<10 {
 		t.Errorf("Redis has sent %q bytes, %v", sent, err)
+	}
+}
+
+// Redis is one for all: who is refused with another request for the key, or only looks at the lock,
+// must not have it load an answer.
+func TestRefusedRequestLoadsNoAnswer(t *testing.T) {
+	const length = 8 << 20
+	server := redistest.Start(t)
+	admin, l := server.Client(t), onRedis(t, server.Client(t))
+	answer(t, take(t, background, l, "k", attemptAt(request)), strings.Repeat("a", length))
+	loaded := func() bool {
+		_, used, _ := strings.Cut(admin.Info(background, "memory").Val(), "used_memory_lua:")
+		used, _, _ = strings.Cut(used, "\r")
+		n, err := strconv.Atoi(used)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n >= length
+	}
+	if err := admin.ScriptFlush(background).Err(); err != nil { // what it has loaded before
+		t.Fatal(err)
+	}
+	_, err := l.TryLock(background, "k", attemptAt(other))
+	wantErr(t, err, adapter.ErrReused)
+	if info, err := l.Inspect(background, "k"); err != nil || !info.Answered || loaded() {
+		t.Errorf("%+v, %v; loaded: %v", info, err, loaded())
+	}
+	_, err = l.TryLock(background, "k", attemptAt(request))
+	if text, ok := adapter.AnswerOf(err); !ok || len(text) != length || !loaded() {
+		t.Errorf("%d bytes, %v; loaded: %v", len(text), err, loaded())
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // GET, HEAD, OPTIONS and TRACE pass without a key. For all else there is [Idempotency].
 //
 // Bodies are read in full before, up to 1 MiB, unless [BufferBody] says otherwise. An answer
-// that is flushed, hijacked or longer than 256 KiB is not kept: later requests are refused with
+// that is flushed, hijacked or longer than 64 KiB is not kept: later requests are refused with
 // 409. What answers errors has to be inside, or the answer is not seen.
 //
 // It panics when scope is nil or an option bad.

@@ -136,7 +136,7 @@ func TestInspectorLooksUpForms(t *testing.T) {
 		theirs := take(t, t.Context(), other, "price", core.Shared(), core.Owner("b"), core.FixedLease(time.Minute))
 		one := take(t, t.Context(), other, "tenant", core.Permits(2))
 		server.HSet("lock:upload", "mode", "h7 ab 60000")
-		server.HSet("lock:paid", "mode", "w60000", "latchkey:answer", "ab {}")
+		server.HSet("lock:paid", "mode", "w60000 ab", "latchkey:answer", "ab {}")
 		server.HSet("lock:paying", "mode", "i1 ab 60000")
 		for _, key := range []string{"upload", "paid", "paying"} {
 			server.SetTTL("lock:"+key, time.Minute)

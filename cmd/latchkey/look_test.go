@@ -73,7 +73,7 @@ func TestWhatThereIs(t *testing.T) {
 	server.HSet("lock:upload", "mode", "h7 ab 60000")
 	server.SetTTL("lock:upload", time.Minute)
 	server.HSet("lock:java", "c0ffee:1", "2")
-	server.HSet("lock:idempotent:a", "mode", "w86400000", "latchkey:answer", "ab {}")
+	server.HSet("lock:idempotent:a", "mode", "w86400000 ab", "latchkey:answer", "ab {}")
 	server.HSet("lock:idempotent:b", "mode", "i1 ab 86400000")
 	for _, key := range []string{"a", "b"} {
 		server.SetTTL("lock:idempotent:"+key, 24*time.Hour)

@@ -1,7 +1,8 @@
 // Latchkey looks at locks in Redis, frees them, and runs commands under them:
 //
 //	latchkey ls [PART]                lists the locks, or those with PART in their key
-//	latchkey show KEY                 shows who has a lock
+//	latchkey show [-idempotent scope] KEY
+//	                                  shows who has a lock, or that of the request with an Idempotency-Key
 //	latchkey unlock [-y] [-owner o] KEY
 //	                                  frees a lock, whoever has it, or ends one of several holders;
 //	                                  asks first
@@ -68,7 +69,7 @@ type program struct {
 
 const usage = `usage:
        latchkey ls [PART]
-       latchkey show KEY
+       latchkey show [-idempotent scope] KEY
        latchkey unlock [-y] [-owner o] KEY
        latchkey run [-wait d] [-lease d] [-keep d] [-E n] KEY -- COMMAND [ARGUMENT...]
 

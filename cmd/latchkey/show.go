@@ -16,6 +16,7 @@ import (
 // show tells who has a lock.
 func (p *program) show(ctx context.Context, args []string) (int, error) {
 	f := p.flags("latchkey show")
+	scope := f.String("idempotent", "", "KEY is an Idempotency-Key of this `scope`, such as value.userID=42: shows the lock of the request")
 	if err := p.parse(f, args, 1, 1); err != nil {
 		return 0, err
 	}
@@ -24,7 +25,11 @@ func (p *program) show(ctx context.Context, args []string) (int, error) {
 		return 0, err
 	}
 	defer disconnect()
-	_, err = p.look(ctx, locker, f.Arg(0))
+	key := f.Arg(0)
+	if *scope != "" {
+		key = requestKey(*scope, key)
+	}
+	_, err = p.look(ctx, locker, key)
 	return 0, err
 }
 

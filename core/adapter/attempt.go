@@ -3,6 +3,7 @@ package adapter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"time"
 
@@ -21,7 +22,7 @@ var (
 var hexadecimal = regexp.MustCompile(`^[0-9a-f]{16,128}$`)
 
 // Attempt has a call take a lock for an attempt at a request that counts once: the first attempt
-// to end with [Answer] is the only one, and for keep from then on calls get that answer, by
+// to end with [Answer] is the only one, and as long as that is kept calls get it, by
 // [AnswerOf], in place of the lock. request is a digest of all that tells the request from
 // others with the same key, 16 to 128 lower-case hexadecimal digits; calls with another one
 // fail with [ErrReused], from the first attempt on.
@@ -34,23 +35,23 @@ var hexadecimal = regexp.MustCompile(`^[0-9a-f]{16,128}$`)
 //     key is free again.
 //   - Not at all, by the end of its lease or by [core.Lock.Unlock]: nobody knows. Then the next
 //     attempt is made, or refused with [ErrOutcomeUnknown] if refuse is set. It is known for
-//     keep that there was an attempt.
+//     known that there was an attempt.
 //
 // It is for [core.Locker.Lock] and [core.Locker.TryLock], and goes with none of [core.KeepFor],
 // [core.Shared], [core.Permits], [core.Owner] and [core.NewQuorum]. With [core.Replicas],
 // replicas are waited for when an attempt begins, not when it ends: one whose answer a failover
 // loses is one of which nobody knows.
-func Attempt(request string, keep time.Duration, refuse bool) core.Option {
+func Attempt(request string, known time.Duration, refuse bool) core.Option {
 	return func(s *settings) {
 		switch {
 		case s.OfNew:
 			s.Fail("Attempt is for one call, not for New: each request has its own digest")
 		case !hexadecimal.MatchString(request):
 			s.Fail("Attempt: give a digest of 16 to 128 lower-case hexadecimal digits")
-		case keep < time.Millisecond || keep > option.LongestWindow:
-			s.Fail("Attempt: answers are kept for 1ms to %v, not for %v", option.LongestWindow, keep)
+		case !isWindow(known):
+			s.Fail("Attempt: attempts are known for 1ms to %v, not for %v", option.LongestWindow, known)
 		default:
-			s.Attempt = &option.Attempt{Request: request, Keep: keep, Refuse: refuse}
+			s.Attempt = &option.Attempt{Request: request, Known: known, Refuse: refuse}
 		}
 	}
 }
@@ -60,12 +61,17 @@ func Attempt(request string, keep time.Duration, refuse bool) core.Option {
 // done. It is 0 for a lock of no request, and for one that was entered. It does not block.
 func AttemptOf(lock *core.Lock) int { return option.AttemptOf(lock) }
 
-// Answer unlocks a lock that was taken with [Attempt] and leaves the answer, in one step: both
-// are done, or neither. It blocks and fails as [core.Lock.Unlock] does. After
+func isWindow(d time.Duration) bool { return d >= time.Millisecond && d <= option.LongestWindow }
+
+// Answer unlocks a lock that was taken with [Attempt] and leaves the answer for keep, 1ms to 366
+// days, in one step: both are done, or neither. It blocks and fails as [core.Lock.Unlock] does. After
 // [core.ErrUnavailable] it is repeated in the background until the lease ends; if that fails,
 // too, nobody knows what became of the attempt. After [core.Lock.DropWindow] it is Abort.
-func Answer(ctx context.Context, lock *core.Lock, answer []byte) error {
-	return option.Answer(ctx, lock, string(answer))
+func Answer(ctx context.Context, lock *core.Lock, answer []byte, keep time.Duration) error {
+	if !isWindow(keep) {
+		return fmt.Errorf("core: answers are kept for 1ms to %v, not for %v", option.LongestWindow, keep)
+	}
+	return option.Answer(ctx, lock, string(answer), keep)
 }
 
 // AnswerOf returns the answer for which a call with [Attempt] was refused with err.

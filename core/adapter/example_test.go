@@ -216,7 +216,7 @@ func ExampleAttempt() {
 			return
 		}
 		fmt.Println("attempt", adapter.AttemptOf(lock))
-		if err := adapter.Answer(ctx, lock, []byte("shipped")); err != nil {
+		if err := adapter.Answer(ctx, lock, []byte("shipped"), time.Hour); err != nil {
 			fmt.Println(err)
 		}
 	}

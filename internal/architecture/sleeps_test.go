@@ -21,6 +21,7 @@ var sleepers = map[string]string{
 	"internal/conformance.handoverCases":   "likewise",
 	"internal/conformance.idempotentCases": "likewise",
 	"internal/conformance.keepforCases":    "likewise",
+	"internal/conformance.keptCases":       "likewise",
 	"internal/conformance.permitCases":     "likewise",
 	"internal/conformance.severalCases":    "likewise",
 	"internal/conformance.overlap.slow":    "a handler in such cases",

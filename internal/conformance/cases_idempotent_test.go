@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -505,11 +507,13 @@ var idempotentCases = []conformanceCase{
 			again := s.order(key, "a")
 			if refuse {
 				h.wantDraft(again, http.StatusConflict, unknown)
+				h.wantLogged("a request is refused, for it is unknown what became of its last attempt", key)
 				h.wantDraft(s.order(key, "b"), http.StatusUnprocessableEntity, alreadyUsed)
 				s.wantRuns(1)
 				continue
 			}
 			s.wantReplay(again, s.order(key, "a"))
+			h.wantLogged("a request is processed again, for it is unknown what became of its last attempt", key)
 			if fmt.Sprint(attempts) != "[1 2]" {
 				h.Errorf("attempts %v", attempts)
 			}
@@ -635,6 +639,15 @@ var idempotentCases = []conformanceCase{
 			h.Errorf("%s\n%v", text, report.Err())
 		}
 	}},
+}
+
+// wantLogged checks that one line of the log has a text, and the name of the lock of a request with the key.
+func (h *harness) wantLogged(text, key string) {
+	h.Helper()
+	sum := sha256.Sum256([]byte("X-User=u7:Idempotency-Key=" + key))
+	if n := h.log.count(text + `" key=idempotent:` + hex.EncodeToString(sum[:])); n != 1 {
+		h.Errorf("%d lines that say %q with the key", n, text)
+	}
 }
 
 // deaf is the response of a client that has left.

@@ -87,7 +87,7 @@ func (a *Answer) WriteHeader(code int) {
 	informs := code < http.StatusOK && code != http.StatusSwitchingProtocols // the answer is to follow
 	if a.status == 0 && !informs {
 		a.status = code
-		a.record.begin(a.header)
+		a.record.begin(code, a.header)
 	}
 }
 

@@ -33,8 +33,8 @@ type Idempotency struct {
 	// zero 24 h. It is also for how long it is known that an attempt was made, of which nobody
 	// knows more.
 	KeepFor time.Duration
-	// MaxBytes is how long the body of an answer may be that is kept. If zero 256 KiB. The
-	// first client gets a longer one, too; later ones are refused with 409.
+	// MaxBytes is how long the body of an answer may be that is kept. If zero 64 KiB. The
+	// first client gets a longer one, too; later ones are refused with 409. See Keep.
 	MaxBytes int
 	// Headers are the names of header fields of the answer that are kept besides Content-Type,
 	// Content-Language, Content-Encoding, Location, Content-Location, ETag, Last-Modified and
@@ -42,7 +42,8 @@ type Idempotency struct {
 	Headers []string
 	// Keep says by its status whether an answer is kept; if not, the request counts as one
 	// that has not come, and the next one is processed. nil: those below 400, 402, 404,
-	// 410 and 422. Those from 500 on are never kept.
+	// 410 and 422. Those from 500 on are never kept, those from 400 on for an hour at most, and
+	// if their body is no longer than 4 KiB.
 	Keep func(status int) bool
 	// Seal encrypts what is stored of answers. nil: it is stored as it is.
 	Seal cipher.AEAD
@@ -56,9 +57,16 @@ const (
 	idempotencyKey  = "Idempotency-Key"
 	maxKeyBytes     = 255
 	defaultKeep     = 24 * time.Hour
-	defaultAnswer   = 256 << 10
+	defaultAnswer   = 64 << 10
 	defaultRequest  = 1 << 20 // bytes of a body
 	idempotentNames = "idempotent:"
+)
+
+// An answer that says no is cheap to have, and to make again: it is kept for a shorter time, and a longer
+// one not at all.
+const (
+	longestRefusal = time.Hour
+	maxRefusal     = 4 << 10 // bytes of its body
 )
 
 // keptHeaders are what an answer needs to be understood. Content-Encoding is among them where
@@ -100,7 +108,7 @@ func idempotent(name string, cfg Config) Config {
 	case i.KeepFor < 0 || i.KeepFor > 0 && i.KeepFor < time.Second:
 		panic(name + ": Idempotency.KeepFor must be at least 1s, or 0 for 24h")
 	case i.MaxBytes < 0:
-		panic(name + ": Idempotency.MaxBytes must not be negative; 0 stands for 256 KiB")
+		panic(name + ": Idempotency.MaxBytes must not be negative; 0 stands for 64 KiB")
 	}
 	if i.KeepFor == 0 {
 		i.KeepFor = defaultKeep
@@ -175,6 +183,9 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 		_ = lock.Unlock(ctx)
 		return setup(errTwice)
 	}
+	if number > 1 {
+		g.log(slog.LevelWarn, "latchkey: a request is processed again, for it is unknown what became of its last attempt", "key", key, "attempt", number)
+	}
 	answer := &Answer{record: &record{max: i.MaxBytes, headers: i.Headers}}
 	inner := answer.within(context.WithValue(lock.Context(), attemptKey{}, number), r)
 	answer.record.encoded = answer.header.Get("Content-Encoding") != ""
@@ -190,19 +201,23 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 func (g *Guard) conclude(lock *core.Lock, a *Answer, returned bool, key, request string) {
 	i, ctx := g.config.Idempotent, lock.Context()
 	status, begun := a.final()
+	keep, refuses := i.KeepFor, status >= http.StatusBadRequest
+	if refuses {
+		keep = min(keep, longestRefusal)
+	}
 	var err error
-	if a.refused.Load() || !begun && (a.failed || !returned) || !i.keeps(status) {
+	if a.refused.Load() || !begun && (a.failed || !returned) || !i.keeps(status) || refuses && a.record.isLong {
 		err = lock.Abort(ctx)
 	} else {
 		var text []byte
 		if returned && !a.record.incomplete {
 			text = a.record.encode(status, a.header)
 		}
-		err = adapter.Answer(ctx, lock, i.seal(text, key, request))
+		err = adapter.Answer(ctx, lock, i.seal(text, key, request), keep)
 	}
 	a.record.end()
 	if err != nil && !errors.Is(err, core.ErrNotHeld) {
-		g.log(slog.LevelWarn, "latchkey: an answer was not kept, so it is unknown what became of the request", "error", err)
+		g.log(slog.LevelWarn, "latchkey: an answer was not kept, so it is unknown what became of the request", "key", key, "error", err)
 	}
 }
 
@@ -213,11 +228,14 @@ func (g *Guard) notRun(ctx context.Context, key, request string, err error, opts
 		kept, failure := g.config.Idempotent.open(text, key, request)
 		switch {
 		case failure != nil:
-			g.log(slog.LevelError, "latchkey: a stored answer cannot be read", "error", failure)
+			g.log(slog.LevelError, "latchkey: a stored answer cannot be read", "key", key, "error", failure)
 		case kept != nil:
 			return &Refusal{Status: kept.Status, kept: kept}
 		}
 		err = errNotReplayable
+	}
+	if errors.Is(err, adapter.ErrOutcomeUnknown) {
+		g.log(slog.LevelWarn, "latchkey: a request is refused, for it is unknown what became of its last attempt", "key", key)
 	}
 	refusal := g.refusalOf(ctx, err, opts)
 	if refusal.isBusy() {

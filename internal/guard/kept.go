@@ -20,7 +20,7 @@ type kept struct {
 }
 
 // maxHeader is how long the header of an answer may be that is kept.
-const maxHeader = 64 << 10
+const maxHeader = 8 << 10
 
 // encode returns the recorded answer as it is kept, and nothing if its header is too long. h
 // is the header of one that was not begun.

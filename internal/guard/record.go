@@ -16,15 +16,20 @@ type record struct {
 	header     http.Header // as the answer began; nil: it has not
 	body       bytes.Buffer
 	incomplete bool // too long, streamed, hijacked, or of a handler that has failed to write it
+	isLong     bool // that is why
 	ended      bool
 }
 
 func (r *record) isOpen() bool { return r != nil && !r.incomplete && !r.ended }
 
 // begin notes the header.
-func (r *record) begin(h http.Header) {
-	if r.isOpen() {
-		r.header = r.keep(h)
+func (r *record) begin(status int, h http.Header) {
+	if !r.isOpen() {
+		return
+	}
+	r.header = r.keep(h)
+	if status >= http.StatusBadRequest {
+		r.max = min(r.max, maxRefusal)
 	}
 }
 
@@ -49,6 +54,7 @@ func (r *record) wrote(p []byte, n int, err error) (int, error) {
 		return n, err // there is no more of the answer
 	case r.body.Len()+len(p) > r.max:
 		r.drop()
+		r.isLong = true
 		return n, err
 	}
 	r.body.Write(p)

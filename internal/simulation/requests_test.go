@@ -119,7 +119,7 @@ func (r *request) send(ctx context.Context, p *process, random *rand.Rand) {
 		default:
 			text := r.w.nextID()
 			r.ends(a, func() { a.answer = text })
-			_ = adapter.Answer(ctx, k, []byte(text))
+			_ = adapter.Answer(ctx, k, []byte(text), answerKept)
 		}
 	}
 }

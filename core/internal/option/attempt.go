@@ -25,6 +25,6 @@ var (
 var (
 	// AttemptOf returns its number, 0 for a lock of no request.
 	AttemptOf func(lock any) int
-	// Answer unlocks it and leaves the answer.
-	Answer func(ctx context.Context, lock any, answer string) error
+	// Answer unlocks it and leaves the answer for keep.
+	Answer func(ctx context.Context, lock any, answer string, keep time.Duration) error
 )

@@ -8,7 +8,7 @@ import (
 // Attempt is one at a request that counts once, however often it comes.
 type Attempt struct {
 	Request string        // a digest, in hexadecimal digits
-	Keep    time.Duration // for how long its answer is kept, and that it has come
+	Known   time.Duration // for how long, that it was made
 	Refuse  bool          // where nobody knows whether the last attempt has done its work
 }
 
@@ -32,5 +32,5 @@ var (
 
 // words are the arguments of a claim for an attempt.
 func (a *Attempt) words(words []any, hold string, lease any) []any {
-	return append(words, hold, lease, a.Request, a.Keep.Milliseconds(), flag(a.Refuse))
+	return append(words, hold, lease, a.Request, a.Known.Milliseconds(), flag(a.Refuse))
 }

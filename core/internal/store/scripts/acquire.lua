@@ -118,7 +118,7 @@ local function each(i)
   if holder then
     token = holder.token
   end
-  local window_ms = string.match(mode or '', '^w(%d+)$')
+  local window_ms = string.match(mode or '', '^w(%d+)')
   if mode and not token and not window_ms and not kind then
     return {5}
   end

@@ -30,10 +30,11 @@ local now = time[1] .. string.sub('00000' .. time[2], -6)
 if (tonumber(call('ZSCORE', queue, member_of(owner, hold, ''))) or 0) >= TOMBSTONE then
   return {4}
 end
-local held = call('HMGET', lock, 'mode', 'latchkey:answer')
-local mode, answer = held[1] or '', held[2]
-if answer then
-  return string.sub(answer, 1, #request + 1) == request .. ' ' and {7, string.sub(answer, #request + 2)} or {8}
+local mode = call('HGET', lock, 'mode') or ''
+local answered = string.match(mode, '^w%d+ (%x+)$')
+if answered then
+  -- Another request is not worth loading the answer.
+  return answered == request and {7, string.sub(call('HGET', lock, 'latchkey:answer'), #request + 2)} or {8}
 end
 local attempts, before = string.match(mode, '^i(%d+) (%x+) %d+$')
 if not attempts and call('EXISTS', lock) == 1 then

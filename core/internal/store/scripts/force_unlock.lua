@@ -21,7 +21,7 @@ end
 
 local mode = call('HGET', lock, 'mode')
 local token, kind = read_mode(mode), kind_of(mode)
-local held = not string.match(mode or '', '^w%d+$')
+local held = not string.match(mode or '', '^w%d+')
 if lasts(kind) then
   local time = call('TIME')
   local _, count = living(lock, time[1] .. string.sub('00000' .. time[2], -6))

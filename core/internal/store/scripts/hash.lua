@@ -15,9 +15,9 @@
 --   latchkey:back:<id>    a request to hand the lock over was taken back, and is refused
 --   latchkey:keep         <end in µs> <length in ms>: the dedup window that is to open
 --
--- A dedup window that is open is the field mode: w<ms>. It is alone, or with the answer to a
--- request that counts once: latchkey:answer, <digest of the request> <answer>. For the other
--- forms see holders.lua. No value but the count is a number: Redisson's scripts take numbers for counts.
+-- A dedup window that is open is the field mode: w<ms>. It is alone. With the answer to a request
+-- that counts once it is w<ms> <digest of the request>, and latchkey:answer is <digest> <answer>.
+-- For the other forms see holders.lua. No value but the count is a number: Redisson's scripts take numbers for counts.
 local GRANT_MS = 1000 -- for so long a lock is taken by a release, unless its new holder renews it
 
 local function mode_of(token, lease, further)

@@ -112,7 +112,8 @@ local function finish(lock, queue, clock, owner, hold, failed, late, waits, last
     token = holder.token
     if answer then
       -- First of all: a Redis that is out of memory refuses it, and the attempt is not over.
-      call('HSET', lock, 'mode', 'w' .. kept, 'latchkey:answer', string.match(held[2], ' (%x+) ') .. ' ' .. answer)
+      local request = string.match(held[2], ' (%x+) ')
+      call('HSET', lock, 'mode', 'w' .. kept .. ' ' .. request, 'latchkey:answer', request .. ' ' .. answer)
       call('PEXPIRE', lock, kept)
       call('HDEL', lock, HOLDER .. owner)
       tell(channel_of(lock), '0') -- who waits is to ask for the answer

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/httplock"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// Who knows the user and the key of a request finds its lock, of which Redis has a digest only.
+func TestShowFindsTheLockOfARequest(t *testing.T) {
+	server := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { client.Close() })
+	pay := httplock.Idempotent(keyfunc.Value("userID"), httplock.Locker(locker(t, client)))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, key := range []string{"k", `a:b=c\d`} {
+		r := httptest.NewRequest("POST", "/payments", nil)
+		r.Header.Set("Idempotency-Key", key)
+		pay.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), "userID", "u7"))) //nolint:staticcheck // as the adapters of other frameworks have it
+		exit, said := ask(t, server.Addr(), "", "show", "-idempotent", "value.userID=u7", key)
+		if exit != 0 || !strings.Contains(said, "answered") || !strings.Contains(said, "idempotent:") {
+			t.Errorf("%s: %d %s", key, exit, said)
+		}
+		if _, said := ask(t, server.Addr(), "", "show", "-idempotent", "value.userID=u8", key); !strings.Contains(said, "free") {
+			t.Errorf("of another user: %s", said)
+		}
+		name := regexp.MustCompile("idempotent:[0-9a-f]{64}").FindString(said)
+		if exit, said := ask(t, server.Addr(), "", "unlock", "-y", name); exit != 0 {
+			t.Errorf("unlock %s: %d %s", name, exit, said)
+		}
+	}
+}
