@@ -125,6 +125,24 @@ var idempotentServerCases = []conformanceCase{
 		h.wantDraft(w, http.StatusConflict, notReplayable)
 		shop.wantRuns(1)
 	}},
+	{"Idempotent: a body of which a part was read before is refused, unless it was unzipped", func(h *harness) {
+		for _, unzips := range []bool{false, true} {
+			var inside http.Handler = h.shop(nil, paid)
+			s := h.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if unzips {
+					r.Body, r.Header = io.NopCloser(strings.NewReader("a")), r.Header.Clone()
+					r.Header.Del("Content-Length")
+				} else {
+					_, _ = io.ReadFull(r.Body, make([]byte, len("amount=1")))
+				}
+				inside.ServeHTTP(w, r)
+			}))
+			w := s.do(s.request("POST", "/orders", strings.NewReader("amount=1\n"), "X-User", "u7", "Idempotency-Key", fmt.Sprint(unzips)))
+			if want := map[bool]int{false: http.StatusInternalServerError, true: http.StatusCreated}[unzips]; w.Code != want {
+				h.Errorf("unzipped: %v: status %d, want %d", unzips, w.Code, want)
+			}
+		}
+	}},
 	{"Idempotent: an answer without a Content-Type has none when it is sent again", func(h *harness) {
 		shop := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header()["Content-Type"] = nil

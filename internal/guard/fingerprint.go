@@ -31,7 +31,7 @@ func fingerprint(r *http.Request, id string) (string, error) {
 			io.Closer
 		}{bytes.NewReader(body), r.Body}
 	}
-	if len(body) == 0 && (r.ContentLength > 0 || len(r.PostForm) > 0 || r.MultipartForm != nil) {
+	if wasRead(r, int64(len(body))) {
 		return "", errBodyRead
 	}
 	digest := hmac.New(sha256.New, []byte(id))
@@ -40,4 +40,13 @@ func fingerprint(r *http.Request, id string) (string, error) {
 	}
 	digest.Write(body)
 	return hex.EncodeToString(digest.Sum(nil)), nil
+}
+
+// wasRead reports whether some of the body is missing, of which so many bytes are there. Where
+// somebody has decompressed it, it may be shorter than it was sent, but has no Content-Length or a Content-Encoding.
+func wasRead(r *http.Request, there int64) bool {
+	if there == 0 {
+		return r.ContentLength > 0 || len(r.PostForm) > 0 || r.MultipartForm != nil
+	}
+	return there < r.ContentLength && r.Header.Get("Content-Length") != "" && r.Header.Get("Content-Encoding") == ""
 }
