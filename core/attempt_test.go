@@ -377,7 +377,12 @@ func TestLockOfAnAttempt(t *testing.T) {
 		if o = <-waiting; adapter.AttemptOf(o.lock) != 1 {
 			t.Errorf("attempt %d", adapter.AttemptOf(o.lock))
 		}
-		unlockFailed(t, o.lock)
+		for _, keep := range []time.Duration{0, 367 * 24 * time.Hour} {
+			if err := adapter.Answer(background, o.lock, nil, keep); err == nil {
+				t.Errorf("an answer is kept for %v", keep)
+			}
+		}
+		unlockFailed(t, o.lock) // it is held as before
 		plain := take(t, background, l, "k")
 		if err := adapter.Answer(background, plain, nil, kept); err == nil {
 			t.Error("a plain lock takes an answer")

@@ -99,6 +99,7 @@ func TestInspectReadsNoAnswer(t *testing.T) {
 // Redis is one for all: who is refused with another request for the key, or only looks at the lock,
 // must not have it load an answer.
 func TestRefusedRequestLoadsNoAnswer(t *testing.T) {
+	t.Parallel()
 	const length = 8 << 20
 	server := redistest.Start(t)
 	admin, l := server.Client(t), onRedis(t, server.Client(t))

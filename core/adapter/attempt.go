@@ -64,9 +64,10 @@ func AttemptOf(lock *core.Lock) int { return option.AttemptOf(lock) }
 func isWindow(d time.Duration) bool { return d >= time.Millisecond && d <= option.LongestWindow }
 
 // Answer unlocks a lock that was taken with [Attempt] and leaves the answer for keep, 1ms to 366
-// days, in one step: both are done, or neither. It blocks and fails as [core.Lock.Unlock] does. After
-// [core.ErrUnavailable] it is repeated in the background until the lease ends; if that fails,
-// too, nobody knows what became of the attempt. After [core.Lock.DropWindow] it is Abort.
+// days, in one step: both are done, or neither. It blocks and fails as [core.Lock.Unlock] does; with
+// another keep it fails, and has done neither. After [core.ErrUnavailable] it is repeated in the
+// background until the lease ends; if that fails, too, nobody knows what became of the attempt.
+// After [core.Lock.DropWindow] it is Abort.
 func Answer(ctx context.Context, lock *core.Lock, answer []byte, keep time.Duration) error {
 	if !isWindow(keep) {
 		return fmt.Errorf("core: answers are kept for 1ms to %v, not for %v", option.LongestWindow, keep)
