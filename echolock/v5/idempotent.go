@@ -49,7 +49,7 @@ type Idempotency struct {
 	// zero 24 h. It is also for how long it is known that an attempt was made, of which nobody
 	// knows more.
 	KeepFor time.Duration
-	// MaxBytes is how long the body of an answer may be that is kept. If zero 256 KiB. The
+	// MaxBytes is how long the body of an answer may be that is kept. If zero 64 KiB. The
 	// first client gets a longer one, too; later ones are refused with 409.
 	MaxBytes int
 	// Headers are the names of header fields of the answer that are kept besides Content-Type,
@@ -58,7 +58,8 @@ type Idempotency struct {
 	Headers []string
 	// Keep says by its status whether an answer is kept; if not, the request counts as one
 	// that has not come, and the next one is processed. nil: those below 400, 402, 404,
-	// 410 and 422. Those from 500 on are never kept.
+	// 410 and 422. Those from 500 on are never kept, those from 400 on for an hour at most, and
+	// if their body is no longer than 4 KiB.
 	Keep func(status int) bool
 	// Seal encrypts what is stored of answers. nil: it is stored as it is.
 	Seal cipher.AEAD
