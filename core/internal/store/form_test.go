@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -366,6 +367,60 @@ func TestDeadWriterIsNotInTheWay(t *testing.T) {
 		w.take(t, reader)
 		w.wantQueue(t, "")
 	})
+}
+
+// crowd has many waits enter the queue, each of a process of its own, which does not subscribe.
+func (w *world) crowd(t *testing.T, form store.Form) {
+	t.Helper()
+	for i := range 150 {
+		w.waits(t, w.formOf("deaf"+strconv.Itoa(i)+":1", form))
+	}
+}
+
+// However many dead processes wait before one that lives, a release grants it the lock.
+func TestDeadCrowdIsNotInTheWay(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		w.hears("p")
+		first := w.claimOf("p:1")
+		w.take(t, first)
+		w.crowd(t, store.Exclusive)
+		time.Sleep(time.Second)
+		w.waits(t, w.claimOf("p:2"))
+		w.release(t, releaseOf(first))
+		w.wantHash(t, w.inLock(t), "mode=xT 0+, p:2=1")
+		w.wantQueue(t, "")
+	})
+}
+
+// A reader that comes in beside another does not go on waiting, however many were in the queue: it
+// would be granted the lock once more, in place of what it has, and a writer would come in after that.
+func TestReaderThatHasTheLockDoesNotWait(t *testing.T) {
+	for what, tc := range map[string]struct {
+		form store.Form
+		age  time.Duration
+	}{"past dead processes": {store.Exclusive, time.Second}, "past new ones": {store.Shared, 0}} {
+		t.Run(what, func(t *testing.T) {
+			in(t, 1, func(t *testing.T, w *world) {
+				w.hears("p")
+				others := []*store.Claim{w.formOf("p:1", store.Shared), w.formOf("p:2", store.Shared)}
+				w.takeAll(t, others...)
+				left := w.claimOf("p:9")
+				w.waits(t, left)
+				w.crowd(t, tc.form)
+				w.release(t, releaseOf(left))
+				time.Sleep(tc.age)
+				w.take(t, w.formOf("p:3", store.Shared))
+				writer := w.claimOf("p:4")
+				w.waits(t, writer)
+				time.Sleep(time.Second)
+				for _, c := range others {
+					w.release(t, releaseOf(c))
+				}
+				time.Sleep(store.GrantLease)
+				w.refused(t, writer)
+			})
+		})
+	}
 }
 
 // Of several holders one can be put out.

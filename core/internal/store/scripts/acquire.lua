@@ -93,12 +93,8 @@ local function each(i)
       end
     end
     if not taken then
-      if score then
-        call('ZREM', queue, member)
-        first, others = first_of(queue)
-      end
       local token = next_token(clock, now)
-      local failure = take(lock, owner, hold, form, token, lease, others or window ~= '0' or owner ~= hold, now)
+      local failure = take(lock, queue, owner, hold, form, token, lease, others or window ~= '0' or owner ~= hold, now)
       if failure then
         return failure
       end

@@ -123,31 +123,3 @@ local function has_room(lock, kind, form, now)
   redis.pcall('HSET', lock, 'mode', kind .. string.format('%.0f', now + math.min(first - 1, LOOK_MS) * 1000))
   return false
 end
-
--- Takes a lock that has room. A user who may write hashes but not set expiries must not leave
--- one that never ends. Returns the error.
-local function take(lock, owner, hold, form, token, lease, further, now)
-  local ttl, expiry = length_of(lease), nil
-  if form == '' then
-    call('HSET', lock, owner, '1', 'mode', mode_of(token, lease, further))
-    if owner ~= hold then
-      call('HSET', lock, 'latchkey:hold:' .. hold, 'first')
-    end
-    expiry = redis.pcall('PEXPIRE', lock, ttl)
-  else
-    local kind = string.sub(form, 1, 1)
-    if ttl < LOOK_MS or call('HEXISTS', lock, 'mode') == 0 then
-      call('HSET', lock, 'mode', kind)
-    end
-    write_holder(lock, owner, {left = ttl, lease = lease, token = token, holds = hold}, now)
-    expiry = outlast(lock, kind, ttl)
-  end
-  if expiry ~= 1 then
-    if form == '' or call('HLEN', lock) == 2 then
-      call('DEL', lock)
-    else
-      call('HDEL', lock, HOLDER .. owner)
-    end
-    return expiry
-  end
-end

@@ -7,37 +7,34 @@ local function opens(lock, queue, token, hold)
   if math.floor(now / every) == math.floor(token / every) then
     return false
   end
-  local own = process_channel(lock, hold)
-  local channels, place, hearing = {channel_of(lock), own}, {[own] = 2}, {}
+  local all = channel_of(lock)
+  local channels, hearing = {all, process_channel(lock, hold)}, {}
   local queued = call('ZRANGE', queue, 0, 99, 'WITHSCORES')
   for i = 1, #queued, 2 do
     local score = tonumber(queued[i + 1])
     if score < TOMBSTONE then
-      local channel = process_channel(lock, string.match(queued[i], '^%S+'))
-      if not place[channel] then
-        channels[#channels + 1] = channel
-        place[channel] = #channels
-      end
+      local channel = process_channel(lock, (parts_of(queued[i])))
+      channels[#channels + 1] = channel
       if score % 1 == 0 then
-        hearing[#hearing + 1] = place[channel]
+        hearing[#hearing + 1] = channel
       end
     end
   end
-  local counts = subscribers(unpack(channels))
+  local counts = subscribers(channels)
   local outside, first = 1, hearing[1]
   if counts then
-    outside, first = counts[1], nil
-    for i = 2, #counts do
-      outside = outside - counts[i]
+    outside, first = 2 * counts[all], nil
+    for _, count in pairs(counts) do
+      outside = outside - count
     end
-    for _, i in ipairs(hearing) do
-      first = first or counts[i] > 0 and i or nil
+    for _, channel in ipairs(hearing) do
+      first = first or counts[channel] > 0 and channel or nil
     end
   end
   if not first or outside <= 0 then
     return false
   end
-  tell(channels[1], '00')
-  tell(channels[first], 'open')
+  tell(all, '00')
+  tell(first, 'open')
   return true
 end
