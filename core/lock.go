@@ -42,7 +42,7 @@ func (k *Lock) begin(c *call, s *lease, hold string, resends *conn.Resends) {
 func (k *Lock) Key() string { return k.lease.name.Key() }
 
 // Owner returns who holds the lock in Redis: a field of the hash, of the form
-// "<process>:<n>" or as [Owner] said. A re-entry has its outer lock's owner, and a
+// "<process>:<11 random characters>" or as [Owner] said. A re-entry has its outer lock's owner, and a
 // lock that was passed on inside of this process that of the one before it.
 //
 // It is for people, logs and comparison. To have others enter the lock by it, see

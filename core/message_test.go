@@ -23,9 +23,9 @@ func (s *embedded) channelOfAWaitingCall() string {
 	return ""
 }
 
-// Whoever may publish, and has heard a real grant, makes up others: none starts a call
-// beside the holder, or costs a command.
-// Taken out (a grant that names the hold itself), two are inside.
+// Whoever may publish, has heard a real grant and knows who had the lock, makes up others: none
+// starts a call beside the holder, or costs a command.
+// Taken out (holds that are counted, a grant that names the hold itself), two are inside.
 func TestInvariant1ForgedGrantStartsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l, a := s.locker(), s.locker()
@@ -36,23 +36,24 @@ func TestInvariant1ForgedGrantStartsNothing(t *testing.T) {
 		grants := s.hear(own)
 		time.Sleep(time.Second)
 		unlock(t, k)
-		unlock(t, (<-waiting).lock)
-		heard := strings.Fields(<-grants)[0]
+		before := (<-waiting).lock
+		heard, owner := strings.Fields(<-grants)[0], before.Owner() // as the lock page shows it
+		unlock(t, before)
 
 		k = take(t, background, a, "k")
 		waiting = start(background, l, "k")
 		waits(t, waiting)
 		asked := s.scripts()
-		process, number, _ := strings.Cut(heard, ":")
+		process, number, _ := strings.Cut(owner, ":")
 		used, _ := strconv.Atoi(number)
-		holds := []string{heard, redistest.Digest(heard)}
+		guesses := []string{heard, redistest.Digest(heard), redistest.Digest(owner)}
 		for i := range 20 {
 			next := fmt.Sprint(process, ":", used+i)
-			holds = append(holds, next, redistest.Digest(next))
+			guesses = append(guesses, next, redistest.Digest(next))
 		}
-		for _, hold := range holds {
+		for _, guess := range guesses {
 			now := time.Now().UnixMicro()
-			s.Publish(own, fmt.Sprint(hold, " ", now, " ", now))
+			s.Publish(own, fmt.Sprint(guess, " ", now, " ", now))
 		}
 		waits(t, waiting)
 		if n := s.scripts() - asked; n > 0 {

@@ -2,8 +2,12 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	mathrand "math/rand/v2"
 	"slices"
-	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,7 +37,9 @@ type Store struct {
 	servers []*conn.Server
 	redis   kind
 	scripts *scripts
-	holds   atomic.Uint64
+
+	mu     sync.Mutex
+	random *mathrand.ChaCha8 // guarded by mu
 }
 
 // Abilities are what a Store can do, of what not all can.
@@ -76,7 +82,9 @@ func newStore(servers []*conn.Server, c Config, of func() *scripts) *Store {
 	if c.Sharded {
 		of = shardedScripts
 	}
-	return &Store{config: c, servers: servers, scripts: of()}
+	var seed [32]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	return &Store{config: c, servers: servers, scripts: of(), random: mathrand.NewChaCha8(seed)}
 }
 
 // IsSilent reports whether Redis, or the majority of a quorum, has been asked for d without an
@@ -101,10 +109,16 @@ func (s *Store) SharesRedis(other *Store) bool {
 }
 
 // NewHold returns the name of a hold, which no other has, in any process. It is the owner
-// that the hold brings along for a caller that has chosen none.
+// that the hold brings along for a caller that has chosen none. It has 64 random bits, so that
+// whoever has seen owners cannot make up a grant for a hold that waits.
 func (s *Store) NewHold() string {
-	var number [20]byte // digits
-	return s.config.Process + ":" + string(strconv.AppendUint(number[:0], s.holds.Add(1), 10))
+	var bits [8]byte
+	s.mu.Lock()
+	binary.LittleEndian.PutUint64(bits[:], s.random.Uint64())
+	s.mu.Unlock()
+	var text [11]byte
+	base64.RawURLEncoding.Encode(text[:], bits[:])
+	return s.config.Process + ":" + string(text[:])
 }
 
 // Flush sends what was queued: renewals, compensations. It does not block.

@@ -1,4 +1,4 @@
--- A lock is a hash. A hold is one acquisition: <process>:<number>. Of an exclusive lock:
+-- A lock is a hash. A hold is one acquisition: <process>:<64 random bits>. Of an exclusive lock:
 --
 --   field                 value
 --   <owner>               how many holds the owner has. The owner is the outermost hold,
