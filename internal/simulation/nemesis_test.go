@@ -2,7 +2,11 @@ package simulation
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/checker"
 )
 
 // nemesis makes things go wrong for a while.
@@ -40,6 +44,9 @@ var faults = []fault{
 	{"unlocked by force", (*nemesis).force},
 }
 
+// crowds are all that happens in some worlds: it takes several, and little else, to do harm.
+var crowds = []fault{{"crowd died", (*nemesis).crowd}}
+
 // rage injects faults one after the other, two at a time, and heals all.
 func (n *nemesis) rage() {
 	w := n.world
@@ -59,7 +66,7 @@ func (n *nemesis) rage() {
 		w.tell("noise for all")
 	}
 	for range 4 + w.random.IntN(8) {
-		f := faults[w.random.IntN(len(faults))]
+		f := w.faults[w.random.IntN(len(w.faults))]
 		w.count(f.name)
 		w.tell("%s", f.name)
 		if stop := f.begin(n); stop != nil {
@@ -248,5 +255,37 @@ func (n *nemesis) force() func() {
 	}
 	m.to = now()
 	n.cycle.moves = append(n.cycle.moves, m)
+	return nil
+}
+
+// crowd has a process die for whose calls many wait in Redis, each of an owner of its own: behind
+// a reader, and before readers of one process, after whom a writer comes.
+func (n *nemesis) crowd() func() {
+	w := n.world
+	visit := func(p *process, v plan) {
+		a := &actor{w, p, rand.New(rand.NewPCG(w.random.Uint64(), 0)), n.shift}
+		p.actors.Go(func() { a.visit(v) })
+	}
+	write := plan{Key: readAndWritten, Lease: w.lease, Wait: w.lease + 3*time.Second}
+	read := write
+	read.Form, read.Length = checker.Form{Shared: true}, 1500*time.Millisecond+40*w.latency
+	visit(n.any(), read)
+	n.pass(20 * w.latency)
+	dies := w.newProcess(n.any().place)
+	dies.network.hearing = hears // nobody knows of one that polls that it is dead: each has the lock for a second
+	for i := range 200 + w.random.IntN(100) {
+		waits := write
+		waits.Owner, waits.Wait = fmt.Sprint("of a crowd ", i), -1
+		visit(dies, waits)
+	}
+	n.pass(200*time.Millisecond + 40*w.latency)
+	dies.kill()
+	lives := n.any()
+	for range 3 {
+		read.Fixed, read.Length = w.random.IntN(2) == 0, between(w.random, 0, w.lease>>(5*w.random.IntN(2)))
+		visit(lives, read)
+	}
+	n.pass(2 * time.Second)
+	visit(n.any(), write)
 	return nil
 }

@@ -35,6 +35,7 @@ type world struct {
 	actors  int
 	hearing []hearing // of the processes
 	usual   noise     // at the moment
+	faults  []fault   // that happen
 
 	serial atomic.Int64
 	calm   atomic.Bool
@@ -79,6 +80,10 @@ func newWorld(seed uint64) *world {
 			h = hearing(random.IntN(int(hearsKinds)))
 		}
 		w.hearing = append(w.hearing, h)
+	}
+	w.faults = faults
+	if random.IntN(4) == 0 {
+		w.faults = crowds
 	}
 	return w
 }
@@ -186,6 +191,7 @@ func (w *world) cycle() {
 	time.Sleep(w.lease + c.back + w.timeout + 2*time.Second)
 	end()
 	w.rest()
+	time.Sleep(w.lease) // others have prolonged what a dead process has with their owner
 
 	s, end = w.shift()
 	c.settled = now()
