@@ -16,7 +16,8 @@ import (
 // Handover parks the lock for whoever resumes it with the ticket, from any process, so that
 // nobody else comes between: a request hands its lock on to the job that it starts. Who does
 // not come within ttl is not waited for: then the lock is free. ttl is from 1 ms to 366 days,
-// in whole milliseconds. A [KeepFor] window goes along, and opens when the work is done.
+// in whole milliseconds. A [KeepFor] window goes along, unless [Lock.DropWindow] was called, and opens
+// when the work is done.
 //
 // Afterwards Context ends with [ErrHandedOver], and Unlock and Abort return nil: the lock is
 // not this handle's any more. An error means that it is held as before, unless that is
@@ -75,7 +76,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	h.bound = min(h.bound, s.times.deadline)
 	h.request = store.HandOver{
 		Name: s.name, Owner: s.owner, Hold: k.hold, Token: s.redisToken, Last: s.token,
-		ID: l.store.NewHold(), Ticket: ticket, TTL: ttl.Truncate(time.Millisecond), Lease: s.length, Fixed: s.fixed,
+		ID: l.store.NewHold(), Ticket: ticket, TTL: ttl.Truncate(time.Millisecond), Lease: s.length, Fixed: s.fixed, Drop: s.dropWindow.Load(),
 	}
 	s.mu.Unlock()
 	if !last {

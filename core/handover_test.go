@@ -93,6 +93,21 @@ func TestResumedLockIsParkedAgain(t *testing.T) {
 	}
 }
 
+// A window that was dropped stays so: the work that the lock goes along with does not open it.
+func TestHandoverAfterDropWindow(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, l, "k", core.KeepFor(time.Hour))
+		k.DropWindow()
+		resumed, err := l.Resume(background, "k", parkedBy(t, k, time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, resumed)
+		s.isFree("k")
+	})
+}
+
 // What came of the work says the one who resumed the lock, also when others inside end later.
 func TestResumedLockIsLeftBeforeTheOthers(t *testing.T) {
 	for what, tc := range map[string]struct {

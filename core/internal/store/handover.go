@@ -18,6 +18,7 @@ type HandOver struct {
 	ID     string // of the request, see [Store.NewHold]
 	Ticket string
 	TTL    time.Duration // for how long it is parked
+	Drop   bool          // the dedup window does not go along
 	Lease  time.Duration // of the lock, should it be taken back
 	Fixed  bool
 }
@@ -52,7 +53,7 @@ func (s *Store) handOver(ctx context.Context, h HandOver, ttl time.Duration, lea
 	c := &conn.Command{
 		Script:  s.scripts.handOver,
 		Keys:    2,
-		Words:   []any{h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID},
+		Words:   []any{h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID, flag(h.Drop)},
 		Resends: new(conn.Resends),
 	}
 	return do(ctx, s.servers[0], c, s.config.Timeout, decodeParked)

@@ -11,13 +11,14 @@
 -- ARGV[6]  for how long it is parked, in ms; of a lock that is taken back, what its lease lasts
 -- ARGV[7]  lease of a lock that is taken back, see hash.lua; '' to park it
 -- ARGV[8]  what the request and its taking back have in common, and no other
+-- ARGV[9]  '1' when the dedup window does not go along
 --
 -- Returns  1  parked; or held as before
 --          0  it is not that owner's any more
 --          2  there are other holds
 local call = redis.call
 local lock, clock = KEYS[1], KEYS[2]
-local owner, hold, token, last, digest, ttl, lease, request = unpack(ARGV)
+local owner, hold, token, last, digest, ttl, lease, request, drop = unpack(ARGV)
 
 -- include next_token
 -- include hash
@@ -53,7 +54,7 @@ local failure = lift(clock, last)
 if failure then
   return failure
 end
-call('HDEL', lock, owner, 'latchkey:hold:' .. hold)
+call('HDEL', lock, owner, 'latchkey:hold:' .. hold, drop == '1' and 'latchkey:keep' or owner)
 call('HSET', lock, 'mode', parked .. ttl)
 call('PEXPIRE', lock, ttl)
 return 1
