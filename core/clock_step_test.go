@@ -76,6 +76,13 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 			cancel()
 			others.Wait()
 		},
+		"while one holder of several is dead, and the lock lasts": func(t *testing.T, s *embedded) {
+			take(t, background, s.locker(), "k", core.Permits(2), core.FixedLease(2*time.Second))
+			lives := take(t, background, s.locker(), "k", core.Permits(2))
+			s.setBack(step)
+			isServed(t, "a call", start(background, s.locker(), "k", core.Permits(2)), 3*time.Second+prompt)
+			unlock(t, lives)
+		},
 		"while a lock is held": func(t *testing.T, s *embedded) {
 			k := take(t, background, s.locker(), "k")
 			s.setBack(step)

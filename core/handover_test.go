@@ -201,6 +201,13 @@ func TestHandoverThatIsRefused(t *testing.T) {
 		_, err = outer.Handover(background, time.Minute)
 		wantErr(t, err, core.ErrNotHeld)
 
+		first := take(t, background, a, "k")
+		second := take(t, background, b, "k", core.Owner(first.Share())) // inside, also when it is the last
+		unlock(t, first)
+		_, err = second.Handover(background, time.Minute)
+		wantErr(t, err, core.ErrNotHeld)
+		unlock(t, second)
+
 		sharer := take(t, background, a, "k", core.Shared())
 		_, err = sharer.Handover(background, time.Minute)
 		wantErr(t, err, core.ErrNotHeld)

@@ -291,6 +291,29 @@ func TestEntriesOfAHolder(t *testing.T) {
 	}
 }
 
+// A re-entry with a shorter lease takes nothing from a grant that is not renewed yet: the outer
+// holder believes in it.
+func TestReentryCutsNoGrant(t *testing.T) {
+	for what, form := range map[string]store.Form{"shared": store.Shared, "permits": store.Permits(1)} {
+		t.Run(what, func(t *testing.T) {
+			in(t, 1, func(t *testing.T, w *world) {
+				w.hears("q")
+				first := w.claimOf("p:1")
+				w.take(t, first)
+				w.waits(t, w.formOf("q:1", form))
+				w.release(t, releaseOf(first)) // to q
+				inner := w.formOf("q:2", form)
+				inner.Owner, inner.Lease = "q:1", 100*ms
+				w.take(t, inner)
+				time.Sleep(store.GrantLease - ms)
+				w.refused(t, w.claimOf("p:2"))
+				time.Sleep(ms)
+				w.take(t, w.claimOf("p:2"))
+			})
+		})
+	}
+}
+
 // An owner does not wait for itself.
 func TestNoUpgrade(t *testing.T) {
 	for _, tc := range []struct {
