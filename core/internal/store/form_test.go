@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -413,6 +414,34 @@ func TestDeadCrowdIsNotInTheWay(t *testing.T) {
 		w.wantHash(t, w.inLock(t), "mode=xT 0+, p:2=1")
 		w.wantQueue(t, "")
 	})
+}
+
+// One command grants the lock to so many at most, and passes over so many that are about to
+// subscribe: it must not keep Redis from others.
+func TestPassingOnIsBounded(t *testing.T) {
+	for what, tc := range map[string]struct {
+		hears  string
+		passed bool
+		queue  int
+	}{"all hear": {"deaf", true, 51}, "the last hears": {"p", false, 151}} {
+		t.Run(what, func(t *testing.T) {
+			in(t, 1, func(t *testing.T, w *world) {
+				w.hears(tc.hears)
+				first := w.claimOf("p:1")
+				w.take(t, first)
+				for i := range 150 {
+					w.waits(t, w.formOf("deaf:"+strconv.Itoa(i), store.Shared))
+				}
+				w.waits(t, w.formOf("p:2", store.Shared))
+				if got := w.release(t, releaseOf(first)); got.Passed != tc.passed {
+					t.Errorf("released: %+v", got)
+				}
+				if got := strings.Count(w.queue(), ", ") + 1; got != tc.queue {
+					t.Errorf("%d are in the queue, want %d", got, tc.queue)
+				}
+			})
+		})
+	}
 }
 
 // A reader that comes in beside another does not go on waiting, however many were in the queue: it
