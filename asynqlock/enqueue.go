@@ -18,6 +18,13 @@ import (
 // this package does the rest; the key that it derives from the task must be the lock's, and its
 // Locker must have the same Redis and [core.Prefix].
 //
+// The lock has to be that of the task's own key, or nothing is handed over and nothing enqueued:
+// the error says which keys differ. The key is what [TaskKey] among opts derives. Without it, it
+// is that of [ByPayload] with the name in the lock's key: a lock of "orderID=42" goes with a
+// payload whose field orderID is 42. Where that is so for another lock, too, that ctx holds, or
+// the lock's key has not this form, TaskKey is needed. Where several locks may be held,
+// [core.FromContextKey] has that of a key.
+//
 // The lock is parked for ttl. Within ttl the task must start, and after a failure start again;
 // otherwise the lock is free, and the task competes for it as others do. So ttl should be longer
 // than the time that the task spends in its queue, than the delay of its retries, and than the
@@ -34,7 +41,7 @@ import (
 // before, unless that is [core.ErrLost]. Errors are those of Handover and of
 // [asynq.Client.EnqueueContext], such as [asynq.ErrDuplicateTask]; if the queue has not
 // answered, the task may be in it all the same, and competes as others do. A nil lock, which
-// [core.FromContext] returns where there is none, is an error, and so are [asynq.Group], which
+// [core.FromContextKey] returns where there is none, is an error, and so are [asynq.Group], which
 // merges tasks into one with another ID, and an [asynq.ProcessIn] or [asynq.ProcessAt] of opts
 // that is later than ttl.
 //
@@ -56,11 +63,15 @@ func Enqueue(ctx context.Context, c *asynq.Client, lock *core.Lock, t *asynq.Tas
 			return nil, errors.New("asynqlock: Enqueue: asynq.Group merges tasks into one with another ID, which a lock cannot go with")
 		}
 	}
+	opts, err := checkKey(ctx, lock, t, opts)
+	if err != nil {
+		return nil, err
+	}
 	if due > 0 && due >= ttl {
 		return nil, fmt.Errorf("asynqlock: Enqueue: the task is due in %v, but the lock is parked for %v only", due, ttl)
 	}
 	var info *asynq.TaskInfo
-	err := adapter.Handover(ctx, lock, id, ttl, func() (err error) {
+	err = adapter.Handover(ctx, lock, id, ttl, func() (err error) {
 		info, err = c.EnqueueContext(ctx, t, append(opts[:len(opts):len(opts)], asynq.TaskID(id))...)
 		if err != nil {
 			err = fmt.Errorf("asynqlock: Enqueue: %w", err)

@@ -243,7 +243,7 @@ func ExampleEnqueue() {
 	// The request, or a handler behind ginlock.ByParam("orderID").
 	jobs := asynq.NewClientFromRedisClient(client)
 	err = locker.Do(context.Background(), "orderID=42", func(ctx context.Context) error {
-		lock, _ := core.FromContext(ctx)
+		lock, _ := core.FromContextKey(ctx, "orderID=42")
 		task := asynq.NewTask("order:pay", []byte(`{"orderID":42}`))
 		_, err := asynqlock.Enqueue(ctx, jobs, lock, task, 10*time.Minute)
 		return err
@@ -281,6 +281,27 @@ func ExampleEnqueue() {
 	// others are refused: true
 	// the worker pays
 	// then the next one has the lock
+}
+
+// A worker that guards by another key than ByPayload's shares its key function with Enqueue.
+func ExampleTaskKey() {
+	locker, stop := newLocker()
+	defer stop()
+
+	key, err := keyfunc.TaskTemplate("order:{payload.id}")
+	if err != nil {
+		panic(err)
+	}
+	_ = asynqlock.By(key) // in the worker
+
+	err = locker.Do(context.Background(), "order:42", func(ctx context.Context) error {
+		lock, _ := core.FromContextKey(ctx, "order:42")
+		task := asynq.NewTask("order:pay", []byte(`{"id":43}`))
+		_, err := asynqlock.Enqueue(ctx, nil, lock, task, time.Minute, asynqlock.TaskKey(key))
+		return err
+	})
+	fmt.Println(err)
+	// Output: asynqlock: Enqueue: the lock is that of "order:42", but the task's own key is "order:43": hand over core.FromContextKey(ctx, "order:43")
 }
 
 // An order is shipped when nobody else is at work on any of its items.

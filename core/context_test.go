@@ -194,3 +194,51 @@ func TestNilContextWhereWorkMustBeFinished(t *testing.T) {
 		}
 	})
 }
+
+// The lock of a key is found among others, as long as it is held.
+func TestLockOfAKeyAmongSeveral(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker(core.Prefix("other:"))
+		want := func(ctx context.Context, key string, want *core.Lock) {
+			t.Helper()
+			if k, ok := core.FromContextKey(ctx, key); k != want || ok != (want != nil) {
+				t.Errorf("of %q: %v, %v; want %v", key, k, ok, want)
+			}
+		}
+		outer := take(t, background, l, "a")
+		inner := take(t, outer.Context(), l, "b")
+		again := take(t, inner.Context(), l, "a")
+		ctx := again.Context()
+		want(ctx, "b", inner)
+		want(ctx, "a", again)
+		want(ctx, "lock:a", nil)
+		want(inner.Context(), "a", outer)
+		want(outer.Context(), "b", nil)
+		want(core.Detach(ctx), "a", nil)
+		want(stringKeys{adapter.ContextKey: again}, "b", inner)
+		unlock(t, again)
+		want(ctx, "a", outer)
+		if held := adapter.Held(ctx); len(held) != 2 || held[0] != inner || held[1] != outer {
+			t.Errorf("held: %v", held)
+		}
+
+		elsewhere := take(t, context.WithoutCancel(ctx), other, "a")
+		want(elsewhere.Context(), "a", elsewhere)
+		unlock(t, elsewhere, inner, outer)
+		want(ctx, "a", nil)
+
+		all, err := l.LockAll(background, []string{"a", "b", "c"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range all.Keys() {
+			if k, ok := core.FromContextKey(all.Context(), key); !ok || k.Key() != key || k.Token() != all.Token(key) {
+				t.Errorf("of %q: %v, %v", key, k, ok)
+			}
+		}
+		if err := all.Unlock(background); err != nil {
+			t.Error(err)
+		}
+		want(all.Context(), "b", nil)
+	})
+}

@@ -166,6 +166,26 @@ func ExampleFromContext() {
 	// false
 }
 
+// Where several locks may be held, each write has the token of its own key.
+func ExampleFromContextKey() {
+	locker, done := open()
+	defer done()
+
+	err := locker.DoAll(context.Background(), []string{"orderID=42", "tenantID=7"}, func(ctx context.Context) error {
+		innermost, _ := core.FromContext(ctx)
+		order, held := core.FromContextKey(ctx, "orderID=42")
+		fmt.Println(innermost.Key(), order.Key(), held)
+		_, held = core.FromContextKey(ctx, "orderID=43")
+		fmt.Println(held)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// tenantID=7 orderID=42 true
+	// false
+	// <nil>
+}
+
 func ExampleDetach() {
 	locker, done := open()
 	defer done()

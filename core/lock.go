@@ -61,7 +61,8 @@ func (k *Lock) Share() string {
 // Token returns the fencing token: strictly increasing from one acquisition of a
 // key to the next. Pass it to the store that the lock protects, and have the
 // store refuse a smaller token than it has seen: that is what stops a holder
-// that was paused past its lease. A re-entry has its outer lock's token.
+// that was paused past its lease. A re-entry has its outer lock's token. The token of another key
+// means nothing to that store: a context that may hold several locks has [FromContextKey].
 func (k *Lock) Token() int64 { return k.lease.token }
 
 // Window returns the dedup window that a successful release will leave, counted

@@ -9,6 +9,16 @@ import (
 
 type ownershipKey struct{}
 
+func init() {
+	option.Held = func(ctx context.Context, visit func(lock any)) {
+		for k := innermost(ctx); k != nil; k = k.outer {
+			if k.held() {
+				visit(k)
+			}
+		}
+	}
+}
+
 // ownership is a context that holds a lock. It is a part of the lock, so that it costs no
 // memory of its own.
 type ownership struct {
@@ -28,9 +38,26 @@ func (o *ownership) String() string { return fmt.Sprint(o.Context, ".WithLock") 
 // FromContext returns the innermost lock that ctx holds: one taken with a
 // context that ctx descends from, and not unlocked since. A lock that was lost is
 // still returned: its Context says so. It does not block.
+//
+// It is for code that holds one lock. Where there may be several, by two middlewares or by
+// [Locker.DoAll], the innermost one is whichever was taken last: ask by [FromContextKey] before
+// its token is used or it is handed over.
 func FromContext(ctx context.Context) (*Lock, bool) {
 	for k := innermost(ctx); k != nil; k = k.outer {
 		if k.held() {
+			return k, true
+		}
+	}
+	return nil, false
+}
+
+// FromContextKey returns the innermost lock of a key that ctx holds, as [FromContext] does. The
+// key is as the caller wrote it, which [Lock.Key] returns: without [Prefix], and whichever Locker
+// took it. Those that [Locker.LockAll] took count, each by its key: they have their tokens, and
+// can be handed over one by one; [MultiLock.Unlock] unlocks the rest. It does not block.
+func FromContextKey(ctx context.Context, key string) (*Lock, bool) {
+	for k := innermost(ctx); k != nil; k = k.outer {
+		if k.Key() == key && k.held() {
 			return k, true
 		}
 	}

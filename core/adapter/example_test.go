@@ -90,6 +90,24 @@ func ExampleContextKey() {
 	// <nil>
 }
 
+func ExampleHeld() {
+	t := &exampleT{}
+	defer t.end()
+	locker := locktest.New(t)
+
+	err := locker.DoAll(context.Background(), []string{"account=1", "account=2"}, func(ctx context.Context) error {
+		for _, lock := range adapter.Held(ctx) {
+			fmt.Println(lock.Key())
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// account=2
+	// account=1
+	// <nil>
+}
+
 // The owner tells which task is in the way.
 func ExampleOwnerBegin() {
 	t := &exampleT{}

@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/asynqlock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/httplock"
+	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
 // errBank fails the first try of each job that charges for an order.
@@ -45,7 +46,7 @@ func (c *checkout) buy(w http.ResponseWriter, r *http.Request) {
 		} else {
 			// The lock goes along: the worker has it next, whoever waits for it. Within a minute
 			// the job must start, and after a failure start again.
-			lock, _ := core.FromContext(ctx)
+			lock, _ := core.FromContextKey(ctx, keyfunc.Key("orderID", j.OrderID))
 			_, err = asynqlock.Enqueue(ctx, c.jobs, lock, task, time.Minute, asynq.Queue(queue))
 		}
 	}
