@@ -72,7 +72,7 @@ type Config struct {
 	// asynq.NewInspectorFromRedisClient: a client that sends a command again when the reply is
 	// lost could start a task again that is done by then and kept by asynq.Retention, or
 	// archived. It is not closed. The Locker decides nothing about how many wait: [core.MaxWaiters]
-	// has no effect. A quorum parks no tasks; OnBusy Drop goes without.
+	// has no effect. OnBusy Drop goes without.
 	Inspector *asynq.Inspector
 	// Workers and TaskCheckInterval are, for parked tasks, Concurrency and TaskCheckInterval of
 	// the server's asynq.Config, with asynq's defaults if zero. All tasks of the server should
@@ -153,6 +153,13 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	case cfg.Workers < 0 || cfg.TaskCheckInterval < 0:
 		panic("asynqlock: Config.Workers or TaskCheckInterval is negative")
 	}
+	lockers, opts := adapter.Split[lockerOption](cfg.Options...)
+	for _, l := range lockers {
+		if cfg.Locker = l.Locker; l.Locker == nil {
+			panic("asynqlock: bad option: Locker: the Locker is nil")
+		}
+	}
+	cfg.Options = opts
 	if err := adapter.Check(cfg.Options...); err != nil {
 		panic("asynqlock: bad option: " + err.Error())
 	}

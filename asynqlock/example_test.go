@@ -201,6 +201,43 @@ func ExampleIsFailure() {
 	// failed: order:pay no money
 }
 
+// One call makes all settings of the server. What it has already stays.
+func ExampleConfigure() {
+	config := asynq.Config{Concurrency: 10, TaskCheckInterval: time.Second}
+	asynqlock.Configure(&config)
+	fmt.Println(config.DelayedTaskCheckInterval, config.TaskCheckInterval)
+	fmt.Println(config.IsFailure(errors.New("no money")), config.RetryDelayFunc != nil)
+	// Output:
+	// 200ms 1s
+	// true true
+}
+
+// Tasks of several kinds in one worker: those of orders are guarded, and one that has no order is
+// archived. The others do not know of the lock.
+func ExampleLocker() {
+	locker, stop := newLocker()
+	defer stop()
+
+	orders := asynq.NewServeMux()
+	orders.Use(asynqlock.ByPayload("orderID", asynqlock.Locker(locker)))
+	orders.HandleFunc("order:pay", showKey)
+
+	mux := asynq.NewServeMux()
+	mux.Handle("order:", orders) // all types that begin with it
+	mux.HandleFunc("mail", func(context.Context, *asynq.Task) error {
+		fmt.Println("mail without a lock")
+		return nil
+	})
+
+	process(mux, "order:pay", `{"orderID":42}`)
+	process(mux, "order:pay", `{"order":42}`)
+	process(mux, "mail", `{}`)
+	// Output:
+	// order:pay under the lock "orderID=42"
+	// error: asynqlock: no key for a task of type "order:pay": skip retry for the task: keyfunc: payload field "orderID": missing
+	// mail without a lock
+}
+
 func ExampleRetryDelay() {
 	locker, stop := newLocker()
 	defer stop()
@@ -288,20 +325,20 @@ func ExampleTaskKey() {
 	locker, stop := newLocker()
 	defer stop()
 
-	key, err := keyfunc.TaskTemplate("order:{payload.id}")
+	key, err := keyfunc.TaskTemplate("invoice:{payload.id}")
 	if err != nil {
 		panic(err)
 	}
 	_ = asynqlock.By(key) // in the worker
 
-	err = locker.Do(context.Background(), "order:42", func(ctx context.Context) error {
-		lock, _ := core.FromContextKey(ctx, "order:42")
-		task := asynq.NewTask("order:pay", []byte(`{"id":43}`))
+	err = locker.Do(context.Background(), "invoice:42", func(ctx context.Context) error {
+		lock, _ := core.FromContextKey(ctx, "invoice:42")
+		task := asynq.NewTask("invoice:send", []byte(`{"id":43}`))
 		_, err := asynqlock.Enqueue(ctx, nil, lock, task, time.Minute, asynqlock.TaskKey(key))
 		return err
 	})
 	fmt.Println(err)
-	// Output: asynqlock: Enqueue: the lock is that of "order:42", but the task's own key is "order:43": hand over core.FromContextKey(ctx, "order:43")
+	// Output: asynqlock: Enqueue: the lock is that of "invoice:42", but the task's own key is "invoice:43": hand over core.FromContextKey(ctx, "invoice:43")
 }
 
 // An order is shipped when nobody else is at work on any of its items.

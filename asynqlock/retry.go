@@ -33,7 +33,7 @@ type failure struct{ cause error }
 func (f *failure) Error() string { return didNotRun + core.Detail(f.cause) }
 func (f *failure) Unwrap() error { return f.cause }
 
-// IsFailure is for asynq.Config.IsFailure: a task that did not run because its key
+// IsFailure is for asynq.Config.IsFailure, where [Configure] sets it: a task that did not run because its key
 // was busy or the Locker was closing has not failed, so it uses up no retry and is
 // not in the statistics. Other errors are passed to next, also those of locks that
 // the handler takes itself; with a nil next they are failures.
@@ -55,7 +55,7 @@ func IsFailure(next func(error) bool) func(error) bool {
 	}
 }
 
-// RetryDelay is for asynq.Config.RetryDelayFunc: a task that did not run because
+// RetryDelay is for asynq.Config.RetryDelayFunc, where [Configure] sets it: a task that did not run because
 // its key was busy is due again at once, or later the more tasks of that key this
 // process has put off and the longer the key has been busy: up to an eighth of the
 // time since this process last had it, and up to a minute. So a bounded number comes

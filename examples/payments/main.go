@@ -116,27 +116,27 @@ func startWorker(client *redis.Client, name string) (*asynq.Server, error) {
 	mux.Handle("settle", asynqlock.ByPayload("orderID")(asynq.HandlerFunc(w.settle)))
 
 	// And a job whose order stays busy is put off for a moment, which is no failure.
-	isFailure := asynqlock.IsFailure(nil)
-	server := asynq.NewServerFromRedisClient(client, asynq.Config{
+	config := asynq.Config{
 		Queues:                   map[string]int{queue: 1},
 		Concurrency:              8,
 		TaskCheckInterval:        50 * time.Millisecond,
 		DelayedTaskCheckInterval: 100 * time.Millisecond,
-		IsFailure:                isFailure,
-		RetryDelayFunc:           asynqlock.RetryDelay(func(int, error, *asynq.Task) time.Duration { return time.Second }),
-		ErrorHandler: asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
-			if errors.Is(err, errBank) {
-				return
-			}
-			var j job
-			if isFailure(err) || json.Unmarshal(t.Payload(), &j) != nil {
-				log.Printf("%s: a job failed: %v", name, err)
-				return
-			}
-			client.HIncrBy(ctx, j.records(), "put off", 1)
-		}),
-		LogLevel: asynq.ErrorLevel,
+		RetryDelayFunc:           func(int, error, *asynq.Task) time.Duration { return time.Second },
+		LogLevel:                 asynq.ErrorLevel,
+	}
+	asynqlock.Configure(&config)
+	config.ErrorHandler = asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
+		if errors.Is(err, errBank) {
+			return
+		}
+		var j job
+		if config.IsFailure(err) || json.Unmarshal(t.Payload(), &j) != nil {
+			log.Printf("%s: a job failed: %v", name, err)
+			return
+		}
+		client.HIncrBy(ctx, j.records(), "put off", 1)
 	})
+	server := asynq.NewServerFromRedisClient(client, config)
 	return server, server.Start(mux)
 }
 
