@@ -4,12 +4,9 @@
 //	mux := asynq.NewServeMux()
 //	mux.Use(asynqlock.ByPayload("orderID"))
 //
-//	server := asynq.NewServer(redis, asynq.Config{
-//		IsFailure:                asynqlock.IsFailure(nil),
-//		RetryDelayFunc:           asynqlock.RetryDelay(nil),
-//		DelayedTaskCheckInterval: 200 * time.Millisecond,
-//		TaskCheckInterval:        100 * time.Millisecond,
-//	})
+//	config := asynq.Config{Concurrency: 10}
+//	asynqlock.Configure(&config)
+//	server := asynq.NewServer(redis, config)
 //
 // The lock is taken before the handler runs and released when it returns or panics.
 // The handler's context is cancelled when the lock is lost, and locks taken with it
@@ -19,16 +16,15 @@
 //
 // A task whose key is busy waits a second in its worker, and four tasks of a key in
 // a process at most. Another one, or one whose wait is over, goes back to its queue and
-// is tried again. [IsFailure] keeps that out of the failure count and [RetryDelay]
-// says when: soon, and later the more tasks of the key there are. Without them each
+// is tried again. [Configure] has that kept out of the failure count, by [IsFailure], and says
+// when it is tried, by [RetryDelay]: soon, and later the more tasks of the key there are. Without it each
 // refusal is a failure, uses up a retry, and is retried by asynq's own, much longer
-// delay; the first one logs a warning. How soon depends on the two intervals, which are
-// five seconds and one by default.
+// delay; the first one logs a warning.
 //
 // # Hot keys
 //
-// With an [Config.Inspector] a task whose key is busy is parked: it leaves its worker, its ID is
-// noted in Redis beside the lock, and asynq runs it when there is room among those that wait.
+// With an [Config.Inspector] a task whose key is busy is parked: it leaves its worker, its process
+// notes it, and has asynq run it when there is room among those that wait.
 // So a key with many tasks is used nearly all the time, and the others find workers.
 //
 //	mux.Use(asynqlock.New(asynqlock.Config{
@@ -39,11 +35,10 @@
 //	}))
 //
 // At most four tasks of a key wait in a process, and more only while two of its workers, or a
-// fifth, are free. A process that has parked tasks looks after all that are parked for the key,
-// until there is none, or its Locker is closed. If it dies, they come back by themselves after one
-// to two minutes, or a quarter to a half of the time to their deadline, if that is less. With less
-// than 20 s to it a task is not parked. Of those that are parked the first is run first; new ones
-// may overtake them.
+// fifth, are free. A process looks after the tasks that it has parked itself. If it ends, they come
+// back by themselves after one to two minutes, or a quarter to a half of the time to their deadline, if that is less. With less
+// than 20 s to it a task is not parked. Of those that a process has parked for a key the first is
+// run first; new ones may overtake them.
 //
 // # Windows and attempts
 //
@@ -68,10 +63,16 @@
 // # Other tasks
 //
 // The middleware of a mux runs for all tasks, also for those of types that it does
-// not know. A task without the field is archived. To leave task types alone use
-// [Config.Skip], or wrap only the handlers that need the lock:
+// not know. A task without the field is archived. So give the types that need the lock a mux of
+// their own, within the other one:
 //
-//	mux.Handle("order:pay", asynqlock.ByPayload("orderID")(payHandler))
+//	orders := asynq.NewServeMux()
+//	orders.Use(asynqlock.ByPayload("orderID"))
+//	orders.Handle("order:pay", payHandler)
+//	mux.Handle("order:", orders) // all types that begin with it
+//
+// [Config.Skip] leaves task types alone, too. [keyfunc.Optional] does not fit: a task whose
+// field was forgotten would run without a lock.
 //
 // # Deadlines and shutdown
 //

@@ -189,7 +189,7 @@ func (g *guard) refuse(ctx context.Context, locker *core.Locker, me task, busy *
 			return revoked
 		}
 	}
-	if due, ok := g.parking.park(ctx, locker, busy.Key); ok {
+	if due, ok := g.parking.park(ctx, busy.Key); ok {
 		return &refusal{cause: busy, until: due.Add(-time.Second)}
 	}
 	return &refusal{cause: busy, after: g.pace.refused(busy.Key)} // counts only those that come back by it

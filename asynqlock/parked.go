@@ -2,17 +2,12 @@ package asynqlock
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
-
-	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 const (
@@ -28,26 +23,22 @@ const (
 	promoteEvery = 50 * time.Millisecond
 )
 
-// parking notes tasks whose key is busy beside its lock, and has asynq run them when there is
-// room among those that wait. A note that is lost costs its task the time for which it was put
-// off, no more. It is safe for concurrent use; a nil one parks nothing.
+// parking notes tasks whose key is busy, and has asynq run them when there is room among those that
+// wait. A process has its own tasks run only: it is asynq that has them, so a process that dies
+// costs those that it has parked the time for which they were put off, no more. It is safe for
+// concurrent use; a nil one parks nothing.
 type parking struct {
 	inspector *asynq.Inspector
 	workers   *workers
-	wake      chan struct{} // has room for one
 
-	mu       sync.Mutex
-	promotes bool // there is a goroutine that promotes; it ends when there are no notes
-}
-
-// note is what is left beside the lock.
-type note struct {
-	Queue, ID string
-	Due       int64 // Unix time at which asynq runs the task if nobody else has it run
+	mu    sync.Mutex
+	ticks bool // a look is to come
+	looks bool // one is under way
+	again bool // another one follows that
 }
 
 func newParking(inspector *asynq.Inspector, w *workers) *parking {
-	return &parking{inspector: inspector, workers: w, wake: make(chan struct{}, 1)}
+	return &parking{inspector: inspector, workers: w}
 }
 
 func (p *parking) begin() {
@@ -81,18 +72,15 @@ func (p *parking) join(keys []string) (most int, acquired, leave func()) {
 		inVain = false
 		leave()
 		if p.workers.acquired(keys, time.Since(began)/time.Duration(before+1)) {
-			select {
-			case p.wake <- struct{}{}:
-			default: // it is awake
-			}
+			go p.look()
 		}
 	}
 	return most, acquired, leave
 }
 
-// park leaves a note for the task of ctx, and returns when the task is due without it. It
+// park notes the task of ctx, and returns when it is due if nobody has it run. It
 // returns false for one that cannot be parked.
-func (p *parking) park(ctx context.Context, locker *core.Locker, key string) (due time.Time, ok bool) {
+func (p *parking) park(ctx context.Context, key string) (due time.Time, ok bool) {
 	id, served := asynq.GetTaskID(ctx)
 	queue, _ := asynq.GetQueueName(ctx)
 	if p == nil || !served {
@@ -106,100 +94,84 @@ func (p *parking) park(ctx context.Context, locker *core.Locker, key string) (du
 		return due, false
 	}
 	due = time.Now().Add(life + rand.N(life)).Truncate(time.Second)
-	text, err := json.Marshal(note{queue, id, due.Unix()})
-	return due, err == nil && p.add(ctx, locker, key, string(text))
+	p.workers.note(&note{task: taskRef{queue, id}, key: key, due: due})
+	p.tick()
+	return due, true
 }
 
-func (p *parking) add(ctx context.Context, locker *core.Locker, key, text string) (added bool) {
-	if adapter.AddNote(ctx, locker, key, text, 2*parked) != nil {
-		return false
-	}
-	p.workers.note(key, locker)
+// tick has a look come in a while.
+func (p *parking) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.promotes {
-		p.promotes = true
-		go p.promote()
+	if p.ticks {
+		return
 	}
-	return true
+	p.ticks = true
+	time.AfterFunc(promoteEvery, func() {
+		p.mu.Lock()
+		p.ticks = false
+		p.mu.Unlock()
+		p.look()
+	})
 }
 
-// promote has asynq run tasks as there is room for them, as long as there are notes.
+// look promotes, unless that is under way: then it is done once more.
+func (p *parking) look() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.again = true
+	if p.looks {
+		return
+	}
+	p.looks = true
+	for p.again {
+		p.again = false
+		p.mu.Unlock()
+		p.promote()
+		p.mu.Lock()
+	}
+	p.looks = false
+}
+
+// promote has asynq run tasks as there is room for them, and sees to it that there is another look
+// as long as any are parked, or expected.
 func (p *parking) promote() {
-	tick := time.NewTicker(promoteEvery)
-	defer tick.Stop()
-	for {
-		noted := p.workers.noted()
-		for _, n := range noted {
-			p.promoteFrom(n)
-		}
-		if len(noted) == 0 && p.ends() {
+	p.workers.look()
+	for n := p.workers.take(); n != nil; n = p.workers.take() {
+		comes, err := p.run(n)
+		switch {
+		case errors.Is(err, errNotYet):
+			p.workers.again(n)
+		case err != nil: // asynq's Redis does not answer
+			p.workers.again(n)
+			p.tick()
 			return
+		case !comes:
+			p.workers.stale(n)
 		}
-		select {
-		case <-p.wake:
-		case <-tick.C:
-		}
+	}
+	if !p.workers.idle() {
+		p.tick()
 	}
 }
 
-// ends says that there are no notes any more, and that the next one starts a new goroutine.
-func (p *parking) ends() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.promotes = len(p.workers.noted()) > 0
-	return !p.promotes
-}
-
-// promoteFrom promotes tasks of a key as there is room for them.
-func (p *parking) promoteFrom(from notes) {
-	ctx := context.Background()
-	for {
-		room := p.workers.room(from.key)
-		if room <= 0 {
-			return
-		}
-		taken, more, err := adapter.TakeNotes(ctx, from.locker, from.key, room)
-		if errors.Is(err, core.ErrClosed) {
-			p.workers.none(from)
-		}
-		if err != nil {
-			return
-		}
-		for i, text := range taken {
-			if !p.run(text, from.key) {
-				for _, text := range taken[i:] {
-					p.add(ctx, from.locker, from.key, text)
-				}
-				return
-			}
-		}
-		if !more {
-			p.workers.none(from)
-		}
-		if !more || len(taken) == 0 {
-			return
-		}
-	}
-}
+// errNotYet says that a task is active: asynq has not put it off yet.
+var errNotYet = errors.New("asynqlock: the task is active still")
 
 // run has asynq run a task that was parked, if it is still as it was put off. Else asynq might
-// do it again: RunTask takes tasks that are done or archived as well. It returns false to be
-// asked again a little later.
-func (p *parking) run(text, key string) (done bool) {
-	var n note
-	if json.Unmarshal([]byte(text), &n) != nil || time.Until(time.Unix(n.Due, 0)) < surelyParked {
-		return true // asynq runs it soon
-	}
-	info, err := p.inspector.GetTaskInfo(n.Queue, n.ID)
+// do it again: RunTask takes tasks that are done or archived as well. It reports whether the task comes.
+func (p *parking) run(n *note) (comes bool, err error) {
+	info, err := p.inspector.GetTaskInfo(n.task.queue, n.task.id)
 	switch {
 	case errors.Is(err, asynq.ErrTaskNotFound), errors.Is(err, asynq.ErrQueueNotFound):
-		return true
-	case err != nil, info.State == asynq.TaskStateActive: // which it is until asynq has put it off
-		return false
-	case info.NextProcessAt.Unix() != n.Due, !strings.Contains(info.LastErr, didNotRun):
-		return true
+		return false, nil
+	case err != nil:
+		return false, err
+	case info.State == asynq.TaskStateActive:
+		return false, errNotYet
+	case !info.NextProcessAt.Equal(n.due), n.isLate():
+		return false, nil
 	}
-	p.workers.promote(key) // it may come at once
-	return p.inspector.RunTask(n.Queue, n.ID) == nil
+	err = p.inspector.RunTask(n.task.queue, n.task.id)
+	return err == nil, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,8 @@ type shop struct {
 	*bubble
 	work      time.Duration
 	inspector *asynq.Inspector
+	blind     atomic.Bool // the inspector's Redis does not answer
+	fails     bool        // what is done now
 
 	mu   sync.Mutex
 	runs map[string]int       // by task
@@ -33,7 +36,10 @@ type shop struct {
 
 func newShop(tb testing.TB, work time.Duration) *shop {
 	s := &shop{bubble: newBubble(tb), work: work, runs: map[string]int{}, last: map[string]time.Time{}, now: map[string]int{}}
-	s.inspector = asynq.NewInspectorFromRedisClient(s.client)
+	client := s.dial()
+	client.AddHook(blindness{&s.blind})
+	s.stops = append(s.stops, func() { _ = client.Close() })
+	s.inspector = asynq.NewInspectorFromRedisClient(client)
 	return s
 }
 
@@ -75,7 +81,7 @@ func (s *shop) ProcessTask(ctx context.Context, t *asynq.Task) error {
 	defer s.mu.Unlock()
 	s.runs[id]++
 	s.last[p.Order] = time.Now()
-	if p.Order == "fails" {
+	if s.fails {
 		return errors.New("no money")
 	}
 	return nil
@@ -139,4 +145,24 @@ func failing() (inspector *asynq.Inspector, stop func()) {
 	}
 }
 
-const notesOf42 = "lock:{lock:order_id=42}:notes"
+// blindness is a hook of a client whose Redis does not answer as long as it is on.
+type blindness struct{ on *atomic.Bool }
+
+func (b blindness) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (b blindness) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if b.on.Load() {
+			return net.ErrClosed
+		}
+		return next(ctx, cmds)
+	}
+}
+func (b blindness) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if b.on.Load() {
+			cmd.SetErr(net.ErrClosed)
+			return net.ErrClosed
+		}
+		return next(ctx, cmd)
+	}
+}

@@ -1,11 +1,10 @@
 package asynqlock
 
 import (
+	"container/list"
 	"runtime"
 	"sync"
 	"time"
-
-	"github.com/latchkey-go/latchkey/core"
 )
 
 // inDemand is for how long all workers are taken to be needed after they were all busy.
@@ -22,23 +21,28 @@ type workers struct {
 	busy   int
 	full   time.Time // when all of them were last busy
 	coming int       // tasks that were promoted, of all keys
+	latest []expected
 	keys   map[string]*presence
+	notes  notes
+}
+
+// expected is that a task of a key is expected that was promoted, until a time. It may have come.
+type expected struct {
+	key   string
+	until time.Time
 }
 
 // presence is what there is of a key.
 type presence struct {
+	key     string
 	waiting int
 	coming  []time.Time   // until when tasks are expected that were promoted
 	turn    time.Duration // for how long a task waits for each one before it, on average
 	blocked bool          // the last one that waited has not got the key
-	notes   *notes        // nil: none that this process knows of
-}
+	notes   list.List     // of *note
 
-// notes are those beside the lock of a key.
-type notes struct {
-	key    string
-	locker *core.Locker
-	added  int // by this process: between two looks with the same number there was none
+	in *list.List // of notes
+	at *list.Element
 }
 
 // newWorkers takes what asynq.Config has, with asynq's defaults.
@@ -49,7 +53,7 @@ func newWorkers(all int, check time.Duration) *workers {
 	if check == 0 {
 		check = time.Second
 	}
-	return &workers{all: all, reserve: max(2, all/5), check: check, keys: map[string]*presence{}}
+	return &workers{all: all, reserve: max(2, all/5), check: check, keys: map[string]*presence{}, notes: notes{of: map[taskRef]*note{}}}
 }
 
 func (w *workers) begin() {
@@ -81,7 +85,7 @@ func (w *workers) join(keys []string) (most, before int) {
 		p.waiting++
 		if len(p.coming) > 0 {
 			expected = true
-			w.expire(p, 1)
+			w.expire(p)
 		}
 	}
 	switch spare := w.spare(); {
@@ -102,12 +106,13 @@ func (w *workers) acquired(keys []string, turn time.Duration) (noted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, key := range keys {
-		if p := w.keys[key]; p != nil && p.notes != nil {
+		if p := w.keys[key]; p != nil && p.notes.Len() > 0 {
 			p.blocked = false
 			if p.turn == 0 {
 				p.turn = turn
 			}
 			p.turn += (turn - p.turn) / 8
+			w.changed(p)
 			noted = true
 		}
 	}
@@ -120,7 +125,7 @@ func (w *workers) refused(keys []string) {
 	defer w.mu.Unlock()
 	for _, key := range keys {
 		p := w.presence(key)
-		p.blocked = p.notes != nil
+		p.blocked = p.notes.Len() > 0
 	}
 }
 
@@ -129,17 +134,16 @@ func (w *workers) leave(keys []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, key := range keys {
-		w.presence(key).waiting--
-		w.forget(key)
+		p := w.presence(key)
+		p.waiting--
+		w.changed(p)
+		w.forget(p)
 	}
 }
 
 // room is how many more tasks of a key may be promoted.
-func (w *workers) room(key string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.expireAll()
-	p, spare := w.presence(key), w.spare()
+func (w *workers) room(p *presence) int {
+	spare := w.spare()
 	here := p.waiting + len(p.coming)
 	if p.blocked {
 		return min(1-here, spare) // enough to notice when it becomes free
@@ -158,80 +162,47 @@ func (w *workers) spare() int {
 	return w.all - w.busy - w.coming - w.reserve
 }
 
-// promote notes that a task is going to come.
-func (w *workers) promote(key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p := w.presence(key)
-	p.coming = append(p.coming, time.Now().Add(3*w.check/2))
+// expect notes that a task is going to come.
+func (w *workers) expect(p *presence) {
+	until := time.Now().Add(3 * w.check / 2)
+	p.coming = append(p.coming, until)
+	w.latest = append(w.latest, expected{p.key, until})
 	w.coming++
 }
 
 // expire drops the first of those that are expected.
-func (w *workers) expire(p *presence, n int) {
-	p.coming = p.coming[n:]
-	w.coming -= n
+func (w *workers) expire(p *presence) {
+	p.coming = p.coming[1:]
+	w.coming--
 }
 
 // expireAll drops those that have not come.
 func (w *workers) expireAll() {
 	now := time.Now()
-	for key, p := range w.keys {
-		n := 0
-		for n < len(p.coming) && now.After(p.coming[n]) {
-			n++
-		}
-		w.expire(p, n)
-		w.forget(key)
-	}
-}
-
-// note notes that there are notes.
-func (w *workers) note(key string, locker *core.Locker) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p := w.presence(key)
-	if p.notes == nil {
-		p.notes = &notes{key: key, locker: locker}
-	}
-	p.notes.locker = locker
-	p.notes.added++
-}
-
-// noted returns the keys that have notes.
-func (w *workers) noted() (all []notes) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, p := range w.keys {
-		if p.notes != nil {
-			all = append(all, *p.notes)
+	for len(w.latest) > 0 && now.After(w.latest[0].until) {
+		p := w.keys[w.latest[0].key]
+		w.latest = w.latest[1:]
+		if p != nil && len(p.coming) > 0 && now.After(p.coming[0]) {
+			w.expire(p)
+			w.changed(p)
+			w.forget(p)
 		}
 	}
-	return all
-}
-
-// none notes that a look has found the last of the notes.
-func (w *workers) none(seen notes) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if p := w.presence(seen.key); p.notes != nil && p.notes.added == seen.added {
-		p.notes = nil
-	}
-	w.forget(seen.key)
 }
 
 func (w *workers) presence(key string) *presence {
 	p := w.keys[key]
 	if p == nil {
-		p = &presence{}
+		p = &presence{key: key}
 		w.keys[key] = p
 	}
 	return p
 }
 
 // forget drops a key of which nothing is known.
-func (w *workers) forget(key string) {
-	if p := w.keys[key]; p.waiting == 0 && len(p.coming) == 0 && p.notes == nil {
-		delete(w.keys, key)
+func (w *workers) forget(p *presence) {
+	if p.waiting == 0 && len(p.coming) == 0 && p.notes.Len() == 0 {
+		w.move(p, nil)
+		delete(w.keys, p.key)
 	}
 }

@@ -1,6 +1,7 @@
 package asynqlock
 
 import (
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,8 +12,8 @@ func TestPromotedTaskThatDoesNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(10, time.Second)
 		free := w.spare()
-		w.promote("k")
-		w.promote("k")
+		w.expect(w.presence("k"))
+		w.expect(w.presence("k"))
 		if spare := w.spare(); spare != free-2 {
 			t.Errorf("two are expected, and %d workers of %d are to spare", spare, free)
 		}
@@ -53,19 +54,86 @@ func TestWorkerThatHasJustBecomeFree(t *testing.T) {
 	})
 }
 
+// parks has tasks of a key parked, each with an ID of its own.
+func parks(w *workers, key string, ids ...string) {
+	for _, id := range ids {
+		w.note(&note{task: taskRef{"default", id}, key: key, due: time.Now().Add(time.Minute)})
+	}
+}
+
 func TestKeysWithoutNotesAreForgotten(t *testing.T) {
-	w := newWorkers(10, time.Second)
-	w.note("k", nil)
-	seen := w.noted()
-	w.note("k", nil)
-	w.none(seen[0])
-	if len(w.noted()) != 1 {
-		t.Error("a note that has come since then is forgotten")
-	}
-	w.none(w.noted()[0])
-	if len(w.keys) > 0 {
-		t.Errorf("keys that are remembered: %v", w.keys)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkers(10, time.Second)
+		parks(w, "k", "1", "2")
+		n := w.take()
+		w.again(n)
+		w.look()
+		for range 2 {
+			w.stale(w.take())
+		}
+		if n := w.take(); n != nil || !w.idle() && len(w.latest) == 0 || len(w.keys) > 0 {
+			t.Errorf("keys that are remembered: %v, %v", w.keys, n)
+		}
+	})
+}
+
+// However often a task was parked, and however many nobody has run, there is one note of each, and
+// none for longer than it is good for.
+func TestATaskHasOneNote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkers(10, time.Second)
+		for range 5 {
+			parks(w, "k", "1", "2", "3")
+			time.Sleep(time.Second)
+		}
+		if n := w.notes.all.Len(); n != 3 || w.keys["k"].notes.Len() != n || len(w.notes.of) != n {
+			t.Errorf("%d notes of 3 tasks", n)
+		}
+		time.Sleep(time.Minute)
+		w.look()
+		if !w.idle() || len(w.keys)+len(w.notes.of) > 0 {
+			t.Errorf("notes of tasks that asynq has run: %v", w.notes.of)
+		}
+	})
+}
+
+// A look goes through the keys for which something may have changed, and not through all.
+func TestALookLeavesBusyKeysAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys = 4000
+		w := newWorkers(10, time.Second)
+		for k := range keys {
+			key := strconv.Itoa(k)
+			parks(w, key, key)
+			w.keys[key].blocked = true // somebody has waited in vain
+		}
+		for range 10 {
+			w.begin() // other tasks have all workers
+		}
+		if n := w.take(); n != nil || w.notes.room.Len() > 0 || w.notes.poor.Len() != keys {
+			t.Fatalf("taken: %v; %d keys to look at, and %d without a worker", n, w.notes.room.Len(), w.notes.poor.Len())
+		}
+		w.look()
+		if w.notes.room.Len() > 0 {
+			t.Errorf("the next look goes through %d keys", w.notes.room.Len())
+		}
+		for range 10 {
+			w.end()
+		}
+		time.Sleep(2 * time.Second)
+		var taken []string
+		for n := w.take(); n != nil; n = w.take() {
+			taken = append(taken, n.key)
+		}
+		if len(taken) != 8 || taken[0] != "0" || taken[7] != "7" {
+			t.Errorf("taken: %v; want one for each of 8 workers to spare, of the keys that have waited longest", taken)
+		}
+		w.join([]string{"0"})
+		w.leave([]string{"0"})
+		if w.notes.room.Len() > 8 {
+			t.Errorf("%d keys to look at when one task has come", w.notes.room.Len())
+		}
+	})
 }
 
 // A hot key has the usual number of waiting tasks, however busy the workers are.
@@ -75,19 +143,19 @@ func TestRoomWhereAllWorkersAreBusy(t *testing.T) {
 		for range 10 {
 			w.begin()
 		}
-		w.note("k", nil)
+		parks(w, "k", "1", "2", "3", "4", "5")
 		for range 2 { // in short order
 			w.join([]string{"k"})
 			w.leave([]string{"k"})
 			w.acquired([]string{"k"}, time.Millisecond)
 		}
 		w.join([]string{"k"})
-		w.promote("k")
-		if room := w.room("k"); room != usualWaiters-2 {
+		w.expect(w.presence("k"))
+		if room := w.room(w.presence("k")); room != usualWaiters-2 {
 			t.Errorf("one waits, one is expected: room for %d more", room)
 		}
 		w.refused([]string{"k"})
-		if room := w.room("k"); room > 0 {
+		if room := w.room(w.presence("k")); room > 0 {
 			t.Errorf("somebody has waited in vain, others do: room for %d more", room)
 		}
 	})

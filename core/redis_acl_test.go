@@ -64,8 +64,6 @@ func TestRightsInTheFAQSuffice(t *testing.T) {
 	if freed, err := b.ForceUnlock(background, "k"); !freed || err != nil {
 		t.Error(freed, err)
 	}
-	addNote(t, a, "k", "x")
-	takeNotes(t, a, "k", 1)
 	if refused := server.Client(t).Do(background, "acl", "log").Val().([]any); len(refused) > 0 {
 		t.Errorf("refused: %v", refused)
 	}

@@ -65,9 +65,6 @@ func (n Name) queue() string { return n.keys[:n.queueEnds()] }
 // has a clock of its own for the locks that it has.
 func (n Name) clock() string { return n.keys[n.queueEnds():] }
 
-// notes holds what adapters have left beside the lock.
-func (n Name) notes() string { return n.keys[:n.prefix] + "{" + n.Lock() + "}:notes" }
-
 func (n Name) queueEnds() int { return len(n.keys) - n.prefix - len("latchkey:clock:{}") - tagSize }
 
 // words are what commands about the lock and an owner begin with.

@@ -59,7 +59,6 @@ type scripts struct {
 	writeToken              *conn.Script
 	handOver, resume        *conn.Script
 	attempt                 *conn.Script
-	addNote, takeNotes      *conn.Script
 }
 
 // Every Store uses one of these. To put the texts together takes a millisecond.
@@ -83,8 +82,6 @@ func newScripts(publish string, counts bool) *scripts {
 		handOver:   conn.NewScript(text("hand_over")),
 		resume:     conn.NewScript(text("resume")),
 		attempt:    conn.NewScript(text("attempt")),
-		addNote:    conn.NewScript(text("add_note")),
-		takeNotes:  conn.NewScript(text("take_notes")),
 	}
 	s.acquire.Replicate, s.acquire.Did = true, grants
 	s.renew.Replicate, s.renew.Did = true, renewed
