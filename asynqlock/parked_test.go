@@ -61,6 +61,19 @@ func TestParkedTasksFollowOneAnother(t *testing.T) {
 	}
 }
 
+// Tasks that are done quickly do not wait for the next regular look.
+func TestParkedTasksThatAreShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 2*time.Millisecond)
+		defer s.close()
+		config := s.config(s.locker())
+		config.Workers, config.TaskCheckInterval = 2, 5*time.Millisecond
+		s.start(10, asynqlock.New(config)(s), func(a *asynq.Config) { a.TaskCheckInterval = config.TaskCheckInterval })
+		s.enqueues(200, "42")
+		s.wantDone(200, time.Second)
+	})
+}
+
 // Tasks of a key that stays busy do not keep workers from others, nor come back all the time.
 func TestParkedTasksOfABlockedKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

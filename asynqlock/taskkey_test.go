@@ -41,10 +41,12 @@ func TestEnqueueHandsOverTheLockOfTheTask(t *testing.T) {
 		opts    []asynq.Option
 		says    string
 		guard   keyfunc.Func[keyfunc.Task]
+		own     bool // Enqueue has a context of its own
 	}{
 		"the innermost, of another key":         {under: orderThenTenant, lock: innermost, payload: orderOnly, says: `is that of "tenantID=7"`},
 		"the innermost, where both could be":    {under: orderThenTenant, lock: innermost, payload: both, says: `"tenantID=7" and of "orderID=42" are held`},
 		"the outer one, where both could be":    {under: orderThenTenant, lock: of("orderID=42"), payload: both, says: `"orderID=42" and of "tenantID=7" are held`},
+		"the innermost, by another context":     {under: orderThenTenant, lock: innermost, payload: both, own: true, says: "are held"},
 		"told":                                  {under: orderThenTenant, lock: innermost, payload: both, opts: []asynq.Option{asynqlock.TaskKey(keyfunc.Payload("orderID"))}, says: `the task's own key is "orderID=42"`},
 		"one of DoAll":                          {under: all, lock: innermost, payload: orderOnly, says: `is that of "tenantID=7"`},
 		"one of DoAll, where both could be":     {under: all, lock: innermost, payload: both, says: "are held"},
@@ -70,8 +72,11 @@ func TestEnqueueHandsOverTheLockOfTheTask(t *testing.T) {
 					if lock != nil {
 						key = lock.Key()
 					}
-					task := asynq.NewTask("pay", []byte(c.payload))
-					_, enqueued = asynqlock.Enqueue(ctx, b.queue, lock, task, time.Minute, append(c.opts, asynq.TaskID("clicked"))...)
+					task, enqueue := asynq.NewTask("pay", []byte(c.payload)), ctx
+					if c.own {
+						enqueue = background
+					}
+					_, enqueued = asynqlock.Enqueue(enqueue, b.queue, lock, task, time.Minute, append(c.opts, asynq.TaskID("clicked"))...)
 					if enqueued != nil && context.Cause(ctx) != nil {
 						t.Error("the lock is not held any more")
 					}

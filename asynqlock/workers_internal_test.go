@@ -136,6 +136,28 @@ func TestALookLeavesBusyKeysAlone(t *testing.T) {
 	})
 }
 
+// A key is looked at again when one of its tasks has left, and when one has got the key.
+func TestAKeyIsLookedAtWhenSomethingChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkers(1, time.Second) // none is to spare
+		k := []string{"k"}
+		parks(w, "k", "1", "2")
+		w.join(k)
+		w.refused(k)
+		if n := w.take(); n != nil {
+			t.Fatalf("%s is run while another one waits", n.task.id)
+		}
+		w.leave(k)
+		if n := w.take(); n != nil || w.notes.poor.Len() != 1 {
+			t.Fatal("one is run although no worker is to spare, or its key is not looked at")
+		}
+		w.acquired(k, time.Millisecond)
+		if n := w.take(); n == nil || n.task.id != "1" {
+			t.Error("none is run although the key is free")
+		}
+	})
+}
+
 // A hot key has the usual number of waiting tasks, however busy the workers are.
 func TestRoomWhereAllWorkersAreBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
