@@ -1,9 +1,7 @@
 package keyfunc
 
 import (
-	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
 )
 
@@ -20,29 +18,23 @@ const maxEach = 64
 // an empty field an element that is the value. What is there several times is one key.
 //
 // It reads the body, blocks, and fails as JSON does: with [ErrAmbiguous], [ErrMalformed] or
-// [ErrMissing] as soon as one element would, with ErrMissing also when the array has no elements,
-// and with ErrMalformed when it has more than 64 different values. It panics when name is empty,
-// or a path or an option is bad.
+// [ErrMissing] if one element would, with ErrMissing also when the array has no elements,
+// and with ErrMalformed when it has more than 1024 of them, or more than 64 different values. It
+// panics when name is empty, or a path or an option is bad.
 func JSONEach(name, array, field string, opts ...JSONOption) Set[Request] {
-	e := newEach("JSONEach", "JSON", name, array, field)
-	b := newJSONReader(e.field, opts)
-	return eachOf(name, e, func(r Request) ([]string, error) { return from(b, r.HTTP(), e.in) })
+	f := newEach("JSONEach", "JSON", name, array, field)
+	b := newJSONReader(f, opts)
+	return eachOf(name, f, func(r Request) ([]string, error) { return from(b, r.HTTP(), f.all) })
 }
 
 // PayloadEach takes a field of every element of an array in a task's JSON payload, as
 // [JSONEach] does of a body. A payload is in memory already and has no limit.
 func PayloadEach(name, array, field string) Set[Task] {
-	e := newEach("PayloadEach", "payload", name, array, field)
-	return eachOf(name, e, func(t Task) ([]string, error) { return e.in(t.Payload()) })
+	f := newEach("PayloadEach", "payload", name, array, field)
+	return eachOf(name, f, func(t Task) ([]string, error) { return f.all(t.Payload()) })
 }
 
-// each is a scalar in all elements of an array.
-type each struct {
-	field        // the array
-	rest  []step // from an element on
-}
-
-func newEach(constructor, where, name, array, path string) each {
+func newEach(constructor, where, name, array, path string) field {
 	must := func(err error) {
 		panic("keyfunc: " + constructor + " needs a name and two paths of field names, such as " + constructor + `("sku", "items", "sku"): ` + err.Error())
 	}
@@ -59,57 +51,20 @@ func newEach(constructor, where, name, array, path string) each {
 		}
 		return f.steps
 	}
-	e := each{field: field{part: where + " array", steps: steps(array)}, rest: steps(path)}
+	f := field{part: where + " array", steps: append(append(steps(array), step{isIndex: true, every: true}), steps(path)...)}
 	if array != "" {
-		e.part += " " + strconv.Quote(array)
+		f.part += " " + strconv.Quote(array)
 	}
 	if path != "" {
-		e.part = where + " field " + strconv.Quote(path) + " in each of " + e.part
+		f.part = where + " field " + strconv.Quote(path) + " in each of " + f.part
 	}
-	return e
+	return f
 }
 
-// in returns the texts in doc, each once.
-func (e each) in(doc []byte) ([]string, error) {
-	array, err := e.find(doc)
-	if err != nil {
-		return nil, err
-	}
-	dec, err := e.open(array, '[')
-	if err != nil {
-		return nil, err
-	}
-	var values []string
-	for dec.More() {
-		var at json.RawMessage
-		if err := dec.Decode(&at); err != nil {
-			return nil, e.invalid(err)
-		}
-		at, err := e.walk(at, e.rest)
-		if err != nil {
-			return nil, err
-		}
-		value, err := e.scalar(at)
-		if err != nil {
-			return nil, err
-		}
-		if slices.Contains(values, value) {
-			continue
-		}
-		if values = append(values, value); len(values) > maxEach {
-			return nil, e.fail(ErrMalformed, "more than "+strconv.Itoa(maxEach)+" different ones")
-		}
-	}
-	if values == nil {
-		return nil, e.fail(ErrMissing, "the array is empty")
-	}
-	return values, nil
-}
-
-func eachOf[S any](name string, e each, values func(S) ([]string, error)) Set[S] {
+func eachOf[S any](name string, f field, values func(S) ([]string, error)) Set[S] {
 	return func(s S) ([]string, error) {
 		if n := notesOf(s); n != nil {
-			n.part(e.part)
+			n.part(f.part)
 			key, err := tell(s, onePart(name, ""))
 			return []string{key}, err
 		}

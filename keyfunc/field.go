@@ -1,15 +1,20 @@
 package keyfunc
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// field is a scalar somewhere in a JSON text.
+// maxElements is how many elements of an array there may be of which each is a key, or the same one
+// as another: 16 lines of an order for each of as many keys as there may be.
+const maxElements = 16 * maxEach
+
+// field is a scalar somewhere in a JSON text, or one in each element of an array.
 type field struct {
 	part  string // names it in errors
 	steps []step
@@ -20,6 +25,23 @@ type step struct {
 	name    string
 	index   int
 	isIndex bool
+	every   bool // element
+}
+
+// opens is what the object or array begins with.
+func (s step) opens() byte {
+	if s.isIndex {
+		return '['
+	}
+	return '{'
+}
+
+// absent says why the step leads to nothing, where that is not said by itself.
+func (s step) absent() string {
+	if s.every {
+		return "the array is empty"
+	}
+	return ""
 }
 
 func parseField(what, path string) (field, error) {
@@ -50,145 +72,142 @@ func (f field) fail(kind error, why string) error {
 
 // in returns the text of the field in doc.
 func (f field) in(doc []byte) (string, error) {
-	value, err := f.find(doc)
+	values, err := f.all(doc)
 	if err != nil {
 		return "", err
 	}
-	return f.scalar(value)
+	return values[0], nil
 }
 
-// find returns what is at the end of the path in doc.
-func (f field) find(doc []byte) (json.RawMessage, error) {
-	switch {
-	case len(bytes.TrimLeft(doc, " \t\r\n")) == 0:
+// all returns the texts of the field in doc, each once. It reads doc once, and no further than to the
+// first mistake. That something is missing is known only at the end: there could be more
+// of it before that, or no JSON.
+func (f field) all(doc []byte) (values []string, err error) {
+	s := &scanner{doc: doc}
+	if s.next(); s.at == len(doc) {
 		return nil, f.fail(ErrMissing, "there is nothing to read it from")
-	case !utf8.Valid(doc): // the decoder would replace it, so that many texts become one
-		return nil, f.fail(ErrMalformed, "not UTF-8")
-	case !json.Valid(doc): // also what follows the first value, which a Decoder never sees
-		return nil, f.fail(ErrMalformed, "not one valid JSON text")
 	}
-	return f.walk(doc, f.steps)
-}
-
-func (f field) walk(at json.RawMessage, steps []step) (_ json.RawMessage, err error) {
-	for _, s := range steps {
-		if s.isIndex {
-			at, err = f.element(at, s.index)
-		} else {
-			at, err = f.member(at, s.name)
-		}
-		if err != nil {
-			return nil, err
-		}
+	err = f.walk(s, f.steps, &values)
+	if s.next(); s.at < len(doc) && (err == nil || errors.Is(err, ErrMissing)) {
+		err = errNotJSON
 	}
-	return at, nil
-}
-
-// member returns the member of an object that decoding into a struct and into a
-// map both find by that name.
-func (f field) member(object json.RawMessage, name string) (json.RawMessage, error) {
-	dec, err := f.open(object, '{')
-	if err != nil {
+	switch {
+	case err == errNotJSON:
+		return nil, f.fail(ErrMalformed, err.Error())
+	case err != nil:
 		return nil, err
 	}
-	var found json.RawMessage
-	for dec.More() {
-		tok, err := dec.Token()
-		if err != nil {
-			return nil, f.invalid(err)
-		}
-		switch key, _ := tok.(string); {
-		case strings.ContainsRune(key, utf8.RuneError):
-			return nil, f.fail(ErrMalformed, "a name beside it has a character that is not valid")
-		case key == name && found == nil:
-			err = dec.Decode(&found)
-		case key == name:
-			return nil, f.fail(ErrRepeated, "")
-		case sameLetters(key, name):
-			return nil, f.fail(ErrLetterCase, "")
-		default:
-			err = dec.Decode(&ignored{})
-		}
-		if err != nil {
-			return nil, f.invalid(err)
-		}
-	}
-	if found == nil {
-		return nil, f.fail(ErrMissing, "")
-	}
-	return found, nil
+	return values, nil
 }
 
-// element returns an element of an array.
-func (f field) element(array json.RawMessage, index int) (json.RawMessage, error) {
-	dec, err := f.open(array, '[')
-	if err != nil {
-		return nil, err
+// walk reads a value, and adds what the steps lead to in it.
+func (f field) walk(s *scanner, steps []step, values *[]string) error {
+	if len(steps) == 0 {
+		return f.add(s, values)
 	}
-	for i := 0; dec.More(); i++ {
-		var found json.RawMessage
-		if err := dec.Decode(&found); err != nil {
-			return nil, f.invalid(err)
+	here, rest := steps[0], steps[1:]
+	switch c := s.next(); {
+	case c == 'n':
+		return cmp.Or(s.skip(), f.fail(ErrMissing, ""))
+	case c != here.opens():
+		return f.fail(ErrMalformed, "something on the path is neither object nor array, or not the one that the path wants")
+	}
+	if err := s.enter(); err != nil {
+		return err
+	}
+	missing := f.fail(ErrMissing, here.absent())
+	for i, found := 0, 0; ; i++ {
+		name, more, err := s.more()
+		if err != nil || !more {
+			return cmp.Or(err, missing)
 		}
-		if i == index {
-			return found, nil
+		leads, err := f.leads(here, i, name, found > 0)
+		switch {
+		case err != nil:
+			return err
+		case !leads:
+			if err := s.skip(); err != nil {
+				return err
+			}
+			continue
+		case found == maxElements:
+			return f.fail(ErrMalformed, "more than "+strconv.Itoa(maxElements)+" elements")
+		}
+		if found++; found == 1 {
+			missing = nil
+		}
+		if err := f.walk(s, rest, values); errors.Is(err, ErrMissing) {
+			missing = err
+		} else if err != nil {
+			return err
 		}
 	}
-	return nil, f.fail(ErrMissing, "")
 }
 
-// open returns a decoder behind the delimiter with which value must begin.
-func (f field) open(value json.RawMessage, delim json.Delim) (*json.Decoder, error) {
-	dec := json.NewDecoder(bytes.NewReader(value))
-	dec.UseNumber()
-	tok, err := dec.Token()
+// add reads a scalar, and adds its text.
+func (f field) add(s *scanner, values *[]string) error {
+	value, err := f.scalar(s)
 	switch {
 	case err != nil:
-		return nil, f.invalid(err)
-	case tok == nil:
-		return nil, f.fail(ErrMissing, "")
-	case tok != delim:
-		return nil, f.fail(ErrMalformed, "something on the path is neither object nor array, or not the one that the path wants")
+		return err
+	case slices.Contains(*values, value):
+		return nil
+	case len(*values) == maxEach:
+		return f.fail(ErrMalformed, "more than "+strconv.Itoa(maxEach)+" different ones")
 	}
-	return dec, nil
+	*values = append(*values, value)
+	return nil
 }
 
-// scalar returns the text of a string, an integer or a boolean.
-func (f field) scalar(value json.RawMessage) (string, error) {
-	dec := json.NewDecoder(bytes.NewReader(value))
-	dec.UseNumber()
-	tok, err := dec.Token()
-	if err != nil {
-		return "", f.invalid(err)
+// leads says that a step leads to an element, or to the member of that name: the one that
+// decoding into a struct and into a map both find.
+func (f field) leads(here step, i int, name []byte, found bool) (bool, error) {
+	if here.isIndex {
+		return here.index == i || here.every, nil
 	}
-	switch v := tok.(type) {
-	case nil:
+	text := unquote(name)
+	switch {
+	case strings.ContainsRune(text, utf8.RuneError):
+		return false, f.fail(ErrMalformed, "a name beside it has a character that is not valid")
+	case text == here.name && found:
+		return false, f.fail(ErrRepeated, "")
+	case text != here.name && sameLetters(text, here.name):
+		return false, f.fail(ErrLetterCase, "")
+	}
+	return text == here.name, nil
+}
+
+// scalar reads a string, an integer or a boolean, and returns its text.
+func (f field) scalar(s *scanner) (string, error) {
+	c := s.next()
+	if c == '{' || c == '[' {
+		return "", f.fail(ErrMalformed, "an object or array")
+	}
+	raw, err := s.scalar()
+	switch {
+	case err != nil:
+		return "", err
+	case c == 'n':
 		return "", f.fail(ErrMissing, "")
-	case bool:
-		return strconv.FormatBool(v), nil
-	case json.Number:
+	case c == 't', c == 'f':
+		return string(raw), nil
+	case c != '"':
 		// To a handler that decodes floats, 1, 1.0 and 1e0 are one value, as are 0
 		// and -0. Only one spelling of each is taken. Some decoders let what is
 		// beyond an int64 wrap round.
-		if _, err := strconv.ParseInt(v.String(), 10, 64); err != nil || v == "-0" {
+		if _, err := strconv.ParseInt(string(raw), 10, 64); err != nil || string(raw) == "-0" {
 			return "", f.fail(ErrMalformed, "not a plain integer that an int64 can hold")
 		}
-		return v.String(), nil
-	case string:
-		switch {
-		case v == "":
-			return "", f.fail(ErrMissing, "")
-		case strings.ContainsRune(v, utf8.RuneError): // stands for any half of a surrogate pair
-			return "", f.fail(ErrMalformed, "a character is not valid")
-		}
-		return v, nil
+		return string(raw), nil
 	}
-	return "", f.fail(ErrMalformed, "an object or array")
-}
-
-// invalid reports a text that the decoder refuses although it is valid.
-func (f field) invalid(err error) error {
-	return &partError{part: f.part, kind: ErrMalformed, why: "the decoder refuses it", cause: err}
+	text := unquote(raw)
+	switch {
+	case text == "":
+		return "", f.fail(ErrMissing, "")
+	case strings.ContainsRune(text, utf8.RuneError): // stands for any half of a surrogate pair
+		return "", f.fail(ErrMalformed, "a character is not valid")
+	}
+	return text, nil
 }
 
 // sameLetters reports whether some decoder takes one name for the other.
@@ -198,9 +217,3 @@ func sameLetters(a, b string) bool {
 	//lint:ignore SA6005 the two folds differ: "ſ" and "s" by one, "İ" and "i̇" by the other
 	return strings.EqualFold(a, b) || strings.ToLower(a) == strings.ToLower(b)
 }
-
-// ignored takes any JSON value and keeps nothing of it.
-type ignored struct{}
-
-// UnmarshalJSON does nothing.
-func (*ignored) UnmarshalJSON([]byte) error { return nil }
