@@ -29,11 +29,12 @@ type innerCalls struct {
 
 var waitingInside = innerCalls{byHeld: map[string]map[*inner]struct{}{}}
 
-// inner returns the call as one of a context that holds locks, nil if it holds none.
+// inner returns the call as one of a context that holds locks, nil if it holds none. What LockAll
+// has taken so far it gives back by itself.
 func (c *call) inner() *inner {
 	var holds []*Lock
 	for k := innermost(c.ctx); k != nil; k = k.outer {
-		if k.isInTheWay() {
+		if (c.multi == nil || k.multi != c.multi) && k.isInTheWay() {
 			holds = append(holds, k)
 		}
 	}
@@ -71,10 +72,8 @@ func (i *inner) take() (*Lock, error) {
 		return nil, err
 	}
 	defer waitingInside.leave(i)
-	if slices.ContainsFunc(i.holds, func(k *Lock) bool { return c.multi == nil || k.multi != c.multi }) {
-		c.locker.scheduler.Set(i, schedule.Now().Add(slowInner))
-		defer c.locker.scheduler.Remove(i)
-	}
+	c.locker.scheduler.Set(i, schedule.Now().Add(slowInner))
+	defer c.locker.scheduler.Remove(i)
 	k, err := c.take()
 	return k, i.noteHeld(err)
 }

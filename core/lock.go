@@ -31,8 +31,8 @@ func (k *Lock) begin(c *call, s *lease, hold string, resends *conn.Resends) {
 	k.lease, k.hold, k.resends = s, hold, resends
 	k.outer, k.multi = innermost(c.ctx), c.multi
 	k.owned.lock, k.ctx = k, &k.owned
-	if c.multi != nil && k.outer != nil && k.outer.multi == c.multi {
-		k.owned.Context, k.cancel = c.ctx, k.outer.cancel // locks of one call end together
+	if c.multi != nil {
+		k.owned.Context, k.cancel = c.ctx, c.multi.cancel // locks of one call end together
 		return
 	}
 	k.owned.Context, k.cancel = context.WithCancelCause(c.ctx)

@@ -176,26 +176,37 @@ func TestLockAllAsksOnce(t *testing.T) {
 	})
 }
 
-// It keeps what sorts before the first busy key, however long that takes, and nothing else.
+// As many times as it wants keys it waits without any. After that it keeps what sorts before the busy
+// one, half as long as it has waited, and its place in the queue for longer.
 func TestLockAllWaitsInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l, other := s.locker(core.Lease(3*time.Second)), s.locker()
 		b, d := take(t, background, other, "b"), take(t, background, other, "d")
-		all := startAll(background, l, []string{"e", "d", "c", "b", "a"})
-		wantLocked(t, s, "while it waits for b,", "a b d")
-		token := s.HGet("lock:a", "mode")
+		all := startAll(background, l, []string{"d", "c", "b", "a"})
+		wantLocked(t, s, "while it waits for b,", "b d")
+		unlock(t, b)
+		synctest.Wait()
+		wantLocked(t, s, "while it waits for d,", "d")
+		a := take(t, background, other, "a", core.NoWait())
+		unlock(t, d)
+		synctest.Wait()
+		wantLocked(t, s, "while it waits for a,", "a")
+		b = take(t, background, other, "b", core.NoWait())
+		unlock(t, a)
+		synctest.Wait()
+		wantLocked(t, s, "while it waits for b again,", "b")
 		time.Sleep(time.Minute)
-		wantLocked(t, s, "a minute later", "a b d")
-		if s.HGet("lock:a", "mode") != token {
-			t.Error("a was taken anew")
-		}
-		c := take(t, background, other, "c", core.NoWait())
+		c, d := take(t, background, other, "c", core.NoWait()), take(t, background, other, "d", core.NoWait())
 		unlock(t, b)
 		synctest.Wait()
 		wantLocked(t, s, "while it waits for c,", "a b c d")
-		unlock(t, d)
-		d2 := take(t, background, other, "d", core.NoWait())
-		unlock(t, c, d2)
+		time.Sleep(29 * time.Second)
+		wantLocked(t, s, "29 s later", "a b c d")
+		time.Sleep(2 * time.Second)
+		wantLocked(t, s, "31 s later", "c d")
+		stranger := start(background, l, "c")
+		waits(t, stranger)
+		unlock(t, c, d)
 		o := <-all
 		if o.err != nil {
 			t.Fatal(o.err)
@@ -203,10 +214,83 @@ func TestLockAllWaitsInOrder(t *testing.T) {
 		if cause := context.Cause(o.lock.Context()); cause != nil {
 			t.Error(cause)
 		}
-		wantLocked(t, s, "in the end", "a b c d e")
+		wantLocked(t, s, "in the end", "a b c d")
+		for _, key := range o.lock.Keys() {
+			unlock(t, take(t, o.lock.Context(), l, key, core.NoWait()))
+			if o.lock.Token(key) != tokenOf(s, key) {
+				t.Errorf("the token of %s is %d, in Redis %d", key, o.lock.Token(key), tokenOf(s, key))
+			}
+		}
 		unlockAll(t, o.lock)
+		unlock(t, (<-stranger).lock)
 		wantLocked(t, s, "after Unlock", "")
 	})
+}
+
+// startKeeping calls LockAll of a and b, which has waited for half a minute, for both, and waits for b
+// again. It keeps a meanwhile, for 15 s.
+func startKeeping(t *testing.T, s *embedded, ctx context.Context, l *core.Locker, opts ...core.Option) (all <-chan manyOutcome, b *core.Lock) {
+	t.Helper()
+	other := s.locker()
+	b = take(t, background, other, "b")
+	all = startAll(ctx, l, []string{"b", "a"}, opts...)
+	time.Sleep(30 * time.Second)
+	a := take(t, background, other, "a", core.NoWait())
+	unlock(t, b)
+	synctest.Wait()
+	b = take(t, background, other, "b", core.NoWait())
+	unlock(t, a)
+	synctest.Wait()
+	wantLocked(t, s, "while it waits for b again,", "a b")
+	return all, b
+}
+
+// A lock that it keeps can be lost, as any other.
+func TestLockAllThatLosesWhatItKeeps(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opt  core.Option
+		end  func(s *embedded)
+		want error
+	}{
+		"lost":              {core.Name(""), func(s *embedded) { s.Del("lock:a") }, core.ErrLost},
+		"held for too long": {core.MaxHold(5 * time.Second), nil, core.ErrMaxHold},
+		"fixed lease over":  {core.FixedLease(5 * time.Second), nil, core.ErrLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				all, b := startKeeping(t, s, background, s.locker(core.Lease(6*time.Second)), tc.opt)
+				if tc.end != nil {
+					tc.end(s)
+				}
+				o := <-all
+				wantErr(t, o.err, tc.want)
+				wantNot(t, o.err, core.ErrNotAcquired) // it is not for want of the other lock
+				time.Sleep(10 * time.Millisecond)      // a fixed lease ends here before it ends in Redis
+				wantLocked(t, s, "then", "b")
+				unlock(t, b)
+			})
+		})
+	}
+}
+
+// What it gives back it has not lost, and whatever ends the wait then, nothing stays.
+func TestLockAllThatWaitsOnWithoutWhatItKept(t *testing.T) {
+	for _, opt := range []core.Option{core.Wait(time.Minute), core.MaxHold(16 * time.Second), core.FixedLease(16 * time.Second)} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			l := s.locker()
+			all, b := startKeeping(t, s, background, l, opt, core.Wait(time.Minute))
+			time.Sleep(16 * time.Second)
+			unlock(t, take(t, background, l, "a", core.NoWait()))
+			o := <-all
+			busy := wantBusy(t, o.err)
+			if busy.Key != "b" || busy.Held != nil {
+				t.Errorf("%+v", busy)
+			}
+			wantTime(t, "refused", o.took, time.Minute, time.Minute+10*time.Millisecond)
+			wantLocked(t, s, "then", "b")
+			unlock(t, b)
+		})
+	}
 }
 
 // It is served when its turn has come, within a process and among processes.
@@ -260,9 +344,6 @@ func TestLockAllThatFailsHoldsNothing(t *testing.T) {
 		{"wait over", []core.Option{core.Wait(10 * time.Second)}, nil, []error{core.ErrNotAcquired}, 10 * time.Second},
 		{"cancelled", nil, func(_ *embedded, _ *core.Locker, cancel func()) { cancel() }, []error{core.ErrNotAcquired, context.Canceled}, time.Second},
 		{"closed", nil, func(_ *embedded, l *core.Locker, _ func()) { go func() { _ = l.Close(background) }() }, []error{core.ErrClosed}, time.Second},
-		{"lost", nil, func(s *embedded, _ *core.Locker, _ func()) { s.Del("lock:a") }, []error{core.ErrLost}, 0},
-		{"held for too long", []core.Option{core.MaxHold(5 * time.Second)}, nil, []error{core.ErrMaxHold}, 5 * time.Second},
-		{"fixed lease over", []core.Option{core.FixedLease(5 * time.Second)}, nil, []error{core.ErrLost}, 0},
 		{"too many waiting", []core.Option{core.MaxWaiters(1)}, nil, []error{core.ErrNotAcquired}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -279,16 +360,13 @@ func TestLockAllThatFailsHoldsNothing(t *testing.T) {
 				}
 				o := <-all
 				wantErr(t, o.err, tc.want...)
-				if errors.Is(o.err, core.ErrLost) || errors.Is(o.err, core.ErrMaxHold) {
-					wantNot(t, o.err, core.ErrNotAcquired) // it is not for want of the other lock
-				}
 				if tc.took > 0 {
 					wantTime(t, "it failed", o.took, tc.took, tc.took+10*time.Millisecond)
 				}
 				if o.lock != nil {
 					t.Error("there is a lock as well")
 				}
-				time.Sleep(10 * time.Millisecond) // a fixed lease ends here before it ends in Redis
+				synctest.Wait()
 				wantLocked(t, s, "then", "b")
 				unlock(t, b)
 				if o := <-stranger; o.err == nil {
@@ -310,7 +388,7 @@ func TestLockAllTellsWhatIsBusy(t *testing.T) {
 		o := <-all
 		wantTime(t, "refused", o.took, 10*time.Second, 10*time.Second+10*time.Millisecond)
 		busy := wantBusy(t, o.err)
-		if busy.Key != "c" || busy.RetryAfter.Round(time.Second) != 50*time.Second || !slices.Equal(busy.Held, []string{"b", "a"}) {
+		if busy.Key != "c" || busy.RetryAfter.Round(time.Second) != 50*time.Second || busy.Held != nil {
 			t.Errorf("%q, %v, %q", busy.Key, busy.RetryAfter, busy.Held)
 		}
 		if want := "core: lock not acquired: the wait of 10s is over, somebody else holds it"; o.err.Error() != want {
@@ -414,28 +492,16 @@ func TestLockAllIsNeverWaitedForOutOfOrder(t *testing.T) {
 	})
 }
 
-// A circle with locks that are nested by hand is found, and told as such.
-func TestLockAllInADeadlock(t *testing.T) {
+// A call that waits gives back what it keeps, so that it is never part of a circle.
+func TestLockAllIsInNoDeadlock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
-		b := take(t, background, l, "b")
-		all := startAll(background, l, []string{"a", "b"})
-		_, err := l.Lock(b.Context(), "a")
-		wantDeadlock(t, err, "a", "b")
-		if !strings.Contains(err.Error(), "LockAll") {
-			t.Errorf("%q does not say how to avoid it", err)
-		}
-		unlock(t, b)
-		o := <-all
-		if o.err != nil {
-			t.Fatal(o.err)
-		}
-
-		c := take(t, background, l, "c")
-		forB := start(c.Context(), l, "b")
-		waits(t, forB)
-		unlockAll(t, o.lock)
-		unlock(t, (<-forB).lock, c)
+		all, b := startKeeping(t, s, background, l)
+		began := time.Now()
+		a := take(t, b.Context(), l, "a")
+		wantTime(t, "it had the other lock", time.Since(began), 15*time.Second, 15*time.Second+10*time.Millisecond)
+		unlock(t, a, b)
+		unlockAll(t, (<-all).lock)
 	})
 }
 
@@ -602,10 +668,10 @@ func TestLockAllIsObserved(t *testing.T) {
 		}
 		b := take(t, background, s.locker(), "b")
 		all := startAll(background, l, []string{"a", "b", "c"})
-		want("while it waits", "a waiting", "a acquired", "b waiting")
+		want("while it waits", "b waiting")
 		unlock(t, b)
 		m := (<-all).lock
-		want("in the end", "b acquired", "c waiting", "c acquired")
+		want("in the end", "b acquired", "a waiting", "a acquired", "c waiting", "c acquired")
 		_, err := l.LockAll(background, []string{"c", "d", "e"}, core.NoWait())
 		wantBusy(t, err)
 		want("refused", "c waiting", "c busy no_wait")
@@ -619,6 +685,6 @@ func TestLockAllIsObserved(t *testing.T) {
 		want("out of order", "a0 waiting", "a0 busy order")
 		unlock(t, k)
 		unlockAll(t, m)
-		want("after Unlock", "c released", "b released", "a released")
+		want("after Unlock", "c released", "a released", "b released")
 	})
 }

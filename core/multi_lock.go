@@ -16,7 +16,8 @@ type MultiLock struct {
 	locker *Locker
 	locks  []*Lock // as they were taken, each under the context of the one before
 	ctx    context.Context
-	began  time.Time // the call
+	cancel context.CancelCauseFunc // all of these
+	began  time.Time               // the call
 }
 
 // Keys returns the keys, each once, in the order in which they were taken: first those that
@@ -51,10 +52,10 @@ func (m *MultiLock) Context() context.Context { return m.ctx }
 // [KeepFor] opens the windows of all locks or, after the loss of one or
 // [Lock.DropWindow], of none. So with KeepFor Unlock first asks Redis whether all are held, which may
 // take as long again.
-func (m *MultiLock) Unlock(ctx context.Context) error { return m.locker.finishAll(ctx, m.locks, false) }
+func (m *MultiLock) Unlock(ctx context.Context) error { return m.finish(ctx, false, false) }
 
 // Abort is Unlock after a failure: it opens no [KeepFor] window.
-func (m *MultiLock) Abort(ctx context.Context) error { return m.locker.finishAll(ctx, m.locks, true) }
+func (m *MultiLock) Abort(ctx context.Context) error { return m.finish(ctx, true, false) }
 
 // waited is for how long the call has waited; 0 of a nil MultiLock.
 func (m *MultiLock) waited() time.Duration {
@@ -82,6 +83,7 @@ func (m *MultiLock) reportFailure(err error) {
 func (m *MultiLock) finish(ctx context.Context, failed, later bool) error {
 	l := m.locker
 	all, failed, err := l.leaveAll(ctx, m.locks, failed)
+	m.cancel(nil)
 	if later && !slices.ContainsFunc(all, func(k left) bool { return !k.lease.canEndLater(k.last) }) {
 		l.requests.Start(func() { m.reportFailure(l.endAll(context.Background(), all, failed)) })
 		return err
@@ -89,7 +91,7 @@ func (m *MultiLock) finish(ctx context.Context, failed, later bool) error {
 	return errors.Join(err, l.endAll(ctx, all, failed))
 }
 
-// finishAll ends the holds of several handles.
+// finishAll ends the holds of several handles, and not their contexts.
 func (l *Locker) finishAll(ctx context.Context, locks []*Lock, failed bool) error {
 	all, failed, err := l.leaveAll(ctx, locks, failed)
 	return errors.Join(err, l.endAll(ctx, all, failed))
@@ -111,7 +113,6 @@ func (l *Locker) leaveAll(ctx context.Context, locks []*Lock, failed bool) (all 
 			continue
 		}
 		last, err := k.lease.leave(k)
-		k.cancel(nil)
 		if err == nil {
 			all = append(all, left{k, last})
 		} else {

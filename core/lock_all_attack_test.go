@@ -1,0 +1,63 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// Whoever may ask for somebody else's key together with his own, and keeps his own busy, does not keep
+// the other one: his calls hold it only while they ask. Theirs sorts before his, the worst case for it.
+func TestLockAllThatWaitsLeavesOthersTheirKeys(t *testing.T) {
+	const theirs, his = "a", "b"
+	for name, c := range map[string]struct {
+		processes int
+		busy      time.Duration // how long each of his plain calls has his key; 0: one call has it all the time
+		within    time.Duration
+	}{
+		"held":                     {1, 0, 20 * time.Millisecond},
+		"held, in other processes": {4, 0, 20 * time.Millisecond},
+		"contended":                {1, 700 * time.Millisecond, 1500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				ctx, stop := context.WithCancel(background)
+				defer stop()
+				if c.busy == 0 {
+					defer unlock(t, take(t, background, s.locker(), his))
+				}
+				for range c.processes {
+					l := s.locker()
+					for range 60 {
+						go func() {
+							for ctx.Err() == nil {
+								if c.busy > 0 {
+									_ = l.Do(ctx, his, func(context.Context) error { time.Sleep(c.busy); return nil }, core.Wait(time.Second))
+								}
+								_ = l.DoAll(ctx, []string{his, theirs}, func(context.Context) error { return errors.New("forbidden") }, core.Wait(3*time.Second))
+							}
+						}()
+					}
+				}
+				for _, l := range []*core.Locker{s.locker(), s.locker()} {
+					for range 10 {
+						time.Sleep(700 * time.Millisecond)
+						began := time.Now()
+						k, err := l.Lock(background, theirs, core.Wait(3*time.Second))
+						if err != nil {
+							t.Errorf("refused after %v: %v", time.Since(began), err)
+							continue
+						}
+						if took := time.Since(began); took > c.within {
+							t.Errorf("it took %v", took)
+						}
+						unlock(t, k)
+					}
+				}
+			})
+		})
+	}
+}
