@@ -63,6 +63,7 @@ func TestWhatThereIs(t *testing.T) {
 	l := locker(t, client)
 	held := take(t, l, "orderID=7")
 	take(t, l, "café {1}\n", core.Owner("job\u202e7"))
+	take(t, l, "a  held  root (1)", core.Owner("b  1  30s")) // imitates columns
 	if err := take(t, l, "mail", core.KeepFor(time.Hour)).Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +91,7 @@ func TestWhatThereIs(t *testing.T) {
 	}{
 		{[]string{"ls"}, []string{
 			"KEY STATE OWNER HOLDS LEFT",
+			`"a held root (1)" held "b 1 30s" 1 30s`, // spaces are one here
 			`"café {1}\n" held "job\u202e7" 1 30s`,
 			"idempotent:a answered - 0 24h0m0s",
 			"idempotent:b outcome unknown - 0 24h0m0s",

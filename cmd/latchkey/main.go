@@ -8,6 +8,7 @@
 //	                                  asks first
 //	latchkey run [-wait d] [-lease d] [-keep d] [-E n] KEY -- COMMAND [ARGUMENT...]
 //	                                  runs a command while it holds a lock
+//	latchkey version                  shows its version
 //
 // Keys are written as programs write them, without the prefix in Redis. The flags -redis and
 // -prefix, before or after ls, show, unlock or run, say where the locks are; the environment variables
@@ -15,8 +16,9 @@
 // is host:port, or a URL as go-redis parses it: redis://, rediss://, unix://, with addr=… of
 // further nodes for a cluster, with master_name=… for Sentinel.
 //
-// The command of run gets LATCHKEY_KEY and LATCHKEY_TOKEN, the fencing token, in its
-// environment. It runs in a process group of its own, which gets the signals that latchkey
+// KEY must stand directly before the --, and cannot begin with a dash there, so that a script's
+// variable that is empty, or looks like a flag, is refused. The command of run gets LATCHKEY_KEY and LATCHKEY_TOKEN,
+// the fencing token, in its environment, and not LATCHKEY_REDIS. It runs in a process group of its own, which gets the signals that latchkey
 // gets; where the standard input is a terminal it stays in the terminal's. If the lock is lost the
 // group is sent SIGTERM, and SIGKILL after 5 s. The lock is released when the command ends. With
 // -keep it stays taken afterwards, until so long after it was taken, if the command has ended with 0. On
@@ -72,6 +74,7 @@ const usage = `usage:
        latchkey show [-idempotent scope] KEY
        latchkey unlock [-y] [-owner o] KEY
        latchkey run [-wait d] [-lease d] [-keep d] [-E n] KEY -- COMMAND [ARGUMENT...]
+       latchkey version
 
 With -help each of them lists its flags. Keys are written without the prefix.
 Redis is at -redis or LATCHKEY_REDIS: host:port, or redis://, rediss://, unix://.
@@ -118,6 +121,9 @@ func (p *program) dispatch(ctx context.Context, args []string) (exit int, err er
 		return p.unlock(ctx, args)
 	case "run":
 		return p.run(ctx, args)
+	case "version":
+		fmt.Fprintln(p.stdout, version())
+		return 0, nil
 	case "help":
 		return p.dispatch(ctx, append(args, "-help"))
 	default:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,7 +92,6 @@ func TestExitCodesAreThoseOfFlock(t *testing.T) {
 		says string
 	}{
 		{"success", []string{"run", "k", "--", "true"}, 0, ""},
-		{"without --", []string{"run", "k", "sh", "-c", "exit 5"}, 5, ""},
 		{"failure", []string{"run", "k", "--", "sh", "-c", "exit 3"}, 3, ""},
 		{"killed", []string{"run", "k", "--", "sh", "-c", "kill -KILL $$"}, 128 + 9, ""},
 		{"no such command", []string{"run", "k", "--", "no-such-command"}, 69, "no-such-command"},
@@ -103,7 +103,15 @@ func TestExitCodesAreThoseOfFlock(t *testing.T) {
 		{"no key", []string{"run"}, 64, "KEY is missing"},
 		{"no key to show", []string{"show"}, 64, "KEY is missing"},
 		{"two keys", []string{"show", "a", "b"}, 64, `"b" is too much`},
-		{"a flag after the key", []string{"run", "k", "-wait", "0", "--", "true"}, 64, `"-wait": flags come before KEY`},
+		{"without --", []string{"run", "k", "true"}, 64, `"true" is too much`},
+		{"two words before --", []string{"run", "k", "j", "--", "true"}, 64, `"j" is too much`},
+		{"a flag after the key", []string{"run", "k", "-wait", "0", "--", "true"}, 64, `"-wait" is too much; flags come before KEY`},
+		{"the key forgotten", []string{"run", "--", "nice", "echo"}, 64, "KEY is missing"},
+		{"the key forgotten after a flag", []string{"run", "-wait", "0", "--", "nice", "echo"}, 64, "-wait"},
+		{"a key like a flag", []string{"run", "-E=1", "--", "echo", "pay.sh"}, 64, "KEY is missing"},
+		{"a key like a flag for help", []string{"run", "-help", "--", "echo", "pay.sh"}, 64, "KEY is missing"},
+		{"a key like --", []string{"run", "--", "--", "echo", "pay.sh"}, 64, "KEY is missing"},
+		{"-- in the command", []string{"run", "k", "--", "sh", "-c", `test "$1" = --`, "sh", "--"}, 0, ""},
 		{"no exit code", []string{"run", "-E", "256", "k", "--", "true"}, 64, "-E 256"},
 		{"no exit code either", []string{"run", "-E", "-1", "k", "--", "true"}, 64, "-E -1"},
 		{"an empty key", []string{"run", "", "--", "true"}, 64, "empty"},
@@ -119,6 +127,9 @@ func TestExitCodesAreThoseOfFlock(t *testing.T) {
 		said := p.said.String()
 		if code != c.want || !strings.Contains(said, c.says) || c.says == "" && said != "" || strings.Contains(said+out, "secret") {
 			t.Errorf("%s: %d, want %d; it said %s", c.what, code, c.want, said)
+		}
+		if out != "" {
+			t.Errorf("%s: something ran, and printed %q", c.what, out)
 		}
 	}
 }
@@ -160,12 +171,14 @@ func TestTheCommandKnowsItsLock(t *testing.T) {
 	server := redistest.Start(t)
 	var tokens []string
 	for range 2 {
-		p := launch(t, server.Addr(), "run", "orderID=7", "--", "sh", "-c", `echo "$LATCHKEY_KEY"; echo "$LATCHKEY_TOKEN"`)
+		p := launch(t, server.Addr(), "run", "orderID=7", "--", "sh", "-c", `echo "$LATCHKEY_KEY"; echo "$LATCHKEY_TOKEN"; env | grep REDIS`)
 		if key := p.next(); key != "orderID=7" {
 			t.Errorf("key %q", key)
 		}
 		tokens = append(tokens, p.next())
-		p.exit()
+		if _, rest := p.exit(); rest != "" {
+			t.Errorf("it knows the address of Redis, in which there may be a password: %s", rest)
+		}
 	}
 	if len(tokens[0]) != 16 || tokens[1] <= tokens[0] {
 		t.Errorf("tokens %q", tokens)
@@ -185,5 +198,12 @@ func TestAWindowFollowsSuccessOnly(t *testing.T) {
 		if got := strings.TrimSpace(out) + " " + string(rune('0'+code)); got != want {
 			t.Errorf("run %d: %q, want %q", i, got, want)
 		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	p := launch(t, "", "version")
+	if code, out := p.exit(); code != 0 || !regexp.MustCompile(`^latchkey \S+, go\S+, \w+/\w+\n$`).MatchString(out) {
+		t.Errorf("%d, %q", code, out)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -35,20 +34,19 @@ func (p *program) run(ctx context.Context, args []string) (int, error) {
 	option("lease", "`time` that the lock outlives latchkey and its machine; by default 30s", core.Lease)
 	option("keep", "dedup window: the `time` that the lock stays taken from when it was taken, if the command ends with 0", core.KeepFor)
 	busy := f.Int("E", exitBusy, "exit `code` when the lock is busy")
-	if err := p.parse(f, args, 1, math.MaxInt); err != nil {
+	args, words, err := split(args)
+	if err != nil {
 		return 0, err
 	}
-	key, words := f.Arg(0), f.Args()[1:]
+	if err := p.parse(f, args, 1, 1); err != nil {
+		return 0, err
+	}
+	key := f.Arg(0)
 	switch {
 	case *busy < 0 || *busy > 255:
 		return 0, fmt.Errorf("%w: -E %d: exit codes are from 0 to 255", errUsage, *busy)
-	case len(words) > 0 && words[0] == "--":
-		words = words[1:]
-	case len(words) > 0 && strings.HasPrefix(words[0], "-"):
-		return 0, fmt.Errorf("%w: %q: flags come before KEY, and -- after it", errUsage, words[0])
-	}
-	if len(words) == 0 {
-		return 0, fmt.Errorf("%w: the command to run is missing", errUsage)
+	case len(words) == 0:
+		return 0, fmt.Errorf("%w: the command to run is missing; it comes after KEY --", errUsage)
 	}
 	cmd := exec.Command(words[0], words[1:]...)
 	if cmd.Err != nil {
@@ -78,7 +76,7 @@ func (p *program) run(ctx context.Context, args []string) (int, error) {
 		return 0, err
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, p.stderr
-	cmd.Env = append(os.Environ(), "LATCHKEY_KEY="+key, "LATCHKEY_TOKEN="+strconv.FormatInt(lock.Token(), 10))
+	cmd.Env = append(environment(), "LATCHKEY_KEY="+key, "LATCHKEY_TOKEN="+strconv.FormatInt(lock.Token(), 10))
 	exit, err := supervise(cmd, lock.Context().Done(), signals)
 	release := lock.Abort
 	if exit == 0 && err == nil {
@@ -92,6 +90,26 @@ func (p *program) run(ctx context.Context, args []string) (int, error) {
 		return 0, err
 	}
 	return exit, nil // a release that failed is logged, and repeated
+}
+
+// split splits the arguments of run at the first "--", before which KEY stands. A key comes from
+// elsewhere, and so may be empty or look like a flag: then no word of the command is taken for it.
+func split(args []string) (flags, command []string, err error) {
+	at := slices.Index(args, "--")
+	switch {
+	case at < 0:
+		return args, nil, nil
+	case at == 0:
+		return nil, nil, fmt.Errorf("%w: KEY is missing before --", errUsage)
+	case strings.HasPrefix(args[at-1], "-"):
+		return nil, nil, fmt.Errorf("%w: KEY is missing before --, where %q is, or begins with -", errUsage, args[at-1])
+	}
+	return args[:at], args[at+1:], nil
+}
+
+// environment is that of latchkey without the address of Redis, in which there may be a password.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LATCHKEY_REDIS=") })
 }
 
 // heeded are those of some signals that latchkey was not started to ignore, as by nohup or in

@@ -90,10 +90,10 @@ func left(ttl time.Duration) string {
 	return ttl.Round(100 * time.Millisecond).String()
 }
 
-// plain is what may be shown on a terminal: quoted if there is anything in it that cannot
-// be seen, or that does something else.
+// plain is what may be shown on a terminal, as one word: quoted if there is anything in it that cannot
+// be seen, or that does something else, or a space, which could pass for the next column.
 func plain(s string) string {
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar || r == ' ' || r == '"' }) {
 		return strconv.Quote(s)
 	}
 	return s
