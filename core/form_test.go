@@ -207,6 +207,9 @@ func TestFormsOfNestedCalls(t *testing.T) {
 					if tc.upgrade {
 						wantErr(t, err, core.ErrUpgrade)
 						wantNot(t, err, core.ErrNotAcquired, core.ErrUnavailable)
+						if want := `core: this context or owner already has the lock "k", shared or by permit; release it before taking it in another form`; core.Detail(err) != want {
+							t.Errorf("%s; want %s", core.Detail(err), want)
+						}
 						continue
 					}
 					if err != nil {

@@ -122,7 +122,7 @@ func lost(key, reason string, cause error) error {
 }
 
 func upgrade(key string) error {
-	return &LockError{Key: key, kind: ErrUpgrade, text: "the owner holds the lock in a form that does not include this one"}
+	return &LockError{Key: key, kind: ErrUpgrade, text: "this context or owner already has the lock, shared or by permit; release it before taking it in another form"}
 }
 
 func notHeld(key string) error {

@@ -116,8 +116,12 @@ func (s *scene) Observe(ctx context.Context, e core.Event) context.Context {
 	switch {
 	case held && e.Kind == core.EventAcquired && !e.Reentry:
 		s.taken[e.Key] = append(slices.DeleteFunc(s.taken[e.Key], lock.isUnlocked), lock{k, ctx})
-	case held && e.Kind == core.EventLost && e.Reason == "closed":
-		s.leaks = append(s.leaks, fmt.Sprintf("%q by owner %s, for %v", e.Key, k.Owner(), e.Held.Round(time.Millisecond)))
+	case e.Kind == core.EventLost && e.Reason == "closed":
+		owner := "of which an inner hold is left"
+		if held {
+			owner = "by owner " + k.Owner()
+		}
+		s.leaks = append(s.leaks, fmt.Sprintf("%q %s, for %v", e.Key, owner, e.Held.Round(time.Millisecond)))
 	}
 	return ctx
 }

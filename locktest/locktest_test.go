@@ -130,3 +130,47 @@ func TestBadOptionsEndTheTest(t *testing.T) {
 	}()
 	locktest.New(r, core.Lease(-1))
 }
+
+// Whatever is left held, the test that fails says which key.
+func TestLeaksAreNamed(t *testing.T) {
+	lock := func(ctx context.Context, l *core.Locker, key string, opts ...core.Option) *core.Lock {
+		k, err := l.Lock(ctx, key, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	for what, leak := range map[string]func(l *core.Locker){
+		"a lock": func(l *core.Locker) { lock(context.Background(), l, "order") },
+		"an inner hold": func(l *core.Locker) {
+			outer := lock(context.Background(), l, "order")
+			lock(outer.Context(), l, "order")
+			_ = outer.Unlock(context.Background())
+		},
+		"a shared lock": func(l *core.Locker) { lock(context.Background(), l, "order", core.Shared()) },
+		"by an owner":   func(l *core.Locker) { lock(context.Background(), l, "order", core.Owner("me")) },
+		"one of two": func(l *core.Locker) {
+			other := lock(context.Background(), l, "other")
+			lock(other.Context(), l, "order")
+			_ = other.Unlock(context.Background())
+		},
+		"several": func(l *core.Locker) { _, _ = l.LockAll(context.Background(), []string{"order", "other"}) },
+		"a call that waits": func(l *core.Locker) {
+			lock(context.Background(), l, "order")
+			go func() { _, _ = l.Lock(context.Background(), "order") }()
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &recorder{TB: t}
+				leak(locktest.New(r))
+				for _, f := range r.cleanups {
+					f()
+				}
+				if !strings.Contains(r.said, `"order"`) {
+					t.Errorf("the test said %q", r.said)
+				}
+			})
+		})
+	}
+}
