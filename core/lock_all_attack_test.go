@@ -3,6 +3,8 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,4 +62,18 @@ func TestLockAllThatWaitsLeavesOthersTheirKeys(t *testing.T) {
 			})
 		})
 	}
+}
+
+// However often it has given locks back, nothing of them is left in the context.
+func TestLockAllContextHasWhatIsHeld(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		b := take(t, background, s.locker(), "b")
+		all := startAll(background, s.locker(), []string{"a", "b"})
+		unlock(t, b)
+		m := (<-all).lock
+		if n := strings.Count(fmt.Sprint(m.Context()), ".WithLock"); n != 2 {
+			t.Errorf("%d locks are in the context", n)
+		}
+		unlockAll(t, m)
+	})
 }
