@@ -57,6 +57,7 @@ local function look(lock, owner, hold)
   return held, kind, kind and parse_holder(held[4], now)
 end
 
+-- include touch
 -- include enter
 
 local function each(i)

@@ -26,6 +26,7 @@ local now = time[1] .. string.sub('00000' .. time[2], -6)
 -- include hash
 -- include holders
 -- include queue
+-- include touch
 
 if (tonumber(call('ZSCORE', queue, member_of(owner, hold, ''))) or 0) >= TOMBSTONE then
   return {4}
@@ -61,5 +62,7 @@ if not owned or not holds(owned, hold) then
     call('DEL', lock)
     return expiry
   end
+else
+  touch(lock)
 end
 return {1, owned.token, tonumber(owned.lease), owned.left, 1, owned.token > now and 1 or 0, tonumber(attempts)}

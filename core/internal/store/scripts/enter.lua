@@ -53,6 +53,8 @@ local function enter_held(lock, clock, owner, hold, lease, window, held)
   if ttl < length then
     call('PEXPIRE', lock, length)
     ttl = length
+  else
+    touch(lock)
   end
   return {1, token, length, ttl, outermost, token > now and 1 or nil}
 end

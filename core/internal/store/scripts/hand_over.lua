@@ -22,6 +22,7 @@ local owner, hold, token, last, digest, ttl, lease, request, drop = unpack(ARGV)
 
 -- include next_token
 -- include hash
+-- include touch
 
 local back = 'latchkey:back:' .. request
 local held = call('HMGET', lock, owner, 'mode', back, 'latchkey:left')
@@ -44,6 +45,7 @@ if lease ~= '' then
 end
 
 if is_parked then
+  touch(lock)
   return 1
 elseif held[3] then
   return 0

@@ -38,9 +38,8 @@ local function each(i)
   if not held[1] or current ~= token then
     return kind_of(held[2]) and renew_holder(lock, held[2], owner, token, lease, first) or 0
   end
-  if not further and held[1] == '1' or call('PTTL', lock) < tonumber(lease) then
-    call('PEXPIRE', lock, lease)
-  end
+  local ttl = (further or held[1] ~= '1') and call('PTTL', lock) or 0
+  call('PEXPIRE', lock, math.max(ttl, lease)) -- if to no effect: see touch.lua
   if first then -- after the PEXPIRE, or a Redis that is out of memory refuses it
     call('HSET', lock, 'mode', mode_of(token, lease, further))
   end

@@ -21,6 +21,7 @@ local now = time[1] .. string.sub('00000' .. time[2], -6)
 -- include hash
 -- include holders
 -- include queue
+-- include touch
 
 if (tonumber(call('ZSCORE', queue, member_of(owner, hold, ''))) or 0) >= TOMBSTONE then
   return {4}
@@ -45,5 +46,7 @@ elseif not holder then
   if window ~= '0' then
     call('HSET', lock, 'latchkey:keep', keep(window, now))
   end
+else
+  touch(lock)
 end
 return {1, holder.token, tonumber(lease), holder.left, 1, holder.token > now and 1 or nil}
