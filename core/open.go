@@ -110,6 +110,8 @@ func isPasswordInside(u *url.URL) bool {
 	return inside
 }
 
+const lacksRight = "the Redis user lacks a right: docs/faq.md lists those it needs"
+
 // advices are by what the text of an error of Redis, go-redis or the network contains.
 var advices = []struct{ says, do string }{
 	{"MOVED ", "this is one node of a cluster: add ?addr=host:port of another one to the URL"},
@@ -119,7 +121,9 @@ var advices = []struct{ says, do string }{
 	{"are unreachable: redis: nil", "the Sentinels know no master of that name: see master_name in the URL"},
 	{"NOAUTH", "put user and password into the URL: redis://user:password@host:6379"},
 	{"WRONGPASS", "see user and password in the URL"},
-	{"NOPERM", "the Redis user lacks a right: docs/faq.md lists those it needs"},
+	{"NOPERM", lacksRight},
+	{"ACL failure in script", lacksRight},  // inside of one, since 7.2
+	{"can't run this command", lacksRight}, // in 7.0
 	{"READONLY", "this is a replica: take the address of the master, or those of the Sentinels, with master_name"},
 	{"DB index is out of range", "see the number at the end of the URL: there is no such database, and in a cluster only 0"},
 	{"x509", "the server's certificate is for another host than that of the URL, or its CA is not known here; for a CA of your own give New a client with TLSConfig"},
@@ -131,6 +135,7 @@ var advices = []struct{ says, do string }{
 }
 
 func advice(text string) string {
+	text = strings.ReplaceAll(text, "`", "'") // before Redis 7
 	for _, a := range advices {
 		if strings.Contains(text, a.says) {
 			return a.do + ": "

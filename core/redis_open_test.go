@@ -124,6 +124,8 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 	sentinel := redistest.StartSentinel(t, 1)
 	cluster := redistest.StartCluster(t, 3, 0)
 	user(t, server, "~lock:*", "&*", "+@all", "-@scripting")
+	narrow := redistest.Start(t)
+	user(t, narrow, "~lock:*", "&*", "+@all", "-hset")
 	secure := serverOfTLS(t).Options().Addr
 	for name, c := range map[string]struct{ url, cause, do string }{
 		"nobody listens":          {"redis://" + down.Addr(), "connection refused", "start Redis there"},
@@ -131,6 +133,7 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 		"no password":             {"redis://" + locked, "NOAUTH", "redis://user:password@host:6379"},
 		"another password":        {"redis://:sesame@" + locked, "WRONGPASS", "see user and password"},
 		"no permission":           {"redis://limited:secret@" + server.Addr(), "NOPERM", "docs/faq.md"},
+		"no permission inside":    {"redis://limited:secret@" + narrow.Addr(), "", "docs/faq.md"},
 		"a replica":               {"redis://" + redistest.Start(t, "--replicaof", "127.0.0.1", "1").Addr(), "READONLY", "address of the master"},
 		"a node":                  {"redis://" + cluster.Addrs()[1], "MOVED", "add ?addr=host:port"},
 		"no cluster":              {"redis://" + server.Addr() + "?addr=" + server.Addr(), "cluster support disabled", "leave addr out"},

@@ -161,7 +161,7 @@ func TestPingExplainsItself(t *testing.T) {
 			}
 			said := false
 			for _, says := range strings.Split(c.says, "|") {
-				said = said || strings.Contains(err.Error(), says)
+				said = said || strings.Contains(strings.ReplaceAll(err.Error(), "`", "'"), says)
 				if !strings.Contains(string(faq), says) {
 					t.Errorf("docs/faq.md does not explain %q", says)
 				}
@@ -184,6 +184,9 @@ func sentinelClient(t *testing.T, master string, sentinels ...string) redis.Univ
 
 // serverOfTLS returns a client without TLS for a server with it.
 func serverOfTLS(t *testing.T) *redis.Client {
+	if len(redistest.Start(t).Client(t).ConfigGet(background, "tls-port").Val()) == 0 {
+		t.Skip("this server is built without TLS")
+	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

@@ -106,6 +106,7 @@ func TestRedissonInACluster(t *testing.T) {
 		aloneAndWoken(t, off, plain, func(key string) { awaitClusterSubscriber(t, cluster, key) })
 	})
 	t.Run("sharded", func(t *testing.T) {
+		needSharded(t, cluster)
 		aloneAndWoken(t, auto, sharded, func(key string) {
 			redistest.Await(t, patience, "a subscriber", func() bool { return heardAt(t, cluster.MasterFor(t, "lock:"+key), key) })
 		})

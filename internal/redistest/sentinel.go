@@ -49,7 +49,7 @@ func StartSentinel(tb testing.TB, replicas int, args ...string) *Sentinel {
 	for i := range 1 + replicas {
 		all := args
 		if i > 0 {
-			all = append([]string{"--replicaof", "127.0.0.1 " + fmt.Sprint(s.servers[0].port)}, args...)
+			all = append([]string{"--replicaof", "127.0.0.1", fmt.Sprint(s.servers[0].port)}, args...)
 		}
 		server := Start(tb, all...)
 		s.servers = append(s.servers, server)

@@ -95,8 +95,8 @@ func (w *watcher) knows(replicas int) string {
 	if err != nil {
 		return ": " + err.Error()
 	}
-	for _, other := range others { // not: "sentinel,disconnected"
-		if other["flags"] != "sentinel" {
+	for _, other := range others { // not: "sentinel,disconnected". Valkey goes on saying what one said of the last master
+		if strings.TrimSuffix(other["flags"], ",master_down") != "sentinel" {
 			return fmt.Sprintf(": the sentinel %s is %s", other["name"], other["flags"])
 		}
 	}
