@@ -18,15 +18,26 @@ import (
 type Option func(*option.Settings[Observer])
 
 // Prefix is what the names of all locks begin with in Redis. Option of [New]
-// only. The default is "lock:". Braces and control characters are refused.
+// only. The default is "lock:". It ends with a colon and has no other, so that no lock
+// has the name of one with another prefix. Braces and control characters are refused.
 // Lockers exclude one another only when they share the prefix.
 func Prefix(p string) Option {
 	return ofNew("Prefix", func(s *settings) {
 		if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, option.IsControl) || len(p) > store.MaxKeyBytes {
 			s.Fail("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
+		} else if strings.IndexByte(p, ':') != len(p)-1 || p == "" {
+			s.Fail("Prefix(%q): it must end with a colon and have no other, or locks could have the names of another prefix's: write %q", p, onePart(p))
 		}
 		s.Prefix = p
 	})
+}
+
+// onePart is a prefix like another one that New does not accept.
+func onePart(p string) string {
+	if name := strings.Trim(p, ":"); name != "" {
+		return strings.ReplaceAll(name, ":", ".") + ":"
+	}
+	return defaultPrefix
 }
 
 // Lease is how long a lock outlives its holder's last sign of life. While the

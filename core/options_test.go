@@ -80,6 +80,10 @@ func TestBadOptions(t *testing.T) {
 		{"Prefix with {", core.Prefix("a{"), inNew, "Prefix"},
 		{"Prefix with }", core.Prefix("a}"), inNew, "Prefix"},
 		{"Prefix with a control byte", core.Prefix("a\n"), inNew, "Prefix"},
+		{"Prefix empty", core.Prefix(""), inNew, `write "lock:"`},
+		{"Prefix of a colon within", core.Prefix("shop:eu:"), inNew, `write "shop.eu:"`},
+		{"Prefix without a colon", core.Prefix("shop"), inNew, `write "shop:"`},
+		{"Prefix whose colon is not the end", core.Prefix("shop:eu"), inNew, `write "shop.eu:"`},
 		{"Prefix too long", core.Prefix(strings.Repeat("p", 1025)), inNew, "Prefix"},
 		{"Timeout(0)", core.Timeout(0), inNew, "Timeout(0s)"},
 		{"Logger(nil)", core.Logger(nil), inNew, "Logger"},
@@ -159,8 +163,7 @@ func TestGoodOptions(t *testing.T) {
 	for name, opts := range map[string][]core.Option{
 		"none":          nil,
 		"least":         {core.Lease(time.Millisecond), core.Wait(0), core.KeepFor(time.Millisecond), core.MaxHold(time.Millisecond), core.MaxWaiters(1), core.Timeout(time.Millisecond)},
-		"empty prefix":  {core.Prefix("")},
-		"longest":       {core.Prefix(strings.Repeat("p", 1024))},
+		"longest":       {core.Prefix(strings.Repeat("p", 1023) + ":")},
 		"with fallback": {adapter.Fallback(core.Wait(time.Second), core.MaxWaiters(5))},
 	} {
 		if _, err := core.New(client, opts...); err != nil {
