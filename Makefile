@@ -1,7 +1,7 @@
 # Every target is explained by "make help".
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help test race lint faults simulate model bench fuzz cover redis test-adapters test-benchmarks test-browser test-redisson dashboard
+.PHONY: help test race lint faults simulate model bench fuzz cover redis test-adapters test-benchmarks test-browser test-redisson test-servers dashboard
 
 # Version 0.7.0 serves Go 1.25 and 1.26; later ones need 1.26.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
@@ -14,6 +14,7 @@ ADAPTERS := $(patsubst %/go.mod,%,$(wildcard examples/adapters/*/go.mod))
 FUZZTIME ?= 20s
 FOR      ?= 10m
 TIMEOUT  ?= 20m
+SERVERS  ?= all
 
 help: ## show this help
 	@echo "make <target>:"
@@ -47,6 +48,9 @@ test-redisson: redis ## Redisson itself and latchkey on the same locks, with fig
 
 test-adapters: ## the adapters of docs/adapters.md and docs/leader.md, with go vet and the race detector; downloads gRPC, fiber, hertz and gocron
 	@set -e; for m in $(ADAPTERS); do (cd $$m; set -x; go vet ./...; $(CURDIR)/.ci/gotest -race -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)); done
+
+test-servers: redis ## core's tests on the installed Redis, and on each other Redis and Valkey that can be had; SERVERS=newest: the newest two
+	@.ci/test-servers $(SERVERS) -timeout $(TIMEOUT) $(TESTFLAGS)
 
 lint: ## gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; fi
