@@ -70,8 +70,8 @@ func TestReplicasHaveTheLockBeforeItIsHandedOut(t *testing.T) {
 	}
 }
 
-// A second copy of an acquisition has nothing to write. WAIT after it asks for what the
-// first one wrote all the same.
+// A second copy of an acquisition has nothing to change, but writes, so that WAIT after it
+// asks for what the first one wrote.
 func TestReplicasVouchForASecondCopy(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)

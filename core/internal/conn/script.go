@@ -14,7 +14,8 @@ var batchEnd string
 // set before it is used first.
 type Script struct {
 	// Replicate says that replicas are to have what it writes, where the Server waits
-	// for any.
+	// for any. When Did is true of its reply it has written, if without a change: WAIT may
+	// know nothing of what another connection wrote.
 	Replicate bool
 	// Did tells from a reply whether the script did what compensation would undo, and
 	// what replicas must have. nil: it never does.
