@@ -113,6 +113,7 @@ func TestRedissonInACluster(t *testing.T) {
 	})
 	// Without agreement nobody is woken, but nobody is let in before time.
 	t.Run("mixed", func(t *testing.T) {
+		needSharded(t, cluster)
 		before := auto.heard.Load()
 		k := take(t, background, plain, "k", core.Lease(3*time.Second))
 		got := auto.thread(1).waits(t, "lock:k")

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func TestRedisThatRefusesWrites(t *testing.T) {
 		},
 		"MISCONF": func(t *testing.T) (*redistest.Server, func(*redis.Client) error, func(*redis.Client) error) {
 			dir := t.TempDir()
-			server := redistest.Start(t, "--save", "3600 1000000", "--dir", dir)
+			server := redistest.Start(t, "--save", "3600", "1000000", "--dir", dir)
 			begin := func(admin *redis.Client) error {
 				if err := os.RemoveAll(dir); err != nil {
 					return err
@@ -55,7 +56,7 @@ func TestRedisThatRefusesWrites(t *testing.T) {
 			})
 			_, err := l.TryLock(background, "k")
 			wantErr(t, err, core.ErrUnavailable)
-			if !redis.HasErrorPrefix(err, name) {
+			if err == nil || !strings.Contains(core.Detail(err), name) { // within a text of Lua's, before Redis 7
 				t.Errorf("error %v; want %s", err, name)
 			}
 			wantErr(t, ending.Unlock(background), core.ErrUnavailable)
