@@ -49,7 +49,7 @@ func (k *Lock) isInTheWay() bool {
 	s := k.lease
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.err == nil && slices.Contains(s.handles, k)
+	return s.err == nil && s.has(k)
 }
 
 // take is that of the call. It fails at once when the wait would have no end, and waits no

@@ -21,9 +21,9 @@ import (
 //
 // Afterwards Context ends with [ErrHandedOver], and Unlock and Abort return nil: the lock is
 // not this handle's any more. An error means that it is held as before, unless that is
-// [ErrLost]: [ErrNotHeld] for an inner handle, one with an inner one open, and a lock that is
-// shared or a permit; [ErrUnavailable] when Redis has not answered. A lock of [NewQuorum]
-// cannot be handed over.
+// [ErrLost], or [ErrClosed] of [Locker.Close]: [ErrNotHeld] for an inner handle, one with an
+// inner one open, and a lock that is shared or a permit; [ErrUnavailable] when Redis has not
+// answered. A lock of [NewQuorum] cannot be handed over.
 //
 // It blocks for one request to Redis, whatever becomes of ctx, unless that ends before. When
 // it is unknown whether the lock was parked, it has that taken back, and blocks until Redis
@@ -67,32 +67,21 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	case ctx.Err() != nil:
 		return endedWhile(ctx, doing, k.Key(), conn.Ended(ctx))
 	}
-	last, err := s.leave(k)
-	if err != nil {
+	l.underWay.Begin() // Close waits for what becomes of it
+	defer l.underWay.End()
+	if err := s.park(k, ttl); err != nil {
 		return err
 	}
-	h := handover{lock: k, bound: schedule.Now().Add(ttl)}
-	s.mu.Lock()
-	h.bound = min(h.bound, s.times.deadline)
-	h.request = store.HandOver{
+	h := handover{lock: k, request: store.HandOver{
 		Name: s.name, Owner: s.owner, Hold: k.hold, Token: s.redisToken, Last: s.token,
 		ID: l.store.NewHold(), Ticket: ticket, TTL: ttl.Truncate(time.Millisecond), Lease: s.length, Fixed: s.fixed, Drop: s.dropWindow.Load(),
-	}
-	s.mu.Unlock()
-	if !last {
-		h.restore()
-		return cannotHandOver(k.Key(), "an inner handle is open")
-	}
-	// Nobody renews the lock, which may be parked for a shorter time than its lease.
-	over := time.AfterFunc(h.bound.Sub(schedule.Now()), func() { k.cancel(lost(k.Key(), "handing it over took too long", nil)) })
-	defer over.Stop()
+	}}
 
 	ctx = context.WithoutCancel(ctx)
 	parked, sent, err := l.store.HandOver(ctx, h.request)
 	switch outcome := conn.OutcomeOf(err); {
 	case err == nil && parked == store.Done:
-		h.bound = schedule.At(sent).Add(ttl)
-		over.Reset(h.bound.Sub(schedule.Now()))
+		s.parkUntil(schedule.At(sent).Add(ttl))
 		if then == nil {
 			break
 		}
@@ -100,74 +89,103 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 			return errors.Join(err, h.takeBack(ctx))
 		}
 	case err == nil && parked == store.HasInside:
-		h.restore()
-		return cannotHandOver(k.Key(), "others have entered it")
+		return errors.Join(cannotHandOver(k.Key(), "others have entered it"), s.unpark(k))
 	case err == nil:
-		h.restore()
+		_ = s.unpark(k)
 		return s.vanished()
 	case outcome == conn.NotSent || outcome == conn.Refused:
-		h.restore()
-		return unavailable(doing, k.Key(), err)
+		return errors.Join(unavailable(doing, k.Key(), err), s.unpark(k))
 	default:
 		return errors.Join(unavailable(doing, k.Key(), err), h.takeBack(ctx))
 	}
 	k.handedOver.Store(true)
 	k.cancel(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
+	s.mu.Lock()
+	s.takeOut(k)
+	s.mu.Unlock()
 	s.retire(false, nil)
 	return nil
 }
 
-// handover is one that is under way: the lease has no handle meanwhile.
+// park begins the handover of the only handle. Until unpark nobody enters, renews or releases
+// the lock; a loss and Close end it.
+func (s *lease) park(k *Lock, ttl time.Duration) error {
+	_ = s.check()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.has(k):
+		return notHeld(k.Key())
+	case s.err != nil:
+		return s.err
+	case len(s.handles) > 1:
+		return cannotHandOver(k.Key(), "an inner handle is open")
+	}
+	s.parked, s.times.parkedUntil = true, min(schedule.Now().Add(ttl), s.times.deadline)
+	s.schedule()
+	return nil
+}
+
+// parkUntil is for a lock that is parked for sure.
+func (s *lease) parkUntil(end schedule.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.times.parkedUntil = end; s.err == nil {
+		s.schedule()
+	}
+}
+
+// unpark ends a handover that has failed: the lock is held as before, or given up if it was
+// unlocked meanwhile. It returns why it is lost.
+func (s *lease) unpark(k *Lock) error {
+	s.mu.Lock()
+	if s.parked, s.times.parkedUntil = false, schedule.Now(); s.err == nil {
+		s.schedule()
+	}
+	unlocked := k.unlocked
+	s.mu.Unlock()
+	if unlocked {
+		k.drop()
+	}
+	return s.check()
+}
+
+// handover is one that is under way.
 type handover struct {
 	lock    *Lock
 	request store.HandOver
-	bound   schedule.Time // until which the lock is surely ours, or parked
 }
 
 // takeBack has the lock held as before. It fails when that is lost.
 func (h *handover) takeBack(ctx context.Context) error {
-	s := h.lock.lease
+	k, s := h.lock, h.lock.lease
 	for {
 		left := s.length
 		if s.fixed {
-			left = s.times.ends.Sub(schedule.Now()).Truncate(time.Millisecond)
+			left = time.Until(s.end()).Truncate(time.Millisecond)
 		}
 		parked, sent, err := s.locker.store.TakeBack(ctx, h.request, max(left, time.Millisecond))
 		switch {
 		case err == nil && parked == store.Done:
 			s.mu.Lock()
-			s.times.unrenewed, s.times.backAt = false, schedule.At(sent)
+			s.times.unrenewed = false
 			if !s.fixed {
 				s.extend(sent, s.length)
 			}
 			s.mu.Unlock()
-			h.restore()
-			return s.check()
+			loss := s.unpark(k)
+			if loss != nil { // before it was back
+				_, _ = k.release(ctx, false, true)
+			}
+			return loss
 		case err == nil:
-			h.restore()
+			_ = s.unpark(k)
 			return s.vanished()
-		case schedule.Now() >= h.bound:
-			h.restore()
-			return s.lose(lost(h.lock.Key(), "it is unknown whether it was handed over", err), func(*Lock) bool { return true })
+		case s.check() != nil:
+			return s.unpark(k)
 		}
 		_ = conn.Pause(ctx, compensateDelay)
 	}
-}
-
-// restore gives the lease its handle back, or releases the lock if that was unlocked meanwhile.
-func (h *handover) restore() {
-	k, s := h.lock, h.lock.lease
-	s.mu.Lock()
-	if k.unlocked {
-		s.mu.Unlock()
-		s.giveBack([]*Lock{k})
-		s.retire(true, nil)
-		return
-	}
-	s.handles = append(s.handles, k)
-	s.leaving--
-	s.schedule()
-	s.mu.Unlock()
 }
 
 // Resume takes a lock that [Lock.Handover] has parked. Nobody else has had it since, and its

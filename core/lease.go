@@ -33,6 +33,7 @@ type lease struct {
 	leaving    uint32 // releases under way, of handles that are unlocked
 	renewing   bool
 	overdue    bool        // held longer than MaxHold
+	parked     bool        // its only handle is being handed over
 	expired    bool        // lost when its time was over, not before
 	entered    bool        // once more
 	resumed    bool        // by a ticket. It does not change
@@ -58,11 +59,11 @@ type acquisition struct {
 
 // times are those of a lease that a renewal moves.
 type times struct {
-	deadline  schedule.Time // when Redis may have ended it, and a little before
-	ends      schedule.Time // when Redis ends it, and not before
-	renewAt   schedule.Time
-	backAt    schedule.Time // when it was taken back from being handed over
-	unrenewed bool          // a release has granted it, and it was not renewed yet
+	deadline    schedule.Time // when Redis may have ended it, and a little before
+	ends        schedule.Time // when Redis ends it, and not before
+	renewAt     schedule.Time
+	parkedUntil schedule.Time // at the latest, while it is being handed over; a renewal that was sent by then says nothing
+	unrenewed   bool          // a release has granted it, and it was not renewed yet
 }
 
 // open makes the lease of a lock that the call has got just now, with its first handle.
@@ -102,7 +103,7 @@ func (s *lease) join(k *Lock) error {
 	switch {
 	case s.err != nil:
 		return s.err
-	case len(s.handles) == 0:
+	case len(s.handles) == 0 || s.parked:
 		return lost(s.name.Key(), "the outer lock was unlocked", nil)
 	case k == nil:
 		s.shared.Store(true)
@@ -116,31 +117,43 @@ func (s *lease) join(k *Lock) error {
 // retire must follow, unless the lock is passed on. It fails when the handle has left before,
 // or the lease is lost: then neither follows.
 func (s *lease) leave(k *Lock) (last bool, err error) {
-	lossErr := s.check()
+	_ = s.check()
 	s.mu.Lock()
-	i := slices.Index(s.handles, k)
-	if i >= 0 {
-		s.handles = slices.Delete(s.handles, i, i+1)
-		s.leaving++
-	} else {
+	defer s.mu.Unlock()
+	if !s.has(k) {
 		k.unlocked = true
-	}
-	last = len(s.handles) == 0
-	s.mu.Unlock()
-	if i < 0 {
 		return false, notHeld(k.Key())
 	}
-	if last {
+	return s.takeOut(k), s.err
+}
+
+// has says that a handle is not unlocked, nor being handed over. s.mu is held.
+func (s *lease) has(k *Lock) bool { return !s.parked && slices.Contains(s.handles, k) }
+
+// takeOut takes a handle out; retire must follow. s.mu is held.
+func (s *lease) takeOut(k *Lock) (last bool) {
+	i := slices.Index(s.handles, k)
+	s.handles = slices.Delete(s.handles, i, i+1)
+	s.leaving++
+	if last = len(s.handles) == 0; last {
 		s.locker.scheduler.Remove(s)
 	}
-	return last, lossErr
+	return last
+}
+
+// until is when Redis may have ended it, and a little before. s.mu is held.
+func (s *lease) until() schedule.Time {
+	if s.parked {
+		return s.times.parkedUntil
+	}
+	return s.times.deadline
 }
 
 // check returns why the lease is lost, or nil. It does not wait for the scheduler
 // to notice that the lease has ended. One that was released does not end.
 func (s *lease) check() error {
 	s.mu.Lock()
-	late := s.err == nil && len(s.handles) > 0 && schedule.Now() >= s.times.deadline
+	late := s.err == nil && len(s.handles) > 0 && schedule.Now() >= s.until()
 	err := s.err
 	s.mu.Unlock()
 	if late {
@@ -186,16 +199,18 @@ func (s *lease) retire(free bool, err error) {
 // lock for nobody.
 func (s *lease) expire() error {
 	s.mu.Lock()
-	overdue := s.overdue
+	overdue, parked := s.overdue, s.parked
 	s.mu.Unlock()
 	why := lost(s.name.Key(), "it could not be renewed in time", nil)
 	switch {
+	case parked:
+		why = lost(s.name.Key(), "handing it over took too long", nil)
 	case s.fixed:
 		why = lost(s.name.Key(), "its fixed lease is over", nil)
 	case overdue:
 		why = lost(s.name.Key(), "its last lease is over", ErrMaxHold)
 	}
-	return s.lose(why, func(*Lock) bool { return !s.fixed })
+	return s.lose(why, func(*Lock) bool { return parked || !s.fixed })
 }
 
 // vanished ends a lease that Redis does not know any more. A minority of a quorum may
@@ -218,7 +233,7 @@ func (s *lease) lose(why error, left func(*Lock) bool) error {
 		s.mu.Unlock() // its release is under way: Close has nothing to take
 		return nil
 	}
-	s.err, s.expired = why, schedule.Now() >= s.times.deadline
+	s.err, s.expired = why, schedule.Now() >= s.until()
 	handles := slices.Clone(s.handles)
 	s.mu.Unlock()
 

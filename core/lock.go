@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -163,7 +162,7 @@ func (k *Lock) held() bool {
 	s := k.lease
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Contains(s.handles, k)
+	return s.has(k)
 }
 
 // Unlock ends the hold; the last one of nested holds frees the lock and wakes

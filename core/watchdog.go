@@ -43,7 +43,7 @@ func (l *Locker) together(at schedule.Time, length time.Duration) schedule.Time 
 
 // schedule enters the next thing to happen in the scheduler. s.mu is held.
 func (s *lease) schedule() {
-	next := s.times.deadline
+	next := s.until()
 	if s.maxHoldAt != 0 && !s.overdue && s.maxHoldAt < next {
 		next = s.maxHoldAt
 	}
@@ -68,7 +68,9 @@ func (s *lease) renewalTimeout() time.Duration {
 }
 
 // renewable: one that was granted gets its lease, at least. s.mu is held.
-func (s *lease) renewable() bool { return !s.fixed && (!s.overdue || s.times.unrenewed) }
+func (s *lease) renewable() bool {
+	return !s.fixed && !s.parked && (!s.overdue || s.times.unrenewed)
+}
 
 // Due is the watchdog: it renews, and notices the ends.
 func (s *lease) Due(now schedule.Time) {
@@ -77,7 +79,7 @@ func (s *lease) Due(now schedule.Time) {
 		s.mu.Unlock()
 		return
 	}
-	if now >= s.times.deadline {
+	if now >= s.until() {
 		s.mu.Unlock()
 		_ = s.expire()
 		return
@@ -113,7 +115,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 		return
 	}
 	switch {
-	case err != nil, !held && schedule.At(sent) <= s.times.backAt: // it was parked then
+	case err != nil, !held && schedule.At(sent) <= s.times.parkedUntil: // perhaps it was parked then
 		s.times.renewAt = schedule.Now().Add(s.retryDelay())
 	case held:
 		s.renewals++
