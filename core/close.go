@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
@@ -11,7 +12,7 @@ import (
 // of a quorum, has confirmed it; meanwhile holders may re-enter what they hold.
 // When ctx ends first, the contexts of the locks that
 // are left are cancelled with [ErrClosed], the locks are released, and ctx's
-// error is returned; that takes three times [Timeout] at most. Releases that are not
+// error is returned; that takes [Timeout] at most. Releases that are not
 // confirmed then end with their leases, and are logged. Afterwards no
 // goroutine of the Locker is left, apart from commands that go-redis does not
 // interrupt: they end with its read timeout.
@@ -31,37 +32,41 @@ func (l *Locker) Close(ctx context.Context) error {
 		return nil
 	}
 	defer close(l.closed)
+	l.listener.Stop() // nobody waits any more
+
+	// end comes Timeout after that of ctx.
+	end, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(l.timeout, cancel) })()
 
 	var err error
 	if !l.isDrained(ctx) {
 		err = conn.Ended(ctx)
 		l.evict()
-		l.soon(l.isDrained) // calls under way get an answer, to be undone
+		l.isDrained(end) // calls under way get an answer, to be undone
 	}
-	// A dead member of a quorum must not hold up the end.
-	if !l.store.Can.Differ && !l.isConfirmed(ctx) {
+	if l.store.Can.Differ { // a dead member of a quorum must not hold up the end
+		time.AfterFunc(l.timeout, cancel)
+	} else if !l.isConfirmed(ctx) {
 		err = conn.Ended(ctx)
 	}
-	if !l.soon(l.isConfirmed) {
+	if !l.isConfirmed(end) {
 		l.report.warn("closed before Redis confirmed all releases; these locks end with their leases")
 	}
 	l.scheduler.Stop()
-	l.listener.Stop()
-	// Closing the client under a command that hangs would hang as well.
-	if !l.isIdle(ctx) {
-		l.soon(l.isIdle)
-	}
-	if l.own != nil {
-		_ = l.own.Close() // nobody needs it any more, whatever it says
-	}
+	<-l.background.Wait() // which nothing blocks
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		for _, work := range []<-chan struct{}{l.underWay.None(), l.requests.Wait(), l.subscribers.Wait()} {
+			<-work
+		}
+		if l.own != nil { // it would hang under a command that hangs
+			_ = l.own.Close() // nobody needs it any more, whatever it says
+		}
+	}()
+	isDone(end, idle)
 	return err
-}
-
-// soon waits by a context that lasts no longer than one request may take.
-func (l *Locker) soon(wait func(ctx context.Context) bool) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
-	defer cancel()
-	return wait(ctx)
 }
 
 func (l *Locker) isDrained(ctx context.Context) bool { return isDone(ctx, l.underWay.None()) }
@@ -71,10 +76,6 @@ func (l *Locker) isDrained(ctx context.Context) bool { return isDone(ctx, l.unde
 // known when the goroutine ends that sends it.
 func (l *Locker) isConfirmed(ctx context.Context) bool {
 	return isDone(ctx, l.requests.Wait()) && isDone(ctx, l.unconfirmed.None())
-}
-
-func (l *Locker) isIdle(ctx context.Context) bool {
-	return isDone(ctx, l.background.Wait()) && isDone(ctx, l.requests.Wait())
 }
 
 // isDone waits for done or for the end of ctx, and prefers done.

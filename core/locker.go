@@ -28,16 +28,17 @@ type Locker struct {
 	defaults  settings
 	unwaiting settings // of TryLock, without options
 
-	requests   schedule.Workers // what Redis is asked, and the votes of a quorum
-	background schedule.Workers // the scheduler and the listener
-	scheduler  *schedule.Scheduler
-	started    schedule.Time
-	self       Process
-	report     report
-	clocks     clocks // of replicas
-	queues     waitqueue.Queues[*call, *Lock, *position]
-	listener   *notify.Listener
-	deafUntil  atomic.Int64 // a schedule.Time: until then the process polls
+	requests    schedule.Workers // what Redis is asked, and the votes of a quorum
+	subscribers schedule.Workers // of the listener
+	background  schedule.Workers // the scheduler
+	scheduler   *schedule.Scheduler
+	started     schedule.Time
+	self        Process
+	report      report
+	clocks      clocks // of replicas
+	queues      waitqueue.Queues[*call, *Lock, *position]
+	listener    *notify.Listener
+	deafUntil   atomic.Int64 // a schedule.Time: until then the process polls
 
 	books
 	closed chan struct{} // when Close has ended
@@ -124,7 +125,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 	}
 	l.scheduler = schedule.New(&l.background, l.store.Flush)
 	l.listener = notify.New(notify.Config{
-		Servers: servers, Sharded: s.Sharded, Process: store.ProcessChannel(process), Workers: &l.background, Unheard: l.unheard,
+		Servers: servers, Sharded: s.Sharded, Process: store.ProcessChannel(process), Workers: &l.subscribers, Unheard: l.unheard,
 		Free: func(lock string) { l.queues.Signal(lock, 0) }, Message: l.message,
 	})
 }
