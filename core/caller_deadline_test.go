@@ -61,6 +61,28 @@ func TestDeadlineOfTheCallerIsNoOutage(t *testing.T) {
 	}
 }
 
+// lateContext is one whose timer fires after its deadline, as on a busy machine.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// The connection may notice the end of the time before the context does.
+func TestDeadlineOfTheCallerThatTheConnectionNoticesFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial, ContextTimeoutEnabled: true})
+		defer client.Close()
+		l := onRedis(t, client)
+		unlock(t, take(t, background, l, "k")) // from now on calls go on their callers' goroutines
+		s.fail(acquire, lateReply(10*time.Millisecond))
+		_, err := l.Lock(lateContext{deadline(500 * time.Microsecond), time.Now().Add(400 * time.Microsecond)}, "k")
+		wantErr(t, err, core.ErrNotAcquired, context.DeadlineExceeded)
+		wantNot(t, err, core.ErrUnavailable)
+	})
+}
+
 // The answer to somebody else shows that Redis is there.
 func TestDeadlineOfTheCallerBesideOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

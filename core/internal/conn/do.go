@@ -2,9 +2,7 @@ package conn
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"sync/atomic"
 	"time"
 
@@ -129,9 +127,7 @@ func (a answer) by(end time.Time) answer {
 	if a.err == nil {
 		return a
 	}
-	var network net.Error
-	late := errors.Is(a.err, context.DeadlineExceeded) || errors.As(a.err, &network) && network.Timeout()
-	if late && !time.Now().Before(end) {
+	if isTimeout(a.err) && !time.Now().Before(end) {
 		a.err = fmt.Errorf("%w: %v", ErrNoAnswer, a.err)
 	}
 	return a

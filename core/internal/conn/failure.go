@@ -90,6 +90,12 @@ func isBroken(err error) bool {
 	return errors.As(err, &failed) && (failed.Op == "read" || failed.Op == "write") && !failed.Timeout()
 }
 
+// isTimeout says that a command failed because its time was over, or that of its context.
+func isTimeout(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) && network.Timeout()
+}
+
 // Ended joins what a context that has ended says with why it was cancelled.
 func Ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)

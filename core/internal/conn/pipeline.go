@@ -116,6 +116,9 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, a *attempt, en
 		}
 	}()
 	value, err := process(a, p.client, d, &a.cmd)
+	if isTimeout(err) && a.deadline.Before(end) && !time.Now().Before(a.deadline) {
+		<-a.over // the timer of ctx is a moment behind that of the connection
+	}
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {
 		p.server.heard(context.Canceled) // it says nothing about Redis
 		return answer{err: Ended(ctx), over: true}
