@@ -127,10 +127,16 @@ func (i *inner) waitsFor(other *inner) bool {
 	first, queued := c.locker.queues.WaitFor(lock)
 	return slices.ContainsFunc(other.holds, func(k *Lock) bool {
 		s := k.lease
-		goes := s.form.GoesWith(c.form) && !(queued && !s.form.GoesWith(first.Request.form)) // nobody passes that one by
+		goes := s.form.GoesWith(c.form) && !(queued && !s.form.GoesWith(first.Request.form) && first.Request.waitsForEver()) // nobody passes that one by
 		return s.name.Lock() == lock && s.owner != c.owner && !goes &&
 			(s.locker == c.locker || s.locker.store.SharesRedis(c.locker.store)) && k.isInTheWay()
 	})
+}
+
+// waitsForEver says that nothing but the lock ends the wait, as far as is known.
+func (c *call) waitsForEver() bool {
+	_, bounded := c.ctx.Deadline()
+	return !bounded && c.settings.Wait == nil
 }
 
 // enter adds a call that is about to wait, until leave, unless that closes a circle: then it

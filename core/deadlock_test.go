@@ -157,6 +157,36 @@ func TestDeadlockThroughACallThatWaits(t *testing.T) {
 	})
 }
 
+// A call that waits for a time only is no part of a circle: when it has gone, the others go on.
+func TestNoDeadlockThroughACallWhoseWaitEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		third := take(t, background, l, "C")
+		for what, wait := range map[string]struct {
+			ctx  context.Context
+			opts []core.Option
+		}{
+			"Wait":     {background, []core.Option{core.Wait(time.Second)}},
+			"deadline": {within(time.Second), nil},
+			"lease":    {third.Context(), []core.Option{core.Lease(time.Second)}},
+		} {
+			one, two := take(t, background, l, "A", core.Shared()), take(t, background, l, "B")
+			writer := start(wait.ctx, l, "A", wait.opts...)
+			time.Sleep(time.Millisecond)
+			inner := start(one.Context(), l, "B")
+			time.Sleep(time.Millisecond)
+			k, err := l.Lock(two.Context(), "A", core.Shared())
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			wantErr(t, (<-writer).err, core.ErrNotAcquired)
+			unlock(t, k, two)
+			unlock(t, (<-inner).lock, one)
+		}
+		unlock(t, third)
+	})
+}
+
 // A call that has given up is not in the way any more.
 func TestDeadlockGoesWithACallThatGivesUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
