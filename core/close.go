@@ -15,11 +15,12 @@ import (
 // error is returned; that takes [Timeout] at most. Releases that are not
 // confirmed then end with their leases, and are logged. Afterwards no
 // goroutine of the Locker is left, apart from commands that go-redis does not
-// interrupt: they end with its read timeout.
+// interrupt: they end with its read timeout. A [Lock.Handover] that is under way then succeeds, or
+// fails with ErrClosed.
 //
 // A second call waits for the first, until its own ctx ends, and returns nil. A nil ctx
 // does not end.
-// The client of [Open] is closed, too; that of [New] is not.
+// The client of [Open] is closed, too, after the last of these commands; that of [New] is not.
 func (l *Locker) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

@@ -30,9 +30,9 @@ import (
 // certificates of your own, make the client and give it to [New].
 //
 // It blocks as [Locker.Ping] does. When Ping fails it also waits until what was begun is over: for
-// six times Timeout at most, or about three times Timeout after the end of ctx. It fails when the
-// URL or an option is bad, or as Ping does. Nothing stays open then, and the text of the error says
-// what to do. The text is for the log: it has the address and what Redis has said, but neither user
+// four times Timeout at most, or about Timeout after the end of ctx. It fails when the URL or an
+// option is bad, or as Ping does. Nothing stays open then, apart from what Close leaves, and the text
+// of the error says what to do. The text is for the log: it has the address and what Redis has said, but neither user
 // nor password.
 func Open(ctx context.Context, url string, opts ...Option) (*Locker, error) {
 	l, err := newLocker(opts, defaultTimeout, 3)
