@@ -84,6 +84,13 @@ func (a *actor) visit(p plan) {
 		giveUp() // as when the client of a request goes away
 	}
 	inner := a.hold(r, k, p)
+	if p.Handover {
+		if a.handOver(r, k, inner) {
+			return
+		}
+		inner = nil
+		a.work(k, p.Length/2, p)
+	}
 	handles := append(inner, k)
 	if p.Owner == "" {
 		a.random.Shuffle(len(handles), func(i, j int) { handles[i], handles[j] = handles[j], handles[i] })

@@ -29,6 +29,7 @@ type plan struct {
 	Careless bool
 	Leave    bool // its caller goes away while it holds the lock
 	Known    bool // the holder asks for its owner
+	Handover bool // it hands the lock over to a job
 }
 
 const (
@@ -131,6 +132,7 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 		}
 	}
 	p.Lease = max(p.Lease.Truncate(time.Millisecond), 20*time.Millisecond)
+	p.Handover = p.alone() && p.Owner == "" && p.KeepFor == 0 && !p.Do && chance(20)
 	p.Refresh = chance(10)
 	p.Leave = chance(5)
 	return p

@@ -28,6 +28,7 @@ type process struct {
 	end    context.CancelFunc
 	actors sync.WaitGroup
 	leaves atomic.Bool
+	closed atomic.Bool
 
 	mu      sync.Mutex
 	resumed chan struct{} // open while it is paused
@@ -146,17 +147,17 @@ func (p *process) bury(patience time.Duration) {
 	p.leaves.Store(true)
 	began := time.Now()
 	_ = p.locker.Close(ctx)
-	if took := time.Since(began); took > patience+closeBound*p.world.timeout {
+	p.closed.Store(true)
+	if took := time.Since(began); took > patience+p.world.timeout {
 		p.world.complain("Close took %v, with a context of %v and a Timeout of %v", took, patience, p.world.timeout)
+	}
+	for _, h := range p.locker.Snapshot().Held {
+		p.world.complain("%s is held after Close", h.Key)
 	}
 	p.end()
 	p.actors.Wait()
 	_ = p.client.Close()
 	p.network.hangUp()
 }
-
-// closeBound is how many Timeouts Close may take when its context is done: for calls
-// under way, for what they leave to compensate, and for what runs then.
-const closeBound = 3
 
 func (p *process) String() string { return fmt.Sprint("process ", p.id) }
