@@ -78,10 +78,11 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	}}
 
 	ctx = context.WithoutCancel(ctx)
-	parked, sent, err := l.store.HandOver(ctx, h.request)
+	sent := schedule.Now() // the first of its copies, and it counts once
+	parked, _, err := l.store.HandOver(ctx, h.request)
 	switch outcome := conn.OutcomeOf(err); {
 	case err == nil && parked == store.Done:
-		s.parkUntil(schedule.At(sent).Add(ttl))
+		s.parkUntil(sent.Add(ttl))
 		if then == nil {
 			break
 		}

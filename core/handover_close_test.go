@@ -123,3 +123,48 @@ func TestHandoverIsTakenBackAfterTheLease(t *testing.T) {
 		})
 	}
 }
+
+// What is sent again counts once: the time runs from the first copy. Nobody else has the lock before
+// its holder is told.
+func TestHandoverThatIsSentAgainLastsFromTheFirstCopy(t *testing.T) {
+	brokenLater := func(s *embedded, p *peer, cmd string, args []string) bool {
+		s.pass(nowhere(), cmd, args)
+		time.Sleep(time.Second)
+		p.Close()
+		return true
+	}
+	for what, tc := range map[string]struct {
+		faults []fault // of hand_over
+		ttl    time.Duration
+		job    time.Duration
+	}{
+		"parked":                   {[]fault{brokenLater}, 5 * time.Second, time.Minute},
+		"taken back":               {[]fault{lateReply(0), lateReply(10 * time.Second)}, 20 * time.Second, 0},
+		"taken back, never parked": {[]fault{hang}, 20 * time.Second, 0},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				k := take(t, background, s.locker(), "k")
+				next := start(background, s.locker(), "k")
+				time.Sleep(lease/3 - time.Second)
+				s.fail("hand_over", tc.faults...)
+				told := make(chan time.Time, 1)
+				go func() {
+					when, _ := endOf(k.Context())
+					told <- when
+				}()
+				go func() {
+					_ = adapter.Handover(background, k, "job", tc.ttl, func() error { time.Sleep(tc.job); return errors.New("no") })
+				}()
+				s.failAll(hang, renew)
+				o := <-next
+				if had := time.Now(); len(told) == 0 || (<-told).After(had) {
+					t.Error("somebody else has the lock, and its holder was not told")
+				}
+				unlock(t, o.lock)
+				s.heal()
+				time.Sleep(2 * time.Minute)
+			})
+		})
+	}
+}

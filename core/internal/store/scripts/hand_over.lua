@@ -38,6 +38,8 @@ if lease ~= '' then
     if owner ~= hold then
       call('HSET', lock, 'latchkey:hold:' .. hold, 'first')
     end
+  end
+  if is_parked or tonumber(lease) > 0 and call('PTTL', lock) < tonumber(ttl) then
     call('PEXPIRE', lock, ttl)
   end
   call('HSET', lock, 'mode', mode_of(token, lease, true), back, 'yes')
