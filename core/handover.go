@@ -67,14 +67,16 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	case ctx.Err() != nil:
 		return endedWhile(ctx, doing, k.Key(), conn.Ended(ctx))
 	}
+	ttl = ttl.Truncate(time.Millisecond)
+	lasts := ttl - l.margin(ttl)
 	l.underWay.Begin() // Close waits for what becomes of it
 	defer l.underWay.End()
-	if err := s.park(k, ttl); err != nil {
+	if err := s.park(k, lasts); err != nil {
 		return err
 	}
 	h := handover{lock: k, request: store.HandOver{
 		Name: s.name, Owner: s.owner, Hold: k.hold, Token: s.redisToken, Last: s.token,
-		ID: l.store.NewHold(), Ticket: ticket, TTL: ttl.Truncate(time.Millisecond), Lease: s.length, Fixed: s.fixed, Drop: s.dropWindow.Load(),
+		ID: l.store.NewHold(), Ticket: ticket, TTL: ttl, Lease: s.length, Fixed: s.fixed, Drop: s.dropWindow.Load(),
 	}}
 
 	ctx = context.WithoutCancel(ctx)
@@ -82,7 +84,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	parked, _, err := l.store.HandOver(ctx, h.request)
 	switch outcome := conn.OutcomeOf(err); {
 	case err == nil && parked == store.Done:
-		s.parkUntil(sent.Add(ttl))
+		s.parkUntil(sent.Add(lasts))
 		if then == nil {
 			break
 		}
@@ -110,7 +112,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 
 // park begins the handover of the only handle. Until unpark nobody enters, renews or releases
 // the lock; a loss and Close end it.
-func (s *lease) park(k *Lock, ttl time.Duration) error {
+func (s *lease) park(k *Lock, lasts time.Duration) error {
 	_ = s.check()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +124,7 @@ func (s *lease) park(k *Lock, ttl time.Duration) error {
 	case len(s.handles) > 1:
 		return cannotHandOver(k.Key(), "an inner handle is open")
 	}
-	s.parked, s.times.parkedUntil = true, min(schedule.Now().Add(ttl), s.times.deadline)
+	s.parked, s.times.parkedUntil = true, min(schedule.Now().Add(lasts), s.times.deadline)
 	s.schedule()
 	return nil
 }

@@ -84,7 +84,7 @@ func (a *actor) visit(p plan) {
 		giveUp() // as when the client of a request goes away
 	}
 	inner := a.hold(r, k, p)
-	if p.Handover {
+	if p.Handover || a.process.leaves.Load() && p.alone() && p.Owner == "" && p.KeepFor == 0 {
 		if a.handOver(r, k, inner) {
 			return
 		}

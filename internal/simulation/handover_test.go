@@ -25,6 +25,9 @@ func (a *actor) handOver(r *record, k *core.Lock, inner []*core.Lock) bool {
 	}()
 	ticket, ttl := r.visit.ID, between(a.random, l/20, l/4)
 	takes, fails := between(a.random, 0, l/4), a.random.IntN(3) > 0
+	if p.leaves.Load() { // Close ends before the job does
+		takes, ttl, fails = 2*l, 3*l, true
+	}
 	handOver := func() error {
 		return adapter.Handover(context.Background(), k, ticket, ttl, func() error {
 			p.sleep(context.Background(), takes)
@@ -49,7 +52,7 @@ func (a *actor) handOver(r *record, k *core.Lock, inner []*core.Lock) bool {
 		err = handOver()
 	}
 	if err != nil {
-		if p.closed.Load() && k.Context().Err() == nil {
+		if p.closed.Load() && k.Refresh(context.Background()) == nil {
 			a.world.complain("%s: a handover that failed with %v has brought a lock back after Close", k.Key(), err)
 		}
 		return false
