@@ -197,3 +197,25 @@ func TestCallThatLeavesWhileAReleaseCarriesItsWait(t *testing.T) {
 		unlock(t, again)
 	})
 }
+
+// A call that waits is cancelled while its next claim has no connection to go by.
+// Taken out, its wait stays in the queue of the lock, which is granted to nobody.
+func TestCancelledBeforeItsClaimLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k := take(t, background, s.locker(), "k")
+		client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial, PoolSize: 1})
+		t.Cleanup(func() { _ = client.Close() })
+		ctx, cancel := context.WithCancel(background)
+		waiting := start(ctx, onRedis(t, client), "k")
+		time.Sleep(time.Millisecond) // waits that begin at one time have no order
+		next := start(background, s.locker(), "k")
+		s.fail("get", lateReply(1500*time.Millisecond))
+		go client.Get(background, "x") // has the only connection, also when the next claim is due
+		time.Sleep(1200 * time.Millisecond)
+		cancel()
+		wantErr(t, (<-waiting).err, context.Canceled)
+		time.Sleep(time.Second)
+		unlock(t, k)
+		isServed(t, "the next call", next, prompt)
+	})
+}
