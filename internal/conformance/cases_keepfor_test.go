@@ -15,9 +15,9 @@ import (
 )
 
 var keepforCases = []conformanceCase{
-	{"KeepFor: 409 after a success, Retry-After is the rest of the window", func(h *harness) {
+	{"KeepFor: 409 after a success, Retry-After is the rest of the window, rounded up", func(h *harness) {
 		var o overlap
-		server := h.build(post("/orders/{orderID}", byParam("orderID", core.KeepFor(time.Minute), core.NoWait()), o.slow(10*time.Second)))
+		server := h.build(post("/orders/{orderID}", byParam("orderID", core.KeepFor(time.Minute), core.NoWait()), o.slow(10500*time.Millisecond)))
 		h.wantStatus(send(server, "POST", "/orders/42"), http.StatusOK)
 		w := send(server, "POST", "/orders/42")
 		h.wantProblem(w, http.StatusConflict)

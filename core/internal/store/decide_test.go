@@ -271,20 +271,22 @@ func TestUsualTime(t *testing.T) {
 }
 
 func TestQuorumReportsARenewalOnce(t *testing.T) {
-	var o outcome
-	v := &renewalVotes{tally: *votes[bool](), to: &o}
-	v.Renewed(true, nil, start.Add(2))
-	if o != (outcome{}) {
-		t.Errorf("one vote: %+v", o)
-	}
-	v.Renewed(true, nil, start.Add(1))
-	if o != (outcome{held: true, sent: start.Add(1)}) {
-		t.Errorf("%+v; want held since the first was sent", o)
-	}
-	o = outcome{}
-	v.Renewed(false, nil, start)
-	if o != (outcome{}) {
-		t.Errorf("a late vote: %+v", o)
+	for _, sent := range [][]time.Duration{{2, 1}, {1, 2}} {
+		var o outcome
+		v := &renewalVotes{tally: *votes[bool](), to: &o}
+		v.Renewed(true, nil, start.Add(sent[0]))
+		if o != (outcome{}) {
+			t.Errorf("one vote: %+v", o)
+		}
+		v.Renewed(true, nil, start.Add(sent[1]))
+		if o != (outcome{held: true, sent: start.Add(1)}) {
+			t.Errorf("sent at %v: %+v; want held since the first was sent", sent, o)
+		}
+		o = outcome{}
+		v.Renewed(false, nil, start)
+		if o != (outcome{}) {
+			t.Errorf("a late vote: %+v", o)
+		}
 	}
 }
 
