@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/latchkey-go/latchkey/core"
 )
 
@@ -137,6 +139,26 @@ func TestCloseWhileALockIsGranted(t *testing.T) {
 		wantErr(t, (<-asking).err, core.ErrClosed)
 		s.isFree("k")
 	})
+}
+
+// Taken out, nobody undoes what a call under way has got.
+func TestCloseThatDoesNotWaitUndoesACallUnderWay(t *testing.T) {
+	for name, own := range map[string]bool{"sent by its caller": true, "sent by a goroutine": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial, ContextTimeoutEnabled: own})
+				t.Cleanup(func() { _ = client.Close() })
+				l := onRedis(t, client)
+				s.fail(acquire, lateReply(time.Second))
+				asking := start(background, l, "k", core.NoWait())
+				ended, end := context.WithCancel(background)
+				end()
+				wantErr(t, l.Close(ended), context.Canceled)
+				wantErr(t, (<-asking).err, core.ErrClosed)
+				s.isFree("k")
+			})
+		})
+	}
 }
 
 func TestCloseEvictsAtTheEndOfItsContext(t *testing.T) {

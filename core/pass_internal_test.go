@@ -36,6 +36,15 @@ func TestHowLongALockIsPassedOn(t *testing.T) {
 				t.Errorf("held for %v, ends in %v: passed on is %v", kept, ends, !want)
 			}
 		}
+		// Redis gives a token of its own to whoever has the lock next, should it end without a release.
+		for given, want := range map[int64]bool{999: true, 1000: false} {
+			now := schedule.Now()
+			s := &lease{locker: l, token: given}
+			s.heldSince, s.times.deadline = now.Add(-time.Millisecond), now.Add(time.Hour)
+			if s.canBePassed() != want {
+				t.Errorf("%d tokens given in a millisecond: passed on is %v", given, !want)
+			}
+		}
 		_ = l.Close(t.Context())
 		_ = client.Close()
 	})

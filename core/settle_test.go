@@ -180,6 +180,11 @@ func TestReleaseThatNeverSucceedsEndsWithTheLease(t *testing.T) {
 		if len(s.commands(renew)) == n {
 			t.Error("the next holder is not renewed")
 		}
+		n = len(s.commands(release))
+		time.Sleep(time.Minute)
+		if len(s.commands(release)) > n {
+			t.Error("the release is still repeated")
+		}
 		s.heal()
 		unlock(t, o.lock)
 	})

@@ -253,11 +253,17 @@ func TestInvariant7HeldLocksCostNoGoroutines(t *testing.T) {
 			synctest.Wait()
 			return blockedIn(ofCore...)
 		}
+		idle := blockedIn(ofCore...)
 		few := hold(2)
 		many := hold(300)
 		if many-few > 4 {
 			t.Errorf("300 held locks cost %d goroutines", many-few)
 		}
 		unlock(t, locks...)
+		time.Sleep(time.Second) // less than to the next renewal
+		synctest.Wait()
+		if n := blockedIn(ofCore...); n != idle {
+			t.Errorf("%d goroutines are left after the last Unlock; want %d", n, idle)
+		}
 	})
 }

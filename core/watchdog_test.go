@@ -249,11 +249,13 @@ func TestCountAndTTLNoticeALoss(t *testing.T) {
 		if ttl, err := k.TTL(background); ttl != lease || err != nil {
 			t.Errorf("TTL %v, %v", ttl, err)
 		}
+		next := start(background, l, "k")
 		s.Del("lock:k")
 		_, err := k.TTL(background)
 		wantErr(t, err, core.ErrLost)
 		wantErr(t, context.Cause(k.Context()), core.ErrLost)
 		wantErr(t, k.Unlock(background), core.ErrLost)
+		isServed(t, "the next call of the process", next, prompt)
 	})
 }
 
