@@ -46,13 +46,13 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 			unlock(t, k)
 			<-told
 			s.setBack(step)
-			isServed(t, "a call", start(background, s.locker(), "k"), time.Second+4*prompt)
+			isServed(t, "a call", start(within(2*step), s.locker(), "k"), time.Second+4*prompt)
 		},
 		"while dead processes wait": func(t *testing.T, s *embedded) {
 			k := take(t, background, s.locker(), "k")
 			mustAdd(s, "dead:1")
 			s.setBack(step)
-			waiting := start(background, s.locker(), "k")
+			waiting := start(within(2*step), s.locker(), "k")
 			unlock(t, k)
 			isServed(t, "a call", waiting, prompt)
 			if places, _ := s.ZMembers(waitQueue); len(places) > 0 {
@@ -61,7 +61,7 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 		},
 		"while somebody waits, and others come": func(t *testing.T, s *embedded) {
 			k := take(t, background, s.locker(), "k")
-			waiting := start(background, s.locker(), "k")
+			waiting := start(within(2*step), s.locker(), "k")
 			time.Sleep(time.Second)
 			s.setBack(step)
 			ctx, cancel := context.WithCancel(background)
@@ -97,7 +97,10 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 			take(t, background, l, "k")
 			s.failAll(loseRequest, renew, release)
 			s.setBack(step)
-			o := <-start(background, s.locker(), "k")
+			o := <-start(within(2*step), s.locker(), "k")
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
 			wantTime(t, "the next call had it", o.took, 0, lease+time.Second)
 			s.heal()
 			unlock(t, o.lock)
@@ -107,17 +110,20 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 			l := s.open()
 			take(t, background, l, "k", core.FixedLease(time.Minute))
 			s.setBack(step)
-			isServed(t, "the next call", start(background, s.locker(), "k"), time.Minute+time.Second)
+			isServed(t, "the next call", start(within(2*step), s.locker(), "k"), time.Minute+time.Second)
 			_ = l.Close(background)
 		},
 		"while others share a lock, and one of them dies": func(t *testing.T, s *embedded) {
 			l := s.open()
 			take(t, background, l, "k", core.Shared())
-			waiting := start(background, s.locker(), "k")
+			waiting := start(within(2*step), s.locker(), "k")
 			time.Sleep(time.Millisecond)
 			s.failAll(loseRequest, renew, release)
 			s.setBack(step)
 			o := <-waiting
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
 			wantTime(t, "the next call had it", o.took, 0, lease+2*time.Second)
 			s.heal()
 			unlock(t, o.lock)
@@ -126,11 +132,14 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 		"while a permit is held by somebody who dies": func(t *testing.T, s *embedded) {
 			l := s.open()
 			take(t, background, l, "k", core.Permits(1))
-			waiting := start(background, s.locker(), "k", core.Permits(1))
+			waiting := start(within(2*step), s.locker(), "k", core.Permits(1))
 			time.Sleep(time.Millisecond)
 			s.failAll(loseRequest, renew, release)
 			s.setBack(step)
 			o := <-waiting
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
 			wantTime(t, "the next call had it", o.took, 0, lease+2*time.Second)
 			s.heal()
 			unlock(t, o.lock)
@@ -139,7 +148,7 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 		"while a lock is parked": func(t *testing.T, s *embedded) {
 			parkedBy(t, take(t, background, s.locker(), "k"), time.Minute)
 			s.setBack(step)
-			isServed(t, "the next call", start(background, s.locker(), "k"), time.Minute+time.Second)
+			isServed(t, "the next call", start(within(2*step), s.locker(), "k"), time.Minute+time.Second)
 		},
 		"while a resumed lock is held, whose holder then dies": func(t *testing.T, s *embedded) {
 			l := s.open()
@@ -149,7 +158,10 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 			}
 			s.failAll(loseRequest, renew, release)
 			s.setBack(step)
-			o := <-start(background, s.locker(), "k")
+			o := <-start(within(2*step), s.locker(), "k")
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
 			wantTime(t, "the next call had it", o.took, lease+time.Minute-time.Second, lease+time.Minute+2*time.Second)
 			s.heal()
 			unlock(t, o.lock)
@@ -166,7 +178,7 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 			l := s.locker()
 			unlock(t, take(t, background, l, "k", core.KeepFor(time.Minute)))
 			s.setBack(step)
-			isServed(t, "the next call", start(background, l, "k"), time.Minute+time.Second)
+			isServed(t, "the next call", start(within(2*step), l, "k"), time.Minute+time.Second)
 		},
 	} {
 		t.Run(name, func(t *testing.T) { bubble(t, test) })

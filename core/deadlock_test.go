@@ -322,7 +322,8 @@ func TestInnerCallWaitsForALeaseAtMost(t *testing.T) {
 			3 * time.Second:  {core.Wait(3 * time.Second)},
 		} {
 			before := logged.count("while its context holds others")
-			o := start(again.Context(), here, "busy", opts...)
+			ctx, cancel := context.WithTimeout(again.Context(), time.Hour)
+			o := start(ctx, here, "busy", opts...)
 			time.Sleep(5*time.Second - time.Millisecond)
 			if n := logged.count("while its context holds others"); n != before {
 				t.Errorf("a wait of %v is told before its time", want)
@@ -335,6 +336,7 @@ func TestInnerCallWaitsForALeaseAtMost(t *testing.T) {
 			}
 			got := <-o
 			wantTime(t, "the wait ended", got.took, want, want+time.Second)
+			cancel()
 			refused := wantBusy(t, got.err)
 			wantNot(t, got.err, core.ErrDeadlock)
 			if !slices.Equal(refused.Held, []string{"outer", "middle"}) || !strings.Contains(core.Detail(got.err), `["outer" "middle"]`) {
