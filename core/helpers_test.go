@@ -37,6 +37,9 @@ func unlock(tb testing.TB, locks ...*core.Lock) {
 // wantErr fails the test unless err is all of the targets.
 func wantErr(tb testing.TB, err error, targets ...error) {
 	tb.Helper()
+	if len(targets) == 0 && err != nil {
+		tb.Errorf("error is %v; want none", err)
+	}
 	for _, target := range targets {
 		if !errors.Is(err, target) {
 			tb.Errorf("error is %v; want one that is %v", err, target)
