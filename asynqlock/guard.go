@@ -108,10 +108,10 @@ func noKey(t *asynq.Task, err error) error {
 	return fmt.Errorf("asynqlock: no key for a task of type %q: %w: %w", t.Type(), asynq.SkipRetry, err)
 }
 
-// identity names the task where it matters who is in the way. A run under another lock has
-// none: it may have to re-enter, as that lock's owner.
+// identity names the task where it matters who is in the way. A run under another lock
+// re-enters that as its owner all the same.
 func (g *guard) identity(ctx context.Context) task {
-	if _, held := core.FromContext(ctx); held || g.config.OnBusy != Drop {
+	if g.config.OnBusy != Drop {
 		return ""
 	}
 	return taskOf(ctx)
