@@ -27,6 +27,7 @@ func TestNotesOutOfDateStartNothing(t *testing.T) {
 		}
 		s.blind.Store(true) // so that it is only now that the notes are looked at
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		inspector := asynq.NewInspectorFromRedisClient(s.client)
 		open = true
 		for _, id := range []string{"done", "failed"} {
@@ -35,6 +36,7 @@ func TestNotesOutOfDateStartNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
+			synctest.Wait()
 		}
 		open, s.fails, s.bubble.failed = false, false, nil
 		if err := inspector.ArchiveTask("default", "archived"); err != nil {

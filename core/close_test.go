@@ -304,6 +304,7 @@ func TestCloseInAnOutageIsBounded(t *testing.T) {
 		wantErr(t, err, context.DeadlineExceeded)
 		wantTime(t, "Close returned", time.Since(began), 3*time.Second, 5*time.Second)
 		wantErr(t, context.Cause(k.Context()), core.ErrClosed)
+		synctest.Wait()
 		<-calling
 		s.heal()
 	})

@@ -116,7 +116,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, a *attempt, en
 		}
 	}()
 	value, err := process(a, p.client, d, &a.cmd)
-	if isTimeout(err) && a.deadline.Before(end) && !time.Now().Before(a.deadline) {
+	if err != nil && a.deadline.Before(end) && !time.Now().Before(a.deadline) && isTimeout(err) {
 		<-a.over // the timer of ctx is a moment behind that of the connection
 	}
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {

@@ -116,9 +116,9 @@ func (s *Store) NewHold() string {
 	s.mu.Lock()
 	binary.LittleEndian.PutUint64(bits[:], s.random.Uint64())
 	s.mu.Unlock()
-	var text [11]byte
-	base64.RawURLEncoding.Encode(text[:], bits[:])
-	return s.config.Process + ":" + string(text[:])
+	var room [64]byte
+	hold := append(append(room[:0], s.config.Process...), ':')
+	return string(base64.RawURLEncoding.AppendEncode(hold, bits[:]))
 }
 
 // Flush sends what was queued: renewals, compensations. It does not block.
