@@ -24,7 +24,8 @@ func TestShowFindsTheLockOfARequest(t *testing.T) {
 	for _, key := range []string{"k", `a:b=c\d`} {
 		r := httptest.NewRequest("POST", "/payments", nil)
 		r.Header.Set("Idempotency-Key", key)
-		pay.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), "userID", "u7"))) //nolint:staticcheck // as the adapters of other frameworks have it
+		//lint:ignore SA1029 such are the keys of other frameworks' values
+		pay.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), "userID", "u7")))
 		exit, said := ask(t, server.Addr(), "", "show", "-idempotent", "value.userID=u7", key)
 		if exit != 0 || !strings.Contains(said, "answered") || !strings.Contains(said, "idempotent:") {
 			t.Errorf("%s: %d %s", key, exit, said)
