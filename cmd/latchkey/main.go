@@ -153,7 +153,7 @@ func (p *program) parse(f *flag.FlagSet, args []string, least, most int) error {
 	case f.NArg() < least:
 		return fmt.Errorf("%w: KEY is missing", errUsage)
 	case f.NArg() > most:
-		return fmt.Errorf("%w: %q is too much; flags come before KEY", errUsage, f.Arg(most))
+		return fmt.Errorf("%w: %q is too much; flags come before KEY, and a KEY with spaces is one word in quotes", errUsage, f.Arg(most))
 	}
 	return nil
 }

@@ -21,9 +21,9 @@ func TestShowFindsTheLockOfARequest(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	t.Cleanup(func() { client.Close() })
 	pay := httplock.Idempotent(keyfunc.Value("userID"), httplock.Locker(locker(t, client)))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	for _, key := range []string{"k", `a:b=c\d`} {
+	for sent, key := range map[string]string{"k": "k", `a:b=c\d`: `a:b=c\d`, `"q\\r\"s"`: `"q\\r\"s"`, "plain": `"plain"`, `"draft"`: "draft"} {
 		r := httptest.NewRequest("POST", "/payments", nil)
-		r.Header.Set("Idempotency-Key", key)
+		r.Header.Set("Idempotency-Key", sent)
 		//lint:ignore SA1029 such are the keys of other frameworks' values
 		pay.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), "userID", "u7")))
 		exit, said := ask(t, server.Addr(), "", "show", "-idempotent", "value.userID=u7", key)

@@ -102,7 +102,7 @@ func split(args []string) (flags, command []string, err error) {
 	case at == 0:
 		return nil, nil, fmt.Errorf("%w: KEY is missing before --", errUsage)
 	case strings.HasPrefix(args[at-1], "-"):
-		return nil, nil, fmt.Errorf("%w: KEY is missing before --, where %q is, or begins with -", errUsage, args[at-1])
+		return nil, nil, fmt.Errorf("%w: KEY is missing: directly before -- is %q, and a KEY cannot begin with - there", errUsage, args[at-1])
 	}
 	return args[:at], args[at+1:], nil
 }
