@@ -7,7 +7,8 @@
 // when they return or panic. They find the lock's context in
 // c.Request.Context(): it is cancelled when the lock is lost, and locks taken
 // with it re-enter. They do with c itself, too, but what is called with c ends with the lock
-// only where the engine's ContextWithFallback is set; otherwise the log says so once.
+// only where the engine's ContextWithFallback is set; otherwise the log says so once,
+// whether there is such a call or not.
 //
 // A middleware in router.Use guards all routes that are added after it, also those that only
 // read: see [SafeMethods]. [Check] lists what is guarded.

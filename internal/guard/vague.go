@@ -45,8 +45,8 @@ func (k vagueKeys) fault(seen Seen, locker *core.Locker, key keyfunc.Description
 				name = "path"
 			}
 			return fmt.Sprintf("the path parameter %q is of %q here and of %q in %q, and one value of both is one lock: "+
-				"say in the key what it is of, as in By(keyfunc.Named(%q, keyfunc.Param(%q))) or ByTemplate(%q)",
-				param, segment, other.segment, other.route, segment+"."+name, param, segment+":{param."+param+"}")
+				"give the routes of %q a guard of their own, whose key says so, as in By(keyfunc.Named(%q, keyfunc.Param(%q))) or ByTemplate(%q)",
+				param, segment, other.segment, other.route, segment, segment+"."+name, param, segment+":{param."+param+"}")
 		}
 	}
 	return ""
