@@ -19,7 +19,7 @@ import (
 // Locker must have the same Redis and [core.Prefix].
 //
 // The lock has to be that of the task's own key, or nothing is handed over and nothing enqueued:
-// the error says which keys differ. The key is what [TaskKey] among opts derives. Without it, it
+// the error names the lock's key, and with TaskKey the task's. The key is what [TaskKey] among opts derives. Without it, it
 // is that of [ByPayload] with the name in the lock's key: a lock of "orderID=42" goes with a
 // payload whose field orderID is 42. Where that is so for another lock, too, that ctx holds, or
 // the lock's key has not this form, TaskKey is needed. Where several locks may be held,
@@ -48,7 +48,7 @@ import (
 // It blocks as Handover and EnqueueContext do. Others must not use lock meanwhile.
 func Enqueue(ctx context.Context, c *asynq.Client, lock *core.Lock, t *asynq.Task, ttl time.Duration, opts ...asynq.Option) (*asynq.TaskInfo, error) {
 	if lock == nil {
-		return nil, errors.New("asynqlock: Enqueue: the lock is nil: nothing is held that could be handed over")
+		return nil, errors.New("asynqlock: Enqueue: the lock is nil: the context holds none of the key that was asked for")
 	}
 	id, due := uuid.NewString(), time.Duration(0)
 	for _, o := range opts {

@@ -42,7 +42,7 @@ type Idempotency struct {
 	// the header field Idempotency-Key, of 1 to 255 visible ASCII characters, quoted or not.
 	Key keyfunc.Func[keyfunc.Request]
 	// Optional lets requests without a key through, which count each time. Otherwise
-	// they are refused with 400.
+	// they are refused with 400, save GET, HEAD, OPTIONS and TRACE.
 	Optional bool
 	// KeepFor is for how long an answer is kept, from the moment on at which it is complete. If
 	// zero 24 h. It is also for how long it is known that an attempt was made, of which nobody
