@@ -21,8 +21,6 @@ func (p *program) connect(ctx context.Context, opts ...core.Option) (locker *cor
 	logging.Disable() // an error says it, once
 	locker, err = core.Open(ctx, p.url(), append(opts, core.Prefix(p.prefix))...)
 	switch {
-	case errors.Is(err, core.ErrUnavailable) && p.redis == "" && os.Getenv("LATCHKEY_REDIS") == "":
-		return nil, nil, fmt.Errorf("neither -redis nor LATCHKEY_REDIS is set: %w", err)
 	case errors.Is(err, core.ErrUnavailable):
 		return nil, nil, err
 	case err != nil:
