@@ -162,8 +162,9 @@ func (c *call) reenter(outer *Lock) (*Lock, error) {
 	l.decided(&claim, nil)
 	_, _ = lease.leave(k)
 	lease.retire(true, nil)
-	k.cancel(err)
-	return nil, c.failed(err)
+	err = c.failed(err)
+	k.cancel(err) // which may be c.ctx as well
+	return nil, err
 }
 
 // isElsewhere says that the lock to enter is not there any more, or somebody else's.

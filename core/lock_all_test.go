@@ -377,6 +377,23 @@ func TestLockAllThatFailsHoldsNothing(t *testing.T) {
 	}
 }
 
+// Why a lock could not be entered is told, and not that the other locks of the call end with it.
+func TestLockAllThatCannotEnter(t *testing.T) {
+	for what, f := range map[string]fault{"refused": refuse("ERR no"), "no answer": hang} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a := s.locker()
+				k := take(t, background, a, "a")
+				s.fail(acquire, f)
+				_, err := a.LockAll(k.Context(), []string{"a", "b"})
+				wantErr(t, err, core.ErrUnavailable)
+				wantNot(t, err, context.Canceled)
+				unlock(t, k)
+			})
+		})
+	}
+}
+
 // A refusal names the key and the wait, which is for the whole.
 func TestLockAllTellsWhatIsBusy(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

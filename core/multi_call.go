@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -141,7 +142,7 @@ func (a *multiCall) wants(c *call) (tell func(*Lock, error)) {
 // ended, if one has.
 func (a *multiCall) ended(k *Lock, err error, tell func(*Lock, error)) error {
 	if err != nil {
-		if a.caller.Err() == nil && a.m.ctx.Err() != nil {
+		if errors.Is(err, context.Canceled) && a.caller.Err() == nil && a.m.ctx.Err() != nil {
 			err = context.Cause(a.m.ctx)
 		}
 		err = ofForm(a.settings.Form, err)
