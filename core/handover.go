@@ -185,6 +185,7 @@ func (h *handover) takeBack(ctx context.Context) error {
 			_ = s.unpark(k)
 			return s.vanished()
 		case s.check() != nil:
+			s.locker.store.TakeBackLater(h.request)
 			return s.unpark(k)
 		}
 		_ = conn.Pause(ctx, compensateDelay)

@@ -286,7 +286,7 @@ func TestHandoverThatStaysUnanswered(t *testing.T) {
 	for ttl, ends := range map[time.Duration]time.Duration{5 * time.Second: 5 * time.Second, time.Hour: lease} {
 		t.Run(ttl.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
-				a := s.locker()
+				a, b := s.locker(), s.locker()
 				k := take(t, background, a, "k")
 				s.fail("hand_over", lateReply(10*time.Second))
 				s.failAll(hang, "hand_over")
@@ -300,7 +300,8 @@ func TestHandoverThatStaysUnanswered(t *testing.T) {
 				wantErr(t, err, core.ErrUnavailable, core.ErrLost)
 				wantTime(t, "lost", (<-at).Sub(began), ends-time.Second, ends)
 				wantErr(t, k.Unlock(background), core.ErrLost)
-				s.heal()
+				s.heal() // it is not parked for nobody
+				isServed(t, "the next one", start(background, b, "k"), 2*time.Second)
 			})
 		})
 	}

@@ -40,9 +40,13 @@ func (c *Compensation) Receive(r conn.Reply, err error) {
 // compensate hands out a release for each of some servers. The lock must not last longer
 // for it: who holds it otherwise has perhaps ended as well.
 func (s *Store) compensate(servers []*conn.Server, r Release) {
-	command := r.command(s, true)
+	s.compensateBy(r.command(s, true), servers, r.Name, r.Until)
+}
+
+// compensateBy hands out a command for each of some servers that ends a lock.
+func (s *Store) compensateBy(command *conn.Command, servers []*conn.Server, n Name, until time.Time) {
 	for _, server := range servers {
-		c := &Compensation{Name: r.Name, Until: r.Until, server: server}
+		c := &Compensation{Name: n, Until: until, server: server}
 		c.queued = conn.Queued{Command: command, Timeout: min(compensationTimeout, s.config.Timeout), To: c}
 		s.config.Compensate(c)
 	}
