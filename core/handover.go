@@ -153,6 +153,13 @@ func (s *lease) unpark(k *Lock) error {
 	return s.check()
 }
 
+// wasParked says that what Redis was asked then says nothing: it may have found the lock parked.
+func (s *lease) wasParked(asked schedule.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return asked <= s.times.parkedUntil
+}
+
 // handover is one that is under way.
 type handover struct {
 	lock    *Lock

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -363,6 +364,30 @@ func TestRenewalOfAParkedLock(t *testing.T) {
 		if k.Context().Err() != nil {
 			t.Errorf("the lock is gone: %v", context.Cause(k.Context()))
 		}
+		unlock(t, k)
+	})
+}
+
+// Nor does an answer to Count.
+func TestCountOfAParkedLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k := take(t, background, s.locker(), "k")
+		s.fail(inspect, func(s *embedded, p *peer, cmd string, args []string) bool {
+			time.Sleep(time.Second)
+			return lateReply(time.Second/2)(s, p, cmd, args)
+		})
+		counted := make(chan error, 1)
+		go func() {
+			n, err := k.Count(background)
+			if n != 1 && err == nil {
+				t.Errorf("%d holds", n)
+			}
+			counted <- err
+		}()
+		synctest.Wait()
+		why := errors.New("no")
+		wantErr(t, adapter.Handover(background, k, "job", time.Minute, func() error { time.Sleep(1200 * time.Millisecond); return why }), why)
+		wantErr(t, <-counted)
 		unlock(t, k)
 	})
 }

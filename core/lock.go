@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 )
 
 // Lock is a lock that was taken, or re-entered. Each successful [Locker.Lock]
@@ -109,6 +110,7 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 	if err := k.check(); err != nil {
 		return Holder{}, err
 	}
+	asked := schedule.Now()
 	info, err := k.lease.locker.inspect(ctx, k.Key(), k.lease.name)
 	if err != nil {
 		return Holder{}, err
@@ -118,8 +120,12 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 			return h, nil
 		}
 	}
-	// The lock may have been released, or passed on, while Redis was asked.
+	// The lock may have been released, passed on, or parked, while Redis was asked.
 	if err = k.check(); err == nil {
+		if k.lease.wasParked(asked) {
+			_ = conn.Pause(ctx, compensateDelay)
+			return k.inspect(ctx)
+		}
 		err = k.lease.vanished()
 	}
 	return Holder{}, err
