@@ -91,6 +91,50 @@ var idempotentServerCases = []conformanceCase{
 			}
 		}
 	}},
+	{"Idempotent: an answer that is shorter or longer than it says is not sent again as a whole one", func(h *harness) {
+		for _, serve := range []func(http.Handler) *server{h.serve, h.serveHTTP2} {
+			for _, body := range []string{"", "pa", "paid", "paid twice"} {
+				shop := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Length", "4")
+					for i := 0; i < len(body); i += 2 {
+						_, _ = io.WriteString(w, body[i:i+2])
+					}
+				})
+				s := serve(shop)
+				key := []string{"X-User", "u7", "Idempotency-Key", strings.ReplaceAll(fmt.Sprintf("%p-%s", s, body), " ", "-")}
+				first, err := s.client.Do(s.request("POST", "/orders", nil, key...))
+				text := []byte{}
+				if err == nil {
+					text, err = io.ReadAll(first.Body)
+					_ = first.Body.Close()
+				}
+				again := s.post("/orders", key...)
+				if err == nil {
+					if string(text) != "paid" || again.Body.String() != "paid" {
+						h.Errorf("%q is sent as %q, then %q", body, text, again.Body)
+					}
+				} else {
+					h.wantDraft(again, http.StatusConflict, notReplayable)
+				}
+				shop.wantRuns(1)
+			}
+		}
+	}},
+	{"Idempotent: an answer without a body may have the length of one", func(h *harness) {
+		for method, status := range map[string]int{"HEAD": http.StatusOK, "POST": http.StatusNotModified} {
+			shop := h.shopWith(func(r *route) {
+				r.method, r.guards = method, idempotent(byUser)
+			}, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Length", "4")
+				w.WriteHeader(status)
+			})
+			s := h.serve(shop)
+			for range 2 {
+				h.wantStatus(s.do(s.request(method, "/orders", nil, "X-User", "u7", "Idempotency-Key", method)), status)
+			}
+			shop.wantRuns(1)
+		}
+	}},
 	{"Idempotent: compression outside is by the Accept-Encoding of the repetition", func(h *harness) {
 		shop := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "paid") })
 		s := h.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -27,13 +27,24 @@ type server struct {
 }
 
 func (h *harness) serve(handler http.Handler) *server {
+	return h.serveBy((*httptest.Server).Start, handler)
+}
+
+func (h *harness) serveHTTP2(handler http.Handler) *server {
+	return h.serveBy(func(s *httptest.Server) {
+		s.EnableHTTP2 = true
+		s.StartTLS()
+	}, handler)
+}
+
+func (h *harness) serveBy(start func(*httptest.Server), handler http.Handler) *server {
 	s := &server{h: h, served: make(chan struct{}, 1000)}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { s.served <- struct{}{} }()
 		handler.ServeHTTP(w, r)
 	}))
 	s.Config.ErrorLog = log.New(h.log, "", 0)
-	s.Start()
+	start(s.Server)
 	h.Cleanup(s.Close)
 	s.client = s.Client()
 	s.client.Timeout = patience

@@ -186,7 +186,7 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 	if number > 1 {
 		g.log(slog.LevelWarn, "latchkey: a request is processed again, for it is unknown what became of its last attempt", "key", key, "attempt", number)
 	}
-	answer := &Answer{record: &record{max: i.MaxBytes, headers: i.Headers}}
+	answer := &Answer{record: &record{max: i.MaxBytes, headers: i.Headers, bare: r.HTTP().Method == http.MethodHead}}
 	inner := answer.within(context.WithValue(lock.Context(), attemptKey{}, number), r)
 	answer.record.encoded = answer.header.Get("Content-Encoding") != ""
 	returned := false

@@ -22,14 +22,16 @@ type kept struct {
 // maxHeader is how long the header of an answer may be that is kept.
 const maxHeader = 8 << 10
 
-// encode returns the recorded answer as it is kept, and nothing if its header is too long. h
-// is the header of one that was not begun.
+// encode returns the recorded answer as it is kept, and nothing if its header is too long, or its
+// body not as long as it says. h is the header of one that was not begun.
 func (r *record) encode(status int, h http.Header) []byte {
-	k := kept{Status: status, Header: r.header}
-	if k.Header == nil {
-		k.Header = r.keep(h)
+	if r.header == nil {
+		r.begin(status, h)
 	}
-	k.Header = mapped(k.Header, textOf)
+	if !r.isWhole(status) {
+		return nil
+	}
+	k := kept{Status: status, Header: mapped(r.header, textOf)}
 	text, err := json.Marshal(k)
 	if err != nil {
 		panic(err) // strings and an integer always marshal

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 )
 
 // record is an answer as it is written, to be sent again. A nil one records nothing.
@@ -12,8 +13,10 @@ type record struct {
 	max     int
 	headers []string // to keep
 	encoded bool     // somebody outside encodes the body
+	bare    bool     // the answer to a HEAD has no body, whatever its length
 
 	header     http.Header // as the answer began; nil: it has not
+	length     string      // of the body, as it says
 	body       bytes.Buffer
 	incomplete bool // too long, streamed, hijacked, or of a handler that has failed to write it
 	isLong     bool // that is why
@@ -27,7 +30,7 @@ func (r *record) begin(status int, h http.Header) {
 	if !r.isOpen() {
 		return
 	}
-	r.header = r.keep(h)
+	r.header, r.length = r.keep(h), h.Get("Content-Length")
 	if status >= http.StatusBadRequest {
 		r.max = min(r.max, maxRefusal)
 	}
@@ -41,6 +44,19 @@ func (r *record) keep(h http.Header) http.Header {
 		}
 	}
 	return kept
+}
+
+// isWhole reports whether the body is as long as the answer says. If not, the first client has had
+// an error: net/http tells it what was declared, and how much of that came.
+func (r *record) isWhole(status int) bool {
+	length, err := strconv.ParseInt(r.length, 10, 64)
+	switch {
+	case err != nil || length < 0: // net/http leaves that out
+		return true
+	case r.bare, status == http.StatusNoContent, status == http.StatusNotModified:
+		return true
+	}
+	return int64(r.body.Len()) == length
 }
 
 // wrote notes what was written, with that outcome, and returns the one for the handler. A
