@@ -1,6 +1,7 @@
 package keyfunc
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -166,6 +167,10 @@ func (f field) leads(here step, i int, name []byte, found bool) (bool, error) {
 		return here.index == i || here.every, nil
 	}
 	text := unquote(name)
+	plain := len(text)
+	if at := bytes.IndexByte(name, '\\'); at > 0 {
+		plain = at - 1 // without the quote
+	}
 	switch {
 	case strings.ContainsRune(text, utf8.RuneError):
 		return false, f.fail(ErrMalformed, "a name beside it has a character that is not valid")
@@ -173,6 +178,8 @@ func (f field) leads(here step, i int, name []byte, found bool) (bool, error) {
 		return false, f.fail(ErrRepeated, "")
 	case text != here.name && sameLetters(text, here.name):
 		return false, f.fail(ErrLetterCase, "")
+	case text != here.name && jsoniterHash(text, plain) == jsoniterHash(here.name, len(here.name)):
+		return false, f.fail(ErrAmbiguous, "a name beside it is the same to jsoniter")
 	}
 	return text == here.name, nil
 }
@@ -216,4 +223,25 @@ func (f field) scalar(s *scanner) (string, error) {
 func sameLetters(a, b string) bool {
 	//lint:ignore SA6005 the two folds differ: "ſ" and "s" by one, "İ" and "i̇" by the other
 	return strings.EqualFold(a, b) || strings.ToLower(a) == strings.ToLower(b)
+}
+
+// jsoniterHash is all by which jsoniter, with which gin can be built, knows the fields of a struct. It
+// is easy to make another name that has the hash of one. jsoniter goes by bytes up to the first
+// escape, and by characters from there on.
+func jsoniterHash(name string, plain int) int64 {
+	const start, factor = 0x811c9dc5, 0x1000193
+	hash := int64(start)
+	add := func(c int64) {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		hash = (hash ^ c) * factor
+	}
+	for i := range plain {
+		add(int64(name[i]))
+	}
+	for _, c := range name[plain:] {
+		add(int64(c))
+	}
+	return hash
 }
