@@ -16,40 +16,17 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// Idempotency is how requests count once, and later ones get the first answer again: the
-// adapters' type of that name.
+// Idempotency is how requests count once, and later ones get the first answer again. The adapters
+// declare it anew, so that a user sees its fields, and say what each of them means.
 type Idempotency struct {
-	// Scope is whose key it is: the user or tenant that authentication has found out, such as
-	// keyfunc.Value("userID"). Required: or one client could read the answers to another's
-	// requests.
-	Scope keyfunc.Func[keyfunc.Request]
-	// Key is what a client gives a request, and its repetitions, to tell them from others. nil:
-	// the header field Idempotency-Key, of 1 to 255 visible ASCII characters, quoted or not.
-	Key keyfunc.Func[keyfunc.Request]
-	// Optional lets requests without a key through, which count each time. Otherwise
-	// they are refused with 400, save GET, HEAD, OPTIONS and TRACE.
-	Optional bool
-	// KeepFor is for how long an answer is kept, from the moment on at which it is complete. If
-	// zero 24 h. It is also for how long it is known that an attempt was made, of which nobody
-	// knows more.
-	KeepFor time.Duration
-	// MaxBytes is how long the body of an answer may be that is kept. If zero 64 KiB. The
-	// first client gets a longer one, too; later ones are refused with 409. See Keep.
-	MaxBytes int
-	// Headers are the names of header fields of the answer that are kept besides Content-Type,
-	// Content-Language, Content-Encoding, Location, Content-Location, ETag, Last-Modified and
-	// Link.
-	Headers []string
-	// Keep says by its status whether an answer is kept; if not, the request counts as one
-	// that has not come, and the next one is processed. nil: those below 400, 402, 404,
-	// 410 and 422. Those from 500 on are never kept, those from 400 on for an hour at most, and
-	// if their body is no longer than 4 KiB.
-	Keep func(status int) bool
-	// Seal encrypts what is stored of answers. nil: it is stored as it is.
-	Seal cipher.AEAD
-	// RefuseUnknown refuses a request with 409 where nobody knows whether an earlier attempt has
-	// done the work, because its process died or lost Redis. Otherwise it is processed, and
-	// [Attempt] is more than 1.
+	Scope         keyfunc.Func[keyfunc.Request]
+	Key           keyfunc.Func[keyfunc.Request]
+	Optional      bool
+	KeepFor       time.Duration
+	MaxBytes      int
+	Headers       []string
+	Keep          func(status int) bool
+	Seal          cipher.AEAD
 	RefuseUnknown bool
 }
 
