@@ -160,11 +160,11 @@ func New(cfg Config) asynq.MiddlewareFunc {
 		}
 	}
 	cfg.Options = opts
-	if err := adapter.Check(cfg.Options...); err != nil {
+	if err := adapter.Validate(cfg.Options...); err != nil {
 		panic("asynqlock: bad option: " + err.Error())
 	}
 	forms := adapter.Forms[*asynq.Task]{Shared: cfg.Shared, Permits: cfg.Permits}
-	if err := forms.Check(cfg.Options...); err != nil {
+	if err := forms.Validate(cfg.Options...); err != nil {
 		panic("asynqlock: " + err.Error())
 	}
 	if cfg.LastWait == 0 {

@@ -74,7 +74,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	if ran || err == nil {
 		return err
 	}
-	if adapter.Check(opts...) != nil { // Observers are told all the same
+	if adapter.Validate(opts...) != nil { // Observers are told all the same
 		opts = g.config.Options
 	}
 	notify(ctx, locker, "", err, opts)
@@ -101,7 +101,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 // notify tells the Locker's Observers that a task does not run; an empty reason is
 // that of err.
 func notify(ctx context.Context, locker *core.Locker, reason string, err error, opts []core.Option) {
-	locker.Notify(ctx, core.Event{Kind: core.EventRefused, Reason: reason, Err: err}, opts...)
+	adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Reason: reason, Err: err}, opts...)
 }
 
 func noKey(t *asynq.Task, err error) error {

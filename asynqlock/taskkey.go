@@ -64,7 +64,7 @@ func checkUsualKey(ctx context.Context, lock *core.Lock, t *asynq.Task) error {
 	if !isUsualKey(lock.Key(), t) {
 		return fmt.Errorf("asynqlock: Enqueue: the lock is that of %q, and ByPayload makes no such key from the task: hand over the lock of the task's own key, by core.FromContextKey, or say by asynqlock.TaskKey how the worker derives it", lock.Key())
 	}
-	for _, k := range slices.Concat(adapter.Held(ctx), adapter.Held(lock.Context())) {
+	for _, k := range slices.Concat(adapter.LocksOf(ctx), adapter.LocksOf(lock.Context())) {
 		if k.Key() != lock.Key() && isUsualKey(k.Key(), t) {
 			return fmt.Errorf("asynqlock: Enqueue: the locks of %q and of %q are held, and either could be the task's: say by asynqlock.TaskKey how the worker derives the key", lock.Key(), k.Key())
 		}

@@ -340,15 +340,15 @@ func TestLockOfAnAttempt(t *testing.T) {
 
 		k = attempts(t, l, 1)
 		for owner, want := range map[string]bool{"": false, "another": false, k.Owner(): true} {
-			if freed, err := l.ForceUnlockOwner(background, "k", owner); freed != want || err != nil {
-				t.Errorf("ForceUnlockOwner(%q): %v, %v", owner, freed, err)
+			if freed, err := l.ForceUnlock(background, "k", owner); freed != want || err != nil {
+				t.Errorf("ForceUnlock(%q): %v, %v", owner, freed, err)
 			}
 		}
 		s.isFree("k")
 		wantErr(t, k.Unlock(background), core.ErrLost)
 		unlock(t, attempts(t, l, 1)) // now nobody has it
-		if freed, err := l.ForceUnlockOwner(background, "k", ""); !freed || err != nil {
-			t.Errorf("ForceUnlockOwner of what nobody has: %v, %v", freed, err)
+		if freed, err := l.ForceUnlock(background, "k", ""); !freed || err != nil {
+			t.Errorf("ForceUnlock of what nobody has: %v, %v", freed, err)
 		}
 		s.isFree("k")
 
@@ -403,7 +403,7 @@ func TestAttemptsThatDoNotGo(t *testing.T) {
 		"nothing is kept": {adapter.Attempt(request, 0, false)},
 		"kept too long":   {adapter.Attempt(request, 367*24*time.Hour, false)},
 	} {
-		if err := adapter.Check(opts...); err == nil {
+		if err := adapter.Validate(opts...); err == nil {
 			t.Errorf("%s: no error", what)
 		}
 	}

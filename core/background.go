@@ -24,7 +24,7 @@ import "github.com/latchkey-go/latchkey/core/internal/option"
 // It has no effect, and the wrapper waits, with [NoWait], or a client's next request might be
 // refused because of its last one; with [KeepFor], for the window must be there before a client
 // learns that the work is done; and for a lock of which others may have a hold: by [Owner], by
-// [Lock.Share], by a context that holds it, or by the ticket of [Lock.Handover].
+// [Lock.ShareOwner], by a context that holds it, or by the ticket of [Lock.Handover].
 func BackgroundRelease() Option {
 	return func(s *settings) { s.Background = true }
 }

@@ -120,7 +120,7 @@ func TestBackgroundReleaseThatIsWaitedFor(t *testing.T) {
 		"Share": func(s *embedded, l *core.Locker) error {
 			return l.Do(background, "k", func(ctx context.Context) error {
 				k, _ := core.FromContext(ctx)
-				k.Share()
+				k.ShareOwner()
 				return nil
 			}, bg)
 		},

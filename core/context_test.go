@@ -218,7 +218,7 @@ func TestLockOfAKeyAmongSeveral(t *testing.T) {
 		want(stringKeys{adapter.ContextKey: again}, "b", inner)
 		unlock(t, again)
 		want(ctx, "a", outer)
-		if held := adapter.Held(ctx); len(held) != 2 || held[0] != inner || held[1] != outer {
+		if held := adapter.LocksOf(ctx); len(held) != 2 || held[0] != inner || held[1] != outer {
 			t.Errorf("held: %v", held)
 		}
 

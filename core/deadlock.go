@@ -67,7 +67,7 @@ func (i *inner) take() (*Lock, error) {
 		c.boundWait()
 	}
 	if circle := waitingInside.enter(i); circle != nil {
-		err := &BusyError{Key: c.name.Key(), RetryAfter: time.Second, Held: i.keys(), Circle: circle, refused: circular}
+		err := &BusyError{Key: c.name.Key(), RetryAfter: time.Second, HeldKeys: i.keys(), Circle: circle, refused: circular}
 		c.locker.report.problem("calls wait for one another in a circle, one of them is refused", "key", c.name.Key(), "error", err)
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (i *inner) take() (*Lock, error) {
 
 func (i *inner) noteHeld(err error) error {
 	if busy := (*BusyError)(nil); errors.As(err, &busy) {
-		busy.Held = i.keys()
+		busy.HeldKeys = i.keys()
 	}
 	return err
 }

@@ -54,8 +54,8 @@ func TestDeadlockIsFoundAtOnce(t *testing.T) {
 				if o.took != 0 || len(s.commands(acquire)) != before {
 					t.Errorf("after %v and %d commands", o.took, len(s.commands(acquire))-before)
 				}
-				if !slices.Equal(busy.Held, keys[length-1:]) || busy.RetryAfter <= 0 {
-					t.Errorf("it holds %q; try again in %v", busy.Held, busy.RetryAfter)
+				if !slices.Equal(busy.HeldKeys, keys[length-1:]) || busy.RetryAfter <= 0 {
+					t.Errorf("it holds %q; try again in %v", busy.HeldKeys, busy.RetryAfter)
 				}
 				for _, w := range waiting {
 					waits(t, w)
@@ -92,7 +92,7 @@ func TestNoDeadlock(t *testing.T) {
 		}
 		for _, enters := range []<-chan outcome{
 			start(b.Context(), l, "b"), start(b.Context(), s.locker(), "b"), // past those that wait
-			start(b.Context(), l, "a", core.Owner(a.Share())),
+			start(b.Context(), l, "a", core.Owner(a.ShareOwner())),
 		} {
 			o := <-enters
 			if o.err != nil {
@@ -225,8 +225,8 @@ func TestDeadlockThroughGoroutinesAndReentries(t *testing.T) {
 		waits(t, forB)
 		_, err := l.Lock(b.Context(), "a")
 		busy := wantDeadlock(t, err, "a", "b")
-		if !slices.Equal(busy.Held, []string{"b"}) {
-			t.Errorf("it holds %q", busy.Held)
+		if !slices.Equal(busy.HeldKeys, []string{"b"}) {
+			t.Errorf("it holds %q", busy.HeldKeys)
 		}
 		_, err = l.Lock(b.Context(), "other")
 		wantDeadlock(t, err, "other", "b")
@@ -339,8 +339,8 @@ func TestInnerCallWaitsForALeaseAtMost(t *testing.T) {
 			cancel()
 			refused := wantBusy(t, got.err)
 			wantNot(t, got.err, core.ErrDeadlock)
-			if !slices.Equal(refused.Held, []string{"outer", "middle"}) || !strings.Contains(core.Detail(got.err), `["outer" "middle"]`) {
-				t.Errorf("it held %q: %s", refused.Held, core.Detail(got.err))
+			if !slices.Equal(refused.HeldKeys, []string{"outer", "middle"}) || !strings.Contains(core.Detail(got.err), `["outer" "middle"]`) {
+				t.Errorf("it held %q: %s", refused.HeldKeys, core.Detail(got.err))
 			}
 		}
 		unlock(t, again, middle, outer)

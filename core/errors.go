@@ -77,9 +77,9 @@ type BusyError struct {
 	// dedup window that [KeepFor] has opened lasts for RetryAfter. Otherwise somebody
 	// is at work, or will be, by the ticket of [Lock.Handover].
 	Done bool
-	// Held are the keys of the locks that the context of a call that waited holds, innermost
+	// HeldKeys are the keys of the locks that the context of a call that waited holds, innermost
 	// first. It may be held up by them, through others that wait for those.
-	Held []string
+	HeldKeys []string
 	// Circle are the keys that the calls of a deadlock wait for, beginning with Key; each of
 	// the other calls holds the one before its own, and the refused call holds the last. Only
 	// of [ErrDeadlock].
@@ -139,8 +139,8 @@ func (e *BusyError) LogValue() slog.Value { return slog.StringValue(e.detail()) 
 
 func (e *BusyError) detail() string {
 	text := withKey(e.Error(), e.Key)
-	if e.Held != nil {
-		text += fmt.Sprintf("; its context holds %q", e.Held)
+	if e.HeldKeys != nil {
+		text += fmt.Sprintf("; its context holds %q", e.HeldKeys)
 	}
 	if e.Circle != nil {
 		text += fmt.Sprintf("; the circle waits for %q", e.Circle)

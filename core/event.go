@@ -100,9 +100,9 @@ type Event struct {
 	// Waited is how long the call has waited for its outcome. Of EventAcquired,
 	// EventBusy and EventFailed.
 	Waited time.Duration
-	// Held is how long the lock has been held, from Lock's return to Unlock's. Of
+	// HeldFor is how long the lock has been held, from Lock's return to Unlock's. Of
 	// EventReleased, EventLost, EventOverdue and EventRenewalFailed.
-	Held time.Duration
+	HeldFor time.Duration
 	// Err is the error behind it. Of all but EventWaiting, EventAcquired,
 	// EventGrantMissed, EventCompensating and EventCompensated.
 	Err error

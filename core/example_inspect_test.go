@@ -36,8 +36,8 @@ func ExampleLocker_Inspect_permits() {
 	// by this process: true holds: 1
 }
 
-// One of several holders hangs: it is put out, and the others stay.
-func ExampleLocker_ForceUnlockOwner() {
+// One of several holders hangs: it is evicted, and the others stay.
+func ExampleLocker_ForceUnlock_owner() {
 	locker, done := open()
 	defer done()
 	ctx := context.Background()
@@ -49,7 +49,7 @@ func ExampleLocker_ForceUnlockOwner() {
 		}
 		defer export.Abort(ctx)
 	}
-	freed, err := locker.ForceUnlockOwner(ctx, "tenant=7", "export-1")
+	freed, err := locker.ForceUnlock(ctx, "tenant=7", "export-1")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -122,10 +122,10 @@ func TestForceUnlockOfWhatWasHandedOver(t *testing.T) {
 					owner, other = k.Owner(), ""
 				}
 				waiting := start(background, s.locker(), "k")
-				if freed, err := l.ForceUnlockOwner(background, "k", other); freed || err != nil {
+				if freed, err := l.ForceUnlock(background, "k", other); freed || err != nil {
 					t.Errorf("%q: freed %v, %v", other, freed, err)
 				}
-				if freed, err := l.ForceUnlockOwner(background, "k", owner); !freed || err != nil {
+				if freed, err := l.ForceUnlock(background, "k", owner); !freed || err != nil {
 					t.Errorf("%q: freed %v, %v", owner, freed, err)
 				}
 				next := <-waiting
@@ -138,8 +138,30 @@ func TestForceUnlockOfWhatWasHandedOver(t *testing.T) {
 	}
 }
 
-// One of several who hold a lock is put out, and the others stay.
-func TestForceUnlockOwnerPutsOutOneHolder(t *testing.T) {
+// Owners who are named are evicted, and the others stay.
+func TestForceUnlockOfOwnersEvictsThem(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		var locks []*core.Lock
+		for range 3 {
+			locks = append(locks, take(t, background, s.locker(), "k", core.Permits(3)))
+		}
+		for _, want := range []bool{true, false} {
+			freed, err := l.ForceUnlock(background, "k", locks[0].Owner(), "somebody", locks[2].Owner())
+			if freed != want || err != nil {
+				t.Errorf("freed %v, %v; want %v", freed, err, want)
+			}
+		}
+		for _, i := range []int{0, 2} {
+			_, why := endOf(locks[i].Context())
+			wantErr(t, why, core.ErrLost)
+		}
+		unlock(t, locks[1])
+	})
+}
+
+// One of several who hold a lock is evicted, and the others stay.
+func TestForceUnlockOfAnOwnerEvictsOneHolder(t *testing.T) {
 	for what, opt := range map[string]core.Option{"shared": core.Shared(), "permits": core.Permits(2)} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
@@ -147,7 +169,7 @@ func TestForceUnlockOwnerPutsOutOneHolder(t *testing.T) {
 				a, b := take(t, background, s.locker(), "k", opt), take(t, background, s.locker(), "k", opt)
 				forces := func(what, owner string, want bool) {
 					t.Helper()
-					if freed, err := l.ForceUnlockOwner(background, "k", owner); freed != want || err != nil {
+					if freed, err := l.ForceUnlock(background, "k", owner); freed != want || err != nil {
 						t.Errorf("%s: freed %v, %v", what, freed, err)
 					}
 				}
@@ -169,8 +191,8 @@ func TestForceUnlockOwnerPutsOutOneHolder(t *testing.T) {
 	}
 }
 
-// Without an owner all of them are put out.
-func TestForceUnlockPutsOutAllHolders(t *testing.T) {
+// Without an owner all of them are evicted.
+func TestForceUnlockEvictsAllHolders(t *testing.T) {
 	for what, opt := range map[string]core.Option{"shared": core.Shared(), "permits": core.Permits(2)} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {

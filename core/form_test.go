@@ -223,7 +223,7 @@ func TestFormsOfNestedCalls(t *testing.T) {
 					}
 					unlock(t, inner)
 				}
-				owner := outer.Share()
+				owner := outer.ShareOwner()
 				inner, err := b.Lock(background, "k", append(tc.inner, core.Owner(owner))...)
 				if tc.upgrade {
 					wantErr(t, err, core.ErrUpgrade)

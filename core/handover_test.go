@@ -181,7 +181,7 @@ func TestHandoverThatIsRefused(t *testing.T) {
 			wantErr(t, err, core.ErrNotHeld)
 		}
 		unlock(t, inner)
-		foreign := take(t, background, b, "k", core.Owner(outer.Share()))
+		foreign := take(t, background, b, "k", core.Owner(outer.ShareOwner()))
 		_, err := outer.Handover(background, time.Minute)
 		wantErr(t, err, core.ErrNotHeld)
 		unlock(t, foreign)
@@ -203,7 +203,7 @@ func TestHandoverThatIsRefused(t *testing.T) {
 		wantErr(t, err, core.ErrNotHeld)
 
 		first := take(t, background, a, "k")
-		second := take(t, background, b, "k", core.Owner(first.Share())) // inside, also when it is the last
+		second := take(t, background, b, "k", core.Owner(first.ShareOwner())) // inside, also when it is the last
 		unlock(t, first)
 		_, err = second.Handover(background, time.Minute)
 		wantErr(t, err, core.ErrNotHeld)

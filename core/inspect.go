@@ -23,7 +23,7 @@ type Info struct {
 	OutcomeUnknown bool
 	// Owner is who holds it, empty when nobody does, or several. When a lock is
 	// passed on in memory, calls of one process follow one another under one owner, for
-	// 10 ms. To enter by [Owner], take the id from [Lock.Share] of a lock that is held.
+	// 10 ms. To enter by [Owner], take the id from [Lock.ShareOwner] of a lock that is held.
 	Owner string
 	// Count is the number of holds of all holders.
 	Count int
@@ -82,31 +82,28 @@ func (l *Locker) inspect(ctx context.Context, key string, n store.Name) (Info, e
 // [ErrLost]. Until then two may be at work, so this is for operators, not for programs. It
 // blocks and fails as [Locker.Inspect] does; after [ErrUnavailable] it may have been done.
 //
-// Between a look at the lock and this call another may have taken it:
-// [Locker.ForceUnlockOwner] spares that one.
-func (l *Locker) ForceUnlock(ctx context.Context, key string) (bool, error) {
-	return l.force(ctx, key, nil)
-}
-
-// ForceUnlockOwner is [Locker.ForceUnlock] for a lock that owner holds, as
-// [Locker.Inspect] has told it. Of several who hold it that one is put out, and the others stay.
-// An empty owner stands for what nobody holds, such as a dedup window or a lock that is parked. It
-// reports false, and does nothing, when the lock is free or somebody else's by now, or when
-// there is a holder where owner is empty. Redis compares and frees in one step. In
-// a quorum each member does so for itself. A call of the same process that the lock was
-// passed on to in memory, within 10 ms, has the same owner and is not spared.
-func (l *Locker) ForceUnlockOwner(ctx context.Context, key, owner string) (bool, error) {
-	return l.force(ctx, key, &owner)
-}
-
-// force frees a lock, of the given owner unless nil.
-func (l *Locker) force(ctx context.Context, key string, owner *string) (bool, error) {
+// Between a look at the lock and this call another may have taken it. With owners, as
+// [Locker.Inspect] has told them, it evicts only those, and the other holders stay. An empty owner
+// stands for what nobody holds, such as a dedup window or a lock that is parked. It reports
+// false, and does nothing, when none of them holds the lock by now, or when there is a holder
+// where owner is empty. Redis compares and frees in one step for each owner; in a quorum each
+// member does so for itself. A call of the same process to which the lock was handed off in
+// memory, within 10 ms, has the same owner and is not spared. No owners stand for all.
+func (l *Locker) ForceUnlock(ctx context.Context, key string, owners ...string) (bool, error) {
 	const doing = "forcing"
 	n, err := l.usableName(doing, key)
 	if err != nil {
 		return false, err
 	}
-	freed, err := l.store.Force(ctx, n, owner)
+	freed := false
+	if len(owners) == 0 {
+		freed, err = l.store.Force(ctx, n, nil)
+	}
+	for i := 0; i < len(owners) && err == nil; i++ {
+		var one bool
+		one, err = l.store.Force(ctx, n, &owners[i])
+		freed = freed || one
+	}
 	if err != nil {
 		return false, unanswered(ctx, doing, key, err)
 	}

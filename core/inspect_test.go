@@ -58,12 +58,12 @@ func TestForceUnlock(t *testing.T) {
 	})
 }
 
-func TestForceUnlockOwnerSparesASuccessor(t *testing.T) {
+func TestForceUnlockOfAnOwnerSparesASuccessor(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(), s.locker()
 		forces := func(what, owner string, want bool) {
 			t.Helper()
-			if freed, err := b.ForceUnlockOwner(background, "k", owner); freed != want || err != nil {
+			if freed, err := b.ForceUnlock(background, "k", owner); freed != want || err != nil {
 				t.Errorf("%s: %v, %v; want %v", what, freed, err, want)
 			}
 		}
@@ -112,7 +112,7 @@ func TestForceUnlockDeletesOnlyLocks(t *testing.T) {
 		if freed || !s.Exists("lock:k") {
 			t.Error("a key that is no lock was deleted")
 		}
-		_, err = l.ForceUnlockOwner(background, "k", "somebody")
+		_, err = l.ForceUnlock(background, "k", "somebody")
 		wantErr(t, err, core.ErrUnavailable)
 	})
 }

@@ -147,7 +147,7 @@ func TestTheSameOwnerIsRefusedInTheWindow(t *testing.T) {
 		k := take(t, background, l, "k", core.KeepFor(time.Minute))
 		ctx := context.WithoutCancel(k.Context())
 		unlock(t, k)
-		_, err := l.TryLock(background, "k", core.Owner(k.Share()))
+		_, err := l.TryLock(background, "k", core.Owner(k.ShareOwner()))
 		wantBusy(t, err)
 		_, err = l.TryLock(ctx, "k")
 		wantBusy(t, err)

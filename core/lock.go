@@ -46,14 +46,14 @@ func (k *Lock) Key() string { return k.lease.name.Key() }
 // lock that was passed on inside of this process that of the one before it.
 //
 // It is for people, logs and comparison. To have others enter the lock by it, see
-// [Lock.Share].
+// [Lock.ShareOwner].
 func (k *Lock) Owner() string { return k.lease.owner }
 
-// Share returns the owner for others to enter the lock by, with the option [Owner], from
+// ShareOwner returns the owner for others to enter the lock by, with the option [Owner], from
 // anywhere until Unlock, but not in a quorum. From now on the lock is not passed on in
 // memory to another call of this process, which would have the same owner, but released. It
 // does not block, and is safe for concurrent use.
-func (k *Lock) Share() string {
+func (k *Lock) ShareOwner() string {
 	k.lease.shared.Store(true)
 	return k.lease.owner
 }

@@ -283,7 +283,7 @@ func TestLockAllThatWaitsOnWithoutWhatItKept(t *testing.T) {
 			unlock(t, take(t, background, l, "a", core.NoWait()))
 			o := <-all
 			busy := wantBusy(t, o.err)
-			if busy.Key != "b" || busy.Held != nil {
+			if busy.Key != "b" || busy.HeldKeys != nil {
 				t.Errorf("%+v", busy)
 			}
 			wantTime(t, "refused", o.took, time.Minute, time.Minute+10*time.Millisecond)
@@ -405,8 +405,8 @@ func TestLockAllTellsWhatIsBusy(t *testing.T) {
 		o := <-all
 		wantTime(t, "refused", o.took, 10*time.Second, 10*time.Second+10*time.Millisecond)
 		busy := wantBusy(t, o.err)
-		if busy.Key != "c" || busy.RetryAfter.Round(time.Second) != 50*time.Second || busy.Held != nil {
-			t.Errorf("%q, %v, %q", busy.Key, busy.RetryAfter, busy.Held)
+		if busy.Key != "c" || busy.RetryAfter.Round(time.Second) != 50*time.Second || busy.HeldKeys != nil {
+			t.Errorf("%q, %v, %q", busy.Key, busy.RetryAfter, busy.HeldKeys)
 		}
 		if want := "core: lock not acquired: the wait of 10s is over, somebody else holds it"; o.err.Error() != want {
 			t.Errorf("%q; want %q", o.err, want)
@@ -482,7 +482,7 @@ func TestLockAllIsNeverWaitedForOutOfOrder(t *testing.T) {
 			began := time.Now()
 			err := call()
 			wantTime(t, what+" refused", time.Since(began), 0, 0)
-			if refusal := wantBusy(t, err); err.Error() != text || refusal.Key != "b" || refusal.Held == nil {
+			if refusal := wantBusy(t, err); err.Error() != text || refusal.Key != "b" || refusal.HeldKeys == nil {
 				t.Errorf("%s: %q", what, err)
 			}
 			wantNot(t, err, core.ErrDeadlock)

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
 // Observe has o told of all locks of the Locker. Given more than once, each of them
@@ -28,11 +30,14 @@ func Name(name string) Option {
 	return func(s *settings) { s.Name = name }
 }
 
-// Notify tells the Observers of an event that only an adapter knows of: of
-// [EventRefused], when a request or task is not run. Form is taken from opts, which
-// are those of the lock, and so is Name where e has none, and Reason from Err. It blocks for as
-// long as they do. With an Option that is bad it does nothing.
-func (l *Locker) Notify(ctx context.Context, e Event, opts ...Option) {
+func init() {
+	option.Notify = func(ctx context.Context, locker, event, opts any) {
+		locker.(*Locker).notify(ctx, event.(Event), opts.([]Option))
+	}
+}
+
+// notify tells the Observers of an event that only an adapter knows of.
+func (l *Locker) notify(ctx context.Context, e Event, opts []Option) {
 	if l.defaults.Observers == nil {
 		return
 	}
@@ -160,6 +165,6 @@ func (s *lease) tell(o *observation, e Event) {
 	if o == nil {
 		return
 	}
-	e.Name, e.Form, e.Key, e.Held = o.name, o.form, s.name.Key(), time.Since(o.since)
+	e.Name, e.Form, e.Key, e.HeldFor = o.name, o.form, s.name.Key(), time.Since(o.since)
 	s.locker.tell(o.ctx, e)
 }

@@ -15,7 +15,7 @@ func TestWithoutObserversNothingIsAllocated(t *testing.T) {
 		s.tell(s.observed, Event{Kind: EventRenewalFailed, Err: err})
 		s.tellReleased()
 		s.tellLost(err)
-		l.Notify(ctx, Event{Kind: EventRefused, Err: err})
+		l.notify(ctx, Event{Kind: EventRefused, Err: err}, nil)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 // ear is an Observer that remembers.
@@ -74,7 +75,7 @@ func line(e core.Event) string {
 		{e.Name != "", "name=" + e.Name},
 		{e.Status != 0, fmt.Sprint("status=", e.Status)},
 		{e.Waited != 0, fmt.Sprint("waited=", e.Waited)},
-		{e.Held != 0, fmt.Sprint("held=", e.Held)},
+		{e.HeldFor != 0, fmt.Sprint("held=", e.HeldFor)},
 	} {
 		if part.set {
 			s += " " + part.text
@@ -530,12 +531,12 @@ func TestNotify(t *testing.T) {
 		o := &ear{}
 		l := s.locker(core.Observe(o), core.Name("all"))
 		refusal := core.Event{Kind: core.EventRefused, Err: &core.BusyError{}}
-		l.Notify(background, refusal)
-		l.Notify(background, refusal, core.Name("orders"))
-		l.Notify(background, core.Event{Kind: core.EventRefused, Name: "own", Reason: "setup", Status: 500}, core.Name("orders"))
-		l.Notify(background, refusal, core.Lease(-1))
+		adapter.Notify(background, l, refusal)
+		adapter.Notify(background, l, refusal, core.Name("orders"))
+		adapter.Notify(background, l, core.Event{Kind: core.EventRefused, Name: "own", Reason: "setup", Status: 500}, core.Name("orders"))
+		adapter.Notify(background, l, refusal, core.Lease(-1))
 		o.want(t, "Notify", "refused wait_over name=all", "refused wait_over name=orders", "refused setup name=own status=500")
-		s.locker().Notify(background, refusal) // nobody listens
+		adapter.Notify(background, s.locker(), refusal) // nobody listens
 	})
 }
 
@@ -695,7 +696,7 @@ func TestObserversHearTheForm(t *testing.T) {
 				take(t, k.Context(), l, "k", opts...)
 				_, err := l.TryLock(background, "k", opts...)
 				wantBusy(t, err)
-				l.Notify(background, core.Event{Kind: core.EventRefused, Err: err}, opts...)
+				adapter.Notify(background, l, core.Event{Kind: core.EventRefused, Err: err}, opts...)
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				heard := map[string]bool{}
@@ -748,7 +749,7 @@ func TestObserversHearOfUpgradesAndTickets(t *testing.T) {
 		_, err := l.Lock(reader.Context(), "k")
 		wantErr(t, err, core.ErrUpgrade)
 		o.want(t, "upgrade", "waiting", "failed upgrade")
-		_, err = l.Lock(background, "k", core.Owner(reader.Share()))
+		_, err = l.Lock(background, "k", core.Owner(reader.ShareOwner()))
 		wantErr(t, err, core.ErrUpgrade)
 		o.want(t, "upgrade by Owner", "waiting", "failed upgrade")
 		_, err = l.Resume(background, "other", "no ticket")

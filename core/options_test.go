@@ -105,7 +105,7 @@ func TestBadOptions(t *testing.T) {
 				_, err = l.TryLock(background, "k", test.opt)
 				wantMisuse(t, err, test.part)
 				wantMisuse(t, l.Do(background, "k", nil, test.opt), test.part)
-				wantMisuse(t, adapter.Check(test.opt), test.part)
+				wantMisuse(t, adapter.Validate(test.opt), test.part)
 			}
 		})
 	}
@@ -170,10 +170,10 @@ func TestGoodOptions(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := adapter.Check(core.Lease(time.Second), core.NoWait()); err != nil {
+	if err := adapter.Validate(core.Lease(time.Second), core.NoWait()); err != nil {
 		t.Error(err)
 	}
-	wantMisuse(t, adapter.Check(core.Owner("o")), "Owner")
+	wantMisuse(t, adapter.Validate(core.Owner("o")), "Owner")
 }
 
 func TestNilClient(t *testing.T) {

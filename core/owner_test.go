@@ -146,7 +146,7 @@ func TestOwnerAbortOfAReentryKeepsTheWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(), s.locker()
 		outer := take(t, background, a, "k", core.KeepFor(time.Minute))
-		inner := take(t, background, b, "k", core.Owner(outer.Share()))
+		inner := take(t, background, b, "k", core.Owner(outer.ShareOwner()))
 		if err := inner.Abort(background); err != nil {
 			t.Error(err)
 		}

@@ -206,7 +206,7 @@ func TestOnlyALockThatIsTheSameIsPassedOn(t *testing.T) {
 		"an owner's name":  {holder: []core.Option{adapter.OwnerBegin("job")}},
 		"to a named owner": {next: []core.Option{adapter.OwnerBegin("job")}},
 		"an owner that is known": {meanwhile: func(t *testing.T, s *embedded, k *core.Lock) func() {
-			shared := take(t, background, s.locker(), "k", core.Owner(k.Share()))
+			shared := take(t, background, s.locker(), "k", core.Owner(k.ShareOwner()))
 			return func() { unlock(t, shared) }
 		}},
 		"entered by another Locker": {meanwhile: func(t *testing.T, s *embedded, k *core.Lock) func() {

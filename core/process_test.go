@@ -27,7 +27,7 @@ func TestAnOwnerTellsItsProcess(t *testing.T) {
 		if !strings.HasPrefix(info.Owner, "shop.web-3_B@") {
 			t.Errorf("Redis has the owner %q", info.Owner)
 		}
-		for what, got := range map[string]core.Process{"owner": processOf(t, info.Owner), "snapshot": l.Snapshot().Process, "invalid key": l.SnapshotOf("").Process} {
+		for what, got := range map[string]core.Process{"owner": processOf(t, info.Owner), "snapshot": l.Snapshot().Process, "invalid key": l.Snapshot("").Process} {
 			if got.Name != want.Name || got.PID != want.PID || !got.Since.Equal(want.Since) {
 				t.Errorf("%s: %+v, want %+v", what, got, want)
 			}
@@ -78,7 +78,7 @@ func TestDescribeRefusesWhatDoesNotFit(t *testing.T) {
 			t.Errorf("Describe(%q): %v", name, err)
 		}
 	}
-	if err := adapter.Check(core.Describe("x")); err == nil || !strings.Contains(err.Error(), "option of New") {
+	if err := adapter.Validate(core.Describe("x")); err == nil || !strings.Contains(err.Error(), "option of New") {
 		t.Errorf("for a call: %v", err)
 	}
 }

@@ -276,8 +276,8 @@ func TestQuorumKeepForAndForceUnlock(t *testing.T) {
 	if err != nil || !info.Locked || info.Owner != "" {
 		t.Errorf("Inspect: %+v, %v", info, err)
 	}
-	if freed, err := other.ForceUnlockOwner(background, "k", "somebody"); freed || err != nil {
-		t.Errorf("ForceUnlockOwner of a window: %v, %v", freed, err)
+	if freed, err := other.ForceUnlock(background, "k", "somebody"); freed || err != nil {
+		t.Errorf("ForceUnlock of a window: %v, %v", freed, err)
 	}
 	if freed, err := other.ForceUnlock(background, "k"); !freed || err != nil {
 		t.Errorf("ForceUnlock: %v, %v", freed, err)
@@ -287,8 +287,8 @@ func TestQuorumKeepForAndForceUnlock(t *testing.T) {
 		t.Errorf("ForceUnlock of a free lock: %v, %v", freed, err)
 	}
 	k := take(t, background, l, "another") // a force may still be under way to a member
-	if freed, err := other.ForceUnlockOwner(background, "another", k.Owner()); !freed || err != nil {
-		t.Errorf("ForceUnlockOwner: %v, %v", freed, err)
+	if freed, err := other.ForceUnlock(background, "another", k.Owner()); !freed || err != nil {
+		t.Errorf("ForceUnlock: %v, %v", freed, err)
 	}
 	wantErr(t, k.Unlock(background), core.ErrLost)
 }

@@ -280,7 +280,7 @@ func TestReplicasRefusesWhatCannotWork(t *testing.T) {
 			t.Errorf("got %v, %v; want the error %q", l, err, want)
 		}
 	}
-	if err := adapter.Check(core.Replicas(1, time.Second)); err == nil {
+	if err := adapter.Validate(core.Replicas(1, time.Second)); err == nil {
 		t.Error("a single call takes Replicas; it is an option of New")
 	}
 }

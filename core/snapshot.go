@@ -15,15 +15,15 @@ type Snapshot struct {
 	// Process is what the Locker says of itself, in the owner of what it holds.
 	Process Process
 	// Held are the locks that are held, by key, those with one key by age.
-	Held []Held
+	Held []HeldLock
 	// Waiting are the locks that calls wait for, by key. Some may be in Held.
-	Waiting []Waiting
+	Waiting []AwaitedLock
 }
 
-// Held is a lock that is held. A lock that was entered again through its context is listed
+// HeldLock is a lock that is held. A lock that was entered again through its context is listed
 // once. A lock that calls share, by [Shared], [Permits] or one [Owner], is listed once for each
 // of these calls.
-type Held struct {
+type HeldLock struct {
 	// Key as the caller wrote it.
 	Key string
 	// Owner is who holds it in Redis, as [Lock.Owner].
@@ -50,8 +50,8 @@ type Held struct {
 	Overdue bool
 }
 
-// Waiting is a lock that calls of this Locker wait for.
-type Waiting struct {
+// AwaitedLock is a lock that calls of this Locker wait for.
+type AwaitedLock struct {
 	// Key as the caller wrote it.
 	Key string
 	// Waiters is the number of calls, at least 1.
@@ -65,35 +65,33 @@ type Waiting struct {
 // moment, the list is not: locks come and go meanwhile. It asks nobody and holds
 // nobody up for more than some microseconds, but 10,000 locks take some milliseconds
 // of a processor. Safe for concurrent use, also after [Locker.Close].
-func (l *Locker) Snapshot() Snapshot {
-	return l.snapshot(func(*lease) bool { return true }, l.queues.Locks())
-}
-
-// SnapshotOf is [Locker.Snapshot] of one key, at a small part of its cost. Of a key
-// that is not valid nothing is held.
-func (l *Locker) SnapshotOf(key string) Snapshot {
-	n, err := l.name(key)
-	if err != nil {
-		return Snapshot{Process: l.self}
+//
+// With keys it lists only those, at a small part of the cost; of a key that is not valid
+// nothing is held. No keys stand for all.
+func (l *Locker) Snapshot(keys ...string) Snapshot {
+	leases := l.leasesThat(func(s *lease) bool { return len(keys) == 0 || slices.Contains(keys, s.name.Key()) })
+	var locks []string
+	for _, key := range keys {
+		if n, err := l.name(key); err == nil && !slices.Contains(locks, n.Lock()) {
+			locks = append(locks, n.Lock())
+		}
 	}
-	return l.snapshot(func(s *lease) bool { return s.name == n }, []string{n.Lock()})
-}
-
-func (l *Locker) snapshot(fit func(*lease) bool, locks []string) Snapshot {
-	leases := l.leasesThat(fit)
+	if len(keys) == 0 {
+		locks = l.queues.Locks()
+	}
 	slices.SortFunc(leases, func(a, b *lease) int {
 		return cmp.Or(strings.Compare(a.name.Key(), b.name.Key()), cmp.Compare(a.since, b.since))
 	})
-	waiting := make([]Waiting, 0, len(locks))
+	waiting := make([]AwaitedLock, 0, len(locks))
 	waiters := make(map[string]int, len(locks))
 	for _, lock := range locks {
 		if w, ok := l.queues.WaitFor(lock); ok {
-			waiting = append(waiting, Waiting{Key: w.Request.name.Key(), Waiters: w.Calls, Since: w.Since.Round(0)})
+			waiting = append(waiting, AwaitedLock{Key: w.Request.name.Key(), Waiters: w.Calls, Since: w.Since.Round(0)})
 			waiters[w.Request.name.Key()] = w.Calls
 		}
 	}
-	slices.SortFunc(waiting, func(a, b Waiting) int { return strings.Compare(a.Key, b.Key) })
-	held := make([]Held, 0, len(leases))
+	slices.SortFunc(waiting, func(a, b AwaitedLock) int { return strings.Compare(a.Key, b.Key) })
+	held := make([]HeldLock, 0, len(leases))
 	now := schedule.Now()
 	for _, s := range leases {
 		if h, ok := s.snapshot(now); ok {
@@ -105,10 +103,10 @@ func (l *Locker) snapshot(fit func(*lease) bool, locks []string) Snapshot {
 }
 
 // snapshot is false for a lease that is lost, or being released.
-func (s *lease) snapshot(now schedule.Time) (h Held, ok bool) {
+func (s *lease) snapshot(now schedule.Time) (h HeldLock, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Held{
+	return HeldLock{
 		Key:      s.name.Key(),
 		Owner:    s.owner,
 		Form:     s.form.String(),

@@ -17,7 +17,7 @@ import (
 )
 
 // wantSnapshot compares with what the Locker holds and waits for.
-func wantSnapshot(tb testing.TB, l *core.Locker, held []core.Held, waiting []core.Waiting) {
+func wantSnapshot(tb testing.TB, l *core.Locker, held []core.HeldLock, waiting []core.AwaitedLock) {
 	tb.Helper()
 	got := l.Snapshot()
 	if len(got.Held)+len(held) > 0 && !reflect.DeepEqual(got.Held, held) {
@@ -32,8 +32,8 @@ func wantSnapshot(tb testing.TB, l *core.Locker, held []core.Held, waiting []cor
 func now() time.Time { return time.Unix(0, time.Now().UnixNano()) }
 
 // ours is what a Snapshot says of a lock taken just now with the default lease.
-func ours(k *core.Lock) core.Held {
-	return core.Held{Key: k.Key(), Owner: k.Owner(), Form: "exclusive", Token: k.Token(), Since: now(), TTL: lease - 10*time.Millisecond, Count: 1}
+func ours(k *core.Lock) core.HeldLock {
+	return core.HeldLock{Key: k.Key(), Owner: k.Owner(), Form: "exclusive", Token: k.Token(), Since: now(), TTL: lease - 10*time.Millisecond, Count: 1}
 }
 
 func TestSnapshotOfHeldLocks(t *testing.T) {
@@ -49,7 +49,7 @@ func TestSnapshotOfHeldLocks(t *testing.T) {
 		inner := take(t, b.Context(), l, "b")
 		heldB.Count, heldB.TTL = 2, heldA.TTL // a re-entry extends
 		asked := s.scripts()
-		wantSnapshot(t, l, []core.Held{heldA, heldB}, nil)
+		wantSnapshot(t, l, []core.HeldLock{heldA, heldB}, nil)
 		wantSnapshot(t, s.locker(), nil, nil)
 		if s.scripts() != asked {
 			t.Error("Redis was asked")
@@ -58,16 +58,16 @@ func TestSnapshotOfHeldLocks(t *testing.T) {
 		time.Sleep(9 * time.Second)
 		heldA.TTL -= 9 * time.Second
 		heldB.TTL -= 9 * time.Second
-		wantSnapshot(t, l, []core.Held{heldA, heldB}, nil)
+		wantSnapshot(t, l, []core.HeldLock{heldA, heldB}, nil)
 		time.Sleep(time.Second) // the watchdog
 		synctest.Wait()
 		heldA.TTL, heldB.TTL = lease-10*time.Millisecond, lease-10*time.Millisecond
 		heldA.Renewals, heldB.Renewals = 1, 1
-		wantSnapshot(t, l, []core.Held{heldA, heldB}, nil)
+		wantSnapshot(t, l, []core.HeldLock{heldA, heldB}, nil)
 
 		unlock(t, inner, a)
 		heldB.Count = 1
-		wantSnapshot(t, l, []core.Held{heldB}, nil)
+		wantSnapshot(t, l, []core.HeldLock{heldB}, nil)
 		unlock(t, b)
 		wantSnapshot(t, l, nil, nil)
 	})
@@ -84,12 +84,12 @@ func TestSnapshotOfBoundedLocks(t *testing.T) {
 		heldFixed.TTL = 35*time.Second - 10*time.Millisecond
 		heldLong.Overdue, heldLong.Renewals = true, 1
 		heldLong.TTL -= 15 * time.Second
-		wantSnapshot(t, l, []core.Held{heldFixed, heldLong}, nil)
+		wantSnapshot(t, l, []core.HeldLock{heldFixed, heldLong}, nil)
 		if err := fixed.Refresh(background); err != nil {
 			t.Fatal(err)
 		}
 		heldFixed.Renewals, heldFixed.TTL = 1, time.Minute-10*time.Millisecond
-		wantSnapshot(t, l, []core.Held{heldFixed, heldLong}, nil)
+		wantSnapshot(t, l, []core.HeldLock{heldFixed, heldLong}, nil)
 		unlock(t, fixed, long)
 	})
 }
@@ -104,7 +104,7 @@ func TestSnapshotOfLocksThatEnd(t *testing.T) {
 		s.outage()
 		time.Sleep(lease - time.Second)
 		held.TTL = time.Second - 10*time.Millisecond
-		wantSnapshot(t, l, []core.Held{held}, nil)
+		wantSnapshot(t, l, []core.HeldLock{held}, nil)
 		<-k.Context().Done()
 		wantSnapshot(t, l, nil, nil)
 		wantErr(t, k.Unlock(background), core.ErrLost)
@@ -136,7 +136,7 @@ func TestSnapshotOfForms(t *testing.T) {
 				heldB := ours(b)
 				heldA.TTL -= time.Second
 				heldA.Form, heldB.Form = form, form
-				wantSnapshot(t, l, []core.Held{heldA, heldB}, nil)
+				wantSnapshot(t, l, []core.HeldLock{heldA, heldB}, nil)
 				unlock(t, a, b)
 			})
 		})
@@ -160,11 +160,11 @@ func TestSnapshotOfWaitingCalls(t *testing.T) {
 		four := start(background, l, "theirs", core.Owner("somebody"))
 		held.Waiters = 1
 		held.TTL -= 3 * time.Second
-		wantSnapshot(t, l, []core.Held{held}, []core.Waiting{
+		wantSnapshot(t, l, []core.HeldLock{held}, []core.AwaitedLock{
 			{Key: "mine", Waiters: 1, Since: at},
 			{Key: "theirs", Waiters: 4, Since: at.Add(time.Second)},
 		})
-		wantSnapshot(t, other, []core.Held{{
+		wantSnapshot(t, other, []core.HeldLock{{
 			Key: "theirs", Owner: theirs.Owner(), Form: "exclusive", Token: theirs.Token(), Since: held.Since, TTL: held.TTL, Count: 1,
 		}}, nil)
 
@@ -173,7 +173,7 @@ func TestSnapshotOfWaitingCalls(t *testing.T) {
 		wantErr(t, (<-one).err, core.ErrNotAcquired)
 		time.Sleep(time.Second)
 		held.Waiters, held.TTL = 0, held.TTL-time.Second
-		wantSnapshot(t, l, []core.Held{held}, []core.Waiting{{Key: "theirs", Waiters: 3, Since: at.Add(2 * time.Second)}})
+		wantSnapshot(t, l, []core.HeldLock{held}, []core.AwaitedLock{{Key: "theirs", Waiters: 3, Since: at.Add(2 * time.Second)}})
 		unlock(t, mine, theirs)
 		for range 3 {
 			var o outcome
@@ -191,8 +191,8 @@ func TestSnapshotOfWaitingCalls(t *testing.T) {
 	})
 }
 
-// Of one key there is what Snapshot has of it.
-func TestSnapshotOfOneKey(t *testing.T) {
+// Of keys there is what Snapshot has of them.
+func TestSnapshotOfKeys(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l, other := s.locker(), s.locker()
 		var locks []*core.Lock
@@ -211,12 +211,15 @@ func TestSnapshotOfOneKey(t *testing.T) {
 		}
 		all := l.Snapshot()
 		for key, want := range map[string][2]int{"mine": {2, 1}, "theirs{}": {0, 1}, "other1": {1, 1}, "other2": {1, 0}, "nobody's": {}, "": {}} {
-			got := l.SnapshotOf(key)
-			held := slices.DeleteFunc(slices.Clone(all.Held), func(h core.Held) bool { return h.Key != key })
-			waiting := slices.DeleteFunc(slices.Clone(all.Waiting), func(w core.Waiting) bool { return w.Key != key })
+			got := l.Snapshot(key)
+			held := slices.DeleteFunc(slices.Clone(all.Held), func(h core.HeldLock) bool { return h.Key != key })
+			waiting := slices.DeleteFunc(slices.Clone(all.Waiting), func(w core.AwaitedLock) bool { return w.Key != key })
 			if !slices.Equal(got.Held, held) || !slices.Equal(got.Waiting, waiting) || len(held) != want[0] || len(waiting) != want[1] {
 				t.Errorf("%q: %+v; want %+v, %+v", key, got, held, waiting)
 			}
+		}
+		if got := l.Snapshot("theirs{}", "mine", "", "mine"); len(got.Held) != 2 || len(got.Waiting) != 2 {
+			t.Errorf("of several: %+v", got)
 		}
 		cancel()
 		for _, done := range calls {
@@ -239,12 +242,12 @@ func TestSnapshotIsSorted(t *testing.T) {
 			calls = append(calls, start(ctx, l, key))
 		}
 		got := l.Snapshot()
-		if len(got.Held) != 20 || !slices.IsSortedFunc(got.Held, func(a, b core.Held) int {
+		if len(got.Held) != 20 || !slices.IsSortedFunc(got.Held, func(a, b core.HeldLock) int {
 			return cmp.Or(cmp.Compare(a.Key, b.Key), a.Since.Compare(b.Since))
 		}) {
 			t.Errorf("held: %+v", got.Held)
 		}
-		if len(got.Waiting) != 10 || !slices.IsSortedFunc(got.Waiting, func(a, b core.Waiting) int { return cmp.Compare(a.Key, b.Key) }) {
+		if len(got.Waiting) != 10 || !slices.IsSortedFunc(got.Waiting, func(a, b core.AwaitedLock) int { return cmp.Compare(a.Key, b.Key) }) {
 			t.Errorf("waited for: %+v", got.Waiting)
 		}
 		cancel()
@@ -278,10 +281,10 @@ func TestSnapshotOfLateNews(t *testing.T) {
 		held := ours(b)
 		<-log.lines // a is lost
 		held.Fixed, held.TTL = true, 500*time.Millisecond
-		wantSnapshot(t, l, []core.Held{held}, nil)
+		wantSnapshot(t, l, []core.HeldLock{held}, nil)
 		time.Sleep(900 * time.Millisecond)
 		held.TTL = 0
-		wantSnapshot(t, l, []core.Held{held}, nil)
+		wantSnapshot(t, l, []core.HeldLock{held}, nil)
 		wantErr(t, a.Unlock(background), core.ErrLost)
 		wantErr(t, b.Unlock(background), core.ErrLost)
 	})
@@ -297,7 +300,7 @@ func TestSnapshotOfAFirstAttempt(t *testing.T) {
 		wantSnapshot(t, l, nil, nil)
 		time.Sleep(time.Millisecond)
 		second := start(background, l, "k")
-		wantSnapshot(t, l, nil, []core.Waiting{{Key: "k", Waiters: 1, Since: now()}})
+		wantSnapshot(t, l, nil, []core.AwaitedLock{{Key: "k", Waiters: 1, Since: now()}})
 		unlock(t, (<-first).lock)
 		unlock(t, (<-second).lock)
 	})

@@ -36,7 +36,7 @@ func TestEvictionOfAReentryLeavesTheWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(), s.open()
 		k := take(t, background, a, "k", core.KeepFor(time.Hour))
-		take(t, background, b, "k", core.Owner(k.Share()))
+		take(t, background, b, "k", core.Owner(k.ShareOwner()))
 		ctx, cancel := context.WithCancel(background)
 		cancel()
 		wantErr(t, b.Close(ctx), context.Canceled)

@@ -16,7 +16,7 @@ func TestEarnedWindowOutlivesAnOrphanedHold(t *testing.T) {
 	for name, work := range map[string]func(t *testing.T, s *embedded, here, there *core.Locker) *core.Lock{
 		"one owner in two processes": func(t *testing.T, _ *embedded, here, there *core.Locker) *core.Lock {
 			outer := take(t, background, there, "k", keep)
-			take(t, background, here, "k", core.Owner(outer.Share()))
+			take(t, background, here, "k", core.Owner(outer.ShareOwner()))
 			return outer
 		},
 		"nested in another Locker": func(t *testing.T, _ *embedded, here, there *core.Locker) *core.Lock {

@@ -16,11 +16,11 @@ func TestEarnedWindowIsNotPassedOn(t *testing.T) {
 	for name, work := range map[string]func(t *testing.T, here, there *core.Locker) (outer, last *core.Lock){
 		"two calls of one owner": func(t *testing.T, here, _ *core.Locker) (outer, last *core.Lock) {
 			outer = take(t, background, here, "k", keep)
-			return outer, take(t, background, here, "k", core.Owner(outer.Share()))
+			return outer, take(t, background, here, "k", core.Owner(outer.ShareOwner()))
 		},
 		"one owner in two processes": func(t *testing.T, here, there *core.Locker) (outer, last *core.Lock) {
 			outer = take(t, background, there, "k", keep)
-			return outer, take(t, background, here, "k", core.Owner(outer.Share()))
+			return outer, take(t, background, here, "k", core.Owner(outer.ShareOwner()))
 		},
 		"nested by the context": func(t *testing.T, here, _ *core.Locker) (outer, last *core.Lock) {
 			outer = take(t, background, here, "k", keep)

@@ -11,9 +11,9 @@ import (
 )
 
 // At the start of a program, and in a test of its own.
-func ExampleCheck() {
+func ExampleRouteCheck() {
 	e := echo.New()
-	check := echolock.Check(e) // before the routes
+	check := echolock.RouteCheck(e) // before the routes
 	pay := func(echo.Context) error { return nil }
 	orders := e.Group("/orders", echolock.ByParam("orderID"))
 	orders.POST("/:orderID/pay", pay)
@@ -41,7 +41,7 @@ func ExampleCheck() {
 // e.Use is for all routes, also for those that are there already.
 func TestCheckSeesGuardsOfUse(t *testing.T) {
 	e := echo.New()
-	check := echolock.Check(e)
+	check := echolock.RouteCheck(e)
 	e.POST(`/x\:orderID/:orderID/*`, func(echo.Context) error { return nil }, echolock.ByQuery("id"))
 	e.Use(echolock.ByParam("orderID"))
 	report, err := check()
@@ -52,7 +52,7 @@ func TestCheckSeesGuardsOfUse(t *testing.T) {
 
 func TestCheckSeesGuardsBeforeTheRouter(t *testing.T) {
 	e := echo.New()
-	check := echolock.Check(e)
+	check := echolock.RouteCheck(e)
 	e.Pre(echolock.ByParam("orderID"), echolock.ByHeader("X-Shop"))
 	e.POST("/orders/:orderID", func(echo.Context) error { return nil })
 	report, err := check()
@@ -64,16 +64,16 @@ func TestCheckSeesGuardsBeforeTheRouter(t *testing.T) {
 func TestCheckMissesNoRoute(t *testing.T) {
 	handler := func(echo.Context) error { return nil }
 	for name, build := range map[string]func(e *echo.Echo) func() (echolock.Report, error){
-		"added before Check": func(e *echo.Echo) func() (echolock.Report, error) {
+		"added before RouteCheck": func(e *echo.Echo) func() (echolock.Report, error) {
 			e.POST("/orders/:orderID", handler)
-			return echolock.Check(e)
+			return echolock.RouteCheck(e)
 		},
-		"of a host, added before Check": func(e *echo.Echo) func() (echolock.Report, error) {
+		"of a host, added before RouteCheck": func(e *echo.Echo) func() (echolock.Report, error) {
 			e.Host("shop").POST("/orders/:orderID", handler)
-			return echolock.Check(e)
+			return echolock.RouteCheck(e)
 		},
 		"added when another has the hook": func(e *echo.Echo) func() (echolock.Report, error) {
-			check := echolock.Check(e)
+			check := echolock.RouteCheck(e)
 			e.OnAddRouteHandler = nil
 			e.POST("/orders/:orderID", handler)
 			return check

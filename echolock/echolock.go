@@ -131,7 +131,7 @@ func short(cfg guard.Config, opts []core.Option) echo.MiddlewareFunc {
 	return middleware(Config{}, cfg)
 }
 
-// middleware is not inlined, so that Check knows what it has made.
+// middleware is not inlined, so that RouteCheck knows what it has made.
 //
 //go:noinline
 func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {

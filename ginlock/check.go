@@ -31,7 +31,7 @@ func (r Report) String() string { return guard.Table(r) }
 // Err returns all faults, for the start of a program or a test, or nil when there are none.
 func (r Report) Err() error { return guard.Faults(r) }
 
-// Check lists the routes of a router: what each is guarded by, which are not guarded, and
+// RouteCheck lists the routes of a router: what each is guarded by, which are not guarded, and
 // what looks wrong: a route that declares the parameters by which others are guarded but was
 // added before the middleware, one that declares one twice, in another spelling or not at all,
 // one that Strict refuses, a guard by a parameter that no route behind it has, a key like "id=42"
@@ -40,9 +40,9 @@ func (r Report) Err() error { return guard.Faults(r) }
 //
 // It sees guards that are middleware themselves, not those that other middleware calls; nor
 // what Skip lets through, nor which of several handlers of a route does the work. gin
-// keeps its routes to itself; with a version in which they are elsewhere Check returns an
+// keeps its routes to itself; with a version in which they are elsewhere RouteCheck returns an
 // error.
-func Check(router *gin.Engine) (Report, error) {
+func RouteCheck(router *gin.Engine) (Report, error) {
 	trees := reflect.ValueOf(router).Elem().FieldByName("trees")
 	if trees.Kind() != reflect.Slice {
 		return nil, errNoRoutes
@@ -67,13 +67,13 @@ func Check(router *gin.Engine) (Report, error) {
 }
 
 // Unguarded is middleware that does nothing: it declares a route, or a group, that is not guarded
-// on purpose, such as one that reads what others change. [Check] then does not take it for one
+// on purpose, such as one that reads what others change. [RouteCheck] then does not take it for one
 // that was forgotten.
 //
 //	router.GET("/orders/:orderID", ginlock.Unguarded, getOrder)
 func Unguarded(*gin.Context) {}
 
-var errNoRoutes = errors.New("ginlock: Check does not know where this version of gin keeps its routes")
+var errNoRoutes = errors.New("ginlock: RouteCheck does not know where this version of gin keeps its routes")
 
 // walk visits the routes below a node of gin's tree.
 func walk(node reflect.Value, visit func(pattern string, chain gin.HandlersChain)) error {

@@ -12,7 +12,7 @@ import (
 )
 
 // At the start of a program, and in a test of its own.
-func ExampleCheck() {
+func ExampleRouteCheck() {
 	router := newRouter()
 	pay := func(*gin.Context) {}
 	router.GET("/health", pay)
@@ -22,7 +22,7 @@ func ExampleCheck() {
 	router.POST("/orders/:orderID/pay", pay)
 	router.POST("/carts", ginlock.ByHeader("Idempotency-Key"), pay)
 
-	report, err := ginlock.Check(router)
+	report, err := ginlock.RouteCheck(router)
 	if err != nil {
 		panic(err)
 	}
@@ -42,10 +42,10 @@ func TestCheck(t *testing.T) {
 	handler := func(*gin.Context) { t.Error("a handler was called") }
 	late := gin.New()
 	late.POST("/orders/:orderID", handler, ginlock.ByParam("orderID"))
-	if report, err := ginlock.Check(late); err != nil || len(report[0].Guards) > 0 || !strings.Contains(fmt.Sprint(report.Err()), "after the handler") {
+	if report, err := ginlock.RouteCheck(late); err != nil || len(report[0].Guards) > 0 || !strings.Contains(fmt.Sprint(report.Err()), "after the handler") {
 		t.Errorf("a guard after the handler: %+v, %v", report, err)
 	}
-	if report, err := ginlock.Check(gin.New()); len(report) != 0 || err != nil || report.Err() != nil {
+	if report, err := ginlock.RouteCheck(gin.New()); len(report) != 0 || err != nil || report.Err() != nil {
 		t.Error(report, err)
 	}
 }
@@ -63,7 +63,7 @@ func TestCheckKnowsTheParametersThatThereAre(t *testing.T) {
 		router.POST("/orders/:orderID/pay", handler)
 		router.POST("/orders/:orderID/items/:item", handler)
 		router.GET("/health", handler)
-		report, err := ginlock.Check(router)
+		report, err := ginlock.RouteCheck(router)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@
 // whether there is such a call or not.
 //
 // A middleware in router.Use guards all routes that are added after it, also those that only
-// read: see [SafeMethods]. [Check] lists what is guarded.
+// read: see [SafeMethods]. [RouteCheck] lists what is guarded.
 //
 // A request that must not run is answered with application/problem+json: 400
 // when the key is missing, given twice or malformed, 409 with Retry-After when

@@ -133,7 +133,7 @@ func short(cfg guard.Config, opts []core.Option) gin.HandlerFunc {
 	return middleware(Config{}, cfg)
 }
 
-// middleware is not inlined, so that Check knows what it has made.
+// middleware is not inlined, so that RouteCheck knows what it has made.
 //
 //go:noinline
 func middleware(cfg Config, own guard.Config) gin.HandlerFunc {

@@ -29,7 +29,7 @@ func (r Report) String() string { return guard.Table(r) }
 // Err returns all faults, for the start of a program or a test, or nil when there are none.
 func (r Report) Err() error { return guard.Faults(r) }
 
-// Check collects routes, to say what each is guarded by, which are not guarded, and what looks
+// RouteCheck collects routes, to say what each is guarded by, which are not guarded, and what looks
 // wrong: a route that declares the parameters by which others are guarded, one that declares
 // one twice, in another spelling or not at all, one that Strict refuses, a guard by a
 // parameter that no route behind it has, a key like "id=42" of several resources. [http.ServeMux] does not list its routes: Add them one
@@ -40,16 +40,16 @@ func (r Report) Err() error { return guard.Faults(r) }
 // middleware calls. It runs no handler and no middleware but this package's, serves no request,
 // asks no Redis and does not block, save that it calls key functions, see
 // [keyfunc.Describe]. The zero value is ready; it is not safe for concurrent use.
-type Check struct{ seen []guard.Seen }
+type RouteCheck struct{ seen []guard.Seen }
 
 // Add adds a route, with the handler that the router was given and the middleware that it has
 // in front of it, outermost first. It never fails: the error is there for chi.Walk.
-func (c *Check) Add(method, pattern string, handler http.Handler, middlewares ...func(http.Handler) http.Handler) error {
+func (c *RouteCheck) Add(method, pattern string, handler http.Handler, middlewares ...func(http.Handler) http.Handler) error {
 	c.add(nil, method, pattern, handler, middlewares)
 	return nil
 }
 
-func (c *Check) add(before []guard.Before, method, pattern string, handler http.Handler, middlewares []func(http.Handler) http.Handler) {
+func (c *RouteCheck) add(before []guard.Before, method, pattern string, handler http.Handler, middlewares []func(http.Handler) http.Handler) {
 	declared, isUnguarded := handler.(unguarded)
 	if isUnguarded {
 		handler = declared.Handler
@@ -69,10 +69,10 @@ func guardsOf(middlewares []func(http.Handler) http.Handler) []*guard.Guard {
 }
 
 // Report says what is guarded of the routes that were added.
-func (c *Check) Report() Report { return guard.Check[Route](c.seen) }
+func (c *RouteCheck) Report() Report { return guard.Check[Route](c.seen) }
 
 // Unguarded is middleware that does nothing: it declares a route, or a group, that is not guarded
-// on purpose, such as one that reads what others change. [Check] then does not take it for one
+// on purpose, such as one that reads what others change. [RouteCheck] then does not take it for one
 // that was forgotten.
 //
 //	mux.Handle("GET /orders/{orderID}", httplock.Unguarded(getOrder))

@@ -12,9 +12,9 @@ import (
 
 // A mux does not list its routes: a table of the program's own serves both. With chi it is
 // chi.Walk(router, check.Add).
-func ExampleCheck() {
+func ExampleRouteCheck() {
 	pay := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	mux, check := http.NewServeMux(), httplock.Check{}
+	mux, check := http.NewServeMux(), httplock.RouteCheck{}
 	for pattern, handler := range map[string]http.Handler{
 		"POST /orders/{orderID}/pay":    httplock.ByParam("orderID")(pay),
 		"POST /orders/{orderID}/refund": pay, // forgotten
@@ -42,7 +42,7 @@ func ExampleCheck() {
 func TestCheck(t *testing.T) {
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a handler was called") })
 	other := func(http.Handler) http.Handler { t.Error("another middleware was called"); return nil }
-	var check httplock.Check
+	var check httplock.RouteCheck
 	walk := check.Add // as chi.Walk calls it
 	_ = walk("POST", "/a/{orderID:[0-9]+}/{rest...}", handler, other, httplock.ByParam("orderID"), httplock.By(keyfunc.Query("id")))
 	_ = walk("POST", "/b/{orderID}", httplock.ByParam("orderID")(httplock.ByQuery("id")(handler)))

@@ -11,11 +11,11 @@ import (
 )
 
 // AddRouter adds all routes of a chi router, and of the routers that are mounted in it. Other
-// than with chi.Walk, Check then knows of a guard in Use that it runs before the route is
+// than with chi.Walk, RouteCheck then knows of a guard in Use that it runs before the route is
 // known. It fails, and has added nothing, when the router does not show its routes and
 // middleware as chi's do.
-func (c *Check) AddRouter(router http.Handler) error {
-	all := Check{}
+func (c *RouteCheck) AddRouter(router http.Handler) error {
+	all := RouteCheck{}
 	if err := all.addRouter(reflect.ValueOf(router), "", nil); err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ type middlewares = []func(http.Handler) http.Handler
 
 // addRouter adds the routes of a router that is mounted at a pattern, behind some guards. It
 // uses what chi exports, without importing it.
-func (c *Check) addRouter(router reflect.Value, at string, before []guard.Before) error {
+func (c *RouteCheck) addRouter(router reflect.Value, at string, before []guard.Before) error {
 	routes, ok := returned(router, "Routes", reflect.Slice)
 	used, alsoOK := returned(router, "Middlewares", reflect.Slice)
 	if !ok || !alsoOK || !used.CanConvert(reflect.TypeFor[middlewares]()) {
@@ -48,7 +48,7 @@ func (c *Check) addRouter(router reflect.Value, at string, before []guard.Before
 	return nil
 }
 
-func (c *Check) addRoute(route reflect.Value, at string, before []guard.Before) error {
+func (c *RouteCheck) addRoute(route reflect.Value, at string, before []guard.Before) error {
 	if route.Kind() != reflect.Struct {
 		return errNotChi
 	}

@@ -86,7 +86,7 @@ func TestCheckOfAChiRouter(t *testing.T) {
 		sub("/m/{id}/*", nil, chiMiddlewares{httplock.ByParam("id")}, leaf("/pay")),
 		leaf("/files/*", httplock.By(keyfunc.Path(keyfunc.Param("*")))),
 	}}
-	var check httplock.Check
+	var check httplock.RouteCheck
 	if err := check.AddRouter(router); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestCheckOfAChiRouter(t *testing.T) {
 }
 
 func TestAddRouterNeedsARouterThatShowsItsRoutes(t *testing.T) {
-	var check httplock.Check
+	var check httplock.RouteCheck
 	for _, router := range []http.Handler{nil, http.NewServeMux(), http.NotFoundHandler(), halfRouter{}} {
 		if err := check.AddRouter(router); err == nil || len(check.Report()) > 0 {
 			t.Errorf("%T: %v, %s", router, err, check.Report())

@@ -28,5 +28,5 @@
 // done. In the same way a handler that has hijacked the connection keeps the lock
 // until it returns, not until the connection is closed.
 //
-// [Inspector] is a page for operators: what this process holds and waits for.
+// [LockPage] is a page for operators: what this process holds and waits for.
 package httplock

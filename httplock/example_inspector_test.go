@@ -13,7 +13,7 @@ import (
 
 // The page of what this process holds, for tools and for people, behind your
 // authentication.
-func ExampleInspector() {
+func ExampleLockPage() {
 	locker, stop := newLocker()
 	defer stop()
 
@@ -29,7 +29,7 @@ func ExampleInspector() {
 		})
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/debug/locks", operatorsOnly(httplock.Inspector(locker,
+	mux.Handle("/debug/locks", operatorsOnly(httplock.LockPage(locker,
 		httplock.AllowForceUnlock(), httplock.AllowedHosts("ops.example.com"))))
 
 	lock, err := locker.Lock(context.Background(), "orderID=42")

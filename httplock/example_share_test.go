@@ -42,7 +42,7 @@ func Example_callToAnotherService() {
 		if err != nil {
 			return
 		}
-		call.Header.Set("Lock-Owner", lock.Share())
+		call.Header.Set("Lock-Owner", lock.ShareOwner())
 		answer, err := http.DefaultClient.Do(call)
 		if err != nil {
 			w.WriteHeader(http.StatusBadGateway)

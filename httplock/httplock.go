@@ -136,7 +136,7 @@ func short(cfg guard.Config, opts []core.Option) func(http.Handler) http.Handler
 	return middleware(Config{}, cfg)
 }
 
-// middleware is not inlined, so that Check knows what it has made.
+// middleware is not inlined, so that RouteCheck knows what it has made.
 //
 //go:noinline
 func middleware(cfg Config, own guard.Config) func(http.Handler) http.Handler {

@@ -44,10 +44,10 @@ type Idempotency struct {
 	// Optional lets requests without a key through, which count each time. Otherwise
 	// they are refused with 400, save GET, HEAD, OPTIONS and TRACE.
 	Optional bool
-	// KeepFor is for how long an answer is kept, from the moment on at which it is complete. If
+	// StoreFor is for how long an answer is kept, from the moment on at which it is complete. If
 	// zero 24 h. It is also for how long it is known that an attempt was made, of which nobody
 	// knows more.
-	KeepFor time.Duration
+	StoreFor time.Duration
 	// MaxBytes is how long the body of an answer may be that is kept. If zero 64 KiB. The
 	// first client gets a longer one, too; later ones are refused with 409.
 	MaxBytes int
@@ -55,11 +55,11 @@ type Idempotency struct {
 	// Content-Language, Content-Encoding, Location, Content-Location, ETag, Last-Modified and
 	// Link.
 	Headers []string
-	// Keep says by its status whether an answer is kept; if not, the request counts as one
+	// StoreIf says by its status whether an answer is kept; if not, the request counts as one
 	// that has not come, and the next one is processed. nil: those below 400, 402, 404,
 	// 410 and 422. Those from 500 on are never kept, those from 400 on for an hour at most, and
 	// if their body is no longer than 4 KiB.
-	Keep func(status int) bool
+	StoreIf func(status int) bool
 	// Seal encrypts what is stored of answers. nil: it is stored as it is.
 	Seal cipher.AEAD
 	// RefuseUnknown refuses a request with 409 where nobody knows whether an earlier attempt has

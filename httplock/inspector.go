@@ -18,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/guard"
 )
 
-// InspectorOption changes what [Inspector] does.
-type InspectorOption func(*inspector)
+// LockPageOption changes what [LockPage] does.
+type LockPageOption func(*inspector)
 
 // AllowForceUnlock lets those who see the page free a lock, whoever holds it, by
 // POST with the parameters key and owner; owner is who holds it as far as they
@@ -27,7 +27,7 @@ type InspectorOption func(*inspector)
 // a dedup window or a lock that is parked. If that has changed meanwhile nothing is done, and
 // the answer is 409. Requests that a browser sends for another site are refused
 // with 403. Each lock that was freed leaves a line in the log.
-func AllowForceUnlock() InspectorOption {
+func AllowForceUnlock() LockPageOption {
 	return func(p *inspector) { p.forces = true }
 }
 
@@ -38,7 +38,7 @@ func AllowForceUnlock() InspectorOption {
 // is allowed. An authentication that browsers do not give to another name, such as a cookie
 // or a password, prevents it as well. A host with a port is for that port; one without is
 // for any. Case does not matter. It panics without hosts, and at what is not a host.
-func AllowedHosts(hosts ...string) InspectorOption {
+func AllowedHosts(hosts ...string) LockPageOption {
 	if len(hosts) == 0 {
 		panic(`httplock: AllowedHosts needs hosts, as in AllowedHosts("ops.example.com", "localhost")`)
 	}
@@ -50,10 +50,10 @@ func AllowedHosts(hosts ...string) InspectorOption {
 	return func(p *inspector) { p.hosts = append(p.hosts, hosts...) }
 }
 
-// Inspector returns a page that shows what locker holds and waits for in this
+// LockPage returns a page that shows what locker holds and waits for in this
 // process, and looks up any key in Redis:
 //
-//	mux.Handle("/debug/locks", authenticated(httplock.Inspector(locker)))
+//	mux.Handle("/debug/locks", authenticated(httplock.LockPage(locker)))
 //
 // The page shows keys and owners to whoever can reach it, so put it behind your own
 // authentication. It changes nothing unless [AllowForceUnlock] is given. nil for the
@@ -66,7 +66,7 @@ func AllowedHosts(hosts ...string) InspectorOption {
 // script and nothing from elsewhere, and works at any path. The status is 503 when
 // Redis does not answer a look-up, with what the process holds of that key all the
 // same, and 400 when the key is empty or too long.
-func Inspector(locker *core.Locker, opts ...InspectorOption) http.Handler {
+func LockPage(locker *core.Locker, opts ...LockPageOption) http.Handler {
 	host, _ := os.Hostname() // without one the page has only the process id
 	p := &inspector{locker: locker, host: host, pid: os.Getpid(), page: newPage()}
 	for _, o := range opts {
@@ -192,7 +192,7 @@ func force(ctx context.Context, locker *core.Locker, key, owner string) (outcome
 		owner != "" && !slices.ContainsFunc(info.Holders, func(h core.Holder) bool { return h.Owner == owner }):
 		return changed, nil
 	}
-	done, err := locker.ForceUnlockOwner(ctx, key, owner)
+	done, err := locker.ForceUnlock(ctx, key, owner)
 	switch {
 	case err != nil:
 		return unsure, err

@@ -23,7 +23,7 @@ func BenchmarkInspector(b *testing.B) {
 		}
 		defer k.Unlock(b.Context())
 	}
-	page := httplock.Inspector(l)
+	page := httplock.LockPage(l)
 	for name, target := range map[string]string{
 		"lists":      "/",
 		"lists JSON": "/?format=json",

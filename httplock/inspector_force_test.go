@@ -21,7 +21,7 @@ import (
 func TestInspectorFreesALock(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 		k := take(t, t.Context(), other, "k")
-		if body := get(httplock.Inspector(l), "/?key=k").Body.String(); forceForm.MatchString(body) {
+		if body := get(httplock.LockPage(l), "/?key=k").Body.String(); forceForm.MatchString(body) {
 			t.Error("there is a form that leads nowhere")
 		}
 		form := forceForm.FindStringSubmatch(get(page, "/debug/locks?key=k&filter=x&sort=age").Body.String())
@@ -252,7 +252,7 @@ func TestInspectorRefusesOtherSites(t *testing.T) {
 func TestInspectorAnswersForItsHostsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := locktest.New(t)
-		page := httplock.Inspector(l, httplock.AllowForceUnlock(), httplock.AllowedHosts("ops.example.com", "localhost:8080"), httplock.AllowedHosts("127.0.0.1", "[::1]"))
+		page := httplock.LockPage(l, httplock.AllowForceUnlock(), httplock.AllowedHosts("ops.example.com", "localhost:8080"), httplock.AllowedHosts("127.0.0.1", "[::1]"))
 		k := take(t, t.Context(), l, "k")
 		ask := func(method, host string) *httptest.ResponseRecorder {
 			r := httptest.NewRequest(method, "/?key=k&owner="+k.Owner(), nil)
@@ -302,7 +302,7 @@ func TestAllowedHostsRefusesWhatIsNone(t *testing.T) {
 func TestInspectorNeedsKeyAndOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := locktest.New(t)
-		page := httplock.Inspector(l, httplock.AllowForceUnlock())
+		page := httplock.LockPage(l, httplock.AllowForceUnlock())
 		k := take(t, t.Context(), l, "k")
 		for target, body := range map[string]string{
 			"/":                              "",

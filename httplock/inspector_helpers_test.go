@@ -177,7 +177,7 @@ func pair(t *testing.T) (*core.Locker, *core.Locker, *miniredis.Miniredis) {
 func pageTest(t *testing.T, test func(t *testing.T, l, other *core.Locker, page http.Handler, server *miniredis.Miniredis)) {
 	synctest.Test(t, func(t *testing.T) {
 		l, other, server := pair(t)
-		test(t, l, other, httplock.Inspector(l, httplock.AllowForceUnlock()), server)
+		test(t, l, other, httplock.LockPage(l, httplock.AllowForceUnlock()), server)
 	})
 }
 

@@ -25,7 +25,7 @@ import (
 )
 
 func TestInspectorAnswersInJSONOrHTML(t *testing.T) {
-	page := httplock.Inspector(locktest.New(t))
+	page := httplock.LockPage(locktest.New(t))
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 	for _, c := range []struct {
 		target string
@@ -67,8 +67,8 @@ func TestInspectorRefusesOtherMethods(t *testing.T) {
 		allow   string
 		refused []string
 	}{
-		{httplock.Inspector(l), "GET, HEAD", []string{"POST", "PUT", "DELETE", "OPTIONS"}},
-		{httplock.Inspector(l, httplock.AllowForceUnlock()), "GET, HEAD, POST", []string{"PUT", "DELETE", "OPTIONS"}},
+		{httplock.LockPage(l), "GET, HEAD", []string{"POST", "PUT", "DELETE", "OPTIONS"}},
+		{httplock.LockPage(l, httplock.AllowForceUnlock()), "GET, HEAD, POST", []string{"PUT", "DELETE", "OPTIONS"}},
 	} {
 		for _, method := range c.refused {
 			w := send(c.page, method, "/?key=k&owner=")
@@ -85,7 +85,7 @@ func TestInspectorRefusesOtherMethods(t *testing.T) {
 // The browser runs no script, takes nothing from elsewhere, shows the page in no
 // frame, and keeps no copy.
 func TestInspectorIsStrict(t *testing.T) {
-	w := get(httplock.Inspector(locktest.New(t), httplock.AllowForceUnlock()), "/debug/locks?key=k")
+	w := get(httplock.LockPage(locktest.New(t), httplock.AllowForceUnlock()), "/debug/locks?key=k")
 	body := w.Body.String()
 	_, style, _ := strings.Cut(body, "<style>")
 	style, _, found := strings.Cut(style, "</style>")
@@ -189,7 +189,7 @@ func TestInspectorAndHostileKeys(t *testing.T) {
 }
 
 func TestInspectorNamesWhatCannotBeSeen(t *testing.T) {
-	page := httplock.Inspector(locktest.New(t))
+	page := httplock.LockPage(locktest.New(t))
 	body := get(page, "/?key="+url.QueryEscape("a\n\u202e\xffb c")).Body.String()
 	want := `<bdi>a<span class="esc">U+000A</span><span class="esc">U+202E</span><span class="esc">0xFF</span>b c</bdi>`
 	if !strings.Contains(html.UnescapeString(body), want) {
@@ -207,7 +207,7 @@ func TestInspectorNamesWhatCannotBeSeen(t *testing.T) {
 func TestInspectorLinksKeepTheView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := locktest.New(t)
-		page := httplock.Inspector(l)
+		page := httplock.LockPage(l)
 		k := take(t, t.Context(), l, "order:1")
 		body := get(page, "/?filter=order&sort=age&key=x%25y&refresh=1&outcome=freed").Body.String()
 		for _, want := range []string{
@@ -251,7 +251,7 @@ func TestInspectorLinksKeepTheView(t *testing.T) {
 func TestInspectorWritesTimesForPeople(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := locktest.New(t)
-		page := httplock.Inspector(l)
+		page := httplock.LockPage(l)
 		k := take(t, t.Context(), l, "k", core.FixedLease(24*time.Hour))
 		start := time.Now()
 		for _, c := range []struct {
@@ -279,7 +279,7 @@ func TestInspectorWritesTimesForPeople(t *testing.T) {
 // Links and redirects stay at the path where the page is mounted.
 func TestInspectorWorksAnywhere(t *testing.T) {
 	l := locktest.New(t)
-	page := httplock.Inspector(l, httplock.AllowForceUnlock())
+	page := httplock.LockPage(l, httplock.AllowForceUnlock())
 	mux := http.NewServeMux()
 	mux.Handle("/debug/locks", page)
 	mux.Handle("/debug/locks/", page)

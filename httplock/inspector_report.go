@@ -152,7 +152,7 @@ func (p *inspector) report(ctx context.Context, locker *core.Locker, v view) *re
 		Outcome: v.outcome, view: v, forces: p.forces,
 	}
 	if v.lookUp {
-		here := locker.SnapshotOf(v.key)
+		here := locker.Snapshot(v.key)
 		r.Name, r.Since = here.Process.Name, here.Process.Since.UTC()
 		r.LookUp = lookUpKey(ctx, locker, v.key, here)
 		return r // the lists of many locks cost a thousand times as much
@@ -161,18 +161,18 @@ func (p *inspector) report(ctx context.Context, locker *core.Locker, v view) *re
 	r.Name, r.Since = snapshot.Process.Name, snapshot.Process.Since.UTC()
 	contains := func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(v.filter)) }
 	r.Held = listed(snapshot.Held, v.sort,
-		func(h core.Held) bool { return contains(h.Key) || contains(h.Owner) },
-		func(h core.Held) (time.Time, int) { return h.Since, h.Waiters },
-		func(h core.Held) heldLock {
+		func(h core.HeldLock) bool { return contains(h.Key) || contains(h.Owner) },
+		func(h core.HeldLock) (time.Time, int) { return h.Since, h.Waiters },
+		func(h core.HeldLock) heldLock {
 			held := newHeldLock(h)
 			of, _ := core.ProcessOf(h.Owner)
 			held.Chosen = of != snapshot.Process
 			return held
 		})
 	r.Waiting = listed(snapshot.Waiting, v.sort,
-		func(w core.Waiting) bool { return contains(w.Key) },
-		func(w core.Waiting) (time.Time, int) { return w.Since, w.Waiters },
-		func(w core.Waiting) waitingLock {
+		func(w core.AwaitedLock) bool { return contains(w.Key) },
+		func(w core.AwaitedLock) (time.Time, int) { return w.Since, w.Waiters },
+		func(w core.AwaitedLock) waitingLock {
 			return waitingLock{w.Key, w.Since.UTC().Truncate(time.Millisecond), w.Waiters}
 		})
 	return r
@@ -200,7 +200,7 @@ func listed[From, To any](all []From, sort string, matches func(From) bool, orde
 	return l
 }
 
-func newHeldLock(h core.Held) heldLock {
+func newHeldLock(h core.HeldLock) heldLock {
 	return heldLock{
 		Key: h.Key, Owner: h.Owner, Form: h.Form, Token: h.Token, Since: h.Since.UTC().Truncate(time.Millisecond), TTL: h.TTL.Milliseconds(), Count: h.Count,
 		Renewals: h.Renewals, Waiters: h.Waiters, Fixed: h.Fixed, Overdue: h.Overdue,
@@ -262,7 +262,7 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string, here core.S
 	return found
 }
 
-func newHolder(h core.Holder, here []core.Held) holder {
+func newHolder(h core.Holder, here []core.HeldLock) holder {
 	it := holder{Owner: h.Owner, Count: h.Count, TTL: h.TTL.Milliseconds()}
 	if p, ok := core.ProcessOf(h.Owner); ok {
 		it.Process = &process{p.Name, p.PID, p.Since.UTC()}

@@ -246,7 +246,7 @@ func TestInspectorAndAClientThatLeaves(t *testing.T) {
 func TestInspectorOfAClosedLocker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := locktest.New(t)
-		page := httplock.Inspector(l)
+		page := httplock.LockPage(l)
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func TestInspectorOfAClosedLocker(t *testing.T) {
 }
 
 func TestInspectorWithoutALocker(t *testing.T) {
-	page := httplock.Inspector(nil)
+	page := httplock.LockPage(nil)
 	if w := get(page, "/"); w.Code != 500 || !strings.Contains(w.Body.String(), "call core.SetDefault") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -357,7 +357,7 @@ func TestInspectorShowsAThousand(t *testing.T) {
 		k := take(t, t.Context(), l, fmt.Sprintf("order:%04d", i))
 		defer unlock(t, k)
 	}
-	page := httplock.Inspector(l)
+	page := httplock.LockPage(l)
 	r := readReport(t, get(page, "/?format=json"), 200)
 	if r.Held.Total != 1001 || r.Held.Matching != 1001 || len(r.Held.Locks) != 1000 || r.Held.Locks[999].Key != "order:0999" {
 		t.Errorf("%d, %d, %d", r.Held.Total, r.Held.Matching, len(r.Held.Locks))

@@ -111,7 +111,7 @@ func TestWhatPathDoesNotReach(t *testing.T) {
 		want{key: "h=c14cddc033f64b9dea80ea675cf280a015e672516090a5626781153dc68fea11"})
 }
 
-func TestCheckPath(t *testing.T) {
+func TestValidatePath(t *testing.T) {
 	for _, c := range []struct {
 		target string
 		params []string
@@ -131,7 +131,7 @@ func TestCheckPath(t *testing.T) {
 		{"/files/../a/../b", []string{"a/../b"}, false},
 		{"/files/%2e%2e/a/%252e%252e/b", []string{"a/%2e%2e/b"}, false},
 	} {
-		err := keyfunc.CheckPath(get(c.target).Request, c.params...)
+		err := keyfunc.ValidatePath(get(c.target).Request, c.params...)
 		if (err == nil) != c.ok || err != nil && !errors.Is(err, keyfunc.ErrPath) {
 			t.Errorf("%s with %q: %v", c.target, c.params, err)
 		}

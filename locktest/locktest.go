@@ -121,7 +121,7 @@ func (s *scene) Observe(ctx context.Context, e core.Event) context.Context {
 		if held {
 			owner = "by owner " + k.Owner()
 		}
-		s.leaks = append(s.leaks, fmt.Sprintf("%q %s, for %v", e.Key, owner, e.Held.Round(time.Millisecond)))
+		s.leaks = append(s.leaks, fmt.Sprintf("%q %s, for %v", e.Key, owner, e.HeldFor.Round(time.Millisecond)))
 	}
 	return ctx
 }

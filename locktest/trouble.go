@@ -59,7 +59,7 @@ func Lose(tb testing.TB, l *core.Locker, key string) {
 			why = err
 			continue
 		}
-		_, err := l.ForceUnlockOwner(ctx, key, k.Owner())
+		_, err := l.ForceUnlock(ctx, key, k.Owner())
 		if err == nil {
 			_, err = k.TTL(ctx) // notices at once, where the watchdog takes a third of the lease
 		}

@@ -67,7 +67,7 @@ func (m *meters) count(ctx context.Context, e core.Event, l *labels) {
 		}
 	case core.EventReleased, core.EventLost:
 		m.held.Add(ctx, -1, l.byLock...)
-		m.hold.Record(ctx, e.Held.Seconds(), l.record...)
+		m.hold.Record(ctx, e.HeldFor.Seconds(), l.record...)
 	case core.EventOverdue:
 		m.overdue.Add(ctx, 1, l.byLock...)
 	case core.EventRenewalFailed:

@@ -22,7 +22,7 @@ func BenchmarkALock(b *testing.B) {
 			for b.Loop() {
 				ctx := o.Observe(background, core.Event{Kind: core.EventWaiting, Name: "orders"})
 				ctx = o.Observe(ctx, core.Event{Kind: core.EventAcquired, Name: "orders", Waited: time.Millisecond})
-				o.Observe(ctx, core.Event{Kind: core.EventReleased, Name: "orders", Held: time.Millisecond})
+				o.Observe(ctx, core.Event{Kind: core.EventReleased, Name: "orders", HeldFor: time.Millisecond})
 			}
 		})
 	}

@@ -188,7 +188,7 @@ func (c *Collector) ended(e core.Event, outcome string) {
 
 func (c *Collector) free(e core.Event) {
 	c.held.WithLabelValues(e.Name, e.Form).Dec()
-	c.hold.WithLabelValues(e.Name, e.Form).Observe(e.Held.Seconds())
+	c.hold.WithLabelValues(e.Name, e.Form).Observe(e.HeldFor.Seconds())
 }
 
 // Describe is for the registry.

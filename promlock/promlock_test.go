@@ -70,7 +70,7 @@ func TestEvents(t *testing.T) {
 			`latchkey_lock_calls_total{form="exclusive",name="n",outcome="failed",reason="unavailable"} 1`,
 			`latchkey_lock_waiting{form="exclusive",name="n"} 1`,
 		}},
-		"released": {core.Event{Kind: core.EventReleased, Held: 500 * time.Millisecond}, []string{
+		"released": {core.Event{Kind: core.EventReleased, HeldFor: 500 * time.Millisecond}, []string{
 			`latchkey_lock_held{form="exclusive",name="n"} 0`,
 			`latchkey_lock_hold_seconds_bucket{form="exclusive",name="n",le="1"} 1`,
 			`latchkey_lock_hold_seconds_bucket{form="exclusive",name="n",le="10"} 1`,
@@ -86,7 +86,7 @@ func TestEvents(t *testing.T) {
 			`latchkey_lock_hold_seconds_count{form="exclusive",name="n"} 1`,
 			`latchkey_lock_unconfirmed_releases_total{form="exclusive",name="n"} 1`,
 		}},
-		"lost": {core.Event{Kind: core.EventLost, Reason: "deleted", Held: 20 * time.Second}, []string{
+		"lost": {core.Event{Kind: core.EventLost, Reason: "deleted", HeldFor: 20 * time.Second}, []string{
 			`latchkey_lock_held{form="exclusive",name="n"} 0`,
 			`latchkey_lock_hold_seconds_bucket{form="exclusive",name="n",le="+Inf"} 1`,
 			`latchkey_lock_hold_seconds_sum{form="exclusive",name="n"} 20`,

@@ -46,7 +46,7 @@ func (p *program) unlock(ctx context.Context, args []string) (int, error) {
 	}
 	freed := false
 	for _, owner := range owners { // not those that have come meanwhile
-		done, err := locker.ForceUnlockOwner(ctx, key, owner)
+		done, err := locker.ForceUnlock(ctx, key, owner)
 		if err != nil {
 			return 0, fmt.Errorf("it may have been freed or not: %w", err)
 		}

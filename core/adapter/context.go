@@ -13,9 +13,9 @@ import (
 // the lock there, so that locks taken under that object re-enter.
 const ContextKey = option.ContextKey
 
-// Held returns the locks that ctx holds, the innermost first, as [core.FromContext] and
+// LocksOf returns the locks that ctx holds, the innermost first, as [core.FromContext] and
 // [core.FromContextKey] find them. It does not block.
-func Held(ctx context.Context) (locks []*core.Lock) {
+func LocksOf(ctx context.Context) (locks []*core.Lock) {
 	option.Held(ctx, func(lock any) { locks = append(locks, lock.(*core.Lock)) })
 	return locks
 }

@@ -19,7 +19,7 @@ func ExampleForms() {
 	type call struct{ method string }
 	forms := adapter.Forms[call]{Shared: func(c call) bool { return c.method == "Read" }}
 	opts := []core.Option{core.NoWait()}
-	if err := forms.Check(opts...); err != nil {
+	if err := forms.Validate(opts...); err != nil {
 		panic("orderlock: " + err.Error())
 	}
 	fmt.Println("calls go", forms.Describe(opts...))

@@ -32,7 +32,7 @@ func byOrder(locker *core.Locker, opts ...core.Option) middleware {
 	for _, text := range own {
 		busy = text
 	}
-	if err := adapter.Check(opts...); err != nil {
+	if err := adapter.Validate(opts...); err != nil {
 		panic("orderlock: bad option: " + err.Error())
 	}
 	opts = append([]core.Option{adapter.Fallback(core.Wait(3 * time.Second))}, opts...)
@@ -90,13 +90,13 @@ func ExampleContextKey() {
 	// <nil>
 }
 
-func ExampleHeld() {
+func ExampleLocksOf() {
 	t := &exampleT{}
 	defer t.end()
 	locker := locktest.New(t)
 
 	err := locker.DoAll(context.Background(), []string{"account=1", "account=2"}, func(ctx context.Context) error {
-		for _, lock := range adapter.Held(ctx) {
+		for _, lock := range adapter.LocksOf(ctx) {
 			fmt.Println(lock.Key())
 		}
 		return nil

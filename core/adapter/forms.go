@@ -18,10 +18,10 @@ type Forms[C any] struct {
 	Permits func(C) int
 }
 
-// Check reports what does not go together of the two, and of them with options that are for
-// every call, so that an adapter can refuse it at set-up. It is beside the other [Check]. It
+// Validate reports what does not go together of the two, and of them with options that are for
+// every call, so that an adapter can refuse it at set-up. It is beside the other [Validate]. It
 // does not block.
-func (f Forms[C]) Check(opts ...core.Option) error {
+func (f Forms[C]) Validate(opts ...core.Option) error {
 	s, field := settingsOf(opts), "Config.Shared"
 	if f.Permits != nil {
 		field = "Config.Permits"
@@ -70,7 +70,7 @@ func (f Forms[C]) Describe(opts ...core.Option) string {
 	return ""
 }
 
-// settingsOf returns what options say. What is wrong with them Check tells.
+// settingsOf returns what options say. What is wrong with them Validate tells.
 func settingsOf(opts []core.Option) *settings {
 	var s settings
 	_ = option.Apply(&s, opts)

@@ -28,7 +28,7 @@ func TestFormsThatDoNotGo(t *testing.T) {
 		"Permits twice":        {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{core.Permits(2)}, want: "Config.Permits decides"},
 		"Permits and Shared":   {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{core.Shared()}, want: "Config.Permits decides"},
 	} {
-		err := c.forms.Check(c.opts...)
+		err := c.forms.Validate(c.opts...)
 		if (err == nil) != (c.want == "") {
 			t.Errorf("%s: %v", name, err)
 		} else if err != nil && (!strings.HasPrefix(err.Error(), c.want) || !strings.Contains(err.Error(), "leave one of them out")) {

@@ -7,7 +7,7 @@ import (
 
 // Option returns an option that an adapter understands and a lock does not, such as how
 // refusals are answered: value says what. The adapter finds it with [Split]; give value a type
-// of the adapter's own. [core.New], calls and [Check] refuse it.
+// of the adapter's own. [core.New], calls and [Validate] refuse it.
 func Option(value any) core.Option {
 	return func(s *settings) {
 		s.Fail("an option of type %T is for an adapter that knows it, not for a lock", value)
@@ -17,7 +17,7 @@ func Option(value any) core.Option {
 
 // Split takes the options apart that middleware was given: own has the values of type T that
 // [Option] was given, and rest all other options, both in their order. It checks nothing: see
-// [Check], which refuses a value of another type in rest. It does not block.
+// [Validate], which refuses a value of another type in rest. It does not block.
 func Split[T any](opts ...core.Option) (own []T, rest []core.Option) {
 	for _, o := range opts {
 		if value, ok := valueOf[T](o); ok {
@@ -40,7 +40,7 @@ func valueOf[T any](o core.Option) (value T, ok bool) {
 	return value, ok
 }
 
-// Check reports what is wrong with options that an adapter is going to give to every call, so
+// Validate reports what is wrong with options that an adapter is going to give to every call, so
 // that it can refuse them at set-up. On top of what [core.Locker.Lock] refuses it refuses
 // [core.Owner]: calls that share an owner do not exclude one another. It does not block.
-func Check(opts ...core.Option) error { return option.Check(opts) }
+func Validate(opts ...core.Option) error { return option.Check(opts) }

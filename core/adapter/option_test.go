@@ -27,7 +27,7 @@ func TestSplitTakesOutWhatIsTheAdaptersOwn(t *testing.T) {
 	if !slices.Equal(others, []other{"b"}) || len(rest) != 2 || rest[1] != nil {
 		t.Errorf("others %q, rest %v", others, rest)
 	}
-	if err := adapter.Check(rest...); err == nil || !strings.Contains(err.Error(), "Lease(-1ns)") || !strings.Contains(err.Error(), "nil") {
+	if err := adapter.Validate(rest...); err == nil || !strings.Contains(err.Error(), "Lease(-1ns)") || !strings.Contains(err.Error(), "nil") {
 		t.Errorf("the rest is checked: %v", err)
 	}
 }
@@ -38,8 +38,8 @@ func TestAnOptionOfAnAdapterIsRefusedElsewhere(t *testing.T) {
 	_, ofCall := locker.TryLock(t.Context(), "42", adapter.Option(mode("a")))
 	for name, err := range map[string]error{
 		"a call":   ofCall,
-		"Check":    adapter.Check(adapter.Option(mode("a"))),
-		"Fallback": adapter.Check(adapter.Fallback(adapter.Option(mode("a")))),
+		"Validate": adapter.Validate(adapter.Option(mode("a"))),
+		"Fallback": adapter.Validate(adapter.Fallback(adapter.Option(mode("a")))),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "adapter_test.mode") {
 			t.Errorf("%s: %v", name, err)
@@ -52,11 +52,11 @@ func TestCheckRefusesWhatManyCallsCannotHave(t *testing.T) {
 		"single call":   core.Owner("o"),
 		"option of New": core.Prefix("p:"),
 	} {
-		if err := adapter.Check(core.NoWait(), opt); err == nil || !strings.Contains(err.Error(), part) {
+		if err := adapter.Validate(core.NoWait(), opt); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s: %v", part, err)
 		}
 	}
-	if err := errors.Join(adapter.Check(), adapter.Check(core.Lease(time.Second), core.NoWait())); err != nil {
+	if err := errors.Join(adapter.Validate(), adapter.Validate(core.Lease(time.Second), core.NoWait())); err != nil {
 		t.Error(err)
 	}
 }

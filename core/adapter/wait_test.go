@@ -42,7 +42,7 @@ func TestWaitAtMostShortensAWait(t *testing.T) {
 			})
 		})
 	}
-	if err := adapter.Check(adapter.WaitAtMost(-1)); err == nil {
+	if err := adapter.Validate(adapter.WaitAtMost(-1)); err == nil {
 		t.Error("a negative time is accepted")
 	}
 }

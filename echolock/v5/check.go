@@ -32,7 +32,7 @@ func (r Report) String() string { return guard.Table(r) }
 // Err returns all faults, for the start of a program or a test, or nil when there are none.
 func (r Report) Err() error { return guard.Faults(r) }
 
-// Check begins to list the routes of e: call it before the first is added, for echo tells what
+// RouteCheck begins to list the routes of e: call it before the first is added, for echo tells what
 // stands in front of a route only then. The function that it returns tells, once all routes are
 // there, what each is guarded by, which are not guarded, and what looks wrong: a route that
 // declares the parameters by which others are guarded, one that declares one twice, in another
@@ -42,9 +42,9 @@ func (r Report) Err() error { return guard.Faults(r) }
 //
 // It sees guards that are middleware themselves, not those that other middleware calls. echo
 // keeps what was given to e.Use to itself; with a version in which it is elsewhere report fails.
-// It fails too when there is a route that it was not told of: one that was added before Check,
+// It fails too when there is a route that it was not told of: one that was added before RouteCheck,
 // or after somebody else has taken the hook for added routes.
-func Check(e *echo.Echo) (report func() (Report, error)) {
+func RouteCheck(e *echo.Echo) (report func() (Report, error)) {
 	var added guard.Added[echo.MiddlewareFunc]
 	next := e.OnAddRoute
 	e.OnAddRoute = func(r echo.Route) error {
@@ -62,11 +62,11 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 		fields := reflect.ValueOf(e).Elem()
 		pre, all := guard.Unexported[[]echo.MiddlewareFunc](fields, "premiddleware"), guard.Unexported[[]echo.MiddlewareFunc](fields, "middleware")
 		if pre == nil || all == nil {
-			return nil, errors.New("echolock: Check does not know where this version of echo keeps its middleware")
+			return nil, errors.New("echolock: RouteCheck does not know where this version of echo keeps its middleware")
 		}
 		for _, r := range e.Router().Routes() {
 			if r.Method != echo.RouteNotFound && !added.Has(r.Method, r.Path) {
-				return nil, fmt.Errorf("echolock: Check was not told of the route %q: call it right after echo.New, leave OnAddRoute to it, and add routes to echo, not to its router", r.Method+" "+r.Path)
+				return nil, fmt.Errorf("echolock: RouteCheck was not told of the route %q: call it right after echo.New, leave OnAddRoute to it, and add routes to echo, not to its router", r.Method+" "+r.Path)
 			}
 		}
 		return guard.Check[Route](added.Seen(*pre, *all, Unguarded, guardsOf)), nil
@@ -74,7 +74,7 @@ func Check(e *echo.Echo) (report func() (Report, error)) {
 }
 
 // Unguarded is middleware that does nothing: it declares a route, or a group, that is not guarded
-// on purpose, such as one that reads what others change. [Check] then does not take it for one
+// on purpose, such as one that reads what others change. [RouteCheck] then does not take it for one
 // that was forgotten.
 //
 //	e.GET("/orders/:orderID", getOrder, echolock.Unguarded)

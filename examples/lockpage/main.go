@@ -74,7 +74,7 @@ func run(ctx context.Context) error {
 // authentication around it.
 func newMux(locker *core.Locker, host string) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/debug/locks", httplock.Inspector(locker, httplock.AllowForceUnlock(), httplock.AllowedHosts(host, "localhost")))
+	mux.Handle("/debug/locks", httplock.LockPage(locker, httplock.AllowForceUnlock(), httplock.AllowedHosts(host, "localhost")))
 	mux.Handle("GET /{$}", http.RedirectHandler("/debug/locks", http.StatusFound))
 	return mux
 }

@@ -10,7 +10,7 @@ import (
 )
 
 var checkCases = []conformanceCase{
-	{"Check tells what each route is guarded by, and what looks wrong", func(h *harness) {
+	{"RouteCheck tells what each route is guarded by, and what looks wrong", func(h *harness) {
 		orderID := keyfunc.Int(keyfunc.Param("orderID"))
 		optional := byKey(keyfunc.Optional(orderID))
 		either := func(r keyfunc.Request) (string, error) {
@@ -117,7 +117,7 @@ var checkCases = []conformanceCase{
 			h.Error(report, err)
 		}
 	}},
-	{"Check tells of locks of different things that have one name", func(h *harness) {
+	{"RouteCheck tells of locks of different things that have one name", func(h *harness) {
 		id, wildcard := byParam("id"), keyfunc.Path(keyfunc.Param("path"))
 		if strings.HasPrefix(h.framework.name, "echo") {
 			wildcard = keyfunc.Path(keyfunc.Param("*"))

@@ -58,7 +58,7 @@ var comparedCases = []conformanceCase{
 			s.wantRuns(8)
 		}
 	}},
-	{"Check tells of Idempotent where no method is fixed", func(h *harness) {
+	{"RouteCheck tells of Idempotent where no method is fixed", func(h *harness) {
 		any, subtree := post("/orders", idempotent(byUser), ok), post("/old/{path...}", idempotent(byUser), ok)
 		any.method, subtree.method = anyMethod, anyMethod
 		locked := post("/locked/{orderID}", byParam("orderID"), ok)

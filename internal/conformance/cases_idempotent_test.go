@@ -429,7 +429,7 @@ var idempotentCases = []conformanceCase{
 	}},
 	{"a guard inside that refuses has the key freed, whatever is kept", func(h *harness) {
 		s := h.shopWith(func(r *route) {
-			all := &guard.Idempotency{Scope: byUser, Keep: func(int) bool { return true }}
+			all := &guard.Idempotency{Scope: byUser, StoreIf: func(int) bool { return true }}
 			r.guards = append([]guarding{{config: &config{idempotent: all}}}, byKey(keyfunc.Header("X-Order"), core.NoWait())...)
 		}, paid)
 		held := h.hold("X-Order=7")
@@ -456,9 +456,9 @@ var idempotentCases = []conformanceCase{
 		h.wantStatus(s.order("k", "a"), http.StatusOK)
 		s.wantRuns(2)
 	}},
-	{"Keep says which answers are kept; none of 500 or more is", func(h *harness) {
+	{"StoreIf says which answers are kept; none of 500 or more is", func(h *harness) {
 		for code, runs := range map[int]int64{200: 2, 418: 1, 500: 2} {
-			s := h.shop(&guard.Idempotency{Keep: func(status int) bool { return status >= 400 }}, status(code))
+			s := h.shop(&guard.Idempotency{StoreIf: func(status int) bool { return status >= 400 }}, status(code))
 			for range 2 {
 				h.wantStatus(s.order(fmt.Sprint(code), ""), code)
 			}
@@ -618,7 +618,7 @@ var idempotentCases = []conformanceCase{
 			"Param":        {idempotent: one, param: "id"},
 			"Shared":       {idempotent: one, shared: func(*http.Request) bool { return true }},
 			"BufferBody":   {idempotent: one, bufferBody: -1},
-			"KeepFor":      {idempotent: &guard.Idempotency{Scope: byUser, KeepFor: time.Millisecond}},
+			"StoreFor":     {idempotent: &guard.Idempotency{Scope: byUser, StoreFor: time.Millisecond}},
 			"core: a lock": {idempotent: one, options: []core.Option{core.KeepFor(time.Minute)}},
 			"MaxBytes":     {idempotent: &guard.Idempotency{Scope: byUser, MaxBytes: -1}},
 			"Set-Cookie":   {idempotent: &guard.Idempotency{Scope: byUser, Headers: []string{"set-cookie"}}},
@@ -629,7 +629,7 @@ var idempotentCases = []conformanceCase{
 			}
 		}
 	}},
-	{"Check knows it", func(h *harness) {
+	{"RouteCheck knows it", func(h *harness) {
 		server := h.build(post("/orders", idempotent(byUser), ok)).(checkedServer)
 		report, err := server.check()
 		if err != nil {

@@ -87,8 +87,8 @@ var keptCases = []conformanceCase{
 		h.wantStatus(s.order("k", "a"), http.StatusCreated)
 		h.wantLogged("an answer was not kept, so it is unknown what became of the request", "k")
 	}},
-	{"a shorter KeepFor is that of all answers", func(h *harness) {
-		s := h.shop(&guard.Idempotency{KeepFor: time.Minute}, status(http.StatusUnprocessableEntity))
+	{"a shorter StoreFor is that of all answers", func(h *harness) {
+		s := h.shop(&guard.Idempotency{StoreFor: time.Minute}, status(http.StatusUnprocessableEntity))
 		for range 2 {
 			s.order("k", "a")
 			time.Sleep(time.Minute)

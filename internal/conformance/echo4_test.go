@@ -15,7 +15,7 @@ var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: 
 	strict: echolock.Strict, locker: echolock.Locker, bufferBody: echolock.BufferBody, attempt: echolock.Attempt, httpError: func(status int, text string) error { return echo.NewHTTPError(status, text) },
 	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo4Refused(f)) }, build: func(routes ...route) http.Handler {
 		e := echo.New()
-		check := echolock.Check(e)
+		check := echolock.RouteCheck(e)
 		for _, r := range routes {
 			var chain []echo.MiddlewareFunc
 			if r.around != nil {

@@ -15,7 +15,7 @@ var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: 
 	strict: echolock.Strict, locker: echolock.Locker, bufferBody: echolock.BufferBody, attempt: echolock.Attempt, httpError: func(status int, text string) error { return echo.NewHTTPError(status, text) },
 	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo5Refused(f)) }, build: func(routes ...route) http.Handler {
 		e := echo.New()
-		check := echolock.Check(e)
+		check := echolock.RouteCheck(e)
 		e.Logger = slog.Default()
 		for _, r := range routes {
 			var chain []echo.MiddlewareFunc

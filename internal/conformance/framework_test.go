@@ -28,7 +28,7 @@ type framework struct {
 	httpError    func(status int, text string) error // where it has errors
 }
 
-// checkedServer is a server with what the adapter's Check tells of its routes.
+// checkedServer is a server with what the adapter's RouteCheck tells of its routes.
 type checkedServer struct {
 	http.Handler
 	check func() (report, error)

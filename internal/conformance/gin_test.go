@@ -54,7 +54,7 @@ var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, s
 				router.Handle(r.method, pattern, chain...)
 			}
 		}
-		return checkedServer{router, func() (report, error) { return reportOf(ginlock.Check(router)) }}
+		return checkedServer{router, func() (report, error) { return reportOf(ginlock.RouteCheck(router)) }}
 	}}
 
 func ginCompanion(name companion) gin.HandlerFunc {

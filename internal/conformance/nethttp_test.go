@@ -14,7 +14,7 @@ type netHTTPMiddleware = func(http.Handler) http.Handler
 var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf: httplock.StatusOf, reasonOf: httplock.ReasonOf,
 	strict: httplock.Strict, locker: httplock.Locker, bufferBody: httplock.BufferBody, attempt: httplock.Attempt,
 	setOnRefused: func(f refusing) { httplock.SetOnRefused(f) }, build: func(routes ...route) http.Handler {
-		mux, check := http.NewServeMux(), httplock.Check{}
+		mux, check := http.NewServeMux(), httplock.RouteCheck{}
 		for _, r := range routes {
 			var chain []netHTTPMiddleware
 			if r.around != nil {

@@ -50,7 +50,7 @@ func (a *actorState) begin() {
 func (w *worker) idempotent(handler http.HandlerFunc, opts ...core.Option) http.Handler {
 	return httplock.New(httplock.Config{
 		Locker:     w.locker,
-		Idempotent: &httplock.Idempotency{Scope: keyfunc.Const[keyfunc.Request]("crew"), KeepFor: answersKept},
+		Idempotent: &httplock.Idempotency{Scope: keyfunc.Const[keyfunc.Request]("crew"), StoreFor: answersKept},
 		Options:    opts,
 	})(handler)
 }

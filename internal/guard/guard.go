@@ -83,7 +83,7 @@ func newGuard(name string, cfg Config) *Guard {
 	if cfg.Idempotent != nil {
 		cfg = idempotent(name, cfg)
 		fallback[0] = core.NoWait()
-		options = append(options[:len(options):len(options)], adapter.Attempt(noRequest, cfg.Idempotent.KeepFor, false))
+		options = append(options[:len(options):len(options)], adapter.Attempt(noRequest, cfg.Idempotent.StoreFor, false))
 	}
 	switch {
 	case cfg.Param != "" && cfg.Key != nil:
@@ -107,10 +107,10 @@ func newGuard(name string, cfg Config) *Guard {
 	if cfg.Status != 0 && (cfg.Status < 400 || cfg.Status > 599) {
 		panic(name + ": Config.Status must be between 400 and 599, or 0 for 409")
 	}
-	if err := adapter.Check(options...); err != nil {
+	if err := adapter.Validate(options...); err != nil {
 		panic(name + ": bad option: " + err.Error())
 	}
-	if err := cfg.Forms.Check(cfg.Options...); err != nil {
+	if err := cfg.Forms.Validate(cfg.Options...); err != nil {
 		panic(name + ": " + err.Error())
 	}
 	own := []core.Option{adapter.Fallback(fallback...)}
@@ -157,7 +157,7 @@ func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
 		if opts == nil {
 			opts = g.options
 		}
-		locker.Notify(r.HTTP().Context(), e, opts...)
+		adapter.Notify(r.HTTP().Context(), locker, e, opts...)
 	}
 	refusal.Err = &refused{refusal, refusal.Err}
 	return refusal

@@ -22,10 +22,10 @@ type Idempotency struct {
 	Scope         keyfunc.Func[keyfunc.Request]
 	Key           keyfunc.Func[keyfunc.Request]
 	Optional      bool
-	KeepFor       time.Duration
+	StoreFor      time.Duration
 	MaxBytes      int
 	Headers       []string
-	Keep          func(status int) bool
+	StoreIf       func(status int) bool
 	Seal          cipher.AEAD
 	RefuseUnknown bool
 }
@@ -82,19 +82,19 @@ func idempotent(name string, cfg Config) Config {
 		panic(name + ": Shared and Permits do not go with Idempotent: a request is processed by one at a time")
 	case cfg.BufferBody < 0:
 		panic(name + ": a negative BufferBody does not go with Idempotent, which compares bodies")
-	case i.KeepFor < 0 || i.KeepFor > 0 && i.KeepFor < time.Second:
-		panic(name + ": Idempotency.KeepFor must be at least 1s, or 0 for 24h")
+	case i.StoreFor < 0 || i.StoreFor > 0 && i.StoreFor < time.Second:
+		panic(name + ": Idempotency.StoreFor must be at least 1s, or 0 for 24h")
 	case i.MaxBytes < 0:
 		panic(name + ": Idempotency.MaxBytes must not be negative; 0 stands for 64 KiB")
 	}
-	if i.KeepFor == 0 {
-		i.KeepFor = defaultKeep
+	if i.StoreFor == 0 {
+		i.StoreFor = defaultKeep
 	}
 	if i.MaxBytes == 0 {
 		i.MaxBytes = defaultAnswer
 	}
-	if i.Keep == nil {
-		i.Keep = isFinal
+	if i.StoreIf == nil {
+		i.StoreIf = isFinal
 	}
 	if cfg.BufferBody == 0 {
 		cfg.BufferBody = defaultRequest
@@ -132,7 +132,7 @@ func isFinal(status int) bool {
 
 // keeps reports whether answers of a status are kept.
 func (i *Idempotency) keeps(status int) bool {
-	return status < http.StatusInternalServerError && i.Keep(status)
+	return status < http.StatusInternalServerError && i.StoreIf(status)
 }
 
 const errTwice setupError = "Idempotent inside of Idempotent, of the same scope and key: leave one of them out"
@@ -149,7 +149,7 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 	i := g.config.Idempotent
 	sum := sha256.Sum256([]byte(id))
 	key := idempotentNames + hex.EncodeToString(sum[:])
-	opts := append(g.options[:len(g.options):len(g.options)], adapter.Attempt(request, i.KeepFor, i.RefuseUnknown))
+	opts := append(g.options[:len(g.options):len(g.options)], adapter.Attempt(request, i.StoreFor, i.RefuseUnknown))
 	ctx := r.HTTP().Context()
 	lock, err := locker.Lock(ctx, key, opts...)
 	if err != nil {
@@ -178,7 +178,7 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 func (g *Guard) conclude(lock *core.Lock, a *Answer, returned bool, key, request string) {
 	i, ctx := g.config.Idempotent, lock.Context()
 	status, begun := a.final()
-	keep, refuses := i.KeepFor, status >= http.StatusBadRequest
+	keep, refuses := i.StoreFor, status >= http.StatusBadRequest
 	if refuses {
 		keep = min(keep, longestRefusal)
 	}

@@ -55,7 +55,7 @@ func (g *Guard) keys(r Request) ([]string, error) {
 		keys, err := g.config.Keys(r) // declares has checked it
 		if err == nil {
 			value, _ := r.Param(name)
-			err = keyfunc.CheckPath(r.HTTP(), value)
+			err = keyfunc.ValidatePath(r.HTTP(), value)
 		}
 		return keys, err
 	}

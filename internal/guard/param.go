@@ -114,7 +114,7 @@ func (c *checked) path() error {
 	for i, name := range c.params {
 		values[i], _ = c.Request.Param(name)
 	}
-	return keyfunc.CheckPath(c.HTTP(), values...)
+	return keyfunc.ValidatePath(c.HTTP(), values...)
 }
 
 // misspelt returns an error when the matched route declares the parameter twice, or

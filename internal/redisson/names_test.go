@@ -61,7 +61,7 @@ func TestRights(t *testing.T) {
 		return renewed
 	})
 	k := mustLock(t, p.l, "held here")
-	redistest.Await(t, inTheEnd, "Go to renew", func() bool { return p.l.SnapshotOf("held here").Held[0].Renewals > 0 })
+	redistest.Await(t, inTheEnd, "Go to renew", func() bool { return p.l.Snapshot("held here").Held[0].Renewals > 0 })
 	succeed(t, k.Unlock(background))
 	p.java.gives(t, 1, "count", "lock:k")
 	p.java.gives(t, true, "isLocked", "lock:k")

@@ -29,7 +29,7 @@ func TestReadLocksWaitForOurs(t *testing.T) {
 
 	k := mustLock(t, p.l, "k")
 	refused("held")
-	inner := mustLock(t, p.l, "k", core.Owner(k.Share()))
+	inner := mustLock(t, p.l, "k", core.Owner(k.ShareOwner()))
 	refused("held twice")
 	succeed(t, inner.Unlock(background))
 	waiting := take(background, onRedis(t, p.client), "k")

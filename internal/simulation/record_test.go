@@ -91,7 +91,7 @@ func (r *record) died() {
 	}
 	r.visit.Killed = true
 	r.visit.Deadline = now()
-	for _, h := range r.process.locker.SnapshotOf(r.visit.Key).Held {
+	for _, h := range r.process.locker.Snapshot(r.visit.Key).Held {
 		if h.Token == r.visit.Token {
 			r.visit.Deadline = max(r.visit.Deadline, now()+int64(h.TTL))
 		}
@@ -117,7 +117,7 @@ func (r *record) returned(k *core.Lock, err error) {
 	r.update(func(v *visit) {
 		v.Returned, v.Token, v.Window = at, k.Token(), k.Window()
 		if v.Owner = "visit " + v.ID; v.Plan.Known || v.Plan.Owner != "" {
-			v.Owner = k.Share() // from now on it is not passed on
+			v.Owner = k.ShareOwner() // from now on it is not passed on
 		}
 	})
 	context.AfterFunc(k.Context(), func() { r.look(k) })

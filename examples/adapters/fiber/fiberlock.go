@@ -38,7 +38,7 @@ func By(locker *core.Locker, key keyfunc.Func[keyfunc.Request], opts ...core.Opt
 	if key == nil {
 		panic("fiberlock: the key function is nil")
 	}
-	if err := adapter.Check(opts...); err != nil {
+	if err := adapter.Validate(opts...); err != nil {
 		panic("fiberlock: bad option: " + err.Error())
 	}
 	opts = append([]core.Option{adapter.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}, opts...)

@@ -345,7 +345,7 @@ func TestTimeoutOutside(t *testing.T) {
 	if len(entered) == 0 {
 		t.Skip("the machine was too slow for the handler to begin in time")
 	}
-	if held := locker.SnapshotOf("orderID=42").Held; len(held) != 1 {
+	if held := locker.Snapshot("orderID=42").Held; len(held) != 1 {
 		t.Errorf("held: %v; the handler still runs", held)
 	}
 	close(leave)

@@ -56,7 +56,7 @@ func (r *request) checkPath() error {
 	if err != nil {
 		return fmt.Errorf("fiberlock: the path does not decode: %w", keyfunc.ErrMalformed)
 	}
-	return keyfunc.CheckPath(&http.Request{URL: &url.URL{Path: path}}, r.params...)
+	return keyfunc.ValidatePath(&http.Request{URL: &url.URL{Path: path}}, r.params...)
 }
 
 func (r *request) Value(key any) any {

@@ -87,7 +87,7 @@ func newGuard[M proto.Message](locker *core.Locker, method string, streams bool,
 	if key == nil {
 		panic("grpclock: the key function is nil")
 	}
-	if err := adapter.Check(opts...); err != nil {
+	if err := adapter.Validate(opts...); err != nil {
 		panic("grpclock: bad option: " + err.Error())
 	}
 	mustMethod[M](method, streams)

@@ -37,7 +37,7 @@ func By(locker *core.Locker, key keyfunc.Func[keyfunc.Request], opts ...core.Opt
 	if key == nil {
 		panic("hertzlock: the key function is nil")
 	}
-	if err := adapter.Check(opts...); err != nil {
+	if err := adapter.Validate(opts...); err != nil {
 		panic("hertzlock: bad option: " + err.Error())
 	}
 	opts = append([]core.Option{adapter.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}, opts...)

@@ -289,7 +289,7 @@ func TestClientLeavesWhileServed(t *testing.T) {
 	url := serve(t, guarded(locker, func(ctx context.Context, c *app.RequestContext) {
 		close(entered)
 		<-ctx.Done()
-		if held := locker.SnapshotOf("orderID=42").Held; len(held) != 1 {
+		if held := locker.Snapshot("orderID=42").Held; len(held) != 1 {
 			t.Errorf("held: %v", held)
 		}
 		<-leave

@@ -49,7 +49,7 @@ func (r *request) checkPath() error {
 		return nil
 	}
 	path := string(r.c.Request.URI().Path())
-	return keyfunc.CheckPath(&http.Request{URL: &url.URL{Path: path}}, r.params...)
+	return keyfunc.ValidatePath(&http.Request{URL: &url.URL{Path: path}}, r.params...)
 }
 
 func (r *request) Value(key any) any {
