@@ -78,9 +78,9 @@ var (
 	worker *asynq.Server
 	queue  *asynq.Client
 
-	authenticate, getOrder, payOrder gin.HandlerFunc
-	pay, cancelOrder, placeOrder     http.Handler
-	payTask                          asynq.Handler
+	authenticate, getOrder, payOrder, buyCart gin.HandlerFunc
+	pay, cancelOrder, placeOrder              http.Handler
+	payTask                                   asynq.Handler
 
 	orderKey func(Order) (string, error)
 	charge   func(context.Context, Order) (Receipt, error)
