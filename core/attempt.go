@@ -3,9 +3,7 @@ package core
 import (
 	"context"
 	"errors"
-	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -13,18 +11,6 @@ import (
 type attempt struct {
 	number int
 	answer *store.Answer // nil: it is not known yet
-}
-
-func init() {
-	option.AttemptOf = func(lock any) int {
-		if k := lock.(*Lock); k.lease.attempt != nil && !k.reentry {
-			return k.lease.attempt.number
-		}
-		return 0
-	}
-	option.Answer = func(ctx context.Context, lock any, answer string, keep time.Duration) error {
-		return lock.(*Lock).answer(ctx, store.Answer{Text: answer, Keep: keep})
-	}
 }
 
 // answer is Unlock, and leaves the answer to the request for which the lock was taken. After

@@ -1,7 +1,5 @@
 package core
 
-import "github.com/latchkey-go/latchkey/core/internal/option"
-
 // BackgroundRelease has wrappers return without waiting for the release of the lock: what they
 // answer is there a round trip to Redis earlier. Wrappers are [Locker.Do], [Locker.DoAll], [Wrap],
 // [WrapAll] and middleware; given to [New] it is for all of them. [Lock.Unlock], [Lock.Abort] and
@@ -26,12 +24,5 @@ import "github.com/latchkey-go/latchkey/core/internal/option"
 // learns that the work is done; and for a lock of which others may have a hold: by [Owner], by
 // [Lock.ShareOwner], by a context that holds it, or by the ticket of [Lock.Handover].
 func BackgroundRelease() Option {
-	return func(s *settings) { s.Background = true }
-}
-
-func init() {
-	option.ReleasesLater = func(locker, opts any) bool {
-		s, err := locker.(*Locker).settings(opts.([]Option))
-		return err == nil && s.ReleasesLater()
-	}
+	return Option{func(s *settings) { s.Background = true }}
 }

@@ -18,7 +18,7 @@ import (
 // It is for a call or middleware, not for [New], and goes neither with [Permits], nor with
 // [KeepFor], nor with a Locker of [NewQuorum].
 func Shared() Option {
-	return func(s *settings) { setForm(s, "Shared", store.Shared) }
+	return Option{func(s *settings) { setForm(s, "Shared", store.Shared) }}
 }
 
 // mostPermits bounds what one command of Redis has to look through.
@@ -37,13 +37,13 @@ const mostPermits = 10_000
 // n is from 1 to 10,000. It is for a call or middleware, not for [New], and goes neither with
 // [Shared], nor with [KeepFor], nor with a Locker of [NewQuorum].
 func Permits(n int) Option {
-	return func(s *settings) {
+	return Option{func(s *settings) {
 		if n < 1 || n > mostPermits {
 			s.Fail("Permits(%d): give 1 to %d", n, mostPermits)
 			return
 		}
 		setForm(s, "Permits", store.Permits(n))
-	}
+	}}
 }
 
 func setForm(s *settings, option string, form store.Form) {

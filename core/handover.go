@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
-	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -37,12 +36,6 @@ func (k *Lock) Handover(ctx context.Context, ttl time.Duration) (ticket string, 
 		return "", err
 	}
 	return ticket, nil
-}
-
-func init() {
-	option.HandOver = func(ctx context.Context, lock any, ticket string, ttl time.Duration, then func() error) error {
-		return lock.(*Lock).handOver(ctx, ticket, ttl, then)
-	}
 }
 
 // handOver is Handover with that ticket, which somebody learns by then, unless it is nil. When

@@ -86,8 +86,8 @@ func (l *Locker) startOne(client redis.UniversalClient) error {
 // newLocker returns a Locker that lacks its store. Its Timeout is at most that long by default,
 // and at most a part of the lease.
 func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
-	s := settings{OfNew: true, Prefix: defaultPrefix, Lease: defaultLease}
-	if err := option.Apply(&s, opts); err != nil {
+	s := settings{Settings: option.Settings{OfNew: true, Lease: defaultLease}, Prefix: defaultPrefix}
+	if err := s.apply(opts); err != nil {
 		return nil, err
 	}
 	l := &Locker{
@@ -98,7 +98,7 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 		closed:   make(chan struct{}),
 	}
 	l.unwaiting = s
-	NoWait()(&l.unwaiting)
+	NoWait().set(&l.unwaiting)
 	l.report.logger, l.report.kinds = s.Logger, map[string]*reported{}
 	return l, nil
 }
@@ -143,7 +143,7 @@ func (l *Locker) settings(opts []Option) (*settings, error) {
 	}
 	call := l.defaults
 	call.OfNew = false
-	if err := option.Apply(&call, opts); err != nil {
+	if err := call.apply(opts); err != nil {
 		return nil, err
 	}
 	switch {

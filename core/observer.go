@@ -6,8 +6,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-
-	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
 // Observe has o told of all locks of the Locker. Given more than once, each of them
@@ -27,13 +25,7 @@ func Observe(o Observer) Option {
 // middleware has the name of its parameter. Bytes that are not UTF-8 are replaced.
 func Name(name string) Option {
 	name = strings.ToValidUTF8(name, "\uFFFD")
-	return func(s *settings) { s.Name = name }
-}
-
-func init() {
-	option.Notify = func(ctx context.Context, locker, event, opts any) {
-		locker.(*Locker).notify(ctx, event.(Event), opts.([]Option))
-	}
+	return Option{func(s *settings) { s.Name = name }}
 }
 
 // notify tells the Observers of an event that only an adapter knows of.

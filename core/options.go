@@ -15,7 +15,7 @@ import (
 // that call. A later option overrides an earlier one. A bad value is reported
 // as an error by the function that receives the option; middleware panics with it
 // at set-up.
-type Option func(*option.Settings[Observer])
+type Option struct{ set func(*settings) }
 
 // Prefix is what the names of all locks begin with in Redis. Option of [New]
 // only. The default is "lock:". It ends with a colon and has no other, so that no lock
@@ -62,12 +62,12 @@ func FixedLease(d time.Duration) Option {
 // [NoWait]. The default is to wait until the context is done, or for a lease where the
 // context holds another lock: others may wait for that one. A negative d is refused.
 func Wait(d time.Duration) Option {
-	return func(s *settings) {
+	return Option{func(s *settings) {
 		if d < 0 {
 			s.Fail("Wait(%v): give 0 or more", d)
 		}
 		s.Wait = &d
-	}
+	}}
 }
 
 // NoWait refuses a busy lock at once with [*BusyError].
@@ -95,12 +95,12 @@ func MaxHold(d time.Duration) Option {
 // MaxWaiters bounds how many calls of this Locker wait for one key; one more is
 // refused at once with [*BusyError]. The default is no bound. At least 1.
 func MaxWaiters(n int) Option {
-	return func(s *settings) {
+	return Option{func(s *settings) {
 		if n < 1 {
 			s.Fail("MaxWaiters(%d): give at least 1, or NoWait", n)
 		}
 		s.MaxWaiters = &n
-	}
+	}}
 }
 
 // Owner names the owner of a lock, so that the same id re-enters it from another
@@ -111,14 +111,14 @@ func MaxWaiters(n int) Option {
 // others out. It goes neither with [KeepFor], whether the call or [New] has it, nor with a
 // Locker of [NewQuorum]; with these the call fails.
 func Owner(id string) Option {
-	return func(s *settings) {
+	return Option{func(s *settings) {
 		switch {
 		case s.OfNew:
 			s.Fail("Owner is for a single call, not for New: calls that share an owner do not exclude one another")
 		case s.CheckOwner("Owner", id, option.MaxOwnerBytes):
 			s.Owner = id
 		}
-	}
+	}}
 }
 
 // Timeout bounds one request to Redis; after it the outcome counts as
@@ -126,7 +126,7 @@ func Owner(id string) Option {
 // is 2 s or a third of the lease, whichever is less; at least 1 ms and at most a day. A
 // renewal never takes longer than a third of its lease.
 func Timeout(d time.Duration) Option {
-	return ofNew("Timeout", ofDuration("Timeout", d, longestLease, func(s *settings) { s.Timeout = d }))
+	return ofNew("Timeout", ofDuration("Timeout", d, longestLease, func(s *settings) { s.Timeout = d }).set)
 }
 
 // Logger receives what no caller can be told: lost locks as errors, renewals in
@@ -189,22 +189,22 @@ func ShardedPubSub() Option {
 }
 
 // ofDuration is an option that sets a duration, within its bounds.
-func ofDuration(name string, d, longest time.Duration, set Option) Option {
-	return func(s *settings) {
+func ofDuration(name string, d, longest time.Duration, set func(*settings)) Option {
+	return Option{func(s *settings) {
 		if d < time.Millisecond || d > longest {
 			s.Fail("%s(%v): give at least 1ms and at most %v", name, d, longest)
 		}
 		set(s)
-	}
+	}}
 }
 
 // ofNew is an option that calls refuse.
-func ofNew(name string, set Option) Option {
-	return func(s *settings) {
+func ofNew(name string, set func(*settings)) Option {
+	return Option{func(s *settings) {
 		if !s.OfNew {
 			s.Fail("%s is an option of New, not of a single call", name)
 			return
 		}
 		set(s)
-	}
+	}}
 }

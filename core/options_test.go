@@ -66,9 +66,9 @@ func TestBadOptions(t *testing.T) {
 		{"MaxHold(0)", core.MaxHold(0), both, "MaxHold(0s)"},
 		{"MaxWaiters(0)", core.MaxWaiters(0), both, "MaxWaiters(0)"},
 		{"MaxWaiters(-1)", core.MaxWaiters(-1), both, "MaxWaiters(-1)"},
-		{"nil", nil, both, "nil"},
+		{"empty", core.Option{}, both, "an Option is empty"},
 		{"Fallback of a bad option", adapter.Fallback(core.Wait(-1)), both, "Wait(-1ns)"},
-		{"Fallback of nil", adapter.Fallback(nil), both, "nil"},
+		{"Fallback of an empty one", adapter.Fallback(core.Option{}), both, "an Option is empty"},
 		{"Owner", core.Owner("o"), inNew, "Owner"},
 		{"Owner empty", core.Owner(""), inCall, "empty"},
 		{"Owner too long", core.Owner(strings.Repeat("o", 129)), inCall, "129"},
@@ -151,8 +151,8 @@ func TestOwnerGoesNeitherWithKeepForNorInAQuorum(t *testing.T) {
 func TestAllBadOptionsAreReportedAtOnce(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()
-	_, err := core.New(client, core.Lease(0), core.Timeout(-1), nil)
-	for _, part := range []string{"Lease(0s)", "Timeout(-1ns)", "nil"} {
+	_, err := core.New(client, core.Lease(0), core.Timeout(-1), core.Option{})
+	for _, part := range []string{"Lease(0s)", "Timeout(-1ns)", "an Option is empty"} {
 		wantMisuse(t, err, part)
 	}
 }

@@ -9,16 +9,6 @@ import (
 
 type ownershipKey struct{}
 
-func init() {
-	option.Held = func(ctx context.Context, visit func(lock any)) {
-		for k := innermost(ctx); k != nil; k = k.outer {
-			if k.held() {
-				visit(k)
-			}
-		}
-	}
-}
-
 // ownership is a context that holds a lock. It is a part of the lock, so that it costs no
 // memory of its own.
 type ownership struct {

@@ -1,10 +1,6 @@
 package core
 
-import (
-	"context"
-
-	"github.com/latchkey-go/latchkey/core/internal/option"
-)
+import "context"
 
 // Wrap returns fn guarded by a lock: each call derives a key from its input,
 // holds the lock of that key while fn runs, and releases it as [Locker.Do] does.
@@ -28,7 +24,7 @@ func wrap[K, In, Out any](name string, l *Locker, key func(In) (K, error), do fu
 	if l == nil || key == nil || fn == nil {
 		panic("core: " + name + " needs a Locker, a key function and a function to guard; one of them is nil")
 	}
-	if err := option.Check(opts); err != nil {
+	if err := validate(opts); err != nil {
 		panic(err)
 	}
 	return func(ctx context.Context, in In) (out Out, err error) {

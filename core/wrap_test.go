@@ -104,13 +104,13 @@ func TestWrapPanicsAtSetUp(t *testing.T) {
 		l := s.locker()
 		fn := func(context.Context, int) (int, error) { return 0, nil }
 		for name, wrap := range map[string]func(){
-			"nil Locker": func() { core.Wrap(nil, orderKey, fn) },
-			"nil key":    func() { core.Wrap(l, nil, fn) },
-			"nil fn":     func() { core.Wrap[int, int](l, orderKey, nil) },
-			"bad option": func() { core.Wrap(l, orderKey, fn, core.Lease(0)) },
-			"Owner":      func() { core.Wrap(l, orderKey, fn, core.Owner("o")) },
-			"of New":     func() { core.Wrap(l, orderKey, fn, core.Prefix("p")) },
-			"nil Option": func() { core.Wrap(l, orderKey, fn, nil) },
+			"nil Locker":      func() { core.Wrap(nil, orderKey, fn) },
+			"nil key":         func() { core.Wrap(l, nil, fn) },
+			"nil fn":          func() { core.Wrap[int, int](l, orderKey, nil) },
+			"bad option":      func() { core.Wrap(l, orderKey, fn, core.Lease(0)) },
+			"Owner":           func() { core.Wrap(l, orderKey, fn, core.Owner("o")) },
+			"of New":          func() { core.Wrap(l, orderKey, fn, core.Prefix("p")) },
+			"an empty Option": func() { core.Wrap(l, orderKey, fn, core.Option{}) },
 		} {
 			func() {
 				defer func() {

@@ -42,7 +42,7 @@ var hexadecimal = regexp.MustCompile(`^[0-9a-f]{16,128}$`)
 // replicas are waited for when an attempt begins, not when it ends: one whose answer a failover
 // loses is one of which nobody knows.
 func Attempt(request string, known time.Duration, refuse bool) core.Option {
-	return func(s *settings) {
+	return inside.Option(func(s *settings) {
 		switch {
 		case s.OfNew:
 			s.Fail("Attempt is for one call, not for New: each request has its own digest")
@@ -53,13 +53,13 @@ func Attempt(request string, known time.Duration, refuse bool) core.Option {
 		default:
 			s.Attempt = &option.Attempt{Request: request, Known: known, Refuse: refuse}
 		}
-	}
+	})
 }
 
 // AttemptOf returns the number of the attempt for which a lock was taken: 1 for the first, and
 // for one after a first that has failed. More says that nobody knows what an earlier one has
 // done. It is 0 for a lock of no request, and for one that was entered. It does not block.
-func AttemptOf(lock *core.Lock) int { return option.AttemptOf(lock) }
+func AttemptOf(lock *core.Lock) int { return inside.AttemptOf(lock) }
 
 func isWindow(d time.Duration) bool { return d >= time.Millisecond && d <= option.LongestWindow }
 
@@ -72,7 +72,7 @@ func Answer(ctx context.Context, lock *core.Lock, answer []byte, keep time.Durat
 	if !isWindow(keep) {
 		return fmt.Errorf("core: answers are kept for 1ms to %v, not for %v", option.LongestWindow, keep)
 	}
-	return option.Answer(ctx, lock, string(answer), keep)
+	return inside.Answer(ctx, lock, string(answer), keep)
 }
 
 // AnswerOf returns the answer for which a call with [Attempt] was refused with err.

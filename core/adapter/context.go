@@ -15,7 +15,4 @@ const ContextKey = option.ContextKey
 
 // LocksOf returns the locks that ctx holds, the innermost first, as [core.FromContext] and
 // [core.FromContextKey] find them. It does not block.
-func LocksOf(ctx context.Context) (locks []*core.Lock) {
-	option.Held(ctx, func(lock any) { locks = append(locks, lock.(*core.Lock)) })
-	return locks
-}
+func LocksOf(ctx context.Context) []*core.Lock { return inside.LocksOf(ctx) }

@@ -8,4 +8,6 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
-type settings = option.Settings[core.Observer]
+var inside = core.ForAdapter(option.Key{})
+
+type settings = option.Settings

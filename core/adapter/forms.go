@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
 // Forms decides for each call in which form its lock is taken, for an adapter whose Config has
@@ -22,7 +21,7 @@ type Forms[C any] struct {
 // every call, so that an adapter can refuse it at set-up. It is beside the other [Validate]. It
 // does not block.
 func (f Forms[C]) Validate(opts ...core.Option) error {
-	s, field := settingsOf(opts), "Config.Shared"
+	s, field := inside.Settings(opts), "Config.Shared"
 	if f.Permits != nil {
 		field = "Config.Permits"
 	}
@@ -34,7 +33,7 @@ func (f Forms[C]) Validate(opts ...core.Option) error {
 	case s.Form != "":
 		return fmt.Errorf("%s decides for each call, but core.Shared or core.Permits is among the options: leave one of them out", field)
 	case s.KeepFor > 0:
-		return fmt.Errorf("%s does not go with core.KeepFor, for others may be at work in the dedup window: leave one of them out", field)
+		return fmt.Errorf("%s cannot be combined with core.KeepFor, for others may be at work in the dedup window: leave one of them out", field)
 	}
 	return nil
 }
@@ -54,7 +53,7 @@ func (f Forms[C]) Options(call C, opts []core.Option) []core.Option {
 // Describe says in which form calls with the options take their locks, for people: "shared",
 // "3 permits", "shared or alone", "permits", or nothing where all have them alone.
 func (f Forms[C]) Describe(opts ...core.Option) string {
-	s := settingsOf(opts)
+	s := inside.Settings(opts)
 	switch n := s.Form.Permits(); {
 	case f.Shared != nil:
 		return "shared or alone"
@@ -68,11 +67,4 @@ func (f Forms[C]) Describe(opts ...core.Option) string {
 		return "shared"
 	}
 	return ""
-}
-
-// settingsOf returns what options say. What is wrong with them Validate tells.
-func settingsOf(opts []core.Option) *settings {
-	var s settings
-	_ = option.Apply(&s, opts)
-	return &s
 }

@@ -18,12 +18,12 @@ func TestFormsThatDoNotGo(t *testing.T) {
 		opts  []core.Option
 		want  string // empty: it goes
 	}{
-		"none":                 {opts: []core.Option{window, core.Shared(), nil}},
-		"Shared":               {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{core.NoWait(), nil}},
+		"none":                 {opts: []core.Option{window, core.Shared(), {}}},
+		"Shared":               {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{core.NoWait(), {}}},
 		"Permits":              {forms: adapter.Forms[int]{Permits: same}},
 		"both":                 {forms: adapter.Forms[int]{Shared: yes, Permits: same}, want: "there are a Config.Shared and a Config.Permits"},
-		"Shared with a window": {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{window}, want: "Config.Shared does not go with core.KeepFor"},
-		"Permits with one":     {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{window}, want: "Config.Permits does not go with core.KeepFor"},
+		"Shared with a window": {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{window}, want: "Config.Shared cannot be combined with core.KeepFor"},
+		"Permits with one":     {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{window}, want: "Config.Permits cannot be combined with core.KeepFor"},
 		"Shared twice":         {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{core.Shared()}, want: "Config.Shared decides"},
 		"Permits twice":        {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{core.Permits(2)}, want: "Config.Permits decides"},
 		"Permits and Shared":   {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{core.Shared()}, want: "Config.Permits decides"},

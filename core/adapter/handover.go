@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
 // Handover is [core.Lock.Handover] with a ticket that is known before, such as the id of a
@@ -13,11 +12,11 @@ import (
 // error is that of then, joined with [core.ErrLost] if the lock is lost meanwhile. then must
 // return before ttl is over. Whoever can make the ticket up can take the lock.
 func Handover(ctx context.Context, lock *core.Lock, ticket string, ttl time.Duration, then func() error) error {
-	return option.HandOver(ctx, lock, ticket, ttl, then)
+	return inside.HandOver(ctx, lock, ticket, ttl, then)
 }
 
 // Ticket has a call that finds the lock handed over resume it by a ticket, as
 // [core.Locker.Resume] does. Where the ticket is of no use the call competes like any other.
 func Ticket(ticket string) core.Option {
-	return func(s *settings) { s.Ticket = ticket }
+	return inside.Option(func(s *settings) { s.Ticket = ticket })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
 // Notify has the Observers of a Locker told of an event that only an adapter knows of: of
@@ -12,5 +11,5 @@ import (
 // are those of the lock, and so is Name where e has none, and Reason from Err. It blocks for as
 // long as they do. With an Option that is bad it does nothing.
 func Notify(ctx context.Context, locker *core.Locker, e core.Event, opts ...core.Option) {
-	option.Notify(ctx, locker, e, opts)
+	inside.Notify(ctx, locker, e, opts)
 }

@@ -1,18 +1,15 @@
 package adapter
 
-import (
-	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/core/internal/option"
-)
+import "github.com/latchkey-go/latchkey/core"
 
 // Option returns an option that an adapter understands and a lock does not, such as how
 // refusals are answered: value says what. The adapter finds it with [Split]; give value a type
 // of the adapter's own. [core.New], calls and [Validate] refuse it.
 func Option(value any) core.Option {
-	return func(s *settings) {
+	return inside.Option(func(s *settings) {
 		s.Fail("an option of type %T is for an adapter that knows it, not for a lock", value)
 		s.ForAdapter = append(s.ForAdapter, value)
-	}
+	})
 }
 
 // Split takes the options apart that middleware was given: own has the values of type T that
@@ -30,11 +27,7 @@ func Split[T any](opts ...core.Option) (own []T, rest []core.Option) {
 }
 
 func valueOf[T any](o core.Option) (value T, ok bool) {
-	if o == nil {
-		return value, false
-	}
-	var s settings
-	if o(&s); len(s.ForAdapter) == 1 {
+	if s := inside.Settings([]core.Option{o}); len(s.ForAdapter) == 1 {
 		value, ok = s.ForAdapter[0].(T)
 	}
 	return value, ok
@@ -43,4 +36,4 @@ func valueOf[T any](o core.Option) (value T, ok bool) {
 // Validate reports what is wrong with options that an adapter is going to give to every call, so
 // that it can refuse them at set-up. On top of what [core.Locker.Lock] refuses it refuses
 // [core.Owner]: calls that share an owner do not exclude one another. It does not block.
-func Validate(opts ...core.Option) error { return option.Check(opts) }
+func Validate(opts ...core.Option) error { return inside.Validate(opts) }

@@ -19,15 +19,15 @@ type (
 
 func TestSplitTakesOutWhatIsTheAdaptersOwn(t *testing.T) {
 	own, rest := adapter.Split[mode](
-		core.Lease(-1), adapter.Option(mode("a")), nil, adapter.Option(other("b")), adapter.Option(mode("c")))
+		core.Lease(-1), adapter.Option(mode("a")), core.Option{}, adapter.Option(other("b")), adapter.Option(mode("c")))
 	if !slices.Equal(own, []mode{"a", "c"}) {
 		t.Errorf("own %q", own)
 	}
 	others, rest := adapter.Split[other](rest...)
-	if !slices.Equal(others, []other{"b"}) || len(rest) != 2 || rest[1] != nil {
+	if !slices.Equal(others, []other{"b"}) || len(rest) != 2 {
 		t.Errorf("others %q, rest %v", others, rest)
 	}
-	if err := adapter.Validate(rest...); err == nil || !strings.Contains(err.Error(), "Lease(-1ns)") || !strings.Contains(err.Error(), "nil") {
+	if err := adapter.Validate(rest...); err == nil || !strings.Contains(err.Error(), "Lease(-1ns)") || !strings.Contains(err.Error(), "an Option is empty") {
 		t.Errorf("the rest is checked: %v", err)
 	}
 }
@@ -47,7 +47,7 @@ func TestAnOptionOfAnAdapterIsRefusedElsewhere(t *testing.T) {
 	}
 }
 
-func TestCheckRefusesWhatManyCallsCannotHave(t *testing.T) {
+func TestValidateRefusesWhatManyCallsCannotHave(t *testing.T) {
 	for part, opt := range map[string]core.Option{
 		"single call":   core.Owner("o"),
 		"option of New": core.Prefix("p:"),

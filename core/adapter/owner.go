@@ -11,9 +11,9 @@ import (
 // is at most 64 bytes, and else as in [core.Owner]. A call whose context holds the lock already
 // enters it with the owner that it has.
 func OwnerBegin(id string) core.Option {
-	return func(s *settings) {
+	return inside.Option(func(s *settings) {
 		if s.CheckOwner("OwnerBegin", id, option.MaxOwnerBytes/2) {
 			s.OwnerBegin = id
 		}
-	}
+	})
 }

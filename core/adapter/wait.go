@@ -4,16 +4,15 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
 // Fallback gives an adapter defaults of its own for [core.Wait], [core.NoWait] and
 // [core.MaxWaiters]: these count where neither [core.New] nor an earlier option said
 // otherwise. Other options have no effect in it, but a bad one is refused.
 func Fallback(opts ...core.Option) core.Option {
-	return func(s *settings) {
-		var own settings
-		if err := option.Apply(&own, opts); err != nil {
+	return inside.Option(func(s *settings) {
+		own := inside.Settings(opts)
+		if err := own.Err(); err != nil {
 			s.Refuse(err)
 			return
 		}
@@ -23,16 +22,19 @@ func Fallback(opts ...core.Option) core.Option {
 		if s.MaxWaiters == nil {
 			s.MaxWaiters = own.MaxWaiters
 		}
-	}
+	})
 }
 
 // WaitAtMost bounds what [core.Wait] says, or its default: d counts where the wait would
 // be longer. It is for middleware that knows when its caller gives up. A negative d is
 // refused.
 func WaitAtMost(d time.Duration) core.Option {
-	return func(s *settings) {
-		if s.Wait == nil || d < *s.Wait {
-			core.Wait(d)(s)
+	return inside.Option(func(s *settings) {
+		if d < 0 {
+			s.Fail("WaitAtMost(%v): give 0 or more", d)
 		}
-	}
+		if s.Wait == nil || d < *s.Wait {
+			s.Wait = &d
+		}
+	})
 }

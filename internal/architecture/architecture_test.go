@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	// due when, know nothing of Redis.
 	"core/internal/conn":      {goRedis, googleUUID},
 	"core/internal/notify":    {"core/internal/conn", goRedis},
-	"core/internal/option":    {"core/internal/conn", "core/internal/store"},
+	"core/internal/option":    {"core/internal/store"},
 	"core/internal/schedule":  {},
 	"core/internal/store":     {"core/internal/conn", goRedis},
 	"core/internal/waitqueue": {},

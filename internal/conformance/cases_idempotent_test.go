@@ -610,18 +610,18 @@ var idempotentCases = []conformanceCase{
 		s.order("k", "b")
 		o.want(h, "a replay, and another request", "X-User:Idempotency-Key answered 0", "X-User:Idempotency-Key reused 0", "X-User:Idempotency-Key reused 422")
 	}},
-	{"what does not go with it is refused at set-up", func(h *harness) {
+	{"what cannot be combined with it is refused at set-up", func(h *harness) {
 		one := &guard.Idempotency{Scope: byUser}
 		for what, cfg := range map[string]*config{
-			"FailOpen":     {idempotent: one, failOpen: true},
-			"scope":        {idempotent: &guard.Idempotency{}},
-			"Param":        {idempotent: one, param: "id"},
-			"Shared":       {idempotent: one, shared: func(*http.Request) bool { return true }},
-			"BufferBody":   {idempotent: one, bufferBody: -1},
-			"StoreFor":     {idempotent: &guard.Idempotency{Scope: byUser, StoreFor: time.Millisecond}},
-			"core: a lock": {idempotent: one, options: []core.Option{core.KeepFor(time.Minute)}},
-			"MaxBytes":     {idempotent: &guard.Idempotency{Scope: byUser, MaxBytes: -1}},
-			"Set-Cookie":   {idempotent: &guard.Idempotency{Scope: byUser, Headers: []string{"set-cookie"}}},
+			"FailOpen":   {idempotent: one, failOpen: true},
+			"scope":      {idempotent: &guard.Idempotency{}},
+			"Param":      {idempotent: one, param: "id"},
+			"Shared":     {idempotent: one, shared: func(*http.Request) bool { return true }},
+			"BufferBody": {idempotent: one, bufferBody: -1},
+			"StoreFor":   {idempotent: &guard.Idempotency{Scope: byUser, StoreFor: time.Millisecond}},
+			"idempotent": {idempotent: one, options: []core.Option{core.KeepFor(time.Minute)}},
+			"MaxBytes":   {idempotent: &guard.Idempotency{Scope: byUser, MaxBytes: -1}},
+			"Set-Cookie": {idempotent: &guard.Idempotency{Scope: byUser, Headers: []string{"set-cookie"}}},
 		} {
 			v := h.panics(func() { h.build(post("/orders", []guarding{{config: cfg}}, ok)) })
 			if text, _ := v.(string); !strings.HasPrefix(text, h.framework.adapter+": ") || !strings.Contains(text, what) {

@@ -1,0 +1,67 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/option"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// ForAdapter is for package core/adapter, which alone can make its argument. It does not block.
+func ForAdapter(option.Key) inside { return inside{} }
+
+// inside is what package core/adapter does with core, and nobody else can.
+type inside struct{}
+
+// Option returns an option that changes the settings of a call.
+func (inside) Option(set func(*option.Settings)) Option {
+	return Option{func(s *settings) { set(&s.Settings) }}
+}
+
+// Settings returns what options add up to, without those of a Locker.
+func (inside) Settings(opts []Option) *option.Settings {
+	var s settings
+	s.apply(opts)
+	return &s.Settings
+}
+
+// Validate tells what is wrong with options that are for many calls.
+func (inside) Validate(opts []Option) error { return validate(opts) }
+
+// ReleasesLater says whether wrappers with the options need not wait for their release.
+func (inside) ReleasesLater(l *Locker, opts []Option) bool {
+	s, err := l.settings(opts)
+	return err == nil && s.ReleasesLater()
+}
+
+// Notify tells the Observers of an event of a call with the options.
+func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) { l.notify(ctx, e, opts) }
+
+// LocksOf returns the locks that ctx holds, the innermost first.
+func (inside) LocksOf(ctx context.Context) (locks []*Lock) {
+	for k := innermost(ctx); k != nil; k = k.outer {
+		if k.held() {
+			locks = append(locks, k)
+		}
+	}
+	return locks
+}
+
+// HandOver is Lock.Handover with that ticket. When then fails, the lock is taken back.
+func (inside) HandOver(ctx context.Context, k *Lock, ticket string, ttl time.Duration, then func() error) error {
+	return k.handOver(ctx, ticket, ttl, then)
+}
+
+// AttemptOf returns the number of the attempt for which the lock was taken, 0 for none.
+func (inside) AttemptOf(k *Lock) int {
+	if k.lease.attempt == nil || k.reentry {
+		return 0
+	}
+	return k.lease.attempt.number
+}
+
+// Answer is Lock.Unlock, and stores the answer to the request for that long.
+func (inside) Answer(ctx context.Context, k *Lock, answer string, keep time.Duration) error {
+	return k.answer(ctx, store.Answer{Text: answer, Keep: keep})
+}
