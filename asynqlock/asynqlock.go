@@ -11,18 +11,6 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-const (
-	// usualWait and usualWaiters are how long and how many tasks wait for a key in a
-	// worker, where nobody says otherwise.
-	usualWait    = time.Second
-	usualWaiters = 4
-	// defaultLastWait is longer than the default lease, so that a holder that died
-	// does not cost a task its last attempt.
-	defaultLastWait = time.Minute
-	// leastMargin is the least time between the end of a wait and a task's deadline.
-	leastMargin = 100 * time.Millisecond
-)
-
 // BusyPolicy says what becomes of a task whose key is busy.
 type BusyPolicy int
 
@@ -170,7 +158,7 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	if cfg.LastWait == 0 {
 		cfg.LastWait = defaultLastWait
 	}
-	g := &guard{all: cfg.Keys != nil, pace: newPace()}
+	g := &guard{all: cfg.Keys != nil, backlogs: newBacklogs()}
 	if cfg.Inspector != nil {
 		g.parking = newParking(cfg.Inspector, newWorkers(cfg.Workers, cfg.TaskCheckInterval))
 	}

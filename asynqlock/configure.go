@@ -1,6 +1,10 @@
 package asynqlock
 
 import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -28,3 +32,34 @@ type lockerOption struct{ *core.Locker }
 
 // Locker is Config.Locker as an option of the By functions, which panic when l is nil.
 func Locker(l *core.Locker) core.Option { return adapter.Option(lockerOption{l}) }
+
+// settings tells which settings for asynq.Config this process has made. Nothing else shows
+// that they are missing: tasks are done, but late, or archived.
+type settings struct {
+	isFailure, retryDelay atomic.Bool
+	warned                sync.Once
+}
+
+var made = new(settings)
+
+// warnOfMissing logs once that a task is put off without them. Outside of a server no
+// task is put off.
+func (s *settings) warnOfMissing(ctx context.Context) {
+	if _, served := asynq.GetTaskID(ctx); !served {
+		return
+	}
+	var missing []string
+	if !s.isFailure.Load() {
+		missing = append(missing, "IsFailure: asynqlock.IsFailure(nil)")
+	}
+	if !s.retryDelay.Load() {
+		missing = append(missing, "RetryDelayFunc: asynqlock.RetryDelay(nil)")
+	}
+	if len(missing) == 0 {
+		return
+	}
+	s.warned.Do(func() {
+		slog.WarnContext(ctx, "latchkey: a task was put off because its key is busy, but asynq has not been told what that means; call asynqlock.Configure, or add to asynq.Config",
+			"missing", missing)
+	})
+}

@@ -1,15 +1,20 @@
 package asynqlock_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hibiken/asynq"
 
 	"github.com/latchkey-go/latchkey/asynqlock"
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
@@ -51,4 +56,104 @@ func TestLockerOptionThatIsNil(t *testing.T) {
 		}
 	}()
 	asynqlock.ByPayload("order_id", asynqlock.Locker(nil))
+}
+
+// Without the settings no task fails for good, but most are done minutes late.
+func TestForgottenSettingsAreWarnedOf(t *testing.T) {
+	forget := func(c *asynq.Config) {
+		asynqlock.ForgetSettings()
+		c.IsFailure, c.RetryDelayFunc = nil, nil
+	}
+	for name, c := range map[string]struct {
+		configure func(*asynq.Config)
+		policy    asynqlock.BusyPolicy
+		want      string
+	}{
+		"both made": {configure: func(*asynq.Config) {}},
+		"none": {
+			configure: forget,
+			want:      "missing=\"[IsFailure: asynqlock.IsFailure(nil) RetryDelayFunc: asynqlock.RetryDelay(nil)]\"",
+		},
+		"IsFailure only": {
+			configure: func(c *asynq.Config) { forget(c); c.IsFailure = asynqlock.IsFailure(nil) },
+			want:      "missing=\"[RetryDelayFunc: asynqlock.RetryDelay(nil)]\"",
+		},
+		"RetryDelay only": {
+			configure: func(c *asynq.Config) { forget(c); c.RetryDelayFunc = asynqlock.RetryDelay(nil) },
+			want:      "missing=\"[IsFailure: asynqlock.IsFailure(nil)]\"",
+		},
+		"revoked, which needs neither": {configure: forget, policy: asynqlock.Drop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := captureLog(t)
+			synctest.Test(t, func(t *testing.T) {
+				b := newBubble(t)
+				defer b.close()
+				locker := b.locker()
+				release := hold(t, locker, "order_id=42")
+				defer release()
+				mux := asynq.NewServeMux()
+				mux.Use(asynqlock.New(asynqlock.Config{
+					Locker: b.locker(), Key: keyfunc.Payload("order_id"), OnBusy: c.policy, Options: []core.Option{core.NoWait()},
+				}))
+				mux.Handle("order:pay", forbidden(t))
+				b.start(4, mux, c.configure)
+				for range 3 {
+					b.enqueue(order("42"))
+				}
+				time.Sleep(time.Minute)
+			})
+			switch lines := strings.Count(log.String(), "\n"); {
+			case c.want == "" && lines > 0:
+				t.Errorf("logged:\n%s", log)
+			case c.want != "" && (lines != 1 || !strings.Contains(log.String(), c.want)):
+				t.Errorf("logged:\n%s\nwant one line with %s", log, c.want)
+			}
+		})
+	}
+}
+
+// In a user's own test no server is there to have settings.
+func TestSettingsAreNotMissedOutsideOfAServer(t *testing.T) {
+	log := captureLog(t)
+	asynqlock.ForgetSettings()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		defer b.close()
+		release := hold(t, b.locker(), "order_id=42")
+		defer release()
+		if err := by(b.locker())(forbidden(t)).ProcessTask(background, order("42")); err == nil {
+			t.Error("no error, although the key is busy")
+		}
+	})
+	if log.String() != "" {
+		t.Errorf("logged:\n%s", log)
+	}
+}
+
+// captured is a log that several goroutines write to.
+type captured struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (c *captured) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.Write(p)
+}
+
+func (c *captured) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.String()
+}
+
+// captureLog returns what the default logger is told until the end of the test.
+func captureLog(t *testing.T) *captured {
+	t.Helper()
+	log, before := new(captured), slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	return log
 }

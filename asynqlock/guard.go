@@ -19,11 +19,11 @@ var errNoLocker = errors.New("asynqlock: no Locker: call core.SetDefault, or set
 
 // guard is a middleware's configuration, ready for use.
 type guard struct {
-	config  Config // with Keys in any case
-	all     bool   // there may be several
-	forms   adapter.Forms[*asynq.Task]
-	pace    *pace
-	parking *parking // nil: tasks are not parked
+	config   Config // with Keys in any case
+	all      bool   // there may be several
+	forms    adapter.Forms[*asynq.Task]
+	backlogs *backlogs
+	parking  *parking // nil: tasks are not parked
 }
 
 // process runs next under the lock of the task's key, or returns why it must not.
@@ -62,7 +62,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		ran = true
 		acquired()
 		for _, key := range keys {
-			g.pace.acquired(key)
+			g.backlogs.acquired(key)
 		}
 		return next.ProcessTask(ctx, t)
 	}
@@ -108,70 +108,6 @@ func noKey(t *asynq.Task, err error) error {
 	return fmt.Errorf("asynqlock: no key for a task of type %q: %w: %w", t.Type(), asynq.SkipRetry, err)
 }
 
-// identity names the task where it matters who is in the way. A run under another lock
-// re-enters that as its owner all the same.
-func (g *guard) identity(ctx context.Context) task {
-	if g.config.OnBusy != Drop {
-		return ""
-	}
-	return taskOf(ctx)
-}
-
-// options are those of one run, which may wait for most at most where limited.
-func (g *guard) options(ctx context.Context, me task, waiters int, most time.Duration, limited bool) []core.Option {
-	opts := make([]core.Option, 0, len(g.config.Options)+4)
-	last := isLastAttempt(ctx)
-	switch {
-	case g.config.OnBusy == Drop:
-		opts = append(opts, adapter.Fallback(core.NoWait()))
-	case last:
-		// Without a bound on waiters: one too many would be archived.
-		opts = append(opts, adapter.Fallback(core.Wait(g.config.LastWait)))
-	default:
-		wait := usualWait
-		if limited {
-			wait = min(wait, most/2) // the work takes time as well
-		}
-		opts = append(opts, adapter.Fallback(core.Wait(wait), core.MaxWaiters(usualWaiters)))
-	}
-	opts = append(opts, g.config.Options...)
-	if limited {
-		opts = append(opts, adapter.WaitAtMost(most))
-	}
-	if me != "" {
-		opts = append(opts, adapter.OwnerBegin(string(me)))
-	}
-	switch {
-	case last:
-	case waiters == 0:
-		opts = append(opts, core.NoWait())
-	case waiters > 0:
-		opts = append(opts, core.MaxWaiters(waiters))
-	}
-	if id, served := asynq.GetTaskID(ctx); served {
-		opts = append(opts, adapter.Ticket(id)) // of Enqueue
-	}
-	return opts
-}
-
-// longestWait is how long a task may wait so that asynq has not given it up before
-// the refusal arrives; it has no limit where it has no deadline.
-func longestWait(ctx context.Context) (most time.Duration, limited bool) {
-	deadline, limited := ctx.Deadline()
-	if !limited {
-		return 0, false
-	}
-	left := time.Until(deadline)
-	return max(0, left-max(left/10, leastMargin)), true
-}
-
-// isLastAttempt reports that asynq archives the task if it fails now.
-func isLastAttempt(ctx context.Context) bool {
-	retried, ok := asynq.GetRetryCount(ctx)
-	most, also := asynq.GetMaxRetry(ctx)
-	return ok && also && retried >= most
-}
-
 // refuse decides about a task whose key is busy. Redis is asked once more where it matters
 // who is in the way: when it cannot tell, the task is tried again soon.
 func (g *guard) refuse(ctx context.Context, locker *core.Locker, me task, busy *core.BusyError) *refusal {
@@ -192,5 +128,5 @@ func (g *guard) refuse(ctx context.Context, locker *core.Locker, me task, busy *
 	if due, ok := g.parking.park(ctx, busy.Key); ok {
 		return &refusal{cause: busy, until: due.Add(-time.Second)}
 	}
-	return &refusal{cause: busy, after: g.pace.refused(busy.Key)} // counts only those that come back by it
+	return &refusal{cause: busy, after: g.backlogs.refused(busy.Key)} // counts only those that come back by it
 }

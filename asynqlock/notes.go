@@ -23,9 +23,9 @@ type taskRef struct{ queue, id string }
 type notes struct {
 	all  list.List // of *note
 	of   map[taskRef]*note
-	room list.List // of *presence: may have room
-	poor list.List // of *presence: have room as soon as there are workers to spare
-	next list.List // of *presence: were looked at in vain, until the next look
+	room list.List // of *keyState: may have room
+	poor list.List // of *keyState: have room as soon as there are workers to spare
+	next list.List // of *keyState: were looked at in vain, until the next look
 }
 
 // note notes a task, in place of an earlier note of it.
@@ -56,7 +56,7 @@ func (w *workers) again(n *note) {
 	if w.notes.of[n.task] == nil { // it was not parked once more meanwhile
 		w.insert(n)
 	}
-	w.move(w.presence(n.key), &w.notes.next)
+	w.move(w.state(n.key), &w.notes.next)
 }
 
 // idle reports that no task is parked, nor expected.
@@ -76,7 +76,7 @@ func (w *workers) look() {
 		w.drop(e.Value.(*note))
 	}
 	for e := w.notes.next.Front(); e != nil; e = w.notes.next.Front() {
-		w.move(e.Value.(*presence), &w.notes.room)
+		w.move(e.Value.(*keyState), &w.notes.room)
 	}
 }
 
@@ -93,7 +93,7 @@ func (w *workers) take() *note {
 		if e == nil {
 			return nil
 		}
-		p := e.Value.(*presence)
+		p := e.Value.(*keyState)
 		switch first := p.notes.Front(); {
 		case first == nil:
 			w.move(p, nil)
@@ -118,7 +118,7 @@ func (w *workers) take() *note {
 func (n *note) isLate() bool { return time.Until(n.due) < surelyParked }
 
 func (w *workers) insert(n *note) {
-	p := w.presence(n.key)
+	p := w.state(n.key)
 	n.inKey, n.inAll = p.notes.PushBack(n), w.notes.all.PushBack(n)
 	w.notes.of[n.task] = n
 }
@@ -136,14 +136,14 @@ func (w *workers) drop(n *note) {
 }
 
 // changed has a key looked at, of whose tasks one has come or gone.
-func (w *workers) changed(p *presence) {
+func (w *workers) changed(p *keyState) {
 	if p.notes.Len() > 0 {
 		w.move(p, &w.notes.room)
 	}
 }
 
 // move takes a key from its list to the end of another one, or to none.
-func (w *workers) move(p *presence, to *list.List) {
+func (w *workers) move(p *keyState, to *list.List) {
 	if p.in == to {
 		return
 	}

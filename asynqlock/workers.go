@@ -22,7 +22,7 @@ type workers struct {
 	full   time.Time // when all of them were last busy
 	coming int       // tasks that were promoted, of all keys
 	latest []expected
-	keys   map[string]*presence
+	keys   map[string]*keyState
 	notes  notes
 }
 
@@ -32,14 +32,14 @@ type expected struct {
 	until time.Time
 }
 
-// presence is what there is of a key.
-type presence struct {
+// keyState is what is known of a key.
+type keyState struct {
 	key     string
 	waiting int
-	coming  []time.Time   // until when tasks are expected that were promoted
-	turn    time.Duration // for how long a task waits for each one before it, on average
-	blocked bool          // the last one that waited has not got the key
-	notes   list.List     // of *note
+	coming  []time.Time // until when tasks are expected that were promoted
+	pace    pace
+	blocked bool      // the last one that waited has not got the key
+	notes   list.List // of *note
 
 	in *list.List // of notes
 	at *list.Element
@@ -53,7 +53,7 @@ func newWorkers(all int, check time.Duration) *workers {
 	if check == 0 {
 		check = time.Second
 	}
-	return &workers{all: all, reserve: max(2, all/5), check: check, keys: map[string]*presence{}, notes: notes{of: map[taskRef]*note{}}}
+	return &workers{all: all, reserve: max(2, all/5), check: check, keys: map[string]*keyState{}, notes: notes{of: map[taskRef]*note{}}}
 }
 
 func (w *workers) begin() {
@@ -79,7 +79,7 @@ func (w *workers) join(keys []string) (most, before int) {
 	defer w.mu.Unlock()
 	blocked, expected := false, false
 	for _, key := range keys {
-		p := w.presence(key)
+		p := w.state(key)
 		blocked = blocked || p.blocked
 		before = max(before, p.waiting)
 		p.waiting++
@@ -100,18 +100,15 @@ func (w *workers) join(keys []string) (most, before int) {
 	}
 }
 
-// acquired notes that a task has its keys, after so long for each turn. It reports whether there
-// are notes, and with that room for another task.
-func (w *workers) acquired(keys []string, turn time.Duration) (noted bool) {
+// acquired notes that a task has its keys. It reports whether there are notes, and with that room
+// for another task.
+func (w *workers) acquired(keys []string) (noted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, key := range keys {
 		if p := w.keys[key]; p != nil && p.notes.Len() > 0 {
 			p.blocked = false
-			if p.turn == 0 {
-				p.turn = turn
-			}
-			p.turn += (turn - p.turn) / 8
+			p.pace.acquired(time.Now())
 			w.changed(p)
 			noted = true
 		}
@@ -124,7 +121,7 @@ func (w *workers) refused(keys []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, key := range keys {
-		p := w.presence(key)
+		p := w.state(key)
 		p.blocked = p.notes.Len() > 0
 	}
 }
@@ -134,7 +131,7 @@ func (w *workers) leave(keys []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, key := range keys {
-		p := w.presence(key)
+		p := w.state(key)
 		p.waiting--
 		w.changed(p)
 		w.forget(p)
@@ -142,14 +139,14 @@ func (w *workers) leave(keys []string) {
 }
 
 // room is how many more tasks of a key may be promoted.
-func (w *workers) room(p *presence) int {
+func (w *workers) room(p *keyState) int {
 	spare := w.spare()
 	here := p.waiting + len(p.coming)
 	if p.blocked {
 		return min(1-here, spare) // enough to notice when it becomes free
 	}
 	// In half the time that tasks wait, or some would wait in vain.
-	most := max(1, int(usualWait/2/max(p.turn, 1)))
+	most := max(1, int(usualWait/2/max(p.pace.each, 1)))
 	return min(most, max(usualWaiters, here+spare)) - here
 }
 
@@ -163,7 +160,7 @@ func (w *workers) spare() int {
 }
 
 // expect notes that a task is going to come.
-func (w *workers) expect(p *presence) {
+func (w *workers) expect(p *keyState) {
 	until := time.Now().Add(3 * w.check / 2)
 	p.coming = append(p.coming, until)
 	w.latest = append(w.latest, expected{p.key, until})
@@ -171,7 +168,7 @@ func (w *workers) expect(p *presence) {
 }
 
 // expire drops the first of those that are expected.
-func (w *workers) expire(p *presence) {
+func (w *workers) expire(p *keyState) {
 	p.coming = p.coming[1:]
 	w.coming--
 }
@@ -190,17 +187,17 @@ func (w *workers) expireAll() {
 	}
 }
 
-func (w *workers) presence(key string) *presence {
+func (w *workers) state(key string) *keyState {
 	p := w.keys[key]
 	if p == nil {
-		p = &presence{key: key}
+		p = &keyState{key: key, pace: pace{since: time.Now()}}
 		w.keys[key] = p
 	}
 	return p
 }
 
 // forget drops a key of which nothing is known.
-func (w *workers) forget(p *presence) {
+func (w *workers) forget(p *keyState) {
 	if p.waiting == 0 && len(p.coming) == 0 && p.notes.Len() == 0 {
 		w.move(p, nil)
 		delete(w.keys, p.key)

@@ -12,14 +12,14 @@ func TestPromotedTaskThatDoesNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(10, time.Second)
 		free := w.spare()
-		w.expect(w.presence("k"))
-		w.expect(w.presence("k"))
+		w.expect(w.state("k"))
+		w.expect(w.state("k"))
 		if spare := w.spare(); spare != free-2 {
 			t.Errorf("two are expected, and %d workers of %d are to spare", spare, free)
 		}
 		w.join([]string{"k"})
 		w.leave([]string{"k"})
-		w.acquired([]string{"k"}, time.Millisecond)
+		w.acquired([]string{"k"})
 		if spare := w.spare(); spare != free-1 {
 			t.Errorf("one is expected, and %d workers of %d are to spare", spare, free)
 		}
@@ -151,7 +151,7 @@ func TestAKeyIsLookedAtWhenSomethingChanges(t *testing.T) {
 		if n := w.take(); n != nil || w.notes.poor.Len() != 1 {
 			t.Fatal("one is run although no worker is to spare, or its key is not looked at")
 		}
-		w.acquired(k, time.Millisecond)
+		w.acquired(k)
 		if n := w.take(); n == nil || n.task.id != "1" {
 			t.Error("none is run although the key is free")
 		}
@@ -169,15 +169,15 @@ func TestRoomWhereAllWorkersAreBusy(t *testing.T) {
 		for range 2 { // in short order
 			w.join([]string{"k"})
 			w.leave([]string{"k"})
-			w.acquired([]string{"k"}, time.Millisecond)
+			w.acquired([]string{"k"})
 		}
 		w.join([]string{"k"})
-		w.expect(w.presence("k"))
-		if room := w.room(w.presence("k")); room != usualWaiters-2 {
+		w.expect(w.state("k"))
+		if room := w.room(w.state("k")); room != usualWaiters-2 {
 			t.Errorf("one waits, one is expected: room for %d more", room)
 		}
 		w.refused([]string{"k"})
-		if room := w.room(w.presence("k")); room > 0 {
+		if room := w.room(w.state("k")); room > 0 {
 			t.Errorf("somebody has waited in vain, others do: room for %d more", room)
 		}
 	})

@@ -11,15 +11,15 @@ import (
 
 // However many keys are busy, a bounded number is remembered, and the busiest is
 // among them.
-func TestPaceRemembersABoundedNumberOfKeys(t *testing.T) {
+func TestBacklogsRememberABoundedNumberOfKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPace()
-		for i := range 20 * paceKeys {
+		p := newBacklogs()
+		for i := range 20 * rememberedKeys {
 			p.refused(strconv.Itoa(i))
 			if i%8 == 0 {
 				p.refused("42")
 			}
-			if n := len(p.now) + len(p.old); n > 2*paceKeys {
+			if n := len(p.now) + len(p.old); n > 2*rememberedKeys {
 				t.Fatalf("%d keys are remembered", n)
 			}
 		}
@@ -34,12 +34,12 @@ func TestPaceRemembersABoundedNumberOfKeys(t *testing.T) {
 	})
 }
 
-func TestPaceIsSafeForConcurrentUse(t *testing.T) {
-	p := newPace()
+func TestBacklogsAreSafeForConcurrentUse(t *testing.T) {
+	p := newBacklogs()
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			for j := range 2 * paceKeys {
+			for j := range 2 * rememberedKeys {
 				key := strconv.Itoa(j * (i%2 + 1))
 				if d := p.refused(key); d < 0 || d > longest {
 					t.Errorf("put off for %v", d)
@@ -53,7 +53,7 @@ func TestPaceIsSafeForConcurrentUse(t *testing.T) {
 
 // queue is a key's tasks that are put off, as asynq keeps them, without what a worker's wait
 // adds. It returns how many were done, and the refusals in each second.
-func queue(p *pace, tasks int, work, during time.Duration) (done int, refusals map[int]int) {
+func queue(p *backlogs, tasks int, work, during time.Duration) (done int, refusals map[int]int) {
 	began := time.Now()
 	due := make([]time.Time, tasks)
 	free := began // when the key is
@@ -81,7 +81,7 @@ func queue(p *pace, tasks int, work, during time.Duration) (done int, refusals m
 // A key that is got again and again is no reason for all to come back at once.
 func TestPaceOfManyTasksWhileTheKeyIsGot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, refusals := queue(newPace(), 3000, 10*time.Millisecond, time.Minute)
+		_, refusals := queue(newBacklogs(), 3000, 10*time.Millisecond, time.Minute)
 		for second, n := range refusals {
 			// The first time round there is no way to know.
 			if second > 0 && n > 250 {
@@ -95,7 +95,7 @@ func TestPaceOfManyTasksWhileTheKeyIsGot(t *testing.T) {
 // accordingly: a few for each that runs.
 func TestPaceIsThatOfTheTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		done, refusals := queue(newPace(), 100, 10*time.Second, 10*time.Minute)
+		done, refusals := queue(newBacklogs(), 100, 10*time.Second, 10*time.Minute)
 		n := 0
 		for second, r := range refusals {
 			if second >= 60 { // until then the pace is not known
@@ -115,7 +115,7 @@ func TestPaceIsThatOfTheTasks(t *testing.T) {
 // While one holds the key for some seconds, those behind it are not tried all the time.
 func TestPaceBehindAHolderOfSomeSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, refusals := queue(newPace(), 100, time.Hour, 20*time.Second)
+		_, refusals := queue(newBacklogs(), 100, time.Hour, 20*time.Second)
 		n := 0
 		for second, r := range refusals {
 			if second >= 5 {

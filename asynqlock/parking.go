@@ -59,7 +59,6 @@ func (p *parking) join(keys []string) (most int, acquired, leave func()) {
 	if p == nil {
 		return -1, func() {}, func() {}
 	}
-	began := time.Now()
 	most, before := p.workers.join(keys)
 	inVain := before < most || most == 0 // and not refused because too many wait
 	leave = sync.OnceFunc(func() {
@@ -71,7 +70,7 @@ func (p *parking) join(keys []string) (most int, acquired, leave func()) {
 	acquired = func() {
 		inVain = false
 		leave()
-		if p.workers.acquired(keys, time.Since(began)/time.Duration(before+1)) {
+		if p.workers.acquired(keys) {
 			go p.look()
 		}
 	}
