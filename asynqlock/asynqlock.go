@@ -19,9 +19,9 @@ const (
 	// in its way has ended. The default.
 	Retry BusyPolicy = iota
 	// Drop revokes the task, which asynq then neither retries nor archives: the
-	// work is being done already, or was done within the dedup window. Only when
-	// an earlier run of the same task is in the way, one that asynq gave up at a
-	// deadline or a shutdown, the task is retried: else nobody would do the work.
+	// work is being done already, or was done within the dedup window. The task is
+	// retried only when an earlier run of itself holds the key, which asynq gave up
+	// at a deadline or a shutdown: otherwise nobody would do the work.
 	Drop
 )
 
@@ -32,8 +32,8 @@ type Config struct {
 	Locker *core.Locker
 	// Key derives the key of a task. Key or Keys is required.
 	Key keyfunc.Func[keyfunc.Task]
-	// Keys, in place of Key, derives several keys: the task needs the locks of all of them, as
-	// [ByAll] has it.
+	// Keys, in place of Key, derives several keys: the task needs the locks of all of them; see
+	// [ByAll].
 	Keys keyfunc.Set[keyfunc.Task]
 	// Options are for each lock. Where neither they nor the Locker's say otherwise, a
 	// task waits a second for a busy key, half of the time to its deadline if that is
@@ -42,7 +42,7 @@ type Config struct {
 	// worker. However long the wait, it ends a tenth of that time before the deadline,
 	// 100 ms at least, and the task is put off, for asynq would count a failure.
 	Options []core.Option
-	// Shared says which tasks share the lock: they go together, and the others have it alone;
+	// Shared says which tasks share the lock: they run beside one another, and the others alone;
 	// see [core.Shared].
 	Shared func(*asynq.Task) bool
 	// Permits says how many tasks may hold the lock when one is admitted, such as by the
@@ -53,27 +53,26 @@ type Config struct {
 	Skip func(*asynq.Task) bool
 	// OnBusy says what becomes of a task whose key is busy.
 	OnBusy BusyPolicy
-	// Inspector, one of the tasks' Redis, has tasks parked whose key is busy: they leave their
-	// workers where enough others wait, and asynq runs them when there is room, as the package's
-	// documentation has it under hot keys. nil: they come back by [RetryDelay], which is needed in
-	// any case. Give it a Redis client of its own with MaxRetries -1, by
-	// asynq.NewInspectorFromRedisClient: a client that sends a command again when the reply is
-	// lost could start a task again that is done by then and kept by asynq.Retention, or
-	// archived. It is not closed. The Locker decides nothing about how many wait: [core.MaxWaiters]
-	// has no effect. OnBusy Drop goes without.
+	// Inspector, of the Redis that has the tasks, parks tasks whose key is busy: they leave
+	// their workers when enough others wait, and asynq runs them when there is room. The
+	// package's documentation says more under hot keys. nil: tasks come back by [RetryDelay],
+	// which is needed in any case. Make it by asynq.NewInspectorFromRedisClient, with a client
+	// of its own whose MaxRetries is -1: a client that resends a command when the reply is lost
+	// could start a task again that is done by then. The middleware does not close it.
+	// [core.MaxWaiters] has no effect with it, and it cannot be combined with OnBusy Drop.
 	Inspector *asynq.Inspector
-	// Workers and TaskCheckInterval are, for parked tasks, Concurrency and TaskCheckInterval of
-	// the server's asynq.Config, with asynq's defaults if zero. All tasks of the server should
-	// pass through this one middleware, for it counts the workers that are busy.
+	// Workers and TaskCheckInterval are Concurrency and TaskCheckInterval of the server's
+	// asynq.Config, with asynq's defaults if zero. Only parking uses them. The middleware counts
+	// the busy workers, so all tasks of the server should pass through this one.
 	Workers           int
 	TaskCheckInterval time.Duration
 	// LastWait is how long a task waits for a busy key on its last attempt,
-	// because asynq archives it when that fails. It counts where neither Options
-	// nor the Locker's say how long to wait, and where OnBusy is Retry. One
-	// minute if zero; a negative value is refused. Let it fit into the task's
+	// because asynq archives it when that fails. It is used where neither Options
+	// nor the Locker's say how long to wait, and OnBusy is Retry. One
+	// minute if zero; a negative value is refused. It should fit into the task's
 	// timeout, with the time that the work takes. Only the number of workers bounds
-	// how many wait so, unless Options or the Locker's have [core.MaxWaiters]: then
-	// one too many is archived.
+	// how many tasks wait like this, unless Options or the Locker's have
+	// [core.MaxWaiters]: then one too many is archived.
 	LastWait time.Duration
 }
 
@@ -116,16 +115,16 @@ func ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.Middleware
 // opens when the handler returned nil.
 //
 // A task that must not run ends with an error instead:
-//   - When the key is busy or the Locker closes, with one that [IsFailure] does
-//     not count; so too when the deadline came near while it waited.
-//   - When no key can be derived, for it never would be, with one that wraps
-//     [asynq.SkipRetry], so that asynq archives the task at once.
+//   - When the key is busy, the Locker closes or the deadline came near during the wait, with
+//     an error that [IsFailure] does not count.
+//   - When no key can be derived, with one that wraps [asynq.SkipRetry]: asynq archives the
+//     task at once, because no retry would find a key.
 //   - When Redis does not answer, with one that wraps [core.ErrUnavailable]. It
 //     counts as a failure, and so do a missing Locker and a context that ended.
 //
-// New panics unless there is one of Key and Keys, when OnBusy is unknown, or Drop with an
-// Inspector, when LastWait, Workers or TaskCheckInterval is negative or an option is bad, or when Shared or Permits meet each other, [core.KeepFor], or an option
-// that says the same.
+// New panics unless exactly one of Key and Keys is set, when OnBusy is unknown, or Drop with an
+// Inspector, when LastWait, Workers or TaskCheckInterval is negative, when an option is bad, and
+// when Shared or Permits is combined with the other one, [core.KeepFor], or an option of the same form.
 func New(cfg Config) asynq.MiddlewareFunc {
 	switch {
 	case cfg.Key != nil && cfg.Keys != nil:

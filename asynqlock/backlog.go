@@ -12,14 +12,14 @@ const (
 	// process arranges.
 	quickest = 10 * time.Millisecond
 	slowest  = time.Second
-	// atOnce is how many tasks of a key may come back at asynq's next look. A few
-	// more than can wait, since asynq knows whole seconds only: without them a key
+	// atOnce is how many tasks of a key may come back when asynq next looks. It is a few
+	// more than can wait, because asynq knows whole seconds only: otherwise a key
 	// with many short tasks would lie idle between seconds.
 	atOnce = 16
 	// longest bounds the delay of a task, however many there are.
 	longest = time.Minute
-	// calm is what a task may be put off for however short the key has been busy,
-	// or a few tasks of some seconds would be tried all the time.
+	// calm is how long a task may be put off even if the key has just become busy.
+	// Otherwise a few tasks of some seconds each would be tried all the time.
 	calm = 5 * time.Second
 	// rememberedKeys is how many keys are remembered in each of two generations.
 	rememberedKeys = 4096
@@ -57,8 +57,8 @@ func (p *backlogs) refused(key string) time.Duration {
 	return b.delay(now)
 }
 
-// acquired notes that a key was got. Those that are put off cannot be called back, but
-// what they have booked is no reason to put off the next ones for as long.
+// acquired notes that a task has got a key. Tasks that are put off cannot be called back, but
+// their bookings are no reason to put off the next ones for as long.
 func (p *backlogs) acquired(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *backlogs) find(hash uint64, now time.Time) *backlog {
 		p.now[hash] = b
 	}
 	if now.Sub(b.due) > 5*time.Second {
-		// All have been back, and none was refused: this is another time.
+		// All tasks have come back, and none was refused: the key is busy anew.
 		*b = backlog{pace: pace{since: now}}
 	}
 	return b
@@ -106,9 +106,9 @@ func (b *backlog) delay(now time.Time) time.Duration {
 	if soon := later(b.soon, now).Add(apart); soon.Sub(now) <= atOnce*apart {
 		b.soon = soon
 	} else {
-		// The key may become free at any time, and those that are put off sleep on
-		// then: no longer than is little beside what they have waited, or than the
-		// tasks before them need. Only a crowd has to.
+		// The key may become free while these tasks sleep. So they sleep for a small
+		// part of the time that they have waited, or for what the tasks before them need.
+		// Only a crowd sleeps longer.
 		enough := min(max(busy/8, calm, atOnce*b.pace.each), longest)
 		b.later = later(b.later, now).Add(apart)
 		if d = b.later.Sub(now); d > enough {
@@ -118,7 +118,7 @@ func (b *backlog) delay(now time.Time) time.Duration {
 		b.most = later(b.most, now).Add(quickest)
 		d = max(d, b.most.Sub(now))
 	}
-	// A task comes an eighth too late at most of what it has waited.
+	// A task comes too late by an eighth of its wait at most.
 	d = max(d, spread(busy/8))
 	if d > longest {
 		b.most = now.Add(longest)

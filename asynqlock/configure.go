@@ -13,10 +13,11 @@ import (
 	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
-// Configure makes the four settings that the middleware needs, before [asynq.NewServer] gets cfg.
-// IsFailure and RetryDelayFunc become [IsFailure] and [RetryDelay] of the functions that cfg has, if any.
-// DelayedTaskCheckInterval becomes 200 ms and TaskCheckInterval 100 ms, unless cfg says
-// otherwise: with asynq's own five seconds and one, tasks of a busy key come back late. Nothing else is changed.
+// Configure makes the four settings that the middleware needs. Call it before [asynq.NewServer].
+// IsFailure and RetryDelayFunc become [IsFailure] and [RetryDelay] of the functions that cfg has,
+// if any. DelayedTaskCheckInterval becomes 200 ms and TaskCheckInterval 100 ms, unless cfg says
+// otherwise: with asynq's own 5 s and 1 s, tasks of a busy key come back late. It changes nothing
+// else.
 func Configure(cfg *asynq.Config) {
 	cfg.IsFailure = IsFailure(cfg.IsFailure)
 	cfg.RetryDelayFunc = RetryDelay(cfg.RetryDelayFunc)
@@ -33,8 +34,8 @@ type lockerOption struct{ *core.Locker }
 // Locker is Config.Locker as an option of the By functions, which panic when l is nil.
 func Locker(l *core.Locker) core.Option { return adapter.Option(lockerOption{l}) }
 
-// settings tells which settings for asynq.Config this process has made. Nothing else shows
-// that they are missing: tasks are done, but late, or archived.
+// settings are those for asynq.Config that this process has made. Without them tasks are done
+// late, or archived, and nothing else shows why.
 type settings struct {
 	isFailure, retryDelay atomic.Bool
 	warned                sync.Once

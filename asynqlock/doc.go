@@ -16,16 +16,16 @@
 //
 // A task whose key is busy waits a second in its worker, and four tasks of a key in
 // a process at most. Another one, or one whose wait is over, goes back to its queue and
-// is tried again. [Configure] has that kept out of the failure count, by [IsFailure], and says
-// when it is tried, by [RetryDelay]: soon, and later the more tasks of the key there are. Without it each
-// refusal is a failure, uses up a retry, and is retried by asynq's own, much longer
+// is tried again. [Configure] makes asynq not count that as a failure, by [IsFailure], and try
+// again soon, by [RetryDelay]: the later, the more tasks of the key there are. Without it each
+// refusal is a failure, uses up a retry, and is retried after asynq's own, much longer
 // delay; the first one logs a warning.
 //
 // # Hot keys
 //
-// With an [Config.Inspector] a task whose key is busy is parked: it leaves its worker, its process
-// notes it, and has asynq run it when there is room among those that wait.
-// So a key with many tasks is used nearly all the time, and the others find workers.
+// With a [Config.Inspector] a task whose key is busy is parked: it leaves its worker, and its
+// process notes it and has asynq run it when there is room among the tasks that wait. So a key
+// with many tasks is used nearly all the time, and tasks of other keys find workers.
 //
 //	mux.Use(asynqlock.New(asynqlock.Config{
 //		Key:               keyfunc.Payload("orderID"),
@@ -35,10 +35,10 @@
 //	}))
 //
 // At most four tasks of a key wait in a process, and more only while two of its workers, or a
-// fifth, are free. A process looks after the tasks that it has parked itself. If it ends, they come
-// back by themselves after one to two minutes, or a quarter to a half of the time to their deadline, if that is less. With less
-// than 20 s to it a task is not parked. Of those that a process has parked for a key the first is
-// run first; new ones may overtake them.
+// fifth of them, are free. A process runs only the tasks that it has parked itself, in order for
+// each key; new tasks may overtake them. If the process ends, they come back by themselves after
+// one to two minutes, or after a quarter to a half of the time to their deadline, if that is
+// less. A task with less than 20 s to its deadline is not parked.
 //
 // # Windows and attempts
 //
@@ -71,8 +71,8 @@
 //	orders.Handle("order:pay", payHandler)
 //	mux.Handle("order:", orders) // all types that begin with it
 //
-// [Config.Skip] leaves task types alone, too. [keyfunc.Optional] does not fit: a task whose
-// field was forgotten would run without a lock.
+// [Config.Skip] leaves task types alone, too. Do not use [keyfunc.Optional] for that: a task
+// whose field was forgotten would run without a lock.
 //
 // # Deadlines and shutdown
 //

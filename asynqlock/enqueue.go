@@ -21,18 +21,18 @@ import (
 // this package does the rest; the key that it derives from the task must be the lock's, and its
 // Locker must have the same Redis and [core.Prefix].
 //
-// The lock has to be that of the task's own key, or nothing is handed over and nothing enqueued:
-// the error names the lock's key, and with TaskKey the task's. The key is what [TaskKey] among opts derives. Without it, it
-// is that of [ByPayload] with the name in the lock's key: a lock of "orderID=42" goes with a
-// payload whose field orderID is 42. Where that is so for another lock, too, that ctx holds, or
-// the lock's key has not this form, TaskKey is needed. Where several locks may be held,
-// [core.FromContextKey] has that of a key.
+// The lock has to be that of the task's own key. Otherwise nothing is handed over or enqueued, and
+// the error names the lock's key, and with TaskKey the task's. The task's key is what [TaskKey]
+// among opts derives. Without TaskKey it is that of [ByPayload] with the name in the lock's key: a
+// lock of "orderID=42" belongs to a payload whose field orderID is 42. TaskKey is needed if that
+// is true of another lock of ctx as well, or if the lock's key has another form. Where several
+// locks may be held, [core.FromContextKey] returns that of a key.
 //
 // The lock is parked for ttl. Within ttl the task must start, and after a failure start again;
 // otherwise the lock is free, and the task competes for it as others do. So ttl should be longer
 // than the time that the task spends in its queue, than the delay of its retries, and than the
 // two minutes after which asynq gives the tasks of a worker that died to others. A task that
-// asynq archives, or that runs without the middleware, leaves the lock parked until ttl is over.
+// asynq archives, or that runs without the middleware, leaves the lock parked for the rest of ttl.
 //
 // The lock belongs to the task's ID: the [asynq.TaskID] of opts, or a new one. An ID among the
 // options of [asynq.NewTask] cannot be seen, and is replaced. The payload stays as it is. The ID
@@ -63,7 +63,7 @@ func Enqueue(ctx context.Context, c *asynq.Client, lock *core.Lock, t *asynq.Tas
 		case asynq.ProcessAtOpt:
 			due = time.Until(o.Value().(time.Time))
 		case asynq.GroupOpt:
-			return nil, errors.New("asynqlock: Enqueue: asynq.Group merges tasks into one with another ID, which a lock cannot go with")
+			return nil, errors.New("asynqlock: Enqueue: asynq.Group merges tasks into one with another ID, which cannot get the lock")
 		}
 	}
 	opts, err := checkKey(ctx, lock, t, opts)

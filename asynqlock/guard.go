@@ -19,8 +19,8 @@ var errNoLocker = errors.New("asynqlock: no Locker: call core.SetDefault, or set
 
 // guard is a middleware's configuration, ready for use.
 type guard struct {
-	config   Config // with Keys in any case
-	all      bool   // there may be several
+	config   Config // has Keys, also where a user gave Key
+	all      bool   // Keys may return several
 	forms    adapter.Forms[*asynq.Task]
 	backlogs *backlogs
 	parking  *parking // nil: tasks are not parked
@@ -108,8 +108,8 @@ func noKey(t *asynq.Task, err error) error {
 	return fmt.Errorf("asynqlock: no key for a task of type %q: %w: %w", t.Type(), asynq.SkipRetry, err)
 }
 
-// refuse decides about a task whose key is busy. Redis is asked once more where it matters
-// who is in the way: when it cannot tell, the task is tried again soon.
+// refuse decides about a task whose key is busy. For Drop it asks Redis who holds the key; where
+// Redis cannot tell, the task is tried again soon.
 func (g *guard) refuse(ctx context.Context, locker *core.Locker, me task, busy *core.BusyError) *refusal {
 	revoked := &refusal{cause: fmt.Errorf("%w: %w", asynq.RevokeTask, busy)}
 	drop := g.config.OnBusy == Drop
@@ -120,7 +120,7 @@ func (g *guard) refuse(ctx context.Context, locker *core.Locker, me task, busy *
 		return &refusal{cause: busy, until: time.Now().Add(busy.RetryAfter)}
 	case drop:
 		info, err := locker.Inspect(ctx, busy.Key)
-		// One that is parked may be so for this very task.
+		// A lock that is handed over may be parked for this very task.
 		if err == nil && info.Locked && !info.Parked && !slices.ContainsFunc(info.Holders, me.has) {
 			return revoked
 		}

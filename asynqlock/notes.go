@@ -16,16 +16,15 @@ type note struct {
 
 type taskRef struct{ queue, id string }
 
-// notes are of all tasks that are parked, in the order in which they were. Keys are in one of three
-// lists if there may be something to do for them: a key that has notes, and of which no task waits
-// or is expected, is in one of them. So a look takes as long as what it finds, however many keys
-// are busy.
+// notes are of all parked tasks, in the order of parking. A key is in one of three lists if there
+// may be something to do for it; one that has notes, and no task that waits or is expected, always
+// is. So a look takes as long as what it finds, however many keys are busy.
 type notes struct {
 	all  list.List // of *note
 	of   map[taskRef]*note
-	room list.List // of *keyState: may have room
-	poor list.List // of *keyState: have room as soon as there are workers to spare
-	next list.List // of *keyState: were looked at in vain, until the next look
+	room list.List // of *keyState: there may be room
+	poor list.List // of *keyState: there is room as soon as workers are to spare
+	next list.List // of *keyState: nothing could be done, until the next look
 }
 
 // note notes a task, in place of an earlier note of it.
@@ -37,7 +36,7 @@ func (w *workers) note(n *note) {
 	w.move(w.keys[n.key], &w.notes.room)
 }
 
-// stale is for a task that take has returned, and that does not come.
+// stale notes that a task which take has returned does not come.
 func (w *workers) stale(n *note) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +47,7 @@ func (w *workers) stale(n *note) {
 	}
 }
 
-// again is stale for one that is to be tried again, by the next look.
+// again is stale, and the next look tries the task again.
 func (w *workers) again(n *note) {
 	w.stale(n)
 	w.mu.Lock()
@@ -71,7 +70,7 @@ func (w *workers) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.expireAll()
-	// Later ones may be due already. They are dropped here a minute later, or when they are taken.
+	// Notes behind a later one may be due as well. A look drops them within a minute, or take does.
 	for e := w.notes.all.Front(); e != nil && e.Value.(*note).isLate(); e = w.notes.all.Front() {
 		w.drop(e.Value.(*note))
 	}
@@ -80,8 +79,8 @@ func (w *workers) look() {
 	}
 }
 
-// take takes the note of a task for which there is room, and that is expected from now on; nil if
-// there is none.
+// take takes the note of a task for which there is room, nil if there is none. The task is
+// expected from now on.
 func (w *workers) take() *note {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +134,7 @@ func (w *workers) drop(n *note) {
 	w.forget(p)
 }
 
-// changed has a key looked at, of whose tasks one has come or gone.
+// changed has a key looked at: one of its tasks has come or gone.
 func (w *workers) changed(p *keyState) {
 	if p.notes.Len() > 0 {
 		w.move(p, &w.notes.room)

@@ -27,8 +27,8 @@ func taskOf(ctx context.Context) task {
 // has reports whether who holds a lock is a run of the task.
 func (t task) has(h core.Holder) bool { return t != "" && strings.HasPrefix(h.Owner, string(t)) }
 
-// identity names the task where it matters who is in the way. A run under another lock
-// re-enters that as its owner all the same.
+// identity names the task for Drop, which asks whether an earlier run of it holds the key. A
+// task that runs under a lock enters that with the owner that the lock has.
 func (g *guard) identity(ctx context.Context) task {
 	if g.config.OnBusy != Drop {
 		return ""
