@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// parked is for how long a task stays put off that nobody promotes, twice that at most: it
-	// is random, or thousands would come back at once.
+	// parked is how long a task stays put off that nobody promotes, and twice that at most. It is
+	// random: otherwise thousands would come back at once.
 	parked = time.Minute
-	// leastParked is what is worth a note.
+	// leastParked is the shortest time for which a task is parked.
 	leastParked = 5 * time.Second
-	// surelyParked is how long before its time a task is certainly put off still: asynq may
-	// run it from then on, and running it once more could repeat it.
+	// surelyParked is how long before its time a task is certainly still put off. After that asynq
+	// may run it, and running it once more could repeat it.
 	surelyParked = 2 * time.Second
 	// promoteEvery is how often notes are looked at, whatever happens.
 	promoteEvery = 50 * time.Millisecond
 )
 
-// parking notes tasks whose key is busy, and has asynq run them when there is room among those that
-// wait. A process has its own tasks run only: it is asynq that has them, so a process that dies
-// costs those that it has parked the time for which they were put off, no more. It is safe for
-// concurrent use; a nil one parks nothing.
+// parking notes tasks whose key is busy, and has asynq run them when there is room among those
+// that wait. It runs only tasks of its own process. Asynq keeps the tasks: when a process dies, the
+// tasks that it has parked come when their time is over. It is safe for concurrent use; a nil one
+// parks nothing.
 type parking struct {
 	inspector *asynq.Inspector
 	workers   *workers
@@ -53,8 +53,9 @@ func (p *parking) end() {
 	}
 }
 
-// join is for a task that is going to wait for its keys, and returns how many may wait for one; less
-// than 0: nobody says. acquired is called when it has them, and leave when it waits no longer.
+// join begins the wait of a task for its keys. It returns how many tasks may wait for a key, -1 if
+// parking does not decide that. Call acquired when the task has its keys, and leave when its wait
+// is over.
 func (p *parking) join(keys []string) (most int, acquired, leave func()) {
 	if p == nil {
 		return -1, func() {}, func() {}
@@ -77,8 +78,8 @@ func (p *parking) join(keys []string) (most int, acquired, leave func()) {
 	return most, acquired, leave
 }
 
-// park notes the task of ctx, and returns when it is due if nobody has it run. It
-// returns false for one that cannot be parked.
+// park notes the task of ctx, and returns when asynq runs it by itself. It returns false if the
+// task cannot be parked.
 func (p *parking) park(ctx context.Context, key string) (due time.Time, ok bool) {
 	id, served := asynq.GetTaskID(ctx)
 	queue, _ := asynq.GetQueueName(ctx)
@@ -98,7 +99,7 @@ func (p *parking) park(ctx context.Context, key string) (due time.Time, ok bool)
 	return due, true
 }
 
-// tick has a look come in a while.
+// tick schedules a look.
 func (p *parking) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +115,7 @@ func (p *parking) tick() {
 	})
 }
 
-// look promotes, unless that is under way: then it is done once more.
+// look promotes tasks. If another goroutine does that already, that one does it once more.
 func (p *parking) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,8 +133,8 @@ func (p *parking) look() {
 	p.looks = false
 }
 
-// promote has asynq run tasks as there is room for them, and sees to it that there is another look
-// as long as any are parked, or expected.
+// promote has asynq run tasks as long as there is room for them. It schedules another look while
+// any task is parked or expected.
 func (p *parking) promote() {
 	p.workers.look()
 	for n := p.workers.take(); n != nil; n = p.workers.take() {
@@ -157,8 +158,8 @@ func (p *parking) promote() {
 // errNotYet says that a task is active: asynq has not put it off yet.
 var errNotYet = errors.New("asynqlock: the task is active still")
 
-// run has asynq run a task that was parked, if it is still as it was put off. Else asynq might
-// do it again: RunTask takes tasks that are done or archived as well. It reports whether the task comes.
+// run has asynq run a parked task, if that is still put off as it was. Otherwise asynq might do it
+// again: RunTask takes tasks that are done or archived as well. It reports whether the task comes.
 func (p *parking) run(n *note) (comes bool, err error) {
 	info, err := p.inspector.GetTaskInfo(n.task.queue, n.task.id)
 	switch {

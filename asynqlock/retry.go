@@ -26,16 +26,16 @@ func (r *refusal) Unwrap() error { return r.cause }
 
 const didNotRun = "asynqlock: the task did not run: "
 
-// failure ends a task that did not run because nobody knows who has its key. Its text goes to
-// asynq's log and to whoever inspects the task.
+// failure ends a task that did not run because it is unknown who holds its key. Its text goes to
+// asynq's log, and to everybody who inspects the task.
 type failure struct{ cause error }
 
 func (f *failure) Error() string { return didNotRun + core.Detail(f.cause) }
 func (f *failure) Unwrap() error { return f.cause }
 
-// IsFailure is for asynq.Config.IsFailure, where [Configure] sets it: a task that did not run because its key
-// was busy or the Locker was closing has not failed, so it uses up no retry and is
-// not in the statistics. Other errors are passed to next, also those of locks that
+// IsFailure is for asynq.Config.IsFailure, where [Configure] sets it. A task that did not run
+// because its key was busy or the Locker was closing has not failed: it uses up no retry, and is not
+// in the statistics. Other errors are passed to next, also those of locks that
 // the handler takes itself; with a nil next they are failures.
 //
 // asynq calls Config.ErrorHandler for every error, failure or not: to report
@@ -55,17 +55,19 @@ func IsFailure(next func(error) bool) func(error) bool {
 	}
 }
 
-// RetryDelay is for asynq.Config.RetryDelayFunc, where [Configure] sets it: a task that did not run because
-// its key was busy is due again at once, or later the more tasks of that key this
-// process has put off and the longer the key has been busy: up to an eighth of the
-// time since this process last had it, and up to a minute. So a bounded number comes
-// back in a second, and a key that has become free is noticed that much later at
-// most. More than that eighth is five seconds at most, or sixteen times as long as the
-// last tasks have had the key, unless so many are put off that more than a hundred
-// would come back in a second. A task that a dedup window stopped is due in the first
-// second after the window, one that a closing Locker refused within a second, and one that is
-// parked, see [Config.Inspector], in one to two minutes, unless it is run before.
-// Other errors are passed to next; with a nil next asynq's own delay counts.
+// RetryDelay is for asynq.Config.RetryDelayFunc, where [Configure] sets it. It says when a task is
+// due again that did not run:
+//
+//   - Its key was busy: at once, or later the more tasks of that key this process has put off,
+//     and the longer the key has been busy. So a bounded number comes back in a second. The
+//     delay is at most an eighth of the time since this process last had the key, or 5 s, or
+//     sixteen times as long as the last tasks have had the key, whichever is most. It is longer,
+//     up to a minute, where otherwise more than a hundred would come back in a second.
+//   - It was parked, see [Config.Inspector]: in one to two minutes, unless it is run before.
+//   - A dedup window stopped it: in the first second after the window.
+//   - The Locker was closing: within a second.
+//
+// Other errors are passed to next; with a nil next asynq's own delay is used.
 //
 // asynq looks for tasks that are due once in Config.DelayedTaskCheckInterval, five
 // seconds if zero, and then for pending ones once in Config.TaskCheckInterval, a

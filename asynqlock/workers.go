@@ -10,8 +10,8 @@ import (
 // inDemand is for how long all workers are taken to be needed after they were all busy.
 const inDemand = 100 * time.Millisecond
 
-// workers knows what the workers of a server do, by key, and so how many more tasks may come
-// for one. It is safe for concurrent use.
+// workers counts what the workers of a server do, by key, and says how many more tasks of a key
+// may come. It is safe for concurrent use.
 type workers struct {
 	all     int
 	reserve int           // this many are left to other keys
@@ -26,7 +26,7 @@ type workers struct {
 	notes  notes
 }
 
-// expected is that a task of a key is expected that was promoted, until a time. It may have come.
+// expected says until when a promoted task of a key is expected. It may have come.
 type expected struct {
 	key   string
 	until time.Time
@@ -38,7 +38,7 @@ type keyState struct {
 	waiting int
 	coming  []time.Time // until when tasks are expected that were promoted
 	pace    pace
-	blocked bool      // the last one that waited has not got the key
+	blocked bool      // the last task that waited has not got the key
 	notes   list.List // of *note
 
 	in *list.List // of notes
@@ -71,9 +71,9 @@ func (w *workers) end() {
 	w.busy--
 }
 
-// join notes that a task asks for its keys, and returns how many may wait for one, and how many
-// do before it. Any task stands for one that is expected: where other processes take those that
-// were promoted here, those that were promoted there come here.
+// join notes that a task asks for its keys. It returns how many tasks may wait for a key, and how
+// many wait before this one. Any task stands for one that is expected: while other processes take
+// tasks that were promoted here, tasks that were promoted there come here.
 func (w *workers) join(keys []string) (most, before int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +116,7 @@ func (w *workers) acquired(keys []string) (noted bool) {
 	return noted
 }
 
-// refused notes that a task has waited in vain.
+// refused notes that a task has waited and not got its keys.
 func (w *workers) refused(keys []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,13 +145,13 @@ func (w *workers) room(p *keyState) int {
 	if p.blocked {
 		return min(1-here, spare) // enough to notice when it becomes free
 	}
-	// In half the time that tasks wait, or some would wait in vain.
+	// As many as get the key within half of the usual wait: with more, some would be refused.
 	most := max(1, int(usualWait/2/max(p.pace.each, 1)))
 	return min(most, max(usualWaiters, here+spare)) - here
 }
 
-// spare is how many workers have nothing to do, beside the reserve. Where all were busy just now,
-// one that has become free has the next task in a moment.
+// spare is how many workers have nothing to do, beside the reserve. If all were busy just now,
+// one that has become free gets the next task in a moment.
 func (w *workers) spare() int {
 	if time.Since(w.full) < max(w.check, inDemand) {
 		return -1
