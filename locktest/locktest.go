@@ -27,9 +27,8 @@ const closeTimeout = time.Second
 // New returns a Locker on a Redis of its own, embedded in the test process. It
 // uses no socket, and its keys expire by the clock of the test, so it also works
 // inside a testing/synctest bubble, where an hour passes at once. At the end of
-// the test the Locker is closed: locks that are still held are taken away after a
-// second, and the test fails with their keys and owners, for a lock that is never unlocked
-// is a bug.
+// the test the Locker is closed: after a second it frees locks that are still held, and the
+// test fails with their keys and owners, because a lock that is never unlocked is a bug.
 //
 // Bad options end the test. The Locker is not made the default one; a test that
 // needs that calls [core.SetDefault].
@@ -64,7 +63,7 @@ func New(tb testing.TB, opts ...core.Option) *core.Locker {
 	return locker
 }
 
-// scenes are what is behind the Lockers of New.
+// scenes have what belongs to each Locker of New.
 var scenes sync.Map // *core.Locker: *scene
 
 // scene is a Redis, and what its Locker has taken there.

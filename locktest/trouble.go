@@ -11,13 +11,13 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 )
 
-// Hold has somebody else hold a key, as another process would, until release is
-// called or the test ends: what the Locker does meanwhile finds it busy. It ends the
-// test when the key is held already, and when the Locker is not one of [New]. It
-// does not wait. Observers among New's options hear of it too.
+// Hold holds a key as another process would, until release is called or the test ends:
+// meanwhile the Locker finds it busy. It ends the test when the key is held already, and when
+// the Locker is not one of [New]. It does not wait. Observers among New's options are notified
+// too.
 //
-// The options are those of the other one's call. With [core.Shared] or [core.Permits] the key is
-// held so: what goes with it is not busy.
+// The options are those of the other process. With [core.Shared] or [core.Permits] the key is
+// busy only for calls that such a lock excludes.
 func Hold(tb testing.TB, l *core.Locker, key string, opts ...core.Option) (release func()) {
 	tb.Helper()
 	const long = 24 * time.Hour // whatever New's options say
@@ -41,10 +41,10 @@ func Hold(tb testing.TB, l *core.Locker, key string, opts ...core.Option) (relea
 	return release
 }
 
-// Lose takes a lock away from the Locker that holds it, and lets it know: when Lose
-// returns, its Context is cancelled with [core.ErrLost]. Where the Locker shares the key or has
-// permits, it loses all that it has of them, and others keep theirs. It ends the test when the
-// Locker does not hold the key, and when it is not one of [New].
+// Lose takes a lock away from the Locker that holds it: when Lose returns, the lock's Context is
+// cancelled with [core.ErrLost]. If the Locker shares the key or has permits, it loses all of
+// these, and others keep theirs. Lose ends the test when the Locker does not hold the key, and
+// when it is not one of [New].
 func Lose(tb testing.TB, l *core.Locker, key string) {
 	tb.Helper()
 	s := sceneOf(tb, l)
@@ -61,7 +61,7 @@ func Lose(tb testing.TB, l *core.Locker, key string) {
 		}
 		_, err := l.ForceUnlock(ctx, key, k.Owner())
 		if err == nil {
-			_, err = k.TTL(ctx) // notices at once, where the watchdog takes a third of the lease
+			_, err = k.TTL(ctx) // notices at once; the watchdog would take a third of the lease
 		}
 		if !errors.Is(err, core.ErrLost) {
 			tb.Fatalf("locktest: Lose: %v", err)
@@ -74,7 +74,7 @@ func Lose(tb testing.TB, l *core.Locker, key string) {
 }
 
 // Outage makes Redis answer everything with an error until end is called or the test
-// ends. Meanwhile nobody takes a lock ([core.ErrUnavailable]), and one that is held
+// ends. Meanwhile no lock can be taken ([core.ErrUnavailable]), and a lock that is held
 // is lost when its lease is over ([core.ErrLost]). It ends the test when the Locker
 // is not one of [New].
 func Outage(tb testing.TB, l *core.Locker) (end func()) {

@@ -3,12 +3,12 @@
 //
 //	locker, err := core.New(client, core.Observe(otellock.New()))
 //
-// A lock that is taken makes two spans, both children of the span that the call runs
-// in, or the second of the first where there is none: "lock.wait" from the call of Lock until it has an outcome, and "lock.hold"
-// until the lock is unlocked or lost. The name of the lock, where it has one, follows
-// the word: "lock.hold orders". What the handler does under [core.Lock.Context] is
-// inside of the hold, and the Redis commands of the acquisition inside of the wait,
-// where the client is instrumented. A re-entry has a wait, and no hold of its own.
+// A lock that is taken makes two spans: "lock.wait" from the call of Lock until its outcome, and
+// "lock.hold" until the lock is unlocked or lost. Both are children of the span that the call runs
+// in; without such a span the second is a child of the first. The name of the lock, if it has one,
+// follows the word: "lock.hold orders". What the handler does under [core.Lock.Context] is inside
+// of the hold, and the Redis commands of the acquisition inside of the wait, if the client is
+// instrumented. A re-entry has a wait, and no hold of its own.
 //
 // A wait that failed, and a hold that was lost, have the status Error and error.type.
 // A busy lock is no error: the span says latchkey.lock.outcome=busy, and
@@ -24,7 +24,7 @@
 //	latchkey.lock.renewal.failures   counter        {failure}  renewals that failed and were tried again
 //	latchkey.refusals                counter        {refusal}  requests and tasks that middleware refused
 //	latchkey.grants.missed           counter        {grant}    grants that a waiting call noticed late or never
-//	latchkey.unheard                 counter        {attempt}  attempts to hear messages from Redis that failed; waiting calls poll
+//	latchkey.unheard                 counter        {attempt}  attempts to subscribe to messages of Redis that failed; waiting calls poll
 //	latchkey.compensations.pending   updowncounter  {command}  commands of unknown outcome that are not confirmed to be undone yet
 //
 // and the attributes, which take few values, all but the key:

@@ -44,7 +44,7 @@ func newMeters(m metric.Meter) meters {
 		failed:        counter("latchkey.lock.renewal.failures", "{failure}", "Renewals that failed and were tried again."),
 		refused:       counter("latchkey.refusals", "{refusal}", "Requests and tasks that middleware refused."),
 		missed:        counter("latchkey.grants.missed", "{grant}", "Grants that a waiting call noticed late or never."),
-		unheard:       counter("latchkey.unheard", "{attempt}", "Attempts to hear messages from Redis that failed, so that waiting calls poll."),
+		unheard:       counter("latchkey.unheard", "{attempt}", "Attempts to subscribe to messages from Redis that failed; waiting calls poll."),
 		compensations: upDown("latchkey.compensations.pending", "{command}", "Commands of unknown outcome that Redis has not confirmed to be undone."),
 	}
 }

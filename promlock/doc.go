@@ -19,7 +19,7 @@
 //	latchkey_lock_unconfirmed_releases_total{name,form}  counter    releases that Redis has not confirmed in time
 //	latchkey_refusals_total{name,form,reason,status}     counter    requests and tasks that middleware refused
 //	latchkey_missed_grants_total                         counter    grants that a waiting call noticed late or never
-//	latchkey_unheard_total                               counter    attempts to hear messages from Redis that failed; waiting calls poll
+//	latchkey_unheard_total                               counter    attempts to subscribe to messages of Redis that failed; waiting calls poll
 //	latchkey_pending_compensations                       gauge      commands of unknown outcome that are not confirmed to be undone yet
 //	latchkey_build_info{version}                         gauge      1: the version of latchkey in the program
 //

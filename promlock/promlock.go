@@ -26,7 +26,7 @@ type Collector struct {
 	unheard             prometheus.Counter
 	compensations       prometheus.Gauge
 	build               prometheus.Gauge
-	known               sync.Map // names that were heard of, with their forms
+	known               sync.Map // names that have come, with their forms
 }
 
 var (
@@ -75,7 +75,7 @@ func New(buckets ...float64) *Collector {
 		unconfirmedReleases: counter("lock_unconfirmed_releases_total", "Releases that Redis has not confirmed in time."),
 		refusals:            counter("refusals_total", "Requests and tasks that middleware refused.", "reason", "status"),
 		missedGrants:        prometheus.NewCounter(prometheus.CounterOpts(process("missed_grants_total", "Grants that a waiting call noticed late or never."))),
-		unheard:             prometheus.NewCounter(prometheus.CounterOpts(process("unheard_total", "Attempts to hear messages from Redis that failed, so that waiting calls poll."))),
+		unheard:             prometheus.NewCounter(prometheus.CounterOpts(process("unheard_total", "Attempts to subscribe to messages from Redis that failed; waiting calls poll."))),
 		compensations:       prometheus.NewGauge(prometheus.GaugeOpts(process("pending_compensations", "Commands of unknown outcome that Redis has not confirmed to be undone."))),
 		build:               prometheus.NewGauge(prometheus.GaugeOpts(build)),
 	}

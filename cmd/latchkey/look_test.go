@@ -127,7 +127,7 @@ func TestWhatThereIs(t *testing.T) {
 			t.Errorf("%q: %d\n%s\nwant\n%s", c.args, exit, said, want)
 		}
 	}
-	for key, want := range map[string]string{"idempotent:a": "processed again", "idempotent:b": "taken for the first"} {
+	for key, want := range map[string]string{"idempotent:a": "processed again", "idempotent:b": "counts as the first"} {
 		if exit, said := ask(t, server.Addr(), "n\n", "unlock", key); exit != 1 || !strings.Contains(said, want) {
 			t.Errorf("%d: %s; want %q", exit, said, want)
 		}
@@ -226,7 +226,7 @@ func TestUnlockAsksFirst(t *testing.T) {
 	if err := take(t, l, "mail", core.KeepFor(time.Hour)).Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if exit, said := ask(t, server.Addr(), "y\n", "unlock", "mail"); exit != 0 || !strings.Contains(said, "not to be done again") {
+	if exit, said := ask(t, server.Addr(), "y\n", "unlock", "mail"); exit != 0 || !strings.Contains(said, "keeps it from being done again") {
 		t.Errorf("%d %s", exit, said)
 	}
 	if n := client.Exists(t.Context(), "lock:mail").Val(); n != 0 {
@@ -260,12 +260,12 @@ func TestUnlockOneOfSeveral(t *testing.T) {
 	all := []string{"export-1", "export-2", "export-3"}
 	unlocks("", 1, "export-9 does not hold the lock", all, "-y", "-owner", "export-9", "tenant")
 	unlocks("n\n", 1, "nothing was done", all, "-owner", "export-2", "tenant")
-	unlocks("n\n", 1, "Put export-2 out?", all, "-owner", "export-2", "tenant")
+	unlocks("n\n", 1, "Evict export-2?", all, "-owner", "export-2", "tenant")
 	unlocks("n\n", 1, "does not stop the holders", all, "tenant")
-	unlocks("y\n", 0, "put out; others have the lock: 2", []string{"export-1", "export-3"}, "-owner", "export-2", "tenant")
+	unlocks("y\n", 0, "evicted; others have the lock: 2", []string{"export-1", "export-3"}, "-owner", "export-2", "tenant")
 	unlocks("y\n", 0, "freed", nil, "tenant")
 	server.HSet("lock:tenant", "mode", "h7 ab 60000")
-	unlocks("n\n", 1, "whoever has its ticket", nil, "tenant")
+	unlocks("n\n", 1, "the call with its ticket", nil, "tenant")
 	unlocks("", 0, "freed", nil, "-y", "tenant")
 	if server.Exists("lock:tenant") {
 		t.Error("it is still parked")

@@ -4,7 +4,7 @@
 //	latchkey show [-idempotent scope] KEY
 //	                                  shows who has a lock, or that of the request with an Idempotency-Key
 //	latchkey unlock [-y] [-owner o] KEY
-//	                                  frees a lock, whoever has it, or ends one of several holders;
+//	                                  frees a lock, whoever has it, or evicts one of several holders;
 //	                                  asks first
 //	latchkey run [-wait d] [-lease d] [-keep d] [-E n] KEY -- COMMAND [ARGUMENT...]
 //	                                  runs a command while it holds a lock
@@ -16,8 +16,8 @@
 // is host:port, or a URL as go-redis parses it: redis://, rediss://, unix://, with addr=… of
 // further nodes for a cluster, with master_name=… for Sentinel.
 //
-// KEY must stand directly before the --, and cannot begin with a dash there, so that a script's
-// variable that is empty, or looks like a flag, is refused. The command of run gets LATCHKEY_KEY and LATCHKEY_TOKEN,
+// KEY must stand directly before the --, and cannot begin with a dash there: a script's variable
+// that is empty, or looks like a flag, is refused. The command of run gets LATCHKEY_KEY and LATCHKEY_TOKEN,
 // the fencing token, in its environment, and not LATCHKEY_REDIS. It runs in a process group of its own, which gets the signals that latchkey
 // gets; where the standard input is a terminal it stays in the terminal's. If the lock is lost the
 // group is sent SIGTERM, and SIGKILL after 5 s. The lock is released when the command ends. With

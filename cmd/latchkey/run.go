@@ -69,7 +69,7 @@ func (p *program) run(ctx context.Context, args []string) (int, error) {
 	case ended != nil:
 		return exitSignal + int(ended.(syscall.Signal)), nil
 	case errors.As(err, &taken) && *busy == 0:
-		return 0, nil // it is not worth a word then, nor a mail of cron's
+		return 0, nil // say nothing: cron would send a mail
 	case errors.As(err, &taken):
 		return *busy, err
 	case err != nil:

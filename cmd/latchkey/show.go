@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 )
 
-// show tells who has a lock.
+// show says who has a lock.
 func (p *program) show(ctx context.Context, args []string) (int, error) {
 	f := p.flags("latchkey show")
 	scope := f.String("idempotent", "", "KEY is an Idempotency-Key of this `scope`, such as value.userID=42: shows the lock of the request")
@@ -56,7 +56,7 @@ func (p *program) look(ctx context.Context, locker *core.Locker, key string) (co
 	return info, nil
 }
 
-// warnOfPrefix tells whoever has copied a name from Redis that the key is not all of it.
+// warnOfPrefix warns of a name that was copied from Redis: the key is that without the prefix.
 func (p *program) warnOfPrefix(w io.Writer, key string, info core.Info) {
 	if meant, doubled := strings.CutPrefix(key, p.prefix); doubled && meant != key && meant != "" && !info.Locked {
 		fmt.Fprintf(w, "warning\tthe key begins with the prefix, which Redis then has twice: did you mean %s?\n", plain(meant))

@@ -11,11 +11,11 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 )
 
-// unlock frees a lock whoever has it, or ends one of its holders.
+// unlock frees a lock, whoever has it, or evicts one of its holders.
 func (p *program) unlock(ctx context.Context, args []string) (int, error) {
 	f := p.flags("latchkey unlock")
 	sure := f.Bool("y", false, "do not ask")
-	only := f.String("owner", "", "the `holder` to put out where several have the lock, as show names it; by default all of them")
+	only := f.String("owner", "", "the `holder` to evict where several have the lock, as show names it; by default all of them")
 	if err := p.parse(f, args, 1, 1); err != nil {
 		return 0, err
 	}
@@ -44,19 +44,15 @@ func (p *program) unlock(ctx context.Context, args []string) (int, error) {
 	case !*sure && !p.agreed(info, *only):
 		return exitBusy, errors.New("nothing was done")
 	}
-	freed := false
-	for _, owner := range owners { // not those that have come meanwhile
-		done, err := locker.ForceUnlock(ctx, key, owner)
-		if err != nil {
-			return 0, fmt.Errorf("it may have been freed or not: %w", err)
-		}
-		freed = freed || done
+	freed, err := locker.ForceUnlock(ctx, key, owners...) // not those that have come meanwhile
+	if err != nil {
+		return 0, fmt.Errorf("it may have been freed or not: %w", err)
 	}
 	if !freed {
 		return exitBusy, errors.New("the lock has changed hands since; nothing was done")
 	}
 	if left := len(info.Holders) - len(owners); left > 0 {
-		fmt.Fprintf(p.stdout, "put out; others have the lock: %d\n", left)
+		fmt.Fprintf(p.stdout, "evicted; others have the lock: %d\n", left)
 	} else {
 		fmt.Fprintln(p.stdout, "freed")
 	}
@@ -69,17 +65,17 @@ func (p *program) agreed(info core.Info, only string) bool {
 	switch {
 	case only != "" && len(info.Holders) > 1:
 		warning = "This does not stop the holder, which learns of it at its next renewal. Until then one more may be at work."
-		question = "Put " + plain(only) + " out?"
+		question = "Evict " + plain(only) + "?"
 	case len(info.Holders) > 1:
 		warning = "This does not stop the holders. Each learns of it at its next renewal. Until then others may be at work beside them."
 	case info.Parked:
-		warning = "The lock waits for whoever has its ticket. Without it that one competes like a stranger, and others may come before."
+		warning = "The lock is handed over and waits for the call with its ticket. Without the lock that call competes with others."
 	case info.Answered:
-		warning = "The request was answered, and repetitions get that answer. Without it the next one is processed again."
+		warning = "The request was answered, and repetitions get that answer. Without the answer the next one is processed again."
 	case info.OutcomeUnknown:
-		warning = "Nobody knows what the last attempt at the request has done. Without the lock the next one is taken for the first."
+		warning = "The outcome of the last attempt at the request is unknown. Without the lock the next attempt counts as the first."
 	case info.Holders == nil:
-		warning = "The work was done, and in this window it is not to be done again. Without the window it can be."
+		warning = "The work was done, and the dedup window keeps it from being done again."
 	}
 	fmt.Fprintf(p.stdout, "\n%s\n%s [y/N] ", warning, question)
 	answer, _ := bufio.NewReader(p.stdin).ReadString('\n')

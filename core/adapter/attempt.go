@@ -12,35 +12,34 @@ import (
 )
 
 var (
-	// ErrReused is why a call with [Attempt] is refused whose key belongs to another request.
+	// ErrReused refuses a call with [Attempt] whose key belongs to another request.
 	ErrReused = option.ErrReused
-	// ErrOutcomeUnknown is why a call with [Attempt] is refused that does not want to be made
-	// where nobody knows whether the last attempt has done its work.
+	// ErrOutcomeUnknown refuses a call with [Attempt], if it wants that, when the outcome of the
+	// last attempt is unknown.
 	ErrOutcomeUnknown = option.ErrOutcomeUnknown
 )
 
 var hexadecimal = regexp.MustCompile(`^[0-9a-f]{16,128}$`)
 
-// Attempt has a call take a lock for an attempt at a request that counts once: the first attempt
-// to end with [Answer] is the only one, and as long as that is kept calls get it, by
-// [AnswerOf], in place of the lock. request is a digest of all that tells the request from
-// others with the same key, 16 to 128 lower-case hexadecimal digits; calls with another one
+// Attempt takes a lock for an attempt at an idempotent request, which is processed once. The first
+// attempt that ends with [Answer] is the last: as long as its answer is stored, calls get that, by
+// [AnswerOf], in place of the lock. request is a digest of all that distinguishes the request from
+// others with the same key, of 16 to 128 lower-case hexadecimal digits. Calls with another digest
 // fail with [ErrReused], from the first attempt on.
 //
-// While an attempt is made, others are refused with [core.BusyError], or wait as
-// [core.Wait] says: for the answer. How the lock is released says what became of an attempt:
+// During an attempt other calls are refused with [core.BusyError], or wait for the answer as
+// [core.Wait] says. The release of the lock decides the outcome of the attempt:
 //
-//   - [Answer]: it has done its work.
-//   - [core.Lock.Abort]: it has failed, and the next one may be made. If it was the first, the
-//     key is free again.
-//   - Not at all, by the end of its lease or by [core.Lock.Unlock]: nobody knows. Then the next
-//     attempt is made, or refused with [ErrOutcomeUnknown] if refuse is set. It is known for
-//     known that there was an attempt.
+//   - [Answer]: done.
+//   - [core.Lock.Abort]: failed. The next attempt may be made; if this was the first, the key is
+//     free again.
+//   - [core.Lock.Unlock], or the end of the lease: unknown. The next attempt is made, or refused
+//     with [ErrOutcomeUnknown] if refuse is set. Redis remembers the attempt for known.
 //
-// It is for [core.Locker.Lock] and [core.Locker.TryLock], and goes with none of [core.KeepFor],
-// [core.Shared], [core.Permits], [core.Owner] and [core.NewQuorum]. With [core.Replicas],
-// replicas are waited for when an attempt begins, not when it ends: one whose answer a failover
-// loses is one of which nobody knows.
+// It is for [core.Locker.Lock] and [core.Locker.TryLock], and cannot be combined with
+// [core.KeepFor], [core.Shared], [core.Permits], [core.Owner] or [core.NewQuorum]. With
+// [core.Replicas] a call waits for the replicas when an attempt begins, not when it ends: if a
+// failover loses the answer, the outcome is unknown.
 func Attempt(request string, known time.Duration, refuse bool) core.Option {
 	return inside.Option(func(s *settings) {
 		switch {
@@ -49,7 +48,7 @@ func Attempt(request string, known time.Duration, refuse bool) core.Option {
 		case !hexadecimal.MatchString(request):
 			s.Fail("Attempt: give a digest of 16 to 128 lower-case hexadecimal digits")
 		case !isWindow(known):
-			s.Fail("Attempt: attempts are known for 1ms to %v, not for %v", option.LongestWindow, known)
+			s.Fail("Attempt: attempts are remembered for 1ms to %v, not for %v", option.LongestWindow, known)
 		default:
 			s.Attempt = &option.Attempt{Request: request, Known: known, Refuse: refuse}
 		}
@@ -57,20 +56,20 @@ func Attempt(request string, known time.Duration, refuse bool) core.Option {
 }
 
 // AttemptOf returns the number of the attempt for which a lock was taken: 1 for the first, and
-// for one after a first that has failed. More says that nobody knows what an earlier one has
-// done. It is 0 for a lock of no request, and for one that was entered. It does not block.
+// for one after a first that has failed. If it is more, the outcome of an earlier one is unknown.
+// It is 0 for a lock of no request, and for a re-entry. It does not block.
 func AttemptOf(lock *core.Lock) int { return inside.AttemptOf(lock) }
 
 func isWindow(d time.Duration) bool { return d >= time.Millisecond && d <= option.LongestWindow }
 
-// Answer unlocks a lock that was taken with [Attempt] and leaves the answer for keep, 1ms to 366
+// Answer unlocks a lock that was taken with [Attempt] and stores the answer for keep, 1ms to 366
 // days, in one step: both are done, or neither. It blocks and fails as [core.Lock.Unlock] does; with
-// another keep it fails, and has done neither. After [core.ErrUnavailable] it is repeated in the
-// background until the lease ends; if that fails, too, nobody knows what became of the attempt.
+// another keep it fails and does neither. After [core.ErrUnavailable] it is repeated in the
+// background until the lease ends; if that fails too, the outcome of the attempt is unknown.
 // After [core.Lock.DropWindow] it is Abort.
 func Answer(ctx context.Context, lock *core.Lock, answer []byte, keep time.Duration) error {
 	if !isWindow(keep) {
-		return fmt.Errorf("core: answers are kept for 1ms to %v, not for %v", option.LongestWindow, keep)
+		return fmt.Errorf("core: answers are stored for 1ms to %v, not for %v", option.LongestWindow, keep)
 	}
 	return inside.Answer(ctx, lock, string(answer), keep)
 }

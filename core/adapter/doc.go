@@ -1,6 +1,6 @@
-// Package adapter has what only authors of adapters need, on top of package core: an adapter
-// makes middleware for a framework, which takes a lock for each request or task. See
-// docs/adapters.md for what an adapter has to do.
+// Package adapter has what only authors of adapters need, on top of package core. An adapter
+// makes middleware for a framework, which takes a lock for each request or task;
+// docs/adapters.md says what it has to do.
 package adapter
 
 import (

@@ -8,18 +8,18 @@ import (
 )
 
 // Forms decides for each call in which form its lock is taken, for an adapter whose Config has
-// Shared and Permits. C is what they are asked about, such as the framework's request. The zero
-// value leaves it to the options.
+// Shared and Permits. C is their argument, such as the framework's request. The zero value leaves
+// the form to the options.
 type Forms[C any] struct {
-	// Shared has a call share the lock where it returns true, and have it alone where not.
+	// Shared says whether a call shares the lock; otherwise it has the lock alone.
 	Shared func(C) bool
 	// Permits returns the n of [core.Permits] for a call, which a bad one fails.
 	Permits func(C) int
 }
 
-// Validate reports what does not go together of the two, and of them with options that are for
-// every call, so that an adapter can refuse it at set-up. It is beside the other [Validate]. It
-// does not block.
+// Validate says which of the two cannot be combined with each other, or with options that are for
+// every call. An adapter refuses these at set-up, beside what the function [Validate] says. It does
+// not block.
 func (f Forms[C]) Validate(opts ...core.Option) error {
 	s, field := inside.Settings(opts), "Config.Shared"
 	if f.Permits != nil {
@@ -38,7 +38,7 @@ func (f Forms[C]) Validate(opts ...core.Option) error {
 	return nil
 }
 
-// Options returns opts with what they lack for the call.
+// Options returns opts with the form of the call.
 func (f Forms[C]) Options(call C, opts []core.Option) []core.Option {
 	n := len(opts)
 	switch {

@@ -3,8 +3,8 @@ package adapter
 import "github.com/latchkey-go/latchkey/core"
 
 // Option returns an option that an adapter understands and a lock does not, such as how
-// refusals are answered: value says what. The adapter finds it with [Split]; give value a type
-// of the adapter's own. [core.New], calls and [Validate] refuse it.
+// refusals are answered. value has a type of the adapter's own, which finds it with [Split].
+// [core.New], calls and [Validate] refuse the option.
 func Option(value any) core.Option {
 	return inside.Option(func(s *settings) {
 		s.Fail("an option of type %T is for an adapter that knows it, not for a lock", value)
@@ -12,9 +12,9 @@ func Option(value any) core.Option {
 	})
 }
 
-// Split takes the options apart that middleware was given: own has the values of type T that
-// [Option] was given, and rest all other options, both in their order. It checks nothing: see
-// [Validate], which refuses a value of another type in rest. It does not block.
+// Split divides the options of middleware: own has the values of type T that [Option] was given,
+// and rest all other options, both in order. It checks nothing; [Validate] refuses a value of
+// another type in rest. It does not block.
 func Split[T any](opts ...core.Option) (own []T, rest []core.Option) {
 	for _, o := range opts {
 		if value, ok := valueOf[T](o); ok {
@@ -33,7 +33,7 @@ func valueOf[T any](o core.Option) (value T, ok bool) {
 	return value, ok
 }
 
-// Validate reports what is wrong with options that an adapter is going to give to every call, so
-// that it can refuse them at set-up. On top of what [core.Locker.Lock] refuses it refuses
-// [core.Owner]: calls that share an owner do not exclude one another. It does not block.
+// Validate says what is wrong with options for every call, so that an adapter can refuse them at
+// set-up. It refuses what [core.Locker.Lock] refuses, and [core.Owner]: calls that share an owner
+// do not exclude one another. It does not block.
 func Validate(opts ...core.Option) error { return inside.Validate(opts) }

@@ -5,11 +5,11 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
-// OwnerBegin has the owner of a lock begin with id, for middleware that tells from
-// [core.Info].Owner which of its calls is in the way. Unlike [core.Owner] it lets nobody
-// enter: the rest differs from one attempt to the next, and the calls exclude one another. id
-// is at most 64 bytes, and else as in [core.Owner]. A call whose context holds the lock already
-// enters it with the owner that it has.
+// OwnerBegin makes the owner of a lock begin with id, for middleware that finds out by
+// [core.Info].Owner which of its calls holds a key. Unlike [core.Owner] it does not let other
+// calls enter: the rest differs from one call to the next, and the calls exclude one another. id
+// is at most 64 bytes, and otherwise as in [core.Owner]. A call whose context holds the lock already
+// enters it with the owner that the lock has.
 func OwnerBegin(id string) core.Option {
 	return inside.Option(func(s *settings) {
 		if s.CheckOwner("OwnerBegin", id, option.MaxOwnerBytes/2) {

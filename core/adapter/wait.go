@@ -7,7 +7,7 @@ import (
 )
 
 // Fallback gives an adapter defaults of its own for [core.Wait], [core.NoWait] and
-// [core.MaxWaiters]: these count where neither [core.New] nor an earlier option said
+// [core.MaxWaiters]. They are used where neither [core.New] nor an earlier option says
 // otherwise. Other options have no effect in it, but a bad one is refused.
 func Fallback(opts ...core.Option) core.Option {
 	return inside.Option(func(s *settings) {
@@ -25,9 +25,8 @@ func Fallback(opts ...core.Option) core.Option {
 	})
 }
 
-// WaitAtMost bounds what [core.Wait] says, or its default: d counts where the wait would
-// be longer. It is for middleware that knows when its caller gives up. A negative d is
-// refused.
+// WaitAtMost shortens a wait that would be longer than d, by [core.Wait] or by default. It is
+// for middleware that knows when its caller gives up. A negative d is refused.
 func WaitAtMost(d time.Duration) core.Option {
 	return inside.Option(func(s *settings) {
 		if d < 0 {

@@ -44,7 +44,7 @@ func (c *checkout) buy(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("along") == "" {
 			_, err = c.jobs.EnqueueContext(ctx, task, asynq.Queue(queue))
 		} else {
-			// The lock goes along: the worker has it next, whoever waits for it. Within a minute
+			// The lock is handed over: the worker has it next, whoever waits for it. Within a minute
 			// the job must start, and after a failure start again.
 			lock, _ := core.FromContextKey(ctx, keyfunc.Key("orderID", j.OrderID))
 			_, err = asynqlock.Enqueue(ctx, c.jobs, lock, task, time.Minute, asynq.Queue(queue))
@@ -81,19 +81,19 @@ func (w *worker) settle(ctx context.Context, t *asynq.Task) error {
 }
 
 // compareCheckouts has each order bought, and then changed, first with a lock that ends with
-// the request, then with one that goes along with the job.
+// the request, then with one that is handed over to the job.
 func compareCheckouts(ctx context.Context, client *redis.Client, addr string) error {
 	fmt.Println("A click on \"buy\" starts a job, whose first try fails. Meanwhile somebody adds an item to the order.")
 	without, err := checkouts(ctx, client, addr, "The lock ends with the request", "")
 	if err != nil {
 		return err
 	}
-	with, err := checkouts(ctx, client, addr, "The lock goes along with the job", "yes")
+	with, err := checkouts(ctx, client, addr, "The lock is handed over to the job", "yes")
 	switch {
 	case err != nil:
 		return err
 	case with > 0:
-		return fmt.Errorf("%d orders went wrong although the lock goes along", with)
+		return fmt.Errorf("%d orders went wrong although the lock was handed over", with)
 	case without == 0:
 		return errors.New("no order went wrong without it, either: the workers were too slow to show it")
 	}

@@ -1,7 +1,7 @@
 // Payments takes payment requests over HTTP, several for each order, and has two
 // workers pay them, first without a lock, then with one. Each job prints a line
 // when it is done. Then orders are bought, and changed meanwhile: first with a lock that ends
-// with the request, then with one that goes along with the job, until that is done.
+// with the request, then with one that is handed over to the job, until that is done.
 //
 //	go run ./examples/payments                        # on an embedded Redis
 //	go run ./examples/payments -redis localhost:6379  # on a real one
@@ -111,7 +111,7 @@ func startWorker(client *redis.Client, name string) (*asynq.Server, error) {
 	// gets it.
 	mux.Handle("pay", asynqlock.ByPayload("orderID")(asynq.HandlerFunc(w.pay)))
 
-	// The same line takes a lock that goes along with its job.
+	// The same line takes a lock that was handed over to the job.
 	mux.Handle("settle", asynqlock.ByPayload("orderID")(asynq.HandlerFunc(w.settle)))
 
 	// And a job whose order stays busy is put off for a moment, which is no failure.
