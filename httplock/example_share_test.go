@@ -13,7 +13,7 @@ import (
 )
 
 // A handler that holds the lock of an order calls another service, which needs that lock, too:
-// it enters the lock of its caller. Nobody else may send the header: see docs/deadlocks.md.
+// it enters the lock of its caller. Nobody else may send the header: see docs/forms.md#a-call-to-another-service.
 func Example_callToAnotherService() {
 	locker, stop := newLocker()
 	defer stop()

@@ -2,7 +2,7 @@
 // the others: without a lock, with a middleware over redislock as one writes it by
 // hand, and with asynqlock.
 //
-//	go run ./jobs                       # the tables of docs/jobs.md, about 30 minutes
+//	go run ./jobs                       # the tables of results/jobs.md, about 30 minutes
 //	go run ./jobs -quick                # a look in a minute
 //	go run ./jobs -rows default -scenes hot -workers 10
 //
