@@ -31,14 +31,14 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The rights that docs/redisson.md names are enough for both sides.
+// The rights that docs/migrating.md names are enough for both sides.
 func TestRights(t *testing.T) {
-	text, err := os.ReadFile("../../docs/redisson.md")
+	text, err := os.ReadFile("../../docs/migrating.md")
 	succeed(t, err)
 	_, rest, found := strings.Cut(string(text), "ACL SETUSER shop on >secret ")
 	rules, _, closed := strings.Cut(rest, "```")
 	if !found || !closed {
-		t.Fatal("docs/redisson.md does not say which rights are needed")
+		t.Fatal("docs/migrating.md does not say which rights are needed")
 	}
 	server := startRedis(t)
 	admin := server.Client(t)

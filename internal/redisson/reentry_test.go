@@ -99,7 +99,7 @@ func TestOneOwner(t *testing.T) {
 	}
 }
 
-// What docs/redisson.md warns of, where a lock has an owner on both sides.
+// What docs/migrating.md warns of, where a lock has an owner on both sides.
 func TestOneOwnerHasItsLimits(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t)
