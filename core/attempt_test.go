@@ -232,22 +232,22 @@ func TestWaitForAnAnswer(t *testing.T) {
 func TestAttemptOnABadNetwork(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
-		s.fail("attempt", lateReply(5*time.Second))
+		s.fail(acquire, lateReply(5*time.Second))
 		_, err := l.TryLock(background, "k", attemptAt(request))
 		wantErr(t, err, core.ErrUnavailable)
 		time.Sleep(10 * time.Second)
 		s.isFree("k") // it was taken back
-		s.fail("attempt", lateRequest(5*time.Second))
+		s.fail(acquire, lateRequest(5*time.Second))
 		_, err = l.TryLock(background, "k", attemptAt(request))
 		wantErr(t, err, core.ErrUnavailable)
 		time.Sleep(10 * time.Second)
 		s.isFree("k")
 
-		s.fail("attempt", loseReply)
+		s.fail(acquire, loseReply)
 		unlockFailed(t, attempts(t, l, 1)) // the second copy has what the first has taken
 		k := attempts(t, l, 1)
 		unlock(t, k)
-		s.fail("attempt", lateReply(5*time.Second))
+		s.fail(acquire, lateReply(5*time.Second))
 		_, err = l.TryLock(background, "k", attemptAt(request))
 		wantErr(t, err, core.ErrUnavailable)
 		time.Sleep(10 * time.Second)

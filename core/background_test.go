@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -319,8 +320,9 @@ func TestTheNextCallWaitsForABackgroundRelease(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				l, other := s.locker(core.BackgroundRelease()), s.locker()
 				for _, next := range []*core.Locker{l, other} {
+					var slept atomic.Bool
 					s.failAll(func(_ *embedded, _ *peer, _ string, args []string) bool { // that of k, in whatever order
-						if slices.Contains(args, "lock:k") {
+						if slices.Contains(args, "lock:k") && slept.CompareAndSwap(false, true) {
 							time.Sleep(slow)
 						}
 						return false

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"bufio"
 	"context"
 	"errors"
@@ -28,7 +29,7 @@ const (
 	release = "release"
 	renew   = "renew"
 	inspect = "inspect"
-	force   = "force_unlock"
+	force   = "force"
 )
 
 // embedded is a Redis server inside a synctest bubble. It logs what arrives and
@@ -104,11 +105,12 @@ func newEmbedded(tb testing.TB) *embedded {
 	return s
 }
 
-// known are the names of core's scripts by their SHA-1, as servers of any kind get them, and the
+// known are the names of core's scripts by their SHA-1, as servers of any kind get them (of one that
+// merges calls, the name of that for one call), and the
 // texts as a single server gets them. They are read once, and not in each bubble.
 var known = sync.OnceValues(func() (names, texts map[string]string) {
 	names, texts = map[string]string{}, map[string]string{}
-	for _, name := range []string{acquire, release, renew, inspect, force, "hand_over", "resume", "attempt"} {
+	for _, name := range []string{acquire, release, renew, inspect, force, "hand_over"} {
 		digests, err := redistest.Digests(name)
 		if err != nil {
 			panic(err)
@@ -116,11 +118,13 @@ var known = sync.OnceValues(func() (names, texts map[string]string) {
 		for _, digest := range digests {
 			names[digest] = name
 		}
-		text, digest, err := redistest.ReadScript(name)
-		if err != nil {
-			panic(err)
+		for _, name := range []string{name, cmp.Or(redistest.Merged[name], name)} {
+			text, digest, err := redistest.ReadScript(name)
+			if err != nil {
+				panic(err)
+			}
+			texts[digest] = text
 		}
-		texts[digest] = text
 	}
 	return names, texts
 })

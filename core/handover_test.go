@@ -399,7 +399,7 @@ func TestResumeWithoutAnAnswer(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				a, b := s.locker(), s.locker()
 				ticket := parkedBy(t, take(t, background, a, "k"), time.Hour)
-				s.fail("resume", f)
+				s.fail(acquire, f)
 				first, err := b.Resume(background, "k", ticket)
 				if what == "connection broken" { // it is sent again
 					if err != nil {

@@ -15,11 +15,7 @@ func onTheNetwork(*embedded, *peer, string, []string) bool {
 	return false
 }
 
-// writeToken is how the embedded server logs the script of a quorum that it has not
-// been told of.
-const writeToken = ""
-
-var everyScript = []string{acquire, release, renew, inspect, force, writeToken}
+var everyScript = []string{acquire, release, renew, inspect, force}
 
 // compete has eight calls on some Lockers take a key again and again while one of three
 // members is away, and returns how long that took for 160 grants.

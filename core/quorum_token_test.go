@@ -28,7 +28,7 @@ func TestQuorumMemberDiesBetweenGrantAndWriteBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			quorum(t, func(t *testing.T, servers []*embedded, a, b *core.Locker) {
 				aheadOf(t, servers[1])
-				servers[0].failAll(dies, writeToken, release, renew)
+				servers[0].failAll(dies, release, renew)
 				servers[2].fail(acquire, lateRequest(20*time.Millisecond))
 				k, err := a.TryLock(background, "k")
 				if err != nil {
@@ -61,7 +61,7 @@ func TestQuorumMemberDiesBetweenGrantAndWriteBack(t *testing.T) {
 func TestQuorumMemberDiesBeforeTheWriteBackUnderContention(t *testing.T) {
 	quorum(t, func(t *testing.T, servers []*embedded, a, _ *core.Locker) {
 		aheadOf(t, servers[1])
-		servers[0].failAll(loseRequest, writeToken, release)
+		servers[0].failAll(loseRequest, renew, release)
 		servers[2].HSet("lock:k", "stranger", "1")
 		_, err := a.TryLock(background, "k")
 		wantBusy(t, err)
@@ -85,7 +85,7 @@ func TestQuorumMemberDiesBeforeTheWriteBackUnderContention(t *testing.T) {
 func TestQuorumDiesBeforeTheWriteBack(t *testing.T) {
 	quorum(t, func(t *testing.T, servers []*embedded, a, _ *core.Locker) {
 		aheadOf(t, servers[1])
-		servers[0].failAll(loseRequest, writeToken)
+		servers[0].failAll(loseRequest, renew)
 		servers[2].failAll(refuse("LOADING Redis is loading"), acquire)
 		_, err := a.TryLock(background, "k")
 		wantErr(t, err, core.ErrUnavailable)

@@ -34,8 +34,11 @@ func soonAfter(tb testing.TB, stalls *redistest.Stalls, what string, from, at ti
 // sha is the digest by which Redis knows one of our scripts.
 func sha(tb testing.TB, name string) redistest.Match {
 	tb.Helper()
-	_, digest := script(tb, name)
-	return redistest.Script(digest)
+	digests, err := redistest.Digests(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return redistest.Script(digests...)
 }
 
 // onRedis is a Locker that is closed, and must be drained, at the end of the test.

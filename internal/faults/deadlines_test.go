@@ -19,7 +19,7 @@ import (
 // Redis keeps the lock for an owner. It owes nothing to what the Locker makes of the
 // same answers.
 type deadlines struct {
-	acquire, renew []string // digests of the scripts; an attempt is taken as a lock is
+	acquire, renew []string // digests of the scripts
 	members        int
 	replicas       int // that must have it before it counts
 
@@ -30,7 +30,7 @@ type deadlines struct {
 
 func newDeadlines(members, replicas int) (*deadlines, error) {
 	d := &deadlines{members: members, replicas: replicas, known: map[string][]int64{}, followers: map[string]*record{}}
-	for script, digests := range map[string]*[]string{"acquire": &d.acquire, "attempt": &d.acquire, "renew": &d.renew} {
+	for script, digests := range map[string]*[]string{"acquire": &d.acquire, "renew": &d.renew} {
 		more, err := redistest.Digests(script)
 		if err != nil {
 			return nil, err
@@ -127,17 +127,17 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 			switch _, granted := reply.(string); {
 			case granted:
 				confirmed[fmt.Sprint(call[0])] = time.Duration(max(lease, -lease)) * time.Millisecond
-			case len(values) >= 5 && integer(values[0]) == 1:
+			case len(values) == 7 && integer(values[0]) == 1:
 				confirmed[fmt.Sprint(call[0])] = time.Duration(integer(values[2])) * time.Millisecond
 			}
 		}
 	case slices.Contains(d.renew, sha):
 		replies := []any{cmd.Val()}
-		if keys > 1 {
+		if merged := len(args) == 3*keys; keys > 1 && merged {
 			replies, _ = cmd.Val().([]any)
 		}
-		for i, reply := range replies { // 1 key each: owner, token, lease
-			if integer(reply) == 1 {
+		for i, reply := range replies { // of each: owner, token, lease
+			if values, _ := reply.([]any); len(values) == 1 && integer(values[0]) == 10 {
 				confirmed[fmt.Sprint(args[3*i])] = time.Duration(integer(args[3*i+2])) * time.Millisecond
 			}
 		}

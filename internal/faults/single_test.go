@@ -19,7 +19,6 @@ func single(tb testing.TB) *topology {
 		dropReply(all, "acquire"), dropReply(all, "renew"), dropReply(all, "release"),
 		dropRequest(all, "acquire"), dropRequest(all, "renew"), dropRequest(all, "release"),
 		deliverLate(all, "acquire"), deliverLate(all, "renew"), deliverLate(all, "release"),
-		dropReply(all, "attempt"), deliverLate(all, "attempt"),
 		blackHole("black hole, short", all, lease*4/10),
 		blackHole("black hole, long", all, lease*14/10),
 		latency(all),

@@ -12,11 +12,17 @@ import (
 
 // pubsubs are the words with which scripts publish: to a single server, by sharded
 // pub/sub, in a cluster.
-var pubsubs = []string{"'PUBLISH', true", "'SPUBLISH', true", "'PUBLISH', false"}
+var pubsubs = []string{
+	"local PUBLISH = 'PUBLISH'\nlocal COUNTS = true",
+	"local PUBLISH = 'SPUBLISH'\nlocal COUNTS = true",
+	"local PUBLISH = 'PUBLISH'\nlocal COUNTS = false",
+}
 
 var (
 	include = regexp.MustCompile(`(?m)^-- include \w+$`)
 	comment = regexp.MustCompile(`(?m)^ *--.*\n`)
+	// constant is written in place of its name.
+	constant = regexp.MustCompile(`(?m)^local ([A-Z_]+) = (\S+).*\n`)
 )
 
 // ReadScript returns the text of one of core's scripts as a single server gets it, and its
@@ -26,14 +32,23 @@ func ReadScript(name string) (text, digest string, err error) {
 	return text, Digest(text), err
 }
 
-// Digests returns those of a script as servers of any kind get it.
+// Merged are the scripts that do several calls of another in one command.
+var Merged = map[string]string{"acquire": "take_all", "release": "free_all", "renew": "renew_all"}
+
+// Digests returns those of a script, and of the one that merges its calls, as servers of any kind get
+// them.
 func Digests(name string) (digests []string, err error) {
 	for _, words := range pubsubs {
-		text, err := readScript(name, words)
-		if err != nil {
-			return nil, err
+		for _, name := range []string{name, Merged[name]} {
+			if name == "" {
+				continue
+			}
+			text, err := readScript(name, words)
+			if err != nil {
+				return nil, err
+			}
+			digests = append(digests, Digest(text))
 		}
-		digests = append(digests, Digest(text))
 	}
 	return digests, nil
 }
@@ -45,10 +60,8 @@ func readScript(name, pubsub string) (string, error) {
 	}
 	text, err := expand(filepath.Join(core, "store/scripts"), name, pubsub)
 	text = comment.ReplaceAllString(text, "")
-	if err == nil && (name == "acquire" || name == "renew" || name == "release") {
-		var end []byte
-		end, err = os.ReadFile(filepath.Join(core, "conn/batch.lua"))
-		text += string(end)
+	for _, c := range constant.FindAllStringSubmatch(text, -1) {
+		text = regexp.MustCompile(`\b`+c[1]+`\b`).ReplaceAllString(strings.Replace(text, c[0], "", 1), c[2])
 	}
 	return text, err
 }
@@ -56,7 +69,7 @@ func readScript(name, pubsub string) (string, error) {
 // expand reads a script and those that it includes.
 func expand(folder, name, pubsub string) (string, error) {
 	if name == "pubsub" {
-		return "local PUBLISH, COUNTS = " + pubsub, nil
+		return pubsub, nil
 	}
 	text, err := os.ReadFile(filepath.Join(folder, name+".lua"))
 	return include.ReplaceAllStringFunc(string(text), func(line string) string {

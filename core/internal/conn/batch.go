@@ -1,25 +1,29 @@
 package conn
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // maxBatch bounds the calls of one command, which Redis does without a break.
 const maxBatch = 64
 
-// batch is a command: one call, or several that one script does at once.
+// batch is a command: one call, or several that a merged script does at once.
 type batch struct {
 	calls  []*Queued
 	places []int // of their answers
 	cmd    once
+	again  bool // it has been sent before: now with the text of the script
 }
 
 // pack makes batches of commands that go to one server.
 func pack(qs []*Queued, merge bool) []*batch {
 	var batches []*batch
 	for i, q := range qs {
-		merges := merge && q.Command.Script.merges
+		merges := merge && q.Command.Merges > 0
 		var b *batch
 		if merges {
 			b = roomFor(q.Command, batches)
@@ -48,13 +52,9 @@ func roomFor(c *Command, batches []*batch) *batch {
 	return nil
 }
 
-// split makes a batch of each call.
-func (b *batch) split() []*batch {
-	batches := make([]*batch, len(b.calls))
-	for i := range b.calls {
-		batches[i] = &batch{calls: b.calls[i : i+1], places: b.places[i : i+1]}
-	}
-	return batches
+// alone makes a batch of one call.
+func (b *batch) alone(i int) *batch {
+	return &batch{calls: b.calls[i : i+1], places: b.places[i : i+1]}
 }
 
 // wrote is called right before the command is written.
@@ -64,36 +64,53 @@ func (b *batch) wrote() {
 	}
 }
 
-// line is the command: of several calls an EVALSHA.
-func (b *batch) line(whole bool) []any {
+// line is the command.
+func (b *batch) line() []any {
 	first := b.calls[0].Command
 	if len(b.calls) == 1 {
-		return first.line(b.cmd.room[:], whole)
+		return first.line(b.cmd.room[:], b.again)
 	}
-	keys := first.Keys
-	words := make([]any, 0, 3+len(b.calls)*len(first.Words))
-	words = append(words, evalsha, first.Script.sha, len(b.calls)*keys)
-	for i := range keys {
+	merged := first.Script.Merged
+	words := make([]any, 0, 3+len(b.calls)*(merged.keys+first.Merges))
+	words = append(words, merged.by(b.again)...)
+	words = append(words, len(b.calls)*merged.keys)
+	for i := range merged.keys {
 		for _, q := range b.calls {
 			words = append(words, q.Command.Words[i])
 		}
 	}
 	for _, q := range b.calls {
-		words = append(words, q.Command.Words[keys:]...)
+		args := q.Command.Words[first.Keys:]
+		words = append(words, args[:min(first.Merges, len(args))]...)
 	}
 	return words
 }
 
-// read puts the answers to the calls where they belong.
-func (b *batch) read(answers []answer) {
-	if len(b.calls) == 1 {
-		a := &answers[b.places[0]]
-		a.value, a.err = b.cmd.Result()
-		return
+// divides says that a merged script has done nothing, perhaps because of one of its keys.
+func (b *batch) divides() bool {
+	err := b.cmd.Err()
+	return len(b.calls) > 1 && err != nil && !isUnknownScript(err) &&
+		(errors.Is(err, redis.Nil) || slices.ContainsFunc([]string{"NOPERM", "CROSSSLOT", "MOVED", "ASK"}, func(prefix string) bool {
+			return redis.HasErrorPrefix(err, prefix)
+		}))
+}
+
+// divide makes a batch of each call.
+func (b *batch) divide() []*batch {
+	batches := make([]*batch, len(b.calls))
+	for i := range b.calls {
+		batches[i] = b.alone(i)
 	}
+	return batches
+}
+
+// read puts the answers to the calls where they belong. It returns the calls that a merged script
+// has left to do.
+func (b *batch) read(answers []answer) (left []*batch) {
 	reply, err := b.cmd.Result()
 	replies, isList := reply.([]any)
-	if err == nil && isList && len(replies) != len(b.calls) {
+	isList = isList && len(b.calls) > 1
+	if isList && len(replies) != len(b.calls) {
 		err = fmt.Errorf("%d replies to %d calls", len(replies), len(b.calls))
 	}
 	for i, place := range b.places {
@@ -103,28 +120,11 @@ func (b *batch) read(answers []answer) {
 			a.err = err
 		case !isList: // it is that to each
 			a.value = reply
+		case replies[i] == nil:
+			left = append(left, b.alone(i))
 		default:
-			if text, ok := refusalIn(replies[i]); ok {
-				a.err = refusalError(text)
-			} else {
-				a.value = replies[i]
-			}
+			a.value = replies[i]
 		}
 	}
+	return left
 }
-
-// refusalIn finds an error as batch.lua returns it, which is {-1, error}.
-func refusalIn(reply any) (text string, ok bool) {
-	pair, _ := reply.([]any)
-	if len(pair) != 2 || pair[0] != any(int64(-1)) {
-		return "", false
-	}
-	text, _ = pair[1].(string)
-	return text, true
-}
-
-// refusalError is what Redis answered to one call of several.
-type refusalError string
-
-func (e refusalError) Error() string { return string(e) }
-func (refusalError) RedisError()     {}

@@ -151,17 +151,21 @@ func (f *fake) scripts() []sent {
 	return slices.Clone(f.sent)
 }
 
-// succeed replies with the key, to a batch with those of its calls.
+// succeed replies with the key, to a batch with those of its calls. A call that is bad is left to do,
+// and refused.
 func succeed(_ context.Context, write func() []any) (any, error) {
 	words := write()
 	if words[2] == 1 {
+		if words[3] == "bad" {
+			return nil, refusal("WRONGTYPE that is no hash")
+		}
 		return words[3], nil
 	}
 	replies := make([]any, words[2].(int))
 	for i := range replies {
 		replies[i] = words[3+i]
 		if replies[i] == "bad" {
-			replies[i] = []any{int64(-1), "WRONGTYPE that is no hash"}
+			replies[i] = nil
 		}
 	}
 	return replies, nil

@@ -211,59 +211,55 @@ func (p *pipeline) send(qs []*Queued) {
 
 // roundTrip sends commands to the server. What that does not do, because its script
 // cache is empty, the slot has moved or the node is gone, goes once more, by a way that
-// follows redirections. replicated: replicas must have what they write.
+// follows redirections, with the text of the script; what a merged script has left goes by itself. replicated: replicas must have
+// what they write.
 func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued, replicated bool) []answer {
-	s := p.server
-	batches := pack(qs, len(qs) > 1 && p.merges())
-	wait := p.exec(ctx, batches, false, replicated)
+	s, way := p.server, p
 	answers := make([]answer, len(qs))
-	var again []*batch
-	for _, b := range batches {
-		switch {
-		case !p.goesAgain(b):
-			b.read(answers)
-			for _, place := range b.places {
-				if a := &answers[place]; replicated && a.err == nil {
-					a.err = s.verify(qs[place].Command, a.value, wait)
+	batches := pack(qs, len(qs) > 1 && p.merges())
+	for len(batches) > 0 {
+		wait := way.exec(ctx, batches, replicated)
+		var next []*batch
+		for _, b := range batches {
+			err := b.cmd.Err()
+			switch redirected := p.redirected(err); {
+			case b.divides():
+				next = append(next, b.divide()...)
+			case !b.again && redirected && replicated:
+				a := &answers[b.places[0]]
+				a.value, a.err = s.runReplicated(ctx, b.calls[0].Command, b.calls[0].dispatch)
+			case !b.again && (redirected || isUnknownScript(err)):
+				next = append(next, &batch{calls: b.calls, places: b.places, again: true})
+			default:
+				next = append(next, b.read(answers)...)
+				for _, place := range b.places {
+					if a := &answers[place]; replicated && a.err == nil {
+						a.err = s.verify(qs[place].Command, a.value, wait)
+					}
 				}
 			}
-		case replicated:
-			for i, place := range b.places {
-				answers[place].value, answers[place].err = s.runReplicated(ctx, b.calls[i].Command, b.calls[i].dispatch)
-			}
-		default:
-			again = append(again, b.split()...)
 		}
-	}
-	if len(again) > 0 {
-		s.pipelineTo(s.client).exec(ctx, again, true, false)
-		for _, b := range again {
-			b.read(answers)
+		batches = next
+		if !replicated { // WAIT has to go where the scripts go
+			way = s.pipelineTo(s.client)
 		}
 	}
 	return answers
 }
 
-// goesAgain says that another way may do what the server has not done.
-func (p *pipeline) goesAgain(b *batch) bool {
-	err := b.cmd.Err()
-	switch {
-	case err == nil:
-		return false
-	case isUnknownScript(err), redis.HasErrorPrefix(err, "MOVED"), redis.HasErrorPrefix(err, "ASK"):
-		return true
-	case IsClosed(err):
+// redirected says that another way may do what the server has not done.
+func (p *pipeline) redirected(err error) bool {
+	if IsClosed(err) {
 		return p.client != p.server.client
-	default: // perhaps because of one of its keys
-		return len(b.calls) > 1 && (redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "CROSSSLOT"))
 	}
+	return err != nil && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK"))
 }
 
 // exec sends batches in one pipeline of go-redis. With replicated, its result is that of
 // WAIT.
-func (p *pipeline) exec(ctx context.Context, batches []*batch, whole, replicated bool) (wait *redis.Cmd) {
+func (p *pipeline) exec(ctx context.Context, batches []*batch, replicated bool) (wait *redis.Cmd) {
 	for _, b := range batches {
-		b.cmd.set(ctx, b.line(whole), b)
+		b.cmd.set(ctx, b.line(), b)
 	}
 	if len(batches) == 1 && !replicated {
 		_ = p.client.Process(ctx, &batches[0].cmd) // which keeps its error

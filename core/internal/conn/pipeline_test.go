@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,10 +21,17 @@ import (
 // alone is how many requests are in flight before others share a round trip.
 const alone = 2
 
-var batchScript = conn.NewBatchScript("a script")
+var mergingScript = merging("a script")
+
+// merging is a script that a merged one goes with.
+func merging(text string) *conn.Script {
+	s := conn.NewScript(text)
+	s.Merged = conn.NewMerged("merged "+text, 1)
+	return s
+}
 
 func batched(key string) *conn.Command {
-	return &conn.Command{Script: batchScript, Keys: 1, Words: []any{key, "own " + key}}
+	return &conn.Command{Script: mergingScript, Keys: 1, Words: []any{key, "own " + key}, Merges: 1}
 }
 
 // result is what Do has returned.
@@ -144,17 +152,20 @@ func TestCommandsThatComeTogetherGoTogether(t *testing.T) {
 	})
 }
 
-// Commands with other scripts, or other numbers of keys or words, are batches of their own.
+// Commands with other scripts, or more for the merged script, are batches of their own, and so are those
+// that do not merge. What the merged script does not take makes no difference.
 func TestBatchesAreOfOneKind(t *testing.T) {
 	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
 		merge(f, s)
 		fill(f, s, 4*time.Millisecond)
 		longer := batched("a")
 		longer.Words = append(longer.Words, "more")
-		twoKeys := batched("b")
-		twoKeys.Keys = 2
-		other := &conn.Command{Script: conn.NewBatchScript("another script"), Keys: 1, Words: batched("c").Words}
-		for _, c := range []*conn.Command{batched("d"), longer, twoKeys, other, other, batched("e")} {
+		alike := batched("b")
+		alike.Words = append(alike.Words, "more")
+		longer.Merges = 2
+		other := &conn.Command{Script: merging("another script"), Keys: 1, Words: batched("c").Words, Merges: 1}
+		by := &conn.Command{Script: mergingScript, Keys: 1, Words: batched("f").Words}
+		for _, c := range []*conn.Command{batched("d"), longer, alike, other, other, by, by, batched("e")} {
 			go func() {
 				if _, err := s.Do(ctx, c, timeout); err != nil {
 					t.Error(err)
@@ -165,15 +176,16 @@ func TestBatchesAreOfOneKind(t *testing.T) {
 		time.Sleep(time.Second)
 		var keys []any
 		for _, c := range f.scripts()[alone:] {
-			keys = append(keys, c.words[3])
+			keys = append(keys, c.words[3:3+c.words[2].(int)]...)
 		}
-		if !slices.Equal(keys, []any{"d", "a", "b", "c"}) {
+		if !slices.Equal(keys, []any{"d", "b", "e", "a", "c", "c", "f", "f"}) {
 			t.Errorf("commands of %v", keys)
 		}
 	})
 }
 
-func TestCallsOfABatchHaveOutcomesOfTheirOwn(t *testing.T) {
+// What a merged script has left to do goes by itself, and has an outcome of its own.
+func TestCallThatIsLeftGoesByItself(t *testing.T) {
 	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
 		merge(f, s)
 		fill(f, s, 4*time.Millisecond)
@@ -189,19 +201,45 @@ func TestCallsOfABatchHaveOutcomesOfTheirOwn(t *testing.T) {
 				t.Errorf("%s: %v, %v", r.key, r.value, r.err)
 			}
 		}
-		if n := len(f.scripts()) - alone; n != 1 {
+		if n := len(f.scripts()) - alone; n != 2 {
 			t.Errorf("%d commands", n)
+		}
+	})
+}
+
+// A merged script that has done nothing has left all.
+func TestCallsThatAreLeftGoByThemselves(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		merge(f, s)
+		fill(f, s, 4*time.Millisecond)
+		f.fail(lost(redis.Nil))
+		wantValues(t, start(ctx, s, "a", "b"))
+		if scripts := f.scripts()[alone:]; len(scripts) != 3 || scripts[1].words[3] != "a" || scripts[2].words[3] != "b" || scripts[1].words[1] == scripts[0].words[1] {
+			t.Errorf("%v", scripts)
+		}
+	})
+}
+
+// Redis is given the text of a merged script that it does not have.
+func TestMergedScriptIsLoaded(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		merge(f, s)
+		fill(f, s, 4*time.Millisecond)
+		f.fail(lost(refusal("NOSCRIPT no script")))
+		wantValues(t, start(ctx, s, "a", "b"))
+		if scripts := f.scripts()[alone:]; len(scripts) != 2 || !slices.Equal(scripts[1].words[:3], []any{"eval", "merged a script", 2}) {
+			t.Errorf("%v", scripts)
 		}
 	})
 }
 
 // A key that the user may not have, or that is elsewhere, concerns one of the calls.
 func TestBatchThatIsRefusedIsSplit(t *testing.T) {
-	for _, err := range []string{"NOPERM no permission", "CROSSSLOT keys", "NOSCRIPT no script", "MOVED 1 127.0.0.1:2"} {
+	for _, err := range []string{"NOPERM no permission", "CROSSSLOT keys", "MOVED 1 127.0.0.1:2"} {
 		inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
 			merge(f, s)
 			fill(f, s, 4*time.Millisecond)
-			f.fail(lost(refusal(err)), lost(refusal(err)), succeed)
+			f.fail(lost(refusal(err)), lost(refusal(err)), succeed, lost(refusal(err)))
 			results := start(ctx, s, "a", "b")
 			for range 2 {
 				if r := <-results; r.key == "a" {
@@ -210,8 +248,8 @@ func TestBatchThatIsRefusedIsSplit(t *testing.T) {
 					t.Error(r)
 				}
 			}
-			if last := f.scripts()[alone+2]; last.words[0] != "eval" {
-				t.Error(last.words)
+			if n := len(f.scripts()) - alone; (n == 4) != strings.HasPrefix(err, "MOVED") {
+				t.Errorf("%s: %d commands", err, n)
 			}
 		})
 	}

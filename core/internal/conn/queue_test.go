@@ -51,7 +51,7 @@ func TestQueuedCommandsGoTogether(t *testing.T) {
 				t.Errorf("%s: %v", key, got)
 			}
 		}
-		if n := len(f.scripts()); n != 1 {
+		if n := len(f.scripts()); n != 2 {
 			t.Errorf("%d commands", n)
 		}
 	})

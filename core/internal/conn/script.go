@@ -2,13 +2,9 @@ package conn
 
 import (
 	"crypto/sha1"
-	_ "embed"
 	"encoding/hex"
 	"slices"
 )
-
-//go:embed batch.lua
-var batchEnd string
 
 // Script is a Lua script as Redis caches it: by the SHA-1 of its text. Its fields are
 // set before it is used first.
@@ -20,27 +16,30 @@ type Script struct {
 	// Did tells from a reply whether the script did what compensation would undo, and
 	// what replicas must have. nil: it never does.
 	Did func(reply any) bool
+	// Merged does what several commands of this script do, where one server has all keys.
+	Merged *Merged
 
-	text   string
-	sha    any // a string
-	merges bool
+	text  string
+	bySHA [2]any // "evalsha" and the digest
+}
+
+// Merged is a script that does several calls at once. It takes the first keys of all calls, then their
+// second ones and so on, then the first arguments of each. It returns a list with the reply to each
+// call, or one value that is the reply to all. A call whose reply is nil it has not done, and nil
+// alone says that of all: those are sent by themselves.
+type Merged struct {
+	Script
+	keys int
 }
 
 // NewScript returns a script that does one call at a time.
 func NewScript(text string) *Script {
 	sum := sha1.Sum([]byte(text))
-	return &Script{text: text, sha: hex.EncodeToString(sum[:])}
+	return &Script{text: text, bySHA: [2]any{"evalsha", hex.EncodeToString(sum[:])}}
 }
 
-// NewBatchScript returns a script one command of which can do several calls. It takes
-// the first keys of all calls, then their second ones and so on, then the arguments of each.
-// The text defines count and each(i), to which batch.lua is added; calls of one batch have as
-// many keys and words.
-func NewBatchScript(text string) *Script {
-	s := NewScript(text + batchEnd)
-	s.merges = true
-	return s
-}
+// NewMerged returns a script that takes so many of the keys of each call.
+func NewMerged(text string, keys int) *Merged { return &Merged{*NewScript(text), keys} }
 
 func (s *Script) did(reply any) bool { return s.Did != nil && s.Did(reply) }
 
@@ -52,6 +51,8 @@ type Command struct {
 	// first key, a string, decides which server of a cluster is asked.
 	Keys  int
 	Words []any
+	// Merges is how many of the arguments its merged script takes; 0: it goes by itself.
+	Merges int
 	// Resends permits Do to send the command again: it counts once, and has the same
 	// reply each time. nil: it is sent once.
 	Resends *Resends
@@ -61,8 +62,13 @@ type Command struct {
 	Compensator interface{ Compensate(*Server) }
 }
 
-// evalsha stands in every command.
-var evalsha any = "evalsha"
+// by is how a command begins: with the digest of the script, or the whole of it.
+func (s *Script) by(whole bool) []any {
+	if whole {
+		return []any{"eval", s.text}
+	}
+	return s.bySHA[:]
+}
 
 // line is EVALSHA, or EVAL where Redis does not know the script yet; in room, if that is
 // enough.
@@ -70,10 +76,7 @@ func (c *Command) line(room []any, whole bool) []any {
 	if n := 3 + len(c.Words); n > cap(room) {
 		room = make([]any, n)
 	}
-	words := append(room[:0], evalsha, c.Script.sha, c.Keys)
-	if whole {
-		words[0], words[1] = "eval", c.Script.text
-	}
+	words := append(append(room[:0], c.Script.by(whole)...), c.Keys)
 	return slices.Clip(append(words, c.Words...)) // hooks of the client's may append to it
 }
 
@@ -82,5 +85,5 @@ func (c *Command) key() string { return c.Words[0].(string) }
 
 // goesWith says that one command can do both calls.
 func (c *Command) goesWith(other *Command) bool {
-	return c.Script == other.Script && c.Keys == other.Keys && len(c.Words) == len(other.Words)
+	return c.Script == other.Script && c.Merges == other.Merges
 }

@@ -114,33 +114,36 @@ func (c *Claim) prepare(s *Store) {
 	if c.Fixed {
 		lease = -c.Lease.Milliseconds()
 	}
-	switch {
-	case c.Ticket != "" || c.Attempt != nil:
-	case c.Owner != c.Hold || c.Fixed || c.Window > 0 || c.Enter != 0 || c.Form != Exclusive:
-		enter := any("")
-		if c.Enter != 0 {
-			enter = c.Enter
-		}
-		words = append(words, lease, waitingArgs[c.Wait], c.Hold, milliseconds(c.Window), enter)
-		if c.Form != Exclusive {
-			words = append(words, string(c.Form))
-		}
-	case c.Wait != Listening:
-		words = append(words, lease, waitingArgs[c.Wait])
-	case c.Lease != usualLease:
-		words = append(words, lease)
+	merges := 0
+	full := func(how any) {
+		words = append(words, lease, waitingArgs[c.Wait], c.Hold, milliseconds(c.Window), how, string(c.Form))
 	}
-	script := s.scripts.acquire
 	switch {
 	case c.Ticket != "":
-		script = s.scripts.resume
-		words = append(words, c.Hold, lease, milliseconds(c.Window), digest(c.Ticket))
+		full("resume")
+		words = append(words, digest(c.Ticket))
 	case c.Attempt != nil:
-		script = s.scripts.attempt
-		words = c.Attempt.words(words, c.Hold, lease)
+		full("attempt")
+		words = append(words, c.Attempt.Request, c.Attempt.Known.Milliseconds(), flag(c.Attempt.Refuse))
+	case c.Enter != 0:
+		full("enter")
+		words = append(words, c.Enter)
+	case c.Owner != c.Hold || c.Fixed || c.Window > 0 || c.Form != Exclusive:
+		full("take")
+	default:
+		merges = 1
+		if c.Lease != usualLease {
+			merges = 2
+		}
+		if c.Lease != usualLease || c.Wait != Listening {
+			words = append(words, lease)
+		}
+		if c.Wait != Listening {
+			words = append(words, waitingArgs[c.Wait])
+		}
 	}
 	c.store = s
-	c.command = conn.Command{Script: script, Keys: 3, Words: words, Resends: c.Resends, Compensator: c}
+	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Merges: merges, Resends: c.Resends, Compensator: c}
 }
 
 // answer is what one Redis says to a claim.
@@ -171,56 +174,40 @@ func (a answer) at(sent time.Time, err error) (Grant, error) {
 	return a.grant, nil
 }
 
-// grants tells a reply that grants the lock.
-func grants(reply any) bool {
-	if token, ok := reply.(string); ok {
-		_, err := parseToken(token)
-		return err == nil
-	}
-	r := read(reply)
-	return r.number(0) == 1
-}
-
-// decode reads the reply to a claim; that to the usual one, of a free lock, is the token.
-func (c *Claim) decode(reply any) (a answer, err error) {
-	if token, ok := reply.(string); ok {
-		a.grant = Grant{Lease: c.Lease, TTL: c.Lease, Fixed: c.Fixed, Outermost: true}
-		a.grant.Token, err = parseToken(token)
+// decode reads the reply to a claim.
+func (c *Claim) decode(value any) (a answer, err error) {
+	r, err := parse(value)
+	if err != nil {
 		return a, err
 	}
-	r := read(reply)
-	switch r.number(0) {
-	case 1:
-		lease := r.milliseconds(2)
-		a.grant = Grant{Token: r.token(1), Lease: max(lease, -lease), TTL: r.milliseconds(3), Fixed: lease < 0, Outermost: r.number(4) == 1, Ahead: len(r.values) > 5 && r.number(5) == 1}
-		if len(r.values) > 6 {
-			a.grant.Attempt = int(r.number(6))
+	switch r.status {
+	case saidTaken:
+		a.grant = Grant{Token: r.token, Lease: c.Lease, TTL: c.Lease, Fixed: c.Fixed, Outermost: true}
+	case saidGranted:
+		a.grant = Grant{Token: r.token, Lease: max(r.lease, -r.lease), TTL: r.ttl, Fixed: r.lease < 0, Outermost: r.detail == 1,
+			Ahead: r.token > r.time.Microseconds(), Attempt: int(r.number)}
+	case saidBusy:
+		b := &Busy{Exact: r.detail == 1 || r.detail == 2, Done: r.detail == 2, HandedOver: r.detail == 3, New: r.number == 1, Clock: Clock{Redis: r.time}}
+		if r.ttl >= 0 {
+			b.Until = time.Now().Add(r.ttl)
 		}
-	case 2:
-		by := r.number(2)
-		busy := &Busy{Exact: by == 1 || by == 2, Done: by == 2, HandedOver: by == 3, New: r.number(4) == 1, Clock: Clock{Redis: r.microseconds(3)}}
-		if ttl := r.milliseconds(1); ttl >= 0 {
-			busy.Until = time.Now().Add(ttl)
-		}
-		a.refused = busy
-	case 3:
-		a.refused = ErrGone
-	case 4:
-		a.refused = errWithdrawn
-	case 5:
-		a.refused = errOtherKind
-	case 6:
-		a.refused = ErrUpgrade
-	case 7:
-		a.refused = &Answered{r.text(1)}
-	case 8:
-		a.refused = ErrReused
-	case 9:
-		a.refused = ErrOutcomeUnknown
+		a.refused = b
+	case saidAnswered:
+		a.refused = &Answered{r.text}
 	default:
-		if r.err == nil {
-			r.err = unexpected(reply)
+		a.refused = refusals[r.status]
+		if a.refused == nil {
+			err = unexpected(value)
 		}
 	}
-	return a, r.err
+	return a, err
+}
+
+var refusals = map[status]error{
+	saidGone:           ErrGone,
+	saidWithdrawn:      errWithdrawn,
+	saidOtherKind:      errOtherKind,
+	saidOtherForm:      ErrUpgrade,
+	saidReused:         ErrReused,
+	saidUnknownOutcome: ErrOutcomeUnknown,
 }

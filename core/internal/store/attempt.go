@@ -29,8 +29,3 @@ var (
 	// ErrOutcomeUnknown says that nobody knows whether the last attempt has done its work.
 	ErrOutcomeUnknown = errors.New("core: the outcome of the last attempt is unknown")
 )
-
-// words are the arguments of a claim for an attempt.
-func (a *Attempt) words(words []any, hold string, lease any) []any {
-	return append(words, hold, lease, a.Request, a.Known.Milliseconds(), flag(a.Refuse))
-}

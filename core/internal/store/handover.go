@@ -72,13 +72,15 @@ func (s *Store) handOver(ctx context.Context, c *conn.Command) (Parked, time.Tim
 	return do(ctx, s.servers[0], c, s.config.Timeout, decodeParked)
 }
 
-func decodeParked(reply any) (Parked, error) {
-	n, ok := reply.(int64)
-	if !ok || n < 0 || n > int64(HasInside) {
-		return 0, unexpected(reply)
+func decodeParked(value any) (Parked, error) {
+	r, err := parse(value)
+	switch {
+	case err != nil || r.status == saidNone:
+		return NotOurs, err
+	case r.status == saidDone:
+		return Done, nil
+	case r.status == saidHasOthers:
+		return HasInside, nil
 	}
-	return Parked(n), nil
+	return NotOurs, unexpected(value)
 }
-
-// isParked tells a reply that says so.
-func isParked(reply any) bool { return reply == any(int64(Done)) }

@@ -115,10 +115,10 @@ func TestFormOfALock(t *testing.T) {
 		"short lease":        {claim: short, want: "mode=xT 900, p:1=1"},
 		"fixed lease":        {claim: fixed, want: "mode=xT -2000, p:1=1"},
 		"window":             {claim: window, want: "latchkey:keep=946684860000000 60000, mode=xT+, p:1=1"},
-		"chosen owner":       {claim: chosen, want: "latchkey:hold:p:1=first, mode=xT+, o=1"},
-		"sent twice":         {claim: chosen, then: func(t *testing.T, w *world, c *store.Claim, _ *store.Grant) { w.take(t, c) }, want: "latchkey:hold:p:1=first, mode=xT+, o=1"},
-		"re-entry":           {claim: short, then: enterOnce("p:1"), want: "latchkey:hold:p:2=again, mode=xT 900+, p:1=2"},
-		"re-entry of chosen": {claim: chosen, then: enterOnce("o"), want: "latchkey:hold:p:1=first, latchkey:hold:p:2=again, mode=xT+, o=2"},
+		"chosen owner":       {claim: chosen, want: "mode=xT 30000 p:1+, o=1"},
+		"sent twice":         {claim: chosen, then: func(t *testing.T, w *world, c *store.Claim, _ *store.Grant) { w.take(t, c) }, want: "mode=xT 30000 p:1+, o=1"},
+		"re-entry":           {claim: short, then: enterOnce("p:1"), want: "mode=xT 900 p:1 p:2+, p:1=2"},
+		"re-entry of chosen": {claim: chosen, then: enterOnce("o"), want: "mode=xT 30000 p:1 p:2+, o=2"},
 		"re-entry that ended": {claim: plain, then: func(t *testing.T, w *world, c *store.Claim, g *store.Grant) {
 			enterOnce("p:1")(t, w, c, g)
 			w.release(t, releaseOf(w.enter("p:2", "p:1", *g)))
@@ -129,7 +129,7 @@ func TestFormOfALock(t *testing.T) {
 			w.release(t, releaseOf(c))
 		}, want: "mode=w59000"},
 		"granted":                     {claim: plain, then: waiter(none), want: "mode=xT 0+, q:1=1"},
-		"granted to a chosen owner":   {claim: plain, then: waiter(func(c *store.Claim) { c.Owner = "o" }), want: "latchkey:hold:q:1=first, mode=xT 0+, o=1"},
+		"granted to a chosen owner":   {claim: plain, then: waiter(func(c *store.Claim) { c.Owner = "o" }), want: "mode=xT 0 q:1+, o=1"},
 		"granted and renewed":         {claim: plain, then: renewed(30 * time.Second), want: "mode=xT+, q:1=1"},
 		"granted and renewed, short":  {claim: plain, then: renewed(2 * time.Second), want: "mode=xT 2000+, q:1=1"},
 		"granted and confirmed":       {claim: plain, then: confirmed(none), want: "mode=xT+, q:1=1"},
@@ -141,7 +141,7 @@ func TestFormOfALock(t *testing.T) {
 			c := w.claimOf("p:1")
 			c.Owner = "o"
 			return c
-		}, want: "latchkey:hold:p:1=again, latchkey:left=yes, mode=xT+, o=2"},
+		}, want: "mode=xT 30000 - p:1+, o=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, 1, func(t *testing.T, w *world) {
@@ -188,9 +188,9 @@ func TestBriefReleaseLooksFurther(t *testing.T) {
 	}{
 		"nobody else": {func(*testing.T, *world, store.Grant) {}, store.Released{Found: true}, ""},
 		"a Redisson thread has entered": {func(_ *testing.T, w *world, _ store.Grant) { _, _ = w.redis[0].HIncrBy("lock:k", "p:1", 1) },
-			store.Released{Found: true, Left: 1}, "latchkey:left=yes, mode=xT, p:1=1"},
+			store.Released{Found: true, Left: 1}, "mode=xT 30000 -+, p:1=1"},
 		"another hold": {func(t *testing.T, w *world, g store.Grant) { w.take(t, w.enter("p:2", "p:1", g)) },
-			store.Released{Found: true, Left: 1}, "latchkey:hold:p:2=again, latchkey:left=yes, mode=xT+, p:1=1"},
+			store.Released{Found: true, Left: 1}, "mode=xT 30000 - p:2+, p:1=1"},
 		"somebody waits": {func(t *testing.T, w *world, _ store.Grant) {
 			c := w.claimOf("q:1")
 			c.Wait = store.Polling

@@ -40,17 +40,23 @@ func (s *Store) Inspect(ctx context.Context, n Name) (State, error) {
 	return state, err
 }
 
-// sharedMode is the mode of a lock that several can have, see holders.lua.
+// sharedMode is the mode of a lock that several can have, see lock.lua.
 var sharedMode = regexp.MustCompile(`^[sp][0-9]*$`)
 
-func decodeState(reply any) (State, error) {
-	r := read(reply)
-	ttl, fields, now := r.number(0), reader{values: value[[]any](&r, 1)}, r.text(2)
-	state := State{Held: ttl != -2, TTL: time.Duration(ttl) * time.Millisecond}
-	for i := 0; i < len(fields.values); i += 2 {
-		field, text := fields.text(i), fields.text(i+1)
+func decodeState(value any) (State, error) {
+	r, err := parse(value)
+	if err == nil && (r.status != saidState || len(r.fields)%2 != 0) {
+		err = unexpected(value)
+	}
+	if err != nil {
+		return State{}, err
+	}
+	state := State{Held: r.ttl != -2*time.Millisecond, TTL: r.ttl}
+	for i := 0; i < len(r.fields); i += 2 {
+		field, _ := r.fields[i].(string)
+		text, _ := r.fields[i+1].(string)
 		if owner, ok := strings.CutPrefix(field, holderField); ok {
-			if h, ok := readHolder(owner, text, now); ok {
+			if h, ok := readHolder(owner, text, r.time); ok {
 				state.Holders = append(state.Holders, h)
 			}
 			continue
@@ -78,24 +84,23 @@ func decodeState(reply any) (State, error) {
 	state.Parked = state.Parked && state.Holders == nil
 	state.Unknown = state.Unknown && state.Holders == nil
 	state.Held = state.Held && (state.Form == Exclusive || state.Holders != nil)
-	if r.err == nil {
-		r.err = fields.err
-	}
 	if !state.Held {
 		state = State{}
 	}
-	return state, r.err
+	return state, nil
 }
 
-// readHolder reads a field of holders.lua. One that has ended is none.
-func readHolder(owner, text, now string) (h Holder, ok bool) {
+// readHolder reads what a holder has, see lock.lua. One that has ended is none.
+func readHolder(owner, text string, now time.Duration) (h Holder, ok bool) {
 	words := strings.Fields(text)
 	if len(words) < 4 {
 		return h, false
 	}
 	ends, _ := strconv.ParseInt(words[0], 10, 64)
-	at, _ := strconv.ParseInt(now, 10, 64)
-	h = Holder{Owner: owner, Holds: len(words) - 3, TTL: time.Duration(ends-at) * time.Microsecond}
+	h = Holder{Owner: owner, Holds: len(words) - 3, TTL: time.Duration(ends)*time.Microsecond - now}
+	if len(words[3]) == 1 {
+		h.Holds-- // it stands for the outcome of the first
+	}
 	return h, h.TTL > 0
 }
 

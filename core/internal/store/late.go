@@ -27,7 +27,7 @@ func (c *Claim) grantedLate(server *conn.Server, given, token int64) {
 	case c.verdict.held == nil || !c.verdict.held():
 		c.Compensate(server)
 	case given != token:
-		server.Queue(&conn.Queued{Command: c.writeToken(token), Timeout: c.store.config.Timeout}) // a member less, if it fails
+		server.Queue(&conn.Queued{Command: c.writeToken(given, token), Timeout: c.store.config.Timeout}) // a member less, if it fails
 		server.Flush()
 	}
 }

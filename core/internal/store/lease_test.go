@@ -11,8 +11,8 @@ import (
 // is still that of the others.
 func TestOutermostHoldEndsFirst(t *testing.T) {
 	for owner, last := range map[string]string{
-		"p:1": "latchkey:hold:p:2=again, latchkey:left=yes, mode=xT+, p:1=1",
-		"o":   "latchkey:hold:p:2=again, latchkey:left=yes, mode=xT+, o=1",
+		"p:1": "mode=xT 30000 - p:2+, p:1=1",
+		"o":   "mode=xT 30000 - p:2+, o=1",
 	} {
 		in(t, 1, func(t *testing.T, w *world) {
 			outer := w.claimOf("p:1")
@@ -98,9 +98,9 @@ func TestWindowOfSeveralHolds(t *testing.T) {
 		lasts time.Duration
 		last  store.Released
 	}{
-		false: {"latchkey:hold:p:2=again, latchkey:keep=946684860000000 60000, latchkey:left=yes, mode=xT+, p:1=1", 59 * time.Second,
+		false: {"latchkey:keep=946684860000000 60000, mode=xT 30000 - p:2+, p:1=1", 59 * time.Second,
 			store.Released{Found: true, Window: 58 * time.Second}},
-		true: {"latchkey:hold:p:2=again, latchkey:left=yes, mode=xT+, p:1=1", 30 * time.Second, store.Released{Found: true}},
+		true: {"latchkey:keep=946684860000000 60000, mode=xT 30000 ! p:2+, p:1=1", 30 * time.Second, store.Released{Found: true}},
 	} {
 		in(t, 1, func(t *testing.T, w *world) {
 			all := w.hears("")

@@ -165,7 +165,7 @@ func TestProcessGoesOnWaiting(t *testing.T) {
 		queue     string
 	}{
 		"alone":                       {waits: "p:2", as: "p:2", hash: "mode=xT 0+, p:2=1"},
-		"with an owner":               {waits: "p:2", as: "o", hash: "latchkey:hold:p:2=first, mode=xT 0+, o=1"},
+		"with an owner":               {waits: "p:2", as: "o", hash: "mode=xT 0 p:2+, o=1"},
 		"behind others":               {waits: "p:2", as: "p:2", others: true, hash: "mode=xT 0+, q:1=1", queue: "p:2 2ms"},
 		"in its old place":            {waits: "p:9", as: "p:9", others: true, hash: "mode=xT 0+, p:9=1", queue: "q:1 1ms"},
 		"its calls had the lock":      {waits: "p:9", as: "p:9", others: true, passed: 5, hash: "mode=xT 0+, q:1=1", queue: "p:9 2ms"},

@@ -50,22 +50,31 @@ func (s *Store) ReleaseLater(r Release) { s.compensate(s.servers, r) }
 
 func (r *Release) command(s *Store, late bool) *conn.Command {
 	if r.Sole && r.Waits == (Place{}) && !r.MayArrive && !late && r.Last == r.Token && !s.Can.Differ {
-		return r.brief(s)
+		c := &struct {
+			conn.Command
+			words [5]any
+			mode  [32]byte
+		}{}
+		words := append(r.Name.words(c.words[:], r.Owner), r.mode(c.mode[:0]))
+		c.Command = conn.Command{Script: s.scripts.release, Keys: 3, Words: words, Merges: 2}
+		return &c.Command
 	}
 	c := &struct {
 		conn.Command
 		words [11]any
 	}{}
-	c.Script, c.Keys = s.scripts.release, 3
-	words := r.Name.words(c.words[:], r.Owner)
-	tombstone, last := any(noTime), any("")
+	outcome, tombstone, last := any("done"), any(noTime), any("")
+	if r.Failed {
+		outcome = "failed"
+	}
 	if r.MayArrive {
 		tombstone = tombstoneKept
 	}
 	if r.Last != r.Token {
 		last = r.Last
 	}
-	c.Words = append(words, r.Hold, flag(r.Failed), flag(late), tombstone, r.Waits.member(), last)
+	words := append(r.Name.words(c.words[:], r.Owner), r.Token, r.Hold, outcome, flag(late), tombstone, r.Waits.member(), last)
+	c.Command = conn.Command{Script: s.scripts.release, Keys: 3, Words: words}
 	if r.Form != Exclusive || r.Answer != nil {
 		c.Words = append(c.Words, string(r.Form))
 	}
@@ -75,19 +84,7 @@ func (r *Release) command(s *Store, late bool) *conn.Command {
 	return &c.Command
 }
 
-// brief is the command for a lock that nobody else has to do with.
-func (r *Release) brief(s *Store) *conn.Command {
-	c := &struct {
-		conn.Command
-		words [5]any
-		mode  [32]byte
-	}{}
-	c.Script, c.Keys = s.scripts.release, 3
-	c.Words = append(r.Name.words(c.words[:], r.Owner), r.mode(c.mode[:0]))
-	return &c.Command
-}
-
-// mode appends the field of that name.
+// mode appends the field of that name, as it is when nobody else has to do with the lock.
 func (r *Release) mode(room []byte) []byte {
 	mode := strconv.AppendInt(append(room, 'x'), r.Token, 10)
 	if r.Lease == usualLease {
@@ -96,24 +93,24 @@ func (r *Release) mode(room []byte) []byte {
 	return strconv.AppendInt(append(mode, ' '), r.Lease.Milliseconds(), 10)
 }
 
-// decodeRelease reads the reply to a release; that to the usual one, of a lock that is
-// free for all then, is a number.
-func decodeRelease(reply any) (released Released, err error) {
-	if heard, ok := reply.(int64); ok {
-		return Released{Found: true, Heard: int(heard)}, nil
+func decodeRelease(value any) (Released, error) {
+	r, err := parse(value)
+	if err != nil {
+		return Released{}, err
 	}
-	r := read(reply)
-	switch found := r.number(0); found {
-	case 0, 1:
-		released = Released{Found: found == 1, Left: int(r.number(1))}
-	case 2:
-		released = Released{Found: true, Window: r.milliseconds(1)}
-	case 3:
-		released = Released{Found: true, Passed: true, Clock: Clock{Redis: r.microseconds(1)}}
-	default:
-		r.err = unexpected(reply)
+	switch r.status {
+	case saidFreed:
+		return Released{Found: true, Heard: int(r.number)}, nil
+	case saidNone:
+		return Released{}, nil
+	case saidRemaining:
+		return Released{Found: true, Left: int(r.number)}, nil
+	case saidWindowed:
+		return Released{Found: true, Window: r.ttl}, nil
+	case saidPassed:
+		return Released{Found: true, Passed: true, Clock: Clock{Redis: r.time}}, nil
 	}
-	return released, r.err
+	return Released{}, unexpected(value)
 }
 
 // decideRelease: ended when a majority has ended it.

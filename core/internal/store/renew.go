@@ -2,18 +2,11 @@ package store
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
-
-// renewed tells a reply that prolongs the lock.
-func renewed(reply any) bool {
-	done, _ := yes(reply)
-	return done
-}
 
 // Renewal receives the outcome of a renewal, once: whether the lock is still held, from
 // sent on for a lease, or a [*conn.Failure] or another error that left it unknown.
@@ -34,16 +27,16 @@ type Renew struct {
 type renewal struct {
 	command conn.Command
 	queued  conn.Queued
-	words   [4]any
+	words   [5]any
 	to      Renewal
 }
 
 func (s *Store) renewal(w Renew) *renewal {
-	r := &renewal{words: [...]any{w.Name.Lock(), w.Owner, w.Token, milliseconds(w.Lease)}}
+	r := &renewal{words: [...]any{w.Name.Lock(), w.Owner, w.Token, milliseconds(w.Lease), "first"}}
+	r.command = conn.Command{Script: s.scripts.renew, Keys: 1, Words: r.words[:4], Merges: 3}
 	if w.First {
-		r.words[3] = "+" + strconv.FormatInt(w.Lease.Milliseconds(), 10)
+		r.command.Words, r.command.Merges = r.words[:], 0
 	}
-	r.command = conn.Command{Script: s.scripts.renew, Keys: 1, Words: r.words[:]}
 	return r
 }
 

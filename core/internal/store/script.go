@@ -51,14 +51,15 @@ var include = regexp.MustCompile(`(?m)^-- include \w+$`)
 // yet to give its password, and does not say then what is missing.
 var comment = regexp.MustCompile(`(?m)^ *--.*\n`)
 
+// constant is a name for a value, which is written in its place: an upvalue of each function that
+// uses it would cost each command.
+var constant = regexp.MustCompile(`(?m)^local ([A-Z_]+) = (\S+).*\n`)
+
 // scripts are those of a Store, with the words by which it publishes: as arguments they
 // would cost each command.
 type scripts struct {
-	acquire, renew, release *conn.Script
-	inspect, force          *conn.Script
-	writeToken              *conn.Script
-	handOver, resume        *conn.Script
-	attempt                 *conn.Script
+	acquire, renew, release  *conn.Script
+	inspect, force, handOver *conn.Script
 }
 
 // Every Store uses one of these. To put the texts together takes a millisecond.
@@ -71,29 +72,33 @@ var (
 // newScripts returns scripts that publish with a command. counts says that the server
 // which runs them knows all who subscribe.
 func newScripts(publish string, counts bool) *scripts {
-	text := func(name string) string { return comment.ReplaceAllString(script(name, publish, counts), "") }
-	s := &scripts{
-		acquire:    conn.NewBatchScript(text("acquire")),
-		renew:      conn.NewBatchScript(text("renew")),
-		release:    conn.NewBatchScript(text("release")),
-		inspect:    conn.NewScript(text("inspect")),
-		force:      conn.NewScript(text("force_unlock")),
-		writeToken: conn.NewScript(text("write_token")),
-		handOver:   conn.NewScript(text("hand_over")),
-		resume:     conn.NewScript(text("resume")),
-		attempt:    conn.NewScript(text("attempt")),
+	text := func(name string) string {
+		text := comment.ReplaceAllString(script(name, publish, counts), "")
+		for _, c := range constant.FindAllStringSubmatch(text, -1) {
+			text = regexp.MustCompile(`\b`+c[1]+`\b`).ReplaceAllString(strings.Replace(text, c[0], "", 1), c[2])
+		}
+		return text
 	}
-	s.acquire.Replicate, s.acquire.Did = true, grants
-	s.renew.Replicate, s.renew.Did = true, renewed
-	s.handOver.Replicate, s.handOver.Did = true, isParked
-	s.resume.Replicate, s.resume.Did = true, grants
-	s.attempt.Replicate, s.attempt.Did = true, grants
+	s := &scripts{
+		acquire:  conn.NewScript(text("acquire")),
+		renew:    conn.NewScript(text("renew")),
+		release:  conn.NewScript(text("release")),
+		inspect:  conn.NewScript(text("inspect")),
+		force:    conn.NewScript(text("force")),
+		handOver: conn.NewScript(text("hand_over")),
+	}
+	s.acquire.Replicate, s.acquire.Did = true, did
+	s.renew.Replicate, s.renew.Did = true, did
+	s.handOver.Replicate, s.handOver.Did = true, did
+	s.acquire.Merged = conn.NewMerged(text("take_all"), 3)
+	s.renew.Merged = conn.NewMerged(text("renew_all"), 1)
+	s.release.Merged = conn.NewMerged(text("free_all"), 1)
 	return s
 }
 
 func script(name, publish string, counts bool) string {
 	if name == "pubsub" {
-		return fmt.Sprintf("local PUBLISH, COUNTS = '%s', %t", publish, counts)
+		return fmt.Sprintf("local PUBLISH = '%s'\nlocal COUNTS = %t", publish, counts)
 	}
 	text, err := scriptFiles.ReadFile("scripts/" + name + ".lua")
 	if err != nil {

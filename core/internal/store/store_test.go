@@ -228,7 +228,7 @@ func TestFixedLeaseAndWindow(t *testing.T) {
 		if _, err := w.Acquire(background, w.claim()); !errors.As(err, &b) || !b.Done || !b.Exact || !b.Until.Equal(time.Now().Add(59*time.Second)) {
 			t.Errorf("in the window: %+v, %v", b, err)
 		}
-		owner, ours, window := "somebody", "latchkey:left", ""
+		owner, ours, window := "somebody", "latchkey:keep", ""
 		for i, tc := range []struct {
 			owner *string
 			want  bool

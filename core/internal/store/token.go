@@ -6,12 +6,12 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// writeToken makes a member give the lock a greater token than its own.
-func (c *Claim) writeToken(token int64) *conn.Command {
+// writeToken makes a member give the lock a greater token than the one that it gave.
+func (c *Claim) writeToken(given, token int64) *conn.Command {
 	return &conn.Command{
-		Script: c.store.scripts.writeToken,
+		Script: c.store.scripts.renew,
 		Keys:   2,
-		Words:  []any{c.Name.Lock(), c.Name.clock(), c.Owner, token},
+		Words:  []any{c.Name.Lock(), c.Name.clock(), c.Owner, given, noTime, "raise", token},
 	}
 }
 
@@ -22,7 +22,6 @@ func (e *election) writeBack(won answer) (answer, error) {
 	have, asked := 0, 0
 	var failed []error
 	written := make(chan vote[bool], e.total)
-	write := e.claim.writeToken(won.grant.Token)
 	count := func(v vote[answer]) {
 		switch {
 		case v.err != nil || !v.answer.isGrant():
@@ -30,6 +29,7 @@ func (e *election) writeBack(won answer) (answer, error) {
 			have++
 		default:
 			asked++
+			write := e.claim.writeToken(v.answer.grant.Token, won.grant.Token)
 			e.quorum.config.Workers.Start(func() {
 				has, _, err := do(e.ctx, e.quorum.servers[v.member], write, e.timeout, yes)
 				written <- vote[bool]{v.member, has, err}

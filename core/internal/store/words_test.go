@@ -28,10 +28,14 @@ func TestWordsOfAClaim(t *testing.T) {
 		{Claim{Owner: "p:1", Lease: time.Second, Wait: Listening}, []any{"p:1", int64(1000)}},
 		{Claim{Owner: "p:1", Lease: usualLease, Wait: Polling}, []any{"p:1", int64(30_000), "2"}},
 		{Claim{Owner: "p:1", Lease: time.Second}, []any{"p:1", int64(1000), "0"}},
-		{Claim{Owner: "o", Lease: usualLease}, []any{"o", int64(30_000), "0", "p:1", int64(0), ""}},
-		{Claim{Owner: "p:1", Lease: usualLease, Fixed: true, Wait: Listening}, []any{"p:1", int64(-30_000), "1", "p:1", int64(0), ""}},
-		{Claim{Owner: "p:1", Lease: usualLease, Window: time.Minute}, []any{"p:1", int64(30_000), "0", "p:1", int64(60_000), ""}},
-		{Claim{Owner: "p:1", Lease: time.Second, Enter: 7, Wait: Polling}, []any{"p:1", int64(1000), "2", "p:1", int64(0), int64(7)}},
+		{Claim{Owner: "o", Lease: usualLease}, []any{"o", int64(30_000), "0", "p:1", int64(0), "take", ""}},
+		{Claim{Owner: "p:1", Lease: usualLease, Fixed: true, Wait: Listening}, []any{"p:1", int64(-30_000), "1", "p:1", int64(0), "take", ""}},
+		{Claim{Owner: "p:1", Lease: usualLease, Window: time.Minute}, []any{"p:1", int64(30_000), "0", "p:1", int64(60_000), "take", ""}},
+		{Claim{Owner: "p:1", Lease: usualLease, Form: Permits(3), Wait: Listening}, []any{"p:1", int64(30_000), "1", "p:1", int64(0), "take", "p3"}},
+		{Claim{Owner: "p:1", Lease: time.Second, Window: time.Minute, Ticket: "t"}, []any{"p:1", int64(1000), "0", "p:1", int64(60_000), "resume", "", digest("t")}},
+		{Claim{Owner: "p:1", Lease: usualLease, Attempt: &Attempt{Request: "ab", Known: time.Minute, Refuse: true}},
+			[]any{"p:1", int64(30_000), "0", "p:1", int64(0), "attempt", "", "ab", int64(60_000), "1"}},
+		{Claim{Owner: "p:1", Lease: time.Second, Enter: 7, Wait: Polling}, []any{"p:1", int64(1000), "2", "p:1", int64(0), "enter", "", int64(7)}},
 	} {
 		c := tc.claim
 		c.Name, c.Hold = name, "p:1"
@@ -61,17 +65,17 @@ func TestWordsOfARelease(t *testing.T) {
 		{one, with(func(r *Release) { r.Lease = time.Second }), false, []any{"p:1", []byte("x7 1000")}},
 		{one, with(func(r *Release) { r.Lease = 0 }), false, []any{"p:1", []byte("x7 0")}}, // granted, not renewed
 
-		{three, sole, false, []any{"p:1", "p:1", "0", "0", int64(0), "", ""}},
-		{one, sole, true, []any{"p:1", "p:1", "0", "1", int64(0), "", ""}},
-		{one, with(func(r *Release) { r.Sole = false }), false, []any{"p:1", "p:1", "0", "0", int64(0), "", ""}},
-		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", "p:1", "0", "0", int64(60_000), "", ""}},
-		{one, with(func(r *Release) { r.Sole, r.Failed = false, true }), false, []any{"p:1", "p:1", "1", "0", int64(0), "", ""}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", "p:1", "0", "0", int64(0), "p:2", ""}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", "p:1", "0", "0", int64(0), "p:2 o", ""}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", "p:1", "0", "0", int64(0), "p:2|p3 o", ""}},
-		{one, with(func(r *Release) { r.Sole, r.Form = false, Shared }), false, []any{"p:1", "p:1", "0", "0", int64(0), "", "", "s"}},
+		{three, sole, false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "", ""}},
+		{one, sole, true, []any{"p:1", int64(7), "p:1", "done", "1", int64(0), "", ""}},
+		{one, with(func(r *Release) { r.Sole = false }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "", ""}},
+		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(60_000), "", ""}},
+		{one, with(func(r *Release) { r.Sole, r.Failed = false, true }), false, []any{"p:1", int64(7), "p:1", "failed", "0", int64(0), "", ""}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "p:2", ""}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "p:2 o", ""}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "p:2|p3 o", ""}},
+		{one, with(func(r *Release) { r.Sole, r.Form = false, Shared }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "", "", "s"}},
 		// Calls of this process have had later tokens than Redis knows.
-		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", "p:1", "0", "0", int64(0), "", int64(9)}},
+		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "", int64(9)}},
 	} {
 		c := tc.release.command(tc.store, tc.late)
 		want := append([]any{"lock:k", "lock:{lock:k}:queue", sole.Name.clock()}, tc.want...)
@@ -87,7 +91,7 @@ func TestWordsOfARenewal(t *testing.T) {
 		t.Errorf("%v\nwant %v", got, want)
 	}
 	w.First = true
-	if got, want := s.renewal(w).command.Words, []any{"lock:k", "p:1", int64(7), "+1000"}; !reflect.DeepEqual(got, want) {
+	if got, want := s.renewal(w).command.Words, []any{"lock:k", "p:1", int64(7), int64(1000), "first"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
 	}
 }
@@ -130,13 +134,13 @@ func TestReplicatedScripts(t *testing.T) {
 	s := newScripts("PUBLISH", true)
 	for script, want := range map[*conn.Script]bool{
 		s.acquire: true, s.renew: true,
-		s.release: false, s.inspect: false, s.force: false, s.writeToken: false,
+		s.release: false, s.inspect: false, s.force: false, s.handOver: true,
 	} {
 		if script.Replicate != want || (script.Did != nil) != want {
 			t.Errorf("Replicate is %v; want %v", script.Replicate, want)
 		}
 	}
-	if !s.renew.Did(n(1)) || s.renew.Did(n(0)) {
+	if !s.renew.Did(list{n(10)}) || s.renew.Did(list{n(0)}) {
 		t.Error("a renewal that was refused needs no replicas")
 	}
 }

@@ -1,156 +1,144 @@
--- Takes free locks, or enters locks that the owner already holds. A call that finds a lock
--- busy can wait in the queue: a release then takes the lock for it.
+-- Takes a free lock, or enters one that the owner has already. A call that finds the lock
+-- busy can wait in the queue: a release then grants it the lock.
 -- Sent twice with the same hold, it counts once.
 --
--- KEYS, first [1] of all locks, then [2] of all, then [3]
---   [1]  the lock; see hash.lua, holders.lua
---   [2]  the queue, a sorted set; see queue.lua
---   [3]  the fencing clock of the lock's hash slot; see next_token.lua
--- ARGV, of each lock, of all as many; in brief up to three, or six, or all:
---   [1]  owner
---   [2]  lease in ms, negative when nobody renews it, which it is not in brief; absent: 30000
---   [3]  how the call waits if the lock is busy: '0' not at all, '1' it hears messages,
---        '2' it polls; absent: '1'
---   [4]  hold; in brief it is the owner
---   [5]  dedup window in ms from now, 0 for none
---   [6]  token of the lock to enter, '' when a free lock will do
---   [7]  form, see holders.lua; absent: exclusive
+-- KEYS[1]  the lock, a hash; see lock.lua
+-- KEYS[2]  its queue; see queue.lua
+-- KEYS[3]  the fencing clock of its hash slot; see token.lua
+-- ARGV[1]  owner
+-- ARGV[2]  lease in ms, negative when nobody renews it; absent: 30000
+-- ARGV[3]  how the call waits if the lock is busy: '0' not at all, '1' it is subscribed,
+--          '2' it polls; absent: '1'
+-- What follows is absent when the owner is the hold, and the lock an ordinary one:
+-- ARGV[4]  hold
+-- ARGV[5]  dedup window in ms from now, 0 for none, or for what a resumed lock has
+-- ARGV[6]  take: a free lock will do; enter: the one with a token; resume: the one that was handed
+--          over with a ticket; attempt: for an attempt at an idempotent request
+-- ARGV[7]  form, see holders.lua; exclusive to resume and to attempt
+-- ARGV[8]  to enter: the token; to resume: the digest of the ticket; to attempt: that of the request
+-- ARGV[9]  to attempt: for how long the request is known after the lease, in ms
+-- ARGV[10] to attempt: '1' to have no attempt after one whose outcome is unknown
 --
--- Returns  token     a free lock was taken, for the lease asked for
---          {1, token, lease, ttl, outermost[, 1]}  entered; lease and ttl in ms, lease negative
---                    when nobody renews it; outermost is 1 or 0; a sixth value: the token is
---                    ahead of the clock of Redis
---          {2, ttl, by, time, new}  busy; by is 1 when nothing will lengthen the ttl, 2 in a
---                    dedup window, 3 when it was handed over, else 0; time in µs; new is 1 when the
---                    queue has not had this wait before
---          {3}       the lock to enter is gone
---          {4}       this hold was given up before the script arrived
---          {5}       something else has this name: a lock of Redisson's of another kind
---          {6}       the owner has it in a form that does not include this one
--- of more than one lock, see batch.lua in package conn
+-- Returns  token  a free lock was taken, for the lease asked for
+--          {1, token, ttl, time, outermost, attempt, lease}  taken or entered; ttl and lease in ms,
+--                   lease negative when nobody renews it; time in µs; outermost is 1 or 0; attempt is
+--                   the number of the attempt, or 0
+--          {2, '', ttl, time, why, new}  busy; why is 1 when nothing will lengthen the ttl, 2 in a
+--                   dedup window, 3 when it was handed over, else 0; new is 1 when the
+--                   queue has not had this wait before
+--          {3}      the lock to enter is gone, or there is none for the ticket
+--          {4}      this hold was given up before the script arrived
+--          {5}      something else has this name: a lock of Redisson's of another kind
+--          {6}      the owner has it in a form that does not include this one
+--          {7, answer}  of an earlier attempt
+--          {8}      the lock is of another request
+--          {9}      the outcome of the last attempt is unknown
 local call = redis.call
-local count = #KEYS / 3
-local width = #ARGV / count
-local brief = width < 4
-local time = call('TIME')
-local us = time[2]
-if #us < 6 then
-  us = string.sub('00000' .. us, -6)
-end
-local now = time[1] .. us -- µs. 16 digits until the year 2286, so that tokens compare as text
+local lock, queue, clock = KEYS[1], KEYS[2], KEYS[3]
+local owner, lease = ARGV[1], ARGV[2] or '30000'
 
--- include take_free
+-- include time
+
+-- The usual case, before any function is made: a free lock, for which nobody waits.
+if not ARGV[4] and call('EXISTS', lock, queue) == 0 then
+  local last = call('GETSET', clock, now)
+  if last and last >= now then
+    call('SET', clock, last) -- the token has to be a greater one, see token.lua
+  elseif redis.pcall('HSET', lock, owner, '1', 'mode', lease == '30000' and 'x' .. now or 'x' .. now .. ' ' .. lease) == 2
+    and redis.pcall('PEXPIRE', lock, lease) == 1 then
+    return now
+  else
+    call('DEL', lock) -- and find out why, below
+  end
+end
+
+local waits, hold, window, how, form = ARGV[3] or '1', ARGV[4] or owner, ARGV[5] or '0', ARGV[6] or 'take', ARGV[7] or ''
+local wanted, known, refuse = ARGV[8], ARGV[9], ARGV[10]
+
 -- include pubsub
--- include next_token
--- include hash
+-- include token
+-- include lock
 -- include holders
 -- include queue
--- include pass_on
-
--- What a lock says of an owner and a hold; nil when it is free.
-local function look(lock, owner, hold)
-  local held = call('HMGET', lock, owner, 'mode', 'latchkey:hold:' .. hold, HOLDER .. owner)
-  if not held[2] and call('EXISTS', lock) == 0 then
-    return nil
-  end
-  local kind = kind_of(held[2])
-  return held, kind, kind and parse_holder(held[4], now)
-end
-
--- include touch
+-- include publish
+-- include grant
+-- include window
 -- include enter
 
-local function each(i)
-  local lock, queue, clock = KEYS[i], KEYS[count + i], KEYS[2 * count + i]
-  local owner, lease, waits, hold, window, enter, form = unpack(ARGV, width * (i - 1) + 1, width * i)
-  if brief then
-    lease, waits, hold, window, enter = lease or '30000', waits or '1', owner, '0', ''
-  end
-  form = form or ''
-  local member = member_of(owner, hold, form)
-  local first, others = first_of(queue)
-  local score = first and tonumber(call('ZSCORE', queue, member))
-  if score and score >= TOMBSTONE then
-    return {4}
-  end
-  local new = 0
-
-  local held, kind, holder = look(lock, owner, hold)
-  if enter ~= '' and not held then
-    return {3}
-  end
-  if not held or kind and not holder and enter == '' and has_room(lock, kind, form, now) then
-    local taken
-    if others and (first ~= member or form ~= '') then
-      if waits ~= '0' and not score then
-        new = enqueue(queue, member, score, waits == '2', now)
-        if not held then
-          return {2, OPEN_MS, 0, tonumber(now), new}
-        end
-      end
-      taken = pass_on(lock, queue, clock, now, kind, member)
-      if taken and taken ~= member then
-        return {2, GRANT_MS, 0, tonumber(now), new}
-      end
-    end
-    if not taken then
-      local token = next_token(clock, now)
-      local failure = take(lock, queue, owner, hold, form, token, lease, others or window ~= '0' or owner ~= hold, now)
-      if failure then
-        return failure
-      end
-      if window ~= '0' then
-        call('HSET', lock, 'latchkey:keep', keep(window, now))
-      end
-      if token ~= now then
-        return {1, token, tonumber(lease), math.abs(lease), 1, 1}
-      end
-      return token
-    end
-    held, kind, holder = look(lock, owner, hold)
-  end
-
-  local mode, reentry = held[2], held[3]
-  local token, whole, further = read_mode(mode)
-  if holder then
-    token = holder.token
-  end
-  local window_ms = string.match(mode or '', '^w(%d+)')
-  if mode and not token and not window_ms and not kind then
-    return {5}
-  end
-  if enter ~= '' and (not (held[1] or holder) or token ~= enter) then
-    return {3}
-  end
-
-  if holder or held[1] and not window_ms then
-    if score then
-      call('ZREM', queue, member)
-    end
-    if not holder then
-      return enter_held(lock, clock, owner, hold, lease, window, held)
-    elseif not lasts(kind) and kind ~= string.sub(form, 1, 1) then
-      return {6}
-    end
-    return enter_holder(lock, owner, hold, mode, lease, holder)
-  end
-
-  local by = 0
-  if kind == 'h' then
-    by, whole = 3, parked_for(lock, mode, now)
-  elseif window_ms then
-    by, whole = 2, tonumber(window_ms)
-  elseif whole == '0' then
-    whole = GRANT_MS
-  elseif whole then
-    whole = tonumber(whole)
-    by, whole = whole < 0 and 1 or 0, math.abs(whole)
-  end
-  if waits ~= '0' and new == 0 then
-    new = enqueue(queue, member, score, waits == '2', now)
-    if token and not further then
-      call('HSET', lock, 'mode', mode .. '+')
-    end
-  end
-  return {2, rest(lock, whole), by, tonumber(now), new}
+local member = member_of(owner, hold, form)
+local first, others = first_of()
+local score = first and tonumber(call('ZSCORE', queue, member))
+if score and score >= TOMBSTONE then
+  return {4}
 end
+
+local mine, held = read(owner)
+if how == 'enter' and not (mine and mine.token == wanted) or how == 'resume' and not (kind == 'h' and digest == wanted) then
+  return {3}
+elseif kind == '?' then
+  return {5}
+elseif how == 'attempt' then
+  if digest and digest ~= wanted and kind ~= 'h' then
+    return {8}
+  elseif digest and kind == 'w' then
+    return {7, string.sub(call('HGET', lock, 'latchkey:answer'), #wanted + 2)}
+  elseif mine and not (kind == 'i' and has(mine.holds, hold)) then
+    mine = nil
+  end
+  form = 'i'
+elseif how == 'resume' then
+  form = 'h'
+end
+
+if mine then
+  if (kind == 's' or kind == 'p') and kind ~= string.sub(form, 1, 1) then
+    return {6}
+  elseif score then
+    call('ZREM', queue, member)
+  end
+  return enter(mine)
+end
+
+local new = 0
+if makes_room(form) then
+  if how == 'take' and others and (first ~= member or form ~= '') then
+    -- Nobody overtakes the queue; but who asks may be the next.
+    if waits ~= '0' and not score then
+      new = enqueue(member, score, waits == '2')
+      if not kind then
+        return {2, '', OPEN_MS, tonumber(now), 0, new}
+      end
+    end
+    local got = grant(member)
+    if got == member then
+      return enter((read(owner)))
+    elseif got then
+      return {2, '', GRANT_MS, tonumber(now), 0, new}
+    end
+  elseif how == 'attempt' then
+    if kind and refuse == '1' then
+      return {9}
+    end
+    digest, stays = wanted, known
+  end
+  local token, failure = take(owner, hold, form, lease, others or window ~= '0')
+  if failure then
+    return failure
+  elseif window ~= '0' then
+    call('HSET', lock, 'latchkey:keep', keep_of(window))
+  end
+  if how == 'take' and token == now then
+    return token
+  end
+  return {1, token, math.abs(lease), tonumber(now), 1, how == 'attempt' and tonumber(number) or 0, tonumber(lease)}
+end
+
+if waits ~= '0' then
+  if new == 0 then
+    new = enqueue(member, score, waits == '2')
+  end
+  if held and not held.more then
+    call('HSET', lock, 'mode', mode .. '+')
+  end
+end
+return busy(held, new)

@@ -1,10 +1,10 @@
 -- Reads a lock.
 --
--- KEYS[1]  the lock; see hash.lua, holders.lua
+-- KEYS[1]  the lock; see lock.lua
 --
--- Returns  {ttl, fields, time}  ttl in ms, -2 when there is no lock; fields as HGETALL gives
---                               them, but of an answer only that there is one; time in µs
-local time = redis.call('TIME')
-local answered = redis.call('HEXISTS', KEYS[1], 'latchkey:answer') == 1
-local fields = answered and {'latchkey:answer', ''} or redis.call('HGETALL', KEYS[1])
-return {redis.call('PTTL', KEYS[1]), fields, time[1] .. string.sub('00000' .. time[2], -6)}
+-- Returns  {14, '', ttl, time, fields}  ttl in ms, -2 when there is no lock; time in µs; fields as HGETALL
+--                                       gives them, but of an answer only that there is one
+local call = redis.call
+-- include time
+local answered = call('HEXISTS', KEYS[1], 'latchkey:answer') == 1
+return {14, '', call('PTTL', KEYS[1]), tonumber(now), answered and {'latchkey:answer', ''} or call('HGETALL', KEYS[1])}

@@ -1,55 +1,133 @@
--- Ending a hold.
+-- What a release does, step by step.
 
--- What is left of a dedup window that is to open, in ms.
-local function rest(keep)
-  local ends, whole = string.match(keep, '(%d+) (%d+)')
-  return math.min(math.ceil((ends - now) / 1000), tonumber(whole)) -- the clock may have been set back
+local function ended(left)
+  return {11, '', 0, 0, 0, left}
 end
 
--- Ends one of several holds, and starts their lease anew. Those that remain may never end
--- theirs: the window that the outermost hold has earned lasts all the same.
-local function leave(lock, owner, hold, outermost, ttl, earned)
-  call('HDEL', lock, 'latchkey:hold:' .. hold)
-  if outermost then
-    call('HSET', lock, 'latchkey:left', 'yes')
-  end
-  local left = call('HINCRBY', lock, owner, -1)
-  ttl = earned and math.max(ttl, rest(earned)) or ttl
-  if call('PTTL', lock) < ttl then
-    call('PEXPIRE', lock, ttl)
-  end
-  return {1, left}
+-- Stores the answer to a request. That comes first of all: a Redis that is out of memory refuses it,
+-- and the attempt is not over.
+local function store_answer()
+  call('HSET', lock, 'mode', 'w' .. stored .. ' ' .. digest, 'latchkey:answer', digest .. ' ' .. answer)
+  call('PEXPIRE', lock, stored)
+  write(owner, nil)
+  tell(channel_of(lock), '0') -- who waits is to ask for the answer
+  return {12, '', tonumber(stored)}
 end
 
--- Ends a hold of a holder. outer is what latchkey:left says. Returns the reply, or nil when the
--- lock has ended with it.
-local function leave_holder(lock, mode, kind, owner, holder, hold, failed, late, outer)
-  local left = {}
-  for other in string.gmatch(holder.holds, '%S+') do
+-- Grants a lock that is free, or has room, or frees it for all. A Redis that is out of
+-- memory refuses to write: then it is free.
+local function grant_or_free()
+  local free = not kind
+  local done, member = pcall(grant)
+  if done and member then
+    return {13, '', 0, tonumber(now)}
+  elseif not free then
+    return ended(0)
+  elseif not done then
+    call('DEL', lock)
+  end
+  return tell(channel_of(lock), '0')
+end
+
+-- The process goes on waiting, in its old place unless its calls have had the lock meanwhile.
+local function wait_on()
+  if waits ~= '' then
+    local score = tonumber(call('ZSCORE', queue, waits))
+    if given ~= '' and score and score < TOMBSTONE then
+      call('ZREM', queue, waits)
+      score = nil
+    end
+    pcall(enqueue, waits, score, false)
+  end
+end
+
+-- Ends a lock that nobody holds any more, and which had a token.
+local function end_lock(token)
+  call('DEL', lock)
+  kind, mode = nil, ''
+  wait_on()
+  local left = keep and not failed and left_of(keep) or 0
+  if left > 0 then
+    call('HSET', lock, 'mode', 'w' .. left)
+    call('PEXPIRE', lock, left)
+    tell(channel_of(lock), '0') -- who waits is to learn when it ends
+    return {12, '', left}
+  end
+  local _, others = first_of()
+  if others and opens(token) then
+    return {13, '', 0, tonumber(now)}
+  end
+  return grant_or_free()
+end
+
+-- Takes the hold out of a list, or leaves the outcome in place of the first. Returns the list, and how
+-- many holds it has.
+local function without(list)
+  local left, count = {}, 0
+  for other in string.gmatch(list, '%S+') do
     if other ~= hold then
       left[#left + 1] = other
+      count = count + (#other > 1 and 1 or 0)
+    elseif #left == 0 then
+      left[1] = failed and '!' or '-'
     end
   end
-  if #left > 0 then
-    if lasts(kind) and not outer and hold == string.match(holder.holds, '^%S+') then
-      call('HSET', lock, 'latchkey:left', failed and 'failed' or 'yes')
-    end
-    holder.holds = table.concat(left, ' ')
-    holder.left = late and holder.left or math.max(holder.left, tonumber(holder.lease))
-    write_holder(lock, owner, holder, now)
-    outlast(lock, mode, holder.left)
-    return {1, #left}
+  return table.concat(left, ' '), count
+end
+
+-- Ends the hold of an owner, and the lock with the last one.
+local function end_hold(mine)
+  local count
+  mine.holds, count = without(mine.holds)
+  mine.count = kind == 'x' and mine.count - 1 or count
+  local outcome = string.sub(mine.holds, 1, 1)
+  if mine.count > 0 then
+    -- Those that remain may never end theirs: the window that the outermost hold has earned lasts all the same.
+    local earned = outcome == '-' and keep and left_of(keep) or 0
+    mine.left = math.max(mine.left or call('PTTL', lock), late and 0 or tonumber(mine.lease))
+    prolong(math.max(mine.left, earned))
+    write(owner, mine)
+    return ended(mine.count)
   end
-  call('HDEL', lock, HOLDER .. owner)
-  if lasts(kind) then
-    failed = outer == 'failed' or failed and not outer
-    -- A request is as if it had not come if its first attempt has failed. Of others, or where
-    -- nobody has said what became of it, one does not know.
-    if kind == 'h' and failed or kind == 'i' and not (failed and string.match(mode, '^i1 ')) then
-      call('PEXPIRE', lock, string.match(mode, '%d+$'))
-      return {1, 0}
+  failed = outcome == '!'
+  -- A request is as if it had not come if its first attempt has failed. Of others, or where nobody has
+  -- said what came of it, the outcome is unknown.
+  if kind == 'h' and failed or kind == 'i' and not (failed and number == '1') then
+    write(owner, nil)
+    call('PEXPIRE', lock, stays)
+    return ended(0)
+  elseif kind == 's' or kind == 'p' then
+    write(owner, nil)
+    if call('HLEN', lock) > 1 and (call('PTTL', lock) > mine.left or sweep() > 0) then
+      wait_on()
+      return grant_or_free()
     end
-  elseif call('HLEN', lock) > 1 and (call('PTTL', lock) > holder.left or not has_room(lock, kind, '', now)) then
-    return {1, 0}
+  end
+  return end_lock(mine.token)
+end
+
+-- Ends a hold that may wait in the queue.
+local function end_wait()
+  local member = member_of(owner, hold, form)
+  local score = tonumber(call('ZSCORE', queue, member))
+  if not score or score >= TOMBSTONE then
+    return {0}
+  end
+  call('ZREM', queue, member)
+  if not kind or kind == 's' or kind == 'p' then
+    grant_or_free()
+  end
+  return ended(0)
+end
+
+-- Has an acquisition of this hold refused that arrives later. Returns an error or nil.
+local function bury()
+  local written = redis.pcall('ZADD', queue, string.format('%.0f', TOMBSTONE + now + life * 1000), member_of(owner, hold, form))
+  if type(written) == 'table' then
+    return written
+  end
+  call('ZREMRANGEBYSCORE', queue, TOMBSTONE, string.format('(%.0f', TOMBSTONE + now))
+  if call('PTTL', queue) < tonumber(life) then
+    call('PEXPIRE', queue, life)
   end
 end

@@ -1,33 +1,34 @@
--- Says whether those outside the queue get their chance: once in each 50 ms in which there
--- are some. They hear the main channel only; each process of the queue hears that, and one
--- of its own. Where subscribers cannot be counted, it is once a second. Tells them, and the
--- process of the first wait that hears.
-local function opens(lock, queue, token, hold)
+-- Opens the barging window, in which those outside the queue may take a free lock: once in each 50 ms
+-- in which there are some, after that of the last token. They are subscribed to the main channel
+-- only; each process of the queue is, and to one of its own. Where subscribers cannot be counted, it
+-- is once a second. Tells them, and the process of the first wait that is subscribed. Returns
+-- whether it has.
+local function opens(token)
   local every = COUNTS and 5e4 or 1e6
   if math.floor(now / every) == math.floor(token / every) then
     return false
   end
   local all = channel_of(lock)
-  local channels, hearing = {all, process_channel(lock, hold)}, {}
+  local channels, subscribed = {all, process_channel(hold)}, {}
   local queued = call('ZRANGE', queue, 0, 99, 'WITHSCORES')
   for i = 1, #queued, 2 do
     local score = tonumber(queued[i + 1])
     if score < TOMBSTONE then
-      local channel = process_channel(lock, (parts_of(queued[i])))
+      local channel = process_channel((parts_of(queued[i])))
       channels[#channels + 1] = channel
       if score % 1 == 0 then
-        hearing[#hearing + 1] = channel
+        subscribed[#subscribed + 1] = channel
       end
     end
   end
   local counts = subscribers(channels)
-  local outside, first = 1, hearing[1]
+  local outside, first = 1, subscribed[1]
   if counts then
     outside, first = 2 * counts[all], nil
     for _, count in pairs(counts) do
       outside = outside - count
     end
-    for _, channel in ipairs(hearing) do
+    for _, channel in ipairs(subscribed) do
       first = first or counts[channel] > 0 and channel or nil
     end
   end

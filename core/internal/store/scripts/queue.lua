@@ -1,14 +1,15 @@
--- The queue of a lock: a sorted set with a member for each wait. The member is
+-- The queue of a lock is a sorted set with an entry for each wait. Its member is
 -- <hold>[|<form>][ <owner>]: the form is as in holders.lua, and absent when it is exclusive; so
 -- is the owner, unless the caller has chosen one.
 --
 --   score               the wait
---   its arrival in µs   hears messages
---   the same + POLLS    hears none, and asks every 20 to 150 ms. One that enters as such
+--   its arrival in µs   its process is subscribed
+--   the same + POLLS    it is not: the wait asks every 20 to 150 ms. One that enters as such
 --                       has an arrival that is LATER
 --   from TOMBSTONE on   was given up: an acquisition of this hold that arrives later is
 --                       refused. The rest is the µs at which the tombstone may go
-local TOMBSTONE, POLLS = 5e16, 0.5
+local TOMBSTONE = 5e16
+local POLLS = 0.5
 local LATER = 4e5 -- µs. One that polls costs others time: it comes so much later
 
 local function member_of(owner, hold, form)
@@ -22,13 +23,13 @@ local function parts_of(member)
 end
 
 -- Returns the first member, and whether it waits.
-local function first_of(queue)
+local function first_of()
   local first = call('ZRANGE', queue, 0, 0, 'WITHSCORES')
   return first[1], first[1] and tonumber(first[2]) < TOMBSTONE
 end
 
--- Keeps the place of a wait that has one, by its score. Returns 1 when it is new.
-local function enqueue(queue, member, score, polls, now)
+-- An entry that is there keeps its place, by its score. Returns 1 when it is new.
+local function enqueue(member, score, polls)
   local new = 0
   if not score then
     new, score = 1, polls and now + LATER + POLLS or tonumber(now)

@@ -1,47 +1,47 @@
--- Starts the leases of held locks anew; never shortens one that a Redisson client may
--- have given.
+-- Starts the lease of a lock anew; never shortens one that a Redisson client may have given. For
+-- a quorum it can give the lock a greater token instead.
 --
--- KEYS     the locks, hashes; see hash.lua, holders.lua
--- ARGV     of each lock: owner, token of the acquisition to renew, lease in ms; with a +
---          before it when it is the first lease after a grant
+-- KEYS[1]  the lock; see lock.lua
+-- KEYS[2]  the fencing clock of its hash slot, to raise the token
+-- ARGV[1]  owner
+-- ARGV[2]  token of the acquisition
+-- ARGV[3]  lease in ms; 0 leaves it as it is
+-- ARGV[4]  absent; first: it is the first lease after a grant; raise: to raise the token
+-- ARGV[5]  the token that it gets
 --
--- Returns  1, or 0 when the lock is not ours any more; of more than one lock, see
---          batch.lua in package conn
-local count = #KEYS
+-- Returns  {10}  done
+--          {0}   the lock is not ours any more
 local call = redis.call
+local lock, clock = KEYS[1], KEYS[2]
+local owner, token, lease, how, raised = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
--- include hash
--- include holders
-
-local function renew_holder(lock, mode, owner, token, lease, first)
-  local time = call('TIME')
-  local now = time[1] .. string.sub('00000' .. time[2], -6)
-  local holder = read_holder(lock, owner, now)
-  if not holder or holder.token ~= token then
-    return 0
-  end
-  holder.left = tonumber(lease)
-  holder.lease = first and lease or holder.lease
-  -- A PEXPIRE first, or a Redis that is out of memory refuses to write.
-  call('PEXPIRE', lock, math.max(call('PTTL', lock), holder.left))
-  write_holder(lock, owner, holder, now)
-  outlast(lock, mode, holder.left)
-  return 1
-end
-
-local function each(i)
-  local lock, owner, token, lease = KEYS[i], unpack(ARGV, 3 * i - 2, 3 * i)
+-- The usual case, before any function is made: an exclusive lock.
+if not how then
   local held = call('HMGET', lock, owner, 'mode')
-  local current, _, further = read_mode(held[2])
-  local first = string.byte(lease) == 43
-  lease = first and string.sub(lease, 2) or lease
-  if not held[1] or current ~= token then
-    return kind_of(held[2]) and renew_holder(lock, held[2], owner, token, lease, first) or 0
+  if held[1] and string.match(held[2] or '', '^x(%d+)') == token then
+    local alone = held[1] == '1' and string.sub(held[2], -1) ~= '+'
+    call('PEXPIRE', lock, alone and lease or math.max(call('PTTL', lock), lease))
+    return {10}
   end
-  local ttl = (further or held[1] ~= '1') and call('PTTL', lock) or 0
-  call('PEXPIRE', lock, math.max(ttl, lease)) -- if to no effect: see touch.lua
-  if first then -- after the PEXPIRE, or a Redis that is out of memory refuses it
-    call('HSET', lock, 'mode', mode_of(token, lease, further))
-  end
-  return 1
 end
+
+-- include time
+-- include token
+-- include lock
+
+local mine = read(owner)
+if not mine or mine.token ~= token then
+  return {0}
+end
+mine.left = tonumber(lease)
+local done = prolong(math.max(kind == 'x' and call('PTTL', lock) or 0, mine.left))
+if done ~= 1 then
+  return done
+end
+if how == 'first' then
+  mine.lease = lease
+elseif how == 'raise' then
+  mine.token = raised
+end
+write(owner, mine)
+return how == 'raise' and raise_clock(raised) or {10}

@@ -1,0 +1,43 @@
+-- Frees a lock, ends a dedup window, or evicts one holder of several.
+--
+-- KEYS[1]  the lock; see lock.lua
+-- KEYS[2]  the fencing clock of its hash slot
+-- ARGV[1]  the owner who must hold it; '' for what nobody holds: a dedup window, or a lock that
+--          is parked; absent: whoever holds it, all of them
+--
+-- Returns  {10}  done
+--          {0}   it was free, or is not that owner's
+local call = redis.call
+local lock, clock, owner = KEYS[1], KEYS[2], ARGV[1]
+-- HLEN refuses a key of another type, so that only a lock can be deleted.
+if call('HLEN', lock) == 0 then
+  return {0}
+end
+
+-- include time
+-- include pubsub
+-- include token
+-- include lock
+-- include holders
+
+local mine, held = read(owner or '')
+if owner == '' then
+  local idle = kind == 'w' or (kind == 'h' or kind == 'i') and not next((holders()))
+  if not idle then
+    return {0}
+  end
+elseif owner and not mine then
+  return {0}
+end
+local several = owner and (kind == 's' or kind == 'p')
+if several then
+  write(owner, nil)
+end
+if not several or call('HLEN', lock) == 1 then
+  call('DEL', lock)
+end
+if held then -- whose process may have given later tokens
+  raise_clock(string.format('%.0f', held.token + MARGIN))
+end
+redis.pcall(PUBLISH, 'redisson_lock__channel:{' .. lock .. '}', '0')
+return {10}

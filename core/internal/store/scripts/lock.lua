@@ -1,0 +1,110 @@
+-- A lock is a hash. The field mode says what it is:
+--
+--   x<token>[ <lease>[ <hold>…]][+]  exclusive. Without a lease it is 30000, and without holds
+--                                    the owner is the only one. The + says that a release has more
+--                                    to do than to free the lock: calls wait, a dedup window is
+--                                    to open, or there are other holds
+--   s[<µs>], p[<µs>]                 shared; permits. The number is the cached earliest expiry: no
+--                                    holder ends before it
+--   h<token> <digest> <ms>           handed over. Parked for so long, or held by who has resumed it.
+--                                    The digest is that of the ticket
+--   i<attempts> <digest> <ms>        of an idempotent request, which has that digest. Without a holder
+--                                    the outcome of the last attempt is unknown, for so long
+--   w<ms>[ <digest>]                 nobody's: its dedup window is open, or it has the answer to
+--                                    the request of that digest
+--
+-- The other fields:
+--
+--   <owner>                  of x: how many holds the owner has, as Redisson counts them
+--   latchkey:holder:<owner>  of s, p, h, i: <end in µs> <lease> <token> <hold>[ <hold>]…
+--   latchkey:keep            <end in µs> <length in ms>: the dedup window that is to open
+--   latchkey:answer          of w: <digest> <answer>
+--   latchkey:back:<id>       this request to hand the lock over was taken back, and is refused
+--
+-- A hold is one acquisition: <process>:<64 random bits>. The first of a list is the outermost
+-- one; when it ends before the others, - (done) or ! (failed) is left in its place. A lease is
+-- in ms; it is negative when nobody renews it, and 0 when a release has granted the lock and the
+-- new holder has not confirmed that yet. No value but the count is a number: Redisson's scripts
+-- take numbers for counts.
+local HOLDER = 'latchkey:holder:'
+local GRANT_MS = 1000 -- the lease of a grant that was not confirmed yet
+
+-- The lock, as read has found it. kind is the letter of the mode; nil when the lock is free, r when
+-- Redisson has it, ? when it is none of ours.
+local mode, kind, number, digest, keep
+local stays = 0 -- for how long h and i last without a holder, in ms
+
+local function length_of(lease)
+  return lease == '0' and GRANT_MS or math.abs(lease)
+end
+
+-- Returns nil when there is no such holder, or it has ended. left is no more than the lease: the
+-- clock may have been set back.
+local function parse_holder(text)
+  local ends, lease, token, holds = string.match(text or '', '^(%d+) (%-?%d+) (%d+) (.+)$')
+  local rest = ends and math.ceil((ends - now) / 1000) or 0
+  local left = ends and math.min(rest, length_of(lease)) or 0
+  return left > 0 and {token = token, lease = lease, holds = holds, left = left, cut = left < rest} or nil
+end
+
+-- Reads the lock. Returns what the owner has of it, or nil; then what the holder of an exclusive
+-- lock has, whoever it is.
+local function read(owner)
+  local fields = call('HMGET', lock, 'mode', owner, HOLDER .. owner, 'latchkey:keep')
+  mode, keep, kind, digest, stays = fields[1] or '', fields[4], nil, nil, 0
+  if mode == '' then
+    kind = call('EXISTS', lock) == 1 and 'r' or nil
+    return fields[2] and {count = tonumber(fields[2]), holds = '-'} or nil
+  end
+  local what
+  kind, number, what = string.match(mode, '^([xsphiw])(%d*)(.*)$')
+  if kind == 'x' and number ~= '' then
+    local lease, holds, more = string.match(what, '^ ?(%-?%d*) ?(.-)(%+?)$')
+    local held = {token = number, lease = lease == '' and '30000' or lease, holds = holds == '' and owner or holds,
+      more = more == '+', count = tonumber(fields[2])}
+    return fields[2] and held or nil, held
+  elseif what and what ~= '' then
+    digest, stays = string.match(what, '^ (%x+) ?(%d*)$')
+  end
+  if not kind or what ~= '' and not digest then
+    kind = '?'
+  end
+  return parse_holder(fields[3])
+end
+
+-- its is that of the owner of an exclusive lock.
+local function mode_of(owner, its)
+  if kind ~= 'x' then
+    return kind .. number .. (digest and ' ' .. digest .. ' ' .. stays or '')
+  end
+  local holds = its.holds == owner and '' or ' ' .. its.holds
+  local lease = its.lease == '30000' and holds == '' and '' or ' ' .. its.lease
+  return 'x' .. its.token .. lease .. holds .. ((its.more or holds ~= '') and '+' or '')
+end
+
+-- Writes what an owner has of the lock, and the mode; nil: takes the holder out. A copy of a command
+-- that finds its work done writes as well: WAIT vouches for what came before the last write of its own
+-- connection, and on newer servers for nothing else.
+local function write(owner, its)
+  if not its then
+    return call('HDEL', lock, kind == 'x' and owner or HOLDER .. owner)
+  elseif kind == 'x' then
+    return call('HSET', lock, owner, its.count, 'mode', mode_of(owner, its))
+  end
+  local ends = string.format('%.0f', now + its.left * 1000)
+  call('HSET', lock, HOLDER .. owner, ends .. ' ' .. its.lease .. ' ' .. its.token .. ' ' .. its.holds, 'mode', mode_of())
+end
+
+-- Has the lock last for a holder that ends in so many ms, unless it has no end at all. It writes
+-- where nothing changes, too: a Redis that is out of memory lets a script go on that has written.
+-- Returns 1 or an error.
+local function prolong(left)
+  if kind ~= 'x' then
+    left = math.max(call('PTTL', lock), left + stays)
+  end
+  return left > 0 and redis.pcall('PEXPIRE', lock, left) or 1
+end
+
+local function has(holds, hold)
+  return string.find(' ' .. holds .. ' ', ' ' .. hold .. ' ', 1, true)
+end

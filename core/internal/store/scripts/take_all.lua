@@ -1,0 +1,31 @@
+-- Takes several locks, all of which are free, and for none of which somebody waits; or none.
+--
+-- KEYS     the locks, then their queues, then the fencing clocks of their hash slots
+-- ARGV     of each lock the owner, which is the hold; or of each lock owner and lease in ms
+--
+-- Returns  the token of all; nil: nothing was done
+local call, try = redis.call, redis.pcall
+local count = #KEYS / 3
+local width = #ARGV / count
+if call('EXISTS', unpack(KEYS, 1, 2 * count)) > 0 then
+  return nil
+end
+-- include time
+local clocks, last = {}, call('MGET', unpack(KEYS, 2 * count + 1))
+for i = 1, count do
+  if last[i] and last[i] >= now then
+    return nil -- the token has to be a greater one, see token.lua
+  end
+  clocks[2 * i - 1], clocks[2 * i] = KEYS[2 * count + i], now
+end
+call('MSET', unpack(clocks))
+for i = 1, count do
+  local owner, lease = ARGV[width * (i - 1) + 1], width > 1 and ARGV[width * i] or '30000'
+  local mode = lease == '30000' and 'x' .. now or 'x' .. now .. ' ' .. lease
+  -- Two fields, unless a lock is named twice.
+  if try('HSET', KEYS[i], owner, '1', 'mode', mode) ~= 2 or try('PEXPIRE', KEYS[i], lease) ~= 1 then
+    call('DEL', unpack(KEYS, 1, i))
+    return nil
+  end
+end
+return now
