@@ -1,8 +1,8 @@
 package core_test
 
 import (
-	"cmp"
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"

@@ -19,7 +19,7 @@ var pubsubs = []string{
 }
 
 var (
-	include = regexp.MustCompile(`(?m)^-- include \w+$`)
+	include = regexp.MustCompile(`(?m)^ *-- include \w+$`)
 	comment = regexp.MustCompile(`(?m)^ *--.*\n`)
 	// constant is written in place of its name.
 	constant = regexp.MustCompile(`(?m)^local ([A-Z_]+) = (\S+).*\n`)
@@ -61,7 +61,7 @@ func readScript(name, pubsub string) (string, error) {
 	text, err := expand(filepath.Join(core, "store/scripts"), name, pubsub)
 	text = comment.ReplaceAllString(text, "")
 	for _, c := range constant.FindAllStringSubmatch(text, -1) {
-		text = regexp.MustCompile(`\b`+c[1]+`\b`).ReplaceAllString(strings.Replace(text, c[0], "", 1), c[2])
+		text = regexp.MustCompile(`\b`+c[1]+`\b`).ReplaceAllString(strings.ReplaceAll(text, c[0], ""), c[2])
 	}
 	return text, err
 }
@@ -73,7 +73,7 @@ func expand(folder, name, pubsub string) (string, error) {
 	}
 	text, err := os.ReadFile(filepath.Join(folder, name+".lua"))
 	return include.ReplaceAllStringFunc(string(text), func(line string) string {
-		part, failed := expand(folder, strings.TrimPrefix(line, "-- include "), pubsub)
+		part, failed := expand(folder, strings.TrimPrefix(strings.TrimSpace(line), "-- include "), pubsub)
 		if failed != nil {
 			err = failed
 		}

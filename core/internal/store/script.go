@@ -45,7 +45,7 @@ func flag(b bool) any {
 var scriptFiles embed.FS
 
 // include stands for a file, in a script that shares it with another.
-var include = regexp.MustCompile(`(?m)^-- include \w+$`)
+var include = regexp.MustCompile(`(?m)^ *-- include \w+$`)
 
 // comment is a line that does nothing. Redis takes no text of 16 KiB from a client that has
 // yet to give its password, and does not say then what is missing.
@@ -75,7 +75,7 @@ func newScripts(publish string, counts bool) *scripts {
 	text := func(name string) string {
 		text := comment.ReplaceAllString(script(name, publish, counts), "")
 		for _, c := range constant.FindAllStringSubmatch(text, -1) {
-			text = regexp.MustCompile(`\b`+c[1]+`\b`).ReplaceAllString(strings.Replace(text, c[0], "", 1), c[2])
+			text = regexp.MustCompile(`\b`+c[1]+`\b`).ReplaceAllString(strings.ReplaceAll(text, c[0], ""), c[2])
 		}
 		return text
 	}
@@ -105,6 +105,6 @@ func script(name, publish string, counts bool) string {
 		panic(err) // the file is part of the binary
 	}
 	return include.ReplaceAllStringFunc(string(text), func(line string) string {
-		return script(strings.TrimPrefix(line, "-- include "), publish, counts)
+		return script(strings.TrimPrefix(strings.TrimSpace(line), "-- include "), publish, counts)
 	})
 }

@@ -4,7 +4,7 @@
 --
 -- KEYS[1]  the lock, a hash; see lock.lua
 -- KEYS[2]  its queue; see queue.lua
--- KEYS[3]  the fencing clock of its hash slot; see token.lua
+-- KEYS[3]  the fencing clock of its hash slot; see next_token.lua
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms, negative when nobody renews it; absent: 30000
 -- ARGV[3]  how the call waits if the lock is busy: '0' not at all, '1' it is subscribed,
@@ -14,7 +14,7 @@
 -- ARGV[5]  dedup window in ms from now, 0 for none, or for what a resumed lock has
 -- ARGV[6]  take: a free lock will do; enter: the one with a token; resume: the one that was handed
 --          over with a ticket; attempt: for an attempt at an idempotent request
--- ARGV[7]  form, see holders.lua; exclusive to resume and to attempt
+-- ARGV[7]  form, see room.lua; exclusive to resume and to attempt
 -- ARGV[8]  to enter: the token; to resume: the digest of the ticket; to attempt: that of the request
 -- ARGV[9]  to attempt: for how long the request is known after the lease, in ms
 -- ARGV[10] to attempt: '1' to have no attempt after one whose outcome is unknown
@@ -33,6 +33,7 @@
 --          {7, answer}  of an earlier attempt
 --          {8}      the lock is of another request
 --          {9}      the outcome of the last attempt is unknown
+local OPEN_MS = 3 -- for so long those outside the queue may take a free lock first
 local call = redis.call
 local lock, queue, clock = KEYS[1], KEYS[2], KEYS[3]
 local owner, lease = ARGV[1], ARGV[2] or '30000'
@@ -43,7 +44,7 @@ local owner, lease = ARGV[1], ARGV[2] or '30000'
 if not ARGV[4] and call('EXISTS', lock, queue) == 0 then
   local last = call('GETSET', clock, now)
   if last and last >= now then
-    call('SET', clock, last) -- the token has to be a greater one, see token.lua
+    call('SET', clock, last) -- the token has to be a greater one, see next_token.lua
   elseif redis.pcall('HSET', lock, owner, '1', 'mode', lease == '30000' and 'x' .. now or 'x' .. now .. ' ' .. lease) == 2
     and redis.pcall('PEXPIRE', lock, lease) == 1 then
     return now
@@ -56,14 +57,11 @@ local waits, hold, window, how, form = ARGV[3] or '1', ARGV[4] or owner, ARGV[5]
 local wanted, known, refuse = ARGV[8], ARGV[9], ARGV[10]
 
 -- include pubsub
--- include token
 -- include lock
+-- include write
 -- include holders
+-- include room
 -- include queue
--- include publish
--- include grant
--- include window
--- include enter
 
 local member = member_of(owner, hold, form)
 local first, others = first_of()
@@ -90,42 +88,46 @@ elseif how == 'resume' then
   form = 'h'
 end
 
-if mine then
-  if (kind == 's' or kind == 'p') and kind ~= string.sub(form, 1, 1) then
-    return {6}
-  elseif score then
-    call('ZREM', queue, member)
+local new = 0
+local free = not mine and makes_room(form)
+
+-- Nobody overtakes the queue; but who asks may be the next.
+if free and how == 'take' and others and (first ~= member or form ~= '') then
+  if waits ~= '0' and not score then
+    new = enqueue(member, score, waits == '2')
+    if not kind then
+      return {2, '', OPEN_MS, tonumber(now), 0, new}
+    end
   end
-  return enter(mine)
+  -- include tell
+  -- include subscribers
+  -- include next_token
+  -- include take
+  -- include grant
+  local got = grant(member)
+  if got and got ~= member then
+    return {2, '', GRANT_MS, tonumber(now), 0, new}
+  elseif got then
+    mine = read(owner)
+  end
 end
 
-local new = 0
-if makes_room(form) then
-  if how == 'take' and others and (first ~= member or form ~= '') then
-    -- Nobody overtakes the queue; but who asks may be the next.
-    if waits ~= '0' and not score then
-      new = enqueue(member, score, waits == '2')
-      if not kind then
-        return {2, '', OPEN_MS, tonumber(now), 0, new}
-      end
-    end
-    local got = grant(member)
-    if got == member then
-      return enter((read(owner)))
-    elseif got then
-      return {2, '', GRANT_MS, tonumber(now), 0, new}
-    end
-  elseif how == 'attempt' then
+if mine then
+  -- include enter
+elseif free then
+  if how == 'attempt' then
     if kind and refuse == '1' then
       return {9}
     end
     digest, stays = wanted, known
   end
+  -- include next_token
+  -- include take
   local token, failure = take(owner, hold, form, lease, others or window ~= '0')
   if failure then
     return failure
   elseif window ~= '0' then
-    call('HSET', lock, 'latchkey:keep', keep_of(window))
+    call('HSET', lock, 'latchkey:keep', string.format('%.0f', now + window * 1000) .. ' ' .. window)
   end
   if how == 'take' and token == now then
     return token
@@ -133,12 +135,4 @@ if makes_room(form) then
   return {1, token, math.abs(lease), tonumber(now), 1, how == 'attempt' and tonumber(number) or 0, tonumber(lease)}
 end
 
-if waits ~= '0' then
-  if new == 0 then
-    new = enqueue(member, score, waits == '2')
-  end
-  if held and not held.more then
-    call('HSET', lock, 'mode', mode .. '+')
-  end
-end
-return busy(held, new)
+-- include busy

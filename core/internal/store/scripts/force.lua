@@ -16,12 +16,11 @@ end
 
 -- include time
 -- include pubsub
--- include token
 -- include lock
--- include holders
 
 local mine, held = read(owner or '')
 if owner == '' then
+  -- include holders
   local idle = kind == 'w' or (kind == 'h' or kind == 'i') and not next((holders()))
   if not idle then
     return {0}
@@ -31,12 +30,13 @@ elseif owner and not mine then
 end
 local several = owner and (kind == 's' or kind == 'p')
 if several then
-  write(owner, nil)
+  call('HDEL', lock, HOLDER .. owner)
 end
 if not several or call('HLEN', lock) == 1 then
   call('DEL', lock)
 end
 if held then -- whose process may have given later tokens
+  -- include raise_clock
   raise_clock(string.format('%.0f', held.token + MARGIN))
 end
 redis.pcall(PUBLISH, 'redisson_lock__channel:{' .. lock .. '}', '0')

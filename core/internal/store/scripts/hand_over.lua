@@ -21,8 +21,8 @@ local lock, clock = KEYS[1], KEYS[2]
 local owner, hold, token, last, ticket, ttl, lease, request, drop = unpack(ARGV)
 
 -- include time
--- include token
 -- include lock
+-- include write
 
 local mine = read(owner)
 local parked = kind == 'h' and number == last and digest == ticket
@@ -52,6 +52,7 @@ elseif call('HEXISTS', lock, back) == 1 then
 elseif mine.count ~= 1 or mine.holds ~= hold then
   return {15}
 end
+-- include raise_clock
 local failure = raise_clock(last)
 if failure then
   return failure

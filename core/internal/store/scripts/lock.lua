@@ -26,6 +26,7 @@
 -- in ms; it is negative when nobody renews it, and 0 when a release has granted the lock and the
 -- new holder has not confirmed that yet. No value but the count is a number: Redisson's scripts
 -- take numbers for counts.
+local MARGIN = 1e4 -- for the tokens that a process has given in memory, and not told Redis
 local HOLDER = 'latchkey:holder:'
 local GRANT_MS = 1000 -- the lease of a grant that was not confirmed yet
 
@@ -72,39 +73,13 @@ local function read(owner)
   return parse_holder(fields[3])
 end
 
--- its is that of the owner of an exclusive lock.
-local function mode_of(owner, its)
-  if kind ~= 'x' then
-    return kind .. number .. (digest and ' ' .. digest .. ' ' .. stays or '')
-  end
-  local holds = its.holds == owner and '' or ' ' .. its.holds
-  local lease = its.lease == '30000' and holds == '' and '' or ' ' .. its.lease
-  return 'x' .. its.token .. lease .. holds .. ((its.more or holds ~= '') and '+' or '')
-end
-
--- Writes what an owner has of the lock, and the mode; nil: takes the holder out. A copy of a command
--- that finds its work done writes as well: WAIT vouches for what came before the last write of its own
--- connection, and on newer servers for nothing else.
-local function write(owner, its)
-  if not its then
-    return call('HDEL', lock, kind == 'x' and owner or HOLDER .. owner)
-  elseif kind == 'x' then
-    return call('HSET', lock, owner, its.count, 'mode', mode_of(owner, its))
-  end
-  local ends = string.format('%.0f', now + its.left * 1000)
-  call('HSET', lock, HOLDER .. owner, ends .. ' ' .. its.lease .. ' ' .. its.token .. ' ' .. its.holds, 'mode', mode_of())
-end
-
--- Has the lock last for a holder that ends in so many ms, unless it has no end at all. It writes
--- where nothing changes, too: a Redis that is out of memory lets a script go on that has written.
--- Returns 1 or an error.
-local function prolong(left)
-  if kind ~= 'x' then
-    left = math.max(call('PTTL', lock), left + stays)
-  end
-  return left > 0 and redis.pcall('PEXPIRE', lock, left) or 1
-end
-
+-- Says whether a list has a hold.
 local function has(holds, hold)
   return string.find(' ' .. holds .. ' ', ' ' .. hold .. ' ', 1, true)
+end
+
+-- What is left of the dedup window that is to open, in ms.
+local function left_of(keep)
+  local ends, whole = string.match(keep, '(%d+) (%d+)')
+  return math.min(math.ceil((ends - now) / 1000), tonumber(whole)) -- the clock may have been set back
 end

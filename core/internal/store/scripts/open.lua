@@ -8,8 +8,7 @@ local function opens(token)
   if math.floor(now / every) == math.floor(token / every) then
     return false
   end
-  local all = channel_of(lock)
-  local channels, subscribed = {all, process_channel(hold)}, {}
+  local channels, subscribed = {to_all, process_channel(hold)}, {}
   local queued = call('ZRANGE', queue, 0, 99, 'WITHSCORES')
   for i = 1, #queued, 2 do
     local score = tonumber(queued[i + 1])
@@ -24,7 +23,7 @@ local function opens(token)
   local counts = subscribers(channels)
   local outside, first = 1, subscribed[1]
   if counts then
-    outside, first = 2 * counts[all], nil
+    outside, first = 2 * counts[to_all], nil
     for _, count in pairs(counts) do
       outside = outside - count
     end
@@ -35,7 +34,7 @@ local function opens(token)
   if not first or outside <= 0 then
     return false
   end
-  tell(all, '00')
-  tell(first, 'open')
+  tell('00')
+  tell('open', first)
   return true
 end

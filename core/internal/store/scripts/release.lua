@@ -18,7 +18,7 @@
 -- ARGV[7]  the member of the queue with which the process goes on waiting; '' when it does not
 -- ARGV[8]  the last token that the process has given under this lock, when it has handed it
 --          on in memory; '' for the lock's own
--- ARGV[9]  form, see holders.lua; absent: exclusive
+-- ARGV[9]  form, see room.lua; absent: exclusive
 -- ARGV[10] for how long the answer to the request is stored, in ms; absent: there is none
 -- ARGV[11] that answer
 --
@@ -45,32 +45,58 @@ local hold, failed, late, life = ARGV[3] or owner, ARGV[4] == 'failed', ARGV[5] 
 local waits, given, form, stored, answer = ARGV[7] or '', ARGV[8] or '', ARGV[9] or '', ARGV[10], ARGV[11]
 
 -- include time
--- include token
 -- include lock
+-- include write
 -- include holders
 -- include queue
--- include publish
--- include grant
--- include open
--- include window
--- include leave
+-- include tell
 
 -- A Redis that is out of memory refuses to write: its error has this repeated, but the
 -- hold ends.
-local failure = given ~= '' and raise_clock(given)
-
-local reply
-local mine = read(owner)
-if mine and has(mine.holds, hold) then
-  reply = answer and store_answer() or end_hold(mine)
-elseif kind == 'h' and not failed and hold == owner and number == string.match(plain, '%d+') and has_room('h') then
-  -- Its work was done, but the release has come after the lease: nobody has resumed it since.
-  reply = end_lock(number)
-else
-  reply = end_wait()
+local failure
+if given ~= '' then
+  -- include raise_clock
+  failure = raise_clock(given)
 end
 
+local mine = read(owner)
+local reply
+local ended -- the token of the lock, when it has ended
+local room, waited = false, false -- whether others may have it; whether the hold was in the queue
+-- include end_hold
+
+if ended then
+  call('DEL', lock)
+  kind, mode, room = nil, '', true
+end
+if room and waits ~= '' then -- the process goes on waiting, in its old place unless its calls have had the lock meanwhile
+  local score = tonumber(call('ZSCORE', queue, waits))
+  if given ~= '' and score and score < TOMBSTONE then
+    call('ZREM', queue, waits)
+    score = nil
+  end
+  pcall(enqueue, waits, score, false)
+end
+local left = ended and keep and not failed and left_of(keep) or 0
+if left > 0 then
+  call('HSET', lock, 'mode', 'w' .. left)
+  call('PEXPIRE', lock, left)
+  tell('0') -- who waits is to learn when it ends
+  reply, room = {12, '', left}, false
+end
+if room then
+  -- include grant_or_free
+end
+
+-- An acquisition of this hold that arrives later is refused.
 if life ~= '0' then
-  failure = bury() or failure
+  local buried = redis.pcall('ZADD', queue, string.format('%.0f', TOMBSTONE + now + life * 1000), member_of(owner, hold, form))
+  if type(buried) == 'table' then
+    return buried
+  end
+  call('ZREMRANGEBYSCORE', queue, TOMBSTONE, string.format('(%.0f', TOMBSTONE + now))
+  if call('PTTL', queue) < tonumber(life) then
+    call('PEXPIRE', queue, life)
+  end
 end
 return failure or reply

@@ -26,8 +26,8 @@ if not how then
 end
 
 -- include time
--- include token
 -- include lock
+-- include write
 
 local mine = read(owner)
 if not mine or mine.token ~= token then
@@ -40,8 +40,11 @@ if done ~= 1 then
 end
 if how == 'first' then
   mine.lease = lease
-elseif how == 'raise' then
-  mine.token = raised
 end
+mine.token = raised or token
 write(owner, mine)
-return how == 'raise' and raise_clock(raised) or {10}
+if how == 'raise' then
+  -- include raise_clock
+  return raise_clock(raised) or {10}
+end
+return {10}

@@ -14,7 +14,7 @@ end
 local clocks, last = {}, call('MGET', unpack(KEYS, 2 * count + 1))
 for i = 1, count do
   if last[i] and last[i] >= now then
-    return nil -- the token has to be a greater one, see token.lua
+    return nil -- the token has to be a greater one, see next_token.lua
   end
   clocks[2 * i - 1], clocks[2 * i] = KEYS[2 * count + i], now
 end

@@ -1,7 +1,5 @@
 -- Fencing tokens. The fencing clock of a hash slot has the last token that was given in it,
 -- with a + behind it when that is ahead of the clock of Redis.
-local MARGIN = 1e4 -- for the tokens that a process has given in memory, and not told Redis
-
 -- Returns the clock of Redis in µs, or a greater token where the last one is not behind it.
 -- The first one after the clock was set back leaves a margin.
 local function next_token()
@@ -13,11 +11,4 @@ local function next_token()
   token = string.format('%.0f', token + ((ahead == '+' or token == now) and 1 or MARGIN))
   call('SET', clock, token .. '+')
   return token
-end
-
--- Makes all later tokens of the slot greater than this one. Returns an error or nil.
-local function raise_clock(token)
-  local last = call('GET', clock)
-  local written = (not last or last < token) and redis.pcall('SET', clock, token)
-  return written and written.err and written or nil
 end

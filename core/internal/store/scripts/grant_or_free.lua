@@ -1,0 +1,27 @@
+-- Grants a lock that is free, or has room, to the queue, or frees it for all. A Redis that is out of
+-- memory refuses to write: then it is free.
+local free, done, next_one = not kind, true, nil
+local _, others = first_of()
+if others then
+  -- include subscribers
+  -- include next_token
+  -- include take
+  -- include room
+  -- include grant
+  if ended then
+    -- include open
+    next_one = opens(ended)
+  end
+  if not next_one then
+    done, next_one = pcall(grant)
+  end
+end
+if done and next_one then
+  reply = waited and reply or {13, '', 0, tonumber(now)}
+elseif free then
+  if not done then
+    call('DEL', lock)
+  end
+  local heard = tell('0')
+  reply = waited and reply or heard
+end

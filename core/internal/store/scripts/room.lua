@@ -1,0 +1,35 @@
+local LOOK_MS = 1000 -- the holders of a lock that has no room are looked through so rarely at most
+
+-- Says whether there is room for a form: '' exclusive, s shared, p<n> one of n permits, h to resume
+-- the lock, i for an attempt.
+local function has_room(form)
+  local wanted = string.sub(form, 1, 1)
+  if not kind then
+    return true
+  elseif kind ~= wanted then
+    return false
+  elseif kind == 'h' or kind == 'i' then
+    return not next((holders()))
+  end
+  return call('HLEN', lock) <= (tonumber(string.sub(form, 2)) or math.huge) -- the mode is no holder
+end
+
+-- The same, but holders that have ended are no longer in the way.
+local function makes_room(form)
+  if has_room(form) then
+    return true
+  elseif kind ~= 's' and kind ~= 'p' then
+    return false
+  end
+  local wait = (tonumber(number) or 0) - now
+  if wait > 0 and wait <= LOOK_MS * 1000 then
+    return false
+  end
+  local _, first = sweep()
+  if has_room(form) then
+    return true
+  end
+  number = string.format('%.0f', now + math.min(first - 1, LOOK_MS) * 1000)
+  redis.pcall('HSET', lock, 'mode', mode_of())
+  return false
+end

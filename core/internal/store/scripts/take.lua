@@ -1,0 +1,28 @@
+-- Takes a lock that has room for a form, by the only way there is: whoever has it waits no more. A user
+-- who may write hashes but not set expiries must not leave one that never ends. Returns the
+-- token; or nil and the error.
+local function take(owner, hold, form, lease, more)
+  local before, token = mode, next_token()
+  local its = {token = token, lease = lease, holds = hold, count = 1, more = more, left = length_of(lease)}
+  kind = form == '' and 'x' or string.sub(form, 1, 1)
+  if kind == 'h' then
+    number = token
+  elseif kind == 'i' then
+    number = string.format('%.0f', (before == '' and 0 or number) + 1)
+  elseif before == '' or its.left < LOOK_MS then
+    number = '' -- the cached expiry does not hold any more
+  end
+  write(owner, its)
+  local lasts = prolong(its.left)
+  if lasts == 1 then
+    call('ZREM', queue, member_of(owner, hold, form))
+    mode = mode_of(owner, its)
+    return token
+  elseif before == '' then
+    call('DEL', lock)
+  else
+    write(owner, nil)
+    call('HSET', lock, 'mode', before)
+  end
+  return nil, lasts
+end

@@ -1,0 +1,32 @@
+-- its is that of the owner of an exclusive lock.
+local function mode_of(owner, its)
+  if kind ~= 'x' then
+    return kind .. number .. (digest and ' ' .. digest .. ' ' .. stays or '')
+  end
+  local holds = its.holds == owner and '' or ' ' .. its.holds
+  local lease = its.lease == '30000' and holds == '' and '' or ' ' .. its.lease
+  return 'x' .. its.token .. lease .. holds .. ((its.more or holds ~= '') and '+' or '')
+end
+
+-- Writes what an owner has of the lock, and the mode; nil: takes the holder out. A copy of a command
+-- that finds its work done writes as well: WAIT vouches for what came before the last write of its own
+-- connection, and on newer servers for nothing else.
+local function write(owner, its)
+  if not its then
+    return call('HDEL', lock, kind == 'x' and owner or HOLDER .. owner)
+  elseif kind == 'x' then
+    return call('HSET', lock, owner, its.count, 'mode', mode_of(owner, its))
+  end
+  local ends = string.format('%.0f', now + its.left * 1000)
+  call('HSET', lock, HOLDER .. owner, ends .. ' ' .. its.lease .. ' ' .. its.token .. ' ' .. its.holds, 'mode', mode_of())
+end
+
+-- Has the lock last for a holder that ends in so many ms, unless it has no end at all. It writes
+-- where nothing changes, too: a Redis that is out of memory lets a script go on that has written.
+-- Returns 1 or an error.
+local function prolong(left)
+  if kind ~= 'x' then
+    left = math.max(call('PTTL', lock), left + stays)
+  end
+  return left > 0 and redis.pcall('PEXPIRE', lock, left) or 1
+end
