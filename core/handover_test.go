@@ -392,6 +392,48 @@ func TestCountOfAParkedLock(t *testing.T) {
 	})
 }
 
+// The release of a resumed lock may be confirmed only after its lease: then the lock is free, if the work was
+// done. After a failure it is parked again, and so it is when somebody else has resumed it since, who has it.
+func TestReleaseOfAResumedLockAfterItsLease(t *testing.T) {
+	const lease = 5 * time.Second
+	for what, tc := range map[string]struct {
+		end    func(*core.Lock, context.Context) error
+		others bool // resume it before the release arrives
+		parked bool
+	}{
+		"done":                     {end: (*core.Lock).Unlock},
+		"failed":                   {end: (*core.Lock).Abort, parked: true},
+		"done, resumed by another": {end: (*core.Lock).Unlock, others: true, parked: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, b, c := s.locker(), s.locker(core.Lease(lease)), s.locker()
+				ticket := parkedBy(t, take(t, background, a, "k"), time.Hour)
+				k, err := b.Resume(background, "k", ticket)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.failAll(loseRequest, release)
+				began := time.Now()
+				wantErr(t, tc.end(k, background), core.ErrUnavailable)
+				time.Sleep(lease + 100*time.Millisecond - time.Since(began))
+				if tc.others {
+					next, err := c.Resume(background, "k", ticket)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer unlock(t, next)
+				}
+				s.heal()
+				time.Sleep(time.Second)
+				if got := s.Exists("lock:k"); got != tc.parked {
+					t.Errorf("the lock is there: %v", got)
+				}
+			})
+		})
+	}
+}
+
 // A resumed lock whose answer is lost is parked again.
 func TestResumeWithoutAnAnswer(t *testing.T) {
 	for what, f := range map[string]fault{"lost on its way": hang, "its answer is": lateReply(10 * time.Second), "it arrives later": lateRequest(10 * time.Second), "connection broken": loseReply} {
