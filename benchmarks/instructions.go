@@ -116,14 +116,14 @@ const batchSize = 32
 
 // batches sends core's scripts as core does when calls of many goroutines come together.
 type batches struct {
-	client           *redis.Client
-	acquire, release string
-	keys             []any // as both scripts take them
+	client     *redis.Client
+	take, free string
+	keys       []any // locks, queues, fencing clocks
 }
 
 func newBatches(addr string) (*batches, error) {
 	b := &batches{}
-	for name, text := range map[string]*string{"acquire": &b.acquire, "release": &b.release} {
+	for name, text := range map[string]*string{redistest.Merged["acquire"]: &b.take, redistest.Merged["release"]: &b.free} {
 		var err error
 		if *text, _, err = redistest.ReadScript(name); err != nil {
 			return nil, err
@@ -147,7 +147,7 @@ func (b *batches) cycles(ctx context.Context, n int) error {
 		for k := range batchSize {
 			owners = append(owners, fmt.Sprintf("%s:%d", process, i+k))
 		}
-		token, err := b.run(ctx, b.acquire, owners)
+		token, err := b.run(ctx, b.take, b.keys, owners)
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (b *batches) cycles(ctx context.Context, n int) error {
 		for _, owner := range owners {
 			held = append(held, owner, fmt.Sprint("x", token))
 		}
-		free, err := b.run(ctx, b.release, held)
+		free, err := b.run(ctx, b.free, b.keys[:batchSize], held)
 		if heard, ok := free.([]any); err != nil || !ok || slices.Max(integers(heard)) != 0 {
 			return fmt.Errorf("the release said %v, %w", free, err)
 		}
@@ -163,8 +163,8 @@ func (b *batches) cycles(ctx context.Context, n int) error {
 	return nil
 }
 
-func (b *batches) run(ctx context.Context, script string, args []any) (any, error) {
-	line := append([]any{"evalsha", redistest.Digest(script), len(b.keys)}, append(b.keys[:len(b.keys):len(b.keys)], args...)...)
+func (b *batches) run(ctx context.Context, script string, keys, args []any) (any, error) {
+	line := append([]any{"evalsha", redistest.Digest(script), len(keys)}, append(slices.Clip(keys), args...)...)
 	reply, err := b.client.Do(ctx, line...).Result()
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		line[0], line[1] = "eval", script
