@@ -58,8 +58,10 @@ var allowed = map[string][]string{
 	"ginlock":     {"internal/guard", "core", "core/adapter", "keyfunc", gin},
 	"echolock":    {"internal/guard", "core", "keyfunc", echo4},
 	"echolock/v5": {"internal/guard", "core", "keyfunc", echo5},
-	"httplock":    {"internal/guard", "core", "keyfunc"},
+	"httplock":    {"httplock/internal/lockpage", "internal/guard", "core", "keyfunc"},
 	"asynqlock":   {"core", "core/adapter", "keyfunc", asynq, googleUUID},
+
+	"httplock/internal/lockpage": {"internal/guard", "core"},
 
 	// Observers. Whoever uses core compiles neither of what they report to.
 	"promlock": {"core", prometheus},

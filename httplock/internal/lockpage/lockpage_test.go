@@ -1,4 +1,4 @@
-package httplock_test
+package lockpage_test
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ import (
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
-func TestInspectorShowsWhatIsHeldAndWaitedFor(t *testing.T) {
+func TestLockPageShowsWhatIsHeldAndWaitedFor(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 		theirs := take(t, t.Context(), other, "theirs")
 		a := take(t, t.Context(), l, "a")
@@ -74,7 +74,7 @@ func TestInspectorShowsWhatIsHeldAndWaitedFor(t *testing.T) {
 	})
 }
 
-func TestInspectorLooksUp(t *testing.T) {
+func TestLockPageLooksUp(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, server *miniredis.Miniredis) {
 		mine, theirs := take(t, t.Context(), l, "mine"), take(t, t.Context(), other, "theirs")
 		done := take(t, t.Context(), l, "done", core.KeepFor(time.Minute))
@@ -129,7 +129,7 @@ func TestInspectorLooksUp(t *testing.T) {
 	})
 }
 
-func TestInspectorLooksUpForms(t *testing.T) {
+func TestLockPageLooksUpForms(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, server *miniredis.Miniredis) {
 		at := time.Now().UTC()
 		mine := take(t, t.Context(), l, "price", core.Shared(), core.Owner("a"))
@@ -177,7 +177,7 @@ func TestInspectorLooksUpForms(t *testing.T) {
 }
 
 // What Redis says counts, also when this process does not know it yet.
-func TestInspectorKnowsItsOwnLocks(t *testing.T) {
+func TestLockPageKnowsItsOwnLocks(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, server *miniredis.Miniredis) {
 		looksUp := func(key, owner string, here bool) {
 			t.Helper()
@@ -200,7 +200,7 @@ func TestInspectorKnowsItsOwnLocks(t *testing.T) {
 }
 
 // What the process holds of the key is shown all the same, and nobody learns Redis's address.
-func TestInspectorWhenRedisFails(t *testing.T) {
+func TestLockPageWhenRedisFails(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, server *miniredis.Miniredis) {
 		k := take(t, t.Context(), l, "k")
 		server.SetError("ERR secret of 10.9.8.7")
@@ -228,7 +228,7 @@ func TestInspectorWhenRedisFails(t *testing.T) {
 	})
 }
 
-func TestInspectorAndAClientThatLeaves(t *testing.T) {
+func TestLockPageAndAClientThatLeaves(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -243,7 +243,7 @@ func TestInspectorAndAClientThatLeaves(t *testing.T) {
 	})
 }
 
-func TestInspectorOfAClosedLocker(t *testing.T) {
+func TestLockPageOfAClosedLocker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := locktest.New(t)
 		page := httplock.LockPage(l)
@@ -266,7 +266,7 @@ func TestInspectorOfAClosedLocker(t *testing.T) {
 	})
 }
 
-func TestInspectorWithoutALocker(t *testing.T) {
+func TestLockPageWithoutALocker(t *testing.T) {
 	page := httplock.LockPage(nil)
 	if w := get(page, "/"); w.Code != 500 || !strings.Contains(w.Body.String(), "call core.SetDefault") {
 		t.Errorf("%d %s", w.Code, w.Body)
@@ -278,7 +278,7 @@ func TestInspectorWithoutALocker(t *testing.T) {
 	}
 }
 
-func TestInspectorFiltersAndSorts(t *testing.T) {
+func TestLockPageFiltersAndSorts(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 		locks := []*core.Lock{take(t, t.Context(), other, "order:9"), take(t, t.Context(), other, "cart:8")}
 		for _, key := range []string{"order:3", "cart:1", "order:1", "cart:2"} {
@@ -327,7 +327,7 @@ func TestInspectorFiltersAndSorts(t *testing.T) {
 }
 
 // Locks for which as many calls wait are in the order of their keys.
-func TestInspectorSortsTwice(t *testing.T) {
+func TestLockPageSortsTwice(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 		var locks []*core.Lock
 		for i := range 40 {
@@ -347,7 +347,7 @@ func TestInspectorSortsTwice(t *testing.T) {
 	})
 }
 
-func TestInspectorShowsAThousand(t *testing.T) {
+func TestLockPageShowsAThousand(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	l, err := core.New(client)
 	if err != nil {

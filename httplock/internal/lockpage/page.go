@@ -1,4 +1,4 @@
-package httplock
+package lockpage
 
 import (
 	"crypto/sha256"
@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-//go:embed inspector.html
-var inspectorHTML string
+//go:embed page.html
+var pageHTML string
 
 // page renders reports for people.
 type page struct {
@@ -28,18 +28,18 @@ type page struct {
 // leaving unused methods out, which nearly doubles a small program. Only those with
 // the page shall pay for it.
 func newPage() *page {
-	_, style, _ := strings.Cut(inspectorHTML, "<style>")
+	_, style, _ := strings.Cut(pageHTML, "<style>")
 	style, _, _ = strings.Cut(style, "</style>")
 	sum := sha256.Sum256([]byte(style))
 	return &page{
-		template: template.Must(template.New("inspector").Funcs(template.FuncMap{
+		template: template.Must(template.New("page").Funcs(template.FuncMap{
 			"duration": duration,
 			"number":   thousands,
 			"pieces":   pieces,
 			"plain":    func(s string) bool { p := pieces(s); return len(p) == 0 || len(p) == 1 && !p[0].Escaped },
 			"time":     func(t time.Time) string { return t.Format(time.RFC3339) },
 			"clock":    func(t time.Time) string { return t.Format("15:04:05 MST") },
-		}).Parse(inspectorHTML)),
+		}).Parse(pageHTML)),
 		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; " +
 			"img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}

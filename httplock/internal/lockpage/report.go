@@ -1,4 +1,4 @@
-package httplock
+package lockpage
 
 import (
 	"cmp"
@@ -146,10 +146,10 @@ const (
 	stateUnknown        = "unknown"
 )
 
-func (p *inspector) report(ctx context.Context, locker *core.Locker, v view) *report {
+func (p *lockPage) report(ctx context.Context, locker *core.Locker, v view) *report {
 	r := &report{
 		Host: p.host, PID: p.pid, Time: time.Now().UTC().Truncate(time.Millisecond),
-		Outcome: v.outcome, view: v, forces: p.forces,
+		Outcome: v.outcome, view: v, forces: p.ForceUnlock,
 	}
 	if v.lookUp {
 		here := locker.Snapshot(v.key)

@@ -1,4 +1,4 @@
-package httplock_test
+package lockpage_test
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// BenchmarkInspector is of a process that holds 10,000 locks.
-func BenchmarkInspector(b *testing.B) {
+// BenchmarkLockPage is of a process that holds 10,000 locks.
+func BenchmarkLockPage(b *testing.B) {
 	l, err := core.New(redistest.Start(b).Client(b), core.Lease(time.Hour))
 	if err != nil {
 		b.Fatal(err)

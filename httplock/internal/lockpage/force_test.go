@@ -1,4 +1,4 @@
-package httplock_test
+package lockpage_test
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
-func TestInspectorFreesALock(t *testing.T) {
+func TestLockPageFreesALock(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 		k := take(t, t.Context(), other, "k")
 		if body := get(httplock.LockPage(l), "/?key=k").Body.String(); forceForm.MatchString(body) {
@@ -62,7 +62,7 @@ func TestInspectorFreesALock(t *testing.T) {
 	})
 }
 
-func TestInspectorFreesAWindow(t *testing.T) {
+func TestLockPageFreesAWindow(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 		unlock(t, take(t, t.Context(), l, "k", core.KeepFor(time.Hour)))
 		var r lockReport
@@ -76,7 +76,7 @@ func TestInspectorFreesAWindow(t *testing.T) {
 }
 
 // One of several holders is put out, and the others stay.
-func TestInspectorPutsOutAHolder(t *testing.T) {
+func TestLockPagePutsOutAHolder(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 		a := take(t, t.Context(), l, "k", core.Permits(2), core.Owner("a&b"))
 		b := take(t, t.Context(), other, "k", core.Permits(2), core.Owner("b"))
@@ -100,7 +100,7 @@ func TestInspectorPutsOutAHolder(t *testing.T) {
 	})
 }
 
-func TestInspectorFreesAParkedLock(t *testing.T) {
+func TestLockPageFreesAParkedLock(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, server *miniredis.Miniredis) {
 		server.HSet("lock:k", "mode", "h7 ab 60000")
 		form := forceForm.FindStringSubmatch(get(page, "/?key=k").Body.String())
@@ -119,7 +119,7 @@ func TestInspectorFreesAParkedLock(t *testing.T) {
 }
 
 // Between the look and the click another may have taken the lock.
-func TestInspectorSparesANewHolder(t *testing.T) {
+func TestLockPageSparesANewHolder(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 		k := take(t, t.Context(), l, "k")
 		for _, owner := range []string{"", "somebody"} {
@@ -140,7 +140,7 @@ func TestInspectorSparesANewHolder(t *testing.T) {
 }
 
 // Redis fails between the look and the deed.
-func TestInspectorIsUnsure(t *testing.T) {
+func TestLockPageIsUnsure(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, redis *miniredis.Miniredis) {
 		k := take(t, t.Context(), l, "k")
 		redis.Server().SetPreHook(func(c *server.Peer, command string, args ...string) bool {
@@ -165,7 +165,7 @@ func TestInspectorIsUnsure(t *testing.T) {
 }
 
 // The holder comes before, between the look and the deed.
-func TestInspectorComesTooLate(t *testing.T) {
+func TestLockPageComesTooLate(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, redis *miniredis.Miniredis) {
 		k := take(t, t.Context(), l, "k")
 		redis.Server().SetPreHook(func(_ *server.Peer, command string, args ...string) bool {
@@ -191,7 +191,7 @@ func TestInspectorComesTooLate(t *testing.T) {
 
 // The holder comes before, and another has taken the lock since: between the look and
 // the deed.
-func TestInspectorSparesASuccessor(t *testing.T) {
+func TestLockPageSparesASuccessor(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, redis *miniredis.Miniredis) {
 		seen := take(t, t.Context(), l, "k").Owner()
 		redis.Server().SetPreHook(func(_ *server.Peer, command string, args ...string) bool {
@@ -218,7 +218,7 @@ func TestInspectorSparesASuccessor(t *testing.T) {
 	})
 }
 
-func TestInspectorRefusesOtherSites(t *testing.T) {
+func TestLockPageRefusesOtherSites(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 		k := take(t, t.Context(), l, "k")
 		target := "http://ops.example.com/debug/locks?key=k&owner=" + k.Owner()
@@ -249,7 +249,7 @@ func TestInspectorRefusesOtherSites(t *testing.T) {
 
 // A site whose name stands for the address of the page, all of a sudden, asks for its own
 // host, from its own origin.
-func TestInspectorAnswersForItsHostsOnly(t *testing.T) {
+func TestLockPageAnswersForItsHostsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := locktest.New(t)
 		page := httplock.LockPage(l, httplock.AllowForceUnlock(), httplock.AllowedHosts("ops.example.com", "localhost:8080"), httplock.AllowedHosts("127.0.0.1", "[::1]"))
@@ -299,7 +299,7 @@ func TestAllowedHostsRefusesWhatIsNone(t *testing.T) {
 	}
 }
 
-func TestInspectorNeedsKeyAndOwner(t *testing.T) {
+func TestLockPageNeedsKeyAndOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := locktest.New(t)
 		page := httplock.LockPage(l, httplock.AllowForceUnlock())

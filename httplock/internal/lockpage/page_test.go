@@ -1,4 +1,4 @@
-package httplock_test
+package lockpage_test
 
 import (
 	"crypto/sha256"
@@ -24,7 +24,7 @@ import (
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
-func TestInspectorAnswersInJSONOrHTML(t *testing.T) {
+func TestLockPageAnswersInJSONOrHTML(t *testing.T) {
 	page := httplock.LockPage(locktest.New(t))
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func TestInspectorAnswersInJSONOrHTML(t *testing.T) {
 	}
 }
 
-func TestInspectorRefusesOtherMethods(t *testing.T) {
+func TestLockPageRefusesOtherMethods(t *testing.T) {
 	l := locktest.New(t)
 	for _, c := range []struct {
 		page    http.Handler
@@ -84,7 +84,7 @@ func TestInspectorRefusesOtherMethods(t *testing.T) {
 
 // The browser runs no script, takes nothing from elsewhere, shows the page in no
 // frame, and keeps no copy.
-func TestInspectorIsStrict(t *testing.T) {
+func TestLockPageIsStrict(t *testing.T) {
 	w := get(httplock.LockPage(locktest.New(t), httplock.AllowForceUnlock()), "/debug/locks?key=k")
 	body := w.Body.String()
 	_, style, _ := strings.Cut(body, "<style>")
@@ -149,7 +149,7 @@ var (
 
 // Each is shown as it is, or with a name for what cannot be seen; its link looks up
 // that very key, and its form frees that very lock.
-func TestInspectorAndHostileKeys(t *testing.T) {
+func TestLockPageAndHostileKeys(t *testing.T) {
 	for _, key := range hostileKeys {
 		pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 			k := take(t, t.Context(), l, key, core.Owner(`<b>"&%' `+"\u202e"))
@@ -188,7 +188,7 @@ func TestInspectorAndHostileKeys(t *testing.T) {
 	}
 }
 
-func TestInspectorNamesWhatCannotBeSeen(t *testing.T) {
+func TestLockPageNamesWhatCannotBeSeen(t *testing.T) {
 	page := httplock.LockPage(locktest.New(t))
 	body := get(page, "/?key="+url.QueryEscape("a\n\u202e\xffb c")).Body.String()
 	want := `<bdi>a<span class="esc">U+000A</span><span class="esc">U+202E</span><span class="esc">0xFF</span>b c</bdi>`
@@ -204,7 +204,7 @@ func TestInspectorNamesWhatCannotBeSeen(t *testing.T) {
 }
 
 // What the reader has chosen stays when he follows a link.
-func TestInspectorLinksKeepTheView(t *testing.T) {
+func TestLockPageLinksKeepTheView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := locktest.New(t)
 		page := httplock.LockPage(l)
@@ -248,7 +248,7 @@ func TestInspectorLinksKeepTheView(t *testing.T) {
 	})
 }
 
-func TestInspectorWritesTimesForPeople(t *testing.T) {
+func TestLockPageWritesTimesForPeople(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := locktest.New(t)
 		page := httplock.LockPage(l)
@@ -277,7 +277,7 @@ func TestInspectorWritesTimesForPeople(t *testing.T) {
 }
 
 // Links and redirects stay at the path where the page is mounted.
-func TestInspectorWorksAnywhere(t *testing.T) {
+func TestLockPageWorksAnywhere(t *testing.T) {
 	l := locktest.New(t)
 	page := httplock.LockPage(l, httplock.AllowForceUnlock())
 	mux := http.NewServeMux()

@@ -1,4 +1,4 @@
-package httplock_test
+package lockpage_test
 
 import (
 	"bytes"

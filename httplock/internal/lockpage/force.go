@@ -1,0 +1,85 @@
+package lockpage
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// post frees a lock.
+func (p *lockPage) post(w http.ResponseWriter, r *http.Request, locker *core.Locker) {
+	if p.origin.Check(r) != nil {
+		refuse(w, http.StatusForbidden, "The request comes from another site.")
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBody)
+	if r.ParseForm() != nil || !r.Form.Has("key") || !r.Form.Has("owner") {
+		refuse(w, http.StatusBadRequest, "The parameters key and owner are required.")
+		return
+	}
+	v := readView(r.Form)
+	owner := r.Form.Get("owner")
+	var err error
+	v.outcome, err = force(r.Context(), locker, v.key, owner)
+	switch {
+	case err != nil && r.Context().Err() == nil:
+		slog.WarnContext(r.Context(), "latchkey: freeing a lock from the lock page failed", "key", v.key, "error", err)
+	case v.outcome == freed:
+		slog.WarnContext(r.Context(), "latchkey: a lock was freed from the lock page",
+			"key", v.key, "owner", owner, "client", r.RemoteAddr)
+	}
+	status := http.StatusOK
+	switch {
+	case err != nil:
+		status = http.StatusServiceUnavailable
+	case v.outcome == changed:
+		status = http.StatusConflict
+	case !wantsJSON(r):
+		// A page that can be loaded again without freeing what is locked by then.
+		w.Header().Set("Location", v.link())
+		w.WriteHeader(http.StatusSeeOther)
+		return
+	}
+	p.answer(w, r, p.report(r.Context(), locker, v), status)
+}
+
+// Outcomes of a POST.
+const (
+	freed   = "freed"
+	free    = "free"    // it was already
+	changed = "changed" // somebody else has it than the one who asked believed
+	unsure  = "unsure"  // Redis has not confirmed
+)
+
+// force frees a lock if owner has it, or ends that holder of several. The look before the deed tells whether Redis
+// can be asked at all.
+func force(ctx context.Context, locker *core.Locker, key, owner string) (outcome string, err error) {
+	info, err := locker.Inspect(ctx, key)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Locked:
+		return free, nil
+	case owner == "" && info.Holders != nil,
+		owner != "" && !slices.ContainsFunc(info.Holders, func(h core.Holder) bool { return h.Owner == owner }):
+		return changed, nil
+	}
+	done, err := locker.ForceUnlock(ctx, key, owner)
+	switch {
+	case err != nil:
+		return unsure, err
+	case done:
+		return freed, nil
+	}
+	switch info, err = locker.Inspect(ctx, key); {
+	case err != nil:
+		return "", err
+	case info.Locked:
+		return changed, nil
+	default:
+		return free, nil
+	}
+}
