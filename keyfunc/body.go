@@ -5,8 +5,48 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"strconv"
 	"sync"
 )
+
+// BufferBody reads the body of r to its end and leaves it to be read, byte for byte:
+// for work that must not begin, nor hold a lock, before the client has sent
+// everything. It replaces r.Body; the other fields of r stay as they are. After a
+// failure too everything can be read, an error while reading included.
+//
+// It fails with [ErrTooLarge] when the body is longer than maxBytes, or than an
+// [http.MaxBytesReader] around it permits: at once, without reading, when r says so
+// itself. It fails with [ErrMalformed] when the body could not be read, with the
+// cause in it. Up to maxBytes are kept in memory. It blocks until the client has
+// sent the body or the server's read deadline has passed, and must not be called
+// while somebody reads the body.
+func BufferBody(r *http.Request, maxBytes int64) error {
+	_, err := readBody(r, "body", maxBytes)
+	return err
+}
+
+func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
+
+// readBody returns the body of r, which stays readable. part names it in errors.
+func readBody(r *http.Request, part string, limit int64) ([]byte, error) {
+	if !hasBody(r) {
+		return nil, nil
+	}
+	tooLarge := func(cause error) error {
+		return &partError{part: part, kind: ErrTooLarge, why: "the body is longer than " + strconv.FormatInt(limit, 10) + " bytes", cause: cause}
+	}
+	if r.ContentLength > limit {
+		return nil, tooLarge(nil)
+	}
+	body, err := peek(r, limit)
+	switch {
+	case isTooLarge(err):
+		return nil, tooLarge(err)
+	case err != nil:
+		return nil, &partError{part: part, kind: ErrMalformed, why: "the body could not be read", cause: err}
+	}
+	return body, nil
+}
 
 // errLimit is the cause of an ErrTooLarge that peek has found.
 var errLimit = errors.New("keyfunc: body limit reached")

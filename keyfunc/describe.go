@@ -39,12 +39,12 @@ func Describe[S any](f Func[S], declares func(param string) bool) Description {
 	n := &notes{declares: declares}
 	s, ok := any(notedRequest{n}).(S)
 	if !ok {
-		s, ok = any(notedTask{n}).(S)
+		s, ok = any(notedTask{}).(S)
 	}
 	if !ok {
 		return Description{}
 	}
-	d, err := derive(f, s)
+	d, err := describe(f, s, n)
 	name := d.name
 	if name == "" && d.key != unknown.key {
 		name = strings.TrimSuffix(strings.ReplaceAll(d.key, nameEnd+separator, separator), nameEnd)
@@ -52,7 +52,7 @@ func Describe[S any](f Func[S], declares func(param string) bool) Description {
 	return Description{Name: name, Parts: n.parts, Params: n.params, Optional: n.optional, Err: err}
 }
 
-// notes are what is asked of a notedRequest or notedTask.
+// notes are what is asked of a request or task that no client has sent.
 type notes struct {
 	declares func(param string) bool
 	parts    []string
@@ -69,15 +69,8 @@ func (n *notes) part(name string) {
 
 // notesOf returns nil for what a client has sent.
 func notesOf(s any) *notes {
-	switch s := s.(type) {
-	case heardRequest:
-		return notesOf(s.Request)
-	case heardTask:
-		return notesOf(s.Task)
-	case notedRequest:
-		return s.notes
-	case notedTask:
-		return s.notes
+	if t := traceOf(s); t != nil {
+		return t.notes
 	}
 	return nil
 }
@@ -85,7 +78,7 @@ func notesOf(s any) *notes {
 // A Request or Task in which nothing is, and which notes what is asked of it.
 type (
 	notedRequest struct{ *notes }
-	notedTask    struct{ *notes }
+	notedTask    struct{}
 )
 
 func (r notedRequest) HTTP() *http.Request {
@@ -109,7 +102,7 @@ func (notedTask) Payload() []byte { return nil }
 // unknown stands for a part that is written by hand.
 var unknown = derived{key: "*", value: "*"}
 
-// describe is derive for what n notes.
+// describe is derive where no client has sent s, and notes in n what f reads.
 func describe[S any](f Func[S], s S, n *notes) (d derived, err error) {
 	defer func() {
 		if recover() != nil { // of the user's own: it has found nothing of what it expects
@@ -117,12 +110,12 @@ func describe[S any](f Func[S], s S, n *notes) (d derived, err error) {
 			d, err = unknown, nil
 		}
 	}()
-	l := &listener{}
-	key, err := f(withListener(s, l))
+	t := &trace{notes: n}
+	key, err := f(withTrace(s, t))
 	if n.missing && errors.Is(err, ErrNotSetUp) {
 		return derived{}, err
 	}
-	if d, ok := l.find(key); ok && err == nil {
+	if d, ok := t.find(key); ok && err == nil {
 		return d, nil
 	}
 	n.optional = n.optional || errors.Is(err, ErrSkip)

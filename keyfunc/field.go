@@ -71,9 +71,8 @@ func (f field) fail(kind error, why string) error {
 	return &partError{part: f.part, kind: kind, why: why}
 }
 
-// in returns the text of the field in doc.
-func (f field) in(doc []byte) (string, error) {
-	values, err := f.all(doc)
+// only returns the text of a field that is not in each element of an array.
+func only(values []string, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}

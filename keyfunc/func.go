@@ -1,6 +1,8 @@
 package keyfunc
 
-import "net/http"
+import (
+	"net/http"
+)
 
 // Func derives a key from S, a [Request] or a [Task].
 //
@@ -19,7 +21,7 @@ import "net/http"
 //
 // The Funcs of this package are safe for concurrent use, and return at once,
 // save those that read a request's body: see [JSON]. Their constructors panic on
-// bad arguments, with a sentence that says how to mend it.
+// bad arguments, with a sentence that says how to fix it.
 type Func[S any] func(S) (string, error)
 
 // Request is what a Func sees of an HTTP request, whatever the framework.

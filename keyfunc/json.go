@@ -60,7 +60,7 @@ func jsonBody(path string, opts ...JSONOption) (Func[Request], error) {
 		return nil, err
 	}
 	b := newJSONReader(field, opts)
-	return namedPart(path, field.part, func(r Request) (string, error) { return from(b, r.HTTP(), b.in) }), nil
+	return namedPart(path, field.part, func(r Request) (string, error) { return only(b.read(r.HTTP())) }), nil
 }
 
 // jsonReader reads a field of a body.
@@ -78,25 +78,25 @@ func newJSONReader(f field, opts []JSONOption) jsonReader {
 	return b
 }
 
-// from takes something from the body of a request.
-func from[T any](b jsonReader, r *http.Request, in func(body []byte) (T, error)) (value T, err error) {
+// read returns the texts of the field in the body of a request.
+func (b jsonReader) read(r *http.Request) ([]string, error) {
 	if !hasBody(r) && r.URL.RawQuery == "" { // nor anything else that a handler might read
-		return value, b.fail(ErrMissing, "no body")
+		return nil, b.fail(ErrMissing, "no body")
 	}
 	// Before anything is read: a client that expects 100 Continue is spared sending
 	// what will be refused.
 	if err := b.declared(r); err != nil {
-		return value, err
+		return nil, err
 	}
-	body, err := b.read(r)
+	body, err := readBody(r, b.part, b.limit)
 	if err != nil {
-		return value, err
+		return nil, err
 	}
-	value, err = in(body)
+	values, err := b.all(body)
 	if errors.Is(err, ErrMissing) && r.URL.RawQuery != "" && bindsQuery(r.Method) {
-		err = b.fail(ErrAmbiguous, "not in the body, so that the handler might take it from the query")
+		return nil, b.fail(ErrAmbiguous, "not in the body, so that the handler might take it from the query")
 	}
-	return value, err
+	return values, err
 }
 
 // bindsQuery reports whether echo's Bind looks into the query before the body.
@@ -138,24 +138,51 @@ func (b jsonReader) isJSON(contentType string) bool {
 	return slices.Contains(b.types, contentType) // as the frameworks compare it, letter for letter
 }
 
-func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
+// JSONOption changes what [JSON] takes.
+type JSONOption func(*jsonReader)
 
-// read returns the body, which stays readable.
-func (b jsonReader) read(r *http.Request) ([]byte, error) {
-	if !hasBody(r) {
-		return nil, nil
+// MaxBytes bounds bodies by n bytes instead of 1 MiB. So much of each request may be
+// kept in memory. It panics when n is less than 1.
+func MaxBytes(n int64) JSONOption {
+	if n < 1 {
+		panic(`keyfunc: MaxBytes needs a limit of at least 1 byte, such as MaxBytes(64<<10)`)
 	}
-	tooLong := &partError{part: b.part, kind: ErrTooLarge, why: "the body is longer than " + strconv.FormatInt(b.limit, 10) + " bytes"}
-	if r.ContentLength > b.limit {
-		return nil, tooLong
+	return func(b *jsonReader) { b.limit = n }
+}
+
+// MediaType has bodies of another media type read as JSON too, such as
+// "application/vnd.api+json", in exactly these letters; "" is a body without
+// Content-Type.
+//
+// Only for handlers that read JSON whatever the type says: encoding/json, gin's
+// ShouldBindJSON. One that chooses by the type, as gin's ShouldBind and echo's Bind
+// do, knows none but "application/json". It would take the value from a form, XML or
+// the query, while another one is locked.
+//
+// It panics when t is neither empty nor a media type without parameters.
+func MediaType(t string) JSONOption {
+	kind, subtype, _ := strings.Cut(t, "/")
+	if t != "" && (!isToken(kind) || !isToken(subtype)) {
+		panic(`keyfunc: MediaType needs a media type without parameters, such as MediaType("application/vnd.api+json"), not ` + strconv.Quote(t))
 	}
-	body, err := peek(r, b.limit)
-	switch {
-	case isTooLarge(err):
-		tooLong.cause = err
-		return nil, tooLong
-	case err != nil:
-		return nil, &partError{part: b.part, kind: ErrMalformed, why: "the body could not be read", cause: err}
+	return func(b *jsonReader) { b.types = append(b.types, t) }
+}
+
+// Payload takes a field of a task's JSON payload, by a path as in [JSON], with the
+// same rules and errors; the path is the part's name. A payload is in memory already
+// and has no limit.
+func Payload(path string) Func[Task] {
+	f, err := payload(path)
+	if err != nil {
+		panic(`keyfunc: Payload needs a path of field names, such as Payload("order.id"): ` + err.Error())
 	}
-	return body, nil
+	return f
+}
+
+func payload(path string) (Func[Task], error) {
+	field, err := parseField("payload field", path)
+	if err != nil {
+		return nil, err
+	}
+	return namedPart(path, field.part, func(t Task) (string, error) { return only(field.all(t.Payload())) }), nil
 }

@@ -11,7 +11,10 @@ const (
 )
 
 // escaper lets no name or value contain what separates them.
-var escaper = strings.NewReplacer(`\`, `\\`, separator, `\`+separator, nameEnd, `\`+nameEnd)
+var (
+	escapes = []string{`\`, `\\`, separator, `\` + separator, nameEnd, `\` + nameEnd}
+	escaper = strings.NewReplacer(escapes...)
+)
 
 // derived is what a Func of this package returns, before it is only a text.
 type derived struct {
@@ -34,25 +37,40 @@ func onePart(name, value string) derived {
 // allParts is the key of several parts that are joined already.
 func allParts(key string) derived { return derived{key: key, value: key, several: true} }
 
-// listener is told what the Funcs that are called with it have derived. By their
-// keys alone a combination could not tell a name of theirs from a client's value
-// that looks like one.
-type listener struct {
-	told  bool // how to read a path parameter that has several spellings
-	mu    sync.Mutex
-	heard []derived
+// from returns d with its source.
+func (d derived) from(source string) derived {
+	d.source = source
+	return d
 }
 
-func (l *listener) hear(d derived) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.heard = append(l.heard, d)
+// trace collects what the Funcs that are called with it derive. By their keys alone a
+// combination could not tell a name of theirs from a client's value that looks like one.
+type trace struct {
+	takes spelling
+	notes *notes // what Describe finds out; nil: a client has sent the request or task
+
+	mu      sync.Mutex
+	derived []derived
 }
 
-func (l *listener) find(key string) (d derived, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, d := range l.heard {
+// spelling says which path parameters a Param takes.
+type spelling string
+
+const (
+	oneSpelling spelling = ""    // those that can be written in one way only
+	anySpelling spelling = "any" // all, for a Func around it brings them to one form
+)
+
+func (t *trace) add(d derived) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.derived = append(t.derived, d)
+}
+
+func (t *trace) find(key string) (d derived, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, d := range t.derived {
 		if d.key == key {
 			return d, true
 		}
@@ -60,71 +78,84 @@ func (l *listener) find(key string) (d derived, ok bool) {
 	return derived{}, false
 }
 
-// A Request or Task that has a listener.
+// A Request or Task that has a trace.
 type (
-	heardRequest struct {
+	tracedRequest struct {
 		Request
-		*listener
+		*trace
 	}
-	heardTask struct {
+	tracedTask struct {
 		Task
-		*listener
+		*trace
 	}
 )
 
-// derive calls f and finds out what its key consists of: a text that no Func of
-// this package has returned is one part without a name. It sees to it that no empty
-// key gets further: hashed or named, it would no longer look empty.
-func derive[S any](f Func[S], s S) (derived, error) { return deriveAs(f, s, isTold(s)) }
+// traceOf returns nil where nobody collects anything.
+func traceOf(s any) *trace {
+	switch s := s.(type) {
+	case tracedRequest:
+		return s.trace
+	case tracedTask:
+		return s.trace
+	}
+	return nil
+}
 
-// deriveAs is derive for a Param that is told how to read several spellings, or is not.
-func deriveAs[S any](f Func[S], s S, told bool) (derived, error) {
+// withTrace returns s as it is where it is neither Request nor Task: then no
+// source of names takes it.
+func withTrace[S any](s S, t *trace) S {
+	var traced any
+	switch s := any(s).(type) {
+	case tracedRequest:
+		traced = tracedRequest{s.Request, t}
+	case tracedTask:
+		traced = tracedTask{s.Task, t}
+	case Request:
+		traced = tracedRequest{s, t}
+	case Task:
+		traced = tracedTask{s, t}
+	}
+	if s, ok := traced.(S); ok {
+		return s
+	}
+	return s
+}
+
+// result returns the key that is derived, and adds it to the trace of s.
+func result[S any](s S, d derived) (string, error) {
+	if t := traceOf(s); t != nil {
+		t.add(d)
+	}
+	return d.key, nil
+}
+
+// derive calls f and finds out what its key consists of: a text that no Func of
+// this package has returned is one part without a name. No empty key gets further:
+// hashed or named, it would no longer look empty.
+func derive[S any](f Func[S], s S) (derived, error) {
+	takes := oneSpelling
+	if t := traceOf(s); t != nil {
+		takes = t.takes
+	}
+	return deriveFrom(f, s, takes)
+}
+
+func deriveFrom[S any](f Func[S], s S, takes spelling) (derived, error) {
 	if n := notesOf(s); n != nil {
 		return describe(f, s, n)
 	}
-	l := &listener{told: told}
-	key, err := f(withListener(s, l))
+	t := &trace{takes: takes}
+	key, err := f(withTrace(s, t))
 	switch {
 	case err != nil:
 		return derived{}, err
 	case key == "":
 		return derived{}, &partError{part: "key", kind: ErrMissing}
 	}
-	if d, ok := l.find(key); ok {
+	if d, ok := t.find(key); ok {
 		return d, nil
 	}
 	return onePart("", key), nil
-}
-
-// withListener returns s as it is where it is neither Request nor Task: then no
-// source of names takes it.
-func withListener[S any](s S, l *listener) S {
-	var heard any
-	switch s := any(s).(type) {
-	case heardRequest:
-		heard = heardRequest{s.Request, l}
-	case heardTask:
-		heard = heardTask{s.Task, l}
-	case Request:
-		heard = heardRequest{s, l}
-	case Task:
-		heard = heardTask{s, l}
-	}
-	if s, ok := heard.(S); ok {
-		return s
-	}
-	return s
-}
-
-// tell returns the key that is derived, and tells whoever listens how.
-func tell[S any](s S, d derived) (string, error) {
-	switch s := any(s).(type) {
-	case heardRequest:
-		s.hear(d)
-	case heardTask:
-		s.hear(d)
-	}
-	return d.key, nil
 }
 
 // namedPart is a Func of one part with that name. source is what it reads.
@@ -132,60 +163,12 @@ func namedPart[S any](name, source string, value Func[S]) Func[S] {
 	return func(s S) (string, error) {
 		if n := notesOf(s); n != nil {
 			n.part(source)
-			return tell(s, onePart(name, ""))
+			return result(s, onePart(name, ""))
 		}
 		v, err := value(s)
 		if err != nil {
 			return "", err
 		}
-		return tell(s, fromSource(source, onePart(name, v)))
-	}
-}
-
-func fromSource(source string, d derived) derived {
-	d.source = source
-	return d
-}
-
-// told is canonical for a form that says how to read a path parameter, and is of one part.
-func told[S any](constructor string, f Func[S], form func(value string) (string, error)) Func[S] {
-	mustFunc(constructor, f)
-	return convert(f, true, func(d derived) (string, error) {
-		if d.several {
-			return "", &partError{part: constructor, kind: ErrMalformed, why: "it is around several parts: put one around each"}
-		}
-		return form(d.value)
-	})
-}
-
-func isTold(s any) bool {
-	heard, ok := s.(heardRequest)
-	return ok && heard.told
-}
-
-// canonical is f with its value in another form, and its name as it was. A told around it sees
-// that form only, so it does not say how to read what f takes.
-func canonical[S any](f Func[S], form func(value string) (string, error)) Func[S] {
-	return convert(f, false, func(d derived) (string, error) { return form(d.value) })
-}
-
-// convert is f with its value in another form.
-func convert[S any](f Func[S], told bool, form func(d derived) (string, error)) Func[S] {
-	return func(s S) (string, error) {
-		d, err := deriveAs(f, s, told)
-		switch {
-		case err != nil:
-			return "", err
-		case notesOf(s) != nil: // there is no value
-			return tell(s, d)
-		}
-		value, err := form(d)
-		switch {
-		case err != nil && d.source != "":
-			return "", inside(d.source, err)
-		case err != nil:
-			return "", err
-		}
-		return tell(s, fromSource(d.source, onePart(d.name, value)))
+		return result(s, onePart(name, v).from(source))
 	}
 }

@@ -1,0 +1,232 @@
+package keyfunc
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Param takes a path parameter, as the router found it. The part has its name:
+// "orderID=42".
+//
+// It fails with [ErrMissing] when the parameter is empty, and with [ErrNotSetUp] when
+// the matched route does not declare it. It fails with [ErrPath] where one thing has
+// several spellings: when the value has escapes, as "%61nn" has, unless the router decodes
+// them all (see [Request]); when a segment in it is "." or ".."; when it spans segments, as
+// a wildcard's does, and one of them is empty, the last one too. [Path] and [Unescaped] say how such
+// a value is to be read. It panics when name is empty.
+func Param(name string) Func[Request] {
+	if name == "" {
+		panic(`keyfunc: Param needs a parameter name, such as Param("orderID")`)
+	}
+	part := "path parameter " + strconv.Quote(name)
+	undeclared := &partError{part: part, kind: ErrNotSetUp, why: "the route does not declare it"}
+	take := namedPart(name, part, func(r Request) (string, error) {
+		value, declared := r.Param(name)
+		switch {
+		case !declared:
+			return "", undeclared
+		case value == "":
+			return "", &partError{part: part, kind: ErrMissing}
+		case traceOf(r) != nil && traceOf(r).takes == anySpelling:
+			return value, nil
+		case hasEscape(value) && !isDecoded(r, name):
+			return "", &partError{part: part, kind: ErrPath, why: "it has an escape; Unescaped or Path says how to read it"}
+		case dots(value) > 0:
+			return "", &partError{part: part, kind: ErrPath, why: "it has a dot segment; Path says how to read it"}
+		case hasEmpty(r, value):
+			return "", &partError{part: part, kind: ErrPath, why: "it has an empty segment; Path says how to read it"}
+		}
+		return value, nil
+	})
+	return func(r Request) (string, error) {
+		if notesOf(r) != nil { // of a route, which has parameters without values
+			if _, declared := r.Param(name); !declared {
+				return "", undeclared
+			}
+		}
+		return take(r)
+	}
+}
+
+// isDecoded reports whether the router has decoded a parameter.
+func isDecoded(r Request, name string) bool {
+	if traced, ok := r.(tracedRequest); ok {
+		r = traced.Request
+	}
+	d, ok := r.(interface{ Decoded(param string) bool })
+	return ok && d.Decoded(name)
+}
+
+// hasEmpty reports whether a value that spans segments has an empty one. gin's wildcards
+// begin with the slash before them.
+func hasEmpty(r Request, value string) bool {
+	if !strings.Contains(value, "/") {
+		return false
+	}
+	return strings.Contains(value, "//") || strings.HasSuffix(value, "/") ||
+		value[0] == '/' && strings.Contains(r.HTTP().URL.Path, "//")
+}
+
+// Query takes a parameter of the URL's query. The part has its name: "id=42".
+//
+// It fails with [ErrMissing] when the parameter is absent or empty, with
+// [ErrAmbiguous] when it is given more than once, or its name in another letter case,
+// which echo's Bind takes for it, and with [ErrMalformed] when any of the query does
+// not parse (a semicolon, a bad escape): net/http drops such a part silently, others
+// do not. It panics when name is empty.
+//
+// The handler must read the query too, by URL.Query or what its framework makes
+// of it: [net/http.Request.FormValue] prefers a parameter in the body.
+func Query(name string) Func[Request] {
+	if name == "" {
+		panic(`keyfunc: Query needs a parameter name, such as Query("id")`)
+	}
+	part := "query parameter " + strconv.Quote(name)
+	return namedPart(name, part, func(r Request) (string, error) {
+		query, err := url.ParseQuery(r.HTTP().URL.RawQuery)
+		if err != nil {
+			return "", &partError{part: part, kind: ErrMalformed, why: "the query does not parse", cause: err}
+		}
+		for other := range query {
+			if other != name && sameLetters(other, name) {
+				return "", &partError{part: part, kind: ErrLetterCase}
+			}
+		}
+		return single(part, query[name])
+	})
+}
+
+// single returns the only value there is.
+func single(part string, values []string) (string, error) {
+	switch {
+	case len(values) > 1:
+		return "", &partError{part: part, kind: ErrRepeated}
+	case len(values) == 0 || values[0] == "":
+		return "", &partError{part: part, kind: ErrMissing}
+	}
+	return values[0], nil
+}
+
+// Header takes a header field. The case of the name does not matter; "Host" is
+// the host that the request is for, which net/http keeps apart from the header.
+// A list in one field ("a, b") is one value, as it is for the handler. The part has
+// the canonical name: "X-User-Id=7".
+//
+// It fails with [ErrMissing] when the field is absent or empty and with
+// [ErrAmbiguous] when there is more than one of that name. It panics when name
+// cannot be the name of a header field.
+//
+// A client may write anything into a header: see [Value] for one that
+// authentication must have checked, and [Hash] for one that is long or secret.
+func Header(name string) Func[Request] {
+	if !isToken(name) {
+		panic(`keyfunc: Header needs the name of a header field, such as Header("Idempotency-Key"), not ` + strconv.Quote(name))
+	}
+	name = http.CanonicalHeaderKey(name)
+	part := "header " + strconv.Quote(name)
+	if name == "Host" {
+		return namedPart(name, part, func(r Request) (string, error) {
+			return single(part, []string{r.HTTP().Host})
+		})
+	}
+	return namedPart(name, part, func(r Request) (string, error) {
+		return single(part, r.HTTP().Header[name])
+	})
+}
+
+// isToken reports whether s is a token of RFC 9110, as names of header fields and
+// cookies are. Another name would never be found.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case '0' <= c && c <= '9', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Cookie takes a cookie, with %xx and + unescaped: gin's Context.Cookie unescapes
+// and net/http's Request.Cookie does not, so two spellings that are one value to
+// either have one key. Names are case-sensitive. The part is named after the cookie:
+// "cookie.session=e7f1".
+//
+// It fails with [ErrMissing] when the cookie is absent or empty, with
+// [ErrAmbiguous] when it is given more than once, and with [ErrMalformed] when it
+// has a bad escape. It panics when name cannot be the name of a cookie.
+func Cookie(name string) Func[Request] {
+	if !isToken(name) {
+		panic(`keyfunc: Cookie needs the name of a cookie, such as Cookie("session"), not ` + strconv.Quote(name))
+	}
+	part := "cookie " + strconv.Quote(name)
+	return namedPart("cookie."+name, part, func(r Request) (string, error) {
+		cookies := r.HTTP().CookiesNamed(name)
+		values := make([]string, len(cookies))
+		for i, cookie := range cookies {
+			values[i] = cookie.Value
+		}
+		value, err := single(part, values)
+		if err != nil {
+			return "", err
+		}
+		value, err = url.QueryUnescape(value)
+		if err != nil {
+			return "", &partError{part: part, kind: ErrMalformed, why: "bad escape", cause: err}
+		}
+		return value, nil
+	})
+}
+
+// RemoteIP takes the IP address of the direct peer, from RemoteAddr. The forms of
+// an address have one key: ::ffff:192.0.2.1 is 192.0.2.1, and an IPv6 zone, whose
+// name differs from host to host, is dropped. The part is named "remoteIP".
+//
+// It never looks at X-Forwarded-For or the like, which any client can send. Behind
+// a proxy the peer is the proxy, and all clients would share its key: have a
+// middleware that knows your proxies store the client's address, and use [Value].
+//
+// It fails with [ErrMissing] when RemoteAddr is empty and with [ErrMalformed] when it
+// is not an IP address with a port, as with a Unix socket, or where a middleware has
+// put a header's value there.
+func RemoteIP() Func[Request] {
+	const part = "remote address"
+	return namedPart("remoteIP", part, func(r Request) (string, error) {
+		address := r.HTTP().RemoteAddr
+		if address == "" {
+			return "", &partError{part: part, kind: ErrMissing}
+		}
+		peer, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return "", &partError{part: part, kind: ErrMalformed, why: "not an IP address with a port", cause: err}
+		}
+		return peer.Addr().Unmap().WithZone("").String(), nil
+	})
+}
+
+// TaskType takes the type of a task. The part is named "taskType".
+//
+// It fails with [ErrMissing] when the type is empty.
+func TaskType() Func[Task] {
+	return namedPart("taskType", "task type", func(t Task) (string, error) {
+		return single("task type", []string{t.Type()})
+	})
+}
+
+// Const is the same key for everything. Within [Join] it names what the other
+// parts identify; alone it lets one thing at a time run, of all. It is one part
+// without a name: colons, equals signs and backslashes in s are escaped.
+//
+// It never fails. It panics when s is empty.
+func Const[S any](s string) Func[S] {
+	if s == "" {
+		panic(`keyfunc: Const needs a text, such as Const[keyfunc.Request]("order")`)
+	}
+	d := onePart("", s)
+	return func(s S) (string, error) { return result(s, d) }
+}
