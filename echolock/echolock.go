@@ -135,7 +135,7 @@ func short(cfg guard.Config, opts []core.Option) echo.MiddlewareFunc {
 //
 //go:noinline
 func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
-	g, answerer := guard.New("echolock", own, &answers, cfg.OnRefused)
+	g, answerer := guard.New("echolock", own, &onRefused, cfg.OnRefused)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if c == probed {
@@ -147,8 +147,8 @@ func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
 			}
 			var result error
 			r := &request{c: c}
-			refusal := g.Serve(r, func(ctx context.Context, answer *guard.Answer) {
-				result = serve(next, r, ctx, answer)
+			refusal := g.Serve(r, func(ctx context.Context, outcome *guard.Outcome) {
+				result = serve(next, r, ctx, outcome)
 			})
 			if refusal == nil && r.misled && !c.Response().Committed {
 				refusal = g.Misplaced(r)
@@ -170,7 +170,7 @@ func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
 
 // serve runs the handler under ctx. Afterwards the request has its own context
 // back, for the middleware outside: the lock's is cancelled by then.
-func serve(next echo.HandlerFunc, r *request, ctx context.Context, answer *guard.Answer) (err error) {
+func serve(next echo.HandlerFunc, r *request, ctx context.Context, outcome *guard.Outcome) (err error) {
 	c := r.c
 	outer, response := c.Request(), c.Response() // middleware inside may put another response in its place
 	inner := guard.Inner(outer, ctx)
@@ -181,10 +181,10 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, answer *guard
 		*inner.URL = *outer.URL
 	}
 	c.SetRequest(inner)
-	if answer.Matters(ctx) {
+	if outcome.Matters(ctx) {
 		// Not by response, which does not notice Flush, and of which c.JSON sets the Status
 		// also when it has begun with another.
-		response.Writer = guard.Watch(response.Writer, answer, nil)
+		response.Writer = guard.Watch(response.Writer, outcome, nil)
 	}
 	defer func() {
 		r.misled = r.unmatched && r.leads(outer)
@@ -192,11 +192,11 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, answer *guard
 		c.SetRequest(c.Request().WithContext(outer.Context()))
 
 		if response.Status >= http.StatusBadRequest || err != nil {
-			answer.Fail()
+			outcome.Fail()
 		}
 	}()
 	err = next(c)
-	if err != nil && answer.IsRecorded() && !response.Committed {
+	if err != nil && outcome.IsRecorded() && !response.Committed {
 		c.Error(err) // now, or the answer would come after it is kept
 	}
 	return err
@@ -208,7 +208,7 @@ func answerBy(answer func(echo.Context, error) error, c echo.Context, refusal *g
 	refused := refusal.Writer(response.Writer)
 	response.Writer, response.Status = refused, refusal.Status
 	defer func() { response.Writer = refused.ResponseWriter }()
-	err := answer(c, refusal.Err)
+	err := answer(c, refusal)
 	if err == nil && !response.Committed {
 		response.WriteHeader(refusal.Status)
 	}
@@ -225,7 +225,7 @@ func httpError(c echo.Context, r *guard.Refusal) *echo.HTTPError {
 	return &echo.HTTPError{
 		Code:     r.Status,
 		Message:  body.String(),
-		Internal: &echo.HTTPError{Code: r.Status, Message: body, Internal: r.Err},
+		Internal: &echo.HTTPError{Code: r.Status, Message: body, Internal: r},
 	}
 }
 

@@ -47,7 +47,7 @@ func RouteCheck(router *gin.Engine) (Report, error) {
 	if trees.Kind() != reflect.Slice {
 		return nil, errNoRoutes
 	}
-	var seen []guard.Seen
+	var seen []guard.SeenRoute
 	for i := range trees.Len() {
 		method, root := trees.Index(i).FieldByName("method"), trees.Index(i).FieldByName("root")
 		if method.Kind() != reflect.String || root.Kind() != reflect.Pointer {
@@ -55,7 +55,7 @@ func RouteCheck(router *gin.Engine) (Report, error) {
 		}
 		if err := walk(root, func(pattern string, chain gin.HandlersChain) {
 			last := len(chain) - 1
-			seen = append(seen, guard.Seen{
+			seen = append(seen, guard.SeenRoute{
 				Method: method.String(), Pattern: pattern, Params: guard.ColonParams(pattern, ":*"),
 				Guards: guardsOf(chain[:last]), TooLate: len(guardsOf(chain[last:])) > 0, Unguarded: guard.Has(chain, Unguarded),
 			})

@@ -137,7 +137,7 @@ func short(cfg guard.Config, opts []core.Option) gin.HandlerFunc {
 //
 //go:noinline
 func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
-	g, answerer := guard.New("ginlock", own, &answers, cfg.OnRefused)
+	g, answerer := guard.New("ginlock", own, &onRefused, cfg.OnRefused)
 	return func(c *gin.Context) {
 		if c == probed {
 			probe.Found(g)
@@ -146,7 +146,7 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 		if cfg.Skip != nil && cfg.Skip(c) {
 			return
 		}
-		refusal := g.Serve(request{c}, func(ctx context.Context, answer *guard.Answer) { next(c, ctx, answer) })
+		refusal := g.Serve(request{c}, func(ctx context.Context, outcome *guard.Outcome) { next(c, ctx, outcome) })
 		if refusal == nil {
 			return
 		}
@@ -155,7 +155,7 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 			refusal.Write(c.Writer)
 			return
 		}
-		_ = c.Error(&gin.Error{Err: refusal.Err, Type: gin.ErrorTypePrivate}) // as it is, or gin looks for one of its own in the cause
+		_ = c.Error(&gin.Error{Err: refusal, Type: gin.ErrorTypePrivate}) // as it is, or gin looks for one of its own in the cause
 		answer := answerer()
 		if answer == nil {
 			refusal.Write(c.Writer)
@@ -163,13 +163,13 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 		}
 		refusal.RetryHeader(c.Writer.Header())
 		c.Status(refusal.Status)
-		answer(c, refusal.Err)
+		answer(c, refusal)
 	}
 }
 
 // next runs the rest of the chain under ctx. Afterwards the request has its own
 // context back, for the middleware outside: the lock's is cancelled by then.
-func next(c *gin.Context, ctx context.Context, answer *guard.Answer) {
+func next(c *gin.Context, ctx context.Context, outcome *guard.Outcome) {
 	outer, writer := c.Request, c.Writer // middleware inside may put another writer in its place
 	before, _ := c.Get(adapter.ContextKey)
 	failures := len(c.Errors)
@@ -179,8 +179,8 @@ func next(c *gin.Context, ctx context.Context, answer *guard.Answer) {
 		c.Set(adapter.ContextKey, lock)
 		tellOfContext(c)
 	}
-	if answer.IsRecorded() {
-		recorded := record(writer, answer)
+	if outcome.IsRecorded() {
+		recorded := record(writer, outcome)
 		c.Writer = recorded
 		defer func() {
 			if c.Writer == recorded {
@@ -193,12 +193,12 @@ func next(c *gin.Context, ctx context.Context, answer *guard.Answer) {
 		c.Request = c.Request.WithContext(outer.Context())
 		c.Set(adapter.ContextKey, before)
 
-		answer.Implied(writer.Status())
+		outcome.Implied(writer.Status())
 		if writer.Written() {
-			answer.WriteHeader(writer.Status())
+			outcome.WriteHeader(writer.Status())
 		}
 		if len(c.Errors) > failures {
-			answer.Fail()
+			outcome.Fail()
 		}
 	}()
 	c.Next()

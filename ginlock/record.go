@@ -14,16 +14,16 @@ import (
 // gin's: it only notes the status.
 type recorded struct {
 	gin.ResponseWriter
-	answer  *guard.Answer
+	outcome *guard.Outcome
 	watched http.ResponseWriter
 }
 
-func record(w gin.ResponseWriter, answer *guard.Answer) gin.ResponseWriter {
-	return &recorded{w, answer, guard.Watch(w, answer, w.Status)}
+func record(w gin.ResponseWriter, outcome *guard.Outcome) gin.ResponseWriter {
+	return &recorded{w, outcome, guard.Watch(w, outcome, w.Status)}
 }
 
 func (r *recorded) WriteHeaderNow() {
-	r.answer.WriteHeader(r.Status())
+	r.outcome.WriteHeader(r.Status())
 	r.ResponseWriter.WriteHeaderNow()
 }
 

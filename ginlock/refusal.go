@@ -9,16 +9,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/guard"
 )
 
-var answers guard.Answers[func(c *gin.Context, err error)]
+var onRefused guard.OnRefused[func(c *gin.Context, err error)]
 
 // SetOnRefused has f answer the refusals of all guards of this package that have no
 // OnRefused of their own: the house's error format, once for the process, as
 // [core.SetDefault] sets the Locker. It is looked up for each request. nil takes it away.
 // Safe for concurrent use. See [Config] for what f finds and has to do.
-func SetOnRefused(f func(c *gin.Context, err error)) { answers.Set(f) }
+func SetOnRefused(f func(c *gin.Context, err error)) { onRefused.Set(f) }
 
 // OnRefused is Config.OnRefused as an option of the By functions.
-func OnRefused(f func(c *gin.Context, err error)) core.Option { return answers.Option(f) }
+func OnRefused(f func(c *gin.Context, err error)) core.Option { return onRefused.Option(f) }
 
 // Strict is Config.Strict as an option of [ByParam].
 func Strict() core.Option { return guard.Strict() }

@@ -40,7 +40,7 @@ func (r Report) Err() error { return guard.Faults(r) }
 // middleware calls. It runs no handler and no middleware but this package's, serves no request,
 // asks no Redis and does not block, save that it calls key functions, see
 // [keyfunc.Describe]. The zero value is ready; it is not safe for concurrent use.
-type RouteCheck struct{ seen []guard.Seen }
+type RouteCheck struct{ seen []guard.SeenRoute }
 
 // Add adds a route, with the handler that the router was given and the middleware that it has
 // in front of it, outermost first. It never fails: the error is there for chi.Walk.
@@ -56,7 +56,7 @@ func (c *RouteCheck) add(before []guard.Before, method, pattern string, handler 
 	}
 	isUnguarded = isUnguarded || guard.Has(middlewares, Unguarded) || slices.ContainsFunc(before, func(b guard.Before) bool { return b.Unguarded })
 	inside := guard.GuardsOf(&probe, []http.Handler{handler}, By(keyfunc.RemoteIP())(nil), func(h http.Handler) { tellOf(h) })
-	c.seen = append(c.seen, guard.Seen{
+	c.seen = append(c.seen, guard.SeenRoute{
 		Method: method, Pattern: pattern, Params: params(pattern), Before: before,
 		Guards: append(guardsOf(middlewares), inside...), Subtree: isSubtree(pattern), Unguarded: isUnguarded,
 	})

@@ -38,7 +38,7 @@ func (c *RouteCheck) addRouter(router reflect.Value, at string, before []guard.B
 	with := used.Convert(reflect.TypeFor[middlewares]()).Interface().(middlewares)
 	before = append(before, guard.Before{
 		Guards: guardsOf(with), Params: params(at), Unguarded: guard.Has(with, Unguarded),
-		Mend: "give it to r.With(...) of the routes, or to Use in r.Group, not in r.Route",
+		Fix: "give it to r.With(...) of the routes, or to Use in r.Group, not in r.Route",
 	})
 	for _, route := range routes.Seq2() {
 		if err := c.addRoute(route, at, before); err != nil {
@@ -62,7 +62,7 @@ func (c *RouteCheck) addRoute(route reflect.Value, at string, before []guard.Bef
 		_, with := inChain(handlers["*"]) // which leads to the routes below
 		before = append(slices.Clip(before), guard.Before{
 			Guards: guardsOf(with), Params: params(at), Unguarded: guard.Has(with, Unguarded),
-			Mend: "give it to r.With(...) of the routes, not of what is mounted",
+			Fix: "give it to r.With(...) of the routes, not of what is mounted",
 		})
 		return c.addRouter(subRoutes.Elem(), at, before)
 	}

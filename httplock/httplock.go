@@ -140,7 +140,7 @@ func short(cfg guard.Config, opts []core.Option) func(http.Handler) http.Handler
 //
 //go:noinline
 func middleware(cfg Config, own guard.Config) func(http.Handler) http.Handler {
-	g, answerer := guard.New("httplock", own, &answers, cfg.OnRefused)
+	g, answerer := guard.New("httplock", own, &onRefused, cfg.OnRefused)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r == probed {
@@ -152,8 +152,8 @@ func middleware(cfg Config, own guard.Config) func(http.Handler) http.Handler {
 				next.ServeHTTP(w, r)
 				return
 			}
-			refusal := g.Serve(request{r, w}, func(ctx context.Context, answer *guard.Answer) {
-				serve(next, w, r, ctx, answer)
+			refusal := g.Serve(request{r, w}, func(ctx context.Context, outcome *guard.Outcome) {
+				serve(next, w, r, ctx, outcome)
 			})
 			if refusal == nil {
 				return
@@ -164,18 +164,18 @@ func middleware(cfg Config, own guard.Config) func(http.Handler) http.Handler {
 				return
 			}
 			refused := refusal.Writer(w)
-			answer(refused, r, refusal.Err)
+			answer(refused, r, refusal)
 			refused.Begin()
 		})
 	}
 }
 
 // serve runs the handler under ctx.
-func serve(next http.Handler, w http.ResponseWriter, r *http.Request, ctx context.Context, answer *guard.Answer) {
+func serve(next http.Handler, w http.ResponseWriter, r *http.Request, ctx context.Context, outcome *guard.Outcome) {
 	inner := guard.Inner(r, ctx)
 	defer guard.HandBack(r, inner)
-	if answer.Matters(ctx) {
-		w = guard.Watch(w, answer, nil)
+	if outcome.Matters(ctx) {
+		w = guard.Watch(w, outcome, nil)
 	}
 	next.ServeHTTP(w, inner)
 }

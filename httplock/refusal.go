@@ -8,17 +8,17 @@ import (
 	"github.com/latchkey-go/latchkey/internal/guard"
 )
 
-var answers guard.Answers[func(w http.ResponseWriter, r *http.Request, err error)]
+var onRefused guard.OnRefused[func(w http.ResponseWriter, r *http.Request, err error)]
 
 // SetOnRefused has f answer the refusals of all guards of this package that have no
 // OnRefused of their own: the house's error format, once for the process, as
 // [core.SetDefault] sets the Locker. It is looked up for each request. nil takes it away.
 // Safe for concurrent use. See [Config] for what f finds and has to do.
-func SetOnRefused(f func(w http.ResponseWriter, r *http.Request, err error)) { answers.Set(f) }
+func SetOnRefused(f func(w http.ResponseWriter, r *http.Request, err error)) { onRefused.Set(f) }
 
 // OnRefused is Config.OnRefused as an option of the By functions.
 func OnRefused(f func(w http.ResponseWriter, r *http.Request, err error)) core.Option {
-	return answers.Option(f)
+	return onRefused.Option(f)
 }
 
 // Strict is Config.Strict as an option of [ByParam].

@@ -45,7 +45,7 @@ func (r Report) Err() error { return guard.Faults(r) }
 // It fails too when there is a route that it was not told of: one that was added before RouteCheck,
 // or after somebody else has taken the hook for added routes.
 func RouteCheck(e *echo.Echo) (report func() (Report, error)) {
-	var added guard.Added[echo.MiddlewareFunc]
+	var added guard.AddedRoutes[echo.MiddlewareFunc]
 	next := e.OnAddRoute
 	e.OnAddRoute = func(r echo.Route) error {
 		if next != nil {

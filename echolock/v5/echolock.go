@@ -134,7 +134,7 @@ func short(cfg guard.Config, opts []core.Option) echo.MiddlewareFunc {
 //
 //go:noinline
 func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
-	g, answerer := guard.New("echolock", own, &answers, cfg.OnRefused)
+	g, answerer := guard.New("echolock", own, &onRefused, cfg.OnRefused)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
 			if c == probed {
@@ -145,8 +145,8 @@ func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
 				return next(c)
 			}
 			var result error
-			refusal := g.Serve(request{c}, func(ctx context.Context, answer *guard.Answer) {
-				result = serve(next, c, ctx, answer)
+			refusal := g.Serve(request{c}, func(ctx context.Context, outcome *guard.Outcome) {
+				result = serve(next, c, ctx, outcome)
 			})
 			switch {
 			case refusal == nil:
@@ -165,26 +165,26 @@ func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
 
 // serve runs the handler under ctx. Afterwards the request has its own context
 // back, for the middleware outside: the lock's is cancelled by then.
-func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context, answer *guard.Answer) error {
+func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context, outcome *guard.Outcome) error {
 	outer := c.Request()
 	c.SetRequest(guard.Inner(outer, ctx))
 	defer func() {
 		guard.HandBack(outer, c.Request())
 		c.SetRequest(c.Request().WithContext(outer.Context()))
 	}()
-	if answer.Matters(ctx) {
+	if outcome.Matters(ctx) {
 		// Not by echo's own response, which has the status too late when middleware outside,
 		// such as Gzip, has put another one in front of it.
 		outside := c.Response()
-		c.SetResponse(guard.Watch(outside, answer, func() int { return statusOf(outside) }))
+		c.SetResponse(guard.Watch(outside, outcome, func() int { return statusOf(outside) }))
 		defer c.SetResponse(outside)
 	}
 	err := next(c)
-	if err != nil && answer.IsRecorded() && !isCommitted(c) {
+	if err != nil && outcome.IsRecorded() && !isCommitted(c) {
 		c.Echo().HTTPErrorHandler(c, err) // now, or the answer would come after it is kept
 	}
 	if statusOf(c.Response()) >= http.StatusBadRequest || err != nil {
-		answer.Fail()
+		outcome.Fail()
 	}
 	return err
 }
@@ -222,7 +222,7 @@ func answerBy(answer func(*echo.Context, error) error, c *echo.Context, refusal 
 	if response, err := echo.UnwrapResponse(refused); err == nil {
 		response.Status = refusal.Status
 	}
-	err := answer(c, refusal.Err)
+	err := answer(c, refusal)
 	if err == nil {
 		refused.Begin()
 	}
@@ -235,7 +235,7 @@ func httpError(c *echo.Context, r *guard.Refusal) error {
 	if response, err := echo.UnwrapResponse(c.Response()); err == nil {
 		response.Before(func() { body.Header(response.Header()) })
 	}
-	return &refusalError{Body: body, err: echo.NewHTTPError(r.Status, body.String()), why: r.Err}
+	return &refusalError{Body: body, err: echo.NewHTTPError(r.Status, body.String()), why: r}
 }
 
 // request shows an echo request to the guard.

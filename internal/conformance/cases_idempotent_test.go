@@ -507,13 +507,13 @@ var idempotentCases = []conformanceCase{
 			again := s.order(key, "a")
 			if refuse {
 				h.wantDraft(again, http.StatusConflict, unknown)
-				h.wantLogged("a request is refused, for it is unknown what became of its last attempt", key)
+				h.wantLogged("a request is refused, because the outcome of its last attempt is unknown", key)
 				h.wantDraft(s.order(key, "b"), http.StatusUnprocessableEntity, alreadyUsed)
 				s.wantRuns(1)
 				continue
 			}
 			s.wantReplay(again, s.order(key, "a"))
-			h.wantLogged("a request is processed again, for it is unknown what became of its last attempt", key)
+			h.wantLogged("a request is processed again, because the outcome of its last attempt is unknown", key)
 			if fmt.Sprint(attempts) != "[1 2]" {
 				h.Errorf("attempts %v", attempts)
 			}

@@ -85,7 +85,7 @@ var keptCases = []conformanceCase{
 			paid(w, r)
 		})
 		h.wantStatus(s.order("k", "a"), http.StatusCreated)
-		h.wantLogged("an answer was not kept, so it is unknown what became of the request", "k")
+		h.wantLogged("an answer was not stored, so that the outcome of the request is unknown", "k")
 	}},
 	{"a shorter StoreFor is that of all answers", func(h *harness) {
 		s := h.shop(&guard.Idempotency{StoreFor: time.Minute}, status(http.StatusUnprocessableEntity))

@@ -4,36 +4,17 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
-	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// Seen is a route as the adapter shows it.
-type Seen struct {
-	Method, Pattern string
-	Params          []string // path parameters that it declares
-	Before          []Before // guards that run before it is known, outermost first
-	Guards          []*Guard // those that run after that, outermost first
-	TooLate         bool     // one comes after the handler
-	Unguarded       bool     // on purpose
-	Subtree         bool     // another router may be inside
-}
-
-// Before are guards that run when no more than some path parameters of a route are known.
-type Before struct {
-	Guards    []*Guard
-	Params    []string
-	Mend      string // what to do about those that need more
-	Unguarded bool   // the routes are, on purpose
-}
-
 // Check says what is guarded of some routes.
-func Check[R Row](routes []Seen) []R {
+func Check[R Row](routes []SeenRoute) []R {
 	routes = slices.Clone(routes)
-	slices.SortStableFunc(routes, func(a, b Seen) int {
+	slices.SortStableFunc(routes, func(a, b SeenRoute) int {
 		return cmp.Or(strings.Compare(a.Pattern, b.Pattern), strings.Compare(a.Method, b.Method))
 	})
 	report := make([]Route, len(routes))
@@ -51,7 +32,7 @@ func Check[R Row](routes []Seen) []R {
 				if key := g.on(before.Params); key.Err == nil {
 					route.guarded(seen, g, key, keys)
 				} else {
-					route.Faults = append(route.Faults, fmt.Sprintf("the guard by %s runs before the route is known, and has all refused with 500: %s", g.config.About, before.Mend))
+					route.Faults = append(route.Faults, fmt.Sprintf("the guard by %s runs before the route is known, and has all refused with 500: %s", g.config.About, before.Fix))
 				}
 			}
 		}
@@ -91,19 +72,11 @@ func Check[R Row](routes []Seen) []R {
 }
 
 // guarded notes that the guard guards the route, by a key.
-func (r *Route) guarded(seen Seen, g *Guard, key keyfunc.Description, keys vagueKeys) {
+func (r *Route) guarded(seen SeenRoute, g *Guard, key keyfunc.Description, keys vagueKeys) {
 	r.Guards = append(r.Guards, g.says())
 	if fault := keys.fault(seen, g.locker(), key); fault != "" {
 		r.Faults = append(r.Faults, fault)
 	}
-}
-
-// says is by what the guard guards a route, and what the program has to do for it.
-func (g *Guard) says() string {
-	if adapter.ReleasesInBackground(g.locker(), g.options...) {
-		return g.config.About + " (BackgroundRelease: close the Locker at the end)"
-	}
-	return g.config.About
 }
 
 // on describes the key where a route declares some path parameters.
@@ -113,7 +86,7 @@ func (g *Guard) on(params []string) keyfunc.Description {
 
 // at returns the path parameters by which the guard guards a route, nil when it lets it pass,
 // or why it refuses every request for it.
-func (g *Guard) at(seen Seen) (params []string, fault string) {
+func (g *Guard) at(seen SeenRoute) (params []string, fault string) {
 	key := g.on(seen.Params)
 	params = []string{}
 	missing := ""
@@ -151,7 +124,7 @@ type guardedBy struct {
 
 // forgotten returns what is wrong with a route that is not guarded and has some path
 // parameters, where others are guarded by some.
-func forgotten(seen Seen, by []guardedBy) (faults []string) {
+func forgotten(seen SeenRoute, by []guardedBy) (faults []string) {
 	for _, other := range by {
 		names := other.params
 		isAnother := func(name string) bool {
@@ -170,7 +143,7 @@ func forgotten(seen Seen, by []guardedBy) (faults []string) {
 }
 
 // paramsBehind returns the path parameters of the routes behind a guard.
-func paramsBehind(g *Guard, routes []Seen) (names []string) {
+func paramsBehind(g *Guard, routes []SeenRoute) (names []string) {
 	for _, seen := range routes {
 		if slices.Contains(seen.Guards, g) {
 			names = append(names, seen.Params...)
@@ -186,4 +159,28 @@ func count(names []string, name string) (n int) {
 		}
 	}
 	return n
+}
+
+// anyMethod says what is wrong with a route for all methods behind a guard that has requests
+// processed once. Where a framework shows it as a route for each method it is said of GET's.
+func anyMethod(seen SeenRoute, routes []SeenRoute) (fault string) {
+	guards := slices.Clone(seen.Guards)
+	for _, before := range seen.Before {
+		guards = append(guards, before.Guards...)
+	}
+	isTraced := func(other SeenRoute) bool { return other.Method == http.MethodTrace && other.Pattern == seen.Pattern }
+	isIdempotent := func(g *Guard) bool { return g.config.Idempotent != nil }
+	isAny := false
+	switch seen.Method {
+	case "echo_route_any":
+		isAny = true
+	case "":
+		isAny = !seen.Subtree && !strings.Contains(seen.Pattern, " ") // or a router inside goes by the method, or the pattern does
+	case http.MethodGet:
+		isAny = slices.ContainsFunc(routes, isTraced) // which nobody else has
+	}
+	if !isAny || !slices.ContainsFunc(guards, isIdempotent) {
+		return ""
+	}
+	return "it is for all methods, and Idempotent lets those that only read pass without a key: give the route its method, such as POST"
 }

@@ -1,3 +1,6 @@
+// Package guard decides, once for all HTTP frameworks, whether a request may
+// run: it derives the key, takes the lock, runs the handler, releases, or says
+// how to refuse. The adapters only translate.
 package guard
 
 import (
@@ -20,36 +23,6 @@ const (
 	longWait          = time.Second // for a lock: one that fails is worth a line in the log
 )
 
-// Config is what the adapters' Config types have in common.
-type Config struct {
-	// Locker takes the locks; nil means core.Default, looked up per request.
-	Locker *core.Locker
-	// Key derives the key.
-	Key keyfunc.Func[keyfunc.Request]
-	// Param, in place of Key, is the path parameter to lock by, on exactly the
-	// routes that declare it.
-	Param string
-	// Keys, in place of Key, derives several keys, of all of which the handler needs the locks.
-	Keys keyfunc.Set[keyfunc.Request]
-	// Idempotent, in place of Key, has requests count once.
-	Idempotent *Idempotency
-	// About says by what is locked, to people; what Key reads if empty.
-	About string
-	// Options are for each lock.
-	Options []core.Option
-	// Forms decides in which form a request's lock is taken.
-	Forms adapter.Forms[Request]
-	// FailOpen runs the handler without a lock when Redis is unavailable.
-	FailOpen bool
-	// Status answers a busy lock; if zero 409, or 429 for want of a permit.
-	Status int
-	// BufferBody, if positive, is how many bytes a body may have, which is read in
-	// full before the lock is asked for. If negative, none is read; 0 is the default.
-	BufferBody int64
-	// Strict refuses the routes that do not declare Param.
-	Strict bool
-}
-
 // Guard guards handlers. It is safe for concurrent use.
 type Guard struct {
 	config  Config // with Keys in any case
@@ -60,9 +33,9 @@ type Guard struct {
 }
 
 // New returns a Guard, and who answers its refusals, nil for the problem body, to be asked
-// for each: answer, or what the options say, or answers. It panics when the configuration is
-// bad, with a sentence that begins with the adapter's name and says how to mend it.
-func New[F any](name string, cfg Config, answers *Answers[F], answer F) (g *Guard, answerer func() F) {
+// for each: answer, or what the options say, or everybody's. It panics when the configuration is
+// bad, with a sentence that begins with the adapter's name and says how to fix it.
+func New[F any](name string, cfg Config, everybodys *OnRefused[F], answer F) (g *Guard, answerer func() F) {
 	answered, rest := adapter.Split[onRefused[F]](cfg.Options...)
 	for _, o := range answered {
 		answer = o.own
@@ -74,7 +47,7 @@ func New[F any](name string, cfg Config, answers *Answers[F], answer F) (g *Guar
 		}
 	}
 	cfg.Options = rest
-	return newGuard(name, cfg), func() F { return answers.by(answer) }
+	return newGuard(name, cfg), func() F { return everybodys.by(answer) }
 }
 
 func newGuard(name string, cfg Config) *Guard {
@@ -133,7 +106,7 @@ const noRequest = "0000000000000000"
 func (g *Guard) Serve(r Request, next Next) *Refusal {
 	began := time.Now()
 	refusal := g.serve(r, next)
-	if refusal == nil || refusal.kept != nil {
+	if refusal == nil || refusal.stored != nil {
 		return refusal
 	}
 	refusal.waited = time.Since(began)
@@ -142,7 +115,7 @@ func (g *Guard) Serve(r Request, next Next) *Refusal {
 
 // Misplaced is the refusal of a request that middleware behind the guard has led to
 // another route.
-func (g *Guard) Misplaced(r Request) *Refusal { return g.refuse(r, setup(errNoRoute)) }
+func (g *Guard) Misplaced(r Request) *Refusal { return g.refuse(r, misconfigured.because(errNoRoute)) }
 
 // refuse completes a refusal, and tells Observers and the log of it.
 func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
@@ -152,14 +125,13 @@ func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
 	}
 	refuseOuter(r)
 	if locker := g.locker(); locker != nil {
-		e := core.Event{Kind: core.EventRefused, Status: refusal.Status, Reason: refusal.reason, Err: refusal.Err}
+		e := core.Event{Kind: core.EventRefused, Status: refusal.Status, Reason: refusal.event, Err: refusal.cause}
 		opts := refusal.options
 		if opts == nil {
 			opts = g.options
 		}
 		adapter.Notify(r.HTTP().Context(), locker, e, opts...)
 	}
-	refusal.Err = &refused{refusal, refusal.Err}
 	return refusal
 }
 
@@ -170,16 +142,16 @@ func (g *Guard) report(r Request, refusal *Refusal) {
 	switch refusal.Status {
 	case http.StatusInternalServerError:
 		g.log(slog.LevelError, "latchkey: a request was refused because the middleware is set up wrongly",
-			"route", route, "error", refusal.Err)
+			"route", route, "error", refusal.cause)
 	case http.StatusConflict, http.StatusTooManyRequests:
 		if refusal.isBusy() && refusal.waited >= longWait {
-			g.log(slog.LevelInfo, "latchkey: a request has waited for its lock in vain", "route", route, "error", refusal.Err)
+			g.log(slog.LevelInfo, "latchkey: a request has waited for its lock in vain", "route", route, "error", refusal.cause)
 		}
 	case http.StatusServiceUnavailable:
-		g.log(slog.LevelWarn, "latchkey: requests are refused", "error", refusal.Err)
+		g.log(slog.LevelWarn, "latchkey: requests are refused", "error", refusal.cause)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
 		g.log(slog.LevelInfo, "latchkey: a request was refused because it has no key",
-			"route", route, "part", keyfunc.Part(refusal.Err), "reason", refusal.Detail)
+			"route", route, "part", keyfunc.Part(refusal.cause), "reason", refusal.Detail)
 	}
 }
 
@@ -199,17 +171,17 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 			return refusal
 		}
 		if !guarded {
-			next(ctx, &Answer{})
+			next(ctx, &Outcome{})
 			return nil
 		}
 	}
 	if g.config.Idempotent != nil && IsSafe(r.HTTP()) && !g.config.Idempotent.isGiven(r) {
-		next(ctx, &Answer{})
+		next(ctx, &Outcome{})
 		return nil
 	}
 	keys, err := g.keys(r)
 	if errors.Is(err, keyfunc.ErrSkip) {
-		next(ctx, &Answer{})
+		next(ctx, &Outcome{})
 		return nil
 	}
 	if err == nil {
@@ -218,17 +190,18 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 	switch {
 	case err == nil:
 	case isSetup(err) && isUnmatched(r):
-		return noKeyAs(keyfunc.ErrMissing, err)
+		r, _ := withoutKey(keyfunc.ErrMissing)
+		return r.because(err)
 	case isSetup(err):
-		return setup(err)
+		return misconfigured.because(err)
 	case errors.Is(ctx.Err(), context.Canceled):
-		return clientGone(err)
+		return clientGone.because(err)
 	default:
 		return refusalForKey(err)
 	}
 	locker := g.locker()
 	if locker == nil {
-		return setup(errNoLocker)
+		return misconfigured.because(errNoLocker)
 	}
 
 	if g.config.Idempotent != nil {
@@ -250,19 +223,19 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 	}
 	if g.config.FailOpen && errors.Is(err, core.ErrUnavailable) {
 		g.log(slog.LevelWarn, "latchkey: redis is unavailable, a request runs without its lock (FailOpen)", "error", err)
-		next(ctx, &Answer{})
+		next(ctx, &Outcome{})
 		return nil
 	}
-	return g.refusalOf(ctx, err, opts)
+	return g.noLock(ctx, err, opts)
 }
 
-// refusalOf is the answer to a request for which the lock could not be taken.
-func (g *Guard) refusalOf(ctx context.Context, err error, opts []core.Option) *Refusal {
+// noLock is the answer to a request for which the lock could not be taken.
+func (g *Guard) noLock(ctx context.Context, err error, opts []core.Option) *Refusal {
 	if busy := (*core.BusyError)(nil); errors.Is(ctx.Err(), context.Canceled) && !errors.As(err, &busy) {
-		return clientGone(err)
+		return clientGone.because(err)
 	}
 	refusal := refusalFor(err)
-	if refusal.reason != "setup" { // or an option may be bad
+	if refusal.event != misconfigured.event { // or an option may be bad
 		refusal.options = opts
 	}
 	return refusal

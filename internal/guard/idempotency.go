@@ -16,7 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// Idempotency is how requests count once, and later ones get the first answer again. The adapters
+// Idempotency is how requests are processed once, and later ones get the stored answer. The adapters
 // declare it anew, so that a user sees its fields, and say what each of them means.
 type Idempotency struct {
 	Scope         keyfunc.Func[keyfunc.Request]
@@ -39,24 +39,24 @@ const (
 	idempotentNames = "idempotent:"
 )
 
-// An answer that says no is cheap to have, and to make again: it is kept for a shorter time, and a longer
-// one not at all.
+// An answer that says no is cheap to have, and to make again: it is stored for a shorter time, and a
+// longer one not at all.
 const (
 	longestRefusal = time.Hour
 	maxRefusal     = 4 << 10 // bytes of its body
 )
 
-// keptHeaders are what an answer needs to be understood. Content-Encoding is among them where
-// it is of the body that is kept.
-var keptHeaders = []string{"Content-Type", "Content-Language", "Content-Encoding", "Location", "Content-Location", "Etag", "Last-Modified", "Link"}
+// storedHeaders are what an answer needs to be understood. Content-Encoding is among them where
+// it is of the body that is stored.
+var storedHeaders = []string{"Content-Type", "Content-Language", "Content-Encoding", "Location", "Content-Location", "Etag", "Last-Modified", "Link"}
 
-// neverKept are of the one exchange, or secrets of it.
-var neverKept = []string{
+// neverStored are about one response only, or secrets of it.
+var neverStored = []string{
 	"Set-Cookie", "Www-Authenticate", "Proxy-Authenticate", "Authentication-Info", "Proxy-Authentication-Info", "Date", "Age",
 	"Connection", "Keep-Alive", "Upgrade", "Trailer", "Transfer-Encoding", "Content-Length", "Retry-After", replayedHeader,
 }
 
-// Idempotent is the configuration of a guard that has requests count once for each scope. It
+// Idempotent is the configuration of a guard that has requests processed once for each scope. It
 // panics when scope is nil.
 func Idempotent(adapter string, scope keyfunc.Func[keyfunc.Request]) Config {
 	if scope == nil {
@@ -77,11 +77,11 @@ func idempotent(name string, cfg Config) Config {
 	case cfg.Key != nil || cfg.Keys != nil || cfg.Param != "":
 		panic(name + ": Config.Idempotent has a key of its own; leave Key, Keys and Param out")
 	case cfg.FailOpen:
-		panic(name + ": FailOpen does not go with Idempotent: without Redis nobody knows whether a request has come before")
+		panic(name + ": FailOpen cannot be combined with Idempotent: without Redis nobody knows whether a request has come before")
 	case cfg.Forms.Shared != nil || cfg.Forms.Permits != nil:
-		panic(name + ": Shared and Permits do not go with Idempotent: a request is processed by one at a time")
+		panic(name + ": Shared and Permits cannot be combined with Idempotent: a request is processed by one at a time")
 	case cfg.BufferBody < 0:
-		panic(name + ": a negative BufferBody does not go with Idempotent, which compares bodies")
+		panic(name + ": a negative BufferBody cannot be combined with Idempotent, which compares bodies")
 	case i.StoreFor < 0 || i.StoreFor > 0 && i.StoreFor < time.Second:
 		panic(name + ": Idempotency.StoreFor must be at least 1s, or 0 for 24h")
 	case i.MaxBytes < 0:
@@ -99,15 +99,15 @@ func idempotent(name string, cfg Config) Config {
 	if cfg.BufferBody == 0 {
 		cfg.BufferBody = defaultRequest
 	}
-	kept := slices.Clone(keptHeaders)
+	stored := slices.Clone(storedHeaders)
 	for _, field := range i.Headers {
 		field = http.CanonicalHeaderKey(field)
-		if slices.Contains(neverKept, field) {
-			panic(name + ": Idempotency.Headers: " + field + " is of one answer only, and never kept")
+		if slices.Contains(neverStored, field) {
+			panic(name + ": Idempotency.Headers: " + field + " is of one answer only, and never stored")
 		}
-		kept = append(kept, field)
+		stored = append(stored, field)
 	}
-	i.Headers = kept
+	i.Headers = stored
 	if i.Key == nil {
 		i.Key = headerKey
 	}
@@ -130,19 +130,14 @@ func isFinal(status int) bool {
 	return status < http.StatusBadRequest
 }
 
-// keeps reports whether answers of a status are kept.
-func (i *Idempotency) keeps(status int) bool {
-	return status < http.StatusInternalServerError && i.StoreIf(status)
-}
-
 const errTwice setupError = "Idempotent inside of Idempotent, of the same scope and key: leave one of them out"
 
-// once runs next unless an earlier attempt at the request has an answer. id is scope and key.
+// once runs next unless there is a stored answer to the request. id is scope and key.
 func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refusal {
 	request, err := fingerprint(r.HTTP(), id)
 	switch {
 	case isSetup(err):
-		return setup(err)
+		return misconfigured.because(err)
 	case err != nil:
 		return refusalForKey(err)
 	}
@@ -153,70 +148,70 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 	ctx := r.HTTP().Context()
 	lock, err := locker.Lock(ctx, key, opts...)
 	if err != nil {
-		return g.notRun(ctx, key, request, err, opts)
+		return g.noAttempt(ctx, key, request, err, opts)
 	}
 	number := adapter.AttemptOf(lock)
 	if number == 0 {
 		_ = lock.Unlock(ctx)
-		return setup(errTwice)
+		return misconfigured.because(errTwice)
 	}
 	if number > 1 {
-		g.log(slog.LevelWarn, "latchkey: a request is processed again, for it is unknown what became of its last attempt", "key", key, "attempt", number)
+		g.log(slog.LevelWarn, "latchkey: a request is processed again, because the outcome of its last attempt is unknown", "key", key, "attempt", number)
 	}
-	answer := &Answer{record: &record{max: i.MaxBytes, headers: i.Headers, bare: r.HTTP().Method == http.MethodHead}}
-	inner := answer.within(context.WithValue(lock.Context(), attemptKey{}, number), r)
-	answer.record.encoded = answer.header.Get("Content-Encoding") != ""
+	o := &Outcome{recording: &recording{max: i.MaxBytes, headers: i.Headers, bare: r.HTTP().Method == http.MethodHead}}
+	inner := o.within(context.WithValue(lock.Context(), attemptKey{}, number), r)
+	o.recording.encoded = o.header.Get(contentEncoding) != ""
 	returned := false
-	defer func() { g.conclude(lock, answer, returned, key, request) }()
-	next(inner, answer)
+	defer func() { g.conclude(lock, o, returned, key, request) }()
+	next(inner, o)
 	returned = true
 	return nil
 }
 
-// conclude unlocks, and leaves the answer if there is one to keep. After a panic it is not
-// whole, but the work may have been done if one of success had begun.
-func (g *Guard) conclude(lock *core.Lock, a *Answer, returned bool, key, request string) {
+// conclude unlocks, and stores the answer if there is one to store. After a panic the answer is
+// not whole, but the work may have been done if an answer of success had begun.
+func (g *Guard) conclude(lock *core.Lock, o *Outcome, returned bool, key, request string) {
 	i, ctx := g.config.Idempotent, lock.Context()
-	status, begun := a.final()
-	keep, refuses := i.StoreFor, status >= http.StatusBadRequest
+	status, begun := o.final()
+	storeFor, refuses := i.StoreFor, status >= http.StatusBadRequest
 	if refuses {
-		keep = min(keep, longestRefusal)
+		storeFor = min(storeFor, longestRefusal)
 	}
+	noAnswer := o.refused.Load() || !begun && (o.failed || !returned) || refuses && o.recording.isLong
 	var err error
-	if a.refused.Load() || !begun && (a.failed || !returned) || !i.keeps(status) || refuses && a.record.isLong {
+	if noAnswer || status >= http.StatusInternalServerError || !i.StoreIf(status) {
 		err = lock.Abort(ctx)
 	} else {
 		var text []byte
-		if returned && !a.record.incomplete {
-			text = a.record.encode(status, a.header)
+		if returned {
+			text = o.recording.encode(status, o.header)
 		}
-		err = adapter.Answer(ctx, lock, i.seal(text, key, request), keep)
+		err = adapter.Answer(ctx, lock, i.seal(text, key, request), storeFor)
 	}
-	a.record.end()
+	o.recording.end()
 	if err != nil && !errors.Is(err, core.ErrNotHeld) {
-		g.log(slog.LevelWarn, "latchkey: an answer was not kept, so it is unknown what became of the request", "key", key, "error", err)
+		g.log(slog.LevelWarn, "latchkey: an answer was not stored, so that the outcome of the request is unknown", "key", key, "error", err)
 	}
 }
 
-// notRun is the answer to a request for which there was no attempt: that of an earlier one, or
-// a refusal.
-func (g *Guard) notRun(ctx context.Context, key, request string, err error, opts []core.Option) *Refusal {
+// noAttempt is the answer to a request for which no attempt was made: the stored one, or a refusal.
+func (g *Guard) noAttempt(ctx context.Context, key, request string, err error, opts []core.Option) *Refusal {
 	if text, ok := adapter.AnswerOf(err); ok {
-		kept, failure := g.config.Idempotent.open(text, key, request)
+		stored, failure := g.config.Idempotent.open(text, key, request)
 		switch {
 		case failure != nil:
 			g.log(slog.LevelError, "latchkey: a stored answer cannot be read", "key", key, "error", failure)
-		case kept != nil:
-			return &Refusal{Status: kept.Status, kept: kept}
+		case stored != nil:
+			return &Refusal{Status: stored.Status, stored: stored}
 		}
 		err = errNotReplayable
 	}
 	if errors.Is(err, adapter.ErrOutcomeUnknown) {
-		g.log(slog.LevelWarn, "latchkey: a request is refused, for it is unknown what became of its last attempt", "key", key)
+		g.log(slog.LevelWarn, "latchkey: a request is refused, because the outcome of its last attempt is unknown", "key", key)
 	}
-	refusal := g.refusalOf(ctx, err, opts)
+	refusal := g.noLock(ctx, err, opts)
 	if refusal.isBusy() {
-		refusal.problemOf("A request is outstanding for this Idempotency-Key")
+		refusal.title = "A request is outstanding for this Idempotency-Key"
 	}
 	return refusal
 }

@@ -1,45 +1,10 @@
 package guard
 
 import (
-	"strconv"
+	"slices"
 
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
-
-// ByParam is the configuration of a guard by path parameter: of exactly the
-// routes that declare it. It panics when no parameter can have that name.
-func ByParam(adapter, name string) Config {
-	mustName(adapter, "ByParam(%s)", name)
-	return Config{Param: name}
-}
-
-// ByHeader is the configuration of a guard by header field.
-func ByHeader(name string) Config {
-	return Config{Key: keyfunc.Header(name)}
-}
-
-// ByQuery is the configuration of a guard by query parameter.
-func ByQuery(name string) Config {
-	return Config{Key: keyfunc.Query(name)}
-}
-
-// ByAll is the configuration of a guard by several keys. It panics when keys is nil.
-func ByAll(adapter string, keys keyfunc.Set[keyfunc.Request]) Config {
-	if keys == nil {
-		panic(adapter + `: ByAll needs keys, such as keyfunc.All("account", keyfunc.JSON("from"), keyfunc.JSON("to"))`)
-	}
-	return Config{Keys: keys}
-}
-
-// ByTemplate is the configuration of a guard by template. It panics when the
-// template is bad.
-func ByTemplate(adapter, t string) Config {
-	key, err := keyfunc.Template(t)
-	if err != nil {
-		panic(adapter + ": ByTemplate: " + err.Error())
-	}
-	return Config{About: "template " + strconv.Quote(t), Key: key}
-}
 
 // alone is a key as a set of its own.
 func alone(key keyfunc.Func[keyfunc.Request]) keyfunc.Set[keyfunc.Request] {
@@ -59,7 +24,7 @@ func (g *Guard) keys(r Request) ([]string, error) {
 		}
 		return keys, err
 	}
-	checked := &checked{Request: r}
+	checked := &checkedRequest{Request: r}
 	keys, err := g.config.Keys(checked)
 	if fault := checked.fault(err == nil); fault != nil {
 		return nil, fault
@@ -73,9 +38,50 @@ func (g *Guard) keys(r Request) ([]string, error) {
 	return keys, err
 }
 
-// isUnmatched reports whether no route has matched: then nobody has set up anything wrongly,
-// and the framework answers 404 or 405.
-func isUnmatched(r Request) bool {
-	pattern, known := r.Route()
-	return known && pattern == ""
+// checkedRequest notices for which path parameters a key function asks: in vain, or for one that
+// is there twice.
+type checkedRequest struct {
+	Request
+	params         []string
+	twice, missing error
+}
+
+func (c *checkedRequest) Param(name string) (value string, declared bool) {
+	value, declared = c.Request.Param(name)
+	if declared && !slices.Contains(c.params, name) {
+		c.params = append(c.params, name)
+	}
+	switch err := misspelt(c.Request, name, declared); {
+	case err == nil && declared:
+	case err == nil:
+		if _, known := c.Route(); !known && c.missing == nil {
+			c.missing = errNoRoute
+		}
+	case declared:
+		c.twice = err
+	default:
+		c.missing = err
+	}
+	return value, declared
+}
+
+// fault returns what is wrong with the set-up. A key function that got its key
+// nevertheless may have tried several names.
+func (c *checkedRequest) fault(hasKey bool) error {
+	if c.twice != nil || hasKey {
+		return c.twice
+	}
+	return c.missing
+}
+
+// path returns an error when the path leads past the parameters that make the key.
+func (c *checkedRequest) path() error {
+	if len(c.params) == 0 {
+		return nil
+	}
+	values := make([]string, len(c.params))
+	for i, name := range c.params {
+		values[i], _ = c.Request.Param(name)
+	}
+	return keyfunc.ValidatePath(c.HTTP(), values...)
 }

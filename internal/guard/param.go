@@ -9,14 +9,7 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/latchkey-go/latchkey/keyfunc"
 )
-
-// setupError says how to mend the set-up.
-type setupError string
-
-func (e setupError) Error() string { return string(e) }
 
 const errNoRoute setupError = "ByParam runs before the router has matched a route: wrap the route's handler, not the whole mux " +
 	"(net/http: mux.Handle(pattern, ByParam(name)(handler)); chi: r.With(ByParam(name)).Post(pattern, handler), also inside of r.Route; echo: Use, not Pre)"
@@ -30,22 +23,23 @@ func (g *Guard) declares(r Request) (bool, *Refusal) {
 	name := g.config.Param
 	_, declared := r.Param(name)
 	if err := misspelt(r, name, declared); err != nil {
-		return false, setup(err)
+		return false, misconfigured.because(err)
 	}
 	if declared {
 		return true, nil
 	}
 	if !known {
-		return false, setup(errNoRoute)
+		return false, misconfigured.because(errNoRoute)
 	}
 	if g.config.Strict {
-		return false, setup(setupError(fmt.Sprintf("the route %q does not declare the path parameter %q, and Strict lets no such route pass: declare it, or guard that route by something else", pattern, name)))
+		return false, misconfigured.because(setupError(fmt.Sprintf(
+			"the route %q does not declare the path parameter %q, and Strict lets no such route pass: declare it, or guard that route by something else", pattern, name)))
 	}
 	if _, again := g.warned.Load(pattern); again {
 		return false, nil
 	}
 	if names, known := r.Declared(); known && !slices.Contains(names, name) {
-		return false, setup(setupError(undeclared("no route", []string{name}, names)))
+		return false, misconfigured.because(setupError(undeclared("no route", []string{name}, names)))
 	}
 	if _, again := g.warned.LoadOrStore(pattern, true); !again {
 		slog.Warn("latchkey: a route is not guarded, because it does not declare the parameter",
@@ -67,54 +61,6 @@ func quoted(names []string) string {
 		all[i] = strconv.Quote(name)
 	}
 	return strings.Join(all, ", ")
-}
-
-// checked is a Request that notices for which path parameters a key function asks: in vain,
-// or for one that is there twice.
-type checked struct {
-	Request
-	params         []string
-	twice, missing error
-}
-
-func (c *checked) Param(name string) (value string, declared bool) {
-	value, declared = c.Request.Param(name)
-	if declared && !slices.Contains(c.params, name) {
-		c.params = append(c.params, name)
-	}
-	switch err := misspelt(c.Request, name, declared); {
-	case err == nil && declared:
-	case err == nil:
-		if _, known := c.Route(); !known && c.missing == nil {
-			c.missing = errNoRoute
-		}
-	case declared:
-		c.twice = err
-	default:
-		c.missing = err
-	}
-	return value, declared
-}
-
-// fault returns what is wrong with the set-up. A key function that got its key
-// nevertheless may have tried several names.
-func (c *checked) fault(hasKey bool) error {
-	if c.twice != nil || hasKey {
-		return c.twice
-	}
-	return c.missing
-}
-
-// path returns an error when the path leads past the parameters that make the key.
-func (c *checked) path() error {
-	if len(c.params) == 0 {
-		return nil
-	}
-	values := make([]string, len(c.params))
-	for i, name := range c.params {
-		values[i], _ = c.Request.Param(name)
-	}
-	return keyfunc.ValidatePath(c.HTTP(), values...)
 }
 
 // misspelt returns an error when the matched route declares the parameter twice, or
@@ -244,4 +190,23 @@ func bareName(name string) string {
 		return ""
 	}
 	return strings.TrimSuffix(fields[0], "...")
+}
+
+// wildcard is the name of a path parameter that has none.
+const wildcard = "*"
+
+// ColonParams returns the names of the path parameters of a pattern in which they begin with one
+// of some signs, such as ":", and end before the next "/". `\:` is no sign. One without a
+// name is "*".
+func ColonParams(pattern, signs string) (names []string) {
+	pattern = strings.ReplaceAll(pattern, `\:`, "")
+	for {
+		begin := strings.IndexAny(pattern, signs)
+		if begin < 0 {
+			return names
+		}
+		name, rest, _ := strings.Cut(pattern[begin+1:], "/")
+		names = append(names, cmp.Or(name, wildcard))
+		pattern = rest
+	}
 }

@@ -1,11 +1,15 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/latchkey-go/latchkey/core/adapter"
+	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
 // Route is a route as Check has found it.
@@ -64,4 +68,37 @@ func Faults[R Row](report []R) error {
 		}
 	}
 	return errors.Join(all...)
+}
+
+// about says by what is locked, in which form, and when not.
+func (g *Guard) about(cfg Config, reads keyfunc.Description) string {
+	text := cmp.Or(cfg.About, strings.Join(reads.Parts, " and "), "the constant "+strconv.Quote(reads.Name))
+	if g.all {
+		text = "all of " + text
+	}
+	var notes []string
+	if form := cfg.Forms.Describe(cfg.Options...); form != "" {
+		notes = append(notes, form)
+	}
+	if cfg.Idempotent != nil {
+		notes = append(notes, "the first answer again")
+	}
+	if reads.Optional {
+		notes = append(notes, "optional")
+	}
+	if cfg.FailOpen {
+		notes = append(notes, "FailOpen")
+	}
+	if notes == nil {
+		return text
+	}
+	return text + " (" + strings.Join(notes, ", ") + ")"
+}
+
+// says is by what the guard guards a route, and what the program has to do for it.
+func (g *Guard) says() string {
+	if adapter.ReleasesInBackground(g.locker(), g.options...) {
+		return g.config.About + " (BackgroundRelease: close the Locker at the end)"
+	}
+	return g.config.About
 }

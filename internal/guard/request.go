@@ -29,6 +29,44 @@ type Request interface {
 	ResponseHeader() http.Header
 }
 
+// isUnmatched reports whether no route has matched: then nobody has set up anything wrongly,
+// and the framework answers 404 or 405.
+func isUnmatched(r Request) bool {
+	pattern, known := r.Route()
+	return known && pattern == ""
+}
+
+// IsSafe reports whether a request is by one of the methods that only read:
+// https://www.rfc-editor.org/rfc/rfc9110#section-9.2.1.
+func IsSafe(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return false
+}
+
+// defaultBuffer is how long a body may be that is read before the lock is asked for, unless
+// the configuration says otherwise.
+const defaultBuffer = 64 << 10
+
+// buffer reads the body of a request before the lock is asked for. net/http notices that a
+// client has left only when its body was read: with a byte of it kept back, clients that
+// are gone would wait for the lock in the place of others, or hold it.
+func (g *Guard) buffer(r *http.Request) error {
+	switch limit := g.config.BufferBody; {
+	case limit > 0:
+		return keyfunc.BufferBody(r, limit)
+	case limit < 0 || r.ContentLength < 0:
+		return nil
+	}
+	err := keyfunc.BufferBody(r, defaultBuffer)
+	if errors.Is(err, keyfunc.ErrTooLarge) {
+		return nil // for the handler to find out: perhaps it is a stream, or middleware has unzipped it
+	}
+	return err
+}
+
 // Inner returns the copy of a request that the handler works with, under the lock's
 // ctx. Its body cannot be read any more once the lock has ended before its time: a
 // handler that has waited for it would go on beside the next holder.

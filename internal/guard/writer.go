@@ -12,18 +12,18 @@ import (
 
 // Watch returns w with all its interfaces, which reports what is written to it. implied is
 // the status that w sends when the body begins without one; nil: 200.
-func Watch(w http.ResponseWriter, answer *Answer, implied func() int) http.ResponseWriter {
+func Watch(w http.ResponseWriter, outcome *Outcome, implied func() int) http.ResponseWriter {
 	begin := func() {
 		if implied == nil {
-			answer.WriteHeader(http.StatusOK)
+			outcome.WriteHeader(http.StatusOK)
 		} else {
-			answer.WriteHeader(implied())
+			outcome.WriteHeader(implied())
 		}
 	}
 	watched := httpsnoop.Wrap(w, httpsnoop.Hooks{
 		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 			return func(code int) {
-				answer.WriteHeader(code)
+				outcome.WriteHeader(code)
 				next(code)
 			}
 		},
@@ -31,13 +31,13 @@ func Watch(w http.ResponseWriter, answer *Answer, implied func() int) http.Respo
 			return func(p []byte) (int, error) {
 				begin()
 				n, err := next(p)
-				return answer.Wrote(p, n, err)
+				return outcome.Wrote(p, n, err)
 			}
 		},
 		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
 			return func(r io.Reader) (int64, error) {
-				if answer.record.isOpen() {
-					return io.Copy(recording{w, begin, answer}, r)
+				if outcome.recording.isOpen() {
+					return io.Copy(recorder{w, begin, outcome}, r)
 				}
 				// The answer begins with the first byte of r, which may have none.
 				n, err := io.Copy(first{w, begin}, io.LimitReader(r, firstBytes))
@@ -50,7 +50,7 @@ func Watch(w http.ResponseWriter, answer *Answer, implied func() int) http.Respo
 		},
 		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
 			return func() {
-				answer.Flush()
+				outcome.Flush()
 				next()
 			}
 		},
@@ -58,7 +58,7 @@ func Watch(w http.ResponseWriter, answer *Answer, implied func() int) http.Respo
 			return func() (net.Conn, *bufio.ReadWriter, error) {
 				conn, buffered, err := next()
 				if err == nil {
-					answer.Hijack()
+					outcome.Hijack()
 				}
 				return conn, buffered, err
 			}
@@ -66,7 +66,7 @@ func Watch(w http.ResponseWriter, answer *Answer, implied func() int) http.Respo
 	})
 	flusher, flushes := watched.(http.Flusher)
 	hijacker, hijacks := watched.(http.Hijacker)
-	unwraps := unwrapping{watched, behind{w, answer}}
+	unwraps := unwrapping{watched, behind{w, outcome}}
 	switch _, wraps := w.(interface{ Unwrap() http.ResponseWriter }); {
 	case !wraps || flushes && hijacks:
 		return watched
@@ -87,7 +87,7 @@ func Watch(w http.ResponseWriter, answer *Answer, implied func() int) http.Respo
 // firstBytes is as much as net/http looks at itself before it copies in its own way.
 const firstBytes = 512
 
-// first writes the beginning of an answer.
+// first writes the beginning of an outcome.
 type first struct {
 	w     http.ResponseWriter
 	begin func()
@@ -98,17 +98,17 @@ func (f first) Write(p []byte) (int, error) {
 	return f.w.Write(p)
 }
 
-// recording writes an answer that is to be sent again.
-type recording struct {
-	w      http.ResponseWriter
-	begin  func()
-	answer *Answer
+// recorder writes an answer that is stored.
+type recorder struct {
+	w       http.ResponseWriter
+	begin   func()
+	outcome *Outcome
 }
 
-func (r recording) Write(p []byte) (int, error) {
+func (r recorder) Write(p []byte) (int, error) {
 	r.begin()
 	n, err := r.w.Write(p)
-	return r.answer.Wrote(p, n, err)
+	return r.outcome.Wrote(p, n, err)
 }
 
 // unwrapping is a watched writer around one that can be unwrapped.
@@ -123,13 +123,13 @@ func (u unwrapping) Unwrap() http.ResponseWriter { return u.behind }
 // itself what is asked of it, but perhaps one inside of it can: it would be done behind our back.
 type behind struct {
 	http.ResponseWriter
-	answer *Answer
+	outcome *Outcome
 }
 
 func (b behind) FlushError() error {
 	err := http.NewResponseController(b.ResponseWriter).Flush()
 	if !errors.Is(err, http.ErrNotSupported) {
-		b.answer.Flush()
+		b.outcome.Flush()
 	}
 	return err
 }
@@ -137,9 +137,57 @@ func (b behind) FlushError() error {
 func (b behind) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(b.ResponseWriter).Hijack()
 	if err == nil {
-		b.answer.Hijack()
+		b.outcome.Hijack()
 	}
 	return conn, buffered, err
 }
 
 func (b behind) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+
+// RefusedWriter writes an answer that begins with the status of a refusal: whatever somebody
+// else answers, it is not taken for a success by a slip.
+type RefusedWriter struct {
+	http.ResponseWriter
+	status int
+	begun  bool
+}
+
+// WriteHeader sends another status, unless the answer has begun.
+func (w *RefusedWriter) WriteHeader(status int) {
+	if w.begun {
+		return
+	}
+	w.begun = status >= http.StatusOK // the answer is to follow an informational one
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write sends a part of the body.
+func (w *RefusedWriter) Write(p []byte) (int, error) {
+	w.Begin()
+	return w.ResponseWriter.Write(p)
+}
+
+// Flush is FlushError.
+func (w *RefusedWriter) Flush() { _ = w.FlushError() }
+
+// FlushError sends what was written.
+func (w *RefusedWriter) FlushError() error {
+	w.Begin()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *RefusedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Begin sends the status of the refusal, unless the answer has begun.
+func (w *RefusedWriter) Begin() {
+	if !w.begun {
+		w.WriteHeader(w.status)
+	}
+}
+
+// Writer returns a writer for somebody else's answer, with Retry-After set.
+func (r *Refusal) Writer(w http.ResponseWriter) *RefusedWriter {
+	r.RetryHeader(w.Header())
+	return &RefusedWriter{ResponseWriter: w, status: r.Status}
+}

@@ -27,7 +27,7 @@ type resource struct{ segment, route string }
 
 // fault returns what is wrong where a route is guarded by a key that stands for something else
 // on a route before, of another resource. It is told once for each.
-func (k vagueKeys) fault(seen Seen, locker *core.Locker, key keyfunc.Description) string {
+func (k vagueKeys) fault(seen SeenRoute, locker *core.Locker, key keyfunc.Description) string {
 	parts := strings.Split(key.Name, ":")
 	for _, param := range key.Params {
 		segment := segmentBefore(param, seen.Pattern)

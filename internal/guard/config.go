@@ -1,0 +1,143 @@
+package guard
+
+import (
+	"errors"
+	"reflect"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
+	"github.com/latchkey-go/latchkey/keyfunc"
+)
+
+// Config is what the adapters' Config types have in common.
+type Config struct {
+	// Locker takes the locks; nil means core.Default, looked up per request.
+	Locker *core.Locker
+	// Key derives the key.
+	Key keyfunc.Func[keyfunc.Request]
+	// Param, in place of Key, is the path parameter to lock by, on exactly the
+	// routes that declare it.
+	Param string
+	// Keys, in place of Key, derives several keys, of all of which the handler needs the locks.
+	Keys keyfunc.Set[keyfunc.Request]
+	// Idempotent, in place of Key, has requests processed once.
+	Idempotent *Idempotency
+	// About says by what is locked, to people; what Key reads if empty.
+	About string
+	// Options are for each lock.
+	Options []core.Option
+	// Forms decides in which form a request's lock is taken.
+	Forms adapter.Forms[Request]
+	// FailOpen runs the handler without a lock when Redis is unavailable.
+	FailOpen bool
+	// Status answers a busy lock; if zero 409, or 429 for want of a permit.
+	Status int
+	// BufferBody, if positive, is how many bytes a body may have, which is read in
+	// full before the lock is asked for. If negative, none is read; 0 is the default.
+	BufferBody int64
+	// Strict refuses the routes that do not declare Param.
+	Strict bool
+}
+
+// ByParam is the configuration of a guard by path parameter: of exactly the
+// routes that declare it. It panics when no parameter can have that name.
+func ByParam(adapter, name string) Config {
+	mustName(adapter, "ByParam(%s)", name)
+	return Config{Param: name}
+}
+
+// ByHeader is the configuration of a guard by header field.
+func ByHeader(name string) Config { return Config{Key: keyfunc.Header(name)} }
+
+// ByQuery is the configuration of a guard by query parameter.
+func ByQuery(name string) Config { return Config{Key: keyfunc.Query(name)} }
+
+// ByAll is the configuration of a guard by several keys. It panics when keys is nil.
+func ByAll(adapter string, keys keyfunc.Set[keyfunc.Request]) Config {
+	if keys == nil {
+		panic(adapter + `: ByAll needs keys, such as keyfunc.All("account", keyfunc.JSON("from"), keyfunc.JSON("to"))`)
+	}
+	return Config{Keys: keys}
+}
+
+// ByTemplate is the configuration of a guard by template. It panics when the
+// template is bad.
+func ByTemplate(adapter, t string) Config {
+	key, err := keyfunc.Template(t)
+	if err != nil {
+		panic(adapter + ": ByTemplate: " + err.Error())
+	}
+	return Config{About: "template " + strconv.Quote(t), Key: key}
+}
+
+// Forms has the functions of an adapter's Config asked about the framework's request, which of
+// returns.
+func Forms[C any](shared func(C) bool, permits func(C) int, of func(Request) C) adapter.Forms[Request] {
+	return adapter.Forms[Request]{Shared: asked(shared, of), Permits: asked(permits, of)}
+}
+
+func asked[C, T any](f func(C) T, of func(Request) C) func(Request) T {
+	if f == nil {
+		return nil
+	}
+	return func(r Request) T { return f(of(r)) }
+}
+
+// option is a field of Config, as an option of the adapters' By functions. Where it is given to
+// a lock by mistake, the error names its type.
+type option interface{ set(*Config) error }
+
+type (
+	strict     struct{}
+	locker     struct{ *core.Locker }
+	bufferBody int64
+)
+
+// Strict is Config.Strict as an option.
+func Strict() core.Option { return adapter.Option(strict{}) }
+
+// Locker is Config.Locker as an option. New panics when it is nil.
+func Locker(l *core.Locker) core.Option { return adapter.Option(locker{l}) }
+
+// BufferBody is Config.BufferBody as an option.
+func BufferBody(n int64) core.Option { return adapter.Option(bufferBody(n)) }
+
+func (strict) set(c *Config) error {
+	c.Strict = true
+	return nil
+}
+
+func (o locker) set(c *Config) error {
+	if o.Locker == nil {
+		return errors.New("Locker(nil): give it a Locker, or leave it out and call core.SetDefault")
+	}
+	c.Locker = o.Locker
+	return nil
+}
+
+func (o bufferBody) set(c *Config) error {
+	c.BufferBody = int64(o)
+	return nil
+}
+
+// OnRefused has the function that answers the refusals of an adapter in place of the problem body.
+// F is the adapter's type of such a function. The zero value is ready, and safe for concurrent use.
+type OnRefused[F any] struct{ everywhere atomic.Pointer[F] }
+
+// Set has f answer for all guards that have nothing of their own; a nil f takes it away.
+func (o *OnRefused[F]) Set(f F) { o.everywhere.Store(&f) }
+
+// Option has f answer for one guard.
+func (*OnRefused[F]) Option(f F) core.Option { return adapter.Option(onRefused[F]{f}) }
+
+type onRefused[F any] struct{ own F }
+
+// by returns who answers for a guard with f as its own; nil: the problem body.
+func (o *OnRefused[F]) by(f F) F {
+	if set := o.everywhere.Load(); set != nil && reflect.ValueOf(f).IsNil() {
+		return *set
+	}
+	return f
+}

@@ -1,0 +1,158 @@
+package guard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"reflect"
+	"sync/atomic"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// Outcome is that of a handler, as its adapter reports it: whether the work was done, so
+// that the lock leaves its dedup window. Once an answer has begun its status alone counts. What
+// comes later, an error or a panic, is for the most part the client's doing, who has gone and
+// would rather have the work done again.
+type Outcome struct {
+	status    int // 0 until the answer has begun
+	implied   int // that it has if nobody writes one; 0: 200
+	failed    bool
+	recording *recording  // nil: the answer is not stored
+	refused   atomic.Bool // by another goroutine behind http.TimeoutHandler
+	url       *url.URL    // of the request, the same for all guards that it goes through
+	header    http.Header // of the response, likewise
+	outer     *Outcome    // what the context had before
+}
+
+type outcomeKey struct{}
+
+// within returns a context in which guards inside find the outcome.
+func (o *Outcome) within(ctx context.Context, r Request) context.Context {
+	o.url, o.header, o.outer = r.HTTP().URL, r.ResponseHeader(), outcomeIn(ctx)
+	return context.WithValue(ctx, outcomeKey{}, o)
+}
+
+func outcomeIn(ctx context.Context) *Outcome {
+	o, _ := ctx.Value(outcomeKey{}).(*Outcome)
+	return o
+}
+
+// refuseOuter says to the guards outside that a request of theirs was refused inside, so that
+// they do not take the answer for a success, whoever writes it. The context may come from
+// another request, of which this one is a part: then neither request nor response is the same.
+// Middleware may have replaced one of them, http.TimeoutHandler the response.
+func refuseOuter(r Request) {
+	own := reflect.ValueOf(r.ResponseHeader()).Pointer()
+	for o := outcomeIn(r.HTTP().Context()); o != nil; o = o.outer {
+		if o.url == r.HTTP().URL || reflect.ValueOf(o.header).Pointer() == own {
+			o.refused.Store(true)
+		}
+	}
+}
+
+// Matters reports whether anything depends on the outcome of the handler that runs
+// under ctx: whether its lock leaves a dedup window, or its answer is stored. Where not, the
+// ResponseWriter can stay as it is.
+func (o *Outcome) Matters(ctx context.Context) bool {
+	if o.recording != nil {
+		return true
+	}
+	lock, held := core.FromContext(ctx)
+	return held && lock.Window() > 0
+}
+
+// IsRecorded reports whether the answer is stored: then all of it has to be written
+// before the handler returns, also what reports an error.
+func (o *Outcome) IsRecorded() bool { return o.recording != nil }
+
+// Implied says which status the answer has if nobody writes one.
+func (o *Outcome) Implied(status int) {
+	if status >= http.StatusOK {
+		o.implied = status
+	}
+}
+
+// final returns the status of the answer, and whether it has begun.
+func (o *Outcome) final() (status int, begun bool) {
+	return cmp.Or(o.status, o.implied, http.StatusOK), o.status != 0
+}
+
+// WriteHeader says that the method is called. Of several calls the first counts:
+// the client never sees the others.
+func (o *Outcome) WriteHeader(code int) {
+	informs := code < http.StatusOK && code != http.StatusSwitchingProtocols // the answer is to follow
+	if o.status == 0 && !informs {
+		o.status = code
+		o.recording.begin(code, o.header)
+	}
+}
+
+// Wrote says what was written of the body, and with which result. It returns the one that the
+// handler is to have.
+func (o *Outcome) Wrote(p []byte, n int, err error) (int, error) { return o.recording.wrote(p, n, err) }
+
+// Flush says that the response is flushed, which answers with 200 unless there was a
+// status before.
+func (o *Outcome) Flush() {
+	o.WriteHeader(http.StatusOK)
+	o.recording.drop()
+}
+
+// Hijack says that the handler has taken the connection, and with it the rest of the answer.
+func (o *Outcome) Hijack() {
+	o.WriteHeader(http.StatusSwitchingProtocols) // as far as anybody can see
+	o.recording.drop()
+}
+
+// Fail says that the handler reports a failure. It counts unless an answer has begun.
+func (o *Outcome) Fail() { o.failed = true }
+
+// isSuccess reports whether the status is below 400. No answer at all is a success,
+// unless the handler has failed.
+func (o *Outcome) isSuccess() bool {
+	status, begun := o.final()
+	return !o.refused.Load() && (begun || !o.failed) && status < http.StatusBadRequest
+}
+
+// Next runs a handler under ctx and reports its outcome, also when it panics.
+type Next func(ctx context.Context, outcome *Outcome)
+
+// errFailed makes core drop the dedup window after a handler that failed.
+var errFailed = errors.New("the handler failed")
+
+// run runs next under the lock that ctx holds.
+func (g *Guard) run(ctx context.Context, r Request, next Next) error {
+	var outcome Outcome
+	if outcome.Matters(ctx) {
+		ctx = outcome.within(ctx, r)
+	}
+	returned := false
+	defer func() {
+		if !returned && outcome.status != 0 && outcome.isSuccess() {
+			g.keepWindow(ctx)
+		}
+	}()
+	next(ctx, &outcome)
+	returned = true
+	if !outcome.isSuccess() {
+		return errFailed
+	}
+	return nil
+}
+
+// keepWindow releases the lock as after a success, while a panic is on its way: core,
+// which would drop the window, then finds it released. The panic is not recovered, so that
+// whoever recovers it outside sees where it came from.
+func (g *Guard) keepWindow(ctx context.Context) {
+	lock, held := core.FromContext(ctx)
+	if !held || lock.Window() == 0 {
+		return
+	}
+	if err := lock.Unlock(ctx); err != nil && !errors.Is(err, core.ErrNotHeld) {
+		g.log(slog.LevelWarn, "latchkey: a release failed after the work was done", "error", err)
+	}
+}

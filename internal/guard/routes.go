@@ -1,0 +1,114 @@
+package guard
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+	"unsafe"
+)
+
+// SeenRoute is a route as the adapter shows it.
+type SeenRoute struct {
+	Method, Pattern string
+	Params          []string // path parameters that it declares
+	Before          []Before // guards that run before it is known, outermost first
+	Guards          []*Guard // those that run after that, outermost first
+	TooLate         bool     // one comes after the handler
+	Unguarded       bool     // on purpose
+	Subtree         bool     // another router may be inside
+}
+
+// Before are guards that run when no more than some path parameters of a route are known.
+type Before struct {
+	Guards    []*Guard
+	Params    []string
+	Fix       string // what to do about those that need more
+	Unguarded bool   // the routes are, on purpose
+}
+
+// AddedRoutes collects routes as they are added, where a framework tells only then what stands in
+// front of them. M is its middleware. The zero value is ready, and safe for concurrent use.
+type AddedRoutes[M any] struct {
+	mu     sync.Mutex
+	routes []addedRoute[M]
+}
+
+type addedRoute[M any] struct {
+	method, path string
+	chain        []M
+}
+
+// Add notes a route.
+func (a *AddedRoutes[M]) Add(method, path string, chain []M) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.routes = append(a.routes, addedRoute[M]{method, path, chain})
+}
+
+// Has reports whether a route was noted.
+func (a *AddedRoutes[M]) Has(method, path string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.routes, func(r addedRoute[M]) bool { return r.method == method && r.path == path })
+}
+
+// Seen are the routes, whose path parameters begin with a colon, behind what runs for all of
+// them before the router and after it. Those with unguarded are so on purpose.
+func (a *AddedRoutes[M]) Seen(before, all []M, unguarded M, guardsOf func([]M) []*Guard) []SeenRoute {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen := make([]SeenRoute, len(a.routes))
+	for i, r := range a.routes {
+		seen[i] = SeenRoute{
+			Method: r.method, Pattern: r.path, Params: ColonParams(r.path, ":*"),
+			Before: []Before{{Guards: guardsOf(before), Fix: "give it to Use, not to Pre"}},
+			Guards: append(guardsOf(all), guardsOf(r.chain)...), Unguarded: Has(r.chain, unguarded),
+		}
+	}
+	return seen
+}
+
+// Probe is told which guards are in front of a route. Its zero value is ready.
+type Probe struct {
+	mu    sync.Mutex
+	found []*Guard
+}
+
+// Found tells of a guard that was called by GuardsOf.
+func (p *Probe) Found(g *Guard) { p.found = append(p.found, g) }
+
+// GuardsOf returns the guards of some middleware, in its order. Middleware is called only if
+// it is the adapter's, as ours is: by call, with a request that no client has sent, by which the
+// adapter knows that it has to tell p.
+func GuardsOf[F any](p *Probe, chain []F, ours F, call func(F)) []*Guard {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.found = nil
+	for _, middleware := range chain {
+		if SameCode(middleware, ours) {
+			call(middleware)
+		}
+	}
+	return p.found
+}
+
+// Has reports whether one of some middleware is this function.
+func Has[F any](chain []F, function F) bool {
+	return slices.ContainsFunc(chain, func(f F) bool { return SameCode(f, function) })
+}
+
+// SameCode reports whether two functions were made by the same lines of code.
+func SameCode(f, g any) bool {
+	a, b := reflect.ValueOf(f), reflect.ValueOf(g)
+	return a.Kind() == reflect.Func && b.Kind() == reflect.Func && a.Pointer() == b.Pointer()
+}
+
+// Unexported returns a field of a struct that reflect does not hand out because it is not
+// exported; nil when v has no such field, or one of another type. v must be addressable.
+func Unexported[T any](v reflect.Value, field string) *T {
+	f := v.FieldByName(field)
+	if !f.IsValid() || f.Type() != reflect.TypeFor[T]() {
+		return nil
+	}
+	return (*T)(unsafe.Pointer(f.UnsafeAddr()))
+}
