@@ -13,13 +13,10 @@ import (
 // Watch returns w with all its interfaces, which reports what is written to it. implied is
 // the status that w sends when the body begins without one; nil: 200.
 func Watch(w http.ResponseWriter, outcome *Outcome, implied func() int) http.ResponseWriter {
-	begin := func() {
-		if implied == nil {
-			outcome.WriteHeader(http.StatusOK)
-		} else {
-			outcome.WriteHeader(implied())
-		}
+	if implied == nil {
+		implied = func() int { return http.StatusOK }
 	}
+	body := watchedBody{w, implied, outcome}
 	watched := httpsnoop.Wrap(w, httpsnoop.Hooks{
 		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 			return func(code int) {
@@ -27,20 +24,14 @@ func Watch(w http.ResponseWriter, outcome *Outcome, implied func() int) http.Res
 				next(code)
 			}
 		},
-		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
-			return func(p []byte) (int, error) {
-				begin()
-				n, err := next(p)
-				return outcome.Wrote(p, n, err)
-			}
-		},
+		Write: func(httpsnoop.WriteFunc) httpsnoop.WriteFunc { return body.Write },
 		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
 			return func(r io.Reader) (int64, error) {
 				if outcome.recording.isOpen() {
-					return io.Copy(recorder{w, begin, outcome}, r)
+					return io.Copy(body, r)
 				}
 				// The answer begins with the first byte of r, which may have none.
-				n, err := io.Copy(first{w, begin}, io.LimitReader(r, firstBytes))
+				n, err := io.Copy(body, io.LimitReader(r, firstBytes))
 				if err != nil || n < firstBytes {
 					return n, err
 				}
@@ -87,28 +78,17 @@ func Watch(w http.ResponseWriter, outcome *Outcome, implied func() int) http.Res
 // firstBytes is as much as net/http looks at itself before it copies in its own way.
 const firstBytes = 512
 
-// first writes the beginning of an outcome.
-type first struct {
-	w     http.ResponseWriter
-	begin func()
-}
-
-func (f first) Write(p []byte) (int, error) {
-	f.begin()
-	return f.w.Write(p)
-}
-
-// recorder writes an answer that is stored.
-type recorder struct {
+// watchedBody writes the body of an answer.
+type watchedBody struct {
 	w       http.ResponseWriter
-	begin   func()
+	implied func() int
 	outcome *Outcome
 }
 
-func (r recorder) Write(p []byte) (int, error) {
-	r.begin()
-	n, err := r.w.Write(p)
-	return r.outcome.Wrote(p, n, err)
+func (b watchedBody) Write(p []byte) (int, error) {
+	b.outcome.WriteHeader(b.implied())
+	n, err := b.w.Write(p)
+	return b.outcome.Wrote(p, n, err)
 }
 
 // unwrapping is a watched writer around one that can be unwrapped.
