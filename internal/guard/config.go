@@ -41,6 +41,24 @@ type Config struct {
 	Strict bool
 }
 
+// validate panics when the fields are bad, or cannot be combined.
+func (cfg Config) validate(name string) {
+	switch {
+	case cfg.Param != "" && cfg.Key != nil:
+		panic(name + ": Config has a Param and a Key; set one of them")
+	case cfg.Keys != nil && (cfg.Param != "" || cfg.Key != nil):
+		panic(name + ": Config has Keys and a Key or Param as well; set one of them")
+	case cfg.Keys == nil && cfg.Param == "" && cfg.Key == nil:
+		panic(name + `: Config.Key is nil; set Config.Param, or give Config.Key a key function, such as keyfunc.Header("Idempotency-Key")`)
+	case cfg.Strict && cfg.Param == "":
+		panic(name + ": Strict is about routes that do not declare a path parameter: it needs ByParam, or Config.Param")
+	case cfg.Status != 0 && (cfg.Status < 400 || cfg.Status > 599):
+		panic(name + ": Config.Status must be between 400 and 599, or 0 for 409")
+	case cfg.Param != "":
+		mustName(name, "Config.Param %s", cfg.Param)
+	}
+}
+
 // ByParam is the configuration of a guard by path parameter: of exactly the
 // routes that declare it. It panics when no parameter can have that name.
 func ByParam(adapter, name string) Config {

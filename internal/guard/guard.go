@@ -58,27 +58,13 @@ func newGuard(name string, cfg Config) *Guard {
 		fallback[0] = core.NoWait()
 		options = append(options[:len(options):len(options)], adapter.Attempt(noRequest, cfg.Idempotent.StoreFor, false))
 	}
-	switch {
-	case cfg.Param != "" && cfg.Key != nil:
-		panic(name + ": Config has a Param and a Key; set one of them")
-	case cfg.Keys != nil && (cfg.Param != "" || cfg.Key != nil):
-		panic(name + ": Config has Keys and a Key or Param as well; set one of them")
-	case cfg.Keys != nil:
-	case cfg.Param != "":
-		mustName(name, "Config.Param %s", cfg.Param)
-		cfg.Key = keyfunc.Param(cfg.Param)
-	case cfg.Key == nil:
-		panic(name + `: Config.Key is nil; set Config.Param, or give Config.Key a key function, such as keyfunc.Header("Idempotency-Key")`)
-	}
+	cfg.validate(name)
 	g := &Guard{all: cfg.Keys != nil && cfg.Idempotent == nil}
-	if cfg.Keys == nil {
+	switch {
+	case cfg.Param != "":
+		cfg.Keys = alone(keyfunc.Param(cfg.Param))
+	case cfg.Key != nil:
 		cfg.Keys = alone(cfg.Key)
-	}
-	if cfg.Strict && cfg.Param == "" {
-		panic(name + ": Strict is about routes that do not declare a path parameter: it needs ByParam, or Config.Param")
-	}
-	if cfg.Status != 0 && (cfg.Status < 400 || cfg.Status > 599) {
-		panic(name + ": Config.Status must be between 400 and 599, or 0 for 409")
 	}
 	if err := adapter.Validate(options...); err != nil {
 		panic(name + ": bad option: " + err.Error())
@@ -163,48 +149,19 @@ func (g *Guard) locker() *core.Locker {
 	return core.Default()
 }
 
+// serve has a request pass, runs it under its lock, or says how to refuse it.
 func (g *Guard) serve(r Request, next Next) *Refusal {
-	ctx := r.HTTP().Context()
-	if g.config.Param != "" {
-		guarded, refusal := g.declares(r)
-		if refusal != nil {
-			return refusal
-		}
-		if !guarded {
-			next(ctx, &Outcome{})
-			return nil
-		}
-	}
-	if g.config.Idempotent != nil && IsSafe(r.HTTP()) && !g.config.Idempotent.isGiven(r) {
-		next(ctx, &Outcome{})
-		return nil
-	}
-	keys, err := g.keys(r)
-	if errors.Is(err, keyfunc.ErrSkip) {
-		next(ctx, &Outcome{})
-		return nil
-	}
-	if err == nil {
-		err = g.buffer(r.HTTP())
-	}
+	ctx, locker := r.HTTP().Context(), g.locker()
+	keys, refusal := g.keysOf(r)
 	switch {
-	case err == nil:
-	case isSetup(err) && isUnmatched(r):
-		r, _ := withoutKey(keyfunc.ErrMissing)
-		return r.because(err)
-	case isSetup(err):
-		return misconfigured.because(err)
-	case errors.Is(ctx.Err(), context.Canceled):
-		return clientGone.because(err)
-	default:
-		return refusalForKey(err)
-	}
-	locker := g.locker()
-	if locker == nil {
+	case refusal != nil:
+		return refusal
+	case keys == nil:
+		next(ctx, &Outcome{})
+		return nil
+	case locker == nil:
 		return misconfigured.because(errNoLocker)
-	}
-
-	if g.config.Idempotent != nil {
+	case g.config.Idempotent != nil:
 		return g.once(r, keys[0], locker, next)
 	}
 	opts := g.config.Forms.Options(r, g.options)
@@ -213,6 +170,7 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 		ran = true
 		return g.run(ctx, r, next)
 	}
+	var err error
 	if g.all {
 		err = locker.DoAll(ctx, keys, run, opts...)
 	} else {

@@ -1,6 +1,8 @@
 package guard
 
 import (
+	"context"
+	"errors"
 	"slices"
 
 	"github.com/latchkey-go/latchkey/keyfunc"
@@ -12,6 +14,36 @@ func alone(key keyfunc.Func[keyfunc.Request]) keyfunc.Set[keyfunc.Request] {
 		k, err := key(r)
 		return []string{k}, err
 	}
+}
+
+// keysOf returns the keys of a request, none where it passes without a lock, or how to refuse it.
+func (g *Guard) keysOf(r Request) ([]string, *Refusal) {
+	if g.config.Param != "" {
+		if guarded, refusal := g.declares(r); !guarded {
+			return nil, refusal
+		}
+	}
+	if i := g.config.Idempotent; i != nil && IsSafe(r.HTTP()) && !i.isGiven(r) {
+		return nil, nil
+	}
+	keys, err := g.keys(r)
+	if err == nil {
+		err = g.buffer(r.HTTP())
+	}
+	switch {
+	case err == nil:
+		return keys, nil
+	case errors.Is(err, keyfunc.ErrSkip):
+		return nil, nil
+	case isSetup(err) && isUnmatched(r):
+		refusal, _ := withoutKey(keyfunc.ErrMissing)
+		return nil, refusal.because(err)
+	case isSetup(err):
+		return nil, misconfigured.because(err)
+	case errors.Is(r.HTTP().Context().Err(), context.Canceled):
+		return nil, clientGone.because(err)
+	}
+	return nil, refusalForKey(err)
 }
 
 // keys derives the keys, and finds out whether the key function, the route and the path fit.
