@@ -33,18 +33,25 @@ func (r Report) String() string { return guard.Table(r) }
 // Err returns all faults, for the start of a program or a test, or nil when there are none.
 func (r Report) Err() error { return guard.Faults(r) }
 
-// RouteCheck begins to list the routes of e: call it before the first is added, for echo tells what
-// stands in front of a route only then. The function that it returns tells, once all routes are
-// there, what each is guarded by, which are not guarded, and what looks wrong: a route that
-// declares the parameters by which others are guarded, one that declares one twice, in another
-// spelling or not at all, one that Strict refuses, a guard by a parameter that no route behind it
-// has, one in e.Pre, a key like "id=42" of several resources. It runs no middleware but this package's, serves no request, asks no Redis
-// and does not block, save that it calls key functions, see [keyfunc.Describe].
+// RouteCheck begins to list the routes of e: call it before the first one is added, because echo
+// shows only then what stands in front of a route. Call the function that it returns once all
+// routes are there. The report says by what each route is guarded, which are not guarded, and what
+// looks wrong:
 //
-// It sees guards that are middleware themselves, not those that other middleware calls. echo
-// keeps what was given to e.Use to itself; with a version in which it is elsewhere report fails.
-// It fails too when there is a route that it was not told of: one that was added before RouteCheck,
-// or after somebody else has taken the hook for added routes.
+//   - a route that declares the parameters by which others are guarded, and is not guarded itself
+//   - one that declares such a parameter twice, in another spelling or not at all
+//   - one that Strict refuses
+//   - a guard by a parameter that no route behind it declares
+//   - a guard in e.Pre
+//   - a key like "id=42" of several resources
+//
+// It runs no middleware but this package's, and key functions, see [keyfunc.Describe]. It serves no
+// request, asks no Redis and does not block.
+//
+// It sees guards that are middleware themselves, not those that other middleware calls. report
+// fails with a version of echo that has the middleware of e.Use elsewhere. It also fails when it
+// has not seen a route, which was added before RouteCheck or after somebody else has taken the hook
+// for added routes.
 func RouteCheck(e *echo.Echo) (report func() (Report, error)) {
 	var added guard.AddedRoutes[echo.MiddlewareFunc]
 	next := e.OnAddRouteHandler
@@ -65,7 +72,7 @@ func RouteCheck(e *echo.Echo) (report func() (Report, error)) {
 		for host, router := range routersOf(e) {
 			for _, r := range router.Routes() {
 				if r.Method != echo.RouteNotFound && !added.Has(r.Method, host+r.Path) {
-					return nil, fmt.Errorf("echolock: RouteCheck was not told of the route %q: call it right after echo.New, and leave OnAddRouteHandler to it", r.Method+" "+host+r.Path)
+					return nil, fmt.Errorf("echolock: RouteCheck has not seen the route %q: call it right after echo.New, and leave OnAddRouteHandler to it", r.Method+" "+host+r.Path)
 				}
 			}
 		}
@@ -87,7 +94,7 @@ func routersOf(e *echo.Echo) map[string]*echo.Router {
 	return all
 }
 
-// probed is the context of no request: a guard that is called with it tells probe.
+// probed is the context of no request: a guard that is called with it reports itself to probe.
 var (
 	probed echo.Context = &noRequest{}
 	probe  guard.Probe

@@ -79,7 +79,7 @@ func TestCheckMissesNoRoute(t *testing.T) {
 			return check
 		},
 	} {
-		if report, err := build(echo.New())(); err == nil || !strings.Contains(err.Error(), "was not told of the route") {
+		if report, err := build(echo.New())(); err == nil || !strings.Contains(err.Error(), "has not seen the route") {
 			t.Errorf("%s: %v, %v", name, report, err)
 		}
 	}

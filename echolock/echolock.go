@@ -25,8 +25,8 @@ type Config struct {
 	// Keys, in place of Key and Param, derives several keys: the request needs the locks of
 	// all of them, as [ByAll] has it.
 	Keys keyfunc.Set[keyfunc.Request]
-	// Idempotent, in place of Key, Param and Keys, has requests count once, as the function
-	// [Idempotent] does. It does not go with Shared, Permits and FailOpen.
+	// Idempotent, in place of Key, Param and Keys, processes requests once, as the function
+	// [Idempotent] does. It cannot be combined with Shared, Permits and FailOpen.
 	Idempotent *Idempotency
 	// Strict refuses, with 500 and a line in the log, a route that is matched and
 	// does not declare Param, so that none passes by a slip. It needs Param.
@@ -55,11 +55,11 @@ type Config struct {
 	FailOpen bool
 	// Status answers a busy lock; if zero 409, or 429 for want of a permit. Between 400 and 599.
 	Status int
-	// BufferBody is how many bytes the body of a request may have: it is read in full
-	// before the lock is asked for, and kept in memory for the handler to read, so that no
-	// client waits for the lock, or holds it, by keeping its body back. A longer one is
-	// answered 413, one that cannot be read 400. If zero, bodies of known length are read in
-	// this way up to 64 KiB, and longer ones left to the handler; if negative, all are.
+	// BufferBody is how many bytes the body of a request may have. The body is read in full
+	// before the lock is requested, so that no client waits for the lock, or holds it, while it
+	// delays its body; the handler reads it from memory. A longer body is answered with 413, one
+	// that cannot be read with 400. If zero, bodies of known length are read in this way up to
+	// 64 KiB, and longer ones are left to the handler; if negative, all are.
 	BufferBody int64
 }
 
@@ -107,9 +107,10 @@ func ByAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) echo.Middlewa
 	return short(guard.ByAll("echolock", keys), opts)
 }
 
-// New returns a middleware for the configuration. It panics unless there is one of Key, Param,
-// Keys and Idempotent, when there is Strict without Param, an option is bad, Status no error status,
-// or when Shared or Permits meet each other, [core.KeepFor], or an option that says the same.
+// New returns middleware for the configuration. It panics unless there is exactly one of Key, Param,
+// Keys and Idempotent, when Strict is set without Param, an option is bad, or Status is no error status,
+// and when Shared or Permits are combined with each other, with [core.KeepFor], or with an option
+// that says the same.
 func New(cfg Config) echo.MiddlewareFunc {
 	return middleware(cfg, guard.Config{
 		Locker:     cfg.Locker,
@@ -197,7 +198,7 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, outcome *guar
 	}()
 	err = next(c)
 	if err != nil && outcome.IsRecorded() && !response.Committed {
-		c.Error(err) // now, or the answer would come after it is kept
+		c.Error(err) // now, or the answer would come after it is stored
 	}
 	return err
 }

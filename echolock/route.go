@@ -17,7 +17,7 @@ func (r *request) Route() (pattern string, known bool) {
 		r.unmatched = found == ""
 		return "", r.unmatched
 	case len(r.c.ParamNames()) == 0 && hasParam(path):
-		// 405, for which the router tells no parameters, or middleware has removed them.
+		// 405, for which the router lists no parameters, or middleware has removed them.
 		return "", r.c.Get(echo.ContextKeyHeaderAllow) != nil
 	case r.onlyNotFound(path):
 		return "", true
@@ -44,7 +44,7 @@ func (r *request) leads(from *http.Request) bool {
 // onlyNotFound reports whether a path that the router has matched is there for 404
 // alone, as those are that a group with middleware adds. It does not go by the
 // request's method, which middleware may have changed meanwhile: such a route is found
-// by a method that nobody has, and is told from others with its path by its own list
+// by a method that nobody has, and differs from others with its path by its own list
 // of names.
 func (r *request) onlyNotFound(path string) bool {
 	found, names := r.find("no method")

@@ -31,17 +31,22 @@ func (r Report) String() string { return guard.Table(r) }
 // Err returns all faults, for the start of a program or a test, or nil when there are none.
 func (r Report) Err() error { return guard.Faults(r) }
 
-// RouteCheck lists the routes of a router: what each is guarded by, which are not guarded, and
-// what looks wrong: a route that declares the parameters by which others are guarded but was
-// added before the middleware, one that declares one twice, in another spelling or not at all,
-// one that Strict refuses, a guard by a parameter that no route behind it has, a key like "id=42"
-// of several resources. Call it once all routes are there. It runs no middleware but this package's, serves no request, asks no Redis
-// and does not block, save that it calls key functions, see [keyfunc.Describe].
+// RouteCheck lists the routes of a router: by what each is guarded, which are not guarded, and
+// what looks wrong:
 //
-// It sees guards that are middleware themselves, not those that other middleware calls; nor
-// what Skip lets through, nor which of several handlers of a route does the work. gin
-// keeps its routes to itself; with a version in which they are elsewhere RouteCheck returns an
-// error.
+//   - a route that declares the parameters by which others are guarded, and is not guarded itself,
+//     because it was added before the middleware
+//   - one that declares such a parameter twice, in another spelling or not at all
+//   - one that Strict refuses
+//   - a guard by a parameter that no route behind it declares
+//   - a key like "id=42" of several resources
+//
+// Call it once all routes are there. It runs no middleware but this package's, and key functions,
+// see [keyfunc.Describe]. It serves no request, asks no Redis and does not block.
+//
+// It sees guards that are middleware themselves, not those that other middleware calls. It does
+// not see what Skip lets through, nor which of several handlers of a route does the work. With a
+// version of gin that has its routes elsewhere it returns an error.
 func RouteCheck(router *gin.Engine) (Report, error) {
 	trees := reflect.ValueOf(router).Elem().FieldByName("trees")
 	if trees.Kind() != reflect.Slice {
@@ -93,7 +98,7 @@ func walk(node reflect.Value, visit func(pattern string, chain gin.HandlersChain
 	return nil
 }
 
-// probed is the context of no request: a guard that is called with it tells probe.
+// probed is the context of no request: a guard that is called with it reports itself to probe.
 var (
 	probed = new(gin.Context)
 	probe  guard.Probe

@@ -372,7 +372,7 @@ func TestUnmatchedRequestsAreNotSetUpWrongly(t *testing.T) {
 	router.POST("/orders", func(*gin.Context) { t.Error("the handler ran") })
 	for path, want := range map[string]int{"/orders": 500, "/nothing": 400} {
 		log.Reset()
-		if w := serve(router, "POST", path); w.Code != want || strings.Contains(log.String(), "set up wrongly") != (want == 500) {
+		if w := serve(router, "POST", path); w.Code != want || strings.Contains(log.String(), "misconfigured") != (want == 500) {
 			t.Errorf("%s: %d, logged %s", path, w.Code, log.String())
 		}
 	}

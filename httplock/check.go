@@ -29,17 +29,23 @@ func (r Report) String() string { return guard.Table(r) }
 // Err returns all faults, for the start of a program or a test, or nil when there are none.
 func (r Report) Err() error { return guard.Faults(r) }
 
-// RouteCheck collects routes, to say what each is guarded by, which are not guarded, and what looks
-// wrong: a route that declares the parameters by which others are guarded, one that declares
-// one twice, in another spelling or not at all, one that Strict refuses, a guard by a
-// parameter that no route behind it has, a key like "id=42" of several resources. [http.ServeMux] does not list its routes: Add them one
-// by one. chi does: AddRouter adds all of them, and chi.Walk(router, check.Add) all that it can
-// tell, which is not whether a guard runs before its route is known, as with Use.
+// RouteCheck collects routes, to say by what each is guarded, which are not guarded, and what
+// looks wrong:
 //
-// It sees guards that are the handler, or middleware, themselves, not those that other
-// middleware calls. It runs no handler and no middleware but this package's, serves no request,
-// asks no Redis and does not block, save that it calls key functions, see
-// [keyfunc.Describe]. The zero value is ready; it is not safe for concurrent use.
+//   - a route that declares the parameters by which others are guarded, and is not guarded itself
+//   - one that declares such a parameter twice, in another spelling or not at all
+//   - one that Strict refuses
+//   - a guard by a parameter that no route behind it declares
+//   - a key like "id=42" of several resources
+//
+// [http.ServeMux] does not list its routes: Add them one by one. chi does: AddRouter adds all of
+// them. chi.Walk(router, check.Add) adds them, too, but cannot tell that a guard runs before its
+// route is known, as with Use.
+//
+// It sees guards that are the handler or middleware themselves, not those that other middleware
+// calls. It runs no handler and no middleware but this package's, and key functions, see
+// [keyfunc.Describe]. It serves no request, asks no Redis and does not block. The zero value is
+// ready; it is not safe for concurrent use.
 type RouteCheck struct{ seen []guard.SeenRoute }
 
 // Add adds a route, with the handler that the router was given and the middleware that it has
@@ -55,7 +61,7 @@ func (c *RouteCheck) add(before []guard.Before, method, pattern string, handler 
 		handler = declared.Handler
 	}
 	isUnguarded = isUnguarded || guard.Has(middlewares, Unguarded) || slices.ContainsFunc(before, func(b guard.Before) bool { return b.Unguarded })
-	inside := guard.GuardsOf(&probe, []http.Handler{handler}, By(keyfunc.RemoteIP())(nil), func(h http.Handler) { tellOf(h) })
+	inside := guard.GuardsOf(&probe, []http.Handler{handler}, By(keyfunc.RemoteIP())(nil), func(h http.Handler) { probeInside(h) })
 	c.seen = append(c.seen, guard.SeenRoute{
 		Method: method, Pattern: pattern, Params: params(pattern), Before: before,
 		Guards: append(guardsOf(middlewares), inside...), Subtree: isSubtree(pattern), Unguarded: isUnguarded,
@@ -80,14 +86,14 @@ func Unguarded(next http.Handler) http.Handler { return unguarded{next} }
 
 type unguarded struct{ http.Handler }
 
-// probed is no client's request: a guard that is called with it tells probe.
+// probed is no client's request: a guard that is called with it reports itself to probe.
 var (
 	probed = new(http.Request)
 	probe  guard.Probe
 )
 
-// tellOf has a handler tell probe of the guards that it consists of.
-func tellOf(h http.Handler) {
+// probeInside has a handler report the guards that it consists of to probe.
+func probeInside(h http.Handler) {
 	if f, ok := h.(http.HandlerFunc); ok && guard.SameCode(f, By(keyfunc.RemoteIP())(nil)) {
 		f(nil, probed)
 	}

@@ -106,7 +106,7 @@ func TestByParamAndRouters(t *testing.T) {
 					t.Errorf("%d %q, want %d %q", w.Code, w.Body, c.status, c.key)
 				}
 				if c.status == 500 && !strings.Contains(log.String(), "wrap the route's handler") {
-					t.Errorf("the log does not say how to mend it: %s", log)
+					t.Errorf("the log does not say how to fix it: %s", log)
 				}
 			})
 		})

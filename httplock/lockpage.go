@@ -41,7 +41,7 @@ func AllowedHosts(hosts ...string) LockPageOption {
 // authentication. It changes nothing unless [AllowForceUnlock] is given. nil for the
 // Locker means [core.Default], looked up for each request.
 //
-// It is HTML, or JSON for who accepts application/json or asks with format=json. Each list
+// It is HTML, or JSON for clients that accept application/json or ask with format=json. Each list
 // shows at most 1,000 entries. Parameters: key looks up a key, and leaves the lists out; filter
 // is a part of the keys or owners to list; sort is key, age or waiters. It needs no
 // script and nothing from elsewhere, and works at any path. The status is 503 when

@@ -151,7 +151,7 @@ func cleaned(value string) (string, error) {
 	return strings.Join(segments, "/"), nil
 }
 
-// ValidatePath is for those who write adapters: it fails with [ErrPath] when the path of r has
+// ValidatePath is for adapters: it fails with [ErrPath] when the path of r has
 // a dot segment, escaped or not, that is in none of params, which are the values of the path
 // parameters that make the key. Whoever cleans the path later would be led past them:
 // "/orders/42/%2e%2e/43/pay" is about order 43 to a server behind this one.

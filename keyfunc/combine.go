@@ -14,7 +14,7 @@ import (
 // Give it a [Const], or a part with a name, first. A first part that is written by
 // hand is a namespace of what it returns, which may be that of another key.
 //
-// It fails with the error of the first part that fails, and tells which it was. If
+// It fails with the error of the first part that fails, and says which it was. If
 // none fails but one returns [ErrSkip], so does Join: an [Optional] part that is
 // missing means no lock at all, not a key without that part. It panics when there
 // are no parts or one is nil.

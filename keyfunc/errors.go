@@ -92,8 +92,8 @@ func (e *partError) Unwrap() []error {
 	return []error{e.kind, e.cause}
 }
 
-// inside says where in a larger key an error occurred: only that tells apart two
-// errors of the same canonical form.
+// inside says where in a larger key an error occurred: two errors of the same canonical form
+// differ in nothing else.
 func inside(where string, err error) error {
 	if e, ok := err.(*partError); ok { // not errors.As: nothing that was said around it may be dropped
 		within := *e

@@ -13,10 +13,10 @@ import (
 // them.
 //
 // [Join], [Named] and their like call a Func with an S of their own around theirs, so
-// that parts can tell them their names: a Func that is written by hand may call others
+// that parts can report their names: a Func that is written by hand may call others
 // with it, and return their key unchanged, but not ask for its dynamic type.
 //
-// Wrappers call a Func once when it is given to them, with an S that nobody has sent, to
+// Middleware calls a Func once when it is given one, with an S that nobody has sent, to
 // find out what it reads: see [Describe].
 //
 // The Funcs of this package are safe for concurrent use, and return at once,

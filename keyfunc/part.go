@@ -44,7 +44,7 @@ func (d derived) from(source string) derived {
 }
 
 // trace collects what the Funcs that are called with it derive. By their keys alone a
-// combination could not tell a name of theirs from a client's value that looks like one.
+// combination could not distinguish a name of theirs from a client's value that looks like one.
 type trace struct {
 	takes spelling
 	notes *notes // what Describe finds out; nil: a client has sent the request or task

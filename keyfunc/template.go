@@ -70,8 +70,8 @@ type piece[S any] struct {
 }
 
 // fill returns the Func of a parsed template. A value ends at the first separator
-// that is not escaped, the character that follows it, so the values can be told
-// from the key.
+// that is not escaped, the character that follows it, so the values can be
+// read back from the key.
 func fill[S any](text string, pieces []piece[S], after string) Func[S] {
 	return func(s S) (string, error) {
 		var b strings.Builder

@@ -20,7 +20,7 @@ import (
 //
 // Strings, integers and byte slices of any type are taken as they are, other types
 // by their MarshalText method, or their String method if they are not pointers.
-// The text must tell any two values apart; a String method made for logs may not.
+// The text must differ for any two values; that of a String method made for logs may not.
 //
 // It fails with [ErrNotSetUp] when nothing is stored, with [ErrMissing] when that is a
 // nil pointer or an empty text, and with [ErrMalformed] when it is of any other type, such
@@ -65,7 +65,7 @@ func keyName(key any) string {
 	}
 }
 
-// isPlain reports whether v tells keys of its type apart, and Go prints it the same in
+// isPlain reports whether v distinguishes keys of its type, and Go prints it the same in
 // every process: it is a text, a number or a struct of these that is not empty.
 func isPlain(v reflect.Value) bool {
 	switch {
@@ -82,7 +82,7 @@ func isPlain(v reflect.Value) bool {
 	return v.NumField() > 0
 }
 
-// text returns the text by which v can be told from others of its type.
+// text returns the text by which v differs from others of its type.
 func text(part string, v any) (string, error) {
 	rv := reflect.ValueOf(v)
 	switch rv.Kind() {
@@ -127,11 +127,11 @@ func marshalText(part string, m encoding.TextMarshaler) (string, error) {
 }
 
 // Key returns the key that a part of that name and value has: Key("orderID", 42) is
-// "orderID=42", the very key of Param("orderID"), of the wrappers' ByParam, and of a JSON or
+// "orderID=42", the very key of Param("orderID"), of the middlewares' ByParam, and of a JSON or
 // Payload field of that name. It is for code that locks by itself what requests and jobs are
 // guarded by: core's Lock, Do and Wrap.
 //
-// Give the value as it is in the request, or in the canonical form that the wrapper uses (see
+// Give the value as it is in the request, or in the canonical form that the middleware uses (see
 // [Int], [UUID]): Key makes none. An empty one has no key: the result is empty, which core
 // refuses as an invalid key. It panics when name is empty.
 func Key[V ~string | ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64](name string, value V) string {

@@ -40,7 +40,7 @@ func SafeMethods(c *echo.Context) bool { return guard.IsSafe(c.Request()) }
 // that a call of core or of a keyfunc has returned, and when trying again makes sense: in
 // whole seconds, 0 where it does not. 400 and 413: there is no key; 409: the lock is busy,
 // and 429: there is no permit, or what Config.Status says; 409 and 422 of [Idempotent]; 499: the
-// client has left; 500: the program is set up wrongly, or err is of another kind; 503: Redis does
+// client has left; 500: the program is misconfigured, or err is of another kind; 503: Redis does
 // not answer, the Locker closes or the lock was lost.
 func StatusOf(err error) (status int, retryAfter time.Duration) { return guard.StatusOf(err) }
 
@@ -62,8 +62,8 @@ func StatusOf(err error) (status int, retryAfter time.Duration) { return guard.S
 //	too_many         429  as many requests for the same resource are being processed as may be
 //	reused           422  the Idempotency-Key was sent with another request
 //	not_replayable   409  the request was processed, and its answer cannot be sent again
-//	outcome_unknown  409  the request may have been processed: nobody knows
+//	outcome_unknown  409  the request may have been processed: its outcome is unknown
 //	gone             499  the client has left
-//	internal         500  the program is set up wrongly, or err is of another kind
+//	internal         500  the program is misconfigured, or err is of another kind
 //	unavailable      503  Redis does not answer, the Locker closes or the lock was lost
 func ReasonOf(err error) (code, text string) { return guard.ReasonOf(err) }

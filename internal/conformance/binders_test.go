@@ -198,8 +198,8 @@ func eachBinder(t *testing.T, key keyfunc.Func[keyfunc.Request], sendAll func(t 
 	}
 }
 
-// TestBodyBeatsThePath shows what the lock cannot see, docs/keys.md warns of, and the
-// mend that it gives.
+// TestBodyBeatsThePath shows what the lock cannot see, what docs/keys.md warns of, and the
+// fix that it gives.
 func TestBodyBeatsThePath(t *testing.T) {
 	type payment struct {
 		OrderID string `uri:"orderID" param:"orderID"`

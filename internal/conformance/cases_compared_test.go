@@ -111,7 +111,7 @@ var comparedCases = []conformanceCase{
 				h.wantProblem(send("amount=9999&to=bob"), http.StatusInternalServerError)
 				s.wantRuns(0)
 				if h.log.count("put the middleware that reads it") == 0 {
-					h.Errorf("%s: the log does not say how to mend it", name)
+					h.Errorf("%s: the log does not say how to fix it", name)
 				}
 				h.wantStatus(send(""), http.StatusCreated)
 			}

@@ -77,7 +77,7 @@ var sharedCases = []conformanceCase{
 			h.Errorf("%d at once", o.max)
 		}
 	}},
-	{"a guard that wants alone what one outside shares: 500, with the mend in the log only", func(h *harness) {
+	{"a guard that wants alone what one outside shares: 500, with the fix in the log only", func(h *harness) {
 		var causes []error
 		onRefused := func(w http.ResponseWriter, _ *http.Request, err error) { causes = append(causes, err) }
 		for _, answer := range []refusing{nil, onRefused} {
@@ -90,7 +90,7 @@ var sharedCases = []conformanceCase{
 			if answer == nil {
 				h.wantProblem(w, http.StatusInternalServerError, "s3cret", "owner", "shared", "guard", "form")
 			}
-			if h.log.count("set up wrongly") != 1 || h.log.count("let the outer one have the lock alone") != 1 || h.log.count("/reports/") != 1 || h.log.count("s3cret") > 0 {
+			if h.log.count("misconfigured") != 1 || h.log.count("let the outer one have the lock alone") != 1 || h.log.count("/reports/") != 1 || h.log.count("s3cret") > 0 {
 				h.Error("the log does not say what to do about it, or tells of the key")
 			}
 		}
@@ -103,7 +103,7 @@ var sharedCases = []conformanceCase{
 			h.Errorf("%d refusals; the lock may be held", len(causes))
 		}
 	}},
-	{"a default of the Locker that does not go with Shared: 500, never unlocked", func(h *harness) {
+	{"a default of the Locker that cannot be combined with Shared: 500, never unlocked", func(h *harness) {
 		locker := h.lockerWith(core.KeepFor(time.Minute))
 		server := h.reports(&config{locker: locker, param: "id", safe: true, failOpen: true}, h.never(), ok)
 		h.wantProblem(send(server, "GET", "/reports/7"), http.StatusInternalServerError)

@@ -63,7 +63,7 @@ var idempotentServerCases = []conformanceCase{
 			}
 		}
 	}},
-	{"Idempotent: an answer that is copied from a reader is kept, too", func(h *harness) {
+	{"Idempotent: an answer that is copied from a reader is stored, too", func(h *harness) {
 		for _, n := range []int{5, 600, 60_000} {
 			shop := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.Copy(w, io.LimitReader(strings.NewReader(strings.Repeat("a", n)), int64(n)))

@@ -153,7 +153,7 @@ var idempotentCases = []conformanceCase{
 		}
 		s.wantRuns(1)
 	}},
-	{"Stripe: errors of the request, such as a card that is declined, are kept as well", func(h *harness) {
+	{"Stripe: errors of the request, such as a card that is declined, are stored as well", func(h *harness) {
 		for _, code := range []int{402, 404, 410, 422} {
 			s := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", code) })
 			key := fmt.Sprint(code)
@@ -161,7 +161,7 @@ var idempotentCases = []conformanceCase{
 			s.wantRuns(1)
 		}
 	}},
-	{"not as Stripe: an error of 500 or more is not kept, nor what may be right next time", func(h *harness) {
+	{"not as Stripe: an error of 500 or more is not stored, nor what may be right next time", func(h *harness) {
 		for _, code := range []int{400, 401, 403, 409, 429, 500, 503} {
 			s := h.shop(nil, status(code))
 			key := fmt.Sprint(code)
@@ -249,7 +249,7 @@ var idempotentCases = []conformanceCase{
 		h.wantDraft(s.order("", "a"), http.StatusBadRequest, missing)
 		s.wantRuns(0)
 	}},
-	{"Stripe: or, if keys are optional, counts each time", func(h *harness) {
+	{"Stripe: or, if keys are optional, is processed each time", func(h *harness) {
 		s := h.shop(&guard.Idempotency{Optional: true}, paid)
 		for range 2 {
 			h.wantStatus(s.to("POST", "/orders", "a"), http.StatusCreated)
@@ -273,7 +273,7 @@ var idempotentCases = []conformanceCase{
 		}
 		s.wantRuns(4)
 	}},
-	{"a scope that nobody has stored is a fault of the set-up", func(h *harness) {
+	{"a scope that nobody has stored is a fault of the configuration", func(h *harness) {
 		s := h.shopWith(func(r *route) { r.guards = idempotent(keyfunc.Value(h.valueKey("userID"))) }, paid)
 		h.wantProblem(s.order("k", "a"), http.StatusInternalServerError)
 		s = h.shopWith(func(r *route) {
@@ -281,7 +281,7 @@ var idempotentCases = []conformanceCase{
 		}, paid)
 		s.wantReplay(s.order("k", "a"), s.order("k", "a"))
 	}},
-	{"header fields that an answer needs are kept, those of the one exchange are not", func(h *harness) {
+	{"header fields that an answer needs are stored, those about one response are not", func(h *harness) {
 		s := h.shopWith(func(r *route) {
 			r.outside = []companion{identifying}
 			r.guards = []guarding{{config: &config{idempotent: &guard.Idempotency{Scope: byUser, Headers: []string{"x-receipt"}}}}}
@@ -310,7 +310,7 @@ var idempotentCases = []conformanceCase{
 			}
 		}
 	}},
-	{"any body is kept byte for byte, and any answer without one", func(h *harness) {
+	{"any body is stored byte for byte, and any answer without one", func(h *harness) {
 		for name, handle := range map[string]http.HandlerFunc{
 			"nothing":    func(http.ResponseWriter, *http.Request) {},
 			"no content": status(http.StatusNoContent),
@@ -380,7 +380,7 @@ var idempotentCases = []conformanceCase{
 		h.wantDraft(s.order("begun", "a"), http.StatusConflict, notReplayable)
 		s.wantRuns(1)
 	}},
-	{"an error of the handler is answered, and kept if its status is", func(h *harness) {
+	{"an error of the handler is answered, and stored if its status is", func(h *harness) {
 		if h.framework.httpError == nil {
 			return
 		}
@@ -427,7 +427,7 @@ var idempotentCases = []conformanceCase{
 		s.order("k", "a")
 		s.wantRuns(2)
 	}},
-	{"a guard inside that refuses has the key freed, whatever is kept", func(h *harness) {
+	{"a guard inside that refuses has the key freed, whatever is stored", func(h *harness) {
 		s := h.shopWith(func(r *route) {
 			all := &guard.Idempotency{Scope: byUser, StoreIf: func(int) bool { return true }}
 			r.guards = append([]guarding{{config: &config{idempotent: all}}}, byKey(keyfunc.Header("X-Order"), core.NoWait())...)
@@ -443,7 +443,7 @@ var idempotentCases = []conformanceCase{
 		h.wantProblem(s.order("k", "a"), http.StatusInternalServerError)
 		s.wantRuns(0)
 		if h.log.count("leave one of them out") == 0 {
-			h.Error("the log does not say how to mend it")
+			h.Error("the log does not say how to fix it")
 		}
 	}},
 	{"DropWindow: a handler that has failed, whatever it answers, frees the key", func(h *harness) {
@@ -456,7 +456,7 @@ var idempotentCases = []conformanceCase{
 		h.wantStatus(s.order("k", "a"), http.StatusOK)
 		s.wantRuns(2)
 	}},
-	{"StoreIf says which answers are kept; none of 500 or more is", func(h *harness) {
+	{"StoreIf says which answers are stored; none of 500 or more is", func(h *harness) {
 		for code, runs := range map[int]int64{200: 2, 418: 1, 500: 2} {
 			s := h.shop(&guard.Idempotency{StoreIf: func(status int) bool { return status >= 400 }}, status(code))
 			for range 2 {
@@ -491,7 +491,7 @@ var idempotentCases = []conformanceCase{
 		}
 		s.wantRuns(1)
 	}},
-	{"where nobody knows what an attempt has done, the next has a number", func(h *harness) {
+	{"where the outcome of an attempt is unknown, the next has a number", func(h *harness) {
 		for _, refuse := range []bool{false, true} {
 			var attempts []int
 			s := h.shop(&guard.Idempotency{RefuseUnknown: refuse}, func(w http.ResponseWriter, r *http.Request) {
@@ -635,7 +635,7 @@ var idempotentCases = []conformanceCase{
 		if err != nil {
 			h.Fatal(err)
 		}
-		if text := report.String(); !strings.Contains(text, `by header "X-User" and header "Idempotency-Key" (the first answer again)`) || report.Err() != nil {
+		if text := report.String(); !strings.Contains(text, `by header "X-User" and header "Idempotency-Key" (idempotent)`) || report.Err() != nil {
 			h.Errorf("%s\n%v", text, report.Err())
 		}
 	}},

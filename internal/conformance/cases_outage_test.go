@@ -10,12 +10,12 @@ import (
 )
 
 var outageCases = []conformanceCase{
-	{"no default Locker: 500, and the log says how to mend it", func(h *harness) {
+	{"no default Locker: 500, and the log says how to fix it", func(h *harness) {
 		core.SetDefault(nil)
 		server := h.build(post("/orders/{orderID}", byParam("orderID"), h.never()))
 		h.wantProblem(send(server, "POST", "/orders/42"), http.StatusInternalServerError)
 		if h.log.count("SetDefault") != 1 {
-			h.Error("the log does not say how to mend it")
+			h.Error("the log does not say how to fix it")
 		}
 	}},
 	{"the default Locker may be set after the middleware is built", func(h *harness) {

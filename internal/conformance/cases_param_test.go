@@ -106,7 +106,7 @@ var paramCases = []conformanceCase{
 		server := h.build(post("/old/{order_id}", byKey(either), h.wantsHeld("order:42")))
 		h.wantStatus(send(server, "POST", "/old/42"), http.StatusOK)
 	}},
-	{"a route that declares the name twice: 500, and the log says how to mend it", func(h *harness) {
+	{"a route that declares the name twice: 500, and the log says how to fix it", func(h *harness) {
 		ways := byEveryWay("id")
 		ways["Join"] = guarding{key: keyfunc.Join(keyfunc.Param("id"), keyfunc.Optional(keyfunc.Query("q")))}
 		for way, g := range ways {

@@ -189,7 +189,7 @@ var refusalCases = []conformanceCase{
 			cfg := &config{param: "orderID", options: []core.Option{core.NoWait()}, status: status}
 			h.wantStatus(send(h.build(post("/orders/{orderID}", []guarding{{config: cfg}}, h.never())), "POST", "/orders/s3cret"), status)
 		}
-		if h.log.count("s3cret")+h.log.count("set up wrongly")+h.log.count("no key") > 0 {
+		if h.log.count("s3cret")+h.log.count("misconfigured")+h.log.count("no key") > 0 {
 			h.Error("it was logged as something else")
 		}
 	}},
@@ -204,7 +204,7 @@ var refusalCases = []conformanceCase{
 			"busy":               {config{param: "orderID"}, "/orders/42", 409, time.Second, "busy"},
 			"busy, as it says":   {config{param: "orderID", status: 423}, "/orders/42", 423, time.Second, "busy"},
 			"missing":            {config{key: keyfunc.Query("id")}, "/orders/1", 400, 0, "missing"},
-			"set up wrongly":     {config{key: keyfunc.Param("cartID")}, "/orders/1", 500, 0, "internal"},
+			"misconfigured":      {config{key: keyfunc.Param("cartID")}, "/orders/1", 500, 0, "internal"},
 			"Redis does not run": {config{param: "orderID", locker: unreachable(h)}, "/orders/1", 503, time.Second, "unavailable"},
 		} {
 			k := h.hold("orderID=42")

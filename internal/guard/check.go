@@ -63,7 +63,7 @@ func Check[R Row](routes []SeenRoute) []R {
 	for i, seen := range routes {
 		for _, g := range seen.Guards {
 			if !used[g] {
-				used[g] = true // it is told once
+				used[g] = true // say it once
 				report[i].Faults = append(report[i].Faults, undeclared("no route behind the guard", g.on(nil).Params, paramsBehind(g, routes)))
 			}
 		}

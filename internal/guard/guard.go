@@ -103,7 +103,7 @@ func (g *Guard) Serve(r Request, next Next) *Refusal {
 // another route.
 func (g *Guard) Misplaced(r Request) *Refusal { return g.refuse(r, misconfigured.because(errNoRoute)) }
 
-// refuse completes a refusal, and tells Observers and the log of it.
+// refuse completes a refusal, and reports it to Observers and the log.
 func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
 	g.report(r, refusal)
 	if g.config.Status != 0 && refusal.isBusy() {
@@ -127,7 +127,7 @@ func (g *Guard) report(r Request, refusal *Refusal) {
 	route, _ := r.Route()
 	switch refusal.Status {
 	case http.StatusInternalServerError:
-		g.log(slog.LevelError, "latchkey: a request was refused because the middleware is set up wrongly",
+		g.log(slog.LevelError, "latchkey: a request was refused because the middleware is misconfigured",
 			"route", route, "error", refusal.cause)
 	case http.StatusConflict, http.StatusTooManyRequests:
 		if refusal.isBusy() && refusal.waited >= longWait {

@@ -77,7 +77,7 @@ func idempotent(name string, cfg Config) Config {
 	case cfg.Key != nil || cfg.Keys != nil || cfg.Param != "":
 		panic(name + ": Config.Idempotent has a key of its own; leave Key, Keys and Param out")
 	case cfg.FailOpen:
-		panic(name + ": FailOpen cannot be combined with Idempotent: without Redis nobody knows whether a request has come before")
+		panic(name + ": FailOpen cannot be combined with Idempotent: without Redis it is unknown whether a request has come before")
 	case cfg.Forms.Shared != nil || cfg.Forms.Permits != nil:
 		panic(name + ": Shared and Permits cannot be combined with Idempotent: a request is processed by one at a time")
 	case cfg.BufferBody < 0:

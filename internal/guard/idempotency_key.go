@@ -86,8 +86,8 @@ func unquoted(s string) (text string, ok bool) {
 const errBodyRead setupError = "the body was read before Idempotent, which cannot compare requests then: " +
 	"put the middleware that reads it, such as a CSRF check by a form field, inside of Idempotent, or have it put the body back"
 
-// fingerprint is a digest of what tells a request from others with the same key. Its body was
-// buffered, and can be read again. Whoever reads the digest cannot try bodies without
+// fingerprint is a digest of what distinguishes a request from others with the same key. Its body
+// was buffered, and can be read again. Whoever reads the digest cannot try bodies without
 // knowing the client's key.
 func fingerprint(r *http.Request, id string) (string, error) {
 	var body []byte

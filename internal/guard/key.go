@@ -97,8 +97,8 @@ func (c *checkedRequest) Param(name string) (value string, declared bool) {
 	return value, declared
 }
 
-// fault returns what is wrong with the set-up. A key function that got its key
-// nevertheless may have tried several names.
+// fault returns what is wrong with the configuration. A key function that has its key may have
+// tried several names.
 func (c *checkedRequest) fault(hasKey bool) error {
 	if c.twice != nil || hasKey {
 		return c.twice

@@ -77,7 +77,7 @@ func misspelt(r Request, name string, declared bool) error {
 	}
 	near := slices.IndexFunc(names, func(other string) bool { return alike(name, other) })
 	if near < 0 {
-		// Not every router tells the names of all its levels, but the values by name.
+		// Some routers list the names of their last level only, but find the values of all by name.
 		names = spellings(name)
 		near = slices.IndexFunc(names, func(other string) bool {
 			_, declared := r.Param(other)
@@ -178,7 +178,7 @@ const signs = ":{}*/"
 // bareName returns the name that somebody meant who wrote it as in a pattern.
 func bareName(name string) string {
 	name = strings.TrimSpace(name)
-	begin := strings.LastIndexByte(name, '/') + 1 // where no sign tells which segment is meant
+	begin := strings.LastIndexByte(name, '/') + 1 // where no sign marks the segment
 	for i, c := range name {
 		if c == '{' || (c == ':' || c == '*') && (i == 0 || name[i-1] == '/') {
 			begin = i

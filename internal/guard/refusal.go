@@ -70,7 +70,7 @@ func (r *Refusal) isBusy() bool {
 	return (r.Status == http.StatusConflict || r.Status == http.StatusTooManyRequests) && r.RetryAfter > 0
 }
 
-// setupError says how to fix the set-up.
+// setupError says how to fix the configuration.
 type setupError string
 
 func (e setupError) Error() string { return string(e) }
@@ -83,7 +83,7 @@ const (
 // errNotReplayable is why a request is refused that was answered before.
 var errNotReplayable = errors.New("latchkey: the answer of the first request cannot be sent again")
 
-// isSetup reports whether the program is set up wrongly, which no client can fix.
+// isSetup reports whether the program is misconfigured, which no client can fix.
 func isSetup(err error) bool {
 	var setup setupError
 	return errors.As(err, &setup) || errors.Is(err, keyfunc.ErrNotSetUp)

@@ -81,7 +81,7 @@ func (g *Guard) about(cfg Config, reads keyfunc.Description) string {
 		notes = append(notes, form)
 	}
 	if cfg.Idempotent != nil {
-		notes = append(notes, "the first answer again")
+		notes = append(notes, "idempotent")
 	}
 	if reads.Optional {
 		notes = append(notes, "optional")

@@ -29,7 +29,7 @@ type Request interface {
 	ResponseHeader() http.Header
 }
 
-// isUnmatched reports whether no route has matched: then nobody has set up anything wrongly,
+// isUnmatched reports whether no route has matched: then nothing is misconfigured,
 // and the framework answers 404 or 405.
 func isUnmatched(r Request) bool {
 	pattern, known := r.Route()
@@ -51,8 +51,8 @@ func IsSafe(r *http.Request) bool {
 const defaultBuffer = 64 << 10
 
 // buffer reads the body of a request before the lock is asked for. net/http notices that a
-// client has left only when its body was read: with a byte of it kept back, clients that
-// are gone would wait for the lock in the place of others, or hold it.
+// client has left only when its body was read: otherwise clients that
+// are gone, and have not sent the last byte, would wait for the lock before others, or hold it.
 func (g *Guard) buffer(r *http.Request) error {
 	switch limit := g.config.BufferBody; {
 	case limit > 0:

@@ -26,8 +26,8 @@ type Before struct {
 	Unguarded bool   // the routes are, on purpose
 }
 
-// AddedRoutes collects routes as they are added, where a framework tells only then what stands in
-// front of them. M is its middleware. The zero value is ready, and safe for concurrent use.
+// AddedRoutes collects routes as they are added, because the framework shows only then what stands
+// in front of them. M is its middleware. The zero value is ready, and safe for concurrent use.
 type AddedRoutes[M any] struct {
 	mu     sync.Mutex
 	routes []addedRoute[M]
@@ -68,18 +68,18 @@ func (a *AddedRoutes[M]) Seen(before, all []M, unguarded M, guardsOf func([]M) [
 	return seen
 }
 
-// Probe is told which guards are in front of a route. Its zero value is ready.
+// Probe collects the guards in front of a route. Its zero value is ready.
 type Probe struct {
 	mu    sync.Mutex
 	found []*Guard
 }
 
-// Found tells of a guard that was called by GuardsOf.
+// Found adds a guard that was called by GuardsOf.
 func (p *Probe) Found(g *Guard) { p.found = append(p.found, g) }
 
 // GuardsOf returns the guards of some middleware, in its order. Middleware is called only if
-// it is the adapter's, as ours is: by call, with a request that no client has sent, by which the
-// adapter knows that it has to tell p.
+// it is the adapter's, as ours is: by call, with a request that no client has sent. The adapter
+// knows that request, and reports the guard to p.
 func GuardsOf[F any](p *Probe, chain []F, ours F, call func(F)) []*Guard {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -73,7 +73,7 @@ func (r *recording) drop() {
 func (r *recording) end() { r.ended, r.body = true, bytes.Buffer{} }
 
 // isWhole reports whether the body is as long as the answer says. If not, the first client has had
-// an error: net/http tells it what was declared, and how much of that came.
+// an error: net/http shows it the declared length, and a shorter body.
 func (r *recording) isWhole(status int) bool {
 	length, err := strconv.ParseInt(r.length, 10, 64)
 	switch {

@@ -26,7 +26,7 @@ type vagueKey struct {
 type resource struct{ segment, route string }
 
 // fault returns what is wrong where a route is guarded by a key that stands for something else
-// on a route before, of another resource. It is told once for each.
+// on a route before, of another resource. It is said once for each.
 func (k vagueKeys) fault(seen SeenRoute, locker *core.Locker, key keyfunc.Description) string {
 	parts := strings.Split(key.Name, ":")
 	for _, param := range key.Params {

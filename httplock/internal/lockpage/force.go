@@ -50,12 +50,12 @@ func (p *lockPage) post(w http.ResponseWriter, r *http.Request, locker *core.Loc
 const (
 	freed   = "freed"
 	free    = "free"    // it was already
-	changed = "changed" // somebody else has it than the one who asked believed
+	changed = "changed" // the holder is another one than the request says
 	unsure  = "unsure"  // Redis has not confirmed
 )
 
-// force frees a lock if owner has it, or ends that holder of several. The look before the deed tells whether Redis
-// can be asked at all.
+// force frees a lock if owner has it, or evicts that holder of several. It inspects the lock first,
+// to find out whether Redis can be asked at all.
 func force(ctx context.Context, locker *core.Locker, key, owner string) (outcome string, err error) {
 	info, err := locker.Inspect(ctx, key)
 	switch {

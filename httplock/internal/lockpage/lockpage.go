@@ -59,7 +59,7 @@ func (p *lockPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", p.page.policy)
-	// With no-referrer browsers would not tell the origin of a POST.
+	// With no-referrer browsers would not send the origin of a POST.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept") // beside what is outside of it

@@ -115,7 +115,7 @@ type process struct {
 // holder is one of those who hold a lock.
 type holder struct {
 	Owner   string    `json:"owner"`
-	Process *process  `json:"process,omitempty"` // of the owner, where that tells
+	Process *process  `json:"process,omitempty"` // of the owner, where its text shows one
 	Count   int       `json:"count"`
 	TTL     int64     `json:"ttl_ms"`              // negative: it does not end
 	Here    *heldLock `json:"held_here,omitempty"` // this process has it

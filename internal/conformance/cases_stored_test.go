@@ -13,7 +13,7 @@ import (
 )
 
 // What is kept of an answer, and that a repetition gets no other one.
-var keptCases = []conformanceCase{
+var storedCases = []conformanceCase{
 	{"a field that the handler has taken out of the header is not in that of a repetition", func(h *harness) {
 		s := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Del("Content-Language")
@@ -30,7 +30,7 @@ var keptCases = []conformanceCase{
 			h.Errorf("Content-Language %q", got)
 		}
 	}},
-	{"each byte of a header is kept, of whichever encoding", func(h *harness) {
+	{"each byte of a header is stored, of whichever encoding", func(h *harness) {
 		values := []string{"/caf\xe9", "/caf\u00e9", "/\xff\x80 \u2028<&>\u65e5"}
 		s := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header()["Link"] = values
@@ -43,7 +43,7 @@ var keptCases = []conformanceCase{
 		}
 		s.wantRuns(1)
 	}},
-	{"an answer that says no is kept for an hour, and a long one not at all: it cannot fill Redis", func(h *harness) {
+	{"an answer that says no is stored for an hour, and a long one not at all: it cannot fill Redis", func(h *harness) {
 		for status, runs := range map[int]int64{201: 1, 402: 2, 422: 2} {
 			s := h.shop(nil, func(w http.ResponseWriter, r *http.Request) {
 				w.WriteHeader(status)
