@@ -59,6 +59,7 @@ var subjects = []struct {
 	{"Releases in the background", false, backgroundCases},
 	{"Check", false, checkCases},
 	{"Refusals", false, refusalCases},
+	{"Reasons of refusals", false, reasonCases},
 	{"Observers", false, observerCases},
 	{"Real server: streams and bodies", true, streamCases},
 	{"Real server: stored answers", true, idempotentServerCases},

@@ -1,0 +1,88 @@
+package lockpage_test
+
+import (
+	"errors"
+	"html"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/httplock"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+var hostileKeys = []string{
+	`"><script>alert(1)</script>`,
+	`'); alert(1); ('`,
+	"{{.Host}}",
+	"javascript:alert(1)",
+	"100%25&filter=x#y?z=+1;2",
+	"a\x00b\r\nc\td\x7f",
+	"\xff\xfe not UTF-8",
+	"order\u202e24\u2066:\u200f7",
+	"\ufeff \u00a0x\u200b",
+	" leading and trailing ",
+	"../../etc/passwd",
+	"שלום ñ 漢字 👍",
+	strings.Repeat("k", 1024),
+}
+
+// Each is shown as it is, or with a name for what cannot be seen; its link looks up
+// that very key, and its form frees that very lock.
+func TestLockPageAndHostileKeys(t *testing.T) {
+	for _, key := range hostileKeys {
+		pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+			k := take(t, t.Context(), l, key, core.Owner(`<b>"&%' `+"\u202e"))
+			body := get(page, "/debug/locks?filter="+url.QueryEscape(key)).Body.String()
+			link := keyLink.FindStringSubmatch(body)
+			if link == nil {
+				t.Fatalf("%q is not in the list:\n%s", key, body)
+			}
+			body = get(page, "/debug/locks"+html.UnescapeString(link[1])).Body.String()
+			if strings.Contains(body, "<script") || strings.Contains(body, "<b>") {
+				t.Errorf("%q is not escaped:\n%s", key, body)
+			}
+			for _, r := range body {
+				if r != '\n' && r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x202a && r <= 0x2069 || r == 0xfeff || r == 0xfffd {
+					t.Errorf("%q: the page has %U", key, r)
+				}
+			}
+			r := readReport(t, get(page, "/debug/locks"+html.UnescapeString(link[1])+"&format=json"), 200)
+			if r.LookUp.State != "held" || r.LookUp.Here == nil {
+				t.Errorf("%q: the link leads to %+v", key, r.LookUp)
+			}
+			form := forceForm.FindStringSubmatch(body)
+			if form == nil {
+				t.Fatalf("%q: there is no form", key)
+			}
+			logged(func() {
+				w := send(page, "POST", "/debug/locks"+html.UnescapeString(form[1]))
+				if w.Code != 303 || !strings.Contains(w.Header().Get("Location"), "outcome=freed") {
+					t.Errorf("%q: %d %s", key, w.Code, w.Header())
+				}
+			})
+			if err := k.Unlock(t.Context()); !errors.Is(err, core.ErrLost) {
+				t.Errorf("%q: %v", key, err)
+			}
+		})
+	}
+}
+
+func TestLockPageNamesWhatCannotBeSeen(t *testing.T) {
+	page := httplock.LockPage(locktest.New(t))
+	body := get(page, "/?key="+url.QueryEscape("a\n\u202e\xffb c")).Body.String()
+	want := `<bdi>a<span class="esc">U+000A</span><span class="esc">U+202E</span><span class="esc">0xFF</span>b c</bdi>`
+	if !strings.Contains(html.UnescapeString(body), want) {
+		t.Errorf("the page lacks %s:\n%s", want, body)
+	}
+	if strings.Contains(strings.ReplaceAll(body, `value=""`, ""), "value=") {
+		t.Error("a key that a field cannot hold is in a field")
+	}
+	if body := get(page, "/?key=a%25b").Body.String(); !strings.Contains(body, `value="a%b"`) {
+		t.Error("the field does not show the key")
+	}
+}
