@@ -15,15 +15,16 @@ import (
 // waits for something to happen in this way: that is for redistest.Await.
 var sleepers = map[string]string{
 	"internal/browser.TestLockPage":        "with -update only, for a picture with times as one meets them",
-	"internal/conformance.backgroundCases": "the harness runs these cases in bubbles",
+	"internal/conformance.attemptCases":    "the harness runs these cases in bubbles",
+	"internal/conformance.backgroundCases": "likewise",
 	"internal/conformance.bodyCases":       "likewise",
 	"internal/conformance.handlerCases":    "likewise",
 	"internal/conformance.handoverCases":   "likewise",
 	"internal/conformance.idempotentCases": "likewise",
 	"internal/conformance.keepforCases":    "likewise",
-	"internal/conformance.keptCases":       "likewise",
 	"internal/conformance.permitCases":     "likewise",
 	"internal/conformance.severalCases":    "likewise",
+	"internal/conformance.storedCases":     "likewise",
 	"internal/conformance.overlap.slow":    "a handler in such cases",
 	"internal/conformance.slowRelease":     "an Observer in such cases",
 	"internal/faults.nemesis.pause":        "how long a fault lasts",
