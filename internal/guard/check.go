@@ -17,65 +17,112 @@ func Check[R Row](routes []SeenRoute) []R {
 	slices.SortStableFunc(routes, func(a, b SeenRoute) int {
 		return cmp.Or(strings.Compare(a.Pattern, b.Pattern), strings.Compare(a.Method, b.Method))
 	})
-	report := make([]Route, len(routes))
-	keys := vagueKeys{}
-	var by []guardedBy        // those that are by some path parameters
-	used := map[*Guard]bool{} // those that are by a path parameter which some route declares, more or less
+	c := &check{routes: routes, report: make([]Route, len(routes)), keys: vagueKeys{}, used: map[*Guard]bool{}}
 	for i, seen := range routes {
-		route := &report[i]
-		*route = Route{Method: seen.Method, Pattern: seen.Pattern}
-		if seen.TooLate {
-			route.Faults = append(route.Faults, "a guard comes after the handler, which then runs unlocked: put it before")
-		}
-		for _, before := range seen.Before {
-			for _, g := range before.Guards {
-				if key := g.on(before.Params); key.Err == nil {
-					route.guarded(seen, g, key, keys)
-				} else {
-					route.Faults = append(route.Faults, fmt.Sprintf("the guard by %s runs before the route is known, and has all refused with 500: %s", g.config.About, before.Fix))
-				}
-			}
-		}
-		for _, g := range seen.Guards {
-			params, fault := g.at(seen)
-			switch {
-			case fault != "":
-				route.Faults = append(route.Faults, fault)
-			case params != nil:
-				route.guarded(seen, g, g.on(seen.Params), keys)
-				by = append(by, guardedBy{params, seen.Pattern})
-			}
-			used[g] = used[g] || fault != "" || params != nil
-		}
-		if fault := anyMethod(seen, routes); fault != "" {
-			route.Faults = append(route.Faults, fault)
-		}
+		c.report[i] = Route{Method: seen.Method, Pattern: seen.Pattern, Unguarded: seen.Unguarded}
+		c.guards(i, seen)
 	}
 	for i, seen := range routes {
-		switch route := &report[i]; {
-		case seen.Unguarded && len(route.Guards) > 0:
-			route.Faults = append(route.Faults, "it is declared Unguarded, and is guarded: leave one of them out")
-		case !seen.Unguarded && len(route.Guards)+len(route.Faults) == 0:
-			route.Faults = forgotten(seen, by)
-		}
-		report[i].Unguarded = seen.Unguarded
+		c.forgotten(i, seen)
+		c.unused(i, seen)
 	}
-	for i, seen := range routes {
-		for _, g := range seen.Guards {
-			if !used[g] {
-				used[g] = true // say it once
-				report[i].Faults = append(report[i].Faults, undeclared("no route behind the guard", g.on(nil).Params, paramsBehind(g, routes)))
-			}
-		}
-	}
-	return rowsOf[R](report)
+	return rowsOf[R](c.report)
 }
 
-// guarded notes that the guard guards the route, by a key.
-func (r *Route) guarded(seen SeenRoute, g *Guard, key keyfunc.Description, keys vagueKeys) {
-	r.Guards = append(r.Guards, g.says())
-	if fault := keys.fault(seen, g.locker(), key); fault != "" {
-		r.Faults = append(r.Faults, fault)
+// check is what was found about the routes so far.
+type check struct {
+	routes []SeenRoute
+	report []Route
+	keys   vagueKeys
+	by     []guardedBy     // path parameters
+	used   map[*Guard]bool // those by a path parameter which some route declares, more or less
+}
+
+// guardedBy are the path parameters by which a route is guarded.
+type guardedBy struct {
+	params  []string
+	pattern string
+}
+
+// fault adds a fault to a route, if there is one.
+func (c *check) fault(i int, fault string) {
+	if fault != "" {
+		c.report[i].Faults = append(c.report[i].Faults, fault)
+	}
+}
+
+// guards finds the guards of a route.
+func (c *check) guards(i int, seen SeenRoute) {
+	if seen.TooLate {
+		c.fault(i, "a guard comes after the handler, which then runs unlocked: put it before")
+	}
+	for _, before := range seen.Before {
+		for _, g := range before.Guards {
+			if key := g.on(before.Params); key.Err == nil {
+				c.guarded(i, seen, g, key)
+			} else {
+				c.fault(i, fmt.Sprintf("the guard by %s runs before the route is known, and has all refused with 500: %s", g.config.About, before.Fix))
+			}
+		}
+	}
+	for _, g := range seen.Guards {
+		params, fault := g.at(seen)
+		c.fault(i, fault)
+		if params != nil {
+			c.guarded(i, seen, g, g.on(seen.Params))
+			c.by = append(c.by, guardedBy{params, seen.Pattern})
+		}
+		c.used[g] = c.used[g] || fault != "" || params != nil
+	}
+	c.fault(i, anyMethod(seen, c.routes))
+}
+
+// guarded notes that a guard guards the route, by a key.
+func (c *check) guarded(i int, seen SeenRoute, g *Guard, key keyfunc.Description) {
+	c.report[i].Guards = append(c.report[i].Guards, g.says())
+	c.fault(i, c.keys.fault(seen, g.locker(), key))
+}
+
+// forgotten finds a route that is not guarded, and declares the path parameters by which another
+// one is. Unguarded says that it is so on purpose.
+func (c *check) forgotten(i int, seen SeenRoute) {
+	switch route := c.report[i]; {
+	case seen.Unguarded && len(route.Guards) > 0:
+		c.fault(i, "it is declared Unguarded, and is guarded: leave one of them out")
+		return
+	case seen.Unguarded, len(route.Guards)+len(route.Faults) > 0:
+		return
+	}
+	for _, other := range c.by {
+		isAnother := func(name string) bool {
+			return !slices.Contains(seen.Params, name) ||
+				isVague(name) && segmentBefore(name, seen.Pattern) != segmentBefore(name, other.pattern)
+		}
+		if len(other.params) == 0 || slices.ContainsFunc(other.params, isAnother) {
+			continue
+		}
+		fault := fmt.Sprintf("it declares %s, by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place", quoted(other.params))
+		if !slices.Contains(c.report[i].Faults, fault) {
+			c.fault(i, fault)
+		}
+	}
+}
+
+// unused finds guards by a path parameter that no route behind them declares, at the first of these
+// routes.
+func (c *check) unused(i int, seen SeenRoute) {
+	for _, g := range seen.Guards {
+		if c.used[g] {
+			continue
+		}
+		c.used[g] = true
+		var there []string
+		for _, other := range c.routes {
+			if slices.Contains(other.Guards, g) {
+				there = append(there, other.Params...)
+			}
+		}
+		c.fault(i, undeclared("no route behind the guard", g.on(nil).Params, there))
 	}
 }
 
@@ -91,10 +138,10 @@ func (g *Guard) at(seen SeenRoute) (params []string, fault string) {
 	params = []string{}
 	missing := ""
 	for _, name := range key.Params {
-		switch count(seen.Params, name) {
-		case 0:
+		switch first := slices.Index(seen.Params, name); {
+		case first < 0:
 			missing = cmp.Or(missing, name)
-		case 1:
+		case !slices.Contains(seen.Params[first+1:], name):
 			params = append(params, name)
 		default:
 			return nil, fmt.Sprintf("it declares the path parameter %q twice, and is refused with 500: give them two names", name)
@@ -114,51 +161,6 @@ func (g *Guard) at(seen SeenRoute) (params []string, fault string) {
 		return nil, ""
 	}
 	return nil, fmt.Sprintf("it does not declare the path parameter %q, by which the lock is, and is refused with 500: guard it by something else", missing)
-}
-
-// guardedBy are the path parameters by which a route is guarded.
-type guardedBy struct {
-	params  []string
-	pattern string
-}
-
-// forgotten returns what is wrong with a route that is not guarded and has some path
-// parameters, where others are guarded by some.
-func forgotten(seen SeenRoute, by []guardedBy) (faults []string) {
-	for _, other := range by {
-		names := other.params
-		isAnother := func(name string) bool {
-			return !slices.Contains(seen.Params, name) ||
-				isVague(name) && segmentBefore(name, seen.Pattern) != segmentBefore(name, other.pattern)
-		}
-		if len(names) == 0 || slices.ContainsFunc(names, isAnother) {
-			continue
-		}
-		fault := fmt.Sprintf("it declares %s, by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place", quoted(names))
-		if !slices.Contains(faults, fault) {
-			faults = append(faults, fault)
-		}
-	}
-	return faults
-}
-
-// paramsBehind returns the path parameters of the routes behind a guard.
-func paramsBehind(g *Guard, routes []SeenRoute) (names []string) {
-	for _, seen := range routes {
-		if slices.Contains(seen.Guards, g) {
-			names = append(names, seen.Params...)
-		}
-	}
-	return names
-}
-
-func count(names []string, name string) (n int) {
-	for _, other := range names {
-		if other == name {
-			n++
-		}
-	}
-	return n
 }
 
 // anyMethod says what is wrong with a route for all methods behind a guard that has requests
