@@ -30,21 +30,21 @@ type Config struct {
 	// [Idempotent] does. It cannot be combined with Shared, Permits and FailOpen.
 	Idempotent *Idempotency
 	// Strict refuses, with 500 and a line in the log, a route that is matched and
-	// does not declare Param, so that none passes by a slip. It needs Param.
+	// does not declare Param, so that none passes by mistake. It needs Param.
 	Strict bool
 	// Options are for each lock. Unless they, or the Locker's, say otherwise,
 	// a request waits up to 3 s, and up to 256 requests wait for one key in a
 	// process.
 	Options []core.Option
-	// Shared says which requests share the lock, such as [SafeMethods]: they go together, and
-	// the others have it alone; see [core.Shared].
+	// Shared says which requests share the lock, such as [SafeMethods]: they run together, and
+	// the others have the lock alone; see [core.Shared].
 	Shared func(*gin.Context) bool
 	// Permits says how many requests may hold the lock when one is admitted, such as by the
-	// tenant's plan; see [core.Permits]. One for which it returns less than 1, or more than
-	// 10,000, is refused with 500. Where all have the same, [core.Permits] among the Options
-	// does.
+	// tenant's plan; see [core.Permits]. A request for which it returns less than 1,
+	// or more than 10,000, is refused with 500. Where all have the same, use [core.Permits] among
+	// the Options.
 	Permits func(*gin.Context) int
-	// Skip lets requests through without a lock when it returns true.
+	// Skip lets requests pass without a lock when it returns true.
 	Skip func(*gin.Context) bool
 	// OnRefused answers in place of the problem body. It begins with the status and
 	// Retry-After set, so that it need only write a body; see [StatusOf] and [ReasonOf]. The
@@ -56,7 +56,7 @@ type Config struct {
 	// FailOpen runs the handlers WITHOUT a lock while Redis is unavailable. Only
 	// for work that may run twice.
 	FailOpen bool
-	// Status answers a busy lock; if zero 409, or 429 for want of a permit. Between 400 and 599.
+	// Status answers a busy lock; if zero 409, or 429 where no permit is free. Between 400 and 599.
 	Status int
 	// BufferBody is how many bytes the body of a request may have. The body is read in full
 	// before the lock is requested, so that no client waits for the lock, or holds it, while it
@@ -70,7 +70,7 @@ type Config struct {
 // key is "orderID=42": the name is part of it, the route is not, so that routes
 // with the same parameter exclude one another. Routes without the parameter pass,
 // with a warning in the log; where no route at all declares it, they are refused with 500
-// and a line that has the names that there are. A route that declares it twice, or in another
+// and a line in the log that lists the declared names. A route that declares it twice, or in another
 // spelling (letter case, "_" or "-" more or less), is refused with 500. It panics when no
 // parameter can have that name or an option is bad.
 func ByParam(name string, opts ...core.Option) gin.HandlerFunc {

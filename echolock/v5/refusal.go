@@ -12,9 +12,9 @@ import (
 var onRefused guard.OnRefused[func(c *echo.Context, err error) error]
 
 // SetOnRefused has f answer the refusals of all guards of this package that have no
-// OnRefused of their own: the house's error format, once for the process, as
-// [core.SetDefault] sets the Locker. It is looked up for each request. nil takes it away.
-// Safe for concurrent use. See [Config] for what f finds and has to do.
+// OnRefused of their own: the error format of the whole program, as
+// [core.SetDefault] sets the Locker. It is looked up for each request. nil removes it. It is
+// safe for concurrent use. See [Config] for what f has to do.
 func SetOnRefused(f func(c *echo.Context, err error) error) { onRefused.Set(f) }
 
 // OnRefused is Config.OnRefused as an option of the By functions.
@@ -23,22 +23,21 @@ func OnRefused(f func(c *echo.Context, err error) error) core.Option { return on
 // Strict is Config.Strict as an option of [ByParam].
 func Strict() core.Option { return guard.Strict() }
 
-// Locker is Config.Locker as an option of the By functions: for a test, say, whose routes
-// have a Locker of their own, so that tests can run in parallel. The By functions panic when l
-// is nil.
+// Locker is Config.Locker as an option of the By functions, such as for tests that run in
+// parallel, each with a Locker of its own. The By functions panic when l is nil.
 func Locker(l *core.Locker) core.Option { return guard.Locker(l) }
 
 // BufferBody is Config.BufferBody as an option of the By functions.
 func BufferBody(n int64) core.Option { return guard.BufferBody(n) }
 
 // SafeMethods is for Config.Shared: the requests by GET, HEAD, OPTIONS and TRACE, which only
-// read (https://www.rfc-editor.org/rfc/rfc9110#section-9.2.1). Middleware that lets a client
-// override the method goes outside of the guard.
+// read (https://www.rfc-editor.org/rfc/rfc9110#section-9.2.1). Put middleware that lets a client
+// override the method outside of the guard.
 func SafeMethods(c *echo.Context) bool { return guard.IsSafe(c.Request()) }
 
-// StatusOf returns the HTTP status that a refusal has, from the error that OnRefused gets or
-// that a call of core or of a keyfunc has returned, and when trying again makes sense: in
-// whole seconds, 0 where it does not. 400 and 413: there is no key; 409: the lock is busy,
+// StatusOf returns the HTTP status of a refusal, from the error that OnRefused gets or that a call
+// of core or of a keyfunc has returned, and after how long trying again makes sense: in whole
+// seconds, 0 where it does not. 400 and 413: there is no key; 409: the lock is busy,
 // and 429: there is no permit, or what Config.Status says; 409 and 422 of [Idempotent]; 499: the
 // client has left; 500: the program is misconfigured, or err is of another kind; 503: Redis does
 // not answer, the Locker closes or the lock was lost.

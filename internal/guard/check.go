@@ -163,8 +163,8 @@ func (g *Guard) at(seen SeenRoute) (params []string, fault string) {
 	return nil, fmt.Sprintf("it does not declare the path parameter %q, by which the lock is, and is refused with 500: guard it by something else", missing)
 }
 
-// anyMethod says what is wrong with a route for all methods behind a guard that has requests
-// processed once. Where a framework shows it as a route for each method it is said of GET's.
+// anyMethod says what is wrong with a route for all methods behind a guard that processes
+// requests once. Where a framework shows it as a route for each method it is said of GET's.
 func anyMethod(seen SeenRoute, routes []SeenRoute) (fault string) {
 	guards := slices.Clone(seen.Guards)
 	for _, before := range seen.Before {

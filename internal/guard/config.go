@@ -22,7 +22,7 @@ type Config struct {
 	Param string
 	// Keys, in place of Key, derives several keys, of all of which the handler needs the locks.
 	Keys keyfunc.Set[keyfunc.Request]
-	// Idempotent, in place of Key, has requests processed once.
+	// Idempotent, in place of Key, processes requests once.
 	Idempotent *Idempotency
 	// About says by what is locked, to people; what Key reads if empty.
 	About string
@@ -32,10 +32,10 @@ type Config struct {
 	Forms adapter.Forms[Request]
 	// FailOpen runs the handler without a lock when Redis is unavailable.
 	FailOpen bool
-	// Status answers a busy lock; if zero 409, or 429 for want of a permit.
+	// Status answers a busy lock; if zero 409, or 429 where no permit is free.
 	Status int
-	// BufferBody, if positive, is how many bytes a body may have, which is read in
-	// full before the lock is asked for. If negative, none is read; 0 is the default.
+	// BufferBody, if positive, is how many bytes a body may have: it is read in full before
+	// the lock is requested. If negative, none is read; 0 is the default.
 	BufferBody int64
 	// Strict refuses the routes that do not declare Param.
 	Strict bool

@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// Idempotency is how requests are processed once, and later ones get the stored answer. The adapters
-// declare it anew, so that a user sees its fields, and say what each of them means.
+// Idempotency says how requests are processed once. The adapters declare it again, so that users
+// see its fields, and say what each field means.
 type Idempotency struct {
 	Scope         keyfunc.Func[keyfunc.Request]
 	Key           keyfunc.Func[keyfunc.Request]
@@ -33,14 +33,14 @@ type Idempotency struct {
 const (
 	idempotencyKey  = "Idempotency-Key"
 	maxKeyBytes     = 255
-	defaultKeep     = 24 * time.Hour
-	defaultAnswer   = 64 << 10
-	defaultRequest  = 1 << 20 // bytes of a body
+	defaultStoreFor = 24 * time.Hour
+	defaultMaxBytes = 64 << 10 // of the body of an answer
+	defaultRequest  = 1 << 20  // bytes of the body of a request
 	idempotentNames = "idempotent:"
 )
 
-// An answer that says no is cheap to have, and to make again: it is stored for a shorter time, and a
-// longer one not at all.
+// A refusal by the handler is cheap to provoke, and to make again: it is stored for a shorter time,
+// and a long one not at all.
 const (
 	longestRefusal = time.Hour
 	maxRefusal     = 4 << 10 // bytes of its body
@@ -56,7 +56,7 @@ var neverStored = []string{
 	"Connection", "Keep-Alive", "Upgrade", "Trailer", "Transfer-Encoding", "Content-Length", "Retry-After", replayedHeader,
 }
 
-// Idempotent is the configuration of a guard that has requests processed once for each scope. It
+// Idempotent is the configuration of a guard that processes requests once for each scope. It
 // panics when scope is nil.
 func Idempotent(adapter string, scope keyfunc.Func[keyfunc.Request]) Config {
 	if scope == nil {
@@ -88,10 +88,10 @@ func idempotent(name string, cfg Config) Config {
 		panic(name + ": Idempotency.MaxBytes must not be negative; 0 stands for 64 KiB")
 	}
 	if i.StoreFor == 0 {
-		i.StoreFor = defaultKeep
+		i.StoreFor = defaultStoreFor
 	}
 	if i.MaxBytes == 0 {
-		i.MaxBytes = defaultAnswer
+		i.MaxBytes = defaultMaxBytes
 	}
 	if i.StoreIf == nil {
 		i.StoreIf = isFinal

@@ -13,19 +13,18 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 )
 
-// Outcome is that of a handler, as its adapter reports it: whether the work was done, so
-// that the lock leaves its dedup window. Once an answer has begun its status alone counts. What
-// comes later, an error or a panic, is for the most part the client's doing, who has gone and
-// would rather have the work done again.
+// Outcome is that of a handler, as the adapter reports it: whether the work was done, so that the
+// lock leaves its dedup window. Once an answer has begun, only its status counts. Most errors and
+// panics after that come from a client that has left, and must not undo what was done.
 type Outcome struct {
 	status    int // 0 until the answer has begun
 	implied   int // that it has if nobody writes one; 0: 200
 	failed    bool
 	recording *recording  // nil: the answer is not stored
 	refused   atomic.Bool // by another goroutine behind http.TimeoutHandler
-	url       *url.URL    // of the request, the same for all guards that it goes through
-	header    http.Header // of the response, likewise
-	outer     *Outcome    // what the context had before
+	url       *url.URL    // of the request, the same for all its guards
+	header    http.Header // of the response, the same for all its guards
+	outer     *Outcome    // of the guard outside
 }
 
 type outcomeKey struct{}
@@ -41,10 +40,10 @@ func outcomeIn(ctx context.Context) *Outcome {
 	return o
 }
 
-// refuseOuter says to the guards outside that a request of theirs was refused inside, so that
-// they do not take the answer for a success, whoever writes it. The context may come from
-// another request, of which this one is a part: then neither request nor response is the same.
-// Middleware may have replaced one of them, http.TimeoutHandler the response.
+// refuseOuter reports to the guards outside that their request was refused inside, so that they do
+// not take the answer for a success, whoever writes it. The context may come from another request,
+// of which this one is a part: then both request and response differ. Middleware may have replaced
+// one of them, as http.TimeoutHandler does with the response.
 func refuseOuter(r Request) {
 	own := reflect.ValueOf(r.ResponseHeader()).Pointer()
 	for o := outcomeIn(r.HTTP().Context()); o != nil; o = o.outer {

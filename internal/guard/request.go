@@ -46,13 +46,13 @@ func IsSafe(r *http.Request) bool {
 	return false
 }
 
-// defaultBuffer is how long a body may be that is read before the lock is asked for, unless
+// defaultBuffer is how long a body may be that is read before the lock is requested, unless
 // the configuration says otherwise.
 const defaultBuffer = 64 << 10
 
-// buffer reads the body of a request before the lock is asked for. net/http notices that a
-// client has left only when its body was read: otherwise clients that
-// are gone, and have not sent the last byte, would wait for the lock before others, or hold it.
+// buffer reads the body of a request before the lock is requested. net/http notices that a client
+// has left only after its body was read: a client that never sends the last byte, and leaves, would
+// otherwise wait for the lock in front of others, or hold it.
 func (g *Guard) buffer(r *http.Request) error {
 	switch limit := g.config.BufferBody; {
 	case limit > 0:

@@ -9,12 +9,13 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// vague are names of path parameters, in lower case, that do not say what has the name.
+// vague are names of path parameters, in lower case, that stand for different things on
+// different routes.
 var vague = []string{"id", "uuid", "guid", "key", "name", "slug", "code", "number", "no", "nr", "path", wildcard}
 
 func isVague(name string) bool { return slices.Contains(vague, strings.ToLower(name)) }
 
-// vagueKeys are the keys by path parameters with such names, and where they were seen.
+// vagueKeys are the keys by such path parameters, and where they were seen.
 type vagueKeys map[vagueKey][]resource
 
 type vagueKey struct {
@@ -25,8 +26,8 @@ type vagueKey struct {
 // resource is what a path parameter stands for: the segment before it.
 type resource struct{ segment, route string }
 
-// fault returns what is wrong where a route is guarded by a key that stands for something else
-// on a route before, of another resource. It is said once for each.
+// fault says that the key of a route is also that of an earlier route, where it stands for another
+// resource. It is said once for each.
 func (k vagueKeys) fault(seen SeenRoute, locker *core.Locker, key keyfunc.Description) string {
 	parts := strings.Split(key.Name, ":")
 	for _, param := range key.Params {

@@ -125,7 +125,7 @@ func (b behind) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func (b behind) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
 // RefusedWriter writes an answer that begins with the status of a refusal: whatever somebody
-// else answers, it is not taken for a success by a slip.
+// else answers, it is not taken for a success by mistake.
 type RefusedWriter struct {
 	http.ResponseWriter
 	status int
