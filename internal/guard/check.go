@@ -67,12 +67,16 @@ func (c *check) guards(i int, seen SeenRoute) {
 	}
 	for _, g := range seen.Guards {
 		params, fault := g.at(seen)
-		c.fault(i, fault)
-		if params != nil {
+		switch {
+		case fault != "":
+			c.fault(i, string(fault)+" (its requests are refused with 500)")
+		case params != nil:
 			c.guarded(i, seen, g, g.on(seen.Params))
 			c.by = append(c.by, guardedBy{params, seen.Pattern})
+		default:
+			continue
 		}
-		c.used[g] = c.used[g] || fault != "" || params != nil
+		c.used[g] = true
 	}
 	c.fault(i, anyMethod(seen, c.routes))
 }
@@ -133,34 +137,35 @@ func (g *Guard) on(params []string) keyfunc.Description {
 
 // at returns the path parameters by which the guard guards a route, nil when it lets it pass,
 // or why it refuses every request for it.
-func (g *Guard) at(seen SeenRoute) (params []string, fault string) {
+func (g *Guard) at(seen SeenRoute) (params []string, fault setupError) {
 	key := g.on(seen.Params)
 	params = []string{}
 	missing := ""
 	for _, name := range key.Params {
-		switch first := slices.Index(seen.Params, name); {
-		case first < 0:
-			missing = cmp.Or(missing, name)
-		case !slices.Contains(seen.Params[first+1:], name):
+		switch {
+		case isTwice(seen.Params, name):
+			return nil, twice("it", name)
+		case slices.Contains(seen.Params, name):
 			params = append(params, name)
 		default:
-			return nil, fmt.Sprintf("it declares the path parameter %q twice, and is refused with 500: give them two names", name)
+			missing = cmp.Or(missing, name)
 		}
 	}
 	near := slices.IndexFunc(seen.Params, func(other string) bool { return alike(missing, other) })
+	why := ", by which the lock is: guard it by something else"
 	switch passes := g.config.Param != "" || errors.Is(key.Err, keyfunc.ErrSkip); {
 	case key.Err == nil:
 		return params, ""
 	case near >= 0:
-		return nil, fmt.Sprintf("the lock is by the path parameter %q, but it declares %q, and is refused with 500: write one name in both places", missing, seen.Params[near])
+		return nil, misnamed("it", missing, seen.Params[near])
 	case seen.Subtree:
-		return nil, fmt.Sprintf("it is a subtree and does not declare the path parameter %q, and is refused with 500, for another router may be inside: guard the routes of that one", missing)
+		why = " and is a subtree, in which another router may be: guard the routes of that one"
 	case g.config.Strict:
-		return nil, fmt.Sprintf("it does not declare the path parameter %q, and Strict has it refused with 500", missing)
+		why = ", which Strict demands"
 	case passes:
 		return nil, ""
 	}
-	return nil, fmt.Sprintf("it does not declare the path parameter %q, by which the lock is, and is refused with 500: guard it by something else", missing)
+	return nil, setupError(fmt.Sprintf("it does not declare the path parameter %q%s", missing, why))
 }
 
 // anyMethod says what is wrong with a route for all methods behind a guard that processes

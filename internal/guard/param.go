@@ -68,12 +68,11 @@ func quoted(names []string) string {
 func misspelt(r Request, name string, declared bool) error {
 	names := r.Params()
 	if declared {
-		first := slices.Index(names, name)
-		if first < 0 || !slices.Contains(names[first+1:], name) {
+		if !isTwice(names, name) {
 			return nil
 		}
-		pattern, _ := r.Route()
-		return setupError(fmt.Sprintf("the route %q declares the path parameter %q twice: give them two names", pattern, name))
+		route, _ := r.Route()
+		return twice("the route "+strconv.Quote(route), name)
 	}
 	near := slices.IndexFunc(names, func(other string) bool { return alike(name, other) })
 	if near < 0 {
@@ -87,9 +86,23 @@ func misspelt(r Request, name string, declared bool) error {
 	if near < 0 {
 		return nil
 	}
-	pattern, _ := r.Route()
-	return setupError(fmt.Sprintf("the lock is by the path parameter %q, but the route %q declares %q: write one name in both places",
-		name, pattern, names[near]))
+	route, _ := r.Route()
+	return misnamed("the route "+strconv.Quote(route), name, names[near])
+}
+
+func isTwice(names []string, name string) bool {
+	first := slices.Index(names, name)
+	return first >= 0 && slices.Contains(names[first+1:], name)
+}
+
+// twice says that a route declares a path parameter twice.
+func twice(route, name string) setupError {
+	return setupError(fmt.Sprintf("%s declares the path parameter %q twice: give them two names", route, name))
+}
+
+// misnamed says that a route declares a path parameter in another spelling.
+func misnamed(route, name, there string) setupError {
+	return setupError(fmt.Sprintf("the lock is by the path parameter %q, but %s declares %q: write one name in both places", name, route, there))
 }
 
 // alike reports whether two names differ in letter case, "_" and "-" only.
