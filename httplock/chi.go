@@ -11,7 +11,7 @@ import (
 )
 
 // AddRouter adds all routes of a chi router, and of the routers that are mounted in it. Other
-// than with chi.Walk, RouteCheck then knows of a guard in Use that it runs before the route is
+// than with chi.Walk, the report then says that a guard in Use runs before the route is
 // known. It fails, and has added nothing, when the router does not show its routes and
 // middleware as chi's do.
 func (c *RouteCheck) AddRouter(router http.Handler) error {
@@ -23,7 +23,7 @@ func (c *RouteCheck) AddRouter(router http.Handler) error {
 	return nil
 }
 
-var errNotChi = errors.New("httplock: AddRouter needs a router of chi, or one that shows its routes and middleware likewise")
+var errNotChi = errors.New("httplock: AddRouter needs a router of chi, or one that shows its routes and middleware in the same way")
 
 type middlewares = []func(http.Handler) http.Handler
 

@@ -5,9 +5,9 @@
 //
 // It fits every router with middleware of the form func(http.Handler)
 // http.Handler. [ByParam] needs the router to have matched the route already and
-// to tell the parameters by [http.Request.PathValue], as net/http's ServeMux and
+// to show the parameters by [http.Request.PathValue], as net/http's ServeMux and
 // chi do: wrap the route's handler (chi: r.With), not the whole mux. With gorilla,
-// which keeps parameters to itself, use [By] and mux.Vars.
+// which does not, use [By] and mux.Vars.
 //
 // The handler finds the lock's context in its request: it is cancelled when the
 // lock is lost, and locks taken with it re-enter.

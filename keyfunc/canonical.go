@@ -96,8 +96,8 @@ func Hash[S any](f Func[S]) Func[S] {
 
 // Path brings the spellings of a path to one form: without escapes, empty segments and dot
 // segments, nor a slash at either end. "/a//b/", "a/./b", "a/x/../b", "a%2Fb" and "%61/b" are
-// "a/b". It is for a wildcard, "{path...}" or "*path", where the handler, or whoever it hands
-// the path on to, cleans it likewise. A part keeps its name.
+// "a/b". It is for a wildcard, "{path...}" or "*path", where the handler, or the server
+// to which it passes the path on, cleans it in the same way. A part keeps its name.
 //
 // Letter case stays as it is, and counts, and so does a backslash that is next to no dot
 // segment: a file system may see that otherwise.
@@ -153,7 +153,7 @@ func cleaned(value string) (string, error) {
 
 // ValidatePath is for adapters: it fails with [ErrPath] when the path of r has
 // a dot segment, escaped or not, that is in none of params, which are the values of the path
-// parameters that make the key. Whoever cleans the path later would be led past them:
+// parameters that make the key. A server that cleans the path later would be led past them:
 // "/orders/42/%2e%2e/43/pay" is about order 43 to a server behind this one.
 func ValidatePath(r *http.Request, params ...string) error {
 	left := dots(r.URL.Path)

@@ -104,7 +104,7 @@ func Named[S any](name string, f Func[S]) Func[S] {
 // It fails as f does in every other case: a part that is ambiguous, malformed or
 // too large is refused still. It panics when f is nil.
 //
-// Whoever sends the request decides then whether it is locked. Do not use it
+// The sender of the request then decides whether it is locked. Do not use it
 // where the handler finds the value elsewhere, or has a default for it.
 func Optional[S any](f Func[S]) Func[S] {
 	mustFunc("Optional", f)

@@ -12,24 +12,24 @@
 // [Template] says the same in a line of text, without the canonical forms. A [Set], such as
 // [All], derives several keys, for work that needs the locks of all of them.
 //
-// # Keys that cannot be slipped past
+// # Keys that nobody can evade
 //
-// A key is a list of parts, each a name and a value or a text alone, in which what
-// separates them is escaped. It reads in one way only, so two different inputs never
-// share a key by accident, and no value that a client sends is the key of another
-// Func, as long as the first part has a name or is a [Const], a [Scope] or the text of
-// a [Template]. The same name is the same thing, whether it comes from the path, the
-// query or a body. Keys from elsewhere, such as those of [core.Locker.Do] and of Funcs
-// that are written by hand and stand alone, are what they are made: give them a
-// beginning of their own. No Func of this package returns an
-// empty key: a part that is absent or empty is [ErrMissing], and the work does
-// not run, unless [Optional] says that it may run without a lock.
+// A key is a list of parts. Each part is a name and a value, or a text alone; separators
+// inside of them are escaped. A key reads in one way only, so two different inputs never
+// share a key by accident. No value that a client sends is the key of another Func, as long
+// as the first part has a name or is a [Const], a [Scope] or the text of a [Template]. The
+// same name is the same thing, whether it comes from the path, the query or a body. Keys
+// from elsewhere, such as those of [core.Locker.Do] and of a Func that is written by hand
+// and stands alone, are used as they are: give them a prefix of their own. No Func of this
+// package returns an empty key: for a part that is absent or empty it fails with
+// [ErrMissing], and the work does not run, unless [Optional] says that it may run without a
+// lock.
 //
 // A part that the handler might read differently is refused with
 // [ErrAmbiguous] or [ErrMalformed]: a query parameter, header field or cookie
 // that is given twice, a query parameter or JSON field in another letter case, a body
 // that some framework does not read as JSON, a path parameter with escapes or dot segments.
-// What remains for the caller to see to:
+// The caller has to take care of the rest:
 //
 //   - The handler must read the value where the key is taken from. In particular
 //     [net/http.Request.FormValue] and the Bind functions of frameworks mix body,

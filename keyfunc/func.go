@@ -1,8 +1,6 @@
 package keyfunc
 
-import (
-	"net/http"
-)
+import "net/http"
 
 // Func derives a key from S, a [Request] or a [Task].
 //
@@ -20,7 +18,7 @@ import (
 // find out what it reads: see [Describe].
 //
 // The Funcs of this package are safe for concurrent use, and return at once,
-// save those that read a request's body: see [JSON]. Their constructors panic on
+// except those that read a request's body: see [JSON]. Their constructors panic on
 // bad arguments, with a sentence that says how to fix it.
 type Func[S any] func(S) (string, error)
 
@@ -32,7 +30,7 @@ type Request interface {
 	// Param returns a path parameter, as the handler sees it, and whether the matched
 	// route declares it.
 	//
-	// A Request may have a method Decoded(param string) bool besides: whether the router
+	// A Request may also have a method Decoded(param string) bool: whether the router
 	// has decoded the escapes in this parameter's value, so that no handler does it. Without
 	// it, [Param] does not know that "%61nn" cannot mean "ann", and refuses it.
 	Param(name string) (value string, declared bool)

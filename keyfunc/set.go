@@ -22,7 +22,7 @@ type Set[S any] func(S) ([]string, error)
 // [Named].
 //
 // It fails as the first part does that fails. A part that is [Optional] and missing is left
-// out; the others are locked nevertheless. When none is left it fails with [ErrSkip]. It
+// out; the others are still locked. When none is left it fails with [ErrSkip]. It
 // panics when name is empty, or there is no part, or one is nil.
 func All[S any](name string, parts ...Func[S]) Set[S] {
 	if name == "" || len(parts) == 0 {

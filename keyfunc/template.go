@@ -54,7 +54,7 @@ func Template(t string) (Func[Request], error) {
 //	{type}              as [TaskType] takes it
 //	{payload.order.id}  [Payload]
 //
-// It may begin with the type, which whoever writes the program chooses.
+// It may begin with the type, which the program chooses.
 func TaskTemplate(t string) (Func[Task], error) {
 	return parseTemplate(t, []source[Task]{
 		{name: "type", ours: true, build: named(func(string) Func[Task] { return TaskType() })},

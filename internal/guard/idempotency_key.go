@@ -87,8 +87,8 @@ const errBodyRead setupError = "the body was read before Idempotent, which canno
 	"put the middleware that reads it, such as a CSRF check by a form field, inside of Idempotent, or have it put the body back"
 
 // fingerprint is a digest of what distinguishes a request from others with the same key. Its body
-// was buffered, and can be read again. Whoever reads the digest cannot try bodies without
-// knowing the client's key.
+// was buffered, and can be read again. A reader of the digest cannot try bodies without
+// the client's key.
 func fingerprint(r *http.Request, id string) (string, error) {
 	var body []byte
 	if r.Body != nil && r.Body != http.NoBody {

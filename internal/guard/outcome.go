@@ -145,7 +145,7 @@ func (g *Guard) run(ctx context.Context, r Request, next Next) error {
 
 // keepWindow releases the lock as after a success, while a panic is on its way: core,
 // which would drop the window, then finds it released. The panic is not recovered, so that
-// whoever recovers it outside sees where it came from.
+// the one who recovers it outside sees where it came from.
 func (g *Guard) keepWindow(ctx context.Context) {
 	lock, held := core.FromContext(ctx)
 	if !held || lock.Window() == 0 {

@@ -138,7 +138,7 @@ func decode(text []byte) (*storedAnswer, error) {
 func (a *storedAnswer) write(w http.ResponseWriter) {
 	h := w.Header()
 	for _, field := range a.fields {
-		if _, set := a.Header[field]; !set && field != contentEncoding { // which may be of whoever encodes outside
+		if _, set := a.Header[field]; !set && field != contentEncoding { // which may be of an encoder outside
 			delete(h, field)
 		}
 	}
