@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/guard"
 )
 
 // show says who has a lock.
@@ -27,7 +28,9 @@ func (p *program) show(ctx context.Context, args []string) (int, error) {
 	defer disconnect()
 	key := f.Arg(0)
 	if *scope != "" {
-		key = requestKey(*scope, key)
+		if key, err = guard.LockKey(*scope, key); err != nil {
+			return 0, fmt.Errorf("%w: %w", errUsage, err)
+		}
 	}
 	_, err = p.look(ctx, locker, key)
 	return 0, err

@@ -67,7 +67,7 @@ var allowed = map[string][]string{
 	"promlock": {"core", prometheus},
 	"otellock": {"core", otel},
 
-	"cmd/latchkey": {"core", goRedis},
+	"cmd/latchkey": {"core", "internal/guard", goRedis},
 
 	// For tests: the user's, and our own.
 	"locktest":              {"core", "internal/buffered", miniredis, goRedis},

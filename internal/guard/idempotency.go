@@ -142,8 +142,7 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 		return refusalForKey(err)
 	}
 	i := g.config.Idempotent
-	sum := sha256.Sum256([]byte(id))
-	key := idempotentNames + hex.EncodeToString(sum[:])
+	key := lockKey(id)
 	opts := append(g.options[:len(g.options):len(g.options)], adapter.Attempt(request, i.StoreFor, i.RefuseUnknown))
 	ctx := r.HTTP().Context()
 	lock, err := locker.Lock(ctx, key, opts...)
@@ -215,6 +214,27 @@ func (g *Guard) noAttempt(ctx context.Context, key, request string, err error, o
 	}
 	return refusal
 }
+
+// lockKey is the key of the lock of a request, from its scope and key.
+func lockKey(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return idempotentNames + hex.EncodeToString(sum[:])
+}
+
+// LockKey is the key of the lock of a request with an Idempotency-Key, in quotes or not. scope is
+// what its key function returns, such as value.userID=42.
+func LockKey(scope, key string) (string, error) {
+	own, err := headerKey(headerOf{http: &http.Request{Header: http.Header{idempotencyKey: {key}}}})
+	return lockKey(scope + ":" + own), err
+}
+
+// headerOf is a request of which a key function sees the header only.
+type headerOf struct {
+	keyfunc.Request
+	http *http.Request
+}
+
+func (r headerOf) HTTP() *http.Request { return r.http }
 
 type attemptKey struct{}
 

@@ -38,4 +38,7 @@ func TestShowFindsTheLockOfARequest(t *testing.T) {
 			t.Errorf("unlock %s: %d %s", name, exit, said)
 		}
 	}
+	if exit, said := ask(t, server.Addr(), "", "show", "-idempotent", "value.userID=u7", "a b"); exit != exitUsage {
+		t.Errorf("what is no Idempotency-Key: %d %s", exit, said)
+	}
 }
