@@ -1,0 +1,81 @@
+package hertzlock_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/cloudwego/hertz/pkg/app"
+	"github.com/cloudwego/hertz/pkg/app/server"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+// Middleware outside finds the reason of a refusal, and its header stays.
+func TestMiddlewareOutside(t *testing.T) {
+	locker, _ := newLocker(t)
+	url := serve(t, func(h *server.Hertz) {
+		h.Use(func(ctx context.Context, c *app.RequestContext) {
+			c.Header("X-Outside", "yes")
+			c.Next(ctx)
+			if last := c.Errors.Last(); last == nil || !errors.Is(last.Err, core.ErrNotAcquired) || !c.IsAborted() {
+				t.Errorf("errors %v, aborted %v", c.Errors, c.IsAborted())
+			}
+		})
+		guarded(locker, func(context.Context, *app.RequestContext) { t.Error("the handler ran") }, core.NoWait())(h)
+	})
+	locktest.Hold(t, locker, "orderID=42")
+	a := post(t, url+"/orders/42", "")
+	want(t, a, http.StatusConflict)
+	if a.header.Get("X-Outside") != "yes" {
+		t.Errorf("header %v", a.header)
+	}
+}
+
+// With WithSenseClientDisconnection a client that leaves ends its wait.
+func TestClientLeavesWhileWaiting(t *testing.T) {
+	locker, heard := newLocker(t)
+	url := serve(t, guarded(locker, func(context.Context, *app.RequestContext) { t.Error("the handler ran") }, core.Wait(patience)))
+	release := locktest.Hold(t, locker, "orderID=42")
+	heard.next(t, core.EventAcquired) // by Hold
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		_, err := send(ctx, url+"/orders/42", "")
+		done <- err
+	}()
+	heard.next(t, core.EventWaiting)
+	cancel()
+	if err := receive(t, done, "the client"); !errors.Is(err, context.Canceled) {
+		t.Errorf("err %v", err)
+	}
+	if reason := heard.next(t, core.EventBusy).Reason; reason != "canceled" {
+		t.Errorf("the wait ended with %q", reason)
+	}
+	release()
+	wantFree(t, locker)
+}
+
+// A client that leaves while its handler runs ends the handler's context. The lock is
+// kept until the handler returns.
+func TestClientLeavesWhileServed(t *testing.T) {
+	locker, heard := newLocker(t)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	url := serve(t, guarded(locker, func(ctx context.Context, c *app.RequestContext) {
+		close(entered)
+		<-ctx.Done()
+		if held := locker.Snapshot("orderID=42").Held; len(held) != 1 {
+			t.Errorf("held: %v", held)
+		}
+		<-leave
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	go send(ctx, url+"/orders/42", "")
+	receive(t, entered, "the handler")
+	cancel()
+	close(leave)
+	heard.next(t, core.EventReleased)
+	wantFree(t, locker)
+}
