@@ -1,5 +1,5 @@
 -- The queue of a lock is a sorted set with an entry for each wait. Its member is
--- <hold>[|<form>][ <owner>]: the form is as in holders.lua, and absent when it is exclusive; so
+-- <hold>[|<form>][ <owner>]: the form is as in room.lua, and absent when it is exclusive; so
 -- is the owner, unless the caller has chosen one.
 --
 --   score               the wait

@@ -5,7 +5,7 @@
 --
 -- KEYS[1]  the lock; see lock.lua
 -- KEYS[2]  its queue; see queue.lua
--- KEYS[3]  the fencing clock of its hash slot; see token.lua
+-- KEYS[3]  the fencing clock of its hash slot; see next_token.lua
 -- ARGV[1]  owner
 -- ARGV[2]  x<token>[ <lease>]: the mode of an exclusive lock with which nobody else has to do; where more
 --          follows, the token
