@@ -20,10 +20,13 @@ var brokenConnections = map[string]fault{"reply lost": loseReply, "request lost"
 func holdsOf(c command) []string {
 	keys, _ := strconv.Atoi(c.args[1])
 	args := c.args[2+keys:]
-	if calls := keys / 3; len(args) < 6*calls { // brief: hold, lease
+	if calls := keys / 3; calls > 1 { // of each: hold, lease
 		return slices.Collect(every(args, 0, len(args)/calls))
 	}
-	return slices.Collect(every(args, 3, 6))
+	if len(args) > 3 {
+		return args[3:4]
+	}
+	return args[:1]
 }
 
 // every yields each step-th of some words, from one on.

@@ -175,7 +175,7 @@ inline take(x, length) {
 	ttl[x] = length
 }
 
-/* pass_on.lua: for the first in the queue, and those behind it as far as they go together. */
+/* grant.lua: for the first in the queue, and those behind it as far as they go together. */
 inline passOn(asking) {
 	n = 1;
 	do

@@ -292,7 +292,7 @@ inline enqueue(x) {
 #define ignored(x) false
 #endif
 
-/* pass_on.lua: takes a free lock for the first in the queue that hears, or that asks. */
+/* grant.lua: takes a free lock for the first in the queue that hears, or that asks. */
 inline passOn(asking, how) {
 	chance = how;
 	got = NONE;

@@ -20,6 +20,6 @@
 // is compensated: see [Command].
 //
 // Commands that find several others in flight to the same server share round trips, and
-// where one server has all keys several of a kind become one command, a batch: see
-// [NewBatchScript].
+// where one server has all keys several of a kind become one command, a batch: see Merged of
+// [Script].
 package conn

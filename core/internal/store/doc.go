@@ -23,6 +23,7 @@
 // only resembles Redis.
 //
 // The scripts are in the folder scripts, each with a header that tells keys, arguments
-// and replies. Those that serve several locks in one command are completed by batch.lua
-// of package conn.
+// and replies. lock.lua and queue.lua tell what is in Redis. What several calls can do in one command
+// is done by take_all.lua, free_all.lua and renew_all.lua, and left to the others where it is not the
+// usual case.
 package store

@@ -47,7 +47,8 @@ else
     call('PEXPIRE', lock, stays)
   elseif kind == 's' or kind == 'p' then
     write(owner, nil)
-    room = call('HLEN', lock) > 1 and (call('PTTL', lock) > mine.left or sweep() > 0)
+    -- include room
+    room = call('HLEN', lock) > 1 and (call('PTTL', lock) > mine.left or not makes_room(''))
     ended = not room and mine.token
   else
     ended = mine.token

@@ -14,26 +14,3 @@ local function holders()
   end
   return living, ended
 end
-
--- Takes out the holders that have ended, and has the lock last no longer than the others. Returns how
--- many they are, and in how many ms the first of them ends.
-local function sweep()
-  local living, ended = holders()
-  for _, field in ipairs(ended) do
-    call('HDEL', lock, field)
-  end
-  local count, first, last = 0, math.huge, 0
-  for owner, holder in pairs(living) do
-    count, first, last = count + 1, math.min(first, holder.left), math.max(last, holder.left)
-    if holder.cut then -- not others: rounded up each time, none would end
-      write(owner, holder)
-    end
-  end
-  if count == 0 then
-    call('DEL', lock)
-    kind, mode = nil, ''
-  elseif call('PTTL', lock) > last then
-    call('PEXPIRE', lock, last)
-  end
-  return count, first
-end
