@@ -1,167 +1,241 @@
 package core
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
-	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
 
 // call is one that wants a lock.
 type call struct {
-	locker   *Locker
-	ctx      context.Context
-	name     store.Name
-	settings *settings
-	form     store.Form
-	owner    string     // empty: a new one for each attempt
-	enter    int64      // token of the lock to enter; 0: a free one will do
-	outer    *lease     // of another Locker, which the context holds already
-	multi    *MultiLock // of LockAll
+	want
+	engine *engine
+	outer  *lease // of another Locker, which the context holds already
+	group  *group
 }
 
-func (c *call) waits() bool { return c.settings.Waits() }
-
-// waiter is a call in the wait queue of its lock.
-type waiter = waitqueue.Waiter[*call, *Lock, *position]
-
-// claim is what the call asks Redis for, waiting by a position unless that is nil.
-func (c *call) claim(p *position) store.Claim {
-	l, s := c.locker, c.settings
-	claim := store.Claim{Name: c.name, Form: c.form, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: c.enter}
-	if c.enter == 0 {
-		claim.Attempt = s.Attempt
+// held returns the lock of that name which the context holds, if it is of this Locker. One of
+// another Locker's the call will enter.
+func (c *call) held() (*Lock, error) {
+	e, outer := c.engine, holder(c.ctx, c.name.Lock())
+	if outer == nil || c.settings.Resume || c.owner != "" && c.owner != outer.lease.owner {
+		return nil, nil
 	}
-	if p != nil {
-		claim.Hold, claim.Resends, claim.Wait = p.Hold, &p.resends, l.waiting(p, c.name)
-	} else {
-		claim.Hold, claim.Resends = l.store.NewHold(), new(conn.Resends)
+	if err := outer.usable(); err != nil {
+		return nil, err
 	}
-	claim.Owner = c.ownerOf(claim.Hold)
-	return claim
+	if c.ctx.Err() != nil {
+		return nil, gaveUp(c.ctx, c.name.Key())
+	}
+	s := outer.lease
+	if !s.form.Includes(c.settings.Form) {
+		return nil, upgrade(c.name.Key())
+	}
+	if s.engine == e {
+		return outer, nil
+	}
+	// If that one uses this Redis, then the very lock it holds must still be there.
+	c.owner, c.outer = s.owner, s
+	if err := s.join(nil); err != nil {
+		return nil, err
+	}
+	if e.store.SharesRedis(s.engine.store) {
+		c.form, c.enter = s.form, s.redisToken
+	}
+	return nil, nil
 }
 
-// ownerOf is the owner of a hold of the call: the one that it has chosen, if any.
-func (c *call) ownerOf(hold string) string {
-	return cmp.Or(c.owner, c.settings.OwnerBegin+hold)
+// reenter adds a hold to a lock that the context holds. It joins the lease first, so
+// that the outer handle's release does not stop the renewal meanwhile.
+func (c *call) reenter(outer *Lock) (*Lock, error) {
+	e, s := c.engine, outer.lease
+	c.owner, c.form, c.enter = s.owner, s.form, s.redisToken
+	claim := c.claim(e.store.NewHold(), new(conn.Resends), store.NotWaiting)
+	k := &Lock{reentry: true}
+	k.open(c.ctx, c.group, s, claim.Hold, claim.Resends)
+	if err := s.join(&k.hold); err != nil {
+		k.cancel(err)
+		return nil, err
+	}
+	granted, err := e.store.Acquire(c.ctx, &claim)
+	var busy *store.Busy
+	if err == nil {
+		s.mu.Lock()
+		if !s.fixed {
+			s.extend(granted.Sent, min(granted.Lease, s.length))
+			s.schedule()
+		}
+		s.mu.Unlock()
+		if err = s.check(); err == nil {
+			c.decided(&claim, k)
+			return k, nil
+		}
+		e.store.Withdraw(&claim, s.length)
+	} else if errors.Is(err, store.ErrGone) || errors.As(err, &busy) {
+		err = s.vanished()
+	} else if gone := s.check(); gone != nil {
+		err = gone
+	}
+	c.decided(&claim, nil)
+	_, _ = s.leave(&k.hold)
+	s.retire(true, nil)
+	err = c.failed(err)
+	k.cancel(err) // which may be c.ctx as well
+	return nil, err
 }
-
-// isPlain says that the owner is the one that a hold brings along.
-func (c *call) isPlain() bool { return c.owner == "" && c.settings.OwnerBegin == "" }
-
-// isAttempt says that the call is for an attempt at a request that counts once.
-func (c *call) isAttempt() bool { return c.settings.Attempt != nil }
 
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
 func (c *call) try(w *waiter) (*Lock, *store.Busy, error) {
-	if c.settings.Resume {
+	e := c.engine
+	switch {
+	case c.settings.Resume:
 		return c.resume()
+	case w == nil || !e.store.Can.Grant: // there is no queue
+		return c.orResume(c.ask(c.claimAlone()))
 	}
-	p := c.position(w)
-	claim := c.claim(p)
-	granted, err := c.locker.store.Acquire(c.ctx, &claim)
-	return c.orResume(c.conclude(w, p, &claim, granted, err))
+	q := w.Position(e.entryFor)
+	if q == nil {
+		return c.orResume(c.ask(c.claimAlone()))
+	}
+	claim := c.claim(q.Hold, &q.resends, e.waiting(q, c.name))
+	granted, err := e.store.Acquire(c.ctx, &claim)
+	e.answered(q, &claim, granted, err)
+	return c.orResume(c.conclude(&claim, granted, err))
+}
+
+// claimAlone is a claim without an entry in the queue.
+func (c *call) claimAlone() store.Claim {
+	return c.claim(c.engine.store.NewHold(), new(conn.Resends), store.NotWaiting)
+}
+
+func (c *call) ask(claim store.Claim) (*Lock, *store.Busy, error) {
+	granted, err := c.engine.store.Acquire(c.ctx, &claim)
+	return c.conclude(&claim, granted, err)
+}
+
+// resume takes the lock by the ticket of the call.
+func (c *call) resume() (*Lock, *store.Busy, error) {
+	claim := c.claimAlone()
+	claim.Ticket = c.settings.Ticket
+	return c.ask(claim)
+}
+
+// orResume takes a lock that is busy by the ticket of the call, if it was handed over to it. Otherwise
+// it returns what it was given.
+func (c *call) orResume(k *Lock, busy *store.Busy, err error) (*Lock, *store.Busy, error) {
+	if busy != nil && busy.HandedOver && c.settings.Ticket != "" {
+		if resumed, _, _ := c.resume(); resumed != nil {
+			return resumed, nil, nil
+		}
+	}
+	return k, busy, err
 }
 
 // conclude takes the answer to a claim.
-func (c *call) conclude(w *waiter, p *position, claim *store.Claim, granted store.Grant, err error) (*Lock, *store.Busy, error) {
-	l := c.locker
+func (c *call) conclude(claim *store.Claim, granted store.Grant, err error) (k *Lock, busy *store.Busy, _ error) {
 	if err == nil {
-		p.took(w, claim, granted)
-		k, err := c.accept(claim, granted)
-		l.decided(claim, k)
-		return k, nil, err
+		k, err = c.accept(claim, granted)
+	} else if !errors.As(err, &busy) {
+		err = c.refused(claim, err)
+	} else {
+		err = nil
 	}
-	l.decided(claim, nil)
-	if busy := (*store.Busy)(nil); errors.As(err, &busy) {
-		p.busy(w, busy)
-		return nil, busy, nil
-	}
-	p.failed(w, err)
-	switch {
-	case errors.Is(err, store.ErrGone) && claim.Ticket != "":
-		err = noTicket(c.name.Key())
-	case errors.Is(err, store.ErrUpgrade):
-		err = upgrade(c.name.Key())
-	case claim.Attempt != nil:
-		err = noAttempt(c.name.Key(), err)
-	case errors.Is(err, store.ErrGone):
-		err = lost(c.name.Key(), "it was deleted, or somebody else has taken it", nil)
-	}
-	return nil, nil, c.failed(err)
+	c.decided(claim, k)
+	return k, busy, err
 }
 
-// decided tells members of a quorum that grant a claim late what became of it: a lock, or
+// decided lets members of a quorum that grant a claim late know what became of it: a lock, or
 // nothing.
-func (l *Locker) decided(claim *store.Claim, k *Lock) {
+func (c *call) decided(claim *store.Claim, k *Lock) {
 	var held func() bool
-	if k != nil && l.store.Can.Differ { // it costs memory
+	if k != nil && c.engine.store.Can.Differ { // it costs memory
 		held = k.held
 	}
-	l.store.Decided(claim, held)
+	c.engine.store.Decided(claim, held)
 }
 
-// errLateGrant is why a lock that Redis granted is given back.
-var errLateGrant = errors.New("the answer took longer than the lease")
-
 // accept turns what Redis granted into a lock, unless it comes too late.
-func (c *call) accept(claim *store.Claim, g store.Grant) (*Lock, error) {
-	l := c.locker
-	a := acquisition{form: c.form, owner: claim.Owner, redisToken: g.Token, length: g.Lease, fixed: g.Fixed, ahead: g.Ahead}
-	resends := claim.Resends
-	if !resends.MayArriveTwice() && !l.store.Can.Differ {
-		resends = nil // nothing is under way any more; it is a part of something larger
+func (c *call) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
+	e := c.engine
+	g := grant{
+		acquisition: acquisition{form: c.form, owner: claim.Owner, redisToken: r.Token, length: r.Lease, fixed: r.Fixed, ahead: r.Ahead},
+		times:       e.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
+		token:       r.Token, hold: claim.Hold, resends: claim.Resends,
 	}
-	// A fixed lease that was entered from elsewhere has run for a while.
-	k := c.open(a, l.timesOf(g.Sent, min(g.Lease, g.TTL)), g.Token, claim.Hold, resends)
+	if !g.resends.MayArriveTwice() && !e.store.Can.Differ {
+		g.resends = nil // nothing is under way any more; it is a part of something larger
+	}
+	k := c.open(g)
 	s := k.lease
 	s.resumed = claim.Ticket != ""
-	if g.Attempt > 0 {
-		s.attempt = &attempt{number: g.Attempt}
+	if r.Attempt > 0 {
+		s.attempt = &attempt{number: r.Attempt}
 	}
 	s.entered = s.resumed || s.attempt != nil // its release has more to do
 	s.shared.Store(!c.isPlain() || s.entered)
 	switch outer := c.outer; {
-	case g.Outermost:
+	case r.Outermost:
 		s.keepFor = c.settings.KeepFor
 	case outer != nil:
 		s.keepFor, s.maxHoldAt = outer.keepFor, outer.maxHoldAt
-		if g.Token == outer.redisToken {
-			s.token = outer.token // passed on, it has one that Redis does not know
+		if r.Token == outer.redisToken {
+			s.token = outer.token // handed off, it has one that Redis does not know
 		}
 	}
-
 	var err error
-	switch {
-	case c.ctx.Err() != nil:
+	if c.ctx.Err() != nil {
 		err = gaveUp(c.ctx, c.name.Key())
-	case s.since >= s.times.deadline:
-		err = unavailable("taking", c.name.Key(), fmt.Errorf("%w of %v", errLateGrant, s.length))
-	case !l.register(s):
-		err = closed("taking", c.name.Key())
+	} else {
+		err = c.begin(s)
 	}
 	if err != nil {
 		k.cancel(err)
-		l.store.Withdraw(claim, s.length)
+		e.store.Withdraw(claim, s.length)
 		return nil, err
 	}
 	return k, nil
 }
 
-// failed gives an error its kind.
-func (c *call) failed(err error) error {
-	ctx := c.ctx
-	var failure *conn.Failure
-	switch {
-	case !errors.As(err, &failure): // it has one; a context's cause may be of any kind
-		return err
-	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && errors.Is(err, ctx.Err()) && !c.locker.store.IsSilent(c.locker.timeout):
-		return gaveUp(ctx, c.name.Key())
-	default:
-		return unavailable("taking", c.name.Key(), err)
+// receive turns what a release has granted, or what was handed off, into a lock, unless it comes too late.
+func (c *call) receive(g grant) (*Lock, error) {
+	k := c.open(g)
+	if err := c.begin(k.lease); err != nil {
+		k.cancel(err)
+		k.lease.giveBack(&k.hold)
+		return nil, err
 	}
+	return k, nil
+}
+
+// open makes the lease of a lock that the call has got just now, with its first handle.
+func (c *call) open(g grant) *Lock {
+	both := &struct {
+		lease lease
+		first Lock
+	}{lease: lease{acquisition: g.acquisition, times: g.times, engine: c.engine, name: c.name, token: g.token, since: schedule.Now()}}
+	s, k := &both.lease, &both.first
+	if s.heldSince == 0 {
+		s.heldSince = s.since
+	}
+	if m := c.settings.MaxHold; m > 0 {
+		s.maxHoldAt = s.since.Add(m)
+	}
+	k.open(c.ctx, c.group, s, g.hold, g.resends)
+	s.first[0] = &k.hold
+	s.handles = s.first[:]
+	return k
+}
+
+// begin starts a lease that has not ended yet.
+func (c *call) begin(s *lease) error {
+	switch key := c.name.Key(); {
+	case s.since >= s.times.deadline:
+		return unavailable("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.length))
+	case !s.begin():
+		return closed("taking", key)
+	}
+	return nil
 }

@@ -15,23 +15,23 @@ import (
 // clocks are those of a master and of its replicas: a replica ends a key by its own clock. They
 // are compared once.
 type clocks struct {
-	master *redis.Client // nil: there is nothing to compare
-	once   sync.Once
+	master  *redis.Client // nil: there is nothing to compare
+	allowed time.Duration // that they differ
+	once    sync.Once
 }
 
-// compareClocks warns of replicas whose clocks are too far off. Where it may not ask, or gets no
+// compare warns of replicas whose clocks are too far off. Where it may not ask, or gets no
 // answer, or cannot find the replicas, it is silent. It does not block.
-func (l *Locker) compareClocks() {
-	if l.clocks.master != nil {
-		l.clocks.once.Do(func() { l.requests.Start(l.warnOfClocks) })
+func (c *clocks) compare(e *engine) {
+	if c.master != nil {
+		c.once.Do(func() { e.requests.Start(func() { c.warn(e.timeout, &e.report) }) })
 	}
 }
 
-func (l *Locker) warnOfClocks() {
-	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
+func (c *clocks) warn(timeout time.Duration, to *report) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	c, allowed := l.clocks.master, l.defaults.Lease/10
-	info, err := c.Info(ctx, "replication").Result()
+	info, err := c.master.Info(ctx, "replication").Result()
 	if err != nil {
 		return
 	}
@@ -39,19 +39,19 @@ func (l *Locker) warnOfClocks() {
 	if len(replicas) == 0 {
 		return
 	}
-	master, err := clockOf(ctx, c)
+	master, err := clockOf(ctx, c.master)
 	if err != nil {
 		return
 	}
 	for _, r := range replicas {
 		addr := net.JoinHostPort(r[1], r[2])
-		replica := clientAt(addr, c.Options())
+		replica := clientAt(addr, c.master.Options())
 		at, err := clockOf(ctx, replica)
 		_ = replica.Close()
 		ahead := at.offset - master.offset
-		if err == nil && ahead.Abs()-(at.doubt+master.doubt) > allowed {
-			l.report.warn("a replica's clock differs from its master's; after a failover a lock may end as much too early",
-				"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", allowed)
+		if err == nil && ahead.Abs()-(at.doubt+master.doubt) > c.allowed {
+			to.warn("a replica's clock differs from its master's; after a failover a lock may end as much too early",
+				"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", c.allowed)
 		}
 	}
 }

@@ -19,23 +19,23 @@ const (
 type compensation struct {
 	schedule.Entry
 	*store.Compensation
-	locker *Locker
+	engine *engine
 	delay  time.Duration
 }
 
 // compensate sends a release in the background until Redis confirms it, for which Close
 // waits, or until it is too late and the lease ends it.
-func (l *Locker) compensate(c *store.Compensation) {
-	l.unconfirmed.Begin()
-	n := &compensation{Compensation: c, locker: l, delay: compensateDelay}
-	n.tell(EventCompensating)
-	l.scheduler.Set(n, schedule.Now())
+func (e *engine) compensate(c *store.Compensation) {
+	e.unconfirmed.Begin()
+	n := &compensation{Compensation: c, engine: e, delay: compensateDelay}
+	n.notify(EventCompensating)
+	e.scheduler.Set(n, schedule.Now())
 }
 
 // Due sends it.
 func (c *compensation) Due(now schedule.Time) {
 	if now > schedule.At(c.Until) {
-		c.locker.report.warn("a release was never confirmed; the lock ended with its lease", "key", c.Name.Key())
+		c.engine.report.warn("a release was never confirmed; the lock ended with its lease", "key", c.Name.Key())
 		c.end()
 		return
 	}
@@ -44,29 +44,26 @@ func (c *compensation) Due(now schedule.Time) {
 
 // Receive takes the outcome.
 func (c *compensation) Receive(_ conn.Reply, err error) {
+	e := c.engine
 	switch {
 	case err == nil:
 		c.end()
-		if !c.Passed {
-			c.locker.queues.Signal(c.Name.Lock(), 0) // a call may wait for that, to ask with another hold
-		}
-		return
 	case conn.IsClosed(err):
-		c.locker.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "key", c.Name.Key())
+		e.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "key", c.Name.Key())
 		c.end()
-		return
+	default:
+		e.report.warn("a release failed and is repeated", "key", c.Name.Key(), "error", err)
+		delay := c.delay
+		c.delay = min(2*c.delay, compensateDelayMax)
+		e.scheduler.Set(c, schedule.Now().Add(delay))
 	}
-	c.locker.report.warn("a release failed and is repeated", "key", c.Name.Key(), "error", err)
-	delay := c.delay
-	c.delay = min(2*c.delay, compensateDelayMax)
-	c.locker.scheduler.Set(c, schedule.Now().Add(delay))
 }
 
-func (c *compensation) tell(kind EventKind) {
-	c.locker.tell(context.Background(), Event{Kind: kind, Key: c.Name.Key()})
+func (c *compensation) notify(kind EventKind) {
+	c.engine.notify(context.Background(), Event{Kind: kind, Key: c.Name.Key()})
 }
 
 func (c *compensation) end() {
-	c.tell(EventCompensated) // before Close returns
-	c.locker.unconfirmed.End()
+	c.notify(EventCompensated) // before Close returns
+	c.engine.unconfirmed.End()
 }

@@ -45,8 +45,6 @@ func (l *Locker) DoAll(ctx context.Context, keys []string, fn func(ctx context.C
 type holding interface {
 	Context() context.Context
 	usable() error
-	// finish ends it. With later, Redis may be asked in the background: then the error is what is
-	// known before.
 	finish(ctx context.Context, failed, later bool) error
 	reportFailure(err error)
 }
@@ -76,14 +74,4 @@ func run(ctx context.Context, h holding, fn func(ctx context.Context) error, lat
 		return errors.Join(err, ended)
 	}
 	return err
-}
-
-func (k *Lock) usable() error { return k.lease.usable() }
-
-// reportFailure logs that a release went wrong where no caller can be told. fn may
-// have unlocked by itself.
-func (k *Lock) reportFailure(err error) {
-	if err != nil && !errors.Is(err, ErrNotHeld) {
-		k.lease.locker.report.warn("a release failed after the work was done", "key", k.Key(), "error", err)
-	}
 }

@@ -3,84 +3,132 @@ package core
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// A release grants the lock to the position that waits first, and the message about it
-// carries what the process needs to start at once. The lock then lasts for
+// grant is a lock that a call has got: by an answer of Redis, by a release anywhere that has
+// granted it, or handed off in memory.
+type grant struct {
+	acquisition
+	times
+	token   int64
+	hold    string
+	resends *conn.Resends // of the acquisition
+}
+
+// acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the
+// first holder.
+type acquisition struct {
+	form       store.Form
+	owner      string
+	redisToken int64
+	length     time.Duration
+	fixed      bool          // nobody renews it
+	ahead      bool          // the token is ahead of the clock of Redis
+	heldSince  schedule.Time // by this process
+}
+
+// times are those of a lease that a renewal moves.
+type times struct {
+	deadline  schedule.Time // when Redis may have ended it, and a little before
+	ends      schedule.Time // when Redis ends it, and not before
+	renewAt   schedule.Time
+	unrenewed bool // a release has granted it, and it was not renewed yet
+}
+
+// timesOf are those of a lease that lasts for left from a time before Redis was asked on.
+func (e *engine) timesOf(sent time.Time, left time.Duration) times {
+	at := schedule.At(sent)
+	return times{deadline: at.Add(left - e.margin(left)), ends: at.Add(left), renewAt: e.together(at.Add(left/3), left)}
+}
+
+// margin makes the holder stop a little before the lease ends in Redis, for
+// timers that fire late under load; in a quorum also for clocks that run at
+// different speeds, as Redlock has it.
+func (e *engine) margin(length time.Duration) time.Duration {
+	if e.store.Can.Differ {
+		return length/100 + 2*time.Millisecond
+	}
+	return min(length/100, 10*time.Millisecond)
+}
+
+// together moves a renewal forward, by a twentieth of the time between two at most, so
+// that it is sent with others.
+func (e *engine) together(at schedule.Time, length time.Duration) schedule.Time {
+	if grain := schedule.Time(length / 60); grain > 0 {
+		at -= (at - e.started) % grain
+	}
+	return at
+}
+
+// A release grants the lock to the entry that waits first, and the message about it
+// has what the process needs to start at once. The lock then lasts for
 // [store.GrantLease] only, so that it is not lost for long on a process that is dead or
 // hangs; the holder renews it to its own lease.
 
-// renewGrantAfter spares the renewal to those that are done with the lock by then.
-const renewGrantAfter = 5 * time.Millisecond
-
-// clockDrift is more than the clocks of Redis and of this machine part within a second.
-const clockDrift = 2 * time.Millisecond
-
-// startsAtOnce says that a grant of the usual form is all that the call wants. Others ask
-// Redis to have what they want.
-func (c *call) startsAtOnce() bool {
-	return c.isPlain() && !c.isAttempt() && !c.settings.Fixed && c.settings.KeepFor == 0 && c.settings.Lease >= store.GrantLease && c.locker.store.Can.PassOn
-}
+const (
+	// renewGrantAfter spares the renewal to those that are done with the lock by then.
+	renewGrantAfter = 5 * time.Millisecond
+	// clockDrift is more than the clocks of Redis and of this machine part within a second.
+	clockDrift = 2 * time.Millisecond
+)
 
 // message takes what a release tells this process of a lock.
-func (l *Locker) message(lock, text string) {
+func (e *engine) message(lock, text string) {
 	m, err := store.ReadMessage(text)
 	switch {
 	case err != nil: // none of ours
 	case m.Token == 0:
-		l.queues.Signal(lock, store.Open)
+		e.queues.Signal(lock, store.Open)
 	default:
-		l.grant(lock, m)
+		e.granted(lock, m)
 	}
 }
 
-// grant gives a lock to the call that waits by the position which Redis has granted it to.
+// granted gives a lock to the call that waits by the entry which Redis has granted it to.
 // If that is too late to be sure, or the call is just asking, it asks, with the same hold. A
 // hold with which nobody waits is none of ours, or is being released.
-func (l *Locker) grant(lock string, m store.Message) {
+func (e *engine) granted(lock string, m store.Message) {
 	now := schedule.Now()
 	var ends schedule.Time
-	var by *position
-	w := l.queues.Choose(lock, func(c *call, p *position) bool {
-		if p == nil || !m.IsFor(p.Hold) {
+	var to *entry
+	w := e.queues.Choose(lock, func(w *want, q *entry) bool {
+		if q == nil || !m.IsFor(q.Hold) {
 			return false
 		}
-		ends, by = grantEnds(m, p, now), p
-		return p.Form == c.form && c.startsAtOnce() && ends.Sub(now) >= store.GrantLease/2
+		clock, asks := q.lastQueued()
+		if !asks {
+			return false
+		}
+		ends, to = grantEnds(m, clock, now), q
+		// Who wants something else than the usual lock asks Redis for it.
+		return q.Form == w.form && w.isUsual() && w.settings.Lease >= store.GrantLease && e.store.Can.PassOn &&
+			ends.Sub(now) >= store.GrantLease/2
 	})
 	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
-		l.missedMessage()
+		e.missedMessage()
 	}
-	if w == nil {
-		if by != nil {
-			l.queues.Signal(lock, 0)
-		}
-		return
+	switch {
+	case w != nil:
+		to.spend()
+		w.Pass(grant{
+			acquisition: acquisition{form: w.Request.form, owner: to.Hold, redisToken: m.Token, length: w.Request.settings.Lease, ahead: m.Ahead},
+			times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), ends: ends, renewAt: now.Add(renewGrantAfter), unrenewed: true},
+			token:       m.Token, hold: to.Hold, resends: &to.resends,
+		})
+	case to != nil:
+		e.queues.Signal(lock, 0)
 	}
-	spend(w)
-	c := w.Request
-	a := acquisition{form: c.form, owner: by.Hold, redisToken: m.Token, length: c.settings.Lease, ahead: m.Ahead}
-	t := times{deadline: ends.Add(-l.margin(store.GrantLease)), ends: ends, renewAt: now.Add(renewGrantAfter), unrenewed: true}
-	k := c.open(a, t, m.Token, by.Hold, &by.resends)
-	s := k.lease
-	if !l.register(s) {
-		s.giveBack([]*Lock{k})
-		k.cancel(nil)
-		w.Pass(nil)
-		return
-	}
-	w.Pass(k)
 }
 
 // grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known.
 // The message may have been on its way for long. Its age follows from the clock of Redis, as
-// Redis last told it. A message that seems to come from the future shows that this clock was
+// Redis last showed it. A message that seems to come from the future shows that this clock was
 // set since: then nothing is known.
-func grantEnds(m store.Message, p *position, arrived schedule.Time) schedule.Time {
-	clock := p.answered.Load()
-	if clock == nil {
+func grantEnds(m store.Message, clock store.Clock, arrived schedule.Time) schedule.Time {
+	if clock.Redis == 0 {
 		return 0
 	}
 	at := schedule.At(clock.NotBefore(m.At))

@@ -42,17 +42,16 @@ func (k *Lock) Handover(ctx context.Context, ttl time.Duration) (ticket string, 
 // then fails, the lock is taken back.
 func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, then func() error) error {
 	const doing = "handing over"
-	s := k.lease
-	l := s.locker
+	s, e := k.lease, k.lease.engine
 	switch {
 	case ttl < time.Millisecond || ttl > longestWindow:
 		return fmt.Errorf("core: Handover(%v): give at least 1ms and at most %v", ttl, longestWindow)
-	case l.store.Can.Differ:
+	case e.store.Can.Differ:
 		return errors.New("core: Handover: a lock of NewQuorum cannot be handed over")
 	case s.form != store.Exclusive:
 		return cannotHandOver(k.Key(), "it is shared, or a permit")
 	case s.attempt != nil:
-		return cannotHandOver(k.Key(), "it is of a request that counts once")
+		return cannotHandOver(k.Key(), "it is of an idempotent request")
 	case s.resumed:
 		return cannotHandOver(k.Key(), "it was handed over before")
 	case k.reentry:
@@ -61,63 +60,61 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		return endedWhile(ctx, doing, k.Key(), conn.Ended(ctx))
 	}
 	ttl = ttl.Truncate(time.Millisecond)
-	lasts := ttl - l.margin(ttl)
-	l.underWay.Begin() // Close waits for what becomes of it
-	defer l.underWay.End()
-	if err := s.park(k, lasts); err != nil {
+	lasts := ttl - e.margin(ttl)
+	e.underWay.Begin() // Close waits for what becomes of it
+	defer e.underWay.End()
+	if err := s.park(&k.hold, schedule.Now().Add(lasts)); err != nil {
 		return err
 	}
-	h := handover{lock: k, request: store.HandOver{
-		Name: s.name, Owner: s.owner, Hold: k.hold, Token: s.redisToken, Last: s.token,
-		ID: l.store.NewHold(), Ticket: ticket, TTL: ttl, Lease: s.length, Fixed: s.fixed, Drop: s.dropWindow.Load(),
-	}}
-
+	r := store.HandOver{
+		Name: s.name, Owner: s.owner, Hold: k.id, Token: s.redisToken, Last: s.token,
+		ID: e.store.NewHold(), Ticket: ticket, TTL: ttl, Lease: s.length, Fixed: s.fixed, Drop: s.dropWindow.Load(),
+	}
 	ctx = context.WithoutCancel(ctx)
-	sent := schedule.Now() // the first of its copies, and it counts once
-	parked, _, err := l.store.HandOver(ctx, h.request)
-	switch outcome := conn.OutcomeOf(err); {
-	case err == nil && parked == store.Done:
-		s.parkUntil(sent.Add(lasts))
-		if then == nil {
-			break
-		}
-		if err := then(); err != nil {
-			return errors.Join(err, h.takeBack(ctx))
-		}
+	sent := schedule.Now() // the first of its copies, which together count once
+	parked, _, err := e.store.HandOver(ctx, r)
+	outcome := conn.OutcomeOf(err)
+	switch {
 	case err == nil && parked == store.HasInside:
-		return errors.Join(cannotHandOver(k.Key(), "others have entered it"), s.unpark(k))
-	case err == nil:
-		_ = s.unpark(k)
+		return errors.Join(cannotHandOver(k.Key(), "others have entered it"), s.unpark(&k.hold))
+	case err == nil && parked != store.Done:
+		_ = s.unpark(&k.hold)
 		return s.vanished()
 	case outcome == conn.NotSent || outcome == conn.Refused:
-		return errors.Join(unavailable(doing, k.Key(), err), s.unpark(k))
-	default:
-		return errors.Join(unavailable(doing, k.Key(), err), h.takeBack(ctx))
+		return errors.Join(unavailable(doing, k.Key(), err), s.unpark(&k.hold))
+	case err != nil:
+		err = unavailable(doing, k.Key(), err)
+	case then != nil:
+		s.parkUntil(sent.Add(lasts))
+		err = then()
+	}
+	if err != nil {
+		return errors.Join(err, s.takeBack(ctx, &k.hold, r))
 	}
 	k.handedOver.Store(true)
 	k.cancel(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
 	s.mu.Lock()
-	s.takeOut(k)
+	s.takeOut(&k.hold)
 	s.mu.Unlock()
 	s.retire(false, nil)
 	return nil
 }
 
-// park begins the handover of the only handle. Until unpark nobody enters, renews or releases
+// park begins the handover of the only handle, which lasts until then. Until unpark nobody enters, renews or releases
 // the lock; a loss and Close end it.
-func (s *lease) park(k *Lock, lasts time.Duration) error {
+func (s *lease) park(h *hold, until schedule.Time) error {
 	_ = s.check()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !s.has(k):
-		return notHeld(k.Key())
+	case !s.has(h):
+		return notHeld(s.name.Key())
 	case s.err != nil:
 		return s.err
 	case len(s.handles) > 1:
-		return cannotHandOver(k.Key(), "an inner handle is open")
+		return cannotHandOver(s.name.Key(), "an inner handle is open")
 	}
-	s.parked, s.times.parkedUntil = true, min(schedule.Now().Add(lasts), s.times.deadline)
+	s.parked, s.parkedUntil = true, min(until, s.times.deadline)
 	s.schedule()
 	return nil
 }
@@ -126,22 +123,22 @@ func (s *lease) park(k *Lock, lasts time.Duration) error {
 func (s *lease) parkUntil(end schedule.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.times.parkedUntil = end; s.err == nil {
+	if s.parkedUntil = end; s.err == nil {
 		s.schedule()
 	}
 }
 
 // unpark ends a handover that has failed: the lock is held as before, or given up if it was
 // unlocked meanwhile. It returns why it is lost.
-func (s *lease) unpark(k *Lock) error {
+func (s *lease) unpark(h *hold) error {
 	s.mu.Lock()
-	if s.parked, s.times.parkedUntil = false, schedule.Now(); s.err == nil {
+	if s.parked, s.parkedUntil = false, schedule.Now(); s.err == nil {
 		s.schedule()
 	}
-	unlocked := k.unlocked
+	unlocked := h.unlocked
 	s.mu.Unlock()
 	if unlocked {
-		k.drop()
+		s.drop(h)
 	}
 	return s.check()
 }
@@ -150,24 +147,18 @@ func (s *lease) unpark(k *Lock) error {
 func (s *lease) wasParked(asked schedule.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return asked <= s.times.parkedUntil
+	return asked <= s.parkedUntil
 }
 
-// handover is one that is under way.
-type handover struct {
-	lock    *Lock
-	request store.HandOver
-}
-
-// takeBack has the lock held as before. It fails when that is lost.
-func (h *handover) takeBack(ctx context.Context) error {
-	k, s := h.lock, h.lock.lease
+// takeBack has the lock held as before its handover. It fails when the lock is lost.
+func (s *lease) takeBack(ctx context.Context, h *hold, r store.HandOver) error {
+	e := s.engine
 	for {
 		left := s.length
 		if s.fixed {
 			left = time.Until(s.end()).Truncate(time.Millisecond)
 		}
-		parked, sent, err := s.locker.store.TakeBack(ctx, h.request, max(left, time.Millisecond))
+		parked, sent, err := e.store.TakeBack(ctx, r, max(left, time.Millisecond))
 		switch {
 		case err == nil && parked == store.Done:
 			s.mu.Lock()
@@ -176,17 +167,18 @@ func (h *handover) takeBack(ctx context.Context) error {
 				s.extend(sent, s.length)
 			}
 			s.mu.Unlock()
-			loss := s.unpark(k)
+			loss := s.unpark(h)
 			if loss != nil { // before it was back
-				_, _ = k.release(ctx, false, true)
+				r := s.releasing(h, false, true)
+				_, _ = r.send(ctx)
 			}
 			return loss
 		case err == nil:
-			_ = s.unpark(k)
+			_ = s.unpark(h)
 			return s.vanished()
 		case s.check() != nil:
-			s.locker.store.TakeBackLater(h.request)
-			return s.unpark(k)
+			e.store.TakeBackLater(r)
+			return s.unpark(h)
 		}
 		_ = conn.Pause(ctx, compensateDelay)
 	}
@@ -216,25 +208,6 @@ func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option)
 	resumed := *s
 	resumed.Ticket, resumed.Resume = ticket, true
 	return l.obtain(ctx, key, &resumed)
-}
-
-// resume takes the lock by the ticket of the call.
-func (c *call) resume() (*Lock, *store.Busy, error) {
-	claim := c.claim(nil)
-	claim.Ticket = c.settings.Ticket
-	granted, err := c.locker.store.Acquire(c.ctx, &claim)
-	return c.conclude(nil, nil, &claim, granted, err)
-}
-
-// orResume takes a lock that is busy by the ticket of the call, if it was handed over to it. Otherwise
-// it returns what it was given.
-func (c *call) orResume(k *Lock, busy *store.Busy, err error) (*Lock, *store.Busy, error) {
-	if busy != nil && busy.HandedOver && c.settings.Ticket != "" {
-		if resumed, _, _ := c.resume(); resumed != nil {
-			return resumed, nil, nil
-		}
-	}
-	return k, busy, err
 }
 
 func cannotHandOver(key, why string) error {

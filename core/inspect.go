@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/store"
@@ -55,8 +54,8 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
 	return l.inspect(ctx, key, n)
 }
 
-func (l *Locker) inspect(ctx context.Context, key string, n store.Name) (Info, error) {
-	state, err := l.store.Inspect(ctx, n)
+func (e *engine) inspect(ctx context.Context, key string, n store.Name) (Info, error) {
+	state, err := e.store.Inspect(ctx, n)
 	if err != nil {
 		return Info{}, unanswered(ctx, "inspecting", key, err)
 	}
@@ -112,12 +111,4 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string, owners ...string) 
 		l.report.info("a lock was freed by ForceUnlock", "key", key)
 	}
 	return freed, nil
-}
-
-// unanswered is the error of a request that does no harm when its outcome is unknown.
-func unanswered(ctx context.Context, doing, key string, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return endedWhile(ctx, doing, key, err)
-	}
-	return unavailable(doing, key, err)
 }

@@ -107,9 +107,9 @@ func (k *Lock) awaitLeader(returned <-chan struct{}) {
 	case <-time.After(slowLeader):
 	}
 	if err := k.check(); err != nil {
-		k.lease.locker.report.problem("a leader that has lost its lock goes on, and another may lead", "key", k.Key(), "for", slowLeader, "error", err)
+		k.lease.engine.report.problem("a leader that has lost its lock goes on, and another may lead", "key", k.Key(), "for", slowLeader, "error", err)
 	} else {
-		k.lease.locker.report.warn("a leader goes on although its context has ended, and nobody can follow", "key", k.Key(), "for", slowLeader)
+		k.lease.engine.report.warn("a leader goes on although its context has ended, and nobody can follow", "key", k.Key(), "for", slowLeader)
 	}
 }
 

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -12,13 +13,12 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// lease is one acquisition as this process believes it: how long it lasts, who
-// renews it, which handles share it. A fresh lock has one; re-entries through
-// the context join it.
+// lease is one acquisition as this process believes it: how long it lasts, and which handles
+// share it. A fresh lock has one; re-entries through the context join it. The watchdog renews it.
 type lease struct {
 	schedule.Entry
 	acquisition
-	locker *Locker
+	engine *engine
 	name   store.Name
 	token  int64
 	since  schedule.Time // when it was taken
@@ -26,62 +26,51 @@ type lease struct {
 	keepFor   time.Duration
 	attempt   *attempt      // at a request; nil: it is of none
 	maxHoldAt schedule.Time // 0: no bound
+	resumed   bool          // by a ticket
 
-	mu         sync.Mutex
-	times      times
-	renewals   uint32 // confirmed
-	leaving    uint32 // releases under way, of handles that are unlocked
-	renewing   bool
-	overdue    bool        // held longer than MaxHold
-	parked     bool        // its only handle is being handed over
-	expired    bool        // lost when its time was over, not before
-	entered    bool        // once more
-	resumed    bool        // by a ticket. It does not change
-	shared     atomic.Bool // others may have holds of the same owner
-	dropWindow atomic.Bool // the work has failed
-	err        error
-	handles    []*Lock      // not unlocked yet
-	first      [1]*Lock     // room for most
-	observed   *observation // nil: nobody has heard of it, or it has ended
-}
-
-// acquisition is what Redis knows of a lock. One that is passed on in memory keeps that of the
-// first holder.
-type acquisition struct {
-	form       store.Form
-	owner      string
-	redisToken int64
-	length     time.Duration
-	fixed      bool          // nobody renews it
-	ahead      bool          // the token is ahead of the clock of Redis
-	heldSince  schedule.Time // by this process
-}
-
-// times are those of a lease that a renewal moves.
-type times struct {
-	deadline    schedule.Time // when Redis may have ended it, and a little before
-	ends        schedule.Time // when Redis ends it, and not before
-	renewAt     schedule.Time
+	mu          sync.Mutex
+	times       times
 	parkedUntil schedule.Time // at the latest, while it is being handed over; a renewal that was sent by then says nothing
-	unrenewed   bool          // a release has granted it, and it was not renewed yet
+	renewals    uint32        // confirmed
+	leaving     uint32        // releases under way, of handles that are unlocked
+	renewing    bool
+	overdue     bool        // held longer than MaxHold
+	parked      bool        // its only handle is being handed over
+	expired     bool        // lost when its time was over, not before
+	entered     bool        // once more
+	shared      atomic.Bool // others may have holds of the same owner
+	dropWindow  atomic.Bool // the work has failed
+	err         error
+	handles     []*hold      // not unlocked yet
+	first       [1]*hold     // room for most
+	observed    *observation // nil: nobody has heard of it, or it has ended
 }
 
-// open makes the lease of a lock that the call has got just now, with its first handle.
-func (c *call) open(a acquisition, t times, token int64, hold string, resends *conn.Resends) *Lock {
-	both := &struct {
-		lease lease
-		first Lock
-	}{lease: lease{acquisition: a, times: t, locker: c.locker, name: c.name, token: token, since: schedule.Now()}}
-	s, k := &both.lease, &both.first
-	if s.heldSince == 0 {
-		s.heldSince = s.since
+// hold is what a handle has of a lease.
+type hold struct {
+	id       string        // marks it in Redis
+	resends  *conn.Resends // of its acquisition
+	cancel   context.CancelCauseFunc
+	unlocked bool // while it was handed over. Guarded by lease.mu
+}
+
+// attempt is one at an idempotent request, under a lease.
+type attempt struct {
+	number int
+	answer *store.Answer // nil: it is not known yet
+}
+
+// begin starts the watchdog of a lease that has its first handle. It is false when the Locker closes.
+func (s *lease) begin() bool {
+	if !s.engine.register(s) {
+		return false
 	}
-	if m := c.settings.MaxHold; m > 0 {
-		s.maxHoldAt = s.since.Add(m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.schedule()
 	}
-	k.begin(c, s, hold, resends)
-	s.handles = append(s.first[:0], k)
-	return k
+	return true
 }
 
 // end returns when the lease ends if nothing renews it.
@@ -94,7 +83,7 @@ func (s *lease) end() time.Time {
 // join adds a handle that is about to re-enter; nil stands for one of another Locker: then Redis
 // counts more holds than this lease knows. It fails when the lease is lost or was released
 // meanwhile.
-func (s *lease) join(k *Lock) error {
+func (s *lease) join(h *hold) error {
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -105,38 +94,45 @@ func (s *lease) join(k *Lock) error {
 		return s.err
 	case len(s.handles) == 0 || s.parked:
 		return lost(s.name.Key(), "the outer lock was unlocked", nil)
-	case k == nil:
+	case h == nil:
 		s.shared.Store(true)
 	default:
-		s.handles, s.entered = append(s.handles, k), true
+		s.handles, s.entered = append(s.handles, h), true
 	}
 	return nil
 }
 
 // leave takes a handle out, before its release is sent. With the last one the renewal stops.
-// retire must follow, unless the lock is passed on. It fails when the handle has left before,
+// retire must follow, unless the lock is handed off. It fails when the handle has left before,
 // or the lease is lost: then neither follows.
-func (s *lease) leave(k *Lock) (last bool, err error) {
+func (s *lease) leave(h *hold) (last bool, err error) {
 	_ = s.check()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.has(k) {
-		k.unlocked = true
-		return false, notHeld(k.Key())
+	if !s.has(h) {
+		h.unlocked = true
+		return false, notHeld(s.name.Key())
 	}
-	return s.takeOut(k), s.err
+	return s.takeOut(h), s.err
 }
 
-// has says that a handle is not unlocked, nor being handed over. s.mu is held.
-func (s *lease) has(k *Lock) bool { return !s.parked && slices.Contains(s.handles, k) }
+// holds says that a handle is not unlocked, nor being handed over.
+func (s *lease) holds(h *hold) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.has(h)
+}
+
+// has is holds; s.mu is held.
+func (s *lease) has(h *hold) bool { return !s.parked && slices.Contains(s.handles, h) }
 
 // takeOut takes a handle out; retire must follow. s.mu is held.
-func (s *lease) takeOut(k *Lock) (last bool) {
-	i := slices.Index(s.handles, k)
+func (s *lease) takeOut(h *hold) (last bool) {
+	i := slices.Index(s.handles, h)
 	s.handles = slices.Delete(s.handles, i, i+1)
 	s.leaving++
 	if last = len(s.handles) == 0; last {
-		s.locker.scheduler.Remove(s)
+		s.engine.scheduler.Remove(s)
 	}
 	return last
 }
@@ -144,7 +140,7 @@ func (s *lease) takeOut(k *Lock) (last bool) {
 // until is when Redis may have ended it, and a little before. s.mu is held.
 func (s *lease) until() schedule.Time {
 	if s.parked {
-		return s.times.parkedUntil
+		return s.parkedUntil
 	}
 	return s.times.deadline
 }
@@ -175,8 +171,8 @@ func (s *lease) usable() error {
 	return nil
 }
 
-// retire ends what leave has begun; err is that of the release. The last one takes the lease
-// out of the books. Who waits is signalled if the lock is free.
+// retire ends what leave has begun; err is that of the release. The last one ends the lease.
+// Waiting calls are signalled if the lock is free.
 func (s *lease) retire(free bool, err error) {
 	s.mu.Lock()
 	s.leaving--
@@ -187,12 +183,17 @@ func (s *lease) retire(free bool, err error) {
 	}
 	s.mu.Unlock()
 	if over {
-		s.tellReleased()
-		s.locker.unregister(s)
+		s.endReleased()
 	}
 	if left && free {
-		s.locker.queues.Signal(s.name.Lock(), 0)
+		s.engine.queues.Signal(s.name.Lock(), 0)
 	}
+}
+
+// endReleased ends a lease that its last handle has left.
+func (s *lease) endReleased() {
+	s.unobserved().released()
+	s.engine.unregister(s)
 }
 
 // expire ends a lease whose time is over. A renewal that arrives late must not keep the
@@ -210,20 +211,20 @@ func (s *lease) expire() error {
 	case overdue:
 		why = lost(s.name.Key(), "its last lease is over", ErrMaxHold)
 	}
-	return s.lose(why, func(*Lock) bool { return parked || !s.fixed })
+	return s.lose(why, func(*hold) bool { return parked || !s.fixed })
 }
 
 // vanished ends a lease that Redis does not know any more. A minority of a quorum may
 // still have it, and a copy of an acquisition may still arrive.
 func (s *lease) vanished() error {
-	return s.lose(lost(s.name.Key(), "it was deleted, or somebody else has taken it", nil), func(k *Lock) bool {
-		return s.locker.store.Can.Differ || k.resends.MayArriveTwice()
+	return s.lose(lost(s.name.Key(), "it was deleted, or somebody else has taken it", nil), func(h *hold) bool {
+		return s.engine.store.Can.Differ || h.resends.MayArriveTwice()
 	})
 }
 
-// lose tells all holders that the lease has ended, once, and returns why. The holds that
+// lose ends the contexts of all handles, once, and returns why. The holds that
 // may be left in Redis are given back.
-func (s *lease) lose(why error, left func(*Lock) bool) error {
+func (s *lease) lose(why error, left func(*hold) bool) error {
 	s.mu.Lock()
 	if s.err != nil {
 		defer s.mu.Unlock()
@@ -237,17 +238,67 @@ func (s *lease) lose(why error, left func(*Lock) bool) error {
 	handles := slices.Clone(s.handles)
 	s.mu.Unlock()
 
-	for _, k := range handles {
-		k.cancel(why)
+	for _, h := range handles {
+		h.cancel(why)
+		if left(h) {
+			s.giveBack(h)
+		}
 	}
-	s.giveBack(slices.DeleteFunc(handles, func(k *Lock) bool { return !left(k) }))
-	l := s.locker
-	l.scheduler.Remove(s)
-	s.tellLost(why)
+	e := s.engine
+	e.scheduler.Remove(s)
+	s.unobserved().lost(why, s.expired)
 	if errors.Is(why, ErrLost) {
-		l.report.problem("a lock was lost while held", "key", s.name.Key(), "error", why)
+		e.report.problem("a lock was lost while held", "key", s.name.Key(), "error", why)
 	}
-	l.unregister(s)
-	l.queues.Signal(s.name.Lock(), 0)
+	e.unregister(s)
+	e.queues.Signal(s.name.Lock(), 0)
 	return why
+}
+
+// request is the release of a hold.
+func (s *lease) request(h *hold, failed bool) store.Release {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := store.Release{
+		Name: s.name, Owner: s.owner, Hold: h.id, Form: s.form, Failed: failed, MayArrive: h.resends.MayArriveTwice(),
+		Token: s.redisToken, Last: s.token, Lease: s.length,
+		Sole: s.form == store.Exclusive && !s.entered && !s.fixed && s.keepFor == 0 && s.owner == h.id,
+	}
+	if s.times.unrenewed {
+		r.Lease = 0
+	}
+	if s.attempt != nil && !failed {
+		r.Answer = s.attempt.answer
+	}
+	return r
+}
+
+// giveBack releases a hold in the background.
+func (s *lease) giveBack(h *hold) {
+	r := s.request(h, s.attempt == nil) // of an attempt nobody knows what it has done
+	r.Until = time.Now().Add(s.length)
+	s.engine.store.ReleaseLater(r)
+}
+
+// observe begins an observation, and tells Observers what has happened before it.
+func (s *lease) observe(o *observation) {
+	s.mu.Lock()
+	s.observed = o
+	loss, overdue := s.err, s.overdue
+	s.mu.Unlock()
+	if overdue {
+		o.notify(EventOverdue, "", heldTooLong(s.name.Key()))
+	}
+	if loss != nil {
+		s.unobserved().lost(loss, s.expired)
+	}
+}
+
+// unobserved ends the observation, if there is one.
+func (s *lease) unobserved() *observation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.observed
+	s.observed = nil
+	return o
 }

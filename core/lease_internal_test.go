@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"testing"
@@ -12,22 +13,31 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 )
 
-// Its renewal may be due, or answered, just as a lock is unlocked, and a call may be about to
-// re-enter it.
-// Taken out, it is renewed after its release, lost after its Unlock, or entered without a renewal.
-func TestWhatComesJustAfterTheUnlock(t *testing.T) {
+// unconnected runs a test in a bubble, with a Locker whose Redis is nowhere.
+func unconnected(t *testing.T, test func(t *testing.T, l *Locker)) {
 	synctest.Test(t, func(t *testing.T) {
 		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 		l, err := New(client, Logger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			t.Fatal(err)
 		}
+		test(t, l)
+		_ = l.Close(t.Context())
+		_ = client.Close()
+	})
+}
+
+// Its renewal may be due, or answered, just as a lock is unlocked, and a call may be about to
+// re-enter it.
+// Taken out, it is renewed after its release, lost after its Unlock, or entered without a renewal.
+func TestWhatComesJustAfterTheUnlock(t *testing.T) {
+	unconnected(t, func(t *testing.T, l *Locker) {
 		name, err := l.name("k")
 		if err != nil {
 			t.Fatal(err)
 		}
 		now := schedule.Now()
-		s := &lease{locker: l, name: name} // without a handle
+		s := &lease{engine: &l.engine, name: name} // without a handle
 		s.times.deadline = now.Add(time.Hour)
 		if s.Due(now); s.renewing {
 			t.Error("it is renewed")
@@ -35,10 +45,64 @@ func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 		if s.Renewed(false, nil, time.Now()); s.err != nil {
 			t.Errorf("it is lost: %v", s.err)
 		}
-		if err := s.join(new(Lock)); !errors.Is(err, ErrLost) {
+		if err := s.join(new(hold)); !errors.Is(err, ErrLost) {
 			t.Errorf("a call that enters it: %v", err)
 		}
-		_ = l.Close(t.Context())
-		_ = client.Close()
+	})
+}
+
+// A lock is handed off in memory for as long as others can wait for their turn, and never
+// after its end, should the process have stood still just then.
+func TestHowLongALockIsHandedOff(t *testing.T) {
+	unconnected(t, func(t *testing.T, l *Locker) {
+		for kept, ends := range map[time.Duration]time.Duration{
+			time.Millisecond:              time.Millisecond,
+			9 * time.Millisecond:          time.Hour,
+			2 * time.Millisecond:          0,
+			3 * time.Millisecond:          -time.Millisecond,
+			handOffFor:                    time.Hour,
+			handOffFor + time.Millisecond: time.Hour,
+		} {
+			now := schedule.Now()
+			s := &lease{engine: &l.engine}
+			s.heldSince = now.Add(-kept)
+			s.times.deadline = now.Add(ends)
+			if want := kept < handOffFor && ends > 0; s.canBeHandedOff() != want {
+				t.Errorf("held for %v, ends in %v: handed off is %v", kept, ends, !want)
+			}
+		}
+		// Redis gives a token of its own to whoever has the lock next, should it end without a release.
+		for given, want := range map[int64]bool{999: true, 1000: false} {
+			now := schedule.Now()
+			s := &lease{engine: &l.engine, token: given}
+			s.heldSince, s.times.deadline = now.Add(-time.Millisecond), now.Add(time.Hour)
+			if s.canBeHandedOff() != want {
+				t.Errorf("%d tokens given in a millisecond: handed off is %v", given, !want)
+			}
+		}
+	})
+}
+
+// A lock that was about to be handed off to a call of LockAll ends, and all contexts of the call with
+// it, when the Locker closes just then. The call fails because of that.
+func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
+	unconnected(t, func(t *testing.T, l *Locker) {
+		base, cancel := context.WithCancelCause(t.Context())
+		a := &multiCall{locker: l, caller: t.Context(), base: base, settings: &l.defaults, group: &group{cancel, time.Now()}}
+		cs, err := a.calls([]string{"a", "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := a.wants(cs[0])
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		k, err := cs[0].receive(grant{times: times{deadline: schedule.Now().Add(time.Hour)}})
+		if err := a.ended(k, err, i); !errors.Is(err, ErrClosed) {
+			t.Errorf("the call fails: %v", err)
+		}
+		if !errors.Is(context.Cause(base), ErrClosed) {
+			t.Errorf("its contexts have ended: %v", context.Cause(base))
+		}
 	})
 }

@@ -2,40 +2,66 @@ package core
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // Lock is a lock that was taken, or re-entered. Each successful [Locker.Lock]
 // gives one, and each must be unlocked. Its methods are safe for concurrent use.
 type Lock struct {
-	lease  *lease
-	hold   string     // marks this handle in Redis
-	outer  *Lock      // what the context held before
-	multi  *MultiLock // of LockAll
-	owned  ownership
-	ctx    context.Context // owned, as observers have it
-	cancel context.CancelCauseFunc
-
-	resends    *conn.Resends // of its acquisition
+	hold
+	lease      *lease
+	outer      *Lock // what the context held before
+	group      *group
+	owned      ownership
+	ctx        context.Context // owned, as Observers have it
 	handedOver atomic.Bool
 	reentry    bool // of a lease that had a handle
-	unlocked   bool // while it was handed over. Guarded by lease.mu
 }
 
-// begin makes it a handle of a lease.
-func (k *Lock) begin(c *call, s *lease, hold string, resends *conn.Resends) {
-	k.lease, k.hold, k.resends = s, hold, resends
-	k.outer, k.multi = innermost(c.ctx), c.multi
+// group is the locks of one call of LockAll, which end together; nil: it is another call.
+type group struct {
+	cancel context.CancelCauseFunc
+	began  time.Time // the call
+}
+
+// waited is for how long the call has waited.
+func (g *group) waited() time.Duration {
+	if g == nil {
+		return 0
+	}
+	return time.Since(g.began)
+}
+
+// open makes it a handle of a lease.
+func (k *Lock) open(ctx context.Context, g *group, s *lease, id string, resends *conn.Resends) {
+	k.lease, k.id, k.resends = s, id, resends
+	k.outer, k.group = innermost(ctx), g
 	k.owned.lock, k.ctx = k, &k.owned
-	if c.multi != nil {
-		k.owned.Context, k.cancel = c.ctx, c.multi.cancel // locks of one call end together
+	if g != nil {
+		k.owned.Context, k.cancel = ctx, g.cancel
 		return
 	}
-	k.owned.Context, k.cancel = context.WithCancelCause(c.ctx)
+	k.owned.Context, k.cancel = context.WithCancelCause(ctx)
+}
+
+// ofInquiry notifies Observers of what a call has got: the lock, or an error. It returns that.
+func (k *Lock) ofInquiry(i *inquiry, form store.Form, err error) (*Lock, error) {
+	if err != nil {
+		err = ofForm(form, err)
+		i.refused(err)
+		return nil, err
+	}
+	var o *observation
+	if k.ctx, o = i.acquired(k.ctx, k.reentry); o != nil {
+		k.lease.observe(o)
+	}
+	return k, nil
 }
 
 // Key returns the key as the caller wrote it.
@@ -111,7 +137,7 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 		return Holder{}, err
 	}
 	asked := schedule.Now()
-	info, err := k.lease.locker.inspect(ctx, k.Key(), k.lease.name)
+	info, err := k.lease.engine.inspect(ctx, k.Key(), k.lease.name)
 	if err != nil {
 		return Holder{}, err
 	}
@@ -148,7 +174,7 @@ func (k *Lock) Refresh(ctx context.Context) error {
 	s.mu.Lock()
 	renewal := s.renewal()
 	s.mu.Unlock()
-	held, sent, err := s.locker.store.Refresh(ctx, renewal)
+	held, sent, err := s.engine.store.Refresh(ctx, renewal)
 	if err != nil {
 		return unanswered(ctx, "refreshing", k.Key(), err)
 	}
@@ -164,12 +190,9 @@ func (k *Lock) check() error {
 	return k.lease.check()
 }
 
-func (k *Lock) held() bool {
-	s := k.lease
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.has(k)
-}
+func (k *Lock) held() bool { return k.lease.holds(&k.hold) }
+
+func (k *Lock) usable() error { return k.lease.usable() }
 
 // Unlock ends the hold; the last one of nested holds frees the lock and wakes
 // who waits for it, anywhere. The handle's Context is done before anybody else
@@ -188,23 +211,45 @@ func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false, f
 // work can be tried again at once.
 func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true, false) }
 
+// answer is Unlock, and leaves the answer to the request for which the lock was taken. After
+// DropWindow it is Abort.
+func (k *Lock) answer(ctx context.Context, answer store.Answer) error {
+	s := k.lease
+	if s.attempt == nil || k.reentry {
+		return errors.New("core: the lock was not taken for a request that counts once")
+	}
+	s.mu.Lock()
+	s.attempt.answer = &answer
+	s.mu.Unlock()
+	return k.finish(ctx, false, false)
+}
+
+// finish ends the hold. With later, Redis may be asked in the background: then the error is what is
+// known before.
 func (k *Lock) finish(ctx context.Context, failed, later bool) error {
 	if k.handedOver.Load() {
 		return nil
 	}
-	last, err := k.lease.leave(k)
+	s := k.lease
+	last, err := s.leave(&k.hold)
 	k.cancel(nil)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if last && k.pass() {
+	case last && s.handOff(&k.hold):
 		return nil
-	}
-	if later && k.lease.canEndLater(last) {
-		k.lease.locker.requests.Start(func() { k.reportFailure(k.end(context.Background(), last, failed)) })
+	case later && s.canEndLater(last):
+		s.engine.requests.Start(func() { k.reportFailure(s.release(context.Background(), &k.hold, last, failed)) })
 		return nil
+	default:
+		return s.release(lasting(ctx), &k.hold, last, failed)
 	}
-	return k.end(lasting(ctx), last, failed)
+}
+
+// reportFailure logs that a release went wrong where no caller can be told. fn may
+// have unlocked by itself.
+func (k *Lock) reportFailure(err error) {
+	k.lease.engine.reportRelease(err, "key", k.Key())
 }
 
 // lasting is for a release, which goes on when its caller gives up. The values stay, for the
@@ -218,11 +263,4 @@ func lasting(ctx context.Context) context.Context {
 	default:
 		return context.WithoutCancel(ctx)
 	}
-}
-
-// end releases what was not passed on, when the handle has left its lease.
-func (k *Lock) end(ctx context.Context, last, failed bool) error {
-	free, err := k.release(ctx, last, failed || k.lease.dropWindow.Load())
-	k.lease.retire(free, err)
-	return err
 }

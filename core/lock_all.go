@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 const (
@@ -50,44 +52,53 @@ func (l *Locker) lockAll(ctx context.Context, keys []string, s *settings) (*Mult
 	if s.Attempt != nil {
 		return nil, errors.New("core: LockAll: an attempt is under the lock of one key: use Lock")
 	}
-	m := &MultiLock{locker: l, began: time.Now()}
-	m.ctx, m.cancel = context.WithCancelCause(ctx)
-	a := &multiCall{m: m, caller: ctx, settings: s, givenBack: make(chan struct{})}
+	base, cancel := context.WithCancelCause(ctx)
+	a := &multiCall{locker: l, caller: ctx, base: base, settings: s, group: &group{cancel, time.Now()}, givenBack: make(chan struct{})}
 	close(a.givenBack)
 	cs, err := a.calls(keys)
 	if err == nil {
 		err = a.run(cs)
 	}
 	if err != nil {
-		a.giveBack(m.locks)
+		a.giveBack(a.locks)
 		isDone(ctx, a.givenBack)
-		m.cancel(nil)
+		cancel(nil)
 		return nil, err
 	}
-	return m, nil
+	return &MultiLock{locker: l, locks: a.locks, ctx: a.ctx(), cancel: cancel}, nil
 }
 
 // multiCall is a call of LockAll.
 type multiCall struct {
-	m         *MultiLock // what it has so far
+	locker    *Locker
 	caller    context.Context
+	base      context.Context // that of the caller, until a lock ends
 	settings  *settings
-	keys      int             // that it wants
-	entered   int             // locks that the caller's context holds
-	base      context.Context // under which it holds nothing else
-	givenBack chan struct{}   // closed when locks are that were to be
+	group     *group
+	keys      int           // that it wants
+	locks     []*Lock       // that it has, each under the context of the one before
+	entered   int           // how many of these the caller's context holds
+	givenBack chan struct{} // closed when locks are that were to be
+}
+
+// ctx is the context that holds what the call has.
+func (a *multiCall) ctx() context.Context {
+	if last := len(a.locks) - 1; last >= 0 {
+		return a.locks[last].ctx
+	}
+	return a.base
 }
 
 // calls are those for the keys, in the order in which they are waited for.
 func (a *multiCall) calls(keys []string) ([]*call, error) {
-	l, s := a.m.locker, a.settings
+	l, s := a.locker, a.settings
 	all, cs := make([]call, len(keys)), make([]*call, len(keys))
 	for i, key := range keys {
 		n, err := l.name(key)
 		if err != nil {
 			return nil, err
 		}
-		all[i] = call{locker: l, ctx: a.m.ctx, name: n, settings: s, form: s.Form, owner: s.Owner, multi: a.m}
+		all[i] = call{engine: &l.engine, group: a.group, want: want{ctx: a.base, name: n, settings: s, form: s.Form, owner: s.Owner}}
 		cs[i] = &all[i]
 	}
 	slices.SortFunc(cs, func(x, y *call) int { return cmp.Compare(x.name.Lock(), y.name.Lock()) })
@@ -108,55 +119,190 @@ func (a *multiCall) calls(keys []string) ([]*call, error) {
 	return cs, nil
 }
 
-// run takes the locks: first those that the context holds.
+// run takes the locks: first those that the context holds, then the others. As many times as there are of
+// these the call waits without holding any, or it would keep others from locks that it does nothing with.
+// After that it keeps, for a while, those that sort before the one that it waits for: it might never
+// find all of them free.
 func (a *multiCall) run(cs []*call) error {
-	var free []*call
+	var others []*call
 	for _, c := range cs {
 		outer, err := c.held()
 		if outer == nil && err == nil {
-			free = append(free, c)
+			others = append(others, c)
 			continue
 		}
-		tell := a.wants(c)
+		i := a.wants(c)
 		var k *Lock
 		if err == nil {
 			k, err = c.reenter(outer)
 		}
-		if err := a.ended(k, err, tell); err != nil {
+		if err := a.ended(k, err, i); err != nil {
 			return err
 		}
 	}
-	a.entered, a.base = len(a.m.locks), a.m.ctx
-	if len(free) == 0 {
+	a.entered = len(a.locks)
+	if len(others) == 0 {
 		return nil
 	}
-	l := a.m.locker
-	if !l.enter() {
-		tell := a.wants(free[0])
-		return a.ended(nil, closed("taking", free[0].name.Key()), tell)
+	if !a.locker.admit() {
+		return a.ended(nil, closed("taking", others[0].name.Key()), a.wants(others[0]))
 	}
-	defer l.underWay.End()
-	l.compareClocks()
-	return a.take(free)
-}
-
-// take takes locks that the context does not hold. As many times as there are of them the call
-// waits without holding any, or it would keep others from locks that it does nothing with. After
-// that it keeps, for a while, those that sort before the one that it waits for: it might never
-// find all of them free.
-func (a *multiCall) take(cs []*call) error {
+	defer a.locker.underWay.End()
 	for waits := 0; ; waits++ {
-		c, err := a.try(cs, waits >= len(cs))
+		keeps := waits >= len(others)
+		first, err := a.try(a.missing(others), keeps)
 		switch {
-		case err != nil:
-			tell := a.wants(c)
-			return a.ended(nil, err, tell)
-		case c == nil:
+		case first == nil:
 			return nil
+		case err != nil:
+			return a.ended(nil, err, a.wants(first))
 		}
-		if err := a.wait(c); err != nil {
+		if err := a.wait(first); err != nil {
 			return err
 		}
-		isDone(a.m.ctx, a.givenBack) // what is on its way back is busy
+		isDone(a.ctx(), a.givenBack) // what is on its way back is busy
 	}
+}
+
+// missing are those whose locks the call does not have.
+func (a *multiCall) missing(cs []*call) []*call {
+	return slices.DeleteFunc(slices.Clone(cs), func(c *call) bool {
+		return slices.ContainsFunc(a.locks[a.entered:], func(k *Lock) bool { return k.lease.name == c.name })
+	})
+}
+
+// try asks for locks together. It returns the first that the call has not got, if any,
+// and an error if that one is not to be waited for. Then the call has nothing, or with keeps what
+// sorts before the first.
+func (a *multiCall) try(cs []*call, keeps bool) (first *call, err error) {
+	if len(cs) == 0 {
+		return nil, nil
+	}
+	had := len(a.locks)
+	if a.ctx().Err() != nil {
+		first, err = cs[0], gaveUp(a.ctx(), cs[0].name.Key())
+	} else if first = a.waitsAtOnce(cs, keeps); first == nil {
+		first, err = a.ask(cs)
+	}
+	got := slices.Clone(a.locks[had:])
+	if first != nil {
+		a.keepBefore(first, keeps)
+	}
+	for _, k := range got {
+		if slices.Contains(a.locks, k) {
+			var i *inquiry
+			k.ctx, i = a.locker.wanted(k.ctx, k.Key(), a.keys, a.settings)
+			_, _ = k.ofInquiry(i, a.settings.Form, nil)
+		}
+	}
+	return first, err
+}
+
+// waitsAtOnce returns a call for which there is nothing to ask: it is alone, and waits with all that the
+// others have got, or others of this process wait for its lock.
+func (a *multiCall) waitsAtOnce(cs []*call, keeps bool) *call {
+	for _, c := range cs {
+		_, queued := c.engine.queues.WaitFor(c.name.Lock())
+		alone := len(cs) == 1 && (keeps || len(a.locks) == a.entered)
+		if c.waits() && (alone || queued && !keeps) {
+			return c
+		}
+	}
+	return nil
+}
+
+// ask asks Redis for several locks together. It returns the first call that has not got its lock.
+func (a *multiCall) ask(cs []*call) (first *call, err error) {
+	claims := make([]store.Claim, len(cs))
+	for i, c := range cs {
+		claims[i] = c.claimAlone()
+	}
+	a.locker.store.AcquireAll(a.ctx(), claims, func(i int, g store.Grant, failure error) {
+		c := cs[i]
+		c.ctx = a.ctx()
+		k, busy, failure := c.conclude(&claims[i], g, failure)
+		if first == nil {
+			k, busy, failure = c.orResume(k, busy, failure)
+		}
+		switch {
+		case k != nil:
+			a.locks = append(a.locks, k)
+		case first != nil:
+		case busy != nil && !c.waits():
+			first, err = c, c.refuse(notWaiting, taken(busy))
+		default:
+			first, err = c, failure
+		}
+	})
+	return first, err
+}
+
+// keepBefore gives back what the call has taken, but with keeps what sorts before the lock of a call.
+func (a *multiCall) keepBefore(c *call, keeps bool) {
+	kept, spare := slices.Clone(a.locks[:a.entered]), []*Lock(nil)
+	for _, k := range a.locks[a.entered:] {
+		if keeps && k.lease.name.Lock() < c.name.Lock() {
+			kept = append(kept, k)
+		} else {
+			spare = append(spare, k)
+		}
+	}
+	a.giveBack(spare)
+	a.locks = kept
+}
+
+// wait waits for a lock. What it holds meanwhile it gives back when it has waited half as long again
+// as before, and waits on: nobody is kept from a lock for the whole of a [Wait], and a call that
+// does not find all free keeps them for longer each time.
+func (a *multiCall) wait(c *call) error {
+	i := a.wants(c)
+	held := slices.Clone(a.locks[a.entered:])
+	if len(held) == 0 {
+		k, err := c.obtain()
+		return a.ended(k, err, i)
+	}
+	gone := make(chan struct{})
+	bound := time.AfterFunc(max(a.group.waited()/2, keepAtLeast), func() {
+		a.giveBack(held)
+		close(gone)
+	})
+	k, err := c.obtain()
+	if !bound.Stop() {
+		<-gone
+		a.locks = slices.Clone(a.locks[:a.entered])
+	}
+	return a.ended(k, err, i)
+}
+
+// giveBack releases locks in the background.
+func (a *multiCall) giveBack(locks []*Lock) {
+	if len(locks) == 0 {
+		return
+	}
+	l, before, done := a.locker, a.givenBack, make(chan struct{})
+	a.givenBack = done
+	l.requests.Start(func() {
+		defer close(done)
+		_ = l.finishAll(context.Background(), locks, true) // what is not confirmed is compensated
+		<-before
+	})
+}
+
+// wants notifies Observers that the call wants a lock, under the context of what it has.
+func (a *multiCall) wants(c *call) (i *inquiry) {
+	c.ctx, i = c.engine.wanted(a.ctx(), c.name.Key(), a.keys, c.settings)
+	return i
+}
+
+// ended takes what came of that: the lock, or an error, which is why a lock that the call had has
+// ended, if one has.
+func (a *multiCall) ended(k *Lock, err error, i *inquiry) error {
+	if err != nil && errors.Is(err, context.Canceled) && a.caller.Err() == nil && a.base.Err() != nil {
+		err = context.Cause(a.base)
+	}
+	k, err = k.ofInquiry(i, a.settings.Form, err)
+	if err == nil {
+		a.locks = append(a.locks, k)
+	}
+	return err
 }

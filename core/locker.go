@@ -15,33 +15,19 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
-	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
 
 // Locker takes locks in one Redis: a single server, Sentinel, a cluster or a
 // ring. It is safe for concurrent use; a process needs one for each Redis. [Open] makes one
 // with a client of its own, [New] one on a client that you have: close the Locker before it.
 type Locker struct {
-	store     *store.Store
+	engine
 	own       redis.UniversalClient // that of Open; nil: it is the caller's
-	timeout   time.Duration         // of one request
 	defaults  settings
 	unwaiting settings // of TryLock, without options
-
-	requests    schedule.Workers // what Redis is asked, and the votes of a quorum
-	subscribers schedule.Workers // of the listener
-	background  schedule.Workers // the scheduler
-	scheduler   *schedule.Scheduler
-	started     schedule.Time
-	self        Process
-	report      report
-	clocks      clocks // of replicas
-	queues      waitqueue.Queues[*call, *Lock, *position]
-	listener    *notify.Listener
-	deafUntil   atomic.Int64 // a schedule.Time: until then the process polls
-
-	books
-	closed chan struct{} // when Close has ended
+	self      Process
+	clocks    clocks        // of replicas
+	closed    chan struct{} // when Close has ended
 }
 
 // New returns a Locker on client. It does no network I/O and starts no
@@ -77,7 +63,7 @@ func (l *Locker) startOne(client redis.UniversalClient) error {
 		return err
 	}
 	if c, ok := client.(*redis.Client); ok && l.defaults.Replicas.N > 0 {
-		l.clocks.master = c
+		l.clocks.master, l.clocks.allowed = c, l.defaults.Lease/10
 	}
 	l.start(client)
 	return nil
@@ -90,16 +76,13 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 	if err := s.apply(opts); err != nil {
 		return nil, err
 	}
-	l := &Locker{
-		timeout:  cmp.Or(s.Timeout, min(timeout, s.Lease/ofLease)),
-		defaults: s,
-		started:  schedule.Now(),
-		books:    books{leases: map[*lease]struct{}{}, closing: make(chan struct{})},
-		closed:   make(chan struct{}),
-	}
-	l.unwaiting = s
+	l := &Locker{defaults: s, unwaiting: s, closed: make(chan struct{})}
 	NoWait().set(&l.unwaiting)
+	l.timeout = cmp.Or(s.Timeout, min(timeout, s.Lease/ofLease))
+	l.started = schedule.Now()
+	l.leases, l.closing = map[*lease]struct{}{}, make(chan struct{})
 	l.report.logger, l.report.kinds = s.Logger, map[string]*reported{}
+	l.observers = s.Observers
 	return l, nil
 }
 
@@ -131,9 +114,9 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 }
 
 // unheard is called when messages from Redis do not arrive.
-func (l *Locker) unheard(err error) {
-	l.report.warn("wake-ups are not heard; waiting calls poll", "error", err)
-	l.tell(context.Background(), Event{Kind: EventUnheard, Err: err})
+func (e *engine) unheard(err error) {
+	e.report.warn("wake-ups are not heard; waiting calls poll", "error", err)
+	e.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
 
 // settings returns those of one call.
@@ -155,6 +138,15 @@ func (l *Locker) settings(opts []Option) (*settings, error) {
 		return nil, errOfQuorum
 	}
 	return &call, nil
+}
+
+// admit lets a call in that wants a lock, until underWay.End, unless the Locker closes.
+func (l *Locker) admit() bool {
+	if !l.enter() {
+		return false
+	}
+	l.clocks.compare(&l.engine)
+	return true
 }
 
 // Prefix returns what the names of the Locker's locks begin with in Redis; see the

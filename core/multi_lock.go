@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -17,7 +16,6 @@ type MultiLock struct {
 	locks  []*Lock // as they were taken, each under the context of the one before
 	ctx    context.Context
 	cancel context.CancelCauseFunc // all of these
-	began  time.Time               // the call
 }
 
 // Keys returns the keys, each once, in the order in which they were taken: first those that
@@ -57,14 +55,6 @@ func (m *MultiLock) Unlock(ctx context.Context) error { return m.finish(ctx, fal
 // Abort is Unlock after a failure: it opens no [KeepFor] window.
 func (m *MultiLock) Abort(ctx context.Context) error { return m.finish(ctx, true, false) }
 
-// waited is for how long the call has waited; 0 of a nil MultiLock.
-func (m *MultiLock) waited() time.Duration {
-	if m == nil {
-		return 0
-	}
-	return time.Since(m.began)
-}
-
 func (m *MultiLock) usable() error {
 	for _, k := range m.locks {
 		if err := k.usable(); err != nil {
@@ -74,47 +64,43 @@ func (m *MultiLock) usable() error {
 	return nil
 }
 
-func (m *MultiLock) reportFailure(err error) {
-	if err != nil && !errors.Is(err, ErrNotHeld) {
-		m.locker.report.warn("a release failed after the work was done", "keys", m.Keys(), "error", err)
-	}
-}
+func (m *MultiLock) reportFailure(err error) { m.locker.reportRelease(err, "keys", m.Keys()) }
 
 func (m *MultiLock) finish(ctx context.Context, failed, later bool) error {
 	l := m.locker
 	all, failed, err := l.leaveAll(ctx, m.locks, failed)
 	m.cancel(nil)
-	if later && !slices.ContainsFunc(all, func(k left) bool { return !k.lease.canEndLater(k.last) }) {
-		l.requests.Start(func() { m.reportFailure(l.endAll(context.Background(), all, failed)) })
+	if later && !slices.ContainsFunc(all, func(k leaver) bool { return !k.lease.canEndLater(k.last) }) {
+		l.requests.Start(func() { m.reportFailure(endAll(context.Background(), all, failed)) })
 		return err
 	}
-	return errors.Join(err, l.endAll(ctx, all, failed))
+	return errors.Join(err, endAll(ctx, all, failed))
 }
 
 // finishAll ends the holds of several handles, and not their contexts.
 func (l *Locker) finishAll(ctx context.Context, locks []*Lock, failed bool) error {
 	all, failed, err := l.leaveAll(ctx, locks, failed)
-	return errors.Join(err, l.endAll(ctx, all, failed))
+	return errors.Join(err, endAll(ctx, all, failed))
 }
 
-// left is a handle that has left its lease, and whether it was the last one.
-type left struct {
+// leaver is a handle that has left its lease, and whether it was the last one.
+type leaver struct {
 	*Lock
 	last bool
 }
 
 // leaveAll takes several handles out of their leases, in reverse order. It returns those whose
 // release must follow, and whether they leave no dedup window.
-func (l *Locker) leaveAll(ctx context.Context, locks []*Lock, failed bool) (all []left, without bool, err error) {
+func (l *Locker) leaveAll(ctx context.Context, locks []*Lock, failed bool) (all []leaver, without bool, err error) {
 	failed = failed || !l.keepWindows(lasting(ctx), locks)
 	var errs []error
 	for _, k := range slices.Backward(locks) {
 		if k.handedOver.Load() {
 			continue
 		}
-		last, err := k.lease.leave(k)
+		last, err := k.lease.leave(&k.hold)
 		if err == nil {
-			all = append(all, left{k, last})
+			all = append(all, leaver{k, last})
 		} else {
 			errs, failed = append(errs, err), true
 		}
@@ -122,38 +108,40 @@ func (l *Locker) leaveAll(ctx context.Context, locks []*Lock, failed bool) (all 
 	return all, failed, errors.Join(errs...)
 }
 
-// endAll releases what leaveAll has taken out of its leases, or passes it on.
-func (l *Locker) endAll(ctx context.Context, all []left, failed bool) error {
+// endAll releases what leaveAll has taken out of its leases, or hands it off.
+func endAll(ctx context.Context, all []leaver, failed bool) error {
 	ctx = lasting(ctx)
-	// What others of this process wait for is passed on in the end: they may want the rest as well.
-	var wanted []left
-	endings, releases := make([]ending, len(all)), make([]*store.Release, 0, len(all))
+	var errs []error
+	note := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	// What others of this process wait for is handed off in the end: they may want the rest as well.
+	var wanted []leaver
+	endings, requests := make([]releasing, len(all)), make([]*store.Release, 0, len(all))
 	for _, k := range all {
-		if _, waited := l.queues.WaitFor(k.lease.name.Lock()); waited && k.last && k.lease.canBePassed() {
+		s := k.lease
+		if _, waited := s.engine.queues.WaitFor(s.name.Lock()); waited && k.last && s.canBeHandedOff() {
 			wanted = append(wanted, k)
 			continue
 		}
-		e := &endings[len(releases)]
-		*e = k.ending(k.last, failed)
-		releases = append(releases, &e.request)
+		r := &endings[len(requests)]
+		*r = s.releasing(&k.hold, k.last, failed)
+		requests = append(requests, &r.request)
 	}
-	var errs []error
-	if len(releases) > 0 {
-		l.store.ReleaseAll(ctx, releases, l.timeout, func(i int, r store.Released, err error) {
-			e := &endings[i]
-			free, err := e.follow(ctx, r, err)
-			e.lock.lease.retire(free, err)
-			if err != nil {
-				errs = append(errs, err)
-			}
+	if len(requests) > 0 {
+		e := endings[0].lease.engine
+		e.store.ReleaseAll(ctx, requests, e.timeout, func(i int, released store.Released, err error) {
+			r := &endings[i]
+			free, err := r.confirm(ctx, released, err)
+			r.lease.retire(free, err)
+			note(err)
 		})
 	}
 	for _, k := range wanted {
-		if k.pass() {
-			continue
-		}
-		if err := k.end(ctx, true, failed); err != nil {
-			errs = append(errs, err)
+		if !k.lease.handOff(&k.hold) {
+			note(k.lease.release(ctx, &k.hold, true, failed))
 		}
 	}
 	return errors.Join(errs...)

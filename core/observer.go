@@ -28,9 +28,9 @@ func Name(name string) Option {
 	return Option{func(s *settings) { s.Name = name }}
 }
 
-// notify tells the Observers of an event that only an adapter knows of.
-func (l *Locker) notify(ctx context.Context, e Event, opts []Option) {
-	if l.defaults.Observers == nil {
+// notifyFor notifies Observers of an event that only an adapter knows of.
+func (l *Locker) notifyFor(ctx context.Context, e Event, opts []Option) {
+	if l.observers == nil {
 		return
 	}
 	s, err := l.settings(opts)
@@ -44,119 +44,117 @@ func (l *Locker) notify(ctx context.Context, e Event, opts []Option) {
 	if e.Reason == "" && e.Err != nil {
 		_, e.Reason = refused(e.Err)
 	}
-	l.tell(ctx, e)
+	l.notify(ctx, e)
 }
 
-// tell tells all Observers.
-func (l *Locker) tell(ctx context.Context, e Event) context.Context {
-	for _, o := range l.defaults.Observers {
-		ctx = l.tellOne(ctx, o, e)
+// notify calls all Observers.
+func (e *engine) notify(ctx context.Context, ev Event) context.Context {
+	for _, o := range e.observers {
+		ctx = e.notifyOne(ctx, o, ev)
 	}
 	return ctx
 }
 
-func (l *Locker) tellOne(ctx context.Context, o Observer, e Event) (result context.Context) {
+func (e *engine) notifyOne(ctx context.Context, o Observer, ev Event) (result context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.report.problem("an Observer panicked", "panic", p, "stack", string(debug.Stack()))
+			e.report.problem("an Observer panicked", "panic", p, "stack", string(debug.Stack()))
 		}
 		if result == nil {
 			result = ctx
 		}
 	}()
-	return o.Observe(ctx, e)
+	return o.Observe(ctx, ev)
 }
 
-// tellWaiting tells of a call that wants a lock, of so many, and returns what tells of its
-// outcome.
-func (l *Locker) tellWaiting(ctx context.Context, key string, keys int, s *settings) (context.Context, func(*Lock, error)) {
-	began := time.Now()
-	e := Event{Kind: EventWaiting, Name: s.Name, Form: s.Form.String(), Key: key, Keys: keys}
-	ctx = l.tell(ctx, e)
-	return ctx, func(k *Lock, err error) {
-		e.Waited = time.Since(began)
-		if err != nil {
-			e.Kind, e.Reason = refused(err)
-			e.Err = err
-			l.tell(ctx, e)
-			return
-		}
-		e.Kind, e.Reentry = EventAcquired, k.reentry
-		k.ctx = l.tell(k.ctx, e)
-		if !e.Reentry {
-			k.lease.observe(&observation{ctx: k.ctx, name: s.Name, form: e.Form, since: time.Now()})
-		}
+// inquiry is what Observers have heard of a call that wants a lock; nil: there are none.
+type inquiry struct {
+	engine *engine
+	ctx    context.Context // theirs
+	event  Event
+	began  time.Time
+}
+
+// wanted notifies of a call that wants a lock, of so many. It goes on with the context that it returns.
+func (e *engine) wanted(ctx context.Context, key string, keys int, s *settings) (context.Context, *inquiry) {
+	if e.observers == nil {
+		return ctx, nil
 	}
+	i := &inquiry{engine: e, began: time.Now(), event: Event{Kind: EventWaiting, Name: s.Name, Form: s.Form.String(), Key: key, Keys: keys}}
+	i.ctx = e.notify(ctx, i.event)
+	return i.ctx, i
+}
+
+// refused notifies of an error.
+func (i *inquiry) refused(err error) {
+	if i == nil {
+		return
+	}
+	ev := i.event
+	ev.Kind, ev.Reason = refused(err)
+	ev.Waited, ev.Err = time.Since(i.began), err
+	i.engine.notify(i.ctx, ev)
+}
+
+// acquired notifies of a lock with that context. It returns the context to work under, and what to tell of its lease;
+// nil of a re-entry.
+func (i *inquiry) acquired(ctx context.Context, reentry bool) (context.Context, *observation) {
+	if i == nil {
+		return ctx, nil
+	}
+	ev := i.event
+	ev.Kind, ev.Waited, ev.Reentry = EventAcquired, time.Since(i.began), reentry
+	ctx = i.engine.notify(ctx, ev)
+	if reentry {
+		return ctx, nil
+	}
+	return ctx, &observation{engine: i.engine, ctx: ctx, since: time.Now(), event: Event{Name: ev.Name, Form: ev.Form, Key: ev.Key}}
 }
 
 // observation is what Observers have heard of a lease, from EventAcquired until it
-// ends.
+// ends; nil: nothing.
 type observation struct {
-	ctx        context.Context
-	name, form string
-	since      time.Time
+	engine *engine
+	ctx    context.Context
+	event  Event // what all have in common
+	since  time.Time
 
 	unconfirmed error // of a release
 }
 
-// observe begins an observation, and tells what has happened before it.
-func (s *lease) observe(o *observation) {
-	s.mu.Lock()
-	s.observed = o
-	loss, overdue := s.err, s.overdue
-	s.mu.Unlock()
-	if overdue {
-		s.tell(o, Event{Kind: EventOverdue, Err: heldTooLong(s.name.Key())})
-	}
-	if loss != nil {
-		s.tellLost(loss)
-	}
-}
-
-// tellReleased ends the observation of a lease that its last handle has left.
-func (s *lease) tellReleased() {
-	o := s.unobserve()
+// notify notifies of an event of the lease.
+func (o *observation) notify(kind EventKind, reason string, err error) {
 	if o == nil {
 		return
 	}
-	e := Event{Kind: EventReleased, Err: o.unconfirmed}
-	if e.Err != nil {
-		e.Reason = "unconfirmed"
-	}
-	s.tell(o, e)
+	ev := o.event
+	ev.Kind, ev.Reason, ev.Err, ev.HeldFor = kind, reason, err, time.Since(o.since)
+	o.engine.notify(o.ctx, ev)
 }
 
-// tellLost ends the observation of a lease that was lost.
-func (s *lease) tellLost(why error) {
-	o := s.unobserve()
-	if o == nil {
-		return
-	}
-	e := Event{Kind: EventLost, Err: why, Reason: "deleted"}
+// released notifies of a lease that its last handle has left.
+func (o *observation) released() {
 	switch {
-	case errors.Is(why, ErrClosed):
-		e.Reason = "closed"
-	case errors.Is(why, ErrMaxHold):
-		e.Reason = "max_hold"
-	case s.expired:
-		e.Reason = "expired"
+	case o == nil:
+	case o.unconfirmed != nil:
+		o.notify(EventReleased, "unconfirmed", o.unconfirmed)
+	default:
+		o.notify(EventReleased, "", nil)
 	}
-	s.tell(o, e)
 }
 
-func (s *lease) unobserve() *observation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.observed
-	s.observed = nil
-	return o
-}
-
-// tell tells Observers what has become of a lease, if they have heard of it.
-func (s *lease) tell(o *observation, e Event) {
-	if o == nil {
+// lost notifies of a lease that was lost, when its time was over or before.
+func (o *observation) lost(why error, expired bool) {
+	reason := "deleted"
+	switch {
+	case o == nil:
 		return
+	case errors.Is(why, ErrClosed):
+		reason = "closed"
+	case errors.Is(why, ErrMaxHold):
+		reason = "max_hold"
+	case expired:
+		reason = "expired"
 	}
-	e.Name, e.Form, e.Key, e.HeldFor = o.name, o.form, s.name.Key(), time.Since(o.since)
-	s.locker.tell(o.ctx, e)
+	o.notify(EventLost, reason, why)
 }

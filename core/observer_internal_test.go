@@ -8,14 +8,14 @@ import (
 // Without an Observer the hooks cost a look at a field that is nil.
 func TestWithoutObserversNothingIsAllocated(t *testing.T) {
 	l := &Locker{}
-	s := &lease{locker: l}
+	s := &lease{engine: &l.engine}
 	ctx := context.Background()
 	err := lost("k", "of a test", nil)
 	if n := testing.AllocsPerRun(100, func() {
-		s.tell(s.observed, Event{Kind: EventRenewalFailed, Err: err})
-		s.tellReleased()
-		s.tellLost(err)
-		l.notify(ctx, Event{Kind: EventRefused, Err: err}, nil)
+		s.observed.notify(EventRenewalFailed, "", err)
+		s.unobserved().released()
+		s.unobserved().lost(err, false)
+		l.notifyFor(ctx, Event{Kind: EventRefused, Err: err}, nil)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -9,107 +10,128 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// release sends the release of a hold until it is confirmed, or Timeout is over. free is
-// false when the queue of the lock is next, in which the calls of this process have a place.
-func (k *Lock) release(ctx context.Context, last, failed bool) (free bool, err error) {
-	e := k.ending(last, failed)
-	released, err := k.lease.locker.store.Release(ctx, e.request, time.Until(e.over))
-	return e.follow(ctx, released, err)
+// handOffFor is how long a process may hand the lock off from call to call before others have
+// their chance.
+const handOffFor = 10 * time.Millisecond
+
+// handOff gives the lock to the call of this process that waits first, in memory: the
+// process keeps its hold in Redis. That is lock cohorting (Dice, Marathe and Shavit,
+// PPoPP 2012). h was the last handle: of several that leave at once, one is. It is false when
+// the lock has to be released.
+func (s *lease) handOff(h *hold) bool {
+	if !s.canBeHandedOff() {
+		return false
+	}
+	w := s.engine.queues.Choose(s.name.Lock(), s.suits)
+	if w == nil {
+		return false
+	}
+	s.mu.Lock()
+	g := grant{acquisition: s.acquisition, times: s.times, token: s.token + 1, hold: h.id, resends: h.resends}
+	s.mu.Unlock()
+	s.endReleased()
+	w.Pass(g)
+	return true
 }
 
-// ending is the release of a hold.
-type ending struct {
-	lock    *Lock
+// canBeHandedOff says that Redis need not know of the next holder: nothing but its token
+// differs. Tokens stay below what the clock of Redis would give, should the lock end
+// without its release; where they are ahead of it, nothing is handed off.
+func (s *lease) canBeHandedOff() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := schedule.Now()
+	kept := now.Sub(s.heldSince)
+	return s.form == store.Exclusive && len(s.handles) == 0 && s.err == nil && now < s.times.deadline &&
+		!s.shared.Load() && !s.ahead && !s.fixed && !s.overdue && s.keepFor == 0 &&
+		kept < handOffFor && s.token-s.redisToken < kept.Microseconds() &&
+		s.engine.store.Can.PassOn && !s.engine.isClosing()
+}
+
+// suits says that a call wants just such a lock.
+func (s *lease) suits(w *want, _ *entry) bool {
+	return w.isUsual() && w.form == store.Exclusive && w.settings.Lease == s.length
+}
+
+// drop ends a lock that nobody wants: it is handed off, or released in the background.
+func (s *lease) drop(h *hold) {
+	last, err := s.leave(h)
+	h.cancel(nil)
+	if err == nil && !(last && s.handOff(h)) {
+		s.giveBack(h)
+		s.retire(true, nil)
+	}
+}
+
+// release ends the hold of a handle that has left, and was not handed off. It is sent until it is
+// confirmed, or Timeout is over, and goes on in the background then.
+func (s *lease) release(ctx context.Context, h *hold, last, failed bool) error {
+	r := s.releasing(h, last, failed)
+	free, err := r.send(ctx)
+	s.retire(free, err)
+	return err
+}
+
+// releasing is a release that is under way.
+type releasing struct {
+	lease   *lease
 	request store.Release
-	waits   *position // by which calls of this process go on waiting
+	carries *entry    // of calls of this process that go on waiting
 	over    time.Time // when it goes on in the background
 }
 
-func (k *Lock) ending(last, failed bool) ending {
-	l := k.lease.locker
-	e := ending{lock: k, request: k.releaseAs(failed), over: time.Now().Add(l.timeout)}
-	e.request.Until = e.over.Add(k.lease.length)
-	if last && k.lease.form == store.Exclusive && e.request.Answer == nil {
-		e.waits = l.waits(k.lease.name)
+func (s *lease) releasing(h *hold, last, failed bool) releasing {
+	r := releasing{lease: s, request: s.request(h, failed || s.dropWindow.Load()), over: time.Now().Add(s.engine.timeout)}
+	r.request.Until = r.over.Add(s.length)
+	if last && s.form == store.Exclusive && r.request.Answer == nil {
+		r.carries = s.engine.carriedBy(s.name)
 	}
-	if e.waits != nil {
-		e.request.Waits = e.waits.Place
+	if r.carries != nil {
+		r.request.Waits = r.carries.Place
 	}
-	return e
+	return r
 }
 
-// follow takes the answer, and sends the release again while there is none.
-func (e *ending) follow(ctx context.Context, released store.Released, err error) (free bool, failure error) {
-	s := e.lock.lease
-	l := s.locker
+func (r *releasing) send(ctx context.Context) (free bool, err error) {
+	released, err := r.lease.engine.store.Release(ctx, r.request, time.Until(r.over))
+	return r.confirm(ctx, released, err)
+}
+
+// confirm takes the answer, and sends the release again while there is none. free is false when the queue of the lock is next, in which the calls of
+// this process have an entry.
+func (r *releasing) confirm(ctx context.Context, released store.Released, err error) (free bool, failure error) {
+	s, e := r.lease, r.lease.engine
 	again := false // it may have been done already
-	for ; err != nil; released, err = l.store.Release(ctx, e.request, time.Until(e.over)) {
+	for ; err != nil; released, err = e.store.Release(ctx, r.request, time.Until(r.over)) {
 		migrating := conn.IsMigrating(err)
-		if conn.OutcomeOf(err) == conn.Refused && !migrating || time.Until(e.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
-			l.store.ReleaseLater(e.request)
-			return true, unavailable("releasing", e.lock.Key(), err)
+		if conn.OutcomeOf(err) == conn.Refused && !migrating || time.Until(r.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
+			e.store.ReleaseLater(r.request)
+			return true, unavailable("releasing", s.name.Key(), err)
 		}
 		again = again || conn.OutcomeOf(err) == conn.Unknown
 	}
-	if e.waits != nil {
-		e.waits.arrived(released.Clock)
+	if r.carries != nil {
+		r.carries.carried(released.Clock)
 	}
 	if !released.Found && !again {
 		return true, s.vanished()
 	}
-	if released.Heard > 0 && l.queues.Watch(s.name.Lock()) {
-		l.listener.Watch(s.name.Lock(), s.name.Channel())
+	if released.Heard > 0 && e.queues.Watch(s.name.Lock()) {
+		e.listener.Watch(s.name.Lock(), s.name.Channel())
 	}
-	// Of several that leave, the last to arrive would carry a position that has the lock by now. So
+	// Of several that leave, the last to arrive would carry an entry that has the lock by now. So
 	// the head of such a queue has asked, or is about to.
-	told := e.waits != nil || s.form != store.Exclusive && l.hears(s.name)
-	return !released.Passed || !told, nil
+	notified := r.carries != nil || s.form != store.Exclusive && e.hears(s.name)
+	return !released.Passed || !notified, nil
 }
 
 // canEndLater says that nobody depends on when the release of a handle is done: the owner has no
 // other hold, which might end first and leave the lock to this one.
 func (s *lease) canEndLater(last bool) bool { return last && !s.shared.Load() }
 
-// releaseAs is the request that ends the hold.
-func (k *Lock) releaseAs(failed bool) store.Release {
-	s := k.lease
-	s.mu.Lock()
-	sole := s.form == store.Exclusive && !s.entered && !s.fixed && s.keepFor == 0 && s.owner == k.hold
-	lease := s.length
-	if s.times.unrenewed {
-		lease = 0
+// reportRelease logs that a release has failed of which nobody else hears.
+func (e *engine) reportRelease(err error, args ...any) {
+	if err != nil && !errors.Is(err, ErrNotHeld) {
+		e.report.warn("a release failed after the work was done", append(args, "error", err)...)
 	}
-	var answer *store.Answer
-	if s.attempt != nil && !failed {
-		answer = s.attempt.answer
-	}
-	s.mu.Unlock()
-	return store.Release{
-		Answer: answer,
-		Name:   s.name, Owner: s.owner, Hold: k.hold, Form: s.form, Failed: failed, MayArrive: k.resends.MayArriveTwice(),
-		Token: s.redisToken, Last: s.token, Lease: lease, Sole: sole,
-	}
-}
-
-// giveBack releases holds in the background.
-func (s *lease) giveBack(handles []*Lock) {
-	for _, k := range handles {
-		r := k.releaseAs(s.attempt == nil) // of an attempt nobody knows what it has done
-		r.Until = time.Now().Add(s.length)
-		s.locker.store.ReleaseLater(r)
-	}
-}
-
-// waits returns the position by which calls of this process go on waiting for a lock that
-// is about to be released; nil when none do, or no message would tell them.
-func (l *Locker) waits(n store.Name) *position {
-	if !l.hears(n) {
-		return nil
-	}
-	return l.queues.Waits(n.Lock(), (*call).carry)
-}
-
-// hears says that messages tell this process when a lock is granted to it.
-func (l *Locker) hears(n store.Name) bool {
-	return l.store.Can.Grant && l.listener.Listens() && !l.isDeaf(schedule.Now()) && l.listener.Hears(n.Channel())
 }

@@ -1,14 +1,9 @@
 package core
 
 import (
-	"context"
-	"errors"
-	"io"
 	"math/rand/v2"
-	"net"
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
@@ -26,16 +21,35 @@ const (
 	// has the lock.
 	splitDelay    = 4 * time.Millisecond
 	splitDelayMax = 256 * time.Millisecond
-	// maxSilence is how long a waiting call endures that Redis fails.
-	maxSilence = 5 * time.Second
-	// busyFor is how long Redis may have failed when a wait ends, for the lock to be called
-	// busy all the same.
-	busyFor = time.Second
 )
+
+// obtain takes a lock that the context does not hold.
+func (c *call) obtain() (*Lock, error) {
+	var i *inner
+	if c.waits() {
+		i = c.inner()
+	}
+	if i == nil {
+		return c.take()
+	}
+	if i.isOutOfOrder() {
+		k, busy, err := c.try(nil)
+		if busy != nil {
+			err = c.refuse(outOfOrder, taken(busy))
+		}
+		return k, i.noteHeld(err)
+	}
+	if err := i.begin(); err != nil {
+		return nil, err
+	}
+	defer i.end()
+	k, err := c.take()
+	return k, i.noteHeld(err)
+}
 
 // take gets the lock for a caller that does not hold it.
 func (c *call) take() (*Lock, error) {
-	wait := c.settings.Wait
+	e, wait := c.engine, c.settings.Wait
 	if noWait := wait != nil && *wait == 0; noWait || c.mayGoAtOnce() {
 		k, b, err := c.try(nil)
 		if b == nil {
@@ -44,19 +58,19 @@ func (c *call) take() (*Lock, error) {
 		if noWait {
 			return nil, c.refuse(notWaiting, taken(b))
 		}
-	} else if c.settings.Ticket != "" && c.locker.queues.Has(c.name.Lock()) {
+	} else if c.settings.Ticket != "" && e.queues.Has(c.name.Lock()) {
 		// Only the head asks Redis, and cannot have the lock that was handed over to this call.
 		if k, _, _ := c.resume(); k != nil {
 			return k, nil
 		}
 	}
-	w, by := c.locker.queues.Join(c.name.Lock(), c.ownerOf(""), c, c.settings.MaxWaiters)
+	w, by := e.queues.Join(c.name.Lock(), c.ownerOf(""), &c.want, c.settings.MaxWaiters)
 	if w == nil {
 		return nil, c.refuse(tooManyWaiting, by)
 	}
 	var over <-chan time.Time
 	if wait != nil {
-		over = time.After(*wait - c.multi.waited())
+		over = time.After(*wait - c.group.waited())
 	}
 	return c.queue(w, over)
 }
@@ -67,28 +81,34 @@ func (c *call) mayGoAtOnce() bool {
 	if c.form == store.Exclusive {
 		return !c.isPlain()
 	}
-	_, waits := c.locker.queues.WaitFor(c.name.Lock())
+	_, waits := c.engine.queues.WaitFor(c.name.Lock())
 	return !waits || !c.isPlain()
 }
 
 // queue waits until the call is the head of its queue, then for the lock. The head asks
 // Redis whenever the lock may have become free.
 func (c *call) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
-	l := c.locker
+	e := c.engine
 	pace, backOff := pollUnheard, time.Duration(0)
 	delay := func(known waitqueue.State) time.Duration { return c.poll(known, &pace) }
 	for {
-		switch end := w.Wait(c.ctx, delay, over, l.closing); end.Ended {
+		switch end := w.Wait(c.ctx, delay, over, e.closing); end.Ended {
+		case waitqueue.Ask:
 		case waitqueue.Given:
-			return c.passed(w, end.Lock)
+			k, err := c.receive(end.Lock)
+			if err != nil {
+				return nil, c.leave(w, err)
+			}
+			c.took(w, k)
+			if c.ctx.Err() != nil {
+				k.lease.drop(&k.hold)
+				return nil, gaveUp(c.ctx, c.name.Key())
+			}
+			return k, nil
 		case waitqueue.Refused:
 			return nil, end.Err
-		case waitqueue.Done:
-			return nil, c.leave(w, c.gaveUp(end.State))
-		case waitqueue.Over:
-			return nil, c.leave(w, c.waitOver(end.State))
-		case waitqueue.Closing:
-			return nil, c.leave(w, closed("waiting for", c.name.Key()))
+		default:
+			return nil, c.leave(w, c.waitEnded(end.Ended, end.State))
 		}
 		asked := time.Now()
 		k, b, err := c.try(w)
@@ -99,86 +119,30 @@ func (c *call) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
 		case b != nil:
 			if w.Busy(taken(b), c.settings.MaxWaiters, c.refuse(tooManyWaiting, taken(b))) {
 				pace = pollUnheard
-				l.listener.Watch(c.name.Lock(), c.name.Channel())
+				e.listener.Watch(c.name.Lock(), c.name.Channel())
 			}
 			if b.Split { // contenders that block each other must not come back together
 				backOff = min(max(2*backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
-				l.queues.Signal(c.name.Lock(), rand.N(backOff))
+				e.queues.Signal(c.name.Lock(), rand.N(backOff))
 			}
 		default:
-			known := w.Silent(asked) // for all calls of the queue
-			if final := c.giveUp(known, err); final != nil {
-				if isNoAnswer(final) && time.Since(known.Silence) >= maxSilence {
-					c.left(w.Dismiss(final))
-					return nil, final
-				}
-				// It may have failed for a reason of its own: the others try for themselves.
+			final, forAll := c.requestFailed(w.Silent(asked), err) // silent for all calls of the queue
+			switch {
+			case forAll:
+				c.left(w.Dismiss(final))
+				return nil, final
+			case final != nil: // it may have failed for a reason of its own: the others try for themselves
 				return nil, c.leave(w, final)
 			}
 		}
 	}
 }
 
-// passed ends the wait with a lock that was passed on, or nil if the Locker closes.
-func (c *call) passed(w *waiter, k *Lock) (*Lock, error) {
-	if k == nil {
-		return nil, c.leave(w, closed("waiting for", c.name.Key()))
-	}
-	c.took(w, k)
-	if c.ctx.Err() != nil {
-		k.drop()
-		return nil, gaveUp(c.ctx, c.name.Key())
-	}
-	return k, nil
-}
-
-// giveUp says whether a failed attempt ends the wait of the call that made it: not when
-// Redis has answered before and has been silent for a short time only.
-func (c *call) giveUp(known waitqueue.State, err error) error {
-	switch {
-	case known.Answered && c.ctx.Err() != nil:
-		return c.gaveUp(known)
-	case !known.Answered, !errors.Is(err, ErrUnavailable), errors.Is(err, errLateGrant), conn.IsClosed(err), time.Since(known.Silence) >= maxSilence:
-		return err
-	default:
-		return nil
-	}
-}
-
-// isSilent says that nobody knows any more whether the lock that a call waits for is busy: for
-// busyFor its queue has had nothing but errors, or no call of any lock has had an answer.
-func (c *call) isSilent(known waitqueue.State) bool {
-	return !known.Silence.IsZero() && time.Since(known.Silence) >= busyFor || c.locker.store.IsSilent(busyFor)
-}
-
-// waitOver is the error of a call whose wait is over.
-func (c *call) waitOver(known waitqueue.State) error {
-	if c.isSilent(known) {
-		return unavailable("waiting for", c.name.Key(), conn.ErrNoAnswer)
-	}
-	return c.refuse(waitOver, known.Taken)
-}
-
-// gaveUp is the error of a waiting call whose context has ended.
-func (c *call) gaveUp(known waitqueue.State) error {
-	if errors.Is(c.ctx.Err(), context.DeadlineExceeded) && c.isSilent(known) {
-		return unavailable("waiting for", c.name.Key(), conn.Ended(c.ctx))
-	}
-	return gaveUp(c.ctx, c.name.Key())
-}
-
-// isNoAnswer says that an attempt failed because nothing came back from Redis, as it
-// would for the calls that wait behind.
-func isNoAnswer(err error) bool {
-	var network net.Error
-	return errors.Is(err, conn.ErrNoAnswer) || errors.As(err, &network) || errors.Is(err, io.EOF)
-}
-
 // poll is how long to wait for a notification before asking again.
 func (c *call) poll(known waitqueue.State, pace *time.Duration) time.Duration {
 	delay := pollMax/2 + rand.N(pollMax/2)
-	l := c.locker
-	if !known.Silence.IsZero() || !known.Local && (l.isDeaf(schedule.Now()) || !l.listener.Hears(c.name.Channel())) {
+	e := c.engine
+	if !known.Silence.IsZero() || !known.Local && (e.isDeaf(schedule.Now()) || !e.listener.Hears(c.name.Channel())) {
 		delay = *pace/2 + rand.N(*pace/2)
 		*pace = min(2**pace, pollUnheardMax)
 	}
@@ -193,7 +157,7 @@ func (c *call) poll(known waitqueue.State, pace *time.Duration) time.Duration {
 func (c *call) took(w *waiter, k *Lock) {
 	c.left(w.Took(k.lease.end(), k.lease.fixed))
 	if c.form != store.Exclusive { // there may be room for the next one
-		c.locker.queues.Signal(c.name.Lock(), 0)
+		c.engine.queues.Signal(c.name.Lock(), 0)
 	}
 }
 
@@ -203,27 +167,9 @@ func (c *call) leave(w *waiter, err error) error {
 	return err
 }
 
-func (c *call) left(end waitqueue.End[*position]) {
+func (c *call) left(end waitqueue.End[*entry]) {
 	if end.Notifications {
-		c.locker.listener.Unwatch(c.name.Channel())
+		c.engine.listener.Unwatch(c.name.Channel())
 	}
-	c.leaveQueue(end.Position)
-}
-
-func taken(b *store.Busy) waitqueue.Taken {
-	return waitqueue.Taken{Until: b.Until, Exact: b.Exact, Done: b.Done}
-}
-
-// refuse makes the error for a lock that is busy, as far as is known.
-func (c *call) refuse(refused refusal, by waitqueue.Taken) error {
-	after := time.Until(by.Until)
-	over := by.Done && after <= 0 // Redis has not said anything since
-	if !by.Exact && after > time.Second || by.Until.IsZero() {
-		after = time.Second
-	}
-	e := &BusyError{Key: c.name.Key(), RetryAfter: max(after, time.Millisecond), Done: by.Done && !over, refused: refused, over: over}
-	if c.settings.Wait != nil {
-		e.wait = *c.settings.Wait
-	}
-	return e
+	c.engine.giveUp(c.name, end.Position)
 }

@@ -7,41 +7,16 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// margin makes the holder stop a little before the lease ends in Redis, for
-// timers that fire late under load; in a quorum also for clocks that run at
-// different speeds, as Redlock has it.
-func (l *Locker) margin(length time.Duration) time.Duration {
-	if l.store.Can.Differ {
-		return length/100 + 2*time.Millisecond
-	}
-	return min(length/100, 10*time.Millisecond)
-}
-
-// timesOf are those of a lease that lasts for left from a time before Redis was asked on.
-func (l *Locker) timesOf(sent time.Time, left time.Duration) times {
-	at := schedule.At(sent)
-	return times{deadline: at.Add(left - l.margin(left)), ends: at.Add(left), renewAt: l.together(at.Add(left/3), left)}
-}
-
 // extend starts the lease anew; sent is a time before Redis was asked. s.mu is held.
 func (s *lease) extend(sent time.Time, length time.Duration) {
-	t := s.locker.timesOf(sent, length)
+	t := s.engine.timesOf(sent, length)
 	if t.deadline > s.times.deadline {
 		s.times.deadline, s.times.ends = t.deadline, t.ends
 	}
 	s.times.renewAt = t.renewAt
 }
 
-// together moves a renewal forward, by a twentieth of the time between two at most, so
-// that it travels with others.
-func (l *Locker) together(at schedule.Time, length time.Duration) schedule.Time {
-	if grain := schedule.Time(length / 60); grain > 0 {
-		at -= (at - l.started) % grain
-	}
-	return at
-}
-
-// schedule enters the next thing to happen in the scheduler. s.mu is held.
+// schedule has the scheduler call Due for what happens next. s.mu is held.
 func (s *lease) schedule() {
 	next := s.until()
 	if s.maxHoldAt != 0 && !s.overdue && s.maxHoldAt < next {
@@ -50,7 +25,7 @@ func (s *lease) schedule() {
 	if s.renewable() && !s.renewing && s.times.renewAt < next {
 		next = s.times.renewAt
 	}
-	s.locker.scheduler.Set(s, next)
+	s.engine.scheduler.Set(s, next)
 }
 
 // renewal is what keeps the lock. s.mu is held.
@@ -62,9 +37,9 @@ func (s *lease) renewal() store.Renew {
 // that comes late is better than none. s.mu is held.
 func (s *lease) renewalTimeout() time.Duration {
 	if s.times.unrenewed {
-		return min(s.locker.timeout, store.GrantLease)
+		return min(s.engine.timeout, store.GrantLease)
 	}
-	return min(s.locker.timeout, s.length/3)
+	return min(s.engine.timeout, s.length/3)
 }
 
 // renewable: one that was granted gets its lease, at least. s.mu is held.
@@ -84,25 +59,25 @@ func (s *lease) Due(now schedule.Time) {
 		_ = s.expire()
 		return
 	}
-	var overdue []*Lock
+	var overdue []*hold
 	if s.maxHoldAt != 0 && !s.overdue && now >= s.maxHoldAt {
 		s.overdue = true
 		overdue = append(overdue, s.handles...)
 	}
 	if s.renewable() && !s.renewing && now >= s.times.renewAt {
 		s.renewing = true
-		s.locker.store.Renew(s.renewal(), s.renewalTimeout(), s)
+		s.engine.store.Renew(s.renewal(), s.renewalTimeout(), s)
 	}
 	s.schedule()
 	observed := s.observed
 	s.mu.Unlock()
 	if len(overdue) > 0 {
 		why := heldTooLong(s.name.Key())
-		s.tell(observed, Event{Kind: EventOverdue, Err: why})
-		for _, k := range overdue {
-			k.cancel(why)
+		observed.notify(EventOverdue, "", why)
+		for _, h := range overdue {
+			h.cancel(why)
 		}
-		s.locker.report.warn("a lock is held longer than MaxHold permits", "key", s.name.Key())
+		s.engine.report.warn("a lock is held longer than MaxHold permits", "key", s.name.Key())
 	}
 }
 
@@ -115,7 +90,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 		return
 	}
 	switch {
-	case err != nil, !held && schedule.At(sent) <= s.times.parkedUntil: // perhaps it was parked then
+	case err != nil, !held && schedule.At(sent) <= s.parkedUntil: // perhaps it was parked then
 		s.times.renewAt = schedule.Now().Add(s.retryDelay())
 	case held:
 		s.renewals++
@@ -130,8 +105,8 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	observed := s.observed
 	s.mu.Unlock()
 	if err != nil {
-		s.locker.report.warn("a renewal failed and is repeated", "key", s.name.Key(), "error", err)
-		s.tell(observed, Event{Kind: EventRenewalFailed, Err: err})
+		s.engine.report.warn("a renewal failed and is repeated", "key", s.name.Key(), "error", err)
+		observed.notify(EventRenewalFailed, "", err)
 	}
 }
 
