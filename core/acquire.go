@@ -56,7 +56,7 @@ func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, er
 }
 
 func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, error) {
-	n, err := l.name(key)
+	n, err := l.nameOf(key)
 	if err != nil {
 		return nil, err
 	}

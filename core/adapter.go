@@ -36,7 +36,9 @@ func (inside) ReleasesLater(l *Locker, opts []Option) bool {
 }
 
 // Notify tells the Observers of an event of a call with the options.
-func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) { l.notifyFor(ctx, e, opts) }
+func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
+	l.notifyFor(ctx, e, opts)
+}
 
 // LocksOf returns the locks that ctx holds, the innermost first.
 func (inside) LocksOf(ctx context.Context) (locks []*Lock) {

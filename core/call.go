@@ -56,7 +56,7 @@ func (c *call) reenter(outer *Lock) (*Lock, error) {
 	claim := c.claim(e.store.NewHold(), new(conn.Resends), store.NotWaiting)
 	k := &Lock{reentry: true}
 	k.open(c.ctx, c.group, s, claim.Hold, claim.Resends)
-	if err := s.join(&k.hold); err != nil {
+	if err := s.join(&k.handle); err != nil {
 		k.cancel(err)
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (c *call) reenter(outer *Lock) (*Lock, error) {
 		s.mu.Lock()
 		if !s.fixed {
 			s.extend(granted.Sent, min(granted.Lease, s.length))
-			s.schedule()
+			s.reschedule()
 		}
 		s.mu.Unlock()
 		if err = s.check(); err == nil {
@@ -80,9 +80,9 @@ func (c *call) reenter(outer *Lock) (*Lock, error) {
 		err = gone
 	}
 	c.decided(&claim, nil)
-	_, _ = s.leave(&k.hold)
+	_, _ = s.leave(&k.handle)
 	s.retire(true, nil)
-	err = c.failed(err)
+	err = e.noAnswer(&c.want, err)
 	k.cancel(err) // which may be c.ctx as well
 	return nil, err
 }
@@ -139,7 +139,7 @@ func (c *call) conclude(claim *store.Claim, granted store.Grant, err error) (k *
 	if err == nil {
 		k, err = c.accept(claim, granted)
 	} else if !errors.As(err, &busy) {
-		err = c.refused(claim, err)
+		err = c.engine.requestError(&c.want, claim, err)
 	} else {
 		err = nil
 	}
@@ -204,7 +204,7 @@ func (c *call) receive(g grant) (*Lock, error) {
 	k := c.open(g)
 	if err := c.begin(k.lease); err != nil {
 		k.cancel(err)
-		k.lease.giveBack(&k.hold)
+		k.lease.giveBack(&k.handle)
 		return nil, err
 	}
 	return k, nil
@@ -224,7 +224,7 @@ func (c *call) open(g grant) *Lock {
 		s.maxHoldAt = s.since.Add(m)
 	}
 	k.open(c.ctx, c.group, s, g.hold, g.resends)
-	s.first[0] = &k.hold
+	s.first[0] = &k.handle
 	s.handles = s.first[:]
 	return k
 }

@@ -25,7 +25,7 @@ func (l *Locker) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if !l.registry.close() {
+	if !l.stopAdmitting() {
 		select {
 		case <-l.closed:
 		case <-ctx.Done():
@@ -97,6 +97,6 @@ func isDone(ctx context.Context, done <-chan struct{}) bool {
 // evict ends all leases for Close: tells the holders, then releases.
 func (l *Locker) evict() {
 	for _, s := range l.leasesThat(func(*lease) bool { return true }) {
-		_ = s.lose(closed("holding", s.name.Key()), func(*hold) bool { return true })
+		_ = s.lose(closed("holding", s.name.Key()), func(*handle) bool { return true })
 	}
 }

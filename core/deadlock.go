@@ -40,7 +40,7 @@ func (k *Lock) isInTheWay() bool {
 	s := k.lease
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.err == nil && s.has(&k.hold)
+	return s.err == nil && s.has(&k.handle)
 }
 
 // isOutOfOrder says that the lock sorts before one that the context holds, where LockAll has
@@ -148,13 +148,13 @@ func (g *waitForGraph) add(i *inner) (circle []string) {
 }
 
 // circle is the shortest cycle that a new call closes. mu is held.
-func (g *waitForGraph) circle(start *inner) []string {
+func (g *waitForGraph) circle(from *inner) []string {
 	behind := map[*inner]*inner{} // who was found to wait for it
-	for next := []*inner{start}; len(next) > 0; next = next[1:] {
+	for next := []*inner{from}; len(next) > 0; next = next[1:] {
 		i := next[0]
-		if i.waitsFor(start) {
-			keys := []string{start.call.name.Key()}
-			for ; i != start; i = behind[i] {
+		if i.waitsFor(from) {
+			keys := []string{from.call.name.Key()}
+			for ; i != from; i = behind[i] {
 				keys = slices.Insert(keys, 1, i.call.name.Key())
 			}
 			return keys

@@ -75,8 +75,8 @@ func (r *registry) unregister(s *lease) {
 	}
 }
 
-// close admits nothing from now on. It is false when the registry was closed before.
-func (r *registry) close() bool {
+// stopAdmitting admits nothing from now on. It is false when the registry was closed before.
+func (r *registry) stopAdmitting() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.isClosing() {

@@ -33,9 +33,9 @@ type entry struct {
 type entryState int
 
 const (
-	fresh  entryState = iota // Redis has not said that it is in the queue
-	queued                   // it is in the queue, or was granted the lock meanwhile
-	spent                    // it has the lock, or was given up: the next call asks by another one
+	fresh   entryState = iota // Redis has not said that it is in the queue
+	inQueue                   // it is in the queue, or was granted the lock meanwhile
+	spent                     // it has the lock, or was given up: the next call asks by another one
 )
 
 const (
@@ -130,7 +130,7 @@ func (q *entry) noteBusy(clock store.Clock, isNew bool) (missed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := q.clock.Redis
-	q.state, q.clock = queued, clock
+	q.state, q.clock = inQueue, clock
 	if q.resends.MayArriveTwice() {
 		q.state = spent
 	}
@@ -168,7 +168,7 @@ func (q *entry) carried(clock store.Clock) {
 	q.carriers--
 	q.clock = clock
 	if q.state == fresh {
-		q.state = queued
+		q.state = inQueue
 	}
 }
 
@@ -180,7 +180,7 @@ func (e *engine) giveUp(n store.Name, q *entry) {
 	}
 	q.mu.Lock()
 	carried := q.carriers > 0
-	left := q.state == queued || q.state == fresh && carried
+	left := q.state == inQueue || q.state == fresh && carried
 	q.state = spent
 	q.mu.Unlock()
 	if left {
@@ -201,4 +201,79 @@ func (e *engine) isDeaf(now schedule.Time) bool { return now < schedule.Time(e.d
 func (e *engine) missedMessage() {
 	e.deafUntil.Store(int64(schedule.Now().Add(deafFor)))
 	e.notify(context.Background(), Event{Kind: EventGrantMissed})
+}
+
+// A release grants the lock to the entry that waits first, and the message about it
+// has what the process needs to start at once. The lock then lasts for
+// [store.GrantLease] only, so that it is not lost for long on a process that is dead or
+// hangs; the holder renews it to its own lease.
+
+const (
+	// renewGrantAfter spares the renewal to those that are done with the lock by then.
+	renewGrantAfter = 5 * time.Millisecond
+	// clockDrift is more than the clocks of Redis and of this machine part within a second.
+	clockDrift = 2 * time.Millisecond
+)
+
+// message takes what a release tells this process of a lock.
+func (e *engine) message(lock, text string) {
+	m, err := store.ReadMessage(text)
+	switch {
+	case err != nil: // none of ours
+	case m.Token == 0:
+		e.queues.Signal(lock, store.Open)
+	default:
+		e.granted(lock, m)
+	}
+}
+
+// granted gives a lock to the call that waits by the entry which Redis has granted it to.
+// If that is too late to be sure, or the call is just asking, it asks, with the same hold. A
+// hold with which nobody waits is none of ours, or is being released.
+func (e *engine) granted(lock string, m store.Message) {
+	now := schedule.Now()
+	var ends schedule.Time
+	var to *entry
+	w := e.queues.Choose(lock, func(w *want, q *entry) bool {
+		if q == nil || !m.IsFor(q.Hold) {
+			return false
+		}
+		clock, asks := q.lastQueued()
+		if !asks {
+			return false
+		}
+		ends, to = grantEnds(m, clock, now), q
+		// Who wants something else than the usual lock asks Redis for it.
+		return q.Form == w.form && w.isUsual() && w.settings.Lease >= store.GrantLease && e.store.Can.PassOn &&
+			ends.Sub(now) >= store.GrantLease/2
+	})
+	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
+		e.missedMessage()
+	}
+	switch {
+	case w != nil:
+		to.spend()
+		w.Pass(grant{
+			acquisition: acquisition{form: w.Request.form, owner: to.Hold, redisToken: m.Token, length: w.Request.settings.Lease, ahead: m.Ahead},
+			times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), ends: ends, renewAt: now.Add(renewGrantAfter), unrenewed: true},
+			token:       m.Token, hold: to.Hold, resends: &to.resends,
+		})
+	case to != nil:
+		e.queues.Signal(lock, 0)
+	}
+}
+
+// grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known.
+// The message may have been on its way for long. Its age follows from the clock of Redis, as
+// Redis last showed it. A message that seems to come from the future shows that this clock was
+// set since: then nothing is known.
+func grantEnds(m store.Message, clock store.Clock, arrived schedule.Time) schedule.Time {
+	if clock.Redis == 0 {
+		return 0
+	}
+	at := schedule.At(clock.NotBefore(m.At))
+	if at.Sub(arrived) > clockDrift {
+		return 0
+	}
+	return min(at, arrived).Add(store.GrantLease)
 }

@@ -63,7 +63,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	lasts := ttl - e.margin(ttl)
 	e.underWay.Begin() // Close waits for what becomes of it
 	defer e.underWay.End()
-	if err := s.park(&k.hold, schedule.Now().Add(lasts)); err != nil {
+	if err := s.park(&k.handle, schedule.Now().Add(lasts)); err != nil {
 		return err
 	}
 	r := store.HandOver{
@@ -76,12 +76,12 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	outcome := conn.OutcomeOf(err)
 	switch {
 	case err == nil && parked == store.HasInside:
-		return errors.Join(cannotHandOver(k.Key(), "others have entered it"), s.unpark(&k.hold))
+		return errors.Join(cannotHandOver(k.Key(), "others have entered it"), s.unpark(&k.handle))
 	case err == nil && parked != store.Done:
-		_ = s.unpark(&k.hold)
+		_ = s.unpark(&k.handle)
 		return s.vanished()
 	case outcome == conn.NotSent || outcome == conn.Refused:
-		return errors.Join(unavailable(doing, k.Key(), err), s.unpark(&k.hold))
+		return errors.Join(unavailable(doing, k.Key(), err), s.unpark(&k.handle))
 	case err != nil:
 		err = unavailable(doing, k.Key(), err)
 	case then != nil:
@@ -89,12 +89,12 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		err = then()
 	}
 	if err != nil {
-		return errors.Join(err, s.takeBack(ctx, &k.hold, r))
+		return errors.Join(err, s.takeBack(ctx, &k.handle, r))
 	}
 	k.handedOver.Store(true)
 	k.cancel(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
 	s.mu.Lock()
-	s.takeOut(&k.hold)
+	s.takeOut(&k.handle)
 	s.mu.Unlock()
 	s.retire(false, nil)
 	return nil
@@ -102,7 +102,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 
 // park begins the handover of the only handle, which lasts until then. Until unpark nobody enters, renews or releases
 // the lock; a loss and Close end it.
-func (s *lease) park(h *hold, until schedule.Time) error {
+func (s *lease) park(h *handle, until schedule.Time) error {
 	_ = s.check()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *lease) park(h *hold, until schedule.Time) error {
 		return cannotHandOver(s.name.Key(), "an inner handle is open")
 	}
 	s.parked, s.parkedUntil = true, min(until, s.times.deadline)
-	s.schedule()
+	s.reschedule()
 	return nil
 }
 
@@ -124,16 +124,16 @@ func (s *lease) parkUntil(end schedule.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parkedUntil = end; s.err == nil {
-		s.schedule()
+		s.reschedule()
 	}
 }
 
 // unpark ends a handover that has failed: the lock is held as before, or given up if it was
 // unlocked meanwhile. It returns why it is lost.
-func (s *lease) unpark(h *hold) error {
+func (s *lease) unpark(h *handle) error {
 	s.mu.Lock()
 	if s.parked, s.parkedUntil = false, schedule.Now(); s.err == nil {
-		s.schedule()
+		s.reschedule()
 	}
 	unlocked := h.unlocked
 	s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *lease) wasParked(asked schedule.Time) bool {
 }
 
 // takeBack has the lock held as before its handover. It fails when the lock is lost.
-func (s *lease) takeBack(ctx context.Context, h *hold, r store.HandOver) error {
+func (s *lease) takeBack(ctx context.Context, h *handle, r store.HandOver) error {
 	e := s.engine
 	for {
 		left := s.length
@@ -208,12 +208,4 @@ func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option)
 	resumed := *s
 	resumed.Ticket, resumed.Resume = ticket, true
 	return l.obtain(ctx, key, &resumed)
-}
-
-func cannotHandOver(key, why string) error {
-	return &LockError{Key: key, kind: ErrNotHeld, text: "the lock cannot be handed over: " + why}
-}
-
-func noTicket(key string) error {
-	return &LockError{Key: key, kind: ErrTicket, text: "there is no lock for the ticket"}
 }

@@ -41,13 +41,13 @@ type lease struct {
 	shared      atomic.Bool // others may have holds of the same owner
 	dropWindow  atomic.Bool // the work has failed
 	err         error
-	handles     []*hold      // not unlocked yet
-	first       [1]*hold     // room for most
+	handles     []*handle    // not unlocked yet
+	first       [1]*handle   // room for most
 	observed    *observation // nil: nobody has heard of it, or it has ended
 }
 
-// hold is what a handle has of a lease.
-type hold struct {
+// handle is what a lease knows of a [Lock].
+type handle struct {
 	id       string        // marks it in Redis
 	resends  *conn.Resends // of its acquisition
 	cancel   context.CancelCauseFunc
@@ -68,7 +68,7 @@ func (s *lease) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
-		s.schedule()
+		s.reschedule()
 	}
 	return true
 }
@@ -83,7 +83,7 @@ func (s *lease) end() time.Time {
 // join adds a handle that is about to re-enter; nil stands for one of another Locker: then Redis
 // counts more holds than this lease knows. It fails when the lease is lost or was released
 // meanwhile.
-func (s *lease) join(h *hold) error {
+func (s *lease) join(h *handle) error {
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (s *lease) join(h *hold) error {
 // leave takes a handle out, before its release is sent. With the last one the renewal stops.
 // retire must follow, unless the lock is handed off. It fails when the handle has left before,
 // or the lease is lost: then neither follows.
-func (s *lease) leave(h *hold) (last bool, err error) {
+func (s *lease) leave(h *handle) (last bool, err error) {
 	_ = s.check()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,17 +117,17 @@ func (s *lease) leave(h *hold) (last bool, err error) {
 }
 
 // holds says that a handle is not unlocked, nor being handed over.
-func (s *lease) holds(h *hold) bool {
+func (s *lease) holds(h *handle) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.has(h)
 }
 
 // has is holds; s.mu is held.
-func (s *lease) has(h *hold) bool { return !s.parked && slices.Contains(s.handles, h) }
+func (s *lease) has(h *handle) bool { return !s.parked && slices.Contains(s.handles, h) }
 
 // takeOut takes a handle out; retire must follow. s.mu is held.
-func (s *lease) takeOut(h *hold) (last bool) {
+func (s *lease) takeOut(h *handle) (last bool) {
 	i := slices.Index(s.handles, h)
 	s.handles = slices.Delete(s.handles, i, i+1)
 	s.leaving++
@@ -211,20 +211,20 @@ func (s *lease) expire() error {
 	case overdue:
 		why = lost(s.name.Key(), "its last lease is over", ErrMaxHold)
 	}
-	return s.lose(why, func(*hold) bool { return parked || !s.fixed })
+	return s.lose(why, func(*handle) bool { return parked || !s.fixed })
 }
 
 // vanished ends a lease that Redis does not know any more. A minority of a quorum may
 // still have it, and a copy of an acquisition may still arrive.
 func (s *lease) vanished() error {
-	return s.lose(lost(s.name.Key(), "it was deleted, or somebody else has taken it", nil), func(h *hold) bool {
+	return s.lose(lost(s.name.Key(), "it was deleted, or somebody else has taken it", nil), func(h *handle) bool {
 		return s.engine.store.Can.Differ || h.resends.MayArriveTwice()
 	})
 }
 
 // lose ends the contexts of all handles, once, and returns why. The holds that
 // may be left in Redis are given back.
-func (s *lease) lose(why error, left func(*hold) bool) error {
+func (s *lease) lose(why error, left func(*handle) bool) error {
 	s.mu.Lock()
 	if s.err != nil {
 		defer s.mu.Unlock()
@@ -255,8 +255,8 @@ func (s *lease) lose(why error, left func(*hold) bool) error {
 	return why
 }
 
-// request is the release of a hold.
-func (s *lease) request(h *hold, failed bool) store.Release {
+// releaseOf is the release of a hold.
+func (s *lease) releaseOf(h *handle, failed bool) store.Release {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := store.Release{
@@ -274,8 +274,8 @@ func (s *lease) request(h *hold, failed bool) store.Release {
 }
 
 // giveBack releases a hold in the background.
-func (s *lease) giveBack(h *hold) {
-	r := s.request(h, s.attempt == nil) // of an attempt nobody knows what it has done
+func (s *lease) giveBack(h *handle) {
+	r := s.releaseOf(h, s.attempt == nil) // of an attempt nobody knows what it has done
 	r.Until = time.Now().Add(s.length)
 	s.engine.store.ReleaseLater(r)
 }

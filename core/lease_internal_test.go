@@ -32,7 +32,7 @@ func unconnected(t *testing.T, test func(t *testing.T, l *Locker)) {
 // Taken out, it is renewed after its release, lost after its Unlock, or entered without a renewal.
 func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 	unconnected(t, func(t *testing.T, l *Locker) {
-		name, err := l.name("k")
+		name, err := l.nameOf("k")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 		if s.Renewed(false, nil, time.Now()); s.err != nil {
 			t.Errorf("it is lost: %v", s.err)
 		}
-		if err := s.join(new(hold)); !errors.Is(err, ErrLost) {
+		if err := s.join(new(handle)); !errors.Is(err, ErrLost) {
 			t.Errorf("a call that enters it: %v", err)
 		}
 	})
@@ -98,7 +98,7 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 			t.Fatal(err)
 		}
 		k, err := cs[0].receive(grant{times: times{deadline: schedule.Now().Add(time.Hour)}})
-		if err := a.ended(k, err, i); !errors.Is(err, ErrClosed) {
+		if err := a.add(k, err, i); !errors.Is(err, ErrClosed) {
 			t.Errorf("the call fails: %v", err)
 		}
 		if !errors.Is(context.Cause(base), ErrClosed) {

@@ -14,7 +14,7 @@ import (
 // Lock is a lock that was taken, or re-entered. Each successful [Locker.Lock]
 // gives one, and each must be unlocked. Its methods are safe for concurrent use.
 type Lock struct {
-	hold
+	handle
 	lease      *lease
 	outer      *Lock // what the context held before
 	group      *group
@@ -190,7 +190,7 @@ func (k *Lock) check() error {
 	return k.lease.check()
 }
 
-func (k *Lock) held() bool { return k.lease.holds(&k.hold) }
+func (k *Lock) held() bool { return k.lease.holds(&k.handle) }
 
 func (k *Lock) usable() error { return k.lease.usable() }
 
@@ -231,18 +231,18 @@ func (k *Lock) finish(ctx context.Context, failed, later bool) error {
 		return nil
 	}
 	s := k.lease
-	last, err := s.leave(&k.hold)
+	last, err := s.leave(&k.handle)
 	k.cancel(nil)
 	switch {
 	case err != nil:
 		return err
-	case last && s.handOff(&k.hold):
+	case last && s.handOff(&k.handle):
 		return nil
 	case later && s.canEndLater(last):
-		s.engine.requests.Start(func() { k.reportFailure(s.release(context.Background(), &k.hold, last, failed)) })
+		s.engine.requests.Start(func() { k.reportFailure(s.release(context.Background(), &k.handle, last, failed)) })
 		return nil
 	default:
-		return s.release(lasting(ctx), &k.hold, last, failed)
+		return s.release(lasting(ctx), &k.handle, last, failed)
 	}
 }
 

@@ -65,7 +65,7 @@ func (l *Locker) lockAll(ctx context.Context, keys []string, s *settings) (*Mult
 		cancel(nil)
 		return nil, err
 	}
-	return &MultiLock{locker: l, locks: a.locks, ctx: a.ctx(), cancel: cancel}, nil
+	return &MultiLock{locker: l, locks: a.locks, ctx: a.under(), cancel: cancel}, nil
 }
 
 // multiCall is a call of LockAll.
@@ -81,8 +81,8 @@ type multiCall struct {
 	givenBack chan struct{} // closed when locks are that were to be
 }
 
-// ctx is the context that holds what the call has.
-func (a *multiCall) ctx() context.Context {
+// under is the context that holds what the call has.
+func (a *multiCall) under() context.Context {
 	if last := len(a.locks) - 1; last >= 0 {
 		return a.locks[last].ctx
 	}
@@ -94,7 +94,7 @@ func (a *multiCall) calls(keys []string) ([]*call, error) {
 	l, s := a.locker, a.settings
 	all, cs := make([]call, len(keys)), make([]*call, len(keys))
 	for i, key := range keys {
-		n, err := l.name(key)
+		n, err := l.nameOf(key)
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +136,7 @@ func (a *multiCall) run(cs []*call) error {
 		if err == nil {
 			k, err = c.reenter(outer)
 		}
-		if err := a.ended(k, err, i); err != nil {
+		if err := a.add(k, err, i); err != nil {
 			return err
 		}
 	}
@@ -145,7 +145,7 @@ func (a *multiCall) run(cs []*call) error {
 		return nil
 	}
 	if !a.locker.admit() {
-		return a.ended(nil, closed("taking", others[0].name.Key()), a.wants(others[0]))
+		return a.add(nil, closed("taking", others[0].name.Key()), a.wants(others[0]))
 	}
 	defer a.locker.underWay.End()
 	for waits := 0; ; waits++ {
@@ -155,12 +155,12 @@ func (a *multiCall) run(cs []*call) error {
 		case first == nil:
 			return nil
 		case err != nil:
-			return a.ended(nil, err, a.wants(first))
+			return a.add(nil, err, a.wants(first))
 		}
-		if err := a.wait(first); err != nil {
+		if err := a.waitFor(first); err != nil {
 			return err
 		}
-		isDone(a.ctx(), a.givenBack) // what is on its way back is busy
+		isDone(a.under(), a.givenBack) // what is on its way back is busy
 	}
 }
 
@@ -179,8 +179,8 @@ func (a *multiCall) try(cs []*call, keeps bool) (first *call, err error) {
 		return nil, nil
 	}
 	had := len(a.locks)
-	if a.ctx().Err() != nil {
-		first, err = cs[0], gaveUp(a.ctx(), cs[0].name.Key())
+	if a.under().Err() != nil {
+		first, err = cs[0], gaveUp(a.under(), cs[0].name.Key())
 	} else if first = a.waitsAtOnce(cs, keeps); first == nil {
 		first, err = a.ask(cs)
 	}
@@ -217,9 +217,9 @@ func (a *multiCall) ask(cs []*call) (first *call, err error) {
 	for i, c := range cs {
 		claims[i] = c.claimAlone()
 	}
-	a.locker.store.AcquireAll(a.ctx(), claims, func(i int, g store.Grant, failure error) {
+	a.locker.store.AcquireAll(a.under(), claims, func(i int, g store.Grant, failure error) {
 		c := cs[i]
-		c.ctx = a.ctx()
+		c.ctx = a.under()
 		k, busy, failure := c.conclude(&claims[i], g, failure)
 		if first == nil {
 			k, busy, failure = c.orResume(k, busy, failure)
@@ -251,15 +251,15 @@ func (a *multiCall) keepBefore(c *call, keeps bool) {
 	a.locks = kept
 }
 
-// wait waits for a lock. What it holds meanwhile it gives back when it has waited half as long again
+// waitFor waits for a lock. What it holds meanwhile it gives back when it has waited half as long again
 // as before, and waits on: nobody is kept from a lock for the whole of a [Wait], and a call that
 // does not find all free keeps them for longer each time.
-func (a *multiCall) wait(c *call) error {
+func (a *multiCall) waitFor(c *call) error {
 	i := a.wants(c)
 	held := slices.Clone(a.locks[a.entered:])
 	if len(held) == 0 {
 		k, err := c.obtain()
-		return a.ended(k, err, i)
+		return a.add(k, err, i)
 	}
 	gone := make(chan struct{})
 	bound := time.AfterFunc(max(a.group.waited()/2, keepAtLeast), func() {
@@ -271,7 +271,7 @@ func (a *multiCall) wait(c *call) error {
 		<-gone
 		a.locks = slices.Clone(a.locks[:a.entered])
 	}
-	return a.ended(k, err, i)
+	return a.add(k, err, i)
 }
 
 // giveBack releases locks in the background.
@@ -290,13 +290,13 @@ func (a *multiCall) giveBack(locks []*Lock) {
 
 // wants notifies Observers that the call wants a lock, under the context of what it has.
 func (a *multiCall) wants(c *call) (i *inquiry) {
-	c.ctx, i = c.engine.wanted(a.ctx(), c.name.Key(), a.keys, c.settings)
+	c.ctx, i = c.engine.wanted(a.under(), c.name.Key(), a.keys, c.settings)
 	return i
 }
 
-// ended takes what came of that: the lock, or an error, which is why a lock that the call had has
+// add takes what came of that: the lock, or an error, which is why a lock that the call had has
 // ended, if one has.
-func (a *multiCall) ended(k *Lock, err error, i *inquiry) error {
+func (a *multiCall) add(k *Lock, err error, i *inquiry) error {
 	if err != nil && errors.Is(err, context.Canceled) && a.caller.Err() == nil && a.base.Err() != nil {
 		err = context.Cause(a.base)
 	}

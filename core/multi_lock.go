@@ -98,7 +98,7 @@ func (l *Locker) leaveAll(ctx context.Context, locks []*Lock, failed bool) (all 
 		if k.handedOver.Load() {
 			continue
 		}
-		last, err := k.lease.leave(&k.hold)
+		last, err := k.lease.leave(&k.handle)
 		if err == nil {
 			all = append(all, leaver{k, last})
 		} else {
@@ -127,7 +127,7 @@ func endAll(ctx context.Context, all []leaver, failed bool) error {
 			continue
 		}
 		r := &endings[len(requests)]
-		*r = s.releasing(&k.hold, k.last, failed)
+		*r = s.releasing(&k.handle, k.last, failed)
 		requests = append(requests, &r.request)
 	}
 	if len(requests) > 0 {
@@ -140,8 +140,8 @@ func endAll(ctx context.Context, all []leaver, failed bool) error {
 		})
 	}
 	for _, k := range wanted {
-		if !k.lease.handOff(&k.hold) {
-			note(k.lease.release(ctx, &k.hold, true, failed))
+		if !k.lease.handOff(&k.handle) {
+			note(k.lease.release(ctx, &k.handle, true, failed))
 		}
 	}
 	return errors.Join(errs...)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -17,27 +18,51 @@ import (
 // at set-up.
 type Option struct{ set func(*settings) }
 
-// Prefix is what the names of all locks begin with in Redis. Option of [New]
-// only. The default is "lock:". It ends with a colon and has no other, so that no lock
-// has the name of one with another prefix. Braces and control characters are refused.
-// Lockers exclude one another only when they share the prefix.
-func Prefix(p string) Option {
-	return ofNew("Prefix", func(s *settings) {
-		if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, option.IsControl) || len(p) > store.MaxKeyBytes {
-			s.Fail("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
-		} else if strings.IndexByte(p, ':') != len(p)-1 || p == "" {
-			s.Fail("Prefix(%q): it must end with a colon and have no other, or locks could have the names of another prefix's: write %q", p, onePart(p))
-		}
-		s.Prefix = p
-	})
+const (
+	defaultPrefix  = "lock:"
+	defaultLease   = 30 * time.Second
+	defaultTimeout = 2 * time.Second
+	// Longer ones are mistakes, which nobody would live to see the end of.
+	longestLease  = 24 * time.Hour
+	longestWindow = option.LongestWindow
+)
+
+// settings are what the options of New and of one call add up to.
+type settings struct {
+	option.Settings
+
+	// Of New only.
+	Prefix    string
+	Describe  string        // "": by the host
+	Timeout   time.Duration // 0: derived from the lease
+	Replicas  conn.Replicas
+	Sharded   bool
+	Logger    *slog.Logger
+	Observers []Observer
 }
 
-// onePart is a prefix like another one that New does not accept.
-func onePart(p string) string {
-	if name := strings.Trim(p, ":"); name != "" {
-		return strings.ReplaceAll(name, ":", ".") + ":"
+// apply has options set what they say, and tells all that is wrong with them.
+func (s *settings) apply(opts []Option) error {
+	for _, o := range opts {
+		if o.set == nil {
+			s.Fail("an Option is empty: make it with a function of package core")
+			continue
+		}
+		o.set(s)
 	}
-	return defaultPrefix
+	return s.Err()
+}
+
+// validate tells what is wrong with options that are for many calls.
+func validate(opts []Option) error {
+	var s settings
+	if err := s.apply(opts); err != nil {
+		return err
+	}
+	if s.Owner != "" {
+		return errors.New("core: Owner is for a single call: calls that share an owner do not exclude one another")
+	}
+	return nil
 }
 
 // Lease is how long a lock outlives its holder's last sign of life. While the
@@ -121,71 +146,91 @@ func Owner(id string) Option {
 	}}
 }
 
-// Timeout bounds one request to Redis; after it the outcome counts as
-// unknown and is compensated in the background. Option of [New] only. The default
-// is 2 s or a third of the lease, whichever is less; at least 1 ms and at most a day. A
-// renewal never takes longer than a third of its lease.
-func Timeout(d time.Duration) Option {
-	return ofNew("Timeout", ofDuration("Timeout", d, longestLease, func(s *settings) { s.Timeout = d }).set)
+// Shared has the lock go to all who share it at once: readers beside one another, while calls
+// without it have the lock alone. Calls are served in order of arrival: one that shares waits
+// behind one that waits to be alone, and neighbours that share get the lock together.
+//
+// Each has a lease, a fencing token and a watchdog of its own, and learns of its own loss; one
+// that died holds others up for its lease. A context that shares a lock enters it once more at
+// once, past those who wait; one that has it alone enters its own lock. To take it alone while
+// one shares it would be to wait for oneself: [ErrUpgrade].
+//
+// It is for a call or middleware, not for [New], and goes neither with [Permits], nor with
+// [KeepFor], nor with a Locker of [NewQuorum].
+func Shared() Option {
+	return Option{func(s *settings) { setForm(s, "Shared", store.Shared) }}
 }
 
-// Logger receives what no caller can be told: lost locks as errors, renewals in
-// trouble and releases that failed as warnings; at most one line a second of each
-// kind, which says how many were omitted. A [Locker.ForceUnlock] is information.
-// Option of [New] only. The default is [slog.Default].
-func Logger(logger *slog.Logger) Option {
-	return ofNew("Logger", func(s *settings) {
-		if logger == nil {
-			s.Fail("Logger is nil")
+// mostPermits bounds what one command of Redis has to look through.
+const mostPermits = 10_000
+
+// Permits has the lock go to up to n holders at once: of those who come with the same key, in
+// order of arrival, also where others wait that share it or want it alone. n is the caller's
+// own: a call is admitted while fewer than n hold the lock, whatever the others' n is. Calls
+// without Permits exclude all that have one.
+//
+// Each holder has a lease, a fencing token and a watchdog of its own: the permit of one that
+// died is free after its lease. A context that has a permit enters the lock once more without
+// another permit; to take it alone, or share it, would be to wait for oneself: [ErrUpgrade].
+// A call that gets none fails with [ErrNoPermit], which is [ErrNotAcquired] as well.
+//
+// n is from 1 to 10,000. It is for a call or middleware, not for [New], and goes neither with
+// [Shared], nor with [KeepFor], nor with a Locker of [NewQuorum].
+func Permits(n int) Option {
+	return Option{func(s *settings) {
+		if n < 1 || n > mostPermits {
+			s.Fail("Permits(%d): give 1 to %d", n, mostPermits)
+			return
 		}
-		s.Logger = logger
-	})
+		setForm(s, "Permits", store.Permits(n))
+	}}
 }
 
-// Replicas makes a lock count only when n replicas have it
-// (https://redis.io/docs/latest/commands/wait/), so that a failover to one of
-// them keeps it. [Locker.Lock] returns when they have acknowledged it; when fewer
-// have within timeout, it is given back and the error is [ErrUnavailable]. A
-// renewal prolongs a lock only when they have acknowledged that too: while they
-// are missing, held locks end with their leases ([ErrLost]). A release is not
-// waited for; a failover may bring a lock back for the rest of its lease.
-//
-// Which replica a failover promotes, Sentinel and Cluster decide: of equal priority
-// the one furthest ahead, as far as they know. Where n is less than all of them it
-// may be one that lacks the lock; where n is all, nothing can be locked while one
-// is missing.
-//
-// A replica ends a lock by its own clock: the clocks of master and replicas must agree to
-// well below a lease, or a failover may free a lock that is held. With a [redis.Client],
-// Sentinel's included, the first lock has them compared in the background, and a
-// difference of more than a tenth of the lease given to New is logged as a warning; it
-// needs permission for INFO, TIME and PING, and is silent without. Of a cluster they are not compared.
-//
-// Option of [New] only, off by default. n is at least 1; timeout is at least 1 ms
-// in whole milliseconds, less than [Timeout] and less than the client's
-// ReadTimeout. New refuses it for a client that is neither a [redis.Client] nor a
-// [redis.ClusterClient]; [NewQuorum] refuses it, its members vouch for one another.
-func Replicas(n int, timeout time.Duration) Option {
-	return ofNew("Replicas", func(s *settings) {
-		switch {
-		case n < 1:
-			s.Fail("Replicas(%d, %v): give at least 1 replica", n, timeout)
-		case timeout < time.Millisecond:
-			s.Fail("Replicas(%d, %v): give at least 1ms", n, timeout)
-		}
-		s.Replicas = conn.Replicas{N: n, Within: timeout.Truncate(time.Millisecond)}
-	})
+func setForm(s *settings, option string, form store.Form) {
+	if s.OfNew {
+		s.Fail("%s is for a call or middleware, not for New: no call could have a lock alone", option)
+		return
+	}
+	if s.Form != store.Exclusive && !s.Form.Includes(form) {
+		s.Fail("%s: Permits and Shared do not go together: leave one of them out", option)
+		return
+	}
+	s.Form = form
 }
 
-// ShardedPubSub sends wake-ups by sharded pub/sub
-// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub), which needs
-// Redis 7: in a cluster a release then costs the nodes of its shard something, and
-// not all nodes. Without it a wake-up goes to every node of a cluster. All who wait
-// for the same locks must agree about it, or they wake one another by polling only;
-// a Redisson client of a cluster does so with shardedSubscriptionMode AUTO or ON.
-// Option of [New] and [NewQuorum] only.
-func ShardedPubSub() Option {
-	return ofNew("ShardedPubSub", func(s *settings) { s.Sharded = true })
+// BackgroundRelease has wrappers return without waiting for the release of the lock: what they
+// answer is there a round trip to Redis earlier. Wrappers are [Locker.Do], [Locker.DoAll], [Wrap],
+// [WrapAll] and middleware; given to [New] it is for all of them. [Lock.Unlock], [Lock.Abort] and
+// [Locker.Lead] wait nevertheless.
+//
+// When the wrapper returns, [Lock.Context] is done, and a loss that is known by then is
+// returned. The release is sent at once, together with other commands where there are any. When it
+// is not answered it is repeated, as that of Lock.Unlock is, and [Locker.Close] waits for it. A
+// lock for which another call of this Locker waits is passed on to that in memory, as ever.
+//
+// What changes:
+//   - The next call for the key may find the lock still taken. It waits for the release, as for
+//     any other; one that does not wait, such as [Locker.TryLock], may be refused.
+//   - A loss that only the release tells comes as [EventLost] and in the log, and the wrapper
+//     does not return [ErrLost]. [EventReleased] may come after the wrapper has returned, and the
+//     hooks of the Redis client do not see the values of its context.
+//   - A process that ends without Locker.Close may leave a lock whose work is done, until the
+//     lease ends. Close the Locker after the server's Shutdown.
+//
+// It has no effect, and the wrapper waits, with [NoWait], or a client's next request might be
+// refused because of its last one; with [KeepFor], for the window must be there before a client
+// learns that the work is done; and for a lock of which others may have a hold: by [Owner], by
+// [Lock.ShareOwner], by a context that holds it, or by the ticket of [Lock.Handover].
+func BackgroundRelease() Option {
+	return Option{func(s *settings) { s.Background = true }}
+}
+
+// Name is what Observers call a lock, such as "orders": one word for all keys of a
+// kind, for it labels metrics. Never derive it from a request. The default is empty;
+// middleware has the name of its parameter. Bytes that are not UTF-8 are replaced.
+func Name(name string) Option {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	return Option{func(s *settings) { s.Name = name }}
 }
 
 // ofDuration is an option that sets a duration, within its bounds.
@@ -193,17 +238,6 @@ func ofDuration(name string, d, longest time.Duration, set func(*settings)) Opti
 	return Option{func(s *settings) {
 		if d < time.Millisecond || d > longest {
 			s.Fail("%s(%v): give at least 1ms and at most %v", name, d, longest)
-		}
-		set(s)
-	}}
-}
-
-// ofNew is an option that calls refuse.
-func ofNew(name string, set func(*settings)) Option {
-	return Option{func(s *settings) {
-		if !s.OfNew {
-			s.Fail("%s is an option of New, not of a single call", name)
-			return
 		}
 		set(s)
 	}}

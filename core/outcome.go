@@ -36,9 +36,9 @@ const (
 // errLateGrant is why a lock that Redis granted is given back.
 var errLateGrant = errors.New("the answer took longer than the lease")
 
-// refused is the error of a request that Redis has refused, or that has failed.
-func (c *call) refused(claim *store.Claim, err error) error {
-	key := c.name.Key()
+// requestError is the error of a claim that Redis has refused, or that has failed.
+func (e *engine) requestError(w *want, claim *store.Claim, err error) error {
+	key := w.name.Key()
 	gone := errors.Is(err, store.ErrGone)
 	var answered *store.Answered
 	switch {
@@ -55,49 +55,49 @@ func (c *call) refused(claim *store.Claim, err error) error {
 	case errors.Is(err, store.ErrOutcomeUnknown):
 		return &LockError{Key: key, kind: err, text: "nobody knows what the last attempt under the lock has done"}
 	default:
-		return c.failed(err)
+		return e.noAnswer(w, err)
 	}
 }
 
-// failed is the error of a request of which no answer came. Another error it returns as it is.
-func (c *call) failed(err error) error {
+// noAnswer is the error of a request of which no answer came. It returns any other error as it is.
+func (e *engine) noAnswer(w *want, err error) error {
 	var failure *conn.Failure
-	ended := c.ctx.Err()
+	ended := w.ctx.Err()
 	switch {
 	case !errors.As(err, &failure): // a context's cause may be of any kind
 		return err
-	case errors.Is(ended, context.Canceled), ended != nil && errors.Is(err, ended) && !c.engine.store.IsSilent(c.engine.timeout):
-		return gaveUp(c.ctx, c.name.Key())
+	case errors.Is(ended, context.Canceled), ended != nil && errors.Is(err, ended) && !e.store.IsSilent(e.timeout):
+		return gaveUp(w.ctx, w.name.Key())
 	default:
-		return unavailable("taking", c.name.Key(), err)
+		return unavailable("taking", w.name.Key(), err)
 	}
 }
 
-// waitEnded is the error of a call whose wait has ended by itself.
-func (c *call) waitEnded(by waitqueue.Ended, known waitqueue.State) error {
-	key := c.name.Key()
-	silent := !known.Silence.IsZero() && time.Since(known.Silence) >= busyFor || c.engine.store.IsSilent(busyFor)
+// waitError is the error of a call whose wait has ended.
+func (e *engine) waitError(w *want, by waitqueue.Ended, known waitqueue.State) error {
+	key := w.name.Key()
+	silent := !known.Silence.IsZero() && time.Since(known.Silence) >= busyFor || e.store.IsSilent(busyFor)
 	switch {
 	case by == waitqueue.Closing:
 		return closed("waiting for", key)
 	case by == waitqueue.Over && silent:
 		return unavailable("waiting for", key, conn.ErrNoAnswer)
 	case by == waitqueue.Over:
-		return c.refuse(waitOver, known.Taken)
-	case silent && errors.Is(c.ctx.Err(), context.DeadlineExceeded):
-		return unavailable("waiting for", key, conn.Ended(c.ctx))
+		return w.refuse(waitOver, known.Taken)
+	case silent && errors.Is(w.ctx.Err(), context.DeadlineExceeded):
+		return unavailable("waiting for", key, conn.Ended(w.ctx))
 	default:
-		return gaveUp(c.ctx, key)
+		return gaveUp(w.ctx, key)
 	}
 }
 
-// requestFailed is what a request that has failed with err means for a call that waits: nil if it goes
-// on. forAll says that it means the same for the calls that wait behind.
-func (c *call) requestFailed(known waitqueue.State, err error) (final error, forAll bool) {
+// goesOn is nil when a call goes on waiting although a request has failed; otherwise it is the call's error.
+// forAll says that it is that of the calls that wait behind, too.
+func (e *engine) goesOn(w *want, known waitqueue.State, err error) (final error, forAll bool) {
 	long := time.Since(known.Silence) >= maxSilence
 	switch {
-	case known.Answered && c.ctx.Err() != nil:
-		err = c.waitEnded(waitqueue.Done, known)
+	case known.Answered && w.ctx.Err() != nil:
+		err = e.waitError(w, waitqueue.Done, known)
 	case known.Answered && errors.Is(err, ErrUnavailable) && !errors.Is(err, errLateGrant) && !conn.IsClosed(err) && !long:
 		return nil, false
 	}
@@ -107,21 +107,82 @@ func (c *call) requestFailed(known waitqueue.State, err error) (final error, for
 }
 
 // refuse makes the error for a lock that is busy, as far as is known.
-func (c *call) refuse(refused refusal, by waitqueue.Taken) error {
+func (w *want) refuse(refused refusal, by waitqueue.Taken) error {
 	after := time.Until(by.Until)
 	over := by.Done && after <= 0 // Redis has not said anything since
 	if !by.Exact && after > time.Second || by.Until.IsZero() {
 		after = time.Second
 	}
-	e := &BusyError{Key: c.name.Key(), RetryAfter: max(after, time.Millisecond), Done: by.Done && !over, refused: refused, over: over}
-	if c.settings.Wait != nil {
-		e.wait = *c.settings.Wait
+	b := &BusyError{Key: w.name.Key(), RetryAfter: max(after, time.Millisecond), Done: by.Done && !over, refused: refused, over: over}
+	if w.settings.Wait != nil {
+		b.wait = *w.settings.Wait
 	}
-	return e
+	return b
 }
 
 func taken(b *store.Busy) waitqueue.Taken {
 	return waitqueue.Taken{Until: b.Until, Exact: b.Exact, Done: b.Done}
+}
+
+var errNoPermit = errors.Join(ErrNotAcquired, ErrNoPermit)
+
+// ofForm has the refusal of a call with Permits say so. The refusal is that of no other call.
+func ofForm(form store.Form, err error) error {
+	if err == nil || form.Permits() == 0 {
+		return err
+	}
+	switch e := err.(type) {
+	case *BusyError:
+		e.permits = true
+	case *LockError:
+		if e.kind == ErrNotAcquired {
+			e.kind = errNoPermit
+		}
+	}
+	return err
+}
+
+// gaveUp is the refusal of a caller whose context ended first.
+func gaveUp(ctx context.Context, key string) error {
+	return &LockError{Key: key, kind: ErrNotAcquired, text: "lock not acquired", shown: ctx.Err(), cause: conn.Ended(ctx)}
+}
+
+// endedWhile is the error of a request that does no harm when its outcome is unknown: the
+// caller's context ended first, for that cause.
+func endedWhile(ctx context.Context, doing, key string, cause error) error {
+	return &LockError{Key: key, text: doing + " the lock", shown: ctx.Err(), cause: cause}
+}
+
+func unavailable(doing, key string, cause error) error {
+	return &LockError{Key: key, kind: ErrUnavailable, text: doing + " the lock: redis unavailable", cause: cause}
+}
+
+func lost(key, reason string, cause error) error {
+	return &LockError{Key: key, kind: ErrLost, text: "lock lost: " + reason, cause: cause}
+}
+
+func upgrade(key string) error {
+	return &LockError{Key: key, kind: ErrUpgrade, text: "this context or owner already has the lock, shared or by permit; release it before taking it in another form"}
+}
+
+func notHeld(key string) error {
+	return &LockError{Key: key, kind: ErrNotHeld, text: "the lock was unlocked before"}
+}
+
+func heldTooLong(key string) error {
+	return &LockError{Key: key, kind: ErrMaxHold, text: "lock held for too long"}
+}
+
+func closed(doing, key string) error {
+	return &LockError{Key: key, kind: ErrClosed, text: doing + " the lock: locker closed"}
+}
+
+func cannotHandOver(key, why string) error {
+	return &LockError{Key: key, kind: ErrNotHeld, text: "the lock cannot be handed over: " + why}
+}
+
+func noTicket(key string) error {
+	return &LockError{Key: key, kind: ErrTicket, text: "there is no lock for the ticket"}
 }
 
 // unanswered is the error of a request that does no harm when its outcome is unknown.

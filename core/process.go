@@ -37,19 +37,6 @@ func ProcessOf(owner string) (Process, bool) {
 	return Process{Name: name, PID: int(pid), Since: time.Unix(int64(since), 0)}, true
 }
 
-// Describe is what the Locker's process is called in the owner of each of its locks, for
-// people who look at them: in the lock page, in Redis, in logs. Processes may have one
-// name. 1 to 15 letters, digits, dots, dashes and underscores. The default is the end of
-// the host's name. Option of [New] and [NewQuorum] only.
-func Describe(name string) Option {
-	return ofNew("Describe", func(s *settings) {
-		if !processName.MatchString(name) {
-			s.Fail("Describe(%q): give 1 to 15 letters (a to z, A to Z), digits, dots, dashes and underscores", name)
-		}
-		s.Describe = name
-	})
-}
-
 // An owner with a name is not longer than one with a UUID, as Redisson's: it goes to Redis
 // with each command, and Redis stores short fields in less.
 const maxProcessName = 15

@@ -18,7 +18,7 @@ const handOffFor = 10 * time.Millisecond
 // process keeps its hold in Redis. That is lock cohorting (Dice, Marathe and Shavit,
 // PPoPP 2012). h was the last handle: of several that leave at once, one is. It is false when
 // the lock has to be released.
-func (s *lease) handOff(h *hold) bool {
+func (s *lease) handOff(h *handle) bool {
 	if !s.canBeHandedOff() {
 		return false
 	}
@@ -54,7 +54,7 @@ func (s *lease) suits(w *want, _ *entry) bool {
 }
 
 // drop ends a lock that nobody wants: it is handed off, or released in the background.
-func (s *lease) drop(h *hold) {
+func (s *lease) drop(h *handle) {
 	last, err := s.leave(h)
 	h.cancel(nil)
 	if err == nil && !(last && s.handOff(h)) {
@@ -65,7 +65,7 @@ func (s *lease) drop(h *hold) {
 
 // release ends the hold of a handle that has left, and was not handed off. It is sent until it is
 // confirmed, or Timeout is over, and goes on in the background then.
-func (s *lease) release(ctx context.Context, h *hold, last, failed bool) error {
+func (s *lease) release(ctx context.Context, h *handle, last, failed bool) error {
 	r := s.releasing(h, last, failed)
 	free, err := r.send(ctx)
 	s.retire(free, err)
@@ -80,8 +80,8 @@ type releasing struct {
 	over    time.Time // when it goes on in the background
 }
 
-func (s *lease) releasing(h *hold, last, failed bool) releasing {
-	r := releasing{lease: s, request: s.request(h, failed || s.dropWindow.Load()), over: time.Now().Add(s.engine.timeout)}
+func (s *lease) releasing(h *handle, last, failed bool) releasing {
+	r := releasing{lease: s, request: s.releaseOf(h, failed || s.dropWindow.Load()), over: time.Now().Add(s.engine.timeout)}
 	r.request.Until = r.over.Add(s.length)
 	if last && s.form == store.Exclusive && r.request.Answer == nil {
 		r.carries = s.engine.carriedBy(s.name)
@@ -134,4 +134,63 @@ func (e *engine) reportRelease(err error, args ...any) {
 	if err != nil && !errors.Is(err, ErrNotHeld) {
 		e.report.warn("a release failed after the work was done", append(args, "error", err)...)
 	}
+}
+
+const (
+	compensateDelay    = 20 * time.Millisecond
+	compensateDelayMax = 500 * time.Millisecond
+)
+
+// compensation repeats a release until Redis has confirmed it, or until there is
+// nothing left to release.
+type compensation struct {
+	schedule.Entry
+	*store.Compensation
+	engine *engine
+	delay  time.Duration
+}
+
+// compensate sends a release in the background until Redis confirms it, for which Close
+// waits, or until it is too late and the lease ends it.
+func (e *engine) compensate(c *store.Compensation) {
+	e.unconfirmed.Begin()
+	n := &compensation{Compensation: c, engine: e, delay: compensateDelay}
+	n.notify(EventCompensating)
+	e.scheduler.Set(n, schedule.Now())
+}
+
+// Due sends it.
+func (c *compensation) Due(now schedule.Time) {
+	if now > schedule.At(c.Until) {
+		c.engine.report.warn("a release was never confirmed; the lock ended with its lease", "key", c.Name.Key())
+		c.end()
+		return
+	}
+	c.Send(c)
+}
+
+// Receive takes the outcome.
+func (c *compensation) Receive(_ conn.Reply, err error) {
+	e := c.engine
+	switch {
+	case err == nil:
+		c.end()
+	case conn.IsClosed(err):
+		e.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "key", c.Name.Key())
+		c.end()
+	default:
+		e.report.warn("a release failed and is repeated", "key", c.Name.Key(), "error", err)
+		delay := c.delay
+		c.delay = min(2*c.delay, compensateDelayMax)
+		e.scheduler.Set(c, schedule.Now().Add(delay))
+	}
+}
+
+func (c *compensation) notify(kind EventKind) {
+	c.engine.notify(context.Background(), Event{Kind: kind, Key: c.Name.Key()})
+}
+
+func (c *compensation) end() {
+	c.notify(EventCompensated) // before Close returns
+	c.engine.unconfirmed.End()
 }

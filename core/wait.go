@@ -101,14 +101,14 @@ func (c *call) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
 			}
 			c.took(w, k)
 			if c.ctx.Err() != nil {
-				k.lease.drop(&k.hold)
+				k.lease.drop(&k.handle)
 				return nil, gaveUp(c.ctx, c.name.Key())
 			}
 			return k, nil
 		case waitqueue.Refused:
 			return nil, end.Err
 		default:
-			return nil, c.leave(w, c.waitEnded(end.Ended, end.State))
+			return nil, c.leave(w, e.waitError(&c.want, end.Ended, end.State))
 		}
 		asked := time.Now()
 		k, b, err := c.try(w)
@@ -126,10 +126,10 @@ func (c *call) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
 				e.queues.Signal(c.name.Lock(), rand.N(backOff))
 			}
 		default:
-			final, forAll := c.requestFailed(w.Silent(asked), err) // silent for all calls of the queue
+			final, forAll := e.goesOn(&c.want, w.Silent(asked), err) // silent for all calls of the queue
 			switch {
 			case forAll:
-				c.left(w.Dismiss(final))
+				c.leaveQueue(w.Dismiss(final))
 				return nil, final
 			case final != nil: // it may have failed for a reason of its own: the others try for themselves
 				return nil, c.leave(w, final)
@@ -155,7 +155,7 @@ func (c *call) poll(known waitqueue.State, pace *time.Duration) time.Duration {
 
 // took ends the wait of a call that has the lock.
 func (c *call) took(w *waiter, k *Lock) {
-	c.left(w.Took(k.lease.end(), k.lease.fixed))
+	c.leaveQueue(w.Took(k.lease.end(), k.lease.fixed))
 	if c.form != store.Exclusive { // there may be room for the next one
 		c.engine.queues.Signal(c.name.Lock(), 0)
 	}
@@ -163,11 +163,11 @@ func (c *call) took(w *waiter, k *Lock) {
 
 // leave ends a wait in vain, and returns err.
 func (c *call) leave(w *waiter, err error) error {
-	c.left(w.Leave())
+	c.leaveQueue(w.Leave())
 	return err
 }
 
-func (c *call) left(end waitqueue.End[*entry]) {
+func (c *call) leaveQueue(end waitqueue.End[*entry]) {
 	if end.Notifications {
 		c.engine.listener.Unwatch(c.name.Channel())
 	}

@@ -3,8 +3,10 @@ package core
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -53,4 +55,59 @@ func (w *want) claim(hold string, resends *conn.Resends, wait store.Waiting) sto
 		c.Attempt = s.Attempt
 	}
 	return c
+}
+
+// grant is a lock that a call has got: by an answer of Redis, by a release anywhere that has
+// granted it, or handed off in memory.
+type grant struct {
+	acquisition
+	times
+	token   int64
+	hold    string
+	resends *conn.Resends // of the acquisition
+}
+
+// acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the
+// first holder.
+type acquisition struct {
+	form       store.Form
+	owner      string
+	redisToken int64
+	length     time.Duration
+	fixed      bool          // nobody renews it
+	ahead      bool          // the token is ahead of the clock of Redis
+	heldSince  schedule.Time // by this process
+}
+
+// times are those of a lease that a renewal moves.
+type times struct {
+	deadline  schedule.Time // when Redis may have ended it, and a little before
+	ends      schedule.Time // when Redis ends it, and not before
+	renewAt   schedule.Time
+	unrenewed bool // a release has granted it, and it was not renewed yet
+}
+
+// timesOf are those of a lease that lasts for left from a time before Redis was asked on.
+func (e *engine) timesOf(sent time.Time, left time.Duration) times {
+	at := schedule.At(sent)
+	return times{deadline: at.Add(left - e.margin(left)), ends: at.Add(left), renewAt: e.together(at.Add(left/3), left)}
+}
+
+// margin makes the holder stop a little before the lease ends in Redis, for
+// timers that fire late under load; in a quorum also for clocks that run at
+// different speeds, as Redlock has it.
+func (e *engine) margin(length time.Duration) time.Duration {
+	if e.store.Can.Differ {
+		return length/100 + 2*time.Millisecond
+	}
+	return min(length/100, 10*time.Millisecond)
+}
+
+// together moves a renewal forward, by a twentieth of the time between two at most, so
+// that it is sent with others.
+func (e *engine) together(at schedule.Time, length time.Duration) schedule.Time {
+	if grain := schedule.Time(length / 60); grain > 0 {
+		at -= (at - e.started) % grain
+	}
+	return at
 }

@@ -16,8 +16,8 @@ func (s *lease) extend(sent time.Time, length time.Duration) {
 	s.times.renewAt = t.renewAt
 }
 
-// schedule has the scheduler call Due for what happens next. s.mu is held.
-func (s *lease) schedule() {
+// reschedule has the scheduler call Due for what happens next. s.mu is held.
+func (s *lease) reschedule() {
 	next := s.until()
 	if s.maxHoldAt != 0 && !s.overdue && s.maxHoldAt < next {
 		next = s.maxHoldAt
@@ -59,7 +59,7 @@ func (s *lease) Due(now schedule.Time) {
 		_ = s.expire()
 		return
 	}
-	var overdue []*hold
+	var overdue []*handle
 	if s.maxHoldAt != 0 && !s.overdue && now >= s.maxHoldAt {
 		s.overdue = true
 		overdue = append(overdue, s.handles...)
@@ -68,7 +68,7 @@ func (s *lease) Due(now schedule.Time) {
 		s.renewing = true
 		s.engine.store.Renew(s.renewal(), s.renewalTimeout(), s)
 	}
-	s.schedule()
+	s.reschedule()
 	observed := s.observed
 	s.mu.Unlock()
 	if len(overdue) > 0 {
@@ -101,7 +101,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 		_ = s.vanished()
 		return
 	}
-	s.schedule()
+	s.reschedule()
 	observed := s.observed
 	s.mu.Unlock()
 	if err != nil {
