@@ -1,3 +1,15 @@
+// Package schedule runs what a process does by itself: events at their times, and
+// background work that its owner can wait for.
+//
+//	var workers schedule.Workers
+//	s := schedule.New(&workers, flush)
+//	s.Set(event, schedule.Now().Add(time.Second))
+//	…
+//	s.Stop()
+//	<-workers.Wait()
+//
+// What events of about one time enqueue is sent by one flush: round the times of those that may as
+// well come together.
 package schedule
 
 import (
@@ -6,9 +18,36 @@ import (
 	"time"
 )
 
-// linger is how long a goroutine without work stays: work tends to come again soon, and
-// finds a goroutine that runs, with a stack that has grown already.
-const linger = 200 * time.Millisecond
+const (
+	// linger is how long a goroutine without work stays: work tends to come again soon, and
+	// finds a goroutine that runs, with a stack that has grown already.
+	linger = 200 * time.Millisecond
+	// maxRound is how many events are called in one round: others may need the Scheduler meanwhile.
+	maxRound = 256
+)
+
+// Event is what a [Scheduler] can call. It embeds an [Entry], which provides what is
+// unexported.
+type Event interface {
+	// Due is called once at or after the time set, by the goroutine that calls all
+	// events of the Scheduler, so it must not block. It may set any event, its own
+	// too, to come again. now is the present time. The Scheduler holds no lock: the
+	// event may have been removed or moved meanwhile and must look for itself.
+	Due(now Time)
+
+	entered
+}
+
+type entered interface{ entry() *Entry }
+
+// Entry is an [Event]'s place in a [Scheduler]. The zero value is ready; an event
+// belongs to one Scheduler, and must not be copied while it is scheduled.
+type Entry struct {
+	at    Time
+	place int // in the heap, from 1 on; 0: not scheduled
+}
+
+func (e *Entry) entry() *Entry { return e }
 
 // Scheduler calls events at their times from one goroutine, which runs while something
 // is scheduled and 200 ms longer. Its methods do not block and are safe for concurrent
@@ -18,9 +57,7 @@ type Scheduler struct {
 	flush   func()
 
 	mu      sync.Mutex
-	buckets buckets
-	byTime  map[Time]*bucket
-	spare   *bucket // for the next time: a lone event that comes and goes allocates nothing
+	events  events
 	running bool
 	stopped bool
 	timer   *time.Timer // wakes the goroutine
@@ -31,7 +68,7 @@ type Scheduler struct {
 // New returns a Scheduler whose goroutine is one of the workers. flush is called by it
 // after each round of events, and must not block. New starts nothing.
 func New(w *Workers, flush func()) *Scheduler {
-	return &Scheduler{workers: w, flush: flush, byTime: map[Time]*bucket{}, timer: time.NewTimer(0)}
+	return &Scheduler{workers: w, flush: flush, timer: time.NewTimer(0)}
 }
 
 // Set schedules an event for a time, soon if that is past, or moves it there. After
@@ -42,8 +79,12 @@ func (s *Scheduler) Set(e Event, at Time) {
 	if s.stopped {
 		return
 	}
-	s.remove(e.entry())
-	s.bucketOf(at).add(e)
+	entry := e.entry()
+	if entry.at = at; entry.place > 0 {
+		heap.Fix(&s.events, entry.place-1)
+	} else {
+		heap.Push(&s.events, e)
+	}
 	switch {
 	case !s.running:
 		s.running = true
@@ -58,7 +99,12 @@ func (s *Scheduler) Set(e Event, at Time) {
 func (s *Scheduler) Remove(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped || !s.remove(e.entry()) || len(s.buckets) > 0 {
+	place := e.entry().place
+	if s.stopped || place == 0 {
+		return
+	}
+	heap.Remove(&s.events, place-1)
+	if len(s.events) > 0 {
 		return
 	}
 	now := Now()
@@ -74,42 +120,8 @@ func (s *Scheduler) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = true
-	s.buckets, s.byTime, s.spare, s.endAt = nil, nil, nil, 0
+	s.events, s.endAt = nil, 0
 	s.wake(0, 0)
-}
-
-// remove reports whether the event was scheduled. s.mu is held.
-func (s *Scheduler) remove(e *Entry) bool {
-	b := e.bucket
-	if b == nil {
-		return false
-	}
-	b.remove(e)
-	if len(b.events) == 0 {
-		s.drop(b)
-	}
-	return true
-}
-
-// bucketOf finds or makes the bucket of a time. s.mu is held.
-func (s *Scheduler) bucketOf(at Time) *bucket {
-	b := s.byTime[at]
-	if b == nil {
-		if b, s.spare = s.spare, nil; b == nil {
-			b = &bucket{}
-		}
-		b.at = at
-		s.byTime[at] = b
-		heap.Push(&s.buckets, b)
-	}
-	return b
-}
-
-// drop takes out a bucket that is empty. s.mu is held.
-func (s *Scheduler) drop(b *bucket) {
-	heap.Remove(&s.buckets, b.index)
-	delete(s.byTime, b.at)
-	s.spare = b
 }
 
 // wake has the goroutine look at a time. s.mu is held.
@@ -141,21 +153,44 @@ func (s *Scheduler) next() (due []Event, now Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = Now()
-	for len(s.buckets) > 0 && s.buckets[0].at <= now {
-		due = s.buckets[0].empty(due)
-		s.drop(s.buckets[0])
+	for len(s.events) > 0 && len(due) < maxRound && s.events[0].entry().at <= now {
+		due = append(due, heap.Pop(&s.events).(Event))
 	}
 	if len(due) > 0 {
 		s.endAt = now.Add(linger)
 		return due, now, true
 	}
 	at := s.endAt
-	if len(s.buckets) > 0 {
-		at = s.buckets[0].at
+	if len(s.events) > 0 {
+		at = s.events[0].entry().at
 	}
 	s.running = at > now
 	if s.running {
 		s.wake(at, now)
 	}
 	return nil, now, s.running
+}
+
+// events is a heap by time.
+type events []Event
+
+func (h events) Len() int           { return len(h) }
+func (h events) Less(i, j int) bool { return h[i].entry().at < h[j].entry().at }
+func (h events) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].entry().place, h[j].entry().place = i+1, j+1
+}
+
+func (h *events) Push(e any) {
+	*h = append(*h, e.(Event))
+	e.(Event).entry().place = len(*h)
+}
+
+func (h *events) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	e.entry().place = 0
+	return e
 }

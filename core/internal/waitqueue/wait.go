@@ -161,3 +161,49 @@ func (q *queue[R, L, P]) signals() chan struct{} {
 	}
 	return q.signal
 }
+
+// Choose chooses the call that is to be passed the lock: the head of a queue, if it waits and
+// the lock fits, by what the call wants and the position of its queue. It is nil when there is
+// none; otherwise [Waiter.Pass] must follow soon. Heads that do not wait are asked about, too.
+func (q *Queues[R, L, P]) Choose(lock string, fits func(R, P) bool) *Waiter[R, L, P] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		if w := own.head; fits(w.Request, own.position) && w.stage == waits {
+			w.stage = chosen
+			return w
+		}
+	}
+	return nil
+}
+
+// Pass hands the lock to a call that was chosen.
+func (w *Waiter[R, L, P]) Pass(lock L) { w.passed <- lock }
+
+// Position returns the position by which the head waits in Redis. It outlives the call: the next head
+// takes it over. renew decides what it is, by the
+// call and the position so far.
+func (w *Waiter[R, L, P]) Position(renew func(R, P) P) P {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	return w.queue.renew(renew)
+}
+
+func (q *queue[R, L, P]) renew(renew func(R, P) P) P {
+	q.position = renew(q.head.Request, q.position)
+	return q.position
+}
+
+// Waits returns the position by which calls go on waiting for a lock that is about to be
+// released, the zero value when there are none that would be notified. renew is as of
+// Position, for the first of these calls.
+func (q *Queues[R, L, P]) Waits(lock string, renew func(R, P) P) (position P) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		if own.watched { // or it would not be for long
+			return own.renew(renew)
+		}
+	}
+	return position
+}
