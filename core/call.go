@@ -96,7 +96,7 @@ func (c *call) try(w *waiter) (*Lock, *store.Busy, error) {
 	case w == nil || !e.store.Can.Grant: // there is no queue
 		return c.orResume(c.ask(c.claimAlone()))
 	}
-	q := w.Position(e.entryFor)
+	q := w.Entry(e.entryFor)
 	if q == nil {
 		return c.orResume(c.ask(c.claimAlone()))
 	}

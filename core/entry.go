@@ -143,7 +143,7 @@ func (e *engine) carriedBy(n store.Name) *entry {
 	if !e.hears(n) {
 		return nil
 	}
-	return e.queues.Waits(n.Lock(), e.carry)
+	return e.queues.EntryOf(n.Lock(), e.carry)
 }
 
 // carry is entryFor for a release.
@@ -253,7 +253,7 @@ func (e *engine) granted(lock string, m store.Message) {
 	switch {
 	case w != nil:
 		to.spend()
-		w.Pass(grant{
+		w.HandOff(grant{
 			acquisition: acquisition{form: w.Request.form, owner: to.Hold, redisToken: m.Token, length: w.Request.settings.Lease, ahead: m.Ahead},
 			times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), ends: ends, renewAt: now.Add(renewGrantAfter), unrenewed: true},
 			token:       m.Token, hold: to.Hold, resends: &to.resends,

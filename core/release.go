@@ -30,7 +30,7 @@ func (s *lease) handOff(h *handle) bool {
 	g := grant{acquisition: s.acquisition, times: s.times, token: s.token + 1, hold: h.id, resends: h.resends}
 	s.mu.Unlock()
 	s.endReleased()
-	w.Pass(g)
+	w.HandOff(g)
 	return true
 }
 

@@ -171,5 +171,5 @@ func (c *call) leaveQueue(end waitqueue.End[*entry]) {
 	if end.Notifications {
 		c.engine.listener.Unwatch(c.name.Channel())
 	}
-	c.engine.giveUp(c.name, end.Position)
+	c.engine.giveUp(c.name, end.Entry)
 }

@@ -3,12 +3,12 @@
 //
 // A call enters with [Queues.Join]. Only the head of a queue asks Redis; the others wait.
 // [Waiter.Wait] tells why a wait has ended: the call is head and there is reason to ask
-// Redis, or the call was given the lock. Whoever unlocks a lock in this process can pass it
-// on to the head in memory: [Queues.Choose] chooses the head, [Waiter.Pass] hands it the lock.
+// Redis, or the call was given the lock. Whoever unlocks a lock in this process can hand it
+// off to the head in memory: [Queues.Choose] chooses the head, [Waiter.HandOff] gives it the lock.
 // A call leaves with [Waiter.Took] or [Waiter.Leave], and the next one is head.
 //
 // A queue also keeps what its heads have learnt of the lock, for the calls behind them: until
-// when it is taken, since when Redis has been silent, and the position by which the queue
+// when it is taken, since when Redis has been silent, and the entry by which the queue
 // waits in Redis.
 //
 // All methods are safe for concurrent use. Only Wait blocks.
@@ -20,7 +20,7 @@ import (
 )
 
 // Queues are the wait queues of a process. R is what a call wants, L the lock that it can
-// be passed, P what stands for a position in Redis; its zero value is none.
+// be given, P what stands for an entry of the queue in Redis; its zero value is none.
 // The zero value of Queues is ready.
 type Queues[R, L, P any] struct {
 	mu     sync.Mutex
@@ -44,7 +44,7 @@ type queue[R, L, P any] struct {
 	shared     bool            // others have joined the first call
 	trying     bool            // the first of the queue has not had an answer yet
 	watched    bool            // notifications are wanted
-	position   P               // by which the queue waits in Redis, or will
+	entry      P               // by which the queue waits in Redis, or will
 	state      State
 	openUntil  time.Time // those outside the queues go first
 }
@@ -64,7 +64,7 @@ type Taken struct {
 	Done  bool      // nobody has it: its dedup window lasts
 }
 
-// Waiter is the position of a call in a queue.
+// Waiter is a call in a queue.
 type Waiter[R, L, P any] struct {
 	Request R // what the call wants. It does not change
 
@@ -83,7 +83,7 @@ type Waiter[R, L, P any] struct {
 // End says what is not wanted any more once nobody is left in a queue.
 type End[P any] struct {
 	Notifications bool // of the lock
-	Position      P    // in Redis, unless it is the zero value
+	Entry         P    // in Redis, unless it is the zero value
 }
 
 // Join enters the queue of a lock, for calls without an owner of their own, or with that
@@ -189,7 +189,7 @@ func (w *Waiter[R, L, P]) Leave() End[P] {
 	return w.leave()
 }
 
-// leave gives the position up. mu is held.
+// leave takes the call out. mu is held.
 func (w *Waiter[R, L, P]) leave() End[P] {
 	q := w.queue
 	if w.err != nil {
@@ -202,7 +202,7 @@ func (w *Waiter[R, L, P]) leave() End[P] {
 	}
 	if head {
 		q.trying = false
-		q.head.wait() // it can be passed the lock before it has noticed
+		q.head.wait() // it can be given the lock before it has noticed
 		close(q.head.isHead)
 	}
 	return End[P]{}
@@ -224,7 +224,7 @@ func (w *Waiter[R, L, P]) Dismiss(err error) End[P] {
 
 // end takes a queue out. The first call does not use it any more. mu is held.
 func (q *queue[R, L, P]) end() End[P] {
-	all, end := q.all, End[P]{Notifications: q.watched, Position: q.position}
+	all, end := q.all, End[P]{Notifications: q.watched, Entry: q.entry}
 	rest := all.byLock[q.lock]
 	place := &rest
 	for *place != q {

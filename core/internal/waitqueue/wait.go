@@ -10,7 +10,7 @@ type Ended int
 
 const (
 	Ask     Ended = iota // the call is head, and has reason to ask Redis
-	Given                // the call was passed the lock
+	Given                // the call was given the lock
 	Refused              // by another call
 	Done                 // the context has ended
 	Over                 // the wait is over
@@ -30,16 +30,16 @@ type stage int
 
 const (
 	asks   stage = iota // it is behind others, or asks Redis
-	waits               // as head: it can be passed the lock
-	chosen              // it is being passed the lock
+	waits               // as head: it can be given the lock
+	chosen              // it is being given the lock
 	leaves              // it does not want the lock any more
 )
 
 // Wait waits until the call is head, and then until there is reason to ask Redis: the lock
 // may be free, or the delay is over, which is asked for when the call begins to wait as head.
-// Who has opened the queue asks at once. While it waits as head, the call can be passed the
+// Who has opened the queue asks at once. While it waits as head, the call can be given the
 // lock. A lock that arrives at the very end is given. After Done, Over and Closing the
-// call can not be passed the lock any more, and must leave.
+// call can not get the lock any more, and must leave.
 func (w *Waiter[R, L, P]) Wait(ctx context.Context, delay func(State) time.Duration, over <-chan time.Time, closing <-chan struct{}) Result[L] {
 	if w.first {
 		w.first = false
@@ -91,7 +91,7 @@ func (w *Waiter[R, L, P]) Wait(ctx context.Context, delay func(State) time.Durat
 }
 
 // park says that the head waits. It returns what receives when the lock may be free, when the
-// delay is over, and when the call is passed the lock.
+// delay is over, and when the call is given the lock.
 func (w *Waiter[R, L, P]) park(delay func(State) time.Duration) (<-chan struct{}, <-chan time.Time, <-chan L) {
 	q := w.queue
 	q.all.mu.Lock()
@@ -162,14 +162,14 @@ func (q *queue[R, L, P]) signals() chan struct{} {
 	return q.signal
 }
 
-// Choose chooses the call that is to be passed the lock: the head of a queue, if it waits and
-// the lock fits, by what the call wants and the position of its queue. It is nil when there is
-// none; otherwise [Waiter.Pass] must follow soon. Heads that do not wait are asked about, too.
+// Choose chooses the call that is to get the lock in memory: the head of a queue, if it waits and
+// the lock fits what the call wants and the entry of its queue. It is nil when there is
+// none; otherwise [Waiter.HandOff] must follow soon. fits is called for heads that do not wait, too.
 func (q *Queues[R, L, P]) Choose(lock string, fits func(R, P) bool) *Waiter[R, L, P] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		if w := own.head; fits(w.Request, own.position) && w.stage == waits {
+		if w := own.head; fits(w.Request, own.entry) && w.stage == waits {
 			w.stage = chosen
 			return w
 		}
@@ -177,27 +177,26 @@ func (q *Queues[R, L, P]) Choose(lock string, fits func(R, P) bool) *Waiter[R, L
 	return nil
 }
 
-// Pass hands the lock to a call that was chosen.
-func (w *Waiter[R, L, P]) Pass(lock L) { w.passed <- lock }
+// HandOff gives the lock to a call that was chosen.
+func (w *Waiter[R, L, P]) HandOff(lock L) { w.passed <- lock }
 
-// Position returns the position by which the head waits in Redis. It outlives the call: the next head
-// takes it over. renew decides what it is, by the
-// call and the position so far.
-func (w *Waiter[R, L, P]) Position(renew func(R, P) P) P {
+// Entry returns the entry by which the head waits in Redis. It outlives the call: the next head
+// takes it over. renew decides what it is, by the call and the entry so far.
+func (w *Waiter[R, L, P]) Entry(renew func(R, P) P) P {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	return w.queue.renew(renew)
 }
 
 func (q *queue[R, L, P]) renew(renew func(R, P) P) P {
-	q.position = renew(q.head.Request, q.position)
-	return q.position
+	q.entry = renew(q.head.Request, q.entry)
+	return q.entry
 }
 
-// Waits returns the position by which calls go on waiting for a lock that is about to be
+// EntryOf returns the entry of calls that go on waiting for a lock that is about to be
 // released, the zero value when there are none that would be notified. renew is as of
-// Position, for the first of these calls.
-func (q *Queues[R, L, P]) Waits(lock string, renew func(R, P) P) (position P) {
+// Entry, for the first of these calls.
+func (q *Queues[R, L, P]) EntryOf(lock string, renew func(R, P) P) (entry P) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
@@ -205,5 +204,5 @@ func (q *Queues[R, L, P]) Waits(lock string, renew func(R, P) P) (position P) {
 			return own.renew(renew)
 		}
 	}
-	return position
+	return entry
 }

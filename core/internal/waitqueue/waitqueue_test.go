@@ -190,14 +190,14 @@ func TestLoneCalls(t *testing.T) {
 	var q queues
 	a := join(t, &q, "a")
 	a.Busy(waitqueue.Taken{Exact: true}, nil, nil)
-	a.Position(byRequest)
+	a.Entry(byRequest)
 	q.Signal("lock", time.Minute)
 	a.Leave()
 	b := join(t, &q, "b")
 	if s := known(b); s != (waitqueue.State{}) {
 		t.Errorf("the state is %+v", s)
 	}
-	if end := b.Leave(); end.Notifications || end.Position != "" {
+	if end := b.Leave(); end.Notifications || end.Entry != "" {
 		t.Errorf("%+v", end)
 	}
 	if n := testing.AllocsPerRun(100, func() { join(t, &q, "c").Took(time.Time{}, false) }); n != 0 {
@@ -243,7 +243,7 @@ func TestOnlyAHeadThatWaitsIsPassedTheLock(t *testing.T) {
 		if q.Choose("lock", anybody) != nil {
 			t.Fatal("chosen twice")
 		}
-		w.Pass("a lock")
+		w.HandOff("a lock")
 		want(t, "a", forA, end{ended: waitqueue.Given, lock: "a lock"})
 		a.Took(time.Time{}, false)
 		if w := q.Choose("lock", anybody); w != b {
@@ -255,7 +255,7 @@ func TestOnlyAHeadThatWaitsIsPassedTheLock(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		wantWaiting(t, "b, for which the lock is under way,", forB)
-		b.Pass("a lock")
+		b.HandOff("a lock")
 		want(t, "b", forB, end{ended: waitqueue.Given, lock: "a lock", took: time.Second})
 	})
 }
@@ -266,7 +266,7 @@ func TestLockThatComesBeforeTheWait(t *testing.T) {
 		var q queues
 		a, b := open(t, &q, "a"), join(t, &q, "b")
 		a.Took(time.Time{}, false)
-		q.Choose("lock", anybody).Pass("a lock")
+		q.Choose("lock", anybody).HandOff("a lock")
 		want(t, "b", wait(b, time.Hour), end{ended: waitqueue.Given, lock: "a lock"})
 	})
 }
@@ -284,7 +284,7 @@ func TestWhoAsksIsNotPassedTheLock(t *testing.T) {
 		if q.Choose("lock", anybody) != a {
 			t.Fatal("a waits again, and was not chosen")
 		}
-		a.Pass("a lock")
+		a.HandOff("a lock")
 		<-forA
 	})
 }
@@ -340,7 +340,7 @@ func TestLockAtTheVeryEnd(t *testing.T) {
 					return
 				}
 				wantWaiting(t, why, ends)
-				b.Pass("a lock")
+				b.HandOff("a lock")
 				if got := <-ends; got.ended != waitqueue.Given || got.lock != "a lock" {
 					t.Errorf("%s: %+v; want the lock", why, got)
 				}
@@ -440,7 +440,7 @@ func TestDismissedCallsHearWhy(t *testing.T) {
 		var q queues
 		a, b, c := open(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
 		forB, forC := wait(b, 0), wait(c, 0)
-		a.Position(byRequest)
+		a.Entry(byRequest)
 		asked := time.Now()
 		a.Silent(asked)
 		time.Sleep(time.Second)
@@ -448,7 +448,7 @@ func TestDismissedCallsHearWhy(t *testing.T) {
 			t.Errorf("silent since %v", since)
 		}
 		silent := errors.New("silent")
-		if end := a.Dismiss(silent); end.Position != "p of a" {
+		if end := a.Dismiss(silent); end.Entry != "p of a" {
 			t.Errorf("%+v", end)
 		}
 		want(t, "b", forB, end{ended: waitqueue.Refused, err: silent, took: time.Second})
@@ -472,7 +472,7 @@ func TestOwnersOfTheirOwnHaveAQueueApart(t *testing.T) {
 		o2, _ := q.Join("lock", "owner", "o2", nil)
 		want(t, "o, which is not behind a,", wait(o, time.Hour), end{ended: waitqueue.Ask})
 		forO, forO2 := wait(o, time.Hour), wait(o2, time.Hour)
-		if p := a.Position(byRequest) + ", " + o.Position(byRequest); p != "p of a, p of o" {
+		if p := a.Entry(byRequest) + ", " + o.Entry(byRequest); p != "p of a, p of o" {
 			t.Errorf("they wait by %s", p)
 		}
 		if q.Choose("lock", of("p of a")) != nil {
@@ -481,16 +481,16 @@ func TestOwnersOfTheirOwnHaveAQueueApart(t *testing.T) {
 		if q.Choose("lock", of("p of o")) != o {
 			t.Fatal("o was not chosen by its position")
 		}
-		o.Pass("a lock")
+		o.HandOff("a lock")
 		want(t, "o", forO, end{ended: waitqueue.Given, lock: "a lock"})
-		if end := a.Leave(); end.Position != "p of a" {
+		if end := a.Leave(); end.Entry != "p of a" {
 			t.Errorf("%+v", end)
 		}
 		if o.Leave(); len(q.Locks()) == 0 {
 			t.Error("the queue of o2 is gone")
 		}
 		want(t, "o2, which is head after o,", forO2, end{ended: waitqueue.Ask})
-		if end := o2.Leave(); end.Position != "p of o" || len(q.Locks()) > 0 {
+		if end := o2.Leave(); end.Entry != "p of o" || len(q.Locks()) > 0 {
 			t.Errorf("%+v", end)
 		}
 	})
@@ -569,7 +569,7 @@ func TestOpenHasTheHeadAskLater(t *testing.T) {
 		if q.Choose("lock", anybody) != a {
 			t.Fatal("a was not chosen")
 		}
-		a.Pass("a lock")
+		a.HandOff("a lock")
 		want(t, "a, which is passed the lock", forA, end{ended: waitqueue.Given, lock: "a lock"})
 		b := join(t, &q, "b")
 		a.Took(time.Time{}, false)
@@ -599,25 +599,25 @@ func TestPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
 		a, b := open(t, &q, "a"), join(t, &q, "b")
-		if p := a.Position(byRequest); p != "p of a" {
+		if p := a.Entry(byRequest); p != "p of a" {
 			t.Errorf("a waits by %q", p)
 		}
-		if p := q.Waits("lock", byRequest); p != "" {
+		if p := q.EntryOf("lock", byRequest); p != "" {
 			t.Errorf("%q, and nobody is notified", p)
 		}
 		a.Busy(waitqueue.Taken{}, nil, nil)
-		if p := q.Waits("lock", byRequest); p != "p of a" {
+		if p := q.EntryOf("lock", byRequest); p != "p of a" {
 			t.Errorf("the process goes on waiting by %q", p)
 		}
 		a.Took(time.Time{}, false)
-		if p := b.Position(byRequest); p != "p of a" {
+		if p := b.Entry(byRequest); p != "p of a" {
 			t.Errorf("b waits by %q", p)
 		}
-		b.Position(func(string, string) string { return "" })
-		if p := q.Waits("lock", byRequest); p != "p of b" {
+		b.Entry(func(string, string) string { return "" })
+		if p := q.EntryOf("lock", byRequest); p != "p of b" {
 			t.Errorf("the process goes on waiting by %q", p)
 		}
-		if end := b.Leave(); end.Position != "p of b" {
+		if end := b.Leave(); end.Entry != "p of b" {
 			t.Errorf("nobody is left: %+v", end)
 		}
 	})
