@@ -50,9 +50,9 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock
 
 // obtain is acquire, and notifies Observers.
 func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, error) {
-	ctx, i := l.wanted(ctx, key, 1, s)
+	ctx, n := l.observe(ctx, key, 1, s.Name, s.Form.String())
 	k, err := l.acquire(ctx, key, s)
-	return k.ofInquiry(i, s.Form, err)
+	return k.observed(n, s.Form, err)
 }
 
 func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, error) {
@@ -60,7 +60,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	if err != nil {
 		return nil, err
 	}
-	c := &call{engine: &l.engine, want: want{ctx: ctx, name: n, settings: s, form: s.Form, owner: s.Owner}}
+	c := &lockCall{engine: &l.engine, want: want{ctx: ctx, name: n, settings: s, form: s.Form, owner: s.Owner}}
 	outer, err := c.held()
 	switch {
 	case err != nil:
@@ -68,11 +68,11 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	case outer != nil:
 		return c.reenter(outer)
 	case !l.admit():
-		return nil, closed("taking", key)
+		return nil, closedError("taking", key)
 	}
 	defer l.underWay.End()
 	if ctx.Err() != nil {
-		return nil, gaveUp(ctx, key)
+		return nil, gaveUpError(ctx, key)
 	}
 	return c.obtain()
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -37,7 +38,18 @@ func (inside) ReleasesLater(l *Locker, opts []Option) bool {
 
 // Notify tells the Observers of an event of a call with the options.
 func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
-	l.notifyFor(ctx, e, opts)
+	if l.observers.all == nil {
+		return
+	}
+	s, err := l.settings(opts)
+	if err != nil {
+		return
+	}
+	e.Name, e.Form = cmp.Or(e.Name, s.Name), s.Form.String()
+	if e.Reason == "" && e.Err != nil {
+		_, e.Reason = kindOf(e.Err)
+	}
+	l.notify(ctx, e)
 }
 
 // LocksOf returns the locks that ctx holds, the innermost first.
@@ -57,10 +69,10 @@ func (inside) HandOver(ctx context.Context, k *Lock, ticket string, ttl time.Dur
 
 // AttemptOf returns the number of the attempt for which the lock was taken, 0 for none.
 func (inside) AttemptOf(k *Lock) int {
-	if k.lease.attempt == nil || k.reentry {
+	if k.reentry {
 		return 0
 	}
-	return k.lease.attempt.number
+	return k.lease.attempt
 }
 
 // Answer is Lock.Unlock, and stores the answer to the request for that long.

@@ -9,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// call is one that wants a lock.
-type call struct {
+// lockCall is a call that wants a lock.
+type lockCall struct {
 	want
 	engine *engine
 	outer  *lease // of another Locker, which the context holds already
@@ -19,8 +19,8 @@ type call struct {
 
 // held returns the lock of that name which the context holds, if it is of this Locker. One of
 // another Locker's the call will enter.
-func (c *call) held() (*Lock, error) {
-	e, outer := c.engine, holder(c.ctx, c.name.Lock())
+func (c *lockCall) held() (*Lock, error) {
+	e, outer := c.engine, find(c.ctx, func(k *Lock) bool { return k.lease.name.Lock() == c.name.Lock() })
 	if outer == nil || c.settings.Resume || c.owner != "" && c.owner != outer.lease.owner {
 		return nil, nil
 	}
@@ -28,11 +28,11 @@ func (c *call) held() (*Lock, error) {
 		return nil, err
 	}
 	if c.ctx.Err() != nil {
-		return nil, gaveUp(c.ctx, c.name.Key())
+		return nil, gaveUpError(c.ctx, c.name.Key())
 	}
 	s := outer.lease
 	if !s.form.Includes(c.settings.Form) {
-		return nil, upgrade(c.name.Key())
+		return nil, upgradeError(c.name.Key())
 	}
 	if s.engine == e {
 		return outer, nil
@@ -50,7 +50,7 @@ func (c *call) held() (*Lock, error) {
 
 // reenter adds a hold to a lock that the context holds. It joins the lease first, so
 // that the outer handle's release does not stop the renewal meanwhile.
-func (c *call) reenter(outer *Lock) (*Lock, error) {
+func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	e, s := c.engine, outer.lease
 	c.owner, c.form, c.enter = s.owner, s.form, s.redisToken
 	claim := c.claim(e.store.NewHold(), new(conn.Resends), store.NotWaiting)
@@ -88,7 +88,7 @@ func (c *call) reenter(outer *Lock) (*Lock, error) {
 }
 
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
-func (c *call) try(w *waiter) (*Lock, *store.Busy, error) {
+func (c *lockCall) try(w *waiter) (*Lock, *store.Busy, error) {
 	e := c.engine
 	switch {
 	case c.settings.Resume:
@@ -107,17 +107,17 @@ func (c *call) try(w *waiter) (*Lock, *store.Busy, error) {
 }
 
 // claimAlone is a claim without an entry in the queue.
-func (c *call) claimAlone() store.Claim {
+func (c *lockCall) claimAlone() store.Claim {
 	return c.claim(c.engine.store.NewHold(), new(conn.Resends), store.NotWaiting)
 }
 
-func (c *call) ask(claim store.Claim) (*Lock, *store.Busy, error) {
+func (c *lockCall) ask(claim store.Claim) (*Lock, *store.Busy, error) {
 	granted, err := c.engine.store.Acquire(c.ctx, &claim)
 	return c.conclude(&claim, granted, err)
 }
 
 // resume takes the lock by the ticket of the call.
-func (c *call) resume() (*Lock, *store.Busy, error) {
+func (c *lockCall) resume() (*Lock, *store.Busy, error) {
 	claim := c.claimAlone()
 	claim.Ticket = c.settings.Ticket
 	return c.ask(claim)
@@ -125,7 +125,7 @@ func (c *call) resume() (*Lock, *store.Busy, error) {
 
 // orResume takes a lock that is busy by the ticket of the call, if it was handed over to it. Otherwise
 // it returns what it was given.
-func (c *call) orResume(k *Lock, busy *store.Busy, err error) (*Lock, *store.Busy, error) {
+func (c *lockCall) orResume(k *Lock, busy *store.Busy, err error) (*Lock, *store.Busy, error) {
 	if busy != nil && busy.HandedOver && c.settings.Ticket != "" {
 		if resumed, _, _ := c.resume(); resumed != nil {
 			return resumed, nil, nil
@@ -135,7 +135,7 @@ func (c *call) orResume(k *Lock, busy *store.Busy, err error) (*Lock, *store.Bus
 }
 
 // conclude takes the answer to a claim.
-func (c *call) conclude(claim *store.Claim, granted store.Grant, err error) (k *Lock, busy *store.Busy, _ error) {
+func (c *lockCall) conclude(claim *store.Claim, granted store.Grant, err error) (k *Lock, busy *store.Busy, _ error) {
 	if err == nil {
 		k, err = c.accept(claim, granted)
 	} else if !errors.As(err, &busy) {
@@ -149,7 +149,7 @@ func (c *call) conclude(claim *store.Claim, granted store.Grant, err error) (k *
 
 // decided lets members of a quorum that grant a claim late know what became of it: a lock, or
 // nothing.
-func (c *call) decided(claim *store.Claim, k *Lock) {
+func (c *lockCall) decided(claim *store.Claim, k *Lock) {
 	var held func() bool
 	if k != nil && c.engine.store.Can.Differ { // it costs memory
 		held = k.held
@@ -158,7 +158,7 @@ func (c *call) decided(claim *store.Claim, k *Lock) {
 }
 
 // accept turns what Redis granted into a lock, unless it comes too late.
-func (c *call) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
+func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 	e := c.engine
 	g := grant{
 		acquisition: acquisition{form: c.form, owner: claim.Owner, redisToken: r.Token, length: r.Lease, fixed: r.Fixed, ahead: r.Ahead},
@@ -170,11 +170,8 @@ func (c *call) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 	}
 	k := c.open(g)
 	s := k.lease
-	s.resumed = claim.Ticket != ""
-	if r.Attempt > 0 {
-		s.attempt = &attempt{number: r.Attempt}
-	}
-	s.entered = s.resumed || s.attempt != nil // its release has more to do
+	s.resumed, s.attempt = claim.Ticket != "", r.Attempt
+	s.entered = s.resumed || s.attempt > 0 // its release has more to do
 	s.shared.Store(!c.isPlain() || s.entered)
 	switch outer := c.outer; {
 	case r.Outermost:
@@ -187,7 +184,7 @@ func (c *call) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 	}
 	var err error
 	if c.ctx.Err() != nil {
-		err = gaveUp(c.ctx, c.name.Key())
+		err = gaveUpError(c.ctx, c.name.Key())
 	} else {
 		err = c.begin(s)
 	}
@@ -200,7 +197,7 @@ func (c *call) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 }
 
 // receive turns what a release has granted, or what was handed off, into a lock, unless it comes too late.
-func (c *call) receive(g grant) (*Lock, error) {
+func (c *lockCall) receive(g grant) (*Lock, error) {
 	k := c.open(g)
 	if err := c.begin(k.lease); err != nil {
 		k.cancel(err)
@@ -211,7 +208,7 @@ func (c *call) receive(g grant) (*Lock, error) {
 }
 
 // open makes the lease of a lock that the call has got just now, with its first handle.
-func (c *call) open(g grant) *Lock {
+func (c *lockCall) open(g grant) *Lock {
 	both := &struct {
 		lease lease
 		first Lock
@@ -230,12 +227,12 @@ func (c *call) open(g grant) *Lock {
 }
 
 // begin starts a lease that has not ended yet.
-func (c *call) begin(s *lease) error {
+func (c *lockCall) begin(s *lease) error {
 	switch key := c.name.Key(); {
 	case s.since >= s.times.deadline:
-		return unavailable("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.length))
+		return unavailableError("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.length))
 	case !s.begin():
-		return closed("taking", key)
+		return closedError("taking", key)
 	}
 	return nil
 }

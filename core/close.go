@@ -97,6 +97,6 @@ func isDone(ctx context.Context, done <-chan struct{}) bool {
 // evict ends all leases for Close: tells the holders, then releases.
 func (l *Locker) evict() {
 	for _, s := range l.leasesThat(func(*lease) bool { return true }) {
-		_ = s.lose(closed("holding", s.name.Key()), func(*handle) bool { return true })
+		_ = s.lose(closedError("holding", s.name.Key()), func(*handle) bool { return true })
 	}
 }

@@ -33,12 +33,8 @@ func (o *ownership) String() string { return fmt.Sprint(o.Context, ".WithLock") 
 // [Locker.DoAll], the innermost one is whichever was taken last: ask by [FromContextKey] before
 // its token is used or it is handed over.
 func FromContext(ctx context.Context) (*Lock, bool) {
-	for k := innermost(ctx); k != nil; k = k.outer {
-		if k.held() {
-			return k, true
-		}
-	}
-	return nil, false
+	k := find(ctx, func(*Lock) bool { return true })
+	return k, k != nil
 }
 
 // FromContextKey returns the innermost lock of a key that ctx holds, as [FromContext] does. The
@@ -46,12 +42,8 @@ func FromContext(ctx context.Context) (*Lock, bool) {
 // took it. Those that [Locker.LockAll] took count, each by its key: they have their tokens, and
 // can be handed over one by one; [MultiLock.Unlock] unlocks the rest. It does not block.
 func FromContextKey(ctx context.Context, key string) (*Lock, bool) {
-	for k := innermost(ctx); k != nil; k = k.outer {
-		if k.Key() == key && k.held() {
-			return k, true
-		}
-	}
-	return nil, false
+	k := find(ctx, func(k *Lock) bool { return k.Key() == key })
+	return k, k != nil
 }
 
 // Detach returns a context with the values and the cancellation of ctx that owns
@@ -71,10 +63,10 @@ func innermost(ctx context.Context) *Lock {
 	return k
 }
 
-// holder returns the innermost lock of that name which ctx holds, or nil.
-func holder(ctx context.Context, lock string) *Lock {
+// find returns the innermost lock that ctx holds and that matches, or nil.
+func find(ctx context.Context, match func(*Lock) bool) *Lock {
 	for k := innermost(ctx); k != nil; k = k.outer {
-		if k.lease.name.Lock() == lock && k.held() {
+		if match(k) && k.held() {
 			return k
 		}
 	}

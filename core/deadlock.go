@@ -16,13 +16,13 @@ const slowInner = 5 * time.Second
 // call is such a call, so the others need not be known.
 type inner struct {
 	schedule.Entry
-	call  *call
+	call  *lockCall
 	holds []*Lock // innermost first
 }
 
 // inner returns the call as one of a context that holds locks, nil if it holds none. What LockAll
 // has taken so far it gives back by itself.
-func (c *call) inner() *inner {
+func (c *lockCall) inner() *inner {
 	var holds []*Lock
 	for k := innermost(c.ctx); k != nil; k = k.outer {
 		if (c.group == nil || k.group != c.group) && k.isInTheWay() {
@@ -80,7 +80,7 @@ func (i *inner) Due(schedule.Time) {
 }
 
 // boundWait has a call that has not said how long it waits do so for a lease.
-func (c *call) boundWait() {
+func (c *lockCall) boundWait() {
 	if c.settings.Wait == nil {
 		s := *c.settings
 		s.Wait = &s.Lease

@@ -41,8 +41,8 @@ func (l *Locker) DoAll(ctx context.Context, keys []string, fn func(ctx context.C
 	return run(ctx, m, fn, s.ReleasesLater())
 }
 
-// holding is a lock, or several.
-type holding interface {
+// protection is a lock, or several.
+type protection interface {
 	Context() context.Context
 	usable() error
 	finish(ctx context.Context, failed, later bool) error
@@ -51,7 +51,7 @@ type holding interface {
 
 // run runs fn while it holds what the caller has taken, and releases that, also in the
 // background with later.
-func run(ctx context.Context, h holding, fn func(ctx context.Context) error, later bool) error {
+func run(ctx context.Context, h protection, fn func(ctx context.Context) error, later bool) error {
 	returned := false
 	defer func() {
 		if !returned { // a panic or Goexit
@@ -80,7 +80,7 @@ func run(ctx context.Context, h holding, fn func(ctx context.Context) error, lat
 // holds the lock of that key while fn runs, and releases it as [Locker.Do] does.
 // When the key cannot be derived, fn does not run and the error of key is
 // returned; when the lock cannot be taken, that of [Locker.Lock]. What fn
-// returns is passed on, with the additions of [Locker.Do] to its error. The
+// returns is returned, with the additions of [Locker.Do] to its error. The
 // function returned is safe for concurrent use when key and fn are.
 //
 // Wrap panics when l, key or fn is nil or an option is bad.

@@ -50,7 +50,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		return errors.New("core: Handover: a lock of NewQuorum cannot be handed over")
 	case s.form != store.Exclusive:
 		return cannotHandOver(k.Key(), "it is shared, or a permit")
-	case s.attempt != nil:
+	case s.attempt > 0:
 		return cannotHandOver(k.Key(), "it is of an idempotent request")
 	case s.resumed:
 		return cannotHandOver(k.Key(), "it was handed over before")
@@ -81,9 +81,9 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		_ = s.unpark(&k.handle)
 		return s.vanished()
 	case outcome == conn.NotSent || outcome == conn.Refused:
-		return errors.Join(unavailable(doing, k.Key(), err), s.unpark(&k.handle))
+		return errors.Join(unavailableError(doing, k.Key(), err), s.unpark(&k.handle))
 	case err != nil:
-		err = unavailable(doing, k.Key(), err)
+		err = unavailableError(doing, k.Key(), err)
 	case then != nil:
 		s.parkUntil(sent.Add(lasts))
 		err = then()
@@ -108,7 +108,7 @@ func (s *lease) park(h *handle, until schedule.Time) error {
 	defer s.mu.Unlock()
 	switch {
 	case !s.has(h):
-		return notHeld(s.name.Key())
+		return notHeldError(s.name.Key())
 	case s.err != nil:
 		return s.err
 	case len(s.handles) > 1:
@@ -141,13 +141,6 @@ func (s *lease) unpark(h *handle) error {
 		s.drop(h)
 	}
 	return s.check()
-}
-
-// wasParked says that what Redis was asked then says nothing: it may have found the lock parked.
-func (s *lease) wasParked(asked schedule.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return asked <= s.parkedUntil
 }
 
 // takeBack has the lock held as before its handover. It fails when the lock is lost.
@@ -188,7 +181,7 @@ func (s *lease) takeBack(ctx context.Context, h *handle, r store.HandOver) error
 // fencing token is a greater one. One at a time can have it: while somebody has, the right
 // ticket is refused with [*BusyError]. Unlock frees the lock, and opens the [KeepFor] window
 // that it has. [Lock.Abort], or the end of the lease, parks it again for the ttl of Handover,
-// so that the work can be tried again by the same ticket. The lock is not passed on, and
+// so that the work can be tried again by the same ticket. The lock is not handed off in memory, and
 // cannot be handed over once more.
 //
 // It never waits for the lock, and fails as [Locker.TryLock] does, and with [ErrTicket] when

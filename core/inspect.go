@@ -20,12 +20,12 @@ type Info struct {
 	Form string
 	// Parked says that it was handed over, and nobody has resumed it.
 	Parked bool
-	// Answered says that it has the answer to a request that counts once.
+	// Answered says that it has the answer to an idempotent request.
 	Answered bool
 	// OutcomeUnknown says that nobody knows what the last attempt at such a request has done.
 	OutcomeUnknown bool
 	// Owner is who holds it, empty when nobody does, or several. When a lock is
-	// passed on in memory, calls of one process follow one another under one owner, for
+	// handed off in memory, calls of one process follow one another under one owner, for
 	// 10 ms. To enter by [Owner], take the id from [Lock.ShareOwner] of a lock that is held.
 	Owner string
 	// Count is the number of holds of all holders.

@@ -70,13 +70,13 @@ func (l *Locker) settingsOfLead(opts []Option) (*settings, error) {
 	}
 	switch {
 	case s.Wait != l.defaults.Wait || s.MaxWaiters != l.defaults.MaxWaiters || s.KeepFor != l.defaults.KeepFor:
-		return nil, errors.New("core: Lead does not go with Wait, NoWait, MaxWaiters and KeepFor: it waits until its context ends, and who steps down is followed at once")
+		return nil, errors.New("core: Lead cannot be combined with Wait, NoWait, MaxWaiters and KeepFor: it waits until its context ends, and who steps down is followed at once")
 	case s.Background != l.defaults.Background:
-		return nil, errors.New("core: Lead does not go with BackgroundRelease: who steps down is followed when Lead returns")
+		return nil, errors.New("core: Lead cannot be combined with BackgroundRelease: who steps down is followed when Lead returns")
 	case s.Fixed:
-		return nil, errors.New("core: Lead does not go with FixedLease, wherever it was said, for a leader's lease is renewed: give it Lease, and MaxHold to bound a term")
+		return nil, errors.New("core: Lead cannot be combined with FixedLease, wherever it was said, for a leader's lease is renewed: give it Lease, and MaxHold to bound a term")
 	case s.Form != store.Exclusive || s.Owner != "":
-		return nil, errors.New("core: Lead does not go with Shared, Permits and Owner: one leads at a time")
+		return nil, errors.New("core: Lead cannot be combined with Shared, Permits and Owner: one leads at a time")
 	}
 	forever, lead := time.Duration(math.MaxInt64), *s // nil would be a lease, inside of other locks
 	lead.Wait, lead.MaxWaiters, lead.KeepFor = &forever, nil, 0

@@ -24,9 +24,9 @@ type lease struct {
 	since  schedule.Time // when it was taken
 
 	keepFor   time.Duration
-	attempt   *attempt      // at a request; nil: it is of none
 	maxHoldAt schedule.Time // 0: no bound
 	resumed   bool          // by a ticket
+	attempt   int           // the number of that at an idempotent request; 0: it is for none
 
 	mu          sync.Mutex
 	times       times
@@ -34,12 +34,13 @@ type lease struct {
 	renewals    uint32        // confirmed
 	leaving     uint32        // releases under way, of handles that are unlocked
 	renewing    bool
-	overdue     bool        // held longer than MaxHold
-	parked      bool        // its only handle is being handed over
-	expired     bool        // lost when its time was over, not before
-	entered     bool        // once more
-	shared      atomic.Bool // others may have holds of the same owner
-	dropWindow  atomic.Bool // the work has failed
+	overdue     bool          // held longer than MaxHold
+	parked      bool          // its only handle is being handed over
+	expired     bool          // lost when its time was over, not before
+	entered     bool          // once more
+	shared      atomic.Bool   // others may have holds of the same owner
+	dropWindow  atomic.Bool   // the work has failed
+	answer      *store.Answer // to the request; nil: it is not known yet
 	err         error
 	handles     []*handle    // not unlocked yet
 	first       [1]*handle   // room for most
@@ -52,12 +53,6 @@ type handle struct {
 	resends  *conn.Resends // of its acquisition
 	cancel   context.CancelCauseFunc
 	unlocked bool // while it was handed over. Guarded by lease.mu
-}
-
-// attempt is one at an idempotent request, under a lease.
-type attempt struct {
-	number int
-	answer *store.Answer // nil: it is not known yet
 }
 
 // begin starts the watchdog of a lease that has its first handle. It is false when the Locker closes.
@@ -93,7 +88,7 @@ func (s *lease) join(h *handle) error {
 	case s.err != nil:
 		return s.err
 	case len(s.handles) == 0 || s.parked:
-		return lost(s.name.Key(), "the outer lock was unlocked", nil)
+		return lostError(s.name.Key(), "the outer lock was unlocked", nil)
 	case h == nil:
 		s.shared.Store(true)
 	default:
@@ -111,7 +106,7 @@ func (s *lease) leave(h *handle) (last bool, err error) {
 	defer s.mu.Unlock()
 	if !s.has(h) {
 		h.unlocked = true
-		return false, notHeld(s.name.Key())
+		return false, notHeldError(s.name.Key())
 	}
 	return s.takeOut(h), s.err
 }
@@ -166,7 +161,7 @@ func (s *lease) usable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.overdue {
-		return heldTooLong(s.name.Key())
+		return maxHoldError(s.name.Key())
 	}
 	return nil
 }
@@ -202,22 +197,22 @@ func (s *lease) expire() error {
 	s.mu.Lock()
 	overdue, parked := s.overdue, s.parked
 	s.mu.Unlock()
-	why := lost(s.name.Key(), "it could not be renewed in time", nil)
+	reason, cause := "it could not be renewed in time", error(nil)
 	switch {
 	case parked:
-		why = lost(s.name.Key(), "handing it over took too long", nil)
+		reason = "handing it over took too long"
 	case s.fixed:
-		why = lost(s.name.Key(), "its fixed lease is over", nil)
+		reason = "its fixed lease is over"
 	case overdue:
-		why = lost(s.name.Key(), "its last lease is over", ErrMaxHold)
+		reason, cause = "its last lease is over", ErrMaxHold
 	}
-	return s.lose(why, func(*handle) bool { return parked || !s.fixed })
+	return s.lose(lostError(s.name.Key(), reason, cause), func(*handle) bool { return parked || !s.fixed })
 }
 
 // vanished ends a lease that Redis does not know any more. A minority of a quorum may
 // still have it, and a copy of an acquisition may still arrive.
 func (s *lease) vanished() error {
-	return s.lose(lost(s.name.Key(), "it was deleted, or somebody else has taken it", nil), func(h *handle) bool {
+	return s.lose(lostError(s.name.Key(), "it was deleted, or somebody else has taken it", nil), func(h *handle) bool {
 		return s.engine.store.Can.Differ || h.resends.MayArriveTwice()
 	})
 }
@@ -267,15 +262,15 @@ func (s *lease) releaseOf(h *handle, failed bool) store.Release {
 	if s.times.unrenewed {
 		r.Lease = 0
 	}
-	if s.attempt != nil && !failed {
-		r.Answer = s.attempt.answer
+	if !failed {
+		r.Answer = s.answer
 	}
 	return r
 }
 
 // giveBack releases a hold in the background.
 func (s *lease) giveBack(h *handle) {
-	r := s.releaseOf(h, s.attempt == nil) // of an attempt nobody knows what it has done
+	r := s.releaseOf(h, s.attempt == 0) // of an attempt nobody knows what it has done
 	r.Until = time.Now().Add(s.length)
 	s.engine.store.ReleaseLater(r)
 }
@@ -287,7 +282,7 @@ func (s *lease) observe(o *observation) {
 	loss, overdue := s.err, s.overdue
 	s.mu.Unlock()
 	if overdue {
-		o.notify(EventOverdue, "", heldTooLong(s.name.Key()))
+		o.held(EventOverdue, "", maxHoldError(s.name.Key()))
 	}
 	if loss != nil {
 		s.unobserved().lost(loss, s.expired)

@@ -50,16 +50,15 @@ func (k *Lock) open(ctx context.Context, g *group, s *lease, id string, resends 
 	k.owned.Context, k.cancel = context.WithCancelCause(ctx)
 }
 
-// ofInquiry notifies Observers of what a call has got: the lock, or an error. It returns that.
-func (k *Lock) ofInquiry(i *inquiry, form store.Form, err error) (*Lock, error) {
+// observed notifies Observers of what a call has got: the lock, or an error. It returns that.
+func (k *Lock) observed(n *observation, form store.Form, err error) (*Lock, error) {
 	if err != nil {
 		err = ofForm(form, err)
-		i.refused(err)
+		n.refused(err)
 		return nil, err
 	}
-	var o *observation
-	if k.ctx, o = i.acquired(k.ctx, k.reentry); o != nil {
-		k.lease.observe(o)
+	if k.ctx = n.acquired(k.ctx, k.reentry); n != nil && !k.reentry {
+		k.lease.observe(n)
 	}
 	return k, nil
 }
@@ -69,14 +68,14 @@ func (k *Lock) Key() string { return k.lease.name.Key() }
 
 // Owner returns who holds the lock in Redis: a field of the hash, of the form
 // "<process>:<11 random characters>" or as [Owner] said. A re-entry has its outer lock's owner, and a
-// lock that was passed on inside of this process that of the one before it.
+// lock that was handed off in this process that of the one before it.
 //
 // It is for people, logs and comparison. To have others enter the lock by it, see
 // [Lock.ShareOwner].
 func (k *Lock) Owner() string { return k.lease.owner }
 
 // ShareOwner returns the owner for others to enter the lock by, with the option [Owner], from
-// anywhere until Unlock, but not in a quorum. From now on the lock is not passed on in
+// anywhere until Unlock, but not in a quorum. From now on the lock is not handed off in
 // memory to another call of this process, which would have the same owner, but released. It
 // does not block, and is safe for concurrent use.
 func (k *Lock) ShareOwner() string {
@@ -146,9 +145,12 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 			return h, nil
 		}
 	}
-	// The lock may have been released, passed on, or parked, while Redis was asked.
+	// The lock may have been released, handed off, or parked, while Redis was asked.
 	if err = k.check(); err == nil {
-		if k.lease.wasParked(asked) {
+		k.lease.mu.Lock()
+		wasParked := asked <= k.lease.parkedUntil // then Redis may have found it so
+		k.lease.mu.Unlock()
+		if wasParked {
 			_ = conn.Pause(ctx, compensateDelay)
 			return k.inspect(ctx)
 		}
@@ -185,7 +187,7 @@ func (k *Lock) Refresh(ctx context.Context) error {
 // check returns why the handle cannot be used any more, or nil.
 func (k *Lock) check() error {
 	if !k.held() {
-		return notHeld(k.Key())
+		return notHeldError(k.Key())
 	}
 	return k.lease.check()
 }
@@ -204,7 +206,7 @@ func (k *Lock) usable() error { return k.lease.usable() }
 // returns [ErrNotHeld] when called again, [ErrLost] when the lock was lost
 // before, and [ErrClosed] when the Locker took it away. Two cases hide a loss since the
 // last renewal. The first answer is lost on its way, so the release is repeated. Or the lock is
-// passed on to another call of this process: that call hears of the loss with its next renewal.
+// handed off to another call of this process: that call learns of the loss with its next renewal.
 func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false, false) }
 
 // Abort is Unlock after a failure: it opens no [KeepFor] window, so that the
@@ -215,11 +217,11 @@ func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true, fal
 // DropWindow it is Abort.
 func (k *Lock) answer(ctx context.Context, answer store.Answer) error {
 	s := k.lease
-	if s.attempt == nil || k.reentry {
-		return errors.New("core: the lock was not taken for a request that counts once")
+	if s.attempt == 0 || k.reentry {
+		return errors.New("core: the lock was not taken for an idempotent request")
 	}
 	s.mu.Lock()
-	s.attempt.answer = &answer
+	s.answer = &answer
 	s.mu.Unlock()
 	return k.finish(ctx, false, false)
 }

@@ -19,27 +19,23 @@ const (
 	keepAtLeast = 100 * time.Millisecond
 )
 
-// LockAll takes the locks of all keys, or none. Keys that are given twice count once; keys
-// that ctx holds are entered once more.
+// LockAll takes the locks of all keys, or none. A key that is given twice counts once. A key that
+// ctx holds is entered once more.
 //
-// What is free it takes at once. When one is busy it gives the others back, waits for that one as
-// [Locker.Lock] does, in order of arrival, and then asks for the others again. When it has waited as
-// many times as there are keys, it keeps those that sort before the one that it waits for, by the
-// bytes of their names in Redis, for half as long as it has waited by then; after that it
-// waits on without them. So calls of LockAll do not wait for one another in a circle, and a key is not taken from
-// others for as long as another one is busy. [Wait] is for the whole; so is the
-// lease for which a call waits whose ctx holds another lock. Each lock has a lease and a
-// token of its own, and is renewed from the time at which it was taken, as a [FixedLease], [MaxHold]
-// and the window of [KeepFor] begin then.
+// The call takes what is free. While a key is busy, it gives the others back, waits for the busy one
+// as [Locker.Lock] does, and then asks for the others again. After as many waits as there are keys
+// it keeps those that sort before the busy one, by the bytes of their names in Redis, for half as
+// long as it has waited; then it waits on without them. So calls of LockAll do not wait for one
+// another in a cycle, and no key stays taken for as long as another one is busy. [Wait], or the lease
+// where ctx holds another lock, bounds the whole. Each lock has a lease and a token of its own;
+// [FixedLease], [MaxHold] and the window of [KeepFor] count from when it was taken.
 //
-// To keep to the order, a lock that sorts before one that ctx holds is not waited for: if it
-// is busy the call fails at once with [*BusyError]. This is so for LockAll under any lock, and for Lock
-// under locks of LockAll.
+// A busy lock that sorts before one that ctx holds is refused at once with [*BusyError]: by LockAll
+// under any lock, and by Lock under locks of LockAll.
 //
-// Errors are those of [Locker.Lock], with the key that has failed; [ErrInvalidKey]
-// also for no keys, and for more than 64; [ErrLost] and [ErrMaxHold] also when a lock that was
-// taken has ended while the call waited for the others. Whatever the error, none of
-// them stays locked.
+// Errors are those of [Locker.Lock], with the key that has failed; [ErrInvalidKey] also for no
+// keys, and for more than 64; [ErrLost] and [ErrMaxHold] also when a lock that was taken has ended
+// while the call waited for the others. Whatever the error, none of them stays locked.
 func (l *Locker) LockAll(ctx context.Context, keys []string, opts ...Option) (*MultiLock, error) {
 	s, err := l.settings(opts)
 	if err != nil {
@@ -90,19 +86,19 @@ func (a *multiCall) under() context.Context {
 }
 
 // calls are those for the keys, in the order in which they are waited for.
-func (a *multiCall) calls(keys []string) ([]*call, error) {
+func (a *multiCall) calls(keys []string) ([]*lockCall, error) {
 	l, s := a.locker, a.settings
-	all, cs := make([]call, len(keys)), make([]*call, len(keys))
+	all, cs := make([]lockCall, len(keys)), make([]*lockCall, len(keys))
 	for i, key := range keys {
 		n, err := l.nameOf(key)
 		if err != nil {
 			return nil, err
 		}
-		all[i] = call{engine: &l.engine, group: a.group, want: want{ctx: a.base, name: n, settings: s, form: s.Form, owner: s.Owner}}
+		all[i] = lockCall{engine: &l.engine, group: a.group, want: want{ctx: a.base, name: n, settings: s, form: s.Form, owner: s.Owner}}
 		cs[i] = &all[i]
 	}
-	slices.SortFunc(cs, func(x, y *call) int { return cmp.Compare(x.name.Lock(), y.name.Lock()) })
-	cs = slices.CompactFunc(cs, func(x, y *call) bool { return x.name == y.name })
+	slices.SortFunc(cs, func(x, y *lockCall) int { return cmp.Compare(x.name.Lock(), y.name.Lock()) })
+	cs = slices.CompactFunc(cs, func(x, y *lockCall) bool { return x.name == y.name })
 	switch {
 	case len(cs) == 0:
 		return nil, fmt.Errorf("%w: LockAll was given no keys", ErrInvalidKey)
@@ -119,24 +115,23 @@ func (a *multiCall) calls(keys []string) ([]*call, error) {
 	return cs, nil
 }
 
-// run takes the locks: first those that the context holds, then the others. As many times as there are of
-// these the call waits without holding any, or it would keep others from locks that it does nothing with.
-// After that it keeps, for a while, those that sort before the one that it waits for: it might never
-// find all of them free.
-func (a *multiCall) run(cs []*call) error {
-	var others []*call
+// run takes the locks: first those that the context holds, then the others. It waits without holding any of
+// these as many times as there are of them: others need locks with which it does nothing. Then it keeps
+// some for a while: it might never find all of them free.
+func (a *multiCall) run(cs []*lockCall) error {
+	var others []*lockCall
 	for _, c := range cs {
 		outer, err := c.held()
 		if outer == nil && err == nil {
 			others = append(others, c)
 			continue
 		}
-		i := a.wants(c)
+		n := a.wants(c)
 		var k *Lock
 		if err == nil {
 			k, err = c.reenter(outer)
 		}
-		if err := a.add(k, err, i); err != nil {
+		if err := a.add(k, err, n); err != nil {
 			return err
 		}
 	}
@@ -145,7 +140,7 @@ func (a *multiCall) run(cs []*call) error {
 		return nil
 	}
 	if !a.locker.admit() {
-		return a.add(nil, closed("taking", others[0].name.Key()), a.wants(others[0]))
+		return a.add(nil, closedError("taking", others[0].name.Key()), a.wants(others[0]))
 	}
 	defer a.locker.underWay.End()
 	for waits := 0; ; waits++ {
@@ -165,22 +160,22 @@ func (a *multiCall) run(cs []*call) error {
 }
 
 // missing are those whose locks the call does not have.
-func (a *multiCall) missing(cs []*call) []*call {
-	return slices.DeleteFunc(slices.Clone(cs), func(c *call) bool {
+func (a *multiCall) missing(cs []*lockCall) []*lockCall {
+	return slices.DeleteFunc(slices.Clone(cs), func(c *lockCall) bool {
 		return slices.ContainsFunc(a.locks[a.entered:], func(k *Lock) bool { return k.lease.name == c.name })
 	})
 }
 
 // try asks for locks together. It returns the first that the call has not got, if any,
-// and an error if that one is not to be waited for. Then the call has nothing, or with keeps what
-// sorts before the first.
-func (a *multiCall) try(cs []*call, keeps bool) (first *call, err error) {
+// and an error if the call does not wait for that one. Then the call has nothing, or with keeps what
+// sorts before it.
+func (a *multiCall) try(cs []*lockCall, keeps bool) (first *lockCall, err error) {
 	if len(cs) == 0 {
 		return nil, nil
 	}
 	had := len(a.locks)
 	if a.under().Err() != nil {
-		first, err = cs[0], gaveUp(a.under(), cs[0].name.Key())
+		first, err = cs[0], gaveUpError(a.under(), cs[0].name.Key())
 	} else if first = a.waitsAtOnce(cs, keeps); first == nil {
 		first, err = a.ask(cs)
 	}
@@ -190,9 +185,9 @@ func (a *multiCall) try(cs []*call, keeps bool) (first *call, err error) {
 	}
 	for _, k := range got {
 		if slices.Contains(a.locks, k) {
-			var i *inquiry
-			k.ctx, i = a.locker.wanted(k.ctx, k.Key(), a.keys, a.settings)
-			_, _ = k.ofInquiry(i, a.settings.Form, nil)
+			var n *observation
+			k.ctx, n = a.locker.observe(k.ctx, k.Key(), a.keys, a.settings.Name, a.settings.Form.String())
+			_, _ = k.observed(n, a.settings.Form, nil)
 		}
 	}
 	return first, err
@@ -200,7 +195,7 @@ func (a *multiCall) try(cs []*call, keeps bool) (first *call, err error) {
 
 // waitsAtOnce returns a call for which there is nothing to ask: it is alone, and waits with all that the
 // others have got, or others of this process wait for its lock.
-func (a *multiCall) waitsAtOnce(cs []*call, keeps bool) *call {
+func (a *multiCall) waitsAtOnce(cs []*lockCall, keeps bool) *lockCall {
 	for _, c := range cs {
 		_, queued := c.engine.queues.WaitFor(c.name.Lock())
 		alone := len(cs) == 1 && (keeps || len(a.locks) == a.entered)
@@ -212,7 +207,7 @@ func (a *multiCall) waitsAtOnce(cs []*call, keeps bool) *call {
 }
 
 // ask asks Redis for several locks together. It returns the first call that has not got its lock.
-func (a *multiCall) ask(cs []*call) (first *call, err error) {
+func (a *multiCall) ask(cs []*lockCall) (first *lockCall, err error) {
 	claims := make([]store.Claim, len(cs))
 	for i, c := range cs {
 		claims[i] = c.claimAlone()
@@ -238,7 +233,7 @@ func (a *multiCall) ask(cs []*call) (first *call, err error) {
 }
 
 // keepBefore gives back what the call has taken, but with keeps what sorts before the lock of a call.
-func (a *multiCall) keepBefore(c *call, keeps bool) {
+func (a *multiCall) keepBefore(c *lockCall, keeps bool) {
 	kept, spare := slices.Clone(a.locks[:a.entered]), []*Lock(nil)
 	for _, k := range a.locks[a.entered:] {
 		if keeps && k.lease.name.Lock() < c.name.Lock() {
@@ -251,17 +246,13 @@ func (a *multiCall) keepBefore(c *call, keeps bool) {
 	a.locks = kept
 }
 
-// waitFor waits for a lock. What it holds meanwhile it gives back when it has waited half as long again
-// as before, and waits on: nobody is kept from a lock for the whole of a [Wait], and a call that
-// does not find all free keeps them for longer each time.
-func (a *multiCall) waitFor(c *call) error {
-	i := a.wants(c)
-	held := slices.Clone(a.locks[a.entered:])
-	if len(held) == 0 {
-		k, err := c.obtain()
-		return a.add(k, err, i)
-	}
+// waitFor waits for a lock. When that has taken half as long as all waits before, the call gives back what it
+// holds, and waits on. So it keeps nobody from a lock for the whole of a [Wait], and keeps its locks
+// for longer each time.
+func (a *multiCall) waitFor(c *lockCall) error {
+	n := a.wants(c)
 	gone := make(chan struct{})
+	held := a.locks[a.entered:]
 	bound := time.AfterFunc(max(a.group.waited()/2, keepAtLeast), func() {
 		a.giveBack(held)
 		close(gone)
@@ -271,7 +262,7 @@ func (a *multiCall) waitFor(c *call) error {
 		<-gone
 		a.locks = slices.Clone(a.locks[:a.entered])
 	}
-	return a.add(k, err, i)
+	return a.add(k, err, n)
 }
 
 // giveBack releases locks in the background.
@@ -289,18 +280,18 @@ func (a *multiCall) giveBack(locks []*Lock) {
 }
 
 // wants notifies Observers that the call wants a lock, under the context of what it has.
-func (a *multiCall) wants(c *call) (i *inquiry) {
-	c.ctx, i = c.engine.wanted(a.under(), c.name.Key(), a.keys, c.settings)
-	return i
+func (a *multiCall) wants(c *lockCall) (n *observation) {
+	c.ctx, n = c.engine.observe(a.under(), c.name.Key(), a.keys, c.settings.Name, c.settings.Form.String())
+	return n
 }
 
 // add takes what came of that: the lock, or an error, which is why a lock that the call had has
 // ended, if one has.
-func (a *multiCall) add(k *Lock, err error, i *inquiry) error {
+func (a *multiCall) add(k *Lock, err error, n *observation) error {
 	if err != nil && errors.Is(err, context.Canceled) && a.caller.Err() == nil && a.base.Err() != nil {
 		err = context.Cause(a.base)
 	}
-	k, err = k.ofInquiry(i, a.settings.Form, err)
+	k, err = k.observed(n, a.settings.Form, err)
 	if err == nil {
 		a.locks = append(a.locks, k)
 	}

@@ -118,8 +118,8 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 	l.timeout = cmp.Or(s.Timeout, min(timeout, s.Lease/ofLease))
 	l.started = schedule.Now()
 	l.leases, l.closing = map[*lease]struct{}{}, make(chan struct{})
-	l.report.logger, l.report.kinds = s.Logger, map[string]*reported{}
-	l.observers = s.Observers
+	l.report.logger, l.report.kinds = s.Logger, map[string]reported{}
+	l.observers = observers{s.Observers, &l.report}
 	return l, nil
 }
 
@@ -156,27 +156,27 @@ func (e *engine) unheard(err error) {
 	e.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
 
-var errOfQuorum = errors.New("core: Shared and Permits do not go with a Locker of NewQuorum: the locks of a quorum are exclusive")
+var errOfQuorum = errors.New("core: Shared and Permits cannot be combined with a Locker of NewQuorum: the locks of a quorum are exclusive")
 
 // settings returns those of one call.
 func (l *Locker) settings(opts []Option) (*settings, error) {
 	if len(opts) == 0 {
 		return &l.defaults, nil
 	}
-	call := l.defaults
-	call.OfNew = false
-	if err := call.apply(opts); err != nil {
+	own := l.defaults
+	own.OfNew = false
+	if err := own.apply(opts); err != nil {
 		return nil, err
 	}
 	switch {
-	case call.Owner != "" && l.store.Can.Differ:
-		return nil, errors.New("core: Owner does not go with a Locker of NewQuorum: its members would not agree on one token")
-	case call.Attempt != nil && l.store.Can.Differ:
-		return nil, errors.New("core: a request cannot count once with a Locker of NewQuorum, for its answer is kept in one Redis: give it a Locker of New")
-	case call.Form != store.Exclusive && l.store.Can.Differ:
+	case own.Owner != "" && l.store.Can.Differ:
+		return nil, errors.New("core: Owner cannot be combined with a Locker of NewQuorum: its members would not agree on one token")
+	case own.Attempt != nil && l.store.Can.Differ:
+		return nil, errors.New("core: an idempotent request cannot be combined with a Locker of NewQuorum, for its answer is stored in one Redis: give it a Locker of New")
+	case own.Form != store.Exclusive && l.store.Can.Differ:
 		return nil, errOfQuorum
 	}
-	return &call, nil
+	return &own, nil
 }
 
 // admit lets a call in that wants a lock, until underWay.End, unless the Locker closes.
@@ -227,7 +227,7 @@ func (l *Locker) nameOf(key string) (store.Name, error) {
 func (l *Locker) usableName(doing, key string) (store.Name, error) {
 	n, err := l.nameOf(key)
 	if err == nil && l.isClosing() {
-		err = closed(doing, key)
+		err = closedError(doing, key)
 	}
 	return n, err
 }

@@ -13,37 +13,39 @@ type report struct {
 	logger *slog.Logger // nil: slog.Default
 
 	mu    sync.Mutex
-	kinds map[string]*reported
+	kinds map[string]reported // the last line of each
 }
 
 type reported struct {
 	at      time.Time
-	omitted int
+	omitted int // since then
 }
 
 // problem is for what may have done harm.
 func (r *report) problem(kind string, args ...any) { r.limited(slog.LevelError, kind, args) }
 
-// warn is for what may mend itself.
+// warn is for what may recover by itself.
 func (r *report) warn(kind string, args ...any) { r.limited(slog.LevelWarn, kind, args) }
 
 // info is for what somebody has asked for, each time.
 func (r *report) info(kind string, args ...any) { r.log(slog.LevelInfo, kind, args) }
 
 func (r *report) limited(level slog.Level, kind string, args []any) {
-	now := time.Now()
 	r.mu.Lock()
 	last := r.kinds[kind]
-	if last != nil && now.Sub(last.at) < time.Second {
-		last.omitted++
-		r.mu.Unlock()
+	omit := time.Since(last.at) < time.Second
+	if omit {
+		r.kinds[kind] = reported{last.at, last.omitted + 1}
+	} else {
+		r.kinds[kind] = reported{at: time.Now()}
+	}
+	r.mu.Unlock()
+	if omit {
 		return
 	}
-	if last != nil && last.omitted > 0 {
+	if last.omitted > 0 {
 		args = append(args, "omitted", last.omitted)
 	}
-	r.kinds[kind] = &reported{at: now}
-	r.mu.Unlock()
 	r.log(level, kind, args)
 }
 

@@ -44,7 +44,7 @@ const (
 	EventBusy
 	// EventFailed: the call failed. Reason is "unavailable", "closed", "lost",
 	// "max_hold", "invalid_key", "upgrade" or "ticket", after the error of that name; or, for an
-	// attempt at a request that counts once, "reused" or "outcome_unknown".
+	// attempt at an idempotent request, "reused" or "outcome_unknown".
 	EventFailed
 	// EventReleased: the last of the lock's holds was unlocked, or handed over. Err is
 	// [ErrUnavailable] when Redis has not confirmed it; Reason is "unconfirmed" then.
@@ -109,8 +109,17 @@ type Event struct {
 	Err error
 }
 
-// refused is how Observers hear of an error of Lock.
-func refused(err error) (kind EventKind, reason string) {
+// reasons are the words for errors of [EventFailed].
+var reasons = []struct {
+	err  error
+	word string
+}{
+	{ErrLost, "lost"}, {ErrMaxHold, "max_hold"}, {ErrClosed, "closed"}, {ErrInvalidKey, "invalid_key"}, {ErrUpgrade, "upgrade"},
+	{ErrTicket, "ticket"}, {store.ErrReused, "reused"}, {store.ErrOutcomeUnknown, "outcome_unknown"},
+}
+
+// kindOf is how Observers hear of an error of Lock.
+func kindOf(err error) (kind EventKind, reason string) {
 	var b *BusyError
 	switch {
 	case errors.As(err, &b):
@@ -119,149 +128,110 @@ func refused(err error) (kind EventKind, reason string) {
 		return EventBusy, "canceled"
 	case errors.Is(err, ErrNotAcquired):
 		return EventBusy, "deadline"
-	case errors.Is(err, ErrLost):
-		return EventFailed, "lost"
-	case errors.Is(err, ErrMaxHold):
-		return EventFailed, "max_hold"
-	case errors.Is(err, ErrClosed):
-		return EventFailed, "closed"
-	case errors.Is(err, ErrInvalidKey):
-		return EventFailed, "invalid_key"
-	case errors.Is(err, ErrUpgrade):
-		return EventFailed, "upgrade"
-	case errors.Is(err, ErrTicket):
-		return EventFailed, "ticket"
 	case errors.As(err, new(*store.Answered)):
 		return EventBusy, "answered"
-	case errors.Is(err, store.ErrReused):
-		return EventFailed, "reused"
-	case errors.Is(err, store.ErrOutcomeUnknown):
-		return EventFailed, "outcome_unknown"
-	default:
-		return EventFailed, "unavailable"
 	}
+	for _, r := range reasons {
+		if errors.Is(err, r.err) {
+			return EventFailed, r.word
+		}
+	}
+	return EventFailed, "unavailable"
 }
 
-// notifyFor notifies Observers of an event that only an adapter knows of.
-func (l *Locker) notifyFor(ctx context.Context, e Event, opts []Option) {
-	if l.observers == nil {
-		return
-	}
-	s, err := l.settings(opts)
-	if err != nil {
-		return
-	}
-	if e.Name == "" {
-		e.Name = s.Name
-	}
-	e.Form = s.Form.String()
-	if e.Reason == "" && e.Err != nil {
-		_, e.Reason = refused(e.Err)
-	}
-	l.notify(ctx, e)
+// observers are those of a Locker, in their order.
+type observers struct {
+	all []Observer
+	log *report
 }
 
-// notify calls all Observers.
-func (e *engine) notify(ctx context.Context, ev Event) context.Context {
-	for _, o := range e.observers {
-		ctx = e.notifyOne(ctx, o, ev)
+// notify calls all of them.
+func (o *observers) notify(ctx context.Context, e Event) context.Context {
+	for _, one := range o.all {
+		ctx = o.notifyOne(ctx, one, e)
 	}
 	return ctx
 }
 
-func (e *engine) notifyOne(ctx context.Context, o Observer, ev Event) (result context.Context) {
+func (o *observers) notifyOne(ctx context.Context, one Observer, e Event) (result context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.report.problem("an Observer panicked", "panic", p, "stack", string(debug.Stack()))
+			o.log.problem("an Observer panicked", "panic", p, "stack", string(debug.Stack()))
 		}
 		if result == nil {
 			result = ctx
 		}
 	}()
-	return o.Observe(ctx, ev)
+	return one.Observe(ctx, e)
 }
 
-// inquiry is what Observers have heard of a call that wants a lock; nil: there are none.
-type inquiry struct {
-	engine *engine
-	ctx    context.Context // theirs
-	event  Event
-	began  time.Time
-}
-
-// wanted notifies of a call that wants a lock, of so many. It goes on with the context that it returns.
-func (e *engine) wanted(ctx context.Context, key string, keys int, s *settings) (context.Context, *inquiry) {
-	if e.observers == nil {
-		return ctx, nil
-	}
-	i := &inquiry{engine: e, began: time.Now(), event: Event{Kind: EventWaiting, Name: s.Name, Form: s.Form.String(), Key: key, Keys: keys}}
-	i.ctx = e.notify(ctx, i.event)
-	return i.ctx, i
-}
-
-// refused notifies of an error.
-func (i *inquiry) refused(err error) {
-	if i == nil {
-		return
-	}
-	ev := i.event
-	ev.Kind, ev.Reason = refused(err)
-	ev.Waited, ev.Err = time.Since(i.began), err
-	i.engine.notify(i.ctx, ev)
-}
-
-// acquired notifies of a lock with that context. It returns the context to work under, and what to tell of its lease;
-// nil of a re-entry.
-func (i *inquiry) acquired(ctx context.Context, reentry bool) (context.Context, *observation) {
-	if i == nil {
-		return ctx, nil
-	}
-	ev := i.event
-	ev.Kind, ev.Waited, ev.Reentry = EventAcquired, time.Since(i.began), reentry
-	ctx = i.engine.notify(ctx, ev)
-	if reentry {
-		return ctx, nil
-	}
-	return ctx, &observation{engine: i.engine, ctx: ctx, since: time.Now(), event: Event{Name: ev.Name, Form: ev.Form, Key: ev.Key}}
-}
-
-// observation is what Observers have heard of a lease, from EventAcquired until it
-// ends; nil: nothing.
+// observation is what Observers hear of a call, and then of its lease; nil: there is nobody to hear of it.
 type observation struct {
-	engine *engine
-	ctx    context.Context
-	event  Event // what all have in common
-	since  time.Time
-
-	unconfirmed error // of a release
+	to          *observers
+	ctx         context.Context // theirs
+	event       Event           // what all events have in common
+	since       time.Time       // the call waits, or the lock is held
+	unconfirmed error           // of a release
 }
 
-// notify notifies of an event of the lease.
-func (o *observation) notify(kind EventKind, reason string, err error) {
-	if o == nil {
+// observe begins with a call that wants a lock, of so many. The call goes on with the context that is returned.
+func (o *observers) observe(ctx context.Context, key string, keys int, name, form string) (context.Context, *observation) {
+	if o.all == nil {
+		return ctx, nil
+	}
+	n := &observation{to: o, since: time.Now(), event: Event{Kind: EventWaiting, Name: name, Form: form, Key: key, Keys: keys}}
+	n.ctx = o.notify(ctx, n.event)
+	return n.ctx, n
+}
+
+// refused ends with an error.
+func (n *observation) refused(err error) {
+	if n == nil {
 		return
 	}
-	ev := o.event
-	ev.Kind, ev.Reason, ev.Err, ev.HeldFor = kind, reason, err, time.Since(o.since)
-	o.engine.notify(o.ctx, ev)
+	e := n.event
+	e.Kind, e.Reason = kindOf(err)
+	e.Waited, e.Err = time.Since(n.since), err
+	n.to.notify(n.ctx, e)
 }
 
-// released notifies of a lease that its last handle has left.
-func (o *observation) released() {
+// acquired goes on with a lock. It returns the context to work under, which begins as ctx.
+func (n *observation) acquired(ctx context.Context, reentry bool) context.Context {
+	if n == nil {
+		return ctx
+	}
+	e := n.event
+	e.Kind, e.Waited, e.Reentry = EventAcquired, time.Since(n.since), reentry
+	n.ctx, n.since = n.to.notify(ctx, e), time.Now()
+	return n.ctx
+}
+
+// held notifies of an event of the lease.
+func (n *observation) held(kind EventKind, reason string, err error) {
+	if n == nil {
+		return
+	}
+	e := n.event
+	e.Kind, e.Keys, e.Reason, e.Err, e.HeldFor = kind, 0, reason, err, time.Since(n.since)
+	n.to.notify(n.ctx, e)
+}
+
+// released ends with a lease that its last handle has left.
+func (n *observation) released() {
 	switch {
-	case o == nil:
-	case o.unconfirmed != nil:
-		o.notify(EventReleased, "unconfirmed", o.unconfirmed)
+	case n == nil:
+	case n.unconfirmed != nil:
+		n.held(EventReleased, "unconfirmed", n.unconfirmed)
 	default:
-		o.notify(EventReleased, "", nil)
+		n.held(EventReleased, "", nil)
 	}
 }
 
-// lost notifies of a lease that was lost, when its time was over or before.
-func (o *observation) lost(why error, expired bool) {
+// lost ends with a lease that was lost, when its time was over or before.
+func (n *observation) lost(why error, expired bool) {
 	reason := "deleted"
 	switch {
-	case o == nil:
+	case n == nil:
 		return
 	case errors.Is(why, ErrClosed):
 		reason = "closed"
@@ -270,5 +240,5 @@ func (o *observation) lost(why error, expired bool) {
 	case expired:
 		reason = "expired"
 	}
-	o.notify(EventLost, reason, why)
+	n.held(EventLost, reason, why)
 }

@@ -10,12 +10,12 @@ func TestWithoutObserversNothingIsAllocated(t *testing.T) {
 	l := &Locker{}
 	s := &lease{engine: &l.engine}
 	ctx := context.Background()
-	err := lost("k", "of a test", nil)
+	err := lostError("k", "of a test", nil)
 	if n := testing.AllocsPerRun(100, func() {
-		s.observed.notify(EventRenewalFailed, "", err)
+		s.observed.held(EventRenewalFailed, "", err)
 		s.unobserved().released()
 		s.unobserved().lost(err, false)
-		l.notifyFor(ctx, Event{Kind: EventRefused, Err: err}, nil)
+		inside{}.Notify(ctx, l, Event{Kind: EventRefused, Err: err}, nil)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -133,7 +133,7 @@ func MaxWaiters(n int) Option {
 // refuse it, because calls that share an owner do not exclude one another. An id
 // is 1 to 128 bytes without control characters and does not begin with
 // "latchkey:". Calls that enter go past those that wait: an owner that is never idle keeps the
-// others out. It goes neither with [KeepFor], whether the call or [New] has it, nor with a
+// others out. It cannot be combined with [KeepFor], whether the call or [New] has it, or a
 // Locker of [NewQuorum]; with these the call fails.
 func Owner(id string) Option {
 	return Option{func(s *settings) {
@@ -155,8 +155,8 @@ func Owner(id string) Option {
 // once, past those who wait; one that has it alone enters its own lock. To take it alone while
 // one shares it would be to wait for oneself: [ErrUpgrade].
 //
-// It is for a call or middleware, not for [New], and goes neither with [Permits], nor with
-// [KeepFor], nor with a Locker of [NewQuorum].
+// It is for a call or middleware, not for [New], and cannot be combined with [Permits],
+// [KeepFor] or a Locker of [NewQuorum].
 func Shared() Option {
 	return Option{func(s *settings) { setForm(s, "Shared", store.Shared) }}
 }
@@ -174,8 +174,8 @@ const mostPermits = 10_000
 // another permit; to take it alone, or share it, would be to wait for oneself: [ErrUpgrade].
 // A call that gets none fails with [ErrNoPermit], which is [ErrNotAcquired] as well.
 //
-// n is from 1 to 10,000. It is for a call or middleware, not for [New], and goes neither with
-// [Shared], nor with [KeepFor], nor with a Locker of [NewQuorum].
+// n is from 1 to 10,000. It is for a call or middleware, not for [New], and cannot be combined with
+// [Shared], [KeepFor] or a Locker of [NewQuorum].
 func Permits(n int) Option {
 	return Option{func(s *settings) {
 		if n < 1 || n > mostPermits {
@@ -192,7 +192,7 @@ func setForm(s *settings, option string, form store.Form) {
 		return
 	}
 	if s.Form != store.Exclusive && !s.Form.Includes(form) {
-		s.Fail("%s: Permits and Shared do not go together: leave one of them out", option)
+		s.Fail("%s: Permits and Shared cannot be combined: leave one of them out", option)
 		return
 	}
 	s.Form = form
@@ -206,7 +206,7 @@ func setForm(s *settings, option string, form store.Form) {
 // When the wrapper returns, [Lock.Context] is done, and a loss that is known by then is
 // returned. The release is sent at once, together with other commands where there are any. When it
 // is not answered it is repeated, as that of Lock.Unlock is, and [Locker.Close] waits for it. A
-// lock for which another call of this Locker waits is passed on to that in memory, as ever.
+// lock for which another call of this Locker waits is handed off to that, as ever.
 //
 // What changes:
 //   - The next call for the key may find the lock still taken. It waits for the release, as for

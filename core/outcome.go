@@ -45,9 +45,9 @@ func (e *engine) requestError(w *want, claim *store.Claim, err error) error {
 	case gone && claim.Ticket != "":
 		return noTicket(key)
 	case errors.Is(err, store.ErrUpgrade):
-		return upgrade(key)
+		return upgradeError(key)
 	case claim.Attempt == nil && gone:
-		return lost(key, "it was deleted, or somebody else has taken it", nil)
+		return lostError(key, "it was deleted, or somebody else has taken it", nil)
 	case errors.As(err, &answered):
 		return &LockError{Key: key, kind: answered, text: "the request of the lock was answered before"}
 	case errors.Is(err, store.ErrReused):
@@ -67,9 +67,9 @@ func (e *engine) noAnswer(w *want, err error) error {
 	case !errors.As(err, &failure): // a context's cause may be of any kind
 		return err
 	case errors.Is(ended, context.Canceled), ended != nil && errors.Is(err, ended) && !e.store.IsSilent(e.timeout):
-		return gaveUp(w.ctx, w.name.Key())
+		return gaveUpError(w.ctx, w.name.Key())
 	default:
-		return unavailable("taking", w.name.Key(), err)
+		return unavailableError("taking", w.name.Key(), err)
 	}
 }
 
@@ -79,15 +79,15 @@ func (e *engine) waitError(w *want, by waitqueue.Ended, known waitqueue.State) e
 	silent := !known.Silence.IsZero() && time.Since(known.Silence) >= busyFor || e.store.IsSilent(busyFor)
 	switch {
 	case by == waitqueue.Closing:
-		return closed("waiting for", key)
+		return closedError("waiting for", key)
 	case by == waitqueue.Over && silent:
-		return unavailable("waiting for", key, conn.ErrNoAnswer)
+		return unavailableError("waiting for", key, conn.ErrNoAnswer)
 	case by == waitqueue.Over:
 		return w.refuse(waitOver, known.Taken)
 	case silent && errors.Is(w.ctx.Err(), context.DeadlineExceeded):
-		return unavailable("waiting for", key, conn.Ended(w.ctx))
+		return unavailableError("waiting for", key, conn.Ended(w.ctx))
 	default:
-		return gaveUp(w.ctx, key)
+		return gaveUpError(w.ctx, key)
 	}
 }
 
@@ -142,8 +142,8 @@ func ofForm(form store.Form, err error) error {
 	return err
 }
 
-// gaveUp is the refusal of a caller whose context ended first.
-func gaveUp(ctx context.Context, key string) error {
+// gaveUpError is the refusal of a caller whose context ended first.
+func gaveUpError(ctx context.Context, key string) error {
 	return &LockError{Key: key, kind: ErrNotAcquired, text: "lock not acquired", shown: ctx.Err(), cause: conn.Ended(ctx)}
 }
 
@@ -153,27 +153,27 @@ func endedWhile(ctx context.Context, doing, key string, cause error) error {
 	return &LockError{Key: key, text: doing + " the lock", shown: ctx.Err(), cause: cause}
 }
 
-func unavailable(doing, key string, cause error) error {
+func unavailableError(doing, key string, cause error) error {
 	return &LockError{Key: key, kind: ErrUnavailable, text: doing + " the lock: redis unavailable", cause: cause}
 }
 
-func lost(key, reason string, cause error) error {
+func lostError(key, reason string, cause error) error {
 	return &LockError{Key: key, kind: ErrLost, text: "lock lost: " + reason, cause: cause}
 }
 
-func upgrade(key string) error {
+func upgradeError(key string) error {
 	return &LockError{Key: key, kind: ErrUpgrade, text: "this context or owner already has the lock, shared or by permit; release it before taking it in another form"}
 }
 
-func notHeld(key string) error {
+func notHeldError(key string) error {
 	return &LockError{Key: key, kind: ErrNotHeld, text: "the lock was unlocked before"}
 }
 
-func heldTooLong(key string) error {
+func maxHoldError(key string) error {
 	return &LockError{Key: key, kind: ErrMaxHold, text: "lock held for too long"}
 }
 
-func closed(doing, key string) error {
+func closedError(doing, key string) error {
 	return &LockError{Key: key, kind: ErrClosed, text: doing + " the lock: locker closed"}
 }
 
@@ -190,5 +190,5 @@ func unanswered(ctx context.Context, doing, key string, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return endedWhile(ctx, doing, key, err)
 	}
-	return unavailable(doing, key, err)
+	return unavailableError(doing, key, err)
 }

@@ -106,7 +106,7 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 		migrating := conn.IsMigrating(err)
 		if conn.OutcomeOf(err) == conn.Refused && !migrating || time.Until(r.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
 			e.store.ReleaseLater(r.request)
-			return true, unavailable("releasing", s.name.Key(), err)
+			return true, unavailableError("releasing", s.name.Key(), err)
 		}
 		again = again || conn.OutcomeOf(err) == conn.Unknown
 	}
@@ -175,6 +175,7 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 	switch {
 	case err == nil:
 		c.end()
+		e.queues.Signal(c.Name.Lock(), 0) // a call may wait for that, to ask by another entry
 	case conn.IsClosed(err):
 		e.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "key", c.Name.Key())
 		c.end()

@@ -24,7 +24,7 @@ const (
 )
 
 // obtain takes a lock that the context does not hold.
-func (c *call) obtain() (*Lock, error) {
+func (c *lockCall) obtain() (*Lock, error) {
 	var i *inner
 	if c.waits() {
 		i = c.inner()
@@ -48,7 +48,7 @@ func (c *call) obtain() (*Lock, error) {
 }
 
 // take gets the lock for a caller that does not hold it.
-func (c *call) take() (*Lock, error) {
+func (c *lockCall) take() (*Lock, error) {
 	e, wait := c.engine, c.settings.Wait
 	if noWait := wait != nil && *wait == 0; noWait || c.mayGoAtOnce() {
 		k, b, err := c.try(nil)
@@ -77,7 +77,7 @@ func (c *call) take() (*Lock, error) {
 
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
 // and there may be room beside others that share it or have permits.
-func (c *call) mayGoAtOnce() bool {
+func (c *lockCall) mayGoAtOnce() bool {
 	if c.form == store.Exclusive {
 		return !c.isPlain()
 	}
@@ -87,7 +87,7 @@ func (c *call) mayGoAtOnce() bool {
 
 // queue waits until the call is the head of its queue, then for the lock. The head asks
 // Redis whenever the lock may have become free.
-func (c *call) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
+func (c *lockCall) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
 	e := c.engine
 	pace, backOff := pollUnheard, time.Duration(0)
 	delay := func(known waitqueue.State) time.Duration { return c.poll(known, &pace) }
@@ -102,7 +102,7 @@ func (c *call) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
 			c.took(w, k)
 			if c.ctx.Err() != nil {
 				k.lease.drop(&k.handle)
-				return nil, gaveUp(c.ctx, c.name.Key())
+				return nil, gaveUpError(c.ctx, c.name.Key())
 			}
 			return k, nil
 		case waitqueue.Refused:
@@ -139,7 +139,7 @@ func (c *call) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
 }
 
 // poll is how long to wait for a notification before asking again.
-func (c *call) poll(known waitqueue.State, pace *time.Duration) time.Duration {
+func (c *lockCall) poll(known waitqueue.State, pace *time.Duration) time.Duration {
 	delay := pollMax/2 + rand.N(pollMax/2)
 	e := c.engine
 	if !known.Silence.IsZero() || !known.Local && (e.isDeaf(schedule.Now()) || !e.listener.Hears(c.name.Channel())) {
@@ -154,7 +154,7 @@ func (c *call) poll(known waitqueue.State, pace *time.Duration) time.Duration {
 }
 
 // took ends the wait of a call that has the lock.
-func (c *call) took(w *waiter, k *Lock) {
+func (c *lockCall) took(w *waiter, k *Lock) {
 	c.leaveQueue(w.Took(k.lease.end(), k.lease.fixed))
 	if c.form != store.Exclusive { // there may be room for the next one
 		c.engine.queues.Signal(c.name.Lock(), 0)
@@ -162,12 +162,12 @@ func (c *call) took(w *waiter, k *Lock) {
 }
 
 // leave ends a wait in vain, and returns err.
-func (c *call) leave(w *waiter, err error) error {
+func (c *lockCall) leave(w *waiter, err error) error {
 	c.leaveQueue(w.Leave())
 	return err
 }
 
-func (c *call) leaveQueue(end waitqueue.End[*entry]) {
+func (c *lockCall) leaveQueue(end waitqueue.End[*entry]) {
 	if end.Notifications {
 		c.engine.listener.Unwatch(c.name.Channel())
 	}

@@ -72,8 +72,8 @@ func (s *lease) Due(now schedule.Time) {
 	observed := s.observed
 	s.mu.Unlock()
 	if len(overdue) > 0 {
-		why := heldTooLong(s.name.Key())
-		observed.notify(EventOverdue, "", why)
+		why := maxHoldError(s.name.Key())
+		observed.held(EventOverdue, "", why)
 		for _, h := range overdue {
 			h.cancel(why)
 		}
@@ -106,7 +106,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	s.mu.Unlock()
 	if err != nil {
 		s.engine.report.warn("a renewal failed and is repeated", "key", s.name.Key(), "error", err)
-		observed.notify(EventRenewalFailed, "", err)
+		observed.held(EventRenewalFailed, "", err)
 	}
 }
 

@@ -27,7 +27,7 @@ type Config struct {
 	Process string         // the id of this process
 	Workers conn.Workers   // run the connections
 
-	// Unheard is called when a connection has failed, which mends itself.
+	// Unheard is called when a connection has failed. It is replaced.
 	Unheard func(error)
 	// Free is told that a lock may be free: Redis has published it, or may have while
 	// nobody heard it.
