@@ -434,6 +434,36 @@ func TestReleaseOfAResumedLockAfterItsLease(t *testing.T) {
 	}
 }
 
+// Nothing of a lock that was handed over, or is of an idempotent request, goes on in the lock of those who
+// share it next.
+func TestNothingOfALockThatEndedGoesOn(t *testing.T) {
+	ends := func(t *testing.T, s *embedded, end func() error) {
+		waiting := start(background, s.locker(), "k", core.Shared(), core.FixedLease(time.Minute))
+		waits(t, waiting)
+		succeed(t, end())
+		o := <-waiting
+		succeed(t, o.err)
+		if mode, ttl := s.HGet("lock:k", "mode"), s.TTL("lock:k"); mode != "s" || ttl > time.Minute {
+			t.Errorf("the lock has mode %q for %v", mode, ttl)
+		}
+		unlock(t, o.lock)
+	}
+	t.Run("handed over", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *embedded) {
+			ticket := parkedBy(t, take(t, background, s.locker(), "k"), time.Hour)
+			k, err := s.locker().Resume(background, "k", ticket)
+			succeed(t, err)
+			ends(t, s, func() error { return k.Unlock(background) })
+		})
+	})
+	t.Run("idempotent request", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *embedded) {
+			k := take(t, background, s.locker(), "k", attemptAt(request))
+			ends(t, s, func() error { return k.Abort(background) })
+		})
+	})
+}
+
 // A resumed lock whose answer is lost is parked again.
 func TestResumeWithoutAnAnswer(t *testing.T) {
 	for what, f := range map[string]fault{"lost on its way": hang, "its answer is": lateReply(10 * time.Second), "it arrives later": lateRequest(10 * time.Second), "connection broken": loseReply} {

@@ -67,7 +67,7 @@ local room, waited = false, false -- whether others may have it; whether the hol
 
 if ended then
   call('DEL', lock)
-  kind, mode, room = nil, '', true
+  kind, mode, digest, stays, room = nil, '', nil, 0, true
 end
 if room and waits ~= '' then -- the process goes on waiting, in its old place unless its calls have had the lock meanwhile
   local score = tonumber(call('ZSCORE', queue, waits))
