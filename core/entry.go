@@ -208,12 +208,8 @@ func (e *engine) missedMessage() {
 // [store.GrantLease] only, so that it is not lost for long on a process that is dead or
 // hangs; the holder renews it to its own lease.
 
-const (
-	// renewGrantAfter spares the renewal to those that are done with the lock by then.
-	renewGrantAfter = 5 * time.Millisecond
-	// clockDrift is more than the clocks of Redis and of this machine part within a second.
-	clockDrift = 2 * time.Millisecond
-)
+// clockDrift is more than the clocks of Redis and of this machine part within a second.
+const clockDrift = 2 * time.Millisecond
 
 // message takes what a release tells this process of a lock.
 func (e *engine) message(lock, text string) {
