@@ -72,7 +72,7 @@ func (inside) AttemptOf(k *Lock) int {
 	if k.reentry {
 		return 0
 	}
-	return k.lease.attempt
+	return int(k.lease.attempt)
 }
 
 // Answer is Lock.Unlock, and stores the answer to the request for that long.

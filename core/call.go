@@ -54,7 +54,8 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	e, s := c.engine, outer.lease
 	c.owner, c.form, c.enter = s.owner, s.form, s.redisToken
 	claim := c.claim(e.store.NewHold(), new(conn.Resends), store.NotWaiting)
-	k := &Lock{reentry: true}
+	k := new(Lock)
+	k.reentry = true
 	k.open(c.ctx, c.group, s, claim.Hold, claim.Resends)
 	if err := s.join(&k.handle); err != nil {
 		k.cancel(err)
@@ -135,16 +136,17 @@ func (c *lockCall) orResume(k *Lock, busy *store.Busy, err error) (*Lock, *store
 }
 
 // conclude takes the answer to a claim.
-func (c *lockCall) conclude(claim *store.Claim, granted store.Grant, err error) (k *Lock, busy *store.Busy, _ error) {
+func (c *lockCall) conclude(claim *store.Claim, granted store.Grant, err error) (*Lock, *store.Busy, error) {
 	if err == nil {
-		k, err = c.accept(claim, granted)
-	} else if !errors.As(err, &busy) {
-		err = c.engine.requestError(&c.want, claim, err)
-	} else {
-		err = nil
+		k, err := c.accept(claim, granted)
+		c.decided(claim, k)
+		return k, nil, err
 	}
-	c.decided(claim, k)
-	return k, busy, err
+	c.decided(claim, nil)
+	if busy := (*store.Busy)(nil); errors.As(err, &busy) {
+		return nil, busy, nil
+	}
+	return nil, nil, c.engine.requestError(&c.want, claim, err)
 }
 
 // decided lets members of a quorum that grant a claim late know what became of it: a lock, or
@@ -170,7 +172,7 @@ func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 	}
 	k := c.open(g)
 	s := k.lease
-	s.resumed, s.attempt = claim.Ticket != "", r.Attempt
+	s.resumed, s.attempt = claim.Ticket != "", int32(r.Attempt)
 	s.entered = s.resumed || s.attempt > 0 // its release has more to do
 	s.shared.Store(!c.isPlain() || s.entered)
 	switch outer := c.outer; {

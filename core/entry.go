@@ -25,12 +25,12 @@ type entry struct {
 
 	mu       sync.Mutex
 	state    entryState
-	carriers int         // releases under way that may put it into the queue
-	clock    store.Clock // of Redis, when it was in the queue last; zero: it never was
+	carriers int32        // releases under way that may put it into the queue
+	clock    *store.Clock // of Redis, when it was in the queue last; nil: it never was
 }
 
 // entryState is what is known of an entry.
-type entryState int
+type entryState int32
 
 const (
 	fresh   entryState = iota // Redis has not said that it is in the queue
@@ -91,17 +91,22 @@ func (q *entry) spend() {
 func (q *entry) lastQueued() (clock store.Clock, asks bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.clock, q.state != spent
+	if q.clock != nil {
+		clock = *q.clock
+	}
+	return clock, q.state != spent
 }
 
 // answered takes the answer to a claim by the entry.
 func (e *engine) answered(q *entry, c *store.Claim, g store.Grant, err error) {
+	if err == nil {
+		e.noteGrant(q, c, g)
+		return
+	}
 	var busy *store.Busy
 	switch {
-	case err == nil:
-		e.noteGrant(q, c, g)
 	case errors.As(err, &busy):
-		if q.noteBusy(busy.Clock, busy.New) {
+		if q.noteBusy(busy) {
 			e.missedMessage()
 		}
 	case conn.OutcomeOf(err) != conn.NotSent && conn.OutcomeOf(err) != conn.Refused, q.resends.MayArriveTwice():
@@ -126,15 +131,15 @@ func (e *engine) noteGrant(q *entry, c *store.Claim, g store.Grant) {
 // noteBusy takes the answer that the lock is busy. missed says that the entry, which is new to the queue, was
 // in it before: the lock was granted to it, or nobody heard. A copy that was not
 // answered was compensated, which ends the hold.
-func (q *entry) noteBusy(clock store.Clock, isNew bool) (missed bool) {
+func (q *entry) noteBusy(b *store.Busy) (missed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	before := q.clock.Redis
-	q.state, q.clock = inQueue, clock
+	before := q.clock
+	q.state, q.clock = inQueue, &b.Clock
 	if q.resends.MayArriveTwice() {
 		q.state = spent
 	}
-	return isNew && before != 0 && before < clock.Redis
+	return b.New && before != nil && before.Redis < b.Clock.Redis
 }
 
 // carriedBy returns the entry that a release puts into the queue, for calls of this process that go on waiting for
@@ -166,7 +171,7 @@ func (q *entry) carried(clock store.Clock) {
 		return
 	}
 	q.carriers--
-	q.clock = clock
+	q.clock = &clock
 	if q.state == fresh {
 		q.state = inQueue
 	}

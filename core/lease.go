@@ -25,14 +25,14 @@ type lease struct {
 
 	keepFor   time.Duration
 	maxHoldAt schedule.Time // 0: no bound
-	resumed   bool          // by a ticket
-	attempt   int           // the number of that at an idempotent request; 0: it is for none
 
 	mu          sync.Mutex
 	times       times
 	parkedUntil schedule.Time // at the latest, while it is being handed over; a renewal that was sent by then says nothing
 	renewals    uint32        // confirmed
 	leaving     uint32        // releases under way, of handles that are unlocked
+	attempt     int32         // the number of that at an idempotent request; 0: it is for none. It does not change
+	resumed     bool          // by a ticket. It does not change
 	renewing    bool
 	overdue     bool          // held longer than MaxHold
 	parked      bool          // its only handle is being handed over
@@ -49,10 +49,12 @@ type lease struct {
 
 // handle is what a lease knows of a [Lock].
 type handle struct {
-	id       string        // marks it in Redis
-	resends  *conn.Resends // of its acquisition
-	cancel   context.CancelCauseFunc
-	unlocked bool // while it was handed over. Guarded by lease.mu
+	id         string        // marks it in Redis
+	resends    *conn.Resends // of its acquisition
+	cancel     context.CancelCauseFunc
+	unlocked   bool // while it was handed over. Guarded by lease.mu
+	reentry    bool // of a lease that had a handle
+	handedOver atomic.Bool
 }
 
 // begin starts the watchdog of a lease that has its first handle. It is false when the Locker closes.
@@ -217,8 +219,7 @@ func (s *lease) vanished() error {
 	})
 }
 
-// lose ends the contexts of all handles, once, and returns why. The holds that
-// may be left in Redis are given back.
+// lose ends the contexts of all handles, once, and returns why. Holds left in Redis are given back.
 func (s *lease) lose(why error, left func(*handle) bool) error {
 	s.mu.Lock()
 	if s.err != nil {

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -15,13 +14,11 @@ import (
 // gives one, and each must be unlocked. Its methods are safe for concurrent use.
 type Lock struct {
 	handle
-	lease      *lease
-	outer      *Lock // what the context held before
-	group      *group
-	owned      ownership
-	ctx        context.Context // owned, as Observers have it
-	handedOver atomic.Bool
-	reentry    bool // of a lease that had a handle
+	lease *lease
+	outer *Lock // what the context held before
+	group *group
+	owned ownership
+	ctx   context.Context // owned, as Observers have it
 }
 
 // group is the locks of one call of LockAll, which end together; nil: it is another call.
