@@ -63,7 +63,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	lasts := ttl - e.margin(ttl)
 	e.underWay.Begin() // Close waits for what becomes of it
 	defer e.underWay.End()
-	if err := s.park(&k.handle, schedule.Now().Add(lasts)); err != nil {
+	if err := k.park(schedule.Now().Add(lasts)); err != nil {
 		return err
 	}
 	r := store.HandOver{
@@ -76,20 +76,20 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	outcome := conn.OutcomeOf(err)
 	switch {
 	case err == nil && parked == store.HasInside:
-		return errors.Join(cannotHandOver(k.Key(), "others have entered it"), s.unpark(&k.handle))
+		return errors.Join(cannotHandOver(k.Key(), "others have entered it"), k.unpark())
 	case err == nil && parked != store.Done:
-		_ = s.unpark(&k.handle)
+		_ = k.unpark()
 		return s.vanished()
 	case outcome == conn.NotSent || outcome == conn.Refused:
-		return errors.Join(unavailableError(doing, k.Key(), err), s.unpark(&k.handle))
+		return errors.Join(unavailableError(doing, k.Key(), err), k.unpark())
 	case err != nil:
 		err = unavailableError(doing, k.Key(), err)
 	case then != nil:
-		s.parkUntil(sent.Add(lasts))
+		k.parkUntil(sent.Add(lasts))
 		err = then()
 	}
 	if err != nil {
-		return errors.Join(err, s.takeBack(ctx, &k.handle, r))
+		return errors.Join(err, k.takeBack(ctx, r))
 	}
 	k.handedOver.Store(true)
 	k.cancel(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
@@ -102,7 +102,8 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 
 // park begins the handover of the only handle, which lasts until then. Until unpark nobody enters, renews or releases
 // the lock; a loss and Close end it.
-func (s *lease) park(h *handle, until schedule.Time) error {
+func (k *Lock) park(until schedule.Time) error {
+	s, h := k.lease, &k.handle
 	_ = s.check()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +121,8 @@ func (s *lease) park(h *handle, until schedule.Time) error {
 }
 
 // parkUntil is for a lock that is parked for sure.
-func (s *lease) parkUntil(end schedule.Time) {
+func (k *Lock) parkUntil(end schedule.Time) {
+	s := k.lease
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parkedUntil = end; s.err == nil {
@@ -130,7 +132,8 @@ func (s *lease) parkUntil(end schedule.Time) {
 
 // unpark ends a handover that has failed: the lock is held as before, or given up if it was
 // unlocked meanwhile. It returns why it is lost.
-func (s *lease) unpark(h *handle) error {
+func (k *Lock) unpark() error {
+	s, h := k.lease, &k.handle
 	s.mu.Lock()
 	if s.parked, s.parkedUntil = false, schedule.Now(); s.err == nil {
 		s.reschedule()
@@ -144,8 +147,8 @@ func (s *lease) unpark(h *handle) error {
 }
 
 // takeBack has the lock held as before its handover. It fails when the lock is lost.
-func (s *lease) takeBack(ctx context.Context, h *handle, r store.HandOver) error {
-	e := s.engine
+func (k *Lock) takeBack(ctx context.Context, r store.HandOver) error {
+	s, e := k.lease, k.lease.engine
 	for {
 		left := s.length
 		if s.fixed {
@@ -160,18 +163,18 @@ func (s *lease) takeBack(ctx context.Context, h *handle, r store.HandOver) error
 				s.extend(sent, s.length)
 			}
 			s.mu.Unlock()
-			loss := s.unpark(h)
+			loss := k.unpark()
 			if loss != nil { // before it was back
-				r := s.releasing(h, false, true)
+				r := s.releasing(&k.handle, false, true)
 				_, _ = r.send(ctx)
 			}
 			return loss
 		case err == nil:
-			_ = s.unpark(h)
+			_ = k.unpark()
 			return s.vanished()
 		case s.check() != nil:
 			e.store.TakeBackLater(r)
-			return s.unpark(h)
+			return k.unpark()
 		}
 		_ = conn.Pause(ctx, compensateDelay)
 	}
