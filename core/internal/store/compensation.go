@@ -11,9 +11,8 @@ const compensationTimeout = 500 * time.Millisecond
 // Compensation is a release that one server has to confirm: send it until it does, or
 // until it is too late.
 type Compensation struct {
-	Name   Name
-	Until  time.Time // when it has ended by itself
-	Passed bool      // once it is confirmed: the queue is next
+	Name  Name
+	Until time.Time // when it has ended by itself
 
 	queued conn.Queued
 	server *conn.Server
@@ -30,9 +29,7 @@ func (c *Compensation) Send(to conn.Recipient) {
 // Receive takes the answer.
 func (c *Compensation) Receive(r conn.Reply, err error) {
 	if err == nil {
-		var released Released
-		released, err = decodeRelease(r.Value)
-		c.Passed = released.Passed
+		_, err = decodeRelease(r.Value)
 	}
 	c.to.Receive(r, err)
 }
