@@ -66,7 +66,7 @@ type Scheduler struct {
 }
 
 // New returns a Scheduler whose goroutine is one of the workers. flush is called by it
-// after each round of events, and must not block. New starts nothing.
+// after the events of about one time, and must not block. New starts nothing.
 func New(w *Workers, flush func()) *Scheduler {
 	return &Scheduler{workers: w, flush: flush, timer: time.NewTimer(0)}
 }
@@ -130,20 +130,24 @@ func (s *Scheduler) wake(at, now Time) {
 	s.timer.Reset(at.Sub(now))
 }
 
+// run flushes once for events that take several rounds: what flushes sees how many there are.
 func (s *Scheduler) run() {
+	more := false // perhaps, after a full round
 	for {
 		due, now, ok := s.next()
-		if !ok {
-			return
-		}
-		if len(due) == 0 {
-			<-s.timer.C
-			continue
-		}
 		for _, e := range due {
 			e.Due(now)
 		}
-		s.flush()
+		called := more || len(due) > 0
+		if more = len(due) == maxRound; called && !more {
+			s.flush()
+		}
+		switch {
+		case !ok:
+			return
+		case len(due) == 0:
+			<-s.timer.C
+		}
 	}
 }
 
