@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"os"
@@ -10,12 +11,12 @@ import (
 	"strings"
 )
 
-// pubsubs are the words with which scripts publish: to a single server, by sharded
-// pub/sub, in a cluster.
-var pubsubs = []string{
-	"local PUBLISH = 'PUBLISH'\nlocal COUNTS = true",
-	"local PUBLISH = 'SPUBLISH'\nlocal COUNTS = true",
-	"local PUBLISH = 'PUBLISH'\nlocal COUNTS = false",
+// pubsubs are the values of pubsub.lua: for a single server, as the file has them, for sharded
+// pub/sub, and for a cluster.
+var pubsubs = []map[string]string{
+	{},
+	{"PUBLISH": "'SPUBLISH'"},
+	{"COUNTS": "false"},
 }
 
 var (
@@ -53,27 +54,25 @@ func Digests(name string) (digests []string, err error) {
 	return digests, nil
 }
 
-func readScript(name, pubsub string) (string, error) {
+func readScript(name string, pubsub map[string]string) (string, error) {
 	core, err := rootOf("core/internal")
 	if err != nil {
 		return "", err
 	}
-	text, err := expand(filepath.Join(core, "store/scripts"), name, pubsub)
+	text, err := expand(filepath.Join(core, "store/scripts"), name)
 	text = comment.ReplaceAllString(text, "")
 	for _, c := range constant.FindAllStringSubmatch(text, -1) {
-		text = regexp.MustCompile(`\b`+c[1]+`\b`).ReplaceAllString(strings.ReplaceAll(text, c[0], ""), c[2])
+		value := cmp.Or(pubsub[c[1]], c[2])
+		text = regexp.MustCompile(`\b`+c[1]+`\b`).ReplaceAllString(strings.ReplaceAll(text, c[0], ""), value)
 	}
 	return text, err
 }
 
-// expand reads a script and those that it includes.
-func expand(folder, name, pubsub string) (string, error) {
-	if name == "pubsub" {
-		return pubsub, nil
-	}
-	text, err := os.ReadFile(filepath.Join(folder, name+".lua"))
+// expand reads a script with the parts that it includes.
+func expand(folder, path string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(folder, path+".lua"))
 	return include.ReplaceAllStringFunc(string(text), func(line string) string {
-		part, failed := expand(folder, strings.TrimPrefix(strings.TrimSpace(line), "-- include "), pubsub)
+		part, failed := expand(folder, "parts/"+strings.TrimPrefix(strings.TrimSpace(line), "-- include "))
 		if failed != nil {
 			err = failed
 		}

@@ -22,8 +22,9 @@
 // A reply that a script would not give is an error whose outcome is unknown: the server
 // only resembles Redis.
 //
-// The scripts are in the folder scripts, each with a header that tells keys, arguments
-// and replies. lock.lua and queue.lua tell what is in Redis. What several calls can do in one command
-// is done by take_all.lua, free_all.lua and renew_all.lua, and left to the others where it is not the
-// usual case.
+// The commands are the scripts in the folder scripts, each with a header that tells keys, arguments and
+// replies. What several of them share, or what not every call needs, is a part in scripts/parts, put
+// in at the line "-- include". The parts lock.lua and queue.lua tell what is in Redis. What several
+// calls can do in one command is done by take_all.lua, free_all.lua and renew_all.lua, and left to the
+// others where it is not the usual case.
 package store

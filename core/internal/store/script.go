@@ -1,9 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"embed"
-	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -41,10 +42,12 @@ func flag(b bool) any {
 	return "0"
 }
 
-//go:embed scripts/*.lua
+// scriptFiles are the commands, and the parts that these include.
+//
+//go:embed scripts/*.lua scripts/parts/*.lua
 var scriptFiles embed.FS
 
-// include stands for a file, in a script that shares it with another.
+// include stands for a part, in a script or in another part.
 var include = regexp.MustCompile(`(?m)^ *-- include \w+$`)
 
 // comment is a line that does nothing. Redis takes no text of 16 KiB from a client that has
@@ -72,10 +75,12 @@ var (
 // newScripts returns scripts that publish with a command. counts says that the server
 // which runs them knows all who subscribe.
 func newScripts(publish string, counts bool) *scripts {
+	pubsub := map[string]string{"PUBLISH": "'" + publish + "'", "COUNTS": strconv.FormatBool(counts)}
 	text := func(name string) string {
-		text := comment.ReplaceAllString(script(name, publish, counts), "")
+		text := comment.ReplaceAllString(expand(name), "")
 		for _, c := range constant.FindAllStringSubmatch(text, -1) {
-			text = regexp.MustCompile(`\b`+c[1]+`\b`).ReplaceAllString(strings.ReplaceAll(text, c[0], ""), c[2])
+			value := cmp.Or(pubsub[c[1]], c[2])
+			text = regexp.MustCompile(`\b`+c[1]+`\b`).ReplaceAllString(strings.ReplaceAll(text, c[0], ""), value)
 		}
 		return text
 	}
@@ -96,15 +101,13 @@ func newScripts(publish string, counts bool) *scripts {
 	return s
 }
 
-func script(name, publish string, counts bool) string {
-	if name == "pubsub" {
-		return fmt.Sprintf("local PUBLISH = '%s'\nlocal COUNTS = %t", publish, counts)
-	}
-	text, err := scriptFiles.ReadFile("scripts/" + name + ".lua")
+// expand reads a script with the parts that it includes.
+func expand(path string) string {
+	text, err := scriptFiles.ReadFile("scripts/" + path + ".lua")
 	if err != nil {
 		panic(err) // the file is part of the binary
 	}
 	return include.ReplaceAllStringFunc(string(text), func(line string) string {
-		return script(strings.TrimPrefix(strings.TrimSpace(line), "-- include "), publish, counts)
+		return expand("parts/" + strings.TrimPrefix(strings.TrimSpace(line), "-- include "))
 	})
 }

@@ -1,5 +1,5 @@
 -- Takes a free lock, or enters one that the owner has already. A call that finds the lock
--- busy can wait in the queue: a release then grants it the lock.
+-- busy can put an entry into the queue: a release then grants it the lock.
 -- Sent twice with the same hold, it counts once.
 --
 -- KEYS[1]  the lock, a hash; see lock.lua
@@ -7,8 +7,8 @@
 -- KEYS[3]  the fencing clock of its hash slot; see next_token.lua
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms, negative when nobody renews it; absent: 30000
--- ARGV[3]  how the call waits if the lock is busy: '0' not at all, '1' it is subscribed,
---          '2' it polls; absent: '1'
+-- ARGV[3]  how the call waits if the lock is busy: '0' not at all; '1' its process is subscribed, or
+--          about to be; '2' it polls; absent: '1'
 -- What follows is absent when the owner is the hold, and the lock an ordinary one:
 -- ARGV[4]  hold
 -- ARGV[5]  dedup window in ms from now, 0 for none, or for what a resumed lock has
@@ -24,16 +24,16 @@
 --                   lease negative when nobody renews it; time in µs; outermost is 1 or 0; attempt is
 --                   the number of the attempt, or 0
 --          {2, '', ttl, time, why, new}  busy; why is 1 when nothing will lengthen the ttl, 2 in a
---                   dedup window, 3 when it was handed over, else 0; new is 1 when the
---                   queue has not had this wait before
---          {3}      the lock to enter is gone, or there is none for the ticket
+--                   dedup window, 3 when it was handed over, else 0; new is 1 when the entry was
+--                   not in the queue before
+--          {3}      the lock to enter is gone, or no lock is parked for the ticket
 --          {4}      this hold was given up before the script arrived
 --          {5}      something else has this name: a lock of Redisson's of another kind
 --          {6}      the owner has it in a form that does not include this one
 --          {7, answer}  of an earlier attempt
 --          {8}      the lock is of another request
 --          {9}      the outcome of the last attempt is unknown
-local OPEN_MS = 3 -- for so long those outside the queue may take a free lock first
+local OPEN_MS = 3 -- the barging window
 local call = redis.call
 local lock, queue, clock = KEYS[1], KEYS[2], KEYS[3]
 local owner, lease = ARGV[1], ARGV[2] or '30000'

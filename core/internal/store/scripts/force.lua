@@ -1,4 +1,4 @@
--- Frees a lock, ends a dedup window, or evicts one holder of several.
+-- Frees a lock, ends a dedup window, or evicts one holder of several. Tells all who wait.
 --
 -- KEYS[1]  the lock; see lock.lua
 -- KEYS[2]  the fencing clock of its hash slot
@@ -35,7 +35,7 @@ end
 if not several or call('HLEN', lock) == 1 then
   call('DEL', lock)
 end
-if held then -- whose process may have given later tokens
+if held then -- its process may have given later tokens in memory
   -- include raise_clock
   raise_clock(string.format('%.0f', held.token + MARGIN))
 end

@@ -1,4 +1,5 @@
--- Frees several locks, with none of which somebody else has to do; or none.
+-- Frees several locks: all, if nobody else has to do with any; otherwise none. Those are sent one by one then, to
+-- release.lua.
 --
 -- KEYS     the locks
 -- ARGV     of each lock: owner, and the mode that it has then

@@ -1,5 +1,5 @@
--- Parks an exclusive lock for whoever resumes it by its ticket, or takes that back.
--- Sent twice, it counts once; once it was taken back it is refused.
+-- Parks an exclusive lock for whoever resumes it by its ticket; or takes that back: the lock is held as before.
+-- Sent twice, it counts once. A request that was taken back is refused if it arrives later.
 --
 -- KEYS[1]  the lock; see lock.lua
 -- KEYS[2]  the fencing clock of its hash slot
@@ -8,10 +8,10 @@
 -- ARGV[3]  token of the acquisition
 -- ARGV[4]  the last token that the process has given under it
 -- ARGV[5]  digest of the ticket
--- ARGV[6]  for how long it is parked, in ms; of a lock that is taken back, what its lease lasts
--- ARGV[7]  lease of a lock that is taken back; '' to park it
--- ARGV[8]  what the request and its taking back have in common, and no other
--- ARGV[9]  '1' when the dedup window does not go along
+-- ARGV[6]  for how long it is parked, in ms; to take it back: for how long the lock is to last
+-- ARGV[7]  to take it back: the lease as lock.lua has it; '' to park it
+-- ARGV[8]  id of the request, which its taking back has as well
+-- ARGV[9]  '1' to drop the dedup window
 --
 -- Returns  {10}  parked; or held as before
 --          {0}   it is not that owner's any more

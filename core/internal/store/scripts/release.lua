@@ -7,26 +7,27 @@
 -- KEYS[2]  its queue; see queue.lua
 -- KEYS[3]  the fencing clock of its hash slot; see next_token.lua
 -- ARGV[1]  owner
--- ARGV[2]  x<token>[ <lease>]: the mode of an exclusive lock with which nobody else has to do; where more
---          follows, the token
+-- ARGV[2]  for the fast path x<token>[ <lease>], which is the mode unless somebody else has to do with the
+--          lock; where more follows, the token
 -- What follows is absent when the owner is the hold, and no more is to be done:
 -- ARGV[3]  hold
 -- ARGV[4]  outcome of the work: done or failed. When that of the outermost hold has failed, it opens no
 --          dedup window, a lock that was handed over is parked again, and a first attempt leaves no trace
 -- ARGV[5]  '1' when the release is late: the holds that remain get no new lease by it
 -- ARGV[6]  lifetime of a tombstone in ms; 0: none, no acquisition of this hold can arrive later
--- ARGV[7]  the member of the queue with which the process goes on waiting; '' when it does not
+-- ARGV[7]  the entry by which other calls of the process go on waiting; '' when there are none
 -- ARGV[8]  the last token that the process has given under this lock, when it has handed it
---          on in memory; '' for the lock's own
+--          off in memory; '' for the lock's own
 -- ARGV[9]  form, see room.lua; absent: exclusive
 -- ARGV[10] for how long the answer to the request is stored, in ms; absent: there is none
 -- ARGV[11] that answer
 --
--- Returns  heard          the lock is free for all; so many connections to this server heard it
+-- Returns  heard          the lock is free for all; so many connections to this server got the message
 --          {0}            there is no such hold
 --          {11, '', 0, 0, 0, left}  ended; left is the number of holds that remain
 --          {12, '', ttl}  ended; the dedup window lasts ttl ms, as all are told
---          {13, '', 0, time}  ended, and the queue is next; time in µs
+--          {13, '', 0, time}  ended, and the queue is next: an entry was granted the lock, or the barging
+--                         window opened; time in µs
 local call = redis.call
 local lock, queue, clock = KEYS[1], KEYS[2], KEYS[3]
 local owner, plain = ARGV[1], ARGV[2]
@@ -51,8 +52,8 @@ local waits, given, form, stored, answer = ARGV[7] or '', ARGV[8] or '', ARGV[9]
 -- include queue
 -- include tell
 
--- A Redis that is out of memory refuses to write: its error has this repeated, but the
--- hold ends.
+-- A Redis that is out of memory refuses to write. The hold ends all the same; the error that is returned
+-- has the release sent again.
 local failure
 if given ~= '' then
   -- include raise_clock
@@ -69,7 +70,9 @@ if ended then
   call('DEL', lock)
   kind, mode, digest, stays, room = nil, '', nil, 0, true
 end
-if room and waits ~= '' then -- the process goes on waiting, in its old place unless its calls have had the lock meanwhile
+-- Other calls of the process go on waiting: in the entry's old place, unless the lock was handed off to
+-- them meanwhile.
+if room and waits ~= '' then
   local score = tonumber(call('ZSCORE', queue, waits))
   if given ~= '' and score and score < TOMBSTONE then
     call('ZREM', queue, waits)

@@ -1,13 +1,13 @@
--- Starts the lease of a lock anew; never shortens one that a Redisson client may have given. For
--- a quorum it can give the lock a greater token instead.
+-- Starts the lease of a lock anew, and never shortens one that a Redisson client may have given. Instead
+-- it can raise the lock's token, as a quorum has to.
 --
 -- KEYS[1]  the lock; see lock.lua
 -- KEYS[2]  the fencing clock of its hash slot, to raise the token
 -- ARGV[1]  owner
 -- ARGV[2]  token of the acquisition
 -- ARGV[3]  lease in ms; 0 leaves it as it is
--- ARGV[4]  absent; first: it is the first lease after a grant; raise: to raise the token
--- ARGV[5]  the token that it gets
+-- ARGV[4]  absent; first: it is the first renewal after a grant; raise: to raise the token
+-- ARGV[5]  to raise the token: the new one
 --
 -- Returns  {10}  done
 --          {0}   the lock is not ours any more

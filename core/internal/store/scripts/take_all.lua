@@ -1,4 +1,5 @@
--- Takes several locks, all of which are free, and for none of which somebody waits; or none.
+-- Takes several locks for one or more calls: all, if all are free and nobody waits for any; otherwise none. Those are
+-- sent one by one then, to acquire.lua.
 --
 -- KEYS     the locks, then their queues, then the fencing clocks of their hash slots
 -- ARGV     of each lock the owner, which is the hold; or of each lock owner and lease in ms

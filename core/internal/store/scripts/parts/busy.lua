@@ -1,4 +1,5 @@
--- Somebody else has the lock. The call waits for it, if it wants to.
+-- Somebody else has the lock. The call waits for it, if it wants to. Ends the script.
+-- Uses the variables of acquire.lua; mode, kind, number, stays of lock.lua; queue.lua, holders.lua.
 if waits ~= '0' then
   if new == 0 then
     new = enqueue(member, score, waits == '2')

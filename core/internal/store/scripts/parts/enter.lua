@@ -1,4 +1,5 @@
--- The owner has the lock already: the hold is added to what it has, unless it is there.
+-- The owner has the lock already: adds the hold to what it has, unless the hold is there. Ends the script.
+-- Uses the variables of acquire.lua; lock.lua and write.lua. Sets kind and mine.
 local outermost = hold == string.match(mine.holds, '%S+')
 if (kind == 's' or kind == 'p') and kind ~= string.sub(form, 1, 1) then
   return {6}
@@ -6,12 +7,13 @@ elseif score then
   call('ZREM', queue, member)
 end
 if not mine.token then
-  -- Redisson took it for this owner: it becomes one of ours as well.
+  -- Redisson took the lock for this owner. Now it becomes one of ours as well.
   -- include next_token
   kind, mine.lease = 'x', lease
   mine.token = next_token()
 elseif mine.lease == '0' then
-  -- A re-entry before the first renewal must not cut short what the holder believes in.
+  -- A release has granted the lock. If this is the hold that got it, it gets its own lease, and its dedup
+  -- window begins. A re-entry before that must not end the second that the holder counts on.
   mine.lease = outermost and lease or tostring(math.max(math.abs(lease), GRANT_MS))
   mine.left = math.abs(mine.lease)
   if outermost and window ~= '0' then

@@ -1,10 +1,12 @@
--- The first step of a release: the hold ends.
+-- First step of a release: the hold ends.
+-- Uses the variables of release.lua; those of lock.lua; queue.lua, write.lua, holders.lua, tell.lua. Sets ended, room,
+-- waited, reply, failed, and mine.
 if not (mine and has(mine.holds, hold)) then
   local member = member_of(owner, hold, form)
   local score = tonumber(call('ZSCORE', queue, member)) or TOMBSTONE
   if kind == 'h' and not failed and hold == owner and number == string.match(plain, '%d+') and not next((holders())) then
-    -- The work under a lock that was resumed was done, but the release comes after the lease, and
-    -- nobody has resumed it since.
+    -- The work under a resumed lock was done, but its release comes after the lease. Nobody has resumed
+    -- the lock since, so it ends.
     ended = number
   elseif score < TOMBSTONE then
     call('ZREM', queue, member)
@@ -35,14 +37,16 @@ else
   failed = left[1] == '!'
 
   if mine.count > 0 then
-    -- Those that remain may never end theirs: the window that the outermost hold has earned lasts all the same.
+    -- The owner may die before the holds that remain end. The dedup window that the outermost hold has
+    -- earned must last all the same.
     local earned = left[1] == '-' and keep and left_of(keep) or 0
     mine.left = math.max(mine.left or call('PTTL', lock), late and 0 or tonumber(mine.lease))
     prolong(math.max(mine.left, earned))
     write(owner, mine)
   elseif kind == 'h' and failed or kind == 'i' and not (failed and number == '1') then
-    -- It is parked again. A request is as if it had not come if its first attempt has failed. Of others, or
-    -- where nobody has said what came of it, the outcome is unknown.
+    -- A handed over lock is parked again. Of an idempotent request: if the first attempt failed, the lock is
+    -- deleted, as if the request had never come (below). If a later attempt failed, or an attempt ends without
+    -- saying how, the lock stays without a holder: outcome unknown.
     write(owner, nil)
     call('PEXPIRE', lock, stays)
   elseif kind == 's' or kind == 'p' then

@@ -1,5 +1,6 @@
 -- The holders of a lock that is shared, has permits, was handed over, or is of a request. Each ends by
 -- the clock of Redis, for every script that reads it.
+-- Uses call, lock; HOLDER and parse_holder of lock.lua.
 
 -- Returns those that have not ended, by their owners, and the fields of the others.
 local function holders()

@@ -1,37 +1,43 @@
 -- A lock is a hash. The field mode says what it is:
 --
 --   x<token>[ <lease>[ <hold>…]][+]  exclusive. Without a lease it is 30000, and without holds
---                                    the owner is the only one. The + says that a release has more
---                                    to do than to free the lock: calls wait, a dedup window is
---                                    to open, or there are other holds
---   s[<µs>], p[<µs>]                 shared; permits. The number is the cached earliest expiry: no
---                                    holder ends before it
---   h<token> <digest> <ms>           handed over. Parked for so long, or held by who has resumed it.
---                                    The digest is that of the ticket
+--                                    the owner is the only one. The + keeps a release from its fast
+--                                    path: calls wait or have waited, a release has granted the lock,
+--                                    a dedup window is to open, or there are other holds
+--   s[<µs>], p[<µs>]                 shared; permits. No holder ends before that time, at most 1 s
+--                                    ahead: before it, scripts need not look through the holders. The
+--                                    number of permits is stored nowhere: each call says its own
+--   h<token> <digest> <ms>           handed over. Without a holder it is parked, for so long. The
+--                                    digest is that of the ticket
 --   i<attempts> <digest> <ms>        of an idempotent request, which has that digest. Without a holder
 --                                    the outcome of the last attempt is unknown, for so long
---   w<ms>[ <digest>]                 nobody's: its dedup window is open, or it has the answer to
+--   w<ms>[ <digest>]                 nobody's: a dedup window that lasts, or the stored answer to
 --                                    the request of that digest
 --
 -- The other fields:
 --
 --   <owner>                  of x: how many holds the owner has, as Redisson counts them
 --   latchkey:holder:<owner>  of s, p, h, i: <end in µs> <lease> <token> <hold>[ <hold>]…
---   latchkey:keep            <end in µs> <length in ms>: the dedup window that is to open
+--   latchkey:keep            <end in µs> <length in ms>: the dedup window that is to open. It counts from
+--                            the acquisition, so work that takes longer leaves none
 --   latchkey:answer          of w: <digest> <answer>
 --   latchkey:back:<id>       this request to hand the lock over was taken back, and is refused
 --
 -- A hold is one acquisition: <process>:<64 random bits>. The first of a list is the outermost
--- one; when it ends before the others, - (done) or ! (failed) is left in its place. A lease is
--- in ms; it is negative when nobody renews it, and 0 when a release has granted the lock and the
--- new holder has not confirmed that yet. No value but the count is a number: Redisson's scripts
--- take numbers for counts.
-local MARGIN = 1e4 -- for the tokens that a process has given in memory, and not told Redis
+-- one. When it ends before the others, - (done) or ! (failed) takes its place. A lease is in ms. It
+-- is negative when nobody renews it, and 0 when a release has granted the lock and the new holder
+-- has not confirmed that yet. Redisson reads every numeric field value as a re-entry count, so only
+-- the count may be a plain number.
+--
+-- The hash expires with its lock: after the lease or the longest of several; h and i that much later.
+--
+-- Uses call, lock, now. Sets mode, kind, number, digest, keep, stays.
+local MARGIN = 1e4 -- of tokens, for those that a process has given in memory, and not told Redis
 local HOLDER = 'latchkey:holder:'
 local GRANT_MS = 1000 -- the lease of a grant that was not confirmed yet
 
 -- The lock, as read has found it. kind is the letter of the mode; nil when the lock is free, r when
--- Redisson has it, ? when it is none of ours.
+-- Redisson has it, ? when it is none of ours. number, digest and stays are the parts of the mode.
 local mode, kind, number, digest, keep
 local stays = 0 -- for how long h and i last without a holder, in ms
 

@@ -1,4 +1,5 @@
 -- Makes all later tokens of the slot greater than this one. Returns an error or nil.
+-- Uses call, clock.
 local function raise_clock(token)
   local last = call('GET', clock)
   local written = (not last or last < token) and redis.pcall('SET', clock, token)

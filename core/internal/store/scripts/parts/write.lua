@@ -1,4 +1,6 @@
--- its is that of the owner of an exclusive lock.
+-- Writes to a lock. Uses call, lock, now; kind, number, digest, stays of lock.lua.
+
+-- The mode as it is to be. its is what the owner of an exclusive lock has.
 local function mode_of(owner, its)
   if kind ~= 'x' then
     return kind .. number .. (digest and ' ' .. digest .. ' ' .. stays or '')
@@ -8,7 +10,7 @@ local function mode_of(owner, its)
   return 'x' .. its.token .. lease .. holds .. ((its.more or holds ~= '') and '+' or '')
 end
 
--- Writes what an owner has of the lock, and the mode; nil: takes the holder out. A copy of a command
+-- Writes what an owner has of the lock, and the mode; its is nil: takes the holder out. A resent command
 -- that finds its work done writes as well: WAIT vouches for what came before the last write of its own
 -- connection, and on newer servers for nothing else.
 local function write(owner, its)
@@ -21,8 +23,8 @@ local function write(owner, its)
   call('HSET', lock, HOLDER .. owner, ends .. ' ' .. its.lease .. ' ' .. its.token .. ' ' .. its.holds, 'mode', mode_of())
 end
 
--- Has the lock last for a holder that ends in so many ms, unless it has no end at all. It writes
--- where nothing changes, too: a Redis that is out of memory lets a script go on that has written.
+-- Makes the lock last for a holder that ends in so many ms, unless the lock has no end at all. It writes
+-- also where nothing changes: a Redis that is out of memory lets a script go on that has written.
 -- Returns 1 or an error.
 local function prolong(left)
   if kind ~= 'x' then

@@ -1,7 +1,9 @@
-local LOOK_MS = 1000 -- the holders of a lock that has no room are looked through so rarely at most
+-- Whether a lock has room for one more holder. Uses call, lock, now; the functions of write.lua and
+-- holders.lua. Sets kind, mode, number of lock.lua.
+local LOOK_MS = 1000 -- for at most so long a full lock's earliest expiry is cached, and its holders are not looked through
 
--- Takes out the holders that have ended, and has the lock last no longer than the others. Returns how
--- many they are, and in how many ms the first of them ends.
+-- Removes the holders that have ended, and makes the lock last no longer than the others. Returns how
+-- many others there are, and in how many ms the first of them ends.
 local function sweep()
   local living, ended = holders()
   for _, field in ipairs(ended) do
@@ -24,7 +26,7 @@ local function sweep()
 end
 
 -- Says whether there is room for a form: '' exclusive, s shared, p<n> one of n permits, h to resume
--- the lock, i for an attempt.
+-- the lock, i for an attempt. n is of the call, and not stored in the lock.
 local function has_room(form)
   local wanted = string.sub(form, 1, 1)
   if not kind then
@@ -37,7 +39,7 @@ local function has_room(form)
   return call('HLEN', lock) <= (tonumber(string.sub(form, 2)) or math.huge) -- the mode is no holder
 end
 
--- The same, but holders that have ended are no longer in the way.
+-- The same, but removes holders that have ended, where they are in the way.
 local function makes_room(form)
   if has_room(form) then
     return true

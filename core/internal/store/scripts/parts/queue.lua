@@ -1,16 +1,18 @@
--- The queue of a lock is a sorted set with an entry for each wait. Its member is
--- <hold>[|<form>][ <owner>]: the form is as in room.lua, and absent when it is exclusive; so
--- is the owner, unless the caller has chosen one.
+-- The queue of a lock is a sorted set with an entry for each process that waits, and for each owner
+-- that callers have chosen. An entry is the member <hold>[|<form>][ <owner>]. The form is as in
+-- room.lua, and absent when it is exclusive; so is the owner, unless the caller has chosen one.
 --
---   score               the wait
---   its arrival in µs   its process is subscribed
---   the same + POLLS    it is not: the wait asks every 20 to 150 ms. One that enters as such
---                       has an arrival that is LATER
+--   score               the entry
+--   its arrival in µs   its process is subscribed, or about to be
+--   the same + POLLS    its process is not: it asks every 20 to 150 ms. A new entry of
+--                       that kind gets an arrival that is LATER
 --   from TOMBSTONE on   was given up: an acquisition of this hold that arrives later is
 --                       refused. The rest is the µs at which the tombstone may go
+--
+-- Uses call, queue, now.
 local TOMBSTONE = 5e16
 local POLLS = 0.5
-local LATER = 4e5 -- µs. One that polls costs others time: it comes so much later
+local LATER = 4e5 -- µs. A grant to a process that polls costs others time, as it finds out late
 
 local function member_of(owner, hold, form)
   return hold .. (form == '' and '' or '|' .. form) .. (owner == hold and '' or ' ' .. owner)
@@ -22,7 +24,7 @@ local function parts_of(member)
   return hold, form, owner == '' and hold or owner
 end
 
--- Returns the first member, and whether it waits.
+-- Returns the first entry, and whether it waits: it may be a tombstone.
 local function first_of()
   local first = call('ZRANGE', queue, 0, 0, 'WITHSCORES')
   return first[1], first[1] and tonumber(first[2]) < TOMBSTONE

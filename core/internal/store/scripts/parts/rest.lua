@@ -1,6 +1,7 @@
--- How long the lock lasts, in ms. After the clock was set back that would be more than the whole of
--- it. It may be more, too, when the lock has several holds, or had them: Redisson may have
--- given it longer, and so may a dedup window that the outermost hold has earned.
+-- How long the lock lasts, in ms. A clock that was set back would make it last longer than its whole
+-- lease: then it is cut to that. But a lock that has or had several holds may rightly last longer: Redisson
+-- may have prolonged it, or the outermost hold has earned a dedup window.
+-- Uses call, lock.
 local function rest(whole, holds)
   local ttl = call('PTTL', lock)
   if not whole or ttl <= whole or string.find(holds or '', '^[-!]') then

@@ -1,8 +1,10 @@
--- Opens the barging window, in which those outside the queue may take a free lock: once in each 50 ms
--- in which there are some, after that of the last token. They are subscribed to the main channel
--- only; each process of the queue is, and to one of its own. Where subscribers cannot be counted, it
--- is once a second. Tells them, and the process of the first wait that is subscribed. Returns
--- whether it has.
+-- The barging window, in which those outside the queue may take a free lock, as Redisson. Time is cut into
+-- slots of 50 ms. A release opens the window if somebody waits outside the queue and the ended lock's
+-- token is from an earlier slot. A process of the queue is subscribed to the lock's channel and to one of
+-- its own; who is subscribed to the lock's alone is outside. Where subscribers cannot be counted, somebody
+-- is taken to be outside, and a slot is a second long.
+-- Tells those outside, and the process of the first entry that is subscribed. Returns whether it has.
+-- Uses call, queue, now, hold of release.lua; queue.lua, tell.lua, subscribers.lua.
 local function opens(token)
   local every = COUNTS and 5e4 or 1e6
   if math.floor(now / every) == math.floor(token / every) then

@@ -1,5 +1,6 @@
--- Grants a lock that is free, or has room, to the queue, or frees it for all. A Redis that is out of
--- memory refuses to write: then it is free.
+-- Last step of a release: grants the lock, which is free or has room, to the queue, or frees it for all. A Redis
+-- that is out of memory refuses to write: then the lock is free.
+-- Uses the variables of release.lua, of which it sets reply; lock.lua, queue.lua, tell.lua.
 local free, done, next_one = not kind, true, nil
 local _, others = first_of()
 if others then

@@ -1,6 +1,7 @@
--- Takes a lock that has room for a form, by the only way there is: whoever has it waits no more. A user
--- who may write hashes but not set expiries must not leave one that never ends. Returns the
--- token; or nil and the error.
+-- Takes the lock, which has room for the form, for a hold, and removes the hold's entry from the queue. All
+-- but the fast path and take_all use it. A Redis user who may write hashes but not set expiries must
+-- not leave a lock that never ends. Returns the token; or nil and the error.
+-- Uses call, lock, queue; LOOK_MS of room.lua; next_token, queue.lua, write.lua. Sets kind, mode, number of lock.lua.
 local function take(owner, hold, form, lease, more)
   local before, token = mode, next_token()
   local its = {token = token, lease = lease, holds = hold, count = 1, more = more, left = length_of(lease)}
