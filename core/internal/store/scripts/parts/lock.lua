@@ -45,8 +45,8 @@ local function length_of(lease)
   return lease == '0' and GRANT_MS or math.abs(lease)
 end
 
--- Returns nil when there is no such holder, or it has ended. left is no more than the lease: the
--- clock may have been set back.
+-- Returns nil when there is no such holder, or it has ended. The clock may have been set back: left is no
+-- more than the lease, and cut says that it was shortened to that.
 local function parse_holder(text)
   local ends, lease, token, holds = string.match(text or '', '^(%d+) (%-?%d+) (%d+) (.+)$')
   local rest = ends and math.ceil((ends - now) / 1000) or 0
