@@ -20,9 +20,6 @@ end
 if done and next_one then
   reply = waited and reply or {13, '', 0, tonumber(now)}
 elseif free then
-  if not done then
-    call('DEL', lock)
-  end
   local heard = tell('0')
   reply = waited and reply or heard
 end
