@@ -292,6 +292,20 @@ func TestPlainCallBehindAnAttempt(t *testing.T) {
 	})
 }
 
+// A lock that was handed over is no attempt at another request.
+func TestAttemptBehindAHandover(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		ticket := parkedBy(t, take(t, background, l, "k"), time.Minute)
+		_, err := l.TryLock(background, "k", attemptAt(request))
+		wantBusy(t, err)
+		k, err := l.Resume(background, "k", ticket)
+		succeed(t, err)
+		unlock(t, k)
+		unlock(t, attempts(t, l, 1))
+	})
+}
+
 // The answer of an attempt whose lease has ended does not replace that of the next one.
 func TestAnswerOfAnEarlierAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -339,6 +340,37 @@ func TestUnlockDuringHandover(t *testing.T) {
 	}
 }
 
+// A call that is about to enter a lock when its handover begins is refused. If that fails, the lock is held as before.
+func TestReentryDuringHandover(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		var k *core.Lock
+		why, begun, refused, failed := errors.New("no"), make(chan bool), make(chan bool), make(chan error, 1)
+		o := &ear{act: func(ctx context.Context, e core.Event) context.Context {
+			if k != nil && e.Kind == core.EventWaiting {
+				go func() {
+					failed <- adapter.Handover(background, k, "job", time.Minute, func() error {
+						close(begun)
+						<-refused
+						return why
+					})
+				}()
+				<-begun
+			}
+			return ctx
+		}}
+		l := s.locker(core.Observe(o))
+		k = take(t, background, l, "k")
+		_, err := l.LockAll(k.Context(), []string{"k"})
+		wantErr(t, err, core.ErrLost)
+		close(refused)
+		wantErr(t, <-failed, why)
+		if k.Context().Err() != nil {
+			t.Errorf("the lock is gone: %v", context.Cause(k.Context()))
+		}
+		unlock(t, k)
+	})
+}
+
 // A renewal that found the lock parked does not say that it is lost, once it was taken back.
 func TestRenewalOfAParkedLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -399,11 +431,13 @@ func TestReleaseOfAResumedLockAfterItsLease(t *testing.T) {
 	for what, tc := range map[string]struct {
 		end    func(*core.Lock, context.Context) error
 		others bool // resume it before the release arrives
+		fail   bool // and have failed by then
 		parked bool
 	}{
 		"done":                     {end: (*core.Lock).Unlock},
 		"failed":                   {end: (*core.Lock).Abort, parked: true},
 		"done, resumed by another": {end: (*core.Lock).Unlock, others: true, parked: true},
+		"done, and another failed": {end: (*core.Lock).Unlock, others: true, fail: true, parked: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
@@ -413,7 +447,9 @@ func TestReleaseOfAResumedLockAfterItsLease(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.failAll(loseRequest, release)
+				s.failAll(func(s *embedded, p *peer, cmd string, args []string) bool {
+					return slices.Contains(args, k.Owner()) && loseRequest(s, p, cmd, args)
+				}, release)
 				began := time.Now()
 				wantErr(t, tc.end(k, background), core.ErrUnavailable)
 				time.Sleep(lease + 100*time.Millisecond - time.Since(began))
@@ -422,7 +458,11 @@ func TestReleaseOfAResumedLockAfterItsLease(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					defer unlock(t, next)
+					if tc.fail {
+						wantErr(t, next.Abort(background))
+					} else {
+						defer unlock(t, next)
+					}
 				}
 				s.heal()
 				time.Sleep(time.Second)

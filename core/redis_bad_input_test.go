@@ -81,6 +81,26 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
+// Who may not set an expiry leaves nothing in a lock that others share either, and does not believe in one that it
+// cannot renew.
+func TestSharedLockWithoutExpiries(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	rules := []string{"~lock:*", "&*", "+@all"}
+	l := onRedis(t, user(t, server, rules...), core.Lease(3*time.Second))
+	other := take(t, background, onRedis(t, admin), "k", core.Shared())
+	k := take(t, background, l, "k", core.Shared())
+	succeed(t, admin.Do(background, "acl", "setuser", "limited", "-pexpire").Err())
+	awaitLost(t, k, core.ErrLost)
+	_, err := l.Lock(background, "k", core.Shared())
+	wantErr(t, err, core.ErrUnavailable)
+	wantNotPermitted(t, core.Detail(err))
+	unlock(t, other)
+	unlock(t, take(t, background, onRedis(t, admin), "k", core.NoWait()))
+	succeed(t, admin.Do(background, "acl", "setuser", "limited", "+pexpire").Err())
+}
+
 // wantNotPermitted looks for what one of the servers says of a user who lacks a right. Inside of
 // a script they have different texts.
 func wantNotPermitted(t *testing.T, text string) {

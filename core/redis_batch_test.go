@@ -216,6 +216,44 @@ func TestCallsThatTravelTogetherHaveOutcomesOfTheirOwn(t *testing.T) {
 	}
 }
 
+// Taken out, a release that travels with others frees the lock for all, and not for the call that waits.
+func TestReleasesThatTravelTogetherLookWhoWaits(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	l := newTraveller(t, server, server.Client(t))
+	locks, _ := l.tries(t, append(numbered(0, 20), "k")...)
+	waiting := make(chan outcome, 1)
+	other := onRedis(t, server.Client(t))
+	go func() {
+		k, err := other.Lock(background, "k")
+		waiting <- outcome{lock: k, err: err}
+	}()
+	awaitSubscriber(t, admin, "k")
+	redistest.Await(t, inTheEnd, "the call to wait", func() bool { return admin.ZCard(background, waitQueue).Val() == 1 })
+	told := admin.Subscribe(background, wakeupOfK)
+	defer told.Close()
+	_, err := told.Receive(background)
+	succeed(t, err)
+	var calls []func()
+	for _, k := range locks {
+		calls = append(calls, func() { unlock(t, k) })
+	}
+	l.together(t, calls...)
+	succeed(t, admin.Publish(background, wakeupOfK, "end").Err())
+	for {
+		m, err := told.ReceiveMessage(background)
+		succeed(t, err)
+		if m.Payload == "end" {
+			break
+		} else if m.Payload == "0" {
+			t.Error("all were told that the lock is free")
+		}
+	}
+	o := <-waiting
+	succeed(t, o.err)
+	unlock(t, o.lock)
+}
+
 // Taken out, nobody gets a lock as long as somebody asks for one that the user may
 // not have.
 func TestPermissionsConcernOneOfTheCallsThatTravelTogether(t *testing.T) {

@@ -255,6 +255,23 @@ func TestWhoAsksForAFreeLock(t *testing.T) {
 	}
 }
 
+// Who asks for a free lock has it with the first, where their forms go together.
+func TestWhoAsksForAFreeLockSharesIt(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		w.hears("q")
+		w.hears("r")
+		w.take(t, w.claimOf("p:1"))
+		first, asks := w.formOf("q:1", store.Shared), w.formOf("r:1", store.Shared)
+		w.waits(t, first)
+		w.waits(t, asks)
+		w.redis[0].Del("lock:k")
+		w.take(t, asks)
+		if got := w.holders(t); got != 2 {
+			t.Errorf("%d have it, want both", got)
+		}
+	})
+}
+
 func notWaiting(w *world) *store.Claim {
 	c := w.claimOf("s:1")
 	c.Wait = store.NotWaiting

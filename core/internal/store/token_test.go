@@ -93,6 +93,23 @@ func TestReleaseTellsOfLaterTokens(t *testing.T) {
 	})
 }
 
+// So are they behind that of who resumes the lock, should the clock of Redis be set back meanwhile.
+func TestHandoverTellsOfLaterTokens(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		c := w.claimOf("p:1")
+		g := w.take(t, c)
+		h := store.HandOver{Name: name, Owner: c.Owner, Hold: c.Hold, Token: g.Token, Last: g.Token + 100, ID: "id", Ticket: "ticket", TTL: time.Minute, Lease: c.Lease}
+		if got, _, err := w.HandOver(background, h); got != store.Done || err != nil {
+			t.Fatal(got, err)
+		}
+		resumes := w.claimOf("q:1")
+		resumes.Ticket = h.Ticket
+		if again := w.take(t, resumes); again.Token <= h.Last || !again.Ahead {
+			t.Errorf("%+v after %d", again, h.Last)
+		}
+	})
+}
+
 // The holder of a lock that was freed by force may have given later tokens in memory.
 func TestTokensAfterForce(t *testing.T) {
 	in(t, 1, func(t *testing.T, w *world) {
