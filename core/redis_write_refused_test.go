@@ -136,3 +136,30 @@ func TestHoldersAreRenewedWithoutMemory(t *testing.T) {
 	}
 	unlock(t, locks...)
 }
+
+// So it parks a lock, and says so again when the answer was lost.
+func TestHandoverWithoutMemory(t *testing.T) {
+	t.Parallel()
+	server, proxy, l := throughProxy(t)
+	admin := server.Client(t)
+	k := take(t, background, l, "k")
+	if err := admin.ConfigSet(background, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	lost := proxy.DropReply(sha(t, "hand_over"))
+	ticket, err := k.Handover(background, time.Minute)
+	if err != nil {
+		t.Error(err)
+	}
+	if lost.Count() != 1 {
+		t.Errorf("%d replies were lost", lost.Count())
+	}
+	if err := admin.ConfigSet(background, "maxmemory", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	resumed, err := l.Resume(background, "k", ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, resumed, k)
+}

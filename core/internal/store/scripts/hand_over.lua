@@ -45,7 +45,7 @@ if lease ~= '' then
 end
 
 if parked then
-  call('HSET', lock, 'mode', mode) -- see write
+  call('PEXPIRE', lock, call('PTTL', lock)) -- as write does, and without memory
   return {10}
 elseif call('HEXISTS', lock, back) == 1 then
   return {0}
