@@ -167,6 +167,31 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 			unlock(t, o.lock)
 			_ = l.Close(background)
 		},
+		"while a lock is held that others have resumed before, who are dead": func(t *testing.T, s *embedded) {
+			l := s.open()
+			ticket := parkedBy(t, take(t, background, l, "k"), 10*time.Second)
+			resume := func(lease time.Duration) *core.Lock {
+				k, err := l.Resume(background, "k", ticket, core.FixedLease(lease))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return k
+			}
+			for range 8 {
+				resume(time.Second)
+				time.Sleep(time.Second)
+			}
+			k := resume(time.Minute)
+			s.setBack(step)
+			for range 50 {
+				time.Sleep(time.Second)
+				_, err := s.locker().TryLock(background, "k")
+				wantBusy(t, err)
+			}
+			unlock(t, k)
+			isServed(t, "the next call", start(background, s.locker(), "k"), prompt)
+			_ = l.Close(background)
+		},
 		"before a window begins": func(t *testing.T, s *embedded) {
 			l := s.locker()
 			k := take(t, background, l, "k", core.KeepFor(time.Minute))

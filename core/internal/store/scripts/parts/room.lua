@@ -2,13 +2,19 @@
 -- holders.lua. Sets kind, mode, number of lock.lua.
 local LOOK_MS = 1000 -- for at most so long a full lock's earliest expiry is cached, and its holders are not looked through
 
--- Removes the holders that have ended, and makes the lock last no longer than the others. Returns how
--- many others there are, and in how many ms the first of them ends.
-local function sweep()
+-- Removes the holders that have ended: they would live again if the clock was set back. Returns the others.
+local function survivors()
   local living, ended = holders()
   for _, field in ipairs(ended) do
     call('HDEL', lock, field)
   end
+  return living
+end
+
+-- The same, and makes the lock last no longer than the others. Returns how many they are, and in how many ms
+-- the first of them ends.
+local function sweep()
+  local living = survivors()
   local count, first, last = 0, math.huge, 0
   for owner, holder in pairs(living) do
     count, first, last = count + 1, math.min(first, holder.left), math.max(last, holder.left)
@@ -34,7 +40,7 @@ local function has_room(form)
   elseif kind ~= wanted then
     return false
   elseif kind == 'h' or kind == 'i' then
-    return not next((holders()))
+    return not next(survivors())
   end
   return call('HLEN', lock) <= (tonumber(string.sub(form, 2)) or math.huge) -- the mode is no holder
 end

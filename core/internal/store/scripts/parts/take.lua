@@ -17,6 +17,7 @@ local function take(owner, hold, form, lease, more)
   local lasts = prolong(its.left)
   if lasts == 1 then
     call('ZREM', queue, member_of(owner, hold, form))
+    mode = mode_of(owner, its) -- the next one may be refused, and must not delete the lock
     return token
   elseif before == '' then
     call('DEL', lock)
