@@ -163,7 +163,10 @@ func (c *lockCall) decided(claim *store.Claim, k *Lock) {
 func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 	e := c.engine
 	g := grant{
-		acquisition: acquisition{form: c.form, owner: claim.Owner, redisToken: r.Token, length: r.Lease, fixed: r.Fixed, ahead: r.Ahead},
+		acquisition: acquisition{
+			form: c.form, owner: claim.Owner, redisToken: r.Token, length: r.Lease, fixed: r.Fixed, ahead: r.Ahead,
+			resumed: claim.Ticket != "", attempt: int32(r.Attempt),
+		},
 		times:       e.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
 		token:       r.Token, hold: claim.Hold, resends: claim.Resends,
 	}
@@ -172,7 +175,6 @@ func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 	}
 	k := c.open(g)
 	s := k.lease
-	s.resumed, s.attempt = claim.Ticket != "", int32(r.Attempt)
 	s.entered = s.resumed || s.attempt > 0 // its release has more to do
 	s.shared.Store(!c.isPlain() || s.entered)
 	switch outer := c.outer; {

@@ -31,8 +31,6 @@ type lease struct {
 	parkedUntil schedule.Time // at the latest, while it is being handed over; a renewal that was sent by then says nothing
 	renewals    uint32        // confirmed
 	leaving     uint32        // releases under way, of handles that are unlocked
-	attempt     int32         // the number of that at an idempotent request; 0: it is for none. It does not change
-	resumed     bool          // by a ticket. It does not change
 	renewing    bool
 	overdue     bool          // held longer than MaxHold
 	parked      bool          // its only handle is being handed over

@@ -76,6 +76,8 @@ type acquisition struct {
 	length     time.Duration
 	fixed      bool          // nobody renews it
 	ahead      bool          // the token is ahead of the clock of Redis
+	resumed    bool          // by a ticket
+	attempt    int32         // the number of that at an idempotent request; 0: it is for none
 	heldSince  schedule.Time // by this process
 }
 
