@@ -1,5 +1,5 @@
 -- Ends a hold, wherever it is: in the lock, in the queue, or not yet arrived. The last
--- hold of a lock frees it, or opens its dedup window. A free lock is granted to the queue.
+-- hold of a lock frees it, or begins its dedup window. A free lock is granted to the queue.
 -- An attempt at an idempotent request ends with its answer, which later attempts get.
 -- Sent twice, it counts once.
 --
@@ -11,7 +11,7 @@
 --          lock; where more follows, the token
 -- What follows is absent when the owner is the hold, and no more is to be done:
 -- ARGV[3]  hold
--- ARGV[4]  outcome of the work: done or failed. When that of the outermost hold has failed, it opens no
+-- ARGV[4]  outcome of the work: done or failed. When that of the outermost hold has failed, it begins no
 --          dedup window, a lock that was handed over is parked again, and a first attempt leaves no trace
 -- ARGV[5]  '1' when the release is late: the holds that remain get no new lease by it
 -- ARGV[6]  lifetime of a tombstone in ms; 0: none, no acquisition of this hold can arrive later

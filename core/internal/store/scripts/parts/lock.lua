@@ -3,7 +3,7 @@
 --   x<token>[ <lease>[ <hold>…]][+]  exclusive. Without a lease it is 30000, and without holds
 --                                    the owner is the only one. The + keeps a release from its fast
 --                                    path: calls wait or have waited, a release has granted the lock,
---                                    a dedup window is to open, or there are other holds
+--                                    a dedup window is to begin, or there are other holds
 --   s[<µs>], p[<µs>]                 shared; permits. No holder ends before that time, at most 1 s
 --                                    ahead: before it, scripts need not look through the holders. The
 --                                    number of permits is stored nowhere: each call says its own
@@ -18,7 +18,7 @@
 --
 --   <owner>                  of x: how many holds the owner has, as Redisson counts them
 --   latchkey:holder:<owner>  of s, p, h, i: <end in µs> <lease> <token> <hold>[ <hold>]…
---   latchkey:keep            <end in µs> <length in ms>: the dedup window that is to open. It counts from
+--   latchkey:keep            <end in µs> <length in ms>: the dedup window that is to begin. It counts from
 --                            the acquisition, so work that takes longer leaves none
 --   latchkey:answer          of w: <digest> <answer>
 --   latchkey:back:<id>       this request to hand the lock over was taken back, and is refused
@@ -84,7 +84,7 @@ local function has(holds, hold)
   return string.find(' ' .. holds .. ' ', ' ' .. hold .. ' ', 1, true)
 end
 
--- What is left of the dedup window that is to open, in ms.
+-- What is left of the dedup window that is to begin, in ms.
 local function left_of(keep)
   local ends, whole = string.match(keep, '(%d+) (%d+)')
   return math.min(math.ceil((ends - now) / 1000), tonumber(whole)) -- the clock may have been set back

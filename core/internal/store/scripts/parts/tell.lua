@@ -10,7 +10,7 @@
 local to_all = 'redisson_lock__channel:{' .. lock .. '}'
 
 -- Publishes, to all or by another channel. Returns how many connections get it; -1 without the permission: then
--- waiting calls poll.
+-- waiting calls find out by asking again.
 local function tell(message, channel)
   return tonumber(redis.pcall(PUBLISH, channel or to_all, message)) or -1
 end
