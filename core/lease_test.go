@@ -123,6 +123,17 @@ func TestMaxHoldCancelsThenTheLeaseEnds(t *testing.T) {
 	})
 }
 
+// The holder has its lease to stop, also of a lock that a release has granted, for a second at first.
+func TestMaxHoldOfAGrant(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k := (<-s.granted(t, s.locker(), core.MaxHold(2*time.Millisecond))).lock
+		_, cause := endOf(k.Context())
+		wantErr(t, cause, core.ErrMaxHold)
+		time.Sleep(lease - time.Second)
+		unlock(t, k)
+	})
+}
+
 func TestUnlockAfterMaxHoldFreesAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
