@@ -389,3 +389,32 @@ func TestGoRedisSeesThatTheServerBecameAReplica(t *testing.T) {
 	}
 	unlock(t, locks...)
 }
+
+// Taken out, renewals that travel together cut the lease that a Redisson thread has chosen.
+func TestRenewalsThatTravelTogetherCutNoLease(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	hook := &merged{}
+	client, admin := server.Client(t), server.Client(t)
+	text, _ := script(t, "renew_all")
+	succeed(t, admin.ScriptLoad(background, text).Err())
+	l := onRedis(t, client, core.Lease(6*time.Second))
+	client.AddHook(hook)
+	var locks []*core.Lock
+	for _, key := range numbered(0, 20) {
+		locks = append(locks, take(t, background, l, key))
+	}
+	k := locks[7]
+	succeed(t, admin.HIncrBy(background, "lock:k7", k.Owner(), 1).Err())
+	succeed(t, admin.PExpire(background, "lock:k7", time.Hour).Err())
+	before := len(hook.seen())
+	awaitRenewals(t, l, 2, locks...)
+	if len(hook.seen()) == before {
+		t.Error("none travelled with others")
+	}
+	if ttl, err := k.TTL(background); ttl < time.Minute || err != nil {
+		t.Errorf("it lasts %v, %v", ttl, err)
+	}
+	succeed(t, admin.HIncrBy(background, "lock:k7", k.Owner(), -1).Err())
+	unlock(t, locks...)
+}
