@@ -88,16 +88,16 @@ func TestSharedLockWithoutExpiries(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	rules := []string{"~lock:*", "&*", "+@all"}
-	l := onRedis(t, user(t, server, rules...), core.Lease(3*time.Second))
+	limited := user(t, server, rules...)
 	other := take(t, background, onRedis(t, admin), "k", core.Shared())
-	k := take(t, background, l, "k", core.Shared())
+	k := take(t, background, onRedis(t, limited, core.Lease(3*time.Second)), "k", core.Shared())
 	succeed(t, admin.Do(background, "acl", "setuser", "limited", "-pexpire").Err())
 	awaitLost(t, k, core.ErrLost)
-	_, err := l.Lock(background, "k", core.Shared())
+	_, err := onRedis(t, limited).Lock(background, "k", core.Shared())
 	wantErr(t, err, core.ErrUnavailable)
 	wantNotPermitted(t, core.Detail(err))
 	unlock(t, other)
-	unlock(t, take(t, background, onRedis(t, admin), "k", core.NoWait()))
+	unlock(t, take(t, background, onRedis(t, admin), "k", core.Wait(inTheEnd)))
 	succeed(t, admin.Do(background, "acl", "setuser", "limited", "+pexpire").Err())
 }
 
