@@ -430,11 +430,13 @@ func TestReleaseOfAResumedLockAfterItsLease(t *testing.T) {
 	const lease = 5 * time.Second
 	for what, tc := range map[string]struct {
 		end    func(*core.Lock, context.Context) error
+		owner  []core.Option
 		others bool // resume it before the release arrives
 		fail   bool // and have failed by then
 		parked bool
 	}{
 		"done":                     {end: (*core.Lock).Unlock},
+		"done, by a task":          {end: (*core.Lock).Unlock, owner: []core.Option{adapter.OwnerBegin("task:")}},
 		"failed":                   {end: (*core.Lock).Abort, parked: true},
 		"done, resumed by another": {end: (*core.Lock).Unlock, others: true, parked: true},
 		"done, and another failed": {end: (*core.Lock).Unlock, others: true, fail: true, parked: true},
@@ -443,7 +445,7 @@ func TestReleaseOfAResumedLockAfterItsLease(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				a, b, c := s.locker(), s.locker(core.Lease(lease)), s.locker()
 				ticket := parkedBy(t, take(t, background, a, "k"), time.Hour)
-				k, err := b.Resume(background, "k", ticket)
+				k, err := b.Resume(background, "k", ticket, tc.owner...)
 				if err != nil {
 					t.Fatal(err)
 				}

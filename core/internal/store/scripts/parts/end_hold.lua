@@ -4,7 +4,8 @@
 if not (mine and has(mine.holds, hold)) then
   local member = member_of(owner, hold, form)
   local score = tonumber(call('ZSCORE', queue, member)) or TOMBSTONE
-  if kind == 'h' and not failed and hold == owner and number == string.match(plain, '%d+') and not next((holders())) then
+  if kind == 'h' and not failed and number == string.match(plain, '%d+') and not next((holders()))
+    and hold == string.match(call('HGET', lock, HOLDER .. owner) or '', '^%S+ %S+ %S+ (%S+)') then
     -- The work under a resumed lock was done, but its release comes after the lease. Nobody has resumed
     -- the lock since, so it ends.
     ended = number
