@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -24,6 +26,7 @@ type guard struct {
 	forms    adapter.Forms[*asynq.Task]
 	backlogs *backlogs
 	parking  *parking // nil: tasks are not parked
+	noLocker sync.Once
 }
 
 // process runs next under the lock of the task's key, or returns why it must not.
@@ -48,6 +51,9 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		return noKey(t, err)
 	}
 	if locker == nil {
+		g.noLocker.Do(func() {
+			slog.ErrorContext(ctx, "latchkey: a task has failed because the middleware has no Locker; call core.SetDefault, or set Config.Locker")
+		})
 		return errNoLocker
 	}
 

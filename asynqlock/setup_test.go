@@ -19,12 +19,17 @@ func TestDefaultLockerIsLookedUpForEachTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core.SetDefault(nil)
 		defer core.SetDefault(nil)
+		log := captureLog(t)
 		guard := asynqlock.ByPayload("order_id")
 		err := guard(forbidden(t)).ProcessTask(background, order("42"))
+		guard(forbidden(t)).ProcessTask(background, order("43"))
 		wantFailure(t, err)
 		wantNot(t, err, asynq.SkipRetry, asynq.RevokeTask) // it may be set later
 		if err != nil && !strings.Contains(err.Error(), "SetDefault") {
 			t.Errorf("error %q does not say how to mend it", err)
+		}
+		if text := log.String(); strings.Count(text, "SetDefault") != 1 { // asynq logs no failed task
+			t.Errorf("the log says %q, want one line about SetDefault", text)
 		}
 
 		core.SetDefault(locktest.New(t))

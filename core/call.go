@@ -167,8 +167,8 @@ func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 			form: c.form, owner: claim.Owner, redisToken: r.Token, length: r.Lease, fixed: r.Fixed, ahead: r.Ahead,
 			resumed: claim.Ticket != "", attempt: int32(r.Attempt),
 		},
-		times:       e.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
-		token:       r.Token, hold: claim.Hold, resends: claim.Resends,
+		times: e.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
+		token: r.Token, hold: claim.Hold, resends: claim.Resends,
 	}
 	if !g.resends.MayArriveTwice() && !e.store.Can.Differ {
 		g.resends = nil // nothing is under way any more; it is a part of something larger
