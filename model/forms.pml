@@ -191,7 +191,7 @@ inline passOn(asking) {
 		if
 		:: f == NONE -> n = N + 1
 #ifndef BREAK_DEAF
-		:: f != NONE && state[f] == DEAD && f != asking -> dequeue(f) /* nobody hears it */
+		:: f != NONE && state[f] == DEAD && f != asking -> dequeue(f) /* nobody notices it */
 		:: f != NONE && !(state[f] == DEAD && f != asking) ->
 #else
 		:: f != NONE ->

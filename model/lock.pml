@@ -14,7 +14,7 @@
  *   PASSING   passing on in memory; TOKENS includes it
  *   TIMED     only FAULTS faults happen, everything else happens within its tick: then
  *             it is checked how long a lock can lie idle, and who is overtaken
- *   MUTE      process 0 hears no messages, and polls (with TIMED)
+ *   MUTE      process 0 is not subscribed, and polls (with TIMED)
  *   FIXED     leases are not renewed
  *   ZENO      it can be checked that time goes on (with TIMED)
  *   ONLY=1    one claim of the four
@@ -160,9 +160,9 @@ bit asked[HOLDS];                  /* in this tick */
 bit woken[HOLDS];                  /* has a reason to ask at once */
 byte poll[HOLDS];                  /* until it asks without one */
 bit believed[HOLDS];               /* its process believes that it is in the queue */
-bit subscribing[HOLDS];            /* nobody hears messages for it yet */
-bit polls[HOLDS];                  /* Redis: it hears no messages */
-byte deaf[N];                      /* the process polls for so long */
+bit subscribing[HOLDS];            /* its process is not subscribed yet */
+bit polls[HOLDS];                  /* Redis: it is not subscribed */
+byte unsubscribed[N];                      /* the process polls for so long */
 byte idle;                         /* for how long the lock is free and somebody waits */
 byte unused;                       /* for how long Redis has it held, and nobody holds it */
 byte passed[HOLDS];                /* how often others got the lock while it was in the queue */
@@ -268,23 +268,23 @@ inline enqueue(x) {
 	fi
 #ifdef TIMED
 	;
-	polls[x] = (deaf[by(x)] > 0)
+	polls[x] = (unsubscribed[by(x)] > 0)
 #endif
 }
 
 /* What becomes of the message to the first in the queue. */
 #define TOLD    0
 #define UNTOLD  1                  /* it is lost */
-#define SKIPPED 2                  /* nobody hears it: the next gets the lock */
+#define SKIPPED 2                  /* its process is not subscribed: the next gets the lock */
 #define REMOVED 3                  /* the same, and the first is taken out of the queue */
 #define OPENED  4                  /* the lock stays free for those outside, and the first is told that */
 
 #ifdef TIMED
-#define unheard(x) (subscribing[x] && !polls[x])
-#define hears(x) (!polls[x])
+#define unnoticed(x) (subscribing[x] && !polls[x])
+#define notices(x) (!polls[x])
 #else
-#define unheard(x) false
-#define hears(x) true
+#define unnoticed(x) false
+#define notices(x) true
 #endif
 #ifdef BREAK_POLLING
 #define ignored(x) polls[x]
@@ -292,7 +292,7 @@ inline enqueue(x) {
 #define ignored(x) false
 #endif
 
-/* grant.lua: takes a free lock for the first in the queue that hears, or that asks. */
+/* grant.lua: takes a free lock for the first in the queue that is subscribed, or that asks. */
 inline passOn(asking, how) {
 	chance = how;
 	got = NONE;
@@ -309,7 +309,7 @@ inline passOn(asking, how) {
 		}
 		if
 		:: f == NONE -> n = HOLDS + 1
-		:: f != NONE && f != asking && (chance == SKIPPED || unheard(f) || ignored(f)) ->
+		:: f != NONE && f != asking && (chance == SKIPPED || unnoticed(f) || ignored(f)) ->
 			chance = TOLD;
 			n++
 		:: f != NONE && f != asking && chance == REMOVED ->
@@ -323,7 +323,7 @@ inline passOn(asking, how) {
 	:: got != NONE ->
 		f = got;
 		if
-		:: chance == TOLD && f != asking && hears(f) -> granted[f] = 1; age[f] = 0
+		:: chance == TOLD && f != asking && notices(f) -> granted[f] = 1; age[f] = 0
 		:: else
 		fi;
 #ifndef BREAK_PASSED_POSITION
@@ -334,13 +334,13 @@ inline passOn(asking, how) {
 	fi
 }
 
-/* open.lua: the first that hears asks 3 ms later. */
+/* open.lua: the first that is subscribed asks 3 ms later. */
 inline open() {
 #ifdef TIMED
 	got = NONE;
 	for (i : 0 .. HOLDS - 1) {
 		if
-		:: position[i] && hears(i) && (got == NONE || position[i] < position[got]) -> got = i
+		:: position[i] && notices(i) && (got == NONE || position[i] < position[got]) -> got = i
 		:: else
 		fi
 	}
@@ -753,12 +753,12 @@ proctype Call(byte x) {
 #ifdef TIMED
 		/* It was in the queue, and is new there: it has missed a message. */
 		if
-		:: request[x] != BUSY && believed[x] -> deaf[by(x)] = DEAF
+		:: request[x] != BUSY && believed[x] -> unsubscribed[by(x)] = DEAF
 		:: else
 		fi;
-		poll[x] = (deaf[by(x)] -> 1 : POLL);
+		poll[x] = (unsubscribed[by(x)] -> 1 : POLL);
 		woken[x] = woken[x] || request[x] == LATER;
-		subscribing[x] = (believed[x] -> subscribing[x] : !deaf[by(x)]);
+		subscribing[x] = (believed[x] -> subscribing[x] : !unsubscribed[by(x)]);
 		believed[x] = 1;
 #endif
 		request[x] = NOTHING;
@@ -938,7 +938,7 @@ inline released(x) {
 /* The message tells when the lock was granted, by the clock of Redis. Less the bound, that is a time of the
    process's own clock at which the grant had not been made yet: from then on its deadline counts. Who awaits an
    answer asks again after that. A hold with which nobody waits is of no interest. */
-inline hear(x) {
+inline receive(x) {
 	m = meant(x);
 	begun = remains(x);
 	if
@@ -1003,8 +1003,8 @@ proctype Background(byte x) {
 #ifdef BREAK_RELEASE_ONCE
 	:: d_step { owed[x] && FAULT -> pay; released(x) }
 #endif
-	:: d_step { granted[x] -> granted[x] = 0; hear(x); age[x] = 0; end(x) }
-	:: d_step { granted[x] && FAULT -> pay; hear(x); end(x) }       /* another copy is on its way */
+	:: d_step { granted[x] -> granted[x] = 0; receive(x); age[x] = 0; end(x) }
+	:: d_step { granted[x] && FAULT -> pay; receive(x); end(x) }       /* another copy is on its way */
 	:: d_step { granted[x] && FAULT -> pay; granted[x] = 0; age[x] = 0 }
 	od
 }
@@ -1112,11 +1112,11 @@ proctype Time() {
 		for (i : 0 .. N - 1) {
 #ifdef MUTE
 			if
-			:: i > 0 -> less(deaf[i])
+			:: i > 0 -> less(unsubscribed[i])
 			:: else
 			fi
 #else
-			less(deaf[i])
+			less(unsubscribed[i])
 #endif
 		}
 		watch();
@@ -1145,7 +1145,7 @@ init {
 		fi;
 #endif
 #ifdef MUTE
-		deaf[0] = DEAF;
+		unsubscribed[0] = DEAF;
 #endif
 		for (f : 0 .. HOLDS - 1) { run Call(f); run Network(f); run Background(f) }
 		run Time()
