@@ -72,12 +72,12 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	}
 	ctx = context.WithoutCancel(ctx)
 	sent := schedule.Now() // the first of its copies, which together count once
-	parked, _, err := e.store.HandOver(ctx, r)
+	err := e.store.HandOver(ctx, r)
 	outcome := conn.OutcomeOf(err)
 	switch {
-	case err == nil && parked == store.HasInside:
+	case err == store.ErrOthers:
 		return errors.Join(cannotHandOver(k.Key(), "others have entered it"), k.unpark())
-	case err == nil && parked != store.Done:
+	case err == store.ErrGone:
 		_ = k.unpark()
 		return s.vanished()
 	case outcome == conn.NotSent || outcome == conn.Refused:
@@ -154,9 +154,9 @@ func (k *Lock) takeBack(ctx context.Context, r store.HandOver) error {
 		if s.fixed {
 			left = time.Until(s.end()).Truncate(time.Millisecond)
 		}
-		parked, sent, err := e.store.TakeBack(ctx, r, max(left, time.Millisecond))
+		sent, err := e.store.TakeBack(ctx, r, max(left, time.Millisecond))
 		switch {
-		case err == nil && parked == store.Done:
+		case err == nil:
 			s.mu.Lock()
 			s.times.unrenewed = false
 			if !s.fixed {
@@ -169,7 +169,7 @@ func (k *Lock) takeBack(ctx context.Context, r store.HandOver) error {
 				_, _ = r.send(ctx)
 			}
 			return loss
-		case err == nil:
+		case err == store.ErrGone:
 			_ = k.unpark()
 			return s.vanished()
 		case s.check() != nil:

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,10 +26,10 @@ type Claim struct {
 	Wait    Waiting       // when the lock is busy; NotWaiting in a quorum
 	Resends *conn.Resends // nil: it is sent once
 
-	store   *Store
-	command conn.Command
-	words   [6]any   // room for most
-	verdict *verdict // of a quorum's claim
+	store    *Store
+	command  conn.Command
+	words    [6]any    // room for most
+	election *election // of a quorum's claim
 }
 
 // Waiting says how a claim waits in the queue of a lock that is busy.
@@ -82,19 +83,25 @@ var errWithdrawn = fmt.Errorf("%w: the claim was withdrawn before it arrived", E
 
 // Acquire asks once for a lock. It blocks for Timeout at most, in a quorum for some
 // times that, and returns early when ctx ends. It fails with [*Busy], [ErrUpgrade], an [ErrGone] or a
-// [*conn.Failure], and for an attempt with [*Answered], [ErrReused] or [ErrOutcomeUnknown]; then what the claim may have left in Redis, or may yet leave, is
-// compensated. Decided must follow.
+// [*conn.Failure], and for an attempt with [*Answered], [ErrReused] or [ErrOutcomeUnknown]; then what the claim may have
+// left in Redis, or may yet leave, is compensated. Decided must follow.
 func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 	c.prepare(s)
-	return s.redis.acquire(ctx, c)
+	if s.Can.Differ {
+		return s.elect(ctx, c)
+	}
+	return do(ctx, s.servers[0], &c.command, s.config.Timeout, c.decode)
 }
 
 // Withdraw compensates a claim that was granted but that nobody wants any more, with
 // every server. lease is that of the lock.
-func (s *Store) Withdraw(c *Claim, lease time.Duration) { c.withdraw(s.servers, lease) }
+func (s *Store) Withdraw(c *Claim, lease time.Duration) { s.ReleaseLater(c.undo(lease)) }
 
-func (c *Claim) withdraw(servers []*conn.Server, lease time.Duration) {
-	c.store.compensate(servers, Release{
+// Compensate is Withdraw for one server, whose answer nobody has heard.
+func (c *Claim) Compensate(server *conn.Server) { c.store.releaseLater(c.undo(c.Lease), server) }
+
+func (c *Claim) undo(lease time.Duration) Release {
+	return Release{
 		Name:      c.Name,
 		Owner:     c.Owner,
 		Hold:      c.Hold,
@@ -102,18 +109,12 @@ func (c *Claim) withdraw(servers []*conn.Server, lease time.Duration) {
 		Failed:    true,
 		MayArrive: true,
 		Until:     time.Now().Add(lease + tombstoneLife),
-	})
+	}
 }
-
-// Compensate is withdraw for one server, whose answer nobody has heard.
-func (c *Claim) Compensate(server *conn.Server) { c.withdraw([]*conn.Server{server}, c.Lease) }
 
 func (c *Claim) prepare(s *Store) {
 	words := c.Name.words(c.words[:], c.Owner)
-	lease := milliseconds(c.Lease)
-	if c.Fixed {
-		lease = -c.Lease.Milliseconds()
-	}
+	lease := leaseArg(c.Lease, c.Fixed)
 	merges := 0
 	full := func(how any) {
 		words = append(words, lease, waitingArgs[c.Wait], c.Hold, milliseconds(c.Window), how, string(c.Form))
@@ -146,61 +147,36 @@ func (c *Claim) prepare(s *Store) {
 	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Merges: merges, Resends: c.Resends, Compensator: c}
 }
 
-// answer is what one Redis says to a claim.
-type answer struct {
-	grant   Grant
-	refused error // nil or why there is no grant
-}
-
-func (a answer) isGrant() bool { return a.refused == nil }
-
-func (a answer) isBusy() bool {
-	_, busy := a.refused.(*Busy)
-	return busy
-}
-
-// at completes an answer, or says why there is none.
-func (a answer) at(sent time.Time, err error) (Grant, error) {
-	if err == nil {
-		err = a.refused
-		if busy, ok := err.(*Busy); ok {
-			busy.Clock.Sent = sent
-		}
-	}
-	if err != nil {
-		return Grant{}, err
-	}
-	a.grant.Sent = sent
-	return a.grant, nil
-}
-
 // decode reads the reply to a claim.
-func (c *Claim) decode(value any) (a answer, err error) {
-	r, err := parse(value)
-	if err != nil {
-		return a, err
+func (c *Claim) decode(from conn.Reply) (Grant, error) {
+	if text, ok := from.Value.(string); ok {
+		token, err := parseToken(text)
+		return Grant{Token: token, Lease: c.Lease, TTL: c.Lease, Fixed: c.Fixed, Outermost: true, Sent: from.Sent}, err
 	}
-	switch r.status {
-	case saidTaken:
-		a.grant = Grant{Token: r.token, Lease: c.Lease, TTL: c.Lease, Fixed: c.Fixed, Outermost: true}
+	r := reply{value: from.Value}
+	var refused error
+	switch said := r.status(); said {
 	case saidGranted:
-		a.grant = Grant{Token: r.token, Lease: max(r.lease, -r.lease), TTL: r.ttl, Fixed: r.lease < 0, Outermost: r.detail == 1,
-			Ahead: r.token > r.time.Microseconds(), Attempt: int(r.number)}
+		token, lease := r.token(), r.lease()
+		g := Grant{Token: token, Lease: max(lease, -lease), TTL: r.ttl(), Fixed: lease < 0, Outermost: r.detail() == 1,
+			Ahead: token > r.time().Microseconds(), Attempt: r.number(), Sent: from.Sent}
+		return g, r.err
 	case saidBusy:
-		b := &Busy{Exact: r.detail == 1 || r.detail == 2, Done: r.detail == 2, HandedOver: r.detail == 3, New: r.number == 1, Clock: Clock{Redis: r.time}}
-		if r.ttl >= 0 {
-			b.Until = time.Now().Add(r.ttl)
+		why, ttl := r.detail(), r.ttl()
+		b := &Busy{Exact: why == 1 || why == 2, Done: why == 2, HandedOver: why == 3, New: r.number() == 1, Clock: Clock{r.time(), from.Sent}}
+		if ttl >= 0 {
+			b.Until = time.Now().Add(ttl)
 		}
-		a.refused = b
+		refused = b
 	case saidAnswered:
-		a.refused = &Answered{r.text}
+		refused = &Answered{r.text()}
 	default:
-		a.refused = refusals[r.status]
-		if a.refused == nil {
-			err = unexpected(value)
+		refused = refusals[said]
+		if refused == nil {
+			r.foreign()
 		}
 	}
-	return a, err
+	return Grant{}, cmp.Or(r.err, refused)
 }
 
 var refusals = map[status]error{

@@ -16,13 +16,12 @@ func (s *Store) AcquireAll(ctx context.Context, cs []Claim, done func(i int, g G
 		cs[i].prepare(s)
 		commands[i] = &cs[i].command
 	}
-	if _, isQuorum := s.redis.(*quorum); isQuorum {
-		atOnce(s, len(cs), func(i int) (Grant, error) { return s.redis.acquire(ctx, &cs[i]) }, done)
+	if s.Can.Differ {
+		atOnce(s, len(cs), func(i int) (Grant, error) { return s.elect(ctx, &cs[i]) }, done)
 		return
 	}
 	s.servers[0].DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {
-		a, sent, err := decoded(s.servers[0], commands[i], r, err, cs[i].decode)
-		g, err := a.at(sent, err)
+		g, err := decoded(s.servers[0], commands[i], r, err, cs[i].decode)
 		done(i, g, err)
 	})
 }
@@ -30,8 +29,8 @@ func (s *Store) AcquireAll(ctx context.Context, cs []Claim, done func(i int, g G
 // ReleaseAll is Release for several holds at once. It has done with each, in their order, when
 // all are answered.
 func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration, done func(i int, r Released, err error)) {
-	if _, isQuorum := s.redis.(*quorum); isQuorum {
-		atOnce(s, len(rs), func(i int) (Released, error) { return s.redis.release(ctx, *rs[i], timeout) }, done)
+	if s.Can.Differ {
+		atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) }, done)
 		return
 	}
 	commands := make([]*conn.Command, len(rs))
@@ -39,8 +38,7 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 		commands[i] = r.command(s, false)
 	}
 	s.servers[0].DoAll(ctx, commands, timeout, func(i int, r conn.Reply, err error) {
-		released, sent, err := decoded(s.servers[0], commands[i], r, err, decodeRelease)
-		released.Clock.Sent = sent
+		released, err := decoded(s.servers[0], commands[i], r, err, decodeRelease)
 		done(i, released, err)
 	})
 }

@@ -29,19 +29,14 @@ func (c *Compensation) Send(to conn.Recipient) {
 // Receive takes the answer.
 func (c *Compensation) Receive(r conn.Reply, err error) {
 	if err == nil {
-		_, err = decodeRelease(r.Value)
+		_, err = decodeRelease(r)
 	}
 	c.to.Receive(r, err)
 }
 
-// compensate hands out a release for each of some servers. The lock must not last longer
-// for it: who holds it otherwise has perhaps ended as well.
-func (s *Store) compensate(servers []*conn.Server, r Release) {
-	s.compensateBy(r.command(s, true), servers, r.Name, r.Until)
-}
-
-// compensateBy hands out a command for each of some servers that ends a lock.
-func (s *Store) compensateBy(command *conn.Command, servers []*conn.Server, n Name, until time.Time) {
+// compensate hands out a command that ends a lock for each of some servers. The lock must not last longer for it: who
+// holds it otherwise has perhaps ended as well.
+func (s *Store) compensate(command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
 	for _, server := range servers {
 		c := &Compensation{Name: n, Until: until, server: server}
 		c.queued = conn.Queued{Command: command, Timeout: min(compensationTimeout, s.config.Timeout), To: c}

@@ -19,51 +19,56 @@ func TestReplyToAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Claim{Lease: 30 * time.Second}
 		for name, tc := range map[string]struct {
-			reply any
-			want  answer
-			err   string
+			reply   any
+			want    Grant
+			refused error
+			err     string
 		}{
-			"a free lock":   {reply: "1760000000000001", want: answer{grant: Grant{Token: 1760000000000001, Lease: c.Lease, TTL: c.Lease, Outermost: true}}},
-			"entered":       {reply: list{n(1), "7", n(8000), n(9), n(0), n(0), n(9000)}, want: answer{grant: Grant{Token: 7, Lease: 9 * time.Second, TTL: 8 * time.Second}}},
-			"entered fixed": {reply: list{n(1), "7", n(8000), n(9), n(1), n(0), n(-9000)}, want: answer{grant: Grant{Token: 7, Lease: 9 * time.Second, TTL: 8 * time.Second, Fixed: true, Outermost: true}}},
-			"token ahead":   {reply: list{n(1), "7", n(9000), n(6), n(1), n(0), n(9000)}, want: answer{grant: Grant{Token: 7, Lease: 9 * time.Second, TTL: 9 * time.Second, Outermost: true, Ahead: true}}},
-			"busy":          {reply: list{n(2), "", n(500), n(5), n(1), n(0)}, want: answer{refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true, Clock: Clock{Redis: 5 * time.Microsecond}}}},
-			"in window":     {reply: list{n(2), "", n(500), n(0), n(2), n(0)}, want: answer{refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true, Done: true}}},
-			"handed over":   {reply: list{n(2), "", n(500), n(0), n(3), n(0)}, want: answer{refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), HandedOver: true}}},
-			"new in queue":  {reply: list{n(2), "", n(-1), n(0), n(0), n(1)}, want: answer{refused: &Busy{New: true}}},
-			"gone":          {reply: list{n(3)}, want: answer{refused: ErrGone}},
-			"withdrawn":     {reply: list{n(4)}, want: answer{refused: errWithdrawn}},
-			"other kind":    {reply: list{n(5)}, want: answer{refused: errOtherKind}},
-			"other form":    {reply: list{n(6)}, want: answer{refused: ErrUpgrade}},
-			"attempt":       {reply: list{n(1), "7", n(9000), n(7), n(1), n(3), n(9000)}, want: answer{grant: Grant{Token: 7, Lease: 9 * time.Second, TTL: 9 * time.Second, Outermost: true, Attempt: 3}}},
-			"attempt ahead": {reply: list{n(1), "7", n(9000), n(6), n(1), n(1), n(9000)}, want: answer{grant: Grant{Token: 7, Lease: 9 * time.Second, TTL: 9 * time.Second, Outermost: true, Ahead: true, Attempt: 1}}},
-			"answered":      {reply: list{n(7), "paid"}, want: answer{refused: &Answered{"paid"}}},
-			"reused":        {reply: list{n(8)}, want: answer{refused: ErrReused}},
-			"unknown":       {reply: list{n(9)}, want: answer{refused: ErrOutcomeUnknown}},
+			"a free lock":   {reply: "1760000000000001", want: Grant{Token: 1760000000000001, Lease: c.Lease, TTL: c.Lease, Outermost: true}},
+			"entered":       {reply: list{n(1), "7", n(8000), n(9), n(0), n(0), n(9000)}, want: Grant{Token: 7, Lease: 9 * time.Second, TTL: 8 * time.Second}},
+			"entered fixed": {reply: list{n(1), "7", n(8000), n(9), n(1), n(0), n(-9000)}, want: Grant{Token: 7, Lease: 9 * time.Second, TTL: 8 * time.Second, Fixed: true, Outermost: true}},
+			"token ahead":   {reply: list{n(1), "7", n(9000), n(6), n(1), n(0), n(9000)}, want: Grant{Token: 7, Lease: 9 * time.Second, TTL: 9 * time.Second, Outermost: true, Ahead: true}},
+			"busy":          {reply: list{n(2), "", n(500), n(5), n(1), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true, Clock: Clock{Redis: 5 * time.Microsecond}}},
+			"in window":     {reply: list{n(2), "", n(500), n(0), n(2), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true, Done: true}},
+			"handed over":   {reply: list{n(2), "", n(500), n(0), n(3), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), HandedOver: true}},
+			"new in queue":  {reply: list{n(2), "", n(-1), n(0), n(0), n(1)}, refused: &Busy{New: true}},
+			"gone":          {reply: list{n(3)}, refused: ErrGone},
+			"withdrawn":     {reply: list{n(4)}, refused: errWithdrawn},
+			"other kind":    {reply: list{n(5)}, refused: errOtherKind},
+			"other form":    {reply: list{n(6)}, refused: ErrUpgrade},
+			"attempt":       {reply: list{n(1), "7", n(9000), n(7), n(1), n(3), n(9000)}, want: Grant{Token: 7, Lease: 9 * time.Second, TTL: 9 * time.Second, Outermost: true, Attempt: 3}},
+			"attempt ahead": {reply: list{n(1), "7", n(9000), n(6), n(1), n(1), n(9000)}, want: Grant{Token: 7, Lease: 9 * time.Second, TTL: 9 * time.Second, Outermost: true, Ahead: true, Attempt: 1}},
+			"answered":      {reply: list{n(7), "paid"}, refused: &Answered{"paid"}},
+			"reused":        {reply: list{n(8)}, refused: ErrReused},
+			"unknown":       {reply: list{n(9)}, refused: ErrOutcomeUnknown},
 
 			"no token":              {reply: "OK", err: `an unexpected reply: "OK"`},
 			"token too great":       {reply: "99999999999999999999", err: "an unexpected reply"},
 			"token 0":               {reply: "0", err: `an unexpected reply: "0"`},
-			"empty":                 {reply: list{}, err: "a reply of 0 values, expected 1"},
-			"grant cut short":       {reply: list{n(1), "7", n(9000), n(8000), n(1), n(0)}, err: "a reply of 6 values, expected 7"},
+			"empty":                 {reply: list{}, err: "an unexpected reply of 0 values"},
+			"grant cut short":       {reply: list{n(1), "7", n(9000), n(8000), n(1), n(0)}, err: "an unexpected reply of 6 values"},
 			"grant without a token": {reply: list{n(1), "OK", n(9000), n(8000), n(0), n(0), n(9000)}, err: `an unexpected reply: "OK"`},
-			"busy cut short":        {reply: list{n(2), "", n(500)}, err: "a reply of 3 values, expected 6"},
-			"busy without new":      {reply: list{n(2), "", n(500), n(0), n(0)}, err: "a reply of 5 values, expected 6"},
-			"answer cut short":      {reply: list{n(7)}, err: "a reply of 1 values, expected 2"},
+			"busy cut short":        {reply: list{n(2), "", n(500)}, err: "an unexpected reply of 3 values"},
+			"busy without new":      {reply: list{n(2), "", n(500), n(0), n(0)}, err: "an unexpected reply of 5 values"},
+			"answer cut short":      {reply: list{n(7)}, err: "an unexpected reply of 1 values"},
 			"of a release":          {reply: list{n(13), "", n(0), n(5)}, err: "an unexpected reply"},
 			"foreign status":        {reply: list{n(16)}, err: "an unexpected reply"},
 			"negative status":       {reply: list{n(-1)}, err: "an unexpected reply"},
-			"foreign list":          {reply: list{"1", "7"}, err: `an unexpected reply: "1"`},
-			"number for a text":     {reply: list{n(7), n(7)}, err: "an unexpected reply: int64"},
+			"foreign list":          {reply: list{"1", "7"}, err: "an unexpected reply of 2 values"},
+			"number for a text":     {reply: list{n(7), n(7)}, err: "an unexpected reply of 2 values"},
 			"number":                {reply: n(1), err: "an unexpected reply: int64"},
 			"nothing":               {reply: nil, err: "an unexpected reply: <nil>"},
 		} {
-			got, err := c.decode(tc.reply)
-			if wantText(t, name, err, tc.err) && !reflect.DeepEqual(got, tc.want) {
+			got, err := c.decode(conn.Reply{Value: tc.reply})
+			if tc.refused != nil {
+				if !reflect.DeepEqual(err, tc.refused) {
+					t.Errorf("%s: %+v, want %+v", name, err, tc.refused)
+				}
+			} else if wantText(t, name, err, tc.err) && got != tc.want {
 				t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 			}
-			// What is compensated, and what replicas must have.
-			if did := did(tc.reply); did != (tc.err == "" && tc.want.isGrant()) {
+			// What is not compensated, and what replicas must have. Who cannot read it has it compensated all the same.
+			if did := did(tc.reply); did != (got.Token != 0 || strings.HasPrefix(name, "grant ")) {
 				t.Errorf("%s: did is %v", name, did)
 			}
 		}
@@ -71,8 +76,8 @@ func TestReplyToAClaim(t *testing.T) {
 			t.Error("a claim that was withdrawn is not gone")
 		}
 		fixed := &Claim{Lease: time.Second, Fixed: true}
-		if a, err := fixed.decode("7"); err != nil || !a.grant.Fixed || a.grant.Lease != time.Second {
-			t.Errorf("fixed: %+v, %v", a, err)
+		if g, err := fixed.decode(conn.Reply{Value: "7", Sent: start}); err != nil || !g.Fixed || g.Lease != time.Second || g.Sent != start {
+			t.Errorf("fixed: %+v, %v", g, err)
 		}
 	})
 }
@@ -91,16 +96,16 @@ func TestReplyToARelease(t *testing.T) {
 		"the queue is next": {reply: list{n(13), "", n(0), n(5)}, want: Released{Found: true, Passed: true, Clock: Clock{Redis: 5 * time.Microsecond}}},
 		"window":            {reply: list{n(12), "", n(1500)}, want: Released{Found: true, Window: 1500 * time.Millisecond}},
 
-		"empty":          {reply: list{}, err: "a reply of 0 values, expected 1"},
-		"cut short":      {reply: list{n(11)}, err: "a reply of 1 values, expected 6"},
-		"no time":        {reply: list{n(13), "", n(0)}, err: "a reply of 3 values, expected 4"},
-		"window missing": {reply: list{n(12)}, err: "a reply of 1 values, expected 3"},
+		"empty":          {reply: list{}, err: "an unexpected reply of 0 values"},
+		"cut short":      {reply: list{n(11)}, err: "an unexpected reply of 1 values"},
+		"no time":        {reply: list{n(13), "", n(0)}, err: "an unexpected reply of 3 values"},
+		"window missing": {reply: list{n(12)}, err: "an unexpected reply of 1 values"},
 		"foreign status": {reply: list{n(17), n(0)}, err: "an unexpected reply"},
 		"of a claim":     {reply: list{n(3)}, err: "an unexpected reply"},
 		"text":           {reply: "OK", err: `an unexpected reply: "OK"`},
 		"token":          {reply: "7", err: `an unexpected reply: "7"`},
 	} {
-		got, err := decodeRelease(tc.reply)
+		got, err := decodeRelease(conn.Reply{Value: tc.reply})
 		if wantText(t, name, err, tc.err) && got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
@@ -131,13 +136,13 @@ func TestReplyToAnInspection(t *testing.T) {
 		"parked":      {reply: list{n(14), "", n(900), n(5), list{"mode", "h7 ab 900"}}, want: State{Held: true, TTL: 900 * time.Millisecond, Parked: true}},
 		"resumed":     {reply: list{n(14), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:holder:p:2", "505 30000 7 p:2"}}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{"p:2", 1, 500 * time.Microsecond}}}},
 
-		"no fields":      {reply: list{n(14), "", n(900), n(5)}, err: "a reply of 4 values, expected 5"},
-		"cut short":      {reply: list{n(14)}, err: "a reply of 1 values, expected 5"},
-		"no list":        {reply: list{n(14), "", n(900), n(5), "p:1"}, err: `an unexpected reply: "p:1"`},
+		"no fields":      {reply: list{n(14), "", n(900), n(5)}, err: "an unexpected reply of 4 values"},
+		"cut short":      {reply: list{n(14)}, err: "an unexpected reply of 1 values"},
+		"no list":        {reply: list{n(14), "", n(900), n(5), "p:1"}, err: "an unexpected reply of 5 values"},
 		"half a field":   {reply: list{n(14), "", n(900), n(5), list{"p:1"}}, err: "an unexpected reply"},
 		"no list at all": {reply: n(1), err: "an unexpected reply: int64"},
 	} {
-		got, err := decodeState(tc.reply)
+		got, err := decodeState(conn.Reply{Value: tc.reply})
 		if wantText(t, name, err, tc.err) && !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
@@ -152,13 +157,13 @@ func TestReplyOfYesOrNo(t *testing.T) {
 	}{
 		"done":       {reply: list{n(10)}, want: true},
 		"none":       {reply: list{n(0)}},
-		"empty":      {reply: list{}, err: "a reply of 0 values, expected 1"},
+		"empty":      {reply: list{}, err: "an unexpected reply of 0 values"},
 		"of a claim": {reply: list{n(3)}, err: "an unexpected reply"},
 		"number":     {reply: n(1), err: "an unexpected reply: int64"},
 		"text":       {reply: "1", err: `an unexpected reply: "1"`},
-		"in list":    {reply: list{"1"}, err: `an unexpected reply: "1"`},
+		"in list":    {reply: list{"1"}, err: "an unexpected reply of 1 values"},
 	} {
-		got, err := yes(tc.reply)
+		got, err := yes(conn.Reply{Value: tc.reply})
 		if wantText(t, name, err, tc.err) && got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}

@@ -3,8 +3,11 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
 const (
@@ -15,137 +18,208 @@ const (
 	againMin    = time.Millisecond
 )
 
-// election is a claim that the members of a quorum vote about.
+// election is a claim about which the members of a quorum vote: who grants it, and then who has its token.
 type election struct {
-	*ballot[answer]
+	*Store
 	ctx     context.Context
 	claim   *Claim
-	timeout time.Duration
+	granted chan vote[Grant] // has room for two votes of each member
+	written chan vote[bool]  // for one
+
+	token *decision[int64]       // the greatest of a majority's; 0: no majority grants it
+	won   *decision[bool]        // a majority has that token
+	held  *decision[func() bool] // whether the lock that came of it is held; nil: none did
 }
 
-// acquire asks all members at once and returns as soon as their answers decide it.
-func (q *quorum) acquire(ctx context.Context, c *Claim) (Grant, error) {
-	timeout := q.config.Timeout
-	c.verdict = &verdict{decided: make(chan struct{})}
-	sent := time.Now()
-	e := election{newBallot(ctx, q, &c.command, timeout, c.decode), ctx, c, timeout}
-	a, err := e.count()
-	if err == nil && a.isGrant() {
-		a, err = e.writeBack(a)
+// elect asks all members for a lock. It returns as soon as it is decided, and goes on with those that answer later.
+func (s *Store) elect(ctx context.Context, c *Claim) (Grant, error) {
+	e := &election{
+		Store: s, ctx: ctx, claim: c, granted: make(chan vote[Grant], 2*len(s.servers)), written: make(chan vote[bool], len(s.servers)),
+		token: newDecision[int64](), won: newDecision[bool](), held: newDecision[func() bool](),
 	}
-	granted := err == nil && a.isGrant()
-	if !granted {
-		for _, v := range e.votes {
-			if v.err == nil && v.answer.isGrant() {
-				c.Compensate(q.servers[v.member])
+	c.election = e
+	for member := range s.servers {
+		s.config.Workers.Start(func() { e.follow(member) })
+	}
+	g, err := e.count()
+	e.token.make(g.Token)
+	if err == nil {
+		err = e.confirm()
+	}
+	e.won.make(err == nil)
+	return g, err
+}
+
+// Decided says what became of a claim, for members of a quorum that grant it late: they
+// get the token of the lock if that is still held then, else their grant is compensated.
+// held is nil when the lock was not taken, and may be called on any goroutine. It is called once after each Acquire, and does
+// not block.
+func (s *Store) Decided(c *Claim, held func() bool) {
+	if c.election != nil {
+		c.election.held.make(held)
+	}
+}
+
+// follow asks a member, and does there what follows from the votes of all.
+//
+// One that refuses is asked again, once, for a release may be on its way to it: but not
+// when it may have refused a second copy of the claim, and is about to end the first.
+func (e *election) follow(member int) {
+	g, late, err := e.ask(member)
+	if isBusy(err) {
+		select {
+		case <-e.token.made:
+		case <-time.After(max(e.usualTime(), againMin)):
+			if !e.claim.Resends.MayArriveTwice() {
+				g, late, err = e.ask(member)
 			}
 		}
 	}
-	e.late(func(v vote[answer]) {
-		switch server := q.servers[v.member]; {
-		case v.err != nil || !v.answer.isGrant():
-		case granted:
-			c.grantedLate(server, v.answer.grant.Token, a.grant.Token)
-		default:
-			c.Compensate(server)
+	if err != nil {
+		e.written <- vote[bool]{err: err}
+		return
+	}
+	server, token := e.servers[member], e.token.wait()
+	if late {
+		if held := e.held.wait(); held == nil || !held() {
+			e.claim.Compensate(server)
+			return
 		}
-	})
-	return a.at(sent, err)
+	}
+	if token != 0 {
+		has := g.Token == token
+		if !has { // it is a member less, if that fails
+			has, err = do(context.WithoutCancel(e.ctx), server, e.claim.raise(g.Token, token), e.config.Timeout, yes)
+		}
+		e.written <- vote[bool]{answer: has, err: err}
+	}
+	if !e.won.wait() {
+		e.claim.Compensate(server)
+	}
 }
 
-// count counts votes until they decide.
+// ask has a member vote. It is late when the others have decided before it has granted the lock: no release that
+// follows can be relied on to end that.
+func (e *election) ask(member int) (g Grant, late bool, err error) {
+	q := question[Grant]{command: &e.claim.command, timeout: e.config.Timeout, decode: e.claim.decode}
+	g, err = q.askMember(e.ctx, e.Store, member)
+	select {
+	case <-e.won.made:
+		late = true
+	default:
+	}
+	e.granted <- vote[Grant]{member, g, err}
+	return g, late, err
+}
+
+// raise makes a member give the lock a greater token than the one that it gave.
+func (c *Claim) raise(given, token int64) *conn.Command {
+	return &conn.Command{
+		Script: c.store.scripts.renew,
+		Keys:   2,
+		Words:  []any{c.Name.Lock(), c.Name.clock(), c.Owner, given, noTime, "raise", token},
+	}
+}
+
+// count counts votes until they decide who has the lock.
 //
-// A claim that has one vote and one refusal asks those again that refused, once,
-// for a release may be on its way to them. Then it waits for the others no longer than
-// usual: contenders that keep a vote each until a dead member's time is over would block
-// one another for as long.
-func (e *election) count() (answer, error) {
-	var again, grace <-chan time.Time
+// A claim that one member refuses waits for the others no longer than usual: contenders that
+// keep a vote each until a dead member's time is over would block one another for as long.
+func (e *election) count() (Grant, error) {
+	b := &ballot[Grant]{members: len(e.servers)}
+	var grace <-chan time.Time
 	impatient := false
 	for {
 		select {
-		case v := <-e.arrived:
-			e.votes = append(e.votes, v)
-		case <-again:
-			if e.claim.Resends.MayArriveTwice() {
-				continue // what refused a second copy of it is about to end the first
-			}
-			for _, member := range e.forgetRefusals() {
-				e.send(member)
+		case v := <-e.granted:
+			b.votes = append(slices.DeleteFunc(b.votes, func(old vote[Grant]) bool { return old.member == v.member }), v)
+			if grace == nil && isBusy(v.err) {
+				grace = time.After(max(graceFactor*e.usualTime(), graceMin))
 			}
 		case <-grace:
 			impatient = true
 		}
-		a, decided, err := decideAcquire(&e.tally, impatient)
-		if decided {
-			return a, err
-		}
-		if grace == nil && len(e.answers(answer.isBusy)) > 0 {
-			usual := e.quorum.usualTime()
-			again = time.After(max(usual, againMin))
-			grace = time.After(max(graceFactor*usual, graceMin))
+		if g, decided, err := decideAcquire(b, impatient); decided {
+			return g, err
 		}
 	}
 }
 
-// forgetRefusals takes the votes of those out that refused, and returns who they are.
-func (e *election) forgetRefusals() []int {
-	var members []int
-	e.votes = slices.DeleteFunc(e.votes, func(v vote[answer]) bool {
-		refused := v.err == nil && v.answer.isBusy()
-		if refused {
-			members = append(members, v.member)
+// confirm waits until a majority has the token, so that the next majority meets a member that knows it. A member
+// that votes late can take the place of one that fails meanwhile. Without a majority the claim is to be tried again
+// while most members answer.
+func (e *election) confirm() error {
+	b := &ballot[bool]{members: len(e.servers)}
+	for b.pending() > 0 {
+		select {
+		case v := <-e.written:
+			b.votes = append(b.votes, v)
+		case <-e.ctx.Done():
+			return conn.Failed(conn.Ended(e.ctx))
 		}
-		return refused
-	})
-	return members
+		if has := b.answers(func(has bool) bool { return has }); len(has) >= b.majority() {
+			return nil
+		}
+	}
+	if b.members-len(b.failures()) >= b.majority() {
+		return &Busy{Split: true}
+	}
+	return conn.Failed(fmt.Errorf("the fencing token reached no majority: %w", b.noMajority()))
+}
+
+func isBusy(err error) bool {
+	_, busy := err.(*Busy)
+	return busy
 }
 
 // decideAcquire: held when a majority grants it, with the greatest token and the
 // shortest ttl. When it is impatient, and contenders stand in the way, it is busy as
 // soon as a majority has answered.
-func decideAcquire(t *tally[answer], impatient bool) (a answer, decided bool, err error) {
-	grants := t.answers(answer.isGrant)
-	if len(grants) >= t.majority {
-		best := slices.MaxFunc(grants, func(a, b answer) int { return cmp.Compare(a.grant.Token, b.grant.Token) })
-		for _, g := range grants {
-			best.grant.TTL = min(best.grant.TTL, g.grant.TTL)
+func decideAcquire(b *ballot[Grant], impatient bool) (won Grant, decided bool, err error) {
+	grants := b.answers(func(Grant) bool { return true })
+	var busy []*Busy
+	gone := 0
+	for _, v := range b.votes {
+		if refusal, ok := v.err.(*Busy); ok {
+			busy = append(busy, refusal)
+		} else if v.err == ErrGone {
+			gone++
 		}
-		return best, true, nil
 	}
-	answered, busy := len(t.all()), t.answers(answer.isBusy)
-	contended := len(busy) > 0
+	most, answered := b.majority(), len(b.votes)-len(b.failures())
+	// Somebody may have a majority yet; or it may turn out that the lock is held, which is not the same as unreachable.
+	open := len(grants)+b.pending() >= most || answered < most && answered+b.pending() >= most
 	switch {
-	case contended && impatient && answered >= t.majority:
-		return busyUntil(t, busy, len(grants)), true, nil
-	case len(grants)+t.pending() >= t.majority:
-		return a, false, nil
-	case answered < t.majority && answered+t.pending() >= t.majority:
-		return a, false, nil // held or unreachable, that is not the same
-	case answered < t.majority:
-		return a, true, t.noMajority()
-	case contended:
-		return busyUntil(t, busy, len(grants)), true, nil
-	case len(t.answers(func(a answer) bool { return a.refused == ErrGone })) > t.total-t.majority:
-		return answer{refused: ErrGone}, true, nil
+	case len(grants) >= most:
+		won = slices.MaxFunc(grants, func(a, b Grant) int { return cmp.Compare(a.Token, b.Token) })
+		for _, g := range grants {
+			won.TTL = min(won.TTL, g.TTL)
+			if g.Sent.Before(won.Sent) {
+				won.Sent = g.Sent
+			}
+		}
+		return won, true, nil
+	case len(busy) > 0 && answered >= most && (impatient || !open):
+		return won, true, busyUntil(busy, most-len(grants), len(grants) > 0)
+	case open:
+		return won, false, nil
+	case gone >= most:
+		return won, true, ErrGone
 	default:
-		return a, true, t.noMajority()
+		return won, true, b.noMajority()
 	}
 }
 
-// busyUntil says when enough of the members that refused will be free, besides those that
-// granted. It is split when some did: then nobody may hold a majority.
-func busyUntil(t *tally[answer], refusals []answer, grants int) answer {
-	all := make([]*Busy, len(refusals))
-	for i, r := range refusals {
-		all[i] = r.refused.(*Busy)
-	}
-	slices.SortFunc(all, func(a, b *Busy) int {
+// busyUntil says when enough of the members that refused will be free. It is split when others
+// granted: then nobody may hold a majority.
+func busyUntil(refusals []*Busy, enough int, split bool) *Busy {
+	slices.SortFunc(refusals, func(a, b *Busy) int {
 		if a.Until.IsZero() != b.Until.IsZero() {
 			return b.Until.Compare(a.Until) // without an end is last
 		}
 		return a.Until.Compare(b.Until)
 	})
-	last := all[min(t.majority-grants, len(all))-1]
-	return answer{refused: &Busy{Until: last.Until, Exact: last.Exact, Done: last.Done, Split: grants > 0}}
+	last := *refusals[min(enough, len(refusals))-1]
+	last.Split = split
+	return &last
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
@@ -18,18 +19,19 @@ func (s *Store) Force(ctx context.Context, n Name, owner *string) (bool, error) 
 		}
 		words = append(words, *owner)
 	}
-	freed, _, err := ask(ctx, s, &conn.Command{Script: s.scripts.force, Keys: 2, Words: words}, yes, decideForce)
-	return freed, err
+	c := &conn.Command{Script: s.scripts.force, Keys: 2, Words: words}
+	return question[bool]{c, s.config.Timeout, yes, decideForce, nil}.ask(ctx, s)
 }
 
 // decideForce: done when a majority has answered; freed if one of them was.
-func decideForce(t *tally[bool]) (freed, decided bool, err error) {
+func decideForce(b *ballot[bool]) (freed, decided bool, err error) {
+	answers := b.answers(func(bool) bool { return true })
 	switch {
-	case len(t.all()) >= t.majority:
-		return len(t.answers(func(freed bool) bool { return freed })) > 0, true, nil
-	case t.pending() > 0:
+	case len(answers) >= b.majority():
+		return slices.Contains(answers, true), true, nil
+	case b.pending() > 0:
 		return false, false, nil
 	default:
-		return false, true, t.noMajority()
+		return false, true, b.noMajority()
 	}
 }

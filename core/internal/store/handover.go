@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"strconv"
+	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -23,43 +23,35 @@ type HandOver struct {
 	Fixed  bool
 }
 
-// Parked is what became of it.
-type Parked int64
-
-const (
-	NotOurs   Parked = iota // the lock is not that owner's any more
-	Done                    // it is parked, or held as before
-	HasInside               // there are other holds
-)
+// ErrOthers says that the lock cannot be handed over, for there are other holds.
+var ErrOthers = errors.New("the lock has other holds")
 
 // HandOver parks the lock. It blocks for Timeout at most, and returns early when ctx ends. It
-// fails with a [*conn.Failure]; when the outcome is unknown, TakeBack must follow.
-func (s *Store) HandOver(ctx context.Context, h HandOver) (Parked, time.Time, error) {
-	return s.handOver(ctx, s.handOverBy(h, h.TTL, ""))
+// fails with [ErrGone] when the lock is not that owner's any more, with [ErrOthers], or with a [*conn.Failure]; when
+// the outcome is unknown, TakeBack must follow.
+func (s *Store) HandOver(ctx context.Context, h HandOver) error {
+	return s.handOver(ctx, h.command(s, h.TTL, ""))
 }
 
-// TakeBack has the lock held as before, for left from now on, whether or not it was parked,
+// TakeBack has the lock held as before, for left since sent, whether or not it was parked,
 // and has a copy of the request refused that arrives later. It blocks and fails as HandOver
 // does; it counts once.
-func (s *Store) TakeBack(ctx context.Context, h HandOver, left time.Duration) (Parked, time.Time, error) {
-	return s.handOver(ctx, s.takeBackBy(h, left))
+func (s *Store) TakeBack(ctx context.Context, h HandOver, left time.Duration) (sent time.Time, err error) {
+	sent = time.Now()
+	return sent, s.handOver(ctx, h.takenBack(s, left))
 }
 
 // TakeBackLater compensates a request of which nobody knows the outcome, for a lock that is lost: it
 // is taken back for a moment, or it would be parked for nobody.
 func (s *Store) TakeBackLater(h HandOver) {
-	s.compensateBy(s.takeBackBy(h, time.Millisecond), s.servers, h.Name, time.Now().Add(h.TTL))
+	s.compensate(h.takenBack(s, time.Millisecond), h.Name, time.Now().Add(h.TTL), s.servers...)
 }
 
-func (s *Store) takeBackBy(h HandOver, left time.Duration) *conn.Command {
-	lease := h.Lease.Milliseconds()
-	if h.Fixed {
-		lease = -lease
-	}
-	return s.handOverBy(h, left, strconv.FormatInt(lease, 10))
+func (h *HandOver) takenBack(s *Store, left time.Duration) *conn.Command {
+	return h.command(s, left, leaseArg(h.Lease, h.Fixed))
 }
 
-func (s *Store) handOverBy(h HandOver, ttl time.Duration, lease string) *conn.Command {
+func (h *HandOver) command(s *Store, ttl time.Duration, lease any) *conn.Command {
 	return &conn.Command{
 		Script:  s.scripts.handOver,
 		Keys:    2,
@@ -68,19 +60,16 @@ func (s *Store) handOverBy(h HandOver, ttl time.Duration, lease string) *conn.Co
 	}
 }
 
-func (s *Store) handOver(ctx context.Context, c *conn.Command) (Parked, time.Time, error) {
-	return do(ctx, s.servers[0], c, s.config.Timeout, decodeParked)
-}
-
-func decodeParked(value any) (Parked, error) {
-	r, err := parse(value)
-	switch {
-	case err != nil || r.status == saidNone:
-		return NotOurs, err
-	case r.status == saidDone:
-		return Done, nil
-	case r.status == saidHasOthers:
-		return HasInside, nil
+func (s *Store) handOver(ctx context.Context, c *conn.Command) error {
+	done, err := do(ctx, s.servers[0], c, s.config.Timeout, func(from conn.Reply) (bool, error) {
+		r := reply{value: from.Value}
+		if r.status() == saidHasOthers {
+			return false, ErrOthers
+		}
+		return yes(from)
+	})
+	if err == nil && !done {
+		err = ErrGone
 	}
-	return NotOurs, unexpected(value)
+	return err
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,37 +35,32 @@ type Holder struct {
 // Timeout at most, and returns early when ctx ends; the error is a [*conn.Failure].
 func (s *Store) Inspect(ctx context.Context, n Name) (State, error) {
 	c := &conn.Command{Script: s.scripts.inspect, Keys: 1, Words: []any{n.Lock()}, Resends: new(conn.Resends)}
-	state, _, err := ask(ctx, s, c, decodeState, decideInspect)
-	return state, err
+	return question[State]{c, s.config.Timeout, decodeState, decideInspect, nil}.ask(ctx, s)
 }
 
-// sharedMode is the mode of a lock that several can have, see lock.lua.
-var sharedMode = regexp.MustCompile(`^[sp][0-9]*$`)
-
-func decodeState(value any) (State, error) {
-	r, err := parse(value)
-	if err == nil && (r.status != saidState || len(r.fields)%2 != 0) {
-		err = unexpected(value)
+func decodeState(from conn.Reply) (state State, _ error) {
+	r := reply{value: from.Value}
+	said, ttl, now, fields := r.status(), r.ttl(), r.time(), r.fields()
+	if said != saidState || len(fields)%2 != 0 {
+		r.foreign()
 	}
-	if err != nil {
-		return State{}, err
+	if r.err != nil || ttl == -2*time.Millisecond {
+		return State{}, r.err
 	}
-	state := State{Held: r.ttl != -2*time.Millisecond, TTL: r.ttl}
-	for i := 0; i < len(r.fields); i += 2 {
-		field, _ := r.fields[i].(string)
-		text, _ := r.fields[i+1].(string)
-		if owner, ok := strings.CutPrefix(field, holderField); ok {
-			if h, ok := readHolder(owner, text, r.time); ok {
-				state.Holders = append(state.Holders, h)
-			}
-			continue
-		}
+	state = State{Held: true, TTL: ttl}
+	kind := byte('x') // of the mode, see lock.lua
+	for i := 0; i < len(fields); i += 2 {
+		field, _ := fields[i].(string)
+		text, _ := fields[i+1].(string)
+		owner, isHolder := strings.CutPrefix(field, holderField)
 		switch {
-		case field == modeField && sharedMode.MatchString(text):
-			state.Form = Form(text[:1])
-		case field == modeField:
-			state.Parked = strings.HasPrefix(text, "h")
-			state.Unknown = strings.HasPrefix(text, "i")
+		case isHolder:
+			if h, ok := readHolder(owner, text, now); ok {
+				state.Holders = append(state.Holders, h)
+				state.Holds += h.Holds
+			}
+		case field == modeField && text != "":
+			kind = text[0]
 		case field == answerField:
 			state.Answered = true
 		case !IsOwnField(field):
@@ -75,17 +69,16 @@ func decodeState(value any) (State, error) {
 		}
 	}
 	slices.SortFunc(state.Holders, func(a, b Holder) int { return cmp.Compare(a.Owner, b.Owner) })
-	for _, h := range state.Holders {
-		state.Holds += h.Holds
-	}
 	if len(state.Holders) == 1 {
 		state.Owner = state.Holders[0].Owner
 	}
-	state.Parked = state.Parked && state.Holders == nil
-	state.Unknown = state.Unknown && state.Holders == nil
-	state.Held = state.Held && (state.Form == Exclusive || state.Holders != nil)
-	if !state.Held {
-		state = State{}
+	idle := state.Holders == nil
+	state.Parked, state.Unknown = idle && kind == 'h', idle && kind == 'i'
+	if kind == 's' || kind == 'p' {
+		if idle {
+			return State{}, nil
+		}
+		state.Form = Form(kind)
 	}
 	return state, nil
 }
@@ -104,29 +97,18 @@ func readHolder(owner, text string, now time.Duration) (h Holder, ok bool) {
 	return h, h.TTL > 0
 }
 
-// decideInspect: the owner that a majority names, with the shortest ttl and the
-// most holds among them; otherwise nobody.
-func decideInspect(t *tally[State]) (state State, decided bool, err error) {
-	all := t.all()
-	most := 0
-	for _, a := range all {
-		same := t.answers(func(b State) bool { return b.Held && b.Owner == a.Owner })
-		most = max(most, len(same))
-		if a.Held && len(same) >= t.majority {
-			state = slices.MinFunc(same, func(a, b State) int { return cmp.Compare(a.TTL, b.TTL) })
-			// Of two majorities one member is in both: it has the latest re-entry.
-			for _, b := range same {
-				state.Holds = max(state.Holds, b.Holds)
-			}
-			return state, true, nil
-		}
-	}
+// decideInspect: what a majority says of the owner, with the shortest ttl and the most holds
+// among them; nobody has the lock when all have answered and differ.
+func decideInspect(b *ballot[State]) (state State, decided bool, err error) {
+	same, decided, err := b.agreed(func(a, b State) bool { return a.Held == b.Held && a.Owner == b.Owner })
 	switch {
-	case t.pending() > 0:
-		return state, false, nil
-	case len(all) < t.majority, most+t.total-len(all) >= t.majority:
-		return state, true, t.noMajority()
-	default:
-		return state, true, nil
+	case len(same) > 0:
+		state = slices.MinFunc(same, func(a, b State) int { return cmp.Compare(a.TTL, b.TTL) })
+		for _, b := range same { // of two majorities one member is in both: it has the latest re-entry
+			state.Holds = max(state.Holds, b.Holds)
+		}
+	case decided && len(b.failures()) == 0:
+		err = nil
 	}
+	return state, decided, err
 }

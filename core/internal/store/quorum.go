@@ -2,115 +2,159 @@ package store
 
 import (
 	"context"
-	"sync/atomic"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// quorum is a Store on several independent Redis, which vote.
-type quorum struct {
-	*Store
-	majority int
-	usual    []atomic.Int64 // how long each takes to answer, in ns; 0: it never has
+// vote is what a member of a quorum has answered.
+type vote[T any] struct {
+	member int
+	answer T
+	err    error // a [*conn.Failure]: nobody knows the answer
 }
 
-// answered notes how long a member took to answer. What is known of one that does not
-// answer fades.
-func (q *quorum) answered(member int, took time.Duration, err error) {
-	if err != nil {
-		took = 0
-	}
-	usual := &q.usual[member]
-	if old := usual.Load(); old == 0 {
-		usual.Store(int64(took))
-	} else {
-		usual.Store(old + (int64(took)-old)/4)
-	}
-}
-
-// usualTime is how long the slowest member usually takes to answer.
-func (q *quorum) usualTime() time.Duration {
-	slowest := time.Duration(0)
-	for i := range q.usual {
-		slowest = max(slowest, time.Duration(q.usual[i].Load()))
-	}
-	return slowest
-}
-
-// ballot is a command that all members are asked to do at once.
+// ballot has the votes that have arrived.
 type ballot[T any] struct {
-	tally[T]
-	quorum  *quorum
-	send    func(member int)
-	arrived chan vote[T] // has room for all that are awaited
+	members int
+	votes   []vote[T]
 }
 
-func newBallot[T any](ctx context.Context, q *quorum, c *conn.Command, timeout time.Duration, decode func(reply any) (T, error)) *ballot[T] {
-	b := &ballot[T]{
-		quorum:  q,
-		tally:   tally[T]{total: len(q.servers), majority: q.majority},
-		arrived: make(chan vote[T], len(q.servers)),
+func (b *ballot[T]) majority() int { return b.members/2 + 1 }
+func (b *ballot[T]) pending() int  { return b.members - len(b.votes) }
+
+// answers returns those for which which is true.
+func (b *ballot[T]) answers(which func(T) bool) []T {
+	var answers []T
+	for _, v := range b.votes {
+		if v.err == nil && which(v.answer) {
+			answers = append(answers, v.answer)
+		}
 	}
-	b.send = func(member int) {
-		q.config.Workers.Start(func() {
-			began := time.Now()
-			answer, _, err := do(ctx, q.servers[member], c, timeout, decode)
-			if err == nil || ctx.Err() == nil {
-				q.answered(member, time.Since(began), err)
+	return answers
+}
+
+// agreed returns the answers of a majority that are the same. When there is no such majority, and there cannot
+// be one any more, that is decided as well.
+func (b *ballot[T]) agreed(same func(a, b T) bool) (answers []T, decided bool, err error) {
+	for _, v := range b.votes {
+		answers = b.answers(func(a T) bool { return same(a, v.answer) })
+		if len(answers) >= b.majority() {
+			return answers, true, nil
+		}
+	}
+	if b.pending() > 0 {
+		return nil, false, nil
+	}
+	return nil, true, b.noMajority()
+}
+
+// failures are why members did not answer.
+func (b *ballot[T]) failures() (errs []error) {
+	for _, v := range b.votes {
+		if isFailure(v.err) {
+			errs = append(errs, v.err)
+		}
+	}
+	return errs
+}
+
+// noMajority is the outcome when too few members can be reached, or all differ.
+func (b *ballot[T]) noMajority() error {
+	failures := b.failures()
+	if len(failures) == 0 {
+		return conn.Failed(errors.New("the members do not agree"))
+	}
+	return conn.Failed(fmt.Errorf("%d of %d members failed: %w", len(failures), b.members, errors.Join(failures...)))
+}
+
+// decideYes is what a majority says.
+func decideYes(b *ballot[bool]) (yes, decided bool, err error) {
+	answers, decided, err := b.agreed(func(a, b bool) bool { return a == b })
+	return len(answers) > 0 && answers[0], decided, err
+}
+
+// question is one command for the one server, or for all members of a quorum.
+type question[T any] struct {
+	command *conn.Command
+	timeout time.Duration
+	decode  func(conn.Reply) (T, error)
+	decide  func(*ballot[T]) (answer T, decided bool, err error)
+	missed  func(*conn.Server) // a member has failed, and the others have decided; nil: that does no harm
+}
+
+// ask returns as soon as the answers decide it.
+func (q question[T]) ask(ctx context.Context, s *Store) (T, error) {
+	if !s.Can.Differ {
+		return do(ctx, s.servers[0], q.command, q.timeout, q.decode)
+	}
+	arrived, done := make(chan vote[T], len(s.servers)), newDecision[bool]()
+	for i := range s.servers {
+		s.config.Workers.Start(func() {
+			answer, err := q.askMember(ctx, s, i)
+			arrived <- vote[T]{i, answer, err}
+			if err != nil && q.missed != nil && done.wait() {
+				q.missed(s.servers[i])
 			}
-			b.arrived <- vote[T]{member, answer, err}
 		})
 	}
-	for member := range q.servers {
-		b.send(member)
-	}
-	return b
-}
-
-// decide counts votes until they decide, and does not wait for the rest.
-func (b *ballot[T]) decide(decide func(*tally[T]) (T, bool, error)) (T, error) {
+	b := &ballot[T]{members: len(s.servers)}
 	for {
-		b.votes = append(b.votes, <-b.arrived)
-		if answer, decided, err := decide(&b.tally); decided {
+		b.votes = append(b.votes, <-arrived)
+		if answer, decided, err := q.decide(b); decided {
+			done.make(err == nil)
 			return answer, err
 		}
 	}
 }
 
-// late hears the votes that come after the decision. It does not block.
-func (b *ballot[T]) late(hear func(vote[T])) {
-	if pending := b.pending(); pending > 0 {
-		b.quorum.config.Workers.Start(func() {
-			for range pending {
-				hear(<-b.arrived)
-			}
-		})
+func (q question[T]) askMember(ctx context.Context, s *Store, i int) (T, error) {
+	began := time.Now()
+	answer, err := do(ctx, s.servers[i], q.command, q.timeout, q.decode)
+	switch {
+	case !isFailure(err):
+		s.took(i, time.Since(began))
+	case ctx.Err() == nil: // nobody has given up early
+		s.took(i, 0)
+	}
+	return answer, err
+}
+
+// took notes how long a member took to answer; 0: it did not. What is known of one that does not fades.
+func (s *Store) took(i int, d time.Duration) {
+	usual := &s.usual[i]
+	if old := usual.Load(); old == 0 {
+		usual.Store(int64(d))
+	} else {
+		usual.Store(old + (int64(d)-old)/4)
 	}
 }
 
-func (q *quorum) release(ctx context.Context, r Release, timeout time.Duration) (Released, error) {
-	b := newBallot(ctx, q, r.command(q.Store, false), timeout, decodeRelease)
-	released, err := b.decide(decideRelease)
-	if err != nil {
-		return released, err
+// usualTime is how long the slowest member usually takes to answer.
+func (s *Store) usualTime() time.Duration {
+	slowest := time.Duration(0)
+	for i := range s.usual {
+		slowest = max(slowest, time.Duration(s.usual[i].Load()))
 	}
-	missed := func(v vote[Released]) {
-		if v.err != nil {
-			q.compensate(q.servers[v.member:v.member+1], r)
-		}
-	}
-	for _, v := range b.votes {
-		missed(v)
-	}
-	b.late(missed)
-	return released, nil
+	return slowest
 }
 
-func (q *quorum) renew(r *renewal) {
-	r.to = &renewalVotes{tally: tally[bool]{total: len(q.servers), majority: q.majority}, to: r.to}
-	for _, server := range q.servers {
-		queued := r.queued
-		server.Queue(&queued)
-	}
+// decision is a value for which others wait until it is decided.
+type decision[T any] struct {
+	made  chan struct{}
+	value T
+}
+
+func newDecision[T any]() *decision[T] { return &decision[T]{made: make(chan struct{})} }
+
+func (d *decision[T]) make(value T) {
+	d.value = value
+	close(d.made)
+}
+
+func (d *decision[T]) wait() T {
+	<-d.made
+	return d.value
 }

@@ -41,12 +41,17 @@ type Released struct {
 // returns early when ctx ends. When the majority of a quorum has answered, the members
 // that fail are compensated.
 func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (Released, error) {
-	return s.redis.release(ctx, r, timeout)
+	q := question[Released]{r.command(s, false), timeout, decodeRelease, decideRelease, func(member *conn.Server) { s.releaseLater(r, member) }}
+	return q.ask(ctx, s)
 }
 
 // ReleaseLater compensates a hold that has ended for this process, with every server. A
 // release that is late gives the holds that remain no new lease.
-func (s *Store) ReleaseLater(r Release) { s.compensate(s.servers, r) }
+func (s *Store) ReleaseLater(r Release) { s.releaseLater(r, s.servers...) }
+
+func (s *Store) releaseLater(r Release, servers ...*conn.Server) {
+	s.compensate(r.command(s, true), r.Name, r.Until, servers...)
+}
 
 func (r *Release) command(s *Store, late bool) *conn.Command {
 	if r.Sole && r.Waits == (Place{}) && !r.MayArrive && !late && r.Last == r.Token && !s.Can.Differ {
@@ -93,27 +98,30 @@ func (r *Release) mode(room []byte) []byte {
 	return strconv.AppendInt(append(mode, ' '), r.Lease.Milliseconds(), 10)
 }
 
-func decodeRelease(value any) (Released, error) {
-	r, err := parse(value)
-	if err != nil {
-		return Released{}, err
+func decodeRelease(from conn.Reply) (released Released, _ error) {
+	if heard, ok := from.Value.(int64); ok {
+		return Released{Found: true, Heard: int(heard)}, nil
 	}
-	switch r.status {
-	case saidFreed:
-		return Released{Found: true, Heard: int(r.number)}, nil
+	r := reply{value: from.Value}
+	switch r.status() {
 	case saidNone:
-		return Released{}, nil
 	case saidRemaining:
-		return Released{Found: true, Left: int(r.number)}, nil
+		released = Released{Found: true, Left: r.number()}
 	case saidWindowed:
-		return Released{Found: true, Window: r.ttl}, nil
+		released = Released{Found: true, Window: r.ttl()}
 	case saidPassed:
-		return Released{Found: true, Passed: true, Clock: Clock{Redis: r.time}}, nil
+		released = Released{Found: true, Passed: true, Clock: Clock{r.time(), from.Sent}}
+	default:
+		r.foreign()
 	}
-	return Released{}, unexpected(value)
+	return released, r.err
 }
 
 // decideRelease: ended when a majority has ended it.
-func decideRelease(t *tally[Released]) (Released, bool, error) {
-	return decideBy(t, func(r Released) bool { return r.Found })
+func decideRelease(b *ballot[Released]) (released Released, decided bool, err error) {
+	same, decided, err := b.agreed(func(a, b Released) bool { return a.Found == b.Found })
+	if len(same) > 0 {
+		released = same[0]
+	}
+	return released, decided, err
 }

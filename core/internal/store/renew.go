@@ -44,7 +44,7 @@ func (s *Store) renewal(w Renew) *renewal {
 func (r *renewal) Receive(reply conn.Reply, err error) {
 	held := false
 	if err == nil {
-		held, err = yes(reply.Value)
+		held, err = yes(reply)
 	}
 	r.to.Renewed(held, err, reply.Sent)
 }
@@ -53,8 +53,15 @@ func (r *renewal) Receive(reply conn.Reply, err error) {
 func (s *Store) Renew(w Renew, timeout time.Duration, to Renewal) {
 	r := s.renewal(w)
 	r.to = to
+	if s.Can.Differ {
+		r.to = &renewalVotes{ballot: ballot[bool]{members: len(s.servers)}, to: to}
+	}
 	r.queued = conn.Queued{Command: &r.command, Timeout: timeout, To: r}
-	s.redis.renew(r)
+	for _, other := range s.servers[1:] {
+		queued := r.queued
+		other.Queue(&queued)
+	}
+	s.servers[0].Queue(&r.queued)
 }
 
 // Refresh is Renew now. The command is sent again when its connection breaks. It blocks
@@ -62,7 +69,9 @@ func (s *Store) Renew(w Renew, timeout time.Duration, to Renewal) {
 func (s *Store) Refresh(ctx context.Context, w Renew) (held bool, sent time.Time, err error) {
 	c := &s.renewal(w).command
 	c.Resends = new(conn.Resends)
-	return ask(ctx, s, c, yes, decideYes)
+	sent = time.Now()
+	held, err = question[bool]{c, s.config.Timeout, yes, decideYes, nil}.ask(ctx, s)
+	return held, sent, err
 }
 
 // renewalVotes reports once, when the members' answers decide it.
@@ -70,7 +79,7 @@ type renewalVotes struct {
 	to Renewal
 
 	mu       sync.Mutex
-	tally    tally[bool]
+	ballot   ballot[bool]
 	sent     time.Time // the first of them
 	reported bool
 }
@@ -82,11 +91,11 @@ func (v *renewalVotes) Renewed(held bool, err error, sent time.Time) {
 	if v.sent.IsZero() || sent.Before(v.sent) {
 		v.sent = sent
 	}
-	v.tally.votes = append(v.tally.votes, vote[bool]{answer: held, err: err})
+	v.ballot.votes = append(v.ballot.votes, vote[bool]{answer: held, err: err})
 	if v.reported {
 		return
 	}
-	if held, decided, err := decideYes(&v.tally); decided {
+	if held, decided, err := decideYes(&v.ballot); decided {
 		v.reported = true
 		v.to.Renewed(held, err, v.sent)
 	}

@@ -1,18 +1,16 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
 // status is what a script says: the first value of its reply.
 type status int64
-
-const (
-	saidTaken status = -1 - iota // a free lock was; a bare text, the token
-	saidFreed                    // a lock was, for all; a bare number, how many have heard
-)
 
 const (
 	saidNone           status = iota // there is no such hold, owner or lock
@@ -33,87 +31,60 @@ const (
 	saidHasOthers // the lock cannot be handed over: there are other holds
 )
 
-// least is how many values a reply has at least.
-var least = map[status]int{
-	saidNone: 1, saidGranted: 7, saidBusy: 6, saidGone: 1, saidWithdrawn: 1, saidOtherKind: 1, saidOtherForm: 1, saidAnswered: 2, saidReused: 1, saidUnknownOutcome: 1,
-	saidDone: 1, saidRemaining: 6, saidWindowed: 3, saidPassed: 4, saidState: 5, saidHasOthers: 1,
-}
-
 // reply is what a script returns: {status, text, ttl, time, detail, number, lease}, of which the last
 // are absent where they say nothing. The scripts tell what detail and number are.
 type reply struct {
-	status status
-	text   string
-	token  int64 // the text of one that grants the lock
-	ttl    time.Duration
-	time   time.Duration // by the clock of Redis
-	detail int64
-	fields []any // instead of a detail
-	number int64
-	lease  time.Duration
+	value any
+	err   error // no script of ours has given it: what was read is absent
 }
 
-// parse reads a reply. An error says that no script of ours has given it.
-func parse(value any) (r reply, err error) {
-	switch v := value.(type) {
-	case string:
-		r.token, err = parseToken(v)
-		r.status = saidTaken
-		return r, err
-	case int64:
-		return reply{status: saidFreed, number: v}, nil
-	}
-	values, ok := value.([]any)
-	if !ok {
-		return r, unexpected(value)
-	}
-	r.status = -1
-	texts, numbers := [7]*string{1: &r.text}, [7]*int64{0: (*int64)(&r.status), 2: (*int64)(&r.ttl), 3: (*int64)(&r.time), 4: &r.detail, 5: &r.number, 6: (*int64)(&r.lease)}
-	for i, value := range values[:min(len(values), len(numbers))] {
-		switch v := value.(type) {
-		case string:
-			ok = texts[i] != nil
-			if ok {
-				*texts[i] = v
-			}
-		case int64:
-			ok = numbers[i] != nil
-			if ok {
-				*numbers[i] = v
-			}
-		default:
-			r.fields, ok = value.([]any)
-			ok = ok && i == 4
-		}
-		if !ok {
-			return r, unexpected(value)
+func (r *reply) status() status       { return status(at[int64](r, 0)) }
+func (r *reply) text() string         { return at[string](r, 1) }
+func (r *reply) ttl() time.Duration   { return time.Duration(at[int64](r, 2)) * time.Millisecond }
+func (r *reply) time() time.Duration  { return time.Duration(at[int64](r, 3)) * time.Microsecond }
+func (r *reply) detail() int64        { return at[int64](r, 4) }
+func (r *reply) fields() []any        { return at[[]any](r, 4) } // instead of a detail
+func (r *reply) number() int          { return int(at[int64](r, 5)) }
+func (r *reply) lease() time.Duration { return time.Duration(at[int64](r, 6)) * time.Millisecond }
+
+func at[T any](r *reply, i int) (value T) {
+	if list, _ := r.value.([]any); i < len(list) {
+		if value, ok := list[i].(T); ok {
+			return value
 		}
 	}
-	r.ttl, r.time, r.lease = r.ttl*time.Millisecond, r.time*time.Microsecond, r.lease*time.Millisecond
-	switch want, known := least[r.status]; {
-	case !known && len(values) > 0:
-		err = unexpected(value)
-	case len(values) < max(want, 1):
-		err = fmt.Errorf("a reply of %d values, expected %d", len(values), max(want, 1))
-	case r.status == saidGranted:
-		r.token, err = parseToken(r.text)
-	}
-	return r, err
+	r.foreign()
+	return value
+}
+
+func (r *reply) foreign() { r.err = unexpected(r.value) }
+
+// token is the text of a reply that grants the lock.
+func (r *reply) token() int64 {
+	token, err := parseToken(r.text())
+	r.err = cmp.Or(r.err, err)
+	return token
 }
 
 // did tells a reply of a script that has done what it was asked.
 func did(value any) bool {
-	r, err := parse(value)
-	return err == nil && (r.status == saidTaken || r.status == saidGranted || r.status == saidDone)
+	if text, ok := value.(string); ok {
+		_, err := parseToken(text)
+		return err == nil
+	}
+	r := reply{value: value}
+	said := r.status()
+	return r.err == nil && (said == saidGranted || said == saidDone)
 }
 
 // yes reads the reply of a script that has done it, or found nothing.
-func yes(value any) (bool, error) {
-	r, err := parse(value)
-	if err == nil && r.status != saidDone && r.status != saidNone {
-		err = unexpected(value)
+func yes(from conn.Reply) (bool, error) {
+	r := reply{value: from.Value}
+	said := r.status()
+	if said != saidDone && said != saidNone {
+		r.foreign()
 	}
-	return r.status == saidDone, err
+	return said == saidDone, r.err
 }
 
 // parseToken reads a fencing token, which is greater than 0.
@@ -127,8 +98,11 @@ func parseToken(s string) (int64, error) {
 
 // unexpected is a reply that no script of ours gives.
 func unexpected(reply any) error {
-	if s, ok := reply.(string); ok {
-		return fmt.Errorf("an unexpected reply: %.64q", s)
+	switch v := reply.(type) {
+	case string:
+		return conn.Failed(fmt.Errorf("an unexpected reply: %.64q", v))
+	case []any:
+		return conn.Failed(fmt.Errorf("an unexpected reply of %d values", len(v)))
 	}
-	return fmt.Errorf("an unexpected reply: %T", reply)
+	return conn.Failed(fmt.Errorf("an unexpected reply: %T", reply))
 }

@@ -35,6 +35,14 @@ func milliseconds(d time.Duration) any {
 	return d.Milliseconds()
 }
 
+// leaseArg is negative when nobody renews the lease.
+func leaseArg(d time.Duration, fixed bool) any {
+	if fixed {
+		return -d.Milliseconds()
+	}
+	return milliseconds(d)
+}
+
 func flag(b bool) any {
 	if b {
 		return "1"

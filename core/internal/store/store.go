@@ -35,7 +35,7 @@ type Store struct {
 
 	config  Config
 	servers []*conn.Server
-	redis   kind
+	usual   []atomic.Int64 // how long each member of a quorum takes to answer, in ns; 0: it never has
 	scripts *scripts
 
 	mu     sync.Mutex
@@ -49,13 +49,6 @@ type Abilities struct {
 	Differ bool // some of its servers may know of a lock what others do not
 }
 
-// kind is one Redis, or a quorum.
-type kind interface {
-	acquire(ctx context.Context, c *Claim) (Grant, error)
-	release(ctx context.Context, r Release, timeout time.Duration) (Released, error)
-	renew(r *renewal)
-}
-
 // New returns a Store on one Redis. It does no network I/O and starts no goroutine.
 func New(server *conn.Server, c Config) *Store {
 	of := plainScripts
@@ -64,7 +57,6 @@ func New(server *conn.Server, c Config) *Store {
 		of = clusterScripts
 	}
 	s := newStore([]*conn.Server{server}, c, of)
-	s.redis = single{s}
 	s.Can = Abilities{Grant: true, PassOn: !server.WaitsForReplicas()}
 	return s
 }
@@ -74,7 +66,7 @@ func New(server *conn.Server, c Config) *Store {
 func NewQuorum(servers []*conn.Server, c Config) *Store {
 	s := newStore(servers, c, plainScripts)
 	s.Can = Abilities{Differ: true}
-	s.redis = &quorum{Store: s, majority: len(servers)/2 + 1, usual: make([]atomic.Int64, len(servers))}
+	s.usual = make([]atomic.Int64, len(servers))
 	return s
 }
 
@@ -129,34 +121,25 @@ func (s *Store) Flush() {
 }
 
 // do runs a command on one server.
-func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode func(reply any) (T, error)) (answer T, sent time.Time, err error) {
+func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode func(conn.Reply) (T, error)) (T, error) {
 	reply, err := server.Do(ctx, c, timeout)
 	return decoded(server, c, reply, err, decode)
 }
 
 // decoded reads a reply. One that nobody can read may stand for something that was done.
-func decoded[T any](server *conn.Server, c *conn.Command, reply conn.Reply, err error, decode func(reply any) (T, error)) (answer T, sent time.Time, _ error) {
+func decoded[T any](server *conn.Server, c *conn.Command, reply conn.Reply, err error, decode func(conn.Reply) (T, error)) (answer T, _ error) {
 	if err != nil {
-		return answer, reply.Sent, err
+		return answer, err
 	}
-	answer, err = decode(reply.Value)
-	if err != nil {
-		if c.Compensator != nil {
-			c.Compensator.Compensate(server)
-		}
-		err = conn.Failed(err)
+	answer, err = decode(reply)
+	if c.Compensator != nil && isFailure(err) && conn.OutcomeOf(err) == conn.Unknown {
+		c.Compensator.Compensate(server)
 	}
-	return answer, reply.Sent, err
+	return answer, err
 }
 
-// ask runs a command on the one server, or on all members of a quorum until their
-// answers decide it.
-func ask[T any](ctx context.Context, s *Store, c *conn.Command, decode func(reply any) (T, error), decide func(*tally[T]) (T, bool, error)) (answer T, sent time.Time, err error) {
-	q, isQuorum := s.redis.(*quorum) // a method could not have T
-	if !isQuorum {
-		return do(ctx, s.servers[0], c, s.config.Timeout, decode)
-	}
-	sent = time.Now()
-	answer, err = newBallot(ctx, q, c, s.config.Timeout, decode).decide(decide)
-	return answer, sent, err
+// isFailure tells an error that leaves the answer unknown from one that is the answer.
+func isFailure(err error) bool {
+	_, failed := err.(*conn.Failure)
+	return failed
 }

@@ -99,8 +99,8 @@ func TestHandoverTellsOfLaterTokens(t *testing.T) {
 		c := w.claimOf("p:1")
 		g := w.take(t, c)
 		h := store.HandOver{Name: name, Owner: c.Owner, Hold: c.Hold, Token: g.Token, Last: g.Token + 100, ID: "id", Ticket: "ticket", TTL: time.Minute, Lease: c.Lease}
-		if got, _, err := w.HandOver(background, h); got != store.Done || err != nil {
-			t.Fatal(got, err)
+		if err := w.HandOver(background, h); err != nil {
+			t.Fatal(err)
 		}
 		resumes := w.claimOf("q:1")
 		resumes.Ticket = h.Ticket
