@@ -47,8 +47,9 @@ var allowed = map[string][]string{
 	"core/internal/notify":    {"core/internal/conn", goRedis},
 	"core/internal/option":    {"core/internal/store"},
 	"core/internal/schedule":  {},
-	"core/internal/store":     {"core/internal/conn", goRedis},
+	"core/internal/store":     {"core/internal/conn", "internal/script", goRedis},
 	"core/internal/waitqueue": {},
+	"internal/script":         {}, // here, so that tests elsewhere can read the scripts as well
 
 	"keyfunc":        {googleUUID},
 	"internal/guard": {"core", "core/adapter", "keyfunc", httpsnoop}, // to see the status, and keep Flusher and the like
@@ -73,7 +74,7 @@ var allowed = map[string][]string{
 	"locktest":              {"core", "internal/buffered", miniredis, goRedis},
 	"internal/buffered":     {},
 	"internal/checker":      {porcupine},
-	"internal/redistest":    {goRedis},
+	"internal/redistest":    {"internal/script", goRedis},
 	"internal/conformance":  {},
 	"internal/dashboard":    {},
 	"internal/faults":       {},

@@ -305,7 +305,7 @@ func TestUsualTimeOutlivesHaste(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		s := &Store{servers: []*conn.Server{refusing(t)}, usual: make([]atomic.Int64, 1)}
-		c := &conn.Command{Script: newScripts("PUBLISH", true).inspect, Keys: 1, Words: []any{"k"}}
+		c := &conn.Command{Script: plainScripts().inspect, Keys: 1, Words: []any{"k"}}
 		for _, tc := range []struct {
 			ctx  context.Context
 			want time.Duration

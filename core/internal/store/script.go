@@ -1,15 +1,13 @@
 package store
 
 import (
-	"cmp"
 	"embed"
-	"regexp"
-	"strconv"
-	"strings"
+	"io/fs"
 	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/internal/script"
 )
 
 const (
@@ -50,21 +48,8 @@ func flag(b bool) any {
 	return "0"
 }
 
-// scriptFiles are the commands, and the parts that these include.
-//
-//go:embed scripts/*.lua scripts/parts/*.lua
+//go:embed scripts
 var scriptFiles embed.FS
-
-// include stands for a part, in a script or in another part.
-var include = regexp.MustCompile(`(?m)^ *-- include \w+$`)
-
-// comment is a line that does nothing. Redis takes no text of 16 KiB from a client that has
-// yet to give its password, and does not say then what is missing.
-var comment = regexp.MustCompile(`(?m)^ *--.*\n`)
-
-// constant is a name for a value, which is written in its place: an upvalue of each function that
-// uses it would cost each command.
-var constant = regexp.MustCompile(`(?m)^local ([A-Z_]+) = (\S+).*\n`)
 
 // scripts are those of a Store, with the words by which it publishes: as arguments they
 // would cost each command.
@@ -75,20 +60,17 @@ type scripts struct {
 
 // Every Store uses one of these. To put the texts together takes a millisecond.
 var (
-	plainScripts   = sync.OnceValue(func() *scripts { return newScripts("PUBLISH", true) })
-	clusterScripts = sync.OnceValue(func() *scripts { return newScripts("PUBLISH", false) })
-	shardedScripts = sync.OnceValue(func() *scripts { return newScripts("SPUBLISH", true) })
+	plainScripts   = sync.OnceValue(func() *scripts { return newScripts(script.Plain) })
+	clusterScripts = sync.OnceValue(func() *scripts { return newScripts(script.Cluster) })
+	shardedScripts = sync.OnceValue(func() *scripts { return newScripts(script.Sharded) })
 )
 
-// newScripts returns scripts that publish with a command. counts says that the server
-// which runs them knows all who subscribe.
-func newScripts(publish string, counts bool) *scripts {
-	pubsub := map[string]string{"PUBLISH": "'" + publish + "'", "COUNTS": strconv.FormatBool(counts)}
+func newScripts(pubsub map[string]string) *scripts {
+	folder, _ := fs.Sub(scriptFiles, "scripts")
 	text := func(name string) string {
-		text := comment.ReplaceAllString(expand(name), "")
-		for _, c := range constant.FindAllStringSubmatch(text, -1) {
-			value := cmp.Or(pubsub[c[1]], c[2])
-			text = regexp.MustCompile(`\b`+c[1]+`\b`).ReplaceAllString(strings.ReplaceAll(text, c[0], ""), value)
+		text, err := script.Text(folder, name, pubsub)
+		if err != nil {
+			panic(err) // the files are part of the binary
 		}
 		return text
 	}
@@ -100,22 +82,11 @@ func newScripts(publish string, counts bool) *scripts {
 		force:    conn.NewScript(text("force")),
 		handOver: conn.NewScript(text("hand_over")),
 	}
-	s.acquire.Replicate, s.acquire.Did = true, did
-	s.renew.Replicate, s.renew.Did = true, did
-	s.handOver.Replicate, s.handOver.Did = true, did
 	s.acquire.Merged = conn.NewMerged(text("take_all"), 3)
 	s.renew.Merged = conn.NewMerged(text("renew_all"), 1)
 	s.release.Merged = conn.NewMerged(text("free_all"), 1)
-	return s
-}
-
-// expand reads a script with the parts that it includes.
-func expand(path string) string {
-	text, err := scriptFiles.ReadFile("scripts/" + path + ".lua")
-	if err != nil {
-		panic(err) // the file is part of the binary
+	for _, s := range []*conn.Script{s.acquire, s.renew, s.handOver} {
+		s.Replicate, s.Did = true, did
 	}
-	return include.ReplaceAllStringFunc(string(text), func(line string) string {
-		return expand("parts/" + strings.TrimPrefix(strings.TrimSpace(line), "-- include "))
-	})
+	return s
 }

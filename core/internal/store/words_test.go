@@ -2,6 +2,7 @@ package store
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -110,7 +111,7 @@ func TestWhatScriptsPublishBy(t *testing.T) {
 		{cluster(), false, "PUBLISH", false},
 		{cluster(), true, "SPUBLISH", true},
 	} {
-		got, want := New(tc.server, Config{Sharded: tc.sharded}).scripts.release, newScripts(tc.publish, tc.counts).release
+		got, want := New(tc.server, Config{Sharded: tc.sharded}).scripts.release, newScripts(map[string]string{"PUBLISH": "'" + tc.publish + "'", "COUNTS": strconv.FormatBool(tc.counts)}).release
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("not by %s, counts %v", tc.publish, tc.counts)
 		}
@@ -131,7 +132,7 @@ func TestCompensationsDoNotWaitLong(t *testing.T) {
 
 // Replicas must have what holds a lock.
 func TestReplicatedScripts(t *testing.T) {
-	s := newScripts("PUBLISH", true)
+	s := plainScripts()
 	for script, want := range map[*conn.Script]bool{
 		s.acquire: true, s.renew: true,
 		s.release: false, s.inspect: false, s.force: false, s.handOver: true,
