@@ -34,8 +34,11 @@ type Holder struct {
 // Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for
 // Timeout at most, and returns early when ctx ends; the error is a [*conn.Failure].
 func (s *Store) Inspect(ctx context.Context, n Name) (State, error) {
-	c := &conn.Command{Script: s.scripts.inspect, Keys: 1, Words: []any{n.Lock()}, Resends: new(conn.Resends)}
-	return question[State]{c, s.config.Timeout, decodeState, decideInspect, nil}.ask(ctx, s)
+	return question[State]{s.inspection(n.Lock()), s.config.Timeout, decodeState, decideInspect, nil}.ask(ctx, s)
+}
+
+func (s *Store) inspection(lock string) *conn.Command {
+	return &conn.Command{Script: s.scripts.inspect, Keys: 1, Words: []any{lock}, Resends: new(conn.Resends)}
 }
 
 func decodeState(from conn.Reply) (state State, _ error) {
