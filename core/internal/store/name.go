@@ -85,28 +85,22 @@ func digest(text string) string {
 // encode percent-encodes what would let a key choose its hash slot, break the
 // hash tag or garble a terminal. No two keys have one encoding.
 func encode(key string) string {
-	plain := true
-	for i := 0; i < len(key); i++ {
-		if c := key[i]; c < 0x20 || c >= 0x7f || c == '%' || c == '{' || c == '}' {
-			plain = false
-			break
-		}
-	}
-	if plain {
+	if !strings.ContainsFunc(key, isEncoded) {
 		return key
 	}
 	var b strings.Builder
 	b.Grow(len(key) + 8)
-	for i := 0; i < len(key); {
-		r, size := utf8.DecodeRuneInString(key[i:])
-		switch {
-		case r == utf8.RuneError && size == 1, r < 0x20, r == 0x7f, r == '%', r == '{', r == '}':
+	for i, r := range key {
+		if isEncoded(r) && !strings.HasPrefix(key[i:], string(utf8.RuneError)) {
 			fmt.Fprintf(&b, "%%%02X", key[i])
-			i++
-		default:
-			b.WriteString(key[i : i+size])
-			i += size
+		} else {
+			b.WriteRune(r)
 		}
 	}
 	return b.String()
+}
+
+// isEncoded is true of what stands for a byte that is no rune, too.
+func isEncoded(r rune) bool {
+	return r < 0x20 || r == 0x7f || r == '%' || r == '{' || r == '}' || r == utf8.RuneError
 }
