@@ -20,20 +20,16 @@ func (inside) Option(set func(*option.Settings)) Option {
 	return Option{func(s *settings) { set(&s.Settings) }}
 }
 
-// Settings returns what options add up to, without those of a Locker.
-func (inside) Settings(opts []Option) *option.Settings {
+// Settings returns what options of middleware add up to, with those of the Locker unless it is nil,
+// and what is wrong with them.
+func (inside) Settings(l *Locker, opts []Option) (*option.Settings, error) {
 	var s settings
-	s.apply(opts)
-	return &s.Settings
-}
-
-// Validate tells what is wrong with options that are for many calls.
-func (inside) Validate(opts []Option) error { return validate(opts) }
-
-// ReleasesLater says whether wrappers with the options need not wait for their release.
-func (inside) ReleasesLater(l *Locker, opts []Option) bool {
-	s, err := l.settings(opts)
-	return err == nil && s.ReleasesLater()
+	if l != nil {
+		s = l.defaults
+	}
+	s.Scope = option.OfMiddleware
+	err := s.apply(opts)
+	return &s.Settings, err
 }
 
 // Notify tells the Observers of an event of a call with the options.

@@ -98,7 +98,7 @@ func wrap[K, In, Out any](name string, l *Locker, key func(In) (K, error), do fu
 	if l == nil || key == nil || fn == nil {
 		panic("core: " + name + " needs a Locker, a key function and a function to guard; one of them is nil")
 	}
-	if err := validate(opts); err != nil {
+	if err := new(settings).apply(opts); err != nil {
 		panic(err)
 	}
 	return func(ctx context.Context, in In) (out Out, err error) {

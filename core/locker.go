@@ -90,6 +90,7 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 	if l.defaults.Replicas != (conn.Replicas{}) {
 		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
 	}
+	l.defaults.Quorum = true
 	l.start(clients...)
 	return l, nil
 }
@@ -109,7 +110,7 @@ func (l *Locker) startOne(client redis.UniversalClient) error {
 // newLocker returns a Locker that lacks its store. Its Timeout is at most that long by default,
 // and at most a part of the lease.
 func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
-	s := settings{Settings: option.Settings{OfNew: true, Lease: defaultLease}, Prefix: defaultPrefix}
+	s := settings{Settings: option.Settings{Scope: option.OfLocker, Lease: defaultLease}, Prefix: defaultPrefix}
 	if err := s.apply(opts); err != nil {
 		return nil, err
 	}
@@ -156,25 +157,15 @@ func (e *engine) unheard(err error) {
 	e.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
 
-var errOfQuorum = errors.New("core: Shared and Permits cannot be combined with a Locker of NewQuorum: the locks of a quorum are exclusive")
-
 // settings returns those of one call.
 func (l *Locker) settings(opts []Option) (*settings, error) {
 	if len(opts) == 0 {
 		return &l.defaults, nil
 	}
 	own := l.defaults
-	own.OfNew = false
+	own.Scope = option.OfCall
 	if err := own.apply(opts); err != nil {
 		return nil, err
-	}
-	switch {
-	case own.Owner != "" && l.store.Can.Differ:
-		return nil, errors.New("core: Owner cannot be combined with a Locker of NewQuorum: its members would not agree on one token")
-	case own.Attempt != nil && l.store.Can.Differ:
-		return nil, errors.New("core: an idempotent request cannot be combined with a Locker of NewQuorum, for its answer is stored in one Redis: give it a Locker of New")
-	case own.Form != store.Exclusive && l.store.Can.Differ:
-		return nil, errOfQuorum
 	}
 	return &own, nil
 }

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -45,24 +44,16 @@ type settings struct {
 func (s *settings) apply(opts []Option) error {
 	for _, o := range opts {
 		if o.set == nil {
-			s.Fail("an Option is empty: make it with a function of package core")
-			continue
+			o = refused("an Option is empty: make it with a function of package core")
 		}
 		o.set(s)
 	}
 	return s.Err()
 }
 
-// validate tells what is wrong with options that are for many calls.
-func validate(opts []Option) error {
-	var s settings
-	if err := s.apply(opts); err != nil {
-		return err
-	}
-	if s.Owner != "" {
-		return errors.New("core: Owner is for a single call: calls that share an owner do not exclude one another")
-	}
-	return nil
+// refused is an option that tells what is wrong with it.
+func refused(format string, args ...any) Option {
+	return Option{func(s *settings) { s.Fail(format, args...) }}
 }
 
 // Lease is how long a lock outlives its holder's last sign of life. While the
@@ -87,12 +78,10 @@ func FixedLease(d time.Duration) Option {
 // [NoWait]. The default is to wait until the context is done, or for a lease where the
 // context holds another lock: others may wait for that one. A negative d is refused.
 func Wait(d time.Duration) Option {
-	return Option{func(s *settings) {
-		if d < 0 {
-			s.Fail("Wait(%v): give 0 or more", d)
-		}
-		s.Wait = &d
-	}}
+	if d < 0 {
+		return refused("Wait(%v): give 0 or more", d)
+	}
+	return Option{func(s *settings) { s.Wait = &d }}
 }
 
 // NoWait refuses a busy lock at once with [*BusyError].
@@ -120,12 +109,10 @@ func MaxHold(d time.Duration) Option {
 // MaxWaiters bounds how many calls of this Locker wait for one key; one more is
 // refused at once with [*BusyError]. The default is no bound. At least 1.
 func MaxWaiters(n int) Option {
-	return Option{func(s *settings) {
-		if n < 1 {
-			s.Fail("MaxWaiters(%d): give at least 1, or NoWait", n)
-		}
-		s.MaxWaiters = &n
-	}}
+	if n < 1 {
+		return refused("MaxWaiters(%d): give at least 1, or NoWait", n)
+	}
+	return Option{func(s *settings) { s.MaxWaiters = &n }}
 }
 
 // Owner names the owner of a lock, so that the same id re-enters it from another
@@ -137,12 +124,8 @@ func MaxWaiters(n int) Option {
 // Locker of [NewQuorum]; with these the call fails.
 func Owner(id string) Option {
 	return Option{func(s *settings) {
-		switch {
-		case s.OfNew:
-			s.Fail("Owner is for a single call, not for New: calls that share an owner do not exclude one another")
-		case s.CheckOwner("Owner", id, option.MaxOwnerBytes):
-			s.Owner = id
-		}
+		s.Owner = id
+		s.CheckOwner("Owner", id, option.MaxOwnerBytes)
 	}}
 }
 
@@ -157,9 +140,7 @@ func Owner(id string) Option {
 //
 // It is for a call or middleware, not for [New], and cannot be combined with [Permits],
 // [KeepFor] or a Locker of [NewQuorum].
-func Shared() Option {
-	return Option{func(s *settings) { setForm(s, "Shared", store.Shared) }}
-}
+func Shared() Option { return inForm("Shared", store.Shared) }
 
 // mostPermits bounds what one command of Redis has to look through.
 const mostPermits = 10_000
@@ -177,25 +158,22 @@ const mostPermits = 10_000
 // n is from 1 to 10,000. It is for a call or middleware, not for [New], and cannot be combined with
 // [Shared], [KeepFor] or a Locker of [NewQuorum].
 func Permits(n int) Option {
-	return Option{func(s *settings) {
-		if n < 1 || n > mostPermits {
-			s.Fail("Permits(%d): give 1 to %d", n, mostPermits)
-			return
-		}
-		setForm(s, "Permits", store.Permits(n))
-	}}
+	if n < 1 || n > mostPermits {
+		return refused("Permits(%d): give 1 to %d", n, mostPermits)
+	}
+	return inForm("Permits", store.Permits(n))
 }
 
-func setForm(s *settings, option string, form store.Form) {
-	if s.OfNew {
-		s.Fail("%s is for a call or middleware, not for New: no call could have a lock alone", option)
-		return
-	}
-	if s.Form != store.Exclusive && !s.Form.Includes(form) {
-		s.Fail("%s: Permits and Shared cannot be combined: leave one of them out", option)
-		return
-	}
-	s.Form = form
+func inForm(name string, form store.Form) Option {
+	return Option{func(s *settings) {
+		if s.Scope == option.OfLocker {
+			s.Fail("%s is for a call or middleware, not for New: no call could have a lock alone", name)
+		}
+		if !s.Form.Includes(form) {
+			s.Fail("Permits and Shared cannot be combined: leave one of them out")
+		}
+		s.Form = form
+	}}
 }
 
 // BackgroundRelease has wrappers return without waiting for the release of the lock: what they
@@ -235,10 +213,8 @@ func Name(name string) Option {
 
 // ofDuration is an option that sets a duration, within its bounds.
 func ofDuration(name string, d, longest time.Duration, set func(*settings)) Option {
-	return Option{func(s *settings) {
-		if d < time.Millisecond || d > longest {
-			s.Fail("%s(%v): give at least 1ms and at most %v", name, d, longest)
-		}
-		set(s)
-	}}
+	if d < time.Millisecond || d > longest {
+		return refused("%s(%v): give at least 1ms and at most %v", name, d, longest)
+	}
+	return Option{set}
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"log/slog"
 	"strings"
 	"time"
@@ -17,22 +18,13 @@ const quorumTimeout = 500 * time.Millisecond
 // has the name of one with another prefix. Braces and control characters are refused.
 // Lockers exclude one another only when they share the prefix.
 func Prefix(p string) Option {
-	return ofNew("Prefix", func(s *settings) {
-		if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, option.IsControl) || len(p) > store.MaxKeyBytes {
-			s.Fail("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
-		} else if strings.IndexByte(p, ':') != len(p)-1 || p == "" {
-			s.Fail("Prefix(%q): it must end with a colon and have no other, or locks could have the names of another prefix's: write %q", p, onePart(p))
-		}
-		s.Prefix = p
-	})
-}
-
-// onePart is a prefix like another one that New does not accept.
-func onePart(p string) string {
-	if name := strings.Trim(p, ":"); name != "" {
-		return strings.ReplaceAll(name, ":", ".") + ":"
+	if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, option.IsControl) || len(p) > store.MaxKeyBytes {
+		return refused("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
 	}
-	return defaultPrefix
+	if plain := strings.ReplaceAll(cmp.Or(strings.Trim(p, ":"), "lock"), ":", ".") + ":"; p != plain {
+		return refused("Prefix(%q): it must end with a colon and have no other, or locks could have the names of another prefix's: write %q", p, plain)
+	}
+	return ofNew("Prefix", func(s *settings) { s.Prefix = p })
 }
 
 // Timeout bounds one request to Redis; after it the outcome counts as
@@ -48,12 +40,10 @@ func Timeout(d time.Duration) Option {
 // kind, which says how many were omitted. A [Locker.ForceUnlock] is information.
 // Option of [New] only. The default is [slog.Default].
 func Logger(logger *slog.Logger) Option {
-	return ofNew("Logger", func(s *settings) {
-		if logger == nil {
-			s.Fail("Logger is nil")
-		}
-		s.Logger = logger
-	})
+	if logger == nil {
+		return refused("Logger is nil")
+	}
+	return ofNew("Logger", func(s *settings) { s.Logger = logger })
 }
 
 // Replicas makes a lock count only when n replicas have it
@@ -80,13 +70,10 @@ func Logger(logger *slog.Logger) Option {
 // ReadTimeout. New refuses it for a client that is neither a [redis.Client] nor a
 // [redis.ClusterClient]; [NewQuorum] refuses it, its members vouch for one another.
 func Replicas(n int, timeout time.Duration) Option {
+	if n < 1 || timeout < time.Millisecond {
+		return refused("Replicas(%d, %v): give at least 1 replica and at least 1ms", n, timeout)
+	}
 	return ofNew("Replicas", func(s *settings) {
-		switch {
-		case n < 1:
-			s.Fail("Replicas(%d, %v): give at least 1 replica", n, timeout)
-		case timeout < time.Millisecond:
-			s.Fail("Replicas(%d, %v): give at least 1ms", n, timeout)
-		}
 		s.Replicas = conn.Replicas{N: n, Within: timeout.Truncate(time.Millisecond)}
 	})
 }
@@ -107,30 +94,26 @@ func ShardedPubSub() Option {
 // name. 1 to 15 letters, digits, dots, dashes and underscores. The default is the end of
 // the host's name. Option of [New] and [NewQuorum] only.
 func Describe(name string) Option {
-	return ofNew("Describe", func(s *settings) {
-		if !processName.MatchString(name) {
-			s.Fail("Describe(%q): give 1 to 15 letters (a to z, A to Z), digits, dots, dashes and underscores", name)
-		}
-		s.Describe = name
-	})
+	if !processName.MatchString(name) {
+		return refused("Describe(%q): give 1 to 15 letters (a to z, A to Z), digits, dots, dashes and underscores", name)
+	}
+	return ofNew("Describe", func(s *settings) { s.Describe = name })
 }
 
 // Observe has o told of all locks of the Locker. Given more than once, each of them
 // is told, in that order. Without it nothing is measured. Option of [New] and
 // [NewQuorum] only.
 func Observe(o Observer) Option {
-	return ofNew("Observe", func(s *settings) {
-		if o == nil {
-			s.Fail("Observe: the Observer is nil")
-		}
-		s.Observers = append(s.Observers, o)
-	})
+	if o == nil {
+		return refused("Observe: the Observer is nil")
+	}
+	return ofNew("Observe", func(s *settings) { s.Observers = append(s.Observers, o) })
 }
 
 // ofNew is an option that calls refuse.
 func ofNew(name string, set func(*settings)) Option {
 	return Option{func(s *settings) {
-		if !s.OfNew {
+		if s.Scope != option.OfLocker {
 			s.Fail("%s is an option of New, not of a single call", name)
 			return
 		}

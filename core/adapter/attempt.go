@@ -43,8 +43,6 @@ var hexadecimal = regexp.MustCompile(`^[0-9a-f]{16,128}$`)
 func Attempt(request string, known time.Duration, refuse bool) core.Option {
 	return inside.Option(func(s *settings) {
 		switch {
-		case s.OfNew:
-			s.Fail("Attempt is for one call, not for New: each request has its own digest")
 		case !hexadecimal.MatchString(request):
 			s.Fail("Attempt: give a digest of 16 to 128 lower-case hexadecimal digits")
 		case !isWindow(known):

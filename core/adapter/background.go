@@ -6,8 +6,6 @@ import "github.com/latchkey-go/latchkey/core"
 // the options: given here or to [core.New], and not overridden by another option. A nil l is a
 // Locker without options. It does not block.
 func ReleasesInBackground(l *core.Locker, opts ...core.Option) bool {
-	if l == nil {
-		return inside.Settings(opts).ReleasesLater()
-	}
-	return inside.ReleasesLater(l, opts)
+	s, err := inside.Settings(l, opts)
+	return err == nil && s.ReleasesLater()
 }

@@ -21,7 +21,8 @@ type Forms[C any] struct {
 // every call. An adapter refuses these at set-up, beside what the function [Validate] says. It does
 // not block.
 func (f Forms[C]) Validate(opts ...core.Option) error {
-	s, field := inside.Settings(opts), "Config.Shared"
+	s, _ := inside.Settings(nil, opts)
+	field := "Config.Shared"
 	if f.Permits != nil {
 		field = "Config.Permits"
 	}
@@ -53,7 +54,7 @@ func (f Forms[C]) Options(call C, opts []core.Option) []core.Option {
 // Describe says in which form calls with the options take their locks, for people: "shared",
 // "3 permits", "shared or alone", "permits", or nothing where all have them alone.
 func (f Forms[C]) Describe(opts ...core.Option) string {
-	s := inside.Settings(opts)
+	s, _ := inside.Settings(nil, opts)
 	switch n := s.Form.Permits(); {
 	case f.Shared != nil:
 		return "shared or alone"

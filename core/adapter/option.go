@@ -27,7 +27,7 @@ func Split[T any](opts ...core.Option) (own []T, rest []core.Option) {
 }
 
 func valueOf[T any](o core.Option) (value T, ok bool) {
-	if s := inside.Settings([]core.Option{o}); len(s.ForAdapter) == 1 {
+	if s, _ := inside.Settings(nil, []core.Option{o}); len(s.ForAdapter) == 1 {
 		value, ok = s.ForAdapter[0].(T)
 	}
 	return value, ok
@@ -36,4 +36,7 @@ func valueOf[T any](o core.Option) (value T, ok bool) {
 // Validate says what is wrong with options for every call, so that an adapter can refuse them at
 // set-up. It refuses what [core.Locker.Lock] refuses, and [core.Owner]: calls that share an owner
 // do not exclude one another. It does not block.
-func Validate(opts ...core.Option) error { return inside.Validate(opts) }
+func Validate(opts ...core.Option) error {
+	_, err := inside.Settings(nil, opts)
+	return err
+}

@@ -12,8 +12,7 @@ import (
 // enters it with the owner that the lock has.
 func OwnerBegin(id string) core.Option {
 	return inside.Option(func(s *settings) {
-		if s.CheckOwner("OwnerBegin", id, option.MaxOwnerBytes/2) {
-			s.OwnerBegin = id
-		}
+		s.OwnerBegin = id
+		s.CheckOwner("OwnerBegin", id, option.MaxOwnerBytes/2)
 	})
 }

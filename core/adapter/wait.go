@@ -10,11 +10,10 @@ import (
 // [core.MaxWaiters]. They are used where neither [core.New] nor an earlier option says
 // otherwise. Other options have no effect in it, but a bad one is refused.
 func Fallback(opts ...core.Option) core.Option {
+	own, err := inside.Settings(nil, opts)
 	return inside.Option(func(s *settings) {
-		own := inside.Settings(opts)
-		if err := own.Err(); err != nil {
+		if err != nil {
 			s.Refuse(err)
-			return
 		}
 		if s.Wait == nil {
 			s.Wait = own.Wait

@@ -16,7 +16,16 @@ const (
 	MaxOwnerBytes = 128
 )
 
-// Settings are what the options of one call add up to.
+// Scope is which calls options are for.
+type Scope uint8
+
+const (
+	OfMiddleware Scope = iota
+	OfLocker
+	OfCall
+)
+
+// Settings are what options add up to.
 type Settings struct {
 	Lease      time.Duration
 	Fixed      bool
@@ -33,7 +42,8 @@ type Settings struct {
 	Background bool           // Redis may be asked to release the lock when its wrapper has returned
 	Attempt    *store.Attempt // nil: none
 
-	OfNew      bool  // these are the defaults of a Locker
+	Scope      Scope
+	Quorum     bool  // the Locker is one of NewQuorum
 	ForAdapter []any // values that an adapter understands, and no lock
 	errs       []error
 }
@@ -59,25 +69,35 @@ func (s *Settings) Refuse(err error) { s.errs = append(s.errs, err) }
 // Err says what is wrong with the options, and which of them cannot be combined, wherever each was
 // given.
 func (s *Settings) Err() error {
-	if err := errors.Join(s.errs...); err != nil {
-		return err
+	errs, formed := s.errs, s.Form != store.Exclusive
+	refuse := func(wrong bool, text string) {
+		if wrong {
+			errs = append(errs, errors.New("core: "+text))
+		}
 	}
-	switch {
-	// Attempts of one owner are one holder to Redis: one that is given up may end what
-	// another has earned.
-	case s.Owner != "" && s.KeepFor > 0:
-		return errors.New("core: Owner cannot be combined with KeepFor, wherever KeepFor was said: a call that enters by an owner leaves no window")
-	case s.Attempt != nil && (s.KeepFor > 0 || s.Form != store.Exclusive || s.Owner != "" || s.Ticket != ""):
-		return errors.New("core: an idempotent request cannot be combined with KeepFor, wherever it was said, Shared, Permits, Owner or a ticket: leave them out")
-	case s.Form != store.Exclusive && s.KeepFor > 0:
-		return errors.New("core: Shared and Permits cannot be combined with KeepFor, wherever it was said, for others may be at work in its window: leave one of them out")
-	}
-	return nil
+	refuse(s.Owner != "" && s.Scope != OfCall,
+		"Owner is for a single call: calls that share an owner do not exclude one another")
+	refuse(s.Attempt != nil && s.Scope == OfLocker,
+		"Attempt is for one call, not for New: each request has its own digest")
+	// Attempts of one owner are one holder to Redis: one that is given up may end what another has earned.
+	refuse(s.Owner != "" && s.KeepFor > 0,
+		"Owner cannot be combined with KeepFor, wherever KeepFor was said: a call that enters by an owner leaves no window")
+	refuse(s.Attempt != nil && (s.KeepFor > 0 || formed || s.Owner != "" || s.Ticket != ""),
+		"an idempotent request cannot be combined with KeepFor, wherever it was said, Shared, Permits, Owner or a ticket: leave them out")
+	refuse(formed && s.KeepFor > 0,
+		"Shared and Permits cannot be combined with KeepFor, wherever it was said, for others may be at work in its window: leave one of them out")
+	refuse(s.Quorum && s.Owner != "",
+		"Owner cannot be combined with a Locker of NewQuorum: its members would not agree on one token")
+	refuse(s.Quorum && s.Attempt != nil,
+		"an idempotent request cannot be combined with a Locker of NewQuorum, for its answer is stored in one Redis: give it a Locker of New")
+	refuse(s.Quorum && formed,
+		"Shared and Permits cannot be combined with a Locker of NewQuorum: the locks of a quorum are exclusive")
+	return errors.Join(errs...)
 }
 
-// CheckOwner reports whether an id may be an owner, or begin one, and fails if not. The text
-// does not repeat it: errors of calls may be shown to anybody.
-func (s *Settings) CheckOwner(option, id string, maxBytes int) bool {
+// CheckOwner fails for an id that cannot be an owner, or begin one. The text does not repeat it:
+// errors of calls may be shown to anybody.
+func (s *Settings) CheckOwner(option, id string, maxBytes int) {
 	switch {
 	case id == "":
 		s.Fail("%s: the id is empty", option)
@@ -87,10 +107,7 @@ func (s *Settings) CheckOwner(option, id string, maxBytes int) bool {
 		s.Fail("%s: control characters are not allowed", option)
 	case store.IsOwnField(id):
 		s.Fail("%s: the id is reserved", option)
-	default:
-		return true
 	}
-	return false
 }
 
 // IsControl reports whether r is an ASCII control character.
