@@ -34,7 +34,7 @@ func (inside) Settings(l *Locker, opts []Option) (*option.Settings, error) {
 
 // Notify tells the Observers of an event of a call with the options.
 func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
-	if l.observers.all == nil {
+	if l.observers == nil {
 		return
 	}
 	s, err := l.settings(opts)

@@ -17,8 +17,9 @@ import (
 type engine struct {
 	store   *store.Store
 	timeout time.Duration // of one request
-	observers
-	report report
+	report  report
+
+	observers []Observer
 
 	requests    schedule.Workers // what Redis is asked, and the votes of a quorum
 	subscribers schedule.Workers // of the listener

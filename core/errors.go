@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,15 +92,15 @@ type BusyError struct {
 	permits bool // it wanted one
 }
 
-// refusal is when a busy lock is refused.
-type refusal int
+// refusal is why a call does not go on waiting, in the word of [EventBusy].
+type refusal string
 
 const (
-	waitOver refusal = iota
-	notWaiting
-	tooManyWaiting
-	circular
-	outOfOrder
+	waitOver       refusal = "wait_over"
+	notWaiting     refusal = "no_wait"
+	tooManyWaiting refusal = "max_waiters"
+	circular       refusal = "deadlock"
+	outOfOrder     refusal = "order"
 )
 
 // Error says why the lock was refused. It names neither the key nor the holder: see
@@ -113,7 +114,7 @@ func (e *BusyError) Error() string {
 		by = "it was in its dedup window when Redis answered last"
 	}
 	switch e.refused {
-	case waitOver:
+	case waitOver, "":
 		by = fmt.Sprintf("the wait of %v is over, %s", e.wait, by)
 	case tooManyWaiting:
 		by = "too many calls wait for it already, " + by
@@ -183,13 +184,7 @@ func (e *LockError) MarshalText() ([]byte, error) { return []byte(e.Error()), ni
 
 // Unwrap returns the kind and the cause.
 func (e *LockError) Unwrap() []error {
-	var errs []error
-	for _, err := range []error{e.kind, e.cause} {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errs
+	return slices.DeleteFunc([]error{e.kind, e.cause}, func(err error) bool { return err == nil })
 }
 
 // LogValue has package slog log the details.

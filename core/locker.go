@@ -120,7 +120,7 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 	l.started = schedule.Now()
 	l.leases, l.closing = map[*lease]struct{}{}, make(chan struct{})
 	l.report.logger, l.report.kinds = s.Logger, map[string]reported{}
-	l.observers = observers{s.Observers, &l.report}
+	l.observers = s.Observers
 	return l, nil
 }
 

@@ -109,12 +109,12 @@ type Event struct {
 	Err error
 }
 
-// reasons are the words for errors of [EventFailed].
+// reasons are the words for errors.
 var reasons = []struct {
 	err  error
 	word string
 }{
-	{ErrLost, "lost"}, {ErrMaxHold, "max_hold"}, {ErrClosed, "closed"}, {ErrInvalidKey, "invalid_key"}, {ErrUpgrade, "upgrade"},
+	{ErrMaxHold, "max_hold"}, {ErrLost, "lost"}, {ErrClosed, "closed"}, {ErrInvalidKey, "invalid_key"}, {ErrUpgrade, "upgrade"},
 	{ErrTicket, "ticket"}, {store.ErrReused, "reused"}, {store.ErrOutcomeUnknown, "outcome_unknown"},
 }
 
@@ -123,7 +123,7 @@ func kindOf(err error) (kind EventKind, reason string) {
 	var b *BusyError
 	switch {
 	case errors.As(err, &b):
-		return EventBusy, [...]string{waitOver: "wait_over", notWaiting: "no_wait", tooManyWaiting: "max_waiters", circular: "deadlock", outOfOrder: "order"}[b.refused]
+		return EventBusy, string(b.refused)
 	case errors.Is(err, ErrNotAcquired) && errors.Is(err, context.Canceled):
 		return EventBusy, "canceled"
 	case errors.Is(err, ErrNotAcquired):
@@ -139,48 +139,42 @@ func kindOf(err error) (kind EventKind, reason string) {
 	return EventFailed, "unavailable"
 }
 
-// observers are those of a Locker, in their order.
-type observers struct {
-	all []Observer
-	log *report
-}
-
-// notify calls all of them.
-func (o *observers) notify(ctx context.Context, e Event) context.Context {
-	for _, one := range o.all {
-		ctx = o.notifyOne(ctx, one, e)
+// notify calls all Observers, in their order.
+func (e *engine) notify(ctx context.Context, event Event) context.Context {
+	for _, o := range e.observers {
+		ctx = e.notifyOne(ctx, o, event)
 	}
 	return ctx
 }
 
-func (o *observers) notifyOne(ctx context.Context, one Observer, e Event) (result context.Context) {
+func (e *engine) notifyOne(ctx context.Context, o Observer, event Event) (result context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			o.log.problem("an Observer panicked", "panic", p, "stack", string(debug.Stack()))
+			e.report.problem("an Observer panicked", "panic", p, "stack", string(debug.Stack()))
 		}
 		if result == nil {
 			result = ctx
 		}
 	}()
-	return one.Observe(ctx, e)
+	return o.Observe(ctx, event)
 }
 
 // observation is what Observers hear of a call, and then of its lease; nil: there is nobody to hear of it.
 type observation struct {
-	to          *observers
-	ctx         context.Context // theirs
+	engine      *engine
+	ctx         context.Context // of the Observers
 	event       Event           // what all events have in common
 	since       time.Time       // the call waits, or the lock is held
 	unconfirmed error           // of a release
 }
 
 // observe begins with a call that wants a lock, of so many. The call goes on with the context that is returned.
-func (o *observers) observe(ctx context.Context, key string, keys int, name, form string) (context.Context, *observation) {
-	if o.all == nil {
+func (e *engine) observe(ctx context.Context, key string, keys int, name, form string) (context.Context, *observation) {
+	if e.observers == nil {
 		return ctx, nil
 	}
-	n := &observation{to: o, since: time.Now(), event: Event{Kind: EventWaiting, Name: name, Form: form, Key: key, Keys: keys}}
-	n.ctx = o.notify(ctx, n.event)
+	n := &observation{engine: e, since: time.Now(), event: Event{Kind: EventWaiting, Name: name, Form: form, Key: key, Keys: keys}}
+	n.ctx = e.notify(ctx, n.event)
 	return n.ctx, n
 }
 
@@ -189,10 +183,10 @@ func (n *observation) refused(err error) {
 	if n == nil {
 		return
 	}
-	e := n.event
-	e.Kind, e.Reason = kindOf(err)
-	e.Waited, e.Err = time.Since(n.since), err
-	n.to.notify(n.ctx, e)
+	event := n.event
+	event.Kind, event.Reason = kindOf(err)
+	event.Waited, event.Err = time.Since(n.since), err
+	n.engine.notify(n.ctx, event)
 }
 
 // acquired goes on with a lock. It returns the context to work under, which begins as ctx.
@@ -200,9 +194,9 @@ func (n *observation) acquired(ctx context.Context, reentry bool) context.Contex
 	if n == nil {
 		return ctx
 	}
-	e := n.event
-	e.Kind, e.Waited, e.Reentry = EventAcquired, time.Since(n.since), reentry
-	n.ctx, n.since = n.to.notify(ctx, e), time.Now()
+	event := n.event
+	event.Kind, event.Waited, event.Reentry = EventAcquired, time.Since(n.since), reentry
+	n.ctx, n.since = n.engine.notify(ctx, event), time.Now()
 	return n.ctx
 }
 
@@ -211,34 +205,32 @@ func (n *observation) held(kind EventKind, reason string, err error) {
 	if n == nil {
 		return
 	}
-	e := n.event
-	e.Kind, e.Keys, e.Reason, e.Err, e.HeldFor = kind, 0, reason, err, time.Since(n.since)
-	n.to.notify(n.ctx, e)
+	event := n.event
+	event.Kind, event.Keys, event.Reason, event.Err, event.HeldFor = kind, 0, reason, err, time.Since(n.since)
+	n.engine.notify(n.ctx, event)
 }
 
 // released ends with a lease that its last handle has left.
 func (n *observation) released() {
-	switch {
-	case n == nil:
-	case n.unconfirmed != nil:
+	if n != nil && n.unconfirmed != nil {
 		n.held(EventReleased, "unconfirmed", n.unconfirmed)
-	default:
-		n.held(EventReleased, "", nil)
+		return
 	}
+	n.held(EventReleased, "", nil)
 }
 
 // lost ends with a lease that was lost, when its time was over or before.
 func (n *observation) lost(why error, expired bool) {
-	reason := "deleted"
-	switch {
-	case n == nil:
+	if n == nil {
 		return
-	case errors.Is(why, ErrClosed):
-		reason = "closed"
-	case errors.Is(why, ErrMaxHold):
-		reason = "max_hold"
+	}
+	_, reason := kindOf(why)
+	switch {
+	case reason != "lost":
 	case expired:
 		reason = "expired"
+	default:
+		reason = "deleted"
 	}
 	n.held(EventLost, reason, why)
 }
