@@ -15,10 +15,9 @@ import (
 // engine is what all locks of a Locker have in common: the way to Redis, what is due when, who waits
 // here, who is notified, and what is under way.
 type engine struct {
-	store   *store.Store
-	timeout time.Duration // of one request
-	report  report
-
+	store     *store.Store
+	timeout   time.Duration // of one request
+	report    report
 	observers []Observer
 
 	requests    schedule.Workers // what Redis is asked, and the votes of a quorum

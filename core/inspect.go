@@ -15,41 +15,30 @@ import (
 type Info struct {
 	// Locked says that nobody else could take the lock for itself: it is held, or Parked, Answered,
 	// OutcomeUnknown, or in a dedup window, in which it has no Holders and is none of these.
-	Locked bool
-	// Form is how it is held: "exclusive", "shared" or "permits"; empty when nobody holds it.
-	Form string
-	// Parked says that it was handed over, and nobody has resumed it.
-	Parked bool
-	// Answered says that it has the answer to an idempotent request.
-	Answered bool
-	// OutcomeUnknown says that nobody knows what the last attempt at such a request has done.
-	OutcomeUnknown bool
-	// Owner is who holds it, empty when nobody does, or several. When a lock is
-	// handed off in memory, calls of one process follow one another under one owner, for
-	// 10 ms. To enter by [Owner], take the id from [Lock.ShareOwner] of a lock that is held.
-	Owner string
-	// Count is the number of holds of all holders.
-	Count int
-	// TTL is how long it lasts without renewal; negative when it does not end.
-	TTL time.Duration
-	// Holders are those who hold it, by their owners: one of an exclusive lock, more where
-	// calls share it or have permits.
-	Holders []Holder
+	Locked         bool
+	Form           string // "exclusive", "shared" or "permits"; empty when nobody holds it
+	Parked         bool   // it was handed over, and nobody has resumed it
+	Answered       bool   // it has the answer to an idempotent request
+	OutcomeUnknown bool   // nobody knows what the last attempt at such a request has done
+	// Owner is who holds it, empty when nobody does, or several. When a lock is handed off in
+	// memory, calls of one process follow one another under one owner, for 10 ms. To enter by
+	// [Owner], take the id from [Lock.ShareOwner] of a lock that is held.
+	Owner   string
+	Count   int           // of all holds
+	TTL     time.Duration // how long it lasts without renewal; negative when it does not end
+	Holders []Holder      // one of an exclusive lock, more of the other forms, by their owners
 }
 
 // Holder is one of those who hold a lock.
 type Holder struct {
-	// Owner as in [Info].
-	Owner string
-	// Count is the number of its holds.
-	Count int
-	// TTL is how long it holds the lock without renewal, as in [Info].
-	TTL time.Duration
+	Owner string        // as in [Info]
+	Count int           // of its holds
+	TTL   time.Duration // how long it holds the lock without renewal, as in [Info]
 }
 
-// Inspect reads the state of a lock, which may have changed when it returns. It
-// blocks for one request, at most for [Timeout] or until ctx ends. It fails with
-// [ErrInvalidKey], [ErrUnavailable], [ErrClosed] or the context's error.
+// Inspect reads the state of a lock, which may have changed when it returns. It blocks for one
+// request, at most for [Timeout] or until ctx ends. It fails with [ErrInvalidKey],
+// [ErrUnavailable], [ErrClosed] or the context's error.
 func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
 	n, err := l.usableName("inspecting", key)
 	if err != nil {
@@ -81,9 +70,10 @@ func (e *engine) inspect(ctx context.Context, key string, n store.Name) (Info, e
 
 // ForceUnlock frees a lock whoever holds it, all of them where several do, or ends its dedup
 // window, or what it is parked for, or forgets the request that it knows, and wakes who waits. It
-// reports whether there was anything to free. A holder learns of it at its next renewal: its Context is cancelled with
-// [ErrLost]. Until then two may be at work, so this is for operators, not for programs. It
-// blocks and fails as [Locker.Inspect] does; after [ErrUnavailable] it may have been done.
+// reports whether there was anything to free. A holder learns of it at its next renewal: its
+// Context is cancelled with [ErrLost]. Until then two may be at work, so this is for operators, not
+// for programs. It blocks and fails as [Locker.Inspect] does; after [ErrUnavailable] it may have
+// been done.
 //
 // Between a look at the lock and this call another may have taken it. With owners, as
 // [Locker.Inspect] has told them, it evicts only those, and the other holders stay. An empty owner
@@ -120,85 +110,68 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string, owners ...string) 
 // Snapshot is what one Locker holds and waits for. Redis is not asked: it is what
 // this process believes.
 type Snapshot struct {
-	// Process is what the Locker says of itself, in the owner of what it holds.
-	Process Process
-	// Held are the locks that are held, by key, those with one key by age.
-	Held []HeldLock
-	// Waiting are the locks that calls wait for, by key. Some may be in Held.
-	Waiting []AwaitedLock
+	Process Process       // what the Locker says of itself, in the owner of what it holds
+	Held    []HeldLock    // by key, those with one key by age
+	Waiting []AwaitedLock // by key; some may be in Held
 }
 
 // HeldLock is a lock that is held. A lock that was entered again through its context is listed
 // once. A lock that calls share, by [Shared], [Permits] or one [Owner], is listed once for each
 // of these calls.
 type HeldLock struct {
-	// Key as the caller wrote it.
-	Key string
-	// Owner is who holds it in Redis, as [Lock.Owner].
-	Owner string
-	// Form is how it is held: "exclusive", "shared" or "permits".
-	Form string
-	// Token is its fencing token.
-	Token int64
-	// Since is when it was taken, by the clock of this machine.
-	Since time.Time
-	// TTL is how long it lasts without another renewal, never negative: what is
-	// left until its Context ends with [ErrLost].
-	TTL time.Duration
-	// Count is the number of its holds: handles that are not unlocked yet.
-	Count int
-	// Renewals counts those that Redis has confirmed.
-	Renewals int
-	// Waiters is the number of calls of this Locker that wait for it.
-	Waiters int
-	// Fixed says that nothing renews it, as with [FixedLease].
-	Fixed bool
-	// Overdue says that it has been held for longer than [MaxHold]: its Context
-	// has ended, but whoever works under it goes on.
+	Key   string    // as the caller wrote it
+	Owner string    // who holds it in Redis, as [Lock.Owner]
+	Form  string    // "exclusive", "shared" or "permits"
+	Token int64     // for fencing
+	Since time.Time // when it was taken, by the clock of this machine
+	// TTL is how long it lasts without another renewal, never negative: what is left until its
+	// Context ends with [ErrLost].
+	TTL      time.Duration
+	Count    int  // of its holds: handles that are not unlocked yet
+	Renewals int  // that Redis has confirmed
+	Waiters  int  // calls of this Locker that wait for it
+	Fixed    bool // nothing renews it, as with [FixedLease]
+	// Overdue says that it has been held for longer than [MaxHold]: its Context has ended, but
+	// whoever works under it goes on.
 	Overdue bool
 }
 
 // AwaitedLock is a lock that calls of this Locker wait for.
 type AwaitedLock struct {
-	// Key as the caller wrote it.
-	Key string
-	// Waiters is the number of calls, at least 1.
-	Waiters int
-	// Since is when the one that has waited longest has come, by the clock of this
-	// machine.
-	Since time.Time
+	Key     string    // as the caller wrote it
+	Waiters int       // the number of calls, at least 1
+	Since   time.Time // when the first of them has come, by the clock of this machine
 }
 
-// Snapshot lists what the Locker holds and waits for. Each entry is true of one
-// moment, the list is not: locks come and go meanwhile. It asks nobody and holds
-// nobody up for more than some microseconds, but 10,000 locks take some milliseconds
-// of a processor. Safe for concurrent use, also after [Locker.Close].
+// Snapshot lists what the Locker holds and waits for. Each entry is true of one moment, the list
+// is not: locks come and go meanwhile. It asks nobody and holds nobody up for more than some
+// microseconds, but 10,000 locks take some milliseconds of a processor. Safe for concurrent use,
+// also after [Locker.Close].
 //
 // With keys it lists only those, at a small part of the cost; of a key that is not valid
 // nothing is held. No keys stand for all.
 func (l *Locker) Snapshot(keys ...string) Snapshot {
-	leases := l.leasesThat(func(s *lease) bool { return len(keys) == 0 || slices.Contains(keys, s.name.Key()) })
 	var locks []string
+	if len(keys) == 0 {
+		locks = l.queues.Locks()
+	}
 	for _, key := range keys {
 		if n, err := l.nameOf(key); err == nil && !slices.Contains(locks, n.Lock()) {
 			locks = append(locks, n.Lock())
 		}
 	}
-	if len(keys) == 0 {
-		locks = l.queues.Locks()
-	}
-	slices.SortFunc(leases, func(a, b *lease) int {
-		return cmp.Or(strings.Compare(a.name.Key(), b.name.Key()), cmp.Compare(a.since, b.since))
-	})
 	waiting := make([]AwaitedLock, 0, len(locks))
 	waiters := make(map[string]int, len(locks))
 	for _, lock := range locks {
 		if w, ok := l.queues.WaitFor(lock); ok {
-			waiting = append(waiting, AwaitedLock{Key: w.Request.name.Key(), Waiters: w.Calls, Since: w.Since.Round(0)})
-			waiters[w.Request.name.Key()] = w.Calls
+			key := w.Request.name.Key()
+			waiting = append(waiting, AwaitedLock{Key: key, Waiters: w.Calls, Since: w.Since.Round(0)})
+			waiters[key] = w.Calls
 		}
 	}
 	slices.SortFunc(waiting, func(a, b AwaitedLock) int { return strings.Compare(a.Key, b.Key) })
+
+	leases := l.leasesThat(func(s *lease) bool { return len(keys) == 0 || slices.Contains(keys, s.name.Key()) })
 	held := make([]HeldLock, 0, len(leases))
 	now := schedule.Now()
 	for _, s := range leases {
@@ -207,6 +180,9 @@ func (l *Locker) Snapshot(keys ...string) Snapshot {
 			held = append(held, h)
 		}
 	}
+	slices.SortFunc(held, func(a, b HeldLock) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), a.Since.Compare(b.Since))
+	})
 	return Snapshot{l.self, held, waiting}
 }
 

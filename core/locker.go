@@ -50,7 +50,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.startOne(client); err != nil {
+	if err := l.start(client); err != nil {
 		return nil, err
 	}
 	if c, ok := client.(*redis.Client); ok && !c.Options().ContextTimeoutEnabled {
@@ -87,24 +87,10 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 	if err != nil {
 		return nil, err
 	}
-	if l.defaults.Replicas != (conn.Replicas{}) {
-		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
+	if err := l.start(clients...); err != nil {
+		return nil, err
 	}
-	l.defaults.Quorum = true
-	l.start(clients...)
 	return l, nil
-}
-
-// startOne is start with one client.
-func (l *Locker) startOne(client redis.UniversalClient) error {
-	if err := l.defaults.Replicas.Check(client, l.timeout); err != nil {
-		return err
-	}
-	if c, ok := client.(*redis.Client); ok && l.defaults.Replicas.N > 0 {
-		l.clocks.master, l.clocks.allowed = c, l.defaults.Lease/10
-	}
-	l.start(client)
-	return nil
 }
 
 // newLocker returns a Locker that lacks its store. Its Timeout is at most that long by default,
@@ -125,13 +111,22 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 }
 
 // start gives the Locker its store: a quorum where there are several clients.
-func (l *Locker) start(clients ...redis.UniversalClient) {
+func (l *Locker) start(clients ...redis.UniversalClient) error {
 	s := &l.defaults
+	s.Quorum = len(clients) > 1
+	if s.Quorum && s.Replicas.N > 0 {
+		return errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
+	}
+	if err := s.Replicas.Check(clients[0], l.timeout); err != nil {
+		return err
+	}
+	if c, ok := clients[0].(*redis.Client); ok && s.Replicas.N > 0 {
+		l.clocks.master, l.clocks.allowed = c, s.Lease/10
+	}
 	servers := make([]*conn.Server, len(clients))
 	for i, c := range clients {
 		servers[i] = conn.New(c, conn.Config{
-			Prefix: s.Prefix, Timeout: l.timeout, Workers: &l.requests,
-			Replicas: s.Replicas,
+			Prefix: s.Prefix, Timeout: l.timeout, Workers: &l.requests, Replicas: s.Replicas,
 		})
 	}
 	process := newProcess(s.Describe)
@@ -139,7 +134,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 	config := store.Config{
 		Process: process, Timeout: l.timeout, Sharded: s.Sharded, Workers: &l.requests, Compensate: l.compensate,
 	}
-	if len(servers) > 1 {
+	if s.Quorum {
 		l.store = store.NewQuorum(servers, config)
 	} else {
 		l.store = store.New(servers[0], config)
@@ -149,6 +144,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) {
 		Servers: servers, Sharded: s.Sharded, Process: store.ProcessChannel(process), Workers: &l.subscribers, Unheard: l.unheard,
 		Free: func(lock string) { l.queues.Signal(lock, 0) }, Message: l.message,
 	})
+	return nil
 }
 
 // unheard is called when messages from Redis do not arrive.

@@ -1,19 +1,18 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
 	"time"
 )
 
-// report logs at most one line a second of each kind, and in it how many were left
-// out since the last one.
+// report logs at most one line a second of each kind, and in it how many were omitted since the last.
 type report struct {
 	logger *slog.Logger // nil: slog.Default
-
-	mu    sync.Mutex
-	kinds map[string]reported // the last line of each
+	mu     sync.Mutex
+	kinds  map[string]reported // the last line of each
 }
 
 type reported struct {
@@ -32,12 +31,12 @@ func (r *report) info(kind string, args ...any) { r.log(slog.LevelInfo, kind, ar
 
 func (r *report) limited(level slog.Level, kind string, args []any) {
 	r.mu.Lock()
-	last := r.kinds[kind]
-	omit := time.Since(last.at) < time.Second
+	last, now := r.kinds[kind], time.Now()
+	omit := now.Sub(last.at) < time.Second
 	if omit {
 		r.kinds[kind] = reported{last.at, last.omitted + 1}
 	} else {
-		r.kinds[kind] = reported{at: time.Now()}
+		r.kinds[kind] = reported{at: now}
 	}
 	r.mu.Unlock()
 	if omit {
@@ -50,9 +49,5 @@ func (r *report) limited(level slog.Level, kind string, args []any) {
 }
 
 func (r *report) log(level slog.Level, kind string, args []any) {
-	logger := r.logger
-	if logger == nil {
-		logger = slog.Default()
-	}
-	logger.Log(context.Background(), level, "latchkey: "+kind, args...)
+	cmp.Or(r.logger, slog.Default()).Log(context.Background(), level, "latchkey: "+kind, args...)
 }

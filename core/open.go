@@ -47,7 +47,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Locker, error) {
 		return nil, fmt.Errorf("core: Open: %w", err)
 	}
 	l.own = client
-	if err := l.startOne(client); err != nil {
+	if err := l.start(client); err != nil {
 		_ = client.Close()
 		return nil, err
 	}

@@ -70,8 +70,11 @@ func Logger(logger *slog.Logger) Option {
 // ReadTimeout. New refuses it for a client that is neither a [redis.Client] nor a
 // [redis.ClusterClient]; [NewQuorum] refuses it, its members vouch for one another.
 func Replicas(n int, timeout time.Duration) Option {
-	if n < 1 || timeout < time.Millisecond {
-		return refused("Replicas(%d, %v): give at least 1 replica and at least 1ms", n, timeout)
+	if n < 1 {
+		return refused("Replicas(%d, %v): give at least 1 replica", n, timeout)
+	}
+	if timeout < time.Millisecond {
+		return refused("Replicas(%d, %v): give at least 1ms", n, timeout)
 	}
 	return ofNew("Replicas", func(s *settings) {
 		s.Replicas = conn.Replicas{N: n, Within: timeout.Truncate(time.Millisecond)}
