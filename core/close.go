@@ -7,20 +7,17 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// Close ends the Locker. It refuses new locks and wakes waiting calls with
-// [ErrClosed], then waits until every lock is unlocked and Redis, or the majority
-// of a quorum, has confirmed it; meanwhile holders may re-enter what they hold.
-// When ctx ends first, the contexts of the locks that
-// are left are cancelled with [ErrClosed], the locks are released, and ctx's
-// error is returned; that takes [Timeout] at most. Releases that are not
-// confirmed then end with their leases, and are logged. Afterwards no
-// goroutine of the Locker is left, apart from commands that go-redis does not
-// interrupt: they end with its read timeout. A [Lock.Handover] that is under way then succeeds, or
-// fails with ErrClosed.
+// Close ends the Locker. It refuses new locks and wakes waiting calls with [ErrClosed], then waits
+// until every lock is unlocked and Redis, or the majority of a quorum, has confirmed it; meanwhile
+// holders may re-enter what they hold. When ctx ends first, the contexts of the locks that are left
+// are cancelled with [ErrClosed], the locks are released, and ctx's error is returned; that takes
+// [Timeout] at most. Releases that are not confirmed then end with their leases, and are logged. A
+// [Lock.Handover] that is under way then succeeds, or fails with ErrClosed.
 //
-// A second call waits for the first, until its own ctx ends, and returns nil. A nil ctx
-// does not end.
-// The client of [Open] is closed, too, after the last of these commands; that of [New] is not.
+// Afterwards no goroutine of the Locker is left, apart from commands that go-redis does not
+// interrupt: they end with its read timeout. The client of [Open] is closed after the last of
+// these; that of [New] is not. A second call waits for the first, until its own ctx ends, and
+// returns nil. A nil ctx does not end.
 func (l *Locker) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

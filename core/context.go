@@ -25,13 +25,13 @@ func (o *ownership) Value(key any) any {
 
 func (o *ownership) String() string { return fmt.Sprint(o.Context, ".WithLock") }
 
-// FromContext returns the innermost lock that ctx holds: one taken with a
-// context that ctx descends from, and not unlocked since. A lock that was lost is
-// still returned: its Context says so. It does not block.
+// FromContext returns the innermost lock that ctx holds: one taken with a context that ctx descends
+// from, and not unlocked since. A lock that was lost is still returned: its Context says so. It
+// does not block.
 //
 // It is for code that holds one lock. Where there may be several, by two middlewares or by
-// [Locker.DoAll], the innermost one is whichever was taken last: ask by [FromContextKey] before
-// its token is used or it is handed over.
+// [Locker.DoAll], the innermost one is whichever was taken last: ask by [FromContextKey] before its
+// token is used or it is handed over.
 func FromContext(ctx context.Context) (*Lock, bool) {
 	k := find(ctx, func(*Lock) bool { return true })
 	return k, k != nil
@@ -46,10 +46,9 @@ func FromContextKey(ctx context.Context, key string) (*Lock, bool) {
 	return k, k != nil
 }
 
-// Detach returns a context with the values and the cancellation of ctx that owns
-// no lock: what runs under it competes for locks like a stranger, also for those
-// that ctx holds. Use it for work that must not inherit the protection of its
-// starter, such as a goroutine that outlives the handler.
+// Detach returns a context with the values and the cancellation of ctx that owns no lock: what runs
+// under it competes for locks like a stranger, also for those that ctx holds. Use it for work that
+// must not inherit the protection of its starter, such as a goroutine that outlives the handler.
 func Detach(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownershipKey{}, (*Lock)(nil))
 }

@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// The kinds of failure. Every error of this package wraps one of them, apart
-// from those that report a misuse of the API, and keeps its cause for
-// [errors.Is] and [errors.As]. The texts of [*BusyError] and [*LockError], as which they come,
-// may be shown to anybody; [Detail] is for the log.
+// The kinds of failure. Every error of this package wraps one of them, apart from those that report
+// a misuse of the API, and keeps its cause for [errors.Is] and [errors.As]. The texts of
+// [*BusyError] and [*LockError], as which they come, may be shown to anybody; [Detail] is for the
+// log.
 var (
-	// ErrNotAcquired says that somebody else holds the lock, or has its ticket, or that the key
-	// is in its dedup window: the wait was over, or the context ended while waiting.
+	// ErrNotAcquired says that somebody else holds the lock, or has its ticket, or that the key is
+	// in its dedup window: the wait was over, or the context ended while waiting.
 	ErrNotAcquired = errors.New("core: lock not acquired")
 
-	// ErrDeadlock says that the wait for a lock would not have ended: calls of this process,
-	// whose contexts hold locks, wait for one another in a circle. It comes as a
-	// [*BusyError], which is [ErrNotAcquired] as well. [Locker.LockAll] takes several locks in an
-	// order in which there are no circles.
+	// ErrDeadlock says that the wait for a lock would not have ended: calls of this process, whose
+	// contexts hold locks, wait for one another in a circle. It comes as a [*BusyError], which is
+	// [ErrNotAcquired] as well. [Locker.LockAll] takes several locks in an order without circles.
 	ErrDeadlock = errors.New("core: deadlock")
 
 	// ErrNoPermit says that a call with [Permits] got none: as many as it allows have one, or
@@ -34,8 +33,8 @@ var (
 	// and find out again what you knew of what it protects.
 	ErrUpgrade = errors.New("core: the lock is held in another form")
 
-	// ErrLost says that a lock is no longer ours although we did not release
-	// it: it expired, was deleted, or somebody else took it.
+	// ErrLost says that a lock is no longer ours although we did not release it: it expired, was
+	// deleted, or somebody else took it.
 	ErrLost = errors.New("core: lock lost")
 
 	// ErrHandedOver is why [Lock.Context] has ended after [Lock.Handover].
@@ -54,36 +53,36 @@ var (
 	// ErrMaxHold says that a lock was held longer than [MaxHold] permits.
 	ErrMaxHold = errors.New("core: lock held for too long")
 
-	// ErrUnavailable says that Redis did not answer, or answered with an error.
-	// Nobody knows who holds the lock.
+	// ErrUnavailable says that Redis did not answer, or answered with an error. Nobody knows who
+	// holds the lock.
 	ErrUnavailable = errors.New("core: redis unavailable")
 
-	// ErrInvalidKey says that a key is empty or too long,
-	// or that [Locker.LockAll] was given none or too many.
+	// ErrInvalidKey says that a key is empty or too long, or that [Locker.LockAll] was given none
+	// or too many.
 	ErrInvalidKey = errors.New("core: invalid key")
 )
 
-// BusyError is how a lock is refused that somebody else holds: the wait was
-// over, no wait was wanted, too many wait already, the key is in its dedup
-// window, it comes before a lock that the context holds in the order of [Locker.LockAll], or
-// the wait would not have ended ([ErrDeadlock]). It is [ErrNotAcquired].
+// BusyError is how a lock is refused that somebody else holds: the wait was over, no wait was
+// wanted, too many wait already, the key is in its dedup window, it comes before a lock that the
+// context holds in the order of [Locker.LockAll], or the wait would not have ended ([ErrDeadlock]).
+// It is [ErrNotAcquired].
 type BusyError struct {
 	// Key as the caller wrote it.
 	Key string
-	// RetryAfter says when trying again makes sense. It is the exact rest of a
-	// dedup window or a fixed lease; for a lock that may be renewed it is the
-	// rest of its lease, at most a second. Never 0.
+	// RetryAfter says when trying again makes sense. It is the exact rest of a dedup window or a
+	// fixed lease; for a lock that may be renewed it is the rest of its lease, at most a second.
+	// Never 0.
 	RetryAfter time.Duration
-	// Done says that nobody holds the lock: the work succeeded just now, and the
-	// dedup window that [KeepFor] has opened lasts for RetryAfter. Otherwise somebody
-	// is at work, or will be, by the ticket of [Lock.Handover].
+	// Done says that nobody holds the lock: the work succeeded just now, and the dedup window that
+	// [KeepFor] has opened lasts for RetryAfter. Otherwise somebody is at work, or will be, by the
+	// ticket of [Lock.Handover].
 	Done bool
 	// HeldKeys are the keys of the locks that the context of a call that waited holds, innermost
 	// first. It may be held up by them, through others that wait for those.
 	HeldKeys []string
-	// Circle are the keys that the calls of a deadlock wait for, beginning with Key; each of
-	// the other calls holds the one before its own, and the refused call holds the last. Only
-	// of [ErrDeadlock].
+	// Circle are the keys that the calls of a deadlock wait for, beginning with Key; each of the
+	// other calls holds the one before its own, and the refused call holds the last. Only of
+	// [ErrDeadlock].
 	Circle []string
 
 	refused refusal
@@ -103,8 +102,7 @@ const (
 	outOfOrder     refusal = "order"
 )
 
-// Error says why the lock was refused. It names neither the key nor the holder: see
-// [Detail].
+// Error says why the lock was refused. It names neither the key nor the holder: see [Detail].
 func (e *BusyError) Error() string {
 	by := "somebody else holds it"
 	switch {
@@ -131,7 +129,7 @@ func (e *BusyError) Is(target error) bool {
 	return target == ErrNotAcquired || target == ErrDeadlock && e.refused == circular || target == ErrNoPermit && e.permits
 }
 
-// MarshalText is Error, or package json would show the fields: handlers give it errors for
+// MarshalText is Error: package json would show the fields, and handlers give it errors for
 // clients.
 func (e *BusyError) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
 
@@ -178,8 +176,7 @@ func (e *LockError) Error() string {
 	return text
 }
 
-// MarshalText is Error, or package json would show the fields: handlers give it errors for
-// clients.
+// MarshalText is Error, as that of [BusyError].
 func (e *LockError) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
 
 // Unwrap returns the kind and the cause.
@@ -198,11 +195,10 @@ func (e *LockError) detail() string {
 	return text
 }
 
-// Detail is the text of err with what errors of this package leave out: the key, and the
-// cause, which may be an error of Redis with its address. It is for the log, never for
-// clients. Package slog logs it by itself when it is given such an error as it is; Detail
-// also finds one that was wrapped or joined. Of other errors it is the text; of nil it is
-// empty. It does not block.
+// Detail is the text of err with what errors of this package leave out: the key, and the cause,
+// which may be an error of Redis with its address. It is for the log, never for clients. Package
+// slog logs it by itself when it is given such an error as it is; Detail also finds one that was
+// wrapped or joined. Of other errors it is the text; of nil it is empty. It does not block.
 func Detail(err error) string {
 	var causes []error
 	switch e := err.(type) {

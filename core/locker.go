@@ -19,9 +19,9 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Locker takes locks in one Redis: a single server, Sentinel, a cluster or a
-// ring. It is safe for concurrent use; a process needs one for each Redis. [Open] makes one
-// with a client of its own, [New] one on a client that you have: close the Locker before it.
+// Locker takes locks in one Redis: a single server, Sentinel, a cluster or a ring. It is safe for
+// concurrent use; a process needs one for each Redis. [Open] makes one with a client of its own,
+// [New] one on a client that you have, [NewQuorum] one on several.
 type Locker struct {
 	engine
 	own       redis.UniversalClient // that of Open; nil: it is the caller's
@@ -32,16 +32,15 @@ type Locker struct {
 	closed    chan struct{} // when Close has ended
 }
 
-// New returns a Locker on client. It does no network I/O and starts no
-// goroutine. It fails when the client is nil or an option is bad; all that is
-// wrong is reported at once.
+// New returns a Locker on client. It does no network I/O and starts no goroutine. It fails when the
+// client is nil or an option is bad; all that is wrong is reported at once.
 //
 // The client stays yours: close the Locker first, then the client. With the client's option
 // ContextTimeoutEnabled, which [Open] sets, a lone call is faster: it runs on its caller's
-// goroutine. A release always does, any other call while Redis has answered within the last
-// 100 ms. If Redis falls silent just then, a call that is cancelled ends within [Timeout], not
-// at once; it keeps a deadline of its context. For a [*redis.Client] without the option, New
-// says so in the log, at Info.
+// goroutine. A release always does, any other call while Redis has answered within the last 100 ms.
+// If Redis falls silent just then, a call that is cancelled ends within [Timeout], not at once; it
+// keeps a deadline of its context. For a [*redis.Client] without the option, New says so in the
+// log, at Info.
 func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
@@ -59,18 +58,17 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	return l, nil
 }
 
-// NewQuorum returns a Locker on several independent Redis masters. A lock is held
-// when a majority of them has granted it, so that it works while most of them do.
-// The algorithm is Redlock (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)
-// with renewal, wake-ups and a fencing token that is the same for all members. See
-// docs/guarantees.md for what that promises and what not: the members must not be
-// replicas of one another, and one that loses its data must stay away for a lease.
+// NewQuorum returns a Locker on several independent Redis masters. A lock is held when a majority
+// of them has granted it, so that it works while most of them do. The algorithm is Redlock
+// (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/) with renewal, wake-ups
+// and a fencing token that is the same for all members. docs/guarantees.md says what that promises
+// and what not: the members must not be replicas of one another, and one that loses its data must
+// stay away for a lease.
 //
-// It takes an odd number of clients, three or more, none of them twice, and the
-// options of [New]. The default [Timeout] for each member is 500 ms or a tenth of
-// the lease, whichever is less. No majority reachable is [ErrUnavailable]; a
-// majority reachable, but the lock held, is [ErrNotAcquired]. It does no network
-// I/O and starts no goroutine.
+// It takes an odd number of clients, three or more, none of them twice, and the options of [New].
+// The default [Timeout] for each member is 500 ms or a tenth of the lease, whichever is less. No
+// majority reachable is [ErrUnavailable]; a majority reachable, but the lock held, is
+// [ErrNotAcquired]. It does no network I/O and starts no goroutine.
 func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if len(clients) < 3 || len(clients)%2 == 0 {
 		return nil, fmt.Errorf("core: NewQuorum needs an odd number of clients, at least 3, got %d", len(clients))
@@ -93,8 +91,8 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 	return l, nil
 }
 
-// newLocker returns a Locker that lacks its store. Its Timeout is at most that long by default,
-// and at most a part of the lease.
+// newLocker returns a Locker that lacks its store. By default its Timeout is at most that long, and
+// a part of the lease.
 func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 	s := settings{Settings: option.Settings{Scope: option.OfLocker, Lease: defaultLease}, Prefix: defaultPrefix}
 	if err := s.apply(opts); err != nil {
@@ -175,8 +173,7 @@ func (l *Locker) admit() bool {
 	return true
 }
 
-// Prefix returns what the names of the Locker's locks begin with in Redis; see the
-// option [Prefix].
+// Prefix returns what the names of the Locker's locks begin with in Redis: the option [Prefix].
 func (l *Locker) Prefix() string { return l.defaults.Prefix }
 
 func isNil(client redis.UniversalClient) bool {
@@ -189,14 +186,13 @@ func isNil(client redis.UniversalClient) bool {
 
 var defaultLocker atomic.Pointer[Locker]
 
-// SetDefault makes l the Locker of middleware that was given none, as
-// slog.SetDefault does for loggers. Middleware looks it up for every request, so the
-// order of set-up does not matter. nil takes the default away. Safe for
-// concurrent use.
+// SetDefault makes l the Locker of middleware that was given none, as slog.SetDefault does for
+// loggers. Middleware looks it up for every request, so the order of set-up does not matter. nil
+// takes the default away. Safe for concurrent use.
 func SetDefault(l *Locker) { defaultLocker.Store(l) }
 
-// Default returns what [SetDefault] set last, or nil. This package never uses it
-// by itself. Safe for concurrent use.
+// Default returns what [SetDefault] set last, or nil. This package never uses it by itself. Safe
+// for concurrent use.
 func Default() *Locker { return defaultLocker.Load() }
 
 // nameOf returns what Redis calls the lock of a key.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// report logs at most one line a second of each kind, and in it how many were omitted since the last.
+// report logs at most one line a second of each kind, and in it how many were omitted.
 type report struct {
 	logger *slog.Logger // nil: slog.Default
 	mu     sync.Mutex

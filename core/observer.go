@@ -9,20 +9,19 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Observer hears what becomes of locks, for metrics and traces. Packages promlock
-// and otellock have one each.
+// Observer hears what becomes of locks, for metrics and traces. Packages promlock and otellock have
+// one each.
 //
-// Observe is called at once, on the goroutine that has the news, and holds it up:
-// it must not block, nor take or release locks. It is called from many goroutines.
-// A panic is caught and logged.
+// Observe is called at once, on the goroutine that has the news, and holds it up: it must not
+// block, nor take or release locks. It is called from many goroutines. A panic is caught and
+// logged.
 //
-// The context is that of the call that wants the lock, and, once it is acquired,
-// [Lock.Context], which may be done already; events that belong to no call have a context of
-// their own, without values. Observe returns it, or one that
-// descends from it: what it returns for [EventWaiting] it gets with the outcome, and
-// what it returns for [EventAcquired] becomes Lock.Context, so that a handler sees
-// what the Observer has put there. For other events the result is not used. nil is
-// the context that was given.
+// The context is that of the call that wants the lock, and, once it is acquired, [Lock.Context],
+// which may be done already; events that belong to no call have one without values. Observe returns
+// it, or one that descends from it: what it returns for [EventWaiting] it gets with the outcome,
+// and what it returns for [EventAcquired] becomes Lock.Context, so that a handler sees what the
+// Observer has put there. For other events the result is not used. nil is the context that was
+// given.
 type Observer interface {
 	Observe(ctx context.Context, e Event) context.Context
 }
@@ -37,22 +36,21 @@ const (
 	// EventAcquired: the call has the lock. EventReleased or EventLost follows,
 	// once, unless it is a Reentry.
 	EventAcquired
-	// EventBusy: the call was refused because somebody else holds the lock. Reason
-	// is "no_wait", "wait_over", "max_waiters", "order" (see [Locker.LockAll]) or "deadlock", or
-	// "canceled" or "deadline" when its context ended first. It is "answered" when an earlier
-	// attempt at the same request has done the work, and the call gets its answer.
+	// EventBusy: the call was refused because somebody else holds the lock. Reason is "no_wait",
+	// "wait_over", "max_waiters", "order" (see [Locker.LockAll]) or "deadlock"; "canceled" or
+	// "deadline" when its context ended first; or "answered" when an earlier attempt at the same
+	// request has done the work, and the call gets its answer.
 	EventBusy
-	// EventFailed: the call failed. Reason is "unavailable", "closed", "lost",
-	// "max_hold", "invalid_key", "upgrade" or "ticket", after the error of that name; or, for an
-	// attempt at an idempotent request, "reused" or "outcome_unknown".
+	// EventFailed: the call failed. Reason is "unavailable", "closed", "lost", "max_hold",
+	// "invalid_key", "upgrade" or "ticket", after the error of that name; or, for an attempt at an
+	// idempotent request, "reused" or "outcome_unknown".
 	EventFailed
 	// EventReleased: the last of the lock's holds was unlocked, or handed over. Err is
 	// [ErrUnavailable] when Redis has not confirmed it; Reason is "unconfirmed" then.
 	EventReleased
-	// EventLost: the protection ended before the lock was unlocked. Reason is
-	// "deleted" when it was gone before its lease was over, "expired" when the lease
-	// was over, "max_hold" when it was over because of [MaxHold], and "closed" when
-	// [Locker.Close] took the lock away.
+	// EventLost: the protection ended before the lock was unlocked. Reason is "deleted" when it was
+	// gone before its lease was over, "expired" when the lease was over, "max_hold" when that was
+	// because of [MaxHold], and "closed" when [Locker.Close] took the lock away.
 	EventLost
 	// EventOverdue: the lock is held longer than [MaxHold] permits.
 	EventOverdue
@@ -62,9 +60,9 @@ const (
 	// or EventFailed's, or "setup" when the middleware is set up wrongly.
 	EventRefused
 
-	// EventGrantMissed: Redis has granted a lock to a waiting call of this process, and
-	// the message about it came late or never. The lock lay idle meanwhile, for a second at
-	// most. It has neither Name nor Key.
+	// EventGrantMissed: Redis has granted a lock to a waiting call of this process, and the message
+	// about it came late or never. The lock lay idle meanwhile, for a second at most. It has
+	// neither Name nor Key.
 	EventGrantMissed
 	// EventUnheard: messages from Redis do not arrive, so waiting calls poll. It comes again
 	// with each attempt to subscribe that fails, and has neither Name nor Key.
@@ -72,40 +70,34 @@ const (
 	// EventCompensating: what became of a command in Redis is unknown, so it is undone
 	// until Redis confirms that. EventCompensated follows. It has no Name.
 	EventCompensating
-	// EventCompensated: Redis has confirmed it, or the lock has ended by itself. It has no
-	// Name.
+	// EventCompensated: Redis has confirmed it, or the lock has ended by itself. It has no Name.
 	EventCompensated
 )
 
-// Event is something that happened to a lock. Fields that do not belong to its Kind
-// are zero. Kind, Name, Form, Reason, Reentry and Status take few values and may label a
-// metric; Key and Err take any number of them, and may hold personal data.
+// Event is something that happened to a lock. Fields that do not belong to its Kind are zero. Kind,
+// Name, Form, Reason, Reentry and Status take few values and may label a metric; Key and Err take
+// any number of them, and may hold personal data.
 type Event struct {
 	Kind EventKind
-	// Name as [Name] or the middleware said, empty if neither did.
-	Name string
-	// Key as the caller wrote it; empty for EventRefused.
-	Key string
-	// Keys is how many keys the call wants: 1, or those of [Locker.LockAll], which has events
-	// for each of them. Of EventWaiting, EventAcquired, EventBusy and EventFailed.
+	Name string // as [Name] or the middleware said, empty if neither did
+	Key  string // as the caller wrote it; empty for EventRefused
+	// Keys is how many keys the call wants: 1, or those of [Locker.LockAll], which has events for
+	// each of them. Of EventWaiting, EventAcquired, EventBusy and EventFailed.
 	Keys int
-	// Form is how the call wants the lock, or has it: "exclusive", "shared" or "permits".
-	// Empty from EventGrantMissed on.
-	Form string
-	// Reentry: the context holds this lock already. Of EventAcquired.
-	Reentry bool
-	// Reason is a fixed word, empty where Kind has none.
-	Reason string
-	// Status is the HTTP status of the answer, 0 for a task. Of EventRefused.
-	Status int
-	// Waited is how long the call has waited for its outcome. Of EventAcquired,
-	// EventBusy and EventFailed.
+	// Form is how the call wants the lock, or has it: "exclusive", "shared" or "permits". Empty
+	// from EventGrantMissed on.
+	Form    string
+	Reentry bool   // the context holds this lock already. Of EventAcquired
+	Reason  string // a fixed word, empty where Kind has none
+	Status  int    // of the HTTP answer, 0 for a task. Of EventRefused
+	// Waited is how long the call has waited for its outcome. Of EventAcquired, EventBusy and
+	// EventFailed.
 	Waited time.Duration
-	// HeldFor is how long the lock has been held, from Lock's return to Unlock's. Of
-	// EventReleased, EventLost, EventOverdue and EventRenewalFailed.
+	// HeldFor is how long the lock has been held, from Lock's return to Unlock's. Of EventReleased,
+	// EventLost, EventOverdue and EventRenewalFailed.
 	HeldFor time.Duration
-	// Err is the error behind it. Of all but EventWaiting, EventAcquired,
-	// EventGrantMissed, EventCompensating and EventCompensated.
+	// Err is the error behind it. Of all but EventWaiting, EventAcquired, EventGrantMissed,
+	// EventCompensating and EventCompensated.
 	Err error
 }
 
@@ -159,7 +151,7 @@ func (e *engine) notifyOne(ctx context.Context, o Observer, event Event) (result
 	return o.Observe(ctx, event)
 }
 
-// observation is what Observers hear of a call, and then of its lease; nil: there is nobody to hear of it.
+// observation is what Observers hear of a call, and then of its lease; nil: nobody hears of it.
 type observation struct {
 	engine      *engine
 	ctx         context.Context // of the Observers
@@ -168,7 +160,7 @@ type observation struct {
 	unconfirmed error           // of a release
 }
 
-// observe begins with a call that wants a lock, of so many. The call goes on with the context that is returned.
+// observe begins with a call that wants a lock, of so many. The call goes on with the context.
 func (e *engine) observe(ctx context.Context, key string, keys int, name, form string) (context.Context, *observation) {
 	if e.observers == nil {
 		return ctx, nil

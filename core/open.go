@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Open returns a Locker on the Redis at a URL, with a client of its own, once Redis has
-// answered. [Locker.Close] closes the client, too. It takes the options of [New].
+// Open returns a Locker on the Redis at a URL, with a client of its own, once Redis has answered.
+// [Locker.Close] closes the client, too. It takes the options of [New].
 //
 // The URL is one of go-redis, and its parameters are those of the function that parses it:
 //
@@ -28,15 +28,15 @@ import (
 //	                                            Sentinels, for it has a master_name: redis.ParseFailoverURL
 //
 // rediss instead of redis means TLS. What is before the @ of a Sentinel's URL is for the Sentinels.
-// The client is set up for locks: it keeps deadlines (ContextTimeoutEnabled), and where the URL says
-// nothing else a dial takes [Timeout] at most, and a command dials once. For anything else, such as
-// certificates of your own, make the client and give it to [New].
+// The client keeps deadlines (ContextTimeoutEnabled), and where the URL says nothing else a dial
+// takes [Timeout] at most, and a command dials once. For anything else, such as certificates of
+// your own, make the client and give it to [New].
 //
-// It blocks as [Locker.Ping] does. When Ping fails it also waits until what was begun is over: for
-// four times Timeout at most, or about Timeout after the end of ctx. It fails when the URL or an
-// option is bad, or as Ping does. Nothing stays open then, apart from what Close leaves, and the text
-// of the error says what to do. The text is for the log: it has the address and what Redis has said, but neither user
-// nor password.
+// It blocks as [Locker.Ping] does; when Ping fails, also until what was begun is over: for four
+// times Timeout at most, or about Timeout after the end of ctx. It fails when the URL or an option
+// is bad, or as Ping does. Nothing stays open then, apart from what Close leaves. The text of the
+// error says what to do. It is for the log: it has the address and what Redis has said, but neither
+// user nor password.
 func Open(ctx context.Context, url string, opts ...Option) (*Locker, error) {
 	l, err := newLocker(opts, defaultTimeout, 3)
 	if err != nil {
@@ -64,17 +64,17 @@ func Open(ctx context.Context, url string, opts ...Option) (*Locker, error) {
 // pingLease is for how long a lock may stay that Ping has taken and could not release.
 const pingLease = 5 * time.Second
 
-// Ping reports whether locks can be taken: for the start of a program, and for its
-// readiness probe. It takes a lock of its own, under the Locker's prefix, and releases it,
-// so that it finds out all that a first request would: an address that nobody listens at,
-// a missing password or permission, a replica that does not accept writes. Then it looks
-// whether the client, unless it is a cluster's, has reached a node of one, which has only a part of the keys. In a
-// cluster it asks the master of the first hash slot, in a quorum all members.
+// Ping reports whether locks can be taken: for the start of a program, and for its readiness probe.
+// It takes a lock of its own, under the Locker's prefix, and releases it, so it finds out what a
+// first request would: an address that nobody listens at, a missing password or permission, a
+// replica that does not accept writes. Then it looks whether the client, unless it is a cluster's,
+// has reached a node of one, which has only a part of the keys. In a cluster it asks the master of
+// the first hash slot, in a quorum all members.
 //
-// It blocks for three requests at most, each for [Timeout] at most, or until ctx ends, and
-// fails with [ErrUnavailable] or [ErrClosed], or with [ErrNotAcquired] and the context's
-// error. The text has the details that other errors leave to [Detail]: it is not for clients.
-// Observers do not hear of it. It is safe for concurrent use.
+// It blocks for three requests at most, each for [Timeout] at most, or until ctx ends, and fails
+// with [ErrUnavailable] or [ErrClosed], or with [ErrNotAcquired] and the context's error. The text
+// has the details that other errors leave to [Detail]: it is not for clients. Observers do not hear
+// of it. It is safe for concurrent use.
 func (l *Locker) Ping(ctx context.Context) error {
 	s := l.defaults
 	s.Wait = new(time.Duration)

@@ -10,11 +10,10 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Option changes how locks are taken. Given to [New] it is a default, given to
-// [Locker.Lock], [Locker.TryLock], [Locker.Do], [Wrap] or middleware it is for
-// that call. A later option overrides an earlier one. A bad value is reported
-// as an error by the function that receives the option; middleware panics with it
-// at set-up.
+// Option changes how locks are taken. Given to [New] it is a default, given to [Locker.Lock],
+// [Locker.TryLock], [Locker.Do], [Wrap] or middleware it is for that call. A later option overrides
+// an earlier one. A bad value is an error of the function that receives the option; middleware
+// panics with it at set-up.
 type Option struct{ set func(*settings) }
 
 const (
@@ -56,27 +55,24 @@ func refused(format string, args ...any) Option {
 	return Option{func(s *settings) { s.Fail(format, args...) }}
 }
 
-// Lease is how long a lock outlives its holder's last sign of life. While the
-// lock is held a watchdog renews it every third of d, so a handler may run far
-// longer; when the process dies, the lock is free after at most d. The default
-// is 30 s; at least 1 ms and at most a day, in whole milliseconds. See [FixedLease] for a lock
-// that is not renewed.
+// Lease is how long a lock outlives its holder's last sign of life. While the lock is held, a
+// watchdog renews it every third of d, so a handler may run far longer; when the process dies, the
+// lock is free after at most d. The default is 30 s; 1 ms to a day, in whole milliseconds. See
+// [FixedLease] for a lock that is not renewed.
 func Lease(d time.Duration) Option {
 	return ofDuration("Lease", d, longestLease, func(s *settings) { s.Lease, s.Fixed = d.Truncate(time.Millisecond), false })
 }
 
-// FixedLease ends the lock after d whatever happens: nothing renews it but
-// [Lock.Refresh]. When it ends while the lock is held, [Lock.Context] is
-// cancelled with [ErrLost]. At least 1 ms and at most a day, in whole milliseconds.
+// FixedLease ends the lock after d whatever happens: nothing renews it but [Lock.Refresh]. At its
+// end [Lock.Context] is cancelled with [ErrLost]. 1 ms to a day, in whole milliseconds.
 func FixedLease(d time.Duration) Option {
 	return ofDuration("FixedLease", d, longestLease, func(s *settings) { s.Lease, s.Fixed = d.Truncate(time.Millisecond), true })
 }
 
-// Wait is the longest wait for a busy lock; after it, [*BusyError], or
-// [ErrUnavailable] when Redis has failed for the last second. The request
-// that is under way when d ends may still bring the lock. Wait(0) is
-// [NoWait]. The default is to wait until the context is done, or for a lease where the
-// context holds another lock: others may wait for that one. A negative d is refused.
+// Wait is the longest wait for a busy lock; after it, [*BusyError], or [ErrUnavailable] when Redis
+// has failed for the last second. The request that is under way when d ends may still bring the
+// lock. Wait(0) is [NoWait]; a negative d is refused. By default a call waits until its context is
+// done, or for a lease where the context holds another lock: others may wait for that one.
 func Wait(d time.Duration) Option {
 	if d < 0 {
 		return refused("Wait(%v): give 0 or more", d)
@@ -87,27 +83,25 @@ func Wait(d time.Duration) Option {
 // NoWait refuses a busy lock at once with [*BusyError].
 func NoWait() Option { return Wait(0) }
 
-// KeepFor is a dedup window: after a success the key stays taken until d after
-// it was acquired, for everybody, so that a repeated request is refused although
-// the first is done. Success is [Lock.Unlock], or nil returned to [Locker.Do];
-// after [Lock.Abort], an error or a panic the key is free at once. Of nested
-// locks the outermost counts. [Locker.ForceUnlock] ends a window. At least 1 ms and at
-// most 366 days, in whole milliseconds.
+// KeepFor is a dedup window: after a success the key stays taken until d after it was acquired, for
+// everybody, so that a repeated request is refused although the first is done. Success is
+// [Lock.Unlock], or nil returned to [Locker.Do]; after [Lock.Abort], an error or a panic the key is
+// free at once. Of nested locks the outermost counts. [Locker.ForceUnlock] ends a window. 1 ms to
+// 366 days, in whole milliseconds.
 func KeepFor(d time.Duration) Option {
 	return ofDuration("KeepFor", d, longestWindow, func(s *settings) { s.KeepFor = d.Truncate(time.Millisecond) })
 }
 
-// MaxHold bounds how long a lock is kept alive: after d the watchdog stops and
-// [Lock.Context] is cancelled with [ErrMaxHold]. The lock is free when it is
-// unlocked or when its lease ends, whichever is first, so a handler that obeys
-// its context ends in time. Of locks nested by context the outermost counts. At least
-// 1 ms and at most 366 days.
+// MaxHold bounds how long a lock is kept alive: after d the watchdog stops and [Lock.Context] is
+// cancelled with [ErrMaxHold]. The lock is free when it is unlocked or when its lease ends,
+// whichever is first, so a handler that obeys its context ends in time. Of locks nested by context
+// the outermost counts. 1 ms to 366 days.
 func MaxHold(d time.Duration) Option {
 	return ofDuration("MaxHold", d, longestWindow, func(s *settings) { s.MaxHold = d })
 }
 
-// MaxWaiters bounds how many calls of this Locker wait for one key; one more is
-// refused at once with [*BusyError]. The default is no bound. At least 1.
+// MaxWaiters bounds how many calls of this Locker wait for one key; one more is refused at once
+// with [*BusyError]. At least 1; the default is no bound.
 func MaxWaiters(n int) Option {
 	if n < 1 {
 		return refused("MaxWaiters(%d): give at least 1, or NoWait", n)
@@ -115,13 +109,12 @@ func MaxWaiters(n int) Option {
 	return Option{func(s *settings) { s.MaxWaiters = &n }}
 }
 
-// Owner names the owner of a lock, so that the same id re-enters it from another
-// goroutine or process. It is for a single call: [New], [Wrap] and middleware
-// refuse it, because calls that share an owner do not exclude one another. An id
-// is 1 to 128 bytes without control characters and does not begin with
-// "latchkey:". Calls that enter go past those that wait: an owner that is never idle keeps the
-// others out. It cannot be combined with [KeepFor], whether the call or [New] has it, or a
-// Locker of [NewQuorum]; with these the call fails.
+// Owner names the owner of a lock, so that the same id re-enters it from another goroutine or
+// process. It is for a single call: [New], [Wrap] and middleware refuse it, because calls that
+// share an owner do not exclude one another. An id is 1 to 128 bytes without control characters and
+// does not begin with "latchkey:". Calls that enter go past those that wait: an owner that is never
+// idle keeps the others out. It cannot be combined with [KeepFor], whether the call or [New] has
+// it, or a Locker of [NewQuorum].
 func Owner(id string) Option {
 	return Option{func(s *settings) {
 		s.Owner = id
@@ -133,27 +126,26 @@ func Owner(id string) Option {
 // without it have the lock alone. Calls are served in order of arrival: one that shares waits
 // behind one that waits to be alone, and neighbours that share get the lock together.
 //
-// Each has a lease, a fencing token and a watchdog of its own, and learns of its own loss; one
-// that died holds others up for its lease. A context that shares a lock enters it once more at
-// once, past those who wait; one that has it alone enters its own lock. To take it alone while
-// one shares it would be to wait for oneself: [ErrUpgrade].
+// Each has a lease, a fencing token and a watchdog of its own, and learns of its own loss; one that
+// died holds others up for its lease. A context that shares a lock enters it once more at once,
+// past those who wait; one that has it alone enters its own lock. To take it alone while one shares
+// it would be to wait for oneself: [ErrUpgrade].
 //
-// It is for a call or middleware, not for [New], and cannot be combined with [Permits],
-// [KeepFor] or a Locker of [NewQuorum].
+// It is for a call or middleware, not for [New], and cannot be combined with [Permits], [KeepFor]
+// or a Locker of [NewQuorum].
 func Shared() Option { return inForm("Shared", store.Shared) }
 
 // mostPermits bounds what one command of Redis has to look through.
 const mostPermits = 10_000
 
-// Permits has the lock go to up to n holders at once: of those who come with the same key, in
-// order of arrival, also where others wait that share it or want it alone. n is the caller's
-// own: a call is admitted while fewer than n hold the lock, whatever the others' n is. Calls
-// without Permits exclude all that have one.
+// Permits has the lock go to up to n holders at once, in order of arrival, also where others wait
+// that share it or want it alone. n is the caller's own: a call is admitted while fewer than n hold
+// the lock, whatever the others' n is. Calls without Permits exclude all that have one.
 //
-// Each holder has a lease, a fencing token and a watchdog of its own: the permit of one that
-// died is free after its lease. A context that has a permit enters the lock once more without
-// another permit; to take it alone, or share it, would be to wait for oneself: [ErrUpgrade].
-// A call that gets none fails with [ErrNoPermit], which is [ErrNotAcquired] as well.
+// Each holder has a lease, a fencing token and a watchdog of its own: the permit of one that died
+// is free after its lease. A context that has a permit enters the lock once more without another
+// permit; to take it alone, or share it, would be to wait for oneself: [ErrUpgrade]. A call that
+// gets none fails with [ErrNoPermit], which is [ErrNotAcquired] as well.
 //
 // n is from 1 to 10,000. It is for a call or middleware, not for [New], and cannot be combined with
 // [Shared], [KeepFor] or a Locker of [NewQuorum].
@@ -181,31 +173,30 @@ func inForm(name string, form store.Form) Option {
 // [WrapAll] and middleware; given to [New] it is for all of them. [Lock.Unlock], [Lock.Abort] and
 // [Locker.Lead] wait nevertheless.
 //
-// When the wrapper returns, [Lock.Context] is done, and a loss that is known by then is
-// returned. The release is sent at once, together with other commands where there are any. When it
-// is not answered it is repeated, as that of Lock.Unlock is, and [Locker.Close] waits for it. A
-// lock for which another call of this Locker waits is handed off to that, as ever.
+// When the wrapper returns, [Lock.Context] is done, a loss that is known by then is returned, and
+// the release is under way. It is repeated as that of Lock.Unlock is, and [Locker.Close] waits for
+// it.
 //
 // What changes:
-//   - The next call for the key may find the lock still taken. It waits for the release, as for
-//     any other; one that does not wait, such as [Locker.TryLock], may be refused.
-//   - A loss that only the release tells comes as [EventLost] and in the log, and the wrapper
-//     does not return [ErrLost]. [EventReleased] may come after the wrapper has returned, and the
-//     hooks of the Redis client do not see the values of its context.
-//   - A process that ends without Locker.Close may leave a lock whose work is done, until the
-//     lease ends. Close the Locker after the server's Shutdown.
+//   - The next call for the key may find the lock still taken. It waits for the release, as for any
+//     other; one that does not wait, such as [Locker.TryLock], may be refused.
+//   - A loss that only the release tells comes as [EventLost] and in the log, and the wrapper does
+//     not return [ErrLost]. [EventReleased] may come after the wrapper has returned, and the hooks
+//     of the Redis client do not see the values of its context.
+//   - A process that ends without Locker.Close may leave a lock whose work is done, until the lease
+//     ends. Close the Locker after the server's Shutdown.
 //
-// It has no effect, and the wrapper waits, with [NoWait], or a client's next request might be
-// refused because of its last one; with [KeepFor], for the window must be there before a client
-// learns that the work is done; and for a lock of which others may have a hold: by [Owner], by
-// [Lock.ShareOwner], by a context that holds it, or by the ticket of [Lock.Handover].
+// The wrapper waits nevertheless with [NoWait], or a client's next request might be refused because
+// of its last one; with [KeepFor], for the window must be there before a client learns that the
+// work is done; and for a lock of which others may have a hold: by [Owner], by [Lock.ShareOwner],
+// by a context that holds it, or by the ticket of [Lock.Handover].
 func BackgroundRelease() Option {
 	return Option{func(s *settings) { s.Background = true }}
 }
 
-// Name is what Observers call a lock, such as "orders": one word for all keys of a
-// kind, for it labels metrics. Never derive it from a request. The default is empty;
-// middleware has the name of its parameter. Bytes that are not UTF-8 are replaced.
+// Name is what Observers call a lock, such as "orders": one word for all keys of a kind, for it
+// labels metrics. Never derive it from a request. The default is empty; middleware has the name of
+// its parameter. Bytes that are not UTF-8 are replaced.
 func Name(name string) Option {
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	return Option{func(s *settings) { s.Name = name }}

@@ -79,7 +79,7 @@ func (s *Settings) Err() error {
 		"Owner is for a single call: calls that share an owner do not exclude one another")
 	refuse(s.Attempt != nil && s.Scope == OfLocker,
 		"Attempt is for one call, not for New: each request has its own digest")
-	// Attempts of one owner are one holder to Redis: one that is given up may end what another has earned.
+	// Attempts of one owner are one holder to Redis: one may end what another has earned.
 	refuse(s.Owner != "" && s.KeepFor > 0,
 		"Owner cannot be combined with KeepFor, wherever KeepFor was said: a call that enters by an owner leaves no window")
 	refuse(s.Attempt != nil && (s.KeepFor > 0 || formed || s.Owner != "" || s.Ticket != ""),
