@@ -38,10 +38,12 @@ func (l *Locker) Close(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(l.timeout, cancel) })()
 
 	var err error
-	if !l.isDrained(ctx) {
+	if !isDone(ctx, l.underWay.None()) {
 		err = conn.Ended(ctx)
-		l.evict()
-		l.isDrained(end) // calls under way get an answer, to be undone
+		for _, s := range l.leasesThat(func(*lease) bool { return true }) {
+			_ = s.lose(closedError("holding", s.name.Key()), func(*handle) bool { return true })
+		}
+		isDone(end, l.underWay.None()) // calls under way get an answer, to be undone
 	}
 	if l.store.Can.Differ { // a dead member of a quorum must not hold up the end
 		time.AfterFunc(l.timeout, cancel)
@@ -67,8 +69,6 @@ func (l *Locker) Close(ctx context.Context) error {
 	return err
 }
 
-func (l *Locker) isDrained(ctx context.Context) bool { return isDone(ctx, l.underWay.None()) }
-
 // isConfirmed waits until nothing is left to compensate. A command that was given up may still
 // be written, and a member of a quorum may vote late: whether that has to be compensated is
 // known when the goroutine ends that sends it.
@@ -80,7 +80,6 @@ func (l *Locker) isConfirmed(ctx context.Context) bool {
 func isDone(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-done:
-		return true
 	case <-ctx.Done():
 	}
 	select {
@@ -88,12 +87,5 @@ func isDone(ctx context.Context, done <-chan struct{}) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// evict ends all leases for Close: tells the holders, then releases.
-func (l *Locker) evict() {
-	for _, s := range l.leasesThat(func(*lease) bool { return true }) {
-		_ = s.lose(closedError("holding", s.name.Key()), func(*handle) bool { return true })
 	}
 }

@@ -86,19 +86,14 @@ func (l *Locker) Ping(ctx context.Context) error {
 		err = k.Unlock(ctx)
 	}
 	if err == nil || conn.IsMoved(err) {
-		err = cmp.Or(l.findDivided(ctx), err)
+		ctx, cancel := context.WithTimeout(ctx, l.timeout)
+		defer cancel()
+		if divided := l.store.FindDivided(ctx, l.defaults.Prefix); divided != nil {
+			err = &LockError{kind: ErrUnavailable, text: "redis unavailable", cause: divided}
+		}
 	}
 	if err != nil {
 		return &detailedError{Detail(err), err}
-	}
-	return nil
-}
-
-func (l *Locker) findDivided(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
-	defer cancel()
-	if err := l.store.FindDivided(ctx, l.defaults.Prefix); err != nil {
-		return &LockError{kind: ErrUnavailable, text: "redis unavailable", cause: err}
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
-	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -14,50 +13,42 @@ import (
 // Process is what a Locker says of itself and its process in the owner of each lock
 // that it takes.
 type Process struct {
-	// Name as [Describe] said, or the host's name: up to its first dot, and of that
-	// the last 15 bytes.
-	Name string
-	// PID is the process's number on its host; 0 when it has more than 24 bits.
-	PID int
-	// Since is when the Locker was made, to the second, by the clock of its machine.
-	Since time.Time
+	// Name as [Describe] said, or the host's name: up to its first dot, the last 15 bytes.
+	Name  string
+	PID   int       // the process's number on its host; 0 when it has more than 24 bits
+	Since time.Time // when the Locker was made, to the second, by the clock of its machine
 }
 
 // ProcessOf reads an owner, such as [Info] or [Lock.Owner] tell it. It reports false
 // for one that a call has chosen with [Owner], or that is not latchkey's. Whoever may
 // write in Redis can make any owner up. It does not block.
 func ProcessOf(owner string) (Process, bool) {
-	id, _, numbered := strings.Cut(owner, ":")
-	name, rest, named := strings.Cut(id, "@")
-	facts, err := base64.RawURLEncoding.DecodeString(rest)
-	if !numbered || !named || err != nil || len(facts) != len(processFacts{}) || !processName.MatchString(name) {
+	m := processOwner.FindStringSubmatch(owner)
+	if m == nil {
 		return Process{}, false
 	}
-	since, pid := binary.BigEndian.Uint32(facts), uint32(facts[4])<<16|uint32(facts[5])<<8|uint32(facts[6])
-	return Process{Name: name, PID: int(pid), Since: time.Unix(int64(since), 0)}, true
+	facts, _ := base64.RawURLEncoding.DecodeString(m[2]) // of any such word
+	since, pid := binary.BigEndian.Uint32(facts), binary.BigEndian.Uint32(facts[3:])&mostPID
+	return Process{Name: m[1], PID: int(pid), Since: time.Unix(int64(since), 0)}, true
 }
 
-// An owner with a name is not longer than one with a UUID, as Redisson's: it goes to Redis
-// with each command, and Redis stores short fields in less.
-const maxProcessName = 15
+const mostPID = 1<<24 - 1
 
-// processFacts are the time, the process id, and what makes it unique and hard to guess.
-type processFacts [4 + 3 + 8]byte
-
-// newProcess returns what begins the owner of all locks of one Locker.
+// newProcess returns what begins the owner of all locks of one Locker: its name and, in 20
+// characters, the time, the process id, and what makes it unique and hard to guess. It is not longer
+// than a UUID, as Redisson has it: it goes to Redis with each command, which stores short fields in
+// less.
 func newProcess(name string) string {
 	if name == "" {
 		host, _ := os.Hostname()
 		name = hostPart(host)
 	}
-	var facts processFacts
-	_, _ = rand.Read(facts[:]) // never fails
-	binary.BigEndian.PutUint32(facts[:], uint32(time.Now().Unix()))
-	pid := os.Getpid()
-	if pid >= 1<<24 {
-		pid = 0
+	var facts [4 + 3 + 8]byte
+	if pid := os.Getpid(); pid <= mostPID {
+		binary.BigEndian.PutUint32(facts[3:], uint32(pid)) // its first byte is 0
 	}
-	facts[4], facts[5], facts[6] = byte(pid>>16), byte(pid>>8), byte(pid)
+	binary.BigEndian.PutUint32(facts[:], uint32(time.Now().Unix()))
+	_, _ = rand.Read(facts[4+3:]) // never fails
 	return name + "@" + base64.RawURLEncoding.EncodeToString(facts[:])
 }
 
@@ -68,10 +59,11 @@ func hostPart(host string) string {
 	if host == "" {
 		return "unnamed"
 	}
-	return host[max(len(host)-maxProcessName, 0):]
+	return host[max(len(host)-15, 0):]
 }
 
 var (
-	processName   = regexp.MustCompile(fmt.Sprintf(`^[\w.-]{1,%d}$`, maxProcessName))
+	processName   = regexp.MustCompile(`^[\w.-]{1,15}$`)
+	processOwner  = regexp.MustCompile(`^([\w.-]{1,15})@([\w-]{20}):`)
 	foreignInName = regexp.MustCompile(`[^\w.-]`)
 )

@@ -1,6 +1,11 @@
 package adapter
 
-import "github.com/latchkey-go/latchkey/core"
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/internal/option"
+)
 
 // Option returns an option that an adapter understands and a lock does not, such as how
 // refusals are answered. value has a type of the adapter's own, which finds it with [Split].
@@ -8,7 +13,7 @@ import "github.com/latchkey-go/latchkey/core"
 func Option(value any) core.Option {
 	return inside.Option(func(s *settings) {
 		s.Fail("an option of type %T is for an adapter that knows it, not for a lock", value)
-		s.ForAdapter = append(s.ForAdapter, value)
+		s.ForAdapter = value
 	})
 }
 
@@ -17,7 +22,8 @@ func Option(value any) core.Option {
 // another type in rest. It does not block.
 func Split[T any](opts ...core.Option) (own []T, rest []core.Option) {
 	for _, o := range opts {
-		if value, ok := valueOf[T](o); ok {
+		s, _ := inside.Settings(nil, []core.Option{o})
+		if value, ok := s.ForAdapter.(T); ok {
 			own = append(own, value)
 		} else {
 			rest = append(rest, o)
@@ -26,17 +32,67 @@ func Split[T any](opts ...core.Option) (own []T, rest []core.Option) {
 	return own, rest
 }
 
-func valueOf[T any](o core.Option) (value T, ok bool) {
-	if s, _ := inside.Settings(nil, []core.Option{o}); len(s.ForAdapter) == 1 {
-		value, ok = s.ForAdapter[0].(T)
-	}
-	return value, ok
-}
-
 // Validate says what is wrong with options for every call, so that an adapter can refuse them at
 // set-up. It refuses what [core.Locker.Lock] refuses, and [core.Owner]: calls that share an owner
 // do not exclude one another. It does not block.
 func Validate(opts ...core.Option) error {
 	_, err := inside.Settings(nil, opts)
 	return err
+}
+
+// Fallback gives an adapter defaults of its own for [core.Wait], [core.NoWait] and
+// [core.MaxWaiters]. They are used where neither [core.New] nor an earlier option says
+// otherwise. Other options have no effect in it, but a bad one is refused.
+func Fallback(opts ...core.Option) core.Option {
+	own, err := inside.Settings(nil, opts)
+	return inside.Option(func(s *settings) {
+		if err != nil {
+			s.Refuse(err)
+		}
+		if s.Wait == nil {
+			s.Wait = own.Wait
+		}
+		if s.MaxWaiters == nil {
+			s.MaxWaiters = own.MaxWaiters
+		}
+	})
+}
+
+// WaitAtMost shortens a wait that would be longer than d, by [core.Wait] or by default. It is
+// for middleware that knows when its caller gives up. A negative d is refused.
+func WaitAtMost(d time.Duration) core.Option {
+	return inside.Option(func(s *settings) {
+		if d < 0 {
+			s.Fail("WaitAtMost(%v): give 0 or more", d)
+		}
+		if s.Wait == nil || d < *s.Wait {
+			s.Wait = &d
+		}
+	})
+}
+
+// OwnerBegin makes the owner of a lock begin with id, for middleware that finds out by
+// [core.Info].Owner which of its calls holds a key. Unlike [core.Owner] it does not let other
+// calls enter: the rest differs from one call to the next, and the calls exclude one another. id
+// is at most 64 bytes, and otherwise as in [core.Owner]. A call whose context holds the lock already
+// enters it with the owner that the lock has.
+func OwnerBegin(id string) core.Option {
+	return inside.Option(func(s *settings) {
+		s.OwnerBegin = id
+		s.CheckOwner("OwnerBegin", id, option.MaxOwnerBytes/2)
+	})
+}
+
+// Ticket makes a call resume a lock that it finds handed over, by a ticket, as
+// [core.Locker.Resume] does. If the ticket does not fit, the call competes like any other.
+func Ticket(ticket string) core.Option {
+	return inside.Option(func(s *settings) { s.Ticket = ticket })
+}
+
+// ReleasesInBackground reports whether [core.BackgroundRelease] is in effect for wrappers of l with
+// the options: given here or to [core.New], and not overridden by another option. A nil l is a
+// Locker without options. It does not block.
+func ReleasesInBackground(l *core.Locker, opts ...core.Option) bool {
+	s, err := inside.Settings(l, opts)
+	return err == nil && s.ReleasesLater()
 }

@@ -1,3 +1,5 @@
+// Package option holds what core shares with core/adapter, and with nobody else: the settings of
+// a call, and the key by which an adapter gets at core's inside.
 package option
 
 import (
@@ -7,6 +9,23 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// Key is the argument of core.ForAdapter, which nobody else can make.
+type Key struct{ _ struct{} }
+
+// ContextKey is where a context of string keys has its lock.
+const ContextKey = "github.com/latchkey-go/latchkey/core.Lock"
+
+// What core/adapter needs of the store.
+type (
+	Attempt  = store.Attempt
+	Answered = store.Answered
+)
+
+var (
+	ErrReused         = store.ErrReused
+	ErrOutcomeUnknown = store.ErrOutcomeUnknown
 )
 
 const (
@@ -43,8 +62,8 @@ type Settings struct {
 	Attempt    *store.Attempt // nil: none
 
 	Scope      Scope
-	Quorum     bool  // the Locker is one of NewQuorum
-	ForAdapter []any // values that an adapter understands, and no lock
+	Quorum     bool // the Locker is one of NewQuorum
+	ForAdapter any  // what an adapter understands, and no lock
 	errs       []error
 }
 
