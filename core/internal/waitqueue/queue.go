@@ -29,20 +29,18 @@ type Queues[R, L, P any] struct {
 }
 
 // queue is that of one lock. A call with an owner of its own choice has a queue apart:
-// it may be able to enter where others have to wait.
+// it may be able to enter where others have to wait. Queues.mu guards what changes.
 type queue[R, L, P any] struct {
 	all   *Queues[R, L, P]
 	lock  string
 	owner string
+	next  *queue[R, L, P] // of the same lock
 
-	// Guarded by Queues.mu.
 	head, tail *Waiter[R, L, P]
 	calls      int
-	signal     chan struct{}   // nil until it is needed: see signals
-	next       *queue[R, L, P] // of the same lock
 	opener     Waiter[R, L, P] // room for the first call: most are alone
 	shared     bool            // others have joined the first call
-	trying     bool            // the first of the queue has not had an answer yet
+	signalled  bool            // the head is to ask
 	watched    bool            // notifications are wanted
 	entry      P               // by which the queue waits in Redis, or will
 	state      State
@@ -68,16 +66,16 @@ type Taken struct {
 type Waiter[R, L, P any] struct {
 	Request R // what the call wants. It does not change
 
-	queue  *queue[R, L, P]
-	isHead chan struct{} // nil once Wait has noticed, and for the first
-	first  bool          // nobody has asked yet. Of the call alone, as isHead
-	since  time.Time
-	err    error // why the call was refused, by another one
+	queue *queue[R, L, P]
+	since time.Time
+	first bool          // nobody has asked yet
+	news  chan struct{} // there is something to look at; nil until the call waits for that
 
 	// Guarded by Queues.mu.
 	prev, next *Waiter[R, L, P]
 	stage      stage
-	passed     chan L // nil: it was never head
+	lock       L     // where given
+	err        error // where refused
 }
 
 // End says what is not wanted any more once nobody is left in a queue.
@@ -96,27 +94,26 @@ func (q *Queues[R, L, P]) Join(lock, owner string, request R, max *int) (w *Wait
 	for own != nil && own.owner != owner {
 		own = own.next
 	}
-	// With an owner of its own choice the call has tried once already.
-	trying := own == nil && owner == ""
-	if max != nil && !trying && q.waiting(lock) >= *max {
+	if max != nil && (own != nil || owner != "") && q.waiting(lock) >= *max {
 		return nil, q.byLock[lock].state.Taken
 	}
 	if own != nil {
-		w = &Waiter[R, L, P]{Request: request, queue: own, since: time.Now(), isHead: make(chan struct{})}
-		own.push(w)
+		w = &Waiter[R, L, P]{}
 		own.shared = true
-		return w, by
+	} else {
+		if own, q.spare = q.spare, nil; own == nil {
+			own = new(queue[R, L, P])
+		}
+		own.all, own.lock, own.owner, own.next = q, lock, owner, q.byLock[lock]
+		own.state.Answered = owner != "" // the call has asked once already
+		if q.byLock == nil {
+			q.byLock = map[string]*queue[R, L, P]{}
+		}
+		q.byLock[lock] = own
+		w = &own.opener
+		w.first = true
 	}
-	if own, q.spare = q.spare, nil; own == nil {
-		own = new(queue[R, L, P])
-	}
-	own.all, own.lock, own.owner, own.trying, own.next = q, lock, owner, trying, q.byLock[lock]
-	if q.byLock == nil {
-		q.byLock = map[string]*queue[R, L, P]{}
-	}
-	q.byLock[lock] = own
-	w = &own.opener
-	w.Request, w.queue, w.since, w.first = request, own, time.Now(), true
+	w.Request, w.queue, w.since = request, own, time.Now()
 	own.push(w)
 	return w, by
 }
@@ -156,12 +153,12 @@ func (q *queue[R, L, P]) remove(w *Waiter[R, L, P]) {
 	q.calls--
 }
 
-// waiting counts the calls that wait, without one that has just come first.
+// waiting counts the calls that wait, without one that has come first and has no answer yet. mu is held.
 func (q *Queues[R, L, P]) waiting(lock string) int {
 	n := 0
 	for own := q.byLock[lock]; own != nil; own = own.next {
 		n += own.calls
-		if own.trying {
+		if !own.state.Answered {
 			n--
 		}
 	}
@@ -183,16 +180,14 @@ func (w *Waiter[R, L, P]) Leave() End[P] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if q.head == w {
-		q.wake()
-	}
+	q.signalled = q.signalled || q.head == w
 	return w.leave()
 }
 
 // leave takes the call out. mu is held.
 func (w *Waiter[R, L, P]) leave() End[P] {
 	q := w.queue
-	if w.err != nil {
+	if w.stage == refused {
 		return End[P]{} // it was taken out
 	}
 	head := q.head == w
@@ -201,9 +196,10 @@ func (w *Waiter[R, L, P]) leave() End[P] {
 		return q.end()
 	}
 	if head {
-		q.trying = false
-		q.head.wait() // it can be given the lock before it has noticed
-		close(q.head.isHead)
+		if q.head.stage == asks {
+			q.head.stage = waits // it can be given the lock before it has noticed
+		}
+		q.head.wake()
 	}
 	return End[P]{}
 }
@@ -214,12 +210,15 @@ func (w *Waiter[R, L, P]) Dismiss(err error) End[P] {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	for other := q.head; other != nil; other = other.next {
-		other.err = err
-		if other != q.head {
-			close(other.isHead)
-		}
+		other.refuse(err)
 	}
 	return q.end()
+}
+
+// refuse ends the wait of a call. mu is held.
+func (w *Waiter[R, L, P]) refuse(err error) {
+	w.stage, w.err = refused, err
+	w.wake()
 }
 
 // end takes a queue out. The first call does not use it any more. mu is held.
@@ -250,13 +249,10 @@ func (w *Waiter[R, L, P]) Busy(taken Taken, max *int, refusal error) (watch bool
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if q.trying && max != nil && q.calls > *max {
-		last := q.tail
+	if last := q.tail; !q.state.Answered && max != nil && q.calls > *max {
 		q.remove(last)
-		last.err = refusal
-		close(last.isHead)
+		last.refuse(refusal)
 	}
-	q.trying = false
 	q.state = State{Answered: true, Taken: taken}
 	watch = !q.watched
 	q.watched = true

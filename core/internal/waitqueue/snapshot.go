@@ -39,7 +39,7 @@ func (q *Queues[R, L, P]) WaitFor(lock string) (found Wait[R], ok bool) {
 	var longest *Waiter[R, L, P]
 	for own := q.byLock[lock]; own != nil; own = own.next {
 		w := own.head
-		if own.trying {
+		if !own.state.Answered {
 			w = w.next // the head does not wait yet
 		}
 		if w != nil && (longest == nil || w.since.Before(longest.since)) {

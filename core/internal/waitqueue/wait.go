@@ -9,12 +9,13 @@ import (
 type Ended int
 
 const (
-	Ask     Ended = iota // the call is head, and has reason to ask Redis
-	Given                // the call was given the lock
-	Refused              // by another call
-	Done                 // the context has ended
-	Over                 // the wait is over
+	not  Ended = iota // it has not
+	Ask               // the call is head, and has reason to ask Redis
+	Done              // the context has ended
+	Over              // the wait is over
 	Closing
+	Given   // the call was given the lock
+	Refused // by another call
 )
 
 // Result is what a wait has come to.
@@ -29,10 +30,12 @@ type Result[L any] struct {
 type stage int
 
 const (
-	asks   stage = iota // it is behind others, or asks Redis
-	waits               // as head: it can be given the lock
-	chosen              // it is being given the lock
-	leaves              // it does not want the lock any more
+	asks    stage = iota // it is behind others, or asks Redis
+	waits                // as head: it can be given the lock
+	chosen               // it is being given the lock
+	given                // it has it
+	refused              // another call has taken it out of the queue
+	leaves               // it does not want the lock any more
 )
 
 // Wait waits until the call is head, and then until there is reason to ask Redis: the lock
@@ -45,92 +48,80 @@ func (w *Waiter[R, L, P]) Wait(ctx context.Context, delay func(State) time.Durat
 		w.first = false
 		return Result[L]{Ended: Ask}
 	}
-	var signal <-chan struct{}
-	var timer <-chan time.Time
-	var passed <-chan L
-	for {
-		if w.isHead == nil && timer == nil {
-			signal, timer, passed = w.park(delay)
-		}
-		var ended Ended
-		select {
-		case <-w.isHead:
-			if w.err != nil {
-				return Result[L]{Ended: Refused, Err: w.err}
-			}
-			w.isHead = nil
-			continue
-		case lock := <-passed:
-			return Result[L]{Ended: Given, Lock: lock}
-		case <-signal:
-			if open := w.openFor(); open > 0 { // others go first
-				timer = time.After(open)
-				continue
-			}
-		case <-timer:
-		case <-ctx.Done():
-			ended = Done
-		case <-over:
-			ended = Over
-		case <-closing:
-			ended = Closing
-		}
-		if ended == Ask { // there may be several reasons, and asking takes long in an outage
+	done := ctx.Done()
+	var timer <-chan time.Time // nil: the call is not head, or has not noticed
+	for why := not; ; {
+		if why <= Ask { // there may be several reasons, and asking takes long in an outage
 			select {
 			case <-over:
-				ended = Over
+				why = Over
 			default:
 			}
 		}
-		known, given := w.unpark(ended != Ask)
-		if given { // the lock is about to arrive
-			return Result[L]{Ended: Given, Lock: <-w.passed}
+		r, now, open := w.look(why)
+		switch {
+		case r.Ended != not:
+			return r
+		case now == chosen: // the lock is about to arrive
+			done, timer, over, closing = nil, nil, nil, nil
+		case open > 0:
+			timer = time.After(open)
+		case now == waits && timer == nil:
+			timer = time.After(delay(r.State))
 		}
-		return Result[L]{Ended: ended, State: known}
+		why = not
+		select {
+		case <-w.news:
+		case <-timer:
+			why = Ask
+		case <-done:
+			why = Done
+		case <-over:
+			why = Over
+		case <-closing:
+			why = Closing
+		}
 	}
 }
 
-// park says that the head waits. It returns what receives when the lock may be free, when the
-// delay is over, and when the call is given the lock.
-func (w *Waiter[R, L, P]) park(delay func(State) time.Duration) (<-chan struct{}, <-chan time.Time, <-chan L) {
+// look says how the wait ends, for a reason, if it does. Otherwise the head waits: with open, for as long as
+// those outside the queues go first.
+func (w *Waiter[R, L, P]) look(why Ended) (r Result[L], now stage, open time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
-	w.wait()
-	signal, known := q.signals(), q.state
-	q.all.mu.Unlock()
-	return signal, time.After(max(delay(known), w.openFor())), w.passed
-}
-
-// wait has the head wait, unless it was chosen or leaves. mu is held.
-func (w *Waiter[R, L, P]) wait() {
-	if w.stage == asks {
+	defer q.all.mu.Unlock()
+	if q.head == w && q.signalled {
+		if open = time.Until(q.openUntil); open <= 0 && why == not {
+			why = Ask
+		}
+	}
+	r = Result[L]{Lock: w.lock, Err: w.err, State: q.state}
+	switch {
+	case w.stage == refused:
+		r.Ended = Refused
+	case w.stage == given:
+		r.Ended = Given
+	case w.stage == chosen:
+	case why > Ask:
+		r.Ended, w.stage = why, leaves
+	case q.head != w:
+	case why == Ask:
+		r.Ended, w.stage, q.signalled = Ask, asks, false
+	default:
 		w.stage = waits
 	}
-	if w.passed == nil {
-		w.passed = make(chan L, 1)
+	if w.news == nil {
+		w.news = make(chan struct{}, 1)
 	}
+	return r, w.stage, open
 }
 
-// unpark ends that, for ever when the call leaves, unless it was chosen meanwhile.
-func (w *Waiter[R, L, P]) unpark(ends bool) (known State, given bool) {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	switch {
-	case w.stage == chosen:
-		return known, true
-	case ends:
-		w.stage = leaves
+// wake has the call look. mu is held.
+func (w *Waiter[R, L, P]) wake() {
+	select {
+	case w.news <- struct{}{}:
 	default:
-		w.stage = asks
 	}
-	return w.queue.state, false
-}
-
-// openFor is for how long those outside the queue go first.
-func (w *Waiter[R, L, P]) openFor() time.Duration {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	return time.Until(w.queue.openUntil)
 }
 
 // Signal has the heads of a lock's queues ask for it, which may be free. For so long those
@@ -142,24 +133,9 @@ func (q *Queues[R, L, P]) Signal(lock string, open time.Duration) {
 		if until := time.Now().Add(open); until.After(own.openUntil) {
 			own.openUntil = until
 		}
-		own.wake()
+		own.signalled = true
+		own.head.wake()
 	}
-}
-
-// wake signals. mu is held.
-func (q *queue[R, L, P]) wake() {
-	select {
-	case q.signals() <- struct{}{}:
-	default:
-	}
-}
-
-// signals is what wake sends to. mu is held.
-func (q *queue[R, L, P]) signals() chan struct{} {
-	if q.signal == nil {
-		q.signal = make(chan struct{}, 1)
-	}
-	return q.signal
 }
 
 // Choose chooses the call that is to get the lock in memory: the head of a queue, if it waits and
@@ -178,18 +154,20 @@ func (q *Queues[R, L, P]) Choose(lock string, fits func(R, P) bool) *Waiter[R, L
 }
 
 // HandOff gives the lock to a call that was chosen.
-func (w *Waiter[R, L, P]) HandOff(lock L) { w.passed <- lock }
+func (w *Waiter[R, L, P]) HandOff(lock L) {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	w.stage, w.lock = given, lock
+	w.wake()
+}
 
 // Entry returns the entry by which the head waits in Redis. It outlives the call: the next head
 // takes it over. renew decides what it is, by the call and the entry so far.
 func (w *Waiter[R, L, P]) Entry(renew func(R, P) P) P {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	return w.queue.renew(renew)
-}
-
-func (q *queue[R, L, P]) renew(renew func(R, P) P) P {
-	q.entry = renew(q.head.Request, q.entry)
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	q.entry = renew(w.Request, q.entry)
 	return q.entry
 }
 
@@ -201,7 +179,8 @@ func (q *Queues[R, L, P]) EntryOf(lock string, renew func(R, P) P) (entry P) {
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
 		if own.watched { // or it would not be for long
-			return own.renew(renew)
+			own.entry = renew(own.head.Request, own.entry)
+			return own.entry
 		}
 	}
 	return entry
