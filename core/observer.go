@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -115,7 +116,7 @@ func kindOf(err error) (kind EventKind, reason string) {
 	var b *BusyError
 	switch {
 	case errors.As(err, &b):
-		return EventBusy, string(b.refused)
+		return EventBusy, string(cmp.Or(b.refused, waitOver)) // an adapter may have made it
 	case errors.Is(err, ErrNotAcquired) && errors.Is(err, context.Canceled):
 		return EventBusy, "canceled"
 	case errors.Is(err, ErrNotAcquired):
