@@ -41,8 +41,17 @@ type Released struct {
 // returns early when ctx ends. When the majority of a quorum has answered, the members
 // that fail are compensated.
 func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (Released, error) {
-	q := question[Released]{r.command(s, false), timeout, decodeRelease, decideRelease, func(member *conn.Server) { s.releaseLater(r, member) }}
+	c := r.command(s, false)
+	if !s.Can.Differ {
+		return do(ctx, s.servers[0], c, timeout, decodeRelease)
+	}
+	q := question[Released]{c, timeout, decodeRelease, decideRelease, s.orReleaseLater(r)}
 	return q.ask(ctx, s)
+}
+
+// orReleaseLater keeps a copy: what Release was given stays off the heap.
+func (s *Store) orReleaseLater(r Release) func(member *conn.Server) {
+	return func(member *conn.Server) { s.releaseLater(r, member) }
 }
 
 // ReleaseLater compensates a hold that has ended for this process, with every server. A
