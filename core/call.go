@@ -53,34 +53,34 @@ func (c *lockCall) held() (*Lock, error) {
 func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	e, s := c.engine, outer.lease
 	c.owner, c.form, c.enter = s.owner, s.form, s.redisToken
-	claim := c.claim(e.store.NewHold(), new(conn.Resends), store.NotWaiting)
+	claim := c.claimAlone()
 	k := new(Lock)
 	k.reentry = true
-	k.open(c.ctx, c.group, s, claim.Hold, claim.Resends)
+	k.open(c.ctx, c.group, s, claim.Hold, &claim.Resends)
 	if err := s.join(&k.handle); err != nil {
 		k.cancel(err)
 		return nil, err
 	}
-	granted, err := e.store.Acquire(c.ctx, &claim)
-	var busy *store.Busy
+	granted, err := e.store.Acquire(c.ctx, claim)
 	if err == nil {
 		s.mu.Lock()
+		k.resends = c.underWay(claim)
 		if !s.fixed {
 			s.extend(granted.Sent, min(granted.Lease, s.length))
 			s.reschedule()
 		}
 		s.mu.Unlock()
 		if err = s.check(); err == nil {
-			c.decided(&claim, k)
+			c.decided(claim, k)
 			return k, nil
 		}
-		e.store.Withdraw(&claim, s.length)
-	} else if errors.Is(err, store.ErrGone) || errors.As(err, &busy) {
+		e.store.Withdraw(claim, s.length)
+	} else if errors.Is(err, store.ErrGone) || errors.As(err, new(*store.Busy)) {
 		err = s.vanished()
 	} else if gone := s.check(); gone != nil {
 		err = gone
 	}
-	c.decided(&claim, nil)
+	c.decided(claim, nil)
 	_, _ = s.leave(&k.handle)
 	s.retire(true, nil)
 	err = e.noAnswer(&c.want, err)
@@ -101,20 +101,28 @@ func (c *lockCall) try(w *waiter) (*Lock, *store.Busy, error) {
 	if q == nil {
 		return c.orResume(c.ask(c.claimAlone()))
 	}
-	claim := c.claim(q.Hold, &q.resends, e.waiting(q, c.name))
-	granted, err := e.store.Acquire(c.ctx, &claim)
-	e.answered(q, &claim, granted, err)
-	return c.orResume(c.conclude(&claim, granted, err))
+	claim := c.claim(q.Hold, e.waiting(q, c.name))
+	granted, err := e.store.Acquire(c.ctx, claim)
+	e.answered(q, claim, granted, err)
+	return c.orResume(c.conclude(claim, granted, err))
+}
+
+// underWay says whether copies of a claim that was answered may still arrive; nil: none will.
+func (c *lockCall) underWay(claim *store.Claim) *conn.Resends {
+	if claim.Resends.MayArriveTwice() || c.engine.store.Can.Differ {
+		return &claim.Resends
+	}
+	return nil // a part of something larger
 }
 
 // claimAlone is a claim without an entry in the queue.
-func (c *lockCall) claimAlone() store.Claim {
-	return c.claim(c.engine.store.NewHold(), new(conn.Resends), store.NotWaiting)
+func (c *lockCall) claimAlone() *store.Claim {
+	return c.claim(c.engine.store.NewHold(), store.NotWaiting)
 }
 
-func (c *lockCall) ask(claim store.Claim) (*Lock, *store.Busy, error) {
-	granted, err := c.engine.store.Acquire(c.ctx, &claim)
-	return c.conclude(&claim, granted, err)
+func (c *lockCall) ask(claim *store.Claim) (*Lock, *store.Busy, error) {
+	granted, err := c.engine.store.Acquire(c.ctx, claim)
+	return c.conclude(claim, granted, err)
 }
 
 // resume takes the lock by the ticket of the call.
@@ -168,10 +176,7 @@ func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 			resumed: claim.Ticket != "", attempt: int32(r.Attempt),
 		},
 		times: e.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
-		token: r.Token, hold: claim.Hold, resends: claim.Resends,
-	}
-	if !g.resends.MayArriveTwice() && !e.store.Can.Differ {
-		g.resends = nil // nothing is under way any more; it is a part of something larger
+		token: r.Token, hold: claim.Hold, resends: c.underWay(claim),
 	}
 	k := c.open(g)
 	s := k.lease

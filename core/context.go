@@ -3,27 +3,27 @@ package core
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
 type ownershipKey struct{}
 
-// ownership is a context that holds a lock. It is a part of the lock, so that it costs no
-// memory of its own.
-type ownership struct {
-	context.Context
-	lock *Lock
-}
+// ownership is a lock as the context that holds it, so that this costs no memory of its own.
+type ownership Lock
+
+func (o *ownership) Deadline() (time.Time, bool) { return o.under.Deadline() }
+func (o *ownership) Done() <-chan struct{}       { return o.under.Done() }
+func (o *ownership) Err() error                  { return o.under.Err() }
+func (o *ownership) String() string              { return fmt.Sprint(o.under, ".WithLock") }
 
 func (o *ownership) Value(key any) any {
 	if key == (ownershipKey{}) {
-		return o.lock
+		return (*Lock)(o)
 	}
-	return o.Context.Value(key)
+	return o.under.Value(key)
 }
-
-func (o *ownership) String() string { return fmt.Sprint(o.Context, ".WithLock") }
 
 // FromContext returns the innermost lock that ctx holds: one taken with a context that ctx descends
 // from, and not unlocked since. A lock that was lost is still returned: its Context says so. It

@@ -20,8 +20,7 @@ type waiter = waitqueue.Waiter[*want, grant, *entry]
 // the lock.
 type entry struct {
 	store.Place
-	since   schedule.Time
-	resends conn.Resends
+	since schedule.Time
 
 	mu       sync.Mutex
 	state    entryState
@@ -106,10 +105,10 @@ func (e *engine) answered(q *entry, c *store.Claim, g store.Grant, err error) {
 	var busy *store.Busy
 	switch {
 	case errors.As(err, &busy):
-		if q.noteBusy(busy) {
+		if q.noteBusy(busy, c.Resends.MayArriveTwice()) {
 			e.missedMessage()
 		}
-	case conn.OutcomeOf(err) != conn.NotSent && conn.OutcomeOf(err) != conn.Refused, q.resends.MayArriveTwice():
+	case conn.OutcomeOf(err) != conn.NotSent && conn.OutcomeOf(err) != conn.Refused, c.Resends.MayArriveTwice():
 		// It may have had an effect, and was compensated if it was sent, which ends the hold.
 		e.giveUp(c.Name, q)
 	}
@@ -131,12 +130,12 @@ func (e *engine) noteGrant(q *entry, c *store.Claim, g store.Grant) {
 // noteBusy takes the answer that the lock is busy. missed says that the entry, which is new to the queue, was
 // in it before: the lock was granted to it, or nobody heard. A copy that was not
 // answered was compensated, which ends the hold.
-func (q *entry) noteBusy(b *store.Busy) (missed bool) {
+func (q *entry) noteBusy(b *store.Busy, copied bool) (missed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := q.clock
 	q.state, q.clock = inQueue, &b.Clock
-	if q.resends.MayArriveTwice() {
+	if copied {
 		q.state = spent
 	}
 	return b.New && before != nil && before.Redis < b.Clock.Redis
@@ -257,7 +256,7 @@ func (e *engine) granted(lock string, m store.Message) {
 		w.HandOff(grant{
 			acquisition: acquisition{form: w.Request.form, owner: to.Hold, redisToken: m.Token, length: w.Request.settings.Lease, ahead: m.Ahead},
 			times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), ends: ends, renewAt: now.Add(renewGrantAfter), unrenewed: true},
-			token:       m.Token, hold: to.Hold, resends: &to.resends,
+			token:       m.Token, hold: to.Hold,
 		})
 	case to != nil:
 		e.queues.Signal(lock, 0)

@@ -230,13 +230,14 @@ func (s *lease) lose(why error, left func(*handle) bool) error {
 	}
 	s.err, s.expired = why, schedule.Now() >= s.until()
 	handles := slices.Clone(s.handles)
+	back := slices.DeleteFunc(slices.Clone(handles), func(h *handle) bool { return !left(h) })
 	s.mu.Unlock()
 
 	for _, h := range handles {
 		h.cancel(why)
-		if left(h) {
-			s.giveBack(h)
-		}
+	}
+	for _, h := range back {
+		s.giveBack(h)
 	}
 	e := s.engine
 	e.scheduler.Remove(s)

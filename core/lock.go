@@ -17,8 +17,8 @@ type Lock struct {
 	lease *lease
 	outer *Lock // what the context held before
 	group *group
-	owned ownership
-	ctx   context.Context // owned, as Observers have it
+	under context.Context // that of the call, until the protection ends
+	ctx   context.Context // its ownership, as Observers have it
 }
 
 // group is the locks of one call of LockAll, which end together; nil: it is another call.
@@ -38,13 +38,12 @@ func (g *group) waited() time.Duration {
 // open makes it a handle of a lease.
 func (k *Lock) open(ctx context.Context, g *group, s *lease, id string, resends *conn.Resends) {
 	k.lease, k.id, k.resends = s, id, resends
-	k.outer, k.group = innermost(ctx), g
-	k.owned.lock, k.ctx = k, &k.owned
+	k.outer, k.group, k.ctx = innermost(ctx), g, (*ownership)(k)
 	if g != nil {
-		k.owned.Context, k.cancel = ctx, g.cancel
+		k.under, k.cancel = ctx, g.cancel
 		return
 	}
-	k.owned.Context, k.cancel = context.WithCancelCause(ctx)
+	k.under, k.cancel = context.WithCancelCause(ctx)
 }
 
 // observed notifies Observers of what a call has got: the lock, or an error. It returns that.

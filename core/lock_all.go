@@ -208,14 +208,14 @@ func (a *multiCall) waitsAtOnce(cs []*lockCall, keeps bool) *lockCall {
 
 // ask asks Redis for several locks together. It returns the first call that has not got its lock.
 func (a *multiCall) ask(cs []*lockCall) (first *lockCall, err error) {
-	claims := make([]store.Claim, len(cs))
+	claims := make([]*store.Claim, len(cs))
 	for i, c := range cs {
 		claims[i] = c.claimAlone()
 	}
 	a.locker.store.AcquireAll(a.under(), claims, func(i int, g store.Grant, failure error) {
 		c := cs[i]
 		c.ctx = a.under()
-		k, busy, failure := c.conclude(&claims[i], g, failure)
+		k, busy, failure := c.conclude(claims[i], g, failure)
 		if first == nil {
 			k, busy, failure = c.orResume(k, busy, failure)
 		}

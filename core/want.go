@@ -45,10 +45,10 @@ func (w *want) isUsual() bool {
 }
 
 // claim is what the call asks Redis for by a hold.
-func (w *want) claim(hold string, resends *conn.Resends, wait store.Waiting) store.Claim {
+func (w *want) claim(hold string, wait store.Waiting) *store.Claim {
 	s := w.settings
-	c := store.Claim{
-		Name: w.name, Owner: w.ownerOf(hold), Hold: hold, Resends: resends, Wait: wait,
+	c := &store.Claim{
+		Name: w.name, Owner: w.ownerOf(hold), Hold: hold, Wait: wait,
 		Form: w.form, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: w.enter,
 	}
 	if w.enter == 0 {

@@ -71,7 +71,7 @@ func (b *batch) line() []any {
 		return first.line(b.cmd.room[:], b.again)
 	}
 	merged := first.Script.Merged
-	words := make([]any, 0, 3+len(b.calls)*(merged.keys+first.Merges))
+	words := make([]any, 0, 3+len(b.calls)*(merged.keys+int(first.Merges)))
 	words = append(words, merged.by(b.again)...)
 	words = append(words, len(b.calls)*merged.keys)
 	for i := range merged.keys {
@@ -81,7 +81,7 @@ func (b *batch) line() []any {
 	}
 	for _, q := range b.calls {
 		args := q.Command.Words[first.Keys:]
-		words = append(words, args[:min(first.Merges, len(args))]...)
+		words = append(words, args[:min(int(first.Merges), len(args))]...)
 	}
 	return words
 }

@@ -47,12 +47,12 @@ func (s *Script) did(reply any) bool { return s.Did != nil && s.Did(reply) }
 // that was given up can be after Do has returned.
 type Command struct {
 	Script *Script
-	// Keys is the number of keys, which Words begins with; the arguments follow. The
-	// first key, a string, decides which server of a cluster is asked.
-	Keys  int
+	// Words begins with the keys; the arguments follow. The first key, a string, decides
+	// which server of a cluster is asked.
 	Words []any
+	Keys  int8 // the number of them
 	// Merges is how many of the arguments its merged script takes; 0: it goes by itself.
-	Merges int
+	Merges int8
 	// Resends permits Do to send the command again: it counts once, and has the same
 	// reply each time. nil: it is sent once.
 	Resends *Resends
@@ -76,7 +76,7 @@ func (c *Command) line(room []any, whole bool) []any {
 	if n := 3 + len(c.Words); n > cap(room) {
 		room = make([]any, n)
 	}
-	words := append(append(room[:0], c.Script.by(whole)...), c.Keys)
+	words := append(append(room[:0], c.Script.by(whole)...), int(c.Keys))
 	return slices.Clip(append(words, c.Words...)) // hooks of the client's may append to it
 }
 

@@ -18,13 +18,13 @@ type Claim struct {
 	Hold    string // marks this one, see [Store.NewHold]
 	Form    Form
 	Lease   time.Duration // in whole ms, as all times here
-	Fixed   bool          // nobody renews the lease
 	Window  time.Duration // from now on, for which a success keeps the lock taken; 0: none
 	Enter   int64         // token of the lock to enter; 0: a free one will do
 	Ticket  string        // of a lock that was handed over, which is to be taken; empty: no such one
 	Attempt *Attempt      // for which it is taken; nil: for none
+	Fixed   bool          // nobody renews the lease
 	Wait    Waiting       // when the lock is busy; NotWaiting in a quorum
-	Resends *conn.Resends // nil: it is sent once
+	Resends conn.Resends  // whether a copy may arrive beside the one that was answered
 
 	store    *Store
 	command  conn.Command
@@ -33,7 +33,7 @@ type Claim struct {
 }
 
 // Waiting says how a claim waits in the queue of a lock that is busy.
-type Waiting int
+type Waiting int8
 
 const (
 	NotWaiting Waiting = iota
@@ -115,20 +115,19 @@ func (c *Claim) undo(lease time.Duration) Release {
 func (c *Claim) prepare(s *Store) {
 	words := c.Name.words(c.words[:], c.Owner)
 	lease := leaseArg(c.Lease, c.Fixed)
-	merges := 0
-	full := func(how any) {
+	merges := int8(0)
+	full := func(how any, more ...any) {
+		words = append(make([]any, 0, len(words)+6+len(more)), words...)
 		words = append(words, lease, waitingArgs[c.Wait], c.Hold, milliseconds(c.Window), how, string(c.Form))
+		words = append(words, more...)
 	}
 	switch {
 	case c.Ticket != "":
-		full("resume")
-		words = append(words, digest(c.Ticket))
+		full("resume", digest(c.Ticket))
 	case c.Attempt != nil:
-		full("attempt")
-		words = append(words, c.Attempt.Request, c.Attempt.Known.Milliseconds(), flag(c.Attempt.Refuse))
+		full("attempt", c.Attempt.Request, c.Attempt.Known.Milliseconds(), flag(c.Attempt.Refuse))
 	case c.Enter != 0:
-		full("enter")
-		words = append(words, c.Enter)
+		full("enter", c.Enter)
 	case c.Owner != c.Hold || c.Fixed || c.Window > 0 || c.Form != Exclusive:
 		full("take")
 	default:
@@ -144,7 +143,7 @@ func (c *Claim) prepare(s *Store) {
 		}
 	}
 	c.store = s
-	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Merges: merges, Resends: c.Resends, Compensator: c}
+	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Merges: merges, Resends: &c.Resends, Compensator: c}
 }
 
 // decode reads the reply to a claim.

@@ -10,14 +10,14 @@ import (
 
 // AcquireAll is Acquire for several claims at once. It has done with each, in their order, when
 // all are answered.
-func (s *Store) AcquireAll(ctx context.Context, cs []Claim, done func(i int, g Grant, err error)) {
+func (s *Store) AcquireAll(ctx context.Context, cs []*Claim, done func(i int, g Grant, err error)) {
 	commands := make([]*conn.Command, len(cs))
-	for i := range cs {
-		cs[i].prepare(s)
-		commands[i] = &cs[i].command
+	for i, c := range cs {
+		c.prepare(s)
+		commands[i] = &c.command
 	}
 	if s.Can.Differ {
-		atOnce(s, len(cs), func(i int) (Grant, error) { return s.elect(ctx, &cs[i]) }, done)
+		atOnce(s, len(cs), func(i int) (Grant, error) { return s.elect(ctx, cs[i]) }, done)
 		return
 	}
 	s.servers[0].DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {

@@ -160,13 +160,13 @@ func TestDecideYes(t *testing.T) {
 }
 
 func TestDecideRelease(t *testing.T) {
-	ended, none, down := says(Released{Found: true, Left: 1}), says(Released{}), down[Released]()
+	ended, none, down := says(Released{Found: true}), says(Released{}), down[Released]()
 	for name, tc := range map[string]struct {
 		votes *ballot[Released]
 		want  Released
 		err   string
 	}{
-		"ended":               {votes: votes(down, ended, ended), want: Released{Found: true, Left: 1}},
+		"ended":               {votes: votes(down, ended, ended), want: Released{Found: true}},
 		"ended at one":        {votes: votes(ended, down), err: undecided},
 		"none":                {votes: votes(none, ended, none)},
 		"ended at one, alone": {votes: votes(ended, none, down), err: "1 of 3 members failed"},

@@ -7,7 +7,7 @@
 //
 //	name := store.NewName("lock:", "order:42")
 //	hold := s.NewHold()
-//	claim := &store.Claim{Name: name, Owner: hold, Hold: hold, Lease: 30 * time.Second, Resends: new(conn.Resends)}
+//	claim := &store.Claim{Name: name, Owner: hold, Hold: hold, Lease: 30 * time.Second}
 //	grant, err := s.Acquire(ctx, claim)
 //	s.Decided(claim, held) // nil when err is not
 //	…

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -104,7 +103,7 @@ func TestOrderOfForms(t *testing.T) {
 		w.waits(t, w.claimOf("p:5"))
 		w.waits(t, w.formOf("p:6", store.Shared))
 		w.wantQueue(t, "q:1 0s, p:2|s 1ms, q:3|s 2ms, p:4|s 3ms, p:5 4ms, p:6|s 5ms")
-		w.refused(t, &store.Claim{Name: name, Owner: "p:7", Hold: "p:7", Form: store.Shared, Lease: time.Second, Resends: new(conn.Resends)})
+		w.refused(t, &store.Claim{Name: name, Owner: "p:7", Hold: "p:7", Form: store.Shared, Lease: time.Second})
 
 		w.release(t, releaseOf(first)) // to the writer
 		if got := w.state(t); got.Owner != "q:1" || got.Form != store.Exclusive {
@@ -276,7 +275,7 @@ func TestEntriesOfAHolder(t *testing.T) {
 				if s := w.state(t); s.Holds != 2 || s.Owner != "p:1" {
 					t.Errorf("the lock is %+v", s)
 				}
-				for i, want := range []store.Released{{Found: true, Left: 1}, {}, {Found: true, Passed: true}, {}} {
+				for i, want := range []store.Released{{Found: true}, {}, {Found: true, Passed: true}, {}} {
 					c := []*store.Claim{outer, outer, inner, inner}[i]
 					if got := w.release(t, releaseOf(c)); got != want {
 						t.Errorf("release %d: %+v, want %+v", i, got, want)

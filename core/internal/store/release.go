@@ -29,7 +29,6 @@ type Release struct {
 // Released is what a release has done.
 type Released struct {
 	Found  bool          // there was such a hold
-	Left   int           // holds that remain; 0: the lock has ended
 	Window time.Duration // the rest of the dedup window that it left; 0: none
 	Passed bool          // the queue is next, in which this process has a place if it waits
 	Clock  Clock         // where Passed
@@ -114,8 +113,8 @@ func decodeRelease(from conn.Reply) (released Released, _ error) {
 	r := reply{value: from.Value}
 	switch r.status() {
 	case saidNone:
-	case saidRemaining:
-		released = Released{Found: true, Left: r.number()}
+	case saidEnded:
+		released = Released{Found: true}
 	case saidWindowed:
 		released = Released{Found: true, Window: r.ttl()}
 	case saidPassed:

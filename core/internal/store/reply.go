@@ -24,7 +24,7 @@ const (
 	saidReused                       // the lock is of another request
 	saidUnknownOutcome               // of the last attempt
 	saidDone
-	saidRemaining // the hold has ended, and so many remain
+	saidEnded     // the hold has, and others remain
 	saidWindowed  // it has ended, and the dedup window is open
 	saidPassed    // it has ended, and the queue is next
 	saidState     // the fields of the lock

@@ -95,7 +95,7 @@ var (
 
 func (w *world) claim() *store.Claim {
 	hold := w.NewHold()
-	return &store.Claim{Name: name, Owner: hold, Hold: hold, Lease: 30 * time.Second, Resends: new(conn.Resends)}
+	return &store.Claim{Name: name, Owner: hold, Hold: hold, Lease: 30 * time.Second}
 }
 
 // take acquires a lock that stays held.
@@ -184,7 +184,7 @@ func TestLifeOfALock(t *testing.T) {
 					t.Errorf("refreshed: %v, %v", held, err)
 				}
 
-				for i, want := range []store.Released{{Found: true, Left: 1}, {Found: true}, {}} {
+				for i, want := range []store.Released{{Found: true}, {Found: true}, {}} {
 					c := []*store.Claim{inner, outer, outer}[i]
 					if got := w.release(t, releaseOf(c)); got != want {
 						t.Errorf("release %d: %+v", i, got)
@@ -256,8 +256,8 @@ func TestReleaseAfterAFailure(t *testing.T) {
 		if got := w.release(t, r); got != (store.Released{Found: true}) {
 			t.Errorf("released: %+v", got)
 		}
-		late := *c
-		if _, err := w.Acquire(background, &late); !errors.Is(err, store.ErrGone) {
+		late := &store.Claim{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Lease: c.Lease, Window: c.Window}
+		if _, err := w.Acquire(background, late); !errors.Is(err, store.ErrGone) {
 			t.Errorf("a copy that arrives late: %v", err)
 		}
 	})
@@ -286,9 +286,8 @@ func TestWithdraw(t *testing.T) {
 				t.Error("the lock stayed")
 			}
 		}
-		late := *c
-		late.Resends = nil
-		if _, err := w.Acquire(background, &late); err == nil || errors.As(err, new(*store.Busy)) {
+		late := &store.Claim{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Lease: c.Lease}
+		if _, err := w.Acquire(background, late); err == nil || errors.As(err, new(*store.Busy)) {
 			t.Errorf("it was taken later: %v", err)
 		}
 	})

@@ -22,21 +22,21 @@ func cluster() *conn.Server {
 func TestWordsOfAClaim(t *testing.T) {
 	name := NewName("lock:", "k")
 	for _, tc := range []struct {
-		claim Claim
+		claim *Claim
 		want  []any
 	}{
-		{Claim{Owner: "p:1", Lease: usualLease, Wait: Listening}, []any{"p:1"}},
-		{Claim{Owner: "p:1", Lease: time.Second, Wait: Listening}, []any{"p:1", int64(1000)}},
-		{Claim{Owner: "p:1", Lease: usualLease, Wait: Polling}, []any{"p:1", int64(30_000), "2"}},
-		{Claim{Owner: "p:1", Lease: time.Second}, []any{"p:1", int64(1000), "0"}},
-		{Claim{Owner: "o", Lease: usualLease}, []any{"o", int64(30_000), "0", "p:1", int64(0), "take", ""}},
-		{Claim{Owner: "p:1", Lease: usualLease, Fixed: true, Wait: Listening}, []any{"p:1", int64(-30_000), "1", "p:1", int64(0), "take", ""}},
-		{Claim{Owner: "p:1", Lease: usualLease, Window: time.Minute}, []any{"p:1", int64(30_000), "0", "p:1", int64(60_000), "take", ""}},
-		{Claim{Owner: "p:1", Lease: usualLease, Form: Permits(3), Wait: Listening}, []any{"p:1", int64(30_000), "1", "p:1", int64(0), "take", "p3"}},
-		{Claim{Owner: "p:1", Lease: time.Second, Window: time.Minute, Ticket: "t"}, []any{"p:1", int64(1000), "0", "p:1", int64(60_000), "resume", "", digest("t")}},
-		{Claim{Owner: "p:1", Lease: usualLease, Attempt: &Attempt{Request: "ab", Known: time.Minute, Refuse: true}},
+		{&Claim{Owner: "p:1", Lease: usualLease, Wait: Listening}, []any{"p:1"}},
+		{&Claim{Owner: "p:1", Lease: time.Second, Wait: Listening}, []any{"p:1", int64(1000)}},
+		{&Claim{Owner: "p:1", Lease: usualLease, Wait: Polling}, []any{"p:1", int64(30_000), "2"}},
+		{&Claim{Owner: "p:1", Lease: time.Second}, []any{"p:1", int64(1000), "0"}},
+		{&Claim{Owner: "o", Lease: usualLease}, []any{"o", int64(30_000), "0", "p:1", int64(0), "take", ""}},
+		{&Claim{Owner: "p:1", Lease: usualLease, Fixed: true, Wait: Listening}, []any{"p:1", int64(-30_000), "1", "p:1", int64(0), "take", ""}},
+		{&Claim{Owner: "p:1", Lease: usualLease, Window: time.Minute}, []any{"p:1", int64(30_000), "0", "p:1", int64(60_000), "take", ""}},
+		{&Claim{Owner: "p:1", Lease: usualLease, Form: Permits(3), Wait: Listening}, []any{"p:1", int64(30_000), "1", "p:1", int64(0), "take", "p3"}},
+		{&Claim{Owner: "p:1", Lease: time.Second, Window: time.Minute, Ticket: "t"}, []any{"p:1", int64(1000), "0", "p:1", int64(60_000), "resume", "", digest("t")}},
+		{&Claim{Owner: "p:1", Lease: usualLease, Attempt: &Attempt{Request: "ab", Known: time.Minute, Refuse: true}},
 			[]any{"p:1", int64(30_000), "0", "p:1", int64(0), "attempt", "", "ab", int64(60_000), "1"}},
-		{Claim{Owner: "p:1", Lease: time.Second, Enter: 7, Wait: Polling}, []any{"p:1", int64(1000), "2", "p:1", int64(0), "enter", "", int64(7)}},
+		{&Claim{Owner: "p:1", Lease: time.Second, Enter: 7, Wait: Polling}, []any{"p:1", int64(1000), "2", "p:1", int64(0), "enter", "", int64(7)}},
 	} {
 		c := tc.claim
 		c.Name, c.Hold = name, "p:1"

@@ -24,7 +24,7 @@
 --
 -- Returns  heard          the lock is free for all; so many connections to this server got the message
 --          {0}            there is no such hold
---          {11, '', 0, 0, 0, left}  ended; left is the number of holds that remain
+--          {11}           ended, and others remain
 --          {12, '', ttl}  ended; the dedup window lasts ttl ms, as all are told
 --          {13, '', 0, time}  ended, and the queue is next: an entry was granted the lock, or the barging
 --                         window opened; time in µs

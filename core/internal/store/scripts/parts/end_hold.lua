@@ -13,7 +13,7 @@ if not (mine and has(mine.holds, hold)) then
     call('ZREM', queue, member)
     waited, room = true, not kind or kind == 's' or kind == 'p'
   end
-  reply = score < TOMBSTONE and {11, '', 0, 0, 0, 0} or {0}
+  reply = score < TOMBSTONE and {11} or {0}
 
 elseif answer then
   -- First of all: a Redis that is out of memory refuses it, and the attempt is not over.
@@ -34,7 +34,7 @@ else
     end
   end
   mine.holds, mine.count = table.concat(left, ' '), kind == 'x' and mine.count - 1 or count
-  reply = {11, '', 0, 0, 0, mine.count}
+  reply = {11}
   failed = left[1] == '!'
 
   if mine.count > 0 then
