@@ -37,10 +37,10 @@ func FromContext(ctx context.Context) (*Lock, bool) {
 	return k, k != nil
 }
 
-// FromContextKey returns the innermost lock of a key that ctx holds, as [FromContext] does. The
-// key is as the caller wrote it, which [Lock.Key] returns: without [Prefix], and whichever Locker
-// took it. Those that [Locker.LockAll] took count, each by its key: they have their tokens, and
-// can be handed over one by one; [MultiLock.Unlock] unlocks the rest. It does not block.
+// FromContextKey returns the innermost lock of a key that ctx holds, as [FromContext] does. The key
+// is as the caller wrote it, which [Lock.Key] returns: without [Prefix], and whichever Locker took
+// it. Those that [Locker.LockAll] took count, each by its key: they have their tokens, and can be
+// handed over one by one; [MultiLock.Unlock] unlocks the rest. It does not block.
 func FromContextKey(ctx context.Context, key string) (*Lock, bool) {
 	k := find(ctx, func(k *Lock) bool { return k.Key() == key })
 	return k, k != nil

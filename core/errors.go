@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// The kinds of failure. Every error of this package wraps one of them, apart from those that report
-// a misuse of the API, and keeps its cause for [errors.Is] and [errors.As]. The texts of
-// [*BusyError] and [*LockError], as which they come, may be shown to anybody; [Detail] is for the
-// log.
+// The kinds of failure. Every error of this package wraps one of them and keeps its cause, apart
+// from those that report a misuse of the API. The texts of [*BusyError] and [*LockError], as which
+// they come, may be shown to anybody; [Detail] is for the log.
 var (
 	// ErrNotAcquired says that somebody else holds the lock, or has its ticket, or that the key is
 	// in its dedup window: the wait was over, or the context ended while waiting.
@@ -28,20 +27,19 @@ var (
 	// somebody has the lock in another form. It comes with ErrNotAcquired.
 	ErrNoPermit = errors.New("core: no permit")
 
-	// ErrUpgrade says that a call wants a lock alone, or in another form, that its context or
-	// owner has with [Shared] or [Permits]: it would wait for itself. Give the lock back first,
-	// and find out again what you knew of what it protects.
+	// ErrUpgrade says that a call wants a lock in another form than its context or owner has it,
+	// with [Shared] or [Permits]: it would wait for itself. Give the lock back first, and find out
+	// again what you knew of what it protects.
 	ErrUpgrade = errors.New("core: the lock is held in another form")
 
-	// ErrLost says that a lock is no longer ours although we did not release it: it expired, was
-	// deleted, or somebody else took it.
+	// ErrLost says that a lock that we did not release has expired, was deleted, or somebody took
+	// it.
 	ErrLost = errors.New("core: lock lost")
 
 	// ErrHandedOver is why [Lock.Context] has ended after [Lock.Handover].
 	ErrHandedOver = errors.New("core: lock handed over")
 
-	// ErrTicket says that [Locker.Resume] has found no lock for its ticket: it is unknown, used
-	// up or expired.
+	// ErrTicket says that the ticket of [Locker.Resume] is unknown, used up or expired.
 	ErrTicket = errors.New("core: no lock for the ticket")
 
 	// ErrNotHeld says that the handle was unlocked before.
@@ -53,12 +51,11 @@ var (
 	// ErrMaxHold says that a lock was held longer than [MaxHold] permits.
 	ErrMaxHold = errors.New("core: lock held for too long")
 
-	// ErrUnavailable says that Redis did not answer, or answered with an error. Nobody knows who
-	// holds the lock.
+	// ErrUnavailable says that Redis gave no answer, or an error: nobody knows who holds the lock.
 	ErrUnavailable = errors.New("core: redis unavailable")
 
-	// ErrInvalidKey says that a key is empty or too long, or that [Locker.LockAll] was given none
-	// or too many.
+	// ErrInvalidKey says that a key is empty or too long, or that [Locker.LockAll] has none or too
+	// many.
 	ErrInvalidKey = errors.New("core: invalid key")
 )
 
@@ -129,8 +126,7 @@ func (e *BusyError) Is(target error) bool {
 	return target == ErrNotAcquired || target == ErrDeadlock && e.refused == circular || target == ErrNoPermit && e.permits
 }
 
-// MarshalText is Error: package json would show the fields, and handlers give it errors for
-// clients.
+// MarshalText is Error, for clients: package json would show the fields.
 func (e *BusyError) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
 
 // LogValue has package slog log the details.
@@ -152,11 +148,10 @@ func withKey(text, key string) string {
 	return strings.Replace(text, "lock", "lock "+strconv.Quote(key), 1)
 }
 
-// LockError is the error of a lock, other than [*BusyError]: of one of the kinds above, such
-// as [ErrLost], for [errors.Is]. Programs show the text of errors to clients, and that of
-// [context.Cause], which package net/http returns as an error of its own; so it has neither
-// key nor owner nor address nor an error of Redis. The cause is behind Unwrap, and [Detail]
-// has the whole for the log.
+// LockError is the error of a lock, other than [*BusyError]: of one of the kinds above, such as
+// [ErrLost]. Its text has neither key nor owner nor address nor an error of Redis: programs show it
+// to clients, and that of [context.Cause], which package net/http returns as an error of its own.
+// The cause is behind Unwrap, and [Detail] has the whole for the log.
 type LockError struct {
 	// Key as the caller wrote it.
 	Key string

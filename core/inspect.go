@@ -77,11 +77,11 @@ func (e *engine) inspect(ctx context.Context, key string, n store.Name) (Info, e
 //
 // Between a look at the lock and this call another may have taken it. With owners, as
 // [Locker.Inspect] has told them, it evicts only those, and the other holders stay. An empty owner
-// stands for what nobody holds, such as a dedup window or a lock that is parked. It reports
-// false, and does nothing, when none of them holds the lock by now, or when there is a holder
-// where owner is empty. Redis compares and frees in one step for each owner; in a quorum each
-// member does so for itself. A call of the same process to which the lock was handed off in
-// memory, within 10 ms, has the same owner and is not spared. No owners stand for all.
+// stands for what nobody holds, such as a dedup window or a lock that is parked. It reports false,
+// and does nothing, when none of them holds the lock by now, or when there is a holder where owner
+// is empty. Redis compares and frees in one step for each owner; in a quorum each member does so
+// for itself. A call of the same process to which the lock was handed off in memory, within 10 ms,
+// has the same owner and is not spared. No owners stand for all.
 func (l *Locker) ForceUnlock(ctx context.Context, key string, owners ...string) (bool, error) {
 	const doing = "forcing"
 	n, err := l.usableName(doing, key)
@@ -107,17 +107,16 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string, owners ...string) 
 	return freed, nil
 }
 
-// Snapshot is what one Locker holds and waits for. Redis is not asked: it is what
-// this process believes.
+// Snapshot is what one Locker holds and waits for. Redis is not asked: it is what this process
+// believes.
 type Snapshot struct {
 	Process Process       // what the Locker says of itself, in the owner of what it holds
 	Held    []HeldLock    // by key, those with one key by age
 	Waiting []AwaitedLock // by key; some may be in Held
 }
 
-// HeldLock is a lock that is held. A lock that was entered again through its context is listed
-// once. A lock that calls share, by [Shared], [Permits] or one [Owner], is listed once for each
-// of these calls.
+// HeldLock is a lock that is held. One that was entered again through its context is listed once,
+// one that calls share, by [Shared], [Permits] or one [Owner], once for each of these calls.
 type HeldLock struct {
 	Key   string    // as the caller wrote it
 	Owner string    // who holds it in Redis, as [Lock.Owner]

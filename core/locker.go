@@ -177,11 +177,8 @@ func (l *Locker) admit() bool {
 func (l *Locker) Prefix() string { return l.defaults.Prefix }
 
 func isNil(client redis.UniversalClient) bool {
-	if client == nil {
-		return true
-	}
 	v := reflect.ValueOf(client)
-	return v.Kind() == reflect.Pointer && v.IsNil()
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 var defaultLocker atomic.Pointer[Locker]

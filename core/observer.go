@@ -19,10 +19,9 @@ import (
 //
 // The context is that of the call that wants the lock, and, once it is acquired, [Lock.Context],
 // which may be done already; events that belong to no call have one without values. Observe returns
-// it, or one that descends from it: what it returns for [EventWaiting] it gets with the outcome,
-// and what it returns for [EventAcquired] becomes Lock.Context, so that a handler sees what the
-// Observer has put there. For other events the result is not used. nil is the context that was
-// given.
+// it, one that descends from it, or nil for it: what it returns for [EventWaiting] it gets with the
+// outcome, and what it returns for [EventAcquired] becomes Lock.Context, so that a handler sees
+// what the Observer has put there. For other events the result is not used.
 type Observer interface {
 	Observe(ctx context.Context, e Event) context.Context
 }
@@ -31,11 +30,11 @@ type Observer interface {
 type EventKind int
 
 const (
-	// EventWaiting: a call wants a lock. One of the next three follows, with the
-	// context that the Observer returned for it.
+	// EventWaiting: a call wants a lock. One of the next three follows, with the context that the
+	// Observer returned for it.
 	EventWaiting EventKind = iota + 1
-	// EventAcquired: the call has the lock. EventReleased or EventLost follows,
-	// once, unless it is a Reentry.
+	// EventAcquired: the call has the lock. EventReleased or EventLost follows, once, unless it is
+	// a Reentry.
 	EventAcquired
 	// EventBusy: the call was refused because somebody else holds the lock. Reason is "no_wait",
 	// "wait_over", "max_waiters", "order" (see [Locker.LockAll]) or "deadlock"; "canceled" or
@@ -57,19 +56,19 @@ const (
 	EventOverdue
 	// EventRenewalFailed: the watchdog could not renew the lease, and tries again.
 	EventRenewalFailed
-	// EventRefused: middleware refused a request or task. Reason is one of EventBusy's
-	// or EventFailed's, or "setup" when the middleware is set up wrongly.
+	// EventRefused: middleware refused a request or task. Reason is one of EventBusy's or
+	// EventFailed's, or "setup" when the middleware is set up wrongly.
 	EventRefused
 
-	// EventGrantMissed: Redis has granted a lock to a waiting call of this process, and the message
-	// about it came late or never. The lock lay idle meanwhile, for a second at most. It has
-	// neither Name nor Key.
+	// EventGrantMissed: the message about a lock that Redis has granted to a waiting call of this
+	// process came late or never. The lock lay idle, for a second at most. It has neither Name nor
+	// Key.
 	EventGrantMissed
-	// EventUnheard: messages from Redis do not arrive, so waiting calls poll. It comes again
-	// with each attempt to subscribe that fails, and has neither Name nor Key.
+	// EventUnheard: messages from Redis do not arrive, so waiting calls poll. It comes again with
+	// each attempt to subscribe that fails. It has neither Name nor Key.
 	EventUnheard
-	// EventCompensating: what became of a command in Redis is unknown, so it is undone
-	// until Redis confirms that. EventCompensated follows. It has no Name.
+	// EventCompensating: what became of a command in Redis is unknown, so it is undone until Redis
+	// confirms that. EventCompensated follows. It has no Name.
 	EventCompensating
 	// EventCompensated: Redis has confirmed it, or the lock has ended by itself. It has no Name.
 	EventCompensated

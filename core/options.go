@@ -129,26 +129,24 @@ func Owner(id string) Option {
 // Each has a lease, a fencing token and a watchdog of its own, and learns of its own loss; one that
 // died holds others up for its lease. A context that shares a lock enters it once more at once,
 // past those who wait; one that has it alone enters its own lock. To take it alone while one shares
-// it would be to wait for oneself: [ErrUpgrade].
-//
-// It is for a call or middleware, not for [New], and cannot be combined with [Permits], [KeepFor]
-// or a Locker of [NewQuorum].
+// it would be to wait for oneself: [ErrUpgrade]. It is for a call or middleware, not for [New], and
+// cannot be combined with [Permits], [KeepFor] or a Locker of [NewQuorum].
 func Shared() Option { return inForm("Shared", store.Shared) }
 
 // mostPermits bounds what one command of Redis has to look through.
 const mostPermits = 10_000
 
 // Permits has the lock go to up to n holders at once, in order of arrival, also where others wait
-// that share it or want it alone. n is the caller's own: a call is admitted while fewer than n hold
-// the lock, whatever the others' n is. Calls without Permits exclude all that have one.
+// that share it or want it alone. n is the caller's own, 1 to 10,000: a call is admitted while
+// fewer than n hold the lock, whatever the others' n is. Calls without Permits exclude all that
+// have one.
 //
 // Each holder has a lease, a fencing token and a watchdog of its own: the permit of one that died
 // is free after its lease. A context that has a permit enters the lock once more without another
 // permit; to take it alone, or share it, would be to wait for oneself: [ErrUpgrade]. A call that
-// gets none fails with [ErrNoPermit], which is [ErrNotAcquired] as well.
-//
-// n is from 1 to 10,000. It is for a call or middleware, not for [New], and cannot be combined with
-// [Shared], [KeepFor] or a Locker of [NewQuorum].
+// gets none fails with [ErrNoPermit], which is [ErrNotAcquired] as well. It is for a call or
+// middleware, not for [New], and cannot be combined with [Shared], [KeepFor] or a Locker of
+// [NewQuorum].
 func Permits(n int) Option {
 	if n < 1 || n > mostPermits {
 		return refused("Permits(%d): give 1 to %d", n, mostPermits)
@@ -171,13 +169,10 @@ func inForm(name string, form store.Form) Option {
 // BackgroundRelease has wrappers return without waiting for the release of the lock: what they
 // answer is there a round trip to Redis earlier. Wrappers are [Locker.Do], [Locker.DoAll], [Wrap],
 // [WrapAll] and middleware; given to [New] it is for all of them. [Lock.Unlock], [Lock.Abort] and
-// [Locker.Lead] wait nevertheless.
+// [Locker.Lead] wait nevertheless. When the wrapper returns, [Lock.Context] is done, a loss that is
+// known by then is returned, and the release is under way. It is repeated as that of Lock.Unlock
+// is, and [Locker.Close] waits for it. What changes:
 //
-// When the wrapper returns, [Lock.Context] is done, a loss that is known by then is returned, and
-// the release is under way. It is repeated as that of Lock.Unlock is, and [Locker.Close] waits for
-// it.
-//
-// What changes:
 //   - The next call for the key may find the lock still taken. It waits for the release, as for any
 //     other; one that does not wait, such as [Locker.TryLock], may be refused.
 //   - A loss that only the release tells comes as [EventLost] and in the log, and the wrapper does

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// Process is what a Locker says of itself and its process in the owner of each lock
-// that it takes.
+// Process is what a Locker says of itself and its process in the owner of each lock that it takes.
 type Process struct {
 	// Name as [Describe] said, or the host's name: up to its first dot, the last 15 bytes.
 	Name  string
@@ -19,9 +18,9 @@ type Process struct {
 	Since time.Time // when the Locker was made, to the second, by the clock of its machine
 }
 
-// ProcessOf reads an owner, such as [Info] or [Lock.Owner] tell it. It reports false
-// for one that a call has chosen with [Owner], or that is not latchkey's. Whoever may
-// write in Redis can make any owner up. It does not block.
+// ProcessOf reads an owner, such as [Info] or [Lock.Owner] tell it. It reports false for one that a
+// call has chosen with [Owner], or that is not latchkey's. Whoever may write in Redis can make any
+// owner up. It does not block.
 func ProcessOf(owner string) (Process, bool) {
 	m := processOwner.FindStringSubmatch(owner)
 	if m == nil {
@@ -35,9 +34,8 @@ func ProcessOf(owner string) (Process, bool) {
 const mostPID = 1<<24 - 1
 
 // newProcess returns what begins the owner of all locks of one Locker: its name and, in 20
-// characters, the time, the process id, and what makes it unique and hard to guess. It is not longer
-// than a UUID, as Redisson has it: it goes to Redis with each command, which stores short fields in
-// less.
+// characters, the time, the process id, and what makes it unique and hard to guess. It is not
+// longer than a UUID, which Redisson has there, for it goes to Redis with each command.
 func newProcess(name string) string {
 	if name == "" {
 		host, _ := os.Hostname()
