@@ -17,8 +17,7 @@
 //
 // Ownership travels in the context: [FromContext] finds the lock, and a call with that context
 // enters the lock once more, in every goroutine. Contexts that do not descend from each other's
-// lock exclude one another, in one goroutine as well. [Detach] takes the ownership out of a
-// context.
+// lock exclude one another, in one goroutine as well. [Detach] takes the ownership out.
 //
 // # Forms of locks
 //

@@ -33,14 +33,14 @@ type Locker struct {
 }
 
 // New returns a Locker on client. It does no network I/O and starts no goroutine. It fails when the
-// client is nil or an option is bad; all that is wrong is reported at once.
+// client is nil or an option is bad; all that is wrong is reported at once. The client stays yours:
+// close the Locker first, then the client.
 //
-// The client stays yours: close the Locker first, then the client. With the client's option
-// ContextTimeoutEnabled, which [Open] sets, a lone call is faster: it runs on its caller's
-// goroutine. A release always does, any other call while Redis has answered within the last 100 ms.
-// If Redis falls silent just then, a call that is cancelled ends within [Timeout], not at once; it
-// keeps a deadline of its context. For a [*redis.Client] without the option, New says so in the
-// log, at Info.
+// With the client's option ContextTimeoutEnabled, which [Open] sets, a lone call is faster: it runs
+// on its caller's goroutine. A release always does, any other call while Redis has answered within
+// the last 100 ms. If Redis falls silent just then, a call that is cancelled ends within [Timeout],
+// not at once; it keeps a deadline of its context. For a [*redis.Client] without the option, New
+// says so in the log, at Info.
 func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")

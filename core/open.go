@@ -67,9 +67,9 @@ const pingLease = 5 * time.Second
 // Ping reports whether locks can be taken: for the start of a program, and for its readiness probe.
 // It takes a lock of its own, under the Locker's prefix, and releases it, so it finds out what a
 // first request would: an address that nobody listens at, a missing password or permission, a
-// replica that does not accept writes. Then it looks whether the client, unless it is a cluster's,
-// has reached a node of one, which has only a part of the keys. In a cluster it asks the master of
-// the first hash slot, in a quorum all members.
+// replica. Then it looks whether the client, unless it is a cluster's, has reached a node of one,
+// which has only a part of the keys. In a cluster it asks the master of the first hash slot, in a
+// quorum all members.
 //
 // It blocks for three requests at most, each for [Timeout] at most, or until ctx ends, and fails
 // with [ErrUnavailable] or [ErrClosed], or with [ErrNotAcquired] and the context's error. The text

@@ -175,16 +175,16 @@ func inForm(name string, form store.Form) Option {
 //
 //   - The next call for the key may find the lock still taken. It waits for the release, as for any
 //     other; one that does not wait, such as [Locker.TryLock], may be refused.
-//   - A loss that only the release tells comes as [EventLost] and in the log, and the wrapper does
-//     not return [ErrLost]. [EventReleased] may come after the wrapper has returned, and the hooks
-//     of the Redis client do not see the values of its context.
+//   - A loss that only the release tells comes as [EventLost] and in the log, not as [ErrLost].
+//     [EventReleased] may come after the wrapper has returned, and the hooks of the Redis client do
+//     not see the values of its context.
 //   - A process that ends without Locker.Close may leave a lock whose work is done, until the lease
 //     ends. Close the Locker after the server's Shutdown.
 //
-// The wrapper waits nevertheless with [NoWait], or a client's next request might be refused because
-// of its last one; with [KeepFor], for the window must be there before a client learns that the
-// work is done; and for a lock of which others may have a hold: by [Owner], by [Lock.ShareOwner],
-// by a context that holds it, or by the ticket of [Lock.Handover].
+// It has no effect with [NoWait], or a client's next request might be refused because of its last
+// one; with [KeepFor], for the window must be there before a client learns that the work is done;
+// and for a lock of which others may have a hold: by [Owner], by [Lock.ShareOwner], by a context
+// that holds it, or by the ticket of [Lock.Handover].
 func BackgroundRelease() Option {
 	return Option{func(s *settings) { s.Background = true }}
 }

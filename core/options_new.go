@@ -50,22 +50,18 @@ func Logger(logger *slog.Logger) Option {
 // [Locker.Lock] returns when they have acknowledged it; when fewer have within timeout, it is given
 // back and the error is [ErrUnavailable]. A renewal prolongs a lock only when they have
 // acknowledged that too: while they are missing, held locks end with their leases ([ErrLost]). A
-// release is not waited for; a failover may bring a lock back for the rest of its lease.
-//
-// Which replica a failover promotes, Sentinel and Cluster decide: of equal priority the one
-// furthest ahead, as far as they know. Where n is less than all of them it may be one that lacks
-// the lock; where n is all, nothing can be locked while one is missing.
+// release is not waited for; a failover may bring a lock back for the rest of its lease. Where n is
+// less than all, a replica that lacks the lock may be promoted; where n is all, nothing can be
+// locked while one is missing.
 //
 // A replica ends a lock by its own clock: the clocks of master and replicas must agree to well
 // below a lease, or a failover may free a lock that is held. With a [redis.Client], Sentinel's
 // included, the first lock has them compared in the background, and a difference of more than a
-// tenth of New's lease is logged as a warning; without permission for INFO, TIME and PING it is
-// not.
+// tenth of the lease is logged as a warning; that needs permission for INFO, TIME and PING.
 //
-// Option of [New] only, off by default. n is at least 1; timeout is at least 1 ms in whole
-// milliseconds, less than [Timeout] and less than the client's ReadTimeout. New refuses it for a
-// client that is neither a [redis.Client] nor a [redis.ClusterClient]; [NewQuorum] refuses it, its
-// members vouch for one another.
+// n is at least 1; timeout is at least 1 ms in whole milliseconds, less than [Timeout] and less
+// than the client's ReadTimeout. Option of [New] only, with a [redis.Client] or a
+// [redis.ClusterClient]; [NewQuorum] refuses it, its members vouch for one another.
 func Replicas(n int, timeout time.Duration) Option {
 	if n < 1 {
 		return refused("Replicas(%d, %v): give at least 1 replica", n, timeout)
@@ -78,19 +74,19 @@ func Replicas(n int, timeout time.Duration) Option {
 	})
 }
 
-// ShardedPubSub sends wake-ups by sharded pub/sub
-// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub), which needs Redis 7: in a cluster
-// a release then costs the nodes of its shard something, and not all nodes. All who wait for the
-// same locks must agree about it, or they wake one another by polling only; a Redisson client of a
-// cluster does so with shardedSubscriptionMode AUTO or ON. Option of [New] and [NewQuorum] only.
+// ShardedPubSub sends wake-ups by sharded pub/sub, of Redis 7
+// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub): in a cluster a release then costs
+// the nodes of its shard something, and not all nodes. All who wait for the same locks must agree
+// about it, or they wake one another by polling only; a Redisson client of a cluster does so with
+// shardedSubscriptionMode AUTO or ON. Option of [New] and [NewQuorum] only.
 func ShardedPubSub() Option {
 	return ofNew("ShardedPubSub", func(s *settings) { s.Sharded = true })
 }
 
 // Describe is what the Locker's process is called in the owner of each of its locks, for people who
-// look at them: in the lock page, in Redis, in logs. Processes may have one name. 1 to 15 letters,
-// digits, dots, dashes and underscores. The default is the end of the host's name. Option of [New]
-// and [NewQuorum] only.
+// look at them: in the lock page, in Redis, in logs. Processes may have one name, of 1 to 15
+// letters, digits, dots, dashes and underscores. The default is the end of the host's name. Option
+// of [New] and [NewQuorum] only.
 func Describe(name string) Option {
 	if !processName.MatchString(name) {
 		return refused("Describe(%q): give 1 to 15 letters (a to z, A to Z), digits, dots, dashes and underscores", name)
