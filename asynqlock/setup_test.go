@@ -53,7 +53,7 @@ func TestBadSetUpPanics(t *testing.T) {
 		"empty path":       {func() { asynqlock.ByPayload("") }, "path of field names"},
 		"bad template":     {func() { asynqlock.ByTemplate("{payload.}") }, "ByTemplate"},
 		"bad option":       {func() { asynqlock.ByPayload("a", core.Lease(-1)) }, "Lease"},
-		"New's option":     {func() { asynqlock.ByTemplate("{type}", core.Prefix("x")) }, "option of New"},
+		"New's option":     {func() { asynqlock.ByTemplate("{type}", core.Prefix("x:")) }, "option of New"},
 		"Shared, KeepFor":  {func() { asynqlock.New(asynqlock.Config{Key: key, Shared: isOrder, Options: window}) }, "Config.Shared cannot be combined with core.KeepFor"},
 		"Permits, KeepFor": {func() { asynqlock.New(asynqlock.Config{Key: key, Permits: permits, Options: window}) }, "Config.Permits cannot be combined with core.KeepFor"},
 		"two forms":        {func() { asynqlock.New(asynqlock.Config{Key: key, Permits: permits, Shared: isOrder}) }, "leave one of them out"},
