@@ -64,8 +64,7 @@ var (
 // context holds in the order of [Locker.LockAll], or the wait would not have ended ([ErrDeadlock]).
 // It is [ErrNotAcquired].
 type BusyError struct {
-	// Key as the caller wrote it.
-	Key string
+	Key string // as the caller wrote it
 	// RetryAfter says when trying again makes sense. It is the exact rest of a dedup window or a
 	// fixed lease; for a lock that may be renewed it is the rest of its lease, at most a second.
 	// Never 0.
@@ -153,8 +152,7 @@ func withKey(text, key string) string {
 // to clients, and that of [context.Cause], which package net/http returns as an error of its own.
 // The cause is behind Unwrap, and [Detail] has the whole for the log.
 type LockError struct {
-	// Key as the caller wrote it.
-	Key string
+	Key string // as the caller wrote it
 
 	kind  error  // nil: the cause's
 	text  string // in which the first "lock" stands for the key

@@ -118,21 +118,17 @@ type Snapshot struct {
 // HeldLock is a lock that is held. One that was entered again through its context is listed once,
 // one that calls share, by [Shared], [Permits] or one [Owner], once for each of these calls.
 type HeldLock struct {
-	Key   string    // as the caller wrote it
-	Owner string    // who holds it in Redis, as [Lock.Owner]
-	Form  string    // "exclusive", "shared" or "permits"
-	Token int64     // for fencing
-	Since time.Time // when it was taken, by the clock of this machine
-	// TTL is how long it lasts without another renewal, never negative: what is left until its
-	// Context ends with [ErrLost].
-	TTL      time.Duration
-	Count    int  // of its holds: handles that are not unlocked yet
-	Renewals int  // that Redis has confirmed
-	Waiters  int  // calls of this Locker that wait for it
-	Fixed    bool // nothing renews it, as with [FixedLease]
-	// Overdue says that it has been held for longer than [MaxHold]: its Context has ended, but
-	// whoever works under it goes on.
-	Overdue bool
+	Key      string        // as the caller wrote it
+	Owner    string        // who holds it in Redis, as [Lock.Owner]
+	Form     string        // "exclusive", "shared" or "permits"
+	Token    int64         // for fencing
+	Since    time.Time     // when it was taken, by the clock of this machine
+	TTL      time.Duration // until Context ends with [ErrLost] if nothing renews it; never negative
+	Count    int           // of its holds: handles that are not unlocked yet
+	Renewals int           // that Redis has confirmed
+	Waiters  int           // calls of this Locker that wait for it
+	Fixed    bool          // nothing renews it, as with [FixedLease]
+	Overdue  bool          // held for longer than [MaxHold]: Context has ended, the work goes on
 }
 
 // AwaitedLock is a lock that calls of this Locker wait for.

@@ -74,31 +74,21 @@ const (
 	EventCompensated
 )
 
-// Event is something that happened to a lock. Fields that do not belong to its Kind are zero. Kind,
-// Name, Form, Reason, Reentry and Status take few values and may label a metric; Key and Err take
-// any number of them, and may hold personal data.
+// Event is something that happened to a lock. Fields that do not belong to its Kind are zero; "to"
+// and "from" are in the order of the kinds. Kind, Name, Form, Reason, Reentry and Status take few
+// values and may label a metric; Key and Err take any number of them, and may hold personal data.
 type Event struct {
-	Kind EventKind
-	Name string // as [Name] or the middleware said, empty if neither did
-	Key  string // as the caller wrote it; empty for EventRefused
-	// Keys is how many keys the call wants: 1, or those of [Locker.LockAll], which has events for
-	// each of them. Of EventWaiting, EventAcquired, EventBusy and EventFailed.
-	Keys int
-	// Form is how the call wants the lock, or has it: "exclusive", "shared" or "permits". Empty
-	// from EventGrantMissed on.
-	Form    string
-	Reentry bool   // the context holds this lock already. Of EventAcquired
-	Reason  string // a fixed word, empty where Kind has none
-	Status  int    // of the HTTP answer, 0 for a task. Of EventRefused
-	// Waited is how long the call has waited for its outcome. Of EventAcquired, EventBusy and
-	// EventFailed.
-	Waited time.Duration
-	// HeldFor is how long the lock has been held, from Lock's return to Unlock's. Of EventReleased,
-	// EventLost, EventOverdue and EventRenewalFailed.
-	HeldFor time.Duration
-	// Err is the error behind it. Of all but EventWaiting, EventAcquired, EventGrantMissed,
-	// EventCompensating and EventCompensated.
-	Err error
+	Kind    EventKind
+	Name    string        // as [Name] or the middleware said, empty if neither did
+	Key     string        // as the caller wrote it; not of EventRefused
+	Keys    int           // that the call wants, each with events of its own; to EventFailed
+	Form    string        // "exclusive", "shared" or "permits"; to EventRefused
+	Reentry bool          // the context holds this lock already; of EventAcquired
+	Reason  string        // a fixed word, where Kind has some
+	Status  int           // of the HTTP answer, 0 for a task; of EventRefused
+	Waited  time.Duration // for its outcome; from EventAcquired to EventFailed
+	HeldFor time.Duration // since Lock has returned; from EventReleased to EventRenewalFailed
+	Err     error         // what went wrong, if anything did
 }
 
 // reasons are the words for errors.

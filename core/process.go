@@ -12,8 +12,7 @@ import (
 
 // Process is what a Locker says of itself and its process in the owner of each lock that it takes.
 type Process struct {
-	// Name as [Describe] said, or the host's name: up to its first dot, the last 15 bytes.
-	Name  string
+	Name  string    // as [Describe] said, or the end of the host's name, up to its first dot
 	PID   int       // the process's number on its host; 0 when it has more than 24 bits
 	Since time.Time // when the Locker was made, to the second, by the clock of its machine
 }
