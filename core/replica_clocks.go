@@ -56,22 +56,16 @@ func (c *clocks) warn(timeout time.Duration, to *report) {
 // clientAt returns a client of another server, which it reaches as the master. Options
 // are taken one by one, for go-redis writes to others of a client in use.
 func clientAt(addr string, o *redis.Options) *redis.Client {
-	dialer := o.Dialer
-	if o.Addr == conn.FailoverAddr { // of Sentinel, which dials the master whatever the address
-		dialer = nil
-	}
-	return redis.NewClient(&redis.Options{
-		Addr:                         addr,
-		Dialer:                       dialer,
-		TLSConfig:                    o.TLSConfig,
-		Username:                     o.Username,
-		Password:                     o.Password,
-		CredentialsProvider:          o.CredentialsProvider,
+	own := &redis.Options{
+		Addr: addr, TLSConfig: o.TLSConfig, PoolSize: 1, ContextTimeoutEnabled: true,
+		Username: o.Username, Password: o.Password, CredentialsProvider: o.CredentialsProvider,
 		CredentialsProviderContext:   o.CredentialsProviderContext,
 		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
-		PoolSize:                     1,
-		ContextTimeoutEnabled:        true,
-	})
+	}
+	if o.Addr != conn.FailoverAddr { // Sentinel's dials the master whatever the address
+		own.Dialer = o.Dialer
+	}
+	return redis.NewClient(own)
 }
 
 // replicaLine is a replica in INFO replication.
