@@ -52,6 +52,7 @@ func allRows() []row {
 		instructions(), merged(),
 		heldLocks("held-10000", 10_000, 3*time.Second, latchkeyName, redislockName, rueidislockName),
 		heldLocks("held-100000", 100_000, 3*time.Second, latchkeyName),
+		idempotent(16),
 	}, append(ginRows(), formRows()...)...)
 }
 
@@ -108,13 +109,13 @@ func (b *bench) run(ctx context.Context, r row) (m measured, err error) {
 			f, err := b.turn(ctx, r, name)
 			result := f.line(r.columns)
 			switch {
-			case err != nil && (name == latchkeyName || name == backgroundName || ctx.Err() != nil):
+			case err != nil && (isOurs(name) || ctx.Err() != nil):
 				return m, fmt.Errorf("%s, %s: %w", r.name, name, err)
 			case err != nil: // the rounds of the others are good
 				m.failed[name] = append(m.failed[name], err)
 				result = fmt.Sprint("FAILED: ", err)
 			}
-			fmt.Fprintf(b.log, "%-16s %d/%d  %-12s %s\n", r.name, round+1, rounds, name, result)
+			fmt.Fprintf(b.log, "%-16s %d/%d  %-19s %s\n", r.name, round+1, rounds, name, result)
 			m.rounds[name] = append(m.rounds[name], f)
 		}
 	}

@@ -10,25 +10,40 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 )
 
-// latchkey with its defaults, on a go-redis client with its defaults.
-var latchkeyLibrary = library{name: latchkeyName, open: openLatchkey}
+// latchkey with its defaults: as its README recommends it, with the client that core.Open makes,
+// and on a client of go-redis with that one's defaults.
+var (
+	latchkeyLibrary = library{name: latchkeyName, open: func(addr string, s settings) (locker, error) { return openLatchkey(addr, s.options()...) }}
+	plainLibrary    = library{name: plainName, open: func(addr string, s settings) (locker, error) { return openPlain(addr, s.options()...) }}
+)
 
-type latchkey struct {
-	client *redis.Client
-	locker *core.Locker
+func (s settings) options() []core.Option {
+	if s.lease == 0 {
+		return nil
+	}
+	return []core.Option{core.Lease(s.lease)} // renewed every third of it
 }
 
-func openLatchkey(addr string, s settings) (locker, error) {
-	var opts []core.Option
-	if s.lease > 0 {
-		opts = append(opts, core.Lease(s.lease)) // renewed every third of it
+type latchkey struct {
+	locker *core.Locker
+	client *redis.Client // unless the Locker has its own
+}
+
+func openLatchkey(addr string, opts ...core.Option) (*latchkey, error) {
+	l, err := core.Open(context.Background(), "redis://"+addr, opts...)
+	if err != nil {
+		return nil, err
 	}
-	client := s.client(addr)
+	return &latchkey{locker: l}, nil
+}
+
+func openPlain(addr string, opts ...core.Option) (*latchkey, error) {
+	client := redis.NewClient(&redis.Options{Addr: addr})
 	l, err := core.New(client, opts...)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	return &latchkey{client, l}, nil
+	return &latchkey{l, client}, nil
 }
 
 func (l *latchkey) lock(ctx context.Context, key string) (held, error) {
@@ -63,7 +78,11 @@ func (l *latchkey) redisKey(key string) string { return "lock:" + key }
 func (l *latchkey) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return errors.Join(l.locker.Close(ctx), l.client.Close())
+	err := l.locker.Close(ctx)
+	if l.client != nil {
+		err = errors.Join(err, l.client.Close())
+	}
+	return err
 }
 
 type latchkeyHeld struct{ k *core.Lock }

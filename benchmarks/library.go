@@ -25,7 +25,7 @@ type settings struct {
 	// every third of it. 0 is the library's default, or what its README uses.
 	lease time.Duration
 	// contextTimeout has clients of go-redis end a command with the deadline of its
-	// context, which they do not by themselves.
+	// context, which they do not by themselves. That of core.Open always does.
 	contextTimeout bool
 }
 
@@ -55,24 +55,29 @@ type held interface {
 // pollEvery is how often a library tries again that has no other way to wait.
 const pollEvery = 10 * time.Millisecond
 
-var libraries = []library{floorLibrary, latchkeyLibrary, redislockLibrary, redsyncLibrary, rueidislockLibrary,
+var libraries = []library{floorLibrary, latchkeyLibrary, plainLibrary, redislockLibrary, redsyncLibrary, rueidislockLibrary,
 	asynqRateLibrary, redissonLibrary}
 
 // The names that rows and bars refer to.
 const (
 	floorName       = "floor"
 	latchkeyName    = "latchkey"
+	plainName       = "latchkey-plain" // with a client as redis.NewClient makes it
 	redislockName   = "redislock"
 	redsyncName     = "redsync"
 	rueidislockName = "rueidislock"
 	asynqRateName   = "asynq-rate"
 	redissonName    = "redisson-scripts"
-	bareName        = "bare handler"        // of the gin rows: no lock at all
+	bareName        = "bare handler"        // of requests and jobs: no lock at all
 	backgroundName  = "latchkey-background" // of the gin rows
+	replayName      = "latchkey-replay"     // of the row idempotent
 )
 
 // peers are the libraries that latchkey is held against.
 var peers = []string{redislockName, redsyncName, rueidislockName}
+
+// isOurs says that it is latchkey in some way: when it fails, the run is worth nothing.
+func isOurs(name string) bool { return strings.HasPrefix(name, latchkeyName) }
 
 func findLibrary(name string) (library, error) {
 	all := slices.Concat(libraries, handlers)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +19,7 @@ func uncontended(goroutines int) row {
 	return row{
 		name:      fmt.Sprintf("uncontended-%d", goroutines),
 		title:     fmt.Sprintf("Uncontended, %s", plural(goroutines, "goroutine")),
-		libraries: everyLibrary,
+		libraries: slices.Insert(slices.Clone(everyLibrary), 2, plainName),
 		base:      floorName,
 		columns:   []figure{cyclesPerSecond, commandsPer, redisCPU, clientCPU, allocsPer, bytesPer, waitP50, waitP99},
 		measure: func(ctx context.Context, b *bench, lib library) (figures, error) {
@@ -27,8 +28,7 @@ func uncontended(goroutines int) row {
 	}
 }
 
-// obedient is uncontended with clients that obey deadlines: then a lone call of latchkey's
-// needs no second goroutine.
+// obedient is uncontended with clients that all obey deadlines, as latchkey's does.
 func obedient(goroutines int) row {
 	r := uncontended(goroutines)
 	r.name = fmt.Sprintf("context-timeout-%d", goroutines)
@@ -55,6 +55,7 @@ func distant(goroutines int) row {
 	r := uncontended(goroutines)
 	r.name = fmt.Sprintf("distant-%d", goroutines)
 	r.title += fmt.Sprintf(", Redis %v away", wire)
+	r.libraries = everyLibrary
 	r.columns = []figure{cyclesPerSecond, commandsPer, redisCPU, waitP50, waitP99}
 	r.measure = func(ctx context.Context, b *bench, lib library) (figures, error) {
 		proxy, err := redistest.OpenProxy(b.server.Addr())
