@@ -52,7 +52,7 @@ func allRows() []row {
 		instructions(), merged(),
 		heldLocks("held-10000", 10_000, 3*time.Second, latchkeyName, redislockName, rueidislockName),
 		heldLocks("held-100000", 100_000, 3*time.Second, latchkeyName),
-		idempotent(16),
+		idempotent(16), limited(40, 4, 10, 50*time.Millisecond),
 	}, append(ginRows(), formRows()...)...)
 }
 

@@ -22,7 +22,7 @@ type order struct {
 	Addr    string // of Redis
 	Number  int    // of this child, from 0
 
-	// For contend.
+	// For contend and work.
 	Goroutines int
 	Section    section
 	Wants      wants
@@ -40,6 +40,7 @@ var jobs = map[string]func(o order, lib library, a *arena, ready func(), end <-c
 	"contend":  contend,
 	"hand off": handOff,
 	"hold":     hold,
+	"work":     work,
 }
 
 // runChild does what the variable says, and does not return, in a process that

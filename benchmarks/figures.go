@@ -35,6 +35,8 @@ const (
 
 	instructionsPer figure = "redis_instructions_per_cycle"
 
+	jobsPerSecond figure = "jobs_per_second"
+
 	requestsPerSecond figure = "requests_per_second"
 	requestP50        figure = "request_p50_ms"
 	requestP99        figure = "request_p99_ms"
@@ -51,5 +53,6 @@ var headings = map[figure]string{
 	clientCPUMinute: "client CPU s a minute", redisCPUMinute: "Redis CPU s a minute", heapPerLock: "heap bytes a lock",
 	stackPerLock: "stack bytes a lock", goroutinesPer: "goroutines a lock", locksLost: "lost",
 	instructionsPer:   "instructions a cycle",
+	jobsPerSecond:     "jobs/s",
 	requestsPerSecond: "requests/s", requestP50: "p50 ms", requestP99: "p99 ms", roundTripP50: "a PING p50 ms",
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -38,27 +39,39 @@ func contention(processes, goroutines int, s section, w wants) row {
 					Job: "contend", Library: lib.name, Addr: b.server.Addr(), Number: n, Goroutines: goroutines, Section: s, Wants: w,
 				})
 			}
-			c, err := startChildren(orders)
-			if err != nil {
-				return nil, err
-			}
-			defer c.unmap()
-			sleep(ctx, b.warmUp())
-			win, err := b.window(ctx, c.arena, func() {})
-			perProcess, ending := finish[[]tally](c)
-			if err := firstError(err, ending); err != nil {
-				return nil, err
-			}
-			var tallies []tally
-			for _, t := range perProcess {
-				tallies = append(tallies, t...)
-			}
-			f := summarize(tallies, win.elapsed)
-			win.costs(lib, f)
-			f[violationCount] = float64(c.violations.Load())
-			return f, nil
+			c, err := b.contest(ctx, orders)
+			return c.figures(lib), err
 		},
 	}
+}
+
+// contest is what processes did in a round.
+type contest struct {
+	tallies    []tally
+	window     window
+	violations int64
+}
+
+// contest has processes work for a round.
+func (b *bench) contest(ctx context.Context, orders []order) (contest, error) {
+	c, err := startChildren(orders)
+	if err != nil {
+		return contest{}, err
+	}
+	defer c.unmap()
+	sleep(ctx, b.warmUp())
+	var done contest
+	done.window, err = b.window(ctx, c.arena, func() {})
+	perProcess, ending := finish[[]tally](c)
+	done.tallies, done.violations = slices.Concat(perProcess...), c.violations.Load()
+	return done, firstError(err, ending)
+}
+
+func (c contest) figures(lib library) figures {
+	f := summarize(c.tallies, c.window.elapsed)
+	c.window.costs(lib, f)
+	f[violationCount] = float64(c.violations)
+	return f
 }
 
 // contend is what each of them does.

@@ -119,6 +119,7 @@ func (b *bench) cycles(ctx context.Context, lib library, addr string, workers []
 type window struct {
 	before, after snapshot
 	elapsed       time.Duration
+	ended         int64 // by monotonic
 }
 
 // window measures for the time of a round; note is called at its begin and at its
@@ -138,7 +139,7 @@ func (b *bench) window(ctx context.Context, a *arena, note func()) (w window, er
 	}
 	note()
 	a.phase.Store(over)
-	w.elapsed = time.Since(start)
+	w.elapsed, w.ended = time.Since(start), monotonic()
 	return w, ctx.Err()
 }
 

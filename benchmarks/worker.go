@@ -59,9 +59,9 @@ func (w *worker) run(ctx context.Context, l locker, a *arena) {
 
 // failed notes an error; the pause keeps a Redis that is gone from making it
 // millions.
-func (w *worker) failed(err error) {
-	if w.Errors++; w.Error == "" {
-		w.Error = err.Error()
+func (t *tally) failed(err error) {
+	if t.Errors++; t.Error == "" {
+		t.Error = err.Error()
 	}
 	time.Sleep(time.Millisecond)
 }
