@@ -28,6 +28,7 @@ type arena struct {
 const (
 	warmingUp = iota
 	measuring
+	leasesEnd // of a process that has died; see killed.go
 	over
 )
 

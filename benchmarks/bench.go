@@ -17,6 +17,7 @@ type bench struct {
 	rounds    int
 	roundTime time.Duration
 	holdTime  time.Duration // how long held locks are watched
+	quick     bool          // a look, no measurement
 	divide    int           // locks and cycles that are counted, for tests
 	libraries []string      // only these, unless empty
 	log       io.Writer
@@ -38,6 +39,7 @@ type row struct {
 	columns   []figure // of the table; the first one is what ratios compare
 	maxRounds int      // unless 0; for rows that take long and vary little
 	needs     string   // a program, without which the row is left out
+	minutes   bool     // it takes some, and is left out of a look
 	measure   func(ctx context.Context, b *bench, lib library) (figures, error)
 }
 
@@ -52,6 +54,8 @@ func allRows() []row {
 		instructions(), merged(),
 		heldLocks("held-10000", 10_000, 3*time.Second, latchkeyName, redislockName, rueidislockName),
 		heldLocks("held-100000", 100_000, 3*time.Second, latchkeyName),
+		heldUntilKilled("held-1k", 1000, 3*time.Second, 3*time.Second),
+		heldUntilKilled("held-1m", 1_000_000, 30*time.Second, 2*time.Minute),
 		idempotent(16), limited(40, 4, 10, 50*time.Millisecond),
 	}, append(ginRows(), formRows()...)...)
 }

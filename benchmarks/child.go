@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"syscall"
 	"time"
 )
 
@@ -31,6 +32,7 @@ type order struct {
 	Locks   int
 	Lease   time.Duration
 	Measure time.Duration
+	Dies    bool // by SIGKILL, once it has told its result
 }
 
 // jobs are what children do. A job calls ready when it is prepared, which
@@ -40,6 +42,7 @@ var jobs = map[string]func(o order, lib library, a *arena, ready func(), end <-c
 	"contend":  contend,
 	"hand off": handOff,
 	"hold":     hold,
+	"watch":    watch,
 	"work":     work,
 }
 
@@ -86,7 +89,11 @@ func obey(text string) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(result)
+	err = json.NewEncoder(os.Stdout).Encode(result)
+	if err == nil && o.Dies {
+		err = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	return err
 }
 
 // children are processes that work together in one arena.
@@ -97,6 +104,7 @@ type children struct {
 }
 
 type child struct {
+	order
 	cmd    *exec.Cmd
 	orders io.WriteCloser
 	out    bytes.Buffer
@@ -135,7 +143,7 @@ func (c *children) start(o order) error {
 	if err != nil {
 		return err
 	}
-	p := &child{cmd: exec.Command(self)}
+	p := &child{order: o, cmd: exec.Command(self)}
 	// With the race detector a process would rest for a second before it ends.
 	p.cmd.Env = append(os.Environ(), childVariable+"="+string(text), "GORACE=atexit_sleep_ms=0")
 	p.cmd.ExtraFiles = []*os.File{c.file}
@@ -180,7 +188,7 @@ func finish[T any](c *children) ([]T, error) {
 	var errs []error
 	for i, p := range c.all {
 		err := p.cmd.Wait()
-		if err == nil {
+		if err == nil || p.Dies && p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
 			err = json.Unmarshal(p.out.Bytes(), &results[i])
 		}
 		errs = append(errs, err)

@@ -33,6 +33,13 @@ const (
 	goroutinesPer   figure = "goroutines_per_lock"
 	locksLost       figure = "lost"
 
+	takenPerSecond figure = "taken_per_second"
+	redisPerLock   figure = "redis_bytes_per_lock"
+	otherP99       figure = "other_lock_p99_ms"
+	otherMax       figure = "other_lock_max_ms"
+	otherMaxAtEnd  figure = "other_lock_max_at_leases_end_ms"
+	goneAfter      figure = "gone_after_s"
+
 	instructionsPer figure = "redis_instructions_per_cycle"
 
 	jobsPerSecond figure = "jobs_per_second"
@@ -52,6 +59,8 @@ var headings = map[figure]string{
 	handoffP50: "hand-off p50 ms", returnP50: "from the return p50 ms", handoffP99: "hand-off p99 ms", handoffCount: "hand-offs",
 	clientCPUMinute: "client CPU s a minute", redisCPUMinute: "Redis CPU s a minute", heapPerLock: "heap bytes a lock",
 	stackPerLock: "stack bytes a lock", goroutinesPer: "goroutines a lock", locksLost: "lost",
+	takenPerSecond: "taken a second", redisPerLock: "Redis bytes a lock",
+	otherP99: "another lock p99 ms", otherMax: "its longest ms", otherMaxAtEnd: "its longest ms while leases end", goneAfter: "gone after s",
 	instructionsPer:   "instructions a cycle",
 	jobsPerSecond:     "jobs/s",
 	requestsPerSecond: "requests/s", requestP50: "p50 ms", requestP99: "p99 ms", roundTripP50: "a PING p50 ms",

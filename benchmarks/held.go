@@ -24,36 +24,49 @@ func heldLocks(name string, locks int, lease time.Duration, libraries ...string)
 				Job: "hold", Library: lib.name, Addr: b.server.Addr(),
 				Locks: max(locks/b.divide, 1), Lease: lease, Measure: b.holdTime,
 			}
-			c, err := startChildren([]order{o}) // a process of its own: its heap is the locks
-			if err != nil {
-				return nil, err
-			}
-			defer c.unmap()
-			used, err := b.cpuWhileHeld(ctx, c.arena)
-			results, ending := finish[figures](c)
-			if err := firstError(err, ending); err != nil {
-				return nil, err
-			}
-			f := results[0]
-			f[redisCPUMinute] = used * perMinute(b.holdTime)
-			return f, nil
+			return b.held(ctx, o, func(int32) {})
 		},
 	}
 }
 
-// cpuWhileHeld is the processor time that Redis needs while the child measures.
-func (b *bench) cpuWhileHeld(ctx context.Context, a *arena) (float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.holdTime+patience)
+// held has a process of its own hold locks: its heap is the locks. It tells the phase when the
+// locks are there, and when they have been watched for as long as they should.
+func (b *bench) held(ctx context.Context, o order, tell func(phase int32)) (figures, error) {
+	empty, err := b.redis.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := startChildren([]order{o})
+	if err != nil {
+		return nil, err
+	}
+	defer c.unmap()
+	before, after, err := b.whileHeld(ctx, c.arena, o, tell)
+	results, ending := finish[figures](c)
+	if err := firstError(err, ending); err != nil {
+		return nil, err
+	}
+	f := results[0]
+	f[redisCPUMinute] = (after.cpu - before.cpu) * perMinute(o.Measure)
+	f[redisPerLock] = (before.memory - empty.memory) / float64(o.Locks)
+	return f, nil
+}
+
+// whileHeld is Redis at the begin and at the end of what the child measures.
+func (b *bench) whileHeld(ctx context.Context, a *arena, o order, tell func(phase int32)) (before, after snapshot, err error) {
+	taking := patience + time.Duration(o.Locks)*time.Millisecond/2
+	ctx, cancel := context.WithTimeout(ctx, taking+o.Measure)
 	defer cancel()
 	done := func() bool { return a.holder.Load() != 0 }
 	until(ctx, 5*time.Millisecond, func() bool { return a.phase.Load() == measuring || done() })
-	before, err := b.redis.snapshot(ctx)
-	if err != nil {
-		return 0, err
+	if before, err = b.redis.snapshot(ctx); err != nil {
+		return before, after, err
 	}
+	tell(measuring)
 	until(ctx, 5*time.Millisecond, done)
-	after, err := b.redis.snapshot(ctx)
-	return after.cpu - before.cpu, err
+	tell(warmingUp)
+	after, err = b.redis.snapshot(ctx)
+	return before, after, err
 }
 
 func perMinute(d time.Duration) float64 { return time.Minute.Seconds() / d.Seconds() }
@@ -90,14 +103,17 @@ func hold(o order, lib library, a *arena, ready func(), end <-chan struct{}) (an
 	clear(locks)
 	empty := usageSettled()
 
+	start := time.Now()
 	if err := takeAll(l, keys, locks); err != nil {
 		return nil, err
 	}
+	taken := time.Since(start)
 	full := usageSettled()
 	f := figures{
-		heapPerLock:   float64(int64(full.heap)-int64(empty.heap)) / float64(o.Locks),
-		stackPerLock:  float64(int64(full.stack)-int64(empty.stack)) / float64(o.Locks),
-		goroutinesPer: float64(full.goroutinesAtHand-empty.goroutinesAtHand) / float64(o.Locks),
+		takenPerSecond: float64(o.Locks) / taken.Seconds(),
+		heapPerLock:    float64(int64(full.heap)-int64(empty.heap)) / float64(o.Locks),
+		stackPerLock:   float64(int64(full.stack)-int64(empty.stack)) / float64(o.Locks),
+		goroutinesPer:  float64(full.goroutinesAtHand-empty.goroutinesAtHand) / float64(o.Locks),
 	}
 
 	a.phase.Store(measuring)
@@ -105,6 +121,7 @@ func hold(o order, lib library, a *arena, ready func(), end <-chan struct{}) (an
 	time.Sleep(o.Measure)
 	f[clientCPUMinute] = (cpuTime() - before).Seconds() * perMinute(o.Measure)
 	a.holder.Store(1)
+	<-end
 
 	there, err := exist(o.Addr, l, keys)
 	if err != nil {
@@ -116,8 +133,7 @@ func hold(o order, lib library, a *arena, ready func(), end <-chan struct{}) (an
 		}
 	}
 	f[locksLost] += 0 // "none" is a figure too
-	<-end
-	return f, nil // the process ends with the locks: releasing them is not measured
+	return f, nil     // the process ends with the locks: releasing them is not measured
 }
 
 // takeAll takes the locks of all keys, several at a time.

@@ -44,15 +44,15 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		return err
 	}
 	b := &bench{
-		rounds: *rounds, roundTime: *roundTime, holdTime: *holdTime, divide: 1, libraries: split(*libs), log: log,
+		rounds: *rounds, roundTime: *roundTime, holdTime: *holdTime, divide: 1, quick: *quick, libraries: split(*libs), log: log,
 	}
-	if *quick {
+	if b.quick {
 		b.rounds, b.roundTime, b.holdTime = 1, 300*time.Millisecond, 3*time.Second
 	}
 	if b.rounds < 1 || b.roundTime <= 0 || b.holdTime <= 0 {
 		return fmt.Errorf("-rounds, -round-time and -hold-time must be positive")
 	}
-	if *dir == "" && *rows == "" && *libs == "" && !*quick {
+	if *dir == "" && *rows == "" && *libs == "" && !b.quick {
 		*dir = "results"
 	}
 	for _, name := range b.libraries {
@@ -95,8 +95,8 @@ func (b *bench) measure(ctx context.Context, rows []row) (r report, err error) {
 	start := time.Now()
 	var all []measured
 	for _, row := range rows {
-		if _, err := exec.LookPath(row.needs); row.needs != "" && err != nil {
-			fmt.Fprintf(b.log, "%-16s left out: it needs %s\n", row.name, row.needs)
+		if why := row.leftOut(b.quick); why != "" {
+			fmt.Fprintf(b.log, "%-16s left out: %s\n", row.name, why)
 			continue
 		}
 		m, err := b.run(ctx, row)
@@ -109,6 +109,17 @@ func (b *bench) measure(ctx context.Context, rows []row) (r report, err error) {
 	}
 	fmt.Fprintf(b.log, "measured for %v\n", time.Since(start).Round(time.Second))
 	return newReport(about, all), nil
+}
+
+// leftOut says why a row is not measured, if so.
+func (r row) leftOut(quick bool) (why string) {
+	if quick && r.minutes {
+		return "it takes minutes"
+	}
+	if _, err := exec.LookPath(r.needs); r.needs != "" && err != nil {
+		return "it needs " + r.needs
+	}
+	return ""
 }
 
 // exclusion fails when two were inside one lock at once: what was measured is

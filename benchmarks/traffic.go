@@ -27,10 +27,13 @@ func (o observer) reset(ctx context.Context) error { return o.client.FlushAll(ct
 type snapshot struct {
 	calls map[string]int64 // by command; subcommands as "client|setinfo"
 	cpu   float64          // seconds, user and system, of the whole process
+
+	memory float64 // bytes in use
+	leases float64 // keys that have an end
 }
 
 func (o observer) snapshot(ctx context.Context) (snapshot, error) {
-	text, err := o.client.Info(ctx, "commandstats", "cpu").Result()
+	text, err := o.client.Info(ctx, "commandstats", "cpu", "memory", "keyspace").Result()
 	if err != nil {
 		return snapshot{}, err
 	}
@@ -59,6 +62,16 @@ func parseInfo(text string) (snapshot, error) {
 				return s, fmt.Errorf("INFO cpu: %q: %w", lines.Text(), err)
 			}
 			s.cpu += seconds
+		case name == "used_memory":
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return s, fmt.Errorf("INFO memory: %q: %w", lines.Text(), err)
+			}
+			s.memory = n
+		case name == "db0":
+			if _, err := fmt.Sscanf(value, "keys=%f,expires=%f", new(float64), &s.leases); err != nil {
+				return s, fmt.Errorf("INFO keyspace: %q: %w", lines.Text(), err)
+			}
 		}
 	}
 	return s, lines.Err()
