@@ -66,7 +66,7 @@ model: ## the protocol's model, all of its states, and that it sees what is brok
 	@.ci/install spin
 	@model/check
 
-bench: redis ## Go benchmarks, then latchkey beside its peers (19 min, into benchmarks/results): make bench BENCH=-quick
+bench: redis ## Go benchmarks, then latchkey beside its peers (27 min, into benchmarks/results): make bench BENCH=-quick
 	@go test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 	@cd benchmarks && go run . $(BENCH)
 

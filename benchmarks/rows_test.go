@@ -145,6 +145,17 @@ func TestProgram(t *testing.T) {
 	}
 }
 
+func TestLookLeavesOutWhatTakesMinutes(t *testing.T) {
+	redistest.Start(t)
+	var log strings.Builder
+	if err := run(t.Context(), strings.Fields("-quick -rows held-1m"), t.Output(), &log); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "left out: it takes minutes") {
+		t.Errorf("a look at a row that takes minutes: %s", &log)
+	}
+}
+
 func TestArguments(t *testing.T) {
 	for _, args := range []string{"-rows cold", "-libs etcd", "-rounds 0", "-round-time 0s", "-nonsense"} {
 		if err := run(t.Context(), strings.Fields(args), t.Output(), t.Output()); err == nil {

@@ -113,12 +113,13 @@ func betweenSnapshots(lines []redistest.MonitorLine) []redistest.MonitorLine {
 }
 
 func TestParseInfo(t *testing.T) {
-	s, err := parseInfo("# CPU\r\nused_cpu_sys:1.5\r\nused_cpu_user:2.25\r\nused_cpu_sys_children:9\r\n\r\n# Commandstats\r\n" +
+	s, err := parseInfo("# Memory\r\nused_memory:1024\r\nused_memory_human:1K\r\n# Keyspace\r\ndb0:keys=9,expires=7,avg_ttl=29000\r\n" +
+		"# CPU\r\nused_cpu_sys:1.5\r\nused_cpu_user:2.25\r\nused_cpu_sys_children:9\r\n\r\n# Commandstats\r\n" +
 		"cmdstat_evalsha:calls=10,usec=3,usec_per_call=0.3,rejected_calls=0,failed_calls=1\r\n" +
 		"cmdstat_client|setname:calls=2,usec=3,usec_per_call=0.3,rejected_calls=0,failed_calls=0\r\n" +
 		"cmdstat_set:calls=7,usec=3,usec_per_call=0.3,rejected_calls=0,failed_calls=0\r\n")
-	if err != nil || s.cpu != 3.75 {
-		t.Fatalf("cpu %v, %v, want 3.75", s.cpu, err)
+	if err != nil || s.cpu != 3.75 || s.memory != 1024 || s.leases != 7 {
+		t.Fatalf("cpu %v, memory %v, leases %v, %v, want 3.75, 1024 and 7", s.cpu, s.memory, s.leases, err)
 	}
 	// For redsync SET is a command of its own, for the floor it is part of a script.
 	if n := floorLibrary.traffic(snapshot{}, s); n != 12 {
