@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -92,7 +93,7 @@ func hold(o order, lib library, a *arena, ready func(), end <-chan struct{}) (an
 	// First open the connections, and all else that does not depend on how many
 	// locks there are.
 	first := min(len(keys), 4*holders)
-	if err := takeAll(l, keys[:first], locks[:first]); err != nil {
+	if _, err := takeAll(l, keys[:first], locks[:first]); err != nil {
 		return nil, err
 	}
 	for _, h := range locks[:first] {
@@ -104,13 +105,15 @@ func hold(o order, lib library, a *arena, ready func(), end <-chan struct{}) (an
 	empty := usageSettled()
 
 	start := time.Now()
-	if err := takeAll(l, keys, locks); err != nil {
+	failed, err := takeAll(l, keys, locks)
+	if err != nil {
 		return nil, err
 	}
 	taken := time.Since(start)
 	full := usageSettled()
 	f := figures{
 		takenPerSecond: float64(o.Locks) / taken.Seconds(),
+		errorCount:     float64(failed),
 		heapPerLock:    float64(int64(full.heap)-int64(empty.heap)) / float64(o.Locks),
 		stackPerLock:   float64(int64(full.stack)-int64(empty.stack)) / float64(o.Locks),
 		goroutinesPer:  float64(full.goroutinesAtHand-empty.goroutinesAtHand) / float64(o.Locks),
@@ -136,24 +139,30 @@ func hold(o order, lib library, a *arena, ready func(), end <-chan struct{}) (an
 	return f, nil     // the process ends with the locks: releasing them is not measured
 }
 
-// takeAll takes the locks of all keys, several at a time.
-func takeAll(l locker, keys []string, locks []held) error {
+// takeAll takes the locks of all keys, several at a time, and returns how many calls failed: a
+// lock is asked for again, as a million cannot hang on one answer that comes too late.
+func takeAll(l locker, keys []string, locks []held) (failed int64, err error) {
 	var taking sync.WaitGroup
+	var failures atomic.Int64
 	errs := make([]error, holders)
 	for n := range holders {
 		taking.Go(func() {
 			for i := n; i < len(keys) && errs[n] == nil; i += holders {
-				locks[i], errs[n] = l.lock(context.Background(), keys[i])
+				for range tries {
+					if locks[i], errs[n] = l.lock(context.Background(), keys[i]); errs[n] == nil {
+						break
+					}
+					failures.Add(1)
+				}
 			}
 		})
 	}
 	taking.Wait()
-	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
-	if i >= 0 {
-		return errs[i]
-	}
-	return nil
+	return failures.Load(), firstError(errs...)
 }
+
+// tries is how often a lock is asked for at most.
+const tries = 10
 
 // exist asks Redis which locks it has.
 func exist(addr string, l locker, keys []string) ([]bool, error) {

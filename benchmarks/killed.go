@@ -34,7 +34,7 @@ func heldUntilKilled(name string, locks int, lease, hold time.Duration) row {
 			held, atEnd := cycles[0][measuring], cycles[0][leasesEnd]
 			f[otherP99], f[otherMax] = summarize([]tally{held}, hold)[waitP99], summarize([]tally{held}, hold)[waitMax]
 			f[otherMaxAtEnd] = summarize([]tally{atEnd}, lease)[waitMax]
-			f[errorCount] = float64(held.Errors + atEnd.Errors)
+			f[errorCount] += float64(held.Errors + atEnd.Errors)
 			return f, nil
 		},
 	}
