@@ -60,7 +60,7 @@ var headings = map[figure]string{
 	clientCPUMinute: "client CPU s a minute", redisCPUMinute: "Redis CPU s a minute", heapPerLock: "heap bytes a lock",
 	stackPerLock: "stack bytes a lock", goroutinesPer: "goroutines a lock", locksLost: "lost",
 	takenPerSecond: "taken a second", redisPerLock: "Redis bytes a lock",
-	otherP99: "another lock p99 ms", otherMax: "its longest ms", otherMaxAtEnd: "its longest ms while leases end", goneAfter: "gone after s",
+	otherP99: "another lock p99 ms", otherMax: "another lock max ms", otherMaxAtEnd: "max ms while leases end", goneAfter: "gone after s",
 	instructionsPer:   "instructions a cycle",
 	jobsPerSecond:     "jobs/s",
 	requestsPerSecond: "requests/s", requestP50: "p50 ms", requestP99: "p99 ms", roundTripP50: "a PING p50 ms",

@@ -13,7 +13,7 @@ import (
 func heldUntilKilled(name string, locks int, lease, hold time.Duration) row {
 	return row{
 		name:      name,
-		title:     fmt.Sprintf("%d locks held for %v, lease %v; then their process is killed", locks, hold, lease),
+		title:     fmt.Sprintf("%d locks held for %v s, lease %v; then their process is killed", locks, hold.Seconds(), lease),
 		libraries: []string{latchkeyName},
 		columns: []figure{takenPerSecond, clientCPUMinute, redisCPUMinute, heapPerLock, redisPerLock, locksLost,
 			otherP99, otherMax, otherMaxAtEnd, goneAfter},
