@@ -116,7 +116,7 @@ func TestWhatThereIs(t *testing.T) {
 		{[]string{"show", "upload"}, []string{"key upload", "state parked", "left 1m0s"}},
 		{[]string{"show", "mail"}, []string{"key mail", "state dedup window", "left 1h0m0s"}},
 		{[]string{"show", "idempotent:b"}, []string{"key idempotent:b", "state outcome unknown", "left 24h0m0s"}},
-		{[]string{"show", "nobody's"}, []string{"key nobody's", "state free"}},
+		{[]string{"show", "nobody's"}, []string{"key nobody's", "state free", "hint most keys of middleware have a name, such as orderID=nobody's: latchkey ls nobody's finds them"}},
 		{[]string{"show", "lock:orderID=7"}, []string{
 			"key lock:orderID=7", "state free", "warning the key begins with the prefix, which Redis then has twice: did you mean orderID=7?",
 		}},

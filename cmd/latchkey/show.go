@@ -55,14 +55,19 @@ func (p *program) look(ctx context.Context, locker *core.Locker, key string) (co
 	if info.Locked && info.Holders == nil {
 		fmt.Fprintf(w, "left\t%s\n", left(info.TTL))
 	}
-	p.warnOfPrefix(w, key, info)
+	if !info.Locked {
+		p.hint(w, key)
+	}
 	return info, nil
 }
 
-// warnOfPrefix warns of a name that was copied from Redis: the key is that without the prefix.
-func (p *program) warnOfPrefix(w io.Writer, key string, info core.Info) {
-	if meant, doubled := strings.CutPrefix(key, p.prefix); doubled && meant != key && meant != "" && !info.Locked {
+// hint tells of another key that may be meant by one that is free: the same without the prefix, which was
+// copied from Redis, or one with the name that middleware gives it.
+func (p *program) hint(w io.Writer, key string) {
+	if meant, doubled := strings.CutPrefix(key, p.prefix); doubled && meant != key && meant != "" {
 		fmt.Fprintf(w, "warning\tthe key begins with the prefix, which Redis then has twice: did you mean %s?\n", plain(meant))
+	} else if !strings.ContainsAny(key, "=:") {
+		fmt.Fprintf(w, "hint\tmost keys of middleware have a name, such as orderID=%s: latchkey ls %[1]s finds them\n", plain(key))
 	}
 }
 
