@@ -189,8 +189,7 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, outcome *guar
 	}
 	defer func() {
 		r.misled = r.unmatched && r.leads(outer)
-		guard.HandBack(outer, c.Request())
-		c.SetRequest(c.Request().WithContext(outer.Context()))
+		c.SetRequest(guard.Outer(outer, nil, c.Request())) // not outer itself, by which the router goes in e.Pre
 
 		if response.Status >= http.StatusBadRequest || err != nil {
 			outcome.Fail()

@@ -5,13 +5,20 @@ import (
 	"sync/atomic"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/latchkey-go/latchkey/core"
 )
 
 var contextTold atomic.Bool // once for the process
 
-// tellOfContext logs that calls with c go on when the lock is lost, where the engine has it so.
-func tellOfContext(c *gin.Context) {
-	if !contextTold.Load() && c.Done() == nil && contextTold.CompareAndSwap(false, true) {
+// tellOfContext logs that calls with c go on when the lock is lost, where the engine has it so: then c
+// does not show the context of its request, which has the lock.
+func tellOfContext(c *gin.Context, lock *core.Lock) {
+	if contextTold.Load() {
+		return
+	}
+	shown, _ := core.FromContext(c)
+	if shown != lock && c.Done() == nil && contextTold.CompareAndSwap(false, true) {
 		slog.Warn("latchkey: calls with gin's c would go on when the lock is lost: set the engine's ContextWithFallback, or give all calls c.Request.Context()")
 	}
 }

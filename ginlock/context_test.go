@@ -3,6 +3,7 @@ package ginlock
 import (
 	"bytes"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -35,5 +36,25 @@ func TestLogTellsOnceThatContextDoesNotEndWithTheLock(t *testing.T) {
 		if calls != 2 || ends != fallback || ends != (told == 0) || told > 1 {
 			t.Errorf("ContextWithFallback %v: %d calls, c ends with the request: %v, told %d times", fallback, calls, ends, told)
 		}
+	}
+}
+
+// net/http goes on with the request that it has given: a handler that puts another one in its place
+// does not change that one.
+func TestRequestThatIsReplacedInside(t *testing.T) {
+	engine := gin.New()
+	var after *http.Request
+	engine.Use(func(c *gin.Context) {
+		c.Next()
+		after = c.Request
+	})
+	engine.POST("/orders/:orderID", ByParam("orderID", Locker(locktest.New(t))), func(c *gin.Context) {
+		c.Request = c.Request.Clone(c.Request.Context())
+		c.Request.Method = http.MethodHead
+	})
+	given := httptest.NewRequest("POST", "/orders/42", nil)
+	engine.ServeHTTP(httptest.NewRecorder(), given)
+	if given.Method != "POST" || after.Method != http.MethodHead || after.Context() != given.Context() {
+		t.Errorf("the server's request is by %s, that of the middleware outside by %s, want POST and HEAD", given.Method, after.Method)
 	}
 }

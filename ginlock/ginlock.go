@@ -175,10 +175,11 @@ func next(c *gin.Context, ctx context.Context, outcome *guard.Outcome) {
 	before, _ := c.Get(adapter.ContextKey)
 	failures := len(c.Errors)
 
-	c.Request = guard.Inner(outer, ctx)
+	inner := guard.Inner(outer, ctx)
+	c.Request = inner
 	if lock, ok := core.FromContext(ctx); ok {
+		tellOfContext(c, lock)
 		c.Set(adapter.ContextKey, lock)
-		tellOfContext(c)
 	}
 	if outcome.IsRecorded() {
 		recorded := record(writer, outcome)
@@ -190,8 +191,7 @@ func next(c *gin.Context, ctx context.Context, outcome *guard.Outcome) {
 		}()
 	}
 	defer func() {
-		guard.HandBack(outer, c.Request)
-		c.Request = c.Request.WithContext(outer.Context())
+		c.Request = guard.Outer(outer, inner, c.Request)
 		c.Set(adapter.ContextKey, before)
 
 		outcome.Implied(writer.Status())

@@ -3,7 +3,11 @@ package conformance_test
 import (
 	"context"
 	"errors"
+	"io"
+	"mime/multipart"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -94,6 +98,30 @@ var handlerCases = []conformanceCase{
 			}
 		}
 		h.wantStatus(send(h.build(r), "POST", "/orders/42"), http.StatusOK)
+	}},
+	{"the middleware outside finds what the handler has set on the request", func(h *harness) {
+		r := post("/orders/{orderID}", byParam("orderID"), func(w http.ResponseWriter, r *http.Request) {
+			r.SetPathValue("found", "7")
+			r.Pattern = "/found"
+			r.MultipartForm = &multipart.Form{}
+			r.Form = url.Values{"found": {"7"}}
+		})
+		r.around = func(next func(), request func() *http.Request) {
+			body := request().Body
+			next()
+			r := request()
+			if r.Pattern != "/found" || r.MultipartForm == nil {
+				h.Errorf("afterwards the request has the pattern %q, form %v", r.Pattern, r.MultipartForm)
+			}
+			if h.framework.name != "net/http" && (r.PathValue("found") != "7" || r.Form == nil) { // there it is another one
+				h.Errorf("afterwards the request has the path value %q, form %v", r.PathValue("found"), r.Form)
+			}
+			if keepsOuter := h.framework.name != "echo v4"; keepsOuter && r.Body != body {
+				h.Error("afterwards the request has another body")
+			}
+		}
+		w := sendBody(h.Context(), h.build(r), "POST", "/orders/42", io.MultiReader(strings.NewReader("x")))
+		h.wantStatus(w, http.StatusOK)
 	}},
 	{"http.TimeoutHandler outside: 503, and the lock is held until the handler returns", func(h *harness) {
 		finish := make(chan struct{})
