@@ -24,6 +24,7 @@ type guard struct {
 	config   Config // has Keys, also where a user gave Key
 	all      bool   // Keys may return several
 	forms    adapter.Forms[*asynq.Task]
+	running  running
 	backlogs *backlogs
 	parking  *parking // nil: tasks are not parked
 	noLocker sync.Once
@@ -61,7 +62,8 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	most, limited := longestWait(ctx)
 	waiters, acquired, leave := g.parking.join(keys)
 	defer leave()
-	opts := g.forms.Options(t, g.options(ctx, me, waiters, most, limited))
+	opts := append(g.options(ctx, me, waiters, most, limited), g.running.ticket(ctx, keys)...)
+	opts = g.forms.Options(t, opts)
 	began := time.Now()
 	ran := false
 	run := func(ctx context.Context) error {
@@ -70,6 +72,8 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		for _, key := range keys {
 			g.backlogs.acquired(key)
 		}
+		g.running.begin(ctx, keys)
+		defer g.running.end(keys)
 		return next.ProcessTask(ctx, t)
 	}
 	if g.all {

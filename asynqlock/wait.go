@@ -53,9 +53,6 @@ func (g *guard) options(ctx context.Context, me task, waiters int, most time.Dur
 	case waiters > 0:
 		opts = append(opts, core.MaxWaiters(waiters))
 	}
-	if id, served := asynq.GetTaskID(ctx); served {
-		opts = append(opts, adapter.Ticket(id)) // of Enqueue
-	}
 	return opts
 }
 
