@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// Check says what is guarded of some routes.
+// Check says what is guarded of some routes, and what looks wrong.
 func Check[R Row](routes []SeenRoute) []R {
 	routes = slices.Clone(routes)
 	slices.SortStableFunc(routes, func(a, b SeenRoute) int {

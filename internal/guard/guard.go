@@ -1,6 +1,10 @@
 // Package guard decides, once for all HTTP frameworks, whether a request may
 // run: it derives the key, takes the lock, runs the handler, releases, or says
 // how to refuse. The adapters only translate.
+//
+// A request goes through guard.go: by key.go and param.go to its key, by outcome.go under the lock, where writer.go
+// watches the answer; or to its refusal. The files idempotency… process requests once, and check… say
+// what is guarded before there is a request.
 package guard
 
 import (

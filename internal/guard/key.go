@@ -8,14 +8,6 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// alone is a key as a set of its own.
-func alone(key keyfunc.Func[keyfunc.Request]) keyfunc.Set[keyfunc.Request] {
-	return func(r keyfunc.Request) ([]string, error) {
-		k, err := key(r)
-		return []string{k}, err
-	}
-}
-
 // keysOf returns the keys of a request, none where it passes without a lock, or how to refuse it.
 func (g *Guard) keysOf(r Request) ([]string, *Refusal) {
 	if g.config.Param != "" {
@@ -68,6 +60,14 @@ func (g *Guard) keys(r Request) ([]string, error) {
 		err = checked.path()
 	}
 	return keys, err
+}
+
+// alone is a key as a set of its own.
+func alone(key keyfunc.Func[keyfunc.Request]) keyfunc.Set[keyfunc.Request] {
+	return func(r keyfunc.Request) ([]string, error) {
+		k, err := key(r)
+		return []string{k}, err
+	}
 }
 
 // checkedRequest notices for which path parameters a key function asks: in vain, or for one that

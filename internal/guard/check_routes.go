@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// SeenRoute is a route as the adapter shows it.
+// SeenRoute is a route as the adapter shows it to Check.
 type SeenRoute struct {
 	Method, Pattern string
 	Params          []string // path parameters that it declares
