@@ -159,7 +159,7 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	}
 	g := &guard{all: cfg.Keys != nil, backlogs: newBacklogs()}
 	if cfg.Inspector != nil {
-		g.parking = newParking(cfg.Inspector, newWorkers(cfg.Workers, cfg.TaskCheckInterval))
+		g.parking = &parking{inspector: cfg.Inspector, workers: newWorkers(cfg.Workers, cfg.TaskCheckInterval)}
 	}
 	if !g.all {
 		key := cfg.Key

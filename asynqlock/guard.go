@@ -24,7 +24,7 @@ type guard struct {
 	config   Config // has Keys, also where a user gave Key
 	all      bool   // Keys may return several
 	forms    adapter.Forms[*asynq.Task]
-	running  running
+	running  sync.Map // the context of a task that runs under the lock of a key: of several, perhaps of none
 	backlogs *backlogs
 	parking  *parking // nil: tasks are not parked
 	noLocker sync.Once
@@ -32,8 +32,10 @@ type guard struct {
 
 // process runs next under the lock of the task's key, or returns why it must not.
 func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
-	g.parking.begin()
-	defer g.parking.end()
+	if g.parking != nil {
+		g.parking.workers.begin()
+		defer g.parking.workers.end()
+	}
 	if g.config.Skip != nil && g.config.Skip(t) {
 		return next.ProcessTask(ctx, t)
 	}
@@ -47,7 +49,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	}
 	if err != nil {
 		if locker != nil {
-			notify(ctx, locker, "invalid_key", err, g.config.Options)
+			adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Reason: "invalid_key", Err: err}, g.config.Options...)
 		}
 		return noKey(t, err)
 	}
@@ -62,7 +64,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	most, limited := longestWait(ctx)
 	waiters, acquired, leave := g.parking.join(keys)
 	defer leave()
-	opts := append(g.options(ctx, me, waiters, most, limited), g.running.ticket(ctx, keys)...)
+	opts := append(g.options(ctx, me, waiters, most, limited), g.ticket(ctx, keys)...)
 	opts = g.forms.Options(t, opts)
 	began := time.Now()
 	ran := false
@@ -71,9 +73,9 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		acquired()
 		for _, key := range keys {
 			g.backlogs.acquired(key)
+			g.running.Store(key, ctx)
+			defer g.running.Delete(key)
 		}
-		g.running.begin(ctx, keys)
-		defer g.running.end(keys)
 		return next.ProcessTask(ctx, t)
 	}
 	if g.all {
@@ -87,7 +89,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	if adapter.Validate(opts...) != nil { // Observers are told all the same
 		opts = g.config.Options
 	}
-	notify(ctx, locker, "", err, opts)
+	adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Err: err}, opts...)
 	var busy *core.BusyError
 	switch {
 	case errors.Is(err, core.ErrInvalidKey):
@@ -106,12 +108,6 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	default:
 		return &failure{err}
 	}
-}
-
-// notify tells the Locker's Observers that a task does not run; an empty reason is
-// that of err.
-func notify(ctx context.Context, locker *core.Locker, reason string, err error, opts []core.Option) {
-	adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Reason: reason, Err: err}, opts...)
 }
 
 func noKey(t *asynq.Task, err error) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -31,26 +32,8 @@ type parking struct {
 	inspector *asynq.Inspector
 	workers   *workers
 
-	mu    sync.Mutex
-	ticks bool // a look is to come
-	looks bool // one is under way
-	again bool // another one follows that
-}
-
-func newParking(inspector *asynq.Inspector, w *workers) *parking {
-	return &parking{inspector: inspector, workers: w}
-}
-
-func (p *parking) begin() {
-	if p != nil {
-		p.workers.begin()
-	}
-}
-
-func (p *parking) end() {
-	if p != nil {
-		p.workers.end()
-	}
+	ticks atomic.Bool  // a look is to come
+	looks atomic.Int64 // the one that is under way, and those that are wanted since it began
 }
 
 // join begins the wait of a task for its keys. It returns how many tasks may wait for a key, -1 if
@@ -101,36 +84,23 @@ func (p *parking) park(ctx context.Context, key string) (due time.Time, ok bool)
 
 // tick schedules a look.
 func (p *parking) tick() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ticks {
-		return
+	if p.ticks.CompareAndSwap(false, true) {
+		time.AfterFunc(promoteEvery, func() {
+			p.ticks.Store(false)
+			p.look()
+		})
 	}
-	p.ticks = true
-	time.AfterFunc(promoteEvery, func() {
-		p.mu.Lock()
-		p.ticks = false
-		p.mu.Unlock()
-		p.look()
-	})
 }
 
 // look promotes tasks. If another goroutine does that already, that one does it once more.
 func (p *parking) look() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.again = true
-	if p.looks {
+	wanted := p.looks.Add(1)
+	if wanted > 1 {
 		return
 	}
-	p.looks = true
-	for p.again {
-		p.again = false
-		p.mu.Unlock()
-		p.promote()
-		p.mu.Lock()
+	for p.promote(); !p.looks.CompareAndSwap(wanted, 0); p.promote() {
+		wanted = p.looks.Load()
 	}
-	p.looks = false
 }
 
 // promote has asynq run tasks as long as there is room for them. It schedules another look while

@@ -36,19 +36,18 @@ func TestRunningTaskDoesNotHoldWhatItHandsOverOrHasLost(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var r running
-				r.begin(lock.Context(), []string{"k"})
-				if !r.isHeld("k") || r.isHeld("other") {
-					t.Error("the key of the task that runs is held, and no other one")
+				var g guard
+				g.running.Store("k", lock.Context())
+				if g.mayBeParked("k") || !g.mayBeParked("other") {
+					t.Error("the lock of the task that runs is not parked, any other may be")
 				}
 				if err := end(l, lock, func() {
-					if r.isHeld("k") {
-						t.Error("it is held still")
+					if !g.mayBeParked("k") {
+						t.Error("it may be parked for the next task")
 					}
 				}); err != nil {
 					t.Error(err)
 				}
-				r.end([]string{"k"})
 			})
 		})
 	}
