@@ -1,6 +1,7 @@
 package asynqlock
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -154,9 +155,7 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	if err := forms.Validate(cfg.Options...); err != nil {
 		panic("asynqlock: " + err.Error())
 	}
-	if cfg.LastWait == 0 {
-		cfg.LastWait = defaultLastWait
-	}
+	cfg.LastWait = cmp.Or(cfg.LastWait, defaultLastWait)
 	g := &guard{all: cfg.Keys != nil, backlogs: newBacklogs()}
 	if cfg.Inspector != nil {
 		g.parking = &parking{inspector: cfg.Inspector, workers: newWorkers(cfg.Workers, cfg.TaskCheckInterval)}

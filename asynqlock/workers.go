@@ -1,6 +1,7 @@
 package asynqlock
 
 import (
+	"cmp"
 	"container/list"
 	"runtime"
 	"sync"
@@ -47,12 +48,7 @@ type keyState struct {
 
 // newWorkers takes what asynq.Config has, with asynq's defaults.
 func newWorkers(all int, check time.Duration) *workers {
-	if all == 0 {
-		all = runtime.NumCPU()
-	}
-	if check == 0 {
-		check = time.Second
-	}
+	all, check = cmp.Or(all, runtime.NumCPU()), cmp.Or(check, time.Second)
 	return &workers{all: all, reserve: max(2, all/5), check: check, keys: map[string]*keyState{}, notes: notes{of: map[taskRef]*note{}}}
 }
 

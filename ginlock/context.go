@@ -14,11 +14,11 @@ var contextTold atomic.Bool // once for the process
 // tellOfContext logs that calls with c go on when the lock is lost, where the engine has it so: then c
 // does not show the context of its request, which has the lock.
 func tellOfContext(c *gin.Context, lock *core.Lock) {
-	if contextTold.Load() {
-		return
+	shows := func() bool {
+		shown, _ := core.FromContext(c) // which costs less than the channel of Done
+		return shown == lock || c.Done() != nil
 	}
-	shown, _ := core.FromContext(c)
-	if shown != lock && c.Done() == nil && contextTold.CompareAndSwap(false, true) {
+	if !contextTold.Load() && !shows() && contextTold.CompareAndSwap(false, true) {
 		slog.Warn("latchkey: calls with gin's c would go on when the lock is lost: set the engine's ContextWithFallback, or give all calls c.Request.Context()")
 	}
 }

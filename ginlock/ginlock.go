@@ -81,14 +81,14 @@ func ByParam(name string, opts ...core.Option) gin.HandlerFunc {
 // refused with 400. The key is "X-User-Id=42". It panics when the name is empty
 // or an option bad.
 func ByHeader(name string, opts ...core.Option) gin.HandlerFunc {
-	return short(guard.ByHeader(name), opts)
+	return By(keyfunc.Header(name), opts...)
 }
 
 // ByQuery locks by a query parameter; a request without it, or with it twice, is
 // refused with 400. The key is "id=42". It panics when the name is empty or an
 // option bad.
 func ByQuery(name string, opts ...core.Option) gin.HandlerFunc {
-	return short(guard.ByQuery(name), opts)
+	return By(keyfunc.Query(name), opts...)
 }
 
 // ByTemplate locks by a template, such as

@@ -194,6 +194,9 @@ func isHex(c byte) bool {
 // dots counts the segments of a path that lead elsewhere. Some servers take a backslash for a
 // slash, and drop what stands behind a semicolon before they look.
 func dots(path string) (n int) {
+	if !strings.Contains(path, ".") { // as mostly
+		return 0
+	}
 	for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
 		if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
 			n++

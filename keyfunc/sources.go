@@ -127,12 +127,10 @@ func Header(name string) Func[Request] {
 	}
 	name = http.CanonicalHeaderKey(name)
 	part := "header " + strconv.Quote(name)
-	if name == "Host" {
-		return namedPart(name, part, func(r Request) (string, error) {
-			return single(part, []string{r.HTTP().Host})
-		})
-	}
 	return namedPart(name, part, func(r Request) (string, error) {
+		if name == "Host" {
+			return single(part, []string{r.HTTP().Host})
+		}
 		return single(part, r.HTTP().Header[name])
 	})
 }

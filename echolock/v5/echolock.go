@@ -78,14 +78,14 @@ func ByParam(name string, opts ...core.Option) echo.MiddlewareFunc {
 // refused with 400. The key is "X-User-Id=42". It panics when the name is empty
 // or an option bad.
 func ByHeader(name string, opts ...core.Option) echo.MiddlewareFunc {
-	return short(guard.ByHeader(name), opts)
+	return By(keyfunc.Header(name), opts...)
 }
 
 // ByQuery locks by a query parameter; a request without it, or with it twice, is
 // refused with 400. The key is "id=42". It panics when the name is empty or an
 // option bad.
 func ByQuery(name string, opts ...core.Option) echo.MiddlewareFunc {
-	return short(guard.ByQuery(name), opts)
+	return By(keyfunc.Query(name), opts...)
 }
 
 // ByTemplate locks by a template, such as

@@ -66,12 +66,6 @@ func ByParam(adapter, name string) Config {
 	return Config{Param: name}
 }
 
-// ByHeader is the configuration of a guard by header field.
-func ByHeader(name string) Config { return Config{Key: keyfunc.Header(name)} }
-
-// ByQuery is the configuration of a guard by query parameter.
-func ByQuery(name string) Config { return Config{Key: keyfunc.Query(name)} }
-
 // ByAll is the configuration of a guard by several keys. It panics when keys is nil.
 func ByAll(adapter string, keys keyfunc.Set[keyfunc.Request]) Config {
 	if keys == nil {

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"crypto/cipher"
 	"crypto/sha256"
@@ -87,17 +88,11 @@ func idempotent(name string, cfg Config) Config {
 	case i.MaxBytes < 0:
 		panic(name + ": Idempotency.MaxBytes must not be negative; 0 stands for 64 KiB")
 	}
-	if i.StoreFor == 0 {
-		i.StoreFor = defaultStoreFor
-	}
-	if i.MaxBytes == 0 {
-		i.MaxBytes = defaultMaxBytes
-	}
+	i.StoreFor = cmp.Or(i.StoreFor, defaultStoreFor)
+	i.MaxBytes = cmp.Or(i.MaxBytes, defaultMaxBytes)
+	cfg.BufferBody = cmp.Or(cfg.BufferBody, defaultRequest)
 	if i.StoreIf == nil {
 		i.StoreIf = isFinal
-	}
-	if cfg.BufferBody == 0 {
-		cfg.BufferBody = defaultRequest
 	}
 	stored := slices.Clone(storedHeaders)
 	for _, field := range i.Headers {

@@ -133,28 +133,17 @@ func spellings(name string) []string {
 }
 
 // words returns the words of a name in lower case. A final "id" is a word of its own.
-func words(name string) (words []string) {
-	var word strings.Builder
-	end := func() {
-		if word.Len() > 0 {
-			words = append(words, word.String())
-			word.Reset()
-		}
-	}
+func words(name string) []string {
+	var spaced strings.Builder
 	before := rune(0)
 	for _, c := range name {
-		switch {
-		case c == '_' || c == '-':
-			end()
-		case unicode.IsUpper(c) && !unicode.IsUpper(before):
-			end()
-			fallthrough
-		default:
-			word.WriteRune(unicode.ToLower(c))
+		if unicode.IsUpper(c) && !unicode.IsUpper(before) {
+			spaced.WriteByte('_')
 		}
+		spaced.WriteRune(unicode.ToLower(c))
 		before = c
 	}
-	end()
+	words := strings.FieldsFunc(spaced.String(), func(c rune) bool { return c == '_' || c == '-' })
 	if len(words) == 0 {
 		return []string{name}
 	}
