@@ -189,7 +189,7 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, outcome *guar
 	}
 	defer func() {
 		r.misled = r.unmatched && r.leads(outer)
-		c.SetRequest(guard.Outer(outer, nil, c.Request())) // not outer itself, by which the router goes in e.Pre
+		c.SetRequest(guard.Outer(outer, c.Request()))
 
 		if response.Status >= http.StatusBadRequest || err != nil {
 			outcome.Fail()

@@ -175,8 +175,7 @@ func next(c *gin.Context, ctx context.Context, outcome *guard.Outcome) {
 	before, _ := c.Get(adapter.ContextKey)
 	failures := len(c.Errors)
 
-	inner := guard.Inner(outer, ctx)
-	c.Request = inner
+	c.Request = guard.Inner(outer, ctx)
 	if lock, ok := core.FromContext(ctx); ok {
 		tellOfContext(c, lock)
 		c.Set(adapter.ContextKey, lock)
@@ -191,7 +190,7 @@ func next(c *gin.Context, ctx context.Context, outcome *guard.Outcome) {
 		}()
 	}
 	defer func() {
-		c.Request = guard.Outer(outer, inner, c.Request)
+		c.Request = guard.Outer(outer, c.Request)
 		c.Set(adapter.ContextKey, before)
 
 		outcome.Implied(writer.Status())

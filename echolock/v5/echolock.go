@@ -168,9 +168,8 @@ func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
 // back, for the middleware outside: the lock's is cancelled by then.
 func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context, outcome *guard.Outcome) error {
 	outer := c.Request()
-	inner := guard.Inner(outer, ctx)
-	c.SetRequest(inner)
-	defer func() { c.SetRequest(guard.Outer(outer, inner, c.Request())) }()
+	c.SetRequest(guard.Inner(outer, ctx))
+	defer func() { c.SetRequest(guard.Outer(outer, c.Request())) }()
 	if outcome.Matters(ctx) {
 		// Not by echo's own response, which has the status too late when middleware outside,
 		// such as Gzip, has put another one in front of it.

@@ -91,19 +91,15 @@ func HandBack(outer, inner *http.Request) {
 }
 
 // Outer returns the request that middleware outside has after the handler, where the framework keeps it:
-// with all that was set on the one that the handler has left, last, but with outer's own context, for
-// the lock's has ended. If last is still inner, that is outer itself, as it would be without a guard, and
-// costs no memory.
-func Outer(outer, inner, last *http.Request) *http.Request {
-	if last != inner {
-		HandBack(outer, last)
-		return last.WithContext(outer.Context())
+// with all that was set on the one that the handler has left, but with outer's own context, for the lock's
+// has ended.
+func Outer(outer, left *http.Request) *http.Request {
+	HandBack(outer, left)
+	restored := left.WithContext(outer.Context())
+	if body, ok := restored.Body.(*guardedBody); ok {
+		restored.Body = body.ReadCloser
 	}
-	*outer = *inner.WithContext(outer.Context())
-	if body, ok := outer.Body.(*guardedBody); ok { // the server goes by the type of its own
-		outer.Body = body.ReadCloser
-	}
-	return outer
+	return restored
 }
 
 type guardedBody struct {
