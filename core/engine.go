@@ -34,6 +34,34 @@ type engine struct {
 	unconfirmed schedule.Count // compensations
 }
 
+// renewGrantAfter spares the renewal of a granted lock to those that are done with it by then.
+const renewGrantAfter = 5 * time.Millisecond
+
+// timesOf are those of a lease that lasts for left from a time before Redis was asked on.
+func (e *engine) timesOf(sent time.Time, left time.Duration) times {
+	at := schedule.At(sent)
+	return times{deadline: at.Add(left - e.margin(left)), ends: at.Add(left), renewAt: e.together(at.Add(left/3), left)}
+}
+
+// margin makes the holder stop a little before the lease ends in Redis, for
+// timers that fire late under load; in a quorum also for clocks that run at
+// different speeds, as Redlock has it.
+func (e *engine) margin(length time.Duration) time.Duration {
+	if e.store.Can.Differ {
+		return length/100 + 2*time.Millisecond
+	}
+	return min(length/100, 10*time.Millisecond)
+}
+
+// together moves a renewal forward, by a twentieth of the time between two at most, so
+// that it is sent with others.
+func (e *engine) together(at schedule.Time, length time.Duration) schedule.Time {
+	if grain := schedule.Time(length / 60); grain > 0 {
+		at -= (at - e.started) % grain
+	}
+	return at
+}
+
 // registry has what Close waits for: calls that want a lock, and leases.
 type registry struct {
 	underWay schedule.Count
@@ -43,25 +71,17 @@ type registry struct {
 	closing chan struct{} // closed when Close begins: no call, nor lease, is admitted any more
 }
 
-// enter admits a call that wants a lock, until underWay.End, unless the Locker closes.
-func (r *registry) enter() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.isClosing() {
-		return false
-	}
-	r.underWay.Begin()
-	return true
-}
-
-// register adds a new lease, until unregister, unless the Locker closes.
+// register admits a new lease, until unregister, or with nil a call that wants a lock, until
+// underWay.End, unless the Locker closes.
 func (r *registry) register(s *lease) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.isClosing() {
 		return false
 	}
-	r.leases[s] = struct{}{}
+	if s != nil {
+		r.leases[s] = struct{}{}
+	}
 	r.underWay.Begin()
 	return true
 }

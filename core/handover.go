@@ -141,7 +141,7 @@ func (k *Lock) unpark() error {
 	unlocked := h.unlocked
 	s.mu.Unlock()
 	if unlocked {
-		s.drop(h)
+		_ = k.finish(context.Background(), true, true)
 	}
 	return s.check()
 }

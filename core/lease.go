@@ -111,14 +111,7 @@ func (s *lease) leave(h *handle) (last bool, err error) {
 	return s.takeOut(h), s.err
 }
 
-// holds says that a handle is not unlocked, nor being handed over.
-func (s *lease) holds(h *handle) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.has(h)
-}
-
-// has is holds; s.mu is held.
+// has says that a handle is not unlocked, nor being handed over. s.mu is held.
 func (s *lease) has(h *handle) bool { return !s.parked && slices.Contains(s.handles, h) }
 
 // takeOut takes a handle out; retire must follow. s.mu is held.
@@ -206,19 +199,17 @@ func (s *lease) expire() error {
 	case overdue:
 		reason, cause = "its last lease is over", ErrMaxHold
 	}
-	return s.lose(lostError(s.name.Key(), reason, cause), func(*handle) bool { return parked || !s.fixed })
+	return s.lose(lostError(s.name.Key(), reason, cause), parked || !s.fixed)
 }
 
-// vanished ends a lease that Redis does not know any more. A minority of a quorum may
-// still have it, and a copy of an acquisition may still arrive.
+// vanished ends a lease that Redis does not know any more. A minority of a quorum may still have it.
 func (s *lease) vanished() error {
-	return s.lose(lostError(s.name.Key(), "it was deleted, or somebody else has taken it", nil), func(h *handle) bool {
-		return s.engine.store.Can.Differ || h.resends.MayArriveTwice()
-	})
+	return s.lose(lostError(s.name.Key(), "it was deleted, or somebody else has taken it", nil), s.engine.store.Can.Differ)
 }
 
-// lose ends the contexts of all handles, once, and returns why. Holds left in Redis are given back.
-func (s *lease) lose(why error, left func(*handle) bool) error {
+// lose ends the contexts of all handles, once, and returns why. What may be left in Redis is given
+// back: left says that the lock may be, and of a hold a copy of its acquisition may still arrive.
+func (s *lease) lose(why error, left bool) error {
 	s.mu.Lock()
 	if s.err != nil {
 		defer s.mu.Unlock()
@@ -230,14 +221,15 @@ func (s *lease) lose(why error, left func(*handle) bool) error {
 	}
 	s.err, s.expired = why, schedule.Now() >= s.until()
 	handles := slices.Clone(s.handles)
-	back := slices.DeleteFunc(slices.Clone(handles), func(h *handle) bool { return !left(h) })
 	s.mu.Unlock()
 
 	for _, h := range handles {
 		h.cancel(why)
 	}
-	for _, h := range back {
-		s.giveBack(h)
+	for _, h := range handles {
+		if left || h.resends.MayArriveTwice() {
+			s.giveBack(h)
+		}
 	}
 	e := s.engine
 	e.scheduler.Remove(s)

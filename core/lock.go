@@ -188,7 +188,12 @@ func (k *Lock) check() error {
 	return k.lease.check()
 }
 
-func (k *Lock) held() bool { return k.lease.holds(&k.handle) }
+// held says that the handle is not unlocked, nor being handed over.
+func (k *Lock) held() bool {
+	k.lease.mu.Lock()
+	defer k.lease.mu.Unlock()
+	return k.lease.has(&k.handle)
+}
 
 func (k *Lock) usable() error { return k.lease.usable() }
 

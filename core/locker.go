@@ -166,7 +166,7 @@ func (l *Locker) settings(opts []Option) (*settings, error) {
 
 // admit lets a call in that wants a lock, until underWay.End, unless the Locker closes.
 func (l *Locker) admit() bool {
-	if !l.enter() {
+	if !l.register(nil) {
 		return false
 	}
 	l.clocks.compare(&l.engine)

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"cmp"
 	"log/slog"
+	"regexp"
 	"strings"
 	"time"
 
@@ -10,16 +12,18 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Option changes how locks are taken. Given to [New] it is a default, given to [Locker.Lock],
-// [Locker.TryLock], [Locker.Do], [Wrap] or middleware it is for that call. A later option overrides
-// an earlier one. A bad value is an error of the function that receives the option; middleware
-// panics with it at set-up.
+// Option changes how locks are taken. Given to [New], [NewQuorum] or [Open] it is a default, given to
+// [Locker.Lock], [Locker.Do], [Wrap] or middleware it is for that call. A later option overrides an
+// earlier one. A bad value is an error of the function that receives the option; [Wrap] and
+// middleware panic with it at set-up.
 type Option struct{ set func(*settings) }
 
 const (
 	defaultPrefix  = "lock:"
 	defaultLease   = 30 * time.Second
 	defaultTimeout = 2 * time.Second
+	quorumTimeout  = 500 * time.Millisecond // of each member
+	mostPermits    = 10_000 // a command of Redis looks through all holders
 	// Longer ones are mistakes, which nobody would live to see the end of.
 	longestLease  = 24 * time.Hour
 	longestWindow = option.LongestWindow
@@ -70,9 +74,9 @@ func FixedLease(d time.Duration) Option {
 }
 
 // Wait is the longest wait for a busy lock; after it, [*BusyError], or [ErrUnavailable] when Redis
-// has failed for the last second. The request that is under way when d ends may still bring the
-// lock. Wait(0) is [NoWait]; a negative d is refused. By default a call waits until its context is
-// done, or for a lease where the context holds another lock: others may wait for that one.
+// has failed for the last second. The request that is under way then may still bring the lock. A
+// negative d is refused. By default a call waits until its context is done, or for a lease where the
+// context holds another lock: others may wait for that one.
 func Wait(d time.Duration) Option {
 	if d < 0 {
 		return refused("Wait(%v): give 0 or more", d)
@@ -80,7 +84,7 @@ func Wait(d time.Duration) Option {
 	return Option{func(s *settings) { s.Wait = &d }}
 }
 
-// NoWait refuses a busy lock at once with [*BusyError].
+// NoWait is Wait(0): a busy lock is refused at once.
 func NoWait() Option { return Wait(0) }
 
 // KeepFor is a dedup window: after a success the key stays taken until d after it was acquired, for
@@ -93,9 +97,8 @@ func KeepFor(d time.Duration) Option {
 }
 
 // MaxHold bounds how long a lock is kept alive: after d the watchdog stops and [Lock.Context] is
-// cancelled with [ErrMaxHold]. The lock is free when it is unlocked or when its lease ends,
-// whichever is first, so a handler that obeys its context ends in time. Of locks nested by context
-// the outermost counts. 1 ms to 366 days.
+// cancelled with [ErrMaxHold]. The lock is free when it is unlocked or its lease ends: a handler that
+// obeys its context ends in time. Of locks nested by context the outermost counts. 1 ms to 366 days.
 func MaxHold(d time.Duration) Option {
 	return ofDuration("MaxHold", d, longestWindow, func(s *settings) { s.MaxHold = d })
 }
@@ -112,9 +115,8 @@ func MaxWaiters(n int) Option {
 // Owner names the owner of a lock, so that the same id re-enters it from another goroutine or
 // process. It is for a single call: [New], [Wrap] and middleware refuse it, because calls that
 // share an owner do not exclude one another. An id is 1 to 128 bytes without control characters and
-// does not begin with "latchkey:". Calls that enter go past those that wait: an owner that is never
-// idle keeps the others out. It cannot be combined with [KeepFor], whether the call or [New] has
-// it, or a Locker of [NewQuorum].
+// does not begin with "latchkey:". Calls that enter go past those that wait. Owner cannot be combined
+// with [KeepFor], whether the call or [New] has it, or a Locker of [NewQuorum].
 func Owner(id string) Option {
 	return Option{func(s *settings) {
 		s.Owner = id
@@ -126,27 +128,21 @@ func Owner(id string) Option {
 // without it have the lock alone. Calls are served in order of arrival: one that shares waits
 // behind one that waits to be alone, and neighbours that share get the lock together.
 //
-// Each has a lease, a fencing token and a watchdog of its own, and learns of its own loss; one that
-// died holds others up for its lease. A context that shares a lock enters it once more at once,
-// past those who wait; one that has it alone enters its own lock. To take it alone while one shares
-// it would be to wait for oneself: [ErrUpgrade]. It is for a call or middleware, not for [New], and
-// cannot be combined with [Permits], [KeepFor] or a Locker of [NewQuorum].
+// Each holder has a lease, a fencing token and a watchdog of its own, and learns of its own loss; one
+// that died holds others up for its lease. A context that shares a lock enters it at once, past those
+// who wait; one that has it alone enters its own lock. To take it alone while one shares it fails
+// with [ErrUpgrade]. Shared is for a call or middleware, not for [New], and cannot be combined with
+// [Permits], [KeepFor] or a Locker of [NewQuorum].
 func Shared() Option { return inForm("Shared", store.Shared) }
-
-// mostPermits bounds what one command of Redis has to look through.
-const mostPermits = 10_000
 
 // Permits has the lock go to up to n holders at once, in order of arrival, also where others wait
 // that share it or want it alone. n is the caller's own, 1 to 10,000: a call is admitted while
 // fewer than n hold the lock, whatever the others' n is. Calls without Permits exclude all that
-// have one.
+// have one. A call that gets none fails with [ErrNoPermit], which is [ErrNotAcquired] as well.
 //
-// Each holder has a lease, a fencing token and a watchdog of its own: the permit of one that died
-// is free after its lease. A context that has a permit enters the lock once more without another
-// permit; to take it alone, or share it, would be to wait for oneself: [ErrUpgrade]. A call that
-// gets none fails with [ErrNoPermit], which is [ErrNotAcquired] as well. It is for a call or
-// middleware, not for [New], and cannot be combined with [Shared], [KeepFor] or a Locker of
-// [NewQuorum].
+// Its holders have what those of [Shared] have, and it is refused where Shared is, and beside it. A
+// context that has a permit enters the lock without another; to take it alone, or share it, fails
+// with [ErrUpgrade].
 func Permits(n int) Option {
 	if n < 1 || n > mostPermits {
 		return refused("Permits(%d): give 1 to %d", n, mostPermits)
@@ -166,12 +162,11 @@ func inForm(name string, form store.Form) Option {
 	}}
 }
 
-// BackgroundRelease has wrappers return without waiting for the release of the lock: what they
-// answer is there a round trip to Redis earlier. Wrappers are [Locker.Do], [Locker.DoAll], [Wrap],
-// [WrapAll] and middleware; given to [New] it is for all of them. [Lock.Unlock], [Lock.Abort] and
-// [Locker.Lead] wait nevertheless. When the wrapper returns, [Lock.Context] is done, a loss that is
-// known by then is returned, and the release is under way. It is repeated as that of Lock.Unlock
-// is, and [Locker.Close] waits for it. What changes:
+// BackgroundRelease has wrappers return without waiting for the release of the lock, a round trip to
+// Redis earlier. Wrappers are [Locker.Do], [Locker.DoAll], [Wrap], [WrapAll] and middleware.
+// [Lock.Unlock], [Lock.Abort] and [Locker.Lead] wait nevertheless. When the wrapper returns,
+// [Lock.Context] is done, a loss that is known by then is returned, and the release is under way. It
+// is repeated as that of Lock.Unlock is, and [Locker.Close] waits for it. What changes:
 //
 //   - The next call for the key may find the lock still taken. It waits for the release, as for any
 //     other; one that does not wait, such as [Locker.TryLock], may be refused.
@@ -182,16 +177,16 @@ func inForm(name string, form store.Form) Option {
 //     ends. Close the Locker after the server's Shutdown.
 //
 // It has no effect with [NoWait], or a client's next request might be refused because of its last
-// one; with [KeepFor], for the window must be there before a client learns that the work is done;
-// and for a lock of which others may have a hold: by [Owner], by [Lock.ShareOwner], by a context
-// that holds it, or by the ticket of [Lock.Handover].
+// one; with [KeepFor], whose window must be there before a client learns that the work is done; and
+// for a lock of which others may have a hold, by [Owner], [Lock.ShareOwner], a context that holds it,
+// or the ticket of [Lock.Handover].
 func BackgroundRelease() Option {
 	return Option{func(s *settings) { s.Background = true }}
 }
 
-// Name is what Observers call a lock, such as "orders": one word for all keys of a kind, for it
-// labels metrics. Never derive it from a request. The default is empty; middleware has the name of
-// its parameter. Bytes that are not UTF-8 are replaced.
+// Name is what Observers call a lock, such as "orders": one word for all keys of a kind, never from a
+// request, for it labels metrics. The default is empty; middleware has the name of its parameter.
+// Bytes that are not UTF-8 are replaced.
 func Name(name string) Option {
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	return Option{func(s *settings) { s.Name = name }}
@@ -203,4 +198,103 @@ func ofDuration(name string, d, longest time.Duration, set func(*settings)) Opti
 		return refused("%s(%v): give at least 1ms and at most %v", name, d, longest)
 	}
 	return Option{set}
+}
+
+// Prefix is what the names of all locks begin with in Redis; Lockers exclude one another only when
+// they share it. It ends with a colon and has no other, so that no lock has the name of one with
+// another prefix; braces and control characters are refused. The default is "lock:". Option of
+// [New] only.
+func Prefix(p string) Option {
+	if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, option.IsControl) || len(p) > store.MaxKeyBytes {
+		return refused("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
+	}
+	if plain := strings.ReplaceAll(cmp.Or(strings.Trim(p, ":"), "lock"), ":", ".") + ":"; p != plain {
+		return refused("Prefix(%q): it must end with a colon and have no other, or locks could have the names of another prefix's: write %q", p, plain)
+	}
+	return ofNew("Prefix", func(s *settings) { s.Prefix = p })
+}
+
+// Timeout bounds one request to Redis; after it the outcome counts as unknown and is compensated in
+// the background. A renewal never takes longer than a third of its lease. Option of [New] only. The
+// default is 2 s or a third of the lease, whichever is less; 1 ms to a day.
+func Timeout(d time.Duration) Option {
+	return ofNew("Timeout", ofDuration("Timeout", d, longestLease, func(s *settings) { s.Timeout = d }).set)
+}
+
+// Logger receives what no caller can be told: lost locks as errors, renewals and releases in trouble
+// as warnings, at most one line a second of each kind, which says how many were omitted. A
+// [Locker.ForceUnlock] is information. The default is [slog.Default]. Option of [New] only.
+func Logger(logger *slog.Logger) Option {
+	if logger == nil {
+		return refused("Logger is nil")
+	}
+	return ofNew("Logger", func(s *settings) { s.Logger = logger })
+}
+
+// Replicas makes a lock count only when n replicas have it
+// (https://redis.io/docs/latest/commands/wait/), so that a failover to one of them keeps it.
+// [Locker.Lock] returns when they have acknowledged it; when fewer have within timeout, it is given
+// back and the error is [ErrUnavailable]. A renewal prolongs a lock only when they have
+// acknowledged that too: while they are missing, held locks end with their leases ([ErrLost]). A
+// release is not waited for; a failover may bring a lock back for the rest of its lease. Where n is
+// less than all, a replica that lacks the lock may be promoted; where n is all, nothing can be
+// locked while one is missing.
+//
+// A replica ends a lock by its own clock: the clocks of master and replicas must agree to well
+// below a lease, or a failover may free a lock that is held. The first lock by a [redis.Client],
+// Sentinel's included, has them compared in the background, with INFO, TIME and PING. A difference of
+// more than a tenth of the lease is logged as a warning.
+//
+// n is at least 1; timeout is at least 1 ms in whole milliseconds, less than [Timeout] and less
+// than the client's ReadTimeout. Option of [New] only, with a [redis.Client] or a
+// [redis.ClusterClient]; [NewQuorum] refuses it, its members vouch for one another.
+func Replicas(n int, timeout time.Duration) Option {
+	if n < 1 || timeout < time.Millisecond {
+		return refused("Replicas(%d, %v): give at least 1 replica and at least 1ms", n, timeout)
+	}
+	return ofNew("Replicas", func(s *settings) {
+		s.Replicas = conn.Replicas{N: n, Within: timeout.Truncate(time.Millisecond)}
+	})
+}
+
+// ShardedPubSub sends wake-ups by sharded pub/sub, of Redis 7
+// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub): in a cluster a release then costs
+// the nodes of its shard something, and not all nodes. All who wait for the same locks must agree
+// about it, or they wake one another by polling only; a Redisson client of a cluster does so with
+// shardedSubscriptionMode AUTO or ON. Option of [New] and [NewQuorum] only.
+func ShardedPubSub() Option {
+	return ofNew("ShardedPubSub", func(s *settings) { s.Sharded = true })
+}
+
+var processName = regexp.MustCompile(`^[\w.-]{1,15}$`)
+
+// Describe is what the Locker's process is called in the owner of each of its locks, for people who
+// look at them: in the lock page, in Redis, in logs. Processes may have one name, of 1 to 15
+// letters, digits, dots, dashes and underscores. The default is the end of the host's name. Option
+// of [New] and [NewQuorum] only.
+func Describe(name string) Option {
+	if !processName.MatchString(name) {
+		return refused("Describe(%q): give 1 to 15 letters (a to z, A to Z), digits, dots, dashes and underscores", name)
+	}
+	return ofNew("Describe", func(s *settings) { s.Describe = name })
+}
+
+// Observe has o told of all locks of the Locker. Given more than once, each of them is told, in
+// that order. Option of [New] and [NewQuorum] only.
+func Observe(o Observer) Option {
+	if o == nil {
+		return refused("Observe: the Observer is nil")
+	}
+	return ofNew("Observe", func(s *settings) { s.Observers = append(s.Observers, o) })
+}
+
+// ofNew is an option that calls refuse.
+func ofNew(name string, set func(*settings)) Option {
+	return Option{func(s *settings) {
+		if s.Scope != option.OfLocker {
+			s.Fail("%s is an option of New, not of a single call", name)
+			return
+		}
+		set(s)
+	}}
 }

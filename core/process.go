@@ -60,7 +60,6 @@ func hostPart(host string) string {
 }
 
 var (
-	processName   = regexp.MustCompile(`^[\w.-]{1,15}$`)
 	processOwner  = regexp.MustCompile(`^([\w.-]{1,15})@([\w-]{20}):`)
 	foreignInName = regexp.MustCompile(`[^\w.-]`)
 )

@@ -19,9 +19,6 @@ const handOffFor = 10 * time.Millisecond
 // PPoPP 2012). h was the last handle: of several that leave at once, one is. It is false when
 // the lock has to be released.
 func (s *lease) handOff(h *handle) bool {
-	if !s.canBeHandedOff() {
-		return false
-	}
 	w := s.engine.queues.Choose(s.name.Lock(), s.suits)
 	if w == nil {
 		return false
@@ -48,19 +45,9 @@ func (s *lease) canBeHandedOff() bool {
 		s.engine.store.Can.PassOn && !s.engine.isClosing()
 }
 
-// suits says that a call wants just such a lock.
+// suits says that a call wants just such a lock, and can have it.
 func (s *lease) suits(w *want, _ *entry) bool {
-	return w.isUsual() && w.form == store.Exclusive && w.settings.Lease == s.length
-}
-
-// drop ends a lock that nobody wants: it is handed off, or released in the background.
-func (s *lease) drop(h *handle) {
-	last, err := s.leave(h)
-	h.cancel(nil)
-	if err == nil && !(last && s.handOff(h)) {
-		s.giveBack(h)
-		s.retire(true, nil)
-	}
+	return w.isUsual() && w.form == store.Exclusive && w.settings.Lease == s.length && s.canBeHandedOff()
 }
 
 // release ends the hold of a handle that has left, and was not handed off. It is sent until it is
@@ -93,7 +80,8 @@ func (s *lease) releasing(h *handle, last, failed bool) releasing {
 }
 
 func (r *releasing) send(ctx context.Context) (free bool, err error) {
-	released, err := r.lease.engine.store.Release(ctx, r.request, time.Until(r.over))
+	e := r.lease.engine
+	released, err := e.store.Release(ctx, r.request, e.timeout)
 	return r.confirm(ctx, released, err)
 }
 

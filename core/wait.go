@@ -101,7 +101,7 @@ func (c *lockCall) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
 			}
 			c.took(w, k)
 			if c.ctx.Err() != nil {
-				k.lease.drop(&k.handle)
+				_ = k.finish(c.ctx, true, true)
 				return nil, gaveUpError(c.ctx, c.name.Key())
 			}
 			return k, nil
