@@ -437,7 +437,7 @@ func TestLeadHasNoBackgroundRelease(t *testing.T) {
 		began := time.Now()
 		wantErr(t, l.Lead(background, "k", nothing))
 		wantTime(t, "Lead returned", time.Since(began), slow, slow+prompt)
-		if err := s.locker().Lead(background, "k", nothing, core.BackgroundRelease()); err == nil || !strings.Contains(err.Error(), "BackgroundRelease") {
+		if err := s.locker().Lead(background, "k", nothing, core.BackgroundRelease()); err == nil || !strings.Contains(err.Error(), "Lease, MaxHold and Name only") {
 			t.Errorf("the option: %v", err)
 		}
 	})

@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
-	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 const slowLeader = 5 * time.Second // for which fn may go on after its context before the log tells
 
-// Lead runs fn in one process of all that call it with the same key. It campaigns: it waits for
-// the lock of key, in order of arrival, until ctx ends. Then it leads: it runs fn with
-// [Lock.Context], as [Locker.Do] does, until one of these happens.
+// Lead runs fn in one process of all that call it with the same key. It campaigns: it waits for the
+// lock of key, in order of arrival, until ctx ends. Then it leads: it runs fn as [Locker.Do] does,
+// until one of these happens.
 //
 //   - fn returns by itself, or panics. Lead releases the lock, so that another takes over at
 //     once, and returns what Do would.
@@ -31,9 +30,8 @@ const slowLeader = 5 * time.Second // for which fn may go on after its context b
 //
 // A campaign outlives failures of Redis, which are logged. Other errors of [Locker.Lock] end it:
 // that of ctx, [ErrInvalidKey], [ErrClosed], [ErrDeadlock]. It is not bounded to a lease where ctx
-// holds other locks, which stay held. [Lease], [MaxHold] and [Name] are for Lead; it refuses other
-// options. What New was told of [Wait], [MaxWaiters], [KeepFor] and [BackgroundRelease] does not count; a Locker with
-// [FixedLease] needs a Lease.
+// holds other locks, which stay held. Lead takes [Lease], [MaxHold] and [Name], and refuses other
+// options. Those that New was given do not count, but a Locker with [FixedLease] needs a Lease.
 func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Context) error, opts ...Option) error {
 	s, err := l.settingsOfLead(opts)
 	if err != nil {
@@ -68,15 +66,12 @@ func (l *Locker) settingsOfLead(opts []Option) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
+	said := &l.defaults
 	switch {
-	case s.Wait != l.defaults.Wait || s.MaxWaiters != l.defaults.MaxWaiters || s.KeepFor != l.defaults.KeepFor:
-		return nil, errors.New("core: Lead cannot be combined with Wait, NoWait, MaxWaiters and KeepFor: it waits until its context ends, and who steps down is followed at once")
-	case s.Background != l.defaults.Background:
-		return nil, errors.New("core: Lead cannot be combined with BackgroundRelease: who steps down is followed when Lead returns")
 	case s.Fixed:
 		return nil, errors.New("core: Lead cannot be combined with FixedLease, wherever it was said, for a leader's lease is renewed: give it Lease, and MaxHold to bound a term")
-	case s.Form != store.Exclusive || s.Owner != "":
-		return nil, errors.New("core: Lead cannot be combined with Shared, Permits and Owner: one leads at a time")
+	case s.Wait != said.Wait || s.MaxWaiters != said.MaxWaiters || s.KeepFor != said.KeepFor || s.Background != said.Background || s.Form != said.Form || s.Owner != "":
+		return nil, errors.New("core: Lead takes the options Lease, MaxHold and Name only: one leads at a time, waits until its context ends, and is followed at once")
 	}
 	forever, lead := time.Duration(math.MaxInt64), *s // nil would be a lease, inside of other locks
 	lead.Wait, lead.MaxWaiters, lead.KeepFor = &forever, nil, 0
@@ -106,10 +101,11 @@ func (k *Lock) awaitLeader(returned <-chan struct{}) {
 		return
 	case <-time.After(slowLeader):
 	}
+	report := &k.lease.engine.report
 	if err := k.check(); err != nil {
-		k.lease.engine.report.problem("a leader that has lost its lock goes on, and another may lead", "key", k.Key(), "for", slowLeader, "error", err)
+		report.problem("a leader that has lost its lock goes on, and another may lead", "key", k.Key(), "for", slowLeader, "error", err)
 	} else {
-		k.lease.engine.report.warn("a leader goes on although its context has ended, and nobody can follow", "key", k.Key(), "for", slowLeader)
+		report.warn("a leader goes on although its context has ended, and nobody can follow", "key", k.Key(), "for", slowLeader)
 	}
 }
 

@@ -36,20 +36,19 @@ type Locker struct {
 // client is nil or an option is bad; all that is wrong is reported at once. The client stays yours:
 // close the Locker first, then the client.
 //
-// With the client's option ContextTimeoutEnabled, which [Open] sets, a lone call is faster: it runs
-// on its caller's goroutine. A release always does, any other call while Redis has answered within
-// the last 100 ms. If Redis falls silent just then, a call that is cancelled ends within [Timeout],
-// not at once; it keeps a deadline of its context. For a [*redis.Client] without the option, New
-// says so in the log, at Info.
+// With the client's option ContextTimeoutEnabled, which [Open] sets, a release runs on its caller's
+// goroutine, and so does any other lone call while Redis has answered within the last 100 ms: that is
+// faster. If Redis falls silent just then, a call that is cancelled ends within [Timeout], not at
+// once; it keeps a deadline of its context. New logs at Info that a [*redis.Client] lacks the option.
 func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
 	}
 	l, err := newLocker(opts, defaultTimeout, 3)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = l.start(client)
 	}
-	if err := l.start(client); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if c, ok := client.(*redis.Client); ok && !c.Options().ContextTimeoutEnabled {
@@ -58,17 +57,17 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	return l, nil
 }
 
-// NewQuorum returns a Locker on several independent Redis masters. A lock is held when a majority
-// of them has granted it, so that it works while most of them do. The algorithm is Redlock
+// NewQuorum returns a Locker on several independent Redis masters. A lock is held when a majority of
+// them has granted it. The algorithm is Redlock
 // (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/) with renewal, wake-ups
 // and a fencing token that is the same for all members. docs/guarantees.md says what that promises
 // and what not: the members must not be replicas of one another, and one that loses its data must
 // stay away for a lease.
 //
-// It takes an odd number of clients, three or more, none of them twice, and the options of [New].
+// It takes an odd number of clients, three or more, none of them twice, and otherwise does as [New].
 // The default [Timeout] for each member is 500 ms or a tenth of the lease, whichever is less. No
 // majority reachable is [ErrUnavailable]; a majority reachable, but the lock held, is
-// [ErrNotAcquired]. It does no network I/O and starts no goroutine.
+// [ErrNotAcquired].
 func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if len(clients) < 3 || len(clients)%2 == 0 {
 		return nil, fmt.Errorf("core: NewQuorum needs an odd number of clients, at least 3, got %d", len(clients))
@@ -82,10 +81,10 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 		}
 	}
 	l, err := newLocker(opts, quorumTimeout, 10)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = l.start(clients...)
 	}
-	if err := l.start(clients...); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return l, nil

@@ -28,15 +28,14 @@ import (
 //	                                            Sentinels, for it has a master_name: redis.ParseFailoverURL
 //
 // rediss instead of redis means TLS. What is before the @ of a Sentinel's URL is for the Sentinels.
-// The client keeps deadlines (ContextTimeoutEnabled), and where the URL says nothing else a dial
-// takes [Timeout] at most, and a command dials once. For anything else, such as certificates of
-// your own, make the client and give it to [New].
+// The client keeps deadlines (ContextTimeoutEnabled); unless the URL says otherwise a dial takes
+// [Timeout] at most, and a command dials once. For anything else, such as certificates of your own,
+// give a client to [New].
 //
 // It blocks as [Locker.Ping] does; when Ping fails, also until what was begun is over: for four
 // times Timeout at most, or about Timeout after the end of ctx. It fails when the URL or an option
 // is bad, or as Ping does. Nothing stays open then, apart from what Close leaves. The text of the
-// error says what to do. It is for the log: it has the address and what Redis has said, but neither
-// user nor password.
+// error says what to do, and is for the log: it has the address, but neither user nor password.
 func Open(ctx context.Context, url string, opts ...Option) (*Locker, error) {
 	l, err := newLocker(opts, defaultTimeout, 3)
 	if err != nil {
@@ -66,10 +65,9 @@ const pingLease = 5 * time.Second
 
 // Ping reports whether locks can be taken: for the start of a program, and for its readiness probe.
 // It takes a lock of its own, under the Locker's prefix, and releases it, so it finds out what a
-// first request would: an address that nobody listens at, a missing password or permission, a
-// replica. Then it looks whether the client, unless it is a cluster's, has reached a node of one,
-// which has only a part of the keys. In a cluster it asks the master of the first hash slot, in a
-// quorum all members.
+// first request would, such as a missing permission. Then it looks whether a client that is not a
+// cluster's has reached a node of one, which has only a part of the keys. In a cluster it asks the
+// master of the first hash slot, in a quorum all members.
 //
 // It blocks for three requests at most, each for [Timeout] at most, or until ctx ends, and fails
 // with [ErrUnavailable] or [ErrClosed], or with [ErrNotAcquired] and the context's error. The text
@@ -108,8 +106,10 @@ func clientOf(raw string, timeout time.Duration) (at string, client redis.Univer
 		return "", nil, errors.New("the URL cannot be read; user and password are given once, before the first host; in them write / as %2F, # as %23, ? as %3F, @ as %40, : as %3A and % as %25")
 	}
 	at = u.Scheme + "://" + u.Host + u.Path
-	query := u.Query()
-	switch {
+	bound := func(keepsDeadlines *bool, dial *time.Duration, dials *int) {
+		*keepsDeadlines, *dial, *dials = true, cmp.Or(*dial, timeout), cmp.Or(*dials, 1)
+	}
+	switch query := u.Query(); {
 	case query.Has("master_name"):
 		o, err := redis.ParseFailoverURL(raw)
 		if err != nil {
@@ -118,24 +118,21 @@ func clientOf(raw string, timeout time.Duration) (at string, client redis.Univer
 		if o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly {
 			return "", nil, errors.New("locks are on the master: leave out route_by_latency, route_randomly and replica_only")
 		}
-		o.ContextTimeoutEnabled = true
-		o.DialTimeout, o.DialerRetries = cmp.Or(o.DialTimeout, timeout), cmp.Or(o.DialerRetries, 1)
+		bound(&o.ContextTimeoutEnabled, &o.DialTimeout, &o.DialerRetries)
 		return at, redis.NewFailoverClient(o), nil
 	case query.Has("addr"):
 		o, err := redis.ParseClusterURL(raw)
 		if err != nil {
 			return "", nil, err
 		}
-		o.ContextTimeoutEnabled = true
-		o.DialTimeout, o.DialerRetries = cmp.Or(o.DialTimeout, timeout), cmp.Or(o.DialerRetries, 1)
+		bound(&o.ContextTimeoutEnabled, &o.DialTimeout, &o.DialerRetries)
 		return at, redis.NewClusterClient(o), nil
 	default:
 		o, err := redis.ParseURL(raw)
 		if err != nil {
 			return "", nil, err
 		}
-		o.ContextTimeoutEnabled = true
-		o.DialTimeout, o.DialerRetries = cmp.Or(o.DialTimeout, timeout), 1
+		bound(&o.ContextTimeoutEnabled, &o.DialTimeout, &o.DialerRetries)
 		return at, redis.NewClient(o), nil
 	}
 }

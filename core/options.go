@@ -23,7 +23,7 @@ const (
 	defaultLease   = 30 * time.Second
 	defaultTimeout = 2 * time.Second
 	quorumTimeout  = 500 * time.Millisecond // of each member
-	mostPermits    = 10_000 // a command of Redis looks through all holders
+	mostPermits    = 10_000                 // a command of Redis looks through all holders
 	// Longer ones are mistakes, which nobody would live to see the end of.
 	longestLease  = 24 * time.Hour
 	longestWindow = option.LongestWindow
