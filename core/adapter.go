@@ -50,11 +50,10 @@ func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
 
 // LocksOf returns the locks that ctx holds, the innermost first.
 func (inside) LocksOf(ctx context.Context) (locks []*Lock) {
-	for k := innermost(ctx); k != nil; k = k.outer {
-		if k.held() {
-			locks = append(locks, k)
-		}
-	}
+	find(ctx, func(k *Lock) bool {
+		locks = append(locks, k)
+		return false
+	})
 	return locks
 }
 

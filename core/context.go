@@ -26,12 +26,9 @@ func (o *ownership) Value(key any) any {
 }
 
 // FromContext returns the innermost lock that ctx holds: one taken with a context that ctx descends
-// from, and not unlocked since. A lock that was lost is still returned: its Context says so. It
-// does not block.
-//
-// It is for code that holds one lock. Where there may be several, by two middlewares or by
-// [Locker.DoAll], the innermost one is whichever was taken last: ask by [FromContextKey] before its
-// token is used or it is handed over.
+// from, and not unlocked since. A lock that was lost is still returned: its Context says so. It does
+// not block. Where ctx may hold several, by two middlewares or [Locker.DoAll], that is whichever was
+// taken last: ask by [FromContextKey] before its token is used or it is handed over.
 func FromContext(ctx context.Context) (*Lock, bool) {
 	k := find(ctx, func(*Lock) bool { return true })
 	return k, k != nil
@@ -47,8 +44,8 @@ func FromContextKey(ctx context.Context, key string) (*Lock, bool) {
 }
 
 // Detach returns a context with the values and the cancellation of ctx that owns no lock: what runs
-// under it competes for locks like a stranger, also for those that ctx holds. Use it for work that
-// must not inherit the protection of its starter, such as a goroutine that outlives the handler.
+// under it competes for locks like a stranger, also for those that ctx holds. It is for work that must
+// not inherit the protection of its starter, such as a goroutine that outlives the handler.
 func Detach(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownershipKey{}, (*Lock)(nil))
 }
@@ -65,7 +62,7 @@ func innermost(ctx context.Context) *Lock {
 // find returns the innermost lock that ctx holds and that matches, or nil.
 func find(ctx context.Context, match func(*Lock) bool) *Lock {
 	for k := innermost(ctx); k != nil; k = k.outer {
-		if match(k) && k.held() {
+		if k.held() && match(k) {
 			return k
 		}
 	}

@@ -19,31 +19,24 @@
 // enters the lock once more, in every goroutine. Contexts that do not descend from each other's
 // lock exclude one another, in one goroutine as well. [Detach] takes the ownership out.
 //
-// # Forms of locks
-//
 // A call has a lock alone, unless it says otherwise: [Shared] is for readers, [Permits] for so many
 // at once. [Locker.LockAll], [Locker.DoAll] and [WrapAll] take the locks of several keys, or none.
 // [Lock.Handover] parks a lock for a job in another process, which takes it by [Locker.Resume].
 // [Locker.Lead] elects one process of all.
 //
-// # For operators
+// # For operators and adapters
 //
 // [Observe] and [Logger] report what happens. [Locker.Snapshot] lists what this process holds and
 // waits for, [Locker.Inspect] says who holds a lock in Redis, and [ProcessOf] where that runs;
 // [Locker.ForceUnlock] frees it, and [Locker.Ping] tries out whether locks can be taken. [Replicas]
-// and [NewQuorum] have locks survive a server.
-//
-// # For adapters
-//
-// [SetDefault] gives middleware its Locker. Authors of middleware find what else they need in
-// package core/adapter; [ForAdapter] is for that package alone.
+// and [NewQuorum] have locks survive a server. [SetDefault] gives middleware its Locker; its authors
+// find the rest in package core/adapter.
 //
 // # In Redis
 //
 // A lock is a hash, named by prefix and key, that counts the holds of its owner, and expires with
 // the lease: the layout of Redisson's RLock, so that both exclude and wake each other. A lock with
-// several holders has a field for each of them, which excludes an RLock as well. Our own fields are
-// "mode" and those that begin with "latchkey:". Beside the lock there are the wait queue of
-// processes, which is short-lived, and a fencing clock for each hash slot, which stays: 16,384
-// small keys at most.
+// several holders has a field for each of them. Our own fields are "mode" and those that begin with
+// "latchkey:". Beside the lock there are a wait queue, which is short-lived, and a fencing clock for
+// each hash slot, which stays: 16,384 small keys at most.
 package core

@@ -10,30 +10,27 @@ import (
 	"time"
 )
 
-// The kinds of failure. Every error of this package wraps one of them and keeps its cause, apart
-// from those that report a misuse of the API. The texts of [*BusyError] and [*LockError], as which
-// they come, may be shown to anybody; [Detail] is for the log.
+// The kinds of failure. Every error of this package is a [*BusyError] or [*LockError] of one of them, or
+// reports a misuse of the API. Their texts may be shown to anybody; [Detail] is for the log.
 var (
-	// ErrNotAcquired says that somebody else holds the lock, or has its ticket, or that the key is
-	// in its dedup window: the wait was over, or the context ended while waiting.
+	// ErrNotAcquired says that somebody else holds the lock, or has its ticket, or that the key is in its
+	// dedup window: the wait was over, or the context ended while waiting.
 	ErrNotAcquired = errors.New("core: lock not acquired")
 
 	// ErrDeadlock says that the wait for a lock would not have ended: calls of this process, whose
-	// contexts hold locks, wait for one another in a circle. It comes as a [*BusyError], which is
-	// [ErrNotAcquired] as well. [Locker.LockAll] takes several locks in an order without circles.
+	// contexts hold locks, wait for one another in a circle. It comes with ErrNotAcquired, as a
+	// [*BusyError]. [Locker.LockAll] takes several locks without circles.
 	ErrDeadlock = errors.New("core: deadlock")
 
 	// ErrNoPermit says that a call with [Permits] got none: as many as it allows have one, or
 	// somebody has the lock in another form. It comes with ErrNotAcquired.
 	ErrNoPermit = errors.New("core: no permit")
 
-	// ErrUpgrade says that a call wants a lock in another form than its context or owner has it,
-	// with [Shared] or [Permits]: it would wait for itself. Give the lock back first, and find out
-	// again what you knew of what it protects.
+	// ErrUpgrade says that a call wants a lock in another form than its context or owner has it, with
+	// [Shared] or [Permits]: it would wait for itself. Unlock first, and read again what it protects.
 	ErrUpgrade = errors.New("core: the lock is held in another form")
 
-	// ErrLost says that a lock that we did not release has expired, was deleted, or somebody took
-	// it.
+	// ErrLost says that a lock that was not unlocked has expired, was deleted, or somebody took it.
 	ErrLost = errors.New("core: lock lost")
 
 	// ErrHandedOver is why [Lock.Context] has ended after [Lock.Handover].
@@ -54,31 +51,27 @@ var (
 	// ErrUnavailable says that Redis gave no answer, or an error: nobody knows who holds the lock.
 	ErrUnavailable = errors.New("core: redis unavailable")
 
-	// ErrInvalidKey says that a key is empty or too long, or that [Locker.LockAll] has none or too
-	// many.
+	// ErrInvalidKey says that a key is empty or too long, or that [Locker.LockAll] has none or too many.
 	ErrInvalidKey = errors.New("core: invalid key")
 )
 
-// BusyError is how a lock is refused that somebody else holds: the wait was over, no wait was
-// wanted, too many wait already, the key is in its dedup window, it comes before a lock that the
-// context holds in the order of [Locker.LockAll], or the wait would not have ended ([ErrDeadlock]).
-// It is [ErrNotAcquired].
+// BusyError is how a lock is refused that somebody else holds: the wait was over, no wait was wanted,
+// too many wait already, the key is in its dedup window, it comes before a lock that the context holds
+// in the order of [Locker.LockAll], or the wait would not have ended ([ErrDeadlock]). It is
+// [ErrNotAcquired].
 type BusyError struct {
 	Key string // as the caller wrote it
-	// RetryAfter says when trying again makes sense. It is the exact rest of a dedup window or a
-	// fixed lease; for a lock that may be renewed it is the rest of its lease, at most a second.
-	// Never 0.
+	// RetryAfter says when trying again makes sense: the exact rest of a dedup window or a fixed lease;
+	// for a lock that may be renewed the rest of its lease, at most a second. Never 0.
 	RetryAfter time.Duration
-	// Done says that nobody holds the lock: the work succeeded just now, and the dedup window that
-	// [KeepFor] has opened lasts for RetryAfter. Otherwise somebody is at work, or will be, by the
-	// ticket of [Lock.Handover].
+	// Done says that the work succeeded just now, and nobody holds the lock: its dedup window ([KeepFor])
+	// lasts for RetryAfter. Otherwise somebody is at work, or will be, by the ticket of [Lock.Handover].
 	Done bool
-	// HeldKeys are the keys of the locks that the context of a call that waited holds, innermost
-	// first. It may be held up by them, through others that wait for those.
+	// HeldKeys are the keys of the locks that the context of a call that waited holds, innermost first.
+	// It may be held up by them, through others that wait for those.
 	HeldKeys []string
-	// Circle are the keys that the calls of a deadlock wait for, beginning with Key; each of the
-	// other calls holds the one before its own, and the refused call holds the last. Only of
-	// [ErrDeadlock].
+	// Circle are the keys that the calls of a deadlock wait for, beginning with Key. Each of the other
+	// calls holds the one before its own, and the refused call the last. Only of [ErrDeadlock].
 	Circle []string
 
 	refused refusal
@@ -148,9 +141,8 @@ func withKey(text, key string) string {
 }
 
 // LockError is the error of a lock, other than [*BusyError]: of one of the kinds above, such as
-// [ErrLost]. Its text has neither key nor owner nor address nor an error of Redis: programs show it
-// to clients, and that of [context.Cause], which package net/http returns as an error of its own.
-// The cause is behind Unwrap, and [Detail] has the whole for the log.
+// [ErrLost]. Its text has neither key nor owner nor address nor an error of Redis: programs show it to
+// clients. The cause is behind Unwrap, and [Detail] has the whole for the log.
 type LockError struct {
 	Key string // as the caller wrote it
 
@@ -188,10 +180,10 @@ func (e *LockError) detail() string {
 	return text
 }
 
-// Detail is the text of err with what errors of this package leave out: the key, and the cause,
-// which may be an error of Redis with its address. It is for the log, never for clients. Package
-// slog logs it by itself when it is given such an error as it is; Detail also finds one that was
-// wrapped or joined. Of other errors it is the text; of nil it is empty. It does not block.
+// Detail is the text of err with what errors of this package leave out: the key, and the cause, which
+// may be an error of Redis with its address. It is for the log, never for clients. Package slog logs it
+// by itself when it is given such an error; Detail also finds one that was wrapped or joined. Of other
+// errors it is the text; of nil it is empty. It does not block.
 func Detail(err error) string {
 	var causes []error
 	switch e := err.(type) {

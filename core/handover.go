@@ -12,24 +12,22 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Handover parks the lock for whoever resumes it with the ticket, from any process, so that
-// nobody else comes between: a request hands its lock on to the job that it starts. Who does
-// not come within ttl is not waited for: then the lock is free. ttl is from 1 ms to 366 days,
-// in whole milliseconds. A [KeepFor] window goes along, unless [Lock.DropWindow] was called, and opens
-// when the work is done.
+// Handover parks the lock for whoever resumes it with the ticket, from any process, so that nobody else
+// comes between: a request hands its lock on to the job that it starts. The lock is free when nobody
+// has come within ttl, 1 ms to 366 days in whole milliseconds. A [KeepFor] window goes along, unless
+// [Lock.DropWindow] was called, and opens when the work is done. The ticket has 128 random bits, of
+// which Redis has a digest; whoever has it can take the lock.
 //
-// Afterwards Context ends with [ErrHandedOver], and Unlock and Abort return nil: the lock is
-// not this handle's any more. An error means that it is held as before, unless that is
-// [ErrLost], or [ErrClosed] of [Locker.Close]: [ErrNotHeld] for an inner handle, one with an
-// inner one open, and a lock that is shared or a permit; [ErrUnavailable] when Redis has not
-// answered. A lock of [NewQuorum] cannot be handed over.
+// Afterwards Context ends with [ErrHandedOver], and Unlock and Abort return nil: the lock is not this
+// handle's any more. An error means that it is held as before, unless that is [ErrLost], or [ErrClosed]
+// of [Locker.Close]: [ErrNotHeld] for an inner handle, one with an inner one open, and a lock that is
+// shared or a permit; [ErrUnavailable] when Redis has not answered. A lock of [NewQuorum] cannot be
+// handed over.
 //
-// It blocks for one request to Redis, whatever becomes of ctx, unless that ends before. When
-// it is unknown whether the lock was parked, it has that taken back, and blocks until Redis
-// has said so, at most until the lease or ttl ends. Nobody can enter the lock
-// meanwhile, and Unlock returns [ErrNotHeld]: what was not handed over is released then.
-//
-// The ticket has 128 random bits. Redis has a digest of it; whoever has it can take the lock.
+// It blocks for one request to Redis, whatever becomes of ctx, unless that ends before. When it is
+// unknown whether the lock was parked, it has that taken back, and blocks until Redis has said so, at
+// most until the lease or ttl ends. Nobody can enter the lock meanwhile, and Unlock returns
+// [ErrNotHeld]: what was not handed over is released then.
 func (k *Lock) Handover(ctx context.Context, ttl time.Duration) (ticket string, err error) {
 	ticket = rand.Text()
 	if err := k.handOver(ctx, ticket, ttl, nil); err != nil {
@@ -85,7 +83,9 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	case err != nil:
 		err = unavailableError(doing, k.Key(), err)
 	case then != nil:
-		k.parkUntil(sent.Add(lasts))
+		s.mu.Lock()
+		s.parkFor(true, sent.Add(lasts))
+		s.mu.Unlock()
 		err = then()
 	}
 	if err != nil {
@@ -115,17 +115,13 @@ func (k *Lock) park(until schedule.Time) error {
 	case len(s.handles) > 1:
 		return cannotHandOver(s.name.Key(), "an inner handle is open")
 	}
-	s.parked, s.parkedUntil = true, min(until, s.times.deadline)
-	s.reschedule()
+	s.parkFor(true, min(until, s.times.deadline))
 	return nil
 }
 
-// parkUntil is for a lock that is parked for sure.
-func (k *Lock) parkUntil(end schedule.Time) {
-	s := k.lease
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.parkedUntil = end; s.err == nil {
+// parkFor says whether a lock is parked, and until when. s.mu is held.
+func (s *lease) parkFor(parked bool, until schedule.Time) {
+	if s.parked, s.parkedUntil = parked, until; s.err == nil {
 		s.reschedule()
 	}
 }
@@ -135,9 +131,7 @@ func (k *Lock) parkUntil(end schedule.Time) {
 func (k *Lock) unpark() error {
 	s, h := k.lease, &k.handle
 	s.mu.Lock()
-	if s.parked, s.parkedUntil = false, schedule.Now(); s.err == nil {
-		s.reschedule()
-	}
+	s.parkFor(false, schedule.Now())
 	unlocked := h.unlocked
 	s.mu.Unlock()
 	if unlocked {
@@ -180,17 +174,16 @@ func (k *Lock) takeBack(ctx context.Context, r store.HandOver) error {
 	}
 }
 
-// Resume takes a lock that [Lock.Handover] has parked. Nobody else has had it since, and its
-// fencing token is a greater one. One at a time can have it: while somebody has, the right
-// ticket is refused with [*BusyError]. Unlock frees the lock, and opens the [KeepFor] window
-// that it has. [Lock.Abort], or the end of the lease, parks it again for the ttl of Handover,
-// so that the work can be tried again by the same ticket. The lock is not handed off in memory, and
-// cannot be handed over once more.
+// Resume takes a lock that [Lock.Handover] has parked. Nobody else has had it since, and its fencing
+// token is a greater one. One at a time can have it: while somebody has, the right ticket is refused
+// with [*BusyError]. Unlock frees the lock, and opens the [KeepFor] window that it has. [Lock.Abort], or
+// the end of the lease, parks it again for the ttl of Handover: the work can be tried again by the same
+// ticket. The lock is not handed off in memory, and cannot be handed over once more.
 //
-// It never waits for the lock, and fails as [Locker.TryLock] does, and with [ErrTicket] when
-// the ticket is unknown, used up or expired, or the lock was freed by [Locker.ForceUnlock].
-// What ctx holds does not matter. The options are those of Lock; [Shared], [Permits] and
-// [Owner] are refused, as is a Locker of [NewQuorum].
+// It never waits for the lock, and fails as [Locker.TryLock] does, and with [ErrTicket] when the ticket
+// is unknown, used up or expired, or the lock was freed by [Locker.ForceUnlock]. What ctx holds does
+// not matter. The options are those of Lock; [Shared], [Permits] and [Owner] are refused, as is a Locker
+// of [NewQuorum].
 func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option) (*Lock, error) {
 	s, err := l.settings(append(opts[:len(opts):len(opts)], NoWait()))
 	switch {

@@ -68,20 +68,18 @@ func (e *engine) inspect(ctx context.Context, key string, n store.Name) (Info, e
 	return info, nil
 }
 
-// ForceUnlock frees a lock whoever holds it, all of them where several do, or ends its dedup
-// window, or what it is parked for, or forgets the request that it knows, and wakes who waits. It
-// reports whether there was anything to free. A holder learns of it at its next renewal: its
-// Context is cancelled with [ErrLost]. Until then two may be at work, so this is for operators, not
-// for programs. It blocks and fails as [Locker.Inspect] does; after [ErrUnavailable] it may have
-// been done.
+// ForceUnlock frees a lock whoever holds it, or ends what nobody holds, such as its dedup window, and
+// wakes who waits. It reports whether there was anything to free. A holder learns of it at its next
+// renewal: its Context is cancelled with [ErrLost]. Until then two may be at work, so this is for
+// operators, not for programs. It blocks and fails as [Locker.Inspect] does; after [ErrUnavailable] it
+// may have been done.
 //
-// Between a look at the lock and this call another may have taken it. With owners, as
-// [Locker.Inspect] has told them, it evicts only those, and the other holders stay. An empty owner
-// stands for what nobody holds, such as a dedup window or a lock that is parked. It reports false,
-// and does nothing, when none of them holds the lock by now, or when there is a holder where owner
-// is empty. Redis compares and frees in one step for each owner; in a quorum each member does so
-// for itself. A call of the same process to which the lock was handed off in memory, within 10 ms,
-// has the same owner and is not spared. No owners stand for all.
+// Since a look at the lock another may have taken it. With owners, as [Locker.Inspect] has told them,
+// it evicts only those, and the other holders stay. An empty owner stands for what nobody holds: a
+// dedup window, a lock that is parked, a request that is known. It reports false, and does nothing,
+// when none of them holds the lock by now, or when there is a holder where owner is empty. Redis
+// compares and frees in one step for each owner; in a quorum each member does so for itself. A call to
+// which the lock was handed off in memory, within 10 ms, has the same owner and is not spared.
 func (l *Locker) ForceUnlock(ctx context.Context, key string, owners ...string) (bool, error) {
 	const doing = "forcing"
 	n, err := l.usableName(doing, key)
@@ -115,8 +113,8 @@ type Snapshot struct {
 	Waiting []AwaitedLock // by key; some may be in Held
 }
 
-// HeldLock is a lock that is held. One that was entered again through its context is listed once,
-// one that calls share, by [Shared], [Permits] or one [Owner], once for each of these calls.
+// HeldLock is a lock that is held. One that was entered through its context is listed once, one that
+// calls share, by [Shared], [Permits] or one [Owner], once for each of these calls.
 type HeldLock struct {
 	Key      string        // as the caller wrote it
 	Owner    string        // who holds it in Redis, as [Lock.Owner]
@@ -138,13 +136,10 @@ type AwaitedLock struct {
 	Since   time.Time // when the first of them has come, by the clock of this machine
 }
 
-// Snapshot lists what the Locker holds and waits for. Each entry is true of one moment, the list
-// is not: locks come and go meanwhile. It asks nobody and holds nobody up for more than some
-// microseconds, but 10,000 locks take some milliseconds of a processor. Safe for concurrent use,
-// also after [Locker.Close].
-//
-// With keys it lists only those, at a small part of the cost; of a key that is not valid
-// nothing is held. No keys stand for all.
+// Snapshot lists what the Locker holds and waits for, with keys only of those, at a small part of the
+// cost. Each entry is true of one moment, the list is not: locks come and go meanwhile. It asks nobody
+// and holds nobody up for more than some microseconds, but 10,000 locks take some milliseconds of a
+// processor. Safe for concurrent use, also after [Locker.Close].
 func (l *Locker) Snapshot(keys ...string) Snapshot {
 	var locks []string
 	if len(keys) == 0 {

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -62,34 +64,28 @@ func (k *Lock) observed(n *observation, form store.Form, err error) (*Lock, erro
 // Key returns the key as the caller wrote it.
 func (k *Lock) Key() string { return k.lease.name.Key() }
 
-// Owner returns who holds the lock in Redis: a field of the hash, of the form
-// "<process>:<11 random characters>" or as [Owner] said. A re-entry has its outer lock's owner, and a
-// lock that was handed off in this process that of the one before it.
-//
-// It is for people, logs and comparison. To have others enter the lock by it, see
-// [Lock.ShareOwner].
+// Owner returns who holds the lock in Redis: "<process>:<11 random characters>", or as [Owner] said. A
+// re-entry has its outer lock's owner, and a lock that was handed off in this process that of the one
+// before it. It is for people, logs and comparison; for others to enter by there is [Lock.ShareOwner].
 func (k *Lock) Owner() string { return k.lease.owner }
 
 // ShareOwner returns the owner for others to enter the lock by, with the option [Owner], from
-// anywhere until Unlock, but not in a quorum. From now on the lock is not handed off in
-// memory to another call of this process, which would have the same owner, but released. It
-// does not block, and is safe for concurrent use.
+// anywhere until Unlock, but not in a quorum. From now on the lock is not handed off in memory to
+// another call of this process, which would have the same owner. It does not block.
 func (k *Lock) ShareOwner() string {
 	k.lease.shared.Store(true)
 	return k.lease.owner
 }
 
-// Token returns the fencing token: strictly increasing from one acquisition of a
-// key to the next. Pass it to the store that the lock protects, and have the
-// store refuse a smaller token than it has seen: that is what stops a holder
-// that was paused past its lease. A re-entry has its outer lock's token. The token of another key
-// means nothing to that store: a context that may hold several locks has [FromContextKey].
+// Token returns the fencing token: strictly increasing from one acquisition of a key to the next. Pass
+// it to the store that the lock protects, and have the store refuse a smaller token than it has seen:
+// that is what stops a holder that was paused past its lease. A re-entry has its outer lock's token.
+// That of another key means nothing: where a context may hold several locks, use [FromContextKey].
 func (k *Lock) Token() int64 { return k.lease.token }
 
-// Window returns the dedup window that a successful release will leave, counted
-// from the acquisition, as [KeepFor] set it; 0 for none. A re-entry through the
-// context has its outer lock's; one through [Owner] does not know it. 0 after
-// [Lock.DropWindow].
+// Window returns the dedup window that a successful release will leave, counted from the acquisition,
+// as [KeepFor] set it; 0 for none, and after [Lock.DropWindow]. A re-entry through the context has its
+// outer lock's; one through [Owner] does not know it.
 func (k *Lock) Window() time.Duration {
 	if k.lease.dropWindow.Load() {
 		return 0
@@ -97,24 +93,21 @@ func (k *Lock) Window() time.Duration {
 	return k.lease.keepFor
 }
 
-// DropWindow says that the work has failed, although middleware, [Locker.Do] or [Wrap] will
-// take it for a success: an error in a body with status 200, a result that is refused. The
-// lock stays held, and its release leaves no dedup window, as if [Lock.Abort] was called. It
-// counts for all holds that the context has of the lock, by this Locker. It does not block,
-// and is safe for concurrent use; after the release it has no effect.
+// DropWindow says that the work has failed, although middleware, [Locker.Do] or [Wrap] will take it
+// for a success, such as an error in a body with status 200. The lock stays held, and its release
+// leaves no dedup window, as after [Lock.Abort]. It counts for all holds that the context has of the
+// lock, by this Locker. It does not block; after the release it has no effect.
 func (k *Lock) DropWindow() { k.lease.dropWindow.Store(true) }
 
-// Context returns the context to work under. It descends from the one given to
-// [Locker.Lock], carries ownership, so that locks taken with it re-enter, and is
-// cancelled when the protection ends: with cause [ErrLost], [ErrClosed],
-// [ErrMaxHold] or [ErrHandedOver], or by Unlock. [context.Cause] tells which.
+// Context returns the context to work under. It descends from the one given to [Locker.Lock], carries
+// ownership, so that locks taken with it re-enter, and is cancelled when the protection ends: by
+// Unlock, or with cause [ErrLost], [ErrClosed], [ErrMaxHold] or [ErrHandedOver].
 func (k *Lock) Context() context.Context { return k.ctx }
 
-// Count returns how many holds its owner has in Redis, this one included, and not those of
-// others who share the lock or have a permit. It asks
-// Redis, at most for [Timeout] or until ctx ends. It fails with [ErrLost] when
-// the lock is no longer held by this owner, [ErrNotHeld] after Unlock, and
-// [ErrUnavailable].
+// Count returns how many holds its owner has in Redis, this one included, and not those of others who
+// share the lock or have a permit. It asks Redis, at most for [Timeout] or until ctx ends. It fails
+// with [ErrLost] when this owner no longer holds the lock, [ErrNotHeld] after Unlock, [ErrUnavailable],
+// or the context's error.
 func (k *Lock) Count(ctx context.Context) (int, error) {
 	h, err := k.inspect(ctx)
 	return h.Count, err
@@ -132,43 +125,37 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 		return Holder{}, err
 	}
 	asked := schedule.Now()
-	info, err := k.lease.engine.inspect(ctx, k.Key(), k.lease.name)
+	s := k.lease
+	info, err := s.engine.inspect(ctx, k.Key(), s.name)
 	if err != nil {
 		return Holder{}, err
 	}
-	for _, h := range info.Holders {
-		if h.Owner == k.lease.owner {
-			return h, nil
-		}
+	if i := slices.IndexFunc(info.Holders, func(h Holder) bool { return h.Owner == s.owner }); i >= 0 {
+		return info.Holders[i], nil
 	}
 	// The lock may have been released, handed off, or parked, while Redis was asked.
-	if err = k.check(); err == nil {
-		k.lease.mu.Lock()
-		wasParked := asked <= k.lease.parkedUntil // then Redis may have found it so
-		k.lease.mu.Unlock()
-		if wasParked {
-			_ = conn.Pause(ctx, compensateDelay)
-			return k.inspect(ctx)
-		}
-		err = k.lease.vanished()
+	if err := k.check(); err != nil {
+		return Holder{}, err
 	}
-	return Holder{}, err
+	s.mu.Lock()
+	wasParked := asked <= s.parkedUntil // then Redis may have found it so
+	s.mu.Unlock()
+	if wasParked {
+		_ = conn.Pause(ctx, compensateDelay)
+		return k.inspect(ctx)
+	}
+	return Holder{}, s.vanished()
 }
 
-// Refresh renews the lease now, also a fixed one, which nothing else renews. It
-// asks Redis, at most for [Timeout] or until ctx ends. It fails with [ErrLost]
-// when the lock is no longer ours, also when ctx is done; with [ErrNotHeld] after
-// Unlock, [ErrMaxHold] when the lock was held for too long, and the context's error when that
-// has ended, or [ErrUnavailable], when Redis did not confirm: then the lease may or may not have
-// been renewed.
+// Refresh renews the lease now, also a fixed one, which nothing else renews. It asks Redis, at most for
+// [Timeout] or until ctx ends. It fails with [ErrLost] when the lock is no longer ours, also when ctx
+// is done, [ErrNotHeld] after Unlock, and [ErrMaxHold] when the lock was held for too long. After
+// [ErrUnavailable], or the context's error, the lease may or may not have been renewed.
 func (k *Lock) Refresh(ctx context.Context) error {
-	if err := k.check(); err != nil {
+	if err := cmp.Or(k.check(), k.usable()); err != nil {
 		return err
 	}
 	s := k.lease
-	if err := s.usable(); err != nil {
-		return err
-	}
 	s.mu.Lock()
 	renewal := s.renewal()
 	s.mu.Unlock()
@@ -197,21 +184,18 @@ func (k *Lock) held() bool {
 
 func (k *Lock) usable() error { return k.lease.usable() }
 
-// Unlock ends the hold; the last one of nested holds frees the lock and wakes
-// who waits for it, anywhere. The handle's Context is done before anybody else
-// can have the lock.
+// Unlock ends the hold; the last one of nested holds frees the lock and wakes who waits for it,
+// anywhere. The handle's Context is done before anybody else can have the lock.
 //
-// It works on a context that is cancelled, or nil, and ignores its deadline, but blocks
-// for [Timeout] at most. When Redis has not confirmed by then it returns
-// [ErrUnavailable] and goes on in the background, until the lease ends. It
-// returns [ErrNotHeld] when called again, [ErrLost] when the lock was lost
-// before, and [ErrClosed] when the Locker took it away. Two cases hide a loss since the
-// last renewal. The first answer is lost on its way, so the release is repeated. Or the lock is
-// handed off to another call of this process: that call learns of the loss with its next renewal.
+// It works on a context that is cancelled, or nil, and ignores its deadline, but blocks for [Timeout]
+// at most. When Redis has not confirmed by then it returns [ErrUnavailable] and goes on in the
+// background, until the lease ends. It returns [ErrNotHeld] when called again, [ErrLost] when the lock
+// was lost before, and [ErrClosed] when the Locker took it away. It may hide a loss since the last
+// renewal: when the first answer is lost on its way, so that the release is repeated, and when the
+// lock is handed off to another call of this process, which learns of it with its next renewal.
 func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false, false) }
 
-// Abort is Unlock after a failure: it opens no [KeepFor] window, so that the
-// work can be tried again at once.
+// Abort is Unlock after a failure: it opens no [KeepFor] window, so the work can be tried again.
 func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true, false) }
 
 // answer is Unlock, and leaves the answer to the request for which the lock was taken. After

@@ -10,18 +10,16 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Observer hears what becomes of locks, for metrics and traces. Packages promlock and otellock have
-// one each.
+// Observer hears what becomes of locks, for metrics and traces, as promlock and otellock do.
 //
-// Observe is called at once, on the goroutine that has the news, and holds it up: it must not
-// block, nor take or release locks. It is called from many goroutines. A panic is caught and
-// logged.
+// Observe is called at once, from many goroutines, and holds up the one that has the news: it must not
+// block, nor take or release locks. A panic is caught and logged.
 //
-// The context is that of the call that wants the lock, and, once it is acquired, [Lock.Context],
-// which may be done already; events that belong to no call have one without values. Observe returns
-// it, one that descends from it, or nil for it: what it returns for [EventWaiting] it gets with the
-// outcome, and what it returns for [EventAcquired] becomes Lock.Context, so that a handler sees
-// what the Observer has put there. For other events the result is not used.
+// The context is that of the call that wants the lock, and, once it is acquired, [Lock.Context], which
+// may be done already; events that belong to no call have one without values. Observe returns it, one
+// that descends from it, or nil for it: what it returns for [EventWaiting] it gets with the outcome,
+// and what it returns for [EventAcquired] becomes Lock.Context, for the handler to see. For other
+// events the result is not used.
 type Observer interface {
 	Observe(ctx context.Context, e Event) context.Context
 }
@@ -30,47 +28,46 @@ type Observer interface {
 type EventKind int
 
 const (
-	// EventWaiting: a call wants a lock. One of the next three follows, with the context that the
-	// Observer returned for it.
+	// EventWaiting: a call wants a lock. One of the next three follows.
 	EventWaiting EventKind = iota + 1
-	// EventAcquired: the call has the lock. EventReleased or EventLost follows, once, unless it is
-	// a Reentry.
+	// EventAcquired: the call has the lock. Unless it is a Reentry, EventReleased or EventLost follows.
 	EventAcquired
 	// EventBusy: the call was refused because somebody else holds the lock. Reason is "no_wait",
-	// "wait_over", "max_waiters", "order" (see [Locker.LockAll]) or "deadlock"; "canceled" or
-	// "deadline" when its context ended first; or "answered" when an earlier attempt at the same
-	// request has done the work, and the call gets its answer.
+	// "wait_over", "max_waiters", "order" (see [Locker.LockAll]) or "deadlock"; "canceled" or "deadline"
+	// when its context ended first; or "answered" when it gets the answer of an earlier attempt at the
+	// same request.
 	EventBusy
-	// EventFailed: the call failed. Reason is "unavailable", "closed", "lost", "max_hold",
-	// "invalid_key", "upgrade" or "ticket", after the error of that name; or, for an attempt at an
-	// idempotent request, "reused" or "outcome_unknown".
+	// EventFailed: the call failed. Reason is "unavailable", "closed", "lost", "max_hold", "invalid_key",
+	// "upgrade" or "ticket", after the error of that name; or, for an attempt at an idempotent request,
+	// "reused" or "outcome_unknown".
 	EventFailed
-	// EventReleased: the last of the lock's holds was unlocked, or handed over. Err is
-	// [ErrUnavailable] when Redis has not confirmed it; Reason is "unconfirmed" then.
+	// EventReleased: the last of the lock's holds was unlocked, or handed over. When Redis has not
+	// confirmed it, Reason is "unconfirmed" and Err is [ErrUnavailable].
 	EventReleased
-	// EventLost: the protection ended before the lock was unlocked. Reason is "deleted" when it was
-	// gone before its lease was over, "expired" when the lease was over, "max_hold" when that was
-	// because of [MaxHold], and "closed" when [Locker.Close] took the lock away.
+	// EventLost: the protection ended before the lock was unlocked. Reason is "deleted" when it was gone
+	// before its lease was over, "expired" when the lease was over, "max_hold" when that was because of
+	// [MaxHold], and "closed" when [Locker.Close] took the lock away.
 	EventLost
 	// EventOverdue: the lock is held longer than [MaxHold] permits.
 	EventOverdue
 	// EventRenewalFailed: the watchdog could not renew the lease, and tries again.
 	EventRenewalFailed
-	// EventRefused: middleware refused a request or task. Reason is one of EventBusy's or
-	// EventFailed's, or "setup" when the middleware is set up wrongly.
+	// EventRefused: middleware refused a request or task. Reason is one of EventBusy's or EventFailed's,
+	// or "setup" when the middleware is set up wrongly.
 	EventRefused
 
-	// EventGrantMissed: the message about a lock that Redis has granted to a waiting call of this
-	// process came late or never. The lock lay idle, for a second at most. It has neither Name nor
-	// Key.
+	// The rest is of no call, and has no Name; the first two have no Key either.
+
+	// EventGrantMissed: the message about a lock that Redis has granted to a waiting call of this process
+	// came late or never. The lock lay idle, for a second at most.
 	EventGrantMissed
-	// EventUnheard: messages from Redis do not arrive, so waiting calls poll. It comes again with
-	// each attempt to subscribe that fails. It has neither Name nor Key.
+	// EventUnheard: messages from Redis do not arrive, so waiting calls poll. It comes again with each
+	// attempt to subscribe that fails.
 	EventUnheard
 	// EventCompensating: what became of a command in Redis is unknown, so it is undone until Redis
-	// confirms that. EventCompensated follows. It has no Name.
+	// confirms that. EventCompensated follows.
 	EventCompensating
-	// EventCompensated: Redis has confirmed it, or the lock has ended by itself. It has no Name.
+	// EventCompensated: Redis has confirmed it, or the lock has ended by itself.
 	EventCompensated
 )
 

@@ -70,17 +70,11 @@ type Settings struct {
 // Waits says that a call waits for a busy lock.
 func (s *Settings) Waits() bool { return s.Wait == nil || *s.Wait > 0 }
 
-// ReleasesLater says that a wrapper need not wait for its release. A call that does not wait for
-// the lock might be refused because of one that is under way, and a dedup window must be there when
-// a caller learns that the work is done.
-func (s *Settings) ReleasesLater() bool {
-	return s.Background && s.Waits() && s.KeepFor == 0
-}
+// ReleasesLater says that a wrapper need not wait for its release, as core.BackgroundRelease says.
+func (s *Settings) ReleasesLater() bool { return s.Background && s.Waits() && s.KeepFor == 0 }
 
 // Fail notes what is wrong with an option.
-func (s *Settings) Fail(format string, args ...any) {
-	s.Refuse(fmt.Errorf("core: "+format, args...))
-}
+func (s *Settings) Fail(format string, args ...any) { s.Refuse(fmt.Errorf("core: "+format, args...)) }
 
 // Refuse is Fail with an error that is there already.
 func (s *Settings) Refuse(err error) { s.errs = append(s.errs, err) }
@@ -105,12 +99,8 @@ func (s *Settings) Err() error {
 		"an idempotent request cannot be combined with KeepFor, wherever it was said, Shared, Permits, Owner or a ticket: leave them out")
 	refuse(formed && s.KeepFor > 0,
 		"Shared and Permits cannot be combined with KeepFor, wherever it was said, for others may be at work in its window: leave one of them out")
-	refuse(s.Quorum && s.Owner != "",
-		"Owner cannot be combined with a Locker of NewQuorum: its members would not agree on one token")
-	refuse(s.Quorum && s.Attempt != nil,
-		"an idempotent request cannot be combined with a Locker of NewQuorum, for its answer is stored in one Redis: give it a Locker of New")
-	refuse(s.Quorum && formed,
-		"Shared and Permits cannot be combined with a Locker of NewQuorum: the locks of a quorum are exclusive")
+	refuse(s.Quorum && (s.Owner != "" || s.Attempt != nil || formed),
+		"Owner, Shared, Permits and idempotent requests cannot be combined with a Locker of NewQuorum: the locks of a quorum are exclusive, each with an owner of its own")
 	return errors.Join(errs...)
 }
 

@@ -1,0 +1,41 @@
+// Package adapter has what only authors of adapters need, on top of package core. An adapter
+// makes middleware for a framework, which takes a lock for each request or task;
+// docs/adapters.md says what it has to do.
+package adapter
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/internal/option"
+)
+
+var inside = core.ForAdapter(option.Key{})
+
+type settings = option.Settings
+
+// ContextKey is a second place where ownership is looked for, besides the context's own: the *core.Lock
+// stored under this string key. Frameworks whose request object is a context that shows string keys
+// only, as gin's does, store the lock there, so that locks taken under that object re-enter.
+const ContextKey = option.ContextKey
+
+// LocksOf returns the locks that ctx holds, the innermost first, as [core.FromContext] and
+// [core.FromContextKey] find them. It does not block.
+func LocksOf(ctx context.Context) []*core.Lock { return inside.LocksOf(ctx) }
+
+// Handover is [core.Lock.Handover] with a ticket that is known before, such as the id of a job. then
+// starts what resumes the lock, and must return before ttl is over; when it fails, the lock is held as
+// before, and its error is returned, joined with [core.ErrLost] if the lock is lost meanwhile.
+// Everybody who can guess the ticket can take the lock.
+func Handover(ctx context.Context, lock *core.Lock, ticket string, ttl time.Duration, then func() error) error {
+	return inside.HandOver(ctx, lock, ticket, ttl, then)
+}
+
+// Notify tells the Observers of a Locker of an event that only an adapter knows: [core.EventRefused],
+// when it does not run a request or task. opts are those of the lock. Form is taken from opts, Name too
+// if e has none, and Reason from Err if e has none. It blocks for as long as the Observers do. With a
+// bad option it does nothing.
+func Notify(ctx context.Context, locker *core.Locker, e core.Event, opts ...core.Option) {
+	inside.Notify(ctx, locker, e, opts)
+}
