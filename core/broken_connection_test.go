@@ -215,6 +215,20 @@ func TestInvariant3FirstCopyThatArrivesAfterPassingOn(t *testing.T) {
 	})
 }
 
+// A fixed lease ends by itself, but what refuses the copy is left. Taken out, the copy takes the lock for nobody.
+func TestInvariant3FirstCopyThatArrivesAfterAFixedLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		first, arrive := lateCopy(s)
+		s.fail(acquire, first)
+		k := take(t, background, l, "k", core.FixedLease(5*time.Second))
+		<-k.Context().Done()
+		time.Sleep(time.Second)
+		arrive()
+		s.isFree("k")
+	})
+}
+
 // The lease that counts is that of the copy which was answered. Taken out, a lease that
 // is shorter than what the first copy took is over before it has begun.
 func TestLeaseOfARepeatedAcquisitionBeginsWithTheLastCopy(t *testing.T) {

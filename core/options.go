@@ -242,7 +242,7 @@ func Logger(logger *slog.Logger) Option {
 //
 // A replica ends a lock by its own clock: the clocks of master and replicas must agree to well
 // below a lease, or a failover may free a lock that is held. The first lock by a [redis.Client],
-// Sentinel's included, has them compared in the background, with INFO, TIME and PING. A difference of
+// Sentinel's included, has them compared in the background, with INFO and TIME. A difference of
 // more than a tenth of the lease is logged as a warning.
 //
 // n is at least 1; timeout is at least 1 ms in whole milliseconds, less than [Timeout] and less
