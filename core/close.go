@@ -11,13 +11,13 @@ import (
 // until every lock is unlocked and Redis, or the majority of a quorum, has confirmed it; meanwhile
 // holders may re-enter what they hold. When ctx ends first, the contexts of the locks that are left
 // are cancelled with [ErrClosed], the locks are released, and ctx's error is returned; that takes
-// [Timeout] at most. Releases that are not confirmed then end with their leases, and are logged. A
-// [Lock.Handover] that is under way then succeeds, or fails with ErrClosed.
+// [Timeout] at most. Releases that are not confirmed by then are logged, and these locks end with their
+// leases. A [Lock.Handover] that is under way succeeds, or fails with ErrClosed.
 //
-// Afterwards no goroutine of the Locker is left, apart from commands that go-redis does not
-// interrupt: they end with its read timeout. The client of [Open] is closed after the last of
-// these; that of [New] is not. A second call waits for the first, until its own ctx ends, and
-// returns nil. A nil ctx does not end.
+// Afterwards no goroutine of the Locker is left, apart from commands that go-redis does not interrupt:
+// they end with its read timeout. The client of [Open] is closed after the last of these; that of
+// [New] is not. A second call waits for the first, until its own ctx ends, and returns nil. A nil ctx
+// does not end.
 func (l *Locker) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

@@ -194,7 +194,6 @@ func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option)
 	case s.Form != store.Exclusive || s.Owner != "" || s.Attempt != nil || l.store.Can.Differ:
 		return nil, errors.New("core: Resume takes a lock alone, for an owner of its own, and not from a quorum")
 	}
-	resumed := *s
-	resumed.Ticket, resumed.Resume = ticket, true
-	return l.obtain(ctx, key, &resumed)
+	s.Ticket, s.Resume = ticket, true
+	return l.obtain(ctx, key, s)
 }

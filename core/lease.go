@@ -75,9 +75,8 @@ func (s *lease) end() time.Time {
 	return s.times.ends.Wall()
 }
 
-// join adds a handle that is about to re-enter; nil stands for one of another Locker: then Redis
-// counts more holds than this lease knows. It fails when the lease is lost or was released
-// meanwhile.
+// join adds a handle that is about to re-enter; nil stands for one of another Locker, which only Redis
+// counts. It fails when the lease is lost or was released meanwhile.
 func (s *lease) join(h *handle) error {
 	if err := s.check(); err != nil {
 		return err
@@ -97,9 +96,8 @@ func (s *lease) join(h *handle) error {
 	return nil
 }
 
-// leave takes a handle out, before its release is sent. With the last one the renewal stops.
-// retire must follow, unless the lock is handed off. It fails when the handle has left before,
-// or the lease is lost: then neither follows.
+// leave takes a handle out, before its release is sent. With the last one the renewal stops. retire
+// must follow, unless the lock is handed off, or it fails: the handle has left before, or is lost.
 func (s *lease) leave(h *handle) (last bool, err error) {
 	_ = s.check()
 	s.mu.Lock()
@@ -133,8 +131,8 @@ func (s *lease) until() schedule.Time {
 	return s.times.deadline
 }
 
-// check returns why the lease is lost, or nil. It does not wait for the scheduler
-// to notice that the lease has ended. One that was released does not end.
+// check returns why the lease is lost, or nil. It does not wait for the scheduler to notice that the
+// lease has ended. One that was released does not end.
 func (s *lease) check() error {
 	s.mu.Lock()
 	late := s.err == nil && len(s.handles) > 0 && schedule.Now() >= s.until()
@@ -148,19 +146,17 @@ func (s *lease) check() error {
 
 // usable is check for what would prolong the lease.
 func (s *lease) usable() error {
-	if err := s.check(); err != nil {
-		return err
-	}
+	err := s.check()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.overdue {
-		return maxHoldError(s.name.Key())
+	if err == nil && s.overdue {
+		err = maxHoldError(s.name.Key())
 	}
-	return nil
+	return err
 }
 
-// retire ends what leave has begun; err is that of the release. The last one ends the lease.
-// Waiting calls are signalled if the lock is free.
+// retire ends what leave has begun; err is that of the release. The last one ends the lease. Waiting
+// calls are signalled if the lock is free.
 func (s *lease) retire(free bool, err error) {
 	s.mu.Lock()
 	s.leaving--
@@ -187,19 +183,18 @@ func (s *lease) endReleased() {
 // expire ends a lease whose time is over. A renewal that arrives late must not keep the
 // lock for nobody.
 func (s *lease) expire() error {
+	reason, cause, left := "it could not be renewed in time", error(nil), true
 	s.mu.Lock()
-	overdue, parked := s.overdue, s.parked
-	s.mu.Unlock()
-	reason, cause := "it could not be renewed in time", error(nil)
 	switch {
-	case parked:
+	case s.parked:
 		reason = "handing it over took too long"
 	case s.fixed:
-		reason = "its fixed lease is over"
-	case overdue:
+		reason, left = "its fixed lease is over", false
+	case s.overdue:
 		reason, cause = "its last lease is over", ErrMaxHold
 	}
-	return s.lose(lostError(s.name.Key(), reason, cause), parked || !s.fixed)
+	s.mu.Unlock()
+	return s.lose(lostError(s.name.Key(), reason, cause), left)
 }
 
 // vanished ends a lease that Redis does not know any more. A minority of a quorum may still have it.

@@ -251,10 +251,10 @@ func TestReplicasRefusesWhatCannotWork(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "localhost:1"}})
 	t.Cleanup(func() { _, _ = client.Close(), ring.Close() })
 	for want, try := range map[string]func() (*core.Locker, error){
-		"core: Replicas(0, 1s): give at least 1 replica": func() (*core.Locker, error) {
+		"core: Replicas(0, 1s): give at least 1 replica and at least 1ms": func() (*core.Locker, error) {
 			return core.New(client, core.Replicas(0, time.Second))
 		},
-		"core: Replicas(1, 1µs): give at least 1ms": func() (*core.Locker, error) {
+		"core: Replicas(1, 1µs): give at least 1 replica and at least 1ms": func() (*core.Locker, error) {
 			return core.New(client, core.Replicas(1, time.Microsecond))
 		},
 		"core: Replicas(1, 200ms): the time must be less than Timeout, which is 100ms": func() (*core.Locker, error) {
