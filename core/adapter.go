@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/option"
@@ -70,7 +71,14 @@ func (inside) AttemptOf(k *Lock) int {
 	return int(k.lease.attempt)
 }
 
-// Answer is Lock.Unlock, and stores the answer to the request for that long.
-func (inside) Answer(ctx context.Context, k *Lock, answer string, keep time.Duration) error {
-	return k.answer(ctx, store.Answer{Text: answer, Keep: keep})
+// Answer is Lock.Unlock, and stores the answer to the request for which the lock was taken for that long.
+func (i inside) Answer(ctx context.Context, k *Lock, answer string, keep time.Duration) error {
+	if i.AttemptOf(k) == 0 {
+		return errors.New("core: the lock was not taken for an idempotent request")
+	}
+	s := k.lease
+	s.mu.Lock()
+	s.answer = &store.Answer{Text: answer, Keep: keep}
+	s.mu.Unlock()
+	return k.Unlock(ctx)
 }

@@ -5,16 +5,14 @@ import (
 	"errors"
 )
 
-// Do runs fn while it holds the lock of key, and releases the lock when fn
-// returns, panics or calls [runtime.Goexit]. fn gets [Lock.Context]: locks taken
-// with it re-enter, and it is cancelled when the protection ends.
+// Do runs fn while it holds the lock of key, and releases the lock when fn returns, panics or calls
+// [runtime.Goexit]; a panic goes on unchanged. fn gets [Lock.Context]: locks taken with it re-enter,
+// and it is cancelled when the protection ends.
 //
-// When the lock cannot be taken fn does not run and the error is that of
-// [Locker.Lock]. Otherwise the result is fn's error. When the protection ended
-// while fn ran it is joined with [ErrLost], [ErrMaxHold] or [ErrClosed], also
-// when fn returned nil: somebody else may have been at work meanwhile. A release
-// that fails after fn is logged and repeated in the background. A panic goes on
-// unchanged.
+// When the lock cannot be taken fn does not run and the error is that of [Locker.Lock]. Otherwise the
+// result is fn's error. When the protection ended while fn ran it is joined with [ErrLost],
+// [ErrMaxHold] or [ErrClosed], also when fn returned nil: somebody else may have been at work
+// meanwhile. A release that fails after fn is logged and repeated in the background.
 func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context) error, opts ...Option) error {
 	s, err := l.settings(opts)
 	if err != nil {
@@ -76,20 +74,18 @@ func run(ctx context.Context, h protection, fn func(ctx context.Context) error, 
 	return err
 }
 
-// Wrap returns fn guarded by a lock: each call derives a key from its input,
-// holds the lock of that key while fn runs, and releases it as [Locker.Do] does.
-// When the key cannot be derived, fn does not run and the error of key is
-// returned; when the lock cannot be taken, that of [Locker.Lock]. What fn
-// returns is returned, with the additions of [Locker.Do] to its error. The
-// function returned is safe for concurrent use when key and fn are.
+// Wrap returns fn guarded by a lock: each call derives a key from its input, and runs fn under the lock
+// of that key, as [Locker.Do] does. When the key cannot be derived, fn does not run and the error of
+// key is returned. Otherwise it returns what fn returns, and the error of Do. The function returned is
+// safe for concurrent use when key and fn are.
 //
 // Wrap panics when l, key or fn is nil or an option is bad.
 func Wrap[In, Out any](l *Locker, key func(In) (string, error), fn func(context.Context, In) (Out, error), opts ...Option) func(context.Context, In) (Out, error) {
 	return wrap("Wrap", l, key, l.Do, fn, opts)
 }
 
-// WrapAll is [Wrap] with several locks: each call derives its keys from its input, and holds
-// the locks of all of them while fn runs, as [Locker.DoAll] does.
+// WrapAll is [Wrap] with several locks: each call derives its keys from its input, and runs fn as
+// [Locker.DoAll] does.
 func WrapAll[In, Out any](l *Locker, keys func(In) ([]string, error), fn func(context.Context, In) (Out, error), opts ...Option) func(context.Context, In) (Out, error) {
 	return wrap("WrapAll", l, keys, l.DoAll, fn, opts)
 }

@@ -43,9 +43,8 @@ func (e *engine) timesOf(sent time.Time, left time.Duration) times {
 	return times{deadline: at.Add(left - e.margin(left)), ends: at.Add(left), renewAt: e.together(at.Add(left/3), left)}
 }
 
-// margin makes the holder stop a little before the lease ends in Redis, for
-// timers that fire late under load; in a quorum also for clocks that run at
-// different speeds, as Redlock has it.
+// margin makes the holder stop a little before the lease ends in Redis, for timers that fire late under
+// load; in a quorum also for clocks that run at different speeds, as Redlock has it.
 func (e *engine) margin(length time.Duration) time.Duration {
 	if e.store.Can.Differ {
 		return length/100 + 2*time.Millisecond
@@ -53,8 +52,7 @@ func (e *engine) margin(length time.Duration) time.Duration {
 	return min(length/100, 10*time.Millisecond)
 }
 
-// together moves a renewal forward, by a twentieth of the time between two at most, so
-// that it is sent with others.
+// together has a renewal sent with others, earlier by a twentieth of the time between two at most.
 func (e *engine) together(at schedule.Time, length time.Duration) schedule.Time {
 	if grain := schedule.Time(length / 60); grain > 0 {
 		at -= (at - e.started) % grain

@@ -122,9 +122,7 @@ func (e *BusyError) Is(target error) bool {
 func (e *BusyError) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
 
 // LogValue has package slog log the details.
-func (e *BusyError) LogValue() slog.Value { return slog.StringValue(e.detail()) }
-
-func (e *BusyError) detail() string {
+func (e *BusyError) LogValue() slog.Value {
 	text := withKey(e.Error(), e.Key)
 	if e.HeldKeys != nil {
 		text += fmt.Sprintf("; its context holds %q", e.HeldKeys)
@@ -132,7 +130,7 @@ func (e *BusyError) detail() string {
 	if e.Circle != nil {
 		text += fmt.Sprintf("; the circle waits for %q", e.Circle)
 	}
-	return text
+	return slog.StringValue(text)
 }
 
 // withKey has a text name the key of the lock.
@@ -170,14 +168,12 @@ func (e *LockError) Unwrap() []error {
 }
 
 // LogValue has package slog log the details.
-func (e *LockError) LogValue() slog.Value { return slog.StringValue(e.detail()) }
-
-func (e *LockError) detail() string {
+func (e *LockError) LogValue() slog.Value {
 	text := withKey("core: "+e.text, e.Key)
 	if e.cause != nil {
 		text += ": " + Detail(e.cause)
 	}
-	return text
+	return slog.StringValue(text)
 }
 
 // Detail is the text of err with what errors of this package leave out: the key, and the cause, which
@@ -189,8 +185,12 @@ func Detail(err error) string {
 	switch e := err.(type) {
 	case nil:
 		return ""
-	case interface{ detail() string }:
-		return e.detail()
+	case *BusyError:
+		return e.LogValue().String()
+	case *LockError:
+		return e.LogValue().String()
+	case *detailedError:
+		return e.text
 	case interface{ Unwrap() error }:
 		causes = []error{e.Unwrap()}
 	case interface{ Unwrap() []error }:
@@ -219,6 +219,5 @@ type detailedError struct {
 	cause error
 }
 
-func (e *detailedError) Error() string  { return e.text }
-func (e *detailedError) Unwrap() error  { return e.cause }
-func (e *detailedError) detail() string { return e.text }
+func (e *detailedError) Error() string { return e.text }
+func (e *detailedError) Unwrap() error { return e.cause }

@@ -45,7 +45,10 @@ func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Conte
 		}
 		switch {
 		case ctx.Err() != nil:
-			return withEnd(ctx, err)
+			if !errors.Is(err, ctx.Err()) || !errors.Is(err, context.Cause(ctx)) {
+				err = errors.Join(conn.Ended(ctx), err)
+			}
+			return err
 		case again:
 			l.report.warn("leadership has ended, a new campaign begins", "key", key, "error", err)
 		case k == nil && errors.Is(err, ErrUnavailable) && !conn.IsClosed(err):
@@ -107,12 +110,4 @@ func (k *Lock) awaitLeader(returned <-chan struct{}) {
 	} else {
 		report.warn("a leader goes on although its context has ended, and nobody can follow", "key", k.Key(), "for", slowLeader)
 	}
-}
-
-// withEnd is the error of a ctx that has ended, and err.
-func withEnd(ctx context.Context, err error) error {
-	if !errors.Is(err, ctx.Err()) || !errors.Is(err, context.Cause(ctx)) {
-		err = errors.Join(conn.Ended(ctx), err)
-	}
-	return err
 }

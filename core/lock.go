@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -197,19 +196,6 @@ func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false, f
 
 // Abort is Unlock after a failure: it opens no [KeepFor] window, so the work can be tried again.
 func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true, false) }
-
-// answer is Unlock, and leaves the answer to the request for which the lock was taken. After
-// DropWindow it is Abort.
-func (k *Lock) answer(ctx context.Context, answer store.Answer) error {
-	s := k.lease
-	if s.attempt == 0 || k.reentry {
-		return errors.New("core: the lock was not taken for an idempotent request")
-	}
-	s.mu.Lock()
-	s.answer = &answer
-	s.mu.Unlock()
-	return k.finish(ctx, false, false)
-}
 
 // finish ends the hold. With later, Redis may be asked in the background: then the error is what is
 // known before.

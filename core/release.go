@@ -14,10 +14,9 @@ import (
 // their chance.
 const handOffFor = 10 * time.Millisecond
 
-// handOff gives the lock to the call of this process that waits first, in memory: the
-// process keeps its hold in Redis. That is lock cohorting (Dice, Marathe and Shavit,
-// PPoPP 2012). h was the last handle: of several that leave at once, one is. It is false when
-// the lock has to be released.
+// handOff gives the lock to the call of this process that waits first, in memory: the process keeps its
+// hold in Redis. That is lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). h was the last handle:
+// of several that leave at once, one is. It is false when the lock has to be released.
 func (s *lease) handOff(h *handle) bool {
 	w := s.engine.queues.Choose(s.name.Lock(), s.suits)
 	if w == nil {
@@ -31,9 +30,9 @@ func (s *lease) handOff(h *handle) bool {
 	return true
 }
 
-// canBeHandedOff says that Redis need not know of the next holder: nothing but its token
-// differs. Tokens stay below what the clock of Redis would give, should the lock end
-// without its release; where they are ahead of it, nothing is handed off.
+// canBeHandedOff says that Redis need not know of the next holder: nothing but its token differs. Tokens
+// stay below what the clock of Redis would give, should the lock end without its release; where they
+// are ahead of it, nothing is handed off.
 func (s *lease) canBeHandedOff() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +84,8 @@ func (r *releasing) send(ctx context.Context) (free bool, err error) {
 	return r.confirm(ctx, released, err)
 }
 
-// confirm takes the answer, and sends the release again while there is none. free is false when the queue of the lock is next, in which the calls of
-// this process have an entry.
+// confirm takes the answer, and sends the release again while there is none. free is false when the
+// queue of the lock is next, in which the calls of this process have an entry.
 func (r *releasing) confirm(ctx context.Context, released store.Released, err error) (free bool, failure error) {
 	s, e := r.lease, r.lease.engine
 	again := false // it may have been done already
@@ -138,8 +137,8 @@ type compensation struct {
 	delay  time.Duration
 }
 
-// compensate sends a release in the background until Redis confirms it, for which Close
-// waits, or until it is too late and the lease ends it.
+// compensate sends a release in the background until Redis confirms it, for which Close waits, or until
+// it is too late and the lease ends it.
 func (e *engine) compensate(c *store.Compensation) {
 	e.unconfirmed.Begin()
 	n := &compensation{Compensation: c, engine: e, delay: compensateDelay}
