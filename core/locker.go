@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,7 @@ type Locker struct {
 	defaults  settings
 	unwaiting settings // of TryLock, without options
 	self      Process
-	clocks    clocks        // of replicas
+	atFirst   func()        // at the first lock; does not block. nil: there is nothing to do
 	closed    chan struct{} // when Close has ended
 }
 
@@ -118,7 +119,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) error {
 		return err
 	}
 	if c, ok := clients[0].(*redis.Client); ok && s.Replicas.N > 0 {
-		l.clocks.master, l.clocks.allowed = c, s.Lease/10
+		l.atFirst = sync.OnceFunc(func() { l.requests.Start(func() { l.compareClocks(c, s.Lease/10) }) })
 	}
 	servers := make([]*conn.Server, len(clients))
 	for i, c := range clients {
@@ -168,7 +169,9 @@ func (l *Locker) admit() bool {
 	if !l.register(nil) {
 		return false
 	}
-	l.clocks.compare(&l.engine)
+	if l.atFirst != nil {
+		l.atFirst()
+	}
 	return true
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"regexp"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,43 +11,27 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// clocks are those of a master and of its replicas: a replica ends a key by its own clock. They
-// are compared once.
-type clocks struct {
-	master  *redis.Client // nil: there is nothing to compare
-	allowed time.Duration // that they differ
-	once    sync.Once
-}
-
-// compare warns of replicas whose clocks are too far off. Where it may not ask, or gets no
-// answer, or cannot find the replicas, it is silent. It does not block.
-func (c *clocks) compare(e *engine) {
-	if c.master != nil {
-		c.once.Do(func() { e.requests.Start(func() { c.warn(e.timeout, &e.report) }) })
-	}
-}
-
-func (c *clocks) warn(timeout time.Duration, to *report) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+// compareClocks warns of replicas whose clocks differ from their master's by more than is allowed: a
+// replica ends a key by its own clock. Where it may not ask, or gets no answer, or cannot find the
+// replicas, it is silent.
+func (e *engine) compareClocks(client *redis.Client, allowed time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
 	defer cancel()
-	info, _ := c.master.Info(ctx, "replication").Result()
+	info, _ := client.Info(ctx, "replication").Result()
 	replicas := replicaLine.FindAllStringSubmatch(info, -1)
-	if len(replicas) == 0 {
-		return
-	}
-	master, err := clockOf(ctx, c.master)
+	master, err := clockOf(ctx, client)
 	if err != nil {
 		return
 	}
 	for _, r := range replicas {
 		addr := net.JoinHostPort(r[1], r[2])
-		replica := clientAt(addr, c.master.Options())
+		replica := clientAt(addr, client.Options())
 		at, err := clockOf(ctx, replica)
 		_ = replica.Close()
 		ahead := at.offset - master.offset
-		if err == nil && ahead.Abs()-(at.doubt+master.doubt) > c.allowed {
-			to.warn("a replica's clock differs from its master's; after a failover a lock may end as much too early",
-				"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", c.allowed)
+		if err == nil && ahead.Abs()-(at.doubt+master.doubt) > allowed {
+			e.report.warn("a replica's clock differs from its master's; after a failover a lock may end as much too early",
+				"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", allowed)
 		}
 	}
 }

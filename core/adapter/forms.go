@@ -22,15 +22,16 @@ type Forms[C any] struct {
 // not block.
 func (f Forms[C]) Validate(opts ...core.Option) error {
 	s, _ := inside.Settings(nil, opts)
-	field := "Config.Shared"
-	if f.Permits != nil {
-		field = "Config.Permits"
-	}
+	field := "Config.Permits"
 	switch {
-	case f.Shared == nil && f.Permits == nil:
-		return nil
 	case f.Shared != nil && f.Permits != nil:
 		return errors.New("there are a Config.Shared and a Config.Permits: leave one of them out")
+	case f.Shared != nil:
+		field = "Config.Shared"
+	case f.Permits == nil:
+		return nil
+	}
+	switch {
 	case s.Form != "":
 		return fmt.Errorf("%s decides for each call, but core.Shared or core.Permits is among the options: leave one of them out", field)
 	case s.KeepFor > 0:

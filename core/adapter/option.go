@@ -7,9 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
-// Option returns an option that an adapter understands and a lock does not, such as how
-// refusals are answered. value has a type of the adapter's own, which finds it with [Split].
-// [core.New], calls and [Validate] refuse the option.
+// Option returns an option that an adapter understands and a lock does not, such as how refusals are
+// answered. value has a type of the adapter's own, which finds it with [Split]. [core.New], calls and
+// [Validate] refuse the option.
 func Option(value any) core.Option {
 	return inside.Option(func(s *settings) {
 		s.Fail("an option of type %T is for an adapter that knows it, not for a lock", value)
@@ -40,9 +40,9 @@ func Validate(opts ...core.Option) error {
 	return err
 }
 
-// Fallback gives an adapter defaults of its own for [core.Wait], [core.NoWait] and
-// [core.MaxWaiters]. They are used where neither [core.New] nor an earlier option says
-// otherwise. Other options have no effect in it, but a bad one is refused.
+// Fallback gives an adapter defaults of its own for [core.Wait], [core.NoWait] and [core.MaxWaiters],
+// where neither [core.New] nor an earlier option says otherwise. Other options have no effect in it,
+// but a bad one is refused.
 func Fallback(opts ...core.Option) core.Option {
 	own, err := inside.Settings(nil, opts)
 	return inside.Option(func(s *settings) {
@@ -71,11 +71,10 @@ func WaitAtMost(d time.Duration) core.Option {
 	})
 }
 
-// OwnerBegin makes the owner of a lock begin with id, for middleware that finds out by
-// [core.Info].Owner which of its calls holds a key. Unlike [core.Owner] it does not let other
-// calls enter: the rest differs from one call to the next, and the calls exclude one another. id
-// is at most 64 bytes, and otherwise as in [core.Owner]. A call whose context holds the lock already
-// enters it with the owner that the lock has.
+// OwnerBegin makes the owner of a lock begin with id, for middleware that finds out by [core.Info].Owner
+// which of its calls holds a key. Unlike those of [core.Owner] the calls exclude one another: the rest
+// differs. id is at most 64 bytes, and otherwise as in [core.Owner]. A call whose context holds the lock
+// already enters it with the owner that the lock has.
 func OwnerBegin(id string) core.Option {
 	return inside.Option(func(s *settings) {
 		s.OwnerBegin = id
@@ -89,9 +88,9 @@ func Ticket(ticket string) core.Option {
 	return inside.Option(func(s *settings) { s.Ticket = ticket })
 }
 
-// ReleasesInBackground reports whether [core.BackgroundRelease] is in effect for wrappers of l with
-// the options: given here or to [core.New], and not overridden by another option. A nil l is a
-// Locker without options. It does not block.
+// ReleasesInBackground reports whether [core.BackgroundRelease] is in effect for wrappers of l, nil for
+// a Locker without options, with the options: given here or to [core.New], and not overridden by
+// another option. It does not block.
 func ReleasesInBackground(l *core.Locker, opts ...core.Option) bool {
 	s, err := inside.Settings(l, opts)
 	return err == nil && s.ReleasesLater()
