@@ -76,8 +76,8 @@ func run(ctx context.Context, h protection, fn func(ctx context.Context) error, 
 
 // Wrap returns fn guarded by a lock: each call derives a key from its input, and runs fn under the lock
 // of that key, as [Locker.Do] does. When the key cannot be derived, fn does not run and the error of
-// key is returned. Otherwise it returns what fn returns, and the error of Do. The function returned is
-// safe for concurrent use when key and fn are.
+// key is returned. Otherwise it returns fn's result and the error of Do. The function returned is safe
+// for concurrent use when key and fn are.
 //
 // Wrap panics when l, key or fn is nil or an option is bad.
 func Wrap[In, Out any](l *Locker, key func(In) (string, error), fn func(context.Context, In) (Out, error), opts ...Option) func(context.Context, In) (Out, error) {

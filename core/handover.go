@@ -119,7 +119,7 @@ func (k *Lock) park(until schedule.Time) error {
 	return nil
 }
 
-// parkFor says whether a lock is parked, and until when. s.mu is held.
+// parkFor notes whether the lock is parked, and until when. s.mu is held.
 func (s *lease) parkFor(parked bool, until schedule.Time) {
 	if s.parked, s.parkedUntil = parked, until; s.err == nil {
 		s.reschedule()

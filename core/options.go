@@ -140,9 +140,9 @@ func Shared() Option { return inForm("Shared", store.Shared) }
 // fewer than n hold the lock, whatever the others' n is. Calls without Permits exclude all that
 // have one. A call that gets none fails with [ErrNoPermit], which is [ErrNotAcquired] as well.
 //
-// Its holders have what those of [Shared] have, and it is refused where Shared is, and beside it. A
-// context that has a permit enters the lock without another; to take it alone, or share it, fails
-// with [ErrUpgrade].
+// Holders are as those of [Shared]. A context that has a permit enters the lock without another; to
+// take it alone, or share it, fails with [ErrUpgrade]. Permits is for a call or middleware, not for
+// [New], and cannot be combined with Shared, [KeepFor] or a Locker of [NewQuorum].
 func Permits(n int) Option {
 	if n < 1 || n > mostPermits {
 		return refused("Permits(%d): give 1 to %d", n, mostPermits)

@@ -59,9 +59,9 @@ func AttemptOf(lock *core.Lock) int { return inside.AttemptOf(lock) }
 func isWindow(d time.Duration) bool { return d >= time.Millisecond && d <= option.LongestWindow }
 
 // Answer unlocks a lock that was taken with [Attempt] and stores the answer for keep, 1ms to 366 days,
-// in one step: both are done, or neither, as with another keep. It blocks and fails as
-// [core.Lock.Unlock] does. When it is repeated in the background and that fails too, the outcome of the
-// attempt is unknown. After [core.Lock.DropWindow] it is Abort.
+// in one step: both are done, or neither. It blocks and fails as [core.Lock.Unlock] does; with another
+// keep it fails and does neither. After [core.ErrUnavailable] it is repeated in the background until the
+// lease ends; if that fails too, the outcome is unknown. After [core.Lock.DropWindow] it is Abort.
 func Answer(ctx context.Context, lock *core.Lock, answer []byte, keep time.Duration) error {
 	if !isWindow(keep) {
 		return fmt.Errorf("core: answers are stored for 1ms to %v, not for %v", option.LongestWindow, keep)
