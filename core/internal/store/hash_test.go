@@ -130,7 +130,7 @@ func TestFormOfALock(t *testing.T) {
 		}, want: "mode=w59000"},
 		"granted":                     {claim: plain, then: waiter(none), want: "mode=xT 0+, q:1=1"},
 		"granted to a chosen owner":   {claim: plain, then: waiter(func(c *store.Claim) { c.Owner = "o" }), want: "mode=xT 0 q:1+, o=1"},
-		"granted and renewed":         {claim: plain, then: renewed(30 * time.Second), want: "mode=xT+, q:1=1"},
+		"granted and renewed":         {claim: plain, then: renewed(30 * time.Second), want: "mode=xT 30000+, q:1=1"},
 		"granted and renewed, short":  {claim: plain, then: renewed(2 * time.Second), want: "mode=xT 2000+, q:1=1"},
 		"granted and confirmed":       {claim: plain, then: confirmed(none), want: "mode=xT+, q:1=1"},
 		"granted and confirmed fixed": {claim: plain, then: confirmed(func(c *store.Claim) { c.Lease, c.Fixed = time.Minute, true }), want: "mode=xT -60000+, q:1=1"},

@@ -7,25 +7,23 @@
 -- KEYS[3]  the fencing clock of its hash slot; see next_token.lua
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms, negative when nobody renews it; absent: 30000
--- ARGV[3]  how the call waits if the lock is busy: '0' not at all; '1' its process is subscribed, or
---          about to be; '2' it polls; absent: '1'
+-- ARGV[3]  how the call waits if the lock is busy: '0' not at all; '1' its process is subscribed, or about to
+--          be; '2' it polls; absent: '1'
 -- What follows is absent when the owner is the hold, and the lock an ordinary one:
 -- ARGV[4]  hold
 -- ARGV[5]  dedup window in ms from now, 0 for none, or for what a resumed lock has
--- ARGV[6]  take: a free lock will do; enter: the one with a token; resume: the one that was handed
---          over with a ticket; attempt: for an attempt at an idempotent request
+-- ARGV[6]  take: a free lock will do; enter: that of a token; resume: that of a ticket; attempt: for an attempt
 -- ARGV[7]  form, see room.lua; exclusive to resume and to attempt
 -- ARGV[8]  to enter: the token; to resume: the digest of the ticket; to attempt: that of the request
--- ARGV[9]  to attempt: for how long the request is known after the lease, in ms
+-- ARGV[9]  to attempt: for how long the idempotent request is known after the lease, in ms
 -- ARGV[10] to attempt: '1' to have no attempt after one whose outcome is unknown
 --
 -- Returns  token  a free lock was taken, for the lease asked for
 --          {1, token, ttl, time, outermost, attempt, lease}  taken or entered; ttl and lease in ms,
 --                   lease negative when nobody renews it; time in µs; outermost is 1 or 0; attempt is
 --                   the number of the attempt, or 0
---          {2, '', ttl, time, why, new}  busy; why is 1 when nothing will lengthen the ttl, 2 in a
---                   dedup window, 3 when it was handed over, else 0; new is 1 when the entry was
---                   not in the queue before
+--          {2, '', ttl, time, why, new}  busy; why is 1 when nothing will lengthen the ttl, 2 in a dedup
+--                   window, 3 when it was handed over, else 0; new is 1 when the entry was not queued before
 --          {3}      the lock to enter is gone, or no lock is parked for the ticket
 --          {4}      this hold was given up before the script arrived
 --          {5}      something else has this name: a lock of Redisson's of another kind
@@ -56,21 +54,16 @@ end
 local waits, hold, window, how, form = ARGV[3] or '1', ARGV[4] or owner, ARGV[5] or '0', ARGV[6] or 'take', ARGV[7] or ''
 local wanted, known, refuse = ARGV[8], ARGV[9], ARGV[10]
 
--- include pubsub
 -- include lock
--- include write
--- include holders
--- include room
 -- include queue
 
 local member = member_of(owner, hold, form)
-local first, others = first_of()
-local score = first and tonumber(call('ZSCORE', queue, member))
+local score = tonumber(call('ZSCORE', queue, member))
 if score and score >= TOMBSTONE then
   return {4}
 end
 
-local mine, held = read(owner)
+-- include read
 if how == 'enter' and not (mine and mine.token == wanted) or how == 'resume' and not (kind == 'h' and digest == wanted) then
   return {3}
 elseif kind == '?' then
@@ -88,19 +81,34 @@ elseif how == 'resume' then
   form = 'h'
 end
 
-local new = 0
-local free = not mine and makes_room(form)
+-- include write
+local free = not mine and not kind
+if not mine and (kind == 's' or kind == 'p') then
+  -- include holders
+  -- include room
+  free = makes_room(form)
+elseif not mine and kind == form then -- h or i
+  -- include holders
+  free = not next(holders())
+end
 
 -- Nobody overtakes the queue; but who asks may be the next.
-if free and how == 'take' and others and (first ~= member or form ~= '') then
+local new, first, others = 0, nil, false
+if free and how == 'take' then
+  first, others = first_of()
+end
+if others and (first ~= member or form ~= '') then
   if waits ~= '0' and not score then
     new = enqueue(member, score, waits == '2')
     if not kind then
       return {2, '', OPEN_MS, tonumber(now), 0, new}
     end
   end
+  -- include pubsub
   -- include tell
   -- include subscribers
+  -- include holders
+  -- include room
   -- include next_token
   -- include take
   -- include grant
@@ -108,7 +116,7 @@ if free and how == 'take' and others and (first ~= member or form ~= '') then
   if got and got ~= member then
     return {2, '', GRANT_MS, tonumber(now), 0, new}
   elseif got then
-    mine = read(owner)
+    -- include read
   end
 end
 
@@ -126,7 +134,10 @@ elseif free then
   local token, failure = take(owner, hold, form, lease, others or window ~= '0')
   if failure then
     return failure
-  elseif window ~= '0' then
+  elseif score or new == 1 then
+    call('ZREM', queue, member)
+  end
+  if window ~= '0' then
     call('HSET', lock, 'latchkey:keep', string.format('%.0f', now + window * 1000) .. ' ' .. window)
   end
   if how == 'take' and token == now then

@@ -8,7 +8,7 @@
 -- Returns  {10}  done
 --          {0}   it was free, or is not that owner's
 local call = redis.call
-local lock, clock, owner = KEYS[1], KEYS[2], ARGV[1]
+local lock, clock, owner = KEYS[1], KEYS[2], ARGV[1] or ''
 -- HLEN refuses a key of another type, so that only a lock can be deleted.
 if call('HLEN', lock) == 0 then
   return {0}
@@ -18,17 +18,16 @@ end
 -- include pubsub
 -- include lock
 
-local mine, held = read(owner or '')
-if owner == '' then
+-- include read
+if ARGV[1] == '' then
   -- include holders
-  local idle = kind == 'w' or (kind == 'h' or kind == 'i') and not next((holders()))
-  if not idle then
+  if kind ~= 'w' and kind ~= 'h' and kind ~= 'i' or next(holders()) then
     return {0}
   end
-elseif owner and not mine then
+elseif ARGV[1] and not mine then
   return {0}
 end
-local several = owner and (kind == 's' or kind == 'p')
+local several = ARGV[1] and (kind == 's' or kind == 'p')
 if several then
   call('HDEL', lock, HOLDER .. owner)
 end

@@ -20,36 +20,30 @@ local call = redis.call
 local lock, clock = KEYS[1], KEYS[2]
 local owner, hold, token, last, ticket, ttl, lease, request, drop = unpack(ARGV)
 
--- include time
--- include lock
--- include write
-
-local mine = read(owner)
-local parked = kind == 'h' and number == last and digest == ticket
 local back = 'latchkey:back:' .. request
-if not parked and not (kind == 'x' and mine and mine.token == token) then
+local mode, count, taken_back = unpack(call('HMGET', lock, 'mode', owner, back))
+local parked = string.find(mode or '', 'h' .. last .. ' ' .. ticket .. ' ', 1, true) == 1
+local its, holds = string.match(mode or '', '^x(%d+) ?%-?%d*(.-)%+?$')
+local sole = hold == owner and '' or ' ' .. hold -- holds, when that is the only one
+if not parked and not (count and its == token) then
   return {0}
 end
 
 if lease ~= '' then
-  if parked then
-    kind, mine = 'x', {token = token, holds = hold, count = 1}
-  end
   if parked or tonumber(lease) > 0 and call('PTTL', lock) < tonumber(ttl) then
     call('PEXPIRE', lock, ttl)
   end
-  mine.lease, mine.more = lease, true
-  write(owner, mine)
-  call('HSET', lock, back, 'yes')
+  mode = 'x' .. token .. ' ' .. lease .. (parked and sole or holds) .. '+'
+  call('HSET', lock, owner, parked and '1' or count, 'mode', mode, back, 'yes')
   return {10}
 end
 
 if parked then
-  call('PEXPIRE', lock, call('PTTL', lock)) -- as write does, and without memory
+  call('PEXPIRE', lock, call('PTTL', lock)) -- a write, as in write.lua, that needs no memory
   return {10}
-elseif call('HEXISTS', lock, back) == 1 then
+elseif taken_back then
   return {0}
-elseif mine.count ~= 1 or mine.holds ~= hold then
+elseif count ~= '1' or holds ~= sole then
   return {15}
 end
 -- include raise_clock
@@ -58,7 +52,6 @@ if failure then
   return failure
 end
 call('HDEL', lock, owner, drop == '1' and 'latchkey:keep' or owner)
-kind, number, digest, stays = 'h', last, ticket, ttl
-call('HSET', lock, 'mode', mode_of())
+call('HSET', lock, 'mode', 'h' .. last .. ' ' .. ticket .. ' ' .. ttl)
 call('PEXPIRE', lock, ttl)
 return {10}

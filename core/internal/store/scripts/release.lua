@@ -48,7 +48,6 @@ local waits, given, form, stored, answer = ARGV[7] or '', ARGV[8] or '', ARGV[9]
 -- include time
 -- include lock
 -- include write
--- include holders
 -- include queue
 -- include tell
 
@@ -60,7 +59,13 @@ if given ~= '' then
   failure = raise_clock(given)
 end
 
-local mine = read(owner)
+-- Says what is left of the dedup window that is to begin, in ms.
+local function left_of(keep)
+  local ends, whole = string.match(keep, '(%d+) (%d+)')
+  return math.min(math.ceil((ends - now) / 1000), tonumber(whole)) -- the clock may have been set back
+end
+
+-- include read
 local reply
 local ended -- the token of the lock, when it has ended
 local room, waited = false, false -- whether others may have it; whether the hold was in the queue

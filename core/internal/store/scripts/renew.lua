@@ -16,11 +16,15 @@ local lock, clock = KEYS[1], KEYS[2]
 local owner, token, lease, how, raised = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 -- The usual case, before any function is made: an exclusive lock.
-if not how then
-  local held = call('HMGET', lock, owner, 'mode')
-  if held[1] and string.match(held[2] or '', '^x(%d+)') == token then
-    local alone = held[1] == '1' and string.sub(held[2], -1) ~= '+'
+if how ~= 'raise' then
+  local found = call('HMGET', lock, owner, 'mode')
+  local its, holds, more = string.match(found[2] or '', '^x(%d+) ?%-?%d*(.-)(%+?)$')
+  if found[1] and its == token then
+    local alone = found[1] == '1' and more == ''
     call('PEXPIRE', lock, alone and lease or math.max(call('PTTL', lock), lease))
+    if how then
+      call('HSET', lock, 'mode', 'x' .. token .. ' ' .. lease .. holds .. '+')
+    end
     return {10}
   end
 end
@@ -29,7 +33,7 @@ end
 -- include lock
 -- include write
 
-local mine = read(owner)
+-- include read
 if not mine or mine.token ~= token then
   return {0}
 end

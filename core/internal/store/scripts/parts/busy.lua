@@ -15,7 +15,8 @@ if held then
 elseif kind == 'w' then
   why, whole = 2, tonumber(number)
 elseif kind == 'h' or kind == 'i' then
-  local _, holder = next((holders()))
+  -- include holders
+  local _, holder = next(holders())
   local left = holder and holder.left or 0
   if kind == form then -- whoever else resumes it, or makes an attempt, may when that one ends
     return {2, '', left, tonumber(now), tonumber(holder.lease) < 0 and 1 or 0, 0}

@@ -4,12 +4,14 @@
 if not (mine and has(mine.holds, hold)) then
   local member = member_of(owner, hold, form)
   local score = tonumber(call('ZSCORE', queue, member)) or TOMBSTONE
-  if kind == 'h' and not failed and number == string.match(plain, '%d+') and not next((holders()))
+  if kind == 'h' and not failed and number == string.match(plain, '%d+')
     and hold == string.match(call('HGET', lock, HOLDER .. owner) or '', '^%S+ %S+ %S+ (%S+)') then
-    -- The work under a resumed lock was done, but its release comes after the lease. Nobody has resumed
-    -- the lock since, so it ends.
-    ended = number
-  elseif score < TOMBSTONE then
+    -- The work under a resumed lock was done, but its release comes after the lease. If nobody has resumed
+    -- the lock since, it ends.
+    -- include holders
+    ended = not next(holders()) and number
+  end
+  if not ended and score < TOMBSTONE then
     call('ZREM', queue, member)
     waited, room = true, not kind or kind == 's' or kind == 'p'
   end
@@ -52,6 +54,7 @@ else
     call('PEXPIRE', lock, stays)
   elseif kind == 's' or kind == 'p' then
     write(owner, nil)
+    -- include holders
     -- include room
     room = call('HLEN', lock) > 1 and (call('PTTL', lock) > mine.left or not makes_room(''))
     ended = not room and mine.token

@@ -41,7 +41,9 @@ local function grant(asking)
       local token = take(owner, hold, form, '0', true)
       if not token then
         return first
-      elseif channel then
+      end
+      call('ZREM', queue, member)
+      if channel then
         tell(redis.sha1hex(hold) .. ' ' .. token .. ' ' .. now, channel)
       end
       if not first or member == asking then

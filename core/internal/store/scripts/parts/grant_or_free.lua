@@ -7,6 +7,7 @@ if others then
   -- include subscribers
   -- include next_token
   -- include take
+  -- include holders
   -- include room
   -- include grant
   if ended then

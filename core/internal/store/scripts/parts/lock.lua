@@ -31,15 +31,16 @@
 --
 -- The hash expires with its lock: after the lease or the longest of several; h and i that much later.
 --
--- Uses call, lock, now. Sets mode, kind, number, digest, keep, stays.
+-- Uses now. read.lua reads it.
 local MARGIN = 1e4 -- of tokens, for those that a process has given in memory, and not told Redis
 local HOLDER = 'latchkey:holder:'
 local GRANT_MS = 1000 -- the lease of a grant that was not confirmed yet
 
--- The lock, as read has found it. kind is the letter of the mode; nil when the lock is free, r when
+-- The lock, as it was read. kind is the letter of the mode; nil when the lock is free, r when
 -- Redisson has it, ? when it is none of ours. number, digest and stays are the parts of the mode.
 local mode, kind, number, digest, keep
 local stays = 0 -- for how long h and i last without a holder, in ms
+local mine, held -- what the owner has of the lock; what the holder of an exclusive one has, whoever it is
 
 local function length_of(lease)
   return lease == '0' and GRANT_MS or math.abs(lease)
@@ -54,38 +55,7 @@ local function parse_holder(text)
   return left > 0 and {token = token, lease = lease, holds = holds, left = left, cut = left < rest} or nil
 end
 
--- Reads the lock. Returns what the owner has of it, or nil; then what the holder of an exclusive
--- lock has, whoever it is.
-local function read(owner)
-  local fields = call('HMGET', lock, 'mode', owner, HOLDER .. owner, 'latchkey:keep')
-  mode, keep, kind, digest, stays = fields[1] or '', fields[4], nil, nil, 0
-  if mode == '' then
-    kind = call('EXISTS', lock) == 1 and 'r' or nil
-    return fields[2] and {count = tonumber(fields[2]), holds = '-'} or nil
-  end
-  local what
-  kind, number, what = string.match(mode, '^([xsphiw])(%d*)(.*)$')
-  if kind == 'x' and number ~= '' then
-    local lease, holds, more = string.match(what, '^ ?(%-?%d*) ?(.-)(%+?)$')
-    local held = {token = number, lease = lease == '' and '30000' or lease, holds = holds == '' and owner or holds,
-      more = more == '+', count = tonumber(fields[2])}
-    return fields[2] and held or nil, held
-  elseif what and what ~= '' then
-    digest, stays = string.match(what, '^ (%x+) ?(%d*)$')
-  end
-  if not kind or what ~= '' and not digest then
-    kind = '?'
-  end
-  return parse_holder(fields[3])
-end
-
 -- Says whether a list has a hold.
 local function has(holds, hold)
   return string.find(' ' .. holds .. ' ', ' ' .. hold .. ' ', 1, true)
-end
-
--- What is left of the dedup window that is to begin, in ms.
-local function left_of(keep)
-  local ends, whole = string.match(keep, '(%d+) (%d+)')
-  return math.min(math.ceil((ends - now) / 1000), tonumber(whole)) -- the clock may have been set back
 end

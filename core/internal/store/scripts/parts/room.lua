@@ -2,47 +2,30 @@
 -- holders.lua. Sets kind, mode, number of lock.lua.
 local LOOK_MS = 1000 -- for at most so long a full lock's earliest expiry is cached, and its holders are not looked through
 
--- Removes the holders that have ended: they would live again if the clock was set back. Returns the others.
-local function survivors()
-  local living, ended = holders()
-  for _, field in ipairs(ended) do
-    call('HDEL', lock, field)
-  end
-  return living
-end
-
--- The same, and makes the lock last no longer than the others. Returns how many they are, and in how many ms
--- the first of them ends.
+-- Removes the holders that have ended, and makes the lock last no longer than the others. Returns in how many ms the
+-- first of them ends.
 local function sweep()
-  local living = survivors()
-  local count, first, last = 0, math.huge, 0
-  for owner, holder in pairs(living) do
-    count, first, last = count + 1, math.min(first, holder.left), math.max(last, holder.left)
+  local first, last = math.huge, 0
+  for owner, holder in pairs(holders()) do
+    first, last = math.min(first, holder.left), math.max(last, holder.left)
     if holder.cut then -- not others: rounded up each time, none would end
       write(owner, holder)
     end
   end
-  if count == 0 then
+  if last == 0 then
     call('DEL', lock)
     kind, mode = nil, ''
   elseif call('PTTL', lock) > last then
     call('PEXPIRE', lock, last)
   end
-  return count, first
+  return first
 end
 
--- Says whether there is room for a form: '' exclusive, s shared, p<n> one of n permits, h to resume
--- the lock, i for an attempt. n is of the call, and not stored in the lock.
+-- Says whether there is room for a form: '' exclusive, s shared, p<n> one of n permits. n is of the call, and not
+-- stored in the lock.
 local function has_room(form)
-  local wanted = string.sub(form, 1, 1)
-  if not kind then
-    return true
-  elseif kind ~= wanted then
-    return false
-  elseif kind == 'h' or kind == 'i' then
-    return not next(survivors())
-  end
-  return call('HLEN', lock) <= (tonumber(string.sub(form, 2)) or math.huge) -- the mode is no holder
+  return not kind or kind == string.sub(form, 1, 1)
+    and call('HLEN', lock) <= (tonumber(string.sub(form, 2)) or math.huge) -- the mode is no holder
 end
 
 -- The same, but removes holders that have ended, where they are in the way.
@@ -56,7 +39,7 @@ local function makes_room(form)
   if wait > 0 and wait <= LOOK_MS * 1000 then
     return false
   end
-  local _, first = sweep()
+  local first = sweep()
   if has_room(form) then
     return true
   end

@@ -1,7 +1,7 @@
--- Takes the lock, which has room for the form, for a hold, and removes the hold's entry from the queue. All
--- but the fast path and take_all use it. A Redis user who may write hashes but not set expiries must
--- not leave a lock that never ends. Returns the token; or nil and the error.
--- Uses call, lock, queue; LOOK_MS of room.lua; next_token, queue.lua, write.lua. Sets kind, mode, number of lock.lua.
+-- Takes the lock, which has room for the form, for a hold. All but the fast path and take_all use it. A Redis user
+-- who may write hashes but not set expiries must not leave a lock that never ends. Returns the token; or nil and the
+-- error.
+-- Uses call, lock; LOOK_MS of room.lua; next_token, write.lua. Sets kind, mode, number of lock.lua.
 local function take(owner, hold, form, lease, more)
   local before, token = mode, next_token()
   local its = {token = token, lease = lease, holds = hold, count = 1, more = more, left = length_of(lease)}
@@ -9,21 +9,20 @@ local function take(owner, hold, form, lease, more)
   if kind == 'h' then
     number = token
   elseif kind == 'i' then
-    number = string.format('%.0f', (before == '' and 0 or number) + 1)
+    number = (before == '' and 0 or number) + 1
   elseif before == '' or its.left < LOOK_MS then
     number = '' -- the cached expiry does not hold any more
   end
   write(owner, its)
   local lasts = prolong(its.left)
   if lasts == 1 then
-    call('ZREM', queue, member_of(owner, hold, form))
-    mode = mode_of(owner, its) -- the next one may be refused, and must not delete the lock
     return token
   elseif before == '' then
     call('DEL', lock)
   else
     write(owner, nil)
-    call('HSET', lock, 'mode', before)
+    mode = before
+    call('HSET', lock, 'mode', mode)
   end
   return nil, lasts
 end

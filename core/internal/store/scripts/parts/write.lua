@@ -1,4 +1,4 @@
--- Writes to a lock. Uses call, lock, now; kind, number, digest, stays of lock.lua.
+-- Writes to a lock. Uses call, lock, now; kind, number, digest, stays of lock.lua, of which it sets mode.
 
 -- The mode as it is to be. its is what the owner of an exclusive lock has.
 local function mode_of(owner, its)
@@ -16,11 +16,13 @@ end
 local function write(owner, its)
   if not its then
     return call('HDEL', lock, kind == 'x' and owner or HOLDER .. owner)
-  elseif kind == 'x' then
-    return call('HSET', lock, owner, its.count, 'mode', mode_of(owner, its))
+  end
+  mode = mode_of(owner, its)
+  if kind == 'x' then
+    return call('HSET', lock, owner, its.count, 'mode', mode)
   end
   local ends = string.format('%.0f', now + its.left * 1000)
-  call('HSET', lock, HOLDER .. owner, ends .. ' ' .. its.lease .. ' ' .. its.token .. ' ' .. its.holds, 'mode', mode_of())
+  call('HSET', lock, HOLDER .. owner, ends .. ' ' .. its.lease .. ' ' .. its.token .. ' ' .. its.holds, 'mode', mode)
 end
 
 -- Makes the lock last for a holder that ends in so many ms, unless the lock has no end at all. It writes

@@ -1,0 +1,26 @@
+-- Reads the lock. Uses call, lock, owner; parse_holder of lock.lua, of which it sets the variables.
+do
+  local fields = call('HMGET', lock, 'mode', owner, HOLDER .. owner, 'latchkey:keep')
+  mode, keep, kind, digest, stays, mine, held = fields[1] or '', fields[4], nil, nil, 0, nil, nil
+  if mode == '' then
+    kind = call('EXISTS', lock) == 1 and 'r' or nil
+    mine = fields[2] and {count = tonumber(fields[2]), holds = '-'} or nil
+  else
+    local what
+    kind, number, what = string.match(mode, '^([xsphiw])(%d*)(.*)$')
+    if kind == 'x' and number ~= '' then
+      local lease, holds, more = string.match(what, '^ ?(%-?%d*) ?(.-)(%+?)$')
+      held = {token = number, lease = lease == '' and '30000' or lease, holds = holds == '' and owner or holds,
+        more = more == '+', count = tonumber(fields[2])}
+      mine = fields[2] and held or nil
+    else
+      if what and what ~= '' then
+        digest, stays = string.match(what, '^ (%x+) ?(%d*)$')
+      end
+      if not kind or what ~= '' and not digest then
+        kind = '?'
+      end
+      mine = parse_holder(fields[3])
+    end
+  end
+end
