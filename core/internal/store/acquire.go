@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -86,40 +87,32 @@ var errWithdrawn = fmt.Errorf("%w: the claim was withdrawn before it arrived", E
 // [*conn.Failure], and for an attempt with [*Answered], [ErrReused] or [ErrOutcomeUnknown]; then what the claim may have
 // left in Redis, or may yet leave, is compensated. Decided must follow.
 func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
-	c.prepare(s)
+	command := c.prepare(s)
 	if s.Can.Differ {
 		return s.elect(ctx, c)
 	}
-	return do(ctx, s.servers[0], &c.command, s.config.Timeout, c.decode)
+	return do(ctx, s.servers[0], command, s.config.Timeout, c.decode)
 }
 
 // Withdraw compensates a claim that was granted but that nobody wants any more, with
 // every server. lease is that of the lock.
-func (s *Store) Withdraw(c *Claim, lease time.Duration) { s.ReleaseLater(c.undo(lease)) }
+func (s *Store) Withdraw(c *Claim, lease time.Duration) { c.undo(lease, s.servers...) }
 
 // Compensate is Withdraw for one server, whose answer nobody has heard.
-func (c *Claim) Compensate(server *conn.Server) { c.store.releaseLater(c.undo(c.Lease), server) }
+func (c *Claim) Compensate(server *conn.Server) { c.undo(c.Lease, server) }
 
-func (c *Claim) undo(lease time.Duration) Release {
-	return Release{
-		Name:      c.Name,
-		Owner:     c.Owner,
-		Hold:      c.Hold,
-		Form:      c.Form,
-		Failed:    true,
-		MayArrive: true,
-		Until:     time.Now().Add(lease + tombstoneLife),
-	}
+func (c *Claim) undo(lease time.Duration, servers ...*conn.Server) {
+	until := time.Now().Add(lease + tombstoneLife)
+	c.store.releaseLater(Release{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Form: c.Form, Failed: true, MayArrive: true, Until: until}, servers...)
 }
 
-func (c *Claim) prepare(s *Store) {
+func (c *Claim) prepare(s *Store) *conn.Command {
 	words := c.Name.words(c.words[:], c.Owner)
 	lease := leaseArg(c.Lease, c.Fixed)
-	merges := int8(0)
+	merges := int8(0) // see conn.Command
 	full := func(how any, more ...any) {
-		words = append(make([]any, 0, len(words)+6+len(more)), words...)
-		words = append(words, lease, waitingArgs[c.Wait], c.Hold, milliseconds(c.Window), how, string(c.Form))
-		words = append(words, more...)
+		all := []any{lease, waitingArgs[c.Wait], c.Hold, c.Window.Milliseconds(), how, string(c.Form)}
+		words = slices.Concat(words, all, more)
 	}
 	switch {
 	case c.Ticket != "":
@@ -135,15 +128,15 @@ func (c *Claim) prepare(s *Store) {
 		if c.Lease != usualLease {
 			merges = 2
 		}
-		if c.Lease != usualLease || c.Wait != Listening {
-			words = append(words, lease)
-		}
 		if c.Wait != Listening {
-			words = append(words, waitingArgs[c.Wait])
+			words = append(words, lease, waitingArgs[c.Wait])
+		} else if c.Lease != usualLease {
+			words = append(words, lease)
 		}
 	}
 	c.store = s
 	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Merges: merges, Resends: &c.Resends, Compensator: c}
+	return &c.command
 }
 
 // decode reads the reply to a claim.
@@ -156,10 +149,11 @@ func (c *Claim) decode(from conn.Reply) (Grant, error) {
 	var refused error
 	switch said := r.status(); said {
 	case saidGranted:
-		token, lease := r.token(), r.lease()
+		token, err := parseToken(r.text())
+		lease := r.lease()
 		g := Grant{Token: token, Lease: max(lease, -lease), TTL: r.ttl(), Fixed: lease < 0, Outermost: r.detail() == 1,
 			Ahead: token > r.time().Microseconds(), Attempt: r.number(), Sent: from.Sent}
-		return g, r.err
+		return g, cmp.Or(r.err, err)
 	case saidBusy:
 		why, ttl := r.detail(), r.ttl()
 		b := &Busy{Exact: why == 1 || why == 2, Done: why == 2, HandedOver: why == 3, New: r.number() == 1, Clock: Clock{r.time(), from.Sent}}

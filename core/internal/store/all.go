@@ -11,14 +11,13 @@ import (
 // AcquireAll is Acquire for several claims at once. It has done with each, in their order, when
 // all are answered.
 func (s *Store) AcquireAll(ctx context.Context, cs []*Claim, done func(i int, g Grant, err error)) {
+	if s.Can.Differ {
+		atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, cs[i]) }, done)
+		return
+	}
 	commands := make([]*conn.Command, len(cs))
 	for i, c := range cs {
-		c.prepare(s)
-		commands[i] = &c.command
-	}
-	if s.Can.Differ {
-		atOnce(s, len(cs), func(i int) (Grant, error) { return s.elect(ctx, cs[i]) }, done)
-		return
+		commands[i] = c.prepare(s)
 	}
 	s.servers[0].DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {
 		g, err := decoded(s.servers[0], commands[i], r, err, cs[i].decode)
@@ -47,8 +46,8 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 func atOnce[A any](s *Store, n int, ask func(i int) (A, error), done func(int, A, error)) {
 	answers, errs := make([]A, n), make([]error, n)
 	var all sync.WaitGroup
+	all.Add(n)
 	for i := range n {
-		all.Add(1)
 		s.config.Workers.Start(func() {
 			defer all.Done()
 			answers[i], errs[i] = ask(i)

@@ -3,15 +3,11 @@ package store
 import (
 	"context"
 	"errors"
-	"net"
 	"reflect"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
@@ -228,9 +224,8 @@ func wantDecision[T any](t *testing.T, name string, got T, decided bool, err err
 
 // paper is an election whose members are not there.
 func paper(usual time.Duration, votes ...vote[Grant]) *election {
-	s := &Store{servers: make([]*conn.Server, 3), usual: make([]atomic.Int64, 3)}
-	s.usual[1].Store(int64(usual))
-	e := &election{Store: s, granted: make(chan vote[Grant], 6)}
+	e := &election{Store: &Store{servers: make([]*conn.Server, 3)}, granted: make(chan vote[Grant], 6)}
+	e.usual.Store(int64(usual))
 	for i, v := range votes {
 		v.member = i
 		e.granted <- v
@@ -265,17 +260,23 @@ func TestMemberThatIsAskedAgainMayDecide(t *testing.T) {
 	})
 }
 
-// What is known of a member that does not answer fades.
+// The slowest member decides what is usual, and what is known of one that is away fades.
 func TestUsualTime(t *testing.T) {
-	s := &Store{usual: make([]atomic.Int64, 2)}
-	s.took(0, 8*time.Millisecond)
-	s.took(1, 4*time.Millisecond)
-	if got := s.usualTime(); got != 8*time.Millisecond {
-		t.Errorf("%v, want that of the slowest", got)
+	s := new(Store)
+	for range 20 {
+		for _, d := range []time.Duration{1, 2, 80} {
+			s.took(d * time.Millisecond)
+		}
 	}
-	s.took(0, 0)
-	if got := s.usualTime(); got != 6*time.Millisecond {
-		t.Errorf("%v after a failure, want a quarter less", got)
+	if usual := time.Duration(s.usual.Load()); usual < 80*time.Millisecond/graceFactor || usual > 80*time.Millisecond {
+		t.Errorf("%v with one that takes 80ms", usual)
+	}
+	for range 40 {
+		s.took(time.Millisecond)
+		s.took(2 * time.Millisecond)
+	}
+	if usual := time.Duration(s.usual.Load()); usual > 3*time.Millisecond {
+		t.Errorf("%v without it", usual)
 	}
 }
 
@@ -297,41 +298,4 @@ func TestQuorumReportsARenewalOnce(t *testing.T) {
 			t.Errorf("a late vote: %+v", o)
 		}
 	}
-}
-
-// Callers that give up early say nothing about the members.
-func TestUsualTimeOutlivesHaste(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		s := &Store{servers: []*conn.Server{refusing(t)}, usual: make([]atomic.Int64, 1)}
-		c := &conn.Command{Script: plainScripts().inspect, Keys: 1, Words: []any{"k"}}
-		for _, tc := range []struct {
-			ctx  context.Context
-			want time.Duration
-		}{{ctx, 8 * time.Millisecond}, {context.Background(), 6 * time.Millisecond}} {
-			s.usual[0].Store(int64(8 * time.Millisecond))
-			if _, err := (question[State]{command: c, timeout: time.Second, decode: decodeState}).askMember(tc.ctx, s, 0); err == nil {
-				t.Error("no error")
-			}
-			if got := s.usualTime(); got != tc.want {
-				t.Errorf("%v, want %v", got, tc.want)
-			}
-		}
-	})
-}
-
-type goroutines struct{}
-
-func (goroutines) Start(f func())                { go f() }
-func (goroutines) Begin(task interface{ Run() }) { go task.Run() }
-
-// refusing is a server that refuses connections.
-func refusing(t *testing.T) *conn.Server {
-	client := redis.NewClient(&redis.Options{
-		Addr:   "127.0.0.1:1",
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, errDown },
-	})
-	t.Cleanup(func() { _ = client.Close() })
-	return conn.New(client, conn.Config{Timeout: time.Second, Workers: goroutines{}})
 }

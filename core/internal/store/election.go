@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// A contended acquisition waits for the rest of the members so many times as long as
-	// the slowest usually takes.
+	// A contended acquisition waits for the rest of the members so many times as long as the slower ones usually take.
 	graceFactor = 3
 	graceMin    = 5 * time.Millisecond
 	againMin    = time.Millisecond
@@ -65,13 +64,23 @@ func (s *Store) Decided(c *Claim, held func() bool) {
 // One that refuses is asked again, once, for a release may be on its way to it: but not
 // when it may have refused a second copy of the claim, and is about to end the first.
 func (e *election) follow(member int) {
-	g, late, err := e.ask(member)
+	server := e.servers[member]
+	ask := func() (Grant, error) {
+		asked := time.Now()
+		g, err := do(e.ctx, server, &e.claim.command, e.config.Timeout, e.claim.decode)
+		if !isFailure(err) {
+			e.took(time.Since(asked))
+		}
+		e.granted <- vote[Grant]{member, g, err}
+		return g, err
+	}
+	g, err := ask()
 	if isBusy(err) {
 		select {
 		case <-e.token.made:
-		case <-time.After(max(e.usualTime(), againMin)):
+		case <-time.After(max(time.Duration(e.usual.Load()), againMin)):
 			if !e.claim.Resends.MayArriveTwice() {
-				g, late, err = e.ask(member)
+				g, err = ask()
 			}
 		}
 	}
@@ -79,14 +88,15 @@ func (e *election) follow(member int) {
 		e.written <- vote[bool]{err: err}
 		return
 	}
-	server, token := e.servers[member], e.token.wait()
-	if late {
+	select {
+	case <-e.won.made: // without this member: no release that follows can be relied on to end its grant
 		if held := e.held.wait(); held == nil || !held() {
 			e.claim.Compensate(server)
 			return
 		}
+	default:
 	}
-	if token != 0 {
+	if token := e.token.wait(); token != 0 {
 		has := g.Token == token
 		if !has { // it is a member less, if that fails
 			has, err = do(context.WithoutCancel(e.ctx), server, e.claim.raise(g.Token, token), e.config.Timeout, yes)
@@ -98,27 +108,22 @@ func (e *election) follow(member int) {
 	}
 }
 
-// ask has a member vote. It is late when the others have decided before it has granted the lock: no release that
-// follows can be relied on to end that.
-func (e *election) ask(member int) (g Grant, late bool, err error) {
-	q := question[Grant]{command: &e.claim.command, timeout: e.config.Timeout, decode: e.claim.decode}
-	g, err = q.askMember(e.ctx, e.Store, member)
-	select {
-	case <-e.won.made:
-		late = true
-	default:
+// took notes how long a member took to vote. One that is slower than usual counts more; one that does not vote fades.
+func (s *Store) took(d time.Duration) {
+	usual, share := s.usual.Load(), int64(16)
+	switch {
+	case usual == 0:
+		share = 1
+	case int64(d) > usual:
+		share = 4
 	}
-	e.granted <- vote[Grant]{member, g, err}
-	return g, late, err
+	s.usual.Store(usual + (int64(d)-usual)/share)
 }
 
 // raise makes a member give the lock a greater token than the one that it gave.
 func (c *Claim) raise(given, token int64) *conn.Command {
-	return &conn.Command{
-		Script: c.store.scripts.renew,
-		Keys:   2,
-		Words:  []any{c.Name.Lock(), c.Name.clock(), c.Owner, given, noTime, "raise", token},
-	}
+	words := []any{c.Name.Lock(), c.Name.clock(), c.Owner, given, int64(0), "raise", token}
+	return &conn.Command{Script: c.store.scripts.renew, Keys: 2, Words: words}
 }
 
 // count counts votes until they decide who has the lock.
@@ -134,7 +139,7 @@ func (e *election) count() (Grant, error) {
 		case v := <-e.granted:
 			b.votes = append(slices.DeleteFunc(b.votes, func(old vote[Grant]) bool { return old.member == v.member }), v)
 			if grace == nil && isBusy(v.err) {
-				grace = time.After(max(graceFactor*e.usualTime(), graceMin))
+				grace = time.After(max(graceFactor*time.Duration(e.usual.Load()), graceMin))
 			}
 		case <-grace:
 			impatient = true

@@ -25,13 +25,6 @@ func (s *Store) Force(ctx context.Context, n Name, owner *string) (bool, error) 
 
 // decideForce: done when a majority has answered; freed if one of them was.
 func decideForce(b *ballot[bool]) (freed, decided bool, err error) {
-	answers := b.answers(func(bool) bool { return true })
-	switch {
-	case len(answers) >= b.majority():
-		return slices.Contains(answers, true), true, nil
-	case b.pending() > 0:
-		return false, false, nil
-	default:
-		return false, true, b.noMajority()
-	}
+	answers, decided, err := b.agreed(func(_, _ bool) bool { return true })
+	return slices.Contains(answers, true), decided, err
 }

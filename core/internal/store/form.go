@@ -1,6 +1,9 @@
 package store
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Form is how a lock is held, as the scripts read it.
 type Form string
@@ -15,10 +18,7 @@ func Permits(n int) Form { return Form("p" + strconv.Itoa(n)) }
 
 // Permits is how many owners may hold the lock at once; 0: the form has no permits.
 func (f Form) Permits() int {
-	if f.kind() != "p" {
-		return 0
-	}
-	n, _ := strconv.Atoi(string(f[1:]))
+	n, _ := strconv.Atoi(strings.TrimPrefix(string(f), "p"))
 	return n
 }
 

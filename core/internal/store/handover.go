@@ -38,38 +38,34 @@ func (s *Store) HandOver(ctx context.Context, h HandOver) error {
 // does; it counts once.
 func (s *Store) TakeBack(ctx context.Context, h HandOver, left time.Duration) (sent time.Time, err error) {
 	sent = time.Now()
-	return sent, s.handOver(ctx, h.takenBack(s, left))
+	return sent, s.handOver(ctx, h.command(s, left, leaseArg(h.Lease, h.Fixed)))
 }
 
 // TakeBackLater compensates a request of which nobody knows the outcome, for a lock that is lost: it
 // is taken back for a moment, or it would be parked for nobody.
 func (s *Store) TakeBackLater(h HandOver) {
-	s.compensate(h.takenBack(s, time.Millisecond), h.Name, time.Now().Add(h.TTL), s.servers...)
+	s.compensate(h.command(s, time.Millisecond, leaseArg(h.Lease, h.Fixed)), h.Name, time.Now().Add(h.TTL), s.servers...)
 }
 
-func (h *HandOver) takenBack(s *Store, left time.Duration) *conn.Command {
-	return h.command(s, left, leaseArg(h.Lease, h.Fixed))
-}
-
+// command parks the lock for ttl, or takes it back for so long if it is given the lease.
 func (h *HandOver) command(s *Store, ttl time.Duration, lease any) *conn.Command {
-	return &conn.Command{
-		Script:  s.scripts.handOver,
-		Keys:    2,
-		Words:   []any{h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID, flag(h.Drop)},
-		Resends: new(conn.Resends),
-	}
+	words := []any{h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID, flag(h.Drop)}
+	return &conn.Command{Script: s.scripts.handOver, Keys: 2, Words: words, Resends: new(conn.Resends)}
 }
 
 func (s *Store) handOver(ctx context.Context, c *conn.Command) error {
-	done, err := do(ctx, s.servers[0], c, s.config.Timeout, func(from conn.Reply) (bool, error) {
+	_, err := do(ctx, s.servers[0], c, s.config.Timeout, func(from conn.Reply) (done bool, err error) {
 		r := reply{value: from.Value}
-		if r.status() == saidHasOthers {
+		switch r.status() {
+		case saidDone:
+			return true, nil
+		case saidNone:
+			return false, ErrGone
+		case saidHasOthers:
 			return false, ErrOthers
 		}
-		return yes(from)
+		r.foreign()
+		return false, r.err
 	})
-	if err == nil && !done {
-		err = ErrGone
-	}
 	return err
 }

@@ -34,11 +34,8 @@ type Holder struct {
 // Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for
 // Timeout at most, and returns early when ctx ends; the error is a [*conn.Failure].
 func (s *Store) Inspect(ctx context.Context, n Name) (State, error) {
-	return question[State]{s.inspection(n.Lock()), s.config.Timeout, decodeState, decideInspect, nil}.ask(ctx, s)
-}
-
-func (s *Store) inspection(lock string) *conn.Command {
-	return &conn.Command{Script: s.scripts.inspect, Keys: 1, Words: []any{lock}, Resends: new(conn.Resends)}
+	c := &conn.Command{Script: s.scripts.inspect, Keys: 1, Words: []any{n.Lock()}, Resends: new(conn.Resends)}
+	return question[State]{c, s.config.Timeout, decodeState, decideInspect, nil}.ask(ctx, s)
 }
 
 func decodeState(from conn.Reply) (state State, _ error) {
@@ -75,9 +72,12 @@ func decodeState(from conn.Reply) (state State, _ error) {
 	if len(state.Holders) == 1 {
 		state.Owner = state.Holders[0].Owner
 	}
-	idle := state.Holders == nil
-	state.Parked, state.Unknown = idle && kind == 'h', idle && kind == 'i'
-	if kind == 's' || kind == 'p' {
+	switch idle := state.Holders == nil; kind {
+	case 'h':
+		state.Parked = idle
+	case 'i':
+		state.Unknown = idle
+	case 's', 'p':
 		if idle {
 			return State{}, nil
 		}

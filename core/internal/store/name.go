@@ -29,8 +29,8 @@ func IsOwnField(field string) bool {
 
 // Name names one lock in Redis: its keys, which all hash to one slot, and its channel.
 type Name struct {
-	keys   string // that of the queue, in which that of the lock is, and that of the clock
-	prefix int    // its length
+	keys          string // that of the queue, in which that of the lock is, and that of the clock
+	prefix, queue int32  // their lengths
 }
 
 // NewName names the lock of a key under a prefix. No two keys have one name, and none
@@ -39,11 +39,11 @@ func NewName(prefix, key string) Name {
 	key = encode(key)
 	tag := tags()[slotOf(prefix, key)]
 	keys := prefix + "{" + prefix + key + "}:queue" + prefix + "latchkey:clock:{" + string(tag[:]) + "}"
-	return Name{keys, len(prefix)}
+	return Name{keys, int32(len(prefix)), int32(2*len(prefix) + len(key) + len("{}:queue"))}
 }
 
 // Lock is the key of the lock's hash, as Redisson names it.
-func (n Name) Lock() string { return n.keys[n.prefix+len("{") : n.queueEnds()-len("}:queue")] }
+func (n Name) Lock() string { return n.keys[n.prefix+1 : n.queue-int32(len("}:queue"))] }
 
 // Key is the key as the caller wrote it.
 func (n Name) Key() string {
@@ -55,21 +55,15 @@ func (n Name) Key() string {
 // one process.
 func (n Name) Channel() string { return channelPrefix + "{" + n.Lock() + "}" }
 
-// queue holds the waits, and tombstones: holds of claims that were given up, by which a
-// late copy is refused.
-func (n Name) queue() string { return n.keys[:n.queueEnds()] }
-
 // clock is the fencing clock, which the locks of a hash slot share: it holds the last
 // token given in that slot, for ever. Scripts name it after the lock, which decides what
 // server they run on where keys are not spread by slots, as in a Ring: each server then
 // has a clock of its own for the locks that it has.
-func (n Name) clock() string { return n.keys[n.queueEnds():] }
+func (n Name) clock() string { return n.keys[n.queue:] }
 
-func (n Name) queueEnds() int { return len(n.keys) - n.prefix - len("latchkey:clock:{}") - tagSize }
-
-// words are what commands about the lock and an owner begin with.
+// words are what commands about the lock, its queue and an owner begin with.
 func (n Name) words(room []any, owner string) []any {
-	return append(room[:0], n.Lock(), n.queue(), n.clock(), owner)
+	return append(room[:0], n.Lock(), n.keys[:n.queue], n.clock(), owner)
 }
 
 // ProcessChannel names the channels of a process. Whoever may list channels learns no hold

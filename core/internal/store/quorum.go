@@ -70,10 +70,18 @@ func (b *ballot[T]) noMajority() error {
 	return conn.Failed(fmt.Errorf("%d of %d members failed: %w", len(failures), b.members, errors.Join(failures...)))
 }
 
+// first is one of the answers that agreed returns.
+func (b *ballot[T]) first(same func(a, b T) bool) (answer T, decided bool, err error) {
+	answers, decided, err := b.agreed(same)
+	if len(answers) > 0 {
+		answer = answers[0]
+	}
+	return answer, decided, err
+}
+
 // decideYes is what a majority says.
 func decideYes(b *ballot[bool]) (yes, decided bool, err error) {
-	answers, decided, err := b.agreed(func(a, b bool) bool { return a == b })
-	return len(answers) > 0 && answers[0], decided, err
+	return b.first(func(a, b bool) bool { return a == b })
 }
 
 // question is one command for the one server, or for all members of a quorum.
@@ -93,7 +101,7 @@ func (q question[T]) ask(ctx context.Context, s *Store) (T, error) {
 	arrived, done := make(chan vote[T], len(s.servers)), newDecision[bool]()
 	for i := range s.servers {
 		s.config.Workers.Start(func() {
-			answer, err := q.askMember(ctx, s, i)
+			answer, err := do(ctx, s.servers[i], q.command, q.timeout, q.decode)
 			arrived <- vote[T]{i, answer, err}
 			if err != nil && q.missed != nil && done.wait() {
 				q.missed(s.servers[i])
@@ -110,37 +118,6 @@ func (q question[T]) ask(ctx context.Context, s *Store) (T, error) {
 	}
 }
 
-func (q question[T]) askMember(ctx context.Context, s *Store, i int) (T, error) {
-	began := time.Now()
-	answer, err := do(ctx, s.servers[i], q.command, q.timeout, q.decode)
-	switch {
-	case !isFailure(err):
-		s.took(i, time.Since(began))
-	case ctx.Err() == nil: // nobody has given up early
-		s.took(i, 0)
-	}
-	return answer, err
-}
-
-// took notes how long a member took to answer; 0: it did not. What is known of one that does not fades.
-func (s *Store) took(i int, d time.Duration) {
-	usual := &s.usual[i]
-	if old := usual.Load(); old == 0 {
-		usual.Store(int64(d))
-	} else {
-		usual.Store(old + (int64(d)-old)/4)
-	}
-}
-
-// usualTime is how long the slowest member usually takes to answer.
-func (s *Store) usualTime() time.Duration {
-	slowest := time.Duration(0)
-	for i := range s.usual {
-		slowest = max(slowest, time.Duration(s.usual[i].Load()))
-	}
-	return slowest
-}
-
 // decision is a value for which others wait until it is decided.
 type decision[T any] struct {
 	made  chan struct{}
@@ -148,7 +125,6 @@ type decision[T any] struct {
 }
 
 func newDecision[T any]() *decision[T] { return &decision[T]{made: make(chan struct{})} }
-
 func (d *decision[T]) make(value T) {
 	d.value = value
 	close(d.made)

@@ -44,13 +44,8 @@ func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (
 	if !s.Can.Differ {
 		return do(ctx, s.servers[0], c, timeout, decodeRelease)
 	}
-	q := question[Released]{c, timeout, decodeRelease, decideRelease, s.orReleaseLater(r)}
-	return q.ask(ctx, s)
-}
-
-// orReleaseLater keeps a copy: what Release was given stays off the heap.
-func (s *Store) orReleaseLater(r Release) func(member *conn.Server) {
-	return func(member *conn.Server) { s.releaseLater(r, member) }
+	again := r // r itself stays off the heap
+	return question[Released]{c, timeout, decodeRelease, decideRelease, func(member *conn.Server) { s.releaseLater(again, member) }}.ask(ctx, s)
 }
 
 // ReleaseLater compensates a hold that has ended for this process, with every server. A
@@ -62,32 +57,31 @@ func (s *Store) releaseLater(r Release, servers ...*conn.Server) {
 }
 
 func (r *Release) command(s *Store, late bool) *conn.Command {
-	if r.Sole && r.Waits == (Place{}) && !r.MayArrive && !late && r.Last == r.Token && !s.Can.Differ {
-		c := &struct {
-			conn.Command
-			words [5]any
-			mode  [32]byte
-		}{}
-		words := append(r.Name.words(c.words[:], r.Owner), r.mode(c.mode[:0]))
-		c.Command = conn.Command{Script: s.scripts.release, Keys: 3, Words: words, Merges: 2}
-		return &c.Command
-	}
 	c := &struct {
 		conn.Command
 		words [11]any
+		mode  [32]byte
 	}{}
-	outcome, tombstone, last := any("done"), any(noTime), any("")
+	c.Script, c.Keys, c.Words = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner)
+	if r.Sole && r.Waits == (Place{}) && !r.MayArrive && !late && r.Last == r.Token && !s.Can.Differ {
+		mode := strconv.AppendInt(append(c.mode[:0], 'x'), r.Token, 10)
+		if r.Lease != usualLease {
+			mode = strconv.AppendInt(append(mode, ' '), r.Lease.Milliseconds(), 10)
+		}
+		c.Words, c.Merges = append(c.Words, mode), 2
+		return &c.Command
+	}
+	outcome, tombstone, last := any("done"), int64(0), any("")
 	if r.Failed {
 		outcome = "failed"
 	}
 	if r.MayArrive {
-		tombstone = tombstoneKept
+		tombstone = tombstoneLife.Milliseconds()
 	}
 	if r.Last != r.Token {
 		last = r.Last
 	}
-	words := append(r.Name.words(c.words[:], r.Owner), r.Token, r.Hold, outcome, flag(late), tombstone, r.Waits.member(), last)
-	c.Command = conn.Command{Script: s.scripts.release, Keys: 3, Words: words}
+	c.Words = append(c.Words, r.Token, r.Hold, outcome, flag(late), tombstone, r.Waits.member(), last)
 	if r.Form != Exclusive || r.Answer != nil {
 		c.Words = append(c.Words, string(r.Form))
 	}
@@ -95,15 +89,6 @@ func (r *Release) command(s *Store, late bool) *conn.Command {
 		c.Words = append(c.Words, r.Answer.Keep.Milliseconds(), r.Answer.Text)
 	}
 	return &c.Command
-}
-
-// mode appends the field of that name, as it is when nobody else has to do with the lock.
-func (r *Release) mode(room []byte) []byte {
-	mode := strconv.AppendInt(append(room, 'x'), r.Token, 10)
-	if r.Lease == usualLease {
-		return mode
-	}
-	return strconv.AppendInt(append(mode, ' '), r.Lease.Milliseconds(), 10)
 }
 
 func decodeRelease(from conn.Reply) (released Released, _ error) {
@@ -114,7 +99,7 @@ func decodeRelease(from conn.Reply) (released Released, _ error) {
 	switch r.status() {
 	case saidNone:
 	case saidEnded:
-		released = Released{Found: true}
+		released.Found = true
 	case saidWindowed:
 		released = Released{Found: true, Window: r.ttl()}
 	case saidPassed:
@@ -126,10 +111,6 @@ func decodeRelease(from conn.Reply) (released Released, _ error) {
 }
 
 // decideRelease: ended when a majority has ended it.
-func decideRelease(b *ballot[Released]) (released Released, decided bool, err error) {
-	same, decided, err := b.agreed(func(a, b Released) bool { return a.Found == b.Found })
-	if len(same) > 0 {
-		released = same[0]
-	}
-	return released, decided, err
+func decideRelease(b *ballot[Released]) (Released, bool, error) {
+	return b.first(func(a, b Released) bool { return a.Found == b.Found })
 }

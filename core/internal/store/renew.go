@@ -32,7 +32,7 @@ type renewal struct {
 }
 
 func (s *Store) renewal(w Renew) *renewal {
-	r := &renewal{words: [...]any{w.Name.Lock(), w.Owner, w.Token, milliseconds(w.Lease), "first"}}
+	r := &renewal{words: [...]any{w.Name.Lock(), w.Owner, w.Token, leaseArg(w.Lease, false), "first"}}
 	r.command = conn.Command{Script: s.scripts.renew, Keys: 1, Words: r.words[:4], Merges: 3}
 	if w.First {
 		r.command.Words, r.command.Merges = r.words[:], 0
@@ -76,12 +76,10 @@ func (s *Store) Refresh(ctx context.Context, w Renew) (held bool, sent time.Time
 
 // renewalVotes reports once, when the members' answers decide it.
 type renewalVotes struct {
-	to Renewal
-
-	mu       sync.Mutex
-	ballot   ballot[bool]
-	sent     time.Time // the first of them
-	reported bool
+	mu     sync.Mutex
+	ballot ballot[bool]
+	sent   time.Time // the first of them
+	to     Renewal   // nil: it was told
 }
 
 // Renewed takes the answer of a member.
@@ -92,11 +90,8 @@ func (v *renewalVotes) Renewed(held bool, err error, sent time.Time) {
 		v.sent = sent
 	}
 	v.ballot.votes = append(v.ballot.votes, vote[bool]{answer: held, err: err})
-	if v.reported {
-		return
-	}
-	if held, decided, err := decideYes(&v.ballot); decided {
-		v.reported = true
+	if held, decided, err := decideYes(&v.ballot); decided && v.to != nil {
 		v.to.Renewed(held, err, v.sent)
+		v.to = nil
 	}
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -58,13 +57,6 @@ func at[T any](r *reply, i int) (value T) {
 }
 
 func (r *reply) foreign() { r.err = unexpected(r.value) }
-
-// token is the text of a reply that grants the lock.
-func (r *reply) token() int64 {
-	token, err := parseToken(r.text())
-	r.err = cmp.Or(r.err, err)
-	return token
-}
 
 // did tells a reply of a script that has done what it was asked.
 func did(value any) bool {

@@ -19,26 +19,15 @@ const (
 	usualLease = 30 * time.Second
 )
 
-// Times as the scripts take them. A constant needs no memory as an argument.
-const (
-	tombstoneKept = int64(tombstoneLife / time.Millisecond)
-	usualArg      = int64(usualLease / time.Millisecond)
-	noTime        = int64(0)
-)
-
-func milliseconds(d time.Duration) any {
-	if d == usualLease {
-		return usualArg
+// leaseArg is in ms, and negative when nobody renews the lease.
+func leaseArg(d time.Duration, fixed bool) any {
+	switch {
+	case fixed:
+		return -d.Milliseconds()
+	case d == usualLease:
+		return int64(usualLease / time.Millisecond) // a constant needs no memory
 	}
 	return d.Milliseconds()
-}
-
-// leaseArg is negative when nobody renews the lease.
-func leaseArg(d time.Duration, fixed bool) any {
-	if fixed {
-		return -d.Milliseconds()
-	}
-	return milliseconds(d)
 }
 
 func flag(b bool) any {

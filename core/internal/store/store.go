@@ -35,8 +35,8 @@ type Store struct {
 
 	config  Config
 	servers []*conn.Server
-	usual   []atomic.Int64 // how long each member of a quorum takes to answer, in ns; 0: it never has
 	scripts *scripts
+	usual   atomic.Int64 // how long the slower members of a quorum take to vote, in ns
 
 	mu     sync.Mutex
 	random *mathrand.ChaCha8 // guarded by mu
@@ -66,7 +66,6 @@ func New(server *conn.Server, c Config) *Store {
 func NewQuorum(servers []*conn.Server, c Config) *Store {
 	s := newStore(servers, c, plainScripts)
 	s.Can = Abilities{Differ: true}
-	s.usual = make([]atomic.Int64, len(servers))
 	return s
 }
 
