@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// Claim is one attempt to take a lock, or to enter one that its owner holds. It serves
-// one Acquire and is not changed afterwards.
+// Claim is one attempt to take a lock, or to enter one that its owner holds. It serves one Acquire and is not changed
+// afterwards.
 type Claim struct {
 	Name    Name
 	Owner   string // the field that counts holds
@@ -42,8 +42,6 @@ const (
 	Polling            // no message arrives: the hold is granted the lock, and finds out when it asks again
 )
 
-var waitingArgs = [...]any{NotWaiting: "0", Listening: "1", Polling: "2"}
-
 // Grant is a lock that was taken or entered.
 type Grant struct {
 	Token     int64 // fencing token
@@ -72,8 +70,8 @@ func (b *Busy) Error() string { return "the lock is busy" }
 // ErrUpgrade says that the owner has the lock in a form that does not include the other.
 var ErrUpgrade = errors.New("the owner holds the lock in another form")
 
-// ErrGone says that the lock to enter is gone, or that there is none for the ticket, or that the claim was withdrawn before it
-// arrived.
+// ErrGone says that the lock to enter is gone, or that there is none for the ticket, or that the claim was withdrawn
+// before it arrived.
 var ErrGone = errors.New("the lock to enter is gone")
 
 // errOtherKind is why a name cannot be locked.
@@ -82,10 +80,10 @@ var errOtherKind = &conn.Failure{Outcome: conn.Refused, Cause: errors.New("the n
 // errWithdrawn is the answer to a claim whose hold has a tombstone.
 var errWithdrawn = fmt.Errorf("%w: the claim was withdrawn before it arrived", ErrGone)
 
-// Acquire asks once for a lock. It blocks for Timeout at most, in a quorum for some
-// times that, and returns early when ctx ends. It fails with [*Busy], [ErrUpgrade], an [ErrGone] or a
-// [*conn.Failure], and for an attempt with [*Answered], [ErrReused] or [ErrOutcomeUnknown]; then what the claim may have
-// left in Redis, or may yet leave, is compensated. Decided must follow.
+// Acquire asks once for a lock. It blocks for Timeout at most, in a quorum for some times that, and returns early when
+// ctx ends. It fails with [*Busy], [ErrUpgrade], an [ErrGone] or a [*conn.Failure], and for an attempt with
+// [*Answered], [ErrReused] or [ErrOutcomeUnknown]; then what the claim may have left in Redis, or may yet leave, is
+// compensated. Decided must follow.
 func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 	command := c.prepare(s)
 	if s.Can.Differ {
@@ -94,8 +92,8 @@ func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 	return do(ctx, s.servers[0], command, s.config.Timeout, c.decode)
 }
 
-// Withdraw compensates a claim that was granted but that nobody wants any more, with
-// every server. lease is that of the lock.
+// Withdraw compensates a claim that was granted but that nobody wants any more, with every server. lease is that of the
+// lock.
 func (s *Store) Withdraw(c *Claim, lease time.Duration) { c.undo(lease, s.servers...) }
 
 // Compensate is Withdraw for one server, whose answer nobody has heard.
@@ -111,27 +109,22 @@ func (c *Claim) prepare(s *Store) *conn.Command {
 	lease := leaseArg(c.Lease, c.Fixed)
 	merges := int8(0) // see conn.Command
 	full := func(how any, more ...any) {
-		all := []any{lease, waitingArgs[c.Wait], c.Hold, c.Window.Milliseconds(), how, string(c.Form)}
+		all := []any{lease, int64(c.Wait), c.Hold, c.Window.Milliseconds(), how, string(c.Form)}
 		words = slices.Concat(words, all, more)
 	}
 	switch {
 	case c.Ticket != "":
 		full("resume", digest(c.Ticket))
 	case c.Attempt != nil:
-		full("attempt", c.Attempt.Request, c.Attempt.Known.Milliseconds(), flag(c.Attempt.Refuse))
+		full("attempt", c.Attempt.Request, c.Attempt.Known.Milliseconds(), c.Attempt.Refuse)
 	case c.Enter != 0:
 		full("enter", c.Enter)
 	case c.Owner != c.Hold || c.Fixed || c.Window > 0 || c.Form != Exclusive:
 		full("take")
 	default:
 		merges = 1
-		if c.Lease != usualLease {
-			merges = 2
-		}
-		if c.Wait != Listening {
-			words = append(words, lease, waitingArgs[c.Wait])
-		} else if c.Lease != usualLease {
-			words = append(words, lease)
+		if c.Lease != usualLease || c.Wait != Listening {
+			words, merges = append(words, lease, int64(c.Wait)), 2
 		}
 	}
 	c.store = s

@@ -8,8 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// AcquireAll is Acquire for several claims at once. It has done with each, in their order, when
-// all are answered.
+// AcquireAll is Acquire for several claims at once. It has done with each, in their order, when all are answered.
 func (s *Store) AcquireAll(ctx context.Context, cs []*Claim, done func(i int, g Grant, err error)) {
 	if s.Can.Differ {
 		atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, cs[i]) }, done)
@@ -25,8 +24,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []*Claim, done func(i int, g 
 	})
 }
 
-// ReleaseAll is Release for several holds at once. It has done with each, in their order, when
-// all are answered.
+// ReleaseAll is Release for several holds at once. It has done with each, in their order, when all are answered.
 func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration, done func(i int, r Released, err error)) {
 	if s.Can.Differ {
 		atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) }, done)

@@ -8,8 +8,7 @@ import (
 
 const compensationTimeout = 500 * time.Millisecond
 
-// Compensation is a release that one server has to confirm: send it until it does, or
-// until it is too late.
+// Compensation is a release that one server has to confirm: send it until it does, or until it is too late.
 type Compensation struct {
 	Name  Name
 	Until time.Time // when it has ended by itself
@@ -19,8 +18,8 @@ type Compensation struct {
 	to     conn.Recipient
 }
 
-// Send queues it with its server, to go with the next Flush. to receives the outcome:
-// without an error it is confirmed. It is not sent again before that.
+// Send queues it with its server, to go with the next Flush. to receives the outcome: without an error it is confirmed.
+// It is not sent again before that.
 func (c *Compensation) Send(to conn.Recipient) {
 	c.to = to
 	c.server.Queue(&c.queued)

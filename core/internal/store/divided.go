@@ -9,9 +9,9 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// FindDivided returns an error when a client that does not know of clusters has reached one
-// node of several: it cannot take most locks. It returns nil when it did not find out until
-// ctx ended. It looks for keys under prefix, and writes none.
+// FindDivided returns an error when a client that does not know of clusters has reached one node of several: it cannot
+// take most locks. It returns nil when it did not find out until ctx ended. It looks for keys under prefix, and writes
+// none.
 func (s *Store) FindDivided(ctx context.Context, prefix string) (err error) {
 	const step = 256 // hardly a node of a cluster has no slot that is looked at
 	var looks []*conn.Command

@@ -49,10 +49,9 @@ func (s *Store) elect(ctx context.Context, c *Claim) (Grant, error) {
 	return g, err
 }
 
-// Decided says what became of a claim, for members of a quorum that grant it late: they
-// get the token of the lock if that is still held then, else their grant is compensated.
-// held is nil when the lock was not taken, and may be called on any goroutine. It is called once after each Acquire, and does
-// not block.
+// Decided says what became of a claim, for members of a quorum that grant it late: they get the token of the lock if
+// that is still held then, else their grant is compensated. held is nil when the lock was not taken, and may be called
+// on any goroutine. It is called once after each Acquire, and does not block.
 func (s *Store) Decided(c *Claim, held func() bool) {
 	if c.election != nil {
 		c.election.held.make(held)
@@ -61,8 +60,8 @@ func (s *Store) Decided(c *Claim, held func() bool) {
 
 // follow asks a member, and does there what follows from the votes of all.
 //
-// One that refuses is asked again, once, for a release may be on its way to it: but not
-// when it may have refused a second copy of the claim, and is about to end the first.
+// One that refuses is asked again, once, for a release may be on its way to it: but not when it may have refused a
+// second copy of the claim, and is about to end the first.
 func (e *election) follow(member int) {
 	server := e.servers[member]
 	ask := func() (Grant, error) {
@@ -128,8 +127,8 @@ func (c *Claim) raise(given, token int64) *conn.Command {
 
 // count counts votes until they decide who has the lock.
 //
-// A claim that one member refuses waits for the others no longer than usual: contenders that
-// keep a vote each until a dead member's time is over would block one another for as long.
+// A claim that one member refuses waits for the others no longer than usual: contenders that keep a vote each until a
+// dead member's time is over would block one another for as long.
 func (e *election) count() (Grant, error) {
 	b := &ballot[Grant]{members: len(e.servers)}
 	var grace <-chan time.Time
@@ -150,9 +149,9 @@ func (e *election) count() (Grant, error) {
 	}
 }
 
-// confirm waits until a majority has the token, so that the next majority meets a member that knows it. A member
-// that votes late can take the place of one that fails meanwhile. Without a majority the claim is to be tried again
-// while most members answer.
+// confirm waits until a majority has the token, so that the next majority meets a member that knows it. A member that
+// votes late can take the place of one that fails meanwhile. Without a majority the claim is to be tried again while
+// most members answer.
 func (e *election) confirm() error {
 	b := &ballot[bool]{members: len(e.servers)}
 	for b.pending() > 0 {
@@ -177,9 +176,8 @@ func isBusy(err error) bool {
 	return busy
 }
 
-// decideAcquire: held when a majority grants it, with the greatest token and the
-// shortest ttl. When it is impatient, and contenders stand in the way, it is busy as
-// soon as a majority has answered.
+// decideAcquire: held when a majority grants it, with the greatest token and the shortest ttl. When it is impatient,
+// and contenders stand in the way, it is busy as soon as a majority has answered.
 func decideAcquire(b *ballot[Grant], impatient bool) (won Grant, decided bool, err error) {
 	grants := b.answers(func(Grant) bool { return true })
 	var busy []*Busy
@@ -215,8 +213,8 @@ func decideAcquire(b *ballot[Grant], impatient bool) (won Grant, decided bool, e
 	}
 }
 
-// busyUntil says when enough of the members that refused will be free. It is split when others
-// granted: then nobody may hold a majority.
+// busyUntil says when enough of the members that refused will be free. It is split when others granted: then nobody may
+// hold a majority.
 func busyUntil(refusals []*Busy, enough int, split bool) *Busy {
 	slices.SortFunc(refusals, func(a, b *Busy) int {
 		if a.Until.IsZero() != b.Until.IsZero() {

@@ -7,10 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// Force frees a lock or ends its dedup window, and reports whether there was anything to
-// free: of whoever holds it when owner is nil, else if that owner does; an empty one
-// stands for a dedup window. It blocks for Timeout at most, and returns early when ctx
-// ends; after an error, a [*conn.Failure], it may have been done.
+// Force frees a lock or ends its dedup window, and reports whether there was anything to free: of whoever holds it when
+// owner is nil, else if that owner does; an empty one stands for a dedup window. It blocks for Timeout at most, and
+// returns early when ctx ends; after an error, a [*conn.Failure], it may have been done.
 func (s *Store) Force(ctx context.Context, n Name, owner *string) (bool, error) {
 	words := []any{n.Lock(), n.clock()}
 	if owner != nil {

@@ -25,8 +25,7 @@ func (f Form) Permits() int {
 // Includes reports whether an owner that holds a lock in this form may enter it in another.
 func (f Form) Includes(other Form) bool { return f == Exclusive || f.kind() == other.kind() }
 
-// GoesWith reports whether holders in the two forms do not wait for one another, unless it is
-// for room.
+// GoesWith reports whether holders in the two forms do not wait for one another, unless it is for room.
 func (f Form) GoesWith(other Form) bool {
 	return f != Exclusive && f.kind() == other.kind() && other.Permits() != 1
 }
@@ -45,8 +44,8 @@ func (f Form) String() string {
 // kind is how holders that go together are marked in Redis.
 func (f Form) kind() string { return string(f[:min(len(f), 1)]) }
 
-// Place is a wait in the queue of a lock: by a hold, that is its owner too unless the caller
-// has chosen one. The zero Place is none.
+// Place is a wait in the queue of a lock: by a hold, that is its owner too unless the caller has chosen one. The zero
+// Place is none.
 type Place struct {
 	Hold, Owner string
 	Form        Form

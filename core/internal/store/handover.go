@@ -26,30 +26,29 @@ type HandOver struct {
 // ErrOthers says that the lock cannot be handed over, for there are other holds.
 var ErrOthers = errors.New("the lock has other holds")
 
-// HandOver parks the lock. It blocks for Timeout at most, and returns early when ctx ends. It
-// fails with [ErrGone] when the lock is not that owner's any more, with [ErrOthers], or with a [*conn.Failure]; when
-// the outcome is unknown, TakeBack must follow.
+// HandOver parks the lock. It blocks for Timeout at most, and returns early when ctx ends. It fails with [ErrGone] when
+// the lock is not that owner's any more, with [ErrOthers], or with a [*conn.Failure]; when the outcome is unknown,
+// TakeBack must follow.
 func (s *Store) HandOver(ctx context.Context, h HandOver) error {
 	return s.handOver(ctx, h.command(s, h.TTL, ""))
 }
 
-// TakeBack has the lock held as before, for left since sent, whether or not it was parked,
-// and has a copy of the request refused that arrives later. It blocks and fails as HandOver
-// does; it counts once.
+// TakeBack has the lock held as before, for left since sent, whether or not it was parked, and has a copy of the
+// request refused that arrives later. It blocks and fails as HandOver does; it counts once.
 func (s *Store) TakeBack(ctx context.Context, h HandOver, left time.Duration) (sent time.Time, err error) {
 	sent = time.Now()
 	return sent, s.handOver(ctx, h.command(s, left, leaseArg(h.Lease, h.Fixed)))
 }
 
-// TakeBackLater compensates a request of which nobody knows the outcome, for a lock that is lost: it
-// is taken back for a moment, or it would be parked for nobody.
+// TakeBackLater compensates a request of which nobody knows the outcome, for a lock that is lost: it is taken back for
+// a moment, or it would be parked for nobody.
 func (s *Store) TakeBackLater(h HandOver) {
 	s.compensate(h.command(s, time.Millisecond, leaseArg(h.Lease, h.Fixed)), h.Name, time.Now().Add(h.TTL), s.servers...)
 }
 
 // command parks the lock for ttl, or takes it back for so long if it is given the lease.
 func (h *HandOver) command(s *Store, ttl time.Duration, lease any) *conn.Command {
-	words := []any{h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID, flag(h.Drop)}
+	words := []any{h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID, h.Drop}
 	return &conn.Command{Script: s.scripts.handOver, Keys: 2, Words: words, Resends: new(conn.Resends)}
 }
 

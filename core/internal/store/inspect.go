@@ -31,8 +31,8 @@ type Holder struct {
 	TTL   time.Duration
 }
 
-// Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for
-// Timeout at most, and returns early when ctx ends; the error is a [*conn.Failure].
+// Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for Timeout at most, and returns early
+// when ctx ends; the error is a [*conn.Failure].
 func (s *Store) Inspect(ctx context.Context, n Name) (State, error) {
 	c := &conn.Command{Script: s.scripts.inspect, Keys: 1, Words: []any{n.Lock()}, Resends: new(conn.Resends)}
 	return question[State]{c, s.config.Timeout, decodeState, decideInspect, nil}.ask(ctx, s)
@@ -100,8 +100,8 @@ func readHolder(owner, text string, now time.Duration) (h Holder, ok bool) {
 	return h, h.TTL > 0
 }
 
-// decideInspect: what a majority says of the owner, with the shortest ttl and the most holds
-// among them; nobody has the lock when all have answered and differ.
+// decideInspect: what a majority says of the owner, with the shortest ttl and the most holds among them; nobody has the
+// lock when all have answered and differ.
 func decideInspect(b *ballot[State]) (state State, decided bool, err error) {
 	same, decided, err := b.agreed(func(a, b State) bool { return a.Held == b.Held && a.Owner == b.Owner })
 	switch {

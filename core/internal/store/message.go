@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// GrantLease is how long a lock lasts that a release has granted, unless it is renewed: it
-// is lost for so long on a process that hangs. A shorter one would be lost by those that
-// stand still for a moment, or whose Redis does.
+// GrantLease is how long a lock lasts that a release has granted, unless it is renewed: it is lost for so long on a
+// process that hangs. A shorter one would be lost by those that stand still for a moment, or whose Redis does.
 const GrantLease = time.Second
 
 // Clock is what the clock of Redis showed after a request was sent.
@@ -17,8 +16,7 @@ type Clock struct {
 	Sent  time.Time
 }
 
-// NotBefore is a time at which the clock of Redis showed no more than that: the most
-// cautious one that is known.
+// NotBefore is a time at which the clock of Redis showed no more than that: the most cautious one that is known.
 func (c Clock) NotBefore(redis time.Duration) time.Time { return c.Sent.Add(redis - c.Redis) }
 
 // Open is the time for which those outside the queue go first, once they get their chance.
@@ -36,15 +34,12 @@ type Message struct {
 // IsFor reports whether a hold was granted the lock.
 func (m Message) IsFor(hold string) bool { return m.hold == digest(hold) }
 
-// longestMessage is longer than any.
-const longestMessage = 128
-
 // ReadMessage reads one. An error says that it is none of ours.
 func ReadMessage(text string) (m Message, err error) {
 	if text == "open" {
 		return m, nil
 	}
-	words := strings.Fields(text[:min(len(text), longestMessage)])
+	words := strings.SplitN(text[:min(len(text), 128)], " ", 4) // none of ours is longer
 	if len(words) != 3 {
 		return m, fmt.Errorf("an unexpected message: %.64q", text)
 	}

@@ -10,8 +10,7 @@ import (
 )
 
 const (
-	// MaxKeyBytes is how long a key may be, before it is encoded. [NewName] does not
-	// check it.
+	// MaxKeyBytes is how long a key may be, before it is encoded. [NewName] does not check it.
 	MaxKeyBytes = 1024
 	// channelPrefix begins the wake-up channels, as Redisson names them.
 	channelPrefix = "redisson_lock__channel:"
@@ -33,8 +32,7 @@ type Name struct {
 	prefix, queue int32  // their lengths
 }
 
-// NewName names the lock of a key under a prefix. No two keys have one name, and none
-// chooses its hash slot.
+// NewName names the lock of a key under a prefix. No two keys have one name, and none chooses its hash slot.
 func NewName(prefix, key string) Name {
 	key = encode(key)
 	tag := tags()[slotOf(prefix, key)]
@@ -51,14 +49,12 @@ func (n Name) Key() string {
 	return key
 }
 
-// Channel carries wake-ups for all who wait; Channel() + ":" + [ProcessChannel] those for
-// one process.
+// Channel carries wake-ups for all who wait; Channel() + ":" + [ProcessChannel] those for one process.
 func (n Name) Channel() string { return channelPrefix + "{" + n.Lock() + "}" }
 
-// clock is the fencing clock, which the locks of a hash slot share: it holds the last
-// token given in that slot, for ever. Scripts name it after the lock, which decides what
-// server they run on where keys are not spread by slots, as in a Ring: each server then
-// has a clock of its own for the locks that it has.
+// clock is the fencing clock, which the locks of a hash slot share: it holds the last token given in that slot, for
+// ever. Scripts name it after the lock, which decides what server they run on where keys are not spread by slots, as in
+// a Ring: each server then has a clock of its own for the locks that it has.
 func (n Name) clock() string { return n.keys[n.queue:] }
 
 // words are what commands about the lock, its queue and an owner begin with.
@@ -66,8 +62,7 @@ func (n Name) words(room []any, owner string) []any {
 	return append(room[:0], n.Lock(), n.keys[:n.queue], n.clock(), owner)
 }
 
-// ProcessChannel names the channels of a process. Whoever may list channels learns no hold
-// from it.
+// ProcessChannel names the channels of a process. Whoever may list channels learns no hold from it.
 func ProcessChannel(process string) string { return digest(process) }
 
 // digest is redis.sha1hex.
@@ -76,8 +71,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// encode percent-encodes what would let a key choose its hash slot, break the
-// hash tag or garble a terminal. No two keys have one encoding.
+// encode percent-encodes what would let a key choose its hash slot, break the hash tag or garble a terminal. No two
+// keys have one encoding.
 func encode(key string) string {
 	if !strings.ContainsFunc(key, isEncoded) {
 		return key

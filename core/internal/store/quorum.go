@@ -36,8 +36,8 @@ func (b *ballot[T]) answers(which func(T) bool) []T {
 	return answers
 }
 
-// agreed returns the answers of a majority that are the same. When there is no such majority, and there cannot
-// be one any more, that is decided as well.
+// agreed returns the answers of a majority that are the same. When there is no such majority, and there cannot be one
+// any more, that is decided as well.
 func (b *ballot[T]) agreed(same func(a, b T) bool) (answers []T, decided bool, err error) {
 	for _, v := range b.votes {
 		answers = b.answers(func(a T) bool { return same(a, v.answer) })

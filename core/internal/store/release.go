@@ -35,10 +35,9 @@ type Released struct {
 	Heard  int           // connections to this server that heard it is free for all; negative when unknown
 }
 
-// Release ends a hold, once: it is the caller's to repeat it when it fails, with a
-// [*conn.Failure], or to give it up with ReleaseLater. It blocks for timeout at most, and
-// returns early when ctx ends. When the majority of a quorum has answered, the members
-// that fail are compensated.
+// Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
+// with ReleaseLater. It blocks for timeout at most, and returns early when ctx ends. When the majority of a quorum has
+// answered, the members that fail are compensated.
 func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (Released, error) {
 	c := r.command(s, false)
 	if !s.Can.Differ {
@@ -48,8 +47,8 @@ func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (
 	return question[Released]{c, timeout, decodeRelease, decideRelease, func(member *conn.Server) { s.releaseLater(again, member) }}.ask(ctx, s)
 }
 
-// ReleaseLater compensates a hold that has ended for this process, with every server. A
-// release that is late gives the holds that remain no new lease.
+// ReleaseLater compensates a hold that has ended for this process, with every server. A release that is late gives the
+// holds that remain no new lease.
 func (s *Store) ReleaseLater(r Release) { s.releaseLater(r, s.servers...) }
 
 func (s *Store) releaseLater(r Release, servers ...*conn.Server) {
@@ -81,7 +80,7 @@ func (r *Release) command(s *Store, late bool) *conn.Command {
 	if r.Last != r.Token {
 		last = r.Last
 	}
-	c.Words = append(c.Words, r.Token, r.Hold, outcome, flag(late), tombstone, r.Waits.member(), last)
+	c.Words = append(c.Words, r.Token, r.Hold, outcome, late, tombstone, r.Waits.member(), last)
 	if r.Form != Exclusive || r.Answer != nil {
 		c.Words = append(c.Words, string(r.Form))
 	}

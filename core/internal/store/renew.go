@@ -8,8 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// Renewal receives the outcome of a renewal, once: whether the lock is still held, from
-// sent on for a lease, or a [*conn.Failure] or another error that left it unknown.
+// Renewal receives the outcome of a renewal, once: whether the lock is still held, from sent on for a lease, or a
+// [*conn.Failure] or another error that left it unknown.
 type Renewal interface {
 	Renewed(held bool, err error, sent time.Time)
 }
@@ -64,8 +64,8 @@ func (s *Store) Renew(w Renew, timeout time.Duration, to Renewal) {
 	s.servers[0].Queue(&r.queued)
 }
 
-// Refresh is Renew now. The command is sent again when its connection breaks. It blocks
-// for Timeout at most, and returns early when ctx ends; the error is a [*conn.Failure].
+// Refresh is Renew now. The command is sent again when its connection breaks. It blocks for Timeout at most, and
+// returns early when ctx ends; the error is a [*conn.Failure].
 func (s *Store) Refresh(ctx context.Context, w Renew) (held bool, sent time.Time, err error) {
 	c := &s.renewal(w).command
 	c.Resends = new(conn.Resends)

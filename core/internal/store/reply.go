@@ -30,8 +30,8 @@ const (
 	saidHasOthers // the lock cannot be handed over: there are other holds
 )
 
-// reply is what a script returns: {status, text, ttl, time, detail, number, lease}, of which the last
-// are absent where they say nothing. The scripts tell what detail and number are.
+// reply is what a script returns: {status, text, ttl, time, detail, number, lease}, of which the last are absent where
+// they say nothing. The scripts tell what detail and number are.
 type reply struct {
 	value any
 	err   error // no script of ours has given it: what was read is absent

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// tombstoneLife is for how long an acquisition that was given up is refused. TCP may
-	// bring it later still: then it takes the lock for nobody, until its lease ends. But
-	// where calls are cancelled by the thousand, each leaves something for so long.
+	// tombstoneLife is for how long an acquisition that was given up is refused. TCP may bring it later still: then it
+	// takes the lock for nobody, until its lease ends. But where calls are cancelled by the thousand, each leaves
+	// something for so long.
 	tombstoneLife = time.Minute
 	// usualLease is the lease of nearly all locks.
 	usualLease = 30 * time.Second
@@ -30,24 +30,17 @@ func leaseArg(d time.Duration, fixed bool) any {
 	return d.Milliseconds()
 }
 
-func flag(b bool) any {
-	if b {
-		return "1"
-	}
-	return "0"
-}
-
 //go:embed scripts
 var scriptFiles embed.FS
 
-// scripts are those of a Store, with the words by which it publishes: as arguments they
-// would cost each command.
+// scripts are those of a Store, with the words by which it publishes: as arguments they would cost each command.
 type scripts struct {
 	acquire, renew, release  *conn.Script
 	inspect, force, handOver *conn.Script
 }
 
-// Every Store uses one of these. To put the texts together takes a millisecond.
+// Every Store uses one of these. To put the texts together takes a millisecond. The nodes of a cluster pass plain
+// messages on to one another.
 var (
 	plainScripts   = sync.OnceValue(func() *scripts { return newScripts(script.Plain) })
 	clusterScripts = sync.OnceValue(func() *scripts { return newScripts(script.Cluster) })

@@ -8,8 +8,8 @@ const slots = 16384
 // tagSize is the least with which letters and digits make a tag for every slot.
 const tagSize = 3
 
-// tags has a hash tag for each slot: of locks that share a slot, the fencing clock is
-// in the same slot of a cluster as they are.
+// tags has a hash tag for each slot: of locks that share a slot, the fencing clock is in the same slot of a cluster as
+// they are.
 var tags = sync.OnceValue(func() *[slots][tagSize]byte {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	all := new([slots][tagSize]byte)
@@ -51,11 +51,10 @@ var crcTable = func() (table [256]uint16) {
 	return table
 }()
 
-// InFirstSlot returns a key that begins with start, and whose lock is in the first hash slot.
-// Keys that are used once are named so: each slot has a fencing clock, which stays.
+// InFirstSlot returns a key that begins with start, and whose lock is in the first hash slot. Keys that are used once
+// are named so: each slot has a fencing clock, which stays.
 func InFirstSlot(prefix, start string) string {
-	// The checksum is linear: that of a whole is that of its parts, each with zeros for the
-	// rest, by exclusive or.
+	// The checksum is linear: that of a whole is that of its parts, each with zeros for the rest, by exclusive or.
 	tag := tags()[slotOf(NewName(prefix, start).Lock(), "\x00\x00\x00")]
 	return start + string(tag[:])
 }

@@ -2,12 +2,10 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,13 +20,12 @@ type Config struct {
 	Timeout time.Duration // of one request
 	Sharded bool          // wake-ups go by sharded pub/sub
 	Workers conn.Workers
-	// Compensate takes over a release that must be sent until Redis confirms it. It
-	// does not block, and is called on any goroutine.
+	// Compensate takes over a release that must be sent until Redis confirms it. It does not block, and is called on
+	// any goroutine.
 	Compensate func(*Compensation)
 }
 
-// Store is where locks live: one Redis, or a quorum of several. Its methods are safe for
-// concurrent use.
+// Store is where locks live: one Redis, or a quorum of several. Its methods are safe for concurrent use.
 type Store struct {
 	// Can is what it can do. It does not change.
 	Can Abilities
@@ -37,9 +34,6 @@ type Store struct {
 	servers []*conn.Server
 	scripts *scripts
 	usual   atomic.Int64 // how long the slower members of a quorum take to vote, in ns
-
-	mu     sync.Mutex
-	random *mathrand.ChaCha8 // guarded by mu
 }
 
 // Abilities are what a Store can do, of what not all can.
@@ -51,35 +45,27 @@ type Abilities struct {
 
 // New returns a Store on one Redis. It does no network I/O and starts no goroutine.
 func New(server *conn.Server, c Config) *Store {
-	of := plainScripts
-	// The nodes of a cluster pass plain messages on to one another.
-	if _, isCluster := server.Client().(*redis.ClusterClient); isCluster {
-		of = clusterScripts
-	}
-	s := newStore([]*conn.Server{server}, c, of)
-	s.Can = Abilities{Grant: true, PassOn: !server.WaitsForReplicas()}
-	return s
+	return newStore([]*conn.Server{server}, c, Abilities{Grant: true, PassOn: !server.WaitsForReplicas()})
 }
 
-// NewQuorum returns a Store on several independent Redis, an odd number of them: what a
-// majority says counts. It does no network I/O and starts no goroutine.
+// NewQuorum returns a Store on several independent Redis, an odd number of them: what a majority says counts. It does
+// no network I/O and starts no goroutine.
 func NewQuorum(servers []*conn.Server, c Config) *Store {
-	s := newStore(servers, c, plainScripts)
-	s.Can = Abilities{Differ: true}
-	return s
+	return newStore(servers, c, Abilities{Differ: true})
 }
 
-func newStore(servers []*conn.Server, c Config, of func() *scripts) *Store {
+func newStore(servers []*conn.Server, c Config, can Abilities) *Store {
+	_, isCluster := servers[0].Client().(*redis.ClusterClient)
+	of := plainScripts
 	if c.Sharded {
 		of = shardedScripts
+	} else if isCluster {
+		of = clusterScripts
 	}
-	var seed [32]byte
-	_, _ = rand.Read(seed[:]) // never fails
-	return &Store{config: c, servers: servers, scripts: of(), random: mathrand.NewChaCha8(seed)}
+	return &Store{Can: can, config: c, servers: servers, scripts: of()}
 }
 
-// IsSilent reports whether Redis, or the majority of a quorum, has been asked for d without an
-// answer to anybody.
+// IsSilent reports whether Redis, or the majority of a quorum, has been asked for d without an answer to anybody.
 func (s *Store) IsSilent(d time.Duration) bool {
 	silent := 0
 	for _, server := range s.servers {
@@ -99,14 +85,12 @@ func (s *Store) SharesRedis(other *Store) bool {
 	})
 }
 
-// NewHold returns the name of a hold, which no other has, in any process. It is the owner
-// that the hold brings along for a caller that has chosen none. It has 64 random bits, so that
-// whoever has seen owners cannot make up a grant for a hold that waits.
+// NewHold returns the name of a hold, which no other has, in any process. It is the owner that the hold brings along
+// for a caller that has chosen none. It has 64 random bits, so that whoever has seen owners cannot make up a grant for
+// a hold that waits: ChaCha8, seeded by the system.
 func (s *Store) NewHold() string {
 	var bits [8]byte
-	s.mu.Lock()
-	binary.LittleEndian.PutUint64(bits[:], s.random.Uint64())
-	s.mu.Unlock()
+	binary.LittleEndian.PutUint64(bits[:], rand.Uint64())
 	var room [64]byte
 	hold := append(append(room[:0], s.config.Process...), ':')
 	return string(base64.RawURLEncoding.AppendEncode(hold, bits[:]))

@@ -26,17 +26,17 @@ func TestWordsOfAClaim(t *testing.T) {
 		want  []any
 	}{
 		{&Claim{Owner: "p:1", Lease: usualLease, Wait: Listening}, []any{"p:1"}},
-		{&Claim{Owner: "p:1", Lease: time.Second, Wait: Listening}, []any{"p:1", int64(1000)}},
-		{&Claim{Owner: "p:1", Lease: usualLease, Wait: Polling}, []any{"p:1", int64(30_000), "2"}},
-		{&Claim{Owner: "p:1", Lease: time.Second}, []any{"p:1", int64(1000), "0"}},
-		{&Claim{Owner: "o", Lease: usualLease}, []any{"o", int64(30_000), "0", "p:1", int64(0), "take", ""}},
-		{&Claim{Owner: "p:1", Lease: usualLease, Fixed: true, Wait: Listening}, []any{"p:1", int64(-30_000), "1", "p:1", int64(0), "take", ""}},
-		{&Claim{Owner: "p:1", Lease: usualLease, Window: time.Minute}, []any{"p:1", int64(30_000), "0", "p:1", int64(60_000), "take", ""}},
-		{&Claim{Owner: "p:1", Lease: usualLease, Form: Permits(3), Wait: Listening}, []any{"p:1", int64(30_000), "1", "p:1", int64(0), "take", "p3"}},
-		{&Claim{Owner: "p:1", Lease: time.Second, Window: time.Minute, Ticket: "t"}, []any{"p:1", int64(1000), "0", "p:1", int64(60_000), "resume", "", digest("t")}},
+		{&Claim{Owner: "p:1", Lease: time.Second, Wait: Listening}, []any{"p:1", int64(1000), int64(1)}},
+		{&Claim{Owner: "p:1", Lease: usualLease, Wait: Polling}, []any{"p:1", int64(30_000), int64(2)}},
+		{&Claim{Owner: "p:1", Lease: time.Second}, []any{"p:1", int64(1000), int64(0)}},
+		{&Claim{Owner: "o", Lease: usualLease}, []any{"o", int64(30_000), int64(0), "p:1", int64(0), "take", ""}},
+		{&Claim{Owner: "p:1", Lease: usualLease, Fixed: true, Wait: Listening}, []any{"p:1", int64(-30_000), int64(1), "p:1", int64(0), "take", ""}},
+		{&Claim{Owner: "p:1", Lease: usualLease, Window: time.Minute}, []any{"p:1", int64(30_000), int64(0), "p:1", int64(60_000), "take", ""}},
+		{&Claim{Owner: "p:1", Lease: usualLease, Form: Permits(3), Wait: Listening}, []any{"p:1", int64(30_000), int64(1), "p:1", int64(0), "take", "p3"}},
+		{&Claim{Owner: "p:1", Lease: time.Second, Window: time.Minute, Ticket: "t"}, []any{"p:1", int64(1000), int64(0), "p:1", int64(60_000), "resume", "", digest("t")}},
 		{&Claim{Owner: "p:1", Lease: usualLease, Attempt: &Attempt{Request: "ab", Known: time.Minute, Refuse: true}},
-			[]any{"p:1", int64(30_000), "0", "p:1", int64(0), "attempt", "", "ab", int64(60_000), "1"}},
-		{&Claim{Owner: "p:1", Lease: time.Second, Enter: 7, Wait: Polling}, []any{"p:1", int64(1000), "2", "p:1", int64(0), "enter", "", int64(7)}},
+			[]any{"p:1", int64(30_000), int64(0), "p:1", int64(0), "attempt", "", "ab", int64(60_000), true}},
+		{&Claim{Owner: "p:1", Lease: time.Second, Enter: 7, Wait: Polling}, []any{"p:1", int64(1000), int64(2), "p:1", int64(0), "enter", "", int64(7)}},
 	} {
 		c := tc.claim
 		c.Name, c.Hold = name, "p:1"
@@ -66,17 +66,17 @@ func TestWordsOfARelease(t *testing.T) {
 		{one, with(func(r *Release) { r.Lease = time.Second }), false, []any{"p:1", []byte("x7 1000")}},
 		{one, with(func(r *Release) { r.Lease = 0 }), false, []any{"p:1", []byte("x7 0")}}, // granted, not renewed
 
-		{three, sole, false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "", ""}},
-		{one, sole, true, []any{"p:1", int64(7), "p:1", "done", "1", int64(0), "", ""}},
-		{one, with(func(r *Release) { r.Sole = false }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "", ""}},
-		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(60_000), "", ""}},
-		{one, with(func(r *Release) { r.Sole, r.Failed = false, true }), false, []any{"p:1", int64(7), "p:1", "failed", "0", int64(0), "", ""}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "p:2", ""}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "p:2 o", ""}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "p:2|p3 o", ""}},
-		{one, with(func(r *Release) { r.Sole, r.Form = false, Shared }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "", "", "s"}},
+		{three, sole, false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "", ""}},
+		{one, sole, true, []any{"p:1", int64(7), "p:1", "done", true, int64(0), "", ""}},
+		{one, with(func(r *Release) { r.Sole = false }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "", ""}},
+		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(60_000), "", ""}},
+		{one, with(func(r *Release) { r.Sole, r.Failed = false, true }), false, []any{"p:1", int64(7), "p:1", "failed", false, int64(0), "", ""}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "p:2", ""}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "p:2 o", ""}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "p:2|p3 o", ""}},
+		{one, with(func(r *Release) { r.Sole, r.Form = false, Shared }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "", "", "s"}},
 		// Calls of this process have had later tokens than Redis knows.
-		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", "done", "0", int64(0), "", int64(9)}},
+		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "", int64(9)}},
 	} {
 		c := tc.release.command(tc.store, tc.late)
 		want := append([]any{"lock:k", "lock:{lock:k}:queue", sole.Name.clock()}, tc.want...)
@@ -147,7 +147,7 @@ func TestReplicatedScripts(t *testing.T) {
 }
 
 func TestSharesRedis(t *testing.T) {
-	of := func(servers ...*conn.Server) *Store { return newStore(servers, Config{}, plainScripts) }
+	of := func(servers ...*conn.Server) *Store { return NewQuorum(servers, Config{}) }
 	a, b, c := serverAt("a:1"), serverAt("b:1"), serverAt("c:1")
 	for _, tc := range []struct {
 		x, y *Store
