@@ -67,18 +67,38 @@ type Busy struct {
 
 func (b *Busy) Error() string { return "the lock is busy" }
 
-// ErrUpgrade says that the owner has the lock in a form that does not include the other.
-var ErrUpgrade = errors.New("the owner holds the lock in another form")
+// Attempt is one at a request that counts once, however often it comes.
+type Attempt struct {
+	Request string        // a digest, in hexadecimal digits
+	Known   time.Duration // for how long, that it was made
+	Refuse  bool          // where nobody knows whether the last attempt has done its work
+}
 
-// ErrGone says that the lock to enter is gone, or that there is none for the ticket, or that the claim was withdrawn
-// before it arrived.
-var ErrGone = errors.New("the lock to enter is gone")
+// Answer is what a request was answered.
+type Answer struct {
+	Text string
+	Keep time.Duration // for how long
+}
 
-// errOtherKind is why a name cannot be locked.
-var errOtherKind = &conn.Failure{Outcome: conn.Refused, Cause: errors.New("the name has a lock of another kind, as Redisson's getReadWriteLock makes")}
+// Answered says that an earlier attempt has an answer. It is an error.
+type Answered struct{ Answer string }
 
-// errWithdrawn is the answer to a claim whose hold has a tombstone.
-var errWithdrawn = fmt.Errorf("%w: the claim was withdrawn before it arrived", ErrGone)
+func (*Answered) Error() string { return "the request was answered before" }
+
+var (
+	// ErrUpgrade says that the owner has the lock in a form that does not include the other.
+	ErrUpgrade = errors.New("the owner holds the lock in another form")
+	// ErrGone says that the lock to enter is gone, or that there is none for the ticket, or that the claim was
+	// withdrawn before it arrived.
+	ErrGone = errors.New("the lock to enter is gone")
+	// ErrReused says that the lock is of another request.
+	ErrReused = errors.New("core: the key was used for another request")
+	// ErrOutcomeUnknown says that nobody knows whether the last attempt has done its work.
+	ErrOutcomeUnknown = errors.New("core: the outcome of the last attempt is unknown")
+
+	errOtherKind = &conn.Failure{Outcome: conn.Refused, Cause: errors.New("the name has a lock of another kind, as Redisson's getReadWriteLock makes")}
+	errWithdrawn = fmt.Errorf("%w: the claim was withdrawn before it arrived", ErrGone) // its hold has a tombstone
+)
 
 // Acquire asks once for a lock. It blocks for Timeout at most, in a quorum for some times that, and returns early when
 // ctx ends. It fails with [*Busy], [ErrUpgrade], an [ErrGone] or a [*conn.Failure], and for an attempt with
@@ -92,8 +112,23 @@ func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 	return do(ctx, s.servers[0], command, s.config.Timeout, c.decode)
 }
 
-// Withdraw compensates a claim that was granted but that nobody wants any more, with every server. lease is that of the
-// lock.
+// AcquireAll is Acquire for several claims at once. It has done with each, in their order, when all are answered.
+func (s *Store) AcquireAll(ctx context.Context, cs []*Claim, done func(i int, g Grant, err error)) {
+	if s.Can.Differ {
+		atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, cs[i]) }, done)
+		return
+	}
+	commands := make([]*conn.Command, len(cs))
+	for i, c := range cs {
+		commands[i] = c.prepare(s)
+	}
+	s.servers[0].DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {
+		g, err := decoded(s.servers[0], commands[i], r, err, cs[i].decode)
+		done(i, g, err)
+	})
+}
+
+// Withdraw compensates a claim that was granted and is not wanted any more, with every server. lease is the lock's.
 func (s *Store) Withdraw(c *Claim, lease time.Duration) { c.undo(lease, s.servers...) }
 
 // Compensate is Withdraw for one server, whose answer nobody has heard.

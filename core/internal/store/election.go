@@ -98,7 +98,9 @@ func (e *election) follow(member int) {
 	if token := e.token.wait(); token != 0 {
 		has := g.Token == token
 		if !has { // it is a member less, if that fails
-			has, err = do(context.WithoutCancel(e.ctx), server, e.claim.raise(g.Token, token), e.config.Timeout, yes)
+			words := []any{e.claim.Name.Lock(), e.claim.Name.clock(), e.claim.Owner, g.Token, int64(0), "raise", token}
+			raise := &conn.Command{Script: e.scripts.renew, Keys: 2, Words: words}
+			has, err = do(context.WithoutCancel(e.ctx), server, raise, e.config.Timeout, yes)
 		}
 		e.written <- vote[bool]{answer: has, err: err}
 	}
@@ -117,12 +119,6 @@ func (s *Store) took(d time.Duration) {
 		share = 4
 	}
 	s.usual.Store(usual + (int64(d)-usual)/share)
-}
-
-// raise makes a member give the lock a greater token than the one that it gave.
-func (c *Claim) raise(given, token int64) *conn.Command {
-	words := []any{c.Name.Lock(), c.Name.clock(), c.Owner, given, int64(0), "raise", token}
-	return &conn.Command{Script: c.store.scripts.renew, Keys: 2, Words: words}
 }
 
 // count counts votes until they decide who has the lock.

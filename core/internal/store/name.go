@@ -12,8 +12,6 @@ import (
 const (
 	// MaxKeyBytes is how long a key may be, before it is encoded. [NewName] does not check it.
 	MaxKeyBytes = 1024
-	// channelPrefix begins the wake-up channels, as Redisson names them.
-	channelPrefix = "redisson_lock__channel:"
 	// Fields of a lock's hash that are no owner's: one of that name, and all that begin so.
 	modeField   = "mode"
 	ownFields   = "latchkey:"
@@ -50,7 +48,7 @@ func (n Name) Key() string {
 }
 
 // Channel carries wake-ups for all who wait; Channel() + ":" + [ProcessChannel] those for one process.
-func (n Name) Channel() string { return channelPrefix + "{" + n.Lock() + "}" }
+func (n Name) Channel() string { return "redisson_lock__channel:{" + n.Lock() + "}" }
 
 // clock is the fencing clock, which the locks of a hash slot share: it holds the last token given in that slot, for
 // ever. Scripts name it after the lock, which decides what server they run on where keys are not spread by slots, as in

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -115,6 +116,23 @@ func (q question[T]) ask(ctx context.Context, s *Store) (T, error) {
 			done.make(err == nil)
 			return answer, err
 		}
+	}
+}
+
+// atOnce asks the members of a quorum about each apart from the others.
+func atOnce[A any](s *Store, n int, ask func(i int) (A, error), done func(int, A, error)) {
+	answers, errs := make([]A, n), make([]error, n)
+	var all sync.WaitGroup
+	all.Add(n)
+	for i := range n {
+		s.config.Workers.Start(func() {
+			defer all.Done()
+			answers[i], errs[i] = ask(i)
+		})
+	}
+	all.Wait()
+	for i := range n {
+		done(i, answers[i], errs[i])
 	}
 }
 

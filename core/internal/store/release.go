@@ -28,11 +28,10 @@ type Release struct {
 
 // Released is what a release has done.
 type Released struct {
-	Found  bool          // there was such a hold
-	Window time.Duration // the rest of the dedup window that it left; 0: none
-	Passed bool          // the queue is next, in which this process has a place if it waits
-	Clock  Clock         // where Passed
-	Heard  int           // connections to this server that heard it is free for all; negative when unknown
+	Found  bool  // there was such a hold
+	Passed bool  // the queue is next, in which this process has a place if it waits
+	Clock  Clock // where Passed
+	Heard  int   // connections to this server that heard it is free for all; negative when unknown
 }
 
 // Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
@@ -45,6 +44,22 @@ func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (
 	}
 	again := r // r itself stays off the heap
 	return question[Released]{c, timeout, decodeRelease, decideRelease, func(member *conn.Server) { s.releaseLater(again, member) }}.ask(ctx, s)
+}
+
+// ReleaseAll is Release for several holds at once. It has done with each, in their order, when all are answered.
+func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration, done func(i int, r Released, err error)) {
+	if s.Can.Differ {
+		atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) }, done)
+		return
+	}
+	commands := make([]*conn.Command, len(rs))
+	for i, r := range rs {
+		commands[i] = r.command(s, false)
+	}
+	s.servers[0].DoAll(ctx, commands, timeout, func(i int, r conn.Reply, err error) {
+		released, err := decoded(s.servers[0], commands[i], r, err, decodeRelease)
+		done(i, released, err)
+	})
 }
 
 // ReleaseLater compensates a hold that has ended for this process, with every server. A release that is late gives the
@@ -70,17 +85,11 @@ func (r *Release) command(s *Store, late bool) *conn.Command {
 		c.Words, c.Merges = append(c.Words, mode), 2
 		return &c.Command
 	}
-	outcome, tombstone, last := any("done"), int64(0), any("")
-	if r.Failed {
-		outcome = "failed"
-	}
+	tombstone := time.Duration(0)
 	if r.MayArrive {
-		tombstone = tombstoneLife.Milliseconds()
+		tombstone = tombstoneLife
 	}
-	if r.Last != r.Token {
-		last = r.Last
-	}
-	c.Words = append(c.Words, r.Token, r.Hold, outcome, late, tombstone, r.Waits.member(), last)
+	c.Words = append(c.Words, r.Token, r.Hold, r.Failed, late, tombstone.Milliseconds(), r.Waits.member(), r.Last)
 	if r.Form != Exclusive || r.Answer != nil {
 		c.Words = append(c.Words, string(r.Form))
 	}
@@ -99,8 +108,6 @@ func decodeRelease(from conn.Reply) (released Released, _ error) {
 	case saidNone:
 	case saidEnded:
 		released.Found = true
-	case saidWindowed:
-		released = Released{Found: true, Window: r.ttl()}
 	case saidPassed:
 		released = Released{Found: true, Passed: true, Clock: Clock{r.time(), from.Sent}}
 	default:
@@ -112,4 +119,41 @@ func decodeRelease(from conn.Reply) (released Released, _ error) {
 // decideRelease: ended when a majority has ended it.
 func decideRelease(b *ballot[Released]) (Released, bool, error) {
 	return b.first(func(a, b Released) bool { return a.Found == b.Found })
+}
+
+const compensationTimeout = 500 * time.Millisecond
+
+// Compensation is a release that one server has to confirm: send it until it does, or until it is too late.
+type Compensation struct {
+	Name  Name
+	Until time.Time // when it has ended by itself
+
+	queued conn.Queued
+	server *conn.Server
+	to     conn.Recipient
+}
+
+// Send queues it with its server, to go with the next Flush. to receives the outcome: without an error it is confirmed.
+// It is not sent again before that.
+func (c *Compensation) Send(to conn.Recipient) {
+	c.to = to
+	c.server.Queue(&c.queued)
+}
+
+// Receive takes the answer.
+func (c *Compensation) Receive(r conn.Reply, err error) {
+	if err == nil {
+		_, err = decodeRelease(r)
+	}
+	c.to.Receive(r, err)
+}
+
+// compensate hands out a command that ends a lock for each of some servers. The lock must not last longer for it: who
+// holds it otherwise has perhaps ended as well.
+func (s *Store) compensate(command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
+	for _, server := range servers {
+		c := &Compensation{Name: n, Until: until, server: server}
+		c.queued = conn.Queued{Command: command, Timeout: min(compensationTimeout, s.config.Timeout), To: c}
+		s.config.Compensate(c)
+	}
 }

@@ -23,8 +23,7 @@ const (
 	saidReused                       // the lock is of another request
 	saidUnknownOutcome               // of the last attempt
 	saidDone
-	saidEnded     // the hold has, and others remain
-	saidWindowed  // it has ended, and the dedup window is open
+	saidEnded     // the hold has, and the lock is not free
 	saidPassed    // it has ended, and the queue is next
 	saidState     // the fields of the lock
 	saidHasOthers // the lock cannot be handed over: there are other holds

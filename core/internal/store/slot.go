@@ -40,11 +40,7 @@ var crcTable = func() (table [256]uint16) {
 	for i := range table {
 		crc := uint16(i) << 8
 		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
+			crc = crc<<1 ^ crc>>15*0x1021
 		}
 		table[i] = crc
 	}

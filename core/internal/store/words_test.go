@@ -66,17 +66,17 @@ func TestWordsOfARelease(t *testing.T) {
 		{one, with(func(r *Release) { r.Lease = time.Second }), false, []any{"p:1", []byte("x7 1000")}},
 		{one, with(func(r *Release) { r.Lease = 0 }), false, []any{"p:1", []byte("x7 0")}}, // granted, not renewed
 
-		{three, sole, false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "", ""}},
-		{one, sole, true, []any{"p:1", int64(7), "p:1", "done", true, int64(0), "", ""}},
-		{one, with(func(r *Release) { r.Sole = false }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "", ""}},
-		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(60_000), "", ""}},
-		{one, with(func(r *Release) { r.Sole, r.Failed = false, true }), false, []any{"p:1", int64(7), "p:1", "failed", false, int64(0), "", ""}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "p:2", ""}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "p:2 o", ""}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "p:2|p3 o", ""}},
-		{one, with(func(r *Release) { r.Sole, r.Form = false, Shared }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "", "", "s"}},
+		{three, sole, false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "", int64(7)}},
+		{one, sole, true, []any{"p:1", int64(7), "p:1", false, true, int64(0), "", int64(7)}},
+		{one, with(func(r *Release) { r.Sole = false }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "", int64(7)}},
+		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", int64(7), "p:1", false, false, int64(60_000), "", int64(7)}},
+		{one, with(func(r *Release) { r.Sole, r.Failed = false, true }), false, []any{"p:1", int64(7), "p:1", true, false, int64(0), "", int64(7)}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "p:2", int64(7)}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "p:2 o", int64(7)}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "p:2|p3 o", int64(7)}},
+		{one, with(func(r *Release) { r.Sole, r.Form = false, Shared }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "", int64(7), "s"}},
 		// Calls of this process have had later tokens than Redis knows.
-		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", "done", false, int64(0), "", int64(9)}},
+		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "", int64(9)}},
 	} {
 		c := tc.release.command(tc.store, tc.late)
 		want := append([]any{"lock:k", "lock:{lock:k}:queue", sole.Name.clock()}, tc.want...)

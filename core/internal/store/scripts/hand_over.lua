@@ -15,7 +15,7 @@
 --
 -- Returns  {10}  parked; or held as before
 --          {0}   it is not that owner's any more
---          {15}  there are other holds
+--          {14}  there are other holds
 local call = redis.call
 local lock, clock = KEYS[1], KEYS[2]
 local owner, hold, token, last, ticket, ttl, lease, request, drop = unpack(ARGV)
@@ -44,7 +44,7 @@ if parked then
 elseif taken_back then
   return {0}
 elseif count ~= '1' or holds ~= sole then
-  return {15}
+  return {14}
 end
 -- include raise_clock
 local failure = raise_clock(last)

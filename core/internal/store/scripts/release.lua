@@ -11,22 +11,22 @@
 --          lock; where more follows, the token
 -- What follows is absent when the owner is the hold, and no more is to be done:
 -- ARGV[3]  hold
--- ARGV[4]  outcome of the work: done or failed. When that of the outermost hold has failed, it begins no
---          dedup window, a lock that was handed over is parked again, and a first attempt leaves no trace
+-- ARGV[4]  '1' when the work has failed: that of the outermost hold begins no dedup window then, a lock that was
+--          handed over is parked again, and a first attempt leaves no trace
 -- ARGV[5]  '1' when the release is late: the holds that remain get no new lease by it
 -- ARGV[6]  lifetime of a tombstone in ms; 0: none, no acquisition of this hold can arrive later
 -- ARGV[7]  the entry by which other calls of the process go on waiting; '' when there are none
--- ARGV[8]  the last token that the process has given under this lock, when it has handed it
---          off in memory; '' for the lock's own
+-- ARGV[8]  the last token that the process has given under this lock: greater than the lock's own when it has
+--          handed it off in memory
 -- ARGV[9]  form, see room.lua; absent: exclusive
 -- ARGV[10] for how long the answer to the request is stored, in ms; absent: there is none
 -- ARGV[11] that answer
 --
 -- Returns  heard          the lock is free for all; so many connections to this server got the message
 --          {0}            there is no such hold
---          {11}           ended, and others remain
---          {12, '', ttl}  ended; the dedup window lasts ttl ms, as all are told
---          {13, '', 0, time}  ended, and the queue is next: an entry was granted the lock, or the barging
+--          {11}           ended, and others remain; or a dedup window has begun, or an answer was stored, as all
+--                         are told
+--          {12, '', 0, time}  ended, and the queue is next: an entry was granted the lock, or the barging
 --                         window opened; time in µs
 local call = redis.call
 local lock, queue, clock = KEYS[1], KEYS[2], KEYS[3]
@@ -42,8 +42,8 @@ if not ARGV[3] then
   end
 end
 
-local hold, failed, late, life = ARGV[3] or owner, ARGV[4] == 'failed', ARGV[5] == '1', ARGV[6] or '0'
-local waits, given, form, stored, answer = ARGV[7] or '', ARGV[8] or '', ARGV[9] or '', ARGV[10], ARGV[11]
+local hold, failed, late, life = ARGV[3] or owner, ARGV[4] == '1', ARGV[5] == '1', ARGV[6] or '0'
+local waits, given, form, stored, answer = ARGV[7] or '', ARGV[8] or plain, ARGV[9] or '', ARGV[10], ARGV[11]
 
 -- include time
 -- include lock
@@ -54,7 +54,7 @@ local waits, given, form, stored, answer = ARGV[7] or '', ARGV[8] or '', ARGV[9]
 -- A Redis that is out of memory refuses to write. The hold ends all the same; the error that is returned
 -- has the release sent again.
 local failure
-if given ~= '' then
+if given ~= plain then
   -- include raise_clock
   failure = raise_clock(given)
 end
@@ -79,7 +79,7 @@ end
 -- them meanwhile.
 if room and waits ~= '' then
   local score = tonumber(call('ZSCORE', queue, waits))
-  if given ~= '' and score and score < TOMBSTONE then
+  if given ~= plain and score and score < TOMBSTONE then
     call('ZREM', queue, waits)
     score = nil
   end
@@ -90,7 +90,7 @@ if left > 0 then
   call('HSET', lock, 'mode', 'w' .. left)
   call('PEXPIRE', lock, left)
   tell('0') -- who waits is to learn when it ends
-  reply, room = {12, '', left}, false
+  reply, room = {11}, false
 end
 if room then
   -- include grant_or_free

@@ -23,7 +23,7 @@ elseif answer then
   call('PEXPIRE', lock, stored)
   write(owner, nil)
   tell('0') -- who waits is to ask for the answer
-  reply = {12, '', tonumber(stored)}
+  reply = {11}
 
 else
   local left, count = {}, 0

@@ -19,7 +19,7 @@ if others then
   end
 end
 if done and next_one then
-  reply = waited and reply or {13, '', 0, tonumber(now)}
+  reply = waited and reply or {12, '', 0, tonumber(now)}
 elseif free then
   local heard = tell('0')
   reply = waited and reply or heard
