@@ -135,8 +135,9 @@ func (s *Store) Withdraw(c *Claim, lease time.Duration) { c.undo(lease, s.server
 func (c *Claim) Compensate(server *conn.Server) { c.undo(c.Lease, server) }
 
 func (c *Claim) undo(lease time.Duration, servers ...*conn.Server) {
-	until := time.Now().Add(lease + tombstoneLife)
-	c.store.releaseLater(Release{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Form: c.Form, Failed: true, MayArrive: true, Until: until}, servers...)
+	r := Release{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Form: c.Form, Failed: true, MayArrive: true}
+	r.Until = time.Now().Add(lease + tombstoneLife)
+	c.store.releaseLater(r, servers...)
 }
 
 func (c *Claim) prepare(s *Store) *conn.Command {

@@ -31,15 +31,9 @@ func (f Form) GoesWith(other Form) bool {
 }
 
 // String is exclusive, shared or permits.
-func (f Form) String() string {
-	switch f.kind() {
-	case "s":
-		return "shared"
-	case "p":
-		return "permits"
-	}
-	return "exclusive"
-}
+func (f Form) String() string { return formNames[f.kind()] }
+
+var formNames = map[string]string{"": "exclusive", "s": "shared", "p": "permits"}
 
 // kind is how holders that go together are marked in Redis.
 func (f Form) kind() string { return string(f[:min(len(f), 1)]) }

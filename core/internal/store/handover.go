@@ -63,8 +63,7 @@ func (s *Store) handOver(ctx context.Context, c *conn.Command) error {
 		case saidHasOthers:
 			return false, ErrOthers
 		}
-		r.foreign()
-		return false, r.err
+		return false, unexpected(from.Value)
 	})
 	return err
 }

@@ -72,12 +72,9 @@ func decodeState(from conn.Reply) (state State, _ error) {
 	if len(state.Holders) == 1 {
 		state.Owner = state.Holders[0].Owner
 	}
-	switch idle := state.Holders == nil; kind {
-	case 'h':
-		state.Parked = idle
-	case 'i':
-		state.Unknown = idle
-	case 's', 'p':
+	idle := state.Holders == nil
+	state.Parked, state.Unknown = idle && kind == 'h', idle && kind == 'i'
+	if kind == 's' || kind == 'p' {
 		if idle {
 			return State{}, nil
 		}
@@ -105,7 +102,7 @@ func readHolder(owner, text string, now time.Duration) (h Holder, ok bool) {
 func decideInspect(b *ballot[State]) (state State, decided bool, err error) {
 	same, decided, err := b.agreed(func(a, b State) bool { return a.Held == b.Held && a.Owner == b.Owner })
 	switch {
-	case len(same) > 0:
+	case decided && err == nil:
 		state = slices.MinFunc(same, func(a, b State) int { return cmp.Compare(a.TTL, b.TTL) })
 		for _, b := range same { // of two majorities one member is in both: it has the latest re-entry
 			state.Holds = max(state.Holds, b.Holds)
@@ -114,4 +111,25 @@ func decideInspect(b *ballot[State]) (state State, decided bool, err error) {
 		err = nil
 	}
 	return state, decided, err
+}
+
+// Force frees a lock or ends its dedup window, and reports whether there was anything to free: of whoever holds it when
+// owner is nil, else if that owner does; an empty one stands for a dedup window. It blocks for Timeout at most, and
+// returns early when ctx ends; after an error, a [*conn.Failure], it may have been done.
+func (s *Store) Force(ctx context.Context, n Name, owner *string) (bool, error) {
+	words := []any{n.Lock(), n.clock()}
+	if owner != nil {
+		if IsOwnField(*owner) {
+			return false, nil // a field of ours is no owner
+		}
+		words = append(words, *owner)
+	}
+	c := &conn.Command{Script: s.scripts.force, Keys: 2, Words: words}
+	return question[bool]{c, s.config.Timeout, yes, decideForce, nil}.ask(ctx, s)
+}
+
+// decideForce: done when a majority has answered; freed if one of them was.
+func decideForce(b *ballot[bool]) (freed, decided bool, err error) {
+	answers, decided, err := b.agreed(func(_, _ bool) bool { return true })
+	return slices.Contains(answers, true), decided, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -15,14 +16,12 @@ const (
 	// Fields of a lock's hash that are no owner's: one of that name, and all that begin so.
 	modeField   = "mode"
 	ownFields   = "latchkey:"
-	holderField = "latchkey:holder:"
-	answerField = "latchkey:answer"
+	holderField = ownFields + "holder:"
+	answerField = ownFields + "answer"
 )
 
 // IsOwnField reports whether a field of a lock's hash is one of ours, and no owner's.
-func IsOwnField(field string) bool {
-	return field == modeField || strings.HasPrefix(field, ownFields)
-}
+func IsOwnField(field string) bool { return field == modeField || strings.HasPrefix(field, ownFields) }
 
 // Name names one lock in Redis: its keys, which all hash to one slot, and its channel.
 type Name struct {
@@ -90,4 +89,54 @@ func encode(key string) string {
 // isEncoded is true of what stands for a byte that is no rune, too.
 func isEncoded(r rune) bool {
 	return r < 0x20 || r == 0x7f || r == '%' || r == '{' || r == '}' || r == utf8.RuneError
+}
+
+// slots are the hash slots of a Redis cluster.
+const slots = 16384
+
+// tags has a hash tag for each slot: of locks that share a slot, the fencing clock is in the same slot of a cluster as
+// they are. Three letters or digits are enough for all.
+var tags = sync.OnceValue(func() *[slots][3]byte {
+	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	all := new([slots][3]byte)
+	left := slots
+	for i := 0; left > 0; i++ {
+		tag := [3]byte{letters[i/len(letters)/len(letters)], letters[i/len(letters)%len(letters)], letters[i%len(letters)]}
+		if slot := slotOf(string(tag[:])); all[slot][0] == 0 {
+			all[slot] = tag
+			left--
+		}
+	}
+	return all
+})
+
+// slotOf is the slot of a key without braces, of which there may be several parts.
+func slotOf(parts ...string) int {
+	crc := uint16(0)
+	for _, part := range parts {
+		for i := range len(part) {
+			crc = crc<<8 ^ crcTable[byte(crc>>8)^part[i]]
+		}
+	}
+	return int(crc) % slots
+}
+
+// crcTable is that of CRC-16/XMODEM.
+var crcTable = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			crc = crc<<1 ^ crc>>15*0x1021
+		}
+		table[i] = crc
+	}
+	return table
+}()
+
+// InFirstSlot returns a key that begins with start, and whose lock is in the first hash slot. Keys that are used once
+// are named so: each slot has a fencing clock, which stays.
+func InFirstSlot(prefix, start string) string {
+	// The checksum is linear: that of a whole is that of its parts, each with zeros for the rest, by exclusive or.
+	tag := tags()[slotOf(NewName(prefix, start).Lock(), "\x00\x00\x00")]
+	return start + string(tag[:])
 }

@@ -38,7 +38,7 @@ func (b *ballot[T]) answers(which func(T) bool) []T {
 }
 
 // agreed returns the answers of a majority that are the same. When there is no such majority, and there cannot be one
-// any more, that is decided as well.
+// any more, that is decided as well. Without a majority it returns the zero answer.
 func (b *ballot[T]) agreed(same func(a, b T) bool) (answers []T, decided bool, err error) {
 	for _, v := range b.votes {
 		answers = b.answers(func(a T) bool { return same(a, v.answer) })
@@ -47,9 +47,9 @@ func (b *ballot[T]) agreed(same func(a, b T) bool) (answers []T, decided bool, e
 		}
 	}
 	if b.pending() > 0 {
-		return nil, false, nil
+		return make([]T, 1), false, nil
 	}
-	return nil, true, b.noMajority()
+	return make([]T, 1), true, b.noMajority()
 }
 
 // failures are why members did not answer.
@@ -71,18 +71,10 @@ func (b *ballot[T]) noMajority() error {
 	return conn.Failed(fmt.Errorf("%d of %d members failed: %w", len(failures), b.members, errors.Join(failures...)))
 }
 
-// first is one of the answers that agreed returns.
-func (b *ballot[T]) first(same func(a, b T) bool) (answer T, decided bool, err error) {
-	answers, decided, err := b.agreed(same)
-	if len(answers) > 0 {
-		answer = answers[0]
-	}
-	return answer, decided, err
-}
-
 // decideYes is what a majority says.
 func decideYes(b *ballot[bool]) (yes, decided bool, err error) {
-	return b.first(func(a, b bool) bool { return a == b })
+	answers, decided, err := b.agreed(func(a, b bool) bool { return a == b })
+	return answers[0], decided, err
 }
 
 // question is one command for the one server, or for all members of a quorum.

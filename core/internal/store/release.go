@@ -43,7 +43,8 @@ func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (
 		return do(ctx, s.servers[0], c, timeout, decodeRelease)
 	}
 	again := r // r itself stays off the heap
-	return question[Released]{c, timeout, decodeRelease, decideRelease, func(member *conn.Server) { s.releaseLater(again, member) }}.ask(ctx, s)
+	missed := func(member *conn.Server) { s.releaseLater(again, member) }
+	return question[Released]{c, timeout, decodeRelease, decideRelease, missed}.ask(ctx, s)
 }
 
 // ReleaseAll is Release for several holds at once. It has done with each, in their order, when all are answered.
@@ -118,7 +119,8 @@ func decodeRelease(from conn.Reply) (released Released, _ error) {
 
 // decideRelease: ended when a majority has ended it.
 func decideRelease(b *ballot[Released]) (Released, bool, error) {
-	return b.first(func(a, b Released) bool { return a.Found == b.Found })
+	same, decided, err := b.agreed(func(a, b Released) bool { return a.Found == b.Found })
+	return same[0], decided, err
 }
 
 const compensationTimeout = 500 * time.Millisecond
