@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,19 @@ func TestNoPermission(t *testing.T) {
 				t.Error("the lock stayed")
 			}
 		})
+	}
+}
+
+// Nor does a call leave a lock without an end that first has to pass it on to who waits, which fails as well.
+func TestNoPermissionToSetAnExpiryBesideAQueue(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	succeed(t, admin.Do(background, "zadd", "lock:{lock:k}:queue", fmt.Sprint(time.Now().UnixMicro(), ".5"), "q:1").Err())
+	_, err := onRedis(t, user(t, server, "~lock:*", "&*", "+@all", "-pexpire")).TryLock(background, "k")
+	wantErr(t, err, core.ErrUnavailable)
+	if !isFree(t, admin, "k") {
+		t.Error("the lock stayed")
 	}
 }
 

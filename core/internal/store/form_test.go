@@ -491,3 +491,27 @@ func TestForceOneHolder(t *testing.T) {
 		}
 	})
 }
+
+// A release of a resumed lock that comes after its lease ends the lock if nobody has resumed it since. Whoever has asked
+// for the lock meanwhile does not change that.
+func TestLateReleaseOfAResumedLock(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		c := w.claim()
+		g := w.take(t, c)
+		h := store.HandOver{Name: name, Owner: c.Owner, Hold: c.Hold, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute, Lease: c.Lease}
+		if err := w.HandOver(background, h); err != nil {
+			t.Fatal(err)
+		}
+		resumed := w.claimOf("p:2")
+		resumed.Ticket, resumed.Lease = h.Ticket, time.Second
+		g = w.take(t, resumed)
+		time.Sleep(2 * time.Second)
+		w.waits(t, w.claimOf("q:1"))
+		r := releaseOf(resumed)
+		r.Token, r.Last = g.Token, g.Token
+		w.release(t, r)
+		if s := w.state(t); s.Parked {
+			t.Errorf("%+v", s)
+		}
+	})
+}

@@ -89,7 +89,7 @@ if not mine and (kind == 's' or kind == 'p') then
   free = makes_room(form)
 elseif not mine and kind == form then -- h or i
   -- include holders
-  free = not next(holders())
+  free = not next(holders(true))
 end
 
 -- Nobody overtakes the queue; but who asks may be the next.

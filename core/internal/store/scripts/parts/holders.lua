@@ -2,16 +2,16 @@
 -- the clock of Redis, for every script that reads it.
 -- Uses call, lock; HOLDER and parse_holder of lock.lua.
 
--- Returns those that have not ended, by their owners. Removes the others, which would live again if the clock was set
--- back.
-local function holders()
+-- Returns those that have not ended, by their owners. Removes the others if the lock is to be taken: they would live
+-- again if the clock was set back.
+local function holders(taking)
   local living = {}
   local fields = call('HGETALL', lock)
   for i = 1, #fields, 2 do
     local owner = string.match(fields[i], '^' .. HOLDER .. '(.*)$')
     if owner then
       living[owner] = parse_holder(fields[i + 1])
-      if not living[owner] then
+      if taking and not living[owner] then
         call('HDEL', lock, fields[i])
       end
     end

@@ -6,7 +6,7 @@ local LOOK_MS = 1000 -- for at most so long a full lock's earliest expiry is cac
 -- first of them ends.
 local function sweep()
   local first, last = math.huge, 0
-  for owner, holder in pairs(holders()) do
+  for owner, holder in pairs(holders(true)) do
     first, last = math.min(first, holder.left), math.max(last, holder.left)
     if holder.cut then -- not others: rounded up each time, none would end
       write(owner, holder)

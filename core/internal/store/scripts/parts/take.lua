@@ -17,11 +17,12 @@ local function take(owner, hold, form, lease, more)
   local lasts = prolong(its.left)
   if lasts == 1 then
     return token
-  elseif before == '' then
+  end
+  mode = before -- the next one may be refused as well
+  if mode == '' then
     call('DEL', lock)
   else
     write(owner, nil)
-    mode = before
     call('HSET', lock, 'mode', mode)
   end
   return nil, lasts
