@@ -18,13 +18,8 @@ import (
 	"time"
 )
 
-const (
-	// linger is how long a goroutine without work stays: work tends to come again soon, and
-	// finds a goroutine that runs, with a stack that has grown already.
-	linger = 200 * time.Millisecond
-	// maxRound is how many events are called in one round: others may need the Scheduler meanwhile.
-	maxRound = 256
-)
+// maxRound is how many events are called in one round: others may need the Scheduler meanwhile.
+const maxRound = 256
 
 // Event is what a [Scheduler] can call. It embeds an [Entry], which provides what is
 // unexported.
@@ -49,9 +44,9 @@ type Entry struct {
 
 func (e *Entry) entry() *Entry { return e }
 
-// Scheduler calls events at their times from one goroutine, which runs while something
-// is scheduled and 200 ms longer. Its methods do not block and are safe for concurrent
-// use, those for one event included.
+// Scheduler calls events at their times from one goroutine, which ends when a time comes and
+// nothing is scheduled any more. Its methods do not block and are safe for concurrent use,
+// those for one event included.
 type Scheduler struct {
 	workers *Workers
 	flush   func()
@@ -62,7 +57,6 @@ type Scheduler struct {
 	stopped bool
 	timer   *time.Timer // wakes the goroutine
 	wakeAt  Time        // what the timer was set to
-	endAt   Time        // when the goroutine ends if nothing is scheduled until then
 }
 
 // New returns a Scheduler whose goroutine is one of the workers. flush is called by it
@@ -95,22 +89,13 @@ func (s *Scheduler) Set(e Event, at Time) {
 }
 
 // Remove takes an event out. It does nothing to one that is not scheduled, or whose
-// time has come: that one's Due may be running, or about to.
+// time has come: that one's Due may be running, or about to. It wakes nobody, for another event
+// tends to follow.
 func (s *Scheduler) Remove(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	place := e.entry().place
-	if s.stopped || place == 0 {
-		return
-	}
-	heap.Remove(&s.events, place-1)
-	if len(s.events) > 0 {
-		return
-	}
-	now := Now()
-	s.endAt = now.Add(linger)
-	if s.endAt < s.wakeAt {
-		s.wake(s.endAt, now)
+	if place := e.entry().place; place > 0 && !s.stopped {
+		heap.Remove(&s.events, place-1)
 	}
 }
 
@@ -119,8 +104,7 @@ func (s *Scheduler) Remove(e Event) {
 func (s *Scheduler) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopped = true
-	s.events, s.endAt = nil, 0
+	s.stopped, s.events = true, nil
 	s.wake(0, 0)
 }
 
@@ -160,19 +144,10 @@ func (s *Scheduler) next() (due []Event, now Time, ok bool) {
 	for len(s.events) > 0 && len(due) < maxRound && s.events[0].entry().at <= now {
 		due = append(due, heap.Pop(&s.events).(Event))
 	}
-	if len(due) > 0 {
-		s.endAt = now.Add(linger)
-		return due, now, true
+	if s.running = len(due)+len(s.events) > 0; s.running && len(due) == 0 {
+		s.wake(s.events[0].entry().at, now)
 	}
-	at := s.endAt
-	if len(s.events) > 0 {
-		at = s.events[0].entry().at
-	}
-	s.running = at > now
-	if s.running {
-		s.wake(at, now)
-	}
-	return nil, now, s.running
+	return due, now, s.running
 }
 
 // events is a heap by time.

@@ -1,13 +1,18 @@
 package schedule
 
 import (
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// maxIdle bounds the workers that stay without a task.
-const maxIdle = 16
+const (
+	// linger is how long a goroutine without work stays: work tends to come again soon, and
+	// finds a goroutine that runs, with a stack that has grown already.
+	linger = 200 * time.Millisecond
+	// maxIdle bounds the goroutines that stay.
+	maxIdle = 16
+)
 
 // Workers runs background work, and counts it, so that one can wait for its end. A
 // goroutine that has done its task stays for 200 ms, 16 of them at most, and does the
@@ -15,10 +20,11 @@ const maxIdle = 16
 // value is ready; the methods are safe for concurrent use and do not block.
 type Workers struct {
 	running Count // with a task or idle
+	idle    atomic.Int32
 
-	mu      sync.Mutex
-	idle    []chan<- task // the latest last
-	stopped bool          // none stays any more
+	ready, stopped sync.Once
+	tasks          chan task     // for those that are idle
+	stop           chan struct{} // closed: none stays any more
 }
 
 type task = interface{ Run() }
@@ -32,72 +38,49 @@ func (w *Workers) Start(f func()) { w.Begin(taskFunc(f)) }
 
 // Begin runs a task in a goroutine.
 func (w *Workers) Begin(task interface{ Run() }) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if last := len(w.idle) - 1; last >= 0 {
-		w.idle[last] <- task
-		w.idle = w.idle[:last]
-		return
+	w.prepare()
+	select {
+	case w.tasks <- task:
+	default:
+		w.running.Begin()
+		go w.work(task)
 	}
-	w.running.Begin()
-	go w.work(task)
 }
 
 // Wait sends idle workers home, and returns a channel that is closed as soon as none
 // runs. Work may still begin, and is waited for too, if the channel is not closed yet;
 // no worker stays idle from now on.
 func (w *Workers) Wait() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stopped = true
-	for _, worker := range w.idle {
-		worker <- nil
-	}
-	w.idle = nil
+	w.prepare()
+	w.stopped.Do(func() { close(w.stop) })
 	return w.running.None()
+}
+
+func (w *Workers) prepare() {
+	w.ready.Do(func() { w.tasks, w.stop = make(chan task), make(chan struct{}) })
 }
 
 // work runs tasks until none has come for a while.
 func (w *Workers) work(t task) {
 	defer w.running.End()
-	next := make(chan task, 1) // holds a task, or nil to go home
 	timer := time.NewTimer(linger)
 	for t != nil {
 		t.Run()
-		if !w.rest(next) {
-			return
-		}
-		timer.Reset(linger)
-		select {
-		case t = <-next:
-		case <-timer.C:
-			if w.leave(next) {
-				return
-			}
-			t = <-next
-		}
+		t = w.next(timer)
 	}
 }
 
-// rest makes a worker known as idle, unless there are enough.
-func (w *Workers) rest(worker chan<- task) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stopped || len(w.idle) == maxIdle {
-		return false
+// next waits for a task; nil: the worker is to go home.
+func (w *Workers) next(timer *time.Timer) (t task) {
+	defer w.idle.Add(-1)
+	if w.idle.Add(1) > maxIdle {
+		return nil
 	}
-	w.idle = append(w.idle, worker)
-	return true
-}
-
-// leave takes an idle worker out. It is false when it has been given a task.
-func (w *Workers) leave(worker chan<- task) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	i := slices.Index(w.idle, worker)
-	if i < 0 {
-		return false
+	timer.Reset(linger)
+	select {
+	case t = <-w.tasks:
+	case <-timer.C:
+	case <-w.stop:
 	}
-	w.idle = slices.Delete(w.idle, i, i+1)
-	return true
+	return t
 }
