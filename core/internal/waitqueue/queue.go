@@ -15,6 +15,7 @@
 package waitqueue
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -36,15 +37,15 @@ type queue[R, L, P any] struct {
 	owner string
 	next  *queue[R, L, P] // of the same lock
 
-	head, tail *Waiter[R, L, P]
-	calls      int
-	opener     Waiter[R, L, P] // room for the first call: most are alone
-	shared     bool            // others have joined the first call
-	signalled  bool            // the head is to ask
-	watched    bool            // notifications are wanted
-	entry      P               // by which the queue waits in Redis, or will
-	state      State
-	openUntil  time.Time // those outside the queues go first
+	calls     []*Waiter[R, L, P]  // in order of arrival, in room at first
+	opener    Waiter[R, L, P]     // the first call: most are alone
+	room      [1]*Waiter[R, L, P] // for that
+	shared    bool                // others have joined the first call
+	signalled bool                // the head is to ask
+	watched   bool                // notifications are wanted
+	entry     P                   // by which the queue waits in Redis, or will
+	state     State
+	openUntil time.Time // those outside the queues go first
 }
 
 // State is what is known about a lock that is waited for.
@@ -72,10 +73,9 @@ type Waiter[R, L, P any] struct {
 	news  chan struct{} // there is something to look at; nil until the call waits for that
 
 	// Guarded by Queues.mu.
-	prev, next *Waiter[R, L, P]
-	stage      stage
-	lock       L     // where given
-	err        error // where refused
+	stage stage
+	lock  L     // where given
+	err   error // where refused
 }
 
 // End says what is not wanted any more once nobody is left in a queue.
@@ -98,8 +98,7 @@ func (q *Queues[R, L, P]) Join(lock, owner string, request R, max *int) (w *Wait
 		return nil, q.byLock[lock].state.Taken
 	}
 	if own != nil {
-		w = &Waiter[R, L, P]{}
-		own.shared = true
+		w, own.shared = new(Waiter[R, L, P]), true
 	} else {
 		if own, q.spare = q.spare, nil; own == nil {
 			own = new(queue[R, L, P])
@@ -110,11 +109,11 @@ func (q *Queues[R, L, P]) Join(lock, owner string, request R, max *int) (w *Wait
 			q.byLock = map[string]*queue[R, L, P]{}
 		}
 		q.byLock[lock] = own
-		w = &own.opener
+		w, own.calls = &own.opener, own.room[:0]
 		w.first = true
 	}
 	w.Request, w.queue, w.since = request, own, time.Now()
-	own.push(w)
+	own.calls = append(own.calls, w)
 	return w, by
 }
 
@@ -125,42 +124,35 @@ func (q *Queues[R, L, P]) Has(lock string) bool {
 	return q.byLock[lock] != nil
 }
 
-// push puts a call at the end. mu is held.
-func (q *queue[R, L, P]) push(w *Waiter[R, L, P]) {
-	if w.prev = q.tail; w.prev != nil {
-		w.prev.next = w
-	} else {
-		q.head = w
-	}
-	q.tail = w
-	q.calls++
+// isHead says that the call is first. mu is held.
+func (w *Waiter[R, L, P]) isHead() bool {
+	calls := w.queue.calls
+	return len(calls) > 0 && calls[0] == w
 }
 
-// remove takes a call out, wherever it is. mu is held.
-func (q *queue[R, L, P]) remove(w *Waiter[R, L, P]) {
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		q.head = w.next
+// remove takes the call out, wherever it is. mu is held.
+func (w *Waiter[R, L, P]) remove() {
+	q := w.queue
+	if w.isHead() { // as most are
+		q.calls[0], q.calls = nil, q.calls[1:]
+		return
 	}
-	if w.next != nil {
-		w.next.prev = w.prev
-	} else {
-		q.tail = w.prev
-	}
-	// Or the first, which lasts as the queue does, holds on to all that come after it.
-	w.prev, w.next = nil, nil
-	q.calls--
+	i := slices.Index(q.calls, w)
+	q.calls = slices.Delete(q.calls, i, i+1)
 }
 
-// waiting counts the calls that wait, without one that has come first and has no answer yet. mu is held.
-func (q *Queues[R, L, P]) waiting(lock string) int {
-	n := 0
+// waiting are the calls that wait, without one that has come first and has no answer yet. mu is held.
+func (q *queue[R, L, P]) waiting() []*Waiter[R, L, P] {
+	if q.state.Answered {
+		return q.calls
+	}
+	return q.calls[1:]
+}
+
+// waiting counts the calls that wait for a lock. mu is held.
+func (q *Queues[R, L, P]) waiting(lock string) (n int) {
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		n += own.calls
-		if !own.state.Answered {
-			n--
-		}
+		n += len(own.waiting())
 	}
 	return n
 }
@@ -180,7 +172,7 @@ func (w *Waiter[R, L, P]) Leave() End[P] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	q.signalled = q.signalled || q.head == w
+	q.signalled = q.signalled || w.isHead()
 	return w.leave()
 }
 
@@ -190,16 +182,16 @@ func (w *Waiter[R, L, P]) leave() End[P] {
 	if w.stage == refused {
 		return End[P]{} // it was taken out
 	}
-	head := q.head == w
-	q.remove(w)
-	if q.head == nil {
+	wasHead := w.isHead()
+	w.remove()
+	if len(q.calls) == 0 {
 		return q.end()
 	}
-	if head {
-		if q.head.stage == asks {
-			q.head.stage = waits // it can be given the lock before it has noticed
+	if head := q.calls[0]; wasHead {
+		if head.stage == asks {
+			head.stage = waits // it can be given the lock before it has noticed
 		}
-		q.head.wake()
+		head.wake()
 	}
 	return End[P]{}
 }
@@ -209,7 +201,7 @@ func (w *Waiter[R, L, P]) Dismiss(err error) End[P] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	for other := q.head; other != nil; other = other.next {
+	for _, other := range q.calls {
 		other.refuse(err)
 	}
 	return q.end()
@@ -249,8 +241,9 @@ func (w *Waiter[R, L, P]) Busy(taken Taken, max *int, refusal error) (watch bool
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if last := q.tail; !q.state.Answered && max != nil && q.calls > *max {
-		q.remove(last)
+	if calls := len(q.calls); !q.state.Answered && max != nil && calls > *max {
+		last := q.calls[calls-1]
+		last.remove()
 		last.refuse(refusal)
 	}
 	q.state = State{Answered: true, Taken: taken}

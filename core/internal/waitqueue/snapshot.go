@@ -36,18 +36,10 @@ func (q *Queues[R, L, P]) Locks() []string {
 func (q *Queues[R, L, P]) WaitFor(lock string) (found Wait[R], ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var longest *Waiter[R, L, P]
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		w := own.head
-		if !own.state.Answered {
-			w = w.next // the head does not wait yet
-		}
-		if w != nil && (longest == nil || w.since.Before(longest.since)) {
-			longest = w
+		if calls := own.waiting(); len(calls) > 0 && (!ok || calls[0].since.Before(found.Since)) {
+			found, ok = Wait[R]{calls[0].Request, calls[0].since, q.waiting(lock)}, true
 		}
 	}
-	if longest == nil {
-		return found, false
-	}
-	return Wait[R]{longest.Request, longest.since, q.waiting(lock)}, true
+	return found, ok
 }

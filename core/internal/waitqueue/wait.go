@@ -90,7 +90,7 @@ func (w *Waiter[R, L, P]) look(why Ended) (r Result[L], now stage, open time.Dur
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if q.head == w && q.signalled {
+	if w.isHead() && q.signalled {
 		if open = time.Until(q.openUntil); open <= 0 && why == not {
 			why = Ask
 		}
@@ -104,7 +104,7 @@ func (w *Waiter[R, L, P]) look(why Ended) (r Result[L], now stage, open time.Dur
 	case w.stage == chosen:
 	case why > Ask:
 		r.Ended, w.stage = why, leaves
-	case q.head != w:
+	case !w.isHead():
 	case why == Ask:
 		r.Ended, w.stage, q.signalled = Ask, asks, false
 	default:
@@ -134,7 +134,7 @@ func (q *Queues[R, L, P]) Signal(lock string, open time.Duration) {
 			own.openUntil = until
 		}
 		own.signalled = true
-		own.head.wake()
+		own.calls[0].wake()
 	}
 }
 
@@ -145,7 +145,7 @@ func (q *Queues[R, L, P]) Choose(lock string, fits func(R, P) bool) *Waiter[R, L
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		if w := own.head; fits(w.Request, own.entry) && w.stage == waits {
+		if w := own.calls[0]; fits(w.Request, own.entry) && w.stage == waits {
 			w.stage = chosen
 			return w
 		}
@@ -179,7 +179,7 @@ func (q *Queues[R, L, P]) EntryOf(lock string, renew func(R, P) P) (entry P) {
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
 		if own.watched { // or it would not be for long
-			own.entry = renew(own.head.Request, own.entry)
+			own.entry = renew(own.calls[0].Request, own.entry)
 			return own.entry
 		}
 	}
