@@ -24,8 +24,8 @@ type entry struct {
 
 	mu       sync.Mutex
 	state    entryState
-	carriers int32        // releases under way that may put it into the queue
-	clock    *store.Clock // of Redis, when it was in the queue last; nil: it never was
+	carriers int32       // releases under way that may put it into the queue
+	clock    store.Clock // of Redis, when it was in the queue last; zero: it never was
 }
 
 // entryState is what is known of an entry.
@@ -90,55 +90,48 @@ func (q *entry) spend() {
 func (q *entry) lastQueued() (clock store.Clock, asks bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.clock != nil {
-		clock = *q.clock
-	}
-	return clock, q.state != spent
+	return q.clock, q.state != spent
 }
 
-// answered takes the answer to a claim by the entry.
+// answered takes the answer to a claim by the entry. A copy that was not answered was compensated, as was a
+// claim that may have had an effect: that ends the hold.
 func (e *engine) answered(q *entry, c *store.Claim, g store.Grant, err error) {
-	if err == nil {
-		e.noteGrant(q, c, g)
-		return
-	}
+	copied := c.Resends.MayArriveTwice()
 	var busy *store.Busy
-	switch {
-	case errors.As(err, &busy):
-		if q.noteBusy(busy, c.Resends.MayArriveTwice()) {
+	switch outcome := conn.OutcomeOf(err); {
+	case err == nil:
+		if q.granted(c, g) {
 			e.missedMessage()
 		}
-	case conn.OutcomeOf(err) != conn.NotSent && conn.OutcomeOf(err) != conn.Refused, c.Resends.MayArriveTwice():
-		// It may have had an effect, and was compensated if it was sent, which ends the hold.
+	case errors.As(err, &busy):
+		if q.queued(busy, copied) {
+			e.missedMessage()
+		}
+	case outcome != conn.NotSent && outcome != conn.Refused, copied:
 		e.giveUp(c.Name, q)
 	}
 }
 
-// noteGrant spends an entry that has got the lock. Where Redis had granted it long before, a message
-// was missed.
-func (e *engine) noteGrant(q *entry, c *store.Claim, g store.Grant) {
-	clock, _ := q.lastQueued()
-	q.spend()
-	if clock.Redis == 0 || g.Ahead || !g.Outermost || c.Wait != store.Listening {
-		return
-	}
-	if g.Sent.Sub(clock.NotBefore(time.Duration(g.Token)*time.Microsecond)) > lateGrant {
-		e.missedMessage()
-	}
-}
-
-// noteBusy takes the answer that the lock is busy. missed says that the entry, which is new to the queue, was
-// in it before: the lock was granted to it, or nobody heard. A copy that was not
-// answered was compensated, which ends the hold.
-func (q *entry) noteBusy(b *store.Busy, copied bool) (missed bool) {
+// granted spends an entry that has the lock. missed says that Redis had granted it long before.
+func (q *entry) granted(c *store.Claim, g store.Grant) (missed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	before := q.clock
-	q.state, q.clock = inQueue, &b.Clock
+	q.state = spent
+	return q.clock.Redis != 0 && !g.Ahead && g.Outermost && c.Wait == store.Listening &&
+		g.Sent.Sub(q.clock.NotBefore(time.Duration(g.Token)*time.Microsecond)) > lateGrant
+}
+
+// queued notes that the lock is busy. missed says that the entry, which is new to the queue, was in it before: the
+// lock was granted to it, or nobody heard.
+func (q *entry) queued(b *store.Busy, copied bool) (missed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	missed = b.New && q.clock.Redis != 0 && q.clock.Redis < b.Clock.Redis
+	q.state, q.clock = inQueue, b.Clock
 	if copied {
 		q.state = spent
 	}
-	return b.New && before != nil && before.Redis < b.Clock.Redis
+	return missed
 }
 
 // carriedBy returns the entry that a release puts into the queue, for calls of this process that go on waiting for
@@ -170,7 +163,7 @@ func (q *entry) carried(clock store.Clock) {
 		return
 	}
 	q.carriers--
-	q.clock = &clock
+	q.clock = clock
 	if q.state == fresh {
 		q.state = inQueue
 	}
