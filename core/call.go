@@ -91,20 +91,18 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
 func (c *lockCall) try(w *waiter) (*Lock, *store.Busy, error) {
 	e := c.engine
-	switch {
-	case c.settings.Resume:
+	if c.settings.Resume {
 		return c.resume()
-	case w == nil || !e.store.Can.Grant: // there is no queue
-		return c.orResume(c.ask(c.claimAlone()))
 	}
-	q := w.Entry(e.entryFor)
-	if q == nil {
-		return c.orResume(c.ask(c.claimAlone()))
+	if w != nil && e.store.Can.Grant { // there is a queue
+		if q := w.Entry(e.entryFor); q != nil {
+			claim := c.claim(q.Hold, e.waiting(q, c.name))
+			granted, err := e.store.Acquire(c.ctx, claim)
+			e.answered(q, claim, granted, err)
+			return c.conclude(claim, granted, err)
+		}
 	}
-	claim := c.claim(q.Hold, e.waiting(q, c.name))
-	granted, err := e.store.Acquire(c.ctx, claim)
-	e.answered(q, claim, granted, err)
-	return c.orResume(c.conclude(claim, granted, err))
+	return c.ask(c.claimAlone())
 }
 
 // underWay says whether copies of a claim that was answered may still arrive; nil: none will.
@@ -132,18 +130,7 @@ func (c *lockCall) resume() (*Lock, *store.Busy, error) {
 	return c.ask(claim)
 }
 
-// orResume takes a lock that is busy by the ticket of the call, if it was handed over to it. Otherwise
-// it returns what it was given.
-func (c *lockCall) orResume(k *Lock, busy *store.Busy, err error) (*Lock, *store.Busy, error) {
-	if busy != nil && busy.HandedOver && c.settings.Ticket != "" {
-		if resumed, _, _ := c.resume(); resumed != nil {
-			return resumed, nil, nil
-		}
-	}
-	return k, busy, err
-}
-
-// conclude takes the answer to a claim.
+// conclude takes the answer to a claim. A lock that was handed over to the call it takes by its ticket.
 func (c *lockCall) conclude(claim *store.Claim, granted store.Grant, err error) (*Lock, *store.Busy, error) {
 	if err == nil {
 		k, err := c.accept(claim, granted)
@@ -151,10 +138,16 @@ func (c *lockCall) conclude(claim *store.Claim, granted store.Grant, err error) 
 		return k, nil, err
 	}
 	c.decided(claim, nil)
-	if busy := (*store.Busy)(nil); errors.As(err, &busy) {
-		return nil, busy, nil
+	busy := (*store.Busy)(nil)
+	if !errors.As(err, &busy) {
+		return nil, nil, c.engine.requestError(&c.want, claim, err)
 	}
-	return nil, nil, c.engine.requestError(&c.want, claim, err)
+	if busy.HandedOver && c.settings.Ticket != "" && claim.Ticket == "" {
+		if k, _, _ := c.resume(); k != nil {
+			return k, nil, nil
+		}
+	}
+	return nil, busy, nil
 }
 
 // decided lets members of a quorum that grant a claim late know what became of it: a lock, or

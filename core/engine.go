@@ -29,6 +29,7 @@ type engine struct {
 	queues    waitqueue.Queues[*want, grant, *entry]
 	listener  *notify.Listener
 	deafUntil atomic.Int64 // a schedule.Time: until then the process polls
+	asking    atomic.Int32 // calls of LockAll that ask again in a moment
 
 	registry
 	unconfirmed schedule.Count // compensations

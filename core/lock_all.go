@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -17,13 +20,21 @@ const (
 	// keepAtLeast is how long a call that keeps locks while it waits does so at least: many times
 	// as long as others need to ask for several and give them back.
 	keepAtLeast = 100 * time.Millisecond
+	// A call that got none of several locks asks again for so long, each time after a random time below
+	// these, doubling.
+	asksFor     = 300 * time.Millisecond
+	askDelay    = time.Millisecond
+	askDelayMax = 16 * time.Millisecond
+	// maxAsking is how many calls of a Locker do so at a time.
+	maxAsking = 32
 )
 
 // LockAll takes the locks of all keys, or none. A key that is given twice counts once. A key that
 // ctx holds is entered once more.
 //
-// The call takes what is free. While a key is busy, it gives the others back, waits for the busy one
-// as [Locker.Lock] does, and then asks for the others again. After as many waits as there are keys
+// The call asks for all of them at once. While a key is busy, it holds none, and asks again after a few
+// milliseconds. When it has done so for 0.3 s, it waits for the busy one as [Locker.Lock] does, and then
+// asks for the others. After as many such waits as there are keys
 // it keeps those that sort before the busy one, by the bytes of their names in Redis, for half as
 // long as it has waited; then it waits on without them. So calls of LockAll do not wait for one
 // another in a cycle, and no key stays taken for as long as another one is busy. [Wait], or the lease
@@ -49,15 +60,14 @@ func (l *Locker) lockAll(ctx context.Context, keys []string, s *settings) (*Mult
 		return nil, errors.New("core: LockAll: an attempt is under the lock of one key: use Lock")
 	}
 	base, cancel := context.WithCancelCause(ctx)
-	a := &multiCall{locker: l, caller: ctx, base: base, settings: s, group: &group{cancel, time.Now()}, givenBack: make(chan struct{})}
-	close(a.givenBack)
+	a := &multiCall{locker: l, caller: ctx, base: base, settings: s, group: &group{cancel, time.Now()}}
 	cs, err := a.calls(keys)
 	if err == nil {
 		err = a.run(cs)
 	}
 	if err != nil {
 		a.giveBack(a.locks)
-		isDone(ctx, a.givenBack)
+		isDone(ctx, a.back.None())
 		cancel(nil)
 		return nil, err
 	}
@@ -66,15 +76,18 @@ func (l *Locker) lockAll(ctx context.Context, keys []string, s *settings) (*Mult
 
 // multiCall is a call of LockAll.
 type multiCall struct {
-	locker    *Locker
-	caller    context.Context
-	base      context.Context // that of the caller, until a lock ends
-	settings  *settings
-	group     *group
-	keys      int           // that it wants
-	locks     []*Lock       // that it has, each under the context of the one before
-	entered   int           // how many of these the caller's context holds
-	givenBack chan struct{} // closed when locks are that were to be
+	locker   *Locker
+	caller   context.Context
+	base     context.Context // that of the caller, until a lock ends
+	settings *settings
+	group    *group
+	keys     int            // that it wants
+	locks    []*Lock        // that it has, each under the context of the one before
+	entered  int            // how many of these the caller's context holds
+	inside   bool           // of other locks
+	withheld bool           // the last question was for all or none, and got none
+	delay    time.Duration  // before the next one
+	back     schedule.Count // what is on its way back
 }
 
 // under is the context that holds what the call has.
@@ -87,29 +100,29 @@ func (a *multiCall) under() context.Context {
 
 // calls are those for the keys, in the order in which they are waited for.
 func (a *multiCall) calls(keys []string) ([]*lockCall, error) {
-	l, s := a.locker, a.settings
-	all, cs := make([]lockCall, len(keys)), make([]*lockCall, len(keys))
+	names := make([]store.Name, len(keys))
 	for i, key := range keys {
-		n, err := l.nameOf(key)
+		n, err := a.locker.nameOf(key)
 		if err != nil {
 			return nil, err
 		}
-		all[i] = lockCall{engine: &l.engine, group: a.group, want: want{ctx: a.base, name: n, settings: s, form: s.Form, owner: s.Owner}}
-		cs[i] = &all[i]
+		names[i] = n
 	}
-	slices.SortFunc(cs, func(x, y *lockCall) int { return cmp.Compare(x.name.Lock(), y.name.Lock()) })
-	cs = slices.CompactFunc(cs, func(x, y *lockCall) bool { return x.name == y.name })
-	switch {
-	case len(cs) == 0:
+	slices.SortFunc(names, func(x, y store.Name) int { return cmp.Compare(x.Lock(), y.Lock()) })
+	names = slices.Compact(names)
+	switch a.keys = len(names); {
+	case a.keys == 0:
 		return nil, fmt.Errorf("%w: LockAll was given no keys", ErrInvalidKey)
-	case len(cs) > maxKeys:
-		return nil, fmt.Errorf("%w: LockAll was given %d keys, at most %d are allowed", ErrInvalidKey, len(cs), maxKeys)
+	case a.keys > maxKeys:
+		return nil, fmt.Errorf("%w: LockAll was given %d keys, at most %d are allowed", ErrInvalidKey, a.keys, maxKeys)
 	}
-	a.keys = len(cs)
-	if cs[0].inner() != nil {
-		cs[0].boundWait()
-		for _, c := range cs {
-			c.settings = cs[0].settings
+	all, cs := make([]lockCall, len(names)), make([]*lockCall, len(names))
+	for i, n := range names {
+		s := a.settings
+		all[i] = lockCall{engine: &a.locker.engine, group: a.group, want: want{ctx: a.base, name: n, settings: s, form: s.Form, owner: s.Owner}}
+		if cs[i] = &all[i]; i == 0 && cs[i].inner() != nil {
+			cs[i].boundWait()
+			a.settings, a.inside = cs[i].settings, true
 		}
 	}
 	return cs, nil
@@ -143,7 +156,7 @@ func (a *multiCall) run(cs []*lockCall) error {
 		return a.add(nil, closedError("taking", others[0].name.Key()), a.wants(others[0]))
 	}
 	defer a.locker.underWay.End()
-	for waits := 0; ; waits++ {
+	for waits := 0; ; {
 		keeps := waits >= len(others)
 		first, err := a.try(a.missing(others), keeps)
 		switch {
@@ -151,12 +164,33 @@ func (a *multiCall) run(cs []*lockCall) error {
 			return nil
 		case err != nil:
 			return a.add(nil, err, a.wants(first))
+		case a.pause(first):
+			continue
 		}
 		if err := a.waitFor(first); err != nil {
 			return err
 		}
-		isDone(a.under(), a.givenBack) // what is on its way back is busy
+		waits++
+		isDone(a.under(), a.back.None()) // what is on its way back is busy
 	}
+}
+
+// pause has the call ask for all again in a moment. It is false when the call is to wait for the busy lock. Of calls that cross one
+// another, which want many locks, most of those that are served in the queue of one lock would find another one busy, and keep the first
+// from the others for nothing.
+func (a *multiCall) pause(busy *lockCall) bool {
+	e, left := busy.engine, asksFor
+	if a.settings.Wait != nil {
+		left = min(left, *a.settings.Wait)
+	}
+	left -= a.group.waited()
+	defer e.asking.Add(-1)
+	if e.asking.Add(1) > maxAsking || !a.withheld || a.inside || left <= 0 || e.isClosing() {
+		return false
+	}
+	a.delay = min(max(2*a.delay, askDelay), askDelayMax)
+	_ = conn.Pause(a.base, min(rand.N(a.delay), left))
+	return true
 }
 
 // missing are those whose locks the call does not have.
@@ -174,22 +208,27 @@ func (a *multiCall) try(cs []*lockCall, keeps bool) (first *lockCall, err error)
 		return nil, nil
 	}
 	had := len(a.locks)
+	a.withheld = false
 	if a.under().Err() != nil {
 		first, err = cs[0], gaveUpError(a.under(), cs[0].name.Key())
 	} else if first = a.waitsAtOnce(cs, keeps); first == nil {
-		first, err = a.ask(cs)
+		first, err = a.ask(cs, !keeps && cs[0].waits())
 	}
-	got := slices.Clone(a.locks[had:])
-	if first != nil {
-		a.keepBefore(first, keeps)
-	}
-	for _, k := range got {
-		if slices.Contains(a.locks, k) {
+	kept, spare := a.locks[:a.entered:a.entered], []*Lock(nil)
+	for i, k := range a.locks[a.entered:] {
+		if first != nil && !(keeps && k.lease.name.Lock() < first.name.Lock()) {
+			spare = append(spare, k)
+			continue
+		}
+		if a.entered+i >= had {
 			var n *observation
 			k.ctx, n = a.locker.observe(k.ctx, k.Key(), a.keys, a.settings.Name, a.settings.Form.String())
 			_, _ = k.observed(n, a.settings.Form, nil)
 		}
+		kept = append(kept, k)
 	}
+	a.locks = kept
+	a.giveBack(spare)
 	return first, err
 }
 
@@ -206,22 +245,22 @@ func (a *multiCall) waitsAtOnce(cs []*lockCall, keeps bool) *lockCall {
 	return nil
 }
 
-// ask asks Redis for several locks together. It returns the first call that has not got its lock.
-func (a *multiCall) ask(cs []*lockCall) (first *lockCall, err error) {
+// ask asks Redis for several locks together, with whole for all or none. It returns the first call that has not got its lock.
+func (a *multiCall) ask(cs []*lockCall, whole bool) (first *lockCall, err error) {
 	claims := make([]*store.Claim, len(cs))
 	for i, c := range cs {
 		claims[i] = c.claimAlone()
 	}
-	a.locker.store.AcquireAll(a.under(), claims, func(i int, g store.Grant, failure error) {
+	var withheld *lockCall
+	a.locker.store.AcquireAll(a.under(), claims, whole, func(i int, g store.Grant, failure error) {
 		c := cs[i]
 		c.ctx = a.under()
 		k, busy, failure := c.conclude(claims[i], g, failure)
-		if first == nil {
-			k, busy, failure = c.orResume(k, busy, failure)
-		}
 		switch {
 		case k != nil:
 			a.locks = append(a.locks, k)
+		case failure == store.ErrWithheld:
+			withheld = cmp.Or(withheld, c)
 		case first != nil:
 		case busy != nil && !c.waits():
 			first, err = c, c.refuse(notWaiting, taken(busy))
@@ -229,21 +268,8 @@ func (a *multiCall) ask(cs []*lockCall) (first *lockCall, err error) {
 			first, err = c, failure
 		}
 	})
-	return first, err
-}
-
-// keepBefore gives back what the call has taken, but with keeps what sorts before the lock of a call.
-func (a *multiCall) keepBefore(c *lockCall, keeps bool) {
-	kept, spare := slices.Clone(a.locks[:a.entered]), []*Lock(nil)
-	for _, k := range a.locks[a.entered:] {
-		if keeps && k.lease.name.Lock() < c.name.Lock() {
-			kept = append(kept, k)
-		} else {
-			spare = append(spare, k)
-		}
-	}
-	a.giveBack(spare)
-	a.locks = kept
+	a.withheld = withheld != nil
+	return cmp.Or(first, withheld), err
 }
 
 // waitFor waits for a lock. When that has taken half as long as all waits before, the call gives back what it
@@ -270,12 +296,11 @@ func (a *multiCall) giveBack(locks []*Lock) {
 	if len(locks) == 0 {
 		return
 	}
-	l, before, done := a.locker, a.givenBack, make(chan struct{})
-	a.givenBack = done
-	l.requests.Start(func() {
-		defer close(done)
-		_ = l.finishAll(context.Background(), locks, true) // what is not confirmed is compensated
-		<-before
+	m := &MultiLock{locker: a.locker, locks: locks, cancel: func(error) {}}
+	a.back.Begin()
+	a.locker.requests.Start(func() {
+		defer a.back.End()
+		_ = m.Abort(context.Background()) // what is not confirmed is compensated
 	})
 }
 

@@ -184,6 +184,7 @@ func TestLockAllWaitsInOrder(t *testing.T) {
 		l, other := s.locker(core.Lease(3*time.Second)), s.locker()
 		b, d := take(t, background, other, "b"), take(t, background, other, "d")
 		all := startAll(background, l, []string{"d", "c", "b", "a"})
+		time.Sleep(time.Second) // from now on it waits in queues
 		wantLocked(t, s, "while it waits for b,", "b d")
 		unlock(t, b)
 		synctest.Wait()

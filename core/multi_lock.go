@@ -66,35 +66,13 @@ func (m *MultiLock) usable() error {
 
 func (m *MultiLock) reportFailure(err error) { m.locker.reportRelease(err, "keys", m.Keys()) }
 
+// finish ends the holds in reverse order. With later, Redis may be asked in the background: then the error is what
+// is known before.
 func (m *MultiLock) finish(ctx context.Context, failed, later bool) error {
-	l := m.locker
-	all, failed, err := l.leaveAll(ctx, m.locks, failed)
-	m.cancel(nil)
-	if later && !slices.ContainsFunc(all, func(k leaver) bool { return !k.lease.canEndLater(k.last) }) {
-		l.requests.Start(func() { m.reportFailure(endAll(context.Background(), all, failed)) })
-		return err
-	}
-	return errors.Join(err, endAll(ctx, all, failed))
-}
-
-// finishAll ends the holds of several handles, and not their contexts.
-func (l *Locker) finishAll(ctx context.Context, locks []*Lock, failed bool) error {
-	all, failed, err := l.leaveAll(ctx, locks, failed)
-	return errors.Join(err, endAll(ctx, all, failed))
-}
-
-// leaver is a handle that has left its lease, and whether it was the last one.
-type leaver struct {
-	*Lock
-	last bool
-}
-
-// leaveAll takes several handles out of their leases, in reverse order. It returns those whose
-// release must follow, and whether they leave no dedup window.
-func (l *Locker) leaveAll(ctx context.Context, locks []*Lock, failed bool) (all []leaver, without bool, err error) {
-	failed = failed || !l.keepWindows(lasting(ctx), locks)
+	failed = failed || !m.keepWindows(lasting(ctx))
+	var all []leaver
 	var errs []error
-	for _, k := range slices.Backward(locks) {
+	for _, k := range slices.Backward(m.locks) {
 		if k.handedOver.Load() {
 			continue
 		}
@@ -105,12 +83,23 @@ func (l *Locker) leaveAll(ctx context.Context, locks []*Lock, failed bool) (all 
 			errs, failed = append(errs, err), true
 		}
 	}
-	return all, failed, errors.Join(errs...)
+	m.cancel(nil)
+	if later && !slices.ContainsFunc(all, func(k leaver) bool { return !k.lease.canEndLater(k.last) }) {
+		m.locker.requests.Start(func() { m.reportFailure(endAll(context.Background(), all, failed)) })
+	} else {
+		errs = append(errs, endAll(lasting(ctx), all, failed))
+	}
+	return errors.Join(errs...)
 }
 
-// endAll releases what leaveAll has taken out of its leases, or hands it off.
+// leaver is a handle that has left its lease, and whether it was the last one.
+type leaver struct {
+	*Lock
+	last bool
+}
+
+// endAll releases what has left its leases, or hands it off.
 func endAll(ctx context.Context, all []leaver, failed bool) error {
-	ctx = lasting(ctx)
 	var errs []error
 	note := func(err error) {
 		if err != nil {
@@ -149,17 +138,17 @@ func endAll(ctx context.Context, all []leaver, failed bool) error {
 
 // keepWindows says that the locks are to leave their dedup windows: it asks Redis whether it
 // has all of them.
-func (l *Locker) keepWindows(ctx context.Context, locks []*Lock) bool {
-	if len(locks) > 1 && slices.ContainsFunc(locks, func(k *Lock) bool { return k.lease.keepFor > 0 }) {
+func (m *MultiLock) keepWindows(ctx context.Context) bool {
+	if len(m.locks) > 1 && slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.keepFor > 0 }) {
 		var asked sync.WaitGroup
-		for _, k := range locks {
+		for _, k := range m.locks {
 			asked.Add(1)
-			l.requests.Start(func() {
+			m.locker.requests.Start(func() {
 				defer asked.Done()
 				_ = k.Refresh(ctx) // a loss is noted in the lease
 			})
 		}
 		asked.Wait()
 	}
-	return !slices.ContainsFunc(locks, func(k *Lock) bool { return k.lease.dropWindow.Load() || k.lease.check() != nil })
+	return !slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.dropWindow.Load() || k.lease.check() != nil })
 }

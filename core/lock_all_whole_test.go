@@ -1,0 +1,102 @@
+package core_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// startWhole is startAll with a Locker that knows that one server has all keys. It tells how many commands
+// have asked for locks since.
+func startWhole(t *testing.T, s *embedded, keys []string, opts ...core.Option) (all <-chan manyOutcome, l *core.Locker, asked func() int) {
+	t.Helper()
+	l = s.locker()
+	unlockAll(t, takeAll(t, background, l, []string{"x", "y"}))
+	synctest.Wait()
+	before := len(s.commands(acquire))
+	return startAll(background, l, keys, opts...), l, func() int { return len(s.commands(acquire)) - before }
+}
+
+// While one lock is busy, a question is one command that takes none of them. It is repeated for a while, then the call
+// waits for the busy one.
+func TestLockAllAsksForAllOrNone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		b := take(t, background, s.locker(), "b")
+		all, _, asked := startWhole(t, s, []string{"a", "b", "c"})
+		if n := asked(); n != 1 {
+			t.Errorf("%d commands", n)
+		}
+		for range 29 {
+			time.Sleep(10 * time.Millisecond)
+			wantLocked(t, s, "while it asks,", "b")
+		}
+		if n := asked(); n < 20 || n > 100 {
+			t.Errorf("%d commands in 290 ms", n)
+		}
+		time.Sleep(time.Second)
+		if n := asked(); n > 100 {
+			t.Errorf("%d commands in a second", n)
+		}
+		wantLocked(t, s, "while it waits,", "b")
+		unlock(t, b)
+		unlockAll(t, (<-all).lock)
+	})
+	bubble(t, func(t *testing.T, s *embedded) {
+		b := take(t, background, s.locker(), "b")
+		all, _, _ := startWhole(t, s, []string{"a", "b", "c"})
+		time.Sleep(100 * time.Millisecond)
+		unlock(t, b)
+		o := <-all
+		wantTime(t, "taken", o.took, 100*time.Millisecond, 116*time.Millisecond)
+		wantLocked(t, s, "then", "a b c")
+		unlockAll(t, o.lock)
+	})
+}
+
+// Whatever ends a call ends it also while it asks again.
+func TestLockAllThatAsksAgainEnds(t *testing.T) {
+	keys := []string{"a", "b", "c"}
+	bubble(t, func(t *testing.T, s *embedded) {
+		b := take(t, background, s.locker(), "b")
+		all, l, _ := startWhole(t, s, keys, core.Wait(50*time.Millisecond))
+		o := <-all
+		wantBusy(t, o.err)
+		wantTime(t, "refused", o.took, 50*time.Millisecond, 51*time.Millisecond)
+
+		all = startAll(background, l, keys)
+		time.Sleep(50 * time.Millisecond)
+		go func() { _ = l.Close(background) }()
+		o = <-all
+		wantErr(t, o.err, core.ErrClosed)
+		wantTime(t, "closed", o.took, 50*time.Millisecond, 66*time.Millisecond)
+		wantLocked(t, s, "then", "b")
+		unlock(t, b)
+	})
+}
+
+// No more than 32 calls of a Locker ask again: the others wait.
+func TestLockAllOfManyCallsAsksSeldom(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		b := take(t, background, s.locker(), "b")
+		all, l, asked := startWhole(t, s, []string{"b", "c"}, core.Wait(time.Millisecond))
+		wantBusy(t, (<-all).err)
+		var calls sync.WaitGroup
+		for range 500 {
+			calls.Go(func() {
+				if err := l.DoAll(background, []string{"a", "b"}, func(context.Context) error { return nil }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(100 * time.Millisecond)
+		if n := asked(); n > 500+32*30 {
+			t.Errorf("%d commands", n)
+		}
+		unlock(t, b)
+		calls.Wait()
+	})
+}
