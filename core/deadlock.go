@@ -123,10 +123,10 @@ func (i *inner) waitsFor(other *inner) bool {
 // locks that their contexts hold.
 type waitForGraph struct {
 	mu     sync.Mutex
-	byHeld map[string]map[*inner]struct{}
+	byHeld map[string][]*inner
 }
 
-var waitingInside = waitForGraph{byHeld: map[string]map[*inner]struct{}{}}
+var waitingInside = waitForGraph{byHeld: map[string][]*inner{}}
 
 // add adds a call that is about to wait, unless that closes a cycle: then it
 // returns the keys that the calls of the cycle wait for, the new one first; each of the
@@ -139,10 +139,7 @@ func (g *waitForGraph) add(i *inner) (circle []string) {
 	}
 	for _, k := range i.holds {
 		lock := k.lease.name.Lock()
-		if g.byHeld[lock] == nil {
-			g.byHeld[lock] = map[*inner]struct{}{}
-		}
-		g.byHeld[lock][i] = struct{}{}
+		g.byHeld[lock] = append(g.byHeld[lock], i)
 	}
 	return nil
 }
@@ -159,7 +156,7 @@ func (g *waitForGraph) circle(from *inner) []string {
 			}
 			return keys
 		}
-		for holder := range g.byHeld[i.call.name.Lock()] {
+		for _, holder := range g.byHeld[i.call.name.Lock()] {
 			if behind[holder] == nil && i.waitsFor(holder) {
 				behind[holder] = i
 				next = append(next, holder)
@@ -174,7 +171,8 @@ func (g *waitForGraph) remove(i *inner) {
 	defer g.mu.Unlock()
 	for _, k := range i.holds {
 		lock := k.lease.name.Lock()
-		if delete(g.byHeld[lock], i); len(g.byHeld[lock]) == 0 {
+		g.byHeld[lock] = slices.DeleteFunc(g.byHeld[lock], func(other *inner) bool { return other == i })
+		if len(g.byHeld[lock]) == 0 {
 			delete(g.byHeld, lock)
 		}
 	}

@@ -208,22 +208,18 @@ func (e *engine) missedMessage() {
 // clockDrift is more than the clocks of Redis and of this machine part within a second.
 const clockDrift = 2 * time.Millisecond
 
-// message takes what a release tells this process of a lock.
+// message takes what a release tells this process of a lock. One that it has granted goes to the call that waits by
+// that entry. If that is too late to be sure, or the call is just asking, it asks, with the same hold. A
+// hold with which nobody waits is none of ours, or is being released.
 func (e *engine) message(lock, text string) {
 	m, err := store.ReadMessage(text)
-	switch {
-	case err != nil: // none of ours
-	case m.Token == 0:
-		e.queues.Signal(lock, store.Open)
-	default:
-		e.granted(lock, m)
+	if err != nil { // none of ours
+		return
 	}
-}
-
-// granted gives a lock to the call that waits by the entry which Redis has granted it to.
-// If that is too late to be sure, or the call is just asking, it asks, with the same hold. A
-// hold with which nobody waits is none of ours, or is being released.
-func (e *engine) granted(lock string, m store.Message) {
+	if m.Token == 0 {
+		e.queues.Signal(lock, store.Open)
+		return
+	}
 	now := schedule.Now()
 	var ends schedule.Time
 	var to *entry

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -15,10 +14,7 @@ import (
 )
 
 const (
-	// maxKeys is how many locks a call may want at once.
-	maxKeys = 64
-	// keepAtLeast is how long a call that keeps locks while it waits does so at least: many times
-	// as long as others need to ask for several and give them back.
+	// keepAtLeast is the least for which a call keeps locks while it waits: many times what others need to ask for some and give them back.
 	keepAtLeast = 100 * time.Millisecond
 	// A call that got none of several locks asks again for so long, each time after a random time below
 	// these, doubling.
@@ -100,22 +96,11 @@ func (a *multiCall) under() context.Context {
 
 // calls are those for the keys, in the order in which they are waited for.
 func (a *multiCall) calls(keys []string) ([]*lockCall, error) {
-	names := make([]store.Name, len(keys))
-	for i, key := range keys {
-		n, err := a.locker.nameOf(key)
-		if err != nil {
-			return nil, err
-		}
-		names[i] = n
+	names, err := a.locker.namesOf(keys)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(names, func(x, y store.Name) int { return cmp.Compare(x.Lock(), y.Lock()) })
-	names = slices.Compact(names)
-	switch a.keys = len(names); {
-	case a.keys == 0:
-		return nil, fmt.Errorf("%w: LockAll was given no keys", ErrInvalidKey)
-	case a.keys > maxKeys:
-		return nil, fmt.Errorf("%w: LockAll was given %d keys, at most %d are allowed", ErrInvalidKey, a.keys, maxKeys)
-	}
+	a.keys = len(names)
 	all, cs := make([]lockCall, len(names)), make([]*lockCall, len(names))
 	for i, n := range names {
 		s := a.settings
@@ -128,9 +113,8 @@ func (a *multiCall) calls(keys []string) ([]*lockCall, error) {
 	return cs, nil
 }
 
-// run takes the locks: first those that the context holds, then the others. It waits without holding any of
-// these as many times as there are of them: others need locks with which it does nothing. Then it keeps
-// some for a while: it might never find all of them free.
+// run takes the locks: first those that the context holds, then the others. It waits without holding any of these as many times as there
+// are of them: others need locks with which it does nothing. Then it keeps some for a while: it might never find all of them free.
 func (a *multiCall) run(cs []*lockCall) error {
 	var others []*lockCall
 	for _, c := range cs {
@@ -139,8 +123,7 @@ func (a *multiCall) run(cs []*lockCall) error {
 			others = append(others, c)
 			continue
 		}
-		n := a.wants(c)
-		var k *Lock
+		n, k := a.wants(c), (*Lock)(nil)
 		if err == nil {
 			k, err = c.reenter(outer)
 		}
@@ -148,8 +131,7 @@ func (a *multiCall) run(cs []*lockCall) error {
 			return err
 		}
 	}
-	a.entered = len(a.locks)
-	if len(others) == 0 {
+	if a.entered = len(a.locks); len(others) == 0 {
 		return nil
 	}
 	if !a.locker.admit() {
@@ -164,31 +146,30 @@ func (a *multiCall) run(cs []*lockCall) error {
 			return nil
 		case err != nil:
 			return a.add(nil, err, a.wants(first))
-		case a.pause(first):
+		case a.pause():
 			continue
 		}
 		if err := a.waitFor(first); err != nil {
 			return err
 		}
-		waits++
 		isDone(a.under(), a.back.None()) // what is on its way back is busy
+		waits++
 	}
 }
 
-// pause has the call ask for all again in a moment. It is false when the call is to wait for the busy lock. Of calls that cross one
-// another, which want many locks, most of those that are served in the queue of one lock would find another one busy, and keep the first
-// from the others for nothing.
-func (a *multiCall) pause(busy *lockCall) bool {
-	e, left := busy.engine, asksFor
-	if a.settings.Wait != nil {
-		left = min(left, *a.settings.Wait)
+// pause has the call ask for all again in a moment, if that may help. Of calls that cross one another most that are served in the
+// queue of one lock would find another one busy, and keep others from the first for nothing.
+func (a *multiCall) pause() bool {
+	e, waited := &a.locker.engine, a.group.waited()
+	left := asksFor - waited
+	if wait := a.settings.Wait; wait != nil {
+		left = min(left, *wait-waited)
 	}
-	left -= a.group.waited()
 	defer e.asking.Add(-1)
 	if e.asking.Add(1) > maxAsking || !a.withheld || a.inside || left <= 0 || e.isClosing() {
 		return false
 	}
-	a.delay = min(max(2*a.delay, askDelay), askDelayMax)
+	a.delay = min(2*a.delay+askDelay, askDelayMax)
 	_ = conn.Pause(a.base, min(rand.N(a.delay), left))
 	return true
 }
@@ -200,9 +181,8 @@ func (a *multiCall) missing(cs []*lockCall) []*lockCall {
 	})
 }
 
-// try asks for locks together. It returns the first that the call has not got, if any,
-// and an error if the call does not wait for that one. Then the call has nothing, or with keeps what
-// sorts before it.
+// try asks for locks together. It returns the first that the call has not got, if any, and an error if the call does not wait for that
+// one. Then the call has nothing, or with keeps what sorts before it.
 func (a *multiCall) try(cs []*lockCall, keeps bool) (first *lockCall, err error) {
 	if len(cs) == 0 {
 		return nil, nil
@@ -235,9 +215,9 @@ func (a *multiCall) try(cs []*lockCall, keeps bool) (first *lockCall, err error)
 // waitsAtOnce returns a call for which there is nothing to ask: it is alone, and waits with all that the
 // others have got, or others of this process wait for its lock.
 func (a *multiCall) waitsAtOnce(cs []*lockCall, keeps bool) *lockCall {
+	alone := len(cs) == 1 && (keeps || len(a.locks) == a.entered)
 	for _, c := range cs {
 		_, queued := c.engine.queues.WaitFor(c.name.Lock())
-		alone := len(cs) == 1 && (keeps || len(a.locks) == a.entered)
 		if c.waits() && (alone || queued && !keeps) {
 			return c
 		}
@@ -272,13 +252,10 @@ func (a *multiCall) ask(cs []*lockCall, whole bool) (first *lockCall, err error)
 	return cmp.Or(first, withheld), err
 }
 
-// waitFor waits for a lock. When that has taken half as long as all waits before, the call gives back what it
-// holds, and waits on. So it keeps nobody from a lock for the whole of a [Wait], and keeps its locks
-// for longer each time.
+// waitFor waits for a lock. When that has taken half as long as all waits before, the call gives back what it holds, and waits on. So it
+// keeps nobody from a lock for the whole of a [Wait], and keeps its locks for longer each time.
 func (a *multiCall) waitFor(c *lockCall) error {
-	n := a.wants(c)
-	gone := make(chan struct{})
-	held := a.locks[a.entered:]
+	n, held, gone := a.wants(c), a.locks[a.entered:], make(chan struct{})
 	bound := time.AfterFunc(max(a.group.waited()/2, keepAtLeast), func() {
 		a.giveBack(held)
 		close(gone)
@@ -310,8 +287,7 @@ func (a *multiCall) wants(c *lockCall) (n *observation) {
 	return n
 }
 
-// add takes what came of that: the lock, or an error, which is why a lock that the call had has
-// ended, if one has.
+// add takes what came of that: the lock, or an error, which is why a lock that the call had has ended, if one has.
 func (a *multiCall) add(k *Lock, err error, n *observation) error {
 	if err != nil && errors.Is(err, context.Canceled) && a.caller.Err() == nil && a.base.Err() != nil {
 		err = context.Cause(a.base)

@@ -1,13 +1,18 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
+
+// maxKeys is how many locks a call may want at once.
+const maxKeys = 64
 
 // MultiLock is the locks of several keys, taken by [Locker.LockAll]. It must be unlocked. Its
 // methods are safe for concurrent use.
@@ -101,11 +106,6 @@ type leaver struct {
 // endAll releases what has left its leases, or hands it off.
 func endAll(ctx context.Context, all []leaver, failed bool) error {
 	var errs []error
-	note := func(err error) {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
 	// What others of this process wait for is handed off in the end: they may want the rest as well.
 	var wanted []leaver
 	endings, requests := make([]releasing, len(all)), make([]*store.Release, 0, len(all))
@@ -125,12 +125,12 @@ func endAll(ctx context.Context, all []leaver, failed bool) error {
 			r := &endings[i]
 			free, err := r.confirm(ctx, released, err)
 			r.lease.retire(free, err)
-			note(err)
+			errs = append(errs, err)
 		})
 	}
 	for _, k := range wanted {
 		if !k.lease.handOff(&k.handle) {
-			note(k.lease.release(ctx, &k.handle, true, failed))
+			errs = append(errs, k.lease.release(ctx, &k.handle, true, failed))
 		}
 	}
 	return errors.Join(errs...)
@@ -151,4 +151,25 @@ func (m *MultiLock) keepWindows(ctx context.Context) bool {
 		asked.Wait()
 	}
 	return !slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.dropWindow.Load() || k.lease.check() != nil })
+}
+
+// namesOf are the names of keys, each once, in the order in which calls wait for them.
+func (l *Locker) namesOf(keys []string) ([]store.Name, error) {
+	names := make([]store.Name, len(keys))
+	for i, key := range keys {
+		n, err := l.nameOf(key)
+		if err != nil {
+			return nil, err
+		}
+		names[i] = n
+	}
+	slices.SortFunc(names, func(x, y store.Name) int { return cmp.Compare(x.Lock(), y.Lock()) })
+	names = slices.Compact(names)
+	switch {
+	case len(names) == 0:
+		return nil, fmt.Errorf("%w: LockAll was given no keys", ErrInvalidKey)
+	case len(names) > maxKeys:
+		return nil, fmt.Errorf("%w: LockAll was given %d keys, at most %d are allowed", ErrInvalidKey, len(names), maxKeys)
+	}
+	return names, nil
 }

@@ -44,9 +44,9 @@ type Entry struct {
 
 func (e *Entry) entry() *Entry { return e }
 
-// Scheduler calls events at their times from one goroutine, which ends when a time comes and
-// nothing is scheduled any more. Its methods do not block and are safe for concurrent use,
-// those for one event included.
+// Scheduler calls events at their times from one goroutine, which runs while something
+// is scheduled and 200 ms longer. Its methods do not block and are safe for concurrent
+// use, those for one event included.
 type Scheduler struct {
 	workers *Workers
 	flush   func()
@@ -57,6 +57,7 @@ type Scheduler struct {
 	stopped bool
 	timer   *time.Timer // wakes the goroutine
 	wakeAt  Time        // what the timer was set to
+	endAt   Time        // when the goroutine ends if nothing is scheduled until then
 }
 
 // New returns a Scheduler whose goroutine is one of the workers. flush is called by it
@@ -89,13 +90,20 @@ func (s *Scheduler) Set(e Event, at Time) {
 }
 
 // Remove takes an event out. It does nothing to one that is not scheduled, or whose
-// time has come: that one's Due may be running, or about to. It wakes nobody, for another event
-// tends to follow.
+// time has come: that one's Due may be running, or about to.
 func (s *Scheduler) Remove(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if place := e.entry().place; place > 0 && !s.stopped {
-		heap.Remove(&s.events, place-1)
+	place := e.entry().place
+	if s.stopped || place == 0 {
+		return
+	}
+	if heap.Remove(&s.events, place-1); len(s.events) > 0 {
+		return
+	}
+	now := Now()
+	if s.endAt = now.Add(linger); s.endAt < s.wakeAt {
+		s.wake(s.endAt, now)
 	}
 }
 
@@ -104,7 +112,7 @@ func (s *Scheduler) Remove(e Event) {
 func (s *Scheduler) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopped, s.events = true, nil
+	s.stopped, s.events, s.endAt = true, nil, 0
 	s.wake(0, 0)
 }
 
@@ -144,10 +152,18 @@ func (s *Scheduler) next() (due []Event, now Time, ok bool) {
 	for len(s.events) > 0 && len(due) < maxRound && s.events[0].entry().at <= now {
 		due = append(due, heap.Pop(&s.events).(Event))
 	}
-	if s.running = len(due)+len(s.events) > 0; s.running && len(due) == 0 {
-		s.wake(s.events[0].entry().at, now)
+	if len(due) > 0 {
+		s.endAt = now.Add(linger)
+		return due, now, true
 	}
-	return due, now, s.running
+	at := s.endAt
+	if len(s.events) > 0 {
+		at = s.events[0].entry().at
+	}
+	if s.running = at > now; s.running {
+		s.wake(at, now)
+	}
+	return nil, now, s.running
 }
 
 // events is a heap by time.
