@@ -227,9 +227,9 @@ func (a *multiCall) waitsAtOnce(cs []*lockCall, keeps bool) *lockCall {
 
 // ask asks Redis for several locks together, with whole for all or none. It returns the first call that has not got its lock.
 func (a *multiCall) ask(cs []*lockCall, whole bool) (first *lockCall, err error) {
-	claims := make([]*store.Claim, len(cs))
+	all, claims := make([]store.Claim, len(cs)), make([]*store.Claim, len(cs))
 	for i, c := range cs {
-		claims[i] = c.claimAlone()
+		claims[i] = c.claimIn(&all[i], c.engine.store.NewHold(), store.NotWaiting)
 	}
 	var withheld *lockCall
 	a.locker.store.AcquireAll(a.under(), claims, whole, func(i int, g store.Grant, failure error) {

@@ -46,8 +46,13 @@ func (w *want) isUsual() bool {
 
 // claim is what the call asks Redis for by a hold.
 func (w *want) claim(hold string, wait store.Waiting) *store.Claim {
+	return w.claimIn(new(store.Claim), hold, wait)
+}
+
+// claimIn is claim, in that place.
+func (w *want) claimIn(c *store.Claim, hold string, wait store.Waiting) *store.Claim {
 	s := w.settings
-	c := &store.Claim{
+	*c = store.Claim{
 		Name: w.name, Owner: w.ownerOf(hold), Hold: hold, Wait: wait,
 		Form: w.form, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: w.enter,
 	}
