@@ -11,16 +11,22 @@ import (
 // maxBatch bounds the calls of one command, which Redis does without a break.
 const maxBatch = 64
 
+// call is a command on its way.
+type call struct {
+	*Queued
+	answer *answer // where it goes
+}
+
 // batch is a command: one call, or several that a merged script does at once.
 type batch struct {
-	calls  []*Queued
-	places []int // of their answers
-	cmd    once
-	again  bool // it has been sent before: now with the text of the script
+	calls        []call
+	cmd          once
+	again        bool // it has been sent before: now with the text of the script
+	redirections int
 }
 
 // pack makes batches of commands that go to one server.
-func pack(qs []*Queued, merge bool) []*batch {
+func pack(qs []*Queued, answers []answer, merge bool) []*batch {
 	var batches []*batch
 	for i, q := range qs {
 		merges := merge && q.Command.Merges > 0
@@ -31,13 +37,11 @@ func pack(qs []*Queued, merge bool) []*batch {
 		if b == nil {
 			b = &batch{}
 			if merges {
-				most := min(len(qs)-i, maxBatch)
-				b.calls, b.places = make([]*Queued, 0, most), make([]int, 0, most)
+				b.calls = make([]call, 0, min(len(qs)-i, maxBatch))
 			}
 			batches = append(batches, b)
 		}
-		b.calls = append(b.calls, q)
-		b.places = append(b.places, i)
+		b.calls = append(b.calls, call{q, &answers[i]})
 	}
 	return batches
 }
@@ -54,13 +58,13 @@ func roomFor(c *Command, batches []*batch) *batch {
 
 // alone makes a batch of one call.
 func (b *batch) alone(i int) *batch {
-	return &batch{calls: b.calls[i : i+1], places: b.places[i : i+1]}
+	return &batch{calls: b.calls[i : i+1]}
 }
 
 // wrote is called right before the command is written.
 func (b *batch) wrote() {
-	for _, q := range b.calls {
-		q.dispatch.wrote()
+	for _, c := range b.calls {
+		c.dispatch.wrote()
 	}
 }
 
@@ -75,12 +79,12 @@ func (b *batch) line() []any {
 	words = append(words, merged.by(b.again)...)
 	words = append(words, len(b.calls)*merged.keys)
 	for i := range merged.keys {
-		for _, q := range b.calls {
-			words = append(words, q.Command.Words[i])
+		for _, c := range b.calls {
+			words = append(words, c.Command.Words[i])
 		}
 	}
-	for _, q := range b.calls {
-		args := q.Command.Words[first.Keys:]
+	for _, c := range b.calls {
+		args := c.Command.Words[first.Keys:]
 		words = append(words, args[:min(int(first.Merges), len(args))]...)
 	}
 	return words
@@ -95,35 +99,24 @@ func (b *batch) divides() bool {
 		}))
 }
 
-// divide makes a batch of each call.
-func (b *batch) divide() []*batch {
-	batches := make([]*batch, len(b.calls))
-	for i := range b.calls {
-		batches[i] = b.alone(i)
-	}
-	return batches
-}
-
-// read puts the answers to the calls where they belong. It returns the calls that a merged script
-// has left to do.
-func (b *batch) read(answers []answer) (left []*batch) {
+// read notes the answers to the calls. It returns those that a merged script has left to do.
+func (b *batch) read() (left []*batch) {
 	reply, err := b.cmd.Result()
 	replies, isList := reply.([]any)
 	isList = isList && len(b.calls) > 1
 	if isList && len(replies) != len(b.calls) {
 		err = fmt.Errorf("%d replies to %d calls", len(replies), len(b.calls))
 	}
-	for i, place := range b.places {
-		a := &answers[place]
+	for i, c := range b.calls {
 		switch {
 		case err != nil:
-			a.err = err
+			c.answer.err = err
 		case !isList: // it is that to each
-			a.value = reply
+			c.answer.value = reply
 		case replies[i] == nil:
 			left = append(left, b.alone(i))
 		default:
-			a.value = replies[i]
+			c.answer.value = replies[i]
 		}
 	}
 	return left

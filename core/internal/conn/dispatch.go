@@ -38,11 +38,15 @@ type answer struct {
 	over  bool // nobody waited any longer
 }
 
-// dispatch knows which copies of a command have left, and what to do when one has that
-// nobody awaits any more.
+// dispatch is a command that somebody waits for. It knows which copies have left, and what to do
+// when one has that nobody awaits any more.
 type dispatch struct {
-	server  *Server
-	command *Command
+	server *Server
+	queued Queued          // the command, and the present copy if that goes with others
+	caller context.Context // of the copy
+	ticket *ticket         // where it is told of when it is answered
+	got    answer          // by then
+	answer answer          // what the caller knows
 
 	mu        sync.Mutex
 	written   bool
@@ -65,8 +69,14 @@ func (d *dispatch) wrote() {
 	}
 }
 
+// Receive takes the answer to the present copy, of which there is one.
+func (d *dispatch) Receive(r Reply, err error) {
+	d.got = answer{value: r.Value, err: err}
+	d.ticket.arrived <- d
+}
+
 func (d *dispatch) compensate() {
-	if c := d.command.Compensator; c != nil {
+	if c := d.queued.Command.Compensator; c != nil {
 		c.Compensate(d.server)
 	}
 }
@@ -101,19 +111,23 @@ func (d *dispatch) abandon() bool {
 	return written
 }
 
-// wanted is false for a command that was given up before it left.
-func (d *dispatch) wanted() bool {
+// unwanted says that the command was given up before it left. nil: nobody gives it up.
+func (d *dispatch) unwanted() bool {
+	if d == nil {
+		return false
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.abandoned
+	return d.abandoned
 }
 
-// conclude ends a command with the answer to its last copy. The command is compensated when
+// conclude ends the command with the answer to its last copy. The command is compensated when
 // its outcome is unknown, and when the last copy did nothing but an earlier one may yet arrive.
-func (d *dispatch) conclude(a answer, sent time.Time) (Reply, error) {
+func (d *dispatch) conclude(sent time.Time) (Reply, error) {
+	a := d.answer
 	refused := !a.over && isRefusal(a.err) // why nobody waits may be a refusal of another command
 	if a.err == nil || refused {
-		if d.unknown && (refused || !d.command.Script.did(a.value)) {
+		if d.unknown && (refused || !d.queued.Command.Script.did(a.value)) {
 			d.abandon()
 		}
 		if refused {

@@ -44,110 +44,123 @@ func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Rep
 	if ctx.Err() != nil {
 		return Reply{}, &Failure{NotSent, Ended(ctx)}
 	}
-	end := time.Now().Add(timeout)
-	d := &struct {
-		dispatch
-		first attempt // most commands have one
-	}{dispatch: dispatch{server: s, command: c}}
+	d := []dispatch{{server: s, queued: Queued{Command: c}}}
 	sent := time.Now()
-	return d.follow(ctx, s.try(ctx, &d.dispatch, &d.first, end), sent, end)
+	end := sent.Add(timeout)
+	s.try(ctx, d, sent, end)
+	return s.follow(ctx, d, sent, end)
 }
 
-// follow takes the answer to the first copy, which was sent at a time, and sends others until
-// the command is done, or may not be sent again.
-func (d *dispatch) follow(ctx context.Context, a answer, sent, end time.Time) (Reply, error) {
-	resends := d.command.Resends
-	delay, retried := repeatDelay, false
-	for {
-		if a.err == nil || a.over || resends == nil {
-			return d.conclude(a, sent)
+// DoAll is Do for several commands, and has done with each one: in their order, as soon as all
+// have been answered. Those to one server share a round trip, and a command where their script
+// merges.
+func (s *Server) DoAll(ctx context.Context, cs []*Command, timeout time.Duration, done func(i int, r Reply, err error)) {
+	if ctx.Err() != nil {
+		for i := range cs {
+			done(i, Reply{}, &Failure{NotSent, Ended(ctx)})
 		}
-		refused, wait := isRefusal(a.err), time.Duration(0)
+		return
+	}
+	ds := make([]dispatch, len(cs))
+	for i, c := range cs {
+		ds[i].server, ds[i].queued.Command = s, c
+	}
+	sent := time.Now()
+	end := sent.Add(timeout)
+	s.try(ctx, ds, sent, end)
+	for i := range ds {
+		r, err := s.follow(ctx, ds[i:i+1], sent, end)
+		done(i, r, err)
+	}
+}
+
+// follow takes the answer to the first copy of one command, which was sent at a time, and sends
+// others until it is done, or may not be sent again.
+func (s *Server) follow(ctx context.Context, one []dispatch, sent, end time.Time) (Reply, error) {
+	d := &one[0]
+	resends := d.queued.Command.Resends
+	delay, retried := repeatDelay, false
+	for d.answer.err != nil && !d.answer.over && resends != nil {
+		err := d.answer.err
+		refused, wait := isRefusal(err), time.Duration(0)
 		switch {
-		case IsMigrating(a.err):
+		case IsMigrating(err):
 			wait = migrationDelay
-		case isBroken(a.err):
+		case isBroken(err):
 			wait, delay = delay, delay+repeatDelay
 		case !refused && !retried && !d.departed():
 			retried = true
 		default:
-			return d.conclude(a, sent)
+			return d.conclude(sent)
 		}
 		if time.Until(end) <= wait {
-			return d.conclude(a, sent)
+			break
 		}
 		if wait > 0 && Pause(ctx, wait) != nil {
-			return d.conclude(answer{err: Ended(ctx), over: true}, sent)
+			d.answer = answer{err: Ended(ctx), over: true}
+			break
 		}
 		if d.again(refused) {
 			resends.twice.Store(true)
 		}
 		sent = time.Now()
-		a = d.server.try(ctx, d, new(attempt), end)
+		s.try(ctx, one, sent, end)
 	}
+	return d.conclude(sent)
 }
 
-// try sends one copy and waits for the answer.
-func (s *Server) try(ctx context.Context, d *dispatch, a *attempt, end time.Time) answer {
-	s.silence.ask(s.config.Timeout)
-	if err, over := s.locate(ctx, time.Until(end)); err != nil {
-		return answer{err: err, over: over}
+// try sends a copy of each command and waits for the answers.
+func (s *Server) try(ctx context.Context, ds []dispatch, sent, end time.Time) {
+	s.silence.ask(sent, s.config.Timeout)
+	if err, over := s.locate(ctx, end.Sub(sent)); err != nil {
+		for i := range ds {
+			ds[i].answer = answer{err: err, over: over}
+		}
+		return
 	}
-	var p *pipeline
-	if !s.replicates(d.command) {
-		p = s.pipelineTo(s.ClientFor(d.command.key()))
+	if len(ds) == 1 {
+		p := s.pipelineFor(ds[0].queued.Command)
+		if p.direct && (ctx.Done() == nil || s.silence.answers(sent)) && p.enter() {
+			ds[0].answer = p.sendDirectly(ctx, &ds[0], sent, end)
+			return
+		}
 	}
-	if p != nil && p.bounded && (ctx.Done() == nil || s.silence.answers()) && p.enter(nil) {
-		return p.sendDirectly(ctx, d, a, end)
+	left := time.Until(end)
+	t := s.ticketFor(len(ds), nil, left)
+	for i := range ds {
+		d := &ds[i]
+		d.caller, d.ticket, d.answer = ctx, t, answer{over: true}
+		d.queued = Queued{Command: d.queued.Command, Timeout: left, To: d, dispatch: d}
 	}
-	a.begin(ctx, d, end)
-	if p == nil || p.enter(&a.queued) {
-		a.pipeline = p
-		s.config.Workers.Begin(a)
+	if len(ds) == 1 {
+		s.pipelineFor(ds[0].queued.Command).add(&ds[0].queued)
+	} else {
+		qs := make([]*Queued, len(ds))
+		for i := range ds {
+			qs[i] = &ds[i].queued
+		}
+		for p, qs := range s.together(qs) {
+			p.add(qs...)
+		}
 	}
-	select {
-	case got := <-a.wait.answered:
-		a.finish()
-		return got.by(end)
-	case <-a.over:
-	case <-ctx.Done():
-		a.cancel()
-		return answer{err: Ended(ctx), over: true}
-	}
-	select {
-	case got := <-a.wait.answered:
-		return got.by(end)
-	default:
-		return answer{err: ErrNoAnswer, over: true}
-	}
+	s.await(ctx, t, ds, end)
 }
 
 // by gives an error its kind that came of the end of the time.
 func (a answer) by(end time.Time) answer {
-	if a.err == nil {
-		return a
-	}
 	if isTimeout(a.err) && !time.Now().Before(end) {
 		a.err = fmt.Errorf("%w: %v", ErrNoAnswer, a.err)
 	}
 	return a
 }
 
-// run sends one command, by whatever way it has to go.
-func (s *Server) run(a *attempt) (any, error) {
-	d := a.queued.dispatch
-	if s.replicates(d.command) {
-		return s.runReplicated(a, d.command, d)
-	}
-	return process(a, s.client, d, &a.cmd)
-}
-
 // process sends a script by its digest, and whole where Redis has not seen it.
 func process(ctx context.Context, client redis.UniversalClient, d *dispatch, cmd *once) (any, error) {
-	cmd.set(ctx, d.command.line(cmd.room[:], false), d)
+	c := d.queued.Command
+	cmd.set(ctx, c.line(cmd.room[:], false), d)
 	if isUnknownScript(client.Process(ctx, cmd)) {
 		cmd = new(once) // hooks of the client's may have kept the other
-		cmd.set(ctx, d.command.line(cmd.room[:], true), d)
+		cmd.set(ctx, c.line(cmd.room[:], true), d)
 		_ = client.Process(ctx, cmd)
 	}
 	return cmd.Result()

@@ -347,6 +347,7 @@ func TestContextOfACommandEndsWithTheCallers(t *testing.T) {
 			if _, err := s.Do(ctx, batched("k"), timeout); err != nil {
 				t.Error(err)
 			}
+			synctest.Wait()
 		}
 		f.fail(func(ctx context.Context, write func() []any) (any, error) {
 			cancel()

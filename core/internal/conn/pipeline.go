@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -11,78 +12,94 @@ import (
 )
 
 const (
-	// pipelineAfter is how many requests to one server are in flight before others
-	// share a round trip; farAfter where the server is as far away as farAway: then what a
-	// request costs is less than waiting for another to come back.
-	pipelineAfter = 2
-	farAfter      = 16
-	farAway       = 400 * time.Microsecond
+	// farAlone is how many requests to one server are in flight before others share a round
+	// trip, where the server is as far away as farAway: then what a request costs is less than
+	// waiting for another to come back. Else it is one.
+	farAlone = 16
+	farAway  = 400 * time.Microsecond
 	// roundTripFor is for how long a round trip is remembered.
 	roundTripFor = time.Second
-	// pipelineStall is how long those may hold up others.
+	// yields is how often a sender lets others run, until as many wait as went last: a batch costs
+	// little more than a command.
+	yields = 4
+	// pipelineStall is how long a round trip may hold up others.
 	pipelineStall = 5 * time.Millisecond
 	// maxPipeline bounds the commands of one round trip, so that a slow reply holds up
 	// few of them.
 	maxPipeline = 512
 )
 
-// pipeline lets commands to one server share round trips: a command that finds few others
-// in flight goes at once, those that come while these are in flight go together
-// when one of them is back. So a lone command waits for nobody, and the more there
-// are, the more of them go together.
+// pipeline lets commands to one server share round trips: one that finds none in flight goes
+// at once, those that come meanwhile go together when it is back. So a lone command waits for
+// nobody, and the more there are, the more of them go together.
 type pipeline struct {
-	server  *Server
-	client  redis.UniversalClient // of one server, as far as is known
-	bounded bool                  // client obeys the deadline of a context
-	alone   int                   // requests that go by themselves to a server far away
-	probe   probe
+	server     *Server
+	client     redis.UniversalClient // of one server, as far as is known
+	direct     bool                  // a command may go on its caller's goroutine: client keeps deadlines
+	replicated *pipeline             // for commands that replicas must have; itself if it is that
+	alone      int                   // requests that go by themselves to a server far away
+	probe      *probe
 
 	mu       sync.Mutex
 	busy     int // round trips in flight
 	waiting  []*Queued
+	last     int // so many went together
 	stalled  *time.Timer
 	shortest time.Duration // round trip since then, and before
 	since    time.Time
 	before   time.Duration
 }
 
+// pipelineTo returns the pipeline to the server of a client.
 func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	if p, ok := s.pipelines.Load(client); ok {
 		return p.(*pipeline)
 	}
-	p := &pipeline{server: s, client: client, alone: farAfter}
-	// A node of a cluster lacks the hooks of the cluster's client.
-	single, ok := client.(*redis.Client)
-	if ok {
-		p.alone = min(farAfter, single.Options().PoolSize)
+	p := &pipeline{server: s, client: client, alone: farAlone, probe: new(probe)}
+	if single, ok := client.(*redis.Client); ok {
+		p.alone = min(farAlone, single.Options().PoolSize)
+		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout
+		// would return, which might be told to keep deadlines.
+		p.direct = client == s.client && single.Options().ContextTimeoutEnabled
 	}
-	p.bounded = ok && client == s.client && single.Options().ContextTimeoutEnabled
+	p.replicated = &pipeline{server: s, client: client, alone: math.MaxInt, probe: p.probe}
+	p.replicated.replicated = p.replicated
 	kept, _ := s.pipelines.LoadOrStore(client, p)
 	return kept.(*pipeline)
 }
 
-// enter reports whether the command may go by itself; then leave must follow. If
-// not, it will be sent with others, unless nil.
-func (p *pipeline) enter(q *Queued) bool {
+// pipelineFor returns the pipeline for a command.
+func (s *Server) pipelineFor(c *Command) *pipeline {
+	p := s.pipelineTo(s.ClientFor(c.key()))
+	if s.replicates(c) {
+		return p.replicated
+	}
+	return p
+}
+
+// replicates says whether replicas must have what its commands write.
+func (p *pipeline) replicates() bool { return p == p.replicated }
+
+// enter reports whether a command may go by itself; then leave must follow.
+func (p *pipeline) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.mayGo() {
+	return p.begins()
+}
+
+// begins begins a round trip if so few are in flight that one more may be. mu is held.
+func (p *pipeline) begins() bool {
+	may := p.busy == 0 || p.busy < p.alone && (p.before > farAway || p.replicates())
+	if may {
 		p.busy++
-		return true
 	}
-	if q != nil {
-		p.add(q)
-	}
-	return false
+	return may
 }
 
-// mayGo says that so few round trips are in flight that one more may be. mu is held.
-func (p *pipeline) mayGo() bool {
-	return p.busy < pipelineAfter || p.busy < p.alone && p.before > farAway
-}
-
-// add has commands go with others. mu is held.
+// add has commands go together: at once, unless enough are in flight.
 func (p *pipeline) add(qs ...*Queued) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if len(p.waiting) == 0 {
 		if p.stalled == nil {
 			p.stalled = time.AfterFunc(pipelineStall, p.hurry)
@@ -91,33 +108,37 @@ func (p *pipeline) add(qs ...*Queued) {
 		}
 	}
 	p.waiting = append(p.waiting, qs...)
+	if p.begins() {
+		p.server.config.Workers.Begin(p)
+	}
 }
 
 // sendDirectly sends one command on the caller's goroutine, and returns by then: no other
 // has to be woken, which is most of what a lone command costs. A deadline of ctx it keeps.
 // When ctx is cancelled meanwhile it waits nevertheless: for an answer that comes at
 // once, or in vain, when Redis has just fallen silent.
-func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, a *attempt, end time.Time) answer {
-	a.begin(ctx, d, end)
+func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time.Time) answer {
+	lone := &struct {
+		attempt
+		once
+	}{attempt: attempt{caller: ctx, deadline: end, over: make(chan struct{})}}
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
-		a.deadline = deadline
+		lone.deadline = deadline
 	}
+	t := p.server.ticketFor(1, &lone.attempt, end.Sub(sent))
 	var stop func() bool
 	if ctx.Done() != nil {
-		stop = context.AfterFunc(ctx, a.wait.cancel)
+		stop = context.AfterFunc(ctx, t.cancel)
 	}
-	sent := time.Now()
 	defer func() {
 		if stop == nil || stop() {
-			a.finish()
+			p.server.giveBack(t)
 		}
-		if p.leave(sent) {
-			p.server.config.Workers.Start(p.drain)
-		}
+		p.leave(sent)
 	}()
-	value, err := process(a, p.client, d, &a.cmd)
-	if err != nil && a.deadline.Before(end) && !time.Now().Before(a.deadline) && isTimeout(err) {
-		<-a.over // the timer of ctx is a moment behind that of the connection
+	value, err := process(&lone.attempt, p.client, d, &lone.once)
+	if err != nil && lone.deadline.Before(end) && !time.Now().Before(lone.deadline) && isTimeout(err) {
+		<-ctx.Done() // its timer is a moment behind that of the connection
 	}
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {
 		p.server.heard(context.Canceled) // it says nothing about Redis
@@ -127,10 +148,11 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, a *attempt, en
 	return answer{value: value, err: err}.by(end)
 }
 
-// took notes how long a round trip was. What counts is the shortest of a second: others are
+// took notes how long the round trip of a single command was. What counts is the shortest of a second: others are
 // long because the machine is busy. mu is held.
-func (p *pipeline) took(d time.Duration) {
+func (p *pipeline) took(sent time.Time) {
 	now := time.Now()
+	d := now.Sub(sent)
 	switch {
 	case p.since.IsZero():
 		p.before, p.shortest, p.since = d, d, now
@@ -140,16 +162,17 @@ func (p *pipeline) took(d time.Duration) {
 	p.shortest, p.before = min(p.shortest, d), min(p.before, d)
 }
 
-// leave ends the round trip of a single command, which was sent at a time. If others wait
-// they take its place: drain must follow.
-func (p *pipeline) leave(sent time.Time) (others bool) {
+// leave ends the round trip of a single command, which was sent at a time. If others wait, a sender
+// takes its place.
+func (p *pipeline) leave(sent time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.took(time.Since(sent))
-	if others = len(p.waiting) > 0; !others {
+	p.took(sent)
+	if len(p.waiting) > 0 {
+		p.server.config.Workers.Begin(p)
+	} else {
 		p.busy--
 	}
-	return others
 }
 
 // hurry sends what has waited for too long for round trips that do not come back.
@@ -158,125 +181,85 @@ func (p *pipeline) hurry() {
 	defer p.mu.Unlock()
 	if len(p.waiting) > 0 {
 		p.busy++
-		p.server.config.Workers.Start(p.drain)
+		p.server.config.Workers.Begin(p)
 	}
 }
 
-// drain sends what waits until nothing does.
-func (p *pipeline) drain() {
+// Run is a sender: it sends what waits until nothing does.
+func (p *pipeline) Run() {
 	for {
-		p.mu.Lock()
-		n := min(len(p.waiting), maxPipeline)
-		if n == 0 {
-			p.busy--
-			p.waiting = nil
-			p.mu.Unlock()
-			return
-		}
-		qs := p.waiting[:n:n]
-		p.waiting = p.waiting[n:]
-		if len(p.waiting) > 0 {
-			p.stalled.Reset(pipelineStall)
-		} else {
-			p.stalled.Stop()
-		}
-		p.mu.Unlock()
-		p.send(qs)
-		if n > 1 {
+		for yielded := 0; yielded < yields && !p.enough(); yielded++ {
 			runtime.Gosched() // those that have their answers may have more to send
 		}
+		qs := p.take()
+		if len(qs) == 0 {
+			return
+		}
+		p.send(qs)
 		clear(qs)
 	}
 }
 
+// enough says that as many wait as went last.
+func (p *pipeline) enough() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.waiting) >= p.last
+}
+
+// take returns what goes next; none: the sender must end.
+func (p *pipeline) take() []*Queued {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := min(len(p.waiting), maxPipeline)
+	if n == 0 {
+		p.busy--
+		return nil
+	}
+	qs := p.waiting[:n:n]
+	p.waiting, p.last = p.waiting[n:], n
+	if len(p.waiting) > 0 {
+		p.stalled.Reset(pipelineStall)
+	} else {
+		p.waiting = nil
+		p.stalled.Stop()
+	}
+	return qs
+}
+
 // send is for commands that somebody waits for, as long as he does.
 func (p *pipeline) send(qs []*Queued) {
+	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch.unwanted() })
+	if len(qs) == 0 {
+		return
+	}
+	ctx, cancel := contextOf(qs)
+	defer cancel()
+	sent := time.Now()
+	for i, a := range p.roundTrip(ctx, qs) {
+		qs[i].report(a, sent)
+	}
+	if len(qs) == 1 {
+		p.mu.Lock()
+		p.took(sent)
+		p.mu.Unlock()
+	}
+}
+
+// contextOf lasts as long as somebody waits. That of a single command has its caller's values.
+func contextOf(qs []*Queued) (context.Context, func()) {
+	if len(qs) == 1 {
+		caller := qs[0].dispatch.caller
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), qs[0].Timeout)
+		stop := context.AfterFunc(caller, cancel)
+		return ctx, func() {
+			stop()
+			cancel()
+		}
+	}
 	timeout := time.Duration(0)
 	for _, q := range qs {
 		timeout = max(timeout, q.Timeout)
 	}
-	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return !q.dispatch.wanted() })
-	if len(qs) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	sent := time.Now()
-	answers := p.roundTrip(ctx, qs, false)
-	p.server.heard(answers[0].err)
-	for i, q := range qs {
-		q.report(answers[i], sent)
-	}
-}
-
-// roundTrip sends commands to the server. What that does not do, because its script
-// cache is empty, the slot has moved or the node is gone, goes once more, by a way that
-// follows redirections, with the text of the script; what a merged script has left goes by itself. replicated: replicas must have
-// what they write.
-func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued, replicated bool) []answer {
-	s, way := p.server, p
-	answers := make([]answer, len(qs))
-	batches := pack(qs, len(qs) > 1 && p.merges())
-	for len(batches) > 0 {
-		wait := way.exec(ctx, batches, replicated)
-		var next []*batch
-		for _, b := range batches {
-			err := b.cmd.Err()
-			switch redirected := p.redirected(err); {
-			case b.divides():
-				next = append(next, b.divide()...)
-			case !b.again && redirected && replicated:
-				a := &answers[b.places[0]]
-				a.value, a.err = s.runReplicated(ctx, b.calls[0].Command, b.calls[0].dispatch)
-			case !b.again && (redirected || isUnknownScript(err)):
-				next = append(next, &batch{calls: b.calls, places: b.places, again: true})
-			default:
-				next = append(next, b.read(answers)...)
-				for _, place := range b.places {
-					if a := &answers[place]; replicated && a.err == nil {
-						a.err = s.verify(qs[place].Command, a.value, wait)
-					}
-				}
-			}
-		}
-		batches = next
-		if !replicated { // WAIT has to go where the scripts go
-			way = s.pipelineTo(s.client)
-		}
-	}
-	return answers
-}
-
-// redirected says that another way may do what the server has not done.
-func (p *pipeline) redirected(err error) bool {
-	if IsClosed(err) {
-		return p.client != p.server.client
-	}
-	return err != nil && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK"))
-}
-
-// exec sends batches in one pipeline of go-redis. With replicated, its result is that of
-// WAIT.
-func (p *pipeline) exec(ctx context.Context, batches []*batch, replicated bool) (wait *redis.Cmd) {
-	for _, b := range batches {
-		b.cmd.set(ctx, b.line(), b)
-	}
-	if len(batches) == 1 && !replicated {
-		_ = p.client.Process(ctx, &batches[0].cmd) // which keeps its error
-		return nil
-	}
-	pipe := p.client.Pipeline()
-	for _, b := range batches {
-		_ = pipe.Process(ctx, &b.cmd)
-	}
-	if replicated {
-		wait = p.server.queueWait(ctx, pipe)
-	}
-	_, err := pipe.Exec(ctx)
-	for _, b := range batches {
-		if cmd := &b.cmd; err != nil && cmd.Err() == nil && cmd.Val() == nil {
-			cmd.SetErr(err) // a hook of the client's has stopped the pipeline, and told nobody
-		}
-	}
-	return wait
+	return context.WithTimeout(context.Background(), timeout)
 }

@@ -47,12 +47,6 @@ func (s *Server) Queue(q *Queued) {
 	s.queue.waiting = append(s.queue.waiting, q)
 }
 
-// route is what the commands of one pipeline have in common.
-type route struct {
-	pipeline   *pipeline // to the server of their keys
-	replicated bool      // replicas must have what they write
-}
-
 // Flush sends what was queued, each server's share apart from the others', so that a
 // slow one holds up nobody else. It does not block.
 func (s *Server) Flush() {
@@ -70,19 +64,25 @@ func (s *Server) Flush() {
 			}
 			return
 		}
-		routes := map[route][]*Queued{}
-		for _, q := range qs {
-			r := route{s.pipelineTo(s.ClientFor(q.Command.key())), s.replicates(q.Command)}
-			routes[r] = append(routes[r], q)
-		}
-		for r, qs := range routes {
-			if len(routes) == 1 {
-				r.spread(qs) // each goroutine less is a thread less to be woken
+		together := s.together(qs)
+		for p, qs := range together {
+			if len(together) == 1 {
+				p.spread(qs) // each goroutine less is a thread less to be woken
 			} else {
-				s.config.Workers.Start(func() { r.spread(qs) })
+				s.config.Workers.Start(func() { p.spread(qs) })
 			}
 		}
 	})
+}
+
+// together says which commands can share a round trip.
+func (s *Server) together(qs []*Queued) map[*pipeline][]*Queued {
+	together := map[*pipeline][]*Queued{}
+	for _, q := range qs {
+		p := s.pipelineFor(q.Command)
+		together[p] = append(together[p], q)
+	}
+	return together
 }
 
 // soonest is the shortest timeout.
@@ -92,24 +92,22 @@ func soonest(qs []*Queued) time.Duration {
 
 // spread sends so many at a time: other clients of the server come between, and
 // what was due together is not the next time.
-func (r route) spread(qs []*Queued) {
+func (p *pipeline) spread(qs []*Queued) {
 	for len(qs) > maxPipeline {
 		part := qs[:maxPipeline:maxPipeline]
 		qs = qs[maxPipeline:]
-		r.pipeline.server.config.Workers.Start(func() { r.send(part) })
+		p.server.config.Workers.Start(func() { p.sendInTime(part) })
 		time.Sleep(flushPause)
 	}
-	r.send(qs)
+	p.sendInTime(qs)
 }
 
-// send reports every outcome, at the latest when the shortest timeout is over.
-func (r route) send(qs []*Queued) {
-	s, timeout := r.pipeline.server, soonest(qs)
+// sendInTime reports every outcome, at the latest when the shortest timeout is over.
+func (p *pipeline) sendInTime(qs []*Queued) {
+	timeout, sent := soonest(qs), time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	s.silence.ask(s.config.Timeout)
-
-	sent := time.Now()
+	p.server.silence.ask(sent, p.server.config.Timeout)
 	var reported sync.Once
 	report := func(answers []answer) {
 		reported.Do(func() {
@@ -121,8 +119,7 @@ func (r route) send(qs []*Queued) {
 	giveUp := time.AfterFunc(timeout, func() {
 		report(slices.Repeat([]answer{{err: ErrNoAnswer}}, len(qs)))
 	})
-	answers := r.pipeline.roundTrip(ctx, qs, r.replicated)
+	answers := p.roundTrip(ctx, qs)
 	giveUp.Stop()
-	s.heard(answers[0].err)
 	report(answers)
 }

@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,17 +54,18 @@ func (s *Server) queueWait(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd
 	return pipe.Do(ctx, "wait", s.config.Replicas.N, s.config.Replicas.Within.Milliseconds())
 }
 
-// verify refuses a write that too few replicas have.
-func (s *Server) verify(c *Command, reply any, wait *redis.Cmd) error {
-	if !c.Script.did(reply) {
-		return nil // nothing was written
-	}
+// verify refuses the writes of a batch when too few replicas have them.
+func (s *Server) verify(b *batch, wait *redis.Cmd) {
 	want := s.config.Replicas.N
 	have, err := wait.Int()
 	if err == nil && have >= want {
-		return nil
+		return
 	}
-	return &shortfallError{have, want, err}
+	for _, c := range b.calls {
+		if c.answer.err == nil && c.Command.Script.did(c.answer.value) { // else nothing was written
+			c.answer.err = &shortfallError{have, want, err}
+		}
+	}
 }
 
 // shortfallError says that Redis did what it was asked, but not safely.
@@ -82,45 +82,6 @@ func (e *shortfallError) Error() string {
 }
 
 func (e *shortfallError) Unwrap() error { return e.cause }
-
-// runReplicated is run for a command that replicas must have: script and WAIT go
-// over one connection to the node that serves the key. In a cluster it follows
-// redirections itself, for a cluster client would send WAIT to any node.
-func (s *Server) runReplicated(ctx context.Context, c *Command, d *dispatch) (any, error) {
-	target := s.ClientFor(c.key())
-	whole, asking := false, false
-	for redirections := 0; ; {
-		pipe := target.Pipeline()
-		if asking {
-			pipe.Do(ctx, "asking")
-		}
-		cmd := new(once)
-		cmd.set(ctx, c.line(cmd.room[:], whole), d)
-		_ = pipe.Process(ctx, cmd)
-		wait := s.queueWait(ctx, pipe)
-		_, _ = pipe.Exec(ctx) // each command keeps its own error
-
-		value, err := cmd.Result()
-		moved, isMoved := redis.IsMovedError(err)
-		ask, isAsk := redis.IsAskError(err)
-		switch {
-		case err == nil:
-			return value, s.verify(c, value, wait)
-		case isUnknownScript(err) && !whole:
-			whole = true
-			continue
-		case !isMoved && !isAsk || redirections == 3:
-			return nil, err
-		}
-		redirections++
-		asking = isAsk
-		node, findErr := s.masterAt(ctx, cmp.Or(moved, ask))
-		if findErr != nil {
-			return nil, errors.Join(err, findErr)
-		}
-		target = node
-	}
-}
 
 // masterAt returns the client of a cluster's node, after a fresh look at the
 // cluster.

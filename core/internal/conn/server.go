@@ -29,7 +29,7 @@ type Server struct {
 	config    Config
 	queue     queue
 	pipelines sync.Map  // by client
-	waits     sync.Pool // a [*wait] each, that nobody uses
+	tickets   sync.Pool // a [*ticket] each, that nobody uses
 	topology  topology
 	silence   silence
 	reload    interval

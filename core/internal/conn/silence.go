@@ -21,21 +21,19 @@ type silence struct {
 const lately = 100 * time.Millisecond
 
 // answers says that Redis has answered lately, and that nobody has waited for longer.
-func (s *silence) answers() bool {
+func (s *silence) answers(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
 	return now.Sub(s.heard) < lately && (s.since.IsZero() || now.Sub(s.since) < lately)
 }
 
 // ask notes that a command is about to be sent. One that was given up long ago may never
 // have been sent: it says nothing.
-func (s *silence) ask(timeout time.Duration) {
-	now := time.Now()
+func (s *silence) ask(now time.Time, timeout time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since.IsZero() || !s.failed && now.After(s.asked.Add(timeout)) {
-		s.since = now
+		s.since, s.failed = now, false
 	}
 	s.asked = now
 }
