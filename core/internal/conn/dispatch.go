@@ -41,18 +41,29 @@ type answer struct {
 // dispatch is a command that somebody waits for. It knows which copies have left, and what to do
 // when one has that nobody awaits any more.
 type dispatch struct {
-	server *Server
-	queued Queued          // the command, and the present copy if that goes with others
-	caller context.Context // of the copy
-	ticket *ticket         // where it is told of when it is answered
-	got    answer          // by then
-	answer answer          // what the caller knows
+	server  *Server
+	queued  Queued // the command, and the present copy if that goes with others
+	first   attempt
+	attempt *attempt // the present copy if that goes by itself
+	ticket  *ticket  // where its caller waits
+	got     answer   // for him
+	answer  answer   // that he has
 
 	mu        sync.Mutex
 	written   bool
 	copied    bool // the present copy was written
 	unknown   bool // what became of an earlier copy
 	abandoned bool
+}
+
+// begin begins a copy.
+func (d *dispatch) begin(caller context.Context, end time.Time) {
+	a := &d.first
+	if d.attempt != nil {
+		a = new(attempt)
+	}
+	a.caller, a.deadline = caller, end
+	d.attempt = a
 }
 
 // wrote is called right before a copy is written. nil: nobody gives the command up.

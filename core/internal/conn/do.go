@@ -118,6 +118,9 @@ func (s *Server) try(ctx context.Context, ds []dispatch, sent, end time.Time) {
 		}
 		return
 	}
+	for i := range ds {
+		ds[i].begin(ctx, end)
+	}
 	if len(ds) == 1 {
 		p := s.pipelineFor(ds[0].queued.Command)
 		if p.direct && (ctx.Done() == nil || s.silence.answers(sent)) && p.enter() {
@@ -129,7 +132,7 @@ func (s *Server) try(ctx context.Context, ds []dispatch, sent, end time.Time) {
 	t := s.ticketFor(len(ds), nil, left)
 	for i := range ds {
 		d := &ds[i]
-		d.caller, d.ticket, d.answer = ctx, t, answer{over: true}
+		d.ticket, d.answer = t, answer{over: true}
 		d.queued = Queued{Command: d.queued.Command, Timeout: left, To: d, dispatch: d}
 	}
 	if len(ds) == 1 {
@@ -154,14 +157,16 @@ func (a answer) by(end time.Time) answer {
 	return a
 }
 
-// process sends a script by its digest, and whole where Redis has not seen it.
-func process(ctx context.Context, client redis.UniversalClient, d *dispatch, cmd *once) (any, error) {
-	c := d.queued.Command
-	cmd.set(ctx, c.line(cmd.room[:], false), d)
-	if isUnknownScript(client.Process(ctx, cmd)) {
+// process sends the present copy by itself: a script by its digest, and whole where Redis has not
+// seen it.
+func (d *dispatch) process(client redis.UniversalClient) (any, error) {
+	a, c := d.attempt, d.queued.Command
+	cmd := &a.cmd
+	cmd.set(a, c.line(cmd.room[:], false), d)
+	if isUnknownScript(client.Process(a, cmd)) {
 		cmd = new(once) // hooks of the client's may have kept the other
-		cmd.set(ctx, c.line(cmd.room[:], true), d)
-		_ = client.Process(ctx, cmd)
+		cmd.set(a, c.line(cmd.room[:], true), d)
+		_ = client.Process(a, cmd)
 	}
 	return cmd.Result()
 }

@@ -92,8 +92,11 @@ func isBroken(err error) bool {
 
 // isTimeout says that a command failed because its time was over, or that of its context.
 func isTimeout(err error) bool {
+	if err == nil {
+		return false // as in isRefusal
+	}
 	var network net.Error
-	return err != nil && errors.As(err, &network) && network.Timeout()
+	return errors.As(err, &network) && network.Timeout()
 }
 
 // Ended joins what a context that has ended says with why it was cancelled.

@@ -17,8 +17,6 @@ const (
 	// waiting for another to come back. Else it is one.
 	farAlone = 16
 	farAway  = 400 * time.Microsecond
-	// roundTripFor is for how long a round trip is remembered.
-	roundTripFor = time.Second
 	// yields is how often a sender lets others run, until as many wait as went last: a batch costs
 	// little more than a command.
 	yields = 4
@@ -40,14 +38,12 @@ type pipeline struct {
 	alone      int                   // requests that go by themselves to a server far away
 	probe      *probe
 
-	mu       sync.Mutex
-	busy     int // round trips in flight
-	waiting  []*Queued
-	last     int // so many went together
-	stalled  *time.Timer
-	shortest time.Duration // round trip since then, and before
-	since    time.Time
-	before   time.Duration
+	mu      sync.Mutex
+	busy    int           // round trips in flight
+	away    time.Duration // how long one takes by itself
+	waiting []*Queued
+	last    int // so many went together
+	stalled *time.Timer
 }
 
 // pipelineTo returns the pipeline to the server of a client.
@@ -89,7 +85,7 @@ func (p *pipeline) enter() bool {
 
 // begins begins a round trip if so few are in flight that one more may be. mu is held.
 func (p *pipeline) begins() bool {
-	may := p.busy == 0 || p.busy < p.alone && (p.before > farAway || p.replicates())
+	may := p.busy == 0 || p.busy < p.alone && (p.away > farAway || p.replicates())
 	if may {
 		p.busy++
 	}
@@ -118,27 +114,25 @@ func (p *pipeline) add(qs ...*Queued) {
 // When ctx is cancelled meanwhile it waits nevertheless: for an answer that comes at
 // once, or in vain, when Redis has just fallen silent.
 func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time.Time) answer {
-	lone := &struct {
-		attempt
-		once
-	}{attempt: attempt{caller: ctx, deadline: end, over: make(chan struct{})}}
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
-		lone.deadline = deadline
+	own, early := ctx.Deadline()
+	if early = early && own.Before(end); early {
+		d.attempt.deadline = own
 	}
-	t := p.server.ticketFor(1, &lone.attempt, end.Sub(sent))
+	t := p.server.ticketFor(1, d.attempt, end.Sub(sent))
 	var stop func() bool
 	if ctx.Done() != nil {
 		stop = context.AfterFunc(ctx, t.cancel)
 	}
-	defer func() {
+	defer func() { // even if a hook panics
 		if stop == nil || stop() {
 			p.server.giveBack(t)
 		}
+		d.attempt.end(context.Canceled)
 		p.leave(sent)
 	}()
-	value, err := process(&lone.attempt, p.client, d, &lone.once)
-	if err != nil && lone.deadline.Before(end) && !time.Now().Before(lone.deadline) && isTimeout(err) {
-		<-ctx.Done() // its timer is a moment behind that of the connection
+	value, err := d.process(p.client)
+	if early && isTimeout(err) && !time.Now().Before(own) {
+		<-d.attempt.Done() // the timer of ctx is a moment behind that of the connection
 	}
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {
 		p.server.heard(context.Canceled) // it says nothing about Redis
@@ -148,18 +142,13 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 	return answer{value: value, err: err}.by(end)
 }
 
-// took notes how long the round trip of a single command was. What counts is the shortest of a second: others are
-// long because the machine is busy. mu is held.
-func (p *pipeline) took(sent time.Time) {
-	now := time.Now()
-	d := now.Sub(sent)
-	switch {
-	case p.since.IsZero():
-		p.before, p.shortest, p.since = d, d, now
-	case now.Sub(p.since) > roundTripFor:
-		p.before, p.shortest, p.since = p.shortest, d, now
+// took notes how long the round trip of a single command was. The shortest of hundreds counts: others
+// are long because the machine is busy. mu is held.
+func (p *pipeline) took(d time.Duration) {
+	if p.away == 0 {
+		p.away = d
 	}
-	p.shortest, p.before = min(p.shortest, d), min(p.before, d)
+	p.away = min(d, p.away+p.away/256)
 }
 
 // leave ends the round trip of a single command, which was sent at a time. If others wait, a sender
@@ -167,7 +156,7 @@ func (p *pipeline) took(sent time.Time) {
 func (p *pipeline) leave(sent time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.took(sent)
+	p.took(time.Since(sent))
 	if len(p.waiting) > 0 {
 		p.server.config.Workers.Begin(p)
 	} else {
@@ -230,32 +219,31 @@ func (p *pipeline) take() []*Queued {
 // send is for commands that somebody waits for, as long as he does.
 func (p *pipeline) send(qs []*Queued) {
 	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch.unwanted() })
-	if len(qs) == 0 {
-		return
-	}
-	ctx, cancel := contextOf(qs)
-	defer cancel()
-	sent := time.Now()
-	for i, a := range p.roundTrip(ctx, qs) {
-		qs[i].report(a, sent)
-	}
-	if len(qs) == 1 {
+	switch sent := time.Now(); {
+	case len(qs) == 0:
+	case len(qs) == 1 && !p.replicates():
+		d := qs[0].dispatch
+		value, err := d.process(p.server.client) // a cluster's, which follows redirections, and has hooks
 		p.mu.Lock()
-		p.took(sent)
+		p.took(time.Since(sent))
 		p.mu.Unlock()
+		p.server.heard(err)
+		d.Receive(Reply{Value: value}, err)
+	default:
+		ctx, cancel := contextOf(qs)
+		defer cancel()
+		answers := p.roundTrip(ctx, qs)
+		p.server.heard(answers[0].err)
+		for i, q := range qs {
+			q.report(answers[i], sent)
+		}
 	}
 }
 
-// contextOf lasts as long as somebody waits. That of a single command has its caller's values.
-func contextOf(qs []*Queued) (context.Context, func()) {
+// contextOf is the context of a round trip.
+func contextOf(qs []*Queued) (context.Context, context.CancelFunc) {
 	if len(qs) == 1 {
-		caller := qs[0].dispatch.caller
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), qs[0].Timeout)
-		stop := context.AfterFunc(caller, cancel)
-		return ctx, func() {
-			stop()
-			cancel()
-		}
+		return qs[0].dispatch.attempt, func() {}
 	}
 	timeout := time.Duration(0)
 	for _, q := range qs {

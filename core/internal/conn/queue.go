@@ -121,5 +121,6 @@ func (p *pipeline) sendInTime(qs []*Queued) {
 	})
 	answers := p.roundTrip(ctx, qs)
 	giveUp.Stop()
+	p.server.heard(answers[0].err)
 	report(answers)
 }

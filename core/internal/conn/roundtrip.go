@@ -14,19 +14,15 @@ const maxRedirections = 3
 // roundTrip sends commands and returns their answers.
 func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued) []answer {
 	answers := make([]answer, len(qs))
-	way := p
-	if len(qs) == 1 && qs[0].dispatch != nil && !p.replicates() {
-		way = p.server.pipelineTo(p.server.client) // whose hooks see it
-	}
-	p.run(ctx, way, pack(qs, answers, len(qs) > 1 && p.merges()))
-	p.server.heard(answers[0].err)
+	p.run(ctx, pack(qs, answers, len(qs) > 1 && p.merges()))
 	return answers
 }
 
-// run sends batches by a way. What the server does not do, because its script cache is empty, the
+// run sends batches. What the server does not do, because its script cache is empty, the
 // slot has moved or the node is gone, goes once more, by a way that follows redirections, with the
 // text of the script; what a merged script has left goes by itself.
-func (p *pipeline) run(ctx context.Context, way *pipeline, batches []*batch) {
+func (p *pipeline) run(ctx context.Context, batches []*batch) {
+	way := p
 	for len(batches) > 0 {
 		wait := way.exec(ctx, batches)
 		var next []*batch
@@ -78,8 +74,7 @@ func (p *pipeline) redirect(ctx context.Context, b *batch) {
 		}
 		target = node
 	}
-	to := p.server.pipelineTo(target).replicated
-	to.run(ctx, to, []*batch{{calls: b.calls, again: b.again, redirections: b.redirections + 1}})
+	p.server.pipelineTo(target).replicated.run(ctx, []*batch{{calls: b.calls, again: b.again, redirections: b.redirections + 1}})
 }
 
 // exec sends batches in one pipeline of go-redis. Where replicas must have what they write, its

@@ -2,16 +2,63 @@ package conn
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
-// ticket is what a caller waits on for the answers to commands that he has queued. Its timer is
-// also that of an attempt. Whoever has it alone may use it again, if the timer was stopped in time.
+// attempt is a copy of a command that goes by itself, and the context under which go-redis sends
+// it: one with the caller's values, which lasts as long as somebody waits. One of package context's
+// takes several allocations more.
+type attempt struct {
+	cmd      once
+	caller   context.Context
+	deadline time.Time
+
+	mu   sync.Mutex
+	err  error         // why nobody waits any more
+	over chan struct{} // closed then; nil: nobody has asked for it
+}
+
+// end says that nobody waits any more.
+func (a *attempt) end(why error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err != nil {
+		return
+	}
+	a.err = why
+	if a.over != nil {
+		close(a.over)
+	}
+}
+
+func (a *attempt) Deadline() (time.Time, bool) { return a.deadline, true }
+func (a *attempt) Value(key any) any           { return a.caller.Value(key) }
+
+func (a *attempt) Done() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over == nil {
+		a.over = make(chan struct{})
+		if a.err != nil {
+			close(a.over)
+		}
+	}
+	return a.over
+}
+
+func (a *attempt) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+// ticket is what it takes to wait for answers. It serves another caller once they have come.
 type ticket struct {
 	arrived chan *dispatch // has room for all, and for nil: the time is over
+	attempt *attempt       // that ends with the time instead, if its caller does not wait here
 	timer   *time.Timer
-	attempt *attempt // whose end the timer is; nil: that of who waits
-	cancel  func()   // the attempt
+	cancel  func() // the attempt
 }
 
 // ticketFor returns a ticket for so many answers, until so much time is over.
@@ -24,10 +71,10 @@ func (s *Server) ticketFor(answers int, a *attempt, left time.Duration) *ticket 
 		}
 	}
 	t := &ticket{arrived: make(chan *dispatch, answers+1), attempt: a}
-	t.cancel = func() { t.stop() }
+	t.cancel = func() { t.attempt.end(context.Canceled) }
 	t.timer = time.AfterFunc(left, func() {
 		if t.attempt != nil {
-			t.attempt.end(true)
+			t.attempt.end(context.DeadlineExceeded)
 		} else {
 			t.arrived <- nil
 		}
@@ -35,18 +82,10 @@ func (s *Server) ticketFor(answers int, a *attempt, left time.Duration) *ticket 
 	return t
 }
 
-// stop ends the attempt, unless its time is over or somebody else has ended it.
-func (t *ticket) stop() bool {
-	inTime := t.timer.Stop()
-	if inTime && t.attempt != nil {
-		t.attempt.end(false)
-	}
-	return inTime
-}
-
-// giveBack is stop when all answers have come, and when nobody else will stop it any more.
+// giveBack is for a ticket whose answers have come, and whose attempt nobody else will cancel. If the
+// time is over its timer may still be at work.
 func (s *Server) giveBack(t *ticket) {
-	if t.stop() && cap(t.arrived) == 2 {
+	if t.timer.Stop() && cap(t.arrived) == 2 {
 		t.attempt = nil
 		s.tickets.Put(t)
 	}
@@ -54,7 +93,7 @@ func (s *Server) giveBack(t *ticket) {
 
 // await notes the answers to commands, until all have come or ctx or the time has ended.
 func (s *Server) await(ctx context.Context, t *ticket, ds []dispatch, end time.Time) {
-	var err error
+	err, ended := error(nil), context.Canceled
 	for range ds {
 		select {
 		case d := <-t.arrived:
@@ -62,48 +101,21 @@ func (s *Server) await(ctx context.Context, t *ticket, ds []dispatch, end time.T
 				d.answer = d.got.by(end)
 				continue
 			}
-			err = ErrNoAnswer
-			s.silence.end(err) // by now the commands may have been cancelled, which says nothing
+			err, ended = ErrNoAnswer, context.DeadlineExceeded
 		case <-ctx.Done():
 			err = Ended(ctx)
-			t.timer.Stop()
 		}
-		for i := range ds {
-			if a := &ds[i].answer; a.over {
-				a.err = err
-			}
-		}
-		return
+		break
 	}
-	s.giveBack(t)
-}
-
-// attempt is the context of a command that goes on its caller's goroutine: one with the caller's
-// values that lasts as long as he waits. One of package context's takes three times as long.
-type attempt struct {
-	caller   context.Context
-	deadline time.Time
-	over     chan struct{} // closed when nobody waits any more
-	late     bool          // because the time was over; set before
-}
-
-func (a *attempt) end(late bool) {
-	a.late = late
-	close(a.over)
-}
-
-func (a *attempt) Deadline() (time.Time, bool) { return a.deadline, true }
-func (a *attempt) Done() <-chan struct{}       { return a.over }
-func (a *attempt) Value(key any) any           { return a.caller.Value(key) }
-
-func (a *attempt) Err() error {
-	select {
-	case <-a.over:
-		if a.late {
-			return context.DeadlineExceeded
+	for i := range ds {
+		d := &ds[i]
+		if d.attempt.end(ended); d.answer.over {
+			d.answer.err = err
 		}
-		return context.Canceled
-	default:
-		return nil
+	}
+	if err == nil {
+		s.giveBack(t)
+	} else {
+		t.timer.Stop()
 	}
 }
