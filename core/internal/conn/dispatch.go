@@ -44,7 +44,7 @@ type dispatch struct {
 	server  *Server
 	queued  Queued // the command, and the present copy if that goes with others
 	first   attempt
-	attempt *attempt // the present copy if that goes by itself
+	attempt *attempt // the present copy if that goes by itself; nil: none was to be sent
 	ticket  *ticket  // where its caller waits
 	got     answer   // for him
 	answer  answer   // that he has
@@ -54,16 +54,6 @@ type dispatch struct {
 	copied    bool // the present copy was written
 	unknown   bool // what became of an earlier copy
 	abandoned bool
-}
-
-// begin begins a copy.
-func (d *dispatch) begin(caller context.Context, end time.Time) {
-	a := &d.first
-	if d.attempt != nil {
-		a = new(attempt)
-	}
-	a.caller, a.deadline = caller, end
-	d.attempt = a
 }
 
 // wrote is called right before a copy is written. nil: nobody gives the command up.
@@ -122,11 +112,8 @@ func (d *dispatch) abandon() bool {
 	return written
 }
 
-// unwanted says that the command was given up before it left. nil: nobody gives it up.
+// unwanted says that the command was given up before it left.
 func (d *dispatch) unwanted() bool {
-	if d == nil {
-		return false
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.abandoned
@@ -146,7 +133,7 @@ func (d *dispatch) conclude(sent time.Time) (Reply, error) {
 		}
 		return Reply{a.value, sent}, nil
 	}
-	if !d.abandon() && !a.over {
+	if !d.abandon() && (!a.over || d.attempt == nil) {
 		return Reply{}, &Failure{NotSent, a.err}
 	}
 	return Reply{}, &Failure{Unknown, a.err}

@@ -41,37 +41,38 @@ type Reply struct {
 // command that has Resends is sent again when its connection breaks, and once more when
 // it did not leave at all. The error is a [*Failure].
 func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Reply, error) {
-	if ctx.Err() != nil {
-		return Reply{}, &Failure{NotSent, Ended(ctx)}
-	}
-	d := []dispatch{{server: s, queued: Queued{Command: c}}}
-	sent := time.Now()
-	end := sent.Add(timeout)
-	s.try(ctx, d, sent, end)
-	return s.follow(ctx, d, sent, end)
+	ds, sent, end := s.first(ctx, timeout, c)
+	return s.follow(ctx, ds, sent, end)
 }
 
 // DoAll is Do for several commands, and has done with each one: in their order, as soon as all
 // have been answered. Those to one server share a round trip, and a command where their script
 // merges.
 func (s *Server) DoAll(ctx context.Context, cs []*Command, timeout time.Duration, done func(i int, r Reply, err error)) {
-	if ctx.Err() != nil {
-		for i := range cs {
-			done(i, Reply{}, &Failure{NotSent, Ended(ctx)})
-		}
-		return
-	}
-	ds := make([]dispatch, len(cs))
-	for i, c := range cs {
-		ds[i].server, ds[i].queued.Command = s, c
-	}
-	sent := time.Now()
-	end := sent.Add(timeout)
-	s.try(ctx, ds, sent, end)
+	ds, sent, end := s.first(ctx, timeout, cs...)
 	for i := range ds {
 		r, err := s.follow(ctx, ds[i:i+1], sent, end)
 		done(i, r, err)
 	}
+}
+
+// first sends the first copies, unless ctx has ended.
+func (s *Server) first(ctx context.Context, timeout time.Duration, cs ...*Command) (ds []dispatch, sent, end time.Time) {
+	ds, sent = make([]dispatch, len(cs)), time.Now()
+	end = sent.Add(timeout)
+	for i, c := range cs {
+		d := &ds[i]
+		d.server, d.attempt = s, &d.first
+		d.queued = Queued{Command: c, To: d, dispatch: d}
+	}
+	if ctx.Err() == nil {
+		s.try(ctx, ds, sent, end)
+		return ds, sent, end
+	}
+	for i := range ds {
+		ds[i].attempt, ds[i].answer = nil, answer{err: Ended(ctx), over: true}
+	}
+	return ds, sent, end
 }
 
 // follow takes the answer to the first copy of one command, which was sent at a time, and sends
@@ -103,7 +104,7 @@ func (s *Server) follow(ctx context.Context, one []dispatch, sent, end time.Time
 		if d.again(refused) {
 			resends.twice.Store(true)
 		}
-		sent = time.Now()
+		sent, d.attempt = time.Now(), new(attempt)
 		s.try(ctx, one, sent, end)
 	}
 	return d.conclude(sent)
@@ -119,7 +120,7 @@ func (s *Server) try(ctx context.Context, ds []dispatch, sent, end time.Time) {
 		return
 	}
 	for i := range ds {
-		ds[i].begin(ctx, end)
+		ds[i].attempt.caller, ds[i].attempt.deadline = ctx, end
 	}
 	if len(ds) == 1 {
 		p := s.pipelineFor(ds[0].queued.Command)
@@ -132,8 +133,7 @@ func (s *Server) try(ctx context.Context, ds []dispatch, sent, end time.Time) {
 	t := s.ticketFor(len(ds), nil, left)
 	for i := range ds {
 		d := &ds[i]
-		d.ticket, d.answer = t, answer{over: true}
-		d.queued = Queued{Command: d.queued.Command, Timeout: left, To: d, dispatch: d}
+		d.ticket, d.queued.Timeout, d.answer = t, left, answer{over: true}
 	}
 	if len(ds) == 1 {
 		s.pipelineFor(ds[0].queued.Command).add(&ds[0].queued)

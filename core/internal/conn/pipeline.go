@@ -230,24 +230,14 @@ func (p *pipeline) send(qs []*Queued) {
 		p.server.heard(err)
 		d.Receive(Reply{Value: value}, err)
 	default:
-		ctx, cancel := contextOf(qs)
-		defer cancel()
-		answers := p.roundTrip(ctx, qs)
-		p.server.heard(answers[0].err)
-		for i, q := range qs {
-			q.report(answers[i], sent)
+		var ctx context.Context = qs[0].dispatch.attempt
+		if len(qs) > 1 {
+			longest, cancel := context.WithTimeout(context.Background(), slices.MaxFunc(qs, byTimeout).Timeout)
+			defer cancel()
+			ctx = longest
+		}
+		for i, a := range p.roundTrip(ctx, qs) {
+			qs[i].report(a, sent)
 		}
 	}
-}
-
-// contextOf is the context of a round trip.
-func contextOf(qs []*Queued) (context.Context, context.CancelFunc) {
-	if len(qs) == 1 {
-		return qs[0].dispatch.attempt, func() {}
-	}
-	timeout := time.Duration(0)
-	for _, q := range qs {
-		timeout = max(timeout, q.Timeout)
-	}
-	return context.WithTimeout(context.Background(), timeout)
 }

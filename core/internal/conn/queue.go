@@ -59,9 +59,7 @@ func (s *Server) Flush() {
 	}
 	s.config.Workers.Start(func() {
 		if err, _ := s.locate(context.Background(), soonest(qs)); err != nil {
-			for _, q := range qs {
-				q.report(answer{err: err}, time.Now())
-			}
+			reportAll(qs, err, time.Now())
 			return
 		}
 		together := s.together(qs)
@@ -85,10 +83,8 @@ func (s *Server) together(qs []*Queued) map[*pipeline][]*Queued {
 	return together
 }
 
-// soonest is the shortest timeout.
-func soonest(qs []*Queued) time.Duration {
-	return slices.MinFunc(qs, func(a, b *Queued) int { return cmp.Compare(a.Timeout, b.Timeout) }).Timeout
-}
+func soonest(qs []*Queued) time.Duration { return slices.MinFunc(qs, byTimeout).Timeout }
+func byTimeout(a, b *Queued) int         { return cmp.Compare(a.Timeout, b.Timeout) }
 
 // spread sends so many at a time: other clients of the server come between, and
 // what was due together is not the next time.
@@ -108,19 +104,17 @@ func (p *pipeline) sendInTime(qs []*Queued) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	p.server.silence.ask(sent, p.server.config.Timeout)
-	var reported sync.Once
-	report := func(answers []answer) {
-		reported.Do(func() {
-			for i, q := range qs {
-				q.report(answers[i], sent)
-			}
-		})
-	}
-	giveUp := time.AfterFunc(timeout, func() {
-		report(slices.Repeat([]answer{{err: ErrNoAnswer}}, len(qs)))
-	})
+	giveUp := time.AfterFunc(timeout, func() { reportAll(qs, ErrNoAnswer, sent) })
 	answers := p.roundTrip(ctx, qs)
-	giveUp.Stop()
-	p.server.heard(answers[0].err)
-	report(answers)
+	if giveUp.Stop() {
+		for i, q := range qs {
+			q.report(answers[i], sent)
+		}
+	}
+}
+
+func reportAll(qs []*Queued, err error, sent time.Time) {
+	for _, q := range qs {
+		q.report(answer{err: err}, sent)
+	}
 }

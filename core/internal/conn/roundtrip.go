@@ -15,6 +15,7 @@ const maxRedirections = 3
 func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued) []answer {
 	answers := make([]answer, len(qs))
 	p.run(ctx, pack(qs, answers, len(qs) > 1 && p.merges()))
+	p.server.heard(answers[0].err)
 	return answers
 }
 
