@@ -51,17 +51,23 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	if p, ok := s.pipelines.Load(client); ok {
 		return p.(*pipeline)
 	}
-	p := &pipeline{server: s, client: client, alone: farAlone, probe: new(probe)}
+	p := s.newPipeline(client, farAlone, new(probe))
 	if single, ok := client.(*redis.Client); ok {
 		p.alone = min(farAlone, single.Options().PoolSize)
 		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout
 		// would return, which might be told to keep deadlines.
 		p.direct = client == s.client && single.Options().ContextTimeoutEnabled
 	}
-	p.replicated = &pipeline{server: s, client: client, alone: math.MaxInt, probe: p.probe}
+	p.replicated = s.newPipeline(client, math.MaxInt, p.probe)
 	p.replicated.replicated = p.replicated
 	kept, _ := s.pipelines.LoadOrStore(client, p)
 	return kept.(*pipeline)
+}
+
+func (s *Server) newPipeline(client redis.UniversalClient, alone int, probe *probe) *pipeline {
+	p := &pipeline{server: s, client: client, alone: alone, probe: probe}
+	p.stalled = time.AfterFunc(pipelineStall, p.hurry)
+	return p
 }
 
 // pipelineFor returns the pipeline for a command.
@@ -97,11 +103,7 @@ func (p *pipeline) add(qs ...*Queued) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting) == 0 {
-		if p.stalled == nil {
-			p.stalled = time.AfterFunc(pipelineStall, p.hurry)
-		} else {
-			p.stalled.Reset(pipelineStall)
-		}
+		p.stalled.Reset(pipelineStall)
 	}
 	p.waiting = append(p.waiting, qs...)
 	if p.begins() {

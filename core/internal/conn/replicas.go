@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -48,12 +48,6 @@ func (s *Server) replicates(c *Command) bool {
 	return s.WaitsForReplicas() && c.Script.Replicate
 }
 
-// queueWait appends WAIT to a pipeline: it tells of the writes before it on its
-// connection.
-func (s *Server) queueWait(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
-	return pipe.Do(ctx, "wait", s.config.Replicas.N, s.config.Replicas.Within.Milliseconds())
-}
-
 // verify refuses the writes of a batch when too few replicas have them.
 func (s *Server) verify(b *batch, wait *redis.Cmd) {
 	want := s.config.Replicas.N
@@ -90,18 +84,15 @@ func (s *Server) masterAt(ctx context.Context, addr string) (*redis.Client, erro
 	if !ok {
 		return nil, errors.New("the Redis is part of a cluster: it needs a cluster client")
 	}
-	var mu sync.Mutex
-	var found *redis.Client
+	var found atomic.Pointer[redis.Client]
 	err := cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
-		mu.Lock()
-		defer mu.Unlock()
 		if c.Options().Addr == addr {
-			found = c
+			found.Store(c)
 		}
 		return nil
 	})
-	if err == nil && found == nil {
+	if err == nil && found.Load() == nil {
 		err = fmt.Errorf("the cluster knows no master at %s", addr)
 	}
-	return found, err
+	return found.Load(), err
 }

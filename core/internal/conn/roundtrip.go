@@ -96,7 +96,8 @@ func (p *pipeline) exec(ctx context.Context, batches []*batch) (wait *redis.Cmd)
 		_ = pipe.Process(ctx, &b.cmd)
 	}
 	if p.replicates() {
-		wait = p.server.queueWait(ctx, pipe)
+		r := p.server.config.Replicas
+		wait = pipe.Do(ctx, "wait", r.N, r.Within.Milliseconds()) // tells of the writes on its connection
 	}
 	_, err := pipe.Exec(ctx)
 	for _, b := range batches {

@@ -120,19 +120,16 @@ func (c *connection) serve() error {
 // they are sharded, for it must keep to a slot.
 func (c *connection) send(ctx context.Context, command func(context.Context, ...string) error, channels []string) error {
 	var all []string
-	for _, channel := range channels {
+	for i, channel := range channels {
 		all = append(all, channel, channel+":"+c.config.Process)
-		if c.config.Sharded {
+		if c.config.Sharded || i == len(channels)-1 {
 			if err := command(ctx, all...); err != nil {
 				return err
 			}
 			all = nil
 		}
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	return command(ctx, all...)
+	return nil
 }
 
 // receive passes on what arrives, until the connection fails.
@@ -160,11 +157,9 @@ func (c *connection) reply(r *redis.Subscription) error {
 	s, own := c.find(r.Channel)
 	switch {
 	case s == nil || r.Kind == "unsubscribe":
-	case r.Kind == "sunsubscribe":
-		if s.confirmed.Load() { // else it ends an earlier one
-			return errMoved
-		}
-	case own: // both channels are subscribed to at once
+	case r.Kind == "sunsubscribe" && s.confirmed.Load(): // else it ends an earlier one
+		return errMoved
+	case r.Kind != "sunsubscribe" && own: // both channels are subscribed to at once
 		s.confirmed.Store(true)
 		c.config.Free(s.lock)
 	}

@@ -58,10 +58,7 @@ func New(c Config) *Listener {
 // once it is subscribed to, and whenever it is again. After Stop it does nothing.
 func (l *Listener) Watch(lock, channel string) {
 	for _, server := range l.config.Servers {
-		client := l.clientFor(server, channel)
-		l.mu.Lock()
-		l.add(server, client, &subscription{lock: lock, channel: channel, watchers: 1, unwatched: time.Now()})
-		l.mu.Unlock()
+		l.add(server, nil, &subscription{lock: lock, channel: channel, watchers: 1, unwatched: time.Now()})
 	}
 }
 
@@ -122,9 +119,15 @@ func (l *Listener) clientFor(server *conn.Server, channel string) redis.Universa
 	return server.ClientFor(channel)
 }
 
-// add subscribes by a client of a server, or adds to its subscription the watchers of
-// s. l.mu is held.
-func (l *Listener) add(server *conn.Server, client redis.UniversalClient, s *subscription) {
+// add subscribes by the client of a server that has the channel, or adds to its subscription the
+// watchers of s, which is taken out of another connection, unless nil.
+func (l *Listener) add(server *conn.Server, from *connection, s *subscription) {
+	client := l.clientFor(server, s.channel) // which may be that of from
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if from != nil {
+		delete(from.subscriptions, s.channel)
+	}
 	if l.ctx.Err() != nil {
 		return
 	}

@@ -1,6 +1,8 @@
 package notify
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -80,16 +82,9 @@ func (c *connection) disconnected() {
 // relocate hands over the subscriptions whose messages come from elsewhere by now.
 func (c *connection) relocate() {
 	c.mu.Lock()
-	var all []*subscription
-	for _, s := range c.subscriptions {
-		all = append(all, s)
-	}
+	all := slices.Collect(maps.Values(c.subscriptions))
 	c.mu.Unlock()
 	for _, s := range all {
-		client := c.clientFor(c.server, s.channel) // which may be the same
-		c.mu.Lock()
-		delete(c.subscriptions, s.channel)
-		c.add(c.server, client, s)
-		c.mu.Unlock()
+		c.add(c.server, c, s)
 	}
 }
