@@ -49,7 +49,7 @@ func pack(qs []*Queued, answers []answer, merge bool) []*batch {
 // roomFor finds a batch of such calls that takes one more.
 func roomFor(c *Command, batches []*batch) *batch {
 	for _, b := range slices.Backward(batches) {
-		if len(b.calls) < maxBatch && b.calls[0].Command.goesWith(c) {
+		if len(b.calls) < maxBatch && b.calls[0].Command.Script == c.Script && b.calls[0].Command.Merges == c.Merges {
 			return b
 		}
 	}
@@ -93,10 +93,7 @@ func (b *batch) line() []any {
 // divides says that a merged script has done nothing, perhaps because of one of its keys.
 func (b *batch) divides() bool {
 	err := b.cmd.Err()
-	return len(b.calls) > 1 && err != nil && !isUnknownScript(err) &&
-		(errors.Is(err, redis.Nil) || slices.ContainsFunc([]string{"NOPERM", "CROSSSLOT", "MOVED", "ASK"}, func(prefix string) bool {
-			return redis.HasErrorPrefix(err, prefix)
-		}))
+	return len(b.calls) > 1 && (errors.Is(err, redis.Nil) || hasPrefix(err, "NOPERM", "CROSSSLOT", "MOVED", "ASK"))
 }
 
 // read notes the answers to the calls. It returns those that a merged script has left to do.

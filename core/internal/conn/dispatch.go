@@ -8,9 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// once is a command that go-redis must not send again by itself: a lost reply
-// would run a script twice, on a cluster even with retries switched off. It
-// notices when go-redis is about to write it.
+// once is a command that go-redis must not send again by itself: a lost reply would run a script twice, on a
+// cluster even with retries switched off. It notices when go-redis is about to write it.
 type once struct {
 	redis.Cmd
 	load interface{ wrote() }
@@ -38,8 +37,8 @@ type answer struct {
 	over  bool // nobody waited any longer
 }
 
-// dispatch is a command that somebody waits for. It knows which copies have left, and what to do
-// when one has that nobody awaits any more.
+// dispatch is a command that somebody waits for. It knows which copies have left, and what to do when one has
+// that nobody awaits any more.
 type dispatch struct {
 	server  *Server
 	queued  Queued // the command, and the present copy if that goes with others
@@ -89,8 +88,8 @@ func (d *dispatch) departed() bool {
 	return d.copied
 }
 
-// again begins another copy; refused says that nothing came of the present one. It
-// reports whether something may have come of one of them, or may yet.
+// again begins another copy; refused says that nothing came of the present one. It reports whether something
+// may have come of one of them, or may yet.
 func (d *dispatch) again(refused bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,8 +98,8 @@ func (d *dispatch) again(refused bool) bool {
 	return d.unknown
 }
 
-// abandon gives the command up and reports whether it has left. If so, and if it
-// leaves later, it is compensated.
+// abandon gives the command up and reports whether it has left. If so, and if it leaves later, it is
+// compensated.
 func (d *dispatch) abandon() bool {
 	d.mu.Lock()
 	d.abandoned = true
@@ -119,8 +118,8 @@ func (d *dispatch) unwanted() bool {
 	return d.abandoned
 }
 
-// conclude ends the command with the answer to its last copy. The command is compensated when
-// its outcome is unknown, and when the last copy did nothing but an earlier one may yet arrive.
+// conclude ends the command with the answer to its last copy. The command is compensated when its outcome is
+// unknown, and when the last copy did nothing but an earlier one may yet arrive.
 func (d *dispatch) conclude(sent time.Time) (Reply, error) {
 	a := d.answer
 	refused := !a.over && isRefusal(a.err) // why nobody waits may be a refusal of another command

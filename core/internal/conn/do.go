@@ -10,44 +10,39 @@ import (
 )
 
 const (
-	// A connection may have been closed behind the pool's back: by Redis after a time of
-	// idleness, by a balancer, in a restart. The first command on it finds out, and cannot
-	// tell whether Redis has seen it. All connections of a pool may be such, so the pauses
-	// between copies begin short, and grow by so much.
+	// A connection may have been closed behind the pool's back: by Redis after a time of idleness, by a
+	// balancer, in a restart. The first command on it finds out, and cannot tell whether Redis has seen it.
+	// All connections of a pool may be such, so the pauses between copies begin short, and grow by so much.
 	repeatDelay = 250 * time.Microsecond
 	// migrationDelay is the pause while a slot moves.
 	migrationDelay = 20 * time.Millisecond
 )
 
-// Resends permits a command to be sent again. One belongs to one command, which may go to
-// several Servers.
+// Resends permits a command to be sent again. One belongs to one command, which may go to several Servers.
 type Resends struct{ twice atomic.Bool }
 
-// MayArriveTwice reports whether a copy may have arrived, or may yet, beside the one that was
-// answered. Of nil it is false.
+// MayArriveTwice reports whether a copy may have arrived, or may yet, beside the one that was answered. Of
+// nil it is false.
 func (c *Resends) MayArriveTwice() bool { return c != nil && c.twice.Load() }
 
 // Reply is what a script has returned.
 type Reply struct {
 	// Value as go-redis gives it, of this one call.
 	Value any
-	// Sent is a time before the command left this process, or the copy of it that was
-	// answered.
+	// Sent is a time before the command left this process, or the copy of it that was answered.
 	Sent time.Time
 }
 
-// Do runs a script and returns its reply. It returns as soon as ctx ends or the timeout
-// is over, although go-redis does not interrupt a command in flight. Until then a
-// command that has Resends is sent again when its connection breaks, and once more when
-// it did not leave at all. The error is a [*Failure].
+// Do runs a script and returns its reply. It returns as soon as ctx ends or the timeout is over, although
+// go-redis does not interrupt a command in flight. Until then a command that has Resends is sent again when
+// its connection breaks, and once more when it did not leave at all. The error is a [*Failure].
 func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Reply, error) {
 	ds, sent, end := s.first(ctx, timeout, c)
 	return s.follow(ctx, ds, sent, end)
 }
 
-// DoAll is Do for several commands, and has done with each one: in their order, as soon as all
-// have been answered. Those to one server share a round trip, and a command where their script
-// merges.
+// DoAll is Do for several commands, and has done with each one: in their order, as soon as all have been
+// answered. Those to one server share a round trip, and a command where their script merges.
 func (s *Server) DoAll(ctx context.Context, cs []*Command, timeout time.Duration, done func(i int, r Reply, err error)) {
 	ds, sent, end := s.first(ctx, timeout, cs...)
 	for i := range ds {
@@ -75,8 +70,8 @@ func (s *Server) first(ctx context.Context, timeout time.Duration, cs ...*Comman
 	return ds, sent, end
 }
 
-// follow takes the answer to the first copy of one command, which was sent at a time, and sends
-// others until it is done, or may not be sent again.
+// follow takes the answer to the first copy of one command, which was sent at a time, and sends others until
+// it is done, or may not be sent again.
 func (s *Server) follow(ctx context.Context, one []dispatch, sent, end time.Time) (Reply, error) {
 	d := &one[0]
 	resends := d.queued.Command.Resends
@@ -157,8 +152,7 @@ func (a answer) by(end time.Time) answer {
 	return a
 }
 
-// process sends the present copy by itself: a script by its digest, and whole where Redis has not
-// seen it.
+// process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
 func (d *dispatch) process(client redis.UniversalClient) (any, error) {
 	a, c := d.attempt, d.queued.Command
 	cmd := &a.cmd
@@ -170,5 +164,3 @@ func (d *dispatch) process(client redis.UniversalClient) (any, error) {
 	}
 	return cmd.Result()
 }
-
-func isUnknownScript(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }

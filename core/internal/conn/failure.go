@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -43,8 +44,7 @@ func Failed(cause error) *Failure {
 	return &Failure{Unknown, cause}
 }
 
-// OutcomeOf is that of the first Failure that err wraps, or else what [Failed] would
-// make of err.
+// OutcomeOf is that of the first Failure that err wraps, or else what [Failed] would make of err.
 func OutcomeOf(err error) Outcome {
 	if f := (*Failure)(nil); errors.As(err, &f) {
 		return f.Outcome
@@ -58,9 +58,16 @@ var ErrNoAnswer = errors.New("no answer in time")
 // IsClosed reports whether the client is closed: it will never work again.
 func IsClosed(err error) bool { return errors.Is(err, redis.ErrClosed) }
 
-// IsMigrating reports whether Redis has done nothing because the key's slot is just
-// moving to another node: it will work in a moment.
-func IsMigrating(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
+// IsMigrating reports whether Redis has done nothing because the key's slot is just moving to another node:
+// it will work in a moment.
+func IsMigrating(err error) bool { return hasPrefix(err, "TRYAGAIN") }
+
+func isUnknownScript(err error) bool { return hasPrefix(err, "NOSCRIPT") }
+
+// hasPrefix says that Redis answered with an error that begins so.
+func hasPrefix(err error, prefixes ...string) bool {
+	return err != nil && slices.ContainsFunc(prefixes, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
+}
 
 // IsMoved reports whether a node of a cluster has done nothing because another one has the key.
 func IsMoved(err error) bool {
@@ -68,8 +75,7 @@ func IsMoved(err error) bool {
 	return moved
 }
 
-// isRefusal says that Redis answered with an error and did nothing, or that the client
-// did, which is closed.
+// isRefusal says that Redis answered with an error and did nothing, or that the client did, which is closed.
 func isRefusal(err error) bool {
 	if err == nil {
 		return false // without the memory that errors.As takes

@@ -12,24 +12,23 @@ import (
 )
 
 const (
-	// farAlone is how many requests to one server are in flight before others share a round
-	// trip, where the server is as far away as farAway: then what a request costs is less than
-	// waiting for another to come back. Else it is one.
+	// farAlone is how many requests to one server are in flight before others share a round trip, where the
+	// server is as far away as farAway: then what a request costs is less than waiting for another to come
+	// back. Else it is one.
 	farAlone = 16
 	farAway  = 400 * time.Microsecond
-	// yields is how often a sender lets others run, until as many wait as went last: a batch costs
-	// little more than a command.
+	// yields is how often a sender lets others run, until as many wait as went last: a batch costs little
+	// more than a command.
 	yields = 4
 	// pipelineStall is how long a round trip may hold up others.
 	pipelineStall = 5 * time.Millisecond
-	// maxPipeline bounds the commands of one round trip, so that a slow reply holds up
-	// few of them.
+	// maxPipeline bounds the commands of one round trip, so that a slow reply holds up few of them.
 	maxPipeline = 512
 )
 
-// pipeline lets commands to one server share round trips: one that finds none in flight goes
-// at once, those that come meanwhile go together when it is back. So a lone command waits for
-// nobody, and the more there are, the more of them go together.
+// pipeline lets commands to one server share round trips: one that finds none in flight goes at once, those
+// that come meanwhile go together when it is back. So a lone command waits for nobody, and the more there
+// are, the more of them go together.
 type pipeline struct {
 	server     *Server
 	client     redis.UniversalClient // of one server, as far as is known
@@ -54,8 +53,8 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	p := s.newPipeline(client, farAlone, new(probe))
 	if single, ok := client.(*redis.Client); ok {
 		p.alone = min(farAlone, single.Options().PoolSize)
-		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout
-		// would return, which might be told to keep deadlines.
+		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout would return,
+		// which might be told to keep deadlines.
 		p.direct = client == s.client && single.Options().ContextTimeoutEnabled
 	}
 	p.replicated = s.newPipeline(client, math.MaxInt, p.probe)
@@ -111,10 +110,9 @@ func (p *pipeline) add(qs ...*Queued) {
 	}
 }
 
-// sendDirectly sends one command on the caller's goroutine, and returns by then: no other
-// has to be woken, which is most of what a lone command costs. A deadline of ctx it keeps.
-// When ctx is cancelled meanwhile it waits nevertheless: for an answer that comes at
-// once, or in vain, when Redis has just fallen silent.
+// sendDirectly sends one command on the caller's goroutine, and returns by then: no other has to be woken,
+// which is most of what a lone command costs. A deadline of ctx it keeps. When ctx is cancelled meanwhile it
+// waits nevertheless: for an answer that comes at once, or in vain, when Redis has just fallen silent.
 func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time.Time) answer {
 	own, early := ctx.Deadline()
 	if early = early && own.Before(end); early {
@@ -144,8 +142,8 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 	return answer{value: value, err: err}.by(end)
 }
 
-// took notes how long the round trip of a single command was. The shortest of hundreds counts: others
-// are long because the machine is busy. mu is held.
+// took notes how long the round trip of a single command was. The shortest of hundreds counts: others are
+// long because the machine is busy. mu is held.
 func (p *pipeline) took(d time.Duration) {
 	if p.away == 0 {
 		p.away = d
@@ -153,8 +151,8 @@ func (p *pipeline) took(d time.Duration) {
 	p.away = min(d, p.away+p.away/256)
 }
 
-// leave ends the round trip of a single command, which was sent at a time. If others wait, a sender
-// takes its place.
+// leave ends the round trip of a single command, which was sent at a time. If others wait, a sender takes its
+// place.
 func (p *pipeline) leave(sent time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

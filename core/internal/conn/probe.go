@@ -10,11 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// One command may do several calls only where one server has all keys. Behind
-// the address of a client there may be a node of a cluster, which refuses such a
-// command, or a proxy that spreads keys over servers: it takes the command to the
-// server of its first key, where the others are not. So a key is written, and
-// looked for from the servers of other keys, before calls are merged.
+// One command may do several calls only where one server has all keys. Behind the address of a client there
+// may be a node of a cluster, which refuses such a command, or a proxy that spreads keys over servers: it
+// takes the command to the server of its first key, where the others are not. So a key is written, and looked
+// for from the servers of other keys, before calls are merged.
 const (
 	probes       = 16 // two servers look like one by chance once in 65,536
 	probeTimeout = time.Second
@@ -27,8 +26,8 @@ type probe struct {
 	begun     interval
 }
 
-// merges says whether one command may do several calls. It does not block: as long as
-// that is not known, it is false. So it is for a cluster.
+// merges says whether one command may do several calls. It does not block: as long as that is not known, it
+// is false. So it is for a cluster.
 func (p *pipeline) merges() bool {
 	if p.probe.undivided.Load() {
 		return true

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -20,9 +19,9 @@ type Queued struct {
 	dispatch *dispatch // nil: nobody gives it up
 }
 
-// Recipient receives the outcome of a queued command: once, on any goroutine, at the
-// latest when the shortest timeout is over of those that were sent with it. Sent is set also
-// of a failure. [OutcomeOf] tells about the error. It must not block.
+// Recipient receives the outcome of a queued command: once, on any goroutine, at the latest when the shortest
+// timeout is over of those that were sent with it. Sent is set also of a failure. [OutcomeOf] tells about the
+// error. It must not block.
 type Recipient interface {
 	Receive(r Reply, err error)
 }
@@ -33,27 +32,21 @@ func (q *Queued) report(a answer, sent time.Time) {
 	}
 }
 
-// queue keeps what the next Flush sends.
-type queue struct {
-	mu      sync.Mutex
-	waiting []*Queued
-}
-
-// Queue has the command go with the next Flush. It does not block. q is not changed
-// until its outcome is there.
+// Queue has the command go with the next Flush. It does not block. q is not changed until its outcome is
+// there.
 func (s *Server) Queue(q *Queued) {
-	s.queue.mu.Lock()
-	defer s.queue.mu.Unlock()
-	s.queue.waiting = append(s.queue.waiting, q)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, q)
 }
 
-// Flush sends what was queued, each server's share apart from the others', so that a
-// slow one holds up nobody else. It does not block.
+// Flush sends what was queued, each server's share apart from the others', so that a slow one holds up nobody
+// else. It does not block.
 func (s *Server) Flush() {
-	s.queue.mu.Lock()
-	qs := s.queue.waiting
-	s.queue.waiting = nil
-	s.queue.mu.Unlock()
+	s.mu.Lock()
+	qs := s.queue
+	s.queue = nil
+	s.mu.Unlock()
 	if len(qs) == 0 {
 		return
 	}
@@ -86,8 +79,8 @@ func (s *Server) together(qs []*Queued) map[*pipeline][]*Queued {
 func soonest(qs []*Queued) time.Duration { return slices.MinFunc(qs, byTimeout).Timeout }
 func byTimeout(a, b *Queued) int         { return cmp.Compare(a.Timeout, b.Timeout) }
 
-// spread sends so many at a time: other clients of the server come between, and
-// what was due together is not the next time.
+// spread sends so many at a time: other clients of the server come between, and what was due together is not
+// the next time.
 func (p *pipeline) spread(qs []*Queued) {
 	for len(qs) > maxPipeline {
 		part := qs[:maxPipeline:maxPipeline]

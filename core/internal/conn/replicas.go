@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Replicas is how many replicas must have a write before it counts, and for how long
-// they are waited for, in whole milliseconds. The zero value waits for none.
+// Replicas is how many replicas must have a write before it counts, and for how long they are waited for, in
+// whole milliseconds. The zero value waits for none.
 type Replicas struct {
 	N      int
 	Within time.Duration
@@ -77,8 +77,7 @@ func (e *shortfallError) Error() string {
 
 func (e *shortfallError) Unwrap() error { return e.cause }
 
-// masterAt returns the client of a cluster's node, after a fresh look at the
-// cluster.
+// masterAt returns the client of a cluster's node, after a fresh look at the cluster.
 func (s *Server) masterAt(ctx context.Context, addr string) (*redis.Client, error) {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {

@@ -19,9 +19,9 @@ func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued) []answer {
 	return answers
 }
 
-// run sends batches. What the server does not do, because its script cache is empty, the
-// slot has moved or the node is gone, goes once more, by a way that follows redirections, with the
-// text of the script; what a merged script has left goes by itself.
+// run sends batches. What the server does not do, because its script cache is empty, the slot has moved or
+// the node is gone, goes once more, by a way that follows redirections, with the text of the script; what a
+// merged script has left goes by itself.
 func (p *pipeline) run(ctx context.Context, batches []*batch) {
 	way := p
 	for len(batches) > 0 {
@@ -57,11 +57,11 @@ func (p *pipeline) redirected(err error) bool {
 	if IsClosed(err) {
 		return p.client != p.server.client
 	}
-	return err != nil && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK"))
+	return hasPrefix(err, "MOVED", "ASK")
 }
 
-// redirect sends a call, which replicas must have, to the node that has its key by now. A cluster
-// client would send WAIT to any.
+// redirect sends a call, which replicas must have, to the node that has its key by now. A cluster client
+// would send WAIT to any.
 func (p *pipeline) redirect(ctx context.Context, b *batch) {
 	c, err := b.calls[0], b.cmd.Err()
 	target := p.server.ClientFor(c.Command.key())
@@ -78,8 +78,8 @@ func (p *pipeline) redirect(ctx context.Context, b *batch) {
 	p.server.pipelineTo(target).replicated.run(ctx, []*batch{{calls: b.calls, again: b.again, redirections: b.redirections + 1}})
 }
 
-// exec sends batches in one pipeline of go-redis. Where replicas must have what they write, its
-// result is that of WAIT.
+// exec sends batches in one pipeline of go-redis. Where replicas must have what they write, its result is
+// that of WAIT.
 func (p *pipeline) exec(ctx context.Context, batches []*batch) (wait *redis.Cmd) {
 	for _, b := range batches {
 		b.cmd.set(ctx, b.line(), b)

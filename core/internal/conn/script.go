@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Script is a Lua script as Redis caches it: by the SHA-1 of its text. Its fields are
-// set before it is used first.
+// Script is a Lua script as Redis caches it: by the SHA-1 of its text. Its fields are set before it is used
+// first.
 type Script struct {
-	// Replicate says that replicas are to have what it writes, where the Server waits
-	// for any. When Did is true of its reply it has written, if without a change: WAIT may
-	// know nothing of what another connection wrote.
+	// Replicate says that replicas are to have what it writes, where the Server waits for any. When Did is
+	// true of its reply it has written, if without a change: WAIT may know nothing of what another connection
+	// wrote.
 	Replicate bool
-	// Did tells from a reply whether the script did what compensation would undo, and
-	// what replicas must have. nil: it never does.
+	// Did tells from a reply whether the script did what compensation would undo, and what replicas must
+	// have. nil: it never does.
 	Did func(reply any) bool
 	// Merged does what several commands of this script do, where one server has all keys.
 	Merged *Merged
@@ -23,10 +23,10 @@ type Script struct {
 	bySHA [2]any // "evalsha" and the digest
 }
 
-// Merged is a script that does several calls at once. It takes the first keys of all calls, then their
-// second ones and so on, then the first arguments of each. It returns a list with the reply to each
-// call, or one value that is the reply to all. A call whose reply is nil it has not done, and nil
-// alone says that of all: those are sent by themselves.
+// Merged is a script that does several calls at once. It takes the first keys of all calls, then their second
+// ones and so on, then the first arguments of each. It returns a list with the reply to each call, or one
+// value that is the reply to all. A call whose reply is nil it has not done, and nil alone says that of all:
+// those are sent by themselves.
 type Merged struct {
 	Script
 	keys int
@@ -43,22 +43,22 @@ func NewMerged(text string, keys int) *Merged { return &Merged{*NewScript(text),
 
 func (s *Script) did(reply any) bool { return s.Did != nil && s.Did(reply) }
 
-// Command is one call of a script. It is not changed while it is in use, which for one
-// that was given up can be after Do has returned.
+// Command is one call of a script. It is not changed while it is in use, which for one that was given up can
+// be after Do has returned.
 type Command struct {
 	Script *Script
-	// Words begins with the keys; the arguments follow. The first key, a string, decides
-	// which server of a cluster is asked.
+	// Words begins with the keys; the arguments follow. The first key, a string, decides which server of a
+	// cluster is asked.
 	Words []any
 	Keys  int8 // the number of them
 	// Merges is how many of the arguments its merged script takes; 0: it goes by itself.
 	Merges int8
-	// Resends permits Do to send the command again: it counts once, and has the same
-	// reply each time. nil: it is sent once.
+	// Resends permits Do to send the command again: it counts once, and has the same reply each time. nil: it
+	// is sent once.
 	Resends *Resends
-	// Compensator is called once, perhaps later, when the script may have run or may yet
-	// run and Do has not reported that it did: on any goroutine, and must not block.
-	// nil: that does no harm. Of queued commands it is not called.
+	// Compensator is called once, perhaps later, when the script may have run or may yet run and Do has not
+	// reported that it did: on any goroutine, and must not block. nil: that does no harm. Of queued commands
+	// it is not called.
 	Compensator interface{ Compensate(*Server) }
 }
 
@@ -70,8 +70,7 @@ func (s *Script) by(whole bool) []any {
 	return s.bySHA[:]
 }
 
-// line is EVALSHA, or EVAL where Redis does not know the script yet; in room, if that is
-// enough.
+// line is EVALSHA, or EVAL where Redis does not know the script yet; in room, if that is enough.
 func (c *Command) line(room []any, whole bool) []any {
 	if n := 3 + len(c.Words); n > cap(room) {
 		room = make([]any, n)
@@ -82,8 +81,3 @@ func (c *Command) line(room []any, whole bool) []any {
 
 // key is the first one.
 func (c *Command) key() string { return c.Words[0].(string) }
-
-// goesWith says that one command can do both calls.
-func (c *Command) goesWith(other *Command) bool {
-	return c.Script == other.Script && c.Merges == other.Merges
-}

@@ -27,16 +27,17 @@ type Workers interface {
 type Server struct {
 	client    redis.UniversalClient
 	config    Config
-	queue     queue
 	pipelines sync.Map  // by client
 	tickets   sync.Pool // a [*ticket] each, that nobody uses
 	topology  topology
 	silence   silence
 	reload    interval
+
+	mu    sync.Mutex
+	queue []*Queued // that the next Flush sends
 }
 
-// New returns a Server. It does no network I/O and starts no goroutine. The client stays
-// the caller's.
+// New returns a Server. It does no network I/O and starts no goroutine. The client stays the caller's.
 func New(client redis.UniversalClient, c Config) *Server {
 	return &Server{client: client, config: c}
 }
@@ -44,8 +45,8 @@ func New(client redis.UniversalClient, c Config) *Server {
 // Client returns the client.
 func (s *Server) Client() redis.UniversalClient { return s.client }
 
-// ClientFor returns the client of the one server that has a key, or that of all where it
-// is not known. It does not block.
+// ClientFor returns the client of the one server that has a key, or that of all where it is not known. It
+// does not block.
 func (s *Server) ClientFor(key string) redis.UniversalClient {
 	switch c := s.client.(type) {
 	case *redis.ClusterClient:
@@ -63,9 +64,9 @@ func (s *Server) ClientFor(key string) redis.UniversalClient {
 	return s.client
 }
 
-// LookAgain has a cluster client look for the master of a shard that does not answer, at
-// most once a second. By itself it looks every minute only, and finds out about a
-// failover long after it has happened. It does not block.
+// LookAgain has a cluster client look for the master of a shard that does not answer, at most once a second.
+// By itself it looks every minute only, and finds out about a failover long after it has happened. It does
+// not block.
 func (s *Server) LookAgain() {
 	if cluster, ok := s.client.(*redis.ClusterClient); ok && s.reload.begins(time.Second) {
 		cluster.ReloadState(context.Background()) // in the background, by go-redis

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// silence knows for how long a Redis has been asked without an answer. A caller who
-// gives up early learns from it whether that was his own haste.
+// silence knows for how long a Redis has been asked without an answer. A caller who gives up early learns
+// from it whether that was his own haste.
 type silence struct {
 	mu     sync.Mutex
 	since  time.Time // zero: it has answered
@@ -27,8 +27,8 @@ func (s *silence) answers(now time.Time) bool {
 	return now.Sub(s.heard) < lately && (s.since.IsZero() || now.Sub(s.since) < lately)
 }
 
-// ask notes that a command is about to be sent. One that was given up long ago may never
-// have been sent: it says nothing.
+// ask notes that a command is about to be sent. One that was given up long ago may never have been sent: it
+// says nothing.
 func (s *silence) ask(now time.Time, timeout time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

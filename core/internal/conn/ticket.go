@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// attempt is a copy of a command that goes by itself, and the context under which go-redis sends
-// it: one with the caller's values, which lasts as long as somebody waits. One of package context's
-// takes several allocations more.
+// attempt is a copy of a command that goes by itself, and the context under which go-redis sends it: one with
+// the caller's values, which lasts as long as somebody waits. One of package context's takes several
+// allocations more.
 type attempt struct {
 	cmd      once
 	caller   context.Context
@@ -82,8 +82,8 @@ func (s *Server) ticketFor(answers int, a *attempt, left time.Duration) *ticket 
 	return t
 }
 
-// giveBack is for a ticket whose answers have come, and whose attempt nobody else will cancel. If the
-// time is over its timer may still be at work.
+// giveBack is for a ticket whose answers have come, and whose attempt nobody else will cancel. If the time is
+// over its timer may still be at work.
 func (s *Server) giveBack(t *ticket) {
 	if t.timer.Stop() && cap(t.arrived) == 2 {
 		t.attempt = nil

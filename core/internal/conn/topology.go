@@ -9,36 +9,31 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// topology is what a cluster client has to know before the first command: which node has
-// which keys. go-redis finds out on the goroutine that asks, one node after the other,
-// and does not always stop when its context ends. So one goroutine asks for all commands,
-// and they wait no longer than they want to.
+// topology is what a cluster client has to know before the first command: which node has which keys. go-redis
+// finds out on the goroutine that asks, one node after the other, and does not always stop when its context
+// ends. So one goroutine asks for all commands, and they wait no longer than they want to.
 type topology struct {
 	known atomic.Bool // once it is, go-redis does not forget it
 
-	mu      sync.Mutex
-	pending *lookup
+	mu    sync.Mutex
+	asked chan struct{} // closed when the question under way is answered; nil: there is none
+	err   error         // the last answer
 }
 
-// lookup is a question under way.
-type lookup struct {
-	done chan struct{}
-	err  error
-}
-
-// locate returns nil when the client knows where keys are, which all but those of
-// clusters do. over: ctx or the timeout has ended.
+// locate returns nil when the client knows where keys are, which all but those of clusters do. over: ctx or
+// the timeout has ended.
 func (s *Server) locate(ctx context.Context, timeout time.Duration) (err error, over bool) {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok || s.topology.known.Load() {
 		return nil, false
 	}
-	asked := s.lookup(cluster)
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
-	case <-asked.done:
-		return asked.err, false
+	case <-s.lookUp(cluster):
+		s.topology.mu.Lock()
+		defer s.topology.mu.Unlock()
+		return s.topology.err, false
 	case <-timer.C:
 		return ErrNoAnswer, true
 	case <-ctx.Done():
@@ -46,28 +41,28 @@ func (s *Server) locate(ctx context.Context, timeout time.Duration) (err error, 
 	}
 }
 
-// lookup asks, unless somebody does.
-func (s *Server) lookup(cluster *redis.ClusterClient) *lookup {
+// lookUp asks, unless somebody does.
+func (s *Server) lookUp(cluster *redis.ClusterClient) <-chan struct{} {
 	t := &s.topology
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.pending == nil {
-		asked := &lookup{done: make(chan struct{})}
-		t.pending = asked
+	if t.asked == nil {
+		asked := make(chan struct{})
+		t.asked = asked
 		s.config.Workers.Start(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), s.config.Timeout)
 			defer cancel()
-			_, asked.err = cluster.MasterForKey(ctx, s.config.Prefix)
-			if asked.err == nil {
+			_, err := cluster.MasterForKey(ctx, s.config.Prefix)
+			if err == nil {
 				t.known.Store(true)
 			} else {
-				s.heard(asked.err)
+				s.heard(err)
 			}
 			t.mu.Lock()
-			t.pending = nil
+			t.asked, t.err = nil, err
 			t.mu.Unlock()
-			close(asked.done)
+			close(asked)
 		})
 	}
-	return t.pending
+	return t.asked
 }

@@ -29,8 +29,7 @@ var (
 	errNoShard = errors.New("no shard of the ring is up")
 )
 
-// connection is a subscription connection, and those that replace it, while there are
-// subscriptions.
+// connection is a subscription connection, and those that replace it, while there are subscriptions.
 type connection struct {
 	*Listener
 	server        *conn.Server
@@ -62,8 +61,7 @@ func (c *connection) run() {
 	}
 }
 
-// serve connects once and keeps that until it fails. It returns nil when no subscription
-// is left.
+// serve connects once and keeps that until it fails. It returns nil when no subscription is left.
 func (c *connection) serve() error {
 	if _, none := c.dropUnwatched(); none {
 		return nil
@@ -116,8 +114,8 @@ func (c *connection) serve() error {
 	}
 }
 
-// send names both channels of each lock in one command, or in one for each lock when
-// they are sharded, for it must keep to a slot.
+// send names both channels of each lock in one command, or in one for each lock when they are sharded, for it
+// must keep to a slot.
 func (c *connection) send(ctx context.Context, command func(context.Context, ...string) error, channels []string) error {
 	var all []string
 	for i, channel := range channels {
@@ -151,8 +149,7 @@ func (c *connection) receive(ctx context.Context, pubsub *redis.PubSub) error {
 	}
 }
 
-// reply takes the reply to a command. What was published before a subscription is
-// confirmed is lost.
+// reply takes the reply to a command. What was published before a subscription is confirmed is lost.
 func (c *connection) reply(r *redis.Subscription) error {
 	s, own := c.find(r.Channel)
 	switch {

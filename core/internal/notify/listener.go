@@ -1,12 +1,11 @@
-// Package notify hears when locks become free, by one subscription connection for each
-// Redis that publishes. It only accelerates: whoever waits for a lock polls as well.
+// Package notify hears when locks become free, by one subscription connection for each Redis that publishes.
+// It only accelerates: whoever waits for a lock polls as well.
 //
-// A lock has a channel for all who wait, on which Redis publishes that it is free, and
-// one for this process, the same name with the process's id appended, on which Redis
-// publishes that the lock was granted to a call of it. [Listener.Watch] subscribes to both and
-// [Listener.Unwatch] takes one Watch back; a channel stays subscribed for some seconds
-// after the last, because contention tends to come back. A connection that breaks, or
-// answers no pings, is replaced, and a channel whose server has changed follows it.
+// A lock has a channel for all who wait, on which Redis publishes that it is free, and one for this process,
+// the same name with the process's id appended, on which Redis publishes that the lock was granted to a call
+// of it. [Listener.Watch] subscribes to both and [Listener.Unwatch] takes one Watch back; a channel stays
+// subscribed for some seconds after the last, because contention tends to come back. A connection that
+// breaks, or answers no pings, is replaced, and a channel whose server has changed follows it.
 package notify
 
 import (
@@ -19,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// Config is what a [Listener] needs. The functions must not block; they are called
-// without a lock held, by any goroutine, also at the same time.
+// Config is what a [Listener] needs. The functions must not block; they are called without a lock held, by
+// any goroutine, also at the same time.
 type Config struct {
 	Servers []*conn.Server // more than one: a quorum, each of which publishes for itself
 	Sharded bool           // by sharded pub/sub, as those who publish must do too
@@ -29,15 +28,13 @@ type Config struct {
 
 	// Unheard is called when a connection has failed. It is replaced.
 	Unheard func(error)
-	// Free is told that a lock may be free: Redis has published it, or may have while
-	// nobody heard it.
+	// Free is told that a lock may be free: Redis has published it, or may have while nobody heard it.
 	Free func(lock string)
 	// Message is told what was published for this process alone.
 	Message func(lock, text string)
 }
 
-// Listener subscribes to the channels of locks. Its methods are safe for concurrent use
-// and do not block.
+// Listener subscribes to the channels of locks. Its methods are safe for concurrent use and do not block.
 type Listener struct {
 	config Config
 	ctx    context.Context // ends with Stop
@@ -54,8 +51,8 @@ func New(c Config) *Listener {
 	return l
 }
 
-// Watch subscribes to a lock's channel, until as many calls of Unwatch. Free is called
-// once it is subscribed to, and whenever it is again. After Stop it does nothing.
+// Watch subscribes to a lock's channel, until as many calls of Unwatch. Free is called once it is subscribed
+// to, and whenever it is again. After Stop it does nothing.
 func (l *Listener) Watch(lock, channel string) {
 	for _, server := range l.config.Servers {
 		l.add(server, nil, &subscription{lock: lock, channel: channel, watchers: 1, unwatched: time.Now()})
@@ -79,8 +76,7 @@ func (l *Listener) Listens() bool {
 	return len(l.connections) > 0
 }
 
-// Hears reports whether messages on the channel arrive, as far as is known, from a
-// majority of the servers.
+// Hears reports whether messages on the channel arrive, as far as is known, from a majority of the servers.
 func (l *Listener) Hears(channel string) bool {
 	heard := 0
 	l.each(channel, func(s *subscription) {
@@ -98,8 +94,7 @@ func (l *Listener) Stop() {
 	l.cancel()
 }
 
-// each visits the subscriptions to a channel, wherever they have moved to, with l.mu
-// held.
+// each visits the subscriptions to a channel, wherever they have moved to, with l.mu held.
 func (l *Listener) each(channel string, visit func(*subscription)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,8 +105,8 @@ func (l *Listener) each(channel string, visit func(*subscription)) {
 	}
 }
 
-// clientFor returns the client to subscribe with: a cluster passes messages on to all
-// its nodes unless they are sharded, a ring does not.
+// clientFor returns the client to subscribe with: a cluster passes messages on to all its nodes unless they
+// are sharded, a ring does not.
 func (l *Listener) clientFor(server *conn.Server, channel string) redis.UniversalClient {
 	if _, isCluster := server.Client().(*redis.ClusterClient); isCluster && !l.config.Sharded {
 		return server.Client()
@@ -119,8 +114,8 @@ func (l *Listener) clientFor(server *conn.Server, channel string) redis.Universa
 	return server.ClientFor(channel)
 }
 
-// add subscribes by the client of a server that has the channel, or adds to its subscription the
-// watchers of s, which is taken out of another connection, unless nil.
+// add subscribes by the client of a server that has the channel, or adds to its subscription the watchers of
+// s, which is taken out of another connection, unless nil.
 func (l *Listener) add(server *conn.Server, from *connection, s *subscription) {
 	client := l.clientFor(server, s.channel) // which may be that of from
 	l.mu.Lock()

@@ -22,8 +22,8 @@ type subscription struct {
 	confirmed atomic.Bool // and answered: messages arrive
 }
 
-// find returns the subscription to a channel, nil when nobody wants to hear it. own: the
-// channel is for this process only.
+// find returns the subscription to a channel, nil when nobody wants to hear it. own: the channel is for this
+// process only.
 func (c *connection) find(channel string) (s *subscription, own bool) {
 	channel, own = strings.CutSuffix(channel, ":"+c.config.Process)
 	c.mu.Lock()
@@ -44,8 +44,8 @@ func (c *connection) toRequest() (channels []string) {
 	return channels
 }
 
-// dropUnwatched drops the subscriptions that nobody has wanted for a while. none says
-// that none is left: the connection is dropped as well.
+// dropUnwatched drops the subscriptions that nobody has wanted for a while. none says that none is left: the
+// connection is dropped as well.
 func (c *connection) dropUnwatched() (channels []string, none bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,8 @@ func (c *connection) dropUnwatched() (channels []string, none bool) {
 	return channels, false
 }
 
-// disconnected notes that the connection is gone. Who waits looks at once, for a message
-// may have been lost with it, and polls often from then on.
+// disconnected notes that the connection is gone. Who waits looks at once, for a message may have been lost
+// with it, and polls often from then on.
 func (c *connection) disconnected() {
 	c.mu.Lock()
 	var watched []string
