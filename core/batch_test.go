@@ -15,7 +15,7 @@ import (
 )
 
 // sideBySide is how many calls to one server travel by themselves.
-const sideBySide = 1
+const sideBySide = 2
 
 // lockMany locks so many keys at once and returns how long it took.
 func lockMany(t *testing.T, ctx context.Context, l *core.Locker, n int) time.Duration {

@@ -64,7 +64,7 @@ func (b *batch) alone(i int) *batch {
 // wrote is called right before the command is written.
 func (b *batch) wrote() {
 	for _, c := range b.calls {
-		c.dispatch.wrote()
+		c.dispatch().wrote()
 	}
 }
 

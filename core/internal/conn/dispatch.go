@@ -34,25 +34,24 @@ func (o *once) Args() []any {
 type answer struct {
 	value any
 	err   error
-	over  bool // nobody waited any longer
 }
 
 // dispatch is a command that somebody waits for. It knows which copies have left, and what to do when one has
 // that nobody awaits any more.
 type dispatch struct {
 	server  *Server
-	queued  Queued // the command, and the present copy if that goes with others
-	first   attempt
-	attempt *attempt // the present copy if that goes by itself; nil: none was to be sent
+	queued  Queued   // the command, and the present copy if that goes with others
+	cmd     *once    // for the first copy, if that goes by itself
+	attempt *attempt // under which the present copy does so; nil: none was to be sent
 	ticket  *ticket  // where its caller waits
-	got     answer   // for him
-	answer  answer   // that he has
+	answer  answer   // that he has had
 
 	mu        sync.Mutex
 	written   bool
 	copied    bool // the present copy was written
 	unknown   bool // what became of an earlier copy
 	abandoned bool
+	over      bool // nobody waited any longer; the caller's own
 }
 
 // wrote is called right before a copy is written. nil: nobody gives the command up.
@@ -71,8 +70,7 @@ func (d *dispatch) wrote() {
 
 // Receive takes the answer to the present copy, of which there is one.
 func (d *dispatch) Receive(r Reply, err error) {
-	d.got = answer{value: r.Value, err: err}
-	d.ticket.arrived <- d
+	d.ticket.arrived <- arrival{d, r.Value, err}
 }
 
 func (d *dispatch) compensate() {
@@ -122,7 +120,7 @@ func (d *dispatch) unwanted() bool {
 // unknown, and when the last copy did nothing but an earlier one may yet arrive.
 func (d *dispatch) conclude(sent time.Time) (Reply, error) {
 	a := d.answer
-	refused := !a.over && isRefusal(a.err) // why nobody waits may be a refusal of another command
+	refused := !d.over && isRefusal(a.err) // why nobody waits may be a refusal of another command
 	if a.err == nil || refused {
 		if d.unknown && (refused || !d.queued.Command.Script.did(a.value)) {
 			d.abandon()
@@ -132,7 +130,7 @@ func (d *dispatch) conclude(sent time.Time) (Reply, error) {
 		}
 		return Reply{a.value, sent}, nil
 	}
-	if !d.abandon() && (!a.over || d.attempt == nil) {
+	if !d.abandon() && (!d.over || d.attempt == nil) {
 		return Reply{}, &Failure{NotSent, a.err}
 	}
 	return Reply{}, &Failure{Unknown, a.err}

@@ -53,19 +53,29 @@ func (s *Server) DoAll(ctx context.Context, cs []*Command, timeout time.Duration
 
 // first sends the first copies, unless ctx has ended.
 func (s *Server) first(ctx context.Context, timeout time.Duration, cs ...*Command) (ds []dispatch, sent, end time.Time) {
-	ds, sent = make([]dispatch, len(cs)), time.Now()
+	var a *attempt
+	if len(cs) == 1 {
+		lone := new(struct { // one allocation for all that most commands need
+			ds [1]dispatch
+			attempt
+			once
+		})
+		ds, a, lone.ds[0].cmd = lone.ds[:], &lone.attempt, &lone.once
+	} else {
+		ds, a = make([]dispatch, len(cs)), new(attempt)
+	}
+	sent = time.Now()
 	end = sent.Add(timeout)
+	ended := ctx.Err() != nil || len(cs) == 0
 	for i, c := range cs {
 		d := &ds[i]
-		d.server, d.attempt = s, &d.first
-		d.queued = Queued{Command: c, To: d, dispatch: d}
+		d.server, d.queued = s, Queued{Command: c, To: d}
+		if ended {
+			d.answer, d.over = answer{err: Ended(ctx)}, true
+		}
 	}
-	if ctx.Err() == nil {
-		s.try(ctx, ds, sent, end)
-		return ds, sent, end
-	}
-	for i := range ds {
-		ds[i].attempt, ds[i].answer = nil, answer{err: Ended(ctx), over: true}
+	if !ended {
+		s.try(ctx, ds, a, sent, end)
 	}
 	return ds, sent, end
 }
@@ -76,7 +86,7 @@ func (s *Server) follow(ctx context.Context, one []dispatch, sent, end time.Time
 	d := &one[0]
 	resends := d.queued.Command.Resends
 	delay, retried := repeatDelay, false
-	for d.answer.err != nil && !d.answer.over && resends != nil {
+	for d.answer.err != nil && !d.over && resends != nil {
 		err := d.answer.err
 		refused, wait := isRefusal(err), time.Duration(0)
 		switch {
@@ -93,29 +103,30 @@ func (s *Server) follow(ctx context.Context, one []dispatch, sent, end time.Time
 			break
 		}
 		if wait > 0 && Pause(ctx, wait) != nil {
-			d.answer = answer{err: Ended(ctx), over: true}
+			d.answer, d.over = answer{err: Ended(ctx)}, true
 			break
 		}
 		if d.again(refused) {
 			resends.twice.Store(true)
 		}
-		sent, d.attempt = time.Now(), new(attempt)
-		s.try(ctx, one, sent, end)
+		sent = time.Now()
+		s.try(ctx, one, new(attempt), sent, end)
 	}
 	return d.conclude(sent)
 }
 
 // try sends a copy of each command and waits for the answers.
-func (s *Server) try(ctx context.Context, ds []dispatch, sent, end time.Time) {
+func (s *Server) try(ctx context.Context, ds []dispatch, a *attempt, sent, end time.Time) {
+	a.caller, a.deadline = ctx, end
+	for i := range ds {
+		ds[i].attempt = a
+	}
 	s.silence.ask(sent, s.config.Timeout)
 	if err, over := s.locate(ctx, end.Sub(sent)); err != nil {
 		for i := range ds {
-			ds[i].answer = answer{err: err, over: over}
+			ds[i].answer, ds[i].over = answer{err: err}, over
 		}
 		return
-	}
-	for i := range ds {
-		ds[i].attempt.caller, ds[i].attempt.deadline = ctx, end
 	}
 	if len(ds) == 1 {
 		p := s.pipelineFor(ds[0].queued.Command)
@@ -128,7 +139,7 @@ func (s *Server) try(ctx context.Context, ds []dispatch, sent, end time.Time) {
 	t := s.ticketFor(len(ds), nil, left)
 	for i := range ds {
 		d := &ds[i]
-		d.ticket, d.queued.Timeout, d.answer = t, left, answer{over: true}
+		d.ticket, d.queued.Timeout, d.over = t, left, true
 	}
 	if len(ds) == 1 {
 		s.pipelineFor(ds[0].queued.Command).add(&ds[0].queued)
@@ -155,10 +166,13 @@ func (a answer) by(end time.Time) answer {
 // process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
 func (d *dispatch) process(client redis.UniversalClient) (any, error) {
 	a, c := d.attempt, d.queued.Command
-	cmd := &a.cmd
+	cmd := d.cmd
+	if d.cmd = nil; cmd == nil { // hooks of the client's may keep the other
+		cmd = new(once)
+	}
 	cmd.set(a, c.line(cmd.room[:], false), d)
 	if isUnknownScript(client.Process(a, cmd)) {
-		cmd = new(once) // hooks of the client's may have kept the other
+		cmd = new(once)
 		cmd.set(a, c.line(cmd.room[:], true), d)
 		_ = client.Process(a, cmd)
 	}

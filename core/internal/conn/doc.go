@@ -10,6 +10,6 @@
 // then sent again when its connection breaks. One whose outcome nobody has heard of is compensated: see
 // [Command].
 //
-// A command that finds no other in flight to its server goes by itself. Others share round trips, and where
+// A command that finds few others in flight to its server goes by itself. Others share round trips, and where
 // one server has all keys several of a kind become one command, a batch: see Merged of [Script].
 package conn

@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// farAlone is how many requests to one server are in flight before others share a round trip, where the
-	// server is as far away as farAway: then what a request costs is less than waiting for another to come
-	// back. Else it is one.
+	// One round trip to a server is in flight while more than few commands go together, and otherwise two:
+	// small batches cost most. Where the server is as far away as farAway there are farAlone: then what a
+	// request costs is less than waiting for another to come back.
+	few      = 2
 	farAlone = 16
 	farAway  = 400 * time.Microsecond
 	// yields is how often a sender lets others run, until as many wait as went last: a batch costs little
@@ -26,7 +27,7 @@ const (
 	maxPipeline = 512
 )
 
-// pipeline lets commands to one server share round trips: one that finds none in flight goes at once, those
+// pipeline lets commands to one server share round trips: one that finds few in flight goes at once, those
 // that come meanwhile go together when it is back. So a lone command waits for nobody, and the more there
 // are, the more of them go together.
 type pipeline struct {
@@ -41,7 +42,9 @@ type pipeline struct {
 	busy    int           // round trips in flight
 	away    time.Duration // how long one takes by itself
 	waiting []*Queued
-	last    int // so many went together
+	room    []*Queued // for the next sender
+	last    int       // so many went together
+	second  bool      // round trip in flight, because few did
 	stalled *time.Timer
 }
 
@@ -90,11 +93,29 @@ func (p *pipeline) enter() bool {
 
 // begins begins a round trip if so few are in flight that one more may be. mu is held.
 func (p *pipeline) begins() bool {
-	may := p.busy == 0 || p.busy < p.alone && (p.away > farAway || p.replicates())
-	if may {
-		p.busy++
+	switch {
+	case p.busy == 0:
+	case p.busy < p.alone && (p.away > farAway || p.replicates()):
+	case p.busy == 1 && p.last <= few:
+		p.second = true
+	default:
+		return false
 	}
-	return may
+	p.busy++
+	return true
+}
+
+// goesOn says that a round trip that is back is followed by another. mu is held.
+func (p *pipeline) goesOn() bool {
+	tooMany := p.second && p.busy > 1 && p.last > few
+	if len(p.waiting) > 0 && !tooMany {
+		return true
+	}
+	p.busy, p.second = p.busy-1, false
+	if len(p.waiting) > 0 {
+		p.stalled.Reset(pipelineStall)
+	}
+	return false
 }
 
 // add has commands go together: at once, unless enough are in flight.
@@ -127,7 +148,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 		if stop == nil || stop() {
 			p.server.giveBack(t)
 		}
-		d.attempt.end(context.Canceled)
+		d.attempt.end(false)
 		p.leave(sent)
 	}()
 	value, err := d.process(p.client)
@@ -136,7 +157,8 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 	}
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {
 		p.server.heard(context.Canceled) // it says nothing about Redis
-		return answer{err: Ended(ctx), over: true}
+		d.over = true
+		return answer{err: Ended(ctx)}
 	}
 	p.server.heard(err)
 	return answer{value: value, err: err}.by(end)
@@ -157,10 +179,8 @@ func (p *pipeline) leave(sent time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.took(time.Since(sent))
-	if len(p.waiting) > 0 {
+	if p.goesOn() {
 		p.server.config.Workers.Begin(p)
-	} else {
-		p.busy--
 	}
 }
 
@@ -169,23 +189,22 @@ func (p *pipeline) hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting) > 0 {
-		p.busy++
+		p.busy, p.second = p.busy+1, false
 		p.server.config.Workers.Begin(p)
 	}
 }
 
 // Run is a sender: it sends what waits until nothing does.
 func (p *pipeline) Run() {
+	var qs []*Queued
 	for {
 		for yielded := 0; yielded < yields && !p.enough(); yielded++ {
 			runtime.Gosched() // those that have their answers may have more to send
 		}
-		qs := p.take()
-		if len(qs) == 0 {
+		if qs = p.take(qs); len(qs) == 0 {
 			return
 		}
 		p.send(qs)
-		clear(qs)
 	}
 }
 
@@ -196,33 +215,36 @@ func (p *pipeline) enough() bool {
 	return len(p.waiting) >= p.last
 }
 
-// take returns what goes next; none: the sender must end.
-func (p *pipeline) take() []*Queued {
+// take returns what goes next, in the memory of what a sender has sent; none: it must end.
+func (p *pipeline) take(room []*Queued) []*Queued {
+	clear(room)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := min(len(p.waiting), maxPipeline)
-	if n == 0 {
-		p.busy--
+	if !p.goesOn() {
+		p.room = room[:0]
 		return nil
 	}
-	qs := p.waiting[:n:n]
-	p.waiting, p.last = p.waiting[n:], n
+	if room == nil {
+		room, p.room = p.room, nil
+	}
+	n := min(len(p.waiting), maxPipeline)
+	room = append(room[:0], p.waiting[:n]...)
+	p.waiting, p.last = slices.Delete(p.waiting, 0, n), n
 	if len(p.waiting) > 0 {
 		p.stalled.Reset(pipelineStall)
 	} else {
-		p.waiting = nil
 		p.stalled.Stop()
 	}
-	return qs
+	return room
 }
 
 // send is for commands that somebody waits for, as long as he does.
 func (p *pipeline) send(qs []*Queued) {
-	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch.unwanted() })
+	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch().unwanted() })
 	switch sent := time.Now(); {
 	case len(qs) == 0:
 	case len(qs) == 1 && !p.replicates():
-		d := qs[0].dispatch
+		d := qs[0].dispatch()
 		value, err := d.process(p.server.client) // a cluster's, which follows redirections, and has hooks
 		p.mu.Lock()
 		p.took(time.Since(sent))
@@ -230,7 +252,7 @@ func (p *pipeline) send(qs []*Queued) {
 		p.server.heard(err)
 		d.Receive(Reply{Value: value}, err)
 	default:
-		var ctx context.Context = qs[0].dispatch.attempt
+		var ctx context.Context = qs[0].dispatch().attempt
 		if len(qs) > 1 {
 			longest, cancel := context.WithTimeout(context.Background(), slices.MaxFunc(qs, byTimeout).Timeout)
 			defer cancel()

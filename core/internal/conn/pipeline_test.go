@@ -19,7 +19,7 @@ import (
 )
 
 // alone is how many requests are in flight before others share a round trip.
-const alone = 1
+const alone = 2
 
 var mergingScript = merging("a script")
 

@@ -15,8 +15,6 @@ type Queued struct {
 	Command *Command
 	Timeout time.Duration
 	To      Recipient // nil: nobody wants to know
-
-	dispatch *dispatch // nil: nobody gives it up
 }
 
 // Recipient receives the outcome of a queued command: once, on any goroutine, at the latest when the shortest
@@ -24,6 +22,12 @@ type Queued struct {
 // error. It must not block.
 type Recipient interface {
 	Receive(r Reply, err error)
+}
+
+// dispatch is nil of a command that nobody gives up.
+func (q *Queued) dispatch() *dispatch {
+	d, _ := q.To.(*dispatch)
+	return d
 }
 
 func (q *Queued) report(a answer, sent time.Time) {

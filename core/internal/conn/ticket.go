@@ -6,29 +6,27 @@ import (
 	"time"
 )
 
-// attempt is a copy of a command that goes by itself, and the context under which go-redis sends it: one with
-// the caller's values, which lasts as long as somebody waits. One of package context's takes several
-// allocations more.
+// attempt is the context under which go-redis sends a command by itself: one with the caller's values, which
+// lasts as long as he waits. One of package context's takes several allocations more.
 type attempt struct {
-	cmd      once
 	caller   context.Context
 	deadline time.Time
 
-	mu   sync.Mutex
-	err  error         // why nobody waits any more
-	over chan struct{} // closed then; nil: nobody has asked for it
+	mu    sync.Mutex
+	ended bool          // nobody waits any more
+	late  bool          // because the time was over
+	over  chan struct{} // closed then; nil: nobody has asked for it
 }
 
 // end says that nobody waits any more.
-func (a *attempt) end(why error) {
+func (a *attempt) end(late bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.err != nil {
-		return
-	}
-	a.err = why
-	if a.over != nil {
-		close(a.over)
+	if !a.ended {
+		a.ended, a.late = true, late
+		if a.over != nil {
+			close(a.over)
+		}
 	}
 }
 
@@ -40,7 +38,7 @@ func (a *attempt) Done() <-chan struct{} {
 	defer a.mu.Unlock()
 	if a.over == nil {
 		a.over = make(chan struct{})
-		if a.err != nil {
+		if a.ended {
 			close(a.over)
 		}
 	}
@@ -50,15 +48,28 @@ func (a *attempt) Done() <-chan struct{} {
 func (a *attempt) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.err
+	switch {
+	case a.late:
+		return context.DeadlineExceeded
+	case a.ended:
+		return context.Canceled
+	}
+	return nil
 }
 
 // ticket is what it takes to wait for answers. It serves another caller once they have come.
 type ticket struct {
-	arrived chan *dispatch // has room for all, and for nil: the time is over
-	attempt *attempt       // that ends with the time instead, if its caller does not wait here
+	arrived chan arrival // has room for all, and for one of nothing: the time is over
+	attempt *attempt     // that ends with the time instead, if its caller does not wait here
 	timer   *time.Timer
 	cancel  func() // the attempt
+}
+
+// arrival is the answer to a command.
+type arrival struct {
+	*dispatch
+	value any
+	err   error
 }
 
 // ticketFor returns a ticket for so many answers, until so much time is over.
@@ -70,13 +81,13 @@ func (s *Server) ticketFor(answers int, a *attempt, left time.Duration) *ticket 
 			return t
 		}
 	}
-	t := &ticket{arrived: make(chan *dispatch, answers+1), attempt: a}
-	t.cancel = func() { t.attempt.end(context.Canceled) }
+	t := &ticket{arrived: make(chan arrival, answers+1), attempt: a}
+	t.cancel = func() { t.attempt.end(false) }
 	t.timer = time.AfterFunc(left, func() {
 		if t.attempt != nil {
-			t.attempt.end(context.DeadlineExceeded)
+			t.attempt.end(true)
 		} else {
-			t.arrived <- nil
+			t.arrived <- arrival{}
 		}
 	})
 	return t
@@ -93,24 +104,24 @@ func (s *Server) giveBack(t *ticket) {
 
 // await notes the answers to commands, until all have come or ctx or the time has ended.
 func (s *Server) await(ctx context.Context, t *ticket, ds []dispatch, end time.Time) {
-	err, ended := error(nil), context.Canceled
+	var err error
 	for range ds {
 		select {
-		case d := <-t.arrived:
-			if d != nil {
-				d.answer = d.got.by(end)
+		case a := <-t.arrived:
+			if a.dispatch != nil {
+				a.dispatch.answer, a.dispatch.over = answer{a.value, a.err}.by(end), false
 				continue
 			}
-			err, ended = ErrNoAnswer, context.DeadlineExceeded
+			err = ErrNoAnswer
 		case <-ctx.Done():
 			err = Ended(ctx)
 		}
 		break
 	}
+	ds[0].attempt.end(err == ErrNoAnswer)
 	for i := range ds {
-		d := &ds[i]
-		if d.attempt.end(ended); d.answer.over {
-			d.answer.err = err
+		if ds[i].over {
+			ds[i].answer = answer{err: err}
 		}
 	}
 	if err == nil {
