@@ -39,12 +39,12 @@ type answer struct {
 // dispatch is a command that somebody waits for. It knows which copies have left, and what to do when one has
 // that nobody awaits any more.
 type dispatch struct {
-	server  *Server
-	queued  Queued   // the command, and the present copy if that goes with others
-	cmd     *once    // for the first copy, if that goes by itself
-	attempt *attempt // under which the present copy does so; nil: none was to be sent
-	ticket  *ticket  // where its caller waits
-	answer  answer   // that he has had
+	pipeline *pipeline // that the present copy goes by
+	queued   Queued    // the command, and the present copy if that goes with others
+	cmd      *once     // for the first copy, if that goes by itself
+	attempt  *attempt  // under which the present copy does so; nil: none was to be sent
+	ticket   *ticket   // where its caller waits
+	answer   answer    // that he has had
 
 	mu        sync.Mutex
 	written   bool
@@ -68,6 +68,9 @@ func (d *dispatch) wrote() {
 	}
 }
 
+// Run sends the present copy, and then what waits.
+func (d *dispatch) Run() { d.pipeline.sendOn([]*Queued{&d.queued}) }
+
 // Receive takes the answer to the present copy, of which there is one.
 func (d *dispatch) Receive(r Reply, err error) {
 	d.ticket.arrived <- arrival{d, r.Value, err}
@@ -75,7 +78,7 @@ func (d *dispatch) Receive(r Reply, err error) {
 
 func (d *dispatch) compensate() {
 	if c := d.queued.Command.Compensator; c != nil {
-		c.Compensate(d.server)
+		c.Compensate(d.pipeline.server)
 	}
 }
 

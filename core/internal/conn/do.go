@@ -69,7 +69,7 @@ func (s *Server) first(ctx context.Context, timeout time.Duration, cs ...*Comman
 	ended := ctx.Err() != nil || len(cs) == 0
 	for i, c := range cs {
 		d := &ds[i]
-		d.server, d.queued = s, Queued{Command: c, To: d}
+		d.queued = Queued{Command: c, To: d}
 		if ended {
 			d.answer, d.over = answer{err: Ended(ctx)}, true
 		}
@@ -130,6 +130,7 @@ func (s *Server) try(ctx context.Context, ds []dispatch, a *attempt, sent, end t
 	}
 	if len(ds) == 1 {
 		p := s.pipelineFor(ds[0].queued.Command)
+		ds[0].pipeline = p
 		if p.direct && (ctx.Done() == nil || s.silence.answers(sent)) && p.enter() {
 			ds[0].answer = p.sendDirectly(ctx, &ds[0], sent, end)
 			return
@@ -142,13 +143,16 @@ func (s *Server) try(ctx context.Context, ds []dispatch, a *attempt, sent, end t
 		d.ticket, d.queued.Timeout, d.over = t, left, true
 	}
 	if len(ds) == 1 {
-		s.pipelineFor(ds[0].queued.Command).add(&ds[0].queued)
+		ds[0].pipeline.add(&ds[0].queued)
 	} else {
 		qs := make([]*Queued, len(ds))
 		for i := range ds {
 			qs[i] = &ds[i].queued
 		}
 		for p, qs := range s.together(qs) {
+			for _, q := range qs {
+				q.dispatch().pipeline = p
+			}
 			p.add(qs...)
 		}
 	}

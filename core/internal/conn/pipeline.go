@@ -122,11 +122,16 @@ func (p *pipeline) goesOn() bool {
 func (p *pipeline) add(qs ...*Queued) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	begins := p.begins()
+	if begins && len(qs) == 1 {
+		p.server.config.Workers.Begin(qs[0].dispatch())
+		return
+	}
 	if len(p.waiting) == 0 {
 		p.stalled.Reset(pipelineStall)
 	}
 	p.waiting = append(p.waiting, qs...)
-	if p.begins() {
+	if begins {
 		p.server.config.Workers.Begin(p)
 	}
 }
@@ -195,16 +200,18 @@ func (p *pipeline) hurry() {
 }
 
 // Run is a sender: it sends what waits until nothing does.
-func (p *pipeline) Run() {
-	var qs []*Queued
+func (p *pipeline) Run() { p.sendOn(nil) }
+
+// sendOn is Run after it has sent some.
+func (p *pipeline) sendOn(qs []*Queued) {
 	for {
+		p.send(qs)
 		for yielded := 0; yielded < yields && !p.enough(); yielded++ {
 			runtime.Gosched() // those that have their answers may have more to send
 		}
 		if qs = p.take(qs); len(qs) == 0 {
 			return
 		}
-		p.send(qs)
 	}
 }
 
