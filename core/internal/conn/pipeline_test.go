@@ -466,5 +466,17 @@ func TestOneRoundTripIsInFlightWhileManyGoTogether(t *testing.T) {
 		if n := sent("a", "b"); n != 2 {
 			t.Errorf("after one went, %d are in flight", n)
 		}
+
+		f.fail(late(4 * time.Millisecond))
+		start(ctx, s, "back after 4 ms")
+		f.fail(late(6 * time.Millisecond))
+		start(ctx, s, "back after 6 ms")
+		many := start(ctx, s, numbered(10)...)
+		f.fail(late(4 * time.Millisecond)) // until 8 ms
+		time.Sleep(5 * time.Millisecond)
+		began := time.Now()
+		wantValues(t, start(ctx, s, "a", "b"))
+		wantTime(t, "the only one in flight was back", began, 3*time.Millisecond)
+		wantValues(t, many)
 	})
 }
