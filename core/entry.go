@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -96,19 +95,16 @@ func (q *entry) lastQueued() (clock store.Clock, asks bool) {
 // answered takes the answer to a claim by the entry. A copy that was not answered was compensated, as was a
 // claim that may have had an effect: that ends the hold.
 func (e *engine) answered(q *entry, c *store.Claim, g store.Grant, err error) {
-	copied := c.Resends.MayArriveTwice()
-	var busy *store.Busy
-	switch outcome := conn.OutcomeOf(err); {
-	case err == nil:
-		if q.granted(c, g) {
-			e.missedMessage()
-		}
-	case errors.As(err, &busy):
-		if q.queued(busy, copied) {
-			e.missedMessage()
-		}
-	case outcome != conn.NotSent && outcome != conn.Refused, copied:
+	missed, copied := false, c.Resends.MayArriveTwice()
+	if busy, isBusy := err.(*store.Busy); isBusy {
+		missed = q.queued(busy, copied)
+	} else if err == nil {
+		missed = q.granted(c, g)
+	} else if copied || conn.OutcomeOf(err) == conn.Unknown {
 		e.giveUp(c.Name, q)
+	}
+	if missed {
+		e.missedMessage()
 	}
 }
 

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -81,7 +80,6 @@ type multiCall struct {
 	locks    []*Lock        // that it has, each under the context of the one before
 	entered  int            // how many of these the caller's context holds
 	inside   bool           // of other locks
-	withheld bool           // the last question was for all or none, and got none
 	delay    time.Duration  // before the next one
 	back     schedule.Count // what is on its way back
 }
@@ -139,15 +137,15 @@ func (a *multiCall) run(cs []*lockCall) error {
 	}
 	defer a.locker.underWay.End()
 	for waits := 0; ; {
-		keeps := waits >= len(others)
-		first, err := a.try(a.missing(others), keeps)
+		first, err := a.try(a.missing(others), waits >= len(others))
 		switch {
 		case first == nil:
 			return nil
+		case err == store.ErrWithheld:
+			a.pause()
+			continue
 		case err != nil:
 			return a.add(nil, err, a.wants(first))
-		case a.pause():
-			continue
 		}
 		if err := a.waitFor(first); err != nil {
 			return err
@@ -157,21 +155,27 @@ func (a *multiCall) run(cs []*lockCall) error {
 	}
 }
 
-// pause has the call ask for all again in a moment, if that may help. Of calls that cross one another most that are served in the
-// queue of one lock would find another one busy, and keep others from the first for nothing.
-func (a *multiCall) pause() bool {
-	e, waited := &a.locker.engine, a.group.waited()
+// asksFor is for how long the call asks again for all or none, before it waits in queues. Of calls that cross one another most that
+// are served in the queue of one lock would find another one busy, and keep others from the first for nothing.
+func (a *multiCall) asksFor() time.Duration {
+	waited := a.group.waited()
 	left := asksFor - waited
 	if wait := a.settings.Wait; wait != nil {
 		left = min(left, *wait-waited)
 	}
-	defer e.asking.Add(-1)
-	if e.asking.Add(1) > maxAsking || !a.withheld || a.inside || left <= 0 || e.isClosing() {
-		return false
+	if a.inside {
+		return 0
 	}
+	return left
+}
+
+// pause is before the next question for all or none.
+func (a *multiCall) pause() {
+	e := &a.locker.engine
+	e.asking.Add(1)
+	defer e.asking.Add(-1)
 	a.delay = min(2*a.delay+askDelay, askDelayMax)
-	_ = conn.Pause(a.base, min(rand.N(a.delay), left))
-	return true
+	_ = conn.Pause(a.base, min(rand.N(a.delay), a.asksFor()))
 }
 
 // missing are those whose locks the call does not have.
@@ -188,9 +192,10 @@ func (a *multiCall) try(cs []*lockCall, keeps bool) (first *lockCall, err error)
 		return nil, nil
 	}
 	had := len(a.locks)
-	a.withheld = false
 	if a.under().Err() != nil {
 		first, err = cs[0], gaveUpError(a.under(), cs[0].name.Key())
+	} else if a.locker.isClosing() {
+		first, err = cs[0], closedError("waiting for", cs[0].name.Key())
 	} else if first = a.waitsAtOnce(cs, keeps); first == nil {
 		first, err = a.ask(cs, !keeps && cs[0].waits())
 	}
@@ -225,22 +230,21 @@ func (a *multiCall) waitsAtOnce(cs []*lockCall, keeps bool) *lockCall {
 	return nil
 }
 
-// ask asks Redis for several locks together, with whole for all or none. It returns the first call that has not got its lock.
-func (a *multiCall) ask(cs []*lockCall, whole bool) (first *lockCall, err error) {
-	all, claims := make([]store.Claim, len(cs)), make([]*store.Claim, len(cs))
+// ask asks Redis for several locks together, for all or none if it may ask again. It returns the first call that has not got its lock.
+func (a *multiCall) ask(cs []*lockCall, again bool) (first *lockCall, err error) {
+	e := &a.locker.engine
+	again = again && a.asksFor() > 0 && e.asking.Load() < maxAsking
+	claims := make([]*store.Claim, len(cs))
 	for i, c := range cs {
-		claims[i] = c.claimIn(&all[i], c.engine.store.NewHold(), store.NotWaiting)
+		claims[i] = c.claimAlone()
 	}
-	var withheld *lockCall
-	a.locker.store.AcquireAll(a.under(), claims, whole, func(i int, g store.Grant, failure error) {
+	e.store.AcquireAll(a.under(), claims, again, func(i int, g store.Grant, failure error) {
 		c := cs[i]
 		c.ctx = a.under()
 		k, busy, failure := c.conclude(claims[i], g, failure)
 		switch {
 		case k != nil:
 			a.locks = append(a.locks, k)
-		case failure == store.ErrWithheld:
-			withheld = cmp.Or(withheld, c)
 		case first != nil:
 		case busy != nil && !c.waits():
 			first, err = c, c.refuse(notWaiting, taken(busy))
@@ -248,8 +252,7 @@ func (a *multiCall) ask(cs []*lockCall, whole bool) (first *lockCall, err error)
 			first, err = c, failure
 		}
 	})
-	a.withheld = withheld != nil
-	return cmp.Or(first, withheld), err
+	return first, err
 }
 
 // waitFor waits for a lock. When that has taken half as long as all waits before, the call gives back what it holds, and waits on. So it

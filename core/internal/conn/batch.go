@@ -93,7 +93,8 @@ func (b *batch) line() []any {
 // divides says that a merged script has done nothing, perhaps because of one of its keys.
 func (b *batch) divides() bool {
 	err := b.cmd.Err()
-	return len(b.calls) > 1 && (errors.Is(err, redis.Nil) || hasPrefix(err, "NOPERM", "CROSSSLOT", "MOVED", "ASK"))
+	undone := errors.Is(err, redis.Nil) || b.cmd.Val() == int64(0) && !b.calls[0].Command.Script.Whole
+	return len(b.calls) > 1 && (undone || hasPrefix(err, "NOPERM", "CROSSSLOT", "MOVED", "ASK"))
 }
 
 // read notes the answers to the calls. It returns those that a merged script has left to do.

@@ -18,6 +18,9 @@ type Script struct {
 	Did func(reply any) bool
 	// Merged does what several commands of this script do, where one server has all keys.
 	Merged *Merged
+	// Whole says that commands of which the merged script has said 0 are not sent by themselves. Such a
+	// Script is of one DoAll, so that its commands are merged with no others.
+	Whole bool
 
 	text  string
 	bySHA [2]any // "evalsha" and the digest
@@ -25,8 +28,8 @@ type Script struct {
 
 // Merged is a script that does several calls at once. It takes the first keys of all calls, then their second
 // ones and so on, then the first arguments of each. It returns a list with the reply to each call, or one
-// value that is the reply to all. A call whose reply is nil it has not done, and nil alone says that of all:
-// those are sent by themselves.
+// value that is the reply to all. A call whose reply is nil it has not done, and nil or 0 alone says that of
+// all: those are sent by themselves.
 type Merged struct {
 	Script
 	keys int

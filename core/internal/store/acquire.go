@@ -91,6 +91,8 @@ var (
 	// ErrGone says that the lock to enter is gone, or that there is none for the ticket, or that the claim was
 	// withdrawn before it arrived.
 	ErrGone = errors.New("the lock to enter is gone")
+	// ErrWithheld says that nothing was done about a claim, for a lock of its call is taken.
+	ErrWithheld = errors.New("another lock is busy")
 	// ErrReused says that the lock is of another request.
 	ErrReused = errors.New("core: the key was used for another request")
 	// ErrOutcomeUnknown says that nobody knows whether the last attempt has done its work.
@@ -113,16 +115,26 @@ func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 }
 
 // AcquireAll is Acquire for several claims at once. It has done with each, in their order, when all are answered.
-func (s *Store) AcquireAll(ctx context.Context, cs []*Claim, done func(i int, g Grant, err error)) {
+// With whole, and where one command can take all, that takes all or none: then each fails with [ErrWithheld].
+func (s *Store) AcquireAll(ctx context.Context, cs []*Claim, whole bool, done func(i int, g Grant, err error)) {
 	if s.Can.Differ {
 		atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, cs[i]) }, done)
 		return
 	}
+	script := *s.scripts.acquire
+	script.Whole = whole
 	commands := make([]*conn.Command, len(cs))
 	for i, c := range cs {
 		commands[i] = c.prepare(s)
+		if whole {
+			commands[i].Script = &script
+		}
 	}
 	s.servers[0].DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {
+		if whole && r.Value == int64(0) {
+			done(i, Grant{}, ErrWithheld)
+			return
+		}
 		g, err := decoded(s.servers[0], commands[i], r, err, cs[i].decode)
 		done(i, g, err)
 	})

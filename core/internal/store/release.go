@@ -38,7 +38,7 @@ type Released struct {
 // with ReleaseLater. It blocks for timeout at most, and returns early when ctx ends. When the majority of a quorum has
 // answered, the members that fail are compensated.
 func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (Released, error) {
-	c := r.command(s, false)
+	c := r.command(s, new(releaseCommand), false)
 	if !s.Can.Differ {
 		return do(ctx, s.servers[0], c, timeout, decodeRelease)
 	}
@@ -53,9 +53,9 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 		atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) }, done)
 		return
 	}
-	commands := make([]*conn.Command, len(rs))
+	all, commands := make([]releaseCommand, len(rs)), make([]*conn.Command, len(rs))
 	for i, r := range rs {
-		commands[i] = r.command(s, false)
+		commands[i] = r.command(s, &all[i], false)
 	}
 	s.servers[0].DoAll(ctx, commands, timeout, func(i int, r conn.Reply, err error) {
 		released, err := decoded(s.servers[0], commands[i], r, err, decodeRelease)
@@ -68,15 +68,17 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 func (s *Store) ReleaseLater(r Release) { s.releaseLater(r, s.servers...) }
 
 func (s *Store) releaseLater(r Release, servers ...*conn.Server) {
-	s.compensate(r.command(s, true), r.Name, r.Until, servers...)
+	s.compensate(r.command(s, new(releaseCommand), true), r.Name, r.Until, servers...)
 }
 
-func (r *Release) command(s *Store, late bool) *conn.Command {
-	c := &struct {
-		conn.Command
-		words [11]any
-		mode  [32]byte
-	}{}
+// releaseCommand is one with room for what most need.
+type releaseCommand struct {
+	conn.Command
+	words [5]any
+	mode  [32]byte
+}
+
+func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command {
 	c.Script, c.Keys, c.Words = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner)
 	if r.Sole && r.Waits == (Place{}) && !r.MayArrive && !late && r.Last == r.Token && !s.Can.Differ {
 		mode := strconv.AppendInt(append(c.mode[:0], 'x'), r.Token, 10)

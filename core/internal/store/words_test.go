@@ -78,7 +78,7 @@ func TestWordsOfARelease(t *testing.T) {
 		// Calls of this process have had later tokens than Redis knows.
 		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "", int64(9)}},
 	} {
-		c := tc.release.command(tc.store, tc.late)
+		c := tc.release.command(tc.store, new(releaseCommand), tc.late)
 		want := append([]any{"lock:k", "lock:{lock:k}:queue", sole.Name.clock()}, tc.want...)
 		if !reflect.DeepEqual(c.Words, want) || c.Keys != 3 {
 			t.Errorf("%d keys in %v\nwant %v", c.Keys, c.Words, want)

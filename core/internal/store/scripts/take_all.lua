@@ -4,12 +4,12 @@
 -- KEYS     the locks, then their queues, then the fencing clocks of their hash slots
 -- ARGV     of each lock the owner, which is the hold; or of each lock owner and lease in ms
 --
--- Returns  the token of all; nil: nothing was done
+-- Returns  the token of all; nil: nothing was done; 0: nothing was done, for a lock is taken
 local call, try = redis.call, redis.pcall
 local count = #KEYS / 3
 local width = #ARGV / count
 if call('EXISTS', unpack(KEYS, 1, 2 * count)) > 0 then
-  return nil
+  return call('EXISTS', unpack(KEYS, 1, count)) > 0 and 0 or nil
 end
 -- include time
 local clocks, last = {}, call('MGET', unpack(KEYS, 2 * count + 1))
