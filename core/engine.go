@@ -35,32 +35,6 @@ type engine struct {
 	unconfirmed schedule.Count // compensations
 }
 
-// renewGrantAfter spares the renewal of a granted lock to those that are done with it by then.
-const renewGrantAfter = 5 * time.Millisecond
-
-// timesOf are those of a lease that lasts for left from a time before Redis was asked on.
-func (e *engine) timesOf(sent time.Time, left time.Duration) times {
-	at := schedule.At(sent)
-	return times{deadline: at.Add(left - e.margin(left)), ends: at.Add(left), renewAt: e.together(at.Add(left/3), left)}
-}
-
-// margin makes the holder stop a little before the lease ends in Redis, for timers that fire late under
-// load; in a quorum also for clocks that run at different speeds, as Redlock has it.
-func (e *engine) margin(length time.Duration) time.Duration {
-	if e.store.Can.Differ {
-		return length/100 + 2*time.Millisecond
-	}
-	return min(length/100, 10*time.Millisecond)
-}
-
-// together has a renewal sent with others, earlier by a twentieth of the time between two at most.
-func (e *engine) together(at schedule.Time, length time.Duration) schedule.Time {
-	if grain := schedule.Time(length / 60); grain > 0 {
-		at -= (at - e.started) % grain
-	}
-	return at
-}
-
 // registry has what Close waits for: calls that want a lock, and leases.
 type registry struct {
 	underWay schedule.Count

@@ -45,7 +45,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
 	}
-	l, err := newLocker(opts, defaultTimeout, 3)
+	l, err := newLocker(opts, defaultTimeout, renewalsPerLease)
 	if err == nil {
 		err = l.start(client)
 	}

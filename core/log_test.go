@@ -156,7 +156,7 @@ func TestLogLinesNameTheKey(t *testing.T) {
 				t.Errorf("%s: key %q", line.Message, key)
 			}
 		}
-		if !kinds["latchkey: a release failed and is repeated"] || !kinds["latchkey: a release was never confirmed; the lock ended with its lease"] {
+		if !kinds["latchkey: giving back a lock failed and is repeated"] || !kinds["latchkey: giving back a lock was never confirmed; if it was taken it ended with its lease"] {
 			t.Errorf("logged: %v", kinds)
 		}
 	})

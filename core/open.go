@@ -37,7 +37,7 @@ import (
 // is bad, or as Ping does. Nothing stays open then, apart from what Close leaves. The text of the
 // error says what to do, and is for the log: it has the address, but neither user nor password.
 func Open(ctx context.Context, url string, opts ...Option) (*Locker, error) {
-	l, err := newLocker(opts, defaultTimeout, 3)
+	l, err := newLocker(opts, defaultTimeout, renewalsPerLease)
 	if err != nil {
 		return nil, err
 	}

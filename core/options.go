@@ -104,7 +104,8 @@ func MaxHold(d time.Duration) Option {
 }
 
 // MaxWaiters bounds how many calls of this Locker wait for one key; one more is refused at once
-// with [*BusyError]. At least 1; the default is no bound.
+// with [*BusyError]. Calls of [Locker.LockAll] that still ask again, 32 of a Locker at most, are not counted. At least
+// 1; the default is no bound.
 func MaxWaiters(n int) Option {
 	if n < 1 {
 		return refused("MaxWaiters(%d): give at least 1, or NoWait", n)

@@ -149,7 +149,7 @@ func (e *engine) compensate(c *store.Compensation) {
 // Due sends it.
 func (c *compensation) Due(now schedule.Time) {
 	if now > schedule.At(c.Until) {
-		c.engine.report.warn("a release was never confirmed; the lock ended with its lease", "key", c.Name.Key())
+		c.engine.report.warn("giving back a lock was never confirmed; if it was taken it ended with its lease", "key", c.Name.Key())
 		c.end()
 		return
 	}
@@ -164,10 +164,10 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 		c.end()
 		e.queues.Signal(c.Name.Lock(), 0) // a call may wait for that, to ask by another entry
 	case conn.IsClosed(err):
-		e.report.warn("a release was never confirmed, for the Redis client is closed; the lock ends with its lease", "key", c.Name.Key())
+		e.report.warn("giving back a lock was never confirmed, for the Redis client is closed; if it was taken it ends with its lease", "key", c.Name.Key())
 		c.end()
 	default:
-		e.report.warn("a release failed and is repeated", "key", c.Name.Key(), "error", err)
+		e.report.warn("giving back a lock failed and is repeated", "key", c.Name.Key(), "error", err)
 		delay := c.delay
 		c.delay = min(2*c.delay, compensateDelayMax)
 		e.scheduler.Set(c, schedule.Now().Add(delay))

@@ -85,11 +85,3 @@ type acquisition struct {
 	attempt    int32         // the number of that at an idempotent request; 0: it is for none
 	heldSince  schedule.Time // by this process
 }
-
-// times are those of a lease that a renewal moves.
-type times struct {
-	deadline  schedule.Time // when Redis may have ended it, and a little before
-	ends      schedule.Time // when Redis ends it, and not before
-	renewAt   schedule.Time
-	unrenewed bool // a release has granted it, and it was not renewed yet
-}

@@ -7,7 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// The watchdog renews a lease when a third of it is over, and notices its end.
+// The watchdog renews a lease before it ends, and notices its end.
 
 // extend starts the lease anew; sent is a time before Redis was asked. s.mu is held.
 func (s *lease) extend(sent time.Time, length time.Duration) {
@@ -41,7 +41,7 @@ func (s *lease) renewalTimeout() time.Duration {
 	if s.times.unrenewed {
 		return min(s.engine.timeout, store.GrantLease)
 	}
-	return min(s.engine.timeout, s.length/3)
+	return min(s.engine.timeout, s.length/renewalsPerLease)
 }
 
 // renewable: one that was granted gets its lease, at least. s.mu is held.

@@ -100,7 +100,7 @@ end
 if others and (first ~= member or form ~= '') then
   if waits ~= '0' and not score then
     new = enqueue(member, score, waits == '2')
-    if not kind then
+    if not kind then -- whoever has waited longer may ask first
       return {2, '', OPEN_MS, tonumber(now), 0, new}
     end
   end

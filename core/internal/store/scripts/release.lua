@@ -7,8 +7,8 @@
 -- KEYS[2]  its queue; see queue.lua
 -- KEYS[3]  the fencing clock of its hash slot; see next_token.lua
 -- ARGV[1]  owner
--- ARGV[2]  for the fast path x<token>[ <lease>], which is the mode unless somebody else has to do with the
---          lock; where more follows, the token
+-- ARGV[2]  alone after the owner: the whole mode as it is when nobody waits, x<token>[ <lease>]. If that is still the
+--          mode, the fast path deletes the lock. Where more follows: the token
 -- What follows is absent when the owner is the hold, and no more is to be done:
 -- ARGV[3]  hold
 -- ARGV[4]  '1' when the work has failed: that of the outermost hold begins no dedup window then, a lock that was
@@ -24,8 +24,8 @@
 --
 -- Returns  heard          the lock is free for all; so many connections to this server got the message
 --          {0}            there is no such hold
---          {11}           ended, and others remain; or a dedup window has begun, or an answer was stored, as all
---                         are told
+--          {11}           ended: other holds remain, or it was only in the queue, or a dedup window has begun, or an
+--                         answer was stored
 --          {12, '', 0, time}  ended, and the queue is next: an entry was granted the lock, or the barging
 --                         window opened; time in µs
 local call = redis.call

@@ -6,7 +6,7 @@
 -- ARGV[1]  owner
 -- ARGV[2]  token of the acquisition
 -- ARGV[3]  lease in ms; 0 leaves it as it is
--- ARGV[4]  absent; first: it is the first renewal after a grant; raise: to raise the token
+-- ARGV[4]  absent; first: the lock was granted, and no renewal was answered yet; raise: to raise the token
 -- ARGV[5]  to raise the token: the new one
 --
 -- Returns  {10}  done

@@ -1,6 +1,7 @@
 -- First step of a release: the hold ends.
--- Uses the variables of release.lua; those of lock.lua; queue.lua, write.lua, holders.lua, tell.lua. Sets ended, room,
--- waited, reply, failed, and mine.
+-- Uses the variables of release.lua; those of lock.lua; queue.lua, write.lua, holders.lua, tell.lua.
+-- On return: ended is the token if the lock has no hold any more, and is still there; room says that others may have
+-- it; waited that the hold was in the queue; reply is that of the script if nothing more happens.
 if not (mine and has(mine.holds, hold)) then
   local member = member_of(owner, hold, form)
   local score = tonumber(call('ZSCORE', queue, member)) or TOMBSTONE
@@ -56,6 +57,8 @@ else
     write(owner, nil)
     -- include holders
     -- include room
+    -- Other holders are left for sure if the lock lasts longer than this one did. Otherwise makes_room removes those
+    -- that have ended; it says true only if none is left, and has deleted the lock then.
     room = call('HLEN', lock) > 1 and (call('PTTL', lock) > mine.left or not makes_room(''))
     ended = not room and mine.token
   else

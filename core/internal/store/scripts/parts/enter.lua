@@ -13,7 +13,7 @@ if not mine.token then
   mine.token = next_token()
 elseif mine.lease == '0' then
   -- A release has granted the lock. If this is the hold that got it, it gets its own lease, and its dedup
-  -- window begins. A re-entry before that must not end the second that the holder counts on.
+  -- window begins. A re-entry may come before that, with a lease below a second: the holder counts on its second.
   mine.lease = outermost and lease or tostring(math.max(math.abs(lease), GRANT_MS))
   mine.left = math.abs(mine.lease)
   if outermost and window ~= '0' then

@@ -9,8 +9,9 @@ local MOST = 100 -- entries that a command passes over, or grants the lock
 -- within a second; if not, no later release meets it. The next entries get the lock as well, while there
 -- is room for their forms.
 -- A message has the digest of the hold: who reads one message cannot make up the next.
--- Returns the asking entry if it has got the lock; else the first that has, or that has to wait for room;
--- nil when no entry can have it.
+-- Returns an entry: the asking one if it was granted the lock; else the first that was; else the first that waits
+-- for room. nil: nobody in the queue can notice a grant, so the caller may take the lock.
+-- On return kind, mode and number are those of the lock as it is then.
 local function grant(asking)
   local first, over, granted = nil, 0, 0
   while over + granted < MOST do
@@ -21,7 +22,8 @@ local function grant(asking)
     end
     local hold, form, owner = parts_of(member)
     local young, room = math.abs(now - score) < YOUNG, makes_room(form)
-    if young and not room then -- as mostly, and whoever is subscribed
+    -- The usual case, a full lock: a young entry keeps its place, subscribed or not, so subscribers need not be counted.
+    if young and not room then
       return first or member
     end
     local channel = member ~= asking and score % 1 == 0 and process_channel(hold)

@@ -2,7 +2,8 @@
 --
 --   x<token>[ <lease>[ <hold>…]][+]  exclusive. Without a lease it is 30000, and without holds
 --                                    the owner is the only one. The + keeps a release from its fast
---                                    path: calls wait or have waited, a release has granted the lock,
+--                                    path (not that of a fencing clock, see next_token.lua): calls wait or
+--                                    have waited, a release has granted the lock,
 --                                    a dedup window is to begin, or there are other holds
 --   s[<µs>], p[<µs>]                 shared; permits. No holder ends before that time, at most 1 s
 --                                    ahead: before it, scripts need not look through the holders. The

@@ -1,8 +1,8 @@
 -- The barging window, in which those outside the queue may take a free lock, as Redisson. Time is cut into
 -- slots of 50 ms. A release opens the window if somebody waits outside the queue and the ended lock's
--- token is from an earlier slot. A process of the queue is subscribed to the lock's channel and to one of
--- its own; who is subscribed to the lock's alone is outside. Where subscribers cannot be counted, somebody
--- is taken to be outside, and a slot is a second long.
+-- token is from an earlier slot. Each latchkey process that waits is subscribed twice: to the lock's channel, and to
+-- one of its own. So the subscribers of the lock's channel less those of the processes' are outside. Where they cannot
+-- be counted, somebody is taken to be outside, and a slot is a second long.
 -- Tells those outside, and the process of the first entry that is subscribed. Returns whether it has.
 -- Uses call, queue, now, hold of release.lua; queue.lua, tell.lua, subscribers.lua.
 local function opens(token)
@@ -25,7 +25,7 @@ local function opens(token)
   local counts = subscribers(channels)
   local outside, first = 1, subscribed[1]
   if counts then
-    outside, first = 2 * counts[to_all], nil
+    outside, first = 2 * counts[to_all], nil -- the loop subtracts it once, too
     for _, count in pairs(counts) do
       outside = outside - count
     end

@@ -4,7 +4,7 @@
 --
 --   score               the entry
 --   its arrival in µs   its process is subscribed, or about to be
---   the same + POLLS    its process is not: it asks every 20 to 150 ms. A new entry of
+--   the same + POLLS    its process is not: it asks every 10 to 150 ms. A new entry of
 --                       that kind gets an arrival that is LATER
 --   from TOMBSTONE on   was given up: an acquisition of this hold that arrives later is
 --                       refused. The rest is the µs at which the tombstone may go

@@ -11,8 +11,8 @@ local function mode_of(owner, its)
 end
 
 -- Writes what an owner has of the lock, and the mode; its is nil: takes the holder out. A resent command
--- that finds its work done writes as well: WAIT vouches for what came before the last write of its own
--- connection, and on newer servers for nothing else.
+-- that finds its work done writes as well. For the client may send WAIT next, to have replicas confirm, and WAIT
+-- reaches no further than the last write of its own connection.
 local function write(owner, its)
   if not its then
     return call('HDEL', lock, kind == 'x' and owner or HOLDER .. owner)

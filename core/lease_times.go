@@ -1,0 +1,49 @@
+package core
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+)
+
+const (
+	// renewalsPerLease is how often the watchdog renews within a lease. So a holder endures for all but one
+	// part of it that Redis does not answer.
+	renewalsPerLease = 3
+	// togetherPer is the part of the time between two renewals by which one may be sent earlier, with others.
+	togetherPer = 20
+	// renewGrantAfter spares the renewal of a granted lock to those that are done with it by then.
+	renewGrantAfter = 5 * time.Millisecond
+)
+
+// times are those of a lease that a renewal moves.
+type times struct {
+	deadline  schedule.Time // when Redis may have ended it, and a little before
+	ends      schedule.Time // when Redis ends it, and not before
+	renewAt   schedule.Time
+	unrenewed bool // a release has granted it, and it was not renewed yet
+}
+
+// timesOf are those of a lease that lasts for left from a time before Redis was asked on.
+func (e *engine) timesOf(sent time.Time, left time.Duration) times {
+	at := schedule.At(sent)
+	renewAt := e.together(at.Add(left/renewalsPerLease), left)
+	return times{deadline: at.Add(left - e.margin(left)), ends: at.Add(left), renewAt: renewAt}
+}
+
+// margin makes the holder stop a little before the lease ends in Redis, for timers that fire late under
+// load; in a quorum also for clocks that run at different speeds, as Redlock has it.
+func (e *engine) margin(length time.Duration) time.Duration {
+	if e.store.Can.Differ {
+		return length/100 + 2*time.Millisecond
+	}
+	return min(length/100, 10*time.Millisecond)
+}
+
+// together has a renewal sent with others, a little earlier.
+func (e *engine) together(at schedule.Time, length time.Duration) schedule.Time {
+	if grain := schedule.Time(length / renewalsPerLease / togetherPer); grain > 0 {
+		at -= (at - e.started) % grain
+	}
+	return at
+}
