@@ -103,9 +103,8 @@ func MaxHold(d time.Duration) Option {
 	return ofDuration("MaxHold", d, longestWindow, func(s *settings) { s.MaxHold = d })
 }
 
-// MaxWaiters bounds how many calls of this Locker wait for one key; one more is refused at once
-// with [*BusyError]. Calls of [Locker.LockAll] that still ask again, 32 of a Locker at most, are not counted. At least
-// 1; the default is no bound.
+// MaxWaiters bounds how many calls of this Locker wait for one key; one more is refused at once with [*BusyError].
+// Calls of [Locker.LockAll] that ask again, 32 at most, do not count. At least 1; the default is no bound.
 func MaxWaiters(n int) Option {
 	if n < 1 {
 		return refused("MaxWaiters(%d): give at least 1, or NoWait", n)

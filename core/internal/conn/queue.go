@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// flushPause is between two pipelines of one Flush to one server.
-const flushPause = 2 * time.Millisecond
+const (
+	// flushPause is between the answer to a pipeline of one Flush and the next one to the same server.
+	flushPause = time.Millisecond
+	// flushStall is how long a pipeline may hold up the next.
+	flushStall = 20 * time.Millisecond
+)
 
 // Queued is a command that goes in the background, with others.
 type Queued struct {
@@ -83,13 +87,20 @@ func (s *Server) together(qs []*Queued) map[*pipeline][]*Queued {
 func soonest(qs []*Queued) time.Duration { return slices.MinFunc(qs, byTimeout).Timeout }
 func byTimeout(a, b *Queued) int         { return cmp.Compare(a.Timeout, b.Timeout) }
 
-// spread sends so many at a time: other clients of the server come between, and what was due together is not
-// the next time.
+// spread sends so many at a time, one after the other: so others of the server wait for few of them, and what was due
+// together is not the next time.
 func (p *pipeline) spread(qs []*Queued) {
 	for len(qs) > maxPipeline {
-		part := qs[:maxPipeline:maxPipeline]
+		part, answered := qs[:maxPipeline:maxPipeline], make(chan struct{})
 		qs = qs[maxPipeline:]
-		p.server.config.Workers.Start(func() { p.sendInTime(part) })
+		p.server.config.Workers.Start(func() {
+			defer close(answered)
+			p.sendInTime(part)
+		})
+		select {
+		case <-answered:
+		case <-time.After(flushStall):
+		}
 		time.Sleep(flushPause)
 	}
 	p.sendInTime(qs)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -79,30 +80,45 @@ func TestQueuedCommandsEndWithTheShortestTimeout(t *testing.T) {
 	})
 }
 
-// Taken out, other clients of that Redis wait until thousands are done.
+// One pipeline of many is in flight, or other clients of that Redis wait until thousands are done. One that is slow
+// holds up the next for a moment only.
 func TestManyQueuedCommandsAreSpread(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
-		merge(f, s)
-		var commands []*conn.Command
-		for i := range 1200 {
-			commands = append(commands, batched(fmt.Sprint(i)))
-		}
-		began := time.Now()
-		inboxes := flush(s, timeout, commands...)
-		for i, in := range inboxes {
-			if got := <-in; got.reply.Value != fmt.Sprint(i) {
-				t.Fatalf("%d: %v", i, got)
-			}
-		}
-		wantTime(t, "all were there", began, 4*time.Millisecond)
-		at := map[time.Duration]int{}
-		for _, c := range f.scripts() {
-			at[c.at.Sub(began)] += c.words[2].(int)
-		}
-		if at[0] != 512 || at[2*time.Millisecond] != 512 {
-			t.Errorf("%v", at)
-		}
-	})
+	for name, c := range map[string]struct {
+		slow time.Duration // the first
+		want map[time.Duration]int
+	}{
+		"at once": {0, map[time.Duration]int{0: 512, time.Millisecond: 512, 2 * time.Millisecond: 176}},
+		// The slow one of a pipeline's eight commands is the first.
+		"late": {7 * time.Millisecond, map[time.Duration]int{0: 64, 7 * time.Millisecond: 448, 8 * time.Millisecond: 512, 9 * time.Millisecond: 176}},
+		"slow": {time.Second, map[time.Duration]int{0: 64, 21 * time.Millisecond: 512, 22 * time.Millisecond: 176, time.Second: 448}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+				merge(f, s)
+				if c.slow > 0 {
+					f.fail(late(c.slow))
+				}
+				var commands []*conn.Command
+				for i := range 1200 {
+					commands = append(commands, batched(fmt.Sprint(i)))
+				}
+				began := time.Now()
+				inboxes := flush(s, timeout, commands...)
+				for i, in := range inboxes {
+					if got := <-in; got.reply.Value != fmt.Sprint(i) {
+						t.Fatalf("%d: %v", i, got)
+					}
+				}
+				at := map[time.Duration]int{}
+				for _, c := range f.scripts() {
+					at[c.at.Sub(began)] += c.words[2].(int)
+				}
+				if !maps.Equal(at, c.want) {
+					t.Errorf("%v; want %v", at, c.want)
+				}
+			})
+		})
+	}
 }
 
 // What the server that should have a key does not do goes once more, whole.
