@@ -61,7 +61,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 		return nil, err
 	}
 	c := &lockCall{engine: &l.engine, want: want{ctx: ctx, name: n, settings: s, form: s.Form, owner: s.Owner}}
-	outer, err := c.held()
+	outer, err := c.outerLock()
 	switch {
 	case err != nil:
 		return nil, err

@@ -17,9 +17,9 @@ type lockCall struct {
 	group  *group
 }
 
-// held returns the lock of that name which the context holds, if it is of this Locker. One of
-// another Locker's the call will enter.
-func (c *lockCall) held() (*Lock, error) {
+// outerLock returns the lock of that name which the context holds, if this Locker took it. For one of another
+// Locker it returns nil, and has the call enter that one: it sets owner and outer, and on the same Redis form and enter.
+func (c *lockCall) outerLock() (*Lock, error) {
 	e, outer := c.engine, find(c.ctx, func(k *Lock) bool { return k.lease.name.Lock() == c.name.Lock() })
 	if outer == nil || c.settings.Resume || c.owner != "" && c.owner != outer.lease.owner {
 		return nil, nil
@@ -64,7 +64,7 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	granted, err := e.store.Acquire(c.ctx, claim)
 	if err == nil {
 		s.mu.Lock()
-		k.resends = c.underWay(claim)
+		k.resends = c.lateCopies(claim)
 		if !s.fixed {
 			s.extend(granted.Sent, min(granted.Lease, s.length))
 			s.reschedule()
@@ -105,12 +105,13 @@ func (c *lockCall) try(w *waiter) (*Lock, *store.Busy, error) {
 	return c.ask(c.claimAlone())
 }
 
-// underWay says whether copies of a claim that was answered may still arrive; nil: none will.
-func (c *lockCall) underWay(claim *store.Claim) *conn.Resends {
+// lateCopies returns the claim's Resends if copies of it may still arrive, else nil: a pointer would keep the
+// whole claim alive.
+func (c *lockCall) lateCopies(claim *store.Claim) *conn.Resends {
 	if claim.Resends.MayArriveTwice() || c.engine.store.Can.Differ {
 		return &claim.Resends
 	}
-	return nil // a part of something larger
+	return nil
 }
 
 // claimAlone is a claim without an entry in the queue.
@@ -169,7 +170,7 @@ func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 			resumed: claim.Ticket != "", attempt: int32(r.Attempt),
 		},
 		times: e.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
-		token: r.Token, hold: claim.Hold, resends: c.underWay(claim),
+		token: r.Token, hold: claim.Hold, resends: c.lateCopies(claim),
 	}
 	k := c.open(g)
 	s := k.lease

@@ -186,7 +186,7 @@ func (s *lease) snapshot(now schedule.Time) (h HeldLock, ok bool) {
 		Form:     s.form.String(),
 		Token:    s.token,
 		Since:    s.since.Wall().Round(0),
-		TTL:      max(time.Duration(s.until()-now), 0),
+		TTL:      max(time.Duration(s.stopAt()-now), 0),
 		Count:    len(s.handles),
 		Renewals: int(s.renewals),
 		Fixed:    s.fixed,

@@ -123,8 +123,8 @@ func (s *lease) takeOut(h *handle) (last bool) {
 	return last
 }
 
-// until is when Redis may have ended it, and a little before. s.mu is held.
-func (s *lease) until() schedule.Time {
+// stopAt is when the holder must stop: the local deadline, or parkedUntil while parked. s.mu is held.
+func (s *lease) stopAt() schedule.Time {
 	if s.parked {
 		return s.parkedUntil
 	}
@@ -135,7 +135,7 @@ func (s *lease) until() schedule.Time {
 // lease has ended. One that was released does not end.
 func (s *lease) check() error {
 	s.mu.Lock()
-	late := s.err == nil && len(s.handles) > 0 && schedule.Now() >= s.until()
+	late := s.err == nil && len(s.handles) > 0 && schedule.Now() >= s.stopAt()
 	err := s.err
 	s.mu.Unlock()
 	if late {
@@ -214,7 +214,7 @@ func (s *lease) lose(why error, left bool) error {
 		s.mu.Unlock() // its release is under way: Close has nothing to take
 		return nil
 	}
-	s.err, s.expired = why, schedule.Now() >= s.until()
+	s.err, s.expired = why, schedule.Now() >= s.stopAt()
 	handles := slices.Clone(s.handles)
 	s.mu.Unlock()
 

@@ -116,7 +116,7 @@ func (a *multiCall) calls(keys []string) ([]*lockCall, error) {
 func (a *multiCall) run(cs []*lockCall) error {
 	var others []*lockCall
 	for _, c := range cs {
-		outer, err := c.held()
+		outer, err := c.outerLock()
 		if outer == nil && err == nil {
 			others = append(others, c)
 			continue

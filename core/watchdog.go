@@ -20,7 +20,7 @@ func (s *lease) extend(sent time.Time, length time.Duration) {
 
 // reschedule has the scheduler call Due for what happens next. s.mu is held.
 func (s *lease) reschedule() {
-	next := s.until()
+	next := s.stopAt()
 	if s.maxHoldAt != 0 && !s.overdue && s.maxHoldAt < next {
 		next = s.maxHoldAt
 	}
@@ -56,7 +56,7 @@ func (s *lease) Due(now schedule.Time) {
 		s.mu.Unlock()
 		return
 	}
-	if now >= s.until() {
+	if now >= s.stopAt() {
 		s.mu.Unlock()
 		_ = s.expire()
 		return
