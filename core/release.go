@@ -162,7 +162,6 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 	switch {
 	case err == nil:
 		c.end()
-		e.queues.Signal(c.Name.Lock(), 0) // a call may wait for that, to ask by another entry
 	case conn.IsClosed(err):
 		e.report.warn("giving back a lock was never confirmed, for the Redis client is closed; if it was taken it ends with its lease", "key", c.Name.Key())
 		c.end()
