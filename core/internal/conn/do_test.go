@@ -421,3 +421,36 @@ func TestScriptThatRedisDoesNotKnow(t *testing.T) {
 		}
 	})
 }
+
+// Whoever recovers from the panic of a hook of the client's must not keep a lock of which he knows nothing.
+func TestHookThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(&redis.Options{ContextTimeoutEnabled: true})
+		s := conn.New(f.client, config())
+		for _, written := range []bool{true, false} {
+			panics := func(_ context.Context, write func() []any) (any, error) {
+				if written {
+					write()
+				}
+				panic("no")
+			}
+			f.fail(panics, panics)
+			c, compensated := counted(new(conn.Resends))
+			_, err := s.Do(background, c, timeout)
+			want, times := conn.NotSent, int32(0)
+			if written {
+				want, times = conn.Unknown, 1
+			}
+			if wantFailure(t, err, want, nil); compensated.Load() != times {
+				t.Errorf("written: %v, %d compensations", written, compensated.Load())
+			}
+			f.faults = nil
+		}
+		began := time.Now()
+		if _, err := s.Do(background, batched("k"), timeout); err != nil {
+			t.Error(err)
+		}
+		wantTime(t, "the next one", began, 0)
+		_ = f.client.Close()
+	})
+}

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -138,8 +139,10 @@ func (p *pipeline) add(qs ...*Queued) {
 
 // sendDirectly sends one command on the caller's goroutine, and returns by then: no other has to be woken,
 // which is most of what a lone command costs. A deadline of ctx it keeps. When ctx is cancelled meanwhile it
-// waits nevertheless: for an answer that comes at once, or in vain, when Redis has just fallen silent.
-func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time.Time) answer {
+// waits nevertheless: for an answer that comes at once, or in vain, when Redis has just fallen silent. A hook
+// of the client's that panics is a failure like others: whoever would recover from the panic above could not
+// know what became of the command.
+func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time.Time) (got answer) {
 	own, early := ctx.Deadline()
 	if early = early && own.Before(end); early {
 		d.attempt.deadline = own
@@ -149,7 +152,10 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 	if ctx.Done() != nil {
 		stop = context.AfterFunc(ctx, t.cancel)
 	}
-	defer func() { // even if a hook panics
+	defer func() {
+		if hook := recover(); hook != nil {
+			got = answer{err: fmt.Errorf("a hook of the client's has panicked: %v", hook)}
+		}
 		if stop == nil || stop() {
 			p.server.giveBack(t)
 		}
