@@ -136,3 +136,34 @@ func TestErrorsOfHooksAreCauses(t *testing.T) {
 		}
 	})
 }
+
+// doubling is a hook that has each command of scripts done twice, as one that repeats what has failed may.
+type doubling struct{ counting }
+
+func (*doubling) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.HasPrefix(cmd.Name(), "eval") && next(ctx, cmd) != nil {
+			return cmd.Err()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// What is sent twice counts once, also where one command takes all locks.
+func TestLockAllSentTwice(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		client := s.client()
+		defer client.Close()
+		l := onRedis(t, client)
+		unlockAll(t, takeAll(t, background, l, []string{"x", "y"}))
+		synctest.Wait()
+		client.AddHook(&doubling{})
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		m := takeAll(t, ctx, l, []string{"a", "b", "c"})
+		wantLocked(t, s, "then", "a b c")
+		_ = m.Unlock(background) // as far as it knows, each was lost: the second command finds none
+		time.Sleep(time.Second)
+		wantLocked(t, s, "in the end", "")
+	})
+}

@@ -1,5 +1,5 @@
 -- Takes several locks for one or more calls: all, if all are free and nobody waits for any; otherwise none. Those are
--- sent one by one then, to acquire.lua.
+-- sent one by one then, to acquire.lua. So what is sent twice counts once.
 --
 -- KEYS     the locks, then their queues, then the fencing clocks of their hash slots
 -- ARGV     of each lock the owner, which is the hold; or of each lock owner and lease in ms
@@ -9,6 +9,11 @@ local call, try = redis.call, redis.pcall
 local count = #KEYS / 3
 local width = #ARGV / count
 if call('EXISTS', unpack(KEYS, 1, 2 * count)) > 0 then
+  for i = 1, count do
+    if try('HEXISTS', KEYS[i], ARGV[width * (i - 1) + 1]) == 1 then
+      return nil -- this command has come before, see acquire.lua
+    end
+  end
   return call('EXISTS', unpack(KEYS, 1, count)) > 0 and 0 or nil
 end
 -- include time
