@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -763,5 +764,33 @@ func TestObserversHearOfUpgradesAndTickets(t *testing.T) {
 		wantErr(t, err, nil)
 		unlock(t, k)
 		o.want(t, "handed over", "released", "waiting", "acquired", "released", "waiting", "acquired", "released")
+	})
+}
+
+// looker is an Observer that takes a Snapshot of everything at each event.
+type looker struct{ locker atomic.Pointer[core.Locker] }
+
+func (o *looker) Observe(context.Context, core.Event) context.Context {
+	if l := o.locker.Load(); l != nil {
+		l.Snapshot()
+	}
+	return nil
+}
+
+// An Observer may take a Snapshot, also when an entry of a wait queue is given up.
+func TestObserverMayTakeASnapshot(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		o := &looker{}
+		l := s.locker(core.Observe(o))
+		o.locker.Store(l)
+		k := take(t, background, s.locker(), "k")
+		ctx, cancel := context.WithCancel(background)
+		reader := start(ctx, l, "k", core.Shared())
+		writer := start(background, l, "k")
+		cancel()
+		wantErr(t, (<-reader).err, context.Canceled)
+		time.Sleep(2 * time.Second)
+		unlock(t, k)
+		unlock(t, (<-writer).lock)
 	})
 }

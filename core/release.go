@@ -134,20 +134,22 @@ type compensation struct {
 	schedule.Entry
 	*store.Compensation
 	engine *engine
-	delay  time.Duration
+	delay  time.Duration // after the next failure; 0: it was not sent yet
 }
 
 // compensate sends a release in the background until Redis confirms it, for which Close waits, or until
-// it is too late and the lease ends it.
+// it is too late and the lease ends it. It is called under locks of the queues, too, and notifies nobody itself.
 func (e *engine) compensate(c *store.Compensation) {
 	e.unconfirmed.Begin()
-	n := &compensation{Compensation: c, engine: e, delay: compensateDelay}
-	n.notify(EventCompensating)
-	e.scheduler.Set(n, schedule.Now())
+	e.scheduler.Set(&compensation{Compensation: c, engine: e}, schedule.Now())
 }
 
 // Due sends it.
 func (c *compensation) Due(now schedule.Time) {
+	if c.delay == 0 {
+		c.delay = compensateDelay
+		c.notify(EventCompensating)
+	}
 	if now > schedule.At(c.Until) {
 		c.engine.report.warn("giving back a lock was never confirmed; if it was taken it ended with its lease", "key", c.Name.Key())
 		c.end()
