@@ -156,14 +156,15 @@ func (a *multiCall) run(cs []*lockCall) error {
 }
 
 // asksFor is for how long the call asks again for all or none, before it waits in queues. Of calls that cross one another most that
-// are served in the queue of one lock would find another one busy, and keep others from the first for nothing.
+// are served in the queue of one lock would find another one busy, and keep others from the first for nothing. Calls that ask are
+// not counted by MaxWaiters: under a bound that they could exceed by much, none does.
 func (a *multiCall) asksFor() time.Duration {
 	waited := a.group.waited()
 	left := asksFor - waited
 	if wait := a.settings.Wait; wait != nil {
 		left = min(left, *wait-waited)
 	}
-	if a.inside {
+	if most := a.settings.MaxWaiters; a.inside || most != nil && *most < maxAsking {
 		return 0
 	}
 	return left

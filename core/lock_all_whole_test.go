@@ -100,3 +100,23 @@ func TestLockAllOfManyCallsAsksSeldom(t *testing.T) {
 		calls.Wait()
 	})
 }
+
+// Calls beyond MaxWaiters are refused at once, and do not ask again before.
+func TestLockAllKeepsMaxWaiters(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a := take(t, background, s.locker(), "a")
+		first, l, _ := startWhole(t, s, []string{"a", "b"}, core.MaxWaiters(1))
+		var calls sync.WaitGroup
+		for range 10 {
+			calls.Go(func() {
+				began := time.Now()
+				_, err := l.LockAll(background, []string{"a", "b"}, core.MaxWaiters(1), core.Wait(time.Second))
+				wantBusy(t, err)
+				wantTime(t, "refused", time.Since(began), 0, time.Millisecond)
+			})
+		}
+		calls.Wait()
+		unlock(t, a)
+		unlockAll(t, (<-first).lock)
+	})
+}
