@@ -120,3 +120,22 @@ func TestLockAllKeepsMaxWaiters(t *testing.T) {
 		unlockAll(t, (<-first).lock)
 	})
 }
+
+// A lock is not busy for what is left in its queue.
+// Taken out, the call asks in vain for 0.3 s.
+func TestLockAllBesideATombstone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		s.failAll(loseRequest, acquire)
+		_, err := s.locker().Lock(background, "b")
+		wantErr(t, err, core.ErrUnavailable)
+		s.heal()
+		time.Sleep(time.Second)
+		if len(s.Keys()) != 1 {
+			t.Fatalf("keys: %v; want a tombstone", s.Keys())
+		}
+		all, _, _ := startWhole(t, s, []string{"a", "b", "c"})
+		o := <-all
+		wantTime(t, "taken", o.took, 0, 0)
+		unlockAll(t, o.lock)
+	})
+}
