@@ -108,7 +108,7 @@ func (p *pipeline) begins() bool {
 
 // goesOn says that a round trip that is back is followed by another. mu is held.
 func (p *pipeline) goesOn() bool {
-	tooMany := p.second && p.busy > 1 && p.last > few
+	tooMany := p.second && p.last > few
 	if len(p.waiting) > 0 && !tooMany {
 		return true
 	}
