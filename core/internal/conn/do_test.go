@@ -127,6 +127,19 @@ func TestAnswerForACommandThatWasGivenUp(t *testing.T) {
 	})
 }
 
+// That the time of a command is over, just as its answer comes, is nothing to the next one.
+func TestAnswerAtTheLastMoment(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		for range 100 { // which comes first is left to chance
+			ctx, cancel := context.WithCancel(background)
+			f.fail(late(timeout))
+			_, _ = s.Do(ctx, batched("a"), timeout)
+			wantValues(t, start(ctx, s, "b"))
+			cancel()
+		}
+	})
+}
+
 func TestWhatNeverLeftIsSentOnceMore(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 		f.fail(unsent(errDial), reply("done"))
