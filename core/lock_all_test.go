@@ -149,6 +149,34 @@ func TestLockAllIsOneCommand(t *testing.T) {
 	})
 }
 
+// A token is greater than the last one of its hash slot also where that is ahead of the clock of Redis, and
+// within a µs.
+func TestLockAllTokensGrow(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		keys := []string{"a", "b", "c"}
+		tokens := map[string]int64{}
+		for round := range 4 {
+			if round == 2 {
+				tokens["b"] = time.Now().Add(time.Hour).UnixMicro()
+				if err := s.Set(clockOf("lock:b"), strconv.FormatInt(tokens["b"], 10)); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			m := takeAll(t, background, l, keys)
+			for _, key := range keys {
+				if token := m.Token(key); token <= tokens[key] {
+					t.Errorf("%s: token %d after %d", key, token, tokens[key])
+				}
+				tokens[key] = m.Token(key)
+			}
+			unlockAll(t, m)
+			synctest.Wait() // the first has it find out that one server has all keys
+		}
+	})
+}
+
 // It asks for nothing that it cannot have: behind calls of this process that wait it waits, and for
 // a single lock it waits from the first command on.
 func TestLockAllAsksOnce(t *testing.T) {
