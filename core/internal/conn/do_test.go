@@ -259,24 +259,28 @@ func TestMigratingSlot(t *testing.T) {
 }
 
 func TestCommandGivenUpAfterItWasWritten(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
-		f.fail(late(time.Second))
-		ctx, cancel := context.WithCancelCause(background)
-		time.AfterFunc(100*time.Millisecond, func() { cancel(errDial) })
-		c, compensated := counted(new(conn.Resends))
-		began := time.Now()
-		_, err := s.Do(ctx, c, timeout)
-		wantTime(t, "it returned", began, 100*time.Millisecond)
-		wantFailure(t, err, conn.Unknown, context.Canceled)
-		wantFailure(t, err, conn.Unknown, errDial)
-		if compensated.Load() != 1 {
-			t.Errorf("compensated %d times", compensated.Load())
-		}
-		time.Sleep(time.Minute)
-		if compensated.Load() != 1 || len(f.scripts()) != 1 {
-			t.Errorf("compensated %d times, sent %d times", compensated.Load(), len(f.scripts()))
-		}
-	})
+	for _, cause := range []error{errDial, refusal("READONLY says Redis of another command")} {
+		bubble(t, func(t *testing.T, f *fake, s *conn.Server) { givenUpAfterItWasWritten(t, f, s, cause) })
+	}
+}
+
+func givenUpAfterItWasWritten(t *testing.T, f *fake, s *conn.Server, cause error) {
+	f.fail(late(time.Second))
+	ctx, cancel := context.WithCancelCause(background)
+	time.AfterFunc(100*time.Millisecond, func() { cancel(cause) })
+	c, compensated := counted(new(conn.Resends))
+	began := time.Now()
+	_, err := s.Do(ctx, c, timeout)
+	wantTime(t, "it returned", began, 100*time.Millisecond)
+	wantFailure(t, err, conn.Unknown, context.Canceled)
+	wantFailure(t, err, conn.Unknown, cause)
+	if compensated.Load() != 1 {
+		t.Errorf("compensated %d times", compensated.Load())
+	}
+	time.Sleep(time.Minute)
+	if compensated.Load() != 1 || len(f.scripts()) != 1 {
+		t.Errorf("compensated %d times, sent %d times", compensated.Load(), len(f.scripts()))
+	}
 }
 
 func TestCommandGivenUpBeforeItWasWritten(t *testing.T) {
