@@ -125,7 +125,7 @@ func (d *dispatch) conclude(sent time.Time) (Reply, error) {
 	a := d.answer
 	refused := !d.over && isRefusal(a.err) // why nobody waits may be a refusal of another command
 	if a.err == nil || refused {
-		if d.unknown && (refused || !d.queued.Command.Script.did(a.value)) {
+		if d.unknown && !d.queued.Command.Script.did(a.value) { // nor did one that was refused
 			d.abandon()
 		}
 		if refused {
