@@ -222,7 +222,9 @@ func TestHoldersThatWereLookedThrough(t *testing.T) {
 				began := time.Now()
 				next := w.formOf("p:4", store.Permits(2))
 				next.Wait = store.NotWaiting
-				for ; ; time.Sleep(50 * ms) {
+				time.Sleep(ms / 2) // the time that is left is rounded up
+				w.refused(t, next)
+				for time.Sleep(50*ms - ms/2); ; time.Sleep(50 * ms) {
 					if _, err := w.Acquire(background, next); err == nil {
 						break
 					}
@@ -489,6 +491,10 @@ func TestForceOneHolder(t *testing.T) {
 				t.Errorf("%d: %v, %v; %d are left", i, freed, err, w.holders(t))
 			}
 		}
+		w.take(t, w.formOf("p:1", store.Shared))
+		if freed, err := w.Force(background, name, &one); !freed || err != nil || w.redis[0].Exists("lock:k") {
+			t.Errorf("the last one: %v, %v; the lock is left: %v", freed, err, w.redis[0].Exists("lock:k"))
+		}
 	})
 }
 
@@ -512,6 +518,42 @@ func TestLateReleaseOfAResumedLock(t *testing.T) {
 		w.release(t, r)
 		if s := w.state(t); s.Parked {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A lock that was never parked is held as before when that is taken back: a fixed lease ends when it would have.
+func TestFixedLeaseOfALockThatWasNotParked(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		c := w.claim()
+		c.Lease, c.Fixed = 2*time.Second, true
+		g := w.take(t, c)
+		h := store.HandOver{Name: name, Owner: c.Owner, Hold: c.Hold, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute, Lease: c.Lease, Fixed: true}
+		time.Sleep(time.Second)
+		if _, err := w.TakeBack(background, h, c.Lease); err != nil {
+			t.Fatal(err)
+		}
+		if s := w.state(t); s.TTL > time.Second {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// No lock is parked that Redisson has entered.
+func TestNoHandOverOfALockThatRedissonHasEntered(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		c := w.claim()
+		g := w.take(t, c)
+		if _, err := w.redis[0].HIncrBy("lock:k", c.Owner, 1); err != nil {
+			t.Fatal(err)
+		}
+		h := store.HandOver{Name: name, Owner: c.Owner, Hold: c.Hold, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute, Lease: c.Lease}
+		if err := w.HandOver(background, h); err != store.ErrOthers {
+			t.Error(err)
+		}
+		w.redis[0].HIncrBy("lock:k", c.Owner, -1)
+		if err := w.HandOver(background, h); err != nil {
+			t.Error(err)
 		}
 	})
 }
