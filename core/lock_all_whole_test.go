@@ -121,6 +121,27 @@ func TestLockAllKeepsMaxWaiters(t *testing.T) {
 	})
 }
 
+// Inside of another lock it asks once, and waits: whoever waits for that one is kept from it for as long.
+func TestLockAllUnderALockAsksOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		unlockAll(t, takeAll(t, background, l, []string{"x", "y"}))
+		synctest.Wait()
+		outer, c := take(t, background, l, "a"), take(t, background, s.locker(), "c")
+		before := len(s.commands(acquire))
+		all := startAll(outer.Context(), l, []string{"b", "c"})
+		time.Sleep(290 * time.Millisecond)
+		if n := len(s.commands(acquire)) - before; n > 10 {
+			t.Errorf("%d commands", n)
+		}
+		unlock(t, c)
+		o := <-all
+		wantTime(t, "taken", o.took, 290*time.Millisecond, 290*time.Millisecond)
+		unlockAll(t, o.lock)
+		unlock(t, outer)
+	})
+}
+
 // A lock is not busy for what is left in its queue.
 // Taken out, the call asks in vain for 0.3 s.
 func TestLockAllBesideATombstone(t *testing.T) {
