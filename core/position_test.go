@@ -154,6 +154,20 @@ func TestBrokenConnectionOfAWaitingCall(t *testing.T) {
 	})
 }
 
+// So does one whose connection breaks, when the second copy is refused: the first may have had an effect, which is undone.
+func TestRefusedCopyOfAWaitingCall(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k := take(t, background, s.locker(), "k")
+		waiting := start(background, s.locker(), "k")
+		waits(t, waiting)
+		s.fail(acquire, loseReply, refuse("OOM"))
+		time.Sleep(3 * time.Second)
+		unlock(t, k)
+		s.isKept(t, <-waiting)
+		s.isFree("k")
+	})
+}
+
 // A claim that Redis refuses has put nothing into the queue.
 // Taken out, a release is sent for it, and repeated as long as Redis refuses that, too.
 func TestRefusedClaimLeavesNothingToRelease(t *testing.T) {
