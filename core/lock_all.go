@@ -198,7 +198,7 @@ func (a *multiCall) try(cs []*lockCall, keeps bool) (first *lockCall, err error)
 	} else if a.locker.isClosing() {
 		first, err = cs[0], closedError("waiting for", cs[0].name.Key())
 	} else if first = a.waitsAtOnce(cs, keeps); first == nil {
-		first, err = a.ask(cs, !keeps && cs[0].waits())
+		first, err = a.ask(cs, !keeps)
 	}
 	kept, spare := a.locks[:a.entered:a.entered], []*Lock(nil)
 	for i, k := range a.locks[a.entered:] {
