@@ -76,3 +76,23 @@ func TestWhoEntersAnOldLockHasMissedNothing(t *testing.T) {
 		}
 	})
 }
+
+// Nor has one whose token is an old one, as the clock of Redis was set back meanwhile.
+func TestWhoTakesALockAfterAStepOfTheClockHasMissedNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		heard := new(ear)
+		a := s.locker()
+		take(t, background, a, "k")
+		waiting := start(background, s.locker(core.Observe(heard)), "k")
+		waits(t, waiting)
+		time.Sleep(5 * time.Second)
+		s.setBack(10 * time.Minute)
+		if _, err := a.ForceUnlock(background, "k"); err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, (<-waiting).lock)
+		if n := heard.missed(); n > 0 {
+			t.Errorf("%d messages are believed to be missed", n)
+		}
+	})
+}
