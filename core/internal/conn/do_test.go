@@ -140,6 +140,28 @@ func TestAnswerAtTheLastMoment(t *testing.T) {
 	})
 }
 
+// Nor is that its caller leaves just then.
+func TestCallerThatLeavesAsItsAnswerComes(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		for range 100 {
+			ctx, cancel := context.WithCancel(background)
+			f.fail(func(_ context.Context, write func() []any) (any, error) {
+				write()
+				cancel()
+				return "a", nil
+			}, func(ctx context.Context, write func() []any) (any, error) {
+				write()
+				time.Sleep(time.Millisecond)
+				return "b", ctx.Err()
+			})
+			_, _ = s.Do(ctx, batched("a"), timeout)
+			if _, err := s.Do(background, batched("b"), timeout); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 func TestWhatNeverLeftIsSentOnceMore(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 		f.fail(unsent(errDial), reply("done"))
