@@ -13,10 +13,9 @@ import (
 )
 
 const (
-	// keepAtLeast is the least for which a call keeps locks while it waits: many times what others need to ask for some and give them back.
+	// keepAtLeast is the least for which a call keeps locks while it waits: many times what others need to ask for some.
 	keepAtLeast = 100 * time.Millisecond
-	// A call that got none of several locks asks again for so long, each time after a random time below
-	// these, doubling.
+	// A call that got none of several locks asks again for so long, after random times below these, doubling.
 	asksFor     = 300 * time.Millisecond
 	askDelay    = time.Millisecond
 	askDelayMax = 16 * time.Millisecond
@@ -28,9 +27,8 @@ const (
 // ctx holds is entered once more.
 //
 // The call asks for all of them at once. While a key is busy, it holds none, and asks again after a few
-// milliseconds. When it has done so for 0.3 s, it waits for the busy one as [Locker.Lock] does, and then
-// asks for the others. After as many such waits as there are keys
-// it keeps those that sort before the busy one, by the bytes of their names in Redis, for half as
+// milliseconds. When it has done so for 0.3 s, it waits for the busy one as [Locker.Lock] does, and then asks
+// for the others. After as many such waits as there are keys it keeps those that sort before the busy one, by the bytes of their names in Redis, for half as
 // long as it has waited; then it waits on without them. So calls of LockAll do not wait for one
 // another in a cycle, and no key stays taken for as long as another one is busy. [Wait], or the lease
 // where ctx holds another lock, bounds the whole. Each lock has a lease and a token of its own;
@@ -155,9 +153,8 @@ func (a *multiCall) run(cs []*lockCall) error {
 	}
 }
 
-// asksFor is for how long the call asks again for all or none, before it waits in queues. Of calls that cross one another most that
-// are served in the queue of one lock would find another one busy, and keep others from the first for nothing. Calls that ask are
-// not counted by MaxWaiters: under a bound that they could exceed by much, none does.
+// asksFor is for how long the call asks again for all or none, before it waits in queues: most calls that were served in the queue
+// of one lock would find another one busy. MaxWaiters does not count those that ask: under a small one none does.
 func (a *multiCall) asksFor() time.Duration {
 	waited := a.group.waited()
 	left := asksFor - waited
@@ -172,9 +169,8 @@ func (a *multiCall) asksFor() time.Duration {
 
 // pause is before the next question for all or none.
 func (a *multiCall) pause() {
-	e := &a.locker.engine
-	e.asking.Add(1)
-	defer e.asking.Add(-1)
+	a.locker.asking.Add(1)
+	defer a.locker.asking.Add(-1)
 	a.delay = min(2*a.delay+askDelay, askDelayMax)
 	_ = conn.Pause(a.base, min(rand.N(a.delay), a.asksFor()))
 }

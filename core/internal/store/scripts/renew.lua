@@ -42,9 +42,7 @@ local done = prolong(math.max(kind == 'x' and call('PTTL', lock) or 0, mine.left
 if done ~= 1 then
   return done
 end
-if how == 'first' then
-  mine.lease = lease
-end
+mine.lease = how == 'first' and lease or mine.lease
 mine.token = raised or token
 write(owner, mine)
 if how == 'raise' then
