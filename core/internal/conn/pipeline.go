@@ -13,15 +13,12 @@ import (
 )
 
 const (
-	// One round trip to a server is in flight while more than few commands go together, and otherwise two:
-	// small batches cost most. Where the server is as far away as farAway there are farAlone: then what a
-	// request costs is less than waiting for another to come back.
-	few      = 2
-	farAlone = 16
-	farAway  = 400 * time.Microsecond
-	// yields is how often a sender lets others run, until as many wait as went last: a batch costs little
-	// more than a command.
-	yields = 4
+	// maxInFlight is how many round trips to a server are in flight: the server has the next one while the
+	// answers to the last are taken. Where it is as far away as farAway there are farAlone: then what a request
+	// costs is less than waiting for another to come back.
+	maxInFlight = 2
+	farAlone    = 16
+	farAway     = 400 * time.Microsecond
 	// pipelineStall is how long a round trip may hold up others.
 	pipelineStall = 5 * time.Millisecond
 	// maxPipeline bounds the commands of one round trip, so that a slow reply holds up few of them.
@@ -45,7 +42,6 @@ type pipeline struct {
 	waiting []*Queued
 	room    []*Queued // for the next sender
 	last    int       // so many went together
-	second  bool      // round trip in flight, because few did
 	stalled *time.Timer
 }
 
@@ -94,28 +90,23 @@ func (p *pipeline) enter() bool {
 
 // begins begins a round trip if so few are in flight that one more may be. mu is held.
 func (p *pipeline) begins() bool {
-	switch {
-	case p.busy == 0:
-	case p.busy < p.alone && (p.away > farAway || p.replicates()):
-	case p.busy == 1 && p.last <= few:
-		p.second = true
-	default:
-		return false
+	most := maxInFlight
+	if p.away > farAway || p.replicates() {
+		most = p.alone
 	}
-	p.busy++
-	return true
+	begins := p.busy < most
+	if begins {
+		p.busy++
+	}
+	return begins
 }
 
 // goesOn says that a round trip that is back is followed by another. mu is held.
 func (p *pipeline) goesOn() bool {
-	tooMany := p.second && p.last > few
-	if len(p.waiting) > 0 && !tooMany {
+	if len(p.waiting) > 0 {
 		return true
 	}
-	p.busy, p.second = p.busy-1, false
-	if len(p.waiting) > 0 {
-		p.stalled.Reset(pipelineStall)
-	}
+	p.busy--
 	return false
 }
 
@@ -200,7 +191,7 @@ func (p *pipeline) hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting) > 0 {
-		p.busy, p.second = p.busy+1, false
+		p.busy++
 		p.server.config.Workers.Begin(p)
 	}
 }
@@ -212,8 +203,8 @@ func (p *pipeline) Run() { p.sendOn(nil) }
 func (p *pipeline) sendOn(qs []*Queued) {
 	for {
 		p.send(qs)
-		for yielded := 0; yielded < yields && !p.enough(); yielded++ {
-			runtime.Gosched() // those that have their answers may have more to send
+		if !p.enough() {
+			runtime.Gosched() // those that have their answers may have more to send: a batch costs little more than a command
 		}
 		if qs = p.take(qs); len(qs) == 0 {
 			return
