@@ -35,13 +35,13 @@ func TestMemoryOfACycle(t *testing.T) {
 		take               func() (taken, error)
 		allocations, bytes uint64
 	}{
-		"Lock":                             {lock(plain, background, "k"), 33, 2_850},
-		"Lock of a request":                {lock(plain, ctx, "k"), 33, 2_850},
-		"Lock, ContextTimeoutEnabled":      {lock(obedient, background, "k"), 33, 2_850},
-		"Lock of a request, of the latter": {lock(obedient, ctx, "k"), 35, 3_000},
-		"TryLock":                          {func() (taken, error) { return plain.TryLock(ctx, "k") }, 33, 2_700},
-		"re-entry":                         {lock(plain, outer.Context(), "outer"), 46, 3_400},
-		"LockAll of 8":                     {func() (taken, error) { return plain.LockAll(ctx, keys) }, 200, 22_500},
+		"Lock":                             {lock(plain, background, "k"), 34, 2_950},
+		"Lock of a request":                {lock(plain, ctx, "k"), 34, 2_950},
+		"Lock, ContextTimeoutEnabled":      {lock(obedient, background, "k"), 34, 2_950},
+		"Lock of a request, of the latter": {lock(obedient, ctx, "k"), 36, 3_100},
+		"TryLock":                          {func() (taken, error) { return plain.TryLock(ctx, "k") }, 34, 2_800},
+		"re-entry":                         {lock(plain, outer.Context(), "outer"), 49, 3_800},
+		"LockAll of 8":                     {func() (taken, error) { return plain.LockAll(ctx, keys) }, 204, 22_800},
 	} {
 		t.Run(name, func(t *testing.T) {
 			allocations, bytes := perCycle(func() {

@@ -27,7 +27,10 @@ func main() {
 	router := gin.Default()
 	router.ContextWithFallback = true // calls with c end when the lock is lost
 	router.Use(authenticate)          // first: strangers hold no lock
-	router.POST("/orders/:orderID/pay", ginlock.ByParam("orderID"), func(c *gin.Context) { c.String(200, "paid\n") })
+	router.POST("/orders/:orderID/pay", ginlock.ByParam("orderID"), func(c *gin.Context) {
+		time.Sleep(2 * time.Second) // the work
+		c.String(200, "paid\n")
+	})
 
 	server := &http.Server{ // slow clients must not hold locks for long
 		Addr: ":8080", Handler: router,
@@ -38,7 +41,7 @@ func main() {
 			log.Fatal("is port 8080 taken? ", err)
 		}
 	}()
-	log.Print("try: curl -X POST http://localhost:8080/orders/42/pay")
+	log.Print("try twice at once: curl -X POST http://localhost:8080/orders/42/pay")
 
 	<-ctx.Done()
 	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
