@@ -41,7 +41,6 @@ type answer struct {
 type dispatch struct {
 	pipeline *pipeline // that the present copy goes by
 	queued   Queued    // the command, and the present copy if that goes with others
-	cmd      *once     // for the first copy, if that goes by itself
 	attempt  *attempt  // under which the present copy does so; nil: none was to be sent
 	ticket   *ticket   // where its caller waits
 	answer   answer    // that he has had

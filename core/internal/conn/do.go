@@ -55,12 +55,11 @@ func (s *Server) DoAll(ctx context.Context, cs []*Command, timeout time.Duration
 func (s *Server) first(ctx context.Context, timeout time.Duration, cs ...*Command) (ds []dispatch, sent, end time.Time) {
 	var a *attempt
 	if len(cs) == 1 {
-		lone := new(struct { // one allocation for all that most commands need
+		lone := new(struct { // one allocation for both
 			ds [1]dispatch
 			attempt
-			once
 		})
-		ds, a, lone.ds[0].cmd = lone.ds[:], &lone.attempt, &lone.once
+		ds, a = lone.ds[:], &lone.attempt
 	} else {
 		ds, a = make([]dispatch, len(cs)), new(attempt)
 	}
@@ -169,11 +168,7 @@ func (a answer) by(end time.Time) answer {
 
 // process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
 func (d *dispatch) process(client redis.UniversalClient) (any, error) {
-	a, c := d.attempt, d.queued.Command
-	cmd := d.cmd
-	if d.cmd = nil; cmd == nil { // hooks of the client's may keep the other
-		cmd = new(once)
-	}
+	a, c, cmd := d.attempt, d.queued.Command, new(once)
 	cmd.set(a, c.line(cmd.room[:], false), d)
 	if isUnknownScript(client.Process(a, cmd)) {
 		cmd = new(once)
