@@ -59,7 +59,9 @@ func (w *world) queue() string {
 	var all []string
 	for _, member := range slices.SortedFunc(maps.Keys(scores), func(a, b string) int { return int(2 * (scores[a] - scores[b])) }) {
 		score := scores[member]
-		if score >= 5e16 {
+		if strings.HasPrefix(member, "!") {
+			continue // an entry that polls
+		} else if score >= 5e16 {
 			all = append(all, member+" given up")
 			continue
 		}
@@ -276,4 +278,46 @@ func notWaiting(w *world) *store.Claim {
 	c := w.claimOf("s:1")
 	c.Wait = store.NotWaiting
 	return c
+}
+
+// Processes that polled and died do not get the lock one after the other.
+func TestDeadThatPolledAreNotGranted(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		c := w.claimOf("p:1")
+		w.take(t, c)
+		for i := range 5 {
+			dead := polling(w.claimOf(fmt.Sprintf("dead:%d", i)))
+			dead.Owner = fmt.Sprintf("owner-%d", i)
+			w.waits(t, dead)
+		}
+		for range 5 { // the queue lasts as long as somebody asks
+			w.waits(t, polling(w.claimOf("q:1")))
+			time.Sleep(time.Second)
+		}
+		w.waits(t, polling(w.claimOf("q:1")))
+		w.release(t, releaseOf(c))
+		w.wantQueue(t, "")
+		if s := w.state(t); s.Owner != "q:1" {
+			t.Errorf("granted to %q", s.Owner)
+		}
+		if members, err := w.redis[0].ZMembers("{lock:k}:queue"); err == nil {
+			t.Errorf("left behind: %v", members)
+		}
+	})
+}
+
+// Who asks lives, however long it has not: it is not passed over.
+func TestWhoAsksAgainAfterLongKeepsItsPlace(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		c := w.claimOf("p:1")
+		c.Lease = 5 * time.Second
+		w.take(t, c)
+		w.waits(t, polling(w.claimOf("dead:1")))
+		w.waits(t, polling(w.claimOf("q:1")))
+		time.Sleep(3 * time.Second)
+		w.waits(t, polling(w.claimOf("r:1")))
+		time.Sleep(3 * time.Second)
+		w.take(t, polling(w.claimOf("q:1")))
+		w.wantQueue(t, "r:1 3.402s polls")
+	})
 }

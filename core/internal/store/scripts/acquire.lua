@@ -135,7 +135,7 @@ elseif free then
   if failure then
     return failure
   elseif score or new == 1 then
-    call('ZREM', queue, member)
+    call('ZREM', queue, member, '!' .. member)
   end
   if window ~= '0' then
     call('HSET', lock, 'latchkey:keep', string.format('%.0f', now + window * 1000) .. ' ' .. window)

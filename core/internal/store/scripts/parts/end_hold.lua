@@ -13,7 +13,7 @@ if not (mine and has(mine.holds, hold)) then
     ended = not next(holders()) and number
   end
   if not ended and score < TOMBSTONE then
-    call('ZREM', queue, member)
+    call('ZREM', queue, member, '!' .. member)
     waited, room = true, not kind or kind == 's' or kind == 'p'
   end
   reply = score < TOMBSTONE and {11} or {0}

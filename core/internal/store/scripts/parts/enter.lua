@@ -4,7 +4,7 @@ local outermost = hold == string.match(mine.holds, '%S+')
 if (kind == 's' or kind == 'p') and kind ~= string.sub(form, 1, 1) then
   return {6}
 elseif score then
-  call('ZREM', queue, member)
+  call('ZREM', queue, member, '!' .. member)
 end
 if not mine.token then
   -- Redisson took the lock for this owner. Now it becomes one of ours as well.

@@ -6,7 +6,7 @@ local MOST = 100 -- entries that a command passes over, or grants the lock
 -- Grants a lock that has room to the first entry that can notice: its process is subscribed, which is
 -- told; or it polls, or is asking, and gets no message. An entry whose process should be subscribed
 -- and is not is passed over while it is young. Later it is removed: if its process lives, that asks
--- within a second; if not, no later release meets it. The next entries get the lock as well, while there
+-- within a second; if not, no later release meets it. So is one that polls and has not asked for long. The next entries get the lock as well, while there
 -- is room for their forms.
 -- A message has the digest of the hold: who reads one message cannot make up the next.
 -- Returns an entry: the asking one if it was granted the lock; else the first that was; else the first that waits
@@ -29,8 +29,9 @@ local function grant(asking)
     local channel = member ~= asking and score % 1 == 0 and process_channel(hold)
     local counts = channel and subscribers({channel})
     local unsubscribed = counts and counts[channel] == 0
-    if unsubscribed and not young then
-      call('ZREM', queue, member)
+    local silent = member ~= asking and score % 1 > 0 and (tonumber(call('ZSCORE', queue, '!' .. member)) or 0) < TOMBSTONE + now
+    if unsubscribed and not young or silent then
+      call('ZREM', queue, member, '!' .. member)
     elseif not room then
       return first or member
     elseif unsubscribed or kind and owner ~= hold and parse_holder(call('HGET', lock, HOLDER .. owner)) then
@@ -44,7 +45,7 @@ local function grant(asking)
       if not token then
         return first
       end
-      call('ZREM', queue, member)
+      call('ZREM', queue, member, '!' .. member)
       if channel then
         tell(redis.sha1hex(hold) .. ' ' .. token .. ' ' .. now, channel)
       end

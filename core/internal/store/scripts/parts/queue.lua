@@ -9,10 +9,14 @@
 --   from TOMBSTONE on   was given up: an acquisition of this hold that arrives later is
 --                       refused. The rest is the µs at which the tombstone may go
 --
+-- An entry that polls has a second member, ! and its own: a tombstone of nothing, which lasts while the process
+-- asks. A grant passes nothing to an entry of that kind whose process asks no more.
+--
 -- Uses call, queue, now.
 local TOMBSTONE = 5e16
 local POLLS = 0.5
-local LATER = 4e5 -- µs. A grant to a process that polls costs others time, as it finds out late
+-- In µs: a grant to a process that polls costs others time, as it finds out late; it asks again by then.
+local LATER, ASKS = 4e5, 4e6
 
 local function member_of(owner, hold, form)
   return hold .. (form == '' and '' or '|' .. form) .. (owner == hold and '' or ' ' .. owner)
@@ -32,14 +36,14 @@ end
 
 -- An entry that is there keeps its place, by its score. Returns 1 when it is new.
 local function enqueue(member, score, polls)
-  local new = 0
-  if not score then
-    new, score = 1, polls and now + LATER + POLLS or tonumber(now)
-    call('ZADD', queue, string.format('%.1f', score), member)
-  elseif score < TOMBSTONE and (polls ~= (score % 1 > 0) or score > now + LATER + POLLS) then
-    local since = math.floor(score) -- or less, when the clock was set back
+  local new = score and 0 or 1
+  if not score or score < TOMBSTONE and (polls ~= (score % 1 > 0) or score > now + LATER + POLLS) then
+    local since = math.floor(score or now + LATER) -- or less, when the clock was set back
     score = polls and math.min(since, now + LATER) + POLLS or math.min(since, now)
     call('ZADD', queue, string.format('%.1f', score), member)
+  end
+  if polls then
+    redis.pcall('ZADD', queue, string.format('%.0f', TOMBSTONE + now + ASKS), '!' .. member) -- not when out of memory
   end
   -- Waiting calls ask every second. A queue whose processes are dead must not last.
   if call('PTTL', queue) < 4000 then
