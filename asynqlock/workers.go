@@ -141,8 +141,8 @@ func (w *workers) room(p *keyState) int {
 	if p.blocked {
 		return min(1-here, spare) // enough to notice when it becomes free
 	}
-	// As many as get the key within half of the usual wait: with more, some would be refused.
-	most := max(1, int(usualWait/2/max(p.pace.each, 1)))
+	// As many as get the key within half of the usual wait after asynq has looked: with more, some would be refused.
+	most := 1 + int((usualWait+w.check)/2/max(p.pace.each, 1))
 	return min(most, max(usualWaiters, here+spare)) - here
 }
 

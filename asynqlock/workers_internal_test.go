@@ -182,3 +182,18 @@ func TestRoomWhereAllWorkersAreBusy(t *testing.T) {
 		}
 	})
 }
+
+// A task that is promoted comes when asynq looks next. Its key must not lie idle until then.
+func TestNextTaskIsOnItsWayWhileTheKeyIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkers(10, time.Second)
+		parks(w, "k", "1", "2", "3", "4", "5", "6")
+		for range 3 {
+			time.Sleep(600 * time.Millisecond)
+			w.acquired([]string{"k"})
+		}
+		if room := w.room(w.state("k")); room != 2 {
+			t.Errorf("%d tasks are promoted, want 2: one comes as late as the key is used for", room)
+		}
+	})
+}

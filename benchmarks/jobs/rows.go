@@ -60,6 +60,8 @@ var rows = []row{
 	{name: "wait200ms", title: "`Wait(200ms)`, the same", open: latchkey(withinASecond, core.Wait(200*time.Millisecond), noBound), looks: slowLooks},
 	{name: "wait1s", title: "`Wait(1s)`, no bound on waiters", open: latchkey(nil, core.Wait(time.Second), noBound), looks: quickLooks},
 	{name: "default", title: "**default**", open: latchkey(nil), looks: quickLooks},
+	{name: "default1s", title: "**default**, looks each second", open: latchkey(nil), looks: slowLooks},
+	{name: "parked1s", title: "**parked**, looks each second", open: openParked(), looks: slowLooks},
 	{name: "parked", title: "**parked**", open: openParked(), looks: quickLooks},
 	{name: "parked20", title: "**parked**, looks each 20 ms", open: openParked(), looks: busyLooks},
 	{name: "two", title: "**parked**, looks each 20 ms, two processes", open: openParked(), looks: busyLooks, processes: 2},
