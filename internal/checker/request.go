@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Request is what a visit knows of a request that counts once, and for which its lock was
+// Request is what a visit knows of an idempotent request, and for which its lock was
 // taken.
 type Request struct {
 	Attempt int    `json:",omitempty"` // its number

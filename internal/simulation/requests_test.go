@@ -24,7 +24,7 @@ const (
 	requestSeeds = 10
 )
 
-// request is one that counts once, and what has become of it.
+// request is an idempotent one, and what has become of it.
 type request struct {
 	w      *world
 	key    string

@@ -67,7 +67,7 @@ type Busy struct {
 
 func (b *Busy) Error() string { return "the lock is busy" }
 
-// Attempt is one at a request that counts once, however often it comes.
+// Attempt is one at an idempotent request.
 type Attempt struct {
 	Request string        // a digest, in hexadecimal digits
 	Known   time.Duration // for how long, that it was made

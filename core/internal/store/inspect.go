@@ -19,7 +19,7 @@ type State struct {
 	TTL      time.Duration // negative: it has no end
 	Form     Form
 	Parked   bool     // handed over, and not resumed
-	Answered bool     // it has the answer to a request that counts once
+	Answered bool     // it has the answer to an idempotent request
 	Unknown  bool     // what the last attempt at such a request has done
 	Holders  []Holder // of a lock that several may hold, by their owners
 }
