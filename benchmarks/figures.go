@@ -48,6 +48,9 @@ const (
 	requestP50        figure = "request_p50_ms"
 	requestP99        figure = "request_p99_ms"
 	roundTripP50      figure = "round_trip_p50_ms"
+	requestCPU        figure = "cpu_us_per_request"
+	requestAllocs     figure = "allocations_per_request"
+	requestBytes      figure = "bytes_per_request"
 )
 
 // headings are the columns of the table.
@@ -64,4 +67,5 @@ var headings = map[figure]string{
 	instructionsPer:   "instructions a cycle",
 	jobsPerSecond:     "jobs/s",
 	requestsPerSecond: "requests/s", requestP50: "p50 ms", requestP99: "p99 ms", roundTripP50: "a PING p50 ms",
+	requestCPU: "CPU µs a request", requestAllocs: "allocations a request", requestBytes: "bytes a request",
 }

@@ -40,7 +40,7 @@ func ginRequests(connections int) row {
 		title:     "A gin request on a key of its own, " + plural(connections, "connection"),
 		libraries: []string{bareName, latchkeyName, plainName, backgroundName, redislockName},
 		base:      bareName,
-		columns:   []figure{requestsPerSecond, requestP50, requestP99},
+		columns:   []figure{requestsPerSecond, requestP50, requestP99, requestCPU, requestAllocs, requestBytes},
 		measure: func(ctx context.Context, b *bench, lib library) (figures, error) {
 			return b.gin(ctx, lib, b.server.Addr(), connections)
 		},

@@ -35,14 +35,19 @@ func (b *bench) requests(ctx context.Context, handler http.Handler, connections 
 	}
 	sleep(ctx, b.warmUp())
 	start := time.Now()
+	before := usageNow()
 	phase.Store(measuring)
 	sleep(ctx, b.roundTime)
 	phase.Store(over)
-	elapsed := time.Since(start)
+	elapsed, after := time.Since(start), usageNow()
 	clients.Wait()
 	all := slices.Sorted(slices.Values(slices.Concat(taken...)))
+	requests := float64(len(all))
 	return figures{
-		requestsPerSecond: float64(len(all)) / elapsed.Seconds(),
+		requestsPerSecond: requests / elapsed.Seconds(),
+		requestCPU:        float64((after.cpu - before.cpu).Microseconds()) / requests,
+		requestAllocs:     float64(after.mallocs-before.mallocs) / requests,
+		requestBytes:      float64(after.bytes-before.bytes) / requests,
 		requestP50:        milliseconds(percentile(all, 50)),
 		requestP99:        milliseconds(percentile(all, 99)),
 	}, errors.Join(append(errs, ctx.Err(), server.Close())...)
