@@ -18,8 +18,11 @@ type inside struct{}
 
 // Option returns an option that changes the settings of a call.
 func (inside) Option(set func(*option.Settings)) Option {
-	return Option{func(s *settings) { set(&s.Settings) }}
+	return Option{set: func(s *settings) { set(&s.Settings) }}
 }
+
+// Prepare returns options as one, which a Locker adds up once.
+func (inside) Prepare(opts []Option) Option { return prepare(opts) }
 
 // Settings returns what options of middleware add up to, with those of the Locker unless it is nil,
 // and what is wrong with them.

@@ -97,6 +97,9 @@ func wrap[K, In, Out any](name string, l *Locker, key func(In) (K, error), do fu
 	if err := new(settings).apply(opts); err != nil {
 		panic(err)
 	}
+	if len(opts) > 0 {
+		opts = []Option{prepare(opts)}
+	}
 	return func(ctx context.Context, in In) (out Out, err error) {
 		k, err := key(in)
 		if err != nil {

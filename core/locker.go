@@ -151,19 +151,6 @@ func (e *engine) unheard(err error) {
 	e.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
 
-// settings returns those of one call.
-func (l *Locker) settings(opts []Option) (*settings, error) {
-	if len(opts) == 0 {
-		return &l.defaults, nil
-	}
-	own := l.defaults
-	own.Scope = option.OfCall
-	if err := own.apply(opts); err != nil {
-		return nil, err
-	}
-	return &own, nil
-}
-
 // admit lets a call in that wants a lock, until underWay.End, unless the Locker closes.
 func (l *Locker) admit() bool {
 	if !l.register(nil) {

@@ -16,7 +16,10 @@ import (
 // [Locker.Lock], [Locker.Do], [Wrap] or middleware it is for that call. A later option overrides an
 // earlier one. A bad value is an error of the function that receives the option; [Wrap] and
 // middleware panic with it at set-up.
-type Option struct{ set func(*settings) }
+type Option struct {
+	set      func(*settings)
+	prepared *prepared // nil: it was not
+}
 
 const (
 	defaultPrefix  = "lock:"
@@ -29,34 +32,9 @@ const (
 	longestWindow = option.LongestWindow
 )
 
-// settings are what the options of New and of one call add up to.
-type settings struct {
-	option.Settings
-
-	// Of New only.
-	Prefix    string
-	Describe  string        // "": by the host
-	Timeout   time.Duration // 0: derived from the lease
-	Replicas  conn.Replicas
-	Sharded   bool
-	Logger    *slog.Logger
-	Observers []Observer
-}
-
-// apply has options set what they say, and tells all that is wrong with them.
-func (s *settings) apply(opts []Option) error {
-	for _, o := range opts {
-		if o.set == nil {
-			o = refused("an Option is empty: make it with a function of package core")
-		}
-		o.set(s)
-	}
-	return s.Err()
-}
-
 // refused is an option that tells what is wrong with it.
 func refused(format string, args ...any) Option {
-	return Option{func(s *settings) { s.Fail(format, args...) }}
+	return Option{set: func(s *settings) { s.Fail(format, args...) }}
 }
 
 // Lease is how long a lock outlives its holder's last sign of life. While the lock is held, a
@@ -81,7 +59,7 @@ func Wait(d time.Duration) Option {
 	if d < 0 {
 		return refused("Wait(%v): give 0 or more", d)
 	}
-	return Option{func(s *settings) { s.Wait = &d }}
+	return Option{set: func(s *settings) { s.Wait = &d }}
 }
 
 // NoWait is Wait(0): a busy lock is refused at once.
@@ -109,7 +87,7 @@ func MaxWaiters(n int) Option {
 	if n < 1 {
 		return refused("MaxWaiters(%d): give at least 1, or NoWait", n)
 	}
-	return Option{func(s *settings) { s.MaxWaiters = &n }}
+	return Option{set: func(s *settings) { s.MaxWaiters = &n }}
 }
 
 // Owner names the owner of a lock, so that the same id re-enters it from another goroutine or
@@ -118,7 +96,7 @@ func MaxWaiters(n int) Option {
 // does not begin with "latchkey:". Calls that enter go past those that wait. Owner cannot be combined
 // with [KeepFor], whether the call or [New] has it, or a Locker of [NewQuorum].
 func Owner(id string) Option {
-	return Option{func(s *settings) {
+	return Option{set: func(s *settings) {
 		s.Owner = id
 		s.CheckOwner("Owner", id, option.MaxOwnerBytes)
 	}}
@@ -151,7 +129,7 @@ func Permits(n int) Option {
 }
 
 func inForm(name string, form store.Form) Option {
-	return Option{func(s *settings) {
+	return Option{set: func(s *settings) {
 		if s.Scope == option.OfLocker {
 			s.Fail("%s is for a call or middleware, not for New: no call could have a lock alone", name)
 		}
@@ -181,7 +159,7 @@ func inForm(name string, form store.Form) Option {
 // for a lock of which others may have a hold, by [Owner], [Lock.ShareOwner], a context that holds it,
 // or the ticket of [Lock.Handover].
 func BackgroundRelease() Option {
-	return Option{func(s *settings) { s.Background = true }}
+	return Option{set: func(s *settings) { s.Background = true }}
 }
 
 // Name is what Observers call a lock, such as "orders": one word for all keys of a kind, never from a
@@ -189,7 +167,7 @@ func BackgroundRelease() Option {
 // Bytes that are not UTF-8 are replaced.
 func Name(name string) Option {
 	name = strings.ToValidUTF8(name, "\uFFFD")
-	return Option{func(s *settings) { s.Name = name }}
+	return Option{set: func(s *settings) { s.Name = name }}
 }
 
 // ofDuration is an option that sets a duration, within its bounds.
@@ -197,7 +175,7 @@ func ofDuration(name string, d, longest time.Duration, set func(*settings)) Opti
 	if d < time.Millisecond || d > longest {
 		return refused("%s(%v): give at least 1ms and at most %v", name, d, longest)
 	}
-	return Option{set}
+	return Option{set: set}
 }
 
 // Prefix is what the names of all locks begin with in Redis; Lockers exclude one another only when
@@ -290,7 +268,7 @@ func Observe(o Observer) Option {
 
 // ofNew is an option that calls refuse.
 func ofNew(name string, set func(*settings)) Option {
-	return Option{func(s *settings) {
+	return Option{set: func(s *settings) {
 		if s.Scope != option.OfLocker {
 			s.Fail("%s is an option of New, not of a single call", name)
 			return

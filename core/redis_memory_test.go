@@ -5,10 +5,12 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
@@ -28,9 +30,10 @@ func TestMemoryOfACycle(t *testing.T) {
 	}
 
 	type taken interface{ Unlock(context.Context) error }
-	lock := func(l *core.Locker, ctx context.Context, key string) func() (taken, error) {
-		return func() (taken, error) { return l.Lock(ctx, key) }
+	lock := func(l *core.Locker, ctx context.Context, key string, opts ...core.Option) func() (taken, error) {
+		return func() (taken, error) { return l.Lock(ctx, key, opts...) }
 	}
+	asMiddleware := adapter.Prepare(adapter.Fallback(core.Wait(time.Second), core.MaxWaiters(256)), core.Name("orders"))
 	for name, c := range map[string]struct {
 		take               func() (taken, error)
 		allocations, bytes uint64
@@ -39,6 +42,7 @@ func TestMemoryOfACycle(t *testing.T) {
 		"Lock of a request":                {lock(plain, ctx, "k"), 34, 2_950},
 		"Lock, ContextTimeoutEnabled":      {lock(obedient, background, "k"), 34, 2_950},
 		"Lock of a request, of the latter": {lock(obedient, ctx, "k"), 36, 3_100},
+		"Lock of middleware":               {lock(plain, ctx, "k", asMiddleware), 34, 2_950},
 		"TryLock":                          {func() (taken, error) { return plain.TryLock(ctx, "k") }, 34, 2_800},
 		"re-entry":                         {lock(plain, outer.Context(), "outer"), 49, 3_800},
 		"LockAll of 8":                     {func() (taken, error) { return plain.LockAll(ctx, keys) }, 204, 22_800},

@@ -68,11 +68,7 @@ func (c *lockCall) take() (*Lock, error) {
 	if w == nil {
 		return nil, c.refuse(tooManyWaiting, by)
 	}
-	var over <-chan time.Time
-	if wait != nil {
-		over = time.After(*wait - c.group.waited())
-	}
-	return c.queue(w, over)
+	return c.queue(w)
 }
 
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
@@ -87,11 +83,15 @@ func (c *lockCall) mayGoAtOnce() bool {
 
 // queue waits until the call is the head of its queue, then for the lock. The head asks
 // Redis whenever the lock may have become free.
-func (c *lockCall) queue(w *waiter, over <-chan time.Time) (*Lock, error) {
-	e := c.engine
+func (c *lockCall) queue(w *waiter) (*Lock, error) {
+	e, wait := c.engine, c.settings.Wait
+	var over <-chan time.Time
 	pace, backOff := pollUnheard, time.Duration(0)
 	delay := func(known waitqueue.State) time.Duration { return c.poll(known, &pace) }
 	for {
+		if waited, waits := w.Waited(); waits && wait != nil && over == nil { // most calls get the lock without a wait
+			over = time.After(*wait - max(waited, c.group.waited()))
+		}
 		switch end := w.Wait(c.ctx, delay, over, e.closing); end.Ended {
 		case waitqueue.Ask:
 		case waitqueue.Given:

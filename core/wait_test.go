@@ -86,6 +86,27 @@ func TestWaitIsOver(t *testing.T) {
 	})
 }
 
+// The first request counts, however long it takes.
+func TestWaitCountsFromTheBeginning(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(), s.locker()
+		holder := take(t, background, a, "k")
+		s.fail(acquire, lateReply(600*time.Millisecond))
+		first := start(background, b, "k", core.Wait(time.Second))
+		second := start(background, b, "k", core.Wait(time.Second))
+		for name, waiting := range map[string]<-chan outcome{"first": first, "second": second} {
+			o := <-waiting
+			wantBusy(t, o.err)
+			wantTime(t, name+" gave up", o.took, time.Second, time.Second)
+		}
+		s.fail(acquire, lateReply(600*time.Millisecond))
+		o := <-start(background, b, "k", core.Wait(500*time.Millisecond))
+		wantBusy(t, o.err)
+		wantTime(t, "who hears of it too late gave up", o.took, 600*time.Millisecond, 600*time.Millisecond)
+		unlock(t, holder)
+	})
+}
+
 func TestWaitOfNewIsTheDefault(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker(core.Wait(2 * time.Second))

@@ -60,3 +60,47 @@ func TestValidateRefusesWhatManyCallsCannotHave(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestPreparedOptionsAreThoseOfEachLocker(t *testing.T) {
+	usual, brief := locktest.New(t), locktest.New(t, core.Lease(5*time.Second))
+	prepared := adapter.Prepare(core.Name("orders"), adapter.Fallback(core.NoWait()))
+	for range 2 {
+		wantLease(t, usual, 30*time.Second, prepared)
+		wantLease(t, brief, 5*time.Second, prepared)
+		// Other options of a call are for that call.
+		wantLease(t, brief, time.Second, prepared, core.Lease(time.Second))
+	}
+}
+
+// wantLease takes a lock, and has NoWait refuse another call for it.
+func wantLease(t *testing.T, locker *core.Locker, lease time.Duration, opts ...core.Option) {
+	t.Helper()
+	k, err := locker.Lock(t.Context(), "42", opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ttl, err := k.TTL(t.Context()); err != nil || ttl > lease || ttl < lease-lease/5 {
+		t.Errorf("TTL %v, %v; the lease is %v", ttl, err, lease)
+	}
+	if _, err := locker.Lock(t.Context(), "42", opts...); !errors.Is(err, core.ErrNotAcquired) {
+		t.Errorf("NoWait: %v", err)
+	}
+	if err := k.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPreparedOptionsAreCheckedByEachCall(t *testing.T) {
+	locker := locktest.New(t)
+	for name, bad := range map[string]core.Option{"Lease": core.Lease(-1), "empty": {}} {
+		prepared := adapter.Prepare(core.NoWait(), bad)
+		for range 2 {
+			if _, err := locker.Lock(t.Context(), "42", prepared); err == nil {
+				t.Errorf("%s: there is a lock", name)
+			}
+		}
+		if adapter.Validate(prepared) == nil {
+			t.Errorf("%s: Validate accepts it", name)
+		}
+	}
+}

@@ -26,8 +26,11 @@ import (
 type Queues[R, L, P any] struct {
 	mu     sync.Mutex
 	byLock map[string]*queue[R, L, P] // the first of a lock's, of which there is mostly one
-	spare  *queue[R, L, P]            // for the next lock: a lone call that comes and goes allocates nothing
+	spare  []*queue[R, L, P]          // for the next locks: lone calls that come and go allocate nothing
 }
+
+// maxSpare is as many as there are lone calls at a time, mostly.
+const maxSpare = 64
 
 // queue is that of one lock. A call with an owner of its own choice has a queue apart:
 // it may be able to enter where others have to wait. Queues.mu guards what changes.
@@ -100,7 +103,9 @@ func (q *Queues[R, L, P]) Join(lock, owner string, request R, max *int) (w *Wait
 	if own != nil {
 		w, own.shared = new(Waiter[R, L, P]), true
 	} else {
-		if own, q.spare = q.spare, nil; own == nil {
+		if n := len(q.spare); n > 0 {
+			own, q.spare = q.spare[n-1], q.spare[:n-1]
+		} else {
 			own = new(queue[R, L, P])
 		}
 		own.all, own.lock, own.owner, own.next = q, lock, owner, q.byLock[lock]
@@ -227,9 +232,9 @@ func (q *queue[R, L, P]) end() End[P] {
 	} else {
 		all.byLock[q.lock] = rest
 	}
-	if !q.shared {
+	if !q.shared && len(all.spare) < maxSpare {
 		*q = queue[R, L, P]{}
-		all.spare = q
+		all.spare = append(all.spare, q)
 	}
 	return end
 }

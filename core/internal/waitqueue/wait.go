@@ -84,6 +84,14 @@ func (w *Waiter[R, L, P]) Wait(ctx context.Context, delay func(State) time.Durat
 	}
 }
 
+// Waited is for how long the call has been in the queue. It is false while the next Wait does not wait.
+func (w *Waiter[R, L, P]) Waited() (time.Duration, bool) {
+	if w.first {
+		return 0, false
+	}
+	return time.Since(w.since), true
+}
+
 // look says how the wait ends, for a reason, if it does. Otherwise the head waits: with open, for as long as
 // those outside the queues go first.
 func (w *Waiter[R, L, P]) look(why Ended) (r Result[L], now stage, open time.Duration) {

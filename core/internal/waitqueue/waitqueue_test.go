@@ -200,7 +200,12 @@ func TestLoneCalls(t *testing.T) {
 	if end := b.Leave(); end.Notifications || end.Entry != "" {
 		t.Errorf("%+v", end)
 	}
-	if n := testing.AllocsPerRun(100, func() { join(t, &q, "c").Took(time.Time{}, false) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() {
+		c, _ := q.Join("one", "", "c", nil)
+		d, _ := q.Join("another", "", "d", nil)
+		c.Took(time.Time{}, false)
+		d.Took(time.Time{}, false)
+	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
