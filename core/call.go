@@ -58,7 +58,7 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	k.reentry = true
 	k.open(c.ctx, c.group, s, claim.Hold, &claim.Resends)
 	if err := s.join(&k.handle); err != nil {
-		k.cancel(err)
+		k.under.end(err)
 		return nil, err
 	}
 	granted, err := e.store.Acquire(c.ctx, claim)
@@ -84,7 +84,7 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	_, _ = s.leave(&k.handle)
 	s.retire(true, nil)
 	err = e.noAnswer(&c.want, err)
-	k.cancel(err) // which may be c.ctx as well
+	k.under.end(err) // which may be c.ctx as well
 	return nil, err
 }
 
@@ -192,7 +192,7 @@ func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 		err = c.begin(s)
 	}
 	if err != nil {
-		k.cancel(err)
+		k.under.end(err)
 		e.store.Withdraw(claim, s.length)
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 func (c *lockCall) receive(g grant) (*Lock, error) {
 	k := c.open(g)
 	if err := c.begin(k.lease); err != nil {
-		k.cancel(err)
+		k.under.end(err)
 		k.lease.giveBack(&k.handle)
 		return nil, err
 	}

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/option"
@@ -13,16 +15,57 @@ type ownershipKey struct{}
 // ownership is a lock as the context that holds it, so that this costs no memory of its own.
 type ownership Lock
 
-func (o *ownership) Deadline() (time.Time, bool) { return o.under.Deadline() }
-func (o *ownership) Done() <-chan struct{}       { return o.under.Done() }
-func (o *ownership) Err() error                  { return o.under.Err() }
-func (o *ownership) String() string              { return fmt.Sprint(o.under, ".WithLock") }
+func (o *ownership) Deadline() (time.Time, bool) { return o.under.call.Deadline() }
+func (o *ownership) Done() <-chan struct{}       { return o.under.context(true).Done() }
+func (o *ownership) Err() error                  { return o.under.context(false).Err() }
+func (o *ownership) String() string              { return fmt.Sprint(o.under.call, ".WithLock") }
 
 func (o *ownership) Value(key any) any {
 	if key == (ownershipKey{}) {
 		return (*Lock)(o)
 	}
-	return o.under.Value(key)
+	return o.under.context(false).Value(key)
+}
+
+// protected is the context of a call that has a lock, which ends with the protection. Nobody waits for the end of most:
+// a context that can tell of it takes several allocations, and is made for who asks.
+type protected struct {
+	call context.Context // that of the call
+
+	mu     sync.Mutex
+	made   context.Context // nil: it was not
+	cancel context.CancelCauseFunc
+	cause  error // of the end, if that came first
+}
+
+// context returns one that ends with the protection, or, unless that is awaited, one that has not ended yet.
+func (p *protected) context(awaited bool) context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.made != nil:
+	case p.cause != nil: // the call's may have ended since, for a cause of its own
+		p.made, p.cancel = context.WithCancelCause(context.WithoutCancel(p.call))
+		p.cancel(p.cause)
+	case awaited:
+		p.made, p.cancel = context.WithCancelCause(p.call)
+	default:
+		return p.call
+	}
+	return p.made
+}
+
+// end ends it for a cause, or for none, unless it has ended.
+func (p *protected) end(cause error) {
+	p.mu.Lock()
+	cancel := p.cancel
+	if cancel == nil && p.cause == nil && p.call.Err() == nil {
+		p.cause = cmp.Or(cause, context.Canceled)
+	}
+	p.mu.Unlock()
+	if cancel != nil {
+		cancel(cause)
+	}
 }
 
 // FromContext returns the innermost lock that ctx holds: one taken with a context that ctx descends

@@ -120,7 +120,7 @@ func TestContextOfALockTellsWhatItIs(t *testing.T) {
 		defer unlock(t, k)
 		ctx, cancel := context.WithCancel(k.Context())
 		defer cancel()
-		if text := fmt.Sprint(ctx); text != "context.Background.WithCancel.WithLock.WithCancel" {
+		if text := fmt.Sprint(ctx); text != "context.Background.WithLock.WithCancel" {
 			t.Error(text)
 		}
 	})

@@ -92,7 +92,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		return errors.Join(err, k.takeBack(ctx, r))
 	}
 	k.handedOver.Store(true)
-	k.cancel(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
+	k.under.end(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
 	s.mu.Lock()
 	s.takeOut(&k.handle)
 	s.mu.Unlock()

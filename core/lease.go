@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -49,9 +48,9 @@ type lease struct {
 type handle struct {
 	id         string        // marks it in Redis
 	resends    *conn.Resends // of its acquisition
-	cancel     context.CancelCauseFunc
-	unlocked   bool // while it was handed over. Guarded by lease.mu
-	reentry    bool // of a lease that had a handle
+	under      protected     // what its context descends from
+	unlocked   bool          // while it was handed over. Guarded by lease.mu
+	reentry    bool          // of a lease that had a handle
 	handedOver atomic.Bool
 }
 
@@ -219,7 +218,7 @@ func (s *lease) lose(why error, left bool) error {
 	s.mu.Unlock()
 
 	for _, h := range handles {
-		h.cancel(why)
+		h.under.end(why)
 	}
 	for _, h := range handles {
 		if left || h.resends.MayArriveTwice() {

@@ -18,7 +18,6 @@ type Lock struct {
 	lease *lease
 	outer *Lock // what the context held before
 	group *group
-	under context.Context // that of the call, until the protection ends
 	ctx   context.Context // its ownership, as Observers have it
 }
 
@@ -38,13 +37,11 @@ func (g *group) waited() time.Duration {
 
 // open makes it a handle of a lease.
 func (k *Lock) open(ctx context.Context, g *group, s *lease, id string, resends *conn.Resends) {
-	k.lease, k.id, k.resends = s, id, resends
+	k.lease, k.id, k.resends, k.under.call = s, id, resends, ctx
 	k.outer, k.group, k.ctx = innermost(ctx), g, (*ownership)(k)
 	if g != nil {
-		k.under, k.cancel = ctx, g.cancel
-		return
+		k.under.made, k.under.cancel = ctx, g.cancel
 	}
-	k.under, k.cancel = context.WithCancelCause(ctx)
 }
 
 // observed notifies Observers of what a call has got: the lock, or an error. It returns that.
@@ -205,7 +202,7 @@ func (k *Lock) finish(ctx context.Context, failed, later bool) error {
 	}
 	s := k.lease
 	last, err := s.leave(&k.handle)
-	k.cancel(nil)
+	k.under.end(nil)
 	switch {
 	case err != nil:
 		return err

@@ -57,6 +57,7 @@ func TestMemoryOfACycle(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
+			t.Logf("%s: %d %d", name, allocations, bytes)
 			if allocations > c.allocations || bytes > c.bytes {
 				t.Errorf("%d allocations, %d bytes; want %d and %d at most", allocations, bytes, c.allocations, c.bytes)
 			}

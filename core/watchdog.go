@@ -77,7 +77,7 @@ func (s *lease) Due(now schedule.Time) {
 		why := maxHoldError(s.name.Key())
 		observed.held(EventOverdue, "", why)
 		for _, h := range overdue {
-			h.cancel(why)
+			h.under.end(why)
 		}
 		s.engine.report.warn("a lock is held longer than MaxHold permits", "key", s.name.Key())
 	}
