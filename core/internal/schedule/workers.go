@@ -11,11 +11,11 @@ const (
 	// finds a goroutine that runs, with a stack that has grown already.
 	linger = 200 * time.Millisecond
 	// maxIdle bounds the goroutines that stay.
-	maxIdle = 16
+	maxIdle = 64
 )
 
 // Workers runs background work, and counts it, so that one can wait for its end. A
-// goroutine that has done its task stays for 200 ms, 16 of them at most, and does the
+// goroutine that has done its task stays for 200 ms, 64 of them at most, and does the
 // next: that spares most of what a goroutine costs, the growth of its stack. The zero
 // value is ready; the methods are safe for concurrent use and do not block.
 type Workers struct {

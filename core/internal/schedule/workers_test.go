@@ -93,12 +93,12 @@ func TestABusyWorkerHoldsNobodyUp(t *testing.T) {
 
 func TestFewWorkersStayIdle(t *testing.T) {
 	workers(t, func(t *testing.T, w *schedule.Workers) {
-		for range 50 {
+		for range 100 {
 			w.Start(func() { time.Sleep(time.Second) })
 		}
-		wantWorking(t, "with a task each", 50)
+		wantWorking(t, "with a task each", 100)
 		time.Sleep(time.Second)
-		wantWorking(t, "idle", 16)
+		wantWorking(t, "idle", 64)
 		time.Sleep(200 * ms)
 		wantWorking(t, "later", 0)
 	})
