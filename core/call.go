@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
@@ -175,7 +176,9 @@ func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 	k := c.open(g)
 	s := k.lease
 	s.entered = s.resumed || s.attempt > 0 // its release has more to do
-	s.shared.Store(!c.isPlain() || s.entered)
+	if !c.isPlain() || s.entered {
+		s.shared.Store(true)
+	}
 	switch outer := c.outer; {
 	case r.Outermost:
 		s.keepFor = c.settings.KeepFor
@@ -213,10 +216,18 @@ func (c *lockCall) receive(g grant) (*Lock, error) {
 // open makes the lease of a lock that the call has got just now, with its first handle.
 func (c *lockCall) open(g grant) *Lock {
 	both := &struct {
-		lease lease
-		first Lock
+		lease  lease
+		first  Lock
+		shared atomic.Bool
 	}{lease: lease{acquisition: g.acquisition, times: g.times, engine: c.engine, name: c.name, token: g.token, since: schedule.Now()}}
 	s, k := &both.lease, &both.first
+	switch {
+	case s.shared != nil: // handed off
+	case c.group != nil:
+		s.shared = &c.group.shared
+	default:
+		s.shared = &both.shared
+	}
 	if s.heldSince == 0 {
 		s.heldSince = s.since
 	}

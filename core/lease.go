@@ -35,7 +35,6 @@ type lease struct {
 	parked      bool          // its only handle is being handed over
 	expired     bool          // lost when its time was over, not before
 	entered     bool          // once more
-	shared      atomic.Bool   // others may have holds of the same owner
 	dropWindow  atomic.Bool   // the work has failed
 	answer      *store.Answer // to the request; nil: it is not known yet
 	err         error

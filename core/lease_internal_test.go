@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,7 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 		} {
 			now := schedule.Now()
 			s := &lease{engine: &l.engine}
+			s.shared = new(atomic.Bool)
 			s.heldSince = now.Add(-kept)
 			s.times.deadline = now.Add(ends)
 			if want := kept < handOffFor && ends > 0; s.canBeHandedOff() != want {
@@ -75,6 +77,7 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 		for given, want := range map[int64]bool{999: true, 1000: false} {
 			now := schedule.Now()
 			s := &lease{engine: &l.engine, token: given}
+			s.shared = new(atomic.Bool)
 			s.heldSince, s.times.deadline = now.Add(-time.Millisecond), now.Add(time.Hour)
 			if s.canBeHandedOff() != want {
 				t.Errorf("%d tokens given in a millisecond: handed off is %v", given, !want)
@@ -88,7 +91,7 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 	unconnected(t, func(t *testing.T, l *Locker) {
 		base, cancel := context.WithCancelCause(t.Context())
-		a := &multiCall{locker: l, caller: t.Context(), base: base, settings: &l.defaults, group: &group{cancel, time.Now()}}
+		a := &multiCall{locker: l, caller: t.Context(), base: base, settings: &l.defaults, group: &group{cancel: cancel, began: time.Now()}}
 		cs, err := a.calls([]string{"a", "b"})
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -24,7 +25,8 @@ type Lock struct {
 // group is the locks of one call of LockAll, which end together; nil: it is another call.
 type group struct {
 	cancel context.CancelCauseFunc
-	began  time.Time // the call
+	began  time.Time   // the call
+	shared atomic.Bool // see acquisition
 }
 
 // waited is for how long the call has waited.

@@ -53,7 +53,7 @@ func (l *Locker) lockAll(ctx context.Context, keys []string, s *settings) (*Mult
 		return nil, errors.New("core: LockAll: an attempt is under the lock of one key: use Lock")
 	}
 	base, cancel := context.WithCancelCause(ctx)
-	a := &multiCall{locker: l, caller: ctx, base: base, settings: s, group: &group{cancel, time.Now()}}
+	a := &multiCall{locker: l, caller: ctx, base: base, settings: s, group: &group{cancel: cancel, began: time.Now()}}
 	cs, err := a.calls(keys)
 	if err == nil {
 		err = a.run(cs)
@@ -231,14 +231,14 @@ func (a *multiCall) waitsAtOnce(cs []*lockCall, keeps bool) *lockCall {
 func (a *multiCall) ask(cs []*lockCall, again bool) (first *lockCall, err error) {
 	e := &a.locker.engine
 	again = again && a.asksFor() > 0 && e.asking.Load() < maxAsking
-	claims := make([]*store.Claim, len(cs))
+	claims, hold := make([]store.Claim, len(cs)), e.store.NewHold()
 	for i, c := range cs {
-		claims[i] = c.claimAlone()
+		c.claimIn(&claims[i], hold, store.NotWaiting)
 	}
 	e.store.AcquireAll(a.under(), claims, again, func(i int, g store.Grant, failure error) {
 		c := cs[i]
 		c.ctx = a.under()
-		k, busy, failure := c.conclude(claims[i], g, failure)
+		k, busy, failure := c.conclude(&claims[i], g, failure)
 		switch {
 		case k != nil:
 			a.locks = append(a.locks, k)

@@ -149,6 +149,26 @@ func TestLockAllIsOneCommand(t *testing.T) {
 	})
 }
 
+// Locks that one command has taken have one owner. When that is shared, none of them is handed off in memory:
+// whoever knows it may be inside.
+func TestLockAllSharesItsOwner(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		keys := []string{"a", "b"}
+		unlockAll(t, takeAll(t, background, l, keys))
+		synctest.Wait()
+		m := takeAll(t, background, l, keys)
+		a, _ := core.FromContextKey(m.Context(), "a")
+		waiting := start(background, l, "b")
+		waits(t, waiting)
+		inside := take(t, background, other, "b", core.Owner(a.ShareOwner()))
+		unlockAll(t, m)
+		waits(t, waiting)
+		unlock(t, inside)
+		unlock(t, (<-waiting).lock)
+	})
+}
+
 // A token is greater than the last one of its hash slot also where that is ahead of the clock of Redis, and
 // within a µs.
 func TestLockAllTokensGrow(t *testing.T) {

@@ -27,6 +27,24 @@ func rightsInTheFAQ(t *testing.T) []string {
 	return strings.Fields(rules)
 }
 
+// Users of before lack the right to copy: then one command takes all keys nevertheless.
+func TestLockAllWithoutTheRightToCopy(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	l := onRedis(t, user(t, server, append(rightsInTheFAQ(t), "-copy")...))
+	redistest.Await(t, inTheEnd, "one command for all keys", func() bool {
+		m := takeAll(t, background, l, []string{"x", "y", "z"})
+		for _, key := range m.Keys() {
+			if ttl := server.Client(t).PTTL(background, "lock:"+key).Val(); ttl <= 0 || isFree(t, server.Client(t), key) {
+				t.Errorf("%s: not locked for a time: %v", key, ttl)
+			}
+		}
+		same := m.Token("x") == m.Token("z") // of one command
+		unlockAll(t, m)
+		return same
+	})
+}
+
 func TestRightsInTheFAQSuffice(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -61,6 +79,10 @@ func TestRightsInTheFAQSuffice(t *testing.T) {
 		t.Error(err)
 	}
 	unlock(t, k)
+	redistest.Await(t, inTheEnd, "one command for all keys", func() bool {
+		unlockAll(t, takeAll(t, background, a, []string{"x", "y", "z"}))
+		return strings.Contains(server.Client(t).Info(background, "commandstats").Val(), "cmdstat_copy:")
+	})
 	if freed, err := b.ForceUnlock(background, "k"); !freed || err != nil {
 		t.Error(freed, err)
 	}

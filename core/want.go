@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -84,4 +85,5 @@ type acquisition struct {
 	resumed    bool          // by a ticket
 	attempt    int32         // the number of that at an idempotent request; 0: it is for none
 	heldSince  schedule.Time // by this process
+	shared     *atomic.Bool  // others may have holds of the owner, in any lock that it has
 }

@@ -1,11 +1,8 @@
 package conn
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // maxBatch bounds the calls of one command, which Redis does without a break.
@@ -49,7 +46,8 @@ func pack(qs []*Queued, answers []answer, merge bool) []*batch {
 // roomFor finds a batch of such calls that takes one more.
 func roomFor(c *Command, batches []*batch) *batch {
 	for _, b := range slices.Backward(batches) {
-		if len(b.calls) < maxBatch && b.calls[0].Command.Script == c.Script && b.calls[0].Command.Merges == c.Merges {
+		first := b.calls[0].Command
+		if n := first.size(); n*(len(b.calls)+1) <= maxBatch && n == c.size() && first.Script.Merged == c.Script.Merged && first.Merges == c.Merges {
 			return b
 		}
 	}
@@ -74,13 +72,13 @@ func (b *batch) line() []any {
 	if len(b.calls) == 1 {
 		return first.line(b.cmd.room[:], b.again)
 	}
-	merged := first.Script.Merged
-	words := make([]any, 0, 3+len(b.calls)*(merged.keys+int(first.Merges)))
+	merged, n := first.Script.Merged, first.size()
+	words := make([]any, 0, 3+len(b.calls)*(n*merged.keys+int(first.Merges)))
 	words = append(words, merged.by(b.again)...)
-	words = append(words, len(b.calls)*merged.keys)
+	words = append(words, len(b.calls)*n*merged.keys)
 	for i := range merged.keys {
 		for _, c := range b.calls {
-			words = append(words, c.Command.Words[i])
+			words = append(words, c.Command.Words[i*n:(i+1)*n]...)
 		}
 	}
 	for _, c := range b.calls {
@@ -92,18 +90,19 @@ func (b *batch) line() []any {
 
 // divides says that a merged script has done nothing, perhaps because of one of its keys.
 func (b *batch) divides() bool {
-	err := b.cmd.Err()
-	undone := errors.Is(err, redis.Nil) || b.cmd.Val() == int64(0) && !b.calls[0].Command.Script.Whole
+	value, err := b.cmd.answer()
+	undone := err == nil && (value == nil || value == int64(0))
 	return len(b.calls) > 1 && (undone || hasPrefix(err, "NOPERM", "CROSSSLOT", "MOVED", "ASK"))
 }
 
 // read notes the answers to the calls. It returns those that a merged script has left to do.
 func (b *batch) read() (left []*batch) {
-	reply, err := b.cmd.Result()
+	reply, err := b.cmd.answer()
 	replies, isList := reply.([]any)
 	isList = isList && len(b.calls) > 1
-	if isList && len(replies) != len(b.calls) {
-		err = fmt.Errorf("%d replies to %d calls", len(replies), len(b.calls))
+	n := b.calls[0].Command.size()
+	if isList && len(replies) != n*len(b.calls) {
+		err = fmt.Errorf("%d replies to %d calls", len(replies), n*len(b.calls))
 	}
 	for i, c := range b.calls {
 		switch {
@@ -111,6 +110,8 @@ func (b *batch) read() (left []*batch) {
 			c.answer.err = err
 		case !isList: // it is that to each
 			c.answer.value = reply
+		case n > 1:
+			c.answer.value = replies[i*n : (i+1)*n]
 		case replies[i] == nil:
 			left = append(left, b.alone(i))
 		default:

@@ -30,6 +30,14 @@ func (o *once) Args() []any {
 	return o.Cmd.Args()
 }
 
+// answer is the reply: nil is one, and no error.
+func (o *once) answer() (any, error) {
+	if err := o.Err(); err != redis.Nil {
+		return o.Val(), err
+	}
+	return nil, nil
+}
+
 // answer is what came of a command.
 type answer struct {
 	value any
@@ -119,12 +127,14 @@ func (d *dispatch) unwanted() bool {
 }
 
 // conclude ends the command with the answer to its last copy. The command is compensated when its outcome is
-// unknown, and when the last copy did nothing but an earlier one may yet arrive.
+// unknown, and when the last copy did nothing but an earlier one may yet arrive. What a merged script has not done
+// its caller does call by call.
 func (d *dispatch) conclude(sent time.Time) (Reply, error) {
 	a := d.answer
 	refused := !d.over && isRefusal(a.err) // why nobody waits may be a refusal of another command
 	if a.err == nil || refused {
-		if d.unknown && !d.queued.Command.Script.did(a.value) { // nor did one that was refused
+		script := d.queued.Command.Script
+		if d.unknown && !script.did(a.value) && (refused || !script.isUndone(a.value)) { // nor did one that was refused
 			d.abandon()
 		}
 		if refused {

@@ -25,6 +25,9 @@ type Resends struct{ twice atomic.Bool }
 // nil it is false.
 func (c *Resends) MayArriveTwice() bool { return c != nil && c.twice.Load() }
 
+// Copied notes that a copy may arrive twice of a command that did the same.
+func (c *Resends) Copied() { c.twice.Store(true) }
+
 // Reply is what a script has returned.
 type Reply struct {
 	// Value as go-redis gives it, of this one call.
@@ -106,7 +109,7 @@ func (s *Server) follow(ctx context.Context, one []dispatch, sent, end time.Time
 			break
 		}
 		if d.again(refused) {
-			resends.twice.Store(true)
+			resends.Copied()
 		}
 		sent = time.Now()
 		s.try(ctx, one, new(attempt), sent, end)
@@ -175,5 +178,5 @@ func (d *dispatch) process(client redis.UniversalClient) (any, error) {
 		cmd.set(a, c.line(cmd.room[:], true), d)
 		_ = client.Process(a, cmd)
 	}
-	return cmd.Result()
+	return cmd.answer()
 }

@@ -184,6 +184,52 @@ func TestBatchesAreOfOneKind(t *testing.T) {
 	})
 }
 
+// A command that is several calls is merged with those of as many. Each has the replies to its own, and what
+// is undone it is told.
+func TestCommandsOfSeveralCalls(t *testing.T) {
+	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+		several := func(keys ...any) *conn.Command {
+			return &conn.Command{Script: &mergingScript.Merged.Script, Keys: int16(len(keys)), Words: append(keys, "own"), Merges: 1}
+		}
+		do := func(cs ...*conn.Command) (values []any) {
+			fill(f, s, 4*time.Millisecond)
+			f.fail(reply([]any{"A", "B", "C", "D"}))
+			done := make([]chan any, len(cs))
+			for i, c := range cs {
+				done[i] = make(chan any, 1)
+				go func() {
+					r, err := s.Do(ctx, c, timeout)
+					if err != nil {
+						t.Error(err)
+					}
+					done[i] <- r.Value
+				}()
+				synctest.Wait()
+			}
+			for _, d := range done {
+				values = append(values, <-d)
+			}
+			time.Sleep(time.Second)
+			return values
+		}
+		merge(f, s)
+		before := len(f.scripts()) + alone
+		got := do(several("a", "b"), several("c", "d"), several("e", "f", "g"))
+		if fmt.Sprint(got[:2]) != "[[A B] [C D]]" {
+			t.Errorf("replies: %v", got)
+		}
+		if sent := f.scripts()[before:]; len(sent) != 2 || !slices.Equal(sent[0].words[2:], []any{4, "a", "b", "c", "d", "own", "own"}) {
+			t.Errorf("sent: %v", sent)
+		}
+		for _, undone := range []fault{reply(nil), lost(redis.Nil), reply(int64(0))} {
+			f.fail(undone)
+			if r, err := s.Do(ctx, several("a", "b"), timeout); err != nil || r.Value != nil && r.Value != int64(0) {
+				t.Errorf("%v, %v", r.Value, err)
+			}
+		}
+	})
+}
+
 // What a merged script has left to do goes by itself, and has an outcome of its own.
 func TestCallThatIsLeftGoesByItself(t *testing.T) {
 	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {

@@ -16,11 +16,9 @@ type Script struct {
 	// Did tells from a reply whether the script did what compensation would undo, and what replicas must
 	// have. nil: it never does.
 	Did func(reply any) bool
-	// Merged does what several commands of this script do, where one server has all keys.
+	// Merged does what several commands of this script do, where one server has all keys. That of a merged
+	// script is itself.
 	Merged *Merged
-	// Whole says that commands of which the merged script has said 0 are not sent by themselves. Such a
-	// Script is of one DoAll, so that its commands are merged with no others.
-	Whole bool
 
 	text  string
 	bySHA [2]any // "evalsha" and the digest
@@ -30,6 +28,9 @@ type Script struct {
 // ones and so on, then the first arguments of each. It returns a list with the reply to each call, or one
 // value that is the reply to all. A call whose reply is nil it has not done, and nil or 0 alone says that of
 // all: those are sent by themselves.
+//
+// A command may be of the merged script itself: that is several calls with the arguments of one. It is merged
+// with others of as many. What is said to be undone is its answer.
 type Merged struct {
 	Script
 	keys int
@@ -42,7 +43,16 @@ func NewScript(text string) *Script {
 }
 
 // NewMerged returns a script that takes so many of the keys of each call.
-func NewMerged(text string, keys int) *Merged { return &Merged{*NewScript(text), keys} }
+func NewMerged(text string, keys int) *Merged {
+	m := &Merged{*NewScript(text), keys}
+	m.Script.Merged = m
+	return m
+}
+
+func (s *Script) isMerged() bool { return s.Merged != nil && s == &s.Merged.Script }
+
+// isUndone tells a reply of a merged script that has done nothing.
+func (s *Script) isUndone(reply any) bool { return s.isMerged() && (reply == nil || reply == int64(0)) }
 
 func (s *Script) did(reply any) bool { return s.Did != nil && s.Did(reply) }
 
@@ -53,8 +63,8 @@ type Command struct {
 	// Words begins with the keys; the arguments follow. The first key, a string, decides which server of a
 	// cluster is asked.
 	Words []any
-	Keys  int8 // the number of them
-	// Merges is how many of the arguments its merged script takes; 0: it goes by itself.
+	Keys  int16 // the number of them
+	// Merges is how many of the arguments of a call its merged script takes; 0: it goes by itself.
 	Merges int8
 	// Resends permits Do to send the command again: it counts once, and has the same reply each time. nil: it
 	// is sent once.
@@ -80,6 +90,14 @@ func (c *Command) line(room []any, whole bool) []any {
 	}
 	words := append(append(room[:0], c.Script.by(whole)...), int(c.Keys))
 	return slices.Clip(append(words, c.Words...)) // hooks of the client's may append to it
+}
+
+// size is how many calls it does.
+func (c *Command) size() int {
+	if c.Script.isMerged() {
+		return int(c.Keys) / c.Script.Merged.keys
+	}
+	return 1
 }
 
 // key is the first one.

@@ -114,30 +114,90 @@ func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 	return do(ctx, s.servers[0], command, s.config.Timeout, c.decode)
 }
 
-// AcquireAll is Acquire for several claims at once. It has done with each, in their order, when all are answered.
-// With whole, and where one command can take all, that takes all or none: then each fails with [ErrWithheld].
-func (s *Store) AcquireAll(ctx context.Context, cs []*Claim, whole bool, done func(i int, g Grant, err error)) {
+// AcquireAll is Acquire for several claims at once, which have one hold. It has done with each, in their order, when all
+// are answered. With whole, and where one command can take all, that takes all or none: then each fails with
+// [ErrWithheld].
+func (s *Store) AcquireAll(ctx context.Context, cs []Claim, whole bool, done func(i int, g Grant, err error)) {
 	if s.Can.Differ {
-		atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, cs[i]) }, done)
+		atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, &cs[i]) }, done)
 		return
 	}
-	script := *s.scripts.acquire
-	script.Whole = whole
-	commands := make([]*conn.Command, len(cs))
-	for i, c := range cs {
-		commands[i] = c.prepare(s)
-		if whole {
-			commands[i].Script = &script
+	server, copied := s.servers[0], false
+	if c := s.together(cs); c != nil {
+		r, err := server.Do(ctx, c, s.config.Timeout)
+		if copied = c.Resends.MayArriveTwice(); copied {
+			for i := range cs {
+				cs[i].Resends.Copied()
+			}
 		}
-	}
-	s.servers[0].DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {
-		if whole && r.Value == int64(0) {
-			done(i, Grant{}, ErrWithheld)
+		withheld := whole && err == nil && r.Value == int64(0)
+		if withheld && copied { // the copy has taken some of them, perhaps
+			c.Compensator.Compensate(server)
+		}
+		if withheld || copied && err != nil || !leaves(r, err) {
+			g := Grant{}
+			if withheld {
+				err = ErrWithheld
+			} else {
+				g, err = decoded(server, c, r, err, cs[0].decode)
+			}
+			for i := range cs {
+				done(i, g, err)
+			}
 			return
 		}
-		g, err := decoded(s.servers[0], commands[i], r, err, cs[i].decode)
+	}
+	commands := make([]*conn.Command, len(cs))
+	for i := range cs {
+		commands[i] = cs[i].prepare(s)
+	}
+	server.DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {
+		g, err := decoded(server, commands[i], r, err, cs[i].decode)
+		if copied && err != nil {
+			cs[i].Compensate(server)
+		}
 		done(i, g, err)
 	})
+}
+
+// together is one command for several claims; nil: there is none.
+func (s *Store) together(cs []Claim) *conn.Command {
+	n, first := len(cs), &cs[0]
+	if n < 2 || !s.servers[0].Merges() {
+		return nil
+	}
+	c := &conn.Command{Script: &s.scripts.acquire.Merged.Script, Keys: int16(3 * n), Merges: 1, Resends: new(conn.Resends), Compensator: claims(cs)}
+	c.Words = make([]any, 3*n, 3*n+2)
+	for i := range cs {
+		one := &cs[i]
+		if !one.isPlain() || one.Lease != first.Lease {
+			return nil
+		}
+		one.store = s
+		c.Words[i], c.Words[n+i], c.Words[2*n+i] = one.Name.Lock(), one.Name.waiting(), one.Name.clock()
+	}
+	if c.Words = append(c.Words, first.Owner); first.Lease != usualLease {
+		c.Words, c.Merges = append(c.Words, leaseArg(first.Lease, false)), 2
+	}
+	return c
+}
+
+// leaves says that a merged script has done nothing, so that its calls are to be sent one by one.
+func leaves(r conn.Reply, err error) bool {
+	if err != nil {
+		return conn.OutcomeOf(err) == conn.Refused && !conn.IsClosed(err)
+	}
+	return r.Value == nil || r.Value == int64(0)
+}
+
+// claims are those of one command.
+type claims []Claim
+
+// Compensate is that of each.
+func (cs claims) Compensate(server *conn.Server) {
+	for i := range cs {
+		cs[i].Compensate(server)
+	}
 }
 
 // Withdraw compensates a claim that was granted and is not wanted any more, with every server. lease is the lock's.
@@ -167,7 +227,7 @@ func (c *Claim) prepare(s *Store) *conn.Command {
 		full("attempt", c.Attempt.Request, c.Attempt.Known.Milliseconds(), c.Attempt.Refuse)
 	case c.Enter != 0:
 		full("enter", c.Enter)
-	case c.Owner != c.Hold || c.Fixed || c.Window > 0 || c.Form != Exclusive:
+	case !c.isPlain():
 		full("take")
 	default:
 		merges = 1
@@ -178,6 +238,11 @@ func (c *Claim) prepare(s *Store) *conn.Command {
 	c.store = s
 	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Merges: merges, Resends: &c.Resends, Compensator: c}
 	return &c.command
+}
+
+// isPlain says that a merged script can do it.
+func (c *Claim) isPlain() bool {
+	return c.Ticket == "" && c.Attempt == nil && c.Enter == 0 && c.Owner == c.Hold && !c.Fixed && c.Window == 0 && c.Form == Exclusive
 }
 
 // decode reads the reply to a claim.

@@ -49,6 +49,9 @@ func (n Name) Key() string {
 // Channel carries wake-ups for all who wait; Channel() + ":" + [ProcessChannel] those for one process.
 func (n Name) Channel() string { return "redisson_lock__channel:{" + n.Lock() + "}" }
 
+// waiting is the key of the queue.
+func (n Name) waiting() string { return n.keys[:n.queue] }
+
 // clock is the fencing clock, which the locks of a hash slot share: it holds the last token given in that slot, for
 // ever. Scripts name it after the lock, which decides what server they run on where keys are not spread by slots, as in
 // a Ring: each server then has a clock of its own for the locks that it has.
@@ -56,7 +59,7 @@ func (n Name) clock() string { return n.keys[n.queue:] }
 
 // words are what commands about the lock, its queue and an owner begin with.
 func (n Name) words(room []any, owner string) []any {
-	return append(room[:0], n.Lock(), n.keys[:n.queue], n.clock(), owner)
+	return append(room[:0], n.Lock(), n.waiting(), n.clock(), owner)
 }
 
 // ProcessChannel names the channels of a process. Whoever may list channels learns no hold from it.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -53,6 +54,16 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 		atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) }, done)
 		return
 	}
+	if c := s.freeAll(rs); c != nil {
+		if r, err := s.servers[0].Do(ctx, c, timeout); !leaves(r, err) {
+			heard := reply{value: r.Value}
+			for i := range rs {
+				released := Released{Found: err == nil, Heard: int(at[int64](&heard, i))}
+				done(i, released, cmp.Or(err, heard.err))
+			}
+			return
+		}
+	}
 	all, commands := make([]releaseCommand, len(rs)), make([]*conn.Command, len(rs))
 	for i, r := range rs {
 		commands[i] = r.command(s, &all[i], false)
@@ -71,6 +82,36 @@ func (s *Store) releaseLater(r Release, servers ...*conn.Server) {
 	s.compensate(r.command(s, new(releaseCommand), true), r.Name, r.Until, servers...)
 }
 
+// freeAll is one command for several releases; nil: there is none.
+func (s *Store) freeAll(rs []*Release) *conn.Command {
+	n, first := len(rs), rs[0]
+	if n < 2 || !s.servers[0].Merges() {
+		return nil
+	}
+	words := make([]any, n, n+2)
+	for i, r := range rs {
+		if !r.isPlain() || r.Owner != first.Owner || r.Token != first.Token || r.Lease != first.Lease {
+			return nil
+		}
+		words[i] = r.Name.Lock()
+	}
+	return &conn.Command{Script: &s.scripts.release.Merged.Script, Keys: int16(n), Words: append(words, first.Owner, first.mode(nil)), Merges: 2}
+}
+
+// isPlain says that a merged script can do it.
+func (r *Release) isPlain() bool {
+	return r.Sole && r.Waits == (Place{}) && !r.MayArrive && r.Last == r.Token
+}
+
+// mode is that of a lock of which no more is known.
+func (r *Release) mode(room []byte) []byte {
+	mode := strconv.AppendInt(append(room, 'x'), r.Token, 10)
+	if r.Lease != usualLease {
+		mode = strconv.AppendInt(append(mode, ' '), r.Lease.Milliseconds(), 10)
+	}
+	return mode
+}
+
 // releaseCommand is one with room for what most need.
 type releaseCommand struct {
 	conn.Command
@@ -80,12 +121,8 @@ type releaseCommand struct {
 
 func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command {
 	c.Script, c.Keys, c.Words = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner)
-	if r.Sole && r.Waits == (Place{}) && !r.MayArrive && !late && r.Last == r.Token && !s.Can.Differ {
-		mode := strconv.AppendInt(append(c.mode[:0], 'x'), r.Token, 10)
-		if r.Lease != usualLease {
-			mode = strconv.AppendInt(append(mode, ' '), r.Lease.Milliseconds(), 10)
-		}
-		c.Words, c.Merges = append(c.Words, mode), 2
+	if r.isPlain() && !late && !s.Can.Differ {
+		c.Words, c.Merges = append(c.Words, r.mode(c.mode[:0])), 2
 		return &c.Command
 	}
 	tombstone := time.Duration(0)

@@ -33,8 +33,7 @@
 --          {9}      the outcome of the last attempt is unknown
 local OPEN_MS = 3 -- the barging window
 local call = redis.call
-local lock, queue, clock = KEYS[1], KEYS[2], KEYS[3]
-local owner, lease = ARGV[1], ARGV[2] or '30000'
+local lock, queue, clock, owner, lease = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2] or '30000'
 
 -- include time
 

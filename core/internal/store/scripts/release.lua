@@ -29,8 +29,7 @@
 --          {12, '', 0, time}  ended, and the queue is next: an entry was granted the lock, or the barging
 --                         window opened; time in µs
 local call = redis.call
-local lock, queue, clock = KEYS[1], KEYS[2], KEYS[3]
-local owner, plain = ARGV[1], ARGV[2]
+local lock, queue, clock, owner, plain = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
 -- include pubsub
 
 -- The usual case, before any function is made.
