@@ -16,6 +16,14 @@ type lockCall struct {
 	engine *engine
 	outer  *lease // of another Locker, which the context holds already
 	group  *group
+	room   *held // for the lock, in the memory of all locks of a call; nil: it has none
+}
+
+// held is a lock that was taken, in one piece.
+type held struct {
+	lease  lease
+	first  Lock
+	shared atomic.Bool // of the lease, unless others have it
 }
 
 // outerLock returns the lock of that name which the context holds, if this Locker took it. For one of another
@@ -215,18 +223,18 @@ func (c *lockCall) receive(g grant) (*Lock, error) {
 
 // open makes the lease of a lock that the call has got just now, with its first handle.
 func (c *lockCall) open(g grant) *Lock {
-	both := &struct {
-		lease  lease
-		first  Lock
-		shared atomic.Bool
-	}{lease: lease{acquisition: g.acquisition, times: g.times, engine: c.engine, name: c.name, token: g.token, since: schedule.Now()}}
-	s, k := &both.lease, &both.first
+	h := c.room
+	if c.room = nil; h == nil {
+		h = new(held)
+	}
+	s, k := &h.lease, &h.first
+	s.acquisition, s.times, s.engine, s.name, s.token, s.since = g.acquisition, g.times, c.engine, c.name, g.token, schedule.Now()
 	switch {
 	case s.shared != nil: // handed off
 	case c.group != nil:
 		s.shared = &c.group.shared
 	default:
-		s.shared = &both.shared
+		s.shared = &h.shared
 	}
 	if s.heldSince == 0 {
 		s.heldSince = s.since

@@ -96,7 +96,7 @@ func (a *multiCall) calls(keys []string) ([]*lockCall, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.keys = len(names)
+	a.keys, a.locks = len(names), make([]*Lock, 0, len(names))
 	all, cs := make([]lockCall, len(names)), make([]*lockCall, len(names))
 	for i, n := range names {
 		s := a.settings
@@ -196,7 +196,7 @@ func (a *multiCall) try(cs []*lockCall, keeps bool) (first *lockCall, err error)
 	} else if first = a.waitsAtOnce(cs, keeps); first == nil {
 		first, err = a.ask(cs, !keeps)
 	}
-	kept, spare := a.locks[:a.entered:a.entered], []*Lock(nil)
+	kept, spare := a.locks[:a.entered], []*Lock(nil)
 	for i, k := range a.locks[a.entered:] {
 		if first != nil && !(keeps && k.lease.name.Lock() < first.name.Lock()) {
 			spare = append(spare, k)
@@ -235,9 +235,16 @@ func (a *multiCall) ask(cs []*lockCall, again bool) (first *lockCall, err error)
 	for i, c := range cs {
 		c.claimIn(&claims[i], hold, store.NotWaiting)
 	}
+	var room []held
 	e.store.AcquireAll(a.under(), claims, again, func(i int, g store.Grant, failure error) {
 		c := cs[i]
 		c.ctx = a.under()
+		if failure == nil && room == nil {
+			room = make([]held, len(cs))
+		}
+		if failure == nil {
+			c.room = &room[i]
+		}
 		k, busy, failure := c.conclude(&claims[i], g, failure)
 		switch {
 		case k != nil:

@@ -75,8 +75,7 @@ func (m *MultiLock) reportFailure(err error) { m.locker.reportRelease(err, "keys
 // is known before.
 func (m *MultiLock) finish(ctx context.Context, failed, later bool) error {
 	failed = failed || !m.keepWindows(lasting(ctx))
-	var all []leaver
-	var errs []error
+	all, errs := make([]leaver, 0, len(m.locks)), []error(nil)
 	for _, k := range slices.Backward(m.locks) {
 		if k.handedOver.Load() {
 			continue
@@ -124,8 +123,9 @@ func endAll(ctx context.Context, all []leaver, failed bool) error {
 		e.store.ReleaseAll(ctx, requests, e.timeout, func(i int, released store.Released, err error) {
 			r := &endings[i]
 			free, err := r.confirm(ctx, released, err)
-			r.lease.retire(free, err)
-			errs = append(errs, err)
+			if r.lease.retire(free, err); err != nil {
+				errs = append(errs, err)
+			}
 		})
 	}
 	for _, k := range wanted {
