@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
@@ -21,9 +20,8 @@ type lockCall struct {
 
 // held is a lock that was taken, in one piece.
 type held struct {
-	lease  lease
-	first  Lock
-	shared atomic.Bool // of the lease, unless others have it
+	lease lease
+	first Lock
 }
 
 // outerLock returns the lock of that name which the context holds, if this Locker took it. For one of another
@@ -234,7 +232,7 @@ func (c *lockCall) open(g grant) *Lock {
 	case c.group != nil:
 		s.shared = &c.group.shared
 	default:
-		s.shared = &h.shared
+		s.shared = &s.alone
 	}
 	if s.heldSince == 0 {
 		s.heldSince = s.since

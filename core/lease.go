@@ -35,6 +35,7 @@ type lease struct {
 	parked      bool          // its only handle is being handed over
 	expired     bool          // lost when its time was over, not before
 	entered     bool          // once more
+	alone       atomic.Bool   // room for acquisition.shared, where no other lock has the owner
 	dropWindow  atomic.Bool   // the work has failed
 	answer      *store.Answer // to the request; nil: it is not known yet
 	err         error

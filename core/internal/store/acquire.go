@@ -123,18 +123,20 @@ func (s *Store) AcquireAll(ctx context.Context, cs []Claim, whole bool, done fun
 		return
 	}
 	server, copied := s.servers[0], false
-	if c := s.together(cs); c != nil {
+	together := s.together(cs)
+	if c := together; c != nil {
 		r, err := server.Do(ctx, c, s.config.Timeout)
 		if copied = c.Resends.MayArriveTwice(); copied {
 			for i := range cs {
 				cs[i].Resends.Copied()
 			}
 		}
-		withheld := whole && err == nil && r.Value == int64(0)
+		leaves := s.leaves(r, err)
+		withheld := whole && leaves && r.Value == int64(0)
 		if withheld && copied { // the copy has taken some of them, perhaps
 			c.Compensator.Compensate(server)
 		}
-		if withheld || copied && err != nil || !leaves(r, err) {
+		if withheld || copied && err != nil || !leaves {
 			g := Grant{}
 			if withheld {
 				err = ErrWithheld
@@ -149,7 +151,9 @@ func (s *Store) AcquireAll(ctx context.Context, cs []Claim, whole bool, done fun
 	}
 	commands := make([]*conn.Command, len(cs))
 	for i := range cs {
-		commands[i] = cs[i].prepare(s)
+		if commands[i] = cs[i].prepare(s); together != nil {
+			commands[i].Merges = 0 // that was in vain
+		}
 	}
 	server.DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {
 		g, err := decoded(server, commands[i], r, err, cs[i].decode)
@@ -166,7 +170,7 @@ func (s *Store) together(cs []Claim) *conn.Command {
 	if n < 2 || !s.servers[0].Merges() {
 		return nil
 	}
-	c := &conn.Command{Script: &s.scripts.acquire.Merged.Script, Keys: int16(3 * n), Merges: 1, Resends: new(conn.Resends), Compensator: claims(cs)}
+	c := &conn.Command{Script: &s.scripts.acquire.Merged.Script, Keys: int16(3 * n), Merges: s.merges(1), Resends: new(conn.Resends), Compensator: claims(cs)}
 	c.Words = make([]any, 3*n, 3*n+2)
 	for i := range cs {
 		one := &cs[i]
@@ -177,18 +181,31 @@ func (s *Store) together(cs []Claim) *conn.Command {
 		c.Words[i], c.Words[n+i], c.Words[2*n+i] = one.Name.Lock(), one.Name.waiting(), one.Name.clock()
 	}
 	if c.Words = append(c.Words, first.Owner); first.Lease != usualLease {
-		c.Words, c.Merges = append(c.Words, leaseArg(first.Lease, false)), 2
+		c.Words, c.Merges = append(c.Words, leaseArg(first.Lease, false)), s.merges(2)
 	}
 	return c
 }
 
 // leaves says that a merged script has done nothing, so that its calls are to be sent one by one.
-func leaves(r conn.Reply, err error) bool {
-	if err != nil {
-		return conn.OutcomeOf(err) == conn.Refused && !conn.IsClosed(err)
+func (s *Store) leaves(r conn.Reply, err error) bool {
+	undone := err == nil && (r.Value == nil || r.Value == int64(0)) || err != nil && conn.OutcomeOf(err) == conn.Refused && !conn.IsClosed(err)
+	if undone {
+		s.undone.Store(time.Now().UnixNano())
 	}
-	return r.Value == nil || r.Value == int64(0)
+	return undone
 }
+
+// merges is for a command of several locks: where such were in vain a moment ago it goes by itself, for all that are
+// merged with one of these are sent again.
+func (s *Store) merges(args int8) int8 {
+	if time.Now().UnixNano()-s.undone.Load() < int64(apartFor) {
+		return 0
+	}
+	return args
+}
+
+// apartFor is for how long they do so.
+const apartFor = 100 * time.Millisecond
 
 // claims are those of one command.
 type claims []Claim

@@ -54,8 +54,9 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 		atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) }, done)
 		return
 	}
-	if c := s.freeAll(rs); c != nil {
-		if r, err := s.servers[0].Do(ctx, c, timeout); !leaves(r, err) {
+	together := s.freeAll(rs)
+	if c := together; c != nil {
+		if r, err := s.servers[0].Do(ctx, c, timeout); !s.leaves(r, err) {
 			heard := reply{value: r.Value}
 			for i := range rs {
 				released := Released{Found: err == nil, Heard: int(at[int64](&heard, i))}
@@ -66,7 +67,9 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 	}
 	all, commands := make([]releaseCommand, len(rs)), make([]*conn.Command, len(rs))
 	for i, r := range rs {
-		commands[i] = r.command(s, &all[i], false)
+		if commands[i] = r.command(s, &all[i], false); together != nil {
+			commands[i].Merges = 0 // that was in vain
+		}
 	}
 	s.servers[0].DoAll(ctx, commands, timeout, func(i int, r conn.Reply, err error) {
 		released, err := decoded(s.servers[0], commands[i], r, err, decodeRelease)
@@ -95,7 +98,7 @@ func (s *Store) freeAll(rs []*Release) *conn.Command {
 		}
 		words[i] = r.Name.Lock()
 	}
-	return &conn.Command{Script: &s.scripts.release.Merged.Script, Keys: int16(n), Words: append(words, first.Owner, first.mode(nil)), Merges: 2}
+	return &conn.Command{Script: &s.scripts.release.Merged.Script, Keys: int16(n), Words: append(words, first.Owner, first.mode(nil)), Merges: s.merges(2)}
 }
 
 // isPlain says that a merged script can do it.
