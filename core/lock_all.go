@@ -275,19 +275,6 @@ func (a *multiCall) waitFor(c *lockCall) error {
 	return a.add(k, err, n)
 }
 
-// giveBack releases locks in the background.
-func (a *multiCall) giveBack(locks []*Lock) {
-	if len(locks) == 0 {
-		return
-	}
-	m := &MultiLock{locker: a.locker, locks: locks, cancel: func(error) {}}
-	a.back.Begin()
-	a.locker.requests.Start(func() {
-		defer a.back.End()
-		_ = m.Abort(context.Background()) // what is not confirmed is compensated
-	})
-}
-
 // wants notifies Observers that the call wants a lock, under the context of what it has.
 func (a *multiCall) wants(c *lockCall) (n *observation) {
 	c.ctx, n = c.engine.observe(a.under(), c.name.Key(), a.keys, c.settings.Name, c.settings.Form.String())

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -48,57 +47,12 @@ func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (
 	return question[Released]{c, timeout, decodeRelease, decideRelease, missed}.ask(ctx, s)
 }
 
-// ReleaseAll is Release for several holds at once. It has done with each, in their order, when all are answered.
-func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration, done func(i int, r Released, err error)) {
-	if s.Can.Differ {
-		atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) }, done)
-		return
-	}
-	together := s.freeAll(rs)
-	if c := together; c != nil {
-		if r, err := s.servers[0].Do(ctx, c, timeout); !s.leaves(r, err) {
-			heard := reply{value: r.Value}
-			for i := range rs {
-				released := Released{Found: err == nil, Heard: int(at[int64](&heard, i))}
-				done(i, released, cmp.Or(err, heard.err))
-			}
-			return
-		}
-	}
-	all, commands := make([]releaseCommand, len(rs)), make([]*conn.Command, len(rs))
-	for i, r := range rs {
-		if commands[i] = r.command(s, &all[i], false); together != nil {
-			commands[i].Merges = 0 // that was in vain
-		}
-	}
-	s.servers[0].DoAll(ctx, commands, timeout, func(i int, r conn.Reply, err error) {
-		released, err := decoded(s.servers[0], commands[i], r, err, decodeRelease)
-		done(i, released, err)
-	})
-}
-
 // ReleaseLater compensates a hold that has ended for this process, with every server. A release that is late gives the
 // holds that remain no new lease.
 func (s *Store) ReleaseLater(r Release) { s.releaseLater(r, s.servers...) }
 
 func (s *Store) releaseLater(r Release, servers ...*conn.Server) {
 	s.compensate(r.command(s, new(releaseCommand), true), r.Name, r.Until, servers...)
-}
-
-// freeAll is one command for several releases; nil: there is none.
-func (s *Store) freeAll(rs []*Release) *conn.Command {
-	n, first := len(rs), rs[0]
-	if n < 2 || !s.servers[0].Merges() {
-		return nil
-	}
-	words := make([]any, n, n+2)
-	for i, r := range rs {
-		if !r.isPlain() || r.Owner != first.Owner || r.Token != first.Token || r.Lease != first.Lease {
-			return nil
-		}
-		words[i] = r.Name.Lock()
-	}
-	return &conn.Command{Script: &s.scripts.release.Merged.Script, Keys: int16(n), Words: append(words, first.Owner, first.mode(nil)), Merges: s.merges(2)}
 }
 
 // isPlain says that a merged script can do it.
