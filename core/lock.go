@@ -68,7 +68,8 @@ func (k *Lock) Key() string { return k.lease.name.Key() }
 func (k *Lock) Owner() string { return k.lease.owner }
 
 // ShareOwner returns the owner for others to enter the lock by, with the option [Owner], from
-// anywhere until Unlock, but not in a quorum. From now on the lock is not handed off in memory to
+// anywhere until Unlock, but not in a quorum. Locks that LockAll took may have one owner: it then
+// enters each. From now on the lock is not handed off in memory to
 // another call of this process, which would have the same owner. It does not block.
 func (k *Lock) ShareOwner() string {
 	k.lease.shared.Store(true)
