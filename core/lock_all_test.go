@@ -162,6 +162,7 @@ func TestLockAllSharesItsOwner(t *testing.T) {
 		waiting := start(background, l, "b")
 		waits(t, waiting)
 		inside := take(t, background, other, "b", core.Owner(a.ShareOwner()))
+		time.Sleep(time.Millisecond) // as many tokens as µs may be given in memory
 		unlockAll(t, m)
 		waits(t, waiting)
 		unlock(t, inside)
