@@ -17,7 +17,7 @@ type ownership Lock
 
 func (o *ownership) Deadline() (time.Time, bool) { return o.under.call.Deadline() }
 func (o *ownership) Done() <-chan struct{}       { return o.under.context(true).Done() }
-func (o *ownership) Err() error                  { return o.under.context(false).Err() }
+func (o *ownership) Err() error                  { return o.under.err() }
 func (o *ownership) String() string              { return fmt.Sprint(o.under.call, ".WithLock") }
 
 func (o *ownership) Value(key any) any {
@@ -42,6 +42,18 @@ type protected struct {
 func (p *protected) context(awaited bool) context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.make(awaited)
+}
+
+// err is that of the context. Nobody makes one meanwhile that ends a moment later than the call's.
+func (p *protected) err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.make(false).Err()
+}
+
+// make is context. p.mu is held.
+func (p *protected) make(awaited bool) context.Context {
 	switch {
 	case p.made != nil:
 	case p.cause != nil: // the call's may have ended since, for a cause of its own

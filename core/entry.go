@@ -136,8 +136,12 @@ func (e *engine) carriedBy(n store.Name) *entry {
 	if !e.hears(n) {
 		return nil
 	}
-	return e.queues.EntryOf(n.Lock(), e.carry)
+	return e.queues.EntryOf(n.Lock(), mayBeCarried, e.carry)
 }
+
+// mayBeCarried: a call with an owner of its own choice may enter the lock meanwhile, and leave it. Then the release
+// would put in an entry that was used up.
+func mayBeCarried(w *want) bool { return w.owner == "" }
 
 // carry is entryFor for a release.
 func (e *engine) carry(w *want, now *entry) *entry {

@@ -204,6 +204,9 @@ func (k *Lock) finish(ctx context.Context, failed, later bool) error {
 		return nil
 	}
 	s := k.lease
+	if k.group != nil { // its owner has others of the call, and may be shared
+		s.shared.Store(true)
+	}
 	last, err := s.leave(&k.handle)
 	k.under.end(nil)
 	switch {

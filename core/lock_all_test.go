@@ -171,6 +171,33 @@ func TestLockAllSharesItsOwner(t *testing.T) {
 	})
 }
 
+// A lock that is unlocked by itself is not handed off with an owner that the others have still, and may share.
+func TestLockAllHandsOffNoOwnerThatItHas(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		keys := []string{"a", "b"}
+		unlockAll(t, takeAll(t, background, l, keys))
+		synctest.Wait()
+		time.Sleep(time.Millisecond) // the tokens of one µs differ
+		m := takeAll(t, background, l, keys)
+		a, _ := core.FromContextKey(m.Context(), "a")
+		b, _ := core.FromContextKey(m.Context(), "b")
+		stranger := start(background, l, "b")
+		waits(t, stranger)
+		time.Sleep(time.Millisecond) // as many tokens as µs may be given in memory
+		unlock(t, b)
+		k := (<-stranger).lock
+		if _, err := other.TryLock(background, "b", core.Owner(a.ShareOwner())); !errors.Is(err, core.ErrNotAcquired) {
+			t.Errorf("who knows the owner of a enters the lock of a stranger: %v", err)
+		}
+		unlock(t, k)
+		if err := m.Unlock(background); !errors.Is(err, core.ErrNotHeld) {
+			t.Error(err)
+		}
+		s.isFree("a")
+	})
+}
+
 // A token is greater than the last one of its hash slot also where that is ahead of the clock of Redis, and
 // within a µs.
 func TestLockAllTokensGrow(t *testing.T) {

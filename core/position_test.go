@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,5 +230,24 @@ func TestCancelledBeforeItsClaimLeft(t *testing.T) {
 		time.Sleep(time.Second)
 		unlock(t, k)
 		isServed(t, "the next call", next, prompt)
+	})
+}
+
+// A call that has chosen its owner may enter the lock while a release is on its way, and leave it: the release must
+// not bring its entry back.
+func TestReleaseCarriesNoChosenOwner(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, l, "k")
+		next := start(background, l, "k", core.Owner("cart-7"))
+		waits(t, next)
+		time.Sleep(time.Second) // it asks again, and is queued
+		unlock(t, k)
+		isServed(t, "who waits", next, prompt)
+		for _, c := range s.commands(release) {
+			if slices.ContainsFunc(c.args, func(arg string) bool { return strings.HasSuffix(arg, " cart-7") }) {
+				t.Errorf("the release has its entry: %q", c.args)
+			}
+		}
 	})
 }

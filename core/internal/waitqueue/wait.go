@@ -180,13 +180,13 @@ func (w *Waiter[R, L, P]) Entry(renew func(R, P) P) P {
 }
 
 // EntryOf returns the entry of calls that go on waiting for a lock that is about to be
-// released, the zero value when there are none that would be notified. renew is as of
-// Entry, for the first of these calls.
-func (q *Queues[R, L, P]) EntryOf(lock string, renew func(R, P) P) (entry P) {
+// released, the zero value when there are none that would be notified, or none that may have one there. renew is as
+// of Entry, for the first of these calls.
+func (q *Queues[R, L, P]) EntryOf(lock string, may func(R) bool, renew func(R, P) P) (entry P) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		if own.watched { // or it would not be for long
+		if own.watched && may(own.calls[0].Request) { // or it would not be for long
 			own.entry = renew(own.calls[0].Request, own.entry)
 			return own.entry
 		}

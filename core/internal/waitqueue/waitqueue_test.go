@@ -601,17 +601,18 @@ func TestNotificationsAreWantedOnce(t *testing.T) {
 
 // A position outlasts the calls that wait by it, until one of them has another one.
 func TestPosition(t *testing.T) {
+	any := func(string) bool { return true }
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
 		a, b := open(t, &q, "a"), join(t, &q, "b")
 		if p := a.Entry(byRequest); p != "p of a" {
 			t.Errorf("a waits by %q", p)
 		}
-		if p := q.EntryOf("lock", byRequest); p != "" {
+		if p := q.EntryOf("lock", any, byRequest); p != "" {
 			t.Errorf("%q, and nobody is notified", p)
 		}
 		a.Busy(waitqueue.Taken{}, nil, nil)
-		if p := q.EntryOf("lock", byRequest); p != "p of a" {
+		if p := q.EntryOf("lock", any, byRequest); p != "p of a" {
 			t.Errorf("the process goes on waiting by %q", p)
 		}
 		a.Took(time.Time{}, false)
@@ -619,8 +620,11 @@ func TestPosition(t *testing.T) {
 			t.Errorf("b waits by %q", p)
 		}
 		b.Entry(func(string, string) string { return "" })
-		if p := q.EntryOf("lock", byRequest); p != "p of b" {
+		if p := q.EntryOf("lock", any, byRequest); p != "p of b" {
 			t.Errorf("the process goes on waiting by %q", p)
+		}
+		if p := q.EntryOf("lock", func(string) bool { return false }, byRequest); p != "" {
+			t.Errorf("%q, and b may have no entry there", p)
 		}
 		if end := b.Leave(); end.Entry != "p of b" {
 			t.Errorf("nobody is left: %+v", end)
