@@ -91,10 +91,14 @@ func (r *record) died() {
 	}
 	r.visit.Killed = true
 	r.visit.Deadline = now()
+	held := false
 	for _, h := range r.process.locker.Snapshot(r.visit.Key).Held {
 		if h.Token == r.visit.Token {
-			r.visit.Deadline = max(r.visit.Deadline, now()+int64(h.TTL))
+			held, r.visit.Deadline = true, max(r.visit.Deadline, now()+int64(h.TTL))
 		}
+	}
+	if !held && r.visit.Told == 0 {
+		r.visit.Told = r.gone // it may have been lost at any time since
 	}
 	r.file()
 }

@@ -35,3 +35,35 @@ func TestALossIsRecordedAfterTheOutermostHoldIsUnlocked(t *testing.T) {
 		w.server.Close()
 	})
 }
+
+// Whoever was told to stop because its caller had gone away hears of no loss after that. When its
+// process is killed, what it has lost counts up to then, and what it still has until the lease ends.
+func TestALossIsNotHeardOfAfterTheCallerHasGone(t *testing.T) {
+	for lives, lost := range map[time.Duration]bool{500 * time.Millisecond: false, 2 * time.Second: true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(1)
+			w.server = startServer()
+			w.cycles = []*cycle{{}}
+			s, end := w.shift()
+			defer end()
+			p := w.newProcess(0)
+			a := &actor{w, p, w.random, s}
+
+			plan := plan{Key: "hot 0", Lease: time.Second, Fixed: true, Leave: true, Careless: true, Length: time.Minute}
+			p.actors.Go(func() { a.visit(plan) })
+			time.Sleep(lives)
+			p.kill()
+			w.buried.Wait()
+
+			v := w.cycles[0].visits[0]
+			if lost && v.End() > v.Returned+int64(plan.Lease) {
+				t.Errorf("%v; it was lost before its process was killed", v)
+			}
+			if !lost && (v.Told != 0 || v.End() < v.Returned+int64(plan.Lease)*98/100) {
+				t.Errorf("%v; it was held when its process was killed", v)
+			}
+			time.Sleep(time.Second) // for what is under way
+			w.server.Close()
+		})
+	}
+}
