@@ -243,8 +243,8 @@ func (e *engine) message(lock, text string) {
 	case w != nil:
 		to.spend()
 		w.HandOff(grant{
-			acquisition: acquisition{form: w.Request.form, owner: to.Hold, redisToken: m.Token, length: w.Request.settings.Lease, ahead: m.Ahead},
-			times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), ends: ends, renewAt: now.Add(renewGrantAfter), unrenewed: true},
+			acquisition: acquisition{form: w.Request.form, owner: to.Hold, redisToken: m.Token, length: w.Request.settings.Lease, ahead: m.Ahead, unrenewed: true},
+			times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), ends: ends, renewAt: now.Add(renewGrantAfter)},
 			token:       m.Token, hold: to.Hold,
 		})
 	case to != nil:

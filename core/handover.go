@@ -152,7 +152,7 @@ func (k *Lock) takeBack(ctx context.Context, r store.HandOver) error {
 		switch {
 		case err == nil:
 			s.mu.Lock()
-			s.times.unrenewed = false
+			s.unrenewed = false
 			if !s.fixed {
 				s.extend(sent, s.length)
 			}

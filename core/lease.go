@@ -245,7 +245,7 @@ func (s *lease) releaseOf(h *handle, failed bool) store.Release {
 		Token: s.redisToken, Last: s.token, Lease: s.length,
 		Sole: s.form == store.Exclusive && !s.entered && !s.fixed && s.keepFor == 0 && s.owner == h.id,
 	}
-	if s.times.unrenewed {
+	if s.unrenewed {
 		r.Lease = 0
 	}
 	if !failed {

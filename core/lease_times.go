@@ -18,10 +18,9 @@ const (
 
 // times are those of a lease that a renewal moves.
 type times struct {
-	deadline  schedule.Time // when Redis may have ended it, and a little before
-	ends      schedule.Time // when Redis ends it, and not before
-	renewAt   schedule.Time
-	unrenewed bool // a release has granted it, and it was not renewed yet
+	deadline schedule.Time // when Redis may have ended it, and a little before
+	ends     schedule.Time // when Redis ends it, and not before
+	renewAt  schedule.Time
 }
 
 // timesOf are those of a lease that lasts for left from a time before Redis was asked on.

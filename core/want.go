@@ -83,6 +83,7 @@ type acquisition struct {
 	fixed      bool          // nobody renews it
 	ahead      bool          // the token is ahead of the clock of Redis
 	resumed    bool          // by a ticket
+	unrenewed  bool          // a release has granted it, and it was not renewed yet
 	attempt    int32         // the number of that at an idempotent request; 0: it is for none
 	heldSince  schedule.Time // by this process
 	shared     *atomic.Bool  // others may have holds of the owner, in any lock that it has

@@ -32,13 +32,13 @@ func (s *lease) reschedule() {
 
 // renewal is what keeps the lock. s.mu is held.
 func (s *lease) renewal() store.Renew {
-	return store.Renew{Name: s.name, Owner: s.owner, Token: s.redisToken, Lease: s.length, First: s.times.unrenewed}
+	return store.Renew{Name: s.name, Owner: s.owner, Token: s.redisToken, Lease: s.length, First: s.unrenewed}
 }
 
 // renewalTimeout leaves time for another try. There is none for the first lease: an answer
 // that comes late is better than none. s.mu is held.
 func (s *lease) renewalTimeout() time.Duration {
-	if s.times.unrenewed {
+	if s.unrenewed {
 		return min(s.engine.timeout, store.GrantLease)
 	}
 	return min(s.engine.timeout, s.length/renewalsPerLease)
@@ -46,7 +46,7 @@ func (s *lease) renewalTimeout() time.Duration {
 
 // renewable: one that was granted gets its lease, at least. s.mu is held.
 func (s *lease) renewable() bool {
-	return !s.fixed && !s.parked && (!s.overdue || s.times.unrenewed)
+	return !s.fixed && !s.parked && (!s.overdue || s.unrenewed)
 }
 
 // Due is the watchdog: it renews, and notices the ends.
@@ -96,7 +96,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 		s.times.renewAt = schedule.Now().Add(s.retryDelay())
 	case held:
 		s.renewals++
-		s.times.unrenewed = false
+		s.unrenewed = false
 		s.extend(sent, s.length)
 	default:
 		s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 // retryDelay is the pause after a failed renewal: short enough for many tries
 // before the lease ends. s.mu is held.
 func (s *lease) retryDelay() time.Duration {
-	if s.times.unrenewed {
+	if s.unrenewed {
 		return store.GrantLease / 50
 	}
 	return min(max(s.length/50, 5*time.Millisecond), 250*time.Millisecond)
