@@ -149,17 +149,24 @@ func TestLockAllIsOneCommand(t *testing.T) {
 	})
 }
 
+// takeTogether takes the locks a and b by one command, and returns that of a as well.
+func takeTogether(t *testing.T, l *core.Locker) (*core.MultiLock, *core.Lock) {
+	t.Helper()
+	keys := []string{"a", "b"}
+	unlockAll(t, takeAll(t, background, l, keys)) // it finds out that one server has all
+	synctest.Wait()
+	time.Sleep(time.Millisecond) // the tokens of one µs differ
+	m := takeAll(t, background, l, keys)
+	a, _ := core.FromContextKey(m.Context(), "a")
+	return m, a
+}
+
 // Locks that one command has taken have one owner. When that is shared, none of them is handed off in memory:
 // whoever knows it may be inside.
 func TestLockAllSharesItsOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l, other := s.locker(), s.locker()
-		keys := []string{"a", "b"}
-		unlockAll(t, takeAll(t, background, l, keys))
-		synctest.Wait()
-		time.Sleep(time.Millisecond) // the tokens of one µs differ
-		m := takeAll(t, background, l, keys)
-		a, _ := core.FromContextKey(m.Context(), "a")
+		m, a := takeTogether(t, l)
 		waiting := start(background, l, "b")
 		waits(t, waiting)
 		inside := take(t, background, other, "b", core.Owner(a.ShareOwner()))
@@ -175,12 +182,7 @@ func TestLockAllSharesItsOwner(t *testing.T) {
 func TestLockAllHandsOffNoOwnerThatItHas(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l, other := s.locker(), s.locker()
-		keys := []string{"a", "b"}
-		unlockAll(t, takeAll(t, background, l, keys))
-		synctest.Wait()
-		time.Sleep(time.Millisecond) // the tokens of one µs differ
-		m := takeAll(t, background, l, keys)
-		a, _ := core.FromContextKey(m.Context(), "a")
+		m, a := takeTogether(t, l)
 		b, _ := core.FromContextKey(m.Context(), "b")
 		stranger := start(background, l, "b")
 		waits(t, stranger)
