@@ -121,11 +121,16 @@ func TestOneLeads(t *testing.T) {
 
 // When leadership is lost fn's context says so; when fn has returned, there is a new campaign.
 func TestLeaderThatLosesTheLockCampaignsAgain(t *testing.T) {
-	for name, lose := range map[string]func(s *embedded){
-		"deleted":             func(s *embedded) { s.Del("lock:k") },
-		"away for long":       func(s *embedded) { s.outage(); time.Sleep(10 * time.Minute); s.heal() },
-		"silent for long":     func(s *embedded) { s.failAll(hang, renew, acquire); time.Sleep(10 * time.Minute); s.heal() },
-		"renewals are denied": func(s *embedded) { s.failAll(refuse("NOPERM"), renew); time.Sleep(20 * time.Second); s.heal() },
+	for name, lose := range map[string]func(s *embedded, term context.Context){
+		"deleted":       func(s *embedded, _ context.Context) { s.Del("lock:k") },
+		"away for long": func(s *embedded, _ context.Context) { s.outage(); time.Sleep(10 * time.Minute); s.heal() },
+		"silent for long": func(s *embedded, _ context.Context) {
+			s.failAll(hang, renew, acquire)
+			time.Sleep(10 * time.Minute)
+			s.heal()
+		},
+		// No longer, or the next term, which a grant may begin, is lost as well.
+		"renewals are denied": func(s *embedded, term context.Context) { s.failAll(refuse("NOPERM"), renew); <-term.Done(); s.heal() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
@@ -133,7 +138,7 @@ func TestLeaderThatLosesTheLockCampaignsAgain(t *testing.T) {
 				c := campaign(background, s.locker(core.Logger(logged.logger()), core.Lease(15*time.Second)))
 				term := c.term(t, prompt)
 				began := time.Now()
-				lose(s)
+				lose(s, term)
 				ended, cause := endOf(term)
 				wantErr(t, cause, core.ErrLost)
 				c.term(t, 10*time.Second)
