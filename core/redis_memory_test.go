@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// What a lock takes that nobody else wants, with the race detector, which adds 2 allocations and
-// 5 % of the bytes, and a tenth for what it takes at random. The tenth of the bytes, and 9 allocations, are go-redis's own.
+// What a lock takes that nobody else wants. The race detector adds 2 allocations and 5 % of the bytes; the
+// bounds leave as much again for what differs by chance. A tenth of the bytes, and 9 allocations, are go-redis's own.
 func TestMemoryOfACycle(t *testing.T) {
 	server := redistest.Start(t)
 	plain := onRedis(t, server.Client(t))
