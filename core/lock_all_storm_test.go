@@ -160,7 +160,11 @@ func TestLockAllOnABadNetwork(t *testing.T) {
 // caller may have gone meanwhile.
 func TestLockAllOverABrokenConnection(t *testing.T) {
 	keys := []string{"a", "b", "c"}
-	for name, breaks := range map[string]fault{"request": loseRequest, "reply": loseReply} {
+	later := func(s *embedded, p *peer, cmd string, args []string) bool {
+		time.AfterFunc(time.Second, func() { s.pass(nowhere(), cmd, args) })
+		return loseRequest(s, p, cmd, args)
+	}
+	for name, breaks := range map[string]fault{"request": loseRequest, "request, which arrives later": later, "reply": loseReply} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				l := s.locker()
@@ -172,6 +176,8 @@ func TestLockAllOverABrokenConnection(t *testing.T) {
 				s.fail(release, breaks)
 				unlockAll(t, m)
 				wantLocked(t, s, "after Unlock", "")
+				time.Sleep(2 * time.Second)
+				wantLocked(t, s, "in the end", "")
 			})
 		})
 	}

@@ -160,3 +160,64 @@ func TestLockAllBesideATombstone(t *testing.T) {
 		unlockAll(t, o.lock)
 	})
 }
+
+// When one of the locks is lost the others are freed all the same.
+func TestUnlockOfSeveralLocksOfWhichOneIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		unlockAll(t, takeAll(t, background, l, []string{"x", "y"}))
+		m := takeAll(t, background, l, []string{"a", "b", "c"})
+		s.Del("lock:b")
+		began := time.Now()
+		wantErr(t, m.Unlock(background), core.ErrLost)
+		wantTime(t, "unlocked", time.Since(began), 0, 0)
+		wantLocked(t, s, "after Unlock,", "")
+	})
+}
+
+// A call whose lock is busy spoils nothing for those that share a command with it: these are served by it.
+func TestCallsShareACommandWithOneInVain(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		keys     [][]string
+		commands int
+	}{
+		{"several keys", [][]string{{"a", "b"}, {"busy", "c"}, {"d", "e"}, {"e", "k"}}, 1},
+		{"keys that cross", [][]string{{"a", "b"}, {"d", "e"}, {"e", "k"}}, 1},
+		{"one key", [][]string{{"a"}, {"busy"}, {"b"}, {"d"}, {"d"}, {"e"}}, 1 + 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				busy := take(t, background, s.locker(), "busy")
+				l := s.locker()
+				unlockAll(t, takeAll(t, background, l, []string{"x", "y"})) // calls are merged from now on
+				time.Sleep(time.Second)
+				s.fail(acquire, lateReply(4*time.Millisecond), lateReply(4*time.Millisecond))
+				for _, key := range []string{"x", "y"} { // all that goes at once
+					go func() { unlock(t, take(t, background, l, key)) }()
+				}
+				synctest.Wait()
+				before := len(s.commands(acquire))
+				ctx, cancel := context.WithCancel(background)
+				for _, keys := range c.keys {
+					go func() {
+						m, err := l.LockAll(ctx, keys)
+						if err == nil {
+							<-ctx.Done()
+							unlockAll(t, m)
+						}
+					}()
+					synctest.Wait()
+				}
+				time.Sleep(4 * time.Millisecond)
+				synctest.Wait()
+				wantLocked(t, s, "then", "a b d e")
+				if n := len(s.commands(acquire)) - before; n != c.commands {
+					t.Errorf("%d commands; want %d", n, c.commands)
+				}
+				cancel()
+				unlock(t, busy)
+			})
+		})
+	}
+}

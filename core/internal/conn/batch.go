@@ -47,7 +47,7 @@ func pack(qs []*Queued, answers []answer, merge bool) []*batch {
 func roomFor(c *Command, batches []*batch) *batch {
 	for _, b := range slices.Backward(batches) {
 		first := b.calls[0].Command
-		if n := first.size(); n*(len(b.calls)+1) <= maxBatch && n == c.size() && first.Script.Merged == c.Script.Merged && first.Merges == c.Merges {
+		if n := first.each(); n*(len(b.calls)+1) <= maxBatch && n == c.each() && first.Script.Merged == c.Script.Merged && first.Merges == c.Merges {
 			return b
 		}
 	}
@@ -72,7 +72,7 @@ func (b *batch) line() []any {
 	if len(b.calls) == 1 {
 		return first.line(b.cmd.room[:], b.again)
 	}
-	merged, n := first.Script.Merged, first.size()
+	merged, n := first.Script.Merged, first.each()
 	words := make([]any, 0, 3+len(b.calls)*(n*merged.keys+int(first.Merges)))
 	words = append(words, merged.by(b.again)...)
 	words = append(words, len(b.calls)*n*merged.keys)
@@ -88,11 +88,9 @@ func (b *batch) line() []any {
 	return words
 }
 
-// divides says that a merged script has done nothing, perhaps because of one of its keys.
+// divides says that a merged script was refused, perhaps because of one of its keys.
 func (b *batch) divides() bool {
-	value, err := b.cmd.answer()
-	undone := err == nil && (value == nil || value == int64(0))
-	return len(b.calls) > 1 && (undone || hasPrefix(err, "NOPERM", "CROSSSLOT", "MOVED", "ASK"))
+	return len(b.calls) > 1 && hasPrefix(b.cmd.Err(), "NOPERM", "CROSSSLOT", "MOVED", "ASK")
 }
 
 // read notes the answers to the calls. It returns those that a merged script has left to do.
@@ -100,9 +98,8 @@ func (b *batch) read() (left []*batch) {
 	reply, err := b.cmd.answer()
 	replies, isList := reply.([]any)
 	isList = isList && len(b.calls) > 1
-	n := b.calls[0].Command.size()
-	if isList && len(replies) != n*len(b.calls) {
-		err = fmt.Errorf("%d replies to %d calls", len(replies), n*len(b.calls))
+	if isList && len(replies) != len(b.calls) {
+		err = fmt.Errorf("%d replies to %d calls", len(replies), len(b.calls))
 	}
 	for i, c := range b.calls {
 		switch {
@@ -110,9 +107,7 @@ func (b *batch) read() (left []*batch) {
 			c.answer.err = err
 		case !isList: // it is that to each
 			c.answer.value = reply
-		case n > 1:
-			c.answer.value = replies[i*n : (i+1)*n]
-		case replies[i] == nil:
+		case replies[i] == nil && !c.Command.Script.isMerged():
 			left = append(left, b.alone(i))
 		default:
 			c.answer.value = replies[i]

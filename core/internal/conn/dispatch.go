@@ -127,14 +127,12 @@ func (d *dispatch) unwanted() bool {
 }
 
 // conclude ends the command with the answer to its last copy. The command is compensated when its outcome is
-// unknown, and when the last copy did nothing but an earlier one may yet arrive. What a merged script has not done
-// its caller does call by call.
+// unknown, and when the last copy did nothing but an earlier one may yet arrive.
 func (d *dispatch) conclude(sent time.Time) (Reply, error) {
 	a := d.answer
 	refused := !d.over && isRefusal(a.err) // why nobody waits may be a refusal of another command
 	if a.err == nil || refused {
-		script := d.queued.Command.Script
-		if d.unknown && !script.did(a.value) && (refused || !script.isUndone(a.value)) { // nor did one that was refused
+		if d.unknown && !d.queued.Command.Script.did(a.value) { // nor did one that was refused
 			d.abandon()
 		}
 		if refused {

@@ -184,8 +184,7 @@ func TestBatchesAreOfOneKind(t *testing.T) {
 	})
 }
 
-// A command that is several calls is merged with those of as many. Each has the replies to its own, and what
-// is undone it is told.
+// A command for several of each key is merged with those of as many. Each has its reply, also that it was not done.
 func TestCommandsOfSeveralCalls(t *testing.T) {
 	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
 		several := func(keys ...any) *conn.Command {
@@ -193,7 +192,7 @@ func TestCommandsOfSeveralCalls(t *testing.T) {
 		}
 		do := func(cs ...*conn.Command) (values []any) {
 			fill(f, s, 4*time.Millisecond)
-			f.fail(reply([]any{"A", "B", "C", "D"}))
+			f.fail(reply([]any{[]any{"A", "B"}, nil}))
 			done := make([]chan any, len(cs))
 			for i, c := range cs {
 				done[i] = make(chan any, 1)
@@ -215,15 +214,15 @@ func TestCommandsOfSeveralCalls(t *testing.T) {
 		merge(f, s)
 		before := len(f.scripts()) + alone
 		got := do(several("a", "b"), several("c", "d"), several("e", "f", "g"))
-		if fmt.Sprint(got[:2]) != "[[A B] [C D]]" {
+		if fmt.Sprint(got[:2]) != "[[A B] <nil>]" {
 			t.Errorf("replies: %v", got)
 		}
 		if sent := f.scripts()[before:]; len(sent) != 2 || !slices.Equal(sent[0].words[2:], []any{4, "a", "b", "c", "d", "own", "own"}) {
 			t.Errorf("sent: %v", sent)
 		}
-		for _, undone := range []fault{reply(nil), lost(redis.Nil), reply(int64(0))} {
+		for _, undone := range []fault{reply(nil), lost(redis.Nil)} {
 			f.fail(undone)
-			if r, err := s.Do(ctx, several("a", "b"), timeout); err != nil || r.Value != nil && r.Value != int64(0) {
+			if r, err := s.Do(ctx, several("a", "b"), timeout); err != nil || r.Value != nil {
 				t.Errorf("%v, %v", r.Value, err)
 			}
 		}
@@ -258,7 +257,7 @@ func TestCallsThatAreLeftGoByThemselves(t *testing.T) {
 	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
 		merge(f, s)
 		fill(f, s, 4*time.Millisecond)
-		f.fail(lost(redis.Nil))
+		f.fail(reply([]any{nil, nil}))
 		wantValues(t, start(ctx, s, "a", "b"))
 		if scripts := f.scripts()[alone:]; len(scripts) != 3 || scripts[1].words[3] != "a" || scripts[2].words[3] != "b" || scripts[1].words[1] == scripts[0].words[1] {
 			t.Errorf("%v", scripts)

@@ -26,11 +26,10 @@ type Script struct {
 
 // Merged is a script that does several calls at once. It takes the first keys of all calls, then their second
 // ones and so on, then the first arguments of each. It returns a list with the reply to each call, or one
-// value that is the reply to all. A call whose reply is nil it has not done, and nil or 0 alone says that of
-// all: those are sent by themselves.
+// value that is the reply to all. A call whose reply is nil it has not done: that is sent by itself.
 //
-// A command may be of the merged script itself: that is several calls with the arguments of one. It is merged
-// with others of as many. What is said to be undone is its answer.
+// A command may be of the merged script itself, with several of each key: such are merged with others of as
+// many. That one was not done is its answer.
 type Merged struct {
 	Script
 	keys int
@@ -50,9 +49,6 @@ func NewMerged(text string, keys int) *Merged {
 }
 
 func (s *Script) isMerged() bool { return s.Merged != nil && s == &s.Merged.Script }
-
-// isUndone tells a reply of a merged script that has done nothing.
-func (s *Script) isUndone(reply any) bool { return s.isMerged() && (reply == nil || reply == int64(0)) }
 
 func (s *Script) did(reply any) bool { return s.Did != nil && s.Did(reply) }
 
@@ -92,8 +88,8 @@ func (c *Command) line(room []any, whole bool) []any {
 	return slices.Clip(append(words, c.Words...)) // hooks of the client's may append to it
 }
 
-// size is how many calls it does.
-func (c *Command) size() int {
+// each is how many it has of each key that its script takes.
+func (c *Command) each() int {
 	if c.Script.isMerged() {
 		return int(c.Keys) / c.Script.Merged.keys
 	}

@@ -35,7 +35,6 @@ type Store struct {
 	servers []*conn.Server
 	scripts *scripts
 	usual   atomic.Int64 // how long the slower members of a quorum take to vote, in ns
-	undone  atomic.Int64 // when a command of several locks has done nothing, in ns
 }
 
 // Abilities are what a Store can do, of what not all can.

@@ -8,39 +8,29 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// apartFor is for how long commands of several locks go by themselves after one was in vain.
-const apartFor = 100 * time.Millisecond
-
 // AcquireAll is Acquire for several claims at once, which have one hold. It has done with each, in their order, when all
-// are answered. With whole, and where one command can take all, that takes all or none: then each fails with
-// [ErrWithheld].
+// are answered. Where one command can take all, whole has it take all or none: then each fails with [ErrWithheld].
 func (s *Store) AcquireAll(ctx context.Context, cs []Claim, whole bool, done func(i int, g Grant, err error)) {
 	if s.Can.Differ {
 		atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, &cs[i]) }, done)
 		return
 	}
-	server, copied := s.servers[0], false
+	server := s.servers[0]
 	together := s.together(cs)
 	if c := together; c != nil {
 		r, err := server.Do(ctx, c, s.config.Timeout)
-		if copied = c.Resends.MayArriveTwice(); copied {
-			for i := range cs {
-				cs[i].Resends.Copied()
-			}
-		}
-		leaves := s.leaves(r, err)
-		withheld := whole && leaves && r.Value == int64(0)
-		if withheld && copied { // the copy has taken some of them, perhaps
-			c.Compensator.Compensate(server)
-		}
-		if withheld || copied && err != nil || !leaves {
+		copied, undone := c.Resends.MayArriveTwice(), isUndone(r, err)
+		if !undone || copied || whole && r.Value == int64(0) {
 			g := Grant{}
-			if withheld {
+			if undone && err == nil { // if copied, it has been compensated
 				err = ErrWithheld
 			} else {
 				g, err = decoded(server, c, r, err, cs[0].decode)
 			}
 			for i := range cs {
+				if copied {
+					cs[i].Resends.Copied()
+				}
 				done(i, g, err)
 			}
 			return
@@ -54,9 +44,6 @@ func (s *Store) AcquireAll(ctx context.Context, cs []Claim, whole bool, done fun
 	}
 	server.DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {
 		g, err := decoded(server, commands[i], r, err, cs[i].decode)
-		if copied && err != nil {
-			cs[i].Compensate(server)
-		}
 		done(i, g, err)
 	})
 }
@@ -67,7 +54,7 @@ func (s *Store) together(cs []Claim) *conn.Command {
 	if n < 2 || !s.servers[0].Merges() {
 		return nil
 	}
-	c := &conn.Command{Script: &s.scripts.acquire.Merged.Script, Keys: int16(3 * n), Merges: s.merges(1), Resends: new(conn.Resends), Compensator: claims(cs)}
+	c := &conn.Command{Script: &s.scripts.acquire.Merged.Script, Keys: int16(3 * n), Merges: 1, Resends: new(conn.Resends), Compensator: claims(cs)}
 	c.Words = make([]any, 3*n, 3*n+2)
 	for i := range cs {
 		one := &cs[i]
@@ -78,27 +65,14 @@ func (s *Store) together(cs []Claim) *conn.Command {
 		c.Words[i], c.Words[n+i], c.Words[2*n+i] = one.Name.Lock(), one.Name.waiting(), one.Name.clock()
 	}
 	if c.Words = append(c.Words, first.Owner); first.Lease != usualLease {
-		c.Words, c.Merges = append(c.Words, leaseArg(first.Lease, false)), s.merges(2)
+		c.Words, c.Merges = append(c.Words, leaseArg(first.Lease, false)), 2
 	}
 	return c
 }
 
-// leaves says that a merged script has done nothing, so that its calls are to be sent one by one.
-func (s *Store) leaves(r conn.Reply, err error) bool {
-	undone := err == nil && (r.Value == nil || r.Value == int64(0)) || err != nil && conn.OutcomeOf(err) == conn.Refused && !conn.IsClosed(err)
-	if undone {
-		s.undone.Store(time.Now().UnixNano())
-	}
-	return undone
-}
-
-// merges is for a command of several locks: where such were in vain a moment ago it goes by itself, for all that are
-// merged with one of these are sent again.
-func (s *Store) merges(args int8) int8 {
-	if time.Now().UnixNano()-s.undone.Load() < int64(apartFor) {
-		return 0
-	}
-	return args
+// isUndone says that a command of several locks has done nothing, perhaps because of one of them.
+func isUndone(r conn.Reply, err error) bool {
+	return err == nil && (r.Value == nil || r.Value == int64(0)) || err != nil && conn.OutcomeOf(err) == conn.Refused && !conn.IsClosed(err)
 }
 
 // claims are those of one command.
@@ -119,7 +93,7 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 	}
 	together := s.freeAll(rs)
 	if c := together; c != nil {
-		if r, err := s.servers[0].Do(ctx, c, timeout); !s.leaves(r, err) {
+		if r, err := s.servers[0].Do(ctx, c, timeout); !isUndone(r, err) {
 			heard := reply{value: r.Value}
 			for i := range rs {
 				released := Released{Found: err == nil, Heard: int(at[int64](&heard, i))}
@@ -153,5 +127,5 @@ func (s *Store) freeAll(rs []*Release) *conn.Command {
 		}
 		words[i] = r.Name.Lock()
 	}
-	return &conn.Command{Script: &s.scripts.release.Merged.Script, Keys: int16(n), Words: append(words, first.Owner, first.mode(nil)), Merges: s.merges(2)}
+	return &conn.Command{Script: &s.scripts.release.Merged.Script, Keys: int16(n), Words: append(words, first.Owner, first.mode(nil)), Merges: 2}
 }

@@ -1,24 +1,27 @@
--- Frees several locks: all, if nobody else has to do with any; otherwise none. Those are sent one by one then, to
--- release.lua.
+-- Frees several locks for one or more calls: of each call all, if nobody else has to do with any; otherwise none. What
+-- was not done is sent to release.lua then, lock by lock.
 --
 -- KEYS     the locks, those of one call after the other, and as many of each
 -- ARGV     of each call: owner, and the mode that its locks have then
 --
--- Returns  {heard, …} of each; nil: nothing was done. See release.lua
+-- Returns  of each call {heard of each lock, see release.lua, or nil: nothing was done, …}; of a lone call that alone
 local try, keys, args = redis.pcall, KEYS, ARGV
 -- include pubsub
 local each = 2 * #keys / #args -- so many locks a call has
+local freed, replies = {}, {}
 for n = 1, #args, 2 do
-  for i = each * (n - 1) / 2 + 1, each * (n + 1) / 2 do
+  local first, heard = each * (n - 1) / 2 + 1, {}
+  for i = first, first + each - 1 do
     local held = try('HMGET', keys[i], args[n], 'mode')
-    if held[1] ~= '1' or held[2] ~= args[n + 1] then
-      return nil
-    end
+    heard = held[1] == '1' and held[2] == args[n + 1] and heard
   end
+  for i = first, heard and first + each - 1 or 0 do
+    freed[#freed + 1] = keys[i]
+    heard[i - first + 1] = tonumber(try(PUBLISH, 'redisson_lock__channel:{' .. keys[i] .. '}', '0')) or -1
+  end
+  replies[(n + 1) / 2] = each == 1 and heard and heard[1] or heard
 end
-redis.call('DEL', unpack(keys))
-local heard = {}
-for i = 1, #keys do
-  heard[i] = tonumber(try(PUBLISH, 'redisson_lock__channel:{' .. keys[i] .. '}', '0')) or -1
+if #freed > 0 then
+  redis.call('DEL', unpack(freed))
 end
-return heard
+return #args > 2 and replies or replies[1]
