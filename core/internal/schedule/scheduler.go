@@ -13,7 +13,6 @@
 package schedule
 
 import (
-	"container/heap"
 	"sync"
 	"time"
 )
@@ -38,7 +37,6 @@ type entered interface{ entry() *Entry }
 // Entry is an [Event]'s place in a [Scheduler]. The zero value is ready; an event
 // belongs to one Scheduler, and must not be copied while it is scheduled.
 type Entry struct {
-	at    Time
 	place int // in the heap, from 1 on; 0: not scheduled
 }
 
@@ -52,7 +50,7 @@ type Scheduler struct {
 	flush   func()
 
 	mu      sync.Mutex
-	events  events
+	events  heap
 	running bool
 	stopped bool
 	timer   *time.Timer // wakes the goroutine
@@ -74,12 +72,7 @@ func (s *Scheduler) Set(e Event, at Time) {
 	if s.stopped {
 		return
 	}
-	entry := e.entry()
-	if entry.at = at; entry.place > 0 {
-		heap.Fix(&s.events, entry.place-1)
-	} else {
-		heap.Push(&s.events, e)
-	}
+	s.events.set(item{at, e})
 	switch {
 	case !s.running:
 		s.running = true
@@ -98,7 +91,7 @@ func (s *Scheduler) Remove(e Event) {
 	if s.stopped || place == 0 {
 		return
 	}
-	if heap.Remove(&s.events, place-1); len(s.events) > 0 {
+	if s.events.remove(place - 1); len(s.events) > 0 {
 		return
 	}
 	now := Now()
@@ -149,8 +142,8 @@ func (s *Scheduler) next() (due []Event, now Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = Now()
-	for len(s.events) > 0 && len(due) < maxRound && s.events[0].entry().at <= now {
-		due = append(due, heap.Pop(&s.events).(Event))
+	for len(s.events) > 0 && len(due) < maxRound && s.events[0].at <= now {
+		due = append(due, s.events.remove(0))
 	}
 	if len(due) > 0 {
 		s.endAt = now.Add(linger)
@@ -158,34 +151,10 @@ func (s *Scheduler) next() (due []Event, now Time, ok bool) {
 	}
 	at := s.endAt
 	if len(s.events) > 0 {
-		at = s.events[0].entry().at
+		at = s.events[0].at
 	}
 	if s.running = at > now; s.running {
 		s.wake(at, now)
 	}
 	return nil, now, s.running
-}
-
-// events is a heap by time.
-type events []Event
-
-func (h events) Len() int           { return len(h) }
-func (h events) Less(i, j int) bool { return h[i].entry().at < h[j].entry().at }
-func (h events) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].entry().place, h[j].entry().place = i+1, j+1
-}
-
-func (h *events) Push(e any) {
-	*h = append(*h, e.(Event))
-	e.(Event).entry().place = len(*h)
-}
-
-func (h *events) Pop() any {
-	last := len(*h) - 1
-	e := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	e.entry().place = 0
-	return e
 }
