@@ -241,8 +241,7 @@ func (c *lockCall) open(g grant) *Lock {
 		s.maxHoldAt = s.since.Add(m)
 	}
 	k.open(c.ctx, c.group, s, g.hold, g.resends)
-	s.first[0] = &k.handle
-	s.handles = s.first[:]
+	s.handles = &k.handle
 	return k
 }
 

@@ -244,7 +244,7 @@ func (e *engine) message(lock, text string) {
 		to.spend()
 		w.HandOff(grant{
 			acquisition: acquisition{form: w.Request.form, owner: to.Hold, redisToken: m.Token, length: w.Request.settings.Lease, ahead: m.Ahead, unrenewed: true},
-			times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), ends: ends, renewAt: now.Add(renewGrantAfter)},
+			times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), renewAt: now.Add(renewGrantAfter)},
 			token:       m.Token, hold: to.Hold,
 		})
 	case to != nil:

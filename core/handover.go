@@ -112,7 +112,7 @@ func (k *Lock) park(until schedule.Time) error {
 		return notHeldError(s.name.Key())
 	case s.err != nil:
 		return s.err
-	case len(s.handles) > 1:
+	case s.handles.next != nil:
 		return cannotHandOver(s.name.Key(), "an inner handle is open")
 	}
 	s.parkFor(true, min(until, s.times.deadline))

@@ -187,9 +187,9 @@ func (s *lease) snapshot(now schedule.Time) (h HeldLock, ok bool) {
 		Token:    s.token,
 		Since:    s.since.Wall().Round(0),
 		TTL:      max(time.Duration(s.stopAt()-now), 0),
-		Count:    len(s.handles),
+		Count:    len(s.all()),
 		Renewals: int(s.renewals),
 		Fixed:    s.fixed,
 		Overdue:  s.overdue,
-	}, s.err == nil && len(s.handles) > 0
+	}, s.err == nil && s.handles != nil
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,13 +38,13 @@ type lease struct {
 	dropWindow  atomic.Bool   // the work has failed
 	answer      *store.Answer // to the request; nil: it is not known yet
 	err         error
-	handles     []*handle    // not unlocked yet
-	first       [1]*handle   // room for most
+	handles     *handle      // not unlocked yet: a list, for nearly all leases have one
 	observed    *observation // nil: nobody has heard of it, or it has ended
 }
 
 // handle is what a lease knows of a [Lock].
 type handle struct {
+	next       *handle       // of the lease. Guarded by lease.mu
 	id         string        // marks it in Redis
 	resends    *conn.Resends // of its acquisition
 	under      protected     // what its context descends from
@@ -67,11 +66,11 @@ func (s *lease) begin() bool {
 	return true
 }
 
-// end returns when the lease ends if nothing renews it.
+// end returns when the lease ends if nothing renews it, or a little later.
 func (s *lease) end() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.times.ends.Wall()
+	return s.times.deadline.Add(s.engine.margin(s.length)).Wall()
 }
 
 // join adds a handle that is about to re-enter; nil stands for one of another Locker, which only Redis
@@ -85,12 +84,12 @@ func (s *lease) join(h *handle) error {
 	switch {
 	case s.err != nil:
 		return s.err
-	case len(s.handles) == 0 || s.parked:
+	case s.handles == nil || s.parked:
 		return lostError(s.name.Key(), "the outer lock was unlocked", nil)
 	case h == nil:
 		s.shared.Store(true)
 	default:
-		s.handles, s.entered = append(s.handles, h), true
+		*s.find(nil), s.entered = h, true
 	}
 	return nil
 }
@@ -108,15 +107,31 @@ func (s *lease) leave(h *handle) (last bool, err error) {
 	return s.takeOut(h), s.err
 }
 
+// find returns what points to a handle, or the end of the list. s.mu is held.
+func (s *lease) find(h *handle) **handle {
+	at := &s.handles
+	for *at != nil && *at != h {
+		at = &(*at).next
+	}
+	return at
+}
+
+// all returns the handles. s.mu is held.
+func (s *lease) all() (all []*handle) {
+	for h := s.handles; h != nil; h = h.next {
+		all = append(all, h)
+	}
+	return all
+}
+
 // has says that a handle is not unlocked, nor being handed over. s.mu is held.
-func (s *lease) has(h *handle) bool { return !s.parked && slices.Contains(s.handles, h) }
+func (s *lease) has(h *handle) bool { return !s.parked && *s.find(h) != nil }
 
 // takeOut takes a handle out; retire must follow. s.mu is held.
 func (s *lease) takeOut(h *handle) (last bool) {
-	i := slices.Index(s.handles, h)
-	s.handles = slices.Delete(s.handles, i, i+1)
+	*s.find(h), h.next = h.next, nil
 	s.leaving++
-	if last = len(s.handles) == 0; last {
+	if last = s.handles == nil; last {
 		s.engine.scheduler.Remove(s)
 	}
 	return last
@@ -134,7 +149,7 @@ func (s *lease) stopAt() schedule.Time {
 // lease has ended. One that was released does not end.
 func (s *lease) check() error {
 	s.mu.Lock()
-	late := s.err == nil && len(s.handles) > 0 && schedule.Now() >= s.stopAt()
+	late := s.err == nil && s.handles != nil && schedule.Now() >= s.stopAt()
 	err := s.err
 	s.mu.Unlock()
 	if late {
@@ -159,7 +174,7 @@ func (s *lease) usable() error {
 func (s *lease) retire(free bool, err error) {
 	s.mu.Lock()
 	s.leaving--
-	left := len(s.handles) == 0 && s.err == nil
+	left := s.handles == nil && s.err == nil
 	over := left && s.leaving == 0
 	if left && err != nil && s.observed != nil {
 		s.observed.unconfirmed = err
@@ -209,12 +224,12 @@ func (s *lease) lose(why error, left bool) error {
 		defer s.mu.Unlock()
 		return s.err
 	}
-	if len(s.handles) == 0 && errors.Is(why, ErrClosed) {
+	if s.handles == nil && errors.Is(why, ErrClosed) {
 		s.mu.Unlock() // its release is under way: Close has nothing to take
 		return nil
 	}
 	s.err, s.expired = why, schedule.Now() >= s.stopAt()
-	handles := slices.Clone(s.handles)
+	handles := s.all()
 	s.mu.Unlock()
 
 	for _, h := range handles {

@@ -19,15 +19,13 @@ const (
 // times are those of a lease that a renewal moves.
 type times struct {
 	deadline schedule.Time // when Redis may have ended it, and a little before
-	ends     schedule.Time // when Redis ends it, and not before
 	renewAt  schedule.Time
 }
 
 // timesOf are those of a lease that lasts for left from a time before Redis was asked on.
 func (e *engine) timesOf(sent time.Time, left time.Duration) times {
 	at := schedule.At(sent)
-	renewAt := e.together(at.Add(left/renewalsPerLease), left)
-	return times{deadline: at.Add(left - e.margin(left)), ends: at.Add(left), renewAt: renewAt}
+	return times{deadline: at.Add(left - e.margin(left)), renewAt: e.together(at.Add(left/renewalsPerLease), left)}
 }
 
 // margin makes the holder stop a little before the lease ends in Redis, for timers that fire late under

@@ -100,7 +100,7 @@ func TestMemoryOfAHeldLock(t *testing.T) {
 	for i := range locks {
 		locks[i] = take(t, background, l, "k:"+strconv.Itoa(i))
 	}
-	if bytes := int64(heap()-before) / int64(len(locks)); bytes > 650 {
+	if bytes := int64(heap()-before) / int64(len(locks)); bytes > 575 {
 		t.Errorf("%d bytes", bytes)
 	}
 	for _, k := range locks {

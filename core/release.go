@@ -38,7 +38,7 @@ func (s *lease) canBeHandedOff() bool {
 	defer s.mu.Unlock()
 	now := schedule.Now()
 	kept := now.Sub(s.heldSince)
-	return s.form == store.Exclusive && len(s.handles) == 0 && s.err == nil && now < s.times.deadline &&
+	return s.form == store.Exclusive && s.handles == nil && s.err == nil && now < s.times.deadline &&
 		!s.shared.Load() && !s.ahead && !s.fixed && !s.overdue && s.keepFor == 0 &&
 		kept < handOffFor && s.token-s.redisToken < kept.Microseconds() &&
 		s.engine.store.Can.PassOn && !s.engine.isClosing()

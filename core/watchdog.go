@@ -12,10 +12,7 @@ import (
 // extend starts the lease anew; sent is a time before Redis was asked. s.mu is held.
 func (s *lease) extend(sent time.Time, length time.Duration) {
 	t := s.engine.timesOf(sent, length)
-	if t.deadline > s.times.deadline {
-		s.times.deadline, s.times.ends = t.deadline, t.ends
-	}
-	s.times.renewAt = t.renewAt
+	s.times = times{deadline: max(t.deadline, s.times.deadline), renewAt: t.renewAt}
 }
 
 // reschedule has the scheduler call Due for what happens next. s.mu is held.
@@ -52,7 +49,7 @@ func (s *lease) renewable() bool {
 // Due is the watchdog: it renews, and notices the ends.
 func (s *lease) Due(now schedule.Time) {
 	s.mu.Lock()
-	if s.err != nil || len(s.handles) == 0 {
+	if s.err != nil || s.handles == nil {
 		s.mu.Unlock()
 		return
 	}
@@ -64,7 +61,7 @@ func (s *lease) Due(now schedule.Time) {
 	var overdue []*handle
 	if s.maxHoldAt != 0 && !s.overdue && now >= s.maxHoldAt {
 		s.overdue = true
-		overdue = append(overdue, s.handles...)
+		overdue = s.all()
 	}
 	if s.renewable() && !s.renewing && now >= s.times.renewAt {
 		s.renewing = true
@@ -87,7 +84,7 @@ func (s *lease) Due(now schedule.Time) {
 func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	s.mu.Lock()
 	s.renewing = false
-	if s.err != nil || len(s.handles) == 0 {
+	if s.err != nil || s.handles == nil {
 		s.mu.Unlock()
 		return
 	}
