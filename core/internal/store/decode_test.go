@@ -152,6 +152,7 @@ func TestReplyOfYesOrNo(t *testing.T) {
 		err   string
 	}{
 		"done":       {reply: list{n(10)}, want: true},
+		"merged":     {reply: n(10), want: true},
 		"none":       {reply: list{n(0)}},
 		"empty":      {reply: list{}, err: "an unexpected reply of 0 values"},
 		"of a claim": {reply: list{n(3)}, err: "an unexpected reply"},

@@ -60,11 +60,11 @@ func (r *Release) isPlain() bool {
 	return r.Sole && r.Waits == (Place{}) && !r.MayArrive && r.Last == r.Token
 }
 
-// mode is that of a lock of which no more is known.
-func (r *Release) mode(room []byte) []byte {
-	mode := strconv.AppendInt(append(room, 'x'), r.Token, 10)
-	if r.Lease != usualLease {
-		mode = strconv.AppendInt(append(mode, ' '), r.Lease.Milliseconds(), 10)
+// plainMode is the mode of a lock of which no more is known, in room.
+func plainMode(room []byte, token int64, lease time.Duration) []byte {
+	mode := strconv.AppendInt(append(room, 'x'), token, 10)
+	if lease != usualLease {
+		mode = strconv.AppendInt(append(mode, ' '), lease.Milliseconds(), 10)
 	}
 	return mode
 }
@@ -79,7 +79,7 @@ type releaseCommand struct {
 func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command {
 	c.Script, c.Keys, c.Words = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner)
 	if r.isPlain() && !late && !s.Can.Differ {
-		c.Words, c.Merges = append(c.Words, r.mode(c.mode[:0])), 2
+		c.Words, c.Merges = append(c.Words, plainMode(c.mode[:0], r.Token, r.Lease)), 2
 		return &c.Command
 	}
 	tombstone := time.Duration(0)

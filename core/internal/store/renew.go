@@ -28,11 +28,13 @@ type renewal struct {
 	command conn.Command
 	queued  conn.Queued
 	words   [5]any
+	mode    [32]byte
 	to      Renewal
 }
 
 func (s *Store) renewal(w Renew) *renewal {
-	r := &renewal{words: [...]any{w.Name.Lock(), w.Owner, w.Token, leaseArg(w.Lease, false), "first"}}
+	r := new(renewal)
+	r.words = [...]any{w.Name.Lock(), w.Owner, plainMode(r.mode[:0], w.Token, w.Lease), leaseArg(w.Lease, false), "first"}
 	r.command = conn.Command{Script: s.scripts.renew, Keys: 1, Words: r.words[:4], Merges: 3}
 	if w.First {
 		r.command.Words, r.command.Merges = r.words[:], 0

@@ -36,7 +36,6 @@ type reply struct {
 	err   error // no script of ours has given it: what was read is absent
 }
 
-func (r *reply) status() status       { return status(at[int64](r, 0)) }
 func (r *reply) text() string         { return at[string](r, 1) }
 func (r *reply) ttl() time.Duration   { return time.Duration(at[int64](r, 2)) * time.Millisecond }
 func (r *reply) time() time.Duration  { return time.Duration(at[int64](r, 3)) * time.Microsecond }
@@ -44,6 +43,13 @@ func (r *reply) detail() int64        { return at[int64](r, 4) }
 func (r *reply) fields() []any        { return at[[]any](r, 4) } // instead of a detail
 func (r *reply) number() int          { return int(at[int64](r, 5)) }
 func (r *reply) lease() time.Duration { return time.Duration(at[int64](r, 6)) * time.Millisecond }
+
+func (r *reply) status() status {
+	if r.value == int64(saidDone) { // a list costs both sides more, where there are many
+		return saidDone
+	}
+	return status(at[int64](r, 0))
+}
 
 func at[T any](r *reply, i int) (value T) {
 	if list, _ := r.value.([]any); i < len(list) {

@@ -127,5 +127,5 @@ func (s *Store) freeAll(rs []*Release) *conn.Command {
 		}
 		words[i] = r.Name.Lock()
 	}
-	return &conn.Command{Script: &s.scripts.release.Merged.Script, Keys: int16(n), Words: append(words, first.Owner, first.mode(nil)), Merges: 2}
+	return &conn.Command{Script: &s.scripts.release.Merged.Script, Keys: int16(n), Words: append(words, first.Owner, plainMode(nil, first.Token, first.Lease)), Merges: 2}
 }

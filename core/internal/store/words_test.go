@@ -88,11 +88,11 @@ func TestWordsOfARelease(t *testing.T) {
 
 func TestWordsOfARenewal(t *testing.T) {
 	s, w := New(serverAt("a:1"), Config{}), Renew{Name: NewName("lock:", "k"), Owner: "p:1", Token: 7, Lease: time.Second}
-	if got, want := s.renewal(w).command.Words, []any{"lock:k", "p:1", int64(7), int64(1000)}; !reflect.DeepEqual(got, want) {
+	if got, want := s.renewal(w).command.Words, []any{"lock:k", "p:1", []byte("x7 1000"), int64(1000)}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
 	}
 	w.First = true
-	if got, want := s.renewal(w).command.Words, []any{"lock:k", "p:1", int64(7), int64(1000), "first"}; !reflect.DeepEqual(got, want) {
+	if got, want := s.renewal(w).command.Words, []any{"lock:k", "p:1", []byte("x7 1000"), int64(1000), "first"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
 	}
 }

@@ -4,16 +4,15 @@
 -- KEYS[1]  the lock; see lock.lua
 -- KEYS[2]  the fencing clock of its hash slot, to raise the token
 -- ARGV[1]  owner
--- ARGV[2]  token of the acquisition
+-- ARGV[2]  token of the acquisition; of a renewal x<token>[ <lease>], see renew_all.lua
 -- ARGV[3]  lease in ms; 0 leaves it as it is
 -- ARGV[4]  absent; first: the lock was granted, and no renewal was answered yet; raise: to raise the token
 -- ARGV[5]  to raise the token: the new one
 --
 -- Returns  {10}  done
 --          {0}   the lock is not ours any more
-local call = redis.call
-local lock, clock = KEYS[1], KEYS[2]
-local owner, token, lease, how, raised = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local call, lock, clock = redis.call, KEYS[1], KEYS[2]
+local owner, token, lease, how, raised = ARGV[1], string.match(ARGV[2], '%d+'), ARGV[3], ARGV[4], ARGV[5]
 
 -- The usual case, before any function is made: an exclusive lock.
 if how ~= 'raise' then

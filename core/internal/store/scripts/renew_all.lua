@@ -1,15 +1,16 @@
 -- Starts the leases of several exclusive locks anew.
 --
 -- KEYS     the locks
--- ARGV     of each lock: owner, token, lease in ms
+-- ARGV     of each lock: owner; the whole mode as it is when no more is known of the lock, x<token>[ <lease>]; lease
+--          in ms
 --
--- Returns  of each {10}, or nil: nothing was done, ask renew.lua
-local replies, done = {}, {10}
+-- Returns  of each 10, or nil: nothing was done, ask renew.lua
+local call, replies = redis.call, {}
 for i = 1, #KEYS do
-  local lock, owner, token, lease = KEYS[i], unpack(ARGV, 3 * i - 2, 3 * i)
+  local lock, owner, plain, lease = KEYS[i], ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
   local held = redis.pcall('HMGET', lock, owner, 'mode')
-  local ours = held[1] and string.match(held[2] or '', '^x(%d+)') == token
-  local least = ours and (held[1] ~= '1' or string.sub(held[2], -1) == '+') and redis.call('PTTL', lock) or 0
-  replies[i] = ours and redis.call('PEXPIRE', lock, math.max(least, lease)) == 1 and done or false
+  local usual = held[1] == '1' and held[2] == plain
+  local ours = usual or held[1] and string.match(held[2] or '', '^x%d+') == string.match(plain, '^x%d+')
+  replies[i] = ours and call('PEXPIRE', lock, usual and lease or math.max(call('PTTL', lock), lease)) == 1 and 10 or false
 end
 return replies
