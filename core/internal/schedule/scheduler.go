@@ -117,9 +117,14 @@ func (s *Scheduler) wake(at, now Time) {
 
 // run flushes once for events that take several rounds: what flushes sees how many there are.
 func (s *Scheduler) run() {
-	more := false // perhaps, after a full round
+	var (
+		due  []Event
+		now  Time
+		ok   bool
+		more bool // perhaps, after a full round
+	)
 	for {
-		due, now, ok := s.next()
+		due, now, ok = s.next(due)
 		for _, e := range due {
 			e.Due(now)
 		}
@@ -136,9 +141,11 @@ func (s *Scheduler) run() {
 	}
 }
 
-// next takes out what is due. If nothing is, it sets the timer. It is false when the
-// goroutine is to end.
-func (s *Scheduler) next() (due []Event, now Time, ok bool) {
+// next takes out what is due, in the memory of what was. If nothing is, it sets the timer. It is false
+// when the goroutine is to end.
+func (s *Scheduler) next(room []Event) (due []Event, now Time, ok bool) {
+	clear(room)
+	due = room[:0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = Now()
@@ -156,5 +163,5 @@ func (s *Scheduler) next() (due []Event, now Time, ok bool) {
 	if s.running = at > now; s.running {
 		s.wake(at, now)
 	}
-	return nil, now, s.running
+	return due, now, s.running
 }

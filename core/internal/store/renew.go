@@ -27,17 +27,17 @@ type Renew struct {
 type renewal struct {
 	command conn.Command
 	queued  conn.Queued
-	words   [5]any
-	mode    [32]byte
+	words   [4]any
+	mode    [24]byte // room for most
 	to      Renewal
 }
 
 func (s *Store) renewal(w Renew) *renewal {
 	r := new(renewal)
-	r.words = [...]any{w.Name.Lock(), w.Owner, plainMode(r.mode[:0], w.Token, w.Lease), leaseArg(w.Lease, false), "first"}
-	r.command = conn.Command{Script: s.scripts.renew, Keys: 1, Words: r.words[:4], Merges: 3}
+	r.words = [...]any{w.Name.Lock(), w.Owner, plainMode(r.mode[:0], w.Token, w.Lease), leaseArg(w.Lease, false)}
+	r.command = conn.Command{Script: s.scripts.renew, Keys: 1, Words: r.words[:], Merges: 3}
 	if w.First {
-		r.command.Words, r.command.Merges = r.words[:], 0
+		r.command.Words, r.command.Merges = append(r.command.Words, "first"), 0
 	}
 	return r
 }
