@@ -44,8 +44,5 @@ end
 mine.lease = how == 'first' and lease or mine.lease
 mine.token = raised or token
 write(owner, mine)
-if how == 'raise' then
-  -- include raise_clock
-  return raise_clock(raised) or {10}
-end
-return {10}
+-- include raise_clock
+return how == 'raise' and raise_clock(raised) or {10}
