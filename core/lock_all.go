@@ -136,12 +136,15 @@ func (a *multiCall) run(cs []*lockCall) error {
 	defer a.locker.underWay.End()
 	for waits := 0; ; {
 		first, err := a.try(a.missing(others), waits >= len(others))
-		switch {
+		switch wait := a.settings.Wait; {
 		case first == nil:
 			return nil
-		case err == store.ErrWithheld:
+		case err == store.ErrWithheld && (wait == nil || a.group.waited() < *wait+a.locker.timeout):
 			a.pause()
 			continue
+		case err == store.ErrWithheld: // connections break again and again
+			err = unavailableError("taking", first.name.Key(), conn.ErrNoAnswer)
+			fallthrough
 		case err != nil:
 			return a.add(nil, err, a.wants(first))
 		}

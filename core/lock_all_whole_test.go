@@ -221,3 +221,41 @@ func TestCallsShareACommandWithOneInVain(t *testing.T) {
 		})
 	}
 }
+
+// A call ends in time also where the connection breaks at each command, and its copy finds a lock busy.
+// Taken out, it asks for ever.
+func TestLockAllEndsThoughConnectionsBreak(t *testing.T) {
+	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			const timeout = 50 * time.Millisecond
+			b := take(t, background, s.locker(), "b")
+			l := s.locker(core.Timeout(timeout))
+			unlockAll(t, takeAll(t, background, l, []string{"x", "y"})) // calls are merged from now on
+			time.Sleep(time.Second)
+			sent := 0
+			s.failAll(func(s *embedded, p *peer, cmd string, args []string) bool {
+				sent++
+				return sent%2 == 1 && loseRequest(s, p, cmd, args)
+			}, acquire)
+			ctx, cancel := context.WithTimeout(background, time.Second)
+			defer cancel()
+			o := <-startAll(ctx, l, []string{"a", "b", "c"}, core.Wait(wait))
+			wantErr(t, o.err, core.ErrUnavailable)
+			wantTime(t, "ended", o.took, wait+timeout, wait+2*timeout)
+			time.Sleep(time.Second)
+			wantLocked(t, s, "then", "b")
+			unlock(t, b)
+		})
+	}
+}
+
+// Whoever may not use one of the commands that take several locks gets these one by one, also where the connection broke.
+func TestLockAllIsRefusedOverABrokenConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, forbidden := s.locker(), refuse("NOPERM this user has no permissions to run the 'mset' command")
+		unlockAll(t, takeAll(t, background, l, []string{"x", "y"}))
+		time.Sleep(time.Second)
+		s.fail(acquire, loseRequest, forbidden, forbidden)
+		unlockAll(t, takeAll(t, background, l, []string{"a", "b"}))
+	})
+}

@@ -22,7 +22,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []Claim, whole bool, done fun
 		copied, undone := c.Resends.MayArriveTwice(), isUndone(r, err)
 		if !undone || copied || whole && r.Value == int64(0) {
 			g := Grant{}
-			if undone && err == nil { // if copied, it has been compensated
+			if undone { // if copied, it has been compensated
 				err = ErrWithheld
 			} else {
 				g, err = decoded(server, c, r, err, cs[0].decode)
