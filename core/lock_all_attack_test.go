@@ -77,3 +77,23 @@ func TestLockAllContextHasWhatIsHeld(t *testing.T) {
 		unlockAll(t, m)
 	})
 }
+
+// A lock for which a call of this process waits is handed off, also where Redis is slow to take back the others.
+// Taken out, it lies idle as long as that takes, without a renewal: a lock that was granted a moment before ends, and
+// Unlock fails with ErrLost.
+func TestUnlockOfSeveralLocksHandsOffWhileRedisIsSlow(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		m := takeAll(t, background, l, []string{"a", "b"})
+		next := start(background, l, "b")
+		time.Sleep(time.Millisecond)
+		s.fail(release, lateReply(time.Second))
+		began := time.Now()
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- m.Unlock(background) }()
+		o := <-next
+		wantTime(t, "handed off", time.Since(began), 0, 10*time.Millisecond)
+		wantErr(t, <-unlocked, nil)
+		unlock(t, o.lock)
+	})
+}

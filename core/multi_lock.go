@@ -105,34 +105,27 @@ type leaver struct {
 // endAll releases what has left its leases, or hands it off.
 func endAll(ctx context.Context, all []leaver, failed bool) error {
 	var errs []error
-	// What others of this process wait for is handed off in the end: they may want the rest as well.
-	var wanted []leaver
 	endings, requests := make([]releasing, len(all)), make([]*store.Release, 0, len(all))
 	for _, k := range all {
 		s := k.lease
-		if _, waited := s.engine.queues.WaitFor(s.name.Lock()); waited && k.last && s.canBeHandedOff() {
-			wanted = append(wanted, k)
+		if _, waited := s.engine.queues.WaitFor(s.name.Lock()); waited && k.last && s.canBeHandedOff() && s.handOff(&k.handle) {
 			continue
 		}
 		r := &endings[len(requests)]
 		*r = s.releasing(&k.handle, k.last, failed)
 		requests = append(requests, &r.request)
 	}
-	if len(requests) > 0 {
-		e := endings[0].lease.engine
-		e.store.ReleaseAll(ctx, requests, e.timeout, func(i int, released store.Released, err error) {
-			r := &endings[i]
-			free, err := r.confirm(ctx, released, err)
-			if r.lease.retire(free, err); err != nil {
-				errs = append(errs, err)
-			}
-		})
+	if len(requests) == 0 {
+		return nil
 	}
-	for _, k := range wanted {
-		if !k.lease.handOff(&k.handle) {
-			errs = append(errs, k.lease.release(ctx, &k.handle, true, failed))
+	e := endings[0].lease.engine
+	e.store.ReleaseAll(ctx, requests, e.timeout, func(i int, released store.Released, err error) {
+		r := &endings[i]
+		free, err := r.confirm(ctx, released, err)
+		if r.lease.retire(free, err); err != nil {
+			errs = append(errs, err)
 		}
-	}
+	})
 	return errors.Join(errs...)
 }
 
