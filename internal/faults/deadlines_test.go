@@ -137,7 +137,7 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 			replies, _ = cmd.Val().([]any)
 		}
 		for i, reply := range replies { // of each: owner, token, lease
-			if values, _ := reply.([]any); len(values) == 1 && integer(values[0]) == 10 {
+			if said := fmt.Sprint(reply); said == "[10]" || said == "10" { // of one, of several
 				confirmed[fmt.Sprint(args[3*i])] = time.Duration(integer(args[3*i+2])) * time.Millisecond
 			}
 		}
