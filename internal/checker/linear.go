@@ -1,9 +1,11 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -91,4 +93,12 @@ func operations(visits []Visit) []porcupine.Operation {
 // tokens are all greater than last. It gives up the search after a while.
 func Linearizable(visits []Visit, last int64, within time.Duration) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(lockModel(last), operations(visits), within)
+}
+
+// FirstWrong returns the last visits of the shortest beginning that is not the history of a lock.
+func FirstWrong(visits []Visit, last int64, within time.Duration) []Visit {
+	visits = slices.SortedFunc(slices.Values(visits), func(a, b Visit) int { return cmp.Compare(a.Returned, b.Returned) })
+	visits = slices.DeleteFunc(visits, func(v Visit) bool { return !v.Granted() })
+	wrong := sort.Search(len(visits), func(n int) bool { return Linearizable(visits[:n], last, within) == porcupine.Illegal })
+	return visits[max(0, wrong-4):min(wrong, len(visits))]
 }

@@ -138,7 +138,7 @@ func (r *run) violations(visits []visit, res *result) []string {
 	for key, own := range byKey {
 		switch checker.Linearizable(own, r.lastToken[key], decideWithin) {
 		case porcupine.Illegal:
-			found = append(found, "the history of "+key+" is not that of a lock")
+			found = append(found, fmt.Sprintf("the history of %s is not that of a lock, after token %d: %v", key, r.lastToken[key], checker.FirstWrong(own, r.lastToken[key], decideWithin)))
 			res.decided++
 		case porcupine.Unknown:
 			res.undecided++

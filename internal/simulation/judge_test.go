@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -67,7 +66,7 @@ func (v *verdict) cycle(w *world, c *cycle, last map[string]int64) {
 	for key, own := range byKey {
 		switch checker.Linearizable(own, last[key], decideWithin) {
 		case porcupine.Illegal:
-			v.complain("the history of %s is not that of a lock: %v", key, firstWrong(own, last[key]))
+			v.complain("the history of %s is not that of a lock: %v", key, checker.FirstWrong(own, last[key], decideWithin))
 		case porcupine.Unknown:
 			v.undecided++
 		}
@@ -76,17 +75,6 @@ func (v *verdict) cycle(w *world, c *cycle, last map[string]int64) {
 		}
 		v.unreached(c, key, pollBound+8*w.latency)
 	}
-}
-
-// firstWrong returns the last visits of the shortest beginning of a history that is not that of
-// a lock.
-func firstWrong(visits []checker.Visit, last int64) []checker.Visit {
-	visits = slices.SortedFunc(slices.Values(visits), func(a, b checker.Visit) int { return cmp.Compare(a.Returned, b.Returned) })
-	visits = slices.DeleteFunc(visits, func(o checker.Visit) bool { return !o.Granted() })
-	wrong := sort.Search(len(visits), func(n int) bool {
-		return checker.Linearizable(visits[:n], last, decideWithin) == porcupine.Illegal
-	})
-	return visits[max(0, wrong-4):wrong]
 }
 
 // allow excuses a holder from what happened to its lock from outside: until then it

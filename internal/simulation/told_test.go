@@ -6,16 +6,21 @@ import (
 	"time"
 )
 
+// actsAlone returns an actor of a world that has no other. The caller is to call end.
+func actsAlone() (w *world, p *process, a *actor, end func()) {
+	w = newWorld(1)
+	w.server = startServer()
+	w.cycles = []*cycle{{}}
+	s, end := w.shift()
+	p = w.newProcess(0)
+	return w, p, &actor{w, p, w.random, s}, end
+}
+
 // Whichever hold is left of a lock, its record says when the loss was told.
 func TestALossIsRecordedAfterTheOutermostHoldIsUnlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(1)
-		w.server = startServer()
-		w.cycles = []*cycle{{}}
-		s, end := w.shift()
+		w, p, a, end := actsAlone()
 		defer end()
-		p := w.newProcess(0)
-		a := &actor{w, p, w.random, s}
 
 		plan := plan{Key: "hot 0", Lease: time.Second, Fixed: true, Depth: 1}
 		r := p.open(plan)
@@ -41,13 +46,8 @@ func TestALossIsRecordedAfterTheOutermostHoldIsUnlocked(t *testing.T) {
 func TestALossIsNotHeardOfAfterTheCallerHasGone(t *testing.T) {
 	for lives, lost := range map[time.Duration]bool{500 * time.Millisecond: false, 2 * time.Second: true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(1)
-			w.server = startServer()
-			w.cycles = []*cycle{{}}
-			s, end := w.shift()
+			w, p, a, end := actsAlone()
 			defer end()
-			p := w.newProcess(0)
-			a := &actor{w, p, w.random, s}
 
 			plan := plan{Key: "hot 0", Lease: time.Second, Fixed: true, Leave: true, Careless: true, Length: time.Minute}
 			p.actors.Go(func() { a.visit(plan) })
