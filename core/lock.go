@@ -79,6 +79,8 @@ func (k *Lock) ShareOwner() string {
 // Token returns the fencing token: strictly increasing from one acquisition of a key to the next. Pass
 // it to the store that the lock protects, and have the store refuse a smaller token than it has seen:
 // that is what stops a holder that was paused past its lease. A re-entry has its outer lock's token.
+// Those who hold the lock together, by [Shared] or [Permits], have theirs in the order in which Redis
+// granted it, which need not be that of their calls.
 // That of another key means nothing: where a context may hold several locks, use [FromContextKey].
 func (k *Lock) Token() int64 { return k.lease.token }
 

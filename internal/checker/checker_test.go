@@ -72,7 +72,18 @@ func TestHistoriesAreJudged(t *testing.T) {
 			[]Visit{with(hold("a", 1, 10, 90), sharing), with(hold("b", 2, 20, 30), sharing), hold("c", 3, 40, 50)},
 			true, porcupine.Illegal,
 		},
-		{"a sharer with a smaller token than one before", []Visit{with(hold("a", 2, 10, 20), sharing), with(hold("b", 1, 30, 40), sharing)}, false, porcupine.Illegal},
+		{"a sharer whose process was granted it before another sharer", []Visit{with(hold("a", 2, 10, 20), sharing), with(hold("b", 1, 30, 40), sharing)}, false, porcupine.Ok},
+		{
+			"a sharer with a smaller token than one that was alone meanwhile",
+			[]Visit{with(hold("a", 2, 10, 20), sharing), hold("b", 3, 22, 24), with(hold("c", 1, 30, 40), sharing)},
+			false, porcupine.Illegal,
+		},
+		{"a permit with a smaller token than a sharer before", []Visit{with(hold("a", 2, 10, 20), sharing), with(hold("b", 1, 30, 40), ofTwo)}, false, porcupine.Illegal},
+		{
+			"alone with a smaller token than one of two sharers before",
+			[]Visit{with(hold("a", 3, 10, 20), sharing), with(hold("b", 1, 25, 28), sharing), hold("c", 2, 30, 40)},
+			false, porcupine.Illegal,
+		},
 		{
 			"Unlock confirmed to a sharer after the lock had gone to somebody alone",
 			[]Visit{with(with(hold("a", 1, 10, 60), sharing), func(v *Visit) { v.Told = 15 }), hold("b", 2, 20, 30)},

@@ -11,11 +11,16 @@ type Form struct {
 // admits says whether a call in this form may join holders in some forms.
 func (f Form) admits(held []Form) bool {
 	for _, h := range held {
-		if h.Shared != f.Shared || (h.Permits > 0) != (f.Permits > 0) {
+		if !f.goesWith(h) {
 			return false
 		}
 	}
 	return len(held) == 0 || f.Shared || len(held) < f.Permits
+}
+
+// goesWith says whether holders in both forms may hold a lock together.
+func (f Form) goesWith(o Form) bool {
+	return f.Shared && o.Shared || f.Permits > 0 && o.Permits > 0
 }
 
 // String is how it is written in the story of a run.

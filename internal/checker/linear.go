@@ -18,11 +18,14 @@ type step struct {
 	form  Form
 }
 
-// lockState is a lock in the model: who holds it, in the order in which they came, and the
-// greatest token ever given.
+// lockState is a lock in the model: who holds it, in the order in which they came; the
+// greatest token ever given; the form of those that came last, and the greatest token given
+// in others before them.
 type lockState struct {
-	held []holder
-	last int64
+	held   []holder
+	last   int64
+	form   Form
+	before int64
 }
 
 type holder struct {
@@ -40,26 +43,31 @@ func (s lockState) forms() (forms []Form) {
 // lockModel is a lock with a set of holders whose forms go together, one if it is held
 // alone, and with tokens that grow.
 //
-//	acquire  the form admits it beside those who hold, and the token is greater than all before
+//	acquire  the form admits it beside those who hold, and the token is greater than all before. Of those that
+//	         may hold together it is greater than all of others only: a call may get what its process was
+//	         granted before the call began
 //	release  a holder gives it back
 //	lapse    the lock of a holder ends by itself, or by an Unlock that nobody confirmed
 //
 // last is the greatest token of earlier histories.
 func lockModel(last int64) porcupine.Model {
 	return porcupine.Model{
-		Init: func() any { return lockState{last: last} },
+		Init: func() any { return lockState{last: last, before: last} },
 		Step: func(state, input, _ any) (bool, any) {
 			s, op := state.(lockState), input.(step)
 			if op.kind == "acquire" {
+				if !op.form.goesWith(s.form) {
+					s.form, s.before = op.form, s.last
+				}
 				held := append(slices.Clone(s.held), holder{op.token, op.form})
-				return op.token > s.last && op.form.admits(s.forms()), lockState{held, op.token}
+				return op.token > s.before && op.form.admits(s.forms()), lockState{held, max(s.last, op.token), s.form, s.before}
 			}
 			left := slices.DeleteFunc(slices.Clone(s.held), func(h holder) bool { return h.token == op.token })
-			return len(left) < len(s.held), lockState{left, s.last}
+			return len(left) < len(s.held), lockState{left, s.last, s.form, s.before}
 		},
 		Equal: func(a, b any) bool {
 			s, o := a.(lockState), b.(lockState)
-			return s.last == o.last && slices.Equal(s.held, o.held)
+			return s.last == o.last && s.form == o.form && s.before == o.before && slices.Equal(s.held, o.held)
 		},
 		DescribeOperation: func(input, _ any) string { return fmt.Sprint(input) },
 	}
