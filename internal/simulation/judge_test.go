@@ -88,8 +88,7 @@ func (v *visit) allow(moves []move) {
 	}
 }
 
-// sessions joins the visits that shared a lock by sharing its owner. The first of them may have
-// entered what an earlier call of that owner had got, and never heard of.
+// sessions joins the visits that shared a lock by sharing its owner.
 func sessions(visits []visit) []checker.Visit {
 	type session struct {
 		key, owner string
@@ -97,17 +96,7 @@ func sessions(visits []visit) []checker.Visit {
 	}
 	var out []checker.Visit
 	joined := map[session]int{}
-	unaware := map[session]int64{} // since when there may be such a call
 	for _, v := range visits {
-		id := session{key: v.Key, owner: v.Plan.Owner}
-		if since, known := unaware[id]; v.Plan.Owner != "" && !v.Granted() && (!known || v.Called < since) {
-			unaware[id] = v.Called
-		}
-	}
-	for _, v := range visits {
-		if since, known := unaware[session{key: v.Key, owner: v.Plan.Owner}]; known {
-			v.Called = min(v.Called, since)
-		}
 		id := session{v.Key, v.Owner, v.Token}
 		i, known := joined[id]
 		if v.Plan.Owner == "" || !v.Granted() || !known {
