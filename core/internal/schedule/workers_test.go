@@ -77,6 +77,17 @@ func TestTasksComeAsWorkersLeave(t *testing.T) {
 	})
 }
 
+func TestNotAllWorkersStay(t *testing.T) {
+	workers(t, func(t *testing.T, w *schedule.Workers) {
+		for range 100 {
+			w.Start(func() { time.Sleep(ms) })
+		}
+		wantWorking(t, "with 100 tasks", 100)
+		time.Sleep(2 * ms)
+		wantWorking(t, "after 100 tasks", 64)
+	})
+}
+
 func TestABusyWorkerHoldsNobodyUp(t *testing.T) {
 	workers(t, func(t *testing.T, w *schedule.Workers) {
 		for range 3 {
