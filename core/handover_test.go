@@ -95,6 +95,29 @@ func TestResumedLockIsParkedAgain(t *testing.T) {
 	}
 }
 
+// When nobody knows what became of a handover until the lock is lost, it ends: also when a request to have it held as
+// before arrives later than its release.
+func TestHandoverOfALockThatIsLostMeanwhile(t *testing.T) {
+	for _, late := range []time.Duration{680 * time.Millisecond, 710 * time.Millisecond, 800 * time.Millisecond, 2 * time.Second} {
+		t.Run(late.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l, other := s.open(core.Timeout(300*time.Millisecond)), s.locker()
+				k := take(t, background, l, "k")
+				s.fail("hand_over", lateRequest(350*time.Millisecond), lateRequest(late), hang, hang)
+				_, err := k.Handover(background, time.Second)
+				wantErr(t, err, core.ErrLost)
+				wantErr(t, k.Unlock(background), core.ErrLost)
+				wantErr(t, l.Close(background))
+				time.Sleep(2 * time.Second)
+				unlock(t, take(t, background, other, "k", core.NoWait()))
+				if n := len(s.commands("hand_over")); n != 5 { // four that were not answered, and one that ends the lock
+					t.Errorf("%d requests", n)
+				}
+			})
+		})
+	}
+}
+
 // A window that was dropped stays so: the work that the lock goes along with does not open it.
 func TestHandoverAfterDropWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -69,8 +69,10 @@ func (k *Lock) Owner() string { return k.lease.owner }
 
 // ShareOwner returns the owner for others to enter the lock by, with the option [Owner], from
 // anywhere until Unlock, but not in a quorum. Locks that LockAll took may have one owner: it then
-// enters each. From now on the lock is not handed off in memory to
-// another call of this process, which would have the same owner. It does not block.
+// enters each. Whoever enters has the fencing token that Redis knows. That is a smaller one than this
+// handle's where the lock was handed off in memory before: send Token along where a store checks it.
+// From now on the lock is not handed off to another call of this process, which would have the same
+// owner. It does not block.
 func (k *Lock) ShareOwner() string {
 	k.lease.shared.Store(true)
 	return k.lease.owner

@@ -31,7 +31,8 @@ const (
 // for the others. After as many such waits as there are keys it keeps those that sort before the busy one, by the bytes of their names in Redis, for half as
 // long as it has waited; then it waits on without them. So calls of LockAll do not wait for one
 // another in a cycle, and no key stays taken for as long as another one is busy. [Wait], or the lease
-// where ctx holds another lock, bounds the whole. Each lock has a lease and a token of its own;
+// where ctx holds another lock, bounds the whole; after that it takes four times [Timeout] at most, where Redis
+// is slow or its connections break. Each lock has a lease and a token of its own;
 // [FixedLease], [MaxHold] and the window of [KeepFor] count from when it was taken.
 //
 // A busy lock that sorts before one that ctx holds is refused at once with [*BusyError]: by LockAll

@@ -97,3 +97,21 @@ func TestUnlockOfSeveralLocksHandsOffWhileRedisIsSlow(t *testing.T) {
 		unlock(t, o.lock)
 	})
 }
+
+// Where somebody waits for one of them, the locks are released one by one after a command for all was in vain: both
+// together take no longer than one request may.
+func TestUnlockOfSeveralLocksEndsInTime(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(core.Timeout(time.Second)), s.locker()
+		m := takeAll(t, background, l, []string{"a", "b"})
+		next := start(background, other, "b")
+		time.Sleep(time.Millisecond)
+		s.failAll(lateReply(800*time.Millisecond), release, "free_all")
+		began := time.Now()
+		err := m.Unlock(background)
+		wantTime(t, "Unlock", time.Since(began), 800*time.Millisecond, time.Second+10*time.Millisecond)
+		wantErr(t, err, core.ErrUnavailable)
+		s.heal()
+		unlock(t, (<-next).lock)
+	})
+}

@@ -93,8 +93,10 @@ func MaxWaiters(n int) Option {
 // Owner names the owner of a lock, so that the same id re-enters it from another goroutine or
 // process. It is for a single call: [New], [Wrap] and middleware refuse it, because calls that
 // share an owner do not exclude one another. An id is 1 to 128 bytes without control characters and
-// does not begin with "latchkey:". Calls that enter go past those that wait. Owner cannot be combined
-// with [KeepFor], whether the call or [New] has it, or a Locker of [NewQuorum].
+// does not begin with "latchkey:". Calls that enter go past those that wait. The lock has one lease for
+// all who have entered it: when one of their processes dies, it is free a lease after the others have
+// left, not while they come and go. Owner cannot be combined with [KeepFor], whether the call or [New]
+// has it, or a Locker of [NewQuorum].
 func Owner(id string) Option {
 	return Option{set: func(s *settings) {
 		s.Owner = id

@@ -91,7 +91,7 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 		atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) }, done)
 		return
 	}
-	together := s.freeAll(rs)
+	end, together := time.Now().Add(timeout), s.freeAll(rs)
 	if c := together; c != nil {
 		if r, err := s.servers[0].Do(ctx, c, timeout); !isUndone(r, err) {
 			heard := reply{value: r.Value}
@@ -108,7 +108,7 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 			commands[i].Merges = 0 // that was in vain
 		}
 	}
-	s.servers[0].DoAll(ctx, commands, timeout, func(i int, r conn.Reply, err error) {
+	s.servers[0].DoAll(ctx, commands, time.Until(end), func(i int, r conn.Reply, err error) {
 		released, err := decoded(s.servers[0], commands[i], r, err, decodeRelease)
 		done(i, released, err)
 	})

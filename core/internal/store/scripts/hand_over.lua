@@ -8,7 +8,7 @@
 -- ARGV[3]  token of the acquisition
 -- ARGV[4]  the last token that the process has given under it
 -- ARGV[5]  digest of the ticket
--- ARGV[6]  for how long it is parked, in ms; to take it back: for how long the lock is to last
+-- ARGV[6]  for how long it is parked, in ms; to take it back: for how long the lock is to last, 0: it was lost, and ends
 -- ARGV[7]  to take it back: the lease as lock.lua has it; '' to park it
 -- ARGV[8]  id of the request, which its taking back has as well
 -- ARGV[9]  '1' to drop the dedup window
@@ -30,6 +30,10 @@ if not parked and not (count and its == token) then
 end
 
 if lease ~= '' then
+  if ttl == '0' and (parked or count == '1' and holds == sole) then
+    call('DEL', lock) -- whatever else of this request arrives later finds nothing
+    return {10}
+  end
   if parked or tonumber(lease) > 0 and call('PTTL', lock) < tonumber(ttl) then
     call('PEXPIRE', lock, ttl)
   end
