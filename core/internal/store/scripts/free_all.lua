@@ -8,20 +8,26 @@
 local try, keys, args = redis.pcall, KEYS, ARGV
 -- include pubsub
 local each = 2 * #keys / #args -- so many locks a call has
-local freed, replies = {}, {}
+local freed, count, replies = {}, 0, {}
 for n = 1, #args, 2 do
-  local first, heard = each * (n - 1) / 2 + 1, {}
+  local first, ours, all = each * (n - 1) / 2 + 1, true, each > 1 and {}
   for i = first, first + each - 1 do
     local held = try('HMGET', keys[i], args[n], 'mode')
-    heard = held[1] == '1' and held[2] == args[n + 1] and heard
+    ours = ours and held[1] == '1' and held[2] == args[n + 1]
   end
-  for i = first, heard and first + each - 1 or 0 do
-    freed[#freed + 1] = keys[i]
-    heard[i - first + 1] = tonumber(try(PUBLISH, 'redisson_lock__channel:{' .. keys[i] .. '}', '0')) or -1
+  local reply = false
+  for i = first, ours and first + each - 1 or 0 do
+    count = count + 1
+    freed[count] = keys[i]
+    local heard = tonumber(try(PUBLISH, 'redisson_lock__channel:{' .. keys[i] .. '}', '0')) or -1
+    if all then
+      all[i - first + 1] = heard
+    end
+    reply = all or heard
   end
-  replies[(n + 1) / 2] = each == 1 and heard and heard[1] or heard
+  replies[(n + 1) / 2] = reply
 end
-if #freed > 0 then
+if count > 0 then
   redis.call('DEL', unpack(freed))
 end
 return #args > 2 and replies or replies[1]

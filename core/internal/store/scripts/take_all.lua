@@ -27,7 +27,8 @@ local function take(from, to)
     if last[i] and last[i] >= now then
       return false -- the token has to be a greater one, see next_token.lua
     end
-    clocks[#clocks + 1], clocks[#clocks + 2] = keys[2 * count + i], now
+    local n = 2 * (i - from)
+    clocks[n + 1], clocks[n + 2] = keys[2 * count + i], now
   end
   call('MSET', unpack(clocks))
   for first = from, to, each do
