@@ -149,7 +149,7 @@ func (s *Sentinel) AwaitFailover(tb testing.TB, old *Server) *Server {
 		master, why = s.named()
 		return master != nil && master != old && s.replication(master)["role"] == "master"
 	}) {
-		tb.Fatalf("no failover: %s", why)
+		tb.Fatalf("no failover: %s%s", why, s.story())
 	}
 	return master
 }
@@ -161,8 +161,20 @@ func (s *Sentinel) AwaitStable(tb testing.TB) {
 	tb.Helper()
 	why := ""
 	if !poll(2*patience, func() bool { why = s.unstable(); return why == "" }) {
-		tb.Fatalf("the sentinels and servers do not become stable: %s", why)
+		tb.Fatalf("the sentinels and servers do not become stable: %s%s", why, s.story())
 	}
+}
+
+// story is what the sentinels have said of late.
+func (s *Sentinel) story() (story string) {
+	const most = 4000
+	for _, w := range s.watchers {
+		w.mu.Lock()
+		said := w.process.output()
+		w.mu.Unlock()
+		story += "\n" + w.Addr() + ": …" + said[max(0, len(said)-most):]
+	}
+	return story
 }
 
 // CutReplication keeps from the replicas what is written from now on, while the
