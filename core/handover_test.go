@@ -98,19 +98,29 @@ func TestResumedLockIsParkedAgain(t *testing.T) {
 // When nobody knows what became of a handover until the lock is lost, it ends: also when a request to have it held as
 // before arrives later than its release.
 func TestHandoverOfALockThatIsLostMeanwhile(t *testing.T) {
-	for _, late := range []time.Duration{680 * time.Millisecond, 710 * time.Millisecond, 800 * time.Millisecond, 2 * time.Second} {
-		t.Run(late.String(), func(t *testing.T) {
+	for what, tc := range map[string]struct {
+		late  time.Duration // that request
+		hangs int           // so many after it
+	}{
+		"at about the same time":               {680 * time.Millisecond, 2},
+		"a little later":                       {710 * time.Millisecond, 2},
+		"later":                                {800 * time.Millisecond, 2},
+		"when it would not be parked any more": {2 * time.Second, 2},
+		"and Redis is silent after it":         {710 * time.Millisecond, 8},
+	} {
+		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				l, other := s.open(core.Timeout(300*time.Millisecond)), s.locker()
 				k := take(t, background, l, "k")
-				s.fail("hand_over", lateRequest(350*time.Millisecond), lateRequest(late), hang, hang)
+				s.fail("hand_over", lateRequest(350*time.Millisecond), lateRequest(tc.late))
+				s.fail("hand_over", slices.Repeat([]fault{hang}, tc.hangs)...)
 				_, err := k.Handover(background, time.Second)
 				wantErr(t, err, core.ErrLost)
 				wantErr(t, k.Unlock(background), core.ErrLost)
 				wantErr(t, l.Close(background))
 				time.Sleep(2 * time.Second)
 				unlock(t, take(t, background, other, "k", core.NoWait()))
-				if n := len(s.commands("hand_over")); n != 5 { // four that were not answered, and one that ends the lock
+				if n := len(s.commands("hand_over")); n != tc.hangs+3 { // the last one ends the lock
 					t.Errorf("%d requests", n)
 				}
 			})

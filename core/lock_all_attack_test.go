@@ -115,3 +115,19 @@ func TestUnlockOfSeveralLocksEndsInTime(t *testing.T) {
 		unlock(t, (<-next).lock)
 	})
 }
+
+// The same for a call that takes them: for all, one by one, and what it got it gives back.
+func TestLockAllEndsInTimeWhileRedisIsSlow(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		const timeout = time.Second
+		l, other := s.locker(core.Timeout(timeout)), s.locker()
+		k := take(t, background, other, "b")
+		s.failAll(lateReply(timeout*9/10), acquire, release, "take_all", "free_all")
+		began := time.Now()
+		_, err := l.LockAll(background, []string{"a", "b"}, core.NoWait())
+		wantTime(t, "LockAll", time.Since(began), timeout, 4*timeout)
+		wantErr(t, err, core.ErrUnavailable)
+		s.heal()
+		unlock(t, k)
+	})
+}

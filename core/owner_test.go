@@ -154,3 +154,20 @@ func TestOwnerAbortOfAReentryKeepsTheWindow(t *testing.T) {
 		inWindow(t, a, "k", time.Minute)
 	})
 }
+
+// Redis does not know the token of a lock that was handed off in memory.
+func TestTokenOfWhoeverEntersBySharedOwner(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		first := take(t, background, l, "k")
+		next := start(background, l, "k")
+		time.Sleep(time.Millisecond)
+		unlock(t, first)
+		second := (<-next).lock
+		entered := take(t, background, s.locker(), "k", core.Owner(second.ShareOwner()))
+		if second.Token() <= first.Token() || entered.Token() != first.Token() {
+			t.Errorf("tokens %d, %d and %d", first.Token(), second.Token(), entered.Token())
+		}
+		unlock(t, entered, second)
+	})
+}

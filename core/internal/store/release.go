@@ -103,7 +103,7 @@ func decodeRelease(from conn.Reply) (released Released, _ error) {
 	r := reply{value: from.Value}
 	switch r.status() {
 	case saidNone:
-	case saidEnded, saidDone: // the latter says a lock that was to be handed over
+	case saidEnded, saidDone: // done, says hand_over.lua
 		released.Found = true
 	case saidPassed:
 		released = Released{Found: true, Passed: true, Clock: Clock{r.time(), from.Sent}}

@@ -10,22 +10,22 @@ local try, keys, args = redis.pcall, KEYS, ARGV
 local each = 2 * #keys / #args -- so many locks a call has
 local freed, count, replies = {}, 0, {}
 for n = 1, #args, 2 do
-  local first, ours, all = each * (n - 1) / 2 + 1, true, each > 1 and {}
+  local first, ours, reply = each * (n - 1) / 2 + 1, true, each > 1 and {}
   for i = first, first + each - 1 do
     local held = try('HMGET', keys[i], args[n], 'mode')
     ours = ours and held[1] == '1' and held[2] == args[n + 1]
   end
-  local reply = false
   for i = first, ours and first + each - 1 or 0 do
     count = count + 1
     freed[count] = keys[i]
     local heard = tonumber(try(PUBLISH, 'redisson_lock__channel:{' .. keys[i] .. '}', '0')) or -1
-    if all then
-      all[i - first + 1] = heard
+    if each > 1 then
+      reply[i - first + 1] = heard
+    else
+      reply = heard
     end
-    reply = all or heard
   end
-  replies[(n + 1) / 2] = reply
+  replies[(n + 1) / 2] = ours and reply
 end
 if count > 0 then
   redis.call('DEL', unpack(freed))
