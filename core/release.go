@@ -90,8 +90,7 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 	s, e := r.lease, r.lease.engine
 	again := false // it may have been done already
 	for ; err != nil; released, err = e.store.Release(ctx, r.request, time.Until(r.over)) {
-		migrating := conn.IsMigrating(err)
-		if conn.OutcomeOf(err) == conn.Refused && !migrating || time.Until(r.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
+		if conn.OutcomeOf(err) == conn.Refused && !conn.Passes(err) || time.Until(r.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
 			e.store.ReleaseLater(r.request)
 			return true, unavailableError("releasing", s.name.Key(), err)
 		}

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"context"
 	"fmt"
 	"slices"
 )
@@ -59,22 +60,22 @@ func (b *batch) alone(i int) *batch {
 	return &batch{calls: b.calls[i : i+1]}
 }
 
-// wrote is called right before the command is written.
+// wrote is called when the command is written.
 func (b *batch) wrote() {
 	for _, c := range b.calls {
 		c.dispatch().wrote()
 	}
 }
 
-// line is the command.
-func (b *batch) line() []any {
+// set makes its command.
+func (b *batch) set(ctx context.Context) {
 	first := b.calls[0].Command
 	if len(b.calls) == 1 {
-		return first.line(b.cmd.room[:], b.again)
+		b.cmd.set(ctx, scriptWord{first.Script, b.again, b}, first.line(b.cmd.room[:]))
+		return
 	}
 	merged, n := first.Script.Merged, first.each()
-	words := make([]any, 0, 3+len(b.calls)*(n*merged.keys+int(first.Merges)))
-	words = append(words, merged.by(b.again)...)
+	words := make([]any, 2, 3+len(b.calls)*(n*merged.keys+int(first.Merges)))
 	words = append(words, len(b.calls)*n*merged.keys)
 	for i := range merged.keys {
 		for _, c := range b.calls {
@@ -85,7 +86,7 @@ func (b *batch) line() []any {
 		args := c.Command.Words[first.Keys:]
 		words = append(words, args[:min(int(first.Merges), len(args))]...)
 	}
-	return words
+	b.cmd.set(ctx, scriptWord{&merged.Script, b.again, b}, words)
 }
 
 // divides says that a merged script was refused, perhaps because of one of its keys.

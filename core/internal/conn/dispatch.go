@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -9,25 +10,50 @@ import (
 )
 
 // once is a command that go-redis must not send again by itself: a lost reply would run a script twice, on a
-// cluster even with retries switched off. It notices when go-redis is about to write it.
+// cluster even with retries switched off.
 type once struct {
 	redis.Cmd
-	load interface{ wrote() }
-	room [9]any // for the words of most commands
+	script scriptWord
+	room   [9]any // for the words of most commands
 }
 
-// set makes it a command.
-func (o *once) set(ctx context.Context, line []any, load interface{ wrote() }) {
-	o.Cmd, o.load = *redis.NewCmd(ctx, line...), load
+// set makes it a command: EVALSHA, or EVAL where Redis does not know the script yet. The line begins with room for
+// two words.
+func (o *once) set(ctx context.Context, script scriptWord, line []any) {
+	o.script = script
+	line[0], line[1] = "evalsha", &o.script
+	if script.whole {
+		line[0] = "eval"
+	}
+	o.Cmd = *redis.NewCmd(ctx, slices.Clip(line)...) // hooks of the client's may append to it
 }
 
 // NoRetry keeps go-redis from sending the command again.
 func (*once) NoRetry() bool { return true }
 
-// Args is what go-redis reads right before it writes the command.
-func (o *once) Args() []any {
-	o.load.wrote()
-	return o.Cmd.Args()
+// scriptWord is the word of a command that stands for its script. What it is go-redis asks only when it writes the
+// command to a connection. The other words are read for commands that never leave, too: by hooks, and to find the node
+// of a cluster.
+type scriptWord struct {
+	script *Script
+	whole  bool
+	load   interface{ wrote() }
+}
+
+// MarshalBinary is called when the command is written.
+func (w *scriptWord) MarshalBinary() ([]byte, error) {
+	w.load.wrote()
+	return w.text(), nil
+}
+
+// String is for hooks.
+func (w *scriptWord) String() string { return string(w.text()) }
+
+func (w *scriptWord) text() []byte {
+	if w.whole {
+		return w.script.text
+	}
+	return w.script.digest
 }
 
 // answer is the reply: nil is one, and no error.
@@ -61,7 +87,7 @@ type dispatch struct {
 	over      bool // nobody waited any longer; the caller's own
 }
 
-// wrote is called right before a copy is written. nil: nobody gives the command up.
+// wrote is called when a copy is written. nil: nobody gives the command up.
 func (d *dispatch) wrote() {
 	if d == nil {
 		return
@@ -87,6 +113,12 @@ func (d *dispatch) compensate() {
 	if c := d.queued.Command.Compensator; c != nil {
 		c.Compensate(d.pipeline.server)
 	}
+}
+
+// refused says that nothing came of the present copy.
+func (d *dispatch) refused() bool {
+	err := d.answer.err // if nobody waits any more why may be the refusal of another command
+	return !d.over && isRefusal(err) && !(IsClosed(err) && d.departed())
 }
 
 // departed says whether the present copy has left.
@@ -130,7 +162,7 @@ func (d *dispatch) unwanted() bool {
 // unknown, and when the last copy did nothing but an earlier one may yet arrive.
 func (d *dispatch) conclude(sent time.Time) (Reply, error) {
 	a := d.answer
-	refused := !d.over && isRefusal(a.err) // why nobody waits may be a refusal of another command
+	refused := d.refused()
 	if a.err == nil || refused {
 		if d.unknown && !d.queued.Command.Script.did(a.value) { // nor did one that was refused
 			d.abandon()

@@ -11,12 +11,31 @@ import (
 
 const (
 	// A connection may have been closed behind the pool's back: by Redis after a time of idleness, by a
-	// balancer, in a restart. The first command on it finds out, and cannot tell whether Redis has seen it.
-	// All connections of a pool may be such, so the pauses between copies begin short, and grow by so much.
+	// balancer, in a restart. The first command on it finds out, and cannot tell whether Redis has seen it. Or
+	// it may lead to a server that is a replica by now. All connections of a pool may be such, so the pauses
+	// between copies begin short, and grow by so much.
 	repeatDelay = 250 * time.Microsecond
-	// migrationDelay is the pause while a slot moves.
-	migrationDelay = 20 * time.Millisecond
+	// staleDelay is the longest pause after a connection that had been there; hundreds may be dead.
+	staleDelay = 2 * time.Millisecond
+	// refusedDelay is the longest one otherwise.
+	refusedDelay = 20 * time.Millisecond
 )
+
+// pause is what lies between two copies of a command: the last one.
+type pause time.Duration
+
+// after says whether an error is worth another copy, and how long to wait before. written: the copy had got as far as a
+// connection.
+func (p *pause) after(err error, written bool) (wait time.Duration, again bool) {
+	longest := refusedDelay
+	if broken := isBroken(err); broken && written {
+		longest = staleDelay
+	} else if !broken && !Passes(err) {
+		return 0, false
+	}
+	*p = min(*p+pause(repeatDelay), pause(longest))
+	return time.Duration(*p), true
+}
 
 // Resends permits a command to be sent again. One belongs to one command, which may go to several Servers.
 type Resends struct{ twice atomic.Bool }
@@ -38,7 +57,8 @@ type Reply struct {
 
 // Do runs a script and returns its reply. It returns as soon as ctx ends or the timeout is over, although
 // go-redis does not interrupt a command in flight. Until then a command that has Resends is sent again when
-// its connection breaks, and once more when it did not leave at all. The error is a [*Failure].
+// its connection breaks and when what refused it [Passes], and once more when it did not leave at all. The
+// error is a [*Failure].
 func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Reply, error) {
 	ds, sent, end := s.first(ctx, timeout, c)
 	return s.follow(ctx, ds, sent, end)
@@ -87,19 +107,16 @@ func (s *Server) first(ctx context.Context, timeout time.Duration, cs ...*Comman
 func (s *Server) follow(ctx context.Context, one []dispatch, sent, end time.Time) (Reply, error) {
 	d := &one[0]
 	resends := d.queued.Command.Resends
-	delay, retried := repeatDelay, false
+	var last pause
+	retried := false
 	for d.answer.err != nil && !d.over && resends != nil {
-		err := d.answer.err
-		refused, wait := isRefusal(err), time.Duration(0)
-		switch {
-		case IsMigrating(err):
-			wait = migrationDelay
-		case isBroken(err):
-			wait, delay = delay, delay+repeatDelay
-		case !refused && !retried && !d.departed():
+		refused, written := d.refused(), d.departed()
+		wait, again := last.after(d.answer.err, written)
+		if !again {
+			if refused || retried || written {
+				break
+			}
 			retried = true
-		default:
-			return d.conclude(sent)
 		}
 		if time.Until(end) <= wait {
 			break
@@ -172,10 +189,10 @@ func (a answer) by(end time.Time) answer {
 // process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
 func (d *dispatch) process(client redis.UniversalClient) (any, error) {
 	a, c, cmd := d.attempt, d.queued.Command, new(once)
-	cmd.set(a, c.line(cmd.room[:], false), d)
+	cmd.set(a, scriptWord{c.Script, false, d}, c.line(cmd.room[:]))
 	if isUnknownScript(client.Process(a, cmd)) {
 		cmd = new(once)
-		cmd.set(a, c.line(cmd.room[:], true), d)
+		cmd.set(a, scriptWord{c.Script, true, d}, c.line(cmd.room[:]))
 		_ = client.Process(a, cmd)
 	}
 	return cmd.answer()

@@ -59,7 +59,7 @@ func TestCopiesEndWithTheTimeout(t *testing.T) {
 		if took := time.Since(began); took > timeout || took < timeout-50*time.Millisecond {
 			t.Errorf("it took %v", took)
 		}
-		if n := len(f.scripts()); n > 200 || compensated.Load() != 1 {
+		if n := len(f.scripts()); n < 300 || n > 1100 || compensated.Load() != 1 {
 			t.Errorf("%d copies, %d compensations", n, compensated.Load())
 		}
 	})
@@ -92,22 +92,6 @@ func TestContextOfACopyEndsWithIt(t *testing.T) {
 			return write()[3], nil
 		})
 		c, _ := counted(new(conn.Resends))
-		if _, err := s.Do(background, c, timeout); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// What a hook of the client's appends to the words must not meet what another appends.
-func TestWordsHaveNoRoomForMore(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
-		f.fail(func(_ context.Context, write func() []any) (any, error) {
-			if words := write(); cap(words) != len(words) {
-				t.Errorf("%d words, room for %d", len(words), cap(words))
-			}
-			return "done", nil
-		})
-		c, _ := counted(nil)
 		if _, err := s.Do(background, c, timeout); err != nil {
 			t.Error(err)
 		}
@@ -212,7 +196,7 @@ func TestWhichFailuresAreRepeated(t *testing.T) {
 
 func TestCommandGivenUpBetweenCopies(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
-		f.fail(lost(refusal("TRYAGAIN")), reply("done"))
+		f.failAll(lost(refusal("TRYAGAIN")))
 		ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
 		defer cancel()
 		c, _ := counted(new(conn.Resends))
@@ -224,7 +208,7 @@ func TestCommandGivenUpBetweenCopies(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for _, err := range []error{refusal("NOPERM"), redis.ErrClosed} {
+	for _, err := range []error{refusal("NOPERM"), refusal("ERR unknown command 'evalsha'"), fmt.Errorf("a hook: %w", refusal("OOM command not allowed"))} {
 		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 			f.fail(lost(err), lost(io.EOF), lost(err))
 			c, compensated := counted(new(conn.Resends))
@@ -245,6 +229,22 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+func TestClientThatIsClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		c, compensated := counted(new(conn.Resends))
+		f.failAll(unsent(redis.ErrClosed))
+		_, err := s.Do(background, c, timeout)
+		if wantFailure(t, err, conn.Refused, redis.ErrClosed); compensated.Load() != 0 {
+			t.Error("what never left was compensated")
+		}
+		f.failAll(lost(redis.ErrClosed)) // meanwhile
+		_, err = s.Do(background, c, timeout)
+		if wantFailure(t, err, conn.Unknown, redis.ErrClosed); compensated.Load() != 1 {
+			t.Errorf("%d compensations", compensated.Load())
+		}
+	})
+}
+
 // The copy that was answered found the lock taken; the one before may yet find it free.
 func TestCopyThatDidNothingIsNoAnswerForTheOneBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
@@ -257,27 +257,93 @@ func TestCopyThatDidNothingIsNoAnswerForTheOneBefore(t *testing.T) {
 	})
 }
 
-func TestMigratingSlot(t *testing.T) {
+// What Redis has refused for a moment is sent again, until the time is over.
+func TestRefusalsThatPass(t *testing.T) {
+	for _, text := range []string{
+		"READONLY You can't write against a read only replica.", "LOADING Redis is loading", "MASTERDOWN Link with MASTER is down",
+		"CLUSTERDOWN The cluster is down", "TRYAGAIN multiple keys", "BUSY Redis is busy running a script", "NOREPLICAS Not enough good replicas",
+		"ERR max number of clients reached", "ERR Error running script (call to f_1): @user_script:3: @user_script: 3: -READONLY You can't write",
+	} {
+		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+			again := refusal(text)
+			f.fail(lost(again), lost(again), reply("done"))
+			c, compensated := counted(new(conn.Resends))
+			began := time.Now()
+			if _, err := s.Do(background, c, timeout); err != nil {
+				t.Error(err)
+			}
+			wantTime(t, "it was there", began, 750*time.Microsecond)
+			if c.Resends.MayArriveTwice() || compensated.Load() > 0 {
+				t.Error("what was refused cannot arrive any more")
+			}
+			f.failAll(lost(again))
+			_, err := s.Do(background, c, timeout)
+			wantFailure(t, err, conn.Refused, again)
+			if took := time.Since(began); took < timeout-20*time.Millisecond || took > timeout+time.Millisecond || len(f.scripts()) > 200 {
+				t.Errorf("%v, %d copies", took, len(f.scripts()))
+			}
+			began = time.Now()
+			c.Resends = nil
+			if _, err := s.Do(background, c, timeout); !conn.Passes(err) {
+				t.Error(err)
+			}
+			wantTime(t, "what is sent once was refused", began, 0)
+		})
+	}
+}
+
+// A proxy has errors of its own, for a server that may have run the script.
+func TestErrorsOfWhichNobodyKnowsWhoMadeThem(t *testing.T) {
+	for _, text := range []string{"ERR Connection timed out", "upstream failure", "ERR Error running script: the server is gone", "BUSYBODY", "ERR", ""} {
+		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+			f.fail(lost(refusal(text)), reply("done"))
+			c, compensated := counted(new(conn.Resends))
+			_, err := s.Do(background, c, timeout)
+			wantFailure(t, err, conn.Unknown, refusal(text))
+			if compensated.Load() != 1 || len(f.scripts()) != 1 {
+				t.Errorf("%q: %d compensations, sent %d times", text, compensated.Load(), len(f.scripts()))
+			}
+			f.fail(lost(refusal(text)))
+			if got := <-flush(s, timeout, batched("k"))[0]; outcome(got.err) != conn.Unknown {
+				t.Errorf("%q: %v", text, got.err)
+			}
+		})
+	}
+}
+
+// A pool may have hundreds of connections that were closed behind its back.
+func TestHundredsOfDeadConnections(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
-		moving := refusal("TRYAGAIN multiple keys")
-		f.fail(lost(moving), reply("done"))
-		c, _ := counted(new(conn.Resends))
+		for range 300 {
+			f.fail(lost(io.EOF))
+		}
 		began := time.Now()
-		if _, err := s.Do(background, c, timeout); err != nil {
+		if _, err := s.Do(background, batchedTwice("k"), timeout); err != nil {
 			t.Error(err)
 		}
-		wantTime(t, "it was there", began, 20*time.Millisecond)
-		if c.Resends.MayArriveTwice() {
-			t.Error("what was refused cannot arrive any more")
-		}
-		f.fail(lost(moving))
-		c.Resends = nil
-		_, err := s.Do(background, c, timeout)
-		wantFailure(t, err, conn.Refused, moving)
-		if !conn.IsMigrating(err) {
-			t.Error(err)
+		if took := time.Since(began); took > timeout/2 {
+			t.Errorf("it took %v", took)
 		}
 	})
+}
+
+// A new connection that breaks before it takes a command is not one of a pool that is stale: nobody is asked often.
+func TestConnectionsThatBreakBeforeTheyTakeACommand(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		n := 0
+		f.failAll(func(context.Context, func() []any) (any, error) { n++; return nil, io.EOF })
+		_, err := s.Do(background, batchedTwice("k"), timeout)
+		if wantFailure(t, err, conn.NotSent, io.EOF); n > 200 {
+			t.Errorf("%d copies", n)
+		}
+	})
+}
+
+// batchedTwice may be sent again.
+func batchedTwice(key string) *conn.Command {
+	c := batched(key)
+	c.Resends = new(conn.Resends)
+	return c
 }
 
 func TestCommandGivenUpAfterItWasWritten(t *testing.T) {

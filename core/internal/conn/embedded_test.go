@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,4 +82,87 @@ func TestBatchOfScriptsThatFail(t *testing.T) {
 			t.Error(r, err)
 		}
 	})
+}
+
+// reading is a hook that reads the words of commands, as those for tracing do.
+type reading struct{}
+
+func (reading) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (reading) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		_ = fmt.Sprint(cmd.Args()...) + cmd.String()
+		return next(ctx, cmd)
+	}
+}
+
+func (reading) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			_ = fmt.Sprint(cmd.Args()...) + cmd.String()
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// Hooks read the words of a command that never leaves, and so does a cluster client, to find its node.
+func TestCommandsOfWhichOnlyTheWordsWereRead(t *testing.T) {
+	const addr = "127.0.0.1:1"
+	type dial = func(context.Context, string, string) (net.Conn, error)
+	for name, newClient := range map[string]func(dial) redis.UniversalClient{
+		"single": func(d dial) redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: addr, Dialer: d}) },
+		"obedient": func(d dial) redis.UniversalClient {
+			return redis.NewClient(&redis.Options{Addr: addr, Dialer: d, ContextTimeoutEnabled: true})
+		},
+		"ring": func(d dial) redis.UniversalClient {
+			return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr}, Dialer: d, HeartbeatFrequency: time.Hour})
+		},
+		"cluster": func(d dial) redis.UniversalClient {
+			slots := []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: addr}}}}
+			return redis.NewClusterClient(&redis.ClusterOptions{Dialer: d,
+				ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return slots, nil }})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				redisServer := miniredis.NewMiniRedis()
+				defer redisServer.Close()
+				down := true
+				works := dialer(map[string]*miniredis.Miniredis{addr: redisServer})
+				client := newClient(func(ctx context.Context, network, _ string) (net.Conn, error) {
+					if down {
+						return nil, errDial
+					}
+					return works(ctx, network, addr)
+				})
+				client.AddHook(reading{})
+				s := conn.New(client, config())
+				compensated := make([]*atomic.Int32, 3)
+				cs := make([]*conn.Command, len(compensated))
+				for i := range cs {
+					cs[i], compensated[i] = counted(new(conn.Resends))
+				}
+				_, err := s.Do(background, cs[0], timeout)
+				wantFailure(t, err, conn.NotSent, errDial)
+				s.DoAll(background, cs, timeout, func(_ int, _ conn.Reply, err error) {
+					if err == nil || outcome(err) == conn.Refused {
+						t.Error(err)
+					}
+				})
+				for i, n := range compensated {
+					if n.Load() > 0 || cs[i].Resends.MayArriveTwice() {
+						t.Errorf("%d compensations, may arrive twice: %v", n.Load(), cs[i].Resends.MayArriveTwice())
+					}
+				}
+				down = false
+				echo := conn.NewScript("return ARGV[1]")
+				r, err := s.Do(background, &conn.Command{Script: echo, Keys: 1, Words: []any{"k", "text"}}, timeout)
+				if err != nil || r.Value != "text" {
+					t.Error(r.Value, err)
+				}
+				_ = client.Close()
+				time.Sleep(time.Minute)
+			})
+		})
+	}
 }

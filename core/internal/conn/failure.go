@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -58,15 +59,35 @@ var ErrNoAnswer = errors.New("no answer in time")
 // IsClosed reports whether the client is closed: it will never work again.
 func IsClosed(err error) bool { return errors.Is(err, redis.ErrClosed) }
 
-// IsMigrating reports whether Redis has done nothing because the key's slot is just moving to another node:
-// it will work in a moment.
-func IsMigrating(err error) bool { return hasPrefix(err, "TRYAGAIN") }
+// Passes reports whether Redis has done nothing, for a reason that may be over in a moment.
+func Passes(err error) bool { return hasPrefix(err, passing...) }
+
+// passing and refusing are how errors begin by which Redis and Valkey say that they did not run a script, or refused its
+// first command that writes. What any other error means nobody knows: a proxy has texts of its own for a server that is
+// slow, and may have run the script.
+var (
+	passing = []string{"READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "max number of clients"}
+
+	refusing = []string{"NOSCRIPT", "NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "MOVED", "ASK", "CROSSSLOT", "WRONGTYPE", "OOM", "MISCONF",
+		"unknown command", "The user executing the script", "ACL failure in script:"}
+)
 
 func isUnknownScript(err error) bool { return hasPrefix(err, "NOSCRIPT") }
 
-// hasPrefix says that Redis answered with an error that begins so.
+// hasPrefix says that Redis answered with an error that begins with such words.
 func hasPrefix(err error, prefixes ...string) bool {
-	return err != nil && slices.ContainsFunc(prefixes, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
+	if err == nil {
+		return false // without the memory that errors.As takes
+	}
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	text := strings.TrimPrefix(answer.Error(), "ERR ")
+	if strings.HasPrefix(text, "Error running script") { // before Redis 7, then comes what the command said
+		text = strings.TrimPrefix(text[strings.LastIndex(text, ": ")+2:], "-")
+	}
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text+" ", prefix+" ") })
 }
 
 // IsMoved reports whether a node of a cluster has done nothing because another one has the key.
@@ -77,12 +98,8 @@ func IsMoved(err error) bool {
 
 // isRefusal says that Redis answered with an error and did nothing, or that the client did, which is closed.
 func isRefusal(err error) bool {
-	if err == nil {
-		return false // without the memory that errors.As takes
-	}
-	var refusal redis.Error
 	var short *shortfallError
-	return IsClosed(err) || errors.As(err, &refusal) && !errors.As(err, &short)
+	return IsClosed(err) || (Passes(err) || hasPrefix(err, refusing...)) && !errors.As(err, &short)
 }
 
 // isBroken says that a connection has ended, and that the next one may hold.
@@ -99,7 +116,7 @@ func isBroken(err error) bool {
 // isTimeout says that a command failed because its time was over, or that of its context.
 func isTimeout(err error) bool {
 	if err == nil {
-		return false // as in isRefusal
+		return false // as in hasPrefix
 	}
 	var network net.Error
 	return errors.As(err, &network) && network.Timeout()

@@ -2,7 +2,9 @@ package conn_test
 
 import (
 	"context"
+	"encoding"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -26,8 +28,8 @@ func (silent) Printf(context.Context, string, ...any) {}
 
 func init() { redis.SetLogger(silent{}) }
 
-// fake is a Redis that a hook of the client's stands for: nothing reaches a network. A
-// command counts as written when its words are read, as with go-redis.
+// fake is a Redis that a hook of the client's stands for: nothing reaches a network. It
+// writes a command as go-redis does.
 type fake struct {
 	client redis.UniversalClient
 
@@ -87,7 +89,7 @@ func (f *fake) process(ctx context.Context, cmd redis.Cmder) error {
 		return nil // SET of a probe
 	}
 	write := func() []any {
-		words := cmd.Args()
+		words := written(cmd)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.sent = append(f.sent, sent{words, time.Now()})
@@ -129,6 +131,25 @@ func (f *fake) process(ctx context.Context, cmd redis.Cmder) error {
 	}
 	c.SetVal(value)
 	return nil
+}
+
+// written are the words of a command as a connection gets them.
+func written(cmd redis.Cmder) []any {
+	args := cmd.Args()
+	if len(args) != cap(args) {
+		panic("what one hook of the client's appends to the words meets what another appends")
+	}
+	words := slices.Clone(args)
+	for i, word := range words {
+		if w, ok := word.(encoding.BinaryMarshaler); ok {
+			text, err := w.MarshalBinary()
+			if err != nil || string(text) != fmt.Sprint(word) {
+				panic("a hook of the client's would print another word")
+			}
+			words[i] = string(text)
+		}
+	}
+	return words
 }
 
 // fail has the next scripts go wrong.

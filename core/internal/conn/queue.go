@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,9 +13,11 @@ const (
 	flushPause = time.Millisecond
 	// flushStall is how long a pipeline may hold up the next.
 	flushStall = 20 * time.Millisecond
+	// maxSpares bounds the copies that are sent at once to a Redis that is silent.
+	maxSpares = 16
 )
 
-// Queued is a command that goes in the background, with others.
+// Queued is a command that goes in the background, with others. It may arrive several times.
 type Queued struct {
 	Command *Command
 	Timeout time.Duration
@@ -106,17 +109,51 @@ func (p *pipeline) spread(qs []*Queued) {
 	p.sendInTime(qs)
 }
 
-// sendInTime reports every outcome, at the latest when the shortest timeout is over.
+// sendInTime reports every outcome, at the latest when the shortest timeout is over. If the last ones had none, a network
+// may have forgotten the idle connections of the pool, and says nothing: then a copy goes by each, and one by another.
 func (p *pipeline) sendInTime(qs []*Queued) {
 	timeout, sent := soonest(qs), time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
+	spares := 0
+	if p.server.IsSilent(timeout) {
+		spares = min(int(p.client.PoolStats().IdleConns), maxSpares)
+	}
 	p.server.silence.ask(sent, p.server.config.Timeout)
-	giveUp := time.AfterFunc(timeout, func() { reportAll(qs, ErrNoAnswer, sent) })
-	answers := p.roundTrip(ctx, qs)
-	if giveUp.Stop() {
-		for i, q := range qs {
-			q.report(answers[i], sent)
+	giveUp := time.AfterFunc(timeout, func() {
+		p.server.heard(ErrNoAnswer)
+		reportAll(qs, ErrNoAnswer, sent)
+	})
+	var ended atomic.Int32
+	send := func() {
+		answers, sent := p.persist(ctx, qs)
+		last := int(ended.Add(1)) > spares
+		if (last || answers[0].err == nil) && giveUp.Stop() {
+			cancel()
+			for i, q := range qs {
+				q.report(answers[i], sent)
+			}
+		}
+	}
+	for range spares {
+		p.server.config.Workers.Start(send)
+	}
+	send()
+}
+
+// persist sends commands, and again while their connection breaks or what refuses them passes, as long as
+// ctx lasts.
+func (p *pipeline) persist(ctx context.Context, qs []*Queued) (answers []answer, sent time.Time) {
+	var last pause
+	end, _ := ctx.Deadline()
+	for {
+		sent = time.Now()
+		answers = p.roundTrip(ctx, qs)
+		wait, again := time.Duration(0), false
+		for i := 0; i < len(answers) && !again; i++ {
+			wait, again = last.after(answers[i].err, true)
+		}
+		if !again || time.Until(end) <= wait || Pause(ctx, wait) != nil {
+			return answers, sent
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"sync"
 	"testing"
@@ -56,6 +57,36 @@ func TestQueuedCommandsGoTogether(t *testing.T) {
 			t.Errorf("%d commands", n)
 		}
 	})
+}
+
+// A renewal must not use up one dead connection of a pool every now and then: its lease ends meanwhile.
+func TestQueuedCommandsAreSentAgain(t *testing.T) {
+	for name, again := range map[string]error{"broken": io.EOF, "refused for now": refusal("READONLY You can't write")} {
+		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+			for range 40 {
+				f.fail(lost(again))
+			}
+			began := time.Now()
+			got := <-flush(s, timeout, batched("a"))[0]
+			if got.err != nil || got.reply.Value != "a" || got.at.Sub(began) > 300*time.Millisecond {
+				t.Errorf("%s: %v after %v", name, got, got.at.Sub(began))
+			}
+			if sent := f.scripts(); !got.reply.Sent.Equal(sent[len(sent)-1].at) {
+				t.Errorf("%s: sent at %v; want the time of the last copy, %v", name, got.reply.Sent, sent[len(sent)-1].at)
+			}
+			f.failAll(lost(again))
+			began = time.Now()
+			got = <-flush(s, timeout, batched("a"))[0]
+			if took := got.at.Sub(began); !errors.Is(got.err, again) || took < timeout-20*time.Millisecond || took > timeout {
+				t.Errorf("%s: %v after %v", name, got.err, took)
+			}
+			f.failAll(unsent(errDial))
+			began = time.Now()
+			if got = <-flush(s, timeout, batched("a"))[0]; !errors.Is(got.err, errDial) || !got.at.Equal(began) {
+				t.Errorf("nothing listens: %v after %v", got.err, got.at.Sub(began))
+			}
+		})
+	}
 }
 
 // A pipeline that is slow must not keep what is due again before it answers.

@@ -82,7 +82,7 @@ func (p *pipeline) redirect(ctx context.Context, b *batch) {
 // that of WAIT.
 func (p *pipeline) exec(ctx context.Context, batches []*batch) (wait *redis.Cmd) {
 	for _, b := range batches {
-		b.cmd.set(ctx, b.line(), b)
+		b.set(ctx)
 	}
 	if len(batches) == 1 && !p.replicates() {
 		_ = p.client.Process(ctx, &batches[0].cmd) // which keeps its error

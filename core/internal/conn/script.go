@@ -3,7 +3,6 @@ package conn
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"slices"
 )
 
 // Script is a Lua script as Redis caches it: by the SHA-1 of its text. Its fields are set before it is used
@@ -20,8 +19,7 @@ type Script struct {
 	// script is itself.
 	Merged *Merged
 
-	text  string
-	bySHA [2]any // "evalsha" and the digest
+	text, digest []byte
 }
 
 // Merged is a script that does several calls at once. It takes the first keys of all calls, then their second
@@ -38,7 +36,7 @@ type Merged struct {
 // NewScript returns a script that does one call at a time.
 func NewScript(text string) *Script {
 	sum := sha1.Sum([]byte(text))
-	return &Script{text: text, bySHA: [2]any{"evalsha", hex.EncodeToString(sum[:])}}
+	return &Script{text: []byte(text), digest: hex.AppendEncode(nil, sum[:])}
 }
 
 // NewMerged returns a script that takes so many of the keys of each call.
@@ -71,21 +69,12 @@ type Command struct {
 	Compensator interface{ Compensate(*Server) }
 }
 
-// by is how a command begins: with the digest of the script, or the whole of it.
-func (s *Script) by(whole bool) []any {
-	if whole {
-		return []any{"eval", s.text}
-	}
-	return s.bySHA[:]
-}
-
-// line is EVALSHA, or EVAL where Redis does not know the script yet; in room, if that is enough.
-func (c *Command) line(room []any, whole bool) []any {
+// line is the command, but for its first two words, which set knows; in room, if that is enough.
+func (c *Command) line(room []any) []any {
 	if n := 3 + len(c.Words); n > cap(room) {
 		room = make([]any, n)
 	}
-	words := append(append(room[:0], c.Script.by(whole)...), int(c.Keys))
-	return slices.Clip(append(words, c.Words...)) // hooks of the client's may append to it
+	return append(append(room[:2], int(c.Keys)), c.Words...)
 }
 
 // each is how many it has of each key that its script takes.

@@ -365,6 +365,7 @@ func TestOutcomeOf(t *testing.T) {
 	}{
 		{io.EOF, conn.Unknown},
 		{refusal("NOPERM"), conn.Refused},
+		{refusal("ERR Connection timed out"), conn.Unknown},
 		{redis.ErrClosed, conn.Refused},
 		{errors.Join(io.EOF, &conn.Failure{Outcome: conn.NotSent, Cause: refusal("NOPERM")}), conn.NotSent},
 		{conn.Failed(redis.ErrClosed), conn.Refused},

@@ -28,7 +28,7 @@ type Release struct {
 
 // Released is what a release has done.
 type Released struct {
-	Found  bool  // there was such a hold
+	Found  bool  // there was such a hold, or may have been, which another copy of the release has ended
 	Passed bool  // the queue is next, in which this process has a place if it waits
 	Clock  Clock // where Passed
 	Heard  int   // connections to this server that heard it is free for all; negative when unknown
@@ -37,14 +37,17 @@ type Released struct {
 // Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
 // with ReleaseLater. It blocks for timeout at most, and returns early when ctx ends. When the majority of a quorum has
 // answered, the members that fail are compensated.
-func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (Released, error) {
+func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
 	c := r.command(s, new(releaseCommand), false)
 	if !s.Can.Differ {
-		return do(ctx, s.servers[0], c, timeout, decodeRelease)
+		released, err = do(ctx, s.servers[0], c, timeout, decodeRelease)
+	} else {
+		again := r // r itself stays off the heap
+		missed := func(member *conn.Server) { s.releaseLater(again, member) }
+		released, err = question[Released]{c, timeout, decodeRelease, decideRelease, missed}.ask(ctx, s)
 	}
-	again := r // r itself stays off the heap
-	missed := func(member *conn.Server) { s.releaseLater(again, member) }
-	return question[Released]{c, timeout, decodeRelease, decideRelease, missed}.ask(ctx, s)
+	released.Found = released.Found || c.Resends.MayArriveTwice()
+	return released, err
 }
 
 // ReleaseLater compensates a hold that has ended for this process, with every server. A release that is late gives the
@@ -72,12 +75,13 @@ func plainMode(room []byte, token int64, lease time.Duration) []byte {
 // releaseCommand is one with room for what most need.
 type releaseCommand struct {
 	conn.Command
-	words [5]any
-	mode  [32]byte
+	resends conn.Resends
+	words   [5]any
+	mode    [32]byte
 }
 
 func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command {
-	c.Script, c.Keys, c.Words = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner)
+	c.Script, c.Keys, c.Words, c.Resends = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner), &c.resends
 	if r.isPlain() && !late && !s.Can.Differ {
 		c.Words, c.Merges = append(c.Words, plainMode(c.mode[:0], r.Token, r.Lease)), 2
 		return &c.Command

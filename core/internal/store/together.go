@@ -72,7 +72,7 @@ func (s *Store) together(cs []Claim) *conn.Command {
 
 // isUndone says that a command of several locks has done nothing, perhaps because of one of them.
 func isUndone(r conn.Reply, err error) bool {
-	return err == nil && (r.Value == nil || r.Value == int64(0)) || err != nil && conn.OutcomeOf(err) == conn.Refused && !conn.IsClosed(err)
+	return err == nil && (r.Value == nil || r.Value == int64(0)) || err != nil && conn.OutcomeOf(err) == conn.Refused && !conn.IsClosed(err) && !conn.Passes(err)
 }
 
 // claims are those of one command.
@@ -110,6 +110,7 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 	}
 	s.servers[0].DoAll(ctx, commands, time.Until(end), func(i int, r conn.Reply, err error) {
 		released, err := decoded(s.servers[0], commands[i], r, err, decodeRelease)
+		released.Found = released.Found || commands[i].Resends.MayArriveTwice()
 		done(i, released, err)
 	})
 }

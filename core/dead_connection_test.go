@@ -1,0 +1,126 @@
+package core_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// wrapping makes connections of which go-redis cannot see that they are dead, as those of TLS. What is sent by those
+// that were there when silence was called goes nowhere.
+type wrapping struct {
+	mu    sync.Mutex
+	conns []*wrapped
+}
+
+type wrapped struct {
+	net.Conn
+	silent atomic.Bool
+}
+
+func (w *wrapping) dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		c := &wrapped{Conn: conn}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.conns = append(w.conns, c)
+		return c, nil
+	}
+}
+
+func (w *wrapping) silence() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		c.silent.Store(true)
+	}
+}
+
+func (c *wrapped) Write(b []byte) (int, error) {
+	if c.silent.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// A lock whose renewals meet the dead connections of a pool one after the other is lost on a healthy Redis.
+func TestDeadConnectionsLoseNoLock(t *testing.T) {
+	for _, c := range []struct {
+		dead  int
+		lease time.Duration
+	}{{40, 3 * time.Second}, {40, 10 * time.Second}, {300, 30 * time.Second}} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			client, l := pooling(t, s, new(wrapping))
+			k := take(t, background, l, "k", core.Lease(c.lease))
+			for range 3 {
+				idle(t, client, c.dead)
+				s.breakConnections()
+				time.Sleep(c.lease)
+			}
+			if err := context.Cause(k.Context()); err != nil {
+				t.Errorf("%d dead connections, a lease of %v: %v", c.dead, c.lease, err)
+			}
+			unlock(t, k)
+		})
+	}
+}
+
+// So is one whose renewals wait for connections of which a network has forgotten.
+func TestSilentConnectionsLoseNoLock(t *testing.T) {
+	for _, lease := range []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			w := new(wrapping)
+			client, l := pooling(t, s, w)
+			var locks []*core.Lock
+			for _, key := range numbered(0, 100) {
+				locks = append(locks, take(t, background, l, key, core.Lease(lease)))
+			}
+			for range 3 {
+				idle(t, client, 15)
+				w.silence()
+				time.Sleep(lease)
+			}
+			for _, k := range locks {
+				if err := context.Cause(k.Context()); err != nil {
+					t.Errorf("a lease of %v: %v", lease, err)
+				}
+			}
+			unlock(t, locks...)
+		})
+	}
+}
+
+// pooling is a client with as many connections as it wants.
+func pooling(t *testing.T, s *embedded, w *wrapping) (*redis.Client, *core.Locker) {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: w.dialer(s.dial), PoolSize: 400})
+	t.Cleanup(func() { _ = client.Close() })
+	return client, onRedis(t, client)
+}
+
+// A server that is hung up on by all is asked at most so often.
+func TestSilentRedisIsNotAskedOften(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		client, l := pooling(t, s, new(wrapping))
+		k := take(t, background, l, "k", core.Lease(10*time.Second))
+		idle(t, client, 100)
+		s.failAll(hang, renew)
+		<-k.Context().Done()
+		if n := len(s.commands(renew)); n > 1+3*17 {
+			t.Errorf("%d renewals", n)
+		}
+		s.heal()
+		_ = k.Unlock(background)
+	})
+}
