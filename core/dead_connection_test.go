@@ -63,11 +63,9 @@ func TestDeadConnectionsLoseNoLock(t *testing.T) {
 		bubble(t, func(t *testing.T, s *embedded) {
 			client, l := pooling(t, s, new(wrapping))
 			k := take(t, background, l, "k", core.Lease(c.lease))
-			for range 3 {
-				idle(t, client, c.dead)
-				s.breakConnections()
-				time.Sleep(c.lease)
-			}
+			idle(t, client, c.dead)
+			s.breakConnections()
+			time.Sleep(3 * c.lease)
 			if err := context.Cause(k.Context()); err != nil {
 				t.Errorf("%d dead connections, a lease of %v: %v", c.dead, c.lease, err)
 			}
@@ -86,11 +84,9 @@ func TestSilentConnectionsLoseNoLock(t *testing.T) {
 			for _, key := range numbered(0, 100) {
 				locks = append(locks, take(t, background, l, key, core.Lease(lease)))
 			}
-			for range 3 {
-				idle(t, client, 15)
-				w.silence()
-				time.Sleep(lease)
-			}
+			idle(t, client, 15)
+			w.silence()
+			time.Sleep(3 * lease)
 			for _, k := range locks {
 				if err := context.Cause(k.Context()); err != nil {
 					t.Errorf("a lease of %v: %v", lease, err)

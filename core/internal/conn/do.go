@@ -15,20 +15,19 @@ const (
 	// it may lead to a server that is a replica by now. All connections of a pool may be such, so the pauses
 	// between copies begin short, and grow by so much.
 	repeatDelay = 250 * time.Microsecond
-	// staleDelay is the longest pause after a connection that had been there; hundreds may be dead.
+	// staleDelay is the longest one while the pool has connections that may be dead: hundreds.
 	staleDelay = 2 * time.Millisecond
-	// refusedDelay is the longest one otherwise.
-	refusedDelay = 20 * time.Millisecond
+	// repeatDelayMax is the longest one otherwise.
+	repeatDelayMax = 20 * time.Millisecond
 )
 
 // pause is what lies between two copies of a command: the last one.
 type pause time.Duration
 
-// after says whether an error is worth another copy, and how long to wait before. written: the copy had got as far as a
-// connection.
-func (p *pause) after(err error, written bool) (wait time.Duration, again bool) {
-	longest := refusedDelay
-	if broken := isBroken(err); broken && written {
+// after says whether an error is worth another copy, by a client, and how long to wait before.
+func (p *pause) after(err error, client redis.UniversalClient) (wait time.Duration, again bool) {
+	longest := repeatDelayMax
+	if broken := isBroken(err); broken && idle(client) > 0 {
 		longest = staleDelay
 	} else if !broken && !Passes(err) {
 		return 0, false
@@ -36,6 +35,9 @@ func (p *pause) after(err error, written bool) (wait time.Duration, again bool) 
 	*p = min(*p+pause(repeatDelay), pause(longest))
 	return time.Duration(*p), true
 }
+
+// idle is how many connections a client has that are not in use.
+func idle(client redis.UniversalClient) int { return int(client.PoolStats().IdleConns) }
 
 // Resends permits a command to be sent again. One belongs to one command, which may go to several Servers.
 type Resends struct{ twice atomic.Bool }
@@ -111,7 +113,7 @@ func (s *Server) follow(ctx context.Context, one []dispatch, sent, end time.Time
 	retried := false
 	for d.answer.err != nil && !d.over && resends != nil {
 		refused, written := d.refused(), d.departed()
-		wait, again := last.after(d.answer.err, written)
+		wait, again := last.after(d.answer.err, s.ClientFor(d.queued.Command.key()))
 		if !again {
 			if refused || retried || written {
 				break

@@ -116,7 +116,7 @@ func (p *pipeline) sendInTime(qs []*Queued) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	spares := 0
 	if p.server.IsSilent(timeout) {
-		spares = min(int(p.client.PoolStats().IdleConns), maxSpares)
+		spares = min(idle(p.client), maxSpares)
 	}
 	p.server.silence.ask(sent, p.server.config.Timeout)
 	giveUp := time.AfterFunc(timeout, func() {
@@ -140,19 +140,19 @@ func (p *pipeline) sendInTime(qs []*Queued) {
 	send()
 }
 
-// persist sends commands, and again while their connection breaks or what refuses them passes, as long as
-// ctx lasts.
+// persist sends commands, and again while their connection breaks or what refuses them passes: until it was by a new
+// connection, or ctx ends. A Redis that is down is not asked at that pace.
 func (p *pipeline) persist(ctx context.Context, qs []*Queued) (answers []answer, sent time.Time) {
 	var last pause
 	end, _ := ctx.Deadline()
-	for {
+	for tries := idle(p.client) + 1; ; tries-- {
 		sent = time.Now()
 		answers = p.roundTrip(ctx, qs)
 		wait, again := time.Duration(0), false
 		for i := 0; i < len(answers) && !again; i++ {
-			wait, again = last.after(answers[i].err, true)
+			wait, again = last.after(answers[i].err, p.client)
 		}
-		if !again || time.Until(end) <= wait || Pause(ctx, wait) != nil {
+		if !again || tries == 0 || time.Until(end) <= wait || Pause(ctx, wait) != nil {
 			return answers, sent
 		}
 	}
