@@ -21,7 +21,7 @@ const (
 	repeatDelayMax = 20 * time.Millisecond
 )
 
-// pause is what lies between two copies of a command: the last one.
+// pause is what lies between two copies of a command: the next one. The first is none.
 type pause time.Duration
 
 // after says whether an error is worth another copy, by a client, and how long to wait before.
@@ -32,8 +32,9 @@ func (p *pause) after(err error, client redis.UniversalClient) (wait time.Durati
 	} else if !broken && !Passes(err) {
 		return 0, false
 	}
-	*p = min(*p+pause(repeatDelay), pause(longest))
-	return time.Duration(*p), true
+	wait = min(time.Duration(*p), longest)
+	*p = pause(wait + repeatDelay)
+	return wait, true
 }
 
 // idle is how many connections a client has that are not in use.
@@ -109,11 +110,11 @@ func (s *Server) first(ctx context.Context, timeout time.Duration, cs ...*Comman
 func (s *Server) follow(ctx context.Context, one []dispatch, sent, end time.Time) (Reply, error) {
 	d := &one[0]
 	resends := d.queued.Command.Resends
-	var last pause
+	var next pause
 	retried := false
 	for d.answer.err != nil && !d.over && resends != nil {
 		refused, written := d.refused(), d.departed()
-		wait, again := last.after(d.answer.err, s.ClientFor(d.queued.Command.key()))
+		wait, again := next.after(d.answer.err, s.ClientFor(d.queued.Command.key()))
 		if !again {
 			if refused || retried || written {
 				break

@@ -143,16 +143,16 @@ func (p *pipeline) sendInTime(qs []*Queued) {
 // persist sends commands, and again while their connection breaks or what refuses them passes: until it was by a new
 // connection, or ctx ends. A Redis that is down is not asked at that pace.
 func (p *pipeline) persist(ctx context.Context, qs []*Queued) (answers []answer, sent time.Time) {
-	var last pause
+	var next pause
 	end, _ := ctx.Deadline()
 	for tries := idle(p.client) + 1; ; tries-- {
 		sent = time.Now()
 		answers = p.roundTrip(ctx, qs)
 		wait, again := time.Duration(0), false
 		for i := 0; i < len(answers) && !again; i++ {
-			wait, again = last.after(answers[i].err, p.client)
+			wait, again = next.after(answers[i].err, p.client)
 		}
-		if !again || tries == 0 || time.Until(end) <= wait || Pause(ctx, wait) != nil {
+		if !again || tries == 0 || time.Until(end) <= wait || wait > 0 && Pause(ctx, wait) != nil {
 			return answers, sent
 		}
 	}

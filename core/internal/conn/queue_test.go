@@ -67,13 +67,13 @@ func TestQueuedCommandsAreSentAgain(t *testing.T) {
 			f.fail(lost(again))
 			began := time.Now()
 			got := <-flush(s, timeout, batched("a"))[0]
-			if got.err != nil || got.reply.Value != "a" || got.at.Sub(began) != 250*time.Microsecond || !got.reply.Sent.Equal(got.at) {
+			if got.err != nil || got.reply.Value != "a" || !got.at.Equal(began) || !got.reply.Sent.Equal(got.at) {
 				t.Errorf("%s: %v after %v", name, got, got.at.Sub(began))
 			}
 			f.failAll(lost(again))
 			began = time.Now()
 			got = <-flush(s, timeout, batched("a"))[0]
-			if took := got.at.Sub(began); !errors.Is(got.err, again) || took != 250*time.Microsecond {
+			if took := got.at.Sub(began); !errors.Is(got.err, again) || took != 0 {
 				t.Errorf("%s: %v after %v", name, got.err, took)
 			}
 			f.failAll(unsent(errDial))
