@@ -55,8 +55,24 @@ func (c *lockCall) outerLock() (*Lock, error) {
 	return nil, nil
 }
 
+// enterOuter enters the lock of that name which the context holds. It returns neither a lock nor an error when there is
+// none of this Locker. One that was unlocked meanwhile is not there.
+func (c *lockCall) enterOuter() (*Lock, error) {
+	before := *c
+	outer, err := c.outerLock()
+	if outer != nil {
+		outer, err = c.reenter(outer)
+	}
+	if errors.Is(err, ErrNotHeld) {
+		*c = before
+		return c.enterOuter()
+	}
+	return outer, err
+}
+
 // reenter adds a hold to a lock that the context holds. It joins the lease first, so
-// that the outer handle's release does not stop the renewal meanwhile.
+// that the outer handle's release does not stop the renewal meanwhile. It fails with ErrNotHeld when that was unlocked
+// before Redis was asked.
 func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	e, s := c.engine, outer.lease
 	c.owner, c.form, c.enter = s.owner, s.form, s.redisToken
@@ -65,17 +81,16 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	k.reentry = true
 	k.open(c.ctx, c.group, s, claim.Hold, &claim.Resends)
 	if err := s.join(&k.handle); err != nil {
-		k.under.end(err)
 		return nil, err
 	}
 	granted, err := e.store.Acquire(c.ctx, claim)
 	if err == nil {
 		s.mu.Lock()
-		k.resends = c.lateCopies(claim)
+		k.entering, k.resends = false, c.lateCopies(claim)
 		if !s.fixed {
 			s.extend(granted.Sent, min(granted.Lease, s.length))
-			s.reschedule()
 		}
+		s.reschedule()
 		s.mu.Unlock()
 		if err = s.check(); err == nil {
 			c.decided(claim, k)
@@ -83,16 +98,14 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 		}
 		e.store.Withdraw(claim, s.length)
 	} else if errors.Is(err, store.ErrGone) || errors.As(err, new(*store.Busy)) {
-		err = s.vanished()
+		err = s.vanished(false)
 	} else if gone := s.check(); gone != nil {
 		err = gone
 	}
 	c.decided(claim, nil)
 	_, _ = s.leave(&k.handle)
 	s.retire(true, nil)
-	err = e.noAnswer(&c.want, err)
-	k.under.end(err) // which may be c.ctx as well
-	return nil, err
+	return nil, e.noAnswer(&c.want, err)
 }
 
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
@@ -213,7 +226,7 @@ func (c *lockCall) receive(g grant) (*Lock, error) {
 	k := c.open(g)
 	if err := c.begin(k.lease); err != nil {
 		k.under.end(err)
-		k.lease.giveBack(&k.handle)
+		k.lease.giveBack(&k.handle, true)
 		return nil, err
 	}
 	return k, nil

@@ -147,7 +147,7 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 		_ = conn.Pause(ctx, compensateDelay)
 		return k.inspect(ctx)
 	}
-	return Holder{}, s.vanished()
+	return Holder{}, s.vanished(false)
 }
 
 // Refresh renews the lease now, also a fixed one, which nothing else renews. It asks Redis, at most for

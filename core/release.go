@@ -101,7 +101,7 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 		r.carries.carried(released.Clock)
 	}
 	if !released.Found && !again {
-		return true, s.vanished()
+		return true, s.vanished(true)
 	}
 	if released.Heard > 0 && e.queues.Watch(s.name.Lock()) {
 		e.listener.Watch(s.name.Lock(), s.name.Channel())
