@@ -16,6 +16,7 @@ type lockCall struct {
 	outer  *lease // of another Locker, which the context holds already
 	group  *group
 	room   *held // for the lock, in the memory of all locks of a call; nil: it has none
+	back   any   // a channel, closed when what this process was giving up of the lock is; nil: it was nothing
 }
 
 // held is a lock that was taken, in one piece.

@@ -33,6 +33,7 @@ type engine struct {
 
 	registry
 	unconfirmed schedule.Count // compensations
+	givingUp    sync.Map       // by lock: a channel that the last of them closes when it is confirmed; not of a quorum
 }
 
 // registry has what Close waits for: calls that want a lock, and leases.

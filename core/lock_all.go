@@ -233,6 +233,7 @@ func (a *multiCall) ask(cs []*lockCall, again bool) (first *lockCall, err error)
 	again = again && a.asksFor() > 0 && e.asking.Load() < maxAsking
 	claims, hold := make([]store.Claim, len(cs)), e.store.NewHold()
 	for i, c := range cs {
+		c.back, _ = e.givingUp.Load(c.name.Lock())
 		c.claimIn(&claims[i], hold, store.NotWaiting)
 	}
 	var room []held
@@ -250,7 +251,7 @@ func (a *multiCall) ask(cs []*lockCall, again bool) (first *lockCall, err error)
 		case k != nil:
 			a.locks = append(a.locks, k)
 		case first != nil:
-		case busy != nil && !c.waits():
+		case busy != nil && !c.waits() && c.back == nil:
 			first, err = c, c.refuse(notWaiting, taken(busy))
 		default:
 			first, err = c, failure

@@ -135,13 +135,18 @@ type compensation struct {
 	*store.Compensation
 	engine *engine
 	delay  time.Duration // after the next failure; 0: it was not sent yet
+	done   chan struct{} // closed when it is confirmed, or too late
 }
 
 // compensate sends a release in the background until Redis confirms it, for which Close waits, or until
 // it is too late and the lease ends it. It is called under locks of the queues, too, and notifies nobody itself.
 func (e *engine) compensate(c *store.Compensation) {
+	done := make(chan struct{})
 	e.unconfirmed.Begin()
-	e.scheduler.Set(&compensation{Compensation: c, engine: e}, schedule.Now())
+	if !e.store.Can.Differ { // a dead member would never confirm it
+		e.givingUp.Store(c.Name.Lock(), done)
+	}
+	e.scheduler.Set(&compensation{Compensation: c, engine: e, done: done}, schedule.Now())
 }
 
 // Due sends it.
@@ -180,6 +185,8 @@ func (c *compensation) notify(kind EventKind) {
 }
 
 func (c *compensation) end() {
+	close(c.done)
+	c.engine.givingUp.CompareAndDelete(c.Name.Lock(), c.done)
 	c.notify(EventCompensated) // before Close returns
 	c.engine.unconfirmed.End()
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 
@@ -33,10 +34,7 @@ func (c *lockCall) obtain() (*Lock, error) {
 		return c.take()
 	}
 	if i.isOutOfOrder() {
-		k, busy, err := c.try(nil)
-		if busy != nil {
-			err = c.refuse(outOfOrder, taken(busy))
-		}
+		k, err := c.takeNow(outOfOrder)
 		return k, i.noteHeld(err)
 	}
 	if err := i.begin(); err != nil {
@@ -50,13 +48,13 @@ func (c *lockCall) obtain() (*Lock, error) {
 // take gets the lock for a caller that does not hold it.
 func (c *lockCall) take() (*Lock, error) {
 	e, wait := c.engine, c.settings.Wait
-	if noWait := wait != nil && *wait == 0; noWait || c.mayGoAtOnce() {
+	if wait != nil && *wait == 0 {
+		return c.takeNow(notWaiting)
+	}
+	if c.mayGoAtOnce() {
 		k, b, err := c.try(nil)
 		if b == nil {
 			return k, err
-		}
-		if noWait {
-			return nil, c.refuse(notWaiting, taken(b))
 		}
 	} else if c.settings.Ticket != "" && e.queues.Has(c.name.Lock()) {
 		// Only the head asks Redis, and cannot have the lock that was handed over to this call.
@@ -69,6 +67,23 @@ func (c *lockCall) take() (*Lock, error) {
 		return nil, c.refuse(tooManyWaiting, by)
 	}
 	return c.queue(w)
+}
+
+// takeNow refuses the call while the lock is busy, but not by what this process is giving up: then it asks once more.
+func (c *lockCall) takeNow(why refusal) (*Lock, error) {
+	back, givingUp := c.engine.givingUp.Load(c.name.Lock()) // what is confirmed later may be in the answer
+	k, busy, err := c.try(nil)
+	if busy != nil && givingUp {
+		ctx, cancel := context.WithTimeout(c.ctx, c.engine.timeout)
+		if isDone(ctx, back.(chan struct{})) {
+			k, busy, err = c.try(nil)
+		}
+		cancel()
+	}
+	if busy != nil {
+		err = c.refuse(why, taken(busy))
+	}
+	return k, err
 }
 
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
