@@ -64,10 +64,10 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 		return nil, err
 	}
 	c := &lockCall{engine: &l.engine, want: want{ctx: ctx, name: n, settings: s, form: s.Form, owner: s.Owner}}
-	if k, err := c.enterOuter(); k != nil || err != nil {
+	switch k, err := c.enterOuter(); {
+	case k != nil || err != nil:
 		return k, err
-	}
-	if !l.admit() {
+	case !l.admit():
 		return nil, closedError("taking", key)
 	}
 	defer l.underWay.End()

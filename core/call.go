@@ -16,7 +16,6 @@ type lockCall struct {
 	outer  *lease // of another Locker, which the context holds already
 	group  *group
 	room   *held // for the lock, in the memory of all locks of a call; nil: it has none
-	back   any   // a channel, closed when what this process was giving up of the lock is; nil: it was nothing
 }
 
 // held is a lock that was taken, in one piece.
@@ -25,9 +24,15 @@ type held struct {
 	first Lock
 }
 
-// outerLock returns the lock of that name which the context holds, if this Locker took it. For one of another
+// enterOuter enters the lock of that name which the context holds, if this Locker took it. For one of another
 // Locker it returns nil, and has the call enter that one: it sets owner and outer, and on the same Redis form and enter.
-func (c *lockCall) outerLock() (*Lock, error) {
+func (c *lockCall) enterOuter() (k *Lock, err error) {
+	defer func() {
+		if errors.Is(err, ErrNotHeld) { // it was unlocked meanwhile, so the context does not hold it
+			c.owner, c.form, c.enter, c.outer = c.settings.Owner, c.settings.Form, 0, nil
+			k, err = c.enterOuter()
+		}
+	}()
 	e, outer := c.engine, find(c.ctx, func(k *Lock) bool { return k.lease.name.Lock() == c.name.Lock() })
 	if outer == nil || c.settings.Resume || c.owner != "" && c.owner != outer.lease.owner {
 		return nil, nil
@@ -43,7 +48,7 @@ func (c *lockCall) outerLock() (*Lock, error) {
 		return nil, upgradeError(c.name.Key())
 	}
 	if s.engine == e {
-		return outer, nil
+		return c.reenter(outer)
 	}
 	// If that one uses this Redis, then the very lock it holds must still be there.
 	c.owner, c.outer = s.owner, s
@@ -56,24 +61,8 @@ func (c *lockCall) outerLock() (*Lock, error) {
 	return nil, nil
 }
 
-// enterOuter enters the lock of that name which the context holds. It returns neither a lock nor an error when there is
-// none of this Locker. One that was unlocked meanwhile is not there.
-func (c *lockCall) enterOuter() (*Lock, error) {
-	before := *c
-	outer, err := c.outerLock()
-	if outer != nil {
-		outer, err = c.reenter(outer)
-	}
-	if errors.Is(err, ErrNotHeld) {
-		*c = before
-		return c.enterOuter()
-	}
-	return outer, err
-}
-
 // reenter adds a hold to a lock that the context holds. It joins the lease first, so
-// that the outer handle's release does not stop the renewal meanwhile. It fails with ErrNotHeld when that was unlocked
-// before Redis was asked.
+// that the outer handle's release does not stop the renewal meanwhile. ErrNotHeld: it came first.
 func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	e, s := c.engine, outer.lease
 	c.owner, c.form, c.enter = s.owner, s.form, s.redisToken

@@ -138,7 +138,7 @@ func (a *multiCall) run(cs []*lockCall) error {
 		switch wait := a.settings.Wait; {
 		case first == nil:
 			return nil
-		case err == store.ErrWithheld && (wait == nil || a.group.waited() < *wait+a.locker.timeout):
+		case err == store.ErrWithheld && (wait == nil || a.group.waited()-a.locker.timeout < *wait):
 			a.pause()
 			continue
 		case err == store.ErrWithheld: // connections break again and again
@@ -215,12 +215,12 @@ func (a *multiCall) try(cs []*lockCall, keeps bool) (first *lockCall, err error)
 }
 
 // waitsAtOnce returns a call for which there is nothing to ask: it is alone, and waits with all that the
-// others have got, or others of this process wait for its lock.
+// others have got, or others of this process wait for its lock, or are giving it up.
 func (a *multiCall) waitsAtOnce(cs []*lockCall, keeps bool) *lockCall {
 	alone := len(cs) == 1 && (keeps || len(a.locks) == a.entered)
 	for _, c := range cs {
 		_, queued := c.engine.queues.WaitFor(c.name.Lock())
-		if c.waits() && (alone || queued && !keeps) {
+		if c.waits() && (alone || queued && !keeps) || !c.waits() && c.givingUp() != nil {
 			return c
 		}
 	}
@@ -233,7 +233,6 @@ func (a *multiCall) ask(cs []*lockCall, again bool) (first *lockCall, err error)
 	again = again && a.asksFor() > 0 && e.asking.Load() < maxAsking
 	claims, hold := make([]store.Claim, len(cs)), e.store.NewHold()
 	for i, c := range cs {
-		c.back, _ = e.givingUp.Load(c.name.Lock())
 		c.claimIn(&claims[i], hold, store.NotWaiting)
 	}
 	var room []held
@@ -251,7 +250,7 @@ func (a *multiCall) ask(cs []*lockCall, again bool) (first *lockCall, err error)
 		case k != nil:
 			a.locks = append(a.locks, k)
 		case first != nil:
-		case busy != nil && !c.waits() && c.back == nil:
+		case busy != nil && !c.waits():
 			first, err = c, c.refuse(notWaiting, taken(busy))
 		default:
 			first, err = c, failure

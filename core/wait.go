@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 
@@ -71,19 +70,22 @@ func (c *lockCall) take() (*Lock, error) {
 
 // takeNow refuses the call while the lock is busy, but not by what this process is giving up: then it asks once more.
 func (c *lockCall) takeNow(why refusal) (*Lock, error) {
-	back, givingUp := c.engine.givingUp.Load(c.name.Lock()) // what is confirmed later may be in the answer
+	past := c.givingUp() // before Redis is asked: what is confirmed later may be in the answer
 	k, busy, err := c.try(nil)
-	if busy != nil && givingUp {
-		ctx, cancel := context.WithTimeout(c.ctx, c.engine.timeout)
-		if isDone(ctx, back.(chan struct{})) {
-			k, busy, err = c.try(nil)
-		}
-		cancel()
+	if busy != nil && past != nil && !c.engine.store.Can.Differ && isDone(c.ctx, past) { // of a quorum, dead members confirm nothing
+		k, busy, err = c.try(nil)
 	}
 	if busy != nil {
 		err = c.refuse(why, taken(busy))
 	}
 	return k, err
+}
+
+// givingUp is closed when this process has given up what it had of the lock; nil: there is nothing.
+func (c *lockCall) givingUp() <-chan struct{} {
+	found, _ := c.engine.givingUp.Load(c.name.Lock())
+	past, _ := found.(<-chan struct{})
+	return past
 }
 
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,

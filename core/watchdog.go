@@ -51,14 +51,10 @@ func (s *lease) renewable() bool {
 
 // Due is the watchdog: it renews, and notices the ends.
 func (s *lease) Due(now schedule.Time) {
+	_ = s.check() // ends it, if its time is over
 	s.mu.Lock()
 	if s.err != nil || !s.isHeld() {
 		s.mu.Unlock()
-		return
-	}
-	if now >= s.stopAt() {
-		s.mu.Unlock()
-		_ = s.check()
 		return
 	}
 	var overdue []*handle
