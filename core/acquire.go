@@ -1,6 +1,9 @@
 package core
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Lock takes the lock of key, or enters it once more when ctx holds it already.
 // It waits until the lock is free, ctx is done, or [Wait] is over. A call whose ctx holds
@@ -61,12 +64,9 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 		return nil, err
 	}
 	c := &lockCall{engine: &l.engine, want: want{ctx: ctx, name: n, settings: s, form: s.Form, owner: s.Owner}}
-	outer, err := c.outerLock()
-	switch {
-	case err != nil:
-		return nil, err
-	case outer != nil:
-		return c.reenter(outer)
+	switch k, err := c.enterOuter(); {
+	case k != nil || err != nil:
+		return k, err
 	case !l.admit():
 		return nil, closedError("taking", key)
 	}
@@ -74,5 +74,9 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	if ctx.Err() != nil {
 		return nil, gaveUpError(ctx, key)
 	}
-	return c.obtain()
+	k, err := c.obtain()
+	if errors.Is(err, ErrLost) && c.outer != nil && errors.Is(c.outer.join(nil), ErrNotHeld) {
+		return l.acquire(ctx, key, s) // that was unlocked meanwhile
+	}
+	return k, err
 }

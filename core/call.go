@@ -24,9 +24,15 @@ type held struct {
 	first Lock
 }
 
-// outerLock returns the lock of that name which the context holds, if this Locker took it. For one of another
+// enterOuter enters the lock of that name which the context holds, if this Locker took it. For one of another
 // Locker it returns nil, and has the call enter that one: it sets owner and outer, and on the same Redis form and enter.
-func (c *lockCall) outerLock() (*Lock, error) {
+func (c *lockCall) enterOuter() (k *Lock, err error) {
+	defer func() {
+		if errors.Is(err, ErrNotHeld) { // it was unlocked meanwhile, so the context does not hold it
+			c.owner, c.form, c.enter, c.outer = c.settings.Owner, c.settings.Form, 0, nil
+			k, err = c.enterOuter()
+		}
+	}()
 	e, outer := c.engine, find(c.ctx, func(k *Lock) bool { return k.lease.name.Lock() == c.name.Lock() })
 	if outer == nil || c.settings.Resume || c.owner != "" && c.owner != outer.lease.owner {
 		return nil, nil
@@ -42,7 +48,7 @@ func (c *lockCall) outerLock() (*Lock, error) {
 		return nil, upgradeError(c.name.Key())
 	}
 	if s.engine == e {
-		return outer, nil
+		return c.reenter(outer)
 	}
 	// If that one uses this Redis, then the very lock it holds must still be there.
 	c.owner, c.outer = s.owner, s
@@ -56,7 +62,7 @@ func (c *lockCall) outerLock() (*Lock, error) {
 }
 
 // reenter adds a hold to a lock that the context holds. It joins the lease first, so
-// that the outer handle's release does not stop the renewal meanwhile.
+// that the outer handle's release does not stop the renewal meanwhile. ErrNotHeld: it came first.
 func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	e, s := c.engine, outer.lease
 	c.owner, c.form, c.enter = s.owner, s.form, s.redisToken
@@ -65,17 +71,16 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	k.reentry = true
 	k.open(c.ctx, c.group, s, claim.Hold, &claim.Resends)
 	if err := s.join(&k.handle); err != nil {
-		k.under.end(err)
 		return nil, err
 	}
 	granted, err := e.store.Acquire(c.ctx, claim)
 	if err == nil {
 		s.mu.Lock()
-		k.resends = c.lateCopies(claim)
+		k.entering, k.resends = false, c.lateCopies(claim)
 		if !s.fixed {
 			s.extend(granted.Sent, min(granted.Lease, s.length))
-			s.reschedule()
 		}
+		s.reschedule()
 		s.mu.Unlock()
 		if err = s.check(); err == nil {
 			c.decided(claim, k)
@@ -83,16 +88,14 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 		}
 		e.store.Withdraw(claim, s.length)
 	} else if errors.Is(err, store.ErrGone) || errors.As(err, new(*store.Busy)) {
-		err = s.vanished()
+		err = s.vanished(false)
 	} else if gone := s.check(); gone != nil {
 		err = gone
 	}
 	c.decided(claim, nil)
 	_, _ = s.leave(&k.handle)
 	s.retire(true, nil)
-	err = e.noAnswer(&c.want, err)
-	k.under.end(err) // which may be c.ctx as well
-	return nil, err
+	return nil, e.noAnswer(&c.want, err)
 }
 
 // try asks Redis once. It returns a lock, or who is in the way, or an error.
@@ -213,7 +216,7 @@ func (c *lockCall) receive(g grant) (*Lock, error) {
 	k := c.open(g)
 	if err := c.begin(k.lease); err != nil {
 		k.under.end(err)
-		k.lease.giveBack(&k.handle)
+		k.lease.giveBack(&k.handle, true)
 		return nil, err
 	}
 	return k, nil

@@ -61,7 +61,7 @@ func TestCloseDrains(t *testing.T) {
 		wantErr(t, err, core.ErrClosed)
 		_, err = l.TryLock(background, "other")
 		wantErr(t, err, core.ErrClosed)
-		wantErr(t, l.Do(background, "other", nil), core.ErrClosed)
+		wantErr(t, l.Do(background, "other", noWork), core.ErrClosed)
 		_, err = l.Inspect(background, "k")
 		wantErr(t, err, core.ErrClosed)
 		_, err = l.ForceUnlock(background, "k")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -142,20 +143,34 @@ func TestNoDeadlock(t *testing.T) {
 func TestDeadlockThroughACallThatWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
-		one, two := take(t, background, l, "A", core.Shared()), take(t, background, l, "B")
-		writer := start(background, l, "A")
-		time.Sleep(time.Millisecond)
-		inner := start(one.Context(), l, "B")
-		time.Sleep(time.Millisecond)
-		_, err := l.Lock(two.Context(), "A", core.Shared())
-		wantErr(t, err, core.ErrDeadlock)
-		unlock(t, two)
-		o := <-inner
-		wantErr(t, o.err)
-		unlock(t, o.lock, one)
-		unlock(t, (<-writer).lock)
+		for what, write := range map[string]func() error{
+			"Lock":          func() error { return l.Do(background, "A", noWork) },
+			"a long Wait":   func() error { return l.Do(background, "A", noWork, core.Wait(math.MaxInt64)) },
+			"a long time":   func() error { return l.Do(within(math.MaxInt64), "A", noWork) },
+			"a campaign":    func() error { return l.Lead(background, "A", noWork) },
+			"one for a day": func() error { return l.Lead(within(25*time.Hour), "A", noWork) },
+		} {
+			one, two := take(t, background, l, "A", core.Shared()), take(t, background, l, "B")
+			writer := make(chan error, 1)
+			go func() { writer <- write() }()
+			time.Sleep(time.Millisecond)
+			inner := start(one.Context(), l, "B", core.Wait(math.MaxInt64))
+			time.Sleep(time.Millisecond)
+			began := time.Now()
+			_, err := l.Lock(two.Context(), "A", core.Shared())
+			if !errors.Is(err, core.ErrDeadlock) || time.Since(began) > 0 {
+				t.Errorf("behind %s: after %v %v", what, time.Since(began), err)
+			}
+			unlock(t, two)
+			o := <-inner
+			wantErr(t, o.err)
+			unlock(t, o.lock, one)
+			wantErr(t, <-writer)
+		}
 	})
 }
+
+func noWork(context.Context) error { return nil }
 
 // A call that waits for a time only is no part of a circle: when it has gone, the others go on.
 func TestNoDeadlockThroughACallWhoseWaitEnds(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 // When the lock cannot be taken fn does not run and the error is that of [Locker.Lock]. Otherwise the
 // result is fn's error. When the protection ended while fn ran it is joined with [ErrLost],
 // [ErrMaxHold] or [ErrClosed], also when fn returned nil: somebody else may have been at work
-// meanwhile. A release that fails after fn is logged and repeated in the background.
+// meanwhile. A release that fails after fn is logged and repeated in the background. Do panics at once when fn is nil.
 func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context) error, opts ...Option) error {
+	need("Do", fn)
 	s, err := l.settings(opts)
 	if err != nil {
 		return err
@@ -28,6 +29,7 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context
 // DoAll is [Locker.Do] with the locks of several keys, as [Locker.LockAll] takes them. What fn
 // gets is [MultiLock.Context].
 func (l *Locker) DoAll(ctx context.Context, keys []string, fn func(ctx context.Context) error, opts ...Option) error {
+	need("DoAll", fn)
 	s, err := l.settings(opts)
 	if err != nil {
 		return err
@@ -37,6 +39,13 @@ func (l *Locker) DoAll(ctx context.Context, keys []string, fn func(ctx context.C
 		return err
 	}
 	return run(ctx, m, fn, s.ReleasesLater())
+}
+
+// need panics without a function to run, before a lock is taken for it.
+func need(name string, fn func(context.Context) error) {
+	if fn == nil {
+		panic("core: " + name + " needs a function to run, and it is nil")
+	}
 }
 
 // protection is a lock, or several.

@@ -29,6 +29,9 @@ import (
 // most until the lease or ttl ends. Nobody can enter the lock meanwhile, and Unlock returns
 // [ErrNotHeld]: what was not handed over is released then.
 func (k *Lock) Handover(ctx context.Context, ttl time.Duration) (ticket string, err error) {
+	if k == nil {
+		return "", k.check()
+	}
 	ticket = rand.Text()
 	if err := k.handOver(ctx, ticket, ttl, nil); err != nil {
 		return "", err
@@ -76,8 +79,8 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	case err == store.ErrOthers:
 		return errors.Join(cannotHandOver(k.Key(), "others have entered it"), k.unpark())
 	case err == store.ErrGone:
-		_ = k.unpark()
-		return s.vanished()
+		_ = s.vanished(false)
+		return k.unpark()
 	case outcome == conn.NotSent || outcome == conn.Refused:
 		return errors.Join(unavailableError(doing, k.Key(), err), k.unpark())
 	case err != nil:
@@ -121,9 +124,8 @@ func (k *Lock) park(until schedule.Time) error {
 
 // parkFor notes whether the lock is parked, and until when. s.mu is held.
 func (s *lease) parkFor(parked bool, until schedule.Time) {
-	if s.parked, s.parkedUntil = parked, until; s.err == nil {
-		s.reschedule()
-	}
+	s.parked, s.parkedUntil = parked, until
+	s.reschedule()
 }
 
 // unpark ends a handover that has failed: the lock is held as before, or given up if it was
@@ -164,8 +166,8 @@ func (k *Lock) takeBack(ctx context.Context, r store.HandOver) error {
 			}
 			return loss
 		case err == store.ErrGone:
-			_ = k.unpark()
-			return s.vanished()
+			_ = s.vanished(false)
+			return k.unpark()
 		case s.check() != nil:
 			e.store.TakeBackLater(r)
 			return k.unpark()

@@ -376,24 +376,20 @@ func TestUnlockDuringHandover(t *testing.T) {
 // A call that is about to enter a lock when its handover begins is refused. If that fails, the lock is held as before.
 func TestReentryDuringHandover(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		var k *core.Lock
 		why, begun, refused, failed := errors.New("no"), make(chan bool), make(chan bool), make(chan error, 1)
-		o := &ear{act: func(ctx context.Context, e core.Event) context.Context {
-			if k != nil && e.Kind == core.EventWaiting {
-				go func() {
-					failed <- adapter.Handover(background, k, "job", time.Minute, func() error {
-						close(begun)
-						<-refused
-						return why
-					})
-				}()
-				<-begun
-			}
-			return ctx
-		}}
-		l := s.locker(core.Observe(o))
-		k = take(t, background, l, "k")
-		_, err := l.LockAll(k.Context(), []string{"k"})
+		l := s.locker()
+		k := take(t, background, l, "k")
+		handOver := func() {
+			go func() {
+				failed <- adapter.Handover(background, k, "job", time.Minute, func() error {
+					close(begun)
+					<-refused
+					return why
+				})
+			}()
+			<-begun
+		}
+		_, err := l.Lock(&foundThen{k.Context(), handOver}, "k")
 		wantErr(t, err, core.ErrLost)
 		close(refused)
 		wantErr(t, <-failed, why)

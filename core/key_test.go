@@ -20,7 +20,7 @@ func TestKeyLimits(t *testing.T) {
 			wantErr(t, err, core.ErrInvalidKey)
 			_, err = l.ForceUnlock(background, key)
 			wantErr(t, err, core.ErrInvalidKey)
-			wantErr(t, l.Do(background, key, nil), core.ErrInvalidKey)
+			wantErr(t, l.Do(background, key, noWork), core.ErrInvalidKey)
 			if s.scripts() != before {
 				t.Error("Redis was asked for a bad key")
 			}

@@ -49,6 +49,7 @@ type handle struct {
 	resends    *conn.Resends // of its acquisition
 	under      protected     // what its context descends from
 	unlocked   bool          // while it was handed over. Guarded by lease.mu
+	entering   bool          // a re-entry that Redis has not confirmed: it holds nothing yet. Guarded by lease.mu
 	reentry    bool          // of a lease that had a handle
 	handedOver atomic.Bool
 }
@@ -60,9 +61,7 @@ func (s *lease) begin() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == nil {
-		s.reschedule()
-	}
+	s.reschedule()
 	return true
 }
 
@@ -74,7 +73,7 @@ func (s *lease) end() time.Time {
 }
 
 // join adds a handle that is about to re-enter; nil stands for one of another Locker, which only Redis
-// counts. It fails when the lease is lost or was released meanwhile.
+// counts. It fails when the lease is lost or parked, and with ErrNotHeld when it was released meanwhile.
 func (s *lease) join(h *handle) error {
 	if err := s.check(); err != nil {
 		return err
@@ -84,12 +83,14 @@ func (s *lease) join(h *handle) error {
 	switch {
 	case s.err != nil:
 		return s.err
-	case s.handles == nil || s.parked:
-		return lostError(s.name.Key(), "the outer lock was unlocked", nil)
+	case s.parked:
+		return lostError(s.name.Key(), "it is being handed over", nil)
+	case !s.isHeld():
+		return notHeldError(s.name.Key())
 	case h == nil:
 		s.shared.Store(true)
 	default:
-		*s.find(nil), s.entered = h, true
+		*s.find(nil), s.entered, h.entering = h, true, true
 	}
 	return nil
 }
@@ -124,6 +125,16 @@ func (s *lease) all() (all []*handle) {
 	return all
 }
 
+// isHeld says that a handle is not unlocked. One that is entering does not hold the lock: when all others have left,
+// Redis may have freed it, and nothing is lost. s.mu is held.
+func (s *lease) isHeld() bool {
+	h := s.handles
+	for h != nil && h.entering {
+		h = h.next
+	}
+	return h != nil
+}
+
 // has says that a handle is not unlocked, nor being handed over. s.mu is held.
 func (s *lease) has(h *handle) bool { return !s.parked && *s.find(h) != nil }
 
@@ -149,13 +160,19 @@ func (s *lease) stopAt() schedule.Time {
 // lease has ended. One that was released does not end.
 func (s *lease) check() error {
 	s.mu.Lock()
-	late := s.err == nil && s.handles != nil && schedule.Now() >= s.stopAt()
-	err := s.err
-	s.mu.Unlock()
-	if late {
-		return s.expire()
+	reason, cause, left := "it could not be renewed in time", error(nil), true
+	switch {
+	case s.err != nil || !s.isHeld() || schedule.Now() < s.stopAt():
+		defer s.mu.Unlock()
+		return s.err
+	case s.parked:
+		reason = "handing it over took too long"
+	case s.fixed:
+		reason, left = "its fixed lease is over", false
+	case s.overdue:
+		reason, cause = "its last lease is over", ErrMaxHold
 	}
-	return err
+	return s.lose(lostError(s.name.Key(), reason, cause), left)
 }
 
 // usable is check for what would prolong the lease.
@@ -194,32 +211,21 @@ func (s *lease) endReleased() {
 	s.engine.unregister(s)
 }
 
-// expire ends a lease whose time is over. A renewal that arrives late must not keep the
-// lock for nobody.
-func (s *lease) expire() error {
-	reason, cause, left := "it could not be renewed in time", error(nil), true
+// vanished ends a lease that Redis does not know any more. A minority of a quorum may still have it. When nobody
+// holds it any more only a release can tell that it was lost: else Redis may have freed it since.
+func (s *lease) vanished(byRelease bool) error {
 	s.mu.Lock()
-	switch {
-	case s.parked:
-		reason = "handing it over took too long"
-	case s.fixed:
-		reason, left = "its fixed lease is over", false
-	case s.overdue:
-		reason, cause = "its last lease is over", ErrMaxHold
+	if s.err == nil && !byRelease && !s.isHeld() {
+		defer s.mu.Unlock()
+		return notHeldError(s.name.Key())
 	}
-	s.mu.Unlock()
-	return s.lose(lostError(s.name.Key(), reason, cause), left)
-}
-
-// vanished ends a lease that Redis does not know any more. A minority of a quorum may still have it.
-func (s *lease) vanished() error {
 	return s.lose(lostError(s.name.Key(), "it was deleted, or somebody else has taken it", nil), s.engine.store.Can.Differ)
 }
 
 // lose ends the contexts of all handles, once, and returns why. What may be left in Redis is given
-// back: left says that the lock may be, and of a hold a copy of its acquisition may still arrive.
+// back: left says that the lock may be, and of a hold a copy of its acquisition may still arrive. s.mu is
+// held, and lose unlocks it.
 func (s *lease) lose(why error, left bool) error {
-	s.mu.Lock()
 	if s.err != nil {
 		defer s.mu.Unlock()
 		return s.err
@@ -236,9 +242,7 @@ func (s *lease) lose(why error, left bool) error {
 		h.under.end(why)
 	}
 	for _, h := range handles {
-		if left || h.resends.MayArriveTwice() {
-			s.giveBack(h)
-		}
+		s.giveBack(h, left)
 	}
 	e := s.engine
 	e.scheduler.Remove(s)
@@ -269,11 +273,13 @@ func (s *lease) releaseOf(h *handle, failed bool) store.Release {
 	return r
 }
 
-// giveBack releases a hold in the background.
-func (s *lease) giveBack(h *handle) {
+// giveBack releases a hold in the background, if it may be left in Redis, or may yet arrive there.
+func (s *lease) giveBack(h *handle, left bool) {
 	r := s.releaseOf(h, s.attempt == 0) // of an attempt nobody knows what it has done
 	r.Until = time.Now().Add(s.length)
-	s.engine.store.ReleaseLater(r)
+	if left || r.MayArrive {
+		s.engine.store.ReleaseLater(r)
+	}
 }
 
 // observe begins an observation, and tells Observers what has happened before it.

@@ -46,7 +46,7 @@ func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 		if s.Renewed(false, nil, time.Now()); s.err != nil {
 			t.Errorf("it is lost: %v", s.err)
 		}
-		if err := s.join(new(handle)); !errors.Is(err, ErrLost) {
+		if err := s.join(new(handle)); !errors.Is(err, ErrNotHeld) {
 			t.Errorf("a call that enters it: %v", err)
 		}
 	})

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -13,7 +12,8 @@ import (
 )
 
 // Lock is a lock that was taken, or re-entered. Each successful [Locker.Lock]
-// gives one, and each must be unlocked. Its methods are safe for concurrent use.
+// gives one, and each must be unlocked. Its methods are safe for concurrent use. Those of a nil Lock that return an
+// error return [ErrNotHeld].
 type Lock struct {
 	handle
 	lease *lease
@@ -136,10 +136,6 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 	if i := slices.IndexFunc(info.Holders, func(h Holder) bool { return h.Owner == s.owner }); i >= 0 {
 		return info.Holders[i], nil
 	}
-	// The lock may have been released, handed off, or parked, while Redis was asked.
-	if err := k.check(); err != nil {
-		return Holder{}, err
-	}
 	s.mu.Lock()
 	wasParked := asked <= s.parkedUntil // then Redis may have found it so
 	s.mu.Unlock()
@@ -147,7 +143,7 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 		_ = conn.Pause(ctx, compensateDelay)
 		return k.inspect(ctx)
 	}
-	return Holder{}, s.vanished()
+	return Holder{}, s.vanished(false) // unless it was released or handed off meanwhile
 }
 
 // Refresh renews the lease now, also a fixed one, which nothing else renews. It asks Redis, at most for
@@ -155,7 +151,11 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 // is done, [ErrNotHeld] after Unlock, and [ErrMaxHold] when the lock was held for too long. After
 // [ErrUnavailable], or the context's error, the lease may or may not have been renewed.
 func (k *Lock) Refresh(ctx context.Context) error {
-	if err := cmp.Or(k.check(), k.usable()); err != nil {
+	err := k.check()
+	if err == nil {
+		err = k.usable()
+	}
+	if err != nil {
 		return err
 	}
 	s := k.lease
@@ -172,6 +172,9 @@ func (k *Lock) Refresh(ctx context.Context) error {
 
 // check returns why the handle cannot be used any more, or nil.
 func (k *Lock) check() error {
+	if k == nil {
+		return notHeldError("")
+	}
 	if !k.held() {
 		return notHeldError(k.Key())
 	}
@@ -204,6 +207,9 @@ func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true, fal
 // finish ends the hold. With later, Redis may be asked in the background: then the error is what is
 // known before.
 func (k *Lock) finish(ctx context.Context, failed, later bool) error {
+	if k == nil {
+		return k.check()
+	}
 	if k.handedOver.Load() {
 		return nil
 	}

@@ -115,17 +115,15 @@ func (a *multiCall) calls(keys []string) ([]*lockCall, error) {
 func (a *multiCall) run(cs []*lockCall) error {
 	var others []*lockCall
 	for _, c := range cs {
-		outer, err := c.outerLock()
-		if outer == nil && err == nil {
+		c.ctx = a.under()
+		switch k, err := c.enterOuter(); {
+		case err != nil:
+			return a.add(nil, err, a.wants(c))
+		case k == nil:
 			others = append(others, c)
-			continue
-		}
-		n, k := a.wants(c), (*Lock)(nil)
-		if err == nil {
-			k, err = c.reenter(outer)
-		}
-		if err := a.add(k, err, n); err != nil {
-			return err
+		default:
+			a.took(k)
+			a.locks = append(a.locks, k)
 		}
 	}
 	if a.entered = len(a.locks); len(others) == 0 {
@@ -140,7 +138,7 @@ func (a *multiCall) run(cs []*lockCall) error {
 		switch wait := a.settings.Wait; {
 		case first == nil:
 			return nil
-		case err == store.ErrWithheld && (wait == nil || a.group.waited() < *wait+a.locker.timeout):
+		case err == store.ErrWithheld && (wait == nil || a.group.waited()-a.locker.timeout < *wait):
 			a.pause()
 			continue
 		case err == store.ErrWithheld: // connections break again and again
@@ -207,9 +205,7 @@ func (a *multiCall) try(cs []*lockCall, keeps bool) (first *lockCall, err error)
 			continue
 		}
 		if a.entered+i >= had {
-			var n *observation
-			k.ctx, n = a.locker.observe(k.ctx, k.Key(), a.keys, a.settings.Name, a.settings.Form.String())
-			_, _ = k.observed(n, a.settings.Form, nil)
+			a.took(k)
 		}
 		kept = append(kept, k)
 	}
@@ -219,12 +215,12 @@ func (a *multiCall) try(cs []*lockCall, keeps bool) (first *lockCall, err error)
 }
 
 // waitsAtOnce returns a call for which there is nothing to ask: it is alone, and waits with all that the
-// others have got, or others of this process wait for its lock.
+// others have got, or others of this process wait for its lock, or are giving it up.
 func (a *multiCall) waitsAtOnce(cs []*lockCall, keeps bool) *lockCall {
 	alone := len(cs) == 1 && (keeps || len(a.locks) == a.entered)
 	for _, c := range cs {
 		_, queued := c.engine.queues.WaitFor(c.name.Lock())
-		if c.waits() && (alone || queued && !keeps) {
+		if c.waits() && (alone || queued && !keeps) || !c.waits() && c.givingUp() != nil {
 			return c
 		}
 	}
@@ -283,6 +279,13 @@ func (a *multiCall) waitFor(c *lockCall) error {
 func (a *multiCall) wants(c *lockCall) (n *observation) {
 	c.ctx, n = c.engine.observe(a.under(), c.name.Key(), a.keys, c.settings.Name, c.settings.Form.String())
 	return n
+}
+
+// took notifies Observers of a lock that the call has got.
+func (a *multiCall) took(k *Lock) {
+	var n *observation
+	k.ctx, n = a.locker.observe(k.ctx, k.Key(), a.keys, a.settings.Name, a.settings.Form.String())
+	_, _ = k.observed(n, a.settings.Form, nil)
 }
 
 // add takes what came of that: the lock, or an error, which is why a lock that the call had has ended, if one has.

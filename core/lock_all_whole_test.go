@@ -225,7 +225,7 @@ func TestCallsShareACommandWithOneInVain(t *testing.T) {
 // A call ends in time also where the connection breaks at each command, and its copy finds a lock busy.
 // Taken out, it asks for ever.
 func TestLockAllEndsThoughConnectionsBreak(t *testing.T) {
-	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
+	for _, wait := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
 		bubble(t, func(t *testing.T, s *embedded) {
 			const timeout = 50 * time.Millisecond
 			b := take(t, background, s.locker(), "b")
@@ -242,6 +242,10 @@ func TestLockAllEndsThoughConnectionsBreak(t *testing.T) {
 			o := <-startAll(ctx, l, []string{"a", "b", "c"}, core.Wait(wait))
 			wantErr(t, o.err, core.ErrUnavailable)
 			wantTime(t, "ended", o.took, wait+timeout, wait+2*timeout)
+			// What is given back of a call that does not wait is asked for alone, which finds the busy one.
+			o = <-startAll(ctx, l, []string{"a", "b", "c"}, core.NoWait())
+			wantErr(t, o.err, core.ErrNotAcquired)
+			wantTime(t, "refused", o.took, 0, 2*timeout)
 			time.Sleep(time.Second)
 			wantLocked(t, s, "then", "b")
 			unlock(t, b)

@@ -15,7 +15,7 @@ import (
 const maxKeys = 64
 
 // MultiLock is the locks of several keys, taken by [Locker.LockAll]. It must be unlocked. Its
-// methods are safe for concurrent use.
+// methods are safe for concurrent use. Unlock and Abort of a nil MultiLock return [ErrNotHeld].
 type MultiLock struct {
 	locker *Locker
 	locks  []*Lock // as they were taken, each under the context of the one before
@@ -74,6 +74,9 @@ func (m *MultiLock) reportFailure(err error) { m.locker.reportRelease(err, "keys
 // finish ends the holds in reverse order. With later, Redis may be asked in the background: then the error is what
 // is known before.
 func (m *MultiLock) finish(ctx context.Context, failed, later bool) error {
+	if m == nil {
+		return notHeldError("")
+	}
 	failed = failed || !m.keepWindows(lasting(ctx))
 	all, errs := make([]leaver, 0, len(m.locks)), []error(nil)
 	for _, k := range slices.Backward(m.locks) {

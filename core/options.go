@@ -52,12 +52,12 @@ func FixedLease(d time.Duration) Option {
 }
 
 // Wait is the longest wait for a busy lock; after it, [*BusyError], or [ErrUnavailable] when Redis
-// has failed for the last second. The request that is under way then may still bring the lock. A
-// negative d is refused. By default a call waits until its context is done, or for a lease where the
-// context holds another lock: others may wait for that one.
+// has failed for the last second. The request that is under way then may still bring the lock. 0 is
+// [NoWait]; otherwise at least 1 ms. By default a call waits until its context is done, or for a lease
+// where the context holds another lock: others may wait for that one.
 func Wait(d time.Duration) Option {
-	if d < 0 {
-		return refused("Wait(%v): give 0 or more", d)
+	if d != 0 && d < time.Millisecond {
+		return refused("Wait(%v): give 0, or at least 1ms", d)
 	}
 	return Option{set: func(s *settings) { s.Wait = &d }}
 }
@@ -181,7 +181,8 @@ func ofDuration(name string, d, longest time.Duration, set func(*settings)) Opti
 }
 
 // Prefix is what the names of all locks begin with in Redis; Lockers exclude one another only when
-// they share it. It ends with a colon and has no other, so that no lock has the name of one with
+// they share it. Those on unrelated Redis servers need different ones: calls whose context holds a lock have
+// its owner also on the other server, where they do not exclude one another. It ends with a colon and has no other, so that no lock has the name of one with
 // another prefix; braces and control characters are refused. The default is "lock:". Option of
 // [New] only.
 func Prefix(p string) Option {

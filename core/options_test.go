@@ -62,6 +62,8 @@ func TestBadOptions(t *testing.T) {
 		{"Timeout too long", core.Timeout(math.MaxInt64), inNew, "24h"},
 		{"FixedLease(0)", core.FixedLease(0), both, "FixedLease(0s)"},
 		{"Wait negative", core.Wait(-1), both, "Wait(-1ns)"},
+		{"Wait in another unit", core.Wait(3), both, "Wait(3ns)"},
+		{"Wait too short", core.Wait(999 * time.Microsecond), both, "1ms"},
 		{"KeepFor(0)", core.KeepFor(0), both, "KeepFor(0s)"},
 		{"MaxHold(0)", core.MaxHold(0), both, "MaxHold(0s)"},
 		{"MaxWaiters(0)", core.MaxWaiters(0), both, "MaxWaiters(0)"},
@@ -104,7 +106,7 @@ func TestBadOptions(t *testing.T) {
 				wantMisuse(t, err, test.part)
 				_, err = l.TryLock(background, "k", test.opt)
 				wantMisuse(t, err, test.part)
-				wantMisuse(t, l.Do(background, "k", nil, test.opt), test.part)
+				wantMisuse(t, l.Do(background, "k", noWork, test.opt), test.part)
 				wantMisuse(t, adapter.Validate(test.opt), test.part)
 			}
 		})
@@ -143,7 +145,7 @@ func TestOwnerGoesNeitherWithKeepForNorInAQuorum(t *testing.T) {
 			wantMisuse(t, err, test.part)
 			_, err = test.locker.TryLock(background, "k", test.opts...)
 			wantMisuse(t, err, test.part)
-			wantMisuse(t, test.locker.Do(background, "k", nil, test.opts...), test.part)
+			wantMisuse(t, test.locker.Do(background, "k", noWork, test.opts...), test.part)
 		})
 	}
 }
@@ -162,7 +164,7 @@ func TestGoodOptions(t *testing.T) {
 	defer client.Close()
 	for name, opts := range map[string][]core.Option{
 		"none":          nil,
-		"least":         {core.Lease(time.Millisecond), core.Wait(0), core.KeepFor(time.Millisecond), core.MaxHold(time.Millisecond), core.MaxWaiters(1), core.Timeout(time.Millisecond)},
+		"least":         {core.Lease(time.Millisecond), core.Wait(0), core.Wait(time.Millisecond), core.KeepFor(time.Millisecond), core.MaxHold(time.Millisecond), core.MaxWaiters(1), core.Timeout(time.Millisecond)},
 		"longest":       {core.Prefix(strings.Repeat("p", 1023) + ":")},
 		"with fallback": {adapter.Fallback(core.Wait(time.Second), core.MaxWaiters(5))},
 	} {

@@ -213,6 +213,23 @@ func TestLockerOnAnotherRedisIsIndependent(t *testing.T) {
 	})
 }
 
+// Nobody can say whether two clients reach one Redis: the owner is the same on both. A prefix of its own keeps them apart.
+func TestSiblingsOnAnotherRedisEnterTogether(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		other := newEmbedded(t)
+		outer := take(t, background, s.locker(), "k")
+		same, apart := other.locker(), other.locker(core.Prefix("other:"))
+		one, two := take(t, outer.Context(), same, "k"), take(t, outer.Context(), same, "k")
+		if got := other.held("k"); got != outer.Owner()+"=2" {
+			t.Errorf("the other Redis shows %q", got)
+		}
+		alone := take(t, outer.Context(), apart, "k")
+		_, err := apart.TryLock(outer.Context(), "k")
+		wantBusy(t, err)
+		unlock(t, alone, two, one, outer)
+	})
+}
+
 func TestSiblingContextsDoNotShare(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()

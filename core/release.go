@@ -100,7 +100,7 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 		r.carries.carried(released.Clock)
 	}
 	if !released.Found && !again {
-		return true, s.vanished()
+		return true, s.vanished(true)
 	}
 	if released.Heard > 0 && e.queues.Watch(s.name.Lock()) {
 		e.listener.Watch(s.name.Lock(), s.name.Channel())
@@ -133,14 +133,18 @@ type compensation struct {
 	schedule.Entry
 	*store.Compensation
 	engine *engine
-	delay  time.Duration // after the next failure; 0: it was not sent yet
+	delay  time.Duration   // after the next failure; 0: it was not sent yet
+	past   <-chan struct{} // closed by end, or when Timeout is over
+	end    context.CancelFunc
 }
 
 // compensate sends a release in the background until Redis confirms it, for which Close waits, or until
 // it is too late and the lease ends it. It is called under locks of the queues, too, and notifies nobody itself.
 func (e *engine) compensate(c *store.Compensation) {
+	past, end := context.WithTimeout(context.Background(), e.timeout)
 	e.unconfirmed.Begin()
-	e.scheduler.Set(&compensation{Compensation: c, engine: e}, schedule.Now())
+	e.givingUp.Store(c.Name.Lock(), past.Done())
+	e.scheduler.Set(&compensation{Compensation: c, engine: e, past: past.Done(), end: end}, schedule.Now())
 }
 
 // Due sends it.
@@ -151,7 +155,7 @@ func (c *compensation) Due(now schedule.Time) {
 	}
 	if now > schedule.At(c.Until) {
 		c.engine.report.warn("giving back a lock was never confirmed; if it was taken it ended with its lease", "key", c.Name.Key())
-		c.end()
+		c.over()
 		return
 	}
 	c.Send(c)
@@ -162,10 +166,10 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 	e := c.engine
 	switch {
 	case err == nil:
-		c.end()
+		c.over()
 	case conn.IsClosed(err):
 		e.report.warn("giving back a lock was never confirmed, for the Redis client is closed; if it was taken it ends with its lease", "key", c.Name.Key())
-		c.end()
+		c.over()
 	default:
 		e.report.warn("giving back a lock failed and is repeated", "key", c.Name.Key(), "error", err)
 		delay := c.delay
@@ -178,7 +182,9 @@ func (c *compensation) notify(kind EventKind) {
 	c.engine.notify(context.Background(), Event{Kind: kind, Key: c.Name.Key()})
 }
 
-func (c *compensation) end() {
+func (c *compensation) over() {
+	c.end()
+	c.engine.givingUp.CompareAndDelete(c.Name.Lock(), c.past)
 	c.notify(EventCompensated) // before Close returns
 	c.engine.unconfirmed.End()
 }

@@ -33,10 +33,7 @@ func (c *lockCall) obtain() (*Lock, error) {
 		return c.take()
 	}
 	if i.isOutOfOrder() {
-		k, busy, err := c.try(nil)
-		if busy != nil {
-			err = c.refuse(outOfOrder, taken(busy))
-		}
+		k, err := c.takeNow(outOfOrder)
 		return k, i.noteHeld(err)
 	}
 	if err := i.begin(); err != nil {
@@ -50,13 +47,13 @@ func (c *lockCall) obtain() (*Lock, error) {
 // take gets the lock for a caller that does not hold it.
 func (c *lockCall) take() (*Lock, error) {
 	e, wait := c.engine, c.settings.Wait
-	if noWait := wait != nil && *wait == 0; noWait || c.mayGoAtOnce() {
+	if wait != nil && *wait == 0 {
+		return c.takeNow(notWaiting)
+	}
+	if c.mayGoAtOnce() {
 		k, b, err := c.try(nil)
 		if b == nil {
 			return k, err
-		}
-		if noWait {
-			return nil, c.refuse(notWaiting, taken(b))
 		}
 	} else if c.settings.Ticket != "" && e.queues.Has(c.name.Lock()) {
 		// Only the head asks Redis, and cannot have the lock that was handed over to this call.
@@ -69,6 +66,26 @@ func (c *lockCall) take() (*Lock, error) {
 		return nil, c.refuse(tooManyWaiting, by)
 	}
 	return c.queue(w)
+}
+
+// takeNow refuses the call while the lock is busy, but not by what this process is giving up: then it asks once more.
+func (c *lockCall) takeNow(why refusal) (*Lock, error) {
+	past := c.givingUp() // before Redis is asked: what is confirmed later may be in the answer
+	k, busy, err := c.try(nil)
+	if busy != nil && past != nil && !c.engine.store.Can.Differ && isDone(c.ctx, past) { // of a quorum, dead members confirm nothing
+		k, busy, err = c.try(nil)
+	}
+	if busy != nil {
+		err = c.refuse(why, taken(busy))
+	}
+	return k, err
+}
+
+// givingUp is closed when this process has given up what it had of the lock; nil: there is nothing.
+func (c *lockCall) givingUp() <-chan struct{} {
+	found, _ := c.engine.givingUp.Load(c.name.Lock())
+	past, _ := found.(<-chan struct{})
+	return past
 }
 
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,

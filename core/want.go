@@ -28,10 +28,10 @@ func (w *want) ownerOf(hold string) string {
 
 func (w *want) waits() bool { return w.settings.Waits() }
 
-// waitsForEver says that nothing but the lock ends the wait, as far as is known.
+// waitsForEver says that nothing but the lock ends the wait in a day, as far as is known.
 func (w *want) waitsForEver() bool {
-	_, bounded := w.ctx.Deadline()
-	return !bounded && w.settings.Wait == nil
+	until, bounded := w.ctx.Deadline()
+	return (!bounded || time.Until(until) > longestLease) && (w.settings.Wait == nil || *w.settings.Wait > longestLease)
 }
 
 // isPlain says that the owner is the one that a hold brings along.

@@ -15,8 +15,11 @@ func (s *lease) extend(sent time.Time, length time.Duration) {
 	s.times = times{deadline: max(t.deadline, s.times.deadline), renewAt: t.renewAt}
 }
 
-// reschedule has the scheduler call Due for what happens next. s.mu is held.
+// reschedule has the scheduler call Due for what happens next, unless the lease is lost. s.mu is held.
 func (s *lease) reschedule() {
+	if s.err != nil {
+		return
+	}
 	next := s.stopAt()
 	if s.maxHoldAt != 0 && !s.overdue && s.maxHoldAt < next {
 		next = s.maxHoldAt
@@ -48,14 +51,10 @@ func (s *lease) renewable() bool {
 
 // Due is the watchdog: it renews, and notices the ends.
 func (s *lease) Due(now schedule.Time) {
+	_ = s.check() // ends it, if its time is over
 	s.mu.Lock()
-	if s.err != nil || s.handles == nil {
+	if s.err != nil || !s.isHeld() {
 		s.mu.Unlock()
-		return
-	}
-	if now >= s.stopAt() {
-		s.mu.Unlock()
-		_ = s.expire()
 		return
 	}
 	var overdue []*handle
@@ -84,7 +83,7 @@ func (s *lease) Due(now schedule.Time) {
 func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	s.mu.Lock()
 	s.renewing = false
-	if s.err != nil || s.handles == nil {
+	if s.err != nil || !s.isHeld() {
 		s.mu.Unlock()
 		return
 	}
@@ -97,7 +96,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 		s.extend(sent, s.length)
 	default:
 		s.mu.Unlock()
-		_ = s.vanished()
+		_ = s.vanished(false)
 		return
 	}
 	s.reschedule()
