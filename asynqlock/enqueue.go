@@ -31,8 +31,12 @@ import (
 // The lock is parked for ttl. Within ttl the task must start, and after a failure start again;
 // otherwise the lock is free, and the task competes for it as others do. So ttl should be longer
 // than the time that the task spends in its queue, than the delay of its retries, and than the
-// two minutes after which asynq gives the tasks of a worker that died to others. A task that
-// asynq archives, or that runs without the middleware, leaves the lock parked for the rest of ttl.
+// two minutes after which asynq gives the tasks of a worker that died to others.
+//
+// The lock is free at once, without a [core.KeepFor] window, when asynq does not run the task again: its handler has
+// returned [asynq.SkipRetry] or [asynq.RevokeTask] before the end of its context, or its last attempt has failed,
+// panicked, or exceeded its deadline. Middleware outside must not turn such an error into another one. A task that is
+// deleted, that somebody cancels, or that asynq archives without a run under the lock leaves it parked for the rest of ttl.
 //
 // The lock belongs to the task's ID: the [asynq.TaskID] of opts, or a new one. An ID among the
 // options of [asynq.NewTask] cannot be seen, and is replaced. The payload stays as it is. The ID

@@ -68,15 +68,15 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	opts = g.forms.Options(t, opts)
 	began := time.Now()
 	ran := false
-	run := func(ctx context.Context) error {
+	run := func(locked context.Context) error {
 		ran = true
 		acquired()
 		for _, key := range keys {
 			g.backlogs.acquired(key)
-			g.running.Store(key, ctx)
+			g.running.Store(key, locked)
 			defer g.running.Delete(key)
 		}
-		return next.ProcessTask(ctx, t)
+		return work(ctx, locked, keys, t, next)
 	}
 	if g.all {
 		err = locker.DoAll(ctx, keys, run, opts...)
@@ -130,6 +130,9 @@ func (g *guard) refuse(ctx context.Context, locker *core.Locker, me task, busy *
 		if err == nil && info.Locked && !info.Parked && !slices.ContainsFunc(info.Holders, me.has) {
 			return revoked
 		}
+	}
+	if isLastAttempt(ctx) { // asynq archives it
+		return &refusal{cause: busy}
 	}
 	if due, ok := g.parking.park(ctx, busy.Key); ok {
 		return &refusal{cause: busy, until: due.Add(-time.Second)}

@@ -66,6 +66,9 @@ func (inside) HandOver(ctx context.Context, k *Lock, ticket string, ttl time.Dur
 	return k.handOver(ctx, ticket, ttl, then)
 }
 
+// VoidTicket says that the work under a resumed lock has failed for good.
+func (inside) VoidTicket(k *Lock) { k.lease.dropWindow.Store(2) }
+
 // AttemptOf returns the number of the attempt for which the lock was taken, 0 for none.
 func (inside) AttemptOf(k *Lock) int {
 	if k.reentry {

@@ -69,7 +69,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	}
 	r := store.HandOver{
 		Name: s.name, Owner: s.owner, Hold: k.id, Token: s.redisToken, Last: s.token,
-		ID: e.store.NewHold(), Ticket: ticket, TTL: ttl, Lease: s.length, Fixed: s.fixed, Drop: s.dropWindow.Load(),
+		ID: e.store.NewHold(), Ticket: ticket, TTL: ttl, Lease: s.length, Fixed: s.fixed, Drop: s.dropWindow.Load() > 0,
 	}
 	ctx = context.WithoutCancel(ctx)
 	sent := schedule.Now() // the first of its copies, which together count once

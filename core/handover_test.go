@@ -186,6 +186,33 @@ func TestResumedLockIsLeftBeforeTheOthers(t *testing.T) {
 	}
 }
 
+// Work that has failed for good is not tried again: its lock is free at once, without a window, also when others inside
+// end later.
+func TestResumedLockWhoseTicketIsVoid(t *testing.T) {
+	for what, end := range map[string]func(*core.Lock, context.Context) error{"Unlock": (*core.Lock).Unlock, "Abort": (*core.Lock).Abort} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, b := s.locker(), s.locker()
+				ticket := parkedBy(t, take(t, background, a, "k", core.KeepFor(time.Hour)), time.Hour)
+				waiting := start(background, b, "k")
+				k, err := a.Resume(background, "k", ticket)
+				if err != nil {
+					t.Fatal(err)
+				}
+				inner := take(t, k.Context(), a, "k")
+				adapter.VoidTicket(k)
+				wantErr(t, end(k, background))
+				waits(t, waiting)
+				unlock(t, inner)
+				isServed(t, "who waits", waiting, prompt)
+				s.isFree("k")
+				_, err = a.Resume(background, "k", ticket)
+				wantErr(t, err, core.ErrTicket)
+			})
+		})
+	}
+}
+
 func TestTicketThatNobodyUses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b := s.locker(), s.locker()

@@ -35,7 +35,7 @@ type lease struct {
 	expired     bool          // lost when its time was over, not before
 	entered     bool          // once more
 	alone       atomic.Bool   // room for acquisition.shared, where no other lock has the owner
-	dropWindow  atomic.Bool   // the work has failed
+	dropWindow  atomic.Int32  // 1: the work has failed; 2: for good, under a lock that was resumed
 	answer      *store.Answer // to the request; nil: it is not known yet
 	err         error
 	handles     *handle      // not unlocked yet: a list, for nearly all leases have one
@@ -261,7 +261,7 @@ func (s *lease) releaseOf(h *handle, failed bool) store.Release {
 	defer s.mu.Unlock()
 	r := store.Release{
 		Name: s.name, Owner: s.owner, Hold: h.id, Form: s.form, Failed: failed, MayArrive: h.resends.MayArriveTwice(),
-		Token: s.redisToken, Last: s.token, Lease: s.length,
+		Token: s.redisToken, Last: s.token, Lease: s.length, Void: s.dropWindow.Load() == 2,
 		Sole: s.form == store.Exclusive && !s.entered && !s.fixed && s.keepFor == 0 && s.owner == h.id,
 	}
 	if s.unrenewed {

@@ -90,7 +90,7 @@ func (k *Lock) Token() int64 { return k.lease.token }
 // as [KeepFor] set it; 0 for none, and after [Lock.DropWindow]. A re-entry through the context has its
 // outer lock's; one through [Owner] does not know it.
 func (k *Lock) Window() time.Duration {
-	if k.lease.dropWindow.Load() {
+	if k.lease.dropWindow.Load() > 0 {
 		return 0
 	}
 	return k.lease.keepFor
@@ -100,7 +100,7 @@ func (k *Lock) Window() time.Duration {
 // for a success, such as an error in a body with status 200. The lock stays held, and its release
 // leaves no dedup window, as after [Lock.Abort]. It counts for all holds that the context has of the
 // lock, by this Locker. It does not block; after the release it has no effect.
-func (k *Lock) DropWindow() { k.lease.dropWindow.Store(true) }
+func (k *Lock) DropWindow() { k.lease.dropWindow.Store(1) }
 
 // Context returns the context to work under. It descends from the one given to [Locker.Lock], carries
 // ownership, so that locks taken with it re-enter, and is cancelled when the protection ends: by

@@ -146,7 +146,7 @@ func (m *MultiLock) keepWindows(ctx context.Context) bool {
 		}
 		asked.Wait()
 	}
-	return !slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.dropWindow.Load() || k.lease.check() != nil })
+	return !slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.dropWindow.Load() > 0 || k.lease.check() != nil })
 }
 
 // giveBack releases locks in the background.

@@ -34,6 +34,7 @@ func TestOpen(t *testing.T) {
 		"a socket":        {"unix://:s%2Fcret@" + socket + "?db=3", inside},
 		"TLS":             {"rediss://" + secure + "?skip_verify=true", nil},
 		"a cluster":       {"redis://" + cluster.Addrs()[0] + "?addr=" + cluster.Addrs()[1], cluster.Client(t)},
+		"its one address": {"redis://" + cluster.Addrs()[0] + "?addr=" + cluster.Addrs()[0], cluster.Client(t)},
 		"Sentinels":       {"redis://" + sentinel.Addrs()[0] + "?master_name=" + sentinel.MasterName() + "&addr=" + sentinel.Addrs()[1], sentinel.Client(t)},
 	} {
 		t.Run(name, func(t *testing.T) {

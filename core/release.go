@@ -67,7 +67,7 @@ type releasing struct {
 }
 
 func (s *lease) releasing(h *handle, last, failed bool) releasing {
-	r := releasing{lease: s, request: s.releaseOf(h, failed || s.dropWindow.Load()), over: time.Now().Add(s.engine.timeout)}
+	r := releasing{lease: s, request: s.releaseOf(h, failed || s.dropWindow.Load() > 0), over: time.Now().Add(s.engine.timeout)}
 	r.request.Until = r.over.Add(s.length)
 	if last && s.form == store.Exclusive && r.request.Answer == nil {
 		r.carries = s.engine.carriedBy(s.name)

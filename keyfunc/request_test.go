@@ -87,8 +87,19 @@ func TestCookie(t *testing.T) {
 		"id=s3cret; id=1":    {err: keyfunc.ErrAmbiguous},
 		"id=1; x=2; id=1":    {err: keyfunc.ErrAmbiguous},
 		"id=s3cret%zz":       {err: keyfunc.ErrMalformed},
-		`id="s3cret`:         {err: keyfunc.ErrMissing}, // net/http shows no such cookie
-		"id=42; id=s3\"cret": {key: "42"},               // nor this one
+		"a=id; idx=1; xid=2": {err: keyfunc.ErrMissing},
+		// net/http shows no such cookie, and others do.
+		`id="s3cret`:             {err: keyfunc.ErrAmbiguous},
+		"id=42; id=s3\"cret":     {err: keyfunc.ErrAmbiguous},
+		"id=s3crét; id=42":       {err: keyfunc.ErrAmbiguous},
+		"id=42; id=s3crét":       {err: keyfunc.ErrAmbiguous},
+		"id=s3crét":              {err: keyfunc.ErrAmbiguous},
+		"id=s3cret\\; id=42":     {err: keyfunc.ErrAmbiguous},
+		"id\u00a0=s3cret; id=42": {err: keyfunc.ErrAmbiguous},
+		"\x01id=s3cret; id=42":   {err: keyfunc.ErrAmbiguous},
+		// It takes these for the name, and others do not.
+		"\tid=s3cret": {err: keyfunc.ErrAmbiguous},
+		"id =s3cret":  {err: keyfunc.ErrAmbiguous},
 	} {
 		t.Run(header, func(t *testing.T) {
 			check(t, value(keyfunc.Cookie("id")), keyfunc.Request(get("/", "Cookie", header)), w)

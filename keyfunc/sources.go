@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Param takes a path parameter, as the router found it. The part has its name:
@@ -156,7 +157,8 @@ func isToken(s string) bool {
 // "cookie.session=e7f1".
 //
 // It fails with [ErrMissing] when the cookie is absent or empty, with
-// [ErrAmbiguous] when it is given more than once, and with [ErrMalformed] when it
+// [ErrAmbiguous] when it is given more than once, or in a form that net/http drops and other
+// servers keep, such as with a letter outside of ASCII in the value, and with [ErrMalformed] when it
 // has a bad escape. It panics when name cannot be the name of a cookie.
 func Cookie(name string) Func[Request] {
 	if !isToken(name) {
@@ -165,6 +167,12 @@ func Cookie(name string) Func[Request] {
 	part := "cookie " + strconv.Quote(name)
 	return namedPart("cookie."+name, part, func(r Request) (string, error) {
 		cookies := r.HTTP().CookiesNamed(name)
+		switch given, alike := givenCookies(r.HTTP().Header["Cookie"], name); {
+		case given > 1:
+			return "", &partError{part: part, kind: ErrRepeated}
+		case given != len(cookies) || !alike:
+			return "", &partError{part: part, kind: ErrAmbiguous, why: "net/http drops it, others may not"}
+		}
 		values := make([]string, len(cookies))
 		for i, cookie := range cookies {
 			values[i] = cookie.Value
@@ -179,6 +187,22 @@ func Cookie(name string) Func[Request] {
 		}
 		return value, nil
 	})
+}
+
+// givenCookies counts the cookies of that name as the client has sent them, whatever their values. alike is false when
+// there is anything around the name that only some servers take off.
+func givenCookies(fields []string, name string) (given int, alike bool) {
+	alike = true
+	for _, field := range fields {
+		for pair := range strings.SplitSeq(field, ";") {
+			its, _, _ := strings.Cut(pair, "=")
+			if strings.TrimFunc(its, func(r rune) bool { return r <= ' ' || r == 0x7f || unicode.IsSpace(r) }) == name {
+				given++
+				alike = alike && strings.TrimLeft(its, " ") == name
+			}
+		}
+	}
+	return given, alike
 }
 
 // RemoteIP takes the IP address of the direct peer, from RemoteAddr. The forms of

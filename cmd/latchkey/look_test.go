@@ -64,6 +64,7 @@ func TestWhatThereIs(t *testing.T) {
 	held := take(t, l, "orderID=7")
 	take(t, l, "café {1}\n", core.Owner("job\u202e7"))
 	take(t, l, "a  held  root (1)", core.Owner("b  1  30s")) // imitates columns
+	take(t, l, "b\u2800\u2800held\u3164\ufe0froot", core.Owner("\u0301é\ufe0f"))
 	if err := take(t, l, "mail", core.KeepFor(time.Hour)).Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +93,7 @@ func TestWhatThereIs(t *testing.T) {
 		{[]string{"ls"}, []string{
 			"KEY STATE OWNER HOLDS LEFT",
 			`"a held root (1)" held "b 1 30s" 1 30s`, // spaces are one here
+			`"b\u2800\u2800held\u3164\ufe0froot" held "\u0301é\ufe0f" 1 30s`,
 			`"café {1}\n" held "job\u202e7" 1 30s`,
 			"idempotent:a answered - 0 24h0m0s",
 			"idempotent:b outcome unknown - 0 24h0m0s",

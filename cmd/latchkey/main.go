@@ -22,7 +22,8 @@
 // gets; where the standard input is a terminal it stays in the terminal's. If the lock is lost the
 // group is sent SIGTERM, and SIGKILL after 5 s. The lock is released when the command ends. With
 // -keep it stays taken afterwards, until so long after it was taken, if the command has ended with 0. On
-// Linux the command is killed when latchkey is, but not what it has started.
+// Linux the command is killed when latchkey is, but not what it has started, nor a set-user-ID program. A command that
+// has become another user's, as by sudo, gets no signal: that is said on the standard error, and it goes on.
 //
 // Exit codes of run are those of flock(1): the command's own, or 128 and the number of
 // the signal that has ended it; 1 or that of -E when the lock is busy; 64 for wrong usage; 69 when

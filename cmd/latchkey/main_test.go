@@ -42,9 +42,18 @@ func launch(t *testing.T, redis string, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: exec.Command(binary, args...)}
-	p.cmd.Env = append(os.Environ(), "TEST_AS_LATCHKEY=1", "LATCHKEY_REDIS="+redis)
-	p.cmd.Stderr = &p.said
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), "TEST_AS_LATCHKEY=1", "LATCHKEY_REDIS="+redis)
+	return start(t, cmd)
+}
+
+// start starts a command, of latchkey.
+func start(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd}
+	if cmd.Stderr == nil {
+		cmd.Stderr = &p.said
+	}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

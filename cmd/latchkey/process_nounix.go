@@ -19,9 +19,9 @@ type group struct{ cmd *exec.Cmd }
 
 func newGroup(cmd *exec.Cmd) *group { return &group{cmd} }
 
-func (g *group) forward(os.Signal)        {}
-func (g *group) end()                     { g.kill() } // nothing asks it to end
-func (g *group) kill()                    { _ = g.cmd.Process.Kill() }
+func (g *group) forward(os.Signal) error  { return nil }
+func (g *group) end() error               { return g.kill() } // nothing asks it to end
+func (g *group) kill() error              { return g.cmd.Process.Kill() }
 func (g *group) awaitEnd(<-chan struct{}) {}
 
 // exitOf is the exit code of a command that has ended.

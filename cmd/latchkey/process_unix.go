@@ -51,31 +51,35 @@ func isTerminal(input io.Reader) bool {
 	return err != nil || !os.SameFile(stat, null)
 }
 
-func (g *group) forward(s os.Signal) {
+// forward sends a signal. The error is [os.ErrPermission] if the command does not get it, for it has become another
+// user's: by sudo, for example.
+func (g *group) forward(s os.Signal) error {
+	var err error
 	if !g.terminal || s != syscall.SIGINT && s != syscall.SIGQUIT { // else it was typed
-		g.send(s.(syscall.Signal))
+		err = g.send(s.(syscall.Signal))
 	}
 	if slices.Contains(ending, s) {
-		g.send(syscall.SIGCONT) // one that is stopped does not end
+		_ = g.send(syscall.SIGCONT) // one that is stopped does not end
 	}
+	return err
 }
 
-func (g *group) end()  { g.forward(syscall.SIGTERM) }
-func (g *group) kill() { g.send(syscall.SIGKILL) }
+func (g *group) end() error  { return g.forward(syscall.SIGTERM) }
+func (g *group) kill() error { return g.send(syscall.SIGKILL) }
 
-func (g *group) send(s syscall.Signal) {
+func (g *group) send(s syscall.Signal) error {
 	if g.terminal {
-		_ = g.cmd.Process.Signal(s) // unless it has ended
-		return
+		return g.cmd.Process.Signal(s)
 	}
-	_ = syscall.Kill(-g.cmd.Process.Pid, s) // as above
+	// A group takes a signal that one of its processes may get.
+	return errors.Join(syscall.Kill(-g.cmd.Process.Pid, s), g.cmd.Process.Signal(syscall.Signal(0)))
 }
 
 // awaitEnd returns when the group is empty, or was killed.
 func (g *group) awaitEnd(killed <-chan struct{}) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !g.terminal && syscall.Kill(-g.cmd.Process.Pid, 0) == nil {
+	for !g.terminal && syscall.Kill(-g.cmd.Process.Pid, 0) != syscall.ESRCH {
 		select {
 		case <-tick.C:
 		case <-killed:

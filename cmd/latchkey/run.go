@@ -157,11 +157,18 @@ func supervise(cmd *exec.Cmd, lost <-chan struct{}, signals <-chan os.Signal) (e
 		case err := <-ended:
 			return exitOf(cmd, err)
 		case s := <-signals:
-			g.forward(s)
+			if errors.Is(g.forward(s), os.ErrPermission) {
+				fmt.Fprintf(cmd.Stderr, "latchkey: NOT SENT to process %d, which another user has: the signal %v. The lock stays held until the process ends\n", cmd.Process.Pid, s)
+			}
 		case <-lost:
-			g.end()
+			outlives := func(err error) {
+				if errors.Is(err, os.ErrPermission) {
+					fmt.Fprintf(cmd.Stderr, "latchkey: THE LOCK IS LOST, but process %d, or what it has started, GOES ON: another user has it, so it cannot be ended from here\n", cmd.Process.Pid)
+				}
+			}
+			outlives(g.end())
 			killed := make(chan struct{})
-			kill := time.AfterFunc(killAfter, func() { g.kill(); close(killed) })
+			kill := time.AfterFunc(killAfter, func() { outlives(g.kill()); close(killed) })
 			defer kill.Stop()
 			err := <-ended
 			g.awaitEnd(killed)

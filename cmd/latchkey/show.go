@@ -8,10 +8,10 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/internal/guard"
+	"github.com/latchkey-go/latchkey/internal/visible"
 )
 
 // show says who has a lock.
@@ -98,11 +98,20 @@ func left(ttl time.Duration) string {
 	return ttl.Round(100 * time.Millisecond).String()
 }
 
-// plain is what may be shown on a terminal, as one word: quoted if there is anything in it that cannot
-// be seen, or that does something else, or a space, which could pass for the next column.
+// plain is what may be shown on a terminal, as one word: quoted, and escaped, if anything in it is hidden, or a space, which
+// could pass for the next column.
 func plain(s string) string {
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar || r == ' ' || r == '"' }) {
-		return strconv.Quote(s)
+	parts := visible.Parts(s)
+	if len(parts) == 1 && !parts[0].Hidden && !strings.ContainsAny(s, " \"\ufffd") {
+		return s
 	}
-	return s
+	var out strings.Builder
+	for _, p := range parts {
+		quoted := strconv.Quote(p.Text)
+		if p.Hidden {
+			quoted = strconv.QuoteToASCII(p.Text)
+		}
+		out.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return `"` + out.String() + `"`
 }

@@ -92,6 +92,10 @@ func Ticket(ticket string) core.Option {
 	return inside.Option(func(s *settings) { s.Ticket = ticket })
 }
 
+// VoidTicket is [core.Lock.DropWindow] for work that is not tried again: its release frees also a lock that was resumed,
+// where it would be parked again.
+func VoidTicket(lock *core.Lock) { inside.VoidTicket(lock) }
+
 // ReleasesInBackground reports whether [core.BackgroundRelease] is in effect for wrappers of l, nil for
 // a Locker without options, with the options: given here or to [core.New], and not overridden by
 // another option. It does not block.

@@ -62,13 +62,16 @@ var allowed = map[string][]string{
 	"httplock":    {"httplock/internal/lockpage", "internal/guard", "core", "keyfunc"},
 	"asynqlock":   {"core", "core/adapter", "keyfunc", asynq, googleUUID},
 
-	"httplock/internal/lockpage": {"internal/guard", "core"},
+	"httplock/internal/lockpage": {"internal/guard", "internal/visible", "core"},
 
 	// Observers. Whoever uses core compiles neither of what they report to.
 	"promlock": {"core", prometheus},
 	"otellock": {"core", otel},
 
-	"cmd/latchkey": {"core", "internal/guard", goRedis},
+	"cmd/latchkey": {"core", "internal/guard", "internal/visible", goRedis},
+
+	// What must not be shown as it is, on a terminal and on the lock page.
+	"internal/visible": {},
 
 	// For tests: the user's, and our own.
 	"locktest":              {"core", "internal/buffered", miniredis, goRedis},

@@ -499,27 +499,35 @@ func TestForceOneHolder(t *testing.T) {
 }
 
 // A release of a resumed lock that comes after its lease ends the lock if nobody has resumed it since. Whoever has asked
-// for the lock meanwhile does not change that.
+// for the lock meanwhile does not change that. Work that has failed is tried again, if not for good: that leaves no window.
 func TestLateReleaseOfAResumedLock(t *testing.T) {
-	in(t, 1, func(t *testing.T, w *world) {
-		c := w.claim()
-		g := w.take(t, c)
-		h := store.HandOver{Name: name, Owner: c.Owner, Hold: c.Hold, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute, Lease: c.Lease}
-		if err := w.HandOver(background, h); err != nil {
-			t.Fatal(err)
-		}
-		resumed := w.claimOf("p:2")
-		resumed.Ticket, resumed.Lease = h.Ticket, time.Second
-		g = w.take(t, resumed)
-		time.Sleep(2 * time.Second)
-		w.waits(t, w.claimOf("q:1"))
-		r := releaseOf(resumed)
-		r.Token, r.Last = g.Token, g.Token
-		w.release(t, r)
-		if s := w.state(t); s.Parked {
-			t.Errorf("%+v", s)
-		}
-	})
+	for what, tc := range map[string]struct{ failed, void, parked, window bool }{
+		"done":            {window: true},
+		"failed":          {failed: true, parked: true},
+		"failed for good": {failed: true, void: true},
+	} {
+		in(t, 1, func(t *testing.T, w *world) {
+			c := w.claim()
+			c.Window = time.Minute
+			g := w.take(t, c)
+			h := store.HandOver{Name: name, Owner: c.Owner, Hold: c.Hold, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute, Lease: c.Lease}
+			if err := w.HandOver(background, h); err != nil {
+				t.Fatal(err)
+			}
+			resumed := w.claimOf("p:2")
+			resumed.Ticket, resumed.Lease = h.Ticket, time.Second
+			g = w.take(t, resumed)
+			time.Sleep(2 * time.Second)
+			w.waits(t, w.claimOf("q:1"))
+			r := releaseOf(resumed)
+			r.Token, r.Last, r.Failed, r.Void = g.Token, g.Token, tc.failed, tc.void
+			w.release(t, r)
+			s := w.state(t)
+			if window := s.Held && !s.Parked && s.Owner == ""; s.Parked != tc.parked || window != tc.window {
+				t.Errorf("%s: %+v", what, s)
+			}
+		})
+	}
 }
 
 // A lock that was never parked is held as before when that is taken back: a fixed lease ends when it would have.

@@ -15,6 +15,7 @@ type Release struct {
 	Hold      string
 	Form      Form
 	Failed    bool      // of the outermost hold: the lock leaves no dedup window, and a first attempt no trace
+	Void      bool      // the same, and a lock that was handed over is not parked again
 	Waits     Place     // with which the process goes on waiting; zero: it does not
 	Answer    *Answer   // to the request for which the lock was taken; nil: there is none
 	MayArrive bool      // a copy of the acquisition may still arrive, and is to be refused
@@ -91,6 +92,9 @@ func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command 
 		tombstone = tombstoneLife
 	}
 	c.Words = append(c.Words, r.Token, r.Hold, r.Failed, late, tombstone.Milliseconds(), r.Waits.member(), r.Last)
+	if r.Void {
+		c.Words[6] = 2
+	}
 	if r.Form != Exclusive || r.Answer != nil {
 		c.Words = append(c.Words, string(r.Form))
 	}

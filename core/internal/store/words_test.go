@@ -71,6 +71,7 @@ func TestWordsOfARelease(t *testing.T) {
 		{one, with(func(r *Release) { r.Sole = false }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "", int64(7)}},
 		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", int64(7), "p:1", false, false, int64(60_000), "", int64(7)}},
 		{one, with(func(r *Release) { r.Sole, r.Failed = false, true }), false, []any{"p:1", int64(7), "p:1", true, false, int64(0), "", int64(7)}},
+		{one, with(func(r *Release) { r.Sole, r.Void = false, true }), false, []any{"p:1", int64(7), "p:1", 2, false, int64(0), "", int64(7)}},
 		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "p:2", int64(7)}},
 		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "p:2 o", int64(7)}},
 		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "p:2|p3 o", int64(7)}},

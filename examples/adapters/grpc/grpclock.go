@@ -38,7 +38,7 @@ type Call[M proto.Message] struct {
 func Unary[M proto.Message](locker *core.Locker, method string, key keyfunc.Func[Call[M]], opts ...core.Option) grpc.UnaryServerInterceptor {
 	g := newGuard(locker, method, false, key, opts)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
-		if info.FullMethod != method {
+		if !isMethod(info.FullMethod, method) {
 			return handler(ctx, req)
 		}
 		message, ok := req.(M)
@@ -60,7 +60,7 @@ func Unary[M proto.Message](locker *core.Locker, method string, key keyfunc.Func
 func Stream[M proto.Message](locker *core.Locker, method string, key keyfunc.Func[Call[M]], opts ...core.Option) grpc.StreamServerInterceptor {
 	g := newGuard(locker, method, true, key, opts)
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		if info.FullMethod != method {
+		if !isMethod(info.FullMethod, method) {
 			return handler(srv, ss)
 		}
 		var m M
@@ -75,6 +75,12 @@ func Stream[M proto.Message](locker *core.Locker, method string, key keyfunc.Fun
 			return handler(srv, &stream{ServerStream: ss, ctx: ctx, first: first})
 		})
 	}
+}
+
+// isMethod reports whether a call is for a method. Some versions of grpc-go serve a call that leaves out the slash before the
+// method, and say its name as it came.
+func isMethod(called, method string) bool {
+	return strings.TrimPrefix(called, "/") == strings.TrimPrefix(method, "/")
 }
 
 type guard[M proto.Message] struct {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/locktest"
+
+	"example.com/adapters/grpclock"
 )
 
 type inputs = grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]
@@ -33,6 +35,41 @@ func sent(t *testing.T, client pb.TestServiceClient, orders ...string) error {
 	}
 	_, err = stream.CloseAndRecv()
 	return err
+}
+
+// bare is a stream whose client has sent one message.
+type bare struct{ grpc.ServerStream }
+
+func (bare) Context() context.Context { return background }
+
+func (bare) RecvMsg(m any) error {
+	m.(*pb.StreamingInputCallRequest).Payload = payload("42")
+	return nil
+}
+
+// A client may leave out the slash before the method, which is the same one then.
+func TestMethodWithoutASlash(t *testing.T) {
+	locker, _ := newLocker(t)
+	unary := grpclock.Unary(locker, pb.TestService_UnaryCall_FullMethodName, orderID[*pb.SimpleRequest]())
+	stream := grpclock.Stream(locker, pb.TestService_StreamingInputCall_FullMethodName, orderID[*pb.StreamingInputCallRequest]())
+	ran := 0
+	wantHeld := func(ctx context.Context) {
+		ran++
+		if _, held := core.FromContext(ctx); !held {
+			t.Error("the handler runs without the lock")
+		}
+	}
+	for _, slash := range []string{"/", ""} {
+		_, err := unary(background, &pb.SimpleRequest{Payload: payload("42")}, &grpc.UnaryServerInfo{FullMethod: slash + pb.TestService_UnaryCall_FullMethodName[1:]},
+			func(ctx context.Context, _ any) (any, error) { wantHeld(ctx); return nil, nil })
+		wantCode(t, err, codes.OK)
+		err = stream(nil, bare{}, &grpc.StreamServerInfo{FullMethod: slash + pb.TestService_StreamingInputCall_FullMethodName[1:]},
+			func(_ any, s grpc.ServerStream) error { wantHeld(s.Context()); return nil })
+		wantCode(t, err, codes.OK)
+	}
+	if ran != 4 {
+		t.Errorf("%d handlers have run", ran)
+	}
 }
 
 // The handler sees all messages, under the lock of the first one.

@@ -106,6 +106,7 @@ func TestRefusals(t *testing.T) {
 		"header missing":          {keyfunc.Header("X-Order"), "/orders/42", nil, "", 400},
 		"header twice":            {keyfunc.Header("X-Order"), "/orders/42", []string{"X-Order", "42", "X-Order", "43"}, "", 400},
 		"cookie twice":            {keyfunc.Cookie("order"), "/orders/42", []string{"Cookie", "order=42; order=43"}, "", 400},
+		"cookie twice, one odd":   {keyfunc.Cookie("order"), "/orders/42", []string{"Cookie", "order=café; order=42"}, "", 400},
 		"query twice":             {keyfunc.Query("id"), "/orders/42?id=42&id=43", nil, "", 400},
 		"query with a semicolon":  {keyfunc.Query("id"), "/orders/42?id=42;id=43", nil, "", 400},
 		"JSON twice":              {keyfunc.JSON("id"), "/orders/42", []string{"Content-Type", "application/json"}, `{"id":42,"id":43}`, 400},

@@ -2,9 +2,12 @@ package lockpage
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/latchkey-go/latchkey/core"
 )
@@ -39,6 +42,7 @@ func (p *lockPage) post(w http.ResponseWriter, r *http.Request, locker *core.Loc
 		status = http.StatusConflict
 	case !wantsJSON(r):
 		// A page that can be loaded again without freeing what is locked by then.
+		setNote(w, noteOf(v.key, v.outcome), 60)
 		w.Header().Set("Location", v.link())
 		w.WriteHeader(http.StatusSeeOther)
 		return
@@ -53,6 +57,30 @@ const (
 	changed = "changed" // the holder is another one than the request says
 	unsure  = "unsure"  // Redis has not confirmed
 )
+
+// noteCookie says once, on the page to which a POST leads, what has come of it. A link cannot set it.
+const noteCookie = "latchkey_outcome"
+
+func setNote(w http.ResponseWriter, note string, seconds int) {
+	http.SetCookie(w, &http.Cookie{Name: noteCookie, Value: note, MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+}
+
+func noteOf(key, outcome string) string {
+	return fmt.Sprintf("%s-%x", outcome, sha256.Sum256([]byte(key)))
+}
+
+// takeNote returns the outcome of the POST before for a key, and forgets it; "" if there is none.
+func takeNote(w http.ResponseWriter, r *http.Request, key string) (outcome string) {
+	note, err := r.Cookie(noteCookie)
+	if err != nil {
+		return ""
+	}
+	setNote(w, "", -1)
+	if outcome, _, _ = strings.Cut(note.Value, "-"); (outcome == freed || outcome == free) && note.Value == noteOf(key, outcome) {
+		return outcome
+	}
+	return ""
+}
 
 // force frees a lock if owner has it, or evicts that holder of several. It inspects the lock first,
 // to find out whether Redis can be asked at all.

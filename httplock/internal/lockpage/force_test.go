@@ -5,6 +5,7 @@ import (
 	"html"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -34,7 +35,7 @@ func TestLockPageFreesALock(t *testing.T) {
 		}
 		var w *httptest.ResponseRecorder
 		log := logged(func() { w = send(page, "POST", target, "Sec-Fetch-Site", "same-origin") })
-		if want := "?filter=x&key=k&outcome=freed&sort=age"; w.Code != 303 || w.Header().Get("Location") != want {
+		if want := "?filter=x&key=k&sort=age"; w.Code != 303 || w.Header().Get("Location") != want {
 			t.Errorf("%d %s", w.Code, w.Header())
 		}
 		for _, want := range []string{"a lock was freed from the lock page", "key=k", "owner=" + k.Owner(), "client=192.0.2.1:1234"} {
@@ -42,7 +43,7 @@ func TestLockPageFreesALock(t *testing.T) {
 				t.Errorf("the log lacks %q: %s", want, log)
 			}
 		}
-		text := readable(get(page, "/debug/locks"+w.Header().Get("Location")).Body.String())
+		text := readable(follow(page, "/debug/locks", w).Body.String())
 		if !strings.Contains(text, "The lock was freed.") || !strings.Contains(text, "k free Nobody holds it.") {
 			t.Error(text)
 		}
@@ -53,11 +54,48 @@ func TestLockPageFreesALock(t *testing.T) {
 
 		// Again, now that it is free.
 		w = send(page, "POST", target)
-		if w.Code != 303 || !strings.Contains(w.Header().Get("Location"), "outcome=free&") {
+		if w.Code != 303 {
 			t.Errorf("%d %s", w.Code, w.Header())
 		}
-		if text := readable(get(page, "/"+w.Header().Get("Location")).Body.String()); !strings.Contains(text, "was free already") {
+		if text := readable(follow(page, "/", w).Body.String()); !strings.Contains(text, "was free already") {
 			t.Error(text)
+		}
+	})
+}
+
+// What the page says that it has done, it has done: no link makes it say so, nor the note of another key, and it says it once.
+func TestLockPageClaimsWhatItHasDone(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+		k := take(t, t.Context(), l, "k")
+		claims := regexp.MustCompile("was freed|was evicted|free already|was done|did not confirm")
+		for _, outcome := range []string{"freed", "free", "changed", "unsure"} {
+			target := "/?key=k&outcome=" + outcome
+			if text := readable(get(page, target).Body.String()); claims.MatchString(text) {
+				t.Errorf("%s: %s", target, text)
+			}
+			if r := readReport(t, get(page, target+"&format=json"), 200); r.Outcome != "" {
+				t.Errorf("%s: %+v", target, r)
+			}
+		}
+		var w *httptest.ResponseRecorder
+		logged(func() { w = send(page, "POST", "/?key=k&owner="+k.Owner()) })
+		cookies := w.Result().Cookies()
+		if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || cookies[0].MaxAge != 60 {
+			t.Fatalf("the note is %v", cookies)
+		}
+		note := cookies[0].Name + "=" + cookies[0].Value
+		if text := readable(get(page, "/?key=other", "Cookie", note).Body.String()); claims.MatchString(text) {
+			t.Errorf("of another key: %s", text)
+		}
+		if text := readable(get(page, "/?key=k", "Cookie", strings.Replace(note, "freed", "unsure", 1)).Body.String()); claims.MatchString(text) {
+			t.Errorf("another note: %s", text)
+		}
+		after := follow(page, "/", w)
+		if text := readable(after.Body.String()); !strings.Contains(text, "The lock was freed.") {
+			t.Error(text)
+		}
+		if cookies := after.Result().Cookies(); len(cookies) != 1 || cookies[0].MaxAge >= 0 {
+			t.Errorf("the note stays: %v", cookies)
 		}
 	})
 }
@@ -91,7 +129,7 @@ func TestLockPageEvictsAHolder(t *testing.T) {
 		}
 		var w *httptest.ResponseRecorder
 		logged(func() { w = send(page, "POST", "/"+html.UnescapeString(forms[0][1])) })
-		text := readable(get(page, "/"+w.Header().Get("Location")).Body.String())
+		text := readable(follow(page, "/", w).Body.String())
 		if !strings.Contains(text, "The holder was evicted.") || !strings.Contains(text, "permits in use: 1 Owner b ") {
 			t.Error(text)
 		}

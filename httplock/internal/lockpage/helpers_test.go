@@ -40,6 +40,15 @@ func send(h http.Handler, method, target string, header ...string) *httptest.Res
 	return w
 }
 
+// follow goes where a POST leads, as a browser does, under the address of the page.
+func follow(h http.Handler, at string, w *httptest.ResponseRecorder) *httptest.ResponseRecorder {
+	var cookies []string
+	for _, c := range w.Result().Cookies() {
+		cookies = append(cookies, c.Name+"="+c.Value)
+	}
+	return get(h, at+w.Header().Get("Location"), "Cookie", strings.Join(cookies, "; "))
+}
+
 // lockReport is the JSON of the lock page.
 type lockReport struct {
 	Host    string

@@ -75,6 +75,9 @@ func (p *lockPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusInternalServerError, "No Locker is set: call core.SetDefault, or give one to LockPage.")
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:
 		v := readView(r.URL.Query())
+		if !wantsJSON(r) {
+			v.outcome = takeNote(w, r, v.key)
+		}
 		p.answer(w, r, p.report(r.Context(), locker, v), http.StatusOK)
 	case r.Method == http.MethodPost && p.ForceUnlock:
 		p.post(w, r, locker)

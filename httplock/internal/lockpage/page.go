@@ -11,8 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/latchkey-go/latchkey/internal/visible"
 )
 
 //go:embed page.html
@@ -85,7 +86,6 @@ func (d pageData) ForceUnlock(owner string) string {
 
 func (d pageData) changed(change func(*view)) string {
 	v := d.view
-	v.outcome = ""
 	change(&v)
 	return v.link()
 }
@@ -125,29 +125,19 @@ type piece struct {
 	Escaped bool // Text names a character that cannot be seen, or changes how others are
 }
 
-// pieces makes a text safe to look at: control bytes, marks that turn its direction
-// and the like are named.
+// pieces makes a text safe to look at: what is hidden in it is named.
 func pieces(s string) []piece {
 	var out []piece
-	start := 0
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		invalid := r == utf8.RuneError && size == 1
-		if invalid || !unicode.IsPrint(r) {
-			if start < i {
-				out = append(out, piece{Text: s[start:i]})
+	for _, p := range visible.Parts(s) {
+		if p.Hidden {
+			name := fmt.Sprintf("0x%02X", p.Text[0])
+			if utf8.ValidString(p.Text) {
+				r, _ := utf8.DecodeRuneInString(p.Text)
+				name = fmt.Sprintf("%U", r)
 			}
-			name := fmt.Sprintf("%U", r)
-			if invalid {
-				name = fmt.Sprintf("0x%02X", s[i])
-			}
-			out = append(out, piece{Text: name, Escaped: true})
-			start = i + size
+			p.Text = name
 		}
-		i += size
-	}
-	if start < len(s) {
-		out = append(out, piece{Text: s[start:]})
+		out = append(out, piece{p.Text, p.Hidden})
 	}
 	return out
 }

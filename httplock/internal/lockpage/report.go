@@ -37,16 +37,13 @@ func readView(q url.Values) view {
 	if s := q.Get("sort"); s == "age" || s == "waiters" {
 		v.sort = s
 	}
-	if o := q.Get("outcome"); o == freed || o == free {
-		v.outcome = o
-	}
 	return v
 }
 
 // link leads to the view. It is relative and keeps the path, whatever that is.
 func (v view) link() string {
 	q := url.Values{}
-	for name, value := range map[string]string{"filter": v.filter, "sort": v.sort, "outcome": v.outcome} {
+	for name, value := range map[string]string{"filter": v.filter, "sort": v.sort} {
 		if value != "" {
 			q.Set(name, value)
 		}

@@ -12,7 +12,7 @@
 -- What follows is absent when the owner is the hold, and no more is to be done:
 -- ARGV[3]  hold
 -- ARGV[4]  '1' when the work has failed: that of the outermost hold begins no dedup window then, a lock that was
---          handed over is parked again, and a first attempt leaves no trace
+--          handed over is parked again, and a first attempt leaves no trace; '2': it is not parked again
 -- ARGV[5]  '1' when the release is late: the holds that remain get no new lease by it
 -- ARGV[6]  lifetime of a tombstone in ms; 0: none, no acquisition of this hold can arrive later
 -- ARGV[7]  the entry by which other calls of the process go on waiting; '' when there are none
@@ -41,7 +41,7 @@ if not ARGV[3] then
   end
 end
 
-local hold, failed, late, life = ARGV[3] or owner, ARGV[4] == '1', ARGV[5] == '1', ARGV[6] or '0'
+local hold, failed, late, life = ARGV[3] or owner, (ARGV[4] or '0') ~= '0', ARGV[5] == '1', ARGV[6] or '0'
 local waits, given, form, stored, answer = ARGV[7] or '', ARGV[8] or plain, ARGV[9] or '', ARGV[10], ARGV[11]
 
 -- include time

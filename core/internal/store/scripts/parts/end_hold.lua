@@ -5,7 +5,7 @@
 if not (mine and has(mine.holds, hold)) then
   local member = member_of(owner, hold, form)
   local score = tonumber(call('ZSCORE', queue, member)) or TOMBSTONE
-  if kind == 'h' and not failed and number == string.match(plain, '%d+')
+  if kind == 'h' and (not failed or ARGV[4] == '2') and number == string.match(plain, '%d+')
     and hold == string.match(call('HGET', lock, HOLDER .. owner) or '', '^%S+ %S+ %S+ (%S+)') then
     -- The work under a resumed lock was done, but its release comes after the lease. If nobody has resumed
     -- the lock since, it ends.
@@ -47,7 +47,7 @@ else
     mine.left = math.max(mine.left or call('PTTL', lock), late and 0 or tonumber(mine.lease))
     prolong(math.max(mine.left, earned))
     write(owner, mine)
-  elseif kind == 'h' and failed or kind == 'i' and not (failed and number == '1') then
+  elseif kind == 'h' and failed and ARGV[4] ~= '2' or kind == 'i' and not (failed and number == '1') then
     -- A handed over lock is parked again. Of an idempotent request: if the first attempt failed, the lock is
     -- deleted, as if the request had never come (below). If a later attempt failed, or an attempt ends without
     -- saying how, the lock stays without a holder: outcome unknown.

@@ -1,0 +1,42 @@
+package visible
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWhatIsHidden(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                               "",
+		"orderID=42, a b":                "orderID=42, a b",
+		"שלום ñ 漢字 👍 ٣":                  "שלום ñ 漢字 👍 ٣",
+		"cafe\u0301 हिन्दी":              "cafe\u0301 हिन्दी", // marks on letters
+		"a\n\x00\x7f\u0085":              "a[\n][\x00][\x7f][\u0085]",
+		"\xffa\xc3":                      "[\xff]a[\xc3]",
+		"a\ufffdb":                       "a\ufffdb",
+		"\u202e\u2066\u200b\ufeff\u00ad": "[\u202e][\u2066][\u200b][\ufeff][\u00ad]",
+		"\u00a0\u2003\u3000\u1680\u2028": "[\u00a0][\u2003][\u3000][\u1680][\u2028]",
+		"k\u2800\u2800held":              "k[\u2800][\u2800]held",
+		"k\u3164\u115f\u1160\uffa0":      "k[\u3164][\u115f][\u1160][\uffa0]",
+		"❤\ufe0f \U000e0100\u180b":       "❤[\ufe0f] [\U000e0100][\u180b]",
+		"a\u034f\u17b4\U000e0041":        "a[\u034f][\u17b4][\U000e0041]",
+		"\U00013441\U00016fe4\U0001d159": "[\U00013441][\U00016fe4][\U0001d159]",
+		"\u0301a":                        "[\u0301]a",   // on what stands before the text
+		"a \u0301b":                      "a [\u0301]b", // on nothing
+		"a\u200b\u0301\u0302":            "a[\u200b][\u0301][\u0302]",
+		"\u20e3 \u20dd":                  "[\u20e3] [\u20dd]",
+		"a\u0301\u0302":                  "a\u0301\u0302",
+	} {
+		var got strings.Builder
+		for _, p := range Parts(text) {
+			if p.Hidden {
+				got.WriteString("[" + p.Text + "]")
+			} else {
+				got.WriteString(p.Text)
+			}
+		}
+		if got.String() != want {
+			t.Errorf("%+q: %+q, want %+q", text, got.String(), want)
+		}
+	}
+}
