@@ -22,6 +22,7 @@ var headerCases = []conformanceCase{
 		dropped := http.Header{
 			"Connection": {"X-Hop, close", "X-Hop-2"}, "X-Hop": {"1"}, "X-Hop-2": {"1"}, "Keep-Alive": {"timeout=5"}, "Proxy-Connection": {"close"}, "Te": {"trailers"},
 			"Upgrade": {"h2c"}, "Set-Cookie": {"session=secret"}, "Www-Authenticate": {"Basic"}, "Authentication-Info": {"nextnonce=1"}, "Date": {"yesterday"}, "Age": {"7"},
+			"set-cookie": {"session=another"}, http.TrailerPrefix + "Set-Cookie": {"session=late"},
 		}
 		s := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
 			for _, all := range []http.Header{kept, dropped} {

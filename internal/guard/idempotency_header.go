@@ -34,16 +34,16 @@ type head struct {
 // begin notes the header with which the answer begins.
 func (a *head) begin(h http.Header) {
 	a.fields = http.Header{}
-	skipped := slices.Concat(dropped, namedIn(h["Connection"]))
+	isSkipped := isOneOf(slices.Concat(dropped, namedIn(h["Connection"])))
 	for field, values := range h {
 		before, set := a.outside[field]
-		if set && slices.Equal(values, before) || slices.Contains(skipped, field) || strings.HasPrefix(field, http.TrailerPrefix) {
+		if set && slices.Equal(values, before) || isSkipped(field) || strings.HasPrefix(field, http.TrailerPrefix) {
 			continue
 		}
 		a.fields[field] = slices.Clone(values)
 	}
 	for field := range a.outside {
-		if _, still := h[field]; !still && !slices.Contains(skipped, field) {
+		if _, still := h[field]; !still && !isSkipped(field) {
 			a.without = append(a.without, field)
 		}
 	}
@@ -66,13 +66,20 @@ func (a *head) flushed(body []byte) {
 
 // trailer returns the fields that follow the body, from the header as it is after the handler.
 func (a *head) trailer(h http.Header) http.Header {
-	trailer := http.Header{}
+	trailer, isSkipped := http.Header{}, isOneOf(dropped)
 	for field, values := range h {
-		if slices.Contains(a.trailers, field) && !slices.Equal(values, a.outside[field]) || strings.HasPrefix(field, http.TrailerPrefix) {
+		name, prefixed := strings.CutPrefix(field, http.TrailerPrefix)
+		declared := slices.Contains(a.trailers, field) && !slices.Equal(values, a.outside[field])
+		if (prefixed || declared) && !isSkipped(name) {
 			trailer[field] = slices.Clone(values)
 		}
 	}
 	return trailer
+}
+
+// isOneOf reports whether a field has one of the names, in whichever letter case: net/http sends it as it was set.
+func isOneOf(names []string) func(field string) bool {
+	return func(field string) bool { return slices.Contains(names, http.CanonicalHeaderKey(field)) }
 }
 
 // namedIn returns the names of fields in the values of one.
