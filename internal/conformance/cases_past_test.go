@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"io"
 	"net/http"
+	"strconv"
 )
 
 // unwrapped is the writer inside of a writer.
@@ -59,6 +60,27 @@ var pastCases = []conformanceCase{
 		})
 		h.wantStatus(s.order("k", "a"), http.StatusOK)
 		h.wantDraft(s.order("k", "a"), http.StatusConflict, notReplayable)
+	}},
+	{"a status that was written past the guard says whether there is an answer at all", func(h *harness) {
+		if h.framework.past == nil {
+			return
+		}
+		for code, stored := range map[int]bool{http.StatusPaymentRequired: true, http.StatusNoContent: true, http.StatusTeapot: false} {
+			s := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
+				w = h.framework.past(w)
+				w.WriteHeader(code)
+				if f, ok := w.(interface{ WriteHeaderNow() }); ok { // gin's
+					f.WriteHeaderNow()
+				}
+			})
+			id := strconv.Itoa(code)
+			h.wantStatus(s.order(id, "a"), code)
+			if again := s.order(id, "a"); stored {
+				h.wantDraft(again, http.StatusConflict, notReplayable)
+			} else {
+				h.wantStatus(again, code)
+			}
+		}
 	}},
 	{"KeepFor: a status that was written past the guard decides", func(h *harness) {
 		if h.framework.past == nil {
