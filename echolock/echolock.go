@@ -182,12 +182,12 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, outcome *guar
 		*inner.URL = *outer.URL
 	}
 	c.SetRequest(inner)
+	compare := func(*echo.Response) {}
 	if outcome.Matters(ctx) {
-		// Not by response, which does not notice Flush, and of which c.JSON sets the Status
-		// also when it has begun with another.
-		response.Writer = guard.Watch(response.Writer, outcome, nil)
+		compare = watch(response, outcome)
 	}
 	defer func() {
+		compare(c.Response())
 		r.misled = r.unmatched && r.leads(outer)
 		c.SetRequest(guard.Outer(outer, c.Request()))
 

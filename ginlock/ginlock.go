@@ -180,11 +180,12 @@ func next(c *gin.Context, ctx context.Context, outcome *guard.Outcome) {
 		tellOfContext(c, lock)
 		c.Set(adapter.ContextKey, lock)
 	}
-	if outcome.IsRecorded() {
-		recorded := record(writer, outcome)
-		c.Writer = recorded
+	var watched *recorded
+	if outcome.Matters(ctx) {
+		watched = record(writer, outcome)
+		c.Writer = watched
 		defer func() {
-			if c.Writer == recorded {
+			if c.Writer == watched {
 				c.Writer = writer
 			}
 		}()
@@ -193,7 +194,7 @@ func next(c *gin.Context, ctx context.Context, outcome *guard.Outcome) {
 		c.Request = guard.Outer(outer, c.Request)
 		c.Set(adapter.ContextKey, before)
 
-		outcome.Implied(writer.Status())
+		outcome.Implied(writer.Status(), watched != nil && watched.stated)
 		if writer.Written() {
 			outcome.WriteHeader(writer.Status())
 		}

@@ -44,3 +44,27 @@ func TestRecordedWriter(t *testing.T) {
 		t.Errorf("%d runs", runs)
 	}
 }
+
+// gin's HandleContext puts gin's own writer in the place of the guard's: what is written by that is not recorded.
+func TestHandleContextIsNotSentAgain(t *testing.T) {
+	locker := locktest.New(t)
+	router := gin.New()
+	router.POST("/receipt", func(c *gin.Context) { c.String(http.StatusCreated, "paid") })
+	router.POST("/empty", func(c *gin.Context) { c.Status(http.StatusNoContent) })
+	router.POST("/", ginlock.Idempotent(keyfunc.Header("X-User"), ginlock.Locker(locker)), func(c *gin.Context) {
+		c.Request.URL.Path = c.Query("to")
+		router.HandleContext(c)
+	})
+	for path, want := range map[string]int{"/receipt": http.StatusCreated, "/empty": http.StatusNoContent} {
+		for _, status := range []int{want, http.StatusConflict, http.StatusConflict} {
+			r := httptest.NewRequest("POST", "/?to="+path, nil)
+			r.Header.Set("X-User", "u7")
+			r.Header.Set("Idempotency-Key", path)
+			w := httptest.NewRecorder()
+			router.ServeHTTP(w, r)
+			if w.Code != status {
+				t.Errorf("%s: status %d, want %d; body %q", path, w.Code, status, w.Body)
+			}
+		}
+	}
+}

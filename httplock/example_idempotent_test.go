@@ -74,3 +74,28 @@ func ExampleAttempt() {
 	// 200 attempt 2
 	// 200 attempt 2
 }
+
+// The key that is stored with the work is the one that was guarded, however a client spells it.
+func ExampleIdempotencyKey() {
+	locker, stop := newLocker()
+	defer stop()
+	core.SetDefault(locker)
+
+	payments := map[string]bool{} // with a unique index on the key, in a database
+	pay := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key, _ := httplock.IdempotencyKey(r.Context())
+		payments[key] = true
+		http.Error(w, "later", http.StatusServiceUnavailable) // it is processed again
+	})
+	mux := http.NewServeMux()
+	mux.Handle("POST /payments", httplock.Idempotent(keyfunc.Header("X-User"))(pay))
+
+	for _, key := range []string{`7a1f`, `"7a1f"`} {
+		request(mux, "POST", "/payments", "X-User", "u7", "Idempotency-Key", key)
+	}
+	fmt.Println(payments)
+	// Output:
+	// 503 later
+	// 503 later
+	// map[7a1f:true]
+}

@@ -1,6 +1,7 @@
 package echolock
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -174,30 +175,26 @@ func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context, outcome 
 		// Not by echo's own response, which has the status too late when middleware outside,
 		// such as Gzip, has put another one in front of it.
 		outside := c.Response()
-		c.SetResponse(guard.Watch(outside, outcome, func() int { return statusOf(outside) }))
+		c.SetResponse(guard.Watch(outside, outcome, func() guard.Known { return knownOf(outside) }))
 		defer c.SetResponse(outside)
 	}
 	err := next(c)
-	if err != nil && outcome.IsRecorded() && !isCommitted(c) {
+	if err != nil && outcome.IsRecorded() && !knownOf(c.Response()).Begun {
 		c.Echo().HTTPErrorHandler(c, err) // now, or the answer would come after it is stored
 	}
-	if statusOf(c.Response()) >= http.StatusBadRequest || err != nil {
+	if knownOf(c.Response()).Status >= http.StatusBadRequest || err != nil {
 		outcome.Fail()
 	}
 	return err
 }
 
-func isCommitted(c *echo.Context) bool {
-	response, err := echo.UnwrapResponse(c.Response())
-	return err == nil && response.Committed
-}
-
-// statusOf returns the status that echo's response has, and sends when the body begins.
-func statusOf(w http.ResponseWriter) int {
-	if response, err := echo.UnwrapResponse(w); err == nil && response.Status != 0 {
-		return response.Status
+// knownOf returns what echo's response knows of the answer. Its status is sent when the body begins.
+func knownOf(w http.ResponseWriter) guard.Known {
+	response, err := echo.UnwrapResponse(w)
+	if err != nil {
+		return guard.Known{Status: http.StatusOK}
 	}
-	return http.StatusOK
+	return guard.Known{Begun: response.Committed, Status: cmp.Or(response.Status, http.StatusOK), Size: response.Size}
 }
 
 // refusalError is an *echo.HTTPError that echo's own error handler answers with

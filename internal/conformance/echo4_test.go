@@ -12,7 +12,7 @@ import (
 )
 
 var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: true, statusOf: echolock.StatusOf, reasonOf: echolock.ReasonOf,
-	strict: echolock.Strict, locker: echolock.Locker, bufferBody: echolock.BufferBody, attempt: echolock.Attempt, httpError: func(status int, text string) error { return echo.NewHTTPError(status, text) },
+	strict: echolock.Strict, locker: echolock.Locker, bufferBody: echolock.BufferBody, attempt: echolock.Attempt, ownKey: echolock.IdempotencyKey, past: echo4Past, httpError: func(status int, text string) error { return echo.NewHTTPError(status, text) },
 	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo4Refused(f)) }, build: func(routes ...route) http.Handler {
 		e := echo.New()
 		check := echolock.RouteCheck(e)
@@ -154,4 +154,11 @@ func echo4Guard(g guarding) echo.MiddlewareFunc {
 	default:
 		return echolock.ByParam(g.param, g.options...)
 	}
+}
+
+// echo4Past puts a writer from outside in the place of the guard's.
+func echo4Past(w http.ResponseWriter) http.ResponseWriter {
+	r := w.(*echo.Response)
+	r.Writer = unwrapped(r.Writer)
+	return r
 }

@@ -12,7 +12,7 @@ import (
 )
 
 var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: true, statusOf: echolock.StatusOf, reasonOf: echolock.ReasonOf,
-	strict: echolock.Strict, locker: echolock.Locker, bufferBody: echolock.BufferBody, attempt: echolock.Attempt, httpError: func(status int, text string) error { return echo.NewHTTPError(status, text) },
+	strict: echolock.Strict, locker: echolock.Locker, bufferBody: echolock.BufferBody, attempt: echolock.Attempt, ownKey: echolock.IdempotencyKey, past: unwrapped, httpError: func(status int, text string) error { return echo.NewHTTPError(status, text) },
 	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo5Refused(f)) }, build: func(routes ...route) http.Handler {
 		e := echo.New()
 		check := echolock.RouteCheck(e)

@@ -25,7 +25,9 @@ type framework struct {
 	locker       func(*core.Locker) core.Option
 	bufferBody   func(int64) core.Option
 	attempt      func(context.Context) int
-	httpError    func(status int, text string) error // where it has errors
+	ownKey       func(context.Context) (key string, ok bool)     // IdempotencyKey
+	httpError    func(status int, text string) error             // where it has errors
+	past         func(w http.ResponseWriter) http.ResponseWriter // what writes past the guard, where the framework notices it
 }
 
 // checkedServer is a server with what the adapter's RouteCheck tells of its routes.

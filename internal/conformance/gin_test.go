@@ -14,7 +14,7 @@ import (
 func init() { gin.SetMode(gin.ReleaseMode) }
 
 var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, statusOf: ginlock.StatusOf, reasonOf: ginlock.ReasonOf,
-	strict: ginlock.Strict, locker: ginlock.Locker, bufferBody: ginlock.BufferBody, attempt: ginlock.Attempt,
+	strict: ginlock.Strict, locker: ginlock.Locker, bufferBody: ginlock.BufferBody, attempt: ginlock.Attempt, ownKey: ginlock.IdempotencyKey, past: unwrapped,
 	setOnRefused: func(f refusing) { ginlock.SetOnRefused(ginRefused(f)) }, build: func(routes ...route) http.Handler {
 		router := gin.New()
 		router.HandleMethodNotAllowed = true

@@ -12,7 +12,7 @@ import (
 type netHTTPMiddleware = func(http.Handler) http.Handler
 
 var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf: httplock.StatusOf, reasonOf: httplock.ReasonOf,
-	strict: httplock.Strict, locker: httplock.Locker, bufferBody: httplock.BufferBody, attempt: httplock.Attempt,
+	strict: httplock.Strict, locker: httplock.Locker, bufferBody: httplock.BufferBody, attempt: httplock.Attempt, ownKey: httplock.IdempotencyKey,
 	setOnRefused: func(f refusing) { httplock.SetOnRefused(f) }, build: func(routes ...route) http.Handler {
 		mux, check := http.NewServeMux(), httplock.RouteCheck{}
 		for _, r := range routes {

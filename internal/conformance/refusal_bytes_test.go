@@ -38,10 +38,10 @@ func TestRefusalsDoNotLoadStoredAnswers(t *testing.T) {
 			t.Cleanup(func() { core.SetDefault(nil) })
 			h := &harness{T: t, framework: f, locker: locker, log: captureLog(t)}
 			s := h.shop(nil, func(w http.ResponseWriter, r *http.Request) {
-				fmt.Fprint(w, strings.Repeat("x", size))
 				if r.Header.Get("X-Stream") != "" {
-					w.(http.Flusher).Flush()
+					w.Header().Set("Content-Type", "text/event-stream")
 				}
+				fmt.Fprint(w, strings.Repeat("x", size))
 			})
 			for _, c := range []struct {
 				does   string

@@ -39,6 +39,8 @@ type Config struct {
 	BufferBody int64
 	// Strict refuses the routes that do not declare Param.
 	Strict bool
+
+	ownKey keyfunc.Func[keyfunc.Request] // of an idempotent request, without its scope, as handlers get it
 }
 
 // validate panics when the fields are bad, or cannot be combined.

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -22,10 +21,10 @@ import (
 type Idempotency struct {
 	Scope         keyfunc.Func[keyfunc.Request]
 	Key           keyfunc.Func[keyfunc.Request]
+	Fingerprint   keyfunc.Func[keyfunc.Request]
 	Optional      bool
 	StoreFor      time.Duration
 	MaxBytes      int
-	Headers       []string
 	StoreIf       func(status int) bool
 	Seal          cipher.AEAD
 	RefuseUnknown bool
@@ -46,16 +45,6 @@ const (
 	longestRefusal = time.Hour
 	maxRefusal     = 4 << 10 // bytes of its body
 )
-
-// storedHeaders are what an answer needs to be understood. Content-Encoding is among them where
-// it is of the body that is stored.
-var storedHeaders = []string{"Content-Type", "Content-Language", "Content-Encoding", "Location", "Content-Location", "Etag", "Last-Modified", "Link"}
-
-// neverStored are about one response only, or secrets of it.
-var neverStored = []string{
-	"Set-Cookie", "Www-Authenticate", "Proxy-Authenticate", "Authentication-Info", "Proxy-Authentication-Info", "Date", "Age",
-	"Connection", "Keep-Alive", "Upgrade", "Trailer", "Transfer-Encoding", "Content-Length", "Retry-After", replayedHeader,
-}
 
 // Idempotent is the configuration of a guard that processes requests once for each scope. It
 // panics when scope is nil.
@@ -94,17 +83,9 @@ func idempotent(name string, cfg Config) Config {
 	if i.StoreIf == nil {
 		i.StoreIf = isFinal
 	}
-	stored := slices.Clone(storedHeaders)
-	for _, field := range i.Headers {
-		field = http.CanonicalHeaderKey(field)
-		if slices.Contains(neverStored, field) {
-			panic(name + ": Idempotency.Headers: " + field + " is of one answer only, and never stored")
-		}
-		stored = append(stored, field)
-	}
-	i.Headers = stored
+	cfg.ownKey = i.Key
 	if i.Key == nil {
-		i.Key = headerKey
+		i.Key, cfg.ownKey = headerKey, headerValue
 	}
 	key := i.Key
 	if i.Optional {
@@ -129,7 +110,7 @@ const errTwice setupError = "Idempotent inside of Idempotent, of the same scope 
 
 // once runs next unless there is a stored answer to the request. id is scope and key.
 func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refusal {
-	request, err := fingerprint(r.HTTP(), id)
+	request, err := g.fingerprint(r, id)
 	switch {
 	case isSetup(err):
 		return misconfigured.because(err)
@@ -142,7 +123,7 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 	ctx := r.HTTP().Context()
 	lock, err := locker.Lock(ctx, key, opts...)
 	if err != nil {
-		return g.noAttempt(ctx, key, request, err, opts)
+		return g.noAttempt(r, key, request, err, opts)
 	}
 	number := adapter.AttemptOf(lock)
 	if number == 0 {
@@ -152,9 +133,10 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 	if number > 1 {
 		g.log(slog.LevelWarn, "latchkey: a request is processed again, because the outcome of its last attempt is unknown", "key", key, "attempt", number)
 	}
-	o := &Outcome{recording: &recording{max: i.MaxBytes, headers: i.Headers, bare: r.HTTP().Method == http.MethodHead}}
-	inner := o.within(context.WithValue(lock.Context(), attemptKey{}, number), r)
-	o.recording.encoded = o.header.Get(contentEncoding) != ""
+	own, _ := g.config.ownKey(r) // it is a part of id
+	o := &Outcome{recording: &recording{max: i.MaxBytes, bare: r.HTTP().Method == http.MethodHead}}
+	inner := o.within(context.WithValue(lock.Context(), attemptKey{}, attempt{number, own}), r)
+	o.recording.head.outside = o.header.Clone()
 	returned := false
 	defer func() { g.conclude(lock, o, returned, key, request) }()
 	next(inner, o)
@@ -162,10 +144,14 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 	return nil
 }
 
+// errSilent is why it is unknown what a handler has done that was not answered.
+var errSilent = errors.New("latchkey: nothing was answered before the context of the request was over")
+
 // conclude unlocks, and stores the answer if there is one to store. After a panic the answer is
 // not whole, but the work may have been done if an answer of success had begun.
 func (g *Guard) conclude(lock *core.Lock, o *Outcome, returned bool, key, request string) {
 	i, ctx := g.config.Idempotent, lock.Context()
+	o.Passes()
 	status, begun := o.final()
 	storeFor, refuses := i.StoreFor, status >= http.StatusBadRequest
 	if refuses {
@@ -173,9 +159,12 @@ func (g *Guard) conclude(lock *core.Lock, o *Outcome, returned bool, key, reques
 	}
 	noAnswer := o.refused.Load() || !begun && (o.failed || !returned) || refuses && o.recording.isLong
 	var err error
-	if noAnswer || status >= http.StatusInternalServerError || !i.StoreIf(status) {
+	switch {
+	case !noAnswer && o.isSilent(ctx):
+		err = cmp.Or(lock.Unlock(ctx), errSilent)
+	case noAnswer || status >= http.StatusInternalServerError || !i.StoreIf(status):
 		err = lock.Abort(ctx)
-	} else {
+	default:
 		var text []byte
 		if returned {
 			text = o.recording.encode(status, o.header)
@@ -189,13 +178,14 @@ func (g *Guard) conclude(lock *core.Lock, o *Outcome, returned bool, key, reques
 }
 
 // noAttempt is the answer to a request for which no attempt was made: the stored one, or a refusal.
-func (g *Guard) noAttempt(ctx context.Context, key, request string, err error, opts []core.Option) *Refusal {
+func (g *Guard) noAttempt(r Request, key, request string, err error, opts []core.Option) *Refusal {
 	if text, ok := adapter.AnswerOf(err); ok {
 		stored, failure := g.config.Idempotent.open(text, key, request)
 		switch {
 		case failure != nil:
 			g.log(slog.LevelError, "latchkey: a stored answer cannot be read", "key", key, "error", failure)
 		case stored != nil:
+			stored.safe = IsSafe(r.HTTP())
 			return &Refusal{Status: stored.Status, stored: stored}
 		}
 		err = errNotReplayable
@@ -203,7 +193,7 @@ func (g *Guard) noAttempt(ctx context.Context, key, request string, err error, o
 	if errors.Is(err, adapter.ErrOutcomeUnknown) {
 		g.log(slog.LevelWarn, "latchkey: a request is refused, because the outcome of its last attempt is unknown", "key", key)
 	}
-	refusal := g.noLock(ctx, err, opts)
+	refusal := g.noLock(r.HTTP().Context(), err, opts)
 	if refusal.isBusy() {
 		refusal.title = "A request is outstanding for this Idempotency-Key"
 	}
@@ -233,9 +223,21 @@ func (r headerOf) HTTP() *http.Request { return r.http }
 
 type attemptKey struct{}
 
+// attempt is at the request under whose lock a handler runs.
+type attempt struct {
+	number int
+	key    string
+}
+
 // Attempt returns the number of the attempt at the request under whose lock ctx is, from 1 on.
 // It is 0 where there is none.
 func Attempt(ctx context.Context) int {
-	n, _ := ctx.Value(attemptKey{}).(int)
-	return n
+	a, _ := ctx.Value(attemptKey{}).(attempt)
+	return a.number
+}
+
+// IdempotencyKey returns the key of that request.
+func IdempotencyKey(ctx context.Context) (key string, ok bool) {
+	a, ok := ctx.Value(attemptKey{}).(attempt)
+	return a.key, ok
 }

@@ -7,21 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
+	"strings"
 )
 
 // recording is of an answer as it is written, so that it can be stored. A nil one records nothing.
 type recording struct {
-	max     int
-	headers []string // to store
-	encoded bool     // somebody outside encodes the body
-	bare    bool     // the answer to a HEAD has no body, whatever its length
+	max  int
+	bare bool   // the answer to a HEAD has no body, whatever its length
+	head head   // as the answer began
+	size string // of the body, as it says
+	sent int64  // bytes of the body that were passed on
+	body bytes.Buffer
 
-	header     http.Header // as the answer began; nil: it has not
-	length     string      // of the body, as it says
-	body       bytes.Buffer
-	incomplete bool // too long, streamed, hijacked, or of a handler that has failed to write it
+	incomplete bool // too long, a stream of events, hijacked, or not all of it was seen
 	isLong     bool // that is why
 	ended      bool
 }
@@ -33,14 +32,20 @@ func (r *recording) begin(status int, h http.Header) {
 	if !r.isOpen() {
 		return
 	}
-	r.header, r.length = http.Header{}, h.Get("Content-Length")
-	for _, field := range r.headers {
-		if values, set := h[field]; set && !(field == contentEncoding && r.encoded) {
-			r.header[field] = slices.Clone(values)
-		}
-	}
+	r.head.begin(h)
+	r.size = h.Get("Content-Length")
 	if status >= http.StatusBadRequest {
 		r.max = min(r.max, maxRefusal)
+	}
+	if mediaType, _, _ := strings.Cut(h.Get("Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(mediaType), "text/event-stream") {
+		r.drop()
+	}
+}
+
+// flushed notes what the header was sent with.
+func (r *recording) flushed() {
+	if r.isOpen() {
+		r.head.flushed(r.body.Bytes())
 	}
 }
 
@@ -75,7 +80,7 @@ func (r *recording) end() { r.ended, r.body = true, bytes.Buffer{} }
 // isWhole reports whether the body is as long as the answer says. If not, the first client has had
 // an error: net/http shows it the declared length, and a shorter body.
 func (r *recording) isWhole(status int) bool {
-	length, err := strconv.ParseInt(r.length, 10, 64)
+	length, err := strconv.ParseInt(r.size, 10, 64)
 	switch {
 	case err != nil || length < 0: // net/http leaves that out
 		return true
@@ -91,13 +96,15 @@ func (r *recording) encode(status int, h http.Header) []byte {
 	if r.incomplete {
 		return nil
 	}
-	if r.header == nil {
+	if r.head.fields == nil {
 		r.begin(status, h)
 	}
-	if !r.isWhole(status) {
+	if r.incomplete || !r.isWhole(status) {
 		return nil
 	}
-	line, err := json.Marshal(storedAnswer{Status: status, Header: mapped(r.header, textOf)})
+	line, err := json.Marshal(storedAnswer{
+		Status: status, Header: mapped(r.head.fields, textOf), Without: r.head.without, Trailer: mapped(r.head.trailer(h), textOf),
+	})
 	if err != nil {
 		panic(err) // strings and an integer always marshal
 	}
@@ -109,17 +116,15 @@ func (r *recording) encode(status int, h http.Header) []byte {
 
 // storedAnswer is a line of JSON, and the body.
 type storedAnswer struct {
-	Status int         `json:"status"`
-	Header http.Header `json:"header,omitempty"` // encoded: each character is a byte
-	body   []byte
-	fields []string // that are stored
+	Status  int         `json:"status"`
+	Header  http.Header `json:"header,omitempty"`  // encoded: each character is a byte
+	Without []string    `json:"without,omitempty"` // fields that middleware outside sets, and the handler has taken out
+	Trailer http.Header `json:"trailer,omitempty"` // encoded as Header
+	body    []byte
+	safe    bool // the request that it is sent to again is by a method that only reads
 }
 
-const (
-	replayedHeader  = "Idempotent-Replayed"
-	contentEncoding = "Content-Encoding"
-	maxHeader       = 8 << 10 // bytes of the line
-)
+const maxHeader = 8 << 10 // bytes of the line
 
 func decode(text []byte) (*storedAnswer, error) {
 	line, body, found := bytes.Cut(text, []byte("\n"))
@@ -130,26 +135,8 @@ func decode(text []byte) (*storedAnswer, error) {
 	if err := json.Unmarshal(line, a); err != nil {
 		return nil, err
 	}
-	a.Header = mapped(a.Header, bytesOf)
+	a.Header, a.Trailer = mapped(a.Header, bytesOf), mapped(a.Trailer, bytesOf)
 	return a, nil
-}
-
-// write sends it again.
-func (a *storedAnswer) write(w http.ResponseWriter) {
-	h := w.Header()
-	for _, field := range a.fields {
-		if _, set := a.Header[field]; !set && field != contentEncoding { // which may be of an encoder outside
-			delete(h, field)
-		}
-	}
-	for field, values := range a.Header {
-		h[field] = values
-	}
-	h.Set(replayedHeader, "true")
-	w.WriteHeader(a.Status)
-	if len(a.body) > 0 {
-		_, _ = w.Write(a.body) // a client that left meanwhile needs no answer
-	}
 }
 
 // mapped returns a header with f of each value.
@@ -207,9 +194,5 @@ func (i *Idempotency) open(stored []byte, key, request string) (*storedAnswer, e
 	if len(stored) == 0 {
 		return nil, nil
 	}
-	a, err := decode(stored)
-	if a != nil {
-		a.fields = i.Headers
-	}
-	return a, err
+	return decode(stored)
 }

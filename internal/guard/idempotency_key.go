@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/latchkey-go/latchkey/keyfunc"
@@ -33,9 +35,12 @@ var errNoKey = errors.New("there is no " + idempotencyKey)
 // errBadKey is why one with such a key is.
 var errBadKey = fmt.Errorf("%w: %s is not 1 to %d visible ASCII characters", keyfunc.ErrMalformed, idempotencyKey, maxKeyBytes)
 
-// headerKey is the Idempotency-Key of a request: 1 to 255 visible ASCII characters, and the
+// headerKey is the Idempotency-Key of a request, by its name.
+var headerKey = keyfunc.Named(idempotencyKey, headerValue)
+
+// headerValue is the Idempotency-Key of a request: 1 to 255 visible ASCII characters, and the
 // same whether it is quoted, as the draft has it, or not.
-var headerKey = keyfunc.Named(idempotencyKey, func(r keyfunc.Request) (string, error) {
+func headerValue(r keyfunc.Request) (string, error) {
 	key, err := keyfunc.Header(idempotencyKey)(r)
 	switch {
 	case errors.Is(err, keyfunc.ErrMissing):
@@ -52,7 +57,7 @@ var headerKey = keyfunc.Named(idempotencyKey, func(r keyfunc.Request) (string, e
 		return "", errBadKey
 	}
 	return value, nil
-})
+}
 
 // unquoted reads a string of RFC 9651, section 3.3.3, without spaces. What is not quoted is
 // taken as it is.
@@ -86,15 +91,57 @@ func unquoted(s string) (text string, ok bool) {
 const errBodyRead setupError = "the body was read before Idempotent, which cannot compare requests then: " +
 	"put the middleware that reads it, such as a CSRF check by a form field, inside of Idempotent, or have it put the body back"
 
-// fingerprint is a digest of what distinguishes a request from others with the same key. Its body
-// was buffered, and can be read again. A reader of the digest cannot try bodies without
-// the client's key.
-func fingerprint(r *http.Request, id string) (string, error) {
-	var body []byte
-	if r.Body != nil && r.Body != http.NoBody {
+// fingerprint is a digest of what distinguishes a request from others with the same key. A reader of the digest cannot
+// try requests without the client's key.
+func (g *Guard) fingerprint(r Request, id string) (string, error) {
+	parts, body := []string{r.HTTP().Method}, []byte(nil)
+	if own := g.config.Idempotent.Fingerprint; own != nil {
+		text, err := derive(alone(own), r)
+		if err == nil && text[0] == "" || errors.Is(err, keyfunc.ErrSkip) {
+			err = keyfunc.ErrMissing // all requests would be one
+		}
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, "fingerprint", text[0])
+	} else {
 		var err error
+		if body, err = bodyOf(r.HTTP()); err != nil {
+			return "", err
+		}
+		parts = append(parts, requestParts(r.HTTP())...)
+	}
+	digest := hmac.New(sha256.New, []byte(id))
+	for _, part := range parts {
+		fmt.Fprintf(digest, "%d %s", len(part), part)
+	}
+	digest.Write(body)
+	return hex.EncodeToString(digest.Sum(nil)), nil
+}
+
+// requestParts are those of a request besides method and body.
+func requestParts(r *http.Request) []string {
+	path := r.URL.EscapedPath()
+	if received, err := url.ParseRequestURI(r.RequestURI); err == nil && received.EscapedPath() != path {
+		path = received.EscapedPath() + "\n" + path // a router has taken a prefix away, or the request was made from another one
+	}
+	return []string{hostOf(r), path, r.URL.RawQuery, strings.Join(r.Header[contentType], "\n")}
+}
+
+// hostOf returns the host in one spelling. Behind a proxy it is not known which of the two schemes a port is the default of.
+func hostOf(r *http.Request) string {
+	host := strings.ToLower(r.Host)
+	if _, port, err := net.SplitHostPort(host); err == nil && (port == "" || port == "443" || port == "80") {
+		host = host[:len(host)-len(port)-1]
+	}
+	return host
+}
+
+// bodyOf returns the body, which was buffered, and can be read again.
+func bodyOf(r *http.Request) (body []byte, err error) {
+	if r.Body != nil && r.Body != http.NoBody {
 		if body, err = io.ReadAll(r.Body); err != nil {
-			return "", fmt.Errorf("%w: %w", keyfunc.ErrMalformed, err)
+			return nil, fmt.Errorf("%w: %w", keyfunc.ErrMalformed, err)
 		}
 		r.Body = struct {
 			io.Reader
@@ -102,14 +149,9 @@ func fingerprint(r *http.Request, id string) (string, error) {
 		}{bytes.NewReader(body), r.Body}
 	}
 	if wasRead(r, int64(len(body))) {
-		return "", errBodyRead
+		return nil, errBodyRead
 	}
-	digest := hmac.New(sha256.New, []byte(id))
-	for _, part := range []string{r.Method, strings.ToLower(r.Host), r.URL.EscapedPath(), r.URL.RawQuery, strings.Join(r.Header["Content-Type"], "\n")} {
-		fmt.Fprintf(digest, "%d %s", len(part), part)
-	}
-	digest.Write(body)
-	return hex.EncodeToString(digest.Sum(nil)), nil
+	return body, nil
 }
 
 // wasRead reports whether some of the body is missing, of which so many bytes are there. Where

@@ -48,8 +48,13 @@ func (g *Guard) keys(r Request) ([]string, error) {
 		}
 		return keys, err
 	}
+	return derive(g.config.Keys, r)
+}
+
+// derive calls a key function, and finds out whether it fits the route and the path.
+func derive(of keyfunc.Set[keyfunc.Request], r Request) ([]string, error) {
 	checked := &checkedRequest{Request: r}
-	keys, err := g.config.Keys(checked)
+	keys, err := of(checked)
 	if fault := checked.fault(err == nil); fault != nil {
 		return nil, fault
 	}

@@ -17,14 +17,17 @@ import (
 // lock leaves its dedup window. Once an answer has begun, only its status counts. Most errors and
 // panics after that come from a client that has left, and must not undo what was done.
 type Outcome struct {
-	status    int // 0 until the answer has begun
-	implied   int // that it has if nobody writes one; 0: 200
+	status    int  // 0 until the answer has begun
+	implied   int  // that it has if nobody writes one; 0: 200
+	stated    bool // the handler has set that one
 	failed    bool
-	recording *recording  // nil: the answer is not stored
-	refused   atomic.Bool // by another goroutine behind http.TimeoutHandler
-	url       *url.URL    // of the request, the same for all its guards
-	header    http.Header // of the response, the same for all its guards
-	outer     *Outcome    // of the guard outside
+	known     func() Known // nil: the framework knows nothing itself
+	last      Known        // after the last call that has passed
+	recording *recording   // nil: the answer is not stored
+	refused   atomic.Bool  // by another goroutine behind http.TimeoutHandler
+	url       *url.URL     // of the request, the same for all its guards
+	header    http.Header  // of the response, the same for all its guards
+	outer     *Outcome     // of the guard outside
 }
 
 type outcomeKey struct{}
@@ -68,11 +71,65 @@ func (o *Outcome) Matters(ctx context.Context) bool {
 // before the handler returns, also what reports an error.
 func (o *Outcome) IsRecorded() bool { return o.recording != nil }
 
-// Implied says which status the answer has if nobody writes one.
-func (o *Outcome) Implied(status int) {
+// Implied says which status the answer has if nobody writes one, and whether it is the handler that has set it.
+func (o *Outcome) Implied(status int, stated bool) {
 	if status >= http.StatusOK {
-		o.implied = status
+		o.implied, o.stated = status, stated
 	}
+}
+
+// Known is what a framework itself knows of an answer: its status, which is the implied one until the answer has begun.
+type Known struct {
+	Begun  bool
+	Status int
+	Size   int64
+}
+
+// impliedNow is the status with which a body would begin now.
+func (o *Outcome) impliedNow() int {
+	if o.known == nil {
+		return http.StatusOK
+	}
+	return o.known().Status
+}
+
+func (o *Outcome) look() Known {
+	k := o.known()
+	if !k.Begun {
+		k.Status = 0 // it may change yet, and is asked for when the answer begins
+	}
+	return k
+}
+
+// Passes says that a call of the handler is about to go on to the framework's writer. What the framework knows has
+// not changed since the last one, or somebody has written past the guard.
+func (o *Outcome) Passes() {
+	if o.known == nil {
+		return
+	}
+	k := o.look()
+	if k != o.last {
+		o.recording.drop()
+	}
+	if k.Begun && o.status == 0 {
+		o.WriteHeader(k.Status)
+	}
+}
+
+// Passed says that such a call has returned.
+func (o *Outcome) Passed() {
+	if o.known != nil {
+		o.last = o.look()
+	}
+}
+
+// Committed says that the framework takes the answer for begun, with that status, and how many bytes it has written;
+// -1: they cannot be compared with those that were recorded. Where anything differs somebody has written past the guard.
+func (o *Outcome) Committed(status int, size int64) {
+	if o.recording != nil && (!informs(status) && status != o.status || size >= 0 && size != o.recording.sent) {
+		o.recording.drop()
+	}
+	o.WriteHeader(status)
 }
 
 // final returns the status of the answer, and whether it has begun.
@@ -83,22 +140,30 @@ func (o *Outcome) final() (status int, begun bool) {
 // WriteHeader says that the method is called. Of several calls the first counts:
 // the client never sees the others.
 func (o *Outcome) WriteHeader(code int) {
-	informs := code < http.StatusOK && code != http.StatusSwitchingProtocols // the answer is to follow
-	if o.status == 0 && !informs {
+	if o.status == 0 && !informs(code) {
 		o.status = code
 		o.recording.begin(code, o.header)
 	}
 }
 
+// informs reports whether the answer is to follow that status.
+func informs(code int) bool { return code < http.StatusOK && code != http.StatusSwitchingProtocols }
+
 // Wrote says what was written of the body, and with which result. It returns the one that the
 // handler is to have.
-func (o *Outcome) Wrote(p []byte, n int, err error) (int, error) { return o.recording.wrote(p, n, err) }
+func (o *Outcome) Wrote(p []byte, n int, err error) (int, error) {
+	n, err = o.recording.wrote(p, n, err)
+	if o.recording != nil {
+		o.recording.sent += int64(n)
+	}
+	return n, err
+}
 
 // Flush says that the response is flushed, which answers with 200 unless there was a
 // status before.
 func (o *Outcome) Flush() {
 	o.WriteHeader(http.StatusOK)
-	o.recording.drop()
+	o.recording.flushed()
 }
 
 // Hijack says that the handler has taken the connection, and with it the rest of the answer.
@@ -110,8 +175,14 @@ func (o *Outcome) Hijack() {
 // Fail says that the handler reports a failure. It counts unless an answer has begun.
 func (o *Outcome) Fail() { o.failed = true }
 
-// isSuccess reports whether the status is below 400. No answer at all is a success,
-// unless the handler has failed.
+// isSilent reports whether the handler, whose context was ctx, has said nothing at all, although that is over: has it done
+// its work, or given up? ctx is that of the lock, which is not released yet.
+func (o *Outcome) isSilent(ctx context.Context) bool {
+	return o.status == 0 && !o.stated && ctx.Err() != nil
+}
+
+// isSuccess reports whether the status is below 400. No answer is a success, which net/http answers with 200,
+// unless the handler has failed, or is silent.
 func (o *Outcome) isSuccess() bool {
 	status, begun := o.final()
 	return !o.refused.Load() && (begun || !o.failed) && status < http.StatusBadRequest
@@ -126,7 +197,8 @@ var errFailed = errors.New("the handler failed")
 // run runs next under the lock that ctx holds.
 func (g *Guard) run(ctx context.Context, r Request, next Next) error {
 	var outcome Outcome
-	if outcome.Matters(ctx) {
+	watched := outcome.Matters(ctx)
+	if watched {
 		ctx = outcome.within(ctx, r)
 	}
 	returned := false
@@ -137,7 +209,8 @@ func (g *Guard) run(ctx context.Context, r Request, next Next) error {
 	}()
 	next(ctx, &outcome)
 	returned = true
-	if !outcome.isSuccess() {
+	outcome.Passes()
+	if !outcome.isSuccess() || watched && outcome.isSilent(ctx) {
 		return errFailed
 	}
 	return nil

@@ -10,18 +10,19 @@ import (
 	"github.com/felixge/httpsnoop"
 )
 
-// Watch returns w with all its interfaces, which reports what is written to it. implied is
-// the status that w sends when the body begins without one; nil: 200.
-func Watch(w http.ResponseWriter, outcome *Outcome, implied func() int) http.ResponseWriter {
-	if implied == nil {
-		implied = func() int { return http.StatusOK }
-	}
-	body := watchedBody{w, implied, outcome}
+// Watch returns w with all its interfaces, which reports what is written to it. known is asked what the
+// framework knows of the answer; nil: nothing, and w sends 200 when the body begins without a status.
+func Watch(w http.ResponseWriter, outcome *Outcome, known func() Known) http.ResponseWriter {
+	outcome.known = known
+	outcome.Passed()
+	body := watchedBody{w, outcome}
 	watched := httpsnoop.Wrap(w, httpsnoop.Hooks{
 		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 			return func(code int) {
+				outcome.Passes()
 				outcome.WriteHeader(code)
 				next(code)
+				outcome.Passed()
 			}
 		},
 		Write: func(httpsnoop.WriteFunc) httpsnoop.WriteFunc { return body.Write },
@@ -41,8 +42,10 @@ func Watch(w http.ResponseWriter, outcome *Outcome, implied func() int) http.Res
 		},
 		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
 			return func() {
+				outcome.Passes()
 				outcome.Flush()
 				next()
+				outcome.Passed()
 			}
 		},
 		Hijack: func(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
@@ -81,13 +84,14 @@ const firstBytes = 512
 // watchedBody writes the body of an answer.
 type watchedBody struct {
 	w       http.ResponseWriter
-	implied func() int
 	outcome *Outcome
 }
 
 func (b watchedBody) Write(p []byte) (int, error) {
-	b.outcome.WriteHeader(b.implied())
+	b.outcome.Passes()
+	b.outcome.WriteHeader(b.outcome.impliedNow())
 	n, err := b.w.Write(p)
+	b.outcome.Passed()
 	return b.outcome.Wrote(p, n, err)
 }
 
@@ -110,6 +114,7 @@ func (b behind) FlushError() error {
 	err := http.NewResponseController(b.ResponseWriter).Flush()
 	if !errors.Is(err, http.ErrNotSupported) {
 		b.outcome.Flush()
+		b.outcome.Passed()
 	}
 	return err
 }

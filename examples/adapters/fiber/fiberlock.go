@@ -68,7 +68,7 @@ func By(locker *core.Locker, key keyfunc.Func[keyfunc.Request], opts ...core.Opt
 		err = locker.Do(c.Context(), name, func(ctx context.Context) error {
 			ran = true
 			failure = next(c, ctx)
-			if failure == nil && c.Response().StatusCode() >= http.StatusBadRequest {
+			if failure == nil && (c.Response().StatusCode() >= http.StatusBadRequest || isSilent(c, ctx)) {
 				return errFailed
 			}
 			return failure
@@ -97,6 +97,13 @@ func next(c fiber.Ctx, ctx context.Context) error {
 		c.Locals(adapter.ContextKey, lock) // a lock that is taken with c itself re-enters
 	}
 	return c.Next()
+}
+
+// isSilent reports whether the handler has answered nothing, although its context is over: that is no success. A bare
+// status of 200 cannot be told from nothing.
+func isSilent(c fiber.Ctx, ctx context.Context) bool {
+	r := c.Response()
+	return ctx.Err() != nil && r.StatusCode() == http.StatusOK && !r.IsBodyStream() && len(r.Body()) == 0
 }
 
 // refusal is fiber's error, whose text is fixed, and the reason for the ErrorHandler of

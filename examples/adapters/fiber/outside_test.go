@@ -119,3 +119,32 @@ func TestTimeoutOutside(t *testing.T) {
 	heard.next(t, core.EventReleased)
 	wantFree(t, locker)
 }
+
+// A handler that returns without a word when its time is over has not succeeded.
+func TestSilenceOpensNoWindow(t *testing.T) {
+	for _, says := range []string{"", "paid"} {
+		locker, _ := newLocker(t)
+		app := fiber.New()
+		app.Post("/orders/:orderID", func(c fiber.Ctx) error {
+			ctx, leave := context.WithCancel(c.Context())
+			defer leave()
+			c.SetContext(ctx)
+			c.Locals("leave", leave)
+			return c.Next()
+		}, fiberlock.By(locker, orderID, core.NoWait(), core.KeepFor(time.Hour)), func(c fiber.Ctx) error {
+			c.Locals("leave").(context.CancelFunc)()
+			<-c.Context().Done()
+			if says == "" {
+				return nil
+			}
+			return c.SendString(says)
+		})
+		url := serve(t, app)
+		want(t, post(t, url+"/orders/42", ""), http.StatusOK)
+		if says == "" {
+			wantFree(t, locker)
+		} else {
+			want(t, post(t, url+"/orders/42", ""), http.StatusConflict)
+		}
+	}
+}

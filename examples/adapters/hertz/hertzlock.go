@@ -82,10 +82,17 @@ func By(locker *core.Locker, key keyfunc.Func[keyfunc.Request], opts ...core.Opt
 func next(ctx context.Context, c *app.RequestContext) error {
 	failures := len(c.Errors)
 	c.Next(ctx)
-	if c.Response.StatusCode() >= http.StatusBadRequest || len(c.Errors) > failures {
+	if c.Response.StatusCode() >= http.StatusBadRequest || len(c.Errors) > failures || isSilent(ctx, c) {
 		return errFailed
 	}
 	return nil
+}
+
+// isSilent reports whether the handler has answered nothing, although its context is over: that is no success. A bare
+// status of 200 cannot be told from nothing.
+func isSilent(ctx context.Context, c *app.RequestContext) bool {
+	r := &c.Response
+	return ctx.Err() != nil && r.StatusCode() == http.StatusOK && !r.IsBodyStream() && len(r.Body()) == 0
 }
 
 // refuse answers with a fixed text, and leaves the reason in c.Errors for the middleware

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/cloudwego/hertz/pkg/app"
 	"github.com/cloudwego/hertz/pkg/app/server"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/locktest"
+
+	"example.com/adapters/hertzlock"
 )
 
 // Middleware outside finds the reason of a refusal, and its header stays.
@@ -78,4 +81,31 @@ func TestClientLeavesWhileServed(t *testing.T) {
 	close(leave)
 	heard.next(t, core.EventReleased)
 	wantFree(t, locker)
+}
+
+// A handler that returns without a word when its time is over has not succeeded.
+func TestSilenceOpensNoWindow(t *testing.T) {
+	for _, says := range []string{"", "paid"} {
+		locker, _ := newLocker(t)
+		url := serve(t, func(h *server.Hertz) {
+			h.POST("/orders/:orderID", func(ctx context.Context, c *app.RequestContext) {
+				ctx, leave := context.WithCancel(ctx)
+				defer leave()
+				c.Set("leave", leave)
+				c.Next(ctx)
+			}, hertzlock.By(locker, orderID, core.NoWait(), core.KeepFor(time.Hour)), func(ctx context.Context, c *app.RequestContext) {
+				c.MustGet("leave").(context.CancelFunc)()
+				<-ctx.Done()
+				if says != "" {
+					c.String(http.StatusOK, says)
+				}
+			})
+		})
+		want(t, post(t, url+"/orders/42", ""), http.StatusOK)
+		if says == "" {
+			wantFree(t, locker)
+		} else {
+			want(t, post(t, url+"/orders/42", ""), http.StatusConflict)
+		}
+	}
 }
