@@ -51,6 +51,7 @@ var subjects = []struct {
 	{"What is stored of answers", false, storedCases},
 	{"Answers that have begun", false, answerCases},
 	{"Handlers", false, handlerCases},
+	{"Contexts that are used again", false, reuseCases},
 	{"Outages and set-up", false, outageCases},
 	{"Configuration", false, configCases},
 	{"Shared access", false, sharedCases},

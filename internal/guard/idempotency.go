@@ -128,7 +128,7 @@ func isFinal(status int) bool {
 const errTwice setupError = "Idempotent inside of Idempotent, of the same scope and key: leave one of them out"
 
 // once runs next unless there is a stored answer to the request. id is scope and key.
-func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refusal {
+func (g *Guard) once(r *Received, id string, locker *core.Locker, next Next) *Refusal {
 	request, err := fingerprint(r.HTTP(), id)
 	switch {
 	case isSetup(err):
@@ -139,14 +139,16 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 	i := g.config.Idempotent
 	key := lockKey(id)
 	opts := append(g.options[:len(g.options):len(g.options)], adapter.Attempt(request, i.StoreFor, i.RefuseUnknown))
-	ctx := r.HTTP().Context()
-	lock, err := locker.Lock(ctx, key, opts...)
+	lock, err := locker.Lock(r.ctx, key, opts...)
 	if err != nil {
-		return g.noAttempt(ctx, key, request, err, opts)
+		return g.noAttempt(r.ctx, key, request, err, opts)
+	}
+	if !r.IsOurs() {
+		return clientGone.because(errors.Join(errNotOurs, lock.Abort(r.ctx)))
 	}
 	number := adapter.AttemptOf(lock)
 	if number == 0 {
-		_ = lock.Unlock(ctx)
+		_ = lock.Unlock(r.ctx)
 		return misconfigured.because(errTwice)
 	}
 	if number > 1 {
