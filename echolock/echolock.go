@@ -189,15 +189,15 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, outcome *guar
 		response.Writer = guard.Watch(response.Writer, outcome, nil)
 	}
 	defer func() {
-		if status := response.Status; status >= http.StatusBadRequest || err != nil {
-			outcome.Fail()
-		}
-		switch {
-		case !received.Has():
+		if !received.IsOurs() {
 			outcome.Unseen()
-		case received.IsOurs():
-			r.misled = r.unmatched && r.leads(outer)
-			c.SetRequest(received.Outer(outer, c.Request()))
+			return
+		}
+		r.misled = r.unmatched && r.leads(outer)
+		c.SetRequest(received.Outer(outer, c.Request()))
+
+		if response.Status >= http.StatusBadRequest || err != nil {
+			outcome.Fail()
 		}
 	}()
 	err = next(c)

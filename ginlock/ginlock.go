@@ -193,22 +193,20 @@ func next(c *gin.Context, chains *chains, ctx context.Context, outcome *guard.Ou
 	}
 	restore := chains.check(c)
 	defer func() {
-		status, written, failed := writer.Status(), writer.Written(), len(c.Errors) > failures
-		if !received.Has() {
+		if !received.IsOurs() {
 			outcome.Unseen()
 			return
 		}
-		outcome.Implied(status)
-		if written {
-			outcome.WriteHeader(status)
+		restore()
+		c.Request = received.Outer(outer, c.Request)
+		c.Set(adapter.ContextKey, before)
+
+		outcome.Implied(writer.Status())
+		if writer.Written() {
+			outcome.WriteHeader(writer.Status())
 		}
-		if failed {
+		if len(c.Errors) > failures {
 			outcome.Fail()
-		}
-		if received.IsOurs() {
-			c.Request = received.Outer(outer, c.Request)
-			c.Set(adapter.ContextKey, before)
-			restore()
 		}
 	}()
 	c.Next()

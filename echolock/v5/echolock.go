@@ -170,12 +170,11 @@ func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context, outcome 
 	outer, received := c.Request(), guard.ReceivedIn(ctx)
 	c.SetRequest(guard.Inner(outer, ctx))
 	defer func() {
-		switch {
-		case !received.Has():
+		if !received.IsOurs() {
 			outcome.Unseen()
-		case received.IsOurs():
-			c.SetRequest(received.Outer(outer, c.Request()))
+			return
 		}
+		c.SetRequest(received.Outer(outer, c.Request()))
 	}()
 	if outcome.Matters(ctx) {
 		// Not by echo's own response, which has the status too late when middleware outside,

@@ -68,6 +68,7 @@ var subjects = []struct {
 	{"Real server: clients", true, clientCases},
 	{"Real server: clients that would rather have it failed", true, resetCases},
 	{"Real server: other middleware", true, companionCases},
+	{"Real server: contexts that are used again", true, lateCases},
 }
 
 // harness is what a case works with.

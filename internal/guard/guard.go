@@ -34,7 +34,7 @@ type Guard struct {
 	options []core.Option
 	warned  sync.Map  // routes that do not declare Param
 	logged  sync.Map  // message: when it was logged last, *atomic.Int64 in Unix ns
-	reused  sync.Once // a context, by the framework, too early
+	late    sync.Once // a line in the log: a guard that came back late
 }
 
 // New returns a Guard, and who answers its refusals, nil for the problem body, to be asked

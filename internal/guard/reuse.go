@@ -61,23 +61,17 @@ func (in *Received) has() bool {
 }
 
 // IsOurs reports whether the context may be touched. When the request is over, in a goroutine that the framework
-// does not wait for, the context may be anybody's at any moment. That answer is final.
+// does not wait for, the context may be anybody's at any moment, and is not even looked at. That answer is final.
 func (in *Received) IsOurs() bool {
 	framework := in.ServedBy()
-	switch {
-	case framework == "" || in.ctx.Err() == nil && in.has() || isCalledBy(framework):
+	if framework == "" || in.ctx.Err() == nil && in.has() || isCalledBy(framework) {
 		return true
-	case !in.has():
-		in.guard.reused.Do(func() {
-			slog.Error("latchkey: a guard has come back to a context that the framework has given to another request, for middleware outside has answered before the handlers inside had returned: put a timeout around the whole engine, or have the request's context end")
-		})
 	}
+	in.guard.late.Do(func() {
+		slog.Error("latchkey: a guard has come back too late to its request, in a goroutine of middleware outside, which must not answer before the handlers inside have returned: the framework gives their context to another request. Put a timeout around the whole engine, or have the request's context end")
+	})
 	return false
 }
-
-// Has reports whether what was just read from the context is about this request, also where the context may not be
-// touched any more.
-func (in *Received) Has() bool { return in.has() || in.IsOurs() }
 
 // Outer returns the request that middleware outside has after the handler, which has left another one: with all
 // that was set on that, but with outer's own context, for the lock's has ended.
@@ -101,7 +95,7 @@ func (in *Received) End() {
 	}
 }
 
-// Unseen says that nobody knows how the answer went on.
+// Unseen says that the end of the answer was not seen.
 func (o *Outcome) Unseen() {
 	o.Fail()
 	o.recording.drop()
