@@ -174,6 +174,7 @@ func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
 func serve(next echo.HandlerFunc, r *request, ctx context.Context, outcome *guard.Outcome) (err error) {
 	c := r.c
 	outer, response := c.Request(), c.Response() // middleware inside may put another response in its place
+	received := guard.ReceivedIn(ctx)
 	inner := guard.Inner(outer, ctx)
 	if r.unmatched {
 		// In e.Pre the router is asked later. It goes by the request that the server
@@ -187,16 +188,20 @@ func serve(next echo.HandlerFunc, r *request, ctx context.Context, outcome *guar
 		compare = watch(response, outcome)
 	}
 	defer func() {
+		if !received.IsOurs() {
+			outcome.Unseen()
+			return
+		}
 		compare(c.Response())
 		r.misled = r.unmatched && r.leads(outer)
-		c.SetRequest(guard.Outer(outer, c.Request()))
+		c.SetRequest(received.Outer(outer, c.Request()))
 
 		if response.Status >= http.StatusBadRequest || err != nil {
 			outcome.Fail()
 		}
 	}()
 	err = next(c)
-	if err != nil && outcome.IsRecorded() && !response.Committed {
+	if err != nil && outcome.IsRecorded() && !response.Committed && received.IsOurs() {
 		c.Error(err) // now, or the answer would come after it is stored
 	}
 	return err
@@ -248,6 +253,10 @@ func (r *request) Param(name string) (value string, declared bool) {
 }
 
 func (r *request) ResponseHeader() http.Header { return r.c.Response().Header() }
+
+var serveHTTP = guard.FunctionName((*echo.Echo).ServeHTTP)
+
+func (r *request) ServedBy() string { return serveHTTP }
 
 // Decoded is false: echo takes the parameters from the path as it was sent, escapes and all.
 func (r *request) Decoded(string) bool { return false }

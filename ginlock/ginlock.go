@@ -139,6 +139,7 @@ func short(cfg guard.Config, opts []core.Option) gin.HandlerFunc {
 //go:noinline
 func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 	g, answerer := guard.New("ginlock", own, &onRefused, cfg.OnRefused)
+	chains := new(chains)
 	return func(c *gin.Context) {
 		if c == probed {
 			probe.Found(g)
@@ -147,7 +148,7 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 		if cfg.Skip != nil && cfg.Skip(c) {
 			return
 		}
-		refusal := g.Serve(request{c}, func(ctx context.Context, outcome *guard.Outcome) { next(c, ctx, outcome) })
+		refusal := g.Serve(request{c}, func(ctx context.Context, outcome *guard.Outcome) { next(c, chains, ctx, outcome) })
 		if refusal == nil {
 			return
 		}
@@ -170,10 +171,11 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 
 // next runs the rest of the chain under ctx. Afterwards the request has its own
 // context back, for the middleware outside: the lock's is cancelled by then.
-func next(c *gin.Context, ctx context.Context, outcome *guard.Outcome) {
+func next(c *gin.Context, chains *chains, ctx context.Context, outcome *guard.Outcome) {
 	outer, writer := c.Request, c.Writer // middleware inside may put another writer in its place
 	before, _ := c.Get(adapter.ContextKey)
 	failures := len(c.Errors)
+	received := guard.ReceivedIn(ctx)
 
 	c.Request = guard.Inner(outer, ctx)
 	if lock, ok := core.FromContext(ctx); ok {
@@ -185,13 +187,19 @@ func next(c *gin.Context, ctx context.Context, outcome *guard.Outcome) {
 		watched = record(writer, outcome)
 		c.Writer = watched
 		defer func() {
-			if c.Writer == watched {
+			if received.IsOurs() && c.Writer == watched {
 				c.Writer = writer
 			}
 		}()
 	}
+	restore := chains.check(c)
 	defer func() {
-		c.Request = guard.Outer(outer, c.Request)
+		if !received.IsOurs() {
+			outcome.Unseen()
+			return
+		}
+		restore()
+		c.Request = received.Outer(outer, c.Request)
 		c.Set(adapter.ContextKey, before)
 
 		outcome.Implied(writer.Status(), watched != nil && watched.stated)
@@ -235,6 +243,8 @@ func (r request) Value(key any) any {
 }
 
 func (r request) ResponseHeader() http.Header { return r.c.Writer.Header() }
+
+func (r request) ServedBy() string { return serveHTTP }
 
 func (r request) Declared() (names []string, known bool) {
 	engine := engineOf(r.c)

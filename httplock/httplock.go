@@ -191,6 +191,9 @@ func (r request) HTTP() *http.Request { return r.r }
 
 func (r request) ResponseHeader() http.Header { return r.w.Header() }
 
+// ServedBy is empty: request and writer are never those of another request.
+func (r request) ServedBy() string { return "" }
+
 func (r request) Param(name string) (value string, declared bool) {
 	value = r.r.PathValue(name)
 	return value, value != "" || slices.Contains(r.Params(), name)

@@ -168,18 +168,28 @@ func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
 // serve runs the handler under ctx. Afterwards the request has its own context
 // back, for the middleware outside: the lock's is cancelled by then.
 func serve(next echo.HandlerFunc, c *echo.Context, ctx context.Context, outcome *guard.Outcome) error {
-	outer := c.Request()
+	outer, received := c.Request(), guard.ReceivedIn(ctx)
 	c.SetRequest(guard.Inner(outer, ctx))
-	defer func() { c.SetRequest(guard.Outer(outer, c.Request())) }()
+	defer func() {
+		if !received.IsOurs() {
+			outcome.Unseen()
+			return
+		}
+		c.SetRequest(received.Outer(outer, c.Request()))
+	}()
 	if outcome.Matters(ctx) {
 		// Not by echo's own response, which has the status too late when middleware outside,
 		// such as Gzip, has put another one in front of it.
 		outside := c.Response()
 		c.SetResponse(guard.Watch(outside, outcome, func() guard.Known { return knownOf(outside) }))
-		defer c.SetResponse(outside)
+		defer func() {
+			if received.IsOurs() {
+				c.SetResponse(outside)
+			}
+		}()
 	}
 	err := next(c)
-	if err != nil && outcome.IsRecorded() && !knownOf(c.Response()).Begun {
+	if err != nil && outcome.IsRecorded() && received.IsOurs() && !knownOf(c.Response()).Begun {
 		c.Echo().HTTPErrorHandler(c, err) // now, or the answer would come after it is stored
 	}
 	if knownOf(c.Response()).Status >= http.StatusBadRequest || err != nil {
@@ -243,6 +253,10 @@ func (r request) Param(name string) (value string, declared bool) {
 }
 
 func (r request) ResponseHeader() http.Header { return r.c.Response().Header() }
+
+var serveHTTP = guard.FunctionName((*echo.Echo).ServeHTTP)
+
+func (r request) ServedBy() string { return serveHTTP }
 
 // Decoded is false: echo takes the parameters from the path as it was sent, escapes and all.
 func (r request) Decoded(string) bool { return false }

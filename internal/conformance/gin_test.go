@@ -23,6 +23,7 @@ var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, s
 			if r.around != nil {
 				chain = append(chain, func(c *gin.Context) {
 					r.around(c.Next, func() *http.Request { return c.Request })
+					c.Abort() // what it has not run, or is not through with, is not run from here
 				})
 			}
 			if r.failed != nil {

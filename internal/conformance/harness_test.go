@@ -55,6 +55,7 @@ var subjects = []struct {
 	{"What is stored of answers", false, storedCases},
 	{"Answers that have begun", false, answerCases},
 	{"Handlers", false, handlerCases},
+	{"Contexts that are used again", false, reuseCases},
 	{"Outages and set-up", false, outageCases},
 	{"Configuration", false, configCases},
 	{"Shared access", false, sharedCases},
@@ -72,6 +73,7 @@ var subjects = []struct {
 	{"Real server: clients", true, clientCases},
 	{"Real server: clients that would rather have it failed", true, resetCases},
 	{"Real server: other middleware", true, companionCases},
+	{"Real server: contexts that are used again", true, lateCases},
 }
 
 // harness is what a case works with.

@@ -32,8 +32,9 @@ type Guard struct {
 	config  Config // with Keys in any case
 	all     bool   // there may be several
 	options []core.Option
-	warned  sync.Map // routes that do not declare Param
-	logged  sync.Map // message: when it was logged last, *atomic.Int64 in Unix ns
+	warned  sync.Map  // routes that do not declare Param
+	logged  sync.Map  // message: when it was logged last, *atomic.Int64 in Unix ns
+	late    sync.Once // a line in the log: a guard that came back late
 }
 
 // New returns a Guard, and who answers its refusals, nil for the problem body, to be asked
@@ -92,15 +93,18 @@ const noRequest = "0000000000000000"
 // Serve runs next under the lock of the request's key, with the context that
 // next must work under. Instead of running next it may return a Refusal, which the
 // adapter turns into an answer. A panic of next goes on unchanged, after the lock was
-// released.
+// released. Where the framework's context may be another request's by then, Serve does not return: it ends
+// the goroutine, which is not the one that the framework serves a request in.
 func (g *Guard) Serve(r Request, next Next) *Refusal {
 	began := time.Now()
-	refusal := g.serve(r, next)
+	in := g.receive(r)
+	refusal := g.serve(in, next)
+	in.End()
 	if refusal == nil || refusal.stored != nil {
 		return refusal
 	}
 	refusal.waited = time.Since(began)
-	return g.refuse(r, refusal)
+	return g.refuse(in, refusal)
 }
 
 // Misplaced is the refusal of a request that middleware behind the guard has led to
@@ -154,12 +158,14 @@ func (g *Guard) locker() *core.Locker {
 }
 
 // serve has a request pass, runs it under its lock, or says how to refuse it.
-func (g *Guard) serve(r Request, next Next) *Refusal {
-	ctx, locker := r.HTTP().Context(), g.locker()
+func (g *Guard) serve(r *Received, next Next) *Refusal {
+	ctx, locker := r.ctx, g.locker()
 	keys, refusal := g.keysOf(r)
 	switch {
 	case refusal != nil:
 		return refusal
+	case !r.IsOurs(): // the body came late
+		return clientGone.because(errNotOurs)
 	case keys == nil:
 		next(ctx, &Outcome{})
 		return nil
@@ -168,9 +174,12 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 	case g.config.Idempotent != nil:
 		return g.once(r, keys[0], locker, next)
 	}
-	opts := g.config.Forms.Options(r, g.options)
+	opts := g.config.Forms.Options(r.Request, g.options)
 	ran := false
 	run := func(ctx context.Context) error {
+		if !r.IsOurs() {
+			return errNotOurs
+		}
 		ran = true
 		return g.run(ctx, r, next)
 	}
@@ -183,7 +192,7 @@ func (g *Guard) serve(r Request, next Next) *Refusal {
 	if ran || err == nil {
 		return nil // what went wrong meanwhile, core has logged
 	}
-	if g.config.FailOpen && errors.Is(err, core.ErrUnavailable) {
+	if g.config.FailOpen && errors.Is(err, core.ErrUnavailable) && r.IsOurs() {
 		g.log(slog.LevelWarn, "latchkey: redis is unavailable, a request runs without its lock (FailOpen)", "error", err)
 		next(ctx, &Outcome{})
 		return nil

@@ -109,7 +109,7 @@ func isFinal(status int) bool {
 const errTwice setupError = "Idempotent inside of Idempotent, of the same scope and key: leave one of them out"
 
 // once runs next unless there is a stored answer to the request. id is scope and key.
-func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refusal {
+func (g *Guard) once(r *Received, id string, locker *core.Locker, next Next) *Refusal {
 	request, err := g.fingerprint(r, id)
 	switch {
 	case isSetup(err):
@@ -120,14 +120,16 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 	i := g.config.Idempotent
 	key := lockKey(id)
 	opts := append(g.options[:len(g.options):len(g.options)], adapter.Attempt(request, i.StoreFor, i.RefuseUnknown))
-	ctx := r.HTTP().Context()
-	lock, err := locker.Lock(ctx, key, opts...)
+	lock, err := locker.Lock(r.ctx, key, opts...)
 	if err != nil {
 		return g.noAttempt(r, key, request, err, opts)
 	}
+	if !r.IsOurs() {
+		return clientGone.because(errors.Join(errNotOurs, lock.Abort(r.ctx)))
+	}
 	number := adapter.AttemptOf(lock)
 	if number == 0 {
-		_ = lock.Unlock(ctx)
+		_ = lock.Unlock(r.ctx)
 		return misconfigured.because(errTwice)
 	}
 	if number > 1 {
@@ -144,8 +146,8 @@ func (g *Guard) once(r Request, id string, locker *core.Locker, next Next) *Refu
 	return nil
 }
 
-// errSilent is why it is unknown what a handler has done that was not answered.
-var errSilent = errors.New("latchkey: nothing was answered before the context of the request was over")
+// errUnanswered is why it is unknown what a handler has done.
+var errUnanswered = errors.New("latchkey: no answer was seen before the context of the request was over")
 
 // conclude unlocks, and stores the answer if there is one to store. After a panic the answer is
 // not whole, but the work may have been done if an answer of success had begun.
@@ -160,8 +162,8 @@ func (g *Guard) conclude(lock *core.Lock, o *Outcome, returned bool, key, reques
 	noAnswer := o.refused.Load() || !begun && (o.failed || !returned) || refuses && o.recording.isLong
 	var err error
 	switch {
-	case !noAnswer && o.isSilent(ctx):
-		err = cmp.Or(lock.Unlock(ctx), errSilent)
+	case o.isUnknown(ctx, returned):
+		err = cmp.Or(lock.Unlock(ctx), errUnanswered)
 	case noAnswer || status >= http.StatusInternalServerError || !i.StoreIf(status):
 		err = lock.Abort(ctx)
 	default:
@@ -178,7 +180,7 @@ func (g *Guard) conclude(lock *core.Lock, o *Outcome, returned bool, key, reques
 }
 
 // noAttempt is the answer to a request for which no attempt was made: the stored one, or a refusal.
-func (g *Guard) noAttempt(r Request, key, request string, err error, opts []core.Option) *Refusal {
+func (g *Guard) noAttempt(r *Received, key, request string, err error, opts []core.Option) *Refusal {
 	if text, ok := adapter.AnswerOf(err); ok {
 		stored, failure := g.config.Idempotent.open(text, key, request)
 		switch {
@@ -193,7 +195,7 @@ func (g *Guard) noAttempt(r Request, key, request string, err error, opts []core
 	if errors.Is(err, adapter.ErrOutcomeUnknown) {
 		g.log(slog.LevelWarn, "latchkey: a request is refused, because the outcome of its last attempt is unknown", "key", key)
 	}
-	refusal := g.noLock(r.HTTP().Context(), err, opts)
+	refusal := g.noLock(r.ctx, err, opts)
 	if refusal.isBusy() {
 		refusal.title = "A request is outstanding for this Idempotency-Key"
 	}

@@ -21,6 +21,7 @@ type Outcome struct {
 	implied   int  // that it has if nobody writes one; 0: 200
 	stated    bool // the handler has set that one
 	failed    bool
+	unseen    bool         // how the answer ended
 	known     func() Known // nil: the framework knows nothing itself
 	last      Known        // after the last call that has passed
 	recording *recording   // nil: the answer is not stored
@@ -175,14 +176,24 @@ func (o *Outcome) Hijack() {
 // Fail says that the handler reports a failure. It counts unless an answer has begun.
 func (o *Outcome) Fail() { o.failed = true }
 
-// isSilent reports whether the handler, whose context was ctx, has said nothing at all, although that is over: has it done
-// its work, or given up? ctx is that of the lock, which is not released yet.
-func (o *Outcome) isSilent(ctx context.Context) bool {
-	return o.status == 0 && !o.stated && ctx.Err() != nil
+// Unseen says that the framework's context was not the request's any more when the handler ended, so that nobody knows
+// how the answer has ended.
+func (o *Outcome) Unseen() {
+	o.unseen, o.failed, o.known = true, true, nil
+	o.recording.drop()
+}
+
+// isUnknown reports whether no answer was seen, although the handler may have done its work: it has said nothing at all,
+// and its context, that of the lock, is over; or its answer was not seen.
+func (o *Outcome) isUnknown(ctx context.Context, returned bool) bool {
+	if o.status != 0 || o.refused.Load() {
+		return false
+	}
+	return o.unseen || returned && !o.failed && !o.stated && ctx.Err() != nil
 }
 
 // isSuccess reports whether the status is below 400. No answer is a success, which net/http answers with 200,
-// unless the handler has failed, or is silent.
+// unless the handler has failed, or the outcome is unknown.
 func (o *Outcome) isSuccess() bool {
 	status, begun := o.final()
 	return !o.refused.Load() && (begun || !o.failed) && status < http.StatusBadRequest
@@ -210,7 +221,7 @@ func (g *Guard) run(ctx context.Context, r Request, next Next) error {
 	next(ctx, &outcome)
 	returned = true
 	outcome.Passes()
-	if !outcome.isSuccess() || watched && outcome.isSilent(ctx) {
+	if !outcome.isSuccess() || watched && outcome.isUnknown(ctx, true) {
 		return errFailed
 	}
 	return nil

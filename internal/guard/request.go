@@ -27,6 +27,9 @@ type Request interface {
 	Route() (pattern string, known bool)
 	// ResponseHeader returns the header of the response, always the same map.
 	ResponseHeader() http.Header
+	// ServedBy returns the name, as FunctionName has it, of the framework's function that ends when its
+	// context may be used for another request; empty: there is no such context.
+	ServedBy() string
 }
 
 // isUnmatched reports whether no route has matched: then nothing is misconfigured,
@@ -88,18 +91,6 @@ func HandBack(outer, inner *http.Request) {
 	if inner.Pattern != outer.Pattern {
 		outer.Pattern = inner.Pattern
 	}
-}
-
-// Outer returns the request that middleware outside has after the handler, where the framework keeps it:
-// with all that was set on the one that the handler has left, but with outer's own context, for the lock's
-// has ended.
-func Outer(outer, left *http.Request) *http.Request {
-	HandBack(outer, left)
-	restored := left.WithContext(outer.Context())
-	if body, ok := restored.Body.(*guardedBody); ok {
-		restored.Body = body.ReadCloser
-	}
-	return restored
 }
 
 type guardedBody struct {
