@@ -34,12 +34,12 @@ const (
 // Redis is slow or its connections break. Each lock has a lease and a token of its own; [FixedLease], [MaxHold] and the window of
 // [KeepFor] count from when it was taken.
 //
-// A busy lock that sorts before one that ctx holds is refused at once with [*BusyError]: by LockAll under any lock, and by Lock under
-// locks of LockAll.
+// A busy lock that sorts before one that ctx holds is refused at once with [*BusyError]: by LockAll
+// under any lock, and by Lock under locks of LockAll.
 //
-// Errors are those of [Locker.Lock], with the key that has failed; [ErrInvalidKey] also for no keys, and for more than 64; [ErrLost] and
-// [ErrMaxHold] also when a lock that was taken has ended while the call waited for the others. Whatever the error, none of them stays
-// locked.
+// Errors are those of [Locker.Lock], with the key that has failed; [ErrInvalidKey] also for no
+// keys, and for more than 64; [ErrLost] and [ErrMaxHold] also when a lock that was taken has ended
+// while the call waited for the others. Whatever the error, none of them stays locked.
 func (l *Locker) LockAll(ctx context.Context, keys []string, opts ...Option) (*MultiLock, error) {
 	s, err := l.settings(opts)
 	if err != nil {
@@ -219,8 +219,7 @@ func (a *multiCall) waitsAtOnce(cs []*lockCall, keeps bool) *lockCall {
 	alone := len(cs) == 1 && (keeps || len(a.locks) == a.entered)
 	for _, c := range cs {
 		_, queued := c.engine.queues.WaitFor(c.name.Lock())
-		_, givingUp := c.engine.givingUp.Load(c.name.Lock())
-		if c.waits() && (alone || queued && !keeps) || !c.waits() && givingUp {
+		if _, givingUp := c.engine.givingUp.Load(c.name.Lock()); !c.waits() && givingUp || c.waits() && (alone || queued && !keeps) {
 			return c
 		}
 	}
