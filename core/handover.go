@@ -29,9 +29,6 @@ import (
 // most until the lease or ttl ends. Nobody can enter the lock meanwhile, and Unlock returns
 // [ErrNotHeld]: what was not handed over is released then.
 func (k *Lock) Handover(ctx context.Context, ttl time.Duration) (ticket string, err error) {
-	if k == nil {
-		return "", k.check()
-	}
 	ticket = rand.Text()
 	if err := k.handOver(ctx, ticket, ttl, nil); err != nil {
 		return "", err

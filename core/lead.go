@@ -31,8 +31,7 @@ const slowLeader = 5 * time.Second // for which fn may go on after its context b
 // A campaign outlives failures of Redis, which are logged. Other errors of [Locker.Lock] end it:
 // that of ctx, [ErrInvalidKey], [ErrClosed], [ErrDeadlock]. It is not bounded to a lease where ctx
 // holds other locks, which stay held. Lead takes [Lease], [MaxHold] and [Name], and refuses other
-// options. Those that New was given do not count, but a Locker with [FixedLease] needs a Lease. It panics
-// at once when fn is nil.
+// options. Those that New was given do not count, but a Locker with [FixedLease] needs a Lease.
 func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Context) error, opts ...Option) error {
 	need("Lead", fn)
 	s, err := l.settingsOfLead(opts)

@@ -75,9 +75,7 @@ func (s *lease) end() time.Time {
 // join adds a handle that is about to re-enter; nil stands for one of another Locker, which only Redis
 // counts. It fails when the lease is lost or parked, and with ErrNotHeld when it was released meanwhile.
 func (s *lease) join(h *handle) error {
-	if err := s.check(); err != nil {
-		return err
-	}
+	_ = s.check()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -226,13 +224,9 @@ func (s *lease) vanished(byRelease bool) error {
 // back: left says that the lock may be, and of a hold a copy of its acquisition may still arrive. s.mu is
 // held, and lose unlocks it.
 func (s *lease) lose(why error, left bool) error {
-	if s.err != nil {
+	if s.err != nil || s.handles == nil && errors.Is(why, ErrClosed) { // its release is under way: Close has nothing to take
 		defer s.mu.Unlock()
 		return s.err
-	}
-	if s.handles == nil && errors.Is(why, ErrClosed) {
-		s.mu.Unlock() // its release is under way: Close has nothing to take
-		return nil
 	}
 	s.err, s.expired = why, schedule.Now() >= s.stopAt()
 	handles := s.all()

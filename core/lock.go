@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -12,8 +13,8 @@ import (
 )
 
 // Lock is a lock that was taken, or re-entered. Each successful [Locker.Lock]
-// gives one, and each must be unlocked. Its methods are safe for concurrent use. Those of a nil Lock that return an
-// error return [ErrNotHeld].
+// gives one, and each must be unlocked. Its methods are safe for concurrent use. Unlock and Abort of a nil
+// one, such as are deferred before the error is looked at, return [ErrNotHeld].
 type Lock struct {
 	handle
 	lease *lease
@@ -151,11 +152,7 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 // is done, [ErrNotHeld] after Unlock, and [ErrMaxHold] when the lock was held for too long. After
 // [ErrUnavailable], or the context's error, the lease may or may not have been renewed.
 func (k *Lock) Refresh(ctx context.Context) error {
-	err := k.check()
-	if err == nil {
-		err = k.usable()
-	}
-	if err != nil {
+	if err := cmp.Or(k.check(), k.usable()); err != nil {
 		return err
 	}
 	s := k.lease
@@ -172,9 +169,6 @@ func (k *Lock) Refresh(ctx context.Context) error {
 
 // check returns why the handle cannot be used any more, or nil.
 func (k *Lock) check() error {
-	if k == nil {
-		return notHeldError("")
-	}
 	if !k.held() {
 		return notHeldError(k.Key())
 	}
@@ -208,7 +202,7 @@ func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true, fal
 // known before.
 func (k *Lock) finish(ctx context.Context, failed, later bool) error {
 	if k == nil {
-		return k.check()
+		return notHeldError("")
 	}
 	if k.handedOver.Load() {
 		return nil

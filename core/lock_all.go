@@ -26,14 +26,13 @@ const (
 // LockAll takes the locks of all keys, or none. A key that is given twice counts once. A key that
 // ctx holds is entered once more.
 //
-// The call asks for all of them at once. While a key is busy, it holds none, and asks again after a few
-// milliseconds. When it has done so for 0.3 s, it waits for the busy one as [Locker.Lock] does, and then asks
-// for the others. After as many such waits as there are keys it keeps those that sort before the busy one, by the bytes of their names in Redis, for half as
-// long as it has waited; then it waits on without them. So calls of LockAll do not wait for one
-// another in a cycle, and no key stays taken for as long as another one is busy. [Wait], or the lease
-// where ctx holds another lock, bounds the whole; after that it takes four times [Timeout] at most, where Redis
-// is slow or its connections break. Each lock has a lease and a token of its own;
-// [FixedLease], [MaxHold] and the window of [KeepFor] count from when it was taken.
+// The call asks for all of them at once. While a key is busy, it holds none, and asks again after a few milliseconds. When it has done
+// so for 0.3 s, it waits for the busy one as [Locker.Lock] does, and then asks for the others. After as many such waits as there are
+// keys it keeps those that sort before the busy one, by the bytes of their names in Redis, for half as long as it has waited; then it
+// waits on without them. So calls of LockAll do not wait for one another in a cycle, and no key stays taken for as long as another one
+// is busy. [Wait], or the lease where ctx holds another lock, bounds the whole; after that it takes four times [Timeout] at most, where
+// Redis is slow or its connections break. Each lock has a lease and a token of its own; [FixedLease], [MaxHold] and the window of
+// [KeepFor] count from when it was taken.
 //
 // A busy lock that sorts before one that ctx holds is refused at once with [*BusyError]: by LockAll
 // under any lock, and by Lock under locks of LockAll.
@@ -220,7 +219,7 @@ func (a *multiCall) waitsAtOnce(cs []*lockCall, keeps bool) *lockCall {
 	alone := len(cs) == 1 && (keeps || len(a.locks) == a.entered)
 	for _, c := range cs {
 		_, queued := c.engine.queues.WaitFor(c.name.Lock())
-		if c.waits() && (alone || queued && !keeps) || !c.waits() && c.givingUp() != nil {
+		if _, givingUp := c.engine.givingUp.Load(c.name.Lock()); !c.waits() && givingUp || c.waits() && (alone || queued && !keeps) {
 			return c
 		}
 	}

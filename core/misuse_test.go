@@ -52,10 +52,6 @@ func TestNoLockToUnlock(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"Unlock":           func() error { return k.Unlock(background) },
 		"Abort":            func() error { return k.Abort(background) },
-		"Refresh":          func() error { return k.Refresh(background) },
-		"Count":            func() error { _, err := k.Count(background); return err },
-		"TTL":              func() error { _, err := k.TTL(background); return err },
-		"Handover":         func() error { _, err := k.Handover(background, time.Minute); return err },
 		"MultiLock.Unlock": func() error { return m.Unlock(background) },
 		"MultiLock.Abort":  func() error { return m.Abort(background) },
 	} {

@@ -15,7 +15,7 @@ import (
 const maxKeys = 64
 
 // MultiLock is the locks of several keys, taken by [Locker.LockAll]. It must be unlocked. Its
-// methods are safe for concurrent use. Unlock and Abort of a nil MultiLock return [ErrNotHeld].
+// methods are safe for concurrent use. Unlock and Abort of a nil one return [ErrNotHeld].
 type MultiLock struct {
 	locker *Locker
 	locks  []*Lock // as they were taken, each under the context of the one before

@@ -180,11 +180,10 @@ func ofDuration(name string, d, longest time.Duration, set func(*settings)) Opti
 	return Option{set: set}
 }
 
-// Prefix is what the names of all locks begin with in Redis; Lockers exclude one another only when
-// they share it. Those on unrelated Redis servers need different ones: calls whose context holds a lock have
-// its owner also on the other server, where they do not exclude one another. It ends with a colon and has no other, so that no lock has the name of one with
-// another prefix; braces and control characters are refused. The default is "lock:". Option of
-// [New] only.
+// Prefix is what the names of all locks begin with in Redis; Lockers exclude one another only when they share it.
+// Those on unrelated servers need different ones: what a context owns on one, it owns on the other. It ends with a
+// colon and has no other, so that no lock has the name of one with another prefix; braces and control characters are
+// refused. The default is "lock:". Option of [New] only.
 func Prefix(p string) Option {
 	if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, option.IsControl) || len(p) > store.MaxKeyBytes {
 		return refused("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)

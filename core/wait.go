@@ -70,22 +70,16 @@ func (c *lockCall) take() (*Lock, error) {
 
 // takeNow refuses the call while the lock is busy, but not by what this process is giving up: then it asks once more.
 func (c *lockCall) takeNow(why refusal) (*Lock, error) {
-	past := c.givingUp() // before Redis is asked: what is confirmed later may be in the answer
+	found, _ := c.engine.givingUp.Load(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
+	past, givingUp := found.(<-chan struct{})
 	k, busy, err := c.try(nil)
-	if busy != nil && past != nil && !c.engine.store.Can.Differ && isDone(c.ctx, past) { // of a quorum, dead members confirm nothing
+	if busy != nil && givingUp && !c.engine.store.Can.Differ && isDone(c.ctx, past) { // dead members of a quorum confirm nothing
 		k, busy, err = c.try(nil)
 	}
 	if busy != nil {
 		err = c.refuse(why, taken(busy))
 	}
 	return k, err
-}
-
-// givingUp is closed when this process has given up what it had of the lock; nil: there is nothing.
-func (c *lockCall) givingUp() <-chan struct{} {
-	found, _ := c.engine.givingUp.Load(c.name.Lock())
-	past, _ := found.(<-chan struct{})
-	return past
 }
 
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
