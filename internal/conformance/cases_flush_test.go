@@ -31,6 +31,22 @@ var flushCases = []conformanceCase{
 		}
 		shop.wantRuns(1)
 	}},
+	{"Idempotent: an informational status by the framework's own writer ends no recording", func(h *harness) {
+		if h.framework.name == "gin" {
+			return // it sends no other one then
+		}
+		shop := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+			_, _ = io.WriteString(w, "paid")
+		})
+		s := h.serve(shop)
+		for range 2 {
+			if w := s.post("/orders", "X-User", "u7", "Idempotency-Key", "k"); w.Code != http.StatusOK || w.Body.String() != "paid" {
+				h.Errorf("%d %s", w.Code, w.Body)
+			}
+		}
+		shop.wantRuns(1)
+	}},
 	{"Idempotent: trailers are sent again, declared ones and others", func(h *harness) {
 		for name, handle := range map[string]http.HandlerFunc{
 			"declared": func(w http.ResponseWriter, _ *http.Request) {
