@@ -34,7 +34,7 @@ func (s *chains) check(c *gin.Context) (restore func()) {
 	checked := known.(gin.HandlersChain)
 	*chain = checked
 	return func() {
-		if &(*chain)[0] == &checked[0] { // HandleContext leaves another one
+		if len(*chain) > 0 && &(*chain)[0] == &checked[0] { // HandleContext leaves another one
 			*chain = own
 		}
 	}

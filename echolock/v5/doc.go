@@ -19,4 +19,8 @@
 // With [core.Shared], or where [Config.Shared] says so, requests share a lock and run
 // together; with [core.Permits] or [Config.Permits] so many of a key run as there are permits.
 // [ByAll] takes the locks of several keys.
+//
+// A timeout belongs around the whole engine, as [net/http.TimeoutHandler], or into the request's context as its
+// deadline: with middleware outside that answers before the handlers have returned, echo gives their context to
+// another request while they still run.
 package echolock

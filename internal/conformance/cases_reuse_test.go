@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/guard"
+	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
 // reuseCases are about middleware outside of the guard that answers before the chain inside has returned: frameworks
@@ -19,7 +21,7 @@ var reuseCases = []conformanceCase{
 		h.eachReuse(func(u *reuse) {
 			k := h.hold("id=late")
 			ran := false
-			u.start("/late", func(http.ResponseWriter, *http.Request) { ran = true })
+			u.start(func(http.ResponseWriter, *http.Request) { ran = true })
 			u.serveNext("/open")
 			h.unlock(k)
 			u.wantUntouched()
@@ -28,12 +30,37 @@ var reuseCases = []conformanceCase{
 			}
 		})
 	}},
+	{"an idempotent request whose turn comes when the context is another request's: no handler runs, and there was no attempt", func(h *harness) {
+		h.eachReuse(func(u *reuse) {
+			id, err := guard.LockKey("u7", "1")
+			if err != nil {
+				h.Fatal(err)
+			}
+			k := h.hold(id)
+			ran := false
+			u.guards = idempotent(keyfunc.Const[keyfunc.Request]("u7"), core.Wait(time.Hour))
+			u.start(func(http.ResponseWriter, *http.Request) { ran = true })
+			u.serveNext("/open")
+			h.unlock(k)
+			u.wantUntouched()
+			if ran && u.again {
+				h.Error("the handler has run")
+			}
+			ran = false
+			w := sendWith(context.Background(), h.build(post("/late/{id}", u.guards, func(_ http.ResponseWriter, r *http.Request) {
+				ran = h.framework.attempt(r.Context()) == 1
+			})), "POST", "/late/late", "Idempotency-Key", "1")
+			if u.again && !ran {
+				h.Errorf("the next attempt is not the first: %d %q", w.Code, w.Body)
+			}
+		})
+	}},
 	{"a refusal that comes when the context is another request's: nothing is written", func(h *harness) {
 		h.eachReuse(func(u *reuse) {
 			locker := h.lockerWith()
 			h.holdOn(locker, "id=late")
 			u.options = []core.Option{h.framework.locker(locker)}
-			u.start("/late", h.never())
+			u.start(h.never())
 			u.serveNext("/open")
 			closing, cancel := context.WithCancel(context.Background())
 			cancel()
@@ -44,7 +71,7 @@ var reuseCases = []conformanceCase{
 	{"the client has left, and the context is another request's: nothing is written", func(h *harness) {
 		h.eachReuse(func(u *reuse) {
 			defer h.unlock(h.hold("id=late"))
-			u.start("/late", h.never())
+			u.start(h.never())
 			u.serveNext("/open")
 			u.leave()
 			u.wantUntouched()
@@ -53,19 +80,18 @@ var reuseCases = []conformanceCase{
 	{"the client has left, and the context is nobody's: nothing is written", func(h *harness) {
 		h.eachReuse(func(u *reuse) {
 			defer h.unlock(h.hold("id=late"))
-			u.start("/late", h.never())
+			u.start(h.never())
 			u.leave()
 			u.serveNext("/open")
 			u.wantUntouched()
 		})
 	}},
 	{"a handler that returns when the context is another request's: that one keeps its lock", func(h *harness) {
-		for name, end := range map[string]func(){"returns": func() {}, "panics": func() { panic("late") }} {
+		for _, end := range map[string]func(){"returns": func() {}, "panics": func() { panic("late") }} {
 			for _, left := range []bool{false, true} {
-				h.Log(name, left)
 				h.eachReuse(func(u *reuse) {
 					finish := make(chan struct{})
-					u.start("/late", func(http.ResponseWriter, *http.Request) {
+					u.start(func(http.ResponseWriter, *http.Request) {
 						<-finish
 						end()
 					})
@@ -84,7 +110,7 @@ var reuseCases = []conformanceCase{
 			h.eachReuse(func(u *reuse) {
 				u.inside = inside
 				finish := make(chan struct{})
-				u.start("/late", func(http.ResponseWriter, *http.Request) { <-finish })
+				u.start(func(http.ResponseWriter, *http.Request) { <-finish })
 				k := h.hold("id=next")
 				u.serveNext("/next")
 				close(finish)
@@ -101,7 +127,7 @@ var reuseCases = []conformanceCase{
 		h.eachReuse(func(u *reuse) {
 			u.options = []core.Option{core.KeepFor(time.Hour)}
 			finish := make(chan struct{})
-			u.start("/late", func(http.ResponseWriter, *http.Request) { <-finish })
+			u.start(func(http.ResponseWriter, *http.Request) { <-finish })
 			u.leave()
 			u.serveNext("/open")
 			close(finish)
@@ -136,6 +162,7 @@ type reuse struct {
 	h       *harness
 	inside  []companion
 	options []core.Option
+	guards  []guarding // nil: by the path parameter id, with the options
 
 	server http.Handler
 	late   func() *http.Request // that the context of the late request has
@@ -167,8 +194,11 @@ func (h *harness) eachReuse(f func(u *reuse)) {
 }
 
 // start sends a request, which is answered while its goroutine waits for its lock, or for the end of its handler.
-func (u *reuse) start(path string, handle http.HandlerFunc) {
-	late := post(path[:1]+"late/{id}", byParam("id", append(u.options, core.Wait(30*time.Second))...), handle)
+func (u *reuse) start(handle http.HandlerFunc) {
+	if u.guards == nil {
+		u.guards = byParam("id", append(u.options, core.Wait(time.Hour))...)
+	}
+	late := post("/late/{id}", u.guards, handle)
 	late.inside = u.inside
 	late.around = func(next func(), request func() *http.Request) {
 		u.late = request
@@ -198,7 +228,7 @@ func (u *reuse) start(path string, handle http.HandlerFunc) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		sendWith(ctx, u.server, "POST", "/late"+path)
+		sendWith(ctx, u.server, "POST", "/late/late", "Idempotency-Key", "1")
 	}()
 	synctest.Wait()
 	close(u.answer)
