@@ -178,5 +178,5 @@ func (d *dispatch) process(client redis.UniversalClient) (any, error) {
 		cmd.set(a, c.line(cmd.room[:], true), d)
 		_ = client.Process(a, cmd)
 	}
-	return cmd.answer()
+	return c.named(cmd.answer())
 }

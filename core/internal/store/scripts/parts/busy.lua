@@ -19,9 +19,9 @@ elseif kind == 'h' or kind == 'i' then
   local _, holder = next(holders())
   local left = holder and holder.left or 0
   if kind == form then -- whoever else resumes it, or makes an attempt, may when that one ends
-    return {2, '', left, tonumber(now), tonumber(holder.lease) < 0 and 1 or 0, 0}
+    return {2, hold, left, tonumber(now), tonumber(holder.lease) < 0 and 1 or 0, 0}
   end
   why, whole = kind == 'h' and 3 or 0, left + stays
 end
 -- include rest
-return {2, '', rest(whole, held and held.holds), tonumber(now), why, new}
+return {2, hold, rest(whole, held and held.holds), tonumber(now), why, new}
