@@ -28,9 +28,9 @@
 --          {4, hold}  this hold was given up before the script arrived
 --          {5, hold}  something else has this name: a lock of Redisson's of another kind
 --          {6, hold}  the owner has it in a form that does not include this one
---          {7, answer .. hold}  of an earlier attempt
+--          {7, answer .. hold, ttl}  of an earlier attempt
 --          {8, hold}  the lock is of another request
---          {9, hold}  the outcome of the last attempt is unknown
+--          {9, hold, ttl}  the outcome of the last attempt is unknown
 local OPEN_MS = 3 -- the barging window
 local call = redis.call
 local lock, queue, clock, owner, lease = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2] or '30000'
@@ -63,6 +63,7 @@ if score and score >= TOMBSTONE then
 end
 
 -- include read
+-- include rest
 if how == 'enter' and not (mine and mine.token == wanted) or how == 'resume' and not (kind == 'h' and digest == wanted) then
   return {3, hold}
 elseif kind == '?' then
@@ -71,7 +72,7 @@ elseif how == 'attempt' then
   if digest and digest ~= wanted and kind ~= 'h' then
     return {8, hold}
   elseif digest and kind == 'w' then
-    return {7, string.sub(call('HGET', lock, 'latchkey:answer'), #wanted + 2) .. hold}
+    return {7, string.sub(call('HGET', lock, 'latchkey:answer'), #wanted + 2) .. hold, rest(tonumber(number))}
   elseif mine and not (kind == 'i' and has(mine.holds, hold)) then
     mine = nil
   end
@@ -124,7 +125,7 @@ if mine then
 elseif free then
   if how == 'attempt' then
     if kind and refuse == '1' then
-      return {9, hold}
+      return {9, hold, rest(tonumber(stays))}
     end
     digest, stays = wanted, known
   end

@@ -59,12 +59,6 @@ if given ~= plain then
   failure = raise_clock(given)
 end
 
--- Says what is left of the dedup window that is to begin, in ms.
-local function left_of(keep)
-  local ends, whole = string.match(keep, '(%d+) (%d+)')
-  return math.min(math.ceil((ends - now) / 1000), tonumber(whole)) -- the clock may have been set back
-end
-
 -- include read
 local reply
 local ended -- the token of the lock, when it has ended
@@ -103,8 +97,6 @@ if life ~= '0' then
     return buried
   end
   call('ZREMRANGEBYSCORE', queue, TOMBSTONE, string.format('(%.0f', TOMBSTONE + now))
-  if call('PTTL', queue) < tonumber(life) then
-    call('PEXPIRE', queue, life)
-  end
+  call('PEXPIRE', queue, life) -- nothing in it lasts longer
 end
 return failure or reply
