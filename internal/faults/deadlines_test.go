@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -124,8 +125,8 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 				lease = integer(call[1])
 			}
 			values, _ := reply.([]any)
-			switch _, granted := reply.(string); {
-			case granted:
+			switch token, isText := reply.(string); {
+			case isText && token[0] != '0': // it ends with a hold
 				confirmed[fmt.Sprint(call[0])] = time.Duration(max(lease, -lease)) * time.Millisecond
 			case len(values) == 7 && integer(values[0]) == 1:
 				confirmed[fmt.Sprint(call[0])] = time.Duration(integer(values[2])) * time.Millisecond
@@ -137,7 +138,7 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 			replies, _ = cmd.Val().([]any)
 		}
 		for i, reply := range replies { // of each: owner, token, lease
-			if said := fmt.Sprint(reply); said == "[10]" || said == "10" { // of one, of several
+			if said := fmt.Sprint(reply); strings.HasPrefix(said, "[10 ") || strings.HasPrefix(said, "10") { // of one, of several
 				confirmed[fmt.Sprint(args[3*i])] = time.Duration(integer(args[3*i+2])) * time.Millisecond
 			}
 		}

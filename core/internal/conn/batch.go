@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // maxBatch bounds the calls of one command, which Redis does without a break.
@@ -94,9 +95,25 @@ func (b *batch) divides() bool {
 	return len(b.calls) > 1 && hasPrefix(b.cmd.Err(), "NOPERM", "CROSSSLOT", "MOVED", "ASK")
 }
 
+// named takes the name off a reply. One to another command leaves unknown what became of this.
+func (c *Command) named(reply any, err error) (any, error) {
+	switch v := reply.(type) {
+	case string:
+		if text, ours := strings.CutSuffix(v, c.Name); ours {
+			return text, err
+		}
+		return nil, fmt.Errorf("the reply is not to this command: %.64q", v)
+	case []any:
+		for i := range v {
+			v[i], err = c.named(v[i], err)
+		}
+	}
+	return reply, err
+}
+
 // read notes the answers to the calls. It returns those that a merged script has left to do.
 func (b *batch) read() (left []*batch) {
-	reply, err := b.cmd.answer()
+	reply, err := b.calls[0].Command.named(b.cmd.answer())
 	replies, isList := reply.([]any)
 	isList = isList && len(b.calls) > 1
 	if isList && len(replies) != len(b.calls) {

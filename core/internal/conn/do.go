@@ -198,5 +198,5 @@ func (d *dispatch) process(client redis.UniversalClient) (any, error) {
 		cmd.set(a, scriptWord{c.Script, true, d}, c.line(cmd.room[:]))
 		_ = client.Process(a, cmd)
 	}
-	return cmd.answer()
+	return c.named(cmd.answer())
 }

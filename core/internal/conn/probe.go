@@ -59,6 +59,7 @@ func (p *pipeline) seek() {
 		seen[i] = pipe.Eval(ctx, probeScript, []string{mark + ":" + strconv.Itoa(i)}, mark)
 	}
 	_, _ = pipe.Exec(ctx) // each command keeps its own error
+	p.client.Del(ctx, mark)
 	for _, cmd := range seen {
 		if n, err := cmd.Int(); err != nil || n != 1 {
 			return

@@ -150,7 +150,7 @@ func (c *Claim) prepare(s *Store) *conn.Command {
 		}
 	}
 	c.store = s
-	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Merges: merges, Resends: &c.Resends, Compensator: c}
+	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Name: c.Hold, Merges: merges, Resends: &c.Resends, Compensator: c}
 	return &c.command
 }
 
@@ -167,9 +167,9 @@ func (c *Claim) decode(from conn.Reply) (Grant, error) {
 	}
 	r := reply{value: from.Value}
 	var refused error
-	switch said := r.status(); said {
+	switch said, text := r.status(), r.text(); said {
 	case saidGranted:
-		token, err := parseToken(r.text())
+		token, err := parseToken(text)
 		lease := r.lease()
 		g := Grant{Token: token, Lease: max(lease, -lease), TTL: r.ttl(), Fixed: lease < 0, Outermost: r.detail() == 1,
 			Ahead: token > r.time().Microseconds(), Attempt: r.number(), Sent: from.Sent}
@@ -182,7 +182,7 @@ func (c *Claim) decode(from conn.Reply) (Grant, error) {
 		}
 		refused = b
 	case saidAnswered:
-		refused = &Answered{r.text()}
+		refused = &Answered{text}
 	default:
 		refused = refusals[said]
 		if refused == nil {

@@ -32,15 +32,15 @@ func TestReplyToAClaim(t *testing.T) {
 			"in window":     {reply: list{n(2), "", n(500), n(0), n(2), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true, Done: true}},
 			"handed over":   {reply: list{n(2), "", n(500), n(0), n(3), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), HandedOver: true}},
 			"new in queue":  {reply: list{n(2), "", n(-1), n(0), n(0), n(1)}, refused: &Busy{New: true}},
-			"gone":          {reply: list{n(3)}, refused: ErrGone},
-			"withdrawn":     {reply: list{n(4)}, refused: errWithdrawn},
-			"other kind":    {reply: list{n(5)}, refused: errOtherKind},
-			"other form":    {reply: list{n(6)}, refused: ErrUpgrade},
+			"gone":          {reply: list{n(3), ""}, refused: ErrGone},
+			"withdrawn":     {reply: list{n(4), ""}, refused: errWithdrawn},
+			"other kind":    {reply: list{n(5), ""}, refused: errOtherKind},
+			"other form":    {reply: list{n(6), ""}, refused: ErrUpgrade},
 			"attempt":       {reply: list{n(1), "7", n(9000), n(7), n(1), n(3), n(9000)}, want: Grant{Token: 7, Lease: 9 * time.Second, TTL: 9 * time.Second, Outermost: true, Attempt: 3}},
 			"attempt ahead": {reply: list{n(1), "7", n(9000), n(6), n(1), n(1), n(9000)}, want: Grant{Token: 7, Lease: 9 * time.Second, TTL: 9 * time.Second, Outermost: true, Ahead: true, Attempt: 1}},
 			"answered":      {reply: list{n(7), "paid"}, refused: &Answered{"paid"}},
-			"reused":        {reply: list{n(8)}, refused: ErrReused},
-			"unknown":       {reply: list{n(9)}, refused: ErrOutcomeUnknown},
+			"reused":        {reply: list{n(8), ""}, refused: ErrReused},
+			"unknown":       {reply: list{n(9), ""}, refused: ErrOutcomeUnknown},
 
 			"no token":              {reply: "OK", err: `an unexpected reply: "OK"`},
 			"token too great":       {reply: "99999999999999999999", err: "an unexpected reply"},
@@ -52,7 +52,8 @@ func TestReplyToAClaim(t *testing.T) {
 			"busy without new":      {reply: list{n(2), "", n(500), n(0), n(0)}, err: "an unexpected reply of 5 values"},
 			"answer cut short":      {reply: list{n(7)}, err: "an unexpected reply of 1 values"},
 			"of a release":          {reply: list{n(12), "", n(0), n(5)}, err: "an unexpected reply"},
-			"foreign status":        {reply: list{n(15)}, err: "an unexpected reply"},
+			"gone, for nobody":      {reply: list{n(3)}, err: "an unexpected reply of 1 values"},
+			"foreign status":        {reply: list{n(15), ""}, err: "an unexpected reply"},
 			"negative status":       {reply: list{n(-1)}, err: "an unexpected reply"},
 			"foreign list":          {reply: list{"1", "7"}, err: "an unexpected reply of 2 values"},
 			"number for a text":     {reply: list{n(7), n(7)}, err: "an unexpected reply of 2 values"},
@@ -88,18 +89,21 @@ func TestReplyToARelease(t *testing.T) {
 		want  Released
 		err   string
 	}{
-		"free for all":      {reply: n(3), want: Released{Found: true, Heard: 3}},
-		"heard is unknown":  {reply: n(-1), want: Released{Found: true, Heard: -1}},
-		"no such hold":      {reply: list{n(0)}},
-		"holds remain":      {reply: list{n(11)}, want: Released{Found: true}},
+		"free for all":      {reply: "3", want: Released{Found: true, Heard: 3}},
+		"a negative number": {reply: "-1", err: `an unexpected reply: "-1"`},
+		"nobody heard":      {reply: "", want: Released{Found: true}},
+		"no such hold":      {reply: list{n(0), ""}},
+		"holds remain":      {reply: list{n(11), ""}, want: Released{Found: true}},
 		"the queue is next": {reply: list{n(12), "", n(0), n(5)}, want: Released{Found: true, Passed: true, Clock: Clock{Redis: 5 * time.Microsecond}}},
 
 		"empty":          {reply: list{}, err: "an unexpected reply of 0 values"},
 		"no time":        {reply: list{n(12), "", n(0)}, err: "an unexpected reply of 3 values"},
 		"foreign status": {reply: list{n(16), n(0)}, err: "an unexpected reply"},
-		"of a claim":     {reply: list{n(3)}, err: "an unexpected reply"},
+		"of a claim":     {reply: list{n(3), ""}, err: "an unexpected reply"},
+		"no text":        {reply: list{n(11)}, err: "an unexpected reply of 1 values"},
+		"number":         {reply: n(3), err: "an unexpected reply: int64"},
 		"text":           {reply: "OK", err: `an unexpected reply: "OK"`},
-		"token":          {reply: "7", err: `an unexpected reply: "7"`},
+		"token":          {reply: "1760000000000001", err: `an unexpected reply: "1760000000000001"`},
 	} {
 		got, err := decodeRelease(conn.Reply{Value: tc.reply})
 		if wantText(t, name, err, tc.err) && got != tc.want {
@@ -151,11 +155,12 @@ func TestReplyOfYesOrNo(t *testing.T) {
 		want  bool
 		err   string
 	}{
-		"done":       {reply: list{n(10)}, want: true},
-		"merged":     {reply: n(10), want: true},
-		"none":       {reply: list{n(0)}},
+		"done":       {reply: list{n(10), ""}, want: true},
+		"merged":     {reply: "10", want: true},
+		"none":       {reply: list{n(0), ""}},
+		"no text":    {reply: list{n(10)}, err: "an unexpected reply of 1 values"},
 		"empty":      {reply: list{}, err: "an unexpected reply of 0 values"},
-		"of a claim": {reply: list{n(3)}, err: "an unexpected reply"},
+		"of a claim": {reply: list{n(3), ""}, err: "an unexpected reply"},
 		"number":     {reply: n(1), err: "an unexpected reply: int64"},
 		"text":       {reply: "1", err: `an unexpected reply: "1"`},
 		"in list":    {reply: list{"1"}, err: "an unexpected reply of 1 values"},

@@ -99,7 +99,7 @@ func (e *election) follow(member int) {
 		has := g.Token == token
 		if !has { // it is a member less, if that fails
 			words := []any{e.claim.Name.Lock(), e.claim.Name.clock(), e.claim.Owner, g.Token, int64(0), "raise", token}
-			raise := &conn.Command{Script: e.scripts.renew, Keys: 2, Words: words}
+			raise := &conn.Command{Script: e.scripts.renew, Keys: 2, Words: words, Name: fmt.Sprint(e.claim.Owner, g.Token)}
 			has, err = do(context.WithoutCancel(e.ctx), server, raise, e.config.Timeout, yes)
 		}
 		e.written <- vote[bool]{answer: has, err: err}

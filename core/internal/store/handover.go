@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -49,7 +50,7 @@ func (s *Store) TakeBackLater(h HandOver) {
 // command parks the lock for ttl, or takes it back for so long if it is given the lease.
 func (h *HandOver) command(s *Store, ttl time.Duration, lease any) *conn.Command {
 	words := []any{h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID, h.Drop}
-	return &conn.Command{Script: s.scripts.handOver, Keys: 2, Words: words, Resends: new(conn.Resends)}
+	return &conn.Command{Script: s.scripts.handOver, Keys: 2, Words: words, Name: fmt.Sprint(h.ID, lease), Resends: new(conn.Resends)}
 }
 
 func (s *Store) handOver(ctx context.Context, c *conn.Command) error {

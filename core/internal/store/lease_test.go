@@ -56,7 +56,7 @@ func TestLeaseAfterOneOfSeveralHolds(t *testing.T) {
 	}
 }
 
-// After the clock of Redis was set back, a lock would last for long. What somebody may have
+// After the clock of Redis was set back, a lock would last for long. What Redisson may have
 // given longer is left.
 func TestExpiryFarAway(t *testing.T) {
 	for what, tc := range map[string]struct {
@@ -64,11 +64,23 @@ func TestExpiryFarAway(t *testing.T) {
 		want time.Duration
 	}{
 		"one hold": {func(*testing.T, *world, *store.Claim, store.Grant) {}, 30 * time.Second},
-		"two":      {func(t *testing.T, w *world, c *store.Claim, g store.Grant) { w.take(t, w.enter("p:2", "p:1", g)) }, time.Hour},
+		"two":      {func(t *testing.T, w *world, c *store.Claim, g store.Grant) { w.take(t, w.enter("p:2", "p:1", g)) }, 30 * time.Second},
+		"one, and one of Redisson's": {func(t *testing.T, w *world, c *store.Claim, g store.Grant) {
+			_, _ = w.redis[0].HIncrBy("lock:k", "p:1", 1)
+		}, time.Hour},
+		"two, and one of Redisson's": {func(t *testing.T, w *world, c *store.Claim, g store.Grant) {
+			w.take(t, w.enter("p:2", "p:1", g))
+			_, _ = w.redis[0].HIncrBy("lock:k", "p:1", 1)
+		}, time.Hour},
+		"the outermost has ended, and one of Redisson's": {func(t *testing.T, w *world, c *store.Claim, g store.Grant) {
+			w.take(t, w.enter("p:2", "p:1", g))
+			w.release(t, releaseOf(c))
+			_, _ = w.redis[0].HIncrBy("lock:k", "p:1", 1)
+		}, time.Hour},
 		"the outermost has ended": {func(t *testing.T, w *world, c *store.Claim, g store.Grant) {
 			w.take(t, w.enter("p:2", "p:1", g))
 			w.release(t, releaseOf(c))
-		}, time.Hour},
+		}, 30 * time.Second},
 		"dedup window": {func(t *testing.T, w *world, c *store.Claim, g store.Grant) {
 			c.Window = 20 * time.Second
 			w.redis[0].Del("lock:k")

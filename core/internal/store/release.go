@@ -32,7 +32,7 @@ type Released struct {
 	Found  bool  // there was such a hold, or may have been, which another copy of the release has ended
 	Passed bool  // the queue is next, in which this process has a place if it waits
 	Clock  Clock // where Passed
-	Heard  int   // connections to this server that heard it is free for all; negative when unknown
+	Heard  int   // connections to this server that heard it is free for all, as far as is known
 }
 
 // Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
@@ -82,7 +82,8 @@ type releaseCommand struct {
 }
 
 func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command {
-	c.Script, c.Keys, c.Words, c.Resends = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner), &c.resends
+	c.Script, c.Keys, c.Words = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner)
+	c.Name, c.Resends = r.Hold, &c.resends
 	if r.isPlain() && !late && !s.Can.Differ {
 		c.Words, c.Merges = append(c.Words, plainMode(c.mode[:0], r.Token, r.Lease)), 2
 		return &c.Command
@@ -105,8 +106,10 @@ func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command 
 }
 
 func decodeRelease(from conn.Reply) (released Released, _ error) {
-	if heard, ok := from.Value.(int64); ok {
-		return Released{Found: true, Heard: int(heard)}, nil
+	if text, ok := from.Value.(string); ok {
+		if heard, err := strconv.ParseInt("0"+text, 10, 32); err == nil { // a token has more bits
+			return Released{Found: true, Heard: int(heard)}, nil
+		}
 	}
 	r := reply{value: from.Value}
 	switch r.status() {

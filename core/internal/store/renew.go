@@ -35,7 +35,8 @@ type renewal struct {
 func (s *Store) renewal(w Renew) *renewal {
 	r := new(renewal)
 	r.words = [...]any{w.Name.Lock(), w.Owner, plainMode(r.mode[:0], w.Token, w.Lease), leaseArg(w.Lease, false)}
-	r.command = conn.Command{Script: s.scripts.renew, Keys: 1, Words: r.words[:], Merges: 3}
+	name := w.Owner + string(r.words[2].([]byte))
+	r.command = conn.Command{Script: s.scripts.renew, Keys: 1, Words: r.words[:], Name: name, Merges: 3}
 	if w.First {
 		r.command.Words, r.command.Merges = append(r.command.Words, "first"), 0
 	}

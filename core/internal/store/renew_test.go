@@ -59,7 +59,7 @@ func TestRenewalOfSeveralLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, tc := range cases {
-		if held := replies[i] == int64(10); held != tc.held || !held && replies[i] != nil {
+		if held := replies[i] == "10p:1x7 5000"; held != tc.held || !held && replies[i] != nil {
 			t.Errorf("%s: %v", tc.what, replies[i])
 		}
 		if ttl := client.PTTL(background, tc.what).Val(); ttl > tc.want || ttl < tc.want-time.Second {

@@ -45,9 +45,10 @@ func (r *reply) number() int          { return int(at[int64](r, 5)) }
 func (r *reply) lease() time.Duration { return time.Duration(at[int64](r, 6)) * time.Millisecond }
 
 func (r *reply) status() status {
-	if r.value == int64(saidDone) { // a list costs both sides more, where there are many
+	if r.value == "10" { // a list costs both sides more, where there are many
 		return saidDone
 	}
+	_ = r.text() // each has one
 	return status(at[int64](r, 0))
 }
 

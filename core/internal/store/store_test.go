@@ -379,7 +379,7 @@ func TestForeignReplyIsCompensated(t *testing.T) {
 	in(t, 1, func(t *testing.T, w *world) {
 		w.redis[0].Server().SetPreHook(foreign)
 		_, err := w.Acquire(background, w.claim())
-		if err == nil || conn.OutcomeOf(err) != conn.Unknown || !strings.Contains(err.Error(), "an unexpected reply") {
+		if err == nil || conn.OutcomeOf(err) != conn.Unknown || !strings.Contains(err.Error(), "the reply is not to this command") {
 			t.Errorf("error %v", err)
 		}
 		if len(w.kept) != 1 {

@@ -20,7 +20,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []Claim, whole bool, done fun
 	if c := together; c != nil {
 		r, err := server.Do(ctx, c, s.config.Timeout)
 		copied, undone := c.Resends.MayArriveTwice(), isUndone(r, err)
-		if !undone || copied || whole && r.Value == int64(0) {
+		if !undone || copied || whole && r.Value == "0" {
 			g := Grant{}
 			if undone { // if copied, it has been compensated
 				err = ErrWithheld
@@ -64,7 +64,7 @@ func (s *Store) together(cs []Claim) *conn.Command {
 		one.store = s
 		c.Words[i], c.Words[n+i], c.Words[2*n+i] = one.Name.Lock(), one.Name.waiting(), one.Name.clock()
 	}
-	if c.Words = append(c.Words, first.Owner); first.Lease != usualLease {
+	if c.Words, c.Name = append(c.Words, first.Owner), first.Owner; first.Lease != usualLease {
 		c.Words, c.Merges = append(c.Words, leaseArg(first.Lease, false)), 2
 	}
 	return c
@@ -72,7 +72,10 @@ func (s *Store) together(cs []Claim) *conn.Command {
 
 // isUndone says that a command of several locks has done nothing, perhaps because of one of them.
 func isUndone(r conn.Reply, err error) bool {
-	return err == nil && (r.Value == nil || r.Value == int64(0)) || err != nil && conn.OutcomeOf(err) == conn.Refused && !conn.IsClosed(err) && !conn.Passes(err)
+	if err == nil {
+		return r.Value == nil || r.Value == "0"
+	}
+	return conn.OutcomeOf(err) == conn.Refused && !conn.IsClosed(err) && !conn.Passes(err)
 }
 
 // claims are those of one command.
@@ -94,10 +97,10 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 	end, together := time.Now().Add(timeout), s.freeAll(rs)
 	if c := together; c != nil {
 		if r, err := s.servers[0].Do(ctx, c, timeout); !isUndone(r, err) {
-			heard := reply{value: r.Value}
+			each := reply{value: r.Value}
 			for i := range rs {
-				released := Released{Found: err == nil, Heard: int(at[int64](&heard, i))}
-				done(i, released, cmp.Or(err, heard.err))
+				released, unread := decodeRelease(conn.Reply{Value: at[string](&each, i)})
+				done(i, released, cmp.Or(err, each.err, unread))
 			}
 			return
 		}
@@ -128,5 +131,6 @@ func (s *Store) freeAll(rs []*Release) *conn.Command {
 		}
 		words[i] = r.Name.Lock()
 	}
-	return &conn.Command{Script: &s.scripts.release.Merged.Script, Keys: int16(n), Words: append(words, first.Owner, plainMode(nil, first.Token, first.Lease)), Merges: 2}
+	words = append(words, first.Owner, plainMode(nil, first.Token, first.Lease))
+	return &conn.Command{Script: &s.scripts.release.Merged.Script, Keys: int16(n), Words: words, Name: first.Owner, Merges: 2}
 }

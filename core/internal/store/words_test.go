@@ -142,7 +142,7 @@ func TestReplicatedScripts(t *testing.T) {
 			t.Errorf("Replicate is %v; want %v", script.Replicate, want)
 		}
 	}
-	if !s.renew.Did(list{n(10)}) || s.renew.Did(list{n(0)}) {
+	if !s.renew.Did(list{n(10), ""}) || s.renew.Did(list{n(0), ""}) {
 		t.Error("a renewal that was refused needs no replicas")
 	}
 }

@@ -18,19 +18,19 @@
 -- ARGV[9]  to attempt: for how long the idempotent request is known after the lease, in ms
 -- ARGV[10] to attempt: '1' to have no attempt after one whose outcome is unknown
 --
--- Returns  token  a free lock was taken, for the lease asked for
---          {1, token, ttl, time, outermost, attempt, lease}  taken or entered; ttl and lease in ms,
+-- Returns  token .. hold  a free lock was taken, for the lease asked for
+--          {1, token .. hold, ttl, time, outermost, attempt, lease}  taken or entered; ttl and lease in ms,
 --                   lease negative when nobody renews it; time in µs; outermost is 1 or 0; attempt is
 --                   the number of the attempt, or 0
---          {2, '', ttl, time, why, new}  busy; why is 1 when nothing will lengthen the ttl, 2 in a dedup
+--          {2, hold, ttl, time, why, new}  busy; why is 1 when nothing will lengthen the ttl, 2 in a dedup
 --                   window, 3 when it was handed over, else 0; new is 1 when the entry was not queued before
---          {3}      the lock to enter is gone, or no lock is parked for the ticket
---          {4}      this hold was given up before the script arrived
---          {5}      something else has this name: a lock of Redisson's of another kind
---          {6}      the owner has it in a form that does not include this one
---          {7, answer}  of an earlier attempt
---          {8}      the lock is of another request
---          {9}      the outcome of the last attempt is unknown
+--          {3, hold}  the lock to enter is gone, or no lock is parked for the ticket
+--          {4, hold}  this hold was given up before the script arrived
+--          {5, hold}  something else has this name: a lock of Redisson's of another kind
+--          {6, hold}  the owner has it in a form that does not include this one
+--          {7, answer .. hold, ttl}  of an earlier attempt
+--          {8, hold}  the lock is of another request
+--          {9, hold, ttl}  the outcome of the last attempt is unknown
 local OPEN_MS = 3 -- the barging window
 local call = redis.call
 local lock, queue, clock, owner, lease = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2] or '30000'
@@ -44,7 +44,7 @@ if not ARGV[4] and call('EXISTS', lock, queue) == 0 then
     call('SET', clock, last) -- the token has to be a greater one, see next_token.lua
   elseif redis.pcall('HSET', lock, owner, '1', 'mode', lease == '30000' and 'x' .. now or 'x' .. now .. ' ' .. lease) == 2
     and redis.pcall('PEXPIRE', lock, lease) == 1 then
-    return now
+    return now .. owner
   else
     call('DEL', lock) -- and find out why, below
   end
@@ -59,19 +59,20 @@ local wanted, known, refuse = ARGV[8], ARGV[9], ARGV[10]
 local member = member_of(owner, hold, form)
 local score = tonumber(call('ZSCORE', queue, member))
 if score and score >= TOMBSTONE then
-  return {4}
+  return {4, hold}
 end
 
 -- include read
+-- include rest
 if how == 'enter' and not (mine and mine.token == wanted) or how == 'resume' and not (kind == 'h' and digest == wanted) then
-  return {3}
+  return {3, hold}
 elseif kind == '?' then
-  return {5}
+  return {5, hold}
 elseif how == 'attempt' then
   if digest and digest ~= wanted and kind ~= 'h' then
-    return {8}
+    return {8, hold}
   elseif digest and kind == 'w' then
-    return {7, string.sub(call('HGET', lock, 'latchkey:answer'), #wanted + 2)}
+    return {7, string.sub(call('HGET', lock, 'latchkey:answer'), #wanted + 2) .. hold, rest(tonumber(number))}
   elseif mine and not (kind == 'i' and has(mine.holds, hold)) then
     mine = nil
   end
@@ -100,7 +101,7 @@ if others and (first ~= member or form ~= '') then
   if waits ~= '0' and not score then
     new = enqueue(member, score, waits == '2')
     if not kind then -- whoever has waited longer may ask first
-      return {2, '', OPEN_MS, tonumber(now), 0, new}
+      return {2, hold, OPEN_MS, tonumber(now), 0, new}
     end
   end
   -- include pubsub
@@ -113,7 +114,7 @@ if others and (first ~= member or form ~= '') then
   -- include grant
   local got = grant(member)
   if got and got ~= member then
-    return {2, '', GRANT_MS, tonumber(now), 0, new}
+    return {2, hold, GRANT_MS, tonumber(now), 0, new}
   elseif got then
     -- include read
   end
@@ -124,7 +125,7 @@ if mine then
 elseif free then
   if how == 'attempt' then
     if kind and refuse == '1' then
-      return {9}
+      return {9, hold, rest(tonumber(stays))}
     end
     digest, stays = wanted, known
   end
@@ -140,9 +141,9 @@ elseif free then
     call('HSET', lock, 'latchkey:keep', string.format('%.0f', now + window * 1000) .. ' ' .. window)
   end
   if how == 'take' and token == now then
-    return token
+    return token .. hold
   end
-  return {1, token, math.abs(lease), tonumber(now), 1, how == 'attempt' and tonumber(number) or 0, tonumber(lease)}
+  return {1, token .. hold, math.abs(lease), tonumber(now), 1, how == 'attempt' and tonumber(number) or 0, tonumber(lease)}
 end
 
 -- include busy

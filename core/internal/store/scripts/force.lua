@@ -5,13 +5,13 @@
 -- ARGV[1]  the owner who must hold it; '' for what nobody holds: a dedup window, or a lock that
 --          is parked; absent: whoever holds it, all of them
 --
--- Returns  {10}  done
---          {0}   it was free, or is not that owner's
+-- Returns  {10, ''}  done
+--          {0, ''}   it was free, or is not that owner's
 local call = redis.call
 local lock, clock, owner = KEYS[1], KEYS[2], ARGV[1] or ''
 -- HLEN refuses a key of another type, so that only a lock can be deleted.
 if call('HLEN', lock) == 0 then
-  return {0}
+  return {0, ''}
 end
 
 -- include time
@@ -22,10 +22,10 @@ end
 if ARGV[1] == '' then
   -- include holders
   if kind ~= 'w' and kind ~= 'h' and kind ~= 'i' or next(holders()) then
-    return {0}
+    return {0, ''}
   end
 elseif ARGV[1] and not mine then
-  return {0}
+  return {0, ''}
 end
 local several = ARGV[1] and (kind == 's' or kind == 'p')
 if several then
@@ -39,4 +39,4 @@ if held then -- its process may have given later tokens in memory
   raise_clock(string.format('%.0f', held.token + MARGIN))
 end
 redis.pcall(PUBLISH, 'redisson_lock__channel:{' .. lock .. '}', '0')
-return {10}
+return {10, ''}

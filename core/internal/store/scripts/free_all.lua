@@ -4,11 +4,11 @@
 -- KEYS     the locks, those of one call after the other, and as many of each
 -- ARGV     of each call: owner, and the mode that its locks have then
 --
--- Returns  of each call {heard of each lock, see release.lua, or nil: nothing was done, …}; of a lone call that alone
+-- Returns  of each call {heard .. first owner, for each lock, see release.lua; or nil: nothing was done, …}; of a lone call that alone
 local try, keys, args = redis.pcall, KEYS, ARGV
 -- include pubsub
 local each = 2 * #keys / #args -- so many locks a call has
-local freed, count, replies = {}, 0, {}
+local freed, count, replies, name = {}, 0, {}, args[1]
 for n = 1, #args, 2 do
   local first, ours, reply = each * (n - 1) / 2 + 1, true, each > 1 and {}
   for i = first, first + each - 1 do
@@ -18,7 +18,8 @@ for n = 1, #args, 2 do
   for i = first, ours and first + each - 1 or 0 do
     count = count + 1
     freed[count] = keys[i]
-    local heard = tonumber(try(PUBLISH, 'redisson_lock__channel:{' .. keys[i] .. '}', '0')) or -1
+    local heard = try(PUBLISH, 'redisson_lock__channel:{' .. keys[i] .. '}', '0')
+    heard = heard == 0 and name or (tonumber(heard) or 0) .. name
     if each > 1 then
       reply[i - first + 1] = heard
     else

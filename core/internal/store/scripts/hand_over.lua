@@ -13,9 +13,9 @@
 -- ARGV[8]  id of the request, which its taking back has as well
 -- ARGV[9]  '1' to drop the dedup window
 --
--- Returns  {10}  parked; or held as before
---          {0}   it is not that owner's any more
---          {14}  there are other holds
+-- Returns  {10, ARGV[8] .. ARGV[7]}  parked; or held as before
+--          {0, the same}   it is not that owner's any more
+--          {14, the same}  there are other holds
 local call = redis.call
 local lock, clock = KEYS[1], KEYS[2]
 local owner, hold, token, last, ticket, ttl, lease, request, drop = unpack(ARGV)
@@ -26,29 +26,29 @@ local parked = string.find(mode or '', 'h' .. last .. ' ' .. ticket .. ' ', 1, t
 local its, holds = string.match(mode or '', '^x(%d+) ?%-?%d*(.-)%+?$')
 local sole = hold == owner and '' or ' ' .. hold -- holds, when that is the only one
 if not parked and not (count and its == token) then
-  return {0}
+  return {0, request .. lease}
 end
 
 if lease ~= '' then
   if ttl == '0' and (parked or count == '1' and holds == sole) then
     call('DEL', lock) -- whatever else of this request arrives later finds nothing
-    return {10}
+    return {10, request .. lease}
   end
   if parked or tonumber(lease) > 0 and call('PTTL', lock) < tonumber(ttl) then
     call('PEXPIRE', lock, ttl)
   end
   mode = 'x' .. token .. ' ' .. lease .. (parked and sole or holds) .. '+'
   call('HSET', lock, owner, parked and '1' or count, 'mode', mode, back, 'yes')
-  return {10}
+  return {10, request .. lease}
 end
 
 if parked then
   call('PEXPIRE', lock, call('PTTL', lock)) -- a write, as in write.lua, that needs no memory
-  return {10}
+  return {10, request .. lease}
 elseif taken_back then
-  return {0}
+  return {0, request .. lease}
 elseif count ~= '1' or holds ~= sole then
-  return {14}
+  return {14, request .. lease}
 end
 -- include raise_clock
 local failure = raise_clock(last)
@@ -58,4 +58,4 @@ end
 call('HDEL', lock, owner, drop == '1' and 'latchkey:keep' or owner)
 call('HSET', lock, 'mode', 'h' .. last .. ' ' .. ticket .. ' ' .. ttl)
 call('PEXPIRE', lock, ttl)
-return {10}
+return {10, request .. lease}

@@ -22,11 +22,11 @@
 -- ARGV[10] for how long the answer to the request is stored, in ms; absent: there is none
 -- ARGV[11] that answer
 --
--- Returns  heard          the lock is free for all; so many connections to this server got the message
---          {0}            there is no such hold
---          {11}           ended: other holds remain, or it was only in the queue, or a dedup window has begun, or an
+-- Returns  heard .. hold  the lock is free for all; so many connections to this server got the message, absent: none
+--          {0, hold}      there is no such hold
+--          {11, hold}     ended: other holds remain, or it was only in the queue, or a dedup window has begun, or an
 --                         answer was stored
---          {12, '', 0, time}  ended, and the queue is next: an entry was granted the lock, or the barging
+--          {12, hold, 0, time}  ended, and the queue is next: an entry was granted the lock, or the barging
 --                         window opened; time in µs
 local call = redis.call
 local lock, queue, clock, owner, plain = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
@@ -37,7 +37,8 @@ if not ARGV[3] then
   local held = redis.pcall('HMGET', lock, owner, 'mode')
   if held[1] == '1' and held[2] == plain then
     call('DEL', lock)
-    return tonumber(redis.pcall(PUBLISH, 'redisson_lock__channel:{' .. lock .. '}', '0')) or -1
+    local heard = redis.pcall(PUBLISH, 'redisson_lock__channel:{' .. lock .. '}', '0')
+    return heard == 0 and owner or (tonumber(heard) or 0) .. owner
   end
 end
 
@@ -56,12 +57,6 @@ local failure
 if given ~= plain then
   -- include raise_clock
   failure = raise_clock(given)
-end
-
--- Says what is left of the dedup window that is to begin, in ms.
-local function left_of(keep)
-  local ends, whole = string.match(keep, '(%d+) (%d+)')
-  return math.min(math.ceil((ends - now) / 1000), tonumber(whole)) -- the clock may have been set back
 end
 
 -- include read
@@ -89,7 +84,7 @@ if left > 0 then
   call('HSET', lock, 'mode', 'w' .. left)
   call('PEXPIRE', lock, left)
   tell('0') -- who waits is to learn when it ends
-  reply, room = {11}, false
+  reply, room = {11, hold}, false
 end
 if room then
   -- include grant_or_free
@@ -102,8 +97,6 @@ if life ~= '0' then
     return buried
   end
   call('ZREMRANGEBYSCORE', queue, TOMBSTONE, string.format('(%.0f', TOMBSTONE + now))
-  if call('PTTL', queue) < tonumber(life) then
-    call('PEXPIRE', queue, life)
-  end
+  call('PEXPIRE', queue, life) -- nothing in it lasts longer
 end
 return failure or reply

@@ -9,8 +9,8 @@
 -- ARGV[4]  absent; first: the lock was granted, and no renewal was answered yet; raise: to raise the token
 -- ARGV[5]  to raise the token: the new one
 --
--- Returns  {10}  done
---          {0}   the lock is not ours any more
+-- Returns  {10, ARGV[1] .. ARGV[2]}  done
+--          {0, ARGV[1] .. ARGV[2]}   the lock is not ours any more
 local call, lock, clock = redis.call, KEYS[1], KEYS[2]
 local owner, token, lease, how, raised = ARGV[1], string.match(ARGV[2], '%d+'), ARGV[3], ARGV[4], ARGV[5]
 
@@ -24,7 +24,7 @@ if how ~= 'raise' then
     if how then
       call('HSET', lock, 'mode', 'x' .. token .. ' ' .. lease .. holds .. '+')
     end
-    return {10}
+    return {10, owner .. ARGV[2]}
   end
 end
 
@@ -34,7 +34,7 @@ end
 
 -- include read
 if not mine or mine.token ~= token then
-  return {0}
+  return {0, owner .. ARGV[2]}
 end
 mine.left = tonumber(lease)
 local done = prolong(math.max(kind == 'x' and call('PTTL', lock) or 0, mine.left))
@@ -45,4 +45,4 @@ mine.lease = how == 'first' and lease or mine.lease
 mine.token = raised or token
 write(owner, mine)
 -- include raise_clock
-return how == 'raise' and raise_clock(raised) or {10}
+return how == 'raise' and raise_clock(raised) or {10, owner .. ARGV[2]}

@@ -4,13 +4,13 @@
 -- ARGV     of each lock: owner; the whole mode as it is when no more is known of the lock, x<token>[ <lease>]; lease
 --          in ms
 --
--- Returns  of each 10, or nil: nothing was done, ask renew.lua
-local call, replies = redis.call, {}
+-- Returns  of each '10' .. ARGV[1] .. ARGV[2], or nil: nothing was done, ask renew.lua
+local call, replies, done = redis.call, {}, '10' .. ARGV[1] .. ARGV[2]
 for i = 1, #KEYS do
   local lock, owner, plain, lease = KEYS[i], ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
   local held = redis.pcall('HMGET', lock, owner, 'mode')
   local usual = held[1] == '1' and held[2] == plain
   local ours = usual or held[1] and string.match(held[2] or '', '^x%d+') == string.match(plain, '^x%d+')
-  replies[i] = ours and call('PEXPIRE', lock, usual and lease or math.max(call('PTTL', lock), lease)) == 1 and 10 or false
+  replies[i] = ours and call('PEXPIRE', lock, usual and lease or math.max(call('PTTL', lock), lease)) == 1 and done or false
 end
 return replies

@@ -5,21 +5,21 @@
 --          of their hash slots
 -- ARGV     of each call the owner, which is the hold; or of each call owner and lease in ms
 --
--- Returns  the token of all; or of each call {the token, or nil: nothing was done, or 0: nothing was done, for one of
---          several locks is taken, …}; of a lone call that alone
+-- Returns  the token of all; or of each call {the token, or nil: nothing was done, or '0': nothing was done, for one of
+--          several locks is taken, …}; of a lone call that alone. Each text ends with the first owner
 local call, try, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local count = #keys / 3
 local width = tonumber(args[2]) and 2 or 1
 local each = width * count / #args -- so many locks a call has
 -- include time
-local last -- what the clocks were
+local reply, last = now .. args[1], nil -- when all is done; what the clocks were
 
 -- take takes the locks of some calls.
 local function take(from, to)
   local taken = call('EXISTS', unpack(keys, from, to)) > 0
   if taken or call('EXISTS', unpack(keys, count + from, count + to)) > 0 then
     -- If the owner has its lock this command has come before, see acquire.lua.
-    return each > 1 and taken and try('HEXISTS', keys[from], args[width * (from - 1) / each + 1]) == 0 and 0 or false
+    return each > 1 and taken and try('HEXISTS', keys[from], args[width * (from - 1) / each + 1]) == 0 and '0' .. args[1] or false
   end
   last = last or call('MGET', unpack(keys, 2 * count + 1))
   local clocks = {}
@@ -44,11 +44,11 @@ local function take(from, to)
       end
     end
   end
-  return now
+  return reply
 end
 
 local replies = {take(1, count)}
-for first = 1, replies[1] ~= now and each < count and count or 0, each do
+for first = 1, replies[1] ~= reply and each < count and count or 0, each do
   replies[(first - 1) / each + 1] = take(first, first + each - 1)
 end
 return #replies > 1 and replies or replies[1]

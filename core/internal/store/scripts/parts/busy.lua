@@ -16,12 +16,12 @@ elseif kind == 'w' then
   why, whole = 2, tonumber(number)
 elseif kind == 'h' or kind == 'i' then
   -- include holders
-  local _, holder = next(holders())
+  local its, holder = next(holders())
   local left = holder and holder.left or 0
+  local _ = holder and holder.cut and write(its, holder) -- once: rounded up each time, it would not end
   if kind == form then -- whoever else resumes it, or makes an attempt, may when that one ends
-    return {2, '', left, tonumber(now), tonumber(holder.lease) < 0 and 1 or 0, 0}
+    return {2, hold, left, tonumber(now), tonumber(holder.lease) < 0 and 1 or 0, 0}
   end
   why, whole = kind == 'h' and 3 or 0, left + stays
 end
--- include rest
-return {2, '', rest(whole, held and held.holds), tonumber(now), why, new}
+return {2, hold, rest(whole, held and held.holds), tonumber(now), why, new}

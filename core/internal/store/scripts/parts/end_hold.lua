@@ -16,7 +16,7 @@ if not (mine and has(mine.holds, hold)) then
     call('ZREM', queue, member, '!' .. member)
     waited, room = true, not kind or kind == 's' or kind == 'p'
   end
-  reply = score < TOMBSTONE and {11} or {0}
+  reply = score < TOMBSTONE and {11, hold} or {0, hold}
 
 elseif answer then
   -- First of all: a Redis that is out of memory refuses it, and the attempt is not over.
@@ -24,7 +24,7 @@ elseif answer then
   call('PEXPIRE', lock, stored)
   write(owner, nil)
   tell('0') -- who waits is to ask for the answer
-  reply = {11}
+  reply = {11, hold}
 
 else
   local left, count = {}, 0
@@ -37,7 +37,7 @@ else
     end
   end
   mine.holds, mine.count = table.concat(left, ' '), kind == 'x' and mine.count - 1 or count
-  reply = {11}
+  reply = {11, hold}
   failed = left[1] == '!'
 
   if mine.count > 0 then

@@ -2,7 +2,7 @@
 -- Uses the variables of acquire.lua; lock.lua and write.lua. Sets kind and mine.
 local outermost = hold == string.match(mine.holds, '%S+')
 if (kind == 's' or kind == 'p') and kind ~= string.sub(form, 1, 1) then
-  return {6}
+  return {6, hold}
 elseif score then
   call('ZREM', queue, member, '!' .. member)
 end
@@ -20,15 +20,11 @@ elseif mine.lease == '0' then
     call('HSET', lock, 'latchkey:keep', string.format('%.0f', now + window * 1000) .. ' ' .. window)
   end
 end
+local length = tonumber(mine.lease)
+mine.left = math.max(mine.left or rest(math.abs(length), mine.holds), length)
 if not has(mine.holds, hold) then
   mine.holds, mine.count = mine.holds .. ' ' .. hold, (mine.count or 0) + 1
 end
-local length = tonumber(mine.lease)
-if not mine.left then
-  -- include rest
-  mine.left = rest(math.abs(length), mine.holds)
-end
-mine.left = math.max(mine.left, length)
 write(owner, mine)
 prolong(mine.left)
-return {1, mine.token, mine.left, tonumber(now), outermost and 1 or 0, how == 'attempt' and tonumber(number) or 0, length}
+return {1, mine.token .. hold, mine.left, tonumber(now), outermost and 1 or 0, how == 'attempt' and tonumber(number) or 0, length}

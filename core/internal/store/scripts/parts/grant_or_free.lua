@@ -19,8 +19,8 @@ if others then
   end
 end
 if done and next_one then
-  reply = waited and reply or {12, '', 0, tonumber(now)}
+  reply = waited and reply or {12, hold, 0, tonumber(now)}
 elseif free then
-  local heard = tell('0')
+  local heard = tell('0') .. hold
   reply = waited and reply or heard
 end

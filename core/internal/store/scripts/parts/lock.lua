@@ -47,6 +47,12 @@ local function length_of(lease)
   return lease == '0' and GRANT_MS or math.abs(lease)
 end
 
+-- Says what is left of the dedup window that is to begin, in ms.
+local function left_of(keep)
+  local ends, whole = string.match(keep, '(%d+) (%d+)')
+  return math.min(math.ceil((ends - now) / 1000), tonumber(whole)) -- the clock may have been set back
+end
+
 -- Returns nil when there is no such holder, or it has ended. The clock may have been set back: left is no
 -- more than the lease, and cut says that it was shortened to that.
 local function parse_holder(text)

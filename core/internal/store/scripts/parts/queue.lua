@@ -45,9 +45,10 @@ local function enqueue(member, score, polls)
   if polls then
     redis.pcall('ZADD', queue, string.format('%.0f', TOMBSTONE + now + ASKS), '!' .. member) -- not when out of memory
   end
-  -- Waiting calls ask every second. A queue whose processes are dead must not last.
-  if call('PTTL', queue) < 4000 then
-    call('PEXPIRE', queue, 5000)
+  -- Waiting calls ask every second. A queue whose processes are dead must not last; a tombstone lasts for a minute.
+  local lasts = call('PTTL', queue)
+  if lasts < 4000 or lasts > 60000 then
+    call('PEXPIRE', queue, lasts < 4000 and 5000 or 60000)
   end
   return new
 end

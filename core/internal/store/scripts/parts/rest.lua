@@ -1,14 +1,15 @@
--- How long the lock lasts, in ms. A clock that was set back would make it last longer than its whole
--- lease: then it is cut to that. But a lock that has or had several holds may rightly last longer: Redisson
--- may have prolonged it, or the outermost hold has earned a dedup window.
--- Uses call, lock.
+-- How long the lock lasts, in ms. After the clock was set back, or a foreign EXPIRE, that would be longer than its whole
+-- lease, or the dedup window that the outermost hold has earned: then it is cut to that. But where the owner has other
+-- holds than ours, Redisson may have prolonged the lock.
+-- Uses call, lock, owner; keep and left_of of lock.lua.
 local function rest(whole, holds)
-  local ttl = call('PTTL', lock)
-  if not whole or ttl <= whole or string.find(holds or '', '^[-!]') then
+  local ttl, ours = call('PTTL', lock), holds == owner and 1 or select(2, string.gsub(holds or '', '%S%S+', ''))
+  whole = whole and keep and string.find(holds or '', '^-') and math.max(whole, left_of(keep)) or whole
+  if not whole or ttl <= whole then
     return ttl
   end
   for _, value in ipairs(call('HVALS', lock)) do
-    if tonumber(value) and value ~= '1' then
+    if tonumber(value) and tonumber(value) ~= ours then
       return ttl
     end
   end

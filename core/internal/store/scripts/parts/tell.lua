@@ -9,8 +9,8 @@
 -- Uses lock; PUBLISH of pubsub.lua.
 local to_all = 'redisson_lock__channel:{' .. lock .. '}'
 
--- Publishes, to all or by another channel. Returns how many connections get it; -1 without the permission: then
+-- Publishes, to all or by another channel. Returns how many connections get it; 0 without the permission: then
 -- waiting calls find out by asking again.
 local function tell(message, channel)
-  return tonumber(redis.pcall(PUBLISH, channel or to_all, message)) or -1
+  return tonumber(redis.pcall(PUBLISH, channel or to_all, message)) or 0
 end
