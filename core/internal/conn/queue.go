@@ -109,14 +109,15 @@ func (p *pipeline) spread(qs []*Queued) {
 // sendInTime reports every outcome, at the latest when the shortest timeout is over.
 func (p *pipeline) sendInTime(qs []*Queued) {
 	timeout, sent := soonest(qs), time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	end := sent.Add(timeout)
+	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
 	p.server.silence.ask(sent, p.server.config.Timeout)
-	giveUp := time.AfterFunc(timeout, func() { reportAll(qs, ErrNoAnswer, sent) })
+	giveUp := time.AfterFunc(timeout, func() { reportAll(qs, p.ended(nil, answer{err: ErrNoAnswer}, end).err, sent) })
 	answers := p.roundTrip(ctx, qs)
 	if giveUp.Stop() {
 		for i, q := range qs {
-			q.report(answers[i], sent)
+			q.report(p.ended(nil, answers[i], end), sent)
 		}
 	}
 }
