@@ -94,9 +94,8 @@ func TestSubscriptionOfTheApplicationToAShortName(t *testing.T) {
 	t.Parallel()
 	pubsub := redistest.Start(t).Client(t).Subscribe(background, "x")
 	giveUp := time.AfterFunc(inTheEnd, func() { _ = pubsub.Close() })
-	defer giveUp.Stop()
-	if got, err := pubsub.Receive(background); err != nil {
-		t.Errorf("%v, %v", got, err)
+	if got, err := pubsub.Receive(background); err != nil || !giveUp.Stop() {
+		t.Errorf("%v, %v; want a confirmation at once", got, err)
 	}
 	_ = pubsub.Close()
 }
