@@ -12,7 +12,7 @@ require (
 	github.com/labstack/echo/v4 v4.13.1
 	github.com/labstack/echo/v5 v5.3.1
 	github.com/prometheus/client_golang v1.20.5
-	github.com/redis/go-redis/v9 v9.19.0
+	github.com/redis/go-redis/v9 v9.22.0
 	go.opentelemetry.io/otel v1.28.0
 	go.opentelemetry.io/otel/metric v1.28.0
 	go.opentelemetry.io/otel/sdk v1.28.0

@@ -40,7 +40,9 @@ type Locker struct {
 // With the client's option ContextTimeoutEnabled, which [Open] sets, a release runs on its caller's
 // goroutine, and so does any other lone call while Redis has answered within the last 100 ms: that is
 // faster. If Redis falls silent just then, a call that is cancelled ends within [Timeout], not at
-// once; it keeps a deadline of its context. New logs at Info that a [*redis.Client] lacks the option.
+// once; it keeps a deadline of its context. Not so with a Limiter, OnConnect or credentials from a
+// function, which may block. A hook that blocks holds up the calls under way, but none after them.
+// New logs at Info that a [*redis.Client] lacks the option, and warns of one without a ReadTimeout.
 func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
@@ -123,6 +125,9 @@ func (l *Locker) start(clients ...redis.UniversalClient) error {
 	}
 	servers := make([]*conn.Server, len(clients))
 	for i, c := range clients {
+		if c, ok := c.(*redis.Client); ok && (c.Options().ReadTimeout < 0 || c.Options().ReadTimeout == 0 && !c.Options().ContextTimeoutEnabled) {
+			l.report.warn("a command that is never answered keeps its connection for good, for the Redis client has no ReadTimeout")
+		}
 		servers[i] = conn.New(c, conn.Config{
 			Prefix: s.Prefix, Timeout: l.timeout, Workers: &l.requests, Replicas: s.Replicas,
 		})

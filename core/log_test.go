@@ -41,6 +41,23 @@ func (r *records) all() []string {
 	return all
 }
 
+// texts are the errors of the lines that contain a part.
+func (r *records) texts(part string) (texts []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, rec := range r.lines {
+		if strings.Contains(rec.Message, part) {
+			rec.Attrs(func(a slog.Attr) bool {
+				if a.Key == "error" {
+					texts = append(texts, a.Value.Resolve().String())
+				}
+				return true
+			})
+		}
+	}
+	return texts
+}
+
 func (r *records) count(part string) int {
 	n := 0
 	for _, line := range r.all() {

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -153,7 +152,7 @@ func (s *Server) try(ctx context.Context, ds []dispatch, a *attempt, sent, end t
 	if len(ds) == 1 {
 		p := s.pipelineFor(ds[0].queued.Command)
 		ds[0].pipeline = p
-		if p.direct && (ctx.Done() == nil || s.silence.answers(sent)) && p.enter() {
+		if p.direct.Load() && (ctx.Done() == nil || s.silence.answers(sent)) && p.enter() {
 			ds[0].answer = p.sendDirectly(ctx, &ds[0], sent, end)
 			return
 		}
@@ -179,14 +178,6 @@ func (s *Server) try(ctx context.Context, ds []dispatch, a *attempt, sent, end t
 		}
 	}
 	s.await(ctx, t, ds, end)
-}
-
-// by gives an error its kind that came of the end of the time.
-func (a answer) by(end time.Time) answer {
-	if isTimeout(a.err) && !time.Now().Before(end) {
-		a.err = fmt.Errorf("%w: %v", ErrNoAnswer, a.err)
-	}
-	return a
 }
 
 // process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.

@@ -56,6 +56,24 @@ func OutcomeOf(err error) Outcome {
 // ErrNoAnswer is the cause when Redis took longer than the timeout.
 var ErrNoAnswer = errors.New("no answer in time")
 
+// ended gives an error its kind that came of the end of the time. Unless the command has left, as far as is
+// known, it says whether it may have lacked a connection. d may be nil.
+func (p *pipeline) ended(d *dispatch, a answer, end time.Time) answer {
+	if a.err != ErrNoAnswer && (!isTimeout(a.err) || time.Now().Before(end)) {
+		return a
+	}
+	why := ""
+	if c, ok := p.client.(*redis.Client); ok && (d == nil || !d.departed()) {
+		if size, pool := c.Options().PoolSize, c.PoolStats(); pool.IdleConns == 0 && int(pool.TotalConns) >= size {
+			why = fmt.Sprintf(": all %d connections of the client's pool are in use", size)
+		}
+	}
+	if a.err != ErrNoAnswer {
+		why += ": " + a.err.Error()
+	}
+	return answer{err: fmt.Errorf("%w%s", ErrNoAnswer, why)}
+}
+
 // IsClosed reports whether the client is closed: it will never work again.
 func IsClosed(err error) bool { return errors.Is(err, redis.ErrClosed) }
 

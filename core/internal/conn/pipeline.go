@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,6 +22,8 @@ const (
 	farAway     = 400 * time.Microsecond
 	// pipelineStall is how long a round trip may hold up others.
 	pipelineStall = 5 * time.Millisecond
+	// overrun is how long after the end of its time a command may come back because the machine is busy.
+	overrun = 100 * time.Millisecond
 	// maxPipeline bounds the commands of one round trip, so that a slow reply holds up few of them.
 	maxPipeline = 512
 )
@@ -31,7 +34,7 @@ const (
 type pipeline struct {
 	server     *Server
 	client     redis.UniversalClient // of one server, as far as is known
-	direct     bool                  // a command may go on its caller's goroutine: client keeps deadlines
+	direct     atomic.Bool           // a command may go on its caller's goroutine: client keeps deadlines, as far as is seen
 	replicated *pipeline             // for commands that replicas must have; itself if it is that
 	alone      int                   // requests that go by themselves to a server far away
 	probe      *probe
@@ -55,12 +58,19 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 		p.alone = min(farAlone, single.Options().PoolSize)
 		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout would return,
 		// which might be told to keep deadlines.
-		p.direct = client == s.client && single.Options().ContextTimeoutEnabled
+		p.direct.Store(client == s.client && keepsDeadlines(single.Options()))
 	}
 	p.replicated = s.newPipeline(client, math.MaxInt, p.probe)
 	p.replicated.replicated = p.replicated
 	kept, _ := s.pipelines.LoadOrStore(client, p)
 	return kept.(*pipeline)
+}
+
+// keepsDeadlines says that a client has nothing of its user's that may block on the goroutine that sends a
+// command. Dialers do so on others. Hooks cannot be seen, nor what connections do.
+func keepsDeadlines(o *redis.Options) bool {
+	return o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0 && o.Limiter == nil && o.OnConnect == nil &&
+		o.CredentialsProvider == nil && o.CredentialsProviderContext == nil && o.StreamingCredentialsProvider == nil
 }
 
 func (s *Server) newPipeline(client redis.UniversalClient, alone int, probe *probe) *pipeline {
@@ -151,7 +161,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 			p.server.giveBack(t)
 		}
 		d.attempt.end(false)
-		p.leave(sent)
+		p.leave(sent, d.attempt)
 	}()
 	value, err := d.process(p.client)
 	if early && isTimeout(err) && !time.Now().Before(own) {
@@ -163,12 +173,17 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 		return answer{err: Ended(ctx)}
 	}
 	p.server.heard(err)
-	return answer{value: value, err: err}.by(end)
+	return p.ended(d, answer{value, err}, end)
 }
 
 // took notes how long the round trip of a single command was. The shortest of hundreds counts: others are
-// long because the machine is busy. mu is held.
-func (p *pipeline) took(d time.Duration) {
+// long because the machine is busy. One that was back too late shows that something in the client blocks: no
+// other caller lends it his goroutine. mu is held.
+func (p *pipeline) took(sent time.Time, a *attempt) {
+	d := time.Since(sent)
+	if min(d, sent.Add(d).Sub(a.deadline)) > overrun {
+		p.direct.Store(false)
+	}
 	if p.away == 0 {
 		p.away = d
 	}
@@ -177,10 +192,10 @@ func (p *pipeline) took(d time.Duration) {
 
 // leave ends the round trip of a single command, which was sent at a time. If others wait, a sender takes its
 // place.
-func (p *pipeline) leave(sent time.Time) {
+func (p *pipeline) leave(sent time.Time, a *attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.took(time.Since(sent))
+	p.took(sent, a)
 	if p.goesOn() {
 		p.server.config.Workers.Begin(p)
 	}
@@ -251,7 +266,7 @@ func (p *pipeline) send(qs []*Queued) {
 		d := qs[0].dispatch()
 		value, err := d.process(p.server.client) // a cluster's, which follows redirections, and has hooks
 		p.mu.Lock()
-		p.took(time.Since(sent))
+		p.took(sent, d.attempt)
 		p.mu.Unlock()
 		p.server.heard(err)
 		d.Receive(Reply{Value: value}, err)

@@ -113,7 +113,8 @@ func (p *pipeline) spread(qs []*Queued) {
 // may have forgotten the idle connections of the pool, and says nothing: then a copy goes by each, and one by another.
 func (p *pipeline) sendInTime(qs []*Queued) {
 	timeout, sent := soonest(qs), time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	end := sent.Add(timeout)
+	ctx, cancel := context.WithDeadline(context.Background(), end)
 	spares := 0
 	if p.server.IsSilent(timeout) {
 		spares = min(idle(p.client), maxSpares)
@@ -121,7 +122,7 @@ func (p *pipeline) sendInTime(qs []*Queued) {
 	p.server.silence.ask(sent, p.server.config.Timeout)
 	giveUp := time.AfterFunc(timeout, func() {
 		p.server.heard(ErrNoAnswer)
-		reportAll(qs, ErrNoAnswer, sent)
+		reportAll(qs, p.ended(nil, answer{err: ErrNoAnswer}, end).err, sent)
 	})
 	var ended atomic.Int32
 	send := func() {
@@ -130,7 +131,7 @@ func (p *pipeline) sendInTime(qs []*Queued) {
 		if (last || answers[0].err == nil) && giveUp.Stop() {
 			cancel()
 			for i, q := range qs {
-				q.report(answers[i], sent)
+				q.report(p.ended(nil, answers[i], end), sent)
 			}
 		}
 	}

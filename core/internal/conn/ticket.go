@@ -109,7 +109,7 @@ func (s *Server) await(ctx context.Context, t *ticket, ds []dispatch, end time.T
 		select {
 		case a := <-t.arrived:
 			if a.dispatch != nil {
-				a.dispatch.answer, a.dispatch.over = answer{a.value, a.err}.by(end), false
+				a.dispatch.answer, a.dispatch.over = a.pipeline.ended(a.dispatch, answer{a.value, a.err}, end), false
 				continue
 			}
 			err = ErrNoAnswer
@@ -120,8 +120,11 @@ func (s *Server) await(ctx context.Context, t *ticket, ds []dispatch, end time.T
 	}
 	ds[0].attempt.end(err == ErrNoAnswer)
 	for i := range ds {
-		if ds[i].over {
-			ds[i].answer = answer{err: err}
+		if d := &ds[i]; d.over {
+			d.answer = answer{err: err}
+			if err == ErrNoAnswer {
+				d.answer = d.pipeline.ended(d, d.answer, end)
+			}
 		}
 	}
 	if err == nil {

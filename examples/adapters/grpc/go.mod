@@ -9,7 +9,7 @@ replace github.com/latchkey-go/latchkey => ../../..
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/latchkey-go/latchkey v0.0.0
-	github.com/redis/go-redis/v9 v9.19.0
+	github.com/redis/go-redis/v9 v9.22.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260706201446-f0a921348800
 	google.golang.org/grpc v1.84.0
 	google.golang.org/protobuf v1.36.11

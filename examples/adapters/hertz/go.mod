@@ -10,7 +10,7 @@ require (
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/cloudwego/hertz v0.10.4
 	github.com/latchkey-go/latchkey v0.0.0
-	github.com/redis/go-redis/v9 v9.19.0
+	github.com/redis/go-redis/v9 v9.22.0
 )
 
 require (
