@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"math/big"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,13 +21,13 @@ type stream interface {
 	CloseWrite() error
 }
 
-// identity is a key and its certificate, for 127.0.0.1.
+// identity is a key and its certificate, for 127.0.0.1: the proxies of a process have one.
 type identity struct {
 	certificate []byte
 	key         *ecdsa.PrivateKey
 }
 
-func newIdentity() (*identity, error) {
+var theIdentity = sync.OnceValues(func() (*identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func newIdentity() (*identity, error) {
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	return &identity{certificate, key}, err
-}
+})
 
 // Proxy starts a proxy before this server.
 func (s *Server) Proxy(tb testing.TB) *Proxy {
@@ -52,7 +53,7 @@ func (s *Server) Proxy(tb testing.TB) *Proxy {
 // an idle connection of that kind has ended.
 func (s *Server) EncryptedProxy(tb testing.TB) *Proxy {
 	tb.Helper()
-	i, err := newIdentity()
+	i, err := theIdentity()
 	if err != nil {
 		tb.Fatalf("proxy: %v", err)
 	}
@@ -63,7 +64,7 @@ func (s *Server) EncryptedProxy(tb testing.TB) *Proxy {
 	return p
 }
 
-// Certificate is that of the proxy, in DER, for [Trusting]; nil without TLS.
+// Certificate is that of the encrypted proxies, in DER, for [Trusting]; nil for one without TLS.
 func (p *Proxy) Certificate() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
