@@ -30,6 +30,8 @@ type process struct {
 	leaves atomic.Bool
 	closed atomic.Bool
 
+	givesUp atomic.Bool // it has an actor that does
+
 	mu      sync.Mutex
 	resumed chan struct{} // open while it is paused
 	records map[*record]bool
@@ -56,7 +58,11 @@ func (w *world) newProcess(place int) *process {
 		DisableIdentity:       true,
 	})
 	var err error
-	p.locker, err = core.New(p.client, core.Logger(slog.New(slog.DiscardHandler)), core.Lease(w.lease), core.Timeout(w.timeout))
+	options := []core.Option{core.Logger(slog.New(slog.DiscardHandler)), core.Lease(w.lease), core.Timeout(w.timeout)}
+	if place%2 == 0 { // core does less where nobody hears of it
+		options = append(options, core.Observe(losses{w}))
+	}
+	p.locker, err = core.New(p.client, options...)
 	if err != nil {
 		panic(err)
 	}
