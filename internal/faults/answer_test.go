@@ -23,6 +23,31 @@ func answeredByProxy(on where, script string) fault {
 	}, nil)
 }
 
+// inPassing are errors with which Redis says that it has done nothing, and that it will in a moment.
+var inPassing = []string{
+	"READONLY You can't write against a read only replica.", "LOADING Redis is loading the dataset in memory",
+	"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "CLUSTERDOWN The cluster is down",
+}
+
+// refusedInPassing has Redis refuse everything, for much less than a call may take.
+func refusedInPassing(on where) fault {
+	return fault{name: "refused in passing", answers: true, inject: func(n *nemesis) (met int) {
+		for _, text := range inPassing {
+			var armed []*redistest.Fault
+			for _, p := range on(n) {
+				armed = append(armed, p.Answer(redistest.Command("eval", "evalsha"), "-"+text+"\r\n", redistest.Always()))
+			}
+			n.pause(lease / 20)
+			for _, a := range armed {
+				a.Disarm()
+				met += a.Count()
+			}
+			n.pause(lease / 2)
+		}
+		return met
+	}}
+}
+
 // swapReplies gives calls the answers to one another.
 func swapReplies(on where, script string) fault {
 	return chosen("replies to "+script+" swapped", on, script, func(p *redistest.Proxy, m redistest.Match) *redistest.Fault {

@@ -23,6 +23,7 @@ func single(tb testing.TB) *topology {
 		blackHole("black hole, long", all, lease*14/10),
 		answeredByProxy(all, "acquire"), answeredByProxy(all, "renew"), answeredByProxy(all, "release"),
 		swapReplies(all, "acquire"),
+		refusedInPassing(all),
 		latency(all),
 		slowThenSilent(),
 		stopServer("Redis stopped, short", one, lease*4/10),

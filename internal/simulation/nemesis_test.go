@@ -197,8 +197,14 @@ func (n *nemesis) stepForwards() func() {
 	return nil
 }
 
+// stepBack sets the clock back, as a time server does, or by as much as an administrator does. What
+// expires at a time of that clock lasts as much longer, until somebody asks for it.
 func (n *nemesis) stepBack() func() {
-	by := between(n.world.random, 0, min(n.world.lease, 2*time.Second))
+	longest := min(n.world.lease, 2*time.Second)
+	if n.world.random.IntN(2) == 0 {
+		longest = 30*time.Second + 6*n.world.lease
+	}
+	by := between(n.world.random, 0, longest)
 	n.world.tell("  … by %v", by)
 	n.world.server.step(-by)
 	n.cycle.back += by

@@ -188,7 +188,7 @@ func (w *world) cycle() {
 	c.healed = now()
 	w.tell("all is healed")
 	// What died or was never confirmed ends with its lease, as Redis counts it.
-	time.Sleep(w.lease + c.back + w.timeout + 2*time.Second)
+	time.Sleep(w.lease + w.timeout + 2*time.Second)
 	end()
 	w.rest()
 	time.Sleep(w.lease) // others have prolonged what a dead process has with their owner
@@ -254,6 +254,9 @@ func (w *world) end() {
 
 // onlyTokens looks for other keys when all have gone, and returns those that are left.
 func (w *world) onlyTokens() []string {
+	for _, c := range w.cycles {
+		time.Sleep(c.back)
+	}
 	time.Sleep(forgotten + 3*w.lease)
 	w.server.tick()
 	left := w.server.Keys()
