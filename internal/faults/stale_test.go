@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	pooled              = 160 // connections of a worker, at most
-	leastIdle, mostIdle = 40, 120
+	pooled              = 120    // connections of a worker, at most
+	leastIdle, mostIdle = 60, 80 // a call gets past that many within its Timeout
 )
 
 // deadConnections are faults that end all connections of the workers, many of which are idle: as Redis
