@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -143,7 +144,8 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 			return nil
 		}
 		for i, reply := range replies { // of each: owner, token, lease
-			if said := fmt.Sprint(reply); said == "[10]" || said == "10" { // of one, of several
+			said := strings.TrimPrefix(fmt.Sprint(reply), "[") // of one; of several it is no list
+			if strings.HasPrefix(said, "10") {                 // and a name, perhaps
 				confirmed[fmt.Sprint(args[3*i])] = time.Duration(integer(args[3*i+2])) * time.Millisecond
 			}
 		}

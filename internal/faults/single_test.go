@@ -22,7 +22,7 @@ func single(tb testing.TB) *topology {
 		blackHole("black hole, short", all, lease*4/10),
 		blackHole("black hole, long", all, lease*14/10),
 		answeredByProxy(all, "acquire"), answeredByProxy(all, "renew"), answeredByProxy(all, "release"),
-		swapReplies(all, "acquire"),
+		swapReplies(all, "acquire"), swapReplies(all, "acquire or renew or release"),
 		refusedInPassing(all),
 		latency(all),
 		slowThenSilent(),
