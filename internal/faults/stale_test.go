@@ -20,7 +20,7 @@ const (
 func deadConnections(which whichever) []fault {
 	busy := fault{name: "connections in the pool dead", answers: true, lease: renewLease, long: 4 * many}
 	busy.inject = func(n *nemesis) (killed int) {
-		for range 3 {
+		for range pick(3, 1) {
 			killed += n.endIdle(which(n))
 			n.pause(lease)
 		}
