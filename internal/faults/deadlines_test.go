@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -139,13 +138,10 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 		replies := []any{cmd.Val()}
 		if merged := len(args) == 3*keys; keys > 1 && merged {
 			replies, _ = cmd.Val().([]any)
-		}
-		if len(replies) > len(args)/3 {
-			return nil
+			replies = replies[:min(len(replies), keys)] // it may be to another command
 		}
 		for i, reply := range replies { // of each: owner, token, lease
-			said := strings.TrimPrefix(fmt.Sprint(reply), "[") // of one; of several it is no list
-			if strings.HasPrefix(said, "10") {                 // and a name, perhaps
+			if said := fmt.Sprint(reply); said == "[10]" || said == "10" { // of one, of several
 				confirmed[fmt.Sprint(args[3*i])] = time.Duration(integer(args[3*i+2])) * time.Millisecond
 			}
 		}
