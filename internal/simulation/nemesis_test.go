@@ -173,13 +173,13 @@ func (n *nemesis) restart() func() {
 }
 
 // restartEmpty restarts Redis without its data. Whoever does that must wait until the
-// last lease is over.
+// last lease is over, and the clock shows what it has shown before.
 func (n *nemesis) restartEmpty() func() {
 	w := n.world
 	w.server.stop()
 	w.server.FlushAll()
 	n.cycle.lost = append(n.cycle.lost, now())
-	n.pass(w.lease + w.lease/50 + n.cycle.back + time.Second)
+	n.pass(w.lease + w.lease/50 + w.setBack() + time.Second)
 	w.server.start()
 	return nil
 }

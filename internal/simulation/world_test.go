@@ -241,6 +241,14 @@ func (w *world) nothingHeld(*cycle) {
 	}
 }
 
+// setBack is by how much the clock of Redis was set back, in all.
+func (w *world) setBack() (by time.Duration) {
+	for _, c := range w.cycles {
+		by += c.back
+	}
+	return by
+}
+
 // forgotten is how long what is beside a lock may outlive it: the marks of calls that
 // were given up.
 const forgotten = 11 * time.Minute
@@ -254,10 +262,7 @@ func (w *world) end() {
 
 // onlyTokens looks for other keys when all have gone, and returns those that are left.
 func (w *world) onlyTokens() []string {
-	for _, c := range w.cycles {
-		time.Sleep(c.back)
-	}
-	time.Sleep(forgotten + 3*w.lease)
+	time.Sleep(forgotten + 3*w.lease + w.setBack())
 	w.server.tick()
 	left := w.server.Keys()
 	for _, key := range left {
