@@ -173,13 +173,15 @@ func (n *nemesis) restart() func() {
 }
 
 // restartEmpty restarts Redis without its data. Whoever does that must wait until the
-// last lease is over, and the clock shows what it has shown before.
+// last lease is over, and see to it that the clock shows no time once more.
 func (n *nemesis) restartEmpty() func() {
 	w := n.world
 	w.server.stop()
 	w.server.FlushAll()
+	w.server.step(w.behind)
+	w.behind = 0
 	n.cycle.lost = append(n.cycle.lost, now())
-	n.pass(w.lease + w.lease/50 + w.setBack() + time.Second)
+	n.pass(w.lease + w.lease/50 + time.Second)
 	w.server.start()
 	return nil
 }
@@ -207,7 +209,7 @@ func (n *nemesis) stepBack() func() {
 	by := between(n.world.random, 0, longest)
 	n.world.tell("  … by %v", by)
 	n.world.server.step(-by)
-	n.cycle.back += by
+	n.world.behind += by
 	return nil
 }
 

@@ -33,9 +33,10 @@ type world struct {
 	latency time.Duration
 	longest time.Duration // how much later a request may arrive
 	actors  int
-	hearing []hearing // of the processes
-	usual   noise     // at the moment
-	faults  []fault   // that happen
+	hearing []hearing     // of the processes
+	usual   noise         // at the moment
+	faults  []fault       // that happen
+	behind  time.Duration // by which the clock of Redis was set back
 
 	serial atomic.Int64
 	calm   atomic.Bool
@@ -52,8 +53,7 @@ type cycle struct {
 	began, healed, settled, rested int64
 	visits                         []visit
 	moves                          []move
-	lost                           []int64       // when Redis lost its data
-	back                           time.Duration // by which its clock was set back
+	lost                           []int64 // when Redis lost its data
 }
 
 // move is something after which the promises are less: a step of the clock forwards, or
@@ -241,14 +241,6 @@ func (w *world) nothingHeld(*cycle) {
 	}
 }
 
-// setBack is by how much the clock of Redis was set back, in all.
-func (w *world) setBack() (by time.Duration) {
-	for _, c := range w.cycles {
-		by += c.back
-	}
-	return by
-}
-
 // forgotten is how long what is beside a lock may outlive it: the marks of calls that
 // were given up.
 const forgotten = 11 * time.Minute
@@ -262,7 +254,7 @@ func (w *world) end() {
 
 // onlyTokens looks for other keys when all have gone, and returns those that are left.
 func (w *world) onlyTokens() []string {
-	time.Sleep(forgotten + 3*w.lease + w.setBack())
+	time.Sleep(forgotten + 3*w.lease + w.behind)
 	w.server.tick()
 	left := w.server.Keys()
 	for _, key := range left {
