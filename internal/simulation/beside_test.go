@@ -19,7 +19,7 @@ func (a *actor) enterBeside(last *core.Lock, p plan) (wait func()) {
 	if a.random.IntN(2) == 0 {
 		ctx = context.WithoutCancel(ctx)
 	}
-	options := append(p.form(), core.Wait(between(a.random, 0, w.lease/20)))
+	options := append(p.form(), core.Wait(between(a.random, time.Millisecond, w.lease/20)))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -57,7 +57,7 @@ func (a *actor) giveUp() {
 	}
 	var waiting sync.WaitGroup
 	for range 1 + a.random.IntN(2) {
-		patience, longest := between(a.random, 0, 50*time.Millisecond+10*w.latency), w.lease
+		patience, longest := between(a.random, time.Millisecond, 50*time.Millisecond+10*w.latency), w.lease
 		if a.random.IntN(2) == 0 {
 			patience, longest = longest, patience
 		}
