@@ -210,6 +210,7 @@ func (n *nemesis) stepBack() func() {
 	n.world.tell("  … by %v", by)
 	n.world.server.step(-by)
 	n.world.behind += by
+	n.cycle.setBack = true
 	return nil
 }
 

@@ -51,6 +51,8 @@ type world struct {
 // cycle is a time of faults, a time of calm, and a rest.
 type cycle struct {
 	began, healed, settled, rested int64
+	asked                          int64 // for each lock, when nobody worked: one that a clock makes last longer is cut to its length then
+	setBack                        bool  // that clock was
 	visits                         []visit
 	moves                          []move
 	lost                           []int64 // when Redis lost its data
@@ -191,6 +193,7 @@ func (w *world) cycle() {
 	time.Sleep(w.lease + w.timeout + 2*time.Second)
 	end()
 	w.rest()
+	w.ask(c)
 	time.Sleep(w.lease) // others have prolonged what a dead process has with their owner
 
 	s, end = w.shift()
@@ -204,6 +207,16 @@ func (w *world) cycle() {
 	w.calm.Store(false)
 	c.rested = now()
 	w.nothingHeld(c)
+}
+
+// ask tries to take each lock.
+func (w *world) ask(c *cycle) {
+	for _, key := range keys {
+		if k, err := w.inspector.TryLock(context.Background(), key); err == nil {
+			_ = k.Unlock(context.Background())
+		}
+	}
+	c.asked = now()
 }
 
 // shift begins a time of work.
