@@ -204,7 +204,7 @@ func (n *nemesis) stepForwards() func() {
 func (n *nemesis) stepBack() func() {
 	longest := min(n.world.lease, 2*time.Second)
 	if n.world.random.IntN(2) == 0 {
-		longest = 30*time.Second + 6*n.world.lease
+		longest = 5 * time.Minute
 	}
 	by := between(n.world.random, 0, longest)
 	n.world.tell("  … by %v", by)
