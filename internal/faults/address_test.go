@@ -3,12 +3,14 @@ package faults
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"net"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // connectionName marks the workers' connections in CLIENT LIST.
@@ -29,7 +31,7 @@ func (a address) clients(d *deadlines) []redis.UniversalClient {
 		}), d, 0))
 	default:
 		for i, addr := range a.Addrs {
-			client := redis.NewClient(&redis.Options{Addr: addr, Dialer: a.dial, ClientName: connectionName})
+			client := redis.NewClient(&redis.Options{Addr: addr, Dialer: a.dial, ClientName: connectionName, PoolSize: pooled})
 			out = append(out, learning(client, d, i))
 		}
 	}
@@ -51,5 +53,13 @@ func (a address) options() []core.Option {
 
 // dial connects through the proxy.
 func (a address) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, network, cmp.Or(a.Detour[addr], addr))
+	conn, err := new(net.Dialer).DialContext(ctx, network, cmp.Or(a.Detour[addr], addr))
+	if err != nil || a.Certificate == nil {
+		return conn, err
+	}
+	config, err := redistest.Trusting(a.Certificate)
+	if err != nil {
+		return nil, err
+	}
+	return tls.Client(conn, config), nil
 }

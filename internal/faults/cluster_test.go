@@ -21,6 +21,8 @@ func cluster(tb testing.TB) *topology {
 		nothing(),
 		killConnections(all),
 		dropReply(all, "acquire"), dropReply(all, "renew"), dropReply(all, "release"),
+		answeredByProxy(all, "acquire"), answeredByProxy(all, "renew"), answeredByProxy(all, "release"),
+		swapReplies(all, "acquire or renew or release"),
 		blackHole("a shard silent", shard, lease*14/10),
 		stopServer("a master stopped", master, lease*14/10),
 		flushScripts("scripts flushed", master),

@@ -118,6 +118,9 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 		if calls == 1 || !isList { // what is no list is the reply to each
 			replies = slices.Repeat([]any{cmd.Val()}, calls)
 		}
+		if len(replies) != calls {
+			return nil // the reply to another command
+		}
 		for i, reply := range replies {
 			call := args[i*len(args)/calls:] // owner, lease, …
 			lease := int64(30_000)
@@ -136,6 +139,7 @@ func (d *deadlines) outcome(cmd *redis.Cmd) map[string]time.Duration {
 		replies := []any{cmd.Val()}
 		if merged := len(args) == 3*keys; keys > 1 && merged {
 			replies, _ = cmd.Val().([]any)
+			replies = replies[:min(len(replies), keys)] // it may be to another command
 		}
 		for i, reply := range replies { // of each: owner, token, lease
 			if said := fmt.Sprint(reply); strings.HasPrefix(said, "[10 ") || strings.HasPrefix(said, "10") { // of one, of several

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +25,8 @@ type run struct {
 func startRun(tb testing.TB, start func(testing.TB) *topology, seed uint64) *run {
 	tb.Helper()
 	top := start(tb)
+	chosen := regexp.MustCompile(*only)
+	top.faults = slices.DeleteFunc(top.faults, func(f fault) bool { return !chosen.MatchString(f.name) })
 	c := startCrew(tb, top, seed)
 	r := &run{
 		top: top, crew: c, lastToken: map[string]int64{},
@@ -40,6 +44,9 @@ func (r *run) injectAll(until time.Time) []result {
 	tb := r.nemesis.tb
 	tb.Helper()
 	results := make([]result, len(r.top.faults))
+	if len(results) == 0 {
+		return nil
+	}
 	if !strict() {
 		for i, f := range r.top.faults {
 			results[i] = r.round(f)

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/redistest"
@@ -60,8 +61,8 @@ func deliverLate(on where, script string) fault {
 	return f
 }
 
-// chosen arms a fault on each link, and ends it when a call has had time to give up
-// and about one for each worker has happened.
+// chosen arms a fault on each link, for a script, or several with " or " between them. It ends it when a
+// call has had time to give up and about one for each worker has happened.
 func chosen(name string, on where, script string,
 	arm func(*redistest.Proxy, redistest.Match) *redistest.Fault, heal func(*nemesis, []*redistest.Fault)) fault {
 	f := fault{name: name}
@@ -71,9 +72,13 @@ func chosen(name string, on where, script string,
 		f.lease, f.within = longLease(), settled
 	}
 	f.inject = func(n *nemesis) int {
-		digests, err := redistest.Digests(script)
-		if err != nil {
-			n.tb.Fatal(err)
+		var digests []string
+		for _, name := range strings.Split(script, " or ") {
+			more, err := redistest.Digests(name)
+			if err != nil {
+				n.tb.Fatal(err)
+			}
+			digests = append(digests, more...)
 		}
 		var armed []*redistest.Fault
 		for _, p := range on(n) {

@@ -15,6 +15,7 @@ type nemesis struct {
 	top    *topology
 	crew   *crew
 	random *rand.Rand
+	found  []string // that is wrong, and that no visit shows
 }
 
 // pause lets a fault last.

@@ -110,14 +110,21 @@ func (p *process) send(o order) {
 // await returns when the worker reports the state.
 func (p *process) await(tb testing.TB, state string) {
 	tb.Helper()
+	if got := p.next(tb, state); got != state {
+		tb.Fatalf("worker %d: %q instead of %q; %s", p.setup.Worker, got, state, p.lastWords())
+	}
+}
+
+// next returns the next state that the worker reports.
+func (p *process) next(tb testing.TB, expected string) string {
+	tb.Helper()
 	select {
 	case got := <-p.states:
-		if got != state {
-			tb.Fatalf("worker %d: %q instead of %q; %s", p.setup.Worker, got, state, p.lastWords())
-		}
+		return got
 	case <-time.After(patience):
 		_ = dump(p.cmd.Process)
-		tb.Fatalf("worker %d is not %s after %v; it does: %s", p.setup.Worker, state, patience, p.lastWords())
+		tb.Fatalf("worker %d is not %s after %v; it does: %s", p.setup.Worker, expected, patience, p.lastWords())
+		return ""
 	}
 }
 

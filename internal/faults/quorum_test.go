@@ -24,6 +24,8 @@ func quorum(tb testing.TB) *topology {
 		deliverLate(ofMember, "acquire"), deliverLate(ofMember, "release"),
 		blackHole("a member silent, short", ofMember, lease*4/10),
 		blackHole("a member silent, long", ofMember, lease*14/10),
+		answeredByProxy(ofMember, "acquire"), answeredByProxy(ofMember, "release"),
+		swapReplies(ofMember, "acquire or renew or release"),
 		latency(ofMember),
 		stopServer("a member stopped", member, lease*14/10),
 		restart("a member restarted", member),

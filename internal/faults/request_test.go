@@ -24,6 +24,7 @@ import (
 
 const (
 	requests    = 30                     // of the operations, in per cent
+	impatient   = 20                     // of the requests, in per cent: their clients leave
 	newRequest  = 250 * time.Millisecond // how often there is a new one
 	longestAgo  = 4 * time.Second        // since when a request is sent
 	answersKept = time.Hour
@@ -35,10 +36,11 @@ func (w *worker) countsOnce() bool { return w.setup.Members == 1 && w.setup.Redi
 
 // requester is what an actor has to send requests.
 type requester struct {
-	shop  http.Handler
-	since int64    // the time of the oldest request to send
-	keys  []string // of those that were sent
-	sent  *record  // the one that is sent
+	shop   http.Handler
+	since  int64           // the time of the oldest request to send
+	keys   []string        // of those that were sent
+	sent   *record         // the one that is sent
+	client context.Context // that sends it, and may leave
 }
 
 // begin has the actor send requests of its round.
@@ -55,8 +57,8 @@ func (w *worker) idempotent(handler http.HandlerFunc, opts ...core.Option) http.
 	})(handler)
 }
 
-func sendRequest(shop http.Handler, key string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest("POST", "/", nil)
+func sendRequest(ctx context.Context, shop http.Handler, key string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, "POST", "/", nil)
 	r.Header.Set("Idempotency-Key", key)
 	w := httptest.NewRecorder()
 	shop.ServeHTTP(w, r)
@@ -84,7 +86,13 @@ func (a *actorState) sendAgain() {
 func (a *actorState) send(key string) {
 	a.sent = a.worker.open(key, form{})
 	a.sent.update(func(v *visit) { v.Request = &checker.Request{} })
-	a.sent.answered(sendRequest(a.shop, key))
+	ctx, leave := context.WithCancel(background)
+	defer leave()
+	if a.chance(impatient) {
+		defer time.AfterFunc(time.Duration(a.random.Int64N(int64(50*time.Millisecond))), leave).Stop()
+	}
+	a.client = ctx
+	a.sent.answered(ctx, sendRequest(ctx, a.shop, key))
 }
 
 // attempt is the handler.
@@ -100,6 +108,11 @@ func (a *actorState) attempt(w http.ResponseWriter, r *http.Request) {
 		a.worker.write(found)
 	}
 	a.sent.leave(k)
+	if a.client.Err() != nil && a.chance(60) {
+		// Nobody has written anything: what the work came to is not known.
+		a.sent.update(func(v *visit) { v.Released, v.Request.Answer = now(), "none" })
+		return
+	}
 
 	answer, status := strings.Repeat(a.worker.nextID(), 1+a.random.IntN(500)), http.StatusCreated
 	if a.chance(30) {
@@ -116,8 +129,8 @@ func (a *actorState) attempt(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(answer))
 }
 
-// answered enters what the client has got.
-func (r *record) answered(w *httptest.ResponseRecorder) {
+// answered enters what the client has got, if that has not left.
+func (r *record) answered(ctx context.Context, w *httptest.ResponseRecorder) {
 	at, digest := now(), redistest.Digest(w.Body.String())
 	r.update(func(v *visit) {
 		again := w.Header().Get("Idempotent-Replayed") != ""
@@ -129,6 +142,8 @@ func (r *record) answered(w *httptest.ResponseRecorder) {
 			return
 		case w.Code == http.StatusCreated && again:
 			v.Request.Again, v.Request.Answer = true, digest
+		case ctx.Err() != nil && !again:
+			v.Refusal = "gone"
 		case w.Code == http.StatusConflict && w.Header().Get("Retry-After") != "":
 			v.Refusal = "busy"
 		case w.Code == http.StatusServiceUnavailable:

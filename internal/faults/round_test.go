@@ -83,6 +83,12 @@ func (r *run) round(f fault) (res result) {
 		}
 		res.late = max(res.late, v.Late)
 	}
+	if strict() && f.answers {
+		failed := append(failures(visits, began), r.nemesis.found...)
+		res.violations += len(failed)
+		found = append(found, failed...)
+	}
+	r.nemesis.found = nil
 	if lost, of := losses(visits); strict() && f.calm && 2*lost > of {
 		res.violations++
 		found = append(found, fmt.Sprintf("%d of %d long holds were lost for no reason", lost, of))

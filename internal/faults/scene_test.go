@@ -59,7 +59,7 @@ func (s *scene) send(o order) string {
 		w.WriteHeader(<-s.end)
 		fmt.Fprint(w, s.worker.setup.Worker)
 	}, core.Lease(o.Lease), core.Wait(o.Wait))
-	go func() { s.got <- answerText(sendRequest(shop, o.Key)) }()
+	go func() { s.got <- answerText(sendRequest(background, shop, o.Key)) }()
 	select {
 	case n := <-s.began:
 		return fmt.Sprint("attempt ", n)

@@ -21,6 +21,9 @@ func single(tb testing.TB) *topology {
 		deliverLate(all, "acquire"), deliverLate(all, "renew"), deliverLate(all, "release"),
 		blackHole("black hole, short", all, lease*4/10),
 		blackHole("black hole, long", all, lease*14/10),
+		answeredByProxy(all, "acquire"), answeredByProxy(all, "renew"), answeredByProxy(all, "release"),
+		swapReplies(all, "acquire"), swapReplies(all, "acquire or renew or release"),
+		refusedInPassing(all),
 		latency(all),
 		slowThenSilent(),
 		stopServer("Redis stopped, short", one, lease*4/10),
@@ -28,6 +31,7 @@ func single(tb testing.TB) *topology {
 		restart("Redis restarted", one),
 		flushScripts("scripts flushed", one),
 	)
+	top.faults = append(top.faults, deadConnections(one)...)
 	top.faults = append(top.faults, grantMessages(all)...)
 	top.faults = append(top.faults, ofWorkers()...)
 	return top

@@ -37,6 +37,8 @@ type fault struct {
 	inject func(n *nemesis) int
 	// calm says that it is none: most locks must outlast their lease.
 	calm bool
+	// answers says that Redis answers all the time: no call fails, and no lock is lost.
+	answers bool
 	// lease of the locks while it is there; 0 for the usual one.
 	lease time.Duration
 	// long is how many of the holds last long, in per cent; 0 for a few.
@@ -49,15 +51,20 @@ type fault struct {
 // persistent keeps all that Redis has acknowledged, whatever happens to it.
 var persistent = []string{"--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "1mb"}
 
-// direct are addresses of servers, for each worker through proxies of its own.
+// direct are addresses of servers, for each worker through proxies of its own. Those of the last
+// one speak TLS.
 func direct(tb testing.TB, kind string, servers []*redistest.Server) (addresses []address, w wires) {
-	for range workers {
+	for i := range workers {
 		a := address{Kind: kind}
 		var own []*redistest.Proxy
 		for _, s := range servers {
-			p := s.Proxy(tb)
+			start := s.Proxy
+			if i == workers-1 {
+				start = s.EncryptedProxy
+			}
+			p := start(tb)
 			own = append(own, p)
-			a.Addrs = append(a.Addrs, p.Addr())
+			a.Addrs, a.Certificate = append(a.Addrs, p.Addr()), p.Certificate()
 		}
 		addresses = append(addresses, a)
 		w = append(w, own)

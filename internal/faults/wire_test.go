@@ -23,6 +23,8 @@ type address struct {
 	Addrs  []string          // of the server, the nodes, the members, the sentinels
 	Detour map[string]string // from an address that Redis announces to the proxy before it
 	Master string            // what the sentinels call the master
+	// Certificate is that of the proxies, where they speak TLS.
+	Certificate []byte
 	// Replicas is how many of them must have a lock before it counts; 0 where
 	// nothing fails over by itself.
 	Replicas int
@@ -30,9 +32,10 @@ type address struct {
 
 // order is what the test sends to a worker.
 type order struct {
-	Do     string        `json:",omitempty"` // work, hurry, rest, leave; hold, write, unlock, send, answer in a scripted scene
+	Do     string        `json:",omitempty"` // work, connect, hurry, rest, leave; hold, write, unlock, send, answer in a scripted scene
 	Lease  time.Duration `json:",omitempty"` // with work, hold and send
 	Long   int           `json:",omitempty"` // with work: per cent of the holds that outlast a renewal
+	Times  int           `json:",omitempty"` // with connect
 	Key    string        `json:",omitempty"` // with hold and send
 	Wait   time.Duration `json:",omitempty"` // with send: for the answer to somebody else's request
 	Status int           `json:",omitempty"` // with answer
@@ -41,7 +44,7 @@ type order struct {
 
 // message is what a worker sends to the test.
 type message struct {
-	State string  `json:",omitempty"` // ready, resting, left; holding, written, unlocked, attempt …, 201 … in a scripted scene
+	State string  `json:",omitempty"` // ready, connected, resting, left; holding, written, unlocked, attempt …, 201 … in a scripted scene
 	Note  string  `json:",omitempty"` // with left: what has leaked
 	Visit *visit  `json:",omitempty"`
 	Store *access `json:",omitempty"`

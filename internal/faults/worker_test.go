@@ -108,6 +108,9 @@ func (w *worker) obey(orders <-chan order) {
 		switch o.Do {
 		case "work":
 			hurry, rest = w.begin(o)
+		case "connect":
+			w.connectOften(o.Times)
+			w.send(message{State: "connected"})
 		case "hurry":
 			hurry()
 		case "rest":

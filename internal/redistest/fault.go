@@ -53,6 +53,7 @@ const (
 	dropReply
 	hangReply
 	replaceReply
+	swapReplies
 	dropRequest
 	answer
 	hold
@@ -75,6 +76,8 @@ type Fault struct {
 	count int
 	last  []string
 	held  []*exchange
+	kept  *packet // a reply that another one is to be exchanged for
+	pass  chan struct{}
 }
 
 // Happened is closed when the fault has happened for the first time: the reply
@@ -102,11 +105,13 @@ func (f *Fault) Request() []string {
 	return f.last
 }
 
-// Disarm keeps it from happening again. Requests that it holds stay held.
+// Disarm keeps it from happening again. Requests that it holds stay held, a reply that
+// it keeps goes on.
 func (f *Fault) Disarm() {
 	f.proxy.mu.Lock()
 	defer f.proxy.mu.Unlock()
 	f.off = true
+	f.letPass()
 }
 
 // Release delivers the requests that a HoldRequest fault holds, and returns

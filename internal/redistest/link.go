@@ -23,13 +23,14 @@ type exchange struct {
 // so that a side which does not read stops nobody else.
 type link struct {
 	proxy    *Proxy
-	client   *net.TCPConn
+	tcp      *net.TCPConn // of the client
+	client   stream       // by that, which TLS may be inside of
 	toClient *outbox
 	toRedis  *outbox
 	dead     chan struct{} // closed by kill
 
 	// Guarded by proxy.mu.
-	redis      *net.TCPConn
+	redis      *net.TCPConn // and client, once run has begun
 	killed     bool
 	sent       map[string]bool // commands seen
 	queue      []*exchange     // requests that Redis has not answered, oldest first
@@ -39,10 +40,10 @@ type link struct {
 	mute       bool            // replies are swallowed
 }
 
-func newLink(p *Proxy, client *net.TCPConn) *link {
+func newLink(p *Proxy, tcp *net.TCPConn) *link {
 	dead := make(chan struct{})
 	return &link{
-		proxy: p, client: client, dead: dead, sent: map[string]bool{},
+		proxy: p, tcp: tcp, client: p.streamOf(tcp), dead: dead, sent: map[string]bool{},
 		toClient: newOutbox(dead), toRedis: newOutbox(dead),
 	}
 }
@@ -110,7 +111,7 @@ func (l *link) request(raw []byte, args []string) {
 	l.sent[e.name] = true
 	p.choose(e)
 
-	out := packet{raw: raw, due: p.due()}
+	out := &packet{raw: raw, due: p.due()}
 	if f := e.fault; f != nil {
 		switch f.action {
 		case dropRequest:
@@ -154,7 +155,7 @@ func (l *link) replies() {
 // reply decides what becomes of a reply. The caller holds proxy.mu.
 func (l *link) reply(r reply) {
 	e := l.answered(r)
-	raw := r.raw
+	out := &packet{raw: r.raw, due: l.proxy.due()}
 	if e != nil && e.fault != nil && !l.mute {
 		switch f := e.fault; {
 		case r.kind == '-' && strings.HasPrefix(r.text, "NOSCRIPT"):
@@ -167,18 +168,20 @@ func (l *link) reply(r reply) {
 			l.mute = true
 		case f.action == replaceReply:
 			f.note(e.request)
-			raw = f.reply
+			out.raw = f.reply
+		case f.action == swapReplies:
+			f.swap(out, e.request)
 		}
 	}
 	if l.mute {
 		return
 	}
-	delays := []time.Duration{0}
-	if e == nil && l.proxy.messages != nil {
-		delays = l.proxy.messages(raw)
+	if e != nil || l.proxy.messages == nil {
+		l.toClient.put(out)
+		return
 	}
-	for _, d := range delays {
-		l.toClient.put(packet{raw: raw, due: l.proxy.due().Add(d)})
+	for _, d := range l.proxy.messages(r.raw) {
+		l.toClient.put(&packet{raw: r.raw, due: out.due.Add(d)})
 	}
 }
 
@@ -222,7 +225,7 @@ func (l *link) settleUnsent() {
 		}
 		e.fault.note(e.request)
 		if e.fault.action == answer {
-			l.toClient.put(packet{raw: e.fault.reply, due: l.proxy.due()})
+			l.toClient.put(&packet{raw: e.fault.reply, due: l.proxy.due()})
 		} else {
 			l.hangUp()
 		}
@@ -257,7 +260,7 @@ func (l *link) kill() {
 	}
 	l.killed = true
 	close(l.dead)
-	_ = l.client.Close()
+	_ = l.tcp.Close() // TLS is not told
 	if l.redis != nil {
 		_ = l.redis.Close()
 	}

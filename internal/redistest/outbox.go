@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"net"
 	"sync"
 	"time"
 )
@@ -20,7 +19,7 @@ type outbox struct {
 	news chan struct{}   // holds one when something was put
 
 	mu      sync.Mutex
-	packets []packet
+	packets []*packet
 	closed  bool
 }
 
@@ -29,7 +28,7 @@ func newOutbox(dead <-chan struct{}) *outbox {
 }
 
 // put adds a packet. It never blocks. After close it does nothing.
-func (o *outbox) put(p packet) {
+func (o *outbox) put(p *packet) {
 	o.mu.Lock()
 	if !o.closed {
 		o.packets = append(o.packets, p)
@@ -54,7 +53,7 @@ func (o *outbox) wake() {
 }
 
 // drain writes until close or death. What the other side does not take is lost.
-func (o *outbox) drain(conn *net.TCPConn) {
+func (o *outbox) drain(conn stream) {
 	for {
 		p, state := o.next()
 		switch state {
@@ -84,7 +83,7 @@ const (
 	closed
 )
 
-func (o *outbox) next() (packet, outboxState) {
+func (o *outbox) next() (*packet, outboxState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.packets) > 0 {
@@ -93,13 +92,13 @@ func (o *outbox) next() (packet, outboxState) {
 		return p, ready
 	}
 	if o.closed {
-		return packet{}, closed
+		return nil, closed
 	}
-	return packet{}, empty
+	return nil, empty
 }
 
 // ripen waits until a packet may be written; false: never.
-func (o *outbox) ripen(p packet) bool {
+func (o *outbox) ripen(p *packet) bool {
 	if p.hold != nil {
 		select {
 		case <-p.hold:

@@ -20,6 +20,8 @@ import (
 type Proxy struct {
 	addr, target, password string
 
+	identity *identity // of a server that speaks TLS; nil: this one does not
+
 	wg sync.WaitGroup
 
 	mu       sync.Mutex
@@ -54,14 +56,6 @@ func OpenProxy(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Proxy starts a proxy before this server.
-func (s *Server) Proxy(tb testing.TB) *Proxy {
-	tb.Helper()
-	p := NewProxy(tb, s.Addr())
-	p.password = s.password()
-	return p
-}
-
 // Addr is the host:port that clients connect to.
 func (p *Proxy) Addr() string { return p.addr }
 
@@ -69,7 +63,7 @@ func (p *Proxy) Addr() string { return p.addr }
 // defaults, closed at the end of the test.
 func (p *Proxy) Client(tb testing.TB, configure ...func(*redis.Options)) *redis.Client {
 	tb.Helper()
-	return newClient(tb, p.Addr(), p.password, configure)
+	return newClient(tb, p.Addr(), p.password, append(p.trusting(), configure...))
 }
 
 // DropReply has Redis execute the next request that matches, swallows its reply
@@ -92,6 +86,14 @@ func (p *Proxy) HangReply(match Match, opts ...FaultOption) *Fault {
 // passes as for DropReply.
 func (p *Proxy) ReplaceReply(match Match, reply string, opts ...FaultOption) *Fault {
 	return p.arm(replaceReply, match, reply, opts)
+}
+
+// SwapReplies has Redis execute requests that match, two by default, and gives each of two the
+// reply to the other one: to the next that matches, on the same connection or another. Until
+// then, or Disarm, the first reply is kept, and whatever comes after it on its connection. It has
+// happened with the second one. NOSCRIPT passes as for DropReply.
+func (p *Proxy) SwapReplies(match Match, opts ...FaultOption) *Fault {
+	return p.arm(swapReplies, match, "", append([]FaultOption{Times(2)}, opts...))
 }
 
 // DropRequest swallows the next request that matches, and all that follows on

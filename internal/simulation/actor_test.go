@@ -36,7 +36,11 @@ func (p *process) work(s *shift) {
 					most = max(most, 100*time.Millisecond)
 				}
 				a.process.sleep(s.ctx, between(a.random, 0, most))
-				a.visit(p.world.plan(a.random, s.calm()))
+				if a.random.IntN(10) == 0 {
+					a.giveUp()
+				} else {
+					a.visit(p.world.plan(a.random, s.calm()))
+				}
 			}
 		})
 	}
@@ -100,6 +104,9 @@ func (a *actor) visit(p plan) {
 		abort := p.Abort
 		if h != k {
 			abort = a.random.IntN(3) == 0 // of nested holds the outermost counts
+		}
+		if last && p.Beside {
+			defer a.enterBeside(h, p)()
 		}
 		a.unlock(r, h, last, h == k, abort)
 	}

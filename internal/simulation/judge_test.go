@@ -236,7 +236,11 @@ func (v *verdict) unreached(c *cycle, key string, bound time.Duration) {
 		}
 		end := max(o.Done, o.Released)
 		if o.Plan.KeepFor > 0 && !o.Plan.Abort {
-			end = max(end, o.Returned+int64(o.Plan.KeepFor*102/100+c.back))
+			from := o.Returned
+			if c.setBack {
+				from = max(from, c.asked)
+			}
+			end = max(end, from+int64(o.Plan.KeepFor*102/100))
 		}
 		add(o.Form, o.Returned, end, 1, 0)
 	}

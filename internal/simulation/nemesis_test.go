@@ -173,13 +173,15 @@ func (n *nemesis) restart() func() {
 }
 
 // restartEmpty restarts Redis without its data. Whoever does that must wait until the
-// last lease is over.
+// last lease is over, and see to it that the clock shows no time once more.
 func (n *nemesis) restartEmpty() func() {
 	w := n.world
 	w.server.stop()
 	w.server.FlushAll()
+	w.server.step(w.behind)
+	w.behind = 0
 	n.cycle.lost = append(n.cycle.lost, now())
-	n.pass(w.lease + w.lease/50 + n.cycle.back + time.Second)
+	n.pass(w.lease + w.lease/50 + time.Second)
 	w.server.start()
 	return nil
 }
@@ -197,11 +199,18 @@ func (n *nemesis) stepForwards() func() {
 	return nil
 }
 
+// stepBack sets the clock back, as a time server does, or by as much as an administrator does. What
+// expires at a time of that clock lasts as much longer, until somebody asks for it.
 func (n *nemesis) stepBack() func() {
-	by := between(n.world.random, 0, min(n.world.lease, 2*time.Second))
+	longest := min(n.world.lease, 2*time.Second)
+	if n.world.random.IntN(2) == 0 {
+		longest = 5 * time.Minute
+	}
+	by := between(n.world.random, 0, longest)
 	n.world.tell("  … by %v", by)
 	n.world.server.step(-by)
-	n.cycle.back += by
+	n.world.behind += by
+	n.cycle.setBack = true
 	return nil
 }
 

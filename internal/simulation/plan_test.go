@@ -30,6 +30,7 @@ type plan struct {
 	Leave    bool // its caller goes away while it holds the lock
 	Known    bool // the holder asks for its owner
 	Handover bool // it hands the lock over to a job
+	Beside   bool // somebody enters the lock while it is unlocked
 }
 
 const (
@@ -38,8 +39,11 @@ const (
 )
 
 // keys are what the processes contend for: hot ones, cold ones, one whose holders share
-// owners, one that is read and written, and one with permits.
-var keys = []string{"hot 0", "hot 1", "cold 0", "cold 1", "cold 2", "cold 3", "cold 4", "cold 5", "cold 6", "cold 7", owned, readAndWritten, permitted}
+// owners, one that is read and written, one with permits, and for each process one of its own.
+var keys = []string{"hot 0", "hot 1", "cold 0", "cold 1", "cold 2", "cold 3", "cold 4", "cold 5", "cold 6", "cold 7", owned, readAndWritten, permitted,
+	own[0], own[1], own[2], own[3]}
+
+var own = []string{"own 0", "own 1", "own 2", "own 3"}
 
 const (
 	owned          = "owned"
@@ -89,6 +93,7 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 	p.Abort = chance(20)
 	p.Known = chance(20)
 	p.Do = chance(20)
+	p.Beside = chance(20)
 	together := chance(30)
 	if together {
 		p.together(random)
@@ -125,6 +130,7 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 		p.KeepFor = between(random, time.Millisecond, 2*l)
 	}
 	if p.Form.Shared && chance(15) || !together && chance(12) {
+		p.Beside = false
 		p.Owner, p.Do, p.Fixed, p.Lease = "owner "+string('a'+rune(random.IntN(2))), false, false, l
 		p.KeepFor = 0 // they do not go together
 		if !together {

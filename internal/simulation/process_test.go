@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/latchkey-go/latchkey/core"
 )
@@ -29,6 +30,8 @@ type process struct {
 	actors sync.WaitGroup
 	leaves atomic.Bool
 	closed atomic.Bool
+
+	givesUp atomic.Bool // it has an actor that does
 
 	mu      sync.Mutex
 	resumed chan struct{} // open while it is paused
@@ -54,9 +57,15 @@ func (w *world) newProcess(place int) *process {
 		DialTimeout:           2 * w.timeout,
 		ReadTimeout:           2 * w.timeout,
 		DisableIdentity:       true,
+		// Their handshake holds a mutex, and somebody who waits for one stops the fake time.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	var err error
-	p.locker, err = core.New(p.client, core.Logger(slog.New(slog.DiscardHandler)), core.Lease(w.lease), core.Timeout(w.timeout))
+	options := []core.Option{core.Logger(slog.New(slog.DiscardHandler)), core.Lease(w.lease), core.Timeout(w.timeout)}
+	if place%2 == 0 { // core does less where nobody hears of it
+		options = append(options, core.Observe(losses{w}))
+	}
+	p.locker, err = core.New(p.client, options...)
 	if err != nil {
 		panic(err)
 	}

@@ -212,6 +212,9 @@ func (r *record) released(err error, last, kept bool, took time.Duration) {
 		if took > r.process.world.timeout+slack {
 			v.Broken = fmt.Sprintf("Unlock took %v, with a Timeout of %v", took, r.process.world.timeout)
 		}
+		if err != nil && v.Calm && r.process.world.isCalm() {
+			v.Broken = fmt.Sprintf("unlocked in vain, without a reason (%v)", err)
+		}
 		v.Kept = v.Kept || kept
 		if last {
 			v.Done = at

@@ -93,7 +93,7 @@ func (r *request) send(ctx context.Context, p *process, random *rand.Rand) {
 	lease := r.w.lease
 	for ctx.Err() == nil {
 		answered := r.isAnswered()
-		k, err := p.locker.Lock(ctx, r.key, adapter.Attempt(r.digest, answerKept, false), core.Wait(between(random, 0, lease)))
+		k, err := p.locker.Lock(ctx, r.key, adapter.Attempt(r.digest, answerKept, false), core.Wait(between(random, time.Millisecond, lease)))
 		if text, ok := adapter.AnswerOf(err); ok {
 			r.got(string(text))
 			return

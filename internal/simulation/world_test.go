@@ -33,9 +33,10 @@ type world struct {
 	latency time.Duration
 	longest time.Duration // how much later a request may arrive
 	actors  int
-	hearing []hearing // of the processes
-	usual   noise     // at the moment
-	faults  []fault   // that happen
+	hearing []hearing     // of the processes
+	usual   noise         // at the moment
+	faults  []fault       // that happen
+	behind  time.Duration // by which the clock of Redis was set back
 
 	serial atomic.Int64
 	calm   atomic.Bool
@@ -50,10 +51,11 @@ type world struct {
 // cycle is a time of faults, a time of calm, and a rest.
 type cycle struct {
 	began, healed, settled, rested int64
+	asked                          int64 // for each lock, when nobody worked: one that a clock makes last longer is cut to its length then
+	setBack                        bool  // that clock was
 	visits                         []visit
 	moves                          []move
-	lost                           []int64       // when Redis lost its data
-	back                           time.Duration // by which its clock was set back
+	lost                           []int64 // when Redis lost its data
 }
 
 // move is something after which the promises are less: a step of the clock forwards, or
@@ -188,9 +190,10 @@ func (w *world) cycle() {
 	c.healed = now()
 	w.tell("all is healed")
 	// What died or was never confirmed ends with its lease, as Redis counts it.
-	time.Sleep(w.lease + c.back + w.timeout + 2*time.Second)
+	time.Sleep(w.lease + w.timeout + 2*time.Second)
 	end()
 	w.rest()
+	w.ask(c)
 	time.Sleep(w.lease) // others have prolonged what a dead process has with their owner
 
 	s, end = w.shift()
@@ -204,6 +207,16 @@ func (w *world) cycle() {
 	w.calm.Store(false)
 	c.rested = now()
 	w.nothingHeld(c)
+}
+
+// ask tries to take each lock.
+func (w *world) ask(c *cycle) {
+	for _, key := range keys {
+		if k, err := w.inspector.TryLock(context.Background(), key); err == nil {
+			_ = k.Unlock(context.Background())
+		}
+	}
+	c.asked = now()
 }
 
 // shift begins a time of work.
@@ -254,7 +267,7 @@ func (w *world) end() {
 
 // onlyTokens looks for other keys when all have gone, and returns those that are left.
 func (w *world) onlyTokens() []string {
-	time.Sleep(forgotten + 3*w.lease)
+	time.Sleep(forgotten + 3*w.lease + w.behind)
 	w.server.tick()
 	left := w.server.Keys()
 	for _, key := range left {
