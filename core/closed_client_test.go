@@ -24,7 +24,7 @@ func TestClientClosedBeforeItsLocker(t *testing.T) {
 			wantErr(t, err, core.ErrUnavailable, redis.ErrClosed)
 		},
 		"being released": func(t *testing.T, s *embedded, l *core.Locker, client *redis.Client) {
-			s.failAll(refuse("LOADING Redis is loading"), release)
+			s.failAll(refuse("MISCONF Redis cannot save"), release)
 			wantErr(t, take(t, background, l, "k").Unlock(background), core.ErrUnavailable)
 			_ = client.Close()
 		},

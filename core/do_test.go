@@ -205,7 +205,7 @@ func TestDoDoesNotReturnAFailedRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		logged := &records{}
 		l := s.locker(core.Logger(logged.logger()))
-		s.fail(release, refuse("READONLY You can't write against a read only replica."))
+		s.fail(release, refuse("MISCONF Redis cannot save"))
 		if err := l.Do(background, "k", func(context.Context) error { return nil }); err != nil {
 			t.Errorf("the work was done, and the release goes on in the background: %v", err)
 		}

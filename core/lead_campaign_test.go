@@ -22,7 +22,7 @@ func TestCampaignOutlivesAnOutage(t *testing.T) {
 	for name, fail := range map[string]func(s *embedded){
 		"connections are refused": (*embedded).outage,
 		"no answer":               func(s *embedded) { s.failAll(hang, acquire) },
-		"errors":                  func(s *embedded) { s.failAll(refuse("LOADING Redis is loading"), acquire) },
+		"errors":                  func(s *embedded) { s.failAll(refuse("MISCONF Redis cannot save"), acquire) },
 		"no rights":               func(s *embedded) { s.failAll(refuse("NOPERM"), acquire) },
 	} {
 		for _, waiting := range []bool{false, true} {
@@ -212,7 +212,7 @@ func TestCloseEndsLead(t *testing.T) {
 	})
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.open()
-		s.failAll(refuse("LOADING"), acquire)
+		s.failAll(refuse("MISCONF"), acquire)
 		c := campaign(background, l)
 		time.Sleep(10*time.Second + time.Millisecond)
 		began := time.Now()

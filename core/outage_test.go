@@ -14,7 +14,7 @@ import (
 // outages are failures of a whole server.
 var outages = map[string]func(*embedded){
 	"unreachable":   (*embedded).outage,
-	"server errors": func(s *embedded) { s.failAll(refuse("LOADING Redis is loading"), acquire) },
+	"server errors": func(s *embedded) { s.failAll(refuse("MISCONF Redis cannot save"), acquire) },
 	"silent":        func(s *embedded) { s.failAll(hang, acquire) },
 }
 

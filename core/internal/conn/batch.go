@@ -72,7 +72,7 @@ func (b *batch) wrote() {
 func (b *batch) set(ctx context.Context) {
 	first := b.calls[0].Command
 	if len(b.calls) == 1 {
-		b.cmd.set(ctx, scriptWord{first.Script, b.again, b}, first.line(b.cmd.room[:]))
+		b.cmd.set(ctx, first.Script, b.again, b, first.line(b.cmd.room[:]))
 		return
 	}
 	merged, n := first.Script.Merged, first.each()
@@ -87,7 +87,7 @@ func (b *batch) set(ctx context.Context) {
 		args := c.Command.Words[first.Keys:]
 		words = append(words, args[:min(int(first.Merges), len(args))]...)
 	}
-	b.cmd.set(ctx, scriptWord{&merged.Script, b.again, b}, words)
+	b.cmd.set(ctx, &merged.Script, b.again, b, words)
 }
 
 // divides says that a merged script was refused, perhaps because of one of its keys.

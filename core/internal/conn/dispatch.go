@@ -17,13 +17,11 @@ type once struct {
 	room   [9]any // for the words of most commands
 }
 
-// set makes it a command: EVALSHA, or EVAL where Redis does not know the script yet. The line begins with room for
-// two words.
-func (o *once) set(ctx context.Context, script scriptWord, line []any) {
-	o.script = script
-	line[0], line[1] = "evalsha", &o.script
-	if script.whole {
-		line[0] = "eval"
+// set makes it EVALSHA, or EVAL where Redis does not know the script yet. The line has room for two words in front.
+func (o *once) set(ctx context.Context, s *Script, whole bool, load interface{ wrote() }, line []any) {
+	line[0], line[1], o.script = "evalsha", &o.script, scriptWord{s.digest, load}
+	if whole {
+		line[0], o.script.text = "eval", s.text
 	}
 	o.Cmd = *redis.NewCmd(ctx, slices.Clip(line)...) // hooks of the client's may append to it
 }
@@ -31,29 +29,17 @@ func (o *once) set(ctx context.Context, script scriptWord, line []any) {
 // NoRetry keeps go-redis from sending the command again.
 func (*once) NoRetry() bool { return true }
 
-// scriptWord is the word of a command that stands for its script. What it is go-redis asks only when it writes the
-// command to a connection. The other words are read for commands that never leave, too: by hooks, and to find the node
-// of a cluster.
+// scriptWord is a word that go-redis asks for its text when it writes the command to a connection. Hooks, and what finds
+// the node of a cluster, read the words also of commands that never leave.
 type scriptWord struct {
-	script *Script
-	whole  bool
-	load   interface{ wrote() }
+	text []byte
+	load interface{ wrote() }
 }
 
-// MarshalBinary is called when the command is written.
+func (w *scriptWord) String() string { return string(w.text) }
 func (w *scriptWord) MarshalBinary() ([]byte, error) {
 	w.load.wrote()
-	return w.text(), nil
-}
-
-// String is for hooks.
-func (w *scriptWord) String() string { return string(w.text()) }
-
-func (w *scriptWord) text() []byte {
-	if w.whole {
-		return w.script.text
-	}
-	return w.script.digest
+	return w.text, nil
 }
 
 // answer is the reply: nil is one, and no error.

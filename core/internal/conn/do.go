@@ -10,17 +10,15 @@ import (
 
 const (
 	// A connection may have been closed behind the pool's back: by Redis after a time of idleness, by a
-	// balancer, in a restart. The first command on it finds out, and cannot tell whether Redis has seen it. Or
-	// it may lead to a server that is a replica by now. All connections of a pool may be such, so the pauses
-	// between copies begin short, and grow by so much.
-	repeatDelay = 250 * time.Microsecond
-	// staleDelay is the longest one while the pool has connections that may be dead: hundreds.
-	staleDelay = 2 * time.Millisecond
-	// repeatDelayMax is the longest one otherwise.
+	// balancer, in a restart. The first command on it finds out, and cannot tell whether Redis has seen it.
+	// All connections of a pool may be such, or lead to a replica by now, so the pauses between copies begin
+	// short, and grow by so much: to staleDelay while the pool has idle ones.
+	repeatDelay    = 250 * time.Microsecond
+	staleDelay     = 2 * time.Millisecond
 	repeatDelayMax = 20 * time.Millisecond
 )
 
-// pause is what lies between two copies of a command: the next one. The first is none.
+// pause is what lies between two copies of a command: the next one.
 type pause time.Duration
 
 // after says whether an error is worth another copy, by a client, and how long to wait before.
@@ -109,20 +107,15 @@ func (s *Server) first(ctx context.Context, timeout time.Duration, cs ...*Comman
 func (s *Server) follow(ctx context.Context, one []dispatch, sent, end time.Time) (Reply, error) {
 	d := &one[0]
 	resends := d.queued.Command.Resends
-	var next pause
+	next := pause(repeatDelay)
 	retried := false
 	for d.answer.err != nil && !d.over && resends != nil {
 		refused, written := d.refused(), d.departed()
 		wait, again := next.after(d.answer.err, s.ClientFor(d.queued.Command.key()))
-		if !again {
-			if refused || retried || written {
-				break
-			}
-			retried = true
-		}
-		if time.Until(end) <= wait {
+		if !again && (refused || retried || written) || time.Until(end) <= wait {
 			break
 		}
+		retried = retried || !again
 		if wait > 0 && Pause(ctx, wait) != nil {
 			d.answer, d.over = answer{err: Ended(ctx)}, true
 			break
@@ -183,10 +176,10 @@ func (s *Server) try(ctx context.Context, ds []dispatch, a *attempt, sent, end t
 // process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
 func (d *dispatch) process(client redis.UniversalClient) (any, error) {
 	a, c, cmd := d.attempt, d.queued.Command, new(once)
-	cmd.set(a, scriptWord{c.Script, false, d}, c.line(cmd.room[:]))
+	cmd.set(a, c.Script, false, d, c.line(cmd.room[:]))
 	if isUnknownScript(client.Process(a, cmd)) {
 		cmd = new(once)
-		cmd.set(a, scriptWord{c.Script, true, d}, c.line(cmd.room[:]))
+		cmd.set(a, c.Script, true, d, c.line(cmd.room[:]))
 		_ = client.Process(a, cmd)
 	}
 	return c.named(cmd.answer())

@@ -272,7 +272,7 @@ func TestRefusalsThatPass(t *testing.T) {
 			if _, err := s.Do(background, c, timeout); err != nil {
 				t.Error(err)
 			}
-			wantTime(t, "it was there", began, 250*time.Microsecond)
+			wantTime(t, "it was there", began, 750*time.Microsecond)
 			if c.Resends.MayArriveTwice() || compensated.Load() > 0 {
 				t.Error("what was refused cannot arrive any more")
 			}

@@ -13,8 +13,7 @@ const (
 	flushPause = time.Millisecond
 	// flushStall is how long a pipeline may hold up the next.
 	flushStall = 20 * time.Millisecond
-	// maxSpares bounds the copies that are sent at once to a Redis that is silent.
-	maxSpares = 16
+	maxSpares  = 16 // copies at once, to a Redis that is silent
 )
 
 // Queued is a command that goes in the background, with others. It may arrive several times.
