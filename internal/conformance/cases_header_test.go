@@ -59,6 +59,8 @@ var headerCases = []conformanceCase{
 		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			n++
 			w.Header().Set("X-Request-Id", strconv.Itoa(n))
+			w.Header().Set("Trailer", "X-Trace")
+			w.Header().Set("X-Trace", strconv.Itoa(n))
 			w.Header().Set("Vary", "Origin")
 			w.Header().Set("X-Frame-Options", "DENY")
 			w.Header().Set("X-Powered-By", "go")
@@ -66,7 +68,11 @@ var headerCases = []conformanceCase{
 			inside.ServeHTTP(w, r)
 		})
 		for i := 1; i <= 2; i++ {
-			got := s.order("k", "a").Result().Header
+			answer := s.order("k", "a").Result()
+			if trace := answer.Trailer.Get("X-Trace"); trace != strconv.Itoa(i) {
+				h.Errorf("%d: the trailer is %q", i, trace)
+			}
+			got := answer.Header
 			for field, want := range map[string][]string{
 				"X-Request-Id": {strconv.Itoa(i)}, "Set-Cookie": {"n=" + strconv.Itoa(i)},
 				"Vary": {"Origin", "Accept"}, "X-Frame-Options": {"SAMEORIGIN"}, "X-Powered-By": nil,
