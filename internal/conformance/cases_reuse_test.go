@@ -82,6 +82,7 @@ var reuseCases = []conformanceCase{
 			defer h.unlock(h.hold("id=late"))
 			u.start(h.never())
 			u.leave()
+			synctest.Wait()
 			u.serveNext("/open")
 			u.wantUntouched()
 		})
@@ -132,6 +133,9 @@ var reuseCases = []conformanceCase{
 			u.serveNext("/open")
 			close(finish)
 			u.wantUntouched()
+			if u.again {
+				h.wantWindow("id=late", false)
+			}
 		})
 	}},
 	{"middleware that runs the chain in a goroutine and waits for it changes nothing", func(h *harness) {
