@@ -5,11 +5,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
@@ -131,7 +131,9 @@ func (l *lateness) work(_ http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Late") != "" {
 		<-r.Context().Done()
 	}
-	<-time.After(time.Duration(rand.IntN(3)) * time.Millisecond)
+	for range rand.IntN(1000) { // so that others come in between
+		runtime.Gosched()
+	}
 }
 
 // isRaced reports whether the race detector watches.

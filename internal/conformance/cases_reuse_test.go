@@ -82,6 +82,7 @@ var reuseCases = []conformanceCase{
 			defer h.unlock(h.hold("id=late"))
 			u.start(h.never())
 			u.leave()
+			synctest.Wait()
 			u.serveNext("/open")
 			u.wantUntouched()
 		})
@@ -132,7 +133,16 @@ var reuseCases = []conformanceCase{
 			u.serveNext("/open")
 			close(finish)
 			u.wantUntouched()
+			if u.again {
+				h.wantWindow("id=late", false)
+			}
 		})
+	}},
+	{"a deadline that ends the wait, in the framework's own goroutine, is answered", func(h *harness) {
+		defer h.unlock(h.hold("id=1"))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		h.wantProblem(sendWith(ctx, h.build(post("/{id}", byParam("id", core.Wait(time.Hour)), h.never())), "POST", "/1"), http.StatusConflict)
 	}},
 	{"middleware that runs the chain in a goroutine and waits for it changes nothing", func(h *harness) {
 		r := post("/{id}", byParam("id", core.NoWait()), func(w http.ResponseWriter, r *http.Request) {
