@@ -38,7 +38,8 @@ func TestExpireByHandOfALockOfADeadProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			hold(t, dead, name)
-			proxy.BlackHole(true)
+			proxy.Refuse(t, true)
+			proxy.KillConnections()
 			if set, err := server.Client(t).PExpire(background, "lock:"+name, time.Hour).Result(); !set || err != nil {
 				t.Fatal(set, err)
 			}
