@@ -176,3 +176,26 @@ func TestErrorsThatPassAreNoReasonToFail(t *testing.T) {
 		}
 	}
 }
+
+// On a connection that is out of step an acquisition gets the answer to another one: nobody believes in it, and what Redis
+// has done is given back.
+func TestAnswerToAnotherAcquisition(t *testing.T) {
+	t.Parallel()
+	for name, reply := range map[string]string{
+		"a grant": "$26\r\n1760000000000001stranger:1\r\n",
+		"busy":    "*6\r\n:2\r\n$10\r\nstranger:1\r\n:30000\r\n:1760000000000001\r\n:0\r\n:0\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, proxy, l := throughProxy(t)
+			swapped := proxy.ReplaceReply(sha(t, "acquire"), reply)
+			_, err := l.Lock(background, "k")
+			wantErr(t, err, core.ErrUnavailable)
+			wantNot(t, err, core.ErrNotAcquired)
+			if swapped.Count() != 1 {
+				t.Fatalf("%d answers were swapped", swapped.Count())
+			}
+			awaitFree(t, server.Client(t), "k")
+			unlock(t, take(t, background, l, "k"))
+		})
+	}
+}

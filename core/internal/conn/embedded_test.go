@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -57,6 +58,9 @@ func TestBatchOfScriptsThatFail(t *testing.T) {
 		}
 		flush(s, timeout, command("a", "1"), command("a", "1"))
 		time.Sleep(time.Second) // now it is known that one server has all keys
+		if keys := redisServer.Keys(); !slices.Equal(keys, []string{"a"}) {
+			t.Errorf("the key by which it was found out is left: %v", keys)
+		}
 		before := redisServer.CommandCount()
 		_ = redisServer.Set("text", "x")
 		var got []string

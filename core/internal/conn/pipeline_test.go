@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -485,6 +486,66 @@ func TestMoreGoByThemselvesToARedisFarAway(t *testing.T) {
 				t.Errorf("%v away, %d calls go by themselves, want %d", away, got, want)
 			}
 			wantValues(t, results)
+		})
+	}
+}
+
+// A reply names its command; that of a batch the first one. A reply to another leaves unknown what became of each, and
+// each is compensated.
+func TestReplyToAnotherCommand(t *testing.T) {
+	for name, c := range map[string]struct {
+		reply func() any
+		want  []any // nil: it is another's
+	}{
+		"of each":                   {func() any { return []any{"1-a", "2-a"} }, []any{"1", "2"}},
+		"of all":                    {func() any { return "1-a" }, []any{"1", "1"}},
+		"lists":                     {func() any { return []any{[]any{int64(1), "1-a"}, []any{"-a"}} }, []any{[]any{int64(1), "1"}, []any{""}}},
+		"of each, another's":        {func() any { return []any{"1-c", "2-c"} }, nil},
+		"of each, the second's":     {func() any { return []any{"1-b", "2-b"} }, nil},
+		"of all, another's":         {func() any { return "1-c" }, nil},
+		"of all, without a name":    {func() any { return "1" }, nil},
+		"lists, another's":          {func() any { return []any{[]any{int64(1), "1-a"}, []any{"-c"}} }, nil},
+		"lists, another's at first": {func() any { return []any{[]any{int64(1), "1-c"}, []any{"-a"}} }, nil},
+	} {
+		inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
+			merge(f, s)
+			fill(f, s, 4*time.Millisecond)
+			f.fail(reply(c.reply()))
+			commands, compensated := []*conn.Command{batched("a"), batched("b")}, new(atomic.Int32)
+			for i, b := range commands {
+				b.Name, b.Compensator = []string{"-a", "-b"}[i], counter{compensated}
+			}
+			s.DoAll(ctx, commands, timeout, func(i int, r conn.Reply, err error) {
+				if c.want == nil {
+					wantFailure(t, err, conn.Unknown, nil)
+				} else if !reflect.DeepEqual(r.Value, c.want[i]) || err != nil {
+					t.Errorf("%s: %v, %v", name, r.Value, err)
+				}
+			})
+			if n := compensated.Load(); n != map[bool]int32{true: 2, false: 0}[c.want == nil] {
+				t.Errorf("%s: %d compensations", name, n)
+			}
+		})
+	}
+}
+
+// So does that of a command that goes alone.
+func TestReplyToAnotherLoneCommand(t *testing.T) {
+	for text, want := range map[string]any{"1-a": "1", "1-b": nil, "1": nil} {
+		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+			f.failAll(reply(text))
+			c, compensated := counted(new(conn.Resends))
+			c.Name = "-a"
+			r, err := s.Do(background, c, timeout)
+			if want == nil {
+				wantFailure(t, err, conn.Unknown, nil)
+			}
+			if n := compensated.Load(); r.Value != want || (n == 1) != (want == nil) {
+				t.Errorf("%s: %v, %d compensations", text, r.Value, n)
+			}
+			if got := <-flush(s, timeout, c)[0]; got.reply.Value != want || (got.err == nil) != (want != nil) {
+				t.Errorf("%s: %v, when it was queued", text, got)
+			}
 		})
 	}
 }
