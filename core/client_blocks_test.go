@@ -23,7 +23,7 @@ type blocker struct {
 func (b *blocker) block() {
 	if b.on.Load() {
 		b.times.Add(1)
-		time.Sleep(6 * time.Second)
+		<-time.After(6 * time.Second) // in bubbles
 	}
 }
 
