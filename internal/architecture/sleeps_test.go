@@ -17,6 +17,7 @@ var sleepers = map[string]string{
 	"internal/browser.TestLockPage":        "with -update only, for a picture with times as one meets them",
 	"internal/conformance.attemptCases":    "the harness runs these cases in bubbles",
 	"internal/conformance.backgroundCases": "likewise",
+	"core.blocker.block":                   "a client of go-redis that blocks, in a bubble: go-redis calls it",
 	"internal/conformance.bodyCases":       "likewise",
 	"internal/conformance.handlerCases":    "likewise",
 	"internal/conformance.handoverCases":   "likewise",
