@@ -15,6 +15,7 @@ import (
 var outages = map[string]func(*embedded){
 	"unreachable":   (*embedded).outage,
 	"server errors": func(s *embedded) { s.failAll(refuse("MISCONF Redis cannot save"), acquire) },
+	"loading":       func(s *embedded) { s.failAll(refuse("LOADING Redis is loading"), acquire) },
 	"silent":        func(s *embedded) { s.failAll(hang, acquire) },
 }
 
@@ -32,7 +33,7 @@ func TestFreshCallFailsAtOnceInAnOutage(t *testing.T) {
 				switch name {
 				case "unreachable":
 					limit = 2 * 500 * time.Millisecond // go-redis dials five times, and we send twice
-				case "silent":
+				case "silent", "loading":
 					limit = 2 * time.Second
 				}
 				wantTime(t, "failed", time.Since(began), 0, limit)

@@ -52,7 +52,7 @@ func TestWaitThatEndsWhileRedisFailsIsUnavailable(t *testing.T) {
 	for name, fail := range map[string]func(s *embedded){
 		"connections are refused": (*embedded).outage,
 		"no answer":               func(s *embedded) { s.failAll(hang, acquire) },
-		"errors":                  func(s *embedded) { s.failAll(refuse("MISCONF Redis cannot save"), acquire) },
+		"errors":                  func(s *embedded) { s.failAll(refuse("LOADING Redis is loading"), acquire) },
 	} {
 		for at, want := range map[time.Duration]error{time.Second: core.ErrUnavailable, 2700 * time.Millisecond: core.ErrNotAcquired} {
 			t.Run(fmt.Sprintf("%s for the last %v", name, 3*time.Second-at), func(t *testing.T) {

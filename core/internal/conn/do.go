@@ -16,6 +16,8 @@ const (
 	repeatDelay    = 250 * time.Microsecond
 	staleDelay     = 2 * time.Millisecond
 	repeatDelayMax = 20 * time.Millisecond
+	// A server that refuses for a while is asked after repeatDelayMax, and then after so many times as long each time.
+	refusedGrowth = 4
 )
 
 // pause is what lies between two copies of a command: the next one.
@@ -23,10 +25,16 @@ type pause time.Duration
 
 // after says whether an error is worth another copy, by a client, and how long to wait before.
 func (p *pause) after(err error, client redis.UniversalClient) (wait time.Duration, again bool) {
-	longest := repeatDelayMax
-	if broken := isBroken(err); broken && idle(client) > 0 {
+	longest, idle := repeatDelayMax, idle(client) > 0
+	switch {
+	case idle && (isBroken(err) || redis.IsReadOnlyError(err)): // the connection is closed after either
 		longest = staleDelay
-	} else if !broken && !Passes(err) {
+	case isBroken(err), hasPrefix(err, "TRYAGAIN"):
+	case Passes(err):
+		wait = time.Duration(*p)
+		*p = pause(max(refusedGrowth*wait, repeatDelayMax))
+		return wait, true
+	default:
 		return 0, false
 	}
 	wait = min(time.Duration(*p), longest)

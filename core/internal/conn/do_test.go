@@ -265,21 +265,24 @@ func TestRefusalsThatPass(t *testing.T) {
 		"ERR max number of clients reached", "ERR Error running script (call to f_1): @user_script:3: @user_script: 3: -READONLY You can't write",
 	} {
 		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
-			again := refusal(text)
+			again, second, most := refusal(text), 20*time.Millisecond+250*time.Microsecond, 12
+			if text == "TRYAGAIN multiple keys" { // a slot moves in a moment
+				second, most = 750*time.Microsecond, 200
+			}
 			f.fail(lost(again), lost(again), reply("done"))
 			c, compensated := counted(new(conn.Resends))
 			began := time.Now()
 			if _, err := s.Do(background, c, timeout); err != nil {
 				t.Error(err)
 			}
-			wantTime(t, "it was there", began, 750*time.Microsecond)
+			wantTime(t, "it was there", began, second)
 			if c.Resends.MayArriveTwice() || compensated.Load() > 0 {
 				t.Error("what was refused cannot arrive any more")
 			}
 			f.failAll(lost(again))
 			_, err := s.Do(background, c, timeout)
 			wantFailure(t, err, conn.Refused, again)
-			if took := time.Since(began); took < timeout-20*time.Millisecond || took > timeout+time.Millisecond || len(f.scripts()) > 200 {
+			if took := time.Since(began); took < timeout*3/4 || took > timeout+time.Millisecond || len(f.scripts()) > most {
 				t.Errorf("%v, %d copies", took, len(f.scripts()))
 			}
 			began = time.Now()

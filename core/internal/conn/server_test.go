@@ -33,7 +33,7 @@ func TestSilence(t *testing.T) {
 		"queued":          func(s *conn.Server) { <-flush(s, timeout, batched("k"))[0] },
 	}
 	for name, do := range ways {
-		for _, answer := range []fault{reply("done"), lost(refusal("LOADING"))} {
+		for _, answer := range []fault{reply("done"), lost(refusal("NOPERM"))} {
 			bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 				f.failAll(hanging)
 				began := time.Now()
@@ -46,6 +46,11 @@ func TestSilence(t *testing.T) {
 				do(s)
 				if !s.IsSilent(time.Since(began)) {
 					t.Errorf("%s: it has not answered since", name)
+				}
+				f.failAll(lost(refusal("LOADING")))
+				do(s)
+				if synctest.Wait(); !s.IsSilent(time.Since(began)) {
+					t.Errorf("%s: what passes is no answer", name)
 				}
 				f.failAll(answer)
 				do(s)

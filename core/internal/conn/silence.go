@@ -38,12 +38,12 @@ func (s *silence) ask(now time.Time, timeout time.Duration) {
 	s.asked = now
 }
 
-// end notes how a command has ended.
+// end notes how a command has ended. A refusal that passes is no answer: nobody knows whether a lock is busy.
 func (s *silence) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case err == nil || isRefusal(err):
+	case err == nil || isRefusal(err) && !Passes(err):
 		s.since, s.failed, s.heard = time.Time{}, false, time.Now()
 	case !errors.Is(err, context.Canceled):
 		s.failed = true
