@@ -14,7 +14,7 @@ const (
 	// All connections of a pool may be such, or lead to a replica by now, so the pauses between copies begin
 	// short, and grow by so much: to staleDelay while the pool has idle ones.
 	repeatDelay    = 250 * time.Microsecond
-	staleDelay     = 2 * time.Millisecond
+	staleDelay     = 500 * time.Microsecond
 	repeatDelayMax = 20 * time.Millisecond
 	// A server that refuses for a while is asked after repeatDelayMax, and then after so many times as long each time.
 	refusedGrowth = 4
