@@ -14,29 +14,50 @@ var serveHTTP = guard.FunctionName((*gin.Engine).ServeHTTP)
 // chains are the handler chains of routes with a check behind each handler, by the first handler as gin has it.
 type chains struct{ sync.Map }
 
-// check has the context run the rest of its chain with a check behind each handler, until restore. Gin asks the context
+// check has the context run the rest of its chain with a check behind each handler, until end. Gin asks the context
 // for the next handler when one returns: one that returns late would run another request's handler, under a
 // lock that is not that request's.
-func (s *chains) check(c *gin.Context) (restore func()) {
-	chain := guard.Unexported[gin.HandlersChain](reflect.ValueOf(c).Elem(), "handlers")
-	if chain == nil || len(*chain) == 0 || isChecked((*chain)[0]) { // nil: this version of gin keeps it elsewhere
-		return func() {}
+func (s *chains) check(c *gin.Context) {
+	fields := reflect.ValueOf(c).Elem()
+	chain, index := guard.Unexported[gin.HandlersChain](fields, "handlers"), guard.Unexported[int8](fields, "index")
+	if chain == nil || index == nil { // this version of gin keeps them elsewhere
+		return
 	}
 	own := *chain
+	if int(*index)+1 >= len(own) || isChecked(own[0]) {
+		return
+	}
 	known, found := s.Load(&own[0])
 	if !found {
-		checked := make(gin.HandlersChain, len(own))
-		for i, handler := range own {
-			checked[i] = withCheck(handler)
-		}
-		known, _ = s.LoadOrStore(&own[0], checked)
+		known, _ = s.LoadOrStore(&own[0], checked(own))
 	}
-	checked := known.(gin.HandlersChain)
-	*chain = checked
-	return func() {
-		if len(*chain) > 0 && &(*chain)[0] == &checked[0] { // HandleContext leaves another one
-			*chain = own
+	*chain = known.(gin.HandlersChain)
+}
+
+// checked returns the chain with a check behind each handler. The last one ends it, so that what follows is never run:
+// the last as gin names it.
+func checked(own gin.HandlersChain) gin.HandlersChain {
+	checked := make(gin.HandlersChain, len(own), len(own)+1)
+	last := len(own) - 1
+	for i, handler := range own {
+		checked[i] = withCheck(handler)
+	}
+	checked[last] = withCheck(func(c *gin.Context) {
+		end(c)
+		if handler := own[last]; handler != nil {
+			handler(c)
 		}
+	})
+	return append(checked, own[last])
+}
+
+// end leaves nothing of the chain to be run but its name, that of the last handler, to be asked for. What is behind a guard
+// runs inside of it or not at all: gin would go on with it after a panic that middleware outside recovers without an
+// Abort, and where HandleContext, before gin 1.11, has left the chain of the other route.
+func end(c *gin.Context) {
+	chain := guard.Unexported[gin.HandlersChain](reflect.ValueOf(c).Elem(), "handlers")
+	if chain != nil && len(*chain) > 1 {
+		*chain = (*chain)[len(*chain)-1:]
 	}
 }
 

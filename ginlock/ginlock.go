@@ -153,6 +153,7 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 			return
 		}
 		c.Abort()
+		end(c)
 		if refusal.IsFixed() {
 			refusal.Write(c.Writer)
 			return
@@ -192,13 +193,13 @@ func next(c *gin.Context, chains *chains, ctx context.Context, outcome *guard.Ou
 			}
 		}()
 	}
-	restore := chains.check(c)
+	chains.check(c)
 	defer func() {
 		if !received.IsOurs() {
 			outcome.Unseen()
 			return
 		}
-		restore()
+		end(c)
 		c.Request = received.Outer(outer, c.Request)
 		c.Set(adapter.ContextKey, before)
 
