@@ -62,9 +62,11 @@ func (in *Received) has() bool {
 
 // IsOurs reports whether the context may be touched. When the request is over, in a goroutine that the framework
 // does not wait for, the context may be anybody's at any moment, and is not even looked at. That answer is final.
+// Where no server serves the request, as in a test that calls a handler with a context that it has made, it need not
+// be the framework's to give away.
 func (in *Received) IsOurs() bool {
-	framework := in.ServedBy()
-	if framework == "" || in.ctx.Err() == nil && in.has() || isCalledBy(framework) {
+	framework, served := in.ServedBy(), in.ctx.Value(http.ServerContextKey) != nil
+	if framework == "" || (in.ctx.Err() == nil || !served) && in.has() || isCalledBy(framework) {
 		return true
 	}
 	in.guard.late.Do(func() {
