@@ -3,6 +3,7 @@ package ginlock_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -94,4 +95,18 @@ var named []string // what gin has called ginHandler, in each of its runs
 func ginHandler(c *gin.Context) {
 	named = append(named, c.HandlerName())
 	c.Next() // which is none
+}
+
+// A context that gin has made before any route had a parameter has no room for one, and gin leaves it out.
+func TestAParameterThatGinHasLeftOut(t *testing.T) {
+	core.SetDefault(locktest.New(t))
+	t.Cleanup(func() { core.SetDefault(nil) })
+	router := gin.New()
+	c := gin.CreateTestContextOnly(httptest.NewRecorder(), router)
+	router.Use(ginlock.ByParam("id"))
+	router.POST("/orders/:id", func(*gin.Context) { t.Error("the handler has run without its lock") })
+	c.Request = httptest.NewRequest("POST", "/orders/42", nil)
+	if router.HandleContext(c); c.Writer.Status() != http.StatusBadRequest {
+		t.Errorf("status %d", c.Writer.Status())
+	}
 }

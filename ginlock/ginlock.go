@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 
@@ -219,7 +220,10 @@ type request struct{ c *gin.Context }
 
 func (r request) HTTP() *http.Request { return r.c.Request }
 
-func (r request) Param(name string) (value string, declared bool) { return r.c.Params.Get(name) }
+func (r request) Param(name string) (value string, declared bool) {
+	value, declared = r.c.Params.Get(name)
+	return value, declared || slices.Contains(r.Params(), name)
+}
 
 // Decoded is false where UseRawPath may take the parameters from the path as it was sent, and
 // nobody decodes them.
@@ -228,7 +232,12 @@ func (r request) Decoded(string) bool {
 	return engine != nil && engine.UnescapePathValues
 }
 
+// Params are in the pattern of the route as well: a context that gin has made before any route had a parameter has no room
+// for their values, and gin leaves them out.
 func (r request) Params() []string {
+	if len(r.c.Params) == 0 {
+		return guard.ColonParams(r.c.FullPath(), ":*")
+	}
 	names := make([]string, len(r.c.Params))
 	for i, p := range r.c.Params {
 		names[i] = p.Key
