@@ -1,11 +1,14 @@
 package ginlock_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -108,5 +111,41 @@ func TestAParameterThatGinHasLeftOut(t *testing.T) {
 	c.Request = httptest.NewRequest("POST", "/orders/42", nil)
 	if router.HandleContext(c); c.Writer.Status() != http.StatusBadRequest {
 		t.Errorf("status %d", c.Writer.Status())
+	}
+}
+
+// Middleware outside runs the chain in a goroutine, and waits for it. The guard ends the goroutine where the request is over,
+// for it cannot know that somebody waits; gin then goes on with the chain.
+func TestGinGoesOnAfterAGoroutineOfMiddleware(t *testing.T) {
+	for _, when := range []string{"in the wait", "in the handlers", "in the handlers of a guard inside"} {
+		synctest.Test(t, func(t *testing.T) {
+			locker := locktest.New(t)
+			router := gin.New()
+			router.Use(func(c *gin.Context) {
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					c.Next()
+				}()
+				<-ended
+			})
+			router.Use(ginlock.New(ginlock.Config{Locker: locker, Key: keyfunc.Param("id")}))
+			if when == "in the wait" {
+				defer locktest.Hold(t, locker, "id=42")()
+			} else {
+				router.Use(func(c *gin.Context) { <-c.Request.Context().Done() })
+			}
+			if when == "in the handlers of a guard inside" {
+				router.Use(ginlock.New(ginlock.Config{Locker: locker, Key: keyfunc.Const[keyfunc.Request]("inside")}))
+			}
+			router.POST("/orders/:id", func(*gin.Context) {}, func(*gin.Context) { t.Errorf("%s: the handler has run", when) })
+			ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), http.ServerContextKey, new(http.Server)), time.Second)
+			defer cancel()
+			w := httptest.NewRecorder()
+			router.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "/orders/42", nil))
+			if w.Code != http.StatusServiceUnavailable {
+				t.Errorf("%s: status %d", when, w.Code)
+			}
+		})
 	}
 }

@@ -149,7 +149,8 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 		if cfg.Skip != nil && cfg.Skip(c) {
 			return
 		}
-		refusal := g.Serve(request{c}, func(ctx context.Context, outcome *guard.Outcome) { next(c, chains, ctx, outcome) })
+		rest := chains.take(c)
+		refusal := g.Serve(request{c}, func(ctx context.Context, outcome *guard.Outcome) { next(c, rest, ctx, outcome) })
 		if refusal == nil {
 			return
 		}
@@ -173,7 +174,7 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 
 // next runs the rest of the chain under ctx. Afterwards the request has its own
 // context back, for the middleware outside: the lock's is cancelled by then.
-func next(c *gin.Context, chains *chains, ctx context.Context, outcome *guard.Outcome) {
+func next(c *gin.Context, rest *chain, ctx context.Context, outcome *guard.Outcome) {
 	outer, writer := c.Request, c.Writer // middleware inside may put another writer in its place
 	before, _ := c.Get(adapter.ContextKey)
 	failures := len(c.Errors)
@@ -194,7 +195,7 @@ func next(c *gin.Context, chains *chains, ctx context.Context, outcome *guard.Ou
 			}
 		}()
 	}
-	chains.check(c)
+	rest.give(c)
 	defer func() {
 		if !received.IsOurs() {
 			outcome.Unseen()

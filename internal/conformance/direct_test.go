@@ -79,14 +79,18 @@ func TestGuardsThatATestCalls(t *testing.T) {
 						time.AfterFunc(time.Second, cancel)
 					}
 					defer cancel()
-					w, returned := httptest.NewRecorder(), false
+					w, returned := httptest.NewRecorder(), make(chan struct{})
 					go func() { // as tests of a wait have it
 						call(w, httptest.NewRequestWithContext(ctx, "POST", "/orders/42", nil), l, func() { <-ctx.Done() })
-						returned = true
+						close(returned)
 					}()
-					time.Sleep(time.Minute)
-					if !returned || w.Code != c.status {
-						t.Errorf("returned: %v, status %d", returned, w.Code)
+					select {
+					case <-returned:
+						if w.Code != c.status {
+							t.Errorf("status %d", w.Code)
+						}
+					case <-time.After(time.Minute):
+						t.Error("it has not returned")
 					}
 				})
 			})

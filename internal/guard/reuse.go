@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"runtime"
+	"sync/atomic"
 )
 
 // Received is a request as a guard has received it.
@@ -23,6 +24,7 @@ type Received struct {
 	ctx   context.Context // of first, and where the guards inside find this
 	left  *http.Request   // that the context was given back
 	outer *Received       // by the guard outside
+	over  atomic.Bool     // the guard does not serve it any more
 }
 
 type receivedKey struct{}
@@ -74,6 +76,9 @@ func (in *Received) IsOurs() bool {
 	})
 	return false
 }
+
+// IsOver reports whether the guard has ended, so that nothing may be run under its lock.
+func (in *Received) IsOver() bool { return in.over.Load() }
 
 // Outer returns the request that middleware outside has after the handler, which has left another one: with all
 // that was set on that, but with outer's own context, for the lock's has ended.
