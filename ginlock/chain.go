@@ -11,6 +11,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/guard"
 )
 
+// Nil: this version of gin keeps them elsewhere.
+var (
+	handlersOf = guard.FieldOf[gin.Context, gin.HandlersChain]("handlers")
+	indexOf    = guard.FieldOf[gin.Context, int8]("index")
+)
+
 var serveHTTP = guard.FunctionName((*gin.Engine).ServeHTTP)
 
 // chains are what is run in place of the handler chains of routes, by the first handler as gin has it.
@@ -25,18 +31,16 @@ type chain struct {
 // take takes the rest of the chain from the context, which runs none of it until it is given back. Gin goes on with it
 // where middleware outside has run the guard in a goroutine, which may end without the lock.
 func (s *chains) take(c *gin.Context) *chain {
-	fields := reflect.ValueOf(c).Elem()
-	handlers, index := guard.Unexported[gin.HandlersChain](fields, "handlers"), guard.Unexported[int8](fields, "index")
-	if handlers == nil || index == nil || int(*index)+1 >= len(*handlers) { // nil: this version of gin keeps them elsewhere
+	if handlersOf == nil || indexOf == nil || int(*indexOf(c))+1 >= len(*handlersOf(c)) {
 		return nil
 	}
-	own := *handlers
+	own := *handlersOf(c)
 	known, found := s.Load(&own[0])
 	if !found {
 		known, _ = s.LoadOrStore(&own[0], newChain(own))
 	}
 	rest := known.(*chain)
-	*handlers = rest.refused
+	*handlersOf(c) = rest.refused
 	return rest
 }
 
@@ -45,7 +49,7 @@ func (s *chains) take(c *gin.Context) *chain {
 // lock that is not that request's.
 func (rest *chain) give(c *gin.Context) {
 	if rest != nil {
-		*guard.Unexported[gin.HandlersChain](reflect.ValueOf(c).Elem(), "handlers") = rest.checked
+		*handlersOf(c) = rest.checked
 	}
 }
 
@@ -82,8 +86,10 @@ func refuse(c *gin.Context) {
 // runs inside of it or not at all: gin would go on with it after a panic that middleware outside recovers without an
 // Abort, and where HandleContext, before gin 1.11, has left the chain of the other route.
 func end(c *gin.Context) {
-	handlers := guard.Unexported[gin.HandlersChain](reflect.ValueOf(c).Elem(), "handlers")
-	if handlers != nil && len(*handlers) > 1 {
+	if handlersOf == nil {
+		return
+	}
+	if handlers := handlersOf(c); len(*handlers) > 1 {
 		*handlers = (*handlers)[len(*handlers)-1:]
 	}
 }
