@@ -26,8 +26,4 @@
 // A timeout belongs around the whole engine, as [net/http.TimeoutHandler], or into the request's context as its
 // deadline: with middleware outside that answers before the handlers have returned, gin gives their context to
 // another request while they still run.
-//
-// A handler that calls [gin.Engine.HandleContext] must call c.Abort after it: a gin
-// before 1.11 goes on with the handlers of the other route once more, outside of
-// their lock.
 package ginlock

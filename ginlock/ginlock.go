@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 
@@ -148,11 +149,13 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 		if cfg.Skip != nil && cfg.Skip(c) {
 			return
 		}
-		refusal := g.Serve(request{c}, func(ctx context.Context, outcome *guard.Outcome) { next(c, chains, ctx, outcome) })
+		rest := chains.take(c)
+		refusal := g.Serve(request{c}, func(ctx context.Context, outcome *guard.Outcome) { next(c, rest, ctx, outcome) })
 		if refusal == nil {
 			return
 		}
 		c.Abort()
+		end(c)
 		if refusal.IsFixed() {
 			refusal.Write(c.Writer)
 			return
@@ -171,7 +174,7 @@ func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
 
 // next runs the rest of the chain under ctx. Afterwards the request has its own
 // context back, for the middleware outside: the lock's is cancelled by then.
-func next(c *gin.Context, chains *chains, ctx context.Context, outcome *guard.Outcome) {
+func next(c *gin.Context, rest *chain, ctx context.Context, outcome *guard.Outcome) {
 	outer, writer := c.Request, c.Writer // middleware inside may put another writer in its place
 	before, _ := c.Get(adapter.ContextKey)
 	failures := len(c.Errors)
@@ -192,13 +195,13 @@ func next(c *gin.Context, chains *chains, ctx context.Context, outcome *guard.Ou
 			}
 		}()
 	}
-	restore := chains.check(c)
+	rest.give(c)
 	defer func() {
 		if !received.IsOurs() {
 			outcome.Unseen()
 			return
 		}
-		restore()
+		end(c)
 		c.Request = received.Outer(outer, c.Request)
 		c.Set(adapter.ContextKey, before)
 
@@ -218,7 +221,10 @@ type request struct{ c *gin.Context }
 
 func (r request) HTTP() *http.Request { return r.c.Request }
 
-func (r request) Param(name string) (value string, declared bool) { return r.c.Params.Get(name) }
+func (r request) Param(name string) (value string, declared bool) {
+	value, declared = r.c.Params.Get(name)
+	return value, declared || slices.Contains(r.Params(), name)
+}
 
 // Decoded is false where UseRawPath may take the parameters from the path as it was sent, and
 // nobody decodes them.
@@ -227,7 +233,12 @@ func (r request) Decoded(string) bool {
 	return engine != nil && engine.UnescapePathValues
 }
 
+// Params are in the pattern of the route as well: a context that gin has made before any route had a parameter has no room
+// for their values, and gin leaves them out.
 func (r request) Params() []string {
+	if len(r.c.Params) == 0 {
+		return guard.ColonParams(r.c.FullPath(), ":*")
+	}
 	names := make([]string, len(r.c.Params))
 	for i, p := range r.c.Params {
 		names[i] = p.Key

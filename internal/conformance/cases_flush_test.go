@@ -62,6 +62,13 @@ var flushCases = []conformanceCase{
 				w.Header().Set(http.TrailerPrefix+"X-Sum", "7")
 				w.Header().Set(http.TrailerPrefix+"X-Rest", "0")
 			},
+			"bodiless": func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Trailer", "X-Sum, X-Rest")
+				w.WriteHeader(http.StatusOK)
+				w.(http.Flusher).Flush()
+				w.Header().Set("X-Sum", "7")
+				w.Header().Set("X-Rest", "0")
+			},
 		} {
 			for protocol, serve := range map[string]func(http.Handler) *server{"1": h.serve, "2": h.serveHTTP2} {
 				shop := h.shop(nil, handle)
@@ -73,14 +80,14 @@ var flushCases = []conformanceCase{
 					}
 					body, err := io.ReadAll(response.Body)
 					_ = response.Body.Close()
-					if string(body) != "paid" || err != nil {
+					if (string(body) == "paid") == (name == "bodiless") || err != nil {
 						h.Errorf("%s %s: %q, %v", name, protocol, body, err)
 					}
 					if want := (http.Header{"X-Sum": {"7"}, "X-Rest": {"0"}}); !reflect.DeepEqual(response.Trailer, want) {
 						h.Errorf("%s over HTTP/%s, answer %d: trailers %q", name, protocol, i+1, response.Trailer)
 					}
-					if response.Header.Get("X-Late") != "" {
-						h.Error("a field that came too late is in the header")
+					if response.Header.Get("X-Late") != "" || response.Header.Get("X-Sum") != "" {
+						h.Error("a field that came too late, or a trailer, is in the header")
 					}
 				}
 				shop.wantRuns(1)

@@ -258,7 +258,7 @@ func (u *reuse) start(handle http.HandlerFunc) {
 	open.around = around
 	u.server = u.h.build(late, guarded, open)
 
-	ctx, leave := context.WithCancel(context.Background())
+	ctx, leave := context.WithCancel(context.WithValue(context.Background(), http.ServerContextKey, new(http.Server)))
 	u.leave = leave
 	answered := make(chan struct{})
 	go func() {

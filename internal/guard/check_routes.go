@@ -112,3 +112,12 @@ func Unexported[T any](v reflect.Value, field string) *T {
 	}
 	return (*T)(unsafe.Pointer(f.UnsafeAddr()))
 }
+
+// FieldOf returns what finds an unexported field by its place, for each request; nil: there is no such field.
+func FieldOf[S, T any](field string) func(*S) *T {
+	f, found := reflect.TypeFor[S]().FieldByName(field)
+	if !found || len(f.Index) > 1 || f.Type != reflect.TypeFor[T]() {
+		return nil
+	}
+	return func(s *S) *T { return (*T)(unsafe.Add(unsafe.Pointer(s), f.Offset)) }
+}

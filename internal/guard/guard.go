@@ -98,6 +98,7 @@ const noRequest = "0000000000000000"
 func (g *Guard) Serve(r Request, next Next) *Refusal {
 	began := time.Now()
 	in := g.receive(r)
+	defer in.over.Store(true)
 	refusal := g.serve(in, next)
 	in.End()
 	if refusal == nil || refusal.stored != nil {

@@ -109,7 +109,7 @@ func (a *storedAnswer) write(w http.ResponseWriter) {
 		h.Set(cacheControl, "no-store")
 	}
 	w.WriteHeader(a.Status)
-	if len(a.body) > 0 {
+	if len(a.body) > 0 || len(a.Trailer) > 0 { // gin keeps the status back, and with it the header, which would have the trailers
 		_, _ = w.Write(a.body) // a client that left meanwhile needs no answer
 	}
 	maps.Copy(h, a.Trailer)

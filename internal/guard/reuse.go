@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"runtime"
+	"sync/atomic"
 )
 
 // Received is a request as a guard has received it.
@@ -23,6 +24,7 @@ type Received struct {
 	ctx   context.Context // of first, and where the guards inside find this
 	left  *http.Request   // that the context was given back
 	outer *Received       // by the guard outside
+	over  atomic.Bool     // the guard does not serve it any more
 }
 
 type receivedKey struct{}
@@ -62,9 +64,11 @@ func (in *Received) has() bool {
 
 // IsOurs reports whether the context may be touched. When the request is over, in a goroutine that the framework
 // does not wait for, the context may be anybody's at any moment, and is not even looked at. That answer is final.
+// Where no server serves the request, as in a test that calls a handler with a context that it has made, it need not
+// be the framework's to give away.
 func (in *Received) IsOurs() bool {
-	framework := in.ServedBy()
-	if framework == "" || in.ctx.Err() == nil && in.has() || isCalledBy(framework) {
+	framework, served := in.ServedBy(), in.ctx.Value(http.ServerContextKey) != nil
+	if framework == "" || (in.ctx.Err() == nil || !served) && in.has() || isCalledBy(framework) {
 		return true
 	}
 	in.guard.late.Do(func() {
@@ -72,6 +76,9 @@ func (in *Received) IsOurs() bool {
 	})
 	return false
 }
+
+// IsOver reports whether the guard has ended, so that nothing may be run under its lock.
+func (in *Received) IsOver() bool { return in.over.Load() }
 
 // Outer returns the request that middleware outside has after the handler, which has left another one: with all
 // that was set on that, but with outer's own context, for the lock's has ended.
