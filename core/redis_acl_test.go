@@ -86,6 +86,11 @@ func TestRightsInTheFAQSuffice(t *testing.T) {
 	if freed, err := b.ForceUnlock(background, "k"); !freed || err != nil {
 		t.Error(freed, err)
 	}
+	prolonged := take(t, background, a, "prolonged")
+	server.Client(t).Expire(background, "lock:prolonged", time.Hour)
+	_, err := b.Lock(background, "prolonged", core.NoWait())
+	wantErr(t, err, core.ErrNotAcquired)
+	unlock(t, prolonged)
 	if refused := server.Client(t).Do(background, "acl", "log").Val().([]any); len(refused) > 0 {
 		t.Errorf("refused: %v", refused)
 	}
