@@ -95,3 +95,30 @@ func TestRightsInTheFAQSuffice(t *testing.T) {
 		t.Errorf("refused: %v", refused)
 	}
 }
+
+// A user may lose rights at any time. Taken out, the lock is lost, or parked for nobody, though Handover has failed.
+func TestHandoverWithoutAllRights(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	l := onRedis(t, user(t, server, rightsInTheFAQ(t)...))
+	for _, right := range []string{"hset", "hdel", "pexpire"} {
+		k := take(t, background, l, right)
+		for _, rule := range []string{"-" + right, "+" + right} {
+			if err := admin.Do(background, "acl", "setuser", "limited", rule).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if rule[0] == '-' {
+				_, err := k.Handover(background, time.Hour)
+				wantErr(t, err, core.ErrUnavailable)
+			}
+		}
+		if n, err := k.Count(background); n != 1 || err != nil {
+			t.Errorf("without %s: %d holds, %v", right, n, err)
+		}
+		unlock(t, k)
+		if !isFree(t, admin, right) {
+			t.Errorf("without %s: it is not free", right)
+		}
+	}
+}
