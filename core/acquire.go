@@ -39,7 +39,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 
 // TryLock is [Locker.Lock] that never waits for a busy lock, nor takes one that has
 // just become free for a process that waits. It blocks for one request to Redis, at
-// most for [Timeout].
+// most for [Timeout]; for as long again where this Locker is just giving up the lock that refuses it.
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	if len(opts) == 0 {
 		return l.obtain(ctx, key, &l.unwaiting)

@@ -137,7 +137,7 @@ func TestDeadlineOfTheCallerInAnOutage(t *testing.T) {
 
 // What was never sent says nothing about Redis.
 func TestDeadlineOfTheCallerBeforeAnythingWasSent(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
+	bubbleOfFewConnections(t, func(t *testing.T, s *embedded) {
 		client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial, PoolSize: 1})
 		defer client.Close()
 		l := onRedis(t, client)

@@ -189,7 +189,7 @@ func TestInvariant3CancelledReentryLeavesNothing(t *testing.T) {
 
 // A command that still waits for a connection is not sent any more.
 func TestCancelledBeforeTheCommandLeft(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
+	bubbleOfFewConnections(t, func(t *testing.T, s *embedded) {
 		client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial, PoolSize: 1})
 		defer client.Close()
 		l, err := core.New(client)

@@ -13,13 +13,19 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 )
 
-// small runs a test by a fake clock with a client of two connections. go-redis gives the timers of those who have
-// waited for a connection to others who wait, for which those of another bubble are no good.
-func small(t *testing.T, options redis.Options, test func(t *testing.T, s *embedded, client *redis.Client)) {
+// bubbleOfFewConnections is bubble for a test whose calls wait for a connection. go-redis gives the timers of those who
+// have waited to others who wait, for which those of another bubble are no good.
+func bubbleOfFewConnections(t *testing.T, test func(t *testing.T, s *embedded)) {
+	t.Helper()
 	forget := func() { runtime.GC(); runtime.GC() }
 	forget()
 	defer forget()
-	bubble(t, func(t *testing.T, s *embedded) {
+	bubble(t, test)
+}
+
+// small runs a test by a fake clock with a client of two connections.
+func small(t *testing.T, options redis.Options, test func(t *testing.T, s *embedded, client *redis.Client)) {
+	bubbleOfFewConnections(t, func(t *testing.T, s *embedded) {
 		options.Addr, options.Dialer, options.PoolSize = s.addr, s.dial, 2
 		client := redis.NewClient(&options)
 		t.Cleanup(func() { _ = client.Close() })

@@ -214,7 +214,7 @@ func TestCallThatLeavesWhileAReleaseCarriesItsWait(t *testing.T) {
 // A call that waits is cancelled while its next claim has no connection to go by.
 // Taken out, its wait stays in the queue of the lock, which is granted to nobody.
 func TestCancelledBeforeItsClaimLeft(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
+	bubbleOfFewConnections(t, func(t *testing.T, s *embedded) {
 		k := take(t, background, s.locker(), "k")
 		client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial, PoolSize: 1})
 		t.Cleanup(func() { _ = client.Close() })

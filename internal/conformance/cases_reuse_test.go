@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -137,6 +138,30 @@ var reuseCases = []conformanceCase{
 				h.wantWindow("id=late", false)
 			}
 		})
+	}},
+	{"an idempotent request whose handler returns when the context is another request's: the outcome is unknown", func(h *harness) {
+		tries := 0
+		for _, left := range []bool{false, true} {
+			h.eachReuse(func(u *reuse) {
+				tries++
+				u.guards = idempotent(keyfunc.Const[keyfunc.Request](fmt.Sprint("u", tries)))
+				finish := make(chan struct{})
+				u.start(func(http.ResponseWriter, *http.Request) { <-finish })
+				if left {
+					u.leave()
+				}
+				u.serveNext("/open")
+				close(finish)
+				u.wantUntouched()
+				attempt := 0
+				w := sendWith(context.Background(), h.build(post("/late/{id}", u.guards, func(_ http.ResponseWriter, r *http.Request) {
+					attempt = h.framework.attempt(r.Context())
+				})), "POST", "/late/late", "Idempotency-Key", "1")
+				if u.again && attempt != 2 {
+					h.Errorf("the next attempt is %d: %d %q", attempt, w.Code, w.Body)
+				}
+			})
+		}
 	}},
 	{"a deadline that ends the wait, in the framework's own goroutine, is answered", func(h *harness) {
 		defer h.unlock(h.hold("id=1"))

@@ -63,10 +63,11 @@ func TestDropReplyInAPipeline(t *testing.T) {
 		pipe := c.Pipeline()
 		a, b, d := pipe.Incr(ctx, "a"), pipe.Incr(ctx, "b"), pipe.Incr(ctx, "d")
 		_, err := pipe.Exec(ctx)
-		if err != io.EOF || a.Val() != 1 || a.Err() != nil || b.Err() != io.EOF || d.Err() != io.EOF {
+		if err != io.EOF || b.Err() != io.EOF || d.Err() != io.EOF { // go-redis gives that to all, answered or not
 			t.Errorf("%v: %v, %v, %v", err, a, b, d)
 		}
 		f.Wait(t)
+		expect(t, s, "a", "1")
 		expect(t, s, "b", "1")
 	})
 }

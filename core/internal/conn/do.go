@@ -9,41 +9,47 @@ import (
 )
 
 const (
-	// A connection may have been closed behind the pool's back: by Redis after a time of idleness, by a
-	// balancer, in a restart. The first command on it finds out, and cannot tell whether Redis has seen it.
-	// All connections of a pool may be such, or lead to a replica by now, so the pauses between copies begin
-	// short, and grow by so much: to staleDelay while the pool has idle ones.
+	// The pauses between copies of a command grow by so much.
 	repeatDelay    = 250 * time.Microsecond
-	staleDelay     = 2 * time.Millisecond
 	repeatDelayMax = 20 * time.Millisecond
 	// A server that refuses for a while is asked after repeatDelayMax, and then after so many times as long each time.
 	refusedGrowth = 4
 )
 
-// pause is what lies between two copies of a command: the next one.
-type pause time.Duration
+// repeats says when the next copy of a command goes.
+type repeats struct {
+	pause time.Duration
+	stale int // connections of the pool that may be dead, and one; negative: they were not counted yet
+}
+
+func newRepeats() repeats { return repeats{repeatDelay, -1} }
 
 // after says whether an error is worth another copy, by a client, and how long to wait before.
-func (p *pause) after(err error, client redis.UniversalClient) (wait time.Duration, again bool) {
-	longest, idle := repeatDelayMax, idle(client) > 0
+//
+// A connection may have been closed behind the pool's back: by Redis after a time of idleness, by a balancer, in a
+// restart. Or it leads to a replica by now. The first command on it finds out, and cannot tell whether Redis has seen it.
+// All idle connections may be such, so that many copies go at once, and one more by a new one.
+func (r *repeats) after(err error, client redis.UniversalClient) (wait time.Duration, again bool) {
+	broken := isBroken(err)
+	if wait = r.pause; broken || redis.IsReadOnlyError(err) { // go-redis closes the connection after either
+		if r.stale < 0 {
+			r.stale = int(client.PoolStats().IdleConns) + 1
+		}
+		if r.stale > 0 {
+			r.stale--
+			return 0, true
+		}
+	}
 	switch {
-	case idle && (isBroken(err) || redis.IsReadOnlyError(err)): // the connection is closed after either
-		longest = staleDelay
-	case isBroken(err), hasPrefix(err, "TRYAGAIN"):
+	case broken, hasPrefix(err, "TRYAGAIN"):
+		r.pause = min(wait+repeatDelay, repeatDelayMax)
 	case Passes(err):
-		wait = time.Duration(*p)
-		*p = pause(max(refusedGrowth*wait, repeatDelayMax))
-		return wait, true
+		r.pause = max(refusedGrowth*wait, repeatDelayMax)
 	default:
 		return 0, false
 	}
-	wait = min(time.Duration(*p), longest)
-	*p = pause(wait + repeatDelay)
 	return wait, true
 }
-
-// idle is how many connections a client has that are not in use.
-func idle(client redis.UniversalClient) int { return int(client.PoolStats().IdleConns) }
 
 // Resends permits a command to be sent again. One belongs to one command, which may go to several Servers.
 type Resends struct{ twice atomic.Bool }
@@ -115,8 +121,7 @@ func (s *Server) first(ctx context.Context, timeout time.Duration, cs ...*Comman
 func (s *Server) follow(ctx context.Context, one []dispatch, sent, end time.Time) (Reply, error) {
 	d := &one[0]
 	resends := d.queued.Command.Resends
-	next := pause(repeatDelay)
-	retried := false
+	next, retried := newRepeats(), false
 	for d.answer.err != nil && !d.over && resends != nil {
 		refused, written := d.refused(), d.departed()
 		wait, again := next.after(d.answer.err, s.ClientFor(d.queued.Command.key()))

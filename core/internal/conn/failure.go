@@ -116,6 +116,9 @@ func IsMoved(err error) bool {
 
 // isRefusal says that Redis answered with an error and did nothing, or that the client did, which is closed.
 func isRefusal(err error) bool {
+	if err == nil {
+		return false // as in hasPrefix
+	}
 	var short *shortfallError
 	return IsClosed(err) || (Passes(err) || hasPrefix(err, refusing...)) && !errors.As(err, &short)
 }

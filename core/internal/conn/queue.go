@@ -116,7 +116,7 @@ func (p *pipeline) sendInTime(qs []*Queued) {
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	spares := 0
 	if p.server.IsSilent(timeout) {
-		spares = min(idle(p.client), maxSpares)
+		spares = min(int(p.client.PoolStats().IdleConns), maxSpares)
 	}
 	p.server.silence.ask(sent, p.server.config.Timeout)
 	giveUp := time.AfterFunc(timeout, func() {
@@ -140,19 +140,16 @@ func (p *pipeline) sendInTime(qs []*Queued) {
 	send()
 }
 
-// persist sends commands, and again while their connection breaks or what refuses them passes: until it was by a new
-// connection, or ctx ends. A Redis that is down is not asked at that pace.
+// persist sends commands, and again by each connection of the pool that may be dead. A Redis that is down is not asked at
+// that pace.
 func (p *pipeline) persist(ctx context.Context, qs []*Queued) (answers []answer, sent time.Time) {
-	var next pause
-	end, _ := ctx.Deadline()
-	for tries := idle(p.client) + 1; ; tries-- {
+	for next := newRepeats(); ; {
 		sent = time.Now()
 		answers = p.roundTrip(ctx, qs)
-		wait, again := time.Duration(0), false
-		for i := 0; i < len(answers) && !again; i++ {
-			wait, again = next.after(answers[i].err, p.client)
-		}
-		if !again || tries == 0 || time.Until(end) <= wait || wait > 0 && Pause(ctx, wait) != nil {
+		if !slices.ContainsFunc(answers, func(a answer) bool {
+			wait, again := next.after(a.err, p.client)
+			return again && wait == 0
+		}) || ctx.Err() != nil {
 			return answers, sent
 		}
 	}
