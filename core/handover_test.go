@@ -342,6 +342,23 @@ func TestHandoverWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// One that Redis has done, and whose copy it refuses, is taken back as well: else the lock is parked for nobody.
+func TestHandoverOfWhichACopyIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, l, "k")
+		s.fail("hand_over", loseReply, refuse("NOPERM this user has no permissions"))
+		_, err := k.Handover(background, time.Hour)
+		wantErr(t, err, core.ErrUnavailable)
+		time.Sleep(time.Minute)
+		if n, err := k.Count(background); n != 1 || err != nil {
+			t.Errorf("%d holds, %v", n, err)
+		}
+		unlock(t, k)
+		unlock(t, take(t, background, s.locker(), "k", core.NoWait()))
+	})
+}
+
 // A lock that may be parked for a short time is not believed in for longer, nor one that may not
 // be parked for longer than its lease.
 func TestHandoverThatStaysUnanswered(t *testing.T) {

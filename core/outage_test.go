@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -164,6 +165,18 @@ func TestInvariant3WaitingCallWhoseReplyIsLost(t *testing.T) {
 		}
 		unlock(t, o.lock)
 		s.isFree("k")
+	})
+}
+
+// A release that was done, and whose copies Redis refuses until they end, is no loss.
+func TestUnlockOfWhichCopiesAreRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open(core.Timeout(time.Second))
+		k := take(t, background, l, "k")
+		s.fail("release", loseReply)
+		s.fail("release", slices.Repeat([]fault{refuse("BUSY Redis is busy running a script")}, 5)...)
+		unlock(t, k)
+		wantErr(t, l.Close(background))
 	})
 }
 

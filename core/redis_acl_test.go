@@ -86,7 +86,39 @@ func TestRightsInTheFAQSuffice(t *testing.T) {
 	if freed, err := b.ForceUnlock(background, "k"); !freed || err != nil {
 		t.Error(freed, err)
 	}
+	prolonged := take(t, background, a, "prolonged")
+	server.Client(t).Expire(background, "lock:prolonged", time.Hour)
+	_, err := b.Lock(background, "prolonged", core.NoWait())
+	wantErr(t, err, core.ErrNotAcquired)
+	unlock(t, prolonged)
 	if refused := server.Client(t).Do(background, "acl", "log").Val().([]any); len(refused) > 0 {
 		t.Errorf("refused: %v", refused)
+	}
+}
+
+// A user may lose rights at any time. Taken out, the lock is lost, or parked for nobody, though Handover has failed.
+func TestHandoverWithoutAllRights(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	l := onRedis(t, user(t, server, rightsInTheFAQ(t)...))
+	for _, right := range []string{"hset", "hdel", "pexpire"} {
+		k := take(t, background, l, right)
+		for _, rule := range []string{"-" + right, "+" + right} {
+			if err := admin.Do(background, "acl", "setuser", "limited", rule).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if rule[0] == '-' {
+				_, err := k.Handover(background, time.Hour)
+				wantErr(t, err, core.ErrUnavailable)
+			}
+		}
+		if n, err := k.Count(background); n != 1 || err != nil {
+			t.Errorf("without %s: %d holds, %v", right, n, err)
+		}
+		unlock(t, k)
+		if !isFree(t, admin, right) {
+			t.Errorf("without %s: it is not free", right)
+		}
 	}
 }

@@ -148,17 +148,15 @@ func (d *dispatch) unwanted() bool {
 // unknown, and when the last copy did nothing but an earlier one may yet arrive.
 func (d *dispatch) conclude(sent time.Time) (Reply, error) {
 	a := d.answer
-	refused := d.refused()
-	if a.err == nil || refused {
-		if d.unknown && !d.queued.Command.Script.did(a.value) { // nor did one that was refused
+	switch refused := d.refused(); {
+	case refused && !d.unknown:
+		return Reply{}, &Failure{Refused, a.err}
+	case a.err == nil:
+		if d.unknown && !d.queued.Command.Script.did(a.value) {
 			d.abandon()
 		}
-		if refused {
-			return Reply{}, &Failure{Refused, a.err}
-		}
 		return Reply{a.value, sent}, nil
-	}
-	if !d.abandon() && (!d.over || d.attempt == nil) {
+	case !d.abandon() && (!d.over || d.attempt == nil):
 		return Reply{}, &Failure{NotSent, a.err}
 	}
 	return Reply{}, &Failure{Unknown, a.err}

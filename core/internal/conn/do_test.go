@@ -218,7 +218,7 @@ func TestRefusals(t *testing.T) {
 				t.Error("what did nothing was compensated")
 			}
 			_, got = s.Do(background, c, timeout)
-			wantFailure(t, got, conn.Refused, err)
+			wantFailure(t, got, conn.Unknown, err)
 			if compensated.Load() != 1 {
 				t.Errorf("the copy before was compensated %d times", compensated.Load())
 			}

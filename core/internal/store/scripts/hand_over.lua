@@ -55,6 +55,9 @@ local failure = raise_clock(last)
 if failure then
   return failure
 end
+-- Whoever lacks a right is refused before anything has changed: a refusal means that the lock is held as before.
+call('PEXPIRE', lock, math.max(call('PTTL', lock), ttl))
+call('HSET', lock, owner, '1')
 call('HDEL', lock, owner, drop == '1' and 'latchkey:keep' or owner)
 call('HSET', lock, 'mode', 'h' .. last .. ' ' .. ticket .. ' ' .. ttl)
 call('PEXPIRE', lock, ttl)

@@ -8,8 +8,9 @@ local function rest(whole, holds)
   if not whole or ttl <= whole then
     return ttl
   end
-  for _, value in ipairs(call('HVALS', lock)) do
-    if tonumber(value) and tonumber(value) ~= ours then
+  local fields = call('HGETALL', lock)
+  for i = 2, #fields, 2 do
+    if tonumber(fields[i]) and tonumber(fields[i]) ~= ours then
       return ttl
     end
   end
