@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,6 +41,18 @@ var unreachable = map[string]dialing{
 			case <-over:
 				return nil, errDown
 			}
+		}
+	},
+	"connections that end, and then dials that hang": func(over <-chan struct{}) func(context.Context) (net.Conn, error) {
+		var dials atomic.Int32
+		return func(context.Context) (net.Conn, error) {
+			if dials.Add(1) > 4 {
+				<-over
+				return nil, errDown
+			}
+			client, server := net.Pipe()
+			go func() { _ = server.Close() }()
+			return client, nil
 		}
 	},
 	"dials that hang for ever": func(over <-chan struct{}) func(context.Context) (net.Conn, error) {

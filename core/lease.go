@@ -209,15 +209,15 @@ func (s *lease) endReleased() {
 	s.engine.unregister(s)
 }
 
-// vanished ends a lease that Redis does not know any more. A minority of a quorum may still have it. When nobody
-// holds it any more only a release can tell that it was lost: else Redis may have freed it since.
+// vanished ends a lease that Redis does not know any more; a minority of a quorum may, and of other holds than its own a
+// release says nothing. When nobody holds it only a release can tell that it was lost: else Redis may have freed it since.
 func (s *lease) vanished(byRelease bool) error {
 	s.mu.Lock()
 	if s.err == nil && !byRelease && !s.isHeld() {
 		defer s.mu.Unlock()
 		return notHeldError(s.name.Key())
 	}
-	return s.lose(lostError(s.name.Key(), "it was deleted, or somebody else has taken it", nil), s.engine.store.Can.Differ)
+	return s.lose(lostError(s.name.Key(), "it was deleted, or somebody else has taken it", nil), byRelease || s.engine.store.Can.Differ)
 }
 
 // lose ends the contexts of all handles, once, and returns why. What may be left in Redis is given

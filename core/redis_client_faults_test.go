@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,4 +99,36 @@ func TestSubscriptionOfTheApplicationToAShortName(t *testing.T) {
 		t.Errorf("%v, %v; want a confirmation at once", got, err)
 	}
 	_ = pubsub.Close()
+}
+
+// twiceHook sends each command twice, while it is on, as one that repeats what has failed.
+type twiceHook struct{ on atomic.Bool }
+
+func (*twiceHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (*twiceHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (h *twiceHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.on.Load() {
+			_ = next(ctx, cmd)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// Taken out, the outer lock, which counts as lost as well, is nobody's until its lease ends.
+func TestInnerReleaseThatAHookSendsTwice(t *testing.T) {
+	t.Parallel()
+	server, twice := redistest.Start(t), new(twiceHook)
+	client := server.Client(t)
+	client.AddHook(twice)
+	l := onRedis(t, client)
+	k := take(t, background, l, "k", core.Lease(time.Hour))
+	inner := take(t, k.Context(), l, "k")
+	twice.on.Store(true)
+	wantErr(t, inner.Unlock(background), core.ErrLost)
+	twice.on.Store(false)
+	awaitFree(t, server.Client(t), "k")
+	wantErr(t, k.Unlock(background), core.ErrLost)
 }

@@ -33,7 +33,7 @@ func (r *repeats) after(err error, client redis.UniversalClient) (wait time.Dura
 	broken := isBroken(err)
 	if wait = r.pause; broken || redis.IsReadOnlyError(err) { // go-redis closes the connection after either
 		if r.stale < 0 {
-			r.stale = int(client.PoolStats().IdleConns) + 1
+			r.stale = idle(client) + 1
 		}
 		if r.stale > 0 {
 			r.stale--
@@ -49,6 +49,15 @@ func (r *repeats) after(err error, client redis.UniversalClient) (wait time.Dura
 		return 0, false
 	}
 	return wait, true
+}
+
+// idle is how many connections of its pool a client has that are not in use. That of a cluster would look for the nodes
+// first, without a deadline.
+func idle(client redis.UniversalClient) int {
+	if single, ok := client.(*redis.Client); ok {
+		return int(single.PoolStats().IdleConns)
+	}
+	return 0
 }
 
 // Resends permits a command to be sent again. One belongs to one command, which may go to several Servers.

@@ -116,7 +116,7 @@ func (p *pipeline) sendInTime(qs []*Queued) {
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	spares := 0
 	if p.server.IsSilent(timeout) {
-		spares = min(int(p.client.PoolStats().IdleConns), maxSpares)
+		spares = min(idle(p.client), maxSpares)
 	}
 	p.server.silence.ask(sent, p.server.config.Timeout)
 	giveUp := time.AfterFunc(timeout, func() {
