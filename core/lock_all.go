@@ -173,7 +173,7 @@ func (a *multiCall) pause() {
 	a.locker.asking.Add(1)
 	defer a.locker.asking.Add(-1)
 	a.delay = min(2*a.delay+askDelay, askDelayMax)
-	_ = conn.Pause(a.base, min(rand.N(a.delay), a.asksFor()))
+	_ = conn.Pause(a.base, min(rand.N(a.delay), max(a.asksFor(), askDelay))) // never without a pause
 }
 
 // missing are those whose locks the call does not have.

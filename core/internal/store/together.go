@@ -75,7 +75,7 @@ func isUndone(r conn.Reply, err error) bool {
 	if err == nil {
 		return r.Value == nil || r.Value == "0"
 	}
-	return conn.OutcomeOf(err) == conn.Refused && !conn.IsClosed(err) && !conn.Passes(err)
+	return conn.Failed(err).Outcome == conn.Refused && !conn.IsClosed(err) && !conn.Passes(err) // whatever became of earlier copies
 }
 
 // claims are those of one command.
