@@ -65,7 +65,7 @@ func (a *actor) giveUp() {
 			ctx, cancel := context.WithTimeout(p.life, patience)
 			defer cancel()
 			if got, err := p.locker.Lock(ctx, key, core.Wait(longest)); err == nil {
-				if k.Context().Err() == nil {
+				if k.Context().Err() == nil && calm && w.isCalm() { // a clock that is set forwards ends a lock too early
 					w.complain("%s: taken by a second one", key)
 				}
 				_ = got.Unlock(context.Background())
