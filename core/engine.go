@@ -33,7 +33,7 @@ type engine struct {
 
 	registry
 	unconfirmed schedule.Count // compensations
-	givingUp    sync.Map       // by lock: a channel, closed when the last of them is confirmed, or Timeout is over
+	givingUp    givingUp       // compensations, by lock
 }
 
 // registry has what Close waits for: calls that want a lock, and leases.

@@ -73,6 +73,22 @@ func TestCallThatGaveUpRefusesNobodyHere(t *testing.T) {
 	}
 }
 
+// Calls that have given up one after the other are confirmed in any order.
+func TestCallsThatGaveUpRefuseNobodyHere(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		held := take(t, background, l, "k")
+		s.fail(release, lateRequest(100*time.Millisecond), lateRequest(10*time.Millisecond)) // of the first entry, of the second
+		for range 2 {
+			_, err := l.Lock(background, "k", core.Wait(30*time.Millisecond))
+			wantErr(t, err, core.ErrNotAcquired)
+		}
+		time.Sleep(20 * time.Millisecond)
+		unlock(t, held)
+		unlock(t, take(t, background, l, "k", core.NoWait()))
+	})
+}
+
 // It waits for no more than that: a lock that somebody has is refused, and so is one of which nobody can say.
 func TestBusyLockWhileAnEntryIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

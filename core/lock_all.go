@@ -219,7 +219,8 @@ func (a *multiCall) waitsAtOnce(cs []*lockCall, keeps bool) *lockCall {
 	alone := len(cs) == 1 && (keeps || len(a.locks) == a.entered)
 	for _, c := range cs {
 		_, queued := c.engine.queues.WaitFor(c.name.Lock())
-		if _, givingUp := c.engine.givingUp.Load(c.name.Lock()); !c.waits() && givingUp || c.waits() && (alone || queued && !keeps) {
+		givingUp := c.engine.givingUp.of(c.name.Lock()) != nil
+		if !c.waits() && givingUp || c.waits() && (alone || queued && !keeps) {
 			return c
 		}
 	}

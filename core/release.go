@@ -133,18 +133,15 @@ type compensation struct {
 	schedule.Entry
 	*store.Compensation
 	engine *engine
-	delay  time.Duration   // after the next failure; 0: it was not sent yet
-	past   <-chan struct{} // closed by end, or when Timeout is over
-	end    context.CancelFunc
+	delay  time.Duration // after the next failure; 0: it was not sent yet
 }
 
 // compensate sends a release in the background until Redis confirms it, for which Close waits, or until
 // it is too late and the lease ends it. It is called under locks of the queues, too, and notifies nobody itself.
 func (e *engine) compensate(c *store.Compensation) {
-	past, end := context.WithTimeout(context.Background(), e.timeout)
 	e.unconfirmed.Begin()
-	e.givingUp.Store(c.Name.Lock(), past.Done())
-	e.scheduler.Set(&compensation{Compensation: c, engine: e, past: past.Done(), end: end}, schedule.Now())
+	e.givingUp.begin(c.Name.Lock(), time.Now().Add(e.timeout))
+	e.scheduler.Set(&compensation{Compensation: c, engine: e}, schedule.Now())
 }
 
 // Due sends it.
@@ -183,8 +180,7 @@ func (c *compensation) notify(kind EventKind) {
 }
 
 func (c *compensation) over() {
-	c.end()
-	c.engine.givingUp.CompareAndDelete(c.Name.Lock(), c.past)
+	c.engine.givingUp.end(c.Name.Lock())
 	c.notify(EventCompensated) // before Close returns
 	c.engine.unconfirmed.End()
 }

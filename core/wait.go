@@ -70,10 +70,10 @@ func (c *lockCall) take() (*Lock, error) {
 
 // takeNow refuses the call while the lock is busy, but not by what this process is giving up: then it asks once more.
 func (c *lockCall) takeNow(why refusal) (*Lock, error) {
-	found, _ := c.engine.givingUp.Load(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
-	past, givingUp := found.(<-chan struct{})
+	unconfirmed := c.engine.givingUp.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
 	k, busy, err := c.try(nil)
-	if busy != nil && givingUp && !c.engine.store.Can.Differ && isDone(c.ctx, past) { // dead members of a quorum confirm nothing
+	// Dead members of a quorum confirm nothing.
+	if busy != nil && unconfirmed != nil && !c.engine.store.Can.Differ && unconfirmed.confirmed(c.ctx) {
 		k, busy, err = c.try(nil)
 	}
 	if busy != nil {
