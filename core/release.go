@@ -40,12 +40,12 @@ func (s *lease) canBeHandedOff() bool {
 	kept := now.Sub(s.heldSince)
 	return s.Ordinary() && s.handles == nil && s.err == nil && now < s.times.deadline &&
 		!s.shared.Load() && !s.ahead && !s.overdue && kept < handOffFor && s.token-s.redisToken < kept.Microseconds() &&
-		s.engine.store.Can.PassOn && !s.engine.isClosing()
+		!s.engine.isClosing()
 }
 
 // suits says that a call wants just such a lock, and can have it.
 func (s *lease) suits(w *want, _ *entry) bool {
-	return w.isOrdinaryIn(s.Form) && w.settings.Lease == s.Lease && s.canBeHandedOff()
+	return s.engine.mayHandOff(w, s.Form) && w.settings.Lease == s.Lease && s.canBeHandedOff()
 }
 
 // release ends the hold of a handle that has left, and was not handed off. It is sent until it is

@@ -11,10 +11,6 @@ import (
 // AcquireAll is Acquire for several claims at once, which have one hold. It has done with each, in their order, when all
 // are answered. Where one command can take all, whole has it take all or none: then each fails with [ErrWithheld].
 func (s *Store) AcquireAll(ctx context.Context, cs []Claim, whole bool, done func(i int, g Grant, err error)) {
-	if s.Can.Differ {
-		atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, &cs[i]) }, done)
-		return
-	}
 	server := s.servers[0]
 	together := s.together(cs)
 	if c := together; c != nil {
@@ -38,7 +34,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []Claim, whole bool, done fun
 	}
 	commands := make([]*conn.Command, len(cs))
 	for i := range cs {
-		if commands[i] = cs[i].prepare(s); together != nil {
+		if commands[i] = cs[i].prepare(&s.backend); together != nil {
 			commands[i].Merges = 0 // that was in vain
 		}
 	}
@@ -61,7 +57,7 @@ func (s *Store) together(cs []Claim) *conn.Command {
 		if !one.isShort() || one.Lease != first.Lease {
 			return nil
 		}
-		one.store = s
+		one.store = &s.backend
 		c.Words[i], c.Words[n+i], c.Words[2*n+i] = one.Name.Lock(), one.Name.waiting(), one.Name.clock()
 	}
 	if c.Words, c.Name = append(c.Words, first.Owner), first.Owner; first.Lease != usualLease {
@@ -90,10 +86,6 @@ func (cs claims) Compensate(server *conn.Server) {
 
 // ReleaseAll is Release for several holds at once. It has done with each, in their order, when all are answered.
 func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration, done func(i int, r Released, err error)) {
-	if s.Can.Differ {
-		atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) }, done)
-		return
-	}
 	end, together := time.Now().Add(timeout), s.freeAll(rs)
 	if c := together; c != nil {
 		if r, err := s.servers[0].Do(ctx, c, timeout); !isUndone(r, err) {
@@ -107,7 +99,7 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 	}
 	all, commands := make([]releaseCommand, len(rs)), make([]*conn.Command, len(rs))
 	for i, r := range rs {
-		if commands[i] = r.command(s, &all[i], false); together != nil {
+		if commands[i] = r.command(&s.backend, &all[i]); together != nil {
 			commands[i].Merges = 0 // that was in vain
 		}
 	}
