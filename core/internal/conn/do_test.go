@@ -364,6 +364,28 @@ func TestCommandGivenUpBeforeItWasWritten(t *testing.T) {
 	})
 }
 
+// Nothing came of the first copy, and the second leaves when nobody waits any more.
+func TestCopyGivenUpBeforeItWasWritten(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		f.fail(lost(refusal("READONLY You can't write")), func(_ context.Context, write func() []any) (any, error) {
+			time.Sleep(time.Second)
+			return reply("done")(background, write)
+		})
+		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		defer cancel()
+		c, compensated := counted(new(conn.Resends))
+		_, err := s.Do(ctx, c, timeout)
+		wantFailure(t, err, conn.Unknown, context.DeadlineExceeded)
+		if compensated.Load() != 0 {
+			t.Error("compensated before the copy was written")
+		}
+		time.Sleep(time.Minute)
+		if compensated.Load() != 1 {
+			t.Errorf("compensated %d times after the copy was written", compensated.Load())
+		}
+	})
+}
+
 func TestTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 		f.fail(func(ctx context.Context, write func() []any) (any, error) {
