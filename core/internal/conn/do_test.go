@@ -197,7 +197,7 @@ func TestWhichFailuresAreRepeated(t *testing.T) {
 func TestCommandGivenUpBetweenCopies(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 		f.failAll(lost(refusal("TRYAGAIN")))
-		ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
+		ctx, cancel := context.WithTimeoutCause(background, 10*time.Millisecond, refusal("READONLY of another command"))
 		defer cancel()
 		c, _ := counted(new(conn.Resends))
 		began := time.Now()
@@ -364,24 +364,38 @@ func TestCommandGivenUpBeforeItWasWritten(t *testing.T) {
 	})
 }
 
-// Nothing came of the first copy, and the second leaves when nobody waits any more.
+// The second copy leaves when nobody waits any more. What may have come of the first is compensated at once.
 func TestCopyGivenUpBeforeItWasWritten(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
-		f.fail(lost(refusal("READONLY You can't write")), func(_ context.Context, write func() []any) (any, error) {
-			time.Sleep(time.Second)
-			return reply("done")(background, write)
+	for first, want := range map[error]int32{refusal("READONLY You can't write"): 0, io.EOF: 1} {
+		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+			f.fail(lost(first), func(ctx context.Context, write func() []any) (any, error) {
+				time.Sleep(time.Second)
+				return reply("done")(ctx, write)
+			})
+			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+			defer cancel()
+			c, compensated := counted(new(conn.Resends))
+			_, err := s.Do(ctx, c, timeout)
+			wantFailure(t, err, conn.Unknown, context.DeadlineExceeded)
+			if n := compensated.Load(); n != want {
+				t.Errorf("%v: compensated %d times before the second copy was written", first, n)
+			}
+			time.Sleep(time.Minute)
+			if n := compensated.Load(); n != 1 {
+				t.Errorf("%v: compensated %d times", first, n)
+			}
 		})
-		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
-		defer cancel()
-		c, compensated := counted(new(conn.Resends))
+	}
+}
+
+func TestCommandOfACallerThatHasLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		ctx, cancel := context.WithCancel(background)
+		cancel()
+		c, _ := counted(new(conn.Resends))
 		_, err := s.Do(ctx, c, timeout)
-		wantFailure(t, err, conn.Unknown, context.DeadlineExceeded)
-		if compensated.Load() != 0 {
-			t.Error("compensated before the copy was written")
-		}
-		time.Sleep(time.Minute)
-		if compensated.Load() != 1 {
-			t.Errorf("compensated %d times after the copy was written", compensated.Load())
+		if wantFailure(t, err, conn.NotSent, context.Canceled); len(f.scripts()) > 0 {
+			t.Error("it was sent")
 		}
 	})
 }
