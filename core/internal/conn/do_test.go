@@ -208,7 +208,8 @@ func TestCommandGivenUpBetweenCopies(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for _, err := range []error{refusal("NOPERM"), refusal("ERR unknown command 'evalsha'"), fmt.Errorf("a hook: %w", refusal("OOM command not allowed"))} {
+	ofHook := fmt.Errorf("a hook: %w", refusal("OOM command not allowed"))
+	for _, err := range []error{refusal("NOPERM"), refusal("ERR unknown command 'evalsha'"), ofHook} {
 		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 			f.fail(lost(err), lost(io.EOF), lost(err))
 			c, compensated := counted(new(conn.Resends))
@@ -300,7 +301,9 @@ func TestRefusalsThatPass(t *testing.T) {
 
 // A proxy has errors of its own, for a server that may have run the script.
 func TestErrorsOfWhichNobodyKnowsWhoMadeThem(t *testing.T) {
-	for _, text := range []string{"ERR Connection timed out", "upstream failure", "ERR Error running script: the server is gone", "BUSYBODY", "ERR", ""} {
+	for _, text := range []string{
+		"ERR Connection timed out", "upstream failure", "ERR Error running script: the server is gone", "BUSYBODY", "ERR", "",
+	} {
 		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 			f.fail(lost(refusal(text)), reply("done"))
 			c, compensated := counted(new(conn.Resends))
