@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -389,6 +390,24 @@ func TestCopyGivenUpBeforeItWasWritten(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The answers that have come are kept when the time of the others is over.
+func TestSomeCommandsAreAnswered(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		const together = 512
+		f.fail(slices.Repeat([]fault{succeed}, together)...)
+		f.failAll(hanging)
+		cs := make([]*conn.Command, together+1)
+		for i := range cs {
+			cs[i], _ = counted(nil)
+		}
+		s.DoAll(background, cs, timeout, func(i int, _ conn.Reply, err error) {
+			if (err == nil) != (i < together) {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	})
 }
 
 func TestCommandOfACallerThatHasLeft(t *testing.T) {
