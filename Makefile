@@ -56,8 +56,13 @@ lint: ## gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; fi
 	@set -e; for m in $(MODULES) internal/browser $(ADAPTERS); do (cd $$m; set -x; go vet ./...; go run $(STATICCHECK) ./...); done
 
-faults: redis ## the fault suite at length, with a table of what was survived: make faults FOR=10m
-	@go test ./internal/faults -run TestFaults -count=1 -v -timeout 0 -faults.for $(FOR)
+faults: redis ## the fault suite at length, with a table of what was survived: make faults FOR=10m; BESIDE=<commit>: half of the workers are of it
+	@set -e; if [ -n "$(BESIDE)" ]; then \
+		other=$$(mktemp -d); trap 'git worktree remove --force '$$other EXIT; trap 'exit 1' INT TERM; \
+		git worktree add -q --detach $$other $(BESIDE); \
+		(cd $$other && go test -c -o faults.test ./internal/faults); \
+		beside="-faults.beside $$other/faults.test"; \
+	fi; go test ./internal/faults -run TestFaults -count=1 -v -timeout 0 -faults.for $(FOR) $$beside
 
 simulate: ## the simulation in fake time at length, new seeds, with a table of what was survived: make simulate FOR=10m
 	@go test ./internal/simulation -run TestSimulation -count=1 -v -timeout 0 -simulation.for $(FOR)

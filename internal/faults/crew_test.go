@@ -53,6 +53,7 @@ func (c *crew) start(i int) {
 	c.tb.Helper()
 	c.started++
 	c.setups[i].Seed++
+	c.setups[i].Beside = *beside != "" && c.started%2 == 0
 	c.members[i] = startProcess(c.tb, c.setups[i], c.history, c.store)
 }
 

@@ -42,6 +42,9 @@ func startProcess(tb testing.TB, s setup, h *history, st *store) *process {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	if s.Beside {
+		binary = *beside
+	}
 	p := &process{setup: s, cmd: exec.Command(binary), exited: make(chan struct{}), states: make(chan string, 8)}
 	p.cmd.Env = append(os.Environ(), workerEnv+"="+string(config))
 	p.cmd.Stderr = &p.stderr

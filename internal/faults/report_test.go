@@ -59,6 +59,9 @@ func (p *report) String() string {
 	}
 	line("**all**", "", sum)
 	fmt.Fprintf(&b, "\n- worker processes: %d, with %d goroutines each, on %d keys\n", p.workers, actors, len(keys))
+	if *beside != "" {
+		fmt.Fprintf(&b, "- every second worker process was of another commit, %s\n", *beside)
+	}
 	fmt.Fprintf(&b, "- of the operations %d shared their lock, and %d had a permit; %d were attempts at requests that count once, whose answers were given again %d times\n",
 		sum.shared, sum.permits, sum.attempts, sum.again)
 	fmt.Fprintf(&b, "- stale writes that the fenced store rejected: %d; writes that the store without tokens lost: %d\n", p.rejected, p.undone)

@@ -15,6 +15,7 @@ type setup struct {
 	Redis   address
 	Members int           // of the quorum; 1 without one
 	Timeout time.Duration // of the Locker; 0 for the one that follows from its lease
+	Beside  bool          `json:"-"` // The worker is the binary of -faults.beside.
 }
 
 // address is how a worker reaches Redis.

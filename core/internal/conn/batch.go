@@ -18,47 +18,33 @@ type call struct {
 
 // batch is a command: one call, or several that a merged script does at once.
 type batch struct {
-	calls        []call
+	calls        []call // has no capacity for more than the command may do
 	cmd          once
-	again        bool // it has been sent before: now with the text of the script
+	whole        bool // it has been sent before: now with the text of the script
 	redirections int
 }
 
 // pack makes batches of commands that go to one server.
-func pack(qs []*Queued, answers []answer, merge bool) []*batch {
-	var batches []*batch
+func pack(qs []*Queued, answers []answer, merge bool) (batches []*batch) {
 	for i, q := range qs {
-		merges := merge && q.Command.Merges > 0
-		var b *batch
-		if merges {
-			b = roomFor(q.Command, batches)
+		at, most := -1, 1
+		if merge && q.Command.Merges > 0 {
+			at = slices.IndexFunc(batches, func(b *batch) bool { return b.takes(q.Command) })
+			most = min(len(qs)-i, maxBatch)
 		}
-		if b == nil {
-			b = &batch{}
-			if merges {
-				b.calls = make([]call, 0, min(len(qs)-i, maxBatch))
-			}
-			batches = append(batches, b)
+		if at < 0 {
+			at, batches = len(batches), append(batches, &batch{calls: make([]call, 0, most)})
 		}
-		b.calls = append(b.calls, call{q, &answers[i]})
+		batches[at].calls = append(batches[at].calls, call{q, &answers[i]})
 	}
 	return batches
 }
 
-// roomFor finds a batch of such calls that takes one more.
-func roomFor(c *Command, batches []*batch) *batch {
-	for _, b := range slices.Backward(batches) {
-		first := b.calls[0].Command
-		if n := first.each(); n*(len(b.calls)+1) <= maxBatch && n == c.each() && first.Script.Merged == c.Script.Merged && first.Merges == c.Merges {
-			return b
-		}
-	}
-	return nil
-}
-
-// alone makes a batch of one call.
-func (b *batch) alone(i int) *batch {
-	return &batch{calls: b.calls[i : i+1]}
+// takes says that the batch is of such calls, and takes one more.
+func (b *batch) takes(c *Command) bool {
+	first, n := b.calls[0].Command, c.calls()
+	return len(b.calls) < cap(b.calls) && n*(len(b.calls)+1) <= maxBatch &&
+		n == first.calls() && first.Script.Merged == c.Script.Merged && first.Merges == c.Merges
 }
 
 // wrote is called when the command is written.
@@ -68,14 +54,14 @@ func (b *batch) wrote() {
 	}
 }
 
-// set makes its command.
-func (b *batch) set(ctx context.Context) {
+// makeCommand makes the command of its calls.
+func (b *batch) makeCommand(ctx context.Context) {
 	first := b.calls[0].Command
 	if len(b.calls) == 1 {
-		b.cmd.set(ctx, first.Script, b.again, b, first.line(b.cmd.room[:]))
+		b.cmd.set(ctx, first.Script, b.whole, b, first.line(b.cmd.line[:]))
 		return
 	}
-	merged, n := first.Script.Merged, first.each()
+	merged, n := first.Script.Merged, first.calls()
 	words := make([]any, 2, 3+len(b.calls)*(n*merged.keys+int(first.Merges)))
 	words = append(words, len(b.calls)*n*merged.keys)
 	for i := range merged.keys {
@@ -87,7 +73,7 @@ func (b *batch) set(ctx context.Context) {
 		args := c.Command.Words[first.Keys:]
 		words = append(words, args[:min(int(first.Merges), len(args))]...)
 	}
-	b.cmd.set(ctx, &merged.Script, b.again, b, words)
+	b.cmd.set(ctx, &merged.Script, b.whole, b, words)
 }
 
 // divides says that a merged script was refused, perhaps because of one of its keys.
@@ -95,8 +81,8 @@ func (b *batch) divides() bool {
 	return len(b.calls) > 1 && hasPrefix(b.cmd.Err(), "NOPERM", "CROSSSLOT", "MOVED", "ASK")
 }
 
-// named takes the name off a reply. One to another command leaves unknown what became of this.
-func (c *Command) named(reply any, err error) (any, error) {
+// withoutName takes the name off a reply. One to another command leaves unknown what became of this.
+func (c *Command) withoutName(reply any, err error) (any, error) {
 	switch v := reply.(type) {
 	case string:
 		if text, ours := strings.CutSuffix(v, c.Name); ours {
@@ -105,15 +91,15 @@ func (c *Command) named(reply any, err error) (any, error) {
 		return nil, fmt.Errorf("the reply is not to this command: %.64q", v)
 	case []any:
 		for i := range v {
-			v[i], err = c.named(v[i], err)
+			v[i], err = c.withoutName(v[i], err)
 		}
 	}
 	return reply, err
 }
 
-// read notes the answers to the calls. It returns those that a merged script has left to do.
-func (b *batch) read() (left []*batch) {
-	reply, err := b.calls[0].Command.named(b.cmd.answer())
+// takeReplies notes the answers to the calls. It returns those that a merged script has left to do.
+func (b *batch) takeReplies() (left []*batch) {
+	reply, err := b.calls[0].Command.withoutName(b.cmd.reply())
 	replies, isList := reply.([]any)
 	isList = isList && len(b.calls) > 1
 	if isList && len(replies) != len(b.calls) {
@@ -126,7 +112,7 @@ func (b *batch) read() (left []*batch) {
 		case !isList: // it is that to each
 			c.answer.value = reply
 		case replies[i] == nil && !c.Command.Script.isMerged():
-			left = append(left, b.alone(i))
+			left = append(left, &batch{calls: b.calls[i : i+1]})
 		default:
 			c.answer.value = replies[i]
 		}

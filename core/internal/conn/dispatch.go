@@ -3,7 +3,7 @@ package conn
 import (
 	"context"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,12 +14,12 @@ import (
 type once struct {
 	redis.Cmd
 	script scriptWord
-	room   [9]any // for the words of most commands
+	line   [9]any // memory for the words of most commands
 }
 
 // set makes it EVALSHA, or EVAL where Redis does not know the script yet. The line has room for two words in front.
-func (o *once) set(ctx context.Context, s *Script, whole bool, load interface{ wrote() }, line []any) {
-	line[0], line[1], o.script = "evalsha", &o.script, scriptWord{s.digest, load}
+func (o *once) set(ctx context.Context, s *Script, whole bool, command interface{ wrote() }, line []any) {
+	line[0], line[1], o.script = "evalsha", &o.script, scriptWord{s.digest, command}
 	if whole {
 		line[0], o.script.text = "eval", s.text
 	}
@@ -32,18 +32,18 @@ func (*once) NoRetry() bool { return true }
 // scriptWord is a word that go-redis asks for its text when it writes the command to a connection. Hooks, and what finds
 // the node of a cluster, read the words also of commands that never leave.
 type scriptWord struct {
-	text []byte
-	load interface{ wrote() }
+	text    []byte
+	command interface{ wrote() }
 }
 
 func (w *scriptWord) String() string { return string(w.text) }
 func (w *scriptWord) MarshalBinary() ([]byte, error) {
-	w.load.wrote()
+	w.command.wrote()
 	return w.text, nil
 }
 
-// answer is the reply: nil is one, and no error.
-func (o *once) answer() (any, error) {
+// reply is what Redis has replied: nil is a reply, and no error.
+func (o *once) reply() (any, error) {
 	if err := o.Err(); err != redis.Nil {
 		return o.Val(), err
 	}
@@ -59,30 +59,34 @@ type answer struct {
 // dispatch is a command that somebody waits for. It knows which copies have left, and what to do when one has
 // that nobody awaits any more.
 type dispatch struct {
-	pipeline *pipeline // that the present copy goes by
-	queued   Queued    // the command, and the present copy if that goes with others
-	attempt  *attempt  // under which the present copy does so; nil: none was to be sent
-	ticket   *ticket   // where its caller waits
-	answer   answer    // that he has had
-
-	mu        sync.Mutex
-	written   bool
-	copied    bool // the present copy was written
-	unknown   bool // what became of an earlier copy
-	abandoned bool
-	over      bool // nobody waited any longer; the caller's own
+	pipeline *pipeline    // that the present copy goes by
+	queued   Queued       // the command, and the present copy if that goes with others
+	context  *sendContext // under which the present copy goes
+	slot     *waitSlot    // where its caller waits
+	answer   answer       // to the present copy, or why there is none
+	known    atomic.Uint32
+	progress progress // of the present copy
 }
 
-// wrote is called when a copy is written. nil: nobody gives the command up.
+// What is known of the copies of a command, in dispatch.known:
+const (
+	written   uint32 = 1 << iota // The present copy has left.
+	uncertain                    // An earlier copy may have done its work, or may yet.
+	abandoned                    // Nobody waits for the command any more: it is compensated, at once or when a copy leaves.
+)
+
+// progress is what the caller of a command has seen of the present copy.
+type progress uint8
+
+const (
+	notBegun progress = iota // The caller's context had ended before the first copy.
+	awaited                  // There is no answer, and the copy may leave yet.
+	answered
+)
+
+// wrote is called when a copy is written. nil is a command that nobody gives up.
 func (d *dispatch) wrote() {
-	if d == nil {
-		return
-	}
-	d.mu.Lock()
-	late := d.abandoned && !d.written
-	d.written, d.copied = true, true
-	d.mu.Unlock()
-	if late {
+	if d != nil && d.known.Or(written) == abandoned {
 		d.compensate()
 	}
 }
@@ -92,7 +96,7 @@ func (d *dispatch) Run() { d.pipeline.sendOn([]*Queued{&d.queued}) }
 
 // Receive takes the answer to the present copy, of which there is one.
 func (d *dispatch) Receive(r Reply, err error) {
-	d.ticket.arrived <- arrival{d, r.Value, err}
+	d.slot.arrived <- arrival{d, answer{r.Value, err}}
 }
 
 func (d *dispatch) compensate() {
@@ -101,62 +105,46 @@ func (d *dispatch) compensate() {
 	}
 }
 
-// refused says that nothing came of the present copy.
+// refused says that nothing came of the present copy. If that has no answer, the error may be the refusal of
+// another command, with which the caller has cancelled his context.
 func (d *dispatch) refused() bool {
-	err := d.answer.err // if nobody waits any more why may be the refusal of another command
-	return !d.over && isRefusal(err) && !(IsClosed(err) && d.departed())
+	return d.progress == answered && isRefusal(d.answer.err) && !(IsClosed(d.answer.err) && d.is(written))
 }
 
-// departed says whether the present copy has left.
-func (d *dispatch) departed() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.copied
+func (d *dispatch) is(known uint32) bool { return d.known.Load()&known != 0 }
+
+// beginCopy makes another copy the present one. It reports whether something may have come of an earlier one, or
+// may yet.
+func (d *dispatch) beginCopy() (mayArriveTwice bool) {
+	if d.is(written) && !d.refused() {
+		d.known.Or(uncertain)
+	}
+	d.known.And(^written)
+	return d.is(uncertain)
 }
 
-// again begins another copy; refused says that nothing came of the present one. It reports whether something
-// may have come of one of them, or may yet.
-func (d *dispatch) again(refused bool) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.unknown = d.unknown || d.copied && !refused
-	d.copied = false
-	return d.unknown
-}
-
-// abandon gives the command up and reports whether it has left. If so, and if it leaves later, it is
-// compensated.
-func (d *dispatch) abandon() bool {
-	d.mu.Lock()
-	d.abandoned = true
-	written := d.written
-	d.mu.Unlock()
-	if written {
+// abandon gives the command up and reports whether a copy may have arrived. If so, and if one leaves later,
+// the command is compensated.
+func (d *dispatch) abandon() (mayHaveArrived bool) {
+	if mayHaveArrived = d.known.Or(abandoned)&(written|uncertain) != 0; mayHaveArrived {
 		d.compensate()
 	}
-	return written
-}
-
-// unwanted says that the command was given up before it left.
-func (d *dispatch) unwanted() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.abandoned
+	return mayHaveArrived
 }
 
 // conclude ends the command with the answer to its last copy. The command is compensated when its outcome is
 // unknown, and when the last copy did nothing but an earlier one may yet arrive.
 func (d *dispatch) conclude(sent time.Time) (Reply, error) {
 	a := d.answer
-	switch refused := d.refused(); {
-	case refused && !d.unknown:
+	switch {
+	case d.refused() && !d.is(uncertain):
 		return Reply{}, &Failure{Refused, a.err}
 	case a.err == nil:
-		if d.unknown && !d.queued.Command.Script.did(a.value) {
+		if d.is(uncertain) && !d.queued.Command.Script.did(a.value) {
 			d.abandon()
 		}
 		return Reply{a.value, sent}, nil
-	case !d.abandon() && (!d.over || d.attempt == nil):
+	case !d.abandon() && d.progress != awaited:
 		return Reply{}, &Failure{NotSent, a.err}
 	}
 	return Reply{}, &Failure{Unknown, a.err}

@@ -18,35 +18,47 @@ const (
 
 // repeats says when the next copy of a command goes.
 type repeats struct {
-	pause time.Duration
-	stale int // connections of the pool that may be dead, and one; negative: they were not counted yet
+	pause       time.Duration
+	stale       int  // connections of the pool that may be dead, and one; negative: they were not counted yet
+	unsentAgain bool // a command that never left was sent once more
 }
 
-func newRepeats() repeats { return repeats{repeatDelay, -1} }
+func newRepeats() repeats { return repeats{pause: repeatDelay, stale: -1} }
 
-// after says whether an error is worth another copy, by a client, and how long to wait before.
+// atOnce says whether an error of a client is worth another copy without a pause.
 //
 // A connection may have been closed behind the pool's back: by Redis after a time of idleness, by a balancer, in a
 // restart. Or it leads to a replica by now. The first command on it finds out, and cannot tell whether Redis has seen it.
 // All idle connections may be such, so that many copies go at once, and one more by a new one.
-func (r *repeats) after(err error, client redis.UniversalClient) (wait time.Duration, again bool) {
-	broken := isBroken(err)
-	if wait = r.pause; broken || redis.IsReadOnlyError(err) { // go-redis closes the connection after either
-		if r.stale < 0 {
-			r.stale = idle(client) + 1
-		}
-		if r.stale > 0 {
-			r.stale--
-			return 0, true
-		}
+func (r *repeats) atOnce(err error, client redis.UniversalClient) bool {
+	if !isBroken(err) && !redis.IsReadOnlyError(err) { // go-redis closes the connection after either
+		return false
 	}
-	switch {
-	case broken, hasPrefix(err, "TRYAGAIN"):
+	if r.stale < 0 {
+		r.stale = idle(client) + 1
+	}
+	if r.stale == 0 {
+		return false
+	}
+	r.stale--
+	return true
+}
+
+// after says whether the end of a copy is worth another one, and how long to wait before.
+func (r *repeats) after(d *dispatch, client redis.UniversalClient) (wait time.Duration, again bool) {
+	err := d.answer.err
+	if r.atOnce(err, client) {
+		return 0, true
+	}
+	switch wait = r.pause; {
+	case isBroken(err), hasPrefix(err, "TRYAGAIN"):
 		r.pause = min(wait+repeatDelay, repeatDelayMax)
 	case Passes(err):
 		r.pause = max(refusedGrowth*wait, repeatDelayMax)
 	default:
-		return 0, false
+		again = !r.unsentAgain && !d.refused() && !d.is(written)
+		r.unsentAgain = true
+		return 0, again
 	}
 	return wait, true
 }
@@ -83,126 +95,115 @@ type Reply struct {
 // its connection breaks and when what refused it [Passes], and once more when it did not leave at all. The
 // error is a [*Failure].
 func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Reply, error) {
-	ds, sent, end := s.first(ctx, timeout, c)
-	return s.follow(ctx, ds, sent, end)
+	ds, sent, end := s.sendFirst(ctx, timeout, c)
+	return s.resendUntilDone(ctx, ds, sent, end)
 }
 
 // DoAll is Do for several commands, and has done with each one: in their order, as soon as all have been
 // answered. Those to one server share a round trip, and a command where their script merges.
 func (s *Server) DoAll(ctx context.Context, cs []*Command, timeout time.Duration, done func(i int, r Reply, err error)) {
-	ds, sent, end := s.first(ctx, timeout, cs...)
+	ds, sent, end := s.sendFirst(ctx, timeout, cs...)
 	for i := range ds {
-		r, err := s.follow(ctx, ds[i:i+1], sent, end)
+		r, err := s.resendUntilDone(ctx, ds[i:i+1], sent, end)
 		done(i, r, err)
 	}
 }
 
-// first sends the first copies, unless ctx has ended.
-func (s *Server) first(ctx context.Context, timeout time.Duration, cs ...*Command) (ds []dispatch, sent, end time.Time) {
-	var a *attempt
+// sendFirst sends the first copies, unless ctx has ended.
+func (s *Server) sendFirst(ctx context.Context, timeout time.Duration, cs ...*Command) (ds []dispatch, sent, end time.Time) {
+	var c *sendContext
 	if len(cs) == 1 {
 		lone := new(struct { // one allocation for both
 			ds [1]dispatch
-			attempt
+			sendContext
 		})
-		ds, a = lone.ds[:], &lone.attempt
+		ds, c = lone.ds[:], &lone.sendContext
 	} else {
-		ds, a = make([]dispatch, len(cs)), new(attempt)
+		ds, c = make([]dispatch, len(cs)), new(sendContext)
 	}
 	sent = time.Now()
 	end = sent.Add(timeout)
-	ended := ctx.Err() != nil || len(cs) == 0
-	for i, c := range cs {
-		d := &ds[i]
-		d.queued = Queued{Command: c, To: d}
-		if ended {
-			d.answer, d.over = answer{err: Ended(ctx)}, true
-		}
+	for i := range ds {
+		ds[i].queued = Queued{Command: cs[i], To: &ds[i]}
 	}
-	if !ended {
-		s.try(ctx, ds, a, sent, end)
+	if ctx.Err() == nil && len(cs) > 0 {
+		s.sendCopies(ctx, ds, c, sent, end)
 	}
 	return ds, sent, end
 }
 
-// follow takes the answer to the first copy of one command, which was sent at a time, and sends others until
-// it is done, or may not be sent again.
-func (s *Server) follow(ctx context.Context, one []dispatch, sent, end time.Time) (Reply, error) {
-	d := &one[0]
+// resendUntilDone takes the answer to the first copy of one command, which was sent at a time, and sends others until
+// the command is done, or may not be sent again.
+func (s *Server) resendUntilDone(ctx context.Context, one []dispatch, sent, end time.Time) (Reply, error) {
+	d, next := &one[0], newRepeats()
 	resends := d.queued.Command.Resends
-	next, retried := newRepeats(), false
-	for d.answer.err != nil && !d.over && resends != nil {
-		refused, written := d.refused(), d.departed()
-		wait, again := next.after(d.answer.err, s.ClientFor(d.queued.Command.key()))
-		if !again && (refused || retried || written) || time.Until(end) <= wait {
+	for d.answer.err != nil && d.progress == answered && resends != nil {
+		wait, again := next.after(d, s.ClientFor(d.queued.Command.key()))
+		if !again || time.Until(end) <= wait {
 			break
 		}
-		retried = retried || !again
 		if wait > 0 && Pause(ctx, wait) != nil {
-			d.answer, d.over = answer{err: Ended(ctx)}, true
+			d.answer, d.progress = answer{err: Ended(ctx)}, awaited
 			break
 		}
-		if d.again(refused) {
+		if d.beginCopy() {
 			resends.Copied()
 		}
 		sent = time.Now()
-		s.try(ctx, one, new(attempt), sent, end)
+		s.sendCopies(ctx, one, new(sendContext), sent, end)
+	}
+	switch {
+	case d.progress == notBegun:
+		d.answer.err = Ended(ctx)
+	case d.progress == answered || d.answer.err == ErrNoAnswer:
+		d.answer.err = s.explain(d.answer.err, &d.queued, end)
 	}
 	return d.conclude(sent)
 }
 
-// try sends a copy of each command and waits for the answers.
-func (s *Server) try(ctx context.Context, ds []dispatch, a *attempt, sent, end time.Time) {
-	a.caller, a.deadline = ctx, end
-	for i := range ds {
-		ds[i].attempt = a
-	}
+// sendCopies sends a copy of each command and waits for the answers.
+func (s *Server) sendCopies(ctx context.Context, ds []dispatch, c *sendContext, sent, end time.Time) {
+	c.caller, c.deadline = ctx, end
 	s.silence.ask(sent, s.config.Timeout)
-	if err, over := s.locate(ctx, end.Sub(sent)); err != nil {
-		for i := range ds {
-			ds[i].answer, ds[i].over = answer{err: err}, over
-		}
-		return
-	}
-	if len(ds) == 1 {
-		p := s.pipelineFor(ds[0].queued.Command)
-		ds[0].pipeline = p
-		if p.direct.Load() && (ctx.Done() == nil || s.silence.answers(sent)) && p.enter() {
-			ds[0].answer = p.sendDirectly(ctx, &ds[0], sent, end)
-			return
-		}
-	}
-	left := time.Until(end)
-	t := s.ticketFor(len(ds), nil, left)
+	reached, err := s.awaitTopology(ctx, end.Sub(sent))
 	for i := range ds {
 		d := &ds[i]
-		d.ticket, d.queued.Timeout, d.over = t, left, true
+		d.context, d.pipeline, d.answer, d.progress = c, s.pipelineFor(d.queued.Command), answer{err: err}, reached
 	}
-	if len(ds) == 1 {
-		ds[0].pipeline.add(&ds[0].queued)
+	if err != nil {
+		return
+	}
+	d, p, isLone := &ds[0], ds[0].pipeline, len(ds) == 1
+	if isLone && p.direct.Load() && (ctx.Done() == nil || s.silence.answersPromptly(sent)) && p.tryEnter() {
+		d.answer = p.sendDirectly(ctx, d, sent, end)
+		return
+	}
+	left := time.Until(end)
+	slot := s.slotFor(len(ds), nil, left)
+	for i := range ds {
+		ds[i].slot, ds[i].queued.Timeout, ds[i].progress = slot, left, awaited
+	}
+	if isLone {
+		p.enqueue(&d.queued)
 	} else {
-		qs := make([]*Queued, len(ds))
+		together := map[*pipeline][]*Queued{}
 		for i := range ds {
-			qs[i] = &ds[i].queued
+			together[ds[i].pipeline] = append(together[ds[i].pipeline], &ds[i].queued)
 		}
-		for p, qs := range s.together(qs) {
-			for _, q := range qs {
-				q.dispatch().pipeline = p
-			}
-			p.add(qs...)
+		for p, qs := range together {
+			p.enqueue(qs...)
 		}
 	}
-	s.await(ctx, t, ds, end)
+	s.await(ctx, slot, ds)
 }
 
 // process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
 func (d *dispatch) process(client redis.UniversalClient) (any, error) {
-	a, c, cmd := d.attempt, d.queued.Command, new(once)
-	cmd.set(a, c.Script, false, d, c.line(cmd.room[:]))
-	if isUnknownScript(client.Process(a, cmd)) {
-		cmd = new(once)
-		cmd.set(a, c.Script, true, d, c.line(cmd.room[:]))
-		_ = client.Process(a, cmd)
+	for whole := false; ; whole = true {
+		cmd := new(once)
+		cmd.set(d.context, d.queued.Command.Script, whole, d, d.queued.Command.line(cmd.line[:]))
+		if err := client.Process(d.context, cmd); whole || !isUnknownScript(err) {
+			return d.queued.Command.withoutName(cmd.reply())
+		}
 	}
-	return c.named(cmd.answer())
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -197,7 +198,7 @@ func TestWhichFailuresAreRepeated(t *testing.T) {
 func TestCommandGivenUpBetweenCopies(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 		f.failAll(lost(refusal("TRYAGAIN")))
-		ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
+		ctx, cancel := context.WithTimeoutCause(background, 10*time.Millisecond, refusal("READONLY of another command"))
 		defer cancel()
 		c, _ := counted(new(conn.Resends))
 		began := time.Now()
@@ -208,7 +209,8 @@ func TestCommandGivenUpBetweenCopies(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for _, err := range []error{refusal("NOPERM"), refusal("ERR unknown command 'evalsha'"), fmt.Errorf("a hook: %w", refusal("OOM command not allowed"))} {
+	ofHook := fmt.Errorf("a hook: %w", refusal("OOM command not allowed"))
+	for _, err := range []error{refusal("NOPERM"), refusal("ERR unknown command 'evalsha'"), ofHook} {
 		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 			f.fail(lost(err), lost(io.EOF), lost(err))
 			c, compensated := counted(new(conn.Resends))
@@ -300,7 +302,9 @@ func TestRefusalsThatPass(t *testing.T) {
 
 // A proxy has errors of its own, for a server that may have run the script.
 func TestErrorsOfWhichNobodyKnowsWhoMadeThem(t *testing.T) {
-	for _, text := range []string{"ERR Connection timed out", "upstream failure", "ERR Error running script: the server is gone", "BUSYBODY", "ERR", ""} {
+	for _, text := range []string{
+		"ERR Connection timed out", "upstream failure", "ERR Error running script: the server is gone", "BUSYBODY", "ERR", "",
+	} {
 		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 			f.fail(lost(refusal(text)), reply("done"))
 			c, compensated := counted(new(conn.Resends))
@@ -360,6 +364,60 @@ func TestCommandGivenUpBeforeItWasWritten(t *testing.T) {
 		time.Sleep(time.Minute)
 		if compensated.Load() != 1 || len(f.scripts()) != 2 {
 			t.Errorf("compensated %d times after it was written", compensated.Load())
+		}
+	})
+}
+
+// The second copy leaves when nobody waits any more. What may have come of the first is compensated at once.
+func TestCopyGivenUpBeforeItWasWritten(t *testing.T) {
+	for first, want := range map[error]int32{refusal("READONLY You can't write"): 0, io.EOF: 1} {
+		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+			f.fail(lost(first), func(ctx context.Context, write func() []any) (any, error) {
+				time.Sleep(time.Second)
+				return reply("done")(ctx, write)
+			})
+			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+			defer cancel()
+			c, compensated := counted(new(conn.Resends))
+			_, err := s.Do(ctx, c, timeout)
+			wantFailure(t, err, conn.Unknown, context.DeadlineExceeded)
+			if n := compensated.Load(); n != want {
+				t.Errorf("%v: compensated %d times before the second copy was written", first, n)
+			}
+			time.Sleep(time.Minute)
+			if n := compensated.Load(); n != 1 {
+				t.Errorf("%v: compensated %d times", first, n)
+			}
+		})
+	}
+}
+
+// The answers that have come are kept when the time of the others is over.
+func TestSomeCommandsAreAnswered(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		const together = 512
+		f.fail(slices.Repeat([]fault{succeed}, together)...)
+		f.failAll(hanging)
+		cs := make([]*conn.Command, together+1)
+		for i := range cs {
+			cs[i], _ = counted(nil)
+		}
+		s.DoAll(background, cs, timeout, func(i int, _ conn.Reply, err error) {
+			if (err == nil) != (i < together) {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	})
+}
+
+func TestCommandOfACallerThatHasLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		ctx, cancel := context.WithCancel(background)
+		cancel()
+		c, _ := counted(new(conn.Resends))
+		_, err := s.Do(ctx, c, timeout)
+		if wantFailure(t, err, conn.NotSent, context.Canceled); len(f.scripts()) > 0 {
+			t.Error("it was sent")
 		}
 	})
 }

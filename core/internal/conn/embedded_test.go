@@ -35,7 +35,8 @@ func TestBatchOfScriptsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redisServer := miniredis.NewMiniRedis()
 		defer redisServer.Close()
-		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: dialer(map[string]*miniredis.Miniredis{"127.0.0.1:1": redisServer})})
+		dial := dialer(map[string]*miniredis.Miniredis{"127.0.0.1:1": redisServer})
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: dial})
 		defer client.Close()
 		s := conn.New(client, config())
 		set := conn.NewScript(`

@@ -56,22 +56,22 @@ func OutcomeOf(err error) Outcome {
 // ErrNoAnswer is the cause when Redis took longer than the timeout.
 var ErrNoAnswer = errors.New("no answer in time")
 
-// ended gives an error its kind that came of the end of the time. Unless the command has left, as far as is
-// known, it says whether it may have lacked a connection. d may be nil.
-func (p *pipeline) ended(d *dispatch, a answer, end time.Time) answer {
-	if a.err != ErrNoAnswer && (!isTimeout(a.err) || time.Now().Before(end)) {
-		return a
+// explain gives an error its kind that came of the end of the time. Unless the command has left, as far as is
+// known, the error says whether it may have lacked a connection.
+func (s *Server) explain(err error, q *Queued, end time.Time) error {
+	if err != ErrNoAnswer && (!isTimeout(err) || time.Now().Before(end)) {
+		return err
 	}
-	why := ""
-	if c, ok := p.client.(*redis.Client); ok && (d == nil || !d.departed()) {
+	why, d := "", q.dispatch()
+	if c, ok := s.ClientFor(q.Command.key()).(*redis.Client); ok && (d == nil || !d.is(written)) {
 		if size, pool := c.Options().PoolSize, c.PoolStats(); pool.IdleConns == 0 && int(pool.TotalConns) >= size {
 			why = fmt.Sprintf(": all %d connections of the client's pool are in use", size)
 		}
 	}
-	if a.err != ErrNoAnswer {
-		why += ": " + a.err.Error()
+	if err != ErrNoAnswer {
+		why += ": " + err.Error()
 	}
-	return answer{err: fmt.Errorf("%w%s", ErrNoAnswer, why)}
+	return fmt.Errorf("%w%s", ErrNoAnswer, why)
 }
 
 // IsClosed reports whether the client is closed: it will never work again.

@@ -36,16 +36,16 @@ type pipeline struct {
 	client     redis.UniversalClient // of one server, as far as is known
 	direct     atomic.Bool           // a command may go on its caller's goroutine: client keeps deadlines, as far as is seen
 	replicated *pipeline             // for commands that replicas must have; itself if it is that
-	alone      int                   // requests that go by themselves to a server far away
+	farLimit   int                   // of round trips in flight to a server far away
 	probe      *probe
 
-	mu      sync.Mutex
-	busy    int           // round trips in flight
-	away    time.Duration // how long one takes by itself
-	waiting []*Queued
-	room    []*Queued // for the next sender
-	last    int       // so many went together
-	stalled *time.Timer
+	mu       sync.Mutex
+	inFlight int           // so many round trips are
+	distance time.Duration // how long a lone command takes to the server and back
+	waiting  []*Queued
+	spare    []*Queued // memory for the next sender
+	lastSize int       // so many commands went together
+	stalled  *time.Timer
 }
 
 // pipelineTo returns the pipeline to the server of a client.
@@ -55,7 +55,7 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	}
 	p := s.newPipeline(client, farAlone, new(probe))
 	if single, ok := client.(*redis.Client); ok {
-		p.alone = min(farAlone, single.Options().PoolSize)
+		p.farLimit = min(farAlone, single.Options().PoolSize)
 		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout would return,
 		// which might be told to keep deadlines.
 		p.direct.Store(client == s.client && keepsDeadlines(single.Options()))
@@ -73,16 +73,16 @@ func keepsDeadlines(o *redis.Options) bool {
 		o.CredentialsProvider == nil && o.CredentialsProviderContext == nil && o.StreamingCredentialsProvider == nil
 }
 
-func (s *Server) newPipeline(client redis.UniversalClient, alone int, probe *probe) *pipeline {
-	p := &pipeline{server: s, client: client, alone: alone, probe: probe}
-	p.stalled = time.AfterFunc(pipelineStall, p.hurry)
+func (s *Server) newPipeline(client redis.UniversalClient, farLimit int, probe *probe) *pipeline {
+	p := &pipeline{server: s, client: client, farLimit: farLimit, probe: probe}
+	p.stalled = time.AfterFunc(pipelineStall, p.sendStalled)
 	return p
 }
 
 // pipelineFor returns the pipeline for a command.
 func (s *Server) pipelineFor(c *Command) *pipeline {
 	p := s.pipelineTo(s.ClientFor(c.key()))
-	if s.replicates(c) {
+	if s.WaitsForReplicas() && c.Script.Replicate {
 		return p.replicated
 	}
 	return p
@@ -91,40 +91,40 @@ func (s *Server) pipelineFor(c *Command) *pipeline {
 // replicates says whether replicas must have what its commands write.
 func (p *pipeline) replicates() bool { return p == p.replicated }
 
-// enter reports whether a command may go by itself; then leave must follow.
-func (p *pipeline) enter() bool {
+// tryEnter reports whether a command may go by itself; then leave must follow.
+func (p *pipeline) tryEnter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.begins()
+	return p.tryBegin()
 }
 
-// begins begins a round trip if so few are in flight that one more may be. mu is held.
-func (p *pipeline) begins() bool {
+// tryBegin begins a round trip if so few are in flight that one more may be. mu is held.
+func (p *pipeline) tryBegin() bool {
 	most := maxInFlight
-	if p.away > farAway || p.replicates() {
-		most = p.alone
+	if p.distance > farAway || p.replicates() {
+		most = p.farLimit
 	}
-	begins := p.busy < most
-	if begins {
-		p.busy++
+	if p.inFlight >= most {
+		return false
 	}
-	return begins
+	p.inFlight++
+	return true
 }
 
-// goesOn says that a round trip that is back is followed by another. mu is held.
-func (p *pipeline) goesOn() bool {
+// tryGoOn ends a round trip, unless another follows it because commands wait. mu is held.
+func (p *pipeline) tryGoOn() bool {
 	if len(p.waiting) > 0 {
 		return true
 	}
-	p.busy--
+	p.inFlight--
 	return false
 }
 
-// add has commands go together: at once, unless enough are in flight.
-func (p *pipeline) add(qs ...*Queued) {
+// enqueue has commands go together: at once, unless enough are in flight.
+func (p *pipeline) enqueue(qs ...*Queued) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	begins := p.begins()
+	begins := p.tryBegin()
 	if begins && len(qs) == 1 {
 		p.server.config.Workers.Begin(qs[0].dispatch())
 		return
@@ -146,67 +146,70 @@ func (p *pipeline) add(qs ...*Queued) {
 func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time.Time) (got answer) {
 	own, early := ctx.Deadline()
 	if early = early && own.Before(end); early {
-		d.attempt.deadline = own
+		d.context.deadline = own
 	}
-	t := p.server.ticketFor(1, d.attempt, end.Sub(sent))
-	var stop func() bool
+	slot := p.server.slotFor(1, d.context, end.Sub(sent))
+	stop := func() bool { return true }
 	if ctx.Done() != nil {
-		stop = context.AfterFunc(ctx, t.cancel)
+		stop = context.AfterFunc(ctx, slot.cancel)
 	}
 	defer func() {
 		if hook := recover(); hook != nil {
 			got = answer{err: fmt.Errorf("a hook of the client's has panicked: %v", hook)}
 		}
-		if stop == nil || stop() {
-			p.server.giveBack(t)
+		if stop() {
+			p.server.giveBack(slot)
 		}
-		d.attempt.end(false)
-		p.leave(sent, d.attempt)
+		d.context.end(context.Canceled)
+		p.leave(sent, d.context.deadline)
 	}()
+	d.progress = answered
 	value, err := d.process(p.client)
 	if early && isTimeout(err) && !time.Now().Before(own) {
-		<-d.attempt.Done() // the timer of ctx is a moment behind that of the connection
+		<-d.context.Done() // the timer of ctx is a moment behind that of the connection
 	}
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {
-		p.server.heard(context.Canceled) // it says nothing about Redis
-		d.over = true
+		p.server.noteOutcome(context.Canceled) // it says nothing about Redis
+		d.progress = awaited
 		return answer{err: Ended(ctx)}
 	}
-	p.server.heard(err)
-	return p.ended(d, answer{value, err}, end)
+	p.server.noteOutcome(err)
+	return answer{value, err}
 }
 
-// took notes how long the round trip of a single command was. The shortest of hundreds counts: others are
+// noteTime notes how long the round trip of a single command was. The shortest of hundreds counts: others are
 // long because the machine is busy. One that was back too late shows that something in the client blocks: no
-// other caller lends it his goroutine. mu is held.
-func (p *pipeline) took(sent time.Time, a *attempt) {
-	d := time.Since(sent)
-	if min(d, sent.Add(d).Sub(a.deadline)) > overrun {
+// other caller lends it his goroutine.
+func (p *pipeline) noteTime(sent, deadline time.Time) {
+	took := time.Since(sent)
+	if min(took, sent.Add(took).Sub(deadline)) > overrun {
 		p.direct.Store(false)
 	}
-	if p.away == 0 {
-		p.away = d
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.distance == 0 {
+		p.distance = took
 	}
-	p.away = min(d, p.away+p.away/256)
+	p.distance = min(took, p.distance+p.distance/256)
 }
 
 // leave ends the round trip of a single command, which was sent at a time. If others wait, a sender takes its
 // place.
-func (p *pipeline) leave(sent time.Time, a *attempt) {
+func (p *pipeline) leave(sent, deadline time.Time) {
+	p.noteTime(sent, deadline)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.took(sent, a)
-	if p.goesOn() {
+	if p.tryGoOn() {
 		p.server.config.Workers.Begin(p)
 	}
 }
 
-// hurry sends what has waited for too long for round trips that do not come back.
-func (p *pipeline) hurry() {
+// sendStalled sends what has waited for too long for round trips that do not come back.
+func (p *pipeline) sendStalled() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting) > 0 {
-		p.busy++
+		p.inFlight++
 		p.server.config.Workers.Begin(p)
 	}
 }
@@ -218,67 +221,65 @@ func (p *pipeline) Run() { p.sendOn(nil) }
 func (p *pipeline) sendOn(qs []*Queued) {
 	for {
 		p.send(qs)
-		if !p.enough() {
+		if !p.isFull() {
 			runtime.Gosched() // those that have their answers may have more to send: a batch costs little more than a command
 		}
-		if qs = p.take(qs); len(qs) == 0 {
+		if qs = p.takeWaiting(qs); len(qs) == 0 {
 			return
 		}
 	}
 }
 
-// enough says that as many wait as went last.
-func (p *pipeline) enough() bool {
+// isFull says that as many wait as went last.
+func (p *pipeline) isFull() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.waiting) >= p.last
+	return len(p.waiting) >= p.lastSize
 }
 
-// take returns what goes next, in the memory of what a sender has sent; none: it must end.
-func (p *pipeline) take(room []*Queued) []*Queued {
-	clear(room)
+// takeWaiting returns what goes next, in the memory of what a sender has sent; none: it must end.
+func (p *pipeline) takeWaiting(sent []*Queued) []*Queued {
+	clear(sent)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.goesOn() {
-		p.room = room[:0]
+	if !p.tryGoOn() {
+		p.spare = sent[:0]
 		return nil
 	}
-	if room == nil {
-		room, p.room = p.room, nil
+	if sent == nil {
+		sent, p.spare = p.spare, nil
 	}
 	n := min(len(p.waiting), maxPipeline)
-	room = append(room[:0], p.waiting[:n]...)
-	p.waiting, p.last = slices.Delete(p.waiting, 0, n), n
+	sent = append(sent[:0], p.waiting[:n]...)
+	p.waiting, p.lastSize = slices.Delete(p.waiting, 0, n), n
 	if len(p.waiting) > 0 {
 		p.stalled.Reset(pipelineStall)
 	} else {
 		p.stalled.Stop()
 	}
-	return room
+	return sent
 }
 
 // send is for commands that somebody waits for, as long as he does.
 func (p *pipeline) send(qs []*Queued) {
-	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch().unwanted() })
+	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch().is(abandoned) })
 	switch sent := time.Now(); {
 	case len(qs) == 0:
 	case len(qs) == 1 && !p.replicates():
 		d := qs[0].dispatch()
 		value, err := d.process(p.server.client) // a cluster's, which follows redirections, and has hooks
-		p.mu.Lock()
-		p.took(sent, d.attempt)
-		p.mu.Unlock()
-		p.server.heard(err)
+		p.noteTime(sent, d.context.deadline)
+		p.server.noteOutcome(err)
 		d.Receive(Reply{Value: value}, err)
 	default:
-		var ctx context.Context = qs[0].dispatch().attempt
+		var ctx context.Context = qs[0].dispatch().context
 		if len(qs) > 1 {
 			longest, cancel := context.WithTimeout(context.Background(), slices.MaxFunc(qs, byTimeout).Timeout)
 			defer cancel()
 			ctx = longest
 		}
 		for i, a := range p.roundTrip(ctx, qs) {
-			qs[i].report(a, sent)
+			qs[i].dispatch().Receive(Reply{Value: a.value}, a.err)
 		}
 	}
 }

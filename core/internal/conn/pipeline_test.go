@@ -260,7 +260,8 @@ func TestCallsThatAreLeftGoByThemselves(t *testing.T) {
 		fill(f, s, 4*time.Millisecond)
 		f.fail(reply([]any{nil, nil}))
 		wantValues(t, start(ctx, s, "a", "b"))
-		if scripts := f.scripts()[alone:]; len(scripts) != 3 || scripts[1].words[3] != "a" || scripts[2].words[3] != "b" || scripts[1].words[1] == scripts[0].words[1] {
+		scripts := f.scripts()[alone:]
+		if len(scripts) != 3 || scripts[1].words[3] != "a" || scripts[2].words[3] != "b" || scripts[1].words[1] == scripts[0].words[1] {
 			t.Errorf("%v", scripts)
 		}
 	})

@@ -40,9 +40,8 @@ func (p *pipeline) merges() bool {
 
 // Merges reports whether a command may be of a merged script, as far as is known. It does not block.
 func (s *Server) Merges() bool {
-	_, isCluster := s.client.(*redis.ClusterClient)
 	_, isRing := s.client.(*redis.Ring) // each of its servers has some keys
-	return !isCluster && !isRing && s.pipelineTo(s.client).merges()
+	return !isRing && s.pipelineTo(s.client).merges()
 }
 
 // seek probes.

@@ -36,12 +36,6 @@ func (q *Queued) dispatch() *dispatch {
 	return d
 }
 
-func (q *Queued) report(a answer, sent time.Time) {
-	if q.To != nil {
-		q.To.Receive(Reply{a.value, sent}, a.err)
-	}
-}
-
 // Queue has the command go with the next Flush. It does not block. q is not changed until its outcome is
 // there.
 func (s *Server) Queue(q *Queued) {
@@ -61,37 +55,32 @@ func (s *Server) Flush() {
 		return
 	}
 	s.config.Workers.Start(func() {
-		if err, _ := s.locate(context.Background(), soonest(qs)); err != nil {
-			reportAll(qs, err, time.Now())
+		began, timeout := time.Now(), soonest(qs)
+		if _, err := s.awaitTopology(context.Background(), timeout); err != nil {
+			s.report(qs, began, began.Add(timeout), answer{err: err})
 			return
 		}
-		together := s.together(qs)
+		together := map[*pipeline][]*Queued{}
+		for _, q := range qs {
+			p := s.pipelineFor(q.Command)
+			together[p] = append(together[p], q)
+		}
 		for p, qs := range together {
 			if len(together) == 1 {
-				p.spread(qs) // each goroutine less is a thread less to be woken
+				p.sendInParts(qs) // each goroutine less is a thread less to be woken
 			} else {
-				s.config.Workers.Start(func() { p.spread(qs) })
+				s.config.Workers.Start(func() { p.sendInParts(qs) })
 			}
 		}
 	})
 }
 
-// together says which commands can share a round trip.
-func (s *Server) together(qs []*Queued) map[*pipeline][]*Queued {
-	together := map[*pipeline][]*Queued{}
-	for _, q := range qs {
-		p := s.pipelineFor(q.Command)
-		together[p] = append(together[p], q)
-	}
-	return together
-}
-
 func soonest(qs []*Queued) time.Duration { return slices.MinFunc(qs, byTimeout).Timeout }
 func byTimeout(a, b *Queued) int         { return cmp.Compare(a.Timeout, b.Timeout) }
 
-// spread sends so many at a time, one after the other: so others of the server wait for few of them, and what was due
+// sendInParts sends so many at a time, one after the other: so others of the server wait for few of them, and what was due
 // together is not the next time.
-func (p *pipeline) spread(qs []*Queued) {
+func (p *pipeline) sendInParts(qs []*Queued) {
 	for len(qs) > maxPipeline {
 		part, answered := qs[:maxPipeline:maxPipeline], make(chan struct{})
 		qs = qs[maxPipeline:]
@@ -108,55 +97,48 @@ func (p *pipeline) spread(qs []*Queued) {
 	p.sendInTime(qs)
 }
 
-// sendInTime reports every outcome, at the latest when the shortest timeout is over. If the last ones had none, a network
-// may have forgotten the idle connections of the pool, and says nothing: then a copy goes by each, and one by another.
+// sendInTime reports every outcome, at the latest when the shortest timeout is over. Meanwhile the commands are sent
+// again by each connection of the pool that may be dead; a Redis that is down is not asked at that pace. If the last
+// commands had no outcome, a network may have forgotten the idle connections of the pool, and says nothing: then a copy
+// goes by each, and one by another.
 func (p *pipeline) sendInTime(qs []*Queued) {
-	timeout, sent := soonest(qs), time.Now()
-	end := sent.Add(timeout)
+	s, timeout, began := p.server, soonest(qs), time.Now()
+	end := began.Add(timeout)
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	spares := 0
-	if p.server.IsSilent(timeout) {
+	if s.IsSilent(timeout) {
 		spares = min(idle(p.client), maxSpares)
 	}
-	p.server.silence.ask(sent, p.server.config.Timeout)
+	s.silence.ask(began, s.config.Timeout)
 	giveUp := time.AfterFunc(timeout, func() {
-		p.server.heard(ErrNoAnswer)
-		reportAll(qs, p.ended(nil, answer{err: ErrNoAnswer}, end).err, sent)
+		s.noteOutcome(ErrNoAnswer)
+		s.report(qs, began, end, answer{err: ErrNoAnswer})
 	})
 	var ended atomic.Int32
 	send := func() {
-		answers, sent := p.persist(ctx, qs)
+		next, sent := newRepeats(), time.Now()
+		answers := p.roundTrip(ctx, qs)
+		for ctx.Err() == nil && slices.ContainsFunc(answers, func(a answer) bool { return next.atOnce(a.err, p.client) }) {
+			sent = time.Now()
+			answers = p.roundTrip(ctx, qs)
+		}
 		last := int(ended.Add(1)) > spares
 		if (last || answers[0].err == nil) && giveUp.Stop() {
 			cancel()
-			for i, q := range qs {
-				q.report(p.ended(nil, answers[i], end), sent)
-			}
+			s.report(qs, sent, end, answers...)
 		}
 	}
 	for range spares {
-		p.server.config.Workers.Start(send)
+		s.config.Workers.Start(send)
 	}
 	send()
 }
 
-// persist sends commands, and again by each connection of the pool that may be dead. A Redis that is down is not asked at
-// that pace.
-func (p *pipeline) persist(ctx context.Context, qs []*Queued) (answers []answer, sent time.Time) {
-	for next := newRepeats(); ; {
-		sent = time.Now()
-		answers = p.roundTrip(ctx, qs)
-		if !slices.ContainsFunc(answers, func(a answer) bool {
-			wait, again := next.after(a.err, p.client)
-			return again && wait == 0
-		}) || ctx.Err() != nil {
-			return answers, sent
+// report tells the recipients of commands the answers: there is one for each, or one for all.
+func (s *Server) report(qs []*Queued, sent, end time.Time, answers ...answer) {
+	for i, q := range qs {
+		if a := answers[min(i, len(answers)-1)]; q.To != nil {
+			q.To.Receive(Reply{a.value, sent}, s.explain(a.err, q, end))
 		}
-	}
-}
-
-func reportAll(qs []*Queued, err error, sent time.Time) {
-	for _, q := range qs {
-		q.report(answer{err: err}, sent)
 	}
 }

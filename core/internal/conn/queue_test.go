@@ -116,7 +116,9 @@ func TestManyQueuedCommandsAreSpread(t *testing.T) {
 	}{
 		"at once": {0, map[time.Duration]int{0: 512, time.Millisecond: 512, 2 * time.Millisecond: 176}},
 		// The slow one of a pipeline's eight commands is the first.
-		"late": {7 * time.Millisecond, map[time.Duration]int{0: 64, 7 * time.Millisecond: 448, 8 * time.Millisecond: 512, 9 * time.Millisecond: 176}},
+		"late": {7 * time.Millisecond, map[time.Duration]int{
+			0: 64, 7 * time.Millisecond: 448, 8 * time.Millisecond: 512, 9 * time.Millisecond: 176,
+		}},
 		"slow": {time.Second, map[time.Duration]int{0: 64, 21 * time.Millisecond: 512, 22 * time.Millisecond: 176, time.Second: 448}},
 	} {
 		t.Run(name, func(t *testing.T) {

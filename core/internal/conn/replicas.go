@@ -43,13 +43,8 @@ func (r Replicas) Check(client redis.UniversalClient, timeout time.Duration) err
 // WaitsForReplicas reports whether replicas must have what scripts write.
 func (s *Server) WaitsForReplicas() bool { return s.config.Replicas.N > 0 }
 
-// replicates says whether replicas must have what a command writes.
-func (s *Server) replicates(c *Command) bool {
-	return s.WaitsForReplicas() && c.Script.Replicate
-}
-
-// verify refuses the writes of a batch when too few replicas have them.
-func (s *Server) verify(b *batch, wait *redis.Cmd) {
+// verifyReplicas refuses the writes of a batch when too few replicas have them.
+func (s *Server) verifyReplicas(b *batch, wait *redis.Cmd) {
 	want := s.config.Replicas.N
 	have, err := wait.Int()
 	if err == nil && have >= want {

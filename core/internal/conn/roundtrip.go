@@ -15,7 +15,7 @@ const maxRedirections = 3
 func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued) []answer {
 	answers := make([]answer, len(qs))
 	p.run(ctx, pack(qs, answers, len(qs) > 1 && p.merges()))
-	p.server.heard(answers[0].err)
+	p.server.noteOutcome(answers[0].err)
 	return answers
 }
 
@@ -32,16 +32,16 @@ func (p *pipeline) run(ctx context.Context, batches []*batch) {
 			switch redirected := p.redirected(err); {
 			case b.divides():
 				for i := range b.calls {
-					next = append(next, b.alone(i))
+					next = append(next, &batch{calls: b.calls[i : i+1]})
 				}
 			case redirected && p.replicates() && b.redirections < maxRedirections:
 				p.redirect(ctx, b)
-			case !b.again && (isUnknownScript(err) || redirected && !p.replicates()):
-				next = append(next, &batch{calls: b.calls, again: true, redirections: b.redirections})
+			case !b.whole && (isUnknownScript(err) || redirected && !p.replicates()):
+				next = append(next, &batch{calls: b.calls, whole: true, redirections: b.redirections})
 			default:
-				next = append(next, b.read()...)
+				next = append(next, b.takeReplies()...)
 				if wait != nil {
-					p.server.verify(b, wait)
+					p.server.verifyReplicas(b, wait)
 				}
 			}
 		}
@@ -75,14 +75,14 @@ func (p *pipeline) redirect(ctx context.Context, b *batch) {
 		}
 		target = node
 	}
-	p.server.pipelineTo(target).replicated.run(ctx, []*batch{{calls: b.calls, again: b.again, redirections: b.redirections + 1}})
+	p.server.pipelineTo(target).replicated.run(ctx, []*batch{{calls: b.calls, whole: b.whole, redirections: b.redirections + 1}})
 }
 
 // exec sends batches in one pipeline of go-redis. Where replicas must have what they write, its result is
 // that of WAIT.
 func (p *pipeline) exec(ctx context.Context, batches []*batch) (wait *redis.Cmd) {
 	for _, b := range batches {
-		b.set(ctx)
+		b.makeCommand(ctx)
 	}
 	if len(batches) == 1 && !p.replicates() {
 		_ = p.client.Process(ctx, &batches[0].cmd) // which keeps its error

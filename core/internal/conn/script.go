@@ -71,16 +71,16 @@ type Command struct {
 	Compensator interface{ Compensate(*Server) }
 }
 
-// line is the command, but for its first two words, which set knows; in room, if that is enough.
-func (c *Command) line(room []any) []any {
-	if n := 3 + len(c.Words); n > cap(room) {
-		room = make([]any, n)
+// line is the command, but for its first two words, which set knows. It is in memory, if that is enough.
+func (c *Command) line(memory []any) []any {
+	if n := 3 + len(c.Words); n > cap(memory) {
+		memory = make([]any, n)
 	}
-	return append(append(room[:2], int(c.Keys)), c.Words...)
+	return append(append(memory[:2], int(c.Keys)), c.Words...)
 }
 
-// each is how many it has of each key that its script takes.
-func (c *Command) each() int {
+// calls is how many calls its script does: so many it has of each key.
+func (c *Command) calls() int {
 	if c.Script.isMerged() {
 		return int(c.Keys) / c.Script.Merged.keys
 	}

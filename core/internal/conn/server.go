@@ -28,7 +28,7 @@ type Server struct {
 	client    redis.UniversalClient
 	config    Config
 	pipelines sync.Map  // by client
-	tickets   sync.Pool // a [*ticket] each, that nobody uses
+	slots     sync.Pool // holds each [*waitSlot] that nobody uses
 	topology  topology
 	silence   silence
 	reload    interval
@@ -76,8 +76,8 @@ func (s *Server) LookAgain() {
 // IsSilent reports whether this Redis has been asked for d without an answer to anybody.
 func (s *Server) IsSilent(d time.Duration) bool { return s.silence.lasts(d) }
 
-// heard takes how a request has ended.
-func (s *Server) heard(err error) {
+// noteOutcome takes how a request has ended.
+func (s *Server) noteOutcome(err error) {
 	s.silence.end(err)
 	if err != nil && !isRefusal(err) {
 		s.LookAgain()

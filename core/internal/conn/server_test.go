@@ -188,9 +188,11 @@ func TestReplicasCheck(t *testing.T) {
 	}{
 		{conn.Replicas{}, ring, ""},
 		{conn.Replicas{N: 1, Within: 500 * time.Millisecond}, client, ""},
-		{conn.Replicas{N: 1, Within: 500 * time.Millisecond}, ring, "core: Replicas needs a *redis.Client or *redis.ClusterClient, got *redis.Ring"},
+		{conn.Replicas{N: 1, Within: 500 * time.Millisecond}, ring,
+			"core: Replicas needs a *redis.Client or *redis.ClusterClient, got *redis.Ring"},
 		{conn.Replicas{N: 1, Within: 2 * time.Second}, client, "core: Replicas(1, 2s): the time must be less than Timeout, which is 2s"},
-		{conn.Replicas{N: 1, Within: time.Second}, client, "core: Replicas(1, 1s): the time must be less than the client's ReadTimeout, which is 1s"},
+		{conn.Replicas{N: 1, Within: time.Second}, client,
+			"core: Replicas(1, 1s): the time must be less than the client's ReadTimeout, which is 1s"},
 	} {
 		got := ""
 		if err := c.replicas.Check(c.client, timeout); err != nil {

@@ -20,8 +20,8 @@ type silence struct {
 // lately is how long ago an answer may be for the next one to be expected at once.
 const lately = 100 * time.Millisecond
 
-// answers says that Redis has answered lately, and that nobody has waited for longer.
-func (s *silence) answers(now time.Time) bool {
+// answersPromptly says that Redis has answered lately, and that nobody has waited for longer.
+func (s *silence) answersPromptly(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return now.Sub(s.heard) < lately && (s.since.IsZero() || now.Sub(s.since) < lately)

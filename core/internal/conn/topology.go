@@ -20,29 +20,29 @@ type topology struct {
 	err   error         // the last answer
 }
 
-// locate returns nil when the client knows where keys are, which all but those of clusters do. over: ctx or
-// the timeout has ended.
-func (s *Server) locate(ctx context.Context, timeout time.Duration) (err error, over bool) {
+// awaitTopology returns nil when the client knows where keys are, which all but those of clusters do. An error
+// is an answer, unless ctx or the timeout has ended.
+func (s *Server) awaitTopology(ctx context.Context, timeout time.Duration) (progress, error) {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok || s.topology.known.Load() {
-		return nil, false
+		return awaited, nil
 	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
-	case <-s.lookUp(cluster):
+	case <-s.askTopology(cluster):
 		s.topology.mu.Lock()
 		defer s.topology.mu.Unlock()
-		return s.topology.err, false
+		return answered, s.topology.err
 	case <-timer.C:
-		return ErrNoAnswer, true
+		return awaited, ErrNoAnswer
 	case <-ctx.Done():
-		return Ended(ctx), true
+		return awaited, Ended(ctx)
 	}
 }
 
-// lookUp asks, unless somebody does.
-func (s *Server) lookUp(cluster *redis.ClusterClient) <-chan struct{} {
+// askTopology asks, unless somebody does.
+func (s *Server) askTopology(cluster *redis.ClusterClient) <-chan struct{} {
 	t := &s.topology
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Server) lookUp(cluster *redis.ClusterClient) <-chan struct{} {
 			if err == nil {
 				t.known.Store(true)
 			} else {
-				s.heard(err)
+				s.noteOutcome(err)
 			}
 			t.mu.Lock()
 			t.asked, t.err = nil, err
