@@ -176,21 +176,20 @@ func (g *Guard) serve(r *Received, next Next) *Refusal {
 		return g.once(r, keys[0], locker, next)
 	}
 	opts := g.config.Forms.Options(r.Request, g.options)
-	ran := false
 	run := func(ctx context.Context) error {
 		if !r.IsOurs() {
 			return errNotOurs
 		}
-		ran = true
 		return g.run(ctx, r, next)
 	}
+	var ran bool
 	var err error
 	if g.all {
-		err = locker.DoAll(ctx, keys, run, opts...)
+		ran, err = adapter.DoAll(ctx, locker, keys, run, opts...)
 	} else {
-		err = locker.Do(ctx, keys[0], run, opts...)
+		ran, err = adapter.Do(ctx, locker, keys[0], run, opts...)
 	}
-	if ran || err == nil {
+	if ran && !errors.Is(err, errNotOurs) {
 		return nil // what went wrong meanwhile, core has logged
 	}
 	if g.config.FailOpen && errors.Is(err, core.ErrUnavailable) && r.IsOurs() {
