@@ -21,9 +21,6 @@ func (inside) Option(set func(*option.Settings)) Option {
 	return Option{set: func(s *settings) { set(&s.Settings) }}
 }
 
-// Prepare returns options as one, which a Locker adds up once.
-func (inside) Prepare(opts []Option) Option { return prepare(opts) }
-
 // Settings returns what options of middleware add up to, with those of the Locker unless it is nil,
 // and what is wrong with them.
 func (inside) Settings(l *Locker, opts []Option) (*option.Settings, error) {

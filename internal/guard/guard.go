@@ -83,7 +83,7 @@ func newGuard(name string, cfg Config) *Guard {
 		own = append(own, core.Name(reads.Name))
 	}
 	cfg.About = g.about(cfg, reads)
-	g.config, g.options = cfg, []core.Option{adapter.Prepare(append(own, cfg.Options...)...)}
+	g.config, g.options = cfg, append(own, cfg.Options...)
 	return g
 }
 
