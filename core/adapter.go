@@ -10,10 +10,9 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// ForAdapter is for package core/adapter, which alone can make its argument. It does not block.
-func ForAdapter(option.Key) inside { return inside{} }
+func init() { option.Inside = inside{} }
 
-// inside is what package core/adapter does with core, and nobody else can.
+// inside is what package core/adapter does with core, and nobody else can. A method that is new is declared there, too.
 type inside struct{}
 
 // Option returns an option that changes the settings of a call.

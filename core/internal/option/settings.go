@@ -1,5 +1,5 @@
 // Package option holds what core shares with core/adapter, and with nobody else: the settings of
-// a call, and the key by which an adapter gets at core's inside.
+// a call, and core's inside.
 package option
 
 import (
@@ -11,8 +11,9 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Key is the argument of core.ForAdapter, which nobody else can make.
-type Key struct{ _ struct{} }
+// Inside is what core does for core/adapter alone. It works with types of core, which this package cannot name:
+// core sets it, and core/adapter declares its methods.
+var Inside any
 
 // ContextKey is where a context of string keys has its lock.
 const ContextKey = "github.com/latchkey-go/latchkey/core.Lock"
