@@ -16,9 +16,11 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// Idempotency says how requests are processed once. The adapters declare it again, so that users
-// see its fields, and say what each field means.
-type Idempotency struct {
+// Idempotency says how requests are processed once.
+type Idempotency idempotency
+
+// idempotency has the fields, which the adapters' Idempotency types declare again, so that users see what each means.
+type idempotency = struct {
 	Scope         keyfunc.Func[keyfunc.Request]
 	Key           keyfunc.Func[keyfunc.Request]
 	Fingerprint   keyfunc.Func[keyfunc.Request]
@@ -28,6 +30,14 @@ type Idempotency struct {
 	StoreIf       func(status int) bool
 	Seal          cipher.AEAD
 	RefuseUnknown bool
+}
+
+func ownIdempotency[I ~idempotency](adapters *I) *Idempotency {
+	if adapters == nil {
+		return nil
+	}
+	own := Idempotency(*adapters)
+	return &own
 }
 
 const (
