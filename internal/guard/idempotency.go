@@ -143,7 +143,8 @@ func (g *Guard) once(r *Received, id string, locker *core.Locker, next Next) *Re
 		return misconfigured.because(errTwice)
 	}
 	if number > 1 {
-		g.log.Limited(slog.LevelWarn, "a request is processed again, because the outcome of its last attempt is unknown", "key", key, "attempt", number)
+		g.log.Limited(slog.LevelWarn, "a request is processed again, because the outcome of its last attempt is unknown",
+			"key", key, "attempt", number)
 	}
 	own, _ := g.config.ownKey(r) // it is a part of id
 	o := &Outcome{recording: &recording{max: i.MaxBytes, bare: r.HTTP().Method == http.MethodHead}}

@@ -99,9 +99,11 @@ func (s *Settings) Err() error {
 	refuse(s.Attempt != nil && (s.KeepFor > 0 || formed || s.Owner != "" || s.Ticket != ""),
 		"an idempotent request cannot be combined with KeepFor, wherever it was said, Shared, Permits, Owner or a ticket: leave them out")
 	refuse(formed && s.KeepFor > 0,
-		"Shared and Permits cannot be combined with KeepFor, wherever it was said, for others may be at work in its window: leave one of them out")
+		"Shared and Permits cannot be combined with KeepFor, wherever it was said, for others may be at work in its window: "+
+			"leave one of them out")
 	refuse(s.Quorum && (s.Owner != "" || s.Attempt != nil || formed),
-		"Owner, Shared, Permits and idempotent requests cannot be combined with a Locker of NewQuorum: the locks of a quorum are exclusive, each with an owner of its own")
+		"Owner, Shared, Permits and idempotent requests cannot be combined with a Locker of NewQuorum: "+
+			"the locks of a quorum are exclusive, each with an owner of its own")
 	return errors.Join(errs...)
 }
 
