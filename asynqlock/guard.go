@@ -85,7 +85,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	if ran {
 		return err
 	}
-	if adapter.Validate(opts...) != nil { // Observers are told all the same
+	if adapter.Validate(opts...) != nil { // Observers are notified all the same
 		opts = g.config.Options
 	}
 	adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Err: err}, opts...)

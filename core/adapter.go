@@ -32,7 +32,7 @@ func (inside) Settings(l *Locker, opts []Option) (*option.Settings, error) {
 	return &s.Settings, err
 }
 
-// Notify tells the Observers of an event of a call with the options.
+// Notify notifies the Observers of an event of a call with the options.
 func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
 	if l.observers == nil {
 		return

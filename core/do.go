@@ -70,7 +70,7 @@ func run(ctx context.Context, h protection, fn func(ctx context.Context) error, 
 	returned = true
 
 	ended := h.usable()
-	failed := err != nil || ended != nil // the caller hears of a failure either way
+	failed := err != nil || ended != nil // the caller gets an error either way
 	if failure := h.finish(ctx, failed, later); failure != nil && ended == nil {
 		if errors.Is(failure, ErrLost) || errors.Is(failure, ErrClosed) {
 			ended = failure

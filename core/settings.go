@@ -22,7 +22,7 @@ type settings struct {
 	Observers []Observer
 }
 
-// apply has options set what they say, and tells all that is wrong with them.
+// apply has options set what they say, and returns all that is wrong with them.
 func (s *settings) apply(opts []Option) error {
 	for _, o := range opts {
 		if o.set == nil {

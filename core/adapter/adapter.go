@@ -42,7 +42,7 @@ func Handover(ctx context.Context, lock *core.Lock, ticket string, ttl time.Dura
 	return inside.HandOver(ctx, lock, ticket, ttl, then)
 }
 
-// Notify tells the Observers of a Locker of an event that only an adapter knows: [core.EventRefused],
+// Notify notifies the Observers of a Locker of an event that only an adapter knows: [core.EventRefused],
 // when it does not run a request or task. opts are those of the lock. Form is taken from opts, Name too
 // if e has none, and Reason from Err if e has none. It blocks for as long as the Observers do. With a
 // bad option it does nothing.
