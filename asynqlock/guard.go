@@ -67,9 +67,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	opts := append(g.options(ctx, me, waiters, most, limited), g.ticket(ctx, keys)...)
 	opts = g.forms.Options(t, opts)
 	began := time.Now()
-	ran := false
 	run := func(locked context.Context) error {
-		ran = true
 		acquired()
 		for _, key := range keys {
 			g.backlogs.acquired(key)
@@ -78,15 +76,16 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		}
 		return work(ctx, locked, keys, t, next)
 	}
+	var ran bool
 	if g.all {
-		err = locker.DoAll(ctx, keys, run, opts...)
+		ran, err = adapter.DoAll(ctx, locker, keys, run, opts...)
 	} else {
-		err = locker.Do(ctx, keys[0], run, opts...)
+		ran, err = adapter.Do(ctx, locker, keys[0], run, opts...)
 	}
-	if ran || err == nil {
+	if ran {
 		return err
 	}
-	if adapter.Validate(opts...) != nil { // Observers are told all the same
+	if adapter.Validate(opts...) != nil { // Observers are notified all the same
 		opts = g.config.Options
 	}
 	adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Err: err}, opts...)

@@ -10,19 +10,15 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// ForAdapter is for package core/adapter, which alone can make its argument. It does not block.
-func ForAdapter(option.Key) inside { return inside{} }
+func init() { option.Inside = inside{} }
 
-// inside is what package core/adapter does with core, and nobody else can.
+// inside is what package core/adapter does with core, and nobody else can. A method that is new is declared there, too.
 type inside struct{}
 
 // Option returns an option that changes the settings of a call.
 func (inside) Option(set func(*option.Settings)) Option {
 	return Option{set: func(s *settings) { set(&s.Settings) }}
 }
-
-// Prepare returns options as one, which a Locker adds up once.
-func (inside) Prepare(opts []Option) Option { return prepare(opts) }
 
 // Settings returns what options of middleware add up to, with those of the Locker unless it is nil,
 // and what is wrong with them.
@@ -36,7 +32,7 @@ func (inside) Settings(l *Locker, opts []Option) (*option.Settings, error) {
 	return &s.Settings, err
 }
 
-// Notify tells the Observers of an event of a call with the options.
+// Notify notifies the Observers of an event of a call with the options.
 func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
 	if l.observers == nil {
 		return

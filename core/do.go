@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -72,7 +73,7 @@ func run(ctx context.Context, h protection, fn func(ctx context.Context) error, 
 
 	ended := h.usable()
 	work := store.Done
-	if err != nil || ended != nil { // the caller hears of a failure either way
+	if err != nil || ended != nil { // the caller gets an error either way
 		work = store.Failed
 	}
 	if failure := h.finish(ctx, work, later); failure != nil && ended == nil {
@@ -94,26 +95,33 @@ func run(ctx context.Context, h protection, fn func(ctx context.Context) error, 
 // for concurrent use when key and fn are.
 //
 // Wrap panics when l, key or fn is nil or an option is bad.
-func Wrap[In, Out any](l *Locker, key func(In) (string, error), fn func(context.Context, In) (Out, error), opts ...Option) func(context.Context, In) (Out, error) {
+func Wrap[In, Out any](
+	l *Locker, key func(In) (string, error), fn func(context.Context, In) (Out, error), opts ...Option,
+) func(context.Context, In) (Out, error) {
 	return wrap("Wrap", l, key, l.Do, fn, opts)
 }
 
 // WrapAll is [Wrap] with several locks: each call derives its keys from its input, and runs fn as
 // [Locker.DoAll] does.
-func WrapAll[In, Out any](l *Locker, keys func(In) ([]string, error), fn func(context.Context, In) (Out, error), opts ...Option) func(context.Context, In) (Out, error) {
+func WrapAll[In, Out any](
+	l *Locker, keys func(In) ([]string, error), fn func(context.Context, In) (Out, error), opts ...Option,
+) func(context.Context, In) (Out, error) {
 	return wrap("WrapAll", l, keys, l.DoAll, fn, opts)
 }
 
-func wrap[K, In, Out any](name string, l *Locker, key func(In) (K, error), do func(context.Context, K, func(context.Context) error, ...Option) error, fn func(context.Context, In) (Out, error), opts []Option) func(context.Context, In) (Out, error) {
+// wrap is Wrap, or WrapAll, as name and do say. K is a key, or several.
+func wrap[K, In, Out any](
+	name string, l *Locker, key func(In) (K, error),
+	do func(ctx context.Context, key K, fn func(context.Context) error, opts ...Option) error,
+	fn func(context.Context, In) (Out, error), opts []Option,
+) func(context.Context, In) (Out, error) {
 	if l == nil || key == nil || fn == nil {
 		panic("core: " + name + " needs a Locker, a key function and a function to guard; one of them is nil")
 	}
 	if err := new(settings).apply(opts); err != nil {
 		panic(err)
 	}
-	if len(opts) > 0 {
-		opts = []Option{prepare(opts)}
-	}
+	opts = slices.Clone(opts)
 	return func(ctx context.Context, in In) (out Out, err error) {
 		k, err := key(in)
 		if err != nil {

@@ -105,7 +105,7 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 	l.timeout = cmp.Or(s.Timeout, min(timeout, s.Lease/ofLease))
 	l.started = schedule.Now()
 	l.leases, l.closing = map[*lease]struct{}{}, make(chan struct{})
-	l.report.logger, l.report.kinds = s.Logger, map[string]reported{}
+	l.report.Logger = s.Logger
 	l.observers = s.Observers
 	return l, nil
 }

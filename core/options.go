@@ -16,10 +16,7 @@ import (
 // [Locker.Lock], [Locker.Do], [Wrap] or middleware it is for that call. A later option overrides an
 // earlier one. A bad value is an error of the function that receives the option; [Wrap] and
 // middleware panic with it at set-up.
-type Option struct {
-	set      func(*settings)
-	prepared *prepared // nil: it was not
-}
+type Option struct{ set func(*settings) }
 
 const (
 	defaultPrefix  = "lock:"

@@ -33,7 +33,7 @@ func TestMemoryOfACycle(t *testing.T) {
 	lock := func(l *core.Locker, ctx context.Context, key string, opts ...core.Option) func() (taken, error) {
 		return func() (taken, error) { return l.Lock(ctx, key, opts...) }
 	}
-	asMiddleware := adapter.Prepare(adapter.Fallback(core.Wait(time.Second), core.MaxWaiters(256)), core.Name("orders"))
+	asMiddleware := []core.Option{adapter.Fallback(core.Wait(time.Second), core.MaxWaiters(256)), core.Name("orders")}
 	for name, c := range map[string]struct {
 		take               func() (taken, error)
 		allocations, bytes uint64
@@ -42,7 +42,7 @@ func TestMemoryOfACycle(t *testing.T) {
 		"Lock of a request":                {lock(plain, ctx, "k"), 39, 3_400},
 		"Lock, ContextTimeoutEnabled":      {lock(obedient, background, "k"), 39, 3_400},
 		"Lock of a request, of the latter": {lock(obedient, ctx, "k"), 39, 3_400},
-		"Lock of middleware":               {lock(plain, ctx, "k", asMiddleware), 39, 3_400},
+		"Lock of middleware":               {lock(plain, ctx, "k", asMiddleware...), 39, 3_400},
 		"TryLock":                          {func() (taken, error) { return plain.TryLock(ctx, "k") }, 39, 3_400},
 		"re-entry":                         {lock(plain, outer.Context(), "outer"), 54, 4_000},
 		"LockAll of 8":                     {func() (taken, error) { return plain.LockAll(ctx, keys) }, 115, 17_000},

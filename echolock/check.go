@@ -65,14 +65,16 @@ func RouteCheck(e *echo.Echo) (report func() (Report, error)) {
 	}
 	return func() (Report, error) {
 		fields := reflect.ValueOf(e).Elem()
-		pre, all := guard.Unexported[[]echo.MiddlewareFunc](fields, "premiddleware"), guard.Unexported[[]echo.MiddlewareFunc](fields, "middleware")
+		pre := guard.Unexported[[]echo.MiddlewareFunc](fields, "premiddleware")
+		all := guard.Unexported[[]echo.MiddlewareFunc](fields, "middleware")
 		if pre == nil || all == nil {
 			return nil, errors.New("echolock: RouteCheck does not know where this version of echo keeps its middleware")
 		}
 		for host, router := range routersOf(e) {
 			for _, r := range router.Routes() {
 				if r.Method != echo.RouteNotFound && !added.Has(r.Method, host+r.Path) {
-					return nil, fmt.Errorf("echolock: RouteCheck has not seen the route %q: call it right after echo.New, and leave OnAddRouteHandler to it", r.Method+" "+host+r.Path)
+					return nil, fmt.Errorf("echolock: RouteCheck has not seen the route %q: "+
+						"call it right after echo.New, and leave OnAddRouteHandler to it", r.Method+" "+host+r.Path)
 				}
 			}
 		}

@@ -112,19 +112,8 @@ func ByAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) echo.Middlewa
 // and when Shared or Permits are combined with each other, with [core.KeepFor], or with an option
 // that says the same.
 func New(cfg Config) echo.MiddlewareFunc {
-	return middleware(cfg, guard.Config{
-		Locker:     cfg.Locker,
-		Key:        cfg.Key,
-		Keys:       cfg.Keys,
-		Idempotent: (*guard.Idempotency)(cfg.Idempotent),
-		Param:      cfg.Param,
-		Options:    cfg.Options,
-		Forms:      guard.Forms(cfg.Shared, cfg.Permits, func(r guard.Request) echo.Context { return r.(*request).c }),
-		FailOpen:   cfg.FailOpen,
-		Status:     cfg.Status,
-		BufferBody: cfg.BufferBody,
-		Strict:     cfg.Strict,
-	})
+	all := guard.AdapterConfig[echo.Context, Idempotency, func(echo.Context, error) error](cfg)
+	return middleware(cfg, all.Config(func(r guard.Request) echo.Context { return r.(*request).c }))
 }
 
 func short(cfg guard.Config, opts []core.Option) echo.MiddlewareFunc {

@@ -83,7 +83,8 @@ var errNoRoutes = errors.New("ginlock: RouteCheck does not know where this versi
 // walk visits the routes below a node of gin's tree.
 func walk(node reflect.Value, visit func(pattern string, chain gin.HandlersChain)) error {
 	node = node.Elem()
-	pattern, chain, children := node.FieldByName("fullPath"), guard.Unexported[gin.HandlersChain](node, "handlers"), node.FieldByName("children")
+	pattern, children := node.FieldByName("fullPath"), node.FieldByName("children")
+	chain := guard.Unexported[gin.HandlersChain](node, "handlers")
 	if pattern.Kind() != reflect.String || chain == nil || children.Kind() != reflect.Slice {
 		return errNoRoutes
 	}

@@ -19,6 +19,7 @@ func tellOfContext(c *gin.Context, lock *core.Lock) {
 		return shown == lock || c.Done() != nil
 	}
 	if !contextTold.Load() && !shows() && contextTold.CompareAndSwap(false, true) {
-		slog.Warn("latchkey: calls with gin's c would go on when the lock is lost: set the engine's ContextWithFallback, or give all calls c.Request.Context()")
+		slog.Warn("latchkey: calls with gin's c would go on when the lock is lost: " +
+			"set the engine's ContextWithFallback, or give all calls c.Request.Context()")
 	}
 }

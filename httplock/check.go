@@ -55,12 +55,15 @@ func (c *RouteCheck) Add(method, pattern string, handler http.Handler, middlewar
 	return nil
 }
 
-func (c *RouteCheck) add(before []guard.Before, method, pattern string, handler http.Handler, middlewares []func(http.Handler) http.Handler) {
+func (c *RouteCheck) add(
+	before []guard.Before, method, pattern string, handler http.Handler, middlewares []func(http.Handler) http.Handler,
+) {
 	declared, isUnguarded := handler.(unguarded)
 	if isUnguarded {
 		handler = declared.Handler
 	}
-	isUnguarded = isUnguarded || guard.Has(middlewares, Unguarded) || slices.ContainsFunc(before, func(b guard.Before) bool { return b.Unguarded })
+	isUnguarded = isUnguarded || guard.Has(middlewares, Unguarded) ||
+		slices.ContainsFunc(before, func(b guard.Before) bool { return b.Unguarded })
 	inside := guard.GuardsOf(&probe, []http.Handler{handler}, By(keyfunc.RemoteIP())(nil), func(h http.Handler) { probeInside(h) })
 	c.seen = append(c.seen, guard.SeenRoute{
 		Method: method, Pattern: pattern, Params: params(pattern), Before: before,

@@ -117,19 +117,8 @@ func ByAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) func(http.Han
 // and when Shared or Permits are combined with each other, with [core.KeepFor], or with an option
 // that says the same.
 func New(cfg Config) func(http.Handler) http.Handler {
-	return middleware(cfg, guard.Config{
-		Locker:     cfg.Locker,
-		Key:        cfg.Key,
-		Keys:       cfg.Keys,
-		Idempotent: (*guard.Idempotency)(cfg.Idempotent),
-		Param:      cfg.Param,
-		Options:    cfg.Options,
-		Forms:      guard.Forms(cfg.Shared, cfg.Permits, func(r guard.Request) *http.Request { return r.HTTP() }),
-		FailOpen:   cfg.FailOpen,
-		Status:     cfg.Status,
-		BufferBody: cfg.BufferBody,
-		Strict:     cfg.Strict,
-	})
+	all := guard.AdapterConfig[*http.Request, Idempotency, func(http.ResponseWriter, *http.Request, error)](cfg)
+	return middleware(cfg, all.Config(func(r guard.Request) *http.Request { return r.HTTP() }))
 }
 
 func short(cfg guard.Config, opts []core.Option) func(http.Handler) http.Handler {

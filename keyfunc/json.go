@@ -28,7 +28,8 @@ const defaultBodyLimit = 1 << 20
 //   - [ErrMissing]: no body, no such field, or its value is null or the empty string.
 //   - [ErrAmbiguous]: a field of the path is there twice, or its name in another
 //     letter case: encoding/json decodes both into the same struct field, but not
-//     into a map; or a name is there that jsoniter takes for one of the path. Or a handler that goes by it might read a form, XML or the query: the
+//     into a map; or a name is there that jsoniter takes for one of the path. Or a
+//     handler that goes by it might read a form, XML or the query: the
 //     Content-Type is not "application/json" in these letters, alone or before a
 //     semicolon or space, see [MediaType]; the method is GET; there is no such field,
 //     and a query in a method for which echo's Bind reads it (HEAD, DELETE, QUERY).

@@ -96,7 +96,8 @@ func PayloadEach(name, array, field string) Set[Task] {
 
 func newEach(constructor, where, name, array, path string) field {
 	must := func(err error) {
-		panic("keyfunc: " + constructor + " needs a name and two paths of field names, such as " + constructor + `("sku", "items", "sku"): ` + err.Error())
+		panic("keyfunc: " + constructor + " needs a name and two paths of field names, such as " +
+			constructor + `("sku", "items", "sku"): ` + err.Error())
 	}
 	if name == "" {
 		must(errors.New("the name is empty"))

@@ -168,7 +168,8 @@ func parseTemplate[S any](text string, sources []source[S]) (Func[S], error) {
 		if ours && !src.ours {
 			ours = false
 			if !strings.HasSuffix(literal, separator) && !strings.HasSuffix(literal, nameEnd) {
-				return nil, p.fail(open, `no text that ends with ":" or "=" before the first value, which could then be that of another key; begin such as "order:"`)
+				return nil, p.fail(open, `no text that ends with ":" or "=" before the first value, `+
+					`which could then be that of another key; begin such as "order:"`)
 			}
 		}
 		pieces = append(pieces, piece[S]{before: literal, key: key})

@@ -11,9 +11,19 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
-var inside = core.ForAdapter(option.Key{})
-
 type settings = option.Settings
+
+// inside is what core does for this package alone.
+var inside = option.Inside.(interface {
+	Option(set func(*settings)) core.Option
+	Settings(l *core.Locker, opts []core.Option) (*settings, error)
+	Notify(ctx context.Context, l *core.Locker, e core.Event, opts []core.Option)
+	LocksOf(ctx context.Context) []*core.Lock
+	HandOver(ctx context.Context, k *core.Lock, ticket string, ttl time.Duration, then func() error) error
+	VoidTicket(k *core.Lock)
+	AttemptOf(k *core.Lock) int
+	Answer(ctx context.Context, k *core.Lock, answer string, keep time.Duration) error
+})
 
 // ContextKey is a second place where ownership is looked for, besides the context's own: the *core.Lock
 // stored under this string key. Frameworks whose request object is a context that shows string keys
@@ -32,7 +42,7 @@ func Handover(ctx context.Context, lock *core.Lock, ticket string, ttl time.Dura
 	return inside.HandOver(ctx, lock, ticket, ttl, then)
 }
 
-// Notify tells the Observers of a Locker of an event that only an adapter knows: [core.EventRefused],
+// Notify notifies the Observers of a Locker of an event that only an adapter knows: [core.EventRefused],
 // when it does not run a request or task. opts are those of the lock. Form is taken from opts, Name too
 // if e has none, and Reason from Err if e has none. It blocks for as long as the Observers do. With a
 // bad option it does nothing.

@@ -58,10 +58,6 @@ func Fallback(opts ...core.Option) core.Option {
 	})
 }
 
-// Prepare returns options as one, for many calls of one Locker: those that have no other option are spared adding them
-// up. It checks nothing; a call with a bad option fails as it would without Prepare. It does not block.
-func Prepare(opts ...core.Option) core.Option { return inside.Prepare(opts) }
-
 // WaitAtMost shortens a wait that would be longer than d, by [core.Wait] or by default. It is
 // for middleware that knows when its caller gives up. A negative d is refused.
 func WaitAtMost(d time.Duration) core.Option {

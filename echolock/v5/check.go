@@ -67,13 +67,15 @@ func RouteCheck(e *echo.Echo) (report func() (Report, error)) {
 	}
 	return func() (Report, error) {
 		fields := reflect.ValueOf(e).Elem()
-		pre, all := guard.Unexported[[]echo.MiddlewareFunc](fields, "premiddleware"), guard.Unexported[[]echo.MiddlewareFunc](fields, "middleware")
+		pre := guard.Unexported[[]echo.MiddlewareFunc](fields, "premiddleware")
+		all := guard.Unexported[[]echo.MiddlewareFunc](fields, "middleware")
 		if pre == nil || all == nil {
 			return nil, errors.New("echolock: RouteCheck does not know where this version of echo keeps its middleware")
 		}
 		for _, r := range e.Router().Routes() {
 			if r.Method != echo.RouteNotFound && !added.Has(r.Method, r.Path) {
-				return nil, fmt.Errorf("echolock: RouteCheck has not seen the route %q: call it right after echo.New, leave OnAddRoute to it, and add routes to echo, not to its router", r.Method+" "+r.Path)
+				return nil, fmt.Errorf("echolock: RouteCheck has not seen the route %q: "+
+					"call it right after echo.New, leave OnAddRoute to it, and add routes to echo, not to its router", r.Method+" "+r.Path)
 			}
 		}
 		return guard.Check[Route](added.Seen(*pre, *all, Unguarded, guardsOf)), nil

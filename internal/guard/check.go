@@ -105,7 +105,8 @@ func (c *check) forgotten(i int, seen SeenRoute) {
 		if len(other.params) == 0 || slices.ContainsFunc(other.params, isAnother) {
 			continue
 		}
-		fault := fmt.Sprintf("it declares %s, by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place", quoted(other.params))
+		fault := fmt.Sprintf("it declares %s, by which other routes are guarded, and is not: "+
+			"add the middleware before the route, or Unguarded in its place", quoted(other.params))
 		if !slices.Contains(c.report[i].Faults, fault) {
 			c.fault(i, fault)
 		}

@@ -43,6 +43,43 @@ type Config struct {
 	ownKey keyfunc.Func[keyfunc.Request] // of an idempotent request, without its scope, as handlers get it
 }
 
+// AdapterConfig has the fields of an adapter's Config, which declares them again, so that users see what each means. A Config
+// converts to it, and does not compile with a field more or less. C is the framework's request, I the adapter's Idempotency, and F
+// answers a refusal.
+type AdapterConfig[C any, I ~idempotency, F any] struct {
+	Locker     *core.Locker
+	Key        keyfunc.Func[keyfunc.Request]
+	Param      string
+	Keys       keyfunc.Set[keyfunc.Request]
+	Idempotent *I
+	Strict     bool
+	Options    []core.Option
+	Shared     func(C) bool
+	Permits    func(C) int
+	Skip       func(C) bool
+	OnRefused  F
+	FailOpen   bool
+	Status     int
+	BufferBody int64
+}
+
+// Config returns what is the guard's of the fields. of returns the framework's request.
+func (cfg AdapterConfig[C, I, F]) Config(of func(Request) C) Config {
+	return Config{
+		Locker:     cfg.Locker,
+		Key:        cfg.Key,
+		Param:      cfg.Param,
+		Keys:       cfg.Keys,
+		Idempotent: ownIdempotency(cfg.Idempotent),
+		Options:    cfg.Options,
+		Forms:      adapter.Forms[Request]{Shared: asked(cfg.Shared, of), Permits: asked(cfg.Permits, of)},
+		FailOpen:   cfg.FailOpen,
+		Status:     cfg.Status,
+		BufferBody: cfg.BufferBody,
+		Strict:     cfg.Strict,
+	}
+}
+
 // validate panics when the fields are bad, or cannot be combined.
 func (cfg Config) validate(name string) {
 	switch {
@@ -84,12 +121,6 @@ func ByTemplate(adapter, t string) Config {
 		panic(adapter + ": ByTemplate: " + err.Error())
 	}
 	return Config{About: "template " + strconv.Quote(t), Key: key}
-}
-
-// Forms has the functions of an adapter's Config asked about the framework's request, which of
-// returns.
-func Forms[C any](shared func(C) bool, permits func(C) int, of func(Request) C) adapter.Forms[Request] {
-	return adapter.Forms[Request]{Shared: asked(shared, of), Permits: asked(permits, of)}
 }
 
 func asked[C, T any](f func(C) T, of func(Request) C) func(Request) T {

@@ -13,11 +13,11 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/core/adapter"
+	"github.com/latchkey-go/latchkey/internal/limitedlog"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -32,8 +32,8 @@ type Guard struct {
 	config  Config // with Keys in any case
 	all     bool   // there may be several
 	options []core.Option
-	warned  sync.Map  // routes that do not declare Param
-	logged  sync.Map  // message: when it was logged last, *atomic.Int64 in Unix ns
+	warned  sync.Map // routes that do not declare Param
+	log     limitedlog.Log
 	late    sync.Once // a line in the log: a guard that came back late
 }
 
@@ -83,7 +83,7 @@ func newGuard(name string, cfg Config) *Guard {
 		own = append(own, core.Name(reads.Name))
 	}
 	cfg.About = g.about(cfg, reads)
-	g.config, g.options = cfg, []core.Option{adapter.Prepare(append(own, cfg.Options...)...)}
+	g.config, g.options = cfg, append(own, cfg.Options...)
 	return g
 }
 
@@ -136,16 +136,16 @@ func (g *Guard) report(r Request, refusal *Refusal) {
 	route, _ := r.Route()
 	switch refusal.Status {
 	case http.StatusInternalServerError:
-		g.log(slog.LevelError, "latchkey: a request was refused because the middleware is misconfigured",
+		g.log.Limited(slog.LevelError, "a request was refused because the middleware is misconfigured",
 			"route", route, "error", refusal.cause)
 	case http.StatusConflict, http.StatusTooManyRequests:
 		if refusal.isBusy() && refusal.waited >= longWait {
-			g.log(slog.LevelInfo, "latchkey: a request has waited for its lock in vain", "route", route, "error", refusal.cause)
+			g.log.Limited(slog.LevelInfo, "a request has waited for its lock in vain", "route", route, "error", refusal.cause)
 		}
 	case http.StatusServiceUnavailable:
-		g.log(slog.LevelWarn, "latchkey: requests are refused", "error", refusal.cause)
+		g.log.Limited(slog.LevelWarn, "requests are refused", "error", refusal.cause)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-		g.log(slog.LevelInfo, "latchkey: a request was refused because it has no key",
+		g.log.Limited(slog.LevelInfo, "a request was refused because it has no key",
 			"route", route, "part", keyfunc.Part(refusal.cause), "reason", refusal.Detail)
 	}
 }
@@ -176,25 +176,24 @@ func (g *Guard) serve(r *Received, next Next) *Refusal {
 		return g.once(r, keys[0], locker, next)
 	}
 	opts := g.config.Forms.Options(r.Request, g.options)
-	ran := false
 	run := func(ctx context.Context) error {
 		if !r.IsOurs() {
 			return errNotOurs
 		}
-		ran = true
 		return g.run(ctx, r, next)
 	}
+	var ran bool
 	var err error
 	if g.all {
-		err = locker.DoAll(ctx, keys, run, opts...)
+		ran, err = adapter.DoAll(ctx, locker, keys, run, opts...)
 	} else {
-		err = locker.Do(ctx, keys[0], run, opts...)
+		ran, err = adapter.Do(ctx, locker, keys[0], run, opts...)
 	}
-	if ran || err == nil {
+	if ran && !errors.Is(err, errNotOurs) {
 		return nil // what went wrong meanwhile, core has logged
 	}
 	if g.config.FailOpen && errors.Is(err, core.ErrUnavailable) && r.IsOurs() {
-		g.log(slog.LevelWarn, "latchkey: redis is unavailable, a request runs without its lock (FailOpen)", "error", err)
+		g.log.Limited(slog.LevelWarn, "redis is unavailable, a request runs without its lock (FailOpen)", "error", err)
 		next(ctx, &Outcome{})
 		return nil
 	}
@@ -211,14 +210,4 @@ func (g *Guard) noLock(ctx context.Context, err error, opts []core.Option) *Refu
 		refusal.options = opts
 	}
 	return refusal
-}
-
-// log writes at most one line a second of each message.
-func (g *Guard) log(level slog.Level, message string, args ...any) {
-	now := time.Now().UnixNano()
-	entry, _ := g.logged.LoadOrStore(message, new(atomic.Int64))
-	at := entry.(*atomic.Int64)
-	if last := at.Load(); now-last >= int64(time.Second) && at.CompareAndSwap(last, now) {
-		slog.Log(context.Background(), level, message, args...)
-	}
 }

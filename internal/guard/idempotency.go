@@ -16,9 +16,11 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// Idempotency says how requests are processed once. The adapters declare it again, so that users
-// see its fields, and say what each field means.
-type Idempotency struct {
+// Idempotency says how requests are processed once.
+type Idempotency idempotency
+
+// idempotency has the fields, which the adapters' Idempotency types declare again, so that users see what each means.
+type idempotency = struct {
 	Scope         keyfunc.Func[keyfunc.Request]
 	Key           keyfunc.Func[keyfunc.Request]
 	Fingerprint   keyfunc.Func[keyfunc.Request]
@@ -28,6 +30,14 @@ type Idempotency struct {
 	StoreIf       func(status int) bool
 	Seal          cipher.AEAD
 	RefuseUnknown bool
+}
+
+func ownIdempotency[I ~idempotency](adapters *I) *Idempotency {
+	if adapters == nil {
+		return nil
+	}
+	own := Idempotency(*adapters)
+	return &own
 }
 
 const (
@@ -133,7 +143,8 @@ func (g *Guard) once(r *Received, id string, locker *core.Locker, next Next) *Re
 		return misconfigured.because(errTwice)
 	}
 	if number > 1 {
-		g.log(slog.LevelWarn, "latchkey: a request is processed again, because the outcome of its last attempt is unknown", "key", key, "attempt", number)
+		g.log.Limited(slog.LevelWarn, "a request is processed again, because the outcome of its last attempt is unknown",
+			"key", key, "attempt", number)
 	}
 	own, _ := g.config.ownKey(r) // it is a part of id
 	o := &Outcome{recording: &recording{max: i.MaxBytes, bare: r.HTTP().Method == http.MethodHead}}
@@ -175,7 +186,7 @@ func (g *Guard) conclude(lock *core.Lock, o *Outcome, returned bool, key, reques
 	}
 	o.recording.end()
 	if err != nil && !errors.Is(err, core.ErrNotHeld) {
-		g.log(slog.LevelWarn, "latchkey: an answer was not stored, so that the outcome of the request is unknown", "key", key, "error", err)
+		g.log.Limited(slog.LevelWarn, "an answer was not stored, so that the outcome of the request is unknown", "key", key, "error", err)
 	}
 }
 
@@ -185,7 +196,7 @@ func (g *Guard) noAttempt(r *Received, key, request string, err error, opts []co
 		stored, failure := g.config.Idempotent.open(text, key, request)
 		switch {
 		case failure != nil:
-			g.log(slog.LevelError, "latchkey: a stored answer cannot be read", "key", key, "error", failure)
+			g.log.Limited(slog.LevelError, "a stored answer cannot be read", "key", key, "error", failure)
 		case stored != nil:
 			stored.safe = IsSafe(r.HTTP())
 			return &Refusal{Status: stored.Status, stored: stored}
@@ -193,7 +204,7 @@ func (g *Guard) noAttempt(r *Received, key, request string, err error, opts []co
 		err = errNotReplayable
 	}
 	if errors.Is(err, adapter.ErrOutcomeUnknown) {
-		g.log(slog.LevelWarn, "latchkey: a request is refused, because the outcome of its last attempt is unknown", "key", key)
+		g.log.Limited(slog.LevelWarn, "a request is refused, because the outcome of its last attempt is unknown", "key", key)
 	}
 	refusal := g.noLock(r.ctx, err, opts)
 	if refusal.isBusy() {

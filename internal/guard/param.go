@@ -12,7 +12,8 @@ import (
 )
 
 const errNoRoute setupError = "ByParam runs before the router has matched a route: wrap the route's handler, not the whole mux " +
-	"(net/http: mux.Handle(pattern, ByParam(name)(handler)); chi: r.With(ByParam(name)).Post(pattern, handler), also inside of r.Route; echo: Use, not Pre)"
+	"(net/http: mux.Handle(pattern, ByParam(name)(handler)); " +
+	"chi: r.With(ByParam(name)).Post(pattern, handler), also inside of r.Route; echo: Use, not Pre)"
 
 // declares reports whether the matched route has the parameter to guard by.
 func (g *Guard) declares(r Request) (bool, *Refusal) {
@@ -33,7 +34,8 @@ func (g *Guard) declares(r Request) (bool, *Refusal) {
 	}
 	if g.config.Strict {
 		return false, misconfigured.because(setupError(fmt.Sprintf(
-			"the route %q does not declare the path parameter %q, and Strict lets no such route pass: declare it, or guard that route by something else", pattern, name)))
+			"the route %q does not declare the path parameter %q, and Strict lets no such route pass: "+
+				"declare it, or guard that route by something else", pattern, name)))
 	}
 	if _, again := g.warned.Load(pattern); again {
 		return false, nil
@@ -102,7 +104,8 @@ func twice(route, name string) setupError {
 
 // misnamed says that a route declares a path parameter in another spelling.
 func misnamed(route, name, there string) setupError {
-	return setupError(fmt.Sprintf("the lock is by the path parameter %q, but %s declares %q: write one name in both places", name, route, there))
+	return setupError(fmt.Sprintf("the lock is by the path parameter %q, but %s declares %q: write one name in both places",
+		name, route, there))
 }
 
 // alike reports whether two names differ in letter case, "_" and "-" only.
@@ -168,9 +171,11 @@ func mustName(adapter, call, name string) {
 	case name != "" && bare == name:
 		return
 	case bare != "":
-		panic(adapter + ": " + say(name) + `: the name of a path parameter is written without the router's ":", "{", "}", "*", "/" and "...": ` + say(bare))
+		panic(adapter + ": " + say(name) +
+			`: the name of a path parameter is written without the router's ":", "{", "}", "*", "/" and "...": ` + say(bare))
 	case name != "":
-		panic(adapter + ": " + say(name) + ": the path parameter has no name; to lock by it, write By(keyfunc.Named(\"path\", keyfunc.Param(" + strconv.Quote(name) + ")))")
+		panic(adapter + ": " + say(name) +
+			`: the path parameter has no name; to lock by it, write By(keyfunc.Named("path", keyfunc.Param(` + strconv.Quote(name) + `)))`)
 	}
 	panic(adapter + ": " + say(name) + ": a path parameter needs a name, such as " + say("orderID"))
 }

@@ -41,16 +41,29 @@ func (r *Refusal) LogValue() slog.Value { return slog.StringValue(core.Detail(r)
 // statusClientGone is never seen by a client; it keeps access logs honest.
 const statusClientGone = 499
 
+// Each refusal that is not about the key.
 var (
-	done           = Refusal{Status: http.StatusConflict, Code: "done", Detail: "A request for the same resource was processed just now."}
-	occupied       = Refusal{Status: http.StatusConflict, Code: "busy", Detail: "Another request for the same resource is being processed."}
-	tooMany        = Refusal{Status: http.StatusTooManyRequests, Code: "too_many", Detail: "Too many requests for the same resource are being processed."}
-	unavailable    = Refusal{Status: http.StatusServiceUnavailable, RetryAfter: 1, Code: "unavailable", Detail: "The service cannot process this request at the moment."}
-	clientGone     = Refusal{Status: statusClientGone, Code: "gone", Detail: "The client has left.", event: "canceled"}
-	misconfigured  = Refusal{Status: http.StatusInternalServerError, Code: "internal", Detail: "The service cannot process this request.", event: "setup"}
-	reused         = Refusal{Status: http.StatusUnprocessableEntity, Code: "reused", Detail: "Another request was sent with this Idempotency-Key: use a new one.", title: "Idempotency-Key is already used"}
-	outcomeUnknown = Refusal{Status: http.StatusConflict, Code: "outcome_unknown", Detail: "This request may have been processed: nobody knows.", title: "The outcome of an earlier request is unknown"}
-	notReplayable  = Refusal{Status: http.StatusConflict, Code: "not_replayable", Detail: "This request was processed, but the answer cannot be sent again.", title: "The answer is not replayable", event: "answered"}
+	done = Refusal{Status: http.StatusConflict, Code: "done",
+		Detail: "A request for the same resource was processed just now."}
+	occupied = Refusal{Status: http.StatusConflict, Code: "busy",
+		Detail: "Another request for the same resource is being processed."}
+	tooMany = Refusal{Status: http.StatusTooManyRequests, Code: "too_many",
+		Detail: "Too many requests for the same resource are being processed."}
+	unavailable = Refusal{Status: http.StatusServiceUnavailable, Code: "unavailable", RetryAfter: 1,
+		Detail: "The service cannot process this request at the moment."}
+	clientGone = Refusal{Status: statusClientGone, Code: "gone", event: "canceled",
+		Detail: "The client has left."}
+	misconfigured = Refusal{Status: http.StatusInternalServerError, Code: "internal", event: "setup",
+		Detail: "The service cannot process this request."}
+	reused = Refusal{Status: http.StatusUnprocessableEntity, Code: "reused",
+		title:  "Idempotency-Key is already used",
+		Detail: "Another request was sent with this Idempotency-Key: use a new one."}
+	outcomeUnknown = Refusal{Status: http.StatusConflict, Code: "outcome_unknown",
+		title:  "The outcome of an earlier request is unknown",
+		Detail: "This request may have been processed: nobody knows."}
+	notReplayable = Refusal{Status: http.StatusConflict, Code: "not_replayable", event: "answered",
+		title:  "The answer is not replayable",
+		Detail: "This request was processed, but the answer cannot be sent again."}
 )
 
 // because returns the refusal with its cause.
@@ -77,7 +90,8 @@ func (e setupError) Error() string { return string(e) }
 
 const (
 	errNoLocker setupError = "no Locker: call core.SetDefault, or set Config.Locker"
-	errNested   setupError = "a guard inside of another wants its lock in another form and would wait for itself: let the outer one have the lock alone, or leave one of them out"
+	errNested   setupError = "a guard inside of another wants its lock in another form and would wait for itself: " +
+		"let the outer one have the lock alone, or leave one of them out"
 )
 
 // errNotReplayable is why a request is refused that was answered before.
@@ -138,6 +152,8 @@ func refusalForKey(err error) *Refusal {
 	return r.because(err)
 }
 
+var badKeyText = fmt.Sprintf("An Idempotency-Key is 1 to %d visible ASCII characters.", maxKeyBytes)
+
 // noKey are the reasons for which a request has no key: the first that an error is counts.
 var noKey = []struct {
 	err                 error
@@ -145,7 +161,7 @@ var noKey = []struct {
 }{
 	{keyfunc.ErrTooLarge, "too_large", "The request body is too large.", ""},
 	{errNoKey, "missing", "This request needs an Idempotency-Key.", "Idempotency-Key is missing"},
-	{errBadKey, "malformed", fmt.Sprintf("An Idempotency-Key is 1 to %d visible ASCII characters.", maxKeyBytes), "Idempotency-Key is malformed"},
+	{errBadKey, "malformed", badKeyText, "Idempotency-Key is malformed"},
 	{keyfunc.ErrMissing, "missing", "A required part of the request is missing.", ""},
 	{keyfunc.ErrRepeated, "repeated", "A part of the request is given more than once.", ""},
 	{keyfunc.ErrLetterCase, "letter_case", "The name of a part of the request is in another letter case.", ""},

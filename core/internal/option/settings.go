@@ -1,5 +1,5 @@
 // Package option holds what core shares with core/adapter, and with nobody else: the settings of
-// a call, and the key by which an adapter gets at core's inside.
+// a call, and core's inside.
 package option
 
 import (
@@ -11,8 +11,9 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Key is the argument of core.ForAdapter, which nobody else can make.
-type Key struct{ _ struct{} }
+// Inside is what core does for core/adapter alone. It works with types of core, which this package cannot name:
+// core sets it, and core/adapter declares its methods.
+var Inside any
 
 // ContextKey is where a context of string keys has its lock.
 const ContextKey = "github.com/latchkey-go/latchkey/core.Lock"
@@ -94,9 +95,11 @@ func (s *Settings) Err() error {
 	refuse(s.Attempt != nil && (s.Window > 0 || formed || s.Owner.Chosen != "" || s.Ticket != ""),
 		"an idempotent request cannot be combined with KeepFor, wherever it was said, Shared, Permits, Owner or a ticket: leave them out")
 	refuse(formed && s.Window > 0,
-		"Shared and Permits cannot be combined with KeepFor, wherever it was said, for others may be at work in its window: leave one of them out")
+		"Shared and Permits cannot be combined with KeepFor, wherever it was said, for others may be at work in its window: "+
+			"leave one of them out")
 	refuse(s.Quorum && (s.Owner.Chosen != "" || s.Attempt != nil || formed),
-		"Owner, Shared, Permits and idempotent requests cannot be combined with a Locker of NewQuorum: the locks of a quorum are exclusive, each with an owner of its own")
+		"Owner, Shared, Permits and idempotent requests cannot be combined with a Locker of NewQuorum: "+
+			"the locks of a quorum are exclusive, each with an owner of its own")
 	return errors.Join(errs...)
 }
 

@@ -63,10 +63,8 @@ func By(locker *core.Locker, key keyfunc.Func[keyfunc.Request], opts ...core.Opt
 		// Texts of fiber are overwritten by the next request, and the lock's name is
 		// needed longer: a release goes on in the background when Redis is slow.
 		name = strings.Clone(name)
-		ran := false
 		var failure error
-		err = locker.Do(c.Context(), name, func(ctx context.Context) error {
-			ran = true
+		ran, err := adapter.Do(c.Context(), locker, name, func(ctx context.Context) error {
 			failure = next(c, ctx)
 			if failure == nil && (c.Response().StatusCode() >= http.StatusBadRequest || isSilent(c, ctx)) {
 				return errFailed

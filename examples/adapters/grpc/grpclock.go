@@ -137,10 +137,8 @@ func (g *guard[M]) serve(ctx context.Context, message M, handler func(context.Co
 	if locker == nil {
 		return refuse(errors.New("grpclock: no Locker: call core.SetDefault"))
 	}
-	ran := false
 	var failure error
-	err = locker.Do(ctx, key, func(ctx context.Context) error {
-		ran = true
+	ran, err := adapter.Do(ctx, locker, key, func(ctx context.Context) error {
 		failure = handler(ctx)
 		return failure
 	}, g.options...)

@@ -67,11 +67,7 @@ func By(locker *core.Locker, key keyfunc.Func[keyfunc.Request], opts ...core.Opt
 		// is needed longer: a release goes on in the background when Redis is slow. The
 		// name may consist of them where somebody made a text of them without a copy.
 		name = strings.Clone(name)
-		ran := false
-		err = locker.Do(ctx, name, func(ctx context.Context) error {
-			ran = true
-			return next(ctx, c)
-		}, opts...)
+		ran, err := adapter.Do(ctx, locker, name, func(ctx context.Context) error { return next(ctx, c) }, opts...)
 		if !ran {
 			refuse(c, err)
 		} // else the handler has answered; what went wrong with the lock, core has logged

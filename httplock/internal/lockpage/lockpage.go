@@ -30,7 +30,8 @@ func MustHosts(hosts []string) {
 		panic(`httplock: AllowedHosts needs hosts, as in AllowedHosts("ops.example.com", "localhost")`)
 	}
 	for _, host := range hosts {
-		if u, err := url.Parse("http://" + host); err != nil || u.Host != host || u.Hostname() == "" || host[0] != '[' && strings.Contains(u.Hostname(), ":") {
+		u, err := url.Parse("http://" + host)
+		if err != nil || u.Host != host || u.Hostname() == "" || host[0] != '[' && strings.Contains(u.Hostname(), ":") {
 			panic(fmt.Sprintf("httplock: AllowedHosts(%q): give a host, or host:port, as it is in the address of the page", host))
 		}
 	}

@@ -177,7 +177,9 @@ func (p *lockPage) report(ctx context.Context, locker *core.Locker, v view) *rep
 
 // listed sorts what matches, and converts as much of it as is shown. all is sorted
 // by key.
-func listed[From, To any](all []From, sort string, matches func(From) bool, order func(From) (since time.Time, waiters int), convert func(From) To) *list[To] {
+func listed[From, To any](
+	all []From, sort string, matches func(From) bool, order func(From) (since time.Time, waiters int), convert func(From) To,
+) *list[To] {
 	l := &list[To]{Total: len(all), Locks: []To{}}
 	all = slices.DeleteFunc(all, func(f From) bool { return !matches(f) })
 	l.Matching = len(all)
@@ -199,7 +201,8 @@ func listed[From, To any](all []From, sort string, matches func(From) bool, orde
 
 func newHeldLock(h core.HeldLock) heldLock {
 	return heldLock{
-		Key: h.Key, Owner: h.Owner, Form: h.Form, Token: h.Token, Since: h.Since.UTC().Truncate(time.Millisecond), TTL: h.TTL.Milliseconds(), Count: h.Count,
+		Key: h.Key, Owner: h.Owner, Form: h.Form, Token: h.Token, Count: h.Count,
+		Since: h.Since.UTC().Truncate(time.Millisecond), TTL: h.TTL.Milliseconds(),
 		Renewals: h.Renewals, Waiters: h.Waiters, Fixed: h.Fixed, Overdue: h.Overdue,
 	}
 }
