@@ -24,7 +24,8 @@ func TestTaskHasAllItsLocksOrNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := locktest.New(t)
 		ran := 0
-		handler := asynqlock.New(asynqlock.Config{Locker: locker, Keys: bothAccounts})(asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
+		guard := asynqlock.New(asynqlock.Config{Locker: locker, Keys: bothAccounts})
+		handler := guard(asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
 			ran++
 			if !isLocked(t, locker, "account=1") || !isLocked(t, locker, "account=2") {
 				t.Error("an account is not locked")
@@ -64,10 +65,7 @@ func TestDropOfATaskForSeveralKeys(t *testing.T) {
 		locker := locktest.New(t)
 		release := hold(t, locker, "account=2")
 		defer release()
-		handler := asynqlock.New(asynqlock.Config{Locker: locker, Keys: bothAccounts, OnBusy: asynqlock.Drop})(asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
-			t.Error("it ran")
-			return nil
-		}))
-		wantErr(t, handler.ProcessTask(ctx, transfer(`{"from":2,"to":1}`)), asynq.RevokeTask)
+		guard := asynqlock.New(asynqlock.Config{Locker: locker, Keys: bothAccounts, OnBusy: asynqlock.Drop})
+		wantErr(t, guard(forbidden(t)).ProcessTask(ctx, transfer(`{"from":2,"to":1}`)), asynq.RevokeTask)
 	})
 }

@@ -14,35 +14,35 @@ import (
 func TestBacklogsRememberABoundedNumberOfKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newBacklogs()
-		for i := range 20 * rememberedKeys {
-			p.refused(strconv.Itoa(i))
+		for i := range 20 * keysPerGeneration {
+			p.nextRetry(strconv.Itoa(i))
 			if i%8 == 0 {
-				p.refused("42")
+				p.nextRetry("42")
 			}
-			if n := len(p.now) + len(p.old); n > 2*rememberedKeys {
+			if n := len(p.young) + len(p.old); n > 2*keysPerGeneration {
 				t.Fatalf("%d keys are remembered", n)
 			}
 		}
-		if d := p.refused("42"); d < longest/2 {
+		if d := time.Until(p.nextRetry("42")); d < maxRetryDelay/2 {
 			t.Errorf("the busiest key is due in %v", d)
 		}
 		p.acquired("42")
-		time.Sleep(2 * longest)
-		if d := p.refused("42"); d >= time.Second {
+		time.Sleep(2 * maxRetryDelay)
+		if d := time.Until(p.nextRetry("42")); d >= time.Second {
 			t.Errorf("after a while a key is due in %v", d)
 		}
 	})
 }
 
 func TestBacklogsAreSafeForConcurrentUse(t *testing.T) {
-	p := newBacklogs()
+	p, began := newBacklogs(), time.Now()
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			for j := range 2 * rememberedKeys {
+			for j := range 2 * keysPerGeneration {
 				key := strconv.Itoa(j * (i%2 + 1))
-				if d := p.refused(key); d < 0 || d > longest {
-					t.Errorf("put off for %v", d)
+				if due := p.nextRetry(key); due.Before(began) || time.Until(due) > maxRetryDelay {
+					t.Errorf("put off until %v", due)
 				}
 				p.acquired(key)
 			}
@@ -69,7 +69,7 @@ func queue(p *backlogs, tasks int, work, during time.Duration) (done int, refusa
 				due[i] = began.Add(1000 * time.Hour)
 				done++
 			default:
-				due[i] = now.Add(p.refused("42"))
+				due[i] = p.nextRetry("42")
 				refusals[int(now.Sub(began)/time.Second)]++
 			}
 		}

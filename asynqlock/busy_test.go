@@ -125,12 +125,21 @@ func TestWaitEndsBeforeTheDeadline(t *testing.T) {
 		want            time.Duration
 		says            string
 	}{
-		"a tenth before":          {ctx: first, deadline: time.Minute, options: wait(time.Hour), want: 54 * time.Second, says: long},
-		"the Locker's":            {ctx: first, deadline: time.Minute, locker: wait(time.Hour), want: 54 * time.Second, says: long},
-		"Drop":                    {ctx: first, deadline: time.Minute, options: wait(time.Hour), policy: asynqlock.Drop, want: 54 * time.Second, says: long},
-		"at least 100ms":          {ctx: first, deadline: 500 * time.Millisecond, options: wait(time.Hour), want: 400 * time.Millisecond, says: long},
-		"no time to wait":         {ctx: first, deadline: 50 * time.Millisecond, options: wait(time.Hour), says: long},
-		"a shorter wait counts":   {ctx: first, deadline: time.Minute, options: wait(10 * time.Second), want: 10 * time.Second, says: "the wait of 10s is over"},
+		"a tenth before": {ctx: first, deadline: time.Minute, options: wait(time.Hour), want: 54 * time.Second, says: long},
+		"the Locker's":   {ctx: first, deadline: time.Minute, locker: wait(time.Hour), want: 54 * time.Second, says: long},
+		"Drop": {
+			ctx: first, deadline: time.Minute, options: wait(time.Hour), policy: asynqlock.Drop,
+			want: 54 * time.Second, says: long,
+		},
+		"at least 100ms": {
+			ctx: first, deadline: 500 * time.Millisecond, options: wait(time.Hour),
+			want: 400 * time.Millisecond, says: long,
+		},
+		"no time to wait": {ctx: first, deadline: 50 * time.Millisecond, options: wait(time.Hour), says: long},
+		"a shorter wait counts": {
+			ctx: first, deadline: time.Minute, options: wait(10 * time.Second),
+			want: 10 * time.Second, says: "the wait of 10s is over",
+		},
 		"NoWait counts":           {ctx: first, deadline: time.Minute, options: wait(0), says: "somebody else holds it"},
 		"usually":                 {ctx: first, deadline: time.Minute, want: time.Second, says: "the wait of 1s is over"},
 		"usually, half of it":     {ctx: first, deadline: time.Second, want: 450 * time.Millisecond, says: "the wait of 450ms is over"},

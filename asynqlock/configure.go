@@ -41,7 +41,7 @@ type settings struct {
 	warned                sync.Once
 }
 
-var made = new(settings)
+var settingsMade = new(settings)
 
 // warnOfMissing logs once that a task is put off without them. Outside of a server no
 // task is put off.
@@ -60,7 +60,7 @@ func (s *settings) warnOfMissing(ctx context.Context) {
 		return
 	}
 	s.warned.Do(func() {
-		slog.WarnContext(ctx, "latchkey: a task was put off because its key is busy, but asynq has not been told what that means; call asynqlock.Configure, or add to asynq.Config",
-			"missing", missing)
+		slog.WarnContext(ctx, "latchkey: a task was put off because its key is busy, but asynq has not been told what that means; "+
+			"call asynqlock.Configure, or add to asynq.Config", "missing", missing)
 	})
 }

@@ -36,7 +36,7 @@ func TestConfigureKeepsWhatIsThere(t *testing.T) {
 		t.Errorf("retried after %v", d)
 	}
 	if config.DelayedTaskCheckInterval != time.Minute || config.TaskCheckInterval != 100*time.Millisecond {
-		t.Errorf("it looks each %v and %v", config.DelayedTaskCheckInterval, config.TaskCheckInterval)
+		t.Errorf("it checks each %v and %v", config.DelayedTaskCheckInterval, config.TaskCheckInterval)
 	}
 	locker := locktest.New(t)
 	release := hold(t, locker, "order_id=42")

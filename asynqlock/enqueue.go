@@ -53,7 +53,9 @@ import (
 // that is later than ttl.
 //
 // It blocks as Handover and EnqueueContext do. Others must not use lock meanwhile.
-func Enqueue(ctx context.Context, c *asynq.Client, lock *core.Lock, t *asynq.Task, ttl time.Duration, opts ...asynq.Option) (*asynq.TaskInfo, error) {
+func Enqueue(
+	ctx context.Context, c *asynq.Client, lock *core.Lock, t *asynq.Task, ttl time.Duration, opts ...asynq.Option,
+) (*asynq.TaskInfo, error) {
 	if lock == nil {
 		return nil, errors.New("asynqlock: Enqueue: the lock is nil: the context holds none of the key that was asked for")
 	}
@@ -108,8 +110,8 @@ func (taskKey) String() string         { return "TaskKey" }
 func (taskKey) Type() asynq.OptionType { return -1 }
 func (k taskKey) Value() any           { return keyfunc.Func[keyfunc.Task](k) }
 
-// checkKey returns why the lock is not that of the task's own key, or the options that are for
-// asynq.
+// checkKey returns the options that are for asynq, or an error that says why the lock is not that
+// of the task's own key.
 func checkKey(ctx context.Context, lock *core.Lock, t *asynq.Task, opts []asynq.Option) ([]asynq.Option, error) {
 	if t == nil {
 		return opts, errors.New("asynqlock: Enqueue: task cannot be nil")
@@ -131,19 +133,22 @@ func checkKey(ctx context.Context, lock *core.Lock, t *asynq.Task, opts []asynq.
 	case err != nil:
 		return nil, fmt.Errorf("asynqlock: Enqueue: the task has no key: %w", err)
 	case key != lock.Key():
-		return nil, fmt.Errorf("asynqlock: Enqueue: the lock is that of %q, but the task's own key is %q: hand over core.FromContextKey(ctx, %q)", lock.Key(), key, key)
+		return nil, fmt.Errorf("asynqlock: Enqueue: the lock is that of %q, but the task's own key is %q: "+
+			"hand over its lock, by core.FromContextKey", lock.Key(), key)
 	}
 	return rest, nil
 }
 
-// checkUsualKey is checkKey for a task whose key nobody has told.
+// checkUsualKey is checkKey without TaskKey.
 func checkUsualKey(ctx context.Context, lock *core.Lock, t *asynq.Task) error {
 	if !isUsualKey(lock.Key(), t) {
-		return fmt.Errorf("asynqlock: Enqueue: the lock is that of %q, and ByPayload makes no such key from the task: hand over the lock of the task's own key, by core.FromContextKey, or say by asynqlock.TaskKey how the worker derives it", lock.Key())
+		return fmt.Errorf("asynqlock: Enqueue: the lock is that of %q, and ByPayload makes no such key from the task: "+
+			"hand over the lock of the task's own key, by core.FromContextKey, or say by asynqlock.TaskKey how the worker derives it", lock.Key())
 	}
 	for _, k := range slices.Concat(adapter.LocksOf(ctx), adapter.LocksOf(lock.Context())) {
 		if k.Key() != lock.Key() && isUsualKey(k.Key(), t) {
-			return fmt.Errorf("asynqlock: Enqueue: the locks of %q and of %q are held, and either could be the task's: say by asynqlock.TaskKey how the worker derives the key", lock.Key(), k.Key())
+			return fmt.Errorf("asynqlock: Enqueue: the locks of %q and of %q are held, and either could be the task's: "+
+				"say by asynqlock.TaskKey how the worker derives the key", lock.Key(), k.Key())
 		}
 	}
 	return nil

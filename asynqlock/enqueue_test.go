@@ -158,17 +158,23 @@ func TestEnqueueThatFails(t *testing.T) {
 		is   error
 		says string
 	}{
-		"unique":         {task: order("42"), opts: []asynq.Option{asynq.Unique(time.Hour)}, is: asynq.ErrDuplicateTask},
-		"ID":             {task: order("42"), opts: []asynq.Option{asynq.TaskID("first")}, is: asynq.ErrTaskIDConflict},
-		"the last ID":    {task: order("42"), opts: []asynq.Option{asynq.TaskID("a"), asynq.TaskID("first")}, is: asynq.ErrTaskIDConflict},
-		"no task":        {says: "task cannot be nil"},
-		"bad option":     {task: order("42"), opts: []asynq.Option{asynq.Queue("")}, says: "queue name"},
-		"context":        {task: order("42"), ctx: ended, is: context.Canceled},
-		"ttl":            {task: order("42"), ttl: -1, says: "Handover(-1ns)"},
-		"due later":      {task: order("42"), opts: []asynq.Option{asynq.ProcessIn(time.Minute)}, says: "the task is due in 1m0s, but the lock is parked for 1m0s only"},
-		"due at":         {task: order("42"), opts: []asynq.Option{asynq.ProcessAt(time.Unix(1<<40, 0))}, says: "the task is due in"},
-		"due, last said": {task: order("42"), opts: []asynq.Option{asynq.ProcessIn(0), asynq.ProcessIn(time.Hour)}, says: "the task is due in 1h0m0s"},
-		"group":          {task: order("42"), opts: []asynq.Option{asynq.Group("all")}, says: "asynq.Group"},
+		"unique":      {task: order("42"), opts: []asynq.Option{asynq.Unique(time.Hour)}, is: asynq.ErrDuplicateTask},
+		"ID":          {task: order("42"), opts: []asynq.Option{asynq.TaskID("first")}, is: asynq.ErrTaskIDConflict},
+		"the last ID": {task: order("42"), opts: []asynq.Option{asynq.TaskID("a"), asynq.TaskID("first")}, is: asynq.ErrTaskIDConflict},
+		"no task":     {says: "task cannot be nil"},
+		"bad option":  {task: order("42"), opts: []asynq.Option{asynq.Queue("")}, says: "queue name"},
+		"context":     {task: order("42"), ctx: ended, is: context.Canceled},
+		"ttl":         {task: order("42"), ttl: -1, says: "Handover(-1ns)"},
+		"due later": {
+			task: order("42"), opts: []asynq.Option{asynq.ProcessIn(time.Minute)},
+			says: "due in 1m0s, but the lock is parked for 1m0s only",
+		},
+		"due at": {task: order("42"), opts: []asynq.Option{asynq.ProcessAt(time.Unix(1<<40, 0))}, says: "the task is due in"},
+		"due, last said": {
+			task: order("42"), opts: []asynq.Option{asynq.ProcessIn(0), asynq.ProcessIn(time.Hour)},
+			says: "the task is due in 1h0m0s",
+		},
+		"group": {task: order("42"), opts: []asynq.Option{asynq.Group("all")}, says: "asynq.Group"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -207,7 +213,8 @@ func TestEnqueueThatFails(t *testing.T) {
 			})
 		})
 	}
-	if _, err := asynqlock.Enqueue(background, nil, nil, order("42"), time.Minute); err == nil || !strings.Contains(err.Error(), "the lock is nil") {
+	_, err := asynqlock.Enqueue(background, nil, nil, order("42"), time.Minute)
+	if err == nil || !strings.Contains(err.Error(), "the lock is nil") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -221,7 +228,9 @@ func TestEnqueuePassesOptionsOn(t *testing.T) {
 		ids := map[string]bool{}
 		room := make([]asynq.Option, 2, 10)
 		room[0], room[1] = asynq.Queue("mine"), asynq.MaxRetry(7)
-		for _, own := range []asynq.Option{asynq.TaskID("my-id"), asynq.Retention(time.Hour), asynq.ProcessIn(30 * time.Second), asynq.ProcessAt(time.Now().Add(-time.Hour))} {
+		for _, own := range []asynq.Option{
+			asynq.TaskID("my-id"), asynq.Retention(time.Hour), asynq.ProcessIn(30 * time.Second), asynq.ProcessAt(time.Now().Add(-time.Hour)),
+		} {
 			click(t, shop, func(lock *core.Lock) error {
 				task := order("42", asynq.TaskID("cannot be seen"))
 				info, err := asynqlock.Enqueue(background, b.queue, lock, task, time.Minute, append(room, own)...)

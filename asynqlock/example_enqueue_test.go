@@ -93,5 +93,6 @@ func ExampleTaskKey() {
 		return err
 	})
 	fmt.Println(err)
-	// Output: asynqlock: Enqueue: the lock is that of "invoice:42", but the task's own key is "invoice:43": hand over core.FromContextKey(ctx, "invoice:43")
+	// Output:
+	// asynqlock: Enqueue: the lock is that of "invoice:42", but the task's own key is "invoice:43": hand over its lock, by core.FromContextKey
 }

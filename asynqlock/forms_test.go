@@ -77,7 +77,9 @@ func TestPermitsBoundTheTasksOfATenant(t *testing.T) {
 func TestNoPermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := locktest.New(t)
-		two := asynqlock.New(asynqlock.Config{Locker: locker, Key: keyfunc.Payload("tenantID"), Permits: permits, Options: []core.Option{core.NoWait()}})
+		two := asynqlock.New(asynqlock.Config{
+			Locker: locker, Key: keyfunc.Payload("tenantID"), Permits: permits, Options: []core.Option{core.NoWait()},
+		})
 		outer := two(does(func(context.Context) error {
 			err := two(forbidden(t)).ProcessTask(background, export(1))
 			wantRefusal(t, err, core.ErrNoPermit)
@@ -105,7 +107,9 @@ func TestObserversHearOfForms(t *testing.T) {
 				heard = append(heard, e.Name+" "+e.Form)
 			}
 		})))
-		guard := asynqlock.New(asynqlock.Config{Locker: locker, Key: keyfunc.Payload("tenantID"), Permits: permits, Options: []core.Option{core.NoWait()}})
+		guard := asynqlock.New(asynqlock.Config{
+			Locker: locker, Key: keyfunc.Payload("tenantID"), Permits: permits, Options: []core.Option{core.NoWait()},
+		})
 		release := hold(t, locker, "tenantID=acme")
 		defer release()
 		for _, n := range []int{3, 0} {

@@ -33,8 +33,8 @@ type guard struct {
 // process runs next under the lock of the task's key, or returns why it must not.
 func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
 	if g.parking != nil {
-		g.parking.workers.begin()
-		defer g.parking.workers.end()
+		g.parking.workers.taskBegins()
+		defer g.parking.workers.taskEnds()
 	}
 	if g.config.Skip != nil && g.config.Skip(t) {
 		return next.ProcessTask(ctx, t)
@@ -60,11 +60,11 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		return errNoLocker
 	}
 
-	me := g.identity(ctx)
-	most, limited := longestWait(ctx)
-	waiters, acquired, leave := g.parking.join(keys)
+	me := g.ownerPrefix(ctx)
+	longest := longestWait(ctx)
+	bound, acquired, leave := g.parking.join(keys)
 	defer leave()
-	opts := append(g.options(ctx, me, waiters, most, limited), g.ticket(ctx, keys)...)
+	opts := append(g.lockOptions(ctx, me, bound, longest), g.ticketOptions(ctx, keys)...)
 	opts = g.forms.Options(t, opts)
 	began := time.Now()
 	run := func(locked context.Context) error {
@@ -96,14 +96,14 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	case errors.As(err, &busy):
 		r := g.refuse(ctx, locker, me, busy)
 		if !errors.Is(r, asynq.RevokeTask) {
-			made.warnOfMissing(ctx)
+			settingsMade.warnOfMissing(ctx)
 		}
-		if limited && time.Since(began) >= most {
+		if time.Since(began) >= longest {
 			r.cause = fmt.Errorf("its deadline is near: %w", r.cause)
 		}
 		return r
 	case errors.Is(err, core.ErrClosed):
-		return &refusal{cause: err, after: rand.N(soon)}
+		return &refusal{cause: err, due: time.Now().Add(rand.N(maxClosingDelay))}
 	default:
 		return &failure{err}
 	}
@@ -115,26 +115,28 @@ func noKey(t *asynq.Task, err error) error {
 
 // refuse decides about a task whose key is busy. For Drop it asks Redis who holds the key; where
 // Redis cannot tell, the task is tried again soon.
-func (g *guard) refuse(ctx context.Context, locker *core.Locker, me task, busy *core.BusyError) *refusal {
+func (g *guard) refuse(ctx context.Context, locker *core.Locker, me ownerPrefix, busy *core.BusyError) *refusal {
 	revoked := &refusal{cause: fmt.Errorf("%w: %w", asynq.RevokeTask, busy)}
 	drop := g.config.OnBusy == Drop
 	switch {
 	case busy.Done && drop:
 		return revoked
 	case busy.Done:
-		return &refusal{cause: busy, until: time.Now().Add(busy.RetryAfter)}
+		// In the whole second after the window: asynq drops fractions, and the task would come a little early.
+		return &refusal{cause: busy, due: time.Now().Add(busy.RetryAfter).Truncate(time.Second).Add(time.Second)}
 	case drop:
 		info, err := locker.Inspect(ctx, busy.Key)
 		// A lock that is handed over may be parked for this very task.
-		if err == nil && info.Locked && !info.Parked && !slices.ContainsFunc(info.Holders, me.has) {
+		if err == nil && info.Locked && !info.Parked && !slices.ContainsFunc(info.Holders, me.holds) {
 			return revoked
 		}
 	}
 	if isLastAttempt(ctx) { // asynq archives it
 		return &refusal{cause: busy}
 	}
-	if due, ok := g.parking.park(ctx, busy.Key); ok {
-		return &refusal{cause: busy, until: due.Add(-time.Second)}
+	due, parked := g.parking.park(ctx, busy.Key)
+	if !parked {
+		due = g.backlogs.nextRetry(busy.Key) // it counts only the tasks that come back by it
 	}
-	return &refusal{cause: busy, after: g.backlogs.refused(busy.Key)} // counts only those that come back by it
+	return &refusal{cause: busy, due: due}
 }

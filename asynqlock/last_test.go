@@ -46,20 +46,23 @@ func TestHandedOverLockEndsWithItsTask(t *testing.T) {
 		parked bool
 		runs   int // until it is asked; 0: 1
 	}{
-		"SkipRetry":                 {work: returns(fmt.Errorf("%w: %w", errNoMoney, asynq.SkipRetry))},
-		"RevokeTask":                {work: returns(fmt.Errorf("%w: %w", errNoMoney, asynq.RevokeTask))},
-		"the last attempt":          {work: returns(errNoMoney), opts: []asynq.Option{asynq.MaxRetry(0)}},
-		"the last of two":           {work: returns(errNoMoney), opts: []asynq.Option{asynq.MaxRetry(1)}, runs: 2},
-		"the last panics":           {work: panics, opts: []asynq.Option{asynq.MaxRetry(0)}},
-		"the runtime panics":        {work: goesPastABound, opts: []asynq.Option{asynq.MaxRetry(0)}},
-		"the last is too late":      {work: untilItEnds(errNoMoney), opts: []asynq.Option{asynq.MaxRetry(0), minute}},
-		"the last, not a failure":   {work: returns(errHarmless), opts: []asynq.Option{asynq.MaxRetry(0)}},
-		"a failure":                 {work: returns(errNoMoney), parked: true},
-		"a panic":                   {work: panics, parked: true},
-		"not a failure":             {work: returns(errHarmless), opts: []asynq.Option{asynq.MaxRetry(1)}, runs: 3, parked: true},
-		"too late to skip retries":  {work: untilItEnds(asynq.SkipRetry), opts: []asynq.Option{minute}, parked: true},
-		"too late to be revoked":    {work: untilItEnds(asynq.RevokeTask), opts: []asynq.Option{minute}, parked: true},
-		"of which asynq hears none": {work: func(context.Context) error { runtime.Goexit(); return nil }, opts: []asynq.Option{asynq.MaxRetry(0)}, parked: true},
+		"SkipRetry":                {work: returns(fmt.Errorf("%w: %w", errNoMoney, asynq.SkipRetry))},
+		"RevokeTask":               {work: returns(fmt.Errorf("%w: %w", errNoMoney, asynq.RevokeTask))},
+		"the last attempt":         {work: returns(errNoMoney), opts: []asynq.Option{asynq.MaxRetry(0)}},
+		"the last of two":          {work: returns(errNoMoney), opts: []asynq.Option{asynq.MaxRetry(1)}, runs: 2},
+		"the last panics":          {work: panics, opts: []asynq.Option{asynq.MaxRetry(0)}},
+		"the runtime panics":       {work: goesPastABound, opts: []asynq.Option{asynq.MaxRetry(0)}},
+		"the last is too late":     {work: untilItEnds(errNoMoney), opts: []asynq.Option{asynq.MaxRetry(0), minute}},
+		"the last, not a failure":  {work: returns(errHarmless), opts: []asynq.Option{asynq.MaxRetry(0)}},
+		"a failure":                {work: returns(errNoMoney), parked: true},
+		"a panic":                  {work: panics, parked: true},
+		"not a failure":            {work: returns(errHarmless), opts: []asynq.Option{asynq.MaxRetry(1)}, runs: 3, parked: true},
+		"too late to skip retries": {work: untilItEnds(asynq.SkipRetry), opts: []asynq.Option{minute}, parked: true},
+		"too late to be revoked":   {work: untilItEnds(asynq.RevokeTask), opts: []asynq.Option{minute}, parked: true},
+		"of which asynq hears none": {
+			work: func(context.Context) error { runtime.Goexit(); return nil },
+			opts: []asynq.Option{asynq.MaxRetry(0)}, parked: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

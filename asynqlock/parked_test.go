@@ -29,8 +29,14 @@ func TestParkedTasksFollowOneAnother(t *testing.T) {
 		{name: "one server", servers: 1, workers: 10, most: 1, hot: 11 * time.Second, others: 3 * time.Second, refusalsPerHot: 1},
 		{name: "many workers", servers: 1, workers: 100, most: 1, hot: 11 * time.Second, others: time.Second, refusalsPerHot: 1.1},
 		{name: "two servers", servers: 2, workers: 10, most: 1, hot: 11 * time.Second, others: 2 * time.Second, refusalsPerHot: 1.2},
-		{name: "a bound of one's own", servers: 1, workers: 10, opts: []core.Option{core.MaxWaiters(1)}, most: 1, hot: 11 * time.Second, others: 3 * time.Second, refusalsPerHot: 1},
-		{name: "permits", servers: 1, workers: 10, opts: []core.Option{core.Permits(2)}, most: 2, hot: 6 * time.Second, others: 4 * time.Second, refusalsPerHot: 1},
+		{
+			name: "a bound of one's own", servers: 1, workers: 10, opts: []core.Option{core.MaxWaiters(1)}, most: 1,
+			hot: 11 * time.Second, others: 3 * time.Second, refusalsPerHot: 1,
+		},
+		{
+			name: "permits", servers: 1, workers: 10, opts: []core.Option{core.Permits(2)}, most: 2,
+			hot: 6 * time.Second, others: 4 * time.Second, refusalsPerHot: 1,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -61,7 +67,7 @@ func TestParkedTasksFollowOneAnother(t *testing.T) {
 	}
 }
 
-// Tasks that are done quickly do not wait for the next regular look.
+// Tasks that are done quickly do not wait for the next regular scan.
 func TestParkedTasksThatAreShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t, 2*time.Millisecond)
@@ -157,7 +163,7 @@ func TestNothingStaysOfParkedTasks(t *testing.T) {
 			time.Sleep(time.Second)
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]
-			if strings.Contains(string(stacks), "(*parking).look(") {
+			if strings.Contains(string(stacks), "(*parking).scan(") {
 				t.Error("there is a goroutine for them")
 			}
 		}
@@ -182,9 +188,9 @@ func TestParkedTasksOfSeveralKeys(t *testing.T) {
 func TestBadSettingsOfParkedTasks(t *testing.T) {
 	inspector := new(asynq.Inspector)
 	for name, c := range map[string]asynqlock.Config{
-		"with Drop":             {Inspector: inspector, OnBusy: asynqlock.Drop},
-		"workers":               {Inspector: inspector, Workers: -1},
-		"how often asynq looks": {Inspector: inspector, TaskCheckInterval: -1},
+		"with Drop":              {Inspector: inspector, OnBusy: asynqlock.Drop},
+		"workers":                {Inspector: inspector, Workers: -1},
+		"how often asynq checks": {Inspector: inspector, TaskCheckInterval: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

@@ -33,10 +33,16 @@ func TestPeriodicTasksOfThreeInstances(t *testing.T) {
 		right   bool
 		sign    func(r result, ticks int) bool // of what is wrong
 	}{
-		"Drop, three quarters":  {config: window(asynqlock.Drop, interval*3/4), right: true},
-		"Drop, the interval":    {config: window(asynqlock.Drop, interval), sign: func(r result, ticks int) bool { return r.runs < ticks && r.parked == 0 }},
-		"Retry, the interval":   {config: window(asynqlock.Retry, interval), sign: func(r result, ticks int) bool { return r.parked >= ticks }},
-		"Retry, three quarters": {config: window(asynqlock.Retry, interval*3/4), sign: func(r result, ticks int) bool { return r.parked >= ticks }},
+		"Drop, three quarters": {config: window(asynqlock.Drop, interval*3/4), right: true},
+		"Drop, the interval": {
+			config: window(asynqlock.Drop, interval),
+			sign:   func(r result, ticks int) bool { return r.runs < ticks && r.parked == 0 },
+		},
+		"Retry, the interval": {config: window(asynqlock.Retry, interval), sign: func(r result, ticks int) bool { return r.parked >= ticks }},
+		"Retry, three quarters": {
+			config: window(asynqlock.Retry, interval*3/4),
+			sign:   func(r result, ticks int) bool { return r.parked >= ticks },
+		},
 		"Unique": {
 			// It ends with the task, which is done before the next instance's clock ticks.
 			options: []asynq.Option{asynq.Unique(interval * 3 / 4)},

@@ -9,16 +9,15 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 )
 
-// soon bounds the delay of a task that was refused because the Locker was closing.
-const soon = time.Second
+// maxClosingDelay bounds the delay of a task that was refused because the Locker was closing.
+const maxClosingDelay = time.Second
 
 // refusal ends a task that did not run because its key was busy or the Locker was
 // closing. Core's errors, which a handler may return for a lock of its own, are
 // never of this type.
 type refusal struct {
 	cause error
-	after time.Duration // how long the task is put off
-	until time.Time     // when the dedup window in its way ends; zero: nobody knows
+	due   time.Time // when asynq is to run the task again; it drops fractions of a second. Zero: at once
 }
 
 func (r *refusal) Error() string { return didNotRun + core.Detail(r.cause) }
@@ -41,7 +40,7 @@ func (f *failure) Unwrap() error { return f.cause }
 // asynq calls Config.ErrorHandler for every error, failure or not: to report
 // failures only, ask the same function there.
 func IsFailure(next func(error) bool) func(error) bool {
-	made.isFailure.Store(true)
+	settingsMade.isFailure.Store(true)
 	return func(err error) bool {
 		var r *refusal
 		switch {
@@ -73,20 +72,15 @@ func IsFailure(next func(error) bool) func(error) bool {
 // seconds if zero, and then for pending ones once in Config.TaskCheckInterval, a
 // second if zero.
 func RetryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
-	made.retryDelay.Store(true)
+	settingsMade.retryDelay.Store(true)
 	if next == nil {
 		next = asynq.DefaultRetryDelayFunc
 	}
 	return func(n int, err error, t *asynq.Task) time.Duration {
 		var r *refusal
-		switch {
-		case !errors.As(err, &r):
+		if !errors.As(err, &r) {
 			return next(n, err, t)
-		case r.until.IsZero():
-			return r.after
-		default:
-			// Up to the next whole second, or the task would come a little early.
-			return max(0, time.Until(r.until.Truncate(time.Second).Add(time.Second)))
 		}
+		return max(0, time.Until(r.due))
 	}
 }

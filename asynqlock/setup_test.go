@@ -46,20 +46,26 @@ func TestBadSetUpPanics(t *testing.T) {
 		build func()
 		want  string
 	}{
-		"no key":           {func() { asynqlock.New(asynqlock.Config{}) }, "Config.Key is nil"},
-		"By nil":           {func() { asynqlock.By(nil) }, "Config.Key is nil"},
-		"LastWait":         {func() { asynqlock.New(asynqlock.Config{Key: key, LastWait: -1}) }, "LastWait is negative"},
-		"OnBusy":           {func() { asynqlock.New(asynqlock.Config{Key: key, OnBusy: 2}) }, "neither Retry nor Drop"},
-		"empty path":       {func() { asynqlock.ByPayload("") }, "path of field names"},
-		"bad template":     {func() { asynqlock.ByTemplate("{payload.}") }, "ByTemplate"},
-		"bad option":       {func() { asynqlock.ByPayload("a", core.Lease(-1)) }, "Lease"},
-		"New's option":     {func() { asynqlock.ByTemplate("{type}", core.Prefix("x:")) }, "option of New"},
-		"Shared, KeepFor":  {func() { asynqlock.New(asynqlock.Config{Key: key, Shared: isOrder, Options: window}) }, "Config.Shared cannot be combined with core.KeepFor"},
-		"Permits, KeepFor": {func() { asynqlock.New(asynqlock.Config{Key: key, Permits: permits, Options: window}) }, "Config.Permits cannot be combined with core.KeepFor"},
-		"two forms":        {func() { asynqlock.New(asynqlock.Config{Key: key, Permits: permits, Shared: isOrder}) }, "leave one of them out"},
-		"owner":            {func() { asynqlock.By(key, core.Owner("me")) }, "do not exclude one another"},
-		"key and keys":     {func() { asynqlock.New(asynqlock.Config{Key: key, Keys: keyfunc.All("a", key)}) }, "a Key and Keys"},
-		"ByAll nil":        {func() { asynqlock.ByAll(nil) }, "ByAll needs keys"},
+		"no key":       {func() { asynqlock.New(asynqlock.Config{}) }, "Config.Key is nil"},
+		"By nil":       {func() { asynqlock.By(nil) }, "Config.Key is nil"},
+		"LastWait":     {func() { asynqlock.New(asynqlock.Config{Key: key, LastWait: -1}) }, "LastWait is negative"},
+		"OnBusy":       {func() { asynqlock.New(asynqlock.Config{Key: key, OnBusy: 2}) }, "neither Retry nor Drop"},
+		"empty path":   {func() { asynqlock.ByPayload("") }, "path of field names"},
+		"bad template": {func() { asynqlock.ByTemplate("{payload.}") }, "ByTemplate"},
+		"bad option":   {func() { asynqlock.ByPayload("a", core.Lease(-1)) }, "Lease"},
+		"New's option": {func() { asynqlock.ByTemplate("{type}", core.Prefix("x:")) }, "option of New"},
+		"Shared, KeepFor": {
+			func() { asynqlock.New(asynqlock.Config{Key: key, Shared: isOrder, Options: window}) },
+			"Config.Shared cannot be combined with core.KeepFor",
+		},
+		"Permits, KeepFor": {
+			func() { asynqlock.New(asynqlock.Config{Key: key, Permits: permits, Options: window}) },
+			"Config.Permits cannot be combined with core.KeepFor",
+		},
+		"two forms":    {func() { asynqlock.New(asynqlock.Config{Key: key, Permits: permits, Shared: isOrder}) }, "leave one of them out"},
+		"owner":        {func() { asynqlock.By(key, core.Owner("me")) }, "do not exclude one another"},
+		"key and keys": {func() { asynqlock.New(asynqlock.Config{Key: key, Keys: keyfunc.All("a", key)}) }, "a Key and Keys"},
+		"ByAll nil":    {func() { asynqlock.ByAll(nil) }, "ByAll needs keys"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

@@ -151,7 +151,8 @@ func TestSequentialPerEntityParallelAcrossEntities(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			t.Logf("%d tasks of %d entities, of two round trips: %v, at most %d at once, refused %d times", len(ids), entities, took.Round(time.Millisecond), l.together, refused)
+			t.Logf("%d tasks of %d entities, of two round trips: %v, at most %d at once, refused %d times",
+				len(ids), entities, took.Round(time.Millisecond), l.together, refused)
 		})
 	}
 }

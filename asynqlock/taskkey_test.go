@@ -43,22 +43,49 @@ func TestEnqueueHandsOverTheLockOfTheTask(t *testing.T) {
 		guard   keyfunc.Func[keyfunc.Task]
 		own     bool // Enqueue has a context of its own
 	}{
-		"the innermost, of another key":         {under: orderThenTenant, lock: innermost, payload: orderOnly, says: `is that of "tenantID=7"`},
-		"the innermost, where both could be":    {under: orderThenTenant, lock: innermost, payload: both, says: `"tenantID=7" and of "orderID=42" are held`},
-		"the outer one, where both could be":    {under: orderThenTenant, lock: of("orderID=42"), payload: both, says: `"orderID=42" and of "tenantID=7" are held`},
-		"the innermost, by another context":     {under: orderThenTenant, lock: innermost, payload: both, own: true, says: "are held"},
-		"told":                                  {under: orderThenTenant, lock: innermost, payload: both, opts: []asynq.Option{asynqlock.TaskKey(keyfunc.Payload("orderID"))}, says: `the task's own key is "orderID=42"`},
-		"one of DoAll":                          {under: all, lock: innermost, payload: orderOnly, says: `is that of "tenantID=7"`},
-		"one of DoAll, where both could be":     {under: all, lock: innermost, payload: both, says: "are held"},
-		"another order":                         {under: orderThenTenant, lock: of("orderID=42"), payload: `{"orderID":"042"}`, says: `is that of "orderID=42"`},
-		"a key without a name":                  {under: template, lock: innermost, payload: orderOnly, says: "say by asynqlock.TaskKey"},
-		"no key":                                {under: orderThenTenant, lock: of("orderID=42"), payload: `{}`, opts: []asynq.Option{asynqlock.TaskKey(keyfunc.Payload("orderID"))}, says: "the task has no key"},
-		"nothing is held":                       {under: orderThenTenant, lock: of("orderID=43"), payload: orderOnly, says: "the lock is nil"},
-		"right: by key":                         {under: orderThenTenant, lock: of("orderID=42"), payload: orderOnly, guard: keyfunc.Payload("orderID")},
-		"right: by key, and told":               {under: orderThenTenant, lock: of("orderID=42"), payload: both, opts: []asynq.Option{asynqlock.TaskKey(keyfunc.Payload("orderID"))}, guard: keyfunc.Payload("orderID")},
-		"right: the inner one, and told":        {under: orderThenTenant, lock: innermost, payload: both, opts: []asynq.Option{asynqlock.TaskKey(keyfunc.Payload("tenantID"))}, guard: keyfunc.Payload("tenantID")},
-		"right: one of DoAll":                   {under: all, lock: of("orderID=42"), payload: orderOnly, guard: keyfunc.Payload("orderID")},
-		"right: a key without a name, and told": {under: template, lock: innermost, payload: orderOnly, opts: []asynq.Option{asynqlock.TaskKey(byTemplate)}, guard: byTemplate},
+		"the innermost, of another key": {under: orderThenTenant, lock: innermost, payload: orderOnly, says: `is that of "tenantID=7"`},
+		"the innermost, where both could be": {
+			under: orderThenTenant, lock: innermost, payload: both,
+			says: `"tenantID=7" and of "orderID=42" are held`,
+		},
+		"the outer one, where both could be": {
+			under: orderThenTenant, lock: of("orderID=42"), payload: both,
+			says: `"orderID=42" and of "tenantID=7" are held`,
+		},
+		"the innermost, by another context": {under: orderThenTenant, lock: innermost, payload: both, own: true, says: "are held"},
+		"told": {
+			under: orderThenTenant, lock: innermost, payload: both,
+			opts: []asynq.Option{asynqlock.TaskKey(keyfunc.Payload("orderID"))}, says: `the task's own key is "orderID=42"`,
+		},
+		"one of DoAll":                      {under: all, lock: innermost, payload: orderOnly, says: `is that of "tenantID=7"`},
+		"one of DoAll, where both could be": {under: all, lock: innermost, payload: both, says: "are held"},
+		"another order": {
+			under: orderThenTenant, lock: of("orderID=42"), payload: `{"orderID":"042"}`,
+			says: `is that of "orderID=42"`,
+		},
+		"a key without a name": {under: template, lock: innermost, payload: orderOnly, says: "say by asynqlock.TaskKey"},
+		"no key": {
+			under: orderThenTenant, lock: of("orderID=42"), payload: `{}`,
+			opts: []asynq.Option{asynqlock.TaskKey(keyfunc.Payload("orderID"))}, says: "the task has no key",
+		},
+		"nothing is held": {under: orderThenTenant, lock: of("orderID=43"), payload: orderOnly, says: "the lock is nil"},
+		"right: by key": {
+			under: orderThenTenant, lock: of("orderID=42"), payload: orderOnly,
+			guard: keyfunc.Payload("orderID"),
+		},
+		"right: by key, and told": {
+			under: orderThenTenant, lock: of("orderID=42"), payload: both,
+			opts: []asynq.Option{asynqlock.TaskKey(keyfunc.Payload("orderID"))}, guard: keyfunc.Payload("orderID"),
+		},
+		"right: the inner one, and told": {
+			under: orderThenTenant, lock: innermost, payload: both,
+			opts: []asynq.Option{asynqlock.TaskKey(keyfunc.Payload("tenantID"))}, guard: keyfunc.Payload("tenantID"),
+		},
+		"right: one of DoAll": {under: all, lock: of("orderID=42"), payload: orderOnly, guard: keyfunc.Payload("orderID")},
+		"right: a key without a name, and told": {
+			under: template, lock: innermost, payload: orderOnly,
+			opts: []asynq.Option{asynqlock.TaskKey(byTemplate)}, guard: byTemplate,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

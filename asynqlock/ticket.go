@@ -14,7 +14,7 @@ import (
 // that waits behind others asks Redis for such a lock once more, in vain where another one runs under it:
 // the lock was handed over before the task was enqueued. The task may be a second run of the one that
 // runs, and the lock parked for it afterwards. So it asks when it comes again, and before its last attempt fails.
-func (g *guard) ticket(ctx context.Context, keys []string) []core.Option {
+func (g *guard) ticketOptions(ctx context.Context, keys []string) []core.Option {
 	id, served := asynq.GetTaskID(ctx)
 	if !served || !isLastAttempt(ctx) && !slices.ContainsFunc(keys, g.mayBeParked) {
 		return nil

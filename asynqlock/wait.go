@@ -2,6 +2,7 @@ package asynqlock
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -20,10 +21,12 @@ const (
 	defaultLastWait = time.Minute
 	// leastMargin is the least time between the end of a wait and a task's deadline.
 	leastMargin = 100 * time.Millisecond
+	// unlimited is the longest wait of a task without a deadline.
+	unlimited = time.Duration(math.MaxInt64)
 )
 
-// options are those of one run, which may wait for most at most where limited.
-func (g *guard) options(ctx context.Context, me task, waiters int, most time.Duration, limited bool) []core.Option {
+// lockOptions are those of one run, which may wait for longest at most. The bound is that of parking.
+func (g *guard) lockOptions(ctx context.Context, me ownerPrefix, bound []core.Option, longest time.Duration) []core.Option {
 	opts := make([]core.Option, 0, len(g.config.Options)+4)
 	last := isLastAttempt(ctx)
 	switch {
@@ -33,38 +36,31 @@ func (g *guard) options(ctx context.Context, me task, waiters int, most time.Dur
 		// Without a bound on waiters: one too many would be archived.
 		opts = append(opts, adapter.Fallback(core.Wait(g.config.LastWait)))
 	default:
-		wait := usualWait
-		if limited {
-			wait = min(wait, most/2) // the work takes time as well
-		}
+		wait := min(usualWait, longest/2) // the work takes time as well
 		opts = append(opts, adapter.Fallback(core.Wait(wait), core.MaxWaiters(usualWaiters)))
 	}
 	opts = append(opts, g.config.Options...)
-	if limited {
-		opts = append(opts, adapter.WaitAtMost(most))
+	if longest < unlimited {
+		opts = append(opts, adapter.WaitAtMost(longest))
 	}
 	if me != "" {
 		opts = append(opts, adapter.OwnerBegin(string(me)))
 	}
-	switch {
-	case last:
-	case waiters == 0:
-		opts = append(opts, core.NoWait())
-	case waiters > 0:
-		opts = append(opts, core.MaxWaiters(waiters))
+	if !last {
+		opts = append(opts, bound...)
 	}
 	return opts
 }
 
 // longestWait is how long a task may wait so that asynq has not given it up before
-// the refusal arrives; it has no limit where it has no deadline.
-func longestWait(ctx context.Context) (most time.Duration, limited bool) {
+// the refusal arrives.
+func longestWait(ctx context.Context) time.Duration {
 	deadline, limited := ctx.Deadline()
 	if !limited {
-		return 0, false
+		return unlimited
 	}
 	left := time.Until(deadline)
-	return max(0, left-max(left/10, leastMargin)), true
+	return max(0, left-max(left/10, leastMargin))
 }
 
 // isLastAttempt reports that asynq archives the task if it fails now.

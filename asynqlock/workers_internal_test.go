@@ -12,19 +12,18 @@ func TestPromotedTaskThatDoesNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(10, time.Second)
 		free := w.spare()
-		w.expect(w.state("k"))
-		w.expect(w.state("k"))
+		w.expect(w.stateOf("k"))
+		w.expect(w.stateOf("k"))
 		if spare := w.spare(); spare != free-2 {
 			t.Errorf("two are expected, and %d workers of %d are to spare", spare, free)
 		}
 		w.join([]string{"k"})
-		w.leave([]string{"k"})
-		w.acquired([]string{"k"})
+		w.leave([]string{"k"}, acquired)
 		if spare := w.spare(); spare != free-1 {
 			t.Errorf("one is expected, and %d workers of %d are to spare", spare, free)
 		}
 		time.Sleep(3*time.Second + 1)
-		w.expireAll()
+		w.dropOverdue()
 		if spare := w.spare(); spare != free {
 			t.Errorf("nobody is expected any more, and %d workers of %d are to spare", spare, free)
 		}
@@ -39,10 +38,10 @@ func TestWorkerThatHasJustBecomeFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(10, time.Second)
 		for range 10 {
-			w.begin()
+			w.taskBegins()
 		}
 		for range 5 {
-			w.end()
+			w.taskEnds()
 		}
 		if spare := w.spare(); spare >= 0 {
 			t.Errorf("%d workers to spare at once", spare)
@@ -57,81 +56,81 @@ func TestWorkerThatHasJustBecomeFree(t *testing.T) {
 // parks has tasks of a key parked, each with an ID of its own.
 func parks(w *workers, key string, ids ...string) {
 	for _, id := range ids {
-		w.note(&note{task: taskRef{"default", id}, key: key, due: time.Now().Add(time.Minute)})
+		w.park(&parkedTask{taskRef: taskRef{"default", id}, key: key, due: time.Now().Add(time.Minute)})
 	}
 }
 
-func TestKeysWithoutNotesAreForgotten(t *testing.T) {
+func TestKeysWithoutParkedTasksAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(10, time.Second)
 		parks(w, "k", "1", "2")
-		n := w.take()
-		w.again(n)
-		w.look()
+		n := w.takeNext()
+		w.parkAgain(n)
+		w.beginScan()
 		for range 2 {
-			w.stale(w.take())
+			w.doesNotCome(w.takeNext())
 		}
-		if n := w.take(); n != nil || !w.idle() && len(w.latest) == 0 || len(w.keys) > 0 {
+		if n := w.takeNext(); n != nil || !w.idle() && len(w.expectations) == 0 || len(w.keys) > 0 {
 			t.Errorf("keys that are remembered: %v, %v", w.keys, n)
 		}
 	})
 }
 
-// However often a task was parked, and however many nobody has run, there is one note of each, and
-// none for longer than it is good for.
-func TestATaskHasOneNote(t *testing.T) {
+// However often a task was parked, and however many nobody has run, each is in the list once, and
+// until asynq runs it itself.
+func TestATaskIsParkedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(10, time.Second)
 		for range 5 {
 			parks(w, "k", "1", "2", "3")
 			time.Sleep(time.Second)
 		}
-		if n := w.notes.all.Len(); n != 3 || w.keys["k"].notes.Len() != n || len(w.notes.of) != n {
-			t.Errorf("%d notes of 3 tasks", n)
+		if n := w.parked.all.Len(); n != 3 || w.keys["k"].parked.Len() != n || len(w.parked.byRef) != n {
+			t.Errorf("%d parked tasks, want 3", n)
 		}
 		time.Sleep(time.Minute)
-		w.look()
-		if !w.idle() || len(w.keys)+len(w.notes.of) > 0 {
-			t.Errorf("notes of tasks that asynq has run: %v", w.notes.of)
+		w.beginScan()
+		if !w.idle() || len(w.keys)+len(w.parked.byRef) > 0 {
+			t.Errorf("parked tasks that asynq has run: %v", w.parked.byRef)
 		}
 	})
 }
 
-// A look goes through the keys for which something may have changed, and not through all.
-func TestALookLeavesBusyKeysAlone(t *testing.T) {
+// A scan goes through the keys for which something may have changed, and not through all.
+func TestAScanLeavesBusyKeysAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 4000
 		w := newWorkers(10, time.Second)
 		for k := range keys {
 			key := strconv.Itoa(k)
 			parks(w, key, key)
-			w.keys[key].blocked = true // somebody has waited in vain
+			w.keys[key].flow = blocked // somebody has waited in vain
 		}
 		for range 10 {
-			w.begin() // other tasks have all workers
+			w.taskBegins() // other tasks have all workers
 		}
-		if n := w.take(); n != nil || w.notes.room.Len() > 0 || w.notes.poor.Len() != keys {
-			t.Fatalf("taken: %v; %d keys to look at, and %d without a worker", n, w.notes.room.Len(), w.notes.poor.Len())
+		if n := w.takeNext(); n != nil || w.parked.ready.Len() > 0 || w.parked.needWorker.Len() != keys {
+			t.Fatalf("taken: %v; %d keys to look at, and %d without a worker", n, w.parked.ready.Len(), w.parked.needWorker.Len())
 		}
-		w.look()
-		if w.notes.room.Len() > 0 {
-			t.Errorf("the next look goes through %d keys", w.notes.room.Len())
+		w.beginScan()
+		if w.parked.ready.Len() > 0 {
+			t.Errorf("the next scan goes through %d keys", w.parked.ready.Len())
 		}
 		for range 10 {
-			w.end()
+			w.taskEnds()
 		}
 		time.Sleep(2 * time.Second)
 		var taken []string
-		for n := w.take(); n != nil; n = w.take() {
+		for n := w.takeNext(); n != nil; n = w.takeNext() {
 			taken = append(taken, n.key)
 		}
 		if len(taken) != 8 || taken[0] != "0" || taken[7] != "7" {
 			t.Errorf("taken: %v; want one for each of 8 workers to spare, of the keys that have waited longest", taken)
 		}
 		w.join([]string{"0"})
-		w.leave([]string{"0"})
-		if w.notes.room.Len() > 8 {
-			t.Errorf("%d keys to look at when one task has come", w.notes.room.Len())
+		w.leave([]string{"0"}, oneTooMany)
+		if w.parked.ready.Len() > 8 {
+			t.Errorf("%d keys to look at when one task has come", w.parked.ready.Len())
 		}
 	})
 }
@@ -143,16 +142,18 @@ func TestAKeyIsLookedAtWhenSomethingChanges(t *testing.T) {
 		k := []string{"k"}
 		parks(w, "k", "1", "2")
 		w.join(k)
-		w.refused(k)
-		if n := w.take(); n != nil {
-			t.Fatalf("%s is run while another one waits", n.task.id)
+		w.join(k)
+		w.leave(k, refused)
+		if n := w.takeNext(); n != nil {
+			t.Fatalf("%s is run while another one waits", n.id)
 		}
-		w.leave(k)
-		if n := w.take(); n != nil || w.notes.poor.Len() != 1 {
+		w.leave(k, refused)
+		if n := w.takeNext(); n != nil || w.parked.needWorker.Len() != 1 {
 			t.Fatal("one is run although no worker is to spare, or its key is not looked at")
 		}
-		w.acquired(k)
-		if n := w.take(); n == nil || n.task.id != "1" {
+		w.join(k)
+		w.leave(k, acquired)
+		if n := w.takeNext(); n == nil || n.id != "1" {
 			t.Error("none is run although the key is free")
 		}
 	})
@@ -163,36 +164,37 @@ func TestRoomWhereAllWorkersAreBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(10, time.Second)
 		for range 10 {
-			w.begin()
+			w.taskBegins()
 		}
 		parks(w, "k", "1", "2", "3", "4", "5")
 		for range 2 { // in short order
 			w.join([]string{"k"})
-			w.leave([]string{"k"})
-			w.acquired([]string{"k"})
+			w.leave([]string{"k"}, acquired)
 		}
 		w.join([]string{"k"})
-		w.expect(w.state("k"))
-		if room := w.room(w.state("k")); room != usualWaiters-2 {
+		w.expect(w.stateOf("k"))
+		if room := w.room(w.stateOf("k")); room != usualWaiters-2 {
 			t.Errorf("one waits, one is expected: room for %d more", room)
 		}
-		w.refused([]string{"k"})
-		if room := w.room(w.state("k")); room > 0 {
+		w.join([]string{"k"})
+		w.leave([]string{"k"}, refused)
+		if room := w.room(w.stateOf("k")); room > 0 {
 			t.Errorf("somebody has waited in vain, others do: room for %d more", room)
 		}
 	})
 }
 
-// A task that is promoted comes when asynq looks next. Its key must not lie idle until then.
+// A task that is promoted comes at the next check of asynq. Its key must not lie idle until then.
 func TestNextTaskIsOnItsWayWhileTheKeyIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(10, time.Second)
 		parks(w, "k", "1", "2", "3", "4", "5", "6")
 		for range 3 {
 			time.Sleep(600 * time.Millisecond)
-			w.acquired([]string{"k"})
+			w.join([]string{"k"})
+			w.leave([]string{"k"}, acquired)
 		}
-		if room := w.room(w.state("k")); room != 2 {
+		if room := w.room(w.stateOf("k")); room != 2 {
 			t.Errorf("%d tasks are promoted, want 2: one comes as late as the key is used for", room)
 		}
 	})

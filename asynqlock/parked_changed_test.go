@@ -13,7 +13,7 @@ import (
 
 // A task that is not any more as it was put off is not started: asynq would run one again that is done, or
 // archived, or too early.
-func TestNotesOutOfDateStartNothing(t *testing.T) {
+func TestParkedTasksThatHaveChangedAreNotStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t, 10*time.Millisecond)
 		defer s.close()
@@ -25,7 +25,7 @@ func TestNotesOutOfDateStartNothing(t *testing.T) {
 		for _, id := range ids {
 			s.enqueue(order("42"), asynq.TaskID(id), asynq.Retention(time.Hour))
 		}
-		s.blind.Store(true) // so that it is only now that the notes are looked at
+		s.blind.Store(true) // so that no scan succeeds before
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		inspector := asynq.NewInspectorFromRedisClient(s.client)
@@ -86,7 +86,7 @@ func TestTaskThatIsDueSoonIsLeftToAsynq(t *testing.T) {
 }
 
 // A task cannot be run before asynq has put it off, which may take a while.
-func TestNoteOfATaskThatIsStillActive(t *testing.T) {
+func TestParkedTaskThatIsStillActive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t, 10*time.Millisecond)
 		defer s.close()
