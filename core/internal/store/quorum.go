@@ -46,16 +46,11 @@ func (s *Quorum) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 
 // Release is that of a [Store]. When the majority has answered, the members that fail are compensated.
 func (s *Quorum) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
-	c := r.longCommand(&s.backend, new(releaseCommand), false)
+	c := r.command(&s.backend, new(releaseCommand), false)
 	missed := func(member *conn.Server) { s.releaseLater(r, member) }
 	released, err = question[Released]{c, timeout, decodeRelease, decideRelease, missed}.ask(ctx, &s.backend)
 	released.Found = released.Found || c.Resends.MayArriveTwice()
 	return released, err
-}
-
-// Renew is that of a [Store].
-func (s *Quorum) Renew(w Renew, timeout time.Duration, to Renewal) {
-	s.renew(w, timeout, &renewalVotes{ballot: ballot[bool]{members: len(s.servers)}, to: to})
 }
 
 // AcquireAll is that of a [Store]: each lock is asked for by itself.
@@ -144,9 +139,9 @@ type question[T any] struct {
 	missed  func(*conn.Server) // a member has failed, and the others have decided; nil: that does no harm
 }
 
-// ask returns as soon as the answers decide it. One server needs no vote.
+// ask returns as soon as the answers decide it.
 func (q question[T]) ask(ctx context.Context, s *backend) (T, error) {
-	if len(s.servers) == 1 {
+	if !s.votes() {
 		return do(ctx, s.servers[0], q.command, q.timeout, q.decode)
 	}
 	arrived, done := make(chan vote[T], len(s.servers)), newDecision[bool]()

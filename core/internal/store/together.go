@@ -99,7 +99,7 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 	}
 	all, commands := make([]releaseCommand, len(rs)), make([]*conn.Command, len(rs))
 	for i, r := range rs {
-		if commands[i] = r.command(&s.backend, &all[i]); together != nil {
+		if commands[i] = r.command(&s.backend, &all[i], false); together != nil {
 			commands[i].Merges = 0 // that was in vain
 		}
 	}
