@@ -236,16 +236,16 @@ func (a *multiCall) ask(cs []*lockCall, again bool) (first *lockCall, err error)
 		c.claimIn(&claims[i], hold, store.NotWaiting)
 	}
 	var room []held
-	e.store.AcquireAll(a.under(), claims, again, func(i int, g store.Grant, failure error) {
+	for i, r := range e.store.AcquireAll(a.under(), claims, again) {
 		c := cs[i]
 		c.ctx = a.under()
-		if failure == nil && room == nil {
+		if r.Err == nil && room == nil {
 			room = make([]held, len(cs))
 		}
-		if failure == nil {
+		if r.Err == nil {
 			c.room = &room[i]
 		}
-		k, busy, failure := c.conclude(&claims[i], g, failure)
+		k, busy, failure := c.conclude(&claims[i], r.Answer, r.Err)
 		switch {
 		case k != nil:
 			a.locks = append(a.locks, k)
@@ -255,7 +255,7 @@ func (a *multiCall) ask(cs []*lockCall, again bool) (first *lockCall, err error)
 		default:
 			first, err = c, failure
 		}
-	})
+	}
 	return first, err
 }
 

@@ -122,13 +122,13 @@ func endAll(ctx context.Context, all []leaver, failed bool) error {
 		return nil
 	}
 	e := endings[0].lease.engine
-	e.store.ReleaseAll(ctx, requests, e.timeout, func(i int, released store.Released, err error) {
+	for i, released := range e.store.ReleaseAll(ctx, requests, e.timeout) {
 		r := &endings[i]
-		free, err := r.confirm(ctx, released, err)
+		free, err := r.confirm(ctx, released.Answer, released.Err)
 		if r.lease.retire(free, err); err != nil {
 			errs = append(errs, err)
 		}
-	})
+	}
 	return errors.Join(errs...)
 }
 

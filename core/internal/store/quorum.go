@@ -112,20 +112,18 @@ func (q question[T]) ask(ctx context.Context, s *Store) (T, error) {
 }
 
 // atOnce asks the members of a quorum about each apart from the others.
-func atOnce[A any](s *Store, n int, ask func(i int) (A, error), done func(int, A, error)) {
-	answers, errs := make([]A, n), make([]error, n)
+func atOnce[A any](s *Store, n int, ask func(i int) (A, error)) []Result[A] {
+	results := make([]Result[A], n)
 	var all sync.WaitGroup
 	all.Add(n)
 	for i := range n {
 		s.config.Workers.Start(func() {
 			defer all.Done()
-			answers[i], errs[i] = ask(i)
+			results[i].Answer, results[i].Err = ask(i)
 		})
 	}
 	all.Wait()
-	for i := range n {
-		done(i, answers[i], errs[i])
-	}
+	return results
 }
 
 // decision is a value for which others wait until it is decided.
