@@ -149,19 +149,6 @@ func (m *MultiLock) keepWindows(ctx context.Context) bool {
 	return !slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.dropWindow.Load() > 0 || k.lease.check() != nil })
 }
 
-// giveBack releases locks in the background.
-func (a *multiCall) giveBack(locks []*Lock) {
-	if len(locks) == 0 {
-		return
-	}
-	m := &MultiLock{locker: a.locker, locks: locks, cancel: func(error) {}}
-	a.back.Begin()
-	a.locker.requests.Start(func() {
-		defer a.back.End()
-		_ = m.Abort(context.Background()) // what is not confirmed is compensated
-	})
-}
-
 // namesOf are the names of keys, each once, in the order in which calls wait for them.
 func (l *Locker) namesOf(keys []string) ([]store.Name, error) {
 	names := make([]store.Name, len(keys))
