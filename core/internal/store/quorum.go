@@ -54,13 +54,13 @@ func (s *Quorum) Release(ctx context.Context, r Release, timeout time.Duration) 
 }
 
 // AcquireAll is that of a [Store]: each lock is asked for by itself.
-func (s *Quorum) AcquireAll(ctx context.Context, cs []Claim, _ bool, done func(i int, g Grant, err error)) {
-	atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, &cs[i]) }, done)
+func (s *Quorum) AcquireAll(ctx context.Context, cs []Claim, _ bool) []Result[Grant] {
+	return atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, &cs[i]) })
 }
 
 // ReleaseAll is that of a [Store].
-func (s *Quorum) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration, done func(i int, r Released, err error)) {
-	atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) }, done)
+func (s *Quorum) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration) []Result[Released] {
+	return atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) })
 }
 
 // vote is what a member of a quorum has answered.
@@ -165,20 +165,18 @@ func (q question[T]) ask(ctx context.Context, s *backend) (T, error) {
 }
 
 // atOnce asks the members of a quorum about each apart from the others.
-func atOnce[A any](s *Quorum, n int, ask func(i int) (A, error), done func(int, A, error)) {
-	answers, errs := make([]A, n), make([]error, n)
+func atOnce[A any](s *Quorum, n int, ask func(i int) (A, error)) []Result[A] {
+	results := make([]Result[A], n)
 	var all sync.WaitGroup
 	all.Add(n)
 	for i := range n {
 		s.config.Workers.Start(func() {
 			defer all.Done()
-			answers[i], errs[i] = ask(i)
+			results[i].Answer, results[i].Err = ask(i)
 		})
 	}
 	all.Wait()
-	for i := range n {
-		done(i, answers[i], errs[i])
-	}
+	return results
 }
 
 // decision is a value for which others wait until it is decided.
