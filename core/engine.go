@@ -25,8 +25,8 @@ type locks interface {
 	Refresh(context.Context, store.Renew) (held bool, sent time.Time, err error)
 	Release(ctx context.Context, r store.Release, timeout time.Duration) (store.Released, error)
 	ReleaseLater(store.Release)
-	AcquireAll(ctx context.Context, cs []store.Claim, whole bool, done func(i int, g store.Grant, err error))
-	ReleaseAll(ctx context.Context, rs []*store.Release, timeout time.Duration, done func(i int, r store.Released, err error))
+	AcquireAll(ctx context.Context, cs []store.Claim, allOrNone bool) []store.Result[store.Grant]
+	ReleaseAll(ctx context.Context, rs []*store.Release, timeout time.Duration) []store.Result[store.Released]
 	Inspect(context.Context, store.Name) (store.State, error)
 	Force(ctx context.Context, n store.Name, owner *string) (bool, error)
 	FindDivided(ctx context.Context, prefix string) error

@@ -46,26 +46,21 @@ func (s *Quorum) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 
 // Release is that of a [Store]. When the majority has answered, the members that fail are compensated.
 func (s *Quorum) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
-	c := r.longCommand(&s.backend, new(releaseCommand), false)
+	c := r.command(&s.backend, new(releaseCommand), false)
 	missed := func(member *conn.Server) { s.releaseLater(r, member) }
 	released, err = question[Released]{c, timeout, decodeRelease, decideRelease, missed}.ask(ctx, &s.backend)
 	released.Found = released.Found || c.Resends.MayArriveTwice()
 	return released, err
 }
 
-// Renew is that of a [Store].
-func (s *Quorum) Renew(w Renew, timeout time.Duration, to Renewal) {
-	s.renew(w, timeout, &renewalVotes{ballot: ballot[bool]{members: len(s.servers)}, to: to})
-}
-
 // AcquireAll is that of a [Store]: each lock is asked for by itself.
-func (s *Quorum) AcquireAll(ctx context.Context, cs []Claim, _ bool, done func(i int, g Grant, err error)) {
-	atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, &cs[i]) }, done)
+func (s *Quorum) AcquireAll(ctx context.Context, cs []Claim, _ bool) []Result[Grant] {
+	return atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, &cs[i]) })
 }
 
 // ReleaseAll is that of a [Store].
-func (s *Quorum) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration, done func(i int, r Released, err error)) {
-	atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) }, done)
+func (s *Quorum) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration) []Result[Released] {
+	return atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) })
 }
 
 // vote is what a member of a quorum has answered.
@@ -144,9 +139,9 @@ type question[T any] struct {
 	missed  func(*conn.Server) // a member has failed, and the others have decided; nil: that does no harm
 }
 
-// ask returns as soon as the answers decide it. One server needs no vote.
+// ask returns as soon as the answers decide it.
 func (q question[T]) ask(ctx context.Context, s *backend) (T, error) {
-	if len(s.servers) == 1 {
+	if !s.votes() {
 		return do(ctx, s.servers[0], q.command, q.timeout, q.decode)
 	}
 	arrived, done := make(chan vote[T], len(s.servers)), newDecision[bool]()
@@ -170,20 +165,18 @@ func (q question[T]) ask(ctx context.Context, s *backend) (T, error) {
 }
 
 // atOnce asks the members of a quorum about each apart from the others.
-func atOnce[A any](s *Quorum, n int, ask func(i int) (A, error), done func(int, A, error)) {
-	answers, errs := make([]A, n), make([]error, n)
+func atOnce[A any](s *Quorum, n int, ask func(i int) (A, error)) []Result[A] {
+	results := make([]Result[A], n)
 	var all sync.WaitGroup
 	all.Add(n)
 	for i := range n {
 		s.config.Workers.Start(func() {
 			defer all.Done()
-			answers[i], errs[i] = ask(i)
+			results[i].Answer, results[i].Err = ask(i)
 		})
 	}
 	all.Wait()
-	for i := range n {
-		done(i, answers[i], errs[i])
-	}
+	return results
 }
 
 // decision is a value for which others wait until it is decided.

@@ -34,7 +34,7 @@ type Released struct {
 func (s *backend) ReleaseLater(r Release) { s.releaseLater(r, s.servers...) }
 
 func (s *backend) releaseLater(r Release, servers ...*conn.Server) {
-	s.compensate(r.longCommand(s, new(releaseCommand), true), r.Name, r.Until, servers...)
+	s.compensate(r.command(s, new(releaseCommand), true), r.Name, r.Until, servers...)
 }
 
 // isShort says that a merged script can do it. What became of the work does not matter to an ordinary lock. A field that is
@@ -61,23 +61,13 @@ type releaseCommand struct {
 	mode    [32]byte
 }
 
-func (r *Release) command(s *backend, c *releaseCommand) *conn.Command {
-	if !r.isShort() {
-		return r.longCommand(s, c, false)
-	}
-	r.begin(s, c)
-	c.Words, c.Merges = append(c.Words, plainMode(c.mode[:0], r.Token, r.Lease)), 2
-	return &c.Command
-}
-
-func (r *Release) begin(s *backend, c *releaseCommand) {
+func (r *Release) command(s *backend, c *releaseCommand, late bool) *conn.Command {
 	c.Script, c.Keys, c.Words = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner)
 	c.Name, c.Resends = r.Hold, &c.resends
-}
-
-// longCommand says all: the members of a quorum may know a lock by another token, and who is late gives no new lease.
-func (r *Release) longCommand(s *backend, c *releaseCommand, late bool) *conn.Command {
-	r.begin(s, c)
+	if r.isShort() && !late && !s.votes() { // members may know a lock by other tokens
+		c.Words, c.Merges = append(c.Words, plainMode(c.mode[:0], r.Token, r.Lease)), 2
+		return &c.Command
+	}
 	tombstone := time.Duration(0)
 	if r.MayArrive {
 		tombstone = tombstoneLife

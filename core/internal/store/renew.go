@@ -52,9 +52,12 @@ func (r *renewal) Receive(reply conn.Reply, err error) {
 	r.to.Renewed(held, err, reply.Sent)
 }
 
-func (s *backend) renew(w Renew, timeout time.Duration, to Renewal) {
+// Renew is queued, and goes with the next Flush.
+func (s *backend) Renew(w Renew, timeout time.Duration, to Renewal) {
 	r := s.renewal(w)
-	r.to = to
+	if r.to = to; s.votes() {
+		r.to = &renewalVotes{ballot: ballot[bool]{members: len(s.servers)}, to: to}
+	}
 	r.queued = conn.Queued{Command: &r.command, Timeout: timeout, To: r}
 	for _, other := range s.servers[1:] {
 		queued := r.queued

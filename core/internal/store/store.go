@@ -86,14 +86,11 @@ func (*Store) Decided(*Claim, Held) {}
 // Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
 // with ReleaseLater. It blocks for timeout at most, and returns early when ctx ends.
 func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
-	c := r.command(&s.backend, new(releaseCommand))
+	c := r.command(&s.backend, new(releaseCommand), false)
 	released, err = do(ctx, s.servers[0], c, timeout, decodeRelease)
 	released.Found = released.Found || c.Resends.MayArriveTwice()
 	return released, err
 }
-
-// Renew is queued, and goes with the next Flush.
-func (s *Store) Renew(w Renew, timeout time.Duration, to Renewal) { s.renew(w, timeout, to) }
 
 // IsSilent reports whether Redis, or the majority of a quorum, has been asked for d without an answer to anybody.
 func (s *backend) IsSilent(d time.Duration) bool {
@@ -105,6 +102,9 @@ func (s *backend) IsSilent(d time.Duration) bool {
 	}
 	return 2*silent > len(s.servers)
 }
+
+// votes says that the servers are the members of a quorum.
+func (s *backend) votes() bool { return len(s.servers) > 1 }
 
 // Servers are where the locks are.
 func (s *backend) Servers() []*conn.Server { return s.servers }

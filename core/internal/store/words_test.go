@@ -55,34 +55,32 @@ func TestWordsOfARelease(t *testing.T) {
 		change(&r)
 		return r
 	}
-	s := New(serverAt("a:1"), Config{})
-	now := func(r *Release) *conn.Command { return r.command(&s.backend, new(releaseCommand)) }
-	voted := func(r *Release) *conn.Command { return r.longCommand(&s.backend, new(releaseCommand), false) }
-	late := func(r *Release) *conn.Command { return r.longCommand(&s.backend, new(releaseCommand), true) }
+	one, three := New(serverAt("a:1"), Config{}), NewQuorum([]*conn.Server{serverAt("a:1"), serverAt("b:1"), serverAt("c:1")}, Config{})
 	for _, tc := range []struct {
-		command func(*Release) *conn.Command
+		store   *backend
 		release Release
+		late    bool
 		want    []any
 	}{
-		{now, sole, []any{"p:1", []byte("x7")}},
-		{now, with(func(r *Release) { r.Work = Failed }), []any{"p:1", []byte("x7")}}, // it leaves nothing, so or so
-		{now, with(func(r *Release) { r.Lease = time.Second }), []any{"p:1", []byte("x7 1000")}},
-		{now, with(func(r *Release) { r.Lease = 0 }), []any{"p:1", []byte("x7 0")}}, // granted, not renewed
+		{&one.backend, sole, false, []any{"p:1", []byte("x7")}},
+		{&one.backend, with(func(r *Release) { r.Work = Failed }), false, []any{"p:1", []byte("x7")}}, // it leaves nothing, so or so
+		{&one.backend, with(func(r *Release) { r.Lease = time.Second }), false, []any{"p:1", []byte("x7 1000")}},
+		{&one.backend, with(func(r *Release) { r.Lease = 0 }), false, []any{"p:1", []byte("x7 0")}}, // granted, not renewed
 
-		{voted, sole, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7)}},
-		{late, sole, []any{"p:1", int64(7), "p:1", int64(0), true, int64(0), "", int64(7)}},
-		{now, with(func(r *Release) { r.Entered = true }), []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7)}},
-		{now, with(func(r *Release) { r.MayArrive = true }), []any{"p:1", int64(7), "p:1", int64(0), false, int64(60_000), "", int64(7)}},
-		{now, with(func(r *Release) { r.Window, r.Work = time.Minute, Failed }), []any{"p:1", int64(7), "p:1", int64(1), false, int64(0), "", int64(7)}},
-		{now, with(func(r *Release) { r.Form, r.Work = Resumed, FailedForGood }), []any{"p:1", int64(7), "p:1", int64(2), false, int64(0), "", int64(7)}},
-		{now, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2", int64(7)}},
-		{now, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2 o", int64(7)}},
-		{now, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2|p3 o", int64(7)}},
-		{now, with(func(r *Release) { r.Form = Shared }), []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7), "s"}},
+		{&three.backend, sole, false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7)}},
+		{&one.backend, sole, true, []any{"p:1", int64(7), "p:1", int64(0), true, int64(0), "", int64(7)}},
+		{&one.backend, with(func(r *Release) { r.Entered = true }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7)}},
+		{&one.backend, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(60_000), "", int64(7)}},
+		{&one.backend, with(func(r *Release) { r.Window, r.Work = time.Minute, Failed }), false, []any{"p:1", int64(7), "p:1", int64(1), false, int64(0), "", int64(7)}},
+		{&one.backend, with(func(r *Release) { r.Form, r.Work = Resumed, FailedForGood }), false, []any{"p:1", int64(7), "p:1", int64(2), false, int64(0), "", int64(7)}},
+		{&one.backend, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2", int64(7)}},
+		{&one.backend, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2 o", int64(7)}},
+		{&one.backend, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2|p3 o", int64(7)}},
+		{&one.backend, with(func(r *Release) { r.Form = Shared }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7), "s"}},
 		// Calls of this process have had later tokens than Redis knows.
-		{now, with(func(r *Release) { r.Last = 9 }), []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(9)}},
+		{&one.backend, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(9)}},
 	} {
-		c := tc.command(&tc.release)
+		c := tc.release.command(tc.store, new(releaseCommand), tc.late)
 		want := append([]any{"lock:k", "lock:{lock:k}:queue", sole.Name.clock()}, tc.want...)
 		if !reflect.DeepEqual(c.Words, want) || c.Keys != 3 {
 			t.Errorf("%d keys in %v\nwant %v", c.Keys, c.Words, want)
