@@ -18,7 +18,7 @@ type call struct {
 
 // batch is a command: one call, or several that a merged script does at once.
 type batch struct {
-	calls        []call // has no capacity for more than the command may do
+	calls        []call
 	cmd          once
 	whole        bool // it has been sent before: now with the text of the script
 	redirections int
@@ -43,8 +43,8 @@ func pack(qs []*Queued, answers []answer, merge bool) (batches []*batch) {
 // takes says that the batch is of such calls, and takes one more.
 func (b *batch) takes(c *Command) bool {
 	first, n := b.calls[0].Command, c.calls()
-	return len(b.calls) < cap(b.calls) && n*(len(b.calls)+1) <= maxBatch &&
-		n == first.calls() && first.Script.Merged == c.Script.Merged && first.Merges == c.Merges
+	return n*(len(b.calls)+1) <= maxBatch && n == first.calls() &&
+		first.Script.Merged == c.Script.Merged && first.Merges == c.Merges
 }
 
 // wrote is called when the command is written.
