@@ -199,3 +199,25 @@ func TestNextTaskIsOnItsWayWhileTheKeyIsUsed(t *testing.T) {
 		}
 	})
 }
+
+// A task that is refused because too many wait has not seen whether those get the key.
+func TestOneTooManyDoesNotBlockItsKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkers(10, time.Second)
+		p := &parking{workers: w}
+		parks(w, "k", "1")
+		var leave func()
+		for range 10 {
+			_, _, leave = p.join([]string{"k"})
+		}
+		_, _, tooMany := p.join([]string{"k"})
+		tooMany()
+		if w.keys["k"].flow == blocked {
+			t.Error("the key is blocked")
+		}
+		leave()
+		if w.keys["k"].flow != blocked {
+			t.Error("a task has waited in vain, and the key is not blocked")
+		}
+	})
+}
