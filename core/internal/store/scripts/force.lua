@@ -38,5 +38,5 @@ if held then -- its process may have given later tokens in memory
   -- include raise_clock
   raise_clock(string.format('%.0f', held.token + MARGIN))
 end
-redis.pcall(PUBLISH, 'redisson_lock__channel:{' .. lock .. '}', '0')
+redis.pcall(PUBLISH, CHANNEL .. lock .. '}', '0')
 return {10, ''}

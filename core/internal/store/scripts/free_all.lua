@@ -18,7 +18,7 @@ for n = 1, #args, 2 do
   for i = first, ours and first + each - 1 or 0 do
     count = count + 1
     freed[count] = keys[i]
-    local heard = try(PUBLISH, 'redisson_lock__channel:{' .. keys[i] .. '}', '0')
+    local heard = try(PUBLISH, CHANNEL .. keys[i] .. '}', '0')
     heard = heard == 0 and name or (tonumber(heard) or 0) .. name
     if each > 1 then
       reply[i - first + 1] = heard
