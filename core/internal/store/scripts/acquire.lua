@@ -83,21 +83,16 @@ end
 
 -- include write
 local free = not mine and not kind
-if not mine and (kind == 's' or kind == 'p') then
+if not mine and kind and string.find('sphi', kind) then -- the kinds whose holders end one by one
   -- include holders
   -- include room
   free = makes_room(form)
-elseif not mine and kind == form then -- h or i
-  -- include holders
-  free = not next(holders(true))
 end
 
 -- Nobody overtakes the queue; but who asks may be the next.
-local new, first, others = 0, nil, false
-if free and how == 'take' then
-  first, others = first_of()
-end
-if others and (first ~= member or form ~= '') then
+local new, head = 0, free and how == 'take' and call('ZRANGE', queue, 0, 0, 'WITHSCORES') or {}
+local others = head[1] and tonumber(head[2]) < TOMBSTONE
+if others and (head[1] ~= member or form ~= '') then
   if waits ~= '0' and not score then
     new = enqueue(member, score, waits == '2')
     if not kind then -- whoever has waited longer may ask first
@@ -106,44 +101,38 @@ if others and (first ~= member or form ~= '') then
   end
   -- include pubsub
   -- include tell
-  -- include subscribers
-  -- include holders
-  -- include room
-  -- include next_token
-  -- include take
   -- include grant
   local got = grant(member)
-  if got and got ~= member then
-    return {2, hold, GRANT_MS, tonumber(now), 0, new}
-  elseif got then
+  if got == member then
     -- include read
+  elseif got then
+    return {2, hold, GRANT_MS, tonumber(now), 0, new}
   end
 end
 
-if mine then
+local reply
+if mine and string.find(kind, SEVERAL) and kind ~= string.sub(form, 1, 1) then
+  reply = {6, hold}
+elseif mine then
   -- include enter
-elseif free then
+elseif not free then
+  -- include busy
+elseif how == 'attempt' and kind and refuse == '1' then
+  reply = {9, hold, rest(tonumber(stays))}
+else
   if how == 'attempt' then
-    if kind and refuse == '1' then
-      return {9, hold, rest(tonumber(stays))}
-    end
     digest, stays = wanted, known
   end
   -- include next_token
   -- include take
   local token, failure = take(owner, hold, form, lease, others or window ~= '0')
-  if failure then
-    return failure
-  elseif score or new == 1 then
+  if not failure and (score or new == 1) then
     call('ZREM', queue, member, '!' .. member)
   end
-  if window ~= '0' then
+  if not failure and window ~= '0' then
     call('HSET', lock, 'latchkey:keep', string.format('%.0f', now + window * 1000) .. ' ' .. window)
   end
-  if how == 'take' and token == now then
-    return token .. hold
-  end
-  return {1, token .. hold, math.abs(lease), tonumber(now), 1, how == 'attempt' and tonumber(number) or 0, tonumber(lease)}
+  reply = failure or how == 'take' and token == now and token .. hold
+    or {1, token .. hold, math.abs(lease), tonumber(now), 1, how == 'attempt' and tonumber(number) or 0, tonumber(lease)}
 end
-
--- include busy
+return reply

@@ -19,24 +19,21 @@ end
 -- include lock
 
 -- include read
-if ARGV[1] == '' then
-  -- include holders
-  if kind ~= 'w' and kind ~= 'h' and kind ~= 'i' or next(holders()) then
-    return {0, ''}
-  end
-elseif ARGV[1] and not mine then
+-- include holders
+local nobodys = owner == '' and string.find('whi', kind, 1, true) and not next(holders())
+if ARGV[1] and not mine and not nobodys then
   return {0, ''}
 end
-local several = ARGV[1] and (kind == 's' or kind == 'p')
+local several = ARGV[1] and string.find(kind, SEVERAL)
 if several then
   call('HDEL', lock, HOLDER .. owner)
 end
-if not several or call('HLEN', lock) == 1 then
+if not several or not next(holders()) then
   call('DEL', lock)
 end
 if held then -- its process may have given later tokens in memory
   -- include raise_clock
   raise_clock(string.format('%.0f', held.token + MARGIN))
 end
-redis.pcall(PUBLISH, 'redisson_lock__channel:{' .. lock .. '}', '0')
+redis.pcall(PUBLISH, CHANNEL .. lock .. '}', '0')
 return {10, ''}

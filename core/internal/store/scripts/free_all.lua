@@ -19,7 +19,7 @@ for n = 1, #args, 2 do
   for i = first, ours and first + each - 1 or 0 do
     count = count + 1
     freed[count] = keys[i]
-    local heard = try(PUBLISH, 'redisson_lock__channel:{' .. keys[i] .. '}', '0')
+    local heard = try(PUBLISH, CHANNEL .. keys[i] .. '}', '0')
     reply = reply .. (i > first and ',' or '') .. (heard == 0 and '' or tonumber(heard) or 0)
   end
   replies[(n + 1) / 2] = ours and reply .. args[1]

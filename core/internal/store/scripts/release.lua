@@ -34,10 +34,10 @@ local lock, queue, clock, owner, plain = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARG
 
 -- The usual case, before any function is made.
 if not ARGV[3] then
-  local held = redis.pcall('HMGET', lock, owner, 'mode')
-  if held[1] == '1' and held[2] == plain then
+  -- include usual
+  if usual then
     call('DEL', lock)
-    local heard = redis.pcall(PUBLISH, 'redisson_lock__channel:{' .. lock .. '}', '0')
+    local heard = redis.pcall(PUBLISH, CHANNEL .. lock .. '}', '0')
     return heard == 0 and owner or (tonumber(heard) or 0) .. owner
   end
 end

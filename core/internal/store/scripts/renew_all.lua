@@ -8,8 +8,7 @@
 local call, replies, done = redis.call, {}, '10' .. ARGV[1] .. ARGV[2]
 for i = 1, #KEYS do
   local lock, owner, plain, lease = KEYS[i], ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
-  local held = redis.pcall('HMGET', lock, owner, 'mode')
-  local usual = held[1] == '1' and held[2] == plain
+  -- include usual
   local ours = usual or held[1] and string.match(held[2] or '', '^x%d+') == string.match(plain, '^x%d+')
   replies[i] = ours and call('PEXPIRE', lock, usual and lease or math.max(call('PTTL', lock), lease)) == 1 and done or false
 end

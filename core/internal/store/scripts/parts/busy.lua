@@ -1,5 +1,5 @@
--- Somebody else has the lock. The call waits for it, if it wants to. Ends the script.
--- Uses the variables of acquire.lua; mode, kind, number, stays of lock.lua; queue.lua, holders.lua.
+-- Last step of an acquisition when somebody else has the lock: the call waits for it, if it wants to.
+-- Uses the variables of acquire.lua, of which it sets reply; read.lua, rest.lua, write.lua, queue.lua, holders.lua.
 if waits ~= '0' then
   if new == 0 then
     new = enqueue(member, score, waits == '2')
@@ -9,7 +9,7 @@ if waits ~= '0' then
   end
 end
 
-local why, whole = 0, nil
+local why, whole, left = 0, nil, nil
 if held then
   why, whole = tonumber(held.lease) < 0 and 1 or 0, length_of(held.lease)
 elseif kind == 'w' then
@@ -17,11 +17,12 @@ elseif kind == 'w' then
 elseif kind == 'h' or kind == 'i' then
   -- include holders
   local its, holder = next(holders())
-  local left = holder and holder.left or 0
-  local _ = holder and holder.cut and write(its, holder) -- once: rounded up each time, it would not end
-  if kind == form then -- whoever else resumes it, or makes an attempt, may when that one ends
-    return {2, hold, left, tonumber(now), tonumber(holder.lease) < 0 and 1 or 0, 0}
+  if holder and holder.cut then
+    write(its, holder) -- once: rounded up each time, it would not end
   end
-  why, whole = kind == 'h' and 3 or 0, left + stays
+  why, whole = kind == 'h' and 3 or 0, (holder and holder.left or 0) + stays
+  if kind == form then -- whoever else resumes it, or makes an attempt, may when that one ends
+    why, left, new = tonumber(holder.lease) < 0 and 1 or 0, holder.left, 0
+  end
 end
-return {2, hold, rest(whole, held and held.holds), tonumber(now), why, new}
+reply = {2, hold, left or rest(whole, held and held.holds), tonumber(now), why, new}

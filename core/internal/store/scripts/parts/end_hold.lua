@@ -14,7 +14,7 @@ if not (mine and has(mine.holds, hold)) then
   end
   if not ended and score < TOMBSTONE then
     call('ZREM', queue, member, '!' .. member)
-    waited, room = true, not kind or kind == 's' or kind == 'p'
+    waited, room = true, not kind or string.find(kind, SEVERAL)
   end
   reply = score < TOMBSTONE and {11, hold} or {0, hold}
 
@@ -53,13 +53,11 @@ else
     -- saying how, the lock stays without a holder: outcome unknown.
     write(owner, nil)
     call('PEXPIRE', lock, stays)
-  elseif kind == 's' or kind == 'p' then
+  elseif string.find(kind, SEVERAL) then
     write(owner, nil)
     -- include holders
     -- include room
-    -- Other holders are left for sure if the lock lasts longer than this one did. Otherwise makes_room removes those
-    -- that have ended; it says true only if none is left, and has deleted the lock then.
-    room = call('HLEN', lock) > 1 and (call('PTTL', lock) > mine.left or not makes_room(''))
+    room = has_others(mine.left)
     ended = not room and mine.token
   else
     ended = mine.token

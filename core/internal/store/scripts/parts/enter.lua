@@ -1,9 +1,7 @@
--- The owner has the lock already: adds the hold to what it has, unless the hold is there. Ends the script.
--- Uses the variables of acquire.lua; lock.lua and write.lua. Sets kind and mine.
+-- Last step of an acquisition whose owner has the lock already: adds the hold to what it has, unless the hold is there.
+-- Uses the variables of acquire.lua, of which it sets reply; read.lua, rest.lua, write.lua. Sets kind and mine.
 local outermost = hold == string.match(mine.holds, '%S+')
-if (kind == 's' or kind == 'p') and kind ~= string.sub(form, 1, 1) then
-  return {6, hold}
-elseif score then
+if score then
   call('ZREM', queue, member, '!' .. member)
 end
 if not mine.token then
@@ -27,4 +25,4 @@ if not has(mine.holds, hold) then
 end
 write(owner, mine)
 prolong(mine.left)
-return {1, mine.token .. hold, mine.left, tonumber(now), outermost and 1 or 0, how == 'attempt' and tonumber(number) or 0, length}
+reply = {1, mine.token .. hold, mine.left, tonumber(now), outermost and 1 or 0, how == 'attempt' and tonumber(number) or 0, length}

@@ -1,14 +1,35 @@
--- Uses call, lock, queue, now; kind of lock.lua, and its functions; take.lua, queue.lua, room.lua, tell.lua,
--- subscribers.lua.
+-- Uses call, lock, queue, now; kind of lock.lua, and its functions; write.lua, queue.lua, tell.lua.
 local YOUNG = 1e6 -- µs within which a process may still be about to subscribe
 local MOST = 100 -- entries that a command passes over, or grants the lock
+-- include subscribers
+-- include holders
+-- include room
+-- include next_token
+-- include take
 
--- Grants a lock that has room to the first entry that can notice: its process is subscribed, which is
--- told; or it polls, or is asking, and gets no message. An entry whose process should be subscribed
--- and is not is passed over while it is young. Later it is removed: if its process lives, that asks
--- within a second; if not, no later release meets it. So is one that polls and has not asked for long. The next entries get the lock as well, while there
--- is room for their forms.
--- A message has the digest of the hold: who reads one message cannot make up the next.
+-- Says whether a grant can be noticed: the process of the entry is subscribed, as far as is known; or it polls, and has
+-- not stopped. A call that is asking reads the reply.
+local function can_notice(entry)
+  if entry.channel then
+    local counts = subscribers({entry.channel})
+    return not counts or counts[entry.channel] ~= 0
+  end
+  return entry.asking or (tonumber(call('ZSCORE', queue, '!' .. entry.member)) or 0) >= TOMBSTONE + now
+end
+
+-- Takes an entry that was granted the lock out of the queue, and tells its process, unless that polls or is asking.
+-- The message has the digest of the hold: who reads one message cannot make up the next.
+local function announce(entry, token)
+  call('ZREM', queue, entry.member, '!' .. entry.member)
+  if entry.channel then
+    tell(redis.sha1hex(entry.hold) .. ' ' .. token .. ' ' .. now, entry.channel)
+  end
+end
+
+-- Grants a lock that has room to the first entry that can notice. One whose process should be subscribed and is not
+-- is passed over while it is young. Later it is removed: if its process lives, that asks within a second; if not, no
+-- later release meets it. So is one that polls and has not asked for long. The next entries get the lock as well, while
+-- there is room for their forms.
 -- Returns an entry: the asking one if it was granted the lock; else the first that was; else the first that waits
 -- for room. nil: nobody in the queue can notice a grant, so the caller may take the lock.
 -- On return kind, mode and number are those of the lock as it is then.
@@ -26,18 +47,17 @@ local function grant(asking)
     if young and not room then
       return first or member
     end
-    local channel = member ~= asking and score % 1 == 0 and process_channel(hold)
-    local counts = channel and subscribers({channel})
-    local unsubscribed = counts and counts[channel] == 0
-    local silent = member ~= asking and score % 1 > 0 and (tonumber(call('ZSCORE', queue, '!' .. member)) or 0) < TOMBSTONE + now
-    if unsubscribed and not young or silent then
+    local entry = {member = member, hold = hold, asking = member == asking, polls = score % 1 > 0}
+    entry.channel = not entry.asking and not entry.polls and process_channel(hold)
+    local notices = can_notice(entry)
+    if not notices and (entry.polls or not young) then
       call('ZREM', queue, member, '!' .. member)
     elseif not room then
       return first or member
-    elseif unsubscribed or kind and owner ~= hold and parse_holder(call('HGET', lock, HOLDER .. owner)) then
+    elseif not notices or kind and owner ~= hold and parse_holder(call('HGET', lock, HOLDER .. owner)) then
       -- An owner that has the lock already enters it by itself when it asks next: a grant would replace its holder.
-      if channel and not unsubscribed then
-        tell('open', channel)
+      if notices and entry.channel then
+        tell('open', entry.channel)
       end
       over = over + 1
     else
@@ -45,11 +65,8 @@ local function grant(asking)
       if not token then
         return first
       end
-      call('ZREM', queue, member, '!' .. member)
-      if channel then
-        tell(redis.sha1hex(hold) .. ' ' .. token .. ' ' .. now, channel)
-      end
-      if not first or member == asking then
+      announce(entry, token)
+      if not first or entry.asking then
         first = member
       end
       if form == '' then

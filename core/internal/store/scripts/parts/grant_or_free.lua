@@ -1,18 +1,12 @@
 -- Last step of a release: grants the lock, which is free or has room, to the queue, or frees it for all. A Redis
 -- that is out of memory refuses to write: then the lock is free.
--- Uses the variables of release.lua, of which it sets reply; lock.lua, queue.lua, tell.lua.
+-- Uses the variables of release.lua, of which it sets reply; lock.lua, write.lua, queue.lua, tell.lua.
 local free, done, next_one = not kind, true, nil
-local _, others = first_of()
-if others then
-  -- include subscribers
-  -- include next_token
-  -- include take
-  -- include holders
-  -- include room
+local head = call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+if head[1] and tonumber(head[2]) < TOMBSTONE then
   -- include grant
   if ended then
     -- include open
-    next_one = opens(ended)
   end
   if not next_one then
     done, next_one = pcall(grant)

@@ -3,13 +3,10 @@
 -- token is from an earlier slot. Each latchkey process that waits is subscribed twice: to the lock's channel, and to
 -- one of its own. So the subscribers of the lock's channel less those of the processes' are outside. Where they cannot
 -- be counted, somebody is taken to be outside, and a slot is a second long.
--- Tells those outside, and the process of the first entry that is subscribed. Returns whether it has.
--- Uses call, queue, now, hold of release.lua; queue.lua, tell.lua, subscribers.lua.
-local function opens(token)
-  local every = COUNTS and 5e4 or 1e6
-  if math.floor(now / every) == math.floor(token / every) then
-    return false
-  end
+-- Tells those outside, and the process of the first entry that is subscribed.
+-- Uses call, queue, now, hold, ended of release.lua; queue.lua, tell.lua, subscribers.lua. Sets next_one if it has.
+local every = COUNTS and 5e4 or 1e6
+if math.floor(now / every) ~= math.floor(ended / every) then
   local channels, subscribed = {to_all, process_channel(hold)}, {}
   local queued = call('ZRANGE', queue, 0, 99, 'WITHSCORES')
   for i = 1, #queued, 2 do
@@ -33,10 +30,9 @@ local function opens(token)
       first = first or counts[channel] > 0 and channel or nil
     end
   end
-  if not first or outside <= 0 then
-    return false
+  if first and outside > 0 then
+    tell('00')
+    tell('open', first)
+    next_one = true
   end
-  tell('00')
-  tell('open', first)
-  return true
 end

@@ -2,3 +2,4 @@
 -- pub/sub; COUNTS is false where no server knows all subscribers, as in a cluster.
 local PUBLISH = 'PUBLISH'
 local COUNTS = true
+local CHANNEL = 'redisson_lock__channel:{' -- and the name of the lock, and a }

@@ -22,18 +22,6 @@ local function member_of(owner, hold, form)
   return hold .. (form == '' and '' or '|' .. form) .. (owner == hold and '' or ' ' .. owner)
 end
 
--- Returns hold, form and owner.
-local function parts_of(member)
-  local hold, form, owner = string.match(member, '^([^ |]+)|?(%w*) ?(.*)$')
-  return hold, form, owner == '' and hold or owner
-end
-
--- Returns the first entry, and whether it waits: it may be a tombstone.
-local function first_of()
-  local first = call('ZRANGE', queue, 0, 0, 'WITHSCORES')
-  return first[1], first[1] and tonumber(first[2]) < TOMBSTONE
-end
-
 -- An entry that is there keeps its place, by its score. Returns 1 when it is new.
 local function enqueue(member, score, polls)
   local new = score and 0 or 1

@@ -14,9 +14,8 @@ do
         more = more == '+', count = tonumber(fields[2])}
       mine = fields[2] and held or nil
     else
-      if what and what ~= '' then
-        digest, stays = string.match(what, '^ (%x+) ?(%d*)$')
-      end
+      digest, stays = string.match(what or '', '^ (%x+) ?(%d*)$')
+      stays = stays or 0
       if not kind or what ~= '' and not digest then
         kind = '?'
       end

@@ -1,10 +1,26 @@
--- Whether a lock has room for one more holder. Uses call, lock, now; the functions of write.lua and
--- holders.lua. Sets kind, mode, number of lock.lua.
+-- Whether a lock has room for one more holder. Nothing else knows how many fit. Uses call, lock, now; SEVERAL of
+-- lock.lua, the functions of write.lua and holders.lua. Sets kind, mode, number of lock.lua.
 local LOOK_MS = 1000 -- for at most so long a full lock's earliest expiry is cached, and its holders are not looked through
 
--- Removes the holders that have ended, and makes the lock last no longer than the others. Returns in how many ms the
--- first of them ends.
-local function sweep()
+-- Says whether there is room for a form: '' exclusive, s shared, p<n> one of n permits. n is of the call, and not
+-- stored in the lock.
+local function has_room(form)
+  return not kind or kind == string.sub(form, 1, 1)
+    and call('HLEN', lock) <= (tonumber(string.sub(form, 2)) or math.huge) -- the mode is no holder
+end
+
+-- The same, but removes holders that have ended, where they are in the way, and makes the lock last no longer than the
+-- others. To resume a lock the form is h, for an attempt at an idempotent request i: there is room for one holder.
+local function makes_room(form)
+  if kind and not string.find(kind, SEVERAL) then
+    return kind == form and not next(holders(true))
+  elseif has_room(form) then
+    return true
+  end
+  local wait = (tonumber(number) or 0) - now
+  if wait > 0 and wait <= LOOK_MS * 1000 then
+    return false
+  end
   local first, last = math.huge, 0
   for owner, holder in pairs(holders(true)) do
     first, last = math.min(first, holder.left), math.max(last, holder.left)
@@ -18,32 +34,16 @@ local function sweep()
   elseif call('PTTL', lock) > last then
     call('PEXPIRE', lock, last)
   end
-  return first
-end
-
--- Says whether there is room for a form: '' exclusive, s shared, p<n> one of n permits. n is of the call, and not
--- stored in the lock.
-local function has_room(form)
-  return not kind or kind == string.sub(form, 1, 1)
-    and call('HLEN', lock) <= (tonumber(string.sub(form, 2)) or math.huge) -- the mode is no holder
-end
-
--- The same, but removes holders that have ended, where they are in the way.
-local function makes_room(form)
-  if has_room(form) then
-    return true
-  elseif kind ~= 's' and kind ~= 'p' then
-    return false
-  end
-  local wait = (tonumber(number) or 0) - now
-  if wait > 0 and wait <= LOOK_MS * 1000 then
-    return false
-  end
-  local first = sweep()
   if has_room(form) then
     return true
   end
   number = string.format('%.0f', now + math.min(first - 1, LOOK_MS) * 1000)
   redis.pcall('HSET', lock, 'mode', mode_of())
   return false
+end
+
+-- Says whether others hold the lock when a holder is gone that had so many ms left. They do for sure if the lock lasts
+-- longer. Otherwise those that have ended are removed: an exclusive holder fits only if none is left.
+local function has_others(left)
+  return call('HLEN', lock) > 1 and (call('PTTL', lock) > left or not makes_room(''))
 end

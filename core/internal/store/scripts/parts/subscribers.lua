@@ -1,4 +1,10 @@
--- Uses to_all of tell.lua; COUNTS and PUBLISH of pubsub.lua.
+-- Whose process waits, and whether it is subscribed. Uses to_all of tell.lua; COUNTS and PUBLISH of pubsub.lua.
+
+-- Returns hold, form and owner of a queue entry.
+local function parts_of(member)
+  local hold, form, owner = string.match(member, '^([^ |]+)|?(%w*) ?(.*)$')
+  return hold, form, owner == '' and hold or owner
+end
 
 -- The channel of the process of a hold. It has a digest, so that a user who may list channels cannot
 -- derive holds from it.

@@ -7,7 +7,7 @@
 --   <SHA-1 of a hold> <token> <clock of Redis in µs>   to its process: the lock was granted to the hold
 --
 -- Uses lock; PUBLISH of pubsub.lua.
-local to_all = 'redisson_lock__channel:{' .. lock .. '}'
+local to_all = CHANNEL .. lock .. '}'
 
 -- Publishes, to all or by another channel. Returns how many connections get it; 0 without the permission: then
 -- waiting calls find out by asking again.
