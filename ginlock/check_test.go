@@ -42,7 +42,8 @@ func TestCheck(t *testing.T) {
 	handler := func(*gin.Context) { t.Error("a handler was called") }
 	late := gin.New()
 	late.POST("/orders/:orderID", handler, ginlock.ByParam("orderID"))
-	if report, err := ginlock.RouteCheck(late); err != nil || len(report[0].Guards) > 0 || !strings.Contains(fmt.Sprint(report.Err()), "after the handler") {
+	report, err := ginlock.RouteCheck(late)
+	if err != nil || len(report[0].Guards) > 0 || !strings.Contains(fmt.Sprint(report.Err()), "after the handler") {
 		t.Errorf("a guard after the handler: %+v, %v", report, err)
 	}
 	if report, err := ginlock.RouteCheck(gin.New()); len(report) != 0 || err != nil || report.Err() != nil {

@@ -98,7 +98,8 @@ func TestEscapedParametersOfOtherRoutersAreRefused(t *testing.T) {
 		"other router in a mux":   {outside, "/users/%61nn", 400, ""},
 		"silent router in a mux":  {silent, "/users/%61nn", 400, ""},
 		"other router, unescaped": {otherRouter("/users/{user}", "user", "%61nn")(unescaped), "/users/%61nn", 200, "user=ann"},
-		"other router":            {otherRouter("", "user", "%61nn")(httplock.ByParam("user")(http.HandlerFunc(tellKey))), "/users/%61nn", 400, ""},
+		"other router": {
+			otherRouter("", "user", "%61nn")(httplock.ByParam("user")(http.HandlerFunc(tellKey))), "/users/%61nn", 400, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, _ *core.Locker, _ *bytes.Buffer) {

@@ -117,7 +117,8 @@ func TestBodyThatIsTooLarge(t *testing.T) {
 		})
 	}
 	r, _ := streaming(strings.NewReader("{}"))
-	fails(t, keyfunc.JSON("id", keyfunc.MaxBytes(1)), keyfunc.Request(r), `keyfunc: JSON field "id": too large: the body is longer than 1 bytes`)
+	fails(t, keyfunc.JSON("id", keyfunc.MaxBytes(1)), keyfunc.Request(r),
+		`keyfunc: JSON field "id": too large: the body is longer than 1 bytes`)
 }
 
 func TestBodyIsReadNoFurtherThanTheLimit(t *testing.T) {

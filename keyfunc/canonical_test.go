@@ -32,10 +32,13 @@ func FuzzIntCanonical(f *testing.F) {
 // FuzzUUIDCanonical compares UUID with uuid.Parse, which takes more.
 func FuzzUUIDCanonical(f *testing.F) {
 	const id = "018f3c9a-abcd-7000-8000-00000000000f"
-	for _, s := range []string{id, "{" + id + "}", "(" + id + ")", "urn:uuid:" + id, strings.ToUpper(id), strings.ReplaceAll(id, "-", ""), ""} {
+	for _, s := range []string{
+		id, "{" + id + "}", "(" + id + ")", "urn:uuid:" + id, strings.ToUpper(id), strings.ReplaceAll(id, "-", ""), "",
+	} {
 		f.Add(s)
 	}
-	spelling := regexp.MustCompile(`(?i)^(urn:uuid:)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^[0-9a-f]{32}$|^\{[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\}$`)
+	spelling := regexp.MustCompile(`(?i)^(urn:uuid:)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^[0-9a-f]{32}$|` +
+		`^\{[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\}$`)
 	f.Fuzz(func(t *testing.T, s string) {
 		got, err := keyfunc.UUID(key(s))(anyRequest)
 		if (err == nil) != spelling.MatchString(s) {

@@ -12,8 +12,10 @@ import (
 // FuzzScannerTakesWhatEncodingJSONTakes shows that the scanner knows what a JSON text is.
 func FuzzScannerTakesWhatEncodingJSONTakes(f *testing.F) {
 	for _, doc := range []string{
-		"", " ", "\x00", "null", "nul", "nulll", "true", "false", "fals", `""`, `"a`, "\"a\x1f\"", `"\u00e9"`, `"\u00g9"`, `"\x"`, `"\`, `"\u12`, "\"\xff\"",
-		`0`, `-0`, `-`, `01`, `1.`, `1.5`, `.5`, `1e`, `1e+`, `1E-07`, `+1`, `-a`, `1 2`, `{}`, `{`, `}`, `[]`, `[`, `]`, `[1,]`, `[,1]`, `[1 2]`, `[1}`, `{"a":1]`,
+		"", " ", "\x00", "null", "nul", "nulll", "true", "false", "fals", `""`, `"a`, "\"a\x1f\"",
+		`"\u00e9"`, `"\u00g9"`, `"\x"`, `"\`, `"\u12`, "\"\xff\"",
+		`0`, `-0`, `-`, `01`, `1.`, `1.5`, `.5`, `1e`, `1e+`, `1E-07`, `+1`, `-a`, `1 2`,
+		`{}`, `{`, `}`, `[]`, `[`, `]`, `[1,]`, `[,1]`, `[1 2]`, `[1}`, `{"a":1]`,
 		`{"a"}`, `{"a":}`, `{"a":1,}`, `{,"a":1}`, `{1:2}`, `{"a":1 "b":2}`, `{"a" : [ { } , null ] }`, `{a:1}`, `"a":1`, `[]]`, "\ufeff1",
 		strings.Repeat("[", 10000) + strings.Repeat("]", 10000), strings.Repeat("[", 10001) + strings.Repeat("]", 10001),
 		strings.Repeat(`{"a":`, 10000) + "1" + strings.Repeat("}", 10000), strings.Repeat(`{"a":`, 10001) + "1" + strings.Repeat("}", 10001),

@@ -145,7 +145,8 @@ func TestKeysOfAnyTwoFunctionsAreTheirParts(t *testing.T) {
 		rapid.SampledFrom([]string{"a=1", "value.a=1", `a\=1`, "1:b=2", "a", "b", "1"}))
 	rapid.Check(t, func(rt *rapid.T) {
 		m := combined(rt, leaves, 3)
-		v := values{text.Draw(rt, "param"), text.Draw(rt, "a"), text.Draw(rt, "b"), text.Draw(rt, "header"), text.Draw(rt, "cookie"), text.Draw(rt, "user")}
+		v := values{text.Draw(rt, "param"), text.Draw(rt, "a"), text.Draw(rt, "b"),
+			text.Draw(rt, "header"), text.Draw(rt, "cookie"), text.Draw(rt, "user")}
 		key, err := keyfunc.Join(m.f)(v.request())
 		if err != nil {
 			rt.Fatal(m.text, err)

@@ -79,7 +79,8 @@ func TestPath(t *testing.T) {
 	}
 	check(t, keyfunc.Path(key("/a//b")), anyRequest, want{key: "a/b"})
 	check(t, keyfunc.Path(keyfunc.Payload("p")), keyfunc.Task(task{payload: `{"p":"/a//b"}`}), want{key: "p=a/b"})
-	check(t, keyfunc.Join(keyfunc.Path(keyfunc.Named("file", keyfunc.Param("p"))), key("x")), keyfunc.Request(at("a/./b")), want{key: "file=a/b:x"})
+	check(t, keyfunc.Join(keyfunc.Path(keyfunc.Named("file", keyfunc.Param("p"))), key("x")), keyfunc.Request(at("a/./b")),
+		want{key: "file=a/b:x"})
 	check(t, keyfunc.Optional(keyfunc.Path(keyfunc.Param("p"))), keyfunc.Request(at("/")), ambiguous) // not unlocked
 }
 
@@ -95,7 +96,9 @@ func TestUnescaped(t *testing.T) {
 func TestWhatIsSaidOfOneParameterIsNotOfAnother(t *testing.T) {
 	r := at("a%62")
 	check(t, keyfunc.Join(keyfunc.Unescaped(keyfunc.Param("p")), keyfunc.Param("p")), keyfunc.Request(r), ambiguous)
-	for _, around := range []func(keyfunc.Func[keyfunc.Request]) keyfunc.Func[keyfunc.Request]{keyfunc.Path[keyfunc.Request], keyfunc.Unescaped[keyfunc.Request]} {
+	for _, around := range []func(keyfunc.Func[keyfunc.Request]) keyfunc.Func[keyfunc.Request]{
+		keyfunc.Path[keyfunc.Request], keyfunc.Unescaped[keyfunc.Request],
+	} {
 		check(t, around(keyfunc.Join(keyfunc.Param("p"), keyfunc.Param("p"))), keyfunc.Request(r), malformed)
 		panics(t, func() { around(nil) }, "keyfunc.Param")
 	}

@@ -16,7 +16,8 @@ func TestParam(t *testing.T) {
 	fails(t, keyfunc.Param("typo"), keyfunc.Request(r), `keyfunc: path parameter "typo": not set up: the route does not declare it`)
 	r.params["path"] = "s3cret//%2e"
 	fails(t, keyfunc.Param("path"), keyfunc.Request(r),
-		`keyfunc: path parameter "path": a path with escapes, or with empty or dot segments: it has an escape; Unescaped or Path says how to read it`)
+		`keyfunc: path parameter "path": a path with escapes, or with empty or dot segments: `+
+			`it has an escape; Unescaped or Path says how to read it`)
 }
 
 func TestQuery(t *testing.T) {

@@ -135,7 +135,8 @@ func TestJSONEach(t *testing.T) {
 
 	body := `{"a":{"list":[{"id":"x:y"},{"id":7},{"id":"7"},{"id":true}]}}`
 	r := post(body, "Content-Type", "application/vnd.api+json")
-	checkSet(t, keyfunc.JSONEach("n", "a.list", "id", keyfunc.MediaType("application/vnd.api+json")), keyfunc.Request(r), []string{`n=x\:y`, "n=7", "n=true"}, nil)
+	checkSet(t, keyfunc.JSONEach("n", "a.list", "id", keyfunc.MediaType("application/vnd.api+json")), keyfunc.Request(r),
+		[]string{`n=x\:y`, "n=7", "n=true"}, nil)
 	if left := readAll(t, r.Body); left != body {
 		t.Errorf("the handler reads %q", left)
 	}
@@ -151,10 +152,12 @@ func TestJSONEach(t *testing.T) {
 
 func TestDescribeSet(t *testing.T) {
 	each := keyfunc.JSONEach("sku", "items", "sku")
-	if d := keyfunc.DescribeSet(each, nil); d.Name != "sku" || !slices.Equal(d.Parts, []string{`JSON field "sku" in each of JSON array "items"`}) {
+	d := keyfunc.DescribeSet(each, nil)
+	if d.Name != "sku" || !slices.Equal(d.Parts, []string{`JSON field "sku" in each of JSON array "items"`}) {
 		t.Errorf("%+v", d)
 	}
-	if d := keyfunc.DescribeSet(keyfunc.PayloadEach("sku", "items", ""), nil); d.Name != "sku" || !slices.Equal(d.Parts, []string{`payload array "items"`}) {
+	d = keyfunc.DescribeSet(keyfunc.PayloadEach("sku", "items", ""), nil)
+	if d.Name != "sku" || !slices.Equal(d.Parts, []string{`payload array "items"`}) {
 		t.Errorf("%+v", d)
 	}
 	all := keyfunc.All("account", keyfunc.Param("from"), keyfunc.Optional(keyfunc.Param("to")))

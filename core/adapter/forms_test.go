@@ -18,15 +18,17 @@ func TestFormsThatDoNotGo(t *testing.T) {
 		opts  []core.Option
 		want  string // empty: it goes
 	}{
-		"none":                 {opts: []core.Option{window, core.Shared(), {}}},
-		"Shared":               {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{core.NoWait(), {}}},
-		"Permits":              {forms: adapter.Forms[int]{Permits: same}},
-		"both":                 {forms: adapter.Forms[int]{Shared: yes, Permits: same}, want: "there are a Config.Shared and a Config.Permits"},
-		"Shared with a window": {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{window}, want: "Config.Shared cannot be combined with core.KeepFor"},
-		"Permits with one":     {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{window}, want: "Config.Permits cannot be combined with core.KeepFor"},
-		"Shared twice":         {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{core.Shared()}, want: "Config.Shared decides"},
-		"Permits twice":        {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{core.Permits(2)}, want: "Config.Permits decides"},
-		"Permits and Shared":   {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{core.Shared()}, want: "Config.Permits decides"},
+		"none":    {opts: []core.Option{window, core.Shared(), {}}},
+		"Shared":  {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{core.NoWait(), {}}},
+		"Permits": {forms: adapter.Forms[int]{Permits: same}},
+		"both":    {forms: adapter.Forms[int]{Shared: yes, Permits: same}, want: "there are a Config.Shared and a Config.Permits"},
+		"Shared with a window": {
+			forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{window}, want: "Config.Shared cannot be combined with core.KeepFor"},
+		"Permits with one": {
+			forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{window}, want: "Config.Permits cannot be combined with core.KeepFor"},
+		"Shared twice":       {forms: adapter.Forms[int]{Shared: yes}, opts: []core.Option{core.Shared()}, want: "Config.Shared decides"},
+		"Permits twice":      {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{core.Permits(2)}, want: "Config.Permits decides"},
+		"Permits and Shared": {forms: adapter.Forms[int]{Permits: same}, opts: []core.Option{core.Shared()}, want: "Config.Permits decides"},
 	} {
 		err := c.forms.Validate(c.opts...)
 		if (err == nil) != (c.want == "") {

@@ -27,7 +27,8 @@ func TestSplitTakesOutWhatIsTheAdaptersOwn(t *testing.T) {
 	if !slices.Equal(others, []other{"b"}) || len(rest) != 2 {
 		t.Errorf("others %q, rest %v", others, rest)
 	}
-	if err := adapter.Validate(rest...); err == nil || !strings.Contains(err.Error(), "Lease(-1ns)") || !strings.Contains(err.Error(), "an Option is empty") {
+	err := adapter.Validate(rest...)
+	if err == nil || !strings.Contains(err.Error(), "Lease(-1ns)") || !strings.Contains(err.Error(), "an Option is empty") {
 		t.Errorf("the rest is checked: %v", err)
 	}
 }

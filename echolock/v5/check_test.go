@@ -45,7 +45,8 @@ func TestCheckSeesGuardsOfUse(t *testing.T) {
 	e.POST(`/x\:orderID/:orderID/*`, func(*echo.Context) error { return nil }, echolock.ByQuery("id"))
 	e.Use(echolock.ByParam("orderID"))
 	report, err := check()
-	if err != nil || len(report) != 1 || fmt.Sprint(report[0].Guards) != `[path parameter "orderID" query parameter "id"]` || report.Err() != nil {
+	if err != nil || len(report) != 1 || report.Err() != nil ||
+		fmt.Sprint(report[0].Guards) != `[path parameter "orderID" query parameter "id"]` {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
@@ -56,7 +57,8 @@ func TestCheckSeesGuardsBeforeTheRouter(t *testing.T) {
 	e.Pre(echolock.ByParam("orderID"), echolock.ByHeader("X-Shop"))
 	e.POST("/orders/:orderID", func(*echo.Context) error { return nil })
 	report, err := check()
-	if err != nil || len(report) != 1 || fmt.Sprint(report[0].Guards) != `[header "X-Shop"]` || !strings.Contains(fmt.Sprint(report.Err()), "not to Pre") {
+	if err != nil || len(report) != 1 || fmt.Sprint(report[0].Guards) != `[header "X-Shop"]` ||
+		!strings.Contains(fmt.Sprint(report.Err()), "not to Pre") {
 		t.Errorf("%+v, %v", report, err)
 	}
 }

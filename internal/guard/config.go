@@ -11,34 +11,20 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// Config is what the adapters' Config types have in common.
+// Config is what a guard needs of the fields of an adapter's Config, which says what each means, and more.
 type Config struct {
-	// Locker takes the locks; nil means core.Default, looked up per request.
-	Locker *core.Locker
-	// Key derives the key.
-	Key keyfunc.Func[keyfunc.Request]
-	// Param, in place of Key, is the path parameter to lock by, on exactly the
-	// routes that declare it.
-	Param string
-	// Keys, in place of Key, derives several keys, of all of which the handler needs the locks.
-	Keys keyfunc.Set[keyfunc.Request]
-	// Idempotent, in place of Key, processes requests once.
+	Locker     *core.Locker                  // nil: core.Default, looked up for each request
+	Key        keyfunc.Func[keyfunc.Request] // or Param, Keys or Idempotent
+	Param      string
+	Keys       keyfunc.Set[keyfunc.Request]
 	Idempotent *Idempotency
-	// About says by what is locked, to people; what Key reads if empty.
-	About string
-	// Options are for each lock.
-	Options []core.Option
-	// Forms decides in which form a request's lock is taken.
-	Forms adapter.Forms[Request]
-	// FailOpen runs the handler without a lock when Redis is unavailable.
-	FailOpen bool
-	// Status answers a busy lock; if zero 409, or 429 where no permit is free.
-	Status int
-	// BufferBody, if positive, is how many bytes a body may have: it is read in full before
-	// the lock is requested. If negative, none is read; 0 is the default.
+	About      string // by what is locked, for people; empty: what Key reads
+	Options    []core.Option
+	Forms      adapter.Forms[Request] // in which form a request's lock is taken
+	FailOpen   bool
+	Status     int
 	BufferBody int64
-	// Strict refuses the routes that do not declare Param.
-	Strict bool
+	Strict     bool
 
 	ownKey keyfunc.Func[keyfunc.Request] // of an idempotent request, without its scope, as handlers get it
 }
