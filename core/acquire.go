@@ -74,7 +74,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	if ctx.Err() != nil {
 		return nil, gaveUpError(ctx, key)
 	}
-	k, err := c.obtain()
+	k, err := c.waitSafely()
 	if errors.Is(err, ErrLost) && c.outer != nil && errors.Is(c.outer.join(nil), ErrNotHeld) {
 		return l.acquire(ctx, key, s) // that was unlocked meanwhile
 	}

@@ -77,12 +77,17 @@ func (e *engine) waiting(q *entry, n store.Name) store.Waiting {
 	return store.Listening
 }
 
-// spend ends the use of an entry.
-func (q *entry) spend() {
+// spend ends the use of an entry. It is false when that has ended before: two calls must not get one hold.
+func (q *entry) spend() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	was := q.state
 	q.state = spent
+	return was != spent
 }
+
+// keepEntry leaves the entry to the next call.
+func keepEntry(*entry) bool { return true }
 
 // lastQueued is what the clock of Redis showed when the entry was in the queue last. asks is false
 // when no call asks by it any more.
@@ -208,9 +213,8 @@ func (e *engine) missedMessage() {
 // clockDrift is more than the clocks of Redis and of this machine part within a second.
 const clockDrift = 2 * time.Millisecond
 
-// message takes what a release tells this process of a lock. One that it has granted goes to the call that waits by
-// that entry. If that is too late to be sure, or the call is just asking, it asks, with the same hold. A
-// hold with which nobody waits is none of ours, or is being released.
+// message takes what a release tells this process of a lock. A hold with which nobody waits is none of ours, or
+// is being released.
 func (e *engine) message(lock, text string) {
 	m, err := store.ReadMessage(text)
 	if err != nil { // none of ours
@@ -220,36 +224,40 @@ func (e *engine) message(lock, text string) {
 		e.queues.Signal(lock, store.Open)
 		return
 	}
+	for _, found := range e.queues.Find(lock) {
+		if found.Entry != nil && m.IsFor(found.Entry.Hold) {
+			e.grantedByMessage(lock, m, found)
+		}
+	}
+}
+
+// grantedByMessage gives a lock that a release has granted to the call that waits by that entry. If that is too late to
+// be sure, or the call is just asking, or wants something else than the usual lock, it asks, with the same hold.
+func (e *engine) grantedByMessage(lock string, m store.Message, found waitqueue.Head[*want, *entry]) {
+	to, c := found.Entry, found.Request
+	clock, asks := to.lastQueued()
+	if !asks {
+		return
+	}
 	now := schedule.Now()
-	var ends schedule.Time
-	var to *entry
-	w := e.queues.Choose(lock, func(w *want, q *entry) bool {
-		if q == nil || !m.IsFor(q.Hold) {
-			return false
-		}
-		clock, asks := q.lastQueued()
-		if !asks {
-			return false
-		}
-		ends, to = grantEnds(m, clock, now), q
-		// Who wants something else than the usual lock asks Redis for it.
-		return q.Form == w.form && w.isUsual() && w.settings.Lease >= store.GrantLease && e.store.Can.PassOn &&
-			ends.Sub(now) >= store.GrantLease/2
-	})
+	ends := grantEnds(m, clock, now)
 	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
 		e.missedMessage()
 	}
-	switch {
-	case w != nil:
-		to.spend()
-		w.HandOff(grant{
-			acquisition: acquisition{form: w.Request.form, owner: to.Hold, redisToken: m.Token, length: w.Request.settings.Lease, ahead: m.Ahead, unrenewed: true},
-			times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), renewAt: now.Add(renewGrantAfter)},
-			token:       m.Token, hold: to.Hold,
-		})
-	case to != nil:
-		e.queues.Signal(lock, 0)
+	var w *waiter
+	if to.Form == c.form && c.isUsual() && c.settings.Lease >= store.GrantLease && e.store.Can.PassOn &&
+		ends.Sub(now) >= store.GrantLease/2 {
+		w = e.queues.Choose(lock, found, (*entry).spend)
 	}
+	if w == nil {
+		e.queues.Signal(lock, 0)
+		return
+	}
+	w.HandOff(grant{
+		acquisition: acquisition{form: c.form, owner: to.Hold, redisToken: m.Token, length: c.settings.Lease, ahead: m.Ahead, unrenewed: true},
+		times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), renewAt: now.Add(renewGrantAfter)},
+		token:       m.Token, hold: to.Hold,
+	})
 }
 
 // grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known.

@@ -267,7 +267,7 @@ func (a *multiCall) waitFor(c *lockCall) error {
 		a.giveBack(held)
 		close(gone)
 	})
-	k, err := c.obtain()
+	k, err := c.waitSafely()
 	if !bound.Stop() {
 		<-gone
 		a.locks = slices.Clone(a.locks[:a.entered])

@@ -18,16 +18,21 @@ const handOffFor = 10 * time.Millisecond
 // hold in Redis. That is lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). h was the last handle:
 // of several that leave at once, one is. It is false when the lock has to be released.
 func (s *lease) handOff(h *handle) bool {
-	w := s.engine.queues.Choose(s.name.Lock(), s.suits)
-	if w == nil {
-		return false
+	queues, lock := &s.engine.queues, s.name.Lock()
+	for _, found := range queues.Find(lock) {
+		if !s.suits(found.Request) {
+			continue
+		}
+		if w := queues.Choose(lock, found, keepEntry); w != nil {
+			s.mu.Lock()
+			g := grant{acquisition: s.acquisition, times: s.times, token: s.token + 1, hold: h.id, resends: h.resends}
+			s.mu.Unlock()
+			s.endReleased()
+			w.HandOff(g)
+			return true
+		}
 	}
-	s.mu.Lock()
-	g := grant{acquisition: s.acquisition, times: s.times, token: s.token + 1, hold: h.id, resends: h.resends}
-	s.mu.Unlock()
-	s.endReleased()
-	w.HandOff(g)
-	return true
+	return false
 }
 
 // canBeHandedOff says that Redis need not know of the next holder: nothing but its token differs. Tokens
@@ -45,7 +50,7 @@ func (s *lease) canBeHandedOff() bool {
 }
 
 // suits says that a call wants just such a lock, and can have it.
-func (s *lease) suits(w *want, _ *entry) bool {
+func (s *lease) suits(w *want) bool {
 	return w.isUsual() && w.form == store.Exclusive && w.settings.Lease == s.length && s.canBeHandedOff()
 }
 
