@@ -71,7 +71,7 @@ func (q *entry) serves(w *want) bool {
 // waiting says how an entry waits if the lock is busy.
 func (e *engine) waiting(q *entry, n store.Name) store.Waiting {
 	now := schedule.Now()
-	if e.isDeaf(now) || now.Sub(q.since) > subscribeIn && !e.listener.Hears(n.Channel()) {
+	if e.isDeaf(now) || now.Sub(q.since) > subscribeIn && !e.listener.Subscribed(n.Channel()) {
 		return store.Polling
 	}
 	return store.Listening
@@ -194,7 +194,7 @@ func (e *engine) giveUp(n store.Name, q *entry) {
 
 // hears says that messages reach this process when a lock is granted to it.
 func (e *engine) hears(n store.Name) bool {
-	return e.store.Can.Grant && e.listener.Listens() && !e.isDeaf(schedule.Now()) && e.listener.Hears(n.Channel())
+	return e.store.Can.Grant && e.listener.HasSubscriptions() && !e.isDeaf(schedule.Now()) && e.listener.Subscribed(n.Channel())
 }
 
 // isDeaf says that this process has missed a message not long ago.

@@ -147,7 +147,7 @@ func (q *queuedCall) boundByWait() {
 func (q *queuedCall) pollDelay(known waitqueue.State) time.Duration {
 	delay := pollMax/2 + rand.N(pollMax/2)
 	e, silent := q.engine, !known.Silence.IsZero()
-	if silent || !known.Local && (e.isDeaf(schedule.Now()) || !e.listener.Hears(q.name.Channel())) {
+	if silent || !known.Local && (e.isDeaf(schedule.Now()) || !e.listener.Subscribed(q.name.Channel())) {
 		delay = q.pace/2 + rand.N(q.pace/2)
 		q.pace = min(2*q.pace, pollUnheardMax)
 	}
