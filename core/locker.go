@@ -194,7 +194,8 @@ func (l *Locker) nameOf(key string) (store.Name, error) {
 		return store.Name{}, fmt.Errorf("%w: empty", ErrInvalidKey)
 	}
 	if len(key) > store.MaxKeyBytes {
-		return store.Name{}, fmt.Errorf("%w: %d bytes, at most %d are allowed (keyfunc.Hash shortens it)", ErrInvalidKey, len(key), store.MaxKeyBytes)
+		return store.Name{}, fmt.Errorf("%w: %d bytes, at most %d are allowed (keyfunc.Hash shortens it)",
+			ErrInvalidKey, len(key), store.MaxKeyBytes)
 	}
 	return store.NewName(l.defaults.Prefix, key), nil
 }
