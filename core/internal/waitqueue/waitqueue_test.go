@@ -160,6 +160,24 @@ func TestDelayIsOfWhatIsKnown(t *testing.T) {
 	})
 }
 
+// A head asks once for how long it waits, also where it is woken for what it knows already.
+func TestDelayIsAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queues
+		a, asked := open(t, &q, "a"), 0
+		<-wait(a, ms)
+		q.Signal("lock", 0)
+		<-wait(a, ms) // which has not taken the news
+		a.Wait(background, func(waitqueue.State) time.Duration {
+			asked++
+			return ms
+		}, nil, nil)
+		if asked != 1 {
+			t.Errorf("asked %d times", asked)
+		}
+	})
+}
+
 // One in the middle that leaves changes nothing for the others.
 func TestLeavingTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
