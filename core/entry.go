@@ -59,7 +59,7 @@ func (e *engine) entryFor(w *want, now *entry) *entry {
 		return nil
 	}
 	hold := e.store.NewHold()
-	return &entry{Place: store.Place{Hold: hold, Owner: w.ownerOf(hold), Form: w.form}, since: schedule.Now()}
+	return &entry{Place: store.Place{Hold: hold, Owner: w.owner().Of(hold), Form: w.form}, since: schedule.Now()}
 }
 
 func (q *entry) serves(w *want) bool {
@@ -146,7 +146,7 @@ func (e *engine) carriedBy(n store.Name) *entry {
 
 // mayBeCarried: a call with an owner of its own choice may enter the lock meanwhile, and leave it. Then the release
 // would put in an entry that was used up.
-func mayBeCarried(w *want) bool { return w.owner == "" }
+func mayBeCarried(w *want) bool { return w.chosen == "" }
 
 // carry is entryFor for a release.
 func (e *engine) carry(w *want, now *entry) *entry {
@@ -187,7 +187,8 @@ func (e *engine) giveUp(n store.Name, q *entry) {
 	q.mu.Unlock()
 	if left {
 		e.store.ReleaseLater(store.Release{
-			Name: n, Owner: q.Owner, Hold: q.Hold, Form: q.Form, Failed: true, MayArrive: carried, Until: time.Now().Add(leftAfter),
+			Holding: store.Holding{Name: n, Owner: q.Owner, Hold: q.Hold}, Terms: store.Terms{Form: q.Form},
+			Work: store.Failed, MayArrive: carried, Until: time.Now().Add(leftAfter),
 		})
 	}
 }
@@ -245,7 +246,7 @@ func (e *engine) grantedByMessage(lock string, m store.Message, found waitqueue.
 		e.missedMessage()
 	}
 	var w *waiter
-	if to.Form == c.form && c.isUsual() && c.settings.Lease >= store.GrantLease && e.store.Can.PassOn &&
+	if c.isOrdinaryIn(to.Form) && c.settings.Lease >= store.GrantLease && e.store.Can.PassOn &&
 		ends.Sub(now) >= store.GrantLease/2 {
 		w = e.queues.Choose(lock, found, (*entry).spend)
 	}
@@ -254,7 +255,7 @@ func (e *engine) grantedByMessage(lock string, m store.Message, found waitqueue.
 		return
 	}
 	w.HandOff(grant{
-		acquisition: acquisition{form: c.form, owner: to.Hold, redisToken: m.Token, length: c.settings.Lease, ahead: m.Ahead, unrenewed: true},
+		acquisition: acquisition{Terms: c.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead, unrenewed: true},
 		times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), renewAt: now.Add(renewGrantAfter)},
 		token:       m.Token, hold: to.Hold,
 	})

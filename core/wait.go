@@ -62,7 +62,7 @@ func (c *lockCall) tryThenQueue() (*Lock, error) {
 			return k, nil
 		}
 	}
-	w, by := e.queues.Join(c.name.Lock(), c.ownerOf(""), &c.want, c.settings.MaxWaiters)
+	w, by := e.queues.Join(c.name.Lock(), c.owner().Of(""), &c.want, c.settings.MaxWaiters)
 	if w == nil {
 		return nil, c.refuse(tooManyWaiting, by)
 	}
@@ -87,11 +87,14 @@ func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
 // and there may be room beside others that share it or have permits.
 func (c *lockCall) mayGoAtOnce() bool {
-	if c.form == store.Exclusive {
-		return !c.isPlain()
+	switch {
+	case !c.owner().Usual():
+		return true
+	case c.form.Alone():
+		return false
 	}
 	_, waits := c.engine.queues.WaitFor(c.name.Lock())
-	return !waits || !c.isPlain()
+	return !waits
 }
 
 // queuedCall is a call that waits in the queue of its lock.
@@ -166,7 +169,7 @@ func (q *queuedCall) lockGiven(g grant) (*Lock, error) {
 	}
 	q.took(k)
 	if q.ctx.Err() != nil {
-		_ = k.finish(q.ctx, true, true)
+		_ = k.finish(q.ctx, store.Failed, true)
 		return nil, gaveUpError(q.ctx, q.name.Key())
 	}
 	return k, nil
@@ -202,8 +205,8 @@ func (q *queuedCall) askFailed(err error, asked time.Time) error {
 
 // took ends the wait of a call that has the lock.
 func (q *queuedCall) took(k *Lock) {
-	q.leaveQueue(q.waiter.Took(k.lease.end(), k.lease.fixed))
-	if q.form != store.Exclusive { // there may be room for the next one
+	q.leaveQueue(q.waiter.Took(k.lease.end(), k.lease.Fixed))
+	if !q.form.Alone() { // there may be room for the next one
 		q.engine.queues.Signal(q.name.Lock(), 0)
 	}
 }
