@@ -34,7 +34,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 	if err != nil {
 		return nil, err
 	}
-	return l.obtain(ctx, key, s)
+	return l.lockObserved(ctx, key, s)
 }
 
 // TryLock is [Locker.Lock] that never waits for a busy lock, nor takes one that has
@@ -42,32 +42,33 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 // most for [Timeout]; for as long again where this Locker is just giving up the lock that refuses it.
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	if len(opts) == 0 {
-		return l.obtain(ctx, key, &l.unwaiting)
+		return l.lockObserved(ctx, key, &l.unwaiting)
 	}
 	s, err := l.settings(append(opts[:len(opts):len(opts)], NoWait()))
 	if err != nil {
 		return nil, err
 	}
-	return l.obtain(ctx, key, s)
+	return l.lockObserved(ctx, key, s)
 }
 
-// obtain is acquire, and notifies Observers.
-func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, error) {
+// lockObserved takes or enters the lock, and notifies Observers.
+func (l *Locker) lockObserved(ctx context.Context, key string, s *settings) (*Lock, error) {
 	ctx, n := l.observe(ctx, key, 1, s.Name, s.Form.Label())
-	k, err := l.acquire(ctx, key, s)
+	k, err := l.enterOrLock(ctx, key, s)
 	return k.observed(n, s.Form, err)
 }
 
-func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, error) {
+// enterOrLock enters the lock if the context holds it, and takes it otherwise.
+func (l *Locker) enterOrLock(ctx context.Context, key string, s *settings) (*Lock, error) {
 	n, err := l.nameOf(key)
 	if err != nil {
 		return nil, err
 	}
 	c := &lockCall{engine: &l.engine, want: wanted(ctx, n, s)}
-	switch k, err := c.enterOuter(); {
-	case k != nil || err != nil:
+	if k, err := c.enterOuter(); err != errNotEntered {
 		return k, err
-	case !l.admit():
+	}
+	if !l.admit() {
 		return nil, closedError("taking", key)
 	}
 	defer l.underWay.End()
@@ -76,7 +77,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	}
 	k, err := c.waitSafely()
 	if errors.Is(err, ErrLost) && c.outer != nil && errors.Is(c.outer.join(nil), ErrNotHeld) {
-		return l.acquire(ctx, key, s) // that was unlocked meanwhile
+		return l.enterOrLock(ctx, key, s) // that was unlocked meanwhile
 	}
 	return k, err
 }

@@ -40,7 +40,7 @@ func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Conte
 	}
 	for {
 		again := false
-		k, err := l.obtain(ctx, key, s)
+		k, err := l.lockObserved(ctx, key, s)
 		if k != nil {
 			again, err = k.lead(ctx, fn)
 		}

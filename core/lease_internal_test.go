@@ -66,7 +66,7 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 		} {
 			now := schedule.Now()
 			s := &lease{engine: &l.engine}
-			s.shared = new(atomic.Bool)
+			s.ownerKnown = new(atomic.Bool)
 			s.heldSince = now.Add(-kept)
 			s.times.deadline = now.Add(ends)
 			if want := kept < handOffFor && ends > 0; s.canBeHandedOff() != want {
@@ -77,7 +77,7 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 		for given, want := range map[int64]bool{999: true, 1000: false} {
 			now := schedule.Now()
 			s := &lease{engine: &l.engine, token: given}
-			s.shared = new(atomic.Bool)
+			s.ownerKnown = new(atomic.Bool)
 			s.heldSince, s.times.deadline = now.Add(-time.Millisecond), now.Add(time.Hour)
 			if s.canBeHandedOff() != want {
 				t.Errorf("%d tokens given in a millisecond: handed off is %v", given, !want)
@@ -100,7 +100,7 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		k, err := cs[0].receive(grant{times: times{deadline: schedule.Now().Add(time.Hour)}})
+		k, err := cs[0].lockOfHandOff(grant{times: times{deadline: schedule.Now().Add(time.Hour)}})
 		if err := a.add(k, err, i); !errors.Is(err, ErrClosed) {
 			t.Errorf("the call fails: %v", err)
 		}

@@ -116,10 +116,10 @@ func (a *multiCall) run(cs []*lockCall) error {
 	for _, c := range cs {
 		c.ctx = a.under()
 		switch k, err := c.enterOuter(); {
+		case err == errNotEntered:
+			others = append(others, c)
 		case err != nil:
 			return a.add(nil, err, a.wants(c))
-		case k == nil:
-			others = append(others, c)
 		default:
 			a.took(k)
 			a.locks = append(a.locks, k)
@@ -235,23 +235,26 @@ func (a *multiCall) ask(cs []*lockCall, again bool) (first *lockCall, err error)
 	for i, c := range cs {
 		c.claimIn(&claims[i], hold, store.NotWaiting)
 	}
-	var room []held
+	var memory []lockMemory
 	e.store.AcquireAll(a.under(), claims, again, func(i int, g store.Grant, failure error) {
 		c := cs[i]
 		c.ctx = a.under()
-		if failure == nil && room == nil {
-			room = make([]held, len(cs))
+		if failure == nil && memory == nil {
+			memory = make([]lockMemory, len(cs))
 		}
 		if failure == nil {
-			c.room = &room[i]
+			c.memory = &memory[i]
 		}
-		k, busy, failure := c.conclude(&claims[i], g, failure)
+		k, failure := c.readAnswer(&claims[i], g, failure)
+		busy, isBusy := failure.(*store.Busy)
 		switch {
 		case k != nil:
 			a.locks = append(a.locks, k)
 		case first != nil:
-		case busy != nil && !c.waits():
+		case isBusy && !c.waits():
 			first, err = c, c.refuse(notWaiting, taken(busy))
+		case isBusy:
+			first = c
 		default:
 			first, err = c, failure
 		}

@@ -126,8 +126,8 @@ func endAll(ctx context.Context, all []leaver, work store.Work) error {
 	e := endings[0].lease.engine
 	e.store.ReleaseAll(ctx, requests, e.timeout, func(i int, released store.Released, err error) {
 		r := &endings[i]
-		free, err := r.confirm(ctx, released, err)
-		if r.lease.retire(free, err); err != nil {
+		signal, err := r.confirm(ctx, released, err)
+		if r.lease.retire(signal, err); err != nil {
 			errs = append(errs, err)
 		}
 	})

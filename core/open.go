@@ -79,7 +79,7 @@ func (l *Locker) Ping(ctx context.Context) error {
 	s.Lease, s.Fixed, s.Window, s.MaxHold = max(pingLease, 3*l.timeout), false, 0, 0
 	// A key of its own: one that an earlier Ping could not release would be busy, which says
 	// nothing about whether Redis accepts writes.
-	k, err := l.acquire(ctx, store.InFirstSlot(l.defaults.Prefix, "latchkey:ping:"+l.store.NewHold()+":"), &s)
+	k, err := l.enterOrLock(ctx, store.InFirstSlot(l.defaults.Prefix, "latchkey:ping:"+l.store.NewHold()+":"), &s)
 	if err == nil {
 		err = k.Unlock(ctx)
 	}

@@ -14,8 +14,8 @@ const (
 	pollMax = time.Second
 	// Without wake-ups waiting calls ask again after these, doubling: a lock that is granted
 	// to one of them lies idle until then.
-	pollUnheard    = 20 * time.Millisecond
-	pollUnheardMax = 150 * time.Millisecond
+	pollUnnotified    = 20 * time.Millisecond
+	pollUnnotifiedMax = 150 * time.Millisecond
 	// In a quorum contenders may each get a part of it; they come back after a
 	// random time below these, or twice what the attempt took, doubling until the call
 	// has the lock.
@@ -52,13 +52,12 @@ func (c *lockCall) tryThenQueue() (*Lock, error) {
 		return c.tryWithoutQueue(notWaiting)
 	}
 	if c.mayGoAtOnce() {
-		k, b, err := c.try(nil)
-		if b == nil {
+		if k, err := c.askOnce(); !isBusy(err) {
 			return k, err
 		}
 	} else if c.settings.Ticket != "" && e.queues.Has(c.name.Lock()) {
 		// Only the head asks Redis, and cannot have the lock that was handed over to this call.
-		if k, _, _ := c.resume(); k != nil {
+		if k, err := c.askByTicket(); err == nil {
 			return k, nil
 		}
 	}
@@ -73,15 +72,21 @@ func (c *lockCall) tryThenQueue() (*Lock, error) {
 // then it asks once more.
 func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
 	unconfirmed := c.engine.givingUp.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
-	k, busy, err := c.try(nil)
+	k, err := c.askOnce()
 	// Dead members of a quorum confirm nothing.
-	if busy != nil && unconfirmed != nil && !c.engine.store.Can.Differ && unconfirmed.confirmed(c.ctx) {
-		k, busy, err = c.try(nil)
+	if isBusy(err) && unconfirmed != nil && !c.engine.store.Can.Differ && unconfirmed.confirmed(c.ctx) {
+		k, err = c.askOnce()
 	}
-	if busy != nil {
+	if busy, ok := err.(*store.Busy); ok {
 		err = c.refuse(why, taken(busy))
 	}
 	return k, err
+}
+
+// isBusy says that others have the lock.
+func isBusy(err error) bool {
+	_, ok := err.(*store.Busy)
+	return ok
 }
 
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
@@ -109,50 +114,48 @@ type queuedCall struct {
 // waitInQueue waits until the call is the head of its queue, then for the lock. The head asks
 // Redis whenever the lock may have become free.
 func (c *lockCall) waitInQueue(w *waiter) (*Lock, error) {
-	q := queuedCall{lockCall: c, waiter: w, pace: pollUnheard}
+	queued := queuedCall{lockCall: c, waiter: w, pace: pollUnnotified}
 	for {
-		q.boundByWait()
-		r := w.Wait(c.ctx, q.pollDelay, q.over, c.engine.closing)
+		queued.boundByWait()
+		r := w.Wait(c.ctx, queued.pollDelay, queued.over, c.engine.closing)
 		switch r.Reason {
 		case waitqueue.AskRedis:
 		case waitqueue.LockGiven:
-			return q.lockGiven(r.Lock)
+			return queued.lockGiven(r.Lock)
 		case waitqueue.Refused:
 			return nil, r.Err
 		default:
-			return nil, q.leave(c.engine.waitError(&c.want, r.Reason, r.State))
+			return nil, queued.leave(c.engine.waitError(&c.want, r.Reason, r.State))
 		}
 		asked := time.Now()
-		k, busy, err := c.try(w)
-		switch {
-		case busy != nil:
-			q.stillBusy(busy, asked)
-		case err == nil:
-			q.took(k)
+		k, err := c.askAsHead(w)
+		if err == nil {
+			queued.took(k)
 			return k, nil
-		default:
-			if err := q.askFailed(err, asked); err != nil {
-				return nil, err
-			}
+		}
+		if busy, ok := err.(*store.Busy); ok {
+			queued.stillBusy(busy, asked)
+		} else if err := queued.askFailed(err, asked); err != nil {
+			return nil, err
 		}
 	}
 }
 
 // boundByWait starts the timer of Wait when the call begins to wait: most calls get the lock without.
-func (q *queuedCall) boundByWait() {
-	wait := q.settings.Wait
-	if waited, waits := q.waiter.Waited(); waits && wait != nil && q.over == nil {
-		q.over = time.After(*wait - max(waited, q.group.waited()))
+func (c *queuedCall) boundByWait() {
+	wait := c.settings.Wait
+	if waited, waits := c.waiter.Waited(); waits && wait != nil && c.over == nil {
+		c.over = time.After(*wait - max(waited, c.group.waited()))
 	}
 }
 
 // pollDelay is how long to wait for a notification before asking again.
-func (q *queuedCall) pollDelay(known waitqueue.State) time.Duration {
+func (c *queuedCall) pollDelay(known waitqueue.State) time.Duration {
 	delay := pollMax/2 + rand.N(pollMax/2)
-	e, silent := q.engine, !known.Silence.IsZero()
-	if silent || !known.Local && (e.isDeaf(schedule.Now()) || !e.listener.Subscribed(q.name.Channel())) {
-		delay = q.pace/2 + rand.N(q.pace/2)
-		q.pace = min(2*q.pace, pollUnheardMax)
+	e, silent := c.engine, !known.Silence.IsZero()
+	if silent || !known.Local && (e.mustPoll(schedule.Now()) || !e.listener.Subscribed(c.name.Channel())) {
+		delay = c.pace/2 + rand.N(c.pace/2)
+		c.pace = min(2*c.pace, pollUnnotifiedMax)
 	}
 	if !known.Until.IsZero() && !silent {
 		// Its end is known: nobody announces that a key has expired.
@@ -162,65 +165,65 @@ func (q *queuedCall) pollDelay(known waitqueue.State) time.Duration {
 }
 
 // lockGiven takes a lock that the call was given in memory.
-func (q *queuedCall) lockGiven(g grant) (*Lock, error) {
-	k, err := q.receive(g)
+func (c *queuedCall) lockGiven(g grant) (*Lock, error) {
+	k, err := c.lockOfHandOff(g)
 	if err != nil {
-		return nil, q.leave(err)
+		return nil, c.leave(err)
 	}
-	q.took(k)
-	if q.ctx.Err() != nil {
-		_ = k.finish(q.ctx, store.Failed, true)
-		return nil, gaveUpError(q.ctx, q.name.Key())
+	c.took(k)
+	if c.ctx.Err() != nil {
+		_ = k.finish(c.ctx, store.Failed, true)
+		return nil, gaveUpError(c.ctx, c.name.Key())
 	}
 	return k, nil
 }
 
 // stillBusy takes the answer that the lock is busy, to a question that was asked then. The call goes on waiting.
-func (q *queuedCall) stillBusy(busy *store.Busy, asked time.Time) {
-	e := q.engine
-	if q.waiter.Busy(taken(busy), q.settings.MaxWaiters, q.refuse(tooManyWaiting, taken(busy))) {
-		q.pace = pollUnheard
-		e.listener.Watch(q.name.Lock(), q.name.Channel())
+func (c *queuedCall) stillBusy(busy *store.Busy, asked time.Time) {
+	e := c.engine
+	if c.waiter.Busy(taken(busy), c.settings.MaxWaiters, c.refuse(tooManyWaiting, taken(busy))) {
+		c.pace = pollUnnotified
+		e.listener.Watch(c.name.Lock(), c.name.Channel())
 	}
 	if busy.Split { // contenders that block each other must not come back together
-		q.backOff = min(max(2*q.backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
-		e.queues.Signal(q.name.Lock(), rand.N(q.backOff))
+		c.backOff = min(max(2*c.backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
+		e.queues.Signal(c.name.Lock(), rand.N(c.backOff))
 	}
 }
 
 // askFailed takes the failure of a question that was asked then. It returns nil when the call goes on waiting, and
 // otherwise the error with which it has left the queue.
-func (q *queuedCall) askFailed(err error, asked time.Time) error {
-	known := q.waiter.Silent(asked) // to all calls of the queue
-	switch end := q.engine.afterFailure(&q.want, known, err); {
+func (c *queuedCall) askFailed(err error, asked time.Time) error {
+	known := c.waiter.Silent(asked) // to all calls of the queue
+	switch end := c.engine.afterFailure(&c.want, known, err); {
 	case end.err == nil:
 		return nil
 	case end.forAll:
-		q.leaveQueue(q.waiter.Dismiss(end.err))
+		c.leaveQueue(c.waiter.Dismiss(end.err))
 		return end.err
 	default: // it may have failed for a reason of its own: the others try for themselves
-		return q.leave(end.err)
+		return c.leave(end.err)
 	}
 }
 
 // took ends the wait of a call that has the lock.
-func (q *queuedCall) took(k *Lock) {
-	q.leaveQueue(q.waiter.Took(k.lease.end(), k.lease.Fixed))
-	if !q.form.Alone() { // there may be room for the next one
-		q.engine.queues.Signal(q.name.Lock(), 0)
+func (c *queuedCall) took(k *Lock) {
+	c.leaveQueue(c.waiter.Took(k.lease.end(), k.lease.Fixed))
+	if !c.form.Alone() { // there may be room for the next one
+		c.engine.queues.Signal(c.name.Lock(), 0)
 	}
 }
 
 // leave ends a wait in vain, and returns err.
-func (q *queuedCall) leave(err error) error {
-	q.leaveQueue(q.waiter.Leave())
+func (c *queuedCall) leave(err error) error {
+	c.leaveQueue(c.waiter.Leave())
 	return err
 }
 
 // leaveQueue gives up what the queue had, if the call was the last in it.
-func (q *queuedCall) leaveQueue(left waitqueue.Leftover[*entry]) {
+func (c *queuedCall) leaveQueue(left waitqueue.Leftover[*entry]) {
 	if left.Notifications {
-		q.engine.listener.Unwatch(q.name.Channel())
+		c.engine.listener.Unwatch(c.name.Channel())
 	}
-	q.engine.giveUp(q.name, left.Entry)
+	c.engine.giveUp(c.name, left.Entry)
 }
