@@ -22,7 +22,7 @@ func (c *lockCall) askOnce() (*Lock, error) {
 	if c.settings.Resume {
 		return c.askByTicket()
 	}
-	return c.askBy(c.claimAlone())
+	return c.askBy(c.unqueuedClaim())
 }
 
 // askAsHead is askOnce for the head of the queue of this process, by its entry in the queue of the lock, if it has one.
@@ -43,7 +43,7 @@ func (c *lockCall) askAsHead(w *waiter) (*Lock, error) {
 
 // askByTicket asks for the lock that was handed over with the ticket of the call.
 func (c *lockCall) askByTicket() (*Lock, error) {
-	claim := c.claimAlone()
+	claim := c.unqueuedClaim()
 	claim.Ticket = c.settings.Ticket
 	return c.askBy(claim)
 }
@@ -53,8 +53,8 @@ func (c *lockCall) askBy(claim *store.Claim) (*Lock, error) {
 	return c.readAnswer(claim, granted, err)
 }
 
-// claimAlone is a claim without an entry in the queue.
-func (c *lockCall) claimAlone() *store.Claim {
+// unqueuedClaim is a claim without an entry in the queue.
+func (c *lockCall) unqueuedClaim() *store.Claim {
 	return c.claim(c.engine.store.NewHold(), store.NotWaiting)
 }
 

@@ -69,9 +69,9 @@ func (q *entry) serves(w *want) bool {
 }
 
 // howToWait says how an entry waits if the lock is busy.
-func (e *engine) howToWait(q *entry, n store.Name) store.Waiting {
+func (e *engine) howToWait(q *entry, name store.Name) store.Waiting {
 	now := schedule.Now()
-	if e.mustPoll(now) || now.Sub(q.since) > subscribeIn && !e.listener.Subscribed(n.Channel()) {
+	if e.mustPoll(now) || now.Sub(q.since) > subscribeIn && !e.listener.Subscribed(name.Channel()) {
 		return store.Polling
 	}
 	return store.Listening
@@ -137,11 +137,11 @@ func (q *entry) queued(b *store.Busy, copied bool) (missed bool) {
 
 // entryToEnqueue returns the entry that a release of the lock enqueues, for calls of this process that go on waiting
 // for it. It is nil when none do, or no message would reach them.
-func (e *engine) entryToEnqueue(n store.Name) *entry {
-	if !e.isNotified(n) {
+func (e *engine) entryToEnqueue(name store.Name) *entry {
+	if !e.isNotified(name) {
 		return nil
 	}
-	return e.queues.EntryOf(n.Lock(), mayBeEnqueued, e.entryForRelease)
+	return e.queues.EntryOf(name.Lock(), mayBeEnqueued, e.entryForRelease)
 }
 
 // mayBeEnqueued says that a release may enqueue the entry of a call. A call with an owner of its own choice may enter
@@ -176,7 +176,7 @@ func (q *entry) releaseAnswered(clock store.Clock) {
 
 // giveUp ends the use of an entry, if there is one, and gives up the lock if that was granted to it. A release that
 // is under way must not put it into the queue later.
-func (e *engine) giveUp(n store.Name, q *entry) {
+func (e *engine) giveUp(name store.Name, q *entry) {
 	if q == nil {
 		return
 	}
@@ -187,16 +187,16 @@ func (e *engine) giveUp(n store.Name, q *entry) {
 	q.mu.Unlock()
 	if left {
 		e.store.ReleaseLater(store.Release{
-			Holding: store.Holding{Name: n, Owner: q.Owner, Hold: q.Hold}, Terms: store.Terms{Form: q.Form},
+			Holding: store.Holding{Name: name, Owner: q.Owner, Hold: q.Hold}, Terms: store.Terms{Form: q.Form},
 			Work: store.Failed, MayArrive: mayArrive, Until: time.Now().Add(leftAfter),
 		})
 	}
 }
 
 // isNotified says that messages reach this process when a lock is granted to it.
-func (e *engine) isNotified(n store.Name) bool {
+func (e *engine) isNotified(name store.Name) bool {
 	return e.store.Can.Grant && e.listener.HasSubscriptions() && !e.mustPoll(schedule.Now()) &&
-		e.listener.Subscribed(n.Channel())
+		e.listener.Subscribed(name.Channel())
 }
 
 // mustPoll says that this process has missed a message not long ago.

@@ -75,7 +75,7 @@ func (c *lockCall) askToEnter(s *lease) { c.chosen, c.form, c.enter = s.owner, s
 func (c *lockCall) reenter(s *lease) (*Lock, error) {
 	e := c.engine
 	c.askToEnter(s)
-	claim := c.claimAlone()
+	claim := c.unqueuedClaim()
 	k := new(Lock)
 	k.reentry = true
 	k.open(c.ctx, c.group, s, claim.Hold, &claim.Resends)

@@ -66,7 +66,7 @@ type signalling bool
 
 const (
 	signalQueue  signalling = true  // the lock may be free
-	awaitMessage signalling = false // Redis has granted it to who is first in its queue, and sends a message when that is here
+	awaitMessage signalling = false // Redis has granted it to the first in its queue; if that is here, a message says so
 )
 
 func (r *releasing) send(ctx context.Context) (signalling, error) {

@@ -17,8 +17,8 @@ type want struct {
 	enter    int64  // token of the lock to enter; 0: a free one will do
 }
 
-func wanted(ctx context.Context, n store.Name, s *settings) want {
-	return want{ctx: ctx, name: n, settings: s, form: s.Form, chosen: s.Owner.Chosen}
+func wanted(ctx context.Context, name store.Name, given *settings) want {
+	return want{ctx: ctx, name: name, settings: given, form: given.Form, chosen: given.Owner.Chosen}
 }
 
 func (w *want) terms() store.Terms {
