@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -28,9 +27,6 @@ func (c *lockCall) askOnce() (*Lock, error) {
 // askAsHead is askOnce for the head of the queue of this process, by its entry in the queue of the lock, if it has one.
 func (c *lockCall) askAsHead(w *waiter) (*Lock, error) {
 	e := c.engine
-	if !e.store.Can.Grant { // there is no queue
-		return c.askOnce()
-	}
 	q := w.Entry(e.entryFor)
 	if q == nil {
 		return c.askOnce()
@@ -79,21 +75,12 @@ func (c *lockCall) readAnswer(claim *store.Claim, granted store.Grant, err error
 	return nil, busy
 }
 
-// decided lets members of a quorum that grant a claim late know what became of it: a lock, or
-// nothing.
+// decided lets members of a quorum that grant a claim late know what became of it: a lock, or nothing.
 func (c *lockCall) decided(claim *store.Claim, k *Lock) {
-	var isHeld func() bool
-	if k != nil && c.engine.store.Can.Differ { // it costs memory
-		isHeld = k.held
-	}
-	c.engine.store.Decided(claim, isHeld)
+	c.engine.store.Decided(claim, (*decidedLock)(k))
 }
 
-// lateCopies returns the claim's Resends if copies of it may still arrive, else nil: a pointer would keep the
-// whole claim alive.
-func (c *lockCall) lateCopies(claim *store.Claim) *conn.Resends {
-	if claim.Resends.MayArriveTwice() || c.engine.store.Can.Differ {
-		return &claim.Resends
-	}
-	return nil
-}
+type decidedLock Lock
+
+// Held says whether there is a lock, and it is held.
+func (k *decidedLock) Held() bool { return k != nil && (*Lock)(k).held() }

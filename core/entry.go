@@ -49,13 +49,13 @@ const (
 )
 
 // entryFor returns the entry to wait by: the present one, if that has the form that the call
-// wants. A call for an attempt has none, for it is an answer that it waits for.
+// wants. A call for an attempt has none, for it is an answer that it waits for, and nobody where there is no queue.
 func (e *engine) entryFor(w *want, now *entry) *entry {
 	if now != nil && now.serves(w) {
 		return now
 	}
 	e.giveUp(w.name, now)
-	if w.isAttempt() {
+	if w.isAttempt() || !e.store.HasQueue() {
 		return nil
 	}
 	hold := e.store.NewHold()
@@ -195,8 +195,7 @@ func (e *engine) giveUp(name store.Name, q *entry) {
 
 // isNotified says that messages reach this process when a lock is granted to it.
 func (e *engine) isNotified(name store.Name) bool {
-	return e.store.Can.Grant && e.listener.HasSubscriptions() && !e.mustPoll(schedule.Now()) &&
-		e.listener.Subscribed(name.Channel())
+	return e.listener.HasSubscriptions() && !e.mustPoll(schedule.Now()) && e.listener.Subscribed(name.Channel())
 }
 
 // mustPoll says that this process has missed a message not long ago.

@@ -49,7 +49,7 @@ func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error
 			Terms: r.Terms, owner: claim.Owner, redisToken: r.Token, ahead: r.Ahead, attempt: int32(r.Attempt),
 		},
 		times: c.engine.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
-		token: r.Token, hold: claim.Hold, resends: c.lateCopies(claim),
+		token: r.Token, hold: claim.Hold, resends: c.engine.store.LateCopies(claim),
 	})
 	s := k.lease
 	if !c.owner().Usual() || s.Form.Stays() {
@@ -164,7 +164,7 @@ func (e *engine) grantedByMessage(lock string, m store.Message, found waitqueue.
 	}
 	isSure := ends.Sub(now) >= store.GrantLease/2
 	var w *waiter
-	if isSure && call.isOrdinaryIn(to.Form) && call.settings.Lease >= store.GrantLease && e.store.Can.PassOn {
+	if isSure && e.mayHandOff(call, to.Form) && call.settings.Lease >= store.GrantLease {
 		w = e.queues.Choose(lock, found, (*entry).spend)
 	}
 	if w == nil {
@@ -173,7 +173,7 @@ func (e *engine) grantedByMessage(lock string, m store.Message, found waitqueue.
 	}
 	w.HandOff(grant{
 		acquisition: acquisition{Terms: call.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead, unrenewed: true},
-		times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), renewAt: now.Add(renewGrantAfter)},
+		times:       times{deadline: ends.Add(-e.store.Margin(store.GrantLease)), renewAt: now.Add(renewGrantAfter)},
 		token:       m.Token, hold: to.Hold,
 	})
 }
@@ -220,14 +220,11 @@ func (s *lease) handOff(h *handle) bool {
 
 // suits says that a call wants just such a lock.
 func (s *lease) suits(call *want) bool {
-	return call.isOrdinaryIn(s.Form) && call.settings.Lease == s.Lease
+	return s.engine.mayHandOff(call, s.Form) && call.settings.Lease == s.Lease
 }
 
 // canBeHandedOff says that the next call of this process may have the lock while Redis knows of the present holder only.
 func (s *lease) canBeHandedOff() bool {
-	if !s.engine.store.Can.PassOn || s.engine.isClosing() {
-		return false
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := schedule.Now()
@@ -237,5 +234,5 @@ func (s *lease) canBeHandedOff() bool {
 	// The next token must be below what Redis would give by its clock, should the lock end without its release.
 	held := now.Sub(s.heldSince)
 	hasToken := !s.ahead && s.token-s.redisToken < held.Microseconds()
-	return isWhole && isAlike && hasToken && held < handOffFor
+	return isWhole && isAlike && hasToken && held < handOffFor && !s.engine.isClosing()
 }

@@ -68,7 +68,7 @@ func (s *lease) begin() bool {
 func (s *lease) end() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.times.deadline.Add(s.engine.margin(s.Lease)).Wall()
+	return s.times.deadline.Add(s.engine.store.Margin(s.Lease)).Wall()
 }
 
 // join adds a handle that is about to re-enter; nil stands for one of another Locker, which only Redis
@@ -216,7 +216,7 @@ func (s *lease) vanished(byRelease bool) error {
 		defer s.mu.Unlock()
 		return notHeldError(s.name.Key())
 	}
-	return s.lose(lostError(s.name.Key(), "it was deleted, or somebody else has taken it", nil), byRelease || s.engine.store.Can.Differ)
+	return s.lose(lostError(s.name.Key(), "it was deleted, or somebody else has taken it", nil), byRelease || s.engine.store.MinorityMayKeep())
 }
 
 // lose ends the contexts of all handles, once, and returns why. What may be left in Redis is given

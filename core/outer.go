@@ -86,7 +86,7 @@ func (c *lockCall) reenter(s *lease) (*Lock, error) {
 	switch {
 	case err == nil:
 		s.mu.Lock()
-		k.entering, k.resends = false, c.lateCopies(claim)
+		k.entering, k.resends = false, e.store.LateCopies(claim)
 		if !s.Fixed {
 			s.extend(granted.Sent, min(granted.Lease, s.Lease))
 		}

@@ -74,7 +74,7 @@ func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
 	unconfirmed := c.engine.givingUp.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
 	k, err := c.askOnce()
 	// Dead members of a quorum confirm nothing.
-	if isBusy(err) && unconfirmed != nil && !c.engine.store.Can.Differ && unconfirmed.confirmed(c.ctx) {
+	if isBusy(err) && unconfirmed != nil && !c.engine.store.MinorityMayKeep() && unconfirmed.confirmed(c.ctx) {
 		k, err = c.askOnce()
 	}
 	if busy, ok := err.(*store.Busy); ok {
