@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // unconnected runs a test in a bubble, with a Locker whose Redis is nowhere.
@@ -48,6 +49,33 @@ func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 		}
 		if err := s.join(new(handle)); !errors.Is(err, ErrNotHeld) {
 			t.Errorf("a call that enters it: %v", err)
+		}
+	})
+}
+
+// A lock that was entered, once, names holds that a short release does not know; one that was granted, and not renewed yet, has
+// no lease of its own.
+func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {
+	unconnected(t, func(t *testing.T, l *Locker) {
+		h := &handle{id: "p:1"}
+		s := &lease{engine: &l.engine, handles: h}
+		s.Lease, s.ownerKnown = time.Minute, &s.ownOwnerKnown
+		s.times.deadline = schedule.Now().Add(time.Minute)
+		if r := s.releaseOf(h, store.Done); r.Entered || r.Terms != s.Terms {
+			t.Errorf("as it was taken: %+v", r)
+		}
+		if err := s.join(new(handle)); err != nil {
+			t.Fatal(err)
+		}
+		s.unrenewed = true
+		if r := s.releaseOf(h, store.Done); !r.Entered || r.Lease != 0 {
+			t.Errorf("entered, and not renewed: %+v", r)
+		}
+		// What the holder has said stays, whoever says less.
+		s.failed(store.FailedForGood)
+		s.failed(store.Failed)
+		if r := s.releasing(h, false, store.Done); r.request.Work != store.FailedForGood {
+			t.Errorf("failed for good: %+v", r.request)
 		}
 	})
 }

@@ -17,6 +17,7 @@ type want struct {
 	enter    int64  // token of the lock to enter; 0: a free one will do
 }
 
+// wanted is what a call wants with what its options have given.
 func wanted(ctx context.Context, name store.Name, given *settings) want {
 	return want{ctx: ctx, name: name, settings: given, form: given.Form, chosen: given.Owner.Chosen}
 }
