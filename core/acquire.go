@@ -30,11 +30,11 @@ import (
 // Whatever the error, nothing stays locked: an outcome that is unknown is compensated in the
 // background.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
-	s, err := l.settings(opts)
+	given, err := l.settings(opts)
 	if err != nil {
 		return nil, err
 	}
-	return l.obtain(ctx, key, s)
+	return l.lockObserved(ctx, key, given)
 }
 
 // TryLock is [Locker.Lock] that never waits for a busy lock, nor takes one that has
@@ -42,41 +42,42 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 // most for [Timeout]; for as long again where this Locker is just giving up the lock that refuses it.
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	if len(opts) == 0 {
-		return l.obtain(ctx, key, &l.unwaiting)
+		return l.lockObserved(ctx, key, &l.unwaiting)
 	}
-	s, err := l.settings(append(opts[:len(opts):len(opts)], NoWait()))
+	given, err := l.settings(append(opts[:len(opts):len(opts)], NoWait()))
 	if err != nil {
 		return nil, err
 	}
-	return l.obtain(ctx, key, s)
+	return l.lockObserved(ctx, key, given)
 }
 
-// obtain is acquire, and notifies Observers.
-func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, error) {
-	ctx, n := l.observe(ctx, key, 1, s.Name, s.Form.Label())
-	k, err := l.acquire(ctx, key, s)
-	return k.observed(n, s.Form, err)
+// lockObserved takes or enters the lock, and notifies Observers.
+func (l *Locker) lockObserved(ctx context.Context, key string, given *settings) (*Lock, error) {
+	ctx, observed := l.observe(ctx, key, 1, given.Name, given.Form.Label())
+	k, err := l.enterOrLock(ctx, key, given)
+	return k.observed(observed, given.Form, err)
 }
 
-func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, error) {
-	n, err := l.nameOf(key)
+// enterOrLock enters the lock if the context holds it, and takes it otherwise.
+func (l *Locker) enterOrLock(ctx context.Context, key string, given *settings) (*Lock, error) {
+	name, err := l.nameOf(key)
 	if err != nil {
 		return nil, err
 	}
-	c := &lockCall{engine: &l.engine, want: wanted(ctx, n, s)}
-	switch k, err := c.enterOuter(); {
-	case k != nil || err != nil:
+	c := &lockCall{engine: &l.engine, want: wanted(ctx, name, given)}
+	if k, err := c.enterOuter(); err != errNotEntered {
 		return k, err
-	case !l.admit():
+	}
+	if !l.admit() {
 		return nil, closedError("taking", key)
 	}
 	defer l.underWay.End()
 	if ctx.Err() != nil {
 		return nil, gaveUpError(ctx, key)
 	}
-	k, err := c.obtain()
+	k, err := c.waitSafely()
 	if errors.Is(err, ErrLost) && c.outer != nil && errors.Is(c.outer.join(nil), ErrNotHeld) {
-		return l.acquire(ctx, key, s) // that was unlocked meanwhile
+		return l.enterOrLock(ctx, key, given) // that was unlocked meanwhile
 	}
 	return k, err
 }

@@ -22,7 +22,7 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context
 	if err != nil {
 		return err
 	}
-	k, err := l.obtain(ctx, key, s)
+	k, err := l.lockObserved(ctx, key, s)
 	if err != nil {
 		return err
 	}

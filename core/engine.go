@@ -63,10 +63,10 @@ type engine struct {
 	scheduler   *schedule.Scheduler
 	started     schedule.Time
 
-	queues    waitqueue.Queues[*want, grant, *entry]
-	listener  *notify.Listener
-	deafUntil atomic.Int64 // a schedule.Time: until then the process polls
-	asking    atomic.Int32 // calls of LockAll that ask again in a moment
+	queues     waitqueue.Queues[*want, grant, *entry]
+	listener   *notify.Listener
+	pollsUntil atomic.Int64 // a schedule.Time: the process has missed a message, and polls
+	asking     atomic.Int32 // calls of LockAll that ask again in a moment
 
 	registry
 	unconfirmed schedule.Count // compensations

@@ -23,7 +23,7 @@ type entry struct {
 
 	mu       sync.Mutex
 	state    entryState
-	carriers int32       // releases under way that may put it into the queue
+	releases int32       // under way, which may enqueue it
 	clock    store.Clock // of Redis, when it was in the queue last; zero: it never was
 }
 
@@ -38,7 +38,7 @@ const (
 
 const (
 	// A process that has missed a message polls for so long.
-	deafFor = 5 * time.Second
+	pollAfterMiss = 5 * time.Second
 	// Who has not subscribed after so long polls until it has.
 	subscribeIn = 250 * time.Millisecond
 	// An entry that could not be given up is out of the queue, and has lost the lock.
@@ -68,33 +68,38 @@ func (q *entry) serves(w *want) bool {
 	return q.state != spent && q.Form == w.form && !w.isAttempt()
 }
 
-// waiting says how an entry waits if the lock is busy.
-func (e *engine) waiting(q *entry, n store.Name) store.Waiting {
+// howToWait says how an entry waits if the lock is busy.
+func (e *engine) howToWait(q *entry, name store.Name) store.Waiting {
 	now := schedule.Now()
-	if e.isDeaf(now) || now.Sub(q.since) > subscribeIn && !e.listener.Hears(n.Channel()) {
+	if e.mustPoll(now) || now.Sub(q.since) > subscribeIn && !e.listener.Subscribed(name.Channel()) {
 		return store.Polling
 	}
 	return store.Listening
 }
 
-// spend ends the use of an entry.
-func (q *entry) spend() {
+// spend ends the use of an entry. It is false when that has ended before: two calls must not get one hold.
+func (q *entry) spend() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	was := q.state
 	q.state = spent
+	return was != spent
 }
 
-// lastQueued is what the clock of Redis showed when the entry was in the queue last. asks is false
+// keepEntry leaves the entry to the next call.
+func keepEntry(*entry) bool { return true }
+
+// lastQueued is what the clock of Redis showed when the entry was in the queue last. isInUse is false
 // when no call asks by it any more.
-func (q *entry) lastQueued() (clock store.Clock, asks bool) {
+func (q *entry) lastQueued() (clock store.Clock, isInUse bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.clock, q.state != spent
 }
 
-// answered takes the answer to a claim by the entry. A copy that was not answered was compensated, as was a
+// entryAnswered takes the answer to a claim by the entry. A copy that was not answered was compensated, as was a
 // claim that may have had an effect: that ends the hold.
-func (e *engine) answered(q *entry, c *store.Claim, g store.Grant, err error) {
+func (e *engine) entryAnswered(q *entry, c *store.Claim, g store.Grant, err error) {
 	missed, copied := false, c.Resends.MayArriveTwice()
 	if busy, isBusy := err.(*store.Busy); isBusy {
 		missed = q.queued(busy, copied)
@@ -130,39 +135,39 @@ func (q *entry) queued(b *store.Busy, copied bool) (missed bool) {
 	return missed
 }
 
-// carriedBy returns the entry that a release puts into the queue, for calls of this process that go on waiting for
-// the lock; nil when none do, or no message would reach them.
-func (e *engine) carriedBy(n store.Name) *entry {
-	if !e.hears(n) {
+// entryToEnqueue returns the entry that a release of the lock enqueues, for calls of this process that go on waiting
+// for it. It is nil when none do, or no message would reach them.
+func (e *engine) entryToEnqueue(name store.Name) *entry {
+	if !e.isNotified(name) {
 		return nil
 	}
-	return e.queues.EntryOf(n.Lock(), mayBeCarried, e.carry)
+	return e.queues.EntryOf(name.Lock(), mayBeEnqueued, e.entryForRelease)
 }
 
-// mayBeCarried: a call with an owner of its own choice may enter the lock meanwhile, and leave it. Then the release
-// would put in an entry that was used up.
-func mayBeCarried(w *want) bool { return w.chosen == "" }
+// mayBeEnqueued says that a release may enqueue the entry of a call. A call with an owner of its own choice may enter
+// the lock meanwhile, and leave it: then the release would enqueue an entry that was used up.
+func mayBeEnqueued(w *want) bool { return w.chosen == "" }
 
-// carry is entryFor for a release.
-func (e *engine) carry(w *want, now *entry) *entry {
+// entryForRelease is entryFor for a release that is about to enqueue the entry.
+func (e *engine) entryForRelease(w *want, now *entry) *entry {
 	q := e.entryFor(w, now)
 	if q != nil {
 		q.mu.Lock()
-		q.carriers++
+		q.releases++
 		q.mu.Unlock()
 	}
 	return q
 }
 
-// carried takes the answer to such a release. Without a clock it does not say whether the
+// releaseAnswered takes the answer to such a release. Without a clock it does not say whether the
 // entry is in the queue.
-func (q *entry) carried(clock store.Clock) {
+func (q *entry) releaseAnswered(clock store.Clock) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if clock.Redis == 0 {
 		return
 	}
-	q.carriers--
+	q.releases--
 	q.clock = clock
 	if q.state == fresh {
 		q.state = inQueue
@@ -171,99 +176,32 @@ func (q *entry) carried(clock store.Clock) {
 
 // giveUp ends the use of an entry, if there is one, and gives up the lock if that was granted to it. A release that
 // is under way must not put it into the queue later.
-func (e *engine) giveUp(n store.Name, q *entry) {
+func (e *engine) giveUp(name store.Name, q *entry) {
 	if q == nil {
 		return
 	}
 	q.mu.Lock()
-	carried := q.carriers > 0
-	left := q.state == inQueue || q.state == fresh && carried
+	mayArrive := q.releases > 0
+	left := q.state == inQueue || q.state == fresh && mayArrive
 	q.state = spent
 	q.mu.Unlock()
 	if left {
 		e.store.ReleaseLater(store.Release{
-			Holding: store.Holding{Name: n, Owner: q.Owner, Hold: q.Hold}, Terms: store.Terms{Form: q.Form},
-			Work: store.Failed, MayArrive: carried, Until: time.Now().Add(leftAfter),
+			Holding: store.Holding{Name: name, Owner: q.Owner, Hold: q.Hold}, Terms: store.Terms{Form: q.Form},
+			Work: store.Failed, MayArrive: mayArrive, Until: time.Now().Add(leftAfter),
 		})
 	}
 }
 
-// hears says that messages reach this process when a lock is granted to it.
-func (e *engine) hears(n store.Name) bool {
-	return e.listener.Listens() && !e.isDeaf(schedule.Now()) && e.listener.Hears(n.Channel())
+// isNotified says that messages reach this process when a lock is granted to it.
+func (e *engine) isNotified(name store.Name) bool {
+	return e.listener.HasSubscriptions() && !e.mustPoll(schedule.Now()) && e.listener.Subscribed(name.Channel())
 }
 
-// isDeaf says that this process has missed a message not long ago.
-func (e *engine) isDeaf(now schedule.Time) bool { return now < schedule.Time(e.deafUntil.Load()) }
+// mustPoll says that this process has missed a message not long ago.
+func (e *engine) mustPoll(now schedule.Time) bool { return now < schedule.Time(e.pollsUntil.Load()) }
 
 func (e *engine) missedMessage() {
-	e.deafUntil.Store(int64(schedule.Now().Add(deafFor)))
+	e.pollsUntil.Store(int64(schedule.Now().Add(pollAfterMiss)))
 	e.notify(context.Background(), Event{Kind: EventGrantMissed})
-}
-
-// A release grants the lock to the entry that waits first, and the message about it
-// has what the process needs to start at once. The lock then lasts for
-// [store.GrantLease] only, so that it is not lost for long on a process that is dead or
-// hangs; the holder renews it to its own lease.
-
-// clockDrift is more than the clocks of Redis and of this machine part within a second.
-const clockDrift = 2 * time.Millisecond
-
-// message takes what a release tells this process of a lock. One that it has granted goes to the call that waits by
-// that entry. If that is too late to be sure, or the call is just asking, it asks, with the same hold. A
-// hold with which nobody waits is none of ours, or is being released.
-func (e *engine) message(lock, text string) {
-	m, err := store.ReadMessage(text)
-	if err != nil { // none of ours
-		return
-	}
-	if m.Token == 0 {
-		e.queues.Signal(lock, store.Open)
-		return
-	}
-	now := schedule.Now()
-	var ends schedule.Time
-	var to *entry
-	w := e.queues.Choose(lock, func(w *want, q *entry) bool {
-		if q == nil || !m.IsFor(q.Hold) {
-			return false
-		}
-		clock, asks := q.lastQueued()
-		if !asks {
-			return false
-		}
-		ends, to = grantEnds(m, clock, now), q
-		// Who wants something else than the usual lock asks Redis for it.
-		return e.mayHandOff(w, q.Form) && w.settings.Lease >= store.GrantLease &&
-			ends.Sub(now) >= store.GrantLease/2
-	})
-	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
-		e.missedMessage()
-	}
-	switch {
-	case w != nil:
-		to.spend()
-		w.HandOff(grant{
-			acquisition: acquisition{Terms: w.Request.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead, unrenewed: true},
-			times:       times{deadline: ends.Add(-e.store.Margin(store.GrantLease)), renewAt: now.Add(renewGrantAfter)},
-			token:       m.Token, hold: to.Hold,
-		})
-	case to != nil:
-		e.queues.Signal(lock, 0)
-	}
-}
-
-// grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known.
-// The message may have been on its way for long. Its age follows from the clock of Redis, as
-// Redis last showed it. A message that seems to come from the future shows that this clock was
-// set since: then nothing is known.
-func grantEnds(m store.Message, clock store.Clock, arrived schedule.Time) schedule.Time {
-	if clock.Redis == 0 {
-		return 0
-	}
-	at := schedule.At(clock.NotBefore(m.At))
-	if at.Sub(arrived) > clockDrift {
-		return 0
-	}
-	return min(at, arrived).Add(store.GrantLease)
 }

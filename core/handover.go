@@ -97,7 +97,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	s.mu.Lock()
 	s.takeOut(&k.handle)
 	s.mu.Unlock()
-	s.retire(false, nil)
+	s.retire(awaitMessage, nil)
 	return nil
 }
 
@@ -195,5 +195,5 @@ func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option)
 		return nil, errors.New("core: Resume takes a lock alone, for an owner of its own, and not from a quorum")
 	}
 	s.Ticket, s.Resume = ticket, true
-	return l.obtain(ctx, key, s)
+	return l.lockObserved(ctx, key, s)
 }

@@ -40,7 +40,7 @@ func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Conte
 	}
 	for {
 		again := false
-		k, err := l.obtain(ctx, key, s)
+		k, err := l.lockObserved(ctx, key, s)
 		if k != nil {
 			again, err = k.lead(ctx, fn)
 		}
@@ -73,10 +73,12 @@ func (l *Locker) settingsOfLead(opts []Option) (*settings, error) {
 	said := &l.defaults
 	switch {
 	case s.Fixed:
-		return nil, errors.New("core: Lead cannot be combined with FixedLease, wherever it was said, for a leader's lease is renewed: give it Lease, and MaxHold to bound a term")
+		return nil, errors.New("core: Lead cannot be combined with FixedLease, wherever it was said, for a leader's lease is renewed: " +
+			"give it Lease, and MaxHold to bound a term")
 	case s.Wait != said.Wait || s.MaxWaiters != said.MaxWaiters || s.Window != said.Window || s.Background != said.Background,
 		s.Form != said.Form || s.Owner.Chosen != "":
-		return nil, errors.New("core: Lead takes the options Lease, MaxHold and Name only: one leads at a time, waits until its context ends, and is followed at once")
+		return nil, errors.New("core: Lead takes the options Lease, MaxHold and Name only: " +
+			"one leads at a time, waits until its context ends, and is followed at once")
 	}
 	forever, lead := time.Duration(math.MaxInt64), *s // nil would be a lease, inside of other locks
 	lead.Wait, lead.MaxWaiters, lead.Window = &forever, nil, 0

@@ -23,22 +23,22 @@ type lease struct {
 
 	maxHoldAt schedule.Time // 0: no bound
 
-	mu          sync.Mutex
-	times       times
-	parkedUntil schedule.Time // at the latest, while it is being handed over; a renewal that was sent by then says nothing
-	renewals    uint32        // confirmed
-	leaving     uint32        // releases under way, of handles that are unlocked
-	renewing    bool
-	overdue     bool          // held longer than MaxHold
-	parked      bool          // its only handle is being handed over
-	expired     bool          // lost when its time was over, not before
-	entered     bool          // once more
-	work        store.Work    // what its holder has said of it
-	alone       atomic.Bool   // room for acquisition.shared, where no other lock has the owner
-	answer      *store.Answer // to the request; nil: it is not known yet
-	err         error
-	handles     *handle      // not unlocked yet: a list, for nearly all leases have one
-	observed    *observation // nil: nobody has heard of it, or it has ended
+	mu            sync.Mutex
+	times         times
+	parkedUntil   schedule.Time // at the latest, while it is being handed over; a renewal that was sent by then says nothing
+	renewals      uint32        // confirmed
+	leaving       uint32        // releases under way, of handles that are unlocked
+	renewing      bool
+	overdue       bool          // held longer than MaxHold
+	parked        bool          // its only handle is being handed over
+	expired       bool          // lost when its time was over, not before
+	entered       bool          // once more
+	work          store.Work    // what its holder has said of it
+	ownOwnerKnown atomic.Bool   // that of acquisition, where no other lock has the owner
+	answer        *store.Answer // to the request; nil: it is not known yet
+	err           error
+	handles       *handle      // not unlocked yet: a list, for nearly all leases have one
+	observed      *observation // nil: nobody has heard of it, or it has ended
 }
 
 // handle is what a lease knows of a [Lock].
@@ -85,7 +85,7 @@ func (s *lease) join(h *handle) error {
 	case !s.isHeld():
 		return notHeldError(s.name.Key())
 	case h == nil:
-		s.shared.Store(true)
+		s.ownerKnown.Store(true)
 	default:
 		*s.find(nil), s.entered, h.entering = h, true, true
 	}
@@ -185,7 +185,7 @@ func (s *lease) usable() error {
 
 // retire ends what leave has begun; err is that of the release. The last one ends the lease. Waiting
 // calls are signalled if the lock is free.
-func (s *lease) retire(free bool, err error) {
+func (s *lease) retire(signal signalling, err error) {
 	s.mu.Lock()
 	s.leaving--
 	left := s.handles == nil && s.err == nil
@@ -197,7 +197,7 @@ func (s *lease) retire(free bool, err error) {
 	if over {
 		s.endReleased()
 	}
-	if left && free {
+	if left && signal == signalQueue {
 		s.engine.queues.Signal(s.name.Lock(), 0)
 	}
 }

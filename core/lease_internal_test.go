@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // unconnected runs a test in a bubble, with a Locker whose Redis is nowhere.
@@ -52,6 +53,33 @@ func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 	})
 }
 
+// A lock that was entered, once, names holds that a short release does not know; one that was granted, and not renewed yet, has
+// no lease of its own.
+func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {
+	unconnected(t, func(t *testing.T, l *Locker) {
+		h := &handle{id: "p:1"}
+		s := &lease{engine: &l.engine, handles: h}
+		s.Lease, s.ownerKnown = time.Minute, &s.ownOwnerKnown
+		s.times.deadline = schedule.Now().Add(time.Minute)
+		if r := s.releaseOf(h, store.Done); r.Entered || r.Terms != s.Terms {
+			t.Errorf("as it was taken: %+v", r)
+		}
+		if err := s.join(new(handle)); err != nil {
+			t.Fatal(err)
+		}
+		s.unrenewed = true
+		if r := s.releaseOf(h, store.Done); !r.Entered || r.Lease != 0 {
+			t.Errorf("entered, and not renewed: %+v", r)
+		}
+		// What the holder has said stays, whoever says less.
+		s.failed(store.FailedForGood)
+		s.failed(store.Failed)
+		if r := s.releasing(h, false, store.Done); r.request.Work != store.FailedForGood {
+			t.Errorf("failed for good: %+v", r.request)
+		}
+	})
+}
+
 // A lock is handed off in memory for as long as others can wait for their turn, and never
 // after its end, should the process have stood still just then.
 func TestHowLongALockIsHandedOff(t *testing.T) {
@@ -66,7 +94,7 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 		} {
 			now := schedule.Now()
 			s := &lease{engine: &l.engine}
-			s.shared = new(atomic.Bool)
+			s.ownerKnown = new(atomic.Bool)
 			s.heldSince = now.Add(-kept)
 			s.times.deadline = now.Add(ends)
 			if want := kept < handOffFor && ends > 0; s.canBeHandedOff() != want {
@@ -77,7 +105,7 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 		for given, want := range map[int64]bool{999: true, 1000: false} {
 			now := schedule.Now()
 			s := &lease{engine: &l.engine, token: given}
-			s.shared = new(atomic.Bool)
+			s.ownerKnown = new(atomic.Bool)
 			s.heldSince, s.times.deadline = now.Add(-time.Millisecond), now.Add(time.Hour)
 			if s.canBeHandedOff() != want {
 				t.Errorf("%d tokens given in a millisecond: handed off is %v", given, !want)
@@ -99,7 +127,7 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		k, err := a.calls[0].receive(grant{times: times{deadline: schedule.Now().Add(time.Hour)}})
+		k, err := a.calls[0].lockOfHandOff(grant{times: times{deadline: schedule.Now().Add(time.Hour)}})
 		if err := a.add(k, err, i); !errors.Is(err, ErrClosed) {
 			t.Errorf("the call fails: %v", err)
 		}

@@ -25,9 +25,9 @@ type Lock struct {
 
 // group is the locks of one call of LockAll, which end together; nil: it is another call.
 type group struct {
-	cancel context.CancelCauseFunc
-	began  time.Time   // the call
-	shared atomic.Bool // see acquisition
+	cancel     context.CancelCauseFunc
+	began      time.Time   // the call
+	ownerKnown atomic.Bool // see acquisition
 }
 
 // waited is for how long the call has waited.
@@ -75,7 +75,7 @@ func (k *Lock) Owner() string { return k.lease.owner }
 // From now on the lock is not handed off to another call of this process, which would have the same
 // owner. It does not block.
 func (k *Lock) ShareOwner() string {
-	k.lease.shared.Store(true)
+	k.lease.ownerKnown.Store(true)
 	return k.lease.owner
 }
 
@@ -209,7 +209,7 @@ func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 	}
 	s := k.lease
 	if k.group != nil { // its owner has others of the call, and may be shared
-		s.shared.Store(true)
+		s.ownerKnown.Store(true)
 	}
 	last, err := s.leave(&k.handle)
 	k.under.end(nil)

@@ -144,14 +144,16 @@ func (l *Locker) start(clients ...redis.UniversalClient) error {
 	}
 	l.scheduler = schedule.New(&l.background, l.store.Flush)
 	l.listener = notify.New(notify.Config{
-		Servers: servers, Sharded: s.Sharded, Process: store.ProcessChannel(process), Workers: &l.subscribers, Unheard: l.unheard,
-		Free: func(lock string) { l.queues.Signal(lock, 0) }, Message: l.message,
+		Servers: servers, Sharded: s.Sharded, Process: store.ProcessChannel(process), Workers: &l.subscribers,
+		Disconnected: l.disconnected,
+		MayBeFree:    func(lock string) { l.queues.Signal(lock, 0) },
+		Message:      l.message,
 	})
 	return nil
 }
 
-// unheard is called when messages from Redis do not arrive.
-func (e *engine) unheard(err error) {
+// disconnected is called when messages from Redis do not arrive.
+func (e *engine) disconnected(err error) {
 	e.report.warn("wake-ups are not heard; waiting calls poll", "error", err)
 	e.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
@@ -192,7 +194,8 @@ func (l *Locker) nameOf(key string) (store.Name, error) {
 		return store.Name{}, fmt.Errorf("%w: empty", ErrInvalidKey)
 	}
 	if len(key) > store.MaxKeyBytes {
-		return store.Name{}, fmt.Errorf("%w: %d bytes, at most %d are allowed (keyfunc.Hash shortens it)", ErrInvalidKey, len(key), store.MaxKeyBytes)
+		return store.Name{}, fmt.Errorf("%w: %d bytes, at most %d are allowed (keyfunc.Hash shortens it)",
+			ErrInvalidKey, len(key), store.MaxKeyBytes)
 	}
 	return store.NewName(l.defaults.Prefix, key), nil
 }

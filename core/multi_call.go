@@ -103,10 +103,10 @@ func (a *multiCall) enterHeld() error {
 		c.ctx = a.under()
 		k, err := c.enterOuter()
 		switch {
+		case err == errNotEntered:
+			others = append(others, c)
 		case err != nil:
 			return a.fail(c, err)
-		case k == nil:
-			others = append(others, c)
 		default:
 			a.observeTaken(k)
 			a.entered = append(a.entered, k)
@@ -211,22 +211,25 @@ func (a *multiCall) askRedis(missing []*lockCall) (first *lockCall, err error) {
 	for i, c := range missing {
 		c.claimIn(&claims[i], hold, store.NotWaiting)
 	}
-	var room []held
+	var memory []lockMemory
 	for i, r := range e.store.AcquireAll(a.under(), claims, allOrNone) {
 		c := missing[i]
 		c.ctx = a.under()
 		if r.Err == nil {
-			if room == nil {
-				room = make([]held, len(missing))
+			if memory == nil {
+				memory = make([]lockMemory, len(missing))
 			}
-			c.room = &room[i]
+			c.memory = &memory[i]
 		}
-		k, busy, failure := c.conclude(&claims[i], r.Answer, r.Err)
+		k, failure := c.readAnswer(&claims[i], r.Answer, r.Err)
+		busy, isBusy := failure.(*store.Busy)
 		switch {
 		case k != nil:
 			a.taken = append(a.taken, k)
 		case first != nil:
-		case busy != nil && !c.waits():
+		case isBusy && c.waits():
+			first = c
+		case isBusy:
 			first, err = c, c.refuse(notWaiting, taken(busy))
 		default:
 			first, err = c, failure
@@ -243,7 +246,7 @@ func (a *multiCall) waitFor(c *lockCall) error {
 		a.giveBack(kept)
 		close(gone)
 	})
-	k, err := c.obtain()
+	k, err := c.waitSafely()
 	if !tooLong.Stop() {
 		<-gone
 		a.taken = nil

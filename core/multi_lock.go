@@ -126,8 +126,8 @@ func endAll(ctx context.Context, all []leaver, work store.Work) error {
 	e := endings[0].lease.engine
 	for i, released := range e.store.ReleaseAll(ctx, requests, e.timeout) {
 		r := &endings[i]
-		free, err := r.confirm(ctx, released.Answer, released.Err)
-		if r.lease.retire(free, err); err != nil {
+		signal, err := r.confirm(ctx, released.Answer, released.Err)
+		if r.lease.retire(signal, err); err != nil {
 			errs = append(errs, err)
 		}
 	}

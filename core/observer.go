@@ -152,55 +152,55 @@ func (e *engine) observe(ctx context.Context, key string, keys int, name, form s
 	if e.observers == nil {
 		return ctx, nil
 	}
-	n := &observation{engine: e, since: time.Now(), event: Event{Kind: EventWaiting, Name: name, Form: form, Key: key, Keys: keys}}
-	n.ctx = e.notify(ctx, n.event)
-	return n.ctx, n
+	o := &observation{engine: e, since: time.Now(), event: Event{Kind: EventWaiting, Name: name, Form: form, Key: key, Keys: keys}}
+	o.ctx = e.notify(ctx, o.event)
+	return o.ctx, o
 }
 
 // refused ends with an error.
-func (n *observation) refused(err error) {
-	if n == nil {
+func (o *observation) refused(err error) {
+	if o == nil {
 		return
 	}
-	event := n.event
+	event := o.event
 	event.Kind, event.Reason = kindOf(err)
-	event.Waited, event.Err = time.Since(n.since), err
-	n.engine.notify(n.ctx, event)
+	event.Waited, event.Err = time.Since(o.since), err
+	o.engine.notify(o.ctx, event)
 }
 
 // acquired goes on with a lock. It returns the context to work under, which begins as ctx.
-func (n *observation) acquired(ctx context.Context, reentry bool) context.Context {
-	if n == nil {
+func (o *observation) acquired(ctx context.Context, reentry bool) context.Context {
+	if o == nil {
 		return ctx
 	}
-	event := n.event
-	event.Kind, event.Waited, event.Reentry = EventAcquired, time.Since(n.since), reentry
-	n.ctx, n.since = n.engine.notify(ctx, event), time.Now()
-	return n.ctx
+	event := o.event
+	event.Kind, event.Waited, event.Reentry = EventAcquired, time.Since(o.since), reentry
+	o.ctx, o.since = o.engine.notify(ctx, event), time.Now()
+	return o.ctx
 }
 
 // held notifies of an event of the lease.
-func (n *observation) held(kind EventKind, reason string, err error) {
-	if n == nil {
+func (o *observation) held(kind EventKind, reason string, err error) {
+	if o == nil {
 		return
 	}
-	event := n.event
-	event.Kind, event.Keys, event.Reason, event.Err, event.HeldFor = kind, 0, reason, err, time.Since(n.since)
-	n.engine.notify(n.ctx, event)
+	event := o.event
+	event.Kind, event.Keys, event.Reason, event.Err, event.HeldFor = kind, 0, reason, err, time.Since(o.since)
+	o.engine.notify(o.ctx, event)
 }
 
 // released ends with a lease that its last handle has left.
-func (n *observation) released() {
-	if n != nil && n.unconfirmed != nil {
-		n.held(EventReleased, "unconfirmed", n.unconfirmed)
+func (o *observation) released() {
+	if o != nil && o.unconfirmed != nil {
+		o.held(EventReleased, "unconfirmed", o.unconfirmed)
 		return
 	}
-	n.held(EventReleased, "", nil)
+	o.held(EventReleased, "", nil)
 }
 
 // lost ends with a lease that was lost, when its time was over or before.
-func (n *observation) lost(why error, expired bool) {
-	if n == nil {
+func (o *observation) lost(why error, expired bool) {
+	if o == nil {
 		return
 	}
 	_, reason := kindOf(why)
@@ -211,5 +211,5 @@ func (n *observation) lost(why error, expired bool) {
 	default:
 		reason = "deleted"
 	}
-	n.held(EventLost, reason, why)
+	o.held(EventLost, reason, why)
 }

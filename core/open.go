@@ -79,7 +79,7 @@ func (l *Locker) Ping(ctx context.Context) error {
 	s.Lease, s.Fixed, s.Window, s.MaxHold = max(pingLease, 3*l.timeout), false, 0, 0
 	// A key of its own: one that an earlier Ping could not release would be busy, which says
 	// nothing about whether Redis accepts writes.
-	k, err := l.acquire(ctx, store.InFirstSlot(l.defaults.Prefix, "latchkey:ping:"+l.store.NewHold()+":"), &s)
+	k, err := l.enterOrLock(ctx, store.InFirstSlot(l.defaults.Prefix, "latchkey:ping:"+l.store.NewHold()+":"), &s)
 	if err == nil {
 		err = k.Unlock(ctx)
 	}
@@ -103,7 +103,8 @@ func clientOf(raw string, timeout time.Duration) (at string, client redis.Univer
 		return "", nil, errors.New("the URL must begin with redis://, rediss:// or unix://, as redis://localhost:6379 does")
 	}
 	if err != nil || isPasswordInside(u) { // what says more would show it
-		return "", nil, errors.New("the URL cannot be read; user and password are given once, before the first host; in them write / as %2F, # as %23, ? as %3F, @ as %40, : as %3A and % as %25")
+		return "", nil, errors.New("the URL cannot be read; user and password are given once, before the first host; " +
+			"in them write / as %2F, # as %23, ? as %3F, @ as %40, : as %3A and % as %25")
 	}
 	at = u.Scheme + "://" + u.Host + u.Path
 	bound := func(keepsDeadlines *bool, dial *time.Duration, dials *int) {
@@ -163,11 +164,13 @@ var advices = []struct{ says, do string }{
 	{"can't run this command", lacksRight}, // in 7.0
 	{"READONLY", "this is a replica: take the address of the master, or those of the Sentinels, with master_name"},
 	{"DB index is out of range", "see the number at the end of the URL: there is no such database, and in a cluster only 0"},
-	{"x509", "the server's certificate is for another host than that of the URL, or its CA is not known here; for a CA of your own give New a client with TLSConfig"},
+	{"x509", "the server's certificate is for another host than that of the URL, or its CA is not known here; " +
+		"for a CA of your own give New a client with TLSConfig"},
 	{"connection refused", "start Redis there, or correct host and port"},
 	{"no such host", "correct the host"},
 	{"no such file or directory", "start Redis with this path as its unixsocket, or correct the path"},
-	{"no answer in time", "is it the right host and port, does a firewall let it through, and does the server speak TLS (rediss://) or not (redis://)?"},
+	{"no answer in time", "is it the right host and port, does a firewall let it through, " +
+		"and does the server speak TLS (rediss://) or not (redis://)?"},
 	{"EOF", "is it Redis that listens there, and does it speak TLS (rediss://) or not (redis://)?"},
 }
 

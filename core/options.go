@@ -186,7 +186,8 @@ func Prefix(p string) Option {
 		return refused("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
 	}
 	if plain := strings.ReplaceAll(cmp.Or(strings.Trim(p, ":"), "lock"), ":", ".") + ":"; p != plain {
-		return refused("Prefix(%q): it must end with a colon and have no other, or locks could have the names of another prefix's: write %q", p, plain)
+		return refused("Prefix(%q): it must end with a colon and have no other, "+
+			"or locks could have the names of another prefix's: write %q", p, plain)
 	}
 	return ofNew("Prefix", func(s *settings) { s.Prefix = p })
 }

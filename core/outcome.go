@@ -74,15 +74,15 @@ func (e *engine) noAnswer(w *want, err error) error {
 }
 
 // waitError is the error of a call whose wait has ended.
-func (e *engine) waitError(w *want, by waitqueue.Ended, known waitqueue.State) error {
+func (e *engine) waitError(w *want, why waitqueue.Reason, known waitqueue.State) error {
 	key := w.name.Key()
 	silent := !known.Silence.IsZero() && time.Since(known.Silence) >= busyFor || e.store.IsSilent(busyFor)
 	switch {
-	case by == waitqueue.Closing:
+	case why == waitqueue.Closing:
 		return closedError("waiting for", key)
-	case by == waitqueue.Over && silent:
+	case why == waitqueue.WaitOver && silent:
 		return unavailableError("waiting for", key, conn.ErrNoAnswer)
-	case by == waitqueue.Over:
+	case why == waitqueue.WaitOver:
 		return w.refuse(waitOver, known.Taken)
 	case silent && errors.Is(w.ctx.Err(), context.DeadlineExceeded):
 		return unavailableError("waiting for", key, conn.Ended(w.ctx))
@@ -91,19 +91,24 @@ func (e *engine) waitError(w *want, by waitqueue.Ended, known waitqueue.State) e
 	}
 }
 
-// goesOn is nil when a call goes on waiting although a request has failed; otherwise it is the call's error.
-// forAll says that it is that of the calls that wait behind, too.
-func (e *engine) goesOn(w *want, known waitqueue.State, err error) (final error, forAll bool) {
+// ending is how a call in the queue ends whose request has failed.
+type ending struct {
+	err    error // nil: it goes on waiting
+	forAll bool  // the calls that wait behind it end so, too
+}
+
+// afterFailure says what becomes of a call in the queue whose request has failed.
+func (e *engine) afterFailure(w *want, known waitqueue.State, err error) ending {
 	long := time.Since(known.Silence) >= maxSilence
 	switch {
 	case known.Answered && w.ctx.Err() != nil:
-		err = e.waitError(w, waitqueue.Done, known)
+		err = e.waitError(w, waitqueue.ContextEnded, known)
 	case known.Answered && errors.Is(err, ErrUnavailable) && !errors.Is(err, errLateGrant) && !conn.IsClosed(err) && !long:
-		return nil, false
+		return ending{}
 	}
 	var network net.Error
 	noAnswer := errors.Is(err, conn.ErrNoAnswer) || errors.As(err, &network) || errors.Is(err, io.EOF)
-	return err, long && noAnswer
+	return ending{err, long && noAnswer}
 }
 
 // refuse makes the error for a lock that is busy, as far as is known.
@@ -162,7 +167,10 @@ func lostError(key, reason string, cause error) error {
 }
 
 func upgradeError(key string) error {
-	return &LockError{Key: key, kind: ErrUpgrade, text: "this context or owner already has the lock, shared or by permit; release it before taking it in another form"}
+	return &LockError{
+		Key: key, kind: ErrUpgrade,
+		text: "this context or owner already has the lock, shared or by permit; release it before taking it in another form",
+	}
 }
 
 func notHeldError(key string) error {

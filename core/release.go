@@ -10,59 +10,21 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// handOffFor is how long a process may hand the lock off from call to call before others have
-// their chance.
-const handOffFor = 10 * time.Millisecond
-
-// handOff gives the lock to the call of this process that waits first, in memory: the process keeps its
-// hold in Redis. That is lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). h was the last handle:
-// of several that leave at once, one is. It is false when the lock has to be released.
-func (s *lease) handOff(h *handle) bool {
-	w := s.engine.queues.Choose(s.name.Lock(), s.suits)
-	if w == nil {
-		return false
-	}
-	s.mu.Lock()
-	g := grant{acquisition: s.acquisition, times: s.times, token: s.token + 1, hold: h.id, resends: h.resends}
-	s.mu.Unlock()
-	s.endReleased()
-	w.HandOff(g)
-	return true
-}
-
-// canBeHandedOff says that Redis need not know of the next holder: nothing but its token differs. Tokens
-// stay below what the clock of Redis would give, should the lock end without its release; where they
-// are ahead of it, nothing is handed off.
-func (s *lease) canBeHandedOff() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := schedule.Now()
-	kept := now.Sub(s.heldSince)
-	return s.Ordinary() && s.handles == nil && s.err == nil && now < s.times.deadline &&
-		!s.shared.Load() && !s.ahead && !s.overdue && kept < handOffFor && s.token-s.redisToken < kept.Microseconds() &&
-		!s.engine.isClosing()
-}
-
-// suits says that a call wants just such a lock, and can have it.
-func (s *lease) suits(w *want, _ *entry) bool {
-	return s.engine.mayHandOff(w, s.Form) && w.settings.Lease == s.Lease && s.canBeHandedOff()
-}
-
 // release ends the hold of a handle that has left, and was not handed off. It is sent until it is
 // confirmed, or Timeout is over, and goes on in the background then.
 func (s *lease) release(ctx context.Context, h *handle, last bool, work store.Work) error {
 	r := s.releasing(h, last, work)
-	free, err := r.send(ctx)
-	s.retire(free, err)
+	signal, err := r.send(ctx)
+	s.retire(signal, err)
 	return err
 }
 
 // releasing is a release that is under way.
 type releasing struct {
-	lease   *lease
-	request store.Release
-	carries *entry    // of calls of this process that go on waiting
-	over    time.Time // when it goes on in the background
+	lease    *lease
+	request  store.Release
+	enqueues *entry    // of calls of this process that go on waiting; nil: none
+	over     time.Time // when it goes on in the background
 }
 
 // releaseOf is the release of a hold. s.mu is held.
@@ -91,45 +53,60 @@ func (s *lease) releasing(h *handle, last bool, work store.Work) releasing {
 	s.mu.Unlock()
 	r.request.Until = r.over.Add(s.Lease)
 	if last && s.Form.Alone() && r.request.Answer == nil {
-		r.carries = s.engine.carriedBy(s.name)
+		r.enqueues = s.engine.entryToEnqueue(s.name)
 	}
-	if r.carries != nil {
-		r.request.Waits = r.carries.Place
+	if r.enqueues != nil {
+		r.request.Waits = r.enqueues.Place
 	}
 	return r
 }
 
-func (r *releasing) send(ctx context.Context) (free bool, err error) {
+// signalling says whether calls of this process that wait for a lock are to ask for it, when a hold of it has ended.
+type signalling bool
+
+const (
+	signalQueue  signalling = true  // the lock may be free
+	awaitMessage signalling = false // Redis has granted it to the first in its queue; if that is here, a message says so
+)
+
+func (r *releasing) send(ctx context.Context) (signalling, error) {
 	e := r.lease.engine
 	released, err := e.store.Release(ctx, r.request, e.timeout)
 	return r.confirm(ctx, released, err)
 }
 
-// confirm takes the answer, and sends the release again while there is none. free is false when the
-// queue of the lock is next, in which the calls of this process have an entry.
-func (r *releasing) confirm(ctx context.Context, released store.Released, err error) (free bool, failure error) {
+// confirm takes the answer to the release, and sends it again while there is none.
+func (r *releasing) confirm(ctx context.Context, released store.Released, err error) (signalling, error) {
 	s, e := r.lease, r.lease.engine
-	again := false // it may have been done already
+	mayBeDone := false // by a copy that was not answered
 	for ; err != nil; released, err = e.store.Release(ctx, r.request, time.Until(r.over)) {
-		if conn.OutcomeOf(err) == conn.Refused && !conn.Passes(err) || time.Until(r.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
+		if r.isRefused(err) || time.Until(r.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
 			e.store.ReleaseLater(r.request)
-			return true, unavailableError("releasing", s.name.Key(), err)
+			return signalQueue, unavailableError("releasing", s.name.Key(), err)
 		}
-		again = again || conn.OutcomeOf(err) == conn.Unknown
+		mayBeDone = mayBeDone || conn.OutcomeOf(err) == conn.Unknown
 	}
-	if r.carries != nil {
-		r.carries.carried(released.Clock)
+	if r.enqueues != nil {
+		r.enqueues.releaseAnswered(released.Clock)
 	}
-	if !released.Found && !again {
-		return true, s.vanished(true)
+	if !released.Found && !mayBeDone {
+		return signalQueue, s.vanished(true)
 	}
 	if released.Heard > 0 && e.queues.Watch(s.name.Lock()) {
 		e.listener.Watch(s.name.Lock(), s.name.Channel())
 	}
-	// Of several that leave, the last to arrive would carry an entry that has the lock by now. So
-	// the head of such a queue has asked, or is about to.
-	notified := r.carries != nil || !s.Form.Alone() && e.hears(s.name)
-	return !released.Passed || !notified, nil
+	// Where several hold the lock no release enqueues an entry: the last to arrive would enqueue one that has the lock by
+	// now. The head of such a queue has asked, or is about to.
+	hasEntry := r.enqueues != nil || !s.Form.Alone() && e.isNotified(s.name)
+	if released.Passed && hasEntry {
+		return awaitMessage, nil
+	}
+	return signalQueue, nil
+}
+
+// isRefused says that Redis has refused the release for a reason that does not pass.
+func (r *releasing) isRefused(err error) bool {
+	return conn.OutcomeOf(err) == conn.Refused && !conn.Passes(err)
 }
 
 // giveBack releases a hold in the background, if it may be left in Redis, or may yet arrive there.
@@ -149,7 +126,7 @@ func (s *lease) giveBack(h *handle, left bool) {
 
 // canEndLater says that nobody depends on when the release of a handle is done: the owner has no
 // other hold, which might end first and leave the lock to this one.
-func (s *lease) canEndLater(last bool) bool { return last && !s.shared.Load() }
+func (s *lease) canEndLater(last bool) bool { return last && !s.ownerKnown.Load() }
 
 // reportRelease logs that a release has failed of which nobody else hears.
 func (e *engine) reportRelease(err error, args ...any) {
@@ -201,7 +178,8 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 	case err == nil:
 		c.over()
 	case conn.IsClosed(err):
-		e.report.warn("giving back a lock was never confirmed, for the Redis client is closed; if it was taken it ends with its lease", "key", c.Name.Key())
+		e.report.warn("giving back a lock was never confirmed, for the Redis client is closed; "+
+			"if it was taken it ends with its lease", "key", c.Name.Key())
 		c.over()
 	default:
 		e.report.warn("giving back a lock failed and is repeated", "key", c.Name.Key(), "error", err)

@@ -14,8 +14,8 @@ const (
 	pollMax = time.Second
 	// Without wake-ups waiting calls ask again after these, doubling: a lock that is granted
 	// to one of them lies idle until then.
-	pollUnheard    = 20 * time.Millisecond
-	pollUnheardMax = 150 * time.Millisecond
+	pollUnnotified    = 20 * time.Millisecond
+	pollUnnotifiedMax = 150 * time.Millisecond
 	// In a quorum contenders may each get a part of it; they come back after a
 	// random time below these, or twice what the attempt took, doubling until the call
 	// has the lock.
@@ -23,41 +23,41 @@ const (
 	splitDelayMax = 256 * time.Millisecond
 )
 
-// obtain takes a lock that the context does not hold.
-func (c *lockCall) obtain() (*Lock, error) {
+// waitSafely takes a lock that the context does not hold. A call whose context holds others is refused where its wait
+// might not end.
+func (c *lockCall) waitSafely() (*Lock, error) {
 	var i *inner
 	if c.waits() {
 		i = c.inner()
 	}
 	if i == nil {
-		return c.take()
+		return c.tryThenQueue()
 	}
 	if i.isOutOfOrder() {
-		k, err := c.takeNow(outOfOrder)
+		k, err := c.tryWithoutQueue(outOfOrder)
 		return k, i.noteHeld(err)
 	}
 	if err := i.begin(); err != nil {
 		return nil, err
 	}
 	defer i.end()
-	k, err := c.take()
+	k, err := c.tryThenQueue()
 	return k, i.noteHeld(err)
 }
 
-// take gets the lock for a caller that does not hold it.
-func (c *lockCall) take() (*Lock, error) {
+// tryThenQueue asks Redis at once if that may be of use, and then waits in the queue.
+func (c *lockCall) tryThenQueue() (*Lock, error) {
 	e, wait := c.engine, c.settings.Wait
 	if wait != nil && *wait == 0 {
-		return c.takeNow(notWaiting)
+		return c.tryWithoutQueue(notWaiting)
 	}
 	if c.mayGoAtOnce() {
-		k, b, err := c.try(nil)
-		if b == nil {
+		if k, err := c.askOnce(); !isBusy(err) {
 			return k, err
 		}
 	} else if c.settings.Ticket != "" && e.queues.Has(c.name.Lock()) {
 		// Only the head asks Redis, and cannot have the lock that was handed over to this call.
-		if k, _, _ := c.resume(); k != nil {
+		if k, err := c.askByTicket(); err == nil {
 			return k, nil
 		}
 	}
@@ -65,21 +65,28 @@ func (c *lockCall) take() (*Lock, error) {
 	if w == nil {
 		return nil, c.refuse(tooManyWaiting, by)
 	}
-	return c.queue(w)
+	return c.waitInQueue(w)
 }
 
-// takeNow refuses the call while the lock is busy, but not by what this process is giving up: then it asks once more.
-func (c *lockCall) takeNow(why refusal) (*Lock, error) {
+// tryWithoutQueue refuses the call while the lock is busy, for that reason, but not by what this process is giving up:
+// then it asks once more.
+func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
 	unconfirmed := c.engine.givingUp.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
-	k, busy, err := c.try(nil)
+	k, err := c.askOnce()
 	// Dead members of a quorum confirm nothing.
-	if busy != nil && unconfirmed != nil && !c.engine.store.MinorityMayKeep() && unconfirmed.confirmed(c.ctx) {
-		k, busy, err = c.try(nil)
+	if isBusy(err) && unconfirmed != nil && !c.engine.store.MinorityMayKeep() && unconfirmed.confirmed(c.ctx) {
+		k, err = c.askOnce()
 	}
-	if busy != nil {
+	if busy, ok := err.(*store.Busy); ok {
 		err = c.refuse(why, taken(busy))
 	}
 	return k, err
+}
+
+// isBusy says that others have the lock.
+func isBusy(err error) bool {
+	_, ok := err.(*store.Busy)
+	return ok
 }
 
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
@@ -95,95 +102,128 @@ func (c *lockCall) mayGoAtOnce() bool {
 	return !waits
 }
 
-// queue waits until the call is the head of its queue, then for the lock. The head asks
+// queuedCall is a call that waits in the queue of its lock.
+type queuedCall struct {
+	*lockCall
+	waiter  *waiter
+	over    <-chan time.Time // when Wait is over; nil: the call has not waited yet, or has no Wait
+	pace    time.Duration    // after which it asks again while it is not notified
+	backOff time.Duration    // after which it asks a quorum again of which contenders have got parts
+}
+
+// waitInQueue waits until the call is the head of its queue, then for the lock. The head asks
 // Redis whenever the lock may have become free.
-func (c *lockCall) queue(w *waiter) (*Lock, error) {
-	e, wait := c.engine, c.settings.Wait
-	var over <-chan time.Time
-	pace, backOff := pollUnheard, time.Duration(0)
-	delay := func(known waitqueue.State) time.Duration { return c.poll(known, &pace) }
+func (c *lockCall) waitInQueue(w *waiter) (*Lock, error) {
+	queued := queuedCall{lockCall: c, waiter: w, pace: pollUnnotified}
 	for {
-		if waited, waits := w.Waited(); waits && wait != nil && over == nil { // most calls get the lock without a wait
-			over = time.After(*wait - max(waited, c.group.waited()))
-		}
-		switch end := w.Wait(c.ctx, delay, over, e.closing); end.Ended {
-		case waitqueue.Ask:
-		case waitqueue.Given:
-			k, err := c.receive(end.Lock)
-			if err != nil {
-				return nil, c.leave(w, err)
-			}
-			c.took(w, k)
-			if c.ctx.Err() != nil {
-				_ = k.finish(c.ctx, store.Failed, true)
-				return nil, gaveUpError(c.ctx, c.name.Key())
-			}
-			return k, nil
+		queued.boundByWait()
+		r := w.Wait(c.ctx, queued.pollDelay, queued.over, c.engine.closing)
+		switch r.Reason {
+		case waitqueue.AskRedis:
+		case waitqueue.LockGiven:
+			return queued.lockGiven(r.Lock)
 		case waitqueue.Refused:
-			return nil, end.Err
+			return nil, r.Err
 		default:
-			return nil, c.leave(w, e.waitError(&c.want, end.Ended, end.State))
+			return nil, queued.leave(c.engine.waitError(&c.want, r.Reason, r.State))
 		}
 		asked := time.Now()
-		k, b, err := c.try(w)
-		switch {
-		case err == nil && b == nil:
-			c.took(w, k)
+		k, err := c.askAsHead(w)
+		if err == nil {
+			queued.took(k)
 			return k, nil
-		case b != nil:
-			if w.Busy(taken(b), c.settings.MaxWaiters, c.refuse(tooManyWaiting, taken(b))) {
-				pace = pollUnheard
-				e.listener.Watch(c.name.Lock(), c.name.Channel())
-			}
-			if b.Split { // contenders that block each other must not come back together
-				backOff = min(max(2*backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
-				e.queues.Signal(c.name.Lock(), rand.N(backOff))
-			}
-		default:
-			final, forAll := e.goesOn(&c.want, w.Silent(asked), err) // silent for all calls of the queue
-			switch {
-			case forAll:
-				c.leaveQueue(w.Dismiss(final))
-				return nil, final
-			case final != nil: // it may have failed for a reason of its own: the others try for themselves
-				return nil, c.leave(w, final)
-			}
+		}
+		if busy, ok := err.(*store.Busy); ok {
+			queued.stillBusy(busy, asked)
+		} else if err := queued.askFailed(err, asked); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// poll is how long to wait for a notification before asking again.
-func (c *lockCall) poll(known waitqueue.State, pace *time.Duration) time.Duration {
-	delay := pollMax/2 + rand.N(pollMax/2)
-	e := c.engine
-	if !known.Silence.IsZero() || !known.Local && (e.isDeaf(schedule.Now()) || !e.listener.Hears(c.name.Channel())) {
-		delay = *pace/2 + rand.N(*pace/2)
-		*pace = min(2**pace, pollUnheardMax)
+// boundByWait starts the timer of Wait when the call begins to wait: most calls get the lock without.
+func (c *queuedCall) boundByWait() {
+	wait := c.settings.Wait
+	if waited, waits := c.waiter.Waited(); waits && wait != nil && c.over == nil {
+		c.over = time.After(*wait - max(waited, c.group.waited()))
 	}
-	if !known.Until.IsZero() && known.Silence.IsZero() {
+}
+
+// pollDelay is how long to wait for a notification before asking again.
+func (c *queuedCall) pollDelay(known waitqueue.State) time.Duration {
+	delay := pollMax/2 + rand.N(pollMax/2)
+	e, silent := c.engine, !known.Silence.IsZero()
+	if silent || !known.Local && (e.mustPoll(schedule.Now()) || !e.listener.Subscribed(c.name.Channel())) {
+		delay = c.pace/2 + rand.N(c.pace/2)
+		c.pace = min(2*c.pace, pollUnnotifiedMax)
+	}
+	if !known.Until.IsZero() && !silent {
 		// Its end is known: nobody announces that a key has expired.
 		delay = min(delay, max(time.Until(known.Until), 0)+2*time.Millisecond)
 	}
 	return delay
 }
 
+// lockGiven takes a lock that the call was given in memory.
+func (c *queuedCall) lockGiven(g grant) (*Lock, error) {
+	k, err := c.lockOfHandOff(g)
+	if err != nil {
+		return nil, c.leave(err)
+	}
+	c.took(k)
+	if c.ctx.Err() != nil {
+		_ = k.finish(c.ctx, store.Failed, true)
+		return nil, gaveUpError(c.ctx, c.name.Key())
+	}
+	return k, nil
+}
+
+// stillBusy takes the answer that the lock is busy, to a question that was asked then. The call goes on waiting.
+func (c *queuedCall) stillBusy(busy *store.Busy, asked time.Time) {
+	e := c.engine
+	if c.waiter.Busy(taken(busy), c.settings.MaxWaiters, c.refuse(tooManyWaiting, taken(busy))) {
+		c.pace = pollUnnotified
+		e.listener.Watch(c.name.Lock(), c.name.Channel())
+	}
+	if busy.Split { // contenders that block each other must not come back together
+		c.backOff = min(max(2*c.backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
+		e.queues.Signal(c.name.Lock(), rand.N(c.backOff))
+	}
+}
+
+// askFailed takes the failure of a question that was asked then. It returns nil when the call goes on waiting, and
+// otherwise the error with which it has left the queue.
+func (c *queuedCall) askFailed(err error, asked time.Time) error {
+	known := c.waiter.Silent(asked) // to all calls of the queue
+	switch end := c.engine.afterFailure(&c.want, known, err); {
+	case end.err == nil:
+		return nil
+	case end.forAll:
+		c.leaveQueue(c.waiter.Dismiss(end.err))
+		return end.err
+	default: // it may have failed for a reason of its own: the others try for themselves
+		return c.leave(end.err)
+	}
+}
+
 // took ends the wait of a call that has the lock.
-func (c *lockCall) took(w *waiter, k *Lock) {
-	c.leaveQueue(w.Took(k.lease.end(), k.lease.Fixed))
+func (c *queuedCall) took(k *Lock) {
+	c.leaveQueue(c.waiter.Took(k.lease.end(), k.lease.Fixed))
 	if !c.form.Alone() { // there may be room for the next one
 		c.engine.queues.Signal(c.name.Lock(), 0)
 	}
 }
 
 // leave ends a wait in vain, and returns err.
-func (c *lockCall) leave(w *waiter, err error) error {
-	c.leaveQueue(w.Leave())
+func (c *queuedCall) leave(err error) error {
+	c.leaveQueue(c.waiter.Leave())
 	return err
 }
 
-func (c *lockCall) leaveQueue(end waitqueue.End[*entry]) {
-	if end.Notifications {
+// leaveQueue gives up what the queue had, if the call was the last in it.
+func (c *queuedCall) leaveQueue(left waitqueue.Leftover[*entry]) {
+	if left.Notifications {
 		c.engine.listener.Unwatch(c.name.Channel())
 	}
-	c.engine.giveUp(c.name, end.Entry)
+	c.engine.giveUp(c.name, left.Entry)
 }

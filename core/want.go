@@ -2,11 +2,8 @@ package core
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
-	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -20,8 +17,9 @@ type want struct {
 	enter    int64  // token of the lock to enter; 0: a free one will do
 }
 
-func wanted(ctx context.Context, n store.Name, s *settings) want {
-	return want{ctx: ctx, name: n, settings: s, form: s.Form, chosen: s.Owner.Chosen}
+// wanted is what a call wants with what its options have given.
+func wanted(ctx context.Context, name store.Name, given *settings) want {
+	return want{ctx: ctx, name: name, settings: given, form: given.Form, chosen: given.Owner.Chosen}
 }
 
 func (w *want) terms() store.Terms {
@@ -69,29 +67,9 @@ func (w *want) claim(hold string, wait store.Waiting) *store.Claim {
 
 // claimIn is claim, in that place.
 func (w *want) claimIn(c *store.Claim, hold string, wait store.Waiting) *store.Claim {
-	*c = store.Claim{Holding: store.Holding{Name: w.name, Owner: w.owner().Of(hold), Hold: hold}, Terms: w.terms(), Way: w.way(), Wait: wait}
+	*c = store.Claim{
+		Holding: store.Holding{Name: w.name, Owner: w.owner().Of(hold), Hold: hold},
+		Terms:   w.terms(), Way: w.way(), Wait: wait,
+	}
 	return c
-}
-
-// grant is a lock that a call has got: by an answer of Redis, by a release anywhere that has
-// granted it, or handed off in memory.
-type grant struct {
-	acquisition
-	times
-	token   int64
-	hold    string
-	resends *conn.Resends // of the acquisition
-}
-
-// acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the
-// first holder.
-type acquisition struct {
-	store.Terms
-	owner      string
-	redisToken int64
-	ahead      bool          // the token is ahead of the clock of Redis
-	unrenewed  bool          // a release has granted it, and it was not renewed yet
-	attempt    int32         // the number of that at an idempotent request; 0: it is for none
-	heldSince  schedule.Time // by this process
-	shared     *atomic.Bool  // others may have holds of the owner, in any lock that it has
 }

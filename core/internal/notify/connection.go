@@ -51,7 +51,7 @@ func (c *connection) run() {
 		if time.Since(started) > reconnectDelayMax {
 			delay = reconnectDelay
 		}
-		c.config.Unheard(err)
+		c.config.Disconnected(err)
 		c.server.LookAgain()
 		if conn.Pause(c.ctx, delay) != nil {
 			return
@@ -87,7 +87,7 @@ func (c *connection) serve() error {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
 	for {
-		if err := c.send(ctx, subscribe, c.toRequest()); err != nil {
+		if err := c.send(ctx, subscribe, c.takeUnrequested()); err != nil {
 			return err
 		}
 		select {
@@ -140,36 +140,36 @@ func (c *connection) receive(ctx context.Context, pubsub *redis.PubSub) error {
 		c.alive.Store(true)
 		switch m := message.(type) {
 		case *redis.Subscription:
-			if err := c.reply(m); err != nil {
+			if err := c.confirm(m); err != nil {
 				return err
 			}
 		case *redis.Message:
-			c.message(m)
+			c.dispatch(m)
 		}
 	}
 }
 
-// reply takes the reply to a command. What was published before a subscription is confirmed is lost.
-func (c *connection) reply(r *redis.Subscription) error {
-	s, own := c.find(r.Channel)
+// confirm takes the reply to a command. What was published before a subscription is confirmed is lost.
+func (c *connection) confirm(r *redis.Subscription) error {
+	s, forProcess := c.find(r.Channel)
 	switch {
 	case s == nil || r.Kind == "unsubscribe":
 	case r.Kind == "sunsubscribe" && s.confirmed.Load(): // else it ends an earlier one
 		return errMoved
-	case r.Kind != "sunsubscribe" && own: // both channels are subscribed to at once
+	case r.Kind != "sunsubscribe" && forProcess: // both channels are subscribed to at once
 		s.confirmed.Store(true)
-		c.config.Free(s.lock)
+		c.config.MayBeFree(s.lock)
 	}
 	return nil
 }
 
-func (c *connection) message(m *redis.Message) {
-	s, own := c.find(m.Channel)
+func (c *connection) dispatch(m *redis.Message) {
+	s, forProcess := c.find(m.Channel)
 	switch {
 	case s == nil || m.Payload == notQueued:
-	case own:
+	case forProcess:
 		c.config.Message(s.lock, m.Payload)
 	default:
-		c.config.Free(s.lock)
+		c.config.MayBeFree(s.lock)
 	}
 }

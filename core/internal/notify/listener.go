@@ -26,10 +26,10 @@ type Config struct {
 	Process string         // the id of this process
 	Workers conn.Workers   // run the connections
 
-	// Unheard is called when a connection has failed. It is replaced.
-	Unheard func(error)
-	// Free is told that a lock may be free: Redis has published it, or may have while nobody heard it.
-	Free func(lock string)
+	// Disconnected is called when a connection has failed. It is replaced.
+	Disconnected func(error)
+	// MayBeFree is told that a lock may be free: Redis has published it, or may have while nobody heard it.
+	MayBeFree func(lock string)
 	// Message is told what was published for this process alone.
 	Message func(lock, text string)
 }
@@ -51,17 +51,17 @@ func New(c Config) *Listener {
 	return l
 }
 
-// Watch subscribes to a lock's channel, until as many calls of Unwatch. Free is called once it is subscribed
+// Watch subscribes to a lock's channel, until as many calls of Unwatch. MayBeFree is called once it is subscribed
 // to, and whenever it is again. After Stop it does nothing.
 func (l *Listener) Watch(lock, channel string) {
 	for _, server := range l.config.Servers {
-		l.add(server, nil, &subscription{lock: lock, channel: channel, watchers: 1, unwatched: time.Now()})
+		l.subscribe(server, nil, &subscription{lock: lock, channel: channel, watchers: 1, unwatched: time.Now()})
 	}
 }
 
 // Unwatch takes one Watch back.
 func (l *Listener) Unwatch(channel string) {
-	l.each(channel, func(s *subscription) {
+	l.eachSubscription(channel, func(s *subscription) {
 		if s.watchers > 0 {
 			s.watchers--
 			s.unwatched = time.Now()
@@ -69,17 +69,17 @@ func (l *Listener) Unwatch(channel string) {
 	})
 }
 
-// Listens reports whether anything is subscribed to, or about to be.
-func (l *Listener) Listens() bool {
+// HasSubscriptions reports whether anything is subscribed to, or about to be.
+func (l *Listener) HasSubscriptions() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.connections) > 0
 }
 
-// Hears reports whether messages on the channel arrive, as far as is known, from a majority of the servers.
-func (l *Listener) Hears(channel string) bool {
+// Subscribed reports whether messages on the channel arrive, as far as is known, from a majority of the servers.
+func (l *Listener) Subscribed(channel string) bool {
 	heard := 0
-	l.each(channel, func(s *subscription) {
+	l.eachSubscription(channel, func(s *subscription) {
 		if s.confirmed.Load() {
 			heard++
 		}
@@ -94,8 +94,8 @@ func (l *Listener) Stop() {
 	l.cancel()
 }
 
-// each visits the subscriptions to a channel, wherever they have moved to, with l.mu held.
-func (l *Listener) each(channel string, visit func(*subscription)) {
+// eachSubscription visits the subscriptions to a channel, wherever they have moved to, with l.mu held.
+func (l *Listener) eachSubscription(channel string, visit func(*subscription)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.connections {
@@ -114,21 +114,24 @@ func (l *Listener) clientFor(server *conn.Server, channel string) redis.Universa
 	return server.ClientFor(channel)
 }
 
-// add subscribes by the client of a server that has the channel, or adds to its subscription the watchers of
+// subscribe subscribes by the client of a server that has the channel, or adds to its subscription the watchers of
 // s, which is taken out of another connection, unless nil.
-func (l *Listener) add(server *conn.Server, from *connection, s *subscription) {
-	client := l.clientFor(server, s.channel) // which may be that of from
+func (l *Listener) subscribe(server *conn.Server, movedFrom *connection, s *subscription) {
+	client := l.clientFor(server, s.channel) // which may be that of movedFrom
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if from != nil {
-		delete(from.subscriptions, s.channel)
+	if movedFrom != nil {
+		delete(movedFrom.subscriptions, s.channel)
 	}
 	if l.ctx.Err() != nil {
 		return
 	}
 	c := l.connections[client]
 	if c == nil {
-		c = &connection{Listener: l, server: server, client: client, subscriptions: map[string]*subscription{}, changed: make(chan struct{}, 1)}
+		c = &connection{
+			Listener: l, server: server, client: client,
+			subscriptions: map[string]*subscription{}, changed: make(chan struct{}, 1),
+		}
 		l.connections[client] = c
 		l.config.Workers.Start(c.run)
 	}

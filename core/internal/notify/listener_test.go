@@ -19,10 +19,10 @@ func bubble(t *testing.T, sharded bool, test func(t *testing.T, s *server, l *li
 
 func TestMessages(t *testing.T) {
 	bubble(t, false, func(t *testing.T, s *server, l *listener) {
-		l.wantHears(t, "c", false)
+		l.wantSubscribed(t, "c", false)
 		l.Watch("k", "c")
 		l.want(t, "free k")
-		l.wantHears(t, "c", true)
+		l.wantSubscribed(t, "c", true)
 		s.Publish("c", "0")
 		l.want(t, "free k")
 		s.Publish("c", "00")
@@ -59,8 +59,8 @@ func TestAChannelLingersAfterItsLastWatcher(t *testing.T) {
 		s.mu.Unlock()
 		time.Sleep(5 * time.Second)
 		s.wantCommands(t, []string{"UNSUBSCRIBE", "c", "c:me"})
-		l.wantHears(t, "c", false)
-		l.wantHears(t, "c2", true)
+		l.wantSubscribed(t, "c", false)
+		l.wantSubscribed(t, "c2", true)
 		l.Watch("k", "c")
 		l.want(t, "free k")
 	})
@@ -96,7 +96,7 @@ func TestABrokenConnectionIsReplaced(t *testing.T) {
 		s.set(true, "")
 		s.breakConnections()
 		l.want(t, "free k", "warn")
-		l.wantHears(t, "c", false)
+		l.wantSubscribed(t, "c", false)
 		time.Sleep(40 * ms)
 		l.want(t)
 		time.Sleep(10 * time.Second)
@@ -111,7 +111,7 @@ func TestABrokenConnectionIsReplaced(t *testing.T) {
 		s.breakConnections()
 		time.Sleep(60 * ms)
 		l.want(t, "free k", "warn", "free k") // the pause is short again
-		l.wantHears(t, "c", true)
+		l.wantSubscribed(t, "c", true)
 	})
 }
 
@@ -125,7 +125,7 @@ func TestASilentConnectionIsReplaced(t *testing.T) {
 		s.set(false, "")
 		time.Sleep(time.Second)
 		l.want(t, "free k", "warn", "free k")
-		l.wantHears(t, "c", true)
+		l.wantSubscribed(t, "c", true)
 	})
 }
 
@@ -147,10 +147,10 @@ func TestAQuorumIsHeardWhenAMajorityIs(t *testing.T) {
 		b.set(true, "")
 		l := listen(t, false, a.client(), b.client(), c.client())
 		l.Watch("k", "c")
-		l.wantHears(t, "c", false)
+		l.wantSubscribed(t, "c", false)
 		b.set(false, "")
 		time.Sleep(2 * time.Second)
-		l.wantHears(t, "c", true)
+		l.wantSubscribed(t, "c", true)
 	})
 }
 
@@ -168,7 +168,7 @@ func TestStopEndsAllConnections(t *testing.T) {
 			if took := time.Since(start); took > 0 {
 				t.Errorf("with %q hanging, the connections end after %v", hangs, took)
 			}
-			l.wantHears(t, "c", false)
+			l.wantSubscribed(t, "c", false)
 			time.Sleep(time.Minute)
 			for _, line := range l.lines {
 				if line != "free k" {
@@ -202,7 +202,7 @@ func TestShardedChannelsShareNoCommand(t *testing.T) {
 		s.wantCommands(t, []string{"SSUBSCRIBE", "c", "c:me"}, []string{"SSUBSCRIBE", "c2", "c2:me"})
 		s.breakConnections()
 		time.Sleep(time.Second)
-		l.wantHears(t, "c", true)
+		l.wantSubscribed(t, "c", true)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, command := range s.commands[1:] { // the first is go-redis's own attempt
@@ -240,7 +240,7 @@ func TestAShardedChannelThatIsWatchedAgain(t *testing.T) {
 		l.Watch("k", "c")
 		time.Sleep(time.Second)
 		l.want(t, "free k")
-		l.wantHears(t, "c", true)
+		l.wantSubscribed(t, "c", true)
 	})
 }
 
@@ -281,15 +281,15 @@ func TestAChannelFollowsItsServer(t *testing.T) {
 			synctest.Wait()
 		}
 		fail(home)
-		l.wantHears(t, "c", true)
+		l.wantSubscribed(t, "c", true)
 		if other.Publish("c", "0") != 1 {
 			t.Error("the channel has not moved")
 		}
 		fail(other)
-		l.wantHears(t, "c", false)
+		l.wantSubscribed(t, "c", false)
 		home.set(false, "")
 		time.Sleep(5 * time.Second)
-		l.wantHears(t, "c", true)
+		l.wantSubscribed(t, "c", true)
 		l.Unwatch("c")
 		l.workers.Wait()
 	})

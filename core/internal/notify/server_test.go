@@ -163,12 +163,12 @@ type listener struct {
 func listen(t *testing.T, sharded bool, clients ...redis.UniversalClient) *listener {
 	l := &listener{workers: &workers{}}
 	c := notify.Config{
-		Sharded: sharded,
-		Process: "me",
-		Workers: l.workers,
-		Unheard: func(error) { l.add("warn") },
-		Free:    func(lock string) { l.add("free " + lock) },
-		Message: func(lock, text string) { l.add("message " + lock + " " + text) },
+		Sharded:      sharded,
+		Process:      "me",
+		Workers:      l.workers,
+		Disconnected: func(error) { l.add("warn") },
+		MayBeFree:    func(lock string) { l.add("free " + lock) },
+		Message:      func(lock, text string) { l.add("message " + lock + " " + text) },
 	}
 	for _, client := range clients {
 		c.Servers = append(c.Servers, conn.New(client, conn.Config{Prefix: "lock:", Timeout: time.Second, Workers: l.workers}))
@@ -201,10 +201,10 @@ func (l *listener) want(t *testing.T, lines ...string) {
 	l.lines = nil
 }
 
-func (l *listener) wantHears(t *testing.T, channel string, want bool) {
+func (l *listener) wantSubscribed(t *testing.T, channel string, want bool) {
 	t.Helper()
 	synctest.Wait()
-	if l.Hears(channel) != want {
+	if l.Subscribed(channel) != want {
 		t.Errorf("%s: hears %v; want %v", channel, !want, want)
 	}
 }

@@ -22,17 +22,17 @@ type subscription struct {
 	confirmed atomic.Bool // and answered: messages arrive
 }
 
-// find returns the subscription to a channel, nil when nobody wants to hear it. own: the channel is for this
+// find returns the subscription to a channel, nil when nobody wants to hear it. forProcess: the channel is for this
 // process only.
-func (c *connection) find(channel string) (s *subscription, own bool) {
-	channel, own = strings.CutSuffix(channel, ":"+c.config.Process)
+func (c *connection) find(channel string) (s *subscription, forProcess bool) {
+	channel, forProcess = strings.CutSuffix(channel, ":"+c.config.Process)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.subscriptions[channel], own
+	return c.subscriptions[channel], forProcess
 }
 
-// toRequest returns the channels that SUBSCRIBE was not sent for.
-func (c *connection) toRequest() (channels []string) {
+// takeUnrequested returns the channels that SUBSCRIBE was not sent for, and notes that it is.
+func (c *connection) takeUnrequested() (channels []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for channel, s := range c.subscriptions {
@@ -75,7 +75,7 @@ func (c *connection) disconnected() {
 	}
 	c.mu.Unlock()
 	for _, lock := range watched {
-		c.config.Free(lock)
+		c.config.MayBeFree(lock)
 	}
 }
 
@@ -85,6 +85,6 @@ func (c *connection) relocate() {
 	all := slices.Collect(maps.Values(c.subscriptions))
 	c.mu.Unlock()
 	for _, s := range all {
-		c.add(c.server, c, s)
+		c.subscribe(c.server, c, s)
 	}
 }

@@ -2,9 +2,10 @@
 // first served. It knows nothing of Redis and starts no goroutine.
 //
 // A call enters with [Queues.Join]. Only the head of a queue asks Redis; the others wait.
-// [Waiter.Wait] tells why a wait has ended: the call is head and there is reason to ask
-// Redis, or the call was given the lock. Whoever unlocks a lock in this process can hand it
-// off to the head in memory: [Queues.Choose] chooses the head, [Waiter.HandOff] gives it the lock.
+// [Waiter.Wait] returns when the call is head and has reason to ask Redis, when it was given
+// the lock, or when the wait is over. Whoever unlocks a lock in this process, or hears that Redis
+// has granted it, can give it to a head in memory: [Queues.Find] finds the heads, [Queues.Choose]
+// chooses one, [Waiter.HandOff] gives it the lock.
 // A call leaves with [Waiter.Took] or [Waiter.Leave], and the next one is head.
 //
 // A queue also keeps what its heads have learnt of the lock, for the calls behind them: until
@@ -21,12 +22,12 @@ import (
 )
 
 // Queues are the wait queues of a process. R is what a call wants, L the lock that it can
-// be given, P what stands for an entry of the queue in Redis; its zero value is none.
+// be given, E what stands for an entry of the queue in Redis; its zero value is none.
 // The zero value of Queues is ready.
-type Queues[R, L, P any] struct {
+type Queues[R comparable, L, E any] struct {
 	mu     sync.Mutex
-	byLock map[string]*queue[R, L, P] // the first of a lock's, of which there is mostly one
-	spare  []*queue[R, L, P]          // for the next locks: lone calls that come and go allocate nothing
+	byLock map[string]*queue[R, L, E] // the first of a lock's, of which there is mostly one
+	spare  []*queue[R, L, E]          // for the next locks: lone calls that come and go allocate nothing
 }
 
 // maxSpare is as many as there are lone calls at a time, mostly.
@@ -34,21 +35,21 @@ const maxSpare = 64
 
 // queue is that of one lock. A call with an owner of its own choice has a queue apart:
 // it may be able to enter where others have to wait. Queues.mu guards what changes.
-type queue[R, L, P any] struct {
-	all   *Queues[R, L, P]
+type queue[R comparable, L, E any] struct {
+	all   *Queues[R, L, E]
 	lock  string
 	owner string
-	next  *queue[R, L, P] // of the same lock
+	next  *queue[R, L, E] // of the same lock
 
-	calls     []*Waiter[R, L, P]  // in order of arrival, in room at first
-	opener    Waiter[R, L, P]     // the first call: most are alone
-	room      [1]*Waiter[R, L, P] // for that
-	shared    bool                // others have joined the first call
-	signalled bool                // the head is to ask
-	watched   bool                // notifications are wanted
-	entry     P                   // by which the queue waits in Redis, or will
-	state     State
-	openUntil time.Time // those outside the queues go first
+	calls        []*Waiter[R, L, E]  // in order of arrival
+	opener       Waiter[R, L, E]     // the first call, which is mostly the only one
+	lone         [1]*Waiter[R, L, E] // what calls is made of while that is so
+	joined       bool                // others have come after the first call
+	signalled    bool                // the head is to ask
+	watched      bool                // notifications are wanted
+	entry        E                   // by which the queue waits in Redis, or will
+	state        State
+	bargingUntil time.Time // those outside the queues go first
 }
 
 // State is what is known about a lock that is waited for.
@@ -67,10 +68,10 @@ type Taken struct {
 }
 
 // Waiter is a call in a queue.
-type Waiter[R, L, P any] struct {
+type Waiter[R comparable, L, E any] struct {
 	Request R // what the call wants. It does not change
 
-	queue *queue[R, L, P]
+	queue *queue[R, L, E]
 	since time.Time
 	first bool          // nobody has asked yet
 	news  chan struct{} // there is something to look at; nil until the call waits for that
@@ -81,16 +82,16 @@ type Waiter[R, L, P any] struct {
 	err   error // where refused
 }
 
-// End says what is not wanted any more once nobody is left in a queue.
-type End[P any] struct {
+// Leftover is what nobody wants any more once nobody is left in a queue.
+type Leftover[E any] struct {
 	Notifications bool // of the lock
-	Entry         P    // in Redis, unless it is the zero value
+	Entry         E    // in Redis, unless it is the zero value
 }
 
 // Join enters the queue of a lock, for calls without an owner of their own, or with that
 // one. The Waiter is nil when max calls wait already, unless max is nil; then by is what is
 // known of the lock.
-func (q *Queues[R, L, P]) Join(lock, owner string, request R, max *int) (w *Waiter[R, L, P], by Taken) {
+func (q *Queues[R, L, E]) Join(lock, owner string, request R, max *int) (w *Waiter[R, L, E], by Taken) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	own := q.byLock[lock]
@@ -101,21 +102,21 @@ func (q *Queues[R, L, P]) Join(lock, owner string, request R, max *int) (w *Wait
 		return nil, q.byLock[lock].state.Taken
 	}
 	if own != nil {
-		w, own.shared = new(Waiter[R, L, P]), true
+		w, own.joined = new(Waiter[R, L, E]), true
 	} else {
 		if n := len(q.spare); n > 0 {
 			own, q.spare = q.spare[n-1], q.spare[:n-1]
 		} else {
-			own = new(queue[R, L, P])
+			own = new(queue[R, L, E])
 		}
 		own.all, own.lock, own.owner, own.next = q, lock, owner, q.byLock[lock]
 		own.state.Answered = owner != "" // the call has asked once already
 		if q.byLock == nil {
-			q.byLock = map[string]*queue[R, L, P]{}
+			q.byLock = map[string]*queue[R, L, E]{}
 		}
 		q.byLock[lock] = own
-		w, own.calls = &own.opener, own.room[:0]
-		w.first = true
+		w, own.calls = &own.opener, own.lone[:0]
+		w.first, w.stage = true, asking
 	}
 	w.Request, w.queue, w.since = request, own, time.Now()
 	own.calls = append(own.calls, w)
@@ -123,20 +124,20 @@ func (q *Queues[R, L, P]) Join(lock, owner string, request R, max *int) (w *Wait
 }
 
 // Has is true when a call is in a queue of the lock, so that another one would be behind it.
-func (q *Queues[R, L, P]) Has(lock string) bool {
+func (q *Queues[R, L, E]) Has(lock string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.byLock[lock] != nil
 }
 
 // isHead says that the call is first. mu is held.
-func (w *Waiter[R, L, P]) isHead() bool {
+func (w *Waiter[R, L, E]) isHead() bool {
 	calls := w.queue.calls
 	return len(calls) > 0 && calls[0] == w
 }
 
 // remove takes the call out, wherever it is. mu is held.
-func (w *Waiter[R, L, P]) remove() {
+func (w *Waiter[R, L, E]) remove() {
 	q := w.queue
 	if w.isHead() { // as most are
 		q.calls[0], q.calls = nil, q.calls[1:]
@@ -147,7 +148,7 @@ func (w *Waiter[R, L, P]) remove() {
 }
 
 // waiting are the calls that wait, without one that has come first and has no answer yet. mu is held.
-func (q *queue[R, L, P]) waiting() []*Waiter[R, L, P] {
+func (q *queue[R, L, E]) waiting() []*Waiter[R, L, E] {
 	if q.state.Answered {
 		return q.calls
 	}
@@ -155,7 +156,7 @@ func (q *queue[R, L, P]) waiting() []*Waiter[R, L, P] {
 }
 
 // waiting counts the calls that wait for a lock. mu is held.
-func (q *Queues[R, L, P]) waiting(lock string) (n int) {
+func (q *Queues[R, L, E]) waiting(lock string) (n int) {
 	for own := q.byLock[lock]; own != nil; own = own.next {
 		n += len(own.waiting())
 	}
@@ -164,7 +165,7 @@ func (q *Queues[R, L, P]) waiting(lock string) (n int) {
 
 // Took ends the wait of a call that has the lock, until then. The next one is head, and
 // need not ask at once.
-func (w *Waiter[R, L, P]) Took(until time.Time, exact bool) End[P] {
+func (w *Waiter[R, L, E]) Took(until time.Time, exact bool) Leftover[E] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -173,7 +174,7 @@ func (w *Waiter[R, L, P]) Took(until time.Time, exact bool) End[P] {
 }
 
 // Leave ends the wait of a call that has no lock. The next one is head, and asks at once.
-func (w *Waiter[R, L, P]) Leave() End[P] {
+func (w *Waiter[R, L, E]) Leave() Leftover[E] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -182,27 +183,27 @@ func (w *Waiter[R, L, P]) Leave() End[P] {
 }
 
 // leave takes the call out. mu is held.
-func (w *Waiter[R, L, P]) leave() End[P] {
+func (w *Waiter[R, L, E]) leave() Leftover[E] {
 	q := w.queue
 	if w.stage == refused {
-		return End[P]{} // it was taken out
+		return Leftover[E]{} // it was taken out
 	}
 	wasHead := w.isHead()
 	w.remove()
 	if len(q.calls) == 0 {
 		return q.end()
 	}
-	if head := q.calls[0]; wasHead {
-		if head.stage == asks {
-			head.stage = waits // it can be given the lock before it has noticed
+	if next := q.calls[0]; wasHead {
+		if next.stage == behind {
+			next.stage = ready // it can be given the lock before it has noticed
 		}
-		head.wake()
+		next.wake()
 	}
-	return End[P]{}
+	return Leftover[E]{}
 }
 
 // Dismiss ends the wait of all calls of the queue with an error.
-func (w *Waiter[R, L, P]) Dismiss(err error) End[P] {
+func (w *Waiter[R, L, E]) Dismiss(err error) Leftover[E] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -213,14 +214,14 @@ func (w *Waiter[R, L, P]) Dismiss(err error) End[P] {
 }
 
 // refuse ends the wait of a call. mu is held.
-func (w *Waiter[R, L, P]) refuse(err error) {
+func (w *Waiter[R, L, E]) refuse(err error) {
 	w.stage, w.err = refused, err
 	w.wake()
 }
 
 // end takes a queue out. The first call does not use it any more. mu is held.
-func (q *queue[R, L, P]) end() End[P] {
-	all, end := q.all, End[P]{Notifications: q.watched, Entry: q.entry}
+func (q *queue[R, L, E]) end() Leftover[E] {
+	all, left := q.all, Leftover[E]{Notifications: q.watched, Entry: q.entry}
 	rest := all.byLock[q.lock]
 	place := &rest
 	for *place != q {
@@ -232,17 +233,17 @@ func (q *queue[R, L, P]) end() End[P] {
 	} else {
 		all.byLock[q.lock] = rest
 	}
-	if !q.shared && len(all.spare) < maxSpare {
-		*q = queue[R, L, P]{}
+	if !q.joined && len(all.spare) < maxSpare {
+		*q = queue[R, L, E]{}
 		all.spare = append(all.spare, q)
 	}
-	return end
+	return left
 }
 
 // Busy notes the answer that the lock is taken. watch is true
 // when notifications are wanted from now on. The head waits as well from its first
 // answer on: if that is one more than max, unless nil, the last in the queue is refused.
-func (w *Waiter[R, L, P]) Busy(taken Taken, max *int, refusal error) (watch bool) {
+func (w *Waiter[R, L, E]) Busy(taken Taken, max *int, refusal error) (watch bool) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -259,7 +260,7 @@ func (w *Waiter[R, L, P]) Busy(taken Taken, max *int, refusal error) (watch bool
 
 // Watch is true when notifications are wanted from now on, because calls wait for the lock:
 // somebody outside the queues wants it as well.
-func (q *Queues[R, L, P]) Watch(lock string) bool {
+func (q *Queues[R, L, E]) Watch(lock string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	own := q.byLock[lock]
@@ -272,7 +273,7 @@ func (q *Queues[R, L, P]) Watch(lock string) bool {
 
 // Silent notes that an attempt, made at a time, has failed, and returns what is known of the
 // lock.
-func (w *Waiter[R, L, P]) Silent(asked time.Time) State {
+func (w *Waiter[R, L, E]) Silent(asked time.Time) State {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()

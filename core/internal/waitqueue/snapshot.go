@@ -17,7 +17,7 @@ const pieceOf = 256
 
 // Locks lists the locks that have queues. It does not keep others from the queues for
 // long.
-func (q *Queues[R, L, P]) Locks() []string {
+func (q *Queues[R, L, E]) Locks() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	locks := make([]string, 0, len(q.byLock))
@@ -33,7 +33,7 @@ func (q *Queues[R, L, P]) Locks() []string {
 }
 
 // WaitFor is false when no call waits for the lock.
-func (q *Queues[R, L, P]) WaitFor(lock string) (found Wait[R], ok bool) {
+func (q *Queues[R, L, E]) WaitFor(lock string) (found Wait[R], ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {

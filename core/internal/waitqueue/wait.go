@@ -5,191 +5,149 @@ import (
 	"time"
 )
 
-// Ended is why a wait has ended.
-type Ended int
+// Reason is why Wait has returned.
+type Reason int
 
 const (
-	not  Ended = iota // it has not
-	Ask               // the call is head, and has reason to ask Redis
-	Done              // the context has ended
-	Over              // the wait is over
+	none      Reason = iota // the wait goes on
+	AskRedis                // the call is head, and the lock may be free: it asks Redis, and stays in the queue
+	LockGiven               // the call has Result.Lock
+	Refused                 // another call has taken this one out of the queue, for Result.Err
+	ContextEnded
+	WaitOver
 	Closing
-	Given   // the call was given the lock
-	Refused // by another call
 )
 
-// Result is what a wait has come to.
+// givesUp says that the call does not want the lock any more.
+func (r Reason) givesUp() bool { return r == ContextEnded || r == WaitOver || r == Closing }
+
+// Result is what Wait has come to.
 type Result[L any] struct {
-	Ended Ended
-	Lock  L     // where Given
-	Err   error // where Refused
-	State State // when the call does not want the lock any more
+	Reason Reason
+	Lock   L     // of LockGiven
+	Err    error // of Refused
+	State  State // what is known of the lock
 }
 
-// stage is how far a call has come.
+// stage is how far a call has come:
+//
+//	Join ──▶ behind ──── it is head now ────▶ ready ◀──── Redis said: busy ──── asking
+//	 │                                         │ │                               ▲ ▲
+//	 │                                  Choose │ └─────────── AskRedis ──────────┘ │
+//	 │                                         ▼                                   │
+//	 │                                      chosen ──── HandOff ───▶ given         │
+//	 └──────────────────────── the first call of a queue ──────────────────────────┘
+//
+// A call that is behind or ready becomes leaving when it gives up. One that is behind becomes refused when another
+// call takes it out, and so does an asking one that has all refused. Otherwise a call ends by Took or Leave.
 type stage int
 
 const (
-	asks    stage = iota // it is behind others, or asks Redis
-	waits                // as head: it can be given the lock
-	chosen               // it is being given the lock
-	given                // it has it
-	refused              // another call has taken it out of the queue
-	leaves               // it does not want the lock any more
+	behind  stage = iota // others come first
+	ready                // it is head and waits: it can be given the lock
+	asking               // it is head and asks Redis: it cannot be given the lock meanwhile
+	chosen               // it is about to be given the lock
+	given                // it was given the lock
+	refused              // it is in the queue no more
+	leaving              // it does not want the lock any more
 )
 
-// Wait waits until the call is head, and then until there is reason to ask Redis: the lock
-// may be free, or the delay is over, which is asked for when the call begins to wait as head.
-// Who has opened the queue asks at once. While it waits as head, the call can be given the
-// lock. A lock that arrives at the very end is given. After Done, Over and Closing the
-// call can not get the lock any more, and must leave.
-func (w *Waiter[R, L, P]) Wait(ctx context.Context, delay func(State) time.Duration, over <-chan time.Time, closing <-chan struct{}) Result[L] {
+// Wait waits until the call is head, and then until there is reason to ask Redis: the lock may be free, or pollDelay
+// is over, which is asked for when the call begins to wait as head. The call that has opened the queue asks at once.
+// While it waits as head, the call can be given the lock; a lock that arrives at the very end of the wait is given.
+// After ContextEnded, WaitOver and Closing the call cannot get the lock any more, and must leave.
+func (w *Waiter[R, L, E]) Wait(
+	ctx context.Context, pollDelay func(State) time.Duration, over <-chan time.Time, closing <-chan struct{},
+) Result[L] {
 	if w.first {
 		w.first = false
-		return Result[L]{Ended: Ask}
+		return Result[L]{Reason: AskRedis}
 	}
-	done := ctx.Done()
-	var timer <-chan time.Time // nil: the call is not head, or has not noticed
-	for why := not; ; {
-		if why <= Ask { // there may be several reasons, and asking takes long in an outage
+	var poll <-chan time.Time // nil: the call is not head, or has not noticed
+	for reason := none; ; {
+		if reason == none || reason == AskRedis { // the end of the wait comes first: asking takes long in an outage
 			select {
 			case <-over:
-				why = Over
+				reason = WaitOver
 			default:
 			}
 		}
-		r, now, open := w.look(why)
+		seen := w.look(reason)
 		switch {
-		case r.Ended != not:
-			return r
-		case now == chosen: // the lock is about to arrive
-			done, timer, over, closing = nil, nil, nil, nil
-		case open > 0:
-			timer = time.After(open)
-		case now == waits && timer == nil:
-			timer = time.After(delay(r.State))
+		case seen.result.Reason != none:
+			return seen.result
+		case seen.stage == chosen:
+			<-w.news // and nothing else: whatever ends the wait now, the lock is given
+			reason = none
+			continue
+		case seen.barging > 0:
+			poll = time.After(seen.barging)
+		case seen.stage == ready && poll == nil:
+			poll = time.After(pollDelay(seen.result.State))
 		}
-		why = not
 		select {
 		case <-w.news:
-		case <-timer:
-			why = Ask
-		case <-done:
-			why = Done
+			reason = none
+		case <-poll:
+			reason = AskRedis
+		case <-ctx.Done():
+			reason = ContextEnded
 		case <-over:
-			why = Over
+			reason = WaitOver
 		case <-closing:
-			why = Closing
+			reason = Closing
 		}
 	}
 }
 
-// Waited is for how long the call has been in the queue. It is false while the next Wait does not wait.
-func (w *Waiter[R, L, P]) Waited() (time.Duration, bool) {
-	if w.first {
-		return 0, false
-	}
-	return time.Since(w.since), true
+// view is what a call sees when it looks at its queue.
+type view[L any] struct {
+	result  Result[L]     // its Reason is none while the wait goes on
+	stage   stage         // after the look
+	barging time.Duration // the rest of the barging window, which a head that was signalled waits for
 }
 
-// look says how the wait ends, for a reason, if it does. Otherwise the head waits: with open, for as long as
-// those outside the queues go first.
-func (w *Waiter[R, L, P]) look(why Ended) (r Result[L], now stage, open time.Duration) {
+// look takes what has happened to a call that waits, none for news of its queue, and says whether the wait ends.
+func (w *Waiter[R, L, E]) look(happened Reason) view[L] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if w.isHead() && q.signalled {
-		if open = time.Until(q.openUntil); open <= 0 && why == not {
-			why = Ask
-		}
+	isHead, barging := w.isHead(), time.Duration(0)
+	if isHead && q.signalled {
+		barging = time.Until(q.bargingUntil)
 	}
-	r = Result[L]{Lock: w.lock, Err: w.err, State: q.state}
+	ends := none
 	switch {
 	case w.stage == refused:
-		r.Ended = Refused
+		ends = Refused
 	case w.stage == given:
-		r.Ended = Given
+		ends = LockGiven
 	case w.stage == chosen:
-	case why > Ask:
-		r.Ended, w.stage = why, leaves
-	case !w.isHead():
-	case why == Ask:
-		r.Ended, w.stage, q.signalled = Ask, asks, false
-	default:
-		w.stage = waits
+	case happened.givesUp():
+		ends, w.stage = happened, leaving
+	case isHead && (happened == AskRedis || q.signalled && barging <= 0):
+		ends, w.stage, q.signalled = AskRedis, asking, false
+	case isHead:
+		w.stage = ready
 	}
 	if w.news == nil {
 		w.news = make(chan struct{}, 1)
 	}
-	return r, w.stage, open
+	return view[L]{Result[L]{ends, w.lock, w.err, q.state}, w.stage, barging}
 }
 
 // wake has the call look. mu is held.
-func (w *Waiter[R, L, P]) wake() {
+func (w *Waiter[R, L, E]) wake() {
 	select {
 	case w.news <- struct{}{}:
 	default:
 	}
 }
 
-// Signal has the heads of a lock's queues ask for it, which may be free. For so long those
-// outside the queues go first.
-func (q *Queues[R, L, P]) Signal(lock string, open time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for own := q.byLock[lock]; own != nil; own = own.next {
-		if until := time.Now().Add(open); until.After(own.openUntil) {
-			own.openUntil = until
-		}
-		own.signalled = true
-		own.calls[0].wake()
+// Waited is for how long the call has been in the queue. It is false while the next Wait does not wait.
+func (w *Waiter[R, L, E]) Waited() (time.Duration, bool) {
+	if w.first {
+		return 0, false
 	}
-}
-
-// Choose chooses the call that is to get the lock in memory: the head of a queue, if it waits and
-// the lock fits what the call wants and the entry of its queue. It is nil when there is
-// none; otherwise [Waiter.HandOff] must follow soon. fits is called for heads that do not wait, too.
-func (q *Queues[R, L, P]) Choose(lock string, fits func(R, P) bool) *Waiter[R, L, P] {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for own := q.byLock[lock]; own != nil; own = own.next {
-		if w := own.calls[0]; fits(w.Request, own.entry) && w.stage == waits {
-			w.stage = chosen
-			return w
-		}
-	}
-	return nil
-}
-
-// HandOff gives the lock to a call that was chosen.
-func (w *Waiter[R, L, P]) HandOff(lock L) {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	w.stage, w.lock = given, lock
-	w.wake()
-}
-
-// Entry returns the entry by which the head waits in Redis. It outlives the call: the next head
-// takes it over. renew decides what it is, by the call and the entry so far.
-func (w *Waiter[R, L, P]) Entry(renew func(R, P) P) P {
-	q := w.queue
-	q.all.mu.Lock()
-	defer q.all.mu.Unlock()
-	q.entry = renew(w.Request, q.entry)
-	return q.entry
-}
-
-// EntryOf returns the entry of calls that go on waiting for a lock that is about to be
-// released, the zero value when there are none that would be notified, or none that may have one there. renew is as
-// of Entry, for the first of these calls.
-func (q *Queues[R, L, P]) EntryOf(lock string, may func(R) bool, renew func(R, P) P) (entry P) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for own := q.byLock[lock]; own != nil; own = own.next {
-		if own.watched && may(own.calls[0].Request) { // or it would not be for long
-			own.entry = renew(own.calls[0].Request, own.entry)
-			return own.entry
-		}
-	}
-	return entry
+	return time.Since(w.since), true
 }

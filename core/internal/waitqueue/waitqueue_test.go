@@ -35,16 +35,16 @@ func join(t *testing.T, q *queues, request string) *waiter {
 func open(t *testing.T, q *queues, request string) *waiter {
 	t.Helper()
 	w := join(t, q, request)
-	want(t, request, wait(w, time.Hour), end{ended: waitqueue.Ask})
+	want(t, request, wait(w, time.Hour), end{reason: waitqueue.AskRedis})
 	return w
 }
 
 // end is how a wait has ended, and when.
 type end struct {
-	ended waitqueue.Ended
-	lock  string
-	err   error
-	took  time.Duration
+	reason waitqueue.Reason
+	lock   string
+	err    error
+	took   time.Duration
 }
 
 // known returns what the queue knows of the lock.
@@ -57,7 +57,7 @@ func waitOver(ctx context.Context, w *waiter, delay time.Duration, over <-chan t
 	ends, began := make(chan end, 1), time.Now()
 	go func() {
 		r := w.Wait(ctx, func(waitqueue.State) time.Duration { return delay }, over, closing)
-		ends <- end{r.Ended, r.Lock, r.Err, time.Since(began)}
+		ends <- end{r.Reason, r.Lock, r.Err, time.Since(began)}
 	}()
 	synctest.Wait()
 	return ends
@@ -79,6 +79,20 @@ func wantWaiting(t *testing.T, who string, ends <-chan end) {
 	default:
 	}
 }
+
+// choose chooses the first call that waits and fits.
+func choose(q *queues, lock string, fits func(request, position string) bool) *waiter {
+	for _, found := range q.Find(lock) {
+		if fits(found.Request, found.Entry) {
+			if w := q.Choose(lock, found, keepEntry); w != nil {
+				return w
+			}
+		}
+	}
+	return nil
+}
+
+func keepEntry(string) bool { return true }
 
 func anybody(string, string) bool { return true }
 
@@ -102,10 +116,10 @@ func TestFirstComeFirstServed(t *testing.T) {
 		time.Sleep(time.Second)
 		wantWaiting(t, "b", forB)
 		a.Took(time.Time{}, false)
-		want(t, "b, which need not ask at once", forB, end{ended: waitqueue.Ask, took: time.Second + 5*ms})
+		want(t, "b, which need not ask at once", forB, end{reason: waitqueue.AskRedis, took: time.Second + 5*ms})
 		wantWaiting(t, "c", forC)
 		b.Leave()
-		want(t, "c, after b left in vain", forC, end{ended: waitqueue.Ask, took: time.Second + 5*ms})
+		want(t, "c, after b left in vain", forC, end{reason: waitqueue.AskRedis, took: time.Second + 5*ms})
 		d := join(t, &q, "d")
 		c.Took(time.Time{}, false)
 		if s := known(d); !s.Answered || !s.Local {
@@ -133,7 +147,7 @@ func TestDelayIsOfWhatIsKnown(t *testing.T) {
 		synctest.Wait()
 		until := time.Now().Add(time.Hour)
 		a.Took(until, true)
-		if r := <-ends; r.Ended != waitqueue.Ask || !heard.Local || !heard.Answered || !heard.Until.Equal(until) || !heard.Exact {
+		if r := <-ends; r.Reason != waitqueue.AskRedis || !heard.Local || !heard.Answered || !heard.Until.Equal(until) || !heard.Exact {
 			t.Errorf("%+v, knowing %+v", r, heard)
 		}
 		b.Busy(waitqueue.Taken{Until: until}, nil, nil)
@@ -146,6 +160,24 @@ func TestDelayIsOfWhatIsKnown(t *testing.T) {
 	})
 }
 
+// A head asks once for how long it waits, also where it is woken for what it knows already.
+func TestDelayIsAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queues
+		a, asked := open(t, &q, "a"), 0
+		<-wait(a, ms)
+		q.Signal("lock", 0)
+		<-wait(a, ms) // which has not taken the news
+		a.Wait(background, func(waitqueue.State) time.Duration {
+			asked++
+			return ms
+		}, nil, nil)
+		if asked != 1 {
+			t.Errorf("asked %d times", asked)
+		}
+	})
+}
+
 // One in the middle that leaves changes nothing for the others.
 func TestLeavingTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -153,12 +185,12 @@ func TestLeavingTheMiddle(t *testing.T) {
 		a, b, c := open(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
 		forA, forC := wait(a, ms), wait(c, time.Hour)
 		b.Leave()
-		want(t, "a", forA, end{ended: waitqueue.Ask, took: ms})
+		want(t, "a", forA, end{reason: waitqueue.AskRedis, took: ms})
 		wantWaiting(t, "c", forC)
 		a.Took(time.Time{}, false)
-		want(t, "c", forC, end{ended: waitqueue.Ask, took: time.Hour + ms})
+		want(t, "c", forC, end{reason: waitqueue.AskRedis, took: time.Hour + ms})
 		c.Leave()
-		if q.Choose("lock", anybody) != nil {
+		if choose(&q, "lock", anybody) != nil {
 			t.Error("somebody is left")
 		}
 	})
@@ -217,13 +249,13 @@ func TestSignalHasTheHeadAsk(t *testing.T) {
 		forB := wait(b, 0)
 		q.Signal("lock", 0) // while a asks Redis: it is not lost
 		q.Signal("lock", 0)
-		want(t, "a", wait(a, time.Hour), end{ended: waitqueue.Ask})
+		want(t, "a", wait(a, time.Hour), end{reason: waitqueue.AskRedis})
 		forA := wait(a, time.Hour)
 		wantWaiting(t, "a", forA) // the second was of the first
 		q.Signal("other", 0)
 		wantWaiting(t, "a", forA)
 		q.Signal("lock", 0)
-		want(t, "a", forA, end{ended: waitqueue.Ask})
+		want(t, "a", forA, end{reason: waitqueue.AskRedis})
 		wantWaiting(t, "b", forB)
 		a.Leave()
 		<-forB
@@ -234,34 +266,72 @@ func TestOnlyAHeadThatWaitsIsPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
 		a, b := open(t, &q, "a"), join(t, &q, "b")
-		if q.Choose("lock", anybody) != nil {
+		if choose(&q, "lock", anybody) != nil {
 			t.Fatal("a is asking Redis, and was chosen")
 		}
 		forA := wait(a, time.Hour)
-		if q.Choose("lock", func(r, _ string) bool { return r != "a" }) != nil || q.Choose("other", anybody) != nil {
+		if choose(&q, "lock", func(r, _ string) bool { return r != "a" }) != nil || choose(&q, "other", anybody) != nil {
 			t.Fatal("a was chosen for what it does not want")
 		}
-		w := q.Choose("lock", anybody)
+		w := choose(&q, "lock", anybody)
 		if w != a || w.Request != "a" {
 			t.Fatal("not a was chosen")
 		}
-		if q.Choose("lock", anybody) != nil {
+		if choose(&q, "lock", anybody) != nil {
 			t.Fatal("chosen twice")
 		}
 		w.HandOff("a lock")
-		want(t, "a", forA, end{ended: waitqueue.Given, lock: "a lock"})
+		want(t, "a", forA, end{reason: waitqueue.LockGiven, lock: "a lock"})
 		a.Took(time.Time{}, false)
-		if w := q.Choose("lock", anybody); w != b {
+		if w := choose(&q, "lock", anybody); w != b {
 			t.Fatal("b is head, though it has not noticed, and was not chosen")
 		}
 		forB := wait(b, ms)
-		if q.Choose("lock", anybody) != nil {
+		if choose(&q, "lock", anybody) != nil {
 			t.Error("b was chosen twice")
 		}
 		time.Sleep(time.Second)
 		wantWaiting(t, "b, for which the lock is under way,", forB)
 		b.HandOff("a lock")
-		want(t, "b", forB, end{ended: waitqueue.Given, lock: "a lock", took: time.Second})
+		want(t, "b", forB, end{reason: waitqueue.LockGiven, lock: "a lock", took: time.Second})
+	})
+}
+
+// What was found is looked at again when it is chosen: the call may ask Redis by then, or have made room for
+// another one, whose waiter has the same piece of memory.
+func TestWhoWasFoundMayBeGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queues
+		a := open(t, &q, "a")
+		a.Entry(byRequest)
+		forA := wait(a, ms)
+		found := q.Find("lock")[0]
+		if found != (waitqueue.Head[string, string]{Request: "a", Entry: "p of a"}) {
+			t.Errorf("found %+v", found)
+		}
+		if q.Choose("lock", found, func(p string) bool { return p != "p of a" }) != nil {
+			t.Error("a was chosen, and its entry was not to be had")
+		}
+		want(t, "a, which was not chosen,", forA, end{reason: waitqueue.AskRedis, took: ms})
+		if q.Choose("lock", found, keepEntry) != nil {
+			t.Error("a was chosen, and asks")
+		}
+		a.Leave()
+		if q.Choose("lock", found, keepEntry) != nil {
+			t.Error("a was chosen, and has left")
+		}
+		forB := wait(open(t, &q, "b"), ms)
+		if q.Choose("lock", found, keepEntry) != nil {
+			t.Error("b was chosen in place of a")
+		}
+		if n := testing.AllocsPerRun(100, func() {
+			if choose(&q, "lock", of("another")) != nil {
+				t.Error("b was chosen by another position")
+			}
+		}); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+		<-forB
 	})
 }
 
@@ -271,8 +341,8 @@ func TestLockThatComesBeforeTheWait(t *testing.T) {
 		var q queues
 		a, b := open(t, &q, "a"), join(t, &q, "b")
 		a.Took(time.Time{}, false)
-		q.Choose("lock", anybody).HandOff("a lock")
-		want(t, "b", wait(b, time.Hour), end{ended: waitqueue.Given, lock: "a lock"})
+		choose(&q, "lock", anybody).HandOff("a lock")
+		want(t, "b", wait(b, time.Hour), end{reason: waitqueue.LockGiven, lock: "a lock"})
 	})
 }
 
@@ -281,12 +351,12 @@ func TestWhoAsksIsNotPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
 		a := open(t, &q, "a")
-		want(t, "a", wait(a, ms), end{ended: waitqueue.Ask, took: ms})
-		if q.Choose("lock", anybody) != nil {
+		want(t, "a", wait(a, ms), end{reason: waitqueue.AskRedis, took: ms})
+		if choose(&q, "lock", anybody) != nil {
 			t.Fatal("a asks, and was chosen")
 		}
 		forA := wait(a, time.Hour)
-		if q.Choose("lock", anybody) != a {
+		if choose(&q, "lock", anybody) != a {
 			t.Fatal("a waits again, and was not chosen")
 		}
 		a.HandOff("a lock")
@@ -303,13 +373,13 @@ func TestLockAtTheVeryEnd(t *testing.T) {
 		over    bool
 		cancels bool
 		closing <-chan struct{}
-		ended   waitqueue.Ended
+		reason  waitqueue.Reason
 	}{
-		"the delay is over": {delay: ms, ended: waitqueue.Ask},
-		"the wait is over":  {delay: time.Hour, over: true, ended: waitqueue.Over},
-		"both are":          {delay: ms, over: true, ended: waitqueue.Over},
-		"cancelled":         {delay: time.Hour, cancels: true, ended: waitqueue.Done},
-		"closing":           {delay: time.Hour, closing: closed, ended: waitqueue.Closing},
+		"the delay is over": {delay: ms, reason: waitqueue.AskRedis},
+		"the wait is over":  {delay: time.Hour, over: true, reason: waitqueue.WaitOver},
+		"both are":          {delay: ms, over: true, reason: waitqueue.WaitOver},
+		"cancelled":         {delay: time.Hour, cancels: true, reason: waitqueue.ContextEnded},
+		"closing":           {delay: time.Hour, closing: closed, reason: waitqueue.Closing},
 	} {
 		for _, chosen := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -318,7 +388,7 @@ func TestLockAtTheVeryEnd(t *testing.T) {
 				a.Took(time.Time{}, false) // b is head, and can be chosen before it waits as head
 				ctx, cancel := context.WithCancel(background)
 				defer cancel()
-				if chosen && q.Choose("lock", anybody) != b {
+				if chosen && choose(&q, "lock", anybody) != b {
 					t.Fatal("b was not chosen")
 				}
 				var over <-chan time.Time
@@ -331,22 +401,22 @@ func TestLockAtTheVeryEnd(t *testing.T) {
 				ends := waitOver(ctx, b, tc.delay, over, tc.closing)
 				time.Sleep(2 * ms)
 				if !chosen {
-					if got := <-ends; got.ended != tc.ended {
+					if got := <-ends; got.reason != tc.reason {
 						t.Errorf("%s: %+v", why, got)
 					}
-					if q.Choose("lock", anybody) != nil {
+					if choose(&q, "lock", anybody) != nil {
 						t.Errorf("%s: b was chosen after its wait had ended", why)
 					}
 					c := join(t, &q, "c")
 					b.Leave()
-					if q.Choose("lock", anybody) != c {
+					if choose(&q, "lock", anybody) != c {
 						t.Errorf("%s: c is head, and was not chosen", why)
 					}
 					return
 				}
 				wantWaiting(t, why, ends)
 				b.HandOff("a lock")
-				if got := <-ends; got.ended != waitqueue.Given || got.lock != "a lock" {
+				if got := <-ends; got.reason != waitqueue.LockGiven || got.lock != "a lock" {
 					t.Errorf("%s: %+v; want the lock", why, got)
 				}
 			})
@@ -362,7 +432,7 @@ func TestOverComesBeforeAsk(t *testing.T) {
 			a, over := open(t, &q, "a"), make(chan time.Time, 1)
 			over <- time.Now()
 			q.Signal("lock", 0)
-			want(t, "a", waitOver(background, a, time.Hour, over, nil), end{ended: waitqueue.Over})
+			want(t, "a", waitOver(background, a, time.Hour, over, nil), end{reason: waitqueue.WaitOver})
 		}
 	})
 }
@@ -376,20 +446,20 @@ func TestWhoLeavesIsNotChosenAsHead(t *testing.T) {
 			a, b, c := open(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
 			ctx, cancel := context.WithCancel(background)
 			var over <-chan time.Time
-			ended := waitqueue.Done
+			reason := waitqueue.ContextEnded
 			if !cancelled {
-				over, ended = time.After(ms), waitqueue.Over
+				over, reason = time.After(ms), waitqueue.WaitOver
 			} else {
 				time.AfterFunc(ms, cancel)
 			}
 			defer cancel()
-			want(t, "b", waitOver(ctx, b, 0, over, nil), end{ended: ended, took: ms})
+			want(t, "b", waitOver(ctx, b, 0, over, nil), end{reason: reason, took: ms})
 			a.Took(time.Time{}, false)
-			if q.Choose("lock", anybody) != nil {
+			if choose(&q, "lock", anybody) != nil {
 				t.Error("b was chosen, which leaves")
 			}
 			b.Leave()
-			if q.Choose("lock", anybody) != c {
+			if choose(&q, "lock", anybody) != c {
 				t.Error("c was not chosen")
 			}
 		})
@@ -417,7 +487,7 @@ func TestMaxWaiters(t *testing.T) {
 		if !a.Busy(waitqueue.Taken{Until: until, Exact: true}, &most, refusal) {
 			t.Error("no notifications are wanted")
 		}
-		want(t, "b, for a waits now,", forB, end{ended: waitqueue.Refused, err: refusal})
+		want(t, "b, for a waits now,", forB, end{reason: waitqueue.Refused, err: refusal})
 		b.Leave() // is of no consequence
 		if s := known(a); !s.Answered || !s.Until.Equal(until) || !s.Exact || s.Local {
 			t.Errorf("the state is %+v", s)
@@ -456,10 +526,10 @@ func TestDismissedCallsHearWhy(t *testing.T) {
 		if end := a.Dismiss(silent); end.Entry != "p of a" {
 			t.Errorf("%+v", end)
 		}
-		want(t, "b", forB, end{ended: waitqueue.Refused, err: silent, took: time.Second})
-		want(t, "c", forC, end{ended: waitqueue.Refused, err: silent, took: time.Second})
+		want(t, "b", forB, end{reason: waitqueue.Refused, err: silent, took: time.Second})
+		want(t, "c", forC, end{reason: waitqueue.Refused, err: silent, took: time.Second})
 		for _, w := range []*waiter{a, b, c} {
-			if end := w.Leave(); end != (waitqueue.End[string]{}) {
+			if end := w.Leave(); end != (waitqueue.Leftover[string]{}) {
 				t.Errorf("gave up again: %+v", end)
 			}
 		}
@@ -475,26 +545,26 @@ func TestOwnersOfTheirOwnHaveAQueueApart(t *testing.T) {
 		a := open(t, &q, "a")
 		o, _ := q.Join("lock", "owner", "o", nil)
 		o2, _ := q.Join("lock", "owner", "o2", nil)
-		want(t, "o, which is not behind a,", wait(o, time.Hour), end{ended: waitqueue.Ask})
+		want(t, "o, which is not behind a,", wait(o, time.Hour), end{reason: waitqueue.AskRedis})
 		forO, forO2 := wait(o, time.Hour), wait(o2, time.Hour)
 		if p := a.Entry(byRequest) + ", " + o.Entry(byRequest); p != "p of a, p of o" {
 			t.Errorf("they wait by %s", p)
 		}
-		if q.Choose("lock", of("p of a")) != nil {
+		if choose(&q, "lock", of("p of a")) != nil {
 			t.Fatal("a was chosen, which asks")
 		}
-		if q.Choose("lock", of("p of o")) != o {
+		if choose(&q, "lock", of("p of o")) != o {
 			t.Fatal("o was not chosen by its position")
 		}
 		o.HandOff("a lock")
-		want(t, "o", forO, end{ended: waitqueue.Given, lock: "a lock"})
+		want(t, "o", forO, end{reason: waitqueue.LockGiven, lock: "a lock"})
 		if end := a.Leave(); end.Entry != "p of a" {
 			t.Errorf("%+v", end)
 		}
 		if o.Leave(); len(q.Locks()) == 0 {
 			t.Error("the queue of o2 is gone")
 		}
-		want(t, "o2, which is head after o,", forO2, end{ended: waitqueue.Ask})
+		want(t, "o2, which is head after o,", forO2, end{reason: waitqueue.AskRedis})
 		if end := o2.Leave(); end.Entry != "p of o" || len(q.Locks()) > 0 {
 			t.Errorf("%+v", end)
 		}
@@ -557,28 +627,28 @@ func TestOpenHasTheHeadAskLater(t *testing.T) {
 		forA := wait(a, time.Hour)
 		time.Sleep(time.Second)
 		q.Signal("lock", 3*ms)
-		want(t, "a, which waits", forA, end{ended: waitqueue.Ask, took: time.Second + 3*ms})
+		want(t, "a, which waits", forA, end{reason: waitqueue.AskRedis, took: time.Second + 3*ms})
 
 		q.Signal("lock", 3*ms)
-		want(t, "a, which waits later", wait(a, time.Hour), end{ended: waitqueue.Ask, took: 3 * ms})
+		want(t, "a, which waits later", wait(a, time.Hour), end{reason: waitqueue.AskRedis, took: 3 * ms})
 
 		q.Signal("lock", 3*ms)
 		q.Signal("lock", 0) // does not make it sooner
-		want(t, "a, which is signalled as well", wait(a, time.Hour), end{ended: waitqueue.Ask, took: 3 * ms})
+		want(t, "a, which is signalled as well", wait(a, time.Hour), end{reason: waitqueue.AskRedis, took: 3 * ms})
 
 		q.Signal("lock", 3*ms)
-		want(t, "a, which would ask sooner", wait(a, ms), end{ended: waitqueue.Ask, took: 3 * ms})
+		want(t, "a, which would ask sooner", wait(a, ms), end{reason: waitqueue.AskRedis, took: 3 * ms})
 
 		forA = wait(a, time.Hour)
 		q.Signal("lock", 3*ms)
-		if q.Choose("lock", anybody) != a {
+		if choose(&q, "lock", anybody) != a {
 			t.Fatal("a was not chosen")
 		}
 		a.HandOff("a lock")
-		want(t, "a, which is passed the lock", forA, end{ended: waitqueue.Given, lock: "a lock"})
+		want(t, "a, which is passed the lock", forA, end{reason: waitqueue.LockGiven, lock: "a lock"})
 		b := join(t, &q, "b")
 		a.Took(time.Time{}, false)
-		want(t, "b, which is head after that", wait(b, ms), end{ended: waitqueue.Ask, took: 3 * ms})
+		want(t, "b, which is head after that", wait(b, ms), end{reason: waitqueue.AskRedis, took: 3 * ms})
 	})
 }
 

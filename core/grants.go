@@ -1,0 +1,238 @@
+package core
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
+)
+
+// A call learns in one of three ways that it has a lock: by the answer of Redis, by the message of a release, anywhere,
+// that has granted the lock to the entry of its queue, and by a hand-off in memory from a call of its process.
+
+// grant is a lock that a call has got.
+type grant struct {
+	acquisition
+	times
+	token   int64
+	hold    string
+	resends *conn.Resends // of the acquisition
+}
+
+// acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the
+// first holder.
+type acquisition struct {
+	store.Terms
+	owner      string
+	redisToken int64
+	ahead      bool          // the token is ahead of the clock of Redis
+	unrenewed  bool          // a release has granted it, and it was not renewed yet
+	attempt    int32         // the number of that at an idempotent request; 0: it is for none
+	heldSince  schedule.Time // by this process
+	ownerKnown *atomic.Bool  // others may have holds of the owner, in any lock that it has
+}
+
+// lockMemory is what a lock takes that was not entered, in one piece.
+type lockMemory struct {
+	lease lease
+	first Lock
+}
+
+// lockOfAnswer makes the lock that Redis has granted, unless it comes too late.
+func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error) {
+	k := c.makeLock(grant{
+		acquisition: acquisition{
+			Terms: r.Terms, owner: claim.Owner, redisToken: r.Token, ahead: r.Ahead, attempt: int32(r.Attempt),
+		},
+		times: c.engine.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
+		token: r.Token, hold: claim.Hold, resends: c.engine.store.LateCopies(claim),
+	})
+	s := k.lease
+	if !c.owner().Usual() || s.Form.Stays() {
+		s.ownerKnown.Store(true)
+	}
+	if outer := c.outer; outer != nil && !r.Outermost {
+		s.Window, s.maxHoldAt = outer.Window, outer.maxHoldAt
+		if r.Token == outer.redisToken {
+			s.token = outer.token // handed off, it has one that Redis does not know
+		}
+	}
+	var err error
+	if c.ctx.Err() != nil {
+		err = gaveUpError(c.ctx, c.name.Key())
+	} else {
+		err = c.startLease(s)
+	}
+	if err != nil {
+		k.under.end(err)
+		c.engine.store.Withdraw(claim, s.Lease)
+		return nil, err
+	}
+	return k, nil
+}
+
+// lockOfHandOff makes the lock that the call was given in memory, unless it comes too late.
+func (c *lockCall) lockOfHandOff(g grant) (*Lock, error) {
+	k := c.makeLock(g)
+	if err := c.startLease(k.lease); err != nil {
+		k.under.end(err)
+		k.lease.giveBack(&k.handle, true)
+		return nil, err
+	}
+	return k, nil
+}
+
+// makeLock makes the lease of a lock that the call has got just now, with its first handle.
+func (c *lockCall) makeLock(g grant) *Lock {
+	m := c.memory
+	if c.memory = nil; m == nil {
+		m = new(lockMemory)
+	}
+	s, k := &m.lease, &m.first
+	s.acquisition, s.times, s.engine, s.name, s.token, s.since = g.acquisition, g.times, c.engine, c.name, g.token, schedule.Now()
+	switch {
+	case s.ownerKnown != nil: // handed off
+	case c.group != nil:
+		s.ownerKnown = &c.group.ownerKnown
+	default:
+		s.ownerKnown = &s.ownOwnerKnown
+	}
+	if s.heldSince == 0 {
+		s.heldSince = s.since
+	}
+	if m := c.settings.MaxHold; m > 0 {
+		s.maxHoldAt = s.since.Add(m)
+	}
+	k.open(c.ctx, c.group, s, g.hold, g.resends)
+	s.handles = &k.handle
+	return k
+}
+
+// startLease starts a lease that has not ended yet.
+func (c *lockCall) startLease(s *lease) error {
+	switch key := c.name.Key(); {
+	case s.since >= s.times.deadline:
+		return unavailableError("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.Lease))
+	case !s.begin():
+		return closedError("taking", key)
+	}
+	return nil
+}
+
+// A release grants the lock to the entry that waits first, and the message about it
+// has what the process needs to start at once. The lock then lasts for
+// [store.GrantLease] only, so that it is not lost for long on a process that is dead or
+// hangs; the holder renews it to its own lease.
+
+// clockDrift is more than the clocks of Redis and of this machine part within a second.
+const clockDrift = 2 * time.Millisecond
+
+// message takes what a release tells this process of a lock. A hold with which nobody waits is none of ours, or
+// is being released.
+func (e *engine) message(lock, text string) {
+	m, err := store.ReadMessage(text)
+	if err != nil { // none of ours
+		return
+	}
+	if m.Token == 0 {
+		e.queues.Signal(lock, store.Open)
+		return
+	}
+	for _, found := range e.queues.Find(lock) {
+		if found.Entry != nil && m.IsFor(found.Entry.Hold) {
+			e.grantedByMessage(lock, m, found)
+		}
+	}
+}
+
+// grantedByMessage gives a lock that a release has granted to the call that waits by that entry. If that is too late to
+// be sure, or the call is just asking, or wants something else than the usual lock, it asks, with the same hold.
+func (e *engine) grantedByMessage(lock string, m store.Message, found waitqueue.Head[*want, *entry]) {
+	call, to := found.Request, found.Entry
+	clock, isInUse := to.lastQueued()
+	if !isInUse {
+		return
+	}
+	now := schedule.Now()
+	ends := grantEnds(m, clock, now)
+	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
+		e.missedMessage()
+	}
+	isSure := ends.Sub(now) >= store.GrantLease/2
+	var w *waiter
+	if isSure && e.mayHandOff(call, to.Form) && call.settings.Lease >= store.GrantLease {
+		w = e.queues.Choose(lock, found, (*entry).spend)
+	}
+	if w == nil {
+		e.queues.Signal(lock, 0)
+		return
+	}
+	w.HandOff(grant{
+		acquisition: acquisition{Terms: call.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead, unrenewed: true},
+		times:       times{deadline: ends.Add(-e.store.Margin(store.GrantLease)), renewAt: now.Add(renewGrantAfter)},
+		token:       m.Token, hold: to.Hold,
+	})
+}
+
+// grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known.
+// The message may have been on its way for long. Its age follows from the clock of Redis, as
+// Redis last showed it. A message that seems to come from the future shows that this clock was
+// set since: then nothing is known.
+func grantEnds(m store.Message, clock store.Clock, arrived schedule.Time) schedule.Time {
+	if clock.Redis == 0 {
+		return 0
+	}
+	at := schedule.At(clock.NotBefore(m.At))
+	if at.Sub(arrived) > clockDrift {
+		return 0
+	}
+	return min(at, arrived).Add(store.GrantLease)
+}
+
+// handOffFor is how long a process may hand the lock off from call to call before others have
+// their chance.
+const handOffFor = 10 * time.Millisecond
+
+// handOff gives the lock to the call of this process that waits first, in memory: the process keeps its
+// hold in Redis. That is lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). h was the last handle:
+// of several that leave at once, one is. It is false when the lock has to be released.
+func (s *lease) handOff(h *handle) bool {
+	queues, lock := &s.engine.queues, s.name.Lock()
+	for _, found := range queues.Find(lock) {
+		if !s.suits(found.Request) || !s.canBeHandedOff() {
+			continue
+		}
+		if w := queues.Choose(lock, found, keepEntry); w != nil {
+			s.mu.Lock()
+			g := grant{acquisition: s.acquisition, times: s.times, token: s.token + 1, hold: h.id, resends: h.resends}
+			s.mu.Unlock()
+			s.endReleased()
+			w.HandOff(g)
+			return true
+		}
+	}
+	return false
+}
+
+// suits says that a call wants just such a lock.
+func (s *lease) suits(call *want) bool {
+	return s.engine.mayHandOff(call, s.Form) && call.settings.Lease == s.Lease
+}
+
+// canBeHandedOff says that the next call of this process may have the lock while Redis knows of the present holder only.
+func (s *lease) canBeHandedOff() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := schedule.Now()
+	isWhole := s.handles == nil && s.err == nil && now < s.times.deadline && !s.overdue
+	// Nothing but the token would differ for the next holder.
+	isAlike := s.Ordinary() && !s.ownerKnown.Load()
+	// The next token must be below what Redis would give by its clock, should the lock end without its release.
+	held := now.Sub(s.heldSince)
+	hasToken := !s.ahead && s.token-s.redisToken < held.Microseconds()
+	return isWhole && isAlike && hasToken && held < handOffFor && !s.engine.isClosing()
+}

@@ -1,0 +1,85 @@
+package waitqueue
+
+import "time"
+
+// What others do with the heads of a lock's queues: they have them ask Redis, or give one of them the lock.
+
+// Signal has the heads of a lock's queues ask for it, which may be free, when the barging window is over: for so long
+// those outside the queues go first.
+func (q *Queues[R, L, E]) Signal(lock string, barging time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		if until := time.Now().Add(barging); until.After(own.bargingUntil) {
+			own.bargingUntil = until
+		}
+		own.signalled = true
+		own.calls[0].wake()
+	}
+}
+
+// Head is the first call of a queue when it was found. Its Request is that of no other call.
+type Head[R comparable, E any] struct {
+	Request R // what the call wants
+	Entry   E // of its queue
+}
+
+// Find returns the heads of a lock's queues, whether they wait or ask. It changes nothing.
+func (q *Queues[R, L, E]) Find(lock string) []Head[R, E] {
+	return q.appendHeads(make([]Head[R, E], 0, 2), lock) // inlined, so that mostly nothing is allocated
+}
+
+func (q *Queues[R, L, E]) appendHeads(heads []Head[R, E], lock string) []Head[R, E] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		heads = append(heads, Head[R, E]{own.calls[0].Request, own.entry})
+	}
+	return heads
+}
+
+// Choose chooses the call that was found, which is to get the lock in memory, if it is head still, waits, and take
+// agrees, which is given the entry that was found. It is nil otherwise. [Waiter.HandOff] must follow soon.
+func (q *Queues[R, L, E]) Choose(lock string, found Head[R, E], take func(E) bool) *Waiter[R, L, E] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		if w := own.calls[0]; w.Request == found.Request && w.stage == ready && take(found.Entry) {
+			w.stage = chosen
+			return w
+		}
+	}
+	return nil
+}
+
+// HandOff gives the lock to a call that was chosen.
+func (w *Waiter[R, L, E]) HandOff(lock L) {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	w.stage, w.lock = given, lock
+	w.wake()
+}
+
+// Entry returns the entry by which the head waits in Redis. It outlives the call: the next head
+// takes it over. renew decides what it is, by the call and the entry so far.
+func (w *Waiter[R, L, E]) Entry(renew func(R, E) E) E {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	q.entry = renew(w.Request, q.entry)
+	return q.entry
+}
+
+// EntryOf returns the entry of calls that go on waiting for a lock that is about to be released. It is the zero value
+// when none of them would be notified, or none may have an entry there. renew is as of Entry, for the first of these.
+func (q *Queues[R, L, E]) EntryOf(lock string, may func(R) bool, renew func(R, E) E) (entry E) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		if own.watched && may(own.calls[0].Request) { // an entry of calls that are not notified would not last
+			own.entry = renew(own.calls[0].Request, own.entry)
+			return own.entry
+		}
+	}
+	return entry
+}

@@ -1,0 +1,109 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// errNotEntered is why a call has entered no lock: its context holds none of that name by its Locker.
+var errNotEntered = errors.New("the context does not hold the lock by this Locker")
+
+// enterOuter enters the lock of that name which the context holds by this Locker. If it holds none, the error is
+// errNotEntered. So it is for a lock of another Locker, which the call then enters in Redis: it asks as that one's owner.
+func (c *lockCall) enterOuter() (*Lock, error) {
+	k, err := c.enterFound()
+	for errors.Is(err, ErrNotHeld) { // it was unlocked meanwhile, so the context does not hold it
+		c.want, c.outer = wanted(c.ctx, c.name, c.settings), nil
+		k, err = c.enterFound()
+	}
+	return k, err
+}
+
+// enterFound is enterOuter, and fails with ErrNotHeld when the lock is unlocked meanwhile.
+func (c *lockCall) enterFound() (*Lock, error) {
+	outer := c.findOuter()
+	if outer == nil {
+		return nil, errNotEntered
+	}
+	if err := c.mayEnter(outer); err != nil {
+		return nil, err
+	}
+	s := outer.lease
+	if s.engine == c.engine {
+		return c.reenter(s)
+	}
+	if err := s.join(nil); err != nil {
+		return nil, err
+	}
+	c.outer, c.chosen = s, s.owner
+	if c.engine.store.SharesRedis(s.engine.store) { // then the very lock that it holds must still be there
+		c.askToEnter(s)
+	}
+	return nil, errNotEntered
+}
+
+// findOuter returns the lock of that name which the context holds, by any Locker. It is nil when there is none, or the
+// call does not mean that one.
+func (c *lockCall) findOuter() *Lock {
+	outer := find(c.ctx, func(k *Lock) bool { return k.lease.name.Lock() == c.name.Lock() })
+	if outer == nil || c.settings.Resume || c.chosen != "" && c.chosen != outer.lease.owner {
+		return nil
+	}
+	return outer
+}
+
+// mayEnter returns why the call cannot enter a lock that its context holds, or nil.
+func (c *lockCall) mayEnter(outer *Lock) error {
+	switch err := outer.usable(); {
+	case err != nil:
+		return err
+	case c.ctx.Err() != nil:
+		return gaveUpError(c.ctx, c.name.Key())
+	case !outer.lease.Form.Includes(c.settings.Form):
+		return upgradeError(c.name.Key())
+	}
+	return nil
+}
+
+// askToEnter has the call want one more hold of a lock, and no other lock.
+func (c *lockCall) askToEnter(s *lease) { c.chosen, c.form, c.enter = s.owner, s.Form, s.redisToken }
+
+// reenter adds a hold to a lock that the context holds. It joins the lease first, so
+// that the outer handle's release does not stop the renewal meanwhile. ErrNotHeld: it came first.
+func (c *lockCall) reenter(s *lease) (*Lock, error) {
+	e := c.engine
+	c.askToEnter(s)
+	claim := c.unqueuedClaim()
+	k := new(Lock)
+	k.reentry = true
+	k.open(c.ctx, c.group, s, claim.Hold, &claim.Resends)
+	if err := s.join(&k.handle); err != nil {
+		return nil, err
+	}
+	granted, err := e.store.Acquire(c.ctx, claim)
+	switch {
+	case err == nil:
+		s.mu.Lock()
+		k.entering, k.resends = false, e.store.LateCopies(claim)
+		if !s.Fixed {
+			s.extend(granted.Sent, min(granted.Lease, s.Lease))
+		}
+		s.reschedule()
+		s.mu.Unlock()
+		if err = s.check(); err == nil {
+			c.decided(claim, k)
+			return k, nil
+		}
+		e.store.Withdraw(claim, s.Lease)
+	case errors.Is(err, store.ErrGone), errors.As(err, new(*store.Busy)):
+		err = s.vanished(false)
+	default:
+		err = cmp.Or(s.check(), err)
+	}
+	c.decided(claim, nil)
+	_, _ = s.leave(&k.handle)
+	s.retire(signalQueue, nil)
+	return nil, e.noAnswer(&c.want, err)
+}
