@@ -1,0 +1,130 @@
+package life
+
+import "github.com/latchkey-go/latchkey/core/internal/schedule"
+
+// These events come with time, from Redis, and from Close. None changes a lease that has ended.
+
+// New is the life of a lease with its first handle.
+func New(first *Handle, t Times, overdueAt schedule.Time) Life {
+	*first = In
+	return Life{state: Held, ends: t.Ends, renewAt: t.RenewAt, granted: t.Granted, overdueAt: overdueAt, in: 1}
+}
+
+// Begin says that the lease is registered, and may be closed by now.
+func (l *Life) Begin() Effects { return l.look() }
+
+// Check asks whether the lease is lost by now, which nobody may have noticed.
+func (l *Life) Check(now schedule.Time) Effects {
+	switch {
+	case !l.state.IsHeld() || now < l.StopAt():
+		return Effects{}
+	case l.state == Parked:
+		return l.end(ParkedTooLong)
+	case l.renewAt == 0:
+		return l.end(FixedOver)
+	case l.overdue:
+		return l.end(HeldTooLong)
+	default:
+		return l.end(Expired)
+	}
+}
+
+// Due says that the time of [Effects.Next] has come.
+func (l *Life) Due(now schedule.Time) Effects {
+	if e := l.Check(now); !l.state.IsHeld() {
+		return e
+	}
+	becomesOverdue := l.becomesOverdue() && now >= l.overdueAt
+	l.overdue = l.overdue || becomesOverdue
+	renews := l.isRenewable() && now >= l.renewAt
+	l.renewing = l.renewing || renews
+	return Effects{Renew: renews, Overdue: becomesOverdue, Next: l.next()}
+}
+
+// RenewalAnswered says that a renewal is not under way any more. What came of it is an event of its own.
+func (l *Life) RenewalAnswered() { l.renewing = false }
+
+// Renewed says that Redis has started the lease anew, for good.
+func (l *Life) Renewed(t Times) Effects {
+	if l.state.IsHeld() {
+		l.granted = false
+		l.extend(t)
+	}
+	return l.look()
+}
+
+// NotRenewed says that nobody knows whether Redis has renewed it: the renewal is repeated.
+func (l *Life) NotRenewed(again schedule.Time) Effects {
+	if l.state.IsHeld() {
+		l.extend(Times{RenewAt: again}) // it ends as before
+	}
+	return l.look()
+}
+
+// NotFound says that Redis was asked, and does not know it. Where nobody relies on it, it may have been released since.
+func (l *Life) NotFound(now schedule.Time) Effects {
+	if !l.state.IsHeld() {
+		return Effects{}
+	}
+	return l.NotFoundByRelease(now)
+}
+
+// NotFoundByRelease says that Redis did not know it when a release of its own arrived.
+func (l *Life) NotFoundByRelease(now schedule.Time) Effects {
+	switch {
+	case l.state.IsEnd():
+		return Effects{}
+	case now >= l.StopAt():
+		return l.end(ExpiredInRedis)
+	default:
+		return l.end(Deleted)
+	}
+}
+
+// Close takes it away from its handles. From one that is being released there is nothing to take.
+func (l *Life) Close() Effects {
+	if !l.state.HasHandles() {
+		return Effects{}
+	}
+	return l.end(Closed)
+}
+
+func (l *Life) end(as State) Effects {
+	l.state = as
+	return Effects{Ended: as, Next: Never}
+}
+
+// extend starts the lease anew. No answer shortens it, and none makes a fixed one renewable.
+func (l *Life) extend(t Times) {
+	l.ends = max(l.ends, t.Ends)
+	if l.renewAt != 0 {
+		l.renewAt = t.RenewAt
+	}
+}
+
+// look has [Life.Due] called in time, while the lease is held.
+func (l *Life) look() Effects {
+	if !l.state.IsHeld() {
+		return Effects{}
+	}
+	return Effects{Next: l.next()}
+}
+
+// next is when something happens to a lease that is held.
+func (l *Life) next() schedule.Time {
+	at := l.StopAt()
+	if l.becomesOverdue() {
+		at = min(at, l.overdueAt)
+	}
+	if l.isRenewable() {
+		at = min(at, l.renewAt)
+	}
+	return at
+}
+
+func (l *Life) becomesOverdue() bool { return l.overdueAt != 0 && !l.overdue }
+
+// isRenewable says that a renewal can be sent. What was granted gets its lease, at least.
+func (l *Life) isRenewable() bool {
+	return l.renewAt != 0 && l.state != Parked && !l.renewing && (!l.overdue || l.granted)
+}
