@@ -53,7 +53,7 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock
 
 // obtain is acquire, and notifies Observers.
 func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, error) {
-	ctx, n := l.observe(ctx, key, 1, s.Name, s.Form.String())
+	ctx, n := l.observe(ctx, key, 1, s.Name, s.Form.Label())
 	k, err := l.acquire(ctx, key, s)
 	return k.observed(n, s.Form, err)
 }
@@ -63,7 +63,7 @@ func (l *Locker) acquire(ctx context.Context, key string, s *settings) (*Lock, e
 	if err != nil {
 		return nil, err
 	}
-	c := &lockCall{engine: &l.engine, want: want{ctx: ctx, name: n, settings: s, form: s.Form, owner: s.Owner}}
+	c := &lockCall{engine: &l.engine, want: wanted(ctx, n, s)}
 	switch k, err := c.enterOuter(); {
 	case k != nil || err != nil:
 		return k, err

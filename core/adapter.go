@@ -45,7 +45,7 @@ func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
 	if err != nil {
 		return
 	}
-	e.Name, e.Form = cmp.Or(e.Name, s.Name), s.Form.String()
+	e.Name, e.Form = cmp.Or(e.Name, s.Name), s.Form.Label()
 	if e.Reason == "" && e.Err != nil {
 		_, e.Reason = kindOf(e.Err)
 	}
@@ -67,7 +67,7 @@ func (inside) HandOver(ctx context.Context, k *Lock, ticket string, ttl time.Dur
 }
 
 // VoidTicket says that the work under a resumed lock has failed for good.
-func (inside) VoidTicket(k *Lock) { k.lease.dropWindow.Store(2) }
+func (inside) VoidTicket(k *Lock) { k.lease.failed(store.FailedForGood) }
 
 // AttemptOf returns the number of the attempt for which the lock was taken, 0 for none.
 func (inside) AttemptOf(k *Lock) int {

@@ -25,16 +25,16 @@ type held struct {
 }
 
 // enterOuter enters the lock of that name which the context holds, if this Locker took it. For one of another
-// Locker it returns nil, and has the call enter that one: it sets owner and outer, and on the same Redis form and enter.
+// Locker it returns nil, and has the call enter that one: it sets chosen and outer, and on the same Redis form and enter.
 func (c *lockCall) enterOuter() (k *Lock, err error) {
 	defer func() {
 		if errors.Is(err, ErrNotHeld) { // it was unlocked meanwhile, so the context does not hold it
-			c.owner, c.form, c.enter, c.outer = c.settings.Owner, c.settings.Form, 0, nil
+			c.want, c.outer = wanted(c.ctx, c.name, c.settings), nil
 			k, err = c.enterOuter()
 		}
 	}()
 	e, outer := c.engine, find(c.ctx, func(k *Lock) bool { return k.lease.name.Lock() == c.name.Lock() })
-	if outer == nil || c.settings.Resume || c.owner != "" && c.owner != outer.lease.owner {
+	if outer == nil || c.settings.Resume || c.chosen != "" && c.chosen != outer.lease.owner {
 		return nil, nil
 	}
 	if err := outer.usable(); err != nil {
@@ -44,19 +44,19 @@ func (c *lockCall) enterOuter() (k *Lock, err error) {
 		return nil, gaveUpError(c.ctx, c.name.Key())
 	}
 	s := outer.lease
-	if !s.form.Includes(c.settings.Form) {
+	if !s.Form.Includes(c.settings.Form) {
 		return nil, upgradeError(c.name.Key())
 	}
 	if s.engine == e {
 		return c.reenter(outer)
 	}
 	// If that one uses this Redis, then the very lock it holds must still be there.
-	c.owner, c.outer = s.owner, s
+	c.chosen, c.outer = s.owner, s
 	if err := s.join(nil); err != nil {
 		return nil, err
 	}
 	if e.store.SharesRedis(s.engine.store) {
-		c.form, c.enter = s.form, s.redisToken
+		c.form, c.enter = s.Form, s.redisToken
 	}
 	return nil, nil
 }
@@ -65,7 +65,7 @@ func (c *lockCall) enterOuter() (k *Lock, err error) {
 // that the outer handle's release does not stop the renewal meanwhile. ErrNotHeld: it came first.
 func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	e, s := c.engine, outer.lease
-	c.owner, c.form, c.enter = s.owner, s.form, s.redisToken
+	c.chosen, c.form, c.enter = s.owner, s.Form, s.redisToken
 	claim := c.claimAlone()
 	k := new(Lock)
 	k.reentry = true
@@ -77,8 +77,8 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	if err == nil {
 		s.mu.Lock()
 		k.entering, k.resends = false, c.lateCopies(claim)
-		if !s.fixed {
-			s.extend(granted.Sent, min(granted.Lease, s.length))
+		if !s.Fixed {
+			s.extend(granted.Sent, min(granted.Lease, s.Lease))
 		}
 		s.reschedule()
 		s.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 			c.decided(claim, k)
 			return k, nil
 		}
-		e.store.Withdraw(claim, s.length)
+		e.store.Withdraw(claim, s.Lease)
 	} else if errors.Is(err, store.ErrGone) || errors.As(err, new(*store.Busy)) {
 		err = s.vanished(false)
 	} else if gone := s.check(); gone != nil {
@@ -175,24 +175,17 @@ func (c *lockCall) decided(claim *store.Claim, k *Lock) {
 func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 	e := c.engine
 	g := grant{
-		acquisition: acquisition{
-			form: c.form, owner: claim.Owner, redisToken: r.Token, length: r.Lease, fixed: r.Fixed, ahead: r.Ahead,
-			resumed: claim.Ticket != "", attempt: int32(r.Attempt),
-		},
-		times: e.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
-		token: r.Token, hold: claim.Hold, resends: c.lateCopies(claim),
+		acquisition: acquisition{Terms: r.Terms, owner: claim.Owner, redisToken: r.Token, ahead: r.Ahead, attempt: int32(r.Attempt)},
+		times:       e.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
+		token:       r.Token, hold: claim.Hold, resends: c.lateCopies(claim),
 	}
 	k := c.open(g)
 	s := k.lease
-	s.entered = s.resumed || s.attempt > 0 // its release has more to do
-	if !c.isPlain() || s.entered {
+	if !c.owner().Usual() || s.Form.Stays() {
 		s.shared.Store(true)
 	}
-	switch outer := c.outer; {
-	case r.Outermost:
-		s.keepFor = c.settings.KeepFor
-	case outer != nil:
-		s.keepFor, s.maxHoldAt = outer.keepFor, outer.maxHoldAt
+	if outer := c.outer; outer != nil && !r.Outermost {
+		s.Window, s.maxHoldAt = outer.Window, outer.maxHoldAt
 		if r.Token == outer.redisToken {
 			s.token = outer.token // handed off, it has one that Redis does not know
 		}
@@ -205,7 +198,7 @@ func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 	}
 	if err != nil {
 		k.under.end(err)
-		e.store.Withdraw(claim, s.length)
+		e.store.Withdraw(claim, s.Lease)
 		return nil, err
 	}
 	return k, nil
@@ -252,7 +245,7 @@ func (c *lockCall) open(g grant) *Lock {
 func (c *lockCall) begin(s *lease) error {
 	switch key := c.name.Key(); {
 	case s.since >= s.times.deadline:
-		return unavailableError("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.length))
+		return unavailableError("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.Lease))
 	case !s.begin():
 		return closedError("taking", key)
 	}

@@ -113,8 +113,11 @@ func (i *inner) waitsFor(other *inner) bool {
 	first, queued := c.engine.queues.WaitFor(lock)
 	return slices.ContainsFunc(other.holds, func(k *Lock) bool {
 		s := k.lease
-		goes := s.form.GoesWith(c.form) && !(queued && !s.form.GoesWith(first.Request.form) && first.Request.waitsForEver()) // nobody overtakes that one
-		return s.name.Lock() == lock && s.owner != c.owner && !goes &&
+		waits := c.form.WaitsFor(s.Form)
+		if queued && first.Request.waitsForEver() { // nobody overtakes that one
+			waits = waits || first.Request.form.WaitsFor(s.Form)
+		}
+		return s.name.Lock() == lock && s.owner != c.chosen && waits &&
 			(s.engine == c.engine || s.engine.store.SharesRedis(c.engine.store)) && k.isInTheWay()
 	})
 }

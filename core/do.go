@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"errors"
+
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // Do runs fn while it holds the lock of key, and releases the lock when fn returns, panics or calls
@@ -52,7 +54,7 @@ func need(name string, fn func(context.Context) error) {
 type protection interface {
 	Context() context.Context
 	usable() error
-	finish(ctx context.Context, failed, later bool) error
+	finish(ctx context.Context, work store.Work, later bool) error
 	reportFailure(err error)
 }
 
@@ -62,15 +64,18 @@ func run(ctx context.Context, h protection, fn func(ctx context.Context) error, 
 	returned := false
 	defer func() {
 		if !returned { // a panic or Goexit
-			h.reportFailure(h.finish(ctx, true, later))
+			h.reportFailure(h.finish(ctx, store.Failed, later))
 		}
 	}()
 	err := fn(h.Context())
 	returned = true
 
 	ended := h.usable()
-	failed := err != nil || ended != nil // the caller hears of a failure either way
-	if failure := h.finish(ctx, failed, later); failure != nil && ended == nil {
+	work := store.Done
+	if err != nil || ended != nil { // the caller hears of a failure either way
+		work = store.Failed
+	}
+	if failure := h.finish(ctx, work, later); failure != nil && ended == nil {
 		if errors.Is(failure, ErrLost) || errors.Is(failure, ErrClosed) {
 			ended = failure
 		} else {

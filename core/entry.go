@@ -59,7 +59,7 @@ func (e *engine) entryFor(w *want, now *entry) *entry {
 		return nil
 	}
 	hold := e.store.NewHold()
-	return &entry{Place: store.Place{Hold: hold, Owner: w.ownerOf(hold), Form: w.form}, since: schedule.Now()}
+	return &entry{Place: store.Place{Hold: hold, Owner: w.owner().Of(hold), Form: w.form}, since: schedule.Now()}
 }
 
 func (q *entry) serves(w *want) bool {
@@ -141,7 +141,7 @@ func (e *engine) carriedBy(n store.Name) *entry {
 
 // mayBeCarried: a call with an owner of its own choice may enter the lock meanwhile, and leave it. Then the release
 // would put in an entry that was used up.
-func mayBeCarried(w *want) bool { return w.owner == "" }
+func mayBeCarried(w *want) bool { return w.chosen == "" }
 
 // carry is entryFor for a release.
 func (e *engine) carry(w *want, now *entry) *entry {
@@ -182,7 +182,8 @@ func (e *engine) giveUp(n store.Name, q *entry) {
 	q.mu.Unlock()
 	if left {
 		e.store.ReleaseLater(store.Release{
-			Name: n, Owner: q.Owner, Hold: q.Hold, Form: q.Form, Failed: true, MayArrive: carried, Until: time.Now().Add(leftAfter),
+			Holding: store.Holding{Name: n, Owner: q.Owner, Hold: q.Hold}, Terms: store.Terms{Form: q.Form},
+			Work: store.Failed, MayArrive: carried, Until: time.Now().Add(leftAfter),
 		})
 	}
 }
@@ -233,7 +234,7 @@ func (e *engine) message(lock, text string) {
 		}
 		ends, to = grantEnds(m, clock, now), q
 		// Who wants something else than the usual lock asks Redis for it.
-		return q.Form == w.form && w.isUsual() && w.settings.Lease >= store.GrantLease && e.store.Can.PassOn &&
+		return w.isOrdinaryIn(q.Form) && w.settings.Lease >= store.GrantLease && e.store.Can.PassOn &&
 			ends.Sub(now) >= store.GrantLease/2
 	})
 	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
@@ -243,7 +244,7 @@ func (e *engine) message(lock, text string) {
 	case w != nil:
 		to.spend()
 		w.HandOff(grant{
-			acquisition: acquisition{form: w.Request.form, owner: to.Hold, redisToken: m.Token, length: w.Request.settings.Lease, ahead: m.Ahead, unrenewed: true},
+			acquisition: acquisition{Terms: w.Request.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead, unrenewed: true},
 			times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), renewAt: now.Add(renewGrantAfter)},
 			token:       m.Token, hold: to.Hold,
 		})

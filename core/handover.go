@@ -46,11 +46,11 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		return fmt.Errorf("core: Handover(%v): give at least 1ms and at most %v", ttl, longestWindow)
 	case e.store.Can.Differ:
 		return errors.New("core: Handover: a lock of NewQuorum cannot be handed over")
-	case s.form != store.Exclusive:
+	case !s.Form.Alone():
 		return cannotHandOver(k.Key(), "it is shared, or a permit")
 	case s.attempt > 0:
 		return cannotHandOver(k.Key(), "it is of an idempotent request")
-	case s.resumed:
+	case s.Form.Stays():
 		return cannotHandOver(k.Key(), "it was handed over before")
 	case k.reentry:
 		return cannotHandOver(k.Key(), "it was entered, which is up to the outer handle")
@@ -65,8 +65,8 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		return err
 	}
 	r := store.HandOver{
-		Name: s.name, Owner: s.owner, Hold: k.id, Token: s.redisToken, Last: s.token,
-		ID: e.store.NewHold(), Ticket: ticket, TTL: ttl, Lease: s.length, Fixed: s.fixed, Drop: s.dropWindow.Load() > 0,
+		Holding: s.holding(&k.handle), Terms: s.Terms, Token: s.redisToken, Last: s.token,
+		ID: e.store.NewHold(), Ticket: ticket, TTL: ttl, Drop: s.hasFailed(),
 	}
 	ctx = context.WithoutCancel(ctx)
 	sent := schedule.Now() // the first of its copies, which together count once
@@ -134,7 +134,7 @@ func (k *Lock) unpark() error {
 	unlocked := h.unlocked
 	s.mu.Unlock()
 	if unlocked {
-		_ = k.finish(context.Background(), true, true)
+		_ = k.finish(context.Background(), store.Failed, true)
 	}
 	return s.check()
 }
@@ -143,8 +143,8 @@ func (k *Lock) unpark() error {
 func (k *Lock) takeBack(ctx context.Context, r store.HandOver) error {
 	s, e := k.lease, k.lease.engine
 	for {
-		left := s.length
-		if s.fixed {
+		left := s.Lease
+		if s.Fixed {
 			left = time.Until(s.end()).Truncate(time.Millisecond)
 		}
 		sent, err := e.store.TakeBack(ctx, r, max(left, time.Millisecond))
@@ -152,13 +152,13 @@ func (k *Lock) takeBack(ctx context.Context, r store.HandOver) error {
 		case err == nil:
 			s.mu.Lock()
 			s.unrenewed = false
-			if !s.fixed {
-				s.extend(sent, s.length)
+			if !s.Fixed {
+				s.extend(sent, s.Lease)
 			}
 			s.mu.Unlock()
 			loss := k.unpark()
 			if loss != nil { // before it was back
-				r := s.releasing(&k.handle, false, true)
+				r := s.releasing(&k.handle, false, store.Failed)
 				_, _ = r.send(ctx)
 			}
 			return loss
@@ -190,7 +190,7 @@ func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option)
 		return nil, err
 	case ticket == "":
 		return nil, noTicket(key)
-	case s.Form != store.Exclusive || s.Owner != "" || s.Attempt != nil || l.store.Can.Differ:
+	case !s.Form.Alone() || s.Owner.Chosen != "" || s.Attempt != nil || l.store.Can.Differ:
 		return nil, errors.New("core: Resume takes a lock alone, for an owner of its own, and not from a quorum")
 	}
 	s.Ticket, s.Resume = ticket, true

@@ -63,7 +63,7 @@ func (e *engine) inspect(ctx context.Context, key string, n store.Name) (Info, e
 		info.Holders = []Holder{{info.Owner, info.Count, info.TTL}}
 	}
 	if info.Holders != nil {
-		info.Form = state.Form.String()
+		info.Form = state.Form.Label()
 	}
 	return info, nil
 }
@@ -183,13 +183,13 @@ func (s *lease) snapshot(now schedule.Time) (h HeldLock, ok bool) {
 	return HeldLock{
 		Key:      s.name.Key(),
 		Owner:    s.owner,
-		Form:     s.form.String(),
+		Form:     s.Form.Label(),
 		Token:    s.token,
 		Since:    s.since.Wall().Round(0),
 		TTL:      max(time.Duration(s.stopAt()-now), 0),
 		Count:    len(s.all()),
 		Renewals: int(s.renewals),
-		Fixed:    s.fixed,
+		Fixed:    s.Fixed,
 		Overdue:  s.overdue,
 	}, s.err == nil && s.handles != nil
 }

@@ -74,12 +74,12 @@ func (l *Locker) settingsOfLead(opts []Option) (*settings, error) {
 	switch {
 	case s.Fixed:
 		return nil, errors.New("core: Lead cannot be combined with FixedLease, wherever it was said, for a leader's lease is renewed: give it Lease, and MaxHold to bound a term")
-	case s.Wait != said.Wait || s.MaxWaiters != said.MaxWaiters || s.KeepFor != said.KeepFor || s.Background != said.Background,
-		s.Form != said.Form || s.Owner != "":
+	case s.Wait != said.Wait || s.MaxWaiters != said.MaxWaiters || s.Window != said.Window || s.Background != said.Background,
+		s.Form != said.Form || s.Owner.Chosen != "":
 		return nil, errors.New("core: Lead takes the options Lease, MaxHold and Name only: one leads at a time, waits until its context ends, and is followed at once")
 	}
 	forever, lead := time.Duration(math.MaxInt64), *s // nil would be a lease, inside of other locks
-	lead.Wait, lead.MaxWaiters, lead.KeepFor = &forever, nil, 0
+	lead.Wait, lead.MaxWaiters, lead.Window = &forever, nil, 0
 	return &lead, nil
 }
 

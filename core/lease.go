@@ -21,7 +21,6 @@ type lease struct {
 	token  int64
 	since  schedule.Time // when it was taken
 
-	keepFor   time.Duration
 	maxHoldAt schedule.Time // 0: no bound
 
 	mu          sync.Mutex
@@ -34,8 +33,8 @@ type lease struct {
 	parked      bool          // its only handle is being handed over
 	expired     bool          // lost when its time was over, not before
 	entered     bool          // once more
+	work        store.Work    // what its holder has said of it
 	alone       atomic.Bool   // room for acquisition.shared, where no other lock has the owner
-	dropWindow  atomic.Int32  // 1: the work has failed; 2: for good, under a lock that was resumed
 	answer      *store.Answer // to the request; nil: it is not known yet
 	err         error
 	handles     *handle      // not unlocked yet: a list, for nearly all leases have one
@@ -69,7 +68,7 @@ func (s *lease) begin() bool {
 func (s *lease) end() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.times.deadline.Add(s.engine.margin(s.length)).Wall()
+	return s.times.deadline.Add(s.engine.margin(s.Lease)).Wall()
 }
 
 // join adds a handle that is about to re-enter; nil stands for one of another Locker, which only Redis
@@ -165,7 +164,7 @@ func (s *lease) check() error {
 		return s.err
 	case s.parked:
 		reason = "handing it over took too long"
-	case s.fixed:
+	case s.Fixed:
 		reason, left = "its fixed lease is over", false
 	case s.overdue:
 		reason, cause = "its last lease is over", ErrMaxHold
@@ -249,31 +248,18 @@ func (s *lease) lose(why error, left bool) error {
 	return why
 }
 
-// releaseOf is the release of a hold.
-func (s *lease) releaseOf(h *handle, failed bool) store.Release {
+// failed notes what became of the work; a worse one stays.
+func (s *lease) failed(work store.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := store.Release{
-		Name: s.name, Owner: s.owner, Hold: h.id, Form: s.form, Failed: failed, MayArrive: h.resends.MayArriveTwice(),
-		Token: s.redisToken, Last: s.token, Lease: s.length, Void: s.dropWindow.Load() == 2,
-		Sole: s.form == store.Exclusive && !s.entered && !s.fixed && s.keepFor == 0 && s.owner == h.id,
-	}
-	if s.unrenewed {
-		r.Lease = 0
-	}
-	if !failed {
-		r.Answer = s.answer
-	}
-	return r
+	s.work = max(s.work, work)
 }
 
-// giveBack releases a hold in the background, if it may be left in Redis, or may yet arrive there.
-func (s *lease) giveBack(h *handle, left bool) {
-	r := s.releaseOf(h, s.attempt == 0) // of an attempt nobody knows what it has done
-	r.Until = time.Now().Add(s.length)
-	if left || r.MayArrive {
-		s.engine.store.ReleaseLater(r)
-	}
+// hasFailed says that its holder has said so.
+func (s *lease) hasFailed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.work != store.Done
 }
 
 // observe begins an observation, and tells Observers what has happened before it.

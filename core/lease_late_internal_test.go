@@ -20,7 +20,7 @@ func late(t *testing.T, l *Locker) (*lease, *handle) {
 	h := &handle{}
 	h.under.call = t.Context()
 	s := &lease{engine: &l.engine, name: name, handles: h}
-	s.fixed = true // nothing is given back
+	s.Fixed = true // nothing is given back
 	s.times.deadline = schedule.Now().Add(-time.Millisecond)
 	return s, h
 }

@@ -91,17 +91,17 @@ func (k *Lock) Token() int64 { return k.lease.token }
 // as [KeepFor] set it; 0 for none, and after [Lock.DropWindow]. A re-entry through the context has its
 // outer lock's; one through [Owner] does not know it.
 func (k *Lock) Window() time.Duration {
-	if k.lease.dropWindow.Load() > 0 {
+	if k.lease.hasFailed() {
 		return 0
 	}
-	return k.lease.keepFor
+	return k.lease.Window
 }
 
 // DropWindow says that the work has failed, although middleware, [Locker.Do] or [Wrap] will take it
 // for a success, such as an error in a body with status 200. The lock stays held, and its release
 // leaves no dedup window, as after [Lock.Abort]. It counts for all holds that the context has of the
 // lock, by this Locker. It does not block; after the release it has no effect.
-func (k *Lock) DropWindow() { k.lease.dropWindow.Store(1) }
+func (k *Lock) DropWindow() { k.lease.failed(store.Failed) }
 
 // Context returns the context to work under. It descends from the one given to [Locker.Lock], carries
 // ownership, so that locks taken with it re-enter, and is cancelled when the protection ends: by
@@ -193,14 +193,14 @@ func (k *Lock) usable() error { return k.lease.usable() }
 // was lost before, and [ErrClosed] when the Locker took it away. It may hide a loss since the last
 // renewal: when the first answer is lost on its way, so that the release is repeated, and when the
 // lock is handed off to another call of this process, which learns of it with its next renewal.
-func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, false, false) }
+func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, store.Done, false) }
 
 // Abort is Unlock after a failure: it opens no [KeepFor] window, so the work can be tried again.
-func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, true, false) }
+func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, store.Failed, false) }
 
 // finish ends the hold. With later, Redis may be asked in the background: then the error is what is
 // known before.
-func (k *Lock) finish(ctx context.Context, failed, later bool) error {
+func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 	if k == nil {
 		return notHeldError("")
 	}
@@ -219,10 +219,10 @@ func (k *Lock) finish(ctx context.Context, failed, later bool) error {
 	case last && s.handOff(&k.handle):
 		return nil
 	case later && s.canEndLater(last):
-		s.engine.requests.Start(func() { k.reportFailure(s.release(context.Background(), &k.handle, last, failed)) })
+		s.engine.requests.Start(func() { k.reportFailure(s.release(context.Background(), &k.handle, last, work)) })
 		return nil
 	default:
-		return s.release(lasting(ctx), &k.handle, last, failed)
+		return s.release(lasting(ctx), &k.handle, last, work)
 	}
 }
 

@@ -100,7 +100,7 @@ func (a *multiCall) calls(keys []string) ([]*lockCall, error) {
 	all, cs := make([]lockCall, len(names)), make([]*lockCall, len(names))
 	for i, n := range names {
 		s := a.settings
-		all[i] = lockCall{engine: &a.locker.engine, group: a.group, want: want{ctx: a.base, name: n, settings: s, form: s.Form, owner: s.Owner}}
+		all[i] = lockCall{engine: &a.locker.engine, group: a.group, want: wanted(a.base, n, s)}
 		if cs[i] = &all[i]; i == 0 && cs[i].inner() != nil {
 			cs[i].boundWait()
 			a.settings, a.inside = cs[i].settings, true
@@ -277,14 +277,14 @@ func (a *multiCall) waitFor(c *lockCall) error {
 
 // wants notifies Observers that the call wants a lock, under the context of what it has.
 func (a *multiCall) wants(c *lockCall) (n *observation) {
-	c.ctx, n = c.engine.observe(a.under(), c.name.Key(), a.keys, c.settings.Name, c.settings.Form.String())
+	c.ctx, n = c.engine.observe(a.under(), c.name.Key(), a.keys, c.settings.Name, c.settings.Form.Label())
 	return n
 }
 
 // took notifies Observers of a lock that the call has got.
 func (a *multiCall) took(k *Lock) {
 	var n *observation
-	k.ctx, n = a.locker.observe(k.ctx, k.Key(), a.keys, a.settings.Name, a.settings.Form.String())
+	k.ctx, n = a.locker.observe(k.ctx, k.Key(), a.keys, a.settings.Name, a.settings.Form.Label())
 	_, _ = k.observed(n, a.settings.Form, nil)
 }
 

@@ -96,7 +96,7 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 // newLocker returns a Locker that lacks its store. By default its Timeout is at most that long, and
 // a part of the lease.
 func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
-	s := settings{Settings: option.Settings{Scope: option.OfLocker, Lease: defaultLease}, Prefix: defaultPrefix}
+	s := settings{Settings: option.Settings{Scope: option.OfLocker, Terms: store.Terms{Lease: defaultLease}}, Prefix: defaultPrefix}
 	if err := s.apply(opts); err != nil {
 		return nil, err
 	}

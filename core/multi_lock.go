@@ -55,10 +55,10 @@ func (m *MultiLock) Context() context.Context { return m.ctx }
 // [KeepFor] opens the windows of all locks or, after the loss of one or
 // [Lock.DropWindow], of none. So with KeepFor Unlock first asks Redis whether all are held, which may
 // take as long again.
-func (m *MultiLock) Unlock(ctx context.Context) error { return m.finish(ctx, false, false) }
+func (m *MultiLock) Unlock(ctx context.Context) error { return m.finish(ctx, store.Done, false) }
 
 // Abort is Unlock after a failure: it opens no [KeepFor] window.
-func (m *MultiLock) Abort(ctx context.Context) error { return m.finish(ctx, true, false) }
+func (m *MultiLock) Abort(ctx context.Context) error { return m.finish(ctx, store.Failed, false) }
 
 func (m *MultiLock) usable() error {
 	for _, k := range m.locks {
@@ -73,11 +73,13 @@ func (m *MultiLock) reportFailure(err error) { m.locker.reportRelease(err, "keys
 
 // finish ends the holds in reverse order. With later, Redis may be asked in the background: then the error is what
 // is known before.
-func (m *MultiLock) finish(ctx context.Context, failed, later bool) error {
+func (m *MultiLock) finish(ctx context.Context, work store.Work, later bool) error {
 	if m == nil {
 		return notHeldError("")
 	}
-	failed = failed || !m.keepWindows(lasting(ctx))
+	if !m.keepWindows(lasting(ctx)) {
+		work = store.Failed
+	}
 	all, errs := make([]leaver, 0, len(m.locks)), []error(nil)
 	for _, k := range slices.Backward(m.locks) {
 		if k.handedOver.Load() {
@@ -87,14 +89,14 @@ func (m *MultiLock) finish(ctx context.Context, failed, later bool) error {
 		if err == nil {
 			all = append(all, leaver{k, last})
 		} else {
-			errs, failed = append(errs, err), true
+			errs, work = append(errs, err), store.Failed
 		}
 	}
 	m.cancel(nil)
 	if later && !slices.ContainsFunc(all, func(k leaver) bool { return !k.lease.canEndLater(k.last) }) {
-		m.locker.requests.Start(func() { m.reportFailure(endAll(context.Background(), all, failed)) })
+		m.locker.requests.Start(func() { m.reportFailure(endAll(context.Background(), all, work)) })
 	} else {
-		errs = append(errs, endAll(lasting(ctx), all, failed))
+		errs = append(errs, endAll(lasting(ctx), all, work))
 	}
 	return errors.Join(errs...)
 }
@@ -106,7 +108,7 @@ type leaver struct {
 }
 
 // endAll releases what has left its leases, or hands it off.
-func endAll(ctx context.Context, all []leaver, failed bool) error {
+func endAll(ctx context.Context, all []leaver, work store.Work) error {
 	var errs []error
 	endings, requests := make([]releasing, len(all)), make([]*store.Release, 0, len(all))
 	for _, k := range all {
@@ -115,7 +117,7 @@ func endAll(ctx context.Context, all []leaver, failed bool) error {
 			continue
 		}
 		r := &endings[len(requests)]
-		*r = s.releasing(&k.handle, k.last, failed)
+		*r = s.releasing(&k.handle, k.last, work)
 		requests = append(requests, &r.request)
 	}
 	if len(requests) == 0 {
@@ -135,7 +137,7 @@ func endAll(ctx context.Context, all []leaver, failed bool) error {
 // keepWindows says that the locks are to leave their dedup windows: it asks Redis whether it
 // has all of them.
 func (m *MultiLock) keepWindows(ctx context.Context) bool {
-	if len(m.locks) > 1 && slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.keepFor > 0 }) {
+	if len(m.locks) > 1 && slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.Window > 0 }) {
 		var asked sync.WaitGroup
 		for _, k := range m.locks {
 			asked.Add(1)
@@ -146,7 +148,7 @@ func (m *MultiLock) keepWindows(ctx context.Context) bool {
 		}
 		asked.Wait()
 	}
-	return !slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.dropWindow.Load() > 0 || k.lease.check() != nil })
+	return !slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.hasFailed() || k.lease.check() != nil })
 }
 
 // giveBack releases locks in the background.

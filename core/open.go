@@ -76,7 +76,7 @@ const pingLease = 5 * time.Second
 func (l *Locker) Ping(ctx context.Context) error {
 	s := l.defaults
 	s.Wait = new(time.Duration)
-	s.Lease, s.Fixed, s.KeepFor, s.MaxHold = max(pingLease, 3*l.timeout), false, 0, 0
+	s.Lease, s.Fixed, s.Window, s.MaxHold = max(pingLease, 3*l.timeout), false, 0, 0
 	// A key of its own: one that an earlier Ping could not release would be busy, which says
 	// nothing about whether Redis accepts writes.
 	k, err := l.acquire(ctx, store.InFirstSlot(l.defaults.Prefix, "latchkey:ping:"+l.store.NewHold()+":"), &s)

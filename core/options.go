@@ -71,7 +71,7 @@ func NoWait() Option { return Wait(0) }
 // free at once. Of nested locks the outermost counts. [Locker.ForceUnlock] ends a window. 1 ms to
 // 366 days, in whole milliseconds.
 func KeepFor(d time.Duration) Option {
-	return ofDuration("KeepFor", d, longestWindow, func(s *settings) { s.KeepFor = d.Truncate(time.Millisecond) })
+	return ofDuration("KeepFor", d, longestWindow, func(s *settings) { s.Window = d.Truncate(time.Millisecond) })
 }
 
 // MaxHold bounds how long a lock is kept alive: after d the watchdog stops and [Lock.Context] is
@@ -99,7 +99,7 @@ func MaxWaiters(n int) Option {
 // has it, or a Locker of [NewQuorum].
 func Owner(id string) Option {
 	return Option{set: func(s *settings) {
-		s.Owner = id
+		s.Owner.Chosen = id
 		s.CheckOwner("Owner", id, option.MaxOwnerBytes)
 	}}
 }

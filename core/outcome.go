@@ -128,7 +128,7 @@ var errNoPermit = errors.Join(ErrNotAcquired, ErrNoPermit)
 
 // ofForm has the refusal of a call with Permits say so. The refusal is that of no other call.
 func ofForm(form store.Form, err error) error {
-	if err == nil || form.Permits() == 0 {
+	if err == nil || !form.NeedsPermit() {
 		return err
 	}
 	switch e := err.(type) {

@@ -38,21 +38,20 @@ func (s *lease) canBeHandedOff() bool {
 	defer s.mu.Unlock()
 	now := schedule.Now()
 	kept := now.Sub(s.heldSince)
-	return s.form == store.Exclusive && s.handles == nil && s.err == nil && now < s.times.deadline &&
-		!s.shared.Load() && !s.ahead && !s.fixed && !s.overdue && s.keepFor == 0 &&
-		kept < handOffFor && s.token-s.redisToken < kept.Microseconds() &&
+	return s.Ordinary() && s.handles == nil && s.err == nil && now < s.times.deadline &&
+		!s.shared.Load() && !s.ahead && !s.overdue && kept < handOffFor && s.token-s.redisToken < kept.Microseconds() &&
 		s.engine.store.Can.PassOn && !s.engine.isClosing()
 }
 
 // suits says that a call wants just such a lock, and can have it.
 func (s *lease) suits(w *want, _ *entry) bool {
-	return w.isUsual() && w.form == store.Exclusive && w.settings.Lease == s.length && s.canBeHandedOff()
+	return w.isOrdinaryIn(s.Form) && w.settings.Lease == s.Lease && s.canBeHandedOff()
 }
 
 // release ends the hold of a handle that has left, and was not handed off. It is sent until it is
 // confirmed, or Timeout is over, and goes on in the background then.
-func (s *lease) release(ctx context.Context, h *handle, last, failed bool) error {
-	r := s.releasing(h, last, failed)
+func (s *lease) release(ctx context.Context, h *handle, last bool, work store.Work) error {
+	r := s.releasing(h, last, work)
 	free, err := r.send(ctx)
 	s.retire(free, err)
 	return err
@@ -66,10 +65,32 @@ type releasing struct {
 	over    time.Time // when it goes on in the background
 }
 
-func (s *lease) releasing(h *handle, last, failed bool) releasing {
-	r := releasing{lease: s, request: s.releaseOf(h, failed || s.dropWindow.Load() > 0), over: time.Now().Add(s.engine.timeout)}
-	r.request.Until = r.over.Add(s.length)
-	if last && s.form == store.Exclusive && r.request.Answer == nil {
+// releaseOf is the release of a hold. s.mu is held.
+func (s *lease) releaseOf(h *handle, work store.Work) store.Release {
+	r := store.Release{
+		Holding: s.holding(h), Terms: s.Terms, Token: s.redisToken, Last: s.token, Entered: s.entered,
+		Work: work, MayArrive: h.resends.MayArriveTwice(),
+	}
+	if s.unrenewed {
+		r.Lease = 0
+	}
+	if r.Work == store.Done {
+		r.Answer = s.answer
+	}
+	return r
+}
+
+func (s *lease) holding(h *handle) store.Holding {
+	return store.Holding{Name: s.name, Owner: s.owner, Hold: h.id}
+}
+
+func (s *lease) releasing(h *handle, last bool, work store.Work) releasing {
+	r := releasing{lease: s, over: time.Now().Add(s.engine.timeout)}
+	s.mu.Lock()
+	r.request = s.releaseOf(h, max(work, s.work))
+	s.mu.Unlock()
+	r.request.Until = r.over.Add(s.Lease)
+	if last && s.Form.Alone() && r.request.Answer == nil {
 		r.carries = s.engine.carriedBy(s.name)
 	}
 	if r.carries != nil {
@@ -107,8 +128,23 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 	}
 	// Of several that leave, the last to arrive would carry an entry that has the lock by now. So
 	// the head of such a queue has asked, or is about to.
-	notified := r.carries != nil || s.form != store.Exclusive && e.hears(s.name)
+	notified := r.carries != nil || !s.Form.Alone() && e.hears(s.name)
 	return !released.Passed || !notified, nil
+}
+
+// giveBack releases a hold in the background, if it may be left in Redis, or may yet arrive there.
+func (s *lease) giveBack(h *handle, left bool) {
+	s.mu.Lock()
+	work := max(store.Failed, s.work)
+	if s.attempt > 0 {
+		work = store.Done // or not: nobody knows
+	}
+	r := s.releaseOf(h, work)
+	s.mu.Unlock()
+	r.Until = time.Now().Add(s.Lease)
+	if left || r.MayArrive {
+		s.engine.store.ReleaseLater(r)
+	}
 }
 
 // canEndLater says that nobody depends on when the release of a handle is done: the owner has no

@@ -61,7 +61,7 @@ func (c *lockCall) take() (*Lock, error) {
 			return k, nil
 		}
 	}
-	w, by := e.queues.Join(c.name.Lock(), c.ownerOf(""), &c.want, c.settings.MaxWaiters)
+	w, by := e.queues.Join(c.name.Lock(), c.owner().Of(""), &c.want, c.settings.MaxWaiters)
 	if w == nil {
 		return nil, c.refuse(tooManyWaiting, by)
 	}
@@ -85,11 +85,14 @@ func (c *lockCall) takeNow(why refusal) (*Lock, error) {
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
 // and there may be room beside others that share it or have permits.
 func (c *lockCall) mayGoAtOnce() bool {
-	if c.form == store.Exclusive {
-		return !c.isPlain()
+	switch {
+	case !c.owner().Usual():
+		return true
+	case c.form.Alone():
+		return false
 	}
 	_, waits := c.engine.queues.WaitFor(c.name.Lock())
-	return !waits || !c.isPlain()
+	return !waits
 }
 
 // queue waits until the call is the head of its queue, then for the lock. The head asks
@@ -112,7 +115,7 @@ func (c *lockCall) queue(w *waiter) (*Lock, error) {
 			}
 			c.took(w, k)
 			if c.ctx.Err() != nil {
-				_ = k.finish(c.ctx, true, true)
+				_ = k.finish(c.ctx, store.Failed, true)
 				return nil, gaveUpError(c.ctx, c.name.Key())
 			}
 			return k, nil
@@ -166,8 +169,8 @@ func (c *lockCall) poll(known waitqueue.State, pace *time.Duration) time.Duratio
 
 // took ends the wait of a call that has the lock.
 func (c *lockCall) took(w *waiter, k *Lock) {
-	c.leaveQueue(w.Took(k.lease.end(), k.lease.fixed))
-	if c.form != store.Exclusive { // there may be room for the next one
+	c.leaveQueue(w.Took(k.lease.end(), k.lease.Fixed))
+	if !c.form.Alone() { // there may be room for the next one
 		c.engine.queues.Signal(c.name.Lock(), 0)
 	}
 }

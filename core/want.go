@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -17,13 +16,29 @@ type want struct {
 	name     store.Name
 	settings *settings
 	form     store.Form
-	owner    string // empty: a new one for each attempt
+	chosen   string // the owner; empty: each hold brings its own
 	enter    int64  // token of the lock to enter; 0: a free one will do
 }
 
-// ownerOf is the owner of a hold of the call: the one that it has chosen, if any.
-func (w *want) ownerOf(hold string) string {
-	return cmp.Or(w.owner, w.settings.OwnerBegin+hold)
+func wanted(ctx context.Context, n store.Name, s *settings) want {
+	return want{ctx: ctx, name: n, settings: s, form: s.Form, chosen: s.Owner.Chosen}
+}
+
+func (w *want) terms() store.Terms {
+	t := w.settings.Terms
+	t.Form = w.form
+	return t
+}
+
+func (w *want) owner() store.Owner {
+	return store.Owner{Chosen: w.chosen, Begin: w.settings.Owner.Begin}
+}
+
+func (w *want) way() store.Way {
+	if w.enter != 0 {
+		return store.Way{Enter: w.enter}
+	}
+	return store.Way{Attempt: w.settings.Attempt}
 }
 
 func (w *want) waits() bool { return w.settings.Waits() }
@@ -34,15 +49,12 @@ func (w *want) waitsForEver() bool {
 	return (!bounded || time.Until(until) > longestLease) && (w.settings.Wait == nil || *w.settings.Wait > longestLease)
 }
 
-// isPlain says that the owner is the one that a hold brings along.
-func (w *want) isPlain() bool { return w.owner == "" && w.settings.OwnerBegin == "" }
-
 // isAttempt says that the call is for an attempt at an idempotent request.
 func (w *want) isAttempt() bool { return w.settings.Attempt != nil }
 
-// isUsual says that the call wants nothing of which Redis would have to know more than the lease.
-func (w *want) isUsual() bool {
-	return w.isPlain() && !w.isAttempt() && !w.settings.Fixed && w.settings.KeepFor == 0
+// isOrdinaryIn says that the call wants nothing of which Redis would have to know more than that form and the lease.
+func (w *want) isOrdinaryIn(f store.Form) bool {
+	return w.terms().OrdinaryIn(f) && w.owner().Usual() && w.way().Free()
 }
 
 // claim is what the call asks Redis for by a hold.
@@ -52,14 +64,7 @@ func (w *want) claim(hold string, wait store.Waiting) *store.Claim {
 
 // claimIn is claim, in that place.
 func (w *want) claimIn(c *store.Claim, hold string, wait store.Waiting) *store.Claim {
-	s := w.settings
-	*c = store.Claim{
-		Name: w.name, Owner: w.ownerOf(hold), Hold: hold, Wait: wait,
-		Form: w.form, Lease: s.Lease, Fixed: s.Fixed, Window: s.KeepFor, Enter: w.enter,
-	}
-	if w.enter == 0 {
-		c.Attempt = s.Attempt
-	}
+	*c = store.Claim{Holding: store.Holding{Name: w.name, Owner: w.owner().Of(hold), Hold: hold}, Terms: w.terms(), Way: w.way(), Wait: wait}
 	return c
 }
 
@@ -76,13 +81,10 @@ type grant struct {
 // acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the
 // first holder.
 type acquisition struct {
-	form       store.Form
+	store.Terms
 	owner      string
 	redisToken int64
-	length     time.Duration
-	fixed      bool          // nobody renews it
 	ahead      bool          // the token is ahead of the clock of Redis
-	resumed    bool          // by a ticket
 	unrenewed  bool          // a release has granted it, and it was not renewed yet
 	attempt    int32         // the number of that at an idempotent request; 0: it is for none
 	heldSince  schedule.Time // by this process

@@ -32,7 +32,7 @@ func (s *lease) reschedule() {
 
 // renewal is what keeps the lock. s.mu is held.
 func (s *lease) renewal() store.Renew {
-	return store.Renew{Name: s.name, Owner: s.owner, Token: s.redisToken, Lease: s.length, First: s.unrenewed}
+	return store.Renew{Name: s.name, Owner: s.owner, Token: s.redisToken, Lease: s.Lease, First: s.unrenewed}
 }
 
 // renewalTimeout leaves time for another try. There is none for the first lease: an answer
@@ -41,12 +41,12 @@ func (s *lease) renewalTimeout() time.Duration {
 	if s.unrenewed {
 		return min(s.engine.timeout, store.GrantLease)
 	}
-	return min(s.engine.timeout, s.length/renewalsPerLease)
+	return min(s.engine.timeout, s.Lease/renewalsPerLease)
 }
 
 // renewable: one that was granted gets its lease, at least. s.mu is held.
 func (s *lease) renewable() bool {
-	return !s.fixed && !s.parked && (!s.overdue || s.unrenewed)
+	return !s.Fixed && !s.parked && (!s.overdue || s.unrenewed)
 }
 
 // Due is the watchdog: it renews, and notices the ends.
@@ -93,7 +93,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	case held:
 		s.renewals++
 		s.unrenewed = false
-		s.extend(sent, s.length)
+		s.extend(sent, s.Lease)
 	default:
 		s.mu.Unlock()
 		_ = s.vanished(false)
@@ -114,5 +114,5 @@ func (s *lease) retryDelay() time.Duration {
 	if s.unrenewed {
 		return store.GrantLease / 50
 	}
-	return min(max(s.length/50, 5*time.Millisecond), 250*time.Millisecond)
+	return min(max(s.Lease/50, 5*time.Millisecond), 250*time.Millisecond)
 }

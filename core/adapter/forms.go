@@ -32,9 +32,9 @@ func (f Forms[C]) Validate(opts ...core.Option) error {
 		return nil
 	}
 	switch {
-	case s.Form != "":
+	case !s.Form.Alone():
 		return fmt.Errorf("%s decides for each call, but core.Shared or core.Permits is among the options: leave one of them out", field)
-	case s.KeepFor > 0:
+	case s.Window > 0:
 		return fmt.Errorf("%s cannot be combined with core.KeepFor, for others may be at work in the dedup window: leave one of them out", field)
 	}
 	return nil
@@ -65,7 +65,7 @@ func (f Forms[C]) Describe(opts ...core.Option) string {
 		return "1 permit"
 	case n > 1:
 		return fmt.Sprintf("%d permits", n)
-	case s.Form != "":
+	case !s.Form.Alone():
 		return "shared"
 	}
 	return ""

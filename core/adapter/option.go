@@ -81,7 +81,7 @@ func WaitAtMost(d time.Duration) core.Option {
 // already enters it with the owner that the lock has.
 func OwnerBegin(id string) core.Option {
 	return inside.Option(func(s *settings) {
-		s.OwnerBegin = id
+		s.Owner.Begin = id
 		s.CheckOwner("OwnerBegin", id, option.MaxOwnerBytes/2)
 	})
 }

@@ -46,15 +46,11 @@ const (
 
 // Settings are what options add up to.
 type Settings struct {
-	Lease      time.Duration
-	Fixed      bool
-	Form       store.Form
+	store.Terms
+	Owner      store.Owner
 	Wait       *time.Duration // nil: until the context is done
-	KeepFor    time.Duration
 	MaxHold    time.Duration
 	MaxWaiters *int // nil: unlimited
-	Owner      string
-	OwnerBegin string // of an owner that each attempt has for itself
 	Name       string
 	Ticket     string         // of a lock that may have been handed over
 	Resume     bool           // take no other one
@@ -71,7 +67,7 @@ type Settings struct {
 func (s *Settings) Waits() bool { return s.Wait == nil || *s.Wait > 0 }
 
 // ReleasesLater says that a wrapper need not wait for its release, as core.BackgroundRelease says.
-func (s *Settings) ReleasesLater() bool { return s.Background && s.Waits() && s.KeepFor == 0 }
+func (s *Settings) ReleasesLater() bool { return s.Background && s.Waits() && s.Window == 0 }
 
 // Fail notes what is wrong with an option.
 func (s *Settings) Fail(format string, args ...any) { s.Refuse(fmt.Errorf("core: "+format, args...)) }
@@ -82,24 +78,24 @@ func (s *Settings) Refuse(err error) { s.errs = append(s.errs, err) }
 // Err says what is wrong with the options, and which of them cannot be combined, wherever each was
 // given.
 func (s *Settings) Err() error {
-	errs, formed := s.errs, s.Form != store.Exclusive
+	errs, formed := s.errs, !s.Form.Alone()
 	refuse := func(wrong bool, text string) {
 		if wrong {
 			errs = append(errs, errors.New("core: "+text))
 		}
 	}
-	refuse(s.Owner != "" && s.Scope != OfCall,
+	refuse(s.Owner.Chosen != "" && s.Scope != OfCall,
 		"Owner is for a single call: calls that share an owner do not exclude one another")
 	refuse(s.Attempt != nil && s.Scope == OfLocker,
 		"Attempt is for one call, not for New: each request has its own digest")
 	// Attempts of one owner are one holder to Redis: one may end what another has earned.
-	refuse(s.Owner != "" && s.KeepFor > 0,
+	refuse(s.Owner.Chosen != "" && s.Window > 0,
 		"Owner cannot be combined with KeepFor, wherever KeepFor was said: a call that enters by an owner leaves no window")
-	refuse(s.Attempt != nil && (s.KeepFor > 0 || formed || s.Owner != "" || s.Ticket != ""),
+	refuse(s.Attempt != nil && (s.Window > 0 || formed || s.Owner.Chosen != "" || s.Ticket != ""),
 		"an idempotent request cannot be combined with KeepFor, wherever it was said, Shared, Permits, Owner or a ticket: leave them out")
-	refuse(formed && s.KeepFor > 0,
+	refuse(formed && s.Window > 0,
 		"Shared and Permits cannot be combined with KeepFor, wherever it was said, for others may be at work in its window: leave one of them out")
-	refuse(s.Quorum && (s.Owner != "" || s.Attempt != nil || formed),
+	refuse(s.Quorum && (s.Owner.Chosen != "" || s.Attempt != nil || formed),
 		"Owner, Shared, Permits and idempotent requests cannot be combined with a Locker of NewQuorum: the locks of a quorum are exclusive, each with an owner of its own")
 	return errors.Join(errs...)
 }

@@ -14,18 +14,11 @@ import (
 // Claim is one attempt to take a lock, or to enter one that its owner holds. It serves one Acquire and is not changed
 // afterwards.
 type Claim struct {
-	Name    Name
-	Owner   string // the field that counts holds
-	Hold    string // marks this one, see [Store.NewHold]
-	Form    Form
-	Lease   time.Duration // in whole ms, as all times here
-	Window  time.Duration // from now on, for which a success keeps the lock taken; 0: none
-	Enter   int64         // token of the lock to enter; 0: a free one will do
-	Ticket  string        // of a lock that was handed over, which is to be taken; empty: no such one
-	Attempt *Attempt      // for which it is taken; nil: for none
-	Fixed   bool          // nobody renews the lease
-	Wait    Waiting       // when the lock is busy; NotWaiting in a quorum
-	Resends conn.Resends  // whether a copy may arrive beside the one that was answered
+	Holding
+	Terms
+	Way
+	Wait    Waiting      // when the lock is busy; NotWaiting in a quorum
+	Resends conn.Resends // whether a copy may arrive beside the one that was answered
 
 	store    *Store
 	command  conn.Command
@@ -44,14 +37,13 @@ const (
 
 // Grant is a lock that was taken or entered.
 type Grant struct {
-	Token     int64 // fencing token
-	Lease     time.Duration
+	Terms                   // as Redis has them; no window that began before
+	Token     int64         // fencing token
 	TTL       time.Duration // what was left when Redis answered; less than the lease for a fixed one that was entered
-	Fixed     bool
-	Outermost bool      // it was free before
-	Ahead     bool      // the token is ahead of the clock of Redis
-	Attempt   int       // its number, of a claim for one
-	Sent      time.Time // a time before Redis was asked: the TTL was true after it
+	Outermost bool          // it was free before
+	Ahead     bool          // the token is ahead of the clock of Redis
+	Attempt   int           // its number, of a claim for one
+	Sent      time.Time     // a time before Redis was asked: the TTL was true after it
 }
 
 // Busy says that somebody else has the lock.
@@ -121,8 +113,7 @@ func (s *Store) Withdraw(c *Claim, lease time.Duration) { c.undo(lease, s.server
 func (c *Claim) Compensate(server *conn.Server) { c.undo(c.Lease, server) }
 
 func (c *Claim) undo(lease time.Duration, servers ...*conn.Server) {
-	r := Release{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Form: c.Form, Failed: true, MayArrive: true}
-	r.Until = time.Now().Add(lease + tombstoneLife)
+	r := Release{Holding: c.Holding, Terms: c.Terms, Work: Failed, MayArrive: true, Until: time.Now().Add(lease + tombstoneLife)}
 	c.store.releaseLater(r, servers...)
 }
 
@@ -131,7 +122,7 @@ func (c *Claim) prepare(s *Store) *conn.Command {
 	lease := leaseArg(c.Lease, c.Fixed)
 	merges := int8(0) // see conn.Command
 	full := func(how any, more ...any) {
-		all := []any{lease, int64(c.Wait), c.Hold, c.Window.Milliseconds(), how, string(c.Form)}
+		all := []any{lease, int64(c.Wait), c.Hold, c.Window.Milliseconds(), how, c.Form.word()}
 		words = slices.Concat(words, all, more)
 	}
 	switch {
@@ -141,7 +132,7 @@ func (c *Claim) prepare(s *Store) *conn.Command {
 		full("attempt", c.Attempt.Request, c.Attempt.Known.Milliseconds(), c.Attempt.Refuse)
 	case c.Enter != 0:
 		full("enter", c.Enter)
-	case !c.isPlain():
+	case !c.isShort():
 		full("take")
 	default:
 		merges = 1
@@ -154,25 +145,27 @@ func (c *Claim) prepare(s *Store) *conn.Command {
 	return &c.command
 }
 
-// isPlain says that a merged script can do it.
-func (c *Claim) isPlain() bool {
-	return c.Ticket == "" && c.Attempt == nil && c.Enter == 0 && c.Owner == c.Hold && !c.Fixed && c.Window == 0 && c.Form == Exclusive
-}
+// isShort says that a merged script can do it.
+func (c *Claim) isShort() bool { return c.Ordinary() && c.OwnsItself() && c.Free() }
 
 // decode reads the reply to a claim.
 func (c *Claim) decode(from conn.Reply) (Grant, error) {
 	if text, ok := from.Value.(string); ok {
 		token, err := parseToken(text)
-		return Grant{Token: token, Lease: c.Lease, TTL: c.Lease, Fixed: c.Fixed, Outermost: true, Sent: from.Sent}, err
+		return Grant{Terms: c.Terms, Token: token, TTL: c.Lease, Outermost: true, Sent: from.Sent}, err
 	}
 	r := reply{value: from.Value}
 	var refused error
 	switch said, text := r.status(), r.text(); said {
 	case saidGranted:
 		token, err := parseToken(text)
-		lease := r.lease()
-		g := Grant{Token: token, Lease: max(lease, -lease), TTL: r.ttl(), Fixed: lease < 0, Outermost: r.detail() == 1,
+		g := Grant{Terms: c.Terms, Token: token, TTL: r.ttl(), Outermost: r.detail() == 1,
 			Ahead: token > r.time().Microseconds(), Attempt: r.number(), Sent: from.Sent}
+		lease := r.lease()
+		g.Form, g.Lease, g.Fixed = c.formOf(c.Form), max(lease, -lease), lease < 0
+		if !g.Outermost {
+			g.Window = 0
+		}
 		return g, cmp.Or(r.err, err)
 	case saidBusy:
 		why, ttl := r.detail(), r.ttl()

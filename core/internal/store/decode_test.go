@@ -17,17 +17,17 @@ func n(n int64) any { return n }
 
 func TestReplyToAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &Claim{Lease: 30 * time.Second}
+		c := &Claim{Terms: Terms{Lease: 30 * time.Second}}
 		for name, tc := range map[string]struct {
 			reply   any
 			want    Grant
 			refused error
 			err     string
 		}{
-			"a free lock":   {reply: "1760000000000001", want: Grant{Token: 1760000000000001, Lease: c.Lease, TTL: c.Lease, Outermost: true}},
-			"entered":       {reply: list{n(1), "7", n(8000), n(9), n(0), n(0), n(9000)}, want: Grant{Token: 7, Lease: 9 * time.Second, TTL: 8 * time.Second}},
-			"entered fixed": {reply: list{n(1), "7", n(8000), n(9), n(1), n(0), n(-9000)}, want: Grant{Token: 7, Lease: 9 * time.Second, TTL: 8 * time.Second, Fixed: true, Outermost: true}},
-			"token ahead":   {reply: list{n(1), "7", n(9000), n(6), n(1), n(0), n(9000)}, want: Grant{Token: 7, Lease: 9 * time.Second, TTL: 9 * time.Second, Outermost: true, Ahead: true}},
+			"a free lock":   {reply: "1760000000000001", want: Grant{Terms: Terms{Lease: c.Lease}, Token: 1760000000000001, TTL: c.Lease, Outermost: true}},
+			"entered":       {reply: list{n(1), "7", n(8000), n(9), n(0), n(0), n(9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 8 * time.Second}},
+			"entered fixed": {reply: list{n(1), "7", n(8000), n(9), n(1), n(0), n(-9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second, Fixed: true}, Token: 7, TTL: 8 * time.Second, Outermost: true}},
+			"token ahead":   {reply: list{n(1), "7", n(9000), n(6), n(1), n(0), n(9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 9 * time.Second, Outermost: true, Ahead: true}},
 			"busy":          {reply: list{n(2), "", n(500), n(5), n(1), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true, Clock: Clock{Redis: 5 * time.Microsecond}}},
 			"in window":     {reply: list{n(2), "", n(500), n(0), n(2), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true, Done: true}},
 			"handed over":   {reply: list{n(2), "", n(500), n(0), n(3), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), HandedOver: true}},
@@ -36,8 +36,8 @@ func TestReplyToAClaim(t *testing.T) {
 			"withdrawn":     {reply: list{n(4), ""}, refused: errWithdrawn},
 			"other kind":    {reply: list{n(5), ""}, refused: errOtherKind},
 			"other form":    {reply: list{n(6), ""}, refused: ErrUpgrade},
-			"attempt":       {reply: list{n(1), "7", n(9000), n(7), n(1), n(3), n(9000)}, want: Grant{Token: 7, Lease: 9 * time.Second, TTL: 9 * time.Second, Outermost: true, Attempt: 3}},
-			"attempt ahead": {reply: list{n(1), "7", n(9000), n(6), n(1), n(1), n(9000)}, want: Grant{Token: 7, Lease: 9 * time.Second, TTL: 9 * time.Second, Outermost: true, Ahead: true, Attempt: 1}},
+			"attempt":       {reply: list{n(1), "7", n(9000), n(7), n(1), n(3), n(9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 9 * time.Second, Outermost: true, Attempt: 3}},
+			"attempt ahead": {reply: list{n(1), "7", n(9000), n(6), n(1), n(1), n(9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 9 * time.Second, Outermost: true, Ahead: true, Attempt: 1}},
 			"answered":      {reply: list{n(7), "paid"}, refused: &Answered{"paid"}},
 			"reused":        {reply: list{n(8), ""}, refused: ErrReused},
 			"unknown":       {reply: list{n(9), ""}, refused: ErrOutcomeUnknown},
@@ -76,7 +76,7 @@ func TestReplyToAClaim(t *testing.T) {
 		if !errors.Is(errWithdrawn, ErrGone) {
 			t.Error("a claim that was withdrawn is not gone")
 		}
-		fixed := &Claim{Lease: time.Second, Fixed: true}
+		fixed := &Claim{Terms: Terms{Lease: time.Second, Fixed: true}}
 		if g, err := fixed.decode(conn.Reply{Value: "7", Sent: start}); err != nil || !g.Fixed || g.Lease != time.Second || g.Sent != start {
 			t.Errorf("fixed: %+v, %v", g, err)
 		}
@@ -131,7 +131,7 @@ func TestReplyToAnInspection(t *testing.T) {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "505 30000 7 - p:3"}},
 			want:  State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{"p:2", 1, 500 * time.Microsecond}}},
 		},
-		"a permit":    {reply: list{n(13), "", n(900), n(5), list{"mode", "p", "latchkey:holder:p:2", "505 30000 7 p:2"}}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: "p", Holders: []Holder{{"p:2", 1, 500 * time.Microsecond}}}},
+		"a permit":    {reply: list{n(13), "", n(900), n(5), list{"mode", "p", "latchkey:holder:p:2", "505 30000 7 p:2"}}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: Permits(0), Holders: []Holder{{"p:2", 1, 500 * time.Microsecond}}}},
 		"of the dead": {reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "5 30000 7 p:2"}}},
 		"parked":      {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900"}}, want: State{Held: true, TTL: 900 * time.Millisecond, Parked: true}},
 		"resumed":     {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:holder:p:2", "505 30000 7 p:2"}}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{"p:2", 1, 500 * time.Microsecond}}}},

@@ -1,42 +1,64 @@
 package store
 
-import (
-	"strconv"
-	"strings"
-)
+import "strconv"
 
-// Form is how a lock is held, as the scripts read it.
-type Form string
+// Form is how a lock is held. The zero Form is Exclusive.
+type Form struct {
+	kind    byte  // how the mode begins in Redis of a lock that is not exclusive
+	permits int16 // how many owners may hold it at once; 0: that is not counted
+}
 
-const (
-	Exclusive Form = ""  // by one owner
-	Shared    Form = "s" // by all who share it
+var (
+	Exclusive Form              // by one owner
+	Shared    = Form{kind: 's'} // by all who share it
+	Resumed   = Form{kind: 'h'} // by one owner, who took it by a ticket
+	Attempted = Form{kind: 'i'} // by one owner, for an attempt at an idempotent request
 )
 
 // Permits is the form of a lock that n owners may hold at once.
-func Permits(n int) Form { return Form("p" + strconv.Itoa(n)) }
+func Permits(n int) Form { return Form{kind: 'p', permits: int16(n)} }
 
 // Permits is how many owners may hold the lock at once; 0: the form has no permits.
-func (f Form) Permits() int {
-	n, _ := strconv.Atoi(strings.TrimPrefix(string(f), "p"))
-	return n
+func (f Form) Permits() int { return int(f.permits) }
+
+// NeedsPermit says that only so many owners may hold the lock at once.
+func (f Form) NeedsPermit() bool { return f.kind == 'p' }
+
+// Alone says that one owner has the lock at a time.
+func (f Form) Alone() bool { return f.kind != 's' && f.kind != 'p' }
+
+// Stays says that the lock stays in Redis when its holder ends before the work is done: for the ticket, or the request.
+func (f Form) Stays() bool { return f == Resumed || f == Attempted }
+
+// Includes says that an owner that holds a lock in this form may enter it in another.
+func (f Form) Includes(other Form) bool { return f.Alone() || f.kind == other.kind }
+
+// WaitsFor says that who wants the lock in this form waits for a holder in another, whatever room there is.
+func (f Form) WaitsFor(holder Form) bool {
+	return holder.Alone() || f.kind != holder.kind || f.permits == 1
 }
 
-// Includes reports whether an owner that holds a lock in this form may enter it in another.
-func (f Form) Includes(other Form) bool { return f == Exclusive || f.kind() == other.kind() }
-
-// GoesWith reports whether holders in the two forms do not wait for one another, unless it is for room.
-func (f Form) GoesWith(other Form) bool {
-	return f != Exclusive && f.kind() == other.kind() && other.Permits() != 1
+// Label is exclusive, shared or permits, for people.
+func (f Form) Label() string {
+	switch f.kind {
+	case 's':
+		return "shared"
+	case 'p':
+		return "permits"
+	}
+	return "exclusive"
 }
 
-// String is exclusive, shared or permits.
-func (f Form) String() string { return formNames[f.kind()] }
-
-var formNames = map[string]string{"": "exclusive", "s": "shared", "p": "permits"}
-
-// kind is how holders that go together are marked in Redis.
-func (f Form) kind() string { return string(f[:min(len(f), 1)]) }
+// word is the form of a claim or an entry, as the scripts read it; see room.lua.
+func (f Form) word() string {
+	switch f.kind {
+	case 's':
+		return "s"
+	case 'p':
+		return "p" + strconv.Itoa(int(f.permits))
+	}
+	return ""
+}
 
 // Place is a wait in the queue of a lock: by a hold, that is its owner too unless the caller has chosen one. The zero
 // Place is none.
@@ -48,8 +70,8 @@ type Place struct {
 // member is the place in the sorted set.
 func (p Place) member() string {
 	m := p.Hold
-	if p.Form != Exclusive {
-		m += "|" + string(p.Form)
+	if form := p.Form.word(); form != "" {
+		m += "|" + form
 	}
 	if p.Owner != p.Hold {
 		m += " " + p.Owner

@@ -40,7 +40,7 @@ func (w *world) holders(t *testing.T) int { t.Helper(); return len(w.state(t).Ho
 
 // Calls go together as their forms allow, in order of arrival.
 func TestFormsGoTogether(t *testing.T) {
-	const exclusive, shared = store.Exclusive, store.Shared
+	exclusive, shared := store.Exclusive, store.Shared
 	two, three := store.Permits(2), store.Permits(3)
 	for what, tc := range map[string]struct {
 		holds []store.Form // that have the lock
@@ -103,7 +103,7 @@ func TestOrderOfForms(t *testing.T) {
 		w.waits(t, w.claimOf("p:5"))
 		w.waits(t, w.formOf("p:6", store.Shared))
 		w.wantQueue(t, "q:1 0s, p:2|s 1ms, q:3|s 2ms, p:4|s 3ms, p:5 4ms, p:6|s 5ms")
-		w.refused(t, &store.Claim{Name: name, Owner: "p:7", Hold: "p:7", Form: store.Shared, Lease: time.Second})
+		w.refused(t, &store.Claim{Holding: store.Holding{Name: name, Owner: "p:7", Hold: "p:7"}, Terms: store.Terms{Form: store.Shared, Lease: time.Second}})
 
 		w.release(t, releaseOf(first)) // to the writer
 		if got := w.state(t); got.Owner != "q:1" || got.Form != store.Exclusive {
@@ -126,7 +126,7 @@ func TestOrderOfForms(t *testing.T) {
 // that holder.
 func TestOwnerThatWaitsTwice(t *testing.T) {
 	for _, form := range []store.Form{store.Shared, store.Permits(2)} {
-		t.Run(form.String(), func(t *testing.T) {
+		t.Run(form.Label(), func(t *testing.T) {
 			in(t, 1, func(t *testing.T, w *world) {
 				w.hears("p")
 				q := w.hears("q")
@@ -203,15 +203,15 @@ func TestHoldersThatWereLookedThrough(t *testing.T) {
 		lease time.Duration
 		first store.Form // who asks before the short one comes; none: after it
 	}{
-		"one with a short lease":            {300 * time.Millisecond, ""},
-		"one with a longer lease":           {1500 * time.Millisecond, ""},
+		"one with a short lease":            {300 * time.Millisecond, store.Exclusive},
+		"one with a longer lease":           {1500 * time.Millisecond, store.Exclusive},
 		"one that comes when all was full":  {300 * time.Millisecond, store.Permits(1)},
 		"a long one that comes when it was": {3 * time.Second, store.Permits(1)},
 	} {
 		t.Run(what, func(t *testing.T) {
 			in(t, 1, func(t *testing.T, w *world) {
 				w.take(t, w.formOf("p:1", store.Permits(2)))
-				if tc.first != "" {
+				if tc.first != store.Exclusive {
 					first := w.formOf("p:2", tc.first)
 					first.Wait = store.NotWaiting
 					w.refused(t, first)
@@ -336,10 +336,10 @@ func TestNoUpgrade(t *testing.T) {
 			w.take(t, held)
 			_, err := w.Acquire(background, wanted)
 			if errors.Is(err, store.ErrUpgrade) != tc.upgrade || !tc.upgrade && err != nil {
-				t.Errorf("%s under %s: %v", tc.wanted, tc.held, err)
+				t.Errorf("%v under %v: %v", tc.wanted, tc.held, err)
 			}
 			if tc.held.Includes(tc.wanted) == tc.upgrade {
-				t.Errorf("%s includes %s: %v", tc.held, tc.wanted, !tc.upgrade)
+				t.Errorf("%v includes %v: %v", tc.held, tc.wanted, !tc.upgrade)
 			}
 		})
 	}
@@ -501,16 +501,19 @@ func TestForceOneHolder(t *testing.T) {
 // A release of a resumed lock that comes after its lease ends the lock if nobody has resumed it since. Whoever has asked
 // for the lock meanwhile does not change that. Work that has failed is tried again, if not for good: that leaves no window.
 func TestLateReleaseOfAResumedLock(t *testing.T) {
-	for what, tc := range map[string]struct{ failed, void, parked, window bool }{
+	for what, tc := range map[string]struct {
+		work           store.Work
+		parked, window bool
+	}{
 		"done":            {window: true},
-		"failed":          {failed: true, parked: true},
-		"failed for good": {failed: true, void: true},
+		"failed":          {work: store.Failed, parked: true},
+		"failed for good": {work: store.FailedForGood},
 	} {
 		in(t, 1, func(t *testing.T, w *world) {
 			c := w.claim()
 			c.Window = time.Minute
 			g := w.take(t, c)
-			h := store.HandOver{Name: name, Owner: c.Owner, Hold: c.Hold, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute, Lease: c.Lease}
+			h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute}
 			if err := w.HandOver(background, h); err != nil {
 				t.Fatal(err)
 			}
@@ -520,7 +523,7 @@ func TestLateReleaseOfAResumedLock(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			w.waits(t, w.claimOf("q:1"))
 			r := releaseOf(resumed)
-			r.Token, r.Last, r.Failed, r.Void = g.Token, g.Token, tc.failed, tc.void
+			r.Terms, r.Token, r.Last, r.Work = g.Terms, g.Token, g.Token, tc.work
 			w.release(t, r)
 			s := w.state(t)
 			if window := s.Held && !s.Parked && s.Owner == ""; s.Parked != tc.parked || window != tc.window {
@@ -536,7 +539,7 @@ func TestFixedLeaseOfALockThatWasNotParked(t *testing.T) {
 		c := w.claim()
 		c.Lease, c.Fixed = 2*time.Second, true
 		g := w.take(t, c)
-		h := store.HandOver{Name: name, Owner: c.Owner, Hold: c.Hold, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute, Lease: c.Lease, Fixed: true}
+		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease, Fixed: true}, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute}
 		time.Sleep(time.Second)
 		if _, err := w.TakeBack(background, h, c.Lease); err != nil {
 			t.Fatal(err)
@@ -555,7 +558,7 @@ func TestNoHandOverOfALockThatRedissonHasEntered(t *testing.T) {
 		if _, err := w.redis[0].HIncrBy("lock:k", c.Owner, 1); err != nil {
 			t.Fatal(err)
 		}
-		h := store.HandOver{Name: name, Owner: c.Owner, Hold: c.Hold, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute, Lease: c.Lease}
+		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute}
 		if err := w.HandOver(background, h); err != store.ErrOthers {
 			t.Error(err)
 		}

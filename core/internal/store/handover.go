@@ -11,17 +11,14 @@ import (
 
 // HandOver parks an exclusive lock for whoever has a ticket.
 type HandOver struct {
-	Name   Name
-	Owner  string
-	Hold   string
+	Holding
+	Terms         // of the lock, should it be taken back
 	Token  int64  // that of the lock in Redis
 	Last   int64  // the last one that this process has given under it
 	ID     string // of the request, see [Store.NewHold]
 	Ticket string
 	TTL    time.Duration // for how long it is parked
 	Drop   bool          // the dedup window does not go along
-	Lease  time.Duration // of the lock, should it be taken back
-	Fixed  bool
 }
 
 // ErrOthers says that the lock cannot be handed over, for there are other holds.

@@ -14,7 +14,7 @@ import (
 
 // claimOf is a claim of any process, which waits if the lock is busy.
 func (w *world) claimOf(hold string) *store.Claim {
-	return &store.Claim{Name: name, Owner: hold, Hold: hold, Lease: 30 * time.Second, Wait: store.Listening}
+	return &store.Claim{Holding: store.Holding{Name: name, Owner: hold, Hold: hold}, Terms: store.Terms{Lease: 30 * time.Second}, Wait: store.Listening}
 }
 
 // waits has a claim wait for the lock, and is a millisecond later.
@@ -38,7 +38,7 @@ func (w *world) enter(hold, owner string, g store.Grant) *store.Claim {
 // soleOf is a release of a lock of which no more is known than its one hold.
 func soleOf(c *store.Claim, g store.Grant) store.Release {
 	r := releaseOf(c)
-	r.Token, r.Last, r.Lease, r.Sole = g.Token, g.Token, c.Lease, true
+	r.Token, r.Last, r.Lease = g.Token, g.Token, c.Lease
 	return r
 }
 

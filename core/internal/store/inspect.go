@@ -78,7 +78,7 @@ func decodeState(from conn.Reply) (state State, _ error) {
 		if idle {
 			return State{}, nil
 		}
-		state.Form = Form(kind)
+		state.Form = Form{kind: kind}
 	}
 	return state, nil
 }

@@ -105,12 +105,12 @@ func TestExpiryFarAway(t *testing.T) {
 
 // A dedup window is earned by the outermost hold, also when others end later or never.
 func TestWindowOfSeveralHolds(t *testing.T) {
-	for failed, want := range map[bool]struct {
+	for work, want := range map[store.Work]struct {
 		hash          string
 		lasts, window time.Duration
 	}{
-		false: {"latchkey:keep=946684860000000 60000, mode=xT 30000 - p:2+, p:1=1", 59 * time.Second, 58 * time.Second},
-		true:  {"latchkey:keep=946684860000000 60000, mode=xT 30000 ! p:2+, p:1=1", 30 * time.Second, 0},
+		store.Done:   {"latchkey:keep=946684860000000 60000, mode=xT 30000 - p:2+, p:1=1", 59 * time.Second, 58 * time.Second},
+		store.Failed: {"latchkey:keep=946684860000000 60000, mode=xT 30000 ! p:2+, p:1=1", 30 * time.Second, 0},
 	} {
 		in(t, 1, func(t *testing.T, w *world) {
 			all := w.hears("")
@@ -121,23 +121,23 @@ func TestWindowOfSeveralHolds(t *testing.T) {
 			w.take(t, inner)
 			time.Sleep(time.Second)
 			r := releaseOf(outer)
-			r.Failed = failed
+			r.Work = work
 			w.release(t, r)
 			w.wantHash(t, g.Token, want.hash)
 			if s := w.state(t); s.TTL != want.lasts {
-				t.Errorf("failed %v: lasts %v", failed, s.TTL)
+				t.Errorf("work %v: lasts %v", work, s.TTL)
 			}
 			all.want(t, "all")
 			time.Sleep(time.Second)
 			last := releaseOf(inner)
-			last.Failed = true // which is not the outermost
+			last.Work = store.Failed // which is not the outermost
 			got := w.release(t, last)
 			if got.Heard = 0; got != (store.Released{Found: true}) {
-				t.Errorf("failed %v: released %+v", failed, got)
+				t.Errorf("work %v: released %+v", work, got)
 			}
 			all.want(t, "all", "all: 0")
-			if s := w.state(t); s.Held == failed || s.TTL != want.window {
-				t.Errorf("failed %v: %+v", failed, s)
+			if s := w.state(t); s.Held == (work != store.Done) || s.TTL != want.window {
+				t.Errorf("work %v: %+v", work, s)
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func TestWindowIsOfTheOutermostHold(t *testing.T) {
 				t.Errorf("owner %s: lasts %v after a re-entry", owner, s.TTL)
 			}
 			r := releaseOf(outer)
-			r.Failed = true
+			r.Work = store.Failed
 			if got := w.release(t, r); got != (store.Released{Found: true}) || w.state(t).Held {
 				t.Errorf("owner %s: a failure leaves %+v", owner, got)
 			}

@@ -136,7 +136,7 @@ func TestTombstoneIsNoWait(t *testing.T) {
 		g := w.take(t, c)
 		w.wantHash(t, g.Token, "mode=xT, p:1=1")
 		full := releaseOf(c)
-		full.Failed = true
+		full.Work = store.Failed
 		if got := w.release(t, full); got != (store.Released{Found: true}) {
 			t.Errorf("released: %+v", got)
 		}

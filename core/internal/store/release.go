@@ -10,21 +10,16 @@ import (
 
 // Release ends one hold, wherever it is: in the lock, in the queue, or not yet arrived.
 type Release struct {
-	Name      Name
-	Owner     string
-	Hold      string
-	Form      Form
-	Failed    bool      // of the outermost hold: the lock leaves no dedup window, and a first attempt no trace
-	Void      bool      // the same, and a lock that was handed over is not parked again
-	Waits     Place     // with which the process goes on waiting; zero: it does not
+	Holding
+	Terms               // Lease is 0 when the lock was granted, and not renewed yet
+	Token     int64     // that of the lock in Redis; 0: it is unknown, or the hold may have none
+	Last      int64     // the last one that this process has given under it
+	Entered   bool      // the lock has, or had, more holds than this
+	Work      Work      // what became of it
 	Answer    *Answer   // to the request for which the lock was taken; nil: there is none
+	Waits     Place     // with which the process goes on waiting; zero: it does not
 	MayArrive bool      // a copy of the acquisition may still arrive, and is to be refused
 	Until     time.Time // for how long it makes sense to repeat it
-
-	Token int64         // that of the lock in Redis
-	Last  int64         // the last one that this process has given under it
-	Lease time.Duration // of the lock in Redis; 0: it was granted, and not renewed yet
-	Sole  bool          // no more is known of the lock than that: the owner is this hold, there is no other, no window, no fixed lease
 }
 
 // Released is what a release has done.
@@ -59,12 +54,14 @@ func (s *Store) releaseLater(r Release, servers ...*conn.Server) {
 	s.compensate(r.command(s, new(releaseCommand), true), r.Name, r.Until, servers...)
 }
 
-// isPlain says that a merged script can do it.
-func (r *Release) isPlain() bool {
-	return r.Sole && r.Waits == (Place{}) && !r.MayArrive && r.Last == r.Token
+// isShort says that a merged script can do it. What became of the work does not matter to an ordinary lock. A field that is
+// new makes a release long, until this says otherwise.
+func (r *Release) isShort() bool {
+	short := Release{Holding: r.Holding, Terms: r.Terms, Token: r.Token, Last: r.Token, Work: r.Work, Until: r.Until}
+	return *r == short && r.Token != 0 && r.Ordinary() && r.OwnsItself()
 }
 
-// plainMode is the mode of a lock of which no more is known, in room.
+// plainMode is the mode of an ordinary lock that has one hold, in room.
 func plainMode(room []byte, token int64, lease time.Duration) []byte {
 	mode := strconv.AppendInt(append(room, 'x'), token, 10)
 	if lease != usualLease {
@@ -84,7 +81,7 @@ type releaseCommand struct {
 func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command {
 	c.Script, c.Keys, c.Words = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner)
 	c.Name, c.Resends = r.Hold, &c.resends
-	if r.isPlain() && !late && !s.Can.Differ {
+	if r.isShort() && !late && !s.Can.Differ {
 		c.Words, c.Merges = append(c.Words, plainMode(c.mode[:0], r.Token, r.Lease)), 2
 		return &c.Command
 	}
@@ -92,12 +89,9 @@ func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command 
 	if r.MayArrive {
 		tombstone = tombstoneLife
 	}
-	c.Words = append(c.Words, r.Token, r.Hold, r.Failed, late, tombstone.Milliseconds(), r.Waits.member(), r.Last)
-	if r.Void {
-		c.Words[6] = 2
-	}
-	if r.Form != Exclusive || r.Answer != nil {
-		c.Words = append(c.Words, string(r.Form))
+	c.Words = append(c.Words, r.Token, r.Hold, int64(r.Work), late, tombstone.Milliseconds(), r.Waits.member(), r.Last)
+	if form := r.Form.word(); form != "" || r.Answer != nil {
+		c.Words = append(c.Words, form)
 	}
 	if r.Answer != nil {
 		c.Words = append(c.Words, r.Answer.Keep.Milliseconds(), r.Answer.Text)

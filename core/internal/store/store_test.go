@@ -95,7 +95,7 @@ var (
 
 func (w *world) claim() *store.Claim {
 	hold := w.NewHold()
-	return &store.Claim{Name: name, Owner: hold, Hold: hold, Lease: 30 * time.Second}
+	return &store.Claim{Holding: store.Holding{Name: name, Owner: hold, Hold: hold}, Terms: store.Terms{Lease: 30 * time.Second}}
 }
 
 // take acquires a lock that stays held.
@@ -111,7 +111,7 @@ func (w *world) take(t *testing.T, c *store.Claim) store.Grant {
 }
 
 func releaseOf(c *store.Claim) store.Release {
-	return store.Release{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Form: c.Form, Until: time.Now().Add(time.Minute)}
+	return store.Release{Holding: c.Holding, Terms: store.Terms{Form: c.Form}, Until: time.Now().Add(time.Minute)}
 }
 
 // release ends a hold. What it tells of the clock is left out.
@@ -252,11 +252,11 @@ func TestReleaseAfterAFailure(t *testing.T) {
 		c.Window = time.Minute
 		w.take(t, c)
 		r := releaseOf(c)
-		r.Failed, r.MayArrive = true, true
+		r.Work, r.MayArrive = store.Failed, true
 		if got := w.release(t, r); got != (store.Released{Found: true}) {
 			t.Errorf("released: %+v", got)
 		}
-		late := &store.Claim{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Lease: c.Lease, Window: c.Window}
+		late := &store.Claim{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease, Window: c.Window}}
 		if _, err := w.Acquire(background, late); !errors.Is(err, store.ErrGone) {
 			t.Errorf("a copy that arrives late: %v", err)
 		}
@@ -286,7 +286,7 @@ func TestWithdraw(t *testing.T) {
 				t.Error("the lock stayed")
 			}
 		}
-		late := &store.Claim{Name: c.Name, Owner: c.Owner, Hold: c.Hold, Lease: c.Lease}
+		late := &store.Claim{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}}
 		if _, err := w.Acquire(background, late); err == nil || errors.As(err, new(*store.Busy)) {
 			t.Errorf("it was taken later: %v", err)
 		}

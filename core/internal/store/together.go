@@ -58,7 +58,7 @@ func (s *Store) together(cs []Claim) *conn.Command {
 	c.Words = make([]any, 3*n, 3*n+2)
 	for i := range cs {
 		one := &cs[i]
-		if !one.isPlain() || one.Lease != first.Lease {
+		if !one.isShort() || one.Lease != first.Lease {
 			return nil
 		}
 		one.store = s
@@ -126,7 +126,7 @@ func (s *Store) freeAll(rs []*Release) *conn.Command {
 	}
 	words := make([]any, n, n+2)
 	for i, r := range rs {
-		if !r.isPlain() || r.Owner != first.Owner || r.Token != first.Token || r.Lease != first.Lease {
+		if !r.isShort() || r.Owner != first.Owner || r.Token != first.Token || r.Lease != first.Lease {
 			return nil
 		}
 		words[i] = r.Name.Lock()

@@ -86,7 +86,7 @@ func TestReleaseTellsOfLaterTokens(t *testing.T) {
 			t.Errorf("%+v after %d", again, r.Last)
 		}
 		last := w.ahead(0) // another lock of the slot has had a later one
-		w.release(t, store.Release{Name: name, Owner: "p:2", Hold: "p:2", Last: r.Last + 200})
+		w.release(t, store.Release{Holding: store.Holding{Name: name, Owner: "p:2", Hold: "p:2"}, Last: r.Last + 200})
 		if again := w.take(t, w.claimOf("p:3")); again.Token <= last {
 			t.Errorf("%+v after %d", again, last)
 		}
@@ -98,7 +98,7 @@ func TestHandoverTellsOfLaterTokens(t *testing.T) {
 	in(t, 1, func(t *testing.T, w *world) {
 		c := w.claimOf("p:1")
 		g := w.take(t, c)
-		h := store.HandOver{Name: name, Owner: c.Owner, Hold: c.Hold, Token: g.Token, Last: g.Token + 100, ID: "id", Ticket: "ticket", TTL: time.Minute, Lease: c.Lease}
+		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, Last: g.Token + 100, ID: "id", Ticket: "ticket", TTL: time.Minute}
 		if err := w.HandOver(background, h); err != nil {
 			t.Fatal(err)
 		}

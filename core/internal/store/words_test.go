@@ -25,18 +25,18 @@ func TestWordsOfAClaim(t *testing.T) {
 		claim *Claim
 		want  []any
 	}{
-		{&Claim{Owner: "p:1", Lease: usualLease, Wait: Listening}, []any{"p:1"}},
-		{&Claim{Owner: "p:1", Lease: time.Second, Wait: Listening}, []any{"p:1", int64(1000), int64(1)}},
-		{&Claim{Owner: "p:1", Lease: usualLease, Wait: Polling}, []any{"p:1", int64(30_000), int64(2)}},
-		{&Claim{Owner: "p:1", Lease: time.Second}, []any{"p:1", int64(1000), int64(0)}},
-		{&Claim{Owner: "o", Lease: usualLease}, []any{"o", int64(30_000), int64(0), "p:1", int64(0), "take", ""}},
-		{&Claim{Owner: "p:1", Lease: usualLease, Fixed: true, Wait: Listening}, []any{"p:1", int64(-30_000), int64(1), "p:1", int64(0), "take", ""}},
-		{&Claim{Owner: "p:1", Lease: usualLease, Window: time.Minute}, []any{"p:1", int64(30_000), int64(0), "p:1", int64(60_000), "take", ""}},
-		{&Claim{Owner: "p:1", Lease: usualLease, Form: Permits(3), Wait: Listening}, []any{"p:1", int64(30_000), int64(1), "p:1", int64(0), "take", "p3"}},
-		{&Claim{Owner: "p:1", Lease: time.Second, Window: time.Minute, Ticket: "t"}, []any{"p:1", int64(1000), int64(0), "p:1", int64(60_000), "resume", "", digest("t")}},
-		{&Claim{Owner: "p:1", Lease: usualLease, Attempt: &Attempt{Request: "ab", Known: time.Minute, Refuse: true}},
+		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: usualLease}, Wait: Listening}, []any{"p:1"}},
+		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: time.Second}, Wait: Listening}, []any{"p:1", int64(1000), int64(1)}},
+		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: usualLease}, Wait: Polling}, []any{"p:1", int64(30_000), int64(2)}},
+		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: time.Second}}, []any{"p:1", int64(1000), int64(0)}},
+		{&Claim{Holding: Holding{Owner: "o"}, Terms: Terms{Lease: usualLease}}, []any{"o", int64(30_000), int64(0), "p:1", int64(0), "take", ""}},
+		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: usualLease, Fixed: true}, Wait: Listening}, []any{"p:1", int64(-30_000), int64(1), "p:1", int64(0), "take", ""}},
+		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: usualLease, Window: time.Minute}}, []any{"p:1", int64(30_000), int64(0), "p:1", int64(60_000), "take", ""}},
+		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: usualLease, Form: Permits(3)}, Wait: Listening}, []any{"p:1", int64(30_000), int64(1), "p:1", int64(0), "take", "p3"}},
+		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: time.Second, Window: time.Minute}, Way: Way{Ticket: "t"}}, []any{"p:1", int64(1000), int64(0), "p:1", int64(60_000), "resume", "", digest("t")}},
+		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: usualLease}, Way: Way{Attempt: &Attempt{Request: "ab", Known: time.Minute, Refuse: true}}},
 			[]any{"p:1", int64(30_000), int64(0), "p:1", int64(0), "attempt", "", "ab", int64(60_000), true}},
-		{&Claim{Owner: "p:1", Lease: time.Second, Enter: 7, Wait: Polling}, []any{"p:1", int64(1000), int64(2), "p:1", int64(0), "enter", "", int64(7)}},
+		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: time.Second}, Way: Way{Enter: 7}, Wait: Polling}, []any{"p:1", int64(1000), int64(2), "p:1", int64(0), "enter", "", int64(7)}},
 	} {
 		c := tc.claim
 		c.Name, c.Hold = name, "p:1"
@@ -49,7 +49,7 @@ func TestWordsOfAClaim(t *testing.T) {
 }
 
 func TestWordsOfARelease(t *testing.T) {
-	sole := Release{Name: NewName("lock:", "k"), Owner: "p:1", Hold: "p:1", Token: 7, Last: 7, Lease: usualLease, Sole: true}
+	sole := Release{Holding: Holding{Name: NewName("lock:", "k"), Owner: "p:1", Hold: "p:1"}, Terms: Terms{Lease: usualLease}, Token: 7, Last: 7}
 	with := func(change func(*Release)) Release {
 		r := sole
 		change(&r)
@@ -63,21 +63,22 @@ func TestWordsOfARelease(t *testing.T) {
 		want    []any
 	}{
 		{one, sole, false, []any{"p:1", []byte("x7")}},
+		{one, with(func(r *Release) { r.Work = Failed }), false, []any{"p:1", []byte("x7")}}, // it leaves nothing, so or so
 		{one, with(func(r *Release) { r.Lease = time.Second }), false, []any{"p:1", []byte("x7 1000")}},
 		{one, with(func(r *Release) { r.Lease = 0 }), false, []any{"p:1", []byte("x7 0")}}, // granted, not renewed
 
-		{three, sole, false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "", int64(7)}},
-		{one, sole, true, []any{"p:1", int64(7), "p:1", false, true, int64(0), "", int64(7)}},
-		{one, with(func(r *Release) { r.Sole = false }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "", int64(7)}},
-		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", int64(7), "p:1", false, false, int64(60_000), "", int64(7)}},
-		{one, with(func(r *Release) { r.Sole, r.Failed = false, true }), false, []any{"p:1", int64(7), "p:1", true, false, int64(0), "", int64(7)}},
-		{one, with(func(r *Release) { r.Sole, r.Void = false, true }), false, []any{"p:1", int64(7), "p:1", 2, false, int64(0), "", int64(7)}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "p:2", int64(7)}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "p:2 o", int64(7)}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "p:2|p3 o", int64(7)}},
-		{one, with(func(r *Release) { r.Sole, r.Form = false, Shared }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "", int64(7), "s"}},
+		{three, sole, false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7)}},
+		{one, sole, true, []any{"p:1", int64(7), "p:1", int64(0), true, int64(0), "", int64(7)}},
+		{one, with(func(r *Release) { r.Entered = true }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7)}},
+		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(60_000), "", int64(7)}},
+		{one, with(func(r *Release) { r.Window, r.Work = time.Minute, Failed }), false, []any{"p:1", int64(7), "p:1", int64(1), false, int64(0), "", int64(7)}},
+		{one, with(func(r *Release) { r.Form, r.Work = Resumed, FailedForGood }), false, []any{"p:1", int64(7), "p:1", int64(2), false, int64(0), "", int64(7)}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2", int64(7)}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2 o", int64(7)}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2|p3 o", int64(7)}},
+		{one, with(func(r *Release) { r.Form = Shared }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7), "s"}},
 		// Calls of this process have had later tokens than Redis knows.
-		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", false, false, int64(0), "", int64(9)}},
+		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(9)}},
 	} {
 		c := tc.release.command(tc.store, new(releaseCommand), tc.late)
 		want := append([]any{"lock:k", "lock:{lock:k}:queue", sole.Name.clock()}, tc.want...)
@@ -124,7 +125,7 @@ func TestCompensationsDoNotWaitLong(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{2 * time.Second: 500 * time.Millisecond, 100 * time.Millisecond: 100 * time.Millisecond} {
 		var c *Compensation
 		s := New(serverAt("a:1"), Config{Timeout: timeout, Compensate: func(got *Compensation) { c = got }})
-		s.ReleaseLater(Release{Name: NewName("lock:", "k"), Hold: s.NewHold()})
+		s.ReleaseLater(Release{Holding: Holding{Name: NewName("lock:", "k"), Hold: s.NewHold()}})
 		if c.queued.Timeout != want {
 			t.Errorf("%v of %v, want %v", c.queued.Timeout, timeout, want)
 		}

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// setEach sets each field of a struct for itself, those of nested structs too, and calls check with its path. A field of a
+// type that is not known here has to get a case, and thought.
+func setEach(t *testing.T, all reflect.Value, path string, check func(path string)) {
+	t.Helper()
+	for i := range all.NumField() {
+		name := path + all.Type().Field(i).Name
+		v := all.Field(i)
+		v = reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem() // unexported ones can be set as well
+		was := reflect.New(v.Type()).Elem()
+		was.Set(v)
+		switch {
+		case v.Type() == reflect.TypeFor[time.Time]():
+			v.Set(reflect.ValueOf(time.Now().Add(time.Hour)))
+		case v.Kind() == reflect.Struct:
+			setEach(t, v, name+".", check)
+			continue
+		case v.Kind() == reflect.Bool:
+			v.SetBool(!v.Bool())
+		case v.CanInt():
+			v.SetInt(v.Int() + 1)
+		case v.CanUint():
+			v.SetUint(v.Uint() + 's')
+		case v.Kind() == reflect.String:
+			v.SetString(v.String() + "more")
+		case v.Kind() == reflect.Pointer:
+			v.Set(reflect.New(v.Type().Elem()))
+		default:
+			t.Fatalf("%s: no case for a %v: what does it make of a lock?", name, v.Type())
+		}
+		check(name)
+		v.Set(was)
+	}
+}
+
+// A field of which nobody has thought makes a lock special, so that no fast path loses it in silence.
+func TestEachFieldMakesALockSpecial(t *testing.T) {
+	owner := Holding{NewName("lock:", "k"), "p:1", "p:1"}
+	ordinary := Terms{Lease: usualLease}
+	var way Way
+	var whose Owner
+	claim := Claim{Holding: owner, Terms: ordinary}
+	release := Release{Holding: owner, Terms: ordinary, Token: 7, Last: 7}
+	for _, tc := range []struct {
+		what    string
+		all     any
+		short   func() bool
+		whether []string // fields that may have any value
+	}{
+		{"terms", &ordinary, func() bool { return ordinary.Ordinary() && ordinary.OrdinaryIn(Exclusive) }, []string{"Lease"}},
+		{"terms of a form", &ordinary, func() bool { return ordinary.OrdinaryIn(ordinary.Form) }, []string{"Lease", "Form.kind", "Form.permits"}},
+		{"way", &way, func() bool { return way.Free() }, nil},
+		{"owner", &whose, func() bool { return whose.Usual() && whose.Of("p:1") == "p:1" }, nil},
+		{"holding", &owner, func() bool { return owner.OwnsItself() }, []string{"Name.keys", "Name.prefix", "Name.queue"}},
+		{"terms of a claim", &claim.Terms, func() bool { return claim.isShort() }, []string{"Lease"}},
+		{"way of a claim", &claim.Way, func() bool { return claim.isShort() }, nil},
+		{"owner of a claim", &claim.Holding, func() bool { return claim.isShort() }, []string{"Name.keys", "Name.prefix", "Name.queue"}},
+		{"release", &release, func() bool { return release.isShort() },
+			[]string{"Holding.Name.keys", "Holding.Name.prefix", "Holding.Name.queue", "Terms.Lease", "Work", "Until"}},
+	} {
+		if !tc.short() {
+			t.Errorf("%s: special as it is", tc.what)
+		}
+		setEach(t, reflect.ValueOf(tc.all).Elem(), "", func(path string) {
+			if want := slices.Contains(tc.whether, path); tc.short() != want {
+				t.Errorf("%s: with another %s it is ordinary: %v", tc.what, path, !want)
+			}
+		})
+	}
+	if new(Release).isShort() {
+		t.Error("a release that says nothing is short: it would free a lock of token 0")
+	}
+	if (&Release{Holding: owner, Terms: ordinary, Work: Failed}).isShort() {
+		t.Error("a release of what may be in the queue only is short")
+	}
+}
+
+func TestForms(t *testing.T) {
+	all := []Form{Exclusive, Resumed, Attempted, Shared, Permits(1), Permits(3)}
+	for _, tc := range []struct {
+		form                 Form
+		word, label          string
+		alone, stays, permit bool
+		includes, waitsFor   []Form
+	}{
+		{form: Exclusive, label: "exclusive", alone: true, includes: all, waitsFor: all},
+		{form: Resumed, label: "exclusive", alone: true, stays: true, includes: all, waitsFor: all},
+		{form: Attempted, label: "exclusive", alone: true, stays: true, includes: all, waitsFor: all},
+		{form: Shared, word: "s", label: "shared", includes: []Form{Shared}, waitsFor: []Form{Exclusive, Resumed, Attempted, Permits(1), Permits(3)}},
+		{form: Permits(3), word: "p3", label: "permits", permit: true, includes: []Form{Permits(1), Permits(3)}, waitsFor: []Form{Exclusive, Resumed, Attempted, Shared}},
+		{form: Permits(1), word: "p1", label: "permits", permit: true, includes: []Form{Permits(1), Permits(3)}, waitsFor: all},
+	} {
+		f := tc.form
+		if f.word() != tc.word || f.Label() != tc.label || f.Alone() != tc.alone || f.Stays() != tc.stays || f.NeedsPermit() != tc.permit {
+			t.Errorf("%+v: %q, %q, alone %v, stays %v, needs a permit %v", f, f.word(), f.Label(), f.Alone(), f.Stays(), f.NeedsPermit())
+		}
+		for _, other := range all {
+			if got := f.Includes(other); got != slices.Contains(tc.includes, other) {
+				t.Errorf("%+v includes %+v: %v", f, other, got)
+			}
+			if got := f.WaitsFor(other); got != slices.Contains(tc.waitsFor, other) {
+				t.Errorf("%+v waits for %+v: %v", f, other, got)
+			}
+		}
+	}
+	for way, want := range map[Way]Form{{}: Shared, {Enter: 7}: Shared, {Ticket: "t"}: Resumed, {Attempt: new(Attempt)}: Attempted} {
+		if got := way.formOf(Shared); got != want {
+			t.Errorf("got by %+v it is %+v", way, got)
+		}
+	}
+}
