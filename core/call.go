@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -76,19 +77,15 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	granted, err := e.store.Acquire(c.ctx, claim)
 	if err == nil {
 		s.mu.Lock()
-		k.entering, k.resends = false, c.lateCopies(claim)
-		if !s.Fixed {
-			s.extend(granted.Sent, min(granted.Lease, s.Lease))
-		}
-		s.reschedule()
-		s.mu.Unlock()
-		if err = s.check(); err == nil {
+		k.resends = c.lateCopies(claim)
+		entered := s.life.Entered(schedule.Now(), &k.state, e.timesOf(granted.Sent, min(granted.Lease, s.Lease)))
+		if err = s.follow(entered); err == nil {
 			c.decided(claim, k)
 			return k, nil
 		}
 		e.store.Withdraw(claim, s.Lease)
 	} else if errors.Is(err, store.ErrGone) || errors.As(err, new(*store.Busy)) {
-		err = s.vanished(false)
+		err = s.notFound()
 	} else if gone := s.check(); gone != nil {
 		err = gone
 	}
@@ -176,19 +173,23 @@ func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 	e := c.engine
 	g := grant{
 		acquisition: acquisition{Terms: r.Terms, owner: claim.Owner, redisToken: r.Token, ahead: r.Ahead, attempt: int32(r.Attempt)},
-		times:       e.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
+		Times:       e.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
 		token:       r.Token, hold: claim.Hold, resends: c.lateCopies(claim),
 	}
-	k := c.open(g)
+	if r.Fixed {
+		g.RenewAt = 0
+	}
+	overdueAt := c.overdueAt()
+	if outer := c.outer; outer != nil && !r.Outermost {
+		g.Window, overdueAt = outer.Window, outer.life.OverdueAt()
+		if r.Token == outer.redisToken {
+			g.token = outer.token // handed off, it has one that Redis does not know
+		}
+	}
+	k := c.open(g, overdueAt)
 	s := k.lease
 	if !c.owner().Usual() || s.Form.Stays() {
 		s.shared.Store(true)
-	}
-	if outer := c.outer; outer != nil && !r.Outermost {
-		s.Window, s.maxHoldAt = outer.Window, outer.maxHoldAt
-		if r.Token == outer.redisToken {
-			s.token = outer.token // handed off, it has one that Redis does not know
-		}
 	}
 	var err error
 	if c.ctx.Err() != nil {
@@ -206,7 +207,7 @@ func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 
 // receive turns what a release has granted, or what was handed off, into a lock, unless it comes too late.
 func (c *lockCall) receive(g grant) (*Lock, error) {
-	k := c.open(g)
+	k := c.open(g, c.overdueAt())
 	if err := c.begin(k.lease); err != nil {
 		k.under.end(err)
 		k.lease.giveBack(&k.handle, true)
@@ -215,14 +216,23 @@ func (c *lockCall) receive(g grant) (*Lock, error) {
 	return k, nil
 }
 
+// overdueAt is when the call will have held for too long what it gets now; 0: never.
+func (c *lockCall) overdueAt() schedule.Time {
+	if c.settings.MaxHold <= 0 {
+		return 0
+	}
+	return schedule.Now().Add(c.settings.MaxHold)
+}
+
 // open makes the lease of a lock that the call has got just now, with its first handle.
-func (c *lockCall) open(g grant) *Lock {
+func (c *lockCall) open(g grant, overdueAt schedule.Time) *Lock {
 	h := c.room
 	if c.room = nil; h == nil {
 		h = new(held)
 	}
 	s, k := &h.lease, &h.first
-	s.acquisition, s.times, s.engine, s.name, s.token, s.since = g.acquisition, g.times, c.engine, c.name, g.token, schedule.Now()
+	s.acquisition, s.engine, s.name, s.token, s.since = g.acquisition, c.engine, c.name, g.token, schedule.Now()
+	s.life = life.New(&k.state, g.Times, overdueAt)
 	switch {
 	case s.shared != nil: // handed off
 	case c.group != nil:
@@ -233,9 +243,6 @@ func (c *lockCall) open(g grant) *Lock {
 	if s.heldSince == 0 {
 		s.heldSince = s.since
 	}
-	if m := c.settings.MaxHold; m > 0 {
-		s.maxHoldAt = s.since.Add(m)
-	}
 	k.open(c.ctx, c.group, s, g.hold, g.resends)
 	s.handles = &k.handle
 	return k
@@ -244,7 +251,7 @@ func (c *lockCall) open(g grant) *Lock {
 // begin starts a lease that has not ended yet.
 func (c *lockCall) begin(s *lease) error {
 	switch key := c.name.Key(); {
-	case s.since >= s.times.deadline:
+	case s.since >= s.life.Times().Ends:
 		return unavailableError("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.Lease))
 	case !s.begin():
 		return closedError("taking", key)

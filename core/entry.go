@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
@@ -244,8 +245,8 @@ func (e *engine) message(lock, text string) {
 	case w != nil:
 		to.spend()
 		w.HandOff(grant{
-			acquisition: acquisition{Terms: w.Request.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead, unrenewed: true},
-			times:       times{deadline: ends.Add(-e.margin(store.GrantLease)), renewAt: now.Add(renewGrantAfter)},
+			acquisition: acquisition{Terms: w.Request.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead},
+			Times:       life.Times{Ends: ends.Add(-e.margin(store.GrantLease)), RenewAt: now.Add(renewGrantAfter), Granted: true},
 			token:       m.Token, hold: to.Hold,
 		})
 	case to != nil:

@@ -23,9 +23,8 @@ func (s *lease) handOff(h *handle) bool {
 		return false
 	}
 	s.mu.Lock()
-	g := grant{acquisition: s.acquisition, times: s.times, token: s.token + 1, hold: h.id, resends: h.resends}
-	s.mu.Unlock()
-	s.endReleased()
+	g := grant{acquisition: s.acquisition, Times: s.life.Times(), token: s.token + 1, hold: h.id, resends: h.resends}
+	_ = s.follow(s.life.HandOff())
 	w.HandOff(g)
 	return true
 }
@@ -38,9 +37,8 @@ func (s *lease) canBeHandedOff() bool {
 	defer s.mu.Unlock()
 	now := schedule.Now()
 	kept := now.Sub(s.heldSince)
-	return s.Ordinary() && s.handles == nil && s.err == nil && now < s.times.deadline &&
-		!s.shared.Load() && !s.ahead && !s.overdue && kept < handOffFor && s.token-s.redisToken < kept.Microseconds() &&
-		s.engine.store.Can.PassOn && !s.engine.isClosing()
+	return s.Ordinary() && s.life.MayBeHandedOff(now) && !s.shared.Load() && !s.ahead && kept < handOffFor &&
+		s.token-s.redisToken < kept.Microseconds() && s.engine.store.Can.PassOn && !s.engine.isClosing()
 }
 
 // suits says that a call wants just such a lock, and can have it.
@@ -48,18 +46,11 @@ func (s *lease) suits(w *want, _ *entry) bool {
 	return w.isOrdinaryIn(s.Form) && w.settings.Lease == s.Lease && s.canBeHandedOff()
 }
 
-// release ends the hold of a handle that has left, and was not handed off. It is sent until it is
-// confirmed, or Timeout is over, and goes on in the background then.
-func (s *lease) release(ctx context.Context, h *handle, last bool, work store.Work) error {
-	r := s.releasing(h, last, work)
-	free, err := r.send(ctx)
-	s.retire(free, err)
-	return err
-}
-
-// releasing is a release that is under way.
+// releasing is the release of a handle that has left, and is not handed off.
 type releasing struct {
 	lease   *lease
+	handle  *handle
+	last    bool // no other handle has the lease
 	request store.Release
 	carries *entry    // of calls of this process that go on waiting
 	over    time.Time // when it goes on in the background
@@ -71,7 +62,7 @@ func (s *lease) releaseOf(h *handle, work store.Work) store.Release {
 		Holding: s.holding(h), Terms: s.Terms, Token: s.redisToken, Last: s.token, Entered: s.entered,
 		Work: work, MayArrive: h.resends.MayArriveTwice(),
 	}
-	if s.unrenewed {
+	if s.life.IsGranted() {
 		r.Lease = 0
 	}
 	if r.Work == store.Done {
@@ -84,19 +75,33 @@ func (s *lease) holding(h *handle) store.Holding {
 	return store.Holding{Name: s.name, Owner: s.owner, Hold: h.id}
 }
 
-func (s *lease) releasing(h *handle, last bool, work store.Work) releasing {
-	r := releasing{lease: s, over: time.Now().Add(s.engine.timeout)}
-	s.mu.Lock()
-	r.request = s.releaseOf(h, max(work, s.work))
-	s.mu.Unlock()
+// releasing is the release of a handle that leaves. s.mu is held.
+func (s *lease) releasing(h *handle) releasing {
+	return releasing{lease: s, handle: h, request: s.releaseOf(h, s.work)}
+}
+
+// start is called before the release is sent, which is confirmed, or goes on in the background, within Timeout.
+func (r *releasing) start(work store.Work) {
+	s := r.lease
+	r.over = time.Now().Add(s.engine.timeout)
 	r.request.Until = r.over.Add(s.Lease)
-	if last && s.Form.Alone() && r.request.Answer == nil {
+	if r.request.Work = max(r.request.Work, work); r.request.Work != store.Done {
+		r.request.Answer = nil
+	}
+	if r.last && s.Form.Alone() && r.request.Answer == nil {
 		r.carries = s.engine.carriedBy(s.name)
 	}
 	if r.carries != nil {
 		r.request.Waits = r.carries.Place
 	}
-	return r
+}
+
+// run releases the hold. It is sent until it is confirmed, or Timeout is over, and goes on in the background then.
+func (r *releasing) run(ctx context.Context, work store.Work) error {
+	r.start(work)
+	free, err := r.send(ctx)
+	r.lease.retire(free, err)
+	return err
 }
 
 func (r *releasing) send(ctx context.Context) (free bool, err error) {
@@ -121,7 +126,7 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 		r.carries.carried(released.Clock)
 	}
 	if !released.Found && !again {
-		return true, s.vanished(true)
+		return true, s.notFoundByRelease()
 	}
 	if released.Heard > 0 && e.queues.Watch(s.name.Lock()) {
 		e.listener.Watch(s.name.Lock(), s.name.Channel())
@@ -132,24 +137,9 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 	return !released.Passed || !notified, nil
 }
 
-// giveBack releases a hold in the background, if it may be left in Redis, or may yet arrive there.
-func (s *lease) giveBack(h *handle, left bool) {
-	s.mu.Lock()
-	work := max(store.Failed, s.work)
-	if s.attempt > 0 {
-		work = store.Done // or not: nobody knows
-	}
-	r := s.releaseOf(h, work)
-	s.mu.Unlock()
-	r.Until = time.Now().Add(s.Lease)
-	if left || r.MayArrive {
-		s.engine.store.ReleaseLater(r)
-	}
-}
-
 // canEndLater says that nobody depends on when the release of a handle is done: the owner has no
 // other hold, which might end first and leave the lock to this one.
-func (s *lease) canEndLater(last bool) bool { return last && !s.shared.Load() }
+func (r *releasing) canEndLater() bool { return r.last && !r.lease.shared.Load() }
 
 // reportRelease logs that a release has failed of which nobody else hears.
 func (e *engine) reportRelease(err error, args ...any) {

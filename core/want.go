@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -72,7 +73,7 @@ func (w *want) claimIn(c *store.Claim, hold string, wait store.Waiting) *store.C
 // granted it, or handed off in memory.
 type grant struct {
 	acquisition
-	times
+	life.Times
 	token   int64
 	hold    string
 	resends *conn.Resends // of the acquisition
@@ -85,7 +86,6 @@ type acquisition struct {
 	owner      string
 	redisToken int64
 	ahead      bool          // the token is ahead of the clock of Redis
-	unrenewed  bool          // a release has granted it, and it was not renewed yet
 	attempt    int32         // the number of that at an idempotent request; 0: it is for none
 	heldSince  schedule.Time // by this process
 	shared     *atomic.Bool  // others may have holds of the owner, in any lock that it has

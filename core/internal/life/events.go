@@ -66,10 +66,12 @@ func (l *Life) NotFound(now schedule.Time) Effects {
 	if !l.state.IsHeld() {
 		return Effects{}
 	}
-	return l.NotFoundByRelease(now)
+	e := l.NotFoundByRelease(now)
+	e.Gone = true
+	return e
 }
 
-// NotFoundByRelease says that Redis did not know it when a release of its own arrived.
+// NotFoundByRelease says that Redis did not know it, or the hold of a handle that has left, when its release arrived.
 func (l *Life) NotFoundByRelease(now schedule.Time) Effects {
 	switch {
 	case l.state.IsEnd():

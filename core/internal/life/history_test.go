@@ -121,7 +121,7 @@ func TestHistories(t *testing.T) {
 			leave: expired`},
 		"a re-entry of a lease that is lost": {usual, `
 			join
-			not found: deleted
+			not found: gone, deleted
 			entered: deleted
 			leave: deleted
 			leave: deleted
@@ -224,7 +224,7 @@ func TestHistories(t *testing.T) {
 			left: released`},
 		"lost while it was handed over": {usual, `
 			park
-			not found: deleted
+			not found: gone, deleted
 			park until 160: deleted
 			unpark: no, deleted
 			leave: deleted
@@ -248,11 +248,11 @@ func TestHistories(t *testing.T) {
 // Core gives the times, and the number of handles, away: to the next call, and to Snapshot.
 func TestWhatIsTold(t *testing.T) {
 	s := history(t, begun(granted), "join")
-	if s.Times() != granted || s.OverdueAt() != 150 || s.IsOverdue() || s.Holds() != 2 || s.StopAt() != 200 {
+	if s.Times() != granted || !s.IsGranted() || s.OverdueAt() != 150 || s.IsOverdue() || s.Holds() != 2 || s.StopAt() != 200 {
 		t.Errorf("%+v", s)
 	}
 	s = history(t, begun(granted), "renewed", "park for long", "due at 150")
-	if want := (Times{Ends: 230, RenewAt: 140}); s.Times() != want || !s.IsOverdue() || s.Holds() != 1 || s.StopAt() != 230 {
+	if want := (Times{Ends: 230, RenewAt: 140}); s.Times() != want || s.IsGranted() || !s.IsOverdue() || s.Holds() != 1 || s.StopAt() != 230 {
 		t.Errorf("%+v", s)
 	}
 	for _, event := range []string{"renewed", "not renewed"} { // nobody relies on it any more

@@ -104,6 +104,9 @@ func (s *lease) happens(t *testing.T, event string) string {
 	if e.Overdue {
 		said += "overdue, "
 	}
+	if e.Gone {
+		said += "gone, "
+	}
 	if e.Next == Never && e.Ended == 0 {
 		said += "never, "
 	}
@@ -136,8 +139,8 @@ func TestEvents(t *testing.T) {
 		renewal answered      | held              | parked                  | perhaps free        | leaving
 		renewed               | at 140, held      | at 150, parked          | perhaps free        | leaving
 		not renewed           | at 135, held      | at 150, parked          | perhaps free        | leaving
-		not found             | deleted           | deleted                 | perhaps free        | leaving
-		not found at its end  | expired in redis  | expired in redis        | perhaps free        | leaving
+		not found             | gone, deleted     | gone, deleted           | perhaps free        | leaving
+		not found at its end  | gone, expired in redis | gone, expired in redis | perhaps free        | leaving
 		release finds nothing | deleted           | deleted                 | deleted             | deleted
 		… at its end          | expired in redis  | expired in redis        | expired in redis    | expired in redis
 		close                 | closed            | closed                  | closed              | leaving

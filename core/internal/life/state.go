@@ -87,6 +87,7 @@ type Effects struct {
 	Ended   State         // how the lease has ended, which is told once; 0: it has not, or it was told before
 	Renew   bool          // a renewal is to be sent, and [Life.RenewalAnswered] to follow
 	Overdue bool          // the contexts of the handles end, the lease does not
+	Gone    bool          // with Ended: Redis has said that it knows none of its holds
 	Next    schedule.Time // when to call [Life.Due]; 0: as before
 }
 
@@ -98,6 +99,9 @@ func (l *Life) State() State { return l.state }
 
 // Times are what a hand-off gives to the next call.
 func (l *Life) Times() Times { return Times{Ends: l.ends, RenewAt: l.renewAt, Granted: l.granted} }
+
+// IsGranted says that a release has granted it, for a short lease, and that it was not renewed since.
+func (l *Life) IsGranted() bool { return l.granted }
 
 // IsOverdue says that the lease has been held for too long.
 func (l *Life) IsOverdue() bool { return l.overdue }
