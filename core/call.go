@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
@@ -77,7 +76,7 @@ func (c *lockCall) reenter(outer *Lock) (*Lock, error) {
 	granted, err := e.store.Acquire(c.ctx, claim)
 	if err == nil {
 		s.mu.Lock()
-		k.resends = c.lateCopies(claim)
+		k.resends = e.store.LateCopies(claim)
 		entered := s.life.Entered(schedule.Now(), &k.state, e.timesOf(granted.Sent, min(granted.Lease, s.Lease)))
 		if err = s.follow(entered); err == nil {
 			c.decided(claim, k)
@@ -101,7 +100,7 @@ func (c *lockCall) try(w *waiter) (*Lock, *store.Busy, error) {
 	if c.settings.Resume {
 		return c.resume()
 	}
-	if w != nil && e.store.Can.Grant { // there is a queue
+	if w != nil {
 		if q := w.Entry(e.entryFor); q != nil {
 			claim := c.claim(q.Hold, e.waiting(q, c.name))
 			granted, err := e.store.Acquire(c.ctx, claim)
@@ -110,15 +109,6 @@ func (c *lockCall) try(w *waiter) (*Lock, *store.Busy, error) {
 		}
 	}
 	return c.ask(c.claimAlone())
-}
-
-// lateCopies returns the claim's Resends if copies of it may still arrive, else nil: a pointer would keep the
-// whole claim alive.
-func (c *lockCall) lateCopies(claim *store.Claim) *conn.Resends {
-	if claim.Resends.MayArriveTwice() || c.engine.store.Can.Differ {
-		return &claim.Resends
-	}
-	return nil
 }
 
 // claimAlone is a claim without an entry in the queue.
@@ -158,15 +148,15 @@ func (c *lockCall) conclude(claim *store.Claim, granted store.Grant, err error) 
 	return nil, busy, nil
 }
 
-// decided lets members of a quorum that grant a claim late know what became of it: a lock, or
-// nothing.
+// decided lets members of a quorum that grant a claim late know what became of it: a lock, or nothing.
 func (c *lockCall) decided(claim *store.Claim, k *Lock) {
-	var held func() bool
-	if k != nil && c.engine.store.Can.Differ { // it costs memory
-		held = k.held
-	}
-	c.engine.store.Decided(claim, held)
+	c.engine.store.Decided(claim, (*decidedLock)(k))
 }
+
+type decidedLock Lock
+
+// Held says whether there is a lock, and it is held.
+func (k *decidedLock) Held() bool { return k != nil && (*Lock)(k).held() }
 
 // accept turns what Redis granted into a lock, unless it comes too late.
 func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
@@ -174,7 +164,7 @@ func (c *lockCall) accept(claim *store.Claim, r store.Grant) (*Lock, error) {
 	g := grant{
 		acquisition: acquisition{Terms: r.Terms, owner: claim.Owner, redisToken: r.Token, ahead: r.Ahead, attempt: int32(r.Attempt)},
 		Times:       e.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
-		token:       r.Token, hold: claim.Hold, resends: c.lateCopies(claim),
+		token:       r.Token, hold: claim.Hold, resends: e.store.LateCopies(claim),
 	}
 	if r.Fixed {
 		g.RenewAt = 0

@@ -46,7 +46,7 @@ func (l *Locker) Close(ctx context.Context) error {
 		}
 		isDone(end, l.underWay.None()) // calls under way get an answer, to be undone
 	}
-	if l.store.Can.Differ { // a dead member of a quorum must not hold up the end
+	if l.store.MinorityMayKeep() { // a dead member of a quorum must not hold up the end
 		time.AfterFunc(l.timeout, cancel)
 	} else if !l.isConfirmed(ctx) {
 		err = conn.Ended(ctx)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // slowInner is how long an inner call waits before the log has a warning.
@@ -107,20 +108,22 @@ func (i *inner) keys() []string {
 	return keys
 }
 
-// waitsFor says that the call cannot have its lock before the other one is done.
+// waitsFor says that the call cannot have its lock before the other one is done, which holds it.
 func (i *inner) waitsFor(other *inner) bool {
 	c := i.call
-	lock := c.name.Lock()
-	first, queued := c.engine.queues.WaitFor(lock)
 	return slices.ContainsFunc(other.holds, func(k *Lock) bool {
 		s := k.lease
-		waits := c.form.WaitsFor(s.Form)
-		if queued && first.Request.waitsForEver() { // nobody overtakes that one
-			waits = waits || first.Request.form.WaitsFor(s.Form)
-		}
-		return s.name.Lock() == lock && s.owner != c.chosen && waits &&
+		return s.name.Lock() == c.name.Lock() && s.owner != c.chosen && c.hasToWaitFor(s.Form) &&
 			(s.engine == c.engine || s.engine.store.SharesRedis(c.engine.store)) && k.isInTheWay()
 	})
+}
+
+// hasToWaitFor says that the call has to wait for a holder in a form. Where the two go together, the first call in the queue may have
+// to, without end: nobody overtakes that one.
+func (c *lockCall) hasToWaitFor(holder store.Form) bool {
+	first, queued := c.engine.queues.WaitFor(c.name.Lock())
+	isBehind := queued && first.Request.waitsForEver() && first.Request.form.WaitsFor(holder)
+	return isBehind || c.form.WaitsFor(holder)
 }
 
 // waitForGraph has the inner calls of all Lockers of the process that wait, by the names in Redis of the

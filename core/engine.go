@@ -1,21 +1,58 @@
 package core
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/notify"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
 
+// locks is what a Locker needs of where its locks are: one Redis, or a quorum.
+type locks interface {
+	NewHold() string
+	Acquire(context.Context, *store.Claim) (store.Grant, error)
+	Decided(*store.Claim, store.Held)
+	LateCopies(*store.Claim) *conn.Resends
+	Withdraw(c *store.Claim, lease time.Duration)
+	Renew(w store.Renew, timeout time.Duration, to store.Renewal)
+	Refresh(context.Context, store.Renew) (held bool, sent time.Time, err error)
+	Release(ctx context.Context, r store.Release, timeout time.Duration) (store.Released, error)
+	ReleaseLater(store.Release)
+	AcquireAll(ctx context.Context, cs []store.Claim, allOrNone bool) []store.Result[store.Grant]
+	ReleaseAll(ctx context.Context, rs []*store.Release, timeout time.Duration) []store.Result[store.Released]
+	Inspect(context.Context, store.Name) (store.State, error)
+	Force(ctx context.Context, n store.Name, owner *string) (bool, error)
+	FindDivided(ctx context.Context, prefix string) error
+	IsSilent(time.Duration) bool
+	Servers() []*conn.Server
+	SharesRedis(other interface{ Servers() []*conn.Server }) bool
+	Flush()
+
+	// How the two differ, beyond how they do it.
+	HasQueue() bool
+	HandOffNeedsRedis() bool
+	MinorityMayKeep() bool
+	Margin(lease time.Duration) time.Duration
+}
+
+// parking is what a Handover needs of it, which a quorum has not.
+type parking interface {
+	HandOver(context.Context, store.HandOver) error
+	TakeBack(ctx context.Context, h store.HandOver, left time.Duration) (sent time.Time, err error)
+	TakeBackLater(store.HandOver)
+}
+
 // engine is what all locks of a Locker have in common: the way to Redis, what is due when, who waits
 // here, who is notified, and what is under way.
 type engine struct {
-	store     *store.Store
+	store     locks
 	timeout   time.Duration // of one request
 	report    report
 	observers []Observer

@@ -50,13 +50,13 @@ const (
 )
 
 // entryFor returns the entry to wait by: the present one, if that has the form that the call
-// wants. A call for an attempt has none, for it is an answer that it waits for.
+// wants. A call for an attempt has none, for it is an answer that it waits for, and nobody where there is no queue.
 func (e *engine) entryFor(w *want, now *entry) *entry {
 	if now != nil && now.serves(w) {
 		return now
 	}
 	e.giveUp(w.name, now)
-	if w.isAttempt() {
+	if w.isAttempt() || !e.store.HasQueue() {
 		return nil
 	}
 	hold := e.store.NewHold()
@@ -191,7 +191,7 @@ func (e *engine) giveUp(n store.Name, q *entry) {
 
 // hears says that messages reach this process when a lock is granted to it.
 func (e *engine) hears(n store.Name) bool {
-	return e.store.Can.Grant && e.listener.Listens() && !e.isDeaf(schedule.Now()) && e.listener.Hears(n.Channel())
+	return e.listener.Listens() && !e.isDeaf(schedule.Now()) && e.listener.Hears(n.Channel())
 }
 
 // isDeaf says that this process has missed a message not long ago.
@@ -235,7 +235,7 @@ func (e *engine) message(lock, text string) {
 		}
 		ends, to = grantEnds(m, clock, now), q
 		// Who wants something else than the usual lock asks Redis for it.
-		return w.isOrdinaryIn(q.Form) && w.settings.Lease >= store.GrantLease && e.store.Can.PassOn &&
+		return e.mayHandOff(w, q.Form) && w.settings.Lease >= store.GrantLease &&
 			ends.Sub(now) >= store.GrantLease/2
 	})
 	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
@@ -246,7 +246,7 @@ func (e *engine) message(lock, text string) {
 		to.spend()
 		w.HandOff(grant{
 			acquisition: acquisition{Terms: w.Request.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead},
-			Times:       life.Times{Ends: ends.Add(-e.margin(store.GrantLease)), RenewAt: now.Add(renewGrantAfter), Granted: true},
+			Times:       life.Times{Ends: ends.Add(-e.store.Margin(store.GrantLease)), RenewAt: now.Add(renewGrantAfter), Granted: true},
 			token:       m.Token, hold: to.Hold,
 		})
 	case to != nil:

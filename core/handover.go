@@ -42,10 +42,11 @@ func (k *Lock) Handover(ctx context.Context, ttl time.Duration) (ticket string, 
 func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, then func() error) error {
 	const doing = "handing over"
 	s, e := k.lease, k.lease.engine
+	locks, parks := e.store.(parking)
 	switch {
 	case ttl < time.Millisecond || ttl > longestWindow:
 		return fmt.Errorf("core: Handover(%v): give at least 1ms and at most %v", ttl, longestWindow)
-	case e.store.Can.Differ:
+	case !parks:
 		return errors.New("core: Handover: a lock of NewQuorum cannot be handed over")
 	case !s.Form.Alone():
 		return cannotHandOver(k.Key(), "it is shared, or a permit")
@@ -59,7 +60,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		return endedWhile(ctx, doing, k.Key(), conn.Ended(ctx))
 	}
 	ttl = ttl.Truncate(time.Millisecond)
-	lasts := ttl - e.margin(ttl)
+	lasts := ttl - e.store.Margin(ttl)
 	e.underWay.Begin() // Close waits for what becomes of it
 	defer e.underWay.End()
 	if err := k.park(schedule.Now().Add(lasts)); err != nil {
@@ -71,7 +72,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	}
 	ctx = context.WithoutCancel(ctx)
 	sent := schedule.Now() // the first of its copies, which together count once
-	err := e.store.HandOver(ctx, r)
+	err := locks.HandOver(ctx, r)
 	outcome := conn.OutcomeOf(err)
 	switch {
 	case err == store.ErrOthers:
@@ -89,7 +90,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		err = then()
 	}
 	if err != nil {
-		return errors.Join(err, k.takeBack(ctx, r))
+		return errors.Join(err, k.takeBack(ctx, locks, r))
 	}
 	s.mu.Lock()
 	after := s.followLocked(s.life.HandOver(&k.state))
@@ -132,19 +133,19 @@ func (k *Lock) unpark() error {
 }
 
 // takeBack has the lock held as before its handover. It fails when the lock is lost.
-func (k *Lock) takeBack(ctx context.Context, r store.HandOver) error {
-	s, e := k.lease, k.lease.engine
+func (k *Lock) takeBack(ctx context.Context, locks parking, r store.HandOver) error {
+	s := k.lease
 	for {
 		left := s.Lease
 		if s.Fixed {
 			left = time.Until(s.end()).Truncate(time.Millisecond)
 		}
-		sent, err := e.store.TakeBack(ctx, r, max(left, time.Millisecond))
+		sent, err := locks.TakeBack(ctx, r, max(left, time.Millisecond))
 		switch {
 		case err == nil:
 			if !s.Fixed {
 				s.mu.Lock()
-				_ = s.follow(s.life.Renewed(e.timesOf(sent, s.Lease)))
+				_ = s.follow(s.life.Renewed(s.engine.timesOf(sent, s.Lease)))
 			}
 			loss := k.unpark()
 			if loss != nil { // before it was back
@@ -159,7 +160,7 @@ func (k *Lock) takeBack(ctx context.Context, r store.HandOver) error {
 			_ = s.notFound()
 			return k.unpark()
 		case s.check() != nil:
-			e.store.TakeBackLater(r)
+			locks.TakeBackLater(r)
 			return k.unpark()
 		}
 		_ = conn.Pause(ctx, compensateDelay)
@@ -183,7 +184,7 @@ func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option)
 		return nil, err
 	case ticket == "":
 		return nil, noTicket(key)
-	case !s.Form.Alone() || s.Owner.Chosen != "" || s.Attempt != nil || l.store.Can.Differ:
+	case !s.Form.Alone() || s.Owner.Chosen != "" || s.Attempt != nil || s.Quorum:
 		return nil, errors.New("core: Resume takes a lock alone, for an owner of its own, and not from a quorum")
 	}
 	s.Ticket, s.Resume = ticket, true

@@ -57,7 +57,7 @@ func (s *lease) begin() bool {
 func (s *lease) end() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.life.Times().Ends.Add(s.engine.margin(s.Lease)).Wall()
+	return s.life.Times().Ends.Add(s.engine.store.Margin(s.Lease)).Wall()
 }
 
 // join adds a handle that is about to re-enter; nil stands for one of another Locker, which only Redis

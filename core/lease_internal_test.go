@@ -114,15 +114,14 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 	unconnected(t, func(t *testing.T, l *Locker) {
 		base, cancel := context.WithCancelCause(t.Context())
 		a := &multiCall{locker: l, caller: t.Context(), base: base, settings: &l.defaults, group: &group{cancel: cancel, began: time.Now()}}
-		cs, err := a.calls([]string{"a", "b"})
-		if err != nil {
+		if err := a.prepare([]string{"a", "b"}); err != nil {
 			t.Fatal(err)
 		}
-		i := a.wants(cs[0])
+		i := a.observe(a.calls[0])
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		k, err := cs[0].receive(grant{Times: life.Times{Ends: schedule.Now().Add(time.Hour)}})
+		k, err := a.calls[0].receive(grant{Times: life.Times{Ends: schedule.Now().Add(time.Hour)}})
 		if err := a.add(k, err, i); !errors.Is(err, ErrClosed) {
 			t.Errorf("the call fails: %v", err)
 		}

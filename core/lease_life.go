@@ -74,7 +74,7 @@ func (s *lease) lose(after afterwards, why error) {
 	for _, h := range after.handles {
 		h.under.end(why)
 	}
-	left := after.Ended != life.FixedOver && (!after.Gone || e.store.Can.Differ)
+	left := after.Ended != life.FixedOver && (!after.Gone || e.store.MinorityMayKeep())
 	for _, h := range after.handles {
 		s.giveBack(h, left)
 	}

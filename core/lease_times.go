@@ -20,16 +20,7 @@ const (
 // timesOf are those of a lease that lasts for left from a time before Redis was asked on.
 func (e *engine) timesOf(sent time.Time, left time.Duration) life.Times {
 	at := schedule.At(sent)
-	return life.Times{Ends: at.Add(left - e.margin(left)), RenewAt: e.together(at.Add(left/renewalsPerLease), left)}
-}
-
-// margin makes the holder stop a little before the lease ends in Redis, for timers that fire late under
-// load; in a quorum also for clocks that run at different speeds, as Redlock has it.
-func (e *engine) margin(length time.Duration) time.Duration {
-	if e.store.Can.Differ {
-		return length/100 + 2*time.Millisecond
-	}
-	return min(length/100, 10*time.Millisecond)
+	return life.Times{Ends: at.Add(left - e.store.Margin(left)), RenewAt: e.together(at.Add(left/renewalsPerLease), left)}
 }
 
 // together has a renewal sent with others, a little earlier.

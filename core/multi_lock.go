@@ -116,13 +116,13 @@ func endAll(ctx context.Context, all []releasing, work store.Work) error {
 		requests[i] = &all[i].request
 	}
 	e := all[0].lease.engine
-	e.store.ReleaseAll(ctx, requests, e.timeout, func(i int, released store.Released, err error) {
+	for i, released := range e.store.ReleaseAll(ctx, requests, e.timeout) {
 		r := &all[i]
-		free, err := r.confirm(ctx, released, err)
+		free, err := r.confirm(ctx, released.Answer, released.Err)
 		if r.lease.retire(free, err); err != nil {
 			errs = append(errs, err)
 		}
-	})
+	}
 	return errors.Join(errs...)
 }
 
@@ -141,19 +141,6 @@ func (m *MultiLock) keepWindows(ctx context.Context) bool {
 		asked.Wait()
 	}
 	return !slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.hasFailed() || k.lease.check() != nil })
-}
-
-// giveBack releases locks in the background.
-func (a *multiCall) giveBack(locks []*Lock) {
-	if len(locks) == 0 {
-		return
-	}
-	m := &MultiLock{locker: a.locker, locks: locks, cancel: func(error) {}}
-	a.back.Begin()
-	a.locker.requests.Start(func() {
-		defer a.back.End()
-		_ = m.Abort(context.Background()) // what is not confirmed is compensated
-	})
 }
 
 // namesOf are the names of keys, each once, in the order in which calls wait for them.

@@ -45,7 +45,7 @@ func TestMemoryOfACycle(t *testing.T) {
 		"Lock of middleware":               {lock(plain, ctx, "k", asMiddleware), 39, 3_400},
 		"TryLock":                          {func() (taken, error) { return plain.TryLock(ctx, "k") }, 39, 3_400},
 		"re-entry":                         {lock(plain, outer.Context(), "outer"), 54, 4_000},
-		"LockAll of 8":                     {func() (taken, error) { return plain.LockAll(ctx, keys) }, 115, 17_000},
+		"LockAll of 8":                     {func() (taken, error) { return plain.LockAll(ctx, keys) }, 94, 16_500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			allocations, bytes := perCycle(func() {

@@ -38,12 +38,12 @@ func (s *lease) canBeHandedOff() bool {
 	now := schedule.Now()
 	kept := now.Sub(s.heldSince)
 	return s.Ordinary() && s.life.MayBeHandedOff(now) && !s.shared.Load() && !s.ahead && kept < handOffFor &&
-		s.token-s.redisToken < kept.Microseconds() && s.engine.store.Can.PassOn && !s.engine.isClosing()
+		s.token-s.redisToken < kept.Microseconds() && !s.engine.isClosing()
 }
 
 // suits says that a call wants just such a lock, and can have it.
 func (s *lease) suits(w *want, _ *entry) bool {
-	return w.isOrdinaryIn(s.Form) && w.settings.Lease == s.Lease && s.canBeHandedOff()
+	return s.engine.mayHandOff(w, s.Form) && w.settings.Lease == s.Lease && s.canBeHandedOff()
 }
 
 // releasing is the release of a handle that has left, and is not handed off.

@@ -116,6 +116,27 @@ func TestAnswerIsOfAnotherRelease(t *testing.T) {
 	})
 }
 
+// The same for several locks that one command releases: each is released again, which confirms it.
+func TestAnswerIsOfAnotherReleaseOfSeveral(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		unlockAll(t, takeAll(t, background, l, []string{"x", "y"})) // calls are merged from now on
+		time.Sleep(time.Second)
+		first, second := takeAll(t, background, l, []string{"a", "b"}), takeAll(t, background, l, []string{"c", "d"})
+		before := len(s.commands(release))
+		s.swap(release, release)
+		left := make(chan error, 1)
+		go func() { left <- first.Unlock(background) }()
+		synctest.Wait()
+		unlockAll(t, second)
+		wantErr(t, <-left)
+		if n := len(s.commands(release)) - before; n != 2+4 {
+			t.Errorf("%d commands", n)
+		}
+		wantLocked(t, s, "in the end", "")
+	})
+}
+
 // A request does not get the answer that another request has had.
 func TestAnswerIsOfAnotherRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -73,7 +73,7 @@ func (c *lockCall) takeNow(why refusal) (*Lock, error) {
 	unconfirmed := c.engine.givingUp.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
 	k, busy, err := c.try(nil)
 	// Dead members of a quorum confirm nothing.
-	if busy != nil && unconfirmed != nil && !c.engine.store.Can.Differ && unconfirmed.confirmed(c.ctx) {
+	if busy != nil && unconfirmed != nil && !c.engine.store.MinorityMayKeep() && unconfirmed.confirmed(c.ctx) {
 		k, busy, err = c.try(nil)
 	}
 	if busy != nil {

@@ -58,6 +58,11 @@ func (w *want) isOrdinaryIn(f store.Form) bool {
 	return w.terms().OrdinaryIn(f) && w.owner().Usual() && w.way().Free()
 }
 
+// mayHandOff says that the call can have a lock of that form without asking Redis.
+func (e *engine) mayHandOff(w *want, f store.Form) bool {
+	return w.isOrdinaryIn(f) && !e.store.HandOffNeedsRedis()
+}
+
 // claim is what the call asks Redis for by a hold.
 func (w *want) claim(hold string, wait store.Waiting) *store.Claim {
 	return w.claimIn(new(store.Claim), hold, wait)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,7 +19,7 @@ type Claim struct {
 	Wait    Waiting      // when the lock is busy; NotWaiting in a quorum
 	Resends conn.Resends // whether a copy may arrive beside the one that was answered
 
-	store    *Store
+	store    *backend
 	command  conn.Command
 	words    [6]any    // room for most
 	election *election // of a quorum's claim
@@ -59,6 +58,9 @@ type Busy struct {
 
 func (b *Busy) Error() string { return "the lock is busy" }
 
+// Held says whether what came of a claim, if anything, is held. It may be asked on any goroutine.
+type Held interface{ Held() bool }
+
 // Attempt is one at an idempotent request.
 type Attempt struct {
 	Request string        // a digest, in hexadecimal digits
@@ -90,24 +92,13 @@ var (
 	// ErrOutcomeUnknown says that nobody knows whether the last attempt has done its work.
 	ErrOutcomeUnknown = errors.New("core: the outcome of the last attempt is unknown")
 
-	errOtherKind = &conn.Failure{Outcome: conn.Refused, Cause: errors.New("the name has a lock of another kind, as Redisson's getReadWriteLock makes")}
+	errOfKind    = errors.New("the name has a lock of another kind, as Redisson's getReadWriteLock makes")
+	errOtherKind = &conn.Failure{Outcome: conn.Refused, Cause: errOfKind}
 	errWithdrawn = fmt.Errorf("%w: the claim was withdrawn before it arrived", ErrGone) // its hold has a tombstone
 )
 
-// Acquire asks once for a lock. It blocks for Timeout at most, in a quorum for some times that, and returns early when
-// ctx ends. It fails with [*Busy], [ErrUpgrade], an [ErrGone] or a [*conn.Failure], and for an attempt with
-// [*Answered], [ErrReused] or [ErrOutcomeUnknown]; then what the claim may have left in Redis, or may yet leave, is
-// compensated. Decided must follow.
-func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
-	command := c.prepare(s)
-	if s.Can.Differ {
-		return s.elect(ctx, c)
-	}
-	return do(ctx, s.servers[0], command, s.config.Timeout, c.decode)
-}
-
 // Withdraw compensates a claim that was granted and is not wanted any more, with every server. lease is the lock's.
-func (s *Store) Withdraw(c *Claim, lease time.Duration) { c.undo(lease, s.servers...) }
+func (s *backend) Withdraw(c *Claim, lease time.Duration) { c.undo(lease, s.servers...) }
 
 // Compensate is Withdraw for one server, whose answer nobody has heard.
 func (c *Claim) Compensate(server *conn.Server) { c.undo(c.Lease, server) }
@@ -117,7 +108,7 @@ func (c *Claim) undo(lease time.Duration, servers ...*conn.Server) {
 	c.store.releaseLater(r, servers...)
 }
 
-func (c *Claim) prepare(s *Store) *conn.Command {
+func (c *Claim) prepare(s *backend) *conn.Command {
 	words := c.Name.words(c.words[:], c.Owner)
 	lease := leaseArg(c.Lease, c.Fixed)
 	merges := int8(0) // see conn.Command
@@ -141,7 +132,8 @@ func (c *Claim) prepare(s *Store) *conn.Command {
 		}
 	}
 	c.store = s
-	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Name: c.Hold, Merges: merges, Resends: &c.Resends, Compensator: c}
+	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Name: c.Hold, Merges: merges}
+	c.command.Resends, c.command.Compensator = &c.Resends, c
 	return &c.command
 }
 

@@ -1,9 +1,8 @@
 // Package store is what Redis knows about locks: requests and their outcomes, each with its type, and the scripts that
 // do them. It keeps no state of a lock in this process.
 //
-// A [Store] is one Redis, or a quorum of several independent ones where a majority decides ([NewQuorum]); its methods
-// are the same for both. [Store.Acquire] takes a lock or enters one, for a [Claim]; [Store.Renew] prolongs it,
-// [Store.Release] ends one hold.
+// A [Store] is one Redis; a [Quorum] is several independent ones, where a majority decides. [Store.Acquire] takes a lock or
+// enters one, for a [Claim]; [Store.Renew] prolongs it, [Store.Release] ends one hold.
 //
 // A request that Redis has answered fails with what it said: [*Busy], [ErrGone], or a bool that is false. All other
 // errors are [*conn.Failure]. What an acquisition whose outcome is unknown may have left in Redis is compensated: its

@@ -19,22 +19,22 @@ const (
 
 // election is a claim about which the members of a quorum vote: who grants it, and then who has its token.
 type election struct {
-	*Store
+	*Quorum
 	ctx     context.Context
 	claim   *Claim
 	granted chan vote[Grant] // has room for two votes of each member
 	written chan vote[bool]  // for one
 
-	token *decision[int64]       // the greatest of a majority's; 0: no majority grants it
-	won   *decision[bool]        // a majority has that token
-	held  *decision[func() bool] // whether the lock that came of it is held; nil: none did
+	token *decision[int64] // the greatest of a majority's; 0: no majority grants it
+	won   *decision[bool]  // a majority has that token
+	held  *decision[Held]  // the lock that came of it
 }
 
 // elect asks all members for a lock. It returns as soon as it is decided, and goes on with those that answer later.
-func (s *Store) elect(ctx context.Context, c *Claim) (Grant, error) {
+func (s *Quorum) elect(ctx context.Context, c *Claim) (Grant, error) {
 	e := &election{
-		Store: s, ctx: ctx, claim: c, granted: make(chan vote[Grant], 2*len(s.servers)), written: make(chan vote[bool], len(s.servers)),
-		token: newDecision[int64](), won: newDecision[bool](), held: newDecision[func() bool](),
+		Quorum: s, ctx: ctx, claim: c, granted: make(chan vote[Grant], 2*len(s.servers)), written: make(chan vote[bool], len(s.servers)),
+		token: newDecision[int64](), won: newDecision[bool](), held: newDecision[Held](),
 	}
 	c.election = e
 	for member := range s.servers {
@@ -50,13 +50,8 @@ func (s *Store) elect(ctx context.Context, c *Claim) (Grant, error) {
 }
 
 // Decided says what became of a claim, for members of a quorum that grant it late: they get the token of the lock if
-// that is still held then, else their grant is compensated. held is nil when the lock was not taken, and may be called
-// on any goroutine. It is called once after each Acquire, and does not block.
-func (s *Store) Decided(c *Claim, held func() bool) {
-	if c.election != nil {
-		c.election.held.make(held)
-	}
-}
+// that is still held then, else their grant is compensated. It is called once after each Acquire, and does not block.
+func (s *Quorum) Decided(c *Claim, lock Held) { c.election.held.make(lock) }
 
 // follow asks a member, and does there what follows from the votes of all.
 //
@@ -89,7 +84,7 @@ func (e *election) follow(member int) {
 	}
 	select {
 	case <-e.won.made: // without this member: no release that follows can be relied on to end its grant
-		if held := e.held.wait(); held == nil || !held() {
+		if !e.held.wait().Held() {
 			e.claim.Compensate(server)
 			return
 		}
@@ -110,7 +105,7 @@ func (e *election) follow(member int) {
 }
 
 // took notes how long a member took to vote. One that is slower than usual counts more; one that does not vote fades.
-func (s *Store) took(d time.Duration) {
+func (s *Quorum) took(d time.Duration) {
 	usual, share := s.usual.Load(), int64(16)
 	switch {
 	case usual == 0:

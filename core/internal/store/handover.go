@@ -15,7 +15,7 @@ type HandOver struct {
 	Terms         // of the lock, should it be taken back
 	Token  int64  // that of the lock in Redis
 	Last   int64  // the last one that this process has given under it
-	ID     string // of the request, see [Store.NewHold]
+	ID     string // of the request, see NewHold
 	Ticket string
 	TTL    time.Duration // for how long it is parked
 	Drop   bool          // the dedup window does not go along

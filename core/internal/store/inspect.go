@@ -33,7 +33,7 @@ type Holder struct {
 
 // Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for Timeout at most, and returns early
 // when ctx ends; the error is a [*conn.Failure].
-func (s *Store) Inspect(ctx context.Context, n Name) (State, error) {
+func (s *backend) Inspect(ctx context.Context, n Name) (State, error) {
 	c := &conn.Command{Script: s.scripts.inspect, Keys: 1, Words: []any{n.Lock()}, Resends: new(conn.Resends)}
 	return question[State]{c, s.config.Timeout, decodeState, decideInspect, nil}.ask(ctx, s)
 }
@@ -116,7 +116,7 @@ func decideInspect(b *ballot[State]) (state State, decided bool, err error) {
 // Force frees a lock or ends its dedup window, and reports whether there was anything to free: of whoever holds it when
 // owner is nil, else if that owner does; an empty one stands for a dedup window. It blocks for Timeout at most, and
 // returns early when ctx ends; after an error, a [*conn.Failure], it may have been done.
-func (s *Store) Force(ctx context.Context, n Name, owner *string) (bool, error) {
+func (s *backend) Force(ctx context.Context, n Name, owner *string) (bool, error) {
 	words := []any{n.Lock(), n.clock()}
 	if owner != nil {
 		if IsOwnField(*owner) {

@@ -5,10 +5,63 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
+
+// Quorum is several independent Redis: what a majority says of a lock counts. Its methods are those of a [Store], and it
+// cannot hand a lock over.
+type Quorum struct {
+	backend
+	usual atomic.Int64 // how long the slower members take to vote, in ns
+}
+
+// NewQuorum returns a Quorum of an odd number of servers. It does no network I/O and starts no goroutine.
+func NewQuorum(servers []*conn.Server, c Config) *Quorum {
+	return &Quorum{backend: newBackend(servers, c)}
+}
+
+// HasQueue says no: a grant by one member means nothing.
+func (*Quorum) HasQueue() bool { return false }
+
+// HandOffNeedsRedis says yes: clocks of members differ, so another majority might give a smaller token than the process has.
+func (*Quorum) HandOffNeedsRedis() bool { return true }
+
+// MinorityMayKeep says yes: members differ, and one that is dead confirms nothing.
+func (*Quorum) MinorityMayKeep() bool { return true }
+
+// Margin is also for clocks that run at different speeds, as Redlock has it.
+func (*Quorum) Margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
+
+// LateCopies always returns the claim's Resends: a member may be asked again, or answer, after the others.
+func (*Quorum) LateCopies(c *Claim) *conn.Resends { return &c.Resends }
+
+// Acquire is that of a [Store], and blocks for some times Timeout at most.
+func (s *Quorum) Acquire(ctx context.Context, c *Claim) (Grant, error) {
+	c.prepare(&s.backend)
+	return s.elect(ctx, c)
+}
+
+// Release is that of a [Store]. When the majority has answered, the members that fail are compensated.
+func (s *Quorum) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
+	c := r.command(&s.backend, new(releaseCommand), false)
+	missed := func(member *conn.Server) { s.releaseLater(r, member) }
+	released, err = question[Released]{c, timeout, decodeRelease, decideRelease, missed}.ask(ctx, &s.backend)
+	released.Found = released.Found || c.Resends.MayArriveTwice()
+	return released, err
+}
+
+// AcquireAll is that of a [Store]: each lock is asked for by itself.
+func (s *Quorum) AcquireAll(ctx context.Context, cs []Claim, _ bool) []Result[Grant] {
+	return atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, &cs[i]) })
+}
+
+// ReleaseAll is that of a [Store].
+func (s *Quorum) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration) []Result[Released] {
+	return atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) })
+}
 
 // vote is what a member of a quorum has answered.
 type vote[T any] struct {
@@ -81,14 +134,14 @@ func decideYes(b *ballot[bool]) (yes, decided bool, err error) {
 type question[T any] struct {
 	command *conn.Command
 	timeout time.Duration
-	decode  func(conn.Reply) (T, error)
+	decode  decoder[T]
 	decide  func(*ballot[T]) (answer T, decided bool, err error)
 	missed  func(*conn.Server) // a member has failed, and the others have decided; nil: that does no harm
 }
 
 // ask returns as soon as the answers decide it.
-func (q question[T]) ask(ctx context.Context, s *Store) (T, error) {
-	if !s.Can.Differ {
+func (q question[T]) ask(ctx context.Context, s *backend) (T, error) {
+	if !s.votes() {
 		return do(ctx, s.servers[0], q.command, q.timeout, q.decode)
 	}
 	arrived, done := make(chan vote[T], len(s.servers)), newDecision[bool]()
@@ -112,20 +165,18 @@ func (q question[T]) ask(ctx context.Context, s *Store) (T, error) {
 }
 
 // atOnce asks the members of a quorum about each apart from the others.
-func atOnce[A any](s *Store, n int, ask func(i int) (A, error), done func(int, A, error)) {
-	answers, errs := make([]A, n), make([]error, n)
+func atOnce[A any](s *Quorum, n int, ask func(i int) (A, error)) []Result[A] {
+	results := make([]Result[A], n)
 	var all sync.WaitGroup
 	all.Add(n)
 	for i := range n {
 		s.config.Workers.Start(func() {
 			defer all.Done()
-			answers[i], errs[i] = ask(i)
+			results[i].Answer, results[i].Err = ask(i)
 		})
 	}
 	all.Wait()
-	for i := range n {
-		done(i, answers[i], errs[i])
-	}
+	return results
 }
 
 // decision is a value for which others wait until it is decided.

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"strconv"
 	"time"
 
@@ -30,27 +29,11 @@ type Released struct {
 	Heard  int   // connections to this server that heard it is free for all, as far as is known
 }
 
-// Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
-// with ReleaseLater. It blocks for timeout at most, and returns early when ctx ends. When the majority of a quorum has
-// answered, the members that fail are compensated.
-func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
-	c := r.command(s, new(releaseCommand), false)
-	if !s.Can.Differ {
-		released, err = do(ctx, s.servers[0], c, timeout, decodeRelease)
-	} else {
-		again := r // r itself stays off the heap
-		missed := func(member *conn.Server) { s.releaseLater(again, member) }
-		released, err = question[Released]{c, timeout, decodeRelease, decideRelease, missed}.ask(ctx, s)
-	}
-	released.Found = released.Found || c.Resends.MayArriveTwice()
-	return released, err
-}
-
 // ReleaseLater compensates a hold that has ended for this process, with every server. A release that is late gives the
 // holds that remain no new lease.
-func (s *Store) ReleaseLater(r Release) { s.releaseLater(r, s.servers...) }
+func (s *backend) ReleaseLater(r Release) { s.releaseLater(r, s.servers...) }
 
-func (s *Store) releaseLater(r Release, servers ...*conn.Server) {
+func (s *backend) releaseLater(r Release, servers ...*conn.Server) {
 	s.compensate(r.command(s, new(releaseCommand), true), r.Name, r.Until, servers...)
 }
 
@@ -78,10 +61,10 @@ type releaseCommand struct {
 	mode    [32]byte
 }
 
-func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command {
+func (r *Release) command(s *backend, c *releaseCommand, late bool) *conn.Command {
 	c.Script, c.Keys, c.Words = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner)
 	c.Name, c.Resends = r.Hold, &c.resends
-	if r.isShort() && !late && !s.Can.Differ {
+	if r.isShort() && !late && !s.votes() { // members may know a lock by other tokens
 		c.Words, c.Merges = append(c.Words, plainMode(c.mode[:0], r.Token, r.Lease)), 2
 		return &c.Command
 	}
@@ -153,7 +136,7 @@ func (c *Compensation) Receive(r conn.Reply, err error) {
 
 // compensate hands out a command that ends a lock for each of some servers. The lock must not last longer for it: who
 // holds it otherwise has perhaps ended as well.
-func (s *Store) compensate(command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
+func (s *backend) compensate(command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
 	for _, server := range servers {
 		c := &Compensation{Name: n, Until: until, server: server}
 		c.queued = conn.Queued{Command: command, Timeout: min(compensationTimeout, s.config.Timeout), To: c}

@@ -32,7 +32,7 @@ type renewal struct {
 	to      Renewal
 }
 
-func (s *Store) renewal(w Renew) *renewal {
+func (s *backend) renewal(w Renew) *renewal {
 	r := new(renewal)
 	r.words = [...]any{w.Name.Lock(), w.Owner, plainMode(r.mode[:0], w.Token, w.Lease), leaseArg(w.Lease, false)}
 	name := w.Owner + string(r.words[2].([]byte))
@@ -53,10 +53,9 @@ func (r *renewal) Receive(reply conn.Reply, err error) {
 }
 
 // Renew is queued, and goes with the next Flush.
-func (s *Store) Renew(w Renew, timeout time.Duration, to Renewal) {
+func (s *backend) Renew(w Renew, timeout time.Duration, to Renewal) {
 	r := s.renewal(w)
-	r.to = to
-	if s.Can.Differ {
+	if r.to = to; s.votes() {
 		r.to = &renewalVotes{ballot: ballot[bool]{members: len(s.servers)}, to: to}
 	}
 	r.queued = conn.Queued{Command: &r.command, Timeout: timeout, To: r}
@@ -69,7 +68,7 @@ func (s *Store) Renew(w Renew, timeout time.Duration, to Renewal) {
 
 // Refresh is Renew now. The command is sent again when its connection breaks. It blocks for Timeout at most, and
 // returns early when ctx ends; the error is a [*conn.Failure].
-func (s *Store) Refresh(ctx context.Context, w Renew) (held bool, sent time.Time, err error) {
+func (s *backend) Refresh(ctx context.Context, w Renew) (held bool, sent time.Time, err error) {
 	c := &s.renewal(w).command
 	c.Resends = new(conn.Resends)
 	sent = time.Now()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,36 +25,14 @@ type Config struct {
 	Compensate func(*Compensation)
 }
 
-// Store is where locks live: one Redis, or a quorum of several. Its methods are safe for concurrent use.
-type Store struct {
-	// Can is what it can do. It does not change.
-	Can Abilities
-
+// backend is what a [Store] and a [Quorum] have in common.
+type backend struct {
 	config  Config
 	servers []*conn.Server
 	scripts *scripts
-	usual   atomic.Int64 // how long the slower members of a quorum take to vote, in ns
 }
 
-// Abilities are what a Store can do, of what not all can.
-type Abilities struct {
-	Grant  bool // a release grants the lock to who waits first: there is a queue
-	PassOn bool // the process may pass a lock on in memory
-	Differ bool // some of its servers may know of a lock what others do not
-}
-
-// New returns a Store on one Redis. It does no network I/O and starts no goroutine.
-func New(server *conn.Server, c Config) *Store {
-	return newStore([]*conn.Server{server}, c, Abilities{Grant: true, PassOn: !server.WaitsForReplicas()})
-}
-
-// NewQuorum returns a Store on several independent Redis, an odd number of them: what a majority says counts. It does
-// no network I/O and starts no goroutine.
-func NewQuorum(servers []*conn.Server, c Config) *Store {
-	return newStore(servers, c, Abilities{Differ: true})
-}
-
-func newStore(servers []*conn.Server, c Config, can Abilities) *Store {
+func newBackend(servers []*conn.Server, c Config) backend {
 	_, isCluster := servers[0].Client().(*redis.ClusterClient)
 	of := plainScripts
 	if c.Sharded {
@@ -63,11 +40,60 @@ func newStore(servers []*conn.Server, c Config, can Abilities) *Store {
 	} else if isCluster {
 		of = clusterScripts
 	}
-	return &Store{Can: can, config: c, servers: servers, scripts: of()}
+	return backend{config: c, servers: servers, scripts: of()}
+}
+
+// Store is one Redis, where locks live. Its methods are safe for concurrent use.
+type Store struct{ backend }
+
+// New returns a Store. It does no network I/O and starts no goroutine.
+func New(server *conn.Server, c Config) *Store {
+	return &Store{newBackend([]*conn.Server{server}, c)}
+}
+
+// HasQueue says that a call can wait in the queue of a lock, and that a release grants it the lock.
+func (*Store) HasQueue() bool { return true }
+
+// HandOffNeedsRedis says that a call must ask Redis for a lock, even if its process knows that it would get it: replicas have
+// what a command has written, and no command is sent.
+func (s *Store) HandOffNeedsRedis() bool { return s.servers[0].WaitsForReplicas() }
+
+// MinorityMayKeep says that a server may have a lock that is gone for the others, and may never confirm that it has not.
+func (*Store) MinorityMayKeep() bool { return false }
+
+// Margin is how long a holder stops before the end of a lease: timers fire late under load.
+func (*Store) Margin(lease time.Duration) time.Duration { return min(lease/100, 10*time.Millisecond) }
+
+// LateCopies returns the claim's Resends if copies of it may still arrive, else nil: a pointer would keep the whole claim
+// alive.
+func (*Store) LateCopies(c *Claim) *conn.Resends {
+	if c.Resends.MayArriveTwice() {
+		return &c.Resends
+	}
+	return nil
+}
+
+// Acquire asks once for a lock. It blocks for Timeout at most, and returns early when ctx ends. It fails with [*Busy],
+// [ErrUpgrade], an [ErrGone] or a [*conn.Failure], and for an attempt with [*Answered], [ErrReused] or [ErrOutcomeUnknown];
+// then what the claim may have left in Redis, or may yet leave, is compensated. Decided must follow.
+func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
+	return do(ctx, s.servers[0], c.prepare(&s.backend), s.config.Timeout, c.decode)
+}
+
+// Decided does nothing: what one Redis says is decided.
+func (*Store) Decided(*Claim, Held) {}
+
+// Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
+// with ReleaseLater. It blocks for timeout at most, and returns early when ctx ends.
+func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
+	c := r.command(&s.backend, new(releaseCommand), false)
+	released, err = do(ctx, s.servers[0], c, timeout, decodeRelease)
+	released.Found = released.Found || c.Resends.MayArriveTwice()
+	return released, err
 }
 
 // IsSilent reports whether Redis, or the majority of a quorum, has been asked for d without an answer to anybody.
-func (s *Store) IsSilent(d time.Duration) bool {
+func (s *backend) IsSilent(d time.Duration) bool {
 	silent := 0
 	for _, server := range s.servers {
 		if server.IsSilent(d) {
@@ -77,10 +103,17 @@ func (s *Store) IsSilent(d time.Duration) bool {
 	return 2*silent > len(s.servers)
 }
 
-// SharesRedis reports whether two Stores surely keep their locks in one place.
-func (s *Store) SharesRedis(other *Store) bool {
-	return len(s.servers) == len(other.servers) && !slices.ContainsFunc(s.servers, func(ours *conn.Server) bool {
-		return !slices.ContainsFunc(other.servers, func(theirs *conn.Server) bool {
+// votes says that the servers are the members of a quorum.
+func (s *backend) votes() bool { return len(s.servers) > 1 }
+
+// Servers are where the locks are.
+func (s *backend) Servers() []*conn.Server { return s.servers }
+
+// SharesRedis reports whether two surely keep their locks in one place.
+func (s *backend) SharesRedis(other interface{ Servers() []*conn.Server }) bool {
+	theirs := other.Servers()
+	return len(s.servers) == len(theirs) && !slices.ContainsFunc(s.servers, func(ours *conn.Server) bool {
+		return !slices.ContainsFunc(theirs, func(theirs *conn.Server) bool {
 			return conn.Same(ours.Client(), theirs.Client())
 		})
 	})
@@ -89,7 +122,7 @@ func (s *Store) SharesRedis(other *Store) bool {
 // FindDivided returns an error when a client that does not know of clusters has reached one node of several: it cannot
 // take most locks. It returns nil when it did not find out until ctx ended. It looks for keys under prefix, and writes
 // none.
-func (s *Store) FindDivided(ctx context.Context, prefix string) (err error) {
+func (s *backend) FindDivided(ctx context.Context, prefix string) (err error) {
 	const step = 256 // hardly a node of a cluster has no slot that is looked at
 	var looks []*conn.Command
 	for slot := 0; slot < slots; slot += step {
@@ -103,8 +136,8 @@ func (s *Store) FindDivided(ctx context.Context, prefix string) (err error) {
 		}
 		server.DoAll(ctx, looks, s.config.Timeout, func(_ int, _ conn.Reply, failure error) {
 			if conn.IsMoved(failure) {
-				err = fmt.Errorf("%s is one node of a cluster, others have the rest of the keys: use redis.NewClusterClient, or core.Open with ?addr=host:port of another node: %w",
-					client.Options().Addr, failure)
+				err = fmt.Errorf("%s is one node of a cluster, others have the rest of the keys: "+
+					"use redis.NewClusterClient, or core.Open with ?addr=host:port of another node: %w", client.Options().Addr, failure)
 			}
 		})
 	}
@@ -114,7 +147,7 @@ func (s *Store) FindDivided(ctx context.Context, prefix string) (err error) {
 // NewHold returns the name of a hold, which no other has, in any process. It is the owner that the hold brings along
 // for a caller that has chosen none. It has 64 random bits, so that whoever has seen owners cannot make up a grant for
 // a hold that waits: ChaCha8, seeded by the system.
-func (s *Store) NewHold() string {
+func (s *backend) NewHold() string {
 	var bits [8]byte
 	binary.LittleEndian.PutUint64(bits[:], rand.Uint64())
 	var room [64]byte
@@ -123,20 +156,23 @@ func (s *Store) NewHold() string {
 }
 
 // Flush sends what was queued: renewals, compensations. It does not block.
-func (s *Store) Flush() {
+func (s *backend) Flush() {
 	for _, server := range s.servers {
 		server.Flush()
 	}
 }
 
+// decoder reads a reply.
+type decoder[T any] func(conn.Reply) (T, error)
+
 // do runs a command on one server.
-func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode func(conn.Reply) (T, error)) (T, error) {
+func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode decoder[T]) (T, error) {
 	reply, err := server.Do(ctx, c, timeout)
 	return decoded(server, c, reply, err, decode)
 }
 
 // decoded reads a reply. One that nobody can read may stand for something that was done.
-func decoded[T any](server *conn.Server, c *conn.Command, reply conn.Reply, err error, decode func(conn.Reply) (T, error)) (answer T, _ error) {
+func decoded[T any](server *conn.Server, c *conn.Command, reply conn.Reply, err error, decode decoder[T]) (answer T, _ error) {
 	if err != nil {
 		return answer, err
 	}

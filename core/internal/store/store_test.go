@@ -34,9 +34,26 @@ type workers struct{ sync.WaitGroup }
 func (w *workers) Start(f func())                { w.Go(f) }
 func (w *workers) Begin(task interface{ Run() }) { w.Go(task.Run) }
 
-// world is some embedded Redis and a Store on them, inside a synctest bubble.
+// locks is what a Store and a Quorum have in common.
+type locks interface {
+	NewHold() string
+	Acquire(context.Context, *store.Claim) (store.Grant, error)
+	Decided(*store.Claim, store.Held)
+	Withdraw(c *store.Claim, lease time.Duration)
+	Renew(w store.Renew, timeout time.Duration, to store.Renewal)
+	Refresh(context.Context, store.Renew) (held bool, sent time.Time, err error)
+	Release(ctx context.Context, r store.Release, timeout time.Duration) (store.Released, error)
+	ReleaseLater(store.Release)
+	Inspect(context.Context, store.Name) (store.State, error)
+	Force(ctx context.Context, n store.Name, owner *string) (bool, error)
+	IsSilent(time.Duration) bool
+	Flush()
+}
+
+// world is some embedded Redis and a Store or Quorum on them, inside a synctest bubble.
 type world struct {
-	*store.Store
+	locks
+	one   *store.Store // nil: a quorum
 	redis []*miniredis.Miniredis
 	kept  chan *store.Compensation
 	ears  []func() // see hears
@@ -76,9 +93,10 @@ func in(t *testing.T, servers int, test func(t *testing.T, w *world)) {
 			Compensate: func(c *store.Compensation) { w.kept <- c },
 		}
 		if servers == 1 {
-			w.Store = store.New(members[0], config)
+			w.one = store.New(members[0], config)
+			w.locks = w.one
 		} else {
-			w.Store = store.NewQuorum(members, config)
+			w.locks = store.NewQuorum(members, config)
 		}
 		t.Cleanup(crew.Wait)
 		test(t, w)
@@ -389,4 +407,6 @@ func TestForeignReplyIsCompensated(t *testing.T) {
 }
 
 // held says whether a lock is, for Decided.
-func held(is bool) func() bool { return func() bool { return is } }
+type held bool
+
+func (h held) Held() bool { return bool(h) }

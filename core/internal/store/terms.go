@@ -57,7 +57,7 @@ func (o Owner) Usual() bool { return o == Owner{} }
 type Holding struct {
 	Name  Name
 	Owner string // the field that counts holds
-	Hold  string // marks this one, see [Store.NewHold]
+	Hold  string // marks this one, see NewHold
 }
 
 // OwnsItself says that the owner is the hold, which short commands leave out.

@@ -1,136 +1,162 @@
 package store
 
 import (
-	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// AcquireAll is Acquire for several claims at once, which have one hold. It has done with each, in their order, when all
-// are answered. Where one command can take all, whole has it take all or none: then each fails with [ErrWithheld].
-func (s *Store) AcquireAll(ctx context.Context, cs []Claim, whole bool, done func(i int, g Grant, err error)) {
-	if s.Can.Differ {
-		atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, &cs[i]) }, done)
-		return
-	}
-	server := s.servers[0]
-	together := s.together(cs)
-	if c := together; c != nil {
-		r, err := server.Do(ctx, c, s.config.Timeout)
-		copied, undone := c.Resends.MayArriveTwice(), isUndone(r, err)
-		if !undone || copied || whole && r.Value == "0" {
-			g := Grant{}
-			if undone { // if copied, it has been compensated
-				err = ErrWithheld
-			} else {
-				g, err = decoded(server, c, r, err, cs[0].decode)
-			}
-			for i := range cs {
-				if copied {
-					cs[i].Resends.Copied()
-				}
-				done(i, g, err)
-			}
-			return
-		}
-	}
-	commands := make([]*conn.Command, len(cs))
-	for i := range cs {
-		if commands[i] = cs[i].prepare(s); together != nil {
-			commands[i].Merges = 0 // that was in vain
-		}
-	}
-	server.DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {
-		g, err := decoded(server, commands[i], r, err, cs[i].decode)
-		done(i, g, err)
-	})
+// Result is what came of one of several claims or releases: an answer, or an error.
+type Result[A any] struct {
+	Answer A
+	Err    error
 }
 
-// together is one command for several claims; nil: there is none.
-func (s *Store) together(cs []Claim) *conn.Command {
+// AcquireAll is Acquire for several claims at once, which have one hold. It returns their results, in their order, when all
+// are answered. With allOrNone it takes all or none where one command can: then each fails with [ErrWithheld].
+func (s *Store) AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Result[Grant] {
+	together := s.takeAllCommand(cs)
+	if together != nil {
+		if all, done := s.takeTogether(ctx, together, cs, allOrNone); done {
+			return slices.Repeat([]Result[Grant]{all}, len(cs))
+		}
+	}
+	results, commands := make([]Result[Grant], len(cs)), make([]*conn.Command, len(cs))
+	for i := range cs {
+		if commands[i] = cs[i].prepare(&s.backend); together != nil {
+			commands[i].Merges = 0 // the merged script has just declined it
+		}
+	}
+	s.servers[0].DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {
+		results[i].Answer, results[i].Err = decoded(s.servers[0], commands[i], r, err, cs[i].decode)
+	})
+	return results
+}
+
+// takeTogether asks for all by one command. It returns the result of each claim; done is false when none of them was taken,
+// and each is to be asked for by itself.
+func (s *Store) takeTogether(ctx context.Context, c *conn.Command, cs []Claim, allOrNone bool) (all Result[Grant], done bool) {
+	r, err := s.servers[0].Do(ctx, c, s.config.Timeout)
+	copied := c.Resends.MayArriveTwice()
+	for i := range cs {
+		if copied {
+			cs[i].Resends.Copied()
+		}
+	}
+	switch {
+	case !didNothing(r, err):
+		all.Answer, all.Err = decoded(s.servers[0], c, r, err, cs[0].decode)
+		return all, true
+	case copied || allOrNone && r.Value == oneIsTaken: // that copy is compensated, which ends the hold
+		return Result[Grant]{Err: ErrWithheld}, true
+	}
+	return all, false
+}
+
+// takeAllCommand is one command for several claims; nil: no command can do what they ask for.
+func (s *Store) takeAllCommand(cs []Claim) *conn.Command {
 	n, first := len(cs), &cs[0]
 	if n < 2 || !s.servers[0].Merges() {
 		return nil
 	}
-	c := &conn.Command{Script: &s.scripts.acquire.Merged.Script, Keys: int16(3 * n), Merges: 1, Resends: new(conn.Resends), Compensator: claims(cs)}
-	c.Words = make([]any, 3*n, 3*n+2)
+	c := &takeAll{claims: cs}
+	c.Script, c.Keys, c.Words = &s.scripts.acquire.Merged.Script, int16(3*n), make([]any, 3*n, 3*n+2)
+	c.Name, c.Merges, c.Resends, c.Compensator = first.Owner, 1, &c.resends, c
 	for i := range cs {
 		one := &cs[i]
 		if !one.isShort() || one.Lease != first.Lease {
 			return nil
 		}
-		one.store = s
+		one.store = &s.backend
 		c.Words[i], c.Words[n+i], c.Words[2*n+i] = one.Name.Lock(), one.Name.waiting(), one.Name.clock()
 	}
-	if c.Words, c.Name = append(c.Words, first.Owner), first.Owner; first.Lease != usualLease {
+	if c.Words = append(c.Words, first.Owner); first.Lease != usualLease {
 		c.Words, c.Merges = append(c.Words, leaseArg(first.Lease, false)), 2
 	}
-	return c
+	return &c.Command
 }
 
-// isUndone says that a command of several locks has done nothing, perhaps because of one of them.
-func isUndone(r conn.Reply, err error) bool {
+// takeAll is a command for several claims.
+type takeAll struct {
+	conn.Command
+	resends conn.Resends
+	claims  []Claim
+}
+
+// Compensate is that of each claim.
+func (c *takeAll) Compensate(server *conn.Server) {
+	for i := range c.claims {
+		c.claims[i].Compensate(server)
+	}
+}
+
+// oneIsTaken is the reply of take_all when it did nothing because one of the locks is taken.
+const oneIsTaken = "0"
+
+// didNothing says that a command of several locks took, or freed, none, perhaps because of one of them: the others can be
+// done one by one. Of earlier copies of the command it says nothing.
+func didNothing(r conn.Reply, err error) bool {
 	if err == nil {
-		return r.Value == nil || r.Value == "0"
+		return r.Value == nil || r.Value == oneIsTaken
 	}
-	return conn.Failed(err).Outcome == conn.Refused && !conn.IsClosed(err) && !conn.Passes(err) // whatever became of earlier copies
+	return conn.Failed(err).Outcome == conn.Refused && !conn.IsClosed(err) && !conn.Passes(err) // what passes refuses all
 }
 
-// claims are those of one command.
-type claims []Claim
-
-// Compensate is that of each.
-func (cs claims) Compensate(server *conn.Server) {
-	for i := range cs {
-		cs[i].Compensate(server)
-	}
-}
-
-// ReleaseAll is Release for several holds at once. It has done with each, in their order, when all are answered.
-func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration, done func(i int, r Released, err error)) {
-	if s.Can.Differ {
-		atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) }, done)
-		return
-	}
-	end, together := time.Now().Add(timeout), s.freeAll(rs)
-	if c := together; c != nil {
-		if r, err := s.servers[0].Do(ctx, c, timeout); !isUndone(r, err) {
-			each := reply{value: r.Value}
-			for i := range rs {
-				released, unread := decodeRelease(conn.Reply{Value: at[string](&each, i)})
-				done(i, released, cmp.Or(err, each.err, unread))
-			}
-			return
+// ReleaseAll is Release for several holds at once. It returns their results, in their order, when all are answered.
+func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration) []Result[Released] {
+	end, together, results := time.Now().Add(timeout), s.freeAllCommand(rs), make([]Result[Released], len(rs))
+	if together != nil {
+		if r, err := s.servers[0].Do(ctx, together, timeout); !didNothing(r, err) {
+			decodeReleases(results, r, err)
+			return results
 		}
 	}
-	all, commands := make([]releaseCommand, len(rs)), make([]*conn.Command, len(rs))
+	room, commands := make([]releaseCommand, len(rs)), make([]*conn.Command, len(rs))
 	for i, r := range rs {
-		if commands[i] = r.command(s, &all[i], false); together != nil {
-			commands[i].Merges = 0 // that was in vain
+		if commands[i] = r.command(&s.backend, &room[i], false); together != nil {
+			commands[i].Merges = 0 // the merged script has just declined it
 		}
 	}
 	s.servers[0].DoAll(ctx, commands, time.Until(end), func(i int, r conn.Reply, err error) {
-		released, err := decoded(s.servers[0], commands[i], r, err, decodeRelease)
-		released.Found = released.Found || commands[i].Resends.MayArriveTwice()
-		done(i, released, err)
+		one := &results[i]
+		one.Answer, one.Err = decoded(s.servers[0], commands[i], r, err, decodeRelease)
+		one.Answer.Found = one.Answer.Found || commands[i].Resends.MayArriveTwice()
 	})
+	return results
 }
 
-// freeAll is one command for several releases; nil: there is none.
-func (s *Store) freeAll(rs []*Release) *conn.Command {
+// freeAllCommand is one command for several releases; nil: no command can do what they ask for.
+func (s *Store) freeAllCommand(rs []*Release) *conn.Command {
 	n, first := len(rs), rs[0]
 	if n < 2 || !s.servers[0].Merges() {
 		return nil
 	}
-	words := make([]any, n, n+2)
+	c := new(releaseCommand)
+	c.Script, c.Keys, c.Words = &s.scripts.release.Merged.Script, int16(n), make([]any, n, n+2)
+	c.Name, c.Merges = first.Owner, 2
 	for i, r := range rs {
 		if !r.isShort() || r.Owner != first.Owner || r.Token != first.Token || r.Lease != first.Lease {
 			return nil
 		}
-		words[i] = r.Name.Lock()
+		c.Words[i] = r.Name.Lock()
 	}
-	words = append(words, first.Owner, plainMode(nil, first.Token, first.Lease))
-	return &conn.Command{Script: &s.scripts.release.Merged.Script, Keys: int16(n), Words: words, Name: first.Owner, Merges: 2}
+	c.Words = append(c.Words, first.Owner, plainMode(c.mode[:0], first.Token, first.Lease))
+	return &c.Command
+}
+
+// decodeReleases reads the reply of free_all to several releases: a text with a part for each.
+func decodeReleases(results []Result[Released], r conn.Reply, err error) {
+	rest, _ := r.Value.(string)
+	if err == nil && strings.Count(rest, ",") != len(results)-1 {
+		err = unexpected(r.Value)
+	}
+	for i := range results {
+		if results[i].Err = err; err == nil {
+			r.Value, rest, _ = strings.Cut(rest, ",")
+			results[i].Answer, results[i].Err = decodeRelease(r)
+		}
+	}
 }

@@ -99,7 +99,7 @@ func TestHandoverTellsOfLaterTokens(t *testing.T) {
 		c := w.claimOf("p:1")
 		g := w.take(t, c)
 		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, Last: g.Token + 100, ID: "id", Ticket: "ticket", TTL: time.Minute}
-		if err := w.HandOver(background, h); err != nil {
+		if err := w.one.HandOver(background, h); err != nil {
 			t.Fatal(err)
 		}
 		resumes := w.claimOf("q:1")

@@ -4,13 +4,14 @@
 -- KEYS     the locks, those of one call after the other, and as many of each
 -- ARGV     of each call: owner, and the mode that its locks have then
 --
--- Returns  of each call {heard .. first owner, for each lock, see release.lua; or nil: nothing was done, …}; of a lone call that alone
+-- Returns  of each call {a text: how many have heard, as release.lua says, of each lock, with ',' between them, and the
+--          first owner; or nil: nothing was done, …}; of a lone call that alone
 local try, keys, args = redis.pcall, KEYS, ARGV
 -- include pubsub
 local each = 2 * #keys / #args -- so many locks a call has
-local freed, count, replies, name = {}, 0, {}, args[1]
+local freed, count, replies = {}, 0, {}
 for n = 1, #args, 2 do
-  local first, ours, reply = each * (n - 1) / 2 + 1, true, each > 1 and {}
+  local first, ours, reply = each * (n - 1) / 2 + 1, true, ''
   for i = first, first + each - 1 do
     local held = try('HMGET', keys[i], args[n], 'mode')
     ours = ours and held[1] == '1' and held[2] == args[n + 1]
@@ -19,14 +20,9 @@ for n = 1, #args, 2 do
     count = count + 1
     freed[count] = keys[i]
     local heard = try(PUBLISH, 'redisson_lock__channel:{' .. keys[i] .. '}', '0')
-    heard = heard == 0 and name or (tonumber(heard) or 0) .. name
-    if each > 1 then
-      reply[i - first + 1] = heard
-    else
-      reply = heard
-    end
+    reply = reply .. (i > first and ',' or '') .. (heard == 0 and '' or tonumber(heard) or 0)
   end
-  replies[(n + 1) / 2] = ours and reply
+  replies[(n + 1) / 2] = ours and reply .. args[1]
 end
 if count > 0 then
   redis.call('DEL', unpack(freed))
