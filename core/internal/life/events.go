@@ -11,7 +11,7 @@ func New(first *Handle, t Times, overdueAt schedule.Time) Life {
 }
 
 // Begin says that the lease is registered, and may be closed by now.
-func (l *Life) Begin() Effects { return l.look() }
+func (l *Life) Begin() Effects { return l.look(Effects{}) }
 
 // Check asks whether the lease is lost by now, which nobody may have noticed.
 func (l *Life) Check(now schedule.Time) Effects {
@@ -31,14 +31,14 @@ func (l *Life) Check(now schedule.Time) Effects {
 
 // Due says that the time of [Effects.Next] has come.
 func (l *Life) Due(now schedule.Time) Effects {
-	if e := l.Check(now); !l.state.IsHeld() {
-		return e
+	e := l.Check(now)
+	if l.state.IsHeld() {
+		e.Overdue = l.becomesOverdue() && now >= l.overdueAt
+		l.overdue = l.overdue || e.Overdue
+		e.Renew = l.isRenewable() && now >= l.renewAt
+		l.renewing = l.renewing || e.Renew
 	}
-	becomesOverdue := l.becomesOverdue() && now >= l.overdueAt
-	l.overdue = l.overdue || becomesOverdue
-	renews := l.isRenewable() && now >= l.renewAt
-	l.renewing = l.renewing || renews
-	return Effects{Renew: renews, Overdue: becomesOverdue, Next: l.next()}
+	return l.look(e)
 }
 
 // RenewalAnswered says that a renewal is not under way any more. What came of it is an event of its own.
@@ -50,7 +50,7 @@ func (l *Life) Renewed(t Times) Effects {
 		l.granted = false
 		l.extend(t)
 	}
-	return l.look()
+	return l.look(Effects{})
 }
 
 // NotRenewed says that nobody knows whether Redis has renewed it: the renewal is repeated.
@@ -58,7 +58,7 @@ func (l *Life) NotRenewed(again schedule.Time) Effects {
 	if l.state.IsHeld() {
 		l.extend(Times{RenewAt: again}) // it ends as before
 	}
-	return l.look()
+	return l.look(Effects{})
 }
 
 // NotFound says that Redis was asked, and does not know it. Where nobody relies on it, it may have been released since.
@@ -104,24 +104,19 @@ func (l *Life) extend(t Times) {
 	}
 }
 
-// look has [Life.Due] called in time, while the lease is held.
-func (l *Life) look() Effects {
+// look has [Life.Due] called when something happens next to a lease that is held.
+func (l *Life) look(e Effects) Effects {
 	if !l.state.IsHeld() {
-		return Effects{}
+		return e
 	}
-	return Effects{Next: l.next()}
-}
-
-// next is when something happens to a lease that is held.
-func (l *Life) next() schedule.Time {
-	at := l.StopAt()
+	e.Next = l.StopAt()
 	if l.becomesOverdue() {
-		at = min(at, l.overdueAt)
+		e.Next = min(e.Next, l.overdueAt)
 	}
 	if l.isRenewable() {
-		at = min(at, l.renewAt)
+		e.Next = min(e.Next, l.renewAt)
 	}
-	return at
+	return e
 }
 
 func (l *Life) becomesOverdue() bool { return l.overdueAt != 0 && !l.overdue }

@@ -39,10 +39,7 @@ func (l *Life) Entered(now schedule.Time, h *Handle, t Times) Effects {
 	if l.renewAt != 0 {
 		l.extend(t)
 	}
-	if e := l.Check(now); e.Ended != 0 {
-		return e
-	}
-	return l.look()
+	return l.look(l.Check(now))
 }
 
 // Leave lets a handle leave that is unlocked, or whose re-entry was refused. Unless it has left before, or the lease is
@@ -101,7 +98,7 @@ func (l *Life) Park(now schedule.Time, h *Handle, until schedule.Time) (parks bo
 // ParkUntil says that Redis has parked the lock for so long.
 func (l *Life) ParkUntil(until schedule.Time) Effects {
 	l.parkedUntil = until
-	return l.look()
+	return l.look(Effects{})
 }
 
 // Unpark says that the lock was not handed over: the handle has it as before. One that was abandoned is to leave now.
@@ -111,7 +108,7 @@ func (l *Life) Unpark(now schedule.Time, h *Handle) (abandoned bool, e Effects) 
 	if l.state == Parked {
 		l.state = Held
 	}
-	return abandoned, l.look()
+	return abandoned, l.look(Effects{})
 }
 
 // HandOver says that whoever gets the lock was told. The context of the handle ends after that: an Unlock that sees its

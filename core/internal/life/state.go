@@ -88,10 +88,10 @@ type Effects struct {
 	Renew   bool          // a renewal is to be sent, and [Life.RenewalAnswered] to follow
 	Overdue bool          // the contexts of the handles end, the lease does not
 	Gone    bool          // with Ended: Redis has said that it knows none of its holds
-	Next    schedule.Time // when to call [Life.Due]; 0: as before
+	Next    schedule.Time // when to call [Life.Due]; 0: as before, Never: not at all
 }
 
-// Never is an [Effects.Next].
+// Never is no time.
 const Never schedule.Time = -1
 
 // State says where the lease stands.
