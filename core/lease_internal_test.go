@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // unconnected runs a test in a bubble, with a Locker whose Redis is nowhere.
@@ -73,6 +74,33 @@ func TestUnlockThatIsTheFirstToNoticeTheEnd(t *testing.T) {
 		ctx := h.under.context(true)
 		if _, err := s.leave(h); !errors.Is(err, ErrLost) || !errors.Is(context.Cause(ctx), ErrLost) {
 			t.Errorf("%v, and its context ends with %v", err, context.Cause(ctx))
+		}
+	})
+}
+
+// A lock that was entered, once, names holds that a short release does not know; one that was granted, and not renewed yet, has
+// no lease of its own.
+func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {
+	unconnected(t, func(t *testing.T, l *Locker) {
+		h := &handle{id: "p:1"}
+		s := &lease{engine: &l.engine, handles: h}
+		s.Lease, s.shared = time.Minute, &s.alone
+		s.times.deadline = schedule.Now().Add(time.Minute)
+		if r := s.releaseOf(h, store.Done); r.Entered || r.Terms != s.Terms {
+			t.Errorf("as it was taken: %+v", r)
+		}
+		if err := s.join(new(handle)); err != nil {
+			t.Fatal(err)
+		}
+		s.unrenewed = true
+		if r := s.releaseOf(h, store.Done); !r.Entered || r.Lease != 0 {
+			t.Errorf("entered, and not renewed: %+v", r)
+		}
+		// What the holder has said stays, whoever says less.
+		s.failed(store.FailedForGood)
+		s.failed(store.Failed)
+		if r := s.releasing(h, false, store.Done); r.request.Work != store.FailedForGood {
+			t.Errorf("failed for good: %+v", r.request)
 		}
 	})
 }

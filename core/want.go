@@ -21,6 +21,7 @@ type want struct {
 	enter    int64  // token of the lock to enter; 0: a free one will do
 }
 
+// wanted is what a call with the settings wants.
 func wanted(ctx context.Context, n store.Name, s *settings) want {
 	return want{ctx: ctx, name: n, settings: s, form: s.Form, chosen: s.Owner.Chosen}
 }

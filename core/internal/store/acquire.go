@@ -36,7 +36,7 @@ const (
 
 // Grant is a lock that was taken or entered.
 type Grant struct {
-	Terms                   // as Redis has them; no window that began before
+	Terms                   // as Redis has them; the window is that which was asked for
 	Token     int64         // fencing token
 	TTL       time.Duration // what was left when Redis answered; less than the lease for a fixed one that was entered
 	Outermost bool          // it was free before
@@ -155,9 +155,6 @@ func (c *Claim) decode(from conn.Reply) (Grant, error) {
 			Ahead: token > r.time().Microseconds(), Attempt: r.number(), Sent: from.Sent}
 		lease := r.lease()
 		g.Form, g.Lease, g.Fixed = c.formOf(c.Form), max(lease, -lease), lease < 0
-		if !g.Outermost {
-			g.Window = 0
-		}
 		return g, cmp.Or(r.err, err)
 	case saidBusy:
 		why, ttl := r.detail(), r.ttl()
