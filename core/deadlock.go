@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -41,7 +42,7 @@ func (k *Lock) isInTheWay() bool {
 	s := k.lease
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.err == nil && s.has(&k.handle)
+	return s.life.State() == life.Held && k.state == life.In
 }
 
 // isOutOfOrder says that the lock sorts before one that the context holds, where LockAll has

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
@@ -17,7 +18,7 @@ import (
 // grant is a lock that a call has got.
 type grant struct {
 	acquisition
-	times
+	life.Times
 	token   int64
 	hold    string
 	resends *conn.Resends // of the acquisition
@@ -30,7 +31,6 @@ type acquisition struct {
 	owner      string
 	redisToken int64
 	ahead      bool          // the token is ahead of the clock of Redis
-	unrenewed  bool          // a release has granted it, and it was not renewed yet
 	attempt    int32         // the number of that at an idempotent request; 0: it is for none
 	heldSince  schedule.Time // by this process
 	ownerKnown *atomic.Bool  // others may have holds of the owner, in any lock that it has
@@ -44,22 +44,27 @@ type lockMemory struct {
 
 // lockOfAnswer makes the lock that Redis has granted, unless it comes too late.
 func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error) {
-	k := c.makeLock(grant{
+	g := grant{
 		acquisition: acquisition{
 			Terms: r.Terms, owner: claim.Owner, redisToken: r.Token, ahead: r.Ahead, attempt: int32(r.Attempt),
 		},
-		times: c.engine.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
+		Times: c.engine.timesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
 		token: r.Token, hold: claim.Hold, resends: c.engine.store.LateCopies(claim),
-	})
+	}
+	if r.Fixed {
+		g.RenewAt = 0
+	}
+	overdueAt := c.overdueAt()
+	if outer := c.outer; outer != nil && !r.Outermost {
+		g.Window, overdueAt = outer.Window, outer.life.OverdueAt()
+		if r.Token == outer.redisToken {
+			g.token = outer.token // handed off, it has one that Redis does not know
+		}
+	}
+	k := c.makeLock(g, overdueAt)
 	s := k.lease
 	if !c.owner().Usual() || s.Form.Stays() {
 		s.ownerKnown.Store(true)
-	}
-	if outer := c.outer; outer != nil && !r.Outermost {
-		s.Window, s.maxHoldAt = outer.Window, outer.maxHoldAt
-		if r.Token == outer.redisToken {
-			s.token = outer.token // handed off, it has one that Redis does not know
-		}
 	}
 	var err error
 	if c.ctx.Err() != nil {
@@ -77,7 +82,7 @@ func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error
 
 // lockOfHandOff makes the lock that the call was given in memory, unless it comes too late.
 func (c *lockCall) lockOfHandOff(g grant) (*Lock, error) {
-	k := c.makeLock(g)
+	k := c.makeLock(g, c.overdueAt())
 	if err := c.startLease(k.lease); err != nil {
 		k.under.end(err)
 		k.lease.giveBack(&k.handle, true)
@@ -86,14 +91,23 @@ func (c *lockCall) lockOfHandOff(g grant) (*Lock, error) {
 	return k, nil
 }
 
+// overdueAt is when the call will have held for too long what it gets now; 0: never.
+func (c *lockCall) overdueAt() schedule.Time {
+	if c.settings.MaxHold <= 0 {
+		return 0
+	}
+	return schedule.Now().Add(c.settings.MaxHold)
+}
+
 // makeLock makes the lease of a lock that the call has got just now, with its first handle.
-func (c *lockCall) makeLock(g grant) *Lock {
+func (c *lockCall) makeLock(g grant, overdueAt schedule.Time) *Lock {
 	m := c.memory
 	if c.memory = nil; m == nil {
 		m = new(lockMemory)
 	}
 	s, k := &m.lease, &m.first
-	s.acquisition, s.times, s.engine, s.name, s.token, s.since = g.acquisition, g.times, c.engine, c.name, g.token, schedule.Now()
+	s.acquisition, s.engine, s.name, s.token, s.since = g.acquisition, c.engine, c.name, g.token, schedule.Now()
+	s.life = life.New(&k.state, g.Times, overdueAt)
 	switch {
 	case s.ownerKnown != nil: // handed off
 	case c.group != nil:
@@ -104,9 +118,6 @@ func (c *lockCall) makeLock(g grant) *Lock {
 	if s.heldSince == 0 {
 		s.heldSince = s.since
 	}
-	if m := c.settings.MaxHold; m > 0 {
-		s.maxHoldAt = s.since.Add(m)
-	}
 	k.open(c.ctx, c.group, s, g.hold, g.resends)
 	s.handles = &k.handle
 	return k
@@ -115,7 +126,7 @@ func (c *lockCall) makeLock(g grant) *Lock {
 // startLease starts a lease that has not ended yet.
 func (c *lockCall) startLease(s *lease) error {
 	switch key := c.name.Key(); {
-	case s.since >= s.times.deadline:
+	case s.since >= s.life.Times().Ends:
 		return unavailableError("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.Lease))
 	case !s.begin():
 		return closedError("taking", key)
@@ -172,8 +183,8 @@ func (e *engine) grantedByMessage(lock string, m store.Message, found waitqueue.
 		return
 	}
 	w.HandOff(grant{
-		acquisition: acquisition{Terms: call.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead, unrenewed: true},
-		times:       times{deadline: ends.Add(-e.store.Margin(store.GrantLease)), renewAt: now.Add(renewGrantAfter)},
+		acquisition: acquisition{Terms: call.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead},
+		Times:       life.Times{Ends: ends.Add(-e.store.Margin(store.GrantLease)), RenewAt: now.Add(renewGrantAfter), Granted: true},
 		token:       m.Token, hold: to.Hold,
 	})
 }
@@ -208,9 +219,8 @@ func (s *lease) handOff(h *handle) bool {
 		}
 		if w := queues.Choose(lock, found, keepEntry); w != nil {
 			s.mu.Lock()
-			g := grant{acquisition: s.acquisition, times: s.times, token: s.token + 1, hold: h.id, resends: h.resends}
-			s.mu.Unlock()
-			s.endReleased()
+			g := grant{acquisition: s.acquisition, Times: s.life.Times(), token: s.token + 1, hold: h.id, resends: h.resends}
+			_ = s.follow(s.life.HandOff())
 			w.HandOff(g)
 			return true
 		}
@@ -228,11 +238,10 @@ func (s *lease) canBeHandedOff() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := schedule.Now()
-	isWhole := s.handles == nil && s.err == nil && now < s.times.deadline && !s.overdue
 	// Nothing but the token would differ for the next holder.
 	isAlike := s.Ordinary() && !s.ownerKnown.Load()
 	// The next token must be below what Redis would give by its clock, should the lock end without its release.
 	held := now.Sub(s.heldSince)
 	hasToken := !s.ahead && s.token-s.redisToken < held.Microseconds()
-	return isWhole && isAlike && hasToken && held < handOffFor && !s.engine.isClosing()
+	return s.life.MayBeHandedOff(now) && isAlike && hasToken && held < handOffFor && !s.engine.isClosing()
 }

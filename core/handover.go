@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -77,7 +78,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	case err == store.ErrOthers:
 		return errors.Join(cannotHandOver(k.Key(), "others have entered it"), k.unpark())
 	case err == store.ErrGone:
-		_ = s.vanished(false)
+		_ = s.notFound()
 		return k.unpark()
 	case outcome == conn.NotSent || outcome == conn.Refused:
 		return errors.Join(unavailableError(doing, k.Key(), err), k.unpark())
@@ -85,56 +86,47 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		err = unavailableError(doing, k.Key(), err)
 	case then != nil:
 		s.mu.Lock()
-		s.parkFor(true, sent.Add(lasts))
-		s.mu.Unlock()
+		_ = s.follow(s.life.ParkUntil(sent.Add(lasts)))
 		err = then()
 	}
 	if err != nil {
 		return errors.Join(err, k.takeBack(ctx, locks, r))
 	}
-	k.handedOver.Store(true)
-	k.under.end(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
 	s.mu.Lock()
+	after := s.followLocked(s.life.HandOver(&k.state))
 	s.takeOut(&k.handle)
 	s.mu.Unlock()
-	s.retire(awaitMessage, nil)
+	k.under.end(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
+	_ = s.followUnlocked(after)
 	return nil
 }
 
 // park begins the handover of the only handle, which lasts until then. Until unpark nobody enters, renews or releases
 // the lock; a loss and Close end it.
 func (k *Lock) park(until schedule.Time) error {
-	s, h := k.lease, &k.handle
-	_ = s.check()
+	s := k.lease
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case !s.has(h):
+	was := k.state
+	parks, e := s.life.Park(schedule.Now(), &k.state, until)
+	switch loss := s.follow(e); {
+	case parks:
+		return nil
+	case was != life.In:
 		return notHeldError(s.name.Key())
-	case s.err != nil:
-		return s.err
-	case s.handles.next != nil:
+	case loss != nil:
+		return loss
+	default:
 		return cannotHandOver(s.name.Key(), "an inner handle is open")
 	}
-	s.parkFor(true, min(until, s.times.deadline))
-	return nil
-}
-
-// parkFor notes whether the lock is parked, and until when. s.mu is held.
-func (s *lease) parkFor(parked bool, until schedule.Time) {
-	s.parked, s.parkedUntil = parked, until
-	s.reschedule()
 }
 
 // unpark ends a handover that has failed: the lock is held as before, or given up if it was
 // unlocked meanwhile. It returns why it is lost.
 func (k *Lock) unpark() error {
-	s, h := k.lease, &k.handle
+	s := k.lease
 	s.mu.Lock()
-	s.parkFor(false, schedule.Now())
-	unlocked := h.unlocked
-	s.mu.Unlock()
-	if unlocked {
+	abandoned, e := s.life.Unpark(schedule.Now(), &k.state)
+	if _ = s.follow(e); abandoned {
 		_ = k.finish(context.Background(), store.Failed, true)
 	}
 	return s.check()
@@ -151,20 +143,21 @@ func (k *Lock) takeBack(ctx context.Context, locks parking, r store.HandOver) er
 		sent, err := locks.TakeBack(ctx, r, max(left, time.Millisecond))
 		switch {
 		case err == nil:
-			s.mu.Lock()
-			s.unrenewed = false
 			if !s.Fixed {
-				s.extend(sent, s.Lease)
+				s.mu.Lock()
+				_ = s.follow(s.life.Renewed(s.engine.timesOf(sent, s.Lease)))
 			}
-			s.mu.Unlock()
 			loss := k.unpark()
 			if loss != nil { // before it was back
-				r := s.releasing(&k.handle, false, store.Failed)
+				s.mu.Lock()
+				r := s.releasing(&k.handle)
+				s.mu.Unlock()
+				r.start(store.Failed)
 				_, _ = r.send(ctx)
 			}
 			return loss
 		case err == store.ErrGone:
-			_ = s.vanished(false)
+			_ = s.notFound()
 			return k.unpark()
 		case s.check() != nil:
 			locks.TakeBackLater(r)

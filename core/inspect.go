@@ -186,10 +186,10 @@ func (s *lease) snapshot(now schedule.Time) (h HeldLock, ok bool) {
 		Form:     s.Form.Label(),
 		Token:    s.token,
 		Since:    s.since.Wall().Round(0),
-		TTL:      max(time.Duration(s.stopAt()-now), 0),
-		Count:    len(s.all()),
+		TTL:      max(time.Duration(s.life.StopAt()-now), 0),
+		Count:    s.life.Holds(),
 		Renewals: int(s.renewals),
 		Fixed:    s.Fixed,
-		Overdue:  s.overdue,
-	}, s.err == nil && s.handles != nil
+		Overdue:  s.life.IsOverdue(),
+	}, s.life.State().HasHandles()
 }

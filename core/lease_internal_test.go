@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -29,26 +30,50 @@ func unconnected(t *testing.T, test func(t *testing.T, l *Locker)) {
 	})
 }
 
-// Its renewal may be due, or answered, just as a lock is unlocked, and a call may be about to
-// re-enter it.
-// Taken out, it is renewed after its release, lost after its Unlock, or entered without a renewal.
+// leased is a lease with a handle, whose time is over at that time.
+func leased(t *testing.T, l *Locker, ends schedule.Time) (*lease, *handle) {
+	t.Helper()
+	name, err := l.nameOf("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &handle{}
+	h.under.call = t.Context()
+	s := &lease{engine: &l.engine, name: name, handles: h}
+	s.ownerKnown = new(atomic.Bool)
+	s.life = life.New(&h.state, life.Times{Ends: ends}, 0)
+	return s, h
+}
+
+// An answer of Redis, or a call that re-enters, may come just after the Unlock. Only the release itself can tell a loss.
 func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 	unconnected(t, func(t *testing.T, l *Locker) {
-		name, err := l.nameOf("k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		now := schedule.Now()
-		s := &lease{engine: &l.engine, name: name} // without a handle
-		s.times.deadline = now.Add(time.Hour)
-		if s.Due(now); s.renewing {
-			t.Error("it is renewed")
-		}
-		if s.Renewed(false, nil, time.Now()); s.err != nil {
-			t.Errorf("it is lost: %v", s.err)
+		s, h := leased(t, l, schedule.Now().Add(time.Hour))
+		if r, err := s.leave(h); !r.last || err != nil {
+			t.Fatal(r.last, err)
 		}
 		if err := s.join(new(handle)); !errors.Is(err, ErrNotHeld) {
 			t.Errorf("a call that enters it: %v", err)
+		}
+		if s.Renewed(false, nil, time.Now()); s.check() != nil {
+			t.Errorf("a renewal: %v", s.check())
+		}
+		if err := s.notFound(); !errors.Is(err, ErrNotHeld) || s.check() != nil {
+			t.Errorf("a question that came before: %v", err)
+		}
+		if err := s.notFoundByRelease(); !errors.Is(err, ErrLost) || !errors.Is(s.check(), ErrLost) {
+			t.Errorf("its release: %v", err)
+		}
+	})
+}
+
+// Who unlocks a lock whose time is over finds it lost, and so does who waits for the end of its context.
+func TestUnlockThatIsTheFirstToNoticeTheEnd(t *testing.T) {
+	unconnected(t, func(t *testing.T, l *Locker) {
+		s, h := leased(t, l, schedule.Now())
+		ctx := h.under.context(true)
+		if _, err := s.leave(h); !errors.Is(err, ErrLost) || !errors.Is(context.Cause(ctx), ErrLost) {
+			t.Errorf("%v, and its context ends with %v", err, context.Cause(ctx))
 		}
 	})
 }
@@ -57,24 +82,23 @@ func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 // no lease of its own.
 func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {
 	unconnected(t, func(t *testing.T, l *Locker) {
-		h := &handle{id: "p:1"}
-		s := &lease{engine: &l.engine, handles: h}
-		s.Lease, s.ownerKnown = time.Minute, &s.ownOwnerKnown
-		s.times.deadline = schedule.Now().Add(time.Minute)
+		s, h := leased(t, l, schedule.Now().Add(time.Minute))
+		s.Lease = time.Minute
 		if r := s.releaseOf(h, store.Done); r.Entered || r.Terms != s.Terms {
 			t.Errorf("as it was taken: %+v", r)
 		}
 		if err := s.join(new(handle)); err != nil {
 			t.Fatal(err)
 		}
-		s.unrenewed = true
+		s.life = life.New(&h.state, life.Times{Granted: true}, 0)
 		if r := s.releaseOf(h, store.Done); !r.Entered || r.Lease != 0 {
 			t.Errorf("entered, and not renewed: %+v", r)
 		}
 		// What the holder has said stays, whoever says less.
 		s.failed(store.FailedForGood)
 		s.failed(store.Failed)
-		if r := s.releasing(h, false, store.Done); r.request.Work != store.FailedForGood {
+		r := s.releasing(h)
+		if r.start(store.Done); r.request.Work != store.FailedForGood {
 			t.Errorf("failed for good: %+v", r.request)
 		}
 	})
@@ -92,21 +116,18 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 			handOffFor:                    time.Hour,
 			handOffFor + time.Millisecond: time.Hour,
 		} {
-			now := schedule.Now()
-			s := &lease{engine: &l.engine}
-			s.ownerKnown = new(atomic.Bool)
-			s.heldSince = now.Add(-kept)
-			s.times.deadline = now.Add(ends)
+			s, h := leased(t, l, schedule.Now().Add(ends))
+			s.life.Leave(0, &h.state)
+			s.heldSince = schedule.Now().Add(-kept)
 			if want := kept < handOffFor && ends > 0; s.canBeHandedOff() != want {
 				t.Errorf("held for %v, ends in %v: handed off is %v", kept, ends, !want)
 			}
 		}
 		// Redis gives a token of its own to whoever has the lock next, should it end without a release.
 		for given, want := range map[int64]bool{999: true, 1000: false} {
-			now := schedule.Now()
-			s := &lease{engine: &l.engine, token: given}
-			s.ownerKnown = new(atomic.Bool)
-			s.heldSince, s.times.deadline = now.Add(-time.Millisecond), now.Add(time.Hour)
+			s, h := leased(t, l, schedule.Now().Add(time.Hour))
+			s.life.Leave(0, &h.state)
+			s.token, s.heldSince = given, schedule.Now().Add(-time.Millisecond)
 			if s.canBeHandedOff() != want {
 				t.Errorf("%d tokens given in a millisecond: handed off is %v", given, !want)
 			}
@@ -127,7 +148,7 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		k, err := a.calls[0].lockOfHandOff(grant{times: times{deadline: schedule.Now().Add(time.Hour)}})
+		k, err := a.calls[0].lockOfHandOff(grant{Times: life.Times{Ends: schedule.Now().Add(time.Hour)}})
 		if err := a.add(k, err, i); !errors.Is(err, ErrClosed) {
 			t.Errorf("the call fails: %v", err)
 		}

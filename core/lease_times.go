@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 )
 
@@ -16,16 +17,10 @@ const (
 	renewGrantAfter = 5 * time.Millisecond
 )
 
-// times are those of a lease that a renewal moves.
-type times struct {
-	deadline schedule.Time // when Redis may have ended it, and a little before
-	renewAt  schedule.Time
-}
-
 // timesOf are those of a lease that lasts for left from a time before Redis was asked on.
-func (e *engine) timesOf(sent time.Time, left time.Duration) times {
+func (e *engine) timesOf(sent time.Time, left time.Duration) life.Times {
 	at := schedule.At(sent)
-	return times{deadline: at.Add(left - e.store.Margin(left)), renewAt: e.together(at.Add(left/renewalsPerLease), left)}
+	return life.Times{Ends: at.Add(left - e.store.Margin(left)), RenewAt: e.together(at.Add(left/renewalsPerLease), left)}
 }
 
 // together has a renewal sent with others, a little earlier.

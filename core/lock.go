@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -138,13 +139,13 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 		return info.Holders[i], nil
 	}
 	s.mu.Lock()
-	wasParked := asked <= s.parkedUntil // then Redis may have found it so
+	wasParked := s.life.WasParked(asked) // then Redis may have found it so
 	s.mu.Unlock()
 	if wasParked {
 		_ = conn.Pause(ctx, compensateDelay)
 		return k.inspect(ctx)
 	}
-	return Holder{}, s.vanished(false) // unless it was released or handed off meanwhile
+	return Holder{}, s.notFound() // unless it was released or handed off meanwhile
 }
 
 // Refresh renews the lease now, also a fixed one, which nothing else renews. It asks Redis, at most for
@@ -163,7 +164,8 @@ func (k *Lock) Refresh(ctx context.Context) error {
 	if err != nil {
 		return unanswered(ctx, "refreshing", k.Key(), err)
 	}
-	s.Renewed(held, nil, sent)
+	s.mu.Lock()
+	s.renewed(held, nil, sent)
 	return k.check()
 }
 
@@ -179,7 +181,7 @@ func (k *Lock) check() error {
 func (k *Lock) held() bool {
 	k.lease.mu.Lock()
 	defer k.lease.mu.Unlock()
-	return k.lease.has(&k.handle)
+	return k.state == life.In
 }
 
 func (k *Lock) usable() error { return k.lease.usable() }
@@ -204,26 +206,31 @@ func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 	if k == nil {
 		return notHeldError("")
 	}
-	if k.handedOver.Load() {
-		return nil
-	}
 	s := k.lease
 	if k.group != nil { // its owner has others of the call, and may be shared
 		s.ownerKnown.Store(true)
 	}
-	last, err := s.leave(&k.handle)
+	r, err := s.leave(&k.handle)
+	if err == ErrHandedOver {
+		return nil
+	}
 	k.under.end(nil)
 	switch {
 	case err != nil:
 		return err
-	case last && s.handOff(&k.handle):
+	case r.last && s.handOff(&k.handle):
 		return nil
-	case later && s.canEndLater(last):
-		s.engine.requests.Start(func() { k.reportFailure(s.release(context.Background(), &k.handle, last, work)) })
+	case later && r.canEndLater():
+		k.finishLater(r, work)
 		return nil
 	default:
-		return s.release(lasting(ctx), &k.handle, last, work)
+		return r.run(lasting(ctx), work)
 	}
+}
+
+// finishLater releases the hold in the background.
+func (k *Lock) finishLater(r releasing, work store.Work) {
+	k.lease.engine.requests.Start(func() { k.reportFailure(r.run(context.Background(), work)) })
 }
 
 // reportFailure logs that a release went wrong where no caller can be told. fn may

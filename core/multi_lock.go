@@ -80,20 +80,18 @@ func (m *MultiLock) finish(ctx context.Context, work store.Work, later bool) err
 	if !m.keepWindows(lasting(ctx)) {
 		work = store.Failed
 	}
-	all, errs := make([]leaver, 0, len(m.locks)), []error(nil)
+	all, errs := make([]releasing, 0, len(m.locks)), []error(nil)
 	for _, k := range slices.Backward(m.locks) {
-		if k.handedOver.Load() {
-			continue
-		}
-		last, err := k.lease.leave(&k.handle)
-		if err == nil {
-			all = append(all, leaver{k, last})
-		} else {
+		switch r, err := k.lease.leave(&k.handle); err {
+		case nil:
+			all = append(all, r)
+		case ErrHandedOver:
+		default:
 			errs, work = append(errs, err), store.Failed
 		}
 	}
 	m.cancel(nil)
-	if later && !slices.ContainsFunc(all, func(k leaver) bool { return !k.lease.canEndLater(k.last) }) {
+	if later && !slices.ContainsFunc(all, func(r releasing) bool { return !r.canEndLater() }) {
 		m.locker.requests.Start(func() { m.reportFailure(endAll(context.Background(), all, work)) })
 	} else {
 		errs = append(errs, endAll(lasting(ctx), all, work))
@@ -101,31 +99,25 @@ func (m *MultiLock) finish(ctx context.Context, work store.Work, later bool) err
 	return errors.Join(errs...)
 }
 
-// leaver is a handle that has left its lease, and whether it was the last one.
-type leaver struct {
-	*Lock
-	last bool
-}
-
 // endAll releases what has left its leases, or hands it off.
-func endAll(ctx context.Context, all []leaver, work store.Work) error {
+func endAll(ctx context.Context, all []releasing, work store.Work) error {
 	var errs []error
-	endings, requests := make([]releasing, len(all)), make([]*store.Release, 0, len(all))
-	for _, k := range all {
-		s := k.lease
-		if _, waited := s.engine.queues.WaitFor(s.name.Lock()); waited && k.last && s.canBeHandedOff() && s.handOff(&k.handle) {
-			continue
-		}
-		r := &endings[len(requests)]
-		*r = s.releasing(&k.handle, k.last, work)
-		requests = append(requests, &r.request)
-	}
-	if len(requests) == 0 {
+	all = slices.DeleteFunc(all, func(r releasing) bool {
+		s := r.lease
+		_, waited := s.engine.queues.WaitFor(s.name.Lock())
+		return waited && r.last && s.canBeHandedOff() && s.handOff(r.handle)
+	})
+	if len(all) == 0 {
 		return nil
 	}
-	e := endings[0].lease.engine
+	requests := make([]*store.Release, len(all))
+	for i := range all {
+		all[i].start(work)
+		requests[i] = &all[i].request
+	}
+	e := all[0].lease.engine
 	for i, released := range e.store.ReleaseAll(ctx, requests, e.timeout) {
-		r := &endings[i]
+		r := &all[i]
 		signal, err := r.confirm(ctx, released.Answer, released.Err)
 		if r.lease.retire(signal, err); err != nil {
 			errs = append(errs, err)

@@ -13,8 +13,8 @@ func TestWithoutObserversNothingIsAllocated(t *testing.T) {
 	err := lostError("k", "of a test", nil)
 	if n := testing.AllocsPerRun(100, func() {
 		s.observed.held(EventRenewalFailed, "", err)
-		s.unobserved().released()
-		s.unobserved().lost(err, false)
+		s.observed.released()
+		s.observed.lost(err, false)
 		inside{}.Notify(ctx, l, Event{Kind: EventRefused, Err: err}, nil)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

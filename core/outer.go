@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -86,19 +87,15 @@ func (c *lockCall) reenter(s *lease) (*Lock, error) {
 	switch {
 	case err == nil:
 		s.mu.Lock()
-		k.entering, k.resends = false, e.store.LateCopies(claim)
-		if !s.Fixed {
-			s.extend(granted.Sent, min(granted.Lease, s.Lease))
-		}
-		s.reschedule()
-		s.mu.Unlock()
-		if err = s.check(); err == nil {
+		k.resends = e.store.LateCopies(claim)
+		entered := s.life.Entered(schedule.Now(), &k.state, e.timesOf(granted.Sent, min(granted.Lease, s.Lease)))
+		if err = s.follow(entered); err == nil {
 			c.decided(claim, k)
 			return k, nil
 		}
 		e.store.Withdraw(claim, s.Lease)
 	case errors.Is(err, store.ErrGone), errors.As(err, new(*store.Busy)):
-		err = s.vanished(false)
+		err = s.notFound()
 	default:
 		err = cmp.Or(s.check(), err)
 	}

@@ -10,18 +10,11 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// release ends the hold of a handle that has left, and was not handed off. It is sent until it is
-// confirmed, or Timeout is over, and goes on in the background then.
-func (s *lease) release(ctx context.Context, h *handle, last bool, work store.Work) error {
-	r := s.releasing(h, last, work)
-	signal, err := r.send(ctx)
-	s.retire(signal, err)
-	return err
-}
-
-// releasing is a release that is under way.
+// releasing is the release of a handle that has left, and is not handed off.
 type releasing struct {
 	lease    *lease
+	handle   *handle
+	last     bool // no other handle has the lease
 	request  store.Release
 	enqueues *entry    // of calls of this process that go on waiting; nil: none
 	over     time.Time // when it goes on in the background
@@ -33,7 +26,7 @@ func (s *lease) releaseOf(h *handle, work store.Work) store.Release {
 		Holding: s.holding(h), Terms: s.Terms, Token: s.redisToken, Last: s.token, Entered: s.entered,
 		Work: work, MayArrive: h.resends.MayArriveTwice(),
 	}
-	if s.unrenewed {
+	if s.life.IsGranted() {
 		r.Lease = 0
 	}
 	if r.Work == store.Done {
@@ -46,19 +39,33 @@ func (s *lease) holding(h *handle) store.Holding {
 	return store.Holding{Name: s.name, Owner: s.owner, Hold: h.id}
 }
 
-func (s *lease) releasing(h *handle, last bool, work store.Work) releasing {
-	r := releasing{lease: s, over: time.Now().Add(s.engine.timeout)}
-	s.mu.Lock()
-	r.request = s.releaseOf(h, max(work, s.work))
-	s.mu.Unlock()
+// releasing is the release of a handle that leaves. s.mu is held.
+func (s *lease) releasing(h *handle) releasing {
+	return releasing{lease: s, handle: h, request: s.releaseOf(h, s.work)}
+}
+
+// start is called before the release is sent, which is confirmed, or goes on in the background, within Timeout.
+func (r *releasing) start(work store.Work) {
+	s := r.lease
+	r.over = time.Now().Add(s.engine.timeout)
 	r.request.Until = r.over.Add(s.Lease)
-	if last && s.Form.Alone() && r.request.Answer == nil {
+	if r.request.Work = max(r.request.Work, work); r.request.Work != store.Done {
+		r.request.Answer = nil
+	}
+	if r.last && s.Form.Alone() && r.request.Answer == nil {
 		r.enqueues = s.engine.entryToEnqueue(s.name)
 	}
 	if r.enqueues != nil {
 		r.request.Waits = r.enqueues.Place
 	}
-	return r
+}
+
+// run releases the hold. It is sent until it is confirmed, or Timeout is over, and goes on in the background then.
+func (r *releasing) run(ctx context.Context, work store.Work) error {
+	r.start(work)
+	signal, err := r.send(ctx)
+	r.lease.retire(signal, err)
+	return err
 }
 
 // signalling says whether calls of this process that wait for a lock are to ask for it, when a hold of it has ended.
@@ -90,7 +97,7 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 		r.enqueues.releaseAnswered(released.Clock)
 	}
 	if !released.Found && !mayBeDone {
-		return signalQueue, s.vanished(true)
+		return signalQueue, s.notFoundByRelease()
 	}
 	if released.Heard > 0 && e.queues.Watch(s.name.Lock()) {
 		e.listener.Watch(s.name.Lock(), s.name.Channel())
@@ -109,24 +116,9 @@ func (r *releasing) isRefused(err error) bool {
 	return conn.OutcomeOf(err) == conn.Refused && !conn.Passes(err)
 }
 
-// giveBack releases a hold in the background, if it may be left in Redis, or may yet arrive there.
-func (s *lease) giveBack(h *handle, left bool) {
-	s.mu.Lock()
-	work := max(store.Failed, s.work)
-	if s.attempt > 0 {
-		work = store.Done // or not: nobody knows
-	}
-	r := s.releaseOf(h, work)
-	s.mu.Unlock()
-	r.Until = time.Now().Add(s.Lease)
-	if left || r.MayArrive {
-		s.engine.store.ReleaseLater(r)
-	}
-}
-
 // canEndLater says that nobody depends on when the release of a handle is done: the owner has no
 // other hold, which might end first and leave the lock to this one.
-func (s *lease) canEndLater(last bool) bool { return last && !s.ownerKnown.Load() }
+func (r *releasing) canEndLater() bool { return r.last && !r.lease.ownerKnown.Load() }
 
 // reportRelease logs that a release has failed of which nobody else hears.
 func (e *engine) reportRelease(err error, args ...any) {

@@ -36,14 +36,15 @@ const (
 // library: packages of this module by their folder, others by their module.
 // Nothing is inherited: what a package uses stands in its own row.
 var allowed = map[string][]string{
-	"core": {"core/internal/conn", "core/internal/notify", "core/internal/option", "core/internal/schedule", "core/internal/store", "core/internal/waitqueue", "internal/limitedlog", goRedis},
+	"core": {"core/internal/conn", "core/internal/life", "core/internal/notify", "core/internal/option", "core/internal/schedule", "core/internal/store", "core/internal/waitqueue", "internal/limitedlog", goRedis},
 
 	// For authors of adapters; core knows nothing of it.
 	"core/adapter": {"core", "core/internal/option"},
 
-	// The rooms of core. How commands travel knows nothing of locks; who waits, and what is
-	// due when, know nothing of Redis.
+	// The rooms of core. How commands travel knows nothing of locks; who waits, what is due when,
+	// and what becomes of a lease, know nothing of Redis.
 	"core/internal/conn":      {goRedis, googleUUID},
+	"core/internal/life":      {"core/internal/schedule"}, // its Time
 	"core/internal/notify":    {"core/internal/conn", goRedis},
 	"core/internal/option":    {"core/internal/store"},
 	"core/internal/schedule":  {},
