@@ -17,7 +17,7 @@ const (
 	pollUnnotified    = 20 * time.Millisecond
 	pollUnnotifiedMax = 150 * time.Millisecond
 	// In a quorum contenders may each get a part of it; they come back after a
-	// random time below these, or twice what the attempt took, doubling until the call
+	// random time below these, or twice what the question took, doubling until the call
 	// has the lock.
 	splitDelay    = 4 * time.Millisecond
 	splitDelayMax = 256 * time.Millisecond

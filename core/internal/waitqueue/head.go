@@ -38,8 +38,9 @@ func (q *Queues[R, L, E]) appendHeads(heads []Head[R, E], lock string) []Head[R,
 	return heads
 }
 
-// Choose chooses the call that was found, which is to get the lock in memory, if it is head still, waits, and take
-// agrees, which is given the entry that was found. It is nil otherwise. [Waiter.HandOff] must follow soon.
+// Choose chooses the call that was found, which is to get the lock in memory, unless it asks Redis by now, or has left.
+// take is called last, with the entry that was found; when it returns false nobody is chosen. Choose returns nil then;
+// otherwise [Waiter.HandOff] must follow soon.
 func (q *Queues[R, L, E]) Choose(lock string, found Head[R, E], take func(E) bool) *Waiter[R, L, E] {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -56,7 +56,7 @@ type queue[R comparable, L, E any] struct {
 type State struct {
 	Answered bool      // Redis has answered once
 	Local    bool      // the last we know is that this process holds the lock
-	Silence  time.Time // since when no attempt has been answered; zero: the last one was
+	Silence  time.Time // since when no question has been answered; zero: the last one was
 	Taken
 }
 
@@ -271,7 +271,7 @@ func (q *Queues[R, L, E]) Watch(lock string) bool {
 	return true
 }
 
-// Silent notes that an attempt, made at a time, has failed, and returns what is known of the
+// Silent notes that a question, asked at a time, has failed, and returns what is known of the
 // lock.
 func (w *Waiter[R, L, E]) Silent(asked time.Time) State {
 	q := w.queue
