@@ -82,24 +82,23 @@ func TestUnlockThatIsTheFirstToNoticeTheEnd(t *testing.T) {
 // no lease of its own.
 func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {
 	unconnected(t, func(t *testing.T, l *Locker) {
-		h := &handle{id: "p:1"}
-		s := &lease{engine: &l.engine, handles: h}
-		s.Lease, s.shared = time.Minute, &s.alone
-		s.times.deadline = schedule.Now().Add(time.Minute)
+		s, h := leased(t, l, schedule.Now().Add(time.Minute))
+		s.Lease = time.Minute
 		if r := s.releaseOf(h, store.Done); r.Entered || r.Terms != s.Terms {
 			t.Errorf("as it was taken: %+v", r)
 		}
 		if err := s.join(new(handle)); err != nil {
 			t.Fatal(err)
 		}
-		s.unrenewed = true
+		s.life = life.New(&h.state, life.Times{Granted: true}, 0)
 		if r := s.releaseOf(h, store.Done); !r.Entered || r.Lease != 0 {
 			t.Errorf("entered, and not renewed: %+v", r)
 		}
 		// What the holder has said stays, whoever says less.
 		s.failed(store.FailedForGood)
 		s.failed(store.Failed)
-		if r := s.releasing(h, false, store.Done); r.request.Work != store.FailedForGood {
+		r := s.releasing(h)
+		if r.start(store.Done); r.request.Work != store.FailedForGood {
 			t.Errorf("failed for good: %+v", r.request)
 		}
 	})
