@@ -163,7 +163,8 @@ func TestCloseThatDoesNotWaitUndoesACallUnderWay(t *testing.T) {
 
 func TestCloseEvictsAtTheEndOfItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		l := s.open()
+		logged := &records{}
+		l := s.open(core.Logger(logged.logger()))
 		a := take(t, background, l, "a")
 		inner := take(t, a.Context(), l, "a")
 		b := take(t, background, l, "b", core.KeepFor(time.Hour))
@@ -189,6 +190,9 @@ func TestCloseEvictsAtTheEndOfItsContext(t *testing.T) {
 		time.Sleep(time.Hour)
 		if s.scripts() != n {
 			t.Error("a closed Locker still speaks with Redis")
+		}
+		if n := logged.count("a lock was lost"); n != 0 {
+			t.Errorf("%d locks were lost", n)
 		}
 	})
 }

@@ -40,24 +40,13 @@ func (k *Lock) Handover(ctx context.Context, ttl time.Duration) (ticket string, 
 // handOver is Handover with that ticket, which somebody learns by then, unless it is nil. When
 // then fails, the lock is taken back.
 func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, then func() error) error {
-	const doing = "handing over"
 	s, e := k.lease, k.lease.engine
 	locks, parks := e.store.(parking)
-	switch {
-	case ttl < time.Millisecond || ttl > longestWindow:
-		return fmt.Errorf("core: Handover(%v): give at least 1ms and at most %v", ttl, longestWindow)
-	case !parks:
+	if !parks {
 		return errors.New("core: Handover: a lock of NewQuorum cannot be handed over")
-	case !s.Form.Alone():
-		return cannotHandOver(k.Key(), "it is shared, or a permit")
-	case s.attempt > 0:
-		return cannotHandOver(k.Key(), "it is of an idempotent request")
-	case s.Form.Stays():
-		return cannotHandOver(k.Key(), "it was handed over before")
-	case k.reentry:
-		return cannotHandOver(k.Key(), "it was entered, which is up to the outer handle")
-	case ctx.Err() != nil:
-		return endedWhile(ctx, doing, k.Key(), conn.Ended(ctx))
+	}
+	if err := k.mayHandOver(ctx, ttl); err != nil {
+		return err
 	}
 	ttl = ttl.Truncate(time.Millisecond)
 	lasts := ttl - e.store.Margin(ttl)
@@ -81,9 +70,9 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		_ = s.notFound()
 		return k.unpark()
 	case outcome == conn.NotSent || outcome == conn.Refused:
-		return errors.Join(unavailableError(doing, k.Key(), err), k.unpark())
+		return errors.Join(unavailableError(handingOver, k.Key(), err), k.unpark())
 	case err != nil:
-		err = unavailableError(doing, k.Key(), err)
+		err = unavailableError(handingOver, k.Key(), err)
 	case then != nil:
 		s.mu.Lock()
 		_ = s.follow(s.life.ParkUntil(sent.Add(lasts)))
@@ -98,6 +87,27 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	s.mu.Unlock()
 	k.under.end(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
 	_ = s.followUnlocked(after)
+	return nil
+}
+
+const handingOver = "handing over" // in errors
+
+// mayHandOver fails where the lock cannot be handed over, whatever becomes of it.
+func (k *Lock) mayHandOver(ctx context.Context, ttl time.Duration) error {
+	switch s := k.lease; {
+	case ttl < time.Millisecond || ttl > longestWindow:
+		return fmt.Errorf("core: Handover(%v): give at least 1ms and at most %v", ttl, longestWindow)
+	case !s.Form.Alone():
+		return cannotHandOver(k.Key(), "it is shared, or a permit")
+	case s.attempt > 0:
+		return cannotHandOver(k.Key(), "it is of an idempotent request")
+	case s.Form.Stays():
+		return cannotHandOver(k.Key(), "it was handed over before")
+	case k.reentry:
+		return cannotHandOver(k.Key(), "it was entered, which is up to the outer handle")
+	case ctx.Err() != nil:
+		return endedWhile(ctx, handingOver, k.Key(), conn.Ended(ctx))
+	}
 	return nil
 }
 

@@ -46,8 +46,8 @@ func (l *Life) RenewalAnswered() { l.renewing = false }
 
 // Renewed says that Redis has started the lease anew, for good.
 func (l *Life) Renewed(t Times) Effects {
+	l.granted = false
 	if l.state.IsHeld() {
-		l.granted = false
 		l.extend(t)
 	}
 	return l.look(Effects{})

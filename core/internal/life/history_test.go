@@ -255,10 +255,12 @@ func TestWhatIsTold(t *testing.T) {
 	if want := (Times{Ends: 230, RenewAt: 140}); s.Times() != want || s.IsGranted() || !s.IsOverdue() || s.Holds() != 1 || s.StopAt() != 230 {
 		t.Errorf("%+v", s)
 	}
-	for _, event := range []string{"renewed", "not renewed"} { // nobody relies on it any more
-		if s := history(t, begun(granted), "leave", event); s.Times() != granted {
-			t.Errorf("%s: %+v", event, s)
-		}
+	// Nobody relies on it any more. Its release knows whether it was renewed.
+	if s := history(t, begun(granted), "leave", "not renewed"); s.Times() != granted {
+		t.Errorf("not renewed: %+v", s)
+	}
+	if s := history(t, begun(granted), "park", "not found", "renewed"); s.Times() != (Times{Ends: 200, RenewAt: 105}) {
+		t.Errorf("taken back when it was lost: %+v", s)
 	}
 	s.Life = New(&s.first, usual, 0)
 	if said := s.happens(t, "due at 150"); said != "renew, at 200, held" {
