@@ -53,6 +53,9 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock
 
 // obtain is acquire, and notifies Observers.
 func (l *Locker) obtain(ctx context.Context, key string, s *settings) (*Lock, error) {
+	if _, err := l.formsOf([]string{key}, s); err != nil {
+		return nil, err
+	}
 	ctx, n := l.observe(ctx, key, 1, s.Name, s.Form.Label())
 	k, err := l.acquire(ctx, key, s)
 	return k.observed(n, s.Form, err)
