@@ -53,6 +53,9 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock
 
 // lockObserved takes or enters the lock, and notifies Observers.
 func (l *Locker) lockObserved(ctx context.Context, key string, given *settings) (*Lock, error) {
+	if _, err := l.formsOf([]string{key}, given); err != nil {
+		return nil, err
+	}
 	ctx, observed := l.observe(ctx, key, 1, given.Name, given.Form.Label())
 	k, err := l.enterOrLock(ctx, key, given)
 	return k.observed(observed, given.Form, err)

@@ -45,7 +45,10 @@ func TestInspectListsTheHolders(t *testing.T) {
 	for form, opt := range map[string]core.Option{"shared": core.Shared(), "permits": core.Permits(2)} {
 		t.Run(form, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
-				l := s.locker()
+				l, weight := s.locker(), 0
+				if form == "permits" {
+					weight = 1
+				}
 				inspects := func(want core.Info) {
 					t.Helper()
 					slices.SortFunc(want.Holders, func(a, b core.Holder) int { return cmp.Compare(a.Owner, b.Owner) })
@@ -58,11 +61,11 @@ func TestInspectListsTheHolders(t *testing.T) {
 				b := take(t, background, s.locker(), "k", opt, core.FixedLease(time.Minute))
 				inner := take(t, b.Context(), s.locker(), "k", opt)
 				inspects(core.Info{Locked: true, Form: form, Count: 3, TTL: time.Minute, Holders: []core.Holder{
-					{Owner: a.Owner(), Count: 1, TTL: 29 * time.Second}, {Owner: b.Owner(), Count: 2, TTL: time.Minute},
+					{Owner: a.Owner(), Count: 1, Weight: weight, TTL: 29 * time.Second}, {Owner: b.Owner(), Count: 2, Weight: weight, TTL: time.Minute},
 				}})
 				unlock(t, a)
 				inspects(core.Info{Locked: true, Form: form, Owner: b.Owner(), Count: 2, TTL: time.Minute, Holders: []core.Holder{
-					{Owner: b.Owner(), Count: 2, TTL: time.Minute},
+					{Owner: b.Owner(), Count: 2, Weight: weight, TTL: time.Minute},
 				}})
 				unlock(t, inner, b)
 				inspects(core.Info{})

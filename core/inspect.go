@@ -31,9 +31,10 @@ type Info struct {
 
 // Holder is one of those who hold a lock.
 type Holder struct {
-	Owner string        // as in [Info]
-	Count int           // of its holds
-	TTL   time.Duration // how long it holds the lock without renewal, as in [Info]
+	Owner  string        // as in [Info]
+	Count  int           // of its holds
+	Weight int           // how many permits it has, see [Weight]; 0 in other forms
+	TTL    time.Duration // how long it holds the lock without renewal, as in [Info]
 }
 
 // Inspect reads the state of a lock, which may have changed when it returns. It blocks for one
@@ -57,10 +58,10 @@ func (e *engine) inspect(ctx context.Context, key string, n store.Name) (Info, e
 		Owner: state.Owner, Count: state.Holds, TTL: state.TTL,
 	}
 	for _, h := range state.Holders {
-		info.Holders = append(info.Holders, Holder{Owner: h.Owner, Count: h.Holds, TTL: h.TTL})
+		info.Holders = append(info.Holders, Holder{Owner: h.Owner, Count: h.Holds, Weight: h.Weight, TTL: h.TTL})
 	}
 	if info.Holders == nil && info.Owner != "" {
-		info.Holders = []Holder{{info.Owner, info.Count, info.TTL}}
+		info.Holders = []Holder{{Owner: info.Owner, Count: info.Count, TTL: info.TTL}}
 	}
 	if info.Holders != nil {
 		info.Form = state.Form.Label()

@@ -56,9 +56,16 @@ func (a *multiCall) prepare(keys []string) error {
 	if err != nil {
 		return err
 	}
+	forms, err := a.locker.formsOf(keys, a.settings)
+	if err != nil {
+		return err
+	}
 	all, s := make([]lockCall, len(names)), a.settings
 	a.keys, a.calls, a.taken = len(names), make([]*lockCall, len(names)), make([]*Lock, 0, len(names))
 	for i, n := range names {
+		if form, own := forms[n]; own {
+			s = s.withForm(form)
+		}
 		all[i] = lockCall{engine: &a.locker.engine, group: a.group, want: wanted(a.base, n, s)}
 		if a.calls[i] = &all[i]; i == 0 && all[0].inner() != nil {
 			all[0].boundWait()

@@ -110,7 +110,7 @@ func Owner(id string) Option {
 // who wait; one that has it alone enters its own lock. To take it alone while one shares it fails
 // with [ErrUpgrade]. Shared is for a call or middleware, not for [New], and cannot be combined with
 // [Permits], [KeepFor] or a Locker of [NewQuorum].
-func Shared() Option { return inForm("Shared", store.Shared) }
+func Shared() Option { return inForm("Shared", store.Shared, nil) }
 
 // Permits has the lock go to up to n holders at once, in order of arrival, also where others wait
 // that share it or want it alone. n is the caller's own, 1 to 10,000: a call is admitted while
@@ -124,18 +124,19 @@ func Permits(n int) Option {
 	if n < 1 || n > mostPermits {
 		return refused("Permits(%d): give 1 to %d", n, mostPermits)
 	}
-	return inForm("Permits", store.Permits(n))
+	return inForm("Permits", store.Permits(n), nil)
 }
 
-func inForm(name string, form store.Form) Option {
+// inForm is the option of a form; each has the permits of each key.
+func inForm(name string, form store.Form, each []int) Option {
 	return Option{set: func(s *settings) {
 		if s.Scope == option.OfLocker {
 			s.Fail("%s is for a call or middleware, not for New: no call could have a lock alone", name)
 		}
-		if !s.Form.Includes(form) {
-			s.Fail("Permits and Shared cannot be combined: leave one of them out")
+		if !s.Form.Includes(form) || s.Form.NeedsPermit() && (s.PermitsEach == nil) != (each == nil) {
+			s.Fail("Permits, PermitsEach and Shared cannot be combined: leave the others out")
 		}
-		s.Form = form
+		s.Form, s.PermitsEach = form.Weighing(max(form.Weight(), s.Form.Weight())), each
 	}}
 }
 

@@ -48,15 +48,16 @@ const (
 // Settings are what options add up to.
 type Settings struct {
 	store.Terms
-	Owner      store.Owner
-	Wait       *time.Duration // nil: until the context is done
-	MaxHold    time.Duration
-	MaxWaiters *int // nil: unlimited
-	Name       string
-	Ticket     string         // of a lock that may have been handed over
-	Resume     bool           // take no other one
-	Background bool           // Redis may be asked to release the lock when its wrapper has returned
-	Attempt    *store.Attempt // nil: none
+	Owner       store.Owner
+	Wait        *time.Duration // nil: until the context is done
+	PermitsEach []int          // of each key, in the order of the call; nil: Form has those of all
+	MaxHold     time.Duration
+	MaxWaiters  *int // nil: unlimited
+	Name        string
+	Ticket      string         // of a lock that may have been handed over
+	Resume      bool           // take no other one
+	Background  bool           // Redis may be asked to release the lock when its wrapper has returned
+	Attempt     *store.Attempt // nil: none
 
 	Scope      Scope
 	Quorum     bool // the Locker is one of NewQuorum
@@ -94,6 +95,8 @@ func (s *Settings) Err() error {
 		"Owner cannot be combined with KeepFor, wherever KeepFor was said: a call that enters by an owner leaves no window")
 	refuse(s.Attempt != nil && (s.Window > 0 || formed || s.Owner.Chosen != "" || s.Ticket != ""),
 		"an idempotent request cannot be combined with KeepFor, wherever it was said, Shared, Permits, Owner or a ticket: leave them out")
+	refuse(s.Form.Weight() > s.Form.Permits(),
+		"Weight needs Permits, or PermitsEach, of at least as many: otherwise the call would wait without end")
 	refuse(formed && s.Window > 0,
 		"Shared and Permits cannot be combined with KeepFor, wherever it was said, for others may be at work in its window: "+
 			"leave one of them out")

@@ -125,16 +125,21 @@ func TestReplyToAnInspection(t *testing.T) {
 
 		"shared": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "505 30000 7 p:2 p:3", "latchkey:holder:o w", "1005 30000 8 p:4", "latchkey:holder:dead", "5 30000 6 p:1"}},
-			want:  State{Held: true, Holds: 3, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{"o w", 1, time.Millisecond}, {"p:2", 2, 500 * time.Microsecond}}},
+			want:  State{Held: true, Holds: 3, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "o w", Holds: 1, TTL: time.Millisecond}, {Owner: "p:2", Holds: 2, TTL: 500 * time.Microsecond}}},
 		},
 		"outer has ended": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "505 30000 7 - p:3"}},
-			want:  State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{"p:2", 1, 500 * time.Microsecond}}},
+			want:  State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "p:2", Holds: 1, TTL: 500 * time.Microsecond}}},
 		},
-		"a permit":    {reply: list{n(13), "", n(900), n(5), list{"mode", "p", "latchkey:holder:p:2", "505 30000 7 p:2"}}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: Permits(0), Holders: []Holder{{"p:2", 1, 500 * time.Microsecond}}}},
+		"permits": {
+			reply: list{n(13), "", n(900), n(5), list{"latchkey:weight:1:2:p", "-", "mode", "p", "latchkey:holder:p:2", "505 30000 7 p:2", "latchkey:holder:2:p", "505 30000 9 p:3",
+				"latchkey:weight:2:2:p", "-", "latchkey:weight:1:dead", "-"}},
+			want: State{Held: true, Holds: 2, TTL: 900 * time.Millisecond, Form: Form{kind: 'p'}, Holders: []Holder{
+				{Owner: "2:p", Holds: 1, Weight: 3, TTL: 500 * time.Microsecond}, {Owner: "p:2", Holds: 1, Weight: 1, TTL: 500 * time.Microsecond}}},
+		},
 		"of the dead": {reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "5 30000 7 p:2"}}},
 		"parked":      {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900"}}, want: State{Held: true, TTL: 900 * time.Millisecond, Parked: true}},
-		"resumed":     {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:holder:p:2", "505 30000 7 p:2"}}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{"p:2", 1, 500 * time.Microsecond}}}},
+		"resumed":     {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:holder:p:2", "505 30000 7 p:2"}}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:2", Holds: 1, TTL: 500 * time.Microsecond}}}},
 
 		"no fields":      {reply: list{n(13), "", n(900), n(5)}, err: "an unexpected reply of 4 values"},
 		"cut short":      {reply: list{n(13)}, err: "an unexpected reply of 1 values"},

@@ -5,7 +5,8 @@ import "strconv"
 // Form is how a lock is held. The zero Form is Exclusive.
 type Form struct {
 	kind    byte  // how the mode begins in Redis of a lock that is not exclusive
-	permits int16 // how many owners may hold it at once; 0: that is not counted
+	permits int16 // how many may be taken at once; 0: that is not counted
+	weight  int16 // how many of them an owner takes; without permits 0
 }
 
 var (
@@ -15,13 +16,22 @@ var (
 	Attempted = Form{kind: 'i'} // by one owner, for an attempt at an idempotent request
 )
 
-// Permits is the form of a lock that n owners may hold at once.
-func Permits(n int) Form { return Form{kind: 'p', permits: int16(n)} }
+// Permits is the form of a lock of which an owner takes one of n permits.
+func Permits(n int) Form { return Form{kind: 'p', permits: int16(n), weight: 1} }
 
-// Permits is how many owners may hold the lock at once; 0: the form has no permits.
+// Permits is how many there are; 0: the form has none.
 func (f Form) Permits() int { return int(f.permits) }
 
-// NeedsPermit says that only so many owners may hold the lock at once.
+// Weighing is the form in which an owner takes w permits.
+func (f Form) Weighing(w int) Form {
+	f.weight = int16(w)
+	return f
+}
+
+// Weight is how many permits an owner takes; 0: the form has none.
+func (f Form) Weight() int { return int(f.weight) }
+
+// NeedsPermit says that so many permits may be taken at once.
 func (f Form) NeedsPermit() bool { return f.kind == 'p' }
 
 // Alone says that one owner has the lock at a time.
@@ -35,7 +45,7 @@ func (f Form) Includes(other Form) bool { return f.Alone() || f.kind == other.ki
 
 // WaitsFor says that who wants the lock in this form waits for a holder in another, whatever room there is.
 func (f Form) WaitsFor(holder Form) bool {
-	return holder.Alone() || f.kind != holder.kind || f.permits == 1
+	return holder.Alone() || f.kind != holder.kind || f.NeedsPermit() && f.weight+holder.weight > f.permits
 }
 
 // Label is exclusive, shared or permits, for people.
@@ -55,7 +65,11 @@ func (f Form) word() string {
 	case 's':
 		return "s"
 	case 'p':
-		return "p" + strconv.Itoa(int(f.permits))
+		word := "p" + strconv.Itoa(int(f.permits))
+		if f.weight > 1 {
+			word += "w" + strconv.Itoa(int(f.weight))
+		}
+		return word
 	}
 	return ""
 }

@@ -26,9 +26,10 @@ type State struct {
 
 // Holder is one of several.
 type Holder struct {
-	Owner string
-	Holds int
-	TTL   time.Duration
+	Owner  string
+	Holds  int
+	Weight int // of its permits; 0: the form has none
+	TTL    time.Duration
 }
 
 // Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for Timeout at most, and returns early
@@ -48,7 +49,8 @@ func decodeState(from conn.Reply) (state State, _ error) {
 		return State{}, r.err
 	}
 	state = State{Held: true, TTL: ttl}
-	kind := byte('x') // of the mode, see lock.lua
+	kind := byte('x')           // of the mode, see lock.lua
+	further := map[string]int{} // permits, beside the first
 	for i := 0; i < len(fields); i += 2 {
 		field, _ := fields[i].(string)
 		text, _ := fields[i+1].(string)
@@ -59,6 +61,9 @@ func decodeState(from conn.Reply) (state State, _ error) {
 				state.Holders = append(state.Holders, h)
 				state.Holds += h.Holds
 			}
+		case strings.HasPrefix(field, weightField):
+			_, owner, _ = strings.Cut(strings.TrimPrefix(field, weightField), ":")
+			further[owner]++
 		case field == modeField && text != "":
 			kind = text[0]
 		case field == answerField:
@@ -66,6 +71,11 @@ func decodeState(from conn.Reply) (state State, _ error) {
 		case !IsOwnField(field):
 			state.Owner = field
 			state.Holds, _ = strconv.Atoi(text)
+		}
+	}
+	for i := range state.Holders {
+		if h := &state.Holders[i]; kind == 'p' {
+			h.Weight = 1 + further[h.Owner]
 		}
 	}
 	slices.SortFunc(state.Holders, func(a, b Holder) int { return cmp.Compare(a.Owner, b.Owner) })

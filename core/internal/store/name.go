@@ -18,6 +18,7 @@ const (
 	ownFields   = "latchkey:"
 	holderField = ownFields + "holder:"
 	answerField = ownFields + "answer"
+	weightField = ownFields + "weight:"
 )
 
 // IsOwnField reports whether a field of a lock's hash is one of ours, and no owner's.

@@ -57,7 +57,7 @@ func TestEachFieldMakesALockSpecial(t *testing.T) {
 		whether []string // fields that may have any value
 	}{
 		{"terms", &ordinary, func() bool { return ordinary.Ordinary() && ordinary.OrdinaryIn(Exclusive) }, []string{"Lease"}},
-		{"terms of a form", &ordinary, func() bool { return ordinary.OrdinaryIn(ordinary.Form) }, []string{"Lease", "Form.kind", "Form.permits"}},
+		{"terms of a form", &ordinary, func() bool { return ordinary.OrdinaryIn(ordinary.Form) }, []string{"Lease", "Form.kind", "Form.permits", "Form.weight"}},
 		{"way", &way, func() bool { return way.Free() }, nil},
 		{"owner", &whose, func() bool { return whose.Usual() && whose.Of("p:1") == "p:1" }, nil},
 		{"holding", &owner, func() bool { return owner.OwnsItself() }, []string{"Name.keys", "Name.prefix", "Name.queue"}},
@@ -85,7 +85,7 @@ func TestEachFieldMakesALockSpecial(t *testing.T) {
 }
 
 func TestForms(t *testing.T) {
-	all := []Form{Exclusive, Resumed, Attempted, Shared, Permits(1), Permits(3)}
+	two, all := Permits(3).Weighing(2), []Form{Exclusive, Resumed, Attempted, Shared, Permits(1), Permits(3), Permits(3).Weighing(2)}
 	for _, tc := range []struct {
 		form                 Form
 		word, label          string
@@ -95,9 +95,10 @@ func TestForms(t *testing.T) {
 		{form: Exclusive, label: "exclusive", alone: true, includes: all, waitsFor: all},
 		{form: Resumed, label: "exclusive", alone: true, stays: true, includes: all, waitsFor: all},
 		{form: Attempted, label: "exclusive", alone: true, stays: true, includes: all, waitsFor: all},
-		{form: Shared, word: "s", label: "shared", includes: []Form{Shared}, waitsFor: []Form{Exclusive, Resumed, Attempted, Permits(1), Permits(3)}},
-		{form: Permits(3), word: "p3", label: "permits", permit: true, includes: []Form{Permits(1), Permits(3)}, waitsFor: []Form{Exclusive, Resumed, Attempted, Shared}},
-		{form: Permits(1), word: "p1", label: "permits", permit: true, includes: []Form{Permits(1), Permits(3)}, waitsFor: all},
+		{form: Shared, word: "s", label: "shared", includes: []Form{Shared}, waitsFor: []Form{Exclusive, Resumed, Attempted, Permits(1), Permits(3), two}},
+		{form: Permits(3), word: "p3", label: "permits", permit: true, includes: []Form{Permits(1), Permits(3), two}, waitsFor: []Form{Exclusive, Resumed, Attempted, Shared}},
+		{form: two, word: "p3w2", label: "permits", permit: true, includes: []Form{Permits(1), Permits(3), two}, waitsFor: []Form{Exclusive, Resumed, Attempted, Shared, two}},
+		{form: Permits(1), word: "p1", label: "permits", permit: true, includes: []Form{Permits(1), Permits(3), two}, waitsFor: all},
 	} {
 		f := tc.form
 		if f.word() != tc.word || f.Label() != tc.label || f.Alone() != tc.alone || f.Stays() != tc.stays || f.NeedsPermit() != tc.permit {

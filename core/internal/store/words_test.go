@@ -33,6 +33,7 @@ func TestWordsOfAClaim(t *testing.T) {
 		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: usualLease, Fixed: true}, Wait: Listening}, []any{"p:1", int64(-30_000), int64(1), "p:1", int64(0), "take", ""}},
 		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: usualLease, Window: time.Minute}}, []any{"p:1", int64(30_000), int64(0), "p:1", int64(60_000), "take", ""}},
 		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: usualLease, Form: Permits(3)}, Wait: Listening}, []any{"p:1", int64(30_000), int64(1), "p:1", int64(0), "take", "p3"}},
+		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: usualLease, Form: Permits(12).Weighing(5)}, Wait: Listening}, []any{"p:1", int64(30_000), int64(1), "p:1", int64(0), "take", "p12w5"}},
 		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: time.Second, Window: time.Minute}, Way: Way{Ticket: "t"}}, []any{"p:1", int64(1000), int64(0), "p:1", int64(60_000), "resume", "", digest("t")}},
 		{&Claim{Holding: Holding{Owner: "p:1"}, Terms: Terms{Lease: usualLease}, Way: Way{Attempt: &Attempt{Request: "ab", Known: time.Minute, Refuse: true}}},
 			[]any{"p:1", int64(30_000), int64(0), "p:1", int64(0), "attempt", "", "ab", int64(60_000), true}},

@@ -17,6 +17,7 @@ end
 -- include time
 -- include pubsub
 -- include lock
+-- include write
 
 -- include read
 -- include holders
@@ -26,7 +27,7 @@ if ARGV[1] and not mine and not nobodys then
 end
 local several = ARGV[1] and string.find(kind, SEVERAL)
 if several then
-  call('HDEL', lock, HOLDER .. owner)
+  write(owner, nil)
 end
 if not several or not next(holders()) then
   call('DEL', lock)

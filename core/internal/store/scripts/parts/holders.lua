@@ -1,11 +1,11 @@
 -- The holders of a lock that is shared, has permits, was handed over, or is of a request. Each ends by
 -- the clock of Redis, for every script that reads it.
--- Uses call, lock; HOLDER and parse_holder of lock.lua.
+-- Uses call, lock; HOLDER, FURTHER and parse_holder of lock.lua.
 
--- Returns those that have not ended, by their owners. Removes the others if the lock is to be taken: they would live
--- again if the clock was set back.
+-- Returns those that have not ended, by their owners. Removes the others if the lock is to be taken, for they would live
+-- again if the clock was set back; and further permits that nobody has any more: an older latchkey leaves them.
 local function holders(taking)
-  local living = {}
+  local living, further = {}, {}
   local fields = call('HGETALL', lock)
   for i = 1, #fields, 2 do
     local owner = string.match(fields[i], '^' .. HOLDER .. '(.*)$')
@@ -14,6 +14,13 @@ local function holders(taking)
       if taking and not living[owner] then
         call('HDEL', lock, fields[i])
       end
+    elseif taking then
+      further[fields[i]] = string.match(fields[i], '^' .. FURTHER .. '%d+:(.*)$')
+    end
+  end
+  for field, owner in pairs(further) do
+    if not living[owner] then
+      call('HDEL', lock, field)
     end
   end
   return living

@@ -19,6 +19,7 @@
 --
 --   <owner>                  of x: how many holds the owner has, as Redisson counts them
 --   latchkey:holder:<owner>  of s, p, h, i: <end in µs> <lease> <token> <hold>[ <hold>]…
+--   latchkey:weight:<i>:<owner>  of p: one for each further permit that the owner has, i is 1, 2, …
 --   latchkey:keep            <end in µs> <length in ms>: the dedup window that is to begin. It counts from
 --                            the acquisition, so work that takes longer leaves none
 --   latchkey:answer          of w: <digest> <answer>
@@ -35,6 +36,7 @@
 -- Uses now. read.lua reads it.
 local MARGIN = 1e4 -- of tokens, for those that a process has given in memory, and not told Redis
 local HOLDER = 'latchkey:holder:'
+local FURTHER = 'latchkey:weight:' -- and i, a colon and the owner
 local GRANT_MS = 1000 -- the lease of a grant that was not confirmed yet
 local SEVERAL = '[sp]' -- the kinds of which there may be several holders; room.lua knows how many
 

@@ -2,11 +2,12 @@
 -- lock.lua, the functions of write.lua and holders.lua. Sets kind, mode, number of lock.lua.
 local LOOK_MS = 1000 -- for at most so long a full lock's earliest expiry is cached, and its holders are not looked through
 
--- Says whether there is room for a form: '' exclusive, s shared, p<n> one of n permits. n is of the call, and not
--- stored in the lock.
+-- Says whether there is room for a form: '' exclusive, s shared, p<n> one of n permits, p<n>w<w> w of them. n is of the
+-- call, and not stored in the lock.
 local function has_room(form)
+  local n, weight = string.match(form, '^p(%d+)w?(%d*)$')
   return not kind or kind == string.sub(form, 1, 1)
-    and call('HLEN', lock) <= (tonumber(string.sub(form, 2)) or math.huge) -- the mode is no holder
+    and call('HLEN', lock) - 1 + (tonumber(weight) or 1) <= tonumber(n or math.huge) -- the mode is no permit
 end
 
 -- The same, but removes holders that have ended, where they are in the way, and makes the lock last no longer than the

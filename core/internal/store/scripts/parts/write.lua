@@ -15,7 +15,12 @@ end
 -- reaches no further than the last write of its own connection.
 local function write(owner, its)
   if not its then
-    return call('HDEL', lock, kind == 'x' and owner or HOLDER .. owner)
+    call('HDEL', lock, kind == 'x' and owner or HOLDER .. owner)
+    local i = 1
+    while kind == 'p' and call('HDEL', lock, FURTHER .. i .. ':' .. owner) == 1 do
+      i = i + 1
+    end
+    return
   end
   mode = mode_of(owner, its)
   if kind == 'x' then

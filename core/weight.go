@@ -1,0 +1,74 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/latchkey-go/latchkey/core/internal/option"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// Weight has a call with [Permits] take w of the n permits, where others take one: w is 1 to n. The
+// order of arrival counts for it as for the others: a call whose permits are not all free is waited
+// for by those behind it, so it is not overtaken for ever. A context that has its permits enters the
+// lock without more, whatever the Weight.
+//
+// Each permit but the first costs Redis one more write when the lock is taken, and when it is
+// released. Weight is for a call or middleware, not for [New]. Processes of an older version do not
+// know it, and must not lock a key beside calls that use it.
+func Weight(w int) Option {
+	if w < 1 || w > mostPermits {
+		return refused("Weight(%d): give 1 to %d", w, mostPermits)
+	}
+	return Option{set: func(s *settings) {
+		if s.Scope == option.OfLocker {
+			s.Fail("Weight is for a call or middleware, not for New")
+		}
+		s.Form = s.Form.Weighing(w)
+	}}
+}
+
+// PermitsEach is [Permits] for the locks of several keys, with an n for each: for [Locker.LockAll],
+// [Locker.DoAll], [WrapAll] and middleware with several keys, in the order in which these are given. So a
+// limit for each tenant goes below one for all:
+//
+//	locker.LockAll(ctx, []string{"tenant=" + tenant, "all"}, core.PermitsEach(3, 100))
+//
+// The call fails when it has more keys or fewer, or one key twice with different n. [Weight] counts for each
+// key, and is the least n at most. Otherwise PermitsEach is as Permits, with which it cannot be combined.
+func PermitsEach(n ...int) Option {
+	if len(n) == 0 || slices.Min(n) < 1 || slices.Max(n) > mostPermits {
+		return refused("PermitsEach(%v): give 1 to %d for each key", n, mostPermits)
+	}
+	return inForm("PermitsEach", store.Permits(slices.Min(n)), slices.Clone(n))
+}
+
+// formsOf are the forms of locks, by their names, where PermitsEach has one for each key; otherwise nil.
+func (l *Locker) formsOf(keys []string, s *settings) (map[store.Name]store.Form, error) {
+	switch each := s.PermitsEach; {
+	case each == nil:
+		return nil, nil
+	case len(each) != len(keys):
+		return nil, fmt.Errorf("core: PermitsEach has the permits of %d keys, and the call has %d", len(each), len(keys))
+	}
+	forms := make(map[store.Name]store.Form, len(keys))
+	for i, key := range keys {
+		n, err := l.nameOf(key)
+		if err != nil {
+			return nil, err
+		}
+		form := store.Permits(s.PermitsEach[i]).Weighing(s.Form.Weight())
+		if other, twice := forms[n]; twice && other != form {
+			return nil, fmt.Errorf("core: PermitsEach: one key is there twice, with %d and with %d permits", other.Permits(), form.Permits())
+		}
+		forms[n] = form
+	}
+	return forms, nil
+}
+
+// withForm is the settings of the call for one lock.
+func (s *settings) withForm(form store.Form) *settings {
+	own := *s
+	own.Form = form
+	return &own
+}
