@@ -293,16 +293,3 @@ func (a *multiCall) add(k *Lock, err error, n *observation) error {
 
 // fail is add of an error that came without a wait.
 func (a *multiCall) fail(c *lockCall, err error) error { return a.add(nil, err, a.observe(c)) }
-
-// giveBack releases locks in the background.
-func (a *multiCall) giveBack(locks []*Lock) {
-	if len(locks) == 0 {
-		return
-	}
-	m := &MultiLock{locker: a.locker, locks: locks, cancel: func(error) {}}
-	a.givingBack.Begin()
-	a.locker.requests.Start(func() {
-		defer a.givingBack.End()
-		_ = m.Abort(context.Background()) // what is not confirmed is compensated
-	})
-}

@@ -163,3 +163,16 @@ func (l *Locker) namesOf(keys []string) ([]store.Name, error) {
 	}
 	return names, nil
 }
+
+// giveBack releases locks in the background.
+func (a *multiCall) giveBack(locks []*Lock) {
+	if len(locks) == 0 {
+		return
+	}
+	m := &MultiLock{locker: a.locker, locks: locks, cancel: func(error) {}}
+	a.givingBack.Begin()
+	a.locker.requests.Start(func() {
+		defer a.givingBack.End()
+		_ = m.Abort(context.Background()) // what is not confirmed is compensated
+	})
+}
