@@ -33,6 +33,19 @@ func TestWriterDoesNotBecomeAReader(t *testing.T) {
 	})
 }
 
+// Also not by another Locker, which takes the form of the lock that it enters.
+func TestWriterDoesNotBecomeAReaderElsewhere(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		other := s.locker()
+		writer := take(t, background, s.locker(), "k")
+		reader := take(t, writer.Context(), other, "k", core.Shared())
+		if held := other.Snapshot().Held; len(held) != 1 || held[0].Form != "exclusive" {
+			t.Errorf("held by the other Locker: %+v", held)
+		}
+		unlock(t, reader, writer)
+	})
+}
+
 func TestReaderAfterTheWriter(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()

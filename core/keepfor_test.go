@@ -278,11 +278,12 @@ func TestWindowOfAHandle(t *testing.T) {
 		}
 		outer := take(t, background, l, "k", core.KeepFor(time.Minute))
 		inner := take(t, outer.Context(), l, "k", core.KeepFor(time.Hour))
-		for _, k := range []*core.Lock{outer, inner} {
+		elsewhere := take(t, outer.Context(), s.locker(), "k", core.KeepFor(time.Hour))
+		for _, k := range []*core.Lock{outer, inner, elsewhere} {
 			if got := k.Window(); got != time.Minute {
 				t.Errorf("Window %v; want that of the outermost", got)
 			}
 		}
-		unlock(t, inner, outer, plain)
+		unlock(t, elsewhere, inner, outer, plain)
 	})
 }
