@@ -107,6 +107,26 @@ func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {
 	})
 }
 
+// replicated is a store that has to be asked for each lock.
+type replicated struct{ locks }
+
+func (replicated) HandOffNeedsRedis() bool { return true }
+
+func TestWhoMayBeHandedOffALock(t *testing.T) {
+	unconnected(t, func(t *testing.T, l *Locker) {
+		attempt := l.defaults
+		attempt.Attempt = new(store.Attempt)
+		ordinary, other := wanted(t.Context(), store.Name{}, &l.defaults), wanted(t.Context(), store.Name{}, &attempt)
+		if !l.mayHandOff(&ordinary, store.Exclusive) || l.mayHandOff(&ordinary, store.Shared) || l.mayHandOff(&other, store.Exclusive) {
+			t.Error("not the call that wants an ordinary lock, or another one")
+		}
+		l.store = replicated{l.store}
+		if l.mayHandOff(&ordinary, store.Exclusive) {
+			t.Error("a lock that replicas have to confirm")
+		}
+	})
+}
+
 // A lock is handed off in memory for as long as others can wait for their turn, and never
 // after its end, should the process have stood still just then.
 func TestHowLongALockIsHandedOff(t *testing.T) {
