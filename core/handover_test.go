@@ -305,6 +305,19 @@ func TestHandoverIsTakenBack(t *testing.T) {
 	}
 }
 
+// Nothing prolongs a fixed lease.
+func TestFixedLeaseThatIsTakenBackEndsAsBefore(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		k, began := take(t, background, s.locker(), "k", core.FixedLease(time.Minute)), time.Now()
+		time.Sleep(20 * time.Second)
+		why := errors.New("no")
+		wantErr(t, adapter.Handover(background, k, "ticket", 5*time.Second, func() error { return why }), why)
+		<-k.Context().Done()
+		wantErr(t, context.Cause(k.Context()), core.ErrLost)
+		wantTime(t, "it ended", time.Since(began), 59*time.Second, time.Minute)
+	})
+}
+
 // A request whose answer is lost is taken back, also when it arrives later.
 func TestHandoverWithoutAnAnswer(t *testing.T) {
 	for what, f := range map[string]fault{

@@ -58,6 +58,9 @@ func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 		if s.Renewed(false, nil, time.Now()); s.check() != nil {
 			t.Errorf("a renewal: %v", s.check())
 		}
+		if s.Renewed(true, nil, time.Now()); s.renewals != 0 {
+			t.Error("a renewal counts")
+		}
 		if err := s.notFound(); !errors.Is(err, ErrNotHeld) || s.check() != nil {
 			t.Errorf("a question that came before: %v", err)
 		}
