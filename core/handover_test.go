@@ -448,6 +448,8 @@ func TestReentryDuringHandover(t *testing.T) {
 		}
 		_, err := l.Lock(&foundThen{k.Context(), handOver}, "k")
 		wantErr(t, err, core.ErrLost)
+		_, err = l.Lock(k.Context(), "k") // it would wait for the lock of its own context, should that be taken back
+		wantErr(t, err, core.ErrLost)
 		close(refused)
 		wantErr(t, <-failed, why)
 		if k.Context().Err() != nil {

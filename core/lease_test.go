@@ -48,6 +48,22 @@ func TestRefreshExtendsAFixedLease(t *testing.T) {
 	})
 }
 
+// A Refresh whose answer nobody has seen may have prolonged the lock in Redis. When its lease is over here, it is given back.
+func TestRefreshOfAFixedLeaseWithoutAnAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, l, "k", core.FixedLease(20*time.Second))
+		time.Sleep(15 * time.Second)
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		s.fail(renew, lateReply(3*time.Second))
+		wantErr(t, k.Refresh(ctx), context.DeadlineExceeded)
+		time.Sleep(5 * time.Second)
+		wantErr(t, k.Unlock(background), core.ErrLost)
+		s.isFree("k")
+	})
+}
+
 func TestUnlockOfAFixedLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()

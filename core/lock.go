@@ -178,10 +178,13 @@ func (k *Lock) check() error {
 }
 
 // held says that the handle is not unlocked, nor being handed over.
-func (k *Lock) held() bool {
+func (k *Lock) held() bool { return k.isIn(life.In) }
+
+// isIn says that the handle is in one of these states.
+func (k *Lock) isIn(states ...life.Handle) bool {
 	k.lease.mu.Lock()
 	defer k.lease.mu.Unlock()
-	return k.state == life.In
+	return slices.Contains(states, k.state)
 }
 
 func (k *Lock) usable() error { return k.lease.usable() }

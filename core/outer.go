@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -48,7 +49,11 @@ func (c *lockCall) enterFound() (*Lock, error) {
 // findOuter returns the lock of that name which the context holds, by any Locker. It is nil when there is none, or the
 // call does not mean that one.
 func (c *lockCall) findOuter() *Lock {
-	outer := find(c.ctx, func(k *Lock) bool { return k.lease.name.Lock() == c.name.Lock() })
+	outer := innermost(c.ctx)
+	// One that is being handed over may be held again in a moment. So the call must not wait for it.
+	for outer != nil && !(outer.lease.name.Lock() == c.name.Lock() && outer.isIn(life.In, life.Passing)) {
+		outer = outer.outer
+	}
 	if outer == nil || c.settings.Resume || c.chosen != "" && c.chosen != outer.lease.owner {
 		return nil
 	}
