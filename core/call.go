@@ -19,9 +19,17 @@ type lockCall struct {
 // *store.Busy.
 func (c *lockCall) askOnce() (*Lock, error) {
 	if c.settings.Resume {
-		return c.askByTicket()
+		return c.ask(c.settings.Ticket)
 	}
-	return c.askBy(c.unqueuedClaim())
+	return c.ask("")
+}
+
+// ask asks Redis without an entry in the queue: for the lock that was handed over with the ticket, unless that is empty.
+func (c *lockCall) ask(ticket string) (*Lock, error) {
+	claim := c.claim(c.engine.store.NewHold(), store.NotWaiting)
+	claim.Ticket = ticket
+	granted, err := c.engine.store.Acquire(c.ctx, &claim)
+	return c.readAnswer(&claim, granted, err)
 }
 
 // askAsHead is askOnce for the head of the queue of this process, by its entry in the queue of the lock, if it has one.
@@ -32,26 +40,9 @@ func (c *lockCall) askAsHead(w *waiter) (*Lock, error) {
 		return c.askOnce()
 	}
 	claim := c.claim(q.Hold, e.howToWait(q, c.name))
-	granted, err := e.store.Acquire(c.ctx, claim)
-	e.entryAnswered(q, claim, granted, err)
-	return c.readAnswer(claim, granted, err)
-}
-
-// askByTicket asks for the lock that was handed over with the ticket of the call.
-func (c *lockCall) askByTicket() (*Lock, error) {
-	claim := c.unqueuedClaim()
-	claim.Ticket = c.settings.Ticket
-	return c.askBy(claim)
-}
-
-func (c *lockCall) askBy(claim *store.Claim) (*Lock, error) {
-	granted, err := c.engine.store.Acquire(c.ctx, claim)
-	return c.readAnswer(claim, granted, err)
-}
-
-// unqueuedClaim is a claim without an entry in the queue.
-func (c *lockCall) unqueuedClaim() *store.Claim {
-	return c.claim(c.engine.store.NewHold(), store.NotWaiting)
+	granted, err := e.store.Acquire(c.ctx, &claim)
+	e.entryAnswered(q, &claim, granted, err)
+	return c.readAnswer(&claim, granted, err)
 }
 
 // readAnswer makes a lock of the answer to a claim, or the error of the call; while others have the lock that is a
@@ -68,7 +59,7 @@ func (c *lockCall) readAnswer(claim *store.Claim, granted store.Grant, err error
 		return nil, c.engine.requestError(&c.want, claim, err)
 	}
 	if busy.HandedOver && c.settings.Ticket != "" && claim.Ticket == "" {
-		if k, err := c.askByTicket(); err == nil {
+		if k, err := c.ask(c.settings.Ticket); err == nil {
 			return k, nil
 		}
 	}

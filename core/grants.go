@@ -214,10 +214,11 @@ const handOffFor = 10 * time.Millisecond
 func (s *lease) handOff(h *handle) bool {
 	queues, lock := &s.engine.queues, s.name.Lock()
 	for _, found := range queues.Find(lock) {
-		if !s.suits(found.Request) || !s.canBeHandedOff() {
+		call := found.Request
+		if !s.engine.mayHandOff(call, s.Form) || call.settings.Lease != s.Lease || !s.canBeHandedOff() {
 			continue
 		}
-		if w := queues.Choose(lock, found, keepEntry); w != nil {
+		if w := queues.Choose(lock, found, func(*entry) bool { return true }); w != nil { // the next call takes over the entry
 			s.mu.Lock()
 			g := grant{acquisition: s.acquisition, Times: s.life.Times(), token: s.token + 1, hold: h.id, resends: h.resends}
 			_ = s.follow(s.life.HandOff())
@@ -226,11 +227,6 @@ func (s *lease) handOff(h *handle) bool {
 		}
 	}
 	return false
-}
-
-// suits says that a call wants just such a lock.
-func (s *lease) suits(call *want) bool {
-	return s.engine.mayHandOff(call, s.Form) && call.settings.Lease == s.Lease
 }
 
 // canBeHandedOff says that the next call of this process may have the lock while Redis knows of the present holder only.

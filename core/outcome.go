@@ -91,24 +91,19 @@ func (e *engine) waitError(w *want, why waitqueue.Reason, known waitqueue.State)
 	}
 }
 
-// ending is how a call in the queue ends whose request has failed.
-type ending struct {
-	err    error // nil: it goes on waiting
-	forAll bool  // the calls that wait behind it end so, too
-}
-
-// afterFailure says what becomes of a call in the queue whose request has failed.
-func (e *engine) afterFailure(w *want, known waitqueue.State, err error) ending {
+// afterFailure returns the error with which a call in the queue ends whose request has failed, and whether the calls behind
+// it end so, too. It is nil when the call goes on waiting.
+func (e *engine) afterFailure(w *want, known waitqueue.State, err error) (end error, forAll bool) {
 	long := time.Since(known.Silence) >= maxSilence
 	switch {
 	case known.Answered && w.ctx.Err() != nil:
 		err = e.waitError(w, waitqueue.ContextEnded, known)
 	case known.Answered && errors.Is(err, ErrUnavailable) && !errors.Is(err, errLateGrant) && !conn.IsClosed(err) && !long:
-		return ending{}
+		return nil, false
 	}
 	var network net.Error
 	noAnswer := errors.Is(err, conn.ErrNoAnswer) || errors.As(err, &network) || errors.Is(err, io.EOF)
-	return ending{err, long && noAnswer}
+	return err, long && noAnswer
 }
 
 // refuse makes the error for a lock that is busy, as far as is known.

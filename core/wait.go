@@ -27,7 +27,7 @@ const (
 // might not end.
 func (c *lockCall) waitSafely() (*Lock, error) {
 	var i *inner
-	if c.waits() {
+	if c.settings.Waits() {
 		i = c.inner()
 	}
 	if i == nil {
@@ -52,12 +52,13 @@ func (c *lockCall) tryThenQueue() (*Lock, error) {
 		return c.tryWithoutQueue(notWaiting)
 	}
 	if c.mayGoAtOnce() {
-		if k, err := c.askOnce(); !isBusy(err) {
+		k, err := c.askOnce()
+		if _, isBusy := err.(*store.Busy); !isBusy {
 			return k, err
 		}
-	} else if c.settings.Ticket != "" && e.queues.Has(c.name.Lock()) {
+	} else if c.settings.Ticket != "" && len(e.queues.Find(c.name.Lock())) > 0 {
 		// Only the head asks Redis, and cannot have the lock that was handed over to this call.
-		if k, err := c.askByTicket(); err == nil {
+		if k, err := c.ask(c.settings.Ticket); err == nil {
 			return k, nil
 		}
 	}
@@ -73,20 +74,16 @@ func (c *lockCall) tryThenQueue() (*Lock, error) {
 func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
 	unconfirmed := c.engine.givingUp.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
 	k, err := c.askOnce()
+	busy, isBusy := err.(*store.Busy)
 	// Dead members of a quorum confirm nothing.
-	if isBusy(err) && unconfirmed != nil && !c.engine.store.MinorityMayKeep() && unconfirmed.confirmed(c.ctx) {
+	if isBusy && unconfirmed != nil && !c.engine.store.MinorityMayKeep() && unconfirmed.confirmed(c.ctx) {
 		k, err = c.askOnce()
+		busy, isBusy = err.(*store.Busy)
 	}
-	if busy, ok := err.(*store.Busy); ok {
+	if isBusy {
 		err = c.refuse(why, taken(busy))
 	}
 	return k, err
-}
-
-// isBusy says that others have the lock.
-func isBusy(err error) bool {
-	_, ok := err.(*store.Busy)
-	return ok
 }
 
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
@@ -195,14 +192,14 @@ func (c *queuedCall) stillBusy(busy *store.Busy, asked time.Time) {
 // otherwise the error with which it has left the queue.
 func (c *queuedCall) askFailed(err error, asked time.Time) error {
 	known := c.waiter.Silent(asked) // to all calls of the queue
-	switch end := c.engine.afterFailure(&c.want, known, err); {
-	case end.err == nil:
+	switch end, forAll := c.engine.afterFailure(&c.want, known, err); {
+	case end == nil:
 		return nil
-	case end.forAll:
-		c.leaveQueue(c.waiter.Dismiss(end.err))
-		return end.err
+	case forAll:
+		c.leaveQueue(c.waiter.Dismiss(end))
+		return end
 	default: // it may have failed for a reason of its own: the others try for themselves
-		return c.leave(end.err)
+		return c.leave(end)
 	}
 }
 

@@ -39,37 +39,22 @@ func (w *want) way() store.Way {
 	return store.Way{Attempt: w.settings.Attempt}
 }
 
-func (w *want) waits() bool { return w.settings.Waits() }
-
 // waitsForEver says that nothing but the lock ends the wait in a day, as far as is known.
 func (w *want) waitsForEver() bool {
 	until, bounded := w.ctx.Deadline()
 	return (!bounded || time.Until(until) > longestLease) && (w.settings.Wait == nil || *w.settings.Wait > longestLease)
 }
 
-// isAttempt says that the call is for an attempt at an idempotent request.
-func (w *want) isAttempt() bool { return w.settings.Attempt != nil }
-
-// isOrdinaryIn says that the call wants nothing of which Redis would have to know more than that form and the lease.
-func (w *want) isOrdinaryIn(f store.Form) bool {
-	return w.terms().OrdinaryIn(f) && w.owner().Usual() && w.way().Free()
-}
-
-// mayHandOff says that the call can have a lock of that form without asking Redis.
+// mayHandOff says that the call can have a lock of that form without asking Redis, which would have to know no more of it
+// than the form and the lease.
 func (e *engine) mayHandOff(w *want, f store.Form) bool {
-	return w.isOrdinaryIn(f) && !e.store.HandOffNeedsRedis()
+	return w.terms().OrdinaryIn(f) && w.owner().Usual() && w.way().Free() && !e.store.HandOffNeedsRedis()
 }
 
 // claim is what the call asks Redis for by a hold.
-func (w *want) claim(hold string, wait store.Waiting) *store.Claim {
-	return w.claimIn(new(store.Claim), hold, wait)
-}
-
-// claimIn is claim, in that place.
-func (w *want) claimIn(c *store.Claim, hold string, wait store.Waiting) *store.Claim {
-	*c = store.Claim{
+func (w *want) claim(hold string, wait store.Waiting) store.Claim {
+	return store.Claim{
 		Holding: store.Holding{Name: w.name, Owner: w.owner().Of(hold), Hold: hold},
 		Terms:   w.terms(), Way: w.way(), Wait: wait,
 	}
-	return c
 }

@@ -123,13 +123,6 @@ func (q *Queues[R, L, E]) Join(lock, owner string, request R, max *int) (w *Wait
 	return w, by
 }
 
-// Has is true when a call is in a queue of the lock, so that another one would be behind it.
-func (q *Queues[R, L, E]) Has(lock string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.byLock[lock] != nil
-}
-
 // isHead says that the call is first. mu is held.
 func (w *Waiter[R, L, E]) isHead() bool {
 	calls := w.queue.calls
