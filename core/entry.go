@@ -14,9 +14,8 @@ import (
 // waiter is a call in the wait queue of its lock.
 type waiter = waitqueue.Waiter[*want, grant, *entry]
 
-// entry is that of a wait queue of this process in the queue of the lock, in Redis: a
-// hold with which all its calls ask, one after another, and to which a release can grant
-// the lock.
+// entry is that of a wait queue of this process in the queue of the lock, in Redis: a hold with which all its calls ask, one
+// after another, and to which a release can grant the lock.
 type entry struct {
 	store.Place
 	since schedule.Time
@@ -139,6 +138,9 @@ func (e *engine) entryToEnqueue(name store.Name) *entry {
 	if !e.isNotified(name) {
 		return nil
 	}
+	// A call with an owner of its own choice may enter the lock meanwhile, and leave it: then the release would enqueue an
+	// entry that was used up.
+	mayBeEnqueued := func(w *want) bool { return w.chosen == "" }
 	return e.queues.EntryOf(name.Lock(), mayBeEnqueued, func(w *want, now *entry) *entry {
 		q := e.entryFor(w, now)
 		if q != nil {
@@ -150,12 +152,7 @@ func (e *engine) entryToEnqueue(name store.Name) *entry {
 	})
 }
 
-// mayBeEnqueued says that a release may enqueue the entry of a call. A call with an owner of its own choice may enter
-// the lock meanwhile, and leave it: then the release would enqueue an entry that was used up.
-func mayBeEnqueued(w *want) bool { return w.chosen == "" }
-
-// releaseAnswered takes the answer to such a release. Without a clock it does not say whether the
-// entry is in the queue.
+// releaseAnswered takes the answer to such a release. Without a clock it does not say whether the entry is in the queue.
 func (q *entry) releaseAnswered(clock store.Clock) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

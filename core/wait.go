@@ -16,9 +16,8 @@ const (
 	// to one of them lies idle until then.
 	pollUnnotified    = 20 * time.Millisecond
 	pollUnnotifiedMax = 150 * time.Millisecond
-	// In a quorum contenders may each get a part of it; they come back after a
-	// random time below these, or twice what the question took, doubling until the call
-	// has the lock.
+	// In a quorum contenders may each get a part of it; they come back after a random time below these, or twice what the
+	// question took, doubling until the call has the lock.
 	splitDelay    = 4 * time.Millisecond
 	splitDelayMax = 256 * time.Millisecond
 )
@@ -47,10 +46,10 @@ func (c *lockCall) waitSafely() (*Lock, error) {
 
 // tryThenQueue asks Redis at once if that may be of use, and then waits in the queue.
 func (c *lockCall) tryThenQueue() (*Lock, error) {
-	e, wait := c.engine, c.settings.Wait
-	if wait != nil && *wait == 0 {
+	if !c.settings.Waits() {
 		return c.tryWithoutQueue(notWaiting)
 	}
+	e := c.engine
 	if c.mayGoAtOnce() {
 		k, err := c.askOnce()
 		if _, isBusy := err.(*store.Busy); !isBusy {
@@ -185,21 +184,6 @@ func (c *queuedCall) stillBusy(busy *store.Busy, asked time.Time) {
 	if busy.Split { // contenders that block each other must not come back together
 		c.backOff = min(max(2*c.backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
 		e.queues.Signal(c.name.Lock(), rand.N(c.backOff))
-	}
-}
-
-// askFailed takes the failure of a question that was asked then. It returns nil when the call goes on waiting, and
-// otherwise the error with which it has left the queue.
-func (c *queuedCall) askFailed(err error, asked time.Time) error {
-	known := c.waiter.Silent(asked) // to all calls of the queue
-	switch end, forAll := c.engine.afterFailure(&c.want, known, err); {
-	case end == nil:
-		return nil
-	case forAll:
-		c.leaveQueue(c.waiter.Dismiss(end))
-		return end
-	default: // it may have failed for a reason of its own: the others try for themselves
-		return c.leave(end)
 	}
 }
 
