@@ -14,9 +14,8 @@ import (
 // waiter is a call in the wait queue of its lock.
 type waiter = waitqueue.Waiter[*want, grant, *entry]
 
-// entry is that of a wait queue of this process in the queue of the lock, in Redis: a
-// hold with which all its calls ask, one after another, and to which a release can grant
-// the lock.
+// entry is that of a wait queue of this process in the queue of the lock, in Redis: a hold with which all its calls ask, one
+// after another, and to which a release can grant the lock.
 type entry struct {
 	store.Place
 	since schedule.Time
@@ -51,21 +50,22 @@ const (
 // entryFor returns the entry to wait by: the present one, if that has the form that the call
 // wants. A call for an attempt has none, for it is an answer that it waits for, and nobody where there is no queue.
 func (e *engine) entryFor(w *want, now *entry) *entry {
-	if now != nil && now.serves(w) {
+	hasEntry := w.settings.Attempt == nil && e.store.HasQueue()
+	if hasEntry && now != nil && now.serves(w.form) {
 		return now
 	}
 	e.giveUp(w.name, now)
-	if w.isAttempt() || !e.store.HasQueue() {
+	if !hasEntry {
 		return nil
 	}
 	hold := e.store.NewHold()
 	return &entry{Place: store.Place{Hold: hold, Owner: w.owner().Of(hold), Form: w.form}, since: schedule.Now()}
 }
 
-func (q *entry) serves(w *want) bool {
+func (q *entry) serves(form store.Form) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.state != spent && q.Form == w.form && !w.isAttempt()
+	return q.state != spent && q.Form == form
 }
 
 // howToWait says how an entry waits if the lock is busy.
@@ -85,9 +85,6 @@ func (q *entry) spend() bool {
 	q.state = spent
 	return was != spent
 }
-
-// keepEntry leaves the entry to the next call.
-func keepEntry(*entry) bool { return true }
 
 // lastQueued is what the clock of Redis showed when the entry was in the queue last. isInUse is false
 // when no call asks by it any more.
@@ -141,26 +138,21 @@ func (e *engine) entryToEnqueue(name store.Name) *entry {
 	if !e.isNotified(name) {
 		return nil
 	}
-	return e.queues.EntryOf(name.Lock(), mayBeEnqueued, e.entryForRelease)
+	// A call with an owner of its own choice may enter the lock meanwhile, and leave it: then the release would enqueue an
+	// entry that was used up.
+	mayBeEnqueued := func(w *want) bool { return w.chosen == "" }
+	return e.queues.EntryOf(name.Lock(), mayBeEnqueued, func(w *want, now *entry) *entry {
+		q := e.entryFor(w, now)
+		if q != nil {
+			q.mu.Lock()
+			q.releases++
+			q.mu.Unlock()
+		}
+		return q
+	})
 }
 
-// mayBeEnqueued says that a release may enqueue the entry of a call. A call with an owner of its own choice may enter
-// the lock meanwhile, and leave it: then the release would enqueue an entry that was used up.
-func mayBeEnqueued(w *want) bool { return w.chosen == "" }
-
-// entryForRelease is entryFor for a release that is about to enqueue the entry.
-func (e *engine) entryForRelease(w *want, now *entry) *entry {
-	q := e.entryFor(w, now)
-	if q != nil {
-		q.mu.Lock()
-		q.releases++
-		q.mu.Unlock()
-	}
-	return q
-}
-
-// releaseAnswered takes the answer to such a release. Without a clock it does not say whether the
-// entry is in the queue.
+// releaseAnswered takes the answer to such a release. Without a clock it does not say whether the entry is in the queue.
 func (q *entry) releaseAnswered(clock store.Clock) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -24,8 +24,7 @@ type grant struct {
 	resends *conn.Resends // of the acquisition
 }
 
-// acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the
-// first holder.
+// acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the first holder.
 type acquisition struct {
 	store.Terms
 	owner      string
@@ -134,10 +133,9 @@ func (c *lockCall) startLease(s *lease) error {
 	return nil
 }
 
-// A release grants the lock to the entry that waits first, and the message about it
-// has what the process needs to start at once. The lock then lasts for
-// [store.GrantLease] only, so that it is not lost for long on a process that is dead or
-// hangs; the holder renews it to its own lease.
+// A release grants the lock to the entry that waits first, and the message about it has what the process needs to start at
+// once. The lock then lasts for [store.GrantLease] only, so that it is not lost for long on a process that is dead or hangs;
+// the holder renews it to its own lease.
 
 // clockDrift is more than the clocks of Redis and of this machine part within a second.
 const clockDrift = 2 * time.Millisecond
@@ -189,10 +187,9 @@ func (e *engine) grantedByMessage(lock string, m store.Message, found waitqueue.
 	})
 }
 
-// grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known.
-// The message may have been on its way for long. Its age follows from the clock of Redis, as
-// Redis last showed it. A message that seems to come from the future shows that this clock was
-// set since: then nothing is known.
+// grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known. The message may have been on
+// its way for long. Its age follows from the clock of Redis, as Redis last showed it. A message that seems to come from the
+// future shows that this clock was set since: then nothing is known.
 func grantEnds(m store.Message, clock store.Clock, arrived schedule.Time) schedule.Time {
 	if clock.Redis == 0 {
 		return 0
@@ -204,8 +201,7 @@ func grantEnds(m store.Message, clock store.Clock, arrived schedule.Time) schedu
 	return min(at, arrived).Add(store.GrantLease)
 }
 
-// handOffFor is how long a process may hand the lock off from call to call before others have
-// their chance.
+// handOffFor is how long a process may hand the lock off from call to call before others have their chance.
 const handOffFor = 10 * time.Millisecond
 
 // handOff gives the lock to the call of this process that waits first, in memory: the process keeps its
@@ -214,10 +210,11 @@ const handOffFor = 10 * time.Millisecond
 func (s *lease) handOff(h *handle) bool {
 	queues, lock := &s.engine.queues, s.name.Lock()
 	for _, found := range queues.Find(lock) {
-		if !s.suits(found.Request) || !s.canBeHandedOff() {
+		call := found.Request
+		if !s.engine.mayHandOff(call, s.Form) || call.settings.Lease != s.Lease || !s.canBeHandedOff() {
 			continue
 		}
-		if w := queues.Choose(lock, found, keepEntry); w != nil {
+		if w := queues.Choose(lock, found, func(*entry) bool { return true }); w != nil { // the next call takes over the entry
 			s.mu.Lock()
 			g := grant{acquisition: s.acquisition, Times: s.life.Times(), token: s.token + 1, hold: h.id, resends: h.resends}
 			_ = s.follow(s.life.HandOff())
@@ -226,11 +223,6 @@ func (s *lease) handOff(h *handle) bool {
 		}
 	}
 	return false
-}
-
-// suits says that a call wants just such a lock.
-func (s *lease) suits(call *want) bool {
-	return s.engine.mayHandOff(call, s.Form) && call.settings.Lease == s.Lease
 }
 
 // canBeHandedOff says that the next call of this process may have the lock while Redis knows of the present holder only.

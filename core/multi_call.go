@@ -200,10 +200,10 @@ func (a *multiCall) missing() []*lockCall {
 func (a *multiCall) goesAlone(missing []*lockCall) *lockCall {
 	isLast := len(missing) == 1 && (a.keepsSome() || len(a.taken) == 0)
 	for _, c := range missing {
-		if !c.waits() && c.engine.givingUp.of(c.name.Lock()) != nil {
+		if !c.settings.Waits() && c.engine.givingUp.of(c.name.Lock()) != nil {
 			return c
 		}
-		if _, queued := c.engine.queues.WaitFor(c.name.Lock()); c.waits() && (isLast || queued && !a.keepsSome()) {
+		if _, queued := c.engine.queues.WaitFor(c.name.Lock()); c.settings.Waits() && (isLast || queued && !a.keepsSome()) {
 			return c
 		}
 	}
@@ -216,7 +216,7 @@ func (a *multiCall) askRedis(missing []*lockCall) (first *lockCall, err error) {
 	allOrNone := !a.keepsSome() && a.leftToAskAgain() > 0 && e.asking.Load() < maxAsking
 	claims, hold := make([]store.Claim, len(missing)), e.store.NewHold()
 	for i, c := range missing {
-		c.claimIn(&claims[i], hold, store.NotWaiting)
+		claims[i] = c.claim(hold, store.NotWaiting)
 	}
 	var memory []lockMemory
 	for i, r := range e.store.AcquireAll(a.under(), claims, allOrNone) {
@@ -234,7 +234,7 @@ func (a *multiCall) askRedis(missing []*lockCall) (first *lockCall, err error) {
 		case k != nil:
 			a.taken = append(a.taken, k)
 		case first != nil:
-		case isBusy && c.waits():
+		case isBusy && c.settings.Waits():
 			first = c
 		case isBusy:
 			first, err = c, c.refuse(notWaiting, taken(busy))

@@ -102,11 +102,7 @@ func (m *MultiLock) finish(ctx context.Context, work store.Work, later bool) err
 // endAll releases what has left its leases, or hands it off.
 func endAll(ctx context.Context, all []releasing, work store.Work) error {
 	var errs []error
-	all = slices.DeleteFunc(all, func(r releasing) bool {
-		s := r.lease
-		_, waited := s.engine.queues.WaitFor(s.name.Lock())
-		return waited && r.last && s.canBeHandedOff() && s.handOff(r.handle)
-	})
+	all = slices.DeleteFunc(all, func(r releasing) bool { return r.last && r.lease.handOff(r.handle) })
 	if len(all) == 0 {
 		return nil
 	}
@@ -126,8 +122,7 @@ func endAll(ctx context.Context, all []releasing, work store.Work) error {
 	return errors.Join(errs...)
 }
 
-// keepWindows says that the locks are to leave their dedup windows: it asks Redis whether it
-// has all of them.
+// keepWindows says that the locks are to leave their dedup windows: it asks Redis whether it has all of them.
 func (m *MultiLock) keepWindows(ctx context.Context) bool {
 	if len(m.locks) > 1 && slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.Window > 0 }) {
 		var asked sync.WaitGroup

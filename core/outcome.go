@@ -28,8 +28,7 @@ import (
 const (
 	// maxSilence is how long a waiting call endures that Redis fails.
 	maxSilence = 5 * time.Second
-	// busyFor is how long Redis may have failed when a wait ends, for the lock to be called
-	// busy all the same.
+	// busyFor is how long Redis may have failed when a wait ends, for the lock to be called busy all the same.
 	busyFor = time.Second
 )
 
@@ -91,24 +90,23 @@ func (e *engine) waitError(w *want, why waitqueue.Reason, known waitqueue.State)
 	}
 }
 
-// ending is how a call in the queue ends whose request has failed.
-type ending struct {
-	err    error // nil: it goes on waiting
-	forAll bool  // the calls that wait behind it end so, too
-}
-
-// afterFailure says what becomes of a call in the queue whose request has failed.
-func (e *engine) afterFailure(w *want, known waitqueue.State, err error) ending {
+// askFailed takes the failure of a question that was asked then. It returns nil when the call goes on waiting, and
+// otherwise the error with which it has left the queue.
+func (c *queuedCall) askFailed(err error, asked time.Time) error {
+	known := c.waiter.Silent(asked) // to all calls of the queue
 	long := time.Since(known.Silence) >= maxSilence
 	switch {
-	case known.Answered && w.ctx.Err() != nil:
-		err = e.waitError(w, waitqueue.ContextEnded, known)
+	case known.Answered && c.ctx.Err() != nil:
+		err = c.engine.waitError(&c.want, waitqueue.ContextEnded, known)
 	case known.Answered && errors.Is(err, ErrUnavailable) && !errors.Is(err, errLateGrant) && !conn.IsClosed(err) && !long:
-		return ending{}
+		return nil
 	}
 	var network net.Error
-	noAnswer := errors.Is(err, conn.ErrNoAnswer) || errors.As(err, &network) || errors.Is(err, io.EOF)
-	return ending{err, long && noAnswer}
+	if noAnswer := errors.Is(err, conn.ErrNoAnswer) || errors.As(err, &network) || errors.Is(err, io.EOF); long && noAnswer {
+		c.leaveQueue(c.waiter.Dismiss(err))
+		return err
+	}
+	return c.leave(err) // it may have failed for a reason of its own: the others try for themselves
 }
 
 // refuse makes the error for a lock that is busy, as far as is known.

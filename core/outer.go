@@ -25,15 +25,23 @@ func (c *lockCall) enterOuter() (*Lock, error) {
 
 // enterFound is enterOuter, and fails with ErrNotHeld when the lock is unlocked meanwhile.
 func (c *lockCall) enterFound() (*Lock, error) {
-	outer := c.findOuter()
-	if outer == nil {
-		return nil, errNotEntered
+	outer := innermost(c.ctx)
+	// One that is being handed over may be held again in a moment: a call that waits for it might wait for itself.
+	for outer != nil && !(outer.lease.name.Lock() == c.name.Lock() && outer.isIn(life.In, life.Passing)) {
+		outer = outer.outer
 	}
-	if err := c.mayEnter(outer); err != nil {
-		return nil, err
+	if outer == nil || c.settings.Resume || c.chosen != "" && c.chosen != outer.lease.owner {
+		return nil, errNotEntered // there is none, or the call does not mean that one
 	}
 	s := outer.lease
-	if s.engine == c.engine {
+	switch err := outer.usable(); {
+	case err != nil:
+		return nil, err
+	case c.ctx.Err() != nil:
+		return nil, gaveUpError(c.ctx, c.name.Key())
+	case !s.Form.Includes(c.settings.Form):
+		return nil, upgradeError(c.name.Key())
+	case s.engine == c.engine:
 		return c.reenter(s)
 	}
 	if err := s.join(nil); err != nil {
@@ -46,33 +54,6 @@ func (c *lockCall) enterFound() (*Lock, error) {
 	return nil, errNotEntered
 }
 
-// findOuter returns the lock of that name which the context holds, by any Locker. It is nil when there is none, or the
-// call does not mean that one.
-func (c *lockCall) findOuter() *Lock {
-	outer := innermost(c.ctx)
-	// One that is being handed over may be held again in a moment. So the call must not wait for it.
-	for outer != nil && !(outer.lease.name.Lock() == c.name.Lock() && outer.isIn(life.In, life.Passing)) {
-		outer = outer.outer
-	}
-	if outer == nil || c.settings.Resume || c.chosen != "" && c.chosen != outer.lease.owner {
-		return nil
-	}
-	return outer
-}
-
-// mayEnter returns why the call cannot enter a lock that its context holds, or nil.
-func (c *lockCall) mayEnter(outer *Lock) error {
-	switch err := outer.usable(); {
-	case err != nil:
-		return err
-	case c.ctx.Err() != nil:
-		return gaveUpError(c.ctx, c.name.Key())
-	case !outer.lease.Form.Includes(c.settings.Form):
-		return upgradeError(c.name.Key())
-	}
-	return nil
-}
-
 // askToEnter has the call want one more hold of a lock, and no other lock.
 func (c *lockCall) askToEnter(s *lease) { c.chosen, c.form, c.enter = s.owner, s.Form, s.redisToken }
 
@@ -81,30 +62,30 @@ func (c *lockCall) askToEnter(s *lease) { c.chosen, c.form, c.enter = s.owner, s
 func (c *lockCall) reenter(s *lease) (*Lock, error) {
 	e := c.engine
 	c.askToEnter(s)
-	claim := c.unqueuedClaim()
+	claim := c.claim(e.store.NewHold(), store.NotWaiting)
 	k := new(Lock)
 	k.reentry = true
 	k.open(c.ctx, c.group, s, claim.Hold, &claim.Resends)
 	if err := s.join(&k.handle); err != nil {
 		return nil, err
 	}
-	granted, err := e.store.Acquire(c.ctx, claim)
+	granted, err := e.store.Acquire(c.ctx, &claim)
 	switch {
 	case err == nil:
 		s.mu.Lock()
-		k.resends = e.store.LateCopies(claim)
+		k.resends = e.store.LateCopies(&claim)
 		entered := s.life.Entered(schedule.Now(), &k.state, e.timesOf(granted.Sent, min(granted.Lease, s.Lease)))
 		if err = s.follow(entered); err == nil {
-			c.decided(claim, k)
+			c.decided(&claim, k)
 			return k, nil
 		}
-		e.store.Withdraw(claim, s.Lease)
+		e.store.Withdraw(&claim, s.Lease)
 	case errors.Is(err, store.ErrGone), errors.As(err, new(*store.Busy)):
 		err = s.notFound()
 	default:
 		err = cmp.Or(s.check(), err)
 	}
-	c.decided(claim, nil)
+	c.decided(&claim, nil)
 	_, _ = s.leave(&k.handle)
 	s.retire(signalQueue, nil)
 	return nil, e.noAnswer(&c.want, err)

@@ -16,9 +16,8 @@ const (
 	// to one of them lies idle until then.
 	pollUnnotified    = 20 * time.Millisecond
 	pollUnnotifiedMax = 150 * time.Millisecond
-	// In a quorum contenders may each get a part of it; they come back after a
-	// random time below these, or twice what the question took, doubling until the call
-	// has the lock.
+	// In a quorum contenders may each get a part of it; they come back after a random time below these, or twice what the
+	// question took, doubling until the call has the lock.
 	splitDelay    = 4 * time.Millisecond
 	splitDelayMax = 256 * time.Millisecond
 )
@@ -27,7 +26,7 @@ const (
 // might not end.
 func (c *lockCall) waitSafely() (*Lock, error) {
 	var i *inner
-	if c.waits() {
+	if c.settings.Waits() {
 		i = c.inner()
 	}
 	if i == nil {
@@ -47,17 +46,18 @@ func (c *lockCall) waitSafely() (*Lock, error) {
 
 // tryThenQueue asks Redis at once if that may be of use, and then waits in the queue.
 func (c *lockCall) tryThenQueue() (*Lock, error) {
-	e, wait := c.engine, c.settings.Wait
-	if wait != nil && *wait == 0 {
+	if !c.settings.Waits() {
 		return c.tryWithoutQueue(notWaiting)
 	}
+	e := c.engine
 	if c.mayGoAtOnce() {
-		if k, err := c.askOnce(); !isBusy(err) {
+		k, err := c.askOnce()
+		if _, isBusy := err.(*store.Busy); !isBusy {
 			return k, err
 		}
-	} else if c.settings.Ticket != "" && e.queues.Has(c.name.Lock()) {
+	} else if c.settings.Ticket != "" && len(e.queues.Find(c.name.Lock())) > 0 {
 		// Only the head asks Redis, and cannot have the lock that was handed over to this call.
-		if k, err := c.askByTicket(); err == nil {
+		if k, err := c.ask(c.settings.Ticket); err == nil {
 			return k, nil
 		}
 	}
@@ -73,20 +73,16 @@ func (c *lockCall) tryThenQueue() (*Lock, error) {
 func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
 	unconfirmed := c.engine.givingUp.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
 	k, err := c.askOnce()
+	busy, isBusy := err.(*store.Busy)
 	// Dead members of a quorum confirm nothing.
-	if isBusy(err) && unconfirmed != nil && !c.engine.store.MinorityMayKeep() && unconfirmed.confirmed(c.ctx) {
+	if isBusy && unconfirmed != nil && !c.engine.store.MinorityMayKeep() && unconfirmed.confirmed(c.ctx) {
 		k, err = c.askOnce()
+		busy, isBusy = err.(*store.Busy)
 	}
-	if busy, ok := err.(*store.Busy); ok {
+	if isBusy {
 		err = c.refuse(why, taken(busy))
 	}
 	return k, err
-}
-
-// isBusy says that others have the lock.
-func isBusy(err error) bool {
-	_, ok := err.(*store.Busy)
-	return ok
 }
 
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
@@ -188,21 +184,6 @@ func (c *queuedCall) stillBusy(busy *store.Busy, asked time.Time) {
 	if busy.Split { // contenders that block each other must not come back together
 		c.backOff = min(max(2*c.backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
 		e.queues.Signal(c.name.Lock(), rand.N(c.backOff))
-	}
-}
-
-// askFailed takes the failure of a question that was asked then. It returns nil when the call goes on waiting, and
-// otherwise the error with which it has left the queue.
-func (c *queuedCall) askFailed(err error, asked time.Time) error {
-	known := c.waiter.Silent(asked) // to all calls of the queue
-	switch end := c.engine.afterFailure(&c.want, known, err); {
-	case end.err == nil:
-		return nil
-	case end.forAll:
-		c.leaveQueue(c.waiter.Dismiss(end.err))
-		return end.err
-	default: // it may have failed for a reason of its own: the others try for themselves
-		return c.leave(end.err)
 	}
 }
 

@@ -1,16 +1,14 @@
 // Package waitqueue keeps the calls of one process that wait for locks: first come,
 // first served. It knows nothing of Redis and starts no goroutine.
 //
-// A call enters with [Queues.Join]. Only the head of a queue asks Redis; the others wait.
-// [Waiter.Wait] returns when the call is head and has reason to ask Redis, when it was given
-// the lock, or when the wait is over. Whoever unlocks a lock in this process, or hears that Redis
-// has granted it, can give it to a head in memory: [Queues.Find] finds the heads, [Queues.Choose]
-// chooses one, [Waiter.HandOff] gives it the lock.
-// A call leaves with [Waiter.Took] or [Waiter.Leave], and the next one is head.
+// A call enters with [Queues.Join]. Only the head of a queue asks Redis; the others wait. [Waiter.Wait] returns when the
+// call is head and has reason to ask Redis, when it was given the lock, or when the wait is over. Whoever unlocks a lock in
+// this process, or hears that Redis has granted it, can give it to a head in memory: [Queues.Find] finds the heads,
+// [Queues.Choose] chooses one, [Waiter.HandOff] gives it the lock. A call leaves with [Waiter.Took] or [Waiter.Leave], and
+// the next one is head.
 //
-// A queue also keeps what its heads have learnt of the lock, for the calls behind them: until
-// when it is taken, since when Redis has been silent, and the entry by which the queue
-// waits in Redis.
+// A queue also keeps what its heads have learnt of the lock, for the calls behind them: until when it is taken, since when
+// Redis has been silent, and the entry by which the queue waits in Redis.
 //
 // All methods are safe for concurrent use. Only Wait blocks.
 package waitqueue
@@ -21,9 +19,8 @@ import (
 	"time"
 )
 
-// Queues are the wait queues of a process. R is what a call wants, L the lock that it can
-// be given, E what stands for an entry of the queue in Redis; its zero value is none.
-// The zero value of Queues is ready.
+// Queues are the wait queues of a process. R is what a call wants, L the lock that it can be given, E what stands for an
+// entry of the queue in Redis; its zero value is none. The zero value of Queues is ready.
 type Queues[R comparable, L, E any] struct {
 	mu     sync.Mutex
 	byLock map[string]*queue[R, L, E] // the first of a lock's, of which there is mostly one
@@ -88,9 +85,8 @@ type Leftover[E any] struct {
 	Entry         E    // in Redis, unless it is the zero value
 }
 
-// Join enters the queue of a lock, for calls without an owner of their own, or with that
-// one. The Waiter is nil when max calls wait already, unless max is nil; then by is what is
-// known of the lock.
+// Join enters the queue of a lock, for calls without an owner of their own, or with that one. The Waiter is nil when max
+// calls wait already, unless max is nil; then by is what is known of the lock.
 func (q *Queues[R, L, E]) Join(lock, owner string, request R, max *int) (w *Waiter[R, L, E], by Taken) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -123,28 +119,10 @@ func (q *Queues[R, L, E]) Join(lock, owner string, request R, max *int) (w *Wait
 	return w, by
 }
 
-// Has is true when a call is in a queue of the lock, so that another one would be behind it.
-func (q *Queues[R, L, E]) Has(lock string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.byLock[lock] != nil
-}
-
 // isHead says that the call is first. mu is held.
 func (w *Waiter[R, L, E]) isHead() bool {
 	calls := w.queue.calls
 	return len(calls) > 0 && calls[0] == w
-}
-
-// remove takes the call out, wherever it is. mu is held.
-func (w *Waiter[R, L, E]) remove() {
-	q := w.queue
-	if w.isHead() { // as most are
-		q.calls[0], q.calls = nil, q.calls[1:]
-		return
-	}
-	i := slices.Index(q.calls, w)
-	q.calls = slices.Delete(q.calls, i, i+1)
 }
 
 // waiting are the calls that wait, without one that has come first and has no answer yet. mu is held.
@@ -163,8 +141,7 @@ func (q *Queues[R, L, E]) waiting(lock string) (n int) {
 	return n
 }
 
-// Took ends the wait of a call that has the lock, until then. The next one is head, and
-// need not ask at once.
+// Took ends the wait of a call that has the lock, until then. The next one is head, and need not ask at once.
 func (w *Waiter[R, L, E]) Took(until time.Time, exact bool) Leftover[E] {
 	q := w.queue
 	q.all.mu.Lock()
@@ -188,17 +165,20 @@ func (w *Waiter[R, L, E]) leave() Leftover[E] {
 	if w.stage == refused {
 		return Leftover[E]{} // it was taken out
 	}
-	wasHead := w.isHead()
-	w.remove()
+	if !w.isHead() {
+		i := slices.Index(q.calls, w)
+		q.calls = slices.Delete(q.calls, i, i+1)
+		return Leftover[E]{}
+	}
+	q.calls[0], q.calls = nil, q.calls[1:]
 	if len(q.calls) == 0 {
 		return q.end()
 	}
-	if next := q.calls[0]; wasHead {
-		if next.stage == behind {
-			next.stage = ready // it can be given the lock before it has noticed
-		}
-		next.wake()
+	next := q.calls[0]
+	if next.stage == behind {
+		next.stage = ready // it can be given the lock before it has noticed
 	}
+	next.wake()
 	return Leftover[E]{}
 }
 
@@ -240,17 +220,15 @@ func (q *queue[R, L, E]) end() Leftover[E] {
 	return left
 }
 
-// Busy notes the answer that the lock is taken. watch is true
-// when notifications are wanted from now on. The head waits as well from its first
-// answer on: if that is one more than max, unless nil, the last in the queue is refused.
+// Busy notes the answer that the lock is taken. watch is true when notifications are wanted from now on. The head waits as
+// well from its first answer on: if that is one more than max, unless nil, the last in the queue is refused.
 func (w *Waiter[R, L, E]) Busy(taken Taken, max *int, refusal error) (watch bool) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if calls := len(q.calls); !q.state.Answered && max != nil && calls > *max {
-		last := q.calls[calls-1]
-		last.remove()
-		last.refuse(refusal)
+	if last := len(q.calls) - 1; !q.state.Answered && max != nil && last >= *max {
+		q.calls[last].refuse(refusal)
+		q.calls = slices.Delete(q.calls, last, last+1)
 	}
 	q.state = State{Answered: true, Taken: taken}
 	watch = !q.watched
@@ -271,8 +249,7 @@ func (q *Queues[R, L, E]) Watch(lock string) bool {
 	return true
 }
 
-// Silent notes that a question, asked at a time, has failed, and returns what is known of the
-// lock.
+// Silent notes that a question, asked at a time, has failed, and returns what is known of the lock.
 func (w *Waiter[R, L, E]) Silent(asked time.Time) State {
 	q := w.queue
 	q.all.mu.Lock()

@@ -15,8 +15,7 @@ type Wait[R any] struct {
 // pieceOf is how many locks are looked at before others have their turn.
 const pieceOf = 256
 
-// Locks lists the locks that have queues. It does not keep others from the queues for
-// long.
+// Locks lists the locks that have queues. It does not keep others from the queues for long.
 func (q *Queues[R, L, E]) Locks() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -18,9 +18,6 @@ const (
 	Closing
 )
 
-// givesUp says that the call does not want the lock any more.
-func (r Reason) givesUp() bool { return r == ContextEnded || r == WaitOver || r == Closing }
-
 // Result is what Wait has come to.
 type Result[L any] struct {
 	Reason Reason
@@ -72,18 +69,18 @@ func (w *Waiter[R, L, E]) Wait(
 			default:
 			}
 		}
-		seen := w.look(reason)
+		seen, at, barging := w.look(reason)
 		switch {
-		case seen.result.Reason != none:
-			return seen.result
-		case seen.stage == chosen:
+		case seen.Reason != none:
+			return seen
+		case at == chosen:
 			<-w.news // and nothing else: whatever ends the wait now, the lock is given
 			reason = none
 			continue
-		case seen.barging > 0:
-			poll = time.After(seen.barging)
-		case seen.stage == ready && poll == nil:
-			poll = time.After(pollDelay(seen.result.State))
+		case barging > 0:
+			poll = time.After(barging)
+		case at == ready && poll == nil:
+			poll = time.After(pollDelay(seen.State))
 		}
 		select {
 		case <-w.news:
@@ -100,19 +97,13 @@ func (w *Waiter[R, L, E]) Wait(
 	}
 }
 
-// view is what a call sees when it looks at its queue.
-type view[L any] struct {
-	result  Result[L]     // its Reason is none while the wait goes on
-	stage   stage         // after the look
-	barging time.Duration // the rest of the barging window, which a head that was signalled waits for
-}
-
-// look takes what has happened to a call that waits, none for news of its queue, and says whether the wait ends.
-func (w *Waiter[R, L, E]) look(happened Reason) view[L] {
+// look takes what has happened to a call that waits, none for news of its queue. The Reason that it returns is none while
+// the wait goes on; barging is the rest of the barging window, which a head that was signalled waits for.
+func (w *Waiter[R, L, E]) look(happened Reason) (seen Result[L], at stage, barging time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	isHead, barging := w.isHead(), time.Duration(0)
+	isHead := w.isHead()
 	if isHead && q.signalled {
 		barging = time.Until(q.bargingUntil)
 	}
@@ -123,7 +114,7 @@ func (w *Waiter[R, L, E]) look(happened Reason) view[L] {
 	case w.stage == given:
 		ends = LockGiven
 	case w.stage == chosen:
-	case happened.givesUp():
+	case happened == ContextEnded || happened == WaitOver || happened == Closing:
 		ends, w.stage = happened, leaving
 	case isHead && (happened == AskRedis || q.signalled && barging <= 0):
 		ends, w.stage, q.signalled = AskRedis, asking, false
@@ -133,7 +124,7 @@ func (w *Waiter[R, L, E]) look(happened Reason) view[L] {
 	if w.news == nil {
 		w.news = make(chan struct{}, 1)
 	}
-	return view[L]{Result[L]{ends, w.lock, w.err, q.state}, w.stage, barging}
+	return Result[L]{ends, w.lock, w.err, q.state}, w.stage, barging
 }
 
 // wake has the call look. mu is held.
