@@ -50,6 +50,9 @@ type Config struct {
 	// tenant's plan; see [core.Permits]. One for which it returns less than 1, or more than
 	// 10,000, fails. Where all have the same, [core.Permits] among the Options does.
 	Permits func(*asynq.Task) int
+	// Weight says how many of the permits a task takes, in place of one; see [core.Weight]. One
+	// for which it returns less than 1, or more than there are, fails.
+	Weight func(*asynq.Task) int
 	// Skip lets tasks through without a lock when it returns true.
 	Skip func(*asynq.Task) bool
 	// OnBusy says what becomes of a task whose key is busy.
@@ -125,7 +128,8 @@ func ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.Middleware
 //
 // New panics unless exactly one of Key and Keys is set, when OnBusy is unknown, or Drop with an
 // Inspector, when LastWait, Workers or TaskCheckInterval is negative, when an option is bad, and
-// when Shared or Permits is combined with the other one, [core.KeepFor], or an option of the same form.
+// when Shared or Permits is combined with the other one, [core.KeepFor], or an option of the same form, or Weight is
+// without permits.
 func New(cfg Config) asynq.MiddlewareFunc {
 	switch {
 	case cfg.Key != nil && cfg.Keys != nil:
@@ -151,7 +155,7 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	if err := adapter.Validate(cfg.Options...); err != nil {
 		panic("asynqlock: bad option: " + err.Error())
 	}
-	forms := adapter.Forms[*asynq.Task]{Shared: cfg.Shared, Permits: cfg.Permits}
+	forms := adapter.Forms[*asynq.Task]{Shared: cfg.Shared, Permits: cfg.Permits, Weight: cfg.Weight}
 	if err := forms.Validate(cfg.Options...); err != nil {
 		panic("asynqlock: " + err.Error())
 	}

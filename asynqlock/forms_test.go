@@ -99,6 +99,30 @@ func TestNoPermit(t *testing.T) {
 	})
 }
 
+// Config.Weight says how many of the permits a task takes. More than there are, or none, fails it.
+func TestWeightOfATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := locktest.New(t)
+		guard := asynqlock.New(asynqlock.Config{
+			Locker: locker, Key: keyfunc.Payload("tenantID"), Weight: permits, Options: []core.Option{core.Permits(5), core.NoWait()},
+		})
+		outer := guard(does(func(context.Context) error {
+			wantRefusal(t, guard(forbidden(t)).ProcessTask(background, export(3)), core.ErrNoPermit)
+			return guard(does(nothing)).ProcessTask(background, export(2))
+		}))
+		if err := outer.ProcessTask(background, export(3)); err != nil {
+			t.Error(err)
+		}
+		for _, n := range []int{0, 6} {
+			err := guard(forbidden(t)).ProcessTask(background, export(n))
+			wantFailure(t, err)
+			if err == nil || !strings.Contains(err.Error(), "Weight") {
+				t.Errorf("error %v, want one about the weight", err)
+			}
+		}
+	})
+}
+
 func TestObserversHearOfForms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []string

@@ -62,6 +62,7 @@ func TestBadSetUpPanics(t *testing.T) {
 			func() { asynqlock.New(asynqlock.Config{Key: key, Permits: permits, Options: window}) },
 			"Config.Permits cannot be combined with core.KeepFor",
 		},
+		"no permits":   {func() { asynqlock.New(asynqlock.Config{Key: key, Weight: permits}) }, "a Config.Weight without permits"},
 		"two forms":    {func() { asynqlock.New(asynqlock.Config{Key: key, Permits: permits, Shared: isOrder}) }, "leave one of them out"},
 		"owner":        {func() { asynqlock.By(key, core.Owner("me")) }, "do not exclude one another"},
 		"key and keys": {func() { asynqlock.New(asynqlock.Config{Key: key, Keys: keyfunc.All("a", key)}) }, "a Key and Keys"},

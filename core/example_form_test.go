@@ -56,6 +56,52 @@ func ExamplePermits() {
 	// three exports are running
 }
 
+func ExampleWeight() {
+	locker, done := open()
+	defer done()
+	ctx := context.Background()
+
+	for _, file := range []struct {
+		name   string
+		weight int
+	}{{"a film", 4}, {"another film", 4}, {"a picture", 1}} {
+		conversion, err := locker.TryLock(ctx, "conversions of acme", core.Permits(5), core.Weight(file.weight))
+		if errors.Is(err, core.ErrNoPermit) {
+			fmt.Println("no room for", file.name)
+			continue
+		}
+		defer conversion.Unlock(ctx)
+		fmt.Println("converting", file.name)
+	}
+	// Output:
+	// converting a film
+	// no room for another film
+	// converting a picture
+}
+
+func ExamplePermitsEach() {
+	locker, done := open()
+	defer done()
+	ctx := context.Background()
+
+	for _, tenant := range []string{"acme", "acme", "acme", "other", "third"} {
+		keys := []string{"exports of " + tenant, "exports"}
+		export, err := locker.LockAll(ctx, keys, core.PermitsEach(2, 3), core.NoWait())
+		if busy := (*core.BusyError)(nil); errors.As(err, &busy) {
+			fmt.Println(tenant, "finds no permit among the", busy.Key)
+			continue
+		}
+		defer export.Unlock(ctx)
+		fmt.Println(tenant, "exports")
+	}
+	// Output:
+	// acme exports
+	// acme exports
+	// acme finds no permit among the exports of acme
+	// other exports
+	// third finds no permit among the exports
+}
+
 func ExampleLock_Handover() {
 	locker, done := open()
 	defer done()

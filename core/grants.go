@@ -211,7 +211,7 @@ func (s *lease) handOff(h *handle) bool {
 	queues, lock := &s.engine.queues, s.name.Lock()
 	for _, found := range queues.Find(lock) {
 		call := found.Request
-		if !s.engine.mayHandOff(call, s.Form) || call.settings.Lease != s.Lease || !s.canBeHandedOff() {
+		if !s.engine.mayHandOff(call, s.Form) || call.terms() != s.Terms || !s.canBeHandedOff() {
 			continue
 		}
 		if w := queues.Choose(lock, found, func(*entry) bool { return true }); w != nil { // the next call takes over the entry

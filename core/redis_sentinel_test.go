@@ -107,10 +107,10 @@ type turn struct {
 }
 
 // queueUp waits for the lock in another goroutine.
-func queueUp(t *testing.T, l *core.Locker, key string) <-chan turn {
+func queueUp(t *testing.T, l *core.Locker, key string, opts ...core.Option) <-chan turn {
 	got := make(chan turn, 1)
 	go func() {
-		k, err := l.Lock(background, key)
+		k, err := l.Lock(background, key, opts...)
 		if err != nil {
 			t.Errorf("the waiting call: %v", err)
 		}

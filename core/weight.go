@@ -14,8 +14,8 @@ import (
 // lock without more, whatever the Weight.
 //
 // Each permit but the first costs Redis one more write when the lock is taken, and when it is
-// released. Weight is for a call or middleware, not for [New]. Processes of an older version do not
-// know it, and must not lock a key beside calls that use it.
+// released. Weight is for a call or middleware, not for [New]. Processes of a version before it must
+// not lock a key beside calls that use it: they would grant more permits than there are.
 func Weight(w int) Option {
 	if w < 1 || w > mostPermits {
 		return refused("Weight(%d): give 1 to %d", w, mostPermits)

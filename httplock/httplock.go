@@ -43,6 +43,9 @@ type Config struct {
 	// or more than 10,000, is refused with 500. Where all have the same, use [core.Permits] among
 	// the Options.
 	Permits func(*http.Request) int
+	// Weight says how many of the permits a request takes, in place of one; see [core.Weight]. A
+	// request for which it returns less than 1, or more than there are, is refused with 500.
+	Weight func(*http.Request) int
 	// Skip lets requests pass without a lock when it returns true.
 	Skip func(*http.Request) bool
 	// OnRefused answers in place of the problem body. Retry-After is set, and what is
@@ -115,7 +118,7 @@ func ByAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) func(http.Han
 // New returns middleware for the configuration. It panics unless there is exactly one of Key, Param,
 // Keys and Idempotent, when Strict is set without Param, an option is bad, or Status is no error status,
 // and when Shared or Permits are combined with each other, with [core.KeepFor], or with an option
-// that says the same.
+// that says the same, or Weight is without permits.
 func New(cfg Config) func(http.Handler) http.Handler {
 	all := guard.AdapterConfig[*http.Request, Idempotency, func(http.ResponseWriter, *http.Request, error)](cfg)
 	return middleware(cfg, all.Config(func(r guard.Request) *http.Request { return r.HTTP() }))

@@ -36,11 +36,18 @@
 #define SHARED 1
 #define ONE    2                   /* Permits(1) */
 #define TWO    3                   /* Permits(2) */
+#define BOTH   4                   /* Permits(2), Weight(2) */
 #ifndef PICK
-#define PICK :: form[x] = ALONE :: form[x] = SHARED :: form[x] = ONE :: form[x] = TWO
+#define PICK :: form[x] = ALONE :: form[x] = SHARED :: form[x] = ONE :: form[x] = TWO :: form[x] = BOTH
 #endif
 #define permits(x) (form[x] >= ONE)
-#define most(x) (form[x] - 1)
+#define most(x) (form[x] == ONE -> 1 : 2)
+#define weight(x) (form[x] == BOTH -> 2 : 1)
+#ifdef BREAK_WEIGHT
+#define takes(x) 1
+#else
+#define takes(x) weight(x)
+#endif
 #ifdef BREAK_KINDS
 #define together(x, y) (form[x] != ALONE && form[y] != ALONE)
 #else
@@ -79,7 +86,7 @@ inline hasRoom(x) {
 	beside = 0;
 	for (i : 0 .. N - 1) {
 		if
-		:: i != x && ttl[i] -> beside++; room = room && together(x, i)
+		:: i != x && ttl[i] -> beside = beside + takes(i); room = room && together(x, i)
 		:: else
 		fi
 	}
@@ -90,22 +97,22 @@ inline hasRoom(x) {
 	fi;
 #endif
 #ifdef BREAK_MORE
-	room = room && (!permits(x) || beside <= most(x))
+	room = room && (!permits(x) || beside + takes(x) <= most(x) + 1)
 #else
-	room = room && (!permits(x) || beside < most(x))
+	room = room && (!permits(x) || beside + takes(x) <= most(x))
 #endif
 }
 
 /* 1: who works goes with all others that work. Of permits nobody has more than fit in beside
    those who were there. */
 inline check(x) {
-	beside = 1;
+	beside = weight(x);
 	top = most(x);
 	for (i : 0 .. N - 1) {
 		if
 		:: i != x && deadline[i] ->
 			claim(1, fits(x, i));
-			beside++;
+			beside = beside + weight(i);
 			if
 			:: permits(i) && most(i) > top -> top = most(i)
 			:: else
@@ -167,7 +174,7 @@ inline take(x, length) {
 #endif
 #ifdef BREAK_COUNTER
 	if
-	:: permits(x) -> count++
+	:: permits(x) -> count = count + takes(x)
 	:: else
 	fi;
 #endif
@@ -261,7 +268,7 @@ inline acquire(x) {
 inline release(x) {
 #ifdef BREAK_COUNTER
 	if
-	:: permits(x) && count && !position[x] -> count--
+	:: permits(x) && count >= takes(x) && !position[x] -> count = count - takes(x)
 	:: else
 	fi;
 #endif
@@ -377,12 +384,12 @@ inline reachable() {
 	for (i : 0 .. N - 1) {
 		if
 		:: f != NONE && i != f && ttl[i] && (state[i] != DEAD || mourn[i]) && (state[i] != IDLE || owed[i]) ->
-			beside++;
+			beside = beside + weight(i);
 			room = room && fits(f, i)
 		:: else
 		fi
 	}
-	room = room && (f == NONE || !permits(f) || beside < most(f))
+	room = room && (f == NONE || !permits(f) || beside + weight(f) <= most(f))
 }
 
 #define busy(x) (state[x] == WAIT && !asked[x] && !granted[x] || owed[x])

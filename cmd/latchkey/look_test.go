@@ -71,7 +71,8 @@ func TestWhatThereIs(t *testing.T) {
 	take(t, locker(t, client, core.Prefix("[x]*:")), "theirs")
 	take(t, l, "price", core.Shared(), core.Owner("reader-1"))
 	take(t, l, "price", core.Shared(), core.Owner("reader-2"), core.FixedLease(time.Minute))
-	take(t, l, "tenant", core.Permits(2))
+	take(t, l, "tenant", core.Permits(4), core.Weight(2), core.Owner("import"))
+	take(t, l, "tenant", core.Permits(4), core.Owner("other"))
 	server.HSet("lock:upload", "mode", "h7 ab 60000")
 	server.SetTTL("lock:upload", time.Minute)
 	server.HSet("lock:java", "c0ffee:1", "2")
@@ -102,7 +103,7 @@ func TestWhatThereIs(t *testing.T) {
 			"mail dedup window - 0 1h0m0s",
 			"orderID=7 held shop-eu 1 30s",
 			"price shared 2 holders 2 1m0s",
-			"tenant permits shop-eu 1 30s",
+			"tenant permits 2 holders 2 30s",
 			"upload parked - 0 1m0s",
 		}},
 		{[]string{"ls", "order"}, []string{"KEY STATE OWNER HOLDS LEFT", "orderID=7 held shop-eu 1 30s"}},
@@ -114,6 +115,9 @@ func TestWhatThereIs(t *testing.T) {
 		{[]string{"show", "java"}, []string{"key java", "state held", "owner c0ffee:1", "holds 2", "left no end"}},
 		{[]string{"show", "price"}, []string{
 			"key price", "state shared", "owner reader-1", "holds 1", "left 30s", "owner reader-2", "holds 1", "left 1m0s",
+		}},
+		{[]string{"show", "tenant"}, []string{
+			"key tenant", "state permits", "owner import", "permits 2", "holds 1", "left 30s", "owner other", "holds 1", "left 30s",
 		}},
 		{[]string{"show", "upload"}, []string{"key upload", "state parked", "left 1m0s"}},
 		{[]string{"show", "mail"}, []string{"key mail", "state dedup window", "left 1h0m0s"}},

@@ -50,6 +50,9 @@ func (p *program) look(ctx context.Context, locker *core.Locker, key string) (co
 		if who, ok := core.ProcessOf(h.Owner); ok {
 			fmt.Fprintf(w, "process\t%d of %q, since %s\n", who.PID, who.Name, who.Since.Format(time.RFC3339))
 		}
+		if h.Weight > 1 {
+			fmt.Fprintf(w, "permits\t%d\n", h.Weight)
+		}
 		fmt.Fprintf(w, "holds\t%d\nleft\t%s\n", h.Count, left(h.TTL))
 	}
 	if info.Locked && info.Holders == nil {

@@ -27,6 +27,7 @@ func TestHistoriesAreJudged(t *testing.T) {
 	sharing := func(v *Visit) { v.Form.Shared = true }
 	ofTwo := func(v *Visit) { v.Form.Permits = 2 }
 	ofThree := func(v *Visit) { v.Form.Permits = 3 }
+	twoOfThree := func(v *Visit) { v.Form.Permits, v.Form.Weight = 3, 2 }
 	killed := func(v *Visit) { v.Released, v.Done, v.Outcome, v.Deadline = 0, 0, "", 50 }
 	for _, c := range []struct {
 		name    string
@@ -93,6 +94,10 @@ func TestHistoriesAreJudged(t *testing.T) {
 		{"three of two", []Visit{with(hold("a", 1, 10, 30), ofTwo), with(hold("b", 2, 20, 40), ofTwo), with(hold("c", 3, 25, 60), ofTwo)}, true, porcupine.Illegal},
 		{"one of three beside two of two", []Visit{with(hold("a", 1, 10, 30), ofTwo), with(hold("b", 2, 20, 40), ofTwo), with(hold("c", 3, 25, 60), ofThree)}, false, porcupine.Ok},
 		{"one of two beside two of three", []Visit{with(hold("a", 1, 10, 30), ofThree), with(hold("b", 2, 20, 40), ofThree), with(hold("c", 3, 25, 60), ofTwo)}, true, porcupine.Illegal},
+		{"two of three beside one", []Visit{with(hold("a", 1, 10, 30), twoOfThree), with(hold("b", 2, 20, 40), ofThree)}, false, porcupine.Ok},
+		{"two of three beside two", []Visit{with(hold("a", 1, 10, 30), twoOfThree), with(hold("b", 2, 20, 40), twoOfThree)}, true, porcupine.Illegal},
+		{"one of two beside two of three", []Visit{with(hold("a", 1, 10, 30), twoOfThree), with(hold("b", 2, 20, 40), ofTwo)}, true, porcupine.Illegal},
+		{"two of three beside one and one", []Visit{with(hold("a", 1, 10, 30), ofThree), with(hold("b", 2, 15, 40), ofThree), with(hold("c", 3, 20, 40), twoOfThree)}, true, porcupine.Illegal},
 		{
 			"a third permit when the second one's process was killed and its lease over",
 			[]Visit{with(hold("a", 1, 10, 90), ofTwo), with(with(hold("b", 2, 20, 0), killed), ofTwo), with(hold("c", 3, 60, 70), ofTwo)},

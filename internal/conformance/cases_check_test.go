@@ -44,6 +44,8 @@ var checkCases = []conformanceCase{
 			"/v":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.Permits(3)), `the constant "all" (3 permits)`, ""},
 			"/w":                     {[]guarding{{config: &config{key: keyfunc.Query("id"), safe: true}}}, `query parameter "id" (shared or alone)`, ""},
 			"/x":                     {[]guarding{{config: &config{key: keyfunc.Query("id"), failOpen: true, permits: func(*http.Request) int { return 1 }}}}, `query parameter "id" (permits, FailOpen)`, ""},
+			"/4":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.Permits(3), core.Weight(2)), `the constant "all" (2 of 3 permits)`, ""},
+			"/5":                     {[]guarding{{config: &config{key: keyfunc.Query("id"), permits: ofHeader, weight: ofHeader}}}, `query parameter "id" (weighted permits)`, ""},
 			"/y":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.Permits(1)), `the constant "all" (1 permit)`, ""},
 			"/z":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.BackgroundRelease()), `the constant "all" (BackgroundRelease: close the Locker at the end)`, ""},
 			"/3":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.BackgroundRelease(), core.NoWait()), `the constant "all"`, ""},

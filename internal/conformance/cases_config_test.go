@@ -88,6 +88,8 @@ var configCases = []conformanceCase{
 			"Shared twice":     {config: &config{param: "x", safe: true, options: []core.Option{core.Shared()}}},
 			"Permits twice":    {config: &config{param: "x", permits: ofHeader, options: []core.Option{core.Permits(2)}}},
 			"two forms":        {config: &config{param: "x", safe: true, permits: ofHeader}},
+			"no permits":       {config: &config{param: "x", weight: ofHeader}},
+			"shared, weighing": {config: &config{param: "x", safe: true, weight: ofHeader}},
 			"no permit":        {param: "orderID", options: []core.Option{core.Permits(0)}},
 			"options with it":  {param: "orderID", options: []core.Option{core.Shared(), core.KeepFor(1e9)}},
 			"bad template":     {template: "order:{param.orderID"},

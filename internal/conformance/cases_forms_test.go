@@ -114,7 +114,7 @@ var sharedCases = []conformanceCase{
 	}},
 }
 
-// ofHeader is for Config.Permits.
+// ofHeader is for Config.Permits, and for Config.Weight.
 func ofHeader(r *http.Request) int {
 	n, _ := strconv.Atoi(r.Header.Get("X-Permits"))
 	return n
@@ -191,6 +191,49 @@ var permitCases = []conformanceCase{
 				h.Errorf("the log does not tell about %s", n)
 			}
 		}
+	}},
+	{"Weight says for each request how many of the permits it takes", func(h *harness) {
+		size := func(r *http.Request) int { n, _ := strconv.Atoi(r.URL.Query().Get("size")); return n }
+		for name, cfg := range map[string]*config{
+			"of an option": {param: "tenant", weight: size, failOpen: true, options: []core.Option{core.NoWait(), core.Permits(5)}},
+			"of each":      {param: "tenant", weight: size, failOpen: true, permits: func(*http.Request) int { return 5 }, options: []core.Option{core.NoWait()}},
+		} {
+			ran := 0
+			server := h.build(post("/exports/{tenant}", []guarding{{config: cfg}}, func(http.ResponseWriter, *http.Request) { ran++ }))
+			k := h.hold("tenant=acme", core.Permits(5), core.Weight(3))
+			h.wantStatus(send(server, "POST", "/exports/acme?size=2"), http.StatusOK)
+			h.wantProblem(send(server, "POST", "/exports/acme?size=3"), http.StatusTooManyRequests)
+			h.unlock(k)
+			h.wantStatus(send(server, "POST", "/exports/acme?size=5"), http.StatusOK)
+			for _, size := range []string{"0", "6"} {
+				h.log.reset()
+				server := h.build(post("/exports/{tenant}", []guarding{{config: cfg}}, h.never()))
+				h.wantProblem(send(server, "POST", "/exports/acme?size="+size), http.StatusInternalServerError)
+				if h.log.count("Weight") != 1 {
+					h.Errorf("%s: the log does not tell about %s", name, size)
+				}
+			}
+			if ran != 2 {
+				h.Errorf("%s: %d have run", name, ran)
+			}
+		}
+	}},
+	{"PermitsEach has a limit for each tenant below one for all", func(h *harness) {
+		keys := func(r keyfunc.Request) ([]string, error) {
+			tenant, err := keyfunc.Param("tenant")(r)
+			return []string{tenant, "all"}, err
+		}
+		server := h.build(post("/exports/{tenant}", []guarding{{config: &config{keys: keys, options: []core.Option{core.PermitsEach(1, 2), core.NoWait()}}}}, ok))
+		k := h.hold("tenant=acme", core.Permits(1))
+		h.wantProblem(send(server, "POST", "/exports/acme"), http.StatusTooManyRequests)
+		h.wantStatus(send(server, "POST", "/exports/other"), http.StatusOK)
+		all := h.hold("all", core.Permits(2), core.Weight(2))
+		h.wantProblem(send(server, "POST", "/exports/other"), http.StatusTooManyRequests)
+		h.unlock(k)
+		h.unlock(all)
+		h.wantStatus(send(server, "POST", "/exports/acme"), http.StatusOK)
+		one := h.build(post("/exports/{tenant}", byParam("tenant", core.PermitsEach(1, 2)), h.never()))
+		h.wantProblem(send(one, "POST", "/exports/acme"), http.StatusInternalServerError)
 	}},
 	{"a request inside of another needs no permit of its own", func(h *harness) {
 		guard := guarding{config: &config{key: keyfunc.Param("tenant"), permits: func(*http.Request) int { return 1 }}}

@@ -135,6 +135,9 @@ func echo4Guard(g guarding) echo.MiddlewareFunc {
 		if permits := g.config.permits; permits != nil {
 			cfg.Permits = func(c echo.Context) int { return permits(c.Request()) }
 		}
+		if weight := g.config.weight; weight != nil {
+			cfg.Weight = func(c echo.Context) int { return weight(c.Request()) }
+		}
 		if refused := g.config.onRefused; refused != nil {
 			cfg.OnRefused = echo4Refused(refused)
 		}

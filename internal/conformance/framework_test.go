@@ -112,6 +112,7 @@ type config struct {
 	shared     func(*http.Request) bool
 	safe       bool // SafeMethods in place of it
 	permits    func(*http.Request) int
+	weight     func(*http.Request) int
 	onRefused  refusing
 	failOpen   bool
 	status     int

@@ -126,6 +126,9 @@ func ginGuard(g guarding) gin.HandlerFunc {
 		if permits := g.config.permits; permits != nil {
 			cfg.Permits = func(c *gin.Context) int { return permits(c.Request) }
 		}
+		if weight := g.config.weight; weight != nil {
+			cfg.Weight = func(c *gin.Context) int { return weight(c.Request) }
+		}
 		if refused := g.config.onRefused; refused != nil {
 			cfg.OnRefused = ginRefused(refused)
 		}

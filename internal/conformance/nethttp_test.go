@@ -119,7 +119,7 @@ func netHTTPGuard(g guarding) netHTTPMiddleware {
 			shared = httplock.SafeMethods
 		}
 		return httplock.New(httplock.Config{
-			Shared: shared, Permits: g.config.permits,
+			Shared: shared, Permits: g.config.permits, Weight: g.config.weight,
 			Locker: g.config.locker, Key: g.config.key, Keys: g.config.keys, Idempotent: (*httplock.Idempotency)(g.config.idempotent), Options: g.config.options, Skip: g.config.skip,
 			OnRefused: g.config.onRefused, FailOpen: g.config.failOpen, Status: g.config.status,
 			Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,

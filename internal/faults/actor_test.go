@@ -106,7 +106,11 @@ func (a *actorState) form(key string) form {
 	case key == readAndWritten && n < 60:
 		return form{Shared: true}
 	case key == permitted && n < 90:
-		return form{Permits: 2 + n%2}
+		f := form{Permits: 2 + n%2}
+		if a.worker.setup.Weights {
+			f.Weight = 1 + n/2%2
+		}
+		return f
 	}
 	return form{}
 }
@@ -116,7 +120,7 @@ func optionsOf(f form) []core.Option {
 	case f.Shared:
 		return []core.Option{core.Shared()}
 	case f.Permits > 0:
-		return []core.Option{core.Permits(f.Permits)}
+		return []core.Option{core.Permits(f.Permits), core.Weight(f.Taken())}
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // result is what a fault has come to, in one round or in all of them.
 type result struct {
 	times, grants, violations, stuck int
-	shared, permits, attempts        int // of the grants
+	shared, permits, heavy, attempts int // of the grants: heavy ones took several permits
 	again                            int // answers
 	undecided, decided               int // histories
 	recovery, late                   time.Duration
@@ -25,6 +25,7 @@ func (r *result) add(o result) {
 	r.grants += o.grants
 	r.shared += o.shared
 	r.permits += o.permits
+	r.heavy += o.heavy
 	r.attempts += o.attempts
 	r.again += o.again
 	r.violations += o.violations
@@ -76,6 +77,7 @@ func (r *run) round(f fault) (res result) {
 				res.shared++
 			case v.Form.Permits > 0:
 				res.permits++
+				res.heavy += min(v.Form.Taken()-1, 1)
 			}
 		}
 		if v.Request != nil && v.Request.Again {

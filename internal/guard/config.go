@@ -42,6 +42,7 @@ type AdapterConfig[C any, I ~idempotency, F any] struct {
 	Options    []core.Option
 	Shared     func(C) bool
 	Permits    func(C) int
+	Weight     func(C) int
 	Skip       func(C) bool
 	OnRefused  F
 	FailOpen   bool
@@ -58,7 +59,7 @@ func (cfg AdapterConfig[C, I, F]) Config(of func(Request) C) Config {
 		Keys:       cfg.Keys,
 		Idempotent: ownIdempotency(cfg.Idempotent),
 		Options:    cfg.Options,
-		Forms:      adapter.Forms[Request]{Shared: asked(cfg.Shared, of), Permits: asked(cfg.Permits, of)},
+		Forms:      adapter.Forms[Request]{Shared: asked(cfg.Shared, of), Permits: asked(cfg.Permits, of), Weight: asked(cfg.Weight, of)},
 		FailOpen:   cfg.FailOpen,
 		Status:     cfg.Status,
 		BufferBody: cfg.BufferBody,

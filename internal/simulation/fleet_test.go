@@ -53,6 +53,7 @@ func TestEveryFormGetsItsShare(t *testing.T) {
 		polled  = 1500 * time.Millisecond
 	)
 	shared, three, one := []core.Option{core.Shared()}, []core.Option{core.Permits(3)}, []core.Option{core.Permits(1)}
+	all := []core.Option{core.Permits(3), core.Weight(3)}
 	for _, f := range []struct {
 		name    string
 		forms   [][]core.Option
@@ -64,6 +65,8 @@ func TestEveryFormGetsItsShare(t *testing.T) {
 		{"permits and one alone", [][]core.Option{three, three, nil}, []hearing{hears, hears, hears}, heard},
 		{"permits", [][]core.Option{three, three, three}, []hearing{hears, hears, hears}, heard},
 		{"three permits and one", [][]core.Option{three, three, one}, []hearing{hears, hears, hears}, heard},
+		{"three permits and all of them", [][]core.Option{three, three, all}, []hearing{hears, hears, hears}, heard},
+		{"all permits, and nobody hears", [][]core.Option{three, three, all}, []hearing{cannot, cannot, cannot}, polled},
 		{"all forms", [][]core.Option{shared, three, nil}, []hearing{hears, hears, hears}, heard},
 		{"a writer that may not subscribe", [][]core.Option{shared, shared, nil}, []hearing{hears, hears, mayNot}, polled},
 		{"nobody hears", [][]core.Option{shared, three, nil}, []hearing{cannot, cannot, cannot}, polled},

@@ -19,7 +19,7 @@ const decideWithin = 10 * time.Second
 type verdict struct {
 	found                      []string
 	grants, windows, undecided int
-	shared, permits            int           // of the grants
+	shared, permits, heavy     int           // of the grants: heavy ones took several permits
 	held                       time.Duration // by all together
 	idle                       time.Duration // the longest that a free lock was waited for, in calm times
 	late                       time.Duration // the longest that a call outlasted its end
@@ -57,6 +57,7 @@ func (v *verdict) cycle(w *world, c *cycle, last map[string]int64) {
 				v.shared++
 			} else if o.Form.Permits > 0 {
 				v.permits++
+				v.heavy += min(o.Form.Taken()-1, 1)
 			}
 			if end := max(o.Done, o.Told); end > 0 {
 				v.held += time.Duration(end - o.Returned)
@@ -183,7 +184,11 @@ func (v *verdict) repeated(c *cycle) {
 const pollBound = time.Second + 2*slack
 
 // crowd counts those who have a lock, or wait for it, by form.
-type crowd struct{ alone, sharing, permitted int }
+type crowd struct {
+	alone, sharing, permitted int
+	permits                   int              // that they take
+	leaving                   [mostPermits]int // those who leave so many for others
+}
 
 func (c *crowd) add(f checker.Form, n int) {
 	switch {
@@ -191,6 +196,8 @@ func (c *crowd) add(f checker.Form, n int) {
 		c.sharing += n
 	case f.Permits > 0:
 		c.permitted += n
+		c.permits += n * f.Taken()
+		c.leaving[f.Permits-f.Taken()] += n
 	default:
 		c.alone += n
 	}
@@ -207,7 +214,7 @@ func open(holding, waiting crowd) bool {
 		return false
 	}
 	return holding.permitted+waiting.permitted == 0 ||
-		holding.sharing+waiting.sharing == 0 && holding.permitted < fewestPermits
+		holding.sharing+waiting.sharing == 0 && holding.permits <= slices.IndexFunc(waiting.leaving[:], func(n int) bool { return n > 0 })
 }
 
 // unreached complains of a lock that was free, or had room, while somebody waited for it

@@ -50,6 +50,7 @@ const (
 	readAndWritten = "read and written"
 	permitted      = "permitted"
 	fewestPermits  = 2
+	mostPermits    = 3
 )
 
 // together gives the plan a key whose holders go together, and a form.
@@ -59,10 +60,11 @@ func (p *plan) together(random *rand.Rand) {
 		p.Key, p.Form.Shared = readAndWritten, true
 	case n < 55:
 		p.Key = readAndWritten
-	case n < 75:
-		p.Key, p.Form.Permits = permitted, fewestPermits
 	case n < 95:
-		p.Key, p.Form.Permits = permitted, fewestPermits+1
+		p.Key, p.Form.Permits = permitted, fewestPermits+random.IntN(mostPermits-fewestPermits+1)
+		if random.IntN(2) == 0 {
+			p.Form.Weight = 1 + random.IntN(p.Form.Permits)
+		}
 	default:
 		p.Key = permitted
 	}
@@ -170,7 +172,7 @@ func (p plan) form() []core.Option {
 	case p.Form.Shared:
 		return []core.Option{core.Shared()}
 	case p.Form.Permits > 0:
-		return []core.Option{core.Permits(p.Form.Permits)}
+		return []core.Option{core.Permits(p.Form.Permits), core.Weight(p.Form.Taken())}
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ func (r *report) add(w *world, v verdict, lived time.Duration) {
 	o.grants += v.grants
 	o.shared += v.shared
 	o.permits += v.permits
+	o.heavy += v.heavy
 	o.windows += v.windows
 	o.undecided += v.undecided
 	o.held += v.held
@@ -45,7 +46,7 @@ func (r *report) String() string {
 		fmt.Fprintf(&b, "| %s | %d |\n", name, r.counts[name])
 	}
 	v := r.verdict
-	fmt.Fprintf(&b, "\n- seeds: %d; simulated time: %v; locks taken: %d (shared %d, permits %d), held for %v\n", r.worlds, r.lived.Round(time.Second), v.grants, v.shared, v.permits, v.held.Round(time.Second))
+	fmt.Fprintf(&b, "\n- seeds: %d; simulated time: %v; locks taken: %d (shared %d, permits %d, several permits %d), held for %v\n", r.worlds, r.lived.Round(time.Second), v.grants, v.shared, v.permits, v.heavy, v.held.Round(time.Second))
 	fmt.Fprintf(&b, "- dedup windows: %d; histories not decided within %v: %d\n", v.windows, decideWithin, v.undecided)
 	fmt.Fprintf(&b, "- longest wait for a free lock in calm times: %v\n", v.idle.Round(time.Millisecond))
 	fmt.Fprintf(&b, "- broken promises: %d\n", r.broken)

@@ -6,6 +6,11 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
 // setEach sets each field of a struct for itself, those of nested structs too, and calls check with its path. A field of a
@@ -26,6 +31,8 @@ func setEach(t *testing.T, all reflect.Value, path string, check func(path strin
 			continue
 		case v.Kind() == reflect.Bool:
 			v.SetBool(!v.Bool())
+		case v.Type() == reflect.TypeFor[time.Duration]():
+			v.SetInt(v.Int() + int64(time.Millisecond)) // the least that counts
 		case v.CanInt():
 			v.SetInt(v.Int() + 1)
 		case v.CanUint():
@@ -82,6 +89,77 @@ func TestEachFieldMakesALockSpecial(t *testing.T) {
 	if (&Release{Holding: owner, Terms: ordinary, Work: Failed}).isShort() {
 		t.Error("a release of what may be in the queue only is short")
 	}
+}
+
+// What makes a lock special is said to Redis: a field of which no word tells is lost in silence.
+func TestEachTermIsSaidToRedis(t *testing.T) {
+	one := &New(serverAt("a:1"), Config{}).backend
+	whose, terms := Holding{NewName("lock:", "k"), "o", "p:1"}, Terms{Form: Permits(3).Weighing(2), Lease: time.Second, Window: time.Minute}
+	claim, release := Claim{Holding: whose, Terms: terms}, Release{Holding: whose, Terms: terms, Token: 7, Last: 7}
+	words := func() []any {
+		c := Claim{Holding: claim.Holding, Terms: claim.Terms}
+		return slices.Concat(c.prepare(one).Words, release.command(one, new(releaseCommand), false).Words)
+	}
+	usual := words()
+	said := func(path string) {
+		if reflect.DeepEqual(words(), usual) {
+			t.Errorf("with another %s Redis is told the same", path)
+		}
+	}
+	setEach(t, reflect.ValueOf(&claim.Terms).Elem(), "claim.", said)
+	setEach(t, reflect.ValueOf(&release.Terms).Elem(), "release.", func(path string) {
+		// Redis has these of the lock since it was taken.
+		if !slices.Contains([]string{"release.Fixed", "release.Lease", "release.Window"}, path) {
+			said(path)
+		}
+	})
+}
+
+// A grant has the terms of its claim, but for what Redis says of a lock that was entered.
+func TestEachTermIsInTheGrant(t *testing.T) {
+	claim := Claim{Holding: Holding{NewName("lock:", "k"), "p:1", "p:1"}, Terms: Terms{Lease: time.Second}}
+	for what, reply := range map[string]any{"a text": "7", "a list": []any{int64(1), "7", int64(1000), int64(5), int64(1), int64(0), int64(1000)}} {
+		setEach(t, reflect.ValueOf(&claim.Terms).Elem(), "", func(path string) {
+			want := claim.Terms
+			got, err := claim.decode(conn.Reply{Value: reply})
+			if what == "a list" {
+				want.Lease, want.Fixed = time.Second, false // as it says
+			}
+			if err != nil || got.Terms != want {
+				t.Errorf("%s, %s: %+v, %v; want %+v", what, path, got.Terms, err, want)
+			}
+		})
+	}
+}
+
+// callersGoroutine are workers that do the work on the caller's goroutine.
+type callersGoroutine struct{}
+
+func (callersGoroutine) Start(work func())             { work() }
+func (callersGoroutine) Begin(work interface{ Run() }) { work.Run() }
+
+// One lock that is special, or has another lease, is not taken or freed by one command with others.
+func TestEachTermKeepsALockApart(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	defer client.Close()
+	s, ordinary := New(conn.New(client, conn.Config{Workers: callersGoroutine{}}), Config{}), Terms{Lease: usualLease}
+	_ = s.servers[0].Merges() // finds out whether it does
+	whose := Holding{NewName("lock:", "k"), "p:1", "p:1"}
+	claims := []Claim{{Holding: whose, Terms: ordinary}, {Holding: whose, Terms: ordinary}}
+	releases := []*Release{{Holding: whose, Terms: ordinary, Token: 7, Last: 7}, {Holding: whose, Terms: ordinary, Token: 7, Last: 7}}
+	if s.takeAllCommand(claims) == nil || s.freeAllCommand(releases) == nil {
+		t.Fatal("locks that are alike are kept apart")
+	}
+	setEach(t, reflect.ValueOf(&claims[1].Terms).Elem(), "", func(path string) {
+		if s.takeAllCommand(claims) != nil {
+			t.Errorf("with another %s it is taken with others", path)
+		}
+	})
+	setEach(t, reflect.ValueOf(&releases[1].Terms).Elem(), "", func(path string) {
+		if s.freeAllCommand(releases) != nil {
+			t.Errorf("with another %s it is freed with others", path)
+		}
+	})
 }
 
 func TestForms(t *testing.T) {

@@ -67,7 +67,7 @@ func (s *Store) takeAllCommand(cs []Claim) *conn.Command {
 	c.Name, c.Merges, c.Resends, c.Compensator = first.Owner, 1, &c.resends, c
 	for i := range cs {
 		one := &cs[i]
-		if !one.isShort() || one.Lease != first.Lease {
+		if !one.isShort() || one.Terms != first.Terms {
 			return nil
 		}
 		one.store = &s.backend
@@ -138,7 +138,7 @@ func (s *Store) freeAllCommand(rs []*Release) *conn.Command {
 	c.Script, c.Keys, c.Words = &s.scripts.release.Merged.Script, int16(n), make([]any, n, n+2)
 	c.Name, c.Merges = first.Owner, 2
 	for i, r := range rs {
-		if !r.isShort() || r.Owner != first.Owner || r.Token != first.Token || r.Lease != first.Lease {
+		if !r.isShort() || r.Owner != first.Owner || r.Token != first.Token || r.Terms != first.Terms {
 			return nil
 		}
 		c.Words[i] = r.Name.Lock()

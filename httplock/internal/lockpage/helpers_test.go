@@ -96,6 +96,7 @@ type holder struct {
 	Owner   string
 	Process *process
 	Count   int
+	Weight  int       `json:"permits"`
 	TTL     int64     `json:"ttl_ms"`
 	Here    *heldLock `json:"held_here"`
 }

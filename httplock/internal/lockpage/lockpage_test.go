@@ -130,7 +130,8 @@ func TestLockPageLooksUpForms(t *testing.T) {
 		at := time.Now().UTC()
 		mine := take(t, t.Context(), l, "price", core.Shared(), core.Owner("a"))
 		theirs := take(t, t.Context(), other, "price", core.Shared(), core.Owner("b"), core.FixedLease(time.Minute))
-		one := take(t, t.Context(), other, "tenant", core.Permits(2))
+		one := take(t, t.Context(), other, "tenant", core.Permits(2), core.Weight(2))
+		heavy, light := take(t, t.Context(), other, "two", core.Permits(9), core.Weight(4), core.Owner("c")), take(t, t.Context(), other, "two", core.Permits(9), core.Owner("d"))
 		server.HSet("lock:upload", "mode", "h7 ab 60000")
 		server.HSet("lock:paid", "mode", "w60000 ab", "latchkey:answer", "ab {}")
 		server.HSet("lock:paying", "mode", "i1 ab 60000")
@@ -138,7 +139,7 @@ func TestLockPageLooksUpForms(t *testing.T) {
 			server.SetTTL("lock:"+key, time.Minute)
 		}
 		time.Sleep(5 * time.Second)
-		ofOne := holder{Owner: one.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, TTL: 25000}
+		ofOne := holder{Owner: one.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, Weight: 2, TTL: 25000}
 		for key, c := range map[string]struct {
 			want lookedUp
 			text string
@@ -149,7 +150,11 @@ func TestLockPageLooksUpForms(t *testing.T) {
 			}}, "price shared by 2 Left in Redis unless renewed 55 s Calls waiting here 0 Those who hold it Owner Holds Left unless renewed By force " +
 				"this process, for 5.0 s a 1 25 s Put it out now b 1 55 s Put it out now To put a holder out does not stop it."},
 			"tenant": {lookedUp{Key: "tenant", State: "held", Form: "permits", holder: ofOne, Holders: []holder{ofOne}},
-				"tenant permits in use: 1 Owner " + ownerText("other", one) + " Holds 1 Left"},
+				"tenant permits in use: 2 Owner " + ownerText("other", one) + " Holds 1, with 2 permits Left"},
+			"two": {lookedUp{Key: "two", State: "held", Form: "permits", holder: holder{Count: 2, Weight: 5, TTL: 25000}, Holders: []holder{
+				{Owner: "c", Count: 1, Weight: 4, TTL: 25000}, {Owner: "d", Count: 1, Weight: 1, TTL: 25000},
+			}}, "two permits in use: 5 Left in Redis unless renewed 25 s Calls waiting here 0 Those who hold it Owner Holds Left unless renewed By force " +
+				"c 1, with 4 permits 25 s Put it out now d 1 25 s Put it out now"},
 			"upload": {lookedUp{Key: "upload", State: "parked", holder: holder{TTL: 55000}},
 				"upload parked Left until it is free 55 s Calls waiting here 0 Free this lock by force The lock was handed over"},
 			"paid": {lookedUp{Key: "paid", State: "answered", holder: holder{TTL: 55000}},
@@ -168,7 +173,7 @@ func TestLockPageLooksUpForms(t *testing.T) {
 		if text := readable(get(page, "/").Body.String()); !strings.Contains(text, "price shared as a 5.0 s") {
 			t.Errorf("the list does not say that one is shared:\n%s", text)
 		}
-		unlock(t, mine, theirs, one)
+		unlock(t, mine, theirs, one, heavy, light)
 	})
 }
 

@@ -114,6 +114,7 @@ type holder struct {
 	Owner   string    `json:"owner"`
 	Process *process  `json:"process,omitempty"` // of the owner, where its text shows one
 	Count   int       `json:"count"`
+	Weight  int       `json:"permits,omitempty"`   // that it has
 	TTL     int64     `json:"ttl_ms"`              // negative: it does not end
 	Here    *heldLock `json:"held_here,omitempty"` // this process has it
 }
@@ -123,7 +124,7 @@ type lookUp struct {
 	Key     string   `json:"key"`
 	State   string   `json:"state"`
 	Form    string   `json:"form,omitempty"`
-	holder           // where there is one. Of several the count is that of all, and there is no owner
+	holder           // where there is one. Of several the numbers are those of all, and there is no owner
 	Holders []holder `json:"holders,omitempty"` // of a lock that several may hold
 	Waiters int      `json:"waiters"`
 	Error   string   `json:"error,omitempty"`
@@ -235,6 +236,7 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string, here core.S
 	found.Form, found.Count, found.TTL = info.Form, info.Count, info.TTL.Milliseconds()
 	for _, h := range info.Holders {
 		found.Holders = append(found.Holders, newHolder(h, here.Held))
+		found.Weight += h.Weight
 	}
 	if len(found.Holders) == 1 {
 		found.holder = found.Holders[0]
@@ -263,7 +265,7 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string, here core.S
 }
 
 func newHolder(h core.Holder, here []core.HeldLock) holder {
-	it := holder{Owner: h.Owner, Count: h.Count, TTL: h.TTL.Milliseconds()}
+	it := holder{Owner: h.Owner, Count: h.Count, Weight: h.Weight, TTL: h.TTL.Milliseconds()}
 	if p, ok := core.ProcessOf(h.Owner); ok {
 		it.Process = &process{p.Name, p.PID, p.Since.UTC()}
 	}
