@@ -206,12 +206,12 @@ func TestWeightsThatDoNotGo(t *testing.T) {
 			"each, in a window":      {core.PermitsEach(3), core.KeepFor(time.Minute)},
 			"of two keys":            {core.PermitsEach(3, 3)},
 		} {
-			if k, err := l.Lock(background, "k", opts...); err == nil || !strings.HasPrefix(err.Error(), "core: ") {
+			if k, err := l.Lock(background, what, opts...); err == nil || !strings.HasPrefix(err.Error(), "core: ") {
 				t.Errorf("%s: took %v, %v", what, k, err)
 			}
 		}
-		for what, opt := range map[string]core.Option{"weight": core.Weight(1), "each": core.PermitsEach(1)} {
-			if _, err := core.New(s.client(), core.Permits(3), opt); err == nil || !strings.Contains(err.Error(), "not for New") {
+		for what, opt := range map[string]core.Option{"Weight is for a call": core.Weight(1), "PermitsEach is for a call": core.PermitsEach(1)} {
+			if _, err := core.New(s.client(), opt); err == nil || !strings.Contains(err.Error(), what) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
