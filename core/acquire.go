@@ -53,9 +53,6 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock
 
 // lockObserved takes or enters the lock, and notifies Observers.
 func (l *Locker) lockObserved(ctx context.Context, key string, given *settings) (*Lock, error) {
-	if _, err := l.formsOf([]string{key}, given); err != nil {
-		return nil, err
-	}
 	ctx, observed := l.observe(ctx, key, 1, given.Name, given.Form.Label())
 	k, err := l.enterOrLock(ctx, key, given)
 	return k.observed(observed, given.Form, err)
@@ -64,6 +61,9 @@ func (l *Locker) lockObserved(ctx context.Context, key string, given *settings) 
 // enterOrLock enters the lock if the context holds it, and takes it otherwise.
 func (l *Locker) enterOrLock(ctx context.Context, key string, given *settings) (*Lock, error) {
 	name, err := l.nameOf(key)
+	if err == nil {
+		_, err = l.formsOf([]string{key}, given)
+	}
 	if err != nil {
 		return nil, err
 	}

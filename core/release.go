@@ -49,6 +49,7 @@ func (r *releasing) start(work store.Work) {
 	s := r.lease
 	r.over = time.Now().Add(s.engine.timeout)
 	r.request.Until = r.over.Add(s.Lease)
+	r.request.MayArrive = r.request.MayArrive || r.handle.resends.MayArriveTwice() // as was found out since it has left
 	if r.request.Work = max(r.request.Work, work); r.request.Work != store.Done {
 		r.request.Answer = nil
 	}

@@ -28,6 +28,25 @@ func wantWeights(t *testing.T, l *core.Locker, key string, want map[*core.Lock]i
 	}
 }
 
+// An owner of choice whose permits have ended, and who takes fewer, has those alone.
+func TestWeightOfAnOwnerThatHadMore(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		mine := func(w int, more ...core.Option) []core.Option {
+			return append(more, core.Permits(10), core.Weight(w), core.Owner("me"))
+		}
+		before := take(t, background, l, "k", mine(5, core.FixedLease(time.Second))...)
+		s.failAll(refuse("ERR not now"), release) // what gives it back in time
+		other := take(t, background, l, "k", core.Permits(10))
+		time.Sleep(2 * time.Second)
+		wantErr(t, before.Unlock(background), core.ErrLost)
+		now := take(t, background, l, "k", mine(1)...)
+		s.heal()
+		wantWeights(t, l, "k", map[*core.Lock]int{now: 1, other: 1})
+		unlock(t, take(t, background, l, "k", core.NoWait(), core.Permits(10), core.Weight(8)), now, other)
+	})
+}
+
 // The permits of all who have some are never more than there are.
 func TestWeightsBoundTheHolders(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -13,6 +13,9 @@ local function take(owner, hold, form, lease, more)
   elseif before == '' or its.left < LOOK_MS then
     number = '' -- the cached expiry does not hold any more
   end
+  if kind == 'p' and owner ~= hold then
+    write(owner, nil) -- a holder of that owner that has ended may have had more permits
+  end
   write(owner, its)
   for i = 1, (string.match(form, 'w(%d+)$') or 1) - 1 do
     call('HSET', lock, FURTHER .. i .. ':' .. owner, '-')
