@@ -25,6 +25,7 @@ type lease struct {
 	mu            sync.Mutex
 	life          life.Life
 	renewals      uint32        // confirmed
+	refreshed     bool          // by a user: Redis may have it for longer than is known here
 	entered       bool          // once more
 	work          store.Work    // what its holder has said of it
 	ownOwnerKnown atomic.Bool   // that of acquisition, where no other lock has the owner

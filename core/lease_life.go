@@ -67,14 +67,17 @@ func (s *lease) followUnlocked(after afterwards) error {
 	return loss
 }
 
-// lose ends the contexts of all handles, and gives back what may be left in Redis: the lock, unless Redis does not know
-// it, or a minority of a quorum at most; and of each hold a copy of its acquisition that may still arrive.
+// lose ends the contexts of all handles, and gives back what may be left in Redis: the lock, unless its time is over
+// there, or a minority of a quorum has it at most; and of each hold a copy of its acquisition that may still arrive.
 func (s *lease) lose(after afterwards, why error) {
 	e := s.engine
 	for _, h := range after.handles {
 		h.under.end(why)
 	}
-	left := !after.Gone || e.store.MinorityMayKeep()
+	s.mu.Lock()
+	isOver := after.Ended == life.FixedOver && !s.refreshed
+	s.mu.Unlock()
+	left := !isOver && (!after.Gone || e.store.MinorityMayKeep())
 	for _, h := range after.handles {
 		s.giveBack(h, left)
 	}

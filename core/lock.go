@@ -159,6 +159,7 @@ func (k *Lock) Refresh(ctx context.Context) error {
 	s := k.lease
 	s.mu.Lock()
 	renewal := s.renewal()
+	s.refreshed = true
 	s.mu.Unlock()
 	held, sent, err := s.engine.store.Refresh(ctx, renewal)
 	if err != nil {
