@@ -26,9 +26,11 @@ type bubble struct {
 	queue  *asynq.Client
 	stops  []func()
 
-	refused atomic.Int32
-	mu      sync.Mutex
-	failed  []error
+	refused     atomic.Int32
+	mu          sync.Mutex
+	failed      []error
+	connections []net.Conn // all that were dialled
+	closed      bool
 }
 
 func newBubble(tb testing.TB) *bubble {
@@ -48,7 +50,14 @@ func (b *bubble) dial() *redis.Client {
 			if err != nil {
 				return nil, err
 			}
-			return buffered.New(pipe), nil
+			conn := buffered.New(pipe)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.closed {
+				_ = conn.Close()
+			}
+			b.connections = append(b.connections, conn)
+			return conn, nil
 		},
 		DisableIdentity: true,
 		PoolSize:        100,
@@ -63,6 +72,12 @@ func (b *bubble) close() {
 		b.tb.Error(err)
 	}
 	b.server.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for _, conn := range b.connections { // a client leaves those open that it dials while it is closed
+		_ = conn.Close()
+	}
 }
 
 // locker returns a Locker with a client of its own, as each process has.
