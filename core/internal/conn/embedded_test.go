@@ -132,13 +132,13 @@ func TestCommandsOfWhichOnlyTheWordsWereRead(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				redisServer := miniredis.NewMiniRedis()
 				defer redisServer.Close()
-				down := true
-				works := dialer(map[string]*miniredis.Miniredis{addr: redisServer})
+				var works atomic.Bool
+				dialWorking := dialer(map[string]*miniredis.Miniredis{addr: redisServer})
 				client := newClient(func(ctx context.Context, network, _ string) (net.Conn, error) {
-					if down {
+					if !works.Load() {
 						return nil, errDial
 					}
-					return works(ctx, network, addr)
+					return dialWorking(ctx, network, addr)
 				})
 				client.AddHook(reading{})
 				s := conn.New(client, config())
@@ -159,7 +159,7 @@ func TestCommandsOfWhichOnlyTheWordsWereRead(t *testing.T) {
 						t.Errorf("%d compensations, may arrive twice: %v", n.Load(), cs[i].Resends.MayArriveTwice())
 					}
 				}
-				down = false
+				works.Store(true)
 				echo := conn.NewScript("return ARGV[1]")
 				r, err := s.Do(background, &conn.Command{Script: echo, Keys: 1, Words: []any{"k", "text"}}, timeout)
 				if err != nil || r.Value != "text" {
