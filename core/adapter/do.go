@@ -10,10 +10,7 @@ import (
 func Do(
 	ctx context.Context, locker *core.Locker, key string, fn func(context.Context) error, opts ...core.Option,
 ) (ran bool, err error) {
-	err = locker.Do(ctx, key, func(ctx context.Context) error {
-		ran = true
-		return fn(ctx)
-	}, opts...)
+	err = locker.Do(ctx, key, noting(&ran, fn), opts...)
 	return ran, err
 }
 
@@ -21,9 +18,17 @@ func Do(
 func DoAll(
 	ctx context.Context, locker *core.Locker, keys []string, fn func(context.Context) error, opts ...core.Option,
 ) (ran bool, err error) {
-	err = locker.DoAll(ctx, keys, func(ctx context.Context) error {
-		ran = true
-		return fn(ctx)
-	}, opts...)
+	err = locker.DoAll(ctx, keys, noting(&ran, fn), opts...)
 	return ran, err
+}
+
+// noting notes that fn runs. Without a function there is none, so that core refuses it before a lock is taken.
+func noting(ran *bool, fn func(context.Context) error) func(context.Context) error {
+	if fn == nil {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		*ran = true
+		return fn(ctx)
+	}
 }
