@@ -217,7 +217,7 @@ func TestBriefReleaseLooksFurther(t *testing.T) {
 
 // A lock of another kind is left alone.
 func TestLockOfAnotherKind(t *testing.T) {
-	for _, mode := range []string{"read", "write"} {
+	for _, mode := range []string{"read", "write", "x", "x 30000"} {
 		in(t, 1, func(t *testing.T, w *world) {
 			w.redis[0].HSet("lock:k", "mode", mode, "thread:1", "1", "thread:1:write", "1")
 			before := w.hash(0)

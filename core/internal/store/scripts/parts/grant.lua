@@ -42,7 +42,9 @@ local function grant(asking)
       return first
     end
     local hold, form, owner = parts_of(member)
-    local young, room = math.abs(now - score) < YOUNG, makes_room(form)
+    -- Only a later version knows whether there is room for a form of its own: its process asks within a second.
+    local known = form == '' or form == 's' or string.find(form, '^p%d+w?%d*$')
+    local young, room = math.abs(now - score) < YOUNG, known and makes_room(form)
     -- The usual case, a full lock: a young entry keeps its place, subscribed or not, so subscribers need not be counted.
     if young and not room then
       return first or member

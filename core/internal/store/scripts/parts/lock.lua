@@ -41,7 +41,7 @@ local GRANT_MS = 1000 -- the lease of a grant that was not confirmed yet
 local SEVERAL = '[sp]' -- the kinds of which there may be several holders; room.lua knows how many
 
 -- The lock, as it was read. kind is the letter of the mode; nil when the lock is free, r when
--- Redisson has it, ? when it is none of ours. number, digest and stays are the parts of the mode.
+-- Redisson has it, u in a form of a later version, ? when it is none of ours. number, digest and stays are the parts of the mode.
 local mode, kind, number, digest, keep
 local stays = 0 -- for how long h and i last without a holder, in ms
 local mine, held -- what the owner has of the lock; what the holder of an exclusive one has, whoever it is

@@ -16,10 +16,11 @@ do
     else
       digest, stays = string.match(what or '', '^ (%x+) ?(%d*)$')
       stays = stays or 0
-      if not kind or what ~= '' and not digest then
-        kind = '?'
+      if not kind or kind == 'x' or what ~= '' and not digest then
+        kind = string.find(mode, '^%l%d') and 'u' or '?'
+      else
+        mine = parse_holder(fields[3])
       end
-      mine = parse_holder(fields[3])
     end
   end
 end
