@@ -1,7 +1,7 @@
 # Every target is explained by "make help".
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help test race lint faults simulate model bench fuzz cover redis test-adapters test-benchmarks test-browser test-redisson test-servers dashboard
+.PHONY: help test race lint faults simulate model bench fuzz cover redis test-adapters test-benchmarks test-browser test-redisson test-servers test-mixed api dashboard
 
 # Version 0.7.0 serves Go 1.25 and 1.26; later ones need 1.26.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
@@ -56,13 +56,14 @@ lint: ## gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; fi
 	@set -e; for m in $(MODULES) internal/browser $(ADAPTERS); do (cd $$m; set -x; go vet ./...; go run $(STATICCHECK) ./...); done
 
-faults: redis ## the fault suite at length, with a table of what was survived: make faults FOR=10m; BESIDE=<commit>: half of the workers are of it
-	@set -e; if [ -n "$(BESIDE)" ]; then \
-		other=$$(mktemp -d); trap 'git worktree remove --force '$$other EXIT; trap 'exit 1' INT TERM; \
-		git worktree add -q --detach $$other $(BESIDE); \
-		(cd $$other && go test -c -o faults.test ./internal/faults); \
-		beside="-faults.beside $$other/faults.test"; \
-	fi; go test ./internal/faults -run TestFaults -count=1 -v -timeout 0 -faults.for $(FOR) $$beside
+faults: redis ## the fault suite at length, with a table of what was survived: make faults FOR=10m
+	@go test ./internal/faults -run TestFaults -count=1 -v -timeout 0 -faults.for $(FOR)
+
+test-mixed: redis ## the fault suite with half of the workers of an older version, the last release or OLD=<commit>; FOR=2m
+	@.ci/compare mixed "$(OLD)" $(if $(filter command line,$(origin FOR)),$(FOR),2m)
+
+api: ## what has changed in the public API since the last release, or since OLD=<commit>
+	@.ci/compare api "$(OLD)"
 
 simulate: ## the simulation in fake time at length, new seeds, with a table of what was survived: make simulate FOR=10m
 	@go test ./internal/simulation -run TestSimulation -count=1 -v -timeout 0 -simulation.for $(FOR)

@@ -6,7 +6,7 @@
 //	go test ./internal/faults                                       # each fault once
 //	go test ./internal/faults -run TestFaults -v -faults.for 10m    # at random, with a table at the end
 //	go test ./internal/faults -run TestFaults -faults.only swapped  # the faults of some name
-//	make faults BESIDE=HEAD~5                                       # every second worker is of that commit, as in a rolling upgrade
+//	make test-mixed OLD=HEAD~5                                       # every second worker is of that commit, as in a rolling upgrade
 //
 // A run is a topology of Redis, a crew of workers and a sequence of rounds. In a
 // round the crew works, one fault is injected and healed, every key must be locked

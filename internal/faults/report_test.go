@@ -60,7 +60,7 @@ func (p *report) String() string {
 	line("**all**", "", sum)
 	fmt.Fprintf(&b, "\n- worker processes: %d, with %d goroutines each, on %d keys\n", p.workers, actors, len(keys))
 	if *beside != "" {
-		fmt.Fprintf(&b, "- every second worker process was of another commit, %s\n", *beside)
+		b.WriteString("- every second worker process was of the older version\n")
 	}
 	fmt.Fprintf(&b, "- of the operations %d shared their lock, %d had a permit, and %d of these several; %d were attempts at requests that count once, whose answers were given again %d times\n",
 		sum.shared, sum.permits, sum.heavy, sum.attempts, sum.again)
