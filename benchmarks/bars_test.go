@@ -115,3 +115,26 @@ func TestSelectRows(t *testing.T) {
 		t.Errorf("an unknown row gave %v, want an error with those that there are", err)
 	}
 }
+
+// The pages open with what a user asks; each missed bar has its reason.
+func TestPagesOfASavedRun(t *testing.T) {
+	r, err := load("results/results.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page, want := range map[string]string{
+		r.table():    "| requests a second of a gin route, 1 connection |",
+		r.barTable(): "| why |",
+	} {
+		if first, _, _ := strings.Cut(page, "## The rows"); !strings.Contains(first, want) {
+			t.Errorf("no %q in:\n%.400s", want, first)
+		}
+	}
+	background := verdict{Row: "gin-16", Text: "with BackgroundRelease ≥ 1.4"}
+	if got := background.why(); got != "in the background" {
+		t.Errorf("why: %q", got)
+	}
+	if got := (verdict{Row: "gin-16", Text: "≥ 1.3"}).why(); got != "16 callers" {
+		t.Errorf("why: %q", got)
+	}
+}

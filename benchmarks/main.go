@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -38,10 +39,18 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	holdTime := flags.Duration("hold-time", 15*time.Second, "how long the rows of held locks are measured")
 	quick := flags.Bool("quick", false, "one short round: a look, no measurement")
 	dir := flags.String("out", "", `folder for table, JSON and charts (default: "results" for a full run, else none)`)
+	from := flags.String("from", "", "measure nothing: write the pages of this results.json anew, into its folder")
 	cpuProfile := flags.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	memProfile := flags.String("memprofile", "", "write a profile of all allocations of this process to a file")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *from != "" {
+		r, err := load(*from)
+		if err != nil {
+			return err
+		}
+		return r.save(filepath.Dir(*from))
 	}
 	b := &bench{
 		rounds: *rounds, roundTime: *roundTime, holdTime: *holdTime, divide: 1, quick: *quick, libraries: split(*libs), log: log,

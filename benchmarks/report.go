@@ -40,13 +40,19 @@ type libraryJSON struct {
 
 func newReport(conditions string, rows []measured) report {
 	r := report{Conditions: conditions, rows: rows}
-	byName := results{}
 	for _, m := range rows {
-		byName[m.name] = m
 		r.Rows = append(r.Rows, m.json())
 	}
-	r.Verdicts = judge(byName, bars())
+	r.Verdicts = judge(r.byName(), bars())
 	return r
+}
+
+func (r report) byName() results {
+	byName := results{}
+	for _, m := range r.rows {
+		byName[m.name] = m
+	}
+	return byName
 }
 
 func (m measured) json() rowJSON {
@@ -66,7 +72,32 @@ func (m measured) json() rowJSON {
 	return out
 }
 
-// save writes the table, the JSON and the charts into a folder.
+// load reads the JSON of an earlier run, to write the pages anew.
+func load(file string) (report, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return report{}, err
+	}
+	var saved report
+	if err := json.Unmarshal(text, &saved); err != nil {
+		return report{}, fmt.Errorf("%s: %w", file, err)
+	}
+	var all []measured
+	for _, row := range saved.Rows {
+		chosen, err := selectRows([]string{row.Name})
+		if err != nil {
+			return report{}, err
+		}
+		m := measured{row: chosen[0], rounds: map[string][]figures{}}
+		for _, l := range row.Libraries {
+			m.order, m.rounds[l.Name] = append(m.order, l.Name), l.Rounds
+		}
+		all = append(all, m)
+	}
+	return newReport(saved.Conditions, all), nil
+}
+
+// save writes the pages, the JSON and the charts into a folder.
 func (r report) save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -77,6 +108,7 @@ func (r report) save(dir string) error {
 	}
 	err = firstError(
 		os.WriteFile(filepath.Join(dir, "table.md"), []byte("# Results\n\n"+r.table()), 0o644),
+		os.WriteFile(filepath.Join(dir, "bars.md"), []byte(r.barTable()), 0o644),
 		os.WriteFile(filepath.Join(dir, "results.json"), append(text, '\n'), 0o644))
 	if err != nil {
 		return err

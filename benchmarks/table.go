@@ -7,21 +7,11 @@ import (
 	"strings"
 )
 
-// table writes everything for people: Markdown, readable as it is.
+// table writes what was measured for people: Markdown, readable as it is.
 func (r report) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", r.Conditions)
-	if len(r.Verdicts) > 0 {
-		b.WriteString("## The bars\n\n| row | bar | measured | |\n|---|---|--:|---|\n")
-		for _, v := range r.Verdicts {
-			result := "met"
-			if !v.Met {
-				result = "**missed by " + v.By + "**"
-			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", v.Row, v.Text, show(v.Got), result)
-		}
-		b.WriteByte('\n')
-	}
+	r.answers(&b)
 	b.WriteString("## The rows\n\nMedians over the rounds; ratios are medians of the ratios in each round; ± is half of the\n" +
 		"distance between the best and the worst round, in percent of the median.\n")
 	for _, m := range r.rows {
