@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -38,18 +37,6 @@ func (w *want) way() store.Way {
 		return store.Way{Enter: w.enter}
 	}
 	return store.Way{Attempt: w.settings.Attempt}
-}
-
-// waitsForEver says that nothing but the lock ends the wait in a day, as far as is known.
-func (w *want) waitsForEver() bool {
-	until, bounded := w.ctx.Deadline()
-	return (!bounded || time.Until(until) > longestLease) && (w.settings.Wait == nil || *w.settings.Wait > longestLease)
-}
-
-// mayHandOff says that the call can have a lock of that form without asking Redis, which would have to know no more of it
-// than the form and the lease.
-func (e *engine) mayHandOff(w *want, f store.Form) bool {
-	return w.terms().OrdinaryIn(f) && w.owner().Usual() && w.way().Free() && !e.store.HandOffNeedsRedis()
 }
 
 // claim is what the call asks Redis for by a hold.

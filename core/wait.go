@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
@@ -25,10 +24,10 @@ const (
 // waitSafely takes a lock that the context does not hold. A call whose context holds others is refused where its wait
 // might not end.
 func (c *lockCall) waitSafely() (*Lock, error) {
-	var i *inner
-	if c.settings.Waits() {
-		i = c.inner()
+	if !c.settings.Waits() {
+		return c.tryWithoutQueue(notWaiting)
 	}
+	i := c.inner()
 	if i == nil {
 		return c.tryThenQueue()
 	}
@@ -46,9 +45,6 @@ func (c *lockCall) waitSafely() (*Lock, error) {
 
 // tryThenQueue asks Redis at once if that may be of use, and then waits in the queue.
 func (c *lockCall) tryThenQueue() (*Lock, error) {
-	if !c.settings.Waits() {
-		return c.tryWithoutQueue(notWaiting)
-	}
 	e := c.engine
 	if c.mayGoAtOnce() {
 		k, err := c.askOnce()
@@ -102,18 +98,20 @@ func (c *lockCall) mayGoAtOnce() bool {
 type queuedCall struct {
 	*lockCall
 	waiter  *waiter
-	over    <-chan time.Time // when Wait is over; nil: the call has not waited yet, or has no Wait
-	pace    time.Duration    // after which it asks again while it is not notified
-	backOff time.Duration    // after which it asks a quorum again of which contenders have got parts
+	pace    time.Duration // after which it asks again while it is not notified
+	backOff time.Duration // after which it asks a quorum again of which contenders have got parts
 }
 
 // waitInQueue waits until the call is the head of its queue, then for the lock. The head asks
 // Redis whenever the lock may have become free.
 func (c *lockCall) waitInQueue(w *waiter) (*Lock, error) {
 	queued := queuedCall{lockCall: c, waiter: w, pace: pollUnnotified}
+	var until time.Time // zero: it has no Wait
+	if wait := c.settings.Wait; wait != nil {
+		until = time.Now().Add(*wait - c.group.waited())
+	}
 	for {
-		queued.boundByWait()
-		r := w.Wait(c.ctx, queued.pollDelay, queued.over, c.engine.closing)
+		r := w.Wait(c.ctx, queued.pollDelay, until, c.engine.closing)
 		switch r.Reason {
 		case waitqueue.AskRedis:
 		case waitqueue.LockGiven:
@@ -137,19 +135,11 @@ func (c *lockCall) waitInQueue(w *waiter) (*Lock, error) {
 	}
 }
 
-// boundByWait starts the timer of Wait when the call begins to wait: most calls get the lock without.
-func (c *queuedCall) boundByWait() {
-	wait := c.settings.Wait
-	if waited, waits := c.waiter.Waited(); waits && wait != nil && c.over == nil {
-		c.over = time.After(*wait - max(waited, c.group.waited()))
-	}
-}
-
 // pollDelay is how long to wait for a notification before asking again.
 func (c *queuedCall) pollDelay(known waitqueue.State) time.Duration {
 	delay := pollMax/2 + rand.N(pollMax/2)
-	e, silent := c.engine, !known.Silence.IsZero()
-	if silent || !known.Local && (e.mustPoll(schedule.Now()) || !e.listener.Subscribed(c.name.Channel())) {
+	silent := !known.Silence.IsZero()
+	if silent || !known.Local && !c.engine.isNotified(c.name) {
 		delay = c.pace/2 + rand.N(c.pace/2)
 		c.pace = min(2*c.pace, pollUnnotifiedMax)
 	}
@@ -162,7 +152,7 @@ func (c *queuedCall) pollDelay(known waitqueue.State) time.Duration {
 
 // lockGiven takes a lock that the call was given in memory.
 func (c *queuedCall) lockGiven(g grant) (*Lock, error) {
-	k, err := c.lockOfHandOff(g)
+	k, err := c.lockGivenInMemory(g)
 	if err != nil {
 		return nil, c.leave(err)
 	}

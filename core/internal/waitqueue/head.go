@@ -40,7 +40,7 @@ func (q *Queues[R, L, E]) appendHeads(heads []Head[R, E], lock string) []Head[R,
 
 // Choose chooses the call that was found, which is to get the lock in memory, unless it asks Redis by now, or has left.
 // take is called last, with the entry that was found; when it returns false nobody is chosen. Choose returns nil then;
-// otherwise [Waiter.HandOff] must follow soon.
+// otherwise [Waiter.Give] must follow soon.
 func (q *Queues[R, L, E]) Choose(lock string, found Head[R, E], take func(E) bool) *Waiter[R, L, E] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -53,8 +53,8 @@ func (q *Queues[R, L, E]) Choose(lock string, found Head[R, E], take func(E) boo
 	return nil
 }
 
-// HandOff gives the lock to a call that was chosen.
-func (w *Waiter[R, L, E]) HandOff(lock L) {
+// Give gives the lock to a call that was chosen.
+func (w *Waiter[R, L, E]) Give(lock L) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	w.stage, w.lock = given, lock
