@@ -8,11 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
-	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
-
-// waiter is a call in the wait queue of its lock.
-type waiter = waitqueue.Waiter[*want, grant, *entry]
 
 // entry is that of a wait queue of this process in the queue of the lock, in Redis: a hold with which all its calls ask, one
 // after another, and to which a release can grant the lock.

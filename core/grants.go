@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -22,17 +21,6 @@ type grant struct {
 	token   int64
 	hold    string
 	resends *conn.Resends // of the acquisition
-}
-
-// acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the first holder.
-type acquisition struct {
-	store.Terms
-	owner      string
-	redisToken int64
-	ahead      bool          // the token is ahead of the clock of Redis
-	attempt    int32         // the number of that at an idempotent request; 0: it is for none
-	heldSince  schedule.Time // by this process
-	ownerKnown *atomic.Bool  // others may have holds of the owner, in any lock that it has
 }
 
 // lockMemory is what a lock takes that was not entered, in one piece.
@@ -210,13 +198,12 @@ func (e *engine) mayGetInMemory(w *want, f store.Form) bool {
 // handOffFor is how long a process may hand the lock off from call to call before others have their chance.
 const handOffFor = 10 * time.Millisecond
 
-// giveToNextCall hands the lock off to the call of this process that waits first, in memory: the process keeps its
-// hold in Redis. That is lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). h was the last handle:
+// handOffInMemory gives the lock to the call of this process that waits first: the process keeps its hold in Redis. That is lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). h was the last handle:
 // of several that leave at once, one is. It is false when the lock has to be released.
-func (s *lease) giveToNextCall(h *handle) bool {
+func (s *lease) handOffInMemory(h *handle) bool {
 	queues, lock := &s.engine.queues, s.name.Lock()
 	for _, found := range queues.Find(lock) {
-		if !s.mayBeGivenTo(found.Request) {
+		if !s.mayHandOffTo(found.Request) {
 			continue
 		}
 		if w := queues.Choose(lock, found, func(*entry) bool { return true }); w != nil { // the next call takes over the entry
@@ -230,8 +217,8 @@ func (s *lease) giveToNextCall(h *handle) bool {
 	return false
 }
 
-// mayBeGivenTo says that a call of this process may have the lock while Redis knows of the present holder only.
-func (s *lease) mayBeGivenTo(call *want) bool {
+// mayHandOffTo says that a call of this process may have the lock while Redis knows of the present holder only.
+func (s *lease) mayHandOffTo(call *want) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := schedule.Now()

@@ -143,7 +143,7 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 			s, h := leased(t, l, schedule.Now().Add(ends))
 			s.life.Leave(0, &h.state)
 			s.Terms, s.heldSince = next.terms(), schedule.Now().Add(-kept)
-			if want := kept < handOffFor && ends > 0; s.mayBeGivenTo(&next) != want {
+			if want := kept < handOffFor && ends > 0; s.mayHandOffTo(&next) != want {
 				t.Errorf("held for %v, ends in %v: handed off is %v", kept, ends, !want)
 			}
 		}
@@ -152,7 +152,7 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 			s, h := leased(t, l, schedule.Now().Add(time.Hour))
 			s.life.Leave(0, &h.state)
 			s.Terms, s.token, s.heldSince = next.terms(), given, schedule.Now().Add(-time.Millisecond)
-			if s.mayBeGivenTo(&next) != want {
+			if s.mayHandOffTo(&next) != want {
 				t.Errorf("%d tokens given in a millisecond: handed off is %v", given, !want)
 			}
 		}

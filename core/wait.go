@@ -1,14 +1,20 @@
 package core
 
 import (
+	"errors"
+	"io"
 	"math/rand/v2"
+	"net"
 	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
 
 const (
+	// maxSilence is how long a waiting call endures that Redis fails.
+	maxSilence = 5 * time.Second
 	// A lost wake-up costs at most pollMax.
 	pollMax = time.Second
 	// Without wake-ups waiting calls ask again after these, doubling: a lock that is granted
@@ -94,6 +100,69 @@ func (c *lockCall) mayGoAtOnce() bool {
 	return !waits
 }
 
+// askOnce asks Redis for the lock, for a call that does not wait in the queue. It returns what readAnswer does.
+func (c *lockCall) askOnce() (*Lock, error) {
+	if c.settings.Resume {
+		return c.ask(c.settings.Ticket)
+	}
+	return c.ask("")
+}
+
+// ask asks Redis without an entry in the queue: for the lock that was handed over with the ticket, unless that is empty.
+func (c *lockCall) ask(ticket string) (*Lock, error) {
+	claim := c.claim(c.engine.store.NewHold(), store.NotWaiting)
+	claim.Ticket = ticket
+	granted, err := c.engine.store.Acquire(c.ctx, &claim)
+	return c.readAnswer(&claim, granted, err)
+}
+
+// askAsHead is askOnce for the head of the queue of this process, by its entry in the queue of the lock, if it has one.
+func (c *lockCall) askAsHead(w *waiter) (*Lock, error) {
+	e := c.engine
+	q := w.Entry(e.entryFor)
+	if q == nil {
+		return c.askOnce()
+	}
+	claim := c.claim(q.Hold, e.howToWait(q, c.name))
+	granted, err := e.store.Acquire(c.ctx, &claim)
+	e.entryAnswered(q, &claim, granted, err)
+	return c.readAnswer(&claim, granted, err)
+}
+
+// readAnswer makes a lock of the answer to a claim, or the error of the call; while others have the lock that is a
+// *store.Busy. A lock that was handed over to the call it takes by its ticket.
+func (c *lockCall) readAnswer(claim *store.Claim, granted store.Grant, err error) (*Lock, error) {
+	if err == nil {
+		k, err := c.lockOfAnswer(claim, granted)
+		c.decided(claim, k)
+		return k, err
+	}
+	c.decided(claim, nil)
+	var busy *store.Busy
+	if !errors.As(err, &busy) {
+		return nil, c.engine.requestError(&c.want, claim, err)
+	}
+	if busy.HandedOver && c.settings.Ticket != "" && claim.Ticket == "" {
+		if k, err := c.ask(c.settings.Ticket); err == nil {
+			return k, nil
+		}
+	}
+	return nil, busy
+}
+
+// decided lets members of a quorum that grant a claim late know what became of it: a lock, or nothing.
+func (c *lockCall) decided(claim *store.Claim, k *Lock) {
+	c.engine.store.Decided(claim, (*decidedLock)(k))
+}
+
+type decidedLock Lock
+
+// Held says whether there is a lock, and it is held.
+func (k *decidedLock) Held() bool { return k != nil && (*Lock)(k).held() }
+
+// waiter is a call in the wait queue of its lock.
+type waiter = waitqueue.Waiter[*want, grant, *entry]
+
 // queuedCall is a call that waits in the queue of its lock.
 type queuedCall struct {
 	*lockCall
@@ -175,6 +244,25 @@ func (c *queuedCall) stillBusy(busy *store.Busy, asked time.Time) {
 		c.backOff = min(max(2*c.backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
 		e.queues.Signal(c.name.Lock(), rand.N(c.backOff))
 	}
+}
+
+// askFailed takes the failure of a question that was asked then. It returns nil when the call goes on waiting, and
+// otherwise the error with which it has left the queue.
+func (c *queuedCall) askFailed(err error, asked time.Time) error {
+	known := c.waiter.Silent(asked) // to all calls of the queue
+	long := time.Since(known.Silence) >= maxSilence
+	switch {
+	case known.Answered && c.ctx.Err() != nil:
+		err = c.engine.waitError(&c.want, waitqueue.ContextEnded, known)
+	case known.Answered && errors.Is(err, ErrUnavailable) && !errors.Is(err, errLateGrant) && !conn.IsClosed(err) && !long:
+		return nil
+	}
+	var network net.Error
+	if noAnswer := errors.Is(err, conn.ErrNoAnswer) || errors.As(err, &network) || errors.Is(err, io.EOF); long && noAnswer {
+		c.leaveQueue(c.waiter.Dismiss(err))
+		return err
+	}
+	return c.leave(err) // it may have failed for a reason of its own: the others try for themselves
 }
 
 // took ends the wait of a call that has the lock.
