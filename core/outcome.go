@@ -29,11 +29,12 @@ const busyFor = time.Second
 // errLateGrant is why a lock that Redis granted is given back.
 var errLateGrant = errors.New("the answer took longer than the lease")
 
-// requestError is the error of a claim that Redis has refused, or that has failed.
-func (e *engine) requestError(w *want, claim *store.Claim, err error) error {
-	key := w.name.Key()
+// requestError is the error of a claim that Redis has refused, or that got no answer. Any other error it returns as it is.
+func (c *lockCall) requestError(claim *store.Claim, err error) error {
+	key, ended := c.name.Key(), c.ctx.Err()
 	gone := errors.Is(err, store.ErrGone)
 	var answered *store.Answered
+	var failure *conn.Failure
 	switch {
 	case gone && claim.Ticket != "":
 		return noTicket(key)
@@ -47,40 +48,30 @@ func (e *engine) requestError(w *want, claim *store.Claim, err error) error {
 		return &LockError{Key: key, kind: err, text: "the lock is of another request"}
 	case errors.Is(err, store.ErrOutcomeUnknown):
 		return &LockError{Key: key, kind: err, text: "nobody knows what the last attempt under the lock has done"}
-	default:
-		return e.noAnswer(w, err)
-	}
-}
-
-// noAnswer is the error of a request of which no answer came. It returns any other error as it is.
-func (e *engine) noAnswer(w *want, err error) error {
-	var failure *conn.Failure
-	ended := w.ctx.Err()
-	switch {
 	case !errors.As(err, &failure): // a context's cause may be of any kind
 		return err
-	case errors.Is(ended, context.Canceled), ended != nil && errors.Is(err, ended) && !e.store.IsSilent(e.timeout):
-		return gaveUpError(w.ctx, w.name.Key())
+	case errors.Is(ended, context.Canceled), ended != nil && errors.Is(err, ended) && !c.engine.store.IsSilent(c.engine.timeout):
+		return gaveUpError(c.ctx, key)
 	default:
-		return unavailableError("taking", w.name.Key(), err)
+		return unavailableError("taking", key, err)
 	}
 }
 
 // waitError is the error of a call whose wait has ended.
-func (e *engine) waitError(w *want, why waitqueue.Reason, known waitqueue.State) error {
-	key := w.name.Key()
-	silent := !known.Silence.IsZero() && time.Since(known.Silence) >= busyFor || e.store.IsSilent(busyFor)
+func (c *lockCall) waitError(why waitqueue.Reason, known waitqueue.State) error {
+	key := c.name.Key()
+	silent := !known.Silence.IsZero() && time.Since(known.Silence) >= busyFor || c.engine.store.IsSilent(busyFor)
 	switch {
 	case why == waitqueue.Closing:
 		return closedError("waiting for", key)
 	case why == waitqueue.WaitOver && silent:
 		return unavailableError("waiting for", key, conn.ErrNoAnswer)
 	case why == waitqueue.WaitOver:
-		return w.refuse(waitOver, known.Taken)
-	case silent && errors.Is(w.ctx.Err(), context.DeadlineExceeded):
-		return unavailableError("waiting for", key, conn.Ended(w.ctx))
+		return c.refuse(waitOver, known.Taken)
+	case silent && errors.Is(c.ctx.Err(), context.DeadlineExceeded):
+		return unavailableError("waiting for", key, conn.Ended(c.ctx))
 	default:
-		return gaveUpError(w.ctx, key)
+		return gaveUpError(c.ctx, key)
 	}
 }
 

@@ -74,17 +74,19 @@ func (c *lockCall) tryThenQueue() (*Lock, error) {
 // then it asks once more.
 func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
 	unconfirmed := c.engine.givingUp.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
-	k, err := c.askOnce()
-	busy, isBusy := err.(*store.Busy)
-	// Dead members of a quorum confirm nothing.
-	if isBusy && unconfirmed != nil && !c.engine.store.MinorityMayKeep() && unconfirmed.confirmed(c.ctx) {
-		k, err = c.askOnce()
-		busy, isBusy = err.(*store.Busy)
+	if c.engine.store.MinorityMayKeep() {
+		unconfirmed = nil // dead members of a quorum confirm nothing
 	}
-	if isBusy {
-		err = c.refuse(why, taken(busy))
+	for ; ; unconfirmed = nil {
+		k, err := c.askOnce()
+		busy, isBusy := err.(*store.Busy)
+		switch {
+		case !isBusy:
+			return k, err
+		case unconfirmed == nil || !unconfirmed.confirmed(c.ctx):
+			return nil, c.refuse(why, taken(busy))
+		}
 	}
-	return k, err
 }
 
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
@@ -140,7 +142,7 @@ func (c *lockCall) readAnswer(claim *store.Claim, granted store.Grant, err error
 	c.decided(claim, nil)
 	var busy *store.Busy
 	if !errors.As(err, &busy) {
-		return nil, c.engine.requestError(&c.want, claim, err)
+		return nil, c.requestError(claim, err)
 	}
 	if busy.HandedOver && c.settings.Ticket != "" && claim.Ticket == "" {
 		if k, err := c.ask(c.settings.Ticket); err == nil {
@@ -188,7 +190,7 @@ func (c *lockCall) waitInQueue(w *waiter) (*Lock, error) {
 		case waitqueue.Refused:
 			return nil, r.Err
 		default:
-			return nil, queued.leave(c.engine.waitError(&c.want, r.Reason, r.State))
+			return nil, queued.leave(c.waitError(r.Reason, r.State))
 		}
 		asked := time.Now()
 		k, err := c.askAsHead(w)
@@ -253,7 +255,7 @@ func (c *queuedCall) askFailed(err error, asked time.Time) error {
 	long := time.Since(known.Silence) >= maxSilence
 	switch {
 	case known.Answered && c.ctx.Err() != nil:
-		err = c.engine.waitError(&c.want, waitqueue.ContextEnded, known)
+		err = c.waitError(waitqueue.ContextEnded, known)
 	case known.Answered && errors.Is(err, ErrUnavailable) && !errors.Is(err, errLateGrant) && !conn.IsClosed(err) && !long:
 		return nil
 	}

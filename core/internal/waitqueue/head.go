@@ -1,8 +1,11 @@
 package waitqueue
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
-// What others do with the heads of a lock's queues: they have them ask Redis, or give one of them the lock.
+// What others do with the queues of a lock: they look who waits, and have the heads ask Redis, or give one of them the lock.
 
 // Signal has the heads of a lock's queues ask for it, which may be free, when the barging window is over: for so long
 // those outside the queues go first.
@@ -83,4 +86,42 @@ func (q *Queues[R, L, E]) EntryOf(lock string, may func(R) bool, renew func(R, E
 		}
 	}
 	return entry
+}
+
+// Wait tells who waits for a lock.
+type Wait[R any] struct {
+	Request R // of the call that has waited longest
+	Since   time.Time
+	Calls   int
+}
+
+// pieceOf is how many locks are looked at before others have their turn.
+const pieceOf = 256
+
+// Locks lists the locks that have queues. It does not keep others from the queues for long.
+func (q *Queues[R, L, E]) Locks() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	locks := make([]string, 0, len(q.byLock))
+	for lock := range q.byLock {
+		locks = append(locks, lock)
+		if len(locks)%pieceOf == 0 {
+			q.mu.Unlock()
+			runtime.Gosched()
+			q.mu.Lock()
+		}
+	}
+	return locks
+}
+
+// WaitFor is false when no call waits for the lock.
+func (q *Queues[R, L, E]) WaitFor(lock string) (found Wait[R], ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		if calls := own.waiting(); len(calls) > 0 && (!ok || calls[0].since.Before(found.Since)) {
+			found, ok = Wait[R]{calls[0].Request, calls[0].since, q.waiting(lock)}, true
+		}
+	}
+	return found, ok
 }
