@@ -160,19 +160,17 @@ func (e *engine) grantedByMessage(lock string, m store.Message, found waitqueue.
 		e.missedMessage()
 	}
 	isSure := ends.Sub(now) >= store.GrantLease/2
-	var w *waiter
 	if isSure && e.mayGetInMemory(call, to.Form) && call.settings.Lease >= store.GrantLease {
-		w = e.queues.Choose(lock, found, (*entry).spend)
+		if w := e.queues.Choose(lock, found, (*entry).spend); w != nil {
+			w.Give(grant{
+				acquisition: acquisition{Terms: call.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead},
+				Times:       life.Times{Ends: ends.Add(-e.store.Margin(store.GrantLease)), RenewAt: now.Add(renewGrantAfter), Granted: true},
+				token:       m.Token, hold: to.Hold,
+			})
+			return
+		}
 	}
-	if w == nil {
-		e.queues.Signal(lock, 0)
-		return
-	}
-	w.Give(grant{
-		acquisition: acquisition{Terms: call.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead},
-		Times:       life.Times{Ends: ends.Add(-e.store.Margin(store.GrantLease)), RenewAt: now.Add(renewGrantAfter), Granted: true},
-		token:       m.Token, hold: to.Hold,
-	})
+	e.queues.Signal(lock, 0)
 }
 
 // grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known. The message may have been on
@@ -198,8 +196,9 @@ func (e *engine) mayGetInMemory(w *want, f store.Form) bool {
 // handOffFor is how long a process may hand the lock off from call to call before others have their chance.
 const handOffFor = 10 * time.Millisecond
 
-// handOffInMemory gives the lock to the call of this process that waits first: the process keeps its hold in Redis. That is lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). h was the last handle:
-// of several that leave at once, one is. It is false when the lock has to be released.
+// handOffInMemory gives the lock to the call of this process that waits first: the process keeps its hold in Redis. That is
+// lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). h was the last handle: of several that leave at once, one is. It is
+// false when the lock has to be released.
 func (s *lease) handOffInMemory(h *handle) bool {
 	queues, lock := &s.engine.queues, s.name.Lock()
 	for _, found := range queues.Find(lock) {
