@@ -126,6 +126,12 @@ func (c *lockCall) hasToWaitFor(holder store.Form) bool {
 	return isBehind || c.form.WaitsFor(holder)
 }
 
+// waitsForEver says that nothing but the lock ends the wait in a day, as far as is known.
+func (w *want) waitsForEver() bool {
+	until, bounded := w.ctx.Deadline()
+	return (!bounded || time.Until(until) > longestLease) && (w.settings.Wait == nil || *w.settings.Wait > longestLease)
+}
+
 // waitForGraph has the inner calls of all Lockers of the process that wait, by the names in Redis of the
 // locks that their contexts hold.
 type waitForGraph struct {

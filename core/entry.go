@@ -8,11 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
-	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
-
-// waiter is a call in the wait queue of its lock.
-type waiter = waitqueue.Waiter[*want, grant, *entry]
 
 // entry is that of a wait queue of this process in the queue of the lock, in Redis: a hold with which all its calls ask, one
 // after another, and to which a release can grant the lock.
@@ -21,19 +17,10 @@ type entry struct {
 	since schedule.Time
 
 	mu       sync.Mutex
-	state    entryState
+	spent    bool        // it has the lock, or was given up: the next call asks by another one
 	releases int32       // under way, which may enqueue it
-	clock    store.Clock // of Redis, when it was in the queue last; zero: it never was
+	clock    store.Clock // of Redis, when it was in the queue last, unless the lock was granted to it since; zero: it never was
 }
-
-// entryState is what is known of an entry.
-type entryState int32
-
-const (
-	fresh   entryState = iota // Redis has not said that it is in the queue
-	inQueue                   // it is in the queue, or was granted the lock meanwhile
-	spent                     // it has the lock, or was given up: the next call asks by another one
-)
 
 const (
 	// A process that has missed a message polls for so long.
@@ -51,8 +38,10 @@ const (
 // wants. A call for an attempt has none, for it is an answer that it waits for, and nobody where there is no queue.
 func (e *engine) entryFor(w *want, now *entry) *entry {
 	hasEntry := w.settings.Attempt == nil && e.store.HasQueue()
-	if hasEntry && now != nil && now.serves(w.form) {
-		return now
+	if hasEntry && now != nil && now.Form == w.form {
+		if _, isInUse := now.lastQueued(); isInUse {
+			return now
+		}
 	}
 	e.giveUp(w.name, now)
 	if !hasEntry {
@@ -62,16 +51,9 @@ func (e *engine) entryFor(w *want, now *entry) *entry {
 	return &entry{Place: store.Place{Hold: hold, Owner: w.owner().Of(hold), Form: w.form}, since: schedule.Now()}
 }
 
-func (q *entry) serves(form store.Form) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.state != spent && q.Form == form
-}
-
 // howToWait says how an entry waits if the lock is busy.
 func (e *engine) howToWait(q *entry, name store.Name) store.Waiting {
-	now := schedule.Now()
-	if e.mustPoll(now) || now.Sub(q.since) > subscribeIn && !e.listener.Subscribed(name.Channel()) {
+	if e.mustPoll() || schedule.Now().Sub(q.since) > subscribeIn && !e.isNotified(name) {
 		return store.Polling
 	}
 	return store.Listening
@@ -81,9 +63,9 @@ func (e *engine) howToWait(q *entry, name store.Name) store.Waiting {
 func (q *entry) spend() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	was := q.state
-	q.state = spent
-	return was != spent
+	was := q.spent
+	q.spent = true
+	return !was
 }
 
 // lastQueued is what the clock of Redis showed when the entry was in the queue last. isInUse is false
@@ -91,56 +73,40 @@ func (q *entry) spend() bool {
 func (q *entry) lastQueued() (clock store.Clock, isInUse bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.clock, q.state != spent
+	return q.clock, !q.spent
 }
 
 // entryAnswered takes the answer to a claim by the entry. A copy that was not answered was compensated, as was a
 // claim that may have had an effect: that ends the hold.
 func (e *engine) entryAnswered(q *entry, c *store.Claim, g store.Grant, err error) {
-	missed, copied := false, c.Resends.MayArriveTwice()
-	if busy, isBusy := err.(*store.Busy); isBusy {
-		missed = q.queued(busy, copied)
-	} else if err == nil {
-		missed = q.granted(c, g)
-	} else if copied || conn.OutcomeOf(err) == conn.Unknown {
+	busy, isBusy := err.(*store.Busy)
+	copied, missed := c.Resends.MayArriveTwice(), false
+	q.mu.Lock()
+	wasQueued := q.clock.Redis != 0
+	switch {
+	case isBusy: // an entry that is new to the queue, and was in it before, was granted the lock, and nobody heard
+		missed = busy.New && wasQueued && q.clock.Redis < busy.Clock.Redis
+		q.spent, q.clock = copied, busy.Clock
+	case err == nil: // Redis may have granted the lock long before
+		granted := q.clock.NotBefore(time.Duration(g.Token) * time.Microsecond)
+		missed = wasQueued && !g.Ahead && g.Outermost && c.Wait == store.Listening && g.Sent.Sub(granted) > lateGrant
+		q.spent = true
+	}
+	q.mu.Unlock()
+	switch {
+	case missed:
+		e.missedMessage()
+	case err != nil && !isBusy && (copied || conn.OutcomeOf(err) == conn.Unknown):
 		e.giveUp(c.Name, q)
 	}
-	if missed {
-		e.missedMessage()
-	}
-}
-
-// granted spends an entry that has the lock. missed says that Redis had granted it long before.
-func (q *entry) granted(c *store.Claim, g store.Grant) (missed bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.state = spent
-	return q.clock.Redis != 0 && !g.Ahead && g.Outermost && c.Wait == store.Listening &&
-		g.Sent.Sub(q.clock.NotBefore(time.Duration(g.Token)*time.Microsecond)) > lateGrant
-}
-
-// queued notes that the lock is busy. missed says that the entry, which is new to the queue, was in it before: the
-// lock was granted to it, or nobody heard.
-func (q *entry) queued(b *store.Busy, copied bool) (missed bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	missed = b.New && q.clock.Redis != 0 && q.clock.Redis < b.Clock.Redis
-	q.state, q.clock = inQueue, b.Clock
-	if copied {
-		q.state = spent
-	}
-	return missed
 }
 
 // entryToEnqueue returns the entry that a release of the lock enqueues, for calls of this process that go on waiting
 // for it. It is nil when none do, or no message would reach them.
 func (e *engine) entryToEnqueue(name store.Name) *entry {
-	if !e.isNotified(name) {
-		return nil
-	}
 	// A call with an owner of its own choice may enter the lock meanwhile, and leave it: then the release would enqueue an
 	// entry that was used up.
-	mayBeEnqueued := func(w *want) bool { return w.chosen == "" }
+	mayBeEnqueued := func(w *want) bool { return w.chosen == "" && e.isNotified(name) }
 	return e.queues.EntryOf(name.Lock(), mayBeEnqueued, func(w *want, now *entry) *entry {
 		q := e.entryFor(w, now)
 		if q != nil {
@@ -161,9 +127,6 @@ func (q *entry) releaseAnswered(clock store.Clock) {
 	}
 	q.releases--
 	q.clock = clock
-	if q.state == fresh {
-		q.state = inQueue
-	}
 }
 
 // giveUp ends the use of an entry, if there is one, and gives up the lock if that was granted to it. A release that
@@ -174,8 +137,8 @@ func (e *engine) giveUp(name store.Name, q *entry) {
 	}
 	q.mu.Lock()
 	mayArrive := q.releases > 0
-	left := q.state == inQueue || q.state == fresh && mayArrive
-	q.state = spent
+	left := !q.spent && (mayArrive || q.clock.Redis != 0)
+	q.spent = true
 	q.mu.Unlock()
 	if left {
 		e.store.ReleaseLater(store.Release{
@@ -187,11 +150,11 @@ func (e *engine) giveUp(name store.Name, q *entry) {
 
 // isNotified says that messages reach this process when a lock is granted to it.
 func (e *engine) isNotified(name store.Name) bool {
-	return e.listener.HasSubscriptions() && !e.mustPoll(schedule.Now()) && e.listener.Subscribed(name.Channel())
+	return !e.mustPoll() && e.listener.Subscribed(name.Channel())
 }
 
 // mustPoll says that this process has missed a message not long ago.
-func (e *engine) mustPoll(now schedule.Time) bool { return now < schedule.Time(e.pollsUntil.Load()) }
+func (e *engine) mustPoll() bool { return schedule.Now() < schedule.Time(e.pollsUntil.Load()) }
 
 func (e *engine) missedMessage() {
 	e.pollsUntil.Store(int64(schedule.Now().Add(pollAfterMiss)))

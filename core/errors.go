@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // The kinds of failure. Every error of this package is a [*BusyError] or [*LockError] of one of them, or
@@ -221,3 +225,69 @@ type detailedError struct {
 
 func (e *detailedError) Error() string { return e.text }
 func (e *detailedError) Unwrap() error { return e.cause }
+
+// gaveUpError is the refusal of a caller whose context ended first.
+func gaveUpError(ctx context.Context, key string) error {
+	return &LockError{Key: key, kind: ErrNotAcquired, text: "lock not acquired", shown: ctx.Err(), cause: conn.Ended(ctx)}
+}
+
+func unavailableError(doing, key string, cause error) error {
+	return &LockError{Key: key, kind: ErrUnavailable, text: doing + " the lock: redis unavailable", cause: cause}
+}
+
+func lostError(key, reason string, cause error) error {
+	return &LockError{Key: key, kind: ErrLost, text: "lock lost: " + reason, cause: cause}
+}
+
+func upgradeError(key string) error {
+	return &LockError{
+		Key: key, kind: ErrUpgrade,
+		text: "this context or owner already has the lock, shared or by permit; release it before taking it in another form",
+	}
+}
+
+func notHeldError(key string) error {
+	return &LockError{Key: key, kind: ErrNotHeld, text: "the lock was unlocked before"}
+}
+
+func maxHoldError(key string) error {
+	return &LockError{Key: key, kind: ErrMaxHold, text: "lock held for too long"}
+}
+
+func closedError(doing, key string) error {
+	return &LockError{Key: key, kind: ErrClosed, text: doing + " the lock: locker closed"}
+}
+
+func cannotHandOver(key, why string) error {
+	return &LockError{Key: key, kind: ErrNotHeld, text: "the lock cannot be handed over: " + why}
+}
+
+func noTicket(key string) error {
+	return &LockError{Key: key, kind: ErrTicket, text: "there is no lock for the ticket"}
+}
+
+// unanswered is the error of a request that does no harm when its outcome is unknown.
+func unanswered(ctx context.Context, doing, key string, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return &LockError{Key: key, text: doing + " the lock", shown: ctx.Err(), cause: err}
+	}
+	return unavailableError(doing, key, err)
+}
+
+var errNoPermit = errors.Join(ErrNotAcquired, ErrNoPermit)
+
+// ofForm has the refusal of a call with Permits say so. The refusal is that of no other call.
+func ofForm(form store.Form, err error) error {
+	if err == nil || !form.NeedsPermit() {
+		return err
+	}
+	switch e := err.(type) {
+	case *BusyError:
+		e.permits = true
+	case *LockError:
+		if e.kind == ErrNotAcquired {
+			e.kind = errNoPermit
+		}
+	}
+	return err
+}

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -22,17 +21,6 @@ type grant struct {
 	token   int64
 	hold    string
 	resends *conn.Resends // of the acquisition
-}
-
-// acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the first holder.
-type acquisition struct {
-	store.Terms
-	owner      string
-	redisToken int64
-	ahead      bool          // the token is ahead of the clock of Redis
-	attempt    int32         // the number of that at an idempotent request; 0: it is for none
-	heldSince  schedule.Time // by this process
-	ownerKnown *atomic.Bool  // others may have holds of the owner, in any lock that it has
 }
 
 // lockMemory is what a lock takes that was not entered, in one piece.
@@ -79,8 +67,8 @@ func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error
 	return k, nil
 }
 
-// lockOfHandOff makes the lock that the call was given in memory, unless it comes too late.
-func (c *lockCall) lockOfHandOff(g grant) (*Lock, error) {
+// lockGivenInMemory makes the lock that the call was given, unless it comes too late.
+func (c *lockCall) lockGivenInMemory(g grant) (*Lock, error) {
 	k := c.makeLock(g, c.overdueAt())
 	if err := c.startLease(k.lease); err != nil {
 		k.under.end(err)
@@ -172,19 +160,17 @@ func (e *engine) grantedByMessage(lock string, m store.Message, found waitqueue.
 		e.missedMessage()
 	}
 	isSure := ends.Sub(now) >= store.GrantLease/2
-	var w *waiter
-	if isSure && e.mayHandOff(call, to.Form) && call.settings.Lease >= store.GrantLease {
-		w = e.queues.Choose(lock, found, (*entry).spend)
+	if isSure && e.mayGetInMemory(call, to.Form) && call.settings.Lease >= store.GrantLease {
+		if w := e.queues.Choose(lock, found, (*entry).spend); w != nil {
+			w.Give(grant{
+				acquisition: acquisition{Terms: call.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead},
+				Times:       life.Times{Ends: ends.Add(-e.store.Margin(store.GrantLease)), RenewAt: now.Add(renewGrantAfter), Granted: true},
+				token:       m.Token, hold: to.Hold,
+			})
+			return
+		}
 	}
-	if w == nil {
-		e.queues.Signal(lock, 0)
-		return
-	}
-	w.HandOff(grant{
-		acquisition: acquisition{Terms: call.terms(), owner: to.Hold, redisToken: m.Token, ahead: m.Ahead},
-		Times:       life.Times{Ends: ends.Add(-e.store.Margin(store.GrantLease)), RenewAt: now.Add(renewGrantAfter), Granted: true},
-		token:       m.Token, hold: to.Hold,
-	})
+	e.queues.Signal(lock, 0)
 }
 
 // grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known. The message may have been on
@@ -201,37 +187,42 @@ func grantEnds(m store.Message, clock store.Clock, arrived schedule.Time) schedu
 	return min(at, arrived).Add(store.GrantLease)
 }
 
+// mayGetInMemory says that the call can have a lock of that form without asking Redis, which would have to know no more of it
+// than the form and the lease.
+func (e *engine) mayGetInMemory(w *want, f store.Form) bool {
+	return w.terms().OrdinaryIn(f) && w.owner().Usual() && w.way().Free() && !e.store.HandOffNeedsRedis()
+}
+
 // handOffFor is how long a process may hand the lock off from call to call before others have their chance.
 const handOffFor = 10 * time.Millisecond
 
-// handOff gives the lock to the call of this process that waits first, in memory: the process keeps its
-// hold in Redis. That is lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). h was the last handle:
-// of several that leave at once, one is. It is false when the lock has to be released.
-func (s *lease) handOff(h *handle) bool {
+// handOffInMemory gives the lock to the call of this process that waits first: the process keeps its hold in Redis. That is
+// lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). h was the last handle: of several that leave at once, one is. It is
+// false when the lock has to be released.
+func (s *lease) handOffInMemory(h *handle) bool {
 	queues, lock := &s.engine.queues, s.name.Lock()
 	for _, found := range queues.Find(lock) {
-		call := found.Request
-		if !s.engine.mayHandOff(call, s.Form) || call.terms() != s.Terms || !s.canBeHandedOff() {
+		if !s.mayHandOffTo(found.Request) {
 			continue
 		}
 		if w := queues.Choose(lock, found, func(*entry) bool { return true }); w != nil { // the next call takes over the entry
 			s.mu.Lock()
 			g := grant{acquisition: s.acquisition, Times: s.life.Times(), token: s.token + 1, hold: h.id, resends: h.resends}
 			_ = s.follow(s.life.HandOff())
-			w.HandOff(g)
+			w.Give(g)
 			return true
 		}
 	}
 	return false
 }
 
-// canBeHandedOff says that the next call of this process may have the lock while Redis knows of the present holder only.
-func (s *lease) canBeHandedOff() bool {
+// mayHandOffTo says that a call of this process may have the lock while Redis knows of the present holder only.
+func (s *lease) mayHandOffTo(call *want) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := schedule.Now()
 	// Nothing but the token would differ for the next holder.
-	isAlike := s.Ordinary() && !s.ownerKnown.Load()
+	isAlike := s.engine.mayGetInMemory(call, store.Exclusive) && call.terms() == s.Terms && !s.ownerKnown.Load()
 	// The next token must be below what Redis would give by its clock, should the lock end without its release.
 	held := now.Sub(s.heldSince)
 	hasToken := !s.ahead && s.token-s.redisToken < held.Microseconds()

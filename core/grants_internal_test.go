@@ -15,7 +15,7 @@ func TestEntryThatIsGivenUpBeforeTheChoice(t *testing.T) {
 		for _, givenUp := range []bool{false, true} {
 			w, _ := l.queues.Join("k", "", new(want), nil)
 			wait := func() waitqueue.Reason {
-				return w.Wait(t.Context(), func(waitqueue.State) time.Duration { return time.Second }, nil, nil).Reason
+				return w.Wait(t.Context(), func(waitqueue.State) time.Duration { return time.Second }, time.Time{}, nil).Reason
 			}
 			wait() // the first one asks at once
 			w.Entry(func(*want, *entry) *entry { return new(entry) })
@@ -31,7 +31,7 @@ func TestEntryThatIsGivenUpBeforeTheChoice(t *testing.T) {
 				t.Errorf("given up: %v; chosen: %v", givenUp, chosen != nil)
 			}
 			if chosen != nil {
-				chosen.HandOff(grant{})
+				chosen.Give(grant{})
 			}
 			<-ended
 			w.Leave()

@@ -106,7 +106,7 @@ func (k *Lock) mayHandOver(ctx context.Context, ttl time.Duration) error {
 	case k.reentry:
 		return cannotHandOver(k.Key(), "it was entered, which is up to the outer handle")
 	case ctx.Err() != nil:
-		return endedWhile(ctx, handingOver, k.Key(), conn.Ended(ctx))
+		return unanswered(ctx, handingOver, k.Key(), conn.Ended(ctx))
 	}
 	return nil
 }

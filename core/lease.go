@@ -34,6 +34,17 @@ type lease struct {
 	observed      *observation  // nil: nobody has heard of it, or it has ended
 }
 
+// acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the first holder.
+type acquisition struct {
+	store.Terms
+	owner      string
+	redisToken int64
+	ahead      bool          // the token is ahead of the clock of Redis
+	attempt    int32         // the number of that at an idempotent request; 0: it is for none
+	heldSince  schedule.Time // by this process
+	ownerKnown *atomic.Bool  // others may have holds of the owner, in any lock that it has
+}
+
 // handle is what a lease knows of a [Lock].
 type handle struct {
 	next    *handle       // of the lease. Guarded by lease.mu

@@ -117,11 +117,11 @@ func TestWhoMayBeHandedOffALock(t *testing.T) {
 		attempt := l.defaults
 		attempt.Attempt = new(store.Attempt)
 		ordinary, other := wanted(t.Context(), store.Name{}, &l.defaults), wanted(t.Context(), store.Name{}, &attempt)
-		if !l.mayHandOff(&ordinary, store.Exclusive) || l.mayHandOff(&ordinary, store.Shared) || l.mayHandOff(&other, store.Exclusive) {
+		if !l.mayGetInMemory(&ordinary, store.Exclusive) || l.mayGetInMemory(&ordinary, store.Shared) || l.mayGetInMemory(&other, store.Exclusive) {
 			t.Error("not the call that wants an ordinary lock, or another one")
 		}
 		l.store = replicated{l.store}
-		if l.mayHandOff(&ordinary, store.Exclusive) {
+		if l.mayGetInMemory(&ordinary, store.Exclusive) {
 			t.Error("a lock that replicas have to confirm")
 		}
 	})
@@ -131,6 +131,7 @@ func TestWhoMayBeHandedOffALock(t *testing.T) {
 // after its end, should the process have stood still just then.
 func TestHowLongALockIsHandedOff(t *testing.T) {
 	unconnected(t, func(t *testing.T, l *Locker) {
+		next := wanted(t.Context(), store.Name{}, &l.defaults)
 		for kept, ends := range map[time.Duration]time.Duration{
 			time.Millisecond:              time.Millisecond,
 			9 * time.Millisecond:          time.Hour,
@@ -141,8 +142,8 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 		} {
 			s, h := leased(t, l, schedule.Now().Add(ends))
 			s.life.Leave(0, &h.state)
-			s.heldSince = schedule.Now().Add(-kept)
-			if want := kept < handOffFor && ends > 0; s.canBeHandedOff() != want {
+			s.Terms, s.heldSince = next.terms(), schedule.Now().Add(-kept)
+			if want := kept < handOffFor && ends > 0; s.mayHandOffTo(&next) != want {
 				t.Errorf("held for %v, ends in %v: handed off is %v", kept, ends, !want)
 			}
 		}
@@ -150,8 +151,8 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 		for given, want := range map[int64]bool{999: true, 1000: false} {
 			s, h := leased(t, l, schedule.Now().Add(time.Hour))
 			s.life.Leave(0, &h.state)
-			s.token, s.heldSince = given, schedule.Now().Add(-time.Millisecond)
-			if s.canBeHandedOff() != want {
+			s.Terms, s.token, s.heldSince = next.terms(), given, schedule.Now().Add(-time.Millisecond)
+			if s.mayHandOffTo(&next) != want {
 				t.Errorf("%d tokens given in a millisecond: handed off is %v", given, !want)
 			}
 		}
@@ -171,7 +172,7 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		k, err := a.calls[0].lockOfHandOff(grant{Times: life.Times{Ends: schedule.Now().Add(time.Hour)}})
+		k, err := a.calls[0].lockGivenInMemory(grant{Times: life.Times{Ends: schedule.Now().Add(time.Hour)}})
 		if err := a.add(k, err, i); !errors.Is(err, ErrClosed) {
 			t.Errorf("the call fails: %v", err)
 		}

@@ -222,7 +222,7 @@ func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 	switch {
 	case err != nil:
 		return err
-	case r.last && s.handOff(&k.handle):
+	case r.last && s.handOffInMemory(&k.handle):
 		return nil
 	case later && r.canEndLater():
 		k.finishLater(r, work)

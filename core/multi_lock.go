@@ -102,7 +102,7 @@ func (m *MultiLock) finish(ctx context.Context, work store.Work, later bool) err
 // endAll releases what has left its leases, or hands it off.
 func endAll(ctx context.Context, all []releasing, work store.Work) error {
 	var errs []error
-	all = slices.DeleteFunc(all, func(r releasing) bool { return r.last && r.lease.handOff(r.handle) })
+	all = slices.DeleteFunc(all, func(r releasing) bool { return r.last && r.lease.handOffInMemory(r.handle) })
 	if len(all) == 0 {
 		return nil
 	}

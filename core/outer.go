@@ -88,5 +88,5 @@ func (c *lockCall) reenter(s *lease) (*Lock, error) {
 	c.decided(&claim, nil)
 	_, _ = s.leave(&k.handle)
 	s.retire(signalQueue, nil)
-	return nil, e.noAnswer(&c.want, err)
+	return nil, c.requestError(&claim, err)
 }

@@ -105,8 +105,7 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 	}
 	// Where several hold the lock no release enqueues an entry: the last to arrive would enqueue one that has the lock by
 	// now. The head of such a queue has asked, or is about to.
-	hasEntry := r.enqueues != nil || !s.Form.Alone() && e.isNotified(s.name)
-	if released.Passed && hasEntry {
+	if released.Passed && (r.enqueues != nil || !s.Form.Alone() && e.isNotified(s.name)) {
 		return awaitMessage, nil
 	}
 	return signalQueue, nil

@@ -1,15 +1,20 @@
 package core
 
 import (
+	"errors"
+	"io"
 	"math/rand/v2"
+	"net"
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
 
 const (
+	// maxSilence is how long a waiting call endures that Redis fails.
+	maxSilence = 5 * time.Second
 	// A lost wake-up costs at most pollMax.
 	pollMax = time.Second
 	// Without wake-ups waiting calls ask again after these, doubling: a lock that is granted
@@ -25,10 +30,10 @@ const (
 // waitSafely takes a lock that the context does not hold. A call whose context holds others is refused where its wait
 // might not end.
 func (c *lockCall) waitSafely() (*Lock, error) {
-	var i *inner
-	if c.settings.Waits() {
-		i = c.inner()
+	if !c.settings.Waits() {
+		return c.tryWithoutQueue(notWaiting)
 	}
+	i := c.inner()
 	if i == nil {
 		return c.tryThenQueue()
 	}
@@ -46,9 +51,6 @@ func (c *lockCall) waitSafely() (*Lock, error) {
 
 // tryThenQueue asks Redis at once if that may be of use, and then waits in the queue.
 func (c *lockCall) tryThenQueue() (*Lock, error) {
-	if !c.settings.Waits() {
-		return c.tryWithoutQueue(notWaiting)
-	}
 	e := c.engine
 	if c.mayGoAtOnce() {
 		k, err := c.askOnce()
@@ -72,17 +74,19 @@ func (c *lockCall) tryThenQueue() (*Lock, error) {
 // then it asks once more.
 func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
 	unconfirmed := c.engine.givingUp.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
-	k, err := c.askOnce()
-	busy, isBusy := err.(*store.Busy)
-	// Dead members of a quorum confirm nothing.
-	if isBusy && unconfirmed != nil && !c.engine.store.MinorityMayKeep() && unconfirmed.confirmed(c.ctx) {
-		k, err = c.askOnce()
-		busy, isBusy = err.(*store.Busy)
+	if c.engine.store.MinorityMayKeep() {
+		unconfirmed = nil // dead members of a quorum confirm nothing
 	}
-	if isBusy {
-		err = c.refuse(why, taken(busy))
+	for ; ; unconfirmed = nil {
+		k, err := c.askOnce()
+		busy, isBusy := err.(*store.Busy)
+		switch {
+		case !isBusy:
+			return k, err
+		case unconfirmed == nil || !unconfirmed.confirmed(c.ctx):
+			return nil, c.refuse(why, taken(busy))
+		}
 	}
-	return k, err
 }
 
 // mayGoAtOnce says that the call need not queue, perhaps: a chosen owner may hold the lock already,
@@ -98,22 +102,87 @@ func (c *lockCall) mayGoAtOnce() bool {
 	return !waits
 }
 
+// askOnce asks Redis for the lock, for a call that does not wait in the queue. It returns what readAnswer does.
+func (c *lockCall) askOnce() (*Lock, error) {
+	if c.settings.Resume {
+		return c.ask(c.settings.Ticket)
+	}
+	return c.ask("")
+}
+
+// ask asks Redis without an entry in the queue: for the lock that was handed over with the ticket, unless that is empty.
+func (c *lockCall) ask(ticket string) (*Lock, error) {
+	claim := c.claim(c.engine.store.NewHold(), store.NotWaiting)
+	claim.Ticket = ticket
+	granted, err := c.engine.store.Acquire(c.ctx, &claim)
+	return c.readAnswer(&claim, granted, err)
+}
+
+// askAsHead is askOnce for the head of the queue of this process, by its entry in the queue of the lock, if it has one.
+func (c *lockCall) askAsHead(w *waiter) (*Lock, error) {
+	e := c.engine
+	q := w.Entry(e.entryFor)
+	if q == nil {
+		return c.askOnce()
+	}
+	claim := c.claim(q.Hold, e.howToWait(q, c.name))
+	granted, err := e.store.Acquire(c.ctx, &claim)
+	e.entryAnswered(q, &claim, granted, err)
+	return c.readAnswer(&claim, granted, err)
+}
+
+// readAnswer makes a lock of the answer to a claim, or the error of the call; while others have the lock that is a
+// *store.Busy. A lock that was handed over to the call it takes by its ticket.
+func (c *lockCall) readAnswer(claim *store.Claim, granted store.Grant, err error) (*Lock, error) {
+	if err == nil {
+		k, err := c.lockOfAnswer(claim, granted)
+		c.decided(claim, k)
+		return k, err
+	}
+	c.decided(claim, nil)
+	var busy *store.Busy
+	if !errors.As(err, &busy) {
+		return nil, c.requestError(claim, err)
+	}
+	if busy.HandedOver && c.settings.Ticket != "" && claim.Ticket == "" {
+		if k, err := c.ask(c.settings.Ticket); err == nil {
+			return k, nil
+		}
+	}
+	return nil, busy
+}
+
+// decided lets members of a quorum that grant a claim late know what became of it: a lock, or nothing.
+func (c *lockCall) decided(claim *store.Claim, k *Lock) {
+	c.engine.store.Decided(claim, (*decidedLock)(k))
+}
+
+type decidedLock Lock
+
+// Held says whether there is a lock, and it is held.
+func (k *decidedLock) Held() bool { return k != nil && (*Lock)(k).held() }
+
+// waiter is a call in the wait queue of its lock.
+type waiter = waitqueue.Waiter[*want, grant, *entry]
+
 // queuedCall is a call that waits in the queue of its lock.
 type queuedCall struct {
 	*lockCall
 	waiter  *waiter
-	over    <-chan time.Time // when Wait is over; nil: the call has not waited yet, or has no Wait
-	pace    time.Duration    // after which it asks again while it is not notified
-	backOff time.Duration    // after which it asks a quorum again of which contenders have got parts
+	pace    time.Duration // after which it asks again while it is not notified
+	backOff time.Duration // after which it asks a quorum again of which contenders have got parts
 }
 
 // waitInQueue waits until the call is the head of its queue, then for the lock. The head asks
 // Redis whenever the lock may have become free.
 func (c *lockCall) waitInQueue(w *waiter) (*Lock, error) {
 	queued := queuedCall{lockCall: c, waiter: w, pace: pollUnnotified}
+	var until time.Time // zero: it has no Wait
+	if wait := c.settings.Wait; wait != nil {
+		until = time.Now().Add(*wait - c.group.waited())
+	}
 	for {
-		queued.boundByWait()
-		r := w.Wait(c.ctx, queued.pollDelay, queued.over, c.engine.closing)
+		r := w.Wait(c.ctx, queued.pollDelay, until, c.engine.closing)
 		switch r.Reason {
 		case waitqueue.AskRedis:
 		case waitqueue.LockGiven:
@@ -121,7 +190,7 @@ func (c *lockCall) waitInQueue(w *waiter) (*Lock, error) {
 		case waitqueue.Refused:
 			return nil, r.Err
 		default:
-			return nil, queued.leave(c.engine.waitError(&c.want, r.Reason, r.State))
+			return nil, queued.leave(c.waitError(r.Reason, r.State))
 		}
 		asked := time.Now()
 		k, err := c.askAsHead(w)
@@ -137,19 +206,11 @@ func (c *lockCall) waitInQueue(w *waiter) (*Lock, error) {
 	}
 }
 
-// boundByWait starts the timer of Wait when the call begins to wait: most calls get the lock without.
-func (c *queuedCall) boundByWait() {
-	wait := c.settings.Wait
-	if waited, waits := c.waiter.Waited(); waits && wait != nil && c.over == nil {
-		c.over = time.After(*wait - max(waited, c.group.waited()))
-	}
-}
-
 // pollDelay is how long to wait for a notification before asking again.
 func (c *queuedCall) pollDelay(known waitqueue.State) time.Duration {
 	delay := pollMax/2 + rand.N(pollMax/2)
-	e, silent := c.engine, !known.Silence.IsZero()
-	if silent || !known.Local && (e.mustPoll(schedule.Now()) || !e.listener.Subscribed(c.name.Channel())) {
+	silent := !known.Silence.IsZero()
+	if silent || !known.Local && !c.engine.isNotified(c.name) {
 		delay = c.pace/2 + rand.N(c.pace/2)
 		c.pace = min(2*c.pace, pollUnnotifiedMax)
 	}
@@ -162,7 +223,7 @@ func (c *queuedCall) pollDelay(known waitqueue.State) time.Duration {
 
 // lockGiven takes a lock that the call was given in memory.
 func (c *queuedCall) lockGiven(g grant) (*Lock, error) {
-	k, err := c.lockOfHandOff(g)
+	k, err := c.lockGivenInMemory(g)
 	if err != nil {
 		return nil, c.leave(err)
 	}
@@ -185,6 +246,25 @@ func (c *queuedCall) stillBusy(busy *store.Busy, asked time.Time) {
 		c.backOff = min(max(2*c.backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
 		e.queues.Signal(c.name.Lock(), rand.N(c.backOff))
 	}
+}
+
+// askFailed takes the failure of a question that was asked then. It returns nil when the call goes on waiting, and
+// otherwise the error with which it has left the queue.
+func (c *queuedCall) askFailed(err error, asked time.Time) error {
+	known := c.waiter.Silent(asked) // to all calls of the queue
+	long := time.Since(known.Silence) >= maxSilence
+	switch {
+	case known.Answered && c.ctx.Err() != nil:
+		err = c.waitError(waitqueue.ContextEnded, known)
+	case known.Answered && errors.Is(err, ErrUnavailable) && !errors.Is(err, errLateGrant) && !conn.IsClosed(err) && !long:
+		return nil
+	}
+	var network net.Error
+	if noAnswer := errors.Is(err, conn.ErrNoAnswer) || errors.As(err, &network) || errors.Is(err, io.EOF); long && noAnswer {
+		c.leaveQueue(c.waiter.Dismiss(err))
+		return err
+	}
+	return c.leave(err) // it may have failed for a reason of its own: the others try for themselves
 }
 
 // took ends the wait of a call that has the lock.

@@ -69,13 +69,6 @@ func (l *Listener) Unwatch(channel string) {
 	})
 }
 
-// HasSubscriptions reports whether anything is subscribed to, or about to be.
-func (l *Listener) HasSubscriptions() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.connections) > 0
-}
-
 // Subscribed reports whether messages on the channel arrive, as far as is known, from a majority of the servers.
 func (l *Listener) Subscribed(channel string) bool {
 	heard := 0

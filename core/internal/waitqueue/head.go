@@ -1,8 +1,11 @@
 package waitqueue
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
-// What others do with the heads of a lock's queues: they have them ask Redis, or give one of them the lock.
+// What others do with the queues of a lock: they look who waits, and have the heads ask Redis, or give one of them the lock.
 
 // Signal has the heads of a lock's queues ask for it, which may be free, when the barging window is over: for so long
 // those outside the queues go first.
@@ -40,7 +43,7 @@ func (q *Queues[R, L, E]) appendHeads(heads []Head[R, E], lock string) []Head[R,
 
 // Choose chooses the call that was found, which is to get the lock in memory, unless it asks Redis by now, or has left.
 // take is called last, with the entry that was found; when it returns false nobody is chosen. Choose returns nil then;
-// otherwise [Waiter.HandOff] must follow soon.
+// otherwise [Waiter.Give] must follow soon.
 func (q *Queues[R, L, E]) Choose(lock string, found Head[R, E], take func(E) bool) *Waiter[R, L, E] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -53,8 +56,8 @@ func (q *Queues[R, L, E]) Choose(lock string, found Head[R, E], take func(E) boo
 	return nil
 }
 
-// HandOff gives the lock to a call that was chosen.
-func (w *Waiter[R, L, E]) HandOff(lock L) {
+// Give gives the lock to a call that was chosen.
+func (w *Waiter[R, L, E]) Give(lock L) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	w.stage, w.lock = given, lock
@@ -83,4 +86,42 @@ func (q *Queues[R, L, E]) EntryOf(lock string, may func(R) bool, renew func(R, E
 		}
 	}
 	return entry
+}
+
+// Wait tells who waits for a lock.
+type Wait[R any] struct {
+	Request R // of the call that has waited longest
+	Since   time.Time
+	Calls   int
+}
+
+// pieceOf is how many locks are looked at before others have their turn.
+const pieceOf = 256
+
+// Locks lists the locks that have queues. It does not keep others from the queues for long.
+func (q *Queues[R, L, E]) Locks() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	locks := make([]string, 0, len(q.byLock))
+	for lock := range q.byLock {
+		locks = append(locks, lock)
+		if len(locks)%pieceOf == 0 {
+			q.mu.Unlock()
+			runtime.Gosched()
+			q.mu.Lock()
+		}
+	}
+	return locks
+}
+
+// WaitFor is false when no call waits for the lock.
+func (q *Queues[R, L, E]) WaitFor(lock string) (found Wait[R], ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		if calls := own.waiting(); len(calls) > 0 && (!ok || calls[0].since.Before(found.Since)) {
+			found, ok = Wait[R]{calls[0].Request, calls[0].since, q.waiting(lock)}, true
+		}
+	}
+	return found, ok
 }

@@ -4,7 +4,7 @@
 // A call enters with [Queues.Join]. Only the head of a queue asks Redis; the others wait. [Waiter.Wait] returns when the
 // call is head and has reason to ask Redis, when it was given the lock, or when the wait is over. Whoever unlocks a lock in
 // this process, or hears that Redis has granted it, can give it to a head in memory: [Queues.Find] finds the heads,
-// [Queues.Choose] chooses one, [Waiter.HandOff] gives it the lock. A call leaves with [Waiter.Took] or [Waiter.Leave], and
+// [Queues.Choose] chooses one, [Waiter.Give] gives it the lock. A call leaves with [Waiter.Took] or [Waiter.Leave], and
 // the next one is head.
 //
 // A queue also keeps what its heads have learnt of the lock, for the calls behind them: until when it is taken, since when

@@ -32,7 +32,7 @@ type Result[L any] struct {
 //	 │                                         │ │                               ▲ ▲
 //	 │                                  Choose │ └─────────── AskRedis ──────────┘ │
 //	 │                                         ▼                                   │
-//	 │                                      chosen ──── HandOff ───▶ given         │
+//	 │                                      chosen ───── Give ─────▶ given         │
 //	 └──────────────────────── the first call of a queue ──────────────────────────┘
 //
 // A call that is behind or ready becomes leaving when it gives up. One that is behind becomes refused when another
@@ -52,22 +52,22 @@ const (
 // Wait waits until the call is head, and then until there is reason to ask Redis: the lock may be free, or pollDelay
 // is over, which is asked for when the call begins to wait as head. The call that has opened the queue asks at once.
 // While it waits as head, the call can be given the lock; a lock that arrives at the very end of the wait is given.
-// After ContextEnded, WaitOver and Closing the call cannot get the lock any more, and must leave.
+// After ContextEnded, WaitOver and Closing the call cannot get the lock any more, and must leave. WaitOver comes at a time,
+// unless that is zero.
 func (w *Waiter[R, L, E]) Wait(
-	ctx context.Context, pollDelay func(State) time.Duration, over <-chan time.Time, closing <-chan struct{},
+	ctx context.Context, pollDelay func(State) time.Duration, until time.Time, closing <-chan struct{},
 ) Result[L] {
 	if w.first {
 		w.first = false
 		return Result[L]{Reason: AskRedis}
 	}
-	var poll <-chan time.Time // nil: the call is not head, or has not noticed
+	var over, poll <-chan time.Time // nil: the wait has no end; the call is not head, or has not noticed
+	if !until.IsZero() {
+		over = time.After(time.Until(until))
+	}
 	for reason := none; ; {
-		if reason == none || reason == AskRedis { // the end of the wait comes first: asking takes long in an outage
-			select {
-			case <-over:
-				reason = WaitOver
-			default:
-			}
+		if (reason == none || reason == AskRedis) && over != nil && time.Until(until) <= 0 {
+			reason = WaitOver // it comes first: asking takes long in an outage
 		}
 		seen, at, barging := w.look(reason)
 		switch {
@@ -133,12 +133,4 @@ func (w *Waiter[R, L, E]) wake() {
 	case w.news <- struct{}{}:
 	default:
 	}
-}
-
-// Waited is for how long the call has been in the queue. It is false while the next Wait does not wait.
-func (w *Waiter[R, L, E]) Waited() (time.Duration, bool) {
-	if w.first {
-		return 0, false
-	}
-	return time.Since(w.since), true
 }

@@ -51,12 +51,14 @@ type end struct {
 func known(w *waiter) waitqueue.State { return w.Silent(time.Time{}) }
 
 // wait waits in a goroutine. It returns when that waits.
-func wait(w *waiter, delay time.Duration) <-chan end { return waitOver(background, w, delay, nil, nil) }
+func wait(w *waiter, delay time.Duration) <-chan end {
+	return waitOver(background, w, delay, time.Time{}, nil)
+}
 
-func waitOver(ctx context.Context, w *waiter, delay time.Duration, over <-chan time.Time, closing <-chan struct{}) <-chan end {
+func waitOver(ctx context.Context, w *waiter, delay time.Duration, until time.Time, closing <-chan struct{}) <-chan end {
 	ends, began := make(chan end, 1), time.Now()
 	go func() {
-		r := w.Wait(ctx, func(waitqueue.State) time.Duration { return delay }, over, closing)
+		r := w.Wait(ctx, func(waitqueue.State) time.Duration { return delay }, until, closing)
 		ends <- end{r.Reason, r.Lock, r.Err, time.Since(began)}
 	}()
 	synctest.Wait()
@@ -142,7 +144,7 @@ func TestDelayIsOfWhatIsKnown(t *testing.T) {
 			ends <- b.Wait(background, func(known waitqueue.State) time.Duration {
 				heard = known
 				return 5 * ms
-			}, time.After(6*ms), nil)
+			}, time.Now().Add(6*ms), nil)
 		}()
 		synctest.Wait()
 		until := time.Now().Add(time.Hour)
@@ -151,9 +153,7 @@ func TestDelayIsOfWhatIsKnown(t *testing.T) {
 			t.Errorf("%+v, knowing %+v", r, heard)
 		}
 		b.Busy(waitqueue.Taken{Until: until}, nil, nil)
-		over := make(chan time.Time, 1)
-		over <- time.Now()
-		known := b.Wait(background, func(waitqueue.State) time.Duration { return time.Hour }, over, nil).State
+		known := b.Wait(background, func(waitqueue.State) time.Duration { return time.Hour }, time.Now(), nil).State
 		if want := (waitqueue.State{Answered: true, Taken: waitqueue.Taken{Until: until}}); known != want {
 			t.Errorf("the wait is over, knowing %+v", known)
 		}
@@ -171,7 +171,7 @@ func TestDelayIsAskedForOnce(t *testing.T) {
 		a.Wait(background, func(waitqueue.State) time.Duration {
 			asked++
 			return ms
-		}, nil, nil)
+		}, time.Time{}, nil)
 		if asked != 1 {
 			t.Errorf("asked %d times", asked)
 		}
@@ -280,7 +280,7 @@ func TestOnlyAHeadThatWaitsIsPassedTheLock(t *testing.T) {
 		if choose(&q, "lock", anybody) != nil {
 			t.Fatal("chosen twice")
 		}
-		w.HandOff("a lock")
+		w.Give("a lock")
 		want(t, "a", forA, end{reason: waitqueue.LockGiven, lock: "a lock"})
 		a.Took(time.Time{}, false)
 		if w := choose(&q, "lock", anybody); w != b {
@@ -292,7 +292,7 @@ func TestOnlyAHeadThatWaitsIsPassedTheLock(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		wantWaiting(t, "b, for which the lock is under way,", forB)
-		b.HandOff("a lock")
+		b.Give("a lock")
 		want(t, "b", forB, end{reason: waitqueue.LockGiven, lock: "a lock", took: time.Second})
 	})
 }
@@ -341,7 +341,7 @@ func TestLockThatComesBeforeTheWait(t *testing.T) {
 		var q queues
 		a, b := open(t, &q, "a"), join(t, &q, "b")
 		a.Took(time.Time{}, false)
-		choose(&q, "lock", anybody).HandOff("a lock")
+		choose(&q, "lock", anybody).Give("a lock")
 		want(t, "b", wait(b, time.Hour), end{reason: waitqueue.LockGiven, lock: "a lock"})
 	})
 }
@@ -359,7 +359,7 @@ func TestWhoAsksIsNotPassedTheLock(t *testing.T) {
 		if choose(&q, "lock", anybody) != a {
 			t.Fatal("a waits again, and was not chosen")
 		}
-		a.HandOff("a lock")
+		a.Give("a lock")
 		<-forA
 	})
 }
@@ -391,14 +391,14 @@ func TestLockAtTheVeryEnd(t *testing.T) {
 				if chosen && choose(&q, "lock", anybody) != b {
 					t.Fatal("b was not chosen")
 				}
-				var over <-chan time.Time
+				var until time.Time
 				if tc.over {
-					over = time.After(ms)
+					until = time.Now().Add(ms)
 				}
 				if tc.cancels {
 					time.AfterFunc(ms, cancel)
 				}
-				ends := waitOver(ctx, b, tc.delay, over, tc.closing)
+				ends := waitOver(ctx, b, tc.delay, until, tc.closing)
 				time.Sleep(2 * ms)
 				if !chosen {
 					if got := <-ends; got.reason != tc.reason {
@@ -415,7 +415,7 @@ func TestLockAtTheVeryEnd(t *testing.T) {
 					return
 				}
 				wantWaiting(t, why, ends)
-				b.HandOff("a lock")
+				b.Give("a lock")
 				if got := <-ends; got.reason != waitqueue.LockGiven || got.lock != "a lock" {
 					t.Errorf("%s: %+v; want the lock", why, got)
 				}
@@ -429,10 +429,9 @@ func TestOverComesBeforeAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 20 {
 			var q queues
-			a, over := open(t, &q, "a"), make(chan time.Time, 1)
-			over <- time.Now()
+			a := open(t, &q, "a")
 			q.Signal("lock", 0)
-			want(t, "a", waitOver(background, a, time.Hour, over, nil), end{reason: waitqueue.WaitOver})
+			want(t, "a", waitOver(background, a, time.Hour, time.Now(), nil), end{reason: waitqueue.WaitOver})
 		}
 	})
 }
@@ -445,15 +444,15 @@ func TestWhoLeavesIsNotChosenAsHead(t *testing.T) {
 			var q queues
 			a, b, c := open(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
 			ctx, cancel := context.WithCancel(background)
-			var over <-chan time.Time
+			var until time.Time
 			reason := waitqueue.ContextEnded
 			if !cancelled {
-				over, reason = time.After(ms), waitqueue.WaitOver
+				until, reason = time.Now().Add(ms), waitqueue.WaitOver
 			} else {
 				time.AfterFunc(ms, cancel)
 			}
 			defer cancel()
-			want(t, "b", waitOver(ctx, b, 0, over, nil), end{reason: reason, took: ms})
+			want(t, "b", waitOver(ctx, b, 0, until, nil), end{reason: reason, took: ms})
 			a.Took(time.Time{}, false)
 			if choose(&q, "lock", anybody) != nil {
 				t.Error("b was chosen, which leaves")
@@ -556,7 +555,7 @@ func TestOwnersOfTheirOwnHaveAQueueApart(t *testing.T) {
 		if choose(&q, "lock", of("p of o")) != o {
 			t.Fatal("o was not chosen by its position")
 		}
-		o.HandOff("a lock")
+		o.Give("a lock")
 		want(t, "o", forO, end{reason: waitqueue.LockGiven, lock: "a lock"})
 		if end := a.Leave(); end.Entry != "p of a" {
 			t.Errorf("%+v", end)
@@ -644,7 +643,7 @@ func TestOpenHasTheHeadAskLater(t *testing.T) {
 		if choose(&q, "lock", anybody) != a {
 			t.Fatal("a was not chosen")
 		}
-		a.HandOff("a lock")
+		a.Give("a lock")
 		want(t, "a, which is passed the lock", forA, end{reason: waitqueue.LockGiven, lock: "a lock"})
 		b := join(t, &q, "b")
 		a.Took(time.Time{}, false)
