@@ -33,22 +33,10 @@ func (*Quorum) MinorityMayKeep() bool { return true }
 // Margin is also for clocks that run at different speeds, as Redlock has it.
 func (*Quorum) Margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
 
-// LateCopies always returns the claim's Resends: a member may be asked again, or answer, after the others.
-func (*Quorum) LateCopies(c *Claim) *conn.Resends { return &c.Resends }
-
 // Acquire is that of a [Store], and blocks for some times Timeout at most.
 func (s *Quorum) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 	c.prepare(&s.backend)
 	return s.elect(ctx, c)
-}
-
-// Release is that of a [Store]. When the majority has answered, the members that fail are compensated.
-func (s *Quorum) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
-	c := r.command(&s.backend, new(releaseCommand), false)
-	missed := func(member *conn.Server) { s.releaseLater(r, member) }
-	released, err = question[Released]{c, timeout, decodeRelease, decideRelease, missed}.ask(ctx, &s.backend)
-	released.Found = released.Found || c.Resends.MayArriveTwice()
-	return released, err
 }
 
 // AcquireAll is that of a [Store]: each lock is asked for by itself.

@@ -64,15 +64,6 @@ func (*Store) MinorityMayKeep() bool { return false }
 // Margin is how long a holder stops before the end of a lease: timers fire late under load.
 func (*Store) Margin(lease time.Duration) time.Duration { return min(lease/100, 10*time.Millisecond) }
 
-// LateCopies returns the claim's Resends if copies of it may still arrive, else nil: a pointer would keep the whole claim
-// alive.
-func (*Store) LateCopies(c *Claim) *conn.Resends {
-	if c.Resends.MayArriveTwice() {
-		return &c.Resends
-	}
-	return nil
-}
-
 // Acquire asks once for a lock. It blocks for Timeout at most, and returns early when ctx ends. It fails with [*Busy],
 // [ErrUpgrade], an [ErrGone] or a [*conn.Failure], and for an attempt with [*Answered], [ErrReused] or [ErrOutcomeUnknown];
 // then what the claim may have left in Redis, or may yet leave, is compensated. Decided must follow.
@@ -83,13 +74,13 @@ func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 // Decided does nothing: what one Redis says is decided.
 func (*Store) Decided(*Claim, Held) {}
 
-// Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
-// with ReleaseLater. It blocks for timeout at most, and returns early when ctx ends.
-func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
-	c := r.command(&s.backend, new(releaseCommand), false)
-	released, err = do(ctx, s.servers[0], c, timeout, decodeRelease)
-	released.Found = released.Found || c.Resends.MayArriveTwice()
-	return released, err
+// LateCopies returns the claim's Resends if copies of it may still arrive, else nil: a pointer would keep the whole claim
+// alive. They always may in a quorum: a member may be asked again, or answer, after the others.
+func (s *backend) LateCopies(c *Claim) *conn.Resends {
+	if s.votes() || c.Resends.MayArriveTwice() {
+		return &c.Resends
+	}
+	return nil
 }
 
 // IsSilent reports whether Redis, or the majority of a quorum, has been asked for d without an answer to anybody.
