@@ -18,9 +18,7 @@ import (
 type locks interface {
 	NewHold() string
 	Acquire(context.Context, *store.Claim) (store.Grant, error)
-	Decided(*store.Claim, store.Held)
 	LateCopies(*store.Claim) *conn.Resends
-	Withdraw(c *store.Claim, lease time.Duration)
 	Renew(w store.Renew, timeout time.Duration, to store.Renewal)
 	Refresh(context.Context, store.Renew) (held bool, sent time.Time, err error)
 	Release(ctx context.Context, r store.Release, timeout time.Duration) (store.Released, error)

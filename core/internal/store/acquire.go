@@ -98,7 +98,7 @@ var (
 )
 
 // Withdraw compensates a claim that was granted and is not wanted any more, with every server. lease is the lock's.
-func (s *backend) Withdraw(c *Claim, lease time.Duration) { c.undo(lease, s.servers...) }
+func (c *Claim) Withdraw(lease time.Duration) { c.undo(lease, c.store.servers...) }
 
 // Compensate is Withdraw for one server, whose answer nobody has heard.
 func (c *Claim) Compensate(server *conn.Server) { c.undo(c.Lease, server) }

@@ -80,7 +80,7 @@ func decideYes(b *ballot[bool]) (yes, decided bool, err error) {
 type question[T any] struct {
 	command *conn.Command
 	timeout time.Duration
-	decode  decoder[T]
+	decode  func(conn.Reply) (T, error)
 	decide  func(*ballot[T]) (answer T, decided bool, err error)
 	missed  func(*conn.Server) // a member has failed, and the others have decided; nil: that does no harm
 }

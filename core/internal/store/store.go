@@ -66,13 +66,10 @@ func (*Store) Margin(lease time.Duration) time.Duration { return min(lease/100, 
 
 // Acquire asks once for a lock. It blocks for Timeout at most, and returns early when ctx ends. It fails with [*Busy],
 // [ErrUpgrade], an [ErrGone] or a [*conn.Failure], and for an attempt with [*Answered], [ErrReused] or [ErrOutcomeUnknown];
-// then what the claim may have left in Redis, or may yet leave, is compensated. Decided must follow.
+// then what the claim may have left in Redis, or may yet leave, is compensated. [Claim.Decided] must follow.
 func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 	return do(ctx, s.servers[0], c.prepare(&s.backend), s.config.Timeout, c.decode)
 }
-
-// Decided does nothing: what one Redis says is decided.
-func (*Store) Decided(*Claim, Held) {}
 
 // LateCopies returns the claim's Resends if copies of it may still arrive, else nil: a pointer would keep the whole claim
 // alive. They always may in a quorum: a member may be asked again, or answer, after the others.
@@ -153,17 +150,14 @@ func (s *backend) Flush() {
 	}
 }
 
-// decoder reads a reply.
-type decoder[T any] func(conn.Reply) (T, error)
-
 // do runs a command on one server.
-func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode decoder[T]) (T, error) {
+func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode func(conn.Reply) (T, error)) (T, error) {
 	reply, err := server.Do(ctx, c, timeout)
 	return decoded(server, c, reply, err, decode)
 }
 
 // decoded reads a reply. One that nobody can read may stand for something that was done.
-func decoded[T any](server *conn.Server, c *conn.Command, reply conn.Reply, err error, decode decoder[T]) (answer T, _ error) {
+func decoded[T any](server *conn.Server, c *conn.Command, reply conn.Reply, err error, decode func(conn.Reply) (T, error)) (answer T, _ error) {
 	if err != nil {
 		return answer, err
 	}
