@@ -76,17 +76,3 @@ func (l *Locker) Close(ctx context.Context) error {
 func (l *Locker) isConfirmed(ctx context.Context) bool {
 	return isDone(ctx, l.requests.Wait()) && isDone(ctx, l.unconfirmed.None())
 }
-
-// isDone waits for done or for the end of ctx, and prefers done.
-func isDone(ctx context.Context, done <-chan struct{}) bool {
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
-}

@@ -123,3 +123,17 @@ func find(ctx context.Context, match func(*Lock) bool) *Lock {
 	}
 	return nil
 }
+
+// isDone waits for done or for the end of ctx, and prefers done.
+func isDone(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
