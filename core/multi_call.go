@@ -137,7 +137,10 @@ func (a *multiCall) leftToAskAgain() time.Duration {
 // askOnce asks for the locks that are missing, unless one goes alone. It returns the first one that the call has not got, or nil, and an
 // error if the call does not wait for it. What the call does not keep meanwhile it gives back.
 func (a *multiCall) askOnce() (first *lockCall, err error) {
-	missing, had := a.missing(), len(a.taken())
+	had := len(a.taken())
+	missing := slices.DeleteFunc(slices.Clone(a.calls), func(c *lockCall) bool {
+		return slices.ContainsFunc(a.locks, func(k *Lock) bool { return k.lease.name == c.name })
+	})
 	if len(missing) == 0 {
 		return nil, nil
 	}
@@ -161,13 +164,6 @@ func (a *multiCall) askOnce() (first *lockCall, err error) {
 	a.locks = kept
 	a.giveBack(spare)
 	return first, err
-}
-
-// missing are the calls that have not got their locks.
-func (a *multiCall) missing() []*lockCall {
-	return slices.DeleteFunc(slices.Clone(a.calls), func(c *lockCall) bool {
-		return slices.ContainsFunc(a.locks, func(k *Lock) bool { return k.lease.name == c.name })
-	})
 }
 
 // goesAlone returns a call to wait for before Redis is asked for several locks, if there is one: the process is giving up its lock, or
