@@ -227,7 +227,7 @@ func (a *multiCall) waitFor(c *lockCall) error {
 	k, err := c.waitSafely()
 	if !tooLong.Stop() {
 		<-gone
-		a.locks = slices.Clip(a.locks[:a.entered]) // the others are being released
+		a.locks = a.locks[:a.entered]
 	}
 	if err = a.add(k, err, n); err != nil {
 		return err
@@ -270,7 +270,7 @@ func (a *multiCall) giveBack(locks []*Lock) {
 	if len(locks) == 0 {
 		return
 	}
-	m := &MultiLock{locker: a.locker, locks: locks, cancel: func(error) {}}
+	m := &MultiLock{locker: a.locker, locks: slices.Clone(locks), cancel: func(error) {}} // the call may get others in their places
 	a.givingBack.Begin()
 	a.locker.requests.Start(func() {
 		defer a.givingBack.End()
