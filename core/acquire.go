@@ -62,7 +62,7 @@ func (l *Locker) lockObserved(ctx context.Context, key string, given *settings) 
 func (l *Locker) enterOrLock(ctx context.Context, key string, given *settings) (*Lock, error) {
 	name, err := l.nameOf(key)
 	if err == nil {
-		_, err = l.formsOf([]string{key}, given)
+		err = given.checkKeys(1)
 	}
 	if err != nil {
 		return nil, err

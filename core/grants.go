@@ -61,7 +61,7 @@ func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error
 	}
 	if err != nil {
 		k.under.end(err)
-		c.engine.store.Withdraw(claim, s.Lease)
+		claim.Withdraw(s.Lease)
 		return nil, err
 	}
 	return k, nil

@@ -9,7 +9,6 @@ import (
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
-	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -108,45 +107,6 @@ func (k *Lock) DropWindow() { k.lease.failed(store.Failed) }
 // ownership, so that locks taken with it re-enter, and is cancelled when the protection ends: by
 // Unlock, or with cause [ErrLost], [ErrClosed], [ErrMaxHold] or [ErrHandedOver].
 func (k *Lock) Context() context.Context { return k.ctx }
-
-// Count returns how many holds its owner has in Redis, this one included, and not those of others who
-// share the lock or have a permit. It asks Redis, at most for [Timeout] or until ctx ends. It fails
-// with [ErrLost] when this owner no longer holds the lock, [ErrNotHeld] after Unlock, [ErrUnavailable],
-// or the context's error.
-func (k *Lock) Count(ctx context.Context) (int, error) {
-	h, err := k.inspect(ctx)
-	return h.Count, err
-}
-
-// TTL returns how long the owner would hold the lock in Redis without further renewal. It
-// blocks and fails as [Lock.Count] does.
-func (k *Lock) TTL(ctx context.Context) (time.Duration, error) {
-	h, err := k.inspect(ctx)
-	return h.TTL, err
-}
-
-func (k *Lock) inspect(ctx context.Context) (Holder, error) {
-	if err := k.check(); err != nil {
-		return Holder{}, err
-	}
-	asked := schedule.Now()
-	s := k.lease
-	info, err := s.engine.inspect(ctx, k.Key(), s.name)
-	if err != nil {
-		return Holder{}, err
-	}
-	if i := slices.IndexFunc(info.Holders, func(h Holder) bool { return h.Owner == s.owner }); i >= 0 {
-		return info.Holders[i], nil
-	}
-	s.mu.Lock()
-	wasParked := s.life.WasParked(asked) // then Redis may have found it so
-	s.mu.Unlock()
-	if wasParked {
-		_ = conn.Pause(ctx, compensateDelay)
-		return k.inspect(ctx)
-	}
-	return Holder{}, s.notFound() // unless it was released or handed off meanwhile
-}
 
 // Refresh renews the lease now, also a fixed one, which nothing else renews. It asks Redis, at most for
 // [Timeout] or until ctx ends. It fails with [ErrLost] when the lock is no longer ours, also when ctx

@@ -1,11 +1,16 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
+
+// maxKeys is how many locks a call may want at once.
+const maxKeys = 64
 
 // LockAll takes the locks of all keys, or none. A key that is given twice counts once. A key that
 // ctx holds is entered once more.
@@ -42,12 +47,49 @@ func (l *Locker) lockAll(ctx context.Context, keys []string, s *settings) (*Mult
 	if err == nil {
 		err = a.takeAll()
 	}
-	a.taken = slices.Insert(a.taken, 0, a.entered...)
 	if err != nil {
-		a.giveBack(a.taken)
+		a.giveBack(a.locks)
 		isDone(ctx, a.givingBack.None())
 		cancel(nil)
 		return nil, err
 	}
-	return &MultiLock{locker: l, locks: a.taken, ctx: a.under(), cancel: cancel}, nil
+	return &MultiLock{locker: l, locks: a.locks, ctx: a.under(), cancel: cancel}, nil
+}
+
+// prepare makes a call for the lock of each key, in the order in which calls wait for them.
+func (a *multiCall) prepare(keys []string) error {
+	if len(keys) == 0 {
+		return fmt.Errorf("%w: LockAll was given no keys", ErrInvalidKey)
+	}
+	if err := a.settings.checkKeys(len(keys)); err != nil {
+		return err
+	}
+	all := make([]lockCall, len(keys))
+	first := &all[0]
+	*first = lockCall{engine: &a.locker.engine, group: a.group, want: want{ctx: a.base, settings: a.settings}}
+	if first.inner() != nil {
+		first.boundWait()
+		a.settings, a.underLocks = first.settings, true
+	}
+	for i, key := range keys {
+		n, err := a.locker.nameOf(key)
+		if err != nil {
+			return err
+		}
+		all[i] = lockCall{engine: first.engine, group: a.group, want: wanted(a.base, n, a.settings.ofKey(i))}
+	}
+	slices.SortFunc(all, func(x, y lockCall) int { return cmp.Compare(x.name.Lock(), y.name.Lock()) })
+	a.calls = make([]*lockCall, 0, len(all))
+	for i := range all {
+		if c, before := &all[i], &all[max(i-1, 0)]; i == 0 || c.name != before.name {
+			a.calls = append(a.calls, c)
+		} else if c.form != before.form {
+			return fmt.Errorf("core: PermitsEach: one key is there twice, with %d and with %d permits", before.form.Permits(), c.form.Permits())
+		}
+	}
+	if a.keys = len(a.calls); a.keys > maxKeys {
+		return fmt.Errorf("%w: LockAll was given %d keys, at most %d are allowed", ErrInvalidKey, a.keys, maxKeys)
+	}
+	a.locks = make([]*Lock, 0, a.keys)
+	return nil
 }

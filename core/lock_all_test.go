@@ -374,6 +374,32 @@ func TestLockAllThatWaitsOnWithoutWhatItKept(t *testing.T) {
 	}
 }
 
+// It gets what it waits for while what it kept is still on its way back.
+func TestLockAllThatIsServedWhileItGivesBack(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		held := take(t, background, other, "c")
+		all := startAll(background, l, []string{"a", "b", "c"}, core.KeepFor(time.Hour), core.Wait(2*time.Minute))
+		time.Sleep(30 * time.Second)
+		for _, next := range []string{"a", "c", "a", "c"} { // after three waits it keeps a and b
+			k := take(t, background, other, next, core.NoWait())
+			unlock(t, held)
+			synctest.Wait()
+			held = k
+		}
+		wantLocked(t, s, "while it waits for c again,", "a b c")
+		time.Sleep(14 * time.Second)
+		s.failAll(lateReply(500*time.Millisecond), renew, "renew_all") // because of their windows it asks whether it has all
+		time.Sleep(time.Second + 100*time.Millisecond)
+		unlock(t, held)
+		o := <-all
+		wantErr(t, o.err, nil)
+		wantLocked(t, s, "then", "a b c")
+		s.heal()
+		wantErr(t, o.lock.Unlock(background), nil)
+	})
+}
+
 // It is served when its turn has come, within a process and among processes.
 func TestLockAllIsServedInOrderOfArrival(t *testing.T) {
 	const calls = 6

@@ -33,8 +33,8 @@ type multiCall struct {
 	underLocks bool           // the caller's context holds locks
 	keys       int            // so many it wants
 	calls      []*lockCall    // one for each key, in the order of waiting; enterHeld leaves those for locks to take
-	entered    []*Lock        // locks that the caller's context holds as well
-	taken      []*Lock        // all others that the call has
+	locks      []*Lock        // all that it has, as it got them
+	entered    int            // so many of them, the first, the caller's context holds as well: the call gives none of these back
 	waits      int            // so many are over, for one lock each
 	pauseBelow time.Duration  // the last pause was shorter
 	givingBack schedule.Count // releases under way, of locks that the call does not keep
@@ -42,39 +42,14 @@ type multiCall struct {
 
 // under is the context that holds what the call has.
 func (a *multiCall) under() context.Context {
-	for _, locks := range [][]*Lock{a.taken, a.entered} {
-		if len(locks) > 0 {
-			return locks[len(locks)-1].ctx
-		}
+	if n := len(a.locks); n > 0 {
+		return a.locks[n-1].ctx
 	}
 	return a.base
 }
 
-// prepare makes a call for each key.
-func (a *multiCall) prepare(keys []string) error {
-	names, err := a.locker.namesOf(keys)
-	if err != nil {
-		return err
-	}
-	forms, err := a.locker.formsOf(keys, a.settings)
-	if err != nil {
-		return err
-	}
-	all, s := make([]lockCall, len(names)), a.settings
-	a.keys, a.calls, a.taken = len(names), make([]*lockCall, len(names)), make([]*Lock, 0, len(names))
-	for i, n := range names {
-		if form, own := forms[n]; own {
-			s = s.withForm(form)
-		}
-		all[i] = lockCall{engine: &a.locker.engine, group: a.group, want: wanted(a.base, n, s)}
-		if a.calls[i] = &all[i]; i == 0 && all[0].inner() != nil {
-			all[0].boundWait()
-			s = all[0].settings
-			a.settings, a.underLocks = s, true
-		}
-	}
-	return nil
-}
+// taken are the locks that the call has, and the caller's context has not.
+func (a *multiCall) taken() []*Lock { return a.locks[a.entered:] }
 
 // takeAll enters the locks that the context holds, and takes the others. While one of these is busy, the call does the first of the
 // following that it may:
@@ -116,10 +91,10 @@ func (a *multiCall) enterHeld() error {
 			return a.fail(c, err)
 		default:
 			a.observeTaken(k)
-			a.entered = append(a.entered, k)
+			a.locks = append(a.locks, k)
 		}
 	}
-	a.calls = others
+	a.calls, a.entered = others, len(a.locks)
 	return nil
 }
 
@@ -162,7 +137,10 @@ func (a *multiCall) leftToAskAgain() time.Duration {
 // askOnce asks for the locks that are missing, unless one goes alone. It returns the first one that the call has not got, or nil, and an
 // error if the call does not wait for it. What the call does not keep meanwhile it gives back.
 func (a *multiCall) askOnce() (first *lockCall, err error) {
-	missing, had := a.missing(), len(a.taken)
+	had := len(a.taken())
+	missing := slices.DeleteFunc(slices.Clone(a.calls), func(c *lockCall) bool {
+		return slices.ContainsFunc(a.locks, func(k *Lock) bool { return k.lease.name == c.name })
+	})
 	if len(missing) == 0 {
 		return nil, nil
 	}
@@ -173,8 +151,8 @@ func (a *multiCall) askOnce() (first *lockCall, err error) {
 	} else if first = a.goesAlone(missing); first == nil {
 		first, err = a.askRedis(missing)
 	}
-	kept, spare := a.taken[:0], []*Lock(nil)
-	for i, k := range a.taken {
+	kept, spare := a.locks[:a.entered], []*Lock(nil)
+	for i, k := range a.taken() {
 		if first != nil && !(a.keepsSome() && k.lease.name.Lock() < first.name.Lock()) {
 			spare = append(spare, k)
 			continue
@@ -183,22 +161,15 @@ func (a *multiCall) askOnce() (first *lockCall, err error) {
 			a.observeTaken(k)
 		}
 	}
-	a.taken = kept
+	a.locks = kept
 	a.giveBack(spare)
 	return first, err
-}
-
-// missing are the calls that have not got their locks.
-func (a *multiCall) missing() []*lockCall {
-	return slices.DeleteFunc(slices.Clone(a.calls), func(c *lockCall) bool {
-		return slices.ContainsFunc(a.taken, func(k *Lock) bool { return k.lease.name == c.name })
-	})
 }
 
 // goesAlone returns a call to wait for before Redis is asked for several locks, if there is one: the process is giving up its lock, or
 // others of the process wait for it; or it is the last one, and nothing is to be given back while it waits.
 func (a *multiCall) goesAlone(missing []*lockCall) *lockCall {
-	isLast := len(missing) == 1 && (a.keepsSome() || len(a.taken) == 0)
+	isLast := len(missing) == 1 && (a.keepsSome() || len(a.taken()) == 0)
 	for _, c := range missing {
 		if !c.settings.Waits() && c.engine.givingUp.of(c.name.Lock()) != nil {
 			return c
@@ -232,7 +203,7 @@ func (a *multiCall) askRedis(missing []*lockCall) (first *lockCall, err error) {
 		busy, isBusy := failure.(*store.Busy)
 		switch {
 		case k != nil:
-			a.taken = append(a.taken, k)
+			a.locks = append(a.locks, k)
 		case first != nil:
 		case isBusy && c.settings.Waits():
 			first = c
@@ -248,7 +219,7 @@ func (a *multiCall) askRedis(missing []*lockCall) (first *lockCall, err error) {
 // waitFor waits for a lock and takes it. When that has taken half as long as the call had waited before, it gives back what it keeps, and
 // waits on. So it keeps nobody from a lock for the whole of a [Wait], and keeps its locks for longer each time.
 func (a *multiCall) waitFor(c *lockCall) error {
-	n, kept, gone := a.observe(c), a.taken, make(chan struct{})
+	n, kept, gone := a.observe(c), a.taken(), make(chan struct{})
 	tooLong := time.AfterFunc(max(a.group.waited()/2, keepAtLeast), func() {
 		a.giveBack(kept)
 		close(gone)
@@ -256,7 +227,7 @@ func (a *multiCall) waitFor(c *lockCall) error {
 	k, err := c.waitSafely()
 	if !tooLong.Stop() {
 		<-gone
-		a.taken = nil
+		a.locks = a.locks[:a.entered]
 	}
 	if err = a.add(k, err, n); err != nil {
 		return err
@@ -286,10 +257,23 @@ func (a *multiCall) add(k *Lock, err error, n *observation) error {
 	}
 	k, err = k.observed(n, a.settings.Form, err)
 	if err == nil {
-		a.taken = append(a.taken, k)
+		a.locks = append(a.locks, k)
 	}
 	return err
 }
 
 // fail is add of an error that came without a wait.
 func (a *multiCall) fail(c *lockCall, err error) error { return a.add(nil, err, a.observe(c)) }
+
+// giveBack releases locks in the background.
+func (a *multiCall) giveBack(locks []*Lock) {
+	if len(locks) == 0 {
+		return
+	}
+	m := &MultiLock{locker: a.locker, locks: slices.Clone(locks), cancel: func(error) {}} // the call may get others in their places
+	a.givingBack.Begin()
+	a.locker.requests.Start(func() {
+		defer a.givingBack.End()
+		_ = m.Abort(context.Background()) // what is not confirmed is compensated
+	})
+}

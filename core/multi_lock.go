@@ -1,18 +1,13 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
-
-// maxKeys is how many locks a call may want at once.
-const maxKeys = 64
 
 // MultiLock is the locks of several keys, taken by [Locker.LockAll]. It must be unlocked. Its
 // methods are safe for concurrent use. Unlock and Abort of a nil one return [ErrNotHeld].
@@ -136,38 +131,4 @@ func (m *MultiLock) keepWindows(ctx context.Context) bool {
 		asked.Wait()
 	}
 	return !slices.ContainsFunc(m.locks, func(k *Lock) bool { return k.lease.hasFailed() || k.lease.check() != nil })
-}
-
-// namesOf are the names of keys, each once, in the order in which calls wait for them.
-func (l *Locker) namesOf(keys []string) ([]store.Name, error) {
-	names := make([]store.Name, len(keys))
-	for i, key := range keys {
-		n, err := l.nameOf(key)
-		if err != nil {
-			return nil, err
-		}
-		names[i] = n
-	}
-	slices.SortFunc(names, func(x, y store.Name) int { return cmp.Compare(x.Lock(), y.Lock()) })
-	names = slices.Compact(names)
-	switch {
-	case len(names) == 0:
-		return nil, fmt.Errorf("%w: LockAll was given no keys", ErrInvalidKey)
-	case len(names) > maxKeys:
-		return nil, fmt.Errorf("%w: LockAll was given %d keys, at most %d are allowed", ErrInvalidKey, len(names), maxKeys)
-	}
-	return names, nil
-}
-
-// giveBack releases locks in the background.
-func (a *multiCall) giveBack(locks []*Lock) {
-	if len(locks) == 0 {
-		return
-	}
-	m := &MultiLock{locker: a.locker, locks: locks, cancel: func(error) {}}
-	a.givingBack.Begin()
-	a.locker.requests.Start(func() {
-		defer a.givingBack.End()
-		_ = m.Abort(context.Background()) // what is not confirmed is compensated
-	})
 }

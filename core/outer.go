@@ -79,7 +79,7 @@ func (c *lockCall) reenter(s *lease) (*Lock, error) {
 			c.decided(&claim, k)
 			return k, nil
 		}
-		e.store.Withdraw(&claim, s.Lease)
+		claim.Withdraw(s.Lease)
 	case errors.Is(err, store.ErrGone), errors.As(err, new(*store.Busy)):
 		err = s.notFound()
 	default:

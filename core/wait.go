@@ -154,7 +154,7 @@ func (c *lockCall) readAnswer(claim *store.Claim, granted store.Grant, err error
 
 // decided lets members of a quorum that grant a claim late know what became of it: a lock, or nothing.
 func (c *lockCall) decided(claim *store.Claim, k *Lock) {
-	c.engine.store.Decided(claim, (*decidedLock)(k))
+	claim.Decided((*decidedLock)(k))
 }
 
 type decidedLock Lock

@@ -43,32 +43,20 @@ func PermitsEach(n ...int) Option {
 	return inForm("PermitsEach", store.Permits(slices.Min(n)), slices.Clone(n))
 }
 
-// formsOf are the forms of locks, by their names, where PermitsEach has one for each key; otherwise nil.
-func (l *Locker) formsOf(keys []string, s *settings) (map[store.Name]store.Form, error) {
-	switch each := s.PermitsEach; {
-	case each == nil:
-		return nil, nil
-	case len(each) != len(keys):
-		return nil, fmt.Errorf("core: PermitsEach has the permits of %d keys, and the call has %d", len(each), len(keys))
+// checkKeys returns an error unless PermitsEach, if it was given, has the permits of so many keys.
+func (s *settings) checkKeys(n int) error {
+	if each := s.PermitsEach; each != nil && len(each) != n {
+		return fmt.Errorf("core: PermitsEach has the permits of %d keys, and the call has %d", len(each), n)
 	}
-	forms := make(map[store.Name]store.Form, len(keys))
-	for i, key := range keys {
-		n, err := l.nameOf(key)
-		if err != nil {
-			return nil, err
-		}
-		form := store.Permits(s.PermitsEach[i]).Weighing(s.Form.Weight())
-		if other, twice := forms[n]; twice && other != form {
-			return nil, fmt.Errorf("core: PermitsEach: one key is there twice, with %d and with %d permits", other.Permits(), form.Permits())
-		}
-		forms[n] = form
-	}
-	return forms, nil
+	return nil
 }
 
-// withForm is the settings of the call for one lock.
-func (s *settings) withForm(form store.Form) *settings {
+// ofKey are the settings of the call for the lock of its i-th key.
+func (s *settings) ofKey(i int) *settings {
+	if s.PermitsEach == nil {
+		return s
+	}
 	own := *s
-	own.Form = form
+	own.Form = store.Permits(s.PermitsEach[i]).Weighing(s.Form.Weight())
 	return &own
 }

@@ -98,7 +98,7 @@ var (
 )
 
 // Withdraw compensates a claim that was granted and is not wanted any more, with every server. lease is the lock's.
-func (s *backend) Withdraw(c *Claim, lease time.Duration) { c.undo(lease, s.servers...) }
+func (c *Claim) Withdraw(lease time.Duration) { c.undo(lease, c.store.servers...) }
 
 // Compensate is Withdraw for one server, whose answer nobody has heard.
 func (c *Claim) Compensate(server *conn.Server) { c.undo(c.Lease, server) }
@@ -112,24 +112,22 @@ func (c *Claim) prepare(s *backend) *conn.Command {
 	words := c.Name.words(c.words[:], c.Owner)
 	lease := leaseArg(c.Lease, c.Fixed)
 	merges := int8(0) // see conn.Command
-	full := func(how any, more ...any) {
-		all := []any{lease, int64(c.Wait), c.Hold, c.Window.Milliseconds(), how, c.Form.word()}
-		words = slices.Concat(words, all, more)
-	}
+	how, more := "take", []any(nil)
 	switch {
 	case c.Ticket != "":
-		full("resume", digest(c.Ticket))
+		how, more = "resume", []any{digest(c.Ticket)}
 	case c.Attempt != nil:
-		full("attempt", c.Attempt.Request, c.Attempt.Known.Milliseconds(), c.Attempt.Refuse)
+		how, more = "attempt", []any{c.Attempt.Request, c.Attempt.Known.Milliseconds(), c.Attempt.Refuse}
 	case c.Enter != 0:
-		full("enter", c.Enter)
+		how, more = "enter", []any{c.Enter}
+	}
+	switch {
 	case !c.isShort():
-		full("take")
+		words = slices.Concat(words, []any{lease, int64(c.Wait), c.Hold, c.Window.Milliseconds(), how, c.Form.word()}, more)
+	case c.Lease != usualLease || c.Wait != Listening:
+		words, merges = append(words, lease, int64(c.Wait)), 2
 	default:
 		merges = 1
-		if c.Lease != usualLease || c.Wait != Listening {
-			words, merges = append(words, lease, int64(c.Wait)), 2
-		}
 	}
 	c.store = s
 	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Name: c.Hold, Merges: merges}

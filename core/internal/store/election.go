@@ -51,7 +51,11 @@ func (s *Quorum) elect(ctx context.Context, c *Claim) (Grant, error) {
 
 // Decided says what became of a claim, for members of a quorum that grant it late: they get the token of the lock if
 // that is still held then, else their grant is compensated. It is called once after each Acquire, and does not block.
-func (s *Quorum) Decided(c *Claim, lock Held) { c.election.held.make(lock) }
+func (c *Claim) Decided(lock Held) {
+	if c.election != nil { // what one Redis says is decided
+		c.election.held.make(lock)
+	}
+}
 
 // follow asks a member, and does there what follows from the votes of all.
 //

@@ -109,7 +109,7 @@ func TestQuorumCallerGivesUpDuringTheWriteBack(t *testing.T) {
 		defer cancel()
 		c := w.claim()
 		_, err := w.Acquire(ctx, c)
-		w.Decided(c, held(false))
+		c.Decided(held(false))
 		if !errors.Is(err, context.DeadlineExceeded) || conn.OutcomeOf(err) != conn.Unknown {
 			t.Errorf("error %v", err)
 		}
@@ -135,7 +135,7 @@ func TestQuorumAsksNoMemberAgainAfterACopy(t *testing.T) {
 		w.redis[2].Server().SetPreHook(late)
 		c := w.claim()
 		_, err := w.Acquire(background, c)
-		w.Decided(c, held(false))
+		c.Decided(held(false))
 		if !errors.As(err, new(*store.Busy)) {
 			t.Errorf("error %v", err)
 		}
@@ -149,8 +149,8 @@ func TestQuorumAsksNoMemberAgainAfterACopy(t *testing.T) {
 // A member that grants a lock late which nobody has is compensated, and only that one.
 func TestQuorumCompensatesALateGrant(t *testing.T) {
 	for why, decide := range map[string]func(w *world, c *store.Claim){
-		"not taken":          func(w *world, c *store.Claim) { w.Decided(c, held(false)) },
-		"released meanwhile": func(w *world, c *store.Claim) { w.Decided(c, held(false)) },
+		"not taken":          func(w *world, c *store.Claim) { c.Decided(held(false)) },
+		"released meanwhile": func(w *world, c *store.Claim) { c.Decided(held(false)) },
 	} {
 		t.Run(why, func(t *testing.T) {
 			in(t, 3, func(t *testing.T, w *world) {
@@ -184,7 +184,7 @@ func TestQuorumCompensatesTheMinority(t *testing.T) {
 				w.redis[2].Server().SetPreHook(hook)
 				c := w.claim()
 				_, err := w.Acquire(background, c)
-				w.Decided(c, held(false))
+				c.Decided(held(false))
 				if !errors.As(err, new(*store.Busy)) {
 					t.Errorf("error %v", err)
 				}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -27,6 +28,20 @@ type Released struct {
 	Passed bool  // the queue is next, in which this process has a place if it waits
 	Clock  Clock // where Passed
 	Heard  int   // connections to this server that heard it is free for all, as far as is known
+}
+
+// Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
+// with ReleaseLater. It blocks for timeout at most, and returns early when ctx ends. When a majority of a quorum has
+// answered, the members that fail are compensated.
+func (s *backend) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
+	q := question[Released]{command: r.command(s, new(releaseCommand), false), timeout: timeout, decode: decodeRelease, decide: decideRelease}
+	if s.votes() {
+		missed := r // a copy, which only a quorum pays for
+		q.missed = func(member *conn.Server) { s.releaseLater(missed, member) }
+	}
+	released, err = q.ask(ctx, s)
+	released.Found = released.Found || q.command.Resends.MayArriveTwice()
+	return released, err
 }
 
 // ReleaseLater compensates a hold that has ended for this process, with every server. A release that is late gives the

@@ -1,3 +1,18 @@
+// Package store is what Redis knows about locks: requests and their outcomes, each with its type, and the scripts that
+// do them. It keeps no state of a lock in this process.
+//
+// A [Store] is one Redis; a [Quorum] is several independent ones, where a majority decides. [Store.Acquire] takes a lock or
+// enters one, for a [Claim]; [Store.Renew] prolongs it, [Store.Release] ends one hold.
+//
+// A request that Redis has answered fails with what it said: [*Busy], [ErrGone], or a bool that is false. All other
+// errors are [*conn.Failure]. What an acquisition whose outcome is unknown may have left in Redis is compensated: its
+// release is given to [Config].Compensate as a [Compensation], to be sent until Redis confirms it. Of a quorum each
+// member is compensated for itself. A reply that no script gives leaves the outcome unknown: the server only resembles
+// Redis.
+//
+// The commands are in the folder scripts, each with a header that tells keys, arguments and replies. What several
+// share, or not every call needs, is in scripts/parts, put in at the line "-- include". lock.lua and queue.lua tell
+// what is in Redis.
 package store
 
 import (
@@ -64,32 +79,20 @@ func (*Store) MinorityMayKeep() bool { return false }
 // Margin is how long a holder stops before the end of a lease: timers fire late under load.
 func (*Store) Margin(lease time.Duration) time.Duration { return min(lease/100, 10*time.Millisecond) }
 
-// LateCopies returns the claim's Resends if copies of it may still arrive, else nil: a pointer would keep the whole claim
-// alive.
-func (*Store) LateCopies(c *Claim) *conn.Resends {
-	if c.Resends.MayArriveTwice() {
-		return &c.Resends
-	}
-	return nil
-}
-
 // Acquire asks once for a lock. It blocks for Timeout at most, and returns early when ctx ends. It fails with [*Busy],
 // [ErrUpgrade], an [ErrGone] or a [*conn.Failure], and for an attempt with [*Answered], [ErrReused] or [ErrOutcomeUnknown];
-// then what the claim may have left in Redis, or may yet leave, is compensated. Decided must follow.
+// then what the claim may have left in Redis, or may yet leave, is compensated. [Claim.Decided] must follow.
 func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 	return do(ctx, s.servers[0], c.prepare(&s.backend), s.config.Timeout, c.decode)
 }
 
-// Decided does nothing: what one Redis says is decided.
-func (*Store) Decided(*Claim, Held) {}
-
-// Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
-// with ReleaseLater. It blocks for timeout at most, and returns early when ctx ends.
-func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
-	c := r.command(&s.backend, new(releaseCommand), false)
-	released, err = do(ctx, s.servers[0], c, timeout, decodeRelease)
-	released.Found = released.Found || c.Resends.MayArriveTwice()
-	return released, err
+// LateCopies returns the claim's Resends if copies of it may still arrive, else nil: a pointer would keep the whole claim
+// alive. They always may in a quorum: a member may be asked again, or answer, after the others.
+func (s *backend) LateCopies(c *Claim) *conn.Resends {
+	if s.votes() || c.Resends.MayArriveTwice() {
+		return &c.Resends
+	}
+	return nil
 }
 
 // IsSilent reports whether Redis, or the majority of a quorum, has been asked for d without an answer to anybody.
@@ -162,17 +165,14 @@ func (s *backend) Flush() {
 	}
 }
 
-// decoder reads a reply.
-type decoder[T any] func(conn.Reply) (T, error)
-
 // do runs a command on one server.
-func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode decoder[T]) (T, error) {
+func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode func(conn.Reply) (T, error)) (T, error) {
 	reply, err := server.Do(ctx, c, timeout)
 	return decoded(server, c, reply, err, decode)
 }
 
 // decoded reads a reply. One that nobody can read may stand for something that was done.
-func decoded[T any](server *conn.Server, c *conn.Command, reply conn.Reply, err error, decode decoder[T]) (answer T, _ error) {
+func decoded[T any](server *conn.Server, c *conn.Command, reply conn.Reply, err error, decode func(conn.Reply) (T, error)) (answer T, _ error) {
 	if err != nil {
 		return answer, err
 	}

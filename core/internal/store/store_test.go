@@ -38,8 +38,6 @@ func (w *workers) Begin(task interface{ Run() }) { w.Go(task.Run) }
 type locks interface {
 	NewHold() string
 	Acquire(context.Context, *store.Claim) (store.Grant, error)
-	Decided(*store.Claim, store.Held)
-	Withdraw(c *store.Claim, lease time.Duration)
 	Renew(w store.Renew, timeout time.Duration, to store.Renewal)
 	Refresh(context.Context, store.Renew) (held bool, sent time.Time, err error)
 	Release(ctx context.Context, r store.Release, timeout time.Duration) (store.Released, error)
@@ -123,7 +121,7 @@ func (w *world) take(t *testing.T, c *store.Claim) store.Grant {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Decided(c, held(true))
+	c.Decided(held(true))
 	synctest.Wait() // of a quorum, a majority has it so far
 	return g
 }
@@ -286,7 +284,7 @@ func TestWithdraw(t *testing.T) {
 	in(t, 3, func(t *testing.T, w *world) {
 		c := w.claim()
 		w.take(t, c)
-		w.Withdraw(c, time.Hour)
+		c.Withdraw(time.Hour)
 		for range w.redis {
 			k := <-w.kept
 			if k.Name.Lock() != "lock:k" || !k.Until.Equal(time.Now().Add(time.Hour+time.Minute)) {

@@ -13,8 +13,9 @@ local freed, count, replies = {}, 0, {}
 for n = 1, #args, 2 do
   local first, ours, reply = each * (n - 1) / 2 + 1, true, ''
   for i = first, first + each - 1 do
-    local held = try('HMGET', keys[i], args[n], 'mode')
-    ours = ours and held[1] == '1' and held[2] == args[n + 1]
+    local lock, owner, plain = keys[i], args[n], args[n + 1]
+    -- include usual
+    ours = ours and usual
   end
   for i = first, ours and first + each - 1 or 0 do
     count = count + 1

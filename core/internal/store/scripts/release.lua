@@ -60,9 +60,7 @@ if given ~= plain then
 end
 
 -- include read
-local reply
-local ended -- the token of the lock, when it has ended
-local room, waited = false, false -- whether others may have it; whether the hold was in the queue
+local reply, ended, room, waited
 -- include end_hold
 
 if ended then

@@ -5,20 +5,16 @@
 -- Returns those that have not ended, by their owners. Removes the others if the lock is to be taken, for they would live
 -- again if the clock was set back; and further permits that nobody has any more: an older latchkey leaves them.
 local function holders(taking)
-  local living, further = {}, {}
+  local living, owners = {}, {}
   local fields = call('HGETALL', lock)
   for i = 1, #fields, 2 do
     local owner = string.match(fields[i], '^' .. HOLDER .. '(.*)$')
     if owner then
       living[owner] = parse_holder(fields[i + 1])
-      if taking and not living[owner] then
-        call('HDEL', lock, fields[i])
-      end
-    elseif taking then
-      further[fields[i]] = string.match(fields[i], '^' .. FURTHER .. '%d+:(.*)$')
     end
+    owners[fields[i]] = taking and (owner or string.match(fields[i], '^' .. FURTHER .. '%d+:(.*)$')) or nil
   end
-  for field, owner in pairs(further) do
+  for field, owner in pairs(owners) do
     if not living[owner] then
       call('HDEL', lock, field)
     end
