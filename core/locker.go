@@ -158,6 +158,23 @@ func (e *engine) disconnected(err error) {
 	e.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
 
+// settings returns those of one call. They may be those of others as well.
+func (l *Locker) settings(opts []Option) (*settings, error) {
+	if len(opts) == 0 {
+		return &l.defaults, nil
+	}
+	return l.defaults.ofCall(opts)
+}
+
+// ofCall returns the settings of a call that has these as its defaults.
+func (s settings) ofCall(opts []Option) (*settings, error) {
+	s.Scope = option.OfCall
+	if err := s.apply(opts); err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
 // admit lets a call in that wants a lock, until underWay.End, unless the Locker closes.
 func (l *Locker) admit() bool {
 	if !l.register(nil) {

@@ -74,9 +74,8 @@ const pingLease = 5 * time.Second
 // has the details that other errors leave to [Detail]: it is not for clients. Observers do not hear
 // of it. It is safe for concurrent use.
 func (l *Locker) Ping(ctx context.Context) error {
-	s := l.defaults
-	s.Wait = new(time.Duration)
-	s.Lease, s.Fixed, s.Window, s.MaxHold = max(pingLease, 3*l.timeout), false, 0, 0
+	var s settings // none of New's, which are for other locks
+	s.Wait, s.Lease = new(time.Duration), max(pingLease, 3*l.timeout)
 	// A key of its own: one that an earlier Ping could not release would be busy, which says
 	// nothing about whether Redis accepts writes.
 	k, err := l.enterOrLock(ctx, store.InFirstSlot(l.defaults.Prefix, "latchkey:ping:"+l.store.NewHold()+":"), &s)

@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"log/slog"
-	"regexp"
 	"strings"
 	"time"
 
@@ -28,6 +27,31 @@ const (
 	longestLease  = 24 * time.Hour
 	longestWindow = option.LongestWindow
 )
+
+// settings are what the options of New and of one call add up to.
+type settings struct {
+	option.Settings
+
+	// Of New only.
+	Prefix    string
+	Describe  string        // "": by the host
+	Timeout   time.Duration // 0: derived from the lease
+	Replicas  conn.Replicas
+	Sharded   bool
+	Logger    *slog.Logger
+	Observers []Observer
+}
+
+// apply has options set what they say, and returns all that is wrong with them.
+func (s *settings) apply(opts []Option) error {
+	for _, o := range opts {
+		if o.set == nil {
+			o = refused("an Option is empty: make it with a function of package core")
+		}
+		o.set(s)
+	}
+	return s.Err()
+}
 
 // refused is an option that tells what is wrong with it.
 func refused(format string, args ...any) Option {
@@ -243,19 +267,6 @@ func Replicas(n int, timeout time.Duration) Option {
 // shardedSubscriptionMode AUTO or ON. Option of [New] and [NewQuorum] only.
 func ShardedPubSub() Option {
 	return ofNew("ShardedPubSub", func(s *settings) { s.Sharded = true })
-}
-
-var processName = regexp.MustCompile(`^[\w.-]{1,15}$`)
-
-// Describe is what the Locker's process is called in the owner of each of its locks, for people who
-// look at them: in the lock page, in Redis, in logs. Processes may have one name, of 1 to 15
-// letters, digits, dots, dashes and underscores. The default is the end of the host's name. Option
-// of [New] and [NewQuorum] only.
-func Describe(name string) Option {
-	if !processName.MatchString(name) {
-		return refused("Describe(%q): give 1 to 15 letters (a to z, A to Z), digits, dots, dashes and underscores", name)
-	}
-	return ofNew("Describe", func(s *settings) { s.Describe = name })
 }
 
 // Observe has o told of all locks of the Locker. Given more than once, each of them is told, in
