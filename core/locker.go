@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +28,6 @@ type Locker struct {
 	defaults  settings
 	unwaiting settings // of TryLock, without options
 	self      Process
-	atFirst   func()        // at the first lock; does not block. nil: there is nothing to do
 	closed    chan struct{} // when Close has ended
 }
 
@@ -120,16 +118,13 @@ func (l *Locker) start(clients ...redis.UniversalClient) error {
 	if err := s.Replicas.Check(clients[0], l.timeout); err != nil {
 		return err
 	}
-	if c, ok := clients[0].(*redis.Client); ok && s.Replicas.N > 0 {
-		l.atFirst = sync.OnceFunc(func() { l.requests.Start(func() { l.compareClocks(c, s.Lease/10) }) })
-	}
 	servers := make([]*conn.Server, len(clients))
 	for i, c := range clients {
 		if c, ok := c.(*redis.Client); ok && (c.Options().ReadTimeout < 0 || c.Options().ReadTimeout == 0 && !c.Options().ContextTimeoutEnabled) {
 			l.report.warn("a command that is never answered keeps its connection for good, for the Redis client has no ReadTimeout")
 		}
 		servers[i] = conn.New(c, conn.Config{
-			Prefix: s.Prefix, Timeout: l.timeout, Workers: &l.requests, Replicas: s.Replicas,
+			Prefix: s.Prefix, Timeout: l.timeout, Workers: &l.requests, Replicas: s.Replicas, ReplicaClock: l.replicaClock,
 		})
 	}
 	process := newProcess(s.Describe)
@@ -153,9 +148,17 @@ func (l *Locker) start(clients ...redis.UniversalClient) error {
 }
 
 // disconnected is called when messages from Redis do not arrive.
-func (e *engine) disconnected(err error) {
-	e.report.warn("wake-ups are not heard; waiting calls poll", "error", err)
-	e.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
+func (l *Locker) disconnected(err error) {
+	l.report.warn("wake-ups are not heard; waiting calls poll", "error", err)
+	l.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
+}
+
+// replicaClock is told how far the clock of a replica is ahead of its master's.
+func (l *Locker) replicaClock(addr string, ahead, doubt time.Duration) {
+	if allowed := l.defaults.Lease / 10; ahead.Abs()-doubt > allowed {
+		l.report.warn("a replica's clock differs from its master's; after a failover a lock may end as much too early",
+			"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", allowed)
+	}
 }
 
 // settings returns those of one call. They may be those of others as well.
@@ -173,17 +176,6 @@ func (s settings) ofCall(opts []Option) (*settings, error) {
 		return nil, err
 	}
 	return &s, nil
-}
-
-// admit lets a call in that wants a lock, until underWay.End, unless the Locker closes.
-func (l *Locker) admit() bool {
-	if !l.register(nil) {
-		return false
-	}
-	if l.atFirst != nil {
-		l.atFirst()
-	}
-	return true
 }
 
 // Prefix returns what the names of the Locker's locks begin with in Redis: the option [Prefix].

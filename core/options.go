@@ -244,7 +244,7 @@ func Logger(logger *slog.Logger) Option {
 // locked while one is missing.
 //
 // A replica ends a lock by its own clock: the clocks of master and replicas must agree to well
-// below a lease, or a failover may free a lock that is held. The first lock by a [redis.Client],
+// below a lease, or a failover may free a lock that is held. The first request by a [redis.Client],
 // Sentinel's included, has them compared in the background, with INFO and TIME. A difference of
 // more than a tenth of the lease is logged as a warning.
 //

@@ -43,6 +43,7 @@ type fake struct {
 	stop     error   // of a hook that stops pipelines
 	replicas int     // that have what was written
 	waits    [][]any // commands for them
+	infos    atomic.Int32
 }
 
 // sent is a script that was written.
@@ -86,7 +87,10 @@ func (f *fake) process(ctx context.Context, cmd redis.Cmder) error {
 		SetVal(any)
 	})
 	if !ok {
-		return nil // SET of a probe
+		if cmd.Name() == "info" {
+			f.infos.Add(1)
+		}
+		return nil // or SET of a probe
 	}
 	write := func() []any {
 		words := written(cmd)

@@ -54,7 +54,8 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 		return p.(*pipeline)
 	}
 	p := s.newPipeline(client, farAlone, new(probe))
-	if single, ok := client.(*redis.Client); ok {
+	single, isSingle := client.(*redis.Client)
+	if isSingle {
 		p.farLimit = min(farAlone, single.Options().PoolSize)
 		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout would return,
 		// which might be told to keep deadlines.
@@ -62,7 +63,10 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	}
 	p.replicated = s.newPipeline(client, math.MaxInt, p.probe)
 	p.replicated.replicated = p.replicated
-	kept, _ := s.pipelines.LoadOrStore(client, p)
+	kept, present := s.pipelines.LoadOrStore(client, p)
+	if !present && isSingle && client == s.client && s.WaitsForReplicas() {
+		s.config.Workers.Start(func() { s.compareClocks(single) })
+	}
 	return kept.(*pipeline)
 }
 

@@ -15,6 +15,9 @@ type Config struct {
 	Workers Workers
 	// Replicas that must have what certain scripts write. Check it first.
 	Replicas Replicas
+	// ReplicaClock is told, of each replica of a single master, by how much its clock is ahead, give or take the
+	// doubt: once, in the background. Only a Server that waits for replicas needs it.
+	ReplicaClock func(addr string, ahead, doubt time.Duration)
 }
 
 // Workers runs what a Server does in the background. Neither method blocks.
@@ -84,8 +87,8 @@ func (s *Server) noteOutcome(err error) {
 	}
 }
 
-// FailoverAddr is the address that go-redis shows for every Sentinel client.
-const FailoverAddr = "FailoverClient"
+// failoverAddr is the address that go-redis shows for every Sentinel client.
+const failoverAddr = "FailoverClient"
 
 // Same reports whether two clients surely speak to one Redis.
 func Same(a, b redis.UniversalClient) bool {
@@ -98,7 +101,7 @@ func Same(a, b redis.UniversalClient) bool {
 		x.Options().Network == y.Options().Network &&
 		x.Options().Addr == y.Options().Addr &&
 		x.Options().DB == y.Options().DB &&
-		x.Options().Addr != FailoverAddr
+		x.Options().Addr != failoverAddr
 }
 
 // interval paces what is done now and then.

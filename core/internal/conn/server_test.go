@@ -176,6 +176,32 @@ func TestScriptsThatReplicasNeedNotHave(t *testing.T) {
 	})
 }
 
+// A cluster's nodes are many, and may be asked by its client only.
+func TestClocksAreComparedOnceAndNotInACluster(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, _ *conn.Server) {
+		cluster := clusterOf(f, new(atomic.Int32), &atomic.Pointer[error]{})
+		for _, c := range []struct {
+			client redis.UniversalClient
+			config conn.Config
+			want   int32
+		}{{f.client, config(), 0}, {cluster, replicated(), 0}, {f.client, replicated(), 1}} {
+			s := conn.New(c.client, c.config)
+			f.replicas = 2
+			for range 3 {
+				if _, err := s.Do(background, batched("k"), timeout); err != nil {
+					t.Error(err)
+				}
+			}
+			synctest.Wait()
+			if n := f.infos.Load(); n != c.want {
+				t.Errorf("%T, %+v: asked %d times", c.client, c.config.Replicas, n)
+			}
+		}
+		_ = cluster.Close()
+		time.Sleep(time.Minute)
+	})
+}
+
 func TestReplicasCheck(t *testing.T) {
 	client := redis.NewClient(&redis.Options{ReadTimeout: time.Second})
 	defer client.Close()
