@@ -196,14 +196,3 @@ func (s *Server) sendCopies(ctx context.Context, ds []dispatch, c *sendContext, 
 	}
 	s.await(ctx, slot, ds)
 }
-
-// process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
-func (d *dispatch) process(client redis.UniversalClient) (any, error) {
-	for whole := false; ; whole = true {
-		cmd := new(once)
-		cmd.set(d.context, d.queued.Command.Script, whole, d, d.queued.Command.line(cmd.line[:]))
-		if err := client.Process(d.context, cmd); whole || !isUnknownScript(err) {
-			return d.queued.Command.withoutName(cmd.reply())
-		}
-	}
-}

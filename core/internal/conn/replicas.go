@@ -2,11 +2,9 @@ package conn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"regexp"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -73,25 +71,6 @@ func (e *shortfallError) Error() string {
 }
 
 func (e *shortfallError) Unwrap() error { return e.cause }
-
-// masterAt returns the client of a cluster's node, after a fresh look at the cluster.
-func (s *Server) masterAt(ctx context.Context, addr string) (*redis.Client, error) {
-	cluster, ok := s.client.(*redis.ClusterClient)
-	if !ok {
-		return nil, errors.New("the Redis is part of a cluster: it needs a cluster client")
-	}
-	var found atomic.Pointer[redis.Client]
-	err := cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
-		if c.Options().Addr == addr {
-			found.Store(c)
-		}
-		return nil
-	})
-	if err == nil && found.Load() == nil {
-		err = fmt.Errorf("the cluster knows no master at %s", addr)
-	}
-	return found.Load(), err
-}
 
 // compareClocks tells by how much the clocks of replicas differ from their master's: a replica ends a key by its own
 // clock. Where it may not ask, or gets no answer, or cannot find the replicas, it is silent.

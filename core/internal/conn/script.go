@@ -1,8 +1,12 @@
 package conn
 
 import (
+	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Script is a Lua script as Redis caches it: by the SHA-1 of its text. Its fields are set before it is used
@@ -89,3 +93,44 @@ func (c *Command) calls() int {
 
 // key is the first one.
 func (c *Command) key() string { return c.Words[0].(string) }
+
+// once is a command that go-redis must not send again by itself: a lost reply would run a script twice, on a
+// cluster even with retries switched off.
+type once struct {
+	redis.Cmd
+	script scriptWord
+	line   [9]any // memory for the words of most commands
+}
+
+// set makes it EVALSHA, or EVAL where Redis does not know the script yet. The line has room for two words in front.
+func (o *once) set(ctx context.Context, s *Script, whole bool, command interface{ wrote() }, line []any) {
+	line[0], line[1], o.script = "evalsha", &o.script, scriptWord{s.digest, command}
+	if whole {
+		line[0], o.script.text = "eval", s.text
+	}
+	o.Cmd = *redis.NewCmd(ctx, slices.Clip(line)...) // hooks of the client's may append to it
+}
+
+// NoRetry keeps go-redis from sending the command again.
+func (*once) NoRetry() bool { return true }
+
+// scriptWord is a word that go-redis asks for its text when it writes the command to a connection. Hooks, and what finds
+// the node of a cluster, read the words also of commands that never leave.
+type scriptWord struct {
+	text    []byte
+	command interface{ wrote() }
+}
+
+func (w *scriptWord) String() string { return string(w.text) }
+func (w *scriptWord) MarshalBinary() ([]byte, error) {
+	w.command.wrote()
+	return w.text, nil
+}
+
+// reply is what Redis has replied: nil is a reply, and no error.
+func (o *once) reply() (any, error) {
+	if err := o.Err(); err != redis.Nil {
+		return o.Val(), err
+	}
+	return nil, nil
+}

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -48,45 +49,6 @@ func New(client redis.UniversalClient, c Config) *Server {
 // Client returns the client.
 func (s *Server) Client() redis.UniversalClient { return s.client }
 
-// ClientFor returns the client of the one server that has a key, or that of all where it is not known. It
-// does not block.
-func (s *Server) ClientFor(key string) redis.UniversalClient {
-	switch c := s.client.(type) {
-	case *redis.ClusterClient:
-		if !s.topology.known.Load() {
-			break
-		}
-		if node, err := c.MasterForKey(context.Background(), key); err == nil {
-			return node
-		}
-	case *redis.Ring:
-		if node, err := c.GetShardClientForKey(key); err == nil {
-			return node
-		}
-	}
-	return s.client
-}
-
-// LookAgain has a cluster client look for the master of a shard that does not answer, at most once a second.
-// By itself it looks every minute only, and finds out about a failover long after it has happened. It does
-// not block.
-func (s *Server) LookAgain() {
-	if cluster, ok := s.client.(*redis.ClusterClient); ok && s.reload.begins(time.Second) {
-		cluster.ReloadState(context.Background()) // in the background, by go-redis
-	}
-}
-
-// IsSilent reports whether this Redis has been asked for d without an answer to anybody.
-func (s *Server) IsSilent(d time.Duration) bool { return s.silence.lasts(d) }
-
-// noteOutcome takes how a request has ended.
-func (s *Server) noteOutcome(err error) {
-	s.silence.end(err)
-	if err != nil && !isRefusal(err) {
-		s.LookAgain()
-	}
-}
-
 // failoverAddr is the address that go-redis shows for every Sentinel client.
 const failoverAddr = "FailoverClient"
 
@@ -104,19 +66,62 @@ func Same(a, b redis.UniversalClient) bool {
 		x.Options().Addr != failoverAddr
 }
 
-// interval paces what is done now and then.
-type interval struct {
-	mu   sync.Mutex
-	last time.Time
+// lately is how long ago an answer may be for the next one to be expected at once.
+const lately = 100 * time.Millisecond
+
+// silence knows for how long a Redis has been asked without an answer. A caller who gives up early learns
+// from it whether that was his own haste.
+type silence struct {
+	mu     sync.Mutex
+	since  time.Time // zero: it has answered
+	asked  time.Time // last
+	heard  time.Time // last
+	failed bool      // a command has, since; else all of them were given up
 }
 
-// begins reports whether so much time has passed since it last reported so.
-func (i *interval) begins(every time.Duration) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if !i.last.IsZero() && time.Since(i.last) < every {
-		return false
+// answersPromptly says that Redis has answered lately, and that nobody has waited for longer.
+func (s *silence) answersPromptly(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.Sub(s.heard) < lately && (s.since.IsZero() || now.Sub(s.since) < lately)
+}
+
+// ask notes that a command is about to be sent. One that was given up long ago may never have been sent: it
+// says nothing.
+func (s *silence) ask(now time.Time, timeout time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() || !s.failed && now.After(s.asked.Add(timeout)) {
+		s.since, s.failed = now, false
 	}
-	i.last = time.Now()
-	return true
+	s.asked = now
+}
+
+// end notes how a command has ended. A refusal that passes is no answer: nobody knows whether a lock is busy.
+func (s *silence) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil || isRefusal(err) && !Passes(err):
+		s.since, s.failed, s.heard = time.Time{}, false, time.Now()
+	case !errors.Is(err, context.Canceled):
+		s.failed = true
+	}
+}
+
+func (s *silence) lasts(d time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.since.IsZero() && time.Since(s.since) >= d
+}
+
+// IsSilent reports whether this Redis has been asked for d without an answer to anybody.
+func (s *Server) IsSilent(d time.Duration) bool { return s.silence.lasts(d) }
+
+// noteOutcome takes how a request has ended.
+func (s *Server) noteOutcome(err error) {
+	s.silence.end(err)
+	if err != nil && !isRefusal(err) {
+		s.LookAgain()
+	}
 }
