@@ -55,14 +55,12 @@ func (b *batch) takes(c *Command) bool {
 		first.Script.Merged == c.Script.Merged && first.Merges == c.Merges
 }
 
-// wrote is called when the command is written.
 func (b *batch) wrote() {
 	for _, c := range b.calls {
-		c.dispatch().wrote()
+		c.dispatch.wrote()
 	}
 }
 
-// makeCommand makes the command of its calls.
 func (b *batch) makeCommand(ctx context.Context) {
 	first := b.calls[0].Command
 	if len(b.calls) == 1 {
@@ -81,7 +79,7 @@ func (b *batch) makeCommand(ctx context.Context) {
 		args := c.Command.Words[first.Keys:]
 		words = append(words, args[:min(int(first.Merges), len(args))]...)
 	}
-	b.cmd.set(ctx, &merged.Script, b.whole, b, words)
+	b.cmd.set(ctx, merged, b.whole, b, words)
 }
 
 // divides says that a merged script was refused, perhaps because of one of its keys.
@@ -128,7 +126,6 @@ func (b *batch) takeReplies() (left []*batch) {
 	return left
 }
 
-// roundTrip sends commands and returns their answers.
 func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued) []answer {
 	answers := make([]answer, len(qs))
 	p.run(ctx, pack(qs, answers, len(qs) > 1 && p.merges()))

@@ -64,10 +64,8 @@ func (d *dispatch) process(client redis.UniversalClient) (any, error) {
 // Run sends the present copy, and then what waits.
 func (d *dispatch) Run() { d.pipeline.sendOn([]*Queued{&d.queued}) }
 
-// Receive takes the answer to the present copy, of which there is one.
-func (d *dispatch) Receive(r Reply, err error) {
-	d.slot.arrived <- arrival{d, answer{r.Value, err}}
-}
+// receive takes the answer to the present copy, of which there is one.
+func (d *dispatch) receive(a answer) { d.slot.arrived <- arrival{d, a} }
 
 func (d *dispatch) compensate() {
 	if c := d.queued.Command.Compensator; c != nil {

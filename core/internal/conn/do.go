@@ -124,7 +124,7 @@ func (s *Server) sendFirst(ctx context.Context, timeout time.Duration, cs ...*Co
 	sent = time.Now()
 	end = sent.Add(timeout)
 	for i := range ds {
-		ds[i].queued = Queued{Command: cs[i], To: &ds[i]}
+		ds[i].queued = Queued{Command: cs[i], dispatch: &ds[i]}
 	}
 	if ctx.Err() == nil && len(cs) > 0 {
 		s.sendCopies(ctx, ds, c, sent, end)
@@ -164,7 +164,7 @@ func (s *Server) resendUntilDone(ctx context.Context, one []dispatch, sent, end 
 // sendCopies sends a copy of each command and waits for the answers.
 func (s *Server) sendCopies(ctx context.Context, ds []dispatch, c *sendContext, sent, end time.Time) {
 	c.caller, c.deadline = ctx, end
-	s.silence.ask(sent, s.config.Timeout)
+	isPrompt := s.silence.ask(sent, s.config.Timeout)
 	reached, err := s.awaitTopology(ctx, end.Sub(sent))
 	for i := range ds {
 		d := &ds[i]
@@ -174,7 +174,7 @@ func (s *Server) sendCopies(ctx context.Context, ds []dispatch, c *sendContext, 
 		return
 	}
 	d, p, isLone := &ds[0], ds[0].pipeline, len(ds) == 1
-	if isLone && p.direct.Load() && (ctx.Done() == nil || s.silence.answersPromptly(sent)) && p.tryEnter() {
+	if isLone && p.direct.Load() && (ctx.Done() == nil || isPrompt) && p.tryEnter() {
 		d.answer = p.sendDirectly(ctx, d, sent, end)
 		return
 	}

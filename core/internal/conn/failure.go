@@ -31,10 +31,7 @@ type Failure struct {
 	Cause   error
 }
 
-// Error is the cause's.
 func (f *Failure) Error() string { return f.Cause.Error() }
-
-// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
 // Failed tells the outcome from its cause alone: Refused or Unknown.
@@ -62,7 +59,7 @@ func (s *Server) explain(err error, q *Queued, end time.Time) error {
 	if err != ErrNoAnswer && (!isTimeout(err) || time.Now().Before(end)) {
 		return err
 	}
-	why, d := "", q.dispatch()
+	why, d := "", q.dispatch
 	if c, ok := s.ClientFor(q.Command.key()).(*redis.Client); ok && (d == nil || !d.is(written)) {
 		if size, pool := c.Options().PoolSize, c.PoolStats(); pool.IdleConns == 0 && int(pool.TotalConns) >= size {
 			why = fmt.Sprintf(": all %d connections of the client's pool are in use", size)

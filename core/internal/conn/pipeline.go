@@ -130,7 +130,7 @@ func (p *pipeline) enqueue(qs ...*Queued) {
 	defer p.mu.Unlock()
 	begins := p.tryBegin()
 	if begins && len(qs) == 1 {
-		p.server.config.Workers.Begin(qs[0].dispatch())
+		p.server.config.Workers.Begin(qs[0].dispatch)
 		return
 	}
 	if len(p.waiting) == 0 {
@@ -183,14 +183,12 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 
 // noteTime notes how long the round trip of a single command was. The shortest of hundreds counts: others are
 // long because the machine is busy. One that was back too late shows that something in the client blocks: no
-// other caller lends it his goroutine.
+// other caller lends it his goroutine. mu is held.
 func (p *pipeline) noteTime(sent, deadline time.Time) {
 	took := time.Since(sent)
 	if min(took, sent.Add(took).Sub(deadline)) > overrun {
 		p.direct.Store(false)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.distance == 0 {
 		p.distance = took
 	}
@@ -200,9 +198,9 @@ func (p *pipeline) noteTime(sent, deadline time.Time) {
 // leave ends the round trip of a single command, which was sent at a time. If others wait, a sender takes its
 // place.
 func (p *pipeline) leave(sent, deadline time.Time) {
-	p.noteTime(sent, deadline)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.noteTime(sent, deadline)
 	if p.tryGoOn() {
 		p.server.config.Workers.Begin(p)
 	}
@@ -266,24 +264,26 @@ func (p *pipeline) takeWaiting(sent []*Queued) []*Queued {
 
 // send is for commands that somebody waits for, as long as he does.
 func (p *pipeline) send(qs []*Queued) {
-	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch().is(abandoned) })
+	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch.is(abandoned) })
 	switch sent := time.Now(); {
 	case len(qs) == 0:
 	case len(qs) == 1 && !p.replicates():
-		d := qs[0].dispatch()
+		d := qs[0].dispatch
 		value, err := d.process(p.server.client) // a cluster's, which follows redirections, and has hooks
+		p.mu.Lock()
 		p.noteTime(sent, d.context.deadline)
+		p.mu.Unlock()
 		p.server.noteOutcome(err)
-		d.Receive(Reply{Value: value}, err)
+		d.receive(answer{value, err})
 	default:
-		var ctx context.Context = qs[0].dispatch().context
+		var ctx context.Context = qs[0].dispatch.context
 		if len(qs) > 1 {
 			longest, cancel := context.WithTimeout(context.Background(), slices.MaxFunc(qs, byTimeout).Timeout)
 			defer cancel()
 			ctx = longest
 		}
 		for i, a := range p.roundTrip(ctx, qs) {
-			qs[i].dispatch().Receive(Reply{Value: a.value}, a.err)
+			qs[i].dispatch.receive(a)
 		}
 	}
 }

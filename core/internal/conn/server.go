@@ -46,7 +46,6 @@ func New(client redis.UniversalClient, c Config) *Server {
 	return &Server{client: client, config: c}
 }
 
-// Client returns the client.
 func (s *Server) Client() redis.UniversalClient { return s.client }
 
 // failoverAddr is the address that go-redis shows for every Sentinel client.
@@ -79,22 +78,16 @@ type silence struct {
 	failed bool      // a command has, since; else all of them were given up
 }
 
-// answersPromptly says that Redis has answered lately, and that nobody has waited for longer.
-func (s *silence) answersPromptly(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return now.Sub(s.heard) < lately && (s.since.IsZero() || now.Sub(s.since) < lately)
-}
-
 // ask notes that a command is about to be sent. One that was given up long ago may never have been sent: it
-// says nothing.
-func (s *silence) ask(now time.Time, timeout time.Duration) {
+// says nothing. isPrompt: Redis has answered lately, and nobody has waited for longer.
+func (s *silence) ask(now time.Time, timeout time.Duration) (isPrompt bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since.IsZero() || !s.failed && now.After(s.asked.Add(timeout)) {
 		s.since, s.failed = now, false
 	}
 	s.asked = now
+	return now.Sub(s.heard) < lately && now.Sub(s.since) < lately
 }
 
 // end notes how a command has ended. A refusal that passes is no answer: nobody knows whether a lock is busy.
@@ -109,14 +102,12 @@ func (s *silence) end(err error) {
 	}
 }
 
-func (s *silence) lasts(d time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.since.IsZero() && time.Since(s.since) >= d
-}
-
 // IsSilent reports whether this Redis has been asked for d without an answer to anybody.
-func (s *Server) IsSilent(d time.Duration) bool { return s.silence.lasts(d) }
+func (s *Server) IsSilent(d time.Duration) bool {
+	s.silence.mu.Lock()
+	defer s.silence.mu.Unlock()
+	return !s.silence.since.IsZero() && time.Since(s.silence.since) >= d
+}
 
 // noteOutcome takes how a request has ended.
 func (s *Server) noteOutcome(err error) {
