@@ -25,6 +25,8 @@ type dispatch struct {
 	answer   answer       // to the present copy, or why there is none
 	known    atomic.Uint32
 	progress progress // of the present copy
+
+	first sendContext // of the first copy, in one allocation with it; of several commands that of the first has this for all
 }
 
 // What is known of the copies of a command, in dispatch.known:

@@ -111,23 +111,14 @@ func (s *Server) DoAll(ctx context.Context, cs []*Command, timeout time.Duration
 
 // sendFirst sends the first copies, unless ctx has ended.
 func (s *Server) sendFirst(ctx context.Context, timeout time.Duration, cs ...*Command) (ds []dispatch, sent, end time.Time) {
-	var c *sendContext
-	if len(cs) == 1 {
-		lone := new(struct { // one allocation for both
-			ds [1]dispatch
-			sendContext
-		})
-		ds, c = lone.ds[:], &lone.sendContext
-	} else {
-		ds, c = make([]dispatch, len(cs)), new(sendContext)
-	}
 	sent = time.Now()
 	end = sent.Add(timeout)
+	ds = make([]dispatch, len(cs))
 	for i := range ds {
 		ds[i].queued = Queued{Command: cs[i], dispatch: &ds[i]}
 	}
 	if ctx.Err() == nil && len(cs) > 0 {
-		s.sendCopies(ctx, ds, c, sent, end)
+		s.sendCopies(ctx, ds, &ds[0].first, sent, end)
 	}
 	return ds, sent, end
 }

@@ -106,10 +106,7 @@ func hasPrefix(err error, prefixes ...string) bool {
 }
 
 // IsMoved reports whether a node of a cluster has done nothing because another one has the key.
-func IsMoved(err error) bool {
-	_, moved := redis.IsMovedError(err)
-	return moved
-}
+func IsMoved(err error) bool { return hasPrefix(err, "MOVED") }
 
 // isRefusal says that Redis answered with an error and did nothing, or that the client did, which is closed.
 func isRefusal(err error) bool {

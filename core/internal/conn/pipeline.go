@@ -223,20 +223,10 @@ func (p *pipeline) Run() { p.sendOn(nil) }
 func (p *pipeline) sendOn(qs []*Queued) {
 	for {
 		p.send(qs)
-		if !p.isFull() {
-			runtime.Gosched() // those that have their answers may have more to send: a batch costs little more than a command
-		}
 		if qs = p.takeWaiting(qs); len(qs) == 0 {
 			return
 		}
 	}
-}
-
-// isFull says that as many wait as went last.
-func (p *pipeline) isFull() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.waiting) >= p.lastSize
 }
 
 // takeWaiting returns what goes next, in the memory of what a sender has sent; none: it must end.
@@ -244,6 +234,11 @@ func (p *pipeline) takeWaiting(sent []*Queued) []*Queued {
 	clear(sent)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.waiting) < p.lastSize {
+		p.mu.Unlock()
+		runtime.Gosched() // those that have their answers may have more to send: a batch costs little more than a command
+		p.mu.Lock()
+	}
 	if !p.tryGoOn() {
 		p.spare = sent[:0]
 		return nil
