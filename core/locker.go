@@ -47,15 +47,12 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	}
 	l, err := newLocker(opts, defaultTimeout, renewalsPerLease)
 	if err == nil {
-		err = l.start(client)
+		l, err = l.start(client)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if c, ok := client.(*redis.Client); ok && !c.Options().ContextTimeoutEnabled {
+	if c, ok := client.(*redis.Client); ok && err == nil && !c.Options().ContextTimeoutEnabled {
 		l.report.info("locking and unlocking costs a goroutine each, for the Redis client has no ContextTimeoutEnabled; core.Open sets it")
 	}
-	return l, nil
+	return l, err
 }
 
 // NewQuorum returns a Locker on several independent Redis masters. A lock is held when a majority of
@@ -82,13 +79,10 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 		}
 	}
 	l, err := newLocker(opts, quorumTimeout, 10)
-	if err == nil {
-		err = l.start(clients...)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return l, nil
+	return l.start(clients...)
 }
 
 // newLocker returns a Locker that lacks its store. By default its Timeout is at most that long, and
@@ -108,15 +102,15 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 	return l, nil
 }
 
-// start gives the Locker its store: a quorum where there are several clients.
-func (l *Locker) start(clients ...redis.UniversalClient) error {
+// start returns the Locker with its store: a quorum where there are several clients.
+func (l *Locker) start(clients ...redis.UniversalClient) (*Locker, error) {
 	s := &l.defaults
 	s.Quorum = len(clients) > 1
 	if s.Quorum && s.Replicas.N > 0 {
-		return errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
+		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
 	}
 	if err := s.Replicas.Check(clients[0], l.timeout); err != nil {
-		return err
+		return nil, err
 	}
 	servers := make([]*conn.Server, len(clients))
 	for i, c := range clients {
@@ -144,7 +138,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) error {
 		MayBeFree:    func(lock string) { l.queues.Signal(lock, 0) },
 		Message:      l.message,
 	})
-	return nil
+	return l, nil
 }
 
 // disconnected is called when messages from Redis do not arrive.

@@ -46,7 +46,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Locker, error) {
 		return nil, fmt.Errorf("core: Open: %w", err)
 	}
 	l.own = client
-	if err := l.start(client); err != nil {
+	if l, err = l.start(client); err != nil {
 		_ = client.Close()
 		return nil, err
 	}

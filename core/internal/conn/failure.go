@@ -113,7 +113,7 @@ func isRefusal(err error) bool {
 	if err == nil {
 		return false // as in hasPrefix
 	}
-	var short *shortfallError
+	var short shortfall
 	return IsClosed(err) || (Passes(err) || hasPrefix(err, refusing...)) && !errors.As(err, &short)
 }
 

@@ -48,7 +48,6 @@ type pipeline struct {
 	stalled  *time.Timer
 }
 
-// pipelineTo returns the pipeline to the server of a client.
 func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	if p, ok := s.pipelines.Load(client); ok {
 		return p.(*pipeline)
@@ -83,7 +82,6 @@ func (s *Server) newPipeline(client redis.UniversalClient, farLimit int, probe *
 	return p
 }
 
-// pipelineFor returns the pipeline for a command.
 func (s *Server) pipelineFor(c *Command) *pipeline {
 	p := s.pipelineTo(s.ClientFor(c.key()))
 	if s.WaitsForReplicas() && c.Script.Replicate {
@@ -92,7 +90,6 @@ func (s *Server) pipelineFor(c *Command) *pipeline {
 	return p
 }
 
-// replicates says whether replicas must have what its commands write.
 func (p *pipeline) replicates() bool { return p == p.replicated }
 
 // tryEnter reports whether a command may go by itself; then leave must follow.

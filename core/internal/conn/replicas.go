@@ -50,27 +50,21 @@ func (s *Server) verifyReplicas(b *batch, wait *redis.Cmd) {
 	if err == nil && have >= want {
 		return
 	}
+	short := shortfall{fmt.Errorf("%d of %d replicas have the lock", have, want)}
+	if err != nil {
+		short = shortfall{fmt.Errorf("whether %d replicas have the lock is unknown: %w", want, err)}
+	}
 	for _, c := range b.calls {
 		if c.answer.err == nil && c.Command.Script.did(c.answer.value) { // else nothing was written
-			c.answer.err = &shortfallError{have, want, err}
+			c.answer.err = short
 		}
 	}
 }
 
-// shortfallError says that Redis did what it was asked, but not safely.
-type shortfallError struct {
-	have, want int
-	cause      error // WAIT's own
-}
+// shortfall says that Redis did what it was asked, but not safely.
+type shortfall struct{ error }
 
-func (e *shortfallError) Error() string {
-	if e.cause != nil {
-		return fmt.Sprintf("whether %d replicas have the lock is unknown: %v", e.want, e.cause)
-	}
-	return fmt.Sprintf("%d of %d replicas have the lock", e.have, e.want)
-}
-
-func (e *shortfallError) Unwrap() error { return e.cause }
+func (e shortfall) Unwrap() error { return e.error }
 
 // compareClocks tells by how much the clocks of replicas differ from their master's: a replica ends a key by its own
 // clock. Where it may not ask, or gets no answer, or cannot find the replicas, it is silent.

@@ -152,7 +152,6 @@ func (s *Server) Merges() bool {
 	return !isRing && s.pipelineTo(s.client).merges()
 }
 
-// seek probes.
 func (p *pipeline) seek() {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -121,10 +122,7 @@ func (c *connection) serve() error {
 			if none {
 				return nil
 			}
-			if err := c.send(ctx, unsubscribe, unwatched); err != nil {
-				return err
-			}
-			if err := pubsub.Ping(ctx); err != nil {
+			if err := cmp.Or(c.send(ctx, unsubscribe, unwatched), pubsub.Ping(ctx)); err != nil {
 				return err
 			}
 		}
