@@ -24,12 +24,11 @@ func (inside) Option(set func(*option.Settings)) Option {
 // Settings returns what options of middleware add up to, with those of the Locker unless it is nil,
 // and what is wrong with them.
 func (inside) Settings(l *Locker, opts []Option) (*option.Settings, error) {
-	var s settings
+	var defaults settings
 	if l != nil {
-		s = l.defaults
+		defaults = l.defaults
 	}
-	s.Scope = option.OfMiddleware
-	err := s.apply(opts)
+	s, err := defaults.with(option.OfMiddleware, opts)
 	return &s.Settings, err
 }
 

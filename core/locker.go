@@ -88,11 +88,12 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 // newLocker returns a Locker that lacks its store. By default its Timeout is at most that long, and
 // a part of the lease.
 func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
-	s := settings{Settings: option.Settings{Scope: option.OfLocker, Terms: store.Terms{Lease: defaultLease}}, Prefix: defaultPrefix}
-	if err := s.apply(opts); err != nil {
+	defaults := settings{Settings: option.Settings{Terms: store.Terms{Lease: defaultLease}}, Prefix: defaultPrefix}
+	s, err := defaults.with(option.OfLocker, opts)
+	if err != nil {
 		return nil, err
 	}
-	l := &Locker{defaults: s, unwaiting: s, closed: make(chan struct{})}
+	l := &Locker{defaults: *s, unwaiting: *s, closed: make(chan struct{})}
 	NoWait().set(&l.unwaiting)
 	l.timeout = cmp.Or(s.Timeout, min(timeout, s.Lease/ofLease))
 	l.started = schedule.Now()
@@ -160,16 +161,7 @@ func (l *Locker) settings(opts []Option) (*settings, error) {
 	if len(opts) == 0 {
 		return &l.defaults, nil
 	}
-	return l.defaults.ofCall(opts)
-}
-
-// ofCall returns the settings of a call that has these as its defaults.
-func (s settings) ofCall(opts []Option) (*settings, error) {
-	s.Scope = option.OfCall
-	if err := s.apply(opts); err != nil {
-		return nil, err
-	}
-	return &s, nil
+	return l.defaults.with(option.OfCall, opts)
 }
 
 // Prefix returns what the names of the Locker's locks begin with in Redis: the option [Prefix].
@@ -201,13 +193,4 @@ func (l *Locker) nameOf(key string) (store.Name, error) {
 			ErrInvalidKey, len(key), store.MaxKeyBytes)
 	}
 	return store.NewName(l.defaults.Prefix, key), nil
-}
-
-// usableName is nameOf for an operation, as errors call it, of a Locker that must not be closing.
-func (l *Locker) usableName(doing, key string) (store.Name, error) {
-	n, err := l.nameOf(key)
-	if err == nil && l.isClosing() {
-		err = closedError(doing, key)
-	}
-	return n, err
 }

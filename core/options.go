@@ -11,12 +11,6 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Option changes how locks are taken. Given to [New], [NewQuorum] or [Open] it is a default, given to
-// [Locker.Lock], [Locker.Do], [Wrap] or middleware it is for that call. A later option overrides an
-// earlier one. A bad value is an error of the function that receives the option; [Wrap] and
-// middleware panic with it at set-up.
-type Option struct{ set func(*settings) }
-
 const (
 	defaultPrefix  = "lock:"
 	defaultLease   = 30 * time.Second
@@ -27,36 +21,6 @@ const (
 	longestLease  = 24 * time.Hour
 	longestWindow = option.LongestWindow
 )
-
-// settings are what the options of New and of one call add up to.
-type settings struct {
-	option.Settings
-
-	// Of New only.
-	Prefix    string
-	Describe  string        // "": by the host
-	Timeout   time.Duration // 0: derived from the lease
-	Replicas  conn.Replicas
-	Sharded   bool
-	Logger    *slog.Logger
-	Observers []Observer
-}
-
-// apply has options set what they say, and returns all that is wrong with them.
-func (s *settings) apply(opts []Option) error {
-	for _, o := range opts {
-		if o.set == nil {
-			o = refused("an Option is empty: make it with a function of package core")
-		}
-		o.set(s)
-	}
-	return s.Err()
-}
-
-// refused is an option that tells what is wrong with it.
-func refused(format string, args ...any) Option {
-	return Option{set: func(s *settings) { s.Fail(format, args...) }}
-}
 
 // Lease is how long a lock outlives its holder's last sign of life. While the lock is held, a
 // watchdog renews it every third of d, so a handler may run far longer; when the process dies, the
@@ -194,14 +158,6 @@ func Name(name string) Option {
 	return Option{set: func(s *settings) { s.Name = name }}
 }
 
-// ofDuration is an option that sets a duration, within its bounds.
-func ofDuration(name string, d, longest time.Duration, set func(*settings)) Option {
-	if d < time.Millisecond || d > longest {
-		return refused("%s(%v): give at least 1ms and at most %v", name, d, longest)
-	}
-	return Option{set: set}
-}
-
 // Prefix is what the names of all locks begin with in Redis; Lockers exclude one another only when they share it.
 // Those on unrelated servers need different ones: what a context owns on one, it owns on the other. It ends with a
 // colon and has no other, so that no lock has the name of one with another prefix; braces and control characters are
@@ -276,15 +232,4 @@ func Observe(o Observer) Option {
 		return refused("Observe: the Observer is nil")
 	}
 	return ofNew("Observe", func(s *settings) { s.Observers = append(s.Observers, o) })
-}
-
-// ofNew is an option that calls refuse.
-func ofNew(name string, set func(*settings)) Option {
-	return Option{set: func(s *settings) {
-		if s.Scope != option.OfLocker {
-			s.Fail("%s is an option of New, not of a single call", name)
-			return
-		}
-		set(s)
-	}}
 }
