@@ -112,11 +112,11 @@ func clientOf(raw string, timeout time.Duration) (at string, client redis.Univer
 	switch query := u.Query(); {
 	case query.Has("master_name"):
 		o, err := redis.ParseFailoverURL(raw)
+		if err == nil && (o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly) {
+			err = errors.New("locks are on the master: leave out route_by_latency, route_randomly and replica_only")
+		}
 		if err != nil {
 			return "", nil, err
-		}
-		if o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly {
-			return "", nil, errors.New("locks are on the master: leave out route_by_latency, route_randomly and replica_only")
 		}
 		bound(&o.ContextTimeoutEnabled, &o.DialTimeout, &o.DialerRetries)
 		return at, redis.NewFailoverClient(o), nil

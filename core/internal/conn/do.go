@@ -172,7 +172,7 @@ func (s *Server) sendCopies(ctx context.Context, ds []dispatch, c *sendContext, 
 	left := time.Until(end)
 	slot := s.slotFor(len(ds), nil, left)
 	for i := range ds {
-		ds[i].slot, ds[i].queued.Timeout, ds[i].progress = slot, left, awaited
+		ds[i].slot, ds[i].queued.Timeout = slot, left
 	}
 	if isLone {
 		p.enqueue(&d.queued)

@@ -73,17 +73,17 @@ func (s *Server) compareClocks(client *redis.Client) {
 	defer cancel()
 	info, _ := client.Info(ctx, "replication").Result()
 	replicas := replicaLine.FindAllStringSubmatch(info, -1)
-	master, err := clockOf(ctx, client)
+	master, masterDoubt, err := clockOf(ctx, client)
 	if err != nil {
 		return
 	}
 	for _, r := range replicas {
 		addr := net.JoinHostPort(r[1], r[2])
 		replica := clientAt(addr, client.Options())
-		at, err := clockOf(ctx, replica)
+		ahead, doubt, err := clockOf(ctx, replica)
 		_ = replica.Close()
 		if err == nil {
-			s.config.ReplicaClock(addr, at.offset-master.offset, at.doubt+master.doubt)
+			s.config.ReplicaClock(addr, ahead-master, doubt+masterDoubt)
 		}
 	}
 }
@@ -106,13 +106,11 @@ func clientAt(addr string, o *redis.Options) *redis.Client {
 // replicaLine is a replica in INFO replication.
 var replicaLine = regexp.MustCompile(`(?m)^slave\d+:ip=([^,]+),port=(\d+)`)
 
-// clock is by how much a server's clock is ahead of this machine's, as far as the round
+// clockOf tells by how much a server's clock is ahead of this machine's, give or take the doubt, as far as the round
 // trip lets one know.
-type clock struct{ offset, doubt time.Duration }
-
-func clockOf(ctx context.Context, client *redis.Client) (clock, error) {
+func clockOf(ctx context.Context, client *redis.Client) (ahead, doubt time.Duration, err error) {
 	asked := time.Now()
 	at, err := client.Time(ctx).Result()
-	doubt := time.Since(asked) / 2
-	return clock{at.Sub(asked.Add(doubt)), doubt}, err
+	doubt = time.Since(asked) / 2
+	return at.Sub(asked.Add(doubt)), doubt, err
 }
