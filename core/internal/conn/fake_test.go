@@ -41,7 +41,7 @@ type fake struct {
 	divided  bool    // a probe finds nothing
 	probes   int     // so many looked
 	stop     error   // of a hook that stops pipelines
-	replicas int     // that have what was written
+	replicas int     // that have what was written; less than none: nobody can tell
 	waits    [][]any // commands for them
 	infos    atomic.Int32
 }
@@ -112,6 +112,10 @@ func (f *fake) process(ctx context.Context, cmd redis.Cmder) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.waits = append(f.waits, cmd.Args())
+		if f.replicas < 0 {
+			c.SetErr(refusal("LOADING Redis is loading"))
+			return cmd.Err()
+		}
 		c.SetVal(int64(f.replicas))
 		return nil
 	case name != "eval" && name != "evalsha":

@@ -93,7 +93,7 @@ type silence struct {
 }
 
 // ask notes that a command is about to be sent. One that was given up long ago may never have been sent: it
-// says nothing. isPrompt: Redis has answered lately, and nobody has waited for longer.
+// says nothing. isPrompt: Redis has answered lately, so nobody has waited for longer.
 func (s *silence) ask(now time.Time, timeout time.Duration) (isPrompt bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *silence) ask(now time.Time, timeout time.Duration) (isPrompt bool) {
 		s.since, s.failed = now, false
 	}
 	s.asked = now
-	return now.Sub(s.heard) < lately && now.Sub(s.since) < lately
+	return now.Sub(s.heard) < lately
 }
 
 // end notes how a command has ended. A refusal that passes is no answer: nobody knows whether a lock is busy.

@@ -164,6 +164,21 @@ func TestReplicas(t *testing.T) {
 }
 
 // Who needs no replicas must not wait for them.
+// The error of WAIT is no refusal of the script, which has run.
+func TestReplicasOfWhichNobodyKnows(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, _ *conn.Server) {
+		s := conn.New(f.client, replicated())
+		f.replicas = -1
+		f.fail(reply("done"))
+		var compensated atomic.Int32
+		_, err := s.Do(background, replicatedCommand(&compensated), timeout)
+		wantFailure(t, err, conn.Unknown, refusal("LOADING Redis is loading"))
+		if err.Error() != "whether 2 replicas have the lock is unknown: LOADING Redis is loading" || compensated.Load() != 1 {
+			t.Errorf("%v, %d compensations", err, compensated.Load())
+		}
+	})
+}
+
 func TestScriptsThatReplicasNeedNotHave(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, _ *conn.Server) {
 		s := conn.New(f.client, replicated())
