@@ -71,7 +71,7 @@ func (l *Locker) enterOrLock(ctx context.Context, key string, given *settings) (
 	if k, err := c.enterOuter(); err != errNotEntered {
 		return k, err
 	}
-	if !l.admit() {
+	if !l.register(nil) {
 		return nil, closedError("taking", key)
 	}
 	defer l.underWay.End()

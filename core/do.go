@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -118,7 +119,7 @@ func wrap[K, In, Out any](
 	if l == nil || key == nil || fn == nil {
 		panic("core: " + name + " needs a Locker, a key function and a function to guard; one of them is nil")
 	}
-	if err := new(settings).apply(opts); err != nil {
+	if _, err := new(settings).with(option.OfMiddleware, opts); err != nil {
 		panic(err)
 	}
 	opts = slices.Clone(opts)

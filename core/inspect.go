@@ -234,3 +234,12 @@ func (s *lease) snapshot(now schedule.Time) (h HeldLock, ok bool) {
 		Overdue:  s.life.IsOverdue(),
 	}, s.life.State().HasHandles()
 }
+
+// usableName is nameOf for an operation, as errors call it, of a Locker that must not be closing.
+func (l *Locker) usableName(doing, key string) (store.Name, error) {
+	n, err := l.nameOf(key)
+	if err == nil && l.isClosing() {
+		err = closedError(doing, key)
+	}
+	return n, err
+}

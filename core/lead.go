@@ -5,9 +5,11 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
 const slowLeader = 5 * time.Second // for which fn may go on after its context before the log tells
@@ -65,24 +67,25 @@ func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Conte
 	}
 }
 
+// settingsOfLead are those of a campaign and its terms. What New was told counts for little, and what an option sets beside
+// what is named here is refused, so that no option is ignored in silence.
 func (l *Locker) settingsOfLead(opts []Option) (*settings, error) {
-	s, err := l.settings(opts)
+	forever, lead := time.Duration(math.MaxInt64), l.defaults // nil would be a lease, inside of other locks
+	lead.Wait, lead.MaxWaiters, lead.Window, lead.Background = &forever, nil, 0, false
+	s, err := lead.with(option.OfCall, opts)
 	if err != nil {
 		return nil, err
 	}
-	said := &l.defaults
-	switch {
-	case s.Fixed:
+	if s.Fixed {
 		return nil, errors.New("core: Lead cannot be combined with FixedLease, wherever it was said, for a leader's lease is renewed: " +
 			"give it Lease, and MaxHold to bound a term")
-	case s.Wait != said.Wait || s.MaxWaiters != said.MaxWaiters || s.Window != said.Window || s.Background != said.Background,
-		s.Form != said.Form || s.Owner.Chosen != "":
+	}
+	lead.Scope, lead.Lease, lead.Fixed, lead.MaxHold, lead.Name = s.Scope, s.Lease, s.Fixed, s.MaxHold, s.Name
+	if !reflect.DeepEqual(*s, lead) {
 		return nil, errors.New("core: Lead takes the options Lease, MaxHold and Name only: " +
 			"one leads at a time, waits until its context ends, and is followed at once")
 	}
-	forever, lead := time.Duration(math.MaxInt64), *s // nil would be a lease, inside of other locks
-	lead.Wait, lead.MaxWaiters, lead.Window = &forever, nil, 0
-	return &lead, nil
+	return s, nil
 }
 
 // lead is one term. again says that it has ended before fn has.

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 func never(tb testing.TB) func(context.Context) error {
@@ -69,7 +70,7 @@ func TestCampaignOutlivesAnOutage(t *testing.T) {
 func TestLeadFailsAtOnceWithWhatWillNotMend(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
-		fixed := s.locker(core.FixedLease(time.Minute))
+		fixed, later := s.locker(core.FixedLease(time.Minute)), s.locker(core.BackgroundRelease())
 		for name, err := range map[string]error{
 			"bad option":               l.Lead(background, "k", never(t), core.Lease(0)),
 			"Wait":                     l.Lead(background, "k", never(t), core.Wait(time.Hour)),
@@ -81,6 +82,10 @@ func TestLeadFailsAtOnceWithWhatWillNotMend(t *testing.T) {
 			"Shared":                   l.Lead(background, "k", never(t), core.Shared()),
 			"Permits":                  l.Lead(background, "k", never(t), core.Permits(1)),
 			"Owner":                    l.Lead(background, "k", never(t), core.Owner("me")),
+			"OwnerBegin":               l.Lead(background, "k", never(t), adapter.OwnerBegin("me:")),
+			"Ticket":                   l.Lead(background, "k", never(t), adapter.Ticket("t")),
+			"Attempt":                  l.Lead(background, "k", never(t), adapter.Attempt(strings.Repeat("a", 16), time.Minute, false)),
+			"BackgroundRelease":        later.Lead(background, "k", never(t), core.BackgroundRelease()),
 		} {
 			if err == nil {
 				t.Errorf("%s: accepted", name)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +28,6 @@ type Locker struct {
 	defaults  settings
 	unwaiting settings // of TryLock, without options
 	self      Process
-	atFirst   func()        // at the first lock; does not block. nil: there is nothing to do
 	closed    chan struct{} // when Close has ended
 }
 
@@ -49,15 +47,12 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	}
 	l, err := newLocker(opts, defaultTimeout, renewalsPerLease)
 	if err == nil {
-		err = l.start(client)
+		l, err = l.start(client)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if c, ok := client.(*redis.Client); ok && !c.Options().ContextTimeoutEnabled {
+	if c, ok := client.(*redis.Client); ok && err == nil && !c.Options().ContextTimeoutEnabled {
 		l.report.info("locking and unlocking costs a goroutine each, for the Redis client has no ContextTimeoutEnabled; core.Open sets it")
 	}
-	return l, nil
+	return l, err
 }
 
 // NewQuorum returns a Locker on several independent Redis masters. A lock is held when a majority of
@@ -84,23 +79,21 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 		}
 	}
 	l, err := newLocker(opts, quorumTimeout, 10)
-	if err == nil {
-		err = l.start(clients...)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return l, nil
+	return l.start(clients...)
 }
 
 // newLocker returns a Locker that lacks its store. By default its Timeout is at most that long, and
 // a part of the lease.
 func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
-	s := settings{Settings: option.Settings{Scope: option.OfLocker, Terms: store.Terms{Lease: defaultLease}}, Prefix: defaultPrefix}
-	if err := s.apply(opts); err != nil {
+	defaults := settings{Settings: option.Settings{Terms: store.Terms{Lease: defaultLease}}, Prefix: defaultPrefix}
+	s, err := defaults.with(option.OfLocker, opts)
+	if err != nil {
 		return nil, err
 	}
-	l := &Locker{defaults: s, unwaiting: s, closed: make(chan struct{})}
+	l := &Locker{defaults: *s, unwaiting: *s, closed: make(chan struct{})}
 	NoWait().set(&l.unwaiting)
 	l.timeout = cmp.Or(s.Timeout, min(timeout, s.Lease/ofLease))
 	l.started = schedule.Now()
@@ -110,18 +103,15 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 	return l, nil
 }
 
-// start gives the Locker its store: a quorum where there are several clients.
-func (l *Locker) start(clients ...redis.UniversalClient) error {
+// start returns the Locker with its store: a quorum where there are several clients.
+func (l *Locker) start(clients ...redis.UniversalClient) (*Locker, error) {
 	s := &l.defaults
 	s.Quorum = len(clients) > 1
 	if s.Quorum && s.Replicas.N > 0 {
-		return errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
+		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
 	}
 	if err := s.Replicas.Check(clients[0], l.timeout); err != nil {
-		return err
-	}
-	if c, ok := clients[0].(*redis.Client); ok && s.Replicas.N > 0 {
-		l.atFirst = sync.OnceFunc(func() { l.requests.Start(func() { l.compareClocks(c, s.Lease/10) }) })
+		return nil, err
 	}
 	servers := make([]*conn.Server, len(clients))
 	for i, c := range clients {
@@ -129,7 +119,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) error {
 			l.report.warn("a command that is never answered keeps its connection for good, for the Redis client has no ReadTimeout")
 		}
 		servers[i] = conn.New(c, conn.Config{
-			Prefix: s.Prefix, Timeout: l.timeout, Workers: &l.requests, Replicas: s.Replicas,
+			Prefix: s.Prefix, Timeout: l.timeout, Workers: &l.requests, Replicas: s.Replicas, ReplicaClock: l.replicaClock,
 		})
 	}
 	process := newProcess(s.Describe)
@@ -149,24 +139,29 @@ func (l *Locker) start(clients ...redis.UniversalClient) error {
 		MayBeFree:    func(lock string) { l.queues.Signal(lock, 0) },
 		Message:      l.message,
 	})
-	return nil
+	return l, nil
 }
 
 // disconnected is called when messages from Redis do not arrive.
-func (e *engine) disconnected(err error) {
-	e.report.warn("wake-ups are not heard; waiting calls poll", "error", err)
-	e.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
+func (l *Locker) disconnected(err error) {
+	l.report.warn("wake-ups are not heard; waiting calls poll", "error", err)
+	l.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
 
-// admit lets a call in that wants a lock, until underWay.End, unless the Locker closes.
-func (l *Locker) admit() bool {
-	if !l.register(nil) {
-		return false
+// replicaClock is told how far the clock of a replica is ahead of its master's.
+func (l *Locker) replicaClock(addr string, ahead, doubt time.Duration) {
+	if allowed := l.defaults.Lease / 10; ahead.Abs()-doubt > allowed {
+		l.report.warn("a replica's clock differs from its master's; after a failover a lock may end as much too early",
+			"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", allowed)
 	}
-	if l.atFirst != nil {
-		l.atFirst()
+}
+
+// settings returns those of one call. They may be those of others as well.
+func (l *Locker) settings(opts []Option) (*settings, error) {
+	if len(opts) == 0 {
+		return &l.defaults, nil
 	}
-	return true
+	return l.defaults.with(option.OfCall, opts)
 }
 
 // Prefix returns what the names of the Locker's locks begin with in Redis: the option [Prefix].
@@ -198,13 +193,4 @@ func (l *Locker) nameOf(key string) (store.Name, error) {
 			ErrInvalidKey, len(key), store.MaxKeyBytes)
 	}
 	return store.NewName(l.defaults.Prefix, key), nil
-}
-
-// usableName is nameOf for an operation, as errors call it, of a Locker that must not be closing.
-func (l *Locker) usableName(doing, key string) (store.Name, error) {
-	n, err := l.nameOf(key)
-	if err == nil && l.isClosing() {
-		err = closedError(doing, key)
-	}
-	return n, err
 }

@@ -63,7 +63,7 @@ func (a *multiCall) takeAll() error {
 	if err := a.enterHeld(); err != nil || len(a.calls) == 0 {
 		return err
 	}
-	if !a.locker.admit() {
+	if !a.locker.register(nil) {
 		return a.fail(a.calls[0], closedError("taking", a.calls[0].name.Key()))
 	}
 	defer a.locker.underWay.End()

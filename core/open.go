@@ -46,7 +46,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Locker, error) {
 		return nil, fmt.Errorf("core: Open: %w", err)
 	}
 	l.own = client
-	if err := l.start(client); err != nil {
+	if l, err = l.start(client); err != nil {
 		_ = client.Close()
 		return nil, err
 	}
@@ -74,9 +74,8 @@ const pingLease = 5 * time.Second
 // has the details that other errors leave to [Detail]: it is not for clients. Observers do not hear
 // of it. It is safe for concurrent use.
 func (l *Locker) Ping(ctx context.Context) error {
-	s := l.defaults
-	s.Wait = new(time.Duration)
-	s.Lease, s.Fixed, s.Window, s.MaxHold = max(pingLease, 3*l.timeout), false, 0, 0
+	var s settings // none of New's, which are for other locks
+	s.Wait, s.Lease = new(time.Duration), max(pingLease, 3*l.timeout)
 	// A key of its own: one that an earlier Ping could not release would be busy, which says
 	// nothing about whether Redis accepts writes.
 	k, err := l.enterOrLock(ctx, store.InFirstSlot(l.defaults.Prefix, "latchkey:ping:"+l.store.NewHold()+":"), &s)
@@ -113,11 +112,11 @@ func clientOf(raw string, timeout time.Duration) (at string, client redis.Univer
 	switch query := u.Query(); {
 	case query.Has("master_name"):
 		o, err := redis.ParseFailoverURL(raw)
+		if err == nil && (o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly) {
+			err = errors.New("locks are on the master: leave out route_by_latency, route_randomly and replica_only")
+		}
 		if err != nil {
 			return "", nil, err
-		}
-		if o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly {
-			return "", nil, errors.New("locks are on the master: leave out route_by_latency, route_randomly and replica_only")
 		}
 		bound(&o.ContextTimeoutEnabled, &o.DialTimeout, &o.DialerRetries)
 		return at, redis.NewFailoverClient(o), nil

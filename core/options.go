@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"log/slog"
-	"regexp"
 	"strings"
 	"time"
 
@@ -11,12 +10,6 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
-
-// Option changes how locks are taken. Given to [New], [NewQuorum] or [Open] it is a default, given to
-// [Locker.Lock], [Locker.Do], [Wrap] or middleware it is for that call. A later option overrides an
-// earlier one. A bad value is an error of the function that receives the option; [Wrap] and
-// middleware panic with it at set-up.
-type Option struct{ set func(*settings) }
 
 const (
 	defaultPrefix  = "lock:"
@@ -28,11 +21,6 @@ const (
 	longestLease  = 24 * time.Hour
 	longestWindow = option.LongestWindow
 )
-
-// refused is an option that tells what is wrong with it.
-func refused(format string, args ...any) Option {
-	return Option{set: func(s *settings) { s.Fail(format, args...) }}
-}
 
 // Lease is how long a lock outlives its holder's last sign of life. While the lock is held, a
 // watchdog renews it every third of d, so a handler may run far longer; when the process dies, the
@@ -170,14 +158,6 @@ func Name(name string) Option {
 	return Option{set: func(s *settings) { s.Name = name }}
 }
 
-// ofDuration is an option that sets a duration, within its bounds.
-func ofDuration(name string, d, longest time.Duration, set func(*settings)) Option {
-	if d < time.Millisecond || d > longest {
-		return refused("%s(%v): give at least 1ms and at most %v", name, d, longest)
-	}
-	return Option{set: set}
-}
-
 // Prefix is what the names of all locks begin with in Redis; Lockers exclude one another only when they share it.
 // Those on unrelated servers need different ones: what a context owns on one, it owns on the other. It ends with a
 // colon and has no other, so that no lock has the name of one with another prefix; braces and control characters are
@@ -220,7 +200,7 @@ func Logger(logger *slog.Logger) Option {
 // locked while one is missing.
 //
 // A replica ends a lock by its own clock: the clocks of master and replicas must agree to well
-// below a lease, or a failover may free a lock that is held. The first lock by a [redis.Client],
+// below a lease, or a failover may free a lock that is held. The first request by a [redis.Client],
 // Sentinel's included, has them compared in the background, with INFO and TIME. A difference of
 // more than a tenth of the lease is logged as a warning.
 //
@@ -245,19 +225,6 @@ func ShardedPubSub() Option {
 	return ofNew("ShardedPubSub", func(s *settings) { s.Sharded = true })
 }
 
-var processName = regexp.MustCompile(`^[\w.-]{1,15}$`)
-
-// Describe is what the Locker's process is called in the owner of each of its locks, for people who
-// look at them: in the lock page, in Redis, in logs. Processes may have one name, of 1 to 15
-// letters, digits, dots, dashes and underscores. The default is the end of the host's name. Option
-// of [New] and [NewQuorum] only.
-func Describe(name string) Option {
-	if !processName.MatchString(name) {
-		return refused("Describe(%q): give 1 to 15 letters (a to z, A to Z), digits, dots, dashes and underscores", name)
-	}
-	return ofNew("Describe", func(s *settings) { s.Describe = name })
-}
-
 // Observe has o told of all locks of the Locker. Given more than once, each of them is told, in
 // that order. Option of [New] and [NewQuorum] only.
 func Observe(o Observer) Option {
@@ -265,15 +232,4 @@ func Observe(o Observer) Option {
 		return refused("Observe: the Observer is nil")
 	}
 	return ofNew("Observe", func(s *settings) { s.Observers = append(s.Observers, o) })
-}
-
-// ofNew is an option that calls refuse.
-func ofNew(name string, set func(*settings)) Option {
-	return Option{set: func(s *settings) {
-		if s.Scope != option.OfLocker {
-			s.Fail("%s is an option of New, not of a single call", name)
-			return
-		}
-		set(s)
-	}}
 }

@@ -30,6 +30,17 @@ func ProcessOf(owner string) (Process, bool) {
 	return Process{Name: m[1], PID: int(pid), Since: time.Unix(int64(since), 0)}, true
 }
 
+// Describe is what the Locker's process is called in the owner of each of its locks, for people who
+// look at them: in the lock page, in Redis, in logs. Processes may have one name, of 1 to 15
+// letters, digits, dots, dashes and underscores. The default is the end of the host's name. Option
+// of [New] and [NewQuorum] only.
+func Describe(name string) Option {
+	if !processName.MatchString(name) {
+		return refused("Describe(%q): give 1 to 15 letters (a to z, A to Z), digits, dots, dashes and underscores", name)
+	}
+	return ofNew("Describe", func(s *settings) { s.Describe = name })
+}
+
 const mostPID = 1<<24 - 1
 
 // newProcess returns what begins the owner of all locks of one Locker: its name and, in 20
@@ -60,6 +71,7 @@ func hostPart(host string) string {
 }
 
 var (
+	processName   = regexp.MustCompile(`^[\w.-]{1,15}$`)
 	processOwner  = regexp.MustCompile(`^([\w.-]{1,15})@([\w-]{20}):`)
 	foreignInName = regexp.MustCompile(`[^\w.-]`)
 )

@@ -8,6 +8,12 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
+// Option changes how locks are taken. Given to [New], [NewQuorum] or [Open] it is a default, given to
+// [Locker.Lock], [Locker.Do], [Wrap] or middleware it is for that call. A later option overrides an
+// earlier one. A bad value is an error of the function that receives the option; [Wrap] and
+// middleware panic with it at set-up.
+type Option struct{ set func(*settings) }
+
 // settings are what the options of New and of one call add up to.
 type settings struct {
 	option.Settings
@@ -22,26 +28,38 @@ type settings struct {
 	Observers []Observer
 }
 
-// apply has options set what they say, and returns all that is wrong with them.
-func (s *settings) apply(opts []Option) error {
+// with returns what these and further options add up to, and all that is wrong with them.
+func (s settings) with(scope option.Scope, opts []Option) (*settings, error) {
+	s.Scope = scope
 	for _, o := range opts {
 		if o.set == nil {
 			o = refused("an Option is empty: make it with a function of package core")
 		}
-		o.set(s)
+		o.set(&s)
 	}
-	return s.Err()
+	return &s, s.Err()
 }
 
-// settings returns those of one call. They may be those of others as well.
-func (l *Locker) settings(opts []Option) (*settings, error) {
-	if len(opts) == 0 {
-		return &l.defaults, nil
+// refused is an option that tells what is wrong with it.
+func refused(format string, args ...any) Option {
+	return Option{set: func(s *settings) { s.Fail(format, args...) }}
+}
+
+// ofDuration is an option that sets a duration, within its bounds.
+func ofDuration(name string, d, longest time.Duration, set func(*settings)) Option {
+	if d < time.Millisecond || d > longest {
+		return refused("%s(%v): give at least 1ms and at most %v", name, d, longest)
 	}
-	s := l.defaults
-	s.Scope = option.OfCall
-	if err := s.apply(opts); err != nil {
-		return nil, err
-	}
-	return &s, nil
+	return Option{set: set}
+}
+
+// ofNew is an option that calls refuse.
+func ofNew(name string, set func(*settings)) Option {
+	return Option{set: func(s *settings) {
+		if s.Scope != option.OfLocker {
+			s.Fail("%s is an option of New, not of a single call", name)
+			return
+		}
+		set(s)
+	}}
 }

@@ -25,17 +25,16 @@ type Forms[C any] struct {
 func (f Forms[C]) Validate(opts ...core.Option) error {
 	s, _ := inside.Settings(nil, opts)
 	field := "Config.Permits"
+	if f.Shared != nil {
+		field = "Config.Shared"
+	}
 	switch {
 	case f.Shared != nil && f.Permits != nil:
 		return errors.New("there are a Config.Shared and a Config.Permits: leave one of them out")
 	case f.Weight != nil && f.Permits == nil && !s.Form.NeedsPermit():
 		return errors.New("there is a Config.Weight without permits: set Config.Permits, or give core.Permits among the options")
-	case f.Shared != nil:
-		field = "Config.Shared"
-	case f.Permits == nil:
+	case f.Shared == nil && f.Permits == nil:
 		return nil
-	}
-	switch {
 	case !s.Form.Alone():
 		return fmt.Errorf("%s decides for each call, but core.Shared or core.Permits is among the options: leave one of them out", field)
 	case s.Window > 0:

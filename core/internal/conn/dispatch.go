@@ -2,53 +2,12 @@ package conn
 
 import (
 	"context"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
-
-// once is a command that go-redis must not send again by itself: a lost reply would run a script twice, on a
-// cluster even with retries switched off.
-type once struct {
-	redis.Cmd
-	script scriptWord
-	line   [9]any // memory for the words of most commands
-}
-
-// set makes it EVALSHA, or EVAL where Redis does not know the script yet. The line has room for two words in front.
-func (o *once) set(ctx context.Context, s *Script, whole bool, command interface{ wrote() }, line []any) {
-	line[0], line[1], o.script = "evalsha", &o.script, scriptWord{s.digest, command}
-	if whole {
-		line[0], o.script.text = "eval", s.text
-	}
-	o.Cmd = *redis.NewCmd(ctx, slices.Clip(line)...) // hooks of the client's may append to it
-}
-
-// NoRetry keeps go-redis from sending the command again.
-func (*once) NoRetry() bool { return true }
-
-// scriptWord is a word that go-redis asks for its text when it writes the command to a connection. Hooks, and what finds
-// the node of a cluster, read the words also of commands that never leave.
-type scriptWord struct {
-	text    []byte
-	command interface{ wrote() }
-}
-
-func (w *scriptWord) String() string { return string(w.text) }
-func (w *scriptWord) MarshalBinary() ([]byte, error) {
-	w.command.wrote()
-	return w.text, nil
-}
-
-// reply is what Redis has replied: nil is a reply, and no error.
-func (o *once) reply() (any, error) {
-	if err := o.Err(); err != redis.Nil {
-		return o.Val(), err
-	}
-	return nil, nil
-}
 
 // answer is what came of a command.
 type answer struct {
@@ -66,6 +25,8 @@ type dispatch struct {
 	answer   answer       // to the present copy, or why there is none
 	known    atomic.Uint32
 	progress progress // of the present copy
+
+	first sendContext // of the first copy, in one allocation with it; of several commands that of the first has this for all
 }
 
 // What is known of the copies of a command, in dispatch.known:
@@ -91,13 +52,22 @@ func (d *dispatch) wrote() {
 	}
 }
 
+// process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
+func (d *dispatch) process(client redis.UniversalClient) (any, error) {
+	for whole := false; ; whole = true {
+		cmd := new(once)
+		cmd.set(d.context, d.queued.Command.Script, whole, d, d.queued.Command.line(cmd.line[:]))
+		if err := client.Process(d.context, cmd); whole || !isUnknownScript(err) {
+			return d.queued.Command.withoutName(cmd.reply())
+		}
+	}
+}
+
 // Run sends the present copy, and then what waits.
 func (d *dispatch) Run() { d.pipeline.sendOn([]*Queued{&d.queued}) }
 
-// Receive takes the answer to the present copy, of which there is one.
-func (d *dispatch) Receive(r Reply, err error) {
-	d.slot.arrived <- arrival{d, answer{r.Value, err}}
-}
+// receive takes the answer to the present copy, of which there is one.
+func (d *dispatch) receive(a answer) { d.slot.arrived <- arrival{d, a} }
 
 func (d *dispatch) compensate() {
 	if c := d.queued.Command.Compensator; c != nil {
@@ -148,4 +118,121 @@ func (d *dispatch) conclude(sent time.Time) (Reply, error) {
 		return Reply{}, &Failure{NotSent, a.err}
 	}
 	return Reply{}, &Failure{Unknown, a.err}
+}
+
+// sendContext is the context under which go-redis sends a copy of some commands: it has the caller's values,
+// and lasts as long as he waits. A context of package context takes several allocations more.
+type sendContext struct {
+	caller   context.Context
+	deadline time.Time
+
+	mu   sync.Mutex
+	err  error         // why nobody waits any more; nil: somebody does
+	done chan struct{} // closed when nobody does; nil: nobody has asked for it
+}
+
+// end says that nobody waits any more, and why.
+func (c *sendContext) end(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return
+	}
+	if c.err = why; c.done != nil {
+		close(c.done)
+	}
+}
+
+func (c *sendContext) Deadline() (time.Time, bool) { return c.deadline, true }
+func (c *sendContext) Value(key any) any           { return c.caller.Value(key) }
+
+func (c *sendContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *sendContext) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.err != nil {
+			close(c.done)
+		}
+	}
+	return c.done
+}
+
+// waitSlot is the memory that a wait for answers takes. It serves another caller once the answers have come.
+type waitSlot struct {
+	arrived chan arrival // has room for all answers, and for one of no command: the time is over
+	context *sendContext // ends with the time instead, if its caller does not wait here
+	timer   *time.Timer
+	cancel  func() // ends the context because the caller's has ended
+}
+
+// arrival is the answer to a command.
+type arrival struct {
+	*dispatch
+	answer
+}
+
+// slotFor returns a slot for so many answers, until so much time is over.
+func (s *Server) slotFor(answers int, c *sendContext, left time.Duration) *waitSlot {
+	if answers == 1 {
+		if slot, ok := s.slots.Get().(*waitSlot); ok {
+			slot.context = c
+			slot.timer.Reset(left)
+			return slot
+		}
+	}
+	slot := &waitSlot{arrived: make(chan arrival, answers+1), context: c}
+	slot.cancel = func() { slot.context.end(context.Canceled) }
+	slot.timer = time.AfterFunc(left, func() {
+		if slot.context != nil {
+			slot.context.end(context.DeadlineExceeded)
+		} else {
+			slot.arrived <- arrival{}
+		}
+	})
+	return slot
+}
+
+// giveBack is for a slot whose answers have come, and whose context nobody else will end. If the time is
+// over the slot's timer may still be at work.
+func (s *Server) giveBack(slot *waitSlot) {
+	if slot.timer.Stop() && cap(slot.arrived) == 2 {
+		slot.context = nil
+		s.slots.Put(slot)
+	}
+}
+
+// await notes the answers to commands, until all have come or ctx or the time has ended.
+func (s *Server) await(ctx context.Context, slot *waitSlot, ds []dispatch) {
+	var missing, why error = nil, context.Canceled
+	for range ds {
+		select {
+		case a := <-slot.arrived:
+			if a.dispatch != nil {
+				a.dispatch.answer, a.progress = a.answer, answered
+				continue
+			}
+			missing, why = ErrNoAnswer, context.DeadlineExceeded
+		case <-ctx.Done():
+			missing = Ended(ctx)
+		}
+		break
+	}
+	ds[0].context.end(why)
+	if missing == nil {
+		s.giveBack(slot)
+		return
+	}
+	slot.timer.Stop()
+	for i := range ds {
+		if ds[i].progress == awaited {
+			ds[i].answer = answer{err: missing}
+		}
+	}
 }

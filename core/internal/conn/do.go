@@ -111,23 +111,14 @@ func (s *Server) DoAll(ctx context.Context, cs []*Command, timeout time.Duration
 
 // sendFirst sends the first copies, unless ctx has ended.
 func (s *Server) sendFirst(ctx context.Context, timeout time.Duration, cs ...*Command) (ds []dispatch, sent, end time.Time) {
-	var c *sendContext
-	if len(cs) == 1 {
-		lone := new(struct { // one allocation for both
-			ds [1]dispatch
-			sendContext
-		})
-		ds, c = lone.ds[:], &lone.sendContext
-	} else {
-		ds, c = make([]dispatch, len(cs)), new(sendContext)
-	}
 	sent = time.Now()
 	end = sent.Add(timeout)
+	ds = make([]dispatch, len(cs))
 	for i := range ds {
-		ds[i].queued = Queued{Command: cs[i], To: &ds[i]}
+		ds[i].queued = Queued{Command: cs[i], dispatch: &ds[i]}
 	}
 	if ctx.Err() == nil && len(cs) > 0 {
-		s.sendCopies(ctx, ds, c, sent, end)
+		s.sendCopies(ctx, ds, &ds[0].first, sent, end)
 	}
 	return ds, sent, end
 }
@@ -164,7 +155,7 @@ func (s *Server) resendUntilDone(ctx context.Context, one []dispatch, sent, end 
 // sendCopies sends a copy of each command and waits for the answers.
 func (s *Server) sendCopies(ctx context.Context, ds []dispatch, c *sendContext, sent, end time.Time) {
 	c.caller, c.deadline = ctx, end
-	s.silence.ask(sent, s.config.Timeout)
+	isPrompt := s.silence.ask(sent, s.config.Timeout)
 	reached, err := s.awaitTopology(ctx, end.Sub(sent))
 	for i := range ds {
 		d := &ds[i]
@@ -174,14 +165,14 @@ func (s *Server) sendCopies(ctx context.Context, ds []dispatch, c *sendContext, 
 		return
 	}
 	d, p, isLone := &ds[0], ds[0].pipeline, len(ds) == 1
-	if isLone && p.direct.Load() && (ctx.Done() == nil || s.silence.answersPromptly(sent)) && p.tryEnter() {
+	if isLone && p.direct.Load() && (ctx.Done() == nil || isPrompt) && p.tryEnter() {
 		d.answer = p.sendDirectly(ctx, d, sent, end)
 		return
 	}
 	left := time.Until(end)
 	slot := s.slotFor(len(ds), nil, left)
 	for i := range ds {
-		ds[i].slot, ds[i].queued.Timeout, ds[i].progress = slot, left, awaited
+		ds[i].slot, ds[i].queued.Timeout = slot, left
 	}
 	if isLone {
 		p.enqueue(&d.queued)
@@ -195,15 +186,4 @@ func (s *Server) sendCopies(ctx context.Context, ds []dispatch, c *sendContext, 
 		}
 	}
 	s.await(ctx, slot, ds)
-}
-
-// process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
-func (d *dispatch) process(client redis.UniversalClient) (any, error) {
-	for whole := false; ; whole = true {
-		cmd := new(once)
-		cmd.set(d.context, d.queued.Command.Script, whole, d, d.queued.Command.line(cmd.line[:]))
-		if err := client.Process(d.context, cmd); whole || !isUnknownScript(err) {
-			return d.queued.Command.withoutName(cmd.reply())
-		}
-	}
 }

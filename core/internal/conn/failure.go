@@ -31,10 +31,7 @@ type Failure struct {
 	Cause   error
 }
 
-// Error is the cause's.
 func (f *Failure) Error() string { return f.Cause.Error() }
-
-// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
 // Failed tells the outcome from its cause alone: Refused or Unknown.
@@ -62,7 +59,7 @@ func (s *Server) explain(err error, q *Queued, end time.Time) error {
 	if err != ErrNoAnswer && (!isTimeout(err) || time.Now().Before(end)) {
 		return err
 	}
-	why, d := "", q.dispatch()
+	why, d := "", q.dispatch
 	if c, ok := s.ClientFor(q.Command.key()).(*redis.Client); ok && (d == nil || !d.is(written)) {
 		if size, pool := c.Options().PoolSize, c.PoolStats(); pool.IdleConns == 0 && int(pool.TotalConns) >= size {
 			why = fmt.Sprintf(": all %d connections of the client's pool are in use", size)
@@ -109,17 +106,14 @@ func hasPrefix(err error, prefixes ...string) bool {
 }
 
 // IsMoved reports whether a node of a cluster has done nothing because another one has the key.
-func IsMoved(err error) bool {
-	_, moved := redis.IsMovedError(err)
-	return moved
-}
+func IsMoved(err error) bool { return hasPrefix(err, "MOVED") }
 
 // isRefusal says that Redis answered with an error and did nothing, or that the client did, which is closed.
 func isRefusal(err error) bool {
 	if err == nil {
 		return false // as in hasPrefix
 	}
-	var short *shortfallError
+	var short shortfall
 	return IsClosed(err) || (Passes(err) || hasPrefix(err, refusing...)) && !errors.As(err, &short)
 }
 

@@ -41,8 +41,9 @@ type fake struct {
 	divided  bool    // a probe finds nothing
 	probes   int     // so many looked
 	stop     error   // of a hook that stops pipelines
-	replicas int     // that have what was written
+	replicas int     // that have what was written; less than none: nobody can tell
 	waits    [][]any // commands for them
+	infos    atomic.Int32
 }
 
 // sent is a script that was written.
@@ -86,7 +87,10 @@ func (f *fake) process(ctx context.Context, cmd redis.Cmder) error {
 		SetVal(any)
 	})
 	if !ok {
-		return nil // SET of a probe
+		if cmd.Name() == "info" {
+			f.infos.Add(1)
+		}
+		return nil // or SET of a probe
 	}
 	write := func() []any {
 		words := written(cmd)
@@ -108,6 +112,10 @@ func (f *fake) process(ctx context.Context, cmd redis.Cmder) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.waits = append(f.waits, cmd.Args())
+		if f.replicas < 0 {
+			c.SetErr(refusal("LOADING Redis is loading"))
+			return cmd.Err()
+		}
 		c.SetVal(int64(f.replicas))
 		return nil
 	case name != "eval" && name != "evalsha":

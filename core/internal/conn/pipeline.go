@@ -48,13 +48,13 @@ type pipeline struct {
 	stalled  *time.Timer
 }
 
-// pipelineTo returns the pipeline to the server of a client.
 func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	if p, ok := s.pipelines.Load(client); ok {
 		return p.(*pipeline)
 	}
 	p := s.newPipeline(client, farAlone, new(probe))
-	if single, ok := client.(*redis.Client); ok {
+	single, isSingle := client.(*redis.Client)
+	if isSingle {
 		p.farLimit = min(farAlone, single.Options().PoolSize)
 		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout would return,
 		// which might be told to keep deadlines.
@@ -62,7 +62,10 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	}
 	p.replicated = s.newPipeline(client, math.MaxInt, p.probe)
 	p.replicated.replicated = p.replicated
-	kept, _ := s.pipelines.LoadOrStore(client, p)
+	kept, present := s.pipelines.LoadOrStore(client, p)
+	if !present && isSingle && client == s.client && s.WaitsForReplicas() {
+		s.config.Workers.Start(func() { s.compareClocks(single) })
+	}
 	return kept.(*pipeline)
 }
 
@@ -79,7 +82,6 @@ func (s *Server) newPipeline(client redis.UniversalClient, farLimit int, probe *
 	return p
 }
 
-// pipelineFor returns the pipeline for a command.
 func (s *Server) pipelineFor(c *Command) *pipeline {
 	p := s.pipelineTo(s.ClientFor(c.key()))
 	if s.WaitsForReplicas() && c.Script.Replicate {
@@ -88,7 +90,6 @@ func (s *Server) pipelineFor(c *Command) *pipeline {
 	return p
 }
 
-// replicates says whether replicas must have what its commands write.
 func (p *pipeline) replicates() bool { return p == p.replicated }
 
 // tryEnter reports whether a command may go by itself; then leave must follow.
@@ -126,7 +127,7 @@ func (p *pipeline) enqueue(qs ...*Queued) {
 	defer p.mu.Unlock()
 	begins := p.tryBegin()
 	if begins && len(qs) == 1 {
-		p.server.config.Workers.Begin(qs[0].dispatch())
+		p.server.config.Workers.Begin(qs[0].dispatch)
 		return
 	}
 	if len(p.waiting) == 0 {
@@ -179,14 +180,12 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 
 // noteTime notes how long the round trip of a single command was. The shortest of hundreds counts: others are
 // long because the machine is busy. One that was back too late shows that something in the client blocks: no
-// other caller lends it his goroutine.
+// other caller lends it his goroutine. mu is held.
 func (p *pipeline) noteTime(sent, deadline time.Time) {
 	took := time.Since(sent)
 	if min(took, sent.Add(took).Sub(deadline)) > overrun {
 		p.direct.Store(false)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.distance == 0 {
 		p.distance = took
 	}
@@ -196,9 +195,9 @@ func (p *pipeline) noteTime(sent, deadline time.Time) {
 // leave ends the round trip of a single command, which was sent at a time. If others wait, a sender takes its
 // place.
 func (p *pipeline) leave(sent, deadline time.Time) {
-	p.noteTime(sent, deadline)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.noteTime(sent, deadline)
 	if p.tryGoOn() {
 		p.server.config.Workers.Begin(p)
 	}
@@ -221,20 +220,10 @@ func (p *pipeline) Run() { p.sendOn(nil) }
 func (p *pipeline) sendOn(qs []*Queued) {
 	for {
 		p.send(qs)
-		if !p.isFull() {
-			runtime.Gosched() // those that have their answers may have more to send: a batch costs little more than a command
-		}
 		if qs = p.takeWaiting(qs); len(qs) == 0 {
 			return
 		}
 	}
-}
-
-// isFull says that as many wait as went last.
-func (p *pipeline) isFull() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.waiting) >= p.lastSize
 }
 
 // takeWaiting returns what goes next, in the memory of what a sender has sent; none: it must end.
@@ -242,6 +231,11 @@ func (p *pipeline) takeWaiting(sent []*Queued) []*Queued {
 	clear(sent)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.waiting) < p.lastSize {
+		p.mu.Unlock()
+		runtime.Gosched() // those that have their answers may have more to send: a batch costs little more than a command
+		p.mu.Lock()
+	}
 	if !p.tryGoOn() {
 		p.spare = sent[:0]
 		return nil
@@ -262,24 +256,26 @@ func (p *pipeline) takeWaiting(sent []*Queued) []*Queued {
 
 // send is for commands that somebody waits for, as long as he does.
 func (p *pipeline) send(qs []*Queued) {
-	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch().is(abandoned) })
+	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch.is(abandoned) })
 	switch sent := time.Now(); {
 	case len(qs) == 0:
 	case len(qs) == 1 && !p.replicates():
-		d := qs[0].dispatch()
+		d := qs[0].dispatch
 		value, err := d.process(p.server.client) // a cluster's, which follows redirections, and has hooks
+		p.mu.Lock()
 		p.noteTime(sent, d.context.deadline)
+		p.mu.Unlock()
 		p.server.noteOutcome(err)
-		d.Receive(Reply{Value: value}, err)
+		d.receive(answer{value, err})
 	default:
-		var ctx context.Context = qs[0].dispatch().context
+		var ctx context.Context = qs[0].dispatch.context
 		if len(qs) > 1 {
 			longest, cancel := context.WithTimeout(context.Background(), slices.MaxFunc(qs, byTimeout).Timeout)
 			defer cancel()
 			ctx = longest
 		}
 		for i, a := range p.roundTrip(ctx, qs) {
-			qs[i].dispatch().Receive(Reply{Value: a.value}, a.err)
+			qs[i].dispatch.receive(a)
 		}
 	}
 }

@@ -189,7 +189,7 @@ func TestBatchesAreOfOneKind(t *testing.T) {
 func TestCommandsOfSeveralCalls(t *testing.T) {
 	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
 		several := func(keys ...any) *conn.Command {
-			return &conn.Command{Script: &mergingScript.Merged.Script, Keys: int16(len(keys)), Words: append(keys, "own"), Merges: 1}
+			return &conn.Command{Script: mergingScript.Merged, Keys: int16(len(keys)), Words: append(keys, "own"), Merges: 1}
 		}
 		do := func(cs ...*conn.Command) (values []any) {
 			fill(f, s, 4*time.Millisecond)

@@ -21,6 +21,8 @@ type Queued struct {
 	Command *Command
 	Timeout time.Duration
 	To      Recipient // nil: nobody wants to know
+
+	dispatch *dispatch // who waits for it in place of To; nil: nobody, and nobody gives it up
 }
 
 // Recipient receives the outcome of a queued command: once, on any goroutine, at the latest when the shortest
@@ -28,12 +30,6 @@ type Queued struct {
 // error. It must not block.
 type Recipient interface {
 	Receive(r Reply, err error)
-}
-
-// dispatch is nil of a command that nobody gives up.
-func (q *Queued) dispatch() *dispatch {
-	d, _ := q.To.(*dispatch)
-	return d
 }
 
 // Queue has the command go with the next Flush. It does not block. q is not changed until its outcome is

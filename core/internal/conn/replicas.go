@@ -2,9 +2,9 @@ package conn
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
+	"net"
+	"regexp"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,43 +50,67 @@ func (s *Server) verifyReplicas(b *batch, wait *redis.Cmd) {
 	if err == nil && have >= want {
 		return
 	}
+	short := shortfall{fmt.Errorf("%d of %d replicas have the lock", have, want)}
+	if err != nil {
+		short = shortfall{fmt.Errorf("whether %d replicas have the lock is unknown: %w", want, err)}
+	}
 	for _, c := range b.calls {
 		if c.answer.err == nil && c.Command.Script.did(c.answer.value) { // else nothing was written
-			c.answer.err = &shortfallError{have, want, err}
+			c.answer.err = short
 		}
 	}
 }
 
-// shortfallError says that Redis did what it was asked, but not safely.
-type shortfallError struct {
-	have, want int
-	cause      error // WAIT's own
-}
+// shortfall says that Redis did what it was asked, but not safely.
+type shortfall struct{ error }
 
-func (e *shortfallError) Error() string {
-	if e.cause != nil {
-		return fmt.Sprintf("whether %d replicas have the lock is unknown: %v", e.want, e.cause)
+func (e shortfall) Unwrap() error { return e.error }
+
+// compareClocks tells by how much the clocks of replicas differ from their master's: a replica ends a key by its own
+// clock. Where it may not ask, or gets no answer, or cannot find the replicas, it is silent.
+func (s *Server) compareClocks(client *redis.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.config.Timeout)
+	defer cancel()
+	info, _ := client.Info(ctx, "replication").Result()
+	replicas := replicaLine.FindAllStringSubmatch(info, -1)
+	master, masterDoubt, err := clockOf(ctx, client)
+	if err != nil {
+		return
 	}
-	return fmt.Sprintf("%d of %d replicas have the lock", e.have, e.want)
-}
-
-func (e *shortfallError) Unwrap() error { return e.cause }
-
-// masterAt returns the client of a cluster's node, after a fresh look at the cluster.
-func (s *Server) masterAt(ctx context.Context, addr string) (*redis.Client, error) {
-	cluster, ok := s.client.(*redis.ClusterClient)
-	if !ok {
-		return nil, errors.New("the Redis is part of a cluster: it needs a cluster client")
-	}
-	var found atomic.Pointer[redis.Client]
-	err := cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
-		if c.Options().Addr == addr {
-			found.Store(c)
+	for _, r := range replicas {
+		addr := net.JoinHostPort(r[1], r[2])
+		replica := clientAt(addr, client.Options())
+		ahead, doubt, err := clockOf(ctx, replica)
+		_ = replica.Close()
+		if err == nil {
+			s.config.ReplicaClock(addr, ahead-master, doubt+masterDoubt)
 		}
-		return nil
-	})
-	if err == nil && found.Load() == nil {
-		err = fmt.Errorf("the cluster knows no master at %s", addr)
 	}
-	return found.Load(), err
+}
+
+// clientAt returns a client of another server, which it reaches as the master. Options
+// are taken one by one, for go-redis writes to others of a client in use.
+func clientAt(addr string, o *redis.Options) *redis.Client {
+	own := &redis.Options{
+		Addr: addr, TLSConfig: o.TLSConfig, PoolSize: 1, ContextTimeoutEnabled: true,
+		Username: o.Username, Password: o.Password, CredentialsProvider: o.CredentialsProvider,
+		CredentialsProviderContext:   o.CredentialsProviderContext,
+		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
+	}
+	if o.Addr != failoverAddr { // Sentinel's dials the master whatever the address
+		own.Dialer = o.Dialer
+	}
+	return redis.NewClient(own)
+}
+
+// replicaLine is a replica in INFO replication.
+var replicaLine = regexp.MustCompile(`(?m)^slave\d+:ip=([^,]+),port=(\d+)`)
+
+// clockOf tells by how much a server's clock is ahead of this machine's, give or take the doubt, as far as the round
+// trip lets one know.
+func clockOf(ctx context.Context, client *redis.Client) (ahead, doubt time.Duration, err error) {
+	asked := time.Now()
+	at, err := client.Time(ctx).Result()
+	doubt = time.Since(asked) / 2
+	return at.Sub(asked.Add(doubt)), doubt, err
 }

@@ -1,8 +1,12 @@
 package conn
 
 import (
+	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Script is a Lua script as Redis caches it: by the SHA-1 of its text. Its fields are set before it is used
@@ -15,22 +19,12 @@ type Script struct {
 	// Did tells from a reply whether the script did what compensation would undo, and what replicas must
 	// have. nil: it never does.
 	Did func(reply any) bool
-	// Merged does what several commands of this script do, where one server has all keys. That of a merged
-	// script is itself.
-	Merged *Merged
+	// Merged does what several commands of this script do, where one server has all keys: see [NewMerged]. That of a
+	// merged script is itself.
+	Merged *Script
 
 	text, digest []byte
-}
-
-// Merged is a script that does several calls at once. It takes the first keys of all calls, then their second
-// ones and so on, then the first arguments of each. It returns a list with the reply to each call, or one
-// value that is the reply to all. A call whose reply is nil it has not done: that is sent by itself.
-//
-// A command may be of the merged script itself, with several of each key: such are merged with others of as
-// many. That one was not done is its answer.
-type Merged struct {
-	Script
-	keys int
+	keys         int // so many of each call a merged script takes
 }
 
 // NewScript returns a script that does one call at a time.
@@ -39,14 +33,20 @@ func NewScript(text string) *Script {
 	return &Script{text: []byte(text), digest: hex.AppendEncode(nil, sum[:])}
 }
 
-// NewMerged returns a script that takes so many of the keys of each call.
-func NewMerged(text string, keys int) *Merged {
-	m := &Merged{*NewScript(text), keys}
-	m.Script.Merged = m
-	return m
+// NewMerged returns a script that does several calls at once. It takes the first keys of all calls, then their
+// second ones and so on, so many of each, then the first arguments of each. It returns a list with the reply to
+// each call, or one value that is the reply to all. A call whose reply is nil it has not done: that is sent by
+// itself.
+//
+// A command may be of the merged script itself, with several of each key: such are merged with others of as
+// many. That one was not done is its answer.
+func NewMerged(text string, keys int) *Script {
+	s := NewScript(text)
+	s.Merged, s.keys = s, keys
+	return s
 }
 
-func (s *Script) isMerged() bool { return s.Merged != nil && s == &s.Merged.Script }
+func (s *Script) isMerged() bool { return s.Merged == s }
 
 func (s *Script) did(reply any) bool { return s.Did != nil && s.Did(reply) }
 
@@ -82,10 +82,49 @@ func (c *Command) line(memory []any) []any {
 // calls is how many calls its script does: so many it has of each key.
 func (c *Command) calls() int {
 	if c.Script.isMerged() {
-		return int(c.Keys) / c.Script.Merged.keys
+		return int(c.Keys) / c.Script.keys
 	}
 	return 1
 }
 
-// key is the first one.
 func (c *Command) key() string { return c.Words[0].(string) }
+
+// once is a command that go-redis must not send again by itself: a lost reply would run a script twice, on a
+// cluster even with retries switched off.
+type once struct {
+	redis.Cmd
+	script scriptWord
+	line   [9]any // memory for the words of most commands
+}
+
+// set makes it EVALSHA, or EVAL where Redis does not know the script yet. The line has room for two words in front.
+func (o *once) set(ctx context.Context, s *Script, whole bool, command interface{ wrote() }, line []any) {
+	line[0], line[1], o.script = "evalsha", &o.script, scriptWord{s.digest, command}
+	if whole {
+		line[0], o.script.text = "eval", s.text
+	}
+	o.Cmd = *redis.NewCmd(ctx, slices.Clip(line)...) // hooks of the client's may append to it
+}
+
+func (*once) NoRetry() bool { return true }
+
+// scriptWord is a word that go-redis asks for its text when it writes the command to a connection. Hooks, and what finds
+// the node of a cluster, read the words also of commands that never leave.
+type scriptWord struct {
+	text    []byte
+	command interface{ wrote() }
+}
+
+func (w *scriptWord) String() string { return string(w.text) }
+func (w *scriptWord) MarshalBinary() ([]byte, error) {
+	w.command.wrote()
+	return w.text, nil
+}
+
+// reply is what Redis has replied: nil is a reply, and no error.
+func (o *once) reply() (any, error) {
+	if err := o.Err(); err != redis.Nil {
+		return o.Val(), err
+	}
+	return nil, nil
+}

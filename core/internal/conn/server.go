@@ -1,7 +1,22 @@
+// Package conn brings scripts to a Redis and says what is known of their outcome. It knows nothing of what
+// the scripts are for.
+//
+// A [Server] is one Redis: a single server, the master that Sentinel names, a cluster or a ring. [Server.Do]
+// runs a [Command], which is a [Script] with its keys and arguments, and waits for the reply; [Server.Queue]
+// and [Server.Flush] send commands in the background, in pipelines. [OutcomeOf] tells what is known of one
+// that failed.
+//
+// go-redis never sends a command again by itself here. A command that may run twice is given [Resends] and
+// then sent again when its connection breaks. One whose outcome nobody has heard of is compensated: see
+// [Command].
+//
+// A command that finds few others in flight to its server goes by itself. Others share round trips, and where
+// one server has all keys several of a kind become one command, a batch: see Merged of [Script].
 package conn
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -15,6 +30,9 @@ type Config struct {
 	Workers Workers
 	// Replicas that must have what certain scripts write. Check it first.
 	Replicas Replicas
+	// ReplicaClock is told, of each replica of a single master, by how much its clock is ahead, give or take the
+	// doubt: once, in the background. Only a Server that waits for replicas needs it.
+	ReplicaClock func(addr string, ahead, doubt time.Duration)
 }
 
 // Workers runs what a Server does in the background. Neither method blocks.
@@ -42,50 +60,10 @@ func New(client redis.UniversalClient, c Config) *Server {
 	return &Server{client: client, config: c}
 }
 
-// Client returns the client.
 func (s *Server) Client() redis.UniversalClient { return s.client }
 
-// ClientFor returns the client of the one server that has a key, or that of all where it is not known. It
-// does not block.
-func (s *Server) ClientFor(key string) redis.UniversalClient {
-	switch c := s.client.(type) {
-	case *redis.ClusterClient:
-		if !s.topology.known.Load() {
-			break
-		}
-		if node, err := c.MasterForKey(context.Background(), key); err == nil {
-			return node
-		}
-	case *redis.Ring:
-		if node, err := c.GetShardClientForKey(key); err == nil {
-			return node
-		}
-	}
-	return s.client
-}
-
-// LookAgain has a cluster client look for the master of a shard that does not answer, at most once a second.
-// By itself it looks every minute only, and finds out about a failover long after it has happened. It does
-// not block.
-func (s *Server) LookAgain() {
-	if cluster, ok := s.client.(*redis.ClusterClient); ok && s.reload.begins(time.Second) {
-		cluster.ReloadState(context.Background()) // in the background, by go-redis
-	}
-}
-
-// IsSilent reports whether this Redis has been asked for d without an answer to anybody.
-func (s *Server) IsSilent(d time.Duration) bool { return s.silence.lasts(d) }
-
-// noteOutcome takes how a request has ended.
-func (s *Server) noteOutcome(err error) {
-	s.silence.end(err)
-	if err != nil && !isRefusal(err) {
-		s.LookAgain()
-	}
-}
-
-// FailoverAddr is the address that go-redis shows for every Sentinel client.
-const FailoverAddr = "FailoverClient"
+// failoverAddr is the address that go-redis shows for every Sentinel client.
+const failoverAddr = "FailoverClient"
 
 // Same reports whether two clients surely speak to one Redis.
 func Same(a, b redis.UniversalClient) bool {
@@ -98,22 +76,57 @@ func Same(a, b redis.UniversalClient) bool {
 		x.Options().Network == y.Options().Network &&
 		x.Options().Addr == y.Options().Addr &&
 		x.Options().DB == y.Options().DB &&
-		x.Options().Addr != FailoverAddr
+		x.Options().Addr != failoverAddr
 }
 
-// interval paces what is done now and then.
-type interval struct {
-	mu   sync.Mutex
-	last time.Time
+// lately is how long ago an answer may be for the next one to be expected at once.
+const lately = 100 * time.Millisecond
+
+// silence knows for how long a Redis has been asked without an answer. A caller who gives up early learns
+// from it whether that was his own haste.
+type silence struct {
+	mu     sync.Mutex
+	since  time.Time // zero: it has answered
+	asked  time.Time // last
+	heard  time.Time // last
+	failed bool      // a command has, since; else all of them were given up
 }
 
-// begins reports whether so much time has passed since it last reported so.
-func (i *interval) begins(every time.Duration) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if !i.last.IsZero() && time.Since(i.last) < every {
-		return false
+// ask notes that a command is about to be sent. One that was given up long ago may never have been sent: it
+// says nothing. isPrompt: Redis has answered lately, so nobody has waited for longer.
+func (s *silence) ask(now time.Time, timeout time.Duration) (isPrompt bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() || !s.failed && now.After(s.asked.Add(timeout)) {
+		s.since, s.failed = now, false
 	}
-	i.last = time.Now()
-	return true
+	s.asked = now
+	return now.Sub(s.heard) < lately
+}
+
+// end notes how a command has ended. A refusal that passes is no answer: nobody knows whether a lock is busy.
+func (s *silence) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil || isRefusal(err) && !Passes(err):
+		s.since, s.failed, s.heard = time.Time{}, false, time.Now()
+	case !errors.Is(err, context.Canceled):
+		s.failed = true
+	}
+}
+
+// IsSilent reports whether this Redis has been asked for d without an answer to anybody.
+func (s *Server) IsSilent(d time.Duration) bool {
+	s.silence.mu.Lock()
+	defer s.silence.mu.Unlock()
+	return !s.silence.since.IsZero() && time.Since(s.silence.since) >= d
+}
+
+// noteOutcome takes how a request has ended.
+func (s *Server) noteOutcome(err error) {
+	s.silence.end(err)
+	if err != nil && !isRefusal(err) {
+		s.LookAgain()
+	}
 }

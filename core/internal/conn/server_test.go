@@ -164,6 +164,21 @@ func TestReplicas(t *testing.T) {
 }
 
 // Who needs no replicas must not wait for them.
+// The error of WAIT is no refusal of the script, which has run.
+func TestReplicasOfWhichNobodyKnows(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, _ *conn.Server) {
+		s := conn.New(f.client, replicated())
+		f.replicas = -1
+		f.fail(reply("done"))
+		var compensated atomic.Int32
+		_, err := s.Do(background, replicatedCommand(&compensated), timeout)
+		wantFailure(t, err, conn.Unknown, refusal("LOADING Redis is loading"))
+		if err.Error() != "whether 2 replicas have the lock is unknown: LOADING Redis is loading" || compensated.Load() != 1 {
+			t.Errorf("%v, %d compensations", err, compensated.Load())
+		}
+	})
+}
+
 func TestScriptsThatReplicasNeedNotHave(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake, _ *conn.Server) {
 		s := conn.New(f.client, replicated())
@@ -173,6 +188,32 @@ func TestScriptsThatReplicasNeedNotHave(t *testing.T) {
 		if len(f.waits) > 0 {
 			t.Error("it has waited")
 		}
+	})
+}
+
+// A cluster's nodes are many, and may be asked by its client only.
+func TestClocksAreComparedOnceAndNotInACluster(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, _ *conn.Server) {
+		cluster := clusterOf(f, new(atomic.Int32), &atomic.Pointer[error]{})
+		for _, c := range []struct {
+			client redis.UniversalClient
+			config conn.Config
+			want   int32
+		}{{f.client, config(), 0}, {cluster, replicated(), 0}, {f.client, replicated(), 1}} {
+			s := conn.New(c.client, c.config)
+			f.replicas = 2
+			for range 3 {
+				if _, err := s.Do(background, batched("k"), timeout); err != nil {
+					t.Error(err)
+				}
+			}
+			synctest.Wait()
+			if n := f.infos.Load(); n != c.want {
+				t.Errorf("%T, %+v: asked %d times", c.client, c.config.Replicas, n)
+			}
+		}
+		_ = cluster.Close()
+		time.Sleep(time.Minute)
 	})
 }
 

@@ -67,7 +67,7 @@ func newScripts(pubsub map[string]string) *scripts {
 	s.acquire.Merged = conn.NewMerged(text("take_all"), 3)
 	s.renew.Merged = conn.NewMerged(text("renew_all"), 1)
 	s.release.Merged = conn.NewMerged(text("free_all"), 1)
-	for _, s := range []*conn.Script{s.acquire, s.renew, s.handOver, &s.acquire.Merged.Script} {
+	for _, s := range []*conn.Script{s.acquire, s.renew, s.handOver, s.acquire.Merged} {
 		s.Replicate, s.Did = true, did
 	}
 	return s

@@ -63,7 +63,7 @@ func (s *Store) takeAllCommand(cs []Claim) *conn.Command {
 		return nil
 	}
 	c := &takeAll{claims: cs}
-	c.Script, c.Keys, c.Words = &s.scripts.acquire.Merged.Script, int16(3*n), make([]any, 3*n, 3*n+2)
+	c.Script, c.Keys, c.Words = s.scripts.acquire.Merged, int16(3*n), make([]any, 3*n, 3*n+2)
 	c.Name, c.Merges, c.Resends, c.Compensator = first.Owner, 1, &c.resends, c
 	for i := range cs {
 		one := &cs[i]
@@ -135,7 +135,7 @@ func (s *Store) freeAllCommand(rs []*Release) *conn.Command {
 		return nil
 	}
 	c := new(releaseCommand)
-	c.Script, c.Keys, c.Words = &s.scripts.release.Merged.Script, int16(n), make([]any, n, n+2)
+	c.Script, c.Keys, c.Words = s.scripts.release.Merged, int16(n), make([]any, n, n+2)
 	c.Name, c.Merges = first.Owner, 2
 	for i, r := range rs {
 		if !r.isShort() || r.Owner != first.Owner || r.Token != first.Token || r.Terms != first.Terms {
