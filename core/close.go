@@ -42,7 +42,7 @@ func (l *Locker) Close(ctx context.Context) error {
 		err = conn.Ended(ctx)
 		for _, s := range l.leasesThat(func(*lease) bool { return true }) {
 			s.mu.Lock()
-			_ = s.follow(s.life.Close())
+			_ = s.unlockAfter(s.life.Close())
 		}
 		isDone(end, l.underWay.None()) // calls under way get an answer, to be undone
 	}
@@ -75,18 +75,4 @@ func (l *Locker) Close(ctx context.Context) error {
 // known when the goroutine ends that sends it.
 func (l *Locker) isConfirmed(ctx context.Context) bool {
 	return isDone(ctx, l.requests.Wait()) && isDone(ctx, l.unconfirmed.None())
-}
-
-// isDone waits for done or for the end of ctx, and prefers done.
-func isDone(ctx context.Context, done <-chan struct{}) bool {
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
 }

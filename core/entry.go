@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
@@ -13,6 +14,15 @@ import (
 
 // waiter is a call in the wait queue of its lock.
 type waiter = waitqueue.Waiter[*want, grant, *entry]
+
+// grant is a lock that a call has got.
+type grant struct {
+	acquisition
+	life.Times
+	token   int64
+	hold    string
+	resends *conn.Resends // of the acquisition
+}
 
 // entry is that of a wait queue of this process in the queue of the lock, in Redis: a hold with which all its calls ask, one
 // after another, and to which a release can grant the lock.

@@ -62,3 +62,17 @@ func (u *unconfirmed) confirmed(ctx context.Context) bool {
 	defer cancel()
 	return isDone(ctx, u.none)
 }
+
+// isDone waits for done or for the end of ctx, and prefers done.
+func isDone(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}

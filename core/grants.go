@@ -1,11 +1,8 @@
 package core
 
 import (
-	"fmt"
-	"sync/atomic"
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
@@ -14,26 +11,6 @@ import (
 
 // A call learns in one of three ways that it has a lock: by the answer of Redis, by the message of a release, anywhere,
 // that has granted the lock to the entry of its queue, and by a hand-off in memory from a call of its process.
-
-// grant is a lock that a call has got.
-type grant struct {
-	acquisition
-	life.Times
-	token   int64
-	hold    string
-	resends *conn.Resends // of the acquisition
-}
-
-// acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the first holder.
-type acquisition struct {
-	store.Terms
-	owner      string
-	redisToken int64
-	ahead      bool          // the token is ahead of the clock of Redis
-	attempt    int32         // the number of that at an idempotent request; 0: it is for none
-	heldSince  schedule.Time // by this process
-	ownerKnown *atomic.Bool  // others may have holds of the owner, in any lock that it has
-}
 
 // lockMemory is what a lock takes that was not entered, in one piece.
 type lockMemory struct {
@@ -69,7 +46,7 @@ func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error
 	if c.ctx.Err() != nil {
 		err = gaveUpError(c.ctx, c.name.Key())
 	} else {
-		err = c.startLease(s)
+		err = s.start()
 	}
 	if err != nil {
 		k.under.end(err)
@@ -82,9 +59,9 @@ func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error
 // lockOfHandOff makes the lock that the call was given in memory, unless it comes too late.
 func (c *lockCall) lockOfHandOff(g grant) (*Lock, error) {
 	k := c.makeLock(g, c.overdueAt())
-	if err := c.startLease(k.lease); err != nil {
+	if err := k.lease.start(); err != nil {
 		k.under.end(err)
-		k.lease.giveBack(&k.handle, true)
+		k.lease.giveBack(&k.handle, life.Effects{})
 		return nil, err
 	}
 	return k, nil
@@ -120,17 +97,6 @@ func (c *lockCall) makeLock(g grant, overdueAt schedule.Time) *Lock {
 	k.open(c.ctx, c.group, s, g.hold, g.resends)
 	s.handles = &k.handle
 	return k
-}
-
-// startLease starts a lease that has not ended yet.
-func (c *lockCall) startLease(s *lease) error {
-	switch key := c.name.Key(); {
-	case s.since >= s.life.Times().Ends:
-		return unavailableError("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.Lease))
-	case !s.begin():
-		return closedError("taking", key)
-	}
-	return nil
 }
 
 // A release grants the lock to the entry that waits first, and the message about it has what the process needs to start at
@@ -216,8 +182,8 @@ func (s *lease) handOff(h *handle) bool {
 		}
 		if w := queues.Choose(lock, found, func(*entry) bool { return true }); w != nil { // the next call takes over the entry
 			s.mu.Lock()
-			g := grant{acquisition: s.acquisition, Times: s.life.Times(), token: s.token + 1, hold: h.id, resends: h.resends}
-			_ = s.follow(s.life.HandOff())
+			g := grant{acquisition: s.acquisition, Times: s.life.Times, token: s.token + 1, hold: h.id, resends: h.resends}
+			_ = s.unlockAfter(s.life.HandOffInMemory())
 			w.HandOff(g)
 			return true
 		}
@@ -235,5 +201,5 @@ func (s *lease) canBeHandedOff() bool {
 	// The next token must be below what Redis would give by its clock, should the lock end without its release.
 	held := now.Sub(s.heldSince)
 	hasToken := !s.ahead && s.token-s.redisToken < held.Microseconds()
-	return s.life.MayBeHandedOff(now) && isAlike && hasToken && held < handOffFor && !s.engine.isClosing()
+	return s.life.MayBeHandedOffInMemory(now) && isAlike && hasToken && held < handOffFor && !s.engine.isClosing()
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -75,18 +76,17 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		err = unavailableError(handingOver, k.Key(), err)
 	case then != nil:
 		s.mu.Lock()
-		_ = s.follow(s.life.ParkUntil(sent.Add(lasts)))
+		s.life.ParkUntil(sent.Add(lasts))
+		_ = s.unlockAfter(life.Effects{})
 		err = then()
 	}
 	if err != nil {
 		return errors.Join(err, k.takeBack(ctx, locks, r))
 	}
 	s.mu.Lock()
-	after := s.followLocked(s.life.HandOver(&k.state))
 	s.takeOut(&k.handle)
-	s.mu.Unlock()
+	_ = s.unlockAfter(s.life.HandOverByTicket(&k.state))
 	k.under.end(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
-	_ = s.followUnlocked(after)
 	return nil
 }
 
@@ -118,15 +118,13 @@ func (k *Lock) park(until schedule.Time) error {
 	s.mu.Lock()
 	was := k.state
 	parks, e := s.life.Park(schedule.Now(), &k.state, until)
-	switch loss := s.follow(e); {
+	switch loss := s.unlockAfter(e); {
 	case parks:
 		return nil
 	case was != life.In:
 		return notHeldError(s.name.Key())
-	case loss != nil:
-		return loss
 	default:
-		return cannotHandOver(s.name.Key(), "an inner handle is open")
+		return cmp.Or(loss, cannotHandOver(s.name.Key(), "an inner handle is open"))
 	}
 }
 
@@ -135,8 +133,8 @@ func (k *Lock) park(until schedule.Time) error {
 func (k *Lock) unpark() error {
 	s := k.lease
 	s.mu.Lock()
-	abandoned, e := s.life.Unpark(schedule.Now(), &k.state)
-	if _ = s.follow(e); abandoned {
+	abandoned := s.life.Unpark(schedule.Now(), &k.state)
+	if _ = s.unlockAfter(life.Effects{}); abandoned {
 		_ = k.finish(context.Background(), store.Failed, true)
 	}
 	return s.check()
@@ -155,15 +153,15 @@ func (k *Lock) takeBack(ctx context.Context, locks parking, r store.HandOver) er
 		case err == nil:
 			if !s.Fixed {
 				s.mu.Lock()
-				_ = s.follow(s.life.Renewed(s.engine.timesOf(sent, s.Lease)))
+				s.life.Renewed(s.engine.timesOf(sent, s.Lease))
+				_ = s.unlockAfter(life.Effects{})
 			}
 			loss := k.unpark()
 			if loss != nil { // before it was back
 				s.mu.Lock()
-				r := s.releasing(&k.handle)
+				r := releasing{lease: s, handle: &k.handle, request: s.releaseOf(&k.handle, store.Failed)}
 				s.mu.Unlock()
-				r.start(store.Failed)
-				_, _ = r.send(ctx)
+				_, _ = r.send(ctx, store.Failed)
 			}
 			return loss
 		case err == store.ErrGone:
