@@ -46,19 +46,16 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	if !parks {
 		return errors.New("core: Handover: a lock of NewQuorum cannot be handed over")
 	}
-	if err := k.mayHandOver(ctx, ttl); err != nil {
-		return err
-	}
-	ttl = ttl.Truncate(time.Millisecond)
-	lasts := ttl - e.store.Margin(ttl)
+	whole := ttl.Truncate(time.Millisecond)
+	lasts := whole - e.store.Margin(whole)
 	e.underWay.Begin() // Close waits for what becomes of it
 	defer e.underWay.End()
-	if err := k.park(schedule.Now().Add(lasts)); err != nil {
+	if err := k.park(ctx, ttl, lasts); err != nil {
 		return err
 	}
 	r := store.HandOver{
 		Holding: s.holding(&k.handle), Terms: s.Terms, Token: s.redisToken, Last: s.token,
-		ID: e.store.NewHold(), Ticket: ticket, TTL: ttl, Drop: s.hasFailed(),
+		ID: e.store.NewHold(), Ticket: ticket, TTL: whole, Drop: s.hasFailed(),
 	}
 	ctx = context.WithoutCancel(ctx)
 	sent := schedule.Now() // the first of its copies, which together count once
@@ -92,9 +89,11 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 
 const handingOver = "handing over" // in errors
 
-// mayHandOver fails where the lock cannot be handed over, whatever becomes of it.
-func (k *Lock) mayHandOver(ctx context.Context, ttl time.Duration) error {
-	switch s := k.lease; {
+// park begins the handover of the only handle, which lasts for so long, unless the lock cannot be handed over. Until unpark
+// nobody enters, renews or releases the lock; a loss and Close end it.
+func (k *Lock) park(ctx context.Context, ttl, lasts time.Duration) error {
+	s := k.lease
+	switch {
 	case ttl < time.Millisecond || ttl > longestWindow:
 		return fmt.Errorf("core: Handover(%v): give at least 1ms and at most %v", ttl, longestWindow)
 	case !s.Form.Alone():
@@ -108,23 +107,16 @@ func (k *Lock) mayHandOver(ctx context.Context, ttl time.Duration) error {
 	case ctx.Err() != nil:
 		return endedWhile(ctx, handingOver, k.Key(), conn.Ended(ctx))
 	}
-	return nil
-}
-
-// park begins the handover of the only handle, which lasts until then. Until unpark nobody enters, renews or releases
-// the lock; a loss and Close end it.
-func (k *Lock) park(until schedule.Time) error {
-	s := k.lease
 	s.mu.Lock()
-	was := k.state
-	parks, e := s.life.Park(schedule.Now(), &k.state, until)
+	now, was := schedule.Now(), k.state
+	parks, e := s.life.Park(now, &k.state, now.Add(lasts))
 	switch loss := s.unlockAfter(e); {
 	case parks:
 		return nil
 	case was != life.In:
-		return notHeldError(s.name.Key())
+		return notHeldError(k.Key())
 	default:
-		return cmp.Or(loss, cannotHandOver(s.name.Key(), "an inner handle is open"))
+		return cmp.Or(loss, cannotHandOver(k.Key(), "an inner handle is open"))
 	}
 }
 

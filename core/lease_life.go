@@ -129,7 +129,6 @@ func (e *engine) timesOf(sent time.Time, left time.Duration) life.Times {
 // Due is the watchdog: it renews, and notices the ends.
 func (s *lease) Due(schedule.Time) {
 	s.mu.Lock()
-	s.due = 0 // the scheduler has forgotten it
 	_ = s.unlockAfter(s.life.Due(schedule.Now()))
 }
 
