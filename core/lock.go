@@ -234,11 +234,16 @@ func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 	case r.last && s.handOff(&k.handle):
 		return nil
 	case later && r.canEndLater():
-		s.engine.requests.Start(func() { k.reportFailure(r.run(context.Background(), work)) })
+		k.finishLater(r, work)
 		return nil
 	default:
 		return r.run(lasting(ctx), work)
 	}
+}
+
+// finishLater releases the hold in the background. It has the release on the heap, which others need not have.
+func (k *Lock) finishLater(r releasing, work store.Work) {
+	k.lease.engine.requests.Start(func() { k.reportFailure(r.run(context.Background(), work)) })
 }
 
 func (k *Lock) reportFailure(err error) { k.lease.engine.reportRelease(err, "key", k.Key()) }
