@@ -42,7 +42,7 @@ func (l *Locker) Close(ctx context.Context) error {
 		err = conn.Ended(ctx)
 		for _, s := range l.leasesThat(func(*lease) bool { return true }) {
 			s.mu.Lock()
-			_ = s.follow(s.life.Close())
+			_ = s.unlockAfter(s.life.Close())
 		}
 		isDone(end, l.underWay.None()) // calls under way get an answer, to be undone
 	}

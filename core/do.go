@@ -18,31 +18,29 @@ import (
 // [ErrMaxHold] or [ErrClosed], also when fn returned nil: somebody else may have been at work
 // meanwhile. A release that fails after fn is logged and repeated in the background. Do panics at once when fn is nil.
 func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context) error, opts ...Option) error {
-	need("Do", fn)
-	s, err := l.settings(opts)
-	if err != nil {
-		return err
-	}
-	k, err := l.lockObserved(ctx, key, s)
-	if err != nil {
-		return err
-	}
-	return run(ctx, k, fn, s.ReleasesLater())
+	return l.runUnder(ctx, "Do", fn, opts, func(s *settings) (protection, error) { return l.lockObserved(ctx, key, s) })
 }
 
 // DoAll is [Locker.Do] with the locks of several keys, as [Locker.LockAll] takes them. What fn
 // gets is [MultiLock.Context].
 func (l *Locker) DoAll(ctx context.Context, keys []string, fn func(ctx context.Context) error, opts ...Option) error {
-	need("DoAll", fn)
+	return l.runUnder(ctx, "DoAll", fn, opts, func(s *settings) (protection, error) { return l.lockAll(ctx, keys, s) })
+}
+
+// runUnder is Do, or DoAll, as name says, with what lock takes.
+func (l *Locker) runUnder(
+	ctx context.Context, name string, fn func(context.Context) error, opts []Option, lock func(*settings) (protection, error),
+) error {
+	need(name, fn)
 	s, err := l.settings(opts)
 	if err != nil {
 		return err
 	}
-	m, err := l.lockAll(ctx, keys, s)
+	h, err := lock(s)
 	if err != nil {
 		return err
 	}
-	return run(ctx, m, fn, s.ReleasesLater())
+	return run(ctx, h, fn, s.ReleasesLater())
 }
 
 // need panics without a function to run, before a lock is taken for it.

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -57,7 +56,7 @@ func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error
 	if c.ctx.Err() != nil {
 		err = gaveUpError(c.ctx, c.name.Key())
 	} else {
-		err = c.startLease(s)
+		err = s.start()
 	}
 	if err != nil {
 		k.under.end(err)
@@ -70,9 +69,9 @@ func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error
 // lockGivenInMemory makes the lock that the call was given, unless it comes too late.
 func (c *lockCall) lockGivenInMemory(g grant) (*Lock, error) {
 	k := c.makeLock(g, c.overdueAt())
-	if err := c.startLease(k.lease); err != nil {
+	if err := k.lease.start(); err != nil {
 		k.under.end(err)
-		k.lease.giveBack(&k.handle, true)
+		k.lease.giveBack(&k.handle, life.Effects{})
 		return nil, err
 	}
 	return k, nil
@@ -108,17 +107,6 @@ func (c *lockCall) makeLock(g grant, overdueAt schedule.Time) *Lock {
 	k.open(c.ctx, c.group, s, g.hold, g.resends)
 	s.handles = &k.handle
 	return k
-}
-
-// startLease starts a lease that has not ended yet.
-func (c *lockCall) startLease(s *lease) error {
-	switch key := c.name.Key(); {
-	case s.since >= s.life.Times().Ends:
-		return unavailableError("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.Lease))
-	case !s.begin():
-		return closedError("taking", key)
-	}
-	return nil
 }
 
 // A release grants the lock to the entry that waits first, and the message about it has what the process needs to start at
@@ -207,8 +195,8 @@ func (s *lease) handOffInMemory(h *handle) bool {
 		}
 		if w := queues.Choose(lock, found, func(*entry) bool { return true }); w != nil { // the next call takes over the entry
 			s.mu.Lock()
-			g := grant{acquisition: s.acquisition, Times: s.life.Times(), token: s.token + 1, hold: h.id, resends: h.resends}
-			_ = s.follow(s.life.HandOff())
+			g := grant{acquisition: s.acquisition, Times: s.life.Times, token: s.token + 1, hold: h.id, resends: h.resends}
+			_ = s.unlockAfter(s.life.HandOffInMemory())
 			w.Give(g)
 			return true
 		}
@@ -226,5 +214,5 @@ func (s *lease) mayHandOffTo(call *want) bool {
 	// The next token must be below what Redis would give by its clock, should the lock end without its release.
 	held := now.Sub(s.heldSince)
 	hasToken := !s.ahead && s.token-s.redisToken < held.Microseconds()
-	return s.life.MayBeHandedOff(now) && isAlike && hasToken && held < handOffFor && !s.engine.isClosing()
+	return s.life.MayBeHandedOffInMemory(now) && isAlike && hasToken && held < handOffFor && !s.engine.isClosing()
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -45,19 +46,16 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	if !parks {
 		return errors.New("core: Handover: a lock of NewQuorum cannot be handed over")
 	}
-	if err := k.mayHandOver(ctx, ttl); err != nil {
-		return err
-	}
-	ttl = ttl.Truncate(time.Millisecond)
-	lasts := ttl - e.store.Margin(ttl)
+	whole := ttl.Truncate(time.Millisecond)
+	lasts := whole - e.store.Margin(whole)
 	e.underWay.Begin() // Close waits for what becomes of it
 	defer e.underWay.End()
-	if err := k.park(schedule.Now().Add(lasts)); err != nil {
+	if err := k.park(ctx, ttl, lasts); err != nil {
 		return err
 	}
 	r := store.HandOver{
 		Holding: s.holding(&k.handle), Terms: s.Terms, Token: s.redisToken, Last: s.token,
-		ID: e.store.NewHold(), Ticket: ticket, TTL: ttl, Drop: s.hasFailed(),
+		ID: e.store.NewHold(), Ticket: ticket, TTL: whole, Drop: s.hasFailed(),
 	}
 	ctx = context.WithoutCancel(ctx)
 	sent := schedule.Now() // the first of its copies, which together count once
@@ -75,26 +73,27 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 		err = unavailableError(handingOver, k.Key(), err)
 	case then != nil:
 		s.mu.Lock()
-		_ = s.follow(s.life.ParkUntil(sent.Add(lasts)))
+		s.life.ParkUntil(sent.Add(lasts))
+		_ = s.unlockAfter(life.Effects{})
 		err = then()
 	}
 	if err != nil {
 		return errors.Join(err, k.takeBack(ctx, locks, r))
 	}
 	s.mu.Lock()
-	after := s.followLocked(s.life.HandOver(&k.state))
 	s.takeOut(&k.handle)
-	s.mu.Unlock()
+	_ = s.unlockAfter(s.life.HandOverByTicket(&k.state))
 	k.under.end(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
-	_ = s.followUnlocked(after)
 	return nil
 }
 
 const handingOver = "handing over" // in errors
 
-// mayHandOver fails where the lock cannot be handed over, whatever becomes of it.
-func (k *Lock) mayHandOver(ctx context.Context, ttl time.Duration) error {
-	switch s := k.lease; {
+// park begins the handover of the only handle, which lasts for so long, unless the lock cannot be handed over. Until unpark
+// nobody enters, renews or releases the lock; a loss and Close end it.
+func (k *Lock) park(ctx context.Context, ttl, lasts time.Duration) error {
+	s := k.lease
+	switch {
 	case ttl < time.Millisecond || ttl > longestWindow:
 		return fmt.Errorf("core: Handover(%v): give at least 1ms and at most %v", ttl, longestWindow)
 	case !s.Form.Alone():
@@ -108,25 +107,16 @@ func (k *Lock) mayHandOver(ctx context.Context, ttl time.Duration) error {
 	case ctx.Err() != nil:
 		return unanswered(ctx, handingOver, k.Key(), conn.Ended(ctx))
 	}
-	return nil
-}
-
-// park begins the handover of the only handle, which lasts until then. Until unpark nobody enters, renews or releases
-// the lock; a loss and Close end it.
-func (k *Lock) park(until schedule.Time) error {
-	s := k.lease
 	s.mu.Lock()
-	was := k.state
-	parks, e := s.life.Park(schedule.Now(), &k.state, until)
-	switch loss := s.follow(e); {
+	now, was := schedule.Now(), k.state
+	parks, e := s.life.Park(now, &k.state, now.Add(lasts))
+	switch loss := s.unlockAfter(e); {
 	case parks:
 		return nil
 	case was != life.In:
-		return notHeldError(s.name.Key())
-	case loss != nil:
-		return loss
+		return notHeldError(k.Key())
 	default:
-		return cannotHandOver(s.name.Key(), "an inner handle is open")
+		return cmp.Or(loss, cannotHandOver(k.Key(), "an inner handle is open"))
 	}
 }
 
@@ -135,8 +125,8 @@ func (k *Lock) park(until schedule.Time) error {
 func (k *Lock) unpark() error {
 	s := k.lease
 	s.mu.Lock()
-	abandoned, e := s.life.Unpark(schedule.Now(), &k.state)
-	if _ = s.follow(e); abandoned {
+	abandoned := s.life.Unpark(schedule.Now(), &k.state)
+	if _ = s.unlockAfter(life.Effects{}); abandoned {
 		_ = k.finish(context.Background(), store.Failed, true)
 	}
 	return s.check()
@@ -155,15 +145,15 @@ func (k *Lock) takeBack(ctx context.Context, locks parking, r store.HandOver) er
 		case err == nil:
 			if !s.Fixed {
 				s.mu.Lock()
-				_ = s.follow(s.life.Renewed(s.engine.timesOf(sent, s.Lease)))
+				s.life.Renewed(s.engine.timesOf(sent, s.Lease))
+				_ = s.unlockAfter(life.Effects{})
 			}
 			loss := k.unpark()
 			if loss != nil { // before it was back
 				s.mu.Lock()
-				r := s.releasing(&k.handle)
+				r := releasing{lease: s, handle: &k.handle, request: s.releaseOf(&k.handle, store.Failed)}
 				s.mu.Unlock()
-				r.start(store.Failed)
-				_, _ = r.send(ctx)
+				_, _ = r.send(ctx, store.Failed)
 			}
 			return loss
 		case err == store.ErrGone:

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type lease struct {
 
 	mu            sync.Mutex
 	life          life.Life
+	due           schedule.Time // when the scheduler calls Due, as it was told; 0: not at all
 	renewals      uint32        // confirmed
 	refreshed     bool          // by a user: Redis may have it for longer than is known here
 	entered       bool          // once more
@@ -55,132 +57,72 @@ type handle struct {
 	reentry bool          // of a lease that had a handle
 }
 
-// begin starts the watchdog of a lease that has its first handle. It is false when the Locker closes.
-func (s *lease) begin() bool {
-	if !s.engine.register(s) {
-		return false
+// start starts the watchdog of a lease that has its first handle, unless it has ended by now, or the Locker closes.
+func (s *lease) start() error {
+	switch key := s.name.Key(); {
+	case s.since >= s.life.Ends:
+		return unavailableError("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.Lease))
+	case !s.engine.register(s):
+		return closedError("taking", key)
 	}
 	s.mu.Lock()
-	_ = s.follow(s.life.Begin())
-	return true
+	_ = s.unlockAfter(life.Effects{})
+	return nil
 }
 
 // end returns when the lease ends if nothing renews it, or a little later.
 func (s *lease) end() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.life.Times().Ends.Add(s.engine.store.Margin(s.Lease)).Wall()
+	return s.life.Ends.Add(s.engine.store.Margin(s.Lease)).Wall()
 }
 
 // join adds a handle that is about to re-enter; nil stands for one of another Locker, which only Redis
 // counts. It fails when the lease is lost or parked, and with ErrNotHeld when it was released meanwhile.
 func (s *lease) join(h *handle) error {
 	s.mu.Lock()
-	var state *life.Handle
+	var in *life.Handle
 	if h != nil {
-		state = &h.state
+		in = &h.state
 	}
-	joins, e := s.life.Join(schedule.Now(), state)
+	joins, e := s.life.Join(schedule.Now(), in)
 	switch {
 	case joins && h == nil:
 		s.ownerKnown.Store(true)
 	case joins:
-		*s.find(nil), s.entered = h, true
+		h.next, s.handles, s.entered = s.handles, h, true
 	}
-	stands := s.life.State()
-	switch loss := s.follow(e); {
+	state := s.life.State()
+	switch loss := s.unlockAfter(e); {
 	case joins || loss != nil:
 		return loss
-	case stands == life.Parked || stands == life.HandedOver:
+	case state == life.Parked || state == life.HandedOverByTicket:
 		return lostError(s.name.Key(), "it is being handed over", nil)
 	default:
 		return notHeldError(s.name.Key())
 	}
 }
 
-// leave takes a handle out, and returns its release. With the last one the renewal stops. retire must follow, unless the
-// lock is handed off, or leave fails: the handle has left before, is lost, or, with ErrHandedOver itself, handed over.
-func (s *lease) leave(h *handle) (r releasing, err error) {
-	s.mu.Lock()
-	leaves, e := s.life.Leave(schedule.Now(), &h.state)
-	after, passed := s.followLocked(e), h.state == life.Passed
-	if leaves { // its context ends with the lease, so that comes first
-		s.takeOut(h)
-		r = s.releasing(h)
-		r.last = s.handles == nil
-	}
-	s.mu.Unlock()
-	switch loss := s.followUnlocked(after); {
-	case passed:
-		return r, ErrHandedOver
-	case !leaves:
-		return r, notHeldError(s.name.Key())
-	default:
-		return r, loss
-	}
-}
-
-// find returns what points to a handle, or the end of the list. s.mu is held.
-func (s *lease) find(h *handle) **handle {
+// takeOut takes a handle out. s.mu is held.
+func (s *lease) takeOut(h *handle) {
 	at := &s.handles
-	for *at != nil && *at != h {
+	for *at != h {
 		at = &(*at).next
 	}
-	return at
+	*at, h.next = h.next, nil
 }
-
-// all returns the handles. s.mu is held.
-func (s *lease) all() (all []*handle) {
-	for h := s.handles; h != nil; h = h.next {
-		all = append(all, h)
-	}
-	return all
-}
-
-// takeOut takes a handle out. s.mu is held.
-func (s *lease) takeOut(h *handle) { *s.find(h), h.next = h.next, nil }
 
 // check returns why the lease is lost, or nil. It does not wait for the scheduler to notice that the
 // lease has ended. One that was released does not end.
 func (s *lease) check() error {
 	s.mu.Lock()
-	return s.follow(s.life.Check(schedule.Now()))
-}
-
-// usable is check for what would prolong the lease.
-func (s *lease) usable() error {
-	s.mu.Lock()
-	e, overdue := s.life.Check(schedule.Now()), s.life.IsOverdue()
-	if loss := s.follow(e); loss != nil || !overdue {
-		return loss
-	}
-	return maxHoldError(s.name.Key())
-}
-
-// retire ends what leave has begun; err is that of the release. The last one ends the lease. Waiting
-// calls are signalled if the lock is free.
-func (s *lease) retire(signal signalling, err error) {
-	s.mu.Lock()
-	e, stands := s.life.Left(), s.life.State()
-	left := !stands.HasHandles() && !stands.IsLost()
-	if left && err != nil && s.observed != nil {
-		s.observed.unconfirmed = err
-	}
-	if _ = s.follow(e); left && signal == signalQueue {
-		s.engine.queues.Signal(s.name.Lock(), 0)
-	}
+	return s.unlockAfter(s.life.Check(schedule.Now()))
 }
 
 // notFound takes an answer of Redis that it does not know the lease any more.
 func (s *lease) notFound() error {
 	s.mu.Lock()
-	return cmp.Or(s.follow(s.life.NotFound(schedule.Now())), notHeldError(s.name.Key()))
-}
-
-// notFoundByRelease takes the same answer to a release of its own.
-func (s *lease) notFoundByRelease() error {
-	s.mu.Lock()
-	return cmp.Or(s.follow(s.life.NotFoundByRelease(schedule.Now())), s.loss(life.Deleted)) // it was handed off
+	return cmp.Or(s.unlockAfter(s.life.LeaseNotFound(schedule.Now())), notHeldError(s.name.Key()))
 }
 
 // failed notes what became of the work; a worse one stays.
@@ -211,4 +153,24 @@ func (s *lease) observe(o *observation) {
 	if stands.IsLost() {
 		o.lost(s.loss(stands), stands.IsTimeOver())
 	}
+}
+
+// releaseOf is the release of a hold. s.mu is held.
+func (s *lease) releaseOf(h *handle, work store.Work) store.Release {
+	r := store.Release{
+		Holding: s.holding(h), Terms: s.Terms, Token: s.redisToken, Last: s.token, Entered: s.entered,
+		Work: work, MayArrive: h.resends.MayArriveTwice(),
+	}
+	if s.life.Granted {
+		r.Lease = 0
+	}
+	if r.Work == store.Done {
+		r.Answer = s.answer
+	}
+	return r
+}
+
+// holding is a hold as Redis knows it.
+func (s *lease) holding(h *handle) store.Holding {
+	return store.Holding{Name: s.name, Owner: s.owner, Hold: h.id}
 }

@@ -64,7 +64,8 @@ func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 		if err := s.notFound(); !errors.Is(err, ErrNotHeld) || s.check() != nil {
 			t.Errorf("a question that came before: %v", err)
 		}
-		if err := s.notFoundByRelease(); !errors.Is(err, ErrLost) || !errors.Is(s.check(), ErrLost) {
+		signal, err := (&releasing{lease: s, handle: h}).confirm(t.Context(), store.Released{}, nil)
+		if !bool(signal) || !errors.Is(err, ErrLost) || !errors.Is(s.check(), ErrLost) {
 			t.Errorf("its release: %v", err)
 		}
 	})
@@ -100,7 +101,7 @@ func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {
 		// What the holder has said stays, whoever says less.
 		s.failed(store.FailedForGood)
 		s.failed(store.Failed)
-		r := s.releasing(h)
+		r := releasing{lease: s, handle: h, request: s.releaseOf(h, s.work)}
 		if r.start(store.Done); r.request.Work != store.FailedForGood {
 			t.Errorf("failed for good: %+v", r.request)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -126,7 +127,7 @@ func (k *Lock) Refresh(ctx context.Context) error {
 		return unanswered(ctx, "refreshing", k.Key(), err)
 	}
 	s.mu.Lock()
-	s.renewed(held, nil, sent)
+	_ = s.unlockAfter(s.renewed(held, nil, sent))
 	return k.check()
 }
 
@@ -148,7 +149,16 @@ func (k *Lock) isIn(states ...life.Handle) bool {
 	return slices.Contains(states, k.state)
 }
 
-func (k *Lock) usable() error { return k.lease.usable() }
+// usable is check of the lease for what would prolong it.
+func (k *Lock) usable() error {
+	s := k.lease
+	s.mu.Lock()
+	overdue := s.life.IsOverdue()
+	if loss := s.unlockAfter(s.life.Check(schedule.Now())); loss != nil || !overdue {
+		return loss
+	}
+	return maxHoldError(k.Key())
+}
 
 // Unlock ends the hold; the last one of nested holds frees the lock and wakes who waits for it,
 // anywhere. The handle's Context is done before anybody else can have the lock.
@@ -192,16 +202,12 @@ func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 	}
 }
 
-// finishLater releases the hold in the background.
+// finishLater releases the hold in the background. It has the release on the heap, which others need not have.
 func (k *Lock) finishLater(r releasing, work store.Work) {
 	k.lease.engine.requests.Start(func() { k.reportFailure(r.run(context.Background(), work)) })
 }
 
-// reportFailure logs that a release went wrong where no caller can be told. fn may
-// have unlocked by itself.
-func (k *Lock) reportFailure(err error) {
-	k.lease.engine.reportRelease(err, "key", k.Key())
-}
+func (k *Lock) reportFailure(err error) { k.lease.engine.reportRelease(err, "key", k.Key()) }
 
 // lasting is for a release, which goes on when its caller gives up. The values stay, for the
 // client's hooks.

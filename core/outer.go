@@ -15,12 +15,13 @@ var errNotEntered = errors.New("the context does not hold the lock by this Locke
 // enterOuter enters the lock of that name which the context holds by this Locker. If it holds none, the error is
 // errNotEntered. So it is for a lock of another Locker, which the call then enters in Redis: it asks as that one's owner.
 func (c *lockCall) enterOuter() (*Lock, error) {
-	k, err := c.enterFound()
-	for errors.Is(err, ErrNotHeld) { // it was unlocked meanwhile, so the context does not hold it
-		c.want, c.outer = wanted(c.ctx, c.name, c.settings), nil
-		k, err = c.enterFound()
+	for {
+		k, err := c.enterFound()
+		if !errors.Is(err, ErrNotHeld) {
+			return k, err
+		}
+		c.want, c.outer = wanted(c.ctx, c.name, c.settings), nil // it was unlocked meanwhile, so the context does not hold it
 	}
-	return k, err
 }
 
 // enterFound is enterOuter, and fails with ErrNotHeld when the lock is unlocked meanwhile.
@@ -75,7 +76,7 @@ func (c *lockCall) reenter(s *lease) (*Lock, error) {
 		s.mu.Lock()
 		k.resends = e.store.LateCopies(&claim)
 		entered := s.life.Entered(schedule.Now(), &k.state, e.timesOf(granted.Sent, min(granted.Lease, s.Lease)))
-		if err = s.follow(entered); err == nil {
+		if err = s.unlockAfter(entered); err == nil {
 			c.decided(&claim, k)
 			return k, nil
 		}

@@ -1,11 +1,13 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -20,28 +22,38 @@ type releasing struct {
 	over     time.Time // when it goes on in the background
 }
 
-// releaseOf is the release of a hold. s.mu is held.
-func (s *lease) releaseOf(h *handle, work store.Work) store.Release {
-	r := store.Release{
-		Holding: s.holding(h), Terms: s.Terms, Token: s.redisToken, Last: s.token, Entered: s.entered,
-		Work: work, MayArrive: h.resends.MayArriveTwice(),
+// leave takes a handle out, and returns its release. With the last one the renewal stops. retire must follow, unless the
+// lock is handed off, or leave fails: the handle has left before, is lost, or, with ErrHandedOver itself, handed over.
+func (s *lease) leave(h *handle) (r releasing, err error) {
+	s.mu.Lock()
+	leaves, e := s.life.Leave(schedule.Now(), &h.state)
+	passed := h.state == life.Passed
+	if leaves && !s.life.State().IsLost() {
+		s.takeOut(h)
+		r = releasing{lease: s, handle: h, request: s.releaseOf(h, s.work), last: s.handles == nil}
 	}
-	if s.life.IsGranted() {
-		r.Lease = 0
+	switch loss := s.unlockAfter(e); {
+	case passed:
+		return r, ErrHandedOver
+	case !leaves:
+		return r, notHeldError(s.name.Key())
+	default:
+		return r, loss
 	}
-	if r.Work == store.Done {
-		r.Answer = s.answer
-	}
-	return r
 }
 
-func (s *lease) holding(h *handle) store.Holding {
-	return store.Holding{Name: s.name, Owner: s.owner, Hold: h.id}
-}
-
-// releasing is the release of a handle that leaves. s.mu is held.
-func (s *lease) releasing(h *handle) releasing {
-	return releasing{lease: s, handle: h, request: s.releaseOf(h, s.work)}
+// retire ends what leave has begun; err is that of the release. The last one ends the lease. Waiting
+// calls are signalled if the lock is free.
+func (s *lease) retire(signal signalling, err error) {
+	s.mu.Lock()
+	e, state := s.life.Left(), s.life.State()
+	left := !state.HasHandles() && !state.IsLost()
+	if left && err != nil && s.observed != nil {
+		s.observed.unconfirmed = err
+	}
+	if _ = s.unlockAfter(e); left && signal == signalQueue {
+		s.engine.queues.Signal(s.name.Lock(), 0)
+	}
 }
 
 // start is called before the release is sent, which is confirmed, or goes on in the background, within Timeout.
@@ -63,10 +75,16 @@ func (r *releasing) start(work store.Work) {
 
 // run releases the hold. It is sent until it is confirmed, or Timeout is over, and goes on in the background then.
 func (r *releasing) run(ctx context.Context, work store.Work) error {
-	r.start(work)
-	signal, err := r.send(ctx)
+	signal, err := r.send(ctx, work)
 	r.lease.retire(signal, err)
 	return err
+}
+
+func (r *releasing) send(ctx context.Context, work store.Work) (signalling, error) {
+	e := r.lease.engine
+	r.start(work)
+	released, err := e.store.Release(ctx, r.request, e.timeout)
+	return r.confirm(ctx, released, err)
 }
 
 // signalling says whether calls of this process that wait for a lock are to ask for it, when a hold of it has ended.
@@ -77,18 +95,13 @@ const (
 	awaitMessage signalling = false // Redis has granted it to the first in its queue; if that is here, a message says so
 )
 
-func (r *releasing) send(ctx context.Context) (signalling, error) {
-	e := r.lease.engine
-	released, err := e.store.Release(ctx, r.request, e.timeout)
-	return r.confirm(ctx, released, err)
-}
-
 // confirm takes the answer to the release, and sends it again while there is none.
 func (r *releasing) confirm(ctx context.Context, released store.Released, err error) (signalling, error) {
 	s, e := r.lease, r.lease.engine
 	mayBeDone := false // by a copy that was not answered
 	for ; err != nil; released, err = e.store.Release(ctx, r.request, time.Until(r.over)) {
-		if r.isRefused(err) || time.Until(r.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
+		isRefused := conn.OutcomeOf(err) == conn.Refused && !conn.Passes(err) // for good
+		if isRefused || time.Until(r.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
 			e.store.ReleaseLater(r.request)
 			return signalQueue, unavailableError("releasing", s.name.Key(), err)
 		}
@@ -98,7 +111,9 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 		r.enqueues.releaseAnswered(released.Clock)
 	}
 	if !released.Found && !mayBeDone {
-		return signalQueue, s.notFoundByRelease()
+		s.mu.Lock()
+		loss := s.unlockAfter(s.life.HoldNotFound(schedule.Now()))
+		return signalQueue, cmp.Or(loss, s.loss(life.Deleted)) // it may have been handed off in memory
 	}
 	if released.Heard > 0 && e.queues.Watch(s.name.Lock()) {
 		e.listener.Watch(s.name.Lock(), s.name.Channel())
@@ -111,16 +126,12 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 	return signalQueue, nil
 }
 
-// isRefused says that Redis has refused the release for a reason that does not pass.
-func (r *releasing) isRefused(err error) bool {
-	return conn.OutcomeOf(err) == conn.Refused && !conn.Passes(err)
-}
-
 // canEndLater says that nobody depends on when the release of a handle is done: the owner has no
 // other hold, which might end first and leave the lock to this one.
 func (r *releasing) canEndLater() bool { return r.last && !r.lease.ownerKnown.Load() }
 
-// reportRelease logs that a release has failed of which nobody else hears.
+// reportRelease logs that a release has failed of which nobody else hears. The function that it was for may have unlocked
+// by itself.
 func (e *engine) reportRelease(err error, args ...any) {
 	if err != nil && !errors.Is(err, ErrNotHeld) {
 		e.report.warn("a release failed after the work was done", append(args, "error", err)...)

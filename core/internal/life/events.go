@@ -7,11 +7,8 @@ import "github.com/latchkey-go/latchkey/core/internal/schedule"
 // New is the life of a lease with its first handle.
 func New(first *Handle, t Times, overdueAt schedule.Time) Life {
 	*first = In
-	return Life{state: Held, ends: t.Ends, renewAt: t.RenewAt, granted: t.Granted, overdueAt: overdueAt, in: 1}
+	return Life{Times: t, overdueAt: overdueAt, in: 1, state: Held}
 }
-
-// Begin says that the lease is registered, and may be closed by now.
-func (l *Life) Begin() Effects { return l.look(Effects{}) }
 
 // Check asks whether the lease is lost by now, which nobody may have noticed.
 func (l *Life) Check(now schedule.Time) Effects {
@@ -20,7 +17,7 @@ func (l *Life) Check(now schedule.Time) Effects {
 		return Effects{}
 	case l.state == Parked:
 		return l.end(ParkedTooLong)
-	case l.renewAt == 0:
+	case l.RenewAt == 0:
 		return l.end(FixedOver)
 	case l.overdue:
 		return l.end(HeldTooLong)
@@ -29,50 +26,49 @@ func (l *Life) Check(now schedule.Time) Effects {
 	}
 }
 
-// Due says that the time of [Effects.Next] has come.
+// Due says that the time of [Life.NextDue] has come.
 func (l *Life) Due(now schedule.Time) Effects {
 	e := l.Check(now)
 	if l.state.IsHeld() {
 		e.Overdue = l.becomesOverdue() && now >= l.overdueAt
 		l.overdue = l.overdue || e.Overdue
-		e.Renew = l.isRenewable() && now >= l.renewAt
+		e.Renew = l.isRenewable() && now >= l.RenewAt
 		l.renewing = l.renewing || e.Renew
 	}
-	return l.look(e)
+	return e
 }
 
 // RenewalAnswered says that a renewal is not under way any more. What came of it is an event of its own.
 func (l *Life) RenewalAnswered() { l.renewing = false }
 
 // Renewed says that Redis has started the lease anew, for good.
-func (l *Life) Renewed(t Times) Effects {
-	l.granted = false
+func (l *Life) Renewed(t Times) {
+	l.Granted = false
 	if l.state.IsHeld() {
 		l.extend(t)
 	}
-	return l.look(Effects{})
 }
 
-// NotRenewed says that nobody knows whether Redis has renewed it: the renewal is repeated.
-func (l *Life) NotRenewed(again schedule.Time) Effects {
+// NotRenewed says that nobody knows whether Redis has renewed it: the renewal is repeated, and it ends as before.
+func (l *Life) NotRenewed(again schedule.Time) {
 	if l.state.IsHeld() {
-		l.extend(Times{RenewAt: again}) // it ends as before
+		l.extend(Times{RenewAt: again})
 	}
-	return l.look(Effects{})
 }
 
-// NotFound says that Redis was asked, and does not know it. Where nobody relies on it, it may have been released since.
-func (l *Life) NotFound(now schedule.Time) Effects {
+// LeaseNotFound says that Redis was asked, and does not know the lease. Where nobody relies on it, it may have been
+// released since.
+func (l *Life) LeaseNotFound(now schedule.Time) Effects {
 	if !l.state.IsHeld() {
 		return Effects{}
 	}
-	e := l.NotFoundByRelease(now)
-	e.Gone = true
+	e := l.HoldNotFound(now)
+	e.NoHoldLeft = true
 	return e
 }
 
-// NotFoundByRelease says that Redis did not know it, or the hold of a handle that has left, when its release arrived.
-func (l *Life) NotFoundByRelease(now schedule.Time) Effects {
+// HoldNotFound says that Redis did not know the hold of a handle that has left, when its release arrived.
+func (l *Life) HoldNotFound(now schedule.Time) Effects {
 	switch {
 	case l.state.IsEnd():
 		return Effects{}
@@ -93,35 +89,124 @@ func (l *Life) Close() Effects {
 
 func (l *Life) end(as State) Effects {
 	l.state = as
-	return Effects{Ended: as, Next: Never}
+	return Effects{Ended: as}
 }
 
 // extend starts the lease anew. No answer shortens it, and none makes a fixed one renewable.
 func (l *Life) extend(t Times) {
-	l.ends = max(l.ends, t.Ends)
-	if l.renewAt != 0 {
-		l.renewAt = t.RenewAt
+	l.Ends = max(l.Ends, t.Ends)
+	if l.RenewAt != 0 {
+		l.RenewAt = t.RenewAt
 	}
 }
 
-// look has [Life.Due] called when something happens next to a lease that is held.
-func (l *Life) look(e Effects) Effects {
-	if !l.state.IsHeld() {
-		return e
+// These events come from handles.
+
+// Join lets a handle begin to re-enter, or with nil one that only Redis counts, while the lease is [Held].
+func (l *Life) Join(now schedule.Time, h *Handle) (joins bool, e Effects) {
+	if e = l.Check(now); l.state != Held {
+		return false, e
 	}
-	e.Next = l.StopAt()
-	if l.becomesOverdue() {
-		e.Next = min(e.Next, l.overdueAt)
+	if h != nil {
+		*h = Entering
+		l.entering++
 	}
-	if l.isRenewable() {
-		e.Next = min(e.Next, l.renewAt)
-	}
-	return e
+	return true, e
 }
 
-func (l *Life) becomesOverdue() bool { return l.overdueAt != 0 && !l.overdue }
+// Entered says that Redis has confirmed the re-entry, and started the lease anew, unless it is fixed. What was granted
+// is still to be renewed.
+func (l *Life) Entered(now schedule.Time, h *Handle, t Times) Effects {
+	*h = In
+	l.entering--
+	l.in++
+	if l.state.IsEnd() {
+		return Effects{}
+	}
+	l.state = Held
+	if l.RenewAt != 0 {
+		l.extend(t)
+	}
+	return l.Check(now)
+}
 
-// isRenewable says that a renewal can be sent. What was granted gets its lease, at least.
-func (l *Life) isRenewable() bool {
-	return l.renewAt != 0 && l.state != Parked && !l.renewing && (!l.overdue || l.granted)
+// Leave lets a handle leave that is unlocked, or whose re-entry was refused. Unless it has left before, or the lease is
+// lost, its release is to be sent, and [Life.Left] or [Life.HandOffInMemory] to follow. If it is lost, the handle stays
+// among those whose contexts end with it.
+func (l *Life) Leave(now schedule.Time, h *Handle) (leaves bool, e Effects) {
+	e = l.Check(now)
+	switch *h {
+	case In:
+		l.in--
+	case Entering:
+		l.entering--
+	case Passing:
+		*h = Abandoned
+		return false, e
+	default:
+		return false, e
+	}
+	*h = Out
+	switch l.leaving++; {
+	case l.state.IsEnd() || l.in > 0:
+	case l.entering > 0:
+		l.state = PerhapsFree
+	default:
+		l.state = Leaving
+	}
+	return true, e
+}
+
+// Left says that a release is answered or given up, or that there was none to send.
+func (l *Life) Left() Effects {
+	if l.leaving--; l.state == Leaving && l.leaving == 0 {
+		return l.end(Released)
+	}
+	return Effects{}
+}
+
+// HandOffInMemory says that the next call of this process was chosen, which gets the lock although it was deleted
+// meanwhile.
+func (l *Life) HandOffInMemory() Effects {
+	if l.state != Leaving {
+		return Effects{}
+	}
+	return l.end(HandedOffInMemory)
+}
+
+// Park lets a handle begin to hand the lock over, until then at the latest, if no other one is in, or entering.
+func (l *Life) Park(now schedule.Time, h *Handle, until schedule.Time) (parks bool, e Effects) {
+	if e = l.Check(now); *h != In || l.state != Held || l.Holds() > 1 {
+		return false, e
+	}
+	*h, l.state, l.parkedUntil = Passing, Parked, min(until, l.Ends)
+	return true, e
+}
+
+// ParkUntil says that Redis has parked the lock for so long.
+func (l *Life) ParkUntil(until schedule.Time) { l.parkedUntil = until }
+
+// Unpark says that the lock was not handed over: the handle has it as before. One that was abandoned is to leave now.
+func (l *Life) Unpark(now schedule.Time, h *Handle) (abandoned bool) {
+	abandoned = *h == Abandoned
+	*h, l.parkedUntil = In, now
+	if l.state == Parked {
+		l.state = Held
+	}
+	return abandoned
+}
+
+// HandOverByTicket says that whoever gets the lock was told. The context of the handle ends after that: an Unlock that
+// sees its end finds the handle passed. Releases of inner handles that are not answered yet end the lease.
+func (l *Life) HandOverByTicket(h *Handle) Effects {
+	*h = Passed
+	if l.state != Parked {
+		return Effects{}
+	}
+	l.in = 0
+	if l.leaving > 0 {
+		l.state = Leaving
+		return Effects{}
+	}
+	return l.end(HandedOverByTicket)
 }

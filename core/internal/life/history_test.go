@@ -3,6 +3,8 @@ package life
 import (
 	"strings"
 	"testing"
+
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 )
 
 var (
@@ -18,9 +20,9 @@ func TestHistories(t *testing.T) {
 	}{
 		"one renewal at a time, which Refresh is not": {usual, `
 			due at 130: renew, at 150, held
-			due at 149: at 150, held
-			renewed: at 150, held
-			due at 149: at 150, held
+			due at 149: held
+			renewed: held
+			due at 149: held
 			renewal answered
 			due at 149: renew, at 150, held`},
 		"a renewal that failed is repeated": {usual, `
@@ -38,7 +40,7 @@ func TestHistories(t *testing.T) {
 			due at 149: renew, at 150, held`},
 		"no renewal shortens the lease": {usual, `
 			due at 150
-			renewed, an old one: at 200, held
+			renewed, an old one: held
 			check at its end: held too long`},
 		"a longer one": {usual, `
 			due at 150
@@ -50,18 +52,17 @@ func TestHistories(t *testing.T) {
 			renewal answered
 			not renewed
 			due at 150: overdue, at 200, held
-			due at 155: at 200, held
+			due at 155: held
 			leave: never, leaving
 			may be handed off: no, leaving`},
 		"granted: renewed although it is overdue": {granted, `
-			begin: at 105, held
 			due at 150: renew, overdue, at 200, held
 			renewal answered
 			not renewed, late: at 155, held
 			due at 155: renew, at 200, held
 			renewal answered
 			renewed: at 230, held
-			due at its end: at 230, held`},
+			due at its end: held`},
 		"granted: so it is after a re-entry, and not after it was taken back": {granted, `
 			due at 150
 			renewal answered
@@ -69,17 +70,16 @@ func TestHistories(t *testing.T) {
 			entered: at 140, held
 			renewed: at 230, held`},
 		"fixed: nothing renews it": {fixed, `
-			begin: at 150, held
-			due at 149: at 150, held
-			not renewed: at 150, held
+			due at 149: held
+			not renewed: held
 			due at 150: overdue, at 200, held
 			check at its end: fixed over`},
 		"fixed: Refresh does": {fixed, `
-			renewed: at 150, held
+			renewed: held
 			due at 155: overdue, at 230, held`},
 		"fixed: a re-entry does not": {fixed, `
 			join
-			entered: at 150, held
+			entered: held
 			check at its end: fixed over`},
 		"a re-entry": {usual, `
 			join
@@ -106,7 +106,7 @@ func TestHistories(t *testing.T) {
 			join
 			first leaves: never, perhaps free
 			left: perhaps free
-			leave: never, leaving
+			leave: leaving
 			left: released`},
 		"a re-entry that is confirmed when all have left": {usual, `
 			join
@@ -121,7 +121,7 @@ func TestHistories(t *testing.T) {
 			leave: expired`},
 		"a re-entry of a lease that is lost": {usual, `
 			join
-			not found: gone, deleted
+			not found: no hold left, deleted
 			entered: deleted
 			leave: deleted
 			leave: deleted
@@ -149,9 +149,6 @@ func TestHistories(t *testing.T) {
 			hand off: handed off
 			left: handed off
 			release finds nothing: handed off`},
-		"closed while it begins": {usual, `
-			close: closed
-			begin: closed`},
 		"not handed over by one with an inner handle": {usual, `
 			join
 			park: no, held
@@ -175,9 +172,9 @@ func TestHistories(t *testing.T) {
 			due at 130: renew, at 150, held
 			park
 			renewal answered
-			renewed: at 145, parked
+			renewed: parked
 			park until 300: at 150, parked
-			due at 149: at 150, parked
+			due at 149: parked
 			unpark: no, at 140, held`},
 		"parked for less, or more, than its lease": {usual, `
 			park
@@ -224,7 +221,7 @@ func TestHistories(t *testing.T) {
 			left: released`},
 		"lost while it was handed over": {usual, `
 			park
-			not found: gone, deleted
+			not found: no hold left, deleted
 			park until 160: deleted
 			unpark: no, deleted
 			leave: deleted
@@ -247,19 +244,24 @@ func TestHistories(t *testing.T) {
 
 // Core gives the times, and the number of handles, away: to the next call, and to Snapshot.
 func TestWhatIsTold(t *testing.T) {
+	for at, times := range map[schedule.Time]Times{130: usual, 105: granted, 150: fixed} {
+		if s := begun(times); s.NextDue() != at {
+			t.Errorf("first looked at, at %d: %+v", at, s)
+		}
+	}
 	s := history(t, begun(granted), "join")
-	if s.Times() != granted || !s.IsGranted() || s.OverdueAt() != 150 || s.IsOverdue() || s.Holds() != 2 || s.StopAt() != 200 {
+	if s.Times != granted || !s.Granted || s.OverdueAt() != 150 || s.IsOverdue() || s.Holds() != 2 || s.StopAt() != 200 {
 		t.Errorf("%+v", s)
 	}
 	s = history(t, begun(granted), "renewed", "park for long", "due at 150")
-	if want := (Times{Ends: 230, RenewAt: 140}); s.Times() != want || s.IsGranted() || !s.IsOverdue() || s.Holds() != 1 || s.StopAt() != 230 {
+	if want := (Times{Ends: 230, RenewAt: 140}); s.Times != want || s.Granted || !s.IsOverdue() || s.Holds() != 1 || s.StopAt() != 230 {
 		t.Errorf("%+v", s)
 	}
 	// Nobody relies on it any more. Its release knows whether it was renewed.
-	if s := history(t, begun(granted), "leave", "not renewed"); s.Times() != granted {
+	if s := history(t, begun(granted), "leave", "not renewed"); s.Times != granted {
 		t.Errorf("not renewed: %+v", s)
 	}
-	if s := history(t, begun(granted), "park", "not found", "renewed"); s.Times() != (Times{Ends: 200, RenewAt: 105}) {
+	if s := history(t, begun(granted), "park", "not found", "renewed"); s.Times != (Times{Ends: 200, RenewAt: 105}) {
 		t.Errorf("taken back when it was lost: %+v", s)
 	}
 	s.Life = New(&s.first, usual, 0)

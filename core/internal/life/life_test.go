@@ -37,9 +37,16 @@ func (s *lease) handle() *Handle {
 // sure is for events that are always done.
 func sure(e Effects) (bool, Effects) { return true, e }
 
+// plain is for those that have no effects, too.
+func plain(event func(s *lease)) func(s *lease) (bool, Effects) {
+	return func(s *lease) (bool, Effects) {
+		event(s)
+		return true, Effects{}
+	}
+}
+
 // events are what can happen to a lease.
 var events = map[string]func(s *lease) (done bool, e Effects){
-	"begin":                 func(s *lease) (bool, Effects) { return sure(s.Begin()) },
 	"check":                 func(s *lease) (bool, Effects) { return sure(s.Check(110)) },
 	"check at 160":          func(s *lease) (bool, Effects) { return sure(s.Check(160)) },
 	"check at its end":      func(s *lease) (bool, Effects) { return sure(s.Check(200)) },
@@ -50,15 +57,15 @@ var events = map[string]func(s *lease) (done bool, e Effects){
 	"due at 150":            func(s *lease) (bool, Effects) { return sure(s.Due(150)) },
 	"due at 155":            func(s *lease) (bool, Effects) { return sure(s.Due(155)) },
 	"due at its end":        func(s *lease) (bool, Effects) { return sure(s.Due(200)) },
-	"renewal answered":      func(s *lease) (bool, Effects) { s.RenewalAnswered(); return sure(Effects{}) },
-	"renewed":               func(s *lease) (bool, Effects) { return sure(s.Renewed(Times{Ends: 230, RenewAt: 140})) },
-	"renewed, an old one":   func(s *lease) (bool, Effects) { return sure(s.Renewed(Times{Ends: 190, RenewAt: 120})) },
-	"not renewed":           func(s *lease) (bool, Effects) { return sure(s.NotRenewed(135)) },
-	"not renewed, late":     func(s *lease) (bool, Effects) { return sure(s.NotRenewed(155)) },
-	"not found":             func(s *lease) (bool, Effects) { return sure(s.NotFound(110)) },
-	"not found at its end":  func(s *lease) (bool, Effects) { return sure(s.NotFound(200)) },
-	"release finds nothing": func(s *lease) (bool, Effects) { return sure(s.NotFoundByRelease(110)) },
-	"… at its end":          func(s *lease) (bool, Effects) { return sure(s.NotFoundByRelease(200)) },
+	"renewal answered":      plain(func(s *lease) { s.RenewalAnswered() }),
+	"renewed":               plain(func(s *lease) { s.Renewed(Times{Ends: 230, RenewAt: 140}) }),
+	"renewed, an old one":   plain(func(s *lease) { s.Renewed(Times{Ends: 190, RenewAt: 120}) }),
+	"not renewed":           plain(func(s *lease) { s.NotRenewed(135) }),
+	"not renewed, late":     plain(func(s *lease) { s.NotRenewed(155) }),
+	"not found":             func(s *lease) (bool, Effects) { return sure(s.LeaseNotFound(110)) },
+	"not found at its end":  func(s *lease) (bool, Effects) { return sure(s.LeaseNotFound(200)) },
+	"release finds nothing": func(s *lease) (bool, Effects) { return sure(s.HoldNotFound(110)) },
+	"… at its end":          func(s *lease) (bool, Effects) { return sure(s.HoldNotFound(200)) },
 	"close":                 func(s *lease) (bool, Effects) { return sure(s.Close()) },
 	"join":                  func(s *lease) (bool, Effects) { return s.Join(110, &s.inner) },
 	"join at its end":       func(s *lease) (bool, Effects) { return s.Join(200, &s.inner) },
@@ -69,18 +76,18 @@ var events = map[string]func(s *lease) (done bool, e Effects){
 	"leave":                 func(s *lease) (bool, Effects) { return s.Leave(110, s.handle()) },
 	"leave at its end":      func(s *lease) (bool, Effects) { return s.Leave(200, s.handle()) },
 	"left":                  func(s *lease) (bool, Effects) { return sure(s.Left()) },
-	"hand off":              func(s *lease) (bool, Effects) { return sure(s.HandOff()) },
-	"may be handed off":     func(s *lease) (bool, Effects) { return s.MayBeHandedOff(199), Effects{} },
-	"… at the end":          func(s *lease) (bool, Effects) { return s.MayBeHandedOff(200), Effects{} },
+	"hand off":              func(s *lease) (bool, Effects) { return sure(s.HandOffInMemory()) },
+	"may be handed off":     func(s *lease) (bool, Effects) { return s.MayBeHandedOffInMemory(199), Effects{} },
+	"… at the end":          func(s *lease) (bool, Effects) { return s.MayBeHandedOffInMemory(200), Effects{} },
 	"park":                  func(s *lease) (bool, Effects) { return s.Park(110, &s.first, 145) },
 	"park for long":         func(s *lease) (bool, Effects) { return s.Park(110, &s.first, 300) },
 	"park at its end":       func(s *lease) (bool, Effects) { return s.Park(200, &s.first, 300) },
-	"park until 160":        func(s *lease) (bool, Effects) { return sure(s.ParkUntil(160)) },
-	"park until 300":        func(s *lease) (bool, Effects) { return sure(s.ParkUntil(300)) },
+	"park until 160":        plain(func(s *lease) { s.ParkUntil(160) }),
+	"park until 300":        plain(func(s *lease) { s.ParkUntil(300) }),
 	"was parked at 115":     func(s *lease) (bool, Effects) { return s.WasParked(115), Effects{} },
 	"was parked at 116":     func(s *lease) (bool, Effects) { return s.WasParked(116), Effects{} },
-	"unpark":                func(s *lease) (bool, Effects) { return s.Unpark(115, &s.first) },
-	"hand over":             func(s *lease) (bool, Effects) { return sure(s.HandOver(&s.first)) },
+	"unpark":                func(s *lease) (bool, Effects) { return s.Unpark(115, &s.first), Effects{} },
+	"hand over":             func(s *lease) (bool, Effects) { return sure(s.HandOverByTicket(&s.first)) },
 }
 
 // happens has an event happen, and says what it entails and where the lease stands then.
@@ -89,9 +96,9 @@ func (s *lease) happens(t *testing.T, event string) string {
 	if events[event] == nil {
 		t.Fatalf("there is no event %q", event)
 	}
-	before := s.state
+	before, due := s.state, s.NextDue()
 	done, e := events[event](s)
-	if (e.Ended != 0) != (s.state.IsEnd() && s.state != before) || e.Ended != 0 && (e.Ended != s.state || e.Next != Never) {
+	if (e.Ended != 0) != (s.state.IsEnd() && s.state != before) || e.Ended != 0 && (e.Ended != s.state || s.NextDue() != 0) {
 		t.Errorf("%s, %s: %s with %+v", names[before], event, names[s.state], e)
 	}
 	said := ""
@@ -104,14 +111,15 @@ func (s *lease) happens(t *testing.T, event string) string {
 	if e.Overdue {
 		said += "overdue, "
 	}
-	if e.Gone {
-		said += "gone, "
+	if e.NoHoldLeft {
+		said += "no hold left, "
 	}
-	if e.Next == Never && e.Ended == 0 {
+	switch next := s.NextDue(); {
+	case next == due || e.Ended != 0:
+	case next == 0:
 		said += "never, "
-	}
-	if e.Next > 0 {
-		said += fmt.Sprintf("at %d, ", e.Next)
+	default:
+		said += fmt.Sprintf("at %d, ", next)
 	}
 	return said + names[s.state]
 }
@@ -125,30 +133,29 @@ func history(t *testing.T, s *lease, events ...string) *lease {
 	return s
 }
 
-// What each event entails in each state.
+// What each event entails in each state, and when it is looked at next, if that is another time than before.
 func TestEvents(t *testing.T) {
 	states := [...][]string{{}, {"park for long"}, {"join", "first leaves"}, {"leave"}}
 	for _, row := range strings.Split(strings.TrimSpace(`
-		begin                 | at 130, held      | at 150, parked          | perhaps free        | leaving
 		check                 | held              | parked                  | perhaps free        | leaving
 		check at its end      | expired           | parked too long         | perhaps free        | leaving
-		due at 129            | at 130, held      | at 150, parked          | perhaps free        | leaving
-		due at 130            | renew, at 150, held | at 150, parked        | perhaps free        | leaving
+		due at 129            | held              | parked                  | perhaps free        | leaving
+		due at 130            | renew, at 150, held | parked                | perhaps free        | leaving
 		due at 150            | overdue, at 200, held | overdue, at 200, parked | perhaps free    | leaving
 		due at its end        | expired           | parked too long         | perhaps free        | leaving
 		renewal answered      | held              | parked                  | perhaps free        | leaving
-		renewed               | at 140, held      | at 150, parked          | perhaps free        | leaving
-		not renewed           | at 135, held      | at 150, parked          | perhaps free        | leaving
-		not found             | gone, deleted     | gone, deleted           | perhaps free        | leaving
-		not found at its end  | gone, expired in redis | gone, expired in redis | perhaps free        | leaving
+		renewed               | at 140, held      | parked                  | perhaps free        | leaving
+		not renewed           | at 135, held      | parked                  | perhaps free        | leaving
+		not found             | no hold left, deleted     | no hold left, deleted           | perhaps free        | leaving
+		not found at its end  | no hold left, expired in redis | no hold left, expired in redis | perhaps free        | leaving
 		release finds nothing | deleted           | deleted                 | deleted             | deleted
 		… at its end          | expired in redis  | expired in redis        | expired in redis    | expired in redis
 		close                 | closed            | closed                  | closed              | leaving
 		join                  | held              | no, parked              | no, perhaps free    | no, leaving
 		join at its end       | no, expired       | no, parked too long     | no, perhaps free    | no, leaving
 		join of another       | held              | no, parked              | no, perhaps free    | no, leaving
-		leave                 | never, leaving    | no, parked              | never, leaving      | no, leaving
-		leave at its end      | expired           | no, parked too long     | never, leaving      | no, leaving
+		leave                 | never, leaving    | no, parked              | leaving             | no, leaving
+		leave at its end      | expired           | no, parked too long     | leaving             | no, leaving
 		hand off              | held              | parked                  | perhaps free        | handed off
 		may be handed off     | no, held          | no, parked              | no, perhaps free    | leaving
 		… at the end          | no, held          | no, parked              | no, perhaps free    | no, leaving
@@ -170,15 +177,15 @@ func TestEvents(t *testing.T) {
 // Whatever comes after the end changes nothing, and has no effects.
 func TestEnds(t *testing.T) {
 	for end, past := range map[State][]string{
-		Released:       {"leave", "left"},
-		HandedOff:      {"leave", "hand off"},
-		HandedOver:     {"park", "hand over"},
-		Expired:        {"check at its end"},
-		HeldTooLong:    {"due at 150", "check at its end"},
-		ParkedTooLong:  {"park", "check at 160"},
-		ExpiredInRedis: {"not found at its end"},
-		Deleted:        {"not found"},
-		Closed:         {"close"},
+		Released:           {"leave", "left"},
+		HandedOffInMemory:  {"leave", "hand off"},
+		HandedOverByTicket: {"park", "hand over"},
+		Expired:            {"check at its end"},
+		HeldTooLong:        {"due at 150", "check at its end"},
+		ParkedTooLong:      {"park", "check at 160"},
+		ExpiredInRedis:     {"not found at its end"},
+		Deleted:            {"not found"},
+		Closed:             {"close"},
 	} {
 		for event := range events {
 			s := history(t, begun(usual), past...)
@@ -196,7 +203,7 @@ func TestEnds(t *testing.T) {
 func TestStates(t *testing.T) {
 	for state, want := range map[State]string{
 		0: "", Held: "held, has handles", Parked: "held, has handles", PerhapsFree: "has handles", Leaving: "",
-		Released: "ended", HandedOff: "ended", HandedOver: "ended",
+		Released: "ended", HandedOffInMemory: "ended", HandedOverByTicket: "ended",
 		Expired: "ended, lost, time over", FixedOver: "ended, lost, time over", HeldTooLong: "ended, lost, time over",
 		ParkedTooLong: "ended, lost, time over", ExpiredInRedis: "ended, lost, time over", Deleted: "ended, lost", Closed: "ended, lost",
 	} {

@@ -1,15 +1,15 @@
 // Package life says where a lease stands, and what becomes of it. It only decides: it has no clock, no mutex, no Redis
-// and no errors. What happens to a lease is an event, a method of [Life]. It returns [Effects], which core follows while
-// it holds the mutex of the lease, or right after that.
+// and no errors. What happens to a lease is an event, a method of [Life]. It may return [Effects], which core follows
+// while it holds the mutex of the lease, or right after that.
 //
 //	        the last handle leaves                      its release is answered
 //	  Held ────────────────────────────────────▶ Leaving ─────────────────────▶ Released
 //	 │ ▲ ▲│ all leave but one that re-enters    ▲ │ │  given to the next call
-//	 │ │ │└───────────▶ PerhapsFree ── it fails ┘ │ └─────────────────────────▶ HandedOff
+//	 │ │ │└───────────▶ PerhapsFree ── it fails ┘ │ └─────────────────────────▶ HandedOffInMemory
 //	 │ │ └─ it succeeds ────┤                     │
 //	 │ │ park, unpark       │                     │
 //	 ▼ │                    │                     │
-//	Parked ─ whoever gets it was told ────────────┼───────────────────────────▶ HandedOver
+//	Parked ─ whoever gets it was told ────────────┼───────────────────────────▶ HandedOverByTicket
 //	  ├── its time is over ─┼─────────────────────┼─▶ Expired, FixedOver, HeldTooLong, ParkedTooLong   (Held, Parked)
 //	  ├── Close ────────────┴─────────────────────┼─▶ Closed                                           (not Leaving)
 //	  └── Redis knows it no more ─────────────────┴─▶ Deleted, ExpiredInRedis
@@ -32,8 +32,8 @@ const (
 
 	// These are its ends.
 	Released
-	HandedOff  // in memory, to the next call of this process
-	HandedOver // to whoever has the ticket
+	HandedOffInMemory  // to the next call of this process
+	HandedOverByTicket // to whoever has that
 
 	// By these it was lost, or taken away.
 	Expired        // it could not be renewed in time
@@ -60,22 +60,32 @@ func (s State) IsLost() bool { return s >= Expired }
 // IsTimeOver says that the lease was lost when its time was over, not before.
 func (s State) IsTimeOver() bool { return s >= Expired && s <= ExpiredInRedis }
 
-// Life is where a lease stands, and when what happens to it.
+// Handle is the state of one handle of a lease, which the loss of the lease does not change.
+type Handle uint8
+
+const (
+	Out       Handle = iota // it has not entered yet, or has left
+	Entering                // Redis has not confirmed its re-entry: it has nothing yet
+	In                      // it has the lock
+	Passing                 // it is handing the lock over, which nobody can use meanwhile
+	Abandoned               // it was unlocked while it was passing
+	Passed                  // it has handed the lock over
+)
+
+// Life is where a lease stands, and when what happens to it. Only its events change it.
 type Life struct {
-	ends        schedule.Time // when Redis may have ended it, and a little before
-	renewAt     schedule.Time // 0: nothing renews it, for its lease is fixed
+	Times
 	overdueAt   schedule.Time // 0: it may be held for ever
 	parkedUntil schedule.Time // at the latest; once it is unparked, until then
 	in          uint32        // handles that have the lock
 	entering    uint32        // handles whose re-entry Redis has not confirmed
 	leaving     uint32        // releases that are not answered
 	state       State
-	granted     bool // by a release, for a short lease, and not renewed since
 	renewing    bool // a renewal is under way
 	overdue     bool // it has been held for too long
 }
 
-// Times are what a renewal changes.
+// Times are what a renewal changes, and what the next call gets by a hand-off in memory.
 type Times struct {
 	Ends    schedule.Time // when Redis may have ended the lease, and a little before
 	RenewAt schedule.Time // 0: nothing renews it, for it is fixed
@@ -84,24 +94,14 @@ type Times struct {
 
 // Effects are what an event entails.
 type Effects struct {
-	Ended   State         // how the lease has ended, which is told once; 0: it has not, or it was told before
-	Renew   bool          // a renewal is to be sent, and [Life.RenewalAnswered] to follow
-	Overdue bool          // the contexts of the handles end, the lease does not
-	Gone    bool          // with Ended: Redis has said that it knows none of its holds
-	Next    schedule.Time // when to call [Life.Due]; 0: as before, Never: not at all
+	Ended      State // how the lease has ended, which is told once; 0: it has not, or it was told before
+	NoHoldLeft bool  // with Ended: Redis has said that it knows none of its holds
+	Renew      bool  // a renewal is to be sent, and [Life.RenewalAnswered] to follow
+	Overdue    bool  // the contexts of the handles end, the lease does not
 }
-
-// Never is no time.
-const Never schedule.Time = -1
 
 // State says where the lease stands.
 func (l *Life) State() State { return l.state }
-
-// Times are what a hand-off gives to the next call.
-func (l *Life) Times() Times { return Times{Ends: l.ends, RenewAt: l.renewAt, Granted: l.granted} }
-
-// IsGranted says that a release has granted it, for a short lease, and that it was not renewed since.
-func (l *Life) IsGranted() bool { return l.granted }
 
 // IsOverdue says that the lease has been held for too long.
 func (l *Life) IsOverdue() bool { return l.overdue }
@@ -117,14 +117,36 @@ func (l *Life) StopAt() schedule.Time {
 	if l.state == Parked {
 		return l.parkedUntil
 	}
-	return l.ends
+	return l.Ends
 }
 
 // WasParked says that Redis may have found the lock parked when it was asked something then. That it does not know the
 // lease says nothing in this case.
 func (l *Life) WasParked(asked schedule.Time) bool { return asked <= l.parkedUntil }
 
-// MayBeHandedOff says that the next call can have the lease as it is.
-func (l *Life) MayBeHandedOff(now schedule.Time) bool {
-	return l.state == Leaving && now < l.ends && !l.overdue
+// MayBeHandedOffInMemory says that the next call can have the lease as it is.
+func (l *Life) MayBeHandedOffInMemory(now schedule.Time) bool {
+	return l.state == Leaving && now < l.Ends && !l.overdue
+}
+
+// NextDue is when to call [Life.Due]: something happens then to a lease that is held. 0: not at all.
+func (l *Life) NextDue() schedule.Time {
+	if !l.state.IsHeld() {
+		return 0
+	}
+	next := l.StopAt()
+	if l.becomesOverdue() {
+		next = min(next, l.overdueAt)
+	}
+	if l.isRenewable() {
+		next = min(next, l.RenewAt)
+	}
+	return next
+}
+
+func (l *Life) becomesOverdue() bool { return l.overdueAt != 0 && !l.overdue }
+
+// isRenewable says that a renewal can be sent. What was granted gets its lease, at least.
+func (l *Life) isRenewable() bool {
+	return l.RenewAt != 0 && l.state != Parked && !l.renewing && (!l.overdue || l.Granted)
 }

@@ -1,0 +1,64 @@
+package core
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// givingUp counts the releases by which this process gives up what it has of a lock, until Redis confirms them. The
+// zero value is ready; the methods are safe for concurrent use.
+type givingUp struct {
+	mu    sync.Mutex
+	locks map[string]*unconfirmed
+}
+
+// unconfirmed are those releases of one lock.
+type unconfirmed struct {
+	releases int
+	none     chan struct{} // closed when the last of them is confirmed
+	until    time.Time     // when a call that finds the lock busy waits for them no longer
+}
+
+func (g *givingUp) begin(lock string, until time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	u := g.locks[lock]
+	if u == nil {
+		u = &unconfirmed{none: make(chan struct{})}
+		if g.locks == nil {
+			g.locks = map[string]*unconfirmed{}
+		}
+		g.locks[lock] = u
+	}
+	u.releases++
+	u.until = until
+}
+
+func (g *givingUp) end(lock string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	u := g.locks[lock]
+	if u.releases--; u.releases == 0 {
+		delete(g.locks, lock)
+		close(u.none)
+	}
+}
+
+// of returns those of a lock as they are now; nil: there are none.
+func (g *givingUp) of(lock string) *unconfirmed {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if u := g.locks[lock]; u != nil {
+		now := *u
+		return &now
+	}
+	return nil
+}
+
+// confirmed waits until all that were under way are confirmed. It is false when ctx ends, or the time is over, before.
+func (u *unconfirmed) confirmed(ctx context.Context) bool {
+	ctx, cancel := context.WithDeadline(ctx, u.until)
+	defer cancel()
+	return isDone(ctx, u.none)
+}
