@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ type lease struct {
 	schedule.Entry
 	acquisition
 	engine *engine
+	ctx    context.Context // of the call, as its first handle has it: the log is told of the lease in it
 	name   store.Name
 	token  int64
 	since  schedule.Time // when it was taken

@@ -54,7 +54,7 @@ func (s *lease) followUnlocked(after afterwards) error {
 		for _, h := range after.handles {
 			h.under.end(why)
 		}
-		s.engine.report.warn("a lock is held longer than MaxHold permits", "key", s.name.Key())
+		s.engine.report.warn(s.ctx, "a lock is held longer than MaxHold permits", "key", s.name.Key())
 	}
 	switch {
 	case after.Ended == 0:
@@ -82,9 +82,11 @@ func (s *lease) lose(after afterwards, why error) {
 		s.giveBack(h, left)
 	}
 	after.observed.lost(why, after.Ended.IsTimeOver())
-	if after.Ended != life.Closed {
-		e.report.problem("a lock was lost while held", "key", s.name.Key(), "error", why)
+	tell := e.report.problem
+	if after.Ended == life.Closed {
+		tell = e.report.warn
 	}
+	tell(s.ctx, "a lock was lost while held", "key", s.name.Key(), "error", why)
 	e.unregister(s)
 	e.queues.Signal(s.name.Lock(), 0)
 }

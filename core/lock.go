@@ -240,7 +240,7 @@ func (k *Lock) finishLater(r releasing, work store.Work) {
 // reportFailure logs that a release went wrong where no caller can be told. fn may
 // have unlocked by itself.
 func (k *Lock) reportFailure(err error) {
-	k.lease.engine.reportRelease(err, "key", k.Key())
+	k.lease.engine.reportRelease(k.ctx, err, k.Key())
 }
 
 // lasting is for a release, which goes on when its caller gives up. The values stay, for the

@@ -55,7 +55,8 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 		return nil, err
 	}
 	if c, ok := client.(*redis.Client); ok && !c.Options().ContextTimeoutEnabled {
-		l.report.info("locking and unlocking costs a goroutine each, for the Redis client has no ContextTimeoutEnabled; core.Open sets it")
+		l.report.info(context.Background(),
+			"locking and unlocking costs a goroutine each, for the Redis client has no ContextTimeoutEnabled; core.Open sets it")
 	}
 	return l, nil
 }
@@ -123,10 +124,13 @@ func (l *Locker) start(clients ...redis.UniversalClient) error {
 	if c, ok := clients[0].(*redis.Client); ok && s.Replicas.N > 0 {
 		l.atFirst = sync.OnceFunc(func() { l.requests.Start(func() { l.compareClocks(c, s.Lease/10) }) })
 	}
+	l.scheduler = schedule.New(&l.background, func() { l.store.Flush() })
+	l.report.After = l.writeLater
 	servers := make([]*conn.Server, len(clients))
 	for i, c := range clients {
 		if c, ok := c.(*redis.Client); ok && (c.Options().ReadTimeout < 0 || c.Options().ReadTimeout == 0 && !c.Options().ContextTimeoutEnabled) {
-			l.report.warn("a command that is never answered keeps its connection for good, for the Redis client has no ReadTimeout")
+			l.report.warn(context.Background(),
+				"a command that is never answered keeps its connection for good, for the Redis client has no ReadTimeout")
 		}
 		servers[i] = conn.New(c, conn.Config{
 			Prefix: s.Prefix, Timeout: l.timeout, Workers: &l.requests, Replicas: s.Replicas,
@@ -142,7 +146,6 @@ func (l *Locker) start(clients ...redis.UniversalClient) error {
 	} else {
 		l.store = store.New(servers[0], config)
 	}
-	l.scheduler = schedule.New(&l.background, l.store.Flush)
 	l.listener = notify.New(notify.Config{
 		Servers: servers, Sharded: s.Sharded, Process: store.ProcessChannel(process), Workers: &l.subscribers,
 		Disconnected: l.disconnected,
@@ -154,7 +157,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) error {
 
 // disconnected is called when messages from Redis do not arrive.
 func (e *engine) disconnected(err error) {
-	e.report.warn("wake-ups are not heard; waiting calls poll", "error", err)
+	e.report.warn(context.Background(), "wake-ups are not heard; waiting calls poll", "error", err)
 	e.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
 

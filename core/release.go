@@ -24,7 +24,7 @@ type releasing struct {
 func (s *lease) releaseOf(h *handle, work store.Work) store.Release {
 	r := store.Release{
 		Holding: s.holding(h), Terms: s.Terms, Token: s.redisToken, Last: s.token, Entered: s.entered,
-		Work: work, MayArrive: h.resends.MayArriveTwice(),
+		Work: work, MayArrive: h.resends.MayArriveTwice(), Context: s.ctx,
 	}
 	if s.life.IsGranted() {
 		r.Lease = 0
@@ -122,9 +122,12 @@ func (r *releasing) isRefused(err error) bool {
 func (r *releasing) canEndLater() bool { return r.last && !r.lease.ownerKnown.Load() }
 
 // reportRelease logs that a release has failed of which nobody else hears.
-func (e *engine) reportRelease(err error, args ...any) {
-	if err != nil && !errors.Is(err, ErrNotHeld) {
-		e.report.warn("a release failed after the work was done", append(args, "error", err)...)
+func (e *engine) reportRelease(ctx context.Context, err error, keys ...string) {
+	if err == nil || errors.Is(err, ErrNotHeld) {
+		return
+	}
+	for _, key := range keys {
+		e.report.warn(ctx, "a release failed after the work was done", "key", key, "error", err)
 	}
 }
 
@@ -157,7 +160,7 @@ func (c *compensation) Due(now schedule.Time) {
 		c.notify(EventCompensating)
 	}
 	if now > schedule.At(c.Until) {
-		c.engine.report.warn("giving back a lock was never confirmed; if it was taken it ended with its lease", "key", c.Name.Key())
+		c.engine.report.warn(c.Context, "giving back a lock was never confirmed; if it was taken it ended with its lease", "key", c.Name.Key())
 		c.over()
 		return
 	}
@@ -171,11 +174,12 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 	case err == nil:
 		c.over()
 	case conn.IsClosed(err):
-		e.report.warn("giving back a lock was never confirmed, for the Redis client is closed; "+
+		e.report.warn(c.Context, "giving back a lock was never confirmed, for the Redis client is closed; "+
 			"if it was taken it ends with its lease", "key", c.Name.Key())
 		c.over()
 	default:
-		e.report.warn("giving back a lock failed and is repeated", "key", c.Name.Key(), "error", err)
+		e.report.warn(c.Context, "giving back a lock failed and is repeated", "key", c.Name.Key(), "error", err)
+		c.Context = context.Background() // an outage lasts, and what has failed in it is not to keep its requests
 		delay := c.delay
 		c.delay = min(2*c.delay, compensateDelayMax)
 		e.scheduler.Set(c, schedule.Now().Add(delay))

@@ -30,7 +30,7 @@ func (e *engine) compareClocks(client *redis.Client, allowed time.Duration) {
 		_ = replica.Close()
 		ahead := at.offset - master.offset
 		if err == nil && ahead.Abs()-(at.doubt+master.doubt) > allowed {
-			e.report.warn("a replica's clock differs from its master's; after a failover a lock may end as much too early",
+			e.report.warn(ctx, "a replica's clock differs from its master's; after a failover a lock may end as much too early",
 				"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", allowed)
 		}
 	}

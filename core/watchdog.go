@@ -53,7 +53,7 @@ func (s *lease) renewed(held bool, err error, sent time.Time) {
 		_ = s.follow(s.life.NotFound(now))
 	}
 	if err != nil {
-		s.engine.report.warn("a renewal failed and is repeated", "key", s.name.Key(), "error", err)
+		s.engine.report.warn(s.ctx, "a renewal failed and is repeated", "key", s.name.Key(), "error", err)
 		observed.held(EventRenewalFailed, "", err)
 	}
 }
