@@ -60,7 +60,7 @@ func (s *settings) warnOfMissing(ctx context.Context) {
 		return
 	}
 	s.warned.Do(func() {
-		slog.WarnContext(ctx, "latchkey: a task was put off because its key is busy, but asynq has not been told what that means; "+
-			"call asynqlock.Configure, or add to asynq.Config", "missing", missing)
+		slog.WarnContext(context.WithoutCancel(ctx), "latchkey: a task was put off because its key is busy, "+
+			"but asynq has not been told what that means; call asynqlock.Configure, or add to asynq.Config", "missing", missing)
 	})
 }

@@ -42,7 +42,7 @@ func (w *want) way() store.Way {
 func (w *want) claim(hold string, wait store.Waiting) store.Claim {
 	return store.Claim{
 		Holding: store.Holding{Name: w.name, Owner: w.owner().Of(hold), Hold: hold},
-		Terms:   w.terms(), Way: w.way(), Wait: wait,
+		Terms:   w.terms(), Way: w.way(), Wait: wait, Context: w.ctx,
 	}
 }
 

@@ -52,7 +52,7 @@ func (l *Locker) Close(ctx context.Context) error {
 		err = conn.Ended(ctx)
 	}
 	if !l.isConfirmed(end) {
-		l.report.warn("closed before Redis confirmed all releases; these locks end with their leases")
+		l.report.warn(ctx, "closed before Redis confirmed all releases; these locks end with their leases")
 	}
 	l.scheduler.Stop()
 	<-l.background.Wait() // which nothing blocks
@@ -67,6 +67,7 @@ func (l *Locker) Close(ctx context.Context) error {
 		}
 	}()
 	isDone(end, idle)
+	l.report.Close()
 	return err
 }
 

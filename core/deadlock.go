@@ -63,7 +63,7 @@ func (i *inner) begin() error {
 	}
 	if circle := waitingInside.add(i); circle != nil {
 		err := &BusyError{Key: c.name.Key(), RetryAfter: time.Second, HeldKeys: i.keys(), Circle: circle, refused: circular}
-		c.engine.report.problem("calls wait for one another in a circle, one of them is refused", "key", c.name.Key(), "error", err)
+		c.engine.report.problem(c.ctx, "calls wait for one another in a circle, one of them is refused", "key", c.name.Key(), "error", err)
 		return err
 	}
 	c.engine.scheduler.Set(i, schedule.Now().Add(slowInner))
@@ -78,7 +78,8 @@ func (i *inner) end() {
 // Due warns of a wait that is long, for a cycle may go through other processes.
 func (i *inner) Due(schedule.Time) {
 	c := i.call
-	c.engine.report.warn("a call waits for a lock while its context holds others", "key", c.name.Key(), "held", i.keys(), "for", slowInner)
+	c.engine.report.warn(c.ctx, "a call waits for a lock while its context holds others",
+		"key", c.name.Key(), "held", i.keys(), "for", slowInner)
 }
 
 // boundWait has a call that has not said how long it waits do so for a lease.

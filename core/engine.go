@@ -44,7 +44,7 @@ type locks interface {
 type parking interface {
 	HandOver(context.Context, store.HandOver) error
 	TakeBack(ctx context.Context, h store.HandOver, left time.Duration) (sent time.Time, err error)
-	TakeBackLater(store.HandOver)
+	TakeBackLater(context.Context, store.HandOver)
 }
 
 // engine is what all locks of a Locker have in common: the way to Redis, what is due when, who waits

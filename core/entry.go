@@ -43,7 +43,7 @@ func (e *engine) entryFor(w *want, now *entry) *entry {
 			return now
 		}
 	}
-	e.giveUp(w.name, now)
+	e.giveUp(w.ctx, w.name, now)
 	if !hasEntry {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (e *engine) entryAnswered(q *entry, c *store.Claim, g store.Grant, err erro
 	case missed:
 		e.missedMessage()
 	case err != nil && !isBusy && (copied || conn.OutcomeOf(err) == conn.Unknown):
-		e.giveUp(c.Name, q)
+		e.giveUp(c.Context, c.Name, q)
 	}
 }
 
@@ -131,7 +131,7 @@ func (q *entry) releaseAnswered(clock store.Clock) {
 
 // giveUp ends the use of an entry, if there is one, and gives up the lock if that was granted to it. A release that
 // is under way must not put it into the queue later.
-func (e *engine) giveUp(name store.Name, q *entry) {
+func (e *engine) giveUp(ctx context.Context, name store.Name, q *entry) {
 	if q == nil {
 		return
 	}
@@ -143,7 +143,7 @@ func (e *engine) giveUp(name store.Name, q *entry) {
 	if left {
 		e.store.ReleaseLater(store.Release{
 			Holding: store.Holding{Name: name, Owner: q.Owner, Hold: q.Hold}, Terms: store.Terms{Form: q.Form},
-			Work: store.Failed, MayArrive: mayArrive, Until: time.Now().Add(leftAfter),
+			Work: store.Failed, MayArrive: mayArrive, Until: time.Now().Add(leftAfter), Context: ctx,
 		})
 	}
 }

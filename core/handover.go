@@ -160,7 +160,7 @@ func (k *Lock) takeBack(ctx context.Context, locks parking, r store.HandOver) er
 			_ = s.notFound()
 			return k.unpark()
 		case s.check() != nil:
-			locks.TakeBackLater(r)
+			locks.TakeBackLater(ctx, r)
 			return k.unpark()
 		}
 		_ = conn.Pause(ctx, compensateDelay)

@@ -141,7 +141,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string, owners ...string) 
 	}
 	l.queues.Signal(n.Lock(), 0)
 	if freed {
-		l.report.info("a lock was freed by ForceUnlock", "key", key)
+		l.report.info(ctx, "a lock was freed by ForceUnlock", "key", key)
 	}
 	return freed, nil
 }

@@ -53,9 +53,9 @@ func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Conte
 			}
 			return err
 		case again:
-			l.report.warn("leadership has ended, a new campaign begins", "key", key, "error", err)
+			l.report.warn(ctx, "leadership has ended, a new campaign begins", "key", key, "error", err)
 		case k == nil && errors.Is(err, ErrUnavailable) && !conn.IsClosed(err):
-			l.report.warn("a campaign for leadership has failed and is repeated", "key", key, "error", err)
+			l.report.warn(ctx, "a campaign for leadership has failed and is repeated", "key", key, "error", err)
 			select {
 			case <-time.After(pollMax/2 + rand.N(pollMax/2)):
 			case <-ctx.Done():
@@ -113,8 +113,8 @@ func (k *Lock) awaitLeader(returned <-chan struct{}) {
 	}
 	report := &k.lease.engine.report
 	if err := k.check(); err != nil {
-		report.problem("a leader that has lost its lock goes on, and another may lead", "key", k.Key(), "for", slowLeader, "error", err)
+		report.problem(k.ctx, "a leader that has lost its lock goes on, and another may lead", "key", k.Key(), "for", slowLeader, "error", err)
 	} else {
-		report.warn("a leader goes on although its context has ended, and nobody can follow", "key", k.Key(), "for", slowLeader)
+		report.warn(k.ctx, "a leader goes on although its context has ended, and nobody can follow", "key", k.Key(), "for", slowLeader)
 	}
 }

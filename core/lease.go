@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ type lease struct {
 	schedule.Entry
 	acquisition
 	engine *engine
+	ctx    context.Context // of the call, as its first handle has it: the log is told of the lease in it
 	name   store.Name
 	token  int64
 	since  schedule.Time // when it was taken
@@ -159,7 +161,7 @@ func (s *lease) observe(o *observation) {
 func (s *lease) releaseOf(h *handle, work store.Work) store.Release {
 	r := store.Release{
 		Holding: s.holding(h), Terms: s.Terms, Token: s.redisToken, Last: s.token, Entered: s.entered,
-		Work: work, MayArrive: h.resends.MayArriveTwice(),
+		Work: work, MayArrive: h.resends.MayArriveTwice(), Context: s.ctx,
 	}
 	if s.life.Granted {
 		r.Lease = 0

@@ -207,7 +207,7 @@ func (k *Lock) finishLater(r releasing, work store.Work) {
 	k.lease.engine.requests.Start(func() { k.reportFailure(r.run(context.Background(), work)) })
 }
 
-func (k *Lock) reportFailure(err error) { k.lease.engine.reportRelease(err, "key", k.Key()) }
+func (k *Lock) reportFailure(err error) { k.lease.engine.reportRelease(k.ctx, err, k.Key()) }
 
 // lasting is for a release, which goes on when its caller gives up. The values stay, for the
 // client's hooks.

@@ -50,7 +50,8 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 		l, err = l.start(client)
 	}
 	if c, ok := client.(*redis.Client); ok && err == nil && !c.Options().ContextTimeoutEnabled {
-		l.report.info("locking and unlocking costs a goroutine each, for the Redis client has no ContextTimeoutEnabled; core.Open sets it")
+		l.report.info(context.Background(),
+			"locking and unlocking costs a goroutine each, for the Redis client has no ContextTimeoutEnabled; core.Open sets it")
 	}
 	return l, err
 }
@@ -113,10 +114,13 @@ func (l *Locker) start(clients ...redis.UniversalClient) (*Locker, error) {
 	if err := s.Replicas.Check(clients[0], l.timeout); err != nil {
 		return nil, err
 	}
+	l.scheduler = schedule.New(&l.background, func() { l.store.Flush() })
+	l.report.After = l.writeLater
 	servers := make([]*conn.Server, len(clients))
 	for i, c := range clients {
 		if c, ok := c.(*redis.Client); ok && (c.Options().ReadTimeout < 0 || c.Options().ReadTimeout == 0 && !c.Options().ContextTimeoutEnabled) {
-			l.report.warn("a command that is never answered keeps its connection for good, for the Redis client has no ReadTimeout")
+			l.report.warn(context.Background(),
+				"a command that is never answered keeps its connection for good, for the Redis client has no ReadTimeout")
 		}
 		servers[i] = conn.New(c, conn.Config{
 			Prefix: s.Prefix, Timeout: l.timeout, Workers: &l.requests, Replicas: s.Replicas, ReplicaClock: l.replicaClock,
@@ -132,7 +136,6 @@ func (l *Locker) start(clients ...redis.UniversalClient) (*Locker, error) {
 	} else {
 		l.store = store.New(servers[0], config)
 	}
-	l.scheduler = schedule.New(&l.background, l.store.Flush)
 	l.listener = notify.New(notify.Config{
 		Servers: servers, Sharded: s.Sharded, Process: store.ProcessChannel(process), Workers: &l.subscribers,
 		Disconnected: l.disconnected,
@@ -144,14 +147,14 @@ func (l *Locker) start(clients ...redis.UniversalClient) (*Locker, error) {
 
 // disconnected is called when messages from Redis do not arrive.
 func (l *Locker) disconnected(err error) {
-	l.report.warn("wake-ups are not heard; waiting calls poll", "error", err)
+	l.report.warn(context.Background(), "wake-ups are not heard; waiting calls poll", "error", err)
 	l.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
 
 // replicaClock is told how far the clock of a replica is ahead of its master's.
 func (l *Locker) replicaClock(addr string, ahead, doubt time.Duration) {
 	if allowed := l.defaults.Lease / 10; ahead.Abs()-doubt > allowed {
-		l.report.warn("a replica's clock differs from its master's; after a failover a lock may end as much too early",
+		l.report.warn(context.Background(), "a replica's clock differs from its master's; after a failover a lock may end as much too early",
 			"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", allowed)
 	}
 }

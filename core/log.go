@@ -1,8 +1,11 @@
 package core
 
 import (
+	"context"
 	"log/slog"
+	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/internal/limitedlog"
 )
 
@@ -10,10 +13,30 @@ import (
 type report struct{ limitedlog.Log }
 
 // problem is for what may have done harm.
-func (r *report) problem(kind string, args ...any) { r.Limited(slog.LevelError, kind, args...) }
+func (r *report) problem(ctx context.Context, kind string, args ...any) {
+	r.Limited(ctx, slog.LevelError, kind, args...)
+}
 
 // warn is for what may recover by itself.
-func (r *report) warn(kind string, args ...any) { r.Limited(slog.LevelWarn, kind, args...) }
+func (r *report) warn(ctx context.Context, kind string, args ...any) {
+	r.Limited(ctx, slog.LevelWarn, kind, args...)
+}
 
 // info is for what somebody has asked for, each time.
-func (r *report) info(kind string, args ...any) { r.Each(slog.LevelInfo, kind, args...) }
+func (r *report) info(ctx context.Context, kind string, args ...any) {
+	r.Each(ctx, slog.LevelInfo, kind, args...)
+}
+
+// lateLine is what was left out of the log, until it is due.
+type lateLine struct {
+	schedule.Entry
+	write func()
+}
+
+// Due writes it.
+func (l *lateLine) Due(schedule.Time) { l.write() }
+
+// writeLater is how the log has a line written later.
+func (e *engine) writeLater(d time.Duration, write func()) {
+	e.scheduler.Set(&lateLine{write: write}, schedule.Now().Add(d))
+}

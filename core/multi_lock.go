@@ -64,7 +64,7 @@ func (m *MultiLock) usable() error {
 	return nil
 }
 
-func (m *MultiLock) reportFailure(err error) { m.locker.reportRelease(err, "keys", m.Keys()) }
+func (m *MultiLock) reportFailure(err error) { m.locker.reportRelease(m.ctx, err, m.Keys()...) }
 
 // finish ends the holds in reverse order. With later, Redis may be asked in the background: then the error is what
 // is known before.

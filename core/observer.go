@@ -129,7 +129,7 @@ func (e *engine) notify(ctx context.Context, event Event) context.Context {
 func (e *engine) notifyOne(ctx context.Context, o Observer, event Event) (result context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.report.problem("an Observer panicked", "panic", p, "stack", string(debug.Stack()))
+			e.report.problem(ctx, "an Observer panicked", "panic", p, "stack", string(debug.Stack()))
 		}
 		if result == nil {
 			result = ctx

@@ -132,9 +132,12 @@ func (r *releasing) canEndLater() bool { return r.last && !r.lease.ownerKnown.Lo
 
 // reportRelease logs that a release has failed of which nobody else hears. The function that it was for may have unlocked
 // by itself.
-func (e *engine) reportRelease(err error, args ...any) {
-	if err != nil && !errors.Is(err, ErrNotHeld) {
-		e.report.warn("a release failed after the work was done", append(args, "error", err)...)
+func (e *engine) reportRelease(ctx context.Context, err error, keys ...string) {
+	if err == nil || errors.Is(err, ErrNotHeld) {
+		return
+	}
+	for _, key := range keys {
+		e.report.warn(ctx, "a release failed after the work was done", "key", key, "error", err)
 	}
 }
 
@@ -167,7 +170,7 @@ func (c *compensation) Due(now schedule.Time) {
 		c.notify(EventCompensating)
 	}
 	if now > schedule.At(c.Until) {
-		c.engine.report.warn("giving back a lock was never confirmed; if it was taken it ended with its lease", "key", c.Name.Key())
+		c.engine.report.warn(c.Context, "giving back a lock was never confirmed; if it was taken it ended with its lease", "key", c.Name.Key())
 		c.over()
 		return
 	}
@@ -181,11 +184,12 @@ func (c *compensation) Receive(_ conn.Reply, err error) {
 	case err == nil:
 		c.over()
 	case conn.IsClosed(err):
-		e.report.warn("giving back a lock was never confirmed, for the Redis client is closed; "+
+		e.report.warn(c.Context, "giving back a lock was never confirmed, for the Redis client is closed; "+
 			"if it was taken it ends with its lease", "key", c.Name.Key())
 		c.over()
 	default:
-		e.report.warn("giving back a lock failed and is repeated", "key", c.Name.Key(), "error", err)
+		e.report.warn(c.Context, "giving back a lock failed and is repeated", "key", c.Name.Key(), "error", err)
+		c.Context = context.Background() // an outage lasts, and what has failed in it is not to keep its requests
 		delay := c.delay
 		c.delay = min(2*c.delay, compensateDelayMax)
 		e.scheduler.Set(c, schedule.Now().Add(delay))

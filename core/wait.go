@@ -286,5 +286,5 @@ func (c *queuedCall) leaveQueue(left waitqueue.Leftover[*entry]) {
 	if left.Notifications {
 		c.engine.listener.Unwatch(c.name.Channel())
 	}
-	c.engine.giveUp(c.name, left.Entry)
+	c.engine.giveUp(c.ctx, c.name, left.Entry)
 }

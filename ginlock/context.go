@@ -1,6 +1,7 @@
 package ginlock
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 
@@ -19,7 +20,7 @@ func tellOfContext(c *gin.Context, lock *core.Lock) {
 		return shown == lock || c.Done() != nil
 	}
 	if !contextTold.Load() && !shows() && contextTold.CompareAndSwap(false, true) {
-		slog.Warn("latchkey: calls with gin's c would go on when the lock is lost: " +
+		slog.WarnContext(context.WithoutCancel(c.Request.Context()), "latchkey: calls with gin's c would go on when the lock is lost: "+
 			"set the engine's ContextWithFallback, or give all calls c.Request.Context()")
 	}
 }

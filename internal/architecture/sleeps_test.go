@@ -23,6 +23,7 @@ var sleepers = map[string]string{
 	"internal/conformance.handoverCases":   "likewise",
 	"internal/conformance.idempotentCases": "likewise",
 	"internal/conformance.keepforCases":    "likewise",
+	"internal/conformance.logCases":        "likewise",
 	"internal/conformance.permitCases":     "likewise",
 	"internal/conformance.severalCases":    "likewise",
 	"internal/conformance.storedCases":     "likewise",

@@ -57,6 +57,7 @@ var subjects = []struct {
 	{"Handlers", false, handlerCases},
 	{"Contexts that are used again", false, reuseCases},
 	{"Outages and set-up", false, outageCases},
+	{"Log", false, logCases},
 	{"Configuration", false, configCases},
 	{"Shared access", false, sharedCases},
 	{"Permits", false, permitCases},
@@ -144,7 +145,7 @@ func (b *logBuffer) reset() {
 func captureLog(t *testing.T) *logBuffer {
 	b := &logBuffer{}
 	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(b, nil)))
+	slog.SetDefault(slog.New(ofRequests{slog.NewTextHandler(b, nil)}))
 	t.Cleanup(func() { slog.SetDefault(before) })
 	return b
 }

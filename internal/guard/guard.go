@@ -133,19 +133,20 @@ func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
 // report logs why a request is refused. Of what came from the client only a key is in it, of a
 // lock that was waited for.
 func (g *Guard) report(r Request, refusal *Refusal) {
+	ctx := r.HTTP().Context()
 	route, _ := r.Route()
 	switch refusal.Status {
 	case http.StatusInternalServerError:
-		g.log.Limited(slog.LevelError, "a request was refused because the middleware is misconfigured",
+		g.log.Limited(ctx, slog.LevelError, "a request was refused because the middleware is misconfigured",
 			"route", route, "error", refusal.cause)
 	case http.StatusConflict, http.StatusTooManyRequests:
 		if refusal.isBusy() && refusal.waited >= longWait {
-			g.log.Limited(slog.LevelInfo, "a request has waited for its lock in vain", "route", route, "error", refusal.cause)
+			g.log.Limited(ctx, slog.LevelInfo, "a request has waited for its lock in vain", "route", route, "error", refusal.cause)
 		}
 	case http.StatusServiceUnavailable:
-		g.log.Limited(slog.LevelWarn, "requests are refused", "error", refusal.cause)
+		g.log.Limited(ctx, slog.LevelWarn, "requests are refused", "error", refusal.cause)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-		g.log.Limited(slog.LevelInfo, "a request was refused because it has no key",
+		g.log.Limited(ctx, slog.LevelInfo, "a request was refused because it has no key",
 			"route", route, "part", keyfunc.Part(refusal.cause), "reason", refusal.Detail)
 	}
 }
@@ -193,7 +194,9 @@ func (g *Guard) serve(r *Received, next Next) *Refusal {
 		return nil // what went wrong meanwhile, core has logged
 	}
 	if g.config.FailOpen && errors.Is(err, core.ErrUnavailable) && r.IsOurs() {
-		g.log.Limited(slog.LevelWarn, "redis is unavailable, a request runs without its lock (FailOpen)", "error", err)
+		for _, key := range keys {
+			g.log.Limited(ctx, slog.LevelWarn, "redis is unavailable, a request runs without its lock (FailOpen)", "key", key, "error", err)
+		}
 		next(ctx, &Outcome{})
 		return nil
 	}

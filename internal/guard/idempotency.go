@@ -143,7 +143,7 @@ func (g *Guard) once(r *Received, id string, locker *core.Locker, next Next) *Re
 		return misconfigured.because(errTwice)
 	}
 	if number > 1 {
-		g.log.Limited(slog.LevelWarn, "a request is processed again, because the outcome of its last attempt is unknown",
+		g.log.Limited(r.ctx, slog.LevelWarn, "a request is processed again, because the outcome of its last attempt is unknown",
 			"key", key, "attempt", number)
 	}
 	own, _ := g.config.ownKey(r) // it is a part of id
@@ -186,7 +186,7 @@ func (g *Guard) conclude(lock *core.Lock, o *Outcome, returned bool, key, reques
 	}
 	o.recording.end()
 	if err != nil && !errors.Is(err, core.ErrNotHeld) {
-		g.log.Limited(slog.LevelWarn, "an answer was not stored, so that the outcome of the request is unknown", "key", key, "error", err)
+		g.log.Limited(ctx, slog.LevelWarn, "an answer was not stored, so that the outcome of the request is unknown", "key", key, "error", err)
 	}
 }
 
@@ -196,7 +196,7 @@ func (g *Guard) noAttempt(r *Received, key, request string, err error, opts []co
 		stored, failure := g.config.Idempotent.open(text, key, request)
 		switch {
 		case failure != nil:
-			g.log.Limited(slog.LevelError, "a stored answer cannot be read", "key", key, "error", failure)
+			g.log.Limited(r.ctx, slog.LevelError, "a stored answer cannot be read", "key", key, "error", failure)
 		case stored != nil:
 			stored.safe = IsSafe(r.HTTP())
 			return &Refusal{Status: stored.Status, stored: stored}
@@ -204,7 +204,7 @@ func (g *Guard) noAttempt(r *Received, key, request string, err error, opts []co
 		err = errNotReplayable
 	}
 	if errors.Is(err, adapter.ErrOutcomeUnknown) {
-		g.log.Limited(slog.LevelWarn, "a request is refused, because the outcome of its last attempt is unknown", "key", key)
+		g.log.Limited(r.ctx, slog.LevelWarn, "a request is refused, because the outcome of its last attempt is unknown", "key", key)
 	}
 	refusal := g.noLock(r.ctx, err, opts)
 	if refusal.isBusy() {

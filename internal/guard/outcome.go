@@ -236,6 +236,6 @@ func (g *Guard) keepWindow(ctx context.Context) {
 		return
 	}
 	if err := lock.Unlock(ctx); err != nil && !errors.Is(err, core.ErrNotHeld) {
-		g.log.Limited(slog.LevelWarn, "a release failed after the work was done", "error", err)
+		g.log.Limited(ctx, slog.LevelWarn, "a release failed after the work was done", "key", lock.Key(), "error", err)
 	}
 }

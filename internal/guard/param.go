@@ -44,7 +44,7 @@ func (g *Guard) declares(r Request) (bool, *Refusal) {
 		return false, misconfigured.because(setupError(undeclared("no route", []string{name}, names)))
 	}
 	if _, again := g.warned.LoadOrStore(pattern, true); !again {
-		slog.Warn("latchkey: a route is not guarded, because it does not declare the parameter",
+		g.log.Each(r.HTTP().Context(), slog.LevelWarn, "a route is not guarded, because it does not declare the parameter",
 			"route", pattern, "parameter", name)
 	}
 	return false, nil

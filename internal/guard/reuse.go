@@ -72,8 +72,8 @@ func (in *Received) IsOurs() bool {
 		return true
 	}
 	in.guard.late.Do(func() {
-		slog.Error("latchkey: a guard has come back too late to its request, in a goroutine of middleware outside, " +
-			"which must not answer before the handlers inside have returned: the framework gives their context to another request. " +
+		in.guard.log.Each(in.ctx, slog.LevelError, "a guard has come back too late to its request, in a goroutine of middleware outside, "+
+			"which must not answer before the handlers inside have returned: the framework gives their context to another request. "+
 			"Put a timeout around the whole engine, or have the request's context end")
 	})
 	return false

@@ -1,51 +1,156 @@
-// Package limitedlog writes at most one line a second of each kind to a log: in an outage everything fails at once.
+// Package limitedlog writes at most one line a second of each kind to a log: in an outage everything fails at once. What
+// that leaves out comes in the next one, which is at most a second late.
 package limitedlog
 
 import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
 
+// maxKeys bounds the keys in a line, in bytes: collectors of logs cut long lines.
+const maxKeys = 8 << 10
+
 // Log is safe for concurrent use. The zero value is ready.
 type Log struct {
-	Logger *slog.Logger // nil: slog.Default
+	Logger *slog.Logger                // nil: slog.Default
+	After  func(time.Duration, func()) // calls a function later; nil: as time.AfterFunc does
 
-	mu    sync.Mutex
-	kinds map[string]written // the last line of each
+	mu     sync.Mutex
+	kinds  map[string]*written
+	closed bool
 }
 
+// written is what was written of a kind.
 type written struct {
-	at      time.Time
-	omitted int // since then
+	at   time.Time // the last line
+	next *line     // nil: nothing was left out since
 }
 
-// Limited writes a line unless there was one of the same kind in the last second, and in it how many were omitted.
-func (l *Log) Limited(level slog.Level, kind string, args ...any) {
+// line is the first one that was left out, and what is known of those after it.
+type line struct {
+	ctx     context.Context
+	level   slog.Level
+	kind    string
+	args    []any
+	omitted int      // those after it
+	keys    []string // its own, and then theirs, each once
+	bytes   int      // of the keys
+	more    int      // lines whose keys have no room
+}
+
+// Limited writes a line, unless there was one of the same kind in the last second. When that is over, it writes the first of
+// those that came meanwhile, which says how many others did, and their keys: the arguments that are called so. A kind always
+// has the same arguments. The line has the values of the context, however that ends.
+func (l *Log) Limited(ctx context.Context, level slog.Level, kind string, args ...any) {
+	n := &line{ctx: ctx, level: level, kind: kind, args: args, keys: []string{keyOf(args)}}
+	if !l.leavesOut(n) {
+		l.write(n)
+	}
+}
+
+// leavesOut says that a line is not to be written now.
+func (l *Log) leavesOut(n *line) bool {
 	l.mu.Lock()
-	if l.kinds == nil {
-		l.kinds = map[string]written{}
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
 	}
-	last, now := l.kinds[kind], time.Now()
-	omit := now.Sub(last.at) < time.Second
-	if omit {
-		l.kinds[kind] = written{last.at, last.omitted + 1}
-	} else {
-		l.kinds[kind] = written{at: now}
+	w := l.kinds[n.kind]
+	if w == nil {
+		w = &written{}
+		if l.kinds == nil {
+			l.kinds = map[string]*written{}
+		}
+		l.kinds[n.kind] = w
 	}
-	l.mu.Unlock()
-	if omit {
+	rest := time.Second - time.Since(w.at)
+	switch {
+	case w.next != nil:
+		w.next.omit(n.keys[0])
+	case rest > 0:
+		w.next = n
+		l.after(rest, func() { l.writeNext(w) })
+	default:
+		w.at = time.Now()
+		return false
+	}
+	return true
+}
+
+func (l *Log) after(d time.Duration, f func()) {
+	if l.After == nil {
+		time.AfterFunc(d, f)
 		return
 	}
-	if last.omitted > 0 {
-		args = append(args, "omitted", last.omitted)
+	l.After(d, f)
+}
+
+// writeNext writes what was left out of a kind.
+func (l *Log) writeNext(w *written) {
+	l.mu.Lock()
+	next := w.next
+	if next != nil {
+		w.next, w.at = nil, time.Now()
 	}
-	l.Each(level, kind, args...)
+	l.mu.Unlock()
+	if next != nil {
+		l.write(next)
+	}
+}
+
+// Close writes what was left out. Nothing is left out from now on, for nobody would write it.
+func (l *Log) Close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	for _, w := range l.kinds { // which nobody changes any more
+		l.writeNext(w)
+	}
+}
+
+func (l *Log) write(n *line) {
+	args := slices.Clip(n.args)
+	if n.omitted > 0 {
+		args = append(args, "omitted", n.omitted)
+	}
+	if len(n.keys) > 1 {
+		args = append(args, "omitted_keys", n.keys[1:])
+	}
+	if n.more > 0 {
+		args = append(args, "more_keys", n.more)
+	}
+	l.Each(n.ctx, n.level, n.kind, args...)
 }
 
 // Each writes a line, however many there were.
-func (l *Log) Each(level slog.Level, kind string, args ...any) {
-	cmp.Or(l.Logger, slog.Default()).Log(context.Background(), level, "latchkey: "+kind, args...)
+func (l *Log) Each(ctx context.Context, level slog.Level, kind string, args ...any) {
+	cmp.Or(l.Logger, slog.Default()).Log(context.WithoutCancel(ctx), level, "latchkey: "+kind, args...)
+}
+
+// omit counts a line that comes after it, with that key.
+func (n *line) omit(key string) {
+	n.omitted++
+	switch {
+	case slices.Contains(n.keys, key):
+	case n.bytes+len(key) > maxKeys:
+		n.more++
+	default:
+		n.bytes += len(key)
+		n.keys = append(n.keys, key)
+	}
+}
+
+// keyOf is the key in the arguments of a line; empty: they have none.
+func keyOf(args []any) string {
+	for i := 0; i+1 < len(args); i += 2 {
+		if args[i] == "key" {
+			key, _ := args[i+1].(string)
+			return key
+		}
+	}
+	return ""
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,8 +17,9 @@ type Claim struct {
 	Holding
 	Terms
 	Way
-	Wait    Waiting      // when the lock is busy; NotWaiting in a quorum
-	Resends conn.Resends // whether a copy may arrive beside the one that was answered
+	Wait    Waiting         // when the lock is busy; NotWaiting in a quorum
+	Context context.Context // of the call, for its compensation
+	Resends conn.Resends    // whether a copy may arrive beside the one that was answered
 
 	store    *backend
 	command  conn.Command
@@ -104,7 +106,9 @@ func (c *Claim) Withdraw(lease time.Duration) { c.undo(lease, c.store.servers...
 func (c *Claim) Compensate(server *conn.Server) { c.undo(c.Lease, server) }
 
 func (c *Claim) undo(lease time.Duration, servers ...*conn.Server) {
-	r := Release{Holding: c.Holding, Terms: c.Terms, Work: Failed, MayArrive: true, Until: time.Now().Add(lease + tombstoneLife)}
+	r := Release{
+		Holding: c.Holding, Terms: c.Terms, Work: Failed, MayArrive: true, Until: time.Now().Add(lease + tombstoneLife), Context: c.Context,
+	}
 	c.store.releaseLater(r, servers...)
 }
 

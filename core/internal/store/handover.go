@@ -40,8 +40,8 @@ func (s *Store) TakeBack(ctx context.Context, h HandOver, left time.Duration) (s
 
 // TakeBackLater compensates requests of which nobody knows the outcome, for a lock that is lost: it ends, or it would be
 // parked for nobody, or held by nobody when what should take it back arrives late.
-func (s *Store) TakeBackLater(h HandOver) {
-	s.compensate(h.command(s, 0, leaseArg(h.Lease, h.Fixed)), h.Name, time.Now().Add(max(h.TTL, h.Lease)), s.servers...)
+func (s *Store) TakeBackLater(ctx context.Context, h HandOver) {
+	s.compensate(ctx, h.command(s, 0, leaseArg(h.Lease, h.Fixed)), h.Name, time.Now().Add(max(h.TTL, h.Lease)), s.servers...)
 }
 
 // command parks the lock for ttl, or takes it back for so long if it is given the lease.

@@ -11,15 +11,16 @@ import (
 // Release ends one hold, wherever it is: in the lock, in the queue, or not yet arrived.
 type Release struct {
 	Holding
-	Terms               // Lease is 0 when the lock was granted, and not renewed yet
-	Token     int64     // that of the lock in Redis; 0: it is unknown, or the hold may have none
-	Last      int64     // the last one that this process has given under it
-	Entered   bool      // the lock has, or had, more holds than this
-	Work      Work      // what became of it
-	Answer    *Answer   // to the request for which the lock was taken; nil: there is none
-	Waits     Place     // with which the process goes on waiting; zero: it does not
-	MayArrive bool      // a copy of the acquisition may still arrive, and is to be refused
-	Until     time.Time // for how long it makes sense to repeat it
+	Terms                     // Lease is 0 when the lock was granted, and not renewed yet
+	Token     int64           // that of the lock in Redis; 0: it is unknown, or the hold may have none
+	Last      int64           // the last one that this process has given under it
+	Entered   bool            // the lock has, or had, more holds than this
+	Work      Work            // what became of it
+	Answer    *Answer         // to the request for which the lock was taken; nil: there is none
+	Waits     Place           // with which the process goes on waiting; zero: it does not
+	MayArrive bool            // a copy of the acquisition may still arrive, and is to be refused
+	Until     time.Time       // for how long it makes sense to repeat it
+	Context   context.Context // of the call that wanted the lock, for what is told of the compensation
 }
 
 // Released is what a release has done.
@@ -49,14 +50,16 @@ func (s *backend) Release(ctx context.Context, r Release, timeout time.Duration)
 func (s *backend) ReleaseLater(r Release) { s.releaseLater(r, s.servers...) }
 
 func (s *backend) releaseLater(r Release, servers ...*conn.Server) {
-	s.compensate(r.command(s, new(releaseCommand), true), r.Name, r.Until, servers...)
+	s.compensate(r.Context, r.command(s, new(releaseCommand), true), r.Name, r.Until, servers...)
 }
 
 // isShort says that a merged script can do it. What became of the work does not matter to an ordinary lock. A field that is
 // new makes a release long, until this says otherwise.
 func (r *Release) isShort() bool {
+	all := *r
+	all.Context = nil // which need not be comparable
 	short := Release{Holding: r.Holding, Terms: r.Terms, Token: r.Token, Last: r.Token, Work: r.Work, Until: r.Until}
-	return *r == short && r.Token != 0 && r.Ordinary() && r.OwnsItself()
+	return all == short && r.Token != 0 && r.Ordinary() && r.OwnsItself()
 }
 
 // plainMode is the mode of an ordinary lock that has one hold, in room.
@@ -126,8 +129,9 @@ const compensationTimeout = 500 * time.Millisecond
 
 // Compensation is a release that one server has to confirm: send it until it does, or until it is too late.
 type Compensation struct {
-	Name  Name
-	Until time.Time // when it has ended by itself
+	Context context.Context // of the call, for its values
+	Name    Name
+	Until   time.Time // when it has ended by itself
 
 	queued conn.Queued
 	server *conn.Server
@@ -151,9 +155,9 @@ func (c *Compensation) Receive(r conn.Reply, err error) {
 
 // compensate hands out a command that ends a lock for each of some servers. The lock must not last longer for it: who
 // holds it otherwise has perhaps ended as well.
-func (s *backend) compensate(command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
+func (s *backend) compensate(ctx context.Context, command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
 	for _, server := range servers {
-		c := &Compensation{Name: n, Until: until, server: server}
+		c := &Compensation{Context: ctx, Name: n, Until: until, server: server}
 		c.queued = conn.Queued{Command: command, Timeout: min(compensationTimeout, s.config.Timeout), To: c}
 		s.config.Compensate(c)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"testing"
@@ -39,6 +40,8 @@ func setEach(t *testing.T, all reflect.Value, path string, check func(path strin
 			v.SetUint(v.Uint() + 's')
 		case v.Kind() == reflect.String:
 			v.SetString(v.String() + "more")
+		case v.Type() == reflect.TypeFor[context.Context]():
+			v.Set(reflect.ValueOf(t.Context()))
 		case v.Kind() == reflect.Pointer:
 			v.Set(reflect.New(v.Type().Elem()))
 		default:
@@ -72,7 +75,7 @@ func TestEachFieldMakesALockSpecial(t *testing.T) {
 		{"way of a claim", &claim.Way, func() bool { return claim.isShort() }, nil},
 		{"owner of a claim", &claim.Holding, func() bool { return claim.isShort() }, []string{"Name.keys", "Name.prefix", "Name.queue"}},
 		{"release", &release, func() bool { return release.isShort() },
-			[]string{"Holding.Name.keys", "Holding.Name.prefix", "Holding.Name.queue", "Terms.Lease", "Work", "Until"}},
+			[]string{"Holding.Name.keys", "Holding.Name.prefix", "Holding.Name.queue", "Terms.Lease", "Work", "Until", "Context"}},
 	} {
 		if !tc.short() {
 			t.Errorf("%s: special as it is", tc.what)

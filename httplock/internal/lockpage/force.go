@@ -31,7 +31,7 @@ func (p *lockPage) post(w http.ResponseWriter, r *http.Request, locker *core.Loc
 	case err != nil && r.Context().Err() == nil:
 		slog.WarnContext(r.Context(), "latchkey: freeing a lock from the lock page failed", "key", v.key, "error", err)
 	case v.outcome == freed:
-		slog.WarnContext(r.Context(), "latchkey: a lock was freed from the lock page",
+		slog.WarnContext(context.WithoutCancel(r.Context()), "latchkey: a lock was freed from the lock page",
 			"key", v.key, "owner", owner, "client", r.RemoteAddr)
 	}
 	status := http.StatusOK
