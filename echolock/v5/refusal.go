@@ -23,6 +23,12 @@ func OnRefused(f func(c *echo.Context, err error) error) core.Option { return on
 // Strict is Config.Strict as an option of [ByParam].
 func Strict() core.Option { return guard.Strict() }
 
+// FailOpen is Config.FailOpen as an option of the By functions.
+func FailOpen() core.Option { return guard.FailOpen() }
+
+// Status is Config.Status as an option of the By functions, which panic when code is no error status.
+func Status(code int) core.Option { return guard.Status(code) }
+
 // Locker is Config.Locker as an option of the By functions, such as for tests that run in
 // parallel, each with a Locker of its own. The By functions panic when l is nil.
 func Locker(l *core.Locker) core.Option { return guard.Locker(l) }

@@ -58,6 +58,7 @@ var subjects = []struct {
 	{"Contexts that are used again", false, reuseCases},
 	{"Outages and set-up", false, outageCases},
 	{"Configuration", false, configCases},
+	{"What guards have in common", false, withCases},
 	{"Shared access", false, sharedCases},
 	{"Permits", false, permitCases},
 	{"Locks that are handed over", false, handoverCases},

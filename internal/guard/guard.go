@@ -37,22 +37,12 @@ type Guard struct {
 	late    sync.Once // a line in the log: a guard that came back late
 }
 
-// New returns a Guard, and who answers its refusals, nil for the problem body, to be asked
-// for each: answer, or what the options say, or everybody's. It panics when the configuration is
+// New returns a Guard with what it has in common with others, and who answers its refusals, nil for the problem body, to be
+// asked for each: answer, or what the options say, or everybody's. It panics when the configuration is
 // bad, with a sentence that begins with the adapter's name and says how to fix it.
-func New[F any](name string, cfg Config, everybodys *OnRefused[F], answer F) (g *Guard, answerer func() F) {
-	answered, rest := adapter.Split[onRefused[F]](cfg.Options...)
-	for _, o := range answered {
-		answer = o.own
-	}
-	fields, rest := adapter.Split[option](rest...)
-	for _, o := range fields {
-		if err := o.set(&cfg); err != nil {
-			panic(name + ": " + err.Error())
-		}
-	}
-	cfg.Options = rest
-	return newGuard(name, cfg), func() F { return everybodys.by(answer) }
+func New[F any](name string, common Common[F], cfg Config, everybodys *OnRefused[F], answer F) (g *Guard, answerer func() F) {
+	own := common.of(name, cfg, answer)
+	return newGuard(name, own.config), func() F { return everybodys.by(own.answer) }
 }
 
 func newGuard(name string, cfg Config) *Guard {
@@ -71,9 +61,7 @@ func newGuard(name string, cfg Config) *Guard {
 	case cfg.Key != nil:
 		cfg.Keys = alone(cfg.Key)
 	}
-	if err := adapter.Validate(options...); err != nil {
-		panic(name + ": bad option: " + err.Error())
-	}
+	validate(name, options)
 	if err := cfg.Forms.Validate(cfg.Options...); err != nil {
 		panic(name + ": " + err.Error())
 	}
