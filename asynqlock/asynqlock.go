@@ -133,14 +133,12 @@ func middleware(cfg Config) asynq.MiddlewareFunc {
 		panic(`asynqlock: Config.Key is nil; give it a key function, such as keyfunc.Payload("orderID")`)
 	case cfg.LastWait < 0:
 		panic("asynqlock: Config.LastWait is negative")
-	case cfg.OnBusy != Retry && cfg.OnBusy != Drop:
-		panic("asynqlock: Config.OnBusy is neither Retry nor Drop")
 	case cfg.Inspector != nil && cfg.OnBusy == Drop:
 		panic("asynqlock: Config.Inspector is for OnBusy Retry: Drop has no tasks that could be parked")
 	case cfg.Workers < 0 || cfg.TaskCheckInterval < 0:
 		panic("asynqlock: Config.Workers or TaskCheckInterval is negative")
 	}
-	validate(cfg.Options)
+	cfg.validate()
 	forms := adapter.Forms[*asynq.Task]{Shared: cfg.Shared, Permits: cfg.Permits, Weight: cfg.Weight}
 	if err := forms.Validate(cfg.Options...); err != nil {
 		panic("asynqlock: " + err.Error())

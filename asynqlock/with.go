@@ -28,7 +28,7 @@ var withDefault Guards
 // taken back by an option only. It panics when an option is bad, and the methods do where it cannot be combined with what they are given.
 func With(l *core.Locker, opts ...core.Option) *Guards {
 	g := Guards{Config{Locker: l}.with(opts)}
-	validate(g.common.Options)
+	g.common.validate()
 	return &g
 }
 
@@ -84,9 +84,13 @@ func (cfg Config) with(opts []core.Option) Config {
 	return cfg
 }
 
-func validate(opts []core.Option) {
-	if err := adapter.Validate(opts...); err != nil {
+// validate panics when an option is bad.
+func (cfg Config) validate() {
+	if err := adapter.Validate(cfg.Options...); err != nil {
 		panic("asynqlock: bad option: " + err.Error())
+	}
+	if cfg.OnBusy != Retry && cfg.OnBusy != Drop {
+		panic("asynqlock: OnBusy is neither Retry nor Drop")
 	}
 }
 

@@ -30,8 +30,7 @@ func FailOpen() core.Option { return guard.FailOpen() }
 // Status is Config.Status as an option of the By functions, which panic when code is no error status.
 func Status(code int) core.Option { return guard.Status(code) }
 
-// Locker is Config.Locker as an option of the By functions, such as for tests that run in
-// parallel, each with a Locker of its own. The By functions panic when l is nil.
+// Locker is Config.Locker as an option of the By functions, which panic when l is nil. One for all of them is given to [With].
 func Locker(l *core.Locker) core.Option { return guard.Locker(l) }
 
 // BufferBody is Config.BufferBody as an option of the By functions.
@@ -73,3 +72,10 @@ func StatusOf(err error) (status int, retryAfter time.Duration) { return guard.S
 //	internal         500  the program is misconfigured, or err is of another kind
 //	unavailable      503  Redis does not answer, the Locker closes or the lock was lost
 func ReasonOf(err error) (code, text string) { return guard.ReasonOf(err) }
+
+// PartOf returns the name of the part of a request that is missing or wrong, from an error as StatusOf takes it, where
+// it answers 400 or 413. The problem body has it as its member "part". It is the word by which the program asks for the part: of
+// a parameter, header field or cookie the name, of JSON the path, of keyfunc.Value the key, of a function that is written by
+// hand that of a keyfunc.Named around it; "body" or "path" if all of that is wrong. No client chooses it, and it is no
+// value. It is empty when there is no such word: nothing is to be said but what ReasonOf returns.
+func PartOf(err error) string { return guard.PartOf(err) }

@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/echolock/v5"
 )
 
-var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: true, statusOf: echolock.StatusOf, reasonOf: echolock.ReasonOf,
+var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: true, statusOf: echolock.StatusOf, reasonOf: echolock.ReasonOf, partOf: echolock.PartOf,
 	strict: echolock.Strict, failOpen: echolock.FailOpen, status: echolock.Status, locker: echolock.Locker, bufferBody: echolock.BufferBody,
 	with:      func(l *core.Locker, opts ...core.Option) { echolock.With(l, opts...) },
 	onRefused: func(f refusing) core.Option { return echolock.OnRefused(echo5Refused(f)) },

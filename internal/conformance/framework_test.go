@@ -22,6 +22,7 @@ type framework struct {
 	onRefused    func(f refusing) core.Option
 	statusOf     func(error) (int, time.Duration)
 	reasonOf     func(error) (code, text string)
+	partOf       func(error) string
 	with         func(l *core.Locker, opts ...core.Option)
 	strict       func() core.Option
 	failOpen     func() core.Option

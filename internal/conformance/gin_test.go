@@ -14,7 +14,7 @@ import (
 
 func init() { gin.SetMode(gin.ReleaseMode) }
 
-var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, statusOf: ginlock.StatusOf, reasonOf: ginlock.ReasonOf,
+var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, statusOf: ginlock.StatusOf, reasonOf: ginlock.ReasonOf, partOf: ginlock.PartOf,
 	strict: ginlock.Strict, failOpen: ginlock.FailOpen, status: ginlock.Status, locker: ginlock.Locker, bufferBody: ginlock.BufferBody,
 	with:      func(l *core.Locker, opts ...core.Option) { ginlock.With(l, opts...) },
 	onRefused: func(f refusing) core.Option { return ginlock.OnRefused(ginRefused(f)) },

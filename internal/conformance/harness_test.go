@@ -66,6 +66,7 @@ var subjects = []struct {
 	{"Check", false, checkCases},
 	{"Refusals", false, refusalCases},
 	{"Reasons of refusals", false, reasonCases},
+	{"Parts that refusals name", false, partCases},
 	{"Observers", false, observerCases},
 	{"Real server: streams and bodies", true, streamCases},
 	{"Real server: stored answers", true, idempotentServerCases},

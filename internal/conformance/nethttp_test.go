@@ -12,7 +12,7 @@ import (
 
 type netHTTPMiddleware = func(http.Handler) http.Handler
 
-var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf: httplock.StatusOf, reasonOf: httplock.ReasonOf,
+var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf: httplock.StatusOf, reasonOf: httplock.ReasonOf, partOf: httplock.PartOf,
 	strict: httplock.Strict, failOpen: httplock.FailOpen, status: httplock.Status, locker: httplock.Locker, bufferBody: httplock.BufferBody,
 	with:      func(l *core.Locker, opts ...core.Option) { httplock.With(l, opts...) },
 	onRefused: func(f refusing) core.Option { return httplock.OnRefused(f) },

@@ -32,6 +32,7 @@ type Guard struct {
 	config  Config // with Keys in any case
 	all     bool   // there may be several
 	options []core.Option
+	reads   keyfunc.Description
 	warned  sync.Map // routes that do not declare Param
 	log     limitedlog.Log
 	late    sync.Once // a line in the log: a guard that came back late
@@ -71,7 +72,10 @@ func newGuard(name string, cfg Config) *Guard {
 		own = append(own, core.Name(reads.Name))
 	}
 	cfg.About = g.about(cfg, reads)
-	g.config, g.options = cfg, append(own, cfg.Options...)
+	if cfg.Idempotent != nil && cfg.Idempotent.Fingerprint != nil {
+		reads.Names = append(reads.Names, keyfunc.Describe(cfg.Idempotent.Fingerprint, nil).Names...)
+	}
+	g.config, g.options, g.reads = cfg, append(own, cfg.Options...), reads
 	return g
 }
 
@@ -102,6 +106,7 @@ func (g *Guard) Misplaced(r Request) *Refusal { return g.refuse(r, misconfigured
 
 // refuse completes a refusal, and reports it to Observers and the log.
 func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
+	refusal.Part = g.partOf(refusal)
 	g.report(r, refusal)
 	if g.config.Status != 0 && refusal.isBusy() {
 		refusal.Status = g.config.Status
@@ -134,7 +139,7 @@ func (g *Guard) report(r Request, refusal *Refusal) {
 		g.log.Limited(slog.LevelWarn, "requests are refused", "error", refusal.cause)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
 		g.log.Limited(slog.LevelInfo, "a request was refused because it has no key",
-			"route", route, "part", keyfunc.Part(refusal.cause), "reason", refusal.Detail)
+			"route", route, "part", partText(refusal), "reason", refusal.Detail)
 	}
 }
 
