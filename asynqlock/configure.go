@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 // Configure makes the four settings that the middleware needs. Call it before [asynq.NewServer].
@@ -25,6 +28,11 @@ func Configure(cfg *asynq.Config) {
 		cfg.TaskCheckInterval = 100 * time.Millisecond
 	}
 }
+
+type lockerOption struct{ *core.Locker }
+
+// Locker is Config.Locker as an option of the By functions, which panic when l is nil.
+func Locker(l *core.Locker) core.Option { return adapter.Option(lockerOption{l}) }
 
 // settings are those for asynq.Config that this process has made. Without them tasks are done
 // late, or archived, and nothing else shows why.

@@ -94,10 +94,5 @@ func (cfg Config) validate() {
 	}
 }
 
-type lockerOption struct{ *core.Locker }
-
-// Locker is Config.Locker as an option of the By functions, which panic when l is nil.
-func Locker(l *core.Locker) core.Option { return adapter.Option(lockerOption{l}) }
-
 // OnBusy is Config.OnBusy as an option of the By functions, which panic when policy is unknown.
 func OnBusy(policy BusyPolicy) core.Option { return adapter.Option(policy) }

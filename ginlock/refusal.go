@@ -49,7 +49,7 @@ func SafeMethods(c *gin.Context) bool { return guard.IsSafe(c.Request) }
 func StatusOf(err error) (status int, retryAfter time.Duration) { return guard.StatusOf(err) }
 
 // ReasonOf returns why a request was refused, from an error as StatusOf takes it: a word for
-// the client's program and a text for people, which the problem body has as its detail. Both
+// the client's program and a text for people, which the problem body has as its code and detail. Both
 // are fixed, and say nothing about keys, owners or Redis.
 //
 //	busy             409  another request for the same resource is being processed

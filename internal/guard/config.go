@@ -130,20 +130,22 @@ type (
 	bufferBody int64
 )
 
+func field(o option) core.Option { return adapter.Option(o) }
+
 // Strict is Config.Strict as an option.
-func Strict() core.Option { return adapter.Option(strict{}) }
+func Strict() core.Option { return field(strict{}) }
 
 // FailOpen is Config.FailOpen as an option.
-func FailOpen() core.Option { return adapter.Option(failOpen{}) }
+func FailOpen() core.Option { return field(failOpen{}) }
 
 // Status is Config.Status as an option. New panics when it is no error status.
-func Status(code int) core.Option { return adapter.Option(status(code)) }
+func Status(code int) core.Option { return field(status(code)) }
 
 // Locker is Config.Locker as an option. New panics when it is nil.
-func Locker(l *core.Locker) core.Option { return adapter.Option(locker{l}) }
+func Locker(l *core.Locker) core.Option { return field(locker{l}) }
 
 // BufferBody is Config.BufferBody as an option.
-func BufferBody(n int64) core.Option { return adapter.Option(bufferBody(n)) }
+func BufferBody(n int64) core.Option { return field(bufferBody(n)) }
 
 func (strict) set(c *Config) error {
 	c.Strict = true

@@ -90,7 +90,7 @@ type setupError string
 func (e setupError) Error() string { return string(e) }
 
 const (
-	errNoLocker setupError = "no Locker: call core.SetDefault, or set Config.Locker"
+	errNoLocker setupError = "no Locker: give one to With, or call core.SetDefault"
 	errNested   setupError = "a guard inside of another wants its lock in another form and would wait for itself: " +
 		"let the outer one have the lock alone, or leave one of them out"
 )
