@@ -28,8 +28,8 @@ const (
 
 // Config is the long form of the By functions.
 type Config struct {
-	// Locker takes the locks. nil means [core.Default], looked up for each task;
-	// with none set the task fails without having run.
+	// Locker takes the locks. nil means that of [With], or else [core.Default], looked up for each
+	// task; with none set the task fails without having run.
 	Locker *core.Locker
 	// Key derives the key of a task. Key or Keys is required.
 	Key keyfunc.Func[keyfunc.Task]

@@ -12,7 +12,7 @@
 // The handler's context is cancelled when the lock is lost, and locks taken with it
 // re-enter.
 //
-// [With] has one Locker and the same options for several middlewares, without globals.
+// [With] makes middleware that has one Locker and the same options, without globals.
 //
 // # Busy keys
 //

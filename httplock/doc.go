@@ -18,7 +18,7 @@
 // Retry-After when Redis does not answer or the Locker is closing, 500 when no
 // Locker is set or the route is not known yet. See [ReasonOf] and [PartOf] for its members.
 //
-// [With] has one Locker and the same options for several middlewares, without globals.
+// [With] makes middleware that has one Locker and the same options, without globals.
 //
 // With [core.Shared], or where [Config.Shared] says so, requests share a lock and run
 // together; with [core.Permits] or [Config.Permits] so many of a key run as there are permits.

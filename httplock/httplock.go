@@ -14,7 +14,7 @@ import (
 
 // Config is the long form of the By functions.
 type Config struct {
-	// Locker takes the locks. nil means [core.Default], looked up for each
+	// Locker takes the locks. nil means that of [With], or else [core.Default], looked up for each
 	// request; with none set the request is refused with 500.
 	Locker *core.Locker
 	// Key derives the key of a request. One of Key, Param, Keys and Idempotent is required.

@@ -113,8 +113,12 @@ func TestPartName(t *testing.T) {
 	}
 }
 
-// Errors of functions that are written by hand stay what they are.
+// Named adds its name where there is none, and hides nothing.
 func TestNamedKeepsErrors(t *testing.T) {
+	_, bare := keyfunc.Query("id")(get("/"))
+	if _, err := keyfunc.Named("orderID", keyfunc.Query("id"))(get("/")); err == nil || err.Error() != bare.Error() {
+		t.Errorf("%v, and without Named %v", err, bare)
+	}
 	if _, err := keyfunc.Named("orderID", byHand)(get("/")); !errors.Is(err, errByHand) {
 		t.Error(err)
 	}

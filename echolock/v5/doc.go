@@ -16,7 +16,7 @@
 // echo's own error handler answers with the body that RFC 9457 defines,
 // application/problem+json: see [ReasonOf] and [PartOf] for its members.
 //
-// [With] has one Locker and the same options for several middlewares, without globals.
+// [With] makes middleware that has one Locker and the same options, without globals.
 //
 // With [core.Shared], or where [Config.Shared] says so, requests share a lock and run
 // together; with [core.Permits] or [Config.Permits] so many of a key run as there are permits.

@@ -2,8 +2,8 @@
 // run: it derives the key, takes the lock, runs the handler, releases, or says
 // how to refuse. The adapters only translate.
 //
-// A request goes through guard.go: by key.go and param.go to its key, by outcome.go under the lock, where writer.go
-// watches the answer; or to its refusal. The files idempotency… process requests once, and check… say
+// What guards have in common is in with.go. A request goes through guard.go: by key.go and param.go to its key, by
+// outcome.go under the lock, where writer.go watches the answer; or to its refusal. The files idempotency… process requests once, and check… say
 // what is guarded before there is a request.
 package guard
 
