@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/hibiken/asynq"
 
@@ -77,7 +78,11 @@ func TestWithNilAsksForTheDefaultLocker(t *testing.T) {
 				t.Error(err)
 			}
 			defer locktest.Hold(t, locker, "order_id=42")()
+			began := time.Now()
 			wantRefusal(t, guard(forbidden(t)).ProcessTask(background, order("42")), core.ErrNotAcquired)
+			if waited := time.Since(began); waited > 0 {
+				t.Errorf("it has waited for %v in spite of NoWait", waited)
+			}
 		}
 	})
 }

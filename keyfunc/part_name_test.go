@@ -113,6 +113,18 @@ func TestPartName(t *testing.T) {
 	}
 }
 
+// There is one name of a part, which is that for clients.
+func TestDescribeKnowsOneNameOfAPart(t *testing.T) {
+	for want, keys := range map[string]keyfunc.Set[keyfunc.Request]{
+		"id": keyfunc.All("orderID", keyfunc.Int(keyfunc.Query("id"))), "orderID": keyfunc.All("orderID", byHand),
+		"items.*.sku": keyfunc.JSONEach("sku", "items", "sku"),
+	} {
+		if names := keyfunc.DescribeSet(keys, nil).Names; len(names) != 1 || names[0] != want {
+			t.Errorf("%q, want %q", names, want)
+		}
+	}
+}
+
 // Named adds its name where there is none, and hides nothing.
 func TestNamedKeepsErrors(t *testing.T) {
 	_, bare := keyfunc.Query("id")(get("/"))

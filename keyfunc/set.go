@@ -126,7 +126,7 @@ func eachOf[S any](name string, f field, values func(S) ([]string, error)) Set[S
 	return func(s S) ([]string, error) {
 		if n := notesOf(s); n != nil {
 			n.part(f.part)
-			key, err := result(s, onePart(name, "").from(f.part))
+			key, err := result(s, onePart(name, ""))
 			return []string{key}, err
 		}
 		keys, err := values(s)

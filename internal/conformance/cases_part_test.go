@@ -110,6 +110,8 @@ var partCases = []conformanceCase{
 		}{
 			{keyfunc.Header("X-Order"), "X-Order"},
 			{keyfunc.Scope("order", keyfunc.Header("X-Order")), "X-Order"},
+			{keyfunc.Named("orderID", keyfunc.Header("X-Order")), "X-Order"},
+			{keyfunc.Named("orderID", byHand), "orderID"},
 			{keyfunc.Join(keyfunc.Header("X-Order"), keyfunc.Param("orderID")), ""},
 			{keyfunc.Join(keyfunc.Header("X-Order"), byHand), ""},
 			{byHand, ""},
