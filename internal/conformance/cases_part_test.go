@@ -131,6 +131,13 @@ var partCases = []conformanceCase{
 			}
 		}
 	}},
+	{"a path that leads past the parameter is the part itself", func(h *harness) {
+		server := h.build(post("/orders/{orderID}/{path...}", byParam("orderID"), h.never()))
+		w := send(server, "POST", "/orders/42/%2e%2e/43/pay")
+		if part, _ := h.partOfBody(w); w.Code != 400 || part != "path" {
+			h.Errorf("%d %s", w.Code, w.Body)
+		}
+	}},
 	{"other refusals have no part", func(h *harness) {
 		defer h.unlock(h.hold("orderID=42"))
 		busy := send(h.build(post("/orders/{orderID}", byParam("orderID", core.NoWait()), h.never())), "POST", "/orders/42")
