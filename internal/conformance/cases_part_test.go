@@ -116,9 +116,13 @@ var partCases = []conformanceCase{
 			{keyfunc.Join(keyfunc.Header("X-Order"), byHand), ""},
 			{byHand, ""},
 		} {
+			h.log.reset()
 			w := send(h.build(post("/orders/{orderID}", byKey(c.key), h.never())), "POST", "/orders/42", "X-Order", long)
 			if part, _ := h.partOfBody(w); w.Code != 400 || part != c.want || !strings.Contains(w.Body.String(), "too_long") {
 				h.Errorf("want %q: %d %s", c.want, w.Code, w.Body)
+			}
+			if c.want != "" && h.log.count("part="+c.want) != 1 {
+				h.Errorf("the log does not name %q: %s", c.want, &h.log.buf)
 			}
 		}
 	}},
