@@ -28,8 +28,8 @@ const (
 
 // Config is the long form of the By functions.
 type Config struct {
-	// Locker takes the locks. nil means [core.Default], looked up for each task;
-	// with none set the task fails without having run.
+	// Locker takes the locks. nil means that of [With], or else [core.Default], looked up for each
+	// task; with none set the task fails without having run.
 	Locker *core.Locker
 	// Key derives the key of a task. Key or Keys is required.
 	Key keyfunc.Func[keyfunc.Task]
@@ -85,31 +85,24 @@ type Config struct {
 // part of it, the task's type is not, so that tasks of different types exclude one
 // another. It panics when the path is empty or an option bad.
 func ByPayload(path string, opts ...core.Option) asynq.MiddlewareFunc {
-	return New(Config{Key: keyfunc.Payload(path), Options: opts})
+	return withDefault.ByPayload(path, opts...)
 }
 
 // ByTemplate locks by a template, such as "{type}:{payload.order.id}"; see
 // [keyfunc.TaskTemplate]. It panics when the template or an option is bad.
 func ByTemplate(t string, opts ...core.Option) asynq.MiddlewareFunc {
-	key, err := keyfunc.TaskTemplate(t)
-	if err != nil {
-		panic("asynqlock: ByTemplate: " + err.Error())
-	}
-	return New(Config{Key: key, Options: opts})
+	return withDefault.ByTemplate(t, opts...)
 }
 
 // By locks by any key. It panics when key is nil or an option bad.
 func By(key keyfunc.Func[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFunc {
-	return New(Config{Key: key, Options: opts})
+	return withDefault.By(key, opts...)
 }
 
 // ByAll locks by all of several keys: the task runs when it has the locks of each, as
 // [core.Locker.LockAll] takes them. It panics when keys is nil or an option bad.
 func ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFunc {
-	if keys == nil {
-		panic(`asynqlock: ByAll needs keys, such as keyfunc.All("account", keyfunc.Payload("from"), keyfunc.Payload("to"))`)
-	}
-	return New(Config{Keys: keys, Options: opts})
+	return withDefault.ByAll(keys, opts...)
 }
 
 // New returns a middleware for the configuration. The handler runs with
@@ -130,7 +123,9 @@ func ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.Middleware
 // Inspector, when LastWait, Workers or TaskCheckInterval is negative, when an option is bad, and
 // when Shared or Permits is combined with the other one, [core.KeepFor], or an option of the same form, or Weight is
 // without permits.
-func New(cfg Config) asynq.MiddlewareFunc {
+func New(cfg Config) asynq.MiddlewareFunc { return withDefault.New(cfg) }
+
+func middleware(cfg Config) asynq.MiddlewareFunc {
 	switch {
 	case cfg.Key != nil && cfg.Keys != nil:
 		panic("asynqlock: Config has a Key and Keys; set one of them")
@@ -138,23 +133,12 @@ func New(cfg Config) asynq.MiddlewareFunc {
 		panic(`asynqlock: Config.Key is nil; give it a key function, such as keyfunc.Payload("orderID")`)
 	case cfg.LastWait < 0:
 		panic("asynqlock: Config.LastWait is negative")
-	case cfg.OnBusy != Retry && cfg.OnBusy != Drop:
-		panic("asynqlock: Config.OnBusy is neither Retry nor Drop")
 	case cfg.Inspector != nil && cfg.OnBusy == Drop:
 		panic("asynqlock: Config.Inspector is for OnBusy Retry: Drop has no tasks that could be parked")
 	case cfg.Workers < 0 || cfg.TaskCheckInterval < 0:
 		panic("asynqlock: Config.Workers or TaskCheckInterval is negative")
 	}
-	lockers, opts := adapter.Split[lockerOption](cfg.Options...)
-	for _, l := range lockers {
-		if cfg.Locker = l.Locker; l.Locker == nil {
-			panic("asynqlock: bad option: Locker: the Locker is nil")
-		}
-	}
-	cfg.Options = opts
-	if err := adapter.Validate(cfg.Options...); err != nil {
-		panic("asynqlock: bad option: " + err.Error())
-	}
+	cfg.validate()
 	forms := adapter.Forms[*asynq.Task]{Shared: cfg.Shared, Permits: cfg.Permits, Weight: cfg.Weight}
 	if err := forms.Validate(cfg.Options...); err != nil {
 		panic("asynqlock: " + err.Error())

@@ -12,6 +12,8 @@
 // The handler's context is cancelled when the lock is lost, and locks taken with it
 // re-enter.
 //
+// [With] makes middleware that has one Locker and the same options, without globals.
+//
 // # Busy keys
 //
 // A task whose key is busy waits a second in its worker, and four tasks of a key in

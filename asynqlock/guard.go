@@ -17,7 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-var errNoLocker = errors.New("asynqlock: no Locker: call core.SetDefault, or set Config.Locker")
+var errNoLocker = errors.New("asynqlock: no Locker: give one to With, or call core.SetDefault")
 
 // guard is a middleware's configuration, ready for use.
 type guard struct {
@@ -55,7 +55,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	}
 	if locker == nil {
 		g.noLocker.Do(func() {
-			slog.ErrorContext(ctx, "latchkey: a task has failed because the middleware has no Locker; call core.SetDefault, or set Config.Locker")
+			slog.ErrorContext(ctx, "latchkey: a task has failed because the middleware has no Locker; give one to With, or call core.SetDefault")
 		})
 		return errNoLocker
 	}

@@ -29,7 +29,7 @@ import (
 //
 // It panics when scope is nil or an option bad.
 func Idempotent(scope keyfunc.Func[keyfunc.Request], opts ...core.Option) echo.MiddlewareFunc {
-	return short(guard.Idempotent("echolock", scope), opts)
+	return withDefault.Idempotent(scope, opts...)
 }
 
 // Attempt returns the number of the attempt at a request of [Idempotent], from the context of its

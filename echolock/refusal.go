@@ -23,8 +23,13 @@ func OnRefused(f func(c echo.Context, err error) error) core.Option { return onR
 // Strict is Config.Strict as an option of [ByParam].
 func Strict() core.Option { return guard.Strict() }
 
-// Locker is Config.Locker as an option of the By functions, such as for tests that run in
-// parallel, each with a Locker of its own. The By functions panic when l is nil.
+// FailOpen is Config.FailOpen as an option of the By functions.
+func FailOpen() core.Option { return guard.FailOpen() }
+
+// Status is Config.Status as an option of the By functions, which panic when code is no error status.
+func Status(code int) core.Option { return guard.Status(code) }
+
+// Locker is Config.Locker as an option of the By functions, which panic when l is nil. One for all of them is given to [With].
 func Locker(l *core.Locker) core.Option { return guard.Locker(l) }
 
 // BufferBody is Config.BufferBody as an option of the By functions.
@@ -44,7 +49,7 @@ func SafeMethods(c echo.Context) bool { return guard.IsSafe(c.Request()) }
 func StatusOf(err error) (status int, retryAfter time.Duration) { return guard.StatusOf(err) }
 
 // ReasonOf returns why a request was refused, from an error as StatusOf takes it: a word for
-// the client's program and a text for people, which the problem body has as its detail. Both
+// the client's program and a text for people, which the problem body has as its code and detail. Both
 // are fixed, and say nothing about keys, owners or Redis.
 //
 //	busy             409  another request for the same resource is being processed
@@ -66,3 +71,10 @@ func StatusOf(err error) (status int, retryAfter time.Duration) { return guard.S
 //	internal         500  the program is misconfigured, or err is of another kind
 //	unavailable      503  Redis does not answer, the Locker closes or the lock was lost
 func ReasonOf(err error) (code, text string) { return guard.ReasonOf(err) }
+
+// PartOf returns the name of the part of a request that is missing or wrong, from an error as StatusOf takes it, where
+// it answers 400 or 413. The problem body has it as its member "part". It is the word by which the program asks for the part: of
+// a parameter, header field or cookie the name, of JSON the path, of keyfunc.Value the key, of a function that is written by
+// hand that of a keyfunc.Named around it; "body" or "path" if all of that is wrong. No client chooses it, and it is no
+// value. It is empty when there is no such word: nothing is to be said but what ReasonOf returns.
+func PartOf(err error) string { return guard.PartOf(err) }

@@ -17,7 +17,9 @@
 // when the key is missing, given twice or malformed, 409 with Retry-After when
 // the lock is busy, 429 with Retry-After when it has permits and none is free, 503 with
 // Retry-After when Redis does not answer or the Locker is closing, 500 when no
-// Locker is set.
+// Locker is set. See [ReasonOf] and [PartOf] for its members.
+//
+// [With] makes middleware that has one Locker and the same options, without globals.
 //
 // With [core.Shared], or where [Config.Shared] says so, requests share a lock and run
 // together; with [core.Permits] or [Config.Permits] so many of a key run as there are permits.

@@ -79,7 +79,7 @@ func ExampleByHeader() {
 	// Output:
 	// 200 paid
 	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"A request for the same resource was processed just now.","code":"done"}
-	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A required part of the request is missing.","code":"missing"}
+	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A required part of the request is missing.","code":"missing","part":"Idempotency-Key"}
 }
 
 func ExampleByTemplate() {
@@ -192,22 +192,23 @@ func ExampleReasonOf() {
 	// Output: 409 busy: Another request for the same resource is being processed.
 }
 
-// A router that is built with its Locker, so that tests can have one each and run in parallel.
+// A route whose locks are in another Redis than those of the others.
 func ExampleLocker() {
-	newOrders := func(locker *core.Locker) *gin.Engine {
-		router := newRouter()
-		router.Use(ginlock.ByParam("orderID", ginlock.Locker(locker), core.NoWait()))
-		router.POST("/orders/:orderID/pay", func(c *gin.Context) { c.String(http.StatusOK, "paid") })
-		return router
-	}
-	for range 2 {
-		locker, stop := newLocker() // in a test: locktest.New(t)
-		request(newOrders(locker), "POST", "/orders/42/pay")
-		stop()
-	}
-	// Output:
-	// 200 paid
-	// 200 paid
+	locker, stop := newLocker()
+	defer stop()
+	reports, stopReports := newLocker()
+	defer stopReports()
+
+	locks := ginlock.With(locker)
+	router := newRouter()
+	router.POST("/reports/:id", locks.ByParam("id", ginlock.Locker(reports)), func(c *gin.Context) {
+		here, _ := locker.Inspect(c, "id=7")
+		there, _ := reports.Inspect(c, "id=7")
+		c.String(http.StatusOK, "locked: %v and %v", here.Locked, there.Locked)
+	})
+
+	request(router, "POST", "/reports/7")
+	// Output: 200 locked: false and true
 }
 
 // A body of more than 16 bytes is refused, also where its length is not known before.
@@ -230,7 +231,7 @@ func ExampleBufferBody() {
 	}
 	// Output:
 	// 200 noted: short
-	// 413 {"type":"about:blank","title":"Request Entity Too Large","status":413,"detail":"The request body is too large.","code":"too_large"}
+	// 413 {"type":"about:blank","title":"Request Entity Too Large","status":413,"detail":"The request body is too large.","code":"too_large","part":"body"}
 }
 
 // A transfer has the locks of both accounts, in whatever order a request names them.

@@ -16,7 +16,7 @@ import (
 
 // Config is the long form of the By functions.
 type Config struct {
-	// Locker takes the locks. nil means [core.Default], looked up for each
+	// Locker takes the locks. nil means that of [With], or else [core.Default], looked up for each
 	// request; with none set the request is refused with 500.
 	Locker *core.Locker
 	// Key derives the key of a request. One of Key, Param, Keys and Idempotent is required.
@@ -78,60 +78,52 @@ type Config struct {
 // spelling (letter case, "_" or "-" more or less), is refused with 500. It panics when no
 // parameter can have that name or an option is bad.
 func ByParam(name string, opts ...core.Option) gin.HandlerFunc {
-	return short(guard.ByParam("ginlock", name), opts)
+	return withDefault.ByParam(name, opts...)
 }
 
 // ByHeader locks by a header field; a request without it, or with it twice, is
 // refused with 400. The key is "X-User-Id=42". It panics when the name is empty
 // or an option bad.
 func ByHeader(name string, opts ...core.Option) gin.HandlerFunc {
-	return By(keyfunc.Header(name), opts...)
+	return withDefault.ByHeader(name, opts...)
 }
 
 // ByQuery locks by a query parameter; a request without it, or with it twice, is
 // refused with 400. The key is "id=42". It panics when the name is empty or an
 // option bad.
 func ByQuery(name string, opts ...core.Option) gin.HandlerFunc {
-	return By(keyfunc.Query(name), opts...)
+	return withDefault.ByQuery(name, opts...)
 }
 
 // ByTemplate locks by a template, such as
 // "order:{param.orderID}:user:{header.X-User-ID}". It panics when the template or
 // an option is bad.
 func ByTemplate(t string, opts ...core.Option) gin.HandlerFunc {
-	return short(guard.ByTemplate("ginlock", t), opts)
+	return withDefault.ByTemplate(t, opts...)
 }
 
 // By locks by any key. It panics when key is nil or an option bad.
 func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) gin.HandlerFunc {
-	return short(guard.Config{Key: key}, opts)
+	return withDefault.By(key, opts...)
 }
 
 // ByAll locks by all of several keys: the request runs when it has the locks of each, as
 // [core.Locker.LockAll] takes them. It panics when keys is nil or an option bad.
 func ByAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) gin.HandlerFunc {
-	return short(guard.ByAll("ginlock", keys), opts)
+	return withDefault.ByAll(keys, opts...)
 }
 
 // New returns middleware for the configuration. It panics unless there is exactly one of Key, Param,
 // Keys and Idempotent, when Strict is set without Param, an option is bad, or Status is no error status,
 // and when Shared or Permits are combined with each other, with [core.KeepFor], or with an option
 // that says the same, or Weight is without permits.
-func New(cfg Config) gin.HandlerFunc {
-	all := guard.AdapterConfig[*gin.Context, Idempotency, func(*gin.Context, error)](cfg)
-	return middleware(cfg, all.Config(func(r guard.Request) *gin.Context { return r.(request).c }))
-}
-
-func short(cfg guard.Config, opts []core.Option) gin.HandlerFunc {
-	cfg.Options = opts
-	return middleware(Config{}, cfg)
-}
+func New(cfg Config) gin.HandlerFunc { return withDefault.New(cfg) }
 
 // middleware is not inlined, so that RouteCheck knows what it has made.
 //
 //go:noinline
-func middleware(cfg Config, own guard.Config) gin.HandlerFunc {
-	g, answerer := guard.New("ginlock", own, &onRefused, cfg.OnRefused)
+func middleware(common guard.Common[onRefusedFunc], cfg Config, own guard.Config) gin.HandlerFunc {
+	g, answerer := guard.New("ginlock", common, own, &onRefused, cfg.OnRefused)
 	chains := new(chains)
 	return func(c *gin.Context) {
 		if c == probed {

@@ -14,7 +14,7 @@ import (
 
 // Config is the long form of the By functions.
 type Config struct {
-	// Locker takes the locks. nil means [core.Default], looked up for each
+	// Locker takes the locks. nil means that of [With], or else [core.Default], looked up for each
 	// request; with none set the request is refused with 500.
 	Locker *core.Locker
 	// Key derives the key of a request. One of Key, Param, Keys and Idempotent is required.
@@ -80,60 +80,52 @@ type Config struct {
 //
 // It panics when no parameter can have that name or an option is bad.
 func ByParam(name string, opts ...core.Option) func(http.Handler) http.Handler {
-	return short(guard.ByParam("httplock", name), opts)
+	return withDefault.ByParam(name, opts...)
 }
 
 // ByHeader locks by a header field; a request without it, or with it twice, is
 // refused with 400. The key is "X-User-Id=42". It panics when the name is empty
 // or an option bad.
 func ByHeader(name string, opts ...core.Option) func(http.Handler) http.Handler {
-	return By(keyfunc.Header(name), opts...)
+	return withDefault.ByHeader(name, opts...)
 }
 
 // ByQuery locks by a query parameter; a request without it, or with it twice, is
 // refused with 400. The key is "id=42". It panics when the name is empty or an
 // option bad.
 func ByQuery(name string, opts ...core.Option) func(http.Handler) http.Handler {
-	return By(keyfunc.Query(name), opts...)
+	return withDefault.ByQuery(name, opts...)
 }
 
 // ByTemplate locks by a template, such as
 // "order:{param.orderID}:user:{header.X-User-ID}". It panics when the template or
 // an option is bad.
 func ByTemplate(t string, opts ...core.Option) func(http.Handler) http.Handler {
-	return short(guard.ByTemplate("httplock", t), opts)
+	return withDefault.ByTemplate(t, opts...)
 }
 
 // By locks by any key. It panics when key is nil or an option bad.
 func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) func(http.Handler) http.Handler {
-	return short(guard.Config{Key: key}, opts)
+	return withDefault.By(key, opts...)
 }
 
 // ByAll locks by all of several keys: the request runs when it has the locks of each, as
 // [core.Locker.LockAll] takes them. It panics when keys is nil or an option bad.
 func ByAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) func(http.Handler) http.Handler {
-	return short(guard.ByAll("httplock", keys), opts)
+	return withDefault.ByAll(keys, opts...)
 }
 
 // New returns middleware for the configuration. It panics unless there is exactly one of Key, Param,
 // Keys and Idempotent, when Strict is set without Param, an option is bad, or Status is no error status,
 // and when Shared or Permits are combined with each other, with [core.KeepFor], or with an option
 // that says the same, or Weight is without permits.
-func New(cfg Config) func(http.Handler) http.Handler {
-	all := guard.AdapterConfig[*http.Request, Idempotency, func(http.ResponseWriter, *http.Request, error)](cfg)
-	return middleware(cfg, all.Config(func(r guard.Request) *http.Request { return r.HTTP() }))
-}
-
-func short(cfg guard.Config, opts []core.Option) func(http.Handler) http.Handler {
-	cfg.Options = opts
-	return middleware(Config{}, cfg)
-}
+func New(cfg Config) func(http.Handler) http.Handler { return withDefault.New(cfg) }
 
 // middleware is not inlined, so that RouteCheck knows what it has made.
 //
 //go:noinline
-func middleware(cfg Config, own guard.Config) func(http.Handler) http.Handler {
-	g, answerer := guard.New("httplock", own, &onRefused, cfg.OnRefused)
+func middleware(common guard.Common[onRefusedFunc], cfg Config, own guard.Config) func(http.Handler) http.Handler {
+	g, answerer := guard.New("httplock", common, own, &onRefused, cfg.OnRefused)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r == probed {

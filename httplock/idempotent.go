@@ -28,7 +28,7 @@ import (
 //
 // It panics when scope is nil or an option bad.
 func Idempotent(scope keyfunc.Func[keyfunc.Request], opts ...core.Option) func(http.Handler) http.Handler {
-	return short(guard.Idempotent("httplock", scope), opts)
+	return withDefault.Idempotent(scope, opts...)
 }
 
 // Attempt returns the number of the attempt at a request of [Idempotent], from the context of its

@@ -21,19 +21,20 @@ import (
 // sent the body or the server's read deadline has passed, and must not be called
 // while somebody reads the body.
 func BufferBody(r *http.Request, maxBytes int64) error {
-	_, err := readBody(r, "body", maxBytes)
+	_, err := readBody(r, part{text: "body"}, maxBytes)
 	return err
 }
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// readBody returns the body of r, which stays readable. part names it in errors.
-func readBody(r *http.Request, part string, limit int64) ([]byte, error) {
+// readBody returns the body of r, which stays readable, for the sake of a part.
+func readBody(r *http.Request, of part, limit int64) ([]byte, error) {
 	if !hasBody(r) {
 		return nil, nil
 	}
+	of.name = "body" // the client's program has to look at all of it
 	tooLarge := func(cause error) error {
-		return &partError{part: part, kind: ErrTooLarge, why: "the body is longer than " + strconv.FormatInt(limit, 10) + " bytes", cause: cause}
+		return &partError{part: of, kind: ErrTooLarge, why: "the body is longer than " + strconv.FormatInt(limit, 10) + " bytes", cause: cause}
 	}
 	if r.ContentLength > limit {
 		return nil, tooLarge(nil)
@@ -43,7 +44,7 @@ func readBody(r *http.Request, part string, limit int64) ([]byte, error) {
 	case isTooLarge(err):
 		return nil, tooLarge(err)
 	case err != nil:
-		return nil, &partError{part: part, kind: ErrMalformed, why: "the body could not be read", cause: err}
+		return nil, &partError{part: of, kind: ErrMalformed, why: "the body could not be read", cause: err}
 	}
 	return body, nil
 }

@@ -33,7 +33,7 @@ func Int[S any](f Func[S]) Func[S] {
 	return canonical("Int", f, func(value string) (string, error) {
 		n, ok := canonicalInt(value)
 		if !ok {
-			return "", &partError{part: "Int", kind: ErrMalformed, why: "not a decimal integer of at most 64 digits"}
+			return "", &partError{part: part{text: "Int"}, kind: ErrMalformed, why: "not a decimal integer of at most 64 digits"}
 		}
 		return n, nil
 	})
@@ -67,7 +67,7 @@ func UUID[S any](f Func[S]) Func[S] {
 	return canonical("UUID", f, func(value string) (string, error) {
 		id, err := uuid.Parse(value)
 		if err != nil || !hasBraces(value) {
-			return "", &partError{part: "UUID", kind: ErrMalformed, why: "not a UUID"}
+			return "", &partError{part: part{text: "UUID"}, kind: ErrMalformed, why: "not a UUID"}
 		}
 		return id.String(), nil
 	})
@@ -119,14 +119,16 @@ func Unescaped[S any](f Func[S]) Func[S] {
 	return ofPath("Unescaped", f, func(value string) (string, error) {
 		decoded, err := url.PathUnescape(value)
 		if err != nil {
-			return "", &partError{part: "Unescaped", kind: ErrMalformed, why: "bad escape", cause: err}
+			return "", &partError{part: part{text: "Unescaped"}, kind: ErrMalformed, why: "bad escape", cause: err}
 		}
 		return decoded, nil
 	})
 }
 
 func cleaned(value string) (string, error) {
-	fail := func(why string) (string, error) { return "", &partError{part: "Path", kind: ErrPath, why: why} }
+	fail := func(why string) (string, error) {
+		return "", &partError{part: part{text: "Path"}, kind: ErrPath, why: why}
+	}
 	path := unescaped(value)
 	if hasEscape(path) {
 		return fail("an escape within an escape")
@@ -164,7 +166,7 @@ func ValidatePath(r *http.Request, params ...string) error {
 		left -= dots(value)
 	}
 	if left > 0 {
-		return &partError{part: "path", kind: ErrPath, why: "it has a dot segment"}
+		return &partError{part: part{"path", "path"}, kind: ErrPath, why: "it has a dot segment"}
 	}
 	return nil
 }
@@ -215,7 +217,7 @@ func canonical[S any](constructor string, f Func[S], form func(value string) (st
 func ofPath[S any](constructor string, f Func[S], form func(value string) (string, error)) Func[S] {
 	return convert(constructor, f, anySpelling, func(d derived) (string, error) {
 		if d.several {
-			return "", &partError{part: constructor, kind: ErrMalformed, why: "it is around several parts: put one around each"}
+			return "", &partError{part: part{text: constructor}, kind: ErrMalformed, why: "it is around several parts: put one around each"}
 		}
 		return form(d.value)
 	})
@@ -233,7 +235,7 @@ func convert[S any](constructor string, f Func[S], takes spelling, form func(der
 		}
 		value, err := form(d)
 		switch {
-		case err != nil && d.source != "":
+		case err != nil && d.source.text != "":
 			return "", inside(d.source, err)
 		case err != nil:
 			return "", err

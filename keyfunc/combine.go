@@ -35,7 +35,7 @@ func Join[S any](parts ...Func[S]) Func[S] {
 			case errors.Is(err, ErrSkip):
 				skip = err // unless a later part is refused: no request skips by that
 			case err != nil:
-				return "", inside("part "+strconv.Itoa(i+1), err)
+				return "", inside(nth(i), err)
 			case i == 0:
 				whole = d
 			default:
@@ -48,6 +48,9 @@ func Join[S any](parts ...Func[S]) Func[S] {
 		return result(s, whole)
 	}
 }
+
+// nth says which of several parts an error is about.
+func nth(i int) part { return part{text: "part " + strconv.Itoa(i+1)} }
 
 // Scope puts a key into a namespace: Scope("order", f) is "order:" and the key of
 // f, as Join(Const("order"), f) is. Scopes of different names never share a key,
@@ -87,10 +90,17 @@ func Named[S any](name string, f Func[S]) Func[S] {
 		panic(`keyfunc: Named needs a name, such as Named("orderID", keyfunc.Param("id"))`)
 	}
 	mustFunc("Named", f)
+	own := partOf("key part", name) // for one that has no name of its own
 	return func(s S) (string, error) {
 		d, err := derive(f, s)
-		if err != nil {
+		switch {
+		case err != nil && PartName(err) == "" && !errors.Is(err, ErrSkip):
+			return "", inside(own, err)
+		case err != nil:
 			return "", err
+		case d.source.name == "":
+			d.source = own
+			notesOf(s).name(name)
 		}
 		d.key, d.name = onePart(name, d.value).key, name
 		return result(s, d)

@@ -17,6 +17,8 @@ type Description struct {
 	// Parts are what is read, such as `path parameter "orderID"`, each once. What is written by
 	// hand is "a key function".
 	Parts []string
+	// Names are the names that the program has given to these parts, such as "orderID": see [PartName].
+	Names []string
 	// Params are the names of the path parameters that are asked for, also by Funcs that are
 	// written by hand.
 	Params []string
@@ -49,23 +51,33 @@ func Describe[S any](f Func[S], declares func(param string) bool) Description {
 	if name == "" && d.key != unknown.key {
 		name = strings.TrimSuffix(strings.ReplaceAll(d.key, nameEnd+separator, separator), nameEnd)
 	}
-	return Description{Name: name, Parts: n.parts, Params: n.params, Optional: n.optional, Err: err}
+	return Description{Name: name, Parts: n.parts, Names: n.names, Params: n.params, Optional: n.optional, Err: err}
 }
 
 // notes are what is asked of a request or task that no client has sent.
 type notes struct {
 	declares func(param string) bool
 	parts    []string
+	names    []string
 	params   []string
 	optional bool
 	missing  bool // a parameter that the route does not declare
 }
 
-func (n *notes) part(name string) {
-	if !slices.Contains(n.parts, name) {
-		n.parts = append(n.parts, name)
+func (n *notes) part(p part) {
+	if !slices.Contains(n.parts, p.text) {
+		n.parts = append(n.parts, p.text)
+	}
+	n.name(p.name)
+}
+
+func (n *notes) name(name string) {
+	if n != nil && name != "" && !slices.Contains(n.names, name) {
+		n.names = append(n.names, name)
 	}
 }
+
+var byHand = part{text: "a key function"}
 
 // notesOf returns nil for what a client has sent.
 func notesOf(s any) *notes {
@@ -106,7 +118,7 @@ var unknown = derived{key: "*", value: "*"}
 func describe[S any](f Func[S], s S, n *notes) (d derived, err error) {
 	defer func() {
 		if recover() != nil { // of the user's own: it has found nothing of what it expects
-			n.part("a key function")
+			n.part(byHand)
 			d, err = unknown, nil
 		}
 	}()
@@ -119,6 +131,6 @@ func describe[S any](f Func[S], s S, n *notes) (d derived, err error) {
 		return d, nil
 	}
 	n.optional = n.optional || errors.Is(err, ErrSkip)
-	n.part("a key function")
+	n.part(byHand)
 	return unknown, nil
 }

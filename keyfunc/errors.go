@@ -1,7 +1,9 @@
 package keyfunc
 
 import (
+	"cmp"
 	"errors"
+	"strconv"
 	"strings"
 )
 
@@ -63,22 +65,47 @@ func Part(err error) string {
 	if !errors.As(err, &e) {
 		return ""
 	}
-	return e.part
+	return e.part.text
 }
+
+// PartName is the name alone of the part that err is about, as the program has given it to a Func of this package:
+// "Idempotency-Key" of [Header], the path "order.id" of [JSON], "items.*.sku" of [JSONEach], the key of a [Value] if
+// it is a text. What is around a part, such as [Join], [All] or [Int], changes nothing; a part without a name has that of a
+// [Named] around it. It is "body" when that could not be read or is too large, "path" where [ValidatePath] has failed, and
+// empty when there is no name.
+//
+// It is for clients. No value of theirs is in it, but the name itself could be, of a Func that is made for a request with
+// what that has sent: [Description].Names has those that are known before.
+func PartName(err error) string {
+	var e *partError
+	if !errors.As(err, &e) {
+		return ""
+	}
+	return e.part.name
+}
+
+// part is what an error is about.
+type part struct {
+	text string // for people, such as `header "Idempotency-Key"`
+	name string // the program's word in it, if there is one
+}
+
+// partOf is a part of that kind and name.
+func partOf(kind, name string) part { return part{kind + " " + strconv.Quote(name), name} }
 
 const prefix = "keyfunc: "
 
 // partError is why there is no key. Neither part nor why hold a client's value;
 // cause may, and is therefore not printed.
 type partError struct {
-	part  string
+	part  part
 	kind  error
 	why   string
 	cause error
 }
 
 func (e *partError) Error() string {
-	s := prefix + e.part + ": " + strings.TrimPrefix(e.kind.Error(), prefix)
+	s := prefix + e.part.text + ": " + strings.TrimPrefix(e.kind.Error(), prefix)
 	if e.why != "" {
 		s += ": " + e.why
 	}
@@ -93,11 +120,12 @@ func (e *partError) Unwrap() []error {
 }
 
 // inside says where in a larger key an error occurred: two errors of the same canonical form
-// differ in nothing else.
-func inside(where string, err error) error {
+// differ in nothing else. The innermost name is the part's.
+func inside(where part, err error) error {
+	where.name = cmp.Or(PartName(err), where.name)
 	if e, ok := err.(*partError); ok { // not errors.As: nothing that was said around it may be dropped
 		within := *e
-		within.part = where + ", " + e.part
+		within.part = part{where.text + ", " + e.part.text, where.name}
 		return &within
 	}
 	return &partError{part: where, kind: err}

@@ -17,7 +17,7 @@ const maxElements = 16 * maxEach
 
 // field is a scalar somewhere in a JSON text, or one in each element of an array.
 type field struct {
-	part  string // names it in errors
+	part  part
 	steps []step
 }
 
@@ -46,7 +46,7 @@ func (s step) absent() string {
 }
 
 func parseField(what, path string) (field, error) {
-	f := field{part: what + " " + strconv.Quote(path)}
+	f := field{part: partOf(what, path)}
 	if strings.ContainsRune(path, utf8.RuneError) {
 		return field{}, fmt.Errorf("%q has a character that is not valid", path)
 	}

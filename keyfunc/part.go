@@ -21,7 +21,7 @@ type derived struct {
 	key     string // the parts as they are joined: named and escaped
 	name    string // of the part, if it has one and is the only one
 	value   string // of the part if it is the only one; else the same as key
-	source  string // where the value of a named part comes from, for errors
+	source  part   // where the value of a named part comes from, for errors
 	several bool   // parts, or what may be some
 }
 
@@ -46,7 +46,7 @@ func Key[V ~string | ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | 
 	if name == "" {
 		panic(`keyfunc: Key needs the name of a part, such as Key("orderID", 42)`)
 	}
-	text, err := text("", value)
+	text, err := text(part{}, value)
 	if err != nil {
 		panic(err) // a text or an integer always has one
 	}
@@ -60,7 +60,7 @@ func Key[V ~string | ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | 
 func allParts(key string) derived { return derived{key: key, value: key, several: true} }
 
 // from returns d with its source.
-func (d derived) from(source string) derived {
+func (d derived) from(source part) derived {
 	d.source = source
 	return d
 }
@@ -172,7 +172,7 @@ func deriveFrom[S any](f Func[S], s S, takes spelling) (derived, error) {
 	case err != nil:
 		return derived{}, err
 	case key == "":
-		return derived{}, &partError{part: "key", kind: ErrMissing}
+		return derived{}, &partError{part: part{text: "key"}, kind: ErrMissing}
 	}
 	if d, ok := t.find(key); ok {
 		return d, nil
@@ -181,11 +181,11 @@ func deriveFrom[S any](f Func[S], s S, takes spelling) (derived, error) {
 }
 
 // namedPart is a Func of one part with that name. source is what it reads.
-func namedPart[S any](name, source string, value Func[S]) Func[S] {
+func namedPart[S any](name string, source part, value Func[S]) Func[S] {
 	return func(s S) (string, error) {
 		if n := notesOf(s); n != nil {
 			n.part(source)
-			return result(s, onePart(name, ""))
+			return result(s, onePart(name, "").from(source))
 		}
 		v, err := value(s)
 		if err != nil {

@@ -42,7 +42,7 @@ func All[S any](name string, parts ...Func[S]) Set[S] {
 			case errors.Is(err, ErrSkip):
 				skip = err
 			case err != nil:
-				return nil, inside("part "+strconv.Itoa(i+1), err)
+				return nil, inside(nth(i), err)
 			default:
 				keys = append(keys, key)
 			}
@@ -112,12 +112,12 @@ func newEach(constructor, where, name, array, path string) field {
 		}
 		return f.steps
 	}
-	f := field{part: where + " array", steps: append(append(steps(array), step{isIndex: true, every: true}), steps(path)...)}
+	f := field{part: part{where + " array", "*"}, steps: append(append(steps(array), step{isIndex: true, every: true}), steps(path)...)}
 	if array != "" {
-		f.part += " " + strconv.Quote(array)
+		f.part = part{f.part.text + " " + strconv.Quote(array), array + ".*"}
 	}
 	if path != "" {
-		f.part = where + " field " + strconv.Quote(path) + " in each of " + f.part
+		f.part = part{where + " field " + strconv.Quote(path) + " in each of " + f.part.text, f.part.name + "." + path}
 	}
 	return f
 }

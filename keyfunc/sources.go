@@ -22,7 +22,7 @@ func Param(name string) Func[Request] {
 	if name == "" {
 		panic(`keyfunc: Param needs a parameter name, such as Param("orderID")`)
 	}
-	part := "path parameter " + strconv.Quote(name)
+	part := partOf("path parameter", name)
 	undeclared := &partError{part: part, kind: ErrNotSetUp, why: "the route does not declare it"}
 	take := namedPart(name, part, func(r Request) (string, error) {
 		value, declared := r.Param(name)
@@ -85,7 +85,7 @@ func Query(name string) Func[Request] {
 	if name == "" {
 		panic(`keyfunc: Query needs a parameter name, such as Query("id")`)
 	}
-	part := "query parameter " + strconv.Quote(name)
+	part := partOf("query parameter", name)
 	return namedPart(name, part, func(r Request) (string, error) {
 		query, err := url.ParseQuery(r.HTTP().URL.RawQuery)
 		if err != nil {
@@ -101,12 +101,12 @@ func Query(name string) Func[Request] {
 }
 
 // single returns the only value there is.
-func single(part string, values []string) (string, error) {
+func single(of part, values []string) (string, error) {
 	switch {
 	case len(values) > 1:
-		return "", &partError{part: part, kind: ErrRepeated}
+		return "", &partError{part: of, kind: ErrRepeated}
 	case len(values) == 0 || values[0] == "":
-		return "", &partError{part: part, kind: ErrMissing}
+		return "", &partError{part: of, kind: ErrMissing}
 	}
 	return values[0], nil
 }
@@ -127,7 +127,7 @@ func Header(name string) Func[Request] {
 		panic(`keyfunc: Header needs the name of a header field, such as Header("Idempotency-Key"), not ` + strconv.Quote(name))
 	}
 	name = http.CanonicalHeaderKey(name)
-	part := "header " + strconv.Quote(name)
+	part := partOf("header", name)
 	return namedPart(name, part, func(r Request) (string, error) {
 		if name == "Host" {
 			return single(part, []string{r.HTTP().Host})
@@ -164,7 +164,7 @@ func Cookie(name string) Func[Request] {
 	if !isToken(name) {
 		panic(`keyfunc: Cookie needs the name of a cookie, such as Cookie("session"), not ` + strconv.Quote(name))
 	}
-	part := "cookie " + strconv.Quote(name)
+	part := partOf("cookie", name)
 	return namedPart("cookie."+name, part, func(r Request) (string, error) {
 		cookies := r.HTTP().CookiesNamed(name)
 		switch given, alike := givenCookies(r.HTTP().Header["Cookie"], name); {
@@ -217,7 +217,7 @@ func givenCookies(fields []string, name string) (given int, alike bool) {
 // is not an IP address with a port, as with a Unix socket, or where a middleware has
 // put a header's value there.
 func RemoteIP() Func[Request] {
-	const part = "remote address"
+	part := part{"remote address", "remoteIP"}
 	return namedPart("remoteIP", part, func(r Request) (string, error) {
 		address := r.HTTP().RemoteAddr
 		if address == "" {
@@ -235,8 +235,9 @@ func RemoteIP() Func[Request] {
 //
 // It fails with [ErrMissing] when the type is empty.
 func TaskType() Func[Task] {
-	return namedPart("taskType", "task type", func(t Task) (string, error) {
-		return single("task type", []string{t.Type()})
+	part := part{"task type", "taskType"}
+	return namedPart("taskType", part, func(t Task) (string, error) {
+		return single(part, []string{t.Type()})
 	})
 }
 

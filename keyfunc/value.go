@@ -30,9 +30,11 @@ func Value(key any) Func[Request] {
 	if key == nil || !reflect.TypeOf(key).Comparable() {
 		panic(`keyfunc: Value needs a key that can be compared, such as Value("userID"), and that middleware has stored under`)
 	}
-	part := fmt.Sprintf("value of type %T", key)
+	part := part{text: fmt.Sprintf("value of type %T", key)}
 	if name, ok := key.(string); ok {
-		part = "value " + strconv.Quote(name)
+		part = partOf("value", name)
+	} else if v := reflect.ValueOf(key); v.Kind() == reflect.String {
+		part.name = v.String()
 	}
 	return namedPart("value."+keyName(key), part, func(r Request) (string, error) {
 		stored := r.Value(key)
@@ -83,7 +85,7 @@ func isPlain(v reflect.Value) bool {
 }
 
 // text returns the text by which v differs from others of its type.
-func text(part string, v any) (string, error) {
+func text(of part, v any) (string, error) {
 	rv := reflect.ValueOf(v)
 	switch rv.Kind() {
 	case reflect.Invalid:
@@ -101,11 +103,11 @@ func text(part string, v any) (string, error) {
 			return "", nil
 		}
 		if m, ok := v.(encoding.TextMarshaler); ok {
-			return marshalText(part, m)
+			return marshalText(of, m)
 		}
 	case reflect.Struct, reflect.Array, reflect.Slice:
 		if m, ok := v.(encoding.TextMarshaler); ok {
-			return marshalText(part, m)
+			return marshalText(of, m)
 		}
 		if s, ok := v.(fmt.Stringer); ok {
 			return s.String(), nil
@@ -115,13 +117,13 @@ func text(part string, v any) (string, error) {
 		}
 	}
 	why := fmt.Sprintf("a %T cannot be part of a key; store a string, an integer or a UUID", v)
-	return "", &partError{part: part, kind: ErrMalformed, why: why}
+	return "", &partError{part: of, kind: ErrMalformed, why: why}
 }
 
-func marshalText(part string, m encoding.TextMarshaler) (string, error) {
+func marshalText(of part, m encoding.TextMarshaler) (string, error) {
 	b, err := m.MarshalText()
 	if err != nil {
-		return "", &partError{part: part, kind: ErrMalformed, why: fmt.Sprintf("MarshalText of the %T failed", m), cause: err}
+		return "", &partError{part: of, kind: ErrMalformed, why: fmt.Sprintf("MarshalText of the %T failed", m), cause: err}
 	}
 	return string(b), nil
 }

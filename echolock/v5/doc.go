@@ -14,7 +14,9 @@
 // free, 503 when Redis does not answer or the Locker is closing, 500 when no Locker is
 // set or, in e.Pre, the route is not known yet. Retry-After is set on the response.
 // echo's own error handler answers with the body that RFC 9457 defines,
-// application/problem+json.
+// application/problem+json: see [ReasonOf] and [PartOf] for its members.
+//
+// [With] makes middleware that has one Locker and the same options, without globals.
 //
 // With [core.Shared], or where [Config.Shared] says so, requests share a lock and run
 // together; with [core.Permits] or [Config.Permits] so many of a key run as there are permits.

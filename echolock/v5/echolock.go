@@ -14,7 +14,7 @@ import (
 
 // Config is the long form of the By functions.
 type Config struct {
-	// Locker takes the locks. nil means [core.Default], looked up for each
+	// Locker takes the locks. nil means that of [With], or else [core.Default], looked up for each
 	// request; with none set the request is refused with 500.
 	Locker *core.Locker
 	// Key derives the key of a request. One of Key, Param, Keys and Idempotent is required.
@@ -75,60 +75,52 @@ type Config struct {
 // e.Pre, where the route is not known yet. It panics when no parameter can have that
 // name or an option is bad.
 func ByParam(name string, opts ...core.Option) echo.MiddlewareFunc {
-	return short(guard.ByParam("echolock", name), opts)
+	return withDefault.ByParam(name, opts...)
 }
 
 // ByHeader locks by a header field; a request without it, or with it twice, is
 // refused with 400. The key is "X-User-Id=42". It panics when the name is empty
 // or an option bad.
 func ByHeader(name string, opts ...core.Option) echo.MiddlewareFunc {
-	return By(keyfunc.Header(name), opts...)
+	return withDefault.ByHeader(name, opts...)
 }
 
 // ByQuery locks by a query parameter; a request without it, or with it twice, is
 // refused with 400. The key is "id=42". It panics when the name is empty or an
 // option bad.
 func ByQuery(name string, opts ...core.Option) echo.MiddlewareFunc {
-	return By(keyfunc.Query(name), opts...)
+	return withDefault.ByQuery(name, opts...)
 }
 
 // ByTemplate locks by a template, such as
 // "order:{param.orderID}:user:{header.X-User-ID}". It panics when the template or
 // an option is bad.
 func ByTemplate(t string, opts ...core.Option) echo.MiddlewareFunc {
-	return short(guard.ByTemplate("echolock", t), opts)
+	return withDefault.ByTemplate(t, opts...)
 }
 
 // By locks by any key. It panics when key is nil or an option bad.
 func By(key keyfunc.Func[keyfunc.Request], opts ...core.Option) echo.MiddlewareFunc {
-	return short(guard.Config{Key: key}, opts)
+	return withDefault.By(key, opts...)
 }
 
 // ByAll locks by all of several keys: the request runs when it has the locks of each, as
 // [core.Locker.LockAll] takes them. It panics when keys is nil or an option bad.
 func ByAll(keys keyfunc.Set[keyfunc.Request], opts ...core.Option) echo.MiddlewareFunc {
-	return short(guard.ByAll("echolock", keys), opts)
+	return withDefault.ByAll(keys, opts...)
 }
 
 // New returns middleware for the configuration. It panics unless there is exactly one of Key, Param,
 // Keys and Idempotent, when Strict is set without Param, an option is bad, or Status is no error status,
 // and when Shared or Permits are combined with each other, with [core.KeepFor], or with an option
 // that says the same, or Weight is without permits.
-func New(cfg Config) echo.MiddlewareFunc {
-	all := guard.AdapterConfig[*echo.Context, Idempotency, func(*echo.Context, error) error](cfg)
-	return middleware(cfg, all.Config(func(r guard.Request) *echo.Context { return r.(request).c }))
-}
-
-func short(cfg guard.Config, opts []core.Option) echo.MiddlewareFunc {
-	cfg.Options = opts
-	return middleware(Config{}, cfg)
-}
+func New(cfg Config) echo.MiddlewareFunc { return withDefault.New(cfg) }
 
 // middleware is not inlined, so that RouteCheck knows what it has made.
 //
 //go:noinline
-func middleware(cfg Config, own guard.Config) echo.MiddlewareFunc {
-	g, answerer := guard.New("echolock", own, &onRefused, cfg.OnRefused)
+func middleware(common guard.Common[onRefusedFunc], cfg Config, own guard.Config) echo.MiddlewareFunc {
+	g, answerer := guard.New("echolock", common, own, &onRefused, cfg.OnRefused)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
 			if c == probed {

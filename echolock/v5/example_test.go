@@ -73,7 +73,7 @@ func ExampleByHeader() {
 	// Output:
 	// 200 paid
 	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"A request for the same resource was processed just now.","code":"done"}
-	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A required part of the request is missing.","code":"missing"}
+	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A required part of the request is missing.","code":"missing","part":"Idempotency-Key"}
 }
 
 func ExampleByTemplate() {

@@ -139,11 +139,11 @@ var attemptCases = []conformanceCase{
 	{"OnRefused answers refusals, and no answer of an earlier request", func(h *harness) {
 		var codes []string
 		s := h.shopWith(func(r *route) {
-			r.guards = []guarding{{scope: byUser, onRefused: func(w http.ResponseWriter, _ *http.Request, err error) {
+			r.guards = idempotent(byUser, h.framework.onRefused(func(w http.ResponseWriter, _ *http.Request, err error) {
 				code, _ := h.framework.reasonOf(err)
 				codes = append(codes, code)
 				_, _ = io.WriteString(w, "house style")
-			}}}
+			}))
 		}, paid)
 		s.wantReplay(s.order("k", "a"), s.order("k", "a"))
 		w := s.order("k", "b")

@@ -37,6 +37,7 @@ var configCases = []conformanceCase{
 		defer client.Close()
 		for name, option := range map[string]core.Option{
 			"locker": h.framework.locker(h.locker), "strict": h.framework.strict(), "bufferBody": h.framework.bufferBody(1),
+			"failOpen": h.framework.failOpen(), "status": h.framework.status(418),
 		} {
 			_, lockErr := h.locker.Lock(context.Background(), "k", option)
 			_, newErr := core.New(client, option)

@@ -131,12 +131,12 @@ var refusalCases = []conformanceCase{
 			}
 		}
 		send := func(g guarding) *httptest.ResponseRecorder {
-			g.param, g.options = "orderID", []core.Option{core.NoWait()}
+			g.param, g.options = "orderID", append(g.options, core.NoWait())
 			return send(h.build(post("/orders/{orderID}", []guarding{g}, h.never())), "POST", "/orders/42")
 		}
 		h.wantProblem(send(guarding{}), http.StatusConflict)
 		h.framework.setOnRefused(by("the process"))
-		for want, g := range map[string]guarding{"the process": {}, "the guard": {onRefused: by("the guard")}} {
+		for want, g := range map[string]guarding{"the process": {}, "the guard": {options: []core.Option{h.framework.onRefused(by("the guard"))}}} {
 			w := send(g)
 			h.wantStatus(w, http.StatusConflict)
 			if w.Body.String() != want {

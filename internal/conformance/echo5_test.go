@@ -8,11 +8,16 @@ import (
 	"github.com/labstack/echo/v5"
 	"github.com/labstack/echo/v5/middleware"
 
+	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/echolock/v5"
 )
 
-var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: true, statusOf: echolock.StatusOf, reasonOf: echolock.ReasonOf,
-	strict: echolock.Strict, locker: echolock.Locker, bufferBody: echolock.BufferBody, attempt: echolock.Attempt, ownKey: echolock.IdempotencyKey, past: unwrapped, httpError: func(status int, text string) error { return echo.NewHTTPError(status, text) },
+var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: true, statusOf: echolock.StatusOf, reasonOf: echolock.ReasonOf, partOf: echolock.PartOf,
+	strict: echolock.Strict, failOpen: echolock.FailOpen, status: echolock.Status, locker: echolock.Locker, bufferBody: echolock.BufferBody,
+	with:      func(l *core.Locker, opts ...core.Option) { echolock.With(l, opts...) },
+	onRefused: func(f refusing) core.Option { return echolock.OnRefused(echo5Refused(f)) },
+	attempt:   echolock.Attempt, ownKey: echolock.IdempotencyKey, past: unwrapped,
+	httpError:    func(status int, text string) error { return echo.NewHTTPError(status, text) },
 	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo5Refused(f)) }, build: func(routes ...route) http.Handler {
 		e := echo.New()
 		check := echolock.RouteCheck(e)
@@ -93,47 +98,37 @@ func echo5Refused(refused refusing) func(c *echo.Context, err error) error {
 }
 
 func echo5Guard(g guarding) echo.MiddlewareFunc {
-	if g.onRefused != nil {
-		g.options = append(g.options, echolock.OnRefused(echo5Refused(g.onRefused)))
+	make := maker[echo.MiddlewareFunc, echolock.Config]{
+		echolock.ByParam, echolock.ByHeader, echolock.ByQuery, echolock.ByTemplate, echolock.By, echolock.Idempotent, echolock.ByAll, echolock.New,
 	}
-	switch {
-	case g.config != nil:
-		cfg := echolock.Config{
-			Locker: g.config.locker, Key: g.config.key, Keys: g.config.keys, Idempotent: (*echolock.Idempotency)(g.config.idempotent), Options: g.config.options,
-			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,
-		}
-		if skip := g.config.skip; skip != nil {
-			cfg.Skip = func(c *echo.Context) bool { return skip(c.Request()) }
-		}
-		if shared := g.config.shared; shared != nil {
-			cfg.Shared = func(c *echo.Context) bool { return shared(c.Request()) }
-		}
-		if g.config.safe {
-			cfg.Shared = echolock.SafeMethods
-		}
-		if permits := g.config.permits; permits != nil {
-			cfg.Permits = func(c *echo.Context) int { return permits(c.Request()) }
-		}
-		if weight := g.config.weight; weight != nil {
-			cfg.Weight = func(c *echo.Context) int { return weight(c.Request()) }
-		}
-		if refused := g.config.onRefused; refused != nil {
-			cfg.OnRefused = echo5Refused(refused)
-		}
-		return echolock.New(cfg)
-	case g.template != "":
-		return echolock.ByTemplate(g.template, g.options...)
-	case g.key != nil:
-		return echolock.By(g.key, g.options...)
-	case g.scope != nil:
-		return echolock.Idempotent(g.scope, g.options...)
-	case g.keys != nil:
-		return echolock.ByAll(g.keys, g.options...)
-	case g.header != "":
-		return echolock.ByHeader(g.header, g.options...)
-	case g.query != "":
-		return echolock.ByQuery(g.query, g.options...)
-	default:
-		return echolock.ByParam(g.param, g.options...)
+	if common := g.with; common != nil {
+		make = makerOf(echolock.With(common.locker, common.options...))
 	}
+	return make.middleware(g, echo5Config)
+}
+
+func echo5Config(c config) echolock.Config {
+	cfg := echolock.Config{
+		Locker: c.locker, Key: c.key, Keys: c.keys, Idempotent: (*echolock.Idempotency)(c.idempotent), Options: c.options,
+		FailOpen: c.failOpen, Status: c.status, Param: c.param, BufferBody: c.bufferBody, Strict: c.strict,
+	}
+	if skip := c.skip; skip != nil {
+		cfg.Skip = func(c *echo.Context) bool { return skip(c.Request()) }
+	}
+	if shared := c.shared; shared != nil {
+		cfg.Shared = func(c *echo.Context) bool { return shared(c.Request()) }
+	}
+	if c.safe {
+		cfg.Shared = echolock.SafeMethods
+	}
+	if permits := c.permits; permits != nil {
+		cfg.Permits = func(c *echo.Context) int { return permits(c.Request()) }
+	}
+	if weight := c.weight; weight != nil {
+		cfg.Weight = func(c *echo.Context) int { return weight(c.Request()) }
+	}
+	if refused := c.onRefused; refused != nil {
+		cfg.OnRefused = echo5Refused(refused)
+	}
+	return cfg
 }

@@ -19,9 +19,14 @@ type framework struct {
 	build        func(routes ...route) http.Handler
 	hasErrors    bool // handlers can return errors
 	setOnRefused func(f refusing)
+	onRefused    func(f refusing) core.Option
 	statusOf     func(error) (int, time.Duration)
 	reasonOf     func(error) (code, text string)
+	partOf       func(error) string
+	with         func(l *core.Locker, opts ...core.Option)
 	strict       func() core.Option
+	failOpen     func() core.Option
+	status       func(code int) core.Option
 	locker       func(*core.Locker) core.Option
 	bufferBody   func(int64) core.Option
 	attempt      func(context.Context) int
@@ -97,7 +102,7 @@ type guarding struct {
 	scope                keyfunc.Func[keyfunc.Request] // Idempotent
 	options              []core.Option
 	config               *config
-	onRefused            refusing // as an option
+	with                 *with // the methods of what With returns, in place of the functions
 }
 
 // config is what the adapters' Config types have in common.

@@ -8,13 +8,17 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/ginlock"
 )
 
 func init() { gin.SetMode(gin.ReleaseMode) }
 
-var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, statusOf: ginlock.StatusOf, reasonOf: ginlock.ReasonOf,
-	strict: ginlock.Strict, locker: ginlock.Locker, bufferBody: ginlock.BufferBody, attempt: ginlock.Attempt, ownKey: ginlock.IdempotencyKey, past: unwrapped,
+var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, statusOf: ginlock.StatusOf, reasonOf: ginlock.ReasonOf, partOf: ginlock.PartOf,
+	strict: ginlock.Strict, failOpen: ginlock.FailOpen, status: ginlock.Status, locker: ginlock.Locker, bufferBody: ginlock.BufferBody,
+	with:      func(l *core.Locker, opts ...core.Option) { ginlock.With(l, opts...) },
+	onRefused: func(f refusing) core.Option { return ginlock.OnRefused(ginRefused(f)) },
+	attempt:   ginlock.Attempt, ownKey: ginlock.IdempotencyKey, past: unwrapped,
 	setOnRefused: func(f refusing) { ginlock.SetOnRefused(ginRefused(f)) }, build: func(routes ...route) http.Handler {
 		router := gin.New()
 		router.HandleMethodNotAllowed = true
@@ -105,47 +109,37 @@ func ginRefused(refused refusing) func(c *gin.Context, err error) {
 }
 
 func ginGuard(g guarding) gin.HandlerFunc {
-	if g.onRefused != nil {
-		g.options = append(g.options, ginlock.OnRefused(ginRefused(g.onRefused)))
+	make := maker[gin.HandlerFunc, ginlock.Config]{
+		ginlock.ByParam, ginlock.ByHeader, ginlock.ByQuery, ginlock.ByTemplate, ginlock.By, ginlock.Idempotent, ginlock.ByAll, ginlock.New,
 	}
-	switch {
-	case g.config != nil:
-		cfg := ginlock.Config{
-			Locker: g.config.locker, Key: g.config.key, Keys: g.config.keys, Idempotent: (*ginlock.Idempotency)(g.config.idempotent), Options: g.config.options,
-			FailOpen: g.config.failOpen, Status: g.config.status, Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,
-		}
-		if skip := g.config.skip; skip != nil {
-			cfg.Skip = func(c *gin.Context) bool { return skip(c.Request) }
-		}
-		if shared := g.config.shared; shared != nil {
-			cfg.Shared = func(c *gin.Context) bool { return shared(c.Request) }
-		}
-		if g.config.safe {
-			cfg.Shared = ginlock.SafeMethods
-		}
-		if permits := g.config.permits; permits != nil {
-			cfg.Permits = func(c *gin.Context) int { return permits(c.Request) }
-		}
-		if weight := g.config.weight; weight != nil {
-			cfg.Weight = func(c *gin.Context) int { return weight(c.Request) }
-		}
-		if refused := g.config.onRefused; refused != nil {
-			cfg.OnRefused = ginRefused(refused)
-		}
-		return ginlock.New(cfg)
-	case g.template != "":
-		return ginlock.ByTemplate(g.template, g.options...)
-	case g.key != nil:
-		return ginlock.By(g.key, g.options...)
-	case g.scope != nil:
-		return ginlock.Idempotent(g.scope, g.options...)
-	case g.keys != nil:
-		return ginlock.ByAll(g.keys, g.options...)
-	case g.header != "":
-		return ginlock.ByHeader(g.header, g.options...)
-	case g.query != "":
-		return ginlock.ByQuery(g.query, g.options...)
-	default:
-		return ginlock.ByParam(g.param, g.options...)
+	if common := g.with; common != nil {
+		make = makerOf(ginlock.With(common.locker, common.options...))
 	}
+	return make.middleware(g, ginConfig)
+}
+
+func ginConfig(c config) ginlock.Config {
+	cfg := ginlock.Config{
+		Locker: c.locker, Key: c.key, Keys: c.keys, Idempotent: (*ginlock.Idempotency)(c.idempotent), Options: c.options,
+		FailOpen: c.failOpen, Status: c.status, Param: c.param, BufferBody: c.bufferBody, Strict: c.strict,
+	}
+	if skip := c.skip; skip != nil {
+		cfg.Skip = func(c *gin.Context) bool { return skip(c.Request) }
+	}
+	if shared := c.shared; shared != nil {
+		cfg.Shared = func(c *gin.Context) bool { return shared(c.Request) }
+	}
+	if c.safe {
+		cfg.Shared = ginlock.SafeMethods
+	}
+	if permits := c.permits; permits != nil {
+		cfg.Permits = func(c *gin.Context) int { return permits(c.Request) }
+	}
+	if weight := c.weight; weight != nil {
+		cfg.Weight = func(c *gin.Context) int { return weight(c.Request) }
+	}
+	if refused := c.onRefused; refused != nil {
+		cfg.OnRefused = ginRefused(refused)
+	}
+	return cfg
 }

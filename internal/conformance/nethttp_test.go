@@ -6,13 +6,17 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/httplock"
 )
 
 type netHTTPMiddleware = func(http.Handler) http.Handler
 
-var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf: httplock.StatusOf, reasonOf: httplock.ReasonOf,
-	strict: httplock.Strict, locker: httplock.Locker, bufferBody: httplock.BufferBody, attempt: httplock.Attempt, ownKey: httplock.IdempotencyKey,
+var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf: httplock.StatusOf, reasonOf: httplock.ReasonOf, partOf: httplock.PartOf,
+	strict: httplock.Strict, failOpen: httplock.FailOpen, status: httplock.Status, locker: httplock.Locker, bufferBody: httplock.BufferBody,
+	with:      func(l *core.Locker, opts ...core.Option) { httplock.With(l, opts...) },
+	onRefused: func(f refusing) core.Option { return httplock.OnRefused(f) },
+	attempt:   httplock.Attempt, ownKey: httplock.IdempotencyKey,
 	setOnRefused: func(f refusing) { httplock.SetOnRefused(f) }, build: func(routes ...route) http.Handler {
 		mux, check := http.NewServeMux(), httplock.RouteCheck{}
 		for _, r := range routes {
@@ -109,34 +113,24 @@ func (w *loggedWriter) WriteHeader(code int) {
 func (w *loggedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func netHTTPGuard(g guarding) netHTTPMiddleware {
-	if g.onRefused != nil {
-		g.options = append(g.options, httplock.OnRefused(g.onRefused))
+	make := maker[netHTTPMiddleware, httplock.Config]{
+		httplock.ByParam, httplock.ByHeader, httplock.ByQuery, httplock.ByTemplate, httplock.By, httplock.Idempotent, httplock.ByAll, httplock.New,
 	}
-	switch {
-	case g.config != nil:
-		shared := g.config.shared
-		if g.config.safe {
-			shared = httplock.SafeMethods
-		}
-		return httplock.New(httplock.Config{
-			Shared: shared, Permits: g.config.permits, Weight: g.config.weight,
-			Locker: g.config.locker, Key: g.config.key, Keys: g.config.keys, Idempotent: (*httplock.Idempotency)(g.config.idempotent), Options: g.config.options, Skip: g.config.skip,
-			OnRefused: g.config.onRefused, FailOpen: g.config.failOpen, Status: g.config.status,
-			Param: g.config.param, BufferBody: g.config.bufferBody, Strict: g.config.strict,
-		})
-	case g.template != "":
-		return httplock.ByTemplate(g.template, g.options...)
-	case g.key != nil:
-		return httplock.By(g.key, g.options...)
-	case g.scope != nil:
-		return httplock.Idempotent(g.scope, g.options...)
-	case g.keys != nil:
-		return httplock.ByAll(g.keys, g.options...)
-	case g.header != "":
-		return httplock.ByHeader(g.header, g.options...)
-	case g.query != "":
-		return httplock.ByQuery(g.query, g.options...)
-	default:
-		return httplock.ByParam(g.param, g.options...)
+	if common := g.with; common != nil {
+		make = makerOf(httplock.With(common.locker, common.options...))
+	}
+	return make.middleware(g, netHTTPConfig)
+}
+
+func netHTTPConfig(c config) httplock.Config {
+	shared := c.shared
+	if c.safe {
+		shared = httplock.SafeMethods
+	}
+	return httplock.Config{
+		Shared: shared, Permits: c.permits, Weight: c.weight,
+		Locker: c.locker, Key: c.key, Keys: c.keys, Idempotent: (*httplock.Idempotency)(c.idempotent), Options: c.options, Skip: c.skip,
+		OnRefused: c.onRefused, FailOpen: c.failOpen, Status: c.status,
+		Param: c.param, BufferBody: c.bufferBody, Strict: c.strict,
 	}
 }

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 	"sync/atomic"
@@ -78,7 +79,7 @@ func (cfg Config) validate(name string) {
 		panic(name + `: Config.Key is nil; set Config.Param, or give Config.Key a key function, such as keyfunc.Header("Idempotency-Key")`)
 	case cfg.Strict && cfg.Param == "":
 		panic(name + ": Strict is about routes that do not declare a path parameter: it needs ByParam, or Config.Param")
-	case cfg.Status != 0 && (cfg.Status < 400 || cfg.Status > 599):
+	case cfg.Status != 0 && !isError(cfg.Status):
 		panic(name + ": Config.Status must be between 400 and 599, or 0 for 409")
 	case cfg.Param != "":
 		mustName(name, "Config.Param %s", cfg.Param)
@@ -123,23 +124,48 @@ type option interface{ set(*Config) error }
 
 type (
 	strict     struct{}
+	failOpen   struct{}
 	locker     struct{ *core.Locker }
+	status     int
 	bufferBody int64
 )
 
+func field(o option) core.Option { return adapter.Option(o) }
+
 // Strict is Config.Strict as an option.
-func Strict() core.Option { return adapter.Option(strict{}) }
+func Strict() core.Option { return field(strict{}) }
+
+// FailOpen is Config.FailOpen as an option.
+func FailOpen() core.Option { return field(failOpen{}) }
+
+// Status is Config.Status as an option. New panics when it is no error status.
+func Status(code int) core.Option { return field(status(code)) }
 
 // Locker is Config.Locker as an option. New panics when it is nil.
-func Locker(l *core.Locker) core.Option { return adapter.Option(locker{l}) }
+func Locker(l *core.Locker) core.Option { return field(locker{l}) }
 
 // BufferBody is Config.BufferBody as an option.
-func BufferBody(n int64) core.Option { return adapter.Option(bufferBody(n)) }
+func BufferBody(n int64) core.Option { return field(bufferBody(n)) }
 
 func (strict) set(c *Config) error {
 	c.Strict = true
 	return nil
 }
+
+func (failOpen) set(c *Config) error {
+	c.FailOpen = true
+	return nil
+}
+
+func (o status) set(c *Config) error {
+	if !isError(int(o)) {
+		return fmt.Errorf("Status(%d): give it one between 400 and 599", int(o))
+	}
+	c.Status = int(o)
+	return nil
+}
+
+func isError(status int) bool { return status >= 400 && status <= 599 }
 
 func (o locker) set(c *Config) error {
 	if o.Locker == nil {
@@ -168,8 +194,10 @@ type onRefused[F any] struct{ own F }
 
 // by returns who answers for a guard with f as its own; nil: the problem body.
 func (o *OnRefused[F]) by(f F) F {
-	if set := o.everywhere.Load(); set != nil && reflect.ValueOf(f).IsNil() {
+	if set := o.everywhere.Load(); set != nil && isNil(f) {
 		return *set
 	}
 	return f
 }
+
+func isNil(function any) bool { return reflect.ValueOf(function).IsNil() }

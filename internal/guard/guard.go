@@ -2,8 +2,8 @@
 // run: it derives the key, takes the lock, runs the handler, releases, or says
 // how to refuse. The adapters only translate.
 //
-// A request goes through guard.go: by key.go and param.go to its key, by outcome.go under the lock, where writer.go
-// watches the answer; or to its refusal. The files idempotency… process requests once, and check… say
+// What guards have in common is in with.go. A request goes through guard.go: by key.go and param.go to its key, by
+// outcome.go under the lock, where writer.go watches the answer; or to its refusal. The files idempotency… process requests once, and check… say
 // what is guarded before there is a request.
 package guard
 
@@ -32,27 +32,18 @@ type Guard struct {
 	config  Config // with Keys in any case
 	all     bool   // there may be several
 	options []core.Option
+	reads   keyfunc.Description
 	warned  sync.Map // routes that do not declare Param
 	log     limitedlog.Log
 	late    sync.Once // a line in the log: a guard that came back late
 }
 
-// New returns a Guard, and who answers its refusals, nil for the problem body, to be asked
-// for each: answer, or what the options say, or everybody's. It panics when the configuration is
+// New returns a Guard with what it has in common with others, and who answers its refusals, nil for the problem body, to be
+// asked for each: answer, or what the options say, or everybody's. It panics when the configuration is
 // bad, with a sentence that begins with the adapter's name and says how to fix it.
-func New[F any](name string, cfg Config, everybodys *OnRefused[F], answer F) (g *Guard, answerer func() F) {
-	answered, rest := adapter.Split[onRefused[F]](cfg.Options...)
-	for _, o := range answered {
-		answer = o.own
-	}
-	fields, rest := adapter.Split[option](rest...)
-	for _, o := range fields {
-		if err := o.set(&cfg); err != nil {
-			panic(name + ": " + err.Error())
-		}
-	}
-	cfg.Options = rest
-	return newGuard(name, cfg), func() F { return everybodys.by(answer) }
+func New[F any](name string, common Common[F], cfg Config, everybodys *OnRefused[F], answer F) (g *Guard, answerer func() F) {
+	own := common.of(name, cfg, answer)
+	return newGuard(name, own.config), func() F { return everybodys.by(own.answer) }
 }
 
 func newGuard(name string, cfg Config) *Guard {
@@ -71,9 +62,7 @@ func newGuard(name string, cfg Config) *Guard {
 	case cfg.Key != nil:
 		cfg.Keys = alone(cfg.Key)
 	}
-	if err := adapter.Validate(options...); err != nil {
-		panic(name + ": bad option: " + err.Error())
-	}
+	validate(name, options)
 	if err := cfg.Forms.Validate(cfg.Options...); err != nil {
 		panic(name + ": " + err.Error())
 	}
@@ -83,7 +72,10 @@ func newGuard(name string, cfg Config) *Guard {
 		own = append(own, core.Name(reads.Name))
 	}
 	cfg.About = g.about(cfg, reads)
-	g.config, g.options = cfg, append(own, cfg.Options...)
+	if cfg.Idempotent != nil && cfg.Idempotent.Fingerprint != nil {
+		reads.Names = append(reads.Names, keyfunc.Describe(cfg.Idempotent.Fingerprint, nil).Names...)
+	}
+	g.config, g.options, g.reads = cfg, append(own, cfg.Options...), reads
 	return g
 }
 
@@ -114,6 +106,7 @@ func (g *Guard) Misplaced(r Request) *Refusal { return g.refuse(r, misconfigured
 
 // refuse completes a refusal, and reports it to Observers and the log.
 func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
+	refusal.Part = g.partOf(refusal)
 	g.report(r, refusal)
 	if g.config.Status != 0 && refusal.isBusy() {
 		refusal.Status = g.config.Status
@@ -147,7 +140,7 @@ func (g *Guard) report(r Request, refusal *Refusal) {
 		g.log.Limited(ctx, slog.LevelWarn, "requests are refused", "error", refusal.cause)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
 		g.log.Limited(ctx, slog.LevelInfo, "a request was refused because it has no key",
-			"route", route, "part", keyfunc.Part(refusal.cause), "reason", refusal.Detail)
+			"route", route, "part", partText(refusal), "reason", refusal.Detail)
 	}
 }
 

@@ -1,10 +1,12 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 
+	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -65,6 +67,26 @@ func derive(of keyfunc.Set[keyfunc.Request], r Request) ([]string, error) {
 		err = checked.path()
 	}
 	return keys, err
+}
+
+// partOf returns the name of the part without which there is no key, if it is one of those that were known before there was a
+// request: others may be a client's word.
+func (g *Guard) partOf(refusal *Refusal) string {
+	if isOne := len(g.reads.Parts) == 1 && len(g.reads.Names) == 1; isOne && errors.Is(refusal.cause, core.ErrInvalidKey) {
+		return g.reads.Names[0]
+	}
+	if slices.Contains(g.reads.Names, refusal.Part) || refusal.Part == "body" || refusal.Part == "path" {
+		return refusal.Part
+	}
+	return ""
+}
+
+// partText is what the log says of it.
+func partText(refusal *Refusal) string {
+	if refusal.Part == "" && keyfunc.PartName(refusal.cause) != "" {
+		return ""
+	}
+	return cmp.Or(keyfunc.Part(refusal.cause), refusal.Part)
 }
 
 // alone is a key as a set of its own.

@@ -23,6 +23,7 @@ type Refusal struct {
 	RetryAfter int    // in whole seconds, 0 for none
 	Code       string // a fixed word for the client's program
 	Detail     string // a fixed text for the client
+	Part       string // the program's name of the part without which there is no key; empty: it is not known, or does not matter
 
 	title   string        // of the problem of an idempotent request; empty: it is another one
 	event   string        // the reason that Observers get; empty: what the cause says
@@ -89,7 +90,7 @@ type setupError string
 func (e setupError) Error() string { return string(e) }
 
 const (
-	errNoLocker setupError = "no Locker: call core.SetDefault, or set Config.Locker"
+	errNoLocker setupError = "no Locker: give one to With, or call core.SetDefault"
 	errNested   setupError = "a guard inside of another wants its lock in another form and would wait for itself: " +
 		"let the outer one have the lock alone, or leave one of them out"
 )
@@ -177,6 +178,7 @@ func withoutKey(err error) (r Refusal, ok bool) {
 	for _, why := range noKey {
 		if errors.Is(err, why.err) {
 			r = Refusal{Status: http.StatusBadRequest, Code: why.code, Detail: why.detail, title: why.title, event: "invalid_key"}
+			r.Part = keyfunc.PartName(err)
 			if why.err == keyfunc.ErrTooLarge {
 				r.Status = http.StatusRequestEntityTooLarge
 			}
@@ -198,6 +200,9 @@ func ReasonOf(err error) (code, text string) {
 	r := refusalFor(err)
 	return r.Code, r.Detail
 }
+
+// PartOf returns the name of the part of a request without which it was refused with err.
+func PartOf(err error) string { return refusalFor(err).Part }
 
 // IsFixed reports that nobody else may answer in place of Write: the client has left, or there
 // is a stored answer.
@@ -223,11 +228,12 @@ type problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
 	Code   string `json:"code,omitempty"`
+	Part   string `json:"part,omitempty"`
 }
 
 // Body returns the body.
 func (r *Refusal) Body() *Body {
-	p := problem{Type: "about:blank", Title: cmp.Or(r.title, http.StatusText(r.Status)), Status: r.Status, Detail: r.Detail, Code: r.Code}
+	p := problem{Type: "about:blank", Title: cmp.Or(r.title, http.StatusText(r.Status)), Status: r.Status, Detail: r.Detail, Code: r.Code, Part: r.Part}
 	if r.title != "" {
 		p.Type = idempotencyProblem
 	}
