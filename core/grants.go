@@ -92,7 +92,7 @@ func (c *lockCall) makeLock(g grant, overdueAt schedule.Time) *Lock {
 		m = new(lockMemory)
 	}
 	s, k := &m.lease, &m.first
-	s.acquisition, s.engine, s.ctx, s.name, s.token, s.since = g.acquisition, c.engine, c.ctx, c.name, g.token, schedule.Now()
+	s.acquisition, s.engine, s.first, s.name, s.token, s.since = g.acquisition, c.engine, &k.handle, c.name, g.token, schedule.Now()
 	s.life = life.New(&k.state, g.Times, overdueAt)
 	switch {
 	case s.ownerKnown != nil: // handed off

@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -17,25 +16,25 @@ import (
 // lease is one acquisition as this process believes it: how long it lasts, and which handles
 // share it. A fresh lock has one; re-entries through the context join it. The watchdog renews it.
 type lease struct {
-	schedule.Entry
 	acquisition
 	engine *engine
-	ctx    context.Context // of the call, as its first handle has it: the log is told of the lease in it
+	first  *handle // whose call has taken it: the log is told of the lease in the context of that
 	name   store.Name
 	token  int64
 	since  schedule.Time // when it was taken
 
-	mu            sync.Mutex
-	life          life.Life
-	due           schedule.Time // when the scheduler calls Due, as it was told; 0: not at all
-	renewals      uint32        // confirmed
-	refreshed     bool          // by a user: Redis may have it for longer than is known here
-	entered       bool          // once more
-	work          store.Work    // what its holder has said of it
-	ownOwnerKnown atomic.Bool   // that of acquisition, where no other lock has the owner
-	answer        *store.Answer // to the request; nil: it is not known yet
-	handles       *handle       // not unlocked yet: a list, for nearly all leases have one
-	observed      *observation  // nil: nobody has heard of it, or it has ended
+	mu             sync.Mutex
+	life           life.Life
+	due            schedule.Time // when the scheduler calls Due, as it was told; 0: not at all
+	renewals       uint32        // confirmed
+	refreshed      bool          // by a user: Redis may have it for longer than is known here
+	entered        bool          // once more
+	work           store.Work    // what its holder has said of it
+	ownOwnerKnown  atomic.Bool   // that of acquisition, where no other lock has the owner
+	schedule.Entry               // here, for its size
+	answer         *store.Answer // to the request; nil: it is not known yet
+	handles        *handle       // not unlocked yet: a list, for nearly all leases have one
+	observed       *observation  // nil: nobody has heard of it, or it has ended
 }
 
 // acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the first holder.
@@ -161,7 +160,7 @@ func (s *lease) observe(o *observation) {
 func (s *lease) releaseOf(h *handle, work store.Work) store.Release {
 	r := store.Release{
 		Holding: s.holding(h), Terms: s.Terms, Token: s.redisToken, Last: s.token, Entered: s.entered,
-		Work: work, MayArrive: h.resends.MayArriveTwice(), Context: s.ctx,
+		Work: work, MayArrive: h.resends.MayArriveTwice(), Context: s.first.under.call,
 	}
 	if s.life.Granted {
 		r.Lease = 0

@@ -39,7 +39,7 @@ func leased(t *testing.T, l *Locker, ends schedule.Time) (*lease, *handle) {
 	}
 	h := &handle{}
 	h.under.call = t.Context()
-	s := &lease{engine: &l.engine, ctx: t.Context(), name: name, handles: h}
+	s := &lease{engine: &l.engine, first: h, name: name, handles: h}
 	s.ownerKnown = new(atomic.Bool)
 	s.life = life.New(&h.state, life.Times{Ends: ends}, 0)
 	return s, h

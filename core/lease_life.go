@@ -43,7 +43,7 @@ func (s *lease) unlockAfter(e life.Effects) error {
 	switch {
 	case e.Overdue:
 		observed.held(EventOverdue, "", why)
-		s.engine.report.warn(s.ctx, "a lock is held longer than MaxHold permits", "key", s.name.Key())
+		s.engine.report.warn(s.first.under.call, "a lock is held longer than MaxHold permits", "key", s.name.Key())
 	case e.Ended.IsLost():
 		s.lose(e, why, handles, observed)
 	case e.Ended != 0:
@@ -63,7 +63,7 @@ func (s *lease) lose(ended life.Effects, why error, handles []*handle, observed 
 	if ended.Ended == life.Closed {
 		tell = s.engine.report.warn
 	}
-	tell(s.ctx, "a lock was lost while held", "key", s.name.Key(), "error", why)
+	tell(s.first.under.call, "a lock was lost while held", "key", s.name.Key(), "error", why)
 	s.engine.unregister(s)
 	s.engine.queues.Signal(s.name.Lock(), 0)
 }
@@ -155,7 +155,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	isHeld, observed := s.life.State().IsHeld(), s.observed
 	_ = s.unlockAfter(s.renewed(held, err, sent))
 	if isHeld && err != nil {
-		s.engine.report.warn(s.ctx, "a renewal failed and is repeated", "key", s.name.Key(), "error", err)
+		s.engine.report.warn(s.first.under.call, "a renewal failed and is repeated", "key", s.name.Key(), "error", err)
 		observed.held(EventRenewalFailed, "", err)
 	}
 }

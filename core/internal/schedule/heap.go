@@ -16,12 +16,12 @@ type item struct {
 // put has a place filled by an item.
 func (h heap) put(i int, it item) {
 	h[i] = it
-	it.event.entry().place = i + 1
+	it.event.entry().place = int32(i + 1)
 }
 
 // set puts an item in, or moves it if it is there.
 func (h *heap) set(it item) {
-	place := it.event.entry().place
+	place := int(it.event.entry().place)
 	if place == 0 {
 		*h = append(*h, item{})
 		place = len(*h)

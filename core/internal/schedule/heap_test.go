@@ -30,7 +30,7 @@ func TestHeapIsSorted(t *testing.T) {
 				times[e] = Time(1 + r.IntN(20)) // some are of one time
 				h.set(item{times[e], e})
 			case e.entry().place > 0:
-				if got := h.remove(e.entry().place - 1); got != e {
+				if got := h.remove(int(e.entry().place) - 1); got != e {
 					t.Fatal("it removed another")
 				}
 				delete(times, e)
@@ -39,7 +39,7 @@ func TestHeapIsSorted(t *testing.T) {
 				t.Fatalf("%d events, want %d", len(h), len(times))
 			}
 			for i, it := range h {
-				if it.event.entry().place != i+1 || it.at != times[it.event] {
+				if it.event.entry().place != int32(i+1) || it.at != times[it.event] {
 					t.Fatalf("place %d has an event of %d, which is in place %d and of %d", i+1, it.at, it.event.entry().place, times[it.event])
 				}
 			}

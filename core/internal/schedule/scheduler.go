@@ -35,7 +35,7 @@ type Event interface {
 // Entry is an [Event]'s place in a [Scheduler]. The zero value is ready; an event
 // belongs to one Scheduler, and must not be copied while it is scheduled.
 type Entry struct {
-	place int // in the heap, from 1 on; 0: not scheduled
+	place int32 // in the heap, from 1 on; 0: not scheduled
 }
 
 func (e *Entry) entry() *Entry { return e }
@@ -85,7 +85,7 @@ func (s *Scheduler) Set(e Event, at Time) {
 func (s *Scheduler) Remove(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	place := e.entry().place
+	place := int(e.entry().place)
 	if s.stopped || place == 0 {
 		return
 	}
