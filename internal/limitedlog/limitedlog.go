@@ -24,6 +24,13 @@ type written struct {
 
 // Limited writes a line unless there was one of the same kind in the last second, and in it how many were omitted.
 func (l *Log) Limited(level slog.Level, kind string, args ...any) {
+	if write := l.Later(level, kind); write != nil {
+		write(args...)
+	}
+}
+
+// Later is Limited for a line whose details come later, by the function that it returns; nil: the line is omitted.
+func (l *Log) Later(level slog.Level, kind string) (write func(args ...any)) {
 	l.mu.Lock()
 	if l.kinds == nil {
 		l.kinds = map[string]written{}
@@ -37,12 +44,14 @@ func (l *Log) Limited(level slog.Level, kind string, args ...any) {
 	}
 	l.mu.Unlock()
 	if omit {
-		return
+		return nil
 	}
-	if last.omitted > 0 {
-		args = append(args, "omitted", last.omitted)
+	return func(args ...any) {
+		if last.omitted > 0 {
+			args = append(args, "omitted", last.omitted)
+		}
+		l.Each(level, kind, args...)
 	}
-	l.Each(level, kind, args...)
 }
 
 // Each writes a line, however many there were.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -14,7 +15,8 @@ const maxRedirections = 3
 // roundTrip sends commands and returns their answers.
 func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued) []answer {
 	answers := make([]answer, len(qs))
-	p.run(ctx, pack(qs, answers, len(qs) > 1 && p.merges()))
+	merges := len(qs) > 1 && slices.ContainsFunc(qs, func(q *Queued) bool { return q.Command.Merges > 0 }) && p.merges()
+	p.run(ctx, pack(qs, answers, merges))
 	p.server.noteOutcome(answers[0].err)
 	return answers
 }
