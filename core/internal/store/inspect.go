@@ -66,9 +66,8 @@ func decodeState(from conn.Reply) (state State, _ error) {
 		return State{Queue: waiting}, r.err
 	}
 	state = State{Held: true, TTL: ttl, Queue: waiting}
-	kind := byte('x') // of the mode, see lock.lua
-	var number int64  // that follows it, and the next word
-	var word, by string
+	kind := byte('x')           // of the mode, see lock.lua
+	var number, word, by string // what follows it, and a field
 	further := map[string]int{} // permits, beside the first
 	for i := 0; i < len(fields); i += 2 {
 		field, _ := fields[i].(string)
@@ -84,9 +83,8 @@ func decodeState(from conn.Reply) (state State, _ error) {
 			further[owner]++
 		case field == modeField && text != "":
 			kind = text[0]
-			digits, rest, _ := strings.Cut(strings.TrimSuffix(text[1:], "+"), " ")
-			number, _ = strconv.ParseInt(digits, 10, 64)
-			word, _, _ = strings.Cut(rest, " ")
+			number, word, _ = strings.Cut(strings.TrimSuffix(text[1:], "+"), " ")
+			word, _, _ = strings.Cut(word, " ")
 		case field == byField:
 			by = text
 		case field == answerField:
@@ -121,17 +119,18 @@ func decodeState(from conn.Reply) (state State, _ error) {
 	case 'h':
 		state.Ticket, state.By = word, by
 	case 'i':
-		state.Attempt = int(number)
+		state.Attempt, _ = strconv.Atoi(number)
 	}
 	return state, nil
 }
 
 // heldFor is the time since a token was given, which is one of Redis's clock.
-func heldFor(token int64, now time.Duration) time.Duration {
-	if token == 0 {
+func heldFor(token string, now time.Duration) time.Duration {
+	since, err := strconv.ParseInt(token, 10, 64)
+	if err != nil {
 		return 0
 	}
-	return max(now-time.Duration(token)*time.Microsecond, 0)
+	return max(now-time.Duration(since)*time.Microsecond, 0)
 }
 
 // readQueue reads the entries of a queue and their scores, see queue.lua.
@@ -164,8 +163,7 @@ func readHolder(owner, text string, now time.Duration) (h Holder, ok bool) {
 		return h, false
 	}
 	ends, _ := strconv.ParseInt(words[0], 10, 64)
-	token, _ := strconv.ParseInt(words[2], 10, 64)
-	h = Holder{owner, len(words) - 3, 0, time.Duration(ends)*time.Microsecond - now, heldFor(token, now), words[1] == "0"}
+	h = Holder{owner, len(words) - 3, 0, time.Duration(ends)*time.Microsecond - now, heldFor(words[2], now), words[1] == "0"}
 	if len(words[3]) == 1 {
 		h.Count-- // it stands for the outcome of the first
 	}
@@ -183,7 +181,7 @@ func decideInspect(b *ballot[State]) (state State, decided bool, err error) {
 			state.Holds = max(state.Holds, b.Holds)
 		}
 		if len(state.Holders) == 1 {
-			state.Holders = slices.Clone(state.Holders)
+			state.Holders = []Holder{state.Holders[0]}
 			state.Holders[0].Count = state.Holds
 		}
 	case decided && len(b.failures()) == 0:
