@@ -122,12 +122,25 @@ func TestTheLogSaysWhoIsInTheWay(t *testing.T) {
 	}
 }
 
-// Redis is asked once a second for all guards of a Locker. Lines say what is known without.
+// Redis is asked once a second for all guards of a Locker. Lines say what is known without: also that the work was done.
 func TestTheLogAsksRedisOnceASecond(t *testing.T) {
+	t.Run("held", func(t *testing.T) {
+		asksOnceASecond(t, "held", nil, func(t *testing.T, l *core.Locker) { locktest.Hold(t, l, "orderID=42") })
+	})
+	t.Run("done", func(t *testing.T) {
+		asksOnceASecond(t, "dedup_window", "dedup_window", func(t *testing.T, l *core.Locker) {
+			if err := l.Do(context.Background(), "orderID=42", func(context.Context) error { return nil }, core.KeepFor(time.Hour)); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+func asksOnceASecond(t *testing.T, asked, unasked any, takes func(*testing.T, *core.Locker)) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := jsonLog(t, inVain)
 		l := locktest.New(t)
-		locktest.Hold(t, l, "orderID=42")
+		takes(t, l)
 		wait := func(d time.Duration) {
 			mux := http.NewServeMux()
 			mux.Handle("POST /orders/{orderID}", httplock.ByParam("orderID", httplock.Locker(l), core.Wait(d))(http.NotFoundHandler()))
@@ -138,10 +151,10 @@ func TestTheLogAsksRedisOnceASecond(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		for i, asked := range []bool{true, false, true} {
+		for i, state := range []any{asked, unasked, asked} {
 			line := lines()[i]
-			if _, told := line["holder"]; told != asked || line["key"] != "orderID=42" || line["waiting"] != float64(2-i) {
-				t.Errorf("line %d: %v; Redis was to be asked: %v", i, line, asked)
+			if _, told := line["waiting_processes"]; told != (i != 1) || line["state"] != state || line["key"] != "orderID=42" || line["waiting"] != float64(2-i) {
+				t.Errorf("line %d: %v; want %v", i, line, state)
 			}
 		}
 	})
