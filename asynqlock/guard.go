@@ -14,6 +14,8 @@ import (
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/core/adapter"
+	"github.com/latchkey-go/latchkey/internal/contention"
+	"github.com/latchkey-go/latchkey/internal/limitedlog"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -28,6 +30,7 @@ type guard struct {
 	backlogs *backlogs
 	parking  *parking // nil: tasks are not parked
 	noLocker sync.Once
+	log      limitedlog.Log
 }
 
 // process runs next under the lock of the task's key, or returns why it must not.
@@ -94,6 +97,10 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	case errors.Is(err, core.ErrInvalidKey):
 		return noKey(t, err)
 	case errors.As(err, &busy):
+		if time.Since(began) >= contention.LongWait {
+			id, _ := asynq.GetTaskID(ctx)
+			contention.WriteInVain(ctx, &g.log, locker, "a task has waited for its lock in vain", err, "type", t.Type(), "task", id)
+		}
 		r := g.refuse(ctx, locker, me, busy)
 		if !errors.Is(r, asynq.RevokeTask) {
 			settingsMade.warnOfMissing(ctx)
@@ -110,7 +117,11 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 }
 
 func noKey(t *asynq.Task, err error) error {
-	return fmt.Errorf("asynqlock: no key for a task of type %q: %w: %w", t.Type(), asynq.SkipRetry, err)
+	format := "asynqlock: the key of a task of type %q cannot be used: %w: %w"
+	if errors.Is(err, keyfunc.ErrMissing) {
+		format = "asynqlock: no key for a task of type %q: %w: %w"
+	}
+	return fmt.Errorf(format, t.Type(), asynq.SkipRetry, err)
 }
 
 // refuse decides about a task whose key is busy. For Drop it asks Redis who holds the key; where

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/option"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -45,6 +46,27 @@ func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
 		_, e.Reason = kindOf(e.Err)
 	}
 	l.notify(ctx, e)
+}
+
+// LookUp calls then with the state of a lock, and how many calls of this process wait for it. Redis is asked in the
+// background, at most once a second for all locks of a Locker, and not when it closes; otherwise then is called at once.
+func (inside) LookUp(l *Locker, key string, then func(info Info, waiting int, asked bool)) {
+	n, err := l.nameOf(key)
+	if err != nil {
+		then(Info{}, 0, false)
+		return
+	}
+	w, _ := l.queues.WaitFor(n.Lock())
+	last, now := l.lookedUp.Load(), int64(schedule.Now())
+	if last != 0 && now-last < int64(time.Second) || !l.lookedUp.CompareAndSwap(last, now) || !l.register(nil) {
+		then(Info{}, w.Calls, false)
+		return
+	}
+	l.requests.Start(func() {
+		defer l.underWay.End()
+		info, err := l.inspect(context.Background(), key, n)
+		then(info, w.Calls, err == nil)
+	})
 }
 
 func (inside) LocksOf(ctx context.Context) (locks []*Lock) {

@@ -163,17 +163,17 @@ func TestInspectTellsWhatBecameOfARequest(t *testing.T) {
 			}
 		}
 		k := attempts(t, l, 1)
-		held := func(k *core.Lock) core.Info {
+		held := func(k *core.Lock, attempt int) core.Info {
 			return core.Info{
 				Locked: true, Form: "exclusive", Owner: k.Owner(), Count: 1, TTL: lease + kept,
-				Holders: []core.Holder{{Owner: k.Owner(), Count: 1, TTL: lease}},
+				Holders: []core.Holder{{Owner: k.Owner(), Count: 1, TTL: lease}}, Attempt: attempt,
 			}
 		}
-		inspects("the first attempt", held(k))
+		inspects("the first attempt", held(k, 1))
 		unlock(t, k)
-		inspects("nobody knows", core.Info{Locked: true, OutcomeUnknown: true, TTL: kept})
+		inspects("nobody knows", core.Info{Locked: true, OutcomeUnknown: true, TTL: kept, Attempt: 1})
 		k = attempts(t, l, 2)
-		inspects("the second attempt", held(k))
+		inspects("the second attempt", held(k, 2))
 		answer(t, k, "paid")
 		inspects("answered", core.Info{Locked: true, Answered: true, TTL: kept})
 	})

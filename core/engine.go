@@ -65,6 +65,7 @@ type engine struct {
 	listener   *notify.Listener
 	pollsUntil atomic.Int64 // a schedule.Time: the process has missed a message, and polls
 	asking     atomic.Int32 // calls of LockAll that ask again in a moment
+	lookedUp   atomic.Int64 // a schedule.Time: when a lock was looked up for the log
 
 	registry
 	unconfirmed schedule.Count // compensations

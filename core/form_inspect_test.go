@@ -2,6 +2,8 @@ package core_test
 
 import (
 	"cmp"
+	"crypto/sha1"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -61,7 +63,7 @@ func TestInspectListsTheHolders(t *testing.T) {
 				b := take(t, background, s.locker(), "k", opt, core.FixedLease(time.Minute))
 				inner := take(t, b.Context(), s.locker(), "k", opt)
 				inspects(core.Info{Locked: true, Form: form, Count: 3, TTL: time.Minute, Holders: []core.Holder{
-					{Owner: a.Owner(), Count: 1, Weight: weight, TTL: 29 * time.Second}, {Owner: b.Owner(), Count: 2, Weight: weight, TTL: time.Minute},
+					{Owner: a.Owner(), Count: 1, Weight: weight, TTL: 29 * time.Second, HeldFor: time.Second}, {Owner: b.Owner(), Count: 2, Weight: weight, TTL: time.Minute},
 				}})
 				unlock(t, a)
 				inspects(core.Info{Locked: true, Form: form, Owner: b.Owner(), Count: 2, TTL: time.Minute, Holders: []core.Holder{
@@ -83,18 +85,21 @@ func TestInspectTellsAParkedLock(t *testing.T) {
 				t.Errorf("%s: %+v, %v; want %+v", what, info, err, want)
 			}
 		}
-		ticket, err := take(t, background, l, "k").Handover(background, time.Minute)
+		first := take(t, background, l, "k")
+		ticket, err := first.Handover(background, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
-		inspects("parked", core.Info{Locked: true, Parked: true, TTL: time.Minute})
+		digest := fmt.Sprintf("%x", sha1.Sum([]byte(ticket)))
+		parked := core.Info{Locked: true, Parked: true, TTL: time.Minute, HandedOverBy: first.Owner(), Ticket: digest}
+		inspects("parked", parked)
 		k, err := s.locker().Resume(background, "k", ticket)
 		if err != nil {
 			t.Fatal(err)
 		}
 		inspects("resumed", core.Info{
 			Locked: true, Form: "exclusive", Owner: k.Owner(), Count: 1, TTL: lease + time.Minute,
-			Holders: []core.Holder{{Owner: k.Owner(), Count: 1, TTL: lease}},
+			Holders: []core.Holder{{Owner: k.Owner(), Count: 1, TTL: lease}}, HandedOverBy: first.Owner(), Ticket: digest,
 		})
 		if ttl, err := k.TTL(background); err != nil || ttl != lease {
 			t.Errorf("lasts for %v, %v", ttl, err)
@@ -102,7 +107,7 @@ func TestInspectTellsAParkedLock(t *testing.T) {
 		if err := k.Abort(background); err != nil {
 			t.Fatal(err)
 		}
-		inspects("parked again", core.Info{Locked: true, Parked: true, TTL: time.Minute})
+		inspects("parked again", parked)
 	})
 }
 

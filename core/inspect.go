@@ -28,6 +28,11 @@ type Info struct {
 	Count   int           // of all holds
 	TTL     time.Duration // how long it lasts without renewal; negative when it does not end
 	Holders []Holder      // one of an exclusive lock, more of the other forms, by their owners
+	Attempt int           // at an idempotent request: the one under way, or the last one; 0: it is of none
+	// HandedOverBy is the owner who has handed the lock over, empty when another version has; Ticket is
+	// the SHA-1 of the ticket, in hexadecimal digits. A task's ticket is its ID.
+	HandedOverBy, Ticket string
+	Queue                []QueueEntry // the first 100 processes that wait, by their arrival; one that died may be among them
 }
 
 // Holder is one of those who hold a lock.
@@ -36,6 +41,19 @@ type Holder struct {
 	Count  int           // of its holds
 	Weight int           // how many permits it has, see [Weight]; 0 in other forms
 	TTL    time.Duration // how long it holds the lock without renewal, as in [Info]
+	// HeldFor is how long it has held the lock by the clock of Redis; 0 when Redis does not tell, as of
+	// Redisson's. A lock that was handed off in memory counts from the first of these calls.
+	HeldFor time.Duration
+	Granted bool // a release granted it the lock less than a second ago, and its process has not confirmed that
+}
+
+// QueueEntry is a process that waits for a lock. Calls of it that have chosen an [Owner] wait by entries of their own.
+type QueueEntry struct {
+	Process Process       // as [ProcessOf] reads it; zero for what is not latchkey's
+	Owner   string        // that the calls have chosen; mostly empty
+	Form    string        // in which they want the lock
+	Waited  time.Duration // by the clock of Redis
+	Polls   bool          // it asks again and again, because it hears no messages
 }
 
 // Inspect reads the state of a lock, which may have changed when it returns. It blocks for one
@@ -57,12 +75,14 @@ func (e *engine) inspect(ctx context.Context, key string, n store.Name) (Info, e
 	info := Info{
 		Locked: state.Held, Parked: state.Parked, Answered: state.Answered, OutcomeUnknown: state.Unknown,
 		Owner: state.Owner, Count: state.Holds, TTL: state.TTL,
+		Attempt: state.Attempt, HandedOverBy: state.By, Ticket: state.Ticket,
 	}
 	for _, h := range state.Holders {
-		info.Holders = append(info.Holders, Holder{Owner: h.Owner, Count: h.Holds, Weight: h.Weight, TTL: h.TTL})
+		info.Holders = append(info.Holders, Holder(h))
 	}
-	if info.Holders == nil && info.Owner != "" {
-		info.Holders = []Holder{{Owner: info.Owner, Count: info.Count, TTL: info.TTL}}
+	for _, q := range state.Queue {
+		process, _ := ProcessOf(q.Process)
+		info.Queue = append(info.Queue, QueueEntry{process, q.Owner, q.Form.Label(), q.Waits, q.Polls})
 	}
 	if info.Holders != nil {
 		info.Form = state.Form.Label()

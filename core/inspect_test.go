@@ -3,7 +3,10 @@ package core_test
 import (
 	"context"
 	"reflect"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -22,7 +25,8 @@ func TestInspect(t *testing.T) {
 		k := take(t, background, a, "k")
 		time.Sleep(3 * time.Second)
 		holds := func(count int, ttl time.Duration) core.Info {
-			return core.Info{Locked: true, Form: "exclusive", Owner: k.Owner(), Count: count, TTL: ttl, Holders: []core.Holder{{Owner: k.Owner(), Count: count, TTL: ttl}}}
+			return core.Info{Locked: true, Form: "exclusive", Owner: k.Owner(), Count: count, TTL: ttl, Holders: []core.Holder{
+				{Owner: k.Owner(), Count: count, TTL: ttl, HeldFor: 3 * time.Second}}}
 		}
 		inspects(holds(1, 27*time.Second))
 		inner := take(t, k.Context(), a, "k")
@@ -34,6 +38,36 @@ func TestInspect(t *testing.T) {
 		if err != nil || !info.Locked || info.Owner != "redisson:1" || info.Count != 3 || info.TTL >= 0 {
 			t.Errorf("a lock without end: %+v, %v", info, err)
 		}
+	})
+}
+
+func TestInspectTellsWhoWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b := s.locker(core.Describe("holds")), s.locker(core.Describe("waits"))
+		k := take(t, background, a, "k")
+		ctx, cancel := context.WithTimeout(background, 5*time.Second)
+		defer cancel()
+		var waiting sync.WaitGroup
+		for _, opts := range [][]core.Option{nil, {core.Shared(), core.Owner("reader")}} {
+			waiting.Go(func() {
+				_, err := b.Lock(ctx, "k", opts...)
+				wantErr(t, err, core.ErrNotAcquired)
+			})
+			time.Sleep(time.Second)
+		}
+		queues := func(want ...core.QueueEntry) {
+			t.Helper()
+			if info, err := a.Inspect(background, "k"); err != nil || !slices.Equal(info.Queue, want) {
+				t.Errorf("%+v, %v; want %+v", info.Queue, err, want)
+			}
+		}
+		process := b.Snapshot().Process
+		queues(core.QueueEntry{Process: process, Form: "exclusive", Waited: 2 * time.Second},
+			core.QueueEntry{Process: process, Owner: "reader", Form: "shared", Waited: time.Second})
+		waiting.Wait()
+		synctest.Wait()
+		queues()
+		unlock(t, k)
 	})
 }
 

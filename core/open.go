@@ -78,8 +78,12 @@ func (l *Locker) Ping(ctx context.Context) error {
 	s.Wait, s.Lease = new(time.Duration), max(pingLease, 3*l.timeout)
 	// A key of its own: one that an earlier Ping could not release would be busy, which says
 	// nothing about whether Redis accepts writes.
-	k, err := l.enterOrLock(ctx, store.InFirstSlot(l.defaults.Prefix, "latchkey:ping:"+l.store.NewHold()+":"), &s)
-	if err == nil {
+	key := store.InFirstSlot(l.defaults.Prefix, "latchkey:ping:"+l.store.NewHold()+":")
+	var k *Lock
+	var err error
+	if l.defaults.Looks {
+		_, err = l.Inspect(ctx, key)
+	} else if k, err = l.enterOrLock(ctx, key, &s); err == nil {
 		err = k.Unlock(ctx)
 	}
 	if err == nil || conn.IsMoved(err) {

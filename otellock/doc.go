@@ -33,6 +33,7 @@
 //	latchkey.lock.form          exclusive, shared or permits, as the call wants the lock
 //	latchkey.lock.outcome       wait: acquired, reentered, busy, failed; hold: released, unconfirmed, lost
 //	latchkey.lock.reason        of busy and of refusals, as in core.Event
+//	latchkey.lock.state         of the spans of busy ones: dedup_window, where Redis has said so
 //	error.type                  of failed and lost, as the Reason in core.Event
 //	http.response.status_code   of refusals, absent for tasks
 //	latchkey.lock.key           of spans, with the option Keys

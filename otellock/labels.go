@@ -16,6 +16,7 @@ import (
 const (
 	nameKey    = attribute.Key("latchkey.lock.name")
 	formKey    = attribute.Key("latchkey.lock.form")
+	stateKey   = attribute.Key("latchkey.lock.state")
 	keyKey     = attribute.Key("latchkey.lock.key")
 	outcomeKey = attribute.Key("latchkey.lock.outcome")
 	reasonKey  = attribute.Key("latchkey.lock.reason")

@@ -204,6 +204,15 @@ func TestSpansOfWhatGoesWrong(t *testing.T) {
 			t.Errorf("err %v", err)
 		}
 		want(t, "busy: no error", tel.spans(), "lock.wait orders [form=exclusive name=orders outcome=busy reason=wait_over] 1s")
+		done, err := locker.Lock(background, "done", core.KeepFor(time.Hour))
+		if err != nil || done.Unlock(background) != nil {
+			t.Fatal(err)
+		}
+		tel.spans()
+		if _, err := locker.TryLock(background, "done"); !errors.Is(err, core.ErrNotAcquired) {
+			t.Errorf("err %v", err)
+		}
+		want(t, "in a dedup window", tel.spans(), "lock.wait orders [form=exclusive name=orders outcome=busy reason=no_wait state=dedup_window] 0s")
 
 		time.Sleep(5 * time.Second)
 		if _, err := locker.ForceUnlock(background, "secret"); err != nil {

@@ -2,6 +2,7 @@ package otellock
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"go.opentelemetry.io/otel/codes"
@@ -37,6 +38,9 @@ func (o *Observer) trace(ctx context.Context, e core.Event, l *labels) context.C
 			ctx = o.start(ctx, l.hold, s.outer, e, l)
 		}
 	case core.EventBusy, core.EventReleased:
+		if busy := (*core.BusyError)(nil); errors.As(e.Err, &busy) && busy.Done {
+			s.current.SetAttributes(stateKey.String("dedup_window"))
+		}
 		s.end(l)
 	case core.EventFailed, core.EventLost:
 		s.current.SetStatus(codes.Error, e.Reason) // the error's text may have the key in it

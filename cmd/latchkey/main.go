@@ -1,8 +1,11 @@
 // Latchkey looks at locks in Redis, frees them, and runs commands under them:
 //
-//	latchkey ls [PART]                lists the locks, or those with PART in their key
-//	latchkey show [-idempotent scope] KEY
-//	                                  shows who has a lock, or that of the request with an Idempotency-Key
+//	latchkey ls [-held-for d] [-waiting] [-json] [PART]
+//	                                  lists the locks, or those with PART in their key, those that were held
+//	                                  for long, or those that processes wait for
+//	latchkey show [-idempotent scope] [-json] KEY
+//	                                  shows who has a lock and who waits for it, or that of the request with
+//	                                  an Idempotency-Key
 //	latchkey unlock [-y] [-owner o] KEY
 //	                                  frees a lock, whoever has it, or evicts one of several holders;
 //	                                  asks first
@@ -29,7 +32,7 @@
 // the signal that has ended it; 1 or that of -E when the lock is busy; 64 for wrong usage; 69 when
 // Redis does not answer or the command cannot be started. 75 says that the lock was lost while the command
 // ran, whatever the command says. Exit codes of the others are 0, 64, 69, and 1 for a lock
-// that unlock has not freed.
+// that show finds free, or that unlock has not freed.
 package main
 
 import (
@@ -49,6 +52,7 @@ import (
 // Exit codes, as of flock(1) and sysexits.h.
 const (
 	exitBusy        = 1
+	exitFree        = 1 // of show
 	exitUsage       = 64
 	exitUnavailable = 69
 	exitLost        = 75
@@ -71,8 +75,8 @@ type program struct {
 }
 
 const usage = `usage:
-       latchkey ls [PART]
-       latchkey show [-idempotent scope] KEY
+       latchkey ls [-held-for d] [-waiting] [-json] [PART]
+       latchkey show [-idempotent scope] [-json] KEY
        latchkey unlock [-y] [-owner o] KEY
        latchkey run [-wait d] [-lease d] [-keep d] [-E n] KEY -- COMMAND [ARGUMENT...]
        latchkey version

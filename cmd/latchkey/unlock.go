@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 // unlock frees a lock, whoever has it, or evicts one of its holders.
@@ -19,16 +20,17 @@ func (p *program) unlock(ctx context.Context, args []string) (int, error) {
 	if err := p.parse(f, args, 1, 1); err != nil {
 		return 0, err
 	}
-	locker, disconnect, err := p.connect(ctx)
+	locker, disconnect, err := p.connect(ctx, adapter.Looking())
 	if err != nil {
 		return 0, err
 	}
 	defer disconnect()
 	key := f.Arg(0)
-	info, err := p.look(ctx, locker, key)
+	info, err := locker.Inspect(ctx, key)
 	if err != nil {
 		return 0, err
 	}
+	p.print(key, info)
 	owners := []string{*only}
 	if *only == "" && info.Holders != nil {
 		owners = nil

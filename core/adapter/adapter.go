@@ -18,6 +18,7 @@ var inside = option.Inside.(interface {
 	Option(set func(*settings)) core.Option
 	Settings(l *core.Locker, opts []core.Option) (*settings, error)
 	Notify(ctx context.Context, l *core.Locker, e core.Event, opts []core.Option)
+	LookUp(l *core.Locker, key string, then func(info core.Info, waiting int, asked bool))
 	LocksOf(ctx context.Context) []*core.Lock
 	HandOver(ctx context.Context, k *core.Lock, ticket string, ttl time.Duration, then func() error) error
 	VoidTicket(k *core.Lock)
@@ -29,6 +30,15 @@ var inside = option.Inside.(interface {
 // stored under this string key. Frameworks whose request object is a context that shows string keys
 // only, as gin's does, store the lock there, so that locks taken under that object re-enter.
 const ContextKey = option.ContextKey
+
+// LookUp is for the log of a call that was refused. It calls then, once, with the state of a lock and how
+// many calls of this process wait for it. Redis is asked in the background, at most once a second for all
+// locks of the Locker, and for [core.Timeout] at most; [core.Locker.Close] waits for that and for then,
+// which must not block. If Redis is not asked, LookUp itself calls then; asked is false then, as it is
+// when Redis does not answer, and info is empty. It does not block, and is safe for concurrent use.
+func LookUp(locker *core.Locker, key string, then func(info core.Info, waiting int, asked bool)) {
+	inside.LookUp(locker, key, then)
+}
 
 // LocksOf returns the locks that ctx holds, the innermost first, as [core.FromContext] and
 // [core.FromContextKey] find them. It does not block.

@@ -88,6 +88,10 @@ func Ticket(ticket string) core.Option {
 	return inside.Option(func(s *settings) { s.Ticket = ticket })
 }
 
+// Looking is for [core.Open] in tools that look at locks, or free them, and take none: Ping looks, too, so that it
+// needs no other rights, nor memory in Redis.
+func Looking() core.Option { return inside.Option(func(s *settings) { s.Looks = true }) }
+
 // VoidTicket is [core.Lock.DropWindow] for work that is not tried again: its release frees also a lock that was resumed,
 // where it would be parked again.
 func VoidTicket(lock *core.Lock) { inside.VoidTicket(lock) }

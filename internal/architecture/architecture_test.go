@@ -52,10 +52,11 @@ var allowed = map[string][]string{
 	"core/internal/waitqueue": {},
 	"internal/script":         {}, // here, so that tests elsewhere can read the scripts as well
 
-	"internal/limitedlog": {}, // here, because core and the guard have no other room in common
+	"internal/contention": {"core", "core/adapter", "internal/limitedlog"}, // here, because the guard, jobs and the command line say the same
+	"internal/limitedlog": {},                                              // here, because core and the guard have no other room in common
 
 	"keyfunc":        {googleUUID},
-	"internal/guard": {"core", "core/adapter", "internal/limitedlog", "keyfunc", httpsnoop}, // to see the status, and keep Flusher and the like
+	"internal/guard": {"core", "core/adapter", "internal/contention", "internal/limitedlog", "keyfunc", httpsnoop}, // to see the status, and keep Flusher and the like
 
 	// Adapters. None of them imports another one: whoever uses gin does not
 	// compile echo, and what two of them need stands in the guard.
@@ -63,7 +64,7 @@ var allowed = map[string][]string{
 	"echolock":    {"internal/guard", "core", "keyfunc", echo4},
 	"echolock/v5": {"internal/guard", "core", "keyfunc", echo5},
 	"httplock":    {"httplock/internal/lockpage", "internal/guard", "core", "keyfunc"},
-	"asynqlock":   {"core", "core/adapter", "keyfunc", asynq, googleUUID},
+	"asynqlock":   {"core", "core/adapter", "internal/contention", "internal/limitedlog", "keyfunc", asynq, googleUUID},
 
 	"httplock/internal/lockpage": {"internal/guard", "internal/visible", "core"},
 
@@ -71,7 +72,7 @@ var allowed = map[string][]string{
 	"promlock": {"core", prometheus},
 	"otellock": {"core", otel},
 
-	"cmd/latchkey": {"core", "internal/guard", "internal/visible", goRedis},
+	"cmd/latchkey": {"core", "core/adapter", "internal/contention", "internal/guard", "internal/visible", goRedis},
 
 	// What must not be shown as it is, on a terminal and on the lock page.
 	"internal/visible": {},

@@ -76,20 +76,27 @@ var exclusionCases = []conformanceCase{
 			h.Errorf("waited %v", took)
 		}
 	}},
-	{"a wait in vain leaves a line in the log, with route and key; a refusal at once none", func(h *harness) {
+	{"a wait in vain leaves a line in the log, with route, key and holder, of whom the client hears nothing; a refusal at once none", func(h *harness) {
 		const line = "has waited for its lock in vain"
-		defer h.unlock(h.hold("orderID=42"))
+		k := h.hold("orderID=42")
+		defer h.unlock(k)
+		process, _ := core.ProcessOf(k.Owner())
+		holder := fmt.Sprintf("%s (%d)", process.Name, process.PID)
+		secrets := []string{"orderID=42", k.Owner(), holder, "held", "waiting"}
 		server := h.build(post("/orders/{orderID}", byParam("orderID"), h.never()), post("/orders/{orderID}/now", byParam("orderID", core.NoWait()), h.never()))
 		var crowd sync.WaitGroup
 		for range 5 {
-			crowd.Go(func() { h.wantProblem(send(server, "POST", "/orders/42"), http.StatusConflict) })
+			crowd.Go(func() { h.wantProblem(send(server, "POST", "/orders/42"), http.StatusConflict, secrets...) })
 		}
 		crowd.Wait()
-		if h.log.count(line) != 1 || h.log.count("orderID=42") != 1 || h.log.count("the wait of 3s is over") != 1 {
+		synctest.Wait()
+		names := fmt.Sprintf("state=held holder=%q for=3s ", holder)
+		if h.log.count(names) != 1 || h.log.count(line) != 1 || h.log.count("key=\"orderID=42\"") != 1 || h.log.count("the wait of 3s is over") != 1 {
 			h.Errorf("the log:\n%s", h.log.buf.String())
 		}
 		h.log.reset()
 		h.wantProblem(send(server, "POST", "/orders/42/now"), http.StatusConflict)
+		synctest.Wait()
 		if h.log.count(line) != 0 {
 			h.Errorf("the log:\n%s", h.log.buf.String())
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/core/adapter"
+	"github.com/latchkey-go/latchkey/internal/contention"
 	"github.com/latchkey-go/latchkey/internal/limitedlog"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
@@ -24,7 +25,6 @@ import (
 const (
 	defaultWait       = 3 * time.Second
 	defaultMaxWaiters = 256
-	longWait          = time.Second // for a lock: one that fails is worth a line in the log
 )
 
 // Guard guards handlers. It is safe for concurrent use.
@@ -133,14 +133,17 @@ func (g *Guard) report(r Request, refusal *Refusal) {
 		g.log.Limited(ctx, slog.LevelError, "a request was refused because the middleware is misconfigured",
 			"route", route, "error", refusal.cause)
 	case http.StatusConflict, http.StatusTooManyRequests:
-		if refusal.isBusy() && refusal.waited >= longWait {
-			g.log.Limited(ctx, slog.LevelInfo, "a request has waited for its lock in vain", "route", route, "error", refusal.cause)
+		if locker := g.locker(); locker != nil && refusal.isBusy() && refusal.waited >= contention.LongWait {
+			contention.WriteInVain(ctx, &g.log, locker, "a request has waited for its lock in vain", refusal.cause, "route", route)
 		}
 	case http.StatusServiceUnavailable:
 		g.log.Limited(ctx, slog.LevelWarn, "requests are refused", "error", refusal.cause)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-		g.log.Limited(ctx, slog.LevelInfo, "a request was refused because it has no key",
-			"route", route, "part", partText(refusal), "reason", refusal.Detail)
+		kind := "a request was refused because its key cannot be used"
+		if refusal.Code == "missing" {
+			kind = "a request was refused because it has no key"
+		}
+		g.log.Limited(ctx, slog.LevelInfo, kind, "route", route, "part", partText(refusal), "reason", refusal.Detail)
 	}
 }
 

@@ -32,21 +32,28 @@ type written struct {
 
 // line is the first one that was left out, and what is known of those after it.
 type line struct {
-	ctx     context.Context
-	level   slog.Level
-	kind    string
-	args    []any
-	omitted int      // those after it
-	keys    []string // its own, and then theirs, each once
-	bytes   int      // of the keys
-	more    int      // lines whose keys have no room
+	ctx      context.Context
+	level    slog.Level
+	kind     string
+	args     []any
+	complete func(write func(more ...any)) // nil: args are all
+	omitted  int                           // those after it
+	keys     []string                      // its own, and then theirs, each once
+	bytes    int                           // of the keys
+	more     int                           // lines whose keys have no room
 }
 
 // Limited writes a line, unless there was one of the same kind in the last second. When that is over, it writes the first of
 // those that came meanwhile, which says how many others did, and their keys: the arguments that are called so. A kind always
 // has the same arguments. The line has the values of the context, however that ends.
 func (l *Log) Limited(ctx context.Context, level slog.Level, kind string, args ...any) {
-	n := &line{ctx: ctx, level: level, kind: kind, args: args, keys: []string{keyOf(args)}}
+	l.Completed(ctx, level, kind, nil, args...)
+}
+
+// Completed is Limited for a line of which complete finds more out, at once or in the background, when it is to be written.
+// It has to call write once.
+func (l *Log) Completed(ctx context.Context, level slog.Level, kind string, complete func(write func(more ...any)), args ...any) {
+	n := &line{ctx: ctx, level: level, kind: kind, args: args, complete: complete, keys: []string{keyOf(args)}}
 	if !l.leavesOut(n) {
 		l.write(n)
 	}
@@ -113,17 +120,24 @@ func (l *Log) Close() {
 }
 
 func (l *Log) write(n *line) {
-	args := slices.Clip(n.args)
-	if n.omitted > 0 {
-		args = append(args, "omitted", n.omitted)
+	write := func(more ...any) {
+		args := slices.Concat(n.args, more)
+		if n.omitted > 0 {
+			args = append(args, "omitted", n.omitted)
+		}
+		if len(n.keys) > 1 {
+			args = append(args, "omitted_keys", n.keys[1:])
+		}
+		if n.more > 0 {
+			args = append(args, "more_keys", n.more)
+		}
+		l.Each(n.ctx, n.level, n.kind, args...)
 	}
-	if len(n.keys) > 1 {
-		args = append(args, "omitted_keys", n.keys[1:])
+	if n.complete == nil {
+		write()
+		return
 	}
-	if n.more > 0 {
-		args = append(args, "more_keys", n.more)
-	}
-	l.Each(n.ctx, n.level, n.kind, args...)
+	n.complete(write)
 }
 
 // Each writes a line, however many there were.

@@ -128,7 +128,8 @@ func (b *batch) takeReplies() (left []*batch) {
 
 func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued) []answer {
 	answers := make([]answer, len(qs))
-	p.run(ctx, pack(qs, answers, len(qs) > 1 && p.merges()))
+	merges := len(qs) > 1 && slices.ContainsFunc(qs, func(q *Queued) bool { return q.Command.Merges > 0 }) && p.merges()
+	p.run(ctx, pack(qs, answers, merges))
 	p.server.noteOutcome(answers[0].err)
 	return answers
 }

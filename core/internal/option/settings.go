@@ -58,6 +58,7 @@ type Settings struct {
 	Resume      bool           // take no other one
 	Background  bool           // Redis may be asked to release the lock when its wrapper has returned
 	Attempt     *store.Attempt // nil: none
+	Looks       bool           // Ping takes no lock
 
 	Scope      Scope
 	Quorum     bool // the Locker is one of NewQuorum

@@ -174,7 +174,11 @@ func TestDecideRelease(t *testing.T) {
 
 func TestDecideInspect(t *testing.T) {
 	by := func(owner string, holds int, ttl time.Duration) vote[State] {
-		return says(State{Held: true, Owner: owner, Holds: holds, TTL: ttl})
+		state := State{Held: true, Owner: owner, Holds: holds, TTL: ttl}
+		if owner != "" {
+			state.Holders = []Holder{{Owner: owner, Count: holds, TTL: ttl}}
+		}
+		return says(state)
 	}
 	free, down := says(State{}), down[State]()
 	for name, tc := range map[string]struct {
@@ -183,8 +187,8 @@ func TestDecideInspect(t *testing.T) {
 		err   string
 	}{
 		"one":                      {votes: votes(by("a", 1, 9)), err: undecided},
-		"shortest ttl, most holds": {votes: votes(by("a", 2, 9), by("a", 1, 8)), want: State{Held: true, Owner: "a", Holds: 2, TTL: 8}},
-		"the same the other way":   {votes: votes(by("a", 1, 8), by("a", 2, 9)), want: State{Held: true, Owner: "a", Holds: 2, TTL: 8}},
+		"shortest ttl, most holds": {votes: votes(by("a", 2, 9), by("a", 1, 8)), want: State{Held: true, Owner: "a", Holds: 2, TTL: 8, Holders: []Holder{{Owner: "a", Count: 2, TTL: 8}}}},
+		"the same the other way":   {votes: votes(by("a", 1, 8), by("a", 2, 9)), want: State{Held: true, Owner: "a", Holds: 2, TTL: 8, Holders: []Holder{{Owner: "a", Count: 2, TTL: 8}}}},
 		"a window":                 {votes: votes(by("", 0, 9), by("", 0, 8)), want: State{Held: true, TTL: 8}},
 		"free and in a window":     {votes: votes(free, by("", 0, 8)), err: undecided},
 		"free":                     {votes: votes(free, free)},

@@ -118,33 +118,68 @@ func TestReplyToAnInspection(t *testing.T) {
 		want  State
 		err   string
 	}{
-		"free":      {reply: list{n(13), "", n(-2), n(5), list{}}},
-		"held":      {reply: list{n(13), "", n(900), n(5), list{"mode", "x7 30000 p:1 p:2+", "p:1", "2"}}, want: State{Held: true, Owner: "p:1", Holds: 2, TTL: 900 * time.Millisecond}},
-		"endless":   {reply: list{n(13), "", n(-1), n(5), list{"p:1", "1"}}, want: State{Held: true, Owner: "p:1", Holds: 1, TTL: -time.Millisecond}},
-		"in window": {reply: list{n(13), "", n(900), n(5), list{"mode", "w900"}}, want: State{Held: true, TTL: 900 * time.Millisecond}},
+		"free":      {reply: list{n(13), "", n(-2), n(5), list{}, list{}}},
+		"held":      {reply: list{n(13), "", n(900), n(5), list{"mode", "x7 30000 p:1 p:2+", "p:1", "2"}, list{}}, want: State{Held: true, Owner: "p:1", Holds: 2, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 2, TTL: 900 * time.Millisecond}}}},
+		"endless":   {reply: list{n(13), "", n(-1), n(5), list{"p:1", "1"}, list{}}, want: State{Held: true, Owner: "p:1", Holds: 1, TTL: -time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: -time.Millisecond}}}},
+		"in window": {reply: list{n(13), "", n(900), n(5), list{"mode", "w900"}, list{}}, want: State{Held: true, TTL: 900 * time.Millisecond}},
 
 		"shared": {
-			reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "505 30000 7 p:2 p:3", "latchkey:holder:o w", "1005 30000 8 p:4", "latchkey:holder:dead", "5 30000 6 p:1"}},
-			want:  State{Held: true, Holds: 3, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "o w", Holds: 1, TTL: time.Millisecond}, {Owner: "p:2", Holds: 2, TTL: 500 * time.Microsecond}}},
+			reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "505 30000 7 p:2 p:3", "latchkey:holder:o w", "1005 30000 8 p:4", "latchkey:holder:dead", "5 30000 6 p:1"}, list{}},
+			want:  State{Held: true, Holds: 3, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "o w", Count: 1, TTL: time.Millisecond}, {Owner: "p:2", Count: 2, TTL: 500 * time.Microsecond}}},
 		},
 		"outer has ended": {
-			reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "505 30000 7 - p:3"}},
-			want:  State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "p:2", Holds: 1, TTL: 500 * time.Microsecond}}},
+			reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "505 30000 7 - p:3"}, list{}},
+			want:  State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "p:2", Count: 1, TTL: 500 * time.Microsecond}}},
 		},
 		"permits": {
 			reply: list{n(13), "", n(900), n(5), list{"latchkey:weight:1:2:p", "-", "mode", "p", "latchkey:holder:p:2", "505 30000 7 p:2", "latchkey:holder:2:p", "505 30000 9 p:3",
-				"latchkey:weight:2:2:p", "-", "latchkey:weight:1:dead", "-"}},
+				"latchkey:weight:2:2:p", "-", "latchkey:weight:1:dead", "-"}, list{}},
 			want: State{Held: true, Holds: 2, TTL: 900 * time.Millisecond, Form: Form{kind: 'p'}, Holders: []Holder{
-				{Owner: "2:p", Holds: 1, Weight: 3, TTL: 500 * time.Microsecond}, {Owner: "p:2", Holds: 1, Weight: 1, TTL: 500 * time.Microsecond}}},
+				{Owner: "2:p", Count: 1, Weight: 3, TTL: 500 * time.Microsecond}, {Owner: "p:2", Count: 1, Weight: 1, TTL: 500 * time.Microsecond}}},
 		},
-		"of the dead": {reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "5 30000 7 p:2"}}},
-		"parked":      {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900"}}, want: State{Held: true, TTL: 900 * time.Millisecond, Parked: true}},
-		"resumed":     {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:holder:p:2", "505 30000 7 p:2"}}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:2", Holds: 1, TTL: 500 * time.Microsecond}}}},
+		"of the dead": {reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "5 30000 7 p:2"}, list{}}},
+		"parked":      {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900"}, list{}}, want: State{Held: true, TTL: 900 * time.Millisecond, Parked: true, Ticket: "ab"}},
+		"resumed":     {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:holder:p:2", "505 30000 7 p:2"}, list{}}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Ticket: "ab", Holders: []Holder{{Owner: "p:2", Count: 1, TTL: 500 * time.Microsecond}}}},
 
+		"granted": {
+			reply: list{n(13), "", n(900), n(2_000_005), list{"mode", "x500005 0+", "p:1", "1"}, list{}},
+			want: State{Held: true, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{
+				{Owner: "p:1", Count: 1, TTL: 900 * time.Millisecond, HeldFor: 1500 * time.Millisecond, Granted: true}}},
+		},
+		"granted, one of several": {
+			reply: list{n(13), "", n(900), n(2_000_005), list{"mode", "s", "latchkey:holder:p:1", "2000505 0 1900005 p:1"}, list{}},
+			want: State{Held: true, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{
+				{Owner: "p:1", Count: 1, TTL: 500 * time.Microsecond, HeldFor: 100 * time.Millisecond, Granted: true}}},
+		},
+		"a clock set back": {
+			reply: list{n(13), "", n(900), n(5), list{"mode", "x500005", "p:1", "1"}, list{}},
+			want:  State{Held: true, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: 900 * time.Millisecond}}},
+		},
+		"handed over by": {
+			reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:by", "p:1"}, list{}},
+			want:  State{Held: true, TTL: 900 * time.Millisecond, Parked: true, Ticket: "ab", By: "p:1"},
+		},
+		"handed over, and taken back": {
+			reply: list{n(13), "", n(900), n(5), list{"mode", "x5", "latchkey:by", "p:1", "p:1", "1"}, list{}},
+			want:  State{Held: true, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: 900 * time.Millisecond}}},
+		},
+		"outcome unknown": {
+			reply: list{n(13), "", n(900), n(5), list{"mode", "i3 ab 900"}, list{}},
+			want:  State{Held: true, TTL: 900 * time.Millisecond, Unknown: true, Attempt: 3},
+		},
+		"a queue": {
+			reply: list{n(13), "", n(-2), n(2_000_005), list{}, list{
+				"p:w:1", "500005", "q:2|p3w2", "1500005.5", "q:3 import-7", "1900005", "q:4|s asynq:7:q:4", "2400005.5", "x", "7", "!q:2|p3w2", "50000002000000000"}},
+			want: State{Queue: []Queued{{Process: "p:w:", Waits: 1500 * time.Millisecond}, {Process: "q:", Form: Form{kind: 'p'}, Waits: 500 * time.Millisecond, Polls: true},
+				{Process: "q:", Owner: "import-7", Waits: 100 * time.Millisecond}, {Process: "q:", Owner: "asynq:7:", Form: Shared, Polls: true}, {Waits: 1999998 * time.Microsecond}}},
+		},
+
+		"no queue":       {reply: list{n(13), "", n(900), n(5), list{}}, err: "an unexpected reply of 5 values"},
+		"half an entry":  {reply: list{n(13), "", n(-2), n(5), list{}, list{"p:1"}}, err: "an unexpected reply"},
 		"no fields":      {reply: list{n(13), "", n(900), n(5)}, err: "an unexpected reply of 4 values"},
 		"cut short":      {reply: list{n(13)}, err: "an unexpected reply of 1 values"},
 		"no list":        {reply: list{n(13), "", n(900), n(5), "p:1"}, err: "an unexpected reply of 5 values"},
-		"half a field":   {reply: list{n(13), "", n(900), n(5), list{"p:1"}}, err: "an unexpected reply"},
+		"half a field":   {reply: list{n(13), "", n(900), n(5), list{"p:1"}, list{}}, err: "an unexpected reply"},
 		"no list at all": {reply: n(1), err: "an unexpected reply: int64"},
 	} {
 		got, err := decodeState(conn.Reply{Value: tc.reply})

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,35 +22,52 @@ type State struct {
 	Parked   bool     // handed over, and not resumed
 	Answered bool     // it has the answer to an idempotent request
 	Unknown  bool     // what the last attempt at such a request has done
-	Holders  []Holder // of a lock that several may hold, by their owners
+	Attempt  int      // at it: the one under way, or that last one
+	By       string   // the owner who has handed it over
+	Ticket   string   // the digest of that for which it was handed over
+	Holders  []Holder // by their owners
+	Queue    []Queued // by their arrival
 }
 
-// Holder is one of several.
+// Holder is who has the lock, or one of several.
 type Holder struct {
-	Owner  string
-	Holds  int
-	Weight int // of its permits; 0: the form has none
-	TTL    time.Duration
+	Owner   string
+	Count   int // of its holds
+	Weight  int // of its permits; 0: the form has none
+	TTL     time.Duration
+	HeldFor time.Duration // by the clock of Redis; 0: it is not known
+	Granted bool          // by a release, which its process has not confirmed
+}
+
+// Queued is an entry of the queue. It does not tell the hold, by which the lock could be granted.
+type Queued struct {
+	Process string // as owners of holds begin
+	Owner   string // that the caller has chosen; empty: none
+	Form    Form
+	Waits   time.Duration // by the clock of Redis
+	Polls   bool          // its process is not subscribed
 }
 
 // Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for Timeout at most, and returns early
 // when ctx ends; the error is a [*conn.Failure].
 func (s *backend) Inspect(ctx context.Context, n Name) (State, error) {
-	c := &conn.Command{Script: s.scripts.inspect, Keys: 1, Words: []any{n.Lock()}, Resends: new(conn.Resends)}
+	c := &conn.Command{Script: s.scripts.inspect, Keys: 2, Words: []any{n.Lock(), n.waiting()}, Resends: new(conn.Resends)}
 	return question[State]{c, s.config.Timeout, decodeState, decideInspect, nil}.ask(ctx, s)
 }
 
 func decodeState(from conn.Reply) (state State, _ error) {
 	r := reply{value: from.Value}
-	said, ttl, now, fields := r.status(), r.ttl(), r.time(), r.fields()
-	if said != saidState || len(fields)%2 != 0 {
+	said, ttl, now, fields, queue := r.status(), r.ttl(), r.time(), r.fields(), at[[]any](&r, 5)
+	if said != saidState || len(fields)%2 != 0 || len(queue)%2 != 0 {
 		r.foreign()
 	}
+	waiting := readQueue(queue, now)
 	if r.err != nil || ttl == -2*time.Millisecond {
-		return State{}, r.err
+		return State{Queue: waiting}, r.err
 	}
-	state = State{Held: true, TTL: ttl}
+	state = State{Held: true, TTL: ttl, Queue: waiting}
 	kind := byte('x')           // of the mode, see lock.lua
+	var number, word, by string // what follows it, and a field
 	further := map[string]int{} // permits, beside the first
 	for i := 0; i < len(fields); i += 2 {
 		field, _ := fields[i].(string)
@@ -59,24 +77,31 @@ func decodeState(from conn.Reply) (state State, _ error) {
 		case isHolder:
 			if h, ok := readHolder(owner, text, now); ok {
 				state.Holders = append(state.Holders, h)
-				state.Holds += h.Holds
 			}
 		case strings.HasPrefix(field, weightField):
 			_, owner, _ = strings.Cut(strings.TrimPrefix(field, weightField), ":")
 			further[owner]++
 		case field == modeField && text != "":
 			kind = text[0]
+			number, word, _ = strings.Cut(strings.TrimSuffix(text[1:], "+"), " ")
+			word, _, _ = strings.Cut(word, " ")
+		case field == byField:
+			by = text
 		case field == answerField:
 			state.Answered = true
 		case !IsOwnField(field):
-			state.Owner = field
-			state.Holds, _ = strconv.Atoi(text)
+			count, _ := strconv.Atoi(text)
+			state.Holders = append(state.Holders, Holder{Owner: field, Count: count, TTL: ttl})
 		}
 	}
 	for i := range state.Holders {
-		if h := &state.Holders[i]; kind == 'p' {
+		switch h := &state.Holders[i]; kind {
+		case 'p':
 			h.Weight = 1 + further[h.Owner]
+		case 'x':
+			h.HeldFor, h.Granted = heldFor(number, now), word == "0"
 		}
+		state.Holds += state.Holders[i].Count
 	}
 	slices.SortFunc(state.Holders, func(a, b Holder) int { return cmp.Compare(a.Owner, b.Owner) })
 	if len(state.Holders) == 1 {
@@ -86,11 +111,49 @@ func decodeState(from conn.Reply) (state State, _ error) {
 	state.Parked, state.Unknown = idle && kind == 'h', idle && kind == 'i'
 	if kind == 's' || kind == 'p' {
 		if idle {
-			return State{}, nil
+			return State{Queue: waiting}, nil
 		}
 		state.Form = Form{kind: kind}
 	}
+	switch kind {
+	case 'h':
+		state.Ticket, state.By = word, by
+	case 'i':
+		state.Attempt, _ = strconv.Atoi(number)
+	}
 	return state, nil
+}
+
+// heldFor is the time since a token was given, which is one of Redis's clock.
+func heldFor(token string, now time.Duration) time.Duration {
+	since, err := strconv.ParseInt(token, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return max(now-time.Duration(since)*time.Microsecond, 0)
+}
+
+// readQueue reads the entries of a queue and their scores, see queue.lua.
+func readQueue(members []any, now time.Duration) (waiting []Queued) {
+	const tombstone = 5e16
+	for i := 0; i+1 < len(members); i += 2 {
+		member, _ := members[i].(string)
+		text, _ := members[i+1].(string)
+		score, err := strconv.ParseFloat(text, 64)
+		if err != nil || score >= tombstone {
+			continue
+		}
+		place, owner, _ := strings.Cut(member, " ")
+		hold, form, _ := strings.Cut(place, "|")
+		q := Queued{Process: hold[:strings.LastIndexByte(hold, ':')+1], Owner: strings.TrimSuffix(owner, hold)}
+		if form != "" {
+			q.Form = Form{kind: form[0]}
+		}
+		arrival := math.Floor(score)
+		q.Waits, q.Polls = max(now-time.Duration(arrival)*time.Microsecond, 0), score > arrival
+		waiting = append(waiting, q)
+	}
+	return waiting
 }
 
 // readHolder reads what a holder has, see lock.lua. One that has ended is none.
@@ -100,9 +163,9 @@ func readHolder(owner, text string, now time.Duration) (h Holder, ok bool) {
 		return h, false
 	}
 	ends, _ := strconv.ParseInt(words[0], 10, 64)
-	h = Holder{Owner: owner, Holds: len(words) - 3, TTL: time.Duration(ends)*time.Microsecond - now}
+	h = Holder{owner, len(words) - 3, 0, time.Duration(ends)*time.Microsecond - now, heldFor(words[2], now), words[1] == "0"}
 	if len(words[3]) == 1 {
-		h.Holds-- // it stands for the outcome of the first
+		h.Count-- // it stands for the outcome of the first
 	}
 	return h, h.TTL > 0
 }
@@ -116,6 +179,10 @@ func decideInspect(b *ballot[State]) (state State, decided bool, err error) {
 		state = slices.MinFunc(same, func(a, b State) int { return cmp.Compare(a.TTL, b.TTL) })
 		for _, b := range same { // of two majorities one member is in both: it has the latest re-entry
 			state.Holds = max(state.Holds, b.Holds)
+		}
+		if len(state.Holders) == 1 {
+			state.Holders = []Holder{state.Holders[0]}
+			state.Holders[0].Count = state.Holds
 		}
 	case decided && len(b.failures()) == 0:
 		err = nil

@@ -18,6 +18,7 @@ const (
 	ownFields   = "latchkey:"
 	holderField = ownFields + "holder:"
 	answerField = ownFields + "answer"
+	byField     = ownFields + "by"
 	weightField = ownFields + "weight:"
 )
 

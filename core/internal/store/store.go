@@ -130,7 +130,8 @@ func (s *backend) FindDivided(ctx context.Context, prefix string) (err error) {
 	var looks []*conn.Command
 	for slot := 0; slot < slots; slot += step {
 		tag := tags()[slot]
-		looks = append(looks, &conn.Command{Script: s.scripts.inspect, Keys: 1, Words: []any{prefix + "latchkey:probe:{" + string(tag[:]) + "}"}})
+		probe := prefix + "latchkey:probe:{" + string(tag[:]) + "}"
+		looks = append(looks, &conn.Command{Script: s.scripts.inspect, Keys: 2, Words: []any{probe, probe}})
 	}
 	for _, server := range s.servers {
 		client, ok := server.Client().(*redis.Client)

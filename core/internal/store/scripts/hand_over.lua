@@ -59,6 +59,6 @@ end
 call('PEXPIRE', lock, math.max(call('PTTL', lock), ttl))
 call('HSET', lock, owner, '1')
 call('HDEL', lock, owner, drop == '1' and 'latchkey:keep' or owner)
-call('HSET', lock, 'mode', 'h' .. last .. ' ' .. ticket .. ' ' .. ttl)
+call('HSET', lock, 'mode', 'h' .. last .. ' ' .. ticket .. ' ' .. ttl, 'latchkey:by', owner)
 call('PEXPIRE', lock, ttl)
 return {10, request .. lease}

@@ -23,6 +23,7 @@
 --   latchkey:keep            <end in µs> <length in ms>: the dedup window that is to begin. It counts from
 --                            the acquisition, so work that takes longer leaves none
 --   latchkey:answer          of w: <digest> <answer>
+--   latchkey:by              of h: the owner who has handed the lock over
 --   latchkey:back:<id>       this request to hand the lock over was taken back, and is refused
 --
 -- A hold is one acquisition: <process>:<64 random bits>. The first of a list is the outermost

@@ -1,0 +1,76 @@
+package asynqlock_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/latchkey-go/latchkey/asynqlock"
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/keyfunc"
+	"github.com/latchkey-go/latchkey/locktest"
+)
+
+// The log says which task has waited, and for whom; a task that is dropped has not waited.
+func TestTheLogSaysWhoIsInTheWay(t *testing.T) {
+	ctx := taskContext(t, "my-id", 25)
+	for policy, wants := range map[asynqlock.BusyPolicy]int{asynqlock.Retry: 1, asynqlock.Drop: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			before := slog.Default()
+			slog.SetDefault(slog.New(slog.NewJSONHandler(&log, nil)))
+			defer slog.SetDefault(before)
+			locker := locktest.New(t, core.Describe("shop-eu-3"))
+			locktest.Hold(t, locker, "order_id=42")
+			guard := asynqlock.New(asynqlock.Config{Locker: locker, Key: keyfunc.Payload("order_id"), OnBusy: policy})
+			wantErr(t, guard(forbidden(t)).ProcessTask(ctx, order("42")), core.ErrNotAcquired)
+			synctest.Wait()
+
+			var lines []map[string]any
+			for text := range strings.Lines(log.String()) {
+				var line map[string]any
+				if err := json.Unmarshal([]byte(text), &line); err != nil {
+					t.Error(err)
+				}
+				if line["msg"] == "latchkey: a task has waited for its lock in vain" {
+					lines = append(lines, line)
+				}
+			}
+			if len(lines) != wants {
+				t.Fatalf("%d lines, want %d: %s", len(lines), wants, &log)
+			}
+			for _, line := range lines {
+				for name, want := range map[string]any{
+					"key": "order_id=42", "type": "order:pay", "task": "my-id", "state": "held", "for": float64(time.Second), "waiting": 0.0,
+				} {
+					if line[name] != want {
+						t.Errorf("%s is %v; want %v", name, line[name], want)
+					}
+				}
+				if holder, _ := line["holder"].(string); !strings.HasPrefix(holder, "shop-eu-3 (") {
+					t.Errorf("held by %v", line["holder"])
+				}
+			}
+		})
+	}
+}
+
+// A key that is there and cannot be used is not said to be missing. The error names the part, and not its value.
+func TestAKeyThatCannotBeUsed(t *testing.T) {
+	guard := asynqlock.ByPayload("order_id")
+	for payload, want := range map[string]string{
+		`{}`:                      `asynqlock: no key for a task of type "order:pay": skip retry for the task: keyfunc: payload field "order_id": missing`,
+		`{"order_id":["s3cret"]}`: `asynqlock: the key of a task of type "order:pay" cannot be used: skip retry for the task: keyfunc: payload field "order_id": malformed`,
+	} {
+		err := guard(forbidden(t)).ProcessTask(background, asynq.NewTask("order:pay", []byte(payload)))
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v; want %s", payload, err, want)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package core_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
+)
+
+// Nobody waits for who is looked up for the log, but Close: what is under way then ends, and nothing begins any more.
+func TestLookUp(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		k := take(t, background, s.locker(), "k")
+		type answer struct {
+			after          time.Duration
+			asked, isTaken bool
+			waiting        int
+		}
+		var told []answer
+		looksUp := func(key string) {
+			began := time.Now()
+			adapter.LookUp(l, key, func(info core.Info, waiting int, asked bool) {
+				told = append(told, answer{time.Since(began), asked, info.Locked, waiting})
+			})
+			if took := time.Since(began); took > 0 {
+				t.Errorf("it has blocked for %v", took)
+			}
+		}
+		wants := func(what string, want answer) {
+			t.Helper()
+			synctest.Wait()
+			if len(told) != 1 || told[0] != want {
+				t.Errorf("%s: %+v; want %+v, once", what, told, want)
+			}
+			told = nil
+		}
+		waiting := start(background, l, "k", core.Wait(time.Minute))
+		time.Sleep(time.Millisecond)
+		looksUp("k")
+		wants("at first", answer{asked: true, isTaken: true, waiting: 1})
+		looksUp("free")
+		wants("again in the same second", answer{})
+		time.Sleep(time.Second)
+		s.fail("inspect", hang)
+		looksUp("k")
+		time.Sleep(time.Minute)
+		wants("Redis is silent", answer{after: 2 * time.Second, waiting: 1})
+		wantErr(t, (<-waiting).err, core.ErrNotAcquired)
+		looksUp("")
+		wants("no key", answer{})
+
+		s.fail("inspect", lateReply(500*time.Millisecond))
+		looksUp("k")
+		began := time.Now()
+		if err := l.Close(background); err != nil || time.Since(began) != 500*time.Millisecond {
+			t.Errorf("Close: %v after %v", err, time.Since(began))
+		}
+		wants("while it closes", answer{after: 500 * time.Millisecond, asked: true, isTaken: true})
+		time.Sleep(time.Second)
+		looksUp("k")
+		wants("when it is closed", answer{})
+		unlock(t, k)
+	})
+}

@@ -1,0 +1,106 @@
+// Package contention says for people who has a lock: in the log of a call that has waited for it, and on the command line.
+package contention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
+	"github.com/latchkey-go/latchkey/internal/limitedlog"
+)
+
+// LongWait is how long a call has to wait for its refusal to be worth a line in the log.
+const LongWait = time.Second
+
+// WriteInVain writes a line about a call that has waited for its lock in vain, with args. Who has the lock is asked for
+// in the background, at most once a second. It does not block.
+func WriteInVain(ctx context.Context, log *limitedlog.Log, locker *core.Locker, kind string, refused error, args ...any) {
+	var busy *core.BusyError
+	var failed *core.LockError
+	var key string
+	switch {
+	case errors.As(refused, &busy):
+		key = busy.Key
+	case errors.As(refused, &failed):
+		key = failed.Key
+	}
+	complete := func(write func(more ...any)) {
+		adapter.LookUp(locker, key, func(info core.Info, waiting int, asked bool) {
+			more := []any{"waiting", waiting}
+			if asked {
+				more = append(details(info), more...)
+			} else if busy != nil && busy.Done {
+				more = append(more, "state", dedupWindow)
+			}
+			write(more...)
+		})
+	}
+	log.Completed(ctx, slog.LevelInfo, kind, complete, append([]any{"key", key, "error", refused}, args...)...)
+}
+
+// details are what a line has of an answer of Redis.
+func details(info core.Info) []any {
+	args := []any{"state", State(info)}
+	if info.HandedOverBy != "" {
+		args = append(args, "handed_over_by", Process(info.HandedOverBy))
+	}
+	if longest, ok := Longest(info); ok {
+		args = append(args, "holder", Process(longest.Owner), "for", longest.HeldFor.Round(time.Millisecond))
+	}
+	if n := len(info.Holders); n > 1 {
+		args = append(args, "holders", n)
+	}
+	if info.Attempt > 0 {
+		args = append(args, "attempt", info.Attempt)
+	}
+	return append(args, "waiting_processes", len(info.Queue))
+}
+
+const dedupWindow = "dedup_window"
+
+// State says in a word what a lock is: free; held alone, granted alone by a release that its process has not confirmed,
+// shared, permits, or held for an attempt at an idempotent request; or what it is while nobody is at work.
+func State(info core.Info) string {
+	switch {
+	case !info.Locked:
+		return "free"
+	case info.Parked:
+		return "parked"
+	case info.Answered:
+		return "answered"
+	case info.OutcomeUnknown:
+		return "outcome_unknown"
+	case info.Holders == nil:
+		return dedupWindow
+	case info.Attempt > 0:
+		return "attempt"
+	case info.Form != "exclusive":
+		return info.Form
+	case info.Holders[0].Granted:
+		return "granted"
+	}
+	return "held"
+}
+
+// Longest is who has held the lock for the longest time; false when nobody holds it.
+func Longest(info core.Info) (longest core.Holder, held bool) {
+	for _, h := range info.Holders {
+		if !held || h.HeldFor > longest.HeldFor {
+			longest, held = h, true
+		}
+	}
+	return longest, held
+}
+
+// Process names the process of an owner: its name and its number. An owner of another kind stays as it is.
+func Process(owner string) string {
+	p, ok := core.ProcessOf(owner)
+	if !ok {
+		return owner
+	}
+	return fmt.Sprintf("%s (%d)", p.Name, p.PID)
+}
