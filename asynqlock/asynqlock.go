@@ -63,7 +63,7 @@ type Config struct {
 	// which is needed in any case. Make it by asynq.NewInspectorFromRedisClient, with a client
 	// of its own whose MaxRetries is -1: a client that resends a command when the reply is lost
 	// could start a task again that is done by then. The middleware does not close it.
-	// [core.MaxWaiters] has no effect with it, and it cannot be combined with OnBusy Drop.
+	// It cannot be combined with [core.MaxWaiters] among the Options, nor with OnBusy Drop.
 	Inspector *asynq.Inspector
 	// Workers and TaskCheckInterval are Concurrency and TaskCheckInterval of the server's
 	// asynq.Config, with asynq's defaults if zero. Only parking uses them. The middleware counts
@@ -71,12 +71,11 @@ type Config struct {
 	Workers           int
 	TaskCheckInterval time.Duration
 	// LastWait is how long a task waits for a busy key on its last attempt,
-	// because asynq archives it when that fails. It is used where neither Options
-	// nor the Locker's say how long to wait, and OnBusy is Retry. One
-	// minute if zero; a negative value is refused. It should fit into the task's
-	// timeout, with the time that the work takes. Only the number of workers bounds
-	// how many tasks wait like this, unless Options or the Locker's have
-	// [core.MaxWaiters]: then one too many is archived.
+	// because asynq archives it when that fails. It is used where the Locker's options do not say
+	// how long to wait, and cannot be combined with Options that do, or with OnBusy Drop. One
+	// minute if zero. It should fit into the task's timeout, with the time that the work
+	// takes. Only the number of workers bounds how many tasks wait like this, unless Options
+	// or the Locker's have [core.MaxWaiters]: then one too many is archived.
 	LastWait time.Duration
 }
 
@@ -127,8 +126,8 @@ func ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.Middleware
 //     counts as a failure, and so do a missing Locker and a context that ended.
 //
 // New panics unless exactly one of Key and Keys is set, when OnBusy is unknown, or Drop with an
-// Inspector, when LastWait, Workers or TaskCheckInterval is negative, when an option is bad, and
-// when Shared or Permits is combined with the other one, [core.KeepFor], or an option of the same form, or Weight is
+// Inspector, when LastWait, Workers or TaskCheckInterval is negative or has no effect, when an option
+// is bad, and when Shared or Permits is combined with the other one, [core.KeepFor], or an option of the same form, or Weight is
 // without permits.
 func New(cfg Config) asynq.MiddlewareFunc {
 	switch {
@@ -144,6 +143,8 @@ func New(cfg Config) asynq.MiddlewareFunc {
 		panic("asynqlock: Config.Inspector is for OnBusy Retry: Drop has no tasks that could be parked")
 	case cfg.Workers < 0 || cfg.TaskCheckInterval < 0:
 		panic("asynqlock: Config.Workers or TaskCheckInterval is negative")
+	case cfg.Inspector == nil && (cfg.Workers > 0 || cfg.TaskCheckInterval > 0):
+		panic("asynqlock: Config.Workers and TaskCheckInterval are for parking: set Config.Inspector, or leave them out")
 	}
 	lockers, opts := adapter.Split[lockerOption](cfg.Options...)
 	for _, l := range lockers {
@@ -154,6 +155,12 @@ func New(cfg Config) asynq.MiddlewareFunc {
 	cfg.Options = opts
 	if err := adapter.Validate(cfg.Options...); err != nil {
 		panic("asynqlock: bad option: " + err.Error())
+	}
+	switch longest, most := adapter.Waits(cfg.Options...); {
+	case cfg.LastWait > 0 && (longest != nil || cfg.OnBusy == Drop):
+		panic("asynqlock: Config.LastWait has no effect with core.Wait, core.NoWait or OnBusy Drop: leave one of them out")
+	case cfg.Inspector != nil && most != nil:
+		panic("asynqlock: core.MaxWaiters has no effect with Config.Inspector, which parks tasks instead: leave one of them out")
 	}
 	forms := adapter.Forms[*asynq.Task]{Shared: cfg.Shared, Permits: cfg.Permits, Weight: cfg.Weight}
 	if err := forms.Validate(cfg.Options...); err != nil {

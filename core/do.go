@@ -18,7 +18,7 @@ import (
 // meanwhile. A release that fails after fn is logged and repeated in the background. Do panics at once when fn is nil.
 func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context) error, opts ...Option) error {
 	need("Do", fn)
-	s, err := l.settings(opts)
+	s, err := l.settings(ofCall, opts)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context
 // gets is [MultiLock.Context].
 func (l *Locker) DoAll(ctx context.Context, keys []string, fn func(ctx context.Context) error, opts ...Option) error {
 	need("DoAll", fn)
-	s, err := l.settings(opts)
+	s, err := l.settings(ofCall, opts)
 	if err != nil {
 		return err
 	}

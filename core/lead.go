@@ -66,7 +66,7 @@ func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Conte
 }
 
 func (l *Locker) settingsOfLead(opts []Option) (*settings, error) {
-	s, err := l.settings(opts)
+	s, err := l.settings(ofCall, opts)
 	if err != nil {
 		return nil, err
 	}

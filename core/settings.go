@@ -8,6 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
+const ofCall, ofLock, ofTryLock = option.OfCall, option.OfLock, option.OfTryLock
+
 // settings are what the options of New and of one call add up to.
 type settings struct {
 	option.Settings
@@ -33,13 +35,20 @@ func (s *settings) apply(opts []Option) error {
 	return s.Err()
 }
 
+// needsToWait refuses an option where no call waits.
+func (s *settings) needsToWait(name string) {
+	if s.Scope == option.OfTryLock && s.Waits() {
+		s.Fail("%s has no effect in TryLock and Resume, which never wait: leave it out, or call Lock", name)
+	}
+}
+
 // settings returns those of one call. They may be those of others as well.
-func (l *Locker) settings(opts []Option) (*settings, error) {
+func (l *Locker) settings(scope option.Scope, opts []Option) (*settings, error) {
 	if len(opts) == 0 {
 		return &l.defaults, nil
 	}
 	s := l.defaults
-	s.Scope = option.OfCall
+	s.Scope = scope
 	if err := s.apply(opts); err != nil {
 		return nil, err
 	}
