@@ -22,7 +22,9 @@ const (
 	// Drop revokes the task, which asynq then neither retries nor archives: the
 	// work is being done already, or was done within the dedup window. The task is
 	// retried only when an earlier run of itself holds the key, which asynq gave up
-	// at a deadline or a shutdown: otherwise nobody would do the work.
+	// at a deadline or a shutdown: otherwise nobody would do the work. asynq logs a
+	// warning for each, "revoke task id=…": a Logger in asynq.Config can leave it out,
+	// and LogLevel asynq.ErrorLevel leaves out all of asynq's warnings.
 	Drop
 )
 
