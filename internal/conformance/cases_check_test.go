@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/guard"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -112,6 +113,14 @@ var checkCases = []conformanceCase{
 		}
 		if text := report.String(); strings.Count(text, "not guarded, on purpose\n") != 2 || strings.Count(text, "not guarded\n") != 1 {
 			h.Error(text)
+		}
+	}},
+	{"RouteCheck says nothing of a BackgroundRelease that Idempotent does not have", func(h *harness) {
+		once := &guard.Idempotency{Scope: keyfunc.Value("userID")}
+		cfg := &config{locker: h.lockerWith(core.BackgroundRelease(), core.Wait(1e9)), idempotent: once}
+		report, err := h.build(post("/payments", []guarding{{config: cfg}}, ok)).(checkedServer).check()
+		if err != nil || len(report) != 1 || len(report[0].Guards) != 1 || strings.Contains(report[0].Guards[0], "BackgroundRelease") {
+			h.Error(report, err)
 		}
 	}},
 	{"a parameter of another resource is not the one by which others are guarded", func(h *harness) {

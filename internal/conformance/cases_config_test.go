@@ -90,7 +90,7 @@ var configCases = []conformanceCase{
 			"two forms":        {config: &config{param: "x", safe: true, permits: ofHeader}},
 			"no permits":       {config: &config{param: "x", weight: ofHeader}},
 			"shared, weighing": {config: &config{param: "x", safe: true, weight: ofHeader}},
-			"weighing twice":   {config: &config{param: "x", permits: ofHeader, weight: ofHeader, options: []core.Option{core.Weight(2)}}},
+			"weighing twice":   {config: &config{param: "x", weight: ofHeader, options: []core.Option{core.Permits(3), core.Weight(2)}}},
 			"no effect":        {param: "orderID", options: []core.Option{core.BackgroundRelease(), core.NoWait()}},
 			"none in a window": {param: "orderID", options: []core.Option{core.BackgroundRelease(), core.KeepFor(1e9)}},
 			"none, idempotent": idempotent(keyfunc.Value("user"), core.BackgroundRelease())[0],
