@@ -78,7 +78,7 @@ func row(cells ...dom.Node) dom.Node { return html.Tr(html.Role("row"), dom.Grou
 
 // since is a cell that says how long ago a time was.
 func (p page) since(label string, t time.Time) dom.Node {
-	return cell(label, number, html.Time(html.DateTime(stamp(t)), html.TitleAttr("since "+stamp(t)), dom.Text(p.age(t))))
+	return cell(label, number, html.Time(html.DateTime(stamp(t)), html.Title("since "+stamp(t)), dom.Text(p.age(t))))
 }
 
 func (p page) age(since time.Time) string { return duration(p.Time.Sub(since).Milliseconds()) }
