@@ -19,6 +19,7 @@ require (
 	go.opentelemetry.io/otel/sdk/metric v1.28.0
 	go.opentelemetry.io/otel/trace v1.28.0
 	go.uber.org/goleak v1.3.0
+	maragu.dev/gomponents v1.0.0
 	pgregory.net/rapid v1.3.0
 )
 

@@ -22,7 +22,9 @@ const (
 	// Drop revokes the task, which asynq then neither retries nor archives: the
 	// work is being done already, or was done within the dedup window. The task is
 	// retried only when an earlier run of itself holds the key, which asynq gave up
-	// at a deadline or a shutdown: otherwise nobody would do the work.
+	// at a deadline or a shutdown: otherwise nobody would do the work. asynq logs a
+	// warning for each, "revoke task id=…": a Logger in asynq.Config can leave it out,
+	// and LogLevel asynq.ErrorLevel leaves out all of asynq's warnings.
 	Drop
 )
 
@@ -63,7 +65,7 @@ type Config struct {
 	// which is needed in any case. Make it by asynq.NewInspectorFromRedisClient, with a client
 	// of its own whose MaxRetries is -1: a client that resends a command when the reply is lost
 	// could start a task again that is done by then. The middleware does not close it.
-	// [core.MaxWaiters] has no effect with it, and it cannot be combined with OnBusy Drop.
+	// It cannot be combined with [core.MaxWaiters] among the Options, nor with OnBusy Drop.
 	Inspector *asynq.Inspector
 	// Workers and TaskCheckInterval are Concurrency and TaskCheckInterval of the server's
 	// asynq.Config, with asynq's defaults if zero. Only parking uses them. The middleware counts
@@ -71,12 +73,11 @@ type Config struct {
 	Workers           int
 	TaskCheckInterval time.Duration
 	// LastWait is how long a task waits for a busy key on its last attempt,
-	// because asynq archives it when that fails. It is used where neither Options
-	// nor the Locker's say how long to wait, and OnBusy is Retry. One
-	// minute if zero; a negative value is refused. It should fit into the task's
-	// timeout, with the time that the work takes. Only the number of workers bounds
-	// how many tasks wait like this, unless Options or the Locker's have
-	// [core.MaxWaiters]: then one too many is archived.
+	// because asynq archives it when that fails. It is used where the Locker's options do not say
+	// how long to wait, and cannot be combined with Options that do, or with OnBusy Drop. One
+	// minute if zero. It should fit into the task's timeout, with the time that the work
+	// takes. Only the number of workers bounds how many tasks wait like this, unless Options
+	// or the Locker's have [core.MaxWaiters]: then one too many is archived.
 	LastWait time.Duration
 }
 
@@ -120,8 +121,8 @@ func ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.Middleware
 //     counts as a failure, and so do a missing Locker and a context that ended.
 //
 // New panics unless exactly one of Key and Keys is set, when OnBusy is unknown, or Drop with an
-// Inspector, when LastWait, Workers or TaskCheckInterval is negative, when an option is bad, and
-// when Shared or Permits is combined with the other one, [core.KeepFor], or an option of the same form, or Weight is
+// Inspector, when LastWait, Workers or TaskCheckInterval is negative or has no effect, when an option
+// is bad, and when Shared or Permits is combined with the other one, [core.KeepFor], or an option of the same form, or Weight is
 // without permits.
 func New(cfg Config) asynq.MiddlewareFunc { return withDefault.New(cfg) }
 
@@ -137,8 +138,16 @@ func middleware(cfg Config) asynq.MiddlewareFunc {
 		panic("asynqlock: Config.Inspector is for OnBusy Retry: Drop has no tasks that could be parked")
 	case cfg.Workers < 0 || cfg.TaskCheckInterval < 0:
 		panic("asynqlock: Config.Workers or TaskCheckInterval is negative")
+	case cfg.Inspector == nil && (cfg.Workers > 0 || cfg.TaskCheckInterval > 0):
+		panic("asynqlock: Config.Workers and TaskCheckInterval are for parking: set Config.Inspector, or leave them out")
 	}
 	cfg.validate()
+	switch longest, most := adapter.Waits(cfg.Options...); {
+	case cfg.LastWait > 0 && (longest != nil || cfg.OnBusy == Drop):
+		panic("asynqlock: Config.LastWait has no effect with core.Wait, core.NoWait or OnBusy Drop: leave one of them out")
+	case cfg.Inspector != nil && most != nil:
+		panic("asynqlock: core.MaxWaiters has no effect with Config.Inspector, which parks tasks instead: leave one of them out")
+	}
 	forms := adapter.Forms[*asynq.Task]{Shared: cfg.Shared, Permits: cfg.Permits, Weight: cfg.Weight}
 	if err := forms.Validate(cfg.Options...); err != nil {
 		panic("asynqlock: " + err.Error())

@@ -31,6 +31,10 @@ func Configure(cfg *asynq.Config) {
 
 type lockerOption struct{ *core.Locker }
 
+func (lockerOption) String() string {
+	return "asynqlock.Locker is an option of asynqlock.By and the like: give it there"
+}
+
 // Locker is Config.Locker as an option of the By functions, which panic when l is nil.
 func Locker(l *core.Locker) core.Option { return adapter.Option(lockerOption{l}) }
 

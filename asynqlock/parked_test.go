@@ -30,10 +30,6 @@ func TestParkedTasksFollowOneAnother(t *testing.T) {
 		{name: "many workers", servers: 1, workers: 100, most: 1, hot: 11 * time.Second, others: time.Second, refusalsPerHot: 1.5},
 		{name: "two servers", servers: 2, workers: 10, most: 1, hot: 11 * time.Second, others: 2 * time.Second, refusalsPerHot: 1.5},
 		{
-			name: "a bound of one's own", servers: 1, workers: 10, opts: []core.Option{core.MaxWaiters(1)}, most: 1,
-			hot: 11 * time.Second, others: 3 * time.Second, refusalsPerHot: 1,
-		},
-		{
 			name: "permits", servers: 1, workers: 10, opts: []core.Option{core.Permits(2)}, most: 2,
 			hot: 6 * time.Second, others: 4 * time.Second, refusalsPerHot: 1,
 		},

@@ -26,7 +26,7 @@ func TestNoJobIsLostAtALock(t *testing.T) {
 				for range 2 {
 					config := s.config(s.locker())
 					if !parks {
-						config.Inspector = nil
+						config.Inspector, config.Workers, config.TaskCheckInterval = nil, 0, 0
 					}
 					s.start(10, asynqlock.New(config)(s))
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/asynqlock"
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/httplock"
 	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/locktest"
 )
@@ -41,7 +42,9 @@ func TestDefaultLockerIsLookedUpForEachTask(t *testing.T) {
 
 func TestBadSetUpPanics(t *testing.T) {
 	key := keyfunc.Payload("order_id")
-	window := []core.Option{core.KeepFor(time.Minute)}
+	window, most := []core.Option{core.KeepFor(time.Minute)}, []core.Option{core.MaxWaiters(1)}
+	inspector := asynq.NewInspector(asynq.RedisClientOpt{Addr: "127.0.0.1:1"})
+	defer inspector.Close()
 	for name, c := range map[string]struct {
 		build func()
 		want  string
@@ -62,9 +65,25 @@ func TestBadSetUpPanics(t *testing.T) {
 			func() { asynqlock.New(asynqlock.Config{Key: key, Permits: permits, Options: window}) },
 			"Config.Permits cannot be combined with core.KeepFor",
 		},
-		"no permits":   {func() { asynqlock.New(asynqlock.Config{Key: key, Weight: permits}) }, "a Config.Weight without permits"},
-		"two forms":    {func() { asynqlock.New(asynqlock.Config{Key: key, Permits: permits, Shared: isOrder}) }, "leave one of them out"},
-		"owner":        {func() { asynqlock.By(key, core.Owner("me")) }, "do not exclude one another"},
+		"no permits": {func() { asynqlock.New(asynqlock.Config{Key: key, Weight: permits}) }, "a Config.Weight without permits"},
+		"two forms":  {func() { asynqlock.New(asynqlock.Config{Key: key, Permits: permits, Shared: isOrder}) }, "leave one of them out"},
+		"owner":      {func() { asynqlock.By(key, core.Owner("me")) }, "do not exclude one another"},
+		"waits twice": {
+			func() {
+				asynqlock.New(asynqlock.Config{Key: key, LastWait: time.Minute, Options: []core.Option{core.Wait(time.Second)}})
+			},
+			"LastWait has no effect",
+		},
+		"LastWait, Drop": {
+			func() { asynqlock.New(asynqlock.Config{Key: key, LastWait: time.Minute, OnBusy: asynqlock.Drop}) }, "LastWait has no effect",
+		},
+		"Workers":      {func() { asynqlock.New(asynqlock.Config{Key: key, Workers: 10}) }, "are for parking"},
+		"checks":       {func() { asynqlock.New(asynqlock.Config{Key: key, TaskCheckInterval: time.Second}) }, "are for parking"},
+		"MaxWaiters":   {func() { asynqlock.New(asynqlock.Config{Key: key, Inspector: inspector, Options: most}) }, "MaxWaiters has no effect"},
+		"of routes":    {func() { asynqlock.By(key, httplock.Strict()) }, "Strict is an option of HTTP middleware, such as ginlock.ByParam"},
+		"HTTP's":       {func() { asynqlock.By(key, httplock.Locker(nil)) }, "Locker is an option of HTTP middleware"},
+		"of bodies":    {func() { asynqlock.By(key, httplock.BufferBody(1)) }, "BufferBody is an option of HTTP middleware"},
+		"answers":      {func() { asynqlock.By(key, httplock.OnRefused(nil)) }, "OnRefused of a func(http.ResponseWriter, *http.Request, error) is an option of"},
 		"key and keys": {func() { asynqlock.New(asynqlock.Config{Key: key, Keys: keyfunc.All("a", key)}) }, "a Key and Keys"},
 		"ByAll nil":    {func() { asynqlock.ByAll(nil) }, "ByAll needs keys"},
 	} {
@@ -111,5 +130,15 @@ func TestKeys(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Options of this package are refused elsewhere, with a text that says where they belong.
+func TestOptionsOfTasksAreRefusedElsewhere(t *testing.T) {
+	l := locktest.New(t)
+	for name, option := range map[string]core.Option{"OnBusy": asynqlock.OnBusy(asynqlock.Drop), "Locker": asynqlock.Locker(l)} {
+		if _, err := l.Lock(t.Context(), "k", option); err == nil || !strings.Contains(err.Error(), name+" is an option of asynqlock.By") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

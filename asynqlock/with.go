@@ -76,9 +76,9 @@ func (cfg Config) with(opts []core.Option) Config {
 			panic("asynqlock: bad option: Locker: the Locker is nil")
 		}
 	}
-	policies, opts := adapter.Split[BusyPolicy](opts...)
+	policies, opts := adapter.Split[onBusyOption](opts...)
 	for _, policy := range policies {
-		cfg.OnBusy = policy
+		cfg.OnBusy = BusyPolicy(policy)
 	}
 	cfg.Options = append(cfg.Options, opts...)
 	return cfg
@@ -94,5 +94,11 @@ func (cfg Config) validate() {
 	}
 }
 
+type onBusyOption BusyPolicy
+
+func (onBusyOption) String() string {
+	return "asynqlock.OnBusy is an option of asynqlock.By and the like: give it there"
+}
+
 // OnBusy is Config.OnBusy as an option of the By functions, which panic when policy is unknown.
-func OnBusy(policy BusyPolicy) core.Option { return adapter.Option(policy) }
+func OnBusy(policy BusyPolicy) core.Option { return adapter.Option(onBusyOption(policy)) }

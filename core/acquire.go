@@ -30,7 +30,7 @@ import (
 // Whatever the error, nothing stays locked: an outcome that is unknown is compensated in the
 // background.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
-	given, err := l.settings(opts)
+	given, err := l.settings(ofLock, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock
 	if len(opts) == 0 {
 		return l.lockObserved(ctx, key, &l.unwaiting)
 	}
-	given, err := l.settings(append(opts[:len(opts):len(opts)], NoWait()))
+	given, err := l.settings(ofTryLock, append(opts[:len(opts):len(opts)], NoWait()))
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
 	if l.observers == nil {
 		return
 	}
-	s, err := l.settings(opts)
+	s, err := l.settings(ofCall, opts)
 	if err != nil {
 		return
 	}

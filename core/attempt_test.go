@@ -35,7 +35,7 @@ func attempts(t *testing.T, l *core.Locker, want int, opts ...core.Option) *core
 
 func wantAnswer(t *testing.T, l *core.Locker, want string, opts ...core.Option) {
 	t.Helper()
-	_, err := l.TryLock(background, "k", append([]core.Option{attemptAt(request)}, opts...)...)
+	_, err := l.Lock(background, "k", append([]core.Option{attemptAt(request), core.NoWait()}, opts...)...)
 	if got, ok := adapter.AnswerOf(err); !ok || string(got) != want {
 		t.Errorf("the answer is %.40q, %v; want %.40q", got, err, want)
 	}

@@ -92,8 +92,8 @@ func TestBackgroundReleaseIsNotWaitedFor(t *testing.T) {
 func TestBackgroundReleaseThatIsWaitedFor(t *testing.T) {
 	bg := core.BackgroundRelease()
 	for name, do := range map[string]func(s *embedded, l *core.Locker) error{
-		"Unlock": func(s *embedded, l *core.Locker) error {
-			k, err := l.Lock(background, "k", bg)
+		"Unlock": func(s *embedded, _ *core.Locker) error {
+			k, err := s.locker(bg).Lock(background, "k")
 			if err != nil {
 				return err
 			}

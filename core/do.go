@@ -32,7 +32,7 @@ func (l *Locker) runUnder(
 	ctx context.Context, name string, fn func(context.Context) error, opts []Option, lock func(*settings) (protection, error),
 ) error {
 	need(name, fn)
-	s, err := l.settings(opts)
+	s, err := l.settings(ofCall, opts)
 	if err != nil {
 		return err
 	}

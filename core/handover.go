@@ -178,7 +178,7 @@ func (k *Lock) takeBack(ctx context.Context, locks parking, r store.HandOver) er
 // not matter. The options are those of Lock; [Shared], [Permits] and [Owner] are refused, as is a Locker
 // of [NewQuorum].
 func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option) (*Lock, error) {
-	s, err := l.settings(append(opts[:len(opts):len(opts)], NoWait()))
+	s, err := l.settings(ofTryLock, append(opts[:len(opts):len(opts)], NoWait()))
 	switch {
 	case err != nil:
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
-	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
 const slowLeader = 5 * time.Second // for which fn may go on after its context before the log tells
@@ -72,7 +71,7 @@ func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Conte
 func (l *Locker) settingsOfLead(opts []Option) (*settings, error) {
 	forever, lead := time.Duration(math.MaxInt64), l.defaults // nil would be a lease, inside of other locks
 	lead.Wait, lead.MaxWaiters, lead.Window, lead.Background = &forever, nil, 0, false
-	s, err := lead.with(option.OfCall, opts)
+	s, err := lead.with(ofCall, opts)
 	if err != nil {
 		return nil, err
 	}

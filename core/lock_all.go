@@ -30,7 +30,7 @@ const maxKeys = 64
 // keys, and for more than 64; [ErrLost] and [ErrMaxHold] also when a lock that was taken has ended
 // while the call waited for the others. Whatever the error, none of them stays locked.
 func (l *Locker) LockAll(ctx context.Context, keys []string, opts ...Option) (*MultiLock, error) {
-	s, err := l.settings(opts)
+	s, err := l.settings(ofLock, opts)
 	if err != nil {
 		return nil, err
 	}

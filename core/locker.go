@@ -160,11 +160,11 @@ func (l *Locker) replicaClock(addr string, ahead, doubt time.Duration) {
 }
 
 // settings returns those of one call. They may be those of others as well.
-func (l *Locker) settings(opts []Option) (*settings, error) {
+func (l *Locker) settings(scope option.Scope, opts []Option) (*settings, error) {
 	if len(opts) == 0 {
 		return &l.defaults, nil
 	}
-	return l.defaults.with(option.OfCall, opts)
+	return l.defaults.with(scope, opts)
 }
 
 // Prefix returns what the names of the Locker's locks begin with in Redis: the option [Prefix].

@@ -44,7 +44,10 @@ func Wait(d time.Duration) Option {
 	if d != 0 && d < time.Millisecond {
 		return refused("Wait(%v): give 0, or at least 1ms", d)
 	}
-	return Option{set: func(s *settings) { s.Wait = &d }}
+	return Option{set: func(s *settings) {
+		s.Wait = &d
+		s.needsToWait("Wait")
+	}}
 }
 
 // NoWait is Wait(0): a busy lock is refused at once.
@@ -72,7 +75,10 @@ func MaxWaiters(n int) Option {
 	if n < 1 {
 		return refused("MaxWaiters(%d): give at least 1, or NoWait", n)
 	}
-	return Option{set: func(s *settings) { s.MaxWaiters = &n }}
+	return Option{set: func(s *settings) {
+		s.needsToWait("MaxWaiters")
+		s.MaxWaiters = &n
+	}}
 }
 
 // Owner names the owner of a lock, so that the same id re-enters it from another goroutine or
@@ -142,12 +148,17 @@ func inForm(name string, form store.Form, each []int) Option {
 //   - A process that ends without Locker.Close may leave a lock whose work is done, until the lease
 //     ends. Close the Locker after the server's Shutdown.
 //
-// It has no effect with [NoWait], or a client's next request might be refused because of its last
-// one; with [KeepFor], whose window must be there before a client learns that the work is done; and
-// for a lock of which others may have a hold, by [Owner], [Lock.ShareOwner], a context that holds it,
-// or the ticket of [Lock.Handover].
+// Calls that leave the release to their caller, such as Locker.Lock, refuse it. It has no effect with
+// [NoWait], or a client's next request might be refused because of its last one; with [KeepFor], whose
+// window must be there before a client learns that the work is done; and for a lock of which others may
+// have a hold, by [Owner], [Lock.ShareOwner], a context that holds it, or the ticket of [Lock.Handover].
 func BackgroundRelease() Option {
-	return Option{set: func(s *settings) { s.Background = true }}
+	return Option{set: func(s *settings) {
+		if s.Scope >= option.OfLock {
+			s.Fail("BackgroundRelease is for New, Do, Wrap and middleware, which release the lock: Unlock waits")
+		}
+		s.Background = true
+	}}
 }
 
 // Name is what Observers call a lock, such as "orders": one word for all keys of a kind, never from a

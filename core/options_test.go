@@ -241,7 +241,7 @@ func TestLockersWithDifferentPrefixesDoNotExclude(t *testing.T) {
 
 func TestFallbackPrecedence(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		second := adapter.Fallback(core.Wait(time.Second), core.Lease(time.Hour))
+		second := adapter.Fallback(core.Wait(time.Second))
 		for name, test := range map[string]struct {
 			ofNew, ofCall []core.Option
 			want          time.Duration

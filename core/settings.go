@@ -8,6 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
+const ofCall, ofLock, ofTryLock = option.OfCall, option.OfLock, option.OfTryLock
+
 // Option changes how locks are taken. Given to [New], [NewQuorum] or [Open] it is a default, given to
 // [Locker.Lock], [Locker.Do], [Wrap] or middleware it is for that call. A later option overrides an
 // earlier one. A bad value is an error of the function that receives the option; [Wrap] and
@@ -62,4 +64,11 @@ func ofNew(name string, set func(*settings)) Option {
 		}
 		set(s)
 	}}
+}
+
+// needsToWait refuses an option where no call waits.
+func (s *settings) needsToWait(name string) {
+	if s.Scope == ofTryLock && s.Waits() {
+		s.Fail("%s has no effect in TryLock and Resume, which never wait: leave it out, or call Lock", name)
+	}
 }

@@ -136,12 +136,12 @@ func TestWaitIsOverInTheMiddleOfTheLine(t *testing.T) {
 
 func TestNoWaitAsksOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, b := s.locker(), s.locker()
+		a, b, waits := s.locker(), s.locker(), s.locker(core.Wait(time.Hour))
 		holder := take(t, background, a, "k")
 		for name, refuse := range map[string]func() error{
 			"NoWait":  func() error { _, err := b.Lock(background, "k", core.NoWait()); return err },
 			"Wait(0)": func() error { _, err := b.Lock(background, "k", core.Wait(0)); return err },
-			"TryLock": func() error { _, err := b.TryLock(background, "k", core.Wait(time.Hour)); return err },
+			"TryLock": func() error { _, err := waits.TryLock(background, "k"); return err },
 		} {
 			before, began := s.scripts(), time.Now()
 			wantBusy(t, refuse())

@@ -21,6 +21,8 @@ type Route struct {
 	Method, Pattern string
 	// Guards are by what it is guarded, outermost first; none when it is not.
 	Guards []string
+	// Passed are guards that let its requests pass, because it does not declare their path parameter.
+	Passed []string
 	// Faults are what looks wrong, each with what to do about it.
 	Faults []string
 	// Unguarded says that the function of that name was given to the route.

@@ -20,6 +20,7 @@ func ExampleRouteCheck() {
 	router.POST("/orders/:orderID/refund", pay)            // added before the guard
 	router.Use(ginlock.ByParam("orderID"))
 	router.POST("/orders/:orderID/pay", pay)
+	router.POST("/orders/close-all", pay) // behind the guard, which lets it pass
 	router.POST("/carts", ginlock.ByHeader("Idempotency-Key"), pay)
 
 	report, err := ginlock.RouteCheck(router)
@@ -35,6 +36,7 @@ func ExampleRouteCheck() {
 	// POST  /orders/:orderID/pay     by path parameter "orderID"
 	// POST  /orders/:orderID/refund  not guarded
 	//                                ! it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place
+	// POST  /orders/close-all        not guarded by path parameter "orderID", which it does not declare
 	// latchkey: the route "POST /orders/:orderID/refund": it declares "orderID", by which other routes are guarded, and is not: add the middleware before the route, or Unguarded in its place
 }
 

@@ -30,8 +30,12 @@ type middlewares = []func(http.Handler) http.Handler
 // addRouter adds the routes of a router that is mounted at a pattern, behind some guards. It
 // uses what chi exports, without importing it.
 func (c *RouteCheck) addRouter(router reflect.Value, at string, before []guard.Before) error {
-	routes, ok := returned(router, "Routes", reflect.Slice)
-	used, alsoOK := returned(router, "Middlewares", reflect.Slice)
+	if !router.IsValid() {
+		return errNotChi
+	}
+	// Each name is a constant here. Of one that it cannot know the linker keeps every method of the program.
+	routes, ok := returned(router.MethodByName("Routes"), reflect.Slice)
+	used, alsoOK := returned(router.MethodByName("Middlewares"), reflect.Slice)
 	if !ok || !alsoOK || !used.CanConvert(reflect.TypeFor[middlewares]()) {
 		return errNotChi
 	}
@@ -101,13 +105,9 @@ func field[T any](v reflect.Value, name string) (value T, ok bool) {
 }
 
 // returned calls a method without parameters.
-func returned(v reflect.Value, method string, kind reflect.Kind) (result reflect.Value, ok bool) {
-	if !v.IsValid() {
+func returned(method reflect.Value, kind reflect.Kind) (result reflect.Value, ok bool) {
+	if !method.IsValid() || method.Type().NumIn() != 0 || method.Type().NumOut() != 1 || method.Type().Out(0).Kind() != kind {
 		return result, false
 	}
-	m := v.MethodByName(method)
-	if !m.IsValid() || m.Type().NumIn() != 0 || m.Type().NumOut() != 1 || m.Type().Out(0).Kind() != kind {
-		return result, false
-	}
-	return m.Call(nil)[0], true
+	return method.Call(nil)[0], true
 }

@@ -125,8 +125,8 @@ func TestAlertsReadWhatTheCollectorShows(t *testing.T) {
 		for selector := range selectors {
 			name, matchers, _ := strings.Cut(selector, "{")
 			if !slices.ContainsFunc(lines, func(line string) bool {
-				metric, series, _ := strings.Cut(line, "{")
-				return strings.TrimSuffix(metric, "_total") == name && strings.HasSuffix(series, "} 0") && selects(matchers, series)
+				metric, series, _ := strings.Cut(strings.TrimSuffix(line, " 0"), "{")
+				return strings.TrimSuffix(metric, "_total") == name && strings.HasSuffix(line, " 0") && selects(matchers, series)
 			}) {
 				t.Errorf("after %s nothing is shown as 0 for %s}", what, selector)
 			}
@@ -147,20 +147,37 @@ func TestEachAlertSaysWhatItMeans(t *testing.T) {
 	}
 }
 
+// The link of an alert leads to its heading.
+func TestAlertsLeadToTheirRunbooks(t *testing.T) {
+	const page = "https://github.com/latchkey-go/latchkey/blob/main/docs/operations.md"
+	links := regexp.MustCompile(`- alert: (\w+) .*\n(?: +[^-\s].*\n)* +annotations: \{runbook_url: "(.*)#(.*)"\}\n`).FindAllStringSubmatch(read(t, alerts), -1)
+	if n := strings.Count(read(t, alerts), "runbook_url"); len(links) != n || n < 4 {
+		t.Fatalf("%d links are read, of %d", len(links), n)
+	}
+	for _, link := range links {
+		if link[2] != page || link[3] != strings.ToLower(link[1]) || !strings.Contains(read(t, "../docs/operations.md"), "\n### "+link[1]+"\n") {
+			t.Errorf("%s leads to %s#%s", link[1], link[2], link[3])
+		}
+	}
+}
+
 // What is 0 at the start of a test must be so by the Collector's doing.
 func TestTheTestsOfAlertsBeginAsTheCollectorDoes(t *testing.T) {
 	c := promlock.New()
 	c.Observe(background, first["a refusal"])
 	shown := scrape(t, c)
-	series := regexp.MustCompile(`series: '(latchkey_\w+)\{job="\w+", instance="\w+", form="(\w+)", name="\w+"(.*)\}'\n\s+values: '(?:_x\d+ )?(0?)`).
+	series := regexp.MustCompile(`series: '(latchkey_\w+)\{job="\w+", instance="\w+"(?:, form="(\w+)", name="\w+"(.*))?\}'\n\s+values: '(?:_x\d+ )?(0?)`).
 		FindAllStringSubmatch(read(t, alertTests), -1)
 	if n := strings.Count(read(t, alertTests), "series: "); len(series) != n || n < 20 {
 		t.Fatalf("%d series are read, of %d", len(series), n)
 	}
 	for _, s := range series {
 		want := s[1] + `{form="exclusive",name="orders"` + strings.ReplaceAll(s[3], ", ", ",") + "} 0"
+		if s[2] == "" {
+			want = s[1] + " 0"
+		}
 		unread := strings.Contains(want, `reason="canceled"`) || strings.Contains(want, `status=""`) || strings.Contains(want, `outcome="busy"`)
-		if s[2] == "exclusive" && s[4] == "0" && !unread && !slices.Contains(shown, want) {
+		if s[2] != "shared" && s[2] != "permits" && s[4] == "0" && !unread && !slices.Contains(shown, want) {
 			t.Errorf("the Collector does not show %s", want)
 		}
 	}

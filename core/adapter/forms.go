@@ -33,6 +33,8 @@ func (f Forms[C]) Validate(opts ...core.Option) error {
 		return errors.New("there are a Config.Shared and a Config.Permits: leave one of them out")
 	case f.Weight != nil && f.Permits == nil && !s.Form.NeedsPermit():
 		return errors.New("there is a Config.Weight without permits: set Config.Permits, or give core.Permits among the options")
+	case f.Weight != nil && s.Form.Weight() > 1:
+		return errors.New("Config.Weight decides for each call, but core.Weight is among the options: leave one of them out")
 	case f.Shared == nil && f.Permits == nil:
 		return nil
 	case !s.Form.Alone():

@@ -1,6 +1,8 @@
 package adapter
 
 import (
+	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -9,11 +11,16 @@ import (
 
 // Option returns an option that an adapter understands and a lock does not, such as how refusals are
 // answered. value has a type of the adapter's own, which finds it with [Split]. [core.New], calls and
-// [Validate] refuse the option.
+// [Validate] refuse the option; if value is a [fmt.Stringer] its text is the error's, such as "Mode is
+// an option of mylock.By".
 func Option(value any) core.Option {
 	return inside.Option(func(s *settings) {
-		s.Fail("an option of type %T is for an adapter that knows it, not for a lock", value)
 		s.ForAdapter = value
+		if belongs, ok := value.(fmt.Stringer); ok {
+			s.Fail("%s", belongs)
+		} else {
+			s.Fail("an option of type %T is for an adapter that knows it, not for a lock", value)
+		}
 	})
 }
 
@@ -41,13 +48,17 @@ func Validate(opts ...core.Option) error {
 }
 
 // Fallback gives an adapter defaults of its own for [core.Wait], [core.NoWait] and [core.MaxWaiters],
-// where neither [core.New] nor an earlier option says otherwise. Other options have no effect in it,
-// but a bad one is refused.
+// where neither [core.New] nor an earlier option says otherwise. Other options, and bad ones, are refused.
 func Fallback(opts ...core.Option) core.Option {
 	own, err := inside.Settings(nil, opts)
+	others := *own
+	others.Wait, others.MaxWaiters = nil, nil
 	return inside.Option(func(s *settings) {
-		if err != nil {
+		switch {
+		case err != nil:
 			s.Refuse(err)
+		case !reflect.DeepEqual(others, settings{}):
+			s.Fail("Fallback takes Wait, NoWait and MaxWaiters only: give other options to the call")
 		}
 		if s.Wait == nil {
 			s.Wait = own.Wait
@@ -56,6 +67,12 @@ func Fallback(opts ...core.Option) core.Option {
 			s.MaxWaiters = own.MaxWaiters
 		}
 	})
+}
+
+// Waits returns how long calls with the options wait, and how many of them; nil where nothing says so.
+func Waits(opts ...core.Option) (longest *time.Duration, most *int) {
+	s, _ := inside.Settings(nil, opts)
+	return s.Wait, s.MaxWaiters
 }
 
 // WaitAtMost shortens a wait that would be longer than d, by [core.Wait] or by default. It is

@@ -33,6 +33,10 @@ func TestSplitTakesOutWhatIsTheAdaptersOwn(t *testing.T) {
 	}
 }
 
+type named struct{}
+
+func (named) String() string { return "Mode is an option of mylock.By" }
+
 // An option that nobody has taken out is a mistake, not nothing.
 func TestAnOptionOfAnAdapterIsRefusedElsewhere(t *testing.T) {
 	locker := locktest.New(t)
@@ -45,6 +49,31 @@ func TestAnOptionOfAnAdapterIsRefusedElsewhere(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "adapter_test.mode") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if err := adapter.Validate(adapter.Option(named{})); err == nil || err.Error() != "core: Mode is an option of mylock.By" {
+		t.Error(err)
+	}
+}
+
+func TestFallbackRefusesWhatHasNoEffectInIt(t *testing.T) {
+	for _, o := range []core.Option{core.Lease(time.Second), core.Name("orders"), core.Shared(), core.BackgroundRelease(), adapter.Ticket("t")} {
+		if err := adapter.Validate(adapter.Fallback(core.Wait(time.Second), o)); err == nil || !strings.Contains(err.Error(), "only") {
+			t.Error(err)
+		}
+	}
+	if err := adapter.Validate(adapter.Fallback(core.Wait(time.Second), core.MaxWaiters(3))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWaitsTellsWhatOptionsSay(t *testing.T) {
+	longest, most := adapter.Waits(core.Lease(time.Second))
+	if longest != nil || most != nil {
+		t.Error(longest, most)
+	}
+	longest, most = adapter.Waits(core.NoWait(), core.MaxWaiters(3))
+	if longest == nil || *longest != 0 || most == nil || *most != 3 {
+		t.Error(longest, most)
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 	gin        = "github.com/gin-gonic/gin"
 	httpsnoop  = "github.com/felixge/httpsnoop"
 	miniredis  = "github.com/alicebob/miniredis/v2"
+	gomponents = "maragu.dev/gomponents"
 	goRedis    = "github.com/redis/go-redis/v9"
 	googleUUID = "github.com/google/uuid"
 	otel       = "go.opentelemetry.io/otel"
@@ -66,7 +67,7 @@ var allowed = map[string][]string{
 	"httplock":    {"httplock/internal/lockpage", "internal/guard", "core", "keyfunc"},
 	"asynqlock":   {"core", "core/adapter", "internal/contention", "internal/limitedlog", "keyfunc", asynq, googleUUID},
 
-	"httplock/internal/lockpage": {"internal/guard", "internal/visible", "core"},
+	"httplock/internal/lockpage": {"internal/guard", "internal/visible", "core", gomponents},
 
 	// Observers. Whoever uses core compiles neither of what they report to.
 	"promlock": {"core", prometheus},

@@ -30,7 +30,7 @@ var backgroundCases = []conformanceCase{
 			{"option of the middleware", own, http.StatusOK, []core.Option{background}, 0},
 			{"a failure", own, http.StatusInternalServerError, []core.Option{background}, 0},
 			{"option of New", all, http.StatusOK, nil, 0},
-			{"NoWait", own, http.StatusOK, []core.Option{background, core.NoWait()}, time.Second},
+			{"NoWait", all, http.StatusOK, []core.Option{core.NoWait()}, time.Second},
 			{"KeepFor", all, http.StatusInternalServerError, []core.Option{core.KeepFor(time.Hour)}, time.Second},
 		} {
 			core.SetDefault(c.locker)

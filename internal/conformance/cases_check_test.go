@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/guard"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -48,7 +49,6 @@ var checkCases = []conformanceCase{
 			"/5":                     {[]guarding{{config: &config{key: keyfunc.Query("id"), permits: ofHeader, weight: ofHeader}}}, `query parameter "id" (weighted permits)`, ""},
 			"/y":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.Permits(1)), `the constant "all" (1 permit)`, ""},
 			"/z":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.BackgroundRelease()), `the constant "all" (BackgroundRelease: close the Locker at the end)`, ""},
-			"/3":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.BackgroundRelease(), core.NoWait()), `the constant "all"`, ""},
 			"/l/{old}":               {byKey(either), "a key function", ""},
 			"/m/{tenant}/{item}":     {byKey(keyfunc.Join(keyfunc.Param("tenant"), keyfunc.Param("item"))), `path parameter "tenant" and path parameter "item"`, ""},
 			"/n/{tenant}":            {nil, "", ""},
@@ -84,6 +84,9 @@ var checkCases = []conformanceCase{
 			if guarded := strings.Join(r.Guards, "|"); guarded != want.guarded {
 				h.Errorf("%s %s: guarded by %q, want %q", r.Method, r.Pattern, guarded, want.guarded)
 			}
+			if passes := want.faults == noRoute; passes != (len(r.Passed) == 1) || passes && !strings.HasPrefix(r.Passed[0], `path parameter "orderID"`) {
+				h.Errorf("%s %s: passed %q", r.Method, r.Pattern, r.Passed)
+			}
 			faults := strings.Join(r.Faults, "|")
 			if (faults == "") != (want.faults == "") || !strings.Contains(faults, want.faults) || strings.Contains(faults, "|") {
 				h.Errorf("%s %s: faults %q, want %q", r.Method, r.Pattern, faults, want.faults)
@@ -110,6 +113,14 @@ var checkCases = []conformanceCase{
 		}
 		if text := report.String(); strings.Count(text, "not guarded, on purpose\n") != 2 || strings.Count(text, "not guarded\n") != 1 {
 			h.Error(text)
+		}
+	}},
+	{"RouteCheck says nothing of a BackgroundRelease that Idempotent does not have", func(h *harness) {
+		once := &guard.Idempotency{Scope: keyfunc.Value("userID")}
+		cfg := &config{locker: h.lockerWith(core.BackgroundRelease(), core.Wait(1e9)), idempotent: once}
+		report, err := h.build(post("/payments", []guarding{{config: cfg}}, ok)).(checkedServer).check()
+		if err != nil || len(report) != 1 || len(report[0].Guards) != 1 || strings.Contains(report[0].Guards[0], "BackgroundRelease") {
+			h.Error(report, err)
 		}
 	}},
 	{"a parameter of another resource is not the one by which others are guarded", func(h *harness) {

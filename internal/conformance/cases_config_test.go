@@ -32,17 +32,17 @@ var configCases = []conformanceCase{
 		defer h.unlock(h.holdOn(own, "orderID=43"))
 		h.wantStatus(send(server, "POST", "/orders/43"), http.StatusConflict)
 	}},
-	{"options of a middleware are refused elsewhere", func(h *harness) {
+	{"options of a middleware are refused elsewhere, with a text that says where they belong", func(h *harness) {
 		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 		defer client.Close()
 		for name, option := range map[string]core.Option{
-			"locker": h.framework.locker(h.locker), "strict": h.framework.strict(), "bufferBody": h.framework.bufferBody(1),
-			"failOpen": h.framework.failOpen(), "status": h.framework.status(418),
+			"Locker": h.framework.locker(h.locker), "Strict": h.framework.strict(), "BufferBody": h.framework.bufferBody(1),
+			"FailOpen": h.framework.failOpen(), "Status": h.framework.status(418),
 		} {
 			_, lockErr := h.locker.Lock(context.Background(), "k", option)
 			_, newErr := core.New(client, option)
 			for _, err := range []error{lockErr, newErr} {
-				if err == nil || !strings.Contains(err.Error(), "guard."+name) {
+				if err == nil || !strings.Contains(err.Error(), name+" is an option of HTTP middleware") {
 					h.Errorf("%s: %v", name, err)
 				}
 			}
@@ -91,6 +91,10 @@ var configCases = []conformanceCase{
 			"two forms":        {config: &config{param: "x", safe: true, permits: ofHeader}},
 			"no permits":       {config: &config{param: "x", weight: ofHeader}},
 			"shared, weighing": {config: &config{param: "x", safe: true, weight: ofHeader}},
+			"weighing twice":   {config: &config{param: "x", weight: ofHeader, options: []core.Option{core.Permits(3), core.Weight(2)}}},
+			"no effect":        {param: "orderID", options: []core.Option{core.BackgroundRelease(), core.NoWait()}},
+			"none in a window": {param: "orderID", options: []core.Option{core.BackgroundRelease(), core.KeepFor(1e9)}},
+			"none, idempotent": idempotent(keyfunc.Value("user"), core.BackgroundRelease())[0],
 			"no permit":        {param: "orderID", options: []core.Option{core.Permits(0)}},
 			"options with it":  {param: "orderID", options: []core.Option{core.Shared(), core.KeepFor(1e9)}},
 			"bad template":     {template: "order:{param.orderID"},

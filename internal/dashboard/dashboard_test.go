@@ -34,6 +34,7 @@ var provoked = map[string][]string{
 // alarmed is what becomes of the alerts: those that must last first are pending.
 var alarmed = []string{
 	"LockLost firing", "LockRedisFails pending", "LockRenewalsFail pending", "LockOverdue firing",
+	"LockPolls pending", "LockReleasesUnconfirmed firing", "LockWaitsInVain pending",
 	"LockContention pending", "LockWaits pending", "LockSetup inactive",
 }
 

@@ -98,6 +98,7 @@ func (s *shop) outage(server *redistest.Server) {
 		`latchkey_lock_renewal_failures_total\{.*\}`,
 		`latchkey_lock_unconfirmed_releases_total\{.*\}`,
 		`latchkey_lock_losses_total\{.*reason="expired"\}`,
+		`latchkey_unheard_total`,
 	} {
 		s.await(1, metric)
 	}

@@ -74,6 +74,7 @@ func (c *check) guards(i int, seen SeenRoute) {
 			c.guarded(i, seen, g, g.on(seen.Params))
 			c.by = append(c.by, guardedBy{params, seen.Pattern})
 		default:
+			c.report[i].Passed = append(c.report[i].Passed, g.says())
 			continue
 		}
 		c.used[g] = true

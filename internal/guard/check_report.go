@@ -15,7 +15,8 @@ import (
 // Route is a route as Check has found it.
 type Route struct {
 	Method, Pattern string
-	Guards, Faults  []string
+	Guards, Passed  []string
+	Faults          []string
 	Unguarded       bool
 }
 
@@ -24,7 +25,8 @@ type Route struct {
 type Row interface {
 	~struct {
 		Method, Pattern string
-		Guards, Faults  []string
+		Guards, Passed  []string
+		Faults          []string
 		Unguarded       bool
 	}
 }
@@ -48,6 +50,8 @@ func Table[R Row](report []R) string {
 			by = "by " + strings.Join(route.Guards, ", then by ")
 		case route.Unguarded:
 			by += ", on purpose"
+		case len(route.Passed) > 0:
+			by += " by " + strings.Join(route.Passed, " nor ") + ", which it does not declare"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\n", route.Method, route.Pattern, by)
 		for _, fault := range route.Faults {
@@ -97,7 +101,7 @@ func (g *Guard) about(cfg Config, reads keyfunc.Description) string {
 
 // says is by what the guard guards a route, and what the program has to do for it.
 func (g *Guard) says() string {
-	if adapter.ReleasesInBackground(g.locker(), g.options...) {
+	if g.config.Idempotent == nil && adapter.ReleasesInBackground(g.locker(), g.options...) {
 		return g.config.About + " (BackgroundRelease: close the Locker at the end)"
 	}
 	return g.config.About

@@ -119,8 +119,21 @@ func asked[C, T any](f func(C) T, of func(Request) C) func(Request) T {
 }
 
 // option is a field of Config, as an option of the adapters' By functions. Where it is given to
-// a lock by mistake, the error names its type.
-type option interface{ set(*Config) error }
+// a lock by mistake, or to asynqlock, the error says where it belongs.
+type option interface {
+	set(*Config) error
+	String() string
+}
+
+func ofMiddleware(name string) string {
+	return name + " is an option of HTTP middleware, such as ginlock.ByParam: give it there"
+}
+
+func (strict) String() string     { return ofMiddleware("Strict") }
+func (locker) String() string     { return ofMiddleware("the adapter's Locker") }
+func (bufferBody) String() string { return ofMiddleware("BufferBody") }
+func (failOpen) String() string   { return ofMiddleware("FailOpen") }
+func (status) String() string     { return ofMiddleware("Status") }
 
 type (
 	strict     struct{}
@@ -191,6 +204,10 @@ func (o *OnRefused[F]) Set(f F) { o.everywhere.Store(&f) }
 func (*OnRefused[F]) Option(f F) core.Option { return adapter.Option(onRefused[F]{f}) }
 
 type onRefused[F any] struct{ own F }
+
+func (o onRefused[F]) String() string {
+	return fmt.Sprintf("OnRefused of a %T is an option of the middleware of its own package: give it there", o.own)
+}
 
 // by returns who answers for a guard with f as its own; nil: the problem body.
 func (o *OnRefused[F]) by(f F) F {

@@ -42,7 +42,9 @@ type Scope uint8
 const (
 	OfMiddleware Scope = iota
 	OfLocker
-	OfCall
+	OfCall    // that releases the lock itself
+	OfLock    // that leaves the release to its caller
+	OfTryLock // that does not wait either
 )
 
 // Settings are what options add up to.
@@ -87,10 +89,12 @@ func (s *Settings) Err() error {
 			errs = append(errs, errors.New("core: "+text))
 		}
 	}
-	refuse(s.Owner.Chosen != "" && s.Scope != OfCall,
+	refuse(s.Owner.Chosen != "" && s.Scope < OfCall,
 		"Owner is for a single call: calls that share an owner do not exclude one another")
-	refuse(s.Attempt != nil && s.Scope == OfLocker,
-		"Attempt is for one call, not for New: each request has its own digest")
+	refuse((s.Attempt != nil || s.Ticket != "") && s.Scope == OfLocker,
+		"Attempt and Ticket are for one call, not for New: each request has its own")
+	refuse(s.Background && s.Scope == OfMiddleware && (s.Attempt != nil || !s.ReleasesLater()),
+		"BackgroundRelease has no effect with NoWait, KeepFor and an idempotent request: leave one of them out")
 	// Attempts of one owner are one holder to Redis: one may end what another has earned.
 	refuse(s.Owner.Chosen != "" && s.Window > 0,
 		"Owner cannot be combined with KeepFor, wherever KeepFor was said: a call that enters by an owner leaves no window")

@@ -33,4 +33,5 @@ require (
 	golang.org/x/net v0.57.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.40.0 // indirect
+	maragu.dev/gomponents v1.0.0 // indirect
 )

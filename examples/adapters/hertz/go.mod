@@ -34,4 +34,5 @@ require (
 	golang.org/x/arch v0.3.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 	google.golang.org/protobuf v1.35.2 // indirect
+	maragu.dev/gomponents v1.0.0 // indirect
 )

@@ -40,14 +40,14 @@ func MustHosts(hosts []string) {
 // New returns the page.
 func New(cfg Config) http.Handler {
 	host, _ := os.Hostname() // without one the page has only the process id
-	return &lockPage{Config: cfg, host: host, pid: os.Getpid(), page: newPage()}
+	return &lockPage{Config: cfg, host: host, pid: os.Getpid(), policy: contentPolicy()}
 }
 
 type lockPage struct {
 	Config
 	host   string
 	pid    int
-	page   *page
+	policy string
 	origin http.CrossOriginProtection
 }
 
@@ -59,7 +59,7 @@ const (
 func (p *lockPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", p.page.policy)
+	h.Set("Content-Security-Policy", p.policy)
 	// With no-referrer browsers would not send the origin of a POST.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -117,7 +117,7 @@ func (p *lockPage) answer(w http.ResponseWriter, r *http.Request, report *report
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(report)
 	} else {
-		err = p.page.render(&body, report)
+		err = page{report}.render(&body)
 	}
 	if err != nil {
 		panic(err) // strings and numbers only
