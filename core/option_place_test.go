@@ -82,9 +82,9 @@ func TestOptionsAreRefusedWhereTheyHaveNoEffect(t *testing.T) {
 		"Observe":           {core.Observe(new(ear)), inCalls},
 		"Replicas":          {core.Replicas(1, time.Millisecond), inCalls},
 		"ShardedPubSub":     {core.ShardedPubSub(), inCalls},
-		"Ticket":            {adapter.Ticket("t"), refusals{"New": notInNew}},
+		"Ticket":            {adapter.Ticket("t"), refusals{"New": notInNew, "Lead": ofLead}},
 		"Attempt": {adapter.Attempt("0000000000000000", time.Hour, false), refusals{
-			"New": notInNew, "Resume": alone, "LockAll": "under the lock of one key", "DoAll": "under the lock of one key",
+			"New": notInNew, "Resume": alone, "LockAll": "under the lock of one key", "DoAll": "under the lock of one key", "Lead": ofLead,
 		}},
 	} {
 		for place, give := range places {
