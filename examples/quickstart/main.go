@@ -22,7 +22,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err) // it says what to do
 	}
-	core.SetDefault(locker)
+	core.SetDefault(locker) // or, without globals: locks := ginlock.With(locker, …), then locks.ByParam
 
 	router := gin.Default()
 	router.ContextWithFallback = true // calls with c end when the lock is lost
