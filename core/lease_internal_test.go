@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -78,6 +79,18 @@ func TestUnlockThatIsTheFirstToNoticeTheEnd(t *testing.T) {
 		ctx := h.under.context(true)
 		if _, err := s.leave(h); !errors.Is(err, ErrLost) || !errors.Is(context.Cause(ctx), ErrLost) {
 			t.Errorf("%v, and its context ends with %v", err, context.Cause(ctx))
+		}
+	})
+}
+
+// The log gives the reason that Observers count: who was paused past the end of a lease does not look for somebody who has deleted it.
+func TestWhyRedisDoesNotKnowALease(t *testing.T) {
+	unconnected(t, func(t *testing.T, l *Locker) {
+		for why, left := range map[string]time.Duration{"it could not be renewed in time": 0, "it was deleted, or somebody else has taken it": time.Hour} {
+			s, _ := leased(t, l, schedule.Now().Add(left))
+			if err := s.notFound(); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), why) {
+				t.Errorf("%v before its end: %v", left, err)
+			}
 		}
 	})
 }

@@ -92,7 +92,7 @@ func (s *lease) loss(stands life.State) error {
 	}
 	reason, cause := "it was deleted, or somebody else has taken it", error(nil)
 	switch stands {
-	case life.Expired:
+	case life.Expired, life.ExpiredInRedis:
 		reason = "it could not be renewed in time"
 	case life.FixedOver:
 		reason = "its fixed lease is over"

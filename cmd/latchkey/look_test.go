@@ -271,7 +271,7 @@ func TestUnlockOneOfSeveral(t *testing.T) {
 	unlocks("y\n", 0, "evicted; others have the lock: 2", []string{"export-1", "export-3"}, "-owner", "export-2", "tenant")
 	unlocks("y\n", 0, "freed", nil, "tenant")
 	server.HSet("lock:tenant", "mode", "h7 ab 60000")
-	unlocks("n\n", 1, "the call with its ticket", nil, "tenant")
+	unlocks("n\n", 1, "a task of asynqlock competes with others, and Resume fails", nil, "tenant")
 	unlocks("", 0, "freed", nil, "-y", "tenant")
 	if server.Exists("lock:tenant") {
 		t.Error("it is still parked")

@@ -71,7 +71,8 @@ func (p *program) agreed(info core.Info, only string) bool {
 	case len(info.Holders) > 1:
 		warning = "This does not stop the holders. Each learns of it at its next renewal. Until then others may be at work beside them."
 	case info.Parked:
-		warning = "The lock is handed over and waits for the call with its ticket. Without the lock that call competes with others."
+		warning = "The lock is handed over and waits for the call with its ticket. " +
+			"Without the lock a task of asynqlock competes with others, and Resume fails."
 	case info.Answered:
 		warning = "The request was answered, and repetitions get that answer. Without the answer the next one is processed again."
 	case info.OutcomeUnknown:
