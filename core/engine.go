@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
 
-// locks is what a Locker needs of where its locks are: one Redis, or a quorum.
-type locks interface {
+// lockStore is what a Locker needs of where its locks are: one Redis, or a quorum.
+type lockStore interface {
 	NewHold() string
 	Acquire(context.Context, *store.Claim) (store.Grant, error)
 	LateCopies(*store.Claim) *conn.Resends
@@ -50,7 +50,7 @@ type parking interface {
 // engine is what all locks of a Locker have in common: the way to Redis, what is due when, who waits
 // here, who is notified, and what is under way.
 type engine struct {
-	store     locks
+	store     lockStore
 	timeout   time.Duration // of one request
 	report    report
 	observers []Observer

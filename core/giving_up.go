@@ -9,8 +9,8 @@ import (
 // givingUp counts the releases by which this process gives up what it has of a lock, until Redis confirms them. The
 // zero value is ready; the methods are safe for concurrent use.
 type givingUp struct {
-	mu    sync.Mutex
-	locks map[string]*unconfirmed
+	mu     sync.Mutex
+	byLock map[string]*unconfirmed
 }
 
 // unconfirmed are those releases of one lock.
@@ -23,13 +23,13 @@ type unconfirmed struct {
 func (g *givingUp) begin(lock string, until time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	u := g.locks[lock]
+	u := g.byLock[lock]
 	if u == nil {
 		u = &unconfirmed{none: make(chan struct{})}
-		if g.locks == nil {
-			g.locks = map[string]*unconfirmed{}
+		if g.byLock == nil {
+			g.byLock = map[string]*unconfirmed{}
 		}
-		g.locks[lock] = u
+		g.byLock[lock] = u
 	}
 	u.releases++
 	u.until = until
@@ -38,9 +38,9 @@ func (g *givingUp) begin(lock string, until time.Time) {
 func (g *givingUp) end(lock string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	u := g.locks[lock]
+	u := g.byLock[lock]
 	if u.releases--; u.releases == 0 {
-		delete(g.locks, lock)
+		delete(g.byLock, lock)
 		close(u.none)
 	}
 }
@@ -49,7 +49,7 @@ func (g *givingUp) end(lock string) {
 func (g *givingUp) of(lock string) *unconfirmed {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if u := g.locks[lock]; u != nil {
+	if u := g.byLock[lock]; u != nil {
 		now := *u
 		return &now
 	}

@@ -52,7 +52,7 @@ func (k *Lock) open(ctx context.Context, g *group, s *lease, id string, resends 
 func (k *Lock) observed(n *observation, form store.Form, err error) (*Lock, error) {
 	if err != nil {
 		err = ofForm(form, err)
-		n.refused(err)
+		n.failed(err)
 		return nil, err
 	}
 	if k.ctx = n.acquired(k.ctx, k.reentry); n != nil && !k.reentry {
@@ -198,13 +198,13 @@ func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 		k.finishLater(r, work)
 		return nil
 	default:
-		return r.run(lasting(ctx), work)
+		return r.releaseAndRetire(lasting(ctx), work)
 	}
 }
 
 // finishLater releases the hold in the background. It has the release on the heap, which others need not have.
 func (k *Lock) finishLater(r releasing, work store.Work) {
-	k.lease.engine.requests.Start(func() { k.reportFailure(r.run(context.Background(), work)) })
+	k.lease.engine.requests.Start(func() { k.reportFailure(r.releaseAndRetire(context.Background(), work)) })
 }
 
 func (k *Lock) reportFailure(err error) { k.lease.engine.reportRelease(k.ctx, err, k.Key()) }

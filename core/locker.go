@@ -89,18 +89,18 @@ func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error)
 // newLocker returns a Locker that lacks its store. By default its Timeout is at most that long, and
 // a part of the lease.
 func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
-	defaults := settings{Settings: option.Settings{Terms: store.Terms{Lease: defaultLease}}, Prefix: defaultPrefix}
+	defaults := settings{Settings: option.Settings{Terms: store.Terms{Lease: defaultLease}}, prefix: defaultPrefix}
 	s, err := defaults.with(option.OfLocker, opts)
 	if err != nil {
 		return nil, err
 	}
 	l := &Locker{defaults: *s, unwaiting: *s, closed: make(chan struct{})}
 	NoWait().set(&l.unwaiting)
-	l.timeout = cmp.Or(s.Timeout, min(timeout, s.Lease/ofLease))
+	l.timeout = cmp.Or(s.timeout, min(timeout, s.Lease/ofLease))
 	l.started = schedule.Now()
 	l.leases, l.closing = map[*lease]struct{}{}, make(chan struct{})
-	l.report.Logger = s.Logger
-	l.observers = s.Observers
+	l.report.Logger = s.logger
+	l.observers = s.observers
 	return l, nil
 }
 
@@ -108,10 +108,10 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 func (l *Locker) start(clients ...redis.UniversalClient) (*Locker, error) {
 	s := &l.defaults
 	s.Quorum = len(clients) > 1
-	if s.Quorum && s.Replicas.N > 0 {
+	if s.Quorum && s.replicas.N > 0 {
 		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
 	}
-	if err := s.Replicas.Check(clients[0], l.timeout); err != nil {
+	if err := s.replicas.Check(clients[0], l.timeout); err != nil {
 		return nil, err
 	}
 	l.scheduler = schedule.New(&l.background, func() { l.store.Flush() })
@@ -123,13 +123,13 @@ func (l *Locker) start(clients ...redis.UniversalClient) (*Locker, error) {
 				"a command that is never answered keeps its connection for good, for the Redis client has no ReadTimeout")
 		}
 		servers[i] = conn.New(c, conn.Config{
-			Prefix: s.Prefix, Timeout: l.timeout, Workers: &l.requests, Replicas: s.Replicas, ReplicaClock: l.replicaClock,
+			Prefix: s.prefix, Timeout: l.timeout, Workers: &l.requests, Replicas: s.replicas, ReplicaClock: l.replicaClock,
 		})
 	}
-	process := newProcess(s.Describe)
+	process := newProcess(s.describe)
 	l.self, _ = ProcessOf(process + ":1")
 	config := store.Config{
-		Process: process, Timeout: l.timeout, Sharded: s.Sharded, Workers: &l.requests, Compensate: l.compensate,
+		Process: process, Timeout: l.timeout, Sharded: s.sharded, Workers: &l.requests, Compensate: l.compensate,
 	}
 	if s.Quorum {
 		l.store = store.NewQuorum(servers, config)
@@ -137,7 +137,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) (*Locker, error) {
 		l.store = store.New(servers[0], config)
 	}
 	l.listener = notify.New(notify.Config{
-		Servers: servers, Sharded: s.Sharded, Process: store.ProcessChannel(process), Workers: &l.subscribers,
+		Servers: servers, Sharded: s.sharded, Process: store.ProcessChannel(process), Workers: &l.subscribers,
 		Disconnected: l.disconnected,
 		MayBeFree:    func(lock string) { l.queues.Signal(lock, 0) },
 		Message:      l.message,
@@ -168,7 +168,7 @@ func (l *Locker) settings(scope option.Scope, opts []Option) (*settings, error) 
 }
 
 // Prefix returns what the names of the Locker's locks begin with in Redis: the option [Prefix].
-func (l *Locker) Prefix() string { return l.defaults.Prefix }
+func (l *Locker) Prefix() string { return l.defaults.prefix }
 
 func isNil(client redis.UniversalClient) bool {
 	v := reflect.ValueOf(client)
@@ -195,5 +195,5 @@ func (l *Locker) nameOf(key string) (store.Name, error) {
 		return store.Name{}, fmt.Errorf("%w: %d bytes, at most %d are allowed (keyfunc.Hash shortens it)",
 			ErrInvalidKey, len(key), store.MaxKeyBytes)
 	}
-	return store.NewName(l.defaults.Prefix, key), nil
+	return store.NewName(l.defaults.prefix, key), nil
 }

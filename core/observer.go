@@ -157,8 +157,8 @@ func (e *engine) observe(ctx context.Context, key string, keys int, name, form s
 	return o.ctx, o
 }
 
-// refused ends with an error.
-func (o *observation) refused(err error) {
+// failed ends with an error.
+func (o *observation) failed(err error) {
 	if o == nil {
 		return
 	}

@@ -42,7 +42,7 @@ func FixedLease(d time.Duration) Option {
 // where the context holds another lock: others may wait for that one.
 func Wait(d time.Duration) Option {
 	if d != 0 && d < time.Millisecond {
-		return refused("Wait(%v): give 0, or at least 1ms", d)
+		return badOption("Wait(%v): give 0, or at least 1ms", d)
 	}
 	return Option{set: func(s *settings) {
 		s.Wait = &d
@@ -73,7 +73,7 @@ func MaxHold(d time.Duration) Option {
 // Calls of [Locker.LockAll] that ask again, 32 at most, do not count. At least 1; the default is no bound.
 func MaxWaiters(n int) Option {
 	if n < 1 {
-		return refused("MaxWaiters(%d): give at least 1, or NoWait", n)
+		return badOption("MaxWaiters(%d): give at least 1, or NoWait", n)
 	}
 	return Option{set: func(s *settings) {
 		s.needsToWait("MaxWaiters")
@@ -116,7 +116,7 @@ func Shared() Option { return inForm("Shared", store.Shared, nil) }
 // [New], and cannot be combined with Shared, [KeepFor] or a Locker of [NewQuorum].
 func Permits(n int) Option {
 	if n < 1 || n > mostPermits {
-		return refused("Permits(%d): give 1 to %d", n, mostPermits)
+		return badOption("Permits(%d): give 1 to %d", n, mostPermits)
 	}
 	return inForm("Permits", store.Permits(n), nil)
 }
@@ -175,20 +175,20 @@ func Name(name string) Option {
 // refused. The default is "lock:". Option of [New] only.
 func Prefix(p string) Option {
 	if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, option.IsControl) || len(p) > store.MaxKeyBytes {
-		return refused("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
+		return badOption("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
 	}
 	if plain := strings.ReplaceAll(cmp.Or(strings.Trim(p, ":"), "lock"), ":", ".") + ":"; p != plain {
-		return refused("Prefix(%q): it must end with a colon and have no other, "+
+		return badOption("Prefix(%q): it must end with a colon and have no other, "+
 			"or locks could have the names of another prefix's: write %q", p, plain)
 	}
-	return ofNew("Prefix", func(s *settings) { s.Prefix = p })
+	return ofNew("Prefix", func(s *settings) { s.prefix = p })
 }
 
 // Timeout bounds one request to Redis; after it the outcome counts as unknown and is compensated in
 // the background. A renewal never takes longer than a third of its lease. Option of [New] only. The
 // default is 2 s or a third of the lease, whichever is less; 1 ms to a day.
 func Timeout(d time.Duration) Option {
-	return ofNew("Timeout", ofDuration("Timeout", d, longestLease, func(s *settings) { s.Timeout = d }).set)
+	return ofNew("Timeout", ofDuration("Timeout", d, longestLease, func(s *settings) { s.timeout = d }).set)
 }
 
 // Logger receives what no caller can be told: lost locks as errors, renewals and releases in trouble
@@ -198,9 +198,9 @@ func Timeout(d time.Duration) Option {
 // 8 KiB. A [Locker.ForceUnlock] is information. The default is [slog.Default]. Option of [New] only.
 func Logger(logger *slog.Logger) Option {
 	if logger == nil {
-		return refused("Logger is nil")
+		return badOption("Logger is nil")
 	}
-	return ofNew("Logger", func(s *settings) { s.Logger = logger })
+	return ofNew("Logger", func(s *settings) { s.logger = logger })
 }
 
 // Replicas makes a lock count only when n replicas have it
@@ -222,10 +222,10 @@ func Logger(logger *slog.Logger) Option {
 // [redis.ClusterClient]; [NewQuorum] refuses it, its members vouch for one another.
 func Replicas(n int, timeout time.Duration) Option {
 	if n < 1 || timeout < time.Millisecond {
-		return refused("Replicas(%d, %v): give at least 1 replica and at least 1ms", n, timeout)
+		return badOption("Replicas(%d, %v): give at least 1 replica and at least 1ms", n, timeout)
 	}
 	return ofNew("Replicas", func(s *settings) {
-		s.Replicas = conn.Replicas{N: n, Within: timeout.Truncate(time.Millisecond)}
+		s.replicas = conn.Replicas{N: n, Within: timeout.Truncate(time.Millisecond)}
 	})
 }
 
@@ -235,14 +235,14 @@ func Replicas(n int, timeout time.Duration) Option {
 // about it, or they wake one another by polling only; a Redisson client of a cluster does so with
 // shardedSubscriptionMode AUTO or ON. Option of [New] and [NewQuorum] only.
 func ShardedPubSub() Option {
-	return ofNew("ShardedPubSub", func(s *settings) { s.Sharded = true })
+	return ofNew("ShardedPubSub", func(s *settings) { s.sharded = true })
 }
 
 // Observe has o told of all locks of the Locker. Given more than once, each of them is told, in
 // that order. Option of [New] and [NewQuorum] only.
 func Observe(o Observer) Option {
 	if o == nil {
-		return refused("Observe: the Observer is nil")
+		return badOption("Observe: the Observer is nil")
 	}
-	return ofNew("Observe", func(s *settings) { s.Observers = append(s.Observers, o) })
+	return ofNew("Observe", func(s *settings) { s.observers = append(s.observers, o) })
 }

@@ -89,6 +89,6 @@ func (w *want) refuse(refused refusal, by waitqueue.Taken) error {
 	return b
 }
 
-func taken(b *store.Busy) waitqueue.Taken {
+func takenOf(b *store.Busy) waitqueue.Taken {
 	return waitqueue.Taken{Until: b.Until, Exact: b.Exact, Done: b.Done}
 }

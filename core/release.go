@@ -73,8 +73,8 @@ func (r *releasing) start(work store.Work) {
 	}
 }
 
-// run releases the hold. It is sent until it is confirmed, or Timeout is over, and goes on in the background then.
-func (r *releasing) run(ctx context.Context, work store.Work) error {
+// releaseAndRetire releases the hold. It is sent until it is confirmed, or Timeout is over, and goes on in the background then.
+func (r *releasing) releaseAndRetire(ctx context.Context, work store.Work) error {
 	signal, err := r.send(ctx, work)
 	r.lease.retire(signal, err)
 	return err

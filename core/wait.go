@@ -84,7 +84,7 @@ func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
 		case !isBusy:
 			return k, err
 		case unconfirmed == nil || !unconfirmed.confirmed(c.ctx):
-			return nil, c.refuse(why, taken(busy))
+			return nil, c.refuse(why, takenOf(busy))
 		}
 	}
 }
@@ -238,7 +238,7 @@ func (c *queuedCall) lockGiven(g grant) (*Lock, error) {
 // stillBusy takes the answer that the lock is busy, to a question that was asked then. The call goes on waiting.
 func (c *queuedCall) stillBusy(busy *store.Busy, asked time.Time) {
 	e := c.engine
-	if c.waiter.Busy(taken(busy), c.settings.MaxWaiters, c.refuse(tooManyWaiting, taken(busy))) {
+	if c.waiter.Busy(takenOf(busy), c.settings.MaxWaiters, c.refuse(tooManyWaiting, takenOf(busy))) {
 		c.pace = pollUnnotified
 		e.listener.Watch(c.name.Lock(), c.name.Channel())
 	}

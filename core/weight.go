@@ -18,7 +18,7 @@ import (
 // not lock a key beside calls that use it: they would grant more permits than there are.
 func Weight(w int) Option {
 	if w < 1 || w > mostPermits {
-		return refused("Weight(%d): give 1 to %d", w, mostPermits)
+		return badOption("Weight(%d): give 1 to %d", w, mostPermits)
 	}
 	return Option{set: func(s *settings) {
 		if s.Scope == option.OfLocker {
@@ -38,7 +38,7 @@ func Weight(w int) Option {
 // key, and is the least n at most. Otherwise PermitsEach is as Permits, with which it cannot be combined.
 func PermitsEach(n ...int) Option {
 	if len(n) == 0 || slices.Min(n) < 1 || slices.Max(n) > mostPermits {
-		return refused("PermitsEach(%v): give 1 to %d for each key", n, mostPermits)
+		return badOption("PermitsEach(%v): give 1 to %d for each key", n, mostPermits)
 	}
 	return inForm("PermitsEach", store.Permits(slices.Min(n)), slices.Clone(n))
 }
