@@ -10,11 +10,11 @@ import (
 // zero value is ready; the methods are safe for concurrent use.
 type givingUp struct {
 	mu     sync.Mutex
-	byLock map[string]*unconfirmed
+	byLock map[string]*unconfirmedReleases
 }
 
-// unconfirmed are those releases of one lock.
-type unconfirmed struct {
+// unconfirmedReleases are those of one lock.
+type unconfirmedReleases struct {
 	releases int
 	none     chan struct{} // closed when the last of them is confirmed
 	until    time.Time     // when a call that finds the lock busy waits for them no longer
@@ -25,9 +25,9 @@ func (g *givingUp) begin(lock string, until time.Time) {
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
 	if u == nil {
-		u = &unconfirmed{none: make(chan struct{})}
+		u = &unconfirmedReleases{none: make(chan struct{})}
 		if g.byLock == nil {
-			g.byLock = map[string]*unconfirmed{}
+			g.byLock = map[string]*unconfirmedReleases{}
 		}
 		g.byLock[lock] = u
 	}
@@ -46,7 +46,7 @@ func (g *givingUp) end(lock string) {
 }
 
 // of returns those of a lock as they are now; nil: there are none.
-func (g *givingUp) of(lock string) *unconfirmed {
+func (g *givingUp) of(lock string) *unconfirmedReleases {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if u := g.byLock[lock]; u != nil {
@@ -57,7 +57,7 @@ func (g *givingUp) of(lock string) *unconfirmed {
 }
 
 // confirmed waits until all that were under way are confirmed. It is false when ctx ends, or the time is over, before.
-func (u *unconfirmed) confirmed(ctx context.Context) bool {
+func (u *unconfirmedReleases) confirmed(ctx context.Context) bool {
 	ctx, cancel := context.WithDeadline(ctx, u.until)
 	defer cancel()
 	return isDone(ctx, u.none)

@@ -26,9 +26,6 @@ import (
 // busyFor is how long Redis may have failed when a wait ends, for the lock to be called busy all the same.
 const busyFor = time.Second
 
-// errLateGrant is why a lock that Redis granted is given back.
-var errLateGrant = errors.New("the answer took longer than the lease")
-
 // requestError is the error of a claim that Redis has refused, or that got no answer. Any other error it returns as it is.
 func (c *lockCall) requestError(claim *store.Claim, err error) error {
 	key, ended := c.name.Key(), c.ctx.Err()

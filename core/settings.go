@@ -65,10 +65,3 @@ func ofNew(name string, set func(*settings)) Option {
 		set(s)
 	}}
 }
-
-// needsToWait refuses an option where no call waits.
-func (s *settings) needsToWait(name string) {
-	if s.Scope == ofTryLock && s.Waits() {
-		s.Fail("%s has no effect in TryLock and Resume, which never wait: leave it out, or call Lock", name)
-	}
-}

@@ -152,16 +152,6 @@ func (c *lockCall) readAnswer(claim *store.Claim, granted store.Grant, err error
 	return nil, busy
 }
 
-// decided lets members of a quorum that grant a claim late know what became of it: a lock, or nothing.
-func (c *lockCall) decided(claim *store.Claim, k *Lock) {
-	claim.Decided((*decidedLock)(k))
-}
-
-type decidedLock Lock
-
-// Held says whether there is a lock, and it is held.
-func (k *decidedLock) Held() bool { return k != nil && (*Lock)(k).held() }
-
 // waiter is a call in the wait queue of its lock.
 type waiter = waitqueue.Waiter[*want, grant, *entry]
 
