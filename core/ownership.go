@@ -15,9 +15,9 @@ type ownershipKey struct{}
 type ownership Lock
 
 func (o *ownership) Deadline() (time.Time, bool) { return o.under.call.Deadline() }
-func (o *ownership) Done() <-chan struct{} { return o.under.context(true).Done() }
-func (o *ownership) Err() error { return o.under.err() }
-func (o *ownership) String() string { return fmt.Sprint(o.under.call, ".WithLock") }
+func (o *ownership) Done() <-chan struct{}       { return o.under.context(true).Done() }
+func (o *ownership) Err() error                  { return o.under.err() }
+func (o *ownership) String() string              { return fmt.Sprint(o.under.call, ".WithLock") }
 
 func (o *ownership) Value(key any) any {
 	if key == (ownershipKey{}) {
