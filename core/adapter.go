@@ -34,7 +34,7 @@ func (inside) Settings(l *Locker, opts []Option) (*option.Settings, error) {
 }
 
 func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
-	if l.observers == nil {
+	if l.observers.list == nil {
 		return
 	}
 	s, err := l.settings(ofCall, opts)

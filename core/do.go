@@ -21,12 +21,6 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return l.runUnder(ctx, "Do", fn, opts, func(s *settings) (protection, error) { return l.lockObserved(ctx, key, s) })
 }
 
-// DoAll is [Locker.Do] with the locks of several keys, as [Locker.LockAll] takes them. What fn
-// gets is [MultiLock.Context].
-func (l *Locker) DoAll(ctx context.Context, keys []string, fn func(ctx context.Context) error, opts ...Option) error {
-	return l.runUnder(ctx, "DoAll", fn, opts, func(s *settings) (protection, error) { return l.lockAll(ctx, keys, s) })
-}
-
 // runUnder is Do, or DoAll, as name says, with what lock takes.
 func (l *Locker) runUnder(
 	ctx context.Context, name string, fn func(context.Context) error, opts []Option, lock func(*settings) (protection, error),
@@ -100,14 +94,6 @@ func Wrap[In, Out any](
 	return wrap("Wrap", l, key, l.Do, fn, opts)
 }
 
-// WrapAll is [Wrap] with several locks: each call derives its keys from its input, and runs fn as
-// [Locker.DoAll] does.
-func WrapAll[In, Out any](
-	l *Locker, keys func(In) ([]string, error), fn func(context.Context, In) (Out, error), opts ...Option,
-) func(context.Context, In) (Out, error) {
-	return wrap("WrapAll", l, keys, l.DoAll, fn, opts)
-}
-
 // wrap is Wrap, or WrapAll, as name and do say. K is a key, or several.
 func wrap[K, In, Out any](
 	name string, l *Locker, key func(In) (K, error),
@@ -132,4 +118,31 @@ func wrap[K, In, Out any](
 		}, opts...)
 		return out, err
 	}
+}
+
+// BackgroundRelease has wrappers return without waiting for the release of the lock, a round trip to
+// Redis earlier. Wrappers are [Locker.Do], [Locker.DoAll], [Wrap], [WrapAll] and middleware.
+// [Lock.Unlock], [Lock.Abort] and [Locker.Lead] wait nevertheless. When the wrapper returns,
+// [Lock.Context] is done, a loss that is known by then is returned, and the release is under way. It
+// is repeated as that of Lock.Unlock is, and [Locker.Close] waits for it. What changes:
+//
+//   - The next call for the key may find the lock still taken. It waits for the release, as for any
+//     other; one that does not wait, such as [Locker.TryLock], may be refused.
+//   - A loss that only the release tells comes as [EventLost] and in the log, not as [ErrLost].
+//     [EventReleased] may come after the wrapper has returned, and the hooks of the Redis client do
+//     not see the values of its context.
+//   - A process that ends without Locker.Close may leave a lock whose work is done, until the lease
+//     ends. Close the Locker after the server's Shutdown.
+//
+// Calls that leave the release to their caller, such as Locker.Lock, refuse it. It has no effect with
+// [NoWait], or a client's next request might be refused because of its last one; with [KeepFor], whose
+// window must be there before a client learns that the work is done; and for a lock of which others may
+// have a hold, by [Owner], [Lock.ShareOwner], a context that holds it, or the ticket of [Lock.Handover].
+func BackgroundRelease() Option {
+	return Option{set: func(s *settings) {
+		if s.Scope >= option.OfLock {
+			s.Fail("BackgroundRelease is for New, Do, Wrap and middleware, which release the lock: Unlock waits")
+		}
+		s.Background = true
+	}}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
 
-// locks is what a Locker needs of where its locks are: one Redis, or a quorum.
-type locks interface {
+// lockStore is what a Locker needs of where its locks are: one Redis, or a quorum.
+type lockStore interface {
 	NewHold() string
 	Acquire(context.Context, *store.Claim) (store.Grant, error)
 	LateCopies(*store.Claim) *conn.Resends
@@ -50,10 +50,10 @@ type parking interface {
 // engine is what all locks of a Locker have in common: the way to Redis, what is due when, who waits
 // here, who is notified, and what is under way.
 type engine struct {
-	store     locks
-	timeout   time.Duration // of one request
-	report    report
-	observers []Observer
+	store   lockStore
+	timeout time.Duration // of one request
+	report  report
+	observers
 
 	requests    schedule.Workers // what Redis is asked, and the votes of a quorum
 	subscribers schedule.Workers // of the listener
@@ -70,6 +70,20 @@ type engine struct {
 	registry
 	unconfirmed schedule.Count // compensations
 	givingUp    givingUp       // compensations, by lock
+}
+
+// lateLine is what was left out of the log, until it is due.
+type lateLine struct {
+	schedule.Entry
+	write func()
+}
+
+// Due writes it.
+func (l *lateLine) Due(schedule.Time) { l.write() }
+
+// writeLater is how the log has a line written later.
+func (e *engine) writeLater(d time.Duration, write func()) {
+	e.scheduler.Set(&lateLine{write: write}, schedule.Now().Add(d))
 }
 
 // registry has what Close waits for: calls that want a lock, and leases.

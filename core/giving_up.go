@@ -9,12 +9,12 @@ import (
 // givingUp counts the releases by which this process gives up what it has of a lock, until Redis confirms them. The
 // zero value is ready; the methods are safe for concurrent use.
 type givingUp struct {
-	mu    sync.Mutex
-	locks map[string]*unconfirmed
+	mu     sync.Mutex
+	byLock map[string]*unconfirmedReleases
 }
 
-// unconfirmed are those releases of one lock.
-type unconfirmed struct {
+// unconfirmedReleases are those of one lock.
+type unconfirmedReleases struct {
 	releases int
 	none     chan struct{} // closed when the last of them is confirmed
 	until    time.Time     // when a call that finds the lock busy waits for them no longer
@@ -23,13 +23,13 @@ type unconfirmed struct {
 func (g *givingUp) begin(lock string, until time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	u := g.locks[lock]
+	u := g.byLock[lock]
 	if u == nil {
-		u = &unconfirmed{none: make(chan struct{})}
-		if g.locks == nil {
-			g.locks = map[string]*unconfirmed{}
+		u = &unconfirmedReleases{none: make(chan struct{})}
+		if g.byLock == nil {
+			g.byLock = map[string]*unconfirmedReleases{}
 		}
-		g.locks[lock] = u
+		g.byLock[lock] = u
 	}
 	u.releases++
 	u.until = until
@@ -38,18 +38,18 @@ func (g *givingUp) begin(lock string, until time.Time) {
 func (g *givingUp) end(lock string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	u := g.locks[lock]
+	u := g.byLock[lock]
 	if u.releases--; u.releases == 0 {
-		delete(g.locks, lock)
+		delete(g.byLock, lock)
 		close(u.none)
 	}
 }
 
 // of returns those of a lock as they are now; nil: there are none.
-func (g *givingUp) of(lock string) *unconfirmed {
+func (g *givingUp) of(lock string) *unconfirmedReleases {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if u := g.locks[lock]; u != nil {
+	if u := g.byLock[lock]; u != nil {
 		now := *u
 		return &now
 	}
@@ -57,7 +57,7 @@ func (g *givingUp) of(lock string) *unconfirmed {
 }
 
 // confirmed waits until all that were under way are confirmed. It is false when ctx ends, or the time is over, before.
-func (u *unconfirmed) confirmed(ctx context.Context) bool {
+func (u *unconfirmedReleases) confirmed(ctx context.Context) bool {
 	ctx, cancel := context.WithDeadline(ctx, u.until)
 	defer cancel()
 	return isDone(ctx, u.none)

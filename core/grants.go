@@ -3,7 +3,6 @@ package core
 import (
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
@@ -12,21 +11,6 @@ import (
 
 // A call learns in one of three ways that it has a lock: by the answer of Redis, by the message of a release, anywhere,
 // that has granted the lock to the entry of its queue, and by a hand-off in memory from a call of its process.
-
-// grant is a lock that a call has got.
-type grant struct {
-	acquisition
-	life.Times
-	token   int64
-	hold    string
-	resends *conn.Resends // of the acquisition
-}
-
-// lockMemory is what a lock takes that was not entered, in one piece.
-type lockMemory struct {
-	lease lease
-	first Lock
-}
 
 // lockOfAnswer makes the lock that Redis has granted, unless it comes too late.
 func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error) {

@@ -1,8 +1,6 @@
 package core
 
 import (
-	"cmp"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,17 +35,6 @@ type lease struct {
 	observed       *observation  // nil: nobody has heard of it, or it has ended
 }
 
-// acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the first holder.
-type acquisition struct {
-	store.Terms
-	owner      string
-	redisToken int64
-	ahead      bool          // the token is ahead of the clock of Redis
-	attempt    int32         // the number of that at an idempotent request; 0: it is for none
-	heldSince  schedule.Time // by this process
-	ownerKnown *atomic.Bool  // others may have holds of the owner, in any lock that it has
-}
-
 // handle is what a lease knows of a [Lock].
 type handle struct {
 	next    *handle       // of the lease. Guarded by lease.mu
@@ -58,50 +45,11 @@ type handle struct {
 	reentry bool          // of a lease that had a handle
 }
 
-// start starts the watchdog of a lease that has its first handle, unless it has ended by now, or the Locker closes.
-func (s *lease) start() error {
-	switch key := s.name.Key(); {
-	case s.since >= s.life.Ends:
-		return unavailableError("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.Lease))
-	case !s.engine.register(s):
-		return closedError("taking", key)
-	}
-	s.mu.Lock()
-	_ = s.unlockAfter(life.Effects{})
-	return nil
-}
-
 // end returns when the lease ends if nothing renews it, or a little later.
 func (s *lease) end() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.life.Ends.Add(s.engine.store.Margin(s.Lease)).Wall()
-}
-
-// join adds a handle that is about to re-enter; nil stands for one of another Locker, which only Redis
-// counts. It fails when the lease is lost or parked, and with ErrNotHeld when it was released meanwhile.
-func (s *lease) join(h *handle) error {
-	s.mu.Lock()
-	var in *life.Handle
-	if h != nil {
-		in = &h.state
-	}
-	joins, e := s.life.Join(schedule.Now(), in)
-	switch {
-	case joins && h == nil:
-		s.ownerKnown.Store(true)
-	case joins:
-		h.next, s.handles, s.entered = s.handles, h, true
-	}
-	state := s.life.State()
-	switch loss := s.unlockAfter(e); {
-	case joins || loss != nil:
-		return loss
-	case state == life.Parked || state == life.HandedOverByTicket:
-		return lostError(s.name.Key(), "it is being handed over", nil)
-	default:
-		return notHeldError(s.name.Key())
-	}
 }
 
 // takeOut takes a handle out. s.mu is held.
@@ -111,19 +59,6 @@ func (s *lease) takeOut(h *handle) {
 		at = &(*at).next
 	}
 	*at, h.next = h.next, nil
-}
-
-// check returns why the lease is lost, or nil. It does not wait for the scheduler to notice that the
-// lease has ended. One that was released does not end.
-func (s *lease) check() error {
-	s.mu.Lock()
-	return s.unlockAfter(s.life.Check(schedule.Now()))
-}
-
-// notFound takes an answer of Redis that it does not know the lease any more.
-func (s *lease) notFound() error {
-	s.mu.Lock()
-	return cmp.Or(s.unlockAfter(s.life.LeaseNotFound(schedule.Now())), notHeldError(s.name.Key()))
 }
 
 // failed notes what became of the work; a worse one stays.
@@ -138,22 +73,6 @@ func (s *lease) hasFailed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.work != store.Done
-}
-
-// observe begins an observation, and tells Observers what has happened before it.
-func (s *lease) observe(o *observation) {
-	s.mu.Lock()
-	stands, overdue := s.life.State(), s.life.IsOverdue()
-	if !stands.IsLost() {
-		s.observed = o
-	}
-	s.mu.Unlock()
-	if overdue {
-		o.held(EventOverdue, "", maxHoldError(s.name.Key()))
-	}
-	if stands.IsLost() {
-		o.lost(s.loss(stands), stands.IsTimeOver())
-	}
 }
 
 // releaseOf is the release of a hold. s.mu is held.
@@ -174,4 +93,22 @@ func (s *lease) releaseOf(h *handle, work store.Work) store.Release {
 // holding is a hold as Redis knows it.
 func (s *lease) holding(h *handle) store.Holding {
 	return store.Holding{Name: s.name, Owner: s.owner, Hold: h.id}
+}
+
+// renewalsPerLease is how often the watchdog renews within a lease. So a holder endures for all but one
+// part of it that Redis does not answer.
+const renewalsPerLease = 3
+
+// renewal is what keeps the lock. s.mu is held.
+func (s *lease) renewal() store.Renew {
+	return store.Renew{Name: s.name, Owner: s.owner, Token: s.redisToken, Lease: s.Lease, First: s.life.Granted}
+}
+
+// renewalTimeout leaves time for another try. There is none for the first lease: an answer
+// that comes late is better than none. s.mu is held.
+func (s *lease) renewalTimeout() time.Duration {
+	if s.life.Granted {
+		return min(s.engine.timeout, store.GrantLease)
+	}
+	return min(s.engine.timeout, s.Lease/renewalsPerLease)
 }

@@ -122,7 +122,7 @@ func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {
 }
 
 // replicated is a store that has to be asked for each lock.
-type replicated struct{ locks }
+type replicated struct{ lockStore }
 
 func (replicated) HandOffNeedsRedis() bool { return true }
 

@@ -1,12 +1,86 @@
 package core
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
+
+// errLateGrant is why a lock that Redis granted is given back.
+var errLateGrant = errors.New("the answer took longer than the lease")
+
+// start starts the watchdog of a lease that has its first handle, unless it has ended by now, or the Locker closes.
+func (s *lease) start() error {
+	switch key := s.name.Key(); {
+	case s.since >= s.life.Ends:
+		return unavailableError("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.Lease))
+	case !s.engine.register(s):
+		return closedError("taking", key)
+	}
+	s.mu.Lock()
+	_ = s.unlockAfter(life.Effects{})
+	return nil
+}
+
+// join adds a handle that is about to re-enter; nil stands for one of another Locker, which only Redis
+// counts. It fails when the lease is lost or parked, and with ErrNotHeld when it was released meanwhile.
+func (s *lease) join(h *handle) error {
+	s.mu.Lock()
+	var in *life.Handle
+	if h != nil {
+		in = &h.state
+	}
+	joins, e := s.life.Join(schedule.Now(), in)
+	switch {
+	case joins && h == nil:
+		s.ownerKnown.Store(true)
+	case joins:
+		h.next, s.handles, s.entered = s.handles, h, true
+	}
+	state := s.life.State()
+	switch loss := s.unlockAfter(e); {
+	case joins || loss != nil:
+		return loss
+	case state == life.Parked || state == life.HandedOverByTicket:
+		return lostError(s.name.Key(), "it is being handed over", nil)
+	default:
+		return notHeldError(s.name.Key())
+	}
+}
+
+// check returns why the lease is lost, or nil. It does not wait for the scheduler to notice that the
+// lease has ended. One that was released does not end.
+func (s *lease) check() error {
+	s.mu.Lock()
+	return s.unlockAfter(s.life.Check(schedule.Now()))
+}
+
+// notFound takes an answer of Redis that it does not know the lease any more.
+func (s *lease) notFound() error {
+	s.mu.Lock()
+	return cmp.Or(s.unlockAfter(s.life.LeaseNotFound(schedule.Now())), notHeldError(s.name.Key()))
+}
+
+// observe begins an observation, and tells Observers what has happened before it.
+func (s *lease) observe(o *observation) {
+	s.mu.Lock()
+	stands, overdue := s.life.State(), s.life.IsOverdue()
+	if !stands.IsLost() {
+		s.observed = o
+	}
+	s.mu.Unlock()
+	if overdue {
+		o.held(EventOverdue, "", maxHoldError(s.name.Key()))
+	}
+	if stands.IsLost() {
+		o.lost(s.loss(stands), stands.IsTimeOver())
+	}
+}
 
 // What an event of its life entails for a lease.
 
@@ -104,83 +178,4 @@ func (s *lease) loss(stands life.State) error {
 		return closedError("holding", s.name.Key())
 	}
 	return lostError(s.name.Key(), reason, cause)
-}
-
-// The watchdog renews a lease before it ends, and notices its end.
-
-const (
-	// renewalsPerLease is how often the watchdog renews within a lease. So a holder endures for all but one
-	// part of it that Redis does not answer.
-	renewalsPerLease = 3
-	// togetherPer is the part of the time between two renewals by which one may be sent earlier, with others.
-	togetherPer = 20
-	// renewGrantAfter spares the renewal of a granted lock to those that are done with it by then.
-	renewGrantAfter = 5 * time.Millisecond
-)
-
-// timesOf are those of a lease that lasts for left from a time before Redis was asked on.
-func (e *engine) timesOf(sent time.Time, left time.Duration) life.Times {
-	at := schedule.At(sent)
-	renewAt := at.Add(left / renewalsPerLease)
-	if grain := schedule.Time(left / renewalsPerLease / togetherPer); grain > 0 {
-		renewAt -= (renewAt - e.started) % grain
-	}
-	return life.Times{Ends: at.Add(left - e.store.Margin(left)), RenewAt: renewAt}
-}
-
-// Due is the watchdog: it renews, and notices the ends.
-func (s *lease) Due(schedule.Time) {
-	s.mu.Lock()
-	_ = s.unlockAfter(s.life.Due(schedule.Now()))
-}
-
-// renewal is what keeps the lock. s.mu is held.
-func (s *lease) renewal() store.Renew {
-	return store.Renew{Name: s.name, Owner: s.owner, Token: s.redisToken, Lease: s.Lease, First: s.life.Granted}
-}
-
-// renewalTimeout leaves time for another try. There is none for the first lease: an answer
-// that comes late is better than none. s.mu is held.
-func (s *lease) renewalTimeout() time.Duration {
-	if s.life.Granted {
-		return min(s.engine.timeout, store.GrantLease)
-	}
-	return min(s.engine.timeout, s.Lease/renewalsPerLease)
-}
-
-// Renewed takes the outcome of the watchdog's renewal.
-func (s *lease) Renewed(held bool, err error, sent time.Time) {
-	s.mu.Lock()
-	s.life.RenewalAnswered()
-	isHeld, observed := s.life.State().IsHeld(), s.observed
-	_ = s.unlockAfter(s.renewed(held, err, sent))
-	if isHeld && err != nil {
-		s.engine.report.warn(s.first.under.call, "a renewal failed and is repeated", "key", s.name.Key(), "error", err)
-		observed.held(EventRenewalFailed, "", err)
-	}
-}
-
-// renewed is the event that the outcome of a renewal is. s.mu is held.
-func (s *lease) renewed(held bool, err error, sent time.Time) (e life.Effects) {
-	now := schedule.Now()
-	switch {
-	case !s.life.State().IsHeld():
-	case err != nil, !held && s.life.WasParked(schedule.At(sent)):
-		s.life.NotRenewed(now.Add(s.retryDelay()))
-	case held:
-		s.renewals++
-		s.life.Renewed(s.engine.timesOf(sent, s.Lease))
-	default:
-		e = s.life.LeaseNotFound(now)
-	}
-	return e
-}
-
-// retryDelay is the pause after a failed renewal: short enough for many tries
-// before the lease ends. s.mu is held.
-func (s *lease) retryDelay() time.Duration {
-	if s.life.Granted {
-		return store.GrantLease / 50
-	}
-	return min(max(s.Lease/50, 5*time.Millisecond), 250*time.Millisecond)
 }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
@@ -22,6 +21,12 @@ type Lock struct {
 	outer *Lock // what the context held before
 	group *group
 	ctx   context.Context // its ownership, as Observers have it
+}
+
+// lockMemory is what a lock takes that was not entered, in one piece.
+type lockMemory struct {
+	lease lease
+	first Lock
 }
 
 // group is the locks of one call of LockAll, which end together; nil: it is another call.
@@ -39,20 +44,11 @@ func (g *group) waited() time.Duration {
 	return time.Since(g.began)
 }
 
-// open makes it a handle of a lease.
-func (k *Lock) open(ctx context.Context, g *group, s *lease, id string, resends *conn.Resends) {
-	k.lease, k.id, k.resends, k.under.call = s, id, resends, ctx
-	k.outer, k.group, k.ctx = innermost(ctx), g, (*ownership)(k)
-	if g != nil {
-		k.under.made, k.under.cancel = ctx, g.cancel
-	}
-}
-
 // observed notifies Observers of what a call has got: the lock, or an error. It returns that.
 func (k *Lock) observed(n *observation, form store.Form, err error) (*Lock, error) {
 	if err != nil {
 		err = ofForm(form, err)
-		n.refused(err)
+		n.failed(err)
 		return nil, err
 	}
 	if k.ctx = n.acquired(k.ctx, k.reentry); n != nil && !k.reentry {
@@ -158,66 +154,4 @@ func (k *Lock) usable() error {
 		return loss
 	}
 	return maxHoldError(k.Key())
-}
-
-// Unlock ends the hold; the last one of nested holds frees the lock and wakes who waits for it,
-// anywhere. The handle's Context is done before anybody else can have the lock.
-//
-// It works on a context that is cancelled, or nil, and ignores its deadline, but blocks for [Timeout]
-// at most. When Redis has not confirmed by then it returns [ErrUnavailable] and goes on in the
-// background, until the lease ends. It returns [ErrNotHeld] when called again, [ErrLost] when the lock
-// was lost before, and [ErrClosed] when the Locker took it away. It may hide a loss since the last
-// renewal: when the first answer is lost on its way, so that the release is repeated, and when the
-// lock is handed off to another call of this process, which learns of it with its next renewal.
-func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, store.Done, false) }
-
-// Abort is Unlock after a failure: it opens no [KeepFor] window, so the work can be tried again.
-func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, store.Failed, false) }
-
-// finish ends the hold. With later, Redis may be asked in the background: then the error is what is
-// known before.
-func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
-	if k == nil {
-		return notHeldError("")
-	}
-	s := k.lease
-	if k.group != nil { // its owner has others of the call, and may be shared
-		s.ownerKnown.Store(true)
-	}
-	r, err := s.leave(&k.handle)
-	if err == ErrHandedOver {
-		return nil
-	}
-	k.under.end(nil)
-	switch {
-	case err != nil:
-		return err
-	case r.last && s.handOffInMemory(&k.handle):
-		return nil
-	case later && r.canEndLater():
-		k.finishLater(r, work)
-		return nil
-	default:
-		return r.run(lasting(ctx), work)
-	}
-}
-
-// finishLater releases the hold in the background. It has the release on the heap, which others need not have.
-func (k *Lock) finishLater(r releasing, work store.Work) {
-	k.lease.engine.requests.Start(func() { k.reportFailure(r.run(context.Background(), work)) })
-}
-
-func (k *Lock) reportFailure(err error) { k.lease.engine.reportRelease(k.ctx, err, k.Key()) }
-
-// lasting is for a release, which goes on when its caller gives up. The values stay, for the
-// client's hooks.
-func lasting(ctx context.Context) context.Context {
-	switch {
-	case ctx == nil:
-		return context.Background()
-	case ctx.Done() == nil:
-		return ctx
-	default:
-		return context.WithoutCancel(ctx)
-	}
 }

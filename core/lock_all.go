@@ -37,6 +37,20 @@ func (l *Locker) LockAll(ctx context.Context, keys []string, opts ...Option) (*M
 	return l.lockAll(ctx, keys, s)
 }
 
+// DoAll is [Locker.Do] with the locks of several keys, as [Locker.LockAll] takes them. What fn
+// gets is [MultiLock.Context].
+func (l *Locker) DoAll(ctx context.Context, keys []string, fn func(ctx context.Context) error, opts ...Option) error {
+	return l.runUnder(ctx, "DoAll", fn, opts, func(s *settings) (protection, error) { return l.lockAll(ctx, keys, s) })
+}
+
+// WrapAll is [Wrap] with several locks: each call derives its keys from its input, and runs fn as
+// [Locker.DoAll] does.
+func WrapAll[In, Out any](
+	l *Locker, keys func(In) ([]string, error), fn func(context.Context, In) (Out, error), opts ...Option,
+) func(context.Context, In) (Out, error) {
+	return wrap("WrapAll", l, keys, l.DoAll, fn, opts)
+}
+
 func (l *Locker) lockAll(ctx context.Context, keys []string, s *settings) (*MultiLock, error) {
 	if s.Attempt != nil {
 		return nil, errors.New("core: LockAll: an attempt is under the lock of one key: use Lock")

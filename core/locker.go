@@ -1,21 +1,14 @@
 package core
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
-	"github.com/latchkey-go/latchkey/core/internal/notify"
 	"github.com/latchkey-go/latchkey/core/internal/option"
-	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -29,120 +22,6 @@ type Locker struct {
 	unwaiting settings // of TryLock, without options
 	self      Process
 	closed    chan struct{} // when Close has ended
-}
-
-// New returns a Locker on client. It does no network I/O and starts no goroutine. It fails when the
-// client is nil or an option is bad; all that is wrong is reported at once. The client stays yours:
-// close the Locker first, then the client.
-//
-// With the client's option ContextTimeoutEnabled, which [Open] sets, a release runs on its caller's
-// goroutine, and so does any other lone call while Redis has answered within the last 100 ms: that is
-// faster. If Redis falls silent just then, a call that is cancelled ends within [Timeout], not at
-// once; it keeps a deadline of its context. Not so with a Limiter, OnConnect or credentials from a
-// function, which may block. A hook that blocks holds up the calls under way, but none after them.
-// New logs at Info that a [*redis.Client] lacks the option, and warns of one without a ReadTimeout.
-func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
-	if isNil(client) {
-		return nil, errors.New("core: New needs a Redis client, got nil")
-	}
-	l, err := newLocker(opts, defaultTimeout, renewalsPerLease)
-	if err == nil {
-		l, err = l.start(client)
-	}
-	if c, ok := client.(*redis.Client); ok && err == nil && !c.Options().ContextTimeoutEnabled {
-		l.report.info(context.Background(),
-			"locking and unlocking costs a goroutine each, for the Redis client has no ContextTimeoutEnabled; core.Open sets it")
-	}
-	return l, err
-}
-
-// NewQuorum returns a Locker on several independent Redis masters. A lock is held when a majority of
-// them has granted it. The algorithm is Redlock
-// (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/) with renewal, wake-ups
-// and a fencing token that is the same for all members. docs/guarantees.md says what that promises
-// and what not: the members must not be replicas of one another, and one that loses its data must
-// stay away for a lease.
-//
-// It takes an odd number of clients, three or more, none of them twice, and otherwise does as [New].
-// The default [Timeout] for each member is 500 ms or a tenth of the lease, whichever is less. No
-// majority reachable is [ErrUnavailable]; a majority reachable, but the lock held, is
-// [ErrNotAcquired].
-func NewQuorum(clients []redis.UniversalClient, opts ...Option) (*Locker, error) {
-	if len(clients) < 3 || len(clients)%2 == 0 {
-		return nil, fmt.Errorf("core: NewQuorum needs an odd number of clients, at least 3, got %d", len(clients))
-	}
-	for i, c := range clients {
-		if isNil(c) {
-			return nil, fmt.Errorf("core: NewQuorum: client %d is nil", i)
-		}
-		if slices.ContainsFunc(clients[:i], func(other redis.UniversalClient) bool { return conn.Same(c, other) }) {
-			return nil, fmt.Errorf("core: NewQuorum: client %d is there twice, and would have two votes", i)
-		}
-	}
-	l, err := newLocker(opts, quorumTimeout, 10)
-	if err != nil {
-		return nil, err
-	}
-	return l.start(clients...)
-}
-
-// newLocker returns a Locker that lacks its store. By default its Timeout is at most that long, and
-// a part of the lease.
-func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
-	defaults := settings{Settings: option.Settings{Terms: store.Terms{Lease: defaultLease}}, Prefix: defaultPrefix}
-	s, err := defaults.with(option.OfLocker, opts)
-	if err != nil {
-		return nil, err
-	}
-	l := &Locker{defaults: *s, unwaiting: *s, closed: make(chan struct{})}
-	NoWait().set(&l.unwaiting)
-	l.timeout = cmp.Or(s.Timeout, min(timeout, s.Lease/ofLease))
-	l.started = schedule.Now()
-	l.leases, l.closing = map[*lease]struct{}{}, make(chan struct{})
-	l.report.Logger = s.Logger
-	l.observers = s.Observers
-	return l, nil
-}
-
-// start returns the Locker with its store: a quorum where there are several clients.
-func (l *Locker) start(clients ...redis.UniversalClient) (*Locker, error) {
-	s := &l.defaults
-	s.Quorum = len(clients) > 1
-	if s.Quorum && s.Replicas.N > 0 {
-		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
-	}
-	if err := s.Replicas.Check(clients[0], l.timeout); err != nil {
-		return nil, err
-	}
-	l.scheduler = schedule.New(&l.background, func() { l.store.Flush() })
-	l.report.After = l.writeLater
-	servers := make([]*conn.Server, len(clients))
-	for i, c := range clients {
-		if c, ok := c.(*redis.Client); ok && (c.Options().ReadTimeout < 0 || c.Options().ReadTimeout == 0 && !c.Options().ContextTimeoutEnabled) {
-			l.report.warn(context.Background(),
-				"a command that is never answered keeps its connection for good, for the Redis client has no ReadTimeout")
-		}
-		servers[i] = conn.New(c, conn.Config{
-			Prefix: s.Prefix, Timeout: l.timeout, Workers: &l.requests, Replicas: s.Replicas, ReplicaClock: l.replicaClock,
-		})
-	}
-	process := newProcess(s.Describe)
-	l.self, _ = ProcessOf(process + ":1")
-	config := store.Config{
-		Process: process, Timeout: l.timeout, Sharded: s.Sharded, Workers: &l.requests, Compensate: l.compensate,
-	}
-	if s.Quorum {
-		l.store = store.NewQuorum(servers, config)
-	} else {
-		l.store = store.New(servers[0], config)
-	}
-	l.listener = notify.New(notify.Config{
-		Servers: servers, Sharded: s.Sharded, Process: store.ProcessChannel(process), Workers: &l.subscribers,
-		Disconnected: l.disconnected,
-		MayBeFree:    func(lock string) { l.queues.Signal(lock, 0) },
-		Message:      l.message,
-	})
-	return l, nil
 }
 
 // disconnected is called when messages from Redis do not arrive.
@@ -168,12 +47,7 @@ func (l *Locker) settings(scope option.Scope, opts []Option) (*settings, error) 
 }
 
 // Prefix returns what the names of the Locker's locks begin with in Redis: the option [Prefix].
-func (l *Locker) Prefix() string { return l.defaults.Prefix }
-
-func isNil(client redis.UniversalClient) bool {
-	v := reflect.ValueOf(client)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
-}
+func (l *Locker) Prefix() string { return l.defaults.prefix }
 
 var defaultLocker atomic.Pointer[Locker]
 
@@ -195,5 +69,5 @@ func (l *Locker) nameOf(key string) (store.Name, error) {
 		return store.Name{}, fmt.Errorf("%w: %d bytes, at most %d are allowed (keyfunc.Hash shortens it)",
 			ErrInvalidKey, len(key), store.MaxKeyBytes)
 	}
-	return store.NewName(l.defaults.Prefix, key), nil
+	return store.NewName(l.defaults.prefix, key), nil
 }

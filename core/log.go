@@ -3,9 +3,7 @@ package core
 import (
 	"context"
 	"log/slog"
-	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/internal/limitedlog"
 )
 
@@ -25,18 +23,4 @@ func (r *report) warn(ctx context.Context, kind string, args ...any) {
 // info is for what somebody has asked for, each time.
 func (r *report) info(ctx context.Context, kind string, args ...any) {
 	r.Each(ctx, slog.LevelInfo, kind, args...)
-}
-
-// lateLine is what was left out of the log, until it is due.
-type lateLine struct {
-	schedule.Entry
-	write func()
-}
-
-// Due writes it.
-func (l *lateLine) Due(schedule.Time) { l.write() }
-
-// writeLater is how the log has a line written later.
-func (e *engine) writeLater(d time.Duration, write func()) {
-	e.scheduler.Set(&lateLine{write: write}, schedule.Now().Add(d))
 }

@@ -208,7 +208,7 @@ func (a *multiCall) askRedis(missing []*lockCall) (first *lockCall, err error) {
 		case isBusy && c.settings.Waits():
 			first = c
 		case isBusy:
-			first, err = c, c.refuse(notWaiting, taken(busy))
+			first, err = c, c.refuse(notWaiting, takenOf(busy))
 		default:
 			first, err = c, failure
 		}

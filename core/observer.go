@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/store"
@@ -22,6 +23,23 @@ import (
 // events the result is not used.
 type Observer interface {
 	Observe(ctx context.Context, e Event) context.Context
+}
+
+// Observe has o told of all locks of the Locker. Given more than once, each of them is told, in
+// that order. Option of [New] and [NewQuorum] only.
+func Observe(o Observer) Option {
+	if o == nil {
+		return badOption("Observe: the Observer is nil")
+	}
+	return ofNew("Observe", func(s *settings) { s.observers = append(s.observers, o) })
+}
+
+// Name is what Observers call a lock, such as "orders": one word for all keys of a kind, never from a
+// request, for it labels metrics. The default is empty; middleware has the name of its parameter.
+// Bytes that are not UTF-8 are replaced.
+func Name(name string) Option {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	return Option{set: func(s *settings) { s.Name = name }}
 }
 
 // EventKind says what an [Event] tells.
@@ -118,18 +136,24 @@ func kindOf(err error) (kind EventKind, reason string) {
 	return EventFailed, "unavailable"
 }
 
+// observers are those of a Locker.
+type observers struct {
+	list   []Observer
+	report *report
+}
+
 // notify calls all Observers, in their order.
-func (e *engine) notify(ctx context.Context, event Event) context.Context {
-	for _, o := range e.observers {
-		ctx = e.notifyOne(ctx, o, event)
+func (all *observers) notify(ctx context.Context, event Event) context.Context {
+	for _, o := range all.list {
+		ctx = all.notifyOne(ctx, o, event)
 	}
 	return ctx
 }
 
-func (e *engine) notifyOne(ctx context.Context, o Observer, event Event) (result context.Context) {
+func (all *observers) notifyOne(ctx context.Context, o Observer, event Event) (result context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.report.problem(ctx, "an Observer panicked", "panic", p, "stack", string(debug.Stack()))
+			all.report.problem(ctx, "an Observer panicked", "panic", p, "stack", string(debug.Stack()))
 		}
 		if result == nil {
 			result = ctx
@@ -140,7 +164,7 @@ func (e *engine) notifyOne(ctx context.Context, o Observer, event Event) (result
 
 // observation is what Observers hear of a call, and then of its lease; nil: nobody hears of it.
 type observation struct {
-	engine      *engine
+	observers   *observers
 	ctx         context.Context // of the Observers
 	event       Event           // what all events have in common
 	since       time.Time       // the call waits, or the lock is held
@@ -148,24 +172,24 @@ type observation struct {
 }
 
 // observe begins with a call that wants a lock, of so many. The call goes on with the context.
-func (e *engine) observe(ctx context.Context, key string, keys int, name, form string) (context.Context, *observation) {
-	if e.observers == nil {
+func (all *observers) observe(ctx context.Context, key string, keys int, name, form string) (context.Context, *observation) {
+	if all.list == nil {
 		return ctx, nil
 	}
-	o := &observation{engine: e, since: time.Now(), event: Event{Kind: EventWaiting, Name: name, Form: form, Key: key, Keys: keys}}
-	o.ctx = e.notify(ctx, o.event)
+	o := &observation{observers: all, since: time.Now(), event: Event{Kind: EventWaiting, Name: name, Form: form, Key: key, Keys: keys}}
+	o.ctx = all.notify(ctx, o.event)
 	return o.ctx, o
 }
 
-// refused ends with an error.
-func (o *observation) refused(err error) {
+// failed ends with an error.
+func (o *observation) failed(err error) {
 	if o == nil {
 		return
 	}
 	event := o.event
 	event.Kind, event.Reason = kindOf(err)
 	event.Waited, event.Err = time.Since(o.since), err
-	o.engine.notify(o.ctx, event)
+	o.observers.notify(o.ctx, event)
 }
 
 // acquired goes on with a lock. It returns the context to work under, which begins as ctx.
@@ -175,7 +199,7 @@ func (o *observation) acquired(ctx context.Context, reentry bool) context.Contex
 	}
 	event := o.event
 	event.Kind, event.Waited, event.Reentry = EventAcquired, time.Since(o.since), reentry
-	o.ctx, o.since = o.engine.notify(ctx, event), time.Now()
+	o.ctx, o.since = o.observers.notify(ctx, event), time.Now()
 	return o.ctx
 }
 
@@ -186,7 +210,7 @@ func (o *observation) held(kind EventKind, reason string, err error) {
 	}
 	event := o.event
 	event.Kind, event.Keys, event.Reason, event.Err, event.HeldFor = kind, 0, reason, err, time.Since(o.since)
-	o.engine.notify(o.ctx, event)
+	o.observers.notify(o.ctx, event)
 }
 
 // released ends with a lease that its last handle has left.

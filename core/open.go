@@ -78,7 +78,7 @@ func (l *Locker) Ping(ctx context.Context) error {
 	s.Wait, s.Lease = new(time.Duration), max(pingLease, 3*l.timeout)
 	// A key of its own: one that an earlier Ping could not release would be busy, which says
 	// nothing about whether Redis accepts writes.
-	key := store.InFirstSlot(l.defaults.Prefix, "latchkey:ping:"+l.store.NewHold()+":")
+	key := store.InFirstSlot(l.defaults.prefix, "latchkey:ping:"+l.store.NewHold()+":")
 	var k *Lock
 	var err error
 	if l.defaults.Looks {
@@ -89,7 +89,7 @@ func (l *Locker) Ping(ctx context.Context) error {
 	if err == nil || conn.IsMoved(err) {
 		ctx, cancel := context.WithTimeout(ctx, l.timeout)
 		defer cancel()
-		if divided := l.store.FindDivided(ctx, l.defaults.Prefix); divided != nil {
+		if divided := l.store.FindDivided(ctx, l.defaults.prefix); divided != nil {
 			err = &LockError{kind: ErrUnavailable, text: "redis unavailable", cause: divided}
 		}
 	}

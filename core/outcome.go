@@ -26,9 +26,6 @@ import (
 // busyFor is how long Redis may have failed when a wait ends, for the lock to be called busy all the same.
 const busyFor = time.Second
 
-// errLateGrant is why a lock that Redis granted is given back.
-var errLateGrant = errors.New("the answer took longer than the lease")
-
 // requestError is the error of a claim that Redis has refused, or that got no answer. Any other error it returns as it is.
 func (c *lockCall) requestError(claim *store.Claim, err error) error {
 	key, ended := c.name.Key(), c.ctx.Err()
@@ -89,6 +86,6 @@ func (w *want) refuse(refused refusal, by waitqueue.Taken) error {
 	return b
 }
 
-func taken(b *store.Busy) waitqueue.Taken {
+func takenOf(b *store.Busy) waitqueue.Taken {
 	return waitqueue.Taken{Until: b.Until, Exact: b.Exact, Done: b.Done}
 }

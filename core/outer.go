@@ -9,9 +9,6 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// errNotEntered is why a call has entered no lock: its context holds none of that name by its Locker.
-var errNotEntered = errors.New("the context does not hold the lock by this Locker")
-
 // enterOuter enters the lock of that name which the context holds by this Locker. If it holds none, the error is
 // errNotEntered. So it is for a lock of another Locker, which the call then enters in Redis: it asks as that one's owner.
 func (c *lockCall) enterOuter() (*Lock, error) {

@@ -36,9 +36,9 @@ func ProcessOf(owner string) (Process, bool) {
 // of [New] and [NewQuorum] only.
 func Describe(name string) Option {
 	if !processName.MatchString(name) {
-		return refused("Describe(%q): give 1 to 15 letters (a to z, A to Z), digits, dots, dashes and underscores", name)
+		return badOption("Describe(%q): give 1 to 15 letters (a to z, A to Z), digits, dots, dashes and underscores", name)
 	}
-	return ofNew("Describe", func(s *settings) { s.Describe = name })
+	return ofNew("Describe", func(s *settings) { s.describe = name })
 }
 
 const mostPID = 1<<24 - 1

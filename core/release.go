@@ -12,6 +12,68 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
+// Unlock ends the hold; the last one of nested holds frees the lock and wakes who waits for it,
+// anywhere. The handle's Context is done before anybody else can have the lock.
+//
+// It works on a context that is cancelled, or nil, and ignores its deadline, but blocks for [Timeout]
+// at most. When Redis has not confirmed by then it returns [ErrUnavailable] and goes on in the
+// background, until the lease ends. It returns [ErrNotHeld] when called again, [ErrLost] when the lock
+// was lost before, and [ErrClosed] when the Locker took it away. It may hide a loss since the last
+// renewal: when the first answer is lost on its way, so that the release is repeated, and when the
+// lock is handed off to another call of this process, which learns of it with its next renewal.
+func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, store.Done, false) }
+
+// Abort is Unlock after a failure: it opens no [KeepFor] window, so the work can be tried again.
+func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, store.Failed, false) }
+
+// finish ends the hold. With later, Redis may be asked in the background: then the error is what is
+// known before.
+func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
+	if k == nil {
+		return notHeldError("")
+	}
+	s := k.lease
+	if k.group != nil { // its owner has others of the call, and may be shared
+		s.ownerKnown.Store(true)
+	}
+	r, err := s.leave(&k.handle)
+	if err == ErrHandedOver {
+		return nil
+	}
+	k.under.end(nil)
+	switch {
+	case err != nil:
+		return err
+	case r.last && s.handOffInMemory(&k.handle):
+		return nil
+	case later && r.canEndLater():
+		k.finishLater(r, work)
+		return nil
+	default:
+		return r.releaseAndRetire(lasting(ctx), work)
+	}
+}
+
+// finishLater releases the hold in the background. It has the release on the heap, which others need not have.
+func (k *Lock) finishLater(r releasing, work store.Work) {
+	k.lease.engine.requests.Start(func() { k.reportFailure(r.releaseAndRetire(context.Background(), work)) })
+}
+
+func (k *Lock) reportFailure(err error) { k.lease.engine.reportRelease(k.ctx, err, k.Key()) }
+
+// lasting is for a release, which goes on when its caller gives up. The values stay, for the
+// client's hooks.
+func lasting(ctx context.Context) context.Context {
+	switch {
+	case ctx == nil:
+		return context.Background()
+	case ctx.Done() == nil:
+		return ctx
+	default:
+		return context.WithoutCancel(ctx)
+	}
+}
+
 // releasing is the release of a handle that has left, and is not handed off.
 type releasing struct {
 	lease    *lease
@@ -73,8 +135,8 @@ func (r *releasing) start(work store.Work) {
 	}
 }
 
-// run releases the hold. It is sent until it is confirmed, or Timeout is over, and goes on in the background then.
-func (r *releasing) run(ctx context.Context, work store.Work) error {
+// releaseAndRetire releases the hold. It is sent until it is confirmed, or Timeout is over, and goes on in the background then.
+func (r *releasing) releaseAndRetire(ctx context.Context, work store.Work) error {
 	signal, err := r.send(ctx, work)
 	r.lease.retire(signal, err)
 	return err
@@ -139,69 +201,4 @@ func (e *engine) reportRelease(ctx context.Context, err error, keys ...string) {
 	for _, key := range keys {
 		e.report.warn(ctx, "a release failed after the work was done", "key", key, "error", err)
 	}
-}
-
-const (
-	compensateDelay    = 20 * time.Millisecond
-	compensateDelayMax = 500 * time.Millisecond
-)
-
-// compensation repeats a release until Redis has confirmed it, or until there is
-// nothing left to release.
-type compensation struct {
-	schedule.Entry
-	*store.Compensation
-	engine *engine
-	delay  time.Duration // after the next failure; 0: it was not sent yet
-}
-
-// compensate sends a release in the background until Redis confirms it, for which Close waits, or until
-// it is too late and the lease ends it. It is called under locks of the queues, too, and notifies nobody itself.
-func (e *engine) compensate(c *store.Compensation) {
-	e.unconfirmed.Begin()
-	e.givingUp.begin(c.Name.Lock(), time.Now().Add(e.timeout))
-	e.scheduler.Set(&compensation{Compensation: c, engine: e}, schedule.Now())
-}
-
-// Due sends it.
-func (c *compensation) Due(now schedule.Time) {
-	if c.delay == 0 {
-		c.delay = compensateDelay
-		c.notify(EventCompensating)
-	}
-	if now > schedule.At(c.Until) {
-		c.engine.report.warn(c.Context, "giving back a lock was never confirmed; if it was taken it ended with its lease", "key", c.Name.Key())
-		c.over()
-		return
-	}
-	c.Send(c)
-}
-
-// Receive takes the outcome.
-func (c *compensation) Receive(_ conn.Reply, err error) {
-	e := c.engine
-	switch {
-	case err == nil:
-		c.over()
-	case conn.IsClosed(err):
-		e.report.warn(c.Context, "giving back a lock was never confirmed, for the Redis client is closed; "+
-			"if it was taken it ends with its lease", "key", c.Name.Key())
-		c.over()
-	default:
-		e.report.warn(c.Context, "giving back a lock failed and is repeated", "key", c.Name.Key(), "error", err)
-		c.Context = context.Background() // an outage lasts, and what has failed in it is not to keep its requests
-		delay := c.delay
-		c.delay = min(2*c.delay, compensateDelayMax)
-		e.scheduler.Set(c, schedule.Now().Add(delay))
-	}
-}
-
-func (c *compensation) notify(kind EventKind) {
-	c.engine.notify(context.Background(), Event{Kind: kind, Key: c.Name.Key()})
-}
-
-func (c *compensation) over() {
-	c.engine.givingUp.end(c.Name.Lock())
-	c.notify(EventCompensated) // before Close returns
-	c.engine.unconfirmed.End()
 }

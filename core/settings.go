@@ -21,13 +21,13 @@ type settings struct {
 	option.Settings
 
 	// Of New only.
-	Prefix    string
-	Describe  string        // "": by the host
-	Timeout   time.Duration // 0: derived from the lease
-	Replicas  conn.Replicas
-	Sharded   bool
-	Logger    *slog.Logger
-	Observers []Observer
+	prefix    string
+	describe  string        // "": by the host
+	timeout   time.Duration // 0: derived from the lease
+	replicas  conn.Replicas
+	sharded   bool
+	logger    *slog.Logger
+	observers []Observer
 }
 
 // with returns what these and further options add up to, and all that is wrong with them.
@@ -35,22 +35,22 @@ func (s settings) with(scope option.Scope, opts []Option) (*settings, error) {
 	s.Scope = scope
 	for _, o := range opts {
 		if o.set == nil {
-			o = refused("an Option is empty: make it with a function of package core")
+			o = badOption("an Option is empty: make it with a function of package core")
 		}
 		o.set(&s)
 	}
 	return &s, s.Err()
 }
 
-// refused is an option that tells what is wrong with it.
-func refused(format string, args ...any) Option {
+// badOption is an option that tells what is wrong with it.
+func badOption(format string, args ...any) Option {
 	return Option{set: func(s *settings) { s.Fail(format, args...) }}
 }
 
 // ofDuration is an option that sets a duration, within its bounds.
 func ofDuration(name string, d, longest time.Duration, set func(*settings)) Option {
 	if d < time.Millisecond || d > longest {
-		return refused("%s(%v): give at least 1ms and at most %v", name, d, longest)
+		return badOption("%s(%v): give at least 1ms and at most %v", name, d, longest)
 	}
 	return Option{set: set}
 }
@@ -64,11 +64,4 @@ func ofNew(name string, set func(*settings)) Option {
 		}
 		set(s)
 	}}
-}
-
-// needsToWait refuses an option where no call waits.
-func (s *settings) needsToWait(name string) {
-	if s.Scope == ofTryLock && s.Waits() {
-		s.Fail("%s has no effect in TryLock and Resume, which never wait: leave it out, or call Lock", name)
-	}
 }

@@ -84,7 +84,7 @@ func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
 		case !isBusy:
 			return k, err
 		case unconfirmed == nil || !unconfirmed.confirmed(c.ctx):
-			return nil, c.refuse(why, taken(busy))
+			return nil, c.refuse(why, takenOf(busy))
 		}
 	}
 }
@@ -151,16 +151,6 @@ func (c *lockCall) readAnswer(claim *store.Claim, granted store.Grant, err error
 	}
 	return nil, busy
 }
-
-// decided lets members of a quorum that grant a claim late know what became of it: a lock, or nothing.
-func (c *lockCall) decided(claim *store.Claim, k *Lock) {
-	claim.Decided((*decidedLock)(k))
-}
-
-type decidedLock Lock
-
-// Held says whether there is a lock, and it is held.
-func (k *decidedLock) Held() bool { return k != nil && (*Lock)(k).held() }
 
 // waiter is a call in the wait queue of its lock.
 type waiter = waitqueue.Waiter[*want, grant, *entry]
@@ -238,7 +228,7 @@ func (c *queuedCall) lockGiven(g grant) (*Lock, error) {
 // stillBusy takes the answer that the lock is busy, to a question that was asked then. The call goes on waiting.
 func (c *queuedCall) stillBusy(busy *store.Busy, asked time.Time) {
 	e := c.engine
-	if c.waiter.Busy(taken(busy), c.settings.MaxWaiters, c.refuse(tooManyWaiting, taken(busy))) {
+	if c.waiter.Busy(takenOf(busy), c.settings.MaxWaiters, c.refuse(tooManyWaiting, takenOf(busy))) {
 		c.pace = pollUnnotified
 		e.listener.Watch(c.name.Lock(), c.name.Channel())
 	}

@@ -1,0 +1,47 @@
+package core
+
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// want is which lock a call wants, and how.
+type want struct {
+	ctx      context.Context
+	name     store.Name
+	settings *settings
+	form     store.Form
+	chosen   string // the owner; empty: each hold brings its own
+	enter    int64  // token of the lock to enter; 0: a free one will do
+}
+
+// wanted is what a call wants with what its options have given.
+func wanted(ctx context.Context, name store.Name, given *settings) want {
+	return want{ctx: ctx, name: name, settings: given, form: given.Form, chosen: given.Owner.Chosen}
+}
+
+func (w *want) terms() store.Terms {
+	t := w.settings.Terms
+	t.Form = w.form
+	return t
+}
+
+func (w *want) owner() store.Owner {
+	return store.Owner{Chosen: w.chosen, Begin: w.settings.Owner.Begin}
+}
+
+func (w *want) way() store.Way {
+	if w.enter != 0 {
+		return store.Way{Enter: w.enter}
+	}
+	return store.Way{Attempt: w.settings.Attempt}
+}
+
+// claim is what the call asks Redis for by a hold.
+func (w *want) claim(hold string, wait store.Waiting) store.Claim {
+	return store.Claim{
+		Holding: store.Holding{Name: w.name, Owner: w.owner().Of(hold), Hold: hold},
+		Terms:   w.terms(), Way: w.way(), Wait: wait, Context: w.ctx,
+	}
+}
