@@ -57,9 +57,9 @@ type Settings struct {
 	MaxWaiters  *int // nil: unlimited
 	Name        string
 	Ticket      string         // of a lock that may have been handed over
-	Resume      bool           // take no other one
-	Background  bool           // Redis may be asked to release the lock when its wrapper has returned
 	Attempt     *store.Attempt // nil: none
+	Resume      bool           // take no other lock than that of Ticket
+	Background  bool           // Redis may be asked to release the lock when its wrapper has returned
 	Looks       bool           // Ping takes no lock
 
 	Scope      Scope
