@@ -159,3 +159,39 @@ func asksOnceASecond(t *testing.T, asked, unasked any, takes func(*testing.T, *c
 		}
 	})
 }
+
+// In a storm each line says who is in the way, also one that tells of many requests; and the last comes although the Locker is
+// closed meanwhile: then without what it would have to ask.
+func TestEachLineOfAStormSaysWhoIsInTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := jsonLog(t, inVain)
+		l := locktest.New(t, core.Describe("shop-eu-3"))
+		release := locktest.Hold(t, l, "orderID=42")
+		mux := http.NewServeMux()
+		mux.Handle("POST /orders/{orderID}", httplock.ByParam("orderID", httplock.Locker(l))(http.NotFoundHandler()))
+		const seconds, each = 5, 20
+		for range seconds * each {
+			go mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/orders/42", nil))
+			time.Sleep(time.Second / each)
+		}
+		time.Sleep(3*time.Second - time.Millisecond) // when all have waited, and the last line is not due
+		release()
+		if err := l.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		before := len(lines())
+		time.Sleep(time.Second)
+		told := 0
+		for i, line := range lines() {
+			omitted, _ := line["omitted"].(float64)
+			told += 1 + int(omitted)
+			holder, _ := line["holder"].(string)
+			if i < before && (line["state"] != "held" || !strings.HasPrefix(holder, "shop-eu-3 (")) {
+				t.Errorf("line %d: %v", i, line)
+			}
+		}
+		if told != seconds*each || before < seconds || len(lines()) != before+1 {
+			t.Errorf("%d lines, and %d later, tell of %d requests; want %d", before, len(lines())-before, told, seconds*each)
+		}
+	})
+}
