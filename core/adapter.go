@@ -48,8 +48,12 @@ func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
 	l.notify(ctx, e)
 }
 
+// lookUpAgain is when the next lock may be looked up for the log. A log that has a line each second asks for each, although one
+// comes late and the next one does not.
+const lookUpAgain = 900 * time.Millisecond
+
 // LookUp calls then with the state of a lock, and how many calls of this process wait for it. Redis is asked in the
-// background, at most once a second for all locks of a Locker, and not when it closes; otherwise then is called at once.
+// background, about once a second for all locks of a Locker, and not when it closes; otherwise then is called at once.
 func (inside) LookUp(l *Locker, key string, then func(info Info, waiting int, asked bool)) {
 	n, err := l.nameOf(key)
 	if err != nil {
@@ -58,7 +62,7 @@ func (inside) LookUp(l *Locker, key string, then func(info Info, waiting int, as
 	}
 	w, _ := l.queues.WaitFor(n.Lock())
 	last, now := l.lookedUp.Load(), int64(schedule.Now())
-	if last != 0 && now-last < int64(time.Second) || !l.lookedUp.CompareAndSwap(last, now) || !l.register(nil) {
+	if last != 0 && now-last < int64(lookUpAgain) || !l.lookedUp.CompareAndSwap(last, now) || !l.register(nil) {
 		then(Info{}, w.Calls, false)
 		return
 	}

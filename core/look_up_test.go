@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +44,9 @@ func TestLookUp(t *testing.T) {
 		wants("at first", answer{asked: true, isTaken: true, waiting: 1})
 		looksUp("free")
 		wants("again in the same second", answer{})
-		time.Sleep(time.Second)
+		looksUp("k")
+		wants("again, and others wait", answer{waiting: 1})
+		time.Sleep(950 * time.Millisecond) // a line each second asks for each, also when the one before was written late
 		s.fail("inspect", hang)
 		looksUp("k")
 		time.Sleep(time.Minute)
@@ -55,7 +58,9 @@ func TestLookUp(t *testing.T) {
 		s.fail("inspect", lateReply(500*time.Millisecond))
 		looksUp("k")
 		began := time.Now()
-		if err := l.Close(background); err != nil || time.Since(began) != 500*time.Millisecond {
+		closing, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		if err := l.Close(closing); err != nil || time.Since(began) != 500*time.Millisecond {
 			t.Errorf("Close: %v after %v", err, time.Since(began))
 		}
 		wants("while it closes", answer{after: 500 * time.Millisecond, asked: true, isTaken: true})

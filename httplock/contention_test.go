@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,13 +20,32 @@ import (
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
+// logBuffer is what is written by any goroutine.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
 // jsonLog has the lines of a message that a service writes as JSON.
 func jsonLog(t *testing.T, message string) (lines func() []map[string]any) {
-	var log bytes.Buffer
+	var log logBuffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewJSONHandler(&log, nil)))
 	t.Cleanup(func() { slog.SetDefault(before) })
 	return func() (lines []map[string]any) {
+		synctest.Wait()
 		for text := range strings.Lines(log.String()) {
 			var line map[string]any
 			if err := json.Unmarshal([]byte(text), &line); err != nil {
@@ -36,6 +57,12 @@ func jsonLog(t *testing.T, message string) (lines func() []map[string]any) {
 		}
 		return lines
 	}
+}
+
+// shows answers with all that a program of its own format may show.
+func shows(w http.ResponseWriter, _ *http.Request, err error) {
+	code, text := httplock.ReasonOf(err)
+	fmt.Fprint(w, err, code, text, httplock.PartOf(err))
 }
 
 const inVain = "latchkey: a request has waited for its lock in vain"
@@ -88,9 +115,10 @@ func TestTheLogSaysWhoIsInTheWay(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				mux := http.NewServeMux()
 				mux.Handle("POST /orders/{orderID}", httplock.ByParam("orderID", httplock.Locker(l))(http.NotFoundHandler()))
+				mux.Handle("PUT /orders/{orderID}", httplock.ByParam("orderID", httplock.Locker(l), core.NoWait(), httplock.OnRefused(shows))(http.NotFoundHandler()))
 				w := httptest.NewRecorder()
 				mux.ServeHTTP(w, httptest.NewRequest("POST", "/orders/s3cret", nil))
-				synctest.Wait()
+				mux.ServeHTTP(w, httptest.NewRequest("PUT", "/orders/s3cret", nil)) // its answer comes behind
 
 				if len(lines()) != 1 {
 					t.Fatalf("%d lines: %v", len(lines()), lines())
@@ -113,8 +141,8 @@ func TestTheLogSaysWhoIsInTheWay(t *testing.T) {
 					t.Errorf("handed over by %q", by)
 				}
 				for _, secret := range []string{"s3cret", "shop-eu", "holder", state} {
-					if w.Code != http.StatusConflict || strings.Contains(w.Body.String(), secret) {
-						t.Errorf("%d; the client hears of %q: %s", w.Code, secret, w.Body)
+					if answer := fmt.Sprint(w.Header(), w.Body); w.Code != http.StatusConflict || strings.Contains(answer, secret) {
+						t.Errorf("%d; the client hears of %q: %s", w.Code, secret, answer)
 					}
 				}
 			})
@@ -150,12 +178,47 @@ func asksOnceASecond(t *testing.T, asked, unasked any, takes func(*testing.T, *c
 			go wait(d)
 		}
 		time.Sleep(10 * time.Second)
-		synctest.Wait()
 		for i, state := range []any{asked, unasked, asked} {
 			line := lines()[i]
 			if _, told := line["waiting_processes"]; told != (i != 1) || line["state"] != state || line["key"] != "orderID=42" || line["waiting"] != float64(2-i) {
 				t.Errorf("line %d: %v; want %v", i, line, state)
 			}
+		}
+	})
+}
+
+// In a storm each line says who is in the way, also one that tells of many requests; and the last comes although the Locker is
+// closed meanwhile: then without what it would have to ask.
+func TestEachLineOfAStormSaysWhoIsInTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := jsonLog(t, inVain)
+		l := locktest.New(t, core.Describe("shop-eu-3"))
+		release := locktest.Hold(t, l, "orderID=42")
+		mux := http.NewServeMux()
+		mux.Handle("POST /orders/{orderID}", httplock.ByParam("orderID", httplock.Locker(l))(http.NotFoundHandler()))
+		const seconds, each = 5, 20
+		for range seconds * each {
+			go mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/orders/42", nil))
+			time.Sleep(time.Second / each)
+		}
+		time.Sleep(3*time.Second - time.Millisecond) // when all have waited, and the last line is not due
+		release()
+		if err := l.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		before := len(lines())
+		time.Sleep(time.Second)
+		told := 0
+		for i, line := range lines() {
+			omitted, _ := line["omitted"].(float64)
+			told += 1 + int(omitted)
+			holder, _ := line["holder"].(string)
+			if i < before && (line["state"] != "held" || !strings.HasPrefix(holder, "shop-eu-3 (")) {
+				t.Errorf("line %d: %v", i, line)
+			}
+		}
+		if told != seconds*each || before < seconds || len(lines()) != before+1 {
+			t.Errorf("%d lines, and %d later, tell of %d requests; want %d", before, len(lines())-before, told, seconds*each)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/internal/contention"
@@ -15,39 +14,27 @@ type (
 		Locks []lockJSON `json:"locks"`
 	}
 	lockJSON struct {
-		Key      string        `json:"key"`
-		State    string        `json:"state"`
-		Form     string        `json:"form,omitempty"`
-		TTL      int64         `json:"ttl_ms"`
-		Attempt  int           `json:"attempt,omitempty"`
-		Handover *handoverJSON `json:"handover,omitempty"`
-		Holders  []holderJSON  `json:"holders"`
-		Waiting  []waitingJSON `json:"waiting"`
+		Key      string                   `json:"key"`
+		State    string                   `json:"state"`
+		Form     string                   `json:"form,omitempty"`
+		TTL      int64                    `json:"ttl_ms"`
+		Attempt  int                      `json:"attempt,omitempty"`
+		Handover *handoverJSON            `json:"handover,omitempty"`
+		Holders  []holderJSON             `json:"holders"`
+		Waiting  []contention.WaitingJSON `json:"waiting"`
 	}
 	handoverJSON struct {
-		By      string       `json:"by,omitempty"`
-		Process *processJSON `json:"process,omitempty"`
-		Ticket  string       `json:"ticket_sha1"`
+		By      string                  `json:"by,omitempty"`
+		Process *contention.ProcessJSON `json:"process,omitempty"`
+		Ticket  string                  `json:"ticket_sha1"`
 	}
 	holderJSON struct {
-		Owner   string       `json:"owner"`
-		Process *processJSON `json:"process,omitempty"`
-		Count   int          `json:"count"`
-		Permits int          `json:"permits,omitempty"`
-		HeldFor int64        `json:"held_ms"`
-		TTL     int64        `json:"ttl_ms"`
-	}
-	waitingJSON struct {
-		Process *processJSON `json:"process,omitempty"`
-		Owner   string       `json:"owner,omitempty"`
-		Form    string       `json:"form"`
-		Waited  int64        `json:"waited_ms"`
-		Polls   bool         `json:"polls"`
-	}
-	processJSON struct {
-		Name  string    `json:"name"`
-		PID   int       `json:"pid"`
-		Since time.Time `json:"since"`
+		Owner   string                  `json:"owner"`
+		Process *contention.ProcessJSON `json:"process,omitempty"`
+		Count   int                     `json:"count"`
+		Permits int                     `json:"permits,omitempty"`
+		HeldFor int64                   `json:"held_ms"`
+		TTL     int64                   `json:"ttl_ms"`
 	}
 )
 
@@ -62,33 +49,17 @@ func newListJSON(locks []found, total int) listJSON {
 func newLockJSON(key string, info core.Info) lockJSON {
 	lock := lockJSON{
 		Key: key, State: contention.State(info), Form: info.Form, TTL: info.TTL.Milliseconds(), Attempt: info.Attempt,
-		Holders: []holderJSON{}, Waiting: []waitingJSON{},
+		Holders: []holderJSON{}, Waiting: contention.WaitingOf(info),
 	}
 	if info.Ticket != "" {
-		lock.Handover = &handoverJSON{info.HandedOverBy, processOf(info.HandedOverBy), info.Ticket}
+		lock.Handover = &handoverJSON{info.HandedOverBy, contention.ProcessOf(info.HandedOverBy), info.Ticket}
 	}
 	for _, h := range info.Holders {
 		lock.Holders = append(lock.Holders, holderJSON{
-			h.Owner, processOf(h.Owner), h.Count, h.Weight, h.HeldFor.Milliseconds(), h.TTL.Milliseconds(),
+			h.Owner, contention.ProcessOf(h.Owner), h.Count, h.Weight, h.HeldFor.Milliseconds(), h.TTL.Milliseconds(),
 		})
 	}
-	for _, q := range info.Queue {
-		lock.Waiting = append(lock.Waiting, waitingJSON{newProcessJSON(q.Process), q.Owner, q.Form, q.Waited.Milliseconds(), q.Polls})
-	}
 	return lock
-}
-
-func processOf(owner string) *processJSON {
-	process, _ := core.ProcessOf(owner)
-	return newProcessJSON(process)
-}
-
-// newProcessJSON is nil for a process that is not known.
-func newProcessJSON(p core.Process) *processJSON {
-	if p.Name == "" {
-		return nil
-	}
-	return &processJSON{p.Name, p.PID, p.Since.UTC()}
 }
 
 // printJSON prints a value in lines.

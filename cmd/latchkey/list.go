@@ -46,6 +46,9 @@ func (p *program) list(ctx context.Context, args []string) (int, error) {
 	if err := p.parse(f, args, 0, 1); err != nil {
 		return 0, err
 	}
+	if *heldFor < 0 {
+		return 0, fmt.Errorf("%w: -held-for %v is negative", errUsage, *heldFor)
+	}
 	locker, disconnect, err := p.connect(ctx, adapter.Looking())
 	if err != nil {
 		return 0, err

@@ -110,6 +110,7 @@ func TestExitCodesAreThoseOfFlock(t *testing.T) {
 		{"no command", []string{"run", "k", "--"}, 64, "the command to run is missing"},
 		{"only a key", []string{"run", "k"}, 64, "the command to run is missing"},
 		{"no key", []string{"run"}, 64, "KEY is missing"},
+		{"no time", []string{"ls", "-held-for", "-1m"}, 64, "-held-for -1m0s is negative"},
 		{"no key to show", []string{"show"}, 64, "KEY is missing"},
 		{"two keys", []string{"show", "a", "b"}, 64, `"b" is too much; flags come before KEY, and a KEY with spaces is one word in quotes`},
 		{"without --", []string{"run", "k", "true"}, 64, `"true" is too much`},

@@ -32,7 +32,7 @@ var inside = option.Inside.(interface {
 const ContextKey = option.ContextKey
 
 // LookUp is for the log of a call that was refused. It calls then, once, with the state of a lock and how
-// many calls of this process wait for it. Redis is asked in the background, at most once a second for all
+// many calls of this process wait for it. Redis is asked in the background, at most once in 0.9 s for all
 // locks of the Locker, and for [core.Timeout] at most; [core.Locker.Close] waits for that and for then,
 // which must not block. If Redis is not asked, LookUp itself calls then; asked is false then, as it is
 // when Redis does not answer, and info is empty. It does not block, and is safe for concurrent use.

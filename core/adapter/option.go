@@ -107,7 +107,14 @@ func Ticket(ticket string) core.Option {
 
 // Looking is for [core.Open] in tools that look at locks, or free them, and take none: Ping looks, too, so that it
 // needs no other rights, nor memory in Redis.
-func Looking() core.Option { return inside.Option(func(s *settings) { s.Looks = true }) }
+func Looking() core.Option {
+	return inside.Option(func(s *settings) {
+		if s.Scope != option.OfLocker {
+			s.Fail("Looking is an option of Open, not of a single call")
+		}
+		s.Looks = true
+	})
+}
 
 // VoidTicket is [core.Lock.DropWindow] for work that is not tried again: its release frees also a lock that was resumed,
 // where it would be parked again.

@@ -79,8 +79,9 @@ func TestWaitsTellsWhatOptionsSay(t *testing.T) {
 
 func TestValidateRefusesWhatManyCallsCannotHave(t *testing.T) {
 	for part, opt := range map[string]core.Option{
-		"single call":   core.Owner("o"),
-		"option of New": core.Prefix("p:"),
+		"single call":    core.Owner("o"),
+		"option of New":  core.Prefix("p:"),
+		"option of Open": adapter.Looking(),
 	} {
 		if err := adapter.Validate(core.NoWait(), opt); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s: %v", part, err)

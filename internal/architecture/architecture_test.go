@@ -53,7 +53,7 @@ var allowed = map[string][]string{
 	"core/internal/waitqueue": {},
 	"internal/script":         {}, // here, so that tests elsewhere can read the scripts as well
 
-	"internal/contention": {"core", "core/adapter", "internal/limitedlog"}, // here, because the guard, jobs and the command line say the same
+	"internal/contention": {"core", "core/adapter", "internal/limitedlog"}, // here, because guards, jobs, the lock page and the command line say the same
 	"internal/limitedlog": {},                                              // here, because core and the guard have no other room in common
 
 	"keyfunc":        {googleUUID},
@@ -67,7 +67,7 @@ var allowed = map[string][]string{
 	"httplock":    {"httplock/internal/lockpage", "internal/guard", "core", "keyfunc"},
 	"asynqlock":   {"core", "core/adapter", "internal/contention", "internal/limitedlog", "keyfunc", asynq, googleUUID},
 
-	"httplock/internal/lockpage": {"internal/guard", "internal/visible", "core", gomponents},
+	"httplock/internal/lockpage": {"internal/contention", "internal/guard", "internal/visible", "core", gomponents},
 
 	// Observers. Whoever uses core compiles neither of what they report to.
 	"promlock": {"core", prometheus},

@@ -72,14 +72,16 @@ func TestRefusedCallsAreSeen(t *testing.T) {
 		`import "html/template"`: "html/template",
 		`import "text/template"`: "text/template",
 		`import "html"`:          "",
-		`import dom "maragu.dev/gomponents"` + "\nvar x = dom.Raw(y)":  "Raw",
-		`import dom "maragu.dev/gomponents"` + "\nvar x = dom.Rawf(y)": "Rawf",
-		`import "maragu.dev/gomponents"` + "\nvar x = gomponents.Raw":  "Raw",
-		`import dom "maragu.dev/gomponents"` + "\nvar x = dom.Text(y)": "",
-		`import "encoding/json"` + "\nvar x = json.Raw(y)":             "",
-		`var x = v.MethodByName(name)`:                                 "MethodByName",
-		`var x = v.MethodByName("Routes")`:                             "",
-		`import "reflect"` + "\nvar x = v.MethodByName":                "MethodByName",
+		`import dom "maragu.dev/gomponents"` + "\nvar x = dom.Raw(y)":      "Raw",
+		`import dom "maragu.dev/gomponents"` + "\nvar x = dom.Rawf(y)":     "Rawf",
+		`import "maragu.dev/gomponents"` + "\nvar x = gomponents.Raw":      "Raw",
+		`import . "maragu.dev/gomponents"` + "\nvar x = Raw(y)":            gomponents,
+		`import dom "maragu.dev/gomponents"` + "\nvar x = dom.NodeFunc(y)": "NodeFunc",
+		`import dom "maragu.dev/gomponents"` + "\nvar x = dom.Text(y)":     "",
+		`import "encoding/json"` + "\nvar x = json.Raw(y)":                 "",
+		`var x = v.MethodByName(name)`:                                     "MethodByName",
+		`var x = v.MethodByName("Routes")`:                                 "",
+		`import "reflect"` + "\nvar x = v.MethodByName":                    "MethodByName",
 	} {
 		got := refusedCalls(t, "x.go", []byte("package x\n"+source))
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0], want+" ")) {
@@ -105,6 +107,8 @@ func refusedCalls(t *testing.T, name string, source []byte) (out []string) {
 		switch {
 		case imported == "html/template" || imported == "text/template":
 			refuse(spec, imported, "has the linker keep every method of a program")
+		case imported == gomponents && spec.Name != nil && spec.Name.Name == ".":
+			refuse(spec, imported, "needs a name, by which what writes text as it is can be seen")
 		case imported == gomponents && spec.Name != nil:
 			html[spec.Name.Name] = true
 		case imported == gomponents:
@@ -123,7 +127,7 @@ func refusedCalls(t *testing.T, name string, source []byte) (out []string) {
 			switch {
 			case n.Sel.Name == "MethodByName" && !constant[n]:
 				refuse(n, n.Sel.Name, "of a name that is no literal has the linker keep every method of a program")
-			case from != nil && html[from.Name] && strings.HasPrefix(n.Sel.Name, "Raw"):
+			case from != nil && html[from.Name] && (strings.HasPrefix(n.Sel.Name, "Raw") || n.Sel.Name == "NodeFunc"):
 				refuse(n, n.Sel.Name, "writes text as it is: use Text or Attr, which escape it")
 			}
 		}

@@ -72,6 +72,8 @@ var withCases = []conformanceCase{
 			"options": {param: "orderID", options: []core.Option{
 				core.NoWait(), h.framework.status(418), h.framework.onRefused(answers("own")), h.framework.bufferBody(8), h.framework.locker(own)}},
 			"Config": {config: &config{param: "orderID", status: 418, onRefused: answers("own"), bufferBody: 8, locker: own, options: []core.Option{core.NoWait()}}},
+			"options of a Config": {config: &config{param: "orderID", status: 423, onRefused: answers("Config"), bufferBody: 2, locker: other, options: []core.Option{
+				core.NoWait(), h.framework.status(418), h.framework.onRefused(answers("own")), h.framework.bufferBody(8), h.framework.locker(own)}}},
 		} {
 			g.with = common
 			if status, text := h.refused(g); status != 418 || text != "own" {

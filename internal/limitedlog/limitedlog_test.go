@@ -189,3 +189,33 @@ func TestManyLogAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// A line that is left out finds out more when it is written, and not when it is left out.
+func TestALineIsCompletedWhenItIsWritten(t *testing.T) {
+	bubble(t, func(t *testing.T, l *limitedlog.Log, w *written) {
+		began := time.Now()
+		finds := func(key string, takes time.Duration) {
+			l.Completed(background, slog.LevelInfo, "waited", func(write func(more ...any)) {
+				at := time.Since(began).String()
+				if takes == 0 {
+					write("found", at)
+					return
+				}
+				time.AfterFunc(takes, func() { write("found", at) })
+			}, "key", key)
+		}
+		finds("a", 0)
+		finds("b", 100*time.Millisecond)
+		finds("c", 0)
+		w.want(t, "at once", `{"found":"0s","key":"a","msg":"latchkey: waited"}`)
+		time.Sleep(time.Second + 99*time.Millisecond)
+		w.want(t, "while more is found out")
+		time.Sleep(time.Millisecond)
+		w.want(t, "then", `{"found":"1s","key":"b","msg":"latchkey: waited","omitted":1,"omitted_keys":["c"]}`)
+		finds("d", 0)
+		l.Close()
+		w.want(t, "closed", `{"found":"1.1s","key":"d","msg":"latchkey: waited"}`)
+		finds("e", 0)
+		w.want(t, "later", `{"found":"1.1s","key":"e","msg":"latchkey: waited"}`)
+	})
+}

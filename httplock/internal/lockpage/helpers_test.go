@@ -88,6 +88,7 @@ type lookedUp struct {
 	holder
 	Holders []holder
 	Waiters int
+	Queue   []queued `json:"waiting"`
 	Error   string
 	Meant   string `json:"did_you_mean"`
 }
@@ -99,6 +100,14 @@ type holder struct {
 	Weight  int       `json:"permits"`
 	TTL     int64     `json:"ttl_ms"`
 	Here    *heldLock `json:"held_here"`
+}
+
+type queued struct {
+	Process *process
+	Owner   string
+	Form    string
+	Waited  int64 `json:"waited_ms"`
+	Polls   bool
 }
 
 type process struct {

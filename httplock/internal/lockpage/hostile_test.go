@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
@@ -87,4 +88,37 @@ func TestLockPageNamesWhatCannotBeSeen(t *testing.T) {
 	if body := get(page, "/?key=a%25b").Body.String(); !strings.Contains(body, `value="a%b"`) {
 		t.Error("the field does not show the key")
 	}
+}
+
+// Who looks a hot key up sees which processes wait for it, with what they have chosen as it is.
+func TestLockPageSaysWhoWaits(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+		if r := readReport(t, get(page, "/?format=json&key=k"), 200); r.LookUp.Queue != nil {
+			t.Errorf("nobody waits: %+v", r.LookUp.Queue)
+		}
+		k := take(t, t.Context(), l, "k")
+		const chosen = "<b>import-7"
+		go func() {
+			if k, err := other.Lock(t.Context(), "k", core.Owner(chosen), core.Shared()); err == nil {
+				unlock(t, k)
+			}
+		}()
+		time.Sleep(4 * time.Second)
+		r := readReport(t, get(page, "/?format=json&key=k"), 200)
+		if len(r.LookUp.Queue) != 1 || r.LookUp.Queue[0].Process == nil {
+			t.Fatalf("%+v", r.LookUp)
+		}
+		waiting := r.LookUp.Queue[0]
+		if waiting.Process.Name != "other" || waiting.Owner != chosen || waiting.Form != "shared" || waiting.Waited != 4000 || waiting.Polls {
+			t.Errorf("%+v", waiting)
+		}
+		body := get(page, "/?key=k").Body.String()
+		if text := readable(body); !strings.Contains(text, "Processes that wait for it") || !strings.Contains(text, chosen+" 4.0 s shared by message") {
+			t.Error(text)
+		}
+		if strings.Contains(body, "<b>") {
+			t.Error("an owner is not escaped")
+		}
+		unlock(t, k)
+	})
 }

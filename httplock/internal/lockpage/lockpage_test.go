@@ -95,7 +95,8 @@ func TestLockPageLooksUp(t *testing.T) {
 				},
 			}, "mine held by this process Owner " + ownerText("this", mine) + " Holds 1 Left in Redis unless renewed 25 s Calls waiting here 0 " +
 				"Held for 5.0 s Renewals 0 Fencing token " + fmt.Sprint(mine.Token())},
-			"theirs": {lookedUp{Key: "theirs", State: "held", Form: "exclusive", holder: holder{Owner: theirs.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, TTL: 25000}, Waiters: 1},
+			"theirs": {lookedUp{Key: "theirs", State: "held", Form: "exclusive", holder: holder{Owner: theirs.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, TTL: 25000}, Waiters: 1,
+				Queue: []queued{{Process: &process{"this", os.Getpid(), at}, Form: "exclusive", Waited: 5000}}},
 				"theirs held Owner " + ownerText("other", theirs) + " Holds 1 Left in Redis unless renewed 25 s Calls waiting here 1 Free"},
 			"java": {lookedUp{Key: "java", State: "held", Form: "exclusive", holder: holder{Owner: "client:1", Count: 3, TTL: -1}}, "Holds 3 Left in Redis unless renewed no end Calls"},
 			"done": {lookedUp{Key: "done", State: "dedup_window", holder: holder{TTL: 55000}}, "done dedup window Left of the window 55 s"},

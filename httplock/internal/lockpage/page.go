@@ -24,7 +24,7 @@ func contentPolicy() string {
 }
 
 // page is a report for people. Texts and attributes are escaped by dom.Text and dom.Attr, whatever
-// they are: nothing here calls dom.Raw, and internal/architecture refuses it. The templates of the
+// they are: nothing here calls dom.Raw or dom.NodeFunc, and internal/architecture refuses them. The templates of the
 // standard library call methods by names that the linker cannot know. It then keeps each method of
 // the whole program, which doubles many.
 type page struct{ *report }

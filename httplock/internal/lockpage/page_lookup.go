@@ -5,6 +5,8 @@ import (
 
 	dom "maragu.dev/gomponents"
 	"maragu.dev/gomponents/html"
+
+	"github.com/latchkey-go/latchkey/internal/contention"
 )
 
 const exclusive = "exclusive"
@@ -19,7 +21,7 @@ func (p page) lookUpSection() dom.Node {
 	if p.LookUp != nil {
 		all := p.changed(func(v *view) { v.key, v.lookUp = "", false })
 		content = append(content,
-			html.Div(html.Class("result"), p.lookUpTitle(), p.lookUpResult()),
+			html.Div(html.Class("result"), p.lookUpTitle(), p.lookUpResult(), p.queueTable()),
 			html.P(html.A(html.Href(all), dom.Text("All locks of this process"))),
 		)
 	}
@@ -153,8 +155,30 @@ func fact(term, text string) dom.Node {
 	return html.Div(html.Dt(dom.Text(term)), html.Dd(dom.Text(text)))
 }
 
-func (p page) process(of *process) dom.Node {
+func (p page) process(of *contention.ProcessJSON) dom.Node {
 	return dom.Textf("process %d of “%s”, up for %s", of.PID, of.Name, p.age(of.Since))
+}
+
+// queueTable shows which processes wait.
+func (p page) queueTable() dom.Node {
+	return dom.Iff(len(p.LookUp.Queue) > 0, func() dom.Node {
+		return table("Processes that wait for it",
+			[]dom.Node{column("Process"), column("Waits for", number), column("Form"), column("Is told")},
+			dom.Map(p.LookUp.Queue, func(w contention.WaitingJSON) dom.Node {
+				who, told := dom.Text("somebody"), "by message"
+				if w.Process != nil {
+					who = p.process(w.Process)
+				}
+				if w.Polls {
+					told = "never: it polls"
+				}
+				return row(
+					cell("Process", who, dom.Iff(w.Owner != "", func() dom.Node { return dom.Group{dom.Text(" as "), ownerText(w.Owner)} })),
+					cell("Waits for", number, dom.Text(duration(w.Waited))), cell("Form", dom.Text(w.Form)), cell("Is told", dom.Text(told)),
+				)
+			}),
+		)
+	})
 }
 
 func (h holder) holds() string {

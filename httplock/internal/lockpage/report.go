@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/contention"
 )
 
 // maxListed bounds each list of a report.
@@ -102,33 +103,27 @@ type waitingLock struct {
 	Waiters int       `json:"waiters"`
 }
 
-// process is what an owner says of its process.
-type process struct {
-	Name  string    `json:"name"`
-	PID   int       `json:"pid"`
-	Since time.Time `json:"since"`
-}
-
 // holder is one of those who hold a lock.
 type holder struct {
-	Owner   string    `json:"owner"`
-	Process *process  `json:"process,omitempty"` // of the owner, where its text shows one
-	Count   int       `json:"count"`
-	Weight  int       `json:"permits,omitempty"`   // that it has
-	TTL     int64     `json:"ttl_ms"`              // negative: it does not end
-	Here    *heldLock `json:"held_here,omitempty"` // this process has it
+	Owner   string                  `json:"owner"`
+	Process *contention.ProcessJSON `json:"process,omitempty"` // of the owner, where its text shows one
+	Count   int                     `json:"count"`
+	Weight  int                     `json:"permits,omitempty"`   // that it has
+	TTL     int64                   `json:"ttl_ms"`              // negative: it does not end
+	Here    *heldLock               `json:"held_here,omitempty"` // this process has it
 }
 
 // lookUp is what Redis says of a key.
 type lookUp struct {
-	Key     string   `json:"key"`
-	State   string   `json:"state"`
-	Form    string   `json:"form,omitempty"`
-	holder           // where there is one. Of several the numbers are those of all, and there is no owner
-	Holders []holder `json:"holders,omitempty"` // of a lock that several may hold
-	Waiters int      `json:"waiters"`
-	Error   string   `json:"error,omitempty"`
-	Meant   string   `json:"did_you_mean,omitempty"` // the key without the prefix that it has twice
+	Key     string                   `json:"key"`
+	State   string                   `json:"state"`
+	Form    string                   `json:"form,omitempty"`
+	holder                           // where there is one. Of several the numbers are those of all, and there is no owner
+	Holders []holder                 `json:"holders,omitempty"` // of a lock that several may hold
+	Waiters int                      `json:"waiters"`           // calls of this process
+	Queue   []contention.WaitingJSON `json:"waiting,omitempty"` // processes
+	Error   string                   `json:"error,omitempty"`
+	Meant   string                   `json:"did_you_mean,omitempty"` // the key without the prefix that it has twice
 
 	status int // if not 200
 }
@@ -244,31 +239,18 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string, here core.S
 	if info.Form == "exclusive" {
 		found.Holders = nil
 	}
-	switch {
-	case !info.Locked:
-		found.State = stateFree
-		if meant, doubled := strings.CutPrefix(key, locker.Prefix()); doubled && meant != "" && meant != key {
-			found.Meant = meant
-		}
-	case info.Parked:
-		found.State = stateParked
-	case info.Answered:
-		found.State = stateAnswered
-	case info.OutcomeUnknown:
-		found.State = stateOutcomeUnknown
-	case info.Holders == nil:
-		found.State = stateWindow
-	default:
-		found.State = stateHeld
+	if found.State = contention.State(info); info.Holders != nil {
+		found.State = stateHeld // its form says how
 	}
+	if meant, doubled := strings.CutPrefix(key, locker.Prefix()); !info.Locked && doubled && meant != "" && meant != key {
+		found.Meant = meant
+	}
+	found.Queue = contention.WaitingOf(info)
 	return found
 }
 
 func newHolder(h core.Holder, here []core.HeldLock) holder {
-	it := holder{Owner: h.Owner, Count: h.Count, Weight: h.Weight, TTL: h.TTL.Milliseconds()}
-	if p, ok := core.ProcessOf(h.Owner); ok {
-		it.Process = &process{p.Name, p.PID, p.Since.UTC()}
-	}
+	it := holder{Owner: h.Owner, Process: contention.ProcessOf(h.Owner), Count: h.Count, Weight: h.Weight, TTL: h.TTL.Milliseconds()}
 	for _, held := range here {
 		if held.Owner == h.Owner {
 			here := newHeldLock(held)
