@@ -84,6 +84,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	s.takeOut(&k.handle)
 	_ = s.unlockAfter(s.life.HandOverByTicket(&k.state))
 	k.under.end(&LockError{Key: k.Key(), kind: ErrHandedOver, text: "the lock was handed over"})
+	s.giveBack(&k.handle, life.Effects{NoHoldLeft: true}) // nothing but a copy of its acquisition, for no release refuses that
 	return nil
 }
 

@@ -731,3 +731,22 @@ func TestCallForSeveralKeysWithATicket(t *testing.T) {
 		})
 	}
 }
+
+// A copy of the acquisition may arrive when the lock was handed over, and is free again.
+func TestHandoverOfALockOfWhichAnAcquisitionArrivesLate(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		s.fail(acquire, func(s *embedded, p *peer, cmd string, args []string) bool {
+			time.AfterFunc(time.Second, func() { s.pass(nowhere(), cmd, args) })
+			return loseRequest(s, p, cmd, args)
+		})
+		k := take(t, background, l, "k")
+		ticket, err := k.Handover(background, time.Minute)
+		wantErr(t, err)
+		resumed, err := l.Resume(background, "k", ticket)
+		wantErr(t, err)
+		unlock(t, resumed)
+		time.Sleep(2 * time.Second)
+		s.isFree("k")
+	})
+}

@@ -195,3 +195,28 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 		}
 	})
 }
+
+// A call of LockAll may wait for a lock more than once. Who has found it in the queue looks at what it wanted then, without a lock.
+func TestLockAllThatWaitsAgainWhileOthersLookAtIt(t *testing.T) {
+	unconnected(t, func(t *testing.T, l *Locker) {
+		a := &multiCall{locker: l, caller: t.Context(), base: t.Context(), settings: &l.defaults, group: &group{began: time.Now()}}
+		if err := a.prepare([]string{"a", "b"}); err != nil {
+			t.Fatal(err)
+		}
+		c := a.calls[0]
+		before, _ := l.queues.Join(c.name.Lock(), "", new(want), nil)
+		waited := make(chan error, 1)
+		go func() { waited <- a.waitFor(c) }()
+		synctest.Wait()
+		before.Leave()
+		found := l.queues.Find(c.name.Lock())[0].Request
+		ctx := found.ctx
+		if err := <-waited; !errors.Is(err, ErrUnavailable) {
+			t.Fatal(err)
+		}
+		a.base = context.WithValue(t.Context(), ownershipKey{}, (*Lock)(nil))
+		if a.observe(c); found.ctx != ctx {
+			t.Error("what was found has changed")
+		}
+	})
+}

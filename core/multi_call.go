@@ -219,6 +219,8 @@ func (a *multiCall) askRedis(missing []*lockCall) (first *lockCall, err error) {
 // waitFor waits for a lock and takes it. When that has taken half as long as the call had waited before, it gives back what it keeps, and
 // waits on. So it keeps nobody from a lock for the whole of a [Wait], and keeps its locks for longer each time.
 func (a *multiCall) waitFor(c *lockCall) error {
+	waiting := *c // a call of its own, for who has found it in a queue may look at it later, when the other has another context
+	c = &waiting
 	n, kept, gone := a.observe(c), a.taken(), make(chan struct{})
 	tooLong := time.AfterFunc(max(a.group.waited()/2, keepAtLeast), func() {
 		a.giveBack(kept)
