@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -99,7 +100,7 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 	l.timeout = cmp.Or(s.Timeout, min(timeout, s.Lease/ofLease))
 	l.started = schedule.Now()
 	l.leases, l.closing = map[*lease]struct{}{}, make(chan struct{})
-	l.report.Logger = s.Logger
+	l.report.Logger = func() *slog.Logger { return inside{}.LoggerOf(l) }
 	l.observers = s.Observers
 	return l, nil
 }

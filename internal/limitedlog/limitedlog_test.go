@@ -60,7 +60,7 @@ func (w *written) want(t *testing.T, when string, want ...string) {
 func bubble(t *testing.T, test func(t *testing.T, l *limitedlog.Log, w *written)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &written{}
-		test(t, &limitedlog.Log{Logger: slog.New(slog.NewJSONHandler(w, nil))}, w)
+		test(t, &limitedlog.Log{Logger: func() *slog.Logger { return slog.New(slog.NewJSONHandler(w, nil)) }}, w)
 	})
 }
 
@@ -162,7 +162,8 @@ func (h fromContext) Handle(ctx context.Context, r slog.Record) error {
 
 func TestALineHasTheContextOfItsCall(t *testing.T) {
 	bubble(t, func(t *testing.T, l *limitedlog.Log, w *written) {
-		l.Logger = slog.New(fromContext{l.Logger.Handler(), t})
+		logger := slog.New(fromContext{l.Logger().Handler(), t})
+		l.Logger = func() *slog.Logger { return logger }
 		for _, request := range []string{"1", "2", "3"} {
 			ctx, cancel := context.WithCancel(context.WithValue(background, requestKey{}, request))
 			cancel()
