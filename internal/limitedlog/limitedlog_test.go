@@ -160,6 +160,16 @@ func (h fromContext) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
+// What is written later goes to who was to have it: by then the lines of another one may be asked for.
+func TestALineThatIsLeftOutHasTheLoggerOfItsTime(t *testing.T) {
+	bubble(t, func(t *testing.T, l *limitedlog.Log, w *written) {
+		lose(l, "a", "b")
+		l.Logger = func() *slog.Logger { return slog.New(slog.DiscardHandler) }
+		time.Sleep(time.Second)
+		w.want(t, "after a second", `{"key":"a","msg":"latchkey: lost","why":"of a"}`, `{"key":"b","msg":"latchkey: lost","why":"of b"}`)
+	})
+}
+
 func TestALineHasTheContextOfItsCall(t *testing.T) {
 	bubble(t, func(t *testing.T, l *limitedlog.Log, w *written) {
 		logger := slog.New(fromContext{l.Logger().Handler(), t})
