@@ -3,6 +3,7 @@ package asynqlock
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -168,6 +169,7 @@ func middleware(cfg Config) asynq.MiddlewareFunc {
 		cfg.Options = append([]core.Option{core.Name(name)}, cfg.Options...)
 	}
 	g.config, g.forms = cfg, forms
+	g.log.Logger = func() *slog.Logger { return adapter.LoggerOf(g.locker()) }
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return g.process(ctx, t, next) })
 	}

@@ -81,10 +81,10 @@ func (b *bubble) close() {
 }
 
 // locker returns a Locker with a client of its own, as each process has.
-func (b *bubble) locker() *core.Locker {
+func (b *bubble) locker(opts ...core.Option) *core.Locker {
 	b.tb.Helper()
 	client := b.dial()
-	locker, err := core.New(client)
+	locker, err := core.New(client, opts...)
 	if err != nil {
 		b.tb.Fatal(err)
 	}

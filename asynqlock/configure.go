@@ -49,7 +49,7 @@ var settingsMade = new(settings)
 
 // warnOfMissing logs once that a task is put off without them. Outside of a server no
 // task is put off.
-func (s *settings) warnOfMissing(ctx context.Context) {
+func (s *settings) warnOfMissing(ctx context.Context, logger *slog.Logger) {
 	if _, served := asynq.GetTaskID(ctx); !served {
 		return
 	}
@@ -64,7 +64,7 @@ func (s *settings) warnOfMissing(ctx context.Context) {
 		return
 	}
 	s.warned.Do(func() {
-		slog.WarnContext(context.WithoutCancel(ctx), "latchkey: a task was put off because its key is busy, "+
+		logger.WarnContext(context.WithoutCancel(ctx), "latchkey: a task was put off because its key is busy, "+
 			"but asynq has not been told what that means; call asynqlock.Configure, or add to asynq.Config", "missing", missing)
 	})
 }

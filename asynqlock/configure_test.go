@@ -85,7 +85,7 @@ func TestForgottenSettingsAreWarnedOf(t *testing.T) {
 		"revoked, which needs neither": {configure: forget, policy: asynqlock.Drop},
 	} {
 		t.Run(name, func(t *testing.T) {
-			log := captureLog(t)
+			log := new(captured)
 			synctest.Test(t, func(t *testing.T) {
 				b := newBubble(t)
 				defer b.close()
@@ -94,7 +94,7 @@ func TestForgottenSettingsAreWarnedOf(t *testing.T) {
 				defer release()
 				mux := asynq.NewServeMux()
 				mux.Use(asynqlock.New(asynqlock.Config{
-					Locker: b.locker(), Key: keyfunc.Payload("order_id"), OnBusy: c.policy, Options: []core.Option{core.NoWait()},
+					Locker: b.locker(core.Logger(log.logger())), Key: keyfunc.Payload("order_id"), OnBusy: c.policy, Options: []core.Option{core.NoWait()},
 				}))
 				mux.Handle("order:pay", forbidden(t))
 				b.start(4, mux, c.configure)
@@ -149,11 +149,15 @@ func (c *captured) String() string {
 	return c.text.String()
 }
 
+func (c *captured) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
 // captureLog returns what the default logger is told until the end of the test.
 func captureLog(t *testing.T) *captured {
 	t.Helper()
 	log, before := new(captured), slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	slog.SetDefault(log.logger())
 	t.Cleanup(func() { slog.SetDefault(before) })
 	return log
 }

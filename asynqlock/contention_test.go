@@ -23,10 +23,7 @@ func TestTheLogSaysWhoIsInTheWay(t *testing.T) {
 	for policy, wants := range map[asynqlock.BusyPolicy]int{asynqlock.Retry: 1, asynqlock.Drop: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
-			before := slog.Default()
-			slog.SetDefault(slog.New(slog.NewJSONHandler(&log, nil)))
-			defer slog.SetDefault(before)
-			locker := locktest.New(t, core.Describe("shop-eu-3"))
+			locker := locktest.New(t, core.Describe("shop-eu-3"), core.Logger(slog.New(slog.NewJSONHandler(&log, nil))))
 			locktest.Hold(t, locker, "order_id=42")
 			guard := asynqlock.New(asynqlock.Config{Locker: locker, Key: keyfunc.Payload("order_id"), OnBusy: policy})
 			wantErr(t, guard(forbidden(t)).ProcessTask(ctx, order("42")), core.ErrNotAcquired)
@@ -63,14 +60,24 @@ func TestTheLogSaysWhoIsInTheWay(t *testing.T) {
 
 // A key that is there and cannot be used is not said to be missing. The error names the part, and not its value.
 func TestAKeyThatCannotBeUsed(t *testing.T) {
-	guard := asynqlock.ByPayload("order_id")
 	for payload, want := range map[string]string{
 		`{}`:                      `asynqlock: no key for a task of type "order:pay": skip retry for the task: keyfunc: payload field "order_id": missing`,
 		`{"order_id":["s3cret"]}`: `asynqlock: the key of a task of type "order:pay" cannot be used: skip retry for the task: keyfunc: payload field "order_id": malformed`,
 	} {
-		err := guard(forbidden(t)).ProcessTask(background, asynq.NewTask("order:pay", []byte(payload)))
+		var log bytes.Buffer
+		guard := asynqlock.With(locktest.New(t, core.Logger(slog.New(slog.NewTextHandler(&log, nil))))).ByPayload("order_id")
+		ctx := taskContext(t, "my-id", 25)
+		err := guard(forbidden(t)).ProcessTask(ctx, asynq.NewTask("order:pay", []byte(payload)))
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v; want %s", payload, err, want)
+		}
+		line := `msg="latchkey: a task was refused because its key cannot be used" `
+		if payload == "{}" {
+			line = `msg="latchkey: a task was refused because it has no key" `
+		}
+		line += `type=order:pay task=my-id part=order_id error="`
+		if n := strings.Count(log.String(), line); n != 1 || strings.Contains(log.String(), "s3cret") {
+			t.Errorf("%s: the log is %s; want %s", payload, &log, line)
 		}
 	}
 }

@@ -46,15 +46,12 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	if errors.Is(err, keyfunc.ErrSkip) {
 		return next.ProcessTask(ctx, t)
 	}
-	locker := g.config.Locker
-	if locker == nil {
-		locker = core.Default()
-	}
+	locker := g.locker()
 	if err != nil {
 		if locker != nil {
 			adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Reason: "invalid_key", Err: err}, g.config.Options...)
 		}
-		return noKey(t, err)
+		return g.noKey(ctx, t, err)
 	}
 	if locker == nil {
 		g.noLocker.Do(func() {
@@ -95,7 +92,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	var busy *core.BusyError
 	switch {
 	case errors.Is(err, core.ErrInvalidKey):
-		return noKey(t, err)
+		return g.noKey(ctx, t, err)
 	case errors.As(err, &busy):
 		if time.Since(began) >= contention.LongWait {
 			id, _ := asynq.GetTaskID(ctx)
@@ -103,7 +100,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		}
 		r := g.refuse(ctx, locker, me, busy)
 		if !errors.Is(r, asynq.RevokeTask) {
-			settingsMade.warnOfMissing(ctx)
+			settingsMade.warnOfMissing(ctx, g.log.Logger())
 		}
 		if time.Since(began) >= longest {
 			r.cause = fmt.Errorf("its deadline is near: %w", r.cause)
@@ -116,11 +113,24 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	}
 }
 
-func noKey(t *asynq.Task, err error) error {
+// locker is nil where none is set.
+func (g *guard) locker() *core.Locker {
+	if g.config.Locker != nil {
+		return g.config.Locker
+	}
+	return core.Default()
+}
+
+// noKey has asynq archive a task, of which only the log tells.
+func (g *guard) noKey(ctx context.Context, t *asynq.Task, err error) error {
 	format := "asynqlock: the key of a task of type %q cannot be used: %w: %w"
+	kind := "a task was refused because its key cannot be used"
 	if errors.Is(err, keyfunc.ErrMissing) {
 		format = "asynqlock: no key for a task of type %q: %w: %w"
+		kind = "a task was refused because it has no key"
 	}
+	id, _ := asynq.GetTaskID(ctx)
+	g.log.Limited(ctx, slog.LevelWarn, kind, "type", t.Type(), "task", id, "part", keyfunc.PartName(err), "error", err)
 	return fmt.Errorf(format, t.Type(), asynq.SkipRetry, err)
 }
 

@@ -3,6 +3,7 @@ package asynqlock
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/hibiken/asynq"
 
@@ -87,7 +88,7 @@ func (cfg Config) with(opts []core.Option) Config {
 // validate panics when an option is bad.
 func (cfg Config) validate() {
 	if err := adapter.Validate(cfg.Options...); err != nil {
-		panic("asynqlock: bad option: " + err.Error())
+		panic("asynqlock: bad option: " + strings.ReplaceAll(err.Error(), "core: ", ""))
 	}
 	if cfg.OnBusy != Retry && cfg.OnBusy != Drop {
 		panic("asynqlock: OnBusy is neither Retry nor Drop")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/option"
@@ -46,6 +47,14 @@ func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
 		_, e.Reason = kindOf(e.Err)
 	}
 	l.notify(ctx, e)
+}
+
+// LoggerOf returns who gets the lines of a Locker, nil for none.
+func (inside) LoggerOf(l *Locker) *slog.Logger {
+	if l == nil || l.defaults.logger == nil {
+		return slog.Default()
+	}
+	return l.defaults.logger
 }
 
 // lookUpAgain is when the next lock may be looked up for the log. A log that has a line each second asks for each, although one

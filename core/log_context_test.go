@@ -115,6 +115,33 @@ func TestEveryLossIsToldWithItsKey(t *testing.T) {
 	}
 }
 
+// The line of a loss has the word by which metrics count it.
+func TestALossIsLoggedWithItsReason(t *testing.T) {
+	for reason, c := range map[string]struct {
+		option core.Option
+		lose   func(l *core.Locker, s *embedded)
+	}{
+		"deleted":  {core.MaxWaiters(1), func(_ *core.Locker, s *embedded) { s.Del("lock:k") }},
+		"expired":  {core.FixedLease(time.Second), func(*core.Locker, *embedded) {}},
+		"max_hold": {core.MaxHold(time.Second), func(*core.Locker, *embedded) {}},
+		"closed":   {core.MaxWaiters(1), func(l *core.Locker, _ *embedded) { _ = l.Close(within(time.Second)) }},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				log := newRequestLog(t)
+				l := s.open(core.Logger(slog.New(log)))
+				take(t, background, l, "k", c.option)
+				c.lose(l, s)
+				time.Sleep(2 * time.Minute)
+				if lines := log.of("a lock was lost while held"); len(lines) != 1 || lines[0]["reason"] != reason {
+					t.Errorf("logged: %v", lines)
+				}
+				_ = l.Close(background)
+			})
+		})
+	}
+}
+
 // leadAndLose leads, and goes on for a while after a loss.
 func leadAndLose(t *testing.T, ctx context.Context, l *core.Locker, s *embedded, after time.Duration) {
 	terms := 0

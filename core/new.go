@@ -95,7 +95,7 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 	l.timeout = cmp.Or(s.timeout, min(timeout, s.Lease/ofLease))
 	l.started = schedule.Now()
 	l.leases, l.closing = map[*lease]struct{}{}, make(chan struct{})
-	l.report.Logger = s.logger
+	l.report.Logger = func() *slog.Logger { return inside{}.LoggerOf(l) }
 	l.observers = observers{list: s.observers, report: &l.report}
 	return l, nil
 }
@@ -172,7 +172,8 @@ func Timeout(d time.Duration) Option {
 // as warnings, with the context of the call that wanted the lock: its values, not its end. Each kind has
 // at most one line a second. What comes meanwhile is told together, a second later or at the end of
 // [Locker.Close]: omitted says how many there were beside the one, and omitted_keys has their keys, up to
-// 8 KiB. A [Locker.ForceUnlock] is information. The default is [slog.Default]. Option of [New] only.
+// 8 KiB. A [Locker.ForceUnlock] is information. Middleware logs there, too, what becomes of its requests
+// and tasks. The default is [slog.Default]. Option of [New] only.
 func Logger(logger *slog.Logger) Option {
 	if logger == nil {
 		return badOption("Logger is nil")

@@ -222,18 +222,21 @@ func (o *observation) released() {
 	o.held(EventReleased, "", nil)
 }
 
-// lost ends with a lease that was lost, when its time was over or before.
-func (o *observation) lost(why error, expired bool) {
-	if o == nil {
-		return
-	}
+// reasonOfLoss is the word for why a lease was lost, when its time was over or before.
+func reasonOfLoss(why error, expired bool) string {
 	_, reason := kindOf(why)
 	switch {
 	case reason != "lost":
+		return reason
 	case expired:
-		reason = "expired"
-	default:
-		reason = "deleted"
+		return "expired"
 	}
-	o.held(EventLost, reason, why)
+	return "deleted"
+}
+
+// lost ends with a lease that was lost.
+func (o *observation) lost(why error, expired bool) {
+	if o != nil {
+		o.held(EventLost, reasonOfLoss(why, expired), why)
+	}
 }

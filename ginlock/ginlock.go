@@ -166,7 +166,7 @@ func next(c *gin.Context, rest *chain, ctx context.Context, outcome *guard.Outco
 
 	c.Request = guard.Inner(outer, ctx)
 	if lock, ok := core.FromContext(ctx); ok {
-		tellOfContext(c, lock)
+		tellOfContext(c, lock, received.Logger())
 		c.Set(adapter.ContextKey, lock)
 	}
 	var watched *recorded

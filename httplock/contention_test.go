@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -132,6 +133,11 @@ func TestTheLogSaysWhoIsInTheWay(t *testing.T) {
 					if line[name] != value {
 						t.Errorf("%s is %v; want %v", name, line[name], value)
 					}
+				}
+				info, err := l.Inspect(context.Background(), "orderID=s3cret")
+				isOwner := func(h core.Holder) bool { return h.Owner == line["owner"] }
+				if err != nil || slices.ContainsFunc(info.Holders, isOwner) != c.held {
+					t.Errorf("the owner is %v", line["owner"])
 				}
 				holder, _ := line["holder"].(string)
 				if me(holder) != c.held || c.held && line["for"] != float64(5*time.Second) {

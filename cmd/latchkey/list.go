@@ -112,7 +112,7 @@ func lookUp(ctx context.Context, locker *core.Locker, keys []string) ([]found, e
 
 // table shows locks in lines of 80 columns.
 func (p *program) table(locks []found) {
-	rows := [][]string{{"KEY", "STATE", "HOLDER", "HELD", "LEFT", "WAIT"}}
+	rows := [][]string{{"KEY", "STATE", "HOLDER", "HELD", "LEFT", "PROCS"}}
 	for _, l := range locks {
 		holder, held, ttl := "-", "-", l.TTL
 		if longest, ok := contention.Longest(l.Info); ok {

@@ -92,7 +92,7 @@ func TestWhatThereIs(t *testing.T) {
 		want []string
 	}{
 		{[]string{"ls"}, []string{
-			"KEY STATE HOLDER HELD LEFT WAIT",
+			"KEY STATE HOLDER HELD LEFT PROCS",
 			`"a held root (1)" held "b 1 30s" - 30s 0`, // spaces are one here
 			`"b\u2800held\u3164" held "\u0301é\ufe0f" - 30s 0`,
 			`"café {1}\n" held "job\u202e7" - 30s 0`,
@@ -106,8 +106,8 @@ func TestWhatThereIs(t *testing.T) {
 			"tenant permits 2 holders - 30s 0",
 			"upload parked - - 1m0s 0",
 		}},
-		{[]string{"ls", "order"}, []string{"KEY STATE HOLDER HELD LEFT WAIT", "orderID=7 held shop-eu - 30s 0"}},
-		{[]string{"ls", "-prefix", "[x]*:"}, []string{"KEY STATE HOLDER HELD LEFT WAIT", "theirs held shop-eu - 30s 0"}},
+		{[]string{"ls", "order"}, []string{"KEY STATE HOLDER HELD LEFT PROCS", "orderID=7 held shop-eu - 30s 0"}},
+		{[]string{"ls", "-prefix", "[x]*:"}, []string{"KEY STATE HOLDER HELD LEFT PROCS", "theirs held shop-eu - 30s 0"}},
 		{[]string{"show", "orderID=7"}, []string{
 			"key orderID=7", "state held", "owner " + held.Owner(),
 			fmt.Sprintf(`process %d of "shop-eu", since %s`, os.Getpid(), who.Since.Format(time.RFC3339)), "holds 1", "held -", "left 30s",

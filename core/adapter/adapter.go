@@ -5,6 +5,7 @@ package adapter
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -18,6 +19,7 @@ var inside = option.Inside.(interface {
 	Option(set func(*settings)) core.Option
 	Settings(l *core.Locker, opts []core.Option) (*settings, error)
 	Notify(ctx context.Context, l *core.Locker, e core.Event, opts []core.Option)
+	LoggerOf(l *core.Locker) *slog.Logger
 	LookUp(l *core.Locker, key string, then func(info core.Info, waiting int, asked bool))
 	LocksOf(ctx context.Context) []*core.Lock
 	HandOver(ctx context.Context, k *core.Lock, ticket string, ttl time.Duration, then func() error) error
@@ -30,6 +32,10 @@ var inside = option.Inside.(interface {
 // stored under this string key. Frameworks whose request object is a context that shows string keys
 // only, as gin's does, store the lock there, so that locks taken under that object re-enter.
 const ContextKey = option.ContextKey
+
+// LoggerOf returns the [core.Logger] of a Locker, for the lines of an adapter: [slog.Default] where the Locker has
+// none, or is nil. It does not block, and is safe for concurrent use.
+func LoggerOf(locker *core.Locker) *slog.Logger { return inside.LoggerOf(locker) }
 
 // LookUp is for the log of a call that was refused. It calls then, once, with the state of a lock and how
 // many calls of this process wait for it. Redis is asked in the background, at most once in 0.9 s for all

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"log/slog"
+	"os"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -38,6 +40,24 @@ func ExampleLookUp() {
 	// Redis has answered: true
 	// held by shop-eu-3 for less than a minute: true
 	// waiting here: 0
+}
+
+// What an adapter has to say goes where the lines of its Locker go.
+func ExampleLoggerOf() {
+	t := &exampleT{}
+	defer t.end()
+	untimed := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: untimed}))
+	locker := locktest.New(t, core.Logger(logger))
+
+	adapter.LoggerOf(locker).Info("a message was refused because it has no key", "topic", "orders")
+	// Output:
+	// level=INFO msg="a message was refused because it has no key" topic=orders
 }
 
 // A tool that looks at locks writes nothing in Redis.

@@ -90,7 +90,7 @@ var exclusionCases = []conformanceCase{
 		}
 		crowd.Wait()
 		synctest.Wait()
-		names := fmt.Sprintf("state=held holder=%q for=3s ", holder)
+		names := fmt.Sprintf("state=held holder=%q owner=%s for=3s ", holder, k.Owner())
 		if h.log.count(names) != 1 || h.log.count(line) != 1 || h.log.count("key=\"orderID=42\"") != 1 || h.log.count("the wait of 3s is over") != 1 {
 			h.Errorf("the log:\n%s", h.log.buf.String())
 		}

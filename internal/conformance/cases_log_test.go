@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"testing/synctest"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -120,6 +121,48 @@ var logCases = []conformanceCase{
 		time.Sleep(2 * time.Second)
 		if h.log.count("it has no key") != 2 || h.log.count("omitted=18") != 1 {
 			h.Errorf("logged\n%s", h.log.text())
+		}
+	}},
+	{"lines go to the Logger of the request's Locker: of With, of an option, or of the default of that moment", func(h *harness) {
+		missing := guarding{header: "X-Order"}
+		inVain := guarding{param: "orderID"}
+		for _, given := range []func(g guarding, own *core.Locker) guarding{
+			func(g guarding, own *core.Locker) guarding { g.with = &with{locker: own}; return g },
+			func(g guarding, own *core.Locker) guarding {
+				g.options = []core.Option{h.framework.locker(own)}
+				return g
+			},
+			func(g guarding, own *core.Locker) guarding { core.SetDefault(own); return g },
+		} {
+			log := &logBuffer{}
+			own := h.lockerWith(core.Logger(slog.New(slog.NewJSONHandler(log, nil))))
+			server := h.build(post("/orders/{orderID}", []guarding{given(inVain, own)}, h.never()), post("/pay/{orderID}", []guarding{given(missing, own)}, h.never()))
+			k := h.holdOn(own, "orderID=42")
+			h.wantStatus(send(server, "POST", "/orders/42"), http.StatusConflict)
+			h.wantStatus(send(server, "POST", "/pay/42"), http.StatusBadRequest)
+			synctest.Wait()
+			h.unlock(k)
+			if log.count("in vain") != 1 || log.count(k.Owner()) != 1 || log.count("has no key") != 1 || h.log.text() != "" {
+				h.Errorf("its log is\n%s\nand the default log\n%s", log.text(), h.log.text())
+			}
+		}
+	}},
+	{"the route of a line has its method: that of net/http's pattern, or a known one", func(h *harness) {
+		for method, has := range map[string]bool{"GET": true, "PUT": true, "PATCH": true, "DELETE": true, "ANYTHING": h.framework.name == netHTTPFramework.name} {
+			h.log.reset()
+			send(h.build(route{method: method, pattern: "/orders/{orderID}", guards: []guarding{{header: "X-Order"}}, handle: h.never()}), method, "/orders/42")
+			if h.log.count("it has no key") != 1 || h.log.count(`route="`+method+` /orders/`) == 1 != has || h.log.count(method) == 1 != has {
+				h.Errorf("%s: %s", method, h.log.text())
+			}
+		}
+	}},
+	{"an Idempotency-Key that is used for another request: a line with the key's name", func(h *harness) {
+		server := h.shop(&guard.Idempotency{}, paid)
+		server.order("s3cret", "a")
+		h.wantDraft(server.order("s3cret", "b"), http.StatusUnprocessableEntity, alreadyUsed)
+		line := `msg="latchkey: a request was refused because another one was sent with the same key" route="POST /orders" part=Idempotency-Key`
+		if h.log.count(line) != 1 || h.log.count("s3cret") > 0 {
+			h.Errorf("the log is %s", h.log.text())
 		}
 	}},
 }

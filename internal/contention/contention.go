@@ -49,7 +49,7 @@ func details(info core.Info) []any {
 		args = append(args, "handed_over_by", Process(info.HandedOverBy))
 	}
 	if longest, ok := Longest(info); ok {
-		args = append(args, "holder", Process(longest.Owner), "for", longest.HeldFor.Round(time.Millisecond))
+		args = append(args, "holder", Process(longest.Owner), "owner", longest.Owner, "for", longest.HeldFor.Round(time.Millisecond))
 	}
 	if n := len(info.Holders); n > 1 {
 		args = append(args, "holders", n)

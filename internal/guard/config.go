@@ -130,10 +130,12 @@ func ofMiddleware(name string) string {
 }
 
 func (strict) String() string     { return ofMiddleware("Strict") }
-func (locker) String() string     { return ofMiddleware("the adapter's Locker") }
 func (bufferBody) String() string { return ofMiddleware("BufferBody") }
 func (failOpen) String() string   { return ofMiddleware("FailOpen") }
 func (status) String() string     { return ofMiddleware("Status") }
+func (locker) String() string {
+	return ofMiddleware("the adapter's Locker") + "; asynqlock.Locker is that of tasks"
+}
 
 type (
 	strict     struct{}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -76,6 +77,7 @@ func newGuard(name string, cfg Config) *Guard {
 		reads.Names = append(reads.Names, keyfunc.Describe(cfg.Idempotent.Fingerprint, nil).Names...)
 	}
 	g.config, g.options, g.reads = cfg, append(own, cfg.Options...), reads
+	g.log.Logger = func() *slog.Logger { return adapter.LoggerOf(g.locker()) }
 	return g
 }
 
@@ -127,7 +129,7 @@ func (g *Guard) refuse(r Request, refusal *Refusal) *Refusal {
 // lock that was waited for.
 func (g *Guard) report(r Request, refusal *Refusal) {
 	ctx := r.HTTP().Context()
-	route, _ := r.Route()
+	route := routeText(r)
 	switch refusal.Status {
 	case http.StatusInternalServerError:
 		g.log.Limited(ctx, slog.LevelError, "a request was refused because the middleware is misconfigured",
@@ -136,6 +138,9 @@ func (g *Guard) report(r Request, refusal *Refusal) {
 		if locker := g.locker(); locker != nil && refusal.isBusy() && refusal.waited >= contention.LongWait {
 			contention.WriteInVain(ctx, &g.log, locker, "a request has waited for its lock in vain", refusal.cause, "route", route)
 		}
+	case http.StatusUnprocessableEntity:
+		g.log.Limited(ctx, slog.LevelInfo, "a request was refused because another one was sent with the same key",
+			"route", route, "part", strings.Join(keyfunc.Describe(g.config.Idempotent.Key, nil).Names, ", "))
 	case http.StatusServiceUnavailable:
 		g.log.Limited(ctx, slog.LevelWarn, "requests are refused", "error", refusal.cause)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
@@ -143,7 +148,7 @@ func (g *Guard) report(r Request, refusal *Refusal) {
 		if refusal.Code == "missing" {
 			kind = "a request was refused because it has no key"
 		}
-		g.log.Limited(ctx, slog.LevelInfo, kind, "route", route, "part", partText(refusal), "reason", refusal.Detail)
+		g.log.Limited(ctx, slog.LevelInfo, kind, "route", route, "part", g.partText(refusal), "reason", refusal.Detail)
 	}
 }
 

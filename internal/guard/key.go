@@ -1,10 +1,10 @@
 package guard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
@@ -81,12 +81,15 @@ func (g *Guard) partOf(refusal *Refusal) string {
 	return ""
 }
 
-// partText is what the log says of it.
-func partText(refusal *Refusal) string {
-	if refusal.Part == "" && keyfunc.PartName(refusal.cause) != "" {
-		return ""
+// partText is what the log says of it: the same name, or those of all parts of a key that is too long.
+func (g *Guard) partText(refusal *Refusal) string {
+	switch {
+	case refusal.Part != "" || keyfunc.PartName(refusal.cause) != "":
+		return refusal.Part
+	case errors.Is(refusal.cause, core.ErrInvalidKey):
+		return strings.Join(g.reads.Names, ", ")
 	}
-	return cmp.Or(keyfunc.Part(refusal.cause), refusal.Part)
+	return keyfunc.Part(refusal.cause)
 }
 
 // alone is a key as a set of its own.

@@ -45,7 +45,7 @@ func (g *Guard) declares(r Request) (bool, *Refusal) {
 	}
 	if _, again := g.warned.LoadOrStore(pattern, true); !again {
 		g.log.Each(r.HTTP().Context(), slog.LevelWarn, "a route is not guarded, because it does not declare the parameter",
-			"route", pattern, "parameter", name)
+			"route", routeText(r), "parameter", name)
 	}
 	return false, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
@@ -30,6 +31,18 @@ type Request interface {
 	// ServedBy returns the name, as FunctionName has it, of the framework's function that ends when its
 	// context may be used for another request; empty: there is no such context.
 	ServedBy() string
+}
+
+// routeText is the route of a request for the log, with its method. Clients can make methods up: those are left out.
+func routeText(r Request) string {
+	pattern, _ := r.Route()
+	switch method := r.HTTP().Method; {
+	case pattern == "" || strings.Contains(pattern, " "):
+		return pattern
+	case IsSafe(r.HTTP()), method == http.MethodPost, method == http.MethodPut, method == http.MethodPatch, method == http.MethodDelete:
+		return method + " " + pattern
+	}
+	return pattern
 }
 
 // isUnmatched reports whether no route has matched: then nothing is misconfigured,

@@ -79,6 +79,9 @@ func (in *Received) IsOurs() bool {
 	return false
 }
 
+// Logger gets the lines of the guard.
+func (in *Received) Logger() *slog.Logger { return in.guard.log.Logger() }
+
 // IsOver reports whether the guard has ended, so that nothing may be run under its lock.
 func (in *Received) IsOver() bool { return in.over.Load() }
 

@@ -3,6 +3,7 @@ package guard
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/core/adapter"
@@ -58,6 +59,6 @@ func (c *Common[F]) apply(name string, opts []core.Option) {
 
 func validate(name string, opts []core.Option) {
 	if err := adapter.Validate(opts...); err != nil {
-		panic(name + ": bad option: " + err.Error())
+		panic(name + ": bad option: " + strings.ReplaceAll(err.Error(), "core: ", ""))
 	}
 }

@@ -3,7 +3,6 @@
 package limitedlog
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -16,7 +15,7 @@ const maxKeys = 8 << 10
 
 // Log is safe for concurrent use. The zero value is ready.
 type Log struct {
-	Logger *slog.Logger                // nil: slog.Default
+	Logger func() *slog.Logger         // asked for each line; nil: slog.Default
 	After  func(time.Duration, func()) // calls a function later; nil: as time.AfterFunc does
 
 	mu     sync.Mutex
@@ -33,6 +32,7 @@ type written struct {
 // line is the first one that was left out, and what is known of those after it.
 type line struct {
 	ctx      context.Context
+	logger   *slog.Logger
 	level    slog.Level
 	kind     string
 	args     []any
@@ -53,7 +53,7 @@ func (l *Log) Limited(ctx context.Context, level slog.Level, kind string, args .
 // Completed is Limited for a line of which complete finds more out, at once or in the background, when it is to be written.
 // It has to call write once.
 func (l *Log) Completed(ctx context.Context, level slog.Level, kind string, complete func(write func(more ...any)), args ...any) {
-	n := &line{ctx: ctx, level: level, kind: kind, args: args, complete: complete, keys: []string{keyOf(args)}}
+	n := &line{ctx: ctx, logger: l.logger(), level: level, kind: kind, args: args, complete: complete, keys: []string{keyOf(args)}}
 	if !l.leavesOut(n) {
 		l.write(n)
 	}
@@ -131,7 +131,7 @@ func (l *Log) write(n *line) {
 		if n.more > 0 {
 			args = append(args, "more_keys", n.more)
 		}
-		l.Each(n.ctx, n.level, n.kind, args...)
+		each(n.ctx, n.logger, n.level, n.kind, args)
 	}
 	if n.complete == nil {
 		write()
@@ -142,7 +142,18 @@ func (l *Log) write(n *line) {
 
 // Each writes a line, however many there were.
 func (l *Log) Each(ctx context.Context, level slog.Level, kind string, args ...any) {
-	cmp.Or(l.Logger, slog.Default()).Log(context.WithoutCancel(ctx), level, "latchkey: "+kind, args...)
+	each(ctx, l.logger(), level, kind, args)
+}
+
+func each(ctx context.Context, logger *slog.Logger, level slog.Level, kind string, args []any) {
+	logger.Log(context.WithoutCancel(ctx), level, "latchkey: "+kind, args...)
+}
+
+func (l *Log) logger() *slog.Logger {
+	if l.Logger == nil {
+		return slog.Default()
+	}
+	return l.Logger()
 }
 
 // omit counts a line that comes after it, with that key.

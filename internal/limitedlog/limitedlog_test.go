@@ -60,7 +60,7 @@ func (w *written) want(t *testing.T, when string, want ...string) {
 func bubble(t *testing.T, test func(t *testing.T, l *limitedlog.Log, w *written)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &written{}
-		test(t, &limitedlog.Log{Logger: slog.New(slog.NewJSONHandler(w, nil))}, w)
+		test(t, &limitedlog.Log{Logger: func() *slog.Logger { return slog.New(slog.NewJSONHandler(w, nil)) }}, w)
 	})
 }
 
@@ -160,9 +160,20 @@ func (h fromContext) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
+// What is written later goes to who was to have it: by then the lines of another one may be asked for.
+func TestALineThatIsLeftOutHasTheLoggerOfItsTime(t *testing.T) {
+	bubble(t, func(t *testing.T, l *limitedlog.Log, w *written) {
+		lose(l, "a", "b")
+		l.Logger = func() *slog.Logger { return slog.New(slog.DiscardHandler) }
+		time.Sleep(time.Second)
+		w.want(t, "after a second", `{"key":"a","msg":"latchkey: lost","why":"of a"}`, `{"key":"b","msg":"latchkey: lost","why":"of b"}`)
+	})
+}
+
 func TestALineHasTheContextOfItsCall(t *testing.T) {
 	bubble(t, func(t *testing.T, l *limitedlog.Log, w *written) {
-		l.Logger = slog.New(fromContext{l.Logger.Handler(), t})
+		logger := slog.New(fromContext{l.Logger().Handler(), t})
+		l.Logger = func() *slog.Logger { return logger }
 		for _, request := range []string{"1", "2", "3"} {
 			ctx, cancel := context.WithCancel(context.WithValue(background, requestKey{}, request))
 			cancel()
