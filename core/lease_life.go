@@ -16,11 +16,11 @@ var errLateGrant = errors.New("the answer took longer than the lease")
 
 // start starts the watchdog of a lease that has its first handle, unless it has ended by now, or the Locker closes.
 func (s *lease) start() error {
-	switch key := s.name.Key(); {
+	switch {
 	case s.since >= s.life.Ends:
-		return unavailableError("taking", key, fmt.Errorf("%w of %v", errLateGrant, s.Lease))
+		return unavailableError("taking", s.name.Key(), fmt.Errorf("%w of %v", errLateGrant, s.Lease))
 	case !s.engine.register(s):
-		return closedError("taking", key)
+		return closedError("taking", s.name.Key())
 	}
 	s.mu.Lock()
 	_ = s.unlockAfter(life.Effects{})
