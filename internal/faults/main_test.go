@@ -14,7 +14,7 @@ import (
 var (
 	longFor = flag.Duration("faults.for", 0, "inject faults at random for that long, and print a table; 0: each fault once")
 	only    = flag.String("faults.only", "", "inject only the faults whose name matches this regular expression")
-	beside  = flag.String("faults.beside", "", "every second worker that is started is this test binary, of another commit")
+	beside  = flag.String("faults.beside", "", "every second worker is this test binary, of another commit")
 	seed    = flag.Uint64("faults.seed", 0, "repeat the order of faults of an earlier run; 0: a new one")
 )
 
