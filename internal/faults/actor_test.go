@@ -106,11 +106,7 @@ func (a *actorState) form(key string) form {
 	case key == readAndWritten && n < 60:
 		return form{Shared: true}
 	case key == permitted && n < 90:
-		f := form{Permits: 2 + n%2}
-		if a.worker.setup.Weights {
-			f.Weight = 1 + n/2%2
-		}
-		return f
+		return form{Permits: 2 + n%2, Weight: 1 + n/2%2}
 	}
 	return form{}
 }

@@ -15,7 +15,6 @@ type setup struct {
 	Redis   address
 	Members int           // of the quorum; 1 without one
 	Timeout time.Duration // of the Locker; 0 for the one that follows from its lease
-	Weights bool          // Calls take several permits: not beside a commit that may not know them.
 	Beside  bool          `json:"-"` // The worker is the binary of -faults.beside.
 }
 
