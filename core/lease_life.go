@@ -137,7 +137,8 @@ func (s *lease) lose(ended life.Effects, why error, handles []*handle, observed 
 	if ended.Ended == life.Closed {
 		tell = s.engine.report.warn
 	}
-	tell(s.first.under.call, "a lock was lost while held", "key", s.name.Key(), "reason", reasonOfLoss(why, ended.Ended.IsTimeOver()), "error", why)
+	reason := reasonOfLoss(why, ended.Ended.IsTimeOver())
+	tell(s.first.under.call, "a lock was lost while held", "key", s.name.Key(), "reason", reason, "error", why)
 	s.engine.unregister(s)
 	s.engine.queues.Signal(s.name.Lock(), 0)
 }

@@ -233,7 +233,8 @@ type problem struct {
 
 // Body returns the body.
 func (r *Refusal) Body() *Body {
-	p := problem{Type: "about:blank", Title: cmp.Or(r.title, http.StatusText(r.Status)), Status: r.Status, Detail: r.Detail, Code: r.Code, Part: r.Part}
+	title := cmp.Or(r.title, http.StatusText(r.Status))
+	p := problem{Type: "about:blank", Title: title, Status: r.Status, Detail: r.Detail, Code: r.Code, Part: r.Part}
 	if r.title != "" {
 		p.Type = idempotencyProblem
 	}

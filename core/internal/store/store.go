@@ -167,13 +167,17 @@ func (s *backend) Flush() {
 }
 
 // do runs a command on one server.
-func do[T any](ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode func(conn.Reply) (T, error)) (T, error) {
+func do[T any](
+	ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode func(conn.Reply) (T, error),
+) (T, error) {
 	reply, err := server.Do(ctx, c, timeout)
 	return decoded(server, c, reply, err, decode)
 }
 
 // decoded reads a reply. One that nobody can read may stand for something that was done.
-func decoded[T any](server *conn.Server, c *conn.Command, reply conn.Reply, err error, decode func(conn.Reply) (T, error)) (answer T, _ error) {
+func decoded[T any](
+	server *conn.Server, c *conn.Command, reply conn.Reply, err error, decode func(conn.Reply) (T, error),
+) (answer T, _ error) {
 	if err != nil {
 		return answer, err
 	}

@@ -56,7 +56,9 @@ func (p page) heldTable() dom.Node {
 			p.sortLink("", "key"), p.sortLink("age", "longest held"), p.sortLink("waiters", "most waiting"),
 		),
 		table("Locks that this process holds",
-			[]dom.Node{column("Key"), column("Held for", number), column("Lease left", number), column("Renewals", number), column("Waiting", number)},
+			[]dom.Node{
+				column("Key"), column("Held for", number), column("Lease left", number), column("Renewals", number), column("Waiting", number),
+			},
 			dom.Map(p.Held.Locks, p.heldRow),
 		),
 		rest(len(p.Held.Locks), p.Held.Matching),
@@ -107,7 +109,8 @@ func (p page) waitingTable() dom.Node {
 		table("Locks that calls of this process wait for",
 			[]dom.Node{column("Key"), column("Longest wait", number), column("Calls waiting", number)},
 			dom.Map(p.Waiting.Locks, func(w waitingLock) dom.Node {
-				return row(cell("Key", p.keyLink(w.Key)), p.since("Longest wait", w.Since), cell("Calls waiting", number, dom.Text(thousands(w.Waiters))))
+				calls := cell("Calls waiting", number, dom.Text(thousands(w.Waiters)))
+				return row(cell("Key", p.keyLink(w.Key)), p.since("Longest wait", w.Since), calls)
 			}),
 			html.Class("narrow"),
 		),

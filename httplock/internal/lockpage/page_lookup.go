@@ -99,7 +99,8 @@ func (p page) lookUpResult() dom.Node {
 		return dom.Group{
 			html.P(html.Role("alert"), dom.Text(l.Error)),
 			dom.Iff(l.Here != nil, func() dom.Node {
-				return html.P(dom.Textf("This process believes that it holds it, for %s, as ", p.age(l.Here.Since)), ownerText(l.Here.Owner), dom.Text("."))
+				held := dom.Textf("This process believes that it holds it, for %s, as ", p.age(l.Here.Since))
+				return html.P(held, ownerText(l.Here.Owner), dom.Text("."))
 			}),
 		}
 	case l.State == stateFree:
