@@ -80,8 +80,8 @@ func (s *shop) deleteHeld(server *redistest.Server) {
 	}
 }
 
-// outage stops Redis under a lock that is renewed, one that is released, and requests
-// that ask for one, until all of them have noticed.
+// outage stops Redis under a lock that is renewed and waited for, one that is released, and
+// requests that ask for one, until all of them have noticed.
 func (s *shop) outage(server *redistest.Server) {
 	before := s.read(held)
 	answers := []<-chan int{
@@ -89,6 +89,8 @@ func (s *shop) outage(server *redistest.Server) {
 		s.post(s.t.Context(), "/orders/7/pay?takes=1s"),
 	}
 	s.await(before+2, held)
+	answers = append(answers, s.post(s.t.Context(), "/orders/6/pay")) // who waits listens to Redis
+	s.await(1, waiting)
 	server.Stop(s.t)
 	const refused = 50
 	for i := range refused {
