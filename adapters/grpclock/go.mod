@@ -1,14 +1,12 @@
-// Not under latchkey's own path, so that the compiler refuses what is internal there,
-// as it does in your module.
-module example.com/adapters/grpclock
+module github.com/latchkey-go/latchkey/adapters/grpclock
 
 go 1.25.0
 
-replace github.com/latchkey-go/latchkey => ../../..
+replace github.com/latchkey-go/latchkey => ../..
 
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
-	github.com/latchkey-go/latchkey v0.0.0
+	github.com/latchkey-go/latchkey v0.1.0
 	github.com/redis/go-redis/v9 v9.22.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260706201446-f0a921348800
 	google.golang.org/grpc v1.84.0

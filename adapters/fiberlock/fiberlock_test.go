@@ -1,4 +1,4 @@
-package hertzlock_test
+package fiberlock_test
 
 import (
 	"context"
@@ -9,34 +9,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudwego/hertz/pkg/app"
-	"github.com/cloudwego/hertz/pkg/app/middlewares/server/recovery"
-	"github.com/cloudwego/hertz/pkg/app/server"
+	"github.com/gofiber/fiber/v3"
+	recoverer "github.com/gofiber/fiber/v3/middleware/recover"
 
+	"github.com/latchkey-go/latchkey/adapters/fiberlock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/locktest"
-
-	"example.com/adapters/hertzlock"
 )
 
 var orderID = keyfunc.Int(keyfunc.Param("orderID"))
 
-func nothing(context.Context, *app.RequestContext) {}
+func nothing(fiber.Ctx) error { return nil }
 
-// guarded is one route, whose handler is guarded.
-func guarded(locker *core.Locker, handler app.HandlerFunc, opts ...core.Option) func(*server.Hertz) {
-	return func(h *server.Hertz) {
-		h.POST("/orders/:orderID", hertzlock.By(locker, orderID, opts...), handler)
-	}
+// guarded is an application with one route, whose handler is guarded.
+func guarded(locker *core.Locker, handler fiber.Handler, opts ...core.Option) *fiber.App {
+	app := fiber.New()
+	app.Post("/orders/:orderID", fiberlock.By(locker, orderID, opts...), handler)
+	return app
 }
 
 // parking returns a handler that says that it has entered, and stays.
-func parking() (handler app.HandlerFunc, entered chan string, leave chan struct{}) {
+func parking() (handler fiber.Handler, entered chan string, leave chan struct{}) {
 	entered, leave = make(chan string, 10), make(chan struct{})
-	return func(_ context.Context, c *app.RequestContext) {
-		entered <- string([]byte(c.Param("orderID")))
+	return func(c fiber.Ctx) error {
+		entered <- string([]byte(c.Params("orderID")))
 		<-leave
+		return nil
 	}, entered, leave
 }
 
@@ -49,7 +48,7 @@ func TestOneRequestAtATime(t *testing.T) {
 	go order("42")
 	receive(t, entered, "the first request")
 	heard.next(t, core.EventWaiting)
-	go order("042") // the same order
+	go order("+042") // the same order
 	heard.next(t, core.EventWaiting)
 	go order("43") // another one runs beside it
 	if id := receive(t, entered, "the request for another order"); id != "43" {
@@ -57,7 +56,7 @@ func TestOneRequestAtATime(t *testing.T) {
 	}
 	leave <- struct{}{}
 	leave <- struct{}{}
-	if id := receive(t, entered, "the second request"); id != "042" {
+	if id := receive(t, entered, "the second request"); id != "+042" {
 		t.Errorf("order %s", id)
 	}
 	leave <- struct{}{}
@@ -79,13 +78,13 @@ func TestBusyIsConflict(t *testing.T) {
 
 func TestRetryAfterIsRoundedUp(t *testing.T) {
 	locker, _ := newLocker(t)
-	url := serve(t, func(h *server.Hertz) {
-		h.POST("/:ms", hertzlock.By(locker, func(r keyfunc.Request) (string, error) {
-			ms, _ := r.Param("ms")
-			n, err := strconv.Atoi(ms)
-			return "", errors.Join(err, &core.BusyError{RetryAfter: time.Duration(n) * time.Millisecond})
-		}))
-	})
+	app := fiber.New()
+	app.Post("/:ms", fiberlock.By(locker, func(r keyfunc.Request) (string, error) {
+		ms, _ := r.Param("ms")
+		n, err := strconv.Atoi(ms)
+		return "", errors.Join(err, &core.BusyError{RetryAfter: time.Duration(n) * time.Millisecond})
+	}))
+	url := serve(t, app)
 	for ms, seconds := range map[string]string{"1": "1", "1000": "1", "1001": "2", "2999": "3"} {
 		if after := post(t, url+"/"+ms, "").header.Get("Retry-After"); after != seconds {
 			t.Errorf("%s ms: Retry-After %s, want %s", ms, after, seconds)
@@ -102,7 +101,7 @@ func TestRefusals(t *testing.T) {
 		want   int
 	}{
 		"malformed":               {orderID, "/orders/forty-two", nil, "", 400},
-		"empty parameter":         {keyfunc.Param("rest"), "/rest/", nil, "", 400},
+		"empty parameter":         {keyfunc.Param("line"), "/orders/42", nil, "", 400},
 		"header missing":          {keyfunc.Header("X-Order"), "/orders/42", nil, "", 400},
 		"header twice":            {keyfunc.Header("X-Order"), "/orders/42", []string{"X-Order", "42", "X-Order", "43"}, "", 400},
 		"cookie twice":            {keyfunc.Cookie("order"), "/orders/42", []string{"Cookie", "order=42; order=43"}, "", 400},
@@ -119,29 +118,23 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			locker, _ := newLocker(t)
-			url := serve(t, func(h *server.Hertz) {
-				guard := hertzlock.By(locker, c.key)
-				ran := func(context.Context, *app.RequestContext) { t.Error("the handler ran") }
-				h.POST("/orders/:orderID", guard, ran)
-				h.POST("/rest/*rest", guard, ran)
-				h.POST("/twice/:twice/:twice", guard, ran)
-			})
-			want(t, post(t, url+c.path, c.body, c.header...), c.want)
+			app := fiber.New()
+			guard := fiberlock.By(locker, c.key)
+			ran := func(fiber.Ctx) error { t.Error("the handler ran"); return nil }
+			app.Post("/orders/:orderID/:line?", guard, ran)
+			app.Post("/twice/:twice/:twice", guard, ran)
+			want(t, post(t, serve(t, app)+c.path, c.body, c.header...), c.want)
 		})
 	}
 }
 
-// A group, and h.Use before the routes, know the route.
-func TestUse(t *testing.T) {
-	locker, heard := newLocker(t)
-	url := serve(t, func(h *server.Hertz) {
-		h.Use(hertzlock.By(locker, orderID))
-		h.POST("/orders/:orderID", nothing)
-	})
-	want(t, post(t, url+"/orders/42", ""), http.StatusOK)
-	if key := heard.next(t, core.EventAcquired).Key; key != "orderID=42" {
-		t.Errorf("key %s", key)
-	}
+// In app.Use fiber does not know the route yet.
+func TestUseIsASetUpMistake(t *testing.T) {
+	locker, _ := newLocker(t)
+	app := fiber.New()
+	app.Use(fiberlock.By(locker, keyfunc.Optional(orderID)))
+	app.Post("/orders/:orderID", func(fiber.Ctx) error { t.Error("the handler ran"); return nil })
+	want(t, post(t, serve(t, app)+"/orders/42", ""), http.StatusInternalServerError)
 }
 
 func TestNoLocker(t *testing.T) {
@@ -171,26 +164,26 @@ func TestOutageIsUnavailable(t *testing.T) {
 
 // A window opens after a success only.
 func TestWindow(t *testing.T) {
-	for name, failing := range map[string]app.HandlerFunc{
-		"error":  func(_ context.Context, c *app.RequestContext) { _ = c.Error(errors.New("a failure")) },
-		"status": func(_ context.Context, c *app.RequestContext) { c.SetStatusCode(http.StatusPaymentRequired) },
-		"panic":  func(context.Context, *app.RequestContext) { panic("boom") },
+	for name, failing := range map[string]fiber.Handler{
+		"error":        func(fiber.Ctx) error { return errors.New("a failure") },
+		"fiber error":  func(fiber.Ctx) error { return fiber.ErrTeapot },
+		"status":       func(c fiber.Ctx) error { return c.SendStatus(http.StatusPaymentRequired) },
+		"panic":        func(fiber.Ctx) error { panic("boom") },
+		"inner refuse": func(c fiber.Ctx) error { c.Status(http.StatusBadRequest); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			locker, _ := newLocker(t)
 			var works atomic.Bool
-			url := serve(t, func(h *server.Hertz) {
-				// Errors of earlier middleware are not the handler's.
-				earlier := func(_ context.Context, c *app.RequestContext) { _ = c.Error(errors.New("a warning")) }
-				h.Use(recovery.Recovery(), earlier)
-				guard := hertzlock.By(locker, orderID, core.NoWait(), core.KeepFor(time.Hour))
-				h.POST("/orders/:orderID", guard, func(ctx context.Context, c *app.RequestContext) {
-					if !works.Load() {
-						failing(ctx, c)
-					}
-				})
+			app := fiber.New()
+			app.Use(recoverer.New())
+			app.Post("/orders/:orderID", fiberlock.By(locker, orderID, core.NoWait(), core.KeepFor(time.Hour)), func(c fiber.Ctx) error {
+				if !works.Load() {
+					return failing(c)
+				}
+				return nil
 			})
-			if a := post(t, url+"/orders/42", ""); a.status == http.StatusConflict {
+			url := serve(t, app)
+			if a := post(t, url+"/orders/42", ""); a.status < 400 || a.status == http.StatusConflict {
 				t.Errorf("status %d", a.status)
 			}
 			works.Store(true)
@@ -206,42 +199,60 @@ func TestWindow(t *testing.T) {
 
 func TestPanicReleases(t *testing.T) {
 	locker, _ := newLocker(t)
-	url := serve(t, func(h *server.Hertz) {
-		h.Use(recovery.Recovery())
-		h.POST("/orders/:orderID", hertzlock.By(locker, orderID), func(context.Context, *app.RequestContext) { panic("boom") })
-	})
-	want(t, post(t, url+"/orders/42", ""), http.StatusInternalServerError)
+	app := fiber.New()
+	app.Use(recoverer.New())
+	app.Post("/orders/:orderID", fiberlock.By(locker, orderID), func(fiber.Ctx) error { panic("boom") })
+	if a := post(t, serve(t, app)+"/orders/42", ""); a.status != http.StatusInternalServerError || a.body != "boom" {
+		t.Errorf("%v", a)
+	}
 	wantFree(t, locker)
 }
 
-func TestLossCancels(t *testing.T) {
-	locker, _ := newLocker(t)
-	url := serve(t, guarded(locker, func(ctx context.Context, c *app.RequestContext) {
-		locktest.Lose(t, locker, "orderID=42")
-		receive(t, ctx.Done(), "the end of the context")
-		if !errors.Is(context.Cause(ctx), core.ErrLost) {
-			t.Errorf("cause %v", context.Cause(ctx))
-		}
-		c.SetStatusCode(http.StatusTeapot)
-	}))
-	want(t, post(t, url+"/orders/42", ""), http.StatusTeapot)
+// The handler's context ends with the lock, and what the handler says about that does
+// not reach the client.
+func TestLoss(t *testing.T) {
+	for name, c := range map[string]struct {
+		report func(context.Context) error
+		want   int
+	}{
+		"cause":          {context.Cause, http.StatusServiceUnavailable},
+		"context":        {context.Context.Err, http.StatusServiceUnavailable},
+		"own error":      {func(context.Context) error { return fiber.ErrTeapot }, http.StatusTeapot},
+		"done meanwhile": {func(context.Context) error { return nil }, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locker, _ := newLocker(t)
+			url := serve(t, guarded(locker, func(ctx fiber.Ctx) error {
+				locktest.Lose(t, locker, "orderID=42")
+				receive(t, ctx.Context().Done(), "the end of the context")
+				return c.report(ctx.Context())
+			}))
+			want(t, post(t, url+"/orders/42", ""), c.want)
+		})
+	}
 }
 
-func TestReentry(t *testing.T) {
+// A handler may take the lock again, with its context and with fiber's. What another
+// lock of its own says does not reach the client.
+func TestLocksInside(t *testing.T) {
 	locker, _ := newLocker(t)
-	url := serve(t, guarded(locker, func(ctx context.Context, c *app.RequestContext) {
-		if err := locker.Do(ctx, "orderID=42", func(context.Context) error { return nil }, core.NoWait()); err != nil {
-			t.Errorf("re-entry: %v", err)
+	locktest.Hold(t, locker, "stock:42")
+	url := serve(t, guarded(locker, func(c fiber.Ctx) error {
+		for _, ctx := range []context.Context{c.Context(), c} {
+			if err := locker.Do(ctx, "orderID=42", func(context.Context) error { return nil }, core.NoWait()); err != nil {
+				t.Errorf("re-entry: %v", err)
+			}
 		}
+		return locker.Do(c.Context(), "stock:42", func(context.Context) error { return nil }, core.NoWait())
 	}))
-	want(t, post(t, url+"/orders/42", ""), http.StatusOK)
+	want(t, post(t, url+"/orders/42", ""), http.StatusConflict)
 }
 
 func TestBadSetUpPanics(t *testing.T) {
 	for name, setUp := range map[string]func(){
-		"no key":     func() { hertzlock.By(nil, nil) },
-		"bad option": func() { hertzlock.By(nil, orderID, core.Lease(0)) },
-		"Owner":      func() { hertzlock.By(nil, orderID, core.Owner("me")) },
+		"no key":     func() { fiberlock.By(nil, nil) },
+		"bad option": func() { fiberlock.By(nil, orderID, core.Lease(0)) },
+		"Owner":      func() { fiberlock.By(nil, orderID, core.Owner("me")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

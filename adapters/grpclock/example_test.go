@@ -13,10 +13,9 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/latchkey-go/latchkey/adapters/grpclock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
-
-	"example.com/adapters/grpclock"
 )
 
 // tell says what the handler behind it holds.

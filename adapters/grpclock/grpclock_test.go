@@ -13,11 +13,10 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/latchkey-go/latchkey/adapters/grpclock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/locktest"
-
-	"example.com/adapters/grpclock"
 )
 
 var background = context.Background()

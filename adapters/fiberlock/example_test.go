@@ -10,10 +10,9 @@ import (
 	"github.com/gofiber/fiber/v3"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/latchkey-go/latchkey/adapters/fiberlock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
-
-	"example.com/adapters/fiberlock"
 )
 
 // Of all requests for one order one at a time runs, in whichever process it arrives.

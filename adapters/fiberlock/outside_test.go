@@ -10,11 +10,10 @@ import (
 	"github.com/gofiber/fiber/v3"
 	"github.com/gofiber/fiber/v3/middleware/timeout"
 
+	"github.com/latchkey-go/latchkey/adapters/fiberlock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/locktest"
-
-	"example.com/adapters/fiberlock"
 )
 
 // Middleware outside finds its own context again, and the reason of a refusal.

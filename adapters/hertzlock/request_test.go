@@ -14,10 +14,9 @@ import (
 	"github.com/cloudwego/hertz/pkg/app"
 	"github.com/cloudwego/hertz/pkg/app/server"
 
+	"github.com/latchkey-go/latchkey/adapters/hertzlock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
-
-	"example.com/adapters/hertzlock"
 )
 
 // exchange sends requests as they are, on one connection, and returns the statuses.

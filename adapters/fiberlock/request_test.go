@@ -12,10 +12,9 @@ import (
 
 	"github.com/gofiber/fiber/v3"
 
+	"github.com/latchkey-go/latchkey/adapters/fiberlock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
-
-	"example.com/adapters/fiberlock"
 )
 
 // exchange sends requests as they are, on one connection, and returns the statuses.

@@ -11,10 +11,9 @@ import (
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 
+	"github.com/latchkey-go/latchkey/adapters/grpclock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/locktest"
-
-	"example.com/adapters/grpclock"
 )
 
 type inputs = grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]

@@ -11,10 +11,9 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
 
+	"github.com/latchkey-go/latchkey/adapters/grpclock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/locktest"
-
-	"example.com/adapters/grpclock"
 )
 
 // The handler's context ends with the lock, and what the handler says about that does

@@ -10,10 +10,9 @@ import (
 	"github.com/cloudwego/hertz/pkg/app"
 	"github.com/cloudwego/hertz/pkg/app/server"
 
+	"github.com/latchkey-go/latchkey/adapters/hertzlock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/locktest"
-
-	"example.com/adapters/hertzlock"
 )
 
 // Middleware outside finds the reason of a refusal, and its header stays.

@@ -12,10 +12,9 @@ import (
 	"github.com/cloudwego/hertz/pkg/route"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/latchkey-go/latchkey/adapters/hertzlock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
-
-	"example.com/adapters/hertzlock"
 )
 
 // Of all requests for one order one at a time runs, in whichever process it arrives.
