@@ -31,7 +31,7 @@ func ExampleBy() {
 	defer locker.Close(context.Background())
 
 	app := fiber.New()
-	perOrder := fiberlock.By(locker, keyfunc.Int(keyfunc.Param("orderID")))
+	perOrder := fiberlock.With(locker).By(keyfunc.Int(keyfunc.Param("orderID")))
 	app.Post("/orders/:orderID/pay", perOrder, func(c fiber.Ctx) error { // authenticate before perOrder
 		lock, _ := core.FromContext(c.Context())
 		return c.SendString("paid under the lock " + lock.Key())
@@ -47,5 +47,5 @@ func ExampleBy() {
 	}
 	// Output:
 	// 200 paid under the lock orderID=42
-	// 400 Bad Request
+	// 400 A part of the request is malformed.
 }

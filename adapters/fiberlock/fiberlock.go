@@ -1,7 +1,3 @@
-// Package fiberlock guards handlers of fiber with a distributed lock: of all requests
-// with the same key, one at a time runs, across every process.
-//
-// It is an example of an adapter that is written with what latchkey exports. Copy it.
 package fiberlock
 
 import (
@@ -9,9 +5,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v3"
@@ -22,63 +17,125 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// errFailed makes core drop the dedup window after a handler that failed.
-var errFailed = errors.New("fiberlock: the handler failed")
+var (
+	// errFailed makes core drop the dedup window after a handler that failed.
+	errFailed   = errors.New("fiberlock: the handler failed")
+	errNoLocker = errors.New("fiberlock: no Locker: give one to With, or call core.SetDefault")
+)
 
-// By locks by a key. Put it on the route, after authentication; by a path parameter it
-// does nothing but refuse in app.Use, where the route is not known. Handlers work under
-// c.Context(), which is cancelled when the lock is lost; c itself is never done.
-//
-// Unless opts say otherwise a request waits up to 3 s. A nil Locker is [core.Default],
-// looked up for each request. By panics when key is nil or an option is bad.
-//
-// fasthttp does not tell that a client has left: its request waits on, and then runs,
-// unless middleware outside ends the context.
-func By(locker *core.Locker, key keyfunc.Func[keyfunc.Request], opts ...core.Option) fiber.Handler {
-	if key == nil {
-		panic("fiberlock: the key function is nil")
+// guard is what a middleware consists of.
+type guard struct {
+	Config
+	forms adapter.Forms[fiber.Ctx]
+	told  sync.Once // a line in the log: of a mistake in the set-up
+}
+
+func newGuard(cfg Config) *guard {
+	given := 0
+	for _, is := range []bool{cfg.Key != nil, cfg.Param != "", cfg.Keys != nil} {
+		if is {
+			given++
+		}
 	}
-	if err := adapter.Validate(opts...); err != nil {
-		panic("fiberlock: bad option: " + err.Error())
+	if given != 1 {
+		panic("fiberlock: Config needs one of Key, Param and Keys, such as keyfunc.Header(\"X-Order\")")
 	}
-	opts = append([]core.Option{adapter.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}, opts...)
-	return func(c fiber.Ctx) error {
-		r := &request{c: c}
-		name, err := key(r)
-		if err == nil {
-			err = r.checkPath()
+	if cfg.Param != "" {
+		if strings.Trim(cfg.Param, " :{}*+?/") != cfg.Param {
+			panic("fiberlock: Param: the name of a path parameter is written without the router's signs, such as \"orderID\"")
 		}
-		switch {
-		case err != nil && r.misplaced != nil:
-			return refuse(c, r.misplaced)
-		case errors.Is(err, keyfunc.ErrSkip):
-			return c.Next()
-		case err != nil:
-			return refuse(c, err)
+		cfg.Key = keyfunc.Param(cfg.Param)
+	}
+	mustBeGood(cfg.Options)
+	g := &guard{Config: cfg, forms: adapter.Forms[fiber.Ctx]{Shared: cfg.Shared, Permits: cfg.Permits, Weight: cfg.Weight}}
+	if err := g.forms.Validate(cfg.Options...); err != nil {
+		panic("fiberlock: " + err.Error())
+	}
+	own := []core.Option{adapter.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}
+	if name := g.describe().Name; name != "" {
+		own = append(own, core.Name(name))
+	}
+	g.Options = append(own, cfg.Options...)
+	return g
+}
+
+// describe says what the key is of, for metrics.
+func (g *guard) describe() keyfunc.Description {
+	if g.Keys != nil {
+		return keyfunc.DescribeSet(g.Keys, nil)
+	}
+	return keyfunc.Describe(g.Key, nil)
+}
+
+// locker is nil where none is set.
+func (g *guard) locker() *core.Locker { return cmp.Or(g.Locker, core.Default()) }
+
+// keysOf returns the keys of a request. Texts of fiber are overwritten by the next request, and the names of the locks
+// are needed longer: a release goes on in the background when Redis is slow.
+func (g *guard) keysOf(r *request) (keys []string, err error) {
+	if g.Keys != nil {
+		keys, err = g.Keys(r)
+	} else {
+		var key string
+		key, err = g.Key(r)
+		keys = []string{key}
+	}
+	for i := range keys {
+		keys[i] = strings.Clone(keys[i])
+	}
+	switch code, _ := httplock.ReasonOf(err); {
+	case r.misplaced != nil && (err != nil || r.twice): // a function that has its key may have tried several names
+		return nil, r.misplaced
+	case err == nil:
+		return keys, r.checkPath()
+	case code == "internal" && !errors.Is(err, keyfunc.ErrNotSetUp) && !errors.Is(err, keyfunc.ErrSkip): // of a function that was written by hand
+		err = errors.Join(keyfunc.ErrMalformed, err)
+	}
+	return nil, err
+}
+
+// serve runs the rest of the chain under the lock of the request's key.
+func (g *guard) serve(c fiber.Ctx) error {
+	if g.Skip != nil && g.Skip(c) {
+		return c.Next()
+	}
+	keys, err := g.keysOf(&request{c: c})
+	switch locker := g.locker(); {
+	case errors.Is(err, keyfunc.ErrSkip):
+		return c.Next()
+	case err != nil:
+		return g.refuse(c, err, g.Options)
+	case locker == nil:
+		return g.refuse(c, errNoLocker, g.Options)
+	default:
+		return g.run(c, locker, keys)
+	}
+}
+
+func (g *guard) run(c fiber.Ctx, locker *core.Locker, keys []string) error {
+	opts := g.forms.Options(c, g.Options)
+	var failure error
+	handle := func(ctx context.Context) error {
+		failure = next(c, ctx)
+		if failure == nil && (c.Response().StatusCode() >= http.StatusBadRequest || isSilent(c, ctx)) {
+			return errFailed
 		}
-		locker := cmp.Or(locker, core.Default())
-		if locker == nil {
-			return refuse(c, errors.New("fiberlock: no Locker: call core.SetDefault"))
-		}
-		// Texts of fiber are overwritten by the next request, and the lock's name is
-		// needed longer: a release goes on in the background when Redis is slow.
-		name = strings.Clone(name)
-		var failure error
-		ran, err := adapter.Do(c.Context(), locker, name, func(ctx context.Context) error {
-			failure = next(c, ctx)
-			if failure == nil && (c.Response().StatusCode() >= http.StatusBadRequest || isSilent(c, ctx)) {
-				return errFailed
-			}
-			return failure
-		}, opts...)
-		switch {
-		case !ran:
-			return refuse(c, err)
-		case failure != nil && isCore(err):
-			return conceal(c, failure, err)
-		default:
-			return failure // what went wrong with the lock meanwhile, core has logged
-		}
+		return failure
+	}
+	var ran bool
+	var err error
+	if g.Keys != nil {
+		ran, err = adapter.DoAll(c.Context(), locker, keys, handle, opts...)
+	} else {
+		ran, err = adapter.Do(c.Context(), locker, keys[0], handle, opts...)
+	}
+	switch {
+	case !ran:
+		return g.refuse(c, err, opts)
+	case failure != nil:
+		return conceal(c, failure, err)
+	default:
+		return nil // what went wrong with the lock meanwhile, core has logged
 	}
 }
 
@@ -102,40 +159,4 @@ func next(c fiber.Ctx, ctx context.Context) error {
 func isSilent(c fiber.Ctx, ctx context.Context) bool {
 	r := c.Response()
 	return ctx.Err() != nil && r.StatusCode() == http.StatusOK && !r.IsBodyStream() && len(r.Body()) == 0
-}
-
-// refusal is fiber's error, whose text is fixed, and the reason for the ErrorHandler of
-// the application, which may answer in its own form.
-type refusal struct {
-	answer *fiber.Error
-	reason error
-}
-
-func (r *refusal) Error() string   { return r.answer.Message }
-func (r *refusal) Unwrap() []error { return []error{r.answer, r.reason} }
-
-func refuse(c fiber.Ctx, err error) error {
-	status, retryAfter := httplock.StatusOf(err)
-	if retryAfter > 0 {
-		c.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(retryAfter.Seconds())))
-	}
-	return &refusal{fiber.NewError(status), err}
-}
-
-// conceal returns the error of a handler as the client may see it. fiber's own
-// ErrorHandler sends the text of any error, and core's have the key in them: of a lock
-// that the handler wanted, or of its own that was lost. all is the failure and what
-// became of the lock.
-func conceal(c fiber.Ctx, failure, all error) error {
-	var chosen *fiber.Error
-	if errors.As(failure, &chosen) {
-		return failure
-	}
-	return refuse(c, all)
-}
-
-// isCore reports whether err is one of core's.
-func isCore(err error) bool {
-	kinds := []error{core.ErrNotAcquired, core.ErrLost, core.ErrNotHeld, core.ErrClosed, core.ErrMaxHold, core.ErrUnavailable, core.ErrInvalidKey}
-	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/latchkey-go/latchkey/adapters/fiberlock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/core/adapter"
+	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
 // Middleware outside finds its own context again, and the reason of a refusal.
 func TestMiddlewareOutside(t *testing.T) {
 	type mine struct{}
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	app := fiber.New()
 	app.Use(func(c fiber.Ctx) error {
 		own := context.WithValue(context.Background(), mine{}, true)
@@ -33,22 +34,22 @@ func TestMiddlewareOutside(t *testing.T) {
 		}
 		return err
 	})
-	app.Post("/orders/:orderID", fiberlock.By(locker, orderID, core.NoWait()), func(c fiber.Ctx) error {
+	app.Post("/orders/:orderID", fiberlock.With(locker).By(orderID, core.NoWait()), func(c fiber.Ctx) error {
 		if c.Context().Value(mine{}) == nil {
 			t.Error("the values of the context are lost")
 		}
 		return nil
 	})
 	url := serve(t, app)
-	want(t, post(t, url+"/orders/42", ""), http.StatusOK)
+	want(t, overhttp.Post(t, url+"/orders/42", ""), http.StatusOK)
 	locktest.Hold(t, locker, "orderID=42")
-	want(t, post(t, url+"/orders/42?busy", ""), http.StatusConflict)
+	want(t, overhttp.Post(t, url+"/orders/42?busy", ""), http.StatusConflict)
 }
 
 // What middleware outside says ends the wait: it is the only one who can, for fasthttp
 // does not tell that a client has left.
 func TestContextEndsTheWait(t *testing.T) {
-	locker, heard := newLocker(t)
+	locker, heard := overhttp.NewLocker(t)
 	app := fiber.New()
 	cancels := make(chan context.CancelFunc, 1)
 	app.Use(func(c fiber.Ctx) error {
@@ -57,57 +58,35 @@ func TestContextEndsTheWait(t *testing.T) {
 		c.SetContext(ctx)
 		return c.Next()
 	})
-	app.Post("/orders/:orderID", fiberlock.By(locker, orderID, core.Wait(patience)), nothing)
+	app.Post("/orders/:orderID", fiberlock.With(locker).By(orderID, core.Wait(overhttp.Patience)), nothing)
 	url := serve(t, app)
 	release := locktest.Hold(t, locker, "orderID=42")
-	done := make(chan answer, 1)
-	go func() { done <- post(t, url+"/orders/42", "") }()
-	cancel := receive(t, cancels, "the request")
-	heard.next(t, core.EventWaiting)
+	done := make(chan overhttp.Answer, 1)
+	go func() { done <- overhttp.Post(t, url+"/orders/42", "") }()
+	cancel := overhttp.Receive(t, cancels, "the request")
+	heard.Next(t, core.EventWaiting)
 	cancel()
-	if reason := heard.next(t, core.EventBusy).Reason; reason != "canceled" {
+	if reason := heard.Next(t, core.EventBusy).Reason; reason != "canceled" {
 		t.Errorf("the wait ended with %q", reason)
 	}
-	want(t, receive(t, done, "the answer"), 499)
+	want(t, overhttp.Receive(t, done, "the answer"), 499)
 	release()
-	wantFree(t, locker)
-}
-
-// A request whose client has left waits on, and does not keep the lock.
-func TestClientLeavesWhileWaiting(t *testing.T) {
-	locker, heard := newLocker(t)
-	url := serve(t, guarded(locker, nothing, core.Wait(patience)))
-	release := locktest.Hold(t, locker, "orderID=42")
-	heard.next(t, core.EventAcquired) // by Hold
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		_, err := send(ctx, url+"/orders/42", "")
-		done <- err
-	}()
-	heard.next(t, core.EventWaiting)
-	cancel()
-	if err := receive(t, done, "the client"); !errors.Is(err, context.Canceled) {
-		t.Errorf("err %v", err)
-	}
-	release()
-	heard.next(t, core.EventReleased)
-	wantFree(t, locker)
+	overhttp.WantFree(t, locker)
 }
 
 // fiber's timeout answers before the handler is done. Outside of the guard it leaves
 // the lock with the handler.
 func TestTimeoutOutside(t *testing.T) {
-	locker, heard := newLocker(t)
+	locker, heard := overhttp.NewLocker(t)
 	entered, leave := make(chan struct{}, 1), make(chan struct{})
 	app := fiber.New()
-	app.Post("/orders/:orderID", timeout.New(fiberlock.By(locker, orderID), timeout.Config{Timeout: 500 * time.Millisecond}),
+	app.Post("/orders/:orderID", timeout.New(fiberlock.With(locker).By(orderID), timeout.Config{Timeout: 500 * time.Millisecond}),
 		func(c fiber.Ctx) error {
 			entered <- struct{}{}
 			<-leave
 			return nil
 		})
-	want(t, post(t, serve(t, app)+"/orders/42", ""), http.StatusRequestTimeout)
+	want(t, overhttp.Post(t, serve(t, app)+"/orders/42", ""), http.StatusRequestTimeout)
 	if len(entered) == 0 {
 		t.Skip("the machine was too slow for the handler to begin in time")
 	}
@@ -115,14 +94,14 @@ func TestTimeoutOutside(t *testing.T) {
 		t.Errorf("held: %v; the handler still runs", held)
 	}
 	close(leave)
-	heard.next(t, core.EventReleased)
-	wantFree(t, locker)
+	heard.Next(t, core.EventReleased)
+	overhttp.WantFree(t, locker)
 }
 
 // A handler that returns without a word when its time is over has not succeeded.
 func TestSilenceOpensNoWindow(t *testing.T) {
 	for _, says := range []string{"", "paid"} {
-		locker, _ := newLocker(t)
+		locker, _ := overhttp.NewLocker(t)
 		app := fiber.New()
 		app.Post("/orders/:orderID", func(c fiber.Ctx) error {
 			ctx, leave := context.WithCancel(c.Context())
@@ -130,7 +109,7 @@ func TestSilenceOpensNoWindow(t *testing.T) {
 			c.SetContext(ctx)
 			c.Locals("leave", leave)
 			return c.Next()
-		}, fiberlock.By(locker, orderID, core.NoWait(), core.KeepFor(time.Hour)), func(c fiber.Ctx) error {
+		}, fiberlock.With(locker).By(orderID, core.NoWait(), core.KeepFor(time.Hour)), func(c fiber.Ctx) error {
 			c.Locals("leave").(context.CancelFunc)()
 			<-c.Context().Done()
 			if says == "" {
@@ -139,11 +118,11 @@ func TestSilenceOpensNoWindow(t *testing.T) {
 			return c.SendString(says)
 		})
 		url := serve(t, app)
-		want(t, post(t, url+"/orders/42", ""), http.StatusOK)
+		want(t, overhttp.Post(t, url+"/orders/42", ""), http.StatusOK)
 		if says == "" {
-			wantFree(t, locker)
+			overhttp.WantFree(t, locker)
 		} else {
-			want(t, post(t, url+"/orders/42", ""), http.StatusConflict)
+			want(t, overhttp.Post(t, url+"/orders/42", ""), http.StatusConflict)
 		}
 	}
 }

@@ -20,6 +20,7 @@ type request struct {
 	http      *http.Request // nil until a key function asks for it
 	params    []string      // the path parameters that it has asked for, their values
 	misplaced error         // a path parameter that the route has not, or has twice
+	twice     bool          // has twice
 }
 
 // Param is strict where c.Params is not: in app.Use the route is not known yet, and
@@ -33,6 +34,7 @@ func (r *request) Param(name string) (value string, declared bool) {
 		}
 	}
 	if n != 1 {
+		r.twice = r.twice || n > 1
 		r.misplaced = fmt.Errorf("fiberlock: the route %q declares the path parameter %q %d times: "+
 			"put the middleware on a route that declares it once", r.c.Route().Path, name, n)
 		return "", false

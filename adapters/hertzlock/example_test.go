@@ -33,7 +33,7 @@ func ExampleBy() {
 	defer locker.Close(context.Background())
 
 	h := route.NewEngine(config.NewOptions(nil)) // yours is server.Default()
-	perOrder := hertzlock.By(locker, keyfunc.Int(keyfunc.Param("orderID")))
+	perOrder := hertzlock.With(locker).By(keyfunc.Int(keyfunc.Param("orderID")))
 	h.POST("/orders/:orderID/pay", perOrder, func(ctx context.Context, c *app.RequestContext) { // authenticate before perOrder
 		lock, _ := core.FromContext(ctx)
 		c.String(http.StatusOK, "paid under the lock %s", lock.Key())
@@ -45,5 +45,5 @@ func ExampleBy() {
 	}
 	// Output:
 	// 200 paid under the lock orderID=42
-	// 400 Bad Request
+	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"A part of the request is malformed.","code":"malformed","part":"orderID"}
 }

@@ -9,6 +9,7 @@ require (
 	github.com/cloudwego/hertz v0.10.4
 	github.com/latchkey-go/latchkey v0.1.0
 	github.com/redis/go-redis/v9 v9.22.0
+	go.uber.org/goleak v1.3.0
 )
 
 require (

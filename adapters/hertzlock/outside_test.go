@@ -12,12 +12,13 @@ import (
 
 	"github.com/latchkey-go/latchkey/adapters/hertzlock"
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
 // Middleware outside finds the reason of a refusal, and its header stays.
 func TestMiddlewareOutside(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	url := serve(t, func(h *server.Hertz) {
 		h.Use(func(ctx context.Context, c *app.RequestContext) {
 			c.Header("X-Outside", "yes")
@@ -29,41 +30,17 @@ func TestMiddlewareOutside(t *testing.T) {
 		guarded(locker, func(context.Context, *app.RequestContext) { t.Error("the handler ran") }, core.NoWait())(h)
 	})
 	locktest.Hold(t, locker, "orderID=42")
-	a := post(t, url+"/orders/42", "")
+	a := overhttp.Post(t, url+"/orders/42", "")
 	want(t, a, http.StatusConflict)
-	if a.header.Get("X-Outside") != "yes" {
-		t.Errorf("header %v", a.header)
+	if a.Header.Get("X-Outside") != "yes" {
+		t.Errorf("header %v", a.Header)
 	}
-}
-
-// With WithSenseClientDisconnection a client that leaves ends its wait.
-func TestClientLeavesWhileWaiting(t *testing.T) {
-	locker, heard := newLocker(t)
-	url := serve(t, guarded(locker, func(context.Context, *app.RequestContext) { t.Error("the handler ran") }, core.Wait(patience)))
-	release := locktest.Hold(t, locker, "orderID=42")
-	heard.next(t, core.EventAcquired) // by Hold
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		_, err := send(ctx, url+"/orders/42", "")
-		done <- err
-	}()
-	heard.next(t, core.EventWaiting)
-	cancel()
-	if err := receive(t, done, "the client"); !errors.Is(err, context.Canceled) {
-		t.Errorf("err %v", err)
-	}
-	if reason := heard.next(t, core.EventBusy).Reason; reason != "canceled" {
-		t.Errorf("the wait ended with %q", reason)
-	}
-	release()
-	wantFree(t, locker)
 }
 
 // A client that leaves while its handler runs ends the handler's context. The lock is
 // kept until the handler returns.
 func TestClientLeavesWhileServed(t *testing.T) {
-	locker, heard := newLocker(t)
+	locker, heard := overhttp.NewLocker(t)
 	entered, leave := make(chan struct{}), make(chan struct{})
 	url := serve(t, guarded(locker, func(ctx context.Context, c *app.RequestContext) {
 		close(entered)
@@ -74,25 +51,25 @@ func TestClientLeavesWhileServed(t *testing.T) {
 		<-leave
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
-	go send(ctx, url+"/orders/42", "")
-	receive(t, entered, "the handler")
+	go overhttp.Send(ctx, url+"/orders/42", "")
+	overhttp.Receive(t, entered, "the handler")
 	cancel()
 	close(leave)
-	heard.next(t, core.EventReleased)
-	wantFree(t, locker)
+	heard.Next(t, core.EventReleased)
+	overhttp.WantFree(t, locker)
 }
 
 // A handler that returns without a word when its time is over has not succeeded.
 func TestSilenceOpensNoWindow(t *testing.T) {
 	for _, says := range []string{"", "paid"} {
-		locker, _ := newLocker(t)
+		locker, _ := overhttp.NewLocker(t)
 		url := serve(t, func(h *server.Hertz) {
 			h.POST("/orders/:orderID", func(ctx context.Context, c *app.RequestContext) {
 				ctx, leave := context.WithCancel(ctx)
 				defer leave()
 				c.Set("leave", leave)
 				c.Next(ctx)
-			}, hertzlock.By(locker, orderID, core.NoWait(), core.KeepFor(time.Hour)), func(ctx context.Context, c *app.RequestContext) {
+			}, hertzlock.With(locker).By(orderID, core.NoWait(), core.KeepFor(time.Hour)), func(ctx context.Context, c *app.RequestContext) {
 				c.MustGet("leave").(context.CancelFunc)()
 				<-ctx.Done()
 				if says != "" {
@@ -100,11 +77,11 @@ func TestSilenceOpensNoWindow(t *testing.T) {
 				}
 			})
 		})
-		want(t, post(t, url+"/orders/42", ""), http.StatusOK)
+		want(t, overhttp.Post(t, url+"/orders/42", ""), http.StatusOK)
 		if says == "" {
-			wantFree(t, locker)
+			overhttp.WantFree(t, locker)
 		} else {
-			want(t, post(t, url+"/orders/42", ""), http.StatusConflict)
+			want(t, overhttp.Post(t, url+"/orders/42", ""), http.StatusConflict)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type request struct {
 	http      *http.Request // nil until a key function asks for it
 	params    []string      // the path parameters that it has asked for, their values
 	misplaced error         // a path parameter that the route has not, or has twice
+	twice     bool          // has twice
 }
 
 // Param notices a parameter that the route has not, or has twice. That is a mistake in
@@ -34,6 +35,7 @@ func (r *request) Param(name string) (value string, declared bool) {
 		}
 	}
 	if n != 1 {
+		r.twice = r.twice || n > 1
 		r.misplaced = fmt.Errorf("hertzlock: the route %q declares the path parameter %q %d times: "+
 			"put the middleware on routes that declare it once", r.c.FullPath(), name, n)
 		return "", false

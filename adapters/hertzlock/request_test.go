@@ -16,6 +16,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/adapters/hertzlock"
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -62,9 +63,9 @@ func TestKeyIsWhatTheHandlerReads(t *testing.T) {
 		"query, name":      {keyfunc.Query("q"), "POST /1?%71=42", query},
 	} {
 		t.Run(name, func(t *testing.T) {
-			locker, _ := newLocker(t)
+			locker, _ := overhttp.NewLocker(t)
 			url := serve(t, func(h *server.Hertz) {
-				h.POST("/:id", hertzlock.By(locker, c.key), func(ctx context.Context, rc *app.RequestContext) {
+				h.POST("/:id", hertzlock.With(locker).By(c.key), func(ctx context.Context, rc *app.RequestContext) {
 					if k, held := core.FromContext(ctx); !held || k.Key() != c.read(rc) {
 						t.Errorf("the lock is %q, the handler reads %q", k.Key(), c.read(rc))
 					}
@@ -79,9 +80,9 @@ func TestKeyIsWhatTheHandlerReads(t *testing.T) {
 
 // hertz routes by the path without dot segments, unless a server behind it sees more of them.
 func TestDotSegmentsAreRefused(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	url := serve(t, func(h *server.Hertz) {
-		h.POST("/orders/:id/*rest", hertzlock.By(locker, keyfunc.Param("id")), func(ctx context.Context, c *app.RequestContext) {
+		h.POST("/orders/:id/*rest", hertzlock.With(locker).By(keyfunc.Param("id")), func(ctx context.Context, c *app.RequestContext) {
 			if k, _ := core.FromContext(ctx); k.Key() != "id="+c.Param("id") {
 				t.Errorf("the lock is %q, the handler reads %q", k.Key(), c.Param("id"))
 			}
@@ -99,18 +100,18 @@ func TestDotSegmentsAreRefused(t *testing.T) {
 
 // The name of a lock lives longer than the request, whose bytes hertz overwrites.
 func TestKeyIsCopied(t *testing.T) {
-	locker, heard := newLocker(t)
+	locker, heard := overhttp.NewLocker(t)
 	byHand := func(r keyfunc.Request) (string, error) { return r.Value("order").(string), nil }
 	url := serve(t, func(h *server.Hertz) {
 		h.POST("/:id", func(_ context.Context, c *app.RequestContext) {
 			path := c.Request.URI().Path()
 			c.Set("order", unsafe.String(&path[1], len(path)-1)) // valid within the handler only
-		}, hertzlock.By(locker, byHand), nothing)
+		}, hertzlock.With(locker).By(byHand), nothing)
 	})
 	requests := []string{"POST /order-1", "POST /order-2", "POST /order-3"}
 	exchange(t, url, requests...)
 	for i := range requests {
-		if key := heard.next(t, core.EventReleased).Key; key != fmt.Sprintf("order-%d", i+1) {
+		if key := heard.Next(t, core.EventReleased).Key; key != fmt.Sprintf("order-%d", i+1) {
 			t.Errorf("the lock of request %d is now %q", i+1, key)
 		}
 	}
@@ -120,32 +121,32 @@ func TestKeyIsCopied(t *testing.T) {
 // earlier middleware are found.
 func TestBodyAndValues(t *testing.T) {
 	type typedKey struct{}
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	url := serve(t, func(h *server.Hertz) {
 		h.POST("/", func(ctx context.Context, c *app.RequestContext) {
 			c.Set("user", "u1")
 			c.Next(context.WithValue(ctx, typedKey{}, 7))
-		}, hertzlock.By(locker, keyfunc.Join(keyfunc.JSON("id"), keyfunc.JSON("line"), keyfunc.Value("user"),
+		}, hertzlock.With(locker).By(keyfunc.Join(keyfunc.JSON("id"), keyfunc.JSON("line"), keyfunc.Value("user"),
 			keyfunc.Named("n", keyfunc.Value(typedKey{})), keyfunc.Header("Host"), keyfunc.RemoteIP())),
 			func(ctx context.Context, c *app.RequestContext) {
 				k, _ := core.FromContext(ctx)
 				c.String(http.StatusOK, "%s %s", k.Key(), c.Request.Body())
 			})
 	})
-	a := post(t, url, `{"id":42,"line":1}`, "Content-Type", "application/json")
-	host, _, _ := strings.Cut(strings.TrimPrefix(a.body, `id=42:line=1:value.user=u1:n=7:Host=`), `\:`)
-	if host != "127.0.0.1" || !strings.HasSuffix(a.body, `:remoteIP=127.0.0.1 {"id":42,"line":1}`) {
-		t.Errorf("%q", a.body)
+	a := overhttp.Post(t, url, `{"id":42,"line":1}`, "Content-Type", "application/json")
+	host, _, _ := strings.Cut(strings.TrimPrefix(a.Body, `id=42:line=1:value.user=u1:n=7:Host=`), `\:`)
+	if host != "127.0.0.1" || !strings.HasSuffix(a.Body, `:remoteIP=127.0.0.1 {"id":42,"line":1}`) {
+		t.Errorf("%q", a.Body)
 	}
 }
 
 // A body that is not in memory is no place for a key, and stays where it is.
 func TestStreamedBody(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	url := serve(t, func(h *server.Hertz) {
-		h.POST("/body", hertzlock.By(locker, keyfunc.Optional(keyfunc.JSON("id"))),
+		h.POST("/body", hertzlock.With(locker).By(keyfunc.Optional(keyfunc.JSON("id"))),
 			func(context.Context, *app.RequestContext) { t.Error("the handler ran") })
-		h.POST("/header", hertzlock.By(locker, keyfunc.Header("X-Order")), func(_ context.Context, c *app.RequestContext) {
+		h.POST("/header", hertzlock.With(locker).By(keyfunc.Header("X-Order")), func(_ context.Context, c *app.RequestContext) {
 			text, err := io.ReadAll(c.RequestBodyStream())
 			if err != nil {
 				t.Error(err)
@@ -153,8 +154,8 @@ func TestStreamedBody(t *testing.T) {
 			c.String(http.StatusOK, "%s", text)
 		})
 	}, server.WithStreamBody(true))
-	want(t, post(t, url+"/body", `{"id":42}`, "Content-Type", "application/json"), http.StatusBadRequest)
-	if a := post(t, url+"/header", "a body", "X-Order", "42"); a.body != "a body" {
+	want(t, overhttp.Post(t, url+"/body", `{"id":42}`, "Content-Type", "application/json"), http.StatusBadRequest)
+	if a := overhttp.Post(t, url+"/header", "a body", "X-Order", "42"); a.Body != "a body" {
 		t.Errorf("%v", a)
 	}
 }
