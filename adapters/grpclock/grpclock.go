@@ -1,7 +1,3 @@
-// Package grpclock guards methods of a gRPC server with a distributed lock: of all
-// calls with the same key, one at a time runs, across every process.
-//
-// It is an example of an adapter that is written with what latchkey exports. Copy it.
 package grpclock
 
 import (
@@ -11,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -31,11 +28,15 @@ type Call[M proto.Message] struct {
 
 // Unary guards one method, named as the generated code does:
 // pb.Payments_Pay_FullMethodName. All others pass. Unless opts say otherwise a call
-// waits up to 3 s. A nil Locker is [core.Default], looked up for each call.
+// waits up to 3 s, and up to 256 calls wait for one key in a process. A nil Locker is
+// [core.Default], looked up for each call. Observers get the method as the lock's name,
+// unless there is a [core.Name]. The interceptor is safe for concurrent use.
 //
 // It panics when there is no such method that takes an M and streams nothing, when key
 // is nil or an option is bad.
-func Unary[M proto.Message](locker *core.Locker, method string, key keyfunc.Func[Call[M]], opts ...core.Option) grpc.UnaryServerInterceptor {
+func Unary[M proto.Message](
+	locker *core.Locker, method string, key keyfunc.Func[Call[M]], opts ...core.Option,
+) grpc.UnaryServerInterceptor {
 	g := newGuard(locker, method, false, key, opts)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		if !isMethod(info.FullMethod, method) {
@@ -43,7 +44,7 @@ func Unary[M proto.Message](locker *core.Locker, method string, key keyfunc.Func
 		}
 		message, ok := req.(M)
 		if !ok {
-			return nil, refuse(fmt.Errorf("grpclock: the request is a %T", req))
+			return nil, g.refuse(ctx, fmt.Errorf("grpclock: the request is a %T", req))
 		}
 		err = g.serve(ctx, message, func(ctx context.Context) (err error) {
 			resp, err = handler(ctx, req)
@@ -57,7 +58,9 @@ func Unary[M proto.Message](locker *core.Locker, method string, key keyfunc.Func
 // message is there, before the handler runs, and held until the handler returns: bound
 // that by [core.MaxHold]. When the lock is lost, the stream neither receives nor sends
 // any more.
-func Stream[M proto.Message](locker *core.Locker, method string, key keyfunc.Func[Call[M]], opts ...core.Option) grpc.StreamServerInterceptor {
+func Stream[M proto.Message](
+	locker *core.Locker, method string, key keyfunc.Func[Call[M]], opts ...core.Option,
+) grpc.StreamServerInterceptor {
 	g := newGuard(locker, method, true, key, opts)
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		if !isMethod(info.FullMethod, method) {
@@ -67,7 +70,7 @@ func Stream[M proto.Message](locker *core.Locker, method string, key keyfunc.Fun
 		first := m.ProtoReflect().New().Interface().(M)
 		switch err := ss.RecvMsg(first); {
 		case errors.Is(err, io.EOF):
-			return refuse(&keyError{keyfunc.ErrMissing})
+			return g.refuse(ss.Context(), &keyError{keyfunc.ErrMissing})
 		case err != nil:
 			return err
 		}
@@ -83,22 +86,28 @@ func isMethod(called, method string) bool {
 	return strings.TrimPrefix(called, "/") == strings.TrimPrefix(method, "/")
 }
 
+// guard is what an interceptor consists of.
 type guard[M proto.Message] struct {
-	locker  *core.Locker
+	given   *core.Locker
+	method  string
 	key     keyfunc.Func[Call[M]]
 	options []core.Option
+	told    sync.Once // a line in the log: of a mistake in the set-up
 }
+
+// locker is nil where none is set.
+func (g *guard[M]) locker() *core.Locker { return cmp.Or(g.given, core.Default()) }
 
 func newGuard[M proto.Message](locker *core.Locker, method string, streams bool, key keyfunc.Func[Call[M]], opts []core.Option) *guard[M] {
 	if key == nil {
 		panic("grpclock: the key function is nil")
 	}
 	if err := adapter.Validate(opts...); err != nil {
-		panic("grpclock: bad option: " + err.Error())
+		panic("grpclock: " + err.Error())
 	}
 	mustMethod[M](method, streams)
-	opts = append([]core.Option{adapter.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}, opts...)
-	return &guard[M]{locker, key, opts}
+	own := []core.Option{adapter.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256)), core.Name(strings.TrimPrefix(method, "/"))}
+	return &guard[M]{given: locker, method: method, key: key, options: append(own, opts...)}
 }
 
 // mustMethod panics unless the generated code has such a method. A name with a typo, or
@@ -131,11 +140,11 @@ func (g *guard[M]) serve(ctx context.Context, message M, handler func(context.Co
 	case errors.Is(err, keyfunc.ErrSkip):
 		return handler(ctx)
 	case err != nil:
-		return refuse(&keyError{err})
+		return g.refuse(ctx, &keyError{err})
 	}
-	locker := cmp.Or(g.locker, core.Default())
+	locker := g.locker()
 	if locker == nil {
-		return refuse(errors.New("grpclock: no Locker: call core.SetDefault"))
+		return g.refuse(ctx, errors.New("grpclock: no Locker: give one to the interceptor, or call core.SetDefault"))
 	}
 	var failure error
 	ran, err := adapter.Do(ctx, locker, key, func(ctx context.Context) error {
@@ -144,7 +153,7 @@ func (g *guard[M]) serve(ctx context.Context, message M, handler func(context.Co
 	}, g.options...)
 	switch {
 	case !ran:
-		return refuse(err)
+		return g.refuse(ctx, err)
 	case failure == nil:
 		return nil // what went wrong with the lock meanwhile, core has logged
 	default:
@@ -167,7 +176,7 @@ func (s *stream) RecvMsg(m any) error {
 	if s.first != nil {
 		into, ok := m.(proto.Message)
 		if !ok {
-			return refuse(fmt.Errorf("grpclock: the handler receives a %T", m))
+			return answerOf(fmt.Errorf("grpclock: the handler receives a %T", m))
 		}
 		proto.Reset(into)
 		proto.Merge(into, s.first)
@@ -187,7 +196,7 @@ func (s *stream) SendMsg(m any) error {
 
 func (s *stream) ended() error {
 	if cause := context.Cause(s.ctx); isCore(cause) {
-		return refuse(cause)
+		return answerOf(cause)
 	}
 	return nil // as long as the lock is held; when the client has gone, the stream says so
 }

@@ -1,8 +1,11 @@
 package grpclock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,6 +129,42 @@ func TestDefaultLocker(t *testing.T) {
 	}
 	if key := heard.next(t, core.EventAcquired).Key; key != "orderID=42" {
 		t.Errorf("key %s", key)
+	}
+}
+
+// The log has a mistake in the set-up once, and Observers all refusals.
+func TestWhoIsToldOfRefusals(t *testing.T) {
+	var text bytes.Buffer
+	heard := make(events, 1000)
+	locker := locktest.New(t, core.Observe(heard), core.Logger(slog.New(slog.NewTextHandler(&text, nil))))
+	handler, _, leave := parking()
+	close(leave)
+	shared := grpclock.Unary(locker, pb.TestService_UnaryCall_FullMethodName, orderID[*pb.SimpleRequest](), core.Shared())
+	client := serve(t, &service{unary: handler}, append([]grpc.ServerOption{grpc.ChainUnaryInterceptor(shared)}, guards(locker, core.NoWait())...)...)
+	for range 2 { // a guard inside of another that wants the lock in another form
+		_, err := client.UnaryCall(background, call("42"))
+		wantCode(t, err, codes.Internal)
+	}
+	if n := strings.Count(text.String(), "misconfigured"); n != 1 {
+		t.Errorf("%d lines: %s", n, text.String())
+	}
+	_, err := client.UnaryCall(background, call("forty-two"))
+	wantCode(t, err, codes.InvalidArgument)
+	for range 3 {
+		if e := heard.next(t, core.EventRefused); e.Name != "grpc.testing.TestService/UnaryCall" {
+			t.Errorf("event %+v", e)
+		}
+	}
+}
+
+func TestNoPermitIsResourceExhausted(t *testing.T) {
+	locker, _ := newLocker(t)
+	client := serve(t, &service{}, guards(locker, core.NoWait(), core.Permits(1))...)
+	locktest.Hold(t, locker, "orderID=42", core.Permits(1))
+	_, err := client.UnaryCall(background, call("42"))
+	wantCode(t, err, codes.ResourceExhausted)
+	if len(status.Convert(err).Details()) != 1 {
+		t.Error("it does not say when to try again")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -21,6 +22,8 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/locktest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = time.Minute // only a test that hangs meets it
 
