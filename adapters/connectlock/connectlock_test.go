@@ -88,7 +88,8 @@ func TestRefusals(t *testing.T) {
 		"no Locker": {guarded(nil), "42", connect.CodeInternal, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := serve(t, service{pay: func(context.Context, string) (int64, error) { t.Error("the handler ran"); return 0, nil }}, c.guard)
+			never := func(context.Context, string) (int64, error) { t.Error("the handler ran"); return 0, nil }
+			client := serve(t, service{pay: never}, c.guard)
 			_, err := client.pay.CallUnary(background, order(c.order))
 			wantCode(t, err, c.want)
 			if after := retryAfter(t, err); after > c.retry || (after > 0) != (c.retry > 0) {
@@ -187,7 +188,8 @@ func TestPanicReleases(t *testing.T) {
 	recovers := connect.WithRecover(func(context.Context, connect.Spec, http.Header, any) error {
 		return connect.NewError(connect.CodeDataLoss, errors.New("panic"))
 	})
-	client := serve(t, service{pay: func(context.Context, string) (int64, error) { panic("boom") }}, recovers, guarded(locker, core.KeepFor(time.Hour)))
+	panics := func(context.Context, string) (int64, error) { panic("boom") }
+	client := serve(t, service{pay: panics}, recovers, guarded(locker, core.KeepFor(time.Hour)))
 	_, err := client.pay.CallUnary(background, order("42"))
 	wantCode(t, err, connect.CodeDataLoss)
 	overhttp.WantFree(t, locker)
@@ -195,13 +197,14 @@ func TestPanicReleases(t *testing.T) {
 
 // What a handler says about the end of its lock is answered as a refusal is, unless it says something of its own.
 func TestLoss(t *testing.T) {
+	halfDone := connect.NewError(connect.CodeDataLoss, errors.New("half done"))
 	for name, c := range map[string]struct {
 		report func(context.Context) error
 		want   connect.Code
 	}{
 		"cause":          {context.Cause, connect.CodeUnavailable},
 		"context":        {context.Context.Err, connect.CodeUnavailable},
-		"own code":       {func(context.Context) error { return connect.NewError(connect.CodeDataLoss, errors.New("half done")) }, connect.CodeDataLoss},
+		"own code":       {func(context.Context) error { return halfDone }, connect.CodeDataLoss},
 		"done meanwhile": {func(context.Context) error { return nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

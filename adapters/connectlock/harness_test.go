@@ -49,7 +49,8 @@ func TestMain(m *testing.M) {
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
 		Name: proto.String("test/orders.proto"), Package: proto.String("test"), Dependency: []string{"google/protobuf/wrappers.proto"},
 		Service: []*descriptorpb.ServiceDescriptorProto{{Name: proto.String("Orders"), Method: []*descriptorpb.MethodDescriptorProto{
-			method(pay, false, false), method(load, true, false), method(watch, false, true), method(talk, true, true), method(cancel, false, false),
+			method(pay, false, false), method(load, true, false), method(watch, false, true), method(talk, true, true),
+			method(cancel, false, false),
 		}}},
 	}, protoregistry.GlobalFiles)
 	if err == nil {

@@ -58,7 +58,8 @@ func answerOf(err error) *refusal {
 	case errors.Is(err, core.ErrNoPermit) && errors.As(err, &busy):
 		code, text, after = connect.CodeResourceExhausted, "too many calls for the same resource are being processed", busy.RetryAfter
 	case errors.As(err, &busy):
-		code, text, after = connect.CodeAborted, "another call for the same resource is being processed, or was processed just now", busy.RetryAfter
+		code, after = connect.CodeAborted, busy.RetryAfter
+		text = "another call for the same resource is being processed, or was processed just now"
 	case errors.Is(err, core.ErrNotAcquired): // the call's context ended while it waited
 		code, text = connect.CodeCanceled, "canceled while waiting for another call"
 		if errors.Is(err, context.DeadlineExceeded) {

@@ -88,10 +88,11 @@ func (g *guard) keysOf(r *request) (keys []string, err error) {
 		return nil, r.misplaced
 	case err == nil:
 		return keys, r.checkPath()
-	case code == "internal" && !errors.Is(err, keyfunc.ErrNotSetUp) && !errors.Is(err, keyfunc.ErrSkip): // of a function that was written by hand
-		err = errors.Join(keyfunc.ErrMalformed, err)
+	case errors.Is(err, keyfunc.ErrSkip) || errors.Is(err, keyfunc.ErrNotSetUp) || code != "internal":
+		return nil, err
+	default: // an error of a function that was written by hand
+		return nil, errors.Join(keyfunc.ErrMalformed, err)
 	}
-	return nil, err
 }
 
 // serve runs the rest of the chain under the lock of the request's key.

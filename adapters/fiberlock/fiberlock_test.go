@@ -48,8 +48,9 @@ func TestUseIsASetUpMistake(t *testing.T) {
 func TestParameterThatIsDeclaredTwice(t *testing.T) {
 	locker, _ := overhttp.NewLocker(t)
 	app := fiber.New()
-	app.Post("/:orderID/:orderID", fiberlock.With(locker).ByParam("orderID"), func(fiber.Ctx) error { t.Error("the handler ran"); return nil })
-	app.Post("/:orderID", fiberlock.With(locker).ByParam("orderID"), nothing)
+	guard := fiberlock.With(locker).ByParam("orderID")
+	app.Post("/:orderID/:orderID", guard, func(fiber.Ctx) error { t.Error("the handler ran"); return nil })
+	app.Post("/:orderID", guard, nothing)
 	url := serve(t, app)
 	want(t, overhttp.Post(t, url+"/42/43", ""), http.StatusInternalServerError)
 	want(t, overhttp.Post(t, url+"/42", ""), http.StatusOK)
@@ -117,7 +118,7 @@ func TestFunctions(t *testing.T) {
 		"id=44":        fiberlock.ByQuery("id"),
 		"order:42":     fiberlock.ByTemplate("order:{param.orderID}"),
 		"account=42":   fiberlock.ByAll(keyfunc.All("account", keyfunc.Param("orderID"))),
-		"order.id=044": fiberlock.New(fiberlock.Config{Key: keyfunc.Named("order.id", func(keyfunc.Request) (string, error) { return "044", nil })}),
+		"X-Order=0043": fiberlock.New(fiberlock.Config{Key: func(keyfunc.Request) (string, error) { return "X-Order=0043", nil }}),
 	} {
 		app := fiber.New()
 		app.Post("/orders/:orderID", guard, func(c fiber.Ctx) error {

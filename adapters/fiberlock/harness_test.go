@@ -11,7 +11,8 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, // these two go on after a server has been shut down
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"), goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
 
 // serve returns the address of the application, which runs until the test ends.

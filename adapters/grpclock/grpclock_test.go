@@ -140,7 +140,8 @@ func TestWhoIsToldOfRefusals(t *testing.T) {
 	handler, _, leave := parking()
 	close(leave)
 	shared := grpclock.Unary(locker, pb.TestService_UnaryCall_FullMethodName, orderID[*pb.SimpleRequest](), core.Shared())
-	client := serve(t, &service{unary: handler}, append([]grpc.ServerOption{grpc.ChainUnaryInterceptor(shared)}, guards(locker, core.NoWait())...)...)
+	both := append([]grpc.ServerOption{grpc.ChainUnaryInterceptor(shared)}, guards(locker, core.NoWait())...)
+	client := serve(t, &service{unary: handler}, both...)
 	for range 2 { // a guard inside of another that wants the lock in another form
 		_, err := client.UnaryCall(background, call("42"))
 		wantCode(t, err, codes.Internal)

@@ -39,8 +39,9 @@ func TestConformance(t *testing.T) {
 		Serve: func(t *testing.T, routes ...overhttp.Route[app.HandlerFunc]) string {
 			return serve(t, func(h *server.Hertz) {
 				h.Use(recovery.Recovery())
+				pattern := strings.NewReplacer("{", ":", "}", "")
 				for _, r := range routes {
-					h.POST(strings.NewReplacer("{", ":", "}", "").Replace(r.Pattern), r.Guard, func(ctx context.Context, c *app.RequestContext) {
+					h.POST(pattern.Replace(r.Pattern), r.Guard, func(ctx context.Context, c *app.RequestContext) {
 						r.Handle(call{ctx, c})
 					})
 				}

@@ -112,7 +112,7 @@ func TestFunctions(t *testing.T) {
 		"id=44":        hertzlock.ByQuery("id"),
 		"order:42":     hertzlock.ByTemplate("order:{param.orderID}"),
 		"account=42":   hertzlock.ByAll(keyfunc.All("account", keyfunc.Param("orderID"))),
-		"order.id=044": hertzlock.New(hertzlock.Config{Key: keyfunc.Named("order.id", func(keyfunc.Request) (string, error) { return "044", nil })}),
+		"X-Order=0043": hertzlock.New(hertzlock.Config{Key: func(keyfunc.Request) (string, error) { return "X-Order=0043", nil }}),
 	} {
 		url := serve(t, func(h *server.Hertz) {
 			h.POST("/orders/:orderID", guard, func(ctx context.Context, _ *app.RequestContext) {

@@ -34,7 +34,7 @@ func TestModulesOfAdapters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := moduleRules{goVersion: goLine.FindStringSubmatch(string(own))[1], version: "v" + released.FindStringSubmatch(string(changes))[1]}
+	want := moduleRules{goLine.FindStringSubmatch(string(own))[1], "v" + released.FindStringSubmatch(string(changes))[1]}
 	names, err := filepath.Glob(filepath.Join(root, "adapters", "*", "go.mod"))
 	if err != nil || len(names) == 0 {
 		t.Fatalf("the modules were not found: %v", err)

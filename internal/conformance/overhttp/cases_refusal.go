@@ -45,6 +45,7 @@ func defaultLocker[M any](h *harness[M]) {
 
 func refusals[M any](h *harness[M]) {
 	inJSON := []string{"Content-Type", "application/json"}
+	encoded := append([]string{"Content-Encoding", "br"}, inJSON...)
 	for name, c := range map[string]struct {
 		key    keyfunc.Func[keyfunc.Request]
 		path   string
@@ -61,7 +62,7 @@ func refusals[M any](h *harness[M]) {
 		"query twice":            {keyfunc.Query("id"), "/orders/42?id=42&id=43", nil, "", 400},
 		"query with a semicolon": {keyfunc.Query("id"), "/orders/42?id=42;id=43", nil, "", 400},
 		"JSON twice":             {keyfunc.JSON("id"), "/orders/42", inJSON, `{"id":42,"id":43}`, 400},
-		"encoded body":           {keyfunc.JSON("id"), "/orders/42", append([]string{"Content-Encoding", "br"}, inJSON...), `{"id":42}`, 400},
+		"encoded body":           {keyfunc.JSON("id"), "/orders/42", encoded, `{"id":42}`, 400},
 		"body too large":         {keyfunc.JSON("id", keyfunc.MaxBytes(4)), "/orders/42", inJSON, `{"id":42}`, 413},
 		"empty key":              {func(keyfunc.Request) (string, error) { return "", nil }, "/orders/42", nil, "", 400},
 		"own error": {func(keyfunc.Request) (string, error) {
@@ -81,17 +82,18 @@ func misplaced[M any](h *harness[M]) {
 	if h.PassesOthers {
 		others = http.StatusOK
 	}
+	with, mistake := h.With(h.locker), http.StatusInternalServerError
 	for name, c := range map[string]struct {
 		guard M
 		path  string
 		want  int
 	}{
-		"declared":                {h.With(h.locker).ByParam("orderID"), "/orders/42", http.StatusOK},
-		"not at all":              {h.With(h.locker).ByParam("orderID"), "/users/42", others},
-		"other spelling":          {h.With(h.locker).ByParam("orderid"), "/orders/42", http.StatusInternalServerError},
-		"other spelling, By":      {h.With(h.locker).By(keyfunc.Param("order_id")), "/orders/42", http.StatusInternalServerError},
-		"other spelling, skipped": {h.With(h.locker).By(keyfunc.Optional(keyfunc.Param("order-ID"))), "/orders/42", http.StatusInternalServerError},
-		"one of two spellings": {h.With(h.locker).By(func(r keyfunc.Request) (string, error) {
+		"declared":                {with.ByParam("orderID"), "/orders/42", http.StatusOK},
+		"not at all":              {with.ByParam("orderID"), "/users/42", others},
+		"other spelling":          {with.ByParam("orderid"), "/orders/42", mistake},
+		"other spelling, By":      {with.By(keyfunc.Param("order_id")), "/orders/42", mistake},
+		"other spelling, skipped": {with.By(keyfunc.Optional(keyfunc.Param("order-ID"))), "/orders/42", mistake},
+		"one of two spellings": {with.By(func(r keyfunc.Request) (string, error) {
 			r.Param("order_id")
 			return keyfunc.Param("orderID")(r)
 		}), "/orders/42", http.StatusOK},

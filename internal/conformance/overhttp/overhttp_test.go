@@ -40,7 +40,8 @@ func TestHTTPLock(t *testing.T) {
 		Serve: func(t *testing.T, routes ...overhttp.Route[middleware]) string {
 			mux := http.NewServeMux()
 			for _, r := range routes {
-				mux.Handle("POST "+r.Pattern, r.Guard(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { r.Handle(call{w, request}) })))
+				handler := func(w http.ResponseWriter, request *http.Request) { r.Handle(call{w, request}) }
+				mux.Handle("POST "+r.Pattern, r.Guard(http.HandlerFunc(handler)))
 			}
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer func() {
