@@ -300,7 +300,7 @@ func TestBadSetUpPanics(t *testing.T) {
 		"any message": func() {
 			connectlock.By(nil, pay, func(connectlock.Call[proto.Message]) (string, error) { return "", nil })
 		},
-		"no key":     func() { connectlock.By[*number](nil, pay, nil) },
+		"no key":     func() { connectlock.By[*text](nil, pay, nil) },
 		"bad option": func() { connectlock.By(nil, pay, orderID, core.Lease(0)) },
 		"Owner":      func() { connectlock.By(nil, pay, orderID, core.Owner("me")) },
 	} {
