@@ -83,7 +83,7 @@ func TestRefusals(t *testing.T) {
 		"an outage": {guarded(down), "42", connect.CodeUnavailable, time.Second},
 		"missing":   {guarded(locker), "", connect.CodeInvalidArgument, 0},
 		"malformed": {guarded(locker), "forty-two", connect.CodeInvalidArgument, 0},
-		"any error": {by(func(call) (string, error) { return "", errors.New("orderID 42") }), "42", connect.CodeInvalidArgument, 0},
+		"any error": {by(func(call) (string, error) { return "42", errors.New("orderID 42") }), "42", connect.CodeInvalidArgument, 0},
 		"empty key": {by(func(call) (string, error) { return "", nil }), "42", connect.CodeInvalidArgument, 0},
 		"no Locker": {guarded(nil), "42", connect.CodeInternal, 0},
 	} {
@@ -253,6 +253,32 @@ func TestCancelEndsTheWait(t *testing.T) {
 	}
 	release()
 	overhttp.WantFree(t, locker)
+}
+
+// What ends the call's context outside ends its wait.
+func TestContextEndsWhileWaiting(t *testing.T) {
+	locker, _ := overhttp.NewLocker(t)
+	locktest.Hold(t, locker, "orderID=42")
+	for want, end := range map[connect.Code]func(context.Context) (context.Context, context.CancelFunc){
+		connect.CodeDeadlineExceeded: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithDeadline(ctx, time.Now())
+		},
+		connect.CodeCanceled: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			return ctx, cancel
+		},
+	} {
+		outside := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+			return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+				ctx, cancel := end(ctx)
+				defer cancel()
+				return next(ctx, r)
+			}
+		})
+		_, err := serve(t, service{pay: nothing}, connect.WithInterceptors(outside), guarded(locker)).pay.CallUnary(background, order("42"))
+		wantCode(t, err, want)
+	}
 }
 
 // The log has a mistake in the set-up once, Observers all refusals, and interceptors outside the reason.

@@ -96,7 +96,7 @@ func TestRefusals(t *testing.T) {
 		"missing":   {func(l *core.Locker) []grpc.ServerOption { return guards(l) }, "", codes.InvalidArgument},
 		"malformed": {func(l *core.Locker) []grpc.ServerOption { return guards(l) }, "forty-two", codes.InvalidArgument},
 		"ambiguous": {hand(func(grpclock.Call[*pb.SimpleRequest]) (string, error) { return "", keyfunc.ErrAmbiguous }), "42", codes.InvalidArgument},
-		"any error": {hand(func(grpclock.Call[*pb.SimpleRequest]) (string, error) { return "", errors.New("orderID 42") }), "42", codes.InvalidArgument},
+		"any error": {hand(func(grpclock.Call[*pb.SimpleRequest]) (string, error) { return "42", errors.New("orderID 42") }), "42", codes.InvalidArgument},
 		"empty key": {hand(func(grpclock.Call[*pb.SimpleRequest]) (string, error) { return "", nil }), "42", codes.InvalidArgument},
 		"no Locker": {func(*core.Locker) []grpc.ServerOption { return guards(nil) }, "42", codes.Internal},
 	} {

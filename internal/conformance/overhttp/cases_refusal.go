@@ -66,7 +66,7 @@ func refusals[M any](h *harness[M]) {
 		"body too large":         {keyfunc.JSON("id", keyfunc.MaxBytes(4)), "/orders/42", inJSON, `{"id":42}`, 413},
 		"empty key":              {func(keyfunc.Request) (string, error) { return "", nil }, "/orders/42", nil, "", 400},
 		"own error": {func(keyfunc.Request) (string, error) {
-			return "", errors.New("lock 42 has no key")
+			return "42", errors.New("lock 42 has no key")
 		}, "/orders/42", nil, "", 400},
 	} {
 		guard := h.With(h.locker).By(c.key)
