@@ -9,7 +9,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 # This module, and those in folders of it (benchmarks).
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 # Frameworks that no other module needs.
-ADAPTERS := $(patsubst %/go.mod,%,$(wildcard examples/adapters/*/go.mod))
+ADAPTERS := $(patsubst %/go.mod,%,$(wildcard adapters/*/go.mod examples/*/go.mod examples/adapters/*/go.mod))
 
 FUZZTIME ?= 20s
 FOR      ?= 10m
@@ -46,7 +46,7 @@ test-redisson: redis ## Redisson itself and latchkey on the same locks, with fig
 	@mvn -q -B -f internal/redisson/pom.xml compile
 	@go test ./internal/redisson -count=1 -v -timeout $(TIMEOUT) -redisson.target=target $(TESTFLAGS)
 
-test-adapters: ## the adapters of docs/adapters.md and docs/leader.md, with go vet and the race detector; downloads gRPC, fiber, hertz and gocron
+test-adapters: ## the modules in adapters, with go vet and the race detector; downloads their frameworks; ADAPTERS=adapters/grpclock: one of them
 	@set -e; for m in $(ADAPTERS); do (cd $$m; set -x; go vet ./...; $(CURDIR)/.ci/gotest -race -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)); done
 
 test-servers: redis ## core's tests on the installed Redis, and on each other Redis and Valkey that can be had; SERVERS=newest: the newest two

@@ -12,7 +12,7 @@
 // by himself (ctx, locker, db) declared: see prelude_test.go. A block of diff counts
 // as the code after the change.
 //
-// A block whose first line names a file of another module, "// examples/adapters/fiber/request.go",
+// A block whose first line names a file of another module, "// adapters/fiberlock/request.go",
 // is not compiled here, but compared with that file: its lines must be there, in that order;
 // "// …" stands for lines that are left out.
 package readme

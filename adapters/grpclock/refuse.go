@@ -1,0 +1,98 @@
+package grpclock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
+)
+
+// refusal is a fixed text for the client, and the reason for interceptors outside.
+type refusal struct {
+	status *status.Status
+	reason error
+}
+
+// Error does not print the reason, which names the key.
+func (r *refusal) Error() string              { return r.status.Err().Error() }
+func (r *refusal) Unwrap() error              { return r.reason }
+func (r *refusal) GRPCStatus() *status.Status { return r.status }
+
+// keyError says that a call has no key.
+type keyError struct{ error }
+
+func (e *keyError) Unwrap() error { return e.error }
+
+// refuse returns the answer to a call that does not run, and reports it to Observers and the log.
+func (g *guard[M]) refuse(ctx context.Context, err error) error {
+	answer := answerOf(err)
+	locker := g.locker()
+	if locker != nil {
+		adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Err: err}, g.options...)
+	}
+	if answer.status.Code() == codes.Internal {
+		g.told.Do(func() {
+			adapter.LoggerOf(locker).ErrorContext(context.WithoutCancel(ctx),
+				"latchkey: a call was refused because the interceptor is misconfigured", "method", g.method, "error", err)
+		})
+	}
+	return answer
+}
+
+// answerOf returns what a client may be told of err. A busy lock is Aborted, the code of a
+// conflict with another call and HTTP's 409: to be tried again by whoever knows whether
+// it still makes sense. Clients are set up to repeat Unavailable by themselves, which
+// would not make the queue shorter.
+func answerOf(err error) *refusal {
+	code, text, after := codes.Internal, "the service is set up wrongly", time.Duration(0)
+	var busy *core.BusyError
+	var key *keyError
+	switch {
+	case errors.As(err, &key), errors.Is(err, core.ErrInvalidKey):
+		code, text = codes.InvalidArgument, "a required part of the request is missing or malformed"
+	case errors.Is(err, core.ErrNoPermit) && errors.As(err, &busy):
+		code, text, after = codes.ResourceExhausted, "too many calls for the same resource are being processed", busy.RetryAfter
+	case errors.As(err, &busy):
+		code, after = codes.Aborted, busy.RetryAfter
+		text = "another call for the same resource is being processed, or was processed just now"
+	case errors.Is(err, core.ErrNotAcquired): // the call's context ended while it waited
+		code, text = codes.Canceled, "canceled while waiting for another call"
+		if errors.Is(err, context.DeadlineExceeded) {
+			code, text = codes.DeadlineExceeded, "deadline exceeded while waiting for another call"
+		}
+	case errors.Is(err, core.ErrUpgrade): // of a guard inside of another
+	case isCore(err):
+		code, text, after = codes.Unavailable, "the service cannot process this call at the moment", time.Second
+	}
+	s := status.New(code, text)
+	if after > 0 {
+		if detailed, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)}); err == nil {
+			s = detailed
+		}
+	}
+	return &refusal{s, err}
+}
+
+// conceal returns the error of a handler as the client may see it. gRPC sends the text
+// of any error, with the code Unknown, also core's: of a lock that the handler wanted, or
+// of its own that was lost. all is the failure and what became of the lock.
+func conceal(failure, all error) error {
+	if _, chosen := status.FromError(failure); chosen || !isCore(all) {
+		return failure
+	}
+	return answerOf(all)
+}
+
+// isCore reports whether err is one of core's.
+func isCore(err error) bool {
+	var busy *core.BusyError
+	var other *core.LockError
+	return errors.As(err, &busy) || errors.As(err, &other)
+}
