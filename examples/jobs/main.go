@@ -1,16 +1,16 @@
-// Payments takes payment requests over HTTP, several for each order, and has two
+// Jobs takes payment requests over HTTP, several for each order, and has two
 // workers pay them, first without a lock, then with one. Each job prints a line
 // when it is done. Then orders are bought, and changed meanwhile: first with a lock that ends
 // with the request, then with one that is handed over to the job, until that is done.
 //
-//	go run ./examples/payments                        # on an embedded Redis
-//	go run ./examples/payments -redis localhost:6379  # on a real one
+//	go run ./examples/jobs                        # on an embedded Redis
+//	go run ./examples/jobs -redis localhost:6379  # on a real one
 //
 // With a real one the workers can be processes of their own. In three terminals:
 //
-//	go run ./examples/payments -redis localhost:6379 -role worker -name east
-//	go run ./examples/payments -redis localhost:6379 -role worker -name west
-//	go run ./examples/payments -redis localhost:6379 -role shop
+//	go run ./examples/jobs -redis localhost:6379 -role worker -name east
+//	go run ./examples/jobs -redis localhost:6379 -role worker -name west
+//	go run ./examples/jobs -redis localhost:6379 -role shop
 package main
 
 import (
@@ -44,14 +44,14 @@ var (
 	requests  = flag.Int("requests", 6, "requests for each order, all at once")
 )
 
-const queue = "latchkey-example-payments"
+const queue = "latchkey-example-jobs"
 
 func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx); err != nil {
-		log.Fatal("payments: ", err)
+		log.Fatal("jobs: ", err)
 	}
 }
 
