@@ -3,9 +3,9 @@
 // stops at each step, and Redis loses its locks meanwhile: another server processes the same request at once, or
 // another payment of the same order.
 //
-//	go run -C examples/payments .                                   # on an embedded Redis and SQLite
+//	go run -C examples/payments .                                    # on an embedded Redis and SQLite
 //	go run -C examples/payments . -db postgres://shop@localhost/shop # on PostgreSQL
-//	go run -C examples/payments . -serve :8080                      # serves until interrupted, for curl
+//	go run -C examples/payments . -serve :8080                       # serves until interrupted, for curl
 //
 // pay.go is what a service needs in its database, and shop.go what stands before it. It exits with 1 if an order was
 // not paid once.
@@ -17,7 +17,6 @@ import (
 	"log"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/latchkey-go/latchkey/examples/internal/start"
@@ -44,16 +43,16 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	folder, err := os.MkdirTemp("", "payments")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(folder)
-	if *serveAt != "" {
-		if *database == "" {
-			*database = filepath.Join(folder, "shop.db")
+	folder := ""
+	if *database == "" {
+		if folder, err = os.MkdirTemp("", "payments"); err != nil {
+			return err
 		}
-		return serve(ctx, addr, *database)
+		defer os.RemoveAll(folder)
 	}
-	return rehearse(ctx, rehearsal{redis: addr, database: *database, folder: folder})
+	r := rehearsal{redis: addr, database: *database, folder: folder}
+	if *serveAt != "" {
+		return serve(ctx, addr, r.databaseOf("shop"))
+	}
+	return rehearse(ctx, r)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // A connection is cut at COMMIT: its server cannot know what became of it, and the next attempt finds out.
-func TestConnectionIsCutAtCommit(t *testing.T) {
+func TestPostgresIsCutOffAtCommit(t *testing.T) {
 	folder, database := startPostgres(t)
 	for _, c := range []struct {
 		name string

@@ -44,7 +44,8 @@ func rehearse(ctx context.Context, r rehearsal) error {
 	if err != nil {
 		return err
 	}
-	cells, errs := make([][]string, len(names)), make([]error, 0)
+	cells := make([][]string, len(names))
+	var errs []error
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	slots := make(chan struct{}, atOnce)
@@ -65,7 +66,8 @@ func rehearse(ctx context.Context, r rehearsal) error {
 		}
 	}
 	all.Wait()
-	fmt.Printf("%-38s", "")
+	fmt.Printf("Ann pays %d of an order that costs %d. What comes of it, and what the server that had stopped has answered:\n\n%-38s",
+		ann.amount, price, "")
 	for _, s := range scenes {
 		fmt.Printf(" %-30s", s.title)
 	}
@@ -76,6 +78,9 @@ func rehearse(ctx context.Context, r rehearsal) error {
 			fmt.Printf(" %-30s", cell)
 		}
 		fmt.Println()
+	}
+	if len(errs) == 0 {
+		fmt.Println("\nEach was paid once, or refused; each answer is that of the database.")
 	}
 	return errors.Join(errs...)
 }
@@ -124,7 +129,10 @@ func (r rehearsal) try(ctx context.Context, s scene, at int) (string, error) {
 	defer server.stop()
 	if s.happens == dying {
 		paid, err := ann.of(t.order).payUntilAnswered(ctx, server.url, t.healthy.URL)
-		if err == nil {
+		switch {
+		case err == nil && paid.requests < 2:
+			err = errors.New("the server has not died")
+		case err == nil:
 			err = t.check(ctx, map[string]answer{ann.name: paid})
 		}
 		return fmt.Sprintf("paid, %d requests", paid.requests), err
@@ -149,7 +157,7 @@ func (t *trial) loseLocks(ctx context.Context, server *process, first, rival cus
 	select {
 	case <-server.lines: // it has stopped
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return "", fmt.Errorf("the server has not stopped: %w", ctx.Err())
 	}
 	if err := t.forgetLocks(ctx); err != nil {
 		return "", err
@@ -158,15 +166,13 @@ func (t *trial) loseLocks(ctx context.Context, server *process, first, rival cus
 		a, err := rival.payUntilAnswered(ctx, t.healthy.URL)
 		rivals <- reply{a, err}
 	}()
-	var other reply
 	select {
-	case other = <-rivals:
-		server.goOn()
+	case other := <-rivals:
+		rivals <- other
 	case <-time.After(moment): // the database has it wait for the stopped server
-		server.goOn()
-		other = <-rivals
 	}
-	early := <-asked
+	server.goOn()
+	other, early := <-rivals, <-asked
 	late, err := first.payUntilAnswered(ctx, t.healthy.URL)
 	if err := errors.Join(other.err, err); err != nil {
 		return "", err
@@ -178,14 +184,14 @@ func (t *trial) loseLocks(ctx context.Context, server *process, first, rival cus
 	if early.err == nil && early.isPaid() && early.body != late.body {
 		return "", fmt.Errorf("answered %q, and then %q", early.body, late.body)
 	}
-	payers := "paid by ann"
+	payer := first.name
 	if !late.isPaid() {
-		payers = "paid by " + rival.name
+		payer = rival.name
 	}
-	return fmt.Sprintf("%s; first: %d", payers, early.status), t.check(ctx, answers)
+	return fmt.Sprintf("paid by %s, %d", payer, early.status), t.check(ctx, answers)
 }
 
-// database of a trial: that of all, or a file.
+// databaseOf is the database of a trial: that of all, or a file.
 func (r rehearsal) databaseOf(name string) string {
 	if r.database != "" {
 		return r.database
