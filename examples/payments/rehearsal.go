@@ -35,8 +35,10 @@ var scenes = []scene{
 	{"locks lost, another payment", pausing, bob},
 }
 
-// atOnce is how many trials run at a time.
-const atOnce = 8
+const (
+	atOnce  = 8               // trials
+	longest = 3 * time.Minute // a trial, on a machine that is very busy
+)
 
 // rehearse prints a line for each step, and returns an error if anything was paid twice, or lost.
 func rehearse(ctx context.Context, r rehearsal) error {
@@ -115,7 +117,7 @@ func (r rehearsal) list(ctx context.Context) (names []string, err error) {
 
 // try returns what came of a payment during which something happens at a step.
 func (r rehearsal) try(ctx context.Context, s scene, at int) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	t, err := r.newTrial(ctx, string(s.happens)+"-"+s.rival.name+"-"+strconv.Itoa(at))
 	if err != nil {
