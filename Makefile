@@ -1,15 +1,15 @@
 # Every target is explained by "make help".
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help test race lint faults simulate model bench fuzz cover redis test-adapters test-benchmarks test-browser test-redisson test-servers test-mixed api dashboard
+.PHONY: help test race lint faults simulate model bench fuzz cover redis test-adapters test-postgres test-benchmarks test-browser test-redisson test-servers test-mixed api dashboard
 
 # Version 0.7.0 serves Go 1.25 and 1.26; later ones need 1.26.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
 # This module, and those in folders of it (benchmarks).
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
-# Frameworks that no other module needs.
-ADAPTERS := $(patsubst %/go.mod,%,$(wildcard adapters/*/go.mod examples/*/go.mod examples/adapters/*/go.mod))
+# Frameworks, and drivers of databases, that no other module needs.
+ADAPTERS := $(patsubst %/go.mod,%,$(wildcard adapters/*/go.mod examples/*/go.mod))
 
 FUZZTIME ?= 20s
 FOR      ?= 10m
@@ -46,8 +46,12 @@ test-redisson: redis ## Redisson itself and latchkey on the same locks, with fig
 	@mvn -q -B -f internal/redisson/pom.xml compile
 	@go test ./internal/redisson -count=1 -v -timeout $(TIMEOUT) -redisson.target=target $(TESTFLAGS)
 
-test-adapters: ## the modules in adapters, with go vet and the race detector; downloads their frameworks; ADAPTERS=adapters/grpclock: one of them
+test-adapters: ## the modules in adapters and examples, with go vet and the race detector; downloads what they need; ADAPTERS=adapters/grpclock: one of them
 	@set -e; for m in $(ADAPTERS); do (cd $$m; set -x; go vet ./...; $(CURDIR)/.ci/gotest -race -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)); done
+
+test-postgres: ## that payments are made once, on a real PostgreSQL (20 s); installs it where it is missing
+	@.ci/install postgresql
+	@cd examples/payments && go test -race -count=1 -timeout $(TIMEOUT) . -payments.postgres -run Postgres $(TESTFLAGS)
 
 test-servers: redis ## core's tests on the installed Redis, and on each other Redis and Valkey that can be had; SERVERS=newest: the newest two
 	@.ci/test-servers $(SERVERS) -timeout $(TIMEOUT) $(TESTFLAGS)

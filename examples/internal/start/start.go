@@ -29,8 +29,8 @@ func Redis(ctx context.Context, addr string) (reachable string, stop func(), err
 		if err != nil {
 			return "", nil, err
 		}
-		embedded.ClockTTL(true)
-		return embedded.Addr(), embedded.Close, nil
+		stopClock := runClock(embedded)
+		return embedded.Addr(), func() { stopClock(); embedded.Close() }, nil
 	}
 	logging.Disable() // one line says it, below
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
@@ -39,6 +39,25 @@ func Redis(ctx context.Context, addr string) (reachable string, stop func(), err
 		return "", nil, fmt.Errorf("no Redis at %s: %w; start one there (-redis is host:port), or leave out -redis to run on an embedded one", addr, err)
 	}
 	return addr, func() {}, nil
+}
+
+// runClock has keys expire as time goes by, but none while a script runs, during which time stands still in Redis, too.
+func runClock(embedded *miniredis.Miniredis) (stop func()) {
+	embedded.SetTime(time.Now())
+	embedded.ClockTTL(true)
+	tick, stopped, ended := time.NewTicker(5*time.Millisecond), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-tick.C:
+				embedded.SetTime(time.Now())
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return func() { tick.Stop(); close(stopped); <-ended }
 }
 
 // Listen listens at addr, the value of the flag -serve, and returns beside it the URL

@@ -4,7 +4,34 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 )
+
+// As in Redis: a key that expired in the middle of a script would be made anew by its next command, and never expire.
+func TestNoKeyExpiresWithinAScript(t *testing.T) {
+	addr, stop, err := Redis(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	const script = `
+		redis.call('SET', KEYS[1], 'v', 'PX', 1)
+		for i = 1, 20000 do redis.call('EXISTS', KEYS[1]) end -- for longer than that
+		return redis.call('EXISTS', KEYS[1])`
+	there, err := client.Eval(t.Context(), script, []string{"k"}).Int()
+	if err != nil || there != 1 {
+		t.Errorf("at the end of the script: %d, %v", there, err)
+	}
+	for there := int64(1); there == 1 && err == nil; { // until the test has no more time
+		there, err = client.Exists(t.Context(), "k").Result()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
 
 func TestWithoutRedisItSaysWhatToDo(t *testing.T) {
 	_, _, err := Redis(t.Context(), "127.0.0.1:1")
