@@ -23,6 +23,8 @@ func (inside) Option(set func(*option.Settings)) Option {
 	return Option{set: func(s *settings) { set(&s.Settings) }}
 }
 
+func (inside) Once() Option { return asOnce }
+
 // Settings returns what options of middleware add up to, with those of the Locker unless it is nil,
 // and what is wrong with them.
 func (inside) Settings(l *Locker, opts []Option) (*option.Settings, error) {
