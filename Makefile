@@ -9,7 +9,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 # This module, and those in folders of it (benchmarks).
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 # Frameworks that no other module needs.
-ADAPTERS := $(patsubst %/go.mod,%,$(wildcard examples/adapters/*/go.mod))
+ADAPTERS := $(patsubst %/go.mod,%,$(wildcard examples/adapters/*/go.mod examples/ratelimit/go.mod))
 
 FUZZTIME ?= 20s
 FOR      ?= 10m

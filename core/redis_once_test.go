@@ -35,14 +35,15 @@ func TestOnceInAStorm(t *testing.T) {
 			var calls sync.WaitGroup
 			for i := range 64 {
 				calls.Go(func() {
+					l := lockers[i%len(lockers)]
 					for range keys {
 						k := rand.N(keys)
-						got, err := core.Once(background, lockers[i%len(lockers)], "k"+strconv.Itoa(k), func(context.Context) (int64, error) {
+						got, err := core.Once(background, l, "k"+strconv.Itoa(k), func(context.Context) (int64, error) {
 							if busy[k].Swap(true) || results[k].Load() != 0 {
 								t.Error("a run beside another, or after the result")
 							}
 							defer busy[k].Store(false)
-							time.Sleep(rand.N(5 * time.Millisecond))
+							_, _ = l.Inspect(background, "k"+strconv.Itoa(k)) // takes a while
 							if rand.N(3) > 0 {
 								return 0, errBoom
 							}
