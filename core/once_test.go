@@ -180,6 +180,14 @@ func TestOnceKeepsNoFailure(t *testing.T) {
 			})
 		})
 	}
+	bubble(t, func(t *testing.T, s *embedded) { // what has no way back from JSON
+		l := s.locker(core.KeepFor(kept))
+		got, err := core.Once(background, l, "k", func(context.Context) (error, error) { return errBoom, nil })
+		if got != errBoom || err == nil || !strings.Contains(err.Error(), "cannot be stored as JSON") {
+			t.Errorf("%v, %v", got, err)
+		}
+		s.isFree("k")
+	})
 	bubble(t, func(t *testing.T, s *embedded) { // the longest that is kept, and a failed call before one that waits
 		l := s.locker(core.KeepFor(kept))
 		text := strings.Repeat("a", 64<<10-2)
@@ -297,6 +305,12 @@ func TestOnceRefusesResultsOfOthers(t *testing.T) {
 		wrong(t, read[int](t, l, 0))
 		wrong(t, read(t, l, renamed{}))
 		wrong(t, read[[]receipt](t, l, nil))
+		_, err := core.Once(background, l, "lines", func(context.Context) (receipt, error) { return receipt{1, []string{"a"}}, nil })
+		wantErr(t, err)
+		part, err := core.Once(background, l, "lines", func(context.Context) (struct{ ID int }, error) { return struct{ ID int }{2}, nil })
+		if part.ID != 0 || err == nil {
+			t.Errorf("a part of the result is %v, %v", part, err)
+		}
 		wantErr(t, read(t, l, &receipt{ID: 1}))
 		wantErr(t, read[any](t, l, map[string]any{"ID": 1.0}))
 	})
@@ -347,6 +361,7 @@ func TestLockOfOnce(t *testing.T) {
 			t.Errorf("attempt %d outside", n)
 		}
 		never := func(context.Context) (int, error) { t.Error("it ran"); return 0, nil }
+		var outlives context.Context
 		got, err := core.Once(background, l, "k", func(ctx context.Context) (int, error) {
 			k, ok := core.FromContext(ctx)
 			if !ok || k.Key() != "k" || k.Token() == 0 || ctx != k.Context() {
@@ -359,6 +374,11 @@ func TestLockOfOnce(t *testing.T) {
 					t.Error(err)
 				}
 			}
+			elsewhere := newEmbedded(t).locker()
+			if n, err := core.Once(ctx, elsewhere, "k", func(context.Context) (int, error) { return 1, nil }, core.KeepFor(kept)); n != 1 || err != nil {
+				t.Errorf("in another Redis: %d, %v", n, err)
+			}
+			outlives = ctx
 			time.Sleep(5 * time.Minute) // it is renewed
 			inner, err := core.Once(ctx, l, "another", func(ctx context.Context) (int, error) {
 				if _, held := core.FromContextKey(ctx, "k"); !held {
@@ -376,6 +396,9 @@ func TestLockOfOnce(t *testing.T) {
 		})
 		if got != 11 || err != nil {
 			t.Errorf("%d, %v", got, err)
+		}
+		if n := core.AttemptOf(outlives); n != 1 {
+			t.Errorf("what has outlived it is of attempt %d", n)
 		}
 		err = l.Do(background, "plain", func(ctx context.Context) error {
 			_, err := core.Once(ctx, l, "plain", never)
@@ -507,6 +530,11 @@ func TestWrapOnce(t *testing.T) {
 }
 
 func TestOptionsOfOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := quorumOf(t, []*embedded{newEmbedded(t), newEmbedded(t), newEmbedded(t)})
+		_, err := core.Once(background, l, "k", func(context.Context) (int, error) { return 1, nil }, core.KeepFor(kept))
+		wantMisuse(t, err, "Once and idempotent requests cannot be combined with a Locker of NewQuorum")
+	})
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
 		run := func(context.Context) (int, error) { return 1, nil }
