@@ -39,6 +39,9 @@ type Config struct {
 	// Keys, in place of Key, derives several keys: the task needs the locks of all of them; see
 	// [ByAll].
 	Keys keyfunc.Set[keyfunc.Task]
+	// Once skips a task that has been done; see [Once]. It takes a Key, and Options or those of the Locker have
+	// [core.KeepFor]. It cannot be combined with Keys, Shared, Permits and Weight.
+	Once bool
 	// Options are for each lock. Where neither they nor the Locker's say otherwise, a
 	// task waits a second for a busy key, half of the time to its deadline if that is
 	// less, and with OnBusy Drop not at all; and at most four tasks wait for a key in
@@ -107,6 +110,20 @@ func ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.Middleware
 	return withDefault.ByAll(keys, opts...)
 }
 
+// Once runs the task of a key once: one whose key was done within [core.KeepFor], which is needed, is skipped, as a success, and
+// its ResultWriter gets the result that the first has written by [WriteResult]. One that comes while another runs waits for it,
+// or is put off, as [Config.OnBusy] says. The key says what is done: give it the task's type, unless others do the same work.
+//
+//	jobs.Use(asynqlock.Once(keyfunc.Join(keyfunc.TaskType(), keyfunc.Payload("month")), core.KeepFor(24*time.Hour)))
+//
+// What becomes of an error, a panic, a worker that has died and the like, is as [core.Once] says: with an error the task is
+// retried, and runs again; after a worker that died, with a [core.AttemptOf] of more than 1, or, with [core.RefuseUnknown], it
+// fails with [core.ErrOutcomeUnknown]. It cannot be combined with a lock that [Enqueue] has handed over to the task. Once panics
+// when key is nil or an option bad.
+func Once(key keyfunc.Func[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFunc {
+	return withDefault.Once(key, opts...)
+}
+
 // New returns a middleware for the configuration. The handler runs with
 // [core.Lock.Context], which carries ownership and is cancelled when the lock is
 // lost; the task then ends with [core.ErrLost] even if the handler returned nil.
@@ -135,12 +152,17 @@ func middleware(cfg Config) asynq.MiddlewareFunc {
 		panic(`asynqlock: Config.Key is nil; give it a key function, such as keyfunc.Payload("orderID")`)
 	case cfg.LastWait < 0:
 		panic("asynqlock: Config.LastWait is negative")
+	case cfg.Once && (cfg.Keys != nil || cfg.Shared != nil || cfg.Permits != nil || cfg.Weight != nil):
+		panic("asynqlock: Config.Once is for a Key, without Keys, Shared, Permits and Weight: a task is done once under the lock of one key")
 	case cfg.Inspector != nil && cfg.OnBusy == Drop:
 		panic("asynqlock: Config.Inspector is for OnBusy Retry: Drop has no tasks that could be parked")
 	case cfg.Workers < 0 || cfg.TaskCheckInterval < 0:
 		panic("asynqlock: Config.Workers or TaskCheckInterval is negative")
 	case cfg.Inspector == nil && (cfg.Workers > 0 || cfg.TaskCheckInterval > 0):
 		panic("asynqlock: Config.Workers and TaskCheckInterval are for parking: set Config.Inspector, or leave them out")
+	}
+	if cfg.Once {
+		cfg.Options = append(cfg.Options, adapter.Once())
 	}
 	cfg.validate()
 	switch longest, most := adapter.Waits(cfg.Options...); {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/asynqlock"
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
 // One Locker and the same options for all middleware, without globals: each test makes its own, and runs beside others.
@@ -49,4 +50,29 @@ func ExampleOnBusy() {
 
 	process(mux, "order:pay", `{"orderID":42}`)
 	// Output: error: asynqlock: the task did not run: revoke task: core: lock "orderID=42" not acquired: somebody else holds it
+}
+
+// A task that was enqueued twice is done once; the second gets the result of the first.
+func ExampleOnce() {
+	locker, stop := newLocker()
+	defer stop()
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.With(locker).Once(keyfunc.Join(keyfunc.TaskType(), keyfunc.Payload("month")), core.KeepFor(24*time.Hour)))
+	mux.HandleFunc("report:build", func(ctx context.Context, t *asynq.Task) error {
+		fmt.Printf("building %s, attempt %d\n", t.Payload(), core.AttemptOf(ctx))
+		return asynqlock.WriteResult(ctx, t, []byte("reports/2026-11.pdf"))
+	})
+
+	process(mux, "report:build", `{"month":"2026-11"}`)
+	process(mux, "report:build", `{"month":"2026-11"}`)
+	// Output: building {"month":"2026-11"}, attempt 1
+}
+
+// What a handler writes so is also the result of the tasks that [asynqlock.Once] skips.
+func ExampleWriteResult() {
+	build := func(ctx context.Context, t *asynq.Task) error {
+		return asynqlock.WriteResult(ctx, t, []byte("reports/2026-11.pdf"))
+	}
+	fmt.Println(build(context.Background(), asynq.NewTask("report:build", nil))) // outside of a server nothing is written
+	// Output: <nil>
 }

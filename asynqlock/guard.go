@@ -64,7 +64,10 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	longest := longestWait(ctx)
 	bound, acquired, leave := g.parking.join(keys)
 	defer leave()
-	opts := append(g.lockOptions(ctx, me, bound, longest), g.ticketOptions(ctx, keys)...)
+	opts := g.lockOptions(ctx, me, bound, longest)
+	if !g.config.Once {
+		opts = append(opts, g.ticketOptions(ctx, keys)...)
+	}
 	opts = g.forms.Options(t, opts)
 	began := time.Now()
 	run := func(locked context.Context) error {
@@ -77,12 +80,15 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		return work(ctx, locked, keys, t, next)
 	}
 	var ran bool
-	if g.all {
+	if g.config.Once {
+		ran, err = once(ctx, locker, keys[0], t, run, opts)
+	} else if g.all {
 		ran, err = adapter.DoAll(ctx, locker, keys, run, opts...)
 	} else {
 		ran, err = adapter.Do(ctx, locker, keys[0], run, opts...)
 	}
 	if ran {
+		acquired() // a task that was skipped has found the key free, too
 		return err
 	}
 	if adapter.Validate(opts...) != nil { // Observers are notified all the same

@@ -55,6 +55,14 @@ func TestBadSetUpPanics(t *testing.T) {
 		"OnBusy":       {func() { asynqlock.New(asynqlock.Config{Key: key, OnBusy: 2}) }, "neither Retry nor Drop"},
 		"empty path":   {func() { asynqlock.ByPayload("") }, "path of field names"},
 		"bad template": {func() { asynqlock.ByTemplate("{payload.}") }, "ByTemplate"},
+		"Once nil":     {func() { asynqlock.Once(nil) }, "Config.Key is nil"},
+		"Once, Owner":  {func() { asynqlock.Once(key, core.KeepFor(time.Minute), core.Owner("o")) }, "Owner is for a single call"},
+		"Once, Shared": {func() { asynqlock.Once(key, core.KeepFor(time.Minute), core.Shared()) }, "Once and idempotent requests cannot be combined"},
+		"Once, Keys":   {func() { asynqlock.New(asynqlock.Config{Keys: keyfunc.All("k", key), Once: true}) }, "Once is for a Key"},
+		"Once, Permits": {func() {
+			asynqlock.New(asynqlock.Config{Key: key, Once: true, Permits: func(*asynq.Task) int { return 1 }})
+		}, "Once is for a Key"},
+		"not Once":     {func() { asynqlock.By(key, core.RefuseUnknown()) }, "RefuseUnknown is for Once"},
 		"bad option":   {func() { asynqlock.ByPayload("a", core.Lease(-1)) }, "Lease"},
 		"New's option": {func() { asynqlock.ByTemplate("{type}", core.Prefix("x:")) }, "option of New"},
 		"Shared, KeepFor": {

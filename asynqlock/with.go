@@ -52,6 +52,11 @@ func (g *Guards) By(key keyfunc.Func[keyfunc.Task], opts ...core.Option) asynq.M
 	return g.New(Config{Key: key, Options: opts})
 }
 
+// Once is the function [Once].
+func (g *Guards) Once(key keyfunc.Func[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFunc {
+	return g.New(Config{Key: key, Options: opts, Once: true})
+}
+
 // ByAll is the function [ByAll].
 func (g *Guards) ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFunc {
 	if keys == nil {

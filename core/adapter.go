@@ -23,6 +23,8 @@ func (inside) Option(set func(*option.Settings)) Option {
 	return Option{set: func(s *settings) { set(&s.Settings) }}
 }
 
+func (inside) Once() Option { return asOnce }
+
 // Settings returns what options of middleware add up to, with those of the Locker unless it is nil,
 // and what is wrong with them.
 func (inside) Settings(l *Locker, opts []Option) (*option.Settings, error) {
@@ -107,9 +109,6 @@ func (i inside) Answer(ctx context.Context, k *Lock, answer string, keep time.Du
 	if i.AttemptOf(k) == 0 {
 		return errors.New("core: the lock was not taken for an idempotent request")
 	}
-	s := k.lease
-	s.mu.Lock()
-	s.answer = &store.Answer{Text: answer, Keep: keep}
-	s.mu.Unlock()
+	k.lease.endsWith(&store.Answer{Text: answer, Keep: keep})
 	return k.Unlock(ctx)
 }

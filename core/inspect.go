@@ -19,8 +19,8 @@ type Info struct {
 	Locked         bool
 	Form           string // "exclusive", "shared" or "permits"; empty when nobody holds it
 	Parked         bool   // it was handed over, and nobody has resumed it
-	Answered       bool   // it has the answer to an idempotent request
-	OutcomeUnknown bool   // nobody knows what the last attempt at such a request has done
+	Answered       bool   // it has the result of [Once], or the answer to an idempotent request
+	OutcomeUnknown bool   // nobody knows what the last attempt at one of these has done
 	// Owner is who holds it, empty when nobody does, or several. When a lock is handed off in
 	// memory, calls of one process follow one another under one owner, for 10 ms. To enter by
 	// [Owner], take the id from [Lock.ShareOwner] of a lock that is held.
@@ -28,7 +28,7 @@ type Info struct {
 	Count   int           // of all holds
 	TTL     time.Duration // how long it lasts without renewal; negative when it does not end
 	Holders []Holder      // one of an exclusive lock, more of the other forms, by their owners
-	Attempt int           // at an idempotent request: the one under way, or the last one; 0: it is of none
+	Attempt int           // of [Once], or at an idempotent request: the one under way, or the last one; 0: it is of none
 	// HandedOverBy is the owner who has handed the lock over, empty when another version has; Ticket is
 	// the SHA-1 of the ticket, in hexadecimal digits. A task's ticket is its ID.
 	HandedOverBy, Ticket string

@@ -52,12 +52,12 @@ const (
 	EventAcquired
 	// EventBusy: the call was refused because somebody else holds the lock. Reason is "no_wait",
 	// "wait_over", "max_waiters", "order" (see [Locker.LockAll]) or "deadlock"; "canceled" or "deadline"
-	// when its context ended first; or "answered" when it gets the answer of an earlier attempt at the
-	// same request.
+	// when its context ended first; or "answered" when it gets the result of an earlier run of [Once],
+	// or the answer of an earlier attempt at the same request.
 	EventBusy
 	// EventFailed: the call failed. Reason is "unavailable", "closed", "lost", "max_hold", "invalid_key",
-	// "upgrade" or "ticket", after the error of that name; or, for an attempt at an idempotent request,
-	// "reused" or "outcome_unknown".
+	// "upgrade", "ticket" or "outcome_unknown", after the error of that name; or, for an attempt at an
+	// idempotent request, "reused".
 	EventFailed
 	// EventReleased: the last of the lock's holds was unlocked, or handed over. When Redis has not
 	// confirmed it, Reason is "unconfirmed" and Err is [ErrUnavailable].

@@ -39,9 +39,13 @@ func TestOptionsAreRefusedWhereTheyHaveNoEffect(t *testing.T) {
 			m, err := l.LockAll(background, []string{"k"}, o)
 			return ended(m, err)
 		},
-		"Do":         func(l *core.Locker, o core.Option) error { return l.Do(background, "k", fail, o) },
-		"DoAll":      func(l *core.Locker, o core.Option) error { return l.DoAll(background, []string{"k"}, fail, o) },
-		"Lead":       func(l *core.Locker, o core.Option) error { return l.Lead(background, "k", fail, o) },
+		"Do":    func(l *core.Locker, o core.Option) error { return l.Do(background, "k", fail, o) },
+		"DoAll": func(l *core.Locker, o core.Option) error { return l.DoAll(background, []string{"k"}, fail, o) },
+		"Lead":  func(l *core.Locker, o core.Option) error { return l.Lead(background, "k", fail, o) },
+		"Once": func(l *core.Locker, o core.Option) error {
+			_, err := core.Once(background, l, "k", func(context.Context) (int, error) { return 0, errEnough }, core.KeepFor(time.Hour), o)
+			return err
+		},
 		"middleware": func(_ *core.Locker, o core.Option) error { return adapter.Validate(o) },
 	}
 	const (
@@ -51,12 +55,19 @@ func TestOptionsAreRefusedWhereTheyHaveNoEffect(t *testing.T) {
 		unlocks   = "Unlock waits"
 		ofLead    = "Lead takes the options Lease, MaxHold and Name only"
 		alone     = "Resume takes a lock alone"
+		withOnce  = "Once and idempotent requests cannot be combined with"
 	)
 	type refusals map[string]string
 	inCalls := refusals{}
 	for place := range places {
 		if place != "New" {
 			inCalls[place] = ofNew
+		}
+	}
+	onlyOnce := refusals{}
+	for place := range places {
+		if place != "Once" {
+			onlyOnce[place] = "RefuseUnknown is for Once and WrapOnce"
 		}
 	}
 	for name, c := range map[string]struct {
@@ -72,20 +83,21 @@ func TestOptionsAreRefusedWhereTheyHaveNoEffect(t *testing.T) {
 		"MaxWaiters":        {core.MaxWaiters(3), refusals{"TryLock": unwaiting, "Resume": unwaiting, "Lead": ofLead}},
 		"KeepFor":           {core.KeepFor(time.Second), refusals{"Lead": ofLead}},
 		"BackgroundRelease": {core.BackgroundRelease(), refusals{"Lock": unlocks, "TryLock": unlocks, "Resume": unlocks, "LockAll": unlocks, "Lead": ofLead}},
-		"Shared":            {core.Shared(), refusals{"New": notInNew, "Resume": alone, "Lead": ofLead}},
-		"Permits":           {core.Permits(3), refusals{"New": notInNew, "Resume": alone, "Lead": ofLead}},
-		"PermitsEach":       {core.PermitsEach(3), refusals{"New": notInNew, "Resume": alone, "Lead": ofLead}},
-		"Owner":             {core.Owner("o"), refusals{"New": "single call", "Resume": alone, "Lead": ofLead, "middleware": "single call"}},
+		"Shared":            {core.Shared(), refusals{"New": notInNew, "Resume": alone, "Lead": ofLead, "Once": withOnce}},
+		"Permits":           {core.Permits(3), refusals{"New": notInNew, "Resume": alone, "Lead": ofLead, "Once": withOnce}},
+		"PermitsEach":       {core.PermitsEach(3), refusals{"New": notInNew, "Resume": alone, "Lead": ofLead, "Once": withOnce}},
+		"Owner":             {core.Owner("o"), refusals{"New": "single call", "Resume": alone, "Lead": ofLead, "Once": withOnce, "middleware": "single call"}},
 		"Prefix":            {core.Prefix("p:"), inCalls},
 		"Timeout":           {core.Timeout(time.Second), inCalls},
 		"Describe":          {core.Describe("shop"), inCalls},
 		"Observe":           {core.Observe(new(ear)), inCalls},
 		"Replicas":          {core.Replicas(1, time.Millisecond), inCalls},
 		"ShardedPubSub":     {core.ShardedPubSub(), inCalls},
-		"Ticket":            {adapter.Ticket("t"), refusals{"New": notInNew, "Lead": ofLead}},
+		"Ticket":            {adapter.Ticket("t"), refusals{"New": notInNew, "Lead": ofLead, "Once": withOnce}},
 		"Attempt": {adapter.Attempt("0000000000000000", time.Hour, false), refusals{
-			"New": notInNew, "Resume": alone, "LockAll": "under the lock of one key", "DoAll": "under the lock of one key", "Lead": ofLead,
+			"New": notInNew, "Resume": alone, "LockAll": "under the lock of one key", "DoAll": "under the lock of one key", "Lead": ofLead, "Once": withOnce,
 		}},
+		"RefuseUnknown": {core.RefuseUnknown(), onlyOnce},
 	} {
 		for place, give := range places {
 			t.Run(name+" in "+place, func(t *testing.T) {

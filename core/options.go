@@ -46,8 +46,8 @@ func NoWait() Option { return Wait(0) }
 // KeepFor is a dedup window: after a success the key stays taken until d after it was acquired, for
 // everybody, so that a repeated request is refused although the first is done. Success is
 // [Lock.Unlock], or nil returned to [Locker.Do]; after [Lock.Abort], an error or a panic the key is
-// free at once. Of nested locks the outermost counts. [Locker.ForceUnlock] ends a window. 1 ms to
-// 366 days, in whole milliseconds.
+// free at once. Of nested locks the outermost counts. [Locker.ForceUnlock] ends a window. For [Once] it
+// says for how long the result is kept. 1 ms to 366 days, in whole milliseconds.
 func KeepFor(d time.Duration) Option {
 	return ofDuration("KeepFor", d, longestWindow, func(s *settings) { s.Window = d.Truncate(time.Millisecond) })
 }

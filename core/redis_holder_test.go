@@ -19,10 +19,11 @@ import (
 )
 
 // holderEnv makes the test binary a process that only holds a lock, with a lease of
-// holderLease, and leaderEnv one that leads.
+// holderLease, leaderEnv one that leads, and onceEnv one that runs a function once.
 const (
 	holderEnv   = "LATCHKEY_TEST_HOLDER"
 	leaderEnv   = "LATCHKEY_TEST_LEADER"
+	onceEnv     = "LATCHKEY_TEST_ONCE"
 	holderLease = 6 * time.Second
 )
 
@@ -33,6 +34,10 @@ func TestMain(m *testing.M) {
 		},
 		leaderEnv: func(l *core.Locker, held func(context.Context) error) error {
 			return l.Lead(background, "k", held, core.Lease(holderLease))
+		},
+		onceEnv: func(l *core.Locker, held func(context.Context) error) error {
+			_, err := core.Once(background, l, "k", func(ctx context.Context) (int, error) { return 0, held(ctx) }, core.KeepFor(kept), core.Lease(holderLease))
+			return err
 		},
 	} {
 		addr := os.Getenv(env)

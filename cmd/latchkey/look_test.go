@@ -133,7 +133,7 @@ func TestWhatThereIs(t *testing.T) {
 			t.Errorf("%q: %d\n%s\nwant\n%s", c.args, exit, said, want)
 		}
 	}
-	for key, want := range map[string]string{"idempotent:a": "processed again", "idempotent:b": "counts as the first"} {
+	for key, want := range map[string]string{"idempotent:a": "does it again", "idempotent:b": "counts as the first"} {
 		if exit, said := ask(t, server.Addr(), "n\n", "unlock", key); exit != 1 || !strings.Contains(said, want) {
 			t.Errorf("%d: %s; want %q", exit, said, want)
 		}

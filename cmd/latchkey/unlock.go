@@ -74,9 +74,9 @@ func (p *program) agreed(info core.Info, only string) bool {
 		warning = "The lock is handed over and waits for the call with its ticket. " +
 			"Without the lock a task of asynqlock competes with others, and Resume fails."
 	case info.Answered:
-		warning = "The request was answered, and repetitions get that answer. Without the answer the next one is processed again."
+		warning = "The work was done, and those who ask for it again get its result or answer. Without that the next one does it again."
 	case info.OutcomeUnknown:
-		warning = "The outcome of the last attempt at the request is unknown. Without the lock the next attempt counts as the first."
+		warning = "The outcome of the last attempt at the work is unknown. Without the lock the next attempt counts as the first."
 	case info.Holders == nil:
 		warning = "The work was done, and the dedup window keeps it from being done again."
 	}

@@ -17,6 +17,7 @@ type settings = option.Settings
 // inside is what core does for this package alone.
 var inside = option.Inside.(interface {
 	Option(set func(*settings)) core.Option
+	Once() core.Option
 	Settings(l *core.Locker, opts []core.Option) (*settings, error)
 	Notify(ctx context.Context, l *core.Locker, e core.Event, opts []core.Option)
 	LoggerOf(l *core.Locker) *slog.Logger

@@ -116,6 +116,10 @@ func Looking() core.Option {
 	})
 }
 
+// Once is for middleware that calls [core.Once] with options that it has checked before, by [Validate]. It comes last: the options before
+// it, such as [core.KeepFor] and [core.RefuseUnknown], are taken as [core.Once] takes them.
+func Once() core.Option { return inside.Once() }
+
 // VoidTicket is [core.Lock.DropWindow] for work that is not tried again: its release frees also a lock that was resumed,
 // where it would be parked again.
 func VoidTicket(lock *core.Lock) { inside.VoidTicket(lock) }

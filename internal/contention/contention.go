@@ -63,7 +63,7 @@ func details(info core.Info) []any {
 const dedupWindow = "dedup_window"
 
 // State says in a word what a lock is: free; held alone, granted alone by a release that its process has not confirmed,
-// shared, permits, or held for an attempt at an idempotent request; or what it is while nobody is at work.
+// shared, permits, or held for an attempt of Once, or at an idempotent request; or what it is while nobody is at work.
 func State(info core.Info) string {
 	switch {
 	case !info.Locked:

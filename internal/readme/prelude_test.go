@@ -90,6 +90,8 @@ var (
 	sendNext func(context.Context) error
 	sendAll  func(ctx context.Context, token int64) error
 
+	loadRates func(context.Context) (map[string]string, error)
+
 	errBusy  error
 	from, to string
 	oldLock func(context.Context, string) (release func(), err error)

@@ -124,6 +124,42 @@ func (r *request) send(ctx context.Context, p *process, random *rand.Rand) {
 	}
 }
 
+var errNoAnswer = errors.New("there is no answer")
+
+// once is send by core.Once. Who has made the attempt asks again, for its own answer may not be stored yet.
+func (r *request) once(ctx context.Context, p *process, random *rand.Rand) {
+	lease := r.w.lease
+	for ctx.Err() == nil {
+		answered, ran := r.isAnswered(), false
+		text, err := core.Once(ctx, p.locker, r.key, func(inner context.Context) (text string, err error) {
+			ran = true
+			k, _ := core.FromContext(inner)
+			a := r.began(k, answered)
+			p.sleep(inner, between(random, 0, lease/2))
+			switch n := random.IntN(10); {
+			case p.life.Err() != nil || n < 2: // nobody knows
+				r.ends(a, func() {})
+				_ = k.Unlock(ctx)
+			case n < 4:
+				r.ends(a, func() { a.aborted = true })
+			default:
+				text = r.w.nextID()
+				r.ends(a, func() { a.answer = text })
+				return text, nil
+			}
+			return "", errNoAnswer
+		}, core.KeepFor(answerKept), core.Wait(between(random, time.Millisecond, lease)))
+		if err == nil && !ran {
+			r.got(text)
+			return
+		}
+		if errors.Is(err, core.ErrOutcomeUnknown) {
+			r.w.complain("%s: %v", r.key, err)
+		}
+		p.sleep(ctx, between(random, lease/100, lease/4))
+	}
+}
+
 // lossless are the faults after which Redis has all that it has confirmed, and its clock is right.
 var lossless = []string{
 	"noise", "silence", "requests stopped", "replies stopped", "connections reset", "dials refused", "dials hanging",
@@ -158,6 +194,10 @@ func (w *world) sendRequests() (attempts int) {
 	for i := range requests {
 		r := &request{w: w, key: fmt.Sprint("request ", i), digest: fmt.Sprintf("%016x", i)}
 		all = append(all, r)
+		send := r.send
+		if i%2 == 0 {
+			send = r.once
+		}
 		for j := range requesters {
 			p, random := w.processes[(i+j)%len(w.processes)], rand.New(rand.NewPCG(w.seed, uint64(requesters*i+j)))
 			p.actors.Go(func() {
@@ -165,7 +205,7 @@ func (w *world) sendRequests() (attempts int) {
 				defer cancel()
 				defer context.AfterFunc(over, cancel)()
 				p.sleep(ctx, between(random, 0, 4*w.lease))
-				r.send(ctx, p, random)
+				send(ctx, p, random)
 			})
 		}
 	}

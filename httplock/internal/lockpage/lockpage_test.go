@@ -159,9 +159,9 @@ func TestLockPageLooksUpForms(t *testing.T) {
 			"upload": {lookedUp{Key: "upload", State: "parked", holder: holder{TTL: 55000}},
 				"upload parked Left until it is free 55 s Calls waiting here 0 Free this lock by force The lock was handed over"},
 			"paid": {lookedUp{Key: "paid", State: "answered", holder: holder{TTL: 55000}},
-				"paid answered Left until it is free 55 s Calls waiting here 0 Free this lock by force The request was answered, and repetitions get that answer."},
+				"paid answered Left until it is free 55 s Calls waiting here 0 Free this lock by force The work was done, and those who ask for it again get its result or answer."},
 			"paying": {lookedUp{Key: "paying", State: "outcome_unknown", holder: holder{TTL: 55000}},
-				"paying outcome unknown Left until it is free 55 s Calls waiting here 0 Free this lock by force Nobody knows what the last attempt at the request has done."},
+				"paying outcome unknown Left until it is free 55 s Calls waiting here 0 Free this lock by force Nobody knows what the last attempt at the work has done."},
 		} {
 			r := readReport(t, get(page, "/?format=json&key="+key), 200)
 			if !reflect.DeepEqual(*r.LookUp, c.want) {

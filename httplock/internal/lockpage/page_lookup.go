@@ -229,9 +229,9 @@ func (p page) forceDetails() dom.Node {
 		entails = "The lock was handed over, and waits for whoever has its ticket. " +
 			"Without the lock that one competes like a stranger, and others may come before."
 	case stateAnswered:
-		entails = "The request was answered, and repetitions get that answer. Without it the next one is processed again."
+		entails = "The work was done, and those who ask for it again get its result or answer. Without that the next one does it again."
 	case stateOutcomeUnknown:
-		entails = "Nobody knows what the last attempt at the request has done. Without the lock the next one is taken for the first."
+		entails = "Nobody knows what the last attempt at the work has done. Without the lock the next one is taken for the first."
 	default:
 		summary, button = "End this window", "End it now"
 		entails = "The work was done, and in this window it is not to be done again. Without the window it can be."
