@@ -61,11 +61,8 @@ func pipelineOf(cmd redis.Cmder) *pipeline {
 
 // lends says that a command may go on its caller's goroutine, as far as is seen.
 func (p *pipeline) lends() bool {
-	if p.obedient == nil {
-		return p.direct.Load()
-	}
 	h := p.last.Load()
-	return h != nil && h.isLast.Load() && p.direct.Load()
+	return p.direct.Load() && (p.obedient == nil || h != nil && h.isLast.Load())
 }
 
 // hook gives the client a last hook when a command has found none: once, for a hook of the user's may hide it.
