@@ -219,6 +219,34 @@ func TestHookThatIsAddedUnderCommands(t *testing.T) {
 	})
 }
 
+// meddling is a hook that does something when go-redis asks for it.
+type meddling struct {
+	reading
+	during *func()
+}
+
+func (h meddling) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	(*h.during)()
+	return next
+}
+
+// A command that goes while a hook is added says nothing about those that go after it.
+func TestCommandWhileAHookIsAdded(t *testing.T) {
+	plainBubble(t, redis.Options{}, func(t *testing.T, p *plain) {
+		s, o, during := p.server(), &order{}, func() {}
+		p.client.AddHook(meddling{during: &during})
+		p.warmUp(t, s)
+		during = func() { p.send(t, s) }
+		p.client.AddHook(named{name: "it", order: o})
+		during = func() {}
+		p.send(t, s)
+		if seen := o.take(); seen != "it" {
+			t.Errorf("the hook has seen %q", seen)
+		}
+		p.wantGoroutines(t, s, 1)
+	})
+}
+
 // asking counts how often go-redis asks a hook for what it does: for each hook that is added after it.
 type asking struct {
 	reading
@@ -398,7 +426,14 @@ func TestPlainClientWithoutTimeouts(t *testing.T) {
 		"of reading": {ReadTimeout: -1, WriteTimeout: time.Second}, "of writing": {WriteTimeout: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plainBubble(t, options, func(t *testing.T, p *plain) { p.wantGoroutines(t, p.server(), 1) })
+			plainBubble(t, options, func(t *testing.T, p *plain) {
+				times := new(atomic.Int32)
+				p.client.AddHook(asking{times: times})
+				times.Store(0)
+				if p.wantGoroutines(t, p.server(), 1); times.Load() > 1 { // for a connection
+					t.Errorf("%d hooks", times.Load()-1)
+				}
+			})
 		})
 	}
 }
