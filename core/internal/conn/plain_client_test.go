@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -337,27 +336,6 @@ func TestPlainClientThatIsUsedOtherwise(t *testing.T) {
 			p.wantGoroutines(t, s, 0)
 		}
 	})
-}
-
-// A client that nobody uses any more is collected, although nobody has closed it.
-func TestPlainClientIsCollected(t *testing.T) {
-	collected := make(chan struct{})
-	func() {
-		p := newPlain(t, &redis.Options{Protocol: 3, ClientSideCacheConfig: &redis.CacheConfig{}})
-		s := p.server()
-		p.warmUp(t, s)
-		p.wantGoroutines(t, s, 0)
-		runtime.AddCleanup(p.client, func(done chan struct{}) { close(done) }, collected)
-	}()
-	for {
-		runtime.GC()
-		select {
-		case <-collected:
-			return
-		default:
-			runtime.Gosched()
-		}
-	}
 }
 
 // An outage before the hook is there shows nothing of what the client would do with it.
