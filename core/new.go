@@ -35,10 +35,9 @@ const (
 // while Redis has answered within the last 100 ms: that is faster. If Redis falls silent just then, a
 // call that is cancelled ends within [Timeout], not at once; it keeps a deadline of its context. Not so
 // with a Limiter, OnConnect or credentials from a function, which may block. A hook that blocks holds
-// up the calls under way, but none after them. A client without the option ContextTimeoutEnabled, which
-// [Open] sets, is given a hook for that by the first calls. Add yours before: one that is added later
-// sees all that is sent, too, but then each call costs a goroutine again. Hooks of such a client do not
-// see the handshake of every connection. New warns of a client without a ReadTimeout.
+// up the calls under way, but none after them. For all this a client without ContextTimeoutEnabled, which
+// [Open] sets, is given a hook by the first calls. Yours see all that is sent, but for handshakes; one
+// that is added later costs a goroutine a call. New warns of a client without a ReadTimeout.
 func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")

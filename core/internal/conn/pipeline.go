@@ -38,9 +38,8 @@ type pipeline struct {
 	obedient   *redis.Client         // the copy of a client that does not
 	options    *redis.Options        // of that client
 	last       atomic.Pointer[lastHook]
-	isHooked   atomic.Bool // client was given a last hook
-	replicated *pipeline   // for commands that replicas must have; itself if it is that
-	farLimit   int         // of round trips in flight to a server far away
+	replicated *pipeline // for commands that replicas must have; itself if it is that
+	farLimit   int       // of round trips in flight to a server far away
 	probe      *probe
 
 	mu       sync.Mutex
@@ -59,12 +58,13 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	p := s.newPipeline(client, farAlone, new(probe))
 	single, isSingle := client.(*redis.Client)
 	if isSingle {
-		p.farLimit = min(farAlone, single.Options().PoolSize)
-		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout would return,
-		// which might be told to keep deadlines.
-		p.direct.Store(client == s.client && keepsDeadlines(single.Options()))
-		if p.direct.Load() && !single.Options().ContextTimeoutEnabled {
-			p.options, p.obedient = single.Options(), obedientCopy(single)
+		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout returns.
+		o := single.Options()
+		p.farLimit = min(farAlone, o.PoolSize)
+		p.direct.Store(client == s.client && keepsDeadlines(o))
+		if p.direct.Load() && !o.ContextTimeoutEnabled {
+			p.options, p.obedient = o, single.WithTimeout(o.ReadTimeout)
+			p.obedient.Options().WriteTimeout, p.obedient.Options().ContextTimeoutEnabled = o.WriteTimeout, true
 		}
 	}
 	p.replicated = s.newPipeline(client, math.MaxInt, p.probe)
@@ -76,11 +76,11 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	return kept.(*pipeline)
 }
 
-// keepsDeadlines says that a client has nothing of its user's that may block on the goroutine that sends a
+// keepsDeadlines says that a client, or a copy, has nothing of its user's that may block on the goroutine that sends a
 // command. Dialers do so on others. Hooks cannot be seen, nor what connections do.
 func keepsDeadlines(o *redis.Options) bool {
-	return (o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0 || o.ReadTimeout > 0 && o.WriteTimeout > 0) &&
-		o.Limiter == nil && o.OnConnect == nil &&
+	least := min(o.ReadTimeout, o.WriteTimeout)
+	return (least > 0 || least == 0 && o.ContextTimeoutEnabled) && o.Limiter == nil && o.OnConnect == nil &&
 		o.CredentialsProvider == nil && o.CredentialsProviderContext == nil && o.StreamingCredentialsProvider == nil
 }
 
@@ -191,7 +191,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 // other caller lends it his goroutine. mu is held.
 func (p *pipeline) noteTime(sent, deadline time.Time) {
 	took := time.Since(sent)
-	if min(took, sent.Add(took).Sub(deadline)) > overrun && (p.obedient == nil || p.last.Load() != nil) {
+	if min(took, sent.Add(took).Sub(deadline)) > overrun && p.lends() {
 		p.direct.Store(false)
 	}
 	if p.distance == 0 {
