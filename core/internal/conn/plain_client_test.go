@@ -173,6 +173,10 @@ func TestHooksOfAPlainClient(t *testing.T) {
 		p.send(t, third)
 		o.take()
 		want(third, 0)
+		<-flush(third, timeout, batched("in the background"))[0]
+		if seen, want := o.take(), strings.Join(append(all, all...), " "); seen != want { // the script is unknown
+			t.Errorf("what goes in the background was seen by %q, want %q", seen, want)
+		}
 	})
 }
 
