@@ -72,9 +72,7 @@ func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
 // The connection may notice the end of the time before the context does.
 func TestDeadlineOfTheCallerThatTheConnectionNoticesFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial, ContextTimeoutEnabled: true})
-		defer client.Close()
-		l := onRedis(t, client)
+		l := s.locker()
 		unlock(t, take(t, background, l, "k")) // from now on calls go on their callers' goroutines
 		s.fail(acquire, lateReply(10*time.Millisecond))
 		_, err := l.Lock(lateContext{deadline(500 * time.Microsecond), time.Now().Add(400 * time.Microsecond)}, "k")

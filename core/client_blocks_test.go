@@ -102,10 +102,10 @@ func TestTimeoutHoldsWhereTheClientBlocks(t *testing.T) {
 		}},
 		"hook": {late: 1},
 	} {
-		t.Run(name, func(t *testing.T) {
+		blocks := func(t *testing.T, obedient bool) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				b := &blocker{}
-				options := &redis.Options{Addr: s.addr, Dialer: s.dial, ContextTimeoutEnabled: true}
+				options := &redis.Options{Addr: s.addr, Dialer: s.dial, ContextTimeoutEnabled: obedient}
 				if c.set != nil {
 					c.set(options, b)
 				}
@@ -149,6 +149,8 @@ func TestTimeoutHoldsWhereTheClientBlocks(t *testing.T) {
 					t.Errorf("it has blocked %d times", b.times.Load())
 				}
 			})
-		})
+		}
+		t.Run(name, func(t *testing.T) { blocks(t, false) })
+		t.Run(name+", ContextTimeoutEnabled", func(t *testing.T) { blocks(t, true) })
 	}
 }

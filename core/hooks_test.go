@@ -81,20 +81,45 @@ func TestHooksOfTheClientSeeEveryScript(t *testing.T) {
 	}
 }
 
-// Without a goroutine a call still ends in time.
-func TestUnlockEndsInTimeWithContextTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial, ContextTimeoutEnabled: true})
-		defer client.Close()
-		l := onRedis(t, client)
-		k := take(t, background, l, "k")
-		s.fail(release, hang)
-		began := time.Now()
-		wantErr(t, k.Unlock(background), core.ErrUnavailable)
-		wantTime(t, "Unlock ended", time.Since(began), 0, 2*time.Second)
-		time.Sleep(time.Second)
-		s.isFree("k")
-	})
+// Without a goroutine a call still ends in time, whatever the client's own timeouts are.
+func TestCallsEndInTimeWithoutGoroutines(t *testing.T) {
+	for _, obedient := range []bool{false, true} {
+		t.Run("ContextTimeoutEnabled="+strconv.FormatBool(obedient), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				client := redis.NewClient(&redis.Options{
+					Addr: s.addr, Dialer: s.dial, ReadTimeout: time.Hour, WriteTimeout: time.Hour, ContextTimeoutEnabled: obedient,
+				})
+				defer client.Close()
+				l := onRedis(t, client)
+				unlock(t, take(t, background, l, "warm-up"))
+				k := take(t, background, l, "k")
+				s.fail(release, hang)
+				began := time.Now()
+				wantErr(t, k.Unlock(background), core.ErrUnavailable)
+				wantTime(t, "Unlock ended", time.Since(began), 0, 2*time.Second)
+				time.Sleep(time.Second)
+				s.isFree("k")
+
+				unlock(t, take(t, background, l, "k")) // Redis has answered just now
+				s.fail(acquire, hang)
+				ctx, cancel := context.WithCancel(background)
+				time.AfterFunc(time.Second, cancel)
+				began = time.Now()
+				_, err := l.Lock(ctx, "k")
+				wantErr(t, err, core.ErrNotAcquired, context.Canceled)
+				wantTime(t, "Lock ended", time.Since(began), 2*time.Second, 2*time.Second)
+				s.fail(acquire, hang)
+				ctx, cancel = context.WithTimeout(background, time.Second)
+				defer cancel()
+				began = time.Now()
+				_, err = l.Lock(ctx, "k")
+				wantErr(t, err, core.ErrNotAcquired, context.DeadlineExceeded)
+				wantTime(t, "Lock ended", time.Since(began), time.Second, time.Second)
+				time.Sleep(time.Minute)
+				s.isFree("k")
+			})
+		})
+	}
 }
 
 // broken is a hook that stops commands, as a circuit breaker does.

@@ -31,25 +31,22 @@ const (
 // client is nil or an option is bad; all that is wrong is reported at once. The client stays yours:
 // close the Locker first, then the client.
 //
-// With the client's option ContextTimeoutEnabled, which [Open] sets, a release runs on its caller's
-// goroutine, and so does any other lone call while Redis has answered within the last 100 ms: that is
-// faster. If Redis falls silent just then, a call that is cancelled ends within [Timeout], not at
-// once; it keeps a deadline of its context. Not so with a Limiter, OnConnect or credentials from a
-// function, which may block. A hook that blocks holds up the calls under way, but none after them.
-// New logs at Info that a [*redis.Client] lacks the option, and warns of one without a ReadTimeout.
+// With a [*redis.Client] a release runs on its caller's goroutine, and so does any other lone call
+// while Redis has answered within the last 100 ms: that is faster. If Redis falls silent just then, a
+// call that is cancelled ends within [Timeout], not at once; it keeps a deadline of its context. Not so
+// with a Limiter, OnConnect or credentials from a function, which may block. A hook that blocks holds
+// up the calls under way, but none after them. For all this a client without ContextTimeoutEnabled, which
+// [Open] sets, is given a hook by the first calls. Yours see all that is sent, but for handshakes; one
+// that is added later costs a goroutine a call. New warns of a client without a ReadTimeout.
 func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
 	}
 	l, err := newLocker(opts, defaultTimeout, renewalsPerLease)
-	if err == nil {
-		l, err = l.start(client)
+	if err != nil {
+		return nil, err
 	}
-	if c, ok := client.(*redis.Client); ok && err == nil && !c.Options().ContextTimeoutEnabled {
-		l.report.info(context.Background(),
-			"locking and unlocking costs a goroutine each, for the Redis client has no ContextTimeoutEnabled; core.Open sets it")
-	}
-	return l, err
+	return l.start(client)
 }
 
 // NewQuorum returns a Locker on several independent Redis masters. A lock is held when a majority of

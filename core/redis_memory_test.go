@@ -108,3 +108,34 @@ func TestMemoryOfAHeldLock(t *testing.T) {
 		unlock(t, k)
 	}
 }
+
+// A client that nobody uses any more is collected with all it has, although nobody has closed it.
+func TestClientThatNobodyClosesIsCollected(t *testing.T) {
+	t.Parallel()
+	server, collected := redistest.Start(t), make(chan struct{})
+	func() {
+		client := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 3, ClientSideCacheConfig: &redis.CacheConfig{}})
+		l, err := core.New(client, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			unlock(t, take(t, background, l, "k"))
+		}
+		if err := l.Close(background); err != nil {
+			t.Error(err)
+		}
+		runtime.AddCleanup(client, func(done chan struct{}) { close(done) }, collected)
+	}()
+	giveUp := time.After(inTheEnd)
+	for {
+		runtime.GC()
+		select {
+		case <-collected:
+			return
+		case <-giveUp:
+			t.Fatal("the client stays")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}

@@ -183,29 +183,3 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 	_, err = core.Open(ctx, "redis://"+server.Addr())
 	wantErr(t, err, context.Canceled)
 }
-
-// One line for each Locker, where it can be helped.
-func TestNewTellsWhatAClientCosts(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		client redis.UniversalClient
-		lines  int
-	}{
-		"usual":                {redis.NewClient(&redis.Options{}), 1},
-		"that keeps deadlines": {redis.NewClient(&redis.Options{ContextTimeoutEnabled: true}), 0},
-		"of a cluster":         {redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}), 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer c.client.Close()
-			var log strings.Builder
-			l, err := core.New(c.client, core.Logger(slog.New(slog.NewTextHandler(&log, nil))))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close(background)
-			if n := strings.Count(log.String(), "level=INFO"); n != c.lines || strings.Count(log.String(), "\n") != n {
-				t.Errorf("the log says %q", log.String())
-			}
-		})
-	}
-}

@@ -53,7 +53,7 @@ func (w *world) newProcess(place int) *process {
 	p.life, p.end = context.WithCancel(context.Background())
 	p.client = redis.NewClient(&redis.Options{
 		Addr: "127.0.0.1:1", Dialer: p.network.dial, PoolSize: 40,
-		ContextTimeoutEnabled: place%2 == 1, // core has a short cut for those
+		ContextTimeoutEnabled: place%2 == 1, // core gives the others a hook
 		DialTimeout:           2 * w.timeout,
 		ReadTimeout:           2 * w.timeout,
 		DisableIdentity:       true,

@@ -21,7 +21,6 @@ type visit struct {
 	Window time.Duration // that window, as the lock tells it: of the outermost hold only
 	Ended  int64         // its wait was cancelled
 	Killed bool
-	Direct bool // its commands go on the caller's goroutine, which cannot leave before the answer
 }
 
 func (v visit) String() string {
@@ -47,7 +46,6 @@ func (p *process) open(plan plan) *record {
 	r := &record{process: p}
 	r.visit.ID, r.visit.Worker, r.visit.Key, r.visit.Form, r.visit.Plan = w.nextID(), p.id, plan.Key, plan.Form, plan
 	r.visit.Called, r.visit.Deadline = now(), math.MaxInt64
-	r.visit.Direct = p.client.Options().ContextTimeoutEnabled
 	r.visit.Calm = w.isCalm()
 	p.mu.Lock()
 	defer p.mu.Unlock()

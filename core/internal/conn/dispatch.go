@@ -55,7 +55,7 @@ func (d *dispatch) wrote() {
 // process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
 func (d *dispatch) process(client redis.UniversalClient) (any, error) {
 	for whole := false; ; whole = true {
-		cmd := new(once)
+		cmd := &once{pipeline: d.pipeline}
 		cmd.set(d.context, d.queued.Command.Script, whole, d, d.queued.Command.line(cmd.line[:]))
 		if err := client.Process(d.context, cmd); whole || !isUnknownScript(err) {
 			return d.queued.Command.withoutName(cmd.reply())

@@ -34,9 +34,12 @@ const (
 type pipeline struct {
 	server     *Server
 	client     redis.UniversalClient // of one server, as far as is known
-	direct     atomic.Bool           // a command may go on its caller's goroutine: client keeps deadlines, as far as is seen
-	replicated *pipeline             // for commands that replicas must have; itself if it is that
-	farLimit   int                   // of round trips in flight to a server far away
+	direct     atomic.Bool           // client, or obedient, keeps deadlines, as far as is seen
+	obedient   *redis.Client         // the copy of a client that does not
+	options    *redis.Options        // of that client
+	last       atomic.Pointer[lastHook]
+	replicated *pipeline // for commands that replicas must have; itself if it is that
+	farLimit   int       // of round trips in flight to a server far away
 	probe      *probe
 
 	mu       sync.Mutex
@@ -55,10 +58,14 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	p := s.newPipeline(client, farAlone, new(probe))
 	single, isSingle := client.(*redis.Client)
 	if isSingle {
-		p.farLimit = min(farAlone, single.Options().PoolSize)
-		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout would return,
-		// which might be told to keep deadlines.
-		p.direct.Store(client == s.client && keepsDeadlines(single.Options()))
+		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout returns.
+		o := single.Options()
+		p.farLimit = min(farAlone, o.PoolSize)
+		p.direct.Store(client == s.client && keepsDeadlines(o))
+		if p.direct.Load() && !o.ContextTimeoutEnabled {
+			p.options, p.obedient = o, single.WithTimeout(o.ReadTimeout)
+			p.obedient.Options().WriteTimeout, p.obedient.Options().ContextTimeoutEnabled = o.WriteTimeout, true
+		}
 	}
 	p.replicated = s.newPipeline(client, math.MaxInt, p.probe)
 	p.replicated.replicated = p.replicated
@@ -69,10 +76,11 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	return kept.(*pipeline)
 }
 
-// keepsDeadlines says that a client has nothing of its user's that may block on the goroutine that sends a
+// keepsDeadlines says that a client, or a copy, has nothing of its user's that may block on the goroutine that sends a
 // command. Dialers do so on others. Hooks cannot be seen, nor what connections do.
 func keepsDeadlines(o *redis.Options) bool {
-	return o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0 && o.Limiter == nil && o.OnConnect == nil &&
+	least := min(o.ReadTimeout, o.WriteTimeout)
+	return (least > 0 || least == 0 && o.ContextTimeoutEnabled) && o.Limiter == nil && o.OnConnect == nil &&
 		o.CredentialsProvider == nil && o.CredentialsProviderContext == nil && o.StreamingCredentialsProvider == nil
 }
 
@@ -183,7 +191,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 // other caller lends it his goroutine. mu is held.
 func (p *pipeline) noteTime(sent, deadline time.Time) {
 	took := time.Since(sent)
-	if min(took, sent.Add(took).Sub(deadline)) > overrun {
+	if min(took, sent.Add(took).Sub(deadline)) > overrun && p.lends() {
 		p.direct.Store(false)
 	}
 	if p.distance == 0 {
@@ -262,6 +270,7 @@ func (p *pipeline) send(qs []*Queued) {
 	case len(qs) == 1 && !p.replicates():
 		d := qs[0].dispatch
 		value, err := d.process(p.server.client) // a cluster's, which follows redirections, and has hooks
+		p.hook(d)
 		p.mu.Lock()
 		p.noteTime(sent, d.context.deadline)
 		p.mu.Unlock()

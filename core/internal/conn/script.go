@@ -93,8 +93,9 @@ func (c *Command) key() string { return c.Words[0].(string) }
 // cluster even with retries switched off.
 type once struct {
 	redis.Cmd
-	script scriptWord
-	line   [9]any // memory for the words of most commands
+	script   scriptWord
+	line     [9]any    // memory for the words of most commands
+	pipeline *pipeline // nil: it is a batch
 }
 
 // set makes it EVALSHA, or EVAL where Redis does not know the script yet. The line has room for two words in front.
