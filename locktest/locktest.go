@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -36,10 +37,12 @@ const closeTimeout = time.Second
 // [Hold], [Lose] and [Outage] make trouble for it.
 func New(tb testing.TB, opts ...core.Option) *core.Locker {
 	tb.Helper()
-	server := miniredis.NewMiniRedis()
-	server.ClockTTL(true)
+	redis, err := startRedis()
+	if err != nil {
+		tb.Fatalf("locktest: %v", err)
+	}
 	s := &scene{
-		redis: server,
+		redis: redis,
 		// Not dialled. An IP address, for go-redis looks names up; another one for
 		// each server, for Lockers with one address share their Redis.
 		addr:  fmt.Sprintf("127.0.0.1:%d", servers.Add(1)),
@@ -57,10 +60,29 @@ func New(tb testing.TB, opts ...core.Option) *core.Locker {
 		if err := client.Close(); err != nil {
 			tb.Errorf("locktest: %v", err)
 		}
-		server.Close()
+		redis.Close()
 		scenes.Delete(locker)
 	})
 	return locker
+}
+
+// startRedis starts a Redis whose time stands still while a script runs, as in the real one: else a key that expires meanwhile
+// could be made again by the script's next command, and stay for good.
+func startRedis() (*miniredis.Miniredis, error) {
+	redis := miniredis.NewMiniRedis()
+	redis.ClockTTL(true)
+	first, err := redis.Dial() // starts it
+	if err != nil {
+		return nil, err
+	}
+	_ = first.Close()
+	redis.Server().SetPreHook(func(_ *server.Peer, command string, _ ...string) bool {
+		if command == "EVALSHA" || command == "EVAL" { // what a script calls comes by here as well, under a lock
+			redis.SetTime(time.Now())
+		}
+		return false
+	})
+	return redis, nil
 }
 
 // scenes have what belongs to each Locker of New.
