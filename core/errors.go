@@ -55,8 +55,7 @@ var (
 	// ErrUnavailable says that Redis gave no answer, or an error: nobody knows who holds the lock.
 	ErrUnavailable = errors.New("core: redis unavailable")
 
-	// ErrOutcomeUnknown says that a call with [RefuseUnknown] did not run the function of [Once]: nobody knows what its last
-	// run has done, whose process died, or lost the lock or Redis.
+	// ErrOutcomeUnknown says that [Once] with [RefuseUnknown] did not run its function: nobody knows what the last run has done.
 	ErrOutcomeUnknown = store.ErrOutcomeUnknown
 
 	// ErrResultTooLarge says that a result of [Once] was not stored: its JSON is longer than 64 KiB.

@@ -15,27 +15,21 @@ import (
 // maxResult is how many bytes of JSON a stored result may have.
 const maxResult = 64 << 10
 
-// Once runs fn for a key once, and all calls get the result: those that come while fn runs, in any process, wait for it, as
-// [Wait] says, and those within [KeepFor] after it get it by one request to Redis. KeepFor is needed, here or in [New], and
-// counts from when the result is stored. fn runs under the lock of key, as in [Locker.Do], with [Lock.Context].
+// Once runs fn for a key once, and all calls get the result: those that come while fn runs, in any process, wait for it, as [Wait] says,
+// and those within [KeepFor] after it was stored get it by one request to Redis. KeepFor is needed, here or in [New]. fn runs under the lock
+// of key, as in [Locker.Do]. Its result is returned as it is, and stored as JSON, of 64 KiB at most. What becomes of it otherwise:
 //
-// The result is stored as JSON, of 64 KiB at most; the call that has run fn returns it as it is. It is stored when fn returns
-// without an error. Otherwise:
+//   - An error of fn, a panic, [runtime.Goexit] and [Lock.DropWindow] keep nothing: the next call runs fn again. So does a result that is too
+//     large, or cannot be read back from JSON; Once returns it with an error, in the first case [ErrResultTooLarge].
+//   - When the process dies, or the protection ends while fn runs, as [ErrLost], [ErrClosed] or [ErrMaxHold] says, nobody knows what fn has
+//     done. For KeepFor the next call runs fn with an [AttemptOf] of more than 1, or, with [RefuseUnknown], fails with [ErrOutcomeUnknown].
+//     So it is when the result cannot be stored until the lease is over, which is logged.
 //
-//   - When fn returns an error, panics or calls [runtime.Goexit], or [Lock.DropWindow] was called, nothing is kept, and the
-//     next call runs fn again. So it is with a result that is too large, which Once returns with [ErrResultTooLarge], and
-//     with one that cannot be read back from JSON.
-//   - When the process dies, or the protection ends while fn runs, as [ErrLost], [ErrClosed] or [ErrMaxHold] says, nobody
-//     knows what fn has done. For KeepFor the next call runs fn with an [AttemptOf] of more than 1, or, with
-//     [RefuseUnknown], fails with [ErrOutcomeUnknown].
+// When fn does not run, and there is no result, the error is that of [Locker.Lock]; it is [ErrDeadlock] where ctx holds the lock of key,
+// as inside of fn. A stored result of another type, with fields that T has not, or null where T cannot be nil, is an error as well.
 //
-// When fn does not run, and there is no result, the error is that of [Locker.Lock]; it is [ErrDeadlock] where ctx holds the
-// lock of key, such as inside of fn. A stored result that has another type, fields that T has not, or null where T cannot be
-// nil, is an error as well. When storing the result fails, that is logged and repeated in the background; if it fails until
-// the lease is over, the outcome is unknown.
-//
-// Options are those of Do, but [Shared], [Permits], [Weight] and [Owner]; [BackgroundRelease] has no effect. A Locker of
-// [NewQuorum] is refused. Once panics when l or fn is nil.
+// Options are those of Do, but [Shared], [Permits], [Weight] and [Owner]; [BackgroundRelease] has no effect. A Locker of [NewQuorum] is
+// refused. Once panics when l or fn is nil.
 func Once[T any](
 	ctx context.Context, l *Locker, key string, fn func(ctx context.Context) (T, error), opts ...Option,
 ) (result T, err error) {
@@ -57,10 +51,8 @@ func Once[T any](
 	return result, err
 }
 
-// WrapOnce returns fn as [Once] runs it: each call derives a key from its input. When the key cannot be derived, fn does not
-// run and the error of key is returned. The function returned is safe for concurrent use when key and fn are.
-//
-// WrapOnce panics when l, key or fn is nil, an option is bad, or there is no [KeepFor].
+// WrapOnce returns fn as [Once] runs it: each call derives a key from its input, or returns the error of key. The function returned is safe
+// for concurrent use when key and fn are. WrapOnce panics when l, key or fn is nil, an option is bad, or there is no [KeepFor].
 func WrapOnce[In, Out any](
 	l *Locker, key func(In) (string, error), fn func(context.Context, In) (Out, error), opts ...Option,
 ) func(context.Context, In) (Out, error) {
@@ -81,10 +73,9 @@ func WrapOnce[In, Out any](
 	}
 }
 
-// AttemptOf returns the number of the attempt for which the function of [Once] runs under ctx: 1 for the first, and for one
-// after a first that has failed. If it is more, the outcome of an earlier one is unknown: it may have done its work. It is
-// also that of a request under the Idempotent of an HTTP adapter, and of the innermost, where ctx is under several. It is 0
-// outside of both. It does not block.
+// AttemptOf returns the number of the attempt for which the function of [Once] runs under ctx: 1 for the first, and for one after a first
+// that has failed. If it is more, the outcome of an earlier one is unknown. It is that of the innermost, and of a request under an HTTP
+// adapter's Idempotent as well. It is 0 outside of both. It does not block.
 func AttemptOf(ctx context.Context) int {
 	k := innermost(ctx)
 	for k != nil && k.lease.attempt == 0 {
@@ -96,9 +87,8 @@ func AttemptOf(ctx context.Context) int {
 	return int(k.lease.attempt)
 }
 
-// RefuseUnknown has [Once] and [WrapOnce] fail with [ErrOutcomeUnknown], and not run the function again, while the outcome of
-// its last run is unknown. It is for work that must not be done twice and cannot find out whether it was done. It is refused
-// elsewhere.
+// RefuseUnknown has [Once] and [WrapOnce] fail with [ErrOutcomeUnknown], and not run the function again, while the outcome of its last run
+// is unknown: for work that must not be done twice, and cannot find out whether it was done. Other calls refuse it.
 func RefuseUnknown() Option { return Option{set: func(s *settings) { s.RefuseUnknown = true }} }
 
 // asOnce makes a call one of Once, from the options before it. Given again it has no effect.
@@ -151,12 +141,12 @@ type attempt struct {
 func (a *attempt) finish(ctx context.Context, work store.Work, _ bool) error {
 	switch {
 	case a.result == nil:
+		return a.Abort(ctx)
 	case work == store.Done:
-		a.lease.endsWith(a.result)
+		return inside{}.Answer(ctx, a.Lock, a.result.Text, a.result.Keep)
 	default:
-		work = store.Done // or not: nobody knows
+		return a.Unlock(ctx)
 	}
-	return a.Lock.finish(ctx, work, false)
 }
 
 // encodeResult returns a result as it is stored. One that could not be read back is not.

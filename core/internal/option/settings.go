@@ -59,8 +59,8 @@ type Settings struct {
 	Resume      bool           // take no other lock than that of Ticket
 	Background  bool           // Redis may be asked to release the lock when its wrapper has returned
 	Looks       bool           // Ping takes no lock
-	// RefuseUnknown is for Once, which takes it out.
-	RefuseUnknown bool
+
+	RefuseUnknown bool // until Once has taken it out
 
 	Scope      Scope
 	Quorum     bool // the Locker is one of NewQuorum
