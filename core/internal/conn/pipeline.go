@@ -38,8 +38,9 @@ type pipeline struct {
 	obedient   *redis.Client         // the copy of a client that does not
 	options    *redis.Options        // of that client
 	last       atomic.Pointer[lastHook]
-	replicated *pipeline // for commands that replicas must have; itself if it is that
-	farLimit   int       // of round trips in flight to a server far away
+	isHooked   atomic.Bool // client was given a last hook
+	replicated *pipeline   // for commands that replicas must have; itself if it is that
+	farLimit   int         // of round trips in flight to a server far away
 	probe      *probe
 
 	mu       sync.Mutex
@@ -191,7 +192,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 // other caller lends it his goroutine. mu is held.
 func (p *pipeline) noteTime(sent, deadline time.Time) {
 	took := time.Since(sent)
-	if min(took, sent.Add(took).Sub(deadline)) > overrun && p.lends() {
+	if min(took, sent.Add(took).Sub(deadline)) > overrun && (p.obedient == nil || p.last.Load() != nil) {
 		p.direct.Store(false)
 	}
 	if p.distance == 0 {

@@ -45,10 +45,7 @@ func (p *pipeline) lends() bool {
 
 // hook gives the client a last hook when a command has found none: once, for a hook of the user's may hide it.
 func (p *pipeline) hook(d *dispatch) {
-	if p.obedient == nil || !d.is(written) {
-		return
-	}
-	if h := (&lastHook{of: p.options}); p.last.CompareAndSwap(nil, h) {
-		p.client.AddHook(h)
+	if p.obedient != nil && p.last.Load() == nil && d.is(written) && !p.isHooked.Swap(true) {
+		p.client.AddHook(&lastHook{of: p.options})
 	}
 }
