@@ -199,3 +199,41 @@ func TestKeepOneBurst(t *testing.T) {
 		r.wantTasks(0)
 	})
 }
+
+// A task whose key is busy does not stay in its worker because Redis has stopped to answer.
+func TestKeepOneDoesNotWaitForRedis(t *testing.T) {
+	ctx := taskContext(t, "first", 25)
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		defer b.close()
+		client := b.dial()
+		defer client.Close()
+		var sent atomic.Int32
+		client.AddHook(requests(func(send func() error) error {
+			if sent.Add(1) < 2 { // the first has found the key busy
+				return send()
+			}
+			time.Sleep(time.Second)
+			return os.ErrDeadlineExceeded
+		}))
+		locker, err := core.New(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer locker.Close(background)
+		defer hold(t, b.locker(), "order_id=42")()
+		guard := asynqlock.ByPayload("order_id", asynqlock.Locker(locker), asynqlock.OnBusy(asynqlock.KeepOne))
+		sent.Store(-100)
+		wantRefusal(t, guard(forbidden(t)).ProcessTask(ctx, order("42"))) // and the scripts are loaded
+		time.Sleep(time.Minute)
+		sent.Store(0)
+		began := time.Now()
+		err = guard(forbidden(t)).ProcessTask(ctx, order("42"))
+		wantRefusal(t, err, core.ErrNotAcquired)
+		wantNot(t, err, asynq.RevokeTask)
+		if waited := time.Since(began); waited > 10*time.Second {
+			t.Errorf("it has waited %v", waited)
+		}
+		sent.Store(-100)
+	})
+}
