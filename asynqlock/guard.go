@@ -79,13 +79,21 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		}
 		return work(ctx, locked, keys, t, next)
 	}
+	do := func(run func(context.Context) error, more ...core.Option) (bool, error) {
+		opts := append(opts[:len(opts):len(opts)], more...)
+		if g.all {
+			return adapter.DoAll(ctx, locker, keys, run, opts...)
+		}
+		return adapter.Do(ctx, locker, keys[0], run, opts...)
+	}
 	var ran bool
-	if g.config.Once {
+	switch {
+	case g.config.Once:
 		ran, err = once(ctx, locker, keys[0], t, run, opts)
-	} else if g.all {
-		ran, err = adapter.DoAll(ctx, locker, keys, run, opts...)
-	} else {
-		ran, err = adapter.Do(ctx, locker, keys[0], run, opts...)
+	case g.config.OnBusy == KeepOne:
+		ran, err = g.keepOne(ctx, markerOf(ctx, locker, t, keys[0]), run, do)
+	default:
+		ran, err = do(run)
 	}
 	if ran {
 		acquired() // a task that was skipped has found the key free, too
@@ -99,6 +107,8 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	switch {
 	case errors.Is(err, core.ErrInvalidKey):
 		return g.noKey(ctx, t, err)
+	case errors.Is(err, asynq.RevokeTask):
+		return &refusal{cause: err}
 	case errors.As(err, &busy):
 		if time.Since(began) >= contention.LongWait {
 			id, _ := asynq.GetTaskID(ctx)

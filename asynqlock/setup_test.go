@@ -52,9 +52,12 @@ func TestBadSetUpPanics(t *testing.T) {
 		"no key":       {func() { asynqlock.New(asynqlock.Config{}) }, "Config.Key is nil"},
 		"By nil":       {func() { asynqlock.By(nil) }, "Config.Key is nil"},
 		"LastWait":     {func() { asynqlock.New(asynqlock.Config{Key: key, LastWait: -1}) }, "LastWait is negative"},
-		"OnBusy":       {func() { asynqlock.New(asynqlock.Config{Key: key, OnBusy: 2}) }, "neither Retry nor Drop"},
+		"OnBusy":       {func() { asynqlock.New(asynqlock.Config{Key: key, OnBusy: 3}) }, "neither Retry nor Drop"},
 		"empty path":   {func() { asynqlock.ByPayload("") }, "path of field names"},
 		"bad template": {func() { asynqlock.ByTemplate("{payload.}") }, "ByTemplate"},
+		"Once, KeepOne": {func() {
+			asynqlock.New(asynqlock.Config{Key: key, Once: true, OnBusy: asynqlock.KeepOne, Options: window})
+		}, "Once is for OnBusy Retry or Drop"},
 		"Once nil":     {func() { asynqlock.Once(nil) }, "Config.Key is nil"},
 		"Once, Owner":  {func() { asynqlock.Once(key, core.KeepFor(time.Minute), core.Owner("o")) }, "Owner is for a single call"},
 		"Once, Shared": {func() { asynqlock.Once(key, core.KeepFor(time.Minute), core.Shared()) }, "Once and idempotent requests cannot be combined"},
