@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/locktest"
 
-	"example.com/adapters/gocronlock"
+	"github.com/latchkey-go/latchkey/adapters/gocronlock"
 )
 
 // process is a scheduler with a job, as several processes have one.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core"
 
-	"example.com/adapters/gocronlock"
+	"github.com/latchkey-go/latchkey/adapters/gocronlock"
 )
 
 // open returns a Locker on an embedded Redis; yours is a real one.
