@@ -222,6 +222,7 @@ func TestMessageThatCannotWaitIsHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantNotRun(t, handle, newMessage(), time.Second, core.ErrClosed)
+		wantNotRun(t, handle, m, 0, watermilllock.ErrNotRun) // its context is over
 	})
 }
 
