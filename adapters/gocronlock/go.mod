@@ -10,6 +10,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/latchkey-go/latchkey v0.1.0
 	github.com/redis/go-redis/v9 v9.22.0
+	go.uber.org/goleak v1.3.0
 )
 
 require (

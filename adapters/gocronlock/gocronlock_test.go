@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,12 +12,14 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
-
-	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/locktest"
+	"go.uber.org/goleak"
 
 	"github.com/latchkey-go/latchkey/adapters/gocronlock"
+	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/locktest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // process is a scheduler with a job, as several processes have one.
 type process struct {
@@ -214,5 +217,25 @@ func TestNoRunWithoutTheLock(t *testing.T) {
 			t.Errorf("%d runs", p.runs.Load())
 		}
 		shutdown(t, p)
+	})
+}
+
+func TestSetUpMistakesPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := newLocker(t)
+		for name, f := range map[string]func(){
+			"no Locker":  func() { gocronlock.NewLocker(nil, every) },
+			"bad window": func() { gocronlock.NewLocker(locker, -1) },
+			"bad option": func() { gocronlock.NewLocker(locker, every, core.Lease(-1)) },
+		} {
+			func() {
+				defer func() {
+					if text, _ := recover().(string); !strings.HasPrefix(text, "gocronlock: ") {
+						t.Errorf("%s: %q", name, text)
+					}
+				}()
+				f()
+			}()
+		}
 	})
 }

@@ -20,7 +20,7 @@ import (
 )
 
 type payArgs struct {
-	OrderID int `json:"order_id"`
+	OrderID int `json:"orderID"`
 }
 
 func (payArgs) Kind() string { return "pay" }
@@ -96,7 +96,7 @@ func await(tb testing.TB, events <-chan *river.Event) *river.Event {
 // In a client of River a busy key uses up no attempt of a job, which runs when the key is free.
 func TestClientSnoozesWithoutUsingUpAnAttempt(t *testing.T) {
 	locker := locktest.New(t)
-	client := newClient(t, riverlock.With(locker, core.NoWait()).ByPayload("order_id"), func(context.Context) error { return nil })
+	client := newClient(t, riverlock.With(locker, core.NoWait()).ByPayload("orderID"), func(context.Context) error { return nil })
 	events, cancel := client.Subscribe(river.EventKindJobSnoozed, river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobCancelled)
 	defer cancel()
 	release := locktest.Hold(t, locker, key)
@@ -122,7 +122,7 @@ func TestClientSnoozesWithoutUsingUpAnAttempt(t *testing.T) {
 func TestClientRunsOneJobOfAKeyAtATime(t *testing.T) {
 	locker := locktest.New(t)
 	var running, most atomic.Int64
-	client := newClient(t, riverlock.With(locker, core.Wait(time.Minute), core.MaxWaiters(10)).ByPayload("order_id"), func(ctx context.Context) error {
+	client := newClient(t, riverlock.With(locker, core.Wait(time.Minute), core.MaxWaiters(10)).ByPayload("orderID"), func(ctx context.Context) error {
 		most.Store(max(most.Load(), running.Add(1)))
 		defer running.Add(-1)
 		inner, err := locker.Lock(ctx, key) // a round trip to Redis
@@ -158,7 +158,7 @@ func TestClientCancelsWithoutAKeyAndRetriesAfterALoss(t *testing.T) {
 		t.Errorf("%s at attempt %d", e.Kind, e.Job.Attempt)
 	}
 
-	client = newClient(t, riverlock.With(locker).ByPayload("order_id"), func(ctx context.Context) error {
+	client = newClient(t, riverlock.With(locker).ByPayload("orderID"), func(ctx context.Context) error {
 		locktest.Lose(t, locker, key)
 		<-ctx.Done()
 		return nil

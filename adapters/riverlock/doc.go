@@ -3,7 +3,7 @@
 //
 //	locks := riverlock.With(locker)
 //	client, err := river.NewClient(driver, &river.Config{
-//		Middleware: []rivertype.Middleware{locks.ByPayload("order_id")},
+//		Middleware: []rivertype.Middleware{locks.ByPayload("orderID")},
 //		// …
 //	})
 //

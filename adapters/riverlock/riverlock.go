@@ -44,8 +44,8 @@ func With(l *core.Locker, opts ...core.Option) *Guards {
 	return &Guards{l, slices.Clone(opts)}
 }
 
-// ByPayload locks by a field of the job's encoded args, such as "order_id" or "order.id", as [keyfunc.Payload] takes
-// it. The key is "order_id=42": the kind is not part of it, so jobs of different kinds exclude one another. It panics when the path is
+// ByPayload locks by a field of the job's encoded args, such as "orderID" or "order.id", as [keyfunc.Payload] takes
+// it. The key is "orderID=42": the kind is not part of it, so jobs of different kinds exclude one another. It panics when the path is
 // empty or an option bad.
 func (g *Guards) ByPayload(path string, opts ...core.Option) rivertype.WorkerMiddleware {
 	return g.By(keyfunc.Payload(path), opts...)
@@ -72,7 +72,7 @@ func (g *Guards) ByTemplate(template string, opts ...core.Option) rivertype.Work
 // by [keyfunc.ErrSkip] the job runs without a lock.
 func (g *Guards) By(key keyfunc.Func[keyfunc.Task], opts ...core.Option) rivertype.WorkerMiddleware {
 	if key == nil {
-		panic(`riverlock: By needs a key function, such as keyfunc.Payload("order_id")`)
+		panic(`riverlock: By needs a key function, such as keyfunc.Payload("orderID")`)
 	}
 	opts = append(slices.Clone(g.options), opts...)
 	mustBeGood(opts)

@@ -30,11 +30,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const key = "order_id=42"
+const key = "orderID=42"
 
 // newJob is a job about order 42.
 func newJob(metadata string) *rivertype.JobRow {
-	return &rivertype.JobRow{ID: 7, Kind: "pay", Attempt: 1, EncodedArgs: []byte(`{"order_id":42}`), Metadata: []byte(metadata)}
+	return &rivertype.JobRow{ID: 7, Kind: "pay", Attempt: 1, EncodedArgs: []byte(`{"orderID":42}`), Metadata: []byte(metadata)}
 }
 
 func nothing(context.Context) error { return nil }
@@ -74,8 +74,8 @@ func TestJobRunsUnderItsLock(t *testing.T) {
 		locks := riverlock.With(locker)
 		failed := errors.New("failed")
 		for want, m := range map[string]rivertype.WorkerMiddleware{
-			key:      locks.ByPayload("order_id"),
-			"pay:42": locks.ByTemplate("{type}:{payload.order_id}"),
+			key:      locks.ByPayload("orderID"),
+			"pay:42": locks.ByTemplate("{type}:{payload.orderID}"),
 			"pay":    locks.By(func(j keyfunc.Task) (string, error) { return j.Type(), nil }),
 		} {
 			err := m.Work(t.Context(), newJob("{}"), func(ctx context.Context) error {
@@ -106,7 +106,7 @@ func TestJobOfABusyKeyIsSnoozed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := &refusals{}
 		locker := locktest.New(t, core.Observe(refused))
-		m := riverlock.With(locker).ByPayload("order_id")
+		m := riverlock.With(locker).ByPayload("orderID")
 		defer locktest.Hold(t, locker, key)()
 
 		for metadata, d := range map[string]time.Duration{
@@ -125,11 +125,11 @@ func TestJobOfABusyKeyIsSnoozed(t *testing.T) {
 				t.Errorf("it has waited for %v; want 1s", took)
 			}
 		}
-		if refused.names[0] != "order_id" || len(refused.names) != 7 {
+		if refused.names[0] != "orderID" || len(refused.names) != 7 {
 			t.Errorf("Observers were told of %q", refused.names)
 		}
 		began := time.Now()
-		err := riverlock.With(locker, core.NoWait()).ByPayload("order_id").Work(t.Context(), newJob(""), forbidden(t))
+		err := riverlock.With(locker, core.NoWait()).ByPayload("orderID").Work(t.Context(), newJob(""), forbidden(t))
 		if wantSnooze(t, err, time.Second/2, time.Second*3/2, core.ErrNotAcquired); time.Since(began) > 100*time.Millisecond {
 			t.Errorf("with NoWait it has waited for %v", time.Since(began))
 		}
@@ -164,7 +164,7 @@ func (r *refusals) Observe(ctx context.Context, e core.Event) context.Context {
 
 func TestJobInADedupWindowIsSnoozedUntilItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := riverlock.With(locktest.New(t), core.KeepFor(time.Hour)).ByPayload("order_id")
+		m := riverlock.With(locktest.New(t), core.KeepFor(time.Hour)).ByPayload("orderID")
 		if err := m.Work(t.Context(), newJob(""), nothing); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestJobInADedupWindowIsSnoozedUntilItsEnd(t *testing.T) {
 func TestJobWhoseLockIsLostHasFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := locktest.New(t)
-		err := riverlock.With(locker).ByPayload("order_id").Work(t.Context(), newJob(""), func(ctx context.Context) error {
+		err := riverlock.With(locker).ByPayload("orderID").Work(t.Context(), newJob(""), func(ctx context.Context) error {
 			locktest.Lose(t, locker, key)
 			<-ctx.Done()
 			return nil
@@ -209,14 +209,14 @@ func TestJobWithoutAKeyIsCancelled(t *testing.T) {
 func TestJobWithoutRedisFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := locktest.New(t, core.Logger(slog.New(slog.DiscardHandler)))
-		m := riverlock.With(locker).ByPayload("order_id")
+		m := riverlock.With(locker).ByPayload("orderID")
 		end := locktest.Outage(t, locker)
 		err := m.Work(t.Context(), newJob(""), forbidden(t))
 		if snooze := (*rivertype.JobSnoozeError)(nil); !errors.Is(err, core.ErrUnavailable) || errors.As(err, &snooze) {
 			t.Errorf("%v; want a failure by ErrUnavailable", err)
 		}
 		end()
-		if err := riverlock.ByPayload("order_id").Work(t.Context(), newJob(""), forbidden(t)); err == nil || !strings.HasPrefix(err.Error(), "riverlock: no Locker") {
+		if err := riverlock.ByPayload("orderID").Work(t.Context(), newJob(""), forbidden(t)); err == nil || !strings.HasPrefix(err.Error(), "riverlock: no Locker") {
 			t.Errorf("without a Locker: %v", err)
 		}
 	})
@@ -226,7 +226,7 @@ func TestJobWithoutRedisFails(t *testing.T) {
 func TestShutdownSnoozesWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := locktest.New(t)
-		m := riverlock.With(locker, core.Wait(time.Hour)).ByPayload("order_id")
+		m := riverlock.With(locker, core.Wait(time.Hour)).ByPayload("orderID")
 		release := locktest.Hold(t, locker, key)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
@@ -245,7 +245,7 @@ func TestSetUpMistakesPanic(t *testing.T) {
 		"no path":      func() { riverlock.ByPayload("") },
 		"bad template": func() { riverlock.ByTemplate("{payload}") },
 		"no key":       func() { riverlock.By(nil) },
-		"bad option":   func() { riverlock.ByPayload("order_id", core.Lease(-1)) },
+		"bad option":   func() { riverlock.ByPayload("orderID", core.Lease(-1)) },
 		"bad common":   func() { riverlock.With(nil, core.Owner("me")) },
 	} {
 		func() {
@@ -260,4 +260,4 @@ func TestSetUpMistakesPanic(t *testing.T) {
 	}
 }
 
-var _ rivertype.WorkerMiddleware = riverlock.ByPayload("order_id")
+var _ rivertype.WorkerMiddleware = riverlock.ByPayload("orderID")
