@@ -96,16 +96,16 @@ func TestElector(t *testing.T) {
 			}
 			return found
 		}
-		time.Sleep(10*every + time.Second)
+		time.Sleep(4*every + time.Second)
 		first := leader()
-		if first < 0 || processes[first].runs.Load() != 10 || total(processes) != 10 {
-			t.Fatalf("process %d leads, and its job has not run all 10 times", first)
+		if first < 0 || processes[first].runs.Load() != 4 || total(processes) != 4 {
+			t.Fatalf("process %d leads, and its job has not run all 4 times", first)
 		}
 
 		locktest.Lose(t, locker, "scheduler") // it leads again, or another does
-		time.Sleep(10 * every)
-		if runs := total(processes); leader() < 0 || runs != 10 {
-			t.Errorf("process %d leads, %d runs in 10 intervals", leader(), runs)
+		time.Sleep(4 * every)
+		if runs := total(processes); leader() < 0 || runs != 4 {
+			t.Errorf("process %d leads, %d runs in 4 intervals", leader(), runs)
 		}
 
 		end := locktest.Outage(t, locker)
@@ -119,9 +119,9 @@ func TestElector(t *testing.T) {
 			t.Errorf("%d runs while Redis is away", runs)
 		}
 		end()
-		time.Sleep(10 * every)
-		if runs := total(processes); runs != 10 {
-			t.Errorf("%d runs in 10 intervals after the outage", runs)
+		time.Sleep(4 * every)
+		if runs := total(processes); runs != 4 {
+			t.Errorf("%d runs in 4 intervals after the outage", runs)
 		}
 
 		for range 3 { // each in turn leaves
@@ -135,9 +135,9 @@ func TestElector(t *testing.T) {
 				t.Error(err)
 			}
 			total(processes)
-			time.Sleep(5 * every)
-			if runs := total(processes); leader() >= 0 && runs != 5 {
-				t.Errorf("%d runs in 5 intervals", runs)
+			time.Sleep(2 * every)
+			if runs := total(processes); leader() >= 0 && runs != 2 {
+				t.Errorf("%d runs in 2 intervals", runs)
 			}
 		}
 		if leader() >= 0 {
