@@ -207,7 +207,8 @@ func TestNoRunWithoutTheLock(t *testing.T) {
 		end := locktest.Outage(t, locker)
 		time.Sleep(every)
 		synctest.Wait()
-		if p.runs.Load() != 0 || len(p.refused) != 2 || !errors.Is(p.refused[0], core.ErrNotAcquired) || !errors.Is(p.refused[1], core.ErrUnavailable) {
+		if p.runs.Load() != 0 || len(p.refused) != 2 ||
+			!errors.Is(p.refused[0], core.ErrNotAcquired) || !errors.Is(p.refused[1], core.ErrUnavailable) {
 			t.Errorf("%d runs, refused with %v", p.runs.Load(), p.refused)
 		}
 		end()

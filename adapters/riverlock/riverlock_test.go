@@ -216,7 +216,8 @@ func TestJobWithoutRedisFails(t *testing.T) {
 			t.Errorf("%v; want a failure by ErrUnavailable", err)
 		}
 		end()
-		if err := riverlock.ByPayload("orderID").Work(t.Context(), newJob(""), forbidden(t)); err == nil || !strings.HasPrefix(err.Error(), "riverlock: no Locker") {
+		err = riverlock.ByPayload("orderID").Work(t.Context(), newJob(""), forbidden(t))
+		if err == nil || !strings.HasPrefix(err.Error(), "riverlock: no Locker") {
 			t.Errorf("without a Locker: %v", err)
 		}
 	})

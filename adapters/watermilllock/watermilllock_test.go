@@ -39,6 +39,8 @@ func newMessage() *message.Message {
 	return m
 }
 
+func uuidOf(m *message.Message) (string, error) { return m.UUID, nil }
+
 func nothing(*message.Message) ([]*message.Message, error) { return nil, nil }
 
 // forbidden is a handler that must not run.
@@ -78,7 +80,7 @@ func TestHandlerRunsUnderItsLock(t *testing.T) {
 			"ByTemplate": {"order:42", locks.ByTemplate("order:{payload.orderID}")},
 			"ByMetadata": {key, locks.ByMetadata("orderID")},
 			"By":         {key, locks.By(keyfunc.Int(keyfunc.Payload("orderID")))},
-			"ByMessage":  {"message=a-uuid", locks.ByMessage(keyfunc.Named("message", func(m *message.Message) (string, error) { return m.UUID, nil }))},
+			"ByMessage":  {"message=a-uuid", locks.ByMessage(keyfunc.Named("message", uuidOf))},
 		} {
 			t.Log(name)
 			type own struct{}

@@ -5,8 +5,8 @@
 // go-zero has its own path parameters, which net/http is not told of: so a key function asks pathvar, in place of ByParam.
 // In an api file, that middleware is one of "@server(middleware: …)".
 //
-// go-zero answers 503 when the Timeout of its configuration is over, three seconds if it does not say so, also while a request waits for its
-// lock: give core.Wait less. The lock is kept until the handler really returns.
+// go-zero answers 503 when the Timeout of its configuration is over, three seconds if it does not say so,
+// also while a request waits for its lock: give core.Wait less. The lock is kept until the handler really returns.
 package main
 
 import (
