@@ -10,9 +10,8 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/latchkey-go/latchkey/adapters/gocronlock"
 	"github.com/latchkey-go/latchkey/core"
-
-	"example.com/adapters/gocronlock"
 )
 
 // open returns a Locker on an embedded Redis; yours is a real one.

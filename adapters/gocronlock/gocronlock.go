@@ -1,27 +1,33 @@
 // Package gocronlock has jobs of gocron run in one of several processes: [Elector] in the one
 // that leads, [NewLocker] in any of them, each run once.
 //
-// It is an example that is written with what latchkey exports. Copy it.
+//	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(gocronlock.NewLocker(locker, 45*time.Minute)))
+//
+// gocron tells neither the lock nor its loss to a job, which goes on when the lock is lost. Where
+// that must not be, run the whole scheduler within [core.Locker.Lead], with gocron.WithContext, as in
+// the example: the jobs' context ends then.
 package gocronlock
 
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
 // Elector is for gocron.WithDistributedElector: all jobs of the scheduler run in the process
 // that leads, for as long as [Elector.Run] runs in each of them.
 //
-// gocron asks before each run, and not while a job runs: one that is running when the lock is
-// lost goes on. Have it take a lock of its own, or run the whole scheduler within
-// [core.Locker.Lead], if it must not.
+// gocron asks before each run, and not while a job runs. The zero value is ready, leads nowhere
+// before Run, and is safe for concurrent use; one Elector is for one Run.
 type Elector struct {
 	term atomic.Pointer[context.Context] // ends with leadership; nil: it never led
 }
@@ -49,17 +55,27 @@ func (e *Elector) IsLeader(context.Context) error {
 	return nil
 }
 
-// NewLocker returns what gocron.WithDistributedLocker, or WithDistributedJobLocker, wants: a job
+// NewLocker returns what gocron.WithDistributedLocker, or WithDistributedJobLocker, takes: a job
 // runs in the process that comes first. window counts from the start of a run, and keeps the
 // others from running it again when it was short, or their clocks and intervals begin at
 // another time. It must be shorter than the interval of the job, and longer than these
 // differ. gocron does not tell whether the job has failed: there is a window all the same.
 //
-// The key is the name of the job, which should have one: gocron.WithName. The lock is renewed
-// while the job runs; to have the job's context end with it, lock in the job, with
-// [core.Locker.Do], and leave gocron's locker out.
+// The key is the name of the job, as in "cron=report". Give it one, by gocron.WithName: gocron's own is that of
+// the function. The lock is renewed while the job runs; to have the job's context end with it, lock in the job,
+// with [core.Locker.Do], and leave gocron's locker out.
+//
+// A job that does not run, because it runs or has run elsewhere or Redis does not answer, is told to gocron.AfterLockError.
+// NewLocker panics when the locker is nil, or the window or an option bad.
 func NewLocker(locker *core.Locker, window time.Duration, opts ...core.Option) gocron.Locker {
-	return &jobLocker{locker, append(opts[:len(opts):len(opts)], core.KeepFor(window))}
+	if locker == nil {
+		panic("gocronlock: NewLocker needs a Locker")
+	}
+	opts = append(slices.Clone(opts), core.KeepFor(window))
+	if err := adapter.Validate(opts...); err != nil {
+		panic("gocronlock: bad option: " + strings.ReplaceAll(err.Error(), "core: ", ""))
+	}
+	return &jobLocker{locker, opts}
 }
 
 type jobLocker struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,12 +12,14 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
+	"go.uber.org/goleak"
 
+	"github.com/latchkey-go/latchkey/adapters/gocronlock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/locktest"
-
-	"example.com/adapters/gocronlock"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // process is a scheduler with a job, as several processes have one.
 type process struct {
@@ -93,16 +96,16 @@ func TestElector(t *testing.T) {
 			}
 			return found
 		}
-		time.Sleep(10*every + time.Second)
+		time.Sleep(4*every + time.Second)
 		first := leader()
-		if first < 0 || processes[first].runs.Load() != 10 || total(processes) != 10 {
-			t.Fatalf("process %d leads, and its job has not run all 10 times", first)
+		if first < 0 || processes[first].runs.Load() != 4 || total(processes) != 4 {
+			t.Fatalf("process %d leads, and its job has not run all 4 times", first)
 		}
 
 		locktest.Lose(t, locker, "scheduler") // it leads again, or another does
-		time.Sleep(10 * every)
-		if runs := total(processes); leader() < 0 || runs != 10 {
-			t.Errorf("process %d leads, %d runs in 10 intervals", leader(), runs)
+		time.Sleep(4 * every)
+		if runs := total(processes); leader() < 0 || runs != 4 {
+			t.Errorf("process %d leads, %d runs in 4 intervals", leader(), runs)
 		}
 
 		end := locktest.Outage(t, locker)
@@ -116,9 +119,9 @@ func TestElector(t *testing.T) {
 			t.Errorf("%d runs while Redis is away", runs)
 		}
 		end()
-		time.Sleep(10 * every)
-		if runs := total(processes); runs != 10 {
-			t.Errorf("%d runs in 10 intervals after the outage", runs)
+		time.Sleep(4 * every)
+		if runs := total(processes); runs != 4 {
+			t.Errorf("%d runs in 4 intervals after the outage", runs)
 		}
 
 		for range 3 { // each in turn leaves
@@ -132,9 +135,9 @@ func TestElector(t *testing.T) {
 				t.Error(err)
 			}
 			total(processes)
-			time.Sleep(5 * every)
-			if runs := total(processes); leader() >= 0 && runs != 5 {
-				t.Errorf("%d runs in 5 intervals", runs)
+			time.Sleep(2 * every)
+			if runs := total(processes); leader() >= 0 && runs != 2 {
+				t.Errorf("%d runs in 2 intervals", runs)
 			}
 		}
 		if leader() >= 0 {
@@ -204,7 +207,8 @@ func TestNoRunWithoutTheLock(t *testing.T) {
 		end := locktest.Outage(t, locker)
 		time.Sleep(every)
 		synctest.Wait()
-		if p.runs.Load() != 0 || len(p.refused) != 2 || !errors.Is(p.refused[0], core.ErrNotAcquired) || !errors.Is(p.refused[1], core.ErrUnavailable) {
+		if p.runs.Load() != 0 || len(p.refused) != 2 ||
+			!errors.Is(p.refused[0], core.ErrNotAcquired) || !errors.Is(p.refused[1], core.ErrUnavailable) {
 			t.Errorf("%d runs, refused with %v", p.runs.Load(), p.refused)
 		}
 		end()
@@ -214,5 +218,25 @@ func TestNoRunWithoutTheLock(t *testing.T) {
 			t.Errorf("%d runs", p.runs.Load())
 		}
 		shutdown(t, p)
+	})
+}
+
+func TestSetUpMistakesPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := newLocker(t)
+		for name, f := range map[string]func(){
+			"no Locker":  func() { gocronlock.NewLocker(nil, every) },
+			"bad window": func() { gocronlock.NewLocker(locker, -1) },
+			"bad option": func() { gocronlock.NewLocker(locker, every, core.Lease(-1)) },
+		} {
+			func() {
+				defer func() {
+					if text, _ := recover().(string); !strings.HasPrefix(text, "gocronlock: ") {
+						t.Errorf("%s: %q", name, text)
+					}
+				}()
+				f()
+			}()
+		}
 	})
 }
