@@ -27,7 +27,7 @@ type compensation struct {
 // it is too late and the lease ends it. It is called under locks of the queues, too, and notifies nobody itself.
 func (e *engine) compensate(c *store.Compensation) {
 	e.unconfirmed.Begin()
-	e.givingUp.begin(c.Name.Lock(), time.Now().Add(e.timeout))
+	e.givingUp.begin(c.Name.Lock(), time.Now().Add(e.timeout), nil)
 	e.scheduler.Set(&compensation{Compensation: c, engine: e}, schedule.Now())
 }
 
@@ -69,7 +69,7 @@ func (c *compensation) notify(kind EventKind) {
 }
 
 func (c *compensation) over() {
-	c.engine.givingUp.end(c.Name.Lock())
+	c.engine.givingUp.end(c.Name.Lock(), nil)
 	c.notify(EventCompensated) // before Close returns
 	c.engine.unconfirmed.End()
 }

@@ -3,12 +3,15 @@ package core
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // givingUp counts the releases by which this process gives up what it has of a lock, until Redis confirms them. The
 // zero value is ready; the methods are safe for concurrent use.
 type givingUp struct {
+	unawaited atomic.Int32 // so many of them nobody waits for, and they are no compensations
+
 	mu     sync.Mutex
 	byLock map[string]*unconfirmedReleases
 }
@@ -16,33 +19,59 @@ type givingUp struct {
 // unconfirmedReleases are those of one lock.
 type unconfirmedReleases struct {
 	releases int
-	none     chan struct{} // closed when the last of them is confirmed
+	none     chan struct{} // closed when the last of them is confirmed; nil: nobody has asked for it
 	until    time.Time     // when a call that finds the lock busy waits for them no longer
+	last     *unawaited    // the last one that nobody waits for; nil: it is confirmed
 }
 
-func (g *givingUp) begin(lock string, until time.Time) {
+// begin counts one, until end: one that nobody waits for, or with nil a compensation.
+func (g *givingUp) begin(lock string, until time.Time, r *unawaited) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
 	if u == nil {
-		u = &unconfirmedReleases{none: make(chan struct{})}
+		u = new(unconfirmedReleases)
 		if g.byLock == nil {
 			g.byLock = map[string]*unconfirmedReleases{}
 		}
 		g.byLock[lock] = u
 	}
 	u.releases++
-	u.until = until
+	if u.until = until; r != nil {
+		u.last = r
+		g.unawaited.Add(1)
+	}
 }
 
-func (g *givingUp) end(lock string) {
+func (g *givingUp) end(lock string, r *unawaited) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
-	if u.releases--; u.releases == 0 {
-		delete(g.byLock, lock)
+	if u.last == r {
+		u.last = nil
+	}
+	if r != nil {
+		g.unawaited.Add(-1)
+	}
+	if u.releases--; u.releases > 0 {
+		return
+	}
+	if delete(g.byLock, lock); u.none != nil {
 		close(u.none)
 	}
+}
+
+// lastOf returns the last one of a lock that nobody waits for; nil: there is none.
+func (g *givingUp) lastOf(lock string) *unawaited {
+	if g.unawaited.Load() == 0 {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if u := g.byLock[lock]; u != nil {
+		return u.last
+	}
+	return nil
 }
 
 // of returns those of a lock as they are now; nil: there are none.
@@ -50,6 +79,9 @@ func (g *givingUp) of(lock string) *unconfirmedReleases {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if u := g.byLock[lock]; u != nil {
+		if u.none == nil {
+			u.none = make(chan struct{})
+		}
 		now := *u
 		return &now
 	}

@@ -169,23 +169,28 @@ func (e *engine) mayGetInMemory(w *want, f store.Form) bool {
 const handOffFor = 10 * time.Millisecond
 
 // handOffInMemory gives the lock to the call of this process that waits first: the process keeps its hold in Redis. That is
-// lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). h was the last handle: of several that leave at once, one is. It is
-// false when the lock has to be released.
-func (s *lease) handOffInMemory(h *handle) bool {
+// lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). k was the last to leave: of several at once, one is. It is false
+// when the lock has to be released.
+func (s *lease) handOffInMemory(k *Lock) bool {
 	queues, lock := &s.engine.queues, s.name.Lock()
 	for _, found := range queues.Find(lock) {
 		if !s.mayHandOffTo(found.Request) {
 			continue
 		}
 		if w := queues.Choose(lock, found, func(*entry) bool { return true }); w != nil { // the next call takes over the entry
-			s.mu.Lock()
-			g := grant{acquisition: s.acquisition, Times: s.life.Times, token: s.token + 1, hold: h.id, resends: h.resends}
-			_ = s.unlockAfter(s.life.HandOffInMemory())
-			w.Give(g)
+			w.Give(s.grantInMemory(k))
 			return true
 		}
 	}
 	return false
+}
+
+// grantInMemory ends the lease, and is what the next call gets.
+func (s *lease) grantInMemory(k *Lock) grant {
+	s.mu.Lock()
+	g := grant{acquisition: s.acquisition, Times: s.life.Times, token: s.token + 1, hold: k.id, resends: k.resends}
+	_ = s.unlockAfter(s.life.HandOffInMemory())
+	return g
 }
 
 // mayHandOffTo says that a call of this process may have the lock while Redis knows of the present holder only.

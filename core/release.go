@@ -36,7 +36,7 @@ func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 	if k.group != nil { // its owner has others of the call, and may be shared
 		s.ownerKnown.Store(true)
 	}
-	r, err := s.leave(&k.handle)
+	r, err := s.leave(k)
 	if err == ErrHandedOver {
 		return nil
 	}
@@ -44,19 +44,14 @@ func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 	switch {
 	case err != nil:
 		return err
-	case r.last && s.handOffInMemory(&k.handle):
+	case r.last && s.handOffInMemory(k):
 		return nil
 	case later && r.canEndLater():
-		k.finishLater(r, work)
+		s.engine.releaseLater(work, r)
 		return nil
 	default:
 		return r.releaseAndRetire(lasting(ctx), work)
 	}
-}
-
-// finishLater releases the hold in the background. It has the release on the heap, which others need not have.
-func (k *Lock) finishLater(r releasing, work store.Work) {
-	k.lease.engine.requests.Start(func() { k.reportFailure(r.releaseAndRetire(context.Background(), work)) })
 }
 
 func (k *Lock) reportFailure(err error) { k.lease.engine.reportRelease(k.ctx, err, k.Key()) }
@@ -77,22 +72,22 @@ func lasting(ctx context.Context) context.Context {
 // releasing is the release of a handle that has left, and is not handed off.
 type releasing struct {
 	lease    *lease
-	handle   *handle
+	lock     *Lock
 	last     bool // no other handle has the lease
 	request  store.Release
 	enqueues *entry    // of calls of this process that go on waiting; nil: none
 	over     time.Time // when it goes on in the background
 }
 
-// leave takes a handle out, and returns its release. With the last one the renewal stops. retire must follow, unless the
+// leave takes the handle of a lock out, and returns its release. With the last one the renewal stops. retire must follow, unless the
 // lock is handed off, or leave fails: the handle has left before, is lost, or, with ErrHandedOver itself, handed over.
-func (s *lease) leave(h *handle) (r releasing, err error) {
+func (s *lease) leave(k *Lock) (r releasing, err error) {
 	s.mu.Lock()
-	leaves, e := s.life.Leave(schedule.Now(), &h.state)
-	passed := h.state == life.Passed
+	leaves, e := s.life.Leave(schedule.Now(), &k.state)
+	passed := k.state == life.Passed
 	if leaves && !s.life.State().IsLost() {
-		s.takeOut(h)
-		r = releasing{lease: s, handle: h, request: s.releaseOf(h, s.work), last: s.handles == nil}
+		s.takeOut(&k.handle)
+		r = releasing{lease: s, lock: k, request: s.releaseOf(&k.handle, s.work), last: s.handles == nil}
 	}
 	switch loss := s.unlockAfter(e); {
 	case passed:
@@ -123,7 +118,7 @@ func (r *releasing) start(work store.Work) {
 	s := r.lease
 	r.over = time.Now().Add(s.engine.timeout)
 	r.request.Until = r.over.Add(s.Lease)
-	r.request.MayArrive = r.request.MayArrive || r.handle.resends.MayArriveTwice() // as was found out since it has left
+	r.request.MayArrive = r.request.MayArrive || r.lock.resends.MayArriveTwice() // as was found out since it has left
 	if r.request.Work = max(r.request.Work, work); r.request.Work != store.Done {
 		r.request.Answer = nil
 	}

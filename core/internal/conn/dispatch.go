@@ -34,6 +34,7 @@ const (
 	written   uint32 = 1 << iota // The present copy has left.
 	uncertain                    // An earlier copy may have done its work, or may yet.
 	abandoned                    // Nobody waits for the command any more: it is compensated, at once or when a copy leaves.
+	taken                        // A sender has it.
 )
 
 // progress is what the caller of a command has seen of the present copy.
@@ -47,7 +48,7 @@ const (
 
 // wrote is called when a copy is written. nil is a command that nobody gives up.
 func (d *dispatch) wrote() {
-	if d != nil && d.known.Or(written) == abandoned {
+	if d != nil && d.known.Or(written)&^taken == abandoned {
 		d.compensate()
 	}
 }
@@ -66,8 +67,17 @@ func (d *dispatch) process(client redis.UniversalClient) (any, error) {
 // Run sends the present copy, and then what waits.
 func (d *dispatch) Run() { d.pipeline.sendOn([]*Queued{&d.queued}) }
 
+// take is for a sender. It is false when nobody waits for the command any more.
+func (d *dispatch) take() bool { return d.known.Or(taken)&abandoned == 0 }
+
 // receive takes the answer to the present copy, of which there is one.
-func (d *dispatch) receive(a answer) { d.slot.arrived <- arrival{d, a} }
+func (d *dispatch) receive(a answer) {
+	if to := d.queued.To; to != nil {
+		to.Receive(Reply{Value: a.value}, a.err)
+		return
+	}
+	d.slot.arrived <- arrival{d, a}
+}
 
 func (d *dispatch) compensate() {
 	if c := d.queued.Command.Compensator; c != nil {

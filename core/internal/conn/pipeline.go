@@ -254,9 +254,9 @@ func (p *pipeline) takeWaiting(sent []*Queued) []*Queued {
 	return sent
 }
 
-// send is for commands that somebody waits for, as long as he does.
+// send is for commands that somebody wants to know of, as long as he does.
 func (p *pipeline) send(qs []*Queued) {
-	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch.is(abandoned) })
+	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return !q.dispatch.take() })
 	switch sent := time.Now(); {
 	case len(qs) == 0:
 	case len(qs) == 1 && !p.replicates():

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -43,6 +44,47 @@ func (s *backend) Release(ctx context.Context, r Release, timeout time.Duration)
 	released, err = q.ask(ctx, s)
 	released.Found = released.Found || q.command.Resends.MayArriveTwice()
 	return released, err
+}
+
+// Unawaited is a release that somebody hears of when it is answered.
+type Unawaited struct {
+	*Release
+	Answered func(Released, error) // what Release would return; an error on a goroutine that it may block
+
+	command releaseCommand
+	sent    atomic.Pointer[conn.Unawaited] // nil: it cannot be withdrawn
+	backend *backend
+}
+
+// BeginRelease is Release of several holds, and does not wait. An answer comes on any goroutine, which it must not block.
+func (s *backend) BeginRelease(timeout time.Duration, us ...*Unawaited) {
+	if s.votes() {
+		for _, u := range us {
+			s.config.Workers.Start(func() { u.Answered(s.Release(context.Background(), *u.Release, timeout)) })
+		}
+		return
+	}
+	commands, to := make([]*conn.Command, len(us)), make([]conn.Recipient, len(us))
+	for i, u := range us {
+		commands[i], to[i], u.backend = u.Release.command(s, &u.command, false), u, s
+	}
+	sent := s.servers[0].Begin(commands, timeout, to)
+	for i, u := range us {
+		u.sent.Store(&sent[i])
+	}
+}
+
+// Withdraw takes the release back. It is false when it may be on its way.
+func (u *Unawaited) Withdraw() bool {
+	sent := u.sent.Load()
+	return sent != nil && sent.Withdraw()
+}
+
+// Receive takes the answer.
+func (u *Unawaited) Receive(r conn.Reply, err error) {
+	released, err := decoded(u.backend.servers[0], &u.command.Command, r, err, decodeRelease)
+	released.Found = released.Found || u.command.resends.MayArriveTwice()
+	u.Answered(released, err)
 }
 
 // ReleaseLater compensates a hold that has ended for this process, with every server. A release that is late gives the
