@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,8 +54,15 @@ func (d *dispatch) wrote() {
 	}
 }
 
-// process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
-func (d *dispatch) process(client redis.UniversalClient) (any, error) {
+// process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it. A hook of the
+// client's that panics is a failure like others: whoever would recover from the panic above could not know what became of
+// the command.
+func (d *dispatch) process(client redis.UniversalClient) (reply any, err error) {
+	defer func() {
+		if hook := recover(); hook != nil {
+			err = fmt.Errorf("a hook of the client's has panicked: %v", hook)
+		}
+	}()
 	for whole := false; ; whole = true {
 		cmd := new(once)
 		cmd.set(d.context, d.queued.Command.Script, whole, d, d.queued.Command.line(cmd.line[:]))

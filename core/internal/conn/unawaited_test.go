@@ -1,0 +1,103 @@
+package conn_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+)
+
+// toldOf is what a Recipient was told of its command.
+type toldOf struct {
+	replies []conn.Reply
+	errs    []error
+}
+
+func (r *toldOf) Receive(reply conn.Reply, err error) {
+	r.replies, r.errs = append(r.replies, reply), append(r.errs, err)
+}
+
+// begin begins a command for each key.
+func begin(s *conn.Server, keys ...string) (us []conn.Unawaited, all []*toldOf) {
+	var cs []*conn.Command
+	var to []conn.Recipient
+	for _, key := range keys {
+		c, r := batched(key), &toldOf{}
+		c.Resends = new(conn.Resends)
+		cs, to, all = append(cs, c), append(to, r), append(all, r)
+	}
+	return s.Begin(cs, timeout, to), all
+}
+
+// The Recipient hears once what Do would return: of a command that is sent again, that is late, or never answered, too.
+func TestBegin(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault fault
+		after time.Duration
+		want  any // a value, or an outcome
+		sent  int
+	}{
+		"answered":              {succeed, 0, "k", 1},
+		"a broken connection":   {lost(io.EOF), 0, "k", 2},
+		"a hook panics":         {func(context.Context, func() []any) (any, error) { panic("no") }, 0, "k", 1},
+		"refused":               {unsent(refusal("NOPERM no")), 0, conn.Refused, 0},
+		"answered when it ends": {late(timeout + time.Second), timeout, conn.Unknown, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+				f.fail(test.fault)
+				began := time.Now()
+				us, all := begin(s, "k")
+				synctest.Wait()
+				time.Sleep(test.after)
+				synctest.Wait()
+				time.Sleep(2 * timeout)
+				r := all[0]
+				if len(r.errs) != 1 {
+					t.Fatalf("received %d times", len(r.errs))
+				}
+				if want, fails := test.want.(conn.Outcome); fails {
+					wantFailure(t, r.errs[0], want, nil)
+				} else if r.errs[0] != nil || r.replies[0].Value != test.want || !r.replies[0].Sent.Equal(began) && test.sent == 1 {
+					t.Errorf("%v, %v", r.replies[0], r.errs[0])
+				}
+				if n := len(f.scripts()); n != test.sent {
+					t.Errorf("sent %d times", n)
+				}
+				if us[0].Withdraw() {
+					t.Error("it was withdrawn after that")
+				}
+			})
+		})
+	}
+}
+
+// What is withdrawn is not sent, and nobody hears of it. What is on its way cannot be withdrawn.
+func TestWithdraw(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		fill(f, s, 4*time.Millisecond)
+		before := len(f.scripts())
+		f.fail(late(time.Second))
+		us, all := begin(s, "a", "b")
+		if synctest.Wait(); len(f.scripts()) > before {
+			t.Fatal("they are on their way; the test shows nothing")
+		}
+		if !us[0].Withdraw() || us[0].Withdraw() {
+			t.Error("not withdrawn once")
+		}
+		time.Sleep(500 * time.Millisecond)
+		if us[1].Withdraw() {
+			t.Error("withdrawn on its way")
+		}
+		time.Sleep(2 * timeout)
+		if len(all[0].errs) != 0 || len(all[1].errs) != 1 || all[1].replies[0].Value != "b" {
+			t.Errorf("received: %v, %v", *all[0], *all[1])
+		}
+		if n := len(f.scripts()) - before; n != 1 {
+			t.Errorf("%d were sent", n)
+		}
+	})
+}
