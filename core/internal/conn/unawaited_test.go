@@ -14,10 +14,11 @@ import (
 type toldOf struct {
 	replies []conn.Reply
 	errs    []error
+	at      time.Time
 }
 
 func (r *toldOf) Receive(reply conn.Reply, err error) {
-	r.replies, r.errs = append(r.replies, reply), append(r.errs, err)
+	r.replies, r.errs, r.at = append(r.replies, reply), append(r.errs, err), time.Now()
 }
 
 // begin begins a command for each key.
@@ -36,31 +37,31 @@ func begin(s *conn.Server, keys ...string) (us []conn.Unawaited, all []*toldOf) 
 func TestBegin(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault fault
-		after time.Duration
 		want  any // a value, or an outcome
 		sent  int
 	}{
-		"answered":              {succeed, 0, "k", 1},
-		"a broken connection":   {lost(io.EOF), 0, "k", 2},
-		"a hook panics":         {func(context.Context, func() []any) (any, error) { panic("no") }, 0, "k", 1},
-		"refused":               {unsent(refusal("NOPERM no")), 0, conn.Refused, 0},
-		"answered when it ends": {late(timeout + time.Second), timeout, conn.Unknown, 1},
+		"answered":            {succeed, "k", 1},
+		"a broken connection": {lost(io.EOF), "k", 2},
+		"a hook panics":       {func(context.Context, func() []any) (any, error) { panic("no") }, "k", 1},
+		"refused":             {unsent(refusal("NOPERM no")), conn.Refused, 0},
+		"answered too late":   {late(timeout + time.Second), conn.Unknown, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 				f.fail(test.fault)
 				began := time.Now()
 				us, all := begin(s, "k")
-				synctest.Wait()
-				time.Sleep(test.after)
-				synctest.Wait()
 				time.Sleep(2 * timeout)
+				synctest.Wait()
 				r := all[0]
 				if len(r.errs) != 1 {
 					t.Fatalf("received %d times", len(r.errs))
 				}
 				if want, fails := test.want.(conn.Outcome); fails {
 					wantFailure(t, r.errs[0], want, nil)
+					if r.at.Sub(began) > timeout {
+						t.Errorf("told after %v", r.at.Sub(began))
+					}
 				} else if r.errs[0] != nil || r.replies[0].Value != test.want || !r.replies[0].Sent.Equal(began) && test.sent == 1 {
 					t.Errorf("%v, %v", r.replies[0], r.errs[0])
 				}
@@ -73,6 +74,25 @@ func TestBegin(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Those that begin together go together.
+func TestBeginSeveral(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+		merge(f, s)
+		before := len(f.scripts())
+		_, all := begin(s, "a", "b", "c")
+		synctest.Wait()
+		for i, key := range []string{"a", "b", "c"} {
+			if r := all[i]; len(r.errs) != 1 || r.replies[0].Value != key {
+				t.Errorf("%s was told %v", key, *r)
+			}
+		}
+		if n := len(f.scripts()) - before; n != 1 {
+			t.Errorf("sent by %d commands", n)
+		}
+		time.Sleep(time.Minute)
+	})
 }
 
 // What is withdrawn is not sent, and nobody hears of it. What is on its way cannot be withdrawn.
@@ -93,6 +113,7 @@ func TestWithdraw(t *testing.T) {
 			t.Error("withdrawn on its way")
 		}
 		time.Sleep(2 * timeout)
+		synctest.Wait()
 		if len(all[0].errs) != 0 || len(all[1].errs) != 1 || all[1].replies[0].Value != "b" {
 			t.Errorf("received: %v, %v", *all[0], *all[1])
 		}
