@@ -69,7 +69,7 @@ func (c *compensation) notify(kind EventKind) {
 }
 
 func (c *compensation) over() {
-	c.engine.givingUp.end(c.Name.Lock(), nil)
+	c.engine.givingUp.end(c.Name.Lock())
 	c.notify(EventCompensated) // before Close returns
 	c.engine.unconfirmed.End()
 }

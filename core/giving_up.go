@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// givingUp counts the releases by which this process gives up what it has of a lock, until Redis confirms them. The
-// zero value is ready; the methods are safe for concurrent use.
+// givingUp counts the releases by which this process gives up what it has of a lock, until Redis confirms them:
+// compensations, and those that nobody waits for. The zero value is ready; the methods are safe for concurrent use.
 type givingUp struct {
-	unawaited atomic.Int32 // so many of them nobody waits for, and they are no compensations
+	releases atomic.Int32
 
 	mu     sync.Mutex
 	byLock map[string]*unconfirmedReleases
@@ -19,13 +19,14 @@ type givingUp struct {
 // unconfirmedReleases are those of one lock.
 type unconfirmedReleases struct {
 	releases int
+	last     *unawaited    // nil: all are compensations
 	none     chan struct{} // closed when the last of them is confirmed; nil: nobody has asked for it
 	until    time.Time     // when a call that finds the lock busy waits for them no longer
-	last     *unawaited    // the last one that nobody waits for; nil: it is confirmed
 }
 
-// begin counts one, until end: one that nobody waits for, or with nil a compensation.
+// begin counts a release, until end; r is nil for a compensation.
 func (g *givingUp) begin(lock string, until time.Time, r *unawaited) {
+	g.releases.Add(1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
@@ -37,22 +38,17 @@ func (g *givingUp) begin(lock string, until time.Time, r *unawaited) {
 		g.byLock[lock] = u
 	}
 	u.releases++
-	if u.until = until; r != nil {
+	u.until = until
+	if r != nil {
 		u.last = r
-		g.unawaited.Add(1)
 	}
 }
 
-func (g *givingUp) end(lock string, r *unawaited) {
+func (g *givingUp) end(lock string) {
+	g.releases.Add(-1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
-	if u.last == r {
-		u.last = nil
-	}
-	if r != nil {
-		g.unawaited.Add(-1)
-	}
 	if u.releases--; u.releases > 0 {
 		return
 	}
@@ -61,31 +57,22 @@ func (g *givingUp) end(lock string, r *unawaited) {
 	}
 }
 
-// lastOf returns the last one of a lock that nobody waits for; nil: there is none.
-func (g *givingUp) lastOf(lock string) *unawaited {
-	if g.unawaited.Load() == 0 {
+// of returns those of a lock as they are now; nil: there are none.
+func (g *givingUp) of(lock string) *unconfirmedReleases {
+	if g.releases.Load() == 0 {
 		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if u := g.byLock[lock]; u != nil {
-		return u.last
+	u := g.byLock[lock]
+	if u == nil {
+		return nil
 	}
-	return nil
-}
-
-// of returns those of a lock as they are now; nil: there are none.
-func (g *givingUp) of(lock string) *unconfirmedReleases {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if u := g.byLock[lock]; u != nil {
-		if u.none == nil {
-			u.none = make(chan struct{})
-		}
-		now := *u
-		return &now
+	if u.none == nil {
+		u.none = make(chan struct{})
 	}
-	return nil
+	now := *u
+	return &now
 }
 
 // confirmed waits until all that were under way are confirmed. It is false when ctx ends, or the time is over, before.

@@ -84,6 +84,12 @@ func TestTheNextCallTakesTheLockOver(t *testing.T) {
 				wantErr(t, k.Unlock(background))
 				s.isFree("k")
 				s.isFree("j")
+				other := take(t, background, s.locker(), "k")
+				began := time.Now()
+				_, err = l.TryLock(background, "k")
+				wantBusy(t, err)
+				wantTime(t, "the lock of another process was refused", time.Since(began), 0, prompt)
+				unlock(t, other)
 			})
 		})
 	}

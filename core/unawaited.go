@@ -32,7 +32,7 @@ func (u *unawaited) answered(released store.Released, err error) {
 	e := u.lease.engine
 	end := func() {
 		signal, err := u.confirm(context.Background(), released, err)
-		e.givingUp.end(u.lease.name.Lock(), u)
+		e.givingUp.end(u.lease.name.Lock())
 		u.lease.retire(signal, err)
 		u.lock.reportFailure(err)
 	}
@@ -43,15 +43,19 @@ func (u *unawaited) answered(released store.Released, err error) {
 	}
 }
 
-// takeOver takes the lock whose release in this process is not on its way yet, unless others wait for it here, or Redis has to know.
-// It returns nothing when there is no such lock.
+// takeOver takes the lock if this process has released it, and the release is not on its way yet, as by a hand-off in memory. It returns
+// nothing where that cannot be, and where others wait for the lock here.
 func (c *lockCall) takeOver() (*Lock, error) {
 	e, lock := c.engine, c.name.Lock()
-	u := e.givingUp.lastOf(lock)
-	isOther := func(head waitqueue.Head[*want, *entry]) bool { return head.Request != &c.want }
-	if u == nil || u.enqueues != nil || slices.ContainsFunc(e.queues.Find(lock), isOther) || !u.lease.mayHandOffTo(&c.want) || !u.sent.Withdraw() {
+	found := e.givingUp.of(lock)
+	if found == nil || found.last == nil {
 		return nil, nil
 	}
-	e.givingUp.end(lock, u)
+	isOther := func(head waitqueue.Head[*want, *entry]) bool { return head.Request != &c.want }
+	u := found.last
+	if u.enqueues != nil || slices.ContainsFunc(e.queues.Find(lock), isOther) || !u.lease.mayHandOffTo(&c.want) || !u.sent.Withdraw() {
+		return nil, nil
+	}
+	e.givingUp.end(lock)
 	return c.lockGivenInMemory(u.lease.grantInMemory(u.lock))
 }
