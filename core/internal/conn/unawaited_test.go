@@ -3,6 +3,7 @@ package conn_test
 import (
 	"context"
 	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,7 +34,19 @@ func begin(s *conn.Server, keys ...string) (us []conn.Unawaited, all []*toldOf) 
 	return s.Begin(cs, timeout, to), all
 }
 
-// The Recipient hears once what Do would return: of a command that is sent again, that is late, or never answered, too.
+// starting counts the goroutines that are started.
+type starting struct {
+	workers
+	n *atomic.Int32
+}
+
+func (w starting) Start(f func()) {
+	w.n.Add(1)
+	w.workers.Start(f)
+}
+
+// The Recipient is told once what Do would return: of a command that is sent again, that is late, or never answered, too. Only one that
+// failed has a goroutine of its own.
 func TestBegin(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault fault
@@ -45,28 +58,40 @@ func TestBegin(t *testing.T) {
 		"a hook panics":       {func(context.Context, func() []any) (any, error) { panic("no") }, "k", 1},
 		"refused":             {unsent(refusal("NOPERM no")), conn.Refused, 0},
 		"answered too late":   {late(timeout + time.Second), conn.Unknown, 1},
+		"not answered": {func(ctx context.Context, write func() []any) (any, error) {
+			write()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, conn.Unknown, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+			bubble(t, func(t *testing.T, f *fake, _ *conn.Server) {
+				with, started := config(), new(atomic.Int32)
+				with.Workers = starting{n: started}
+				s := conn.New(f.client, with)
 				f.fail(test.fault)
 				began := time.Now()
 				us, all := begin(s, "k")
-				time.Sleep(2 * timeout)
+				time.Sleep(timeout)
+				if synctest.Wait(); name == "not answered" && !s.IsSilent(timeout) {
+					t.Error("Redis is not silent")
+				}
+				time.Sleep(timeout)
 				synctest.Wait()
 				r := all[0]
-				if len(r.errs) != 1 {
-					t.Fatalf("received %d times", len(r.errs))
+				if len(r.errs) != 1 || r.at.Sub(began) > timeout {
+					t.Fatalf("told %d times, after %v", len(r.errs), r.at.Sub(began))
 				}
 				if want, fails := test.want.(conn.Outcome); fails {
 					wantFailure(t, r.errs[0], want, nil)
-					if r.at.Sub(began) > timeout {
-						t.Errorf("told after %v", r.at.Sub(began))
-					}
 				} else if r.errs[0] != nil || r.replies[0].Value != test.want || !r.replies[0].Sent.Equal(began) && test.sent == 1 {
 					t.Errorf("%v, %v", r.replies[0], r.errs[0])
 				}
 				if n := len(f.scripts()); n != test.sent {
 					t.Errorf("sent %d times", n)
+				}
+				if n := started.Load(); (n > 0) != (name != "answered") {
+					t.Errorf("%d goroutines", n)
 				}
 				if us[0].Withdraw() {
 					t.Error("it was withdrawn after that")
