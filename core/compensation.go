@@ -45,8 +45,8 @@ func (c *compensation) Due(now schedule.Time) {
 	c.Send(c)
 }
 
-// Receive takes the outcome.
-func (c *compensation) Receive(_ conn.Reply, err error) {
+// Answered takes the outcome.
+func (c *compensation) Answered(_ store.Released, err error) {
 	e := c.engine
 	switch {
 	case err == nil:

@@ -90,7 +90,9 @@ func (m *MultiLock) finish(ctx context.Context, work store.Work, later bool) err
 	switch {
 	case len(all) == 0:
 	case later && !slices.ContainsFunc(all, func(r releasing) bool { return !r.canEndLater() }):
-		m.locker.releaseLater(work, all...)
+		for _, r := range all {
+			r.releaseLater(work)
+		}
 	default:
 		errs = append(errs, endAll(lasting(ctx), all, work))
 	}

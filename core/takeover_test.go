@@ -124,12 +124,14 @@ func TestTheNextCallTakesNothingOver(t *testing.T) {
 				}
 				began := time.Now()
 				k, err := nextCalls[test.next](l, test.opts...)
-				if err != nil {
-					t.Fatal(err)
-				}
 				if time.Since(began) == 0 || len(s.commands(release)) == 0 {
 					t.Errorf("it took %v, and %d releases", time.Since(began), len(s.commands(release)))
 				}
+				if test.before != nil && err != nil { // Redis may have granted it to the one that waits
+					wantBusy(t, err)
+					return
+				}
+				wantErr(t, err)
 				wantErr(t, k.Unlock(background))
 			})
 		})

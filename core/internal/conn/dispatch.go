@@ -2,7 +2,6 @@ package conn
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +34,6 @@ const (
 	written   uint32 = 1 << iota // The present copy has left.
 	uncertain                    // An earlier copy may have done its work, or may yet.
 	abandoned                    // Nobody waits for the command any more: it is compensated, at once or when a copy leaves.
-	taken                        // A sender has it.
 )
 
 // progress is what the caller of a command has seen of the present copy.
@@ -49,20 +47,13 @@ const (
 
 // wrote is called when a copy is written. nil is a command that nobody gives up.
 func (d *dispatch) wrote() {
-	if d != nil && d.known.Or(written)&^taken == abandoned {
+	if d != nil && d.known.Or(written) == abandoned {
 		d.compensate()
 	}
 }
 
-// process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it. A hook of the
-// client's that panics is a failure like others: whoever would recover from the panic above could not know what became of
-// the command.
-func (d *dispatch) process(client redis.UniversalClient) (reply any, err error) {
-	defer func() {
-		if hook := recover(); hook != nil {
-			err = fmt.Errorf("a hook of the client's has panicked: %v", hook)
-		}
-	}()
+// process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
+func (d *dispatch) process(client redis.UniversalClient) (any, error) {
 	for whole := false; ; whole = true {
 		cmd := new(once)
 		cmd.set(d.context, d.queued.Command.Script, whole, d, d.queued.Command.line(cmd.line[:]))
@@ -75,17 +66,8 @@ func (d *dispatch) process(client redis.UniversalClient) (reply any, err error) 
 // Run sends the present copy, and then what waits.
 func (d *dispatch) Run() { d.pipeline.sendOn([]*Queued{&d.queued}) }
 
-// take is for a sender. It is false when nobody waits for the command any more.
-func (d *dispatch) take() bool { return d.known.Or(taken)&abandoned == 0 }
-
 // receive takes the answer to the present copy, of which there is one.
-func (d *dispatch) receive(a answer) {
-	if to := d.queued.To; to != nil {
-		to.Receive(Reply{Value: a.value}, a.err)
-		return
-	}
-	d.slot.arrived <- arrival{d, a}
-}
+func (d *dispatch) receive(a answer) { d.slot.arrived <- arrival{d, a} }
 
 func (d *dispatch) compensate() {
 	if c := d.queued.Command.Compensator; c != nil {
@@ -99,7 +81,7 @@ func (d *dispatch) refused() bool {
 	return d.progress == answered && isRefusal(d.answer.err) && !(IsClosed(d.answer.err) && d.is(written))
 }
 
-func (d *dispatch) is(known uint32) bool { return d.known.Load()&known != 0 }
+func (d *dispatch) is(known uint32) bool { return d != nil && d.known.Load()&known != 0 }
 
 // beginCopy makes another copy the present one. It reports whether something may have come of an earlier one, or
 // may yet.

@@ -174,21 +174,16 @@ func (s *Server) sendCopies(ctx context.Context, ds []dispatch, c *sendContext, 
 	for i := range ds {
 		ds[i].slot, ds[i].queued.Timeout = slot, left
 	}
-	enqueue(ds)
+	if isLone {
+		p.enqueue(&d.queued)
+	} else {
+		together := map[*pipeline][]*Queued{}
+		for i := range ds {
+			together[ds[i].pipeline] = append(together[ds[i].pipeline], &ds[i].queued)
+		}
+		for p, qs := range together {
+			p.enqueue(qs...)
+		}
+	}
 	s.await(ctx, slot, ds)
-}
-
-// enqueue has copies of commands go by their pipelines, those of each together.
-func enqueue(ds []dispatch) {
-	if len(ds) == 1 {
-		ds[0].pipeline.enqueue(&ds[0].queued)
-		return
-	}
-	together := map[*pipeline][]*Queued{}
-	for i := range ds {
-		together[ds[i].pipeline] = append(together[ds[i].pipeline], &ds[i].queued)
-	}
-	for p, qs := range together {
-		p.enqueue(qs...)
-	}
 }
