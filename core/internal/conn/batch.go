@@ -126,14 +126,8 @@ func (b *batch) takeReplies() (left []*batch) {
 	return left
 }
 
-// roundTrip sends commands together. When a hook of the client's panics all fail.
-func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued) (answers []answer) {
-	answers = make([]answer, len(qs))
-	defer func() {
-		if hook := recover(); hook != nil {
-			answers = slices.Repeat([]answer{{err: fmt.Errorf("a hook of the client's has panicked: %v", hook)}}, len(qs))
-		}
-	}()
+func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued) []answer {
+	answers := make([]answer, len(qs))
 	merges := len(qs) > 1 && slices.ContainsFunc(qs, func(q *Queued) bool { return q.Command.Merges > 0 }) && p.merges()
 	p.run(ctx, pack(qs, answers, merges))
 	p.server.noteOutcome(answers[0].err)

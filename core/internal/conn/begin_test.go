@@ -44,8 +44,9 @@ func TestBegin(t *testing.T) {
 		"a hook panics":       {func(context.Context, func() []any) (any, error) { panic("no") }, conn.Unknown, 0},
 		"not answered": {func(ctx context.Context, write func() []any) (any, error) {
 			write()
-			<-ctx.Done()
-			return nil, ctx.Err()
+			end, _ := ctx.Deadline()
+			time.Sleep(time.Until(end))
+			return nil, context.DeadlineExceeded
 		}, conn.Unknown, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -141,10 +140,8 @@ func (p *pipeline) enqueue(qs ...*Queued) {
 
 // sendDirectly sends one command on the caller's goroutine, and returns by then: no other has to be woken,
 // which is most of what a lone command costs. A deadline of ctx it keeps. When ctx is cancelled meanwhile it
-// waits nevertheless: for an answer that comes at once, or in vain, when Redis has just fallen silent. A hook
-// of the client's that panics is a failure like others: whoever would recover from the panic above could not
-// know what became of the command.
-func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time.Time) (got answer) {
+// waits nevertheless: for an answer that comes at once, or in vain, when Redis has just fallen silent.
+func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time.Time) answer {
 	own, early := ctx.Deadline()
 	if early = early && own.Before(end); early {
 		d.context.deadline = own
@@ -155,9 +152,6 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 		stop = context.AfterFunc(ctx, slot.cancel)
 	}
 	defer func() {
-		if hook := recover(); hook != nil {
-			got = answer{err: fmt.Errorf("a hook of the client's has panicked: %v", hook)}
-		}
 		if stop() {
 			p.server.giveBack(slot)
 		}
@@ -267,6 +261,10 @@ func (p *pipeline) send(qs []*Queued) {
 		p.mu.Unlock()
 		p.server.noteOutcome(err)
 		d.receive(answer{value, err})
+	case len(qs) == 1 && !p.replicates():
+		value, err := qs[0].process(&sendContext{caller: context.Background(), deadline: sent.Add(qs[0].Timeout)}, p.server.client)
+		p.server.noteOutcome(err)
+		qs[0].To.Receive(Reply{value, sent}, err)
 	default:
 		var ctx context.Context
 		if d := qs[0].dispatch; len(qs) == 1 && d != nil {
