@@ -20,7 +20,7 @@ type givingUp struct {
 type unconfirmedReleases struct {
 	releases int
 	last     *unawaited    // nil: all are compensations
-	none     chan struct{} // closed when the last of them is confirmed; nil: nobody has asked for it
+	none     chan struct{} // closed when the last of them is confirmed
 	until    time.Time     // when a call that finds the lock busy waits for them no longer
 }
 
@@ -31,7 +31,7 @@ func (g *givingUp) begin(lock string, until time.Time, r *unawaited) {
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
 	if u == nil {
-		u = new(unconfirmedReleases)
+		u = &unconfirmedReleases{none: make(chan struct{})}
 		if g.byLock == nil {
 			g.byLock = map[string]*unconfirmedReleases{}
 		}
@@ -49,10 +49,8 @@ func (g *givingUp) end(lock string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
-	if u.releases--; u.releases > 0 {
-		return
-	}
-	if delete(g.byLock, lock); u.none != nil {
+	if u.releases--; u.releases == 0 {
+		delete(g.byLock, lock)
 		close(u.none)
 	}
 }
@@ -64,15 +62,11 @@ func (g *givingUp) of(lock string) *unconfirmedReleases {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	u := g.byLock[lock]
-	if u == nil {
-		return nil
+	if u := g.byLock[lock]; u != nil {
+		now := *u
+		return &now
 	}
-	if u.none == nil {
-		u.none = make(chan struct{})
-	}
-	now := *u
-	return &now
+	return nil
 }
 
 // confirmed waits until all that were under way are confirmed. It is false when ctx ends, or the time is over, before.

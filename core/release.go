@@ -183,6 +183,45 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 	return signalQueue, nil
 }
 
+// unawaited is a release that nobody waits for. Until it is on its way the next call of this process can have the lock.
+type unawaited struct {
+	releasing
+	sent *store.Unawaited
+	late *time.Timer // when it counts as not answered
+}
+
+// releaseLater releases a hold, and does not wait.
+func (r releasing) releaseLater(work store.Work) {
+	u, e := &unawaited{releasing: r}, r.lease.engine
+	u.start(work)
+	u.sent = e.store.Unawaited(u.request, u)
+	e.givingUp.begin(u.lease.name.Lock(), u.over, u)
+	if e.store.MinorityMayKeep() { // the members of a quorum vote, for which somebody has to wait
+		e.requests.Start(func() { u.end(e.store.Release(context.Background(), u.request, e.timeout)) })
+		return
+	}
+	u.late = time.AfterFunc(e.timeout, func() { e.requests.Start(func() { u.end(store.Released{}, conn.ErrNoAnswer) }) })
+	u.sent.Begin()
+}
+
+// Answered takes the answer. Without one the release is sent again, by a goroutine of its own.
+func (u *unawaited) Answered(released store.Released, err error) {
+	switch {
+	case !u.late.Stop():
+	case err == nil:
+		u.end(released, nil)
+	default:
+		u.lease.engine.requests.Start(func() { u.end(released, err) })
+	}
+}
+
+func (u *unawaited) end(released store.Released, err error) {
+	signal, err := u.confirm(context.Background(), released, err)
+	u.lease.engine.givingUp.end(u.lease.name.Lock())
+	u.lease.retire(signal, err)
+	u.lock.reportFailure(err)
+}
+
 // canEndLater says that nobody depends on when the release of a handle is done: the owner has no
 // other hold, which might end first and leave the lock to this one.
 func (r *releasing) canEndLater() bool { return r.last && !r.lease.ownerKnown.Load() }
