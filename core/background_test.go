@@ -328,7 +328,8 @@ func TestTheNextCallWaitsForABackgroundRelease(t *testing.T) {
 						return false
 					}, release)
 					wantErr(t, do(l, background, nothing))
-					_, err := next.TryLock(background, "k")
+					synctest.Wait() // until it is on its way
+					_, err := other.TryLock(background, "k")
 					wantBusy(t, err)
 					o := <-start(background, next, "k")
 					if o.err != nil {

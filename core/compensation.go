@@ -27,7 +27,7 @@ type compensation struct {
 // it is too late and the lease ends it. It is called under locks of the queues, too, and notifies nobody itself.
 func (e *engine) compensate(c *store.Compensation) {
 	e.unconfirmed.Begin()
-	e.givingUp.begin(c.Name.Lock(), time.Now().Add(e.timeout))
+	e.givingUp.begin(c.Name.Lock(), time.Now().Add(e.timeout), nil)
 	e.scheduler.Set(&compensation{Compensation: c, engine: e}, schedule.Now())
 }
 
@@ -45,8 +45,8 @@ func (c *compensation) Due(now schedule.Time) {
 	c.Send(c)
 }
 
-// Receive takes the outcome.
-func (c *compensation) Receive(_ conn.Reply, err error) {
+// Answered takes the outcome.
+func (c *compensation) Answered(_ store.Released, err error) {
 	e := c.engine
 	switch {
 	case err == nil:

@@ -126,9 +126,11 @@ func wrap[K, In, Out any](
 // [Lock.Context] is done, a loss that is known by then is returned, and the release is under way. It
 // is repeated as that of Lock.Unlock is, and [Locker.Close] waits for it. What changes:
 //
-//   - The next call for the key may find the lock still taken. It waits for the release, as for any
-//     other; one that does not wait, such as [Locker.TryLock], may be refused.
-//   - A loss that only the release tells comes as [EventLost] and in the log, not as [ErrLost].
+//   - The lock is not free yet. The next call of this Locker takes it over before the release is sent, or
+//     waits for the release, as for any other; so does one that does not wait, such as [Locker.TryLock].
+//     In another process that one may be refused.
+//   - A loss that only the release tells comes as [EventLost] and in the log, not as [ErrLost]. A call that
+//     has taken the lock over learns of it with its next renewal.
 //     [EventReleased] may come after the wrapper has returned, and the hooks of the Redis client do
 //     not see the values of its context.
 //   - A process that ends without Locker.Close may leave a lock whose work is done, until the lease

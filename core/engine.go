@@ -22,6 +22,7 @@ type lockStore interface {
 	Renew(w store.Renew, timeout time.Duration, to store.Renewal)
 	Refresh(context.Context, store.Renew) (held bool, sent time.Time, err error)
 	Release(ctx context.Context, r store.Release, timeout time.Duration) (store.Released, error)
+	Unawaited(r store.Release, to store.Recipient) *store.Unawaited
 	ReleaseLater(store.Release)
 	AcquireAll(ctx context.Context, cs []store.Claim, allOrNone bool) []store.Result[store.Grant]
 	ReleaseAll(ctx context.Context, rs []*store.Release, timeout time.Duration) []store.Result[store.Released]

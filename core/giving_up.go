@@ -3,12 +3,15 @@ package core
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// givingUp counts the releases by which this process gives up what it has of a lock, until Redis confirms them. The
-// zero value is ready; the methods are safe for concurrent use.
+// givingUp counts the releases by which this process gives up what it has of a lock, until Redis confirms them:
+// compensations, and those that nobody waits for. The zero value is ready; the methods are safe for concurrent use.
 type givingUp struct {
+	releases atomic.Int32
+
 	mu     sync.Mutex
 	byLock map[string]*unconfirmedReleases
 }
@@ -16,11 +19,14 @@ type givingUp struct {
 // unconfirmedReleases are those of one lock.
 type unconfirmedReleases struct {
 	releases int
+	last     *unawaited    // nil: all are compensations
 	none     chan struct{} // closed when the last of them is confirmed
 	until    time.Time     // when a call that finds the lock busy waits for them no longer
 }
 
-func (g *givingUp) begin(lock string, until time.Time) {
+// begin counts a release, until end; r is nil for a compensation.
+func (g *givingUp) begin(lock string, until time.Time, r *unawaited) {
+	g.releases.Add(1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
@@ -33,9 +39,13 @@ func (g *givingUp) begin(lock string, until time.Time) {
 	}
 	u.releases++
 	u.until = until
+	if r != nil {
+		u.last = r
+	}
 }
 
 func (g *givingUp) end(lock string) {
+	g.releases.Add(-1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
@@ -47,6 +57,9 @@ func (g *givingUp) end(lock string) {
 
 // of returns those of a lock as they are now; nil: there are none.
 func (g *givingUp) of(lock string) *unconfirmedReleases {
+	if g.releases.Load() == 0 {
+		return nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if u := g.byLock[lock]; u != nil {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/life"
@@ -169,23 +170,28 @@ func (e *engine) mayGetInMemory(w *want, f store.Form) bool {
 const handOffFor = 10 * time.Millisecond
 
 // handOffInMemory gives the lock to the call of this process that waits first: the process keeps its hold in Redis. That is
-// lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). h was the last handle: of several that leave at once, one is. It is
-// false when the lock has to be released.
-func (s *lease) handOffInMemory(h *handle) bool {
+// lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). k was the last to leave: of several at once, one is. It is false
+// when the lock has to be released.
+func (s *lease) handOffInMemory(k *Lock) bool {
 	queues, lock := &s.engine.queues, s.name.Lock()
 	for _, found := range queues.Find(lock) {
 		if !s.mayHandOffTo(found.Request) {
 			continue
 		}
 		if w := queues.Choose(lock, found, func(*entry) bool { return true }); w != nil { // the next call takes over the entry
-			s.mu.Lock()
-			g := grant{acquisition: s.acquisition, Times: s.life.Times, token: s.token + 1, hold: h.id, resends: h.resends}
-			_ = s.unlockAfter(s.life.HandOffInMemory())
-			w.Give(g)
+			w.Give(s.grantInMemory(k))
 			return true
 		}
 	}
 	return false
+}
+
+// grantInMemory ends the lease, and is what the next call gets.
+func (s *lease) grantInMemory(k *Lock) grant {
+	s.mu.Lock()
+	g := grant{acquisition: s.acquisition, Times: s.life.Times, token: s.token + 1, hold: k.id, resends: k.resends}
+	_ = s.unlockAfter(s.life.HandOffInMemory())
+	return g
 }
 
 // mayHandOffTo says that a call of this process may have the lock while Redis knows of the present holder only.
@@ -199,4 +205,22 @@ func (s *lease) mayHandOffTo(call *want) bool {
 	held := now.Sub(s.heldSince)
 	hasToken := !s.ahead && s.token-s.redisToken < held.Microseconds()
 	return s.life.MayBeHandedOffInMemory(now) && isAlike && hasToken && held < handOffFor && !s.engine.isClosing()
+}
+
+// takeOver takes the lock if this process has released it, and the release is not on its way yet, as by a hand-off in memory. It returns
+// nothing where that cannot be, and where others wait for the lock here.
+func (c *lockCall) takeOver() (*Lock, error) {
+	e, lock := c.engine, c.name.Lock()
+	isOther := func(head waitqueue.Head[*want, *entry]) bool { return head.Request != &c.want }
+	found := e.givingUp.of(lock)
+	if found == nil || found.last == nil {
+		return nil, nil
+	}
+	u := found.last
+	if u.enqueues != nil || slices.ContainsFunc(e.queues.Find(lock), isOther) || !u.lease.mayHandOffTo(&c.want) ||
+		!(u.sent.Withdraw() && u.late.Stop()) {
+		return nil, nil
+	}
+	e.givingUp.end(lock)
+	return c.lockGivenInMemory(u.lease.grantInMemory(u.lock))
 }

@@ -152,7 +152,7 @@ func (k *Lock) takeBack(ctx context.Context, locks parking, r store.HandOver) er
 			loss := k.unpark()
 			if loss != nil { // before it was back
 				s.mu.Lock()
-				r := releasing{lease: s, handle: &k.handle, request: s.releaseOf(&k.handle, store.Failed)}
+				r := releasing{lease: s, lock: k, request: s.releaseOf(&k.handle, store.Failed)}
 				s.mu.Unlock()
 				_, _ = r.send(ctx, store.Failed)
 			}

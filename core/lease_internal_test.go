@@ -32,15 +32,15 @@ func unconnected(t *testing.T, test func(t *testing.T, l *Locker)) {
 }
 
 // leased is a lease with a handle, whose time is over at that time.
-func leased(t *testing.T, l *Locker, ends schedule.Time) (*lease, *handle) {
+func leased(t *testing.T, l *Locker, ends schedule.Time) (*lease, *Lock) {
 	t.Helper()
 	name, err := l.nameOf("k")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &handle{}
+	h := new(Lock)
 	h.under.call = t.Context()
-	s := &lease{engine: &l.engine, first: h, name: name, handles: h}
+	s := &lease{engine: &l.engine, first: &h.handle, name: name, handles: &h.handle}
 	s.ownerKnown = new(atomic.Bool)
 	s.life = life.New(&h.state, life.Times{Ends: ends}, 0)
 	return s, h
@@ -65,7 +65,7 @@ func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 		if err := s.notFound(); !errors.Is(err, ErrNotHeld) || s.check() != nil {
 			t.Errorf("a question that came before: %v", err)
 		}
-		signal, err := (&releasing{lease: s, handle: h}).confirm(t.Context(), store.Released{}, nil)
+		signal, err := (&releasing{lease: s, lock: h}).confirm(t.Context(), store.Released{}, nil)
 		if !bool(signal) || !errors.Is(err, ErrLost) || !errors.Is(s.check(), ErrLost) {
 			t.Errorf("its release: %v", err)
 		}
@@ -101,20 +101,20 @@ func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {
 	unconnected(t, func(t *testing.T, l *Locker) {
 		s, h := leased(t, l, schedule.Now().Add(time.Minute))
 		s.Lease = time.Minute
-		if r := s.releaseOf(h, store.Done); r.Entered || r.Terms != s.Terms {
+		if r := s.releaseOf(&h.handle, store.Done); r.Entered || r.Terms != s.Terms {
 			t.Errorf("as it was taken: %+v", r)
 		}
 		if err := s.join(new(handle)); err != nil {
 			t.Fatal(err)
 		}
 		s.life = life.New(&h.state, life.Times{Granted: true}, 0)
-		if r := s.releaseOf(h, store.Done); !r.Entered || r.Lease != 0 {
+		if r := s.releaseOf(&h.handle, store.Done); !r.Entered || r.Lease != 0 {
 			t.Errorf("entered, and not renewed: %+v", r)
 		}
 		// What the holder has said stays, whoever says less.
 		s.failed(store.FailedForGood)
 		s.failed(store.Failed)
-		r := releasing{lease: s, handle: h, request: s.releaseOf(h, s.work)}
+		r := releasing{lease: s, lock: h, request: s.releaseOf(&h.handle, s.work)}
 		if r.start(store.Done); r.request.Work != store.FailedForGood {
 			t.Errorf("failed for good: %+v", r.request)
 		}

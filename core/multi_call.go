@@ -139,12 +139,10 @@ func (a *multiCall) leftToAskAgain() time.Duration {
 func (a *multiCall) askOnce() (first *lockCall, err error) {
 	had := len(a.taken())
 	missing := slices.DeleteFunc(slices.Clone(a.calls), func(c *lockCall) bool {
-		return slices.ContainsFunc(a.locks, func(k *Lock) bool { return k.lease.name == c.name })
+		return slices.ContainsFunc(a.locks, func(k *Lock) bool { return k.lease.name == c.name }) || a.takesOver(c)
 	})
-	if len(missing) == 0 {
-		return nil, nil
-	}
-	if first = missing[0]; a.under().Err() != nil {
+	if len(missing) == 0 { // then it has all
+	} else if first = missing[0]; a.under().Err() != nil {
 		err = gaveUpError(a.under(), first.name.Key())
 	} else if a.locker.isClosing() {
 		err = closedError("waiting for", first.name.Key())
@@ -214,6 +212,18 @@ func (a *multiCall) askRedis(missing []*lockCall) (first *lockCall, err error) {
 		}
 	}
 	return first, err
+}
+
+// takesOver takes a lock over that the process is about to release. It is false when there is no such lock.
+func (a *multiCall) takesOver(c *lockCall) bool {
+	if c.ctx = a.under(); c.ctx.Err() != nil {
+		return false
+	}
+	k, _ := c.takeOver() // if it fails, so does the next question
+	if k != nil {
+		a.locks = append(a.locks, k)
+	}
+	return k != nil
 }
 
 // waitFor waits for a lock and takes it. When that has taken half as long as the call had waited before, it gives back what it keeps, and

@@ -77,7 +77,7 @@ func (m *MultiLock) finish(ctx context.Context, work store.Work, later bool) err
 	}
 	all, errs := make([]releasing, 0, len(m.locks)), []error(nil)
 	for _, k := range slices.Backward(m.locks) {
-		switch r, err := k.lease.leave(&k.handle); err {
+		switch r, err := k.lease.leave(k); err {
 		case nil:
 			all = append(all, r)
 		case ErrHandedOver:
@@ -86,21 +86,22 @@ func (m *MultiLock) finish(ctx context.Context, work store.Work, later bool) err
 		}
 	}
 	m.cancel(nil)
-	if later && !slices.ContainsFunc(all, func(r releasing) bool { return !r.canEndLater() }) {
-		m.locker.requests.Start(func() { m.reportFailure(endAll(context.Background(), all, work)) })
-	} else {
+	all = slices.DeleteFunc(all, func(r releasing) bool { return r.last && r.lease.handOffInMemory(r.lock) })
+	switch {
+	case len(all) == 0:
+	case later && !slices.ContainsFunc(all, func(r releasing) bool { return !r.canEndLater() }):
+		for _, r := range all {
+			r.releaseLater(work)
+		}
+	default:
 		errs = append(errs, endAll(lasting(ctx), all, work))
 	}
 	return errors.Join(errs...)
 }
 
-// endAll releases what has left its leases, or hands it off.
+// endAll releases what has left its leases.
 func endAll(ctx context.Context, all []releasing, work store.Work) error {
 	var errs []error
-	all = slices.DeleteFunc(all, func(r releasing) bool { return r.last && r.lease.handOffInMemory(r.handle) })
-	if len(all) == 0 {
-		return nil
-	}
 	requests := make([]*store.Release, len(all))
 	for i := range all {
 		all[i].start(work)

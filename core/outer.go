@@ -88,7 +88,7 @@ func (c *lockCall) reenter(s *lease) (*Lock, error) {
 		err = cmp.Or(s.check(), err)
 	}
 	c.decided(&claim, nil)
-	_, _ = s.leave(&k.handle)
+	_, _ = s.leave(k)
 	s.retire(signalQueue, nil)
 	return nil, c.requestError(&claim, err)
 }

@@ -57,6 +57,14 @@ func exercise(t *testing.T, one, two redis.UniversalClient) {
 			t.Error(err)
 		}
 	}
+
+	// Locks on several nodes are released in the background, and taken over.
+	for _, l := range []*core.Locker{holder, holder, waiting} {
+		wantErr(t, l.DoAll(background, oddKeys, nothing, core.BackgroundRelease()))
+	}
+	m, err := holder.LockAll(background, oddKeys)
+	wantErr(t, err)
+	wantErr(t, m.Unlock(background))
 }
 
 func TestSingleServer(t *testing.T) {

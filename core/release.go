@@ -36,7 +36,7 @@ func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 	if k.group != nil { // its owner has others of the call, and may be shared
 		s.ownerKnown.Store(true)
 	}
-	r, err := s.leave(&k.handle)
+	r, err := s.leave(k)
 	if err == ErrHandedOver {
 		return nil
 	}
@@ -44,19 +44,14 @@ func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 	switch {
 	case err != nil:
 		return err
-	case r.last && s.handOffInMemory(&k.handle):
+	case r.last && s.handOffInMemory(k):
 		return nil
 	case later && r.canEndLater():
-		k.finishLater(r, work)
+		r.releaseLater(work)
 		return nil
 	default:
 		return r.releaseAndRetire(lasting(ctx), work)
 	}
-}
-
-// finishLater releases the hold in the background. It has the release on the heap, which others need not have.
-func (k *Lock) finishLater(r releasing, work store.Work) {
-	k.lease.engine.requests.Start(func() { k.reportFailure(r.releaseAndRetire(context.Background(), work)) })
 }
 
 func (k *Lock) reportFailure(err error) { k.lease.engine.reportRelease(k.ctx, err, k.Key()) }
@@ -76,23 +71,24 @@ func lasting(ctx context.Context) context.Context {
 
 // releasing is the release of a handle that has left, and is not handed off.
 type releasing struct {
-	lease    *lease
-	handle   *handle
-	last     bool // no other handle has the lease
-	request  store.Release
-	enqueues *entry    // of calls of this process that go on waiting; nil: none
-	over     time.Time // when it goes on in the background
+	lease     *lease
+	lock      *Lock
+	last      bool // no other handle has the lease
+	request   store.Release
+	enqueues  *entry    // of calls of this process that go on waiting; nil: none
+	over      time.Time // when it goes on in the background
+	mayBeDone bool      // by a copy that was not answered
 }
 
-// leave takes a handle out, and returns its release. With the last one the renewal stops. retire must follow, unless the
+// leave takes the handle of a lock out, and returns its release. With the last one the renewal stops. retire must follow, unless the
 // lock is handed off, or leave fails: the handle has left before, is lost, or, with ErrHandedOver itself, handed over.
-func (s *lease) leave(h *handle) (r releasing, err error) {
+func (s *lease) leave(k *Lock) (r releasing, err error) {
 	s.mu.Lock()
-	leaves, e := s.life.Leave(schedule.Now(), &h.state)
-	passed := h.state == life.Passed
+	leaves, e := s.life.Leave(schedule.Now(), &k.state)
+	passed := k.state == life.Passed
 	if leaves && !s.life.State().IsLost() {
-		s.takeOut(h)
-		r = releasing{lease: s, handle: h, request: s.releaseOf(h, s.work), last: s.handles == nil}
+		s.takeOut(&k.handle)
+		r = releasing{lease: s, lock: k, request: s.releaseOf(&k.handle, s.work), last: s.handles == nil}
 	}
 	switch loss := s.unlockAfter(e); {
 	case passed:
@@ -123,7 +119,7 @@ func (r *releasing) start(work store.Work) {
 	s := r.lease
 	r.over = time.Now().Add(s.engine.timeout)
 	r.request.Until = r.over.Add(s.Lease)
-	r.request.MayArrive = r.request.MayArrive || r.handle.resends.MayArriveTwice() // as was found out since it has left
+	r.request.MayArrive = r.request.MayArrive || r.lock.resends.MayArriveTwice() // as was found out since it has left
 	if r.request.Work = max(r.request.Work, work); r.request.Work != store.Done {
 		r.request.Answer = nil
 	}
@@ -160,19 +156,18 @@ const (
 // confirm takes the answer to the release, and sends it again while there is none.
 func (r *releasing) confirm(ctx context.Context, released store.Released, err error) (signalling, error) {
 	s, e := r.lease, r.lease.engine
-	mayBeDone := false // by a copy that was not answered
 	for ; err != nil; released, err = e.store.Release(ctx, r.request, time.Until(r.over)) {
 		isRefused := conn.OutcomeOf(err) == conn.Refused && !conn.Passes(err) // for good
 		if isRefused || time.Until(r.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
 			e.store.ReleaseLater(r.request)
 			return signalQueue, unavailableError("releasing", s.name.Key(), err)
 		}
-		mayBeDone = mayBeDone || conn.OutcomeOf(err) == conn.Unknown
+		r.mayBeDone = r.mayBeDone || conn.OutcomeOf(err) == conn.Unknown
 	}
 	if r.enqueues != nil {
 		r.enqueues.releaseAnswered(released.Clock)
 	}
-	if !released.Found && !mayBeDone {
+	if !released.Found && !r.mayBeDone {
 		s.mu.Lock()
 		loss := s.unlockAfter(s.life.HoldNotFound(schedule.Now()))
 		return signalQueue, cmp.Or(loss, s.loss(life.Deleted)) // it may have been handed off in memory
@@ -186,6 +181,45 @@ func (r *releasing) confirm(ctx context.Context, released store.Released, err er
 		return awaitMessage, nil
 	}
 	return signalQueue, nil
+}
+
+// unawaited is a release that nobody waits for. Until it is on its way the next call of this process can have the lock.
+type unawaited struct {
+	releasing
+	sent *store.Unawaited
+	late *time.Timer // when it counts as not answered
+}
+
+// releaseLater releases a hold, and does not wait.
+func (r releasing) releaseLater(work store.Work) {
+	u, e := &unawaited{releasing: r}, r.lease.engine
+	u.start(work)
+	u.sent = e.store.Unawaited(u.request, u)
+	e.givingUp.begin(u.lease.name.Lock(), u.over, u)
+	if e.store.MinorityMayKeep() { // the members of a quorum vote, for which somebody has to wait
+		e.requests.Start(func() { u.end(e.store.Release(context.Background(), u.request, e.timeout)) })
+		return
+	}
+	u.late = time.AfterFunc(e.timeout, func() { e.requests.Start(func() { u.end(store.Released{}, conn.ErrNoAnswer) }) })
+	u.sent.Begin()
+}
+
+// Answered takes the answer. Without one the release is sent again, by a goroutine of its own.
+func (u *unawaited) Answered(released store.Released, err error) {
+	switch {
+	case !u.late.Stop():
+	case err == nil:
+		u.end(released, nil)
+	default:
+		u.lease.engine.requests.Start(func() { u.end(released, err) })
+	}
+}
+
+func (u *unawaited) end(released store.Released, err error) {
+	signal, err := u.confirm(context.Background(), released, err)
+	u.lease.engine.givingUp.end(u.lease.name.Lock())
+	u.lease.retire(signal, err)
+	u.lock.reportFailure(err)
 }
 
 // canEndLater says that nobody depends on when the release of a handle is done: the owner has no

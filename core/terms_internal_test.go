@@ -26,7 +26,7 @@ func TestTermsTravelAsAWhole(t *testing.T) {
 			t.Errorf("the claim has %+v", claim.Terms)
 		}
 		s.Terms = terms
-		if r := s.releaseOf(h, store.Done); r.Terms != terms {
+		if r := s.releaseOf(&h.handle, store.Done); r.Terms != terms {
 			t.Errorf("the release has %+v", r.Terms)
 		}
 	})

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,13 +53,24 @@ func (d *dispatch) wrote() {
 	}
 }
 
-// process sends the present copy by itself: a script by its digest, and whole where Redis has not seen it.
+// process sends the present copy by itself.
 func (d *dispatch) process(client redis.UniversalClient) (any, error) {
+	return d.queued.process(d.context, d.pipeline, client)
+}
+
+// process sends a command by itself: a script by its digest, and whole where Redis has not seen it. A hook of the client's
+// that panics is a failure like others: whoever would recover from the panic above could not know what became of the command.
+func (q *Queued) process(ctx *sendContext, p *pipeline, client redis.UniversalClient) (_ any, err error) {
+	defer func() {
+		if hook := recover(); hook != nil {
+			err = fmt.Errorf("a hook of the client's has panicked: %v", hook)
+		}
+	}()
 	for whole := false; ; whole = true {
-		cmd := &once{pipeline: d.pipeline}
-		cmd.set(d.context, d.queued.Command.Script, whole, d, d.queued.Command.line(cmd.line[:]))
-		if err := client.Process(d.context, cmd); whole || !isUnknownScript(err) {
-			return d.queued.Command.withoutName(cmd.reply())
+		cmd := &once{pipeline: p}
+		cmd.set(ctx, q.Command.Script, whole, q.dispatch, q.Command.line(cmd.line[:]))
+		if err := client.Process(ctx, cmd); whole || !isUnknownScript(err) {
+			return q.Command.withoutName(cmd.reply())
 		}
 	}
 }
@@ -81,7 +93,7 @@ func (d *dispatch) refused() bool {
 	return d.progress == answered && isRefusal(d.answer.err) && !(IsClosed(d.answer.err) && d.is(written))
 }
 
-func (d *dispatch) is(known uint32) bool { return d.known.Load()&known != 0 }
+func (d *dispatch) is(known uint32) bool { return d != nil && d.known.Load()&known != 0 }
 
 // beginCopy makes another copy the present one. It reports whether something may have come of an earlier one, or
 // may yet.

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -135,7 +134,7 @@ func (p *pipeline) enqueue(qs ...*Queued) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	begins := p.tryBegin()
-	if begins && len(qs) == 1 {
+	if begins && len(qs) == 1 && qs[0].dispatch != nil {
 		p.server.config.Workers.Begin(qs[0].dispatch)
 		return
 	}
@@ -150,10 +149,8 @@ func (p *pipeline) enqueue(qs ...*Queued) {
 
 // sendDirectly sends one command on the caller's goroutine, and returns by then: no other has to be woken,
 // which is most of what a lone command costs. A deadline of ctx it keeps. When ctx is cancelled meanwhile it
-// waits nevertheless: for an answer that comes at once, or in vain, when Redis has just fallen silent. A hook
-// of the client's that panics is a failure like others: whoever would recover from the panic above could not
-// know what became of the command.
-func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time.Time) (got answer) {
+// waits nevertheless: for an answer that comes at once, or in vain, when Redis has just fallen silent.
+func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time.Time) answer {
 	own, early := ctx.Deadline()
 	if early = early && own.Before(end); early {
 		d.context.deadline = own
@@ -164,9 +161,6 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 		stop = context.AfterFunc(ctx, slot.cancel)
 	}
 	defer func() {
-		if hook := recover(); hook != nil {
-			got = answer{err: fmt.Errorf("a hook of the client's has panicked: %v", hook)}
-		}
 		if stop() {
 			p.server.giveBack(slot)
 		}
@@ -263,12 +257,12 @@ func (p *pipeline) takeWaiting(sent []*Queued) []*Queued {
 	return sent
 }
 
-// send is for commands that somebody waits for, as long as he does.
+// send is for commands that somebody waits for, as long as he does, and for those that have begun.
 func (p *pipeline) send(qs []*Queued) {
 	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch.is(abandoned) })
 	switch sent := time.Now(); {
 	case len(qs) == 0:
-	case len(qs) == 1 && !p.replicates():
+	case len(qs) == 1 && qs[0].dispatch != nil && !p.replicates():
 		d := qs[0].dispatch
 		value, err := d.process(p.server.client) // a cluster's, which follows redirections, and has hooks
 		p.hook(d)
@@ -277,15 +271,25 @@ func (p *pipeline) send(qs []*Queued) {
 		p.mu.Unlock()
 		p.server.noteOutcome(err)
 		d.receive(answer{value, err})
+	case len(qs) == 1 && !p.replicates():
+		value, err := qs[0].process(&sendContext{caller: context.Background(), deadline: sent.Add(qs[0].Timeout)}, p, p.server.client)
+		p.server.noteOutcome(err)
+		qs[0].To.Receive(Reply{value, sent}, err)
 	default:
-		var ctx context.Context = qs[0].dispatch.context
-		if len(qs) > 1 {
+		var ctx context.Context
+		if d := qs[0].dispatch; len(qs) == 1 && d != nil {
+			ctx = d.context
+		} else {
 			longest, cancel := context.WithTimeout(context.Background(), slices.MaxFunc(qs, byTimeout).Timeout)
 			defer cancel()
 			ctx = longest
 		}
 		for i, a := range p.roundTrip(ctx, qs) {
-			qs[i].dispatch.receive(a)
+			if d := qs[i].dispatch; d != nil {
+				d.receive(a)
+			} else {
+				qs[i].To.Receive(Reply{a.value, sent}, a.err)
+			}
 		}
 	}
 }

@@ -40,6 +40,25 @@ func (s *Server) Queue(q *Queued) {
 	s.queue = append(s.queue, q)
 }
 
+// Begin has the command go at once, once, with what goes to its server just now. It does not block. Its recipient may be told later than
+// its timeout says, where go-redis does not interrupt it.
+func (s *Server) Begin(q *Queued) {
+	s.silence.ask(time.Now(), s.config.Timeout)
+	s.pipelineFor(q.Command).enqueue(q)
+}
+
+// Withdraw takes a command back that has begun, unless it is on its way: then it is false.
+func (s *Server) Withdraw(q *Queued) bool {
+	p := s.pipelineFor(q.Command)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.waiting, q)
+	if i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
 // Flush sends what was queued, each server's share apart from the others', so that a slow one holds up nobody
 // else. It does not block.
 func (s *Server) Flush() {

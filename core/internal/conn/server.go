@@ -2,8 +2,8 @@
 // the scripts are for.
 //
 // A [Server] is one Redis: a single server, the master that Sentinel names, a cluster or a ring. [Server.Do]
-// runs a [Command], which is a [Script] with its keys and arguments, and waits for the reply; [Server.Queue]
-// and [Server.Flush] send commands in the background, in pipelines. [OutcomeOf] tells what is known of one
+// runs a [Command], which is a [Script] with its keys and arguments, and waits for the reply; [Server.Begin]
+// sends one in the background, [Server.Queue] and [Server.Flush] several, in pipelines. [OutcomeOf] tells what is known of one
 // that failed.
 //
 // go-redis never sends a command again by itself here. A command that may run twice is given [Resends] and

@@ -230,7 +230,7 @@ type outcome struct {
 	sent time.Time
 }
 
-func (o *outcome) Receive(_ conn.Reply, err error) { o.err = err }
+func (o *outcome) Answered(_ Released, err error) { o.err = err }
 func (o *outcome) Renewed(held bool, err error, sent time.Time) {
 	*o = outcome{held, err, sent}
 }
@@ -238,7 +238,7 @@ func (o *outcome) Renewed(held bool, err error, sent time.Time) {
 // A reply that is none of ours confirms nothing.
 func TestForeignReplyConfirmsNothing(t *testing.T) {
 	var o outcome
-	(&Compensation{to: &o}).Receive(conn.Reply{Value: "OK"}, nil)
+	(&Unawaited{to: &o}).Receive(conn.Reply{Value: "OK"}, nil)
 	if o.err == nil {
 		t.Error("a release was confirmed")
 	}

@@ -127,37 +127,60 @@ func decideRelease(b *ballot[Released]) (Released, bool, error) {
 
 const compensationTimeout = 500 * time.Millisecond
 
+// Unawaited is a release that nobody waits for.
+type Unawaited struct {
+	queued conn.Queued
+	server *conn.Server
+	to     Recipient
+}
+
+// Recipient receives what a release has done, or a failure, as a [conn.Recipient] does.
+type Recipient interface {
+	Answered(released Released, err error)
+}
+
+// Unawaited returns a release, to be sent with Begin. In a quorum nobody can.
+func (s *backend) Unawaited(r Release, to Recipient) *Unawaited {
+	u := &Unawaited{server: s.servers[0], to: to}
+	u.queued = conn.Queued{Command: r.command(s, new(releaseCommand), false), Timeout: s.config.Timeout, To: u}
+	return u
+}
+
+// Begin sends it, at once and once. It does not block.
+func (u *Unawaited) Begin() { u.server.Begin(&u.queued) }
+
+// Withdraw takes it back. It is false when it is on its way.
+func (u *Unawaited) Withdraw() bool { return u.server.Withdraw(&u.queued) }
+
+// Receive takes the answer.
+func (u *Unawaited) Receive(r conn.Reply, err error) {
+	released := Released{}
+	if err == nil {
+		released, err = decodeRelease(r)
+	}
+	u.to.Answered(released, err)
+}
+
 // Compensation is a release that one server has to confirm: send it until it does, or until it is too late.
 type Compensation struct {
 	Context context.Context // of the call, for its values
 	Name    Name
 	Until   time.Time // when it has ended by itself
-
-	queued conn.Queued
-	server *conn.Server
-	to     conn.Recipient
+	Unawaited
 }
 
 // Send queues it with its server, to go with the next Flush. to receives the outcome: without an error it is confirmed.
 // It is not sent again before that.
-func (c *Compensation) Send(to conn.Recipient) {
+func (c *Compensation) Send(to Recipient) {
 	c.to = to
 	c.server.Queue(&c.queued)
-}
-
-// Receive takes the answer.
-func (c *Compensation) Receive(r conn.Reply, err error) {
-	if err == nil {
-		_, err = decodeRelease(r)
-	}
-	c.to.Receive(r, err)
 }
 
 // compensate hands out a command that ends a lock for each of some servers. The lock must not last longer for it: who
 // holds it otherwise has perhaps ended as well.
 func (s *backend) compensate(ctx context.Context, command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
 	for _, server := range servers {
-		c := &Compensation{Context: ctx, Name: n, Until: until, server: server}
+		c := &Compensation{Context: ctx, Name: n, Until: until, Unawaited: Unawaited{server: server}}
 		c.queued = conn.Queued{Command: command, Timeout: min(compensationTimeout, s.config.Timeout), To: c}
 		s.config.Compensate(c)
 	}

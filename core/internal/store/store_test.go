@@ -144,7 +144,7 @@ func (w *world) release(t *testing.T, r store.Release) store.Released {
 // result receives what is queued.
 type result chan any
 
-func (r result) Receive(_ conn.Reply, err error)           { r <- err }
+func (r result) Answered(_ store.Released, err error)      { r <- err }
 func (r result) Renewed(held bool, err error, _ time.Time) { r <- [2]any{held, err} }
 func (w *world) state(t *testing.T) (s store.State) {
 	t.Helper()
