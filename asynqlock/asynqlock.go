@@ -27,6 +27,19 @@ const (
 	// warning for each, "revoke task id=…": a Logger in asynq.Config can leave it out,
 	// and LogLevel asynq.ErrorLevel leaves out all of asynq's warnings.
 	Drop
+	// KeepOne has one task run and one wait, and drops the rest as Drop does: so a hundred that workers take during a run are one
+	// more run, and a run begins after each task that is dropped. The first that finds its key busy waits, over its retries and
+	// when its worker dies, one of each type for a key. The next one may wait from just before its handler starts. With
+	// [core.KeepFor] it waits for the end of the dedup window, too.
+	//
+	// Redis has the task that waits as a parked lock, whose key is "KeepOne=", the type, ":" and the key; Observers hear of it
+	// under the name KeepOne. If that task is deleted, or archived without a run, others are dropped for five minutes
+	// more while the key is busy. Nobody is dropped because of a task on its last attempt, which asynq archives. If Redis
+	// loses that lock, one more task waits, and runs. While it is unknown who waits, no task is dropped, but retried.
+	//
+	// A key is one, and exclusive: KeepOne cannot be combined with Keys, Inspector, Shared, Permits, Weight or a Locker of
+	// [core.NewQuorum].
+	KeepOne
 )
 
 // Config is the long form of the By functions.
@@ -66,7 +79,7 @@ type Config struct {
 	// which is needed in any case. Make it by asynq.NewInspectorFromRedisClient, with a client
 	// of its own whose MaxRetries is -1: a client that resends a command when the reply is lost
 	// could start a task again that is done by then. The middleware does not close it.
-	// It cannot be combined with [core.MaxWaiters] among the Options, nor with OnBusy Drop.
+	// It cannot be combined with [core.MaxWaiters] among the Options, nor with OnBusy Drop or KeepOne.
 	Inspector *asynq.Inspector
 	// Workers and TaskCheckInterval are Concurrency and TaskCheckInterval of the server's
 	// asynq.Config, with asynq's defaults if zero. Only parking uses them. The middleware counts
@@ -121,8 +134,8 @@ func ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.Middleware
 //   - When Redis does not answer, with one that wraps [core.ErrUnavailable]. It
 //     counts as a failure, and so do a missing Locker and a context that ended.
 //
-// New panics unless exactly one of Key and Keys is set, when OnBusy is unknown, or Drop with an
-// Inspector, when LastWait, Workers or TaskCheckInterval is negative or has no effect, when an option
+// New panics unless exactly one of Key and Keys is set, when OnBusy is unknown, or has an option that it cannot be combined
+// with, when LastWait, Workers or TaskCheckInterval is negative or has no effect, when an option
 // is bad, and when Shared or Permits is combined with the other one, [core.KeepFor], or an option of the same form, or Weight is
 // without permits.
 func New(cfg Config) asynq.MiddlewareFunc { return withDefault.New(cfg) }
@@ -135,8 +148,8 @@ func middleware(cfg Config) asynq.MiddlewareFunc {
 		panic(`asynqlock: Config.Key is nil; give it a key function, such as keyfunc.Payload("orderID")`)
 	case cfg.LastWait < 0:
 		panic("asynqlock: Config.LastWait is negative")
-	case cfg.Inspector != nil && cfg.OnBusy == Drop:
-		panic("asynqlock: Config.Inspector is for OnBusy Retry: Drop has no tasks that could be parked")
+	case cfg.Inspector != nil && (cfg.OnBusy == Drop || cfg.OnBusy == KeepOne):
+		panic("asynqlock: Config.Inspector is for OnBusy Retry: Drop and KeepOne have no tasks that could be parked")
 	case cfg.Workers < 0 || cfg.TaskCheckInterval < 0:
 		panic("asynqlock: Config.Workers or TaskCheckInterval is negative")
 	case cfg.Inspector == nil && (cfg.Workers > 0 || cfg.TaskCheckInterval > 0):
@@ -152,6 +165,11 @@ func middleware(cfg Config) asynq.MiddlewareFunc {
 	forms := adapter.Forms[*asynq.Task]{Shared: cfg.Shared, Permits: cfg.Permits, Weight: cfg.Weight}
 	if err := forms.Validate(cfg.Options...); err != nil {
 		panic("asynqlock: " + err.Error())
+	}
+	formed := cfg.Shared != nil || cfg.Permits != nil || cfg.Weight != nil || !adapter.Parks(nil, cfg.Options...)
+	if cfg.OnBusy == KeepOne && (cfg.Keys != nil || formed) {
+		panic("asynqlock: OnBusy KeepOne is for one key, whose lock a task has alone: " +
+			"it cannot be combined with Keys, Shared, Permits or Weight; use Retry")
 	}
 	cfg.LastWait = cmp.Or(cfg.LastWait, defaultLastWait)
 	g := &guard{all: cfg.Keys != nil, backlogs: newBacklogs()}

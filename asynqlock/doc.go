@@ -46,7 +46,7 @@
 //
 // With [core.KeepFor] a task that comes within the window is put off until its end,
 // and runs then; it waits in its worker before, unless [core.NoWait] is given. To
-// discard it use [Drop], see [Config.OnBusy].
+// discard it use [Drop], and [KeepOne] to run once more after all of them; see [Config.OnBusy].
 //
 // A task needs at least one retry (asynq.MaxRetry(1) or more; asynq's default is
 // 25): on its last attempt asynq archives it whatever the reason. There the

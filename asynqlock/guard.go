@@ -76,11 +76,18 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		}
 		return work(ctx, locked, keys, t, next)
 	}
+	do := func(run func(context.Context) error, more ...core.Option) (bool, error) {
+		opts := append(opts[:len(opts):len(opts)], more...)
+		if g.all {
+			return adapter.DoAll(ctx, locker, keys, run, opts...)
+		}
+		return adapter.Do(ctx, locker, keys[0], run, opts...)
+	}
 	var ran bool
-	if g.all {
-		ran, err = adapter.DoAll(ctx, locker, keys, run, opts...)
+	if g.config.OnBusy == KeepOne {
+		ran, err = g.keepOne(ctx, markerOf(ctx, locker, t, keys[0]), run, do)
 	} else {
-		ran, err = adapter.Do(ctx, locker, keys[0], run, opts...)
+		ran, err = do(run)
 	}
 	if ran {
 		return err
@@ -93,6 +100,8 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	switch {
 	case errors.Is(err, core.ErrInvalidKey):
 		return g.noKey(ctx, t, err)
+	case errors.Is(err, asynq.RevokeTask):
+		return &refusal{cause: err}
 	case errors.As(err, &busy):
 		if time.Since(began) >= contention.LongWait {
 			id, _ := asynq.GetTaskID(ctx)

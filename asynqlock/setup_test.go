@@ -52,7 +52,7 @@ func TestBadSetUpPanics(t *testing.T) {
 		"no key":       {func() { asynqlock.New(asynqlock.Config{}) }, "Config.Key is nil"},
 		"By nil":       {func() { asynqlock.By(nil) }, "Config.Key is nil"},
 		"LastWait":     {func() { asynqlock.New(asynqlock.Config{Key: key, LastWait: -1}) }, "LastWait is negative"},
-		"OnBusy":       {func() { asynqlock.New(asynqlock.Config{Key: key, OnBusy: 2}) }, "neither Retry nor Drop"},
+		"OnBusy":       {func() { asynqlock.New(asynqlock.Config{Key: key, OnBusy: 3}) }, "neither Retry nor Drop"},
 		"empty path":   {func() { asynqlock.ByPayload("") }, "path of field names"},
 		"bad template": {func() { asynqlock.ByTemplate("{payload.}") }, "ByTemplate"},
 		"bad option":   {func() { asynqlock.ByPayload("a", core.Lease(-1)) }, "Lease"},

@@ -29,10 +29,10 @@ func (p ownerPrefix) holds(h core.Holder) bool {
 	return p != "" && strings.HasPrefix(h.Owner, string(p))
 }
 
-// ownerPrefix is that of the task of ctx for Drop, which asks whether an earlier run of it holds the key. A
-// task that runs under a lock enters that with the owner that the lock has.
+// ownerPrefix is that of the task of ctx for Drop, which asks whether an earlier run of it holds the key, and for
+// KeepOne, where the task that waits has the same. A task that runs under a lock enters that with the owner that the lock has.
 func (g *guard) ownerPrefix(ctx context.Context) ownerPrefix {
-	if g.config.OnBusy != Drop {
+	if g.config.OnBusy == Retry {
 		return ""
 	}
 	return ownerPrefixOf(ctx)

@@ -90,8 +90,8 @@ func (cfg Config) validate() {
 	if err := adapter.Validate(cfg.Options...); err != nil {
 		panic("asynqlock: bad option: " + strings.ReplaceAll(err.Error(), "core: ", ""))
 	}
-	if cfg.OnBusy != Retry && cfg.OnBusy != Drop {
-		panic("asynqlock: OnBusy is neither Retry nor Drop")
+	if cfg.OnBusy < Retry || cfg.OnBusy > KeepOne {
+		panic("asynqlock: OnBusy is neither Retry nor Drop nor KeepOne")
 	}
 }
 

@@ -127,3 +127,10 @@ func ReleasesInBackground(l *core.Locker, opts ...core.Option) bool {
 	s, err := inside.Settings(l, opts)
 	return err == nil && s.ReleasesLater()
 }
+
+// Parks reports whether locks of l, nil for a Locker without options, taken with the options can be handed over by
+// [Handover]: exclusive ones, and not those of [core.NewQuorum]. It does not block.
+func Parks(l *core.Locker, opts ...core.Option) bool {
+	s, err := inside.Settings(l, opts)
+	return err == nil && s.Form.Alone() && !s.Quorum
+}
