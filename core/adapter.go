@@ -107,9 +107,6 @@ func (i inside) Answer(ctx context.Context, k *Lock, answer string, keep time.Du
 	if i.AttemptOf(k) == 0 {
 		return errors.New("core: the lock was not taken for an idempotent request")
 	}
-	s := k.lease
-	s.mu.Lock()
-	s.answer = &store.Answer{Text: answer, Keep: keep}
-	s.mu.Unlock()
+	k.lease.endsWith(&store.Answer{Text: answer, Keep: keep})
 	return k.Unlock(ctx)
 }

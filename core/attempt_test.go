@@ -327,14 +327,15 @@ func TestLockOfAnAttempt(t *testing.T) {
 		if n := adapter.AttemptOf(inner); n != 0 {
 			t.Errorf("a lock that was entered is of attempt %d", n)
 		}
-		inner2 := take(t, k.Context(), l, "k", attemptAt(request))
-		if n := adapter.AttemptOf(inner2); n != 0 {
-			t.Errorf("a lock that was entered is of attempt %d", n)
-		}
+		inner2 := take(t, k.Context(), l, "k")
 		if err := adapter.Answer(background, inner2, nil, kept); err == nil {
 			t.Error("a lock that was entered takes an answer")
 		}
 		unlock(t, inner, inner2)
+		for _, l := range []*core.Locker{l, s.locker()} { // it would wait for itself
+			_, err := l.Lock(k.Context(), "k", attemptAt(request))
+			wantErr(t, err, core.ErrDeadlock)
+		}
 		inner = take(t, k.Context(), l, "k")
 		unlockFailed(t, k)
 		unlock(t, inner) // what the outer one has said counts

@@ -55,6 +55,13 @@ var (
 	// ErrUnavailable says that Redis gave no answer, or an error: nobody knows who holds the lock.
 	ErrUnavailable = errors.New("core: redis unavailable")
 
+	// ErrOutcomeUnknown says that a call with [RefuseUnknown] did not run the function of [Once]: nobody knows what its last
+	// run has done, whose process died, or lost the lock or Redis.
+	ErrOutcomeUnknown = store.ErrOutcomeUnknown
+
+	// ErrResultTooLarge says that a result of [Once] was not stored: its JSON is longer than 64 KiB.
+	ErrResultTooLarge = errors.New("core: the result is too large to be stored")
+
 	// ErrInvalidKey says that a key is empty or too long, or that [Locker.LockAll] has none or too many.
 	ErrInvalidKey = errors.New("core: invalid key")
 )
@@ -110,6 +117,9 @@ func (e *BusyError) Error() string {
 	case tooManyWaiting:
 		by = "too many calls wait for it already, " + by
 	case circular:
+		if len(e.Circle) == 1 {
+			return "core: lock not acquired: the call would wait for itself, for its context holds the lock"
+		}
 		by = "calls wait for one another in a circle; take their locks together, with LockAll"
 	case outOfOrder:
 		by += ", and it comes before a lock that is held here: only LockAll of both would wait for it"

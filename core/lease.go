@@ -75,6 +75,13 @@ func (s *lease) hasFailed() bool {
 	return s.work != store.Done
 }
 
+// endsWith has the release of the last handle store an answer.
+func (s *lease) endsWith(answer *store.Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
+}
+
 // releaseOf is the release of a hold. s.mu is held.
 func (s *lease) releaseOf(h *handle, work store.Work) store.Release {
 	r := store.Release{

@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"errors"
+	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
@@ -37,6 +38,9 @@ func (c *lockCall) enterFound() (*Lock, error) {
 		return nil, err
 	case c.ctx.Err() != nil:
 		return nil, gaveUpError(c.ctx, c.name.Key())
+	case c.settings.Attempt != nil && (s.engine == c.engine || c.engine.store.SharesRedis(s.engine.store)):
+		key := []string{c.name.Key()}
+		return nil, &BusyError{Key: key[0], RetryAfter: time.Second, HeldKeys: key, Circle: key, refused: circular}
 	case !s.Form.Includes(c.settings.Form):
 		return nil, upgradeError(c.name.Key())
 	case s.engine == c.engine:

@@ -241,6 +241,12 @@ func (c *queuedCall) stillBusy(busy *store.Busy, asked time.Time) {
 // askFailed takes the failure of a question that was asked then. It returns nil when the call goes on waiting, and
 // otherwise the error with which it has left the queue.
 func (c *queuedCall) askFailed(err error, asked time.Time) error {
+	if errors.As(err, new(*store.Answered)) { // that goes for all who have waited for it since before
+		c.leaveQueue(c.waiter.Dismiss(err, func(other *want, since time.Time) bool {
+			return since.Before(asked) && other.settings.Attempt != nil && other.settings.Attempt.Request == c.settings.Attempt.Request
+		}))
+		return err
+	}
 	known := c.waiter.Silent(asked) // to all calls of the queue
 	long := time.Since(known.Silence) >= maxSilence
 	switch {
@@ -251,7 +257,7 @@ func (c *queuedCall) askFailed(err error, asked time.Time) error {
 	}
 	var network net.Error
 	if noAnswer := errors.Is(err, conn.ErrNoAnswer) || errors.As(err, &network) || errors.Is(err, io.EOF); long && noAnswer {
-		c.leaveQueue(c.waiter.Dismiss(err))
+		c.leaveQueue(c.waiter.Dismiss(err, func(*want, time.Time) bool { return true }))
 		return err
 	}
 	return c.leave(err) // it may have failed for a reason of its own: the others try for themselves

@@ -14,9 +14,9 @@ import (
 var (
 	// ErrReused refuses a call with [Attempt] whose key belongs to another request.
 	ErrReused = option.ErrReused
-	// ErrOutcomeUnknown refuses a call with [Attempt], if it wants that, when the outcome of the
-	// last attempt is unknown.
-	ErrOutcomeUnknown = option.ErrOutcomeUnknown
+	// ErrOutcomeUnknown is [core.ErrOutcomeUnknown]: it refuses a call with [Attempt], if it wants that, when the
+	// outcome of the last attempt is unknown.
+	ErrOutcomeUnknown = core.ErrOutcomeUnknown
 )
 
 var hexadecimal = regexp.MustCompile(`^[0-9a-f]{16,128}$`)
@@ -34,6 +34,8 @@ var hexadecimal = regexp.MustCompile(`^[0-9a-f]{16,128}$`)
 //   - [core.Lock.Abort]: failed. The next attempt may be made; after the first the key is free again.
 //   - [core.Lock.Unlock], or the end of the lease: unknown. The next attempt is made, or refused with
 //     [ErrOutcomeUnknown] if refuse is set. Redis remembers the attempt for known.
+//
+// A call whose context holds the lock fails with [core.ErrDeadlock]. [core.Once] is made of the same.
 //
 // It is for [core.Locker.Lock] and [core.Locker.TryLock], and cannot be combined with [core.KeepFor],
 // [core.Shared], [core.Permits], [core.Owner] or [core.NewQuorum]. With [core.Replicas] a call waits

@@ -138,10 +138,6 @@ func (g *Guard) once(r *Received, id string, locker *core.Locker, next Next) *Re
 		return clientGone.because(errors.Join(errNotOurs, lock.Abort(r.ctx)))
 	}
 	number := adapter.AttemptOf(lock)
-	if number == 0 {
-		_ = lock.Unlock(r.ctx)
-		return misconfigured.because(errTwice)
-	}
 	if number > 1 {
 		g.log.Limited(r.ctx, slog.LevelWarn, "a request is processed again, because the outcome of its last attempt is unknown",
 			"key", key, "attempt", number)
@@ -202,6 +198,9 @@ func (g *Guard) noAttempt(r *Received, key, request string, err error, opts []co
 			return &Refusal{Status: stored.Status, stored: stored}
 		}
 		err = errNotReplayable
+	}
+	if busy := (*core.BusyError)(nil); errors.As(err, &busy) && len(busy.Circle) == 1 {
+		return misconfigured.because(errTwice)
 	}
 	if errors.Is(err, adapter.ErrOutcomeUnknown) {
 		g.log.Limited(r.ctx, slog.LevelWarn, "a request is refused, because the outcome of its last attempt is unknown", "key", key)

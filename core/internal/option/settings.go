@@ -24,10 +24,8 @@ type (
 	Answered = store.Answered
 )
 
-var (
-	ErrReused         = store.ErrReused
-	ErrOutcomeUnknown = store.ErrOutcomeUnknown
-)
+// ErrReused is that of core/adapter.
+var ErrReused = store.ErrReused
 
 const (
 	// LongestWindow is for how long a key may be remembered. A longer time is a mistake.
@@ -61,6 +59,8 @@ type Settings struct {
 	Resume      bool           // take no other lock than that of Ticket
 	Background  bool           // Redis may be asked to release the lock when its wrapper has returned
 	Looks       bool           // Ping takes no lock
+	// RefuseUnknown is for Once, which takes it out.
+	RefuseUnknown bool
 
 	Scope      Scope
 	Quorum     bool // the Locker is one of NewQuorum
@@ -94,19 +94,21 @@ func (s *Settings) Err() error {
 	refuse((s.Attempt != nil || s.Ticket != "") && s.Scope == OfLocker,
 		"Attempt and Ticket are for one call, not for New: each request has its own")
 	refuse(s.Background && s.Scope == OfMiddleware && (s.Attempt != nil || !s.ReleasesLater()),
-		"BackgroundRelease has no effect with NoWait, KeepFor and an idempotent request: leave one of them out")
+		"BackgroundRelease has no effect with NoWait, KeepFor, Once and an idempotent request: leave one of them out")
 	// Attempts of one owner are one holder to Redis: one may end what another has earned.
 	refuse(s.Owner.Chosen != "" && s.Window > 0,
 		"Owner cannot be combined with KeepFor, wherever KeepFor was said: a call that enters by an owner leaves no window")
-	refuse(s.Attempt != nil && (s.Window > 0 || formed || s.Owner.Chosen != "" || s.Ticket != ""),
-		"an idempotent request cannot be combined with KeepFor, wherever it was said, Shared, Permits, Owner or a ticket: leave them out")
+	refuse(s.RefuseUnknown, "RefuseUnknown is for Once and WrapOnce: after other calls there is no outcome that could be unknown")
+	refuse(s.Attempt != nil && (s.Window > 0 || formed || s.Form.Weight() > 0 || s.Owner.Chosen != "" || s.Ticket != ""),
+		"Once and idempotent requests cannot be combined with Shared, Permits, Weight, Owner or a ticket, nor the latter with KeepFor, "+
+			"wherever it was said: leave them out")
 	refuse(s.Form.Weight() > s.Form.Permits(),
 		"Weight needs Permits, or PermitsEach, of at least as many: otherwise the call would wait without end")
 	refuse(formed && s.Window > 0,
 		"Shared and Permits cannot be combined with KeepFor, wherever it was said, for others may be at work in its window: "+
 			"leave one of them out")
 	refuse(s.Quorum && (s.Owner.Chosen != "" || s.Attempt != nil || formed),
-		"Owner, Shared, Permits and idempotent requests cannot be combined with a Locker of NewQuorum: "+
+		"Owner, Shared, Permits, Once and idempotent requests cannot be combined with a Locker of NewQuorum: "+
 			"the locks of a quorum are exclusive, each with an owner of its own")
 	return errors.Join(errs...)
 }

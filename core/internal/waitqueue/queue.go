@@ -182,15 +182,20 @@ func (w *Waiter[R, L, E]) leave() Leftover[E] {
 	return Leftover[E]{}
 }
 
-// Dismiss ends the wait of all calls of the queue with an error.
-func (w *Waiter[R, L, E]) Dismiss(err error) Leftover[E] {
+// Dismiss is Leave, and ends the wait of those behind the head with an error that it is for, by what they want and since when.
+func (w *Waiter[R, L, E]) Dismiss(err error, isFor func(R, time.Time) bool) Leftover[E] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	for _, other := range q.calls {
-		other.refuse(err)
-	}
-	return q.end()
+	behind := slices.DeleteFunc(q.calls[1:], func(other *Waiter[R, L, E]) bool {
+		dismissed := isFor(other.Request, other.since)
+		if dismissed {
+			other.refuse(err)
+		}
+		return dismissed
+	})
+	q.calls, q.signalled = q.calls[:1+len(behind)], true
+	return w.leave()
 }
 
 // refuse ends the wait of a call. mu is held.

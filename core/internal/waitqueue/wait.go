@@ -36,7 +36,7 @@ type Result[L any] struct {
 //	 └──────────────────────── the first call of a queue ──────────────────────────┘
 //
 // A call that is behind or ready becomes leaving when it gives up. One that is behind becomes refused when another
-// call takes it out, and so does an asking one that has all refused. Otherwise a call ends by Took or Leave.
+// call takes it out. Otherwise a call ends by Took, Leave or, an asking one, Dismiss.
 type stage int
 
 const (

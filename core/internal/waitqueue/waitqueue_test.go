@@ -522,16 +522,42 @@ func TestDismissedCallsHearWhy(t *testing.T) {
 			t.Errorf("silent since %v", since)
 		}
 		silent := errors.New("silent")
-		if end := a.Dismiss(silent); end.Entry != "p of a" {
+		if end := a.Dismiss(silent, func(string, time.Time) bool { return true }); end.Entry != "p of a" {
 			t.Errorf("%+v", end)
 		}
 		want(t, "b", forB, end{reason: waitqueue.Refused, err: silent, took: time.Second})
 		want(t, "c", forC, end{reason: waitqueue.Refused, err: silent, took: time.Second})
-		for _, w := range []*waiter{a, b, c} {
+		for _, w := range []*waiter{b, c} {
 			if end := w.Leave(); end != (waitqueue.Leftover[string]{}) {
 				t.Errorf("gave up again: %+v", end)
 			}
 		}
+		if len(q.Locks()) > 0 {
+			t.Error("the queue is left")
+		}
+	})
+}
+
+// The others go on waiting, and the next head asks at once.
+func TestSomeAreDismissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queues
+		a, b, c := open(t, &q, "a"), join(t, &q, "b"), join(t, &q, "c")
+		time.Sleep(time.Second)
+		asked := time.Now()
+		d := join(t, &q, "b")
+		forB, forC, forD := wait(b, 0), wait(c, 0), wait(d, 0)
+		answered := errors.New("answered")
+		end1 := a.Dismiss(answered, func(request string, since time.Time) bool { return request == "b" && since.Before(asked) })
+		if end1 != (waitqueue.Leftover[string]{}) {
+			t.Errorf("%+v, although others wait", end1)
+		}
+		want(t, "b", forB, end{reason: waitqueue.Refused, err: answered, took: 0})
+		want(t, "c", forC, end{reason: waitqueue.AskRedis})
+		wantWaiting(t, "d, which came later,", forD)
+		c.Leave()
+		want(t, "d", forD, end{reason: waitqueue.AskRedis})
+		d.Leave()
 		if len(q.Locks()) > 0 {
 			t.Error("the queue is left")
 		}
