@@ -15,7 +15,7 @@ import (
 
 const (
 	calls     = 50 // of the requests and calls, in per cent
-	shortKept = lease
+	shortKept = lease / 4
 	tooLarge  = 70_000
 )
 
@@ -32,6 +32,9 @@ func (a *actorState) callOnce(key string) {
 	ctx, leave := a.client()
 	defer leave()
 	options := []core.Option{core.KeepFor(kept), core.Lease(a.order.Lease), core.Wait(200 * time.Millisecond)}
+	if a.chance(15) { // then nobody knows what its run has done, if that takes longer
+		options = append(options, core.MaxHold(20*time.Millisecond))
+	}
 	refuse := a.chance(40)
 	if refuse {
 		options = append(options, core.RefuseUnknown())
@@ -85,7 +88,7 @@ func (r *record) result(ctx context.Context, got string, err error) {
 			case !own:
 				v.Broken = "a run has another result than its call"
 			}
-			v.Expect(err, errWorkFailed, core.ErrResultTooLarge, core.ErrLost)
+			v.Expect(err, errWorkFailed, core.ErrResultTooLarge, core.ErrLost, core.ErrMaxHold)
 			return
 		}
 		v.Returned = at

@@ -95,7 +95,10 @@ func (r *request) call(ctx context.Context, p *process, random *rand.Rand) bool 
 			panic(err)
 		}
 	}()
-	wait := core.Wait(between(random, time.Millisecond, r.w.lease))
+	options := []core.Option{core.KeepFor(answerKept), core.Wait(between(random, time.Millisecond, r.w.lease))}
+	if random.IntN(5) == 0 { // then nobody knows what its run has done, if that takes longer
+		options = append(options, core.MaxHold(r.w.lease/4))
+	}
 	text, err := core.Once(ctx, p.locker, r.key, func(ctx context.Context) (text string, err error) {
 		k, _ := core.FromContext(ctx)
 		a := r.began(k, answered)
@@ -119,7 +122,7 @@ func (r *request) call(ctx context.Context, p *process, random *rand.Rand) bool 
 			panic(err)
 		}
 		return text, err
-	}, core.KeepFor(answerKept), wait)
+	}, options...)
 	switch {
 	case ran: // others may get another answer, if this one is not kept
 		return false
