@@ -121,7 +121,7 @@ func (j *jobs) run(p *process, random *rand.Rand) asynq.Handler {
 // serve has asynq run tasks in a process, and returns what ends that.
 func (j *jobs) serve(p *process) (shutdown func()) {
 	client := redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:1", Dialer: p.network.dial, PoolSize: 40, DisableIdentity: true,
+		Addr: "127.0.0.1:1", Dialer: p.network.dial, PoolSize: 200, DisableIdentity: true,
 		DialTimeout: 2 * j.w.timeout, ReadTimeout: 2 * j.w.timeout,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
