@@ -29,7 +29,7 @@ type process struct {
 }
 
 // every is the interval of the job.
-const every = time.Minute
+const every = 10 * time.Second
 
 func newProcess(t *testing.T, of gocron.SchedulerOption, job func()) *process {
 	t.Helper()
@@ -77,7 +77,7 @@ func TestElector(t *testing.T) {
 		for range 3 {
 			ctx, cancel := context.WithCancel(t.Context())
 			e := new(gocronlock.Elector)
-			go func() { stopped <- e.Run(ctx, locker, "scheduler") }()
+			go func() { stopped <- e.Run(ctx, locker, "scheduler", core.Lease(every/2)) }()
 			processes = append(processes, newProcess(t, gocron.WithDistributedElector(e), func() {}))
 			electors, stop = append(electors, e), append(stop, cancel)
 		}
@@ -153,7 +153,7 @@ func TestLockerRunsAShortJobOnce(t *testing.T) {
 		var processes []*process
 		for range 3 {
 			processes = append(processes, newProcess(t, gocron.WithDistributedLocker(gocronlock.NewLocker(locker, every*3/4)), func() {}))
-			time.Sleep(10 * time.Second)
+			time.Sleep(every / 6)
 		}
 		time.Sleep(20 * every)
 		if runs := total(processes); runs != 20 {
@@ -184,7 +184,7 @@ func TestLockerRunsALongJobAlone(t *testing.T) {
 				}
 				running.Add(-1)
 			}))
-			time.Sleep(10 * time.Second)
+			time.Sleep(every / 6)
 		}
 		time.Sleep(30 * every)
 		if runs := total(processes); most.Load() != 1 || runs < 9 {
