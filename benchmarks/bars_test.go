@@ -105,7 +105,7 @@ func TestSelectRows(t *testing.T) {
 	for _, c := range []struct {
 		names string
 		want  int
-	}{{"", 34}, {"hot", 3}, {"hot-64", 1}, {"uncontended-1", 1}, {"held,gin", 10}, {"keys", 4}} {
+	}{{"", 39}, {"hot", 3}, {"hot-64", 1}, {"uncontended-1", 1}, {"held,gin", 10}, {"keys", 4}} {
 		got, err := selectRows(split(c.names))
 		if err != nil || len(got) != c.want {
 			t.Errorf("%q: %d rows, %v, want %d", c.names, len(got), err, c.want)
