@@ -70,7 +70,7 @@ api: ## what has changed in the public API since the last release, or since OLD=
 	@.ci/compare api "$(OLD)"
 
 simulate: ## the simulation in fake time at length, new seeds, with a table of what was survived: make simulate FOR=10m
-	@go test ./internal/simulation -run TestSimulation -count=1 -v -timeout 0 -simulation.for $(FOR)
+	@go test ./internal/simulation -run 'TestSimulation|TestRequestsCountOnce|TestARunBeginsAfterEachTrigger' -count=1 -v -timeout 0 -simulation.for $(FOR)
 
 model: ## the protocol's model, all of its states, and that it sees what is broken; installs spin where it is missing
 	@.ci/install spin

@@ -57,7 +57,7 @@ func allRows() []row {
 		heldUntilKilled("held-1k", 1000, 3*time.Second, 3*time.Second),
 		heldUntilKilled("held-1m", 1_000_000, 30*time.Second, 2*time.Minute),
 		idempotent(16), limited(40, 4, 10, 50*time.Millisecond),
-	}, append(ginRows(), formRows()...)...)
+	}, slices.Concat(ginRows(), formRows(), onceRows())...)
 }
 
 // selectRows returns the rows whose names begin with one of the given ones, or

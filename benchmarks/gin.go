@@ -19,7 +19,7 @@ import (
 
 // handlers are what only rows of requests and jobs have: no lock at all, latchkey with
 // BackgroundRelease, the answers that Idempotent has stored.
-var handlers = []library{{name: bareName}, {name: backgroundName}, {name: replayName}}
+var handlers = []library{{name: bareName}, {name: backgroundName}, {name: replayName}, {name: handMadeName, sends: []string{"get", "set", "del"}}}
 
 // ginRows are requests to a gin route, by so many clients with keys of their own: guarded by our
 // middleware in one line, and by the calls of redislock that one would write by hand.

@@ -71,6 +71,7 @@ const (
 	bareName        = "bare handler"        // of requests and jobs: no lock at all
 	backgroundName  = "latchkey-background" // of the gin rows
 	replayName      = "latchkey-replay"     // of the row idempotent
+	handMadeName    = "singleflight+SETNX"  // of the rows of once
 )
 
 // peers are the libraries that latchkey is held against.

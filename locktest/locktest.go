@@ -37,17 +37,16 @@ const closeTimeout = time.Second
 // [Hold], [Lose] and [Outage] make trouble for it.
 func New(tb testing.TB, opts ...core.Option) *core.Locker {
 	tb.Helper()
-	redis, err := startRedis()
-	if err != nil {
-		tb.Fatalf("locktest: %v", err)
-	}
 	s := &scene{
-		redis: redis,
+		redis: miniredis.NewMiniRedis(),
 		// Not dialled. An IP address, for go-redis looks names up; another one for
 		// each server, for Lockers with one address share their Redis.
 		addr:  fmt.Sprintf("127.0.0.1:%d", servers.Add(1)),
 		opts:  opts,
 		taken: map[string][]lock{},
+	}
+	if err := s.startRedis(); err != nil {
+		tb.Fatalf("locktest: %v", err)
 	}
 	locker, client := s.open(tb, core.Observe(s))
 	scenes.Store(locker, s)
@@ -60,7 +59,7 @@ func New(tb testing.TB, opts ...core.Option) *core.Locker {
 		if err := client.Close(); err != nil {
 			tb.Errorf("locktest: %v", err)
 		}
-		redis.Close()
+		s.redis.Close()
 		scenes.Delete(locker)
 	})
 	return locker
@@ -68,21 +67,25 @@ func New(tb testing.TB, opts ...core.Option) *core.Locker {
 
 // startRedis starts a Redis whose time stands still while a script runs, as in the real one: else a key that expires meanwhile
 // could be made again by the script's next command, and stay for good.
-func startRedis() (*miniredis.Miniredis, error) {
-	redis := miniredis.NewMiniRedis()
-	redis.ClockTTL(true)
-	first, err := redis.Dial() // starts it
+func (s *scene) startRedis() error {
+	s.redis.ClockTTL(true)
+	first, err := s.redis.Dial() // starts it
 	if err != nil {
-		return nil, err
+		return err
 	}
-	_ = first.Close()
-	redis.Server().SetPreHook(func(_ *server.Peer, command string, _ ...string) bool {
-		if command == "EVALSHA" || command == "EVAL" { // what a script calls comes by here as well, under a lock
-			redis.SetTime(time.Now())
+	s.redis.Server().SetPreHook(func(client *server.Peer, command string, _ ...string) bool {
+		isAway := s.isAway.Load()
+		switch {
+		case isAway:
+			// Not LOADING: go-redis repeats its greeting then, asleep with a mutex that its
+			// subscriptions wait for, and the clock of a bubble stands still.
+			client.WriteError("ERR locktest has an outage")
+		case command == "EVALSHA" || command == "EVAL": // what a script calls comes by here as well, under a lock
+			s.redis.SetTime(time.Now())
 		}
-		return false
+		return isAway
 	})
-	return redis, nil
+	return first.Close()
 }
 
 // scenes have what belongs to each Locker of New.
@@ -90,9 +93,10 @@ var scenes sync.Map // *core.Locker: *scene
 
 // scene is a Redis, and what its Locker has taken there.
 type scene struct {
-	redis *miniredis.Miniredis
-	addr  string
-	opts  []core.Option
+	redis  *miniredis.Miniredis
+	isAway atomic.Bool // it answers everything with an error
+	addr   string
+	opts   []core.Option
 
 	mu    sync.Mutex
 	taken map[string][]lock // by key

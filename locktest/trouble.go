@@ -79,11 +79,9 @@ func Lose(tb testing.TB, l *core.Locker, key string) {
 // is not one of [New].
 func Outage(tb testing.TB, l *core.Locker) (end func()) {
 	tb.Helper()
-	redis := sceneOf(tb, l).redis
-	// Not LOADING: go-redis repeats its greeting then, asleep with a mutex that its
-	// subscriptions wait for, and the clock of a bubble stands still.
-	redis.SetError("ERR locktest has an outage")
-	end = func() { redis.SetError("") }
+	s := sceneOf(tb, l)
+	s.isAway.Store(true)
+	end = func() { s.isAway.Store(false) }
 	tb.Cleanup(end)
 	return end
 }

@@ -5,6 +5,7 @@
 //	go run ./jobs                       # the tables of results/jobs.md, about 30 minutes
 //	go run ./jobs -quick                # a look in a minute
 //	go run ./jobs -rows default -scenes hot -workers 10
+//	go run ./jobs -triggers             # one run for many tasks, in half a minute
 //
 // It needs redis-server on the path and starts one of its own for each run.
 package main
@@ -41,6 +42,14 @@ type plan struct {
 	quick   bool
 }
 
+// scale is by how much there is less of everything.
+func (p plan) scale() int {
+	if p.quick {
+		return 5
+	}
+	return 1
+}
+
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	flags := flag.NewFlagSet("jobs", flag.ContinueOnError)
 	flags.SetOutput(log)
@@ -48,6 +57,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	scened := flags.String("scenes", "", "scenes to measure, comma-separated: "+strings.Join(sceneNames(), ", ")+" (default: all)")
 	workers := flags.String("workers", "10,100", "numbers of workers")
 	limit := flags.Duration("limit", 10*time.Second, "when a run is cut")
+	triggers := flags.Bool("triggers", false, "measure tasks that all ask for the same work, and nothing else")
 	quick := flags.Bool("quick", false, "fewer tasks and short runs: a look, no measurement")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -69,6 +79,14 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 			return fmt.Errorf("-workers: %q is no number of workers", text)
 		}
 		p.workers = append(p.workers, n)
+	}
+	if *triggers {
+		for _, n := range p.workers {
+			if err := measureTriggers(ctx, out, 200/p.scale(), n); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	for _, s := range p.scenes {
 		for _, n := range p.workers {

@@ -26,6 +26,20 @@ func TestEveryRowAndScene(t *testing.T) {
 	}
 }
 
+func TestTriggers(t *testing.T) {
+	var out strings.Builder
+	err := run(t.Context(), []string{"-triggers", "-quick", "-workers", "4"}, &out, os.Stderr)
+	if errors.Is(err, redistest.ErrNotInstalled) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "| **`KeepOne`** | ") {
+		t.Errorf("no line of KeepOne:\n%s", out.String())
+	}
+}
+
 func TestUnknownNamesAreRefused(t *testing.T) {
 	for _, args := range [][]string{{"-rows", "x"}, {"-scenes", "x"}, {"-workers", "0"}} {
 		if err := run(t.Context(), args, os.Stderr, os.Stderr); err == nil {

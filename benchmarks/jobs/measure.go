@@ -42,10 +42,7 @@ func measure(ctx context.Context, p plan, s scene, r row, workers int) (f figure
 		t.permits = math.MaxInt
 	}
 	queue := asynq.NewClientFromRedisClient(client)
-	scale := 1
-	if p.quick {
-		scale = 5
-	}
+	scale := p.scale()
 	keys := s.keys(scale)
 	f.all = len(keys)
 	if err := enqueue(ctx, queue, keys, s.beside/scale); err != nil {

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -32,7 +33,7 @@ func TestPostgresIsCutOffAtCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer cut.Close()
-			server := httptest.NewServer(newShop(trial.locker, cut))
+			server := httptest.NewServer(newShop(trial.locker, cut, slog.New(slog.DiscardHandler)))
 			defer server.Close()
 			pays := ann.of(trial.order)
 			if a := ask(t, pays, server.URL); a.status != http.StatusServiceUnavailable {

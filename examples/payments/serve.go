@@ -38,17 +38,17 @@ func serve(ctx context.Context, addr, database string) error {
 		return err
 	}
 	defer db.Close()
-	opts := []core.Option{core.Prefix(*prefix), core.Lease(*lease)}
+	logger := slog.Default()
 	if steps.happens != nothing {
 		client.AddHook(steps)
-		opts = append(opts, core.Logger(slog.New(slog.DiscardHandler)))
+		logger = slog.New(slog.DiscardHandler)
 	}
-	locker, err := core.New(client, opts...)
+	locker, err := core.New(client, core.Prefix(*prefix), core.Lease(*lease), core.Logger(logger))
 	if err != nil {
 		return err
 	}
 	defer locker.Close(context.WithoutCancel(ctx))
-	shop := newShop(locker, db)
+	shop := newShop(locker, db, logger)
 	if steps.happens != nothing {
 		shop = steps.handler(shop)
 	}

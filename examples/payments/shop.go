@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -16,17 +17,17 @@ import (
 )
 
 // newShop has a request with an Idempotency-Key processed by one at a time, and one payment of an order made at a time.
-func newShop(locker *core.Locker, db *sql.DB) http.Handler {
+func newShop(locker *core.Locker, db *sql.DB, logger *slog.Logger) http.Handler {
 	guards := httplock.With(locker)
 	once := guards.Idempotent(keyfunc.Value(userKey{}), core.Wait(5*time.Second))
 	alone := guards.ByParam("orderID")
 	mux := http.NewServeMux()
-	mux.Handle("POST /orders/{orderID}/payments", authenticate(once(alone(pay(db)))))
+	mux.Handle("POST /orders/{orderID}/payments", authenticate(once(alone(pay(db, logger)))))
 	return mux
 }
 
 // pay translates between HTTP and payOnce.
-func pay(db *sql.DB) http.HandlerFunc {
+func pay(db *sql.DB, logger *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context() // ends when the lock is lost
 		p := payment{Order: r.PathValue("orderID")}
@@ -54,6 +55,7 @@ func pay(db *sql.DB) http.HandlerFunc {
 		case errors.Is(err, errReused):
 			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 		case err != nil: // not stored: the next request with the key is processed
+			logger.WarnContext(ctx, "nobody knows whether this was paid", "order", p.Order, "error", err)
 			http.Error(w, "nobody knows yet: send it again", http.StatusServiceUnavailable)
 		default:
 			w.WriteHeader(http.StatusCreated)

@@ -47,7 +47,7 @@ func (r rehearsal) newTrial(ctx context.Context, name string) (*trial, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), t.client.Close())
 	}
-	t.db, t.locker, t.healthy = db, locker, httptest.NewServer(newShop(locker, db))
+	t.db, t.locker, t.healthy = db, locker, httptest.NewServer(newShop(locker, db, slog.New(slog.DiscardHandler)))
 	return t, nil
 }
 

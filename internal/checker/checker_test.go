@@ -163,36 +163,3 @@ func TestStoreRejectsStaleTokens(t *testing.T) {
 		t.Errorf("%q", found)
 	}
 }
-
-func TestRequestsAreJudged(t *testing.T) {
-	attempt := func(token, number int64, answer string) Visit { // no answer: it has failed
-		return with(hold("a", token, 10*token, 10*token+5), func(v *Visit) {
-			v.Request = &Request{Attempt: int(number), Failed: answer == "", Answer: answer}
-		})
-	}
-	again := func(at int64, answer string) Visit {
-		return Visit{ID: "b", Key: "k", Called: at, Returned: at + 1, Request: &Request{Answer: answer, Again: true}}
-	}
-	for _, c := range []struct {
-		name   string
-		visits []Visit
-		want   string
-	}{
-		{"one answer", []Visit{attempt(1, 1, "x"), again(20, "x"), again(30, "x")}, ""},
-		{"failed, and made again", []Visit{attempt(1, 1, ""), attempt(2, 1, "x"), again(30, "x")}, ""},
-		{"failed, and nobody knows of it", []Visit{attempt(1, 1, ""), attempt(2, 2, "x"), again(30, "x")}, ""},
-		{"unknown, and made again", []Visit{attempt(1, 1, "x"), attempt(2, 2, "y"), again(30, "y")}, ""},
-		{"unknown, and forgotten", []Visit{attempt(1, 1, "x"), attempt(2, 1, "y")}, "forgotten"},
-		{"unknown, failed, and forgotten", []Visit{attempt(1, 1, "x"), attempt(2, 2, ""), attempt(3, 2, "y")}, "forgotten"},
-		{"two answers", []Visit{attempt(1, 1, "x"), again(20, "x"), again(30, "y")}, "two answers"},
-		{"the answer of an earlier attempt", []Visit{attempt(1, 1, "x"), attempt(2, 2, "y"), again(30, "x")}, "not that of the last"},
-		{"an attempt after the answer", []Visit{attempt(1, 1, "x"), again(15, "x"), attempt(2, 2, "y")}, "not that of the last"},
-		{"an answer to a failed attempt", []Visit{attempt(1, 1, ""), again(20, "x")}, "not that of the last"},
-		{"another key", []Visit{attempt(1, 1, "x"), with(attempt(2, 1, "y"), func(v *Visit) { v.Key = "l" })}, ""},
-	} {
-		found := strings.Join(Requests(c.visits), "\n")
-		if c.want == "" && found != "" || !strings.Contains(found, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, found, c.want)
-		}
-	}
-}

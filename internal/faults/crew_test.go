@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	workers = 3
+	workers = 4
 	actors  = 3
 	// companions go along in a long run only: while all topologies are tested at
 	// once, they would take the processor from the rest.

@@ -36,11 +36,11 @@ func (w *worker) countsOnce() bool { return w.setup.Members == 1 && w.setup.Redi
 
 // requester is what an actor has to send requests.
 type requester struct {
-	shop   http.Handler
-	since  int64           // the time of the oldest request to send
-	keys   []string        // of those that were sent
-	sent   *record         // the one that is sent
-	client context.Context // that sends it, and may leave
+	shop  http.Handler
+	since int64           // the time of the oldest request to send
+	keys  []string        // of those that were sent
+	sent  *record         // the one that is sent
+	asked context.Context // of the client that sends it, and may leave
 }
 
 // begin has the actor send requests of its round.
@@ -65,11 +65,15 @@ func sendRequest(ctx context.Context, shop http.Handler, key string) *httptest.R
 	return w
 }
 
-// anyRequest is the key of one that others send, too: mostly a new one.
+// anyRequest is the key of one that others send, too, or of a call: mostly a new one.
 func (a *actorState) anyRequest() string {
 	at := now()
 	ago := a.random.Float64() * a.random.Float64() * float64(min(at-a.since, int64(longestAgo)))
-	key := fmt.Sprint("request-", (at-int64(ago))/int64(newRequest))
+	kind := "request-"
+	if a.chance(calls) {
+		kind = "once-"
+	}
+	key := fmt.Sprint(kind, (at-int64(ago))/int64(newRequest))
 	if !slices.Contains(a.keys, key) {
 		a.keys = append(a.keys, key)
 	}
@@ -84,22 +88,31 @@ func (a *actorState) sendAgain() {
 }
 
 func (a *actorState) send(key string) {
+	if isCall(key) {
+		a.callOnce(key)
+		return
+	}
 	a.sent = a.worker.open(key, form{})
 	a.sent.update(func(v *visit) { v.Request = &checker.Request{} })
-	ctx, leave := context.WithCancel(background)
+	ctx, leave := a.client()
 	defer leave()
-	if a.chance(impatient) {
-		defer time.AfterFunc(time.Duration(a.random.Int64N(int64(50*time.Millisecond))), leave).Stop()
-	}
-	a.client = ctx
+	a.asked = ctx
 	a.sent.answered(ctx, sendRequest(ctx, a.shop, key))
 }
 
-// attempt is the handler.
-func (a *actorState) attempt(w http.ResponseWriter, r *http.Request) {
-	k, _ := core.FromContext(r.Context())
+// client is one that may leave before it has an answer.
+func (a *actorState) client() (ctx context.Context, leave func()) {
+	ctx, leave = context.WithCancel(background)
+	if a.chance(impatient) {
+		time.AfterFunc(time.Duration(a.random.Int64N(int64(50*time.Millisecond))), leave)
+	}
+	return ctx, leave
+}
+
+// do is the work of an attempt.
+func (a *actorState) do(k *core.Lock, number int) {
 	length := a.length()
-	a.sent.update(func(v *visit) { v.Request.Attempt = httplock.Attempt(r.Context()) })
+	a.sent.update(func(v *visit) { v.Request.Attempt = number })
 	a.sent.returned(k, nil, length)
 	careless := a.chance(30)
 	found := a.worker.read(k)
@@ -108,7 +121,13 @@ func (a *actorState) attempt(w http.ResponseWriter, r *http.Request) {
 		a.worker.write(found)
 	}
 	a.sent.leave(k)
-	if a.client.Err() != nil && a.chance(60) {
+}
+
+// attempt is the handler.
+func (a *actorState) attempt(w http.ResponseWriter, r *http.Request) {
+	k, _ := core.FromContext(r.Context())
+	a.do(k, httplock.Attempt(r.Context()))
+	if a.asked.Err() != nil && a.chance(60) {
 		// Nobody has written anything: what the work came to is not known.
 		a.sent.update(func(v *visit) { v.Released, v.Request.Answer = now(), "none" })
 		return
@@ -181,7 +200,9 @@ func unsure(visits []visit) (unsure, of int) {
 
 const holderField = "latchkey:holder:"
 
-func isRequest(key string) bool { return strings.HasPrefix(key, lockName("idempotent:")) }
+func isRequest(key string) bool {
+	return strings.HasPrefix(key, lockName("idempotent:")) || isCall(key)
+}
 
 // holderOf is for how long an attempt at a request still has its lock.
 func holderOf(client redis.Cmdable, key string) (left time.Duration) {

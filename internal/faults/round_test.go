@@ -16,6 +16,7 @@ type result struct {
 	times, grants, violations, stuck int
 	shared, permits, heavy, attempts int // of the grants: heavy ones took several permits
 	again                            int // answers
+	runs, handed                     int // of core.Once: those of its function, and results of others
 	undecided, decided               int // histories
 	recovery, late                   time.Duration
 }
@@ -28,6 +29,8 @@ func (r *result) add(o result) {
 	r.heavy += o.heavy
 	r.attempts += o.attempts
 	r.again += o.again
+	r.runs += o.runs
+	r.handed += o.handed
 	r.violations += o.violations
 	r.stuck += o.stuck
 	r.undecided += o.undecided
@@ -71,6 +74,8 @@ func (r *run) round(f fault) (res result) {
 		if v.Granted() && v.Returned >= began {
 			res.grants++
 			switch {
+			case isCall(v.Key):
+				res.runs++
 			case v.Request != nil:
 				res.attempts++
 			case v.Form.Shared:
@@ -80,7 +85,10 @@ func (r *run) round(f fault) (res result) {
 				res.heavy += min(v.Form.Taken()-1, 1)
 			}
 		}
-		if v.Request != nil && v.Request.Again {
+		switch again := v.Request != nil && v.Request.Again; {
+		case again && isCall(v.Key):
+			res.handed++
+		case again:
 			res.again++
 		}
 		res.late = max(res.late, v.Late)
@@ -137,7 +145,7 @@ func (r *run) awaitGrants(since int64, d time.Duration) {
 // violations are all broken promises in the visits of a round.
 func (r *run) violations(visits []visit, res *result) []string {
 	found := append(checker.Overlaps(visits), checker.BrokenPromises(visits, lateLimit)...)
-	found = append(found, checker.Requests(visits)...)
+	found = append(found, checker.Once(visits)...)
 	found = append(found, r.crew.store.FaultsFound()...)
 	byKey := map[string][]visit{}
 	for _, v := range visits {

@@ -252,8 +252,9 @@ func (n *network) die() {
 }
 
 // hangUp closes what the process has not closed, as its end does: go-redis forgets a
-// connection whose greeting fails.
+// connection whose greeting fails, and one that it dials while it is closed.
 func (n *network) hangUp() {
+	n.set(func() { n.dead = true })
 	n.mu.Lock()
 	var all []*wire
 	for w := range n.wires {

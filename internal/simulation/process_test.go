@@ -52,7 +52,7 @@ func (w *world) newProcess(place int) *process {
 	p.network.noise, p.network.usual = w.usual, w.usual
 	p.life, p.end = context.WithCancel(context.Background())
 	p.client = redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:1", Dialer: p.network.dial, PoolSize: 40,
+		Addr: "127.0.0.1:1", Dialer: p.network.dial, PoolSize: 200, // go-redis shares the timers of those who wait for a connection among bubbles
 		ContextTimeoutEnabled: place%2 == 1, // core gives the others a hook
 		DialTimeout:           2 * w.timeout,
 		ReadTimeout:           2 * w.timeout,

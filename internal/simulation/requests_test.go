@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -24,11 +23,11 @@ const (
 	requestSeeds = 10
 )
 
-// request is an idempotent one, and what has become of it.
+// request is an idempotent one, or a call of core.Once, and what has become of it.
 type request struct {
 	w      *world
 	key    string
-	digest string
+	digest string // empty: of core.Once
 
 	mu       sync.Mutex
 	attempts []*attempt
@@ -88,10 +87,63 @@ func (r *request) got(text string) {
 	r.answer = text
 }
 
+// call calls core.Once, and reports whether there is an answer.
+func (r *request) call(ctx context.Context, p *process, random *rand.Rand) bool {
+	answered, ran := r.isAnswered(), false
+	defer func() {
+		if err := recover(); err != nil && err != errFailed {
+			panic(err)
+		}
+	}()
+	options := []core.Option{core.KeepFor(answerKept), core.Wait(between(random, time.Millisecond, r.w.lease))}
+	if random.IntN(5) == 0 { // then nobody knows what its run has done, if that takes longer
+		options = append(options, core.MaxHold(r.w.lease/4))
+	}
+	text, err := core.Once(ctx, p.locker, r.key, func(ctx context.Context) (text string, err error) {
+		k, _ := core.FromContext(ctx)
+		a := r.began(k, answered)
+		if n := core.AttemptOf(ctx); n != a.number {
+			r.w.complain("%s: attempt %d, and its function is told %d", r.key, a.number, n)
+		}
+		ran = true
+		p.sleep(ctx, between(random, 0, r.w.lease/2))
+		n := random.IntN(10)
+		switch {
+		case p.life.Err() != nil:
+			return "", p.life.Err()
+		case n < 4:
+			r.ends(a, func() { a.aborted = true })
+			err = errFailed
+		default:
+			text = r.w.nextID()
+			r.ends(a, func() { a.answer = text })
+		}
+		if n == 0 {
+			panic(err)
+		}
+		return text, err
+	}, options...)
+	switch {
+	case ran: // others may get another answer, if this one is not kept
+		return false
+	case err == nil:
+		r.got(text)
+		return true
+	}
+	p.sleep(ctx, between(random, r.w.lease/100, r.w.lease/4))
+	return false
+}
+
 // send sends the request until there is an answer.
 func (r *request) send(ctx context.Context, p *process, random *rand.Rand) {
 	lease := r.w.lease
 	for ctx.Err() == nil {
+		if r.digest == "" {
+			if r.call(ctx, p, random) {
+				return
+			}
+			continue
+		}
 		answered := r.isAnswered()
 		k, err := p.locker.Lock(ctx, r.key, adapter.Attempt(r.digest, answerKept, false), core.Wait(between(random, time.Millisecond, lease)))
 		if text, ok := adapter.AnswerOf(err); ok {
@@ -167,20 +219,16 @@ var lossless = []string{
 }
 
 // Whatever becomes of processes and of what is on its way between them and Redis, all who send a
-// request get one answer in the end, no attempt is made beside another or after the answer, and
+// request, or call core.Once, get one answer in the end, no attempt is made beside another or after the answer, and
 // none takes itself for the first that is not.
 func TestRequestsCountOnce(t *testing.T) {
-	for seed := range uint64(requestSeeds) {
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			w := newWorld(seed)
-			made := 0
-			synctest.Test(t, func(t *testing.T) { made = w.sendRequests() })
-			t.Logf("%v; %d attempts at %d requests", w, made, requests)
-			if len(w.broken) > 0 {
-				t.Errorf("%v\n%s\nthis had happened:\n%s", w, strings.Join(w.broken[:min(len(w.broken), mostShown)], "\n"), strings.Join(w.story, "\n"))
-			}
-		})
-	}
+	eachSeed(t, requestSeeds, func(t *testing.T, seed uint64) {
+		w := newWorld(seed)
+		made := 0
+		synctest.Test(t, func(t *testing.T) { made = w.sendRequests() })
+		t.Logf("%v; %d attempts at %d requests", w, made, requests)
+		w.failOn(t)
+	})
 }
 
 func (w *world) sendRequests() (attempts int) {
@@ -192,7 +240,10 @@ func (w *world) sendRequests() (attempts int) {
 	defer end()
 	var all []*request
 	for i := range requests {
-		r := &request{w: w, key: fmt.Sprint("request ", i), digest: fmt.Sprintf("%016x", i)}
+		r := &request{w: w, key: fmt.Sprint("request ", i)}
+		if i%2 == 0 {
+			r.digest = fmt.Sprintf("%016x", i)
+		}
 		all = append(all, r)
 		send := r.send
 		if i%2 == 0 {
@@ -209,7 +260,15 @@ func (w *world) sendRequests() (attempts int) {
 			})
 		}
 	}
-	w.rageLossless()
+	w.rageLossless(10, w.lease, func(i int) {
+		if i != 5 {
+			return
+		}
+		victim := w.random.IntN(len(w.processes))
+		w.tell("%v killed", w.processes[victim])
+		w.processes[victim].kill()
+		w.processes = slices.Delete(w.processes, victim, victim+1)
+	})
 	time.Sleep(10*w.lease + time.Minute)
 	for _, r := range all {
 		if !r.isAnswered() {
@@ -229,17 +288,12 @@ func (w *world) sendRequests() (attempts int) {
 	return attempts
 }
 
-// rageLossless injects lossless faults, kills a process, and heals all.
-func (w *world) rageLossless() {
+// rageLossless injects lossless faults for a while each, calls each before every one, and heals all.
+func (w *world) rageLossless(times int, pace time.Duration, each func(i int)) {
 	n := &nemesis{world: w}
 	var heal []func()
-	for i := range 10 {
-		if i == 5 {
-			victim := w.random.IntN(len(w.processes))
-			w.tell("%v killed", w.processes[victim])
-			w.processes[victim].kill()
-			w.processes = slices.Delete(w.processes, victim, victim+1)
-		}
+	for i := range times {
+		each(i)
 		f := faults[w.random.IntN(len(faults))]
 		if !slices.Contains(lossless, f.name) {
 			continue
@@ -248,7 +302,7 @@ func (w *world) rageLossless() {
 		if end := f.begin(n); end != nil {
 			heal = append(heal, end)
 		}
-		n.pass(between(w.random, 0, w.lease))
+		n.pass(between(w.random, 0, pace))
 		if len(heal) == 2 {
 			heal[0]()
 			heal = heal[1:]

@@ -59,3 +59,31 @@ func runSeed(t *testing.T, seed uint64, report *report) {
 			w, seed, len(v.found), strings.Join(v.found[:min(len(v.found), mostShown)], "\n"), strings.Join(w.story, "\n"))
 	})
 }
+
+// eachSeed tests so many seeds; with -simulation.seed that one, several times; with -simulation.for new ones, for a
+// quarter of that long.
+func eachSeed(t *testing.T, n uint64, test func(t *testing.T, seed uint64)) {
+	run := func(seed uint64) { t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { test(t, seed) }) }
+	began := time.Now()
+	switch {
+	case *oneSeed != 0:
+		for range repetition {
+			run(*oneSeed)
+		}
+	case *longFor > 0:
+		for seed := uint64(began.UnixNano()); time.Since(began) < *longFor/4; seed++ {
+			run(seed)
+		}
+	default:
+		for seed := range n {
+			run(seed)
+		}
+	}
+}
+
+// failOn fails the test of a world with broken promises.
+func (w *world) failOn(t *testing.T) {
+	if len(w.broken) > 0 {
+		t.Errorf("%v\n%s\nthis had happened:\n%s", w, strings.Join(w.broken[:min(len(w.broken), mostShown)], "\n"), strings.Join(w.story, "\n"))
+	}
+}
