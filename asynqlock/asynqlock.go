@@ -35,7 +35,8 @@ const (
 	// Redis has the task that waits as a parked lock, whose key is "KeepOne=", the type, ":" and the key; Observers hear of it
 	// under the name KeepOne. If that task is deleted, or archived without a run, others are dropped for five minutes
 	// more while the key is busy. Nobody is dropped because of a task on its last attempt, which asynq archives. If Redis
-	// loses that lock, one more task waits, and runs. While it is unknown who waits, no task is dropped, but retried.
+	// loses that lock, one more task waits, and runs; if it is back while its task runs, the handler runs once more.
+	// While it is unknown who waits, no task is dropped, but retried.
 	//
 	// A key is one, and exclusive: KeepOne cannot be combined with Keys, Inspector, Shared, Permits, Weight or a Locker of
 	// [core.NewQuorum].

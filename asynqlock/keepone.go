@@ -57,8 +57,7 @@ type waiter int
 
 const (
 	unknown     waiter = iota // perhaps this task: another run of it sets or removes the marker
-	nobody                    // of those that are known
-	unsettled                 // another task sets or removes the marker
+	nobody                    // or another task sets or removes the marker
 	thisTask                  // for some time more
 	anotherTask               // it runs after this moment
 )
@@ -69,8 +68,6 @@ func (m marker) waiter(ctx context.Context) (w waiter, left time.Duration, err e
 	switch {
 	case err != nil || slices.ContainsFunc(info.Holders, m.task.holds):
 		return unknown, 0, err
-	case len(info.Holders) > 0:
-		return unsettled, 0, nil
 	case !info.Parked:
 		return nobody, 0, nil
 	case info.Ticket == hex.EncodeToString(digest[:]):
@@ -104,22 +101,22 @@ func (m marker) set(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// remove ends the task's wait, if it waits. An error means that it may wait still.
-func (m marker) remove(ctx context.Context) error {
+// remove ends the task's wait, and reports whether it has waited. An error means that it may wait still.
+func (m marker) remove(ctx context.Context) (waited bool, err error) {
 	w, _, err := m.waiter(ctx)
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case w == unknown:
-		return &core.BusyError{Key: m.key, RetryAfter: time.Second}
+		return false, &core.BusyError{Key: m.key, RetryAfter: time.Second}
 	case w != thisTask:
-		return nil
+		return false, nil
 	}
 	k, err := m.take(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return k.Unlock(ctx)
+	return true, k.Unlock(ctx)
 }
 
 // enter has the task wait, unless another one does, and returns who waits then. Where several tasks come at once it asks again
@@ -127,19 +124,21 @@ func (m marker) remove(ctx context.Context) error {
 func (m marker) enter(ctx context.Context, ttl time.Duration) waiter {
 	for range settlePolls {
 		w, left, _ := m.waiter(ctx) // of a Redis that does not answer nothing is known
-		switch {
-		case w == anotherTask || w == thisTask && left >= ttl/2:
+		if w == anotherTask || w == thisTask && left >= ttl/2 {
 			return w
-		case w == thisTask && m.remove(ctx) != nil:
+		}
+		var err error
+		if w == thisTask {
+			_, err = m.remove(ctx) // what was handed over once cannot be again
+		}
+		if err == nil {
+			err = m.set(ctx, ttl)
+		}
+		switch {
+		case err == nil:
+			return thisTask
+		case !errors.Is(err, core.ErrNotAcquired): // also outside of a server, where a task has no owner
 			return unknown
-		case w != unsettled:
-			err := m.set(ctx, ttl)
-			if err == nil {
-				return thisTask
-			}
-			if !errors.Is(err, core.ErrNotAcquired) { // also outside of a server, where a task has no owner
-				return unknown
-			}
 		}
 		select {
 		case <-ctx.Done():
@@ -159,14 +158,16 @@ func (g *guard) keepOne(
 		return false, errNoMarkers
 	}
 	start := func(locked context.Context) error {
-		if err := m.remove(ctx); err != nil {
-			return err
+		_, err := m.remove(ctx)
+		for again := true; again && err == nil; {
+			if locked.Err() != nil { // that took time
+				return context.Cause(locked)
+			}
+			ran = true
+			err = run(locked)
+			again, _ = m.remove(ctx) // a failover, or another run of the task, has brought it back, and others were dropped
 		}
-		if locked.Err() != nil { // that took time
-			return context.Cause(locked)
-		}
-		ran = true
-		return run(locked)
+		return err
 	}
 	_, err = do(start, core.NoWait())
 	var busy *core.BusyError
@@ -178,24 +179,19 @@ func (g *guard) keepOne(
 		ttl += busy.RetryAfter
 	}
 	var w waiter
+	var most []core.Option
 	last := isLastAttempt(ctx)
-	if last { // asynq may archive it, so that nobody may rely on it
-		w, _, _ = m.waiter(ctx)
-	} else {
+	if !last {
 		w = m.enter(ctx, ttl)
+		most = []core.Option{adapter.WaitAtMost(ttl / 2)} // its marker stays for longer
+	} else if w, _, _ = m.waiter(ctx); w == thisTask { // asynq may archive it, so that nobody may rely on it
+		_, _ = m.remove(ctx)
 	}
 	switch {
 	case w == anotherTask:
 		return false, fmt.Errorf("%w: another task waits: %w", asynq.RevokeTask, busy)
-	case w != thisTask && !last: // it comes again, and whoever comes before it may be the one that waits
+	case !last && (w != thisTask || busy.Done): // it comes again, and whoever comes before it may be the one that waits
 		return false, busy
-	}
-	if busy.Done && !last {
-		return false, busy
-	}
-	var most []core.Option
-	if !last {
-		most = []core.Option{adapter.WaitAtMost(ttl / 2)} // its marker stays for longer
 	}
 	_, err = do(start, most...)
 	if ran || !last || !errors.As(err, &busy) {
@@ -204,6 +200,5 @@ func (g *guard) keepOne(
 	if w, _, _ := m.waiter(ctx); w == anotherTask {
 		return false, fmt.Errorf("%w: another task waits: %w", asynq.RevokeTask, busy)
 	}
-	_ = m.remove(ctx) // those after it may wait
 	return false, err
 }

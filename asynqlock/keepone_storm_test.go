@@ -105,13 +105,13 @@ func TestKeepOneRoundTrips(t *testing.T) {
 		guard := asynqlock.ByPayload("order_id", asynqlock.Locker(locker), asynqlock.OnBusy(asynqlock.KeepOne), core.NoWait())(does(nothing))
 		process := func(ctx context.Context) { _ = guard.ProcessTask(ctx, order("42")) }
 		cycle := func(process func(what string, want int, ctx context.Context)) {
-			process("a free key", 3, first)
+			process("a free key", 4, first)
 			release := hold(t, others, "order_id=42")
 			process("the first that finds it busy", 5, first)
 			process("that again", 3, first)
 			process("a dropped one", 2, second)
 			release()
-			process("the one that has waited", 6, first)
+			process("the one that has waited", 7, first)
 		}
 		cycle(func(_ string, _ int, ctx context.Context) { process(ctx) }) // connects, and loads the scripts
 		client.AddHook(requests(func(send func() error) error {

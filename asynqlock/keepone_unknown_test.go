@@ -55,6 +55,46 @@ func TestKeepOneLosesTheLock(t *testing.T) {
 	})
 }
 
+// A handler does not start when it is unknown whether its marker has gone.
+func TestKeepOneKeepsItsMarker(t *testing.T) {
+	ctx := taskContext(t, "first", 25)
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		defer b.close()
+		client := b.dial()
+		defer client.Close()
+		var sent atomic.Int32
+		client.AddHook(requests(func(send func() error) error {
+			if sent.Add(1) > 4 { // which take both locks
+				return os.ErrDeadlineExceeded
+			}
+			return send()
+		}))
+		locker, err := core.New(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer locker.Close(background)
+		guard := asynqlock.ByPayload("order_id", asynqlock.Locker(locker), asynqlock.OnBusy(asynqlock.KeepOne), core.NoWait())
+		for range 2 { // and the scripts are loaded
+			sent.Store(-100)
+			release := hold(t, b.locker(), "order_id=42")
+			wantRefusal(t, guard(forbidden(t)).ProcessTask(ctx, order("42")))
+			release()
+			if err := guard(does(nothing)).ProcessTask(ctx, order("42")); err != nil {
+				t.Error(err)
+			}
+		}
+		release := hold(t, b.locker(), "order_id=42")
+		wantRefusal(t, guard(forbidden(t)).ProcessTask(ctx, order("42")))
+		release()
+		time.Sleep(10 * time.Second)
+		sent.Store(0)
+		wantFailure(t, guard(forbidden(t)).ProcessTask(ctx, order("42")), core.ErrUnavailable)
+		sent.Store(-100)
+	})
+}
+
 // Whatever is not known to be another task that waits is no reason to drop one.
 func TestKeepOneDropsNothingInDoubt(t *testing.T) {
 	for name, occupy := range map[string]func(k *keeper) (release func()){

@@ -17,10 +17,11 @@ const maxResult = 64 << 10
 
 // Once runs fn for a key once, and all calls get the result: those that come while fn runs, in any process, wait for it, as [Wait] says,
 // and those within [KeepFor] after it was stored get it by one request to Redis. KeepFor is needed, here or in [New]. fn runs under the lock
-// of key, as in [Locker.Do]. Its result is returned as it is, and stored as JSON, of 64 KiB at most. What becomes of it otherwise:
+// of key, as in [Locker.Do]. Its result is returned as it is, and stored as JSON, without unexported fields and of 64 KiB at most. What
+// becomes of it otherwise:
 //
 //   - An error of fn, a panic, [runtime.Goexit] and [Lock.DropWindow] keep nothing: the next call runs fn again. So does a result that is too
-//     large, or cannot be read back from JSON; Once returns it with an error, in the first case [ErrResultTooLarge].
+//     large, or that JSON cannot give back, such as invalid UTF-8; Once returns it with an error, in the first case [ErrResultTooLarge].
 //   - When the process dies, or the protection ends while fn runs, as [ErrLost], [ErrClosed] or [ErrMaxHold] says, nobody knows what fn has
 //     done. For KeepFor the next call runs fn with an [AttemptOf] of more than 1, or, with [RefuseUnknown], fails with [ErrOutcomeUnknown].
 //     So it is when the result cannot be stored until the lease is over, which is logged.
@@ -149,17 +150,21 @@ func (a *attempt) finish(ctx context.Context, work store.Work, _ bool) error {
 	}
 }
 
-// encodeResult returns a result as it is stored. One that could not be read back is not.
+// encodeResult returns a result as it is stored. One that could not be read back, or only as another one, is not.
 func encodeResult[T any](result T) (string, error) {
-	text, err := json.Marshal(result)
-	if err == nil {
-		_, err = decodeResult[T](string(text))
-	}
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("core: the result cannot be stored as JSON: %w", err)
-	case len(text) > maxResult:
+	text, err := json.Marshal(&result) // as all of its methods have it
+	if err == nil && len(text) > maxResult {
 		return "", fmt.Errorf("%w: it has %d bytes of JSON, at most %d are stored", ErrResultTooLarge, len(text), maxResult)
+	}
+	if err == nil {
+		var back T
+		back, err = decodeResult[T](string(text))
+		if again, _ := json.Marshal(&back); err == nil && string(again) != string(text) {
+			err = errors.New("it would be read back as another one")
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("core: the result cannot be stored as JSON: %w", err)
 	}
 	return string(text), nil
 }
@@ -171,7 +176,7 @@ func decodeResult[T any](text string) (T, error) {
 	d.DisallowUnknownFields()
 	err := d.Decode(&result)
 	if err == nil && text == "null" {
-		if own, _ := json.Marshal(result); string(own) != text {
+		if own, _ := json.Marshal(&result); string(own) != text {
 			err = fmt.Errorf("it is null, which %T cannot be", none)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -128,6 +129,17 @@ func TestResultIsForNobodyElse(t *testing.T) {
 
 var errBoom = errors.New("boom")
 
+// opaque has its JSON from methods of its pointer.
+type opaque struct{ text string }
+
+func (o *opaque) MarshalJSON() ([]byte, error) { return json.Marshal([]byte(o.text)) }
+func (o *opaque) UnmarshalJSON(text []byte) error {
+	var content []byte
+	err := json.Unmarshal(text, &content)
+	o.text = string(content)
+	return err
+}
+
 // What counts as an error keeps nothing, so that the next call runs as the first.
 func TestOnceKeepsNoFailure(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -187,6 +199,22 @@ func TestOnceKeepsNoFailure(t *testing.T) {
 			t.Errorf("%v, %v", got, err)
 		}
 		s.isFree("k")
+	})
+	bubble(t, func(t *testing.T, s *embedded) { // what comes back as another one
+		l := s.locker(core.KeepFor(kept))
+		for _, result := range []any{"a\xffb", int64(1<<53 + 1), map[string]any{"n": uint64(1<<64 - 1)}} {
+			got, err := core.Once(background, l, "k", func(context.Context) (any, error) { return result, nil })
+			if !reflect.DeepEqual(got, result) || err == nil || !strings.Contains(err.Error(), "read back as another one") {
+				t.Errorf("%v, %v", got, err)
+			}
+			s.isFree("k")
+		}
+		for range 2 {
+			got, err := core.Once(background, l, "k", func(context.Context) (opaque, error) { return opaque{"a\xffb"}, nil })
+			if got.text != "a\xffb" || err != nil {
+				t.Errorf("by methods of its pointer: %q, %v", got.text, err)
+			}
+		}
 	})
 	bubble(t, func(t *testing.T, s *embedded) { // the longest that is kept, and a failed call before one that waits
 		l := s.locker(core.KeepFor(kept))

@@ -52,7 +52,9 @@ func payOnce(ctx context.Context, db *sql.DB, p payment, token int64) (payment, 
 	if p.Amount > due {
 		return p, errTooMuch
 	}
-	// A bank would be asked here, with a key that follows from user and request. No transaction is open meanwhile.
+	// A bank is not asked here: it would have the money of a payment that is refused when another one comes between. It is
+	// asked after the transaction, whose row has no receipt yet, with a key that follows from user and request; who finds
+	// such a row asks again.
 	p.Receipt = rand.Text()
 	return record(ctx, db, p, token)
 }
