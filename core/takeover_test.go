@@ -138,6 +138,17 @@ func TestTheNextCallTakesNothingOver(t *testing.T) {
 	}
 }
 
+// A ticket is for the lock that was handed over, and takes nothing else over.
+func TestResumeTakesNothingOver(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		unsent(t, s, l, "Do", time.Millisecond)
+		_, err := l.Resume(background, "k", "unknown")
+		wantErr(t, err, core.ErrTicket)
+		s.isFree("k")
+	})
+}
+
 // A release that is on its way the next call waits for, where it would be refused otherwise, if it does not wait.
 func TestTryLockWaitsForAReleaseThatIsOnItsWay(t *testing.T) {
 	for _, next := range []string{"TryLock", "LockAll, NoWait"} {

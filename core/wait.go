@@ -106,12 +106,7 @@ func (c *lockCall) mayGoAtOnce() bool {
 }
 
 // askOnce asks Redis for the lock, for a call that does not wait in the queue. It returns what readAnswer does.
-func (c *lockCall) askOnce() (*Lock, error) {
-	if c.settings.Resume {
-		return c.ask(c.settings.Ticket)
-	}
-	return c.ask("")
-}
+func (c *lockCall) askOnce() (*Lock, error) { return c.ask(c.way().Ticket) }
 
 // ask asks Redis without an entry in the queue: for the lock that was handed over with the ticket, unless that is empty.
 func (c *lockCall) ask(ticket string) (*Lock, error) {
