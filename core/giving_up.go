@@ -13,7 +13,7 @@ type givingUp struct {
 	releases atomic.Int32
 
 	mu     sync.Mutex
-	byLock map[string]*unconfirmedReleases
+	byLock map[string]unconfirmedReleases
 }
 
 // unconfirmedReleases are those of one lock.
@@ -30,18 +30,18 @@ func (g *givingUp) begin(lock string, until time.Time, r *unawaited) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
-	if u == nil {
-		u = &unconfirmedReleases{none: make(chan struct{})}
-		if g.byLock == nil {
-			g.byLock = map[string]*unconfirmedReleases{}
-		}
-		g.byLock[lock] = u
+	if u.none == nil {
+		u.none = make(chan struct{})
+	}
+	if g.byLock == nil {
+		g.byLock = map[string]unconfirmedReleases{}
 	}
 	u.releases++
 	u.until = until
 	if r != nil {
 		u.last = r
 	}
+	g.byLock[lock] = u
 }
 
 func (g *givingUp) end(lock string) {
@@ -49,28 +49,25 @@ func (g *givingUp) end(lock string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
-	if u.releases--; u.releases == 0 {
+	u.releases--
+	if g.byLock[lock] = u; u.releases == 0 {
 		delete(g.byLock, lock)
 		close(u.none)
 	}
 }
 
-// of returns those of a lock as they are now; nil: there are none.
-func (g *givingUp) of(lock string) *unconfirmedReleases {
+// of returns those of a lock as they are now.
+func (g *givingUp) of(lock string) (now unconfirmedReleases) {
 	if g.releases.Load() == 0 {
-		return nil
+		return now
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if u := g.byLock[lock]; u != nil {
-		now := *u
-		return &now
-	}
-	return nil
+	return g.byLock[lock]
 }
 
 // confirmed waits until all that were under way are confirmed. It is false when ctx ends, or the time is over, before.
-func (u *unconfirmedReleases) confirmed(ctx context.Context) bool {
+func (u unconfirmedReleases) confirmed(ctx context.Context) bool {
 	ctx, cancel := context.WithDeadline(ctx, u.until)
 	defer cancel()
 	return isDone(ctx, u.none)

@@ -78,15 +78,15 @@ func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
 	}
 	unconfirmed := c.engine.givingUp.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
 	if c.engine.store.MinorityMayKeep() {
-		unconfirmed = nil // dead members of a quorum confirm nothing
+		unconfirmed.releases = 0 // dead members of a quorum confirm nothing
 	}
-	for ; ; unconfirmed = nil {
+	for ; ; unconfirmed.releases = 0 {
 		k, err := c.askOnce()
 		busy, isBusy := err.(*store.Busy)
 		switch {
 		case !isBusy:
 			return k, err
-		case unconfirmed == nil || !unconfirmed.confirmed(c.ctx):
+		case unconfirmed.releases == 0 || !unconfirmed.confirmed(c.ctx):
 			return nil, c.refuse(why, takenOf(busy))
 		}
 	}
