@@ -213,7 +213,7 @@ func (c *lockCall) takeOver() (*Lock, error) {
 	e, lock := c.engine, c.name.Lock()
 	u := e.givingUp.of(lock).last
 	isOther := func(head waitqueue.Head[*want, *entry]) bool { return head.Request != &c.want }
-	if u == nil || u.enqueues != nil || c.ctx.Err() != nil || slices.ContainsFunc(e.queues.Find(lock), isOther) ||
+	if u == nil || c.ctx.Err() != nil || slices.ContainsFunc(e.queues.Find(lock), isOther) ||
 		!u.lease.mayHandOffTo(&c.want) || !u.sent.Withdraw() || !u.late.Stop() {
 		return nil, nil
 	}

@@ -139,6 +139,28 @@ func TestTheNextCallTakesNothingOver(t *testing.T) {
 	}
 }
 
+// A call whose context ends while it takes locks over gets none of them.
+func TestTakeoverIsCancelled(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		ctx, cancel := context.WithCancel(background)
+		l := s.locker(core.Observe(&ear{act: func(given context.Context, e core.Event) context.Context {
+			if e.Kind == core.EventReleased {
+				cancel()
+			}
+			return given
+		}}))
+		unsent(t, s, l, "DoAll", time.Millisecond)
+		if ctx.Err() != nil {
+			t.Fatal("a lock was released before; the test shows nothing")
+		}
+		_, err := l.LockAll(ctx, []string{"k", "j"})
+		wantErr(t, err, core.ErrNotAcquired, context.Canceled)
+		time.Sleep(slow)
+		s.isFree("k")
+		s.isFree("j")
+	})
+}
+
 // A ticket is for the lock that was handed over, and takes nothing else over.
 func TestResumeTakesNothingOver(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
