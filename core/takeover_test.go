@@ -196,6 +196,23 @@ func TestTryLockWaitsForAReleaseThatIsOnItsWay(t *testing.T) {
 	}
 }
 
+// Releases that fail are repeated each by itself: none holds up another.
+func TestUnsentReleasesFail(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		s.failAll(refuse("LOADING Redis is loading"), release)
+		unsent(t, s, l, "DoAll", time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
+		if s.held("k") == "" || s.held("j") == "" {
+			t.Error("they were released; the test shows nothing")
+		}
+		s.heal()
+		time.Sleep(30 * time.Millisecond)
+		s.isFree("k")
+		s.isFree("j")
+	})
+}
+
 // Many calls, with a lock of one key or of several, from two processes: one has each lock at a time, and tokens grow.
 func TestTakeoversExclude(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
