@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -38,9 +39,7 @@ func (g *givingUp) begin(lock string, until time.Time, r *unawaited) {
 	}
 	u.releases++
 	u.until = until
-	if r != nil {
-		u.last = r
-	}
+	u.last = cmp.Or(r, u.last)
 	g.byLock[lock] = u
 }
 

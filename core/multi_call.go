@@ -218,7 +218,7 @@ func (a *multiCall) askRedis(missing []*lockCall) (first *lockCall, err error) {
 // takesOver takes a lock over that the process is about to release. It is false when there is no such lock.
 func (a *multiCall) takesOver(c *lockCall) bool {
 	c.ctx = a.under()
-	k, _ := c.takeOver() // if it fails, so does the next question
+	k := c.takeOver()
 	if k != nil {
 		a.locks = append(a.locks, k)
 	}

@@ -73,8 +73,8 @@ func (c *lockCall) tryThenQueue() (*Lock, error) {
 // tryWithoutQueue refuses the call while the lock is busy, for that reason, but not by what this process is giving up:
 // then it asks once more.
 func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
-	if k, err := c.takeOver(); k != nil || err != nil {
-		return k, err
+	if k := c.takeOver(); k != nil {
+		return k, nil
 	}
 	unconfirmed := c.engine.givingUp.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
 	if c.engine.store.MinorityMayKeep() {
@@ -118,8 +118,8 @@ func (c *lockCall) ask(ticket string) (*Lock, error) {
 
 // askAsHead is askOnce for the head of the queue of this process, by its entry in the queue of the lock, if it has one.
 func (c *lockCall) askAsHead(w *waiter) (*Lock, error) {
-	if k, err := c.takeOver(); k != nil || err != nil {
-		return k, err
+	if k := c.takeOver(); k != nil {
+		return k, nil
 	}
 	e := c.engine
 	q := w.Entry(e.entryFor)
