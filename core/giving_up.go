@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -20,7 +19,7 @@ type givingUp struct {
 // unconfirmedReleases are those of one lock.
 type unconfirmedReleases struct {
 	releases int
-	last     *unawaited    // nil: all are compensations
+	last     *unawaited    // nil: the last one is a compensation
 	none     chan struct{} // closed when the last of them is confirmed
 	until    time.Time     // when a call that finds the lock busy waits for them no longer
 }
@@ -38,8 +37,7 @@ func (g *givingUp) begin(lock string, until time.Time, r *unawaited) {
 		g.byLock = map[string]unconfirmedReleases{}
 	}
 	u.releases++
-	u.until = until
-	u.last = cmp.Or(r, u.last)
+	u.until, u.last = until, r
 	g.byLock[lock] = u
 }
 
