@@ -198,7 +198,8 @@ func TestBackgroundReleaseThatIsNotAnswered(t *testing.T) {
 		} {
 			t.Run(wrapper+"/"+name, func(t *testing.T) {
 				bubble(t, func(t *testing.T, s *embedded) {
-					l := s.open(core.BackgroundRelease())
+					heard := &ear{}
+					l := s.open(core.BackgroundRelease(), core.Observe(heard))
 					s.fail(release, fault)
 					began := time.Now()
 					if err := do(l, background, nothing); err != nil {
@@ -211,6 +212,9 @@ func TestBackgroundReleaseThatIsNotAnswered(t *testing.T) {
 					s.isFree("k")
 					s.isFree("j")
 					wantTime(t, "Close ended", time.Since(began), 0, 5*time.Second)
+					if events := heard.take(); strings.Contains(strings.Join(events, "\n"), "lost") {
+						t.Errorf("heard %q", events)
+					}
 				})
 			})
 		}

@@ -70,7 +70,7 @@ type engine struct {
 
 	registry
 	unconfirmed schedule.Count // compensations
-	givingUp    givingUp       // compensations, by lock
+	givingUp    givingUp       // by lock
 }
 
 // lateLine is what was left out of the log, until it is due.

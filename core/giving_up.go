@@ -13,13 +13,13 @@ type givingUp struct {
 	releases atomic.Int32
 
 	mu     sync.Mutex
-	byLock map[string]*unconfirmedReleases
+	byLock map[string]unconfirmedReleases
 }
 
 // unconfirmedReleases are those of one lock.
 type unconfirmedReleases struct {
 	releases int
-	last     *unawaited    // nil: all are compensations
+	last     *unawaited    // nil: the last one is a compensation
 	none     chan struct{} // closed when the last of them is confirmed
 	until    time.Time     // when a call that finds the lock busy waits for them no longer
 }
@@ -30,18 +30,15 @@ func (g *givingUp) begin(lock string, until time.Time, r *unawaited) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
-	if u == nil {
-		u = &unconfirmedReleases{none: make(chan struct{})}
-		if g.byLock == nil {
-			g.byLock = map[string]*unconfirmedReleases{}
-		}
-		g.byLock[lock] = u
+	if u.none == nil {
+		u.none = make(chan struct{})
+	}
+	if g.byLock == nil {
+		g.byLock = map[string]unconfirmedReleases{}
 	}
 	u.releases++
-	u.until = until
-	if r != nil {
-		u.last = r
-	}
+	u.until, u.last = until, r
+	g.byLock[lock] = u
 }
 
 func (g *givingUp) end(lock string) {
@@ -49,28 +46,25 @@ func (g *givingUp) end(lock string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.byLock[lock]
-	if u.releases--; u.releases == 0 {
+	u.releases--
+	if g.byLock[lock] = u; u.releases == 0 {
 		delete(g.byLock, lock)
 		close(u.none)
 	}
 }
 
-// of returns those of a lock as they are now; nil: there are none.
-func (g *givingUp) of(lock string) *unconfirmedReleases {
+// of returns those of a lock as they are now.
+func (g *givingUp) of(lock string) (now unconfirmedReleases) {
 	if g.releases.Load() == 0 {
-		return nil
+		return now
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if u := g.byLock[lock]; u != nil {
-		now := *u
-		return &now
-	}
-	return nil
+	return g.byLock[lock]
 }
 
 // confirmed waits until all that were under way are confirmed. It is false when ctx ends, or the time is over, before.
-func (u *unconfirmedReleases) confirmed(ctx context.Context) bool {
+func (u unconfirmedReleases) confirmed(ctx context.Context) bool {
 	ctx, cancel := context.WithDeadline(ctx, u.until)
 	defer cancel()
 	return isDone(ctx, u.none)

@@ -207,20 +207,17 @@ func (s *lease) mayHandOffTo(call *want) bool {
 	return s.life.MayBeHandedOffInMemory(now) && isAlike && hasToken && held < handOffFor && !s.engine.isClosing()
 }
 
-// takeOver takes the lock if this process has released it, and the release is not on its way yet, as by a hand-off in memory. It returns
-// nothing where that cannot be, and where others wait for the lock here.
-func (c *lockCall) takeOver() (*Lock, error) {
+// takeOver takes the lock, as by a hand-off in memory, if this process has released it, and the release is not on its way yet. It is
+// nil where that cannot be, and where others wait for the lock here: then Redis has to be asked.
+func (c *lockCall) takeOver() *Lock {
 	e, lock := c.engine, c.name.Lock()
+	u := e.givingUp.of(lock).last
 	isOther := func(head waitqueue.Head[*want, *entry]) bool { return head.Request != &c.want }
-	found := e.givingUp.of(lock)
-	if found == nil || found.last == nil {
-		return nil, nil
-	}
-	u := found.last
-	if u.enqueues != nil || slices.ContainsFunc(e.queues.Find(lock), isOther) || !u.lease.mayHandOffTo(&c.want) ||
-		!(u.sent.Withdraw() && u.late.Stop()) {
-		return nil, nil
+	if u == nil || c.ctx.Err() != nil || slices.ContainsFunc(e.queues.Find(lock), isOther) ||
+		!u.lease.mayHandOffTo(&c.want) || !u.sent.Withdraw() || !u.late.Stop() {
+		return nil
 	}
 	e.givingUp.end(lock)
-	return c.lockGivenInMemory(u.lease.grantInMemory(u.lock))
+	k, _ := c.lockGivenInMemory(u.lease.grantInMemory(u.lock)) // nil: it was too late
+	return k
 }

@@ -141,7 +141,8 @@ func (a *multiCall) askOnce() (first *lockCall, err error) {
 	missing := slices.DeleteFunc(slices.Clone(a.calls), func(c *lockCall) bool {
 		return slices.ContainsFunc(a.locks, func(k *Lock) bool { return k.lease.name == c.name }) || a.takesOver(c)
 	})
-	if len(missing) == 0 { // then it has all
+	if len(missing) == 0 {
+		// it has all
 	} else if first = missing[0]; a.under().Err() != nil {
 		err = gaveUpError(a.under(), first.name.Key())
 	} else if a.locker.isClosing() {
@@ -169,7 +170,7 @@ func (a *multiCall) askOnce() (first *lockCall, err error) {
 func (a *multiCall) goesAlone(missing []*lockCall) *lockCall {
 	isLast := len(missing) == 1 && (a.keepsSome() || len(a.taken()) == 0)
 	for _, c := range missing {
-		if !c.settings.Waits() && c.engine.givingUp.of(c.name.Lock()) != nil {
+		if !c.settings.Waits() && c.engine.givingUp.of(c.name.Lock()).releases > 0 {
 			return c
 		}
 		if _, queued := c.engine.queues.WaitFor(c.name.Lock()); c.settings.Waits() && (isLast || queued && !a.keepsSome()) {
@@ -216,10 +217,8 @@ func (a *multiCall) askRedis(missing []*lockCall) (first *lockCall, err error) {
 
 // takesOver takes a lock over that the process is about to release. It is false when there is no such lock.
 func (a *multiCall) takesOver(c *lockCall) bool {
-	if c.ctx = a.under(); c.ctx.Err() != nil {
-		return false
-	}
-	k, _ := c.takeOver() // if it fails, so does the next question
+	c.ctx = a.under()
+	k := c.takeOver()
 	if k != nil {
 		a.locks = append(a.locks, k)
 	}

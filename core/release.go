@@ -71,13 +71,12 @@ func lasting(ctx context.Context) context.Context {
 
 // releasing is the release of a handle that has left, and is not handed off.
 type releasing struct {
-	lease     *lease
-	lock      *Lock
-	last      bool // no other handle has the lease
-	request   store.Release
-	enqueues  *entry    // of calls of this process that go on waiting; nil: none
-	over      time.Time // when it goes on in the background
-	mayBeDone bool      // by a copy that was not answered
+	lease    *lease
+	lock     *Lock
+	last     bool // no other handle has the lease
+	request  store.Release
+	enqueues *entry    // of calls of this process that go on waiting; nil: none
+	over     time.Time // when it goes on in the background
 }
 
 // leave takes the handle of a lock out, and returns its release. With the last one the renewal stops. retire must follow, unless the
@@ -156,18 +155,19 @@ const (
 // confirm takes the answer to the release, and sends it again while there is none.
 func (r *releasing) confirm(ctx context.Context, released store.Released, err error) (signalling, error) {
 	s, e := r.lease, r.lease.engine
+	mayBeDone := false // by a copy that was not answered
 	for ; err != nil; released, err = e.store.Release(ctx, r.request, time.Until(r.over)) {
 		isRefused := conn.OutcomeOf(err) == conn.Refused && !conn.Passes(err) // for good
 		if isRefused || time.Until(r.over) <= compensateDelay || conn.Pause(ctx, compensateDelay) != nil {
 			e.store.ReleaseLater(r.request)
 			return signalQueue, unavailableError("releasing", s.name.Key(), err)
 		}
-		r.mayBeDone = r.mayBeDone || conn.OutcomeOf(err) == conn.Unknown
+		mayBeDone = mayBeDone || conn.OutcomeOf(err) == conn.Unknown
 	}
 	if r.enqueues != nil {
 		r.enqueues.releaseAnswered(released.Clock)
 	}
-	if !released.Found && !r.mayBeDone {
+	if !released.Found && !mayBeDone {
 		s.mu.Lock()
 		loss := s.unlockAfter(s.life.HoldNotFound(schedule.Now()))
 		return signalQueue, cmp.Or(loss, s.loss(life.Deleted)) // it may have been handed off in memory

@@ -73,20 +73,20 @@ func (c *lockCall) tryThenQueue() (*Lock, error) {
 // tryWithoutQueue refuses the call while the lock is busy, for that reason, but not by what this process is giving up:
 // then it asks once more.
 func (c *lockCall) tryWithoutQueue(why refusal) (*Lock, error) {
-	if k, err := c.takeOver(); k != nil || err != nil {
-		return k, err
+	if k := c.takeOver(); k != nil {
+		return k, nil
 	}
 	unconfirmed := c.engine.givingUp.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
 	if c.engine.store.MinorityMayKeep() {
-		unconfirmed = nil // dead members of a quorum confirm nothing
+		unconfirmed.releases = 0 // dead members of a quorum confirm nothing
 	}
-	for ; ; unconfirmed = nil {
+	for ; ; unconfirmed.releases = 0 {
 		k, err := c.askOnce()
 		busy, isBusy := err.(*store.Busy)
 		switch {
 		case !isBusy:
 			return k, err
-		case unconfirmed == nil || !unconfirmed.confirmed(c.ctx):
+		case unconfirmed.releases == 0 || !unconfirmed.confirmed(c.ctx):
 			return nil, c.refuse(why, takenOf(busy))
 		}
 	}
@@ -106,12 +106,7 @@ func (c *lockCall) mayGoAtOnce() bool {
 }
 
 // askOnce asks Redis for the lock, for a call that does not wait in the queue. It returns what readAnswer does.
-func (c *lockCall) askOnce() (*Lock, error) {
-	if c.settings.Resume {
-		return c.ask(c.settings.Ticket)
-	}
-	return c.ask("")
-}
+func (c *lockCall) askOnce() (*Lock, error) { return c.ask(c.way().Ticket) }
 
 // ask asks Redis without an entry in the queue: for the lock that was handed over with the ticket, unless that is empty.
 func (c *lockCall) ask(ticket string) (*Lock, error) {
@@ -123,8 +118,8 @@ func (c *lockCall) ask(ticket string) (*Lock, error) {
 
 // askAsHead is askOnce for the head of the queue of this process, by its entry in the queue of the lock, if it has one.
 func (c *lockCall) askAsHead(w *waiter) (*Lock, error) {
-	if k, err := c.takeOver(); k != nil || err != nil {
-		return k, err
+	if k := c.takeOver(); k != nil {
+		return k, nil
 	}
 	e := c.engine
 	q := w.Entry(e.entryFor)

@@ -32,8 +32,11 @@ func (w *want) owner() store.Owner {
 }
 
 func (w *want) way() store.Way {
-	if w.enter != 0 {
+	switch {
+	case w.enter != 0:
 		return store.Way{Enter: w.enter}
+	case w.settings.Resume:
+		return store.Way{Ticket: w.settings.Ticket}
 	}
 	return store.Way{Attempt: w.settings.Attempt}
 }

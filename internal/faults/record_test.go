@@ -133,7 +133,11 @@ func (r *record) unlock(k *core.Lock, last bool) {
 		at := now()
 		r.update(func(v *visit) { v.Released = at })
 	}
-	err := k.Unlock(context.Background())
+	r.unlocked(k.Unlock(context.Background()), last)
+}
+
+// unlocked enters what came of that.
+func (r *record) unlocked(err error, last bool) {
 	at := now()
 	r.update(func(v *visit) {
 		v.Expect(err, core.ErrLost, core.ErrUnavailable)

@@ -25,6 +25,7 @@ type plan struct {
 	Abort   bool
 	Refresh bool
 	Do      bool // by way of Do
+	Later   bool // Do does not wait for its release
 	// Careless holders never look at their context.
 	Careless bool
 	Leave    bool // its caller goes away while it holds the lock
@@ -95,6 +96,7 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 	p.Abort = chance(20)
 	p.Known = chance(20)
 	p.Do = chance(20)
+	p.Later = chance(50)
 	p.Beside = chance(20)
 	together := chance(30)
 	if together {
@@ -163,6 +165,9 @@ func (p plan) options() []core.Option {
 	}
 	if p.Owner != "" {
 		options = append(options, core.Owner(p.Owner))
+	}
+	if p.Do && p.Later {
+		options = append(options, core.BackgroundRelease())
 	}
 	return append(options, p.form()...)
 }

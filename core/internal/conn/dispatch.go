@@ -53,11 +53,6 @@ func (d *dispatch) wrote() {
 	}
 }
 
-// process sends the present copy by itself.
-func (d *dispatch) process(client redis.UniversalClient) (any, error) {
-	return d.queued.process(d.context, d.pipeline, client)
-}
-
 // process sends a command by itself: a script by its digest, and whole where Redis has not seen it. A hook of the client's
 // that panics is a failure like others: whoever would recover from the panic above could not know what became of the command.
 func (q *Queued) process(ctx *sendContext, p *pipeline, client redis.UniversalClient) (_ any, err error) {

@@ -168,7 +168,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 		p.leave(sent, d.context.deadline)
 	}()
 	d.progress = answered
-	value, err := d.process(p.client)
+	value, err := d.queued.process(d.context, p, p.client)
 	if early && isTimeout(err) && !time.Now().Before(own) {
 		<-d.context.Done() // the timer of ctx is a moment behind that of the connection
 	}
@@ -264,7 +264,7 @@ func (p *pipeline) send(qs []*Queued) {
 	case len(qs) == 0:
 	case len(qs) == 1 && qs[0].dispatch != nil && !p.replicates():
 		d := qs[0].dispatch
-		value, err := d.process(p.server.client) // a cluster's, which follows redirections, and has hooks
+		value, err := d.queued.process(d.context, p, p.server.client) // a cluster's, which follows redirections, and has hooks
 		p.hook(d)
 		p.mu.Lock()
 		p.noteTime(sent, d.context.deadline)
