@@ -165,7 +165,7 @@ func (s *Server) sendCopies(ctx context.Context, ds []dispatch, c *sendContext, 
 		return
 	}
 	d, p, isLone := &ds[0], ds[0].pipeline, len(ds) == 1
-	if isLone && p.lends() && (ctx.Done() == nil || isPrompt) && p.tryEnter() {
+	if isLone && p.mayGoDirectly() && (ctx.Done() == nil || isPrompt) && p.tryEnter() {
 		d.answer = p.sendDirectly(ctx, d, sent, end)
 		return
 	}

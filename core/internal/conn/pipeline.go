@@ -31,16 +31,16 @@ const (
 // that come meanwhile go together when it is back. So a lone command waits for nobody, and the more there
 // are, the more of them go together.
 type pipeline struct {
-	server     *Server
-	client     redis.UniversalClient // of one server, as far as is known
-	direct     atomic.Bool           // client, or obedient, keeps deadlines, as far as is seen
-	obedient   *redis.Client         // the copy of a client that does not
-	options    *redis.Options        // of that client
-	last       atomic.Pointer[lastHook]
-	isHooked   atomic.Bool // client was given a last hook
-	replicated *pipeline   // for commands that replicas must have; itself if it is that
-	farLimit   int         // of round trips in flight to a server far away
-	probe      *probe
+	server        *Server
+	client        redis.UniversalClient // of one server, as far as is known
+	direct        atomic.Bool           // client, or withDeadlines, keeps deadlines, as far as is seen
+	withDeadlines *redis.Client         // the copy of a client that does not
+	options       *redis.Options        // of that client
+	last          atomic.Pointer[lastHook]
+	isHooked      atomic.Bool // client was given a last hook
+	replicated    *pipeline   // for commands that replicas must have; itself if it is that
+	farLimit      int         // of round trips in flight to a server far away
+	probe         *probe
 
 	mu       sync.Mutex
 	inFlight int           // so many round trips are
@@ -63,8 +63,8 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 		p.farLimit = min(farAlone, o.PoolSize)
 		p.direct.Store(client == s.client && keepsDeadlines(o))
 		if p.direct.Load() && !o.ContextTimeoutEnabled {
-			p.options, p.obedient = o, single.WithTimeout(o.ReadTimeout)
-			p.obedient.Options().WriteTimeout, p.obedient.Options().ContextTimeoutEnabled = o.WriteTimeout, true
+			p.options, p.withDeadlines = o, single.WithTimeout(o.ReadTimeout)
+			p.withDeadlines.Options().WriteTimeout, p.withDeadlines.Options().ContextTimeoutEnabled = o.WriteTimeout, true
 		}
 	}
 	p.replicated = s.newPipeline(client, math.MaxInt, p.probe)
@@ -186,7 +186,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 // other caller lends it his goroutine. mu is held.
 func (p *pipeline) noteTime(sent, deadline time.Time) {
 	took := time.Since(sent)
-	if min(took, sent.Add(took).Sub(deadline)) > overrun && (p.obedient == nil || p.last.Load() != nil) {
+	if min(took, sent.Add(took).Sub(deadline)) > overrun && (p.withDeadlines == nil || p.last.Load() != nil) {
 		p.direct.Store(false)
 	}
 	if p.distance == 0 {
@@ -265,7 +265,7 @@ func (p *pipeline) send(qs []*Queued) {
 	case len(qs) == 1 && qs[0].dispatch != nil && !p.replicates():
 		d := qs[0].dispatch
 		value, err := d.queued.process(d.context, p, p.server.client) // a cluster's, which follows redirections, and has hooks
-		p.hook(d)
+		p.addLastHook(d)
 		p.mu.Lock()
 		p.noteTime(sent, d.context.deadline)
 		p.mu.Unlock()

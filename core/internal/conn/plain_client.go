@@ -30,22 +30,22 @@ func (h *lastHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if c != nil && c.pipeline != nil && c.pipeline.options == h.of { // a hook may send a command to another client
 			if h.isLast.Store(isLast); isLast {
 				c.pipeline.last.Store(h)
-				return c.pipeline.obedient.Process(ctx, cmd)
+				return c.pipeline.withDeadlines.Process(ctx, cmd)
 			}
 		}
 		return next(ctx, cmd)
 	}
 }
 
-// lends says that a command may go on its caller's goroutine, as far as is seen.
-func (p *pipeline) lends() bool {
+// mayGoDirectly says that a command may go on its caller's goroutine, as far as is seen.
+func (p *pipeline) mayGoDirectly() bool {
 	h := p.last.Load()
-	return p.direct.Load() && (p.obedient == nil || h != nil && h.isLast.Load())
+	return p.direct.Load() && (p.withDeadlines == nil || h != nil && h.isLast.Load())
 }
 
-// hook gives the client a last hook when a command has found none: once, for a hook of the user's may hide it.
-func (p *pipeline) hook(d *dispatch) {
-	if p.obedient != nil && p.last.Load() == nil && d.is(written) && !p.isHooked.Swap(true) {
+// addLastHook gives the client a last hook when a command has found none: once, for a hook of the user's may hide it.
+func (p *pipeline) addLastHook(d *dispatch) {
+	if p.withDeadlines != nil && p.last.Load() == nil && d.is(written) && !p.isHooked.Swap(true) {
 		p.client.AddHook(&lastHook{of: p.options})
 	}
 }
