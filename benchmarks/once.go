@@ -26,7 +26,8 @@ func onceRows() []row {
 
 // once is the row of first calls, whose keys are new, or of calls that find a result.
 func once(which string, goroutines int) row {
-	r := ofOnce(fmt.Sprintf("once-%s-%d", which, goroutines), "A result that all get, calls that come "+which+", "+plural(goroutines, "goroutine"))
+	title := "A result that all get, calls that come " + which + ", " + plural(goroutines, "goroutine")
+	r := ofOnce(fmt.Sprintf("once-%s-%d", which, goroutines), title)
 	r.columns = []figure{cyclesPerSecond, commandsPer, redisCPU, clientCPU, allocsPer, waitP50, waitP99}
 	r.measure = func(ctx context.Context, b *bench, lib library) (figures, error) {
 		lib.open = func(addr string, _ settings) (locker, error) {

@@ -15,16 +15,17 @@ import (
 // maxResult is how many bytes of JSON a stored result may have.
 const maxResult = 64 << 10
 
-// Once runs fn for a key once, and all calls get the result: those that come while fn runs, in any process, wait for it, as [Wait] says,
-// and those within [KeepFor] after it was stored get it by one request to Redis. KeepFor is needed, here or in [New]. fn runs under the lock
-// of key, as in [Locker.Do]. Its result is returned as it is, and stored as JSON, without unexported fields and of 64 KiB at most. What
-// becomes of it otherwise:
+// Once runs fn for a key once, and all calls get the result: those that come while fn runs, in any process, wait for it, as [Wait]
+// says, and those within [KeepFor] after it was stored get it by one request to Redis. KeepFor is needed, here or in [New]. fn runs
+// under the lock of key, as in [Locker.Do]. Its result is returned as it is, and stored as JSON, without unexported fields and of
+// 64 KiB at most. What becomes of it otherwise:
 //
-//   - An error of fn, a panic, [runtime.Goexit] and [Lock.DropWindow] keep nothing: the next call runs fn again. So does a result that is too
-//     large, or that JSON cannot give back, such as invalid UTF-8; Once returns it with an error, in the first case [ErrResultTooLarge].
-//   - When the process dies, or the protection ends while fn runs, as [ErrLost], [ErrClosed] or [ErrMaxHold] says, nobody knows what fn has
-//     done. For KeepFor the next call runs fn with an [AttemptOf] of more than 1, or, with [RefuseUnknown], fails with [ErrOutcomeUnknown].
-//     So it is when the result cannot be stored until the lease is over, which is logged.
+//   - An error of fn, a panic, [runtime.Goexit] and [Lock.DropWindow] keep nothing: the next call runs fn again. So does a result
+//     that is too large, or that JSON cannot give back, such as invalid UTF-8; Once returns it with an error, in the first case
+//     [ErrResultTooLarge].
+//   - When the process dies, or the protection ends while fn runs, as [ErrLost], [ErrClosed] or [ErrMaxHold] says, nobody knows
+//     what fn has done. For KeepFor the next call runs fn with an [AttemptOf] of more than 1, or, with [RefuseUnknown], fails
+//     with [ErrOutcomeUnknown]. So it is when the result cannot be stored until the lease is over, which is logged.
 //
 // When fn does not run, and there is no result, the error is that of [Locker.Lock]; it is [ErrDeadlock] where ctx holds the lock of key,
 // as inside of fn. A stored result of another type, with fields that T has not, or null where T cannot be nil, is an error as well.

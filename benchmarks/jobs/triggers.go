@@ -51,7 +51,8 @@ func measureTriggers(ctx context.Context, out io.Writer, triggers, workers int) 
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.title, err)
 		}
-		fmt.Fprintf(out, "| %s | %d | %d | %d | %.0f |\n", r.title, len(s.began), s.most, s.unseen(), float64(s.commands)/float64(len(s.triggered)))
+		perTask := float64(s.commands) / float64(len(s.triggered))
+		fmt.Fprintf(out, "| %s | %d | %d | %d | %.0f |\n", r.title, len(s.began), s.most, s.unseen(), perTask)
 	}
 	return nil
 }
