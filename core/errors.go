@@ -65,10 +65,9 @@ var (
 	ErrInvalidKey = errors.New("core: invalid key")
 )
 
-// BusyError is how a lock is refused that somebody else holds: the wait was over, no wait was wanted,
-// too many wait already, the key is in its dedup window, it comes before a lock that the context holds
-// in the order of [Locker.LockAll], or the wait would not have ended ([ErrDeadlock]). It is
-// [ErrNotAcquired].
+// BusyError is how a lock is refused that somebody else holds: the wait was over, no wait was wanted, too many wait already,
+// the key is in its dedup window, it comes before a lock that the context holds in the order of [Locker.LockAll], or the wait
+// would not have ended ([ErrDeadlock]). It is [ErrNotAcquired].
 type BusyError struct {
 	Key string // as the caller wrote it
 	// RetryAfter says when trying again makes sense: the exact rest of a dedup window or a fixed lease;
@@ -116,10 +115,10 @@ func (e *BusyError) Error() string {
 	case tooManyWaiting:
 		by = "too many calls wait for it already, " + by
 	case circular:
-		if len(e.Circle) == 1 {
-			return "core: lock not acquired: the call would wait for itself, for its context holds the lock"
-		}
 		by = "calls wait for one another in a circle; take their locks together, with LockAll"
+		if len(e.Circle) == 1 {
+			by = "the call would wait for itself, for its context holds the lock"
+		}
 	case outOfOrder:
 		by += ", and it comes before a lock that is held here: only LockAll of both would wait for it"
 	}
@@ -189,10 +188,9 @@ func (e *LockError) LogValue() slog.Value {
 	return slog.StringValue(text)
 }
 
-// Detail is the text of err with what errors of this package leave out: the key, and the cause, which
-// may be an error of Redis with its address. It is for the log, never for clients. Package slog logs it
-// by itself when it is given such an error; Detail also finds one that was wrapped or joined. Of other
-// errors it is the text; of nil it is empty. It does not block.
+// Detail is the text of err with what errors of this package leave out: the key, and the cause, which may be an error of Redis
+// with its address. It is for the log, never for clients. Package slog logs it by itself when it is given such an error; Detail
+// also finds one that was wrapped or joined. Of other errors it is the text; of nil it is empty. It does not block.
 func Detail(err error) string {
 	var causes []error
 	switch e := err.(type) {
