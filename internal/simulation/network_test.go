@@ -254,8 +254,9 @@ func (n *network) die() {
 // hangUp closes what the process has not closed, as its end does: go-redis forgets a
 // connection whose greeting fails, and one that it dials while it is closed.
 func (n *network) hangUp() {
-	n.set(func() { n.dead = true })
 	n.mu.Lock()
+	n.dead = true
+	n.changed.Broadcast()
 	var all []*wire
 	for w := range n.wires {
 		all = append(all, w)

@@ -37,6 +37,9 @@ func newWire(n *network, server net.Conn, greeting bool) net.Conn {
 	w := &wire{network: n, client: theirs, server: server, greeting: greeting}
 	n.mu.Lock()
 	n.wires[w] = true
+	if n.dead { // since it was dialled
+		_ = theirs.Close()
+	}
 	n.mu.Unlock()
 	n.server.mu.Lock()
 	n.server.wires[w] = true
@@ -56,16 +59,22 @@ func (w *wire) reset() {
 	w.network.mu.Unlock()
 	_ = w.client.Close()
 	_ = w.server.Close()
-	w.gone()
+	w.goneFromServer()
+	w.goneFromNetwork()
 }
 
-func (w *wire) gone() {
-	w.network.mu.Lock()
-	delete(w.network.wires, w)
-	w.network.mu.Unlock()
+// goneFromServer forgets it where its end towards Redis is closed.
+func (w *wire) goneFromServer() {
 	w.network.server.mu.Lock()
+	defer w.network.server.mu.Unlock()
 	delete(w.network.server.wires, w)
-	w.network.server.mu.Unlock()
+}
+
+// goneFromNetwork forgets it where its end towards the process is closed.
+func (w *wire) goneFromNetwork() {
+	w.network.mu.Lock()
+	defer w.network.mu.Unlock()
+	delete(w.network.wires, w)
 }
 
 // readUp takes requests from the client, until it closes the connection.
@@ -135,7 +144,7 @@ func (w *wire) sendUp() {
 		p, ok := n.await(w, &w.up, &w.upEnded, func() bool { return n.mute && !w.greeting })
 		if !ok {
 			_ = w.server.Close()
-			w.gone()
+			w.goneFromServer()
 			return
 		}
 		if _, err := w.server.Write(p.bytes); err == nil && p.then != nil {
@@ -151,6 +160,7 @@ func (w *wire) sendDown() {
 		p, ok := n.await(w, &w.down, &w.downEnded, func() bool { return n.deaf && !w.greeting })
 		if !ok {
 			_ = w.client.Close()
+			w.goneFromNetwork()
 			return
 		}
 		_, _ = w.client.Write(p.bytes) // a client that has gone away hears nothing
