@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
 
 	"github.com/latchkey-go/latchkey/adapters/grpclock"
 	"github.com/latchkey-go/latchkey/core"
@@ -36,14 +37,17 @@ func sent(t *testing.T, client pb.TestServiceClient, orders ...string) error {
 	return err
 }
 
-// bare is a stream whose client has sent one message.
-type bare struct{ grpc.ServerStream }
+// bare is a stream whose client has sent one message, which can be received unless there is an error.
+type bare struct {
+	grpc.ServerStream
+	err error
+}
 
 func (bare) Context() context.Context { return background }
 
-func (bare) RecvMsg(m any) error {
+func (b bare) RecvMsg(m any) error {
 	m.(*pb.StreamingInputCallRequest).Payload = payload("42")
-	return nil
+	return b.err
 }
 
 // A client may leave out the slash before the method, which is the same one then.
@@ -69,6 +73,21 @@ func TestMethodWithoutASlash(t *testing.T) {
 	if ran != 4 {
 		t.Errorf("%d handlers have run", ran)
 	}
+}
+
+// What an interceptor outside, or the handler of a stream, has of another type is a mistake in the set-up.
+func TestOtherTypes(t *testing.T) {
+	locker, _ := newLocker(t)
+	_, err := grpclock.Unary(locker, pb.TestService_UnaryCall_FullMethodName, orderID[*pb.SimpleRequest]())(background, "42",
+		&grpc.UnaryServerInfo{FullMethod: pb.TestService_UnaryCall_FullMethodName},
+		func(context.Context, any) (any, error) { panic("the handler ran") })
+	wantCode(t, err, codes.Internal)
+	stream := grpclock.Stream(locker, pb.TestService_StreamingInputCall_FullMethodName, orderID[*pb.StreamingInputCallRequest]())
+	info := &grpc.StreamServerInfo{FullMethod: pb.TestService_StreamingInputCall_FullMethodName}
+	err = stream(nil, bare{}, info, func(_ any, s grpc.ServerStream) error { return s.RecvMsg(new(string)) })
+	wantCode(t, err, codes.Internal)
+	err = stream(nil, bare{err: status.Error(codes.DataLoss, "broken")}, info, func(any, grpc.ServerStream) error { panic("the handler ran") })
+	wantCode(t, err, codes.DataLoss) // a message that cannot be received is answered as without a guard
 }
 
 // The handler sees all messages, under the lock of the first one.
