@@ -14,6 +14,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/adapters/grpclock"
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
@@ -52,7 +53,7 @@ func (b bare) RecvMsg(m any) error {
 
 // A client may leave out the slash before the method, which is the same one then.
 func TestMethodWithoutASlash(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	unary := grpclock.Unary(locker, pb.TestService_UnaryCall_FullMethodName, orderID[*pb.SimpleRequest]())
 	stream := grpclock.Stream(locker, pb.TestService_StreamingInputCall_FullMethodName, orderID[*pb.StreamingInputCallRequest]())
 	ran := 0
@@ -77,7 +78,7 @@ func TestMethodWithoutASlash(t *testing.T) {
 
 // What an interceptor outside, or the handler of a stream, has of another type is a mistake in the set-up.
 func TestOtherTypes(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	_, err := grpclock.Unary(locker, pb.TestService_UnaryCall_FullMethodName, orderID[*pb.SimpleRequest]())(background, "42",
 		&grpc.UnaryServerInfo{FullMethod: pb.TestService_UnaryCall_FullMethodName},
 		func(context.Context, any) (any, error) { panic("the handler ran") })
@@ -92,7 +93,7 @@ func TestOtherTypes(t *testing.T) {
 
 // The handler sees all messages, under the lock of the first one.
 func TestStreamOfInput(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	client := serve(t, &service{input: func(stream inputs) error {
 		k, held := core.FromContext(stream.Context())
 		if !held || k.Key() != "orderID=42" {
@@ -115,11 +116,11 @@ func TestStreamOfInput(t *testing.T) {
 		return stream.SendAndClose(&pb.StreamingInputCallResponse{})
 	}}, guards(locker)...)
 	wantCode(t, sent(t, client, "42", "1", "2"), codes.OK)
-	wantFree(t, locker)
+	overhttp.WantFree(t, locker)
 }
 
 func TestStreamRefusals(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	client := serve(t, &service{}, guards(locker, core.NoWait())...)
 	wantCode(t, sent(t, client), codes.InvalidArgument)
 	wantCode(t, sent(t, client, "forty-two"), codes.InvalidArgument)
@@ -130,7 +131,7 @@ func TestStreamRefusals(t *testing.T) {
 }
 
 func TestStreamOfOutput(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	client := serve(t, &service{output: func(r *pb.StreamingOutputCallRequest, stream outputs) error {
 		if _, held := core.FromContext(stream.Context()); !held || string(r.GetPayload().GetBody()) != "42" {
 			t.Errorf("request %v, held %v", r, held)
@@ -158,7 +159,7 @@ func TestStreamOfOutput(t *testing.T) {
 
 // A handler that waits for a message does not see it when the lock was lost meanwhile.
 func TestStreamDropsWhatCameAfterTheLoss(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	waiting := make(chan struct{})
 	client := serve(t, &service{duplex: func(stream talk) error {
 		if _, err := stream.Recv(); err != nil {
@@ -182,7 +183,7 @@ func TestStreamDropsWhatCameAfterTheLoss(t *testing.T) {
 		}
 	}
 	send()
-	receive(t, waiting, "the handler")
+	overhttp.Receive(t, waiting, "the handler")
 	send()
 	locktest.Lose(t, locker, "orderID=42")
 	_, err = stream.Recv()
@@ -190,19 +191,19 @@ func TestStreamDropsWhatCameAfterTheLoss(t *testing.T) {
 }
 
 func TestStreamsExcludeOneAnother(t *testing.T) {
-	locker, heard := newLocker(t)
+	locker, heard := overhttp.NewLocker(t)
 	entered, leave := make(chan struct{}, 2), make(chan struct{})
 	client := serve(t, &service{input: func(stream inputs) error {
 		entered <- struct{}{}
 		<-leave
 		return stream.SendAndClose(&pb.StreamingInputCallResponse{})
-	}}, guards(locker, core.Wait(patience))...)
+	}}, guards(locker, core.Wait(overhttp.Patience))...)
 	done := make(chan error, 2)
 	for range 2 {
 		go func() { done <- sent(t, client, "42") }()
-		heard.next(t, core.EventWaiting)
+		heard.Next(t, core.EventWaiting)
 	}
-	receive(t, entered, "the first stream")
+	overhttp.Receive(t, entered, "the first stream")
 	select {
 	case <-entered:
 		t.Error("two streams are inside")
@@ -210,14 +211,14 @@ func TestStreamsExcludeOneAnother(t *testing.T) {
 	}
 	close(leave)
 	for range 2 {
-		wantCode(t, receive(t, done, "the answers"), codes.OK)
+		wantCode(t, overhttp.Receive(t, done, "the answers"), codes.OK)
 	}
 }
 
 // A client that goes ends its wait, and one that goes while its handler runs ends the
 // handler's context.
 func TestStreamCancelled(t *testing.T) {
-	locker, heard := newLocker(t)
+	locker, heard := overhttp.NewLocker(t)
 	client := serve(t, &service{duplex: func(stream talk) error {
 		_, _ = stream.Recv()
 		_, err := stream.Recv()
@@ -225,7 +226,7 @@ func TestStreamCancelled(t *testing.T) {
 			t.Errorf("err %v, context %v", err, stream.Context().Err())
 		}
 		return err
-	}}, guards(locker, core.Wait(patience), core.KeepFor(time.Hour))...)
+	}}, guards(locker, core.Wait(overhttp.Patience), core.KeepFor(time.Hour))...)
 	open := func() (cancel func()) {
 		ctx, cancel := context.WithCancel(background)
 		stream, err := client.FullDuplexCall(ctx)
@@ -238,14 +239,14 @@ func TestStreamCancelled(t *testing.T) {
 		return cancel
 	}
 	leave := open()
-	heard.next(t, core.EventAcquired)
+	heard.Next(t, core.EventAcquired)
 	giveUp := open()
-	heard.next(t, core.EventWaiting)
+	heard.Next(t, core.EventWaiting)
 	giveUp()
-	if reason := heard.next(t, core.EventBusy).Reason; reason != "canceled" {
+	if reason := heard.Next(t, core.EventBusy).Reason; reason != "canceled" {
 		t.Errorf("the wait ended with %q", reason)
 	}
 	leave()
-	heard.next(t, core.EventReleased)
-	wantFree(t, locker)
+	heard.Next(t, core.EventReleased)
+	overhttp.WantFree(t, locker)
 }
