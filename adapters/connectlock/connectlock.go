@@ -54,14 +54,11 @@ func mustProcedure[M proto.Message](procedure string) {
 		panic("connectlock: the type of the message is no generated one")
 	}
 	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(procedure, "/"), "/", "."))
-	found, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
-	if err != nil {
-		panic(fmt.Sprintf("connectlock: there is no procedure %q: %v", procedure, err))
-	}
+	found, _ := protoregistry.GlobalFiles.FindDescriptorByName(name)
 	d, ok := found.(protoreflect.MethodDescriptor)
 	switch want := m.ProtoReflect().Descriptor().FullName(); {
 	case !ok || procedure != fmt.Sprintf("/%s/%s", d.Parent().FullName(), d.Name()):
-		panic(fmt.Sprintf("connectlock: %q is no procedure: take it from the generated code", procedure))
+		panic(fmt.Sprintf("connectlock: there is no procedure %q: take it from the generated code", procedure))
 	case d.Input().FullName() != want:
 		panic(fmt.Sprintf("connectlock: %s takes a %s, not a %s", procedure, d.Input().FullName(), want))
 	}

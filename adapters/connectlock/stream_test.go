@@ -55,6 +55,8 @@ func TestStreamRefusals(t *testing.T) {
 	wantCode(t, sent(client, "42"), connect.CodeAborted)
 	locktest.Outage(t, locker)
 	wantCode(t, sent(client, "42"), connect.CodeUnavailable)
+	client = serve(t, service{}, guarded(locker), connect.WithReadMaxBytes(1)) // a message cannot be received
+	wantCode(t, sent(client, "42"), connect.CodeResourceExhausted)
 }
 
 func TestStreamOfTheServer(t *testing.T) {

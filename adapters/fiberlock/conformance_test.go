@@ -30,8 +30,8 @@ func TestConformance(t *testing.T) {
 			if c.Weight > 0 {
 				cfg.Weight = func(fiber.Ctx) int { return c.Weight }
 			}
-			if c.Skip {
-				cfg.Skip = func(fiber.Ctx) bool { return true }
+			if c.Skip != nil {
+				cfg.Skip = func(fiber.Ctx) bool { return c.Skip() }
 			}
 			return fiberlock.New(cfg)
 		},

@@ -88,9 +88,9 @@ func (g *guard) keysOf(r *request) (keys []string, err error) {
 		return nil, r.misplaced
 	case err == nil:
 		return keys, r.checkPath()
-	case errors.Is(err, keyfunc.ErrSkip) || errors.Is(err, keyfunc.ErrNotSetUp) || code != "internal":
+	case errors.Is(err, keyfunc.ErrNotSetUp) || code != "internal":
 		return nil, err
-	default: // an error of a function that was written by hand
+	default: // an error of a function that was written by hand, or ErrSkip, which stays one
 		return nil, errors.Join(keyfunc.ErrMalformed, err)
 	}
 }

@@ -49,10 +49,17 @@ func TestParameterThatIsDeclaredTwice(t *testing.T) {
 	locker, _ := overhttp.NewLocker(t)
 	app := fiber.New()
 	guard := fiberlock.With(locker).ByParam("orderID")
-	app.Post("/:orderID/:orderID", guard, func(fiber.Ctx) error { t.Error("the handler ran"); return nil })
+	byHand := fiberlock.With(locker).By(func(r keyfunc.Request) (string, error) {
+		r.Param("orderID")
+		return "a key all the same", nil
+	})
+	never := func(fiber.Ctx) error { t.Error("the handler ran"); return nil }
+	app.Post("/:orderID/:orderID", guard, never)
+	app.Post("/by/hand/:orderID/:orderID", byHand, never)
 	app.Post("/:orderID", guard, nothing)
 	url := serve(t, app)
 	want(t, overhttp.Post(t, url+"/42/43", ""), http.StatusInternalServerError)
+	want(t, overhttp.Post(t, url+"/by/hand/42/43", ""), http.StatusInternalServerError)
 	want(t, overhttp.Post(t, url+"/42", ""), http.StatusOK)
 }
 
@@ -64,8 +71,8 @@ func TestErrorsOpenNoWindow(t *testing.T) {
 		app := guarded(locker, func(fiber.Ctx) error { return want }, core.NoWait(), core.KeepFor(time.Hour))
 		url := serve(t, app)
 		for range 2 {
-			if a := overhttp.Post(t, url+"/orders/42", ""); a.Status == http.StatusConflict || a.Status < 400 {
-				t.Errorf("status %d", a.Status)
+			if a := overhttp.Post(t, url+"/orders/42", ""); a.Status < 400 || a.Body != failure.Error() {
+				t.Errorf("%d %q, want %v", a.Status, a.Body, failure)
 			}
 		}
 	}
@@ -102,6 +109,7 @@ func TestLocksInside(t *testing.T) {
 		if err := locker.Do(c, "orderID=42", func(context.Context) error { return nil }, core.NoWait()); err != nil {
 			t.Errorf("re-entry: %v", err)
 		}
+		c.Status(http.StatusTeapot)
 		return locker.Do(c.Context(), "stock:42", func(context.Context) error { return nil }, core.NoWait())
 	}))
 	want(t, overhttp.Post(t, url+"/orders/42", ""), http.StatusConflict)

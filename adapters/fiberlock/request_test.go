@@ -1,10 +1,8 @@
 package fiberlock_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -17,31 +15,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
-
-// exchange sends requests as they are, on one connection, and returns the statuses.
-func exchange(t *testing.T, url string, requests ...string) (statuses []int) {
-	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	answers := bufio.NewReader(conn)
-	for _, request := range requests {
-		if _, err := io.WriteString(conn, request+" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.Copy(io.Discard, response.Body); err != nil {
-			t.Fatal(err)
-		}
-		statuses = append(statuses, response.StatusCode)
-	}
-	return statuses
-}
 
 // What the lock is by is what the handler finds.
 func TestKeyIsWhatTheHandlerReads(t *testing.T) {
@@ -70,7 +43,7 @@ func TestKeyIsWhatTheHandlerReads(t *testing.T) {
 				}
 				return nil
 			})
-			if got := exchange(t, serve(t, app), c.request); got[0] != http.StatusOK {
+			if got := overhttp.Exchange(t, serve(t, app), c.request); got[0] != http.StatusOK {
 				t.Errorf("status %d", got)
 			}
 		})
@@ -98,7 +71,7 @@ func TestDotSegmentsAreRefused(t *testing.T) {
 		"/plain/a/b": http.StatusOK, "/plain//a/b": http.StatusBadRequest,
 	}
 	for path, status := range want {
-		if got := exchange(t, serve(t, app), "POST "+path); got[0] != status {
+		if got := overhttp.Exchange(t, serve(t, app), "POST "+path); got[0] != status {
 			t.Errorf("%s: status %d, want %d", path, got[0], status)
 		}
 	}
@@ -114,7 +87,7 @@ func TestKeyIsCopied(t *testing.T) {
 		return c.Next()
 	}, fiberlock.With(locker).By(byHand), nothing)
 	requests := []string{"POST /order-1", "POST /order-2", "POST /order-3"}
-	exchange(t, serve(t, app), requests...)
+	overhttp.Exchange(t, serve(t, app), requests...)
 	for i := range requests {
 		if key := heard.Next(t, core.EventReleased).Key; key != fmt.Sprintf("order-%d", i+1) {
 			t.Errorf("the lock of request %d is now %q", i+1, key)

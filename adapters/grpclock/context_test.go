@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/adapters/grpclock"
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
@@ -29,10 +30,10 @@ func TestLoss(t *testing.T) {
 		"done meanwhile": {func(context.Context) error { return nil }, codes.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
-			locker, _ := newLocker(t)
+			locker, _ := overhttp.NewLocker(t)
 			client := serve(t, &service{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 				locktest.Lose(t, locker, "orderID=42")
-				receive(t, ctx.Done(), "the end of the context")
+				overhttp.Receive(t, ctx.Done(), "the end of the context")
 				return &pb.SimpleResponse{}, c.report(ctx)
 			}}, guards(locker)...)
 			_, err := client.UnaryCall(background, call("42"))
@@ -43,7 +44,7 @@ func TestLoss(t *testing.T) {
 
 // A handler may take the lock again, and is not told apart from a stranger for others.
 func TestLocksInside(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	locktest.Hold(t, locker, "stock:42")
 	client := serve(t, &service{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		err := locker.Do(ctx, "orderID=42", func(context.Context) error { return nil }, core.NoWait())
@@ -57,29 +58,29 @@ func TestLocksInside(t *testing.T) {
 }
 
 func TestCancelEndsTheWait(t *testing.T) {
-	locker, heard := newLocker(t)
-	client := serve(t, &service{}, guards(locker, core.Wait(patience))...)
+	locker, heard := overhttp.NewLocker(t)
+	client := serve(t, &service{}, guards(locker, core.Wait(overhttp.Patience))...)
 	release := locktest.Hold(t, locker, "orderID=42")
-	heard.next(t, core.EventAcquired) // by Hold
+	heard.Next(t, core.EventAcquired) // by Hold
 	ctx, cancel := context.WithCancel(background)
 	done := make(chan error, 1)
 	go func() {
 		_, err := client.UnaryCall(ctx, call("42"))
 		done <- err
 	}()
-	heard.next(t, core.EventWaiting)
+	heard.Next(t, core.EventWaiting)
 	cancel()
-	wantCode(t, receive(t, done, "the answer"), codes.Canceled)
-	if reason := heard.next(t, core.EventBusy).Reason; reason != "canceled" {
+	wantCode(t, overhttp.Receive(t, done, "the answer"), codes.Canceled)
+	if reason := heard.Next(t, core.EventBusy).Reason; reason != "canceled" {
 		t.Errorf("the wait ended with %q", reason)
 	}
 	release()
-	wantFree(t, locker)
+	overhttp.WantFree(t, locker)
 }
 
 // The server answers before the client has noticed by itself.
 func TestDeadlineWhileWaiting(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	locktest.Hold(t, locker, "orderID=42")
 	ctx, cancel := context.WithDeadline(background, time.Now())
 	defer cancel()

@@ -118,14 +118,11 @@ func mustMethod[M proto.Message](method string, streams bool) {
 		panic("grpclock: the type of the message is no generated one")
 	}
 	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
-	found, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
-	if err != nil {
-		panic(fmt.Sprintf("grpclock: there is no method %q: %v", method, err))
-	}
+	found, _ := protoregistry.GlobalFiles.FindDescriptorByName(name)
 	d, ok := found.(protoreflect.MethodDescriptor)
 	switch want := m.ProtoReflect().Descriptor().FullName(); {
 	case !ok || method != fmt.Sprintf("/%s/%s", d.Parent().FullName(), d.Name()):
-		panic(fmt.Sprintf("grpclock: %q is no method: take it from the generated code", method))
+		panic(fmt.Sprintf("grpclock: there is no method %q: take it from the generated code", method))
 	case d.Input().FullName() != want:
 		panic(fmt.Sprintf("grpclock: %s takes a %s, not a %s", method, d.Input().FullName(), want))
 	case (d.IsStreamingClient() || d.IsStreamingServer()) != streams:
@@ -151,14 +148,10 @@ func (g *guard[M]) serve(ctx context.Context, message M, handler func(context.Co
 		failure = handler(ctx)
 		return failure
 	}, g.options...)
-	switch {
-	case !ran:
+	if !ran {
 		return g.refuse(ctx, err)
-	case failure == nil:
-		return nil // what went wrong with the lock meanwhile, core has logged
-	default:
-		return conceal(failure, err)
 	}
+	return conceal(failure, err) // nil after a success: what went wrong with the lock meanwhile, core has logged
 }
 
 // stream is what the handler of a stream works with.

@@ -2,11 +2,9 @@ package grpclock_test
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -20,12 +18,9 @@ import (
 	"github.com/latchkey-go/latchkey/adapters/grpclock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/keyfunc"
-	"github.com/latchkey-go/latchkey/locktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const patience = time.Minute // only a test that hangs meets it
 
 // service has a method for each kind of handler.
 type service struct {
@@ -106,47 +101,6 @@ func serve(t *testing.T, s *service, opts ...grpc.ServerOption) pb.TestServiceCl
 	return pb.NewTestServiceClient(client)
 }
 
-// events are what an Observer hears.
-type events chan core.Event
-
-func (e events) Observe(ctx context.Context, event core.Event) context.Context {
-	e <- event
-	return ctx
-}
-
-// next returns the next event of that kind.
-func (e events) next(t *testing.T, kind core.EventKind) core.Event {
-	t.Helper()
-	timeout := time.After(patience)
-	for {
-		select {
-		case event := <-e:
-			if event.Kind == kind {
-				return event
-			}
-		case <-timeout:
-			t.Fatalf("there is no event of kind %d", kind)
-		}
-	}
-}
-
-// receive ends the test when nothing comes.
-func receive[T any](t *testing.T, from <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		t.Fatalf("still waiting: %s", what)
-		panic("unreachable")
-	}
-}
-
-func newLocker(t *testing.T) (*core.Locker, events) {
-	heard := make(events, 1000)
-	return locktest.New(t, core.Observe(heard), core.Logger(slog.New(slog.DiscardHandler))), heard
-}
-
 func wantCode(t *testing.T, err error, want codes.Code) {
 	t.Helper()
 	s := status.Convert(err)
@@ -157,12 +111,5 @@ func wantCode(t *testing.T, err error, want codes.Code) {
 		if strings.Contains(s.String(), secret) {
 			t.Errorf("the client is told %q: %v", secret, s)
 		}
-	}
-}
-
-func wantFree(t *testing.T, locker *core.Locker) {
-	t.Helper()
-	if err := locker.Do(context.Background(), "orderID=42", func(context.Context) error { return nil }, core.Wait(patience)); err != nil {
-		t.Errorf("the lock is not free: %v", err)
 	}
 }

@@ -10,9 +10,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
 
 	"github.com/latchkey-go/latchkey/adapters/grpclock"
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
@@ -36,19 +38,22 @@ func sent(t *testing.T, client pb.TestServiceClient, orders ...string) error {
 	return err
 }
 
-// bare is a stream whose client has sent one message.
-type bare struct{ grpc.ServerStream }
+// bare is a stream whose client has sent one message, which can be received unless there is an error.
+type bare struct {
+	grpc.ServerStream
+	err error
+}
 
 func (bare) Context() context.Context { return background }
 
-func (bare) RecvMsg(m any) error {
+func (b bare) RecvMsg(m any) error {
 	m.(*pb.StreamingInputCallRequest).Payload = payload("42")
-	return nil
+	return b.err
 }
 
 // A client may leave out the slash before the method, which is the same one then.
 func TestMethodWithoutASlash(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	unary := grpclock.Unary(locker, pb.TestService_UnaryCall_FullMethodName, orderID[*pb.SimpleRequest]())
 	stream := grpclock.Stream(locker, pb.TestService_StreamingInputCall_FullMethodName, orderID[*pb.StreamingInputCallRequest]())
 	ran := 0
@@ -71,9 +76,24 @@ func TestMethodWithoutASlash(t *testing.T) {
 	}
 }
 
+// What an interceptor outside, or the handler of a stream, has of another type is a mistake in the set-up.
+func TestOtherTypes(t *testing.T) {
+	locker, _ := overhttp.NewLocker(t)
+	_, err := grpclock.Unary(locker, pb.TestService_UnaryCall_FullMethodName, orderID[*pb.SimpleRequest]())(background, "42",
+		&grpc.UnaryServerInfo{FullMethod: pb.TestService_UnaryCall_FullMethodName},
+		func(context.Context, any) (any, error) { panic("the handler ran") })
+	wantCode(t, err, codes.Internal)
+	stream := grpclock.Stream(locker, pb.TestService_StreamingInputCall_FullMethodName, orderID[*pb.StreamingInputCallRequest]())
+	info := &grpc.StreamServerInfo{FullMethod: pb.TestService_StreamingInputCall_FullMethodName}
+	err = stream(nil, bare{}, info, func(_ any, s grpc.ServerStream) error { return s.RecvMsg(new(string)) })
+	wantCode(t, err, codes.Internal)
+	err = stream(nil, bare{err: status.Error(codes.DataLoss, "broken")}, info, func(any, grpc.ServerStream) error { panic("the handler ran") })
+	wantCode(t, err, codes.DataLoss) // a message that cannot be received is answered as without a guard
+}
+
 // The handler sees all messages, under the lock of the first one.
 func TestStreamOfInput(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	client := serve(t, &service{input: func(stream inputs) error {
 		k, held := core.FromContext(stream.Context())
 		if !held || k.Key() != "orderID=42" {
@@ -96,11 +116,11 @@ func TestStreamOfInput(t *testing.T) {
 		return stream.SendAndClose(&pb.StreamingInputCallResponse{})
 	}}, guards(locker)...)
 	wantCode(t, sent(t, client, "42", "1", "2"), codes.OK)
-	wantFree(t, locker)
+	overhttp.WantFree(t, locker)
 }
 
 func TestStreamRefusals(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	client := serve(t, &service{}, guards(locker, core.NoWait())...)
 	wantCode(t, sent(t, client), codes.InvalidArgument)
 	wantCode(t, sent(t, client, "forty-two"), codes.InvalidArgument)
@@ -111,7 +131,7 @@ func TestStreamRefusals(t *testing.T) {
 }
 
 func TestStreamOfOutput(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	client := serve(t, &service{output: func(r *pb.StreamingOutputCallRequest, stream outputs) error {
 		if _, held := core.FromContext(stream.Context()); !held || string(r.GetPayload().GetBody()) != "42" {
 			t.Errorf("request %v, held %v", r, held)
@@ -139,7 +159,7 @@ func TestStreamOfOutput(t *testing.T) {
 
 // A handler that waits for a message does not see it when the lock was lost meanwhile.
 func TestStreamDropsWhatCameAfterTheLoss(t *testing.T) {
-	locker, _ := newLocker(t)
+	locker, _ := overhttp.NewLocker(t)
 	waiting := make(chan struct{})
 	client := serve(t, &service{duplex: func(stream talk) error {
 		if _, err := stream.Recv(); err != nil {
@@ -163,7 +183,7 @@ func TestStreamDropsWhatCameAfterTheLoss(t *testing.T) {
 		}
 	}
 	send()
-	receive(t, waiting, "the handler")
+	overhttp.Receive(t, waiting, "the handler")
 	send()
 	locktest.Lose(t, locker, "orderID=42")
 	_, err = stream.Recv()
@@ -171,19 +191,19 @@ func TestStreamDropsWhatCameAfterTheLoss(t *testing.T) {
 }
 
 func TestStreamsExcludeOneAnother(t *testing.T) {
-	locker, heard := newLocker(t)
+	locker, heard := overhttp.NewLocker(t)
 	entered, leave := make(chan struct{}, 2), make(chan struct{})
 	client := serve(t, &service{input: func(stream inputs) error {
 		entered <- struct{}{}
 		<-leave
 		return stream.SendAndClose(&pb.StreamingInputCallResponse{})
-	}}, guards(locker, core.Wait(patience))...)
+	}}, guards(locker, core.Wait(overhttp.Patience))...)
 	done := make(chan error, 2)
 	for range 2 {
 		go func() { done <- sent(t, client, "42") }()
-		heard.next(t, core.EventWaiting)
+		heard.Next(t, core.EventWaiting)
 	}
-	receive(t, entered, "the first stream")
+	overhttp.Receive(t, entered, "the first stream")
 	select {
 	case <-entered:
 		t.Error("two streams are inside")
@@ -191,14 +211,14 @@ func TestStreamsExcludeOneAnother(t *testing.T) {
 	}
 	close(leave)
 	for range 2 {
-		wantCode(t, receive(t, done, "the answers"), codes.OK)
+		wantCode(t, overhttp.Receive(t, done, "the answers"), codes.OK)
 	}
 }
 
 // A client that goes ends its wait, and one that goes while its handler runs ends the
 // handler's context.
 func TestStreamCancelled(t *testing.T) {
-	locker, heard := newLocker(t)
+	locker, heard := overhttp.NewLocker(t)
 	client := serve(t, &service{duplex: func(stream talk) error {
 		_, _ = stream.Recv()
 		_, err := stream.Recv()
@@ -206,7 +226,7 @@ func TestStreamCancelled(t *testing.T) {
 			t.Errorf("err %v, context %v", err, stream.Context().Err())
 		}
 		return err
-	}}, guards(locker, core.Wait(patience), core.KeepFor(time.Hour))...)
+	}}, guards(locker, core.Wait(overhttp.Patience), core.KeepFor(time.Hour))...)
 	open := func() (cancel func()) {
 		ctx, cancel := context.WithCancel(background)
 		stream, err := client.FullDuplexCall(ctx)
@@ -219,14 +239,14 @@ func TestStreamCancelled(t *testing.T) {
 		return cancel
 	}
 	leave := open()
-	heard.next(t, core.EventAcquired)
+	heard.Next(t, core.EventAcquired)
 	giveUp := open()
-	heard.next(t, core.EventWaiting)
+	heard.Next(t, core.EventWaiting)
 	giveUp()
-	if reason := heard.next(t, core.EventBusy).Reason; reason != "canceled" {
+	if reason := heard.Next(t, core.EventBusy).Reason; reason != "canceled" {
 		t.Errorf("the wait ended with %q", reason)
 	}
 	leave()
-	heard.next(t, core.EventReleased)
-	wantFree(t, locker)
+	heard.Next(t, core.EventReleased)
+	overhttp.WantFree(t, locker)
 }

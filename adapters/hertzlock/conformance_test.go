@@ -31,8 +31,8 @@ func TestConformance(t *testing.T) {
 			if c.Weight > 0 {
 				cfg.Weight = func(*app.RequestContext) int { return c.Weight }
 			}
-			if c.Skip {
-				cfg.Skip = func(*app.RequestContext) bool { return true }
+			if c.Skip != nil {
+				cfg.Skip = func(*app.RequestContext) bool { return c.Skip() }
 			}
 			return hertzlock.New(cfg)
 		},

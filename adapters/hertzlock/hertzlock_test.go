@@ -3,6 +3,7 @@ package hertzlock_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -40,18 +41,38 @@ func want(t *testing.T, a overhttp.Answer, status int) {
 
 // A group, and h.Use before the routes, know the route. What is no route is none still.
 func TestUse(t *testing.T) {
-	locker, heard := overhttp.NewLocker(t)
+	var log overhttp.Log
+	locker, heard := overhttp.NewLocker(t, core.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	url := serve(t, func(h *server.Hertz) {
-		h.Use(hertzlock.With(locker).ByParam("orderID"))
+		h.Use(hertzlock.With(locker).ByParam("orderID"), hertzlock.With(locker).By(keyfunc.Optional(keyfunc.Header("X-Order"))))
 		h.POST("/orders/:orderID", nothing)
 		h.POST("/twice/:orderID/:orderID", nothing)
+		h.POST("/users/:userID", nothing)
 	})
 	want(t, overhttp.Post(t, url+"/orders/42", ""), http.StatusOK)
 	if key := heard.Next(t, core.EventAcquired).Key; key != "orderID=42" {
 		t.Errorf("key %s", key)
 	}
-	want(t, overhttp.Post(t, url+"/nowhere", ""), http.StatusNotFound)
+	want(t, overhttp.Post(t, url+"/nowhere", "", "X-Order", "42"), http.StatusNotFound)
 	want(t, overhttp.Post(t, url+"/twice/42/43", ""), http.StatusInternalServerError)
+	for range 2 {
+		want(t, overhttp.Post(t, url+"/users/7", ""), http.StatusOK)
+	}
+	if n := log.Count("is not guarded"); n != 1 {
+		t.Errorf("%d lines of a route that is not guarded", n)
+	}
+}
+
+// A function that has its key may have tried a parameter that the route has not, but not one that it has twice.
+func TestParameterThatIsDeclaredTwice(t *testing.T) {
+	locker, _ := overhttp.NewLocker(t)
+	url := serve(t, func(h *server.Hertz) {
+		h.POST("/:orderID/:orderID", hertzlock.With(locker).By(func(r keyfunc.Request) (string, error) {
+			r.Param("orderID")
+			return "a key all the same", nil
+		}), func(context.Context, *app.RequestContext) { t.Error("the handler ran") })
+	})
+	want(t, overhttp.Post(t, url+"/42/43", ""), http.StatusInternalServerError)
 }
 
 // By has a request without a route refused, for it has no key; that is not the set-up's fault.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,9 +60,34 @@ func TestClientLeavesWhileServed(t *testing.T) {
 	overhttp.WantFree(t, locker)
 }
 
+// A client that has left gets no body, whoever makes those of refusals.
+func TestClientHasLeft(t *testing.T) {
+	locker, _ := overhttp.NewLocker(t)
+	url := serve(t, func(h *server.Hertz) {
+		h.Use(func(ctx context.Context, c *app.RequestContext) {
+			ctx, leave := context.WithCancel(ctx)
+			leave()
+			c.Next(ctx)
+		})
+		h.POST("/plain/:orderID", hertzlock.With(locker).By(orderID), nothing)
+		h.POST("/own/:orderID", hertzlock.New(hertzlock.Config{Locker: locker, Key: orderID,
+			OnRefused: func(context.Context, *app.RequestContext, error) { t.Error("OnRefused was called") }}), nothing)
+	})
+	for _, route := range []string{"/plain/42", "/own/42"} {
+		if a := overhttp.Post(t, url+route, ""); a.Status != 499 || a.Body != "" {
+			t.Errorf("%s: %d %q", route, a.Status, a.Body)
+		}
+	}
+}
+
 // A handler that returns without a word when its time is over has not succeeded.
 func TestSilenceOpensNoWindow(t *testing.T) {
-	for _, says := range []string{"", "paid"} {
+	for name, says := range map[string]func(*app.RequestContext){
+		"nothing":           func(*app.RequestContext) {},
+		"a text":            func(c *app.RequestContext) { c.String(http.StatusOK, "paid") },
+		"a status":          func(c *app.RequestContext) { c.SetStatusCode(http.StatusNoContent) },
+		"a stream, of none": func(c *app.RequestContext) { c.SetBodyStream(strings.NewReader(""), -1) },
+	} {
 		locker, _ := overhttp.NewLocker(t)
 		url := serve(t, func(h *server.Hertz) {
 			h.POST("/orders/:orderID", func(ctx context.Context, c *app.RequestContext) {
@@ -72,16 +98,12 @@ func TestSilenceOpensNoWindow(t *testing.T) {
 			}, hertzlock.With(locker).By(orderID, core.NoWait(), core.KeepFor(time.Hour)), func(ctx context.Context, c *app.RequestContext) {
 				c.MustGet("leave").(context.CancelFunc)()
 				<-ctx.Done()
-				if says != "" {
-					c.String(http.StatusOK, says)
-				}
+				says(c)
 			})
 		})
-		want(t, overhttp.Post(t, url+"/orders/42", ""), http.StatusOK)
-		if says == "" {
-			overhttp.WantFree(t, locker)
-		} else {
-			want(t, overhttp.Post(t, url+"/orders/42", ""), http.StatusConflict)
+		overhttp.Post(t, url+"/orders/42", "")
+		if again := overhttp.Post(t, url+"/orders/42", ""); (again.Status == http.StatusConflict) != (name != "nothing") {
+			t.Errorf("after %s: %d", name, again.Status)
 		}
 	}
 }

@@ -1,11 +1,9 @@
 package hertzlock_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -19,31 +17,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
-
-// exchange sends requests as they are, on one connection, and returns the statuses.
-func exchange(t *testing.T, url string, requests ...string) (statuses []int) {
-	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	answers := bufio.NewReader(conn)
-	for _, request := range requests {
-		if _, err := io.WriteString(conn, request+" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.Copy(io.Discard, response.Body); err != nil {
-			t.Fatal(err)
-		}
-		statuses = append(statuses, response.StatusCode)
-	}
-	return statuses
-}
 
 // What the lock is by is what the handler finds.
 func TestKeyIsWhatTheHandlerReads(t *testing.T) {
@@ -71,7 +44,7 @@ func TestKeyIsWhatTheHandlerReads(t *testing.T) {
 					}
 				})
 			})
-			if got := exchange(t, url, c.request); got[0] != http.StatusOK {
+			if got := overhttp.Exchange(t, url, c.request); got[0] != http.StatusOK {
 				t.Errorf("status %d", got)
 			}
 		})
@@ -92,7 +65,7 @@ func TestDotSegmentsAreRefused(t *testing.T) {
 		"/orders/42/.pay": http.StatusOK, "/orders/42/%2e%2e/43/pay": http.StatusOK,
 		"/orders/42/..;/43/pay": http.StatusBadRequest, "/orders/42/..%5c43": http.StatusBadRequest,
 	} {
-		if got := exchange(t, url, "POST "+path); got[0] != status {
+		if got := overhttp.Exchange(t, url, "POST "+path); got[0] != status {
 			t.Errorf("%s: status %d, want %d", path, got[0], status)
 		}
 	}
@@ -109,7 +82,7 @@ func TestKeyIsCopied(t *testing.T) {
 		}, hertzlock.With(locker).By(byHand), nothing)
 	})
 	requests := []string{"POST /order-1", "POST /order-2", "POST /order-3"}
-	exchange(t, url, requests...)
+	overhttp.Exchange(t, url, requests...)
 	for i := range requests {
 		if key := heard.Next(t, core.EventReleased).Key; key != fmt.Sprintf("order-%d", i+1) {
 			t.Errorf("the lock of request %d is now %q", i+1, key)

@@ -242,18 +242,18 @@ func TestShutdownSnoozesWhoWaits(t *testing.T) {
 }
 
 func TestSetUpMistakesPanic(t *testing.T) {
-	for name, f := range map[string]func(){
-		"no path":      func() { riverlock.ByPayload("") },
-		"bad template": func() { riverlock.ByTemplate("{payload}") },
-		"no key":       func() { riverlock.By(nil) },
-		"bad option":   func() { riverlock.ByPayload("orderID", core.Lease(-1)) },
-		"bad common":   func() { riverlock.With(nil, core.Owner("me")) },
+	for begins, f := range map[string]func(){
+		"keyfunc: Payload":             func() { riverlock.ByPayload("") },
+		"riverlock: ByTemplate: ":      func() { riverlock.ByTemplate("{payload}") },
+		"riverlock: By needs":          func() { riverlock.By(nil) },
+		"riverlock: bad option: Lease": func() { riverlock.ByPayload("orderID", core.Lease(-1)) },
+		"riverlock: bad option: Owner": func() { riverlock.With(nil, core.Owner("me")) },
 	} {
 		func() {
 			defer func() {
 				text, _ := recover().(string)
-				if own := strings.HasPrefix(text, "riverlock: "); !own && !strings.HasPrefix(text, "keyfunc: ") {
-					t.Errorf("%s: %q", name, text)
+				if !strings.HasPrefix(text, begins) {
+					t.Errorf("%s: %q", begins, text)
 				}
 			}()
 			f()

@@ -63,9 +63,6 @@ func (g *Guards) ByTemplate(template string, opts ...core.Option) message.Handle
 // ByMetadata locks by a value of the message's metadata. The key is "orderID=42", as that of ByPayload. It panics when name is empty or
 // an option bad.
 func (g *Guards) ByMetadata(name string, opts ...core.Option) message.HandlerMiddleware {
-	if name == "" {
-		panic(`watermilllock: ByMetadata needs a name, such as "orderID"`)
-	}
 	return g.guard(name, keyfunc.Named(name, func(m *message.Message) (string, error) {
 		return m.Metadata.Get(name), nil // an empty key counts as missing
 	}), opts)
@@ -140,7 +137,7 @@ func (g *Guards) handle(m *message.Message, next message.HandlerFunc, key keyfun
 		return failure
 	}, opts...)
 	switch {
-	case ran && err == nil:
+	case err == nil:
 		return produced, nil
 	case ran:
 		return nil, err

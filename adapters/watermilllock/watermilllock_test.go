@@ -229,20 +229,20 @@ func TestMessageThatCannotWaitIsHeld(t *testing.T) {
 }
 
 func TestSetUpMistakesPanic(t *testing.T) {
-	for name, f := range map[string]func(){
-		"no path":       func() { watermilllock.ByPayload("") },
-		"no name":       func() { watermilllock.ByMetadata("") },
-		"bad template":  func() { watermilllock.ByTemplate("{payload}") },
-		"no key":        func() { watermilllock.By(nil) },
-		"no key at all": func() { watermilllock.ByMessage(nil) },
-		"bad option":    func() { watermilllock.ByPayload("orderID", core.Lease(-1)) },
-		"bad common":    func() { watermilllock.With(nil, core.Owner("me")) },
+	for begins, f := range map[string]func(){
+		"keyfunc: Payload":                 func() { watermilllock.ByPayload("") },
+		"keyfunc: Named":                   func() { watermilllock.ByMetadata("") },
+		"watermilllock: ByTemplate: ":      func() { watermilllock.ByTemplate("{payload}") },
+		"watermilllock: By needs":          func() { watermilllock.By(nil) },
+		"watermilllock: ByMessage needs":   func() { watermilllock.ByMessage(nil) },
+		"watermilllock: bad option: Lease": func() { watermilllock.ByPayload("orderID", core.Lease(-1)) },
+		"watermilllock: bad option: Owner": func() { watermilllock.With(nil, core.Owner("me")) },
 	} {
 		func() {
 			defer func() {
 				text, _ := recover().(string)
-				if own := strings.HasPrefix(text, "watermilllock: "); !own && !strings.HasPrefix(text, "keyfunc: ") {
-					t.Errorf("%s: %q", name, text)
+				if !strings.HasPrefix(text, begins) {
+					t.Errorf("%s: %q", begins, text)
 				}
 			}()
 			f()

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/latchkey-go/latchkey/examples/internal/start"
+	"github.com/latchkey-go/latchkey/locktest"
 )
 
 // The servers that a test starts are this program again.
@@ -93,6 +97,28 @@ func TestAnswers(t *testing.T) {
 		if a := ask(t, c.of, trial.healthy.URL); a.status != c.want {
 			t.Errorf("%+v: %v, want %d", c.of, a, c.want)
 		}
+	}
+}
+
+// Without its database the shop says that it does not know, and the log why.
+func TestDatabaseDown(t *testing.T) {
+	db, err := open(t.Context(), filepath.Join(t.TempDir(), "shop.db"), new(steps))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	var log bytes.Buffer
+	shop := newShop(locktest.New(t), db, slog.New(slog.NewTextHandler(&log, nil)))
+	request := httptest.NewRequest(http.MethodPost, "/orders/42/payments", strings.NewReader("60"))
+	request.SetBasicAuth("ann", "")
+	request.Header.Set("Idempotency-Key", "1")
+	got := httptest.NewRecorder()
+	shop.ServeHTTP(got, request)
+	if got.Code != http.StatusServiceUnavailable || strings.Contains(got.Body.String(), "database") {
+		t.Errorf("%d %q", got.Code, got.Body)
+	}
+	if !strings.Contains(log.String(), "order=42") || !strings.Contains(log.String(), "database is closed") {
+		t.Errorf("log %q", log.String())
 	}
 }
 

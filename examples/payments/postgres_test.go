@@ -70,17 +70,19 @@ func databaseAt(folder string) string {
 	return "postgres:///postgres?" + url.Values{"host": {folder}, "user": {"shop"}, "sslmode": {"disable"}}.Encode()
 }
 
-// find returns the path of a program of PostgreSQL: Debian has them beside the usual folders.
+// find returns the path of a program of PostgreSQL: Debian and Homebrew have them beside the usual folders.
 func find(t *testing.T, name string) string {
 	t.Helper()
 	if found, err := exec.LookPath(name); err == nil {
 		return found
 	}
-	found, err := filepath.Glob("/usr/lib*/postgresql/*/bin/" + name)
-	if err != nil || len(found) == 0 {
-		t.Fatalf("there is no %s: %v", name, err)
+	for _, folder := range []string{"/usr/lib*/postgresql/*", "/opt/homebrew/opt/postgresql@*", "/usr/local/opt/postgresql@*"} {
+		if found, err := filepath.Glob(filepath.Join(folder, "bin", name)); err == nil && len(found) > 0 {
+			return found[len(found)-1]
+		}
 	}
-	return found[len(found)-1]
+	t.Fatalf("there is no %s", name)
+	panic("unreachable")
 }
 
 // notAsRoot has PostgreSQL, which refuses to run as root, run as another user, to whom the folder is given.

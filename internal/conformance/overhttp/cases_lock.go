@@ -171,6 +171,9 @@ func severalKeys[M any](h *harness[M]) {
 	if a := h.post(url, body, "Content-Type", "application/json"); a.Status != http.StatusOK || a.Body != body {
 		h.Errorf("%v", a)
 	}
+	if name := h.heard.Next(h.T, core.EventAcquired).Name; name != "account" {
+		h.Errorf("name %q", name)
+	}
 	locktest.Hold(h.T, h.locker, "account=2")
 	h.want(h.post(url, body, "Content-Type", "application/json"), http.StatusConflict)
 }
@@ -178,7 +181,7 @@ func severalKeys[M any](h *harness[M]) {
 func skipped[M any](h *harness[M]) {
 	locktest.Hold(h.T, h.locker, "orderID=42")
 	for name, guard := range map[string]M{
-		"Skip":     h.New(Config{Locker: h.locker, Param: "orderID", Skip: true}),
+		"Skip":     h.New(Config{Locker: h.locker, Param: "orderID", Skip: func() bool { return true }}),
 		"Optional": h.With(h.locker).By(keyfunc.Optional(keyfunc.Header("X-Order"))),
 	} {
 		url := h.serve(guard, func(c Call) {
@@ -188,4 +191,6 @@ func skipped[M any](h *harness[M]) {
 		})
 		h.want(h.post(url, ""), http.StatusOK)
 	}
+	waits := Config{Locker: h.locker, Param: "orderID", Skip: func() bool { return false }, Options: []core.Option{core.NoWait()}}
+	h.want(h.post(h.serve(h.New(waits), h.never), ""), http.StatusConflict)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -37,7 +38,11 @@ func unavailable[M any](h *harness[M]) {
 func defaultLocker[M any](h *harness[M]) {
 	core.SetDefault(nil)
 	url := h.serve(h.With(nil).By(orderID), nothing)
-	h.want(h.post(url, ""), http.StatusInternalServerError)
+	a := h.post(url, "")
+	h.want(a, http.StatusInternalServerError)
+	if !strings.Contains(a.Body, "The service cannot process this request.") {
+		h.Errorf("%q is no refusal", a.Body)
+	}
 	core.SetDefault(h.locker)
 	defer core.SetDefault(nil)
 	h.want(h.post(url, ""), http.StatusOK)
@@ -117,6 +122,9 @@ func byFunctions[M any](h *harness[M]) {
 		"line=7":            with.ByQuery("line"),
 		"order:42:user:u1":  with.ByTemplate("order:{param.orderID}:user:{header.X-User-ID}"),
 		"orderID=42:line=7": with.By(keyfunc.Join(keyfunc.Param("orderID"), keyfunc.Query("line"))),
+		"true": with.By(func(r keyfunc.Request) (string, error) { // what one part has read of the body is there for the next
+			return strconv.FormatBool(r.HTTP() == r.HTTP()), nil
+		}),
 	} {
 		url := h.serve(guard, func(c Call) {
 			if lock, held := core.FromContext(c.Context()); !held || lock.Key() != key {
@@ -125,6 +133,9 @@ func byFunctions[M any](h *harness[M]) {
 		})
 		h.want(h.post(url+"?line=7", "", "X-User-ID", "u1"), http.StatusOK)
 	}
+	// A path that can be read in two ways is no matter where the key is of something else.
+	url := h.Serve(h.T, Route[M]{"/orders/{orderID}/{more}/{most}", with.ByHeader("X-User-ID"), nothing})
+	h.want(h.post(url+"/orders/42/..;/43", "", "X-User-ID", "u1"), http.StatusOK)
 }
 
 func overrides[M any](h *harness[M]) {
@@ -157,7 +168,7 @@ func badSetUp[M any](h *harness[M]) {
 		func() {
 			defer func() {
 				said, _ := recover().(string)
-				if len(said) < len(h.Name) || said[:len(h.Name)] != h.Name {
+				if !strings.HasPrefix(said, h.Name) || name == "bad template" && !strings.HasPrefix(said, h.Name+": ByTemplate: ") {
 					h.Errorf("%s: panic %q", name, said)
 				}
 			}()
@@ -175,9 +186,17 @@ func told[M any](h *harness[M]) {
 		h.Errorf("event %+v", refused)
 	}
 	release()
+	for _, own := range []error{keyfunc.ErrMissing, keyfunc.ErrNotSetUp} { // others count as malformed
+		url = h.serve(h.With(h.locker).By(func(keyfunc.Request) (string, error) { return "", own }), h.never)
+		h.post(url, "")
+		if err := h.heard.Next(h.T, core.EventRefused).Err; !errors.Is(err, own) || errors.Is(err, keyfunc.ErrMalformed) {
+			h.Errorf("error %v, want %v", err, own)
+		}
+	}
+	before := h.log.Count("level=ERROR")
 	url = h.serve(h.With(h.locker).ByParam("orderid"), h.never)
 	h.want(h.post(url, ""), http.StatusInternalServerError)
-	if n := h.log.count("level=ERROR"); n != 1 {
+	if n := h.log.Count("level=ERROR") - before; n != 1 {
 		h.Errorf("%d errors in the log", n)
 	}
 }

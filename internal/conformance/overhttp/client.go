@@ -1,10 +1,12 @@
 package overhttp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -50,6 +52,31 @@ func Send(ctx context.Context, url, body string, header ...string) (Answer, erro
 	return Answer{response.StatusCode, response.Header, string(text)}, err
 }
 
+// Exchange sends requests as they are, on one connection, and returns the statuses.
+func Exchange(t *testing.T, url string, requests ...string) (statuses []int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answers := bufio.NewReader(conn)
+	for _, request := range requests {
+		if _, err := io.WriteString(conn, request+" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			t.Fatal(err)
+		}
+		statuses = append(statuses, response.StatusCode)
+	}
+	return statuses
+}
+
 // NewLocker returns a Locker of the embedded Redis that logs nothing, and what its Observer hears.
 func NewLocker(t *testing.T, opts ...core.Option) (*core.Locker, Events) {
 	heard := make(Events, 1000)
@@ -92,19 +119,20 @@ func Receive[T any](t *testing.T, from <-chan T, what string) T {
 	}
 }
 
-// logBuffer is a log that can be read while it is written.
-type logBuffer struct {
+// Log is a log that can be read while it is written.
+type Log struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (b *logBuffer) Write(p []byte) (int, error) {
+func (b *Log) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.Write(p)
 }
 
-func (b *logBuffer) count(s string) int {
+// Count returns how often s is in it.
+func (b *Log) Count(s string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Count(b.buf.String(), s)

@@ -49,7 +49,7 @@ type Config struct {
 	Shared  bool
 	Permits int // 0: not set, as with Weight
 	Weight  int
-	Skip    bool
+	Skip    func() bool
 }
 
 // Route is a handler of POST requests behind a guard. Its pattern is in net/http's form: "/orders/{orderID}".
@@ -75,7 +75,7 @@ type harness[M any] struct {
 	Adapter[M]
 	locker *core.Locker
 	heard  Events
-	log    *logBuffer
+	log    *Log
 }
 
 // Run tries all that is promised with an adapter.
@@ -101,7 +101,7 @@ func Run[M any](t *testing.T, a Adapter[M]) {
 		"Observers and the log are told of refusals":                   told[M],
 	} {
 		t.Run(promise, func(t *testing.T) {
-			h := &harness[M]{T: t, Adapter: a, log: new(logBuffer)}
+			h := &harness[M]{T: t, Adapter: a, log: new(Log)}
 			h.locker, h.heard = NewLocker(t, core.Logger(slog.New(slog.NewTextHandler(h.log, nil))))
 			keeps(h)
 		})

@@ -32,8 +32,8 @@ func TestHTTPLock(t *testing.T) {
 			if c.Weight > 0 {
 				cfg.Weight = func(*http.Request) int { return c.Weight }
 			}
-			if c.Skip {
-				cfg.Skip = func(*http.Request) bool { return true }
+			if c.Skip != nil {
+				cfg.Skip = func(*http.Request) bool { return c.Skip() }
 			}
 			return httplock.New(cfg)
 		},
