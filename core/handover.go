@@ -72,9 +72,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	case err != nil:
 		err = unavailableError(handingOver, k.Key(), err)
 	case then != nil:
-		s.mu.Lock()
-		s.life.ParkUntil(sent.Add(lasts))
-		_ = s.unlockAfter(life.Effects{})
+		s.parkUntil(sent.Add(lasts))
 		err = then()
 	}
 	if err != nil {
@@ -121,6 +119,12 @@ func (k *Lock) park(ctx context.Context, ttl, lasts time.Duration) error {
 	}
 }
 
+func (s *lease) parkUntil(until schedule.Time) {
+	s.mu.Lock()
+	s.life.ParkUntil(until)
+	_ = s.unlockAfter(life.Effects{})
+}
+
 // unpark ends a handover that has failed: the lock is held as before, or given up if it was
 // unlocked meanwhile. It returns why it is lost.
 func (k *Lock) unpark() error {
@@ -136,12 +140,15 @@ func (k *Lock) unpark() error {
 // takeBack has the lock held as before its handover. It fails when the lock is lost.
 func (k *Lock) takeBack(ctx context.Context, locks parking, r store.HandOver) error {
 	s := k.lease
-	for {
+	for delay := compensateDelay; ; delay = min(2*delay, compensateDelayMax) {
 		left := s.Lease
 		if s.Fixed {
 			left = time.Until(s.end()).Truncate(time.Millisecond)
 		}
 		sent, err := locks.TakeBack(ctx, r, max(left, time.Millisecond))
+		if conn.IsClosed(err) {
+			s.parkUntil(schedule.Now()) // nothing takes it back any more
+		}
 		switch {
 		case err == nil:
 			if !s.Fixed {
@@ -164,7 +171,8 @@ func (k *Lock) takeBack(ctx context.Context, locks parking, r store.HandOver) er
 			locks.TakeBackLater(ctx, r)
 			return k.unpark()
 		}
-		_ = conn.Pause(ctx, compensateDelay)
+		s.engine.report.warn(ctx, "taking a lock back that was not handed over failed and is repeated", "key", k.Key(), "error", err)
+		_ = conn.Pause(ctx, delay)
 	}
 }
 
