@@ -20,11 +20,11 @@ import (
 // [Lock.DropWindow] was called, and opens when the work is done. The ticket has 128 random bits, of
 // which Redis has a digest; whoever has it can take the lock.
 //
-// Afterwards Context ends with [ErrHandedOver], and Unlock and Abort return nil: the lock is not this
-// handle's any more. An error means that it is held as before, unless that is [ErrLost], or [ErrClosed]
-// of [Locker.Close]: [ErrNotHeld] for an inner handle, one with an inner one open, and a lock that is
-// shared or a permit; [ErrUnavailable] when Redis has not answered. A lock of [NewQuorum] cannot be
-// handed over.
+// Afterwards Context ends with [ErrHandedOver], unless [Locker.Close] has ended it by then, and Unlock
+// and Abort return nil: the lock is not this handle's any more. An error means that it is held as
+// before, unless that is [ErrLost], or [ErrClosed] of Close: [ErrNotHeld] for an inner handle, one with
+// an inner one open, and a lock that is shared or a permit; [ErrUnavailable] when Redis has not
+// answered. A lock of [NewQuorum] cannot be handed over.
 //
 // It blocks for one request to Redis, whatever becomes of ctx, unless that ends before. When it is
 // unknown whether the lock was parked, it has that taken back, and blocks until Redis has said so, at

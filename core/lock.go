@@ -153,8 +153,12 @@ func (k *Lock) isIn(states ...life.Handle) bool {
 func (k *Lock) usable() error {
 	s := k.lease
 	s.mu.Lock()
-	overdue := s.life.IsOverdue()
-	if loss := s.unlockAfter(s.life.Check(schedule.Now())); loss != nil || !overdue {
+	overdue, passed := s.life.IsOverdue(), k.state == life.Passed
+	loss := s.unlockAfter(s.life.Check(schedule.Now()))
+	switch {
+	case passed: // it is not this handle's any more, whatever has become of the lease
+		return nil
+	case loss != nil || !overdue:
 		return loss
 	}
 	return maxHoldError(k.Key())
