@@ -12,7 +12,7 @@ type lockCall struct {
 	engine *engine
 	outer  *lease // of another Locker, which the context holds already; nil: it holds none
 	group  *group
-	memory *lockMemory // for the lock, of that for all locks of a call; nil: it has memory of its own
+	memory *lockMemory // of that for several locks, which have one owner; nil: no other lock has it
 }
 
 // errNotEntered is why a call has entered no lock: its context holds none of that name by its Locker.

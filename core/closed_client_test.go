@@ -1,12 +1,15 @@
 package core_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 // A client that was closed before its Locker never works again: nothing waits for it.
@@ -33,6 +36,15 @@ func TestClientClosedBeforeItsLocker(t *testing.T) {
 			_ = client.Close()
 			_, why := endOf(k.Context())
 			wantErr(t, why, core.ErrLost)
+		},
+		"not handed over": func(t *testing.T, s *embedded, l *core.Locker, client *redis.Client) {
+			k, why := take(t, background, l, "k"), errors.New("no")
+			err := adapter.Handover(background, k, "job", time.Hour, func() error {
+				_ = client.Close()
+				return why
+			})
+			wantErr(t, err, why, core.ErrLost)
+			wantErr(t, context.Cause(k.Context()), core.ErrLost)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

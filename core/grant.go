@@ -1,8 +1,6 @@
 package core
 
 import (
-	"sync/atomic"
-
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
@@ -17,7 +15,6 @@ type acquisition struct {
 	ahead      bool          // the token is ahead of the clock of Redis
 	attempt    int32         // the number of that at an idempotent request; 0: it is for none
 	heldSince  schedule.Time // by this process
-	ownerKnown *atomic.Bool  // others may have holds of the owner, in any lock that it has
 }
 
 // grant is a lock that a call has got.

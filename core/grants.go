@@ -35,7 +35,7 @@ func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error
 	k := c.makeLock(g, overdueAt)
 	s := k.lease
 	if !c.owner().Usual() || s.Form.Stays() {
-		s.ownerKnown.Store(true)
+		s.ownerKnown = true
 	}
 	var err error
 	if c.ctx.Err() != nil {
@@ -73,19 +73,13 @@ func (c *lockCall) overdueAt() schedule.Time {
 // makeLock makes the lease of a lock that the call has got just now, with its first handle.
 func (c *lockCall) makeLock(g grant, overdueAt schedule.Time) *Lock {
 	m := c.memory
-	if c.memory = nil; m == nil {
+	if m == nil {
 		m = new(lockMemory)
 	}
 	s, k := &m.lease, &m.first
+	s.oneOfSeveral, c.memory = c.memory != nil, nil
 	s.acquisition, s.engine, s.first, s.name, s.token, s.since = g.acquisition, c.engine, &k.handle, c.name, g.token, schedule.Now()
 	s.life = life.New(&k.state, g.Times, overdueAt)
-	switch {
-	case s.ownerKnown != nil: // handed off
-	case c.group != nil:
-		s.ownerKnown = &c.group.ownerKnown
-	default:
-		s.ownerKnown = &s.ownOwnerKnown
-	}
 	if s.heldSince == 0 {
 		s.heldSince = s.since
 	}
@@ -200,11 +194,13 @@ func (s *lease) mayHandOffTo(call *want) bool {
 	defer s.mu.Unlock()
 	now := schedule.Now()
 	// Nothing but the token would differ for the next holder.
-	isAlike := s.engine.mayGetInMemory(call, store.Exclusive) && call.terms() == s.Terms && !s.ownerKnown.Load()
+	isAlike := s.engine.mayGetInMemory(call, store.Exclusive) && call.terms() == s.Terms
+	// It gets the owner, and may share it: nobody else may have that, in this lock or in another one.
+	hasOwnerAlone := !s.ownerKnown && !s.oneOfSeveral
 	// The next token must be below what Redis would give by its clock, should the lock end without its release.
 	held := now.Sub(s.heldSince)
 	hasToken := !s.ahead && s.token-s.redisToken < held.Microseconds()
-	return s.life.MayBeHandedOffInMemory(now) && isAlike && hasToken && held < handOffFor && !s.engine.isClosing()
+	return s.life.MayBeHandedOffInMemory(now) && isAlike && hasOwnerAlone && hasToken && held < handOffFor && !s.engine.isClosing()
 }
 
 // takeOver takes the lock, as by a hand-off in memory, if this process has released it, and the release is not on its way yet. It is

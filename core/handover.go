@@ -20,11 +20,11 @@ import (
 // [Lock.DropWindow] was called, and opens when the work is done. The ticket has 128 random bits, of
 // which Redis has a digest; whoever has it can take the lock.
 //
-// Afterwards Context ends with [ErrHandedOver], and Unlock and Abort return nil: the lock is not this
-// handle's any more. An error means that it is held as before, unless that is [ErrLost], or [ErrClosed]
-// of [Locker.Close]: [ErrNotHeld] for an inner handle, one with an inner one open, and a lock that is
-// shared or a permit; [ErrUnavailable] when Redis has not answered. A lock of [NewQuorum] cannot be
-// handed over.
+// Afterwards Context ends with [ErrHandedOver], unless [Locker.Close] has ended it by then, and Unlock
+// and Abort return nil: the lock is not this handle's any more. An error means that it is held as
+// before, unless that is [ErrLost], or [ErrClosed] of Close: [ErrNotHeld] for an inner handle, one with
+// an inner one open, and a lock that is shared or a permit; [ErrUnavailable] when Redis has not
+// answered. A lock of [NewQuorum] cannot be handed over.
 //
 // It blocks for one request to Redis, whatever becomes of ctx, unless that ends before. When it is
 // unknown whether the lock was parked, it has that taken back, and blocks until Redis has said so, at
@@ -72,9 +72,7 @@ func (k *Lock) handOver(ctx context.Context, ticket string, ttl time.Duration, t
 	case err != nil:
 		err = unavailableError(handingOver, k.Key(), err)
 	case then != nil:
-		s.mu.Lock()
-		s.life.ParkUntil(sent.Add(lasts))
-		_ = s.unlockAfter(life.Effects{})
+		s.parkUntil(sent.Add(lasts))
 		err = then()
 	}
 	if err != nil {
@@ -121,6 +119,12 @@ func (k *Lock) park(ctx context.Context, ttl, lasts time.Duration) error {
 	}
 }
 
+func (s *lease) parkUntil(until schedule.Time) {
+	s.mu.Lock()
+	s.life.ParkUntil(until)
+	_ = s.unlockAfter(life.Effects{})
+}
+
 // unpark ends a handover that has failed: the lock is held as before, or given up if it was
 // unlocked meanwhile. It returns why it is lost.
 func (k *Lock) unpark() error {
@@ -136,12 +140,15 @@ func (k *Lock) unpark() error {
 // takeBack has the lock held as before its handover. It fails when the lock is lost.
 func (k *Lock) takeBack(ctx context.Context, locks parking, r store.HandOver) error {
 	s := k.lease
-	for {
+	for delay := compensateDelay; ; delay = min(2*delay, compensateDelayMax) {
 		left := s.Lease
 		if s.Fixed {
 			left = time.Until(s.end()).Truncate(time.Millisecond)
 		}
 		sent, err := locks.TakeBack(ctx, r, max(left, time.Millisecond))
+		if conn.IsClosed(err) {
+			s.parkUntil(schedule.Now()) // nothing takes it back any more
+		}
 		switch {
 		case err == nil:
 			if !s.Fixed {
@@ -164,7 +171,8 @@ func (k *Lock) takeBack(ctx context.Context, locks parking, r store.HandOver) er
 			locks.TakeBackLater(ctx, r)
 			return k.unpark()
 		}
-		_ = conn.Pause(ctx, compensateDelay)
+		s.engine.report.warn(ctx, "taking a lock back that was not handed over failed and is repeated", "key", k.Key(), "error", err)
+		_ = conn.Pause(ctx, delay)
 	}
 }
 

@@ -68,6 +68,31 @@ func TestCloseDuringHandover(t *testing.T) {
 	}
 }
 
+// A lock that was handed over is in nobody's way, although Close was faster: whoever has the ticket gets it, and what
+// has handed it over has succeeded.
+func TestHandoverThatCloseOvertakes(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.open()
+		var ticket string
+		done := make(chan error, 1)
+		s.fail("hand_over", lateReply(1500*time.Millisecond))
+		go func() {
+			done <- l.Do(background, "k", func(ctx context.Context) (err error) {
+				k, _ := core.FromContext(ctx)
+				ticket, err = k.Handover(background, time.Minute)
+				wantErr(t, context.Cause(ctx), core.ErrClosed)
+				return err
+			})
+		}()
+		synctest.Wait()
+		wantErr(t, l.Close(within(time.Second)), context.DeadlineExceeded)
+		wantErr(t, <-done)
+		k, err := s.locker().Resume(background, "k", ticket)
+		wantErr(t, err)
+		unlock(t, k)
+	})
+}
+
 // Whether an inner handle is open, and that none is, is decided once.
 func TestHandoverBesideUnlockOfAnInnerHandle(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

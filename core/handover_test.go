@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -369,6 +370,33 @@ func TestHandoverOfWhichACopyIsRefused(t *testing.T) {
 		}
 		unlock(t, k)
 		unlock(t, take(t, background, s.locker(), "k", core.NoWait()))
+	})
+}
+
+// Redis may refuse to take a lock back, for as long as somebody needs to mend that: it is told, and asked now and then.
+func TestHandoverWhoseTakingBackIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		log, why := new(records), errors.New("no")
+		k := take(t, background, s.locker(core.Logger(log.logger())), "k")
+		asked := 0
+		refused := func(s *embedded, p *peer, cmd string, args []string) bool {
+			asked++
+			return refuse("NOPERM this user has no permissions")(s, p, cmd, args)
+		}
+		time.AfterFunc(10*time.Second, s.heal)
+		err := adapter.Handover(background, k, "job", time.Hour, func() error {
+			s.failAll(refused, "hand_over")
+			return why
+		})
+		wantErr(t, err, why)
+		wantNot(t, err, core.ErrLost)
+		if told := log.texts("taking a lock back"); len(told) == 0 || !strings.Contains(told[0], "NOPERM") {
+			t.Errorf("the log has %q", told)
+		}
+		if asked > 30 {
+			t.Errorf("Redis was asked %d times", asked)
+		}
+		unlock(t, k)
 	})
 }
 

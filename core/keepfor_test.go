@@ -146,9 +146,9 @@ func TestTheSameOwnerIsRefusedInTheWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
 		k := take(t, background, l, "k", core.KeepFor(time.Minute))
-		ctx := context.WithoutCancel(k.Context())
+		ctx, owner := context.WithoutCancel(k.Context()), k.ShareOwner()
 		unlock(t, k)
-		_, err := l.TryLock(background, "k", core.Owner(k.ShareOwner()))
+		_, err := l.TryLock(background, "k", core.Owner(owner))
 		wantBusy(t, err)
 		_, err = l.TryLock(ctx, "k")
 		wantBusy(t, err)

@@ -2,7 +2,6 @@ package core
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -28,7 +27,8 @@ type lease struct {
 	refreshed      bool          // by a user: Redis may have it for longer than is known here
 	entered        bool          // once more
 	work           store.Work    // what its holder has said of it
-	ownOwnerKnown  atomic.Bool   // that of acquisition, where no other lock has the owner
+	ownerKnown     bool          // others may have holds of the owner. It does not change once the last handle has left
+	oneOfSeveral   bool          // other locks have the owner
 	schedule.Entry               // here, for its size
 	answer         *store.Answer // to the request; nil: it is not known yet
 	handles        *handle       // not unlocked yet: a list, for nearly all leases have one

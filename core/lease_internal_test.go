@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,7 +40,6 @@ func leased(t *testing.T, l *Locker, ends schedule.Time) (*lease, *Lock) {
 	h := new(Lock)
 	h.under.call = t.Context()
 	s := &lease{engine: &l.engine, first: &h.handle, name: name, handles: &h.handle}
-	s.ownerKnown = new(atomic.Bool)
 	s.life = life.New(&h.state, life.Times{Ends: ends}, 0)
 	return s, h
 }

@@ -38,7 +38,7 @@ func (s *lease) join(h *handle) error {
 	joins, e := s.life.Join(schedule.Now(), in)
 	switch {
 	case joins && h == nil:
-		s.ownerKnown.Store(true)
+		s.ownerKnown = true
 	case joins:
 		h.next, s.handles, s.entered = s.handles, h, true
 	}

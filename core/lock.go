@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/life"
@@ -31,9 +30,8 @@ type lockMemory struct {
 
 // group is the locks of one call of LockAll, which end together; nil: it is another call.
 type group struct {
-	cancel     context.CancelCauseFunc
-	began      time.Time   // the call
-	ownerKnown atomic.Bool // see acquisition
+	cancel context.CancelCauseFunc
+	began  time.Time // the call
 }
 
 // waited is for how long the call has waited.
@@ -66,14 +64,20 @@ func (k *Lock) Key() string { return k.lease.name.Key() }
 func (k *Lock) Owner() string { return k.lease.owner }
 
 // ShareOwner returns the owner for others to enter the lock by, with the option [Owner], from
-// anywhere until Unlock, but not in a quorum. Locks that LockAll took may have one owner: it then
-// enters each. Whoever enters has the fencing token that Redis knows. That is a smaller one than this
-// handle's where the lock was handed off in memory before: send Token along where a store checks it.
-// From now on the lock is not handed off to another call of this process, which would have the same
-// owner. It does not block.
+// anywhere until Unlock, but not in a quorum; "" after Unlock. Locks that LockAll took may have one
+// owner: it then enters each. Whoever enters has the fencing token that Redis knows. That is a smaller
+// one than this handle's where the lock was handed off in memory before: send Token along where a store
+// checks it. From now on the lock is not handed off to another call of this process, which would have
+// the same owner. It does not block.
 func (k *Lock) ShareOwner() string {
-	k.lease.ownerKnown.Store(true)
-	return k.lease.owner
+	s := k.lease
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k.state != life.In && k.state != life.Passing {
+		return "" // another call may have the lock by now, and the owner
+	}
+	s.ownerKnown = true
+	return s.owner
 }
 
 // Token returns the fencing token: strictly increasing from one acquisition of a key to the next. Pass
@@ -149,8 +153,12 @@ func (k *Lock) isIn(states ...life.Handle) bool {
 func (k *Lock) usable() error {
 	s := k.lease
 	s.mu.Lock()
-	overdue := s.life.IsOverdue()
-	if loss := s.unlockAfter(s.life.Check(schedule.Now())); loss != nil || !overdue {
+	overdue, passed := s.life.IsOverdue(), k.state == life.Passed
+	loss := s.unlockAfter(s.life.Check(schedule.Now()))
+	switch {
+	case passed: // it is not this handle's any more, whatever has become of the lease
+		return nil
+	case loss != nil || !overdue:
 		return loss
 	}
 	return maxHoldError(k.Key())

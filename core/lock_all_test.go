@@ -200,6 +200,24 @@ func TestLockAllHandsOffNoOwnerThatItHas(t *testing.T) {
 	})
 }
 
+// Nor are several, by Unlock of all: who gets one could share the owner, and so let others into another one.
+func TestLockAllGivesItsOwnerToNobody(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, other := s.locker(), s.locker()
+		m, _ := takeTogether(t, l)
+		nextA, nextB := start(background, l, "a"), start(background, l, "b")
+		waits(t, nextA)
+		waits(t, nextB)
+		time.Sleep(time.Millisecond) // as many tokens as µs may be given in memory
+		unlockAll(t, m)
+		a, b := (<-nextA).lock, (<-nextB).lock
+		if _, err := other.TryLock(background, "b", core.Owner(a.ShareOwner())); !errors.Is(err, core.ErrNotAcquired) {
+			t.Errorf("who knows the owner of a enters the lock of a stranger: %v", err)
+		}
+		unlock(t, a, b)
+	})
+}
+
 // A token is greater than the last one of its hash slot also where that is ahead of the clock of Redis, and
 // within a µs.
 func TestLockAllTokensGrow(t *testing.T) {

@@ -192,7 +192,7 @@ func (a *multiCall) askRedis(missing []*lockCall) (first *lockCall, err error) {
 	for i, r := range e.store.AcquireAll(a.under(), claims, allOrNone) {
 		c := missing[i]
 		c.ctx = a.under()
-		if r.Err == nil {
+		if r.Err == nil && len(missing) > 1 {
 			if memory == nil {
 				memory = make([]lockMemory, len(missing))
 			}

@@ -155,6 +155,25 @@ func TestOwnerAbortOfAReentryKeepsTheWindow(t *testing.T) {
 	})
 }
 
+// After Unlock another call of the process may have the lock, and the owner.
+func TestOwnerIsNotSharedAfterUnlock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker()
+		first := take(t, background, l, "k")
+		next := start(background, l, "k")
+		time.Sleep(time.Millisecond)
+		unlock(t, first)
+		second := (<-next).lock
+		if second.Owner() != first.Owner() {
+			t.Error("it was not handed off in memory; the test shows nothing")
+		}
+		if owner := first.ShareOwner(); owner != "" {
+			t.Errorf("the owner %q lets others into the lock of a stranger", owner)
+		}
+		unlock(t, second)
+	})
+}
+
 // Redis does not know the token of a lock that was handed off in memory.
 func TestTokenOfWhoeverEntersBySharedOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -33,9 +33,6 @@ func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 		return notHeldError("")
 	}
 	s := k.lease
-	if k.group != nil { // its owner has others of the call, and may be shared
-		s.ownerKnown.Store(true)
-	}
 	r, err := s.leave(k)
 	if err == ErrHandedOver {
 		return nil
@@ -224,7 +221,7 @@ func (u *unawaited) end(released store.Released, err error) {
 
 // canEndLater says that nobody depends on when the release of a handle is done: the owner has no
 // other hold, which might end first and leave the lock to this one.
-func (r *releasing) canEndLater() bool { return r.last && !r.lease.ownerKnown.Load() }
+func (r *releasing) canEndLater() bool { return r.last && !r.lease.ownerKnown }
 
 // reportRelease logs that a release has failed of which nobody else hears. The function that it was for may have unlocked
 // by itself.
