@@ -1,0 +1,93 @@
+package asynqlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/hibiken/asynq"
+
+	"github.com/latchkey-go/latchkey/asynqlock"
+	"github.com/latchkey-go/latchkey/core"
+)
+
+// deliveries are the contexts of a task that asynq delivers again, because it counts the first time as a failure, as it does when
+// the worker has stood still.
+func deliveries(tb testing.TB, id string) (first, second context.Context) {
+	tb.Helper()
+	embedded := miniredis.NewMiniRedis()
+	if err := embedded.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	defer embedded.Close()
+	f := newFarm(tb, embedded.Addr())
+	defer f.close()
+	caught := make(chan context.Context, 2)
+	server := f.start(does(func(ctx context.Context) error {
+		caught <- context.WithoutCancel(ctx)
+		if n, _ := asynq.GetRetryCount(ctx); n == 0 {
+			return errors.New("once more")
+		}
+		return nil
+	}))
+	f.enqueue(order("42", asynq.TaskID(id)))
+	first, second = await(tb, caught, "the first delivery"), await(tb, caught, "the second delivery")
+	server.Shutdown()
+	return first, second
+}
+
+// A worker that stands still, wherever, while another one does its task or drops it, has no other task dropped when it goes on: nobody
+// would run after that.
+func TestKeepOneOfAWorkerThatStoodStill(t *testing.T) {
+	first, again := deliveries(t, "first")
+	second, third := taskContext(t, "second", 25), taskContext(t, "third", 25)
+	for _, dropped := range []bool{false, true} {
+		overs := 0
+		for stop := range int32(10) {
+			synctest.Test(t, func(t *testing.T) {
+				var heard atomic.Int32
+				goOn := make(chan struct{})
+				standStill := hears(func(e core.Event) {
+					if heard.Add(1) == stop+1 {
+						<-goOn
+					}
+				})
+				b := newBubble(t)
+				defer b.close()
+				locker, others := b.locker(core.Observe(standStill)), b.locker()
+				process := func(l *core.Locker, ctx context.Context, next asynq.Handler) error {
+					return asynqlock.With(l, asynqlock.OnBusy(asynqlock.KeepOne), core.NoWait()).ByPayload("order_id")(next).ProcessTask(ctx, order("42"))
+				}
+				release := hold(t, others, "order_id=42")
+				var stands sync.WaitGroup
+				stands.Go(func() { _ = process(locker, first, does(nothing)) })
+				synctest.Wait()
+				time.Sleep(2 * time.Minute)
+				over := false
+				if dropped {
+					if err := process(others, second, forbidden(t)); !errors.Is(err, asynq.RevokeTask) {
+						over = errors.Is(process(others, again, forbidden(t)), asynq.RevokeTask)
+					}
+					release()
+					_ = process(others, second, does(nothing))
+				} else {
+					release()
+					over = process(others, again, does(nothing)) == nil
+				}
+				defer hold(t, others, "order_id=42")()
+				close(goOn)
+				stands.Wait()
+				if over {
+					overs++
+					wantNot(t, process(others, third, forbidden(t)), asynq.RevokeTask)
+				}
+			})
+		}
+		t.Logf("dropped %v: over %d times", dropped, overs)
+	}
+}
