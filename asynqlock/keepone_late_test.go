@@ -78,6 +78,9 @@ func TestKeepOneOfAWorkerThatStoodStill(t *testing.T) {
 				} else {
 					release()
 					over = process(others, again, does(nothing)) == nil
+					if over && process(others, again, does(nothing)) != nil {
+						t.Error("the task does not run once more")
+					}
 				}
 				defer hold(t, others, "order_id=42")()
 				close(goOn)
@@ -90,4 +93,27 @@ func TestKeepOneOfAWorkerThatStoodStill(t *testing.T) {
 		}
 		t.Logf("dropped %v: over %d times", dropped, overs)
 	}
+}
+
+// While another task sets or removes the marker, one asks again until its context ends, and for half a second at most. Then it comes again.
+func TestKeepOneAsksAgain(t *testing.T) {
+	keepers(t, func(t *testing.T, k *keeper) {
+		defer k.hold("order_id=42")()
+		defer k.hold(waits)()
+		asks := func() time.Duration {
+			t.Helper()
+			began := time.Now()
+			k.comesAgain("first")
+			return time.Since(began)
+		}
+		if d := asks(); d < 200*time.Millisecond || d > time.Second {
+			t.Errorf("it has asked for %v", d)
+		}
+		ctx, cancel := context.WithTimeout(k.tasks["first"], 150*time.Millisecond)
+		defer cancel()
+		k.tasks["first"] = ctx
+		if d := asks(); d != 150*time.Millisecond {
+			t.Errorf("it has asked for %v with a context of 150ms", d)
+		}
+	}, core.NoWait())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -121,6 +122,27 @@ func TestOnceNeedsKeepForAndKeepsNoLargeResult(t *testing.T) {
 		}
 		if err := asynqlock.WriteResult(background, order("42"), make([]byte, len(longest)+1)); err != nil {
 			t.Errorf("outside: %v", err)
+		}
+	})
+}
+
+// A result that asynq does not write is not kept for others.
+func TestOnceKeepsNoResultThatIsNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		defer b.close()
+		var written []error
+		b.start(1, asynqlock.With(b.locker(), forHour).Once(orderID)(asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+			written = append(written, asynqlock.WriteResult(ctx, task, []byte("draft")))
+			<-ctx.Done()
+			err := asynqlock.WriteResult(ctx, task, []byte("receipt"))
+			written = append(written, err)
+			return err
+		})))
+		b.enqueue(order("42", asynq.Timeout(time.Second)))
+		time.Sleep(3 * time.Second)
+		if len(written) < 2 || written[0] != nil || written[1] == nil || !strings.HasPrefix(written[1].Error(), "asynqlock: writing the result of a task: ") {
+			t.Errorf("writing: %v", written)
 		}
 	})
 }
