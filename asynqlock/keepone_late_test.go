@@ -127,6 +127,39 @@ func TestKeepOneTellsEarlierWorkersFirst(t *testing.T) {
 	}, core.NoWait())
 }
 
+// A task that has been retried is not dropped for one that has run meanwhile, when an earlier worker has it wait in that moment.
+func TestKeepOneIsNotDroppedForOneThatHasRun(t *testing.T) {
+	first, again := deliveries(t, "first")
+	second := taskContext(t, "second", 25)
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		defer b.close()
+		meanwhile := func() {}
+		locker, others := b.locker(core.Observe(hears(func(e core.Event) {
+			if e.Kind == core.EventWaiting && strings.HasPrefix(e.Key, "KeepOne=asynq") {
+				meanwhile()
+			}
+		}))), b.locker()
+		process := func(l *core.Locker, ctx context.Context, next asynq.Handler) error {
+			return asynqlock.With(l, asynqlock.OnBusy(asynqlock.KeepOne), core.NoWait()).ByPayload("order_id")(next).ProcessTask(ctx, order("42"))
+		}
+		release := hold(t, others, "order_id=42")
+		wantRefusal(t, process(others, second, forbidden(t)))
+		meanwhile = func() {
+			release()
+			if err := process(others, second, does(nothing)); err != nil {
+				t.Error(err)
+			}
+			release = hold(t, others, "order_id=42")
+			wantRefusal(t, process(others, first, forbidden(t)))
+		}
+		err := process(locker, again, forbidden(t))
+		wantRefusal(t, err)
+		wantNot(t, err, asynq.RevokeTask)
+		release()
+	})
+}
+
 // While another task sets or removes the marker, one asks again until its context ends, and for half a second at most. Then it comes again.
 func TestKeepOneAsksAgain(t *testing.T) {
 	keepers(t, func(t *testing.T, k *keeper) {
