@@ -33,10 +33,14 @@ const (
 	// [core.KeepFor] it waits for the end of the dedup window, too.
 	//
 	// Redis has the task that waits as a parked lock, whose key is "KeepOne=", the type, ":" and the key; Observers hear of it
-	// under the name KeepOne. If that task is deleted, or archived without a run, others are dropped for five minutes
-	// more while the key is busy. Nobody is dropped because of a task on its last attempt, which asynq archives. If Redis
-	// loses that lock, one more task waits, and runs; if it is back while its task runs, the handler runs once more.
-	// While it is unknown who waits, no task is dropped, but retried.
+	// under the name KeepOne, and of no refusal of the task. If that task is deleted, or archived without a run, others are
+	// dropped for five minutes more while the key is busy. Nobody is dropped because of a task on its last attempt, which asynq
+	// archives. If Redis loses that lock, one more task waits, and runs; if it is back while its task runs, the handler runs
+	// once more. While it is unknown who waits, no task is dropped, but retried.
+	//
+	// A worker may stand still, and go on when another one has done its task. So that it does not wait with that, a task
+	// that asynq has retried leaves a dedup window of an hour when it runs or is dropped, whose key is "KeepOne=" and the
+	// beginning of its owners. That needs an IsFailure that counts [asynq.ErrLeaseExpired], as [Configure] sets it.
 	//
 	// A key is one, and exclusive: KeepOne cannot be combined with Keys, Inspector, Shared, Permits, Weight or a Locker of
 	// [core.NewQuorum].

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,46 @@ func TestTheLogSaysWhoIsInTheWay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The task that waits with KeepOne does so for its turn, and not in vain: the log is silent, and Observers hear of no refusal, however
+// often it comes. One that asynq archives afterwards has waited in vain.
+func TestKeepOneDoesNotWaitInVain(t *testing.T) {
+	var log bytes.Buffer
+	var refused []string
+	observe := core.Observe(hears(func(e core.Event) {
+		if e.Kind == core.EventRefused {
+			refused = append(refused, e.Name+" "+e.Reason)
+		}
+	}))
+	keepers(t, func(t *testing.T, k *keeper) {
+		k.withLocker([]core.Option{observe, core.Logger(slog.New(slog.NewJSONHandler(&log, nil)))})
+		release := k.hold("order_id=42")
+		says := func(wantLines int, wantRefused ...string) {
+			t.Helper()
+			synctest.Wait()
+			if n := strings.Count(log.String(), "latchkey: a task has waited for its lock in vain"); n != wantLines || !slices.Equal(refused, wantRefused) {
+				t.Errorf("%d lines and refusals %q, want %d and %q", n, refused, wantLines, wantRefused)
+			}
+			log.Reset()
+			refused = nil
+		}
+		for range 3 {
+			time.Sleep(2 * time.Second)
+			k.comesAgain("first")
+		}
+		says(0)
+		k.dropped("second")
+		says(0, "order_id no_wait")
+		release()
+		k.runs("first", func() { k.comesAgain("last") })
+		says(1, "order_id wait_over")
+		release = k.hold("order_id=42", core.KeepFor(time.Hour))
+		release()
+		k.comesAgain("first")
+		k.comesAgain("first")
+		says(0)
+	})
 }
 
 // A key that is there and cannot be used is not said to be missing. The error names the part, and not its value.

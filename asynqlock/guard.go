@@ -99,10 +99,13 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		acquired() // a task that was skipped has found the key free, too
 		return err
 	}
+	waits := errors.As(err, new(waits))
 	if adapter.Validate(opts...) != nil { // Observers are notified all the same
 		opts = g.config.Options
 	}
-	adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Err: err}, opts...)
+	if !waits {
+		adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Err: err}, opts...)
+	}
 	var busy *core.BusyError
 	switch {
 	case errors.Is(err, core.ErrInvalidKey):
@@ -110,7 +113,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	case errors.Is(err, asynq.RevokeTask):
 		return &refusal{cause: err}
 	case errors.As(err, &busy):
-		if time.Since(began) >= contention.LongWait {
+		if !waits && time.Since(began) >= contention.LongWait {
 			id, _ := asynq.GetTaskID(ctx)
 			contention.WriteInVain(ctx, &g.log, locker, "a task has waited for its lock in vain", err, "type", t.Type(), "task", id)
 		}

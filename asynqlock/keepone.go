@@ -24,6 +24,8 @@ const (
 	markerTTL = 5 * time.Minute
 	// markerLease is for how long the marker of a process that dies while it sets or removes one is nobody's.
 	markerLease = 30 * time.Second
+	// overFor is for how long a worker may stand still that has a task which others have run or dropped meanwhile.
+	overFor = time.Hour
 	// settlePolls and settlePoll are how often a task asks again while others are about to wait, and the longest time in between.
 	settlePolls = 50
 	settlePoll  = 20 * time.Millisecond
@@ -33,6 +35,8 @@ const (
 
 var errNoMarkers = errors.New("asynqlock: OnBusy KeepOne needs exclusive locks on one Redis: " +
 	"it cannot be combined with a Locker of core.NewQuorum, or one that has core.Shared or core.Permits")
+
+var errOver = errors.New("asynqlock: another worker has run or dropped the task")
 
 // marker says which task of a key and type waits: a parked lock, whose ticket is the task's. While it is
 // there, that task is going to run, and others are dropped. So it goes before the handler starts, and a task that
@@ -50,6 +54,26 @@ func markerOf(ctx context.Context, locker *core.Locker, t *asynq.Task, key strin
 		name = keyfunc.Key("KeepOne", hex.EncodeToString(sum[:]))
 	}
 	return marker{locker, name, ownerPrefixOf(ctx)}
+}
+
+// over is the key of a dedup window, which is there once the task has been retried and run, or retried and dropped.
+func (m marker) over() string { return keyfunc.Key("KeepOne", string(m.task)) }
+
+// end says before the task runs, or is dropped, that a worker which has it from before, and stood still, must not set the marker any
+// more: nobody would come. asynq gives a task to another worker as a retry.
+func (m marker) end(ctx context.Context) error {
+	if n, _ := asynq.GetRetryCount(ctx); n == 0 {
+		return nil
+	}
+	k, err := m.locker.TryLock(ctx, m.over(), core.Name("KeepOne"), core.Lease(markerLease), core.KeepFor(overFor))
+	var busy *core.BusyError
+	switch {
+	case errors.As(err, &busy) && busy.Done:
+		return nil
+	case err != nil:
+		return err
+	}
+	return k.Unlock(ctx)
 }
 
 // waiter is the task that waits, as a marker says.
@@ -94,7 +118,13 @@ func (m marker) set(ctx context.Context, ttl time.Duration) error {
 	if err != nil {
 		return err
 	}
-	err = adapter.Handover(ctx, k, string(m.task), ttl, func() error { return nil })
+	over, err := m.locker.Inspect(ctx, m.over())
+	switch {
+	case over.Locked:
+		err = errOver
+	case err == nil:
+		err = adapter.Handover(ctx, k, string(m.task), ttl, func() error { return nil })
+	}
 	if err != nil {
 		err = errors.Join(err, k.Abort(ctx))
 	}
@@ -149,6 +179,25 @@ func (m marker) enter(ctx context.Context, ttl time.Duration) waiter {
 	return nobody
 }
 
+// drop has asynq revoke the task for another one that waits, unless that has changed.
+func (m marker) drop(ctx context.Context, busy error) error {
+	if n, _ := asynq.GetRetryCount(ctx); n > 0 {
+		if err := m.end(ctx); err != nil {
+			return busy
+		}
+		if w, _, _ := m.waiter(ctx); w != anotherTask { // an earlier worker may have set the marker meanwhile
+			return busy
+		}
+	}
+	return fmt.Errorf("%w: another task waits: %w", asynq.RevokeTask, busy)
+}
+
+// waits is why the task that waits has not run yet. It waits for its turn, and not in vain, so it is in no log and no metric of what
+// was refused.
+type waits struct{ *core.BusyError }
+
+func (w waits) Unwrap() error { return w.BusyError }
+
 // keepOne is for the policy of that name: it runs the task under the lock of its key, by do, or says why it has not run. The
 // error is asynq.RevokeTask when the task is to be dropped.
 func (g *guard) keepOne(
@@ -158,7 +207,10 @@ func (g *guard) keepOne(
 		return false, errNoMarkers
 	}
 	start := func(locked context.Context) error {
-		_, err := m.remove(ctx)
+		err := m.end(ctx)
+		if err == nil {
+			_, err = m.remove(ctx)
+		}
 		for again := true; again && err == nil; {
 			if locked.Err() != nil { // that took time
 				return context.Cause(locked)
@@ -189,16 +241,21 @@ func (g *guard) keepOne(
 	}
 	switch {
 	case w == anotherTask:
-		return false, fmt.Errorf("%w: another task waits: %w", asynq.RevokeTask, busy)
-	case !last && (w != thisTask || busy.Done): // it comes again, and whoever comes before it may be the one that waits
+		return false, m.drop(ctx, busy)
+	case !last && w != thisTask: // it comes again, and whoever comes before it may be the one that waits
 		return false, busy
+	case !last && busy.Done:
+		return false, waits{busy}
 	}
 	_, err = do(start, most...)
-	if ran || !last || !errors.As(err, &busy) {
+	switch {
+	case ran || !errors.As(err, &busy):
 		return ran, err
+	case !last:
+		return false, waits{busy}
 	}
 	if w, _, _ := m.waiter(ctx); w == anotherTask {
-		return false, fmt.Errorf("%w: another task waits: %w", asynq.RevokeTask, busy)
+		return false, m.drop(ctx, busy)
 	}
 	return false, err
 }

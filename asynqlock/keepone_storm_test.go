@@ -107,7 +107,7 @@ func TestKeepOneRoundTrips(t *testing.T) {
 		cycle := func(process func(what string, want int, ctx context.Context)) {
 			process("a free key", 4, first)
 			release := hold(t, others, "order_id=42")
-			process("the first that finds it busy", 5, first)
+			process("the first that finds it busy", 6, first)
 			process("that again", 3, first)
 			process("a dropped one", 2, second)
 			release()

@@ -41,7 +41,7 @@ func startCrew(tb testing.TB, top *topology, seed uint64) *crew {
 	for i, redis := range top.addresses {
 		c.setups = append(c.setups, setup{
 			Timeout: pick(0, lease/3),
-			Worker:  i, Actors: actors, Company: company, Keys: keys, Seed: seed, Redis: redis, Members: top.members,
+			Worker:  i, Actors: actors, Company: company, Keys: keys, Seed: seed, Redis: redis, Members: top.members, Tasks: top.tasks,
 		})
 		c.members = append(c.members, nil)
 		c.start(i)

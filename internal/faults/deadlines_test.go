@@ -61,6 +61,13 @@ func (d *deadlines) leave(owner string, r *record) {
 	}
 }
 
+// until is the time up to which Redis keeps a lock for an owner, as far as it has confirmed that.
+func (d *deadlines) until(owner string) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.of(redistest.Digest(owner))
+}
+
 // of is the time up to which a majority of the members keeps the lock. d.mu is held.
 func (d *deadlines) of(digest string) int64 {
 	times := slices.Clone(d.known[digest])

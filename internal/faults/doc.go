@@ -1,7 +1,7 @@
 // Package faults holds the fault suite, in its tests: worker processes lock,
-// re-enter and unlock, have requests counted once, and call core.Once, while a nemesis
-// hurts Redis, the network and the workers themselves, and everything that the workers
-// saw is checked afterwards.
+// re-enter and unlock, have requests counted once, call core.Once, and run asynq's
+// tasks under KeepOne, while a nemesis hurts Redis, the network and the workers
+// themselves, and everything that the workers saw is checked afterwards.
 //
 //	go test ./internal/faults                                       # each fault once
 //	go test ./internal/faults -run TestFaults -v -faults.for 10m    # at random, with a table at the end

@@ -84,6 +84,9 @@ func TestFaults(t *testing.T) {
 	began := time.Now()
 	var runs sync.WaitGroup
 	for _, top := range topologies {
+		if *beside != "" && top.name == "tasks" {
+			continue // an older worker runs none
+		}
 		run := func() {
 			t.Run(top.name, func(t *testing.T) {
 				r := startRun(t, top.start, *seed)

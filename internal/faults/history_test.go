@@ -7,10 +7,11 @@ type history struct {
 	mu      sync.Mutex
 	visits  map[string]visit
 	granted map[string]int64 // by key: when it was last taken
+	tasks   *tasks
 }
 
 func newHistory() *history {
-	return &history{visits: map[string]visit{}, granted: map[string]int64{}}
+	return &history{visits: map[string]visit{}, granted: map[string]int64{}, tasks: newTasks()}
 }
 
 func (h *history) add(v visit) {
@@ -42,7 +43,7 @@ func (h *history) grantedSince(key string, t int64) bool {
 }
 
 // holder returns a worker that has a lock, as far as is known, and means to keep it
-// until a time; -1 for none.
+// until a time, or runs a task; -1 for none.
 func (h *history) holder(until int64) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,5 +52,5 @@ func (h *history) holder(until int64) int {
 			return v.Worker
 		}
 	}
-	return -1
+	return h.tasks.runner()
 }

@@ -89,6 +89,8 @@ func (p *process) listen(stdout io.Reader, h *history, st *store) {
 		switch {
 		case m.Visit != nil:
 			h.add(*m.Visit)
+		case m.Task != nil:
+			h.tasks.note(p.setup.Worker, *m.Task)
 		case m.Store != nil:
 			reply := st.Serve(*m.Store)
 			p.send(order{Reply: &reply})

@@ -65,6 +65,7 @@ func (p *report) String() string {
 	fmt.Fprintf(&b, "- of the operations %d shared their lock, %d had a permit, and %d of these several; %d were attempts at requests that count once, whose answers were given again %d times\n",
 		sum.shared, sum.permits, sum.heavy, sum.attempts, sum.again)
 	fmt.Fprintf(&b, "- %d were runs of Once, whose results were given to other calls %d times\n", sum.runs, sum.handed)
+	fmt.Fprintf(&b, "- %d tasks were triggered under KeepOne, and %d dropped; at most %d of a key were owed at once, without a fault\n", sum.triggers, sum.dropped, sum.owed)
 	fmt.Fprintf(&b, "- stale writes that the fenced store rejected: %d; writes that the store without tokens lost: %d\n", p.rejected, p.undone)
 	fmt.Fprintf(&b, "- histories checked for linearizability: %d; not decided within %v: %d\n", sum.decided+sum.undecided, decideWithin, sum.undecided)
 	fmt.Fprintf(&b, "- longest time that a running holder believed in a lock after its lease: %v\n", sum.late.Round(time.Millisecond))

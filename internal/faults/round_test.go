@@ -17,6 +17,7 @@ type result struct {
 	shared, permits, heavy, attempts int // of the grants: heavy ones took several permits
 	again                            int // answers
 	runs, handed                     int // of core.Once: those of its function, and results of others
+	triggers, dropped, owed          int // tasks of KeepOne; owed at once, when nothing is wrong
 	undecided, decided               int // histories
 	recovery, late                   time.Duration
 }
@@ -31,6 +32,9 @@ func (r *result) add(o result) {
 	r.again += o.again
 	r.runs += o.runs
 	r.handed += o.handed
+	r.triggers += o.triggers
+	r.dropped += o.dropped
+	r.owed = max(r.owed, o.owed)
 	r.violations += o.violations
 	r.stuck += o.stuck
 	r.undecided += o.undecided
@@ -42,6 +46,9 @@ func (r *result) add(o result) {
 // round has the crew work, injects one fault, heals it, waits until every key was
 // taken again, has the crew rest, and checks what it saw.
 func (r *run) round(f fault) (res result) {
+	if r.top.tasks {
+		return r.roundOfTasks(f)
+	}
 	tb := r.nemesis.tb
 	tb.Helper()
 	within := cmp.Or(f.within, lease+stuckAfter)

@@ -15,6 +15,7 @@ type topology struct {
 	servers   []*redistest.Server
 	wires     wires
 	faults    []fault
+	tasks     bool // are what the crew does
 }
 
 // topologies are those of a run, in the order of a long one, where each has the
@@ -24,10 +25,11 @@ var topologies = []struct {
 	start func(testing.TB) *topology
 	until float64 // the part of a long run after which it ends: single has most faults
 }{
-	{"single", single, 0.34},
-	{"cluster", cluster, 0.56},
-	{"quorum", quorum, 0.8},
-	{"failover", failover, 1},
+	{"single", single, 0.3},
+	{"cluster", cluster, 0.5},
+	{"quorum", quorum, 0.7},
+	{"failover", failover, 0.87},
+	{"tasks", keepOne, 1},
 }
 
 // fault is one thing that the nemesis does.

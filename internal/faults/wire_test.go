@@ -15,6 +15,7 @@ type setup struct {
 	Redis   address
 	Members int           // of the quorum; 1 without one
 	Timeout time.Duration // of the Locker; 0 for the one that follows from its lease
+	Tasks   bool          // It runs those of asynq.
 	Beside  bool          `json:"-"` // The worker is the binary of -faults.beside.
 }
 
@@ -33,9 +34,9 @@ type address struct {
 
 // order is what the test sends to a worker.
 type order struct {
-	Do     string        `json:",omitempty"` // work, connect, hurry, rest, leave; hold, write, unlock, send, answer in a scripted scene
+	Do     string        `json:",omitempty"` // work, connect, serve, fail, hurry, rest, leave; hold, write, unlock, send, answer in a scripted scene
 	Lease  time.Duration `json:",omitempty"` // with work, hold and send
-	Long   int           `json:",omitempty"` // with work: per cent of the holds that outlast a renewal
+	Long   int           `json:",omitempty"` // with work: per cent of the holds that outlast a renewal; with fail: of the tasks
 	Times  int           `json:",omitempty"` // with connect
 	Key    string        `json:",omitempty"` // with hold and send
 	Wait   time.Duration `json:",omitempty"` // with send: for the answer to somebody else's request
@@ -45,8 +46,16 @@ type order struct {
 
 // message is what a worker sends to the test.
 type message struct {
-	State string  `json:",omitempty"` // ready, connected, resting, left; holding, written, unlocked, attempt …, 201 … in a scripted scene
+	State string  `json:",omitempty"` // ready, connected, serving, resting, left; holding, written, unlocked, attempt …, 201 … in a scripted scene
 	Note  string  `json:",omitempty"` // with left: what has leaked
 	Visit *visit  `json:",omitempty"`
 	Store *access `json:",omitempty"`
+	Task  *step   `json:",omitempty"`
+}
+
+// step is what has become of a task.
+type step struct {
+	Task, Run string
+	Is        string // here, dropped; run, failed, done: of a run
+	At        int64
 }

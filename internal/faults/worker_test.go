@@ -33,6 +33,8 @@ type worker struct {
 	deadlines *deadlines
 	stalls    stalls
 	sequence  atomic.Int64
+	shutdown  func()       // of what runs tasks; nil: nothing does
+	failing   atomic.Int32 // tasks, in per cent
 
 	out   sync.Mutex // standard output
 	asked sync.Map   // requests to the store, by id: chan access
@@ -51,6 +53,9 @@ func workerMain(config string) error {
 	before := goleak.IgnoreCurrent()
 	if err := w.connect(); err != nil {
 		return err
+	}
+	if w.setup.Tasks {
+		w.serve()
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var background sync.WaitGroup
@@ -111,6 +116,11 @@ func (w *worker) obey(orders <-chan order) {
 		case "connect":
 			w.connectOften(o.Times)
 			w.send(message{State: "connected"})
+		case "serve":
+			w.serve()
+			w.send(message{State: "serving"})
+		case "fail":
+			w.failing.Store(int32(o.Long))
 		case "hurry":
 			hurry()
 		case "rest":
@@ -145,6 +155,7 @@ func (w *worker) leave(before goleak.Option) string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience/3)
 	defer cancel()
 	note := ""
+	w.endServing()
 	if err := w.locker.Close(ctx); err != nil {
 		note = fmt.Sprintf("Close: %v\n", err)
 	}

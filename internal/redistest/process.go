@@ -22,7 +22,7 @@ type process struct {
 //
 // Linux ends the child with the thread that started it (see endWithParent), so
 // one goroutine keeps that thread for as long as the child runs.
-func startProcess(binary, dir string, args []string) (*process, error) {
+func startProcess(binary, dir string, env, args []string) (*process, error) {
 	path := filepath.Join(dir, "redis.log")
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -32,6 +32,7 @@ func startProcess(binary, dir string, args []string) (*process, error) {
 	if info, err := out.Stat(); err == nil {
 		p.from = info.Size()
 	}
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, out, out
 	endWithParent(p.cmd)
 

@@ -78,7 +78,7 @@ func (w *watcher) run(config string) error {
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return err
 	}
-	p, err := startProcess(w.binary, w.dir, []string{path, "--sentinel"})
+	p, err := startProcess(w.binary, w.dir, nil, []string{path, "--sentinel"})
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type Server struct {
 	port   int
 	claim  portClaim
 	args   []string
+	env    []string // beside the test's own
 
 	mu      sync.Mutex
 	process *process
@@ -40,7 +41,12 @@ type Server struct {
 // environment variable CI is set.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	s, err := Launch("", args...)
+	return start(tb, nil, args)
+}
+
+func start(tb testing.TB, env, args []string) *Server {
+	tb.Helper()
+	s, err := launch("", env, args)
 	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "" {
 		tb.Skip(err)
 	}
@@ -58,12 +64,14 @@ func Start(tb testing.TB, args ...string) *Server {
 // Launch is Start for a program without a test: the caller must Close the
 // server. Files go to dir, or, when that is empty, to a directory of the
 // server's own that Close removes: in memory where there is room.
-func Launch(dir string, args ...string) (*Server, error) {
+func Launch(dir string, args ...string) (*Server, error) { return launch(dir, nil, args) }
+
+func launch(dir string, env, args []string) (*Server, error) {
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, ErrNotInstalled
 	}
-	s := &Server{binary: binary, dir: dir, args: args}
+	s := &Server{binary: binary, dir: dir, args: args, env: env}
 	if dir == "" {
 		s.ownDir = true
 		if s.dir, err = makeDirectory(); err != nil {
@@ -97,7 +105,7 @@ func (s *Server) run() error {
 		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
 		"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0",
 	}, s.args...)
-	p, err := startProcess(s.binary, s.dir, args)
+	p, err := startProcess(s.binary, s.dir, s.env, args)
 	if err != nil {
 		return err
 	}
