@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -48,6 +49,17 @@ func (w *want) claim(hold string, wait store.Waiting) store.Claim {
 		Holding: store.Holding{Name: w.name, Owner: w.owner().Of(hold), Hold: hold},
 		Terms:   w.terms(), Way: w.way(), Wait: wait, Context: w.ctx,
 	}
+}
+
+var errNoPermit = errors.Join(ErrNotAcquired, ErrNoPermit)
+
+// gaveUp makes the error for a call whose context has ended first.
+func (w *want) gaveUp() error {
+	e := &LockError{Key: w.name.Key(), kind: ErrNotAcquired, text: "lock not acquired", shown: w.ctx.Err(), cause: conn.Ended(w.ctx)}
+	if w.settings.Form.NeedsPermit() {
+		e.kind = errNoPermit
+	}
+	return e
 }
 
 type lockCall struct {

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,7 +12,6 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
-	"github.com/latchkey-go/latchkey/internal/limitedlog"
 )
 
 // lockStore is what a Locker needs of where its locks are: one Redis, or a quorum.
@@ -161,17 +159,4 @@ func (r *registry) leasesThat(match func(*lease) bool) []*lease {
 		}
 	}
 	return found
-}
-
-// report is the log of what no caller can be told.
-type report struct{ limitedlog.Log }
-
-// problem is for what may have done harm.
-func (r *report) problem(ctx context.Context, kind string, args ...any) {
-	r.Limited(ctx, slog.LevelError, kind, args...)
-}
-
-// warn is for what may recover by itself.
-func (r *report) warn(ctx context.Context, kind string, args ...any) {
-	r.Limited(ctx, slog.LevelWarn, kind, args...)
 }

@@ -88,17 +88,6 @@ func (w *want) refuse(refused refusal, by waitqueue.Taken) error {
 	return b
 }
 
-var errNoPermit = errors.Join(ErrNotAcquired, ErrNoPermit)
-
-// gaveUp makes the error for a call whose context has ended first.
-func (w *want) gaveUp() error {
-	e := &LockError{Key: w.name.Key(), kind: ErrNotAcquired, text: "lock not acquired", shown: w.ctx.Err(), cause: conn.Ended(w.ctx)}
-	if w.settings.Form.NeedsPermit() {
-		e.kind = errNoPermit
-	}
-	return e
-}
-
 func takenOf(b *store.Busy) waitqueue.Taken {
 	return waitqueue.Taken{Until: b.Until, Exact: b.Exact, Done: b.Done}
 }
