@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -136,13 +137,11 @@ func kindOf(err error) (kind EventKind, reason string) {
 	return EventFailed, "unavailable"
 }
 
-// observers are those of a Locker.
 type observers struct {
 	list   []Observer
 	report *report
 }
 
-// notify calls all Observers, in their order.
 func (all *observers) notify(ctx context.Context, event Event) context.Context {
 	for _, o := range all.list {
 		ctx = all.notifyOne(ctx, o, event)
@@ -181,7 +180,6 @@ func (all *observers) observe(ctx context.Context, key string, keys int, name, f
 	return o.ctx, o
 }
 
-// failed ends with an error.
 func (o *observation) failed(err error) {
 	if o == nil {
 		return
@@ -203,7 +201,6 @@ func (o *observation) acquired(ctx context.Context, reentry bool) context.Contex
 	return o.ctx
 }
 
-// held notifies of an event of the lease.
 func (o *observation) held(kind EventKind, reason string, err error) {
 	if o == nil {
 		return
@@ -222,21 +219,14 @@ func (o *observation) released() {
 	o.held(EventReleased, "", nil)
 }
 
-// reasonOfLoss is the word for why a lease was lost, when its time was over or before.
-func reasonOfLoss(why error, expired bool) string {
+// reasonOfLoss is the word of [EventLost] for a lease that was lost so.
+func reasonOfLoss(ended life.State, why error) string {
 	_, reason := kindOf(why)
 	switch {
 	case reason != "lost":
 		return reason
-	case expired:
+	case ended.IsTimeOver():
 		return "expired"
 	}
 	return "deleted"
-}
-
-// lost ends with a lease that was lost.
-func (o *observation) lost(why error, expired bool) {
-	if o != nil {
-		o.held(EventLost, reasonOfLoss(why, expired), why)
-	}
 }

@@ -14,7 +14,7 @@ func TestWithoutObserversNothingIsAllocated(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		s.observed.held(EventRenewalFailed, "", err)
 		s.observed.released()
-		s.observed.lost(err, false)
+		s.observed.held(EventLost, "deleted", err)
 		inside{}.Notify(ctx, l, Event{Kind: EventRefused, Err: err}, nil)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

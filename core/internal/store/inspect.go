@@ -12,6 +12,14 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
+// Fields of a lock's hash, see lock.lua.
+const (
+	holderField = ownFields + "holder:"
+	answerField = ownFields + "answer"
+	byField     = ownFields + "by"
+	weightField = ownFields + "weight:"
+)
+
 // State is a lock at one moment.
 type State struct {
 	Held     bool          // or parked, answered, unknown, or in its dedup window
@@ -108,17 +116,16 @@ func decodeState(from conn.Reply) (state State, _ error) {
 		state.Owner = state.Holders[0].Owner
 	}
 	idle := state.Holders == nil
-	state.Parked, state.Unknown = idle && kind == 'h', idle && kind == 'i'
-	if kind == 's' || kind == 'p' {
+	switch kind {
+	case 's', 'p':
 		if idle {
 			return State{Queue: waiting}, nil
 		}
 		state.Form = Form{kind: kind}
-	}
-	switch kind {
 	case 'h':
-		state.Ticket, state.By = word, by
+		state.Parked, state.Ticket, state.By = idle, word, by
 	case 'i':
+		state.Unknown = idle
 		state.Attempt, _ = strconv.Atoi(number)
 	}
 	return state, nil

@@ -14,12 +14,8 @@ const (
 	// MaxKeyBytes is how long a key may be, before it is encoded. [NewName] does not check it.
 	MaxKeyBytes = 1024
 	// Fields of a lock's hash that are no owner's: one of that name, and all that begin so.
-	modeField   = "mode"
-	ownFields   = "latchkey:"
-	holderField = ownFields + "holder:"
-	answerField = ownFields + "answer"
-	byField     = ownFields + "by"
-	weightField = ownFields + "weight:"
+	modeField = "mode"
+	ownFields = "latchkey:"
 )
 
 // IsOwnField reports whether a field of a lock's hash is one of ours, and no owner's.
@@ -96,7 +92,6 @@ func isEncoded(r rune) bool {
 	return r < 0x20 || r == 0x7f || r == '%' || r == '{' || r == '}' || r == utf8.RuneError
 }
 
-// slots are the hash slots of a Redis cluster.
 const slots = 16384
 
 // tags has a hash tag for each slot: of locks that share a slot, the fencing clock is in the same slot of a cluster as
