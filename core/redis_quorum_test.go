@@ -91,7 +91,7 @@ func TestQuorumLocks(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			m := startMembers(t, n)
 			l, other := m.locker(t), m.locker(t)
-			const lease = 6 * time.Second
+			const lease = 12 * time.Second
 			k := take(t, background, l, "k", core.Lease(lease))
 			redistest.Await(t, inTheEnd, "all members to hold it", func() bool { return m.held(t, "k") == n })
 			in := take(t, k.Context(), l, "k")
@@ -150,7 +150,7 @@ func TestQuorumWorksWhileAMajorityDoes(t *testing.T) {
 	m := startMembers(t, 5)
 	stalls := redistest.WatchStalls(t)
 	l := m.locker(t)
-	k := take(t, background, l, "held", core.Lease(6*time.Second))
+	k := take(t, background, l, "held", core.Lease(12*time.Second))
 	m.servers[0].Kill(t)
 	m.servers[1].Stop(t)
 	started := time.Now()
@@ -199,7 +199,7 @@ func TestQuorumRenewalNeedsAMajority(t *testing.T) {
 	t.Parallel()
 	m := startMembers(t, 3)
 	l := m.locker(t)
-	k := take(t, background, l, "k", core.Lease(6*time.Second))
+	k := take(t, background, l, "k", core.Lease(12*time.Second))
 	redistest.Await(t, inTheEnd, "all members to hold it", func() bool { return m.held(t, "k") == 3 })
 	m.servers[0].Client(t).Del(background, "lock:k")
 	awaitRenewals(t, l, 2, k) // one member is not enough to lose it
