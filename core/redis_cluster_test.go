@@ -34,9 +34,9 @@ func TestInvariant8DeadShardDelaysNobodyElse(t *testing.T) {
 	stalls := redistest.WatchStalls(t)
 	l := onRedis(t, cluster.Client(t), core.Timeout(2*time.Second))
 	dead, alive := keysOf(t, cluster)
-	const lease = 6 * time.Second
+	const lease = 3 * time.Second // shorter than a failover
 	doomed := take(t, background, l, dead, core.Lease(lease))
-	kept := take(t, background, l, alive, core.Lease(lease))
+	kept := take(t, background, l, alive, core.Lease(2*lease))
 	unlock(t, take(t, background, l, alive+"x"))
 
 	master := cluster.MasterFor(t, "lock:"+dead)

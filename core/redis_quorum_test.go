@@ -18,6 +18,7 @@ import (
 type members struct {
 	servers []*redistest.Server
 	proxies []*redistest.Proxy
+	admins  []*redis.Client
 }
 
 func startMembers(t testing.TB, n int) *members {
@@ -27,6 +28,7 @@ func startMembers(t testing.TB, n int) *members {
 		s := redistest.Start(t)
 		m.servers = append(m.servers, s)
 		m.proxies = append(m.proxies, s.Proxy(t))
+		m.admins = append(m.admins, s.Client(t))
 	}
 	return m
 }
@@ -38,7 +40,7 @@ func (m *members) locker(t testing.TB, opts ...core.Option) *core.Locker {
 	for _, p := range m.proxies {
 		clients = append(clients, p.Client(t))
 	}
-	l, err := core.NewQuorum(clients, append([]core.Option{quiet, core.Timeout(3 * time.Second)}, opts...)...)
+	l, err := core.NewQuorum(clients, append([]core.Option{quiet, core.Timeout(unhurried)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +52,8 @@ func (m *members) locker(t testing.TB, opts ...core.Option) *core.Locker {
 func (m *members) held(t *testing.T, key string) int {
 	t.Helper()
 	n := 0
-	for _, s := range m.servers {
-		if s.Running() && !isFree(t, s.Client(t), key) {
+	for i, s := range m.servers {
+		if s.Running() && !isFree(t, m.admins[i], key) {
 			n++
 		}
 	}
