@@ -101,6 +101,7 @@ func newEmbedded(tb testing.TB) *embedded {
 	tb.Cleanup(func() {
 		close(s.thaw)
 		s.Close()
+		s.outage() // a client leaves those open that it dials while it is closed
 	})
 	return s
 }
@@ -315,7 +316,10 @@ func (s *embedded) dial(context.Context, string, string) (net.Conn, error) {
 	}
 	conn := buffered.New(pipe)
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down { // since it was dialled
+		_ = conn.Close()
+	}
 	s.conns = append(s.conns, conn)
-	s.mu.Unlock()
 	return conn, nil
 }

@@ -199,7 +199,7 @@ func TestOutOfMemory(t *testing.T) {
 // Taken out, it stays for its lease.
 func TestWithdrawalOutOfMemory(t *testing.T) {
 	t.Parallel()
-	server, proxy, l := throughProxy(t)
+	server, proxy, l := throughProxy(t, core.Timeout(2*time.Second))
 	admin := server.Client(t)
 	hung := proxy.HangReply(sha(t, "acquire"))
 	ctx, cancel := context.WithCancel(background)

@@ -32,11 +32,11 @@ func TestInvariant8DeadShardDelaysNobodyElse(t *testing.T) {
 	// Else Redis itself refuses everything from when it notices until the failover.
 	cluster := redistest.StartCluster(t, 3, 1, "--cluster-require-full-coverage", "no")
 	stalls := redistest.WatchStalls(t)
-	l := onRedis(t, cluster.Client(t))
+	l := onRedis(t, cluster.Client(t), core.Timeout(2*time.Second))
 	dead, alive := keysOf(t, cluster)
-	const lease = 3 * time.Second
+	const lease = 3 * time.Second // shorter than a failover
 	doomed := take(t, background, l, dead, core.Lease(lease))
-	kept := take(t, background, l, alive, core.Lease(lease))
+	kept := take(t, background, l, alive, core.Lease(2*lease))
 	unlock(t, take(t, background, l, alive+"x"))
 
 	master := cluster.MasterFor(t, "lock:"+dead)
@@ -103,7 +103,7 @@ func TestSlotMovesUnderALock(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3, 0)
 	l, waiting := onRedis(t, cluster.Client(t)), onRedis(t, cluster.Client(t))
 	one, other := keysOf(t, cluster)
-	k := take(t, background, l, one, core.Lease(6*time.Second))
+	k := take(t, background, l, one, core.Lease(12*time.Second))
 	got := make(chan error, 1)
 	go func() {
 		k, err := waiting.Lock(background, one)
@@ -136,7 +136,7 @@ func TestSlotMovesUnderALock(t *testing.T) {
 func TestRenewalFollowsALockThatHasMoved(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2, 1)
-	const lease = 6 * time.Second
+	const lease = 12 * time.Second
 	plain := onRedis(t, cluster.Client(t), core.Lease(lease))
 	replicated := onRedis(t, cluster.Client(t), core.Lease(lease), core.Replicas(1, 500*time.Millisecond))
 	one, other := keysOf(t, cluster)

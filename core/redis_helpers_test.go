@@ -41,10 +41,13 @@ func sha(tb testing.TB, name string) redistest.Match {
 	return redistest.Script(digests...)
 }
 
+// unhurried is a Timeout for a machine that may be busy with anything.
+const unhurried = 8 * time.Second
+
 // onRedis is a Locker that is closed, and must be drained, at the end of the test.
 func onRedis(tb testing.TB, client redis.UniversalClient, opts ...core.Option) *core.Locker {
 	tb.Helper()
-	l, err := core.New(client, append([]core.Option{quiet}, opts...)...)
+	l, err := core.New(client, append([]core.Option{quiet, core.Timeout(unhurried)}, opts...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func TestInvariant3AcquireThatArrivesLateIsRefused(t *testing.T) {
 
 func TestCancelledWhileTheReplyIsUnderWay(t *testing.T) {
 	t.Parallel()
-	server, proxy, l := throughProxy(t)
+	server, proxy, l := throughProxy(t, core.Timeout(2*time.Second))
 	stalls := redistest.WatchStalls(t)
 	hung := proxy.HangReply(sha(t, "acquire"))
 	ctx, cancel := context.WithCancel(background)
@@ -123,7 +123,7 @@ func TestCancelledWhileTheReplyIsUnderWay(t *testing.T) {
 	started := time.Now()
 	_, err := l.Lock(ctx, "k")
 	wantErr(t, err, core.ErrNotAcquired, context.Canceled)
-	// On its caller's goroutine it goes on for Timeout, 2 s, if Redis has answered just before.
+	// On its caller's goroutine it goes on for Timeout if Redis has answered just before.
 	soonAfter(t, stalls, "the cancelled call returned", started, time.Now(), 3*time.Second)
 	awaitFree(t, server.Client(t), "k")
 }

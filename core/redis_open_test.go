@@ -157,7 +157,7 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 		"a percent in a password": {"redis://:sec%ret@" + server.Addr(), "", "% as %25"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opts := []core.Option{core.Logger(slog.New(slog.DiscardHandler))}
+			opts := []core.Option{core.Logger(slog.New(slog.DiscardHandler)), core.Timeout(unhurried)}
 			if name == "replicas of one" {
 				opts = append(opts, core.Replicas(1, 100*time.Millisecond))
 			}

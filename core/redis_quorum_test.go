@@ -18,6 +18,7 @@ import (
 type members struct {
 	servers []*redistest.Server
 	proxies []*redistest.Proxy
+	admins  []*redis.Client
 }
 
 func startMembers(t testing.TB, n int) *members {
@@ -27,6 +28,7 @@ func startMembers(t testing.TB, n int) *members {
 		s := redistest.Start(t)
 		m.servers = append(m.servers, s)
 		m.proxies = append(m.proxies, s.Proxy(t))
+		m.admins = append(m.admins, s.Client(t))
 	}
 	return m
 }
@@ -38,7 +40,7 @@ func (m *members) locker(t testing.TB, opts ...core.Option) *core.Locker {
 	for _, p := range m.proxies {
 		clients = append(clients, p.Client(t))
 	}
-	l, err := core.NewQuorum(clients, append([]core.Option{quiet, core.Timeout(3 * time.Second)}, opts...)...)
+	l, err := core.NewQuorum(clients, append([]core.Option{quiet, core.Timeout(unhurried)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +52,8 @@ func (m *members) locker(t testing.TB, opts ...core.Option) *core.Locker {
 func (m *members) held(t *testing.T, key string) int {
 	t.Helper()
 	n := 0
-	for _, s := range m.servers {
-		if s.Running() && !isFree(t, s.Client(t), key) {
+	for i, s := range m.servers {
+		if s.Running() && !isFree(t, m.admins[i], key) {
 			n++
 		}
 	}
@@ -91,7 +93,7 @@ func TestQuorumLocks(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			m := startMembers(t, n)
 			l, other := m.locker(t), m.locker(t)
-			const lease = 6 * time.Second
+			const lease = 12 * time.Second
 			k := take(t, background, l, "k", core.Lease(lease))
 			redistest.Await(t, inTheEnd, "all members to hold it", func() bool { return m.held(t, "k") == n })
 			in := take(t, k.Context(), l, "k")
@@ -150,7 +152,7 @@ func TestQuorumWorksWhileAMajorityDoes(t *testing.T) {
 	m := startMembers(t, 5)
 	stalls := redistest.WatchStalls(t)
 	l := m.locker(t)
-	k := take(t, background, l, "held", core.Lease(6*time.Second))
+	k := take(t, background, l, "held", core.Lease(12*time.Second))
 	m.servers[0].Kill(t)
 	m.servers[1].Stop(t)
 	started := time.Now()
@@ -199,7 +201,7 @@ func TestQuorumRenewalNeedsAMajority(t *testing.T) {
 	t.Parallel()
 	m := startMembers(t, 3)
 	l := m.locker(t)
-	k := take(t, background, l, "k", core.Lease(6*time.Second))
+	k := take(t, background, l, "k", core.Lease(12*time.Second))
 	redistest.Await(t, inTheEnd, "all members to hold it", func() bool { return m.held(t, "k") == 3 })
 	m.servers[0].Client(t).Del(background, "lock:k")
 	awaitRenewals(t, l, 2, k) // one member is not enough to lose it

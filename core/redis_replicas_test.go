@@ -161,7 +161,7 @@ func TestReplicasFollowAClusterThatMoves(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 1)
 	client := cluster.Client(t)
-	l := onRedis(t, client, core.Replicas(1, 500*time.Millisecond), core.Lease(3*time.Second))
+	l := onRedis(t, client, core.Replicas(1, 3*time.Second))
 	held := make([]*core.Lock, 6)
 	for i := range held {
 		key := fmt.Sprint("held", i)

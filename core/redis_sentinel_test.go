@@ -144,7 +144,7 @@ func TestSentinelFailoverTakesLocksAlong(t *testing.T) {
 	s := redistest.StartSentinel(t, 1)
 	stalls := redistest.WatchStalls(t)
 	old := s.Master(t)
-	const lease = 6 * time.Second
+	const lease = 12 * time.Second
 	l := onSentinel(t, s)
 	k := take(t, background, l, "k", core.Lease(lease))
 	got := queueUp(t, onSentinel(t, s), "k")
@@ -182,10 +182,10 @@ func TestSentinelCrashTakesLocksAlong(t *testing.T) {
 	s := redistest.StartSentinel(t, 2)
 	stalls := redistest.WatchStalls(t)
 	old := s.Master(t)
-	const lease = 12 * time.Second
+	const lease = 24 * time.Second // two thirds of it are longer than a failover
 	taken := time.Now()
 	k := take(t, background, onSentinel(t, s), "k", core.Lease(lease))
-	safe := take(t, background, onSentinel(t, s, core.Replicas(1, 200*time.Millisecond)), "safe", core.Lease(lease))
+	safe := take(t, background, onSentinel(t, s, core.Replicas(1, 2*time.Second)), "safe", core.Lease(lease))
 	got := queueUp(t, onSentinel(t, s), "k")
 	awaitSubscriber(t, old.Client(t), "k")
 	awaitCopied(t, s, "k", "safe")
@@ -324,7 +324,7 @@ func TestSentinelPartition(t *testing.T) {
 	behind := func(opts ...core.Option) *core.Locker {
 		return onRedis(t, s.Client(t, func(o *redis.FailoverOptions) { o.Dialer = proxies.Dial }), opts...)
 	}
-	const lease = 3 * time.Second
+	const lease = 6 * time.Second
 	plain := take(t, background, behind(), "plain", core.Lease(lease))
 	safe := take(t, background, behind(core.Replicas(1, 200*time.Millisecond)), "safe", core.Lease(lease))
 	told := whenTold(safe)

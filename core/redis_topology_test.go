@@ -34,7 +34,7 @@ func exercise(t *testing.T, one, two redis.UniversalClient) {
 	// Many locks are renewed, whatever node they are on.
 	locks := make([]*core.Lock, 50)
 	for i := range locks {
-		locks[i] = take(t, background, holder, fmt.Sprint("many", i), core.Lease(6*time.Second))
+		locks[i] = take(t, background, holder, fmt.Sprint("many", i), core.Lease(12*time.Second))
 	}
 	awaitRenewals(t, holder, 2, locks...)
 

@@ -18,10 +18,15 @@ import (
 // patience ends tests that hang.
 const patience = 2 * time.Minute
 
+// killsAfter is the variable that says how long a command may take to end.
+const killsAfter = "TEST_KILLS_AFTER"
+
 // The binary of the test is latchkey, too.
 func TestMain(m *testing.M) {
 	if os.Getenv("TEST_AS_LATCHKEY") != "" {
-		killAfter = 500 * time.Millisecond
+		if d, err := time.ParseDuration(os.Getenv(killsAfter)); err == nil {
+			killAfter = d
+		}
 		main()
 	}
 	os.Exit(m.Run())

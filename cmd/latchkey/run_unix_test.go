@@ -124,13 +124,14 @@ func TestASignalEndsTheWait(t *testing.T) {
 func TestTheCommandEndsWithTheLock(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
-	for name, c := range map[string]struct{ command, out string }{
-		"that obeys":        {patient, "got it"},
-		"that has no time":  {`trap '' TERM; sh -c 'echo ready $$; exec sleep 1000' & while :; do wait; done`, ""},
-		"that leaves first": {`trap '' TERM; sh -c 'echo ready $$; exec sleep 1000' & trap - TERM; while :; do wait; done`, ""},
-		"that is stopped":   {strings.Replace(patient, "while", "kill -STOP $$; while", 1), "got it"},
+	for name, c := range map[string]struct{ command, out, killsAfter string }{
+		"that obeys":        {patient, "got it", "1m"},
+		"that has no time":  {`trap '' TERM; sh -c 'echo ready $$; exec sleep 1000' & while :; do wait; done`, "", "500ms"},
+		"that leaves first": {`trap '' TERM; sh -c 'echo ready $$; exec sleep 1000' & trap - TERM; while :; do wait; done`, "", "500ms"},
+		"that is stopped":   {strings.Replace(patient, "while", "kill -STOP $$; while", 1), "got it", "1m"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Setenv(killsAfter, c.killsAfter)
 			p := launch(t, server.Addr(), "run", "-lease", "3s", "k", "--", "sh", "-c", c.command)
 			child := pidIn(t, p.next())
 			if err := client.Del(t.Context(), "lock:k").Err(); err != nil {

@@ -18,7 +18,7 @@ func TestAnswerComesTooLate(t *testing.T) {
 	for i := range 3 {
 		proxies = append(proxies, server.Proxy(t))
 		redis := address{Kind: "single", Addrs: []string{proxies[i].Addr()}}
-		workers = append(workers, startProcess(t, setup{Worker: i, Redis: redis, Members: 1}, newHistory(), newStore()))
+		workers = append(workers, startProcess(t, setup{Worker: i, Redis: redis, Members: 1, Timeout: 5 * time.Second}, newHistory(), newStore()))
 	}
 	const hour = time.Hour
 	send := func(i int, key string, lease, wait time.Duration, want string) {

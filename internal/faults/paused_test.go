@@ -15,14 +15,14 @@ func TestPausedHolderWritesTooLate(t *testing.T) {
 	redis := address{Kind: "single", Addrs: []string{redistest.Start(t).Addr()}}
 	st := newStore()
 	start := func(id int) *process {
-		return startProcess(t, setup{Worker: id, Redis: redis, Members: 1}, newHistory(), st)
+		return startProcess(t, setup{Worker: id, Redis: redis, Members: 1, Timeout: patience / 10}, newHistory(), st)
 	}
 	do := func(p *process, o order, want string) {
 		t.Helper()
 		p.send(o)
 		p.await(t, want)
 	}
-	hold := order{Do: "hold", Key: "k", Lease: 500 * time.Millisecond}
+	hold := order{Do: "hold", Key: "k", Lease: 3 * time.Second}
 	keep := order{Do: "hold", Key: "k", Lease: time.Hour}
 	write, unlock := order{Do: "write"}, order{Do: "unlock"}
 

@@ -31,8 +31,12 @@ func deadConnections(which whichever) []fault {
 		n.crew.rest()
 		defer n.crew.do(work(quiet))
 		for i, p := range n.crew.members {
-			p.send(order{Do: "hold", Key: fmt.Sprint("of worker ", i), Lease: renewLease})
-			p.await(n.tb, "holding")
+			hold := order{Do: "hold", Key: fmt.Sprint("of worker ", i), Lease: renewLease}
+			for p.send(hold); p.next(n.tb, "holding") != "holding"; p.send(hold) {
+				if strict() { // a busy machine may take longer than Timeout
+					n.tb.Fatalf("worker %d could not take a lock", i)
+				}
+			}
 		}
 		killed := n.endIdle(which(n))
 		n.pause(renewLease * 14 / 10)

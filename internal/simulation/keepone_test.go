@@ -86,6 +86,7 @@ func (f *farm) live(t *testing.T) {
 		f.processes[i].leave(time.Second)
 	}
 	_ = f.client.Close()
+	time.Sleep(time.Second) // for what is under way
 	f.server.Close()
 }
 
