@@ -111,6 +111,9 @@ var fingerprintCases = []conformanceCase{
 		h.wantDraft(to("POST", "order=43&signature=a", "token 1"), http.StatusUnprocessableEntity, alreadyUsed)
 		h.wantDraft(to("PUT", "order=42&signature=a", "token 1"), http.StatusUnprocessableEntity, alreadyUsed)
 		s.wantRuns(1)
+		if h.log.count(`compared="method, order"`) != 2 {
+			h.Errorf("the log is %s", h.log.text())
+		}
 	}},
 	{"Fingerprint: a request for which there is none is refused, and not taken for any other", func(h *harness) {
 		for name, none := range map[string]keyfunc.Func[keyfunc.Request]{

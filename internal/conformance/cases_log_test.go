@@ -35,36 +35,37 @@ func (h ofRequests) Handle(ctx context.Context, r slog.Record) error {
 // told are the lines of the guard, and how a request brings each about. Its path is /orders/42.
 var told = []struct {
 	line string
+	has  string
 	send func(h *harness, ctx context.Context)
 }{
-	{"the middleware is misconfigured", func(h *harness, ctx context.Context) {
+	{"the middleware is misconfigured", "", func(h *harness, ctx context.Context) {
 		core.SetDefault(nil)
 		sendWith(ctx, h.build(post("/orders/{orderID}", byParam("orderID"), h.never())), "POST", "/orders/42")
 	}},
-	{"has waited for its lock in vain", func(h *harness, ctx context.Context) {
+	{"has waited for its lock in vain", "", func(h *harness, ctx context.Context) {
 		defer h.unlock(h.hold("orderID=42"))
 		sendWith(ctx, h.build(post("/orders/{orderID}", byParam("orderID"), h.never())), "POST", "/orders/42")
 	}},
-	{"requests are refused", func(h *harness, ctx context.Context) {
+	{"requests are refused", `key="orderID=42" route="POST /orders/`, func(h *harness, ctx context.Context) {
 		core.SetDefault(unreachable(h))
 		sendWith(ctx, h.build(post("/orders/{orderID}", byParam("orderID"), h.never())), "POST", "/orders/42")
 	}},
-	{"it has no key", func(h *harness, ctx context.Context) {
+	{"it has no key", "", func(h *harness, ctx context.Context) {
 		sendWith(ctx, h.build(post("/orders/{orderID}", []guarding{{header: "X-Order"}}, h.never())), "POST", "/orders/42")
 	}},
-	{"(FailOpen)", func(h *harness, ctx context.Context) {
+	{"(FailOpen)", `key="orderID=42" route="POST /orders/`, func(h *harness, ctx context.Context) {
 		cfg := &config{locker: unreachable(h), key: keyfunc.Param("orderID"), failOpen: true}
 		sendWith(ctx, h.build(post("/orders/{orderID}", []guarding{{config: cfg}}, ok)), "POST", "/orders/42")
 	}},
-	{"does not declare the parameter", func(h *harness, ctx context.Context) {
+	{"does not declare the parameter", "", func(h *harness, ctx context.Context) {
 		guards := byParam("userID")
 		sendWith(ctx, h.build(post("/orders/42", guards, ok), post("/users/{userID}", guards, ok)), "POST", "/orders/42")
 	}},
-	{"a lock was lost while held", func(h *harness, ctx context.Context) {
+	{"a lock was lost while held", "", func(h *harness, ctx context.Context) {
 		lose := func(_ http.ResponseWriter, r *http.Request) { locktest.Lose(h, h.locker, "orderID=42") }
 		sendWith(ctx, h.build(post("/orders/{orderID}", byParam("orderID"), lose)), "POST", "/orders/42")
 	}},
-	{"a release failed after the work was done", func(h *harness, ctx context.Context) {
+	{"a release failed after the work was done", "", func(h *harness, ctx context.Context) {
 		end := func() {}
 		fail := func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusCreated)
@@ -75,9 +76,9 @@ var told = []struct {
 		h.panics(func() { sendWith(ctx, server, "POST", "/orders/42") })
 		end()
 	}},
-	{"an answer was not stored", func(h *harness, ctx context.Context) { h.leaveUnknown(ctx, context.Background()) }},
-	{"a request is processed again", func(h *harness, ctx context.Context) { h.leaveUnknown(context.Background(), ctx) }},
-	{"a request is refused, because the outcome", func(h *harness, ctx context.Context) {
+	{"an answer was not stored", "", func(h *harness, ctx context.Context) { h.leaveUnknown(ctx, context.Background()) }},
+	{"a request is processed again", ` route="POST /orders" attempt=`, func(h *harness, ctx context.Context) { h.leaveUnknown(context.Background(), ctx) }},
+	{"a request is refused, because the outcome", ` route="POST /orders"`, func(h *harness, ctx context.Context) {
 		h.leaveUnknown(context.Background(), ctx, func(i *guard.Idempotency) { i.RefuseUnknown = true })
 	}},
 }
@@ -96,7 +97,7 @@ func (h *harness) leaveUnknown(first, second context.Context, more ...func(*guar
 }
 
 var logCases = []conformanceCase{
-	{"each line has the context of its request, for handlers that add its ID", func(h *harness) {
+	{"each line has the context of its request, for handlers that add its ID, its key and its route", func(h *harness) {
 		for _, c := range told {
 			h.log.reset()
 			core.SetDefault(h.locker)
@@ -106,7 +107,7 @@ var logCases = []conformanceCase{
 			time.Sleep(2 * time.Second) // what was left out comes as well
 			found := false
 			for line := range strings.Lines(h.log.text()) {
-				found = found || strings.Contains(line, c.line) && strings.Contains(line, "request=r42")
+				found = found || strings.Contains(line, c.line) && strings.Contains(line, "request=r42") && strings.Contains(line, c.has)
 			}
 			if !found {
 				h.Errorf("%s: logged\n%s", c.line, h.log.text())
@@ -160,8 +161,9 @@ var logCases = []conformanceCase{
 		server := h.shop(&guard.Idempotency{}, paid)
 		server.order("s3cret", "a")
 		h.wantDraft(server.order("s3cret", "b"), http.StatusUnprocessableEntity, alreadyUsed)
-		line := `msg="latchkey: a request was refused because another one was sent with the same key" route="POST /orders" part=Idempotency-Key`
-		if h.log.count(line) != 1 || h.log.count("s3cret") > 0 {
+		line := `msg="latchkey: a request was refused because another one was sent with the same key" key=idempotent:`
+		rest := ` route="POST /orders" part=Idempotency-Key compared="method, host, path, query, Content-Type, body"`
+		if h.log.count(line) != 1 || h.log.count(rest) != 1 || h.log.count("s3cret") > 0 {
 			h.Errorf("the log is %s", h.log.text())
 		}
 	}},

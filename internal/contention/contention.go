@@ -19,15 +19,9 @@ const LongWait = time.Second
 // WriteInVain writes a line about a call that has waited for its lock in vain, with args. Who has the lock is asked for
 // in the background, at most once a second. It does not block.
 func WriteInVain(ctx context.Context, log *limitedlog.Log, locker *core.Locker, kind string, refused error, args ...any) {
-	var busy *core.BusyError
-	var failed *core.LockError
-	var key string
-	switch {
-	case errors.As(refused, &busy):
-		key = busy.Key
-	case errors.As(refused, &failed):
-		key = failed.Key
-	}
+	busy := (*core.BusyError)(nil)
+	errors.As(refused, &busy)
+	key := KeyOf(refused)
 	complete := func(write func(more ...any)) {
 		adapter.LookUp(locker, key, func(info core.Info, waiting int, asked bool) {
 			more := []any{"waiting", waiting}
@@ -40,6 +34,19 @@ func WriteInVain(ctx context.Context, log *limitedlog.Log, locker *core.Locker, 
 		})
 	}
 	log.Completed(ctx, slog.LevelInfo, kind, complete, append([]any{"key", key, "error", refused}, args...)...)
+}
+
+// KeyOf returns the key of the lock that a call was refused with err; empty: err does not say.
+func KeyOf(err error) string {
+	var busy *core.BusyError
+	var failed *core.LockError
+	switch {
+	case errors.As(err, &busy):
+		return busy.Key
+	case errors.As(err, &failed):
+		return failed.Key
+	}
+	return ""
 }
 
 // details are what a line has of an answer of Redis.

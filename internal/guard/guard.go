@@ -140,9 +140,11 @@ func (g *Guard) report(r Request, refusal *Refusal) {
 		}
 	case http.StatusUnprocessableEntity:
 		g.log.Limited(ctx, slog.LevelInfo, "a request was refused because another one was sent with the same key",
-			"route", route, "part", strings.Join(keyfunc.Describe(g.config.Idempotent.Key, nil).Names, ", "))
+			"key", contention.KeyOf(refusal.cause), "route", route,
+			"part", strings.Join(keyfunc.Describe(g.config.Idempotent.Key, nil).Names, ", "), "compared", g.config.Idempotent.compared())
 	case http.StatusServiceUnavailable:
-		g.log.Limited(ctx, slog.LevelWarn, "requests are refused", "error", refusal.cause)
+		g.log.Limited(ctx, slog.LevelWarn, "requests are refused",
+			"key", contention.KeyOf(refusal.cause), "route", route, "error", refusal.cause)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
 		kind := "a request was refused because its key cannot be used"
 		if refusal.Code == "missing" {
@@ -196,7 +198,8 @@ func (g *Guard) serve(r *Received, next Next) *Refusal {
 	}
 	if g.config.FailOpen && errors.Is(err, core.ErrUnavailable) && r.IsOurs() {
 		for _, key := range keys {
-			g.log.Limited(ctx, slog.LevelWarn, "redis is unavailable, a request runs without its lock (FailOpen)", "key", key, "error", err)
+			g.log.Limited(ctx, slog.LevelWarn, "redis is unavailable, a request runs without its lock (FailOpen)",
+				"key", key, "route", routeText(r), "error", err)
 		}
 		next(ctx, &Outcome{})
 		return nil

@@ -140,7 +140,7 @@ func (g *Guard) once(r *Received, id string, locker *core.Locker, next Next) *Re
 	number := adapter.AttemptOf(lock)
 	if number > 1 {
 		g.log.Limited(r.ctx, slog.LevelWarn, "a request is processed again, because the outcome of its last attempt is unknown",
-			"key", key, "attempt", number)
+			"key", key, "route", routeText(r), "attempt", number)
 	}
 	own, _ := g.config.ownKey(r) // it is a part of id
 	o := &Outcome{recording: &recording{max: i.MaxBytes, bare: r.HTTP().Method == http.MethodHead}}
@@ -192,7 +192,7 @@ func (g *Guard) noAttempt(r *Received, key, request string, err error, opts []co
 		stored, failure := g.config.Idempotent.open(text, key, request)
 		switch {
 		case failure != nil:
-			g.log.Limited(r.ctx, slog.LevelError, "a stored answer cannot be read", "key", key, "error", failure)
+			g.log.Limited(r.ctx, slog.LevelError, "a stored answer cannot be read", "key", key, "route", routeText(r), "error", failure)
 		case stored != nil:
 			stored.safe = IsSafe(r.HTTP())
 			return &Refusal{Status: stored.Status, stored: stored}
@@ -203,7 +203,8 @@ func (g *Guard) noAttempt(r *Received, key, request string, err error, opts []co
 		return misconfigured.because(errTwice)
 	}
 	if errors.Is(err, adapter.ErrOutcomeUnknown) {
-		g.log.Limited(r.ctx, slog.LevelWarn, "a request is refused, because the outcome of its last attempt is unknown", "key", key)
+		g.log.Limited(r.ctx, slog.LevelWarn, "a request is refused, because the outcome of its last attempt is unknown",
+			"key", key, "route", routeText(r))
 	}
 	refusal := g.noLock(r.ctx, err, opts)
 	if refusal.isBusy() {

@@ -119,6 +119,14 @@ func (g *Guard) fingerprint(r Request, id string) (string, error) {
 	return hex.EncodeToString(digest.Sum(nil)), nil
 }
 
+// compared names what the fingerprint of a request is of.
+func (i *Idempotency) compared() string {
+	if i.Fingerprint == nil {
+		return "method, host, path, query, Content-Type, body"
+	}
+	return strings.Join(append([]string{"method"}, keyfunc.Describe(i.Fingerprint, nil).Names...), ", ")
+}
+
 // requestParts are those of a request besides method and body.
 func requestParts(r *http.Request) []string {
 	path := r.URL.EscapedPath()
