@@ -141,7 +141,7 @@ func (p *pipeline) merges() bool {
 		return true
 	}
 	if _, isCluster := p.server.client.(*redis.ClusterClient); !isCluster && p.probe.begun.begins(probeEvery) {
-		p.server.config.Workers.Start(func() { _ = recovered(p.seek) })
+		p.server.config.Workers.Start(func() { _ = recovered(func() error { p.seek(); return nil }) })
 	}
 	return false
 }
@@ -152,12 +152,12 @@ func (s *Server) Merges() bool {
 	return !isRing && s.pipelineTo(s.client).merges()
 }
 
-func (p *pipeline) seek() error {
+func (p *pipeline) seek() {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	mark := p.server.config.Prefix + "latchkey:probe:" + uuid.NewString()
-	if err := p.client.Set(ctx, mark, 1, probeEvery).Err(); err != nil {
-		return err
+	if p.client.Set(ctx, mark, 1, probeEvery).Err() != nil {
+		return
 	}
 	pipe := p.client.Pipeline()
 	seen := make([]*redis.Cmd, probes)
@@ -168,11 +168,10 @@ func (p *pipeline) seek() error {
 	p.client.Del(ctx, mark)
 	for _, cmd := range seen {
 		if n, err := cmd.Int(); err != nil || n != 1 {
-			return err
+			return
 		}
 	}
 	p.probe.undivided.Store(true)
-	return nil
 }
 
 // interval paces what is done now and then.
