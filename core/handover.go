@@ -158,10 +158,7 @@ func (k *Lock) takeBack(ctx context.Context, locks parking, r store.HandOver) er
 			}
 			loss := k.unpark()
 			if loss != nil { // before it was back
-				s.mu.Lock()
-				r := releasing{lease: s, lock: k, request: s.releaseOf(&k.handle, store.Failed)}
-				s.mu.Unlock()
-				_, _ = r.send(ctx, store.Failed)
+				_, _ = (&releasing{lease: s, lock: k}).send(ctx, store.Failed)
 			}
 			return loss
 		case err == store.ErrGone:

@@ -48,8 +48,8 @@ func leased(t *testing.T, l *Locker, ends schedule.Time) (*lease, *Lock) {
 func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 	unconnected(t, func(t *testing.T, l *Locker) {
 		s, h := leased(t, l, schedule.Now().Add(time.Hour))
-		if r, err := s.leave(h); !r.last || err != nil {
-			t.Fatal(r.last, err)
+		if last, err := s.leave(h); !last || err != nil {
+			t.Fatal(last, err)
 		}
 		if err := s.join(new(handle)); !errors.Is(err, ErrNotHeld) {
 			t.Errorf("a call that enters it: %v", err)
@@ -112,7 +112,7 @@ func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {
 		// What the holder has said stays, whoever says less.
 		s.failed(store.FailedForGood)
 		s.failed(store.Failed)
-		r := releasing{lease: s, lock: h, request: s.releaseOf(&h.handle, s.work)}
+		r := releasing{lease: s, lock: h}
 		if r.start(store.Done); r.request.Work != store.FailedForGood {
 			t.Errorf("failed for good: %+v", r.request)
 		}

@@ -77,9 +77,9 @@ func (m *MultiLock) finish(ctx context.Context, work store.Work, later bool) err
 	}
 	all, errs := make([]releasing, 0, len(m.locks)), []error(nil)
 	for _, k := range slices.Backward(m.locks) {
-		switch r, err := k.lease.leave(k); err {
+		switch last, err := k.lease.leave(k); err {
 		case nil:
-			all = append(all, r)
+			all = append(all, releasing{lease: k.lease, lock: k, last: last})
 		case ErrHandedOver:
 		default:
 			errs, work = append(errs, err), store.Failed

@@ -33,22 +33,20 @@ func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
 		return notHeldError("")
 	}
 	s := k.lease
-	r, err := s.leave(k)
+	last, err := s.leave(k)
 	if err == ErrHandedOver {
 		return nil
 	}
 	k.under.end(nil)
-	switch {
-	case err != nil:
+	if err != nil || last && s.handOffInMemory(k) {
 		return err
-	case r.last && s.handOffInMemory(k):
-		return nil
-	case later && r.canEndLater():
+	}
+	r := releasing{lease: s, lock: k, last: last}
+	if later && r.canEndLater() {
 		r.releaseLater(work)
 		return nil
-	default:
-		return r.releaseAndRetire(lasting(ctx), work)
 	}
+	return r.releaseAndRetire(lasting(ctx), work)
 }
 
 func (k *Lock) reportFailure(err error) { k.lease.engine.reportRelease(k.ctx, err, k.Key()) }
@@ -70,29 +68,29 @@ func lasting(ctx context.Context) context.Context {
 type releasing struct {
 	lease    *lease
 	lock     *Lock
-	last     bool // no other handle has the lease
-	request  store.Release
-	enqueues *entry    // of calls of this process that go on waiting; nil: none
-	over     time.Time // when it goes on in the background
+	last     bool          // no other handle has the lease
+	request  store.Release // from start on
+	enqueues *entry        // of calls of this process that go on waiting; nil: none
+	over     time.Time     // when it goes on in the background
 }
 
-// leave takes the handle of a lock out, and returns its release. With the last one the renewal stops. retire must follow, unless the
+// leave takes the handle of a lock out: last says that there is no other. Then the renewal stops. retire must follow, unless the
 // lock is handed off, or leave fails: the handle has left before, is lost, or, with ErrHandedOver itself, handed over.
-func (s *lease) leave(k *Lock) (r releasing, err error) {
+func (s *lease) leave(k *Lock) (last bool, err error) {
 	s.mu.Lock()
 	leaves, e := s.life.Leave(schedule.Now(), &k.state)
 	passed := k.state == life.Passed
 	if leaves && !s.life.State().IsLost() {
 		s.takeOut(&k.handle)
-		r = releasing{lease: s, lock: k, request: s.releaseOf(&k.handle, s.work), last: s.handles == nil}
+		last = s.handles == nil
 	}
 	switch loss := s.unlockAfter(e); {
 	case passed:
-		return r, ErrHandedOver
+		return last, ErrHandedOver
 	case !leaves:
-		return r, notHeldError(s.name.Key())
+		return last, notHeldError(s.name.Key())
 	default:
-		return r, loss
+		return last, loss
 	}
 }
 
@@ -113,12 +111,11 @@ func (s *lease) retire(signal signalling, err error) {
 // start is called before the release is sent, which is confirmed, or goes on in the background, within Timeout.
 func (r *releasing) start(work store.Work) {
 	s := r.lease
+	s.mu.Lock()
+	r.request = s.releaseOf(&r.lock.handle, max(s.work, work))
+	s.mu.Unlock()
 	r.over = time.Now().Add(s.engine.timeout)
 	r.request.Until = r.over.Add(s.Lease)
-	r.request.MayArrive = r.request.MayArrive || r.lock.resends.MayArriveTwice() // as was found out since it has left
-	if r.request.Work = max(r.request.Work, work); r.request.Work != store.Done {
-		r.request.Answer = nil
-	}
 	if r.last && s.Form.Alone() && r.request.Answer == nil {
 		r.enqueues = s.engine.entryToEnqueue(s.name)
 	}

@@ -199,8 +199,8 @@ func (p *pipeline) exec(ctx context.Context, batches []*batch) (wait *redis.Cmd)
 	for _, b := range batches {
 		b.makeCommand(ctx)
 	}
-	if len(batches) == 1 && !p.replicates() {
-		_ = p.client.Process(ctx, &batches[0].cmd) // which keeps its error
+	if lone := &batches[0].cmd; len(batches) == 1 && !p.replicates() {
+		lone.SetErr(recovered(func() error { return p.client.Process(ctx, lone) }))
 		return nil
 	}
 	pipe := p.client.Pipeline()
@@ -214,7 +214,7 @@ func (p *pipeline) exec(ctx context.Context, batches []*batch) (wait *redis.Cmd)
 		r := p.server.config.Replicas
 		wait = pipe.Do(ctx, "wait", r.N, r.Within.Milliseconds()) // tells of the writes on its connection
 	}
-	_, err := pipe.Exec(ctx)
+	err := recovered(func() error { _, err := pipe.Exec(ctx); return err })
 	for _, b := range batches {
 		if cmd := &b.cmd; err != nil && cmd.Err() == nil && cmd.Val() == nil {
 			cmd.SetErr(err) // a hook of the client's has stopped the pipeline, and told nobody

@@ -53,28 +53,31 @@ func (d *dispatch) wrote() {
 	}
 }
 
-// process sends a command by itself: a script by its digest, and whole where Redis has not seen it. A hook of the client's
-// that panics is a failure like others: whoever would recover from the panic above could not know what became of the command.
-func (q *Queued) process(ctx *sendContext, p *pipeline, client redis.UniversalClient) (_ any, err error) {
-	defer func() {
-		if hook := recover(); hook != nil {
-			err = fmt.Errorf("a hook of the client's has panicked: %v", hook)
-		}
-	}()
+// process sends a command by itself: a script by its digest, and whole where Redis has not seen it.
+func (q *Queued) process(ctx *sendContext, p *pipeline, client redis.UniversalClient) (any, error) {
 	for whole := false; ; whole = true {
 		cmd := &once{pipeline: p}
 		cmd.set(ctx, q.Command.Script, whole, q.dispatch, q.Command.line(cmd.line[:]))
-		if err := client.Process(ctx, cmd); whole || !isUnknownScript(err) {
+		cmd.SetErr(recovered(func() error { return client.Process(ctx, cmd) }))
+		if whole || !isUnknownScript(cmd.Err()) {
 			return q.Command.withoutName(cmd.reply())
 		}
 	}
 }
 
+// recovered sends something. A hook of the client's that panics is a failure like others: whoever would recover above could
+// not know what became of the command, and on other goroutines than a caller's nobody would.
+func recovered(send func() error) (err error) {
+	defer func() {
+		if hook := recover(); hook != nil {
+			err = fmt.Errorf("a hook of the client's has panicked: %v", hook)
+		}
+	}()
+	return send()
+}
+
 // Run sends the present copy, and then what waits.
 func (d *dispatch) Run() { d.pipeline.sendOn([]*Queued{&d.queued}) }
-
-// receive takes the answer to the present copy, of which there is one.
-func (d *dispatch) receive(a answer) { d.slot.arrived <- arrival{d, a} }
 
 func (d *dispatch) compensate() {
 	if c := d.queued.Command.Compensator; c != nil {
@@ -125,6 +128,23 @@ func (d *dispatch) conclude(sent time.Time) (Reply, error) {
 		return Reply{}, &Failure{NotSent, a.err}
 	}
 	return Reply{}, &Failure{Unknown, a.err}
+}
+
+// context is that under which the copy goes that is sent now.
+func (q *Queued) context(now time.Time) *sendContext {
+	if q.dispatch != nil {
+		return q.dispatch.context
+	}
+	return &sendContext{caller: context.Background(), deadline: now.Add(q.Timeout)}
+}
+
+// receive takes the answer to the copy that was sent then, of which there is one.
+func (q *Queued) receive(sent time.Time, a answer) {
+	if d := q.dispatch; d != nil {
+		d.slot.arrived <- arrival{d, a}
+	} else {
+		q.To.Receive(Reply{a.value, sent}, a.err)
+	}
 }
 
 // sendContext is the context under which go-redis sends a copy of some commands: it has the caller's values,

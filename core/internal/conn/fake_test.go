@@ -41,6 +41,7 @@ type fake struct {
 	divided  bool    // a probe finds nothing
 	probes   int     // so many looked
 	stop     error   // of a hook that stops pipelines
+	panics   bool    // a hook does, when it sees a pipeline
 	replicas int     // that have what was written; less than none: nobody can tell
 	waits    [][]any // commands for them
 	infos    atomic.Int32
@@ -73,6 +74,9 @@ func (f *fake) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipel
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		if f.stop != nil {
 			return f.stop
+		}
+		if f.panics {
+			panic("no")
 		}
 		for _, cmd := range cmds {
 			_ = f.process(ctx, cmd)

@@ -32,14 +32,13 @@ const (
 // are, the more of them go together.
 type pipeline struct {
 	server        *Server
-	client        redis.UniversalClient // of one server, as far as is known
-	direct        atomic.Bool           // client, or withDeadlines, keeps deadlines, as far as is seen
-	withDeadlines *redis.Client         // the copy of a client that does not
-	options       *redis.Options        // of that client
-	last          atomic.Pointer[lastHook]
-	isHooked      atomic.Bool // client was given a last hook
-	replicated    *pipeline   // for commands that replicas must have; itself if it is that
-	farLimit      int         // of round trips in flight to a server far away
+	client        redis.UniversalClient    // of one server, as far as is known
+	direct        atomic.Bool              // client, or withDeadlines, keeps deadlines, as far as is seen
+	withDeadlines *redis.Client            // the copy of a client that does not
+	options       *redis.Options           // of that client
+	last          atomic.Pointer[lastHook] // of client, as far as is seen
+	replicated    *pipeline                // for commands that replicas must have; itself if it is that
+	farLimit      int                      // of round trips in flight to a server far away
 	probe         *probe
 
 	mu       sync.Mutex
@@ -186,7 +185,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 // other caller lends it his goroutine. mu is held.
 func (p *pipeline) noteTime(sent, deadline time.Time) {
 	took := time.Since(sent)
-	if min(took, sent.Add(took).Sub(deadline)) > overrun && (p.withDeadlines == nil || p.last.Load() != nil) {
+	if min(took, sent.Add(took).Sub(deadline)) > overrun && p.mayGoDirectly() {
 		p.direct.Store(false)
 	}
 	if p.distance == 0 {
@@ -262,34 +261,24 @@ func (p *pipeline) send(qs []*Queued) {
 	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch.is(abandoned) })
 	switch sent := time.Now(); {
 	case len(qs) == 0:
-	case len(qs) == 1 && qs[0].dispatch != nil && !p.replicates():
-		d := qs[0].dispatch
-		value, err := d.queued.process(d.context, p, p.server.client) // a cluster's, which follows redirections, and has hooks
-		p.addLastHook(d)
+	case len(qs) == 1 && !p.replicates():
+		q, ctx := qs[0], qs[0].context(sent)
+		value, err := q.process(ctx, p, p.server.client) // a cluster's, which follows redirections, and has hooks
+		p.addLastHook(q.dispatch)
 		p.mu.Lock()
-		p.noteTime(sent, d.context.deadline)
+		p.noteTime(sent, ctx.deadline)
 		p.mu.Unlock()
 		p.server.noteOutcome(err)
-		d.receive(answer{value, err})
-	case len(qs) == 1 && !p.replicates():
-		value, err := qs[0].process(&sendContext{caller: context.Background(), deadline: sent.Add(qs[0].Timeout)}, p, p.server.client)
-		p.server.noteOutcome(err)
-		qs[0].To.Receive(Reply{value, sent}, err)
+		q.receive(sent, answer{value, err})
 	default:
-		var ctx context.Context
-		if d := qs[0].dispatch; len(qs) == 1 && d != nil {
-			ctx = d.context
-		} else {
+		var ctx context.Context = qs[0].context(sent)
+		if len(qs) > 1 {
 			longest, cancel := context.WithTimeout(context.Background(), slices.MaxFunc(qs, byTimeout).Timeout)
 			defer cancel()
 			ctx = longest
 		}
 		for i, a := range p.roundTrip(ctx, qs) {
-			if d := qs[i].dispatch; d != nil {
-				d.receive(a)
-			} else {
-				qs[i].To.Receive(Reply{a.value, sent}, a.err)
-			}
+			qs[i].receive(sent, a)
 		}
 	}
 }

@@ -90,6 +90,45 @@ func wantValues(t *testing.T, results <-chan result) {
 	}
 }
 
+// A hook of the client's that panics is a failure of what is sent just then, and of nothing else. Most goroutines of commands
+// that go together are nobody's: the process would end.
+func TestHookThatPanicsInAPipeline(t *testing.T) {
+	panics := func(context.Context, func() []any) (any, error) { panic("no") }
+	for name, test := range map[string]struct{ before, during func(f *fake, s *conn.Server) }{
+		"several commands": {func(*fake, *conn.Server) {}, func(f *fake, _ *conn.Server) { f.panics = true }}, // the probe's, too
+		"a batch":          {merge, func(f *fake, _ *conn.Server) { f.failAll(panics) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
+				test.before(f, s)
+				fill(f, s, time.Millisecond)
+				test.during(f, s)
+				results := start(background, s, "a", "b", "c")
+				_, begun := begin(s, "d")
+				inboxes := flush(s, timeout, batched("e"), batched("f"))
+				began := time.Now()
+				for range cap(results) {
+					if r := <-results; r.err == nil || outcome(r.err) == conn.Refused || !strings.Contains(r.err.Error(), "panicked: no") {
+						t.Error(r)
+					}
+				}
+				wantTime(t, "that was told", began, time.Millisecond)
+				for _, in := range inboxes {
+					if r := <-in; r.err == nil || conn.OutcomeOf(r.err) != conn.Unknown {
+						t.Error(r)
+					}
+				}
+				if synctest.Wait(); len(begun[0].errs) != 1 || begun[0].errs[0] == nil {
+					t.Error(begun[0])
+				}
+				f.panics, f.always = false, nil
+				wantValues(t, start(background, s, "a", "b", "c"))
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
 // inPipelines runs a test under a context that somebody could cancel, without which
 // calls may not need company.
 func inPipelines(t *testing.T, test func(t *testing.T, ctx context.Context, f *fake, s *conn.Server)) {

@@ -26,8 +26,7 @@ func (h *lastHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	isLast := !h.isAsked.Swap(true)
 	h.isLast.Store(false)
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		c, _ := cmd.(*once)
-		if c != nil && c.pipeline != nil && c.pipeline.options == h.of { // a hook may send a command to another client
+		if c, _ := cmd.(*once); c != nil && c.pipeline != nil && c.pipeline.options == h.of { // a hook may send a command to another client
 			if h.isLast.Store(isLast); isLast {
 				c.pipeline.last.Store(h)
 				return c.pipeline.withDeadlines.Process(ctx, cmd)
@@ -45,7 +44,9 @@ func (p *pipeline) mayGoDirectly() bool {
 
 // addLastHook gives the client a last hook when a command has found none: once, for a hook of the user's may hide it.
 func (p *pipeline) addLastHook(d *dispatch) {
-	if p.withDeadlines != nil && p.last.Load() == nil && d.is(written) && !p.isHooked.Swap(true) {
-		p.client.AddHook(&lastHook{of: p.options})
+	if p.withDeadlines != nil && p.last.Load() == nil && d.is(written) {
+		if h := (&lastHook{of: p.options}); p.last.CompareAndSwap(nil, h) {
+			p.client.AddHook(h)
+		}
 	}
 }

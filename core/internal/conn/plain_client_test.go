@@ -402,6 +402,36 @@ func TestTimeoutsOfAPlainClient(t *testing.T) {
 	}
 }
 
+// What the application sends by the client takes as long as the client says, whatever its context does.
+func TestCommandsOfTheApplication(t *testing.T) {
+	const readTimeout = 700 * time.Millisecond
+	for name, send := range map[string]func(context.Context, *redis.Client) error{
+		"a command":  func(ctx context.Context, c *redis.Client) error { return c.Get(ctx, "k").Err() },
+		"a pipeline": func(ctx context.Context, c *redis.Client) error { _, err := c.Pipelined(ctx, getTwo); return err },
+	} {
+		plainBubble(t, redis.Options{ReadTimeout: readTimeout, MaxRetries: -1}, func(t *testing.T, p *plain) {
+			s, thaw := p.server(), make(chan struct{})
+			p.warmUp(t, s)
+			p.wantGoroutines(t, s, 0)
+			p.Server().SetPreHook(func(*server.Peer, string, ...string) bool { <-thaw; return false })
+			ctx, cancel := context.WithTimeout(background, time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			if err := send(ctx, p.client); err == nil {
+				t.Error("no error of", name)
+			}
+			wantTime(t, name, began, readTimeout)
+			close(thaw)
+		})
+	}
+}
+
+func getTwo(pipe redis.Pipeliner) error {
+	pipe.Get(background, "k")
+	pipe.Get(background, "k")
+	return nil
+}
+
 // One that waits for answers without end is nothing for its callers' goroutines.
 func TestPlainClientWithoutTimeouts(t *testing.T) {
 	for name, options := range map[string]redis.Options{

@@ -52,11 +52,9 @@ func (s *Server) Withdraw(q *Queued) bool {
 	p := s.pipelineFor(q.Command)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.Index(p.waiting, q)
-	if i >= 0 {
-		p.waiting = slices.Delete(p.waiting, i, i+1)
-	}
-	return i >= 0
+	before := len(p.waiting)
+	p.waiting = slices.DeleteFunc(p.waiting, func(other *Queued) bool { return other == q })
+	return len(p.waiting) < before
 }
 
 // Flush sends what was queued, each server's share apart from the others', so that a slow one holds up nobody

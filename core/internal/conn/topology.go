@@ -141,7 +141,7 @@ func (p *pipeline) merges() bool {
 		return true
 	}
 	if _, isCluster := p.server.client.(*redis.ClusterClient); !isCluster && p.probe.begun.begins(probeEvery) {
-		p.server.config.Workers.Start(p.seek)
+		p.server.config.Workers.Start(func() { _ = recovered(func() error { p.seek(); return nil }) })
 	}
 	return false
 }
