@@ -77,8 +77,8 @@ func (s *lease) observe(o *observation) {
 	if overdue {
 		o.held(EventOverdue, "", maxHoldError(s.name.Key()))
 	}
-	if stands.IsLost() {
-		o.lost(s.loss(stands), stands.IsTimeOver())
+	if loss := s.loss(stands); loss != nil {
+		o.held(EventLost, reasonOfLoss(stands, loss), loss)
 	}
 }
 
@@ -132,12 +132,12 @@ func (s *lease) lose(ended life.Effects, why error, handles []*handle, observed 
 	for _, h := range handles {
 		s.giveBack(h, ended)
 	}
-	observed.lost(why, ended.Ended.IsTimeOver())
+	reason := reasonOfLoss(ended.Ended, why)
+	observed.held(EventLost, reason, why)
 	tell := s.engine.report.problem
 	if ended.Ended == life.Closed {
 		tell = s.engine.report.warn
 	}
-	reason := reasonOfLoss(why, ended.Ended.IsTimeOver())
 	tell(s.first.under.call, "a lock was lost while held", "key", s.name.Key(), "reason", reason, "error", why)
 	s.engine.unregister(s)
 	s.engine.queues.Signal(s.name.Lock(), 0)

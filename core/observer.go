@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -222,21 +223,14 @@ func (o *observation) released() {
 	o.held(EventReleased, "", nil)
 }
 
-// reasonOfLoss is the word for why a lease was lost, when its time was over or before.
-func reasonOfLoss(why error, expired bool) string {
+// reasonOfLoss is the word of [EventLost] for a lease that was lost so.
+func reasonOfLoss(ended life.State, why error) string {
 	_, reason := kindOf(why)
 	switch {
 	case reason != "lost":
 		return reason
-	case expired:
+	case ended.IsTimeOver():
 		return "expired"
 	}
 	return "deleted"
-}
-
-// lost ends with a lease that was lost.
-func (o *observation) lost(why error, expired bool) {
-	if o != nil {
-		o.held(EventLost, reasonOfLoss(why, expired), why)
-	}
 }

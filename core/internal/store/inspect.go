@@ -12,6 +12,14 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
+// Fields of a lock's hash, see lock.lua.
+const (
+	holderField = ownFields + "holder:"
+	answerField = ownFields + "answer"
+	byField     = ownFields + "by"
+	weightField = ownFields + "weight:"
+)
+
 // State is a lock at one moment.
 type State struct {
 	Held     bool          // or parked, answered, unknown, or in its dedup window

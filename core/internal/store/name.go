@@ -14,12 +14,8 @@ const (
 	// MaxKeyBytes is how long a key may be, before it is encoded. [NewName] does not check it.
 	MaxKeyBytes = 1024
 	// Fields of a lock's hash that are no owner's: one of that name, and all that begin so.
-	modeField   = "mode"
-	ownFields   = "latchkey:"
-	holderField = ownFields + "holder:"
-	answerField = ownFields + "answer"
-	byField     = ownFields + "by"
-	weightField = ownFields + "weight:"
+	modeField = "mode"
+	ownFields = "latchkey:"
 )
 
 // IsOwnField reports whether a field of a lock's hash is one of ours, and no owner's.

@@ -76,10 +76,8 @@ elseif how == 'attempt' then
   elseif mine and not (kind == 'i' and has(mine.holds, hold)) then
     mine = nil
   end
-  form = 'i'
-elseif how == 'resume' then
-  form = 'h'
 end
+form = how == 'attempt' and 'i' or how == 'resume' and 'h' or form
 
 -- include write
 local free = not mine and not kind
@@ -110,29 +108,31 @@ if others and (head[1] ~= member or form ~= '') then
   end
 end
 
-local reply
+local outermost, begins = true, true -- the hold is the first; its dedup window is to begin
 if mine and string.find(kind, SEVERAL) and kind ~= string.sub(form, 1, 1) then
-  reply = {6, hold}
+  return {6, hold}
 elseif mine then
   -- include enter
 elseif not free then
   -- include busy
 elseif how == 'attempt' and kind and refuse == '1' then
-  reply = {9, hold, rest(tonumber(stays))}
+  return {9, hold, rest(tonumber(stays))}
 else
   if how == 'attempt' then
     digest, stays = wanted, known
   end
   -- include next_token
   -- include take
-  local token, failure = take(owner, hold, form, lease, others or window ~= '0')
-  if not failure and (score or new == 1) then
+  local failure
+  mine, failure = take(owner, hold, form, lease, others or window ~= '0')
+  if failure then
+    return failure
+  elseif score or new == 1 then
     call('ZREM', queue, member, '!' .. member)
   end
-  if not failure and window ~= '0' then
-    call('HSET', lock, 'latchkey:keep', string.format('%.0f', now + window * 1000) .. ' ' .. window)
-  end
-  reply = failure or how == 'take' and token == now and token .. hold
-    or {1, token .. hold, math.abs(lease), tonumber(now), 1, how == 'attempt' and tonumber(number) or 0, tonumber(lease)}
 end
-return reply
+if begins and window ~= '0' then
+  call('HSET', lock, 'latchkey:keep', string.format('%.0f', now + window * 1000) .. ' ' .. window)
+end
+return begins and how == 'take' and mine.token == now and now .. hold
+  or {1, mine.token .. hold, mine.left, tonumber(now), outermost and 1 or 0, how == 'attempt' and tonumber(number) or 0, tonumber(mine.lease)}

@@ -27,7 +27,7 @@ if ARGV[1] and not mine and not nobodys then
 end
 local several = ARGV[1] and string.find(kind, SEVERAL)
 if several then
-  write(owner, nil)
+  remove(owner)
 end
 if not several or not next(holders()) then
   call('DEL', lock)

@@ -91,9 +91,7 @@ end
 -- An acquisition of this hold that arrives later is refused.
 if life ~= '0' then
   local buried = redis.pcall('ZADD', queue, string.format('%.0f', TOMBSTONE + now + life * 1000), member_of(owner, hold, form))
-  if type(buried) == 'table' then
-    return buried
-  end
+  failure = type(buried) == 'table' and buried or failure
   call('ZREMRANGEBYSCORE', queue, TOMBSTONE, string.format('(%.0f', TOMBSTONE + now))
   call('PEXPIRE', queue, life) -- nothing in it lasts longer
 end

@@ -1,5 +1,5 @@
 -- Last step of an acquisition when somebody else has the lock: the call waits for it, if it wants to.
--- Uses the variables of acquire.lua, of which it sets reply; read.lua, rest.lua, write.lua, queue.lua, holders.lua.
+-- Uses the variables of acquire.lua, and returns; read.lua, rest.lua, queue.lua, holders.lua.
 if waits ~= '0' then
   if new == 0 then
     new = enqueue(member, score, waits == '2')
@@ -16,13 +16,10 @@ elseif kind == 'w' then
   why, whole = 2, tonumber(number)
 elseif kind == 'h' or kind == 'i' then
   -- include holders
-  local its, holder = next(holders())
-  if holder and holder.cut then
-    write(its, holder) -- once: rounded up each time, it would not end
-  end
+  local _, holder = next(holders())
   why, whole = kind == 'h' and 3 or 0, (holder and holder.left or 0) + stays
   if kind == form then -- whoever else resumes it, or makes an attempt, may when that one ends
     why, left, new = tonumber(holder.lease) < 0 and 1 or 0, holder.left, 0
   end
 end
-reply = {2, hold, left or rest(whole, held and held.holds), tonumber(now), why, new}
+return {2, hold, left or rest(whole, held and held.holds), tonumber(now), why, new}

@@ -22,28 +22,22 @@ elseif answer then
   -- First of all: a Redis that is out of memory refuses it, and the attempt is not over.
   call('HSET', lock, 'mode', 'w' .. stored .. ' ' .. digest, 'latchkey:answer', digest .. ' ' .. answer)
   call('PEXPIRE', lock, stored)
-  write(owner, nil)
+  remove(owner)
   tell('0') -- who waits is to ask for the answer
   reply = {11, hold}
 
 else
-  local left, count = {}, 0
-  for other in string.gmatch(mine.holds, '%S+') do
-    if other ~= hold then
-      left[#left + 1] = other
-      count = count + (#other > 1 and 1 or 0)
-    elseif #left == 0 then
-      left[1] = failed and '!' or '-'
-    end
-  end
-  mine.holds, mine.count = table.concat(left, ' '), kind == 'x' and mine.count - 1 or count
+  local from, to = has(mine.holds, hold)
+  local before = from == 1 and (failed and '!' or '-') or string.sub(mine.holds, 1, from - 2)
+  mine.holds = before .. string.sub(mine.holds, to - 1)
+  mine.count = kind == 'x' and mine.count - 1 or select(2, string.gsub(mine.holds, '%S%S+', ''))
   reply = {11, hold}
-  failed = left[1] == '!'
+  failed = string.sub(mine.holds, 1, 1) == '!'
 
   if mine.count > 0 then
     -- The owner may die before the holds that remain end. The dedup window that the outermost hold has
     -- earned must last all the same.
-    local earned = left[1] == '-' and keep and left_of(keep) or 0
+    local earned = string.sub(mine.holds, 1, 1) == '-' and keep and left_of(keep) or 0
     mine.left = math.max(mine.left or call('PTTL', lock), late and 0 or tonumber(mine.lease))
     prolong(math.max(mine.left, earned))
     write(owner, mine)
@@ -51,10 +45,10 @@ else
     -- A handed over lock is parked again. Of an idempotent request: if the first attempt failed, the lock is
     -- deleted, as if the request had never come (below). If a later attempt failed, or an attempt ends without
     -- saying how, the lock stays without a holder: outcome unknown.
-    write(owner, nil)
+    remove(owner)
     call('PEXPIRE', lock, stays)
   elseif string.find(kind, SEVERAL) then
-    write(owner, nil)
+    remove(owner)
     -- include holders
     -- include room
     room = has_others(mine.left)

@@ -1,6 +1,6 @@
 -- Last step of an acquisition whose owner has the lock already: adds the hold to what it has, unless the hold is there.
--- Uses the variables of acquire.lua, of which it sets reply; read.lua, rest.lua, write.lua. Sets kind and mine.
-local outermost = hold == string.match(mine.holds, '%S+')
+-- Uses the variables of acquire.lua, of which it sets outermost, begins, kind and mine; read.lua, rest.lua, write.lua.
+outermost, begins = hold == string.match(mine.holds, '%S+'), false
 if score then
   call('ZREM', queue, member, '!' .. member)
 end
@@ -14,9 +14,7 @@ elseif mine.lease == '0' then
   -- window begins. A re-entry may come before that, with a lease below a second: the holder counts on its second.
   mine.lease = outermost and lease or tostring(math.max(math.abs(lease), GRANT_MS))
   mine.left = math.abs(mine.lease)
-  if outermost and window ~= '0' then
-    call('HSET', lock, 'latchkey:keep', string.format('%.0f', now + window * 1000) .. ' ' .. window)
-  end
+  begins = outermost
 end
 local length = tonumber(mine.lease)
 mine.left = math.max(mine.left or rest(math.abs(length), mine.holds), length)
@@ -25,4 +23,3 @@ if not has(mine.holds, hold) then
 end
 write(owner, mine)
 prolong(mine.left)
-reply = {1, mine.token .. hold, mine.left, tonumber(now), outermost and 1 or 0, how == 'attempt' and tonumber(number) or 0, length}

@@ -42,9 +42,7 @@ local function grant(asking)
       return first
     end
     local hold, form, owner = parts_of(member)
-    -- Only a later version knows whether there is room for a form of its own: its process asks within a second.
-    local known = form == '' or form == 's' or string.find(form, '^p%d+w?%d*$')
-    local young, room = math.abs(now - score) < YOUNG, known and makes_room(form)
+    local young, room = math.abs(now - score) < YOUNG, makes_room(form)
     -- The usual case, a full lock: a young entry keeps its place, subscribed or not, so subscribers need not be counted.
     if young and not room then
       return first or member
@@ -63,11 +61,11 @@ local function grant(asking)
       end
       over = over + 1
     else
-      local token = take(owner, hold, form, '0', true)
-      if not token then
+      local its = take(owner, hold, form, '0', true)
+      if not its then
         return first
       end
-      announce(entry, token)
+      announce(entry, its.token)
       if not first or entry.asking then
         first = member
       end

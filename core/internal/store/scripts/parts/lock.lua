@@ -37,7 +37,6 @@
 -- Uses now. read.lua reads it.
 local MARGIN = 1e4 -- of tokens, for those that a process has given in memory, and not told Redis
 local HOLDER = 'latchkey:holder:'
-local FURTHER = 'latchkey:weight:' -- and i, a colon and the owner
 local GRANT_MS = 1000 -- the lease of a grant that was not confirmed yet
 local SEVERAL = '[sp]' -- the kinds of which there may be several holders; room.lua knows how many
 
@@ -66,7 +65,7 @@ local function parse_holder(text)
   return left > 0 and {token = token, lease = lease, holds = holds, left = left, cut = left < rest} or nil
 end
 
--- Says whether a list has a hold.
+-- Finds a hold in a list: where it begins and ends there, with a space before and after it. Returns nil if the list has it not.
 local function has(holds, hold)
   return string.find(' ' .. holds .. ' ', ' ' .. hold .. ' ', 1, true)
 end

@@ -19,16 +19,13 @@ if math.floor(now / every) ~= math.floor(ended / every) then
       end
     end
   end
-  local counts = subscribers(channels)
-  local outside, first = 1, subscribed[1]
-  if counts then
-    outside, first = 2 * counts[to_all], nil -- the loop subtracts it once, too
-    for _, count in pairs(counts) do
-      outside = outside - count
-    end
-    for _, channel in ipairs(subscribed) do
-      first = first or counts[channel] > 0 and channel or nil
-    end
+  local counts, first = subscribers(channels), nil
+  local outside = counts and 2 * counts[to_all] or 1 -- the loop subtracts it once, too
+  for _, count in pairs(counts or {}) do
+    outside = outside - count
+  end
+  for _, channel in ipairs(subscribed) do
+    first = first or (not counts or counts[channel] > 0) and channel or nil
   end
   if first and outside > 0 then
     tell('00')

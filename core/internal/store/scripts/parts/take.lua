@@ -1,10 +1,10 @@
 -- Takes the lock, which has room for the form, for a hold. All but the fast path and take_all use it. A Redis user
--- who may write hashes but not set expiries must not leave a lock that never ends. Returns the token; or nil and the
--- error.
--- Uses call, lock; FURTHER of lock.lua; LOOK_MS of room.lua; next_token, write.lua. Sets kind, mode, number of lock.lua.
+-- who may write hashes but not set expiries must not leave a lock that never ends. Returns what the
+-- owner has of it then; or nil and the error.
+-- Uses call, lock; LOOK_MS of room.lua; next_token, write.lua. Sets kind, mode, number of lock.lua.
 local function take(owner, hold, form, lease, more)
   local before, token = mode, next_token()
-  local its = {token = token, lease = lease, holds = hold, count = 1, more = more, left = length_of(lease)}
+  local its = {token = token, lease = lease, holds = hold, count = 1, more = more, left = length_of(lease), form = form}
   kind = form == '' and 'x' or string.sub(form, 1, 1)
   if kind == 'h' then
     number = token
@@ -13,22 +13,16 @@ local function take(owner, hold, form, lease, more)
   elseif before == '' or its.left < LOOK_MS then
     number = '' -- the cached expiry does not hold any more
   end
-  if kind == 'p' and owner ~= hold then
-    write(owner, nil) -- a holder of that owner that has ended may have had more permits
-  end
   write(owner, its)
-  for i = 1, (string.match(form, 'w(%d+)$') or 1) - 1 do
-    call('HSET', lock, FURTHER .. i .. ':' .. owner, '-')
-  end
   local lasts = prolong(its.left)
   if lasts == 1 then
-    return token
+    return its
   end
   mode = before -- the next one may be refused as well
   if mode == '' then
     call('DEL', lock)
   else
-    write(owner, nil)
+    remove(owner)
     call('HSET', lock, 'mode', mode)
   end
   return nil, lasts
