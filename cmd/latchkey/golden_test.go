@@ -74,6 +74,8 @@ func TestGolden(t *testing.T) {
 	}{
 		"ls":            {[]string{"ls"}, 0},
 		"ls-held-for":   {[]string{"ls", "-held-for", "1m"}, 0},
+		"ls-state":      {[]string{"ls", "-state", "outcome unknown"}, 0},
+		"ls-part":       {[]string{"ls", "pa"}, 0},
 		"ls-waiting":    {[]string{"ls", "-waiting"}, 0},
 		"ls.json":       {[]string{"ls", "-json"}, 0},
 		"ls-held.json":  {[]string{"ls", "-json", "-held-for", "90s", "order"}, 0},

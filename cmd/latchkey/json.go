@@ -10,8 +10,9 @@ import (
 // The form of -json, which docs/operations.md promises.
 type (
 	listJSON struct {
-		Total int        `json:"total"`
-		Locks []lockJSON `json:"locks"`
+		Total   int        `json:"total"`
+		LeftOut int        `json:"answered_left_out,omitempty"`
+		Locks   []lockJSON `json:"locks"`
 	}
 	lockJSON struct {
 		Key      string                   `json:"key"`
@@ -38,8 +39,8 @@ type (
 	}
 )
 
-func newListJSON(locks []found, total int) listJSON {
-	list := listJSON{Total: total, Locks: []lockJSON{}}
+func newListJSON(locks []found, total, leftOut int) listJSON {
+	list := listJSON{total, leftOut, []lockJSON{}}
 	for _, l := range locks {
 		list.Locks = append(list.Locks, newLockJSON(l.key, l.Info))
 	}

@@ -96,15 +96,15 @@ func TestWhatThereIs(t *testing.T) {
 			`"a held root (1)" held "b 1 30s" - 30s 0`, // spaces are one here
 			`"b\u2800held\u3164" held "\u0301é\ufe0f" - 30s 0`,
 			`"café {1}\n" held "job\u202e7" - 30s 0`,
-			"idempotent:a answered - - 24h0m0s 0",
 			"idempotent:b outcome unknown - - 24h0m0s 0",
 			"idempotent:c attempt shop-eu - 30s 0",
 			"java held c0ffee:1 - no end 0",
-			"mail dedup window - - 1h0m0s 0",
 			"orderID=7 held shop-eu - 30s 0",
 			"price shared 2 holders - 1m0s 0",
 			"tenant permits 2 holders - 30s 0",
 			"upload parked - - 1m0s 0",
+			"mail dedup window - - 1h0m0s 0",
+			"latchkey: stored answers left out: 1; -state answered lists them",
 		}},
 		{[]string{"ls", "order"}, []string{"KEY STATE HOLDER HELD LEFT PROCS", "orderID=7 held shop-eu - 30s 0"}},
 		{[]string{"ls", "-prefix", "[x]*:"}, []string{"KEY STATE HOLDER HELD LEFT PROCS", "theirs held shop-eu - 30s 0"}},
@@ -190,14 +190,48 @@ func TestListBySentinel(t *testing.T) {
 	}
 }
 
+// What somebody has or has to look after is listed before dedup windows, and these before answers, which are many and
+// which nobody looks for.
 func TestListHasABound(t *testing.T) {
 	server := miniredis.RunT(t)
-	for i := range maxListed + 1 {
-		server.HSet(fmt.Sprintf("lock:%04d", i), "c0ffee:1", "1")
+	for i := range maxListed {
+		server.HSet(fmt.Sprintf("lock:a%04d", i), "mode", "w60000 ab", "latchkey:answer", "ab {}")
 	}
-	exit, said := ask(t, server.Addr(), "", "ls")
-	if exit != 0 || strings.Count(said, "c0ffee:1") != maxListed || !strings.Contains(said, "the first 1000 of 1001 locks") {
-		t.Errorf("%d: %d locks, %s", exit, strings.Count(said, "c0ffee:1"), said[:min(len(said), 300)])
+	server.HSet("lock:window", "mode", "w60000")
+	server.HSet("lock:x-parked", "mode", "h7 ab 60000")
+	server.HSet("lock:x-unknown", "mode", "i1 ab 60000")
+	server.HSet("lock:y", "c0ffee:1", "1")
+	lists := func(first string, rows int, last string, args ...string) {
+		t.Helper()
+		exit, said := ask(t, server.Addr(), "", append([]string{"ls"}, args...)...)
+		keys := regexp.MustCompile(`(?m) .*$`).ReplaceAllString(said, "")
+		if exit != 0 || !strings.HasPrefix(keys, "KEY\n"+first+"\n") || strings.Count(keys, "\n") != 1+rows || !strings.Contains(said, last) {
+			t.Errorf("%q: %d, %d lines: %s\nwant %d rows: %s", args, exit, strings.Count(keys, "\n"), said, rows, first)
+		}
+	}
+	lists("x-parked\nx-unknown\ny\nwindow", 4+1, "stored answers left out: 1000; -state answered lists them")
+	lists("a0010\na0011", 10, "a0019", "-state", "answered", "a001")
+	lists("x-parked\na0000\na0001", maxListed+1, "the first 1000 of 1001 locks", "a")
+	if exit, said := ask(t, server.Addr(), "", "ls", "-state", "halfway"); exit != exitUsage || !strings.Contains(said, "no -state halfway, only held,") {
+		t.Errorf("%d: %s", exit, said)
+	}
+	for i := range maxListed {
+		server.HSet(fmt.Sprintf("lock:z%04d", i), "c0ffee:1", "1")
+	}
+	lists("x-parked\nx-unknown\ny\nz0000", maxListed+2, "the first 1000 of 1004 locks")
+}
+
+// A number that somebody looks for is by chance in one digest of five.
+func TestListDoesNotSearchInDigests(t *testing.T) {
+	server := miniredis.RunT(t)
+	digest := strings.Repeat("42ab", 16)
+	for _, key := range []string{"orderID=42", "idempotent:" + digest, `KeepOne=asynq\:` + digest[:32] + `\:`, "idempotent:42"} {
+		server.HSet("lock:"+key, "c0ffee:1", "1")
+	}
+	for part, want := range map[string]int{"42": 2, "42ab": 0, "": 4, "idem": 2, "idempotent:42ab": 1, "KeepOne": 1, "orderID": 1} {
+		if _, said := ask(t, server.Addr(), "", "ls", part); strings.Count(said, "c0ffee:1") != want {
+			t.Errorf("%q: %s; want %d", part, said, want)
+		}
 	}
 }
 

@@ -33,6 +33,9 @@ func TestShowFindsTheLockOfARequest(t *testing.T) {
 		if _, said := ask(t, server.Addr(), "", "show", "-idempotent", "value.userID=u8", key); !strings.Contains(said, "free") {
 			t.Errorf("of another user: %s", said)
 		}
+		if _, said := ask(t, server.Addr(), "", "ls"); !strings.Contains(said, "answers left out: 1;") {
+			t.Errorf("ls reads the answer: %s", said)
+		}
 		name := regexp.MustCompile("idempotent:[0-9a-f]{64}").FindString(said)
 		if exit, said := ask(t, server.Addr(), "", "unlock", "-y", name); exit != 0 {
 			t.Errorf("unlock %s: %d %s", name, exit, said)
