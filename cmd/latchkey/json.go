@@ -36,6 +36,7 @@ type (
 		Permits int                     `json:"permits,omitempty"`
 		HeldFor int64                   `json:"held_ms"`
 		TTL     int64                   `json:"ttl_ms"`
+		Renewed *int64                  `json:"renewed_ms,omitempty"`
 	}
 )
 
@@ -56,9 +57,12 @@ func newLockJSON(key string, info core.Info) lockJSON {
 		lock.Handover = &handoverJSON{info.HandedOverBy, contention.ProcessOf(info.HandedOverBy), info.Ticket}
 	}
 	for _, h := range info.Holders {
-		lock.Holders = append(lock.Holders, holderJSON{
-			h.Owner, contention.ProcessOf(h.Owner), h.Count, h.Weight, h.HeldFor.Milliseconds(), h.TTL.Milliseconds(),
-		})
+		holder := holderJSON{h.Owner, contention.ProcessOf(h.Owner), h.Count, h.Weight, h.HeldFor.Milliseconds(), h.TTL.Milliseconds(), nil}
+		if ago, ok := renewed(h); ok {
+			ms := ago.Milliseconds()
+			holder.Renewed = &ms
+		}
+		lock.Holders = append(lock.Holders, holder)
 	}
 	return lock
 }

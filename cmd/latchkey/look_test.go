@@ -111,13 +111,16 @@ func TestWhatThereIs(t *testing.T) {
 		{[]string{"show", "orderID=7"}, []string{
 			"key orderID=7", "state held", "owner " + held.Owner(),
 			fmt.Sprintf(`process %d of "shop-eu", since %s`, os.Getpid(), who.Since.Format(time.RFC3339)), "holds 1", "held -", "left 30s",
+			"renewed 0s ago, due every 10s",
 		}},
 		{[]string{"show", "java"}, []string{"key java", "state held", "owner c0ffee:1", "holds 2", "held -", "left no end"}},
 		{[]string{"show", "price"}, []string{
-			"key price", "state shared", "owner reader-1", "holds 1", "held -", "left 30s", "owner reader-2", "holds 1", "held -", "left 1m0s",
+			"key price", "state shared", "owner reader-1", "holds 1", "held -", "left 30s", "renewed 0s ago, due every 10s",
+			"owner reader-2", "holds 1", "held -", "left 1m0s",
 		}},
 		{[]string{"show", "tenant"}, []string{
-			"key tenant", "state permits", "owner import", "permits 2", "holds 1", "held -", "left 30s", "owner other", "holds 1", "held -", "left 30s",
+			"key tenant", "state permits", "owner import", "permits 2", "holds 1", "held -", "left 30s", "renewed 0s ago, due every 10s",
+			"owner other", "holds 1", "held -", "left 30s", "renewed 0s ago, due every 10s",
 		}},
 		{[]string{"show", "upload"}, []string{"key upload", "state parked", "ticket SHA-1 ab", "left 1m0s"}},
 		{[]string{"show", "mail"}, []string{"key mail", "state dedup window", "left 1h0m0s"}},
@@ -159,82 +162,6 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestListOfACluster(t *testing.T) {
-	cluster := redistest.StartCluster(t, 3, 0)
-	l := locker(t, cluster.Client(t))
-	want := "KEY"
-	for _, key := range []string{"a", "b", "c", "d", "e"} { // in several slots
-		take(t, l, key)
-		want += " " + key
-	}
-	addresses := cluster.Addrs()
-	exit, said := ask(t, "redis://"+addresses[0]+"?addr="+addresses[1], "", "ls")
-	var keys []string
-	for line := range strings.Lines(said) {
-		keys = append(keys, strings.Fields(line)[0])
-	}
-	if got := strings.Join(keys, " "); exit != 0 || got != want {
-		t.Errorf("%d: %s, want %q", exit, said, want)
-	}
-	if exit, said := ask(t, "redis://"+addresses[0]+"?addr="+addresses[1], "", "unlock", "-y", "c"); exit != 0 || !strings.HasSuffix(said, "freed\n") {
-		t.Errorf("%d: %s", exit, said)
-	}
-}
-
-func TestListBySentinel(t *testing.T) {
-	sentinel := redistest.StartSentinel(t, 1)
-	take(t, locker(t, sentinel.Client(t)), "k")
-	exit, said := ask(t, "redis://"+sentinel.Addrs()[0]+"?master_name="+sentinel.MasterName(), "", "ls")
-	if exit != 0 || !strings.Contains(said, "\nk ") {
-		t.Errorf("%d: %s", exit, said)
-	}
-}
-
-// What somebody has or has to look after is listed before dedup windows, and these before answers, which are many and
-// which nobody looks for.
-func TestListHasABound(t *testing.T) {
-	server := miniredis.RunT(t)
-	for i := range maxListed {
-		server.HSet(fmt.Sprintf("lock:a%04d", i), "mode", "w60000 ab", "latchkey:answer", "ab {}")
-	}
-	server.HSet("lock:window", "mode", "w60000")
-	server.HSet("lock:x-parked", "mode", "h7 ab 60000")
-	server.HSet("lock:x-unknown", "mode", "i1 ab 60000")
-	server.HSet("lock:y", "c0ffee:1", "1")
-	lists := func(first string, rows int, last string, args ...string) {
-		t.Helper()
-		exit, said := ask(t, server.Addr(), "", append([]string{"ls"}, args...)...)
-		keys := regexp.MustCompile(`(?m) .*$`).ReplaceAllString(said, "")
-		if exit != 0 || !strings.HasPrefix(keys, "KEY\n"+first+"\n") || strings.Count(keys, "\n") != 1+rows || !strings.Contains(said, last) {
-			t.Errorf("%q: %d, %d lines: %s\nwant %d rows: %s", args, exit, strings.Count(keys, "\n"), said, rows, first)
-		}
-	}
-	lists("x-parked\nx-unknown\ny\nwindow", 4+1, "stored answers left out: 1000; -state answered lists them")
-	lists("a0010\na0011", 10, "a0019", "-state", "answered", "a001")
-	lists("x-parked\na0000\na0001", maxListed+1, "the first 1000 of 1001 locks", "a")
-	if exit, said := ask(t, server.Addr(), "", "ls", "-state", "halfway"); exit != exitUsage || !strings.Contains(said, "no -state halfway, only held,") {
-		t.Errorf("%d: %s", exit, said)
-	}
-	for i := range maxListed {
-		server.HSet(fmt.Sprintf("lock:z%04d", i), "c0ffee:1", "1")
-	}
-	lists("x-parked\nx-unknown\ny\nz0000", maxListed+2, "the first 1000 of 1004 locks")
-}
-
-// A number that somebody looks for is by chance in one digest of five.
-func TestListDoesNotSearchInDigests(t *testing.T) {
-	server := miniredis.RunT(t)
-	digest := strings.Repeat("42ab", 16)
-	for _, key := range []string{"orderID=42", "idempotent:" + digest, `KeepOne=asynq\:` + digest[:32] + `\:`, "idempotent:42"} {
-		server.HSet("lock:"+key, "c0ffee:1", "1")
-	}
-	for part, want := range map[string]int{"42": 2, "42ab": 0, "": 4, "idem": 2, "idempotent:42ab": 1, "KeepOne": 1, "orderID": 1} {
-		if _, said := ask(t, server.Addr(), "", "ls", part); strings.Count(said, "c0ffee:1") != want {
-			t.Errorf("%q: %s; want %d", part, said, want)
-		}
-	}
-}
-
 func TestUnlockAsksFirst(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -260,7 +187,7 @@ func TestUnlockAsksFirst(t *testing.T) {
 	if m, err := wake.ReceiveMessage(t.Context()); err != nil || m.Payload != "0" {
 		t.Error("who waits is not told: ", m, err)
 	}
-	if exit, said := ask(t, server.Addr(), "", "unlock", "k"); exit != 1 || !strings.Contains(said, "free already") {
+	if exit, said := ask(t, server.Addr(), "", "unlock", "-y", "k"); exit != 1 || !strings.HasSuffix(said, "\nthe lock is free: nothing to do\n") {
 		t.Errorf("%d %s", exit, said)
 	}
 	if err := take(t, l, "mail", core.KeepFor(time.Hour)).Unlock(t.Context()); err != nil {

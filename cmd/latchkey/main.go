@@ -52,7 +52,7 @@ import (
 // Exit codes, as of flock(1) and sysexits.h.
 const (
 	exitBusy        = 1
-	exitFree        = 1 // of show
+	exitFree        = 1 // of show and unlock
 	exitUsage       = 64
 	exitUnavailable = 69
 	exitLost        = 75
