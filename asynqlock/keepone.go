@@ -120,7 +120,7 @@ func (m marker) set(ctx context.Context, ttl time.Duration) error {
 	}
 	over, err := m.locker.Inspect(ctx, m.over())
 	switch {
-	case err == nil && over.Locked:
+	case over.Locked:
 		err = errOver
 	case err == nil:
 		err = adapter.Handover(ctx, k, string(m.task), ttl, func() error { return nil })

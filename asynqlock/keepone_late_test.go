@@ -3,6 +3,7 @@ package asynqlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/asynqlock"
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
 // deliveries are the contexts of a task that asynq delivers again, because it counts the first time as a failure, as it does when
@@ -78,6 +80,9 @@ func TestKeepOneOfAWorkerThatStoodStill(t *testing.T) {
 				} else {
 					release()
 					over = process(others, again, does(nothing)) == nil
+					if over && process(others, again, does(nothing)) != nil {
+						t.Error("the task does not run once more")
+					}
 				}
 				defer hold(t, others, "order_id=42")()
 				close(goOn)
@@ -90,4 +95,57 @@ func TestKeepOneOfAWorkerThatStoodStill(t *testing.T) {
 		}
 		t.Logf("dropped %v: over %d times", dropped, overs)
 	}
+}
+
+// A task that has been retried is neither run nor dropped while it is unknown whether an earlier worker has been told.
+func TestKeepOneTellsEarlierWorkersFirst(t *testing.T) {
+	first, again := deliveries(t, "first")
+	keepers(t, func(t *testing.T, k *keeper) {
+		k.tasks["first"], k.tasks["again"] = first, again
+		release := k.hold("order_id=42")
+		k.comesAgain("first")
+		info, err := k.locker.Inspect(t.Context(), waits)
+		task, _, ok := strings.Cut(strings.TrimPrefix(info.HandedOverBy, "asynq:"), ":")
+		if err != nil || !ok {
+			t.Fatalf("%+v, %v", info, err)
+		}
+		over := keyfunc.Key("KeepOne", "asynq:"+task+":")
+		releaseOver := k.hold(over)
+		release()
+		k.comesAgain("again")
+		k.runs("first", func() {
+			k.comesAgain("second")
+			k.comesAgain("again")
+			releaseOver()
+			k.dropped("again")
+		})
+		if info, err := k.locker.Inspect(t.Context(), over); err != nil || !info.Locked || info.TTL < 59*time.Minute {
+			t.Errorf("afterwards: %+v, %v", info, err)
+		}
+		k.runs("second", func() {})
+		k.runs("again", func() {})
+	}, core.NoWait())
+}
+
+// While another task sets or removes the marker, one asks again until its context ends, and for half a second at most. Then it comes again.
+func TestKeepOneAsksAgain(t *testing.T) {
+	keepers(t, func(t *testing.T, k *keeper) {
+		defer k.hold("order_id=42")()
+		defer k.hold(waits)()
+		asks := func() time.Duration {
+			t.Helper()
+			began := time.Now()
+			k.comesAgain("first")
+			return time.Since(began)
+		}
+		if d := asks(); d < 200*time.Millisecond || d > time.Second {
+			t.Errorf("it has asked for %v", d)
+		}
+		ctx, cancel := context.WithTimeout(k.tasks["first"], 150*time.Millisecond)
+		defer cancel()
+		k.tasks["first"] = ctx
+		if d := asks(); d != 150*time.Millisecond {
+			t.Errorf("it has asked for %v with a context of 150ms", d)
+		}
+	}, core.NoWait())
 }

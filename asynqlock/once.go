@@ -54,7 +54,7 @@ func once(
 		}
 		return nil, nil
 	}, opts...)
-	if !ran && err == nil && text != nil {
+	if !ran && text != nil {
 		return true, WriteResult(ctx, t, text)
 	}
 	return ran || err == nil, err

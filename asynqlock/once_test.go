@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/asynqlock"
 	"github.com/latchkey-go/latchkey/core"
@@ -29,7 +32,9 @@ func TestOnceSkipsWhatIsDone(t *testing.T) {
 		locker := locktest.New(t)
 		pay := asynqlock.With(locker).Once(orderID, forHour, core.RefuseUnknown())
 		err := pay(does(func(context.Context) error { return errPaid })).ProcessTask(background, order("42"))
-		wantFailure(t, err, errPaid)
+		if wantFailure(t, err, errPaid); err.Error() != errPaid.Error() {
+			t.Errorf("the handler's error is %v", err)
+		}
 		runs := 0
 		run := does(func(ctx context.Context) error {
 			runs++
@@ -123,6 +128,75 @@ func TestOnceNeedsKeepForAndKeepsNoLargeResult(t *testing.T) {
 			t.Errorf("outside: %v", err)
 		}
 	})
+}
+
+// A result that asynq does not write is not kept for others.
+func TestOnceKeepsNoResultThatIsNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		defer b.close()
+		var written []error
+		b.start(1, asynqlock.With(b.locker(), forHour).Once(orderID)(asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+			written = append(written, asynqlock.WriteResult(ctx, task, []byte("draft")))
+			<-ctx.Done()
+			err := asynqlock.WriteResult(ctx, task, []byte("receipt"))
+			written = append(written, err)
+			return err
+		})))
+		b.enqueue(order("42", asynq.Timeout(time.Second)))
+		time.Sleep(3 * time.Second)
+		if len(written) < 2 || written[0] != nil || written[1] == nil || !strings.HasPrefix(written[1].Error(), "asynqlock: writing the result of a task: ") {
+			t.Errorf("writing: %v", written)
+		}
+	})
+}
+
+// A result is written once for each task, and is what the handler has given, whatever it does with its bytes afterwards.
+func TestOnceWritesEachResultOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		defer b.close()
+		var writes atomic.Int32
+		b.client.AddHook(commands(func(name string) {
+			if name == "hset" {
+				writes.Add(1)
+			}
+		}))
+		inspector := asynq.NewInspectorFromRedisClient(b.client)
+		b.start(1, asynqlock.With(b.locker(), forHour).Once(orderID)(asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+			if strings.Contains(string(task.Payload()), "43") {
+				return nil
+			}
+			text := []byte("receipt")
+			defer copy(text, "XXXXXXX")
+			return asynqlock.WriteResult(ctx, task, text)
+		})))
+		for i, want := range map[string]int32{"42": 2, "43": 0} {
+			writes.Store(0)
+			for _, id := range []string{"first", "second"} {
+				b.enqueue(order(i, asynq.TaskID(id+i), asynq.Retention(time.Hour)))
+				time.Sleep(3 * time.Second)
+			}
+			info, err := inspector.GetTaskInfo("default", "second"+i)
+			if err != nil || writes.Load() != want || (string(info.Result) == "receipt") != (want > 0) {
+				t.Errorf("order %s: %d writes, want %d; %+v, %v", i, writes.Load(), want, info, err)
+			}
+		}
+	})
+}
+
+// commands is a hook of a client that is told their names.
+type commands func(name string)
+
+func (c commands) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (c commands) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c(cmd.Name())
+		return next(ctx, cmd)
+	}
+}
+func (c commands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // The result of the first goes to those that are skipped, with asynq itself.

@@ -174,6 +174,7 @@ func (r *run) roundOfTasks(f fault) (res result) {
 	found := r.awaitTasks(client)
 	res.stuck = len(found)
 	res.recovery = time.Duration(now() - healed)
+	r.crew.rest() // so that all that they have told is known
 	jobs := triggered.take()
 	found = append(found, checker.KeepOne(jobs, atMost(ranWithin))...)
 	found = append(found, awaitNone(atMost(lease+time.Second), func() []string { return markers(client) })...)
@@ -197,6 +198,10 @@ func (r *run) roundOfTasks(f fault) (res result) {
 	for _, text := range found[:min(len(found), mostShown)] {
 		tb.Errorf("%s: %s", f.name, text)
 	}
+	if len(found) > 0 {
+		slices.SortFunc(jobs, func(a, b checker.Job) int { return cmp.Compare(a.Triggered, b.Triggered) })
+		tb.Logf("%s: %+v", f.name, jobs)
+	}
 	return res
 }
 
@@ -205,11 +210,20 @@ func (r *run) roundOfTasks(f fault) (res result) {
 func (r *run) awaitTasks(client *redis.Client) []string {
 	since := time.Now()
 	return awaitNone(patience, func() (left []string) {
-		for _, list := range []string{"pending", "active", "scheduled", "retry", "archived"} {
-			key := "asynq:{default}:" + list
-			n := client.LLen(background, key).Val() + client.ZCard(background, key).Val() // one of them
-			if n > 0 {
-				left = append(left, fmt.Sprintf("%d tasks are %s", n, list))
+		tx := client.TxPipeline() // a task may go from one to another
+		counts := map[string]*redis.IntCmd{}
+		for _, list := range []string{"pending", "active"} {
+			counts[list] = tx.LLen(background, "asynq:{default}:"+list)
+		}
+		for _, set := range []string{"scheduled", "retry", "archived"} {
+			counts[set] = tx.ZCard(background, "asynq:{default}:"+set)
+		}
+		if _, err := tx.Exec(background); err != nil {
+			left = append(left, err.Error())
+		}
+		for state, n := range counts {
+			if n.Val() > 0 {
+				left = append(left, fmt.Sprintf("%d tasks are %s", n.Val(), state))
 			}
 		}
 		if len(left) > 0 && time.Since(since) > 2*time.Second {
