@@ -51,11 +51,10 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock
 	return l.lockObserved(ctx, key, given)
 }
 
-// lockObserved takes or enters the lock, and notifies Observers.
 func (l *Locker) lockObserved(ctx context.Context, key string, given *settings) (*Lock, error) {
 	ctx, observed := l.observe(ctx, key, 1, given.Name, given.Form.Label())
 	k, err := l.enterOrLock(ctx, key, given)
-	return k.observed(observed, given.Form, err)
+	return k.observed(observed, err)
 }
 
 // enterOrLock enters the lock if the context holds it, and takes it otherwise.
@@ -76,7 +75,7 @@ func (l *Locker) enterOrLock(ctx context.Context, key string, given *settings) (
 	}
 	defer l.underWay.End()
 	if ctx.Err() != nil {
-		return nil, gaveUpError(ctx, key)
+		return nil, c.gaveUp()
 	}
 	k, err := c.waitSafely()
 	if errors.Is(err, ErrLost) && c.outer != nil && errors.Is(c.outer.join(nil), ErrNotHeld) {

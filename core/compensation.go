@@ -31,11 +31,10 @@ func (e *engine) compensate(c *store.Compensation) {
 	e.scheduler.Set(&compensation{Compensation: c, engine: e}, schedule.Now())
 }
 
-// Due sends it.
 func (c *compensation) Due(now schedule.Time) {
 	if c.delay == 0 {
 		c.delay = compensateDelay
-		c.notify(EventCompensating)
+		c.engine.notify(context.Background(), Event{Kind: EventCompensating, Key: c.Name.Key()})
 	}
 	if now > schedule.At(c.Until) {
 		c.engine.report.warn(c.Context, "giving back a lock was never confirmed; if it was taken it ended with its lease", "key", c.Name.Key())
@@ -45,7 +44,6 @@ func (c *compensation) Due(now schedule.Time) {
 	c.Send(c)
 }
 
-// Answered takes the outcome.
 func (c *compensation) Answered(_ store.Released, err error) {
 	e := c.engine
 	switch {
@@ -64,12 +62,8 @@ func (c *compensation) Answered(_ store.Released, err error) {
 	}
 }
 
-func (c *compensation) notify(kind EventKind) {
-	c.engine.notify(context.Background(), Event{Kind: kind, Key: c.Name.Key()})
-}
-
 func (c *compensation) over() {
 	c.engine.givingUp.end(c.Name.Lock())
-	c.notify(EventCompensated) // before Close returns
+	c.engine.notify(context.Background(), Event{Kind: EventCompensated, Key: c.Name.Key()}) // before Close returns
 	c.engine.unconfirmed.End()
 }

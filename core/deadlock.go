@@ -62,7 +62,10 @@ func (i *inner) begin() error {
 		c.boundWait()
 	}
 	if circle := waitingInside.add(i); circle != nil {
-		err := &BusyError{Key: c.name.Key(), RetryAfter: time.Second, HeldKeys: i.keys(), Circle: circle, refused: circular}
+		err := &BusyError{
+			Key: c.name.Key(), RetryAfter: time.Second, HeldKeys: i.keys(), Circle: circle,
+			refused: circular, permits: c.settings.Form.NeedsPermit(),
+		}
 		c.engine.report.problem(c.ctx, "calls wait for one another in a circle, one of them is refused", "key", c.name.Key(), "error", err)
 		return err
 	}

@@ -44,7 +44,6 @@ func need(name string, fn func(context.Context) error) {
 	}
 }
 
-// protection is a lock, or several.
 type protection interface {
 	Context() context.Context
 	usable() error

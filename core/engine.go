@@ -79,10 +79,8 @@ type lateLine struct {
 	write func()
 }
 
-// Due writes it.
 func (l *lateLine) Due(schedule.Time) { l.write() }
 
-// writeLater is how the log has a line written later.
 func (e *engine) writeLater(d time.Duration, write func()) {
 	e.scheduler.Set(&lateLine{write: write}, schedule.Now().Add(d))
 }

@@ -51,7 +51,6 @@ func (e *engine) entryFor(w *want, now *entry) *entry {
 	return &entry{Place: store.Place{Hold: hold, Owner: w.owner().Of(hold), Form: w.form}, since: schedule.Now()}
 }
 
-// howToWait says how an entry waits if the lock is busy.
 func (e *engine) howToWait(q *entry, name store.Name) store.Waiting {
 	if e.mustPoll() || schedule.Now().Sub(q.since) > subscribeIn && !e.isNotified(name) {
 		return store.Polling

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -224,7 +223,6 @@ func Detail(err error) string {
 	return text
 }
 
-// detailedError has a text for the log, with the details of its cause.
 type detailedError struct {
 	text  string
 	cause error
@@ -232,11 +230,6 @@ type detailedError struct {
 
 func (e *detailedError) Error() string { return e.text }
 func (e *detailedError) Unwrap() error { return e.cause }
-
-// gaveUpError is the refusal of a caller whose context ended first.
-func gaveUpError(ctx context.Context, key string) error {
-	return &LockError{Key: key, kind: ErrNotAcquired, text: "lock not acquired", shown: ctx.Err(), cause: conn.Ended(ctx)}
-}
 
 func unavailableError(doing, key string, cause error) error {
 	return &LockError{Key: key, kind: ErrUnavailable, text: doing + " the lock: redis unavailable", cause: cause}
@@ -279,22 +272,4 @@ func unanswered(ctx context.Context, doing, key string, err error) error {
 		return &LockError{Key: key, text: doing + " the lock", shown: ctx.Err(), cause: err}
 	}
 	return unavailableError(doing, key, err)
-}
-
-var errNoPermit = errors.Join(ErrNotAcquired, ErrNoPermit)
-
-// ofForm has the refusal of a call with Permits say so. The refusal is that of no other call.
-func ofForm(form store.Form, err error) error {
-	if err == nil || !form.NeedsPermit() {
-		return err
-	}
-	switch e := err.(type) {
-	case *BusyError:
-		e.permits = true
-	case *LockError:
-		if e.kind == ErrNotAcquired {
-			e.kind = errNoPermit
-		}
-	}
-	return err
 }

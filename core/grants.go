@@ -39,7 +39,7 @@ func (c *lockCall) lockOfAnswer(claim *store.Claim, r store.Grant) (*Lock, error
 	}
 	var err error
 	if c.ctx.Err() != nil {
-		err = gaveUpError(c.ctx, c.name.Key())
+		err = c.gaveUp()
 	} else {
 		err = s.start()
 	}

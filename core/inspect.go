@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -163,7 +164,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string, owners ...string) 
 	}
 	l.queues.Signal(n.Lock(), 0)
 	if freed {
-		l.report.info(ctx, "a lock was freed by ForceUnlock", "key", key)
+		l.report.Each(ctx, slog.LevelInfo, "a lock was freed by ForceUnlock", "key", key)
 	}
 	return freed, nil
 }

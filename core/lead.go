@@ -103,7 +103,6 @@ func (k *Lock) lead(ctx context.Context, fn func(ctx context.Context) error) (ag
 	return again, err
 }
 
-// awaitLeader tells of a fn that goes on when its context has ended.
 func (k *Lock) awaitLeader(returned <-chan struct{}) {
 	select {
 	case <-returned:

@@ -11,6 +11,26 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
+// acquisition is what Redis knows of a lock. After a hand-off in memory it is that of the first holder.
+type acquisition struct {
+	store.Terms
+	owner      string
+	redisToken int64
+	ahead      bool          // the token is ahead of the clock of Redis
+	attempt    int32         // the number of that at an idempotent request; 0: it is for none
+	heldSince  schedule.Time // by this process
+	ownerKnown *atomic.Bool  // others may have holds of the owner, in any lock that it has
+}
+
+// grant is a lock that a call has got.
+type grant struct {
+	acquisition
+	life.Times
+	token   int64
+	hold    string
+	resends *conn.Resends // of the acquisition
+}
+
 // lease is one acquisition as this process believes it: how long it lasts, and which handles
 // share it. A fresh lock has one; re-entries through the context join it. The watchdog renews it.
 type lease struct {
@@ -95,11 +115,19 @@ func (s *lease) holding(h *handle) store.Holding {
 	return store.Holding{Name: s.name, Owner: s.owner, Hold: h.id}
 }
 
-// renewalsPerLease is how often the watchdog renews within a lease. So a holder endures for all but one
-// part of it that Redis does not answer.
-const renewalsPerLease = 3
+// The watchdog renews a lease before it ends, and notices its end.
 
-// renewal is what keeps the lock. s.mu is held.
+const (
+	// renewalsPerLease is how often the watchdog renews within a lease. So a holder endures for all but one
+	// part of it that Redis does not answer.
+	renewalsPerLease = 3
+	// togetherPer is the part of the time between two renewals by which one may be sent earlier, with others.
+	togetherPer = 20
+	// renewGrantAfter spares the renewal of a granted lock to those that are done with it by then.
+	renewGrantAfter = 5 * time.Millisecond
+)
+
+// renewal is called with s.mu held.
 func (s *lease) renewal() store.Renew {
 	return store.Renew{Name: s.name, Owner: s.owner, Token: s.redisToken, Lease: s.Lease, First: s.life.Granted}
 }
@@ -111,4 +139,57 @@ func (s *lease) renewalTimeout() time.Duration {
 		return min(s.engine.timeout, store.GrantLease)
 	}
 	return min(s.engine.timeout, s.Lease/renewalsPerLease)
+}
+
+// timesOf are those of a lease that lasts for left from a time before Redis was asked on.
+func (e *engine) timesOf(sent time.Time, left time.Duration) life.Times {
+	at := schedule.At(sent)
+	renewAt := at.Add(left / renewalsPerLease)
+	if grain := schedule.Time(left / renewalsPerLease / togetherPer); grain > 0 {
+		renewAt -= (renewAt - e.started) % grain
+	}
+	return life.Times{Ends: at.Add(left - e.store.Margin(left)), RenewAt: renewAt}
+}
+
+// Due is the watchdog: it renews, and notices the ends.
+func (s *lease) Due(schedule.Time) {
+	s.mu.Lock()
+	_ = s.unlockAfter(s.life.Due(schedule.Now()))
+}
+
+// Renewed takes the outcome of the watchdog's renewal.
+func (s *lease) Renewed(held bool, err error, sent time.Time) {
+	s.mu.Lock()
+	s.life.RenewalAnswered()
+	isHeld, observed := s.life.State().IsHeld(), s.observed
+	_ = s.unlockAfter(s.renewed(held, err, sent))
+	if isHeld && err != nil {
+		s.engine.report.warn(s.first.under.call, "a renewal failed and is repeated", "key", s.name.Key(), "error", err)
+		observed.held(EventRenewalFailed, "", err)
+	}
+}
+
+// renewed is the event that the outcome of a renewal is. s.mu is held.
+func (s *lease) renewed(held bool, err error, sent time.Time) (e life.Effects) {
+	now := schedule.Now()
+	switch {
+	case !s.life.State().IsHeld():
+	case err != nil, !held && s.life.WasParked(schedule.At(sent)):
+		s.life.NotRenewed(now.Add(s.retryDelay()))
+	case held:
+		s.renewals++
+		s.life.Renewed(s.engine.timesOf(sent, s.Lease))
+	default:
+		e = s.life.LeaseNotFound(now)
+	}
+	return e
+}
+
+// retryDelay is the pause after a failed renewal: short enough for many tries
+// before the lease ends. s.mu is held.
+func (s *lease) retryDelay() time.Duration {
+	if s.life.Granted {
+		return store.GrantLease / 50
+	}
+	return min(max(s.Lease/50, 5*time.Millisecond), 250*time.Millisecond)
 }

@@ -45,9 +45,8 @@ func (g *group) waited() time.Duration {
 }
 
 // observed notifies Observers of what a call has got: the lock, or an error. It returns that.
-func (k *Lock) observed(n *observation, form store.Form, err error) (*Lock, error) {
+func (k *Lock) observed(n *observation, err error) (*Lock, error) {
 	if err != nil {
-		err = ofForm(form, err)
 		n.failed(err)
 		return nil, err
 	}
@@ -138,7 +137,6 @@ func (k *Lock) check() error {
 // held says that the handle is not unlocked, nor being handed over.
 func (k *Lock) held() bool { return k.isIn(life.In) }
 
-// isIn says that the handle is in one of these states.
 func (k *Lock) isIn(states ...life.Handle) bool {
 	k.lease.mu.Lock()
 	defer k.lease.mu.Unlock()

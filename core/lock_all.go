@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// maxKeys is how many locks a call may want at once.
 const maxKeys = 64
 
 // LockAll takes the locks of all keys, or none. A key that is given twice counts once. A key that

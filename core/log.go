@@ -19,8 +19,3 @@ func (r *report) problem(ctx context.Context, kind string, args ...any) {
 func (r *report) warn(ctx context.Context, kind string, args ...any) {
 	r.Limited(ctx, slog.LevelWarn, kind, args...)
 }
-
-// info is for what somebody has asked for, each time.
-func (r *report) info(ctx context.Context, kind string, args ...any) {
-	r.Each(ctx, slog.LevelInfo, kind, args...)
-}

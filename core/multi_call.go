@@ -144,7 +144,8 @@ func (a *multiCall) askOnce() (first *lockCall, err error) {
 	if len(missing) == 0 {
 		// it has all
 	} else if first = missing[0]; a.under().Err() != nil {
-		err = gaveUpError(a.under(), first.name.Key())
+		first.ctx = a.under()
+		err = first.gaveUp()
 	} else if a.locker.isClosing() {
 		err = closedError("waiting for", first.name.Key())
 	} else if first = a.goesAlone(missing); first == nil {
@@ -258,7 +259,7 @@ func (a *multiCall) observe(c *lockCall) (n *observation) {
 func (a *multiCall) observeTaken(k *Lock) {
 	var n *observation
 	k.ctx, n = a.locker.observe(k.ctx, k.Key(), a.keys, a.settings.Name, a.settings.Form.Label())
-	_, _ = k.observed(n, a.settings.Form, nil)
+	_, _ = k.observed(n, nil)
 }
 
 // add takes what came of a wait: a lock, or an error. It returns the error, or why a lock of the call has ended, if that is the reason.
@@ -266,7 +267,7 @@ func (a *multiCall) add(k *Lock, err error, n *observation) error {
 	if err != nil && errors.Is(err, context.Canceled) && a.caller.Err() == nil && a.base.Err() != nil {
 		err = context.Cause(a.base)
 	}
-	k, err = k.observed(n, a.settings.Form, err)
+	k, err = k.observed(n, err)
 	if err == nil {
 		a.locks = append(a.locks, k)
 	}

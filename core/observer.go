@@ -137,13 +137,11 @@ func kindOf(err error) (kind EventKind, reason string) {
 	return EventFailed, "unavailable"
 }
 
-// observers are those of a Locker.
 type observers struct {
 	list   []Observer
 	report *report
 }
 
-// notify calls all Observers, in their order.
 func (all *observers) notify(ctx context.Context, event Event) context.Context {
 	for _, o := range all.list {
 		ctx = all.notifyOne(ctx, o, event)
@@ -182,7 +180,6 @@ func (all *observers) observe(ctx context.Context, key string, keys int, name, f
 	return o.ctx, o
 }
 
-// failed ends with an error.
 func (o *observation) failed(err error) {
 	if o == nil {
 		return
@@ -204,7 +201,6 @@ func (o *observation) acquired(ctx context.Context, reentry bool) context.Contex
 	return o.ctx
 }
 
-// held notifies of an event of the lease.
 func (o *observation) held(kind EventKind, reason string, err error) {
 	if o == nil {
 		return

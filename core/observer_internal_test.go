@@ -3,8 +3,6 @@ package core
 import (
 	"context"
 	"testing"
-
-	"github.com/latchkey-go/latchkey/core/internal/life"
 )
 
 // Without an Observer the hooks cost a look at a field that is nil.
@@ -16,7 +14,7 @@ func TestWithoutObserversNothingIsAllocated(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		s.observed.held(EventRenewalFailed, "", err)
 		s.observed.released()
-		s.observed.held(EventLost, reasonOfLoss(life.Deleted, err), err)
+		s.observed.held(EventLost, "deleted", err)
 		inside{}.Notify(ctx, l, Event{Kind: EventRefused, Err: err}, nil)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -48,13 +48,12 @@ func (c *lockCall) requestError(claim *store.Claim, err error) error {
 	case !errors.As(err, &failure): // a context's cause may be of any kind
 		return err
 	case errors.Is(ended, context.Canceled), ended != nil && errors.Is(err, ended) && !c.engine.store.IsSilent(c.engine.timeout):
-		return gaveUpError(c.ctx, key)
+		return c.gaveUp()
 	default:
 		return unavailableError("taking", key, err)
 	}
 }
 
-// waitError is the error of a call whose wait has ended.
 func (c *lockCall) waitError(why waitqueue.Reason, known waitqueue.State) error {
 	key := c.name.Key()
 	silent := !known.Silence.IsZero() && time.Since(known.Silence) >= busyFor || c.engine.store.IsSilent(busyFor)
@@ -68,7 +67,7 @@ func (c *lockCall) waitError(why waitqueue.Reason, known waitqueue.State) error 
 	case silent && errors.Is(c.ctx.Err(), context.DeadlineExceeded):
 		return unavailableError("waiting for", key, conn.Ended(c.ctx))
 	default:
-		return gaveUpError(c.ctx, key)
+		return c.gaveUp()
 	}
 }
 
@@ -79,7 +78,10 @@ func (w *want) refuse(refused refusal, by waitqueue.Taken) error {
 	if !by.Exact && after > time.Second || by.Until.IsZero() {
 		after = time.Second
 	}
-	b := &BusyError{Key: w.name.Key(), RetryAfter: max(after, time.Millisecond), Done: by.Done && !over, refused: refused, over: over}
+	b := &BusyError{
+		Key: w.name.Key(), RetryAfter: max(after, time.Millisecond), Done: by.Done && !over,
+		refused: refused, over: over, permits: w.settings.Form.NeedsPermit(),
+	}
 	if w.settings.Wait != nil {
 		b.wait = *w.settings.Wait
 	}

@@ -37,7 +37,7 @@ func (c *lockCall) enterFound() (*Lock, error) {
 	case err != nil:
 		return nil, err
 	case c.ctx.Err() != nil:
-		return nil, gaveUpError(c.ctx, c.name.Key())
+		return nil, c.gaveUp()
 	case c.settings.Attempt != nil && (s.engine == c.engine || c.engine.store.SharesRedis(s.engine.store)):
 		key := []string{c.name.Key()}
 		return nil, &BusyError{Key: key[0], RetryAfter: time.Second, HeldKeys: key, Circle: key, refused: circular}
@@ -78,7 +78,7 @@ func (c *lockCall) reenter(s *lease) (*Lock, error) {
 		k.resends = e.store.LateCopies(&claim)
 		entered := s.life.Entered(schedule.Now(), &k.state, e.timesOf(granted.Sent, min(granted.Lease, s.Lease)))
 		if err = s.unlockAfter(entered); err == nil {
-			c.decided(&claim, k)
+			claim.Decided((*decidedLock)(k))
 			return k, nil
 		}
 		claim.Withdraw(s.Lease)
@@ -87,7 +87,7 @@ func (c *lockCall) reenter(s *lease) (*Lock, error) {
 	default:
 		err = cmp.Or(s.check(), err)
 	}
-	c.decided(&claim, nil)
+	claim.Decided((*decidedLock)(nil))
 	_, _ = s.leave(k)
 	s.retire(signalQueue, nil)
 	return nil, c.requestError(&claim, err)

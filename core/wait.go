@@ -137,10 +137,10 @@ func (c *lockCall) askAsHead(w *waiter) (*Lock, error) {
 func (c *lockCall) readAnswer(claim *store.Claim, granted store.Grant, err error) (*Lock, error) {
 	if err == nil {
 		k, err := c.lockOfAnswer(claim, granted)
-		c.decided(claim, k)
+		claim.Decided((*decidedLock)(k))
 		return k, err
 	}
-	c.decided(claim, nil)
+	claim.Decided((*decidedLock)(nil))
 	var busy *store.Busy
 	if !errors.As(err, &busy) {
 		return nil, c.requestError(claim, err)
@@ -153,10 +153,8 @@ func (c *lockCall) readAnswer(claim *store.Claim, granted store.Grant, err error
 	return nil, busy
 }
 
-// waiter is a call in the wait queue of its lock.
 type waiter = waitqueue.Waiter[*want, grant, *entry]
 
-// queuedCall is a call that waits in the queue of its lock.
 type queuedCall struct {
 	*lockCall
 	waiter  *waiter
@@ -179,6 +177,9 @@ func (c *lockCall) waitInQueue(w *waiter) (*Lock, error) {
 		case waitqueue.LockGiven:
 			return queued.lockGiven(r.Lock)
 		case waitqueue.Refused:
+			if r.Err == nil {
+				return nil, c.refuse(tooManyWaiting, r.State.Taken)
+			}
 			return nil, r.Err
 		default:
 			return nil, queued.leave(c.waitError(r.Reason, r.State))
@@ -221,7 +222,7 @@ func (c *queuedCall) lockGiven(g grant) (*Lock, error) {
 	c.took(k)
 	if c.ctx.Err() != nil {
 		_ = k.finish(c.ctx, store.Failed, true)
-		return nil, gaveUpError(c.ctx, c.name.Key())
+		return nil, c.gaveUp()
 	}
 	return k, nil
 }
@@ -229,7 +230,7 @@ func (c *queuedCall) lockGiven(g grant) (*Lock, error) {
 // stillBusy takes the answer that the lock is busy, to a question that was asked then. The call goes on waiting.
 func (c *queuedCall) stillBusy(busy *store.Busy, asked time.Time) {
 	e := c.engine
-	if c.waiter.Busy(takenOf(busy), c.settings.MaxWaiters, c.refuse(tooManyWaiting, takenOf(busy))) {
+	if c.waiter.Busy(takenOf(busy), c.settings.MaxWaiters) {
 		c.pace = pollUnnotified
 		e.listener.Watch(c.name.Lock(), c.name.Channel())
 	}
@@ -264,7 +265,6 @@ func (c *queuedCall) askFailed(err error, asked time.Time) error {
 	return c.leave(err) // it may have failed for a reason of its own: the others try for themselves
 }
 
-// took ends the wait of a call that has the lock.
 func (c *queuedCall) took(k *Lock) {
 	c.leaveQueue(c.waiter.Took(k.lease.end(), k.lease.Fixed))
 	if !c.form.Alone() { // there may be room for the next one
@@ -272,7 +272,6 @@ func (c *queuedCall) took(k *Lock) {
 	}
 }
 
-// leave ends a wait in vain, and returns err.
 func (c *queuedCall) leave(err error) error {
 	c.leaveQueue(c.waiter.Leave())
 	return err

@@ -98,19 +98,13 @@ func (l *Listener) eachSubscription(channel string, visit func(*subscription)) {
 	}
 }
 
-// clientFor returns the client to subscribe with: a cluster passes messages on to all its nodes unless they
-// are sharded, a ring does not.
-func (l *Listener) clientFor(server *conn.Server, channel string) redis.UniversalClient {
-	if _, isCluster := server.Client().(*redis.ClusterClient); isCluster && !l.config.Sharded {
-		return server.Client()
-	}
-	return server.ClientFor(channel)
-}
-
 // subscribe subscribes by the client of a server that has the channel, or adds to its subscription the watchers of
 // s, which is taken out of another connection, unless nil.
 func (l *Listener) subscribe(server *conn.Server, movedFrom *connection, s *subscription) {
-	client := l.clientFor(server, s.channel) // which may be that of movedFrom
+	client := server.ClientFor(s.channel) // which may be that of movedFrom
+	if _, isCluster := server.Client().(*redis.ClusterClient); isCluster && !l.config.Sharded {
+		client = server.Client() // it passes messages on to all its nodes, which a ring does not
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if movedFrom != nil {

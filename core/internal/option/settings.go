@@ -99,8 +99,8 @@ func (s *Settings) Err() error {
 	refuse(s.Owner.Chosen != "" && s.Window > 0,
 		"Owner cannot be combined with KeepFor, wherever KeepFor was said: a call that enters by an owner leaves no window")
 	refuse(s.RefuseUnknown, "RefuseUnknown is for Once and WrapOnce: after other calls there is no outcome that could be unknown")
-	refuse(s.Attempt != nil && (s.Window > 0 || formed || s.Owner.Chosen != "" || s.Ticket != ""),
-		"Once and idempotent requests cannot be combined with Shared, Permits, Owner or a ticket, nor the latter with KeepFor, "+
+	refuse(s.Attempt != nil && (s.Window > 0 || formed || s.Form.Weight() > 0 || s.Owner.Chosen != "" || s.Ticket != ""),
+		"Once and idempotent requests cannot be combined with Shared, Permits, Weight, Owner or a ticket, nor the latter with KeepFor, "+
 			"wherever it was said: leave them out")
 	refuse(s.Form.Weight() > s.Form.Permits(),
 		"Weight needs Permits, or PermitsEach, of at least as many: otherwise the call would wait without end")

@@ -19,7 +19,6 @@ func (h heap) put(i int, it item) {
 	it.event.entry().place = int32(i + 1)
 }
 
-// set puts an item in, or moves it if it is there.
 func (h *heap) set(it item) {
 	place := int(it.event.entry().place)
 	if place == 0 {
@@ -29,7 +28,6 @@ func (h *heap) set(it item) {
 	h.settle(place-1, it)
 }
 
-// remove takes out what is at a place.
 func (h *heap) remove(i int) Event {
 	last := len(*h) - 1
 	e, moved := (*h)[i].event, (*h)[last]

@@ -115,17 +115,14 @@ func (s *Scheduler) wake(at, now Time) {
 
 // run flushes once for events that take several rounds: what flushes sees how many there are.
 func (s *Scheduler) run() {
-	var (
-		due  []Event
-		now  Time
-		ok   bool
-		more bool // perhaps, after a full round
-	)
+	var room []Event
+	more := false // perhaps, after a full round
 	for {
-		due, now, ok = s.next(due)
+		due, now, ok := s.next(room)
 		for _, e := range due {
 			e.Due(now)
 		}
+		room = due
 		called := more || len(due) > 0
 		if more = len(due) == maxRound; called && !more {
 			s.flush()

@@ -171,6 +171,24 @@ func TestRenewalOfALockWithOthers(t *testing.T) {
 	}
 }
 
+// A claim that is sent again does not begin its window anew.
+func TestWindowOfAClaimThatIsSentTwice(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		claim := func() *store.Claim {
+			c := w.claimOf("p:1")
+			c.Window = time.Minute
+			return c
+		}
+		w.take(t, claim())
+		window := w.redis[0].HGet("lock:k", "latchkey:keep")
+		time.Sleep(time.Second)
+		w.take(t, claim())
+		if again := w.redis[0].HGet("lock:k", "latchkey:keep"); again != window || window == "" {
+			t.Errorf("the window is %q, and was %q", again, window)
+		}
+	})
+}
+
 // Only the outermost hold decides about the window, also that of a chosen owner.
 func TestWindowIsOfTheOutermostHold(t *testing.T) {
 	for _, owner := range []string{"p:1", "o"} {

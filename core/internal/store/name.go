@@ -92,7 +92,6 @@ func isEncoded(r rune) bool {
 	return r < 0x20 || r == 0x7f || r == '%' || r == '{' || r == '}' || r == utf8.RuneError
 }
 
-// slots are the hash slots of a Redis cluster.
 const slots = 16384
 
 // tags has a hash tag for each slot: of locks that share a slot, the fencing clock is in the same slot of a cluster as

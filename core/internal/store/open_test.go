@@ -87,3 +87,19 @@ func TestReleaseIsOpenToThoseOutside(t *testing.T) {
 		})
 	}
 }
+
+// Those outside go first only where a process of the queue hears of it, which asks after them.
+func TestFirstThatHearsAsksAfterThoseOutside(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		q := w.hears("q")
+		w.hears("")
+		c := w.claimOf("p:1")
+		w.take(t, c)
+		for _, hold := range []string{"gone:1", "q:1"} {
+			w.waits(t, w.claimOf(hold))
+		}
+		time.Sleep(50 * ms)
+		w.release(t, releaseOf(c))
+		q.want(t, "q", "all: 00", "open")
+	})
+}

@@ -43,7 +43,6 @@ func (s *backend) renewal(w Renew) *renewal {
 	return r
 }
 
-// Receive takes the answer of a server.
 func (r *renewal) Receive(reply conn.Reply, err error) {
 	held := false
 	if err == nil {
@@ -84,7 +83,6 @@ type renewalVotes struct {
 	to     Renewal   // nil: it was told
 }
 
-// Renewed takes the answer of a member.
 func (v *renewalVotes) Renewed(held bool, err error, sent time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

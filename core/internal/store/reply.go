@@ -95,7 +95,6 @@ func parseToken(s string) (int64, error) {
 	return int64(token), nil
 }
 
-// unexpected is a reply that no script of ours gives.
 func unexpected(reply any) error {
 	switch v := reply.(type) {
 	case string:

@@ -166,7 +166,6 @@ func (s *backend) Flush() {
 	}
 }
 
-// do runs a command on one server.
 func do[T any](
 	ctx context.Context, server *conn.Server, c *conn.Command, timeout time.Duration, decode func(conn.Reply) (T, error),
 ) (T, error) {

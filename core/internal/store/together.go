@@ -20,7 +20,18 @@ type Result[A any] struct {
 func (s *Store) AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Result[Grant] {
 	together := s.takeAllCommand(cs)
 	if together != nil {
-		if all, done := s.takeTogether(ctx, together, cs, allOrNone); done {
+		r, err := s.servers[0].Do(ctx, together, s.config.Timeout)
+		copied, undone := together.Resends.MayArriveTwice(), didNothing(r, err)
+		for i := range cs {
+			if copied {
+				cs[i].Resends.Copied()
+			}
+		}
+		all := Result[Grant]{Err: ErrWithheld}
+		if !undone {
+			all.Answer, all.Err = decoded(s.servers[0], together, r, err, cs[0].decode)
+		}
+		if !undone || copied || allOrNone && r.Value == oneIsTaken { // a copy is compensated, which ends the hold
 			return slices.Repeat([]Result[Grant]{all}, len(cs))
 		}
 	}
@@ -34,26 +45,6 @@ func (s *Store) AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Re
 		results[i].Answer, results[i].Err = decoded(s.servers[0], commands[i], r, err, cs[i].decode)
 	})
 	return results
-}
-
-// takeTogether asks for all by one command. It returns the result of each claim; done is false when none of them was taken,
-// and each is to be asked for by itself.
-func (s *Store) takeTogether(ctx context.Context, c *conn.Command, cs []Claim, allOrNone bool) (all Result[Grant], done bool) {
-	r, err := s.servers[0].Do(ctx, c, s.config.Timeout)
-	copied := c.Resends.MayArriveTwice()
-	for i := range cs {
-		if copied {
-			cs[i].Resends.Copied()
-		}
-	}
-	switch {
-	case !didNothing(r, err):
-		all.Answer, all.Err = decoded(s.servers[0], c, r, err, cs[0].decode)
-		return all, true
-	case copied || allOrNone && r.Value == oneIsTaken: // that copy is compensated, which ends the hold
-		return Result[Grant]{Err: ErrWithheld}, true
-	}
-	return all, false
 }
 
 // takeAllCommand is one command for several claims; nil: no command can do what they ask for.
@@ -79,7 +70,6 @@ func (s *Store) takeAllCommand(cs []Claim) *conn.Command {
 	return &c.Command
 }
 
-// takeAll is a command for several claims.
 type takeAll struct {
 	conn.Command
 	resends conn.Resends

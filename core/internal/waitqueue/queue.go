@@ -227,12 +227,12 @@ func (q *queue[R, L, E]) end() Leftover[E] {
 
 // Busy notes the answer that the lock is taken. watch is true when notifications are wanted from now on. The head waits as
 // well from its first answer on: if that is one more than max, unless nil, the last in the queue is refused.
-func (w *Waiter[R, L, E]) Busy(taken Taken, max *int, refusal error) (watch bool) {
+func (w *Waiter[R, L, E]) Busy(taken Taken, max *int) (watch bool) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	if last := len(q.calls) - 1; !q.state.Answered && max != nil && last >= *max {
-		q.calls[last].refuse(refusal)
+		q.calls[last].refuse(nil)
 		q.calls = slices.Delete(q.calls, last, last+1)
 	}
 	q.state = State{Answered: true, Taken: taken}

@@ -12,7 +12,7 @@ const (
 	none      Reason = iota // the wait goes on
 	AskRedis                // the call is head, and the lock may be free: it asks Redis, and stays in the queue
 	LockGiven               // the call has Result.Lock
-	Refused                 // another call has taken this one out of the queue, for Result.Err
+	Refused                 // another call has taken this one out of the queue
 	ContextEnded
 	WaitOver
 	Closing
@@ -22,7 +22,7 @@ const (
 type Result[L any] struct {
 	Reason Reason
 	Lock   L     // of LockGiven
-	Err    error // of Refused
+	Err    error // of Refused; nil: too many wait
 	State  State // what is known of the lock
 }
 

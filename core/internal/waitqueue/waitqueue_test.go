@@ -152,7 +152,7 @@ func TestDelayIsOfWhatIsKnown(t *testing.T) {
 		if r := <-ends; r.Reason != waitqueue.AskRedis || !heard.Local || !heard.Answered || !heard.Until.Equal(until) || !heard.Exact {
 			t.Errorf("%+v, knowing %+v", r, heard)
 		}
-		b.Busy(waitqueue.Taken{Until: until}, nil, nil)
+		b.Busy(waitqueue.Taken{Until: until}, nil)
 		known := b.Wait(background, func(waitqueue.State) time.Duration { return time.Hour }, time.Now(), nil).State
 		if want := (waitqueue.State{Answered: true, Taken: waitqueue.Taken{Until: until}}); known != want {
 			t.Errorf("the wait is over, knowing %+v", known)
@@ -221,7 +221,7 @@ func TestWhoHasLeftIsForgotten(t *testing.T) {
 func TestLoneCalls(t *testing.T) {
 	var q queues
 	a := join(t, &q, "a")
-	a.Busy(waitqueue.Taken{Exact: true}, nil, nil)
+	a.Busy(waitqueue.Taken{Exact: true}, nil)
 	a.Entry(byRequest)
 	q.Signal("lock", time.Minute)
 	a.Leave()
@@ -481,12 +481,11 @@ func TestMaxWaiters(t *testing.T) {
 			t.Fatal("c was let in beside b")
 		}
 		forB := wait(b, 0)
-		refusal := errors.New("too many")
 		until := time.Now().Add(time.Hour)
-		if !a.Busy(waitqueue.Taken{Until: until, Exact: true}, &most, refusal) {
+		if !a.Busy(waitqueue.Taken{Until: until, Exact: true}, &most) {
 			t.Error("no notifications are wanted")
 		}
-		want(t, "b, for a waits now,", forB, end{reason: waitqueue.Refused, err: refusal})
+		want(t, "b, for a waits now,", forB, end{reason: waitqueue.Refused})
 		b.Leave() // is of no consequence
 		if s := known(a); !s.Answered || !s.Until.Equal(until) || !s.Exact || s.Local {
 			t.Errorf("the state is %+v", s)
@@ -494,14 +493,14 @@ func TestMaxWaiters(t *testing.T) {
 		if o, by := q.Join("lock", "owner", "o", &most); o != nil || !by.Until.Equal(until) {
 			t.Errorf("another owner was let in beside a, or heard %+v", by)
 		}
-		if a.Busy(waitqueue.Taken{Until: until, Exact: true}, &none, refusal) {
+		if a.Busy(waitqueue.Taken{Until: until, Exact: true}, &none) {
 			t.Error("notifications are wanted again")
 		}
 		if end := a.Leave(); !end.Notifications {
 			t.Errorf("nobody is left: %+v", end)
 		}
 		a, b = join(t, &q, "a"), join(t, &q, "b")
-		a.Busy(waitqueue.Taken{}, &two, refusal)
+		a.Busy(waitqueue.Taken{}, &two)
 		forB = wait(b, 0)
 		wantWaiting(t, "b, for two may wait,", forB)
 		a.Leave()
@@ -608,7 +607,7 @@ func TestSnapshotTellsWhoWaits(t *testing.T) {
 		if w, ok := q.WaitFor("lock"); !ok || w.Request != "b" || w.Calls != 1 || w.Since != time.Now() {
 			t.Errorf("%+v", w)
 		}
-		a.Busy(waitqueue.Taken{}, nil, nil)
+		a.Busy(waitqueue.Taken{}, nil)
 		if w, ok := q.WaitFor("lock"); !ok || w.Request != "a" || w.Calls != 2 || w.Since != time.Now().Add(-ms) {
 			t.Errorf("%+v", w)
 		}
@@ -686,7 +685,7 @@ func TestNotificationsAreWantedOnce(t *testing.T) {
 	if !q.Watch("lock") || q.Watch("lock") || q.Watch("other") {
 		t.Error("notifications are wanted other than once")
 	}
-	if a.Busy(waitqueue.Taken{}, nil, nil) {
+	if a.Busy(waitqueue.Taken{}, nil) {
 		t.Error("notifications are wanted by Busy as well")
 	}
 	if end := a.Leave(); !end.Notifications {
@@ -706,7 +705,7 @@ func TestPosition(t *testing.T) {
 		if p := q.EntryOf("lock", any, byRequest); p != "" {
 			t.Errorf("%q, and nobody is notified", p)
 		}
-		a.Busy(waitqueue.Taken{}, nil, nil)
+		a.Busy(waitqueue.Taken{}, nil)
 		if p := q.EntryOf("lock", any, byRequest); p != "p of a" {
 			t.Errorf("the process goes on waiting by %q", p)
 		}
