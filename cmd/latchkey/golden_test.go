@@ -62,6 +62,7 @@ func night(t *testing.T) *miniredis.Miniredis {
 	lock("paid", time.Hour, "mode", "w3600000 ab", "latchkey:answer", "ab {}")
 	lock("unknown", time.Hour, "mode", "i1 ab 3600000")
 	server.HSet("lock:java", "c0ffee:1", "2")
+	server.HSet("lock:persisted", "mode", "x"+ago(time.Minute), a, "1")
 	lock(strings.Repeat("customer-", 20)+"end", 27*time.Hour, "mode", "x"+ago(26*time.Hour), c, "1")
 	lock("chosen", time.Hour, "mode", "x"+ago(time.Hour)+" 30000 "+c, "an owner that somebody has chosen, and it is rather long", "1")
 	return server
@@ -99,6 +100,7 @@ func TestGolden(t *testing.T) {
 		"show-granted":  {[]string{"show", "granted"}, 0},
 		"show-free":     {[]string{"show", "42"}, exitFree},
 		"free.json":     {[]string{"show", "-json", "42"}, exitFree},
+		"show-endless":  {[]string{"show", "persisted"}, 0},
 		"show-redisson": {[]string{"show", "java"}, 0},
 	} {
 		exit, said := ask(t, server.Addr(), "", c.args...)
