@@ -166,7 +166,7 @@ func TestInspectTellsWhatBecameOfARequest(t *testing.T) {
 		held := func(k *core.Lock, attempt int) core.Info {
 			return core.Info{
 				Locked: true, Form: "exclusive", Owner: k.Owner(), Count: 1, TTL: lease + kept,
-				Holders: []core.Holder{{Owner: k.Owner(), Count: 1, TTL: lease}}, Attempt: attempt,
+				Holders: []core.Holder{{Owner: k.Owner(), Count: 1, TTL: lease, Lease: lease}}, Attempt: attempt,
 			}
 		}
 		inspects("the first attempt", held(k, 1))

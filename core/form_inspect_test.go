@@ -63,7 +63,8 @@ func TestInspectListsTheHolders(t *testing.T) {
 				b := take(t, background, s.locker(), "k", opt, core.FixedLease(time.Minute))
 				inner := take(t, b.Context(), s.locker(), "k", opt)
 				inspects(core.Info{Locked: true, Form: form, Count: 3, TTL: time.Minute, Holders: []core.Holder{
-					{Owner: a.Owner(), Count: 1, Weight: weight, TTL: 29 * time.Second, HeldFor: time.Second}, {Owner: b.Owner(), Count: 2, Weight: weight, TTL: time.Minute},
+					{Owner: a.Owner(), Count: 1, Weight: weight, TTL: 29 * time.Second, HeldFor: time.Second, Lease: 30 * time.Second},
+					{Owner: b.Owner(), Count: 2, Weight: weight, TTL: time.Minute},
 				}})
 				unlock(t, a)
 				inspects(core.Info{Locked: true, Form: form, Owner: b.Owner(), Count: 2, TTL: time.Minute, Holders: []core.Holder{
@@ -99,7 +100,7 @@ func TestInspectTellsAParkedLock(t *testing.T) {
 		}
 		inspects("resumed", core.Info{
 			Locked: true, Form: "exclusive", Owner: k.Owner(), Count: 1, TTL: lease + time.Minute,
-			Holders: []core.Holder{{Owner: k.Owner(), Count: 1, TTL: lease}}, HandedOverBy: first.Owner(), Ticket: digest,
+			Holders: []core.Holder{{Owner: k.Owner(), Count: 1, TTL: lease, Lease: lease}}, HandedOverBy: first.Owner(), Ticket: digest,
 		})
 		if ttl, err := k.TTL(background); err != nil || ttl != lease {
 			t.Errorf("lasts for %v, %v", ttl, err)

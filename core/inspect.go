@@ -46,6 +46,8 @@ type Holder struct {
 	// Redisson's. A lock that was handed off in memory counts from the first of these calls.
 	HeldFor time.Duration
 	Granted bool // a release granted it the lock less than a second ago, and its process has not confirmed that
+	// Lease is what its process renews, the last time Lease - TTL ago; 0 when it does not, or Redis does not tell.
+	Lease time.Duration
 }
 
 // QueueEntry is a process that waits for a lock. Calls of it that have chosen an [Owner] wait by entries of their own.

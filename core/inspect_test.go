@@ -26,13 +26,20 @@ func TestInspect(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		holds := func(count int, ttl time.Duration) core.Info {
 			return core.Info{Locked: true, Form: "exclusive", Owner: k.Owner(), Count: count, TTL: ttl, Holders: []core.Holder{
-				{Owner: k.Owner(), Count: count, TTL: ttl, HeldFor: 3 * time.Second}}}
+				{Owner: k.Owner(), Count: count, TTL: ttl, HeldFor: 3 * time.Second, Lease: 30 * time.Second}}}
 		}
 		inspects(holds(1, 27*time.Second))
 		inner := take(t, k.Context(), a, "k")
 		inspects(holds(2, 30*time.Second))
 		unlock(t, inner, k)
 		inspects(core.Info{})
+		for want, of := range map[time.Duration]core.Option{time.Minute: core.Lease(time.Minute), 0: core.FixedLease(time.Minute)} {
+			k := take(t, background, a, "k", of)
+			if info, err := b.Inspect(background, "k"); err != nil || info.Holders[0].Lease != want {
+				t.Errorf("a lease of %v, %v; want %v", info.Holders[0].Lease, err, want)
+			}
+			unlock(t, k)
+		}
 		s.HSet("lock:k", "redisson:1", "3")
 		info, err := b.Inspect(background, "k")
 		if err != nil || !info.Locked || info.Owner != "redisson:1" || info.Count != 3 || info.TTL >= 0 {

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -25,9 +27,10 @@ type Locker struct {
 	closed    chan struct{} // when Close has ended
 }
 
-// disconnected is called when messages from Redis do not arrive.
+// disconnected is called when messages from Redis do not arrive. The rest of the error may differ each time.
 func (l *Locker) disconnected(err error) {
-	l.report.warn(context.Background(), "wake-ups are not heard; waiting calls poll", "error", err)
+	cause, _, _ := strings.Cut(err.Error(), " ")
+	l.report.Rarely(context.Background(), slog.LevelWarn, "wake-ups are not heard; waiting calls poll", cause, "error", err)
 	l.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
 

@@ -167,10 +167,10 @@ func Timeout(d time.Duration) Option {
 
 // Logger receives what no caller can be told: lost locks as errors, renewals and releases in trouble
 // as warnings, with the context of the call that wanted the lock: its values, not its end. Each kind has
-// at most one line a second. What comes meanwhile is told together, a second later or at the end of
-// [Locker.Close]: omitted says how many there were beside the one, and omitted_keys has their keys, up to
-// 8 KiB. A [Locker.ForceUnlock] is information. Middleware logs there, too, what becomes of its requests
-// and tasks. The default is [slog.Default]. Option of [New] only.
+// at most one line a second, that nothing is heard of wake-ups one a minute. What comes meanwhile is told
+// together, a second later or at the end of [Locker.Close]: omitted says how many there were beside the
+// one, and omitted_keys has their keys, up to 8 KiB. A [Locker.ForceUnlock] is information. Middleware
+// logs there, too, what becomes of its requests and tasks. The default is [slog.Default]. Option of [New] only.
 func Logger(logger *slog.Logger) Option {
 	if logger == nil {
 		return badOption("Logger is nil")

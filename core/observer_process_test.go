@@ -45,19 +45,20 @@ func TestObserversHearWhatIsCompensated(t *testing.T) {
 	})
 }
 
-// Until Redis has subscribed nobody, waiting calls poll.
+// Until Redis has subscribed nobody, waiting calls poll. The log says it once, and not at each attempt.
 func TestObserversHearThatCallsPoll(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		o := &ear{}
-		l := s.locker(core.Observe(o))
+		logged := &records{}
+		l := s.locker(core.Observe(o), core.Logger(logged.logger()))
 		k := take(t, background, s.locker(), "k")
 		s.failAll(refuse("NOPERM"), "subscribe")
 		waiting := start(background, l, "k")
 		time.Sleep(10 * time.Second)
 		unlock(t, k)
 		unlock(t, (<-waiting).lock)
-		if heard := o.all(); !slices.Contains(heard, "unheard") {
-			t.Errorf("heard: %q", heard)
+		if heard := o.all(); !slices.Contains(heard, "unheard") || logged.count("wake-ups are not heard; waiting calls poll") != 1 {
+			t.Errorf("heard: %q; logged: %q", heard, logged.all())
 		}
 	})
 }

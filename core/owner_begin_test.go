@@ -17,6 +17,9 @@ func TestOwnerBeginNamesAndLetsNobodyEnter(t *testing.T) {
 		if !strings.HasPrefix(first.Owner(), "job:") || s.held("k") != first.Owner()+"=1" {
 			t.Errorf("owner %s; Redis shows %s", first.Owner(), s.held("k"))
 		}
+		if processOf(t, first.Owner()) != a.Snapshot().Process {
+			t.Errorf("%s tells another process", first.Owner())
+		}
 		for _, l := range []*core.Locker{a, b} {
 			_, err := l.TryLock(background, "k", job)
 			wantBusy(t, err)

@@ -72,6 +72,6 @@ func hostPart(host string) string {
 
 var (
 	processName   = regexp.MustCompile(`^[\w.-]{1,15}$`)
-	processOwner  = regexp.MustCompile(`^([\w.-]{1,15})@([\w-]{20}):`)
+	processOwner  = regexp.MustCompile(`(?:^|:)([\w.-]{1,15})@([\w-]{20}):`) // behind what an adapter has begun it with
 	foreignInName = regexp.MustCompile(`[^\w.-]`)
 )

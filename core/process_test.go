@@ -61,13 +61,14 @@ func TestOtherOwnersTellNoProcess(t *testing.T) {
 	for _, owner := range []string{
 		"", "import-7", "a@b", "a@b:1", "ec189370-1111-4222-8333-444455556666:1", "shop@AAAAAAAAAAAAAAAAAAAA",
 		"@AAAAAAAAAAAAAAAAAAAA:1", "a b@AAAAAAAAAAAAAAAAAAAA:1", "shop@AAAAAAAAAAAAAAAAAAAAAAAA:1", "shop@AAAAAAAAAAAAAAAA:1",
-		"sixteen-letters1@AAAAAAAAAAAAAAAAAAAA:1",
+		"x shop@AAAAAAAAAAAAAAAAAAAA:1", "sixteen-letters1@AAAAAAAAAAAAAAAAAAAA:1",
 	} {
 		if p, ok := core.ProcessOf(owner); ok {
 			t.Errorf("ProcessOf(%q) is %+v", owner, p)
 		}
 	}
 	processOf(t, "shop@AAAAAAAAAAAAAAAAAAAA:1")
+	processOf(t, "asynq:task-7:shop@AAAAAAAAAAAAAAAAAAAA:1")
 }
 
 func TestDescribeRefusesWhatDoesNotFit(t *testing.T) {

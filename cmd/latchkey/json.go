@@ -10,8 +10,9 @@ import (
 // The form of -json, which docs/operations.md promises.
 type (
 	listJSON struct {
-		Total int        `json:"total"`
-		Locks []lockJSON `json:"locks"`
+		Total   int        `json:"total"`
+		LeftOut int        `json:"answered_left_out,omitempty"`
+		Locks   []lockJSON `json:"locks"`
 	}
 	lockJSON struct {
 		Key      string                   `json:"key"`
@@ -35,11 +36,12 @@ type (
 		Permits int                     `json:"permits,omitempty"`
 		HeldFor int64                   `json:"held_ms"`
 		TTL     int64                   `json:"ttl_ms"`
+		Renewed *int64                  `json:"renewed_ms,omitempty"`
 	}
 )
 
-func newListJSON(locks []found, total int) listJSON {
-	list := listJSON{Total: total, Locks: []lockJSON{}}
+func newListJSON(locks []found, total, leftOut int) listJSON {
+	list := listJSON{total, leftOut, []lockJSON{}}
 	for _, l := range locks {
 		list.Locks = append(list.Locks, newLockJSON(l.key, l.Info))
 	}
@@ -55,9 +57,12 @@ func newLockJSON(key string, info core.Info) lockJSON {
 		lock.Handover = &handoverJSON{info.HandedOverBy, contention.ProcessOf(info.HandedOverBy), info.Ticket}
 	}
 	for _, h := range info.Holders {
-		lock.Holders = append(lock.Holders, holderJSON{
-			h.Owner, contention.ProcessOf(h.Owner), h.Count, h.Weight, h.HeldFor.Milliseconds(), h.TTL.Milliseconds(),
-		})
+		holder := holderJSON{h.Owner, contention.ProcessOf(h.Owner), h.Count, h.Weight, h.HeldFor.Milliseconds(), h.TTL.Milliseconds(), nil}
+		if ago, ok := renewed(h); ok {
+			ms := ago.Milliseconds()
+			holder.Renewed = &ms
+		}
+		lock.Holders = append(lock.Holders, holder)
 	}
 	return lock
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,6 +24,10 @@ const (
 	maxListed = 1000
 	// lookedUpAtOnce is how many locks are looked up at the same time.
 	lookedUpAtOnce = 64
+	// inOneStep is how many names Redis is asked for, or about, at a time.
+	inOneStep = 1000
+	// answerField is in the hash of a lock that has a stored answer.
+	answerField = "latchkey:answer"
 )
 
 // found is a lock that was looked up.
@@ -37,17 +42,27 @@ func (l found) heldFor() time.Duration {
 	return longest.HeldFor
 }
 
-// list shows the locks that there are.
+// rank is higher for a lock that nobody has, and nobody has to look after.
+func (l found) rank() int {
+	return slices.Index([]string{contention.DedupWindow, contention.Answered}, contention.State(l.Info)) // -1 for all others
+}
+
+// list shows the locks that there are: first those that somebody has, or has to look after, then dedup windows and answers.
 func (p *program) list(ctx context.Context, args []string) (int, error) {
 	f := p.flags("latchkey ls")
+	state := f.String("state", "", "only locks in this `state`, such as parked, outcome_unknown or answered")
 	heldFor := f.Duration("held-for", 0, "only locks that somebody has held for that long, the longest first")
 	waiting := f.Bool("waiting", false, "only locks that processes wait for, those with the most first")
 	asJSON := f.Bool("json", false, "as JSON")
 	if err := p.parse(f, args, 0, 1); err != nil {
 		return 0, err
 	}
-	if *heldFor < 0 {
+	*state = strings.ReplaceAll(*state, " ", "_")
+	switch {
+	case *heldFor < 0:
 		return 0, fmt.Errorf("%w: -held-for %v is negative", errUsage, *heldFor)
+	case *state != "" && !slices.Contains(contention.States, *state):
+		return 0, fmt.Errorf("%w: there is no -state %s, only %s", errUsage, plain(*state), strings.Join(contention.States, ", "))
 	}
 	locker, disconnect, err := p.connect(ctx, adapter.Looking())
 	if err != nil {
@@ -56,35 +71,50 @@ func (p *program) list(ctx context.Context, args []string) (int, error) {
 	defer disconnect()
 	client := newClient(p.url())
 	defer client.Close()
-	keys, err := p.scan(ctx, client, f.Arg(0))
+	keys, answered, err := p.scan(ctx, client, f.Arg(0))
 	if err != nil {
 		return 0, err
 	}
-	total, filtered := len(keys), *heldFor > 0 || *waiting
-	if !filtered {
-		keys = keys[:min(total, maxListed)]
+	leftOut := 0
+	switch {
+	case *heldFor > 0 || *waiting || *state != "" && *state != contention.Answered:
+		answered = nil
+	case *state == contention.Answered:
+		keys = nil
+	case f.Arg(0) == "":
+		leftOut, answered = len(answered), nil
 	}
 	locks, err := lookUp(ctx, locker, keys)
 	if err != nil {
 		return 0, err
 	}
-	if filtered {
-		locks = slices.DeleteFunc(locks, func(l found) bool {
-			return *heldFor > 0 && l.heldFor() < *heldFor || *waiting && len(l.Queue) == 0
-		})
-		slices.SortStableFunc(locks, func(a, b found) int {
-			if !*waiting {
-				return cmp.Compare(b.heldFor(), a.heldFor())
-			}
+	locks = slices.DeleteFunc(locks, func(l found) bool {
+		return *state != "" && contention.State(l.Info) != *state || *heldFor > 0 && l.heldFor() < *heldFor || *waiting && len(l.Queue) == 0
+	})
+	slices.SortStableFunc(locks, func(a, b found) int {
+		switch {
+		case *waiting:
 			return cmp.Or(len(b.Queue)-len(a.Queue), cmp.Compare(b.heldFor(), a.heldFor()))
-		})
-		total = len(locks)
-		locks = locks[:min(total, maxListed)]
+		case *heldFor > 0:
+			return cmp.Compare(b.heldFor(), a.heldFor())
+		default:
+			return a.rank() - b.rank()
+		}
+	})
+	total := len(locks) + len(answered)
+	locks = locks[:min(len(locks), maxListed)]
+	answers, err := lookUp(ctx, locker, answered[:min(len(answered), maxListed-len(locks))])
+	if err != nil {
+		return 0, err
 	}
+	locks = append(locks, answers...)
 	if *asJSON {
-		return 0, p.printJSON(newListJSON(locks, total))
+		return 0, p.printJSON(newListJSON(locks, total, leftOut))
 	}
 	p.table(locks)
+	if leftOut > 0 {
+		fmt.Fprintf(p.stderr, "latchkey: stored answers left out: %d; -state answered lists them\n", leftOut)
+	}
 	if total > maxListed {
 		fmt.Fprintf(p.stderr, "latchkey: the first %d of %d locks; name a part of their keys to see others\n", maxListed, total)
 	}
@@ -148,28 +178,42 @@ func (p *program) table(locks []found) {
 	}
 }
 
-// scan returns the keys of the locks in Redis that contain a text, in order.
-func (p *program) scan(ctx context.Context, client redis.UniversalClient, part string) ([]string, error) {
+// scan returns the keys of the locks in Redis that contain a text, in order, and apart from them those of stored answers, of
+// which there may be a thousand times as many.
+func (p *program) scan(ctx context.Context, client redis.UniversalClient, part string) (keys, answered []string, err error) {
 	var mu sync.Mutex
-	var keys []string
+	names := map[string]string{} // by keys; SCAN may name one twice
 	of := func(ctx context.Context, node redis.Cmdable) error {
 		escaped := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(p.prefix)
-		names := node.ScanType(ctx, 0, escaped+"*", 1000, "hash").Iterator()
-		for names.Next(ctx) {
-			if key, err := url.PathUnescape(strings.TrimPrefix(names.Val(), p.prefix)); err == nil && strings.Contains(key, part) {
+		all := node.ScanType(ctx, 0, escaped+"*", inOneStep, "hash").Iterator()
+		for all.Next(ctx) {
+			if key, err := url.PathUnescape(strings.TrimPrefix(all.Val(), p.prefix)); err == nil && contention.Matches(key, part) {
 				mu.Lock()
-				keys = append(keys, key)
+				names[key] = all.Val()
 				mu.Unlock()
 			}
 		}
-		return names.Err()
+		return all.Err()
 	}
-	var err error
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		err = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return of(ctx, node) })
 	} else {
 		err = of(ctx, client)
 	}
-	slices.Sort(keys)
-	return slices.Compact(keys), err // SCAN may name one twice
+	for step := range slices.Chunk(slices.Sorted(maps.Keys(names)), inOneStep) {
+		asked, _ := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for _, key := range step {
+				pipe.HExists(ctx, names[key], answerField)
+			}
+			return nil
+		})
+		for i, key := range step {
+			if asked[i].(*redis.BoolCmd).Val() {
+				answered = append(answered, key)
+			} else {
+				keys = append(keys, key) // also where Redis has not told: it is looked up
+			}
+		}
+	}
+	return keys, answered, err
 }

@@ -1,8 +1,8 @@
 // Latchkey looks at locks in Redis, frees them, and runs commands under them:
 //
-//	latchkey ls [-held-for d] [-waiting] [-json] [PART]
-//	                                  lists the locks, or those with PART in their key, those that were held
-//	                                  for long, or those that processes wait for
+//	latchkey ls [-state s] [-held-for d] [-waiting] [-json] [PART]
+//	                                  lists the locks, or those with PART in their key, those in a state, those
+//	                                  that were held for long, or those that processes wait for
 //	latchkey show [-idempotent scope] [-json] KEY
 //	                                  shows who has a lock and who waits for it, or that of the request with
 //	                                  an Idempotency-Key
@@ -52,7 +52,7 @@ import (
 // Exit codes, as of flock(1) and sysexits.h.
 const (
 	exitBusy        = 1
-	exitFree        = 1 // of show
+	exitFree        = 1 // of show and unlock
 	exitUsage       = 64
 	exitUnavailable = 69
 	exitLost        = 75
@@ -75,7 +75,7 @@ type program struct {
 }
 
 const usage = `usage:
-       latchkey ls [-held-for d] [-waiting] [-json] [PART]
+       latchkey ls [-state s] [-held-for d] [-waiting] [-json] [PART]
        latchkey show [-idempotent scope] [-json] KEY
        latchkey unlock [-y] [-owner o] KEY
        latchkey run [-wait d] [-lease d] [-keep d] [-E n] KEY -- COMMAND [ARGUMENT...]

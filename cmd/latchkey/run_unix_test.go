@@ -185,8 +185,7 @@ func TestLikeCronOnThreeMachines(t *testing.T) {
 		t.Skip("only Linux tells a process that its parent has died")
 	}
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	dir := t.TempDir()
-	t.Chdir(dir)
+	t.Chdir(t.TempDir())
 	if err := syscall.Mkfifo("go", 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -229,6 +228,10 @@ func TestLikeCronOnThreeMachines(t *testing.T) {
 		switch tick {
 		case killed:
 			i := working(machines)
+			redistest.Await(t, patience, "the others wait, and take signals", func() bool {
+				_, said := ask(t, server.Addr(), "", "ls", "-json", "-waiting", key)
+				return strings.Count(said, "waited_ms") == 2
+			})
 			machines[i].signal(syscall.SIGKILL)
 			machines[i].exit()
 			machines = slices.Delete(machines, i, i+1)

@@ -30,8 +30,11 @@ func TestShowFindsTheLockOfARequest(t *testing.T) {
 		if exit != 0 || !strings.Contains(said, "answered") || !strings.Contains(said, "idempotent:") {
 			t.Errorf("%s: %d %s", key, exit, said)
 		}
-		if _, said := ask(t, server.Addr(), "", "show", "-idempotent", "value.userID=u8", key); !strings.Contains(said, "free") {
+		if _, said := ask(t, server.Addr(), "", "show", "-idempotent", "value.userID=u8", key); !strings.Contains(said, "free") || !strings.Contains(said, "written as value.userID=42,") {
 			t.Errorf("of another user: %s", said)
+		}
+		if _, said := ask(t, server.Addr(), "", "ls"); !strings.Contains(said, "answers left out: 1;") {
+			t.Errorf("ls reads the answer: %s", said)
 		}
 		name := regexp.MustCompile("idempotent:[0-9a-f]{64}").FindString(said)
 		if exit, said := ask(t, server.Addr(), "", "unlock", "-y", name); exit != 0 {

@@ -24,6 +24,12 @@ func left(ttl time.Duration) string {
 	return ttl.Round(100 * time.Millisecond).String()
 }
 
+// renewed is how long ago a holder has renewed its lease, or taken the lock; false where nobody renews it, or Redis does not tell.
+func renewed(h core.Holder) (ago time.Duration, ok bool) {
+	ago = h.Lease - h.TTL
+	return ago, h.Lease > 0 && h.TTL >= 0 && ago >= 0
+}
+
 // span is how long something has lasted, as far as that is known.
 func span(d time.Duration) string {
 	switch {

@@ -30,7 +30,7 @@ func (p *program) unlock(ctx context.Context, args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	p.print(key, info)
+	p.print("", key, info)
 	owners := []string{*only}
 	if *only == "" && info.Holders != nil {
 		owners = nil
@@ -40,7 +40,8 @@ func (p *program) unlock(ctx context.Context, args []string) (int, error) {
 	}
 	switch {
 	case !info.Locked:
-		return exitBusy, errors.New("the lock is free already")
+		fmt.Fprintln(p.stdout, "the lock is free: nothing to do")
+		return exitFree, nil
 	case *only != "" && !slices.ContainsFunc(info.Holders, func(h core.Holder) bool { return h.Owner == *only }):
 		return exitBusy, fmt.Errorf("%s does not hold the lock", plain(*only))
 	case !*sure && !p.agreed(info, *only):

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -28,7 +30,7 @@ func WriteInVain(ctx context.Context, log *limitedlog.Log, locker *core.Locker, 
 			if asked {
 				more = append(details(info), more...)
 			} else if busy != nil && busy.Done {
-				more = append(more, "state", dedupWindow)
+				more = append(more, "state", DedupWindow)
 			}
 			write(more...)
 		})
@@ -67,7 +69,14 @@ func details(info core.Info) []any {
 	return append(args, "waiting_processes", len(info.Queue))
 }
 
-const dedupWindow = "dedup_window"
+// States of a lock that nobody has, and that is as it should be.
+const (
+	DedupWindow = "dedup_window"
+	Answered    = "answered"
+)
+
+// States are those of a lock that is not free, as [State] says them.
+var States = []string{"held", "granted", "shared", "permits", "attempt", "parked", "outcome_unknown", DedupWindow, Answered}
 
 // State says in a word what a lock is: free; held alone, granted alone by a release that its process has not confirmed,
 // shared, permits, or held for an attempt of Once, or at an idempotent request; or what it is while nobody is at work.
@@ -78,11 +87,11 @@ func State(info core.Info) string {
 	case info.Parked:
 		return "parked"
 	case info.Answered:
-		return "answered"
+		return Answered
 	case info.OutcomeUnknown:
 		return "outcome_unknown"
 	case info.Holders == nil:
-		return dedupWindow
+		return DedupWindow
 	case info.Attempt > 0:
 		return "attempt"
 	case info.Form != "exclusive":
@@ -91,6 +100,25 @@ func State(info core.Info) string {
 		return "granted"
 	}
 	return "held"
+}
+
+// ofDigest is a key whose end nobody reads: that of an idempotent request, or that by which KeepOne remembers a task.
+var ofDigest = regexp.MustCompile(`(?i)^(idempotent:[0-9a-f]{64}|KeepOne=asynq\\:[0-9a-f]{32}\\:)$`)
+
+// Matches says that a key contains a text, but not by chance: a digest contains it only where the key begins with it.
+func Matches(key, text string) bool {
+	if ofDigest.MatchString(key) {
+		return strings.HasPrefix(key, text)
+	}
+	return strings.Contains(key, text)
+}
+
+// OwnerMatches is Matches for an owner. Most of that of a process are random letters.
+func OwnerMatches(owner, text string) bool {
+	if _, ok := core.ProcessOf(owner); ok {
+		return strings.HasPrefix(owner, text)
+	}
+	return strings.Contains(owner, text)
 }
 
 // Longest is who has held the lock for the longest time; false when nobody holds it.

@@ -13,6 +13,9 @@ import (
 // maxKeys bounds the keys in a line, in bytes: collectors of logs cut long lines.
 const maxKeys = 8 << 10
 
+// maxCauses bounds what is remembered of rare lines.
+const maxCauses = 100
+
 // Log is safe for concurrent use. The zero value is ready.
 type Log struct {
 	Logger func() *slog.Logger         // asked for each line; nil: slog.Default
@@ -20,6 +23,7 @@ type Log struct {
 
 	mu     sync.Mutex
 	kinds  map[string]*written
+	causes map[string]time.Time // when a line of a kind and cause was written, of those that are to be rare
 	closed bool
 }
 
@@ -48,6 +52,24 @@ type line struct {
 // has the same arguments. The line has the values of the context, however that ends.
 func (l *Log) Limited(ctx context.Context, level slog.Level, kind string, args ...any) {
 	l.Completed(ctx, level, kind, nil, args...)
+}
+
+// Rarely is Limited for what is tried again and again until somebody mends it: for each cause there is at most one line a minute,
+// and nothing tells of those between.
+func (l *Log) Rarely(ctx context.Context, level slog.Level, kind, cause string, args ...any) {
+	l.mu.Lock()
+	last, now := l.causes[kind+cause], time.Now()
+	if l.causes == nil || len(l.causes) == maxCauses {
+		l.causes = map[string]time.Time{}
+	}
+	due := now.Sub(last) >= time.Minute
+	if due {
+		l.causes[kind+cause] = now
+	}
+	l.mu.Unlock()
+	if due {
+		l.Limited(ctx, level, kind, args...)
+	}
 }
 
 // Completed is Limited for a line of which complete finds more out, at once or in the background, when it is to be written.

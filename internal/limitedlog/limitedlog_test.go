@@ -230,3 +230,22 @@ func TestALineIsCompletedWhenItIsWritten(t *testing.T) {
 		w.want(t, "later", `{"found":"1.1s","key":"e","msg":"latchkey: waited"}`)
 	})
 }
+
+// What nobody mends fills no log, and a new cause is told at once.
+func TestRarelyIsOnceAMinuteForEachCause(t *testing.T) {
+	bubble(t, func(t *testing.T, l *limitedlog.Log, w *written) {
+		fails := func(cause string) {
+			l.Rarely(background, slog.LevelWarn, "unheard", cause, "error", cause)
+			time.Sleep(time.Second)
+		}
+		for range 60 {
+			fails("EOF")
+		}
+		w.want(t, "the first minute", `{"error":"EOF","msg":"latchkey: unheard"}`)
+		fails("EOF")
+		w.want(t, "the second minute", `{"error":"EOF","msg":"latchkey: unheard"}`)
+		fails("NOPERM")
+		fails("EOF")
+		w.want(t, "another cause", `{"error":"NOPERM","msg":"latchkey: unheard"}`)
+	})
+}

@@ -119,27 +119,27 @@ func TestReplyToAnInspection(t *testing.T) {
 		err   string
 	}{
 		"free":      {reply: list{n(13), "", n(-2), n(5), list{}, list{}}},
-		"held":      {reply: list{n(13), "", n(900), n(5), list{"mode", "x7 30000 p:1 p:2+", "p:1", "2"}, list{}}, want: State{Held: true, Owner: "p:1", Holds: 2, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 2, TTL: 900 * time.Millisecond}}}},
+		"held":      {reply: list{n(13), "", n(900), n(5), list{"mode", "x7 30000 p:1 p:2+", "p:1", "2"}, list{}}, want: State{Held: true, Owner: "p:1", Holds: 2, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 2, TTL: 900 * time.Millisecond, Lease: 30 * time.Second}}}},
 		"endless":   {reply: list{n(13), "", n(-1), n(5), list{"p:1", "1"}, list{}}, want: State{Held: true, Owner: "p:1", Holds: 1, TTL: -time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: -time.Millisecond}}}},
 		"in window": {reply: list{n(13), "", n(900), n(5), list{"mode", "w900"}, list{}}, want: State{Held: true, TTL: 900 * time.Millisecond}},
 
 		"shared": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "505 30000 7 p:2 p:3", "latchkey:holder:o w", "1005 30000 8 p:4", "latchkey:holder:dead", "5 30000 6 p:1"}, list{}},
-			want:  State{Held: true, Holds: 3, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "o w", Count: 1, TTL: time.Millisecond}, {Owner: "p:2", Count: 2, TTL: 500 * time.Microsecond}}},
+			want:  State{Held: true, Holds: 3, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "o w", Count: 1, TTL: time.Millisecond, Lease: 30 * time.Second}, {Owner: "p:2", Count: 2, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}}},
 		},
 		"outer has ended": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "505 30000 7 - p:3"}, list{}},
-			want:  State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "p:2", Count: 1, TTL: 500 * time.Microsecond}}},
+			want:  State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "p:2", Count: 1, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}}},
 		},
 		"permits": {
 			reply: list{n(13), "", n(900), n(5), list{"latchkey:weight:1:2:p", "-", "mode", "p", "latchkey:holder:p:2", "505 30000 7 p:2", "latchkey:holder:2:p", "505 30000 9 p:3",
 				"latchkey:weight:2:2:p", "-", "latchkey:weight:1:dead", "-"}, list{}},
 			want: State{Held: true, Holds: 2, TTL: 900 * time.Millisecond, Form: Form{kind: 'p'}, Holders: []Holder{
-				{Owner: "2:p", Count: 1, Weight: 3, TTL: 500 * time.Microsecond}, {Owner: "p:2", Count: 1, Weight: 1, TTL: 500 * time.Microsecond}}},
+				{Owner: "2:p", Count: 1, Weight: 3, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}, {Owner: "p:2", Count: 1, Weight: 1, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}}},
 		},
 		"of the dead": {reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "5 30000 7 p:2"}, list{}}},
 		"parked":      {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900"}, list{}}, want: State{Held: true, TTL: 900 * time.Millisecond, Parked: true, Ticket: "ab"}},
-		"resumed":     {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:holder:p:2", "505 30000 7 p:2"}, list{}}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Ticket: "ab", Holders: []Holder{{Owner: "p:2", Count: 1, TTL: 500 * time.Microsecond}}}},
+		"resumed":     {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:holder:p:2", "505 30000 7 p:2"}, list{}}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Ticket: "ab", Holders: []Holder{{Owner: "p:2", Count: 1, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}}}},
 
 		"granted": {
 			reply: list{n(13), "", n(900), n(2_000_005), list{"mode", "x500005 0+", "p:1", "1"}, list{}},
@@ -153,7 +153,7 @@ func TestReplyToAnInspection(t *testing.T) {
 		},
 		"a clock set back": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "x500005", "p:1", "1"}, list{}},
-			want:  State{Held: true, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: 900 * time.Millisecond}}},
+			want:  State{Held: true, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: 900 * time.Millisecond, Lease: 30 * time.Second}}},
 		},
 		"handed over by": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:by", "p:1"}, list{}},
@@ -161,7 +161,7 @@ func TestReplyToAnInspection(t *testing.T) {
 		},
 		"handed over, and taken back": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "x5", "latchkey:by", "p:1", "p:1", "1"}, list{}},
-			want:  State{Held: true, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: 900 * time.Millisecond}}},
+			want:  State{Held: true, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: 900 * time.Millisecond, Lease: 30 * time.Second}}},
 		},
 		"outcome unknown": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "i3 ab 900"}, list{}},

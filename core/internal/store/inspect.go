@@ -45,6 +45,7 @@ type Holder struct {
 	TTL     time.Duration
 	HeldFor time.Duration // by the clock of Redis; 0: it is not known
 	Granted bool          // by a release, which its process has not confirmed
+	Lease   time.Duration // that its process renews; 0: it does not, or that is not known
 }
 
 // Queued is an entry of the queue. It does not tell the hold, by which the lock could be granted.
@@ -107,7 +108,7 @@ func decodeState(from conn.Reply) (state State, _ error) {
 		case 'p':
 			h.Weight = 1 + further[h.Owner]
 		case 'x':
-			h.HeldFor, h.Granted = heldFor(number, now), word == "0"
+			h.began(number, cmp.Or(word, "30000"), now)
 		}
 		state.Holds += state.Holders[i].Count
 	}
@@ -131,13 +132,13 @@ func decodeState(from conn.Reply) (state State, _ error) {
 	return state, nil
 }
 
-// heldFor is the time since a token was given, which is one of Redis's clock.
-func heldFor(token string, now time.Duration) time.Duration {
-	since, err := strconv.ParseInt(token, 10, 64)
-	if err != nil {
-		return 0
+// began reads what a holder has, but for its end, see lock.lua. A token is a time by the clock of Redis.
+func (h *Holder) began(token, lease string, now time.Duration) {
+	if since, err := strconv.ParseInt(token, 10, 64); err == nil {
+		ms, _ := strconv.Atoi(lease)
+		h.HeldFor = max(now-time.Duration(since)*time.Microsecond, 0)
+		h.Lease, h.Granted = time.Duration(max(ms, 0))*time.Millisecond, lease == "0"
 	}
-	return max(now-time.Duration(since)*time.Microsecond, 0)
 }
 
 // readQueue reads the entries of a queue and their scores, see queue.lua.
@@ -170,7 +171,8 @@ func readHolder(owner, text string, now time.Duration) (h Holder, ok bool) {
 		return h, false
 	}
 	ends, _ := strconv.ParseInt(words[0], 10, 64)
-	h = Holder{owner, len(words) - 3, 0, time.Duration(ends)*time.Microsecond - now, heldFor(words[2], now), words[1] == "0"}
+	h = Holder{Owner: owner, Count: len(words) - 3, TTL: time.Duration(ends)*time.Microsecond - now}
+	h.began(words[2], words[1], now)
 	if len(words[3]) == 1 {
 		h.Count-- // it stands for the outcome of the first
 	}

@@ -177,7 +177,7 @@ func TestLifeOfALock(t *testing.T) {
 				if e := w.take(t, inner); e.Token != g.Token || e.Outermost || e.Sent != time.Now() {
 					t.Errorf("entered %+v", e)
 				}
-				holder := store.Holder{Owner: outer.Owner, Count: 2, TTL: 30 * time.Second, HeldFor: time.Second}
+				holder := store.Holder{Owner: outer.Owner, Count: 2, TTL: 30 * time.Second, HeldFor: time.Second, Lease: 30 * time.Second}
 				want := store.State{Held: true, Owner: outer.Owner, Holds: 2, TTL: holder.TTL, Holders: []store.Holder{holder}}
 				if s := w.state(t); !reflect.DeepEqual(s, want) {
 					t.Errorf("state %+v", s)

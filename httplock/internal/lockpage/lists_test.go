@@ -65,6 +65,19 @@ func TestLockPageFiltersAndSorts(t *testing.T) {
 	})
 }
 
+// A text is by chance in many digests, and in the random letters of owners.
+func TestLockPageFiltersByWhatPeopleRead(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
+		a, b := take(t, t.Context(), l, "idempotent:"+strings.Repeat("42ab", 16)), take(t, t.Context(), l, "42", core.Owner("import-42@x"))
+		for filter, want := range map[string]int{"42": 1, "IMPORT": 1, "@": 1, "42ab": 0, "idem": 1, a.Owner(): 1} {
+			if r := readReport(t, get(page, "/?format=json&filter="+filter), 200); len(r.Held.Locks) != want {
+				t.Errorf("%q: %+v; want %d", filter, r.Held.Locks, want)
+			}
+		}
+		unlock(t, a, b)
+	})
+}
+
 // Locks for which as many calls wait are in the order of their keys.
 func TestLockPageSortsTwice(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {

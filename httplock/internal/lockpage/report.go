@@ -152,9 +152,12 @@ func (p *lockPage) report(ctx context.Context, locker *core.Locker, v view) *rep
 	}
 	snapshot := locker.Snapshot()
 	r.Name, r.Since = snapshot.Process.Name, snapshot.Process.Since.UTC()
-	contains := func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(v.filter)) }
+	filter := strings.ToLower(v.filter)
+	matches := func(key string) bool { return contention.Matches(strings.ToLower(key), filter) }
 	r.Held = listed(snapshot.Held, v.sort,
-		func(h core.HeldLock) bool { return contains(h.Key) || contains(h.Owner) },
+		func(h core.HeldLock) bool {
+			return matches(h.Key) || contention.OwnerMatches(strings.ToLower(h.Owner), filter)
+		},
 		func(h core.HeldLock) (time.Time, int) { return h.Since, h.Waiters },
 		func(h core.HeldLock) heldLock {
 			held := newHeldLock(h)
@@ -163,7 +166,7 @@ func (p *lockPage) report(ctx context.Context, locker *core.Locker, v view) *rep
 			return held
 		})
 	r.Waiting = listed(snapshot.Waiting, v.sort,
-		func(w core.AwaitedLock) bool { return contains(w.Key) },
+		func(w core.AwaitedLock) bool { return matches(w.Key) },
 		func(w core.AwaitedLock) (time.Time, int) { return w.Since, w.Waiters },
 		func(w core.AwaitedLock) waitingLock {
 			return waitingLock{w.Key, w.Since.UTC().Truncate(time.Millisecond), w.Waiters}
