@@ -90,7 +90,7 @@ func TestCallsEndInTimeWithoutGoroutines(t *testing.T) {
 					Addr: s.addr, Dialer: s.dial, ReadTimeout: time.Hour, WriteTimeout: time.Hour, ContextTimeoutEnabled: obedient,
 				})
 				defer client.Close()
-				l := onRedis(t, client)
+				l := onRedis(t, client, core.Timeout(2*time.Second))
 				unlock(t, take(t, background, l, "warm-up"))
 				k := take(t, background, l, "k")
 				s.fail(release, hang)

@@ -63,7 +63,7 @@ func TestPrivateFailureEndsOneCallOnly(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				client := s.client()
 				client.AddHook(&picky{})
-				l := onRedis(t, client)
+				l := onRedis(t, client, core.Timeout(2*time.Second))
 				c.hurt(s)
 				head := start(c.ctx, l, "k", c.opts...)
 				behind := []<-chan outcome{start(background, l, "k"), start(background, l, "k")}
