@@ -18,7 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
-// The log says which task has waited, and for whom; a task that is dropped has not waited.
+// The log says which task has waited, and for whom, or which was dropped.
 func TestTheLogSaysWhoIsInTheWay(t *testing.T) {
 	ctx := taskContext(t, "my-id", 25)
 	for policy, wants := range map[asynqlock.BusyPolicy]int{asynqlock.Retry: 1, asynqlock.Drop: 0} {
@@ -42,6 +42,10 @@ func TestTheLogSaysWhoIsInTheWay(t *testing.T) {
 			}
 			if len(lines) != wants {
 				t.Fatalf("%d lines, want %d: %s", len(lines), wants, &log)
+			}
+			dropped := `"latchkey: a task was dropped because its key is busy","key":"order_id=42","type":"order:pay","task":"my-id"`
+			if n := strings.Count(log.String(), dropped); n != 1-wants {
+				t.Errorf("%d tasks were dropped: %s", n, &log)
 			}
 			for _, line := range lines {
 				for name, want := range map[string]any{
@@ -87,6 +91,9 @@ func TestKeepOneDoesNotWaitInVain(t *testing.T) {
 		}
 		says(0)
 		k.dropped("second")
+		if n := strings.Count(log.String(), "latchkey: a task was dropped because its key is busy"); n != 1 {
+			t.Errorf("%d dropped: %s", n, &log)
+		}
 		says(0, "order_id no_wait")
 		release()
 		k.runs("first", func() { k.comesAgain("last") })

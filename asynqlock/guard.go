@@ -111,6 +111,7 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 	case errors.Is(err, core.ErrInvalidKey):
 		return g.noKey(ctx, t, err)
 	case errors.Is(err, asynq.RevokeTask):
+		g.logDropped(ctx, t, err)
 		return &refusal{cause: err}
 	case errors.As(err, &busy):
 		if !waits && time.Since(began) >= contention.LongWait {
@@ -118,7 +119,9 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 			contention.WriteInVain(ctx, &g.log, locker, "a task has waited for its lock in vain", err, "type", t.Type(), "task", id)
 		}
 		r := g.refuse(ctx, locker, me, busy)
-		if !errors.Is(r, asynq.RevokeTask) {
+		if errors.Is(r, asynq.RevokeTask) {
+			g.logDropped(ctx, t, busy)
+		} else {
 			settingsMade.warnOfMissing(ctx, g.log.Logger())
 		}
 		if time.Since(began) >= longest {
@@ -151,6 +154,12 @@ func (g *guard) noKey(ctx context.Context, t *asynq.Task, err error) error {
 	id, _ := asynq.GetTaskID(ctx)
 	g.log.Limited(ctx, slog.LevelWarn, kind, "type", t.Type(), "task", id, "part", keyfunc.PartName(err), "error", err)
 	return fmt.Errorf(format, t.Type(), asynq.SkipRetry, err)
+}
+
+// logDropped logs what asynq's own line of a dropped task lacks: its key.
+func (g *guard) logDropped(ctx context.Context, t *asynq.Task, busy error) {
+	id, _ := asynq.GetTaskID(ctx)
+	g.log.Limited(ctx, slog.LevelInfo, "a task was dropped because its key is busy", "key", contention.KeyOf(busy), "type", t.Type(), "task", id)
 }
 
 // refuse decides about a task whose key is busy. For Drop it asks Redis who holds the key; where

@@ -138,7 +138,8 @@ func (s *lease) lose(ended life.Effects, why error, handles []*handle, observed 
 	if ended.Ended == life.Closed {
 		tell = s.engine.report.warn
 	}
-	tell(s.first.under.call, "a lock was lost while held", "key", s.name.Key(), "reason", reason, "error", why)
+	tell(s.first.under.call, "a lock was lost while held", "key", s.name.Key(), "reason", reason,
+		"owner", s.owner, "for", schedule.Now().Sub(s.since).Round(time.Millisecond), "error", why)
 	s.engine.unregister(s)
 	s.engine.queues.Signal(s.name.Lock(), 0)
 }

@@ -130,10 +130,11 @@ func TestALossIsLoggedWithItsReason(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				log := newRequestLog(t)
 				l := s.open(core.Logger(slog.New(log)))
-				take(t, background, l, "k", c.option)
+				k := take(t, background, l, "k", c.option)
 				c.lose(l, s)
 				time.Sleep(2 * time.Minute)
-				if lines := log.of("a lock was lost while held"); len(lines) != 1 || lines[0]["reason"] != reason {
+				lines := log.of("a lock was lost while held")
+				if len(lines) != 1 || lines[0]["reason"] != reason || lines[0]["owner"] != k.Owner() || lines[0]["for"] == nil {
 					t.Errorf("logged: %v", lines)
 				}
 				_ = l.Close(background)

@@ -20,9 +20,9 @@ const maxResult = 64 << 10
 // under the lock of key, as in [Locker.Do]. Its result is returned as it is, and stored as JSON, without unexported fields and of
 // 64 KiB at most. What becomes of it otherwise:
 //
-//   - An error of fn, a panic, [runtime.Goexit] and [Lock.DropWindow] keep nothing: the next call runs fn again. So does a result
-//     that is too large, or that JSON cannot give back, such as invalid UTF-8; Once returns it with an error, in the first case
-//     [ErrResultTooLarge].
+//   - An error of fn, a panic, [runtime.Goexit] and [Lock.DropWindow] keep nothing: the next call runs fn again, and those that
+//     wait run it one after the other, for an error is its own caller's alone. So does a result that is too large, or that JSON
+//     cannot give back, such as invalid UTF-8; Once returns it with an error, in the first case [ErrResultTooLarge].
 //   - When the process dies, or the protection ends while fn runs, as [ErrLost], [ErrClosed] or [ErrMaxHold] says, nobody knows
 //     what fn has done. For KeepFor the next call runs fn with an [AttemptOf] of more than 1, or, with [RefuseUnknown], fails
 //     with [ErrOutcomeUnknown]. So it is when the result cannot be stored until the lease is over, which is logged.
@@ -122,6 +122,9 @@ func (l *Locker) once(
 		return stored, nil
 	case err != nil:
 		return nil, err
+	}
+	if n := k.lease.attempt; n > 1 {
+		l.report.warn(ctx, "a function of Once runs again, because the outcome of its last attempt is unknown", "key", key, "attempt", n)
 	}
 	a := &attempt{Lock: k}
 	return nil, run(ctx, a, func(ctx context.Context) error {

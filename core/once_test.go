@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"strings"
@@ -261,7 +262,8 @@ func TestOnceOfUnknownOutcome(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
-				l, other := s.open(), s.locker(core.KeepFor(kept))
+				log := newRequestLog(t)
+				l, other := s.open(), s.locker(core.KeepFor(kept), core.Logger(slog.New(log)))
 				defer l.Close(background)
 				got, err := core.Once(background, l, "k", func(ctx context.Context) (int, error) {
 					c.end(s, l, ctx)
@@ -280,8 +282,8 @@ func TestOnceOfUnknownOutcome(t *testing.T) {
 				run := func(ctx context.Context) (int, error) { attempt = core.AttemptOf(ctx); return 7, errBoom }
 				_, err = core.Once(background, other, "k", run)
 				wantErr(t, err, errBoom)
-				if attempt != 2 {
-					t.Errorf("attempt %d", attempt)
+				if lines := log.of("runs again"); attempt != 2 || len(lines) != 1 || lines[0]["key"] != "k" || lines[0]["attempt"] != 2.0 {
+					t.Errorf("attempt %d, logged: %v", attempt, lines)
 				}
 				time.Sleep(kept - 30*time.Second) // an error of the second says nothing of the first
 				_, err = core.Once(background, other, "k", never, core.RefuseUnknown())
