@@ -123,7 +123,8 @@ func byFunctions[M any](h *harness[M]) {
 		"order:42:user:u1":  with.ByTemplate("order:{param.orderID}:user:{header.X-User-ID}"),
 		"orderID=42:line=7": with.By(keyfunc.Join(keyfunc.Param("orderID"), keyfunc.Query("line"))),
 		"true": with.By(func(r keyfunc.Request) (string, error) { // what one part has read of the body is there for the next
-			return strconv.FormatBool(r.HTTP() == r.HTTP()), nil
+			first := r.HTTP()
+			return strconv.FormatBool(first == r.HTTP()), nil
 		}),
 	} {
 		url := h.serve(guard, func(c Call) {
