@@ -36,7 +36,8 @@ type pipeline struct {
 	direct        atomic.Bool              // client, or withDeadlines, keeps deadlines, as far as is seen
 	withDeadlines *redis.Client            // the copy of a client that does not
 	options       *redis.Options           // of that client
-	last          atomic.Pointer[lastHook] // of client, as far as is seen
+	last          atomic.Pointer[lastHook] // of client, which has passed a command
+	isHooked      atomic.Bool              // client was given a last hook
 	replicated    *pipeline                // for commands that replicas must have; itself if it is that
 	farLimit      int                      // of round trips in flight to a server far away
 	probe         *probe
@@ -185,7 +186,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time
 // other caller lends it his goroutine. mu is held.
 func (p *pipeline) noteTime(sent, deadline time.Time) {
 	took := time.Since(sent)
-	if min(took, sent.Add(took).Sub(deadline)) > overrun && p.mayGoDirectly() {
+	if min(took, sent.Add(took).Sub(deadline)) > overrun && (p.withDeadlines == nil || p.last.Load() != nil) {
 		p.direct.Store(false)
 	}
 	if p.distance == 0 {

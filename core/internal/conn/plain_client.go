@@ -44,9 +44,7 @@ func (p *pipeline) mayGoDirectly() bool {
 
 // addLastHook gives the client a last hook when a command has found none: once, for a hook of the user's may hide it.
 func (p *pipeline) addLastHook(d *dispatch) {
-	if p.withDeadlines != nil && p.last.Load() == nil && d.is(written) {
-		if h := (&lastHook{of: p.options}); p.last.CompareAndSwap(nil, h) {
-			p.client.AddHook(h)
-		}
+	if p.withDeadlines != nil && p.last.Load() == nil && d.is(written) && !p.isHooked.Swap(true) {
+		p.client.AddHook(&lastHook{of: p.options})
 	}
 }
