@@ -113,10 +113,11 @@ func Matches(key, text string) bool {
 	return strings.Contains(key, text)
 }
 
-// OwnerMatches is Matches for an owner. Most of that of a process are random letters.
+// OwnerMatches is Matches for an owner. Most of that of a process are random letters, and so is what asynqlock begins it with.
 func OwnerMatches(owner, text string) bool {
 	if _, ok := core.ProcessOf(owner); ok {
-		return strings.HasPrefix(owner, text)
+		begin := strings.LastIndexByte(owner[:strings.LastIndexByte(owner, '@')], ':') + 1
+		return strings.HasPrefix(owner, text) || strings.HasPrefix(owner[begin:], text)
 	}
 	return strings.Contains(owner, text)
 }

@@ -265,10 +265,13 @@ func (p *pipeline) send(qs []*Queued) {
 	case len(qs) == 1 && !p.replicates():
 		q, ctx := qs[0], qs[0].context(sent)
 		value, err := q.process(ctx, p, p.server.client) // a cluster's, which follows redirections, and has hooks
-		p.addLastHook(q.dispatch)
-		p.mu.Lock()
-		p.noteTime(sent, ctx.deadline)
-		p.mu.Unlock()
+		// What nobody waits for has a context without an end, and may wait for a connection for as long as the client says.
+		if q.dispatch != nil {
+			p.addLastHook(q.dispatch)
+			p.mu.Lock()
+			p.noteTime(sent, ctx.deadline)
+			p.mu.Unlock()
+		}
 		p.server.noteOutcome(err)
 		q.receive(sent, answer{value, err})
 	default:

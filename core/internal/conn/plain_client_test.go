@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -422,6 +423,27 @@ func TestCommandsOfTheApplication(t *testing.T) {
 			}
 			wantTime(t, name, began, readTimeout)
 			close(thaw)
+		})
+	}
+}
+
+// A release in the background that waits for a connection of the application says nothing about how commands go afterwards.
+func TestBackgroundCommandThatWaitsForAConnection(t *testing.T) {
+	forget := func() { runtime.GC(); runtime.GC() } // go-redis keeps timers of those who have waited, which are no good in another bubble
+	for _, keepsDeadlines := range []bool{false, true} {
+		forget()
+		defer forget()
+		plainBubble(t, redis.Options{PoolSize: 1, ContextTimeoutEnabled: keepsDeadlines}, func(t *testing.T, p *plain) {
+			s, told := p.server(), make(inbox, 1)
+			p.warmUp(t, s)
+			p.wantGoroutines(t, s, 0)
+			began := time.Now()
+			go p.client.BLPop(background, 3*time.Second, "jobs")
+			synctest.Wait()
+			s.Begin(&conn.Queued{Command: batched("k"), Timeout: timeout, To: told})
+			<-told
+			wantTime(t, "the release", began, 3*time.Second)
+			p.wantGoroutines(t, s, 0)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 	"github.com/latchkey-go/latchkey/httplock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
@@ -69,12 +70,16 @@ func TestLockPageFiltersAndSorts(t *testing.T) {
 func TestLockPageFiltersByWhatPeopleRead(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, _ *miniredis.Miniredis) {
 		a, b := take(t, t.Context(), l, "idempotent:"+strings.Repeat("42ab", 16)), take(t, t.Context(), l, "42", core.Owner("import-42@x"))
-		for filter, want := range map[string]int{"42": 1, "IMPORT": 1, "@": 1, "42ab": 0, "idem": 1, a.Owner(): 1} {
+		task := take(t, t.Context(), l, "task", adapter.OwnerBegin("asynq:"+strings.Repeat("42ab", 8)+":"))
+		process, _, _ := strings.Cut(a.Owner(), "@")
+		for filter, want := range map[string]int{
+			"42": 1, "IMPORT": 1, "@": 1, "42ab": 0, "idem": 1, a.Owner(): 1, process + "@": 2, task.Owner(): 1, "asynq:42": 1,
+		} {
 			if r := readReport(t, get(page, "/?format=json&filter="+filter), 200); len(r.Held.Locks) != want {
 				t.Errorf("%q: %+v; want %d", filter, r.Held.Locks, want)
 			}
 		}
-		unlock(t, a, b)
+		unlock(t, a, b, task)
 	})
 }
 
