@@ -145,6 +145,7 @@ func TestOnceKeepsNoResultThatIsNotWritten(t *testing.T) {
 		})))
 		b.enqueue(order("42", asynq.Timeout(time.Second)))
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		if len(written) < 2 || written[0] != nil || written[1] == nil || !strings.HasPrefix(written[1].Error(), "asynqlock: writing the result of a task: ") {
 			t.Errorf("writing: %v", written)
 		}
