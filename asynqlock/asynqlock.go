@@ -40,7 +40,8 @@ const (
 	//
 	// A worker may stand still, and go on when another one has done its task. So that it does not wait with that, a task
 	// that asynq has retried leaves a dedup window of an hour when it runs or is dropped, whose key is "KeepOne=" and the
-	// beginning of its owners. That needs an IsFailure that counts [asynq.ErrLeaseExpired], as [Configure] sets it.
+	// beginning of its owners. Within that hour it cannot be the one that waits, if its run has failed: it is retried, as with Retry.
+	// That needs an IsFailure that counts [asynq.ErrLeaseExpired], as [Configure] sets it.
 	//
 	// A key is one, and exclusive: KeepOne cannot be combined with Keys, Inspector, Shared, Permits, Weight or a Locker of
 	// [core.NewQuorum].
