@@ -169,7 +169,7 @@ func TestOnceWritesEachResultOnce(t *testing.T) {
 				return nil
 			}
 			text := []byte("receipt")
-			defer copy(text, "XXXXXXX")
+			defer copy(text, "changed")
 			return asynqlock.WriteResult(ctx, task, text)
 		})))
 		for i, want := range map[string]int32{"42": 2, "43": 0} {
