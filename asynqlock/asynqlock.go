@@ -35,8 +35,8 @@ const (
 	// Redis has the task that waits as a parked lock, whose key is "KeepOne=", the type, ":" and the key; Observers hear of it
 	// under the name KeepOne, and of no refusal of the task. If that task is deleted, or archived without a run, others are
 	// dropped for five minutes more while the key is busy. Nobody is dropped because of a task on its last attempt, which asynq
-	// archives. If Redis loses that lock, one more task waits, and runs; if it is back while its task runs, the handler runs
-	// once more. While it is unknown who waits, no task is dropped, but retried.
+	// archives, nor because of one whose [asynq.Deadline] comes before its own. If Redis loses that lock, one more task waits, and
+	// runs; if it is back while its task runs, the handler runs once more. While it is unknown who waits, no task is dropped, but retried.
 	//
 	// A worker may stand still, and go on when another one has done its task. So that it does not wait with that, a task
 	// that asynq has retried leaves a dedup window of an hour when it runs or is dropped, whose key is "KeepOne=" and the
@@ -135,10 +135,11 @@ func ByAll(keys keyfunc.Set[keyfunc.Task], opts ...core.Option) asynq.Middleware
 //
 //	jobs.Use(asynqlock.Once(keyfunc.Join(keyfunc.TaskType(), keyfunc.Payload("month")), core.KeepFor(24*time.Hour)))
 //
-// What becomes of an error, a panic, a worker that has died and the like, is as [core.Once] says: with an error the task is
-// retried, and runs again; after a worker that died, with a [core.AttemptOf] of more than 1, or, with [core.RefuseUnknown], it
-// fails with [core.ErrOutcomeUnknown]. It cannot be combined with a lock that [Enqueue] has handed over to the task. Once panics
-// when key is nil or an option bad.
+// What becomes of an error, a panic, a worker that has died and the like, is as [core.Once] says, but an error is its own task's
+// alone: that is retried, and runs again; after a worker that died, or an error that is [core.ErrOutcomeUnknown], with a
+// [core.AttemptOf] of more than 1, or, with [core.RefuseUnknown], it fails with ErrOutcomeUnknown. Once fails with
+// [core.ErrDeadlock] inside of middleware that has locked the same key, and cannot be combined with a lock that [Enqueue] has
+// handed over to the task. Once panics when key is nil or an option bad.
 func Once(key keyfunc.Func[keyfunc.Task], opts ...core.Option) asynq.MiddlewareFunc {
 	return withDefault.Once(key, opts...)
 }
@@ -150,7 +151,7 @@ func Once(key keyfunc.Func[keyfunc.Task], opts ...core.Option) asynq.MiddlewareF
 // opens when the handler returned nil.
 //
 // A task that must not run ends with an error instead:
-//   - When the key is busy, the Locker closes or the deadline came near during the wait, with
+//   - When the key is busy, Redis is overloaded, the Locker closes or the deadline came near during the wait, with
 //     an error that [IsFailure] does not count.
 //   - When no key can be derived, with one that wraps [asynq.SkipRetry]: asynq archives the
 //     task at once, because no retry would find a key.

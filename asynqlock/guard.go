@@ -19,7 +19,10 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-var errNoLocker = errors.New("asynqlock: no Locker: give one to With, or call core.SetDefault")
+var (
+	errNoLocker = errors.New("asynqlock: no Locker: give one to With, or call core.SetDefault")
+	errTwice    = errors.New("Once is inside of middleware that has locked the same key: leave one of them out, or give Once a key of its own")
+)
 
 // guard is a middleware's configuration, ready for use.
 type guard struct {
@@ -99,37 +102,51 @@ func (g *guard) process(ctx context.Context, t *asynq.Task, next asynq.Handler) 
 		acquired() // a task that was skipped has found the key free, too
 		return err
 	}
-	waits := errors.As(err, new(waits))
+	var busy *core.BusyError
+	var refused *refusal
+	reason, waits := "", errors.As(err, new(waits)) // the reason is empty: what the error says
+	switch {
+	case errors.As(err, &busy) && len(busy.Circle) == 1:
+		err, reason = fmt.Errorf("%w: %w", errTwice, err), "setup"
+	case errors.Is(err, asynq.RevokeTask):
+		refused = &refusal{cause: err}
+	case busy != nil:
+		refused = g.refuse(ctx, locker, me, busy)
+	}
+	drops := refused != nil && errors.Is(refused, asynq.RevokeTask)
+	if drops {
+		reason = "dropped"
+	}
 	if adapter.Validate(opts...) != nil { // Observers are notified all the same
 		opts = g.config.Options
 	}
 	if !waits {
-		adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Err: err}, opts...)
+		adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Reason: reason, Err: err}, opts...)
 	}
-	var busy *core.BusyError
+	var failed *core.LockError
 	switch {
-	case errors.Is(err, core.ErrInvalidKey):
-		return g.noKey(ctx, t, err)
-	case errors.Is(err, asynq.RevokeTask):
-		g.logDropped(ctx, t, err)
-		return &refusal{cause: err}
-	case errors.As(err, &busy):
-		if !waits && time.Since(began) >= contention.LongWait {
-			id, _ := asynq.GetTaskID(ctx)
-			contention.WriteInVain(ctx, &g.log, locker, "a task has waited for its lock in vain", err, "type", t.Type(), "task", id)
-		}
-		r := g.refuse(ctx, locker, me, busy)
-		if errors.Is(r, asynq.RevokeTask) {
-			g.logDropped(ctx, t, busy)
+	case refused != nil:
+		if drops {
+			g.logInVain(ctx, t, "a task was dropped because its key is busy", err)
 		} else {
 			settingsMade.warnOfMissing(ctx, g.log.Logger())
+			if !waits && time.Since(began) >= contention.LongWait {
+				g.logInVain(ctx, t, "a task has waited for its lock in vain", err)
+			}
 		}
 		if time.Since(began) >= longest {
-			r.cause = fmt.Errorf("its deadline is near: %w", r.cause)
+			refused.cause = fmt.Errorf("its deadline is near: %w", refused.cause)
 		}
-		return r
+		return refused
+	case reason != "":
+		return &failure{err}
+	case errors.Is(err, core.ErrInvalidKey):
+		return g.noKey(ctx, t, err)
 	case errors.Is(err, core.ErrClosed):
 		return &refusal{cause: err, due: time.Now().Add(rand.N(maxClosingDelay))}
+	case errors.Is(err, core.ErrOverloaded) && errors.As(err, &failed):
+		wait := max(failed.RetryAfter, minOverloadDelay)
+		return &refusal{cause: err, due: time.Now().Add(wait + rand.N(wait))}
 	default:
 		return &failure{err}
 	}
@@ -156,10 +173,10 @@ func (g *guard) noKey(ctx context.Context, t *asynq.Task, err error) error {
 	return fmt.Errorf(format, t.Type(), asynq.SkipRetry, err)
 }
 
-// logDropped logs what asynq's own line of a dropped task lacks: its key.
-func (g *guard) logDropped(ctx context.Context, t *asynq.Task, busy error) {
+// logInVain logs what asynq's own line of a task lacks: its key, and who has it.
+func (g *guard) logInVain(ctx context.Context, t *asynq.Task, kind string, busy error) {
 	id, _ := asynq.GetTaskID(ctx)
-	g.log.Limited(ctx, slog.LevelInfo, "a task was dropped because its key is busy", "key", contention.KeyOf(busy), "type", t.Type(), "task", id)
+	contention.WriteInVain(ctx, &g.log, g.locker(), kind, busy, "type", t.Type(), "task", id)
 }
 
 // refuse decides about a task whose key is busy. For Drop it asks Redis who holds the key; where
@@ -176,7 +193,7 @@ func (g *guard) refuse(ctx context.Context, locker *core.Locker, me ownerPrefix,
 	case drop:
 		info, err := locker.Inspect(ctx, busy.Key)
 		// A lock that is handed over may be parked for this very task.
-		if err == nil && info.Locked && !info.Parked && !slices.ContainsFunc(info.Holders, me.holds) {
+		if err == nil && info.Locked && info.State != core.StateParked && !slices.ContainsFunc(info.Holders, me.holds) {
 			return revoked
 		}
 	}

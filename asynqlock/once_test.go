@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package asynqlock_test
 
 import (
@@ -105,6 +107,58 @@ func TestOnceOfATaskOfUnknownOutcome(t *testing.T) {
 		count := does(func(ctx context.Context) error { attempt = core.AttemptOf(ctx); return nil })
 		if err := locks.Once(orderID)(count).ProcessTask(ctx, order("42")); err != nil || attempt != 2 {
 			t.Errorf("attempt %d, %v", attempt, err)
+		}
+	})
+}
+
+// A task that has waited for one that fails runs by itself: the error uses up no retry of its own.
+func TestOnceTakesNoFailureOfAnotherTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		once := asynqlock.With(locktest.New(t), forHour).Once(orderID)
+		var first sync.WaitGroup
+		first.Go(func() {
+			fails := does(func(context.Context) error { time.Sleep(500 * time.Millisecond); return errPaid })
+			wantFailure(t, once(fails).ProcessTask(background, order("42")), errPaid)
+		})
+		synctest.Wait()
+		ran := false
+		if err := once(does(func(context.Context) error { ran = true; return nil })).ProcessTask(background, order("42")); err != nil || !ran {
+			t.Errorf("%v, ran: %v", err, ran)
+		}
+		first.Wait()
+	})
+}
+
+// A handler can say that it does not know what it has done.
+func TestOnceOfAHandlerThatDoesNotKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		once := asynqlock.With(locktest.New(t), forHour).Once(orderID, core.RefuseUnknown())
+		unsure := does(func(context.Context) error { return fmt.Errorf("%w: %w", errPaid, core.ErrOutcomeUnknown) })
+		wantFailure(t, once(unsure).ProcessTask(background, order("42")), errPaid)
+		err := once(forbidden(t)).ProcessTask(background, order("42"))
+		wantFailure(t, err, core.ErrOutcomeUnknown)
+		wantNot(t, err, errPaid)
+	})
+}
+
+// What would wait for itself is a failure, which somebody sees, and is not put off without end.
+func TestOnceUnderItsOwnLock(t *testing.T) {
+	ctx := taskContext(t, "my-id", 25)
+	synctest.Test(t, func(t *testing.T) {
+		var refused []string
+		locks := asynqlock.With(locktest.New(t, core.Observe(hears(func(e core.Event) {
+			if e.Kind == core.EventRefused {
+				refused = append(refused, e.Reason)
+			}
+		}))), forHour)
+		for what, outer := range map[string]asynq.MiddlewareFunc{"By": locks.By(orderID), "Once": locks.Once(orderID)} {
+			err := outer(locks.Once(orderID)(forbidden(t))).ProcessTask(ctx, order("42"))
+			if wantFailure(t, err, core.ErrDeadlock); err == nil || !strings.Contains(err.Error(), "leave one of them out") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if fmt.Sprint(refused) != "[setup setup]" {
+			t.Errorf("Observers hear of %v", refused)
 		}
 	})
 }

@@ -12,7 +12,10 @@ import (
 // maxClosingDelay bounds the delay of a task that was refused because the Locker was closing.
 const maxClosingDelay = time.Second
 
-// refusal ends a task that did not run because its key was busy or the Locker was
+// minOverloadDelay is the least delay of a task for which Redis was not asked, because that has more to do than it can.
+const minOverloadDelay = time.Second
+
+// refusal ends a task that did not run because its key was busy, Redis overloaded or the Locker
 // closing. Core's errors, which a handler may return for a lock of its own, are
 // never of this type.
 type refusal struct {
@@ -33,7 +36,7 @@ func (f *failure) Error() string { return didNotRun + core.Detail(f.cause) }
 func (f *failure) Unwrap() error { return f.cause }
 
 // IsFailure is for asynq.Config.IsFailure, where [Configure] sets it. A task that did not run
-// because its key was busy or the Locker was closing has not failed: it uses up no retry, and is not
+// because its key was busy, Redis overloaded or the Locker closing has not failed: it uses up no retry, and is not
 // in the statistics. Other errors are passed to next, also those of locks that
 // the handler takes itself; with a nil next they are failures.
 //
@@ -65,6 +68,7 @@ func IsFailure(next func(error) bool) func(error) bool {
 //   - It was parked, see [Config.Inspector]: in one to two minutes, unless it is run before.
 //   - A dedup window stopped it: in the first second after the window.
 //   - The Locker was closing: within a second.
+//   - Redis is overloaded ([core.ErrOverloaded]): as much later as it has to do, and a second at least.
 //
 // Other errors are passed to next; with a nil next asynq's own delay is used.
 //

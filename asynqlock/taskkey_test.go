@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package asynqlock_test
 
 import (
@@ -118,7 +120,7 @@ func TestEnqueueHandsOverTheLockOfTheTask(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if parked[key] = info.Parked; info.Locked && !info.Parked {
+					if parked[key] = info.State == core.StateParked; info.Locked && !parked[key] {
 						t.Errorf("%s is held still", key)
 					}
 				}

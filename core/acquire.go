@@ -2,7 +2,8 @@ package core
 
 import (
 	"context"
-	"errors"
+
+	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
 // Lock takes the lock of key, or enters it once more when ctx holds it already.
@@ -24,6 +25,8 @@ import (
 //     this for 5 s. It fails sooner when its wait ends, or a deadline of ctx, while Redis has
 //     failed for a second or more. A deadline that ends before that is [ErrNotAcquired], unless
 //     Redis has not answered anybody for Timeout.
+//   - [ErrOverloaded], which is ErrUnavailable as well: Redis is asked for more than it can do in time. It was not
+//     asked for this call, which has waited for a quarter of Timeout.
 //   - [ErrLost]: ctx held the lock and has lost it. [ErrMaxHold]: ctx has held it for too long.
 //   - [ErrClosed], [ErrInvalidKey].
 //
@@ -34,52 +37,25 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, e
 	if err != nil {
 		return nil, err
 	}
-	return l.lockObserved(ctx, key, given)
+	return l.lock(ctx, key, given)
 }
 
 // TryLock is [Locker.Lock] that never waits for a busy lock, nor takes one that has
 // just become free for a process that waits. It blocks for one request to Redis, at
-// most for [Timeout]; for as long again where this Locker is just giving up the lock that refuses it.
+// most for [Timeout], unless a hook of the client's begins to block (see [New]); for as long again where
+// this Locker is just giving up the lock that refuses it.
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	if len(opts) == 0 {
-		return l.lockObserved(ctx, key, &l.unwaiting)
+		return l.lock(ctx, key, &l.unwaiting)
 	}
 	given, err := l.settings(ofTryLock, append(opts[:len(opts):len(opts)], NoWait()))
 	if err != nil {
 		return nil, err
 	}
-	return l.lockObserved(ctx, key, given)
+	return l.lock(ctx, key, given)
 }
 
-func (l *Locker) lockObserved(ctx context.Context, key string, given *settings) (*Lock, error) {
-	ctx, observed := l.observe(ctx, key, 1, given.Name, given.Form.Label())
-	k, err := l.enterOrLock(ctx, key, given)
-	return k.observed(observed, err)
-}
-
-// enterOrLock enters the lock if the context holds it, and takes it otherwise.
-func (l *Locker) enterOrLock(ctx context.Context, key string, given *settings) (*Lock, error) {
-	name, err := l.nameOf(key)
-	if err == nil {
-		err = given.checkKeys(1)
-	}
-	if err != nil {
-		return nil, err
-	}
-	c := &lockCall{engine: &l.engine, want: wanted(ctx, name, given)}
-	if k, err := c.enterOuter(); err != errNotEntered {
-		return k, err
-	}
-	if !l.register(nil) {
-		return nil, closedError("taking", key)
-	}
-	defer l.underWay.End()
-	if ctx.Err() != nil {
-		return nil, c.gaveUp()
-	}
-	k, err := c.waitSafely()
-	if errors.Is(err, ErrLost) && c.outer != nil && errors.Is(c.outer.join(nil), ErrNotHeld) {
-		return l.enterOrLock(ctx, key, given) // that was unlocked meanwhile
-	}
-	return k, err
+func (l *Locker) lock(ctx context.Context, key string, given *option.Settings) (*Lock, error) {
+	h, err := l.acquirer.LockObserved(ctx, key, given)
+	return lockOf(h), err
 }

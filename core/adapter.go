@@ -3,10 +3,10 @@ package core
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/lease"
 	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
@@ -23,7 +23,9 @@ func (inside) Option(set func(*option.Settings)) Option {
 	return Option{set: func(s *settings) { set(&s.Settings) }}
 }
 
-func (inside) Once() Option { return asOnce }
+func (inside) Once() Option {
+	return Option{set: func(s *settings) { asOnce.set(s); s.OwnFailures = true }}
+}
 
 // Settings returns what options of middleware add up to, with those of the Locker unless it is nil,
 // and what is wrong with them.
@@ -48,70 +50,55 @@ func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
 	if e.Reason == "" && e.Err != nil {
 		_, e.Reason = kindOf(e.Err)
 	}
-	l.notify(ctx, e)
+	l.observers.notifyNow(ctx, e)
 }
 
-// LoggerOf returns who gets the lines of a Locker, nil for none.
-func (inside) LoggerOf(l *Locker) *slog.Logger {
-	if l == nil || l.defaults.logger == nil {
-		return slog.Default()
-	}
-	return l.defaults.logger
-}
+func (inside) LoggerOf(l *Locker) *slog.Logger { return l.logger() }
 
 // lookUpAgain is when the next lock may be looked up for the log. A log that has a line each second asks for each, although one
 // comes late and the next one does not.
 const lookUpAgain = 900 * time.Millisecond
 
 // LookUp calls then with the state of a lock, and how many calls of this process wait for it. Redis is asked in the
-// background, about once a second for all locks of a Locker, and not when it closes; otherwise then is called at once.
+// background, about once a second for all locks of a Locker, and not when it closes; otherwise then is called at once. It
+// writes a line, and waits for its turn among those of the Locker: its log may block, and [Locker.Close] does not wait for that.
 func (inside) LookUp(l *Locker, key string, then func(info Info, waiting int, asked bool)) {
-	n, err := l.nameOf(key)
+	n, err := l.acquirer.Name(key)
 	if err != nil {
 		then(Info{}, 0, false)
 		return
 	}
-	w, _ := l.queues.WaitFor(n.Lock())
+	w, _ := l.acquirer.Waiting(n.Lock())
 	last, now := l.lookedUp.Load(), int64(schedule.Now())
-	if last != 0 && now-last < int64(lookUpAgain) || !l.lookedUp.CompareAndSwap(last, now) || !l.register(nil) {
+	if last != 0 && now-last < int64(lookUpAgain) || !l.lookedUp.CompareAndSwap(last, now) || !l.acquirer.Admit() {
 		then(Info{}, w.Calls, false)
 		return
 	}
 	l.requests.Start(func() {
-		defer l.underWay.End()
-		info, err := l.inspect(context.Background(), key, n)
-		then(info, w.Calls, err == nil)
+		defer l.acquirer.UnderWay.End()
+		info, err := inspect(context.Background(), &l.acquirer.Backend, n, false)
+		l.lines.Put(func() { then(info, w.Calls, err == nil) }, maxLines)
 	})
 }
 
 func (inside) LocksOf(ctx context.Context) (locks []*Lock) {
-	find(ctx, func(k *Lock) bool {
-		locks = append(locks, k)
+	lease.Find(ctx, func(h *lease.Handle) bool {
+		if h.Held() {
+			locks = append(locks, lockOf(h))
+		}
 		return false
 	})
 	return locks
 }
 
 func (inside) HandOver(ctx context.Context, k *Lock, ticket string, ttl time.Duration, then func() error) error {
-	return k.handOver(ctx, ticket, ttl, then)
+	return k.handle.HandOver(ctx, ticket, ttl, then)
 }
 
-func (inside) VoidTicket(k *Lock) { k.lease.failed(store.FailedForGood) }
+func (inside) VoidTicket(k *Lock) { k.handle.Fail(store.FailedForGood) }
 
-func (inside) AttemptOf(k *Lock) int {
-	if k.reentry {
-		return 0
-	}
-	return int(k.lease.attempt)
-}
+func (inside) AttemptOf(k *Lock) int { return k.handle.Attempt() }
 
-func (i inside) Answer(ctx context.Context, k *Lock, answer string, keep time.Duration) error {
-	if i.AttemptOf(k) == 0 {
-		return errors.New("core: the lock was not taken for an idempotent request")
-	}
-	s := k.lease
-	s.mu.Lock()
-	s.answer = &store.Answer{Text: answer, Keep: keep}
-	s.mu.Unlock()
-	return k.Unlock(ctx)
+func (inside) Answer(ctx context.Context, k *Lock, answer string, keep time.Duration) error {
+	return k.handle.Answer(ctx, store.Answer{Text: answer, Keep: keep})
 }

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -99,7 +101,11 @@ func TestKeyIsOfOneRequest(t *testing.T) {
 		unlock(t, k) // without an answer
 		refused()
 		answer(t, attempts(t, a, 2), "paid")
+		s.client().Persist(background, "lock:k")
 		refused()
+		if ttl := s.TTL("lock:k"); ttl != kept {
+			t.Errorf("an answer that somebody has given no end lasts %v, want %v", ttl, kept)
+		}
 		wantAnswer(t, a, "paid")
 	})
 }
@@ -116,6 +122,14 @@ func TestAttemptOfWhichNobodyKnows(t *testing.T) {
 		},
 		"unlocked without an answer": func(t *testing.T, s *embedded, l *core.Locker, n int) {
 			unlock(t, attempts(t, l, n))
+		},
+		"evicted by an operator": func(t *testing.T, s *embedded, l *core.Locker, n int) {
+			k := attempts(t, l, n)
+			owners := []string{k.Owner()}[n-1:] // first that owner, then whoever it is
+			if freed, err := l.ForceUnlock(background, "k", owners...); !freed || err != nil {
+				t.Errorf("ForceUnlock(%q): %v, %v", owners, freed, err)
+			}
+			wantErr(t, adapter.Answer(background, k, []byte("late"), kept), core.ErrLost)
 		},
 		"closed while it was made": func(t *testing.T, s *embedded, _ *core.Locker, n int) {
 			l := s.open()
@@ -165,17 +179,17 @@ func TestInspectTellsWhatBecameOfARequest(t *testing.T) {
 		k := attempts(t, l, 1)
 		held := func(k *core.Lock, attempt int) core.Info {
 			return core.Info{
-				Locked: true, Form: "exclusive", Owner: k.Owner(), Count: 1, TTL: lease + kept,
+				Locked: true, State: core.StateHeld, Form: "exclusive", Owner: k.Owner(), Count: 1, TTL: lease + kept,
 				Holders: []core.Holder{{Owner: k.Owner(), Count: 1, TTL: lease, Lease: lease}}, Attempt: attempt,
 			}
 		}
 		inspects("the first attempt", held(k, 1))
 		unlock(t, k)
-		inspects("nobody knows", core.Info{Locked: true, OutcomeUnknown: true, TTL: kept, Attempt: 1})
+		inspects("nobody knows", core.Info{Locked: true, State: core.StateOutcomeUnknown, TTL: kept, Attempt: 1})
 		k = attempts(t, l, 2)
 		inspects("the second attempt", held(k, 2))
 		answer(t, k, "paid")
-		inspects("answered", core.Info{Locked: true, Answered: true, TTL: kept})
+		inspects("answered", core.Info{Locked: true, State: core.StateAnswered, TTL: kept})
 	})
 }
 
@@ -347,25 +361,24 @@ func TestLockOfAnAttempt(t *testing.T) {
 		_, err = l.Resume(background, "k", "ticket")
 		wantErr(t, err, core.ErrTicket)
 		wantBusy(t, (<-waiting).err)
-		if freed, err := l.ForceUnlock(background, "k"); !freed || err != nil {
-			t.Errorf("ForceUnlock: %v, %v", freed, err)
-		}
-		s.isFree("k")
-		wantErr(t, k.Unlock(background), core.ErrLost)
-
-		k = attempts(t, l, 1)
-		for owner, want := range map[string]bool{"": false, "another": false, k.Owner(): true} {
-			if freed, err := l.ForceUnlock(background, "k", owner); freed != want || err != nil {
+		for _, owner := range []string{"", "another", k.Owner()} { // after which nobody is its owner
+			if freed, err := l.ForceUnlock(background, "k", owner); freed != (owner == k.Owner()) || err != nil {
 				t.Errorf("ForceUnlock(%q): %v, %v", owner, freed, err)
 			}
 		}
-		s.isFree("k")
 		wantErr(t, k.Unlock(background), core.ErrLost)
-		unlock(t, attempts(t, l, 1)) // now nobody has it
-		if freed, err := l.ForceUnlock(background, "k", ""); !freed || err != nil {
-			t.Errorf("ForceUnlock of what nobody has: %v, %v", freed, err)
+		unlock(t, attempts(t, l, 2)) // now nobody has it
+		for _, owners := range [][]string{{""}, nil} {
+			if freed, err := l.ForceUnlock(background, "k", owners...); !freed || err != nil {
+				t.Errorf("ForceUnlock of what nobody has: %v, %v", freed, err)
+			}
+			s.isFree("k")
+			unlock(t, attempts(t, l, 1))
 		}
-		s.isFree("k")
+		unlockFailed(t, attempts(t, l, 2))
+		if freed, err := l.ForceUnlock(background, "k"); !freed || err != nil {
+			t.Errorf("ForceUnlock of what nobody knows: %v, %v", freed, err)
+		}
 
 		answer(t, attempts(t, l, 1), "paid")
 		if freed, err := l.ForceUnlock(background, "k"); !freed || err != nil {

@@ -1,9 +1,12 @@
+//go:build go1.25
+
 package core_test
 
 import (
 	"context"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -158,6 +161,9 @@ func TestTimeoutIncludesTheTopology(t *testing.T) {
 				began := time.Now()
 				_, err = l.TryLock(background, "k")
 				wantErr(t, err, core.ErrUnavailable)
+				if why := core.Detail(err); !strings.Contains(why, "no answer in time") {
+					t.Error(why)
+				}
 				wantTime(t, "TryLock returned", time.Since(began), 2*time.Second, 2*time.Second)
 			})
 		})

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -283,9 +285,6 @@ func TestDeadlockAmongManyCalls(t *testing.T) {
 		cancel()
 		calls.Wait()
 		unlock(t, append(held, outside)...)
-		if n := core.InnerCallsWaiting(); n != 0 {
-			t.Errorf("%d keys are still noted", n)
-		}
 	})
 }
 

@@ -18,12 +18,12 @@ import (
 // [ErrMaxHold] or [ErrClosed], also when fn returned nil: somebody else may have been at work
 // meanwhile. A release that fails after fn is logged and repeated in the background. Do panics at once when fn is nil.
 func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context) error, opts ...Option) error {
-	return l.runUnder(ctx, "Do", fn, opts, func(s *settings) (protection, error) { return l.lockObserved(ctx, key, s) })
+	return l.doLocked(ctx, "Do", fn, opts, func(s *option.Settings) (protection, error) { return l.lock(ctx, key, s) })
 }
 
-// runUnder is Do, or DoAll, as name says, with what lock takes.
-func (l *Locker) runUnder(
-	ctx context.Context, name string, fn func(context.Context) error, opts []Option, lock func(*settings) (protection, error),
+// doLocked is Do, or DoAll, as name says, with what lock takes.
+func (l *Locker) doLocked(
+	ctx context.Context, name string, fn func(context.Context) error, opts []Option, lock func(*option.Settings) (protection, error),
 ) error {
 	need(name, fn)
 	s, err := l.settings(ofCall, opts)
@@ -34,7 +34,7 @@ func (l *Locker) runUnder(
 	if err != nil {
 		return err
 	}
-	return run(ctx, h, fn, s.ReleasesLater())
+	return l.run(ctx, h, fn, s.ReleasesLater())
 }
 
 // need panics without a function to run, before a lock is taken for it.
@@ -48,16 +48,16 @@ type protection interface {
 	Context() context.Context
 	usable() error
 	finish(ctx context.Context, work store.Work, later bool) error
-	reportFailure(err error)
+	keys() []string
 }
 
 // run runs fn while it holds what the caller has taken, and releases that, also in the
 // background with later.
-func run(ctx context.Context, h protection, fn func(ctx context.Context) error, later bool) error {
+func (l *Locker) run(ctx context.Context, h protection, fn func(ctx context.Context) error, later bool) error {
 	returned := false
 	defer func() {
 		if !returned { // a panic or Goexit
-			h.reportFailure(h.finish(ctx, store.Failed, later))
+			l.reportRelease(h, h.finish(ctx, store.Failed, later))
 		}
 	}()
 	err := fn(h.Context())
@@ -72,13 +72,19 @@ func run(ctx context.Context, h protection, fn func(ctx context.Context) error, 
 		if errors.Is(failure, ErrLost) || errors.Is(failure, ErrClosed) {
 			ended = failure
 		} else {
-			h.reportFailure(failure)
+			l.reportRelease(h, failure)
 		}
 	}
 	if ended != nil {
 		return errors.Join(err, ended)
 	}
 	return err
+}
+
+func (l *Locker) reportRelease(h protection, err error) {
+	if err != nil && !errors.Is(err, ErrNotHeld) { // the function that it was for may have unlocked by itself
+		l.acquirer.ReportRelease(h.Context(), err, h.keys()...)
+	}
 }
 
 // Wrap returns fn guarded by a lock: each call derives a key from its input, and runs fn under the lock

@@ -17,7 +17,8 @@
 //
 // Ownership travels in the context: [FromContext] finds the lock, and a call with that context
 // enters the lock once more, in every goroutine. Contexts that do not descend from each other's
-// lock exclude one another, in one goroutine as well. [Detach] takes the ownership out.
+// lock exclude one another, in one goroutine as well. [Detach] takes the ownership out. A nil context panics, but for
+// Unlock, Abort and Close.
 //
 // A call has a lock alone, unless it says otherwise: [Shared] is for readers, [Permits] for so many
 // at once. [Locker.LockAll], [Locker.DoAll] and [WrapAll] take the locks of several keys, or none.

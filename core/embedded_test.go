@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -111,7 +113,7 @@ func newEmbedded(tb testing.TB) *embedded {
 // texts as a single server gets them. They are read once, and not in each bubble.
 var known = sync.OnceValues(func() (names, texts map[string]string) {
 	names, texts = map[string]string{}, map[string]string{}
-	for _, name := range []string{acquire, release, renew, inspect, force, "hand_over"} {
+	for _, name := range []string{acquire, release, renew, inspect, force, "hand_over", "downgrade"} {
 		digests, err := redistest.Digests(name)
 		if err != nil {
 			panic(err)
@@ -188,7 +190,9 @@ func (s *embedded) pass(p *peer, cmd string, args []string) {
 	s.mu.Lock()
 	s.passing[p] = true
 	s.mu.Unlock()
-	s.Server().Dispatch(p, append([]string{cmd}, args...))
+	if server := s.Server(); server != nil { // or it is closing
+		server.Dispatch(p, append([]string{cmd}, args...))
+	}
 	s.mu.Lock()
 	delete(s.passing, p)
 	s.mu.Unlock()

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/acquire"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -54,13 +54,21 @@ var (
 	// ErrUnavailable says that Redis gave no answer, or an error: nobody knows who holds the lock.
 	ErrUnavailable = errors.New("core: redis unavailable")
 
-	// ErrOutcomeUnknown says that [Once] with [RefuseUnknown] did not run its function: nobody knows what the last run has done.
+	// ErrOverloaded says that Redis is asked for more than it can do in time, so it was not asked. It is [ErrUnavailable] as well.
+	// [LockError].RetryAfter says when another try makes sense.
+	ErrOverloaded = fmt.Errorf("%w: it is asked for more than it can do", ErrUnavailable)
+
+	// ErrOutcomeUnknown says that [Once] with [RefuseUnknown] did not run its function: nobody knows what the last run has done. A
+	// function of Once returns it to say that it does not know what it has done itself.
 	ErrOutcomeUnknown = store.ErrOutcomeUnknown
+
+	// ErrTooManyKeys says that [Locker.LockAll] was given more than 10,000 keys.
+	ErrTooManyKeys = errors.New("core: too many keys")
 
 	// ErrResultTooLarge says that a result of [Once] was not stored: its JSON is longer than 64 KiB.
 	ErrResultTooLarge = errors.New("core: the result is too large to be stored")
 
-	// ErrInvalidKey says that a key is empty or too long, or that [Locker.LockAll] has none or too many.
+	// ErrInvalidKey says that a key is empty or too long, or that [Locker.LockAll] has none.
 	ErrInvalidKey = errors.New("core: invalid key")
 )
 
@@ -82,22 +90,11 @@ type BusyError struct {
 	// calls holds the one before its own, and the refused call the last. Only of [ErrDeadlock].
 	Circle []string
 
-	refused refusal
+	refused acquire.Reason
 	wait    time.Duration
 	over    bool // its dedup window is, and nobody knows more
 	permits bool // it wanted one
 }
-
-// refusal is why a call does not go on waiting, in the word of [EventBusy].
-type refusal string
-
-const (
-	waitOver       refusal = "wait_over"
-	notWaiting     refusal = "no_wait"
-	tooManyWaiting refusal = "max_waiters"
-	circular       refusal = "deadlock"
-	outOfOrder     refusal = "order"
-)
 
 // Error says why the lock was refused. It names neither the key nor the holder: see [Detail].
 func (e *BusyError) Error() string {
@@ -109,16 +106,16 @@ func (e *BusyError) Error() string {
 		by = "it was in its dedup window when Redis answered last"
 	}
 	switch e.refused {
-	case waitOver, "":
+	case acquire.WaitOver:
 		by = fmt.Sprintf("the wait of %v is over, %s", e.wait, by)
-	case tooManyWaiting:
+	case acquire.TooManyWaiting:
 		by = "too many calls wait for it already, " + by
-	case circular:
+	case acquire.Circular:
 		by = "calls wait for one another in a circle; take their locks together, with LockAll"
 		if len(e.Circle) == 1 {
 			by = "the call would wait for itself, for its context holds the lock"
 		}
-	case outOfOrder:
+	case acquire.OutOfOrder:
 		by += ", and it comes before a lock that is held here: only LockAll of both would wait for it"
 	}
 	return "core: lock not acquired: " + by
@@ -126,7 +123,7 @@ func (e *BusyError) Error() string {
 
 // Is reports whether target is [ErrNotAcquired], or [ErrDeadlock] or [ErrNoPermit] where it is one.
 func (e *BusyError) Is(target error) bool {
-	return target == ErrNotAcquired || target == ErrDeadlock && e.refused == circular || target == ErrNoPermit && e.permits
+	return target == ErrNotAcquired || target == ErrDeadlock && e.refused == acquire.Circular || target == ErrNoPermit && e.permits
 }
 
 // MarshalText is Error, for clients: package json would show the fields.
@@ -154,6 +151,8 @@ func withKey(text, key string) string {
 // clients. The cause is behind Unwrap, and [Detail] has the whole for the log.
 type LockError struct {
 	Key string // as the caller wrote it
+	// RetryAfter is when those that wait could be done, of [ErrOverloaded], at a moment's guess; else 0.
+	RetryAfter time.Duration
 
 	kind  error  // nil: the cause's
 	text  string // in which the first "lock" stands for the key
@@ -230,46 +229,3 @@ type detailedError struct {
 
 func (e *detailedError) Error() string { return e.text }
 func (e *detailedError) Unwrap() error { return e.cause }
-
-func unavailableError(doing, key string, cause error) error {
-	return &LockError{Key: key, kind: ErrUnavailable, text: doing + " the lock: redis unavailable", cause: cause}
-}
-
-func lostError(key, reason string, cause error) error {
-	return &LockError{Key: key, kind: ErrLost, text: "lock lost: " + reason, cause: cause}
-}
-
-func upgradeError(key string) error {
-	return &LockError{
-		Key: key, kind: ErrUpgrade,
-		text: "this context or owner already has the lock, shared or by permit; release it before taking it in another form",
-	}
-}
-
-func notHeldError(key string) error {
-	return &LockError{Key: key, kind: ErrNotHeld, text: "the lock was unlocked before"}
-}
-
-func maxHoldError(key string) error {
-	return &LockError{Key: key, kind: ErrMaxHold, text: "lock held for too long"}
-}
-
-func closedError(doing, key string) error {
-	return &LockError{Key: key, kind: ErrClosed, text: doing + " the lock: locker closed"}
-}
-
-func cannotHandOver(key, why string) error {
-	return &LockError{Key: key, kind: ErrNotHeld, text: "the lock cannot be handed over: " + why}
-}
-
-func noTicket(key string) error {
-	return &LockError{Key: key, kind: ErrTicket, text: "there is no lock for the ticket"}
-}
-
-// unanswered is the error of a request that does no harm when its outcome is unknown.
-func unanswered(ctx context.Context, doing, key string, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return &LockError{Key: key, text: doing + " the lock", shown: ctx.Err(), cause: err}
-	}
-	return unavailableError(doing, key, err)
-}

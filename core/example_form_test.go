@@ -35,6 +35,31 @@ func ExampleShared() {
 	// alone: <nil> <nil>
 }
 
+func ExampleLock_Downgrade() {
+	locker, done := open()
+	defer done()
+	ctx := context.Background()
+
+	report, err := locker.Lock(ctx, "report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer report.Unlock(ctx)
+	fmt.Println("rebuilt alone")
+	if err := report.Downgrade(ctx); err != nil {
+		log.Fatal(err)
+	}
+	reader, err := locker.TryLock(ctx, "report", core.Shared())
+	fmt.Println("read beside another reader:", err)
+	defer reader.Unlock(ctx)
+	_, err = locker.TryLock(ctx, "report")
+	fmt.Println("a writer:", err)
+	// Output:
+	// rebuilt alone
+	// read beside another reader: <nil>
+	// a writer: core: lock not acquired: somebody else holds it
+}
+
 func ExamplePermits() {
 	locker, done := open()
 	defer done()

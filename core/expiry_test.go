@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -16,6 +18,14 @@ var farAway = map[string]func(s *embedded){
 		for _, key := range s.Keys() {
 			if s.TTL(key) > 0 {
 				s.SetTTL(key, time.Hour)
+			}
+		}
+	},
+	"a foreign PERSIST": func(s *embedded) {
+		client := s.client()
+		for _, key := range s.Keys() {
+			if s.TTL(key) > 0 {
+				client.Persist(background, key)
 			}
 		}
 	},

@@ -62,16 +62,16 @@ func TestInspectListsTheHolders(t *testing.T) {
 				time.Sleep(time.Second)
 				b := take(t, background, s.locker(), "k", opt, core.FixedLease(time.Minute))
 				inner := take(t, b.Context(), s.locker(), "k", opt)
-				inspects(core.Info{Locked: true, Form: form, Count: 3, TTL: time.Minute, Holders: []core.Holder{
+				inspects(core.Info{Locked: true, State: core.State(form), Form: form, Count: 3, TTL: time.Minute, Holders: []core.Holder{
 					{Owner: a.Owner(), Count: 1, Weight: weight, TTL: 29 * time.Second, HeldFor: time.Second, Lease: 30 * time.Second},
 					{Owner: b.Owner(), Count: 2, Weight: weight, TTL: time.Minute},
 				}})
 				unlock(t, a)
-				inspects(core.Info{Locked: true, Form: form, Owner: b.Owner(), Count: 2, TTL: time.Minute, Holders: []core.Holder{
+				inspects(core.Info{Locked: true, State: core.State(form), Form: form, Owner: b.Owner(), Count: 2, TTL: time.Minute, Holders: []core.Holder{
 					{Owner: b.Owner(), Count: 2, Weight: weight, TTL: time.Minute},
 				}})
 				unlock(t, inner, b)
-				inspects(core.Info{})
+				inspects(core.Info{State: core.StateFree})
 			})
 		})
 	}
@@ -92,14 +92,14 @@ func TestInspectTellsAParkedLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		digest := fmt.Sprintf("%x", sha1.Sum([]byte(ticket)))
-		parked := core.Info{Locked: true, Parked: true, TTL: time.Minute, HandedOverBy: first.Owner(), Ticket: digest}
+		parked := core.Info{Locked: true, State: core.StateParked, TTL: time.Minute, HandedOverBy: first.Owner(), Ticket: digest}
 		inspects("parked", parked)
 		k, err := s.locker().Resume(background, "k", ticket)
 		if err != nil {
 			t.Fatal(err)
 		}
 		inspects("resumed", core.Info{
-			Locked: true, Form: "exclusive", Owner: k.Owner(), Count: 1, TTL: lease + time.Minute,
+			Locked: true, State: core.StateHeld, Form: "exclusive", Owner: k.Owner(), Count: 1, TTL: lease + time.Minute,
 			Holders: []core.Holder{{Owner: k.Owner(), Count: 1, TTL: lease, Lease: lease}}, HandedOverBy: first.Owner(), Ticket: digest,
 		})
 		if ttl, err := k.TTL(background); err != nil || ttl != lease {

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/latchkey-go/latchkey/core/internal/option"
@@ -82,22 +81,4 @@ func inForm(name string, form store.Form, each []int) Option {
 		}
 		s.Form, s.PermitsEach = form.Weighing(max(form.Weight(), s.Form.Weight())), each
 	}}
-}
-
-// checkKeys returns an error unless PermitsEach, if it was given, has the permits of so many keys.
-func (s *settings) checkKeys(n int) error {
-	if each := s.PermitsEach; each != nil && len(each) != n {
-		return fmt.Errorf("core: PermitsEach has the permits of %d keys, and the call has %d", len(each), n)
-	}
-	return nil
-}
-
-// ofKey are the settings of the call for the lock of its i-th key.
-func (s *settings) ofKey(i int) *settings {
-	if s.PermitsEach == nil {
-		return s
-	}
-	own := *s
-	own.Form = store.Permits(s.PermitsEach[i]).Weighing(s.Form.Weight())
-	return &own
 }

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -76,7 +78,7 @@ func TestAGrantIsRenewed(t *testing.T) {
 				if ttl, field := s.lease(); ttl != time.Second || field != "0" {
 					t.Errorf("the grant lasts %v, with a lease of %q", ttl, field)
 				}
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(30 * time.Millisecond)
 				if ttl, field := s.lease(); ttl > lease || ttl < lease-10*time.Millisecond || field == "0" {
 					t.Errorf("after the renewal it lasts %v, with a lease of %q", ttl, field)
 				}

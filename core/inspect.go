@@ -9,19 +9,16 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/lease"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
 // Info is what Redis says about a lock at one moment.
 type Info struct {
-	// Locked says that nobody else could take the lock for itself: it is held, or Parked, Answered,
-	// OutcomeUnknown, or in a dedup window, in which it has no Holders and is none of these.
-	Locked         bool
-	Form           string // "exclusive", "shared" or "permits"; empty when nobody holds it
-	Parked         bool   // it was handed over, and nobody has resumed it
-	Answered       bool   // it has the result of [Once], or the answer to an idempotent request
-	OutcomeUnknown bool   // nobody knows what the last attempt at one of these has done
+	Locked bool   // nobody else could take the lock for itself: it is not free
+	State  State  // what it is
+	Form   string // "exclusive", "shared" or "permits"; empty when nobody holds it, or something foreign is there
 	// Owner is who holds it, empty when nobody does, or several. When a lock is handed off in
 	// memory, calls of one process follow one another under one owner, for 10 ms. To enter by
 	// [Owner], take the id from [Lock.ShareOwner] of a lock that is held.
@@ -67,16 +64,16 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return l.inspect(ctx, key, n)
+	return inspect(ctx, &l.acquirer.Backend, n, false)
 }
 
-func (e *engine) inspect(ctx context.Context, key string, n store.Name) (Info, error) {
-	state, err := e.store.Inspect(ctx, n)
+func inspect(ctx context.Context, b *lease.Backend, n store.Name, sure bool) (Info, error) {
+	state, err := b.Store.Inspect(ctx, n, sure)
 	if err != nil {
-		return Info{}, unanswered(ctx, "inspecting", key, err)
+		return Info{}, errorsOf{}.Unanswered(ctx, "inspecting", n.Key(), err)
 	}
 	info := Info{
-		Locked: state.Held, Parked: state.Parked, Answered: state.Answered, OutcomeUnknown: state.Unknown,
+		Locked: state.Held, State: stateOf(state),
 		Owner: state.Owner, Count: state.Holds, TTL: state.TTL,
 		Attempt: state.Attempt, HandedOverBy: state.By, Ticket: state.Ticket,
 	}
@@ -87,7 +84,7 @@ func (e *engine) inspect(ctx context.Context, key string, n store.Name) (Info, e
 		process, _ := ProcessOf(q.Process)
 		info.Queue = append(info.Queue, QueueEntry{process, q.Owner, q.Form.Label(), q.Waits, q.Polls})
 	}
-	if info.Holders != nil {
+	if info.Holders != nil && info.State != StateForeign {
 		info.Form = state.Form.Label()
 	}
 	return info, nil
@@ -110,37 +107,38 @@ func (k *Lock) TTL(ctx context.Context) (time.Duration, error) {
 }
 
 func (k *Lock) inspect(ctx context.Context) (Holder, error) {
-	if err := k.check(); err != nil {
+	h := k.handle
+	if err := h.Check(); err != nil {
 		return Holder{}, err
 	}
 	asked := schedule.Now()
-	s := k.lease
-	info, err := s.engine.inspect(ctx, k.Key(), s.name)
+	info, err := inspect(ctx, h.Backend(), h.Acquired().Name, true)
 	if err != nil {
 		return Holder{}, err
 	}
-	if i := slices.IndexFunc(info.Holders, func(h Holder) bool { return h.Owner == s.owner }); i >= 0 {
+	if i := slices.IndexFunc(info.Holders, func(holder Holder) bool { return holder.Owner == h.Acquired().Owner }); i >= 0 {
 		return info.Holders[i], nil
 	}
-	s.mu.Lock()
-	wasParked := s.life.WasParked(asked) // then Redis may have found it so
-	s.mu.Unlock()
-	if wasParked {
-		_ = conn.Pause(ctx, compensateDelay)
-		return k.inspect(ctx)
+	if err := h.NotFound(asked); err != nil {
+		return Holder{}, err
 	}
-	return Holder{}, s.notFound() // unless it was released or handed off meanwhile
+	_ = conn.Pause(ctx, inspectAgain)
+	return k.inspect(ctx)
 }
+
+// inspectAgain is when a lock that is being handed over is looked at again.
+const inspectAgain = 20 * time.Millisecond
 
 // ForceUnlock frees a lock whoever holds it, or ends what nobody holds, such as its dedup window, and
 // wakes who waits. It reports whether there was anything to free. A holder learns of it at its next
 // renewal: its Context is cancelled with [ErrLost]. Until then two may be at work, so this is for
-// operators, not for programs. It blocks and fails as [Locker.Inspect] does; after [ErrUnavailable] it
-// may have been done.
+// operators, not for programs. An attempt, of [Once] or at an idempotent request, leaves its outcome
+// unknown; forced again, that is forgotten. It blocks and fails as [Locker.Inspect] does; after
+// [ErrUnavailable] it may have been done.
 //
 // Since a look at the lock another may have taken it. With owners, as [Locker.Inspect] has told them,
 // it evicts only those, and the other holders stay. An empty owner stands for what nobody holds: a
-// dedup window, a lock that is parked, a request that is known. It reports false, and does nothing,
+// dedup window, a lock that is parked, a request that is known, a string. It reports false, and does nothing,
 // when none of them holds the lock by now, or when there is a holder where owner is empty. Redis
 // compares and frees in one step for each owner; in a quorum each member does so for itself. A call to
 // which the lock was handed off in memory, within 10 ms, has the same owner and is not spared.
@@ -152,19 +150,19 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string, owners ...string) 
 	}
 	freed := false
 	if len(owners) == 0 {
-		freed, err = l.store.Force(ctx, n, nil)
+		freed, err = l.acquirer.Store.Force(ctx, n, nil)
 	}
 	for i := 0; i < len(owners) && err == nil; i++ {
 		var one bool
-		one, err = l.store.Force(ctx, n, &owners[i])
+		one, err = l.acquirer.Store.Force(ctx, n, &owners[i])
 		freed = freed || one
 	}
 	if err != nil {
-		return false, unanswered(ctx, doing, key, err)
+		return false, errorsOf{}.Unanswered(ctx, doing, key, err)
 	}
-	l.queues.Signal(n.Lock(), 0)
+	l.acquirer.MayBeFree(n.Lock())
 	if freed {
-		l.report.Each(ctx, slog.LevelInfo, "a lock was freed by ForceUnlock", "key", key)
+		l.acquirer.Log.Each(ctx, slog.LevelInfo, "a lock was freed by ForceUnlock", "key", key)
 	}
 	return freed, nil
 }
@@ -207,31 +205,29 @@ type AwaitedLock struct {
 func (l *Locker) Snapshot(keys ...string) Snapshot {
 	var locks []string
 	if len(keys) == 0 {
-		locks = l.queues.Locks()
+		locks = l.acquirer.WaitedFor()
 	}
 	for _, key := range keys {
-		if n, err := l.nameOf(key); err == nil && !slices.Contains(locks, n.Lock()) {
+		if n, err := l.acquirer.Name(key); err == nil && !slices.Contains(locks, n.Lock()) {
 			locks = append(locks, n.Lock())
 		}
 	}
 	waiting := make([]AwaitedLock, 0, len(locks))
 	waiters := make(map[string]int, len(locks))
 	for _, lock := range locks {
-		if w, ok := l.queues.WaitFor(lock); ok {
-			key := w.Request.name.Key()
-			waiting = append(waiting, AwaitedLock{Key: key, Waiters: w.Calls, Since: w.Since.Round(0)})
-			waiters[key] = w.Calls
+		if w, ok := l.acquirer.Waiting(lock); ok {
+			waiting = append(waiting, AwaitedLock{Key: w.Key, Waiters: w.Calls, Since: w.Since.Round(0)})
+			waiters[w.Key] = w.Calls
 		}
 	}
 	slices.SortFunc(waiting, func(a, b AwaitedLock) int { return strings.Compare(a.Key, b.Key) })
 
-	leases := l.leasesThat(func(s *lease) bool { return len(keys) == 0 || slices.Contains(keys, s.name.Key()) })
-	held := make([]HeldLock, 0, len(leases))
-	now := schedule.Now()
-	for _, s := range leases {
-		if h, ok := s.snapshot(now); ok {
-			h.Waiters = waiters[h.Key]
-			held = append(held, h)
+	leases := l.acquirer.Held(func(key string) bool { return len(keys) == 0 || slices.Contains(keys, key) })
+	held := make([]HeldLock, len(leases))
+	for i, h := range leases {
+		held[i] = HeldLock{
+			Key: h.Key, Owner: h.Owner, Form: h.Form.Label(), Token: h.Token, Since: h.Since.Wall().Round(0), TTL: h.TTL, Count: h.Holds,
+			Renewals: h.Renewals, Waiters: waiters[h.Key], Fixed: h.Fixed, Overdue: h.IsOverdue,
 		}
 	}
 	slices.SortFunc(held, func(a, b HeldLock) int {
@@ -240,29 +236,11 @@ func (l *Locker) Snapshot(keys ...string) Snapshot {
 	return Snapshot{l.self, held, waiting}
 }
 
-// snapshot is false for a lease that is lost, or being released.
-func (s *lease) snapshot(now schedule.Time) (h HeldLock, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return HeldLock{
-		Key:      s.name.Key(),
-		Owner:    s.owner,
-		Form:     s.Form.Label(),
-		Token:    s.token,
-		Since:    s.since.Wall().Round(0),
-		TTL:      max(time.Duration(s.life.StopAt()-now), 0),
-		Count:    s.life.Holds(),
-		Renewals: int(s.renewals),
-		Fixed:    s.Fixed,
-		Overdue:  s.life.IsOverdue(),
-	}, s.life.State().HasHandles()
-}
-
 // usableName is nameOf for an operation, as errors call it, of a Locker that must not be closing.
 func (l *Locker) usableName(doing, key string) (store.Name, error) {
-	n, err := l.nameOf(key)
-	if err == nil && l.isClosing() {
-		err = closedError(doing, key)
+	n, err := l.acquirer.Name(key)
+	if err == nil && l.acquirer.IsClosing() {
+		err = errorsOf{}.Closed(doing, key)
 	}
 	return n, err
 }

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -21,18 +23,18 @@ func TestInspect(t *testing.T) {
 				t.Errorf("Inspect: %+v, %v; want %+v", info, err, want)
 			}
 		}
-		inspects(core.Info{})
+		inspects(core.Info{State: core.StateFree})
 		k := take(t, background, a, "k")
 		time.Sleep(3 * time.Second)
 		holds := func(count int, ttl time.Duration) core.Info {
-			return core.Info{Locked: true, Form: "exclusive", Owner: k.Owner(), Count: count, TTL: ttl, Holders: []core.Holder{
+			return core.Info{Locked: true, State: core.StateHeld, Form: "exclusive", Owner: k.Owner(), Count: count, TTL: ttl, Holders: []core.Holder{
 				{Owner: k.Owner(), Count: count, TTL: ttl, HeldFor: 3 * time.Second, Lease: 30 * time.Second}}}
 		}
 		inspects(holds(1, 27*time.Second))
 		inner := take(t, k.Context(), a, "k")
 		inspects(holds(2, 30*time.Second))
 		unlock(t, inner, k)
-		inspects(core.Info{})
+		inspects(core.Info{State: core.StateFree})
 		for want, of := range map[time.Duration]core.Option{time.Minute: core.Lease(time.Minute), 0: core.FixedLease(time.Minute)} {
 			k := take(t, background, a, "k", of)
 			if info, err := b.Inspect(background, "k"); err != nil || info.Holders[0].Lease != want {
@@ -145,7 +147,7 @@ func TestForceUnlockOfAnOwnerSparesASuccessor(t *testing.T) {
 func TestForceUnlockDeletesOnlyLocks(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
-		if err := s.Set("lock:k", "precious"); err != nil {
+		if _, err := s.SAdd("lock:k", "precious"); err != nil {
 			t.Fatal(err)
 		}
 		freed, err := l.ForceUnlock(background, "k")
@@ -161,7 +163,7 @@ func TestForceUnlockDeletesOnlyLocks(t *testing.T) {
 func TestAKeyOfAnotherTypeIsUnavailable(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
-		if err := s.Set("lock:k", "precious"); err != nil {
+		if _, err := s.SAdd("lock:k", "precious"); err != nil {
 			t.Fatal(err)
 		}
 		for name, lock := range map[string]func(context.Context, string, ...core.Option) (*core.Lock, error){"Lock": l.Lock, "TryLock": l.TryLock} {
@@ -174,7 +176,7 @@ func TestAKeyOfAnotherTypeIsUnavailable(t *testing.T) {
 		_, err := l.Inspect(background, "k")
 		wantErr(t, err, core.ErrUnavailable)
 		time.Sleep(time.Minute)
-		if got, _ := s.Get("lock:k"); got != "precious" {
+		if got, _ := s.SMembers("lock:k"); !slices.Equal(got, []string{"precious"}) {
 			t.Errorf("the key was changed: %q", got)
 		}
 	})

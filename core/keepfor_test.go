@@ -15,7 +15,7 @@ func inWindow(t *testing.T, l *core.Locker, key string, rest time.Duration) {
 	t.Helper()
 	info, err := l.Inspect(background, key)
 	info.Queue = nil // whoever waits
-	if want := (core.Info{Locked: true, TTL: rest}); err != nil || !reflect.DeepEqual(info, want) {
+	if want := (core.Info{Locked: true, State: core.StateDedupWindow, TTL: rest}); err != nil || !reflect.DeepEqual(info, want) {
 		t.Errorf("Inspect: %+v, %v; want %+v", info, err, want)
 	}
 	_, err = l.TryLock(background, key)

@@ -9,7 +9,11 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 )
+
+// campaignAgain is when a campaign that has failed begins again, at most.
+const campaignAgain = time.Second
 
 const slowLeader = 5 * time.Second // for which fn may go on after its context before the log tells
 
@@ -41,9 +45,9 @@ func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Conte
 	}
 	for {
 		again := false
-		k, err := l.lockObserved(ctx, key, s)
+		k, err := l.lock(ctx, key, s)
 		if k != nil {
-			again, err = k.lead(ctx, fn)
+			again, err = l.lead(ctx, k, fn)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -52,13 +56,13 @@ func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Conte
 			}
 			return err
 		case again:
-			l.report.warn(ctx, "leadership has ended, a new campaign begins", "key", key, "error", err)
+			l.acquirer.Warn(ctx, "leadership has ended, a new campaign begins", "key", key, "error", err)
 		case k == nil && errors.Is(err, ErrUnavailable) && !conn.IsClosed(err):
-			l.report.warn(ctx, "a campaign for leadership has failed and is repeated", "key", key, "error", err)
+			l.acquirer.Warn(ctx, "a campaign for leadership has failed and is repeated", "key", key, "error", err)
 			select {
-			case <-time.After(pollMax/2 + rand.N(pollMax/2)):
+			case <-time.After(campaignAgain/2 + rand.N(campaignAgain/2)):
 			case <-ctx.Done():
-			case <-l.closing:
+			case <-l.acquirer.Closing():
 			}
 		default:
 			return err
@@ -68,9 +72,9 @@ func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Conte
 
 // settingsOfLead are those of a campaign and its terms. What New was told counts for little, and what an option sets beside
 // what is named here is refused, so that no option is ignored in silence.
-func (l *Locker) settingsOfLead(opts []Option) (*settings, error) {
+func (l *Locker) settingsOfLead(opts []Option) (*option.Settings, error) {
 	forever, lead := time.Duration(math.MaxInt64), l.defaults // nil would be a lease, inside of other locks
-	lead.Wait, lead.MaxWaiters, lead.Window, lead.Background = &forever, nil, 0, false
+	lead.Wait, lead.MaxWaiters, lead.Window, lead.Background, lead.MayLast = &forever, nil, 0, false, true
 	s, err := lead.with(ofCall, opts)
 	if err != nil {
 		return nil, err
@@ -84,15 +88,15 @@ func (l *Locker) settingsOfLead(opts []Option) (*settings, error) {
 		return nil, errors.New("core: Lead takes the options Lease, MaxHold and Name only: " +
 			"one leads at a time, waits until its context ends, and is followed at once")
 	}
-	return s, nil
+	return &s.Settings, nil
 }
 
 // lead is one term. again says that it has ended before fn has.
-func (k *Lock) lead(ctx context.Context, fn func(ctx context.Context) error) (again bool, err error) {
-	err = run(ctx, k, func(term context.Context) error {
+func (l *Locker) lead(ctx context.Context, k *Lock, fn func(ctx context.Context) error) (again bool, err error) {
+	err = l.run(ctx, k, func(term context.Context) error {
 		returned := make(chan struct{})
 		defer close(returned)
-		context.AfterFunc(term, func() { k.awaitLeader(returned) })
+		context.AfterFunc(term, func() { l.awaitLeader(k, returned) })
 		err := fn(term)
 		if term.Err() != nil {
 			ended := k.usable()
@@ -103,16 +107,16 @@ func (k *Lock) lead(ctx context.Context, fn func(ctx context.Context) error) (ag
 	return again, err
 }
 
-func (k *Lock) awaitLeader(returned <-chan struct{}) {
+func (l *Locker) awaitLeader(k *Lock, returned <-chan struct{}) {
 	select {
 	case <-returned:
 		return
 	case <-time.After(slowLeader):
 	}
-	report := &k.lease.engine.report
-	if err := k.check(); err != nil {
-		report.problem(k.ctx, "a leader that has lost its lock goes on, and another may lead", "key", k.Key(), "for", slowLeader, "error", err)
+	if err := k.handle.Check(); err != nil {
+		l.acquirer.Problem(k.Context(), "a leader that has lost its lock goes on, and another may lead",
+			"key", k.Key(), "for", slowLeader, "error", err)
 	} else {
-		report.warn(k.ctx, "a leader goes on although its context has ended, and nobody can follow", "key", k.Key(), "for", slowLeader)
+		l.acquirer.Warn(k.Context(), "a leader goes on although its context has ended, and nobody can follow", "key", k.Key(), "for", slowLeader)
 	}
 }

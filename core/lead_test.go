@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -340,22 +342,11 @@ func TestLeaderWhoseWorkFindsRedisAway(t *testing.T) {
 	})
 }
 
-// hungUp is an Observer that holds the scheduler up, as a process that is paused does.
-type hungUp struct{}
-
-func (hungUp) Observe(ctx context.Context, e core.Event) context.Context {
-	if e.Kind == core.EventOverdue {
-		time.Sleep(10 * time.Minute)
-	}
-	return ctx
-}
-
 // A process that was paused may return by itself before it has heard that its lease is over.
 func TestLeaderThatReturnsUnawareOfItsLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		l := s.locker(core.Observe(hungUp{}))
-		boom := errors.New("boom")
-		overdue := take(t, background, l, "overdue", core.MaxHold(time.Second))
+		l, boom := s.locker(), errors.New("boom")
+		core.OnSchedule(l, time.Second, func() { time.Sleep(10 * time.Minute) })
 		err := l.Lead(background, "k", func(ctx context.Context) error {
 			time.Sleep(5 * time.Minute)
 			if ctx.Err() != nil {
@@ -365,7 +356,6 @@ func TestLeaderThatReturnsUnawareOfItsLoss(t *testing.T) {
 		})
 		wantErr(t, err, boom, core.ErrLost)
 		time.Sleep(10 * time.Minute)
-		_ = overdue.Unlock(background)
 	})
 }
 

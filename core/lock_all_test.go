@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -107,11 +109,7 @@ func TestLockAllHoldsEveryKey(t *testing.T) {
 func TestLockAllOfBadKeys(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
-		var many []string
-		for i := range 65 {
-			many = append(many, fmt.Sprint(i))
-		}
-		for what, keys := range map[string][]string{"none": nil, "empty": {"a", ""}, "long": {strings.Repeat("x", 2000), "a"}, "too many": many} {
+		for what, keys := range map[string][]string{"none": nil, "empty": {"a", ""}, "long": {strings.Repeat("x", 2000), "a"}} {
 			_, err := l.LockAll(background, keys)
 			wantErr(t, err, core.ErrInvalidKey)
 			if !strings.HasPrefix(err.Error(), "core: invalid key: ") {
@@ -125,7 +123,7 @@ func TestLockAllOfBadKeys(t *testing.T) {
 		if n := len(s.commands(acquire)); n != 0 {
 			t.Errorf("Redis was asked %d times", n)
 		}
-		m := takeAll(t, background, l, append(many[:64], many[:64]...))
+		m := takeAll(t, background, l, append(manyKeys(0, 64), manyKeys(0, 64)...))
 		if len(m.Keys()) != 64 {
 			t.Errorf("%d keys", len(m.Keys()))
 		}

@@ -145,7 +145,7 @@ func TestErrorsTellClientsNothing(t *testing.T) {
 
 func TestDetailOfOtherErrors(t *testing.T) {
 	busy := &core.BusyError{Key: "k", RetryAfter: time.Second}
-	const ofBusy = `core: lock "k" not acquired: the wait of 0s is over, somebody else holds it`
+	const ofBusy = `core: lock "k" not acquired: somebody else holds it`
 	for want, err := range map[string]error{
 		"":                          nil,
 		"EOF":                       io.EOF,

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -10,44 +9,89 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/latchkey-go/latchkey/core/internal/acquire"
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/option"
-	"github.com/latchkey-go/latchkey/core/internal/store"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
 )
 
 // Locker takes locks in one Redis: a single server, Sentinel, a cluster or a ring. It is safe for
 // concurrent use; a process needs one for each Redis. [Open] makes one with a client of its own,
 // [New] one on a client that you have, [NewQuorum] one on several.
 type Locker struct {
-	engine
+	acquirer  acquire.Acquirer
+	observers observers
+	requests  schedule.Workers      // what Redis is asked, and what is told of its load
+	lookedUp  atomic.Int64          // a schedule.Time: when a lock was looked up for the log
 	own       redis.UniversalClient // that of Open; nil: it is the caller's
 	defaults  settings
-	unwaiting settings // of TryLock, without options
+	unwaiting option.Settings // of TryLock, without options
 	self      Process
-	closed    chan struct{} // when Close has ended
+	closed    chan struct{}  // when Close has ended
+	lines     schedule.Queue // for the log handler
 }
 
 // disconnected is called when messages from Redis do not arrive. The rest of the error may differ each time.
 func (l *Locker) disconnected(err error) {
 	cause, _, _ := strings.Cut(err.Error(), " ")
-	l.report.Rarely(context.Background(), slog.LevelWarn, "wake-ups are not heard; waiting calls poll", cause, "error", err)
-	l.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
+	l.acquirer.Log.Rarely(context.Background(), slog.LevelWarn, "wake-ups are not heard; waiting calls poll", cause, "error", err)
+	l.observers.notify(context.Background(), Event{Kind: EventUnheard, Err: err})
 }
 
 // replicaClock is told how far the clock of a replica is ahead of its master's.
 func (l *Locker) replicaClock(addr string, ahead, doubt time.Duration) {
 	if allowed := l.defaults.Lease / 10; ahead.Abs()-doubt > allowed {
-		l.report.warn(context.Background(), "a replica's clock differs from its master's; after a failover a lock may end as much too early",
+		l.acquirer.Warn(context.Background(), "a replica's clock differs from its master's; after a failover a lock may end as much too early",
 			"replica", addr, "difference", ahead.Round(time.Millisecond), "allowed", allowed)
 	}
 }
 
-// settings returns those of one call. They may be those of others as well.
-func (l *Locker) settings(scope option.Scope, opts []Option) (*settings, error) {
-	if len(opts) == 0 {
-		return &l.defaults, nil
+// loaded is told how much a server has to do. It does not block.
+func (l *Locker) loaded(load conn.Load) {
+	if l.observers.list == nil && load.For == 0 && !load.Overloaded {
+		return
 	}
-	return l.defaults.with(scope, opts)
+	l.requests.Start(func() {
+		ctx := context.Background()
+		args := []any{"server", load.Server, "window", load.Window, "answer", load.Answer.Round(time.Millisecond), "waiting", load.Waiting}
+		switch {
+		case load.Overloaded && load.For == 0:
+			l.acquirer.Warn(ctx, "redis is asked for more than it can do; calls are refused", args...)
+		case !load.Overloaded && load.For > 0:
+			l.acquirer.Warn(ctx, "redis keeps up again", append(args, "after", load.For.Round(time.Millisecond))...)
+		}
+		l.observers.notify(ctx, Event{Kind: EventLoad, Load: &Load{
+			Server: load.Server, Window: load.Window, Answer: load.Answer, Waiting: load.Waiting, Shed: load.Shed, Overloaded: load.Overloaded,
+		}})
+	})
+}
+
+// logger is who gets the lines of a Locker, of none as well.
+func (l *Locker) logger() *slog.Logger {
+	if l == nil || l.defaults.logger == nil {
+		return slog.Default()
+	}
+	return l.defaults.logger
+}
+
+// maxLines bounds the lines that wait for a log handler.
+const maxLines = 256
+
+// lateLine is what was left out of the log, until it is due.
+type lateLine struct {
+	schedule.Entry
+	write func()
+}
+
+func (l *lateLine) Due(schedule.Time) { l.write() }
+
+// settings returns those of one call. They may be those of others as well.
+func (l *Locker) settings(scope option.Scope, opts []Option) (*option.Settings, error) {
+	if len(opts) == 0 {
+		return &l.defaults.Settings, nil
+	}
+	s, err := l.defaults.with(scope, opts)
+	return &s.Settings, err
 }
 
 // Prefix returns what the names of the Locker's locks begin with in Redis: the option [Prefix].
@@ -64,18 +108,6 @@ func SetDefault(l *Locker) { defaultLocker.Store(l) }
 // for concurrent use.
 func Default() *Locker { return defaultLocker.Load() }
 
-// nameOf returns what Redis calls the lock of a key.
-func (l *Locker) nameOf(key string) (store.Name, error) {
-	if key == "" {
-		return store.Name{}, fmt.Errorf("%w: empty", ErrInvalidKey)
-	}
-	if len(key) > store.MaxKeyBytes {
-		return store.Name{}, fmt.Errorf("%w: %d bytes, at most %d are allowed (keyfunc.Hash shortens it)",
-			ErrInvalidKey, len(key), store.MaxKeyBytes)
-	}
-	return store.NewName(l.defaults.prefix, key), nil
-}
-
 // Close ends the Locker. It refuses new locks and wakes waiting calls with [ErrClosed], then waits
 // until every lock is unlocked and Redis, or the majority of a quorum, has confirmed it; meanwhile
 // holders may re-enter what they hold. When ctx ends first, the contexts of the locks that are left
@@ -83,7 +115,8 @@ func (l *Locker) nameOf(key string) (store.Name, error) {
 // [Timeout] at most. Releases that are not confirmed by then are logged, and these locks end with their
 // leases. A [Lock.Handover] that is under way succeeds, or fails with ErrClosed.
 //
-// Afterwards no goroutine of the Locker is left, apart from commands that go-redis does not interrupt:
+// Afterwards no goroutine of the Locker is left, apart from those of a log handler or [Observer] that blocks,
+// which are waited for until [Timeout] is over, and commands that go-redis does not interrupt:
 // they end with its read timeout. The client of [Open] is closed after the last of these; that of
 // [New] is not. A second call waits for the first, until its own ctx ends, and returns nil. A nil ctx
 // does not end.
@@ -91,7 +124,7 @@ func (l *Locker) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if !l.stopAdmitting() {
+	if !l.acquirer.StopAdmitting() {
 		select {
 		case <-l.closed:
 		case <-ctx.Done():
@@ -99,50 +132,25 @@ func (l *Locker) Close(ctx context.Context) error {
 		return nil
 	}
 	defer close(l.closed)
-	l.listener.Stop() // nobody waits any more
 
 	// end comes Timeout after that of ctx.
 	end, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(l.timeout, cancel) })()
-
-	var err error
-	if !isDone(ctx, l.underWay.None()) {
-		err = conn.Ended(ctx)
-		for _, s := range l.leasesThat(func(*lease) bool { return true }) {
-			s.mu.Lock()
-			_ = s.unlockAfter(s.life.Close())
-		}
-		isDone(end, l.underWay.None()) // calls under way get an answer, to be undone
-	}
-	if l.store.MinorityMayKeep() { // a dead member of a quorum must not hold up the end
-		time.AfterFunc(l.timeout, cancel)
-	} else if !l.isConfirmed(ctx) {
-		err = conn.Ended(ctx)
-	}
-	if !l.isConfirmed(end) {
-		l.report.warn(ctx, "closed before Redis confirmed all releases; these locks end with their leases")
-	}
-	l.scheduler.Stop()
-	<-l.background.Wait() // which nothing blocks
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(l.acquirer.Timeout, cancel) })()
+	err := l.acquirer.Drain(ctx, end, cancel)
 	idle := make(chan struct{})
 	go func() {
 		defer close(idle)
-		for _, work := range []<-chan struct{}{l.underWay.None(), l.requests.Wait(), l.subscribers.Wait()} {
-			<-work
-		}
+		l.acquirer.WaitUntilIdle()
 		if l.own != nil { // it would hang under a command that hangs
 			_ = l.own.Close() // nobody needs it any more, whatever it says
 		}
 	}()
-	isDone(end, idle)
-	l.report.Close()
+	schedule.IsDone(end, idle)
+	told, heard := context.WithTimeout(end, l.acquirer.Timeout)
+	defer heard()
+	schedule.IsDone(told, l.observers.later.Empty())
+	l.acquirer.Log.Close()
+	schedule.IsDone(told, l.lines.Empty())
 	return err
-}
-
-// isConfirmed waits until nothing is left to compensate. A command that was given up may still
-// be written, and a member of a quorum may vote late: whether that has to be compensated is
-// known when the goroutine ends that sends it.
-func (l *Locker) isConfirmed(ctx context.Context) bool {
-	return isDone(ctx, l.requests.Wait()) && isDone(ctx, l.unconfirmed.None())
 }

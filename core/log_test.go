@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -28,7 +30,14 @@ func (r *records) Handle(_ context.Context, rec slog.Record) error {
 	return nil
 }
 
+// settle waits until the lines and events are there that a goroutine of its own brings.
+func settle() {
+	defer func() { _ = recover() }() // outside of a bubble, where tests wait for the line that they want
+	synctest.Wait()
+}
+
 func (r *records) all() []string {
+	settle()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []string
@@ -40,6 +49,7 @@ func (r *records) all() []string {
 
 // texts are the errors of the lines that contain a part.
 func (r *records) texts(part string) (texts []string) {
+	settle()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, rec := range r.lines {
@@ -105,7 +115,7 @@ func TestNothingIsLoggedInPeace(t *testing.T) {
 		a, b := s.locker(core.Logger(logged.logger())), s.locker(core.Logger(logged.logger()))
 		k := take(t, background, a, "k")
 		waiting := start(background, b, "k")
-		time.Sleep(5 * time.Minute)
+		time.Sleep(80 * time.Second) // longer is a matter of TestTheLogSaysWhoHoldsALockForLong
 		unlock(t, k)
 		unlock(t, (<-waiting).lock)
 		time.Sleep(5 * time.Minute)
@@ -139,6 +149,21 @@ func TestALossIsLogged(t *testing.T) {
 		synctest.Wait()
 		if logged.count("lost while held") != 1 {
 			t.Errorf("logged: %v", logged.all())
+		}
+		wantErr(t, k.Unlock(background), core.ErrLost)
+	})
+}
+
+// A fixed lease that is over is what somebody has wanted: no error wakes anybody for it.
+func TestAFixedLeaseThatIsOverIsNoError(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		logged := &records{}
+		l := s.locker(core.Logger(logged.logger()))
+		k := take(t, background, l, "k", core.FixedLease(time.Second))
+		<-k.Context().Done()
+		synctest.Wait()
+		if len(logged.lines) != 1 || logged.lines[0].Level != slog.LevelWarn {
+			t.Errorf("logged: %v", logged.lines)
 		}
 		wantErr(t, k.Unlock(background), core.ErrLost)
 	})

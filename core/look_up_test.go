@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -68,5 +70,18 @@ func TestLookUp(t *testing.T) {
 		looksUp("k")
 		wants("when it is closed", answer{})
 		unlock(t, k)
+	})
+}
+
+// Who writes the line may have to wait for ever. Close does not.
+func TestCloseLeavesWhoLooksUp(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l, wakes := s.open(core.Timeout(time.Second)), make(chan struct{})
+		defer close(wakes)
+		adapter.LookUp(l, "k", func(core.Info, int, bool) { <-wakes })
+		synctest.Wait()
+		began := time.Now()
+		wantErr(t, l.Close(background))
+		wantTime(t, "Close", time.Since(began), 0, time.Second)
 	})
 }

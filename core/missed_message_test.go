@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -11,6 +13,7 @@ import (
 
 // missed counts the messages that the Locker with this Observer takes for missed.
 func (o *ear) missed() (n int) {
+	settle()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.events {

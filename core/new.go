@@ -5,19 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/latchkey-go/latchkey/core/internal/acquire"
 	"github.com/latchkey-go/latchkey/core/internal/conn"
-	"github.com/latchkey-go/latchkey/core/internal/notify"
+	"github.com/latchkey-go/latchkey/core/internal/lease"
 	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
+	"github.com/latchkey-go/latchkey/internal/limitedlog"
 )
 
 const (
@@ -42,7 +42,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Locker, error) {
 	if isNil(client) {
 		return nil, errors.New("core: New needs a Redis client, got nil")
 	}
-	l, err := newLocker(opts, defaultTimeout, renewalsPerLease)
+	l, err := newLocker(opts, defaultTimeout, lease.RenewalsPerLease)
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +87,17 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Locker{defaults: *s, unwaiting: *s, closed: make(chan struct{})}
+	l := &Locker{defaults: *s, unwaiting: s.Settings, closed: make(chan struct{})}
 	l.unwaiting.Wait = new(time.Duration)
-	l.timeout = cmp.Or(s.timeout, min(timeout, s.Lease/ofLease))
-	l.started = schedule.Now()
-	l.leases, l.closing = map[*lease]struct{}{}, make(chan struct{})
-	l.report.Logger = func() *slog.Logger { return inside{}.LoggerOf(l) }
-	l.observers = observers{list: s.observers, report: &l.report}
+	l.acquirer.Timeout = cmp.Or(s.timeout, min(timeout, s.Lease/ofLease))
+	l.acquirer.Log = &limitedlog.Log{
+		Logger: l.logger,
+		After: func(d time.Duration, write func()) {
+			l.acquirer.Scheduler.Set(&lateLine{write: write}, schedule.Now().Add(d))
+		},
+		Put: func(write func()) bool { return l.lines.Put(write, maxLines) },
+	}
+	l.observers = observers{list: s.observers, backend: &l.acquirer.Backend}
 	return l, nil
 }
 
@@ -104,111 +108,36 @@ func (l *Locker) start(clients ...redis.UniversalClient) (*Locker, error) {
 	if s.Quorum && s.replicas.N > 0 {
 		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
 	}
-	if err := s.replicas.Check(clients[0], l.timeout); err != nil {
+	if err := s.replicas.Check(clients[0], l.acquirer.Timeout); err != nil {
 		return nil, err
 	}
-	l.scheduler = schedule.New(&l.background, func() { l.store.Flush() })
-	l.report.After = l.writeLater
 	servers := make([]*conn.Server, len(clients))
 	for i, c := range clients {
-		if c, ok := c.(*redis.Client); ok && (c.Options().ReadTimeout < 0 || c.Options().ReadTimeout == 0 && !c.Options().ContextTimeoutEnabled) {
-			l.report.warn(context.Background(),
-				"a command that is never answered keeps its connection for good, for the Redis client has no ReadTimeout")
-		}
 		servers[i] = conn.New(c, conn.Config{
-			Prefix: s.prefix, Timeout: l.timeout, Workers: &l.requests, Replicas: s.replicas, ReplicaClock: l.replicaClock,
+			Prefix: s.prefix, Timeout: l.acquirer.Timeout, Workers: &l.requests, Loaded: l.loaded,
+			Replicas: s.replicas, ReplicaClock: l.replicaClock, IsMember: s.Quorum,
 		})
 	}
 	process := newProcess(s.describe)
 	l.self, _ = ProcessOf(process + ":1")
-	config := store.Config{
-		Process: process, Timeout: l.timeout, Sharded: s.sharded, Workers: &l.requests, Compensate: l.compensate,
-	}
-	if s.Quorum {
-		l.store = store.NewQuorum(servers, config)
-	} else {
-		l.store = store.New(servers[0], config)
-	}
-	l.listener = notify.New(notify.Config{
-		Servers: servers, Sharded: s.sharded, Process: store.ProcessChannel(process), Workers: &l.subscribers,
-		Disconnected: l.disconnected,
-		MayBeFree:    func(lock string) { l.queues.Signal(lock, 0) },
-		Message:      l.message,
+	l.acquirer.Start(acquire.Config{
+		Prefix: s.prefix, Process: process, Servers: servers, Sharded: s.sharded, Requests: &l.requests,
+		Errors: errorsOf{}, Observers: &l.observers, Loaded: l.loaded, Disconnected: l.disconnected,
 	})
+	if slices.ContainsFunc(clients, waitsForEver) {
+		l.acquirer.Warn(context.Background(),
+			"a command that is never answered keeps its connection for good, for the Redis client has no ReadTimeout")
+	}
 	return l, nil
+}
+
+// waitsForEver says that a client waits for an answer as long as its connection lasts.
+func waitsForEver(client redis.UniversalClient) bool {
+	single, ok := client.(*redis.Client)
+	return ok && (single.Options().ReadTimeout < 0 || single.Options().ReadTimeout == 0 && !single.Options().ContextTimeoutEnabled)
 }
 
 func isNil(client redis.UniversalClient) bool {
 	v := reflect.ValueOf(client)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-// Prefix is what the names of all locks begin with in Redis; Lockers exclude one another only when they share it.
-// Those on unrelated servers need different ones: what a context owns on one, it owns on the other. It ends with a
-// colon and has no other, so that no lock has the name of one with another prefix; braces and control characters are
-// refused. The default is "lock:". Option of [New] only.
-func Prefix(p string) Option {
-	if strings.ContainsAny(p, "{}") || strings.ContainsFunc(p, option.IsControl) || len(p) > store.MaxKeyBytes {
-		return badOption("Prefix(%q): braces, control characters and more than %d bytes are not allowed", p, store.MaxKeyBytes)
-	}
-	if plain := strings.ReplaceAll(cmp.Or(strings.Trim(p, ":"), "lock"), ":", ".") + ":"; p != plain {
-		return badOption("Prefix(%q): it must end with a colon and have no other, "+
-			"or locks could have the names of another prefix's: write %q", p, plain)
-	}
-	return ofNew("Prefix", func(s *settings) { s.prefix = p })
-}
-
-// Timeout bounds one request to Redis; after it the outcome counts as unknown and is compensated in
-// the background. A renewal never takes longer than a third of its lease. Option of [New] only. The
-// default is 2 s or a third of the lease, whichever is less; 1 ms to a day.
-func Timeout(d time.Duration) Option {
-	return ofNew("Timeout", ofDuration("Timeout", d, longestLease, func(s *settings) { s.timeout = d }).set)
-}
-
-// Logger receives what no caller can be told: lost locks as errors, renewals and releases in trouble
-// as warnings, with the context of the call that wanted the lock: its values, not its end. Each kind has
-// at most one line a second, that nothing is heard of wake-ups one a minute. What comes meanwhile is told
-// together, a second later or at the end of [Locker.Close]: omitted says how many there were beside the
-// one, and omitted_keys has their keys, up to 8 KiB. A [Locker.ForceUnlock] is information. Middleware
-// logs there, too, what becomes of its requests and tasks. The default is [slog.Default]. Option of [New] only.
-func Logger(logger *slog.Logger) Option {
-	if logger == nil {
-		return badOption("Logger is nil")
-	}
-	return ofNew("Logger", func(s *settings) { s.logger = logger })
-}
-
-// Replicas makes a lock count only when n replicas have it
-// (https://redis.io/docs/latest/commands/wait/), so that a failover to one of them keeps it.
-// [Locker.Lock] returns when they have acknowledged it; when fewer have within timeout, it is given
-// back and the error is [ErrUnavailable]. A renewal prolongs a lock only when they have
-// acknowledged that too: while they are missing, held locks end with their leases ([ErrLost]). A
-// release is not waited for; a failover may bring a lock back for the rest of its lease. Where n is
-// less than all, a replica that lacks the lock may be promoted; where n is all, nothing can be
-// locked while one is missing.
-//
-// A replica ends a lock by its own clock: the clocks of master and replicas must agree to well
-// below a lease, or a failover may free a lock that is held. The first request by a [redis.Client],
-// Sentinel's included, has them compared in the background, with INFO and TIME. A difference of
-// more than a tenth of the lease is logged as a warning.
-//
-// n is at least 1; timeout is at least 1 ms in whole milliseconds, less than [Timeout] and less
-// than the client's ReadTimeout. Option of [New] only, with a [redis.Client] or a
-// [redis.ClusterClient]; [NewQuorum] refuses it, its members vouch for one another.
-func Replicas(n int, timeout time.Duration) Option {
-	if n < 1 || timeout < time.Millisecond {
-		return badOption("Replicas(%d, %v): give at least 1 replica and at least 1ms", n, timeout)
-	}
-	return ofNew("Replicas", func(s *settings) {
-		s.replicas = conn.Replicas{N: n, Within: timeout.Truncate(time.Millisecond)}
-	})
-}
-
-// ShardedPubSub sends wake-ups by sharded pub/sub, of Redis 7
-// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub): in a cluster a release then costs
-// the nodes of its shard something, and not all nodes. All who wait for the same locks must agree
-// about it, or they wake one another by polling only; a Redisson client of a cluster does so with
-// shardedSubscriptionMode AUTO or ON. Option of [New] and [NewQuorum] only.
-func ShardedPubSub() Option {
-	return ofNew("ShardedPubSub", func(s *settings) { s.sharded = true })
 }

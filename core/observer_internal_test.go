@@ -3,23 +3,22 @@ package core
 import (
 	"context"
 	"testing"
+
+	"github.com/latchkey-go/latchkey/core/internal/life"
 )
 
 // Without an Observer the hooks cost a look at a field that is nil.
 func TestWithoutObserversNothingIsAllocated(t *testing.T) {
 	l := &Locker{}
-	s := &lease{engine: &l.engine}
 	ctx := context.Background()
-	err := lostError("k", "of a test", nil)
+	err := errorsOf{}.Lost("k", life.Deleted)
 	if n := testing.AllocsPerRun(100, func() {
-		s.observed.held(EventRenewalFailed, "", err)
-		s.observed.released()
-		s.observed.held(EventLost, "deleted", err)
+		_, o := l.observers.Wants(ctx, "k", 1, &l.defaults.Settings)
+		if o != nil {
+			t.Fatal("the call is observed")
+		}
 		inside{}.Notify(ctx, l, Event{Kind: EventRefused, Err: err}, nil)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-	if s.observed != nil {
-		t.Error("the lease is observed")
 	}
 }

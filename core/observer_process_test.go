@@ -11,6 +11,7 @@ import (
 
 // all returns all that was heard, with the keys.
 func (o *ear) all() (lines []string) {
+	settle()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.events {

@@ -57,6 +57,25 @@ func TestTheCauseOfAnOutageIsKept(t *testing.T) {
 		_, err = s.locker().Lock(background, "k")
 		wantErr(t, err, core.ErrUnavailable, errDown)
 		s.heal()
+
+		holder := take(t, background, l, "k")
+		late, cancel := context.WithTimeout(background, 3*time.Second)
+		defer cancel()
+		waiting := []<-chan outcome{start(late, l, "k")}
+		for range 2 {
+			waiting = append(waiting, start(background, l, "k", core.Wait(3*time.Second)))
+		}
+		time.Sleep(500 * time.Millisecond)
+		s.failAll(refuse("NOREPLICAS Not enough good replicas to write."), acquire)
+		for _, w := range waiting {
+			o := <-w
+			wantErr(t, o.err, core.ErrUnavailable)
+			if !redis.HasErrorPrefix(o.err, "NOREPLICAS") {
+				t.Errorf("error %v of a call that has waited does not keep what Redis answered", core.Detail(o.err))
+			}
+		}
+		s.heal()
+		unlock(t, holder)
 	})
 }
 
@@ -115,8 +134,8 @@ func TestWaitingCallsGiveUpAfterFiveSecondsOfSilence(t *testing.T) {
 					o := <-w
 					wantErr(t, o.err, core.ErrUnavailable)
 					wantNot(t, o.err, core.ErrNotAcquired)
-					// One poll until the silence is noticed, one exchange beyond it.
-					wantTime(t, "gave up", o.took, 15*time.Second, 18*time.Second)
+					// One poll until the silence is noticed, one exchange beyond it; where Redis refuses, another of the next call.
+					wantTime(t, "gave up", o.took, 15*time.Second, 20*time.Second)
 				}
 				s.heal()
 				time.Sleep(time.Second)

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -152,5 +154,33 @@ func TestQuorumCountsARecentReentry(t *testing.T) {
 		}
 		servers[2].heal()
 		unlock(t, in, k)
+	})
+}
+
+// A member that grants a re-entry after it has failed keeps no hold of it: the last Unlock frees the lock there, too.
+func TestQuorumLateReentryIsCompensated(t *testing.T) {
+	quorum(t, func(t *testing.T, servers []*embedded, a, _ *core.Locker) {
+		k := take(t, background, a, "k")
+		time.Sleep(time.Second)
+		for _, s := range servers[:2] {
+			s.failAll(refuse("NOPERM no"), acquire)
+		}
+		servers[2].fail(acquire, lateReply(100*time.Millisecond))
+		_, err := a.Lock(k.Context(), "k")
+		wantErr(t, err, core.ErrUnavailable)
+		time.Sleep(3 * time.Second)
+		for _, s := range servers {
+			s.heal()
+			if count := s.HGet("lock:k", k.Owner()); count != "1" {
+				t.Errorf("held %s times", count)
+			}
+		}
+		unlock(t, k)
+		time.Sleep(3 * time.Second)
+		for _, s := range servers {
+			if s.Exists("lock:k") {
+				t.Errorf("the lock outlasts its Unlock, by %v", s.TTL("lock:k"))
+			}
+		}
 	})
 }

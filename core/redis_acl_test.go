@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -93,6 +95,39 @@ func TestRightsInTheFAQSuffice(t *testing.T) {
 	unlock(t, prolonged)
 	if refused := server.Client(t).Do(background, "acl", "log").Val().([]any); len(refused) > 0 {
 		t.Errorf("refused: %v", refused)
+	}
+}
+
+// Who enters a lock that he cannot prolong would believe in it for longer than it lasts.
+func TestEntryWithoutExpiries(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	limited := onRedis(t, user(t, server, append(rightsInTheFAQ(t), "-pexpire")...))
+	k := take(t, background, onRedis(t, server.Client(t)), "k")
+	_, err := limited.TryLock(k.Context(), "k")
+	wantErr(t, err, core.ErrUnavailable)
+	unlock(t, k)
+	awaitFree(t, server.Client(t), "k")
+}
+
+// Nor does the queue of a user last who may not have it end, when his process dies.
+func TestQueueWithoutExpiries(t *testing.T) {
+	t.Parallel()
+	for _, right := range []string{"-pexpire", "-pttl"} {
+		server := redistest.Start(t)
+		admin, limited := server.Client(t), onRedis(t, user(t, server, append(rightsInTheFAQ(t), right)...))
+		k, waiting := take(t, background, onRedis(t, admin), "k"), make(chan error, 1)
+		go func() { _, err := limited.Lock(background, "k", core.Wait(100*time.Millisecond)); waiting <- err }()
+		redistest.Await(t, inTheEnd, "the wait to be over", func() bool {
+			if admin.PTTL(background, waitQueue).Val() == -1 {
+				t.Errorf("%s: it has no end", right)
+			}
+			return len(waiting) > 0
+		})
+		if err := <-waiting; err == nil {
+			t.Errorf("%s: it has the lock", right)
+		}
+		unlock(t, k)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestInspectReadsNoAnswer(t *testing.T) {
 	server := redistest.Start(t)
 	l := onRedis(t, server.Client(t))
 	answer(t, take(t, background, l, "k", attemptAt(request)), strings.Repeat("paid", 64<<10))
-	if info, err := l.Inspect(background, "k"); err != nil || !info.Answered {
+	if info, err := l.Inspect(background, "k"); err != nil || info.State != core.StateAnswered {
 		t.Errorf("%+v, %v", info, err)
 	}
 	stats := server.Client(t).Info(background, "stats").Val()
@@ -118,7 +118,7 @@ func TestRefusedRequestLoadsNoAnswer(t *testing.T) {
 	}
 	_, err := l.TryLock(background, "k", attemptAt(other))
 	wantErr(t, err, adapter.ErrReused)
-	if info, err := l.Inspect(background, "k"); err != nil || !info.Answered || loaded() {
+	if info, err := l.Inspect(background, "k"); err != nil || info.State != core.StateAnswered || loaded() {
 		t.Errorf("%+v, %v; loaded: %v", info, err, loaded())
 	}
 	_, err = l.TryLock(background, "k", attemptAt(request))

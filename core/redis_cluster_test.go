@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
@@ -170,5 +172,27 @@ func migrate(t *testing.T, cluster *redistest.Cluster, key string, from, to *red
 	}
 	if err := client.Do(background, args...).Err(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A client that reads from replicas gets READONLY, and not MOVED, from a node that was demoted.
+// Taken out, renewals go on to that node, and held locks are lost.
+func TestPlannedFailoverBesideAClientThatReadsFromReplicas(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, 1)
+	for name, configure := range map[string]func(*redis.ClusterOptions){
+		"ReadOnly":       func(o *redis.ClusterOptions) { o.ReadOnly = true },
+		"RouteByLatency": func(o *redis.ClusterOptions) { o.RouteByLatency = true },
+		"RouteRandomly":  func(o *redis.ClusterOptions) { o.RouteRandomly = true },
+	} {
+		l := onRedis(t, cluster.Client(t, configure), core.Lease(3*time.Second))
+		var locks []*core.Lock
+		for i := range 12 {
+			locks = append(locks, take(t, background, l, fmt.Sprint(name, i)))
+		}
+		cluster.Failover(t, "lock:"+locks[0].Key())
+		awaitRenewals(t, l, 4, locks...)
+		unlock(t, locks...)
+		cluster.AwaitStable(t)
 	}
 }

@@ -118,10 +118,14 @@ func TestACopyKeepsALockWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	l := onRedis(t, client)
-	outer := take(t, background, l, "k", core.FixedLease(time.Hour))
+	outer := take(t, background, l, "k", core.FixedLease(time.Hour), core.KeepFor(time.Hour))
+	inner := take(t, outer.Context(), l, "k")
 	if err := client.Persist(background, "lock:k").Err(); err != nil {
 		t.Fatal(err)
 	}
-	unlock(t, take(t, outer.Context(), l, "k"))
+	unlock(t, inner)
 	unlock(t, outer)
+	if isFree(t, client, "k") {
+		t.Error("it has lost its window")
+	}
 }

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package core_test
 
 import (
@@ -56,36 +58,47 @@ func TestHundredsOfKilledConnectionsFailNoCall(t *testing.T) {
 	unlock(t, k)
 }
 
-// After a failover behind one address each connection of the pool leads to a replica, and says so once.
+// After a failover behind one address each connection of the pool leads to a replica, and says so once: in Redis' words, after which
+// go-redis closes it, or in those of a proxy.
 func TestFailoverBehindOneAddressFailsNoCall(t *testing.T) {
 	t.Parallel()
-	old, master := redistest.Start(t), redistest.Start(t)
-	var failedOver atomic.Bool
-	client := unseen(t, old, func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if failedOver.Load() {
-			addr = master.Addr()
-		}
-		return new(net.Dialer).DialContext(ctx, network, addr)
-	})
-	l := onRedis(t, client, core.Timeout(9*time.Second))
-	unlock(t, take(t, background, l, "warm-up"))
-	idle(t, client, 100)
-	failedOver.Store(true)
-	host, port, _ := net.SplitHostPort(master.Addr())
-	if err := old.Client(t).ReplicaOf(background, host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for _, key := range numbered(0, 100) {
-		all.Go(func() {
-			k, err := l.Lock(background, key)
-			if err == nil {
-				err = k.Unlock(background)
+	for name, says := range map[string]string{"Redis": "", "a proxy": "-ERR READONLY You can't write against a read only replica.\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old, master := redistest.Start(t), redistest.Start(t)
+			before := old.Proxy(t)
+			var failedOver atomic.Bool
+			client := unseen(t, old, func(ctx context.Context, network, _ string) (net.Conn, error) {
+				addr := before.Addr()
+				if failedOver.Load() {
+					addr = master.Addr()
+				}
+				return new(net.Dialer).DialContext(ctx, network, addr)
+			})
+			l := onRedis(t, client, core.Timeout(9*time.Second))
+			unlock(t, take(t, background, l, "warm-up"))
+			idle(t, client, 100)
+			host, port, _ := net.SplitHostPort(master.Addr())
+			if err := old.Client(t).ReplicaOf(background, host, port).Err(); err != nil {
+				t.Fatal(err)
 			}
-			if err != nil {
-				t.Errorf("%s: %v", key, core.Detail(err))
+			if says != "" {
+				before.Answer(redistest.Command("evalsha", "eval"), says, redistest.Always())
 			}
+			failedOver.Store(true)
+			var all sync.WaitGroup
+			for _, key := range numbered(0, 100) {
+				all.Go(func() {
+					k, err := l.Lock(background, key)
+					if err == nil {
+						err = k.Unlock(background)
+					}
+					if err != nil {
+						t.Errorf("%s: %v", key, core.Detail(err))
+					}
+				})
+			}
+			all.Wait()
 		})
 	}
-	all.Wait()
 }

@@ -145,6 +145,37 @@ func TestFormsOnARealRedis(t *testing.T) {
 	})
 }
 
+// A lock that was downgraded goes on as a shared one, whatever happens to the Redis.
+func TestDowngradeOnARealRedis(t *testing.T) {
+	const lease = 6 * time.Second
+	onRealRedises(t, func(t *testing.T, r realRedis) {
+		one, two, outside := r.locker(core.Lease(lease)), r.locker(core.Lease(lease)), r.locker()
+		keys := []string{"before", "after"}
+		held, waiting := map[string]*core.Lock{}, map[string]<-chan turn{}
+		for _, key := range keys {
+			held[key] = take(t, background, one, key)
+			waiting[key] = queueUp(t, two, key, core.Shared())
+		}
+		downgrade(t, held["before"])
+		r.trouble(keys...)
+		downgrade(t, held["after"])
+		for _, key := range keys {
+			sharer := (<-waiting[key]).lock
+			if sharer == nil {
+				t.FailNow()
+			}
+			if sharer.Token() <= held[key].Token() {
+				t.Errorf("%s: token %d after %d", key, sharer.Token(), held[key].Token())
+			}
+			awaitRenewals(t, one, 2, held[key])
+			_, err := outside.TryLock(background, key)
+			wantBusy(t, err)
+			unlock(t, held[key], sharer)
+			unlock(t, take(t, background, outside, key))
+		}
+	})
+}
+
 // A lock that was handed over, and one that was resumed, stay what they are, whatever happens to
 // the Redis. So do locks of several keys.
 func TestHandoverOnARealRedis(t *testing.T) {

@@ -183,3 +183,30 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 	_, err = core.Open(ctx, "redis://"+server.Addr())
 	wantErr(t, err, context.Canceled)
 }
+
+func TestOpenWarnsOfEviction(t *testing.T) {
+	t.Parallel()
+	for policy, warns := range map[string]bool{"allkeys-lru": true, "volatile-ttl": true, "noeviction": false} {
+		server := redistest.Start(t, "--maxmemory-policy", policy)
+		var log strings.Builder
+		l, err := core.Open(t.Context(), "redis://"+server.Addr(), core.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(background); err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(log.String(), policy) != warns {
+			t.Errorf("%s: %q", policy, log.String())
+		}
+	}
+}
+
+func TestOpenTellsOfMissingReplicas(t *testing.T) {
+	t.Parallel()
+	url := "redis://" + redistest.Start(t).Addr() + "?read_timeout=3s"
+	_, err := core.Open(t.Context(), url, core.Replicas(1, 100*time.Millisecond), core.Logger(slog.New(slog.DiscardHandler)), core.Timeout(unhurried))
+	if err == nil || !strings.Contains(err.Error(), "INFO replication") {
+		t.Errorf("it says %v", err)
+	}
+}

@@ -98,6 +98,7 @@ func TestGrantIsRenewedWithoutMemory(t *testing.T) {
 	if o.err != nil {
 		t.Fatal(o.err)
 	}
+	unlock(t, take(t, before.Context(), b, "before")) // so is who enters it once more
 	awaitRenewals(t, b, 1, o.lock)
 	awaitRenewals(t, a, 1, before)
 	if err := admin.ConfigSet(background, "maxmemory", "0").Err(); err != nil {

@@ -1,7 +1,12 @@
+//go:build go1.25
+
 package core_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,7 +70,9 @@ func TestLocksThatAreRenewedTogetherHaveOutcomesOfTheirOwn(t *testing.T) {
 		}
 		s.Del("lock:deleted")
 		s.Del("lock:of another type")
-		s.Set("lock:of another type", "text")
+		if _, err := s.SAdd("lock:of another type", "text"); err != nil {
+			t.Fatal(err)
+		}
 		began := time.Now()
 		end, err := endOf(locks["deleted"].Context())
 		wantErr(t, err, core.ErrLost)
@@ -95,4 +102,52 @@ func TestRenewalThroughANodeOfACluster(t *testing.T) {
 	}
 	awaitRenewals(t, l, 2, locks...)
 	unlock(t, locks...)
+}
+
+// A Redis that starts anew knows none of them. Taken out, a holder learns of it with its next renewal only.
+func TestReconnectRenewsAllLocks(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		busy := take(t, background, s.locker(), "busy")
+		l := s.locker(core.Lease(30 * time.Second))
+		var locks []*core.Lock
+		for _, key := range numbered(0, 1000) {
+			locks = append(locks, take(t, background, l, key))
+		}
+		ctx, cancel := context.WithCancel(background)
+		waiting := start(ctx, l, "busy") // so that there is a connection to break
+		for range 3 {
+			time.Sleep(5 * time.Second)
+			before := len(s.commands(renew))
+			s.breakConnections()
+			time.Sleep(time.Second)
+			arrived, renewed := map[time.Time]bool{}, 0
+			for _, c := range s.commands(renew)[before:] {
+				arrived[c.at] = true
+				for _, arg := range c.args {
+					if strings.HasPrefix(arg, "lock:k") {
+						renewed++
+					}
+				}
+			}
+			if renewed < 1000 || renewed > 1002 || len(arrived) < 4 {
+				t.Errorf("%d renewals at %d times", renewed, len(arrived))
+			}
+			before = len(s.commands(renew))
+			s.breakConnections() // not again so soon
+			time.Sleep(time.Second)
+			if n := len(s.commands(renew)) - before; n > 2 {
+				t.Errorf("%d more", n)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		s.Del("lock:k1")
+		s.breakConnections()
+		time.Sleep(time.Second)
+		wantErr(t, context.Cause(locks[1].Context()), core.ErrLost)
+		wantErr(t, context.Cause(locks[2].Context()))
+		cancel()
+		<-waiting
+		unlock(t, busy)
+		unlock(t, slices.Delete(locks, 1, 2)...)
+	})
 }

@@ -1,10 +1,10 @@
+//go:build go1.25
+
 package core_test
 
 import (
 	"cmp"
 	"context"
-	"io"
-	"log/slog"
 	"reflect"
 	"slices"
 	"strconv"
@@ -258,28 +258,16 @@ func TestSnapshotIsSorted(t *testing.T) {
 	})
 }
 
-// slowLog takes a second for each line, in which the Locker notices nothing.
-type slowLog struct {
-	slog.Handler
-	lines chan struct{}
-}
-
-func (h slowLog) Handle(context.Context, slog.Record) error {
-	h.lines <- struct{}{}
-	time.Sleep(time.Second)
-	return nil
-}
-
 // A lock is not listed any more when its Context has ended, and one whose end has
 // not been noticed yet has no time left.
 func TestSnapshotOfLateNews(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		log := slowLog{slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelWarn}), make(chan struct{}, 10)}
-		l := s.locker(core.Logger(slog.New(log)))
+		l := s.locker()
+		core.OnSchedule(l, 1200*time.Millisecond, func() { time.Sleep(time.Second) })
 		a := take(t, background, l, "a", core.FixedLease(time.Second))
 		b := take(t, background, l, "b", core.FixedLease(1500*time.Millisecond))
 		held := ours(b)
-		<-log.lines // a is lost
+		<-a.Context().Done()
 		held.Fixed, held.TTL = true, 500*time.Millisecond
 		wantSnapshot(t, l, []core.HeldLock{held}, nil)
 		time.Sleep(900 * time.Millisecond)

@@ -5,35 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/latchkey-go/latchkey/internal/guard"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
-
-// Report is what is guarded, and by what.
-type Report []Route
-
-// Route is a route of a [Report].
-type Route struct {
-	// Method and Pattern are the router's.
-	Method, Pattern string
-	// Guards are by what it is guarded, outermost first; none when it is not.
-	Guards []string
-	// Passed are guards that let its requests pass, because it does not declare their path parameter.
-	Passed []string
-	// Faults are what looks wrong, each with what to do about it.
-	Faults []string
-	// Unguarded says that the function of that name was given to the route.
-	Unguarded bool
-}
-
-// String is a table for the log, with a line for each route, and one for each fault.
-func (r Report) String() string { return guard.Table(r) }
-
-// Err returns all faults, for the start of a program or a test, or nil when there are none.
-func (r Report) Err() error { return guard.Faults(r) }
 
 // RouteCheck begins to list the routes of e: call it before the first one is added, because echo
 // shows only then what stands in front of a route. Call the function that it returns once all
@@ -44,11 +22,11 @@ func (r Report) Err() error { return guard.Faults(r) }
 //   - one that declares such a parameter twice, in another spelling or not at all
 //   - one that Strict refuses
 //   - a guard by a parameter that no route behind it declares
-//   - a guard in e.Pre
+//   - a guard in e.Pre, or before a handler of RouteNotFound
 //   - a key like "id=42" of several resources
 //
 // It runs no middleware but this package's, and key functions, see [keyfunc.Describe]. It serves no
-// request, asks no Redis and does not block.
+// request, asks no Redis and does not block. Guards by path parameter learn from it which routes are behind them.
 //
 // It sees guards that are middleware themselves, not those that other middleware calls. report
 // fails with a version of echo that has the middleware of e.Use elsewhere. It also fails when it
@@ -58,8 +36,11 @@ func RouteCheck(e *echo.Echo) (report func() (Report, error)) {
 	var added guard.AddedRoutes[echo.MiddlewareFunc]
 	next := e.OnAddRouteHandler
 	e.OnAddRouteHandler = func(host string, r echo.Route, handler echo.HandlerFunc, middleware []echo.MiddlewareFunc) {
-		if r.Method != echo.RouteNotFound {
+		switch {
+		case r.Method != echo.RouteNotFound:
 			added.Add(r.Method, host+r.Path, middleware)
+		case r.Name != guard.FunctionName(echo.NotFoundHandler) && len(guardsOf(middleware)) > 0:
+			added.AddFallback(r.Method, host+r.Path, middleware)
 		}
 		if next != nil {
 			next(host, r, handler, middleware)
@@ -90,6 +71,12 @@ func RouteCheck(e *echo.Echo) (report func() (Report, error)) {
 //
 //	e.GET("/orders/:orderID", getOrder, echolock.Unguarded)
 func Unguarded(next echo.HandlerFunc) echo.HandlerFunc { return next }
+
+// isForAll reports whether a guard was given to e.Use.
+func isForAll(e *echo.Echo, g *guard.Guard) bool {
+	all := guard.Unexported[[]echo.MiddlewareFunc](reflect.ValueOf(e).Elem(), "middleware")
+	return all == nil || slices.Contains(guardsOf(*all), g)
+}
 
 // routersOf returns the routers by host, which is empty for that of all others.
 func routersOf(e *echo.Echo) map[string]*echo.Router {

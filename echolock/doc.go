@@ -1,6 +1,6 @@
 // Package echolock guards echo v4 routes with a distributed lock: of all requests
 // with the same key, one at a time runs, across every process. For echo v5 import
-// github.com/latchkey-go/latchkey/echolock/v5, which has the same functions.
+// github.com/latchkey-go/latchkey/adapters/echo5lock, which has the same functions.
 //
 //	e.POST("/orders/:orderID/pay", pay, echolock.ByParam("orderID"))
 //

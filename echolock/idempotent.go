@@ -1,3 +1,5 @@
+// Code generated from ginlock/idempotent.go by internal/architecture. DO NOT EDIT.
+
 package echolock
 
 import (
@@ -37,10 +39,12 @@ func Idempotent(scope keyfunc.Func[keyfunc.Request], opts ...core.Option) echo.M
 // whether it has done the work before it is done again. It is 0 outside of Idempotent.
 func Attempt(ctx context.Context) int { return guard.Attempt(ctx) }
 
-// IdempotencyKey returns the key by which a request of [Idempotent] is processed once, from the context of its
-// handler: that of the header without quotes, so that it is the same in each spelling; or what
+// IdempotencyKey returns the key by which a request of [Idempotent] is processed once, from a context as [Attempt]
+// takes it: that of the header without quotes, so that it is the same in each spelling; or what
 // [Idempotency].Key returns, such as "requestID=42". It is not ok outside of Idempotent.
-func IdempotencyKey(ctx context.Context) (key string, ok bool) { return guard.IdempotencyKey(ctx) }
+func IdempotencyKey(ctx context.Context) (key string, ok bool) {
+	return guard.IdempotencyKey(ctx)
+}
 
 // Idempotency says how requests are processed once, for [Config].Idempotent: see [Idempotent].
 type Idempotency struct {

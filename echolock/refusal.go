@@ -1,3 +1,5 @@
+// Code generated from ginlock/refusal.go by internal/architecture. DO NOT EDIT.
+
 package echolock
 
 import (
@@ -9,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/guard"
 )
 
-var onRefused guard.OnRefused[func(c echo.Context, err error) error]
+var onRefused guard.OnRefused[onRefusedFunc]
 
 // SetOnRefused has f answer the refusals of all guards of this package that have no
 // OnRefused of their own: the error format of the whole program, as
@@ -69,7 +71,7 @@ func StatusOf(err error) (status int, retryAfter time.Duration) { return guard.S
 //	outcome_unknown  409  the request may have been processed: its outcome is unknown
 //	gone             499  the client has left
 //	internal         500  the program is misconfigured, or err is of another kind
-//	unavailable      503  Redis does not answer, the Locker closes or the lock was lost
+//	unavailable      503  Redis does not answer or is overloaded, the Locker closes or the lock was lost
 func ReasonOf(err error) (code, text string) { return guard.ReasonOf(err) }
 
 // PartOf returns the name of the part of a request that is missing or wrong, from an error as StatusOf takes it, where

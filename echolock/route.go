@@ -2,9 +2,12 @@ package echolock
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/latchkey-go/latchkey/internal/guard"
 )
 
 // Route tells a request in e.Pre from one that no route matches by asking the
@@ -56,6 +59,16 @@ func (r *request) onlyNotFound(path string) bool {
 		return !r.has(path)
 	}
 	return len(names) == len(own) && &names[0] == &own[0]
+}
+
+// IsFallback asks echo for the name of the handler: groups with middleware register routes for 404 of their own, by
+// echo's handler, so that their middleware runs.
+func (r *request) IsFallback(g *guard.Guard) bool {
+	own := guard.FunctionName(echo.NotFoundHandler)
+	isRegistered := func(route *echo.Route) bool {
+		return route.Method == echo.RouteNotFound && route.Path == r.c.Path() && route.Name != own
+	}
+	return slices.ContainsFunc(r.router().Routes(), isRegistered) && !isForAll(r.c.Echo(), g)
 }
 
 // find asks the router.

@@ -1,3 +1,5 @@
+// Code generated from ginlock/with.go by internal/architecture. DO NOT EDIT.
+
 package echolock
 
 import (
@@ -11,7 +13,7 @@ import (
 // Guards makes middleware that has something in common: see [With]. It is safe for concurrent use. The zero value is With(nil).
 type Guards struct{ common guard.Common[onRefusedFunc] }
 
-type onRefusedFunc = func(echo.Context, error) error
+type onRefusedFunc = func(c echo.Context, err error) error
 
 // withDefault is that of the functions.
 var withDefault Guards

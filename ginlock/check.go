@@ -10,29 +10,6 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// Report is what is guarded, and by what.
-type Report []Route
-
-// Route is a route of a [Report].
-type Route struct {
-	// Method and Pattern are the router's.
-	Method, Pattern string
-	// Guards are by what it is guarded, outermost first; none when it is not.
-	Guards []string
-	// Passed are guards that let its requests pass, because it does not declare their path parameter.
-	Passed []string
-	// Faults are what looks wrong, each with what to do about it.
-	Faults []string
-	// Unguarded says that the function of that name was given to the route.
-	Unguarded bool
-}
-
-// String is a table for the log, with a line for each route, and one for each fault.
-func (r Report) String() string { return guard.Table(r) }
-
-// Err returns all faults, for the start of a program or a test, or nil when there are none.
-func (r Report) Err() error { return guard.Faults(r) }
-
 // RouteCheck lists the routes of a router: by what each is guarded, which are not guarded, and
 // what looks wrong:
 //
@@ -40,7 +17,7 @@ func (r Report) Err() error { return guard.Faults(r) }
 //     because it was added before the middleware
 //   - one that declares such a parameter twice, in another spelling or not at all
 //   - one that Strict refuses
-//   - a guard by a parameter that no route behind it declares
+//   - a guard by a parameter that no route behind it declares, or that NoRoute or NoMethod were given
 //   - a key like "id=42" of several resources
 //
 // Call it once all routes are there. It runs no middleware but this package's, and key functions,
@@ -50,11 +27,23 @@ func (r Report) Err() error { return guard.Faults(r) }
 // not see what Skip lets through, nor which of several handlers of a route does the work. With a
 // version of gin that has its routes elsewhere it returns an error.
 func RouteCheck(router *gin.Engine) (Report, error) {
+	seen, err := routesOf(router)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"NoRoute", "NoMethod"} {
+		if guards := guardsOf(fallbacks(router, name)); len(guards) > 0 {
+			seen = append(seen, guard.SeenRoute{Method: name, Before: []guard.Before{{Guards: guards, Fix: "take it away from " + name}}})
+		}
+	}
+	return guard.Check[Route](seen), nil
+}
+
+func routesOf(router *gin.Engine) (seen []guard.SeenRoute, err error) {
 	trees := reflect.ValueOf(router).Elem().FieldByName("trees")
 	if trees.Kind() != reflect.Slice {
 		return nil, errNoRoutes
 	}
-	var seen []guard.SeenRoute
 	for i := range trees.Len() {
 		method, root := trees.Index(i).FieldByName("method"), trees.Index(i).FieldByName("root")
 		if method.Kind() != reflect.String || root.Kind() != reflect.Pointer {
@@ -70,7 +59,16 @@ func RouteCheck(router *gin.Engine) (Report, error) {
 			return nil, err
 		}
 	}
-	return guard.Check[Route](seen), nil
+	return seen, nil
+}
+
+// fallbacks returns what NoRoute or NoMethod were given.
+func fallbacks(router *gin.Engine, name string) gin.HandlersChain {
+	field := map[string]string{"NoRoute": "noRoute", "NoMethod": "noMethod"}[name]
+	if given := guard.Unexported[gin.HandlersChain](reflect.ValueOf(router).Elem(), field); given != nil {
+		return *given
+	}
+	return nil
 }
 
 // Unguarded is middleware that does nothing: it declares a route, or a group, that is not guarded

@@ -24,3 +24,11 @@ func tellOfContext(c *gin.Context, lock *core.Lock, logger *slog.Logger) {
 			"set the engine's ContextWithFallback, or give all calls c.Request.Context()")
 	}
 }
+
+// requestContext returns that of the request where ctx is gin's, which shows nothing of it by itself.
+func requestContext(ctx context.Context) context.Context {
+	if c, ok := ctx.Value(gin.ContextKey).(*gin.Context); ok {
+		return c.Request.Context()
+	}
+	return ctx
+}

@@ -32,25 +32,17 @@ func Idempotent(scope keyfunc.Func[keyfunc.Request], opts ...core.Option) gin.Ha
 	return withDefault.Idempotent(scope, opts...)
 }
 
-// Attempt returns the number of the attempt at a request of [Idempotent], from the context of
-// its handler, which may be the *gin.Context: 1 for the first. If it is more, the outcome of an
-// earlier attempt is unknown: find out whether it has done the work before it is done again. It is
-// 0 outside of Idempotent.
+// Attempt returns the number of the attempt at a request of [Idempotent], from the context of its
+// handler: 1 for the first. If it is more, the outcome of an earlier attempt is unknown: find out
+// whether it has done the work before it is done again. It is 0 outside of Idempotent.
+// The *gin.Context will do, too.
 func Attempt(ctx context.Context) int { return guard.Attempt(requestContext(ctx)) }
 
-// IdempotencyKey returns the key by which a request of [Idempotent] is processed once, from a context as
-// [Attempt] takes it: that of the header without quotes, so that it is the same in each spelling; or what
+// IdempotencyKey returns the key by which a request of [Idempotent] is processed once, from a context as [Attempt]
+// takes it: that of the header without quotes, so that it is the same in each spelling; or what
 // [Idempotency].Key returns, such as "requestID=42". It is not ok outside of Idempotent.
 func IdempotencyKey(ctx context.Context) (key string, ok bool) {
 	return guard.IdempotencyKey(requestContext(ctx))
-}
-
-// requestContext returns that of the request where ctx is gin's, which shows nothing of it by itself.
-func requestContext(ctx context.Context) context.Context {
-	if c, ok := ctx.Value(gin.ContextKey).(*gin.Context); ok {
-		return c.Request.Context()
-	}
-	return ctx
 }
 
 // Idempotency says how requests are processed once, for [Config].Idempotent: see [Idempotent].

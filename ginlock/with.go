@@ -11,7 +11,7 @@ import (
 // Guards makes middleware that has something in common: see [With]. It is safe for concurrent use. The zero value is With(nil).
 type Guards struct{ common guard.Common[onRefusedFunc] }
 
-type onRefusedFunc = func(*gin.Context, error)
+type onRefusedFunc = func(c *gin.Context, err error)
 
 // withDefault is that of the functions.
 var withDefault Guards

@@ -8,29 +8,6 @@ import (
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
-// Report is what is guarded, and by what.
-type Report []Route
-
-// Route is a route of a [Report].
-type Route struct {
-	// Method and Pattern are the router's.
-	Method, Pattern string
-	// Guards are by what it is guarded, outermost first; none when it is not.
-	Guards []string
-	// Passed are guards that let its requests pass, because it does not declare their path parameter.
-	Passed []string
-	// Faults are what looks wrong, each with what to do about it.
-	Faults []string
-	// Unguarded says that the function of that name was given to the route.
-	Unguarded bool
-}
-
-// String is a table for the log, with a line for each route, and one for each fault.
-func (r Report) String() string { return guard.Table(r) }
-
-// Err returns all faults, for the start of a program or a test, or nil when there are none.
-func (r Report) Err() error { return guard.Faults(r) }
-
 // RouteCheck collects routes, to say by what each is guarded, which are not guarded, and what
 // looks wrong:
 //
@@ -46,8 +23,8 @@ func (r Report) Err() error { return guard.Faults(r) }
 //
 // It sees guards that are the handler or middleware themselves, not those that other middleware
 // calls. It runs no handler and no middleware but this package's, and key functions, see
-// [keyfunc.Describe]. It serves no request, asks no Redis and does not block. The zero value is
-// ready; it is not safe for concurrent use.
+// [keyfunc.Describe]. It serves no request, asks no Redis and does not block. Guards by path parameter learn from a report
+// whether a route behind them declares it. The zero value is ready; it is not safe for concurrent use.
 type RouteCheck struct{ seen []guard.SeenRoute }
 
 // Add adds a route, with the handler that the router was given and the middleware that it has

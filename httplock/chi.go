@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"reflect"
@@ -92,6 +93,30 @@ func inChain(handler http.Handler) (endpoint http.Handler, with middlewares) {
 		return handler, nil
 	}
 	return endpoint, with
+}
+
+// chiOf returns the outermost router of chi that has found a request's route. Chi keeps it in the context, under a key
+// that only those have who import it.
+func chiOf(ctx context.Context) (router http.Handler, found bool) {
+	for ctx != nil {
+		v := reflect.Indirect(reflect.ValueOf(ctx))
+		if v.Kind() != reflect.Struct || !v.CanAddr() {
+			return nil, false
+		}
+		if stored := guard.Unexported[any](v, "val"); stored != nil {
+			if c := reflect.Indirect(reflect.ValueOf(*stored)); c.Kind() == reflect.Struct {
+				if router, found := field[http.Handler](c, "Routes"); found {
+					return router, true
+				}
+			}
+		}
+		around := guard.Unexported[context.Context](v, "Context")
+		if around == nil {
+			return nil, false
+		}
+		ctx = *around
+	}
+	return nil, false
 }
 
 // field returns an exported field of a struct.

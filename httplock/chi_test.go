@@ -1,10 +1,13 @@
 package httplock_test
 
 import (
+	"bytes"
+	"context"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/httplock"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
@@ -130,5 +133,39 @@ func TestAddRouterNeedsARouterThatShowsItsRoutes(t *testing.T) {
 		if err := check.AddRouter(router); err == nil || len(check.Report()) > 0 {
 			t.Errorf("%T: %v, %s", router, err, check.Report())
 		}
+	}
+}
+
+// chiContext is what chi keeps of a request in its context.
+type chiContext struct {
+	Routes interface {
+		http.Handler
+		chiRouters
+	}
+}
+
+// Behind a router of chi a guard finds the other routes by itself: a route without the parameter passes if one of them
+// declares it, whatever was asked for before.
+func TestByParamFindsTheRoutesOfChi(t *testing.T) {
+	type key struct{}
+	for want, other := range map[int]string{http.StatusOK: "/orders/{orderID}/pay", http.StatusInternalServerError: "/orders/{id}/pay"} {
+		inBubble(t, func(t *testing.T, _ *core.Locker, _ *bytes.Buffer) {
+			byID := httplock.ByParam("orderID")
+			end := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+			leaf := func(pattern string, guards ...func(http.Handler) http.Handler) chiRoute {
+				return chiRoute{Handlers: map[string]http.Handler{"POST": &chiChain{Endpoint: end, Middlewares: guards}}, Pattern: pattern}
+			}
+			router := &chiRouter{Handler: end, routes: []chiRoute{leaf("/orders", byID), leaf(other, byID), leaf("/carts/{orderID}")}}
+			found := func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					ctx, cancel := context.WithCancel(context.WithValue(r.Context(), key{}, &chiContext{router}))
+					defer cancel()
+					next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, key{}, "more")))
+				})
+			}
+			if w := post(found(otherRouter("/orders")(byID(end))), "http://example.com/orders"); w.Code != want {
+				t.Errorf("beside %s: status %d, want %d", other, w.Code, want)
+			}
+		})
 	}
 }

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package httplock_test
 
 import (
@@ -115,7 +117,7 @@ func TestTheLogSaysWhoIsInTheWay(t *testing.T) {
 				defer c.takes(t, l)()
 				time.Sleep(2 * time.Second)
 				mux := http.NewServeMux()
-				mux.Handle("POST /orders/{orderID}", httplock.ByParam("orderID", httplock.Locker(l))(http.NotFoundHandler()))
+				mux.Handle("POST /orders/{orderID}", httplock.ByParam("orderID", httplock.Locker(l), core.Wait(3*time.Second))(http.NotFoundHandler()))
 				mux.Handle("PUT /orders/{orderID}", httplock.ByParam("orderID", httplock.Locker(l), core.NoWait(), httplock.OnRefused(shows))(http.NotFoundHandler()))
 				w := httptest.NewRecorder()
 				mux.ServeHTTP(w, httptest.NewRequest("POST", "/orders/s3cret", nil))

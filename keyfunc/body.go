@@ -25,6 +25,15 @@ func BufferBody(r *http.Request, maxBytes int64) error {
 	return err
 }
 
+// WasRead reports whether some of the body is missing, of which so many bytes are there. Where
+// somebody has decompressed it, it may be shorter than it was sent, but has no Content-Length or a Content-Encoding.
+func WasRead(r *http.Request, there int) bool {
+	if there == 0 {
+		return r.ContentLength > 0 || len(r.PostForm) > 0 || r.MultipartForm != nil
+	}
+	return int64(there) < r.ContentLength && r.Header.Get("Content-Length") != "" && r.Header.Get("Content-Encoding") == ""
+}
+
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
 // readBody returns the body of r, which stays readable, for the sake of a part.

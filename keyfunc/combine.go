@@ -52,6 +52,21 @@ func Join[S any](parts ...Func[S]) Func[S] {
 // nth says which of several parts an error is about.
 func nth(i int) part { return part{text: "part " + strconv.Itoa(i+1)} }
 
+// Compared is f for a text that locks nothing, and is compared with that of the same request when it comes again: an amount
+// like 10.5 is no reason to refuse it. A [JSON] in it takes numbers of all kinds, as they are written.
+//
+// It fails as f does. It panics when f is nil.
+func Compared(f Func[Request]) Func[Request] {
+	mustFunc("Compared", f)
+	return func(r Request) (string, error) {
+		d, err := deriveFrom(f, r, anyNumber)
+		if err != nil {
+			return "", err
+		}
+		return result(r, d)
+	}
+}
+
 // Scope puts a key into a namespace: Scope("order", f) is "order:" and the key of
 // f, as Join(Const("order"), f) is. Scopes of different names never share a key,
 // whatever f returns.

@@ -31,6 +31,10 @@ var (
 	// under the key of a [Value]. It is [ErrMissing] as well.
 	ErrNotSetUp error = &special{"keyfunc: not set up", ErrMissing}
 
+	// ErrBodyRead says that middleware has read the body before, and has not put it back: it belongs inside of the lock. That is a
+	// mistake of the program, and nothing is missing for which [Optional] would do without a lock.
+	ErrBodyRead = errors.New("keyfunc: the body was read before")
+
 	// ErrRepeated says that a part is given more than once. It is [ErrAmbiguous] as
 	// well.
 	ErrRepeated error = &special{"keyfunc: given more than once", ErrAmbiguous}

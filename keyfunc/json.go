@@ -26,9 +26,9 @@ const defaultBodyLimit = 1 << 20
 // JSON sees what encoding/json will show the handler, or fails:
 //
 //   - [ErrMissing]: no body, no such field, or its value is null or the empty string.
-//   - [ErrAmbiguous]: a field of the path is there twice, or its name in another
-//     letter case: encoding/json decodes both into the same struct field, but not
-//     into a map; or a name is there that jsoniter takes for one of the path. Or a
+//   - [ErrAmbiguous]: a field of the path is there twice, or beside a name that some
+//     decoder takes for its name, though not into a map: that differs in letter case,
+//     brackets, dots, "_" or "-" only, or is the same to jsoniter. Or a
 //     handler that goes by it might read a form, XML or the query: the
 //     Content-Type is not "application/json" in these letters, alone or before a
 //     semicolon or space, see [MediaType]; the method is GET; there is no such field,
@@ -39,6 +39,7 @@ const defaultBodyLimit = 1 << 20
 //     int64 -2^63, and 2^64+1 into 1); the text is damaged (U+FFFD, half of a surrogate
 //     pair); the body has a Content-Encoding, or could not be read. A middleware that
 //     decompresses it must remove that field.
+//   - [ErrBodyRead]: some of the body is not there any more.
 //   - [ErrTooLarge]: the body is longer than 1 MiB, see [MaxBytes], or than an
 //     [http.MaxBytesReader] around it permits.
 //
@@ -61,7 +62,11 @@ func jsonBody(path string, opts ...JSONOption) (Func[Request], error) {
 		return nil, err
 	}
 	b := newJSONReader(field, opts)
-	return namedPart(path, field.part, func(r Request) (string, error) { return only(b.read(r.HTTP())) }), nil
+	return namedPart(path, field.part, func(r Request) (string, error) {
+		own := b
+		own.anyNumber = traceOf(r) != nil && traceOf(r).takes == anyNumber
+		return only(own.read(r.HTTP()))
+	}), nil
 }
 
 // jsonReader reads a field of a body.
@@ -81,7 +86,7 @@ func newJSONReader(f field, opts []JSONOption) jsonReader {
 
 // read returns the texts of the field in the body of a request.
 func (b jsonReader) read(r *http.Request) ([]string, error) {
-	if !hasBody(r) && r.URL.RawQuery == "" { // nor anything else that a handler might read
+	if !hasBody(r) && r.URL.RawQuery == "" && !WasRead(r, 0) { // nor anything else that a handler might read
 		return nil, b.fail(ErrMissing, "no body")
 	}
 	// Before anything is read: a client that expects 100 Continue is spared sending
@@ -94,6 +99,9 @@ func (b jsonReader) read(r *http.Request) ([]string, error) {
 		return nil, err
 	}
 	values, err := b.all(body)
+	if err != nil && WasRead(r, len(body)) {
+		return nil, b.fail(ErrBodyRead, "put the middleware that reads it inside of the lock, or have it put the body back")
+	}
 	if errors.Is(err, ErrMissing) && r.URL.RawQuery != "" && bindsQuery(r.Method) {
 		return nil, b.fail(ErrAmbiguous, "not in the body, so that the handler might take it from the query")
 	}

@@ -17,8 +17,9 @@ const maxElements = 16 * maxEach
 
 // field is a scalar somewhere in a JSON text, or one in each element of an array.
 type field struct {
-	part  part
-	steps []step
+	part      part
+	steps     []step
+	anyNumber bool // not only integers
 }
 
 // step leads from an object or array to what is in it.
@@ -175,9 +176,11 @@ func (f field) leads(here step, i int, name []byte, found bool) (bool, error) {
 		return false, f.fail(ErrMalformed, "a name beside it has a character that is not valid")
 	case text == here.name && found:
 		return false, f.fail(ErrRepeated, "")
-	case text != here.name && sameLetters(text, here.name):
-		return false, f.fail(ErrLetterCase, "")
-	case text != here.name && jsoniterHash(text, plain) == jsoniterHash(here.name, len(here.name)):
+	}
+	if err := f.part.isGivenAs(here.name, text); err != nil {
+		return false, err
+	}
+	if text != here.name && jsoniterHash(text, plain) == jsoniterHash(here.name, len(here.name)) {
 		return false, f.fail(ErrAmbiguous, "a name beside it is the same to jsoniter")
 	}
 	return text == here.name, nil
@@ -201,7 +204,7 @@ func (f field) scalar(s *scanner) (string, error) {
 		// To a handler that decodes floats, 1, 1.0 and 1e0 are one value, as are 0
 		// and -0. Only one spelling of each is taken. Some decoders let what is
 		// beyond an int64 wrap round.
-		if _, err := strconv.ParseInt(string(raw), 10, 64); err != nil || string(raw) == "-0" {
+		if _, err := strconv.ParseInt(string(raw), 10, 64); (err != nil || string(raw) == "-0") && !f.anyNumber {
 			return "", f.fail(ErrMalformed, "not a plain integer that an int64 can hold")
 		}
 		return string(raw), nil
@@ -214,14 +217,6 @@ func (f field) scalar(s *scanner) (string, error) {
 		return "", f.fail(ErrMalformed, "a character is not valid")
 	}
 	return text, nil
-}
-
-// sameLetters reports whether some decoder takes one name for the other.
-// encoding/json folds as EqualFold does; others, which gin can be built with, go by
-// the lower case.
-func sameLetters(a, b string) bool {
-	//lint:ignore SA6005 the two folds differ: "ſ" and "s" by one, "İ" and "i̇" by the other
-	return strings.EqualFold(a, b) || strings.ToLower(a) == strings.ToLower(b)
 }
 
 // jsoniterHash is all by which jsoniter, with which gin can be built, knows the fields of a struct. It

@@ -75,12 +75,13 @@ type trace struct {
 	derived []derived
 }
 
-// spelling says which path parameters a Param takes.
+// spelling says which path parameters a Param takes, and which numbers a JSON.
 type spelling string
 
 const (
-	oneSpelling spelling = ""    // those that can be written in one way only
-	anySpelling spelling = "any" // all, for a Func around it brings them to one form
+	oneSpelling spelling = ""       // those that can be written in one way only
+	anySpelling spelling = "any"    // all path parameters, for a Func around it brings them to one form
+	anyNumber   spelling = "number" // all numbers, for two spellings of one may be two
 )
 
 func (t *trace) add(d derived) {

@@ -74,8 +74,8 @@ func hasEmpty(r Request, value string) bool {
 // Query takes a parameter of the URL's query. The part has its name: "id=42".
 //
 // It fails with [ErrMissing] when the parameter is absent or empty, with
-// [ErrAmbiguous] when it is given more than once, or its name in another letter case,
-// which echo's Bind takes for it, and with [ErrMalformed] when any of the query does
+// [ErrAmbiguous] when it is given more than once, or a name that some binder takes for
+// its name: that differs in letter case, brackets, dots, "_" or "-" only. It fails with [ErrMalformed] when any of the query does
 // not parse (a semicolon, a bad escape): net/http drops such a part silently, others
 // do not. It panics when name is empty.
 //
@@ -92,8 +92,8 @@ func Query(name string) Func[Request] {
 			return "", &partError{part: part, kind: ErrMalformed, why: "the query does not parse", cause: err}
 		}
 		for other := range query {
-			if other != name && sameLetters(other, name) {
-				return "", &partError{part: part, kind: ErrLetterCase}
+			if err := part.isGivenAs(name, other); err != nil {
+				return "", err
 			}
 		}
 		return single(part, query[name])
@@ -153,13 +153,13 @@ func isToken(s string) bool {
 
 // Cookie takes a cookie, with %xx and + unescaped: gin's Context.Cookie unescapes
 // and net/http's Request.Cookie does not, so two spellings that are one value to
-// either have one key. Names are case-sensitive. The part is named after the cookie:
+// either have one key. The part is named after the cookie:
 // "cookie.session=e7f1".
 //
 // It fails with [ErrMissing] when the cookie is absent or empty, with
-// [ErrAmbiguous] when it is given more than once, or in a form that net/http drops and other
-// servers keep, such as with a letter outside of ASCII in the value, and with [ErrMalformed] when it
-// has a bad escape. It panics when name cannot be the name of a cookie.
+// [ErrAmbiguous] when it is given more than once, or beside a name that some binder takes for its name,
+// see [Query], or in a form that net/http drops and other servers keep, such as with a letter outside of
+// ASCII in the value, and with [ErrMalformed] when it has a bad escape. It panics when name cannot be the name of a cookie.
 func Cookie(name string) Func[Request] {
 	if !isToken(name) {
 		panic(`keyfunc: Cookie needs the name of a cookie, such as Cookie("session"), not ` + strconv.Quote(name))
@@ -167,10 +167,13 @@ func Cookie(name string) Func[Request] {
 	part := partOf("cookie", name)
 	return namedPart("cookie."+name, part, func(r Request) (string, error) {
 		cookies := r.HTTP().CookiesNamed(name)
-		switch given, alike := givenCookies(r.HTTP().Header["Cookie"], name); {
+		given, exactly, err := part.givenCookies(r.HTTP().Header["Cookie"], name)
+		switch {
+		case err != nil:
+			return "", err
 		case given > 1:
 			return "", &partError{part: part, kind: ErrRepeated}
-		case given != len(cookies) || !alike:
+		case given != len(cookies) || !exactly:
 			return "", &partError{part: part, kind: ErrAmbiguous, why: "net/http drops it, others may not"}
 		}
 		values := make([]string, len(cookies))
@@ -189,20 +192,24 @@ func Cookie(name string) Func[Request] {
 	})
 }
 
-// givenCookies counts the cookies of that name as the client has sent them, whatever their values. alike is false when
-// there is anything around the name that only some servers take off.
-func givenCookies(fields []string, name string) (given int, alike bool) {
-	alike = true
+// givenCookies counts the cookies of that name as the client has sent them, whatever their values. exactly is false when
+// there is anything around the name that only some servers take off. It fails when there is a name that is the same to somebody.
+func (p part) givenCookies(fields []string, name string) (given int, exactly bool, err error) {
+	exactly = true
 	for _, field := range fields {
 		for pair := range strings.SplitSeq(field, ";") {
 			its, _, _ := strings.Cut(pair, "=")
-			if strings.TrimFunc(its, func(r rune) bool { return r <= ' ' || r == 0x7f || unicode.IsSpace(r) }) == name {
+			bare := strings.TrimFunc(its, func(r rune) bool { return r <= ' ' || r == 0x7f || unicode.IsSpace(r) })
+			if err := p.isGivenAs(name, bare); err != nil {
+				return 0, false, err
+			}
+			if bare == name {
 				given++
-				alike = alike && strings.TrimLeft(its, " ") == name
+				exactly = exactly && strings.TrimLeft(its, " ") == name
 			}
 		}
 	}
-	return given, alike
+	return given, exactly, nil
 }
 
 // RemoteIP takes the IP address of the direct peer, from RemoteAddr. The forms of

@@ -324,6 +324,21 @@ inline renew(x) {
 	fi
 }
 
+/* downgrade.lua: who is alone lets others share the lock. */
+inline downgrade(x) {
+#ifdef BREAK_BETWEEN
+	ttl[x] = 0;
+	passOn(NONE);
+#endif
+	form[x] = SHARED;
+	ttl[x] = LEASE;
+	deadline[x] = LEASE
+#ifndef BREAK_DOWNGRADE
+	;
+	passOn(NONE)
+#endif
+}
+
 proctype Process(byte x) {
 	do
 	/* A call begins. */
@@ -358,6 +373,7 @@ proctype Process(byte x) {
 		fi
 	}
 	:: atomic { state[x] == HOLD && deadline[x] && deadline[x] < LEASE -> renew(x) }
+	:: atomic { state[x] == HOLD && form[x] == ALONE && deadline[x] && ttl[x] -> downgrade(x) }
 	:: atomic { crashes && state[x] != DEAD ->
 		crashes--;
 		state[x] = DEAD;

@@ -26,6 +26,10 @@
 //	latchkey.grants.missed           counter        {grant}    grants that a waiting call noticed late or never
 //	latchkey.unheard                 counter        {attempt}  attempts to subscribe to messages of Redis that failed; waiting calls poll
 //	latchkey.compensations.pending   updowncounter  {command}  commands of unknown outcome that are not confirmed to be undone yet
+//	latchkey.redis.answer.time       gauge          s          how long an answer of Redis takes lately
+//	latchkey.redis.window            gauge          {command}  commands that may be in flight to Redis: more would wait there for too long
+//	latchkey.redis.overloaded        gauge          1          1: Redis is asked for more than it can do, and calls are refused
+//	latchkey.redis.shed              counter        {call}     calls that were refused for that
 //
 // and the attributes, which take few values, all but the key:
 //
@@ -36,5 +40,6 @@
 //	latchkey.lock.state         of the spans of busy ones: dedup_window, where Redis has said so
 //	error.type                  of failed and lost, as the Reason in core.Event
 //	http.response.status_code   of refusals, absent for tasks
+//	latchkey.redis.server       of latchkey.redis, as in core.Load: absent for a quorum, and behind Sentinel
 //	latchkey.lock.key           of spans, with the option Keys
 package otellock

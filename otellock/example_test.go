@@ -30,7 +30,6 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locker.Close(context.Background())
 
 	ctx, request := tracers.Tracer("shop").Start(context.Background(), "POST /orders/{orderID}/pay")
 	err = locker.Do(ctx, "orderID=42", func(ctx context.Context) error {
@@ -42,6 +41,9 @@ func Example() {
 		log.Fatal(err)
 	}
 	request.End()
+	if err := locker.Close(context.Background()); err != nil { // it waits for the Observer
+		log.Fatal(err)
+	}
 
 	names := map[string]string{}
 	for _, s := range spans.GetSpans() {

@@ -20,6 +20,7 @@ const (
 	keyKey     = attribute.Key("latchkey.lock.key")
 	outcomeKey = attribute.Key("latchkey.lock.outcome")
 	reasonKey  = attribute.Key("latchkey.lock.reason")
+	serverKey  = attribute.Key("latchkey.redis.server")
 	errorKey   = attribute.Key("error.type")
 	statusKey  = attribute.Key("http.response.status_code")
 )
@@ -73,6 +74,8 @@ func details(e core.Event) []attribute.KeyValue {
 		return []attribute.KeyValue{reasonKey.String(e.Reason), statusKey.Int(e.Status)}
 	case e.Kind == core.EventRefused:
 		return []attribute.KeyValue{reasonKey.String(e.Reason)}
+	case e.Kind == core.EventLoad && e.Load.Server != "":
+		return []attribute.KeyValue{serverKey.String(e.Load.Server)}
 	default:
 		return nil
 	}
@@ -83,6 +86,7 @@ func details(e core.Event) []attribute.KeyValue {
 type likeness struct {
 	name, form      string
 	reason          string
+	server          string
 	kind            core.EventKind
 	reentry, failed bool
 	status          int
@@ -98,7 +102,10 @@ type labelCache struct {
 }
 
 func (c *labelCache) of(e core.Event) *labels {
-	like := likeness{e.Name, e.Form, e.Reason, e.Kind, e.Reentry, e.Err != nil, e.Status}
+	like := likeness{e.Name, e.Form, e.Reason, "", e.Kind, e.Reentry, e.Err != nil, e.Status}
+	if e.Load != nil {
+		like.server = e.Load.Server
+	}
 	if all := c.all.Load(); all != nil {
 		if l := (*all)[like]; l != nil {
 			return l

@@ -16,6 +16,9 @@ type meters struct {
 	overdue, failed, refused metric.Int64Counter
 	missed, unheard          metric.Int64Counter
 	compensations            metric.Int64UpDownCounter
+	answer                   metric.Float64Gauge
+	window, overloaded       metric.Int64Gauge
+	shed                     metric.Int64Counter
 }
 
 func newMeters(m metric.Meter) meters {
@@ -35,6 +38,14 @@ func newMeters(m metric.Meter) meters {
 		handle(err)
 		return c
 	}
+	gauge := func(name, unit, description string) metric.Int64Gauge {
+		g, err := m.Int64Gauge(name, metric.WithUnit(unit), metric.WithDescription(description))
+		handle(err)
+		return g
+	}
+	answer, err := m.Float64Gauge("latchkey.redis.answer.time", metric.WithUnit("s"),
+		metric.WithDescription("How long an answer of Redis takes lately."))
+	handle(err)
 	return meters{
 		wait:          histogram("latchkey.lock.wait.duration", "How long calls waited for a lock, by what became of them."),
 		hold:          histogram("latchkey.lock.hold.duration", "How long locks were held, until released or lost."),
@@ -46,6 +57,10 @@ func newMeters(m metric.Meter) meters {
 		missed:        counter("latchkey.grants.missed", "{grant}", "Grants that a waiting call noticed late or never."),
 		unheard:       counter("latchkey.unheard", "{attempt}", "Attempts to subscribe to messages from Redis that failed; waiting calls poll."),
 		compensations: upDown("latchkey.compensations.pending", "{command}", "Commands of unknown outcome that Redis has not confirmed to be undone."),
+		answer:        answer,
+		window:        gauge("latchkey.redis.window", "{command}", "How many commands may be in flight to Redis."),
+		overloaded:    gauge("latchkey.redis.overloaded", "1", "1 while Redis is asked for more than it can do, and calls are refused."),
+		shed:          counter("latchkey.redis.shed", "{call}", "Calls that were refused because Redis is asked for more than it can do."),
 	}
 }
 
@@ -82,5 +97,14 @@ func (m *meters) count(ctx context.Context, e core.Event, l *labels) {
 		m.compensations.Add(ctx, 1)
 	case core.EventCompensated:
 		m.compensations.Add(ctx, -1)
+	case core.EventLoad:
+		overloaded := int64(0)
+		if e.Load.Overloaded {
+			overloaded = 1
+		}
+		m.answer.Record(ctx, e.Load.Answer.Seconds(), l.record...)
+		m.window.Record(ctx, int64(e.Load.Window), l.record...)
+		m.overloaded.Record(ctx, overloaded, l.record...)
+		m.shed.Add(ctx, int64(e.Load.Shed), l.add...)
 	}
 }

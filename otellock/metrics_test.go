@@ -41,6 +41,12 @@ func TestMetrics(t *testing.T) {
 			tell(core.EventCompensating, core.Event{})
 		}
 		tell(core.EventCompensated, core.Event{})
+		for _, l := range []core.Load{
+			{Window: 9, Answer: time.Second, Shed: 2, Overloaded: true}, {Server: "a:1", Window: 64, Shed: 3, Overloaded: true},
+			{Server: "a:1", Window: 32, Answer: 250 * time.Millisecond, Shed: 4},
+		} {
+			tel.observer.Observe(background, core.Event{Kind: core.EventLoad, Load: &l})
+		}
 		want(t, "in the end", tel.metrics(),
 			"latchkey.compensations.pending {command} [] 2",
 			"latchkey.grants.missed {grant} [] 1",
@@ -55,6 +61,14 @@ func TestMetrics(t *testing.T) {
 			"latchkey.lock.wait.duration s [form=shared name=orders outcome=busy reason=no_wait] 1 in 0",
 			"latchkey.lock.wait.duration s [form=shared name=orders outcome=reentered] 1 in 0",
 			"latchkey.lock.waiting {call} [form=shared name=orders] 0",
+			"latchkey.redis.answer.time s [] 1",
+			"latchkey.redis.answer.time s [latchkey.redis.server=a:1] 0.25",
+			"latchkey.redis.overloaded 1 [] 1",
+			"latchkey.redis.overloaded 1 [latchkey.redis.server=a:1] 0",
+			"latchkey.redis.shed {call} [] 2",
+			"latchkey.redis.shed {call} [latchkey.redis.server=a:1] 7",
+			"latchkey.redis.window {command} [] 9",
+			"latchkey.redis.window {command} [latchkey.redis.server=a:1] 32",
 			"latchkey.refusals {refusal} [form=shared http.response.status_code=409 name=orders reason=no_wait] 1",
 			"latchkey.refusals {refusal} [form=shared name=orders reason=no_wait] 1",
 			"latchkey.unheard {attempt} [] 1",

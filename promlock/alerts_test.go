@@ -1,7 +1,9 @@
 package promlock_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,6 +24,9 @@ var first = map[string]core.Event{
 	"a refusal": {Kind: core.EventRefused, Name: "orders", Form: "exclusive", Reason: "invalid_key", Status: 400},
 }
 
+// firstLoad is heard of a server when it is asked first.
+var firstLoad = core.Event{Kind: core.EventLoad, Load: &core.Load{Server: "redis:6379"}}
+
 // To Prometheus a counter that appears with 1 has not increased.
 func TestWhatAlertsAndTheDashboardReadIsThereFromTheBeginning(t *testing.T) {
 	for what, event := range first {
@@ -39,6 +44,7 @@ func TestWhatAlertsAndTheDashboardReadIsThereFromTheBeginning(t *testing.T) {
 			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="busy",reason="canceled"} 0`,
 			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="busy",reason="deadline"} 0`,
 			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="failed",reason="unavailable"} 0`,
+			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="failed",reason="overloaded"} 0`,
 			`latchkey_lock_calls_total{form="exclusive",name="orders",outcome="failed",reason="invalid_key"} 0`,
 			`latchkey_lock_overdue_total{form="exclusive",name="orders"} 0`,
 			`latchkey_lock_renewal_failures_total{form="exclusive",name="orders"} 0`,
@@ -54,6 +60,7 @@ func TestWhatAlertsAndTheDashboardReadIsThereFromTheBeginning(t *testing.T) {
 			`latchkey_refusals_total{form="exclusive",name="orders",reason="max_waiters",status="409"} 0`,
 			`latchkey_refusals_total{form="exclusive",name="orders",reason="canceled",status="499"} 0`,
 			`latchkey_refusals_total{form="exclusive",name="orders",reason="unavailable",status="503"} 0`,
+			`latchkey_refusals_total{form="exclusive",name="orders",reason="overloaded",status="503"} 0`,
 		} {
 			if !slices.Contains(lines, want) {
 				t.Errorf("after %s: no %s", what, want)
@@ -121,6 +128,7 @@ func TestAlertsReadWhatTheCollectorShows(t *testing.T) {
 	for what, event := range first {
 		c := promlock.New()
 		c.Observe(background, event)
+		c.Observe(background, firstLoad)
 		lines := scrape(t, c)
 		for selector := range selectors {
 			name, matchers, _ := strings.Cut(selector, "{")
@@ -134,47 +142,60 @@ func TestAlertsReadWhatTheCollectorShows(t *testing.T) {
 	}
 }
 
-// Whoever is on call reads beside a rule what has happened.
+// Whoever is called reads what has happened, how bad it is, and where the next step stands.
 func TestEachAlertSaysWhatItMeans(t *testing.T) {
-	rules := regexp.MustCompile(`(?m)^ *- alert: (\w+)(.*)$`).FindAllStringSubmatch(read(t, alerts), -1)
-	if len(rules) == 0 {
-		t.Fatal("no alert was found")
+	const pages = "https://github.com/latchkey-go/latchkey/blob/main/docs/"
+	rules := strings.Split(read(t, alerts), "- alert: ")[1:]
+	if len(rules) < 12 {
+		t.Fatalf("%d alerts were found", len(rules))
 	}
+	said := regexp.MustCompile(`labels: {severity: (?:critical|warning|info)}
+ +annotations:
+ +summary: ".{20,80}"
+ +description: ".{20,120}"
+ +runbook_url: ` + pages + `(\w+\.md)#(\S+)\s*$`)
 	for _, rule := range rules {
-		if len(rule[2]) < len(" # a few words") {
-			t.Errorf("%s: %s has no comment", alerts, rule[1])
+		name, _, _ := strings.Cut(rule, "\n")
+		found := said.FindStringSubmatch(rule)
+		if found == nil {
+			t.Errorf("%s: %s lacks a severity, a summary, a description or a link", alerts, name)
+		} else if !slices.Contains(anchors(read(t, "../docs/"+found[1])), found[2]) {
+			t.Errorf("%s leads to %s, which has no heading %s", name, found[1], found[2])
+		}
+		if !strings.Contains(read(t, alertTests), "\n        alertname: "+name+"\n        exp_alerts:") {
+			t.Errorf("%s has no test in which %s fires", alertTests, name)
 		}
 	}
 }
 
-// The link of an alert leads to its heading.
-func TestAlertsLeadToTheirRunbooks(t *testing.T) {
-	const page = "https://github.com/latchkey-go/latchkey/blob/main/docs/operations.md"
-	links := regexp.MustCompile(`- alert: (\w+) .*\n(?: +[^-\s].*\n)* +annotations: \{runbook_url: "(.*)#(.*)"\}\n`).FindAllStringSubmatch(read(t, alerts), -1)
-	if n := strings.Count(read(t, alerts), "runbook_url"); len(links) != n || n < 4 {
-		t.Fatalf("%d links are read, of %d", len(links), n)
+// anchors are the names by which links lead to the headings of a page.
+func anchors(page string) (all []string) {
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		kept := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		all = append(all, strings.ReplaceAll(kept, " ", "-"))
 	}
-	for _, link := range links {
-		if link[2] != page || link[3] != strings.ToLower(link[1]) || !strings.Contains(read(t, "../docs/operations.md"), "\n### "+link[1]+"\n") {
-			t.Errorf("%s leads to %s#%s", link[1], link[2], link[3])
-		}
-	}
+	return all
 }
 
 // What is 0 at the start of a test must be so by the Collector's doing.
 func TestTheTestsOfAlertsBeginAsTheCollectorDoes(t *testing.T) {
 	c := promlock.New()
 	c.Observe(background, first["a refusal"])
+	c.Observe(background, firstLoad)
 	shown := scrape(t, c)
-	series := regexp.MustCompile(`series: '(latchkey_\w+)\{job="\w+", instance="\w+"(?:, form="(\w+)", name="\w+"(.*))?\}'\n\s+values: '(?:_x\d+ )?(0?)`).
+	of := `job="\w+", instance="\w+"(?:, server="[\w:]+"|, form="(\w+)", name="\w+"(.*))?`
+	series := regexp.MustCompile(`series: '(latchkey_\w+)\{`+of+`\}'\n\s+values: '(?:_x\d+ )?(0?)`).
 		FindAllStringSubmatch(read(t, alertTests), -1)
-	if n := strings.Count(read(t, alertTests), "series: "); len(series) != n || n < 20 {
+	if n := strings.Count(read(t, alertTests), "series: 'latchkey_"); len(series) != n || n < 20 {
 		t.Fatalf("%d series are read, of %d", len(series), n)
 	}
 	for _, s := range series {
-		want := s[1] + `{form="exclusive",name="orders"` + strings.ReplaceAll(s[3], ", ", ",") + "} 0"
+		want := s[1] + `{form="exclusive",name="orders"` + strings.NewReplacer(", ", ",", `.0"`, `"`).Replace(s[3]) + "} 0" // Prometheus 3 writes le="60.0"
 		if s[2] == "" {
 			want = s[1] + " 0"
+		}
+		if strings.HasPrefix(s[1], "latchkey_redis_") {
+			want = s[1] + `{server="redis:6379"} 0`
 		}
 		unread := strings.Contains(want, `reason="canceled"`) || strings.Contains(want, `status=""`) || strings.Contains(want, `outcome="busy"`)
 		if s[2] != "shared" && s[2] != "permits" && s[4] == "0" && !unread && !slices.Contains(shown, want) {
@@ -188,7 +209,19 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	if err != nil {
 		t.Skip("promtool is missing, so the tests of the alerts are skipped: .ci/install promtool")
 	}
-	if out, err := exec.Command(promtool, "test", "rules", alertTests).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	dir := t.TempDir()
+	annotations := regexp.MustCompile(`(?m)^        annotations:\n(?:          .*\n)+`) // of which promtool would have all repeated
+	for name, text := range map[string]string{
+		"alerts.yml":      annotations.ReplaceAllString(read(t, alerts), ""),
+		"alerts_test.yml": read(t, alertTests),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"check", "rules", alerts}, {"test", "rules", filepath.Join(dir, "alerts_test.yml")}} {
+		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
 	}
 }

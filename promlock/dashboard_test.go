@@ -103,6 +103,11 @@ func TestTheDashboardIsWhole(t *testing.T) {
 		"latchkey_lock_calls_total":  "name,form,outcome,reason",
 		"latchkey_lock_losses_total": "name,form,reason",
 		"latchkey_refusals_total":    "name,form,reason,status",
+
+		"latchkey_redis_answer_seconds": "server",
+		"latchkey_redis_window":         "server",
+		"latchkey_redis_overloaded":     "server",
+		"latchkey_redis_shed_total":     "server",
 	}
 	selector := regexp.MustCompile(`(latchkey_[a-z_]+)\{([^}]*)\}`)
 	label := regexp.MustCompile(`([a-z]+)=`)

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package promlock_test
 
 import (
@@ -93,38 +95,97 @@ func TestEvents(t *testing.T) {
 			`latchkey_lock_hold_seconds_count{form="exclusive",name="n"} 1`,
 			`latchkey_lock_losses_total{form="exclusive",name="n",reason="deleted"} 1`,
 		}},
-		"grant missed":   {core.Event{Kind: core.EventGrantMissed}, []string{`latchkey_missed_grants_total 1`}},
-		"unheard":        {core.Event{Kind: core.EventUnheard}, []string{`latchkey_unheard_total 1`}},
-		"compensating":   {core.Event{Kind: core.EventCompensating}, []string{`latchkey_pending_compensations 1`}},
-		"compensated":    {core.Event{Kind: core.EventCompensated}, []string{`latchkey_pending_compensations -1`}},
+		"grant missed": {core.Event{Kind: core.EventGrantMissed}, []string{`latchkey_missed_grants_total 1`}},
+		"unheard":      {core.Event{Kind: core.EventUnheard}, []string{`latchkey_unheard_total 1`}},
+		"compensating": {core.Event{Kind: core.EventCompensating}, []string{`latchkey_pending_compensations 1`}},
+		"compensated":  {core.Event{Kind: core.EventCompensated}, []string{`latchkey_pending_compensations -1`}},
+		"load": {core.Event{Kind: core.EventLoad, Load: &core.Load{
+			Server: "b:2", Window: 12, Answer: 250 * time.Millisecond, Waiting: 9, Shed: 7, Overloaded: true,
+		}}, []string{
+			`latchkey_redis_answer_seconds{server="b:2"} 0.25`,
+			`latchkey_redis_overloaded{server="b:2"} 1`,
+			`latchkey_redis_shed_total{server="b:2"} 10`,
+			`latchkey_redis_window{server="b:2"} 12`,
+		}},
+		"load again": {core.Event{Kind: core.EventLoad, Load: &core.Load{Server: "a:1", Window: 6, Answer: time.Millisecond, Shed: 1}}, []string{
+			`latchkey_redis_answer_seconds{server="a:1"} 0.001`,
+			`latchkey_redis_overloaded{server="a:1"} 0`,
+			`latchkey_redis_shed_total{server="a:1"} 4`,
+			`latchkey_redis_window{server="a:1"} 6`,
+		}},
 		"overdue":        {core.Event{Kind: core.EventOverdue}, []string{`latchkey_lock_overdue_total{form="exclusive",name="n"} 1`}},
 		"renewal failed": {core.Event{Kind: core.EventRenewalFailed}, []string{`latchkey_lock_renewal_failures_total{form="exclusive",name="n"} 1`}},
 		"refused":        {core.Event{Kind: core.EventRefused, Reason: "no_wait", Status: 409}, []string{`latchkey_refusals_total{form="exclusive",name="n",reason="no_wait",status="409"} 1`}},
 		"task refused":   {core.Event{Kind: core.EventRefused, Reason: "no_wait"}, []string{`latchkey_refusals_total{form="exclusive",name="n",reason="no_wait",status=""} 1`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := promlock.New(1, 10)
-			tell := func(e core.Event) {
-				e.Name, e.Form, e.Key = "n", "exclusive", "secret"
-				if c.Observe(background, e) != background {
-					t.Error("another context")
+			synctest.Test(t, func(t *testing.T) { // so that no hold grows older
+				c, ctx := promlock.New(1, 10), background
+				tell := func(e core.Event) {
+					e.Name, e.Form, e.Key = "n", "exclusive", "secret"
+					ctx = c.Observe(ctx, e)
 				}
-			}
-			tell(core.Event{Kind: core.EventWaiting})
-			tell(core.Event{Kind: core.EventAcquired})
-			tell(core.Event{Kind: core.EventWaiting})
-			tell(core.Event{Kind: core.EventWaiting})
-			before := scrape(t, c)
-			tell(test.event)
-			after := scrape(t, c)
-			if got := moved(before, after); !slices.Equal(got, test.want) {
-				t.Errorf("moved\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(test.want, "\n\t"))
-			}
-			if strings.Contains(strings.Join(after, ""), "secret") {
-				t.Error("the key is in a label")
-			}
+				tell(core.Event{Kind: core.EventWaiting})
+				tell(core.Event{Kind: core.EventAcquired})
+				tell(core.Event{Kind: core.EventWaiting})
+				tell(core.Event{Kind: core.EventWaiting})
+				tell(core.Event{Kind: core.EventLoad, Load: &core.Load{Server: "a:1", Window: 64, Answer: time.Second, Shed: 3, Overloaded: true}})
+				tell(core.Event{Kind: core.EventLoad, Load: &core.Load{Window: 64, Answer: time.Second}})
+				tell(core.Event{Kind: core.EventLoad, Load: &core.Load{Server: "b:2", Window: 64, Answer: time.Second, Shed: 3}})
+				before := scrape(t, c)
+				tell(test.event)
+				after := scrape(t, c)
+				if got := moved(before, after); !slices.Equal(got, test.want) {
+					t.Errorf("moved\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(test.want, "\n\t"))
+				}
+				if strings.Contains(strings.Join(after, ""), "secret") {
+					t.Error("the key is in a label")
+				}
+			})
 		})
 	}
+}
+
+// The age of a hold is that of the oldest, whoever ends first, and however they are nested. Each Collector knows its own.
+func TestTheOldestHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := promlock.New()
+		locker := locktest.New(t, core.Observe(c), core.Observe(promlock.New()))
+		ages := func(orders, stock string) {
+			t.Helper()
+			for name, age := range map[string]string{"orders": orders, "stock": stock} {
+				want := `latchkey_lock_oldest_hold_seconds{form="exclusive",name="` + name + `"} ` + age
+				if lines := scrape(t, c); age != "" && !slices.Contains(lines, want) {
+					t.Errorf("no %s", want)
+				}
+			}
+		}
+		lock := func(ctx context.Context, key, name string) *core.Lock {
+			k, err := locker.Lock(ctx, key, core.Name(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			return k
+		}
+		unlock := func(k *core.Lock) {
+			if err := k.Unlock(background); err != nil {
+				t.Error(err)
+			}
+		}
+		first := lock(background, "1", "orders")
+		second := lock(background, "2", "orders")
+		nested := lock(first.Context(), "3", "stock")
+		again := lock(nested.Context(), "1", "orders")
+		ages("240", "120")
+		unlock(again)
+		unlock(first)
+		ages("180", "120")
+		unlock(second)
+		ages("0", "120")
+		unlock(nested)
+		ages("0", "0")
+	})
 }
 
 func TestALockerMovesTheMetrics(t *testing.T) {

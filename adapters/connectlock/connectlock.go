@@ -43,7 +43,7 @@ func By[M proto.Message](locker *core.Locker, procedure string, key keyfunc.Func
 		panic("connectlock: " + err.Error())
 	}
 	mustProcedure[M](procedure)
-	own := []core.Option{adapter.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256)), core.Name(strings.TrimPrefix(procedure, "/"))}
+	own := []core.Option{adapter.Fallback(core.Wait(3*time.Second), adapter.NoWindow(), core.MaxWaiters(256)), core.Name(strings.TrimPrefix(procedure, "/"))}
 	return &guard[M]{given: locker, procedure: procedure, key: key, options: append(own, opts...)}
 }
 
@@ -156,21 +156,61 @@ type stream struct {
 	first proto.Message // nil once it is received
 }
 
-// Receive drops what it has received when the lock ended meanwhile: a handler that has
-// waited for it would go on beside the next holder.
+// Receive ends with the lock: a client that sends nothing does not keep the handler, which has not left the lock before it returns.
 func (s *stream) Receive(m any) error {
-	if s.first != nil {
-		into, ok := m.(proto.Message)
-		if !ok {
-			return answerOf(fmt.Errorf("connectlock: the handler receives a %T", m))
-		}
-		proto.Reset(into)
-		proto.Merge(into, s.first)
+	into, ok := m.(proto.Message)
+	switch err := s.ended(); {
+	case !ok:
+		return answerOf(fmt.Errorf("connectlock: the handler receives a %T", m))
+	case s.first != nil:
+		give(into, s.first)
 		s.first = nil
-		return s.ended()
+		return err
+	case err != nil:
+		return err
 	}
-	err := s.StreamingHandlerConn.Receive(m)
-	return cmp.Or(s.ended(), err)
+	received, done := into.ProtoReflect().New().Interface(), make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			o.panicked = recover()
+			done <- o
+		}()
+		o.err = s.StreamingHandlerConn.Receive(received)
+	}()
+	select {
+	case <-s.ctx.Done():
+		if err := s.ended(); err != nil {
+			return err // and the message, which may still come, is nobody's
+		}
+		// The client has gone, which ends the other wait, too.
+		return s.end(into, received, <-done)
+	case o := <-done:
+		return s.end(into, received, o)
+	}
+}
+
+// outcome is what has become of a message that was received.
+type outcome struct {
+	err      error
+	panicked any
+}
+
+// end drops what was received when the lock ended meanwhile: the handler would go on beside the next holder.
+func (s *stream) end(into, received proto.Message, o outcome) error {
+	if o.panicked != nil {
+		panic(o.panicked)
+	}
+	if err := cmp.Or(s.ended(), o.err); err != nil {
+		return err
+	}
+	give(into, received)
+	return nil
+}
+
+func give(into, received proto.Message) {
+	proto.Reset(into)
+	proto.Merge(into, received)
 }
 
 func (s *stream) Send(m any) error {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/adapters/connectlock"
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
+	"github.com/latchkey-go/latchkey/internal/overhttp"
 	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/locktest"
 )
@@ -100,6 +100,21 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("Retry-After %q", answer.Meta().Get("Retry-After"))
 			}
 		})
+	}
+}
+
+// What a handler hears of a lock of its own is answered likewise.
+func TestOverloadIsUnavailableForLonger(t *testing.T) {
+	locker, _ := overhttp.NewLocker(t)
+	for after, want := range map[time.Duration]string{20 * time.Millisecond: "1", 3200 * time.Millisecond: "4"} {
+		overloaded := errors.Join(core.ErrOverloaded, &core.LockError{RetryAfter: after})
+		client := serve(t, service{pay: func(context.Context, string) (int64, error) { return 0, overloaded }}, guarded(locker))
+		_, err := client.pay.CallUnary(background, order("42"))
+		wantCode(t, err, connect.CodeUnavailable)
+		var answer *connect.Error
+		if errors.As(err, &answer) && answer.Meta().Get("Retry-After") != want || retryAfter(t, err) != max(after, time.Second) {
+			t.Errorf("after %v: Retry-After %q, %v", after, answer.Meta().Get("Retry-After"), retryAfter(t, err))
+		}
 	}
 }
 

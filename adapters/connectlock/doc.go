@@ -10,7 +10,7 @@
 //
 // A call that must not run gets an error with a fixed text: CodeInvalidArgument when the key is missing or malformed,
 // CodeAborted when the lock is busy and CodeResourceExhausted when it has permits and none is free, with a RetryInfo
-// and Retry-After; CodeUnavailable, with both, when Redis does not answer or the Locker is closing; CodeCanceled and
+// and Retry-After; CodeUnavailable, with both, when Redis does not answer or is overloaded, or the Locker is closing; CodeCanceled and
 // CodeDeadlineExceeded when the call's context ended in the wait; CodeInternal when no Locker is set; the log says so. A
 // handler's error of core is answered in this way, too. Interceptors outside find the reason in the error.
 //

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
+	"github.com/latchkey-go/latchkey/internal/overhttp"
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
@@ -147,5 +147,28 @@ func TestStreamCancelled(t *testing.T) {
 	}
 	leave()
 	heard.Next(t, core.EventReleased)
+	overhttp.WantFree(t, locker)
+}
+
+// A client that sends nothing does not keep the lock beyond MaxHold, nor after a loss.
+func TestStreamOfASilentClient(t *testing.T) {
+	locker, _ := overhttp.NewLocker(t)
+	ended := make(chan error, 1)
+	client := serve(t, service{talk: func(ctx context.Context, stream *connect.BidiStream[text, number]) error {
+		_, _ = stream.Receive()
+		_, err := stream.Receive()
+		ended <- err
+		return err
+	}}, guarded(locker, core.MaxHold(50*time.Millisecond), core.Lease(time.Hour)))
+	stream := client.talk.CallBidiStream(background)
+	if err := stream.Send(wrapperspb.String("42")); err != nil {
+		t.Fatal(err)
+	}
+	if err := overhttp.Receive(t, ended, "the end of the lock"); !errors.Is(err, core.ErrMaxHold) {
+		t.Errorf("it receives %v", err)
+	}
+	_, err := stream.Receive()
+	wantCode(t, err, connect.CodeUnavailable)
+	_, _ = stream.CloseRequest(), stream.CloseResponse()
 	overhttp.WantFree(t, locker)
 }

@@ -1,3 +1,5 @@
+// Code generated from adapters/hertzlock/config.go by internal/architecture. DO NOT EDIT.
+
 package fiberlock
 
 import (
@@ -20,7 +22,7 @@ type Config struct {
 	// all of them, as [ByAll] has it.
 	Keys keyfunc.Set[keyfunc.Request]
 	// Options are for each lock. Unless they, or the Locker's, say otherwise,
-	// a request waits up to 3 s, and up to 256 requests wait for one key in a
+	// a request waits up to 3 s, though not for a dedup window, and up to 256 requests wait for one key in a
 	// process.
 	Options []core.Option
 	// Shared says which requests share the lock: they run together, and the others have the lock
@@ -36,9 +38,10 @@ type Config struct {
 	Skip func(fiber.Ctx) bool
 }
 
-// ByParam locks by a path parameter. The key is "orderID=42": the name is part of it, the route is not, so that
-// routes with the same parameter exclude one another. A request on a route that does not declare the parameter, or
-// declares it twice, is refused with 500. It panics when no parameter can have that name or an option is bad.
+// ByParam locks by a path parameter, on exactly the routes that declare it. The key is "orderID=42": the name is part of it,
+// the route is not, so that routes with the same parameter exclude one another. A request on a route
+// that does not declare the parameter, or declares it twice, is refused with 500.
+// It panics when no parameter can have that name or an option is bad.
 func ByParam(name string, opts ...core.Option) fiber.Handler {
 	return withDefault.ByParam(name, opts...)
 }

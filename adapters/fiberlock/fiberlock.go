@@ -51,7 +51,7 @@ func newGuard(cfg Config) *guard {
 	if err := g.forms.Validate(cfg.Options...); err != nil {
 		panic("fiberlock: " + err.Error())
 	}
-	own := []core.Option{adapter.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}
+	own := []core.Option{adapter.Fallback(core.Wait(3*time.Second), adapter.NoWindow(), core.MaxWaiters(256))}
 	if name := g.describe().Name; name != "" {
 		own = append(own, core.Name(name))
 	}
@@ -115,21 +115,23 @@ func (g *guard) serve(c fiber.Ctx) error {
 
 func (g *guard) run(c fiber.Ctx, locker *core.Locker, keys []string) error {
 	opts := g.forms.Options(c, g.Options)
+	locks := under(func(ctx context.Context, fn func(context.Context) error) (ran bool, err error) {
+		if g.Keys != nil {
+			return adapter.DoAll(ctx, locker, keys, fn, opts...)
+		}
+		return adapter.Do(ctx, locker, keys[0], fn, opts...)
+	})
 	var failure error
-	handle := func(ctx context.Context) error {
-		failure = next(c, ctx)
-		if failure == nil && (c.Response().StatusCode() >= http.StatusBadRequest || isSilent(c, ctx)) {
+	ran, err := locks(c.Context(), func(ctx context.Context) error {
+		if failure = next(c, ctx); failure != nil {
+			return failure
+		}
+		lost := locks.holdForStream(ctx, c)
+		if c.Response().StatusCode() >= http.StatusBadRequest || isSilent(c, ctx) {
 			return errFailed
 		}
-		return failure
-	}
-	var ran bool
-	var err error
-	if g.Keys != nil {
-		ran, err = adapter.DoAll(c.Context(), locker, keys, handle, opts...)
-	} else {
-		ran, err = adapter.Do(c.Context(), locker, keys[0], handle, opts...)
-	}
+		return lost
+	})
 	switch {
 	case !ran:
 		return g.refuse(c, err, opts)

@@ -11,12 +11,12 @@ import (
 
 	"github.com/latchkey-go/latchkey/adapters/fiberlock"
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
+	"github.com/latchkey-go/latchkey/internal/overhttp"
 	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
-// What all adapters have in common is tested in internal/conformance/overhttp. Here is what is special about fiber.
+// What all adapters have in common is tested in internal/overhttp. Here is what is special about fiber.
 
 var orderID = keyfunc.Int(keyfunc.Param("orderID"))
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/adapters/fiberlock"
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
+	"github.com/latchkey-go/latchkey/internal/overhttp"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 

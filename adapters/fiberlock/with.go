@@ -1,3 +1,5 @@
+// Code generated from adapters/hertzlock/with.go by internal/architecture. DO NOT EDIT.
+
 package fiberlock
 
 import (

@@ -29,7 +29,21 @@ import (
 // gocron asks before each run, and not while a job runs. The zero value is ready, leads nowhere
 // before Run, and is safe for concurrent use; one Elector is for one Run.
 type Elector struct {
-	term atomic.Pointer[context.Context] // ends with leadership; nil: it never led
+	term atomic.Pointer[term] // the last one; nil: it never led
+}
+
+// term is a time of leadership. Its context ends with that.
+type term struct {
+	context.Context
+	locker *core.Locker
+	lock   *core.Lock
+}
+
+// isOver compares the clock, too: after a pause of the process the context may end a little later.
+func (t *term) isOver() bool {
+	return t.Err() != nil || !slices.ContainsFunc(t.locker.Snapshot(t.lock.Key()).Held, func(held core.HeldLock) bool {
+		return held.Token == t.lock.Token() && held.TTL > 0
+	})
 }
 
 // ErrNotLeader is why a job does not run.
@@ -40,16 +54,17 @@ var ErrNotLeader = errors.New("gocronlock: another process leads, or nobody does
 // another's then.
 func (e *Elector) Run(ctx context.Context, locker *core.Locker, key string, opts ...core.Option) error {
 	return locker.Lead(ctx, key, func(ctx context.Context) error {
-		e.term.Store(&ctx)
+		lock, _ := core.FromContext(ctx)
+		e.term.Store(&term{ctx, locker, lock})
 		<-ctx.Done()
 		return nil
 	}, opts...)
 }
 
 // IsLeader returns nil in the process that leads, and ErrNotLeader elsewhere. It does not ask
-// Redis: the context ends before the lease does.
+// Redis: the lease, by the clock of this process, ends before that in Redis.
 func (e *Elector) IsLeader(context.Context) error {
-	if term := e.term.Load(); term == nil || (*term).Err() != nil {
+	if term := e.term.Load(); term == nil || term.isOver() {
 		return ErrNotLeader
 	}
 	return nil

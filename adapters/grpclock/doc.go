@@ -8,7 +8,7 @@
 //
 // A call that must not run gets a status with a fixed text: InvalidArgument when the key is missing or malformed, Aborted when the
 // lock is busy and ResourceExhausted when it has permits and none is free, with a RetryInfo; Unavailable, with one, when Redis
-// does not answer or the Locker is closing; Canceled and DeadlineExceeded when the call's context ended in the wait; Internal
+// does not answer or is overloaded, or the Locker is closing; Canceled and DeadlineExceeded when the call's context ended in the wait; Internal
 // when no Locker is set; the log says so. A handler's error of core is answered in this way, too. Interceptors outside find the
 // reason in the error.
 //

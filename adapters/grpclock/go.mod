@@ -1,6 +1,6 @@
 module github.com/latchkey-go/latchkey/adapters/grpclock
 
-go 1.25.0
+go 1.24.0
 
 replace github.com/latchkey-go/latchkey => ../..
 
@@ -19,7 +19,7 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
-	golang.org/x/net v0.57.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
-	golang.org/x/text v0.40.0 // indirect
+	golang.org/x/net v0.26.0 // indirect
+	golang.org/x/sys v0.30.0 // indirect
+	golang.org/x/text v0.16.0 // indirect
 )

@@ -18,7 +18,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/adapters/grpclock"
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
+	"github.com/latchkey-go/latchkey/internal/overhttp"
 	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/locktest"
 )
@@ -116,6 +116,21 @@ func TestOutageIsUnavailable(t *testing.T) {
 	locktest.Outage(t, locker)
 	_, err := client.UnaryCall(background, call("42"))
 	wantCode(t, err, codes.Unavailable)
+}
+
+// What a handler hears of a lock of its own is answered likewise.
+func TestOverloadIsUnavailableForLonger(t *testing.T) {
+	locker, _ := overhttp.NewLocker(t)
+	for after, want := range map[time.Duration]time.Duration{20 * time.Millisecond: time.Second, 3200 * time.Millisecond: 3200 * time.Millisecond} {
+		overloaded := errors.Join(core.ErrOverloaded, &core.LockError{RetryAfter: after})
+		client := serve(t, &service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) { return nil, overloaded }}, guards(locker)...)
+		_, err := client.UnaryCall(background, call("42"))
+		wantCode(t, err, codes.Unavailable)
+		details := status.Convert(err).Details()
+		if len(details) != 1 || details[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration() != want {
+			t.Errorf("details %v, want %v", details, want)
+		}
+	}
 }
 
 func TestDefaultLocker(t *testing.T) {

@@ -53,6 +53,7 @@ func (g *guard[M]) refuse(ctx context.Context, err error) error {
 func answerOf(err error) *refusal {
 	code, text, after := codes.Internal, "the service is set up wrongly", time.Duration(0)
 	var busy *core.BusyError
+	var other *core.LockError
 	var key *keyError
 	switch {
 	case errors.As(err, &key), errors.Is(err, core.ErrInvalidKey):
@@ -70,6 +71,9 @@ func answerOf(err error) *refusal {
 	case errors.Is(err, core.ErrUpgrade): // of a guard inside of another
 	case isCore(err):
 		code, text, after = codes.Unavailable, "the service cannot process this call at the moment", time.Second
+		if errors.As(err, &other) { // Redis is overloaded
+			after = max(after, other.RetryAfter)
+		}
 	}
 	s := status.New(code, text)
 	if after > 0 {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/adapters/grpclock"
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
+	"github.com/latchkey-go/latchkey/internal/overhttp"
 	"github.com/latchkey-go/latchkey/locktest"
 )
 
@@ -248,5 +248,30 @@ func TestStreamCancelled(t *testing.T) {
 	}
 	leave()
 	heard.Next(t, core.EventReleased)
+	overhttp.WantFree(t, locker)
+}
+
+// A client that sends nothing does not keep the lock beyond MaxHold, nor after a loss.
+func TestStreamOfASilentClient(t *testing.T) {
+	locker, _ := overhttp.NewLocker(t)
+	ended := make(chan error, 1)
+	client := serve(t, &service{duplex: func(stream talk) error {
+		_, _ = stream.Recv()
+		_, err := stream.Recv()
+		ended <- err
+		return err
+	}}, guards(locker, core.MaxHold(50*time.Millisecond), core.Lease(time.Hour))...)
+	stream, err := client.FullDuplexCall(background)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&pb.StreamingOutputCallRequest{Payload: payload("42")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := overhttp.Receive(t, ended, "the end of the lock"); !errors.Is(err, core.ErrMaxHold) {
+		t.Errorf("it receives %v", err)
+	}
+	_, err = stream.Recv()
+	wantCode(t, err, codes.Unavailable)
 	overhttp.WantFree(t, locker)
 }

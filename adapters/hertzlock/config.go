@@ -22,7 +22,7 @@ type Config struct {
 	// all of them, as [ByAll] has it.
 	Keys keyfunc.Set[keyfunc.Request]
 	// Options are for each lock. Unless they, or the Locker's, say otherwise,
-	// a request waits up to 3 s, and up to 256 requests wait for one key in a
+	// a request waits up to 3 s, though not for a dedup window, and up to 256 requests wait for one key in a
 	// process.
 	Options []core.Option
 	// Shared says which requests share the lock: they run together, and the others have the lock
@@ -43,8 +43,9 @@ type Config struct {
 }
 
 // ByParam locks by a path parameter, on exactly the routes that declare it. The key is "orderID=42": the name is part of it,
-// the route is not, so that routes with the same parameter exclude one another. Routes without the parameter pass, with a
-// warning in the log. A route that declares it twice, or in another spelling (letter case, "_" or "-" more or less), is refused
+// the route is not, so that routes with the same parameter exclude one another. A route without the parameter passes, with a
+// warning in the log, if another route behind the guard declares it, and the guard has served a request for that one; else it
+// is refused with 500. A route that declares it twice, or in another spelling (letter case, "_" or "-" more or less), is refused
 // with 500. It panics when no parameter can have that name or an option is bad.
 func ByParam(name string, opts ...core.Option) app.HandlerFunc {
 	return withDefault.ByParam(name, opts...)

@@ -1,6 +1,6 @@
 module github.com/latchkey-go/latchkey/adapters/hertzlock
 
-go 1.25.0
+go 1.24.0
 
 replace github.com/latchkey-go/latchkey => ../..
 
@@ -36,7 +36,7 @@ require (
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
 	golang.org/x/arch v0.3.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/sys v0.30.0 // indirect
 	google.golang.org/protobuf v1.35.2 // indirect
 	maragu.dev/gomponents v1.0.0 // indirect
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/cloudwego/hertz/pkg/common/hlog"
 	"go.uber.org/goleak"
 
-	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
+	"github.com/latchkey-go/latchkey/internal/overhttp"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 

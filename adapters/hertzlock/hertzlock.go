@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cloudwego/hertz/pkg/app"
@@ -27,8 +28,9 @@ var (
 type guard struct {
 	Config
 	forms  adapter.Forms[*app.RequestContext]
-	told   sync.Once // a line in the log: of a mistake in the set-up
-	passed sync.Map  // routes that do not declare Param
+	told   sync.Once   // a line in the log: of a mistake in the set-up
+	passed sync.Map    // routes that do not declare Param
+	seen   atomic.Bool // one that does
 }
 
 func newGuard(cfg Config) *guard {
@@ -52,7 +54,7 @@ func newGuard(cfg Config) *guard {
 	if err := g.forms.Validate(cfg.Options...); err != nil {
 		panic("hertzlock: " + err.Error())
 	}
-	own := []core.Option{adapter.Fallback(core.Wait(3*time.Second), core.MaxWaiters(256))}
+	own := []core.Option{adapter.Fallback(core.Wait(3*time.Second), adapter.NoWindow(), core.MaxWaiters(256))}
 	if name := g.describe().Name; name != "" {
 		own = append(own, core.Name(name))
 	}
@@ -99,17 +101,25 @@ func (g *guard) keysOf(r *request) (keys []string, err error) {
 	}
 }
 
-// passes reports whether a route does not declare Param, nor anything like it.
+// passes reports whether a route does not declare Param, nor anything like it, while another one behind the guard does: Param may be
+// misspelt otherwise, and hertz does not tell a handler which routes there are.
 func (g *guard) passes(ctx context.Context, c *app.RequestContext) bool {
 	if g.Param == "" {
 		return false
 	}
 	for _, p := range c.Params {
 		if alike(p.Key, g.Param) {
+			if p.Key == g.Param && !g.seen.Load() {
+				g.seen.Store(true)
+			}
 			return false
 		}
 	}
-	if route := c.FullPath(); route != "" {
+	route := c.FullPath()
+	if route != "" && !g.seen.Load() {
+		return false
+	}
+	if route != "" {
 		if _, again := g.passed.LoadOrStore(route, true); !again {
 			adapter.LoggerOf(g.locker()).WarnContext(context.WithoutCancel(ctx),
 				"latchkey: a route is not guarded, because it does not declare the parameter", "route", route, "parameter", g.Param)
@@ -145,14 +155,16 @@ func (g *guard) serve(ctx context.Context, c *app.RequestContext) {
 
 func (g *guard) run(ctx context.Context, c *app.RequestContext, locker *core.Locker, keys []string) {
 	opts := g.forms.Options(c, g.Options)
-	handle := func(ctx context.Context) error { return next(ctx, c) }
-	var ran bool
-	var err error
-	if g.Keys != nil {
-		ran, err = adapter.DoAll(ctx, locker, keys, handle, opts...)
-	} else {
-		ran, err = adapter.Do(ctx, locker, keys[0], handle, opts...)
-	}
+	locks := under(func(ctx context.Context, fn func(context.Context) error) (ran bool, err error) {
+		if g.Keys != nil {
+			return adapter.DoAll(ctx, locker, keys, fn, opts...)
+		}
+		return adapter.Do(ctx, locker, keys[0], fn, opts...)
+	})
+	ran, err := locks(ctx, func(ctx context.Context) error {
+		failure := next(ctx, c)
+		return cmp.Or(failure, locks.holdForStream(ctx, c))
+	})
 	if !ran {
 		g.refuse(ctx, c, err, opts)
 	} // else the handler has answered; what went wrong with the lock, core has logged

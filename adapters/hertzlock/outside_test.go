@@ -13,7 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/adapters/hertzlock"
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
+	"github.com/latchkey-go/latchkey/internal/overhttp"
 	"github.com/latchkey-go/latchkey/locktest"
 )
 

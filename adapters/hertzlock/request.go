@@ -51,7 +51,24 @@ func (r *request) checkPath() error {
 		return nil
 	}
 	path := string(r.c.Request.URI().Path())
+	if r.routed() != path { // with UseRawPath hertz routes by the path as it was sent
+		var err error
+		if path, err = url.PathUnescape(string(r.c.Request.URI().PathOriginal())); err != nil {
+			return fmt.Errorf("hertzlock: the path does not decode: %w", keyfunc.ErrMalformed)
+		}
+	}
 	return keyfunc.ValidatePath(&http.Request{URL: &url.URL{Path: path}}, r.params...)
+}
+
+// routed is the path by which hertz has found the route: its pattern, with the values of the parameters.
+func (r *request) routed() string {
+	segments, values := strings.Split(r.c.FullPath(), "/"), r.c.Params
+	for i, segment := range segments {
+		if sign := strings.IndexAny(segment, ":*"); sign >= 0 && len(values) > 0 {
+			segments[i], values = segment[:sign]+values[0].Value, values[1:]
+		}
+	}
+	return strings.Join(segments, "/")
 }
 
 func (r *request) Value(key any) any {

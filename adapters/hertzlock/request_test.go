@@ -14,7 +14,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/adapters/hertzlock"
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/internal/conformance/overhttp"
+	"github.com/latchkey-go/latchkey/internal/overhttp"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
@@ -54,19 +54,25 @@ func TestKeyIsWhatTheHandlerReads(t *testing.T) {
 // hertz routes by the path without dot segments, unless a server behind it sees more of them.
 func TestDotSegmentsAreRefused(t *testing.T) {
 	locker, _ := overhttp.NewLocker(t)
-	url := serve(t, func(h *server.Hertz) {
-		h.POST("/orders/:id/*rest", hertzlock.With(locker).By(keyfunc.Param("id")), func(ctx context.Context, c *app.RequestContext) {
-			if k, _ := core.FromContext(ctx); k.Key() != "id="+c.Param("id") {
-				t.Errorf("the lock is %q, the handler reads %q", k.Key(), c.Param("id"))
+	for _, raw := range []bool{false, true} {
+		url := serve(t, func(h *server.Hertz) {
+			h.POST("/orders/:id/*rest", hertzlock.With(locker).By(keyfunc.Param("id")), func(ctx context.Context, c *app.RequestContext) {
+				if k, _ := core.FromContext(ctx); k.Key() != "id="+c.Param("id") {
+					t.Errorf("the lock is %q, the handler reads %q", k.Key(), c.Param("id"))
+				}
+			})
+		}, server.WithUseRawPath(raw))
+		removed := http.StatusOK
+		if raw {
+			removed = http.StatusBadRequest
+		}
+		for path, status := range map[string]int{
+			"/orders/42/.pay": http.StatusOK, "/orders/42/%2e%2e/43/pay": removed, "/orders/42/../43/pay": removed, "/orders/42/pay%20": http.StatusOK,
+			"/orders/42/..;/43/pay": http.StatusBadRequest, "/orders/42/..%5c43": http.StatusBadRequest,
+		} {
+			if got := overhttp.Exchange(t, url, "POST "+path); got[0] != status {
+				t.Errorf("raw %v: %s: status %d, want %d", raw, path, got[0], status)
 			}
-		})
-	})
-	for path, status := range map[string]int{
-		"/orders/42/.pay": http.StatusOK, "/orders/42/%2e%2e/43/pay": http.StatusOK,
-		"/orders/42/..;/43/pay": http.StatusBadRequest, "/orders/42/..%5c43": http.StatusBadRequest,
-	} {
-		if got := overhttp.Exchange(t, url, "POST "+path); got[0] != status {
-			t.Errorf("%s: status %d, want %d", path, got[0], status)
 		}
 	}
 }

@@ -156,14 +156,14 @@ func TestClientRunsOneJobOfAKeyAtATime(t *testing.T) {
 	}
 }
 
-// A job without the field is cancelled at its first attempt, and one that loses its lock is retried.
-func TestClientCancelsWithoutAKeyAndRetriesAfterALoss(t *testing.T) {
+// A job without the field is retried, and so is one that loses its lock.
+func TestClientRetriesWithoutAKeyAndAfterALoss(t *testing.T) {
 	locker := locktest.New(t)
 	client := newClient(t, riverlock.With(locker).ByPayload("tenant"), func(context.Context) error { return nil })
 	events, cancel := client.Subscribe(river.EventKindJobCancelled, river.EventKindJobFailed, river.EventKindJobCompleted)
 	defer cancel()
 	insert(t, client)
-	if e := await(t, events); e.Kind != river.EventKindJobCancelled || e.Job.Attempt != 1 {
+	if e := await(t, events); e.Kind != river.EventKindJobFailed || e.Job.Attempt != 1 {
 		t.Errorf("%s at attempt %d", e.Kind, e.Job.Attempt)
 	}
 

@@ -15,7 +15,8 @@
 //
 // A job whose key is busy waits a second in its worker, and four jobs of a key in a process at
 // most; [core.Wait] and [core.MaxWaiters] say otherwise. Then it is snoozed, which uses up no
-// attempt: for about a second the first time, and a second longer each time, up to half a minute. In the dedup window
+// attempt: for about a second the first time, and a second longer each time, up to half a minute. River 0.23 tells subscribers of a snooze of up to
+// five seconds as of EventKindJobFailed. In the dedup window
 // of [core.KeepFor] it is snoozed until the window ends, and runs then; to insert it only once, use
 // River's UniqueOpts.
 //
@@ -23,9 +24,12 @@
 //
 // # Which jobs
 //
-// Middleware of the client is for all kinds, and one without the field is cancelled. For some kinds, return it from
+// Middleware of the client is for all kinds, and one without the field fails. For some kinds, return it from
 // the Middleware method of their workers. Do not use [keyfunc.Optional] for that: a job whose field was forgotten would
 // run without a lock.
+//
+// Args that a hook encrypts are encrypted still when the lock is taken, and have no field: such a worker takes the lock itself, by
+// [core.Locker.Do], or key decrypts them.
 //
 // # Time-outs and rescue
 //

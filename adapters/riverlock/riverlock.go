@@ -64,9 +64,10 @@ func (g *Guards) ByTemplate(template string, opts ...core.Option) rivertype.Work
 // By locks by any key. It panics when key is nil or an option bad.
 //
 // A job that must not run is
-//   - snoozed when its key is busy, its client stops during the wait, or the Locker closes;
-//   - cancelled when no key can be derived, for another attempt would have none either;
-//   - failed when Redis does not answer ([core.ErrUnavailable]) or there is no Locker.
+//   - snoozed when its key is busy, its client stops during the wait, Redis is overloaded ([core.ErrOverloaded]), or the Locker
+//     closes;
+//   - failed when no key can be derived, when Redis does not answer ([core.ErrUnavailable]) or there is no Locker: another attempt
+//     may find what this one has missed, such as args that are encrypted, or the field in a later version.
 //
 // Middleware outside finds the reason in the error, such as [core.ErrNotAcquired]. No error has the key in its text. Without a key
 // by [keyfunc.ErrSkip] the job runs without a lock.
@@ -111,7 +112,7 @@ func (m *middleware) Work(ctx context.Context, job *rivertype.JobRow, doInner fu
 	locker := cmp.Or(m.locker, core.Default())
 	switch {
 	case err != nil:
-		return river.JobCancel(fmt.Errorf("riverlock: the key of a job of kind %q cannot be used: %w", job.Kind, err))
+		return fmt.Errorf("riverlock: the key of a job of kind %q cannot be used: %w", job.Kind, err)
 	case locker == nil:
 		return errNoLocker
 	}
@@ -120,15 +121,16 @@ func (m *middleware) Work(ctx context.Context, job *rivertype.JobRow, doInner fu
 		return err
 	}
 	adapter.Notify(ctx, locker, core.Event{Kind: core.EventRefused, Err: err}, m.options...)
-	busy := (*core.BusyError)(nil)
+	busy, failed := (*core.BusyError)(nil), (*core.LockError)(nil)
 	err = fmt.Errorf("riverlock: the job did not run: %w", err)
 	switch {
-	case errors.Is(err, core.ErrInvalidKey):
-		return river.JobCancel(err)
 	case errors.As(err, &busy) && busy.Done:
 		return snooze(busy.RetryAfter, err)
 	case busy != nil:
 		return snooze(delay(job), err)
+	case errors.Is(err, core.ErrOverloaded) && errors.As(err, &failed):
+		wait := max(failed.RetryAfter, step)
+		return snooze(wait+rand.N(wait), err)
 	case errors.Is(err, core.ErrClosed), ctx.Err() != nil:
 		return snooze(step, err)
 	default:

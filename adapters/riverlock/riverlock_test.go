@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package riverlock_test
 
 import (
@@ -61,10 +63,11 @@ func wantSnooze(t *testing.T, err error, shortest, longest time.Duration, reason
 	}
 }
 
-func wantCancel(t *testing.T, err, reason error) {
+func wantFailure(t *testing.T, err, reason error) {
 	t.Helper()
-	if cancel := (*rivertype.JobCancelError)(nil); !errors.As(err, &cancel) || !errors.Is(err, reason) {
-		t.Errorf("%v; want one that cancels the job because of %v", err, reason)
+	cancel, snooze := (*rivertype.JobCancelError)(nil), (*rivertype.JobSnoozeError)(nil)
+	if errors.As(err, &cancel) || errors.As(err, &snooze) || !errors.Is(err, reason) {
+		t.Errorf("%v; want one that fails the job because of %v", err, reason)
 	}
 }
 
@@ -187,12 +190,16 @@ func TestJobWhoseLockIsLostHasFailed(t *testing.T) {
 	})
 }
 
-func TestJobWithoutAKeyIsCancelled(t *testing.T) {
+func TestJobWithoutAKeyFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := riverlock.With(locktest.New(t))
-		wantCancel(t, locks.ByPayload("tenant").Work(t.Context(), newJob(""), forbidden(t)), keyfunc.ErrMissing)
+		wantFailure(t, locks.ByPayload("tenant").Work(t.Context(), newJob(""), forbidden(t)), keyfunc.ErrMissing)
 		empty := func(keyfunc.Task) (string, error) { return "", nil }
-		wantCancel(t, locks.By(empty).Work(t.Context(), newJob(""), forbidden(t)), core.ErrInvalidKey)
+		wantFailure(t, locks.By(empty).Work(t.Context(), newJob(""), forbidden(t)), core.ErrInvalidKey)
+
+		encrypted := newJob("")
+		encrypted.EncodedArgs = []byte(`{"river:encrypted":"c2VjcmV0"}`)
+		wantFailure(t, locks.ByPayload("orderID").Work(t.Context(), encrypted, forbidden(t)), keyfunc.ErrMissing)
 
 		ran := false
 		err := locks.By(keyfunc.Optional(keyfunc.Payload("tenant"))).Work(t.Context(), newJob(""), func(ctx context.Context) error {

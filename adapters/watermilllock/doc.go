@@ -31,8 +31,8 @@
 // In the dedup window of [core.KeepFor] a message is nacked, too. To ack it instead, put middleware before this one, as in
 // the example of [ErrNotRun].
 //
-// When Redis does not answer, or the Locker is closed, the message is held for a second before it is nacked, so that it does not
-// come back in a tight loop.
+// A message is nacked a second after it has come at the earliest, also with [core.NoWait], too many [core.MaxWaiters] or a key that cannot
+// be used, and when Redis does not answer or the Locker is closed: so it does not come back in a tight loop.
 //
 // # Other middleware
 //
@@ -44,5 +44,6 @@
 //   - InstantAck before the lock loses messages whose key is busy.
 //   - Timeout before the lock bounds the wait, too.
 //
-// Close the Router first, then the Locker.
+// Close the Router first, then the Locker. A Subscriber of watermill-redisstream closes its client: give the Locker another one, or the
+// locks of its last messages end with their leases.
 package watermilllock

@@ -19,7 +19,7 @@ import (
 const (
 	// usualWait is how long a message waits. How many wait is not bounded: many brokers would deliver the others again at once.
 	usualWait = 5 * time.Second
-	// pause is how long a message is held that could not wait for its lock.
+	// pause is how long a message is held at least whose handler does not run: it may come back at once.
 	pause = time.Second
 )
 
@@ -117,6 +117,7 @@ func (t task) Payload() []byte { return t.Message.Payload }
 func (g *Guards) handle(m *message.Message, next message.HandlerFunc, key keyfunc.Func[*message.Message], opts []core.Option) (
 	produced []*message.Message, err error,
 ) {
+	began := time.Now()
 	k, err := key(m)
 	if errors.Is(err, keyfunc.ErrSkip) {
 		return next(m)
@@ -125,9 +126,10 @@ func (g *Guards) handle(m *message.Message, next message.HandlerFunc, key keyfun
 	outer := m.Context()
 	switch {
 	case err != nil:
+		hold(outer, began)
 		return nil, fmt.Errorf("watermilllock: the key of a message cannot be used: %w", err)
 	case locker == nil:
-		hold(outer)
+		hold(outer, began)
 		return nil, errNoLocker
 	}
 	ran, err := adapter.Do(outer, locker, k, func(ctx context.Context) (failure error) {
@@ -143,18 +145,16 @@ func (g *Guards) handle(m *message.Message, next message.HandlerFunc, key keyfun
 		return nil, err
 	}
 	adapter.Notify(outer, locker, core.Event{Kind: core.EventRefused, Err: err}, opts...)
-	switch {
-	case errors.Is(err, core.ErrInvalidKey):
+	hold(outer, began)
+	if errors.Is(err, core.ErrInvalidKey) {
 		return nil, fmt.Errorf("watermilllock: the key of a message cannot be used: %w", err)
-	case !errors.Is(err, core.ErrNotAcquired): // which waits as long as it was told to
-		hold(outer)
 	}
 	return nil, fmt.Errorf("%w: %w", ErrNotRun, err)
 }
 
-// hold waits for a pause, or until the message's context ends.
-func hold(ctx context.Context) {
-	timer := time.NewTimer(pause)
+// hold waits until a pause after a message has come, or until the message's context ends.
+func hold(ctx context.Context, came time.Time) {
+	timer := time.NewTimer(time.Until(came.Add(pause)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

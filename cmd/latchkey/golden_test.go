@@ -104,6 +104,7 @@ func TestGolden(t *testing.T) {
 		"show-redisson": {[]string{"show", "java"}, 0},
 	} {
 		exit, said := ask(t, server.Addr(), "", c.args...)
+		said = strings.ReplaceAll(said, server.Addr(), "redis:6379")
 		if exit != c.exit {
 			t.Errorf("%s: exit code %d, want %d", name, exit, c.exit)
 		}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/internal/contention"
+	"github.com/latchkey-go/latchkey/internal/visible"
 )
 
 // The form of -json, which docs/operations.md promises.
@@ -16,7 +18,8 @@ type (
 	}
 	lockJSON struct {
 		Key      string                   `json:"key"`
-		State    string                   `json:"state"`
+		Escaped  string                   `json:"escaped,omitempty"`
+		State    core.State               `json:"state"`
 		Form     string                   `json:"form,omitempty"`
 		TTL      int64                    `json:"ttl_ms"`
 		Attempt  int                      `json:"attempt,omitempty"`
@@ -50,7 +53,7 @@ func newListJSON(locks []found, total, leftOut int) listJSON {
 
 func newLockJSON(key string, info core.Info) lockJSON {
 	lock := lockJSON{
-		Key: key, State: contention.State(info), Form: info.Form, TTL: info.TTL.Milliseconds(), Attempt: info.Attempt,
+		Key: key, Escaped: contention.Escaped(key), State: contention.State(info), Form: info.Form, TTL: info.TTL.Milliseconds(), Attempt: info.Attempt,
 		Holders: []holderJSON{}, Waiting: contention.WaitingOf(info),
 	}
 	if info.Ticket != "" {
@@ -58,7 +61,7 @@ func newLockJSON(key string, info core.Info) lockJSON {
 	}
 	for _, h := range info.Holders {
 		holder := holderJSON{h.Owner, contention.ProcessOf(h.Owner), h.Count, h.Weight, h.HeldFor.Milliseconds(), h.TTL.Milliseconds(), nil}
-		if ago, ok := renewed(h); ok {
+		if ago, _, known := contention.Renewal(h); known {
 			ms := ago.Milliseconds()
 			holder.Renewed = &ms
 		}
@@ -69,8 +72,13 @@ func newLockJSON(key string, info core.Info) lockJSON {
 
 // printJSON prints a value in lines.
 func (p *program) printJSON(value any) error {
-	e := json.NewEncoder(p.stdout)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(value)
+	if err := e.Encode(value); err != nil {
+		return err
+	}
+	_, err := p.stdout.Write(visible.JSON(text.Bytes()))
+	return err
 }

@@ -132,6 +132,7 @@ func TestWhatThereIs(t *testing.T) {
 	} {
 		exit, said := ask(t, server.Addr(), "", c.args...)
 		said = pid.ReplaceAllString(spaces.ReplaceAllString(said, " "), "shop-eu")
+		said, _, _ = strings.Cut(said, "latchkey: looked ") // which has a test of its own
 		if want := strings.Join(c.want, "\n") + "\n"; (exit == exitFree) != strings.Contains(want, "state free") || said != want {
 			t.Errorf("%q: %d\n%s\nwant\n%s", c.args, exit, said, want)
 		}
@@ -201,6 +202,22 @@ func TestUnlockAsksFirst(t *testing.T) {
 	}
 }
 
+// Whoever unlocks an attempt learns that it is not forgotten, and how it would be.
+func TestUnlockOfAnAttempt(t *testing.T) {
+	server := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { client.Close() })
+	take(t, locker(t, client), "pay", adapter.Attempt("00112233445566778899aabbccddeeff", time.Hour, false))
+	if _, said := ask(t, server.Addr(), "n\n", "unlock", "pay"); !strings.Contains(said, "the next attempt is told so, or refused") {
+		t.Error(said)
+	}
+	for _, want := range []string{"unlock again to have the attempt forgotten\n", "Without the lock the next attempt counts as the first", "free: nothing to do\n"} {
+		if _, said := ask(t, server.Addr(), "y\n", "unlock", "pay"); !strings.Contains(said, want) {
+			t.Errorf("%s; want %s", said, want)
+		}
+	}
+}
+
 func TestUnlockOneOfSeveral(t *testing.T) {
 	server := miniredis.RunT(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
@@ -234,7 +251,11 @@ func TestUnlockOneOfSeveral(t *testing.T) {
 	server.HSet("lock:tenant", "mode", "h7 ab 60000")
 	unlocks("n\n", 1, "a task of asynqlock competes with others, and Resume fails", nil, "tenant")
 	unlocks("", 0, "freed", nil, "-y", "tenant")
+	server.Set("lock:tenant", "theirs")
+	unlocks("n\n", 1, "state  foreign", nil, "tenant")
+	unlocks("n\n", 1, "This is no lock of latchkey", nil, "tenant")
+	unlocks("", 0, "freed", nil, "-y", "tenant")
 	if server.Exists("lock:tenant") {
-		t.Error("it is still parked")
+		t.Error("it is still there")
 	}
 }

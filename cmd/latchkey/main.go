@@ -3,10 +3,10 @@
 //	latchkey ls [-state s] [-held-for d] [-waiting] [-json] [PART]
 //	                                  lists the locks, or those with PART in their key, those in a state, those
 //	                                  that were held for long, or those that processes wait for
-//	latchkey show [-idempotent scope] [-json] KEY
+//	latchkey show [-idempotent scope] [-escaped] [-json] KEY
 //	                                  shows who has a lock and who waits for it, or that of the request with
 //	                                  an Idempotency-Key
-//	latchkey unlock [-y] [-owner o] KEY
+//	latchkey unlock [-y] [-owner o] [-escaped] KEY
 //	                                  frees a lock, whoever has it, or evicts one of several holders;
 //	                                  asks first
 //	latchkey run [-wait d] [-lease d] [-keep d] [-E n] KEY -- COMMAND [ARGUMENT...]
@@ -22,8 +22,9 @@
 // KEY must stand directly before the --, and cannot begin with a dash there: a script's variable
 // that is empty, or looks like a flag, is refused. The command of run gets LATCHKEY_KEY and LATCHKEY_TOKEN,
 // the fencing token, in its environment, and not LATCHKEY_REDIS. It runs in a process group of its own, which gets the signals that latchkey
-// gets; where the standard input is a terminal it stays in the terminal's. If the lock is lost the
-// group is sent SIGTERM, and SIGKILL after 5 s. The lock is released when the command ends. With
+// gets; where there is a terminal it stays in the terminal's, so that it can ask there. If the lock is lost the
+// group is sent SIGTERM, and SIGKILL after 5 s. The lock is released when the command has ended, and all that it has
+// started and that has, as with flock, not closed what it inherits; a signal ends that wait after 5 s. With
 // -keep it stays taken afterwards, until so long after it was taken, if the command has ended with 0. On
 // Linux the command is killed when latchkey is, but not what it has started, nor a set-user-ID program. A command that
 // has become another user's, as by sudo, gets no signal: that is said on the standard error, and it goes on.
@@ -43,6 +44,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/url"
 	"os"
 	"runtime"
 
@@ -76,8 +78,8 @@ type program struct {
 
 const usage = `usage:
        latchkey ls [-state s] [-held-for d] [-waiting] [-json] [PART]
-       latchkey show [-idempotent scope] [-json] KEY
-       latchkey unlock [-y] [-owner o] KEY
+       latchkey show [-idempotent scope] [-escaped] [-json] KEY
+       latchkey unlock [-y] [-owner o] [-escaped] KEY
        latchkey run [-wait d] [-lease d] [-keep d] [-E n] KEY -- COMMAND [ARGUMENT...]
        latchkey version
 
@@ -143,6 +145,18 @@ func (p *program) flags(name string) *flag.FlagSet {
 	f.StringVar(&p.redis, "redis", p.redis, "`address` of Redis: host:port, or a URL; by default LATCHKEY_REDIS, or localhost:6379")
 	f.StringVar(&p.prefix, "prefix", p.prefix, "what the `names` of locks begin with in Redis, also LATCHKEY_PREFIX")
 	return f
+}
+
+// key reads the flags, and a KEY.
+func (p *program) key(f *flag.FlagSet, args []string) (key string, err error) {
+	escaped := f.Bool("escaped", false, "KEY is escaped as in a URL's query, and in the JSON of a key that is not UTF-8")
+	if err := p.parse(f, args, 1, 1); err != nil || !*escaped {
+		return f.Arg(0), err
+	}
+	if key, err = url.QueryUnescape(f.Arg(0)); err != nil {
+		return "", fmt.Errorf("%w: -escaped: %w", errUsage, err)
+	}
+	return key, nil
 }
 
 // parse reads the flags, and as many arguments as are needed.

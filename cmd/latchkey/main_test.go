@@ -43,13 +43,20 @@ type process struct {
 // launch starts latchkey.
 func launch(t *testing.T, redis string, args ...string) *process {
 	t.Helper()
+	return start(t, command(t, redis, args...))
+}
+
+// command is a latchkey that has not been started.
+func command(t *testing.T, redis string, args ...string) *exec.Cmd {
+	t.Helper()
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append(os.Environ(), "TEST_AS_LATCHKEY=1", "LATCHKEY_REDIS="+redis)
-	return start(t, cmd)
+	leaveTerminal(cmd)
+	return cmd
 }
 
 // start starts a command, of latchkey.

@@ -15,20 +15,29 @@ var (
 
 // group is the process of a command, where there are no process groups. It gets itself
 // what is typed.
-type group struct{ cmd *exec.Cmd }
+type group struct {
+	cmd   *exec.Cmd
+	empty chan struct{} // closed: what the command has started is not known
+}
 
-func newGroup(cmd *exec.Cmd) *group { return &group{cmd} }
+// startGroup starts a command. An error means that nothing runs.
+func startGroup(cmd *exec.Cmd) (*group, error) {
+	g := &group{cmd, make(chan struct{})}
+	close(g.empty)
+	return g, cmd.Start()
+}
 
-func (g *group) forward(os.Signal) error  { return nil }
-func (g *group) end() error               { return g.kill() } // nothing asks it to end
-func (g *group) kill() error              { return g.cmd.Process.Kill() }
-func (g *group) awaitEnd(<-chan struct{}) {}
+func (g *group) forward(os.Signal) error { return nil }
+func (g *group) end() error              { return g.kill() } // nothing asks it to end
+func (g *group) kill() error             { return g.cmd.Process.Kill() }
+func (g *group) stops() <-chan os.Signal { return nil }
+func (g *group) isStopped() bool         { return false }
 
-// exitOf is the exit code of a command that has ended.
-func exitOf(cmd *exec.Cmd, err error) (int, error) {
+// exit is the exit code of the command, which has ended.
+func (g *group) exit(err error) (int, error) {
 	var exited *exec.ExitError
 	if err != nil && !errors.As(err, &exited) {
 		return 0, err
 	}
-	return cmd.ProcessState.ExitCode(), nil
+	return g.cmd.ProcessState.ExitCode(), nil
 }

@@ -51,7 +51,8 @@ func TestRightsOfAnOperator(t *testing.T) {
 				}
 			}
 		}
-		does(rules, []any{"acl", "log", "reset"}, []any{"flushall"}, []any{"hset", "lock:redisson", "c0ffee:1", "1"})
+		does(rules, []any{"acl", "log", "reset"}, []any{"flushall"}, []any{"hset", "lock:redisson", "c0ffee:1", "1"},
+			[]any{"set", "lock:string", "theirs"})
 		k := take(t, l, "held")
 		ctx, cancel := context.WithCancel(t.Context())
 		gaveUp := make(chan struct{})
@@ -69,7 +70,7 @@ func TestRightsOfAnOperator(t *testing.T) {
 		_ = take(t, l, "window", core.KeepFor(time.Hour)).Unlock(t.Context())
 		does([]any{"script", "flush"})
 
-		commands := [][]string{{"ls"}, {"ls", "-waiting"}, {"show", "held"}, {"show", "shared"}}
+		commands := [][]string{{"ls"}, {"ls", "-waiting"}, {"show", "held"}, {"show", "shared"}, {"show", "string"}}
 		if unlocks {
 			commands = append(commands, []string{"unlock", "-y", "-owner", "one", "shared"}, []string{"unlock", "-y", "window"},
 				[]string{"unlock", "-y", "held"}, []string{"unlock", "-y", "redisson"})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
+	"github.com/latchkey-go/latchkey/core/adapter"
 )
 
 // killAfter is how long a command may take to end when its lock was lost.
@@ -52,7 +53,7 @@ func (p *program) run(ctx context.Context, args []string) (int, error) {
 	if cmd.Err != nil {
 		return 0, cmd.Err
 	}
-	locker, disconnect, err := p.connect(ctx, opts...)
+	locker, disconnect, err := p.connect(ctx, append(opts, adapter.MayLast())...)
 	if err != nil {
 		return 0, err
 	}
@@ -144,35 +145,67 @@ func acquire(ctx context.Context, cancel func(), locker *core.Locker, key string
 	}
 }
 
-// supervise runs a command: it gets the signals, and is ended when the lock is lost.
+// supervise runs a command: it gets the signals, and is ended when the lock is lost. What it has started is waited for, too.
 func supervise(cmd *exec.Cmd, lost <-chan struct{}, signals <-chan os.Signal) (exit int, err error) {
-	g := newGroup(cmd)
-	if err := cmd.Start(); err != nil {
+	g, err := startGroup(cmd)
+	if err != nil {
 		return 0, err
+	}
+	say := func(format string, args ...any) { fmt.Fprintf(cmd.Stderr, "latchkey: "+format+"\n", args...) }
+	outlives := func(err error) {
+		if errors.Is(err, os.ErrPermission) {
+			say("THE LOCK IS LOST, but process %d, or what it has started, GOES ON: another user has it, so it cannot be ended from here", cmd.Process.Pid)
+		}
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
+	stops := g.stops()
+	var empty <-chan struct{} // nil while the command runs
+	var late, enough <-chan time.Time
+	isLost, isKilled := false, false
 	for {
 		select {
 		case err := <-ended:
-			return exitOf(cmd, err)
+			if exit, err = g.exit(err); err != nil {
+				return 0, err
+			}
+			stops, empty = nil, g.empty
+			if !isLost {
+				late = time.After(time.Second)
+			} else if isKilled {
+				enough = time.After(time.Second)
+			}
+		case <-empty:
+			return exit, nil
+		case <-late:
+			say("the command has ended, and what it has started GOES ON: the lock stays held until that ends")
+		case <-stops:
+			if g.isStopped() {
+				say("process %d, the command, is STOPPED: the lock stays held until it goes on, and ends", cmd.Process.Pid)
+			}
 		case s := <-signals:
 			if errors.Is(g.forward(s), os.ErrPermission) {
-				fmt.Fprintf(cmd.Stderr, "latchkey: NOT SENT to process %d, which another user has: the signal %v. The lock stays held until the process ends\n", cmd.Process.Pid, s)
+				say("NOT SENT to process %d, which another user has: the signal %v. The lock stays held until the process ends", cmd.Process.Pid, s)
+			}
+			if empty != nil && enough == nil && slices.Contains(ending, s) {
+				enough = time.After(killAfter)
 			}
 		case <-lost:
-			outlives := func(err error) {
-				if errors.Is(err, os.ErrPermission) {
-					fmt.Fprintf(cmd.Stderr, "latchkey: THE LOCK IS LOST, but process %d, or what it has started, GOES ON: another user has it, so it cannot be ended from here\n", cmd.Process.Pid)
-				}
-			}
+			lost, isLost = nil, true
 			outlives(g.end())
-			killed := make(chan struct{})
-			kill := time.AfterFunc(killAfter, func() { outlives(g.kill()); close(killed) })
-			defer kill.Stop()
-			err := <-ended
-			g.awaitEnd(killed)
-			return exitOf(cmd, err)
+			enough = time.After(killAfter)
+		case <-enough:
+			switch enough = nil; {
+			case isLost && !isKilled:
+				isKilled = true
+				outlives(g.kill())
+				if empty != nil {
+					enough = time.After(time.Second)
+				}
+			case empty != nil:
+				say("what the command has started GOES ON WITHOUT THE LOCK: it cannot be ended from here")
+				return exit, nil
+			}
 		}
 	}
 }

@@ -18,6 +18,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
+// leaveTerminal starts a command as cron does.
+func leaveTerminal(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+
 // patient is a command that starts another one, and ends with 9 a while after SIGTERM.
 const patient = `trap 'echo "got it"; exit 9' TERM; sh -c 'echo ready $$; exec sleep 1000' & while :; do wait; done`
 
@@ -82,15 +85,26 @@ func TestASignalEndsACommandThatIsStopped(t *testing.T) {
 		t.Skip("only Linux shows that a process is stopped")
 	}
 	server := redistest.Start(t)
-	p := launch(t, server.Addr(), "run", "k", "--", "sh", "-c", "echo ready $$; kill -STOP $$; exec sleep 1000")
-	command := pidIn(t, p.next())
+	said, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	cmd := command(t, server.Addr(), "run", "k", "--", "sh", "-c", "echo ready $$; kill -STOP $$; exec sleep 1000")
+	cmd.Stderr = said
+	p := start(t, cmd)
+	stopped := pidIn(t, p.next())
 	redistest.Await(t, patience, "the command to be stopped", func() bool {
-		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", command))
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", stopped))
 		return strings.Contains(string(stat), ") T ")
+	})
+	redistest.Await(t, patience, "that it is said", func() bool {
+		text, err := os.ReadFile(said.Name())
+		return err == nil && strings.Contains(string(text), fmt.Sprintf("process %d, the command, is STOPPED", stopped))
 	})
 	p.signal(syscall.SIGTERM)
 	if code, _ := p.exit(); code != 128+15 {
-		t.Errorf("%d, %s", code, p.said.String())
+		t.Error(code)
 	}
 }
 
@@ -145,24 +159,41 @@ func TestTheCommandEndsWithTheLock(t *testing.T) {
 	}
 }
 
-// Whoever types Ctrl-C reaches both, so the command gets the signal once; and it can read.
-func TestAtATerminalTheCommandStaysInItsGroup(t *testing.T) {
-	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer terminal.Close()
-	if !isTerminal(terminal) {
-		t.Error("a terminal is none")
-	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
+// The lock lasts for as long as anything that the command has started, as with flock.
+func TestTheLockOutlivesTheCommand(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	t.Chdir(t.TempDir())
+	if err := syscall.Mkfifo("go", 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defer null.Close()
-	if isTerminal(null) || isTerminal(strings.NewReader("")) {
-		t.Error("what a cron job has is a terminal")
+	const leaves = `sh -c 'echo ready; read line < go; echo done' & exit 3`
+	p := launch(t, server.Addr(), "run", "k", "--", "sh", "-c", leaves)
+	p.next()
+	other := launch(t, server.Addr(), "run", "-wait", "1s", "k", "--", "echo", "two at once")
+	if code, out := other.exit(); code != 1 || out != "" {
+		t.Errorf("%d, %q", code, out)
 	}
+	letGo(t)
+	if code, out := p.exit(); code != 3 || out != "done\n" || !strings.Contains(p.said.String(), "GOES ON: the lock stays held") {
+		t.Errorf("%d, %q, %s", code, out, p.said.String())
+	}
+	p = launch(t, server.Addr(), "run", "k", "--", "sh", "-c", leaves)
+	p.next()
+	p.signal(syscall.SIGTERM)
+	if code, _ := p.exit(); code != 3 && code != 128+15 {
+		t.Errorf("%d, %s", code, p.said.String())
+	}
+	t.Setenv(killsAfter, "500ms")
+	p = launch(t, server.Addr(), "run", "-lease", "3s", "k", "--", "sh", "-c", `sh -c 'trap "" TERM; echo ready $$; read line < go' & exit 0`)
+	child := pidIn(t, p.next())
+	if err := client.Del(t.Context(), "lock:k").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := p.exit(); code != 75 {
+		t.Errorf("%d, %s", code, p.said.String())
+	}
+	awaitDeath(t, child)
 }
 
 // Nobody renews the lock of a latchkey that was killed: its command must not outlive it.

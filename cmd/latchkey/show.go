@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/core/adapter"
+	"github.com/latchkey-go/latchkey/internal/contention"
 	"github.com/latchkey-go/latchkey/internal/guard"
 )
 
@@ -18,7 +19,8 @@ func (p *program) show(ctx context.Context, args []string) (int, error) {
 	f := p.flags("latchkey show")
 	scope := f.String("idempotent", "", "KEY is an Idempotency-Key of this `scope`, such as value.userID=42: shows the lock of the request")
 	asJSON := f.Bool("json", false, "as JSON")
-	if err := p.parse(f, args, 1, 1); err != nil {
+	key, err := p.key(f, args)
+	if err != nil {
 		return 0, err
 	}
 	locker, disconnect, err := p.connect(ctx, adapter.Looking())
@@ -26,29 +28,33 @@ func (p *program) show(ctx context.Context, args []string) (int, error) {
 		return 0, err
 	}
 	defer disconnect()
-	key := f.Arg(0)
 	if *scope != "" {
 		if key, err = guard.LockKey(*scope, key); err != nil {
 			return 0, fmt.Errorf("%w: %w", errUsage, err)
 		}
 	}
-	info, err := locker.Inspect(ctx, key)
+	info, err := inspectPatiently(ctx, locker, key)
 	switch {
 	case err != nil:
 		return 0, err
 	case *asJSON:
 		err = p.printJSON(newLockJSON(key, info))
 	default:
-		p.print(*scope, key, info)
+		p.print(ctx, *scope, key, info)
 	}
-	if !info.Locked {
-		return exitFree, err
+	if info.Locked {
+		return 0, err
 	}
-	return 0, err
+	if !*asJSON {
+		client := newClient(p.url())
+		defer client.Close()
+		p.sayWhere(ctx, client)
+	}
+	return exitFree, err
 }
 
 // print shows what Redis says of a key, which may be that of a request of a scope.
-func (p *program) print(scope, key string, info core.Info) {
+func (p *program) print(ctx context.Context, scope, key string, info core.Info) {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	defer w.Flush()
 	fmt.Fprintf(w, "key\t%s\nstate\t%s\n", plain(key), state(info))
@@ -59,12 +65,12 @@ func (p *program) print(scope, key string, info core.Info) {
 			fmt.Fprintf(w, "permits\t%d\n", h.Weight)
 		}
 		fmt.Fprintf(w, "holds\t%d\nheld\t%s\nleft\t%s\n", h.Count, span(h.HeldFor), left(h.TTL))
-		if ago, ok := renewed(h); ok {
-			overdue := ""
-			if ago > h.Lease/2 {
-				overdue = ": overdue"
+		if ago, overdue, known := contention.Renewal(h); known {
+			stopped := ""
+			if overdue {
+				stopped = ": it does not renew"
 			}
-			fmt.Fprintf(w, "renewed\t%s ago, due every %s%s\n", ago.Round(100*time.Millisecond), (h.Lease / 3).Round(time.Millisecond), overdue)
+			fmt.Fprintf(w, "renewed\t%s ago, due every %s%s\n", ago.Round(100*time.Millisecond), (h.Lease / 3).Round(time.Millisecond), stopped)
 		}
 	}
 	if info.Attempt > 0 {
@@ -76,6 +82,9 @@ func (p *program) print(scope, key string, info core.Info) {
 			fmt.Fprintf(w, "handed over by\t%s\n", plain(info.HandedOverBy))
 			printProcess(w, "", info.HandedOverBy)
 		}
+	}
+	if info.State == core.StateAnswered && p.hasNoAnswer(ctx, key) {
+		fmt.Fprintln(w, "answer\tnone: the work is done, and its answer could not be stored; whoever asks again gets 409")
 	}
 	if info.Locked && info.Holders == nil {
 		fmt.Fprintf(w, "left\t%s\n", left(info.TTL))
@@ -96,6 +105,19 @@ func (p *program) print(scope, key string, info core.Info) {
 	if !info.Locked {
 		p.hint(w, scope, key)
 	}
+}
+
+// hasNoAnswer says that an answer of an idempotent request stands for one that was too large to be stored.
+func (p *program) hasNoAnswer(ctx context.Context, key string) bool {
+	if !strings.HasPrefix(key, "idempotent:") { // those keys are not escaped in Redis
+		return false
+	}
+	client := newClient(p.url())
+	defer client.Close()
+	mode, _ := client.HGet(ctx, p.prefix+key, "mode").Result() // the time and the digest of the request
+	_, request, _ := strings.Cut(mode, " ")
+	length, err := client.HStrLen(ctx, p.prefix+key, answerField).Result()
+	return err == nil && request != "" && length == int64(len(request)+len(" "))
 }
 
 // printProcess shows the process of an owner, if its text shows one.

@@ -14,7 +14,9 @@ import (
 // columns are those of a terminal.
 const columns = 80
 
-func state(info core.Info) string { return strings.ReplaceAll(contention.State(info), "_", " ") }
+func state(info core.Info) string {
+	return strings.ReplaceAll(string(contention.State(info)), "_", " ")
+}
 
 // left is how long a lock, or a holder, lasts if nobody renews it.
 func left(ttl time.Duration) string {
@@ -22,12 +24,6 @@ func left(ttl time.Duration) string {
 		return "no end"
 	}
 	return ttl.Round(100 * time.Millisecond).String()
-}
-
-// renewed is how long ago a holder has renewed its lease, or taken the lock; false where nobody renews it, or Redis does not tell.
-func renewed(h core.Holder) (ago time.Duration, ok bool) {
-	ago = h.Lease - h.TTL
-	return ago, h.Lease > 0 && h.TTL >= 0 && ago >= 0
 }
 
 // span is how long something has lasted, as far as that is known.

@@ -5,6 +5,7 @@ package adapter
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -40,9 +41,9 @@ func LoggerOf(locker *core.Locker) *slog.Logger { return inside.LoggerOf(locker)
 
 // LookUp is for the log of a call that was refused. It calls then, once, with the state of a lock and how
 // many calls of this process wait for it. Redis is asked in the background, at most once in 0.9 s for all
-// locks of the Locker, and for [core.Timeout] at most; [core.Locker.Close] waits for that and for then,
-// which must not block. If Redis is not asked, LookUp itself calls then; asked is false then, as it is
-// when Redis does not answer, and info is empty. It does not block, and is safe for concurrent use.
+// locks of the Locker, and for [core.Timeout] at most. Then the call has its turn among the lines of [core.Logger], and
+// is left out where too many wait; [core.Locker.Close] waits for it as for these. If Redis is not asked, LookUp itself calls
+// then. Where Redis is not asked, or does not answer, asked is false and info is empty. It does not block, and is safe for concurrent use.
 func LookUp(locker *core.Locker, key string, then func(info core.Info, waiting int, asked bool)) {
 	inside.LookUp(locker, key, then)
 }
@@ -75,10 +76,16 @@ func Do(
 	return ran, err
 }
 
-// DoAll is [core.Locker.DoAll], and reports whether fn has run. If not, err says why there are no locks.
+// maxKeys is how many keys a request or task may have: others choose them.
+const maxKeys = 64
+
+// DoAll is [core.Locker.DoAll] for 64 keys at most, and reports whether fn has run. If not, err says why there are no locks.
 func DoAll(
 	ctx context.Context, locker *core.Locker, keys []string, fn func(context.Context) error, opts ...core.Option,
 ) (ran bool, err error) {
+	if len(keys) > maxKeys {
+		return false, fmt.Errorf("%w: %d keys, at most %d are allowed", core.ErrInvalidKey, len(keys), maxKeys)
+	}
 	err = locker.DoAll(ctx, keys, noting(&ran, fn), opts...)
 	return ran, err
 }

@@ -32,7 +32,7 @@ var hexadecimal = regexp.MustCompile(`^[0-9a-f]{16,128}$`)
 //
 //   - [Answer]: done.
 //   - [core.Lock.Abort]: failed. The next attempt may be made; after the first the key is free again.
-//   - [core.Lock.Unlock], or the end of the lease: unknown. The next attempt is made, or refused with
+//   - [core.Lock.Unlock], [core.Locker.ForceUnlock], or the end of the lease: unknown. The next attempt is made, or refused with
 //     [ErrOutcomeUnknown] if refuse is set. Redis remembers the attempt for known.
 //
 // A call whose context holds the lock fails with [core.ErrDeadlock]. [core.Once] is made of the same.

@@ -48,11 +48,11 @@ func Validate(opts ...core.Option) error {
 }
 
 // Fallback gives an adapter defaults of its own for [core.Wait], [core.NoWait] and [core.MaxWaiters],
-// where neither [core.New] nor an earlier option says otherwise. Other options, and bad ones, are refused.
+// where neither [core.New] nor another option says otherwise. [NoWindow] goes with it. Other options, and bad ones, are refused.
 func Fallback(opts ...core.Option) core.Option {
 	own, err := inside.Settings(nil, opts)
 	others := *own
-	others.Wait, others.MaxWaiters = nil, nil
+	others.Wait, others.NoWindow, others.MaxWaiters = nil, false, nil
 	return inside.Option(func(s *settings) {
 		switch {
 		case err != nil:
@@ -61,13 +61,18 @@ func Fallback(opts ...core.Option) core.Option {
 			s.Fail("Fallback takes Wait, NoWait and MaxWaiters only: give other options to the call")
 		}
 		if s.Wait == nil {
-			s.Wait = own.Wait
+			s.Wait, s.NoWindow = own.Wait, own.NoWindow
 		}
 		if s.MaxWaiters == nil {
 			s.MaxWaiters = own.MaxWaiters
 		}
 	})
 }
+
+// NoWindow has a call wait for a lock that somebody holds, and for no dedup window: that refuses the call at once, or when it
+// begins. [core.Wait] and [core.NoWait] after it are for both again. For a repeated request would otherwise run if it came
+// shortly before the end of the window.
+func NoWindow() core.Option { return inside.Option(func(s *settings) { s.NoWindow = true }) }
 
 // Waits returns how long calls with the options wait, and how many of them; nil where nothing says so.
 func Waits(opts ...core.Option) (longest *time.Duration, most *int) {
@@ -116,8 +121,12 @@ func Looking() core.Option {
 	})
 }
 
+// MayLast is for work that holds a lock for as long as it takes: the log does not say that it is held for long.
+func MayLast() core.Option { return inside.Option(func(s *settings) { s.MayLast = true }) }
+
 // Once is for middleware that calls [core.Once] with options that it has checked before, by [Validate]. It comes last: the options before
-// it, such as [core.KeepFor] and [core.RefuseUnknown], are taken as [core.Once] takes them.
+// it, such as [core.KeepFor] and [core.RefuseUnknown], are taken as [core.Once] takes them. A call with it takes no error of the run of
+// another call, which has its own retries: it runs by itself.
 func Once() core.Option { return inside.Once() }
 
 // VoidTicket is [core.Lock.DropWindow] for work that is not tried again: its release frees also a lock that was resumed,

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 // Dedup answers ten identical requests, sent at once by one user, with one 200 and
 // nine 409. Then a client pays, whose connection breaks: it sends the request again, with the
 // same Idempotency-Key, until it has the answer, and has paid once (payment.go).

@@ -1,4 +1,6 @@
-// Echo moves money between accounts with echo v5. A transfer reads and writes two accounts, so
+//go:build go1.25
+
+// Echo moves money between accounts with echo v4. A transfer reads and writes two accounts, so
 // it needs the locks of both, and transfers that cross one another must not wait for one
 // another. Two servers get a storm of such transfers: without a lock, with one lock inside of
 // the other, and with both together.
@@ -7,7 +9,7 @@
 //	go run ./examples/echo -redis localhost:6379  # on a real one
 //	go run ./examples/echo -serve :8080           # serves until interrupted, for curl
 //
-// For echo v4 import github.com/latchkey-go/latchkey/echolock: the same functions.
+// For echo v5 import github.com/latchkey-go/latchkey/adapters/echo5lock: the same functions.
 package main
 
 import (
@@ -29,11 +31,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v5"
+	"github.com/labstack/echo/v4"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/echolock/v5"
+	"github.com/latchkey-go/latchkey/echolock"
 	"github.com/latchkey-go/latchkey/examples/internal/start"
 	"github.com/latchkey-go/latchkey/keyfunc"
 )
@@ -117,12 +119,12 @@ func newApp(b *bank, locker *core.Locker) *echo.Echo {
 
 // answerError sees a refusal as any other error: an *echo.HTTPError, with the reason
 // inside.
-func answerError(c *echo.Context, err error) {
+func answerError(err error, c echo.Context) {
 	if errors.Is(err, core.ErrNotAcquired) {
 		_ = c.String(http.StatusConflict, "another transfer of these accounts is under way")
 		return
 	}
-	echo.DefaultHTTPErrorHandler(false)(c, err)
+	c.Echo().DefaultHTTPErrorHandler(err, c)
 }
 
 // bank keeps accounts in Redis, and relies on those who call it for their order.
@@ -132,7 +134,7 @@ type bank struct {
 	worked atomic.Int64 // for how long transfers were at work, in ns
 }
 
-func (b *bank) transfer(c *echo.Context) error {
+func (b *bank) transfer(c echo.Context) error {
 	began := time.Now()
 	defer func() { b.worked.Add(int64(time.Since(began))) }()
 	var t transfer

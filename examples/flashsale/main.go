@@ -1,3 +1,5 @@
+//go:build go1.25
+
 // Flashsale sells a limited stock to a crowd, first without a lock, then with
 // one, over two servers that keep the stock in Redis.
 //

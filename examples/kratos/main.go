@@ -4,7 +4,9 @@
 //
 // Kratos finds path parameters by gorilla's mux, which does not tell net/http of them: so a key function asks mux, in
 // place of ByParam. It needs a filter of the route, as here, or of srv.Route. A filter of the whole server runs before the
-// route is known: use ByHeader or ByQuery there, which fit routes of generated code, too.
+// route is known: use ByHeader or ByQuery there, which fit routes of generated code, too. Generated code takes a field by its JSON name and
+// by that in the proto file: where a json_name makes these two differ in more than "_", ByQuery sees one of them only, and a client could give
+// the other one. Use a key function that refuses it.
 //
 // Kratos ends a request's context after the Timeout of the server, one second if it does not say so: a request that waits for its
 // lock is refused then, and a handler that has waited has the rest of that time.

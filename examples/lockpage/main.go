@@ -1,3 +1,5 @@
+//go:build go1.25
+
 // Lockpage is a process that holds locks and waits for some, with a page to watch
 // them: open the address that it prints.
 //

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 // Nethttp guards routes of net/http's ServeMux: paying and cancelling one order
 // exclude each other, other orders go on, and a receipt is sent once in two seconds. A report is
 // read by many at once, and rebuilt by one alone.

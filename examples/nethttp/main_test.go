@@ -64,8 +64,9 @@ func TestEveryMetricMoves(t *testing.T) {
 	s.redis.SetError("")
 
 	// These tell of messages that do not arrive, which takes another process, of what lasts for a
-	// moment only, and of the version.
-	still := []string{"latchkey_missed_grants_total", "latchkey_unheard_total", "latchkey_pending_compensations", "latchkey_build_info"}
+	// moment only, of the version, and of an overload.
+	still := []string{"latchkey_missed_grants_total", "latchkey_unheard_total", "latchkey_pending_compensations", "latchkey_build_info",
+		"latchkey_redis_overloaded", "latchkey_redis_shed_total", "latchkey_redis_window"}
 	last := s.scrape()
 	for _, metric := range s.metrics() {
 		if slices.Contains(still, metric) {

@@ -1,7 +1,7 @@
 // Not under latchkey's own path, as in your module.
 module example.com/ratelimit
 
-go 1.25.0
+go 1.24.0
 
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0

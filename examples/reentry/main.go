@@ -1,3 +1,5 @@
+//go:build go1.25
+
 // Reentry shows what a reentrant lock is, and what entering it again costs:
 // placeOrder calls reserveStock, which calls writeAudit. Each of them locks the order
 // by itself, because each is also used alone, and whoever holds the lock comes in.

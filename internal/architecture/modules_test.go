@@ -1,6 +1,7 @@
 package architecture
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -18,6 +19,12 @@ var (
 	released    = regexp.MustCompile(`(?m)^## (\d\S+)`)
 )
 
+// newerGo are adapters whose framework asks for a newer Go than core does.
+var newerGo = map[string]string{"adapters/echo5lock": "1.25.0", "adapters/fiberlock": "1.25.0"}
+
+// onGuard are adapters that stand on the guard, as those of this module do: their page says that both are updated together.
+var onGuard = []string{"adapters/echo5lock"}
+
 // An adapter is released together with what it stands on, and does not reach for what is internal there: the two modules
 // may be of different versions in a program.
 func TestModulesOfAdapters(t *testing.T) {
@@ -34,7 +41,7 @@ func TestModulesOfAdapters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := moduleRules{goLine.FindStringSubmatch(string(own))[1], "v" + released.FindStringSubmatch(string(changes))[1]}
+	goVersion, version := goLine.FindStringSubmatch(string(own))[1], "v"+released.FindStringSubmatch(string(changes))[1]
 	names, err := filepath.Glob(filepath.Join(root, "adapters", "*", "go.mod"))
 	if err != nil || len(names) == 0 {
 		t.Fatalf("the modules were not found: %v", err)
@@ -45,7 +52,7 @@ func TestModulesOfAdapters(t *testing.T) {
 			t.Fatal(err)
 		}
 		folder := path.Join("adapters", filepath.Base(filepath.Dir(name)))
-		for _, wrong := range want.faults(folder, string(text)) {
+		for _, wrong := range (moduleRules{cmp.Or(newerGo[folder], goVersion), version}).faults(folder, string(text)) {
 			t.Error(wrong)
 		}
 		if !strings.Contains(string(table), "](../"+folder+")") {
@@ -56,7 +63,7 @@ func TestModulesOfAdapters(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, imported := range imports["."] {
-			if strings.HasPrefix(imported, module+"/") && slices.Contains(strings.Split(imported, "/"), "internal") {
+			if strings.HasPrefix(imported, module+"/") && slices.Contains(strings.Split(imported, "/"), "internal") && !slices.Contains(onGuard, folder) {
 				t.Errorf("%s must not import %s: it is a module of its own", folder, imported)
 			}
 		}

@@ -14,6 +14,9 @@ import (
 // sleepers are what sleeps by the real clock in tests, each with its reason. Nothing
 // waits for something to happen in this way: that is for redistest.Await.
 var sleepers = map[string]string{
+	"benchmarks.TestOldLocksAndNewOnesExcludeOneAnother": "how long a lock is used, and how often an old process asks",
+	"core.TestOldAndNewProcessesOnOneName":               "likewise",
+
 	"internal/browser.TestLockPage":        "with -update only, for a picture with times as one meets them",
 	"internal/conformance.attemptCases":    "the harness runs these cases in bubbles",
 	"internal/conformance.backgroundCases": "likewise",

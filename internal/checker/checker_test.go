@@ -25,6 +25,7 @@ func with(v Visit, change func(*Visit)) Visit {
 
 func TestHistoriesAreJudged(t *testing.T) {
 	sharing := func(v *Visit) { v.Form.Shared = true }
+	downgraded := func(v *Visit) { v.Downgraded, v.Sharing = 20, 22 }
 	ofTwo := func(v *Visit) { v.Form.Permits = 2 }
 	ofThree := func(v *Visit) { v.Form.Permits = 3 }
 	twoOfThree := func(v *Visit) { v.Form.Permits, v.Form.Weight = 3, 2 }
@@ -90,6 +91,23 @@ func TestHistoriesAreJudged(t *testing.T) {
 			[]Visit{with(with(hold("a", 1, 10, 60), sharing), func(v *Visit) { v.Told = 15 }), hold("b", 2, 20, 30)},
 			false, porcupine.Illegal,
 		},
+		{"a sharer beside one that was downgraded", []Visit{with(hold("a", 1, 10, 50), downgraded), with(hold("b", 2, 21, 60), sharing)}, false, porcupine.Ok},
+		{"a sharer before that", []Visit{with(hold("a", 1, 10, 50), downgraded), with(hold("b", 2, 15, 60), sharing)}, true, porcupine.Illegal},
+		{"a sharer with a smaller token", []Visit{with(hold("a", 2, 10, 50), downgraded), with(hold("b", 1, 30, 60), sharing)}, false, porcupine.Illegal},
+		{"alone beside one that was downgraded", []Visit{with(hold("a", 1, 10, 50), downgraded), hold("b", 2, 30, 40)}, true, porcupine.Illegal},
+		{
+			"downgraded, as nobody has confirmed",
+			[]Visit{with(hold("a", 1, 10, 50), func(v *Visit) { v.Downgraded = 20 }), with(hold("b", 2, 30, 60), sharing)},
+			false, porcupine.Ok,
+		},
+		{
+			"a downgrade that nobody has confirmed, or done",
+			[]Visit{with(hold("a", 1, 10, 50), func(v *Visit) { v.Downgraded = 20 }), hold("b", 2, 60, 70)},
+			false, porcupine.Ok,
+		},
+		{"a downgrade after the lock had gone to another", []Visit{
+			with(hold("a", 1, 10, 60), func(v *Visit) { v.Told, v.Outcome, v.Downgraded, v.Sharing = 15, "lost", 35, 36 }), hold("b", 2, 20, 30),
+		}, false, porcupine.Illegal},
 		{"two of two", []Visit{with(hold("a", 1, 10, 30), ofTwo), with(hold("b", 2, 20, 50), ofTwo), with(hold("c", 3, 40, 60), ofTwo)}, false, porcupine.Ok},
 		{"three of two", []Visit{with(hold("a", 1, 10, 30), ofTwo), with(hold("b", 2, 20, 40), ofTwo), with(hold("c", 3, 25, 60), ofTwo)}, true, porcupine.Illegal},
 		{"one of three beside two of two", []Visit{with(hold("a", 1, 10, 30), ofTwo), with(hold("b", 2, 20, 40), ofTwo), with(hold("c", 3, 25, 60), ofThree)}, false, porcupine.Ok},

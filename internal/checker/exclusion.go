@@ -23,7 +23,7 @@ func Overlaps(visits []Visit) []string {
 		for _, v := range own {
 			held = slices.DeleteFunc(held, func(o Visit) bool { return o.End() <= v.Returned })
 			held = append(held, v)
-			if tooMany(held) {
+			if tooMany(held, v.Returned) {
 				shared := v.End()
 				for _, o := range held {
 					shared = min(shared, o.End())
@@ -35,16 +35,17 @@ func Overlaps(visits []Visit) []string {
 	return found
 }
 
-// tooMany says whether holders of one lock at the same time are more than they may be. The
+// tooMany says whether holders of one lock at a time are more than they may be. The
 // one with the greatest token came last, while all others had the lock.
-func tooMany(held []Visit) bool {
+func tooMany(held []Visit, at int64) bool {
 	held = slices.SortedFunc(slices.Values(held), func(a, b Visit) int { return cmp.Compare(a.Token, b.Token) })
 	var forms []Form
 	for _, v := range held {
-		if !v.Form.admits(forms) {
+		form := v.formAt(at)
+		if !form.admits(forms) {
 			return true
 		}
-		forms = append(forms, v.Form)
+		forms = append(forms, form)
 	}
 	return false
 }

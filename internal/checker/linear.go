@@ -13,9 +13,10 @@ import (
 
 // step is an operation on a lock, for the model.
 type step struct {
-	kind  string // acquire, release, lapse
+	kind  string // acquire, share, release, lapse
 	token int64
 	form  Form
+	sure  bool // somebody has confirmed it
 }
 
 // lockState is a lock in the model: who holds it, in the order in which they came; the
@@ -46,6 +47,7 @@ func (s lockState) forms() (forms []Form) {
 //	acquire  the form admits it beside those who hold, and the token is greater than all before. Of those that
 //	         may hold together it is greater than all of others only: a call may get what its process was
 //	         granted before the call began
+//	share    a holder that is alone lets others share it; one that nobody confirmed may come when it holds nothing
 //	release  a holder gives it back
 //	lapse    the lock of a holder ends by itself, or by an Unlock that nobody confirmed
 //
@@ -61,6 +63,15 @@ func lockModel(last int64) porcupine.Model {
 				}
 				held := append(slices.Clone(s.held), holder{op.token, op.form})
 				return op.token > s.before && op.form.admits(s.forms()), lockState{held, max(s.last, op.token), s.form, s.before}
+			}
+			if op.kind == "share" {
+				i := slices.IndexFunc(s.held, func(h holder) bool { return h.token == op.token })
+				if i < 0 {
+					return !op.sure, s
+				}
+				held := slices.Clone(s.held)
+				held[i].form = Form{Shared: true}
+				return true, lockState{held, s.last, held[i].form, s.last}
 			}
 			left := slices.DeleteFunc(slices.Clone(s.held), func(h holder) bool { return h.token == op.token })
 			return len(left) < len(s.held), lockState{left, s.last, s.form, s.before}
@@ -79,13 +90,16 @@ func lockModel(last int64) porcupine.Model {
 func operations(visits []Visit) []porcupine.Operation {
 	var ops []porcupine.Operation
 	add := func(kind string, v Visit, from, to int64) {
-		ops = append(ops, porcupine.Operation{Input: step{kind, v.Token, v.Form}, Call: from, Return: to})
+		ops = append(ops, porcupine.Operation{Input: step{kind, v.Token, v.Form, to != math.MaxInt64}, Call: from, Return: to})
 	}
 	for _, v := range visits {
 		if !v.Granted() {
 			continue
 		}
 		add("acquire", v, v.Called, v.Returned)
+		if v.Downgraded != 0 {
+			add("share", v, v.Downgraded, cmp.Or(v.Sharing, math.MaxInt64))
+		}
 		if v.Outcome == Confirmed {
 			add("release", v, v.Released, v.Done)
 		} else {

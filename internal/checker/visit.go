@@ -27,6 +27,9 @@ type Visit struct {
 	Deadline int64 `json:",omitempty"`
 	// Planned is when the holder means to unlock.
 	Planned int64 `json:",omitempty"`
+	// Downgraded is when the holder, which was alone, asked to share the lock; Sharing when it learned that others may.
+	Downgraded int64 `json:",omitempty"`
+	Sharing    int64 `json:",omitempty"`
 	// Told is when the holder learned that the lock is lost.
 	Told int64 `json:",omitempty"`
 	// Late is how long after Deadline the holder still believed in the lock,
@@ -43,6 +46,14 @@ const Confirmed = "confirmed"
 
 // Granted says whether the visit got the lock.
 func (v *Visit) Granted() bool { return v.Token != 0 }
+
+// formAt is how the visit holds the lock then; from its request to share it on others may share it.
+func (v *Visit) formAt(t int64) Form {
+	if v.Downgraded != 0 && t >= v.Downgraded {
+		return Form{Shared: true}
+	}
+	return v.Form
+}
 
 // String tells the visit in a line.
 func (v Visit) String() string {

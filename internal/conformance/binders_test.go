@@ -14,9 +14,9 @@ import (
 	echo4 "github.com/labstack/echo/v4"
 	echo5 "github.com/labstack/echo/v5"
 
+	"github.com/latchkey-go/latchkey/adapters/echo5lock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/echolock"
-	echolock5 "github.com/latchkey-go/latchkey/echolock/v5"
 	"github.com/latchkey-go/latchkey/ginlock"
 	"github.com/latchkey-go/latchkey/httplock"
 	"github.com/latchkey-go/latchkey/keyfunc"
@@ -61,7 +61,7 @@ var binders = []binder{
 				}
 				got(c.Request(), b.ID)
 				return nil
-			}, echolock5.By(key))
+			}, echo5lock.By(key))
 		}
 		return e
 	}},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/internal/guard"
+	"github.com/latchkey-go/latchkey/keyfunc"
 )
 
 var attemptCases = []conformanceCase{
@@ -185,8 +186,14 @@ var attemptCases = []conformanceCase{
 		if err != nil {
 			h.Fatal(err)
 		}
-		if text := report.String(); !strings.Contains(text, `by header "X-User" and header "Idempotency-Key" (idempotent)`) || report.Err() != nil {
+		if text := report.String(); !strings.Contains(text, `by header "X-User" and header "Idempotency-Key" (idempotent, in a scope that clients choose`) || report.Err() != nil {
 			h.Errorf("%s\n%v", text, report.Err())
+		}
+		for _, scope := range []keyfunc.Func[keyfunc.Request]{keyfunc.Value("userID"), keyfunc.Cookie("session"), keyfunc.Header("authorization"),
+			keyfunc.Join(keyfunc.Header("X-Shop"), keyfunc.Value("userID"))} {
+			if report, _ = h.build(post("/orders", idempotent(scope), ok)).(checkedServer).check(); strings.Contains(report.String(), "clients choose") {
+				h.Errorf("%s", report)
+			}
 		}
 	}},
 }

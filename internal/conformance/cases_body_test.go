@@ -116,11 +116,11 @@ var bodyCases = []conformanceCase{
 		h.wantProblem(sendBody(context.Background(), server, "POST", "/1", broken), http.StatusBadRequest, "secret")
 	}},
 	{"BufferBody: no body is no matter; a route without the parameter is not read", func(h *harness) {
-		cfg := &config{param: "id", bufferBody: 10}
+		guards := []guarding{{config: &config{param: "id", bufferBody: 10}}}
 		read := false
 		server := h.build(
-			post("/{id}/pay", []guarding{{config: cfg}}, h.wantsHeld("id=1")),
-			post("/health", []guarding{{config: cfg}}, func(http.ResponseWriter, *http.Request) {
+			post("/{id}/pay", guards, h.wantsHeld("id=1")),
+			post("/health", guards, func(http.ResponseWriter, *http.Request) {
 				if read {
 					h.Error("the body was read")
 				}

@@ -13,7 +13,7 @@ import (
 var checkCases = []conformanceCase{
 	{"RouteCheck tells what each route is guarded by, and what looks wrong", func(h *harness) {
 		orderID := keyfunc.Int(keyfunc.Param("orderID"))
-		optional := byKey(keyfunc.Optional(orderID))
+		optional := func() []guarding { return byKey(keyfunc.Optional(orderID)) }
 		either := func(r keyfunc.Request) (string, error) {
 			if v, declared := r.Param("orderID"); declared {
 				return "order:" + v, nil
@@ -37,8 +37,8 @@ var checkCases = []conformanceCase{
 			"/e/{other}":             {byKey(orderID), "", `does not declare the path parameter "orderID"`},
 			"/f/{order_id}":          {byParam("orderID"), "", `by the path parameter "orderID", but it declares "order_id"`},
 			"/g/{order_id}":          {byKey(keyfunc.Named("order", orderID)), "", `by the path parameter "orderID", but it declares "order_id"`},
-			"/h/{other}":             {optional, "", noRoute},
-			"/i/{other}/{orderID}":   {optional, `path parameter "orderID" (optional)`, ""},
+			"/h/{other}":             {optional(), "", noRoute},
+			"/i/{other}/{orderID}":   {optional(), `path parameter "orderID" (optional)`, ""},
 			"/j":                     {failOpen(keyfunc.Optional(keyfunc.Header("X-Shop"))), `header "X-Shop" (optional, FailOpen)`, ""},
 			"/k":                     {failOpen(keyfunc.Const[keyfunc.Request]("all")), `the constant "all" (FailOpen)`, ""},
 			"/u":                     {byKey(keyfunc.Const[keyfunc.Request]("all"), core.Shared()), `the constant "all" (shared)`, ""},

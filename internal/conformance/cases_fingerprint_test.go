@@ -1,11 +1,13 @@
 package conformance_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/guard"
 	"github.com/latchkey-go/latchkey/keyfunc"
@@ -114,6 +116,23 @@ var fingerprintCases = []conformanceCase{
 		if h.log.count(`compared="method, order"`) != 2 {
 			h.Errorf("the log is %s", h.log.text())
 		}
+	}},
+	{"Fingerprint: a number need not be an integer, for nothing is locked by it; a key's need", func(h *harness) {
+		s := h.shop(&guard.Idempotency{Fingerprint: keyfunc.Join(keyfunc.JSON("id"), keyfunc.Named("amount", keyfunc.JSON("sum.amount")))}, paid)
+		to := func(amount string) *httptest.ResponseRecorder {
+			body := `{"id":42,"sum":{"amount":` + amount + `}}`
+			return s.to("POST", "/orders", body, "Idempotency-Key", amount)
+		}
+		for _, amount := range []string{"10.5", "1e3", "-0", "18446744073709551616"} {
+			first := to(amount)
+			h.wantStatus(first, http.StatusCreated)
+			s.wantReplay(first, to(amount))
+		}
+		h.wantProblem(to("1.x"), http.StatusBadRequest)
+		s.wantRuns(4)
+		server := h.build(post("/orders", byKey(keyfunc.JSON("amount")), h.never()))
+		body := strings.NewReader(`{"amount":10.5}`)
+		h.wantProblem(sendBody(context.Background(), server, "POST", "/orders", body, "Content-Type", "application/json"), http.StatusBadRequest)
 	}},
 	{"Fingerprint: a request for which there is none is refused, and not taken for any other", func(h *harness) {
 		for name, none := range map[string]keyfunc.Func[keyfunc.Request]{

@@ -47,6 +47,23 @@ var flushCases = []conformanceCase{
 		}
 		shop.wantRuns(1)
 	}},
+	{"Idempotent: a status that follows an informational one by the framework's own writer is stored, and sent again", func(h *harness) {
+		if h.framework.name == "gin" {
+			return // it sends no other one then
+		}
+		shop := h.shop(nil, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(w, "paid")
+		})
+		s := h.serve(shop)
+		first := s.post("/orders", "X-User", "u7", "Idempotency-Key", "k")
+		again := s.post("/orders", "X-User", "u7", "Idempotency-Key", "k")
+		if first.Code != again.Code || again.Body.String() != "paid" {
+			h.Errorf("first %d, then %d %s", first.Code, again.Code, again.Body)
+		}
+		shop.wantRuns(1)
+	}},
 	{"Idempotent: trailers are sent again, declared ones and others", func(h *harness) {
 		for name, handle := range map[string]http.HandlerFunc{
 			"declared": func(w http.ResponseWriter, _ *http.Request) {

@@ -108,8 +108,9 @@ var idempotentCases = []conformanceCase{
 			h.wantStatus(first, http.StatusCreated)
 			s.wantReplay(first, s.order(`"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key)+`"`, "a"))
 		}
+		h.wantStatus(s.order(`"!~";v=1; a="b"`, "a"), http.StatusCreated) // parameters say nothing of the key
 		s.wantRuns(5)
-		for _, key := range []string{strings.Repeat("k", 256), `""`, `"`, `"a`, `"a"b"`, `"a\"`, `"a\b"`, "a b", `"a b"`, "é", "a\tb"} {
+		for _, key := range []string{strings.Repeat("k", 256), `""`, `"`, `"a`, `"a"b"`, `"a";`, `"a" ;v=1`, `"";v=1`, `"a\"`, `"a\b"`, "a b", `"a b"`, "é", "a\tb"} {
 			h.wantDraft(s.order(key, "a"), http.StatusBadRequest, malformed)
 		}
 		h.wantProblem(s.order("k", "a", "Idempotency-Key", "k"), http.StatusBadRequest) // which of them?

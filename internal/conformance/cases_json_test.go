@@ -48,6 +48,28 @@ var jsonCases = []conformanceCase{
 			}
 		}
 	}},
+	{"a body that middleware outside has read: 500 with the cause in the log, also with Optional", func(h *harness) {
+		for _, key := range []keyfunc.Func[keyfunc.Request]{keyfunc.JSON("id"), keyfunc.Optional(keyfunc.JSON("id"))} {
+			for _, whole := range []bool{true, false} {
+				r := post("/orders", byKey(key), h.never())
+				r.around = func(next func(), request func() *http.Request) {
+					buffer := make([]byte, 4)
+					_, _ = request().Body.Read(buffer)
+					if whole {
+						_, _ = io.Copy(io.Discard, request().Body)
+					}
+					next()
+				}
+				header := []string{"Content-Type", "application/json", "Content-Length", "17"}
+				w := sendBody(context.Background(), h.build(r), "POST", "/orders", strings.NewReader(`{"id":1,"x":"y"} `), header...)
+				h.wantProblem(w, http.StatusInternalServerError)
+				if h.log.count("the body was read before") != 1 {
+					h.Error("the log does not have the cause")
+				}
+				h.log.reset()
+			}
+		}
+	}},
 	{"a field twice, or in another letter case: 400", func(h *harness) {
 		server := h.build(post("/pay", byKey(keyfunc.JSON("id")), h.never()))
 		for _, body := range []string{`{"id":"secret1","id":"secret2"}`, `{"id":"secret1","ID":"secret2"}`, `{"Id":"secret1"}`} {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	echo4 "github.com/labstack/echo/v4"
@@ -15,6 +17,28 @@ import (
 )
 
 var keepforCases = []conformanceCase{
+	{"KeepFor: a repeated request never runs, however shortly before the end of the window it comes; one with Wait does", func(h *harness) {
+		for want, options := range map[int32][]core.Option{1: nil, 2: {core.Wait(3 * time.Second)}} {
+			var runs atomic.Int32
+			work := func(http.ResponseWriter, *http.Request) { time.Sleep(2 * time.Second); runs.Add(1) }
+			server := h.build(post("/orders/{orderID}", byParam("orderID", append(options, core.KeepFor(10*time.Second))...), work))
+			var clicks sync.WaitGroup
+			for _, after := range []time.Duration{0, 100, 200, 3000, 8000, 9000, 9990} {
+				clicks.Go(func() {
+					time.Sleep(after * time.Millisecond)
+					began := time.Now()
+					w := send(server, "POST", fmt.Sprint("/orders/", want))
+					if took := time.Since(began); want == 1 && after > 2000 && (w.Code != http.StatusConflict || took > 0) {
+						h.Errorf("a click in the window, after %d ms, was answered with %d after %v", after, w.Code, took)
+					}
+				})
+			}
+			clicks.Wait()
+			if runs.Load() != want {
+				h.Errorf("%d runs, want %d", runs.Load(), want)
+			}
+		}
+	}},
 	{"KeepFor: 409 after a success, Retry-After is the rest of the window, rounded up", func(h *harness) {
 		var o overlap
 		server := h.build(post("/orders/{orderID}", byParam("orderID", core.KeepFor(time.Minute), core.NoWait()), o.slow(10500*time.Millisecond)))

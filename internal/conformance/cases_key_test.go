@@ -1,7 +1,9 @@
 package conformance_test
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/latchkey-go/latchkey/keyfunc"
@@ -24,6 +26,29 @@ var keyCases = []conformanceCase{
 		for query, want := range map[string]string{"": "missing", "?q=1&q=2": "more than once", "?q=x": "malformed"} {
 			if w := send(server, "POST", "/"+query); !strings.Contains(w.Body.String(), want) {
 				h.Errorf("%q: %s", query, w.Body)
+			}
+		}
+	}},
+	{"a name beside that of the key that some binder takes for it: 400, also with Optional", func(h *harness) {
+		const name = "orderID"
+		for _, other := range []string{"orderId", "orderID[]", "order[ID]", "order.ID", "order_id", "order-id", "[orderID", "O_R_D_E_R[I]d"} {
+			for in, r := range map[string]struct {
+				key          keyfunc.Func[keyfunc.Request]
+				query, body  string
+				header, kind string
+			}{
+				"query":  {keyfunc.Query(name), "?orderID=1&" + url.QueryEscape(other) + "=secret", "", "Accept", "*/*"},
+				"cookie": {keyfunc.Cookie(name), "", "", "Cookie", "orderID=1; " + other + "=secret"},
+				"JSON":   {keyfunc.JSON(name), "", `{"orderID":1,"` + other + `":"secret"}`, "Content-Type", "application/json"},
+				"inside": {keyfunc.JSON("a." + name), "", `{"a":{"` + other + `":"secret","orderID":1}}`, "Content-Type", "application/json"},
+			} {
+				for _, key := range []keyfunc.Func[keyfunc.Request]{r.key, keyfunc.Optional(r.key)} {
+					server := h.build(post("/orders", byKey(key), h.never()))
+					w := sendBody(context.Background(), server, "POST", "/orders"+r.query, strings.NewReader(r.body), r.header, r.kind)
+					if h.wantProblem(w, http.StatusBadRequest, "secret"); h.Failed() {
+						h.Fatalf("%s %q", in, other)
+					}
+				}
 			}
 		}
 	}},

@@ -59,7 +59,9 @@ var told = []struct {
 	}},
 	{"does not declare the parameter", "", func(h *harness, ctx context.Context) {
 		guards := byParam("userID")
-		sendWith(ctx, h.build(post("/orders/42", guards, ok), post("/users/{userID}", guards, ok)), "POST", "/orders/42")
+		server := h.build(post("/orders/42", guards, ok), post("/users/{userID}", guards, ok))
+		send(server, "POST", "/users/7")
+		sendWith(ctx, server, "POST", "/orders/42")
 	}},
 	{"a lock was lost while held", "", func(h *harness, ctx context.Context) {
 		lose := func(_ http.ResponseWriter, r *http.Request) { locktest.Lose(h, h.locker, "orderID=42") }

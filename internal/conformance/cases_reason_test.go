@@ -61,6 +61,9 @@ var reasonCases = []conformanceCase{
 		cancel()
 		_, gone := h.locker.Lock(ctx, "k")
 		_, invalid := h.locker.Lock(context.Background(), "")
+		overloaded := func(after time.Duration) error {
+			return errors.Join(core.ErrOverloaded, &core.LockError{RetryAfter: after})
+		}
 		for _, c := range []struct {
 			err    error
 			status int
@@ -70,6 +73,8 @@ var reasonCases = []conformanceCase{
 			{busy, 409, time.Second, "busy"}, {done, 409, time.Minute, "done"}, {gone, 499, 0, "gone"}, {invalid, 400, 0, "too_long"},
 			{core.ErrNotAcquired, 409, time.Second, "busy"},
 			{core.ErrUnavailable, 503, time.Second, "unavailable"}, {core.ErrClosed, 503, time.Second, "unavailable"},
+			{overloaded(20 * time.Millisecond), 503, time.Second, "unavailable"},
+			{overloaded(3200 * time.Millisecond), 503, 4 * time.Second, "unavailable"},
 			{core.ErrLost, 503, time.Second, "unavailable"}, {core.ErrMaxHold, 503, time.Second, "unavailable"},
 			{keyfunc.ErrTooLarge, 413, 0, "too_large"}, {keyfunc.ErrMissing, 400, 0, "missing"}, {keyfunc.ErrRepeated, 400, 0, "repeated"},
 			{keyfunc.ErrLetterCase, 400, 0, "letter_case"}, {keyfunc.ErrNotJSON, 400, 0, "not_json"}, {keyfunc.ErrPath, 400, 0, "path"},

@@ -12,9 +12,9 @@ import (
 	echo4 "github.com/labstack/echo/v4"
 	echo5 "github.com/labstack/echo/v5"
 
+	"github.com/latchkey-go/latchkey/adapters/echo5lock"
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/echolock"
-	echolock5 "github.com/latchkey-go/latchkey/echolock/v5"
 	"github.com/latchkey-go/latchkey/ginlock"
 	"github.com/latchkey-go/latchkey/keyfunc"
 	"github.com/latchkey-go/latchkey/locktest"
@@ -50,7 +50,7 @@ func TestGuardsThatATestCalls(t *testing.T) {
 			e := echo5.New()
 			c := e.NewContext(r, w)
 			c.SetPathValues(echo5.PathValues{{Name: "id", Value: "42"}})
-			guarded := echolock5.By(keyfunc.Param("id"), echolock5.Locker(l), core.Wait(time.Hour))
+			guarded := echo5lock.By(keyfunc.Param("id"), echo5lock.Locker(l), core.Wait(time.Hour))
 			if err := guarded(func(*echo5.Context) error { handle(); return nil })(c); err != nil {
 				e.HTTPErrorHandler(c, err)
 			}

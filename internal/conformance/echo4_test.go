@@ -19,7 +19,7 @@ var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: 
 	attempt:   echolock.Attempt, ownKey: echolock.IdempotencyKey, past: echo4Past,
 	httpError:    func(status int, text string) error { return echo.NewHTTPError(status, text) },
 	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo4Refused(f)) }, build: func(routes ...route) http.Handler {
-		e := echo.New()
+		e, guardOf := echo.New(), oneEach(echo4Guard)
 		check := echolock.RouteCheck(e)
 		for _, r := range routes {
 			var chain []echo.MiddlewareFunc
@@ -45,8 +45,8 @@ var echo4Framework = framework{name: "echo v4", adapter: "echolock", hasErrors: 
 			for _, name := range r.outside {
 				chain = append(chain, echo4Companion(name))
 			}
-			for _, g := range r.guards {
-				chain = append(chain, echo4Guard(g))
+			for i := range r.guards {
+				chain = append(chain, guardOf(&r.guards[i]))
 			}
 			for _, name := range r.inside {
 				chain = append(chain, echo4Companion(name))

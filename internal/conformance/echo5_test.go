@@ -8,19 +8,19 @@ import (
 	"github.com/labstack/echo/v5"
 	"github.com/labstack/echo/v5/middleware"
 
+	"github.com/latchkey-go/latchkey/adapters/echo5lock"
 	"github.com/latchkey-go/latchkey/core"
-	"github.com/latchkey-go/latchkey/echolock/v5"
 )
 
-var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: true, statusOf: echolock.StatusOf, reasonOf: echolock.ReasonOf, partOf: echolock.PartOf,
-	strict: echolock.Strict, failOpen: echolock.FailOpen, status: echolock.Status, locker: echolock.Locker, bufferBody: echolock.BufferBody,
-	with:      func(l *core.Locker, opts ...core.Option) { echolock.With(l, opts...) },
-	onRefused: func(f refusing) core.Option { return echolock.OnRefused(echo5Refused(f)) },
-	attempt:   echolock.Attempt, ownKey: echolock.IdempotencyKey, past: unwrapped,
+var echo5Framework = framework{name: "echo v5", adapter: "echo5lock", hasErrors: true, statusOf: echo5lock.StatusOf, reasonOf: echo5lock.ReasonOf, partOf: echo5lock.PartOf,
+	strict: echo5lock.Strict, failOpen: echo5lock.FailOpen, status: echo5lock.Status, locker: echo5lock.Locker, bufferBody: echo5lock.BufferBody,
+	with:      func(l *core.Locker, opts ...core.Option) { echo5lock.With(l, opts...) },
+	onRefused: func(f refusing) core.Option { return echo5lock.OnRefused(echo5Refused(f)) },
+	attempt:   echo5lock.Attempt, ownKey: echo5lock.IdempotencyKey, past: unwrapped,
 	httpError:    func(status int, text string) error { return echo.NewHTTPError(status, text) },
-	setOnRefused: func(f refusing) { echolock.SetOnRefused(echo5Refused(f)) }, build: func(routes ...route) http.Handler {
-		e := echo.New()
-		check := echolock.RouteCheck(e)
+	setOnRefused: func(f refusing) { echo5lock.SetOnRefused(echo5Refused(f)) }, build: func(routes ...route) http.Handler {
+		e, guardOf := echo.New(), oneEach(echo5Guard)
+		check := echo5lock.RouteCheck(e)
 		e.Logger = slog.Default()
 		for _, r := range routes {
 			var chain []echo.MiddlewareFunc
@@ -46,8 +46,8 @@ var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: 
 			for _, name := range r.outside {
 				chain = append(chain, echo5Companion(name))
 			}
-			for _, g := range r.guards {
-				chain = append(chain, echo5Guard(g))
+			for i := range r.guards {
+				chain = append(chain, guardOf(&r.guards[i]))
 			}
 			for _, name := range r.inside {
 				chain = append(chain, echo5Companion(name))
@@ -65,7 +65,7 @@ var echo5Framework = framework{name: "echo v5", adapter: "echolock", hasErrors: 
 
 func echo5Companion(name companion) echo.MiddlewareFunc {
 	if name == unguarded {
-		return echolock.Unguarded
+		return echo5lock.Unguarded
 	}
 	switch name {
 	case gzipping:
@@ -98,18 +98,18 @@ func echo5Refused(refused refusing) func(c *echo.Context, err error) error {
 }
 
 func echo5Guard(g guarding) echo.MiddlewareFunc {
-	make := maker[echo.MiddlewareFunc, echolock.Config]{
-		echolock.ByParam, echolock.ByHeader, echolock.ByQuery, echolock.ByTemplate, echolock.By, echolock.Idempotent, echolock.ByAll, echolock.New,
+	make := maker[echo.MiddlewareFunc, echo5lock.Config]{
+		echo5lock.ByParam, echo5lock.ByHeader, echo5lock.ByQuery, echo5lock.ByTemplate, echo5lock.By, echo5lock.Idempotent, echo5lock.ByAll, echo5lock.New,
 	}
 	if common := g.with; common != nil {
-		make = makerOf(echolock.With(common.locker, common.options...))
+		make = makerOf(echo5lock.With(common.locker, common.options...))
 	}
 	return make.middleware(g, echo5Config)
 }
 
-func echo5Config(c config) echolock.Config {
-	cfg := echolock.Config{
-		Locker: c.locker, Key: c.key, Keys: c.keys, Idempotent: (*echolock.Idempotency)(c.idempotent), Options: c.options,
+func echo5Config(c config) echo5lock.Config {
+	cfg := echo5lock.Config{
+		Locker: c.locker, Key: c.key, Keys: c.keys, Idempotent: (*echo5lock.Idempotency)(c.idempotent), Options: c.options,
 		FailOpen: c.failOpen, Status: c.status, Param: c.param, BufferBody: c.bufferBody, Strict: c.strict,
 	}
 	if skip := c.skip; skip != nil {
@@ -119,7 +119,7 @@ func echo5Config(c config) echolock.Config {
 		cfg.Shared = func(c *echo.Context) bool { return shared(c.Request()) }
 	}
 	if c.safe {
-		cfg.Shared = echolock.SafeMethods
+		cfg.Shared = echo5lock.SafeMethods
 	}
 	if permits := c.permits; permits != nil {
 		cfg.Permits = func(c *echo.Context) int { return permits(c.Request()) }

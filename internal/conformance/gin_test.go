@@ -20,7 +20,7 @@ var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, s
 	onRefused: func(f refusing) core.Option { return ginlock.OnRefused(ginRefused(f)) },
 	attempt:   ginlock.Attempt, ownKey: ginlock.IdempotencyKey, past: unwrapped,
 	setOnRefused: func(f refusing) { ginlock.SetOnRefused(ginRefused(f)) }, build: func(routes ...route) http.Handler {
-		router := gin.New()
+		router, guardOf := gin.New(), oneEach(ginGuard)
 		router.HandleMethodNotAllowed = true
 		for _, r := range routes {
 			chain := gin.HandlersChain{}
@@ -41,8 +41,8 @@ var ginFramework = framework{name: "gin", adapter: "ginlock", hasErrors: true, s
 			for _, name := range r.outside {
 				chain = append(chain, ginCompanion(name))
 			}
-			for _, g := range r.guards {
-				chain = append(chain, ginGuard(g))
+			for i := range r.guards {
+				chain = append(chain, guardOf(&r.guards[i]))
 			}
 			for _, name := range r.inside {
 				chain = append(chain, ginCompanion(name))

@@ -35,6 +35,17 @@ func makerOf[M, C any](g guards[M, C]) maker[M, C] {
 	return maker[M, C]{g.ByParam, g.ByHeader, g.ByQuery, g.ByTemplate, g.By, g.Idempotent, g.ByAll, g.New}
 }
 
+// oneEach has routes with the same guards share the middleware of each.
+func oneEach[M any](make func(guarding) M) func(*guarding) M {
+	made := map[*guarding]M{}
+	return func(g *guarding) M {
+		if _, found := made[g]; !found {
+			made[g] = make(*g)
+		}
+		return made[g]
+	}
+}
+
 // middleware makes what g says, by the Config that configOf makes where g has one.
 func (m maker[M, C]) middleware(g guarding, configOf func(config) C) M {
 	switch {

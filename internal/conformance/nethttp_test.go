@@ -18,7 +18,7 @@ var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf
 	onRefused: func(f refusing) core.Option { return httplock.OnRefused(f) },
 	attempt:   httplock.Attempt, ownKey: httplock.IdempotencyKey,
 	setOnRefused: func(f refusing) { httplock.SetOnRefused(f) }, build: func(routes ...route) http.Handler {
-		mux, check := http.NewServeMux(), httplock.RouteCheck{}
+		mux, check, guardOf := http.NewServeMux(), httplock.RouteCheck{}, oneEach(netHTTPGuard)
 		for _, r := range routes {
 			var chain []netHTTPMiddleware
 			if r.around != nil {
@@ -31,8 +31,8 @@ var netHTTPFramework = framework{name: "net/http", adapter: "httplock", statusOf
 			for _, name := range r.outside {
 				chain = append(chain, netHTTPCompanion(name))
 			}
-			for _, g := range r.guards {
-				chain = append(chain, netHTTPGuard(g))
+			for i := range r.guards {
+				chain = append(chain, guardOf(&r.guards[i]))
 			}
 			for _, name := range r.inside {
 				chain = append(chain, netHTTPCompanion(name))

@@ -30,7 +30,7 @@ func WriteInVain(ctx context.Context, log *limitedlog.Log, locker *core.Locker, 
 			if asked {
 				more = append(details(info), more...)
 			} else if busy != nil && busy.Done {
-				more = append(more, "state", DedupWindow)
+				more = append(more, "state", core.StateDedupWindow)
 			}
 			write(more...)
 		})
@@ -69,41 +69,38 @@ func details(info core.Info) []any {
 	return append(args, "waiting_processes", len(info.Queue))
 }
 
-// States of a lock that nobody has, and that is as it should be.
+// More words for a lock that is held.
 const (
-	DedupWindow = "dedup_window"
-	Answered    = "answered"
+	attempt core.State = "attempt" // of Once, or at an idempotent request
+	granted core.State = "granted" // by a release, which its process has not confirmed
 )
 
 // States are those of a lock that is not free, as [State] says them.
-var States = []string{"held", "granted", "shared", "permits", "attempt", "parked", "outcome_unknown", DedupWindow, Answered}
+var States = []core.State{
+	core.StateHeld, granted, core.StateShared, core.StatePermits, attempt, core.StateParked, core.StateOutcomeUnknown,
+	core.StateDedupWindow, core.StateAnswered, core.StateForeign,
+}
 
-// State says in a word what a lock is: free; held alone, granted alone by a release that its process has not confirmed,
-// shared, permits, or held for an attempt of Once, or at an idempotent request; or what it is while nobody is at work.
-func State(info core.Info) string {
+// State is core's, and says more of a lock that is held.
+func State(info core.Info) core.State {
 	switch {
-	case !info.Locked:
-		return "free"
-	case info.Parked:
-		return "parked"
-	case info.Answered:
-		return Answered
-	case info.OutcomeUnknown:
-		return "outcome_unknown"
-	case info.Holders == nil:
-		return DedupWindow
+	case info.State != core.StateHeld:
+		return info.State
 	case info.Attempt > 0:
-		return "attempt"
-	case info.Form != "exclusive":
-		return info.Form
+		return attempt
 	case info.Holders[0].Granted:
-		return "granted"
+		return granted
 	}
-	return "held"
+	return core.StateHeld
 }
 
 // ofDigest is a key whose end nobody reads: that of an idempotent request, or that by which KeepOne remembers a task.
 var ofDigest = regexp.MustCompile(`(?i)^(idempotent:[0-9a-f]{64}|KeepOne=asynq\\:[0-9a-f]{32}\\:)$`)
+
+// IsKeepOnes says that a key is that by which KeepOne remembers for an hour a task that is over: nobody looks for it.
+func IsKeepOnes(key string) bool {
+	return ofDigest.MatchString(key) && strings.HasPrefix(key, "KeepOne=")
+}
 
 // Matches says that a key contains a text, but not by chance: a digest contains it only where the key begins with it.
 func Matches(key, text string) bool {
@@ -130,6 +127,13 @@ func Longest(info core.Info) (longest core.Holder, held bool) {
 		}
 	}
 	return longest, held
+}
+
+// Renewal is how long ago a holder has renewed its lease, or taken the lock, and whether the next renewal is overdue; not known
+// where nobody renews it, or Redis does not tell.
+func Renewal(h core.Holder) (ago time.Duration, overdue, known bool) {
+	ago = h.Lease - h.TTL
+	return ago, ago > h.Lease/2, h.Lease > 0 && h.TTL >= 0 && ago >= 0
 }
 
 // Process names the process of an owner: its name and its number. An owner of another kind stays as it is.

@@ -1,7 +1,9 @@
 package contention
 
 import (
+	"net/url"
 	"time"
+	"unicode/utf8"
 
 	"github.com/latchkey-go/latchkey/core"
 )
@@ -21,6 +23,14 @@ type (
 		Polls   bool         `json:"polls"`
 	}
 )
+
+// Escaped is a key as a query has it, where JSON has no place for its bytes; empty for others.
+func Escaped(key string) string {
+	if utf8.ValidString(key) {
+		return ""
+	}
+	return url.QueryEscape(key)
+}
 
 // ProcessOf is nil where an owner tells of no process.
 func ProcessOf(owner string) *ProcessJSON {

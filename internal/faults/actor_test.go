@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package faults
 
 import (
@@ -87,6 +89,10 @@ func (a *actorState) visit(key string) bool {
 	a.work(k, length/2, careless)
 	if f == (form{}) && (careless || k.Context().Err() == nil) {
 		a.worker.write(found)
+	}
+	if f == (form{}) && key == readAndWritten && inner == nil && a.worker.setup.Members == 1 && a.chance(40) {
+		r.downgrade(k)
+		a.work(k, length/2, careless)
 	}
 	r.leave(k)
 	switch {

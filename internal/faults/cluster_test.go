@@ -26,6 +26,7 @@ func cluster(tb testing.TB) *topology {
 		blackHole("a shard silent", shard, lease*14/10),
 		stopServer("a master stopped", master, lease*14/10),
 		flushScripts("scripts flushed", master),
+		overload(master),
 		fault{name: "failover, planned", inject: func(n *nemesis) int {
 			// In turn: a shard that has just failed over has to wait until it may again.
 			failovers++

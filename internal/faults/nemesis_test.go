@@ -1,8 +1,12 @@
+//go:build go1.25
+
 package faults
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -95,6 +99,35 @@ func restart(name string, which whichever) fault {
 		return 1
 	}}
 }
+
+// overload asks a server for more than it can do: each command of the others waits for some of 2 ms, for a while.
+func overload(which whichever) fault {
+	const atOnce = 16
+	return fault{name: "overload", long: many, inject: func(n *nemesis) int {
+		client := which(n).Client(n.tb)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*lease)
+		defer cancel()
+		var all sync.WaitGroup
+		for range atOnce {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					client.Eval(ctx, busyScript, nil, 2000)
+				}
+			})
+		}
+		all.Wait()
+		return atOnce
+	}}
+}
+
+// busyScript keeps Redis busy for so many µs.
+const busyScript = `
+	local function now()
+		local t = redis.call('TIME')
+		return t[1] * 1000000 + t[2]
+	end
+	local ends = now() + ARGV[1]
+	repeat until now() > ends`
 
 func flushScripts(name string, which whichever) fault {
 	return fault{name: name, inject: func(n *nemesis) int {

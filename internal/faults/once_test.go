@@ -100,8 +100,8 @@ func (r *record) result(ctx context.Context, got string, err error) {
 		case ctx.Err() != nil:
 			v.Refusal = "gone"
 		default:
-			v.Refusal = kindOf(err)
-			v.Expect(err, core.ErrNotAcquired, core.ErrUnavailable)
+			v.Refusal = r.excused(kindOf(err), v.Called, at)
+			v.Expect(err, core.ErrNotAcquired, core.ErrUnavailable, errWorkFailed) // that of a run of its process
 		}
 	})
 }

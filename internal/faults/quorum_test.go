@@ -30,6 +30,7 @@ func quorum(tb testing.TB) *topology {
 		stopServer("a member stopped", member, lease*14/10),
 		restart("a member restarted", member),
 		flushScripts("scripts flushed", member),
+		overload(member),
 	)
 	top.faults = append(top.faults, ofWorkers()...)
 	return top

@@ -46,7 +46,7 @@ func (r *record) returned(k *core.Lock, err error, length time.Duration) {
 	if err != nil {
 		r.update(func(v *visit) {
 			v.Returned = at
-			v.Refusal = kindOf(err)
+			v.Refusal = r.excused(kindOf(err), v.Called, at)
 			v.Expect(err, core.ErrNotAcquired, core.ErrUnavailable)
 		})
 		r.close()
@@ -127,6 +127,24 @@ func (r *record) upgraded(k *core.Lock, err error) {
 	})
 }
 
+// downgrade downgrades k, which nobody else has, and enters what came of that.
+func (r *record) downgrade(k *core.Lock) {
+	asked := now()
+	r.update(func(v *visit) { v.Downgraded = asked })
+	err := k.Downgrade(context.Background())
+	at, over := now(), k.Context().Err() != nil
+	r.update(func(v *visit) {
+		if err == nil {
+			v.Sharing = at
+			return
+		}
+		r.doubt = true
+		if !over {
+			v.Expect(err, core.ErrLost, core.ErrUnavailable)
+		}
+	})
+}
+
 // unlock unlocks, and enters it; last says that it frees the lock.
 func (r *record) unlock(k *core.Lock, last bool) {
 	if last {
@@ -147,7 +165,7 @@ func (r *record) unlocked(err error, last bool) {
 			if !r.doubt {
 				v.Outcome = confirmed
 			} else {
-				v.Outcome = kindOf(err)
+				v.Outcome = r.excused(kindOf(err), v.Released, at)
 			}
 		}
 	})
@@ -164,8 +182,19 @@ func (r *record) close() {
 	r.worker.deadlines.leave(owner, r)
 }
 
+// excused is the word for what a call came to on a machine that was busy with others: what the call waited for may not have run either.
+func (r *record) excused(word string, from, to int64) string {
+	if word == "unavailable" && r.worker.stalls.late(from, to) < time.Duration(to-from) {
+		return "unavailable, beside stalls"
+	}
+	return word
+}
+
 // kindOf is the word for an error.
 func kindOf(err error) string {
+	if errors.Is(err, core.ErrOverloaded) {
+		return "overloaded"
+	}
 	for kind, word := range map[error]string{
 		core.ErrNotAcquired: "busy", core.ErrUnavailable: "unavailable", core.ErrLost: "lost", core.ErrClosed: "closed",
 	} {

@@ -62,8 +62,8 @@ func (p *report) String() string {
 	if *beside != "" {
 		b.WriteString("- every second worker process was of the older version\n")
 	}
-	fmt.Fprintf(&b, "- of the operations %d shared their lock, %d had a permit, and %d of these several; %d were attempts at requests that count once, whose answers were given again %d times\n",
-		sum.shared, sum.permits, sum.heavy, sum.attempts, sum.again)
+	fmt.Fprintf(&b, "- of the operations %d shared their lock, %d had a permit, and %d of these several; %d were downgraded; %d were attempts at requests that count once, whose answers were given again %d times\n",
+		sum.shared, sum.permits, sum.heavy, sum.downgraded, sum.attempts, sum.again)
 	fmt.Fprintf(&b, "- %d were runs of Once, whose results were given to other calls %d times\n", sum.runs, sum.handed)
 	fmt.Fprintf(&b, "- %d tasks were triggered under KeepOne, and %d dropped; at most %d of a key were owed at once, without a fault\n", sum.triggers, sum.dropped, sum.owed)
 	fmt.Fprintf(&b, "- stale writes that the fenced store rejected: %d; writes that the store without tokens lost: %d\n", p.rejected, p.undone)

@@ -166,7 +166,7 @@ func (r *record) answered(ctx context.Context, w *httptest.ResponseRecorder) {
 		case w.Code == http.StatusConflict && w.Header().Get("Retry-After") != "":
 			v.Refusal = "busy"
 		case w.Code == http.StatusServiceUnavailable:
-			v.Refusal = "unavailable"
+			v.Refusal = r.excused("unavailable", v.Called, at)
 		default:
 			v.Broken = fmt.Sprintf("an unexpected answer (%d %.200s)", w.Code, w.Body)
 		}

@@ -13,13 +13,13 @@ import (
 
 // result is what a fault has come to, in one round or in all of them.
 type result struct {
-	times, grants, violations, stuck int
-	shared, permits, heavy, attempts int // of the grants: heavy ones took several permits
-	again                            int // answers
-	runs, handed                     int // of core.Once: those of its function, and results of others
-	triggers, dropped, owed          int // tasks of KeepOne; owed at once, when nothing is wrong
-	undecided, decided               int // histories
-	recovery, late                   time.Duration
+	times, grants, violations, stuck             int
+	shared, permits, heavy, downgraded, attempts int // of the grants: heavy ones took several permits
+	again                                        int // answers
+	runs, handed                                 int // of core.Once: those of its function, and results of others
+	triggers, dropped, owed                      int // tasks of KeepOne; owed at once, when nothing is wrong
+	undecided, decided                           int // histories
+	recovery, late                               time.Duration
 }
 
 func (r *result) add(o result) {
@@ -28,6 +28,7 @@ func (r *result) add(o result) {
 	r.shared += o.shared
 	r.permits += o.permits
 	r.heavy += o.heavy
+	r.downgraded += o.downgraded
 	r.attempts += o.attempts
 	r.again += o.again
 	r.runs += o.runs
@@ -90,6 +91,8 @@ func (r *run) round(f fault) (res result) {
 			case v.Form.Permits > 0:
 				res.permits++
 				res.heavy += min(v.Form.Taken()-1, 1)
+			case v.Sharing != 0:
+				res.downgraded++
 			}
 		}
 		switch again := v.Request != nil && v.Request.Again; {

@@ -30,6 +30,7 @@ func single(tb testing.TB) *topology {
 		stopServer("Redis stopped, long", one, lease*14/10),
 		restart("Redis restarted", one),
 		flushScripts("scripts flushed", one),
+		overload(one),
 	)
 	top.faults = append(top.faults, deadConnections(one)...)
 	top.faults = append(top.faults, grantMessages(all)...)

@@ -71,6 +71,7 @@ func (c *check) guards(i int, seen SeenRoute) {
 		case fault != "":
 			c.fault(i, string(fault)+" (its requests are refused with 500)")
 		case params != nil:
+			g.behind.Store(declaring)
 			c.guarded(i, seen, g, g.on(seen.Params))
 			c.by = append(c.by, guardedBy{params, seen.Pattern})
 		default:
@@ -128,6 +129,7 @@ func (c *check) unused(i int, seen SeenRoute) {
 				there = append(there, other.Params...)
 			}
 		}
+		g.behind.CompareAndSwap(unseen, lacking)
 		c.fault(i, undeclared("no route behind the guard", g.on(nil).Params, there))
 	}
 }

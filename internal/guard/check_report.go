@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -86,6 +87,9 @@ func (g *Guard) about(cfg Config, reads keyfunc.Description) string {
 	}
 	if cfg.Idempotent != nil {
 		notes = append(notes, "idempotent")
+		if isChosenByClients(keyfunc.Describe(cfg.Idempotent.Scope, nil).Parts) {
+			notes = append(notes, "in a scope that clients choose, unless a proxy of yours sets it")
+		}
 	}
 	if reads.Optional {
 		notes = append(notes, "optional")
@@ -97,6 +101,15 @@ func (g *Guard) about(cfg Config, reads keyfunc.Description) string {
 		return text
 	}
 	return text + " (" + strings.Join(notes, ", ") + ")"
+}
+
+// isChosenByClients reports whether all parts are what any client can write: unlike a cookie or an Authorization, for which it
+// needs somebody's secret.
+func isChosenByClients(parts []string) bool {
+	return len(parts) > 0 && !slices.ContainsFunc(parts, func(part string) bool {
+		kind, name, _ := strings.Cut(part, ` "`)
+		return name == `Authorization"` || !slices.Contains([]string{"header", "query parameter", "path parameter", "JSON field"}, kind)
+	})
 }
 
 // says is by what the guard guards a route, and what the program has to do for it.

@@ -36,13 +36,21 @@ type AddedRoutes[M any] struct {
 type addedRoute[M any] struct {
 	method, path string
 	chain        []M
+	fallback     bool
 }
 
 // Add notes a route.
 func (a *AddedRoutes[M]) Add(method, path string, chain []M) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.routes = append(a.routes, addedRoute[M]{method, path, chain})
+	a.routes = append(a.routes, addedRoute[M]{method, path, chain, false})
+}
+
+// AddFallback notes a route for requests that no other one matches.
+func (a *AddedRoutes[M]) AddFallback(method, path string, chain []M) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.routes = append(a.routes, addedRoute[M]{method, path, chain, true})
 }
 
 // Has reports whether a route was noted.
@@ -59,6 +67,11 @@ func (a *AddedRoutes[M]) Seen(before, all []M, unguarded M, guardsOf func([]M) [
 	defer a.mu.Unlock()
 	seen := make([]SeenRoute, len(a.routes))
 	for i, r := range a.routes {
+		if r.fallback {
+			fallback := Before{Guards: guardsOf(r.chain), Fix: "take it away from RouteNotFound"}
+			seen[i] = SeenRoute{Method: r.method, Pattern: r.path, Before: []Before{fallback}, Unguarded: Has(r.chain, unguarded)}
+			continue
+		}
 		seen[i] = SeenRoute{
 			Method: r.method, Pattern: r.path, Params: ColonParams(r.path, ":*"),
 			Before: []Before{{Guards: guardsOf(before), Fix: "give it to Use, not to Pre"}},
@@ -66,6 +79,19 @@ func (a *AddedRoutes[M]) Seen(before, all []M, unguarded M, guardsOf func([]M) [
 		}
 	}
 	return seen
+}
+
+// DeclaredBehind returns the names of the path parameters that the routes behind a guard declare, or all do where it is in
+// front of none of them itself, but called by other middleware.
+func DeclaredBehind(g *Guard, routes []SeenRoute) (names []string) {
+	isBehind := func(r SeenRoute) bool { return slices.Contains(r.Guards, g) }
+	all := !slices.ContainsFunc(routes, isBehind)
+	for _, r := range routes {
+		if all || isBehind(r) {
+			names = append(names, r.Params...)
+		}
+	}
+	return names
 }
 
 // Probe collects the guards in front of a route. Its zero value is ready.

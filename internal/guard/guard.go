@@ -3,8 +3,8 @@
 // how to refuse. The adapters only translate.
 //
 // What guards have in common is in with.go. A request goes through guard.go: by key.go and param.go to its key, by
-// outcome.go under the lock, where writer.go watches the answer; or to its refusal. The files idempotency… process requests once, and check… say
-// what is guarded before there is a request.
+// outcome.go under the lock, where writer.go watches the answer; or to its refusal. The files idempotency… process requests once,
+// and check… say what is guarded before there is a request.
 package guard
 
 import (
@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core"
@@ -34,7 +35,8 @@ type Guard struct {
 	all     bool   // there may be several
 	options []core.Option
 	reads   keyfunc.Description
-	warned  sync.Map // routes that do not declare Param
+	warned  sync.Map     // routes that do not declare Param
+	behind  atomic.Int32 // whether one does
 	log     limitedlog.Log
 	late    sync.Once // a line in the log: a guard that came back late
 }
@@ -48,7 +50,7 @@ func New[F any](name string, common Common[F], cfg Config, everybodys *OnRefused
 }
 
 func newGuard(name string, cfg Config) *Guard {
-	fallback := []core.Option{core.Wait(defaultWait), core.MaxWaiters(defaultMaxWaiters)}
+	fallback := []core.Option{core.Wait(defaultWait), adapter.NoWindow(), core.MaxWaiters(defaultMaxWaiters)}
 	options := cfg.Options
 	if cfg.Idempotent != nil {
 		cfg = idempotent(name, cfg)

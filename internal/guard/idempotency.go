@@ -179,6 +179,14 @@ func (g *Guard) conclude(lock *core.Lock, o *Outcome, returned bool, key, reques
 			text = o.recording.encode(status, o.header)
 		}
 		err = adapter.Answer(ctx, lock, i.seal(text, key, request), storeFor)
+		if text == nil { // said when the lock is released: a log may block
+			why := "it was streamed or hijacked, or not all of it was seen, or its header is longer than 8 KiB"
+			if o.recording.isLong {
+				why = "its body is longer than MaxBytes"
+			}
+			g.log.Limited(ctx, slog.LevelWarn, "an answer cannot be stored: whoever repeats the request gets 409",
+				"key", key, "status", status, "why", why)
+		}
 	}
 	o.recording.end()
 	if err != nil && !errors.Is(err, core.ErrNotHeld) {

@@ -59,33 +59,32 @@ func headerValue(r keyfunc.Request) (string, error) {
 	return value, nil
 }
 
-// unquoted reads a string of RFC 9651, section 3.3.3, without spaces. What is not quoted is
-// taken as it is.
+// unquoted reads a string of RFC 9651, section 3.3.3, without spaces; parameters behind it say nothing of the key. What is not
+// quoted is taken as it is.
 func unquoted(s string) (text string, ok bool) {
 	quoted := strings.HasPrefix(s, `"`)
 	if quoted {
-		if len(s) < 2 || !strings.HasSuffix(s, `"`) {
-			return "", false
-		}
-		s = s[1 : len(s)-1]
+		s = s[1:]
 	}
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		c := s[i]
+		if quoted && c == '"' {
+			rest := s[i+1:]
+			return b.String(), rest == "" || len(rest) > 1 && rest[0] == ';'
+		}
 		if quoted && c == '\\' {
 			if i++; i == len(s) || s[i] != '"' && s[i] != '\\' {
 				return "", false
 			}
 			c = s[i]
-		} else if quoted && c == '"' {
-			return "", false
 		}
 		if c <= ' ' || c > '~' {
 			return "", false
 		}
 		b.WriteByte(c)
 	}
-	return b.String(), true
+	return b.String(), !quoted
 }
 
 const errBodyRead setupError = "the body was read before Idempotent, which cannot compare requests then: " +
@@ -96,7 +95,7 @@ const errBodyRead setupError = "the body was read before Idempotent, which canno
 func (g *Guard) fingerprint(r Request, id string) (string, error) {
 	parts, body := []string{r.HTTP().Method}, []byte(nil)
 	if own := g.config.Idempotent.Fingerprint; own != nil {
-		text, err := derive(alone(own), r)
+		text, err := derive(alone(keyfunc.Compared(own)), r)
 		if err == nil && text[0] == "" || errors.Is(err, keyfunc.ErrSkip) {
 			err = keyfunc.ErrMissing // all requests would be one
 		}
@@ -156,17 +155,8 @@ func bodyOf(r *http.Request) (body []byte, err error) {
 			io.Closer
 		}{bytes.NewReader(body), r.Body}
 	}
-	if wasRead(r, int64(len(body))) {
+	if keyfunc.WasRead(r, len(body)) {
 		return nil, errBodyRead
 	}
 	return body, nil
-}
-
-// wasRead reports whether some of the body is missing, of which so many bytes are there. Where
-// somebody has decompressed it, it may be shorter than it was sent, but has no Content-Length or a Content-Encoding.
-func wasRead(r *http.Request, there int64) bool {
-	if there == 0 {
-		return r.ContentLength > 0 || len(r.PostForm) > 0 || r.MultipartForm != nil
-	}
-	return there < r.ContentLength && r.Header.Get("Content-Length") != "" && r.Header.Get("Content-Encoding") == ""
 }

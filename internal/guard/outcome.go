@@ -94,6 +94,17 @@ func (o *Outcome) impliedNow() int {
 	return o.known().Status
 }
 
+// sentFor is the status that is sent when the handler writes one. A framework that takes an informational status for the
+// beginning of the answer drops those after it, and net/http sends 200.
+func (o *Outcome) sentFor(code int) int {
+	if o.known != nil {
+		if k := o.known(); k.Begun && informs(k.Status) {
+			return http.StatusOK
+		}
+	}
+	return code
+}
+
 func (o *Outcome) look() Known {
 	k := o.known()
 	if !k.Begun {

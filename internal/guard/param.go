@@ -13,7 +13,8 @@ import (
 
 const errNoRoute setupError = "ByParam runs before the router has matched a route: wrap the route's handler, not the whole mux " +
 	"(net/http: mux.Handle(pattern, ByParam(name)(handler)); " +
-	"chi: r.With(ByParam(name)).Post(pattern, handler), also inside of r.Route; echo: Use, not Pre)"
+	"chi: r.With(ByParam(name)).Post(pattern, handler), also inside of r.Route; echo: Use, not Pre, nor RouteNotFound; " +
+	"gin: a route, not NoRoute or NoMethod)"
 
 // declares reports whether the matched route has the parameter to guard by.
 func (g *Guard) declares(r Request) (bool, *Refusal) {
@@ -27,6 +28,9 @@ func (g *Guard) declares(r Request) (bool, *Refusal) {
 		return false, misconfigured.because(err)
 	}
 	if declared {
+		if g.behind.Load() != declaring { // or all processors write to it
+			g.behind.Store(declaring)
+		}
 		return true, nil
 	}
 	if !known {
@@ -40,14 +44,36 @@ func (g *Guard) declares(r Request) (bool, *Refusal) {
 	if _, again := g.warned.Load(pattern); again {
 		return false, nil
 	}
-	if names, known := r.Declared(); known && !slices.Contains(names, name) {
-		return false, misconfigured.because(setupError(undeclared("no route", []string{name}, names)))
+	if err := g.undeclared(r, name); err != nil {
+		return false, misconfigured.because(err)
 	}
 	if _, again := g.warned.LoadOrStore(pattern, true); !again {
 		g.log.Each(r.HTTP().Context(), slog.LevelWarn, "a route is not guarded, because it does not declare the parameter",
 			"route", routeText(r), "parameter", name)
 	}
 	return false, nil
+}
+
+// What is known of the routes behind a guard by a path parameter.
+const (
+	unseen    int32 = iota
+	declaring       // one of them declares it
+	lacking         // a check has found none that does
+)
+
+// undeclared returns an error unless a route behind the guard declares the parameter: one that the router lists, or that the
+// guard has seen, in a request or in a check.
+func (g *Guard) undeclared(r Request, name string) error {
+	names, known := r.Declared(g)
+	behind := g.behind.Load()
+	switch {
+	case behind == declaring, behind == unseen && slices.Contains(names, name):
+		return nil
+	case known:
+		return setupError(undeclared("no route behind the guard", []string{name}, names))
+	}
+	return setupError(fmt.Sprintf("no route that the guard has seen declares the path parameter %q, by which the lock is, and the router "+
+		"does not list its routes: take the guard away from this one, or have RouteCheck report on all of them at the start", name))
 }
 
 // undeclared says which path parameters there are instead of others.

@@ -101,7 +101,7 @@ var errNotReplayable = errors.New("latchkey: the answer of the first request can
 // isSetup reports whether the program is misconfigured, which no client can fix.
 func isSetup(err error) bool {
 	var setup setupError
-	return errors.As(err, &setup) || errors.Is(err, keyfunc.ErrNotSetUp)
+	return errors.As(err, &setup) || errors.Is(err, keyfunc.ErrNotSetUp) || errors.Is(err, keyfunc.ErrBodyRead)
 }
 
 // refusalFor is the answer to a request that must not run because of err, or was refused
@@ -115,6 +115,7 @@ func refusalFor(err error) *Refusal {
 	if errors.As(err, &busy) {
 		retry = busy.RetryAfter
 	}
+	var failed *core.LockError
 	switch is := func(target error) bool { return errors.Is(err, target) }; {
 	case busy != nil && busy.Done:
 		return done.after(retry).because(err)
@@ -124,6 +125,8 @@ func refusalFor(err error) *Refusal {
 		return tooMany.after(retry).because(err)
 	case is(core.ErrNotAcquired):
 		return occupied.after(retry).because(err)
+	case is(core.ErrOverloaded) && errors.As(err, &failed):
+		return unavailable.after(failed.RetryAfter).because(err)
 	case is(core.ErrUnavailable), is(core.ErrClosed), is(core.ErrLost), is(core.ErrMaxHold):
 		return unavailable.because(err)
 	case is(adapter.ErrReused):

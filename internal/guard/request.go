@@ -19,13 +19,16 @@ type Request interface {
 	// Params returns the names of the path parameters that the matched route
 	// declares, a name that it declares twice twice. Param may know more of them.
 	Params() []string
-	// Declared returns the names of the path parameters that any route declares, where the
-	// router can be asked.
-	Declared() (names []string, known bool)
+	// Declared returns the names of the path parameters that the routes behind a guard declare, or any
+	// route if the router does not know which these are, where it can be asked.
+	Declared(behind *Guard) (names []string, known bool)
 	// Route returns the pattern that the router has matched, empty when it
 	// matched none. It is not known where the middleware runs before routing, or
 	// before the last of several routers.
 	Route() (pattern string, known bool)
+	// IsFallback reports whether a request that no route has matched is one for a handler of such requests that was registered
+	// with this guard. One that is for all requests does not count.
+	IsFallback(*Guard) bool
 	// ResponseHeader returns the header of the response, always the same map.
 	ResponseHeader() http.Header
 	// ServedBy returns the name, as FunctionName has it, of the framework's function that ends when its

@@ -45,6 +45,12 @@ func ReceivedIn(ctx context.Context) *Received {
 // HTTP returns the request as it came: the context may have another one by now.
 func (in *Received) HTTP() *http.Request { return in.first }
 
+// Route is unknown, too, where a handler of requests that no route matches was registered with the guard: it may do anything.
+func (in *Received) Route() (pattern string, known bool) {
+	pattern, known = in.Request.Route()
+	return pattern, known && (pattern != "" || !in.IsFallback(in.guard))
+}
+
 // has reports whether the context has a request that is, or was made of, this one.
 func (in *Received) has() bool {
 	now := in.Request.HTTP()
@@ -68,7 +74,7 @@ func (in *Received) has() bool {
 // be the framework's to give away.
 func (in *Received) IsOurs() bool {
 	framework, served := in.ServedBy(), in.ctx.Value(http.ServerContextKey) != nil
-	if framework == "" || (in.ctx.Err() == nil || !served) && in.has() || isCalledBy(framework) {
+	if framework == "" || (in.ctx.Err() == nil || !served) && in.has() || IsCalledBy(framework) {
 		return true
 	}
 	in.guard.late.Do(func() {
@@ -110,8 +116,8 @@ func (in *Received) End() {
 // FunctionName returns the name of a function in a stack.
 func FunctionName(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }
 
-// isCalledBy reports whether a function is on the stack of this goroutine. That takes microseconds.
-func isCalledBy(name string) bool {
+// IsCalledBy reports whether a function is on the stack of this goroutine. That takes microseconds.
+func IsCalledBy(name string) bool {
 	var calls [64]uintptr
 	for skip := 1; ; skip += len(calls) {
 		n := runtime.Callers(skip, calls[:])

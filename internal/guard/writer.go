@@ -20,7 +20,7 @@ func Watch(w http.ResponseWriter, outcome *Outcome, known func() Known) http.Res
 		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 			return func(code int) {
 				outcome.Passes()
-				outcome.WriteHeader(code)
+				outcome.WriteHeader(outcome.sentFor(code))
 				next(code)
 				outcome.Passed()
 			}

@@ -5,8 +5,10 @@ package limitedlog
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +22,9 @@ const maxCauses = 100
 type Log struct {
 	Logger func() *slog.Logger         // asked for each line; nil: slog.Default
 	After  func(time.Duration, func()) // calls a function later; nil: as time.AfterFunc does
+	Put    func(func()) bool           // calls a function soon, in their order, or is false; nil: who logs waits for the handler
+
+	unwritten atomic.Int64 // lines that Put did not take, or whose handler panicked, since the last that was written
 
 	mu     sync.Mutex
 	kinds  map[string]*written
@@ -153,7 +158,7 @@ func (l *Log) write(n *line) {
 		if n.more > 0 {
 			args = append(args, "more_keys", n.more)
 		}
-		each(n.ctx, n.logger, n.level, n.kind, args)
+		l.hand(n.ctx, n.logger, n.level, n.kind, args)
 	}
 	if n.complete == nil {
 		write()
@@ -164,11 +169,35 @@ func (l *Log) write(n *line) {
 
 // Each writes a line, however many there were.
 func (l *Log) Each(ctx context.Context, level slog.Level, kind string, args ...any) {
-	each(ctx, l.logger(), level, kind, args)
+	l.hand(ctx, l.logger(), level, kind, args)
 }
 
-func each(ctx context.Context, logger *slog.Logger, level slog.Level, kind string, args []any) {
-	logger.Log(context.WithoutCancel(ctx), level, "latchkey: "+kind, args...)
+// hand hands a line to its handler, which others have written: it may panic, and what waits for it may have to wait for ever.
+func (l *Log) hand(ctx context.Context, logger *slog.Logger, level slog.Level, kind string, args []any) {
+	var caller [1]uintptr
+	runtime.Callers(1, caller[:])
+	r := slog.NewRecord(time.Now(), level, "latchkey: "+kind, caller[0])
+	r.Add(args...)
+	write := func() {
+		before, done := int64(0), false
+		defer func() {
+			if _ = recover(); !done {
+				l.unwritten.Add(before + 1)
+			}
+		}()
+		if ctx := context.WithoutCancel(ctx); logger.Enabled(ctx, level) {
+			if before = l.unwritten.Swap(0); before > 0 {
+				r.Add("unwritten_lines", before)
+			}
+			_ = logger.Handler().Handle(ctx, r)
+		}
+		done = true
+	}
+	if l.Put == nil {
+		write()
+	} else if !l.Put(write) {
+		l.unwritten.Add(1)
+	}
 }
 
 func (l *Log) logger() *slog.Logger {

@@ -27,7 +27,6 @@ import (
 	_ "github.com/latchkey-go/latchkey/asynqlock"
 	_ "github.com/latchkey-go/latchkey/core"
 	_ "github.com/latchkey-go/latchkey/echolock"
-	_ "github.com/latchkey-go/latchkey/echolock/v5"
 	_ "github.com/latchkey-go/latchkey/ginlock"
 	_ "github.com/latchkey-go/latchkey/httplock"
 	_ "github.com/latchkey-go/latchkey/keyfunc"

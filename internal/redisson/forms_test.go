@@ -40,6 +40,20 @@ func TestFormsExcludeJava(t *testing.T) {
 		p.java.do(t, "unlock", "lock:k")
 	}
 
+	// A thread of Java's has the owner, too: it excludes a downgrade while it is inside, and is excluded afterwards.
+	writer := mustLock(t, p.l, "k", core.Owner(p.java.owner(t)))
+	p.java.do(t, "lock", "lock:k")
+	if err := writer.Downgrade(background); !errors.Is(err, core.ErrNotHeld) {
+		t.Errorf("downgraded while Java is inside: %v", err)
+	}
+	p.java.do(t, "unlock", "lock:k")
+	succeed(t, writer.Downgrade(background))
+	refused("downgraded")
+	reader := mustLock(t, p.l, "k", core.Shared())
+	succeed(t, writer.Unlock(background))
+	refused("downgraded, and one has left")
+	succeed(t, reader.Unlock(background))
+
 	ticket, err := mustLock(t, p.l, "k").Handover(background, time.Hour)
 	succeed(t, err)
 	refused("parked")

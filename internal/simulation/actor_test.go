@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package simulation
 
 import (
@@ -88,7 +90,7 @@ func (a *actor) visit(p plan) {
 		giveUp() // as when the client of a request goes away
 	}
 	inner := a.hold(r, k, p)
-	if p.Handover || a.process.leaves.Load() && p.alone() && p.Owner == "" && p.KeepFor == 0 {
+	if p.Handover || a.process.leaves.Load() && p.alone() && !p.Share && p.Owner == "" && p.KeepFor == 0 {
 		if a.handOver(r, k, inner) {
 			return
 		}
@@ -193,6 +195,12 @@ func (a *actor) hold(r *record, k *core.Lock, p plan) (inner []*core.Lock) {
 	if p.Owner == "" && p.alone() && (p.Careless || k.Context().Err() == nil) {
 		access.Write, access.Fenced, access.Unfenced = true, access.Fenced+1, access.Unfenced+1
 		store.Serve(access)
+	}
+	if p.Share {
+		asked := now()
+		r.update(func(v *visit) { v.Downgraded = asked })
+		r.downgraded(k, k.Downgrade(context.Background()))
+		a.work(k, p.Length/2, p)
 	}
 	return inner
 }

@@ -246,7 +246,12 @@ func (v *verdict) unreached(c *cycle, key string, bound time.Duration) {
 			}
 			end = max(end, from+int64(o.Plan.KeepFor*102/100))
 		}
-		add(o.Form, o.Returned, end, 1, 0)
+		if o.Sharing > 0 {
+			add(o.Form, o.Returned, o.Sharing, 1, 0)
+			add(checker.Form{Shared: true}, o.Sharing, end, 1, 0)
+		} else {
+			add(o.Form, o.Returned, end, 1, 0)
+		}
 	}
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 	var holding, waiting crowd

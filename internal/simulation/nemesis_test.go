@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package simulation
 
 import (
@@ -35,6 +37,7 @@ var faults = []fault{
 	{"Redis restarted", (*nemesis).restart},
 	{"Redis restarted empty", (*nemesis).restartEmpty},
 	{"scripts flushed", (*nemesis).flushScripts},
+	{"Redis overloaded", (*nemesis).overload},
 	{"clock set forwards", (*nemesis).stepForwards},
 	{"clock set back", (*nemesis).stepBack},
 	{"clock at another speed", (*nemesis).drift},
@@ -184,6 +187,13 @@ func (n *nemesis) restartEmpty() func() {
 	n.pass(w.lease + w.lease/50 + time.Second)
 	w.server.start()
 	return nil
+}
+
+// overload has scripts take so long that Redis cannot do, or only just, what it is asked for.
+func (n *nemesis) overload() func() {
+	n.world.server.setCost(between(n.world.random, time.Millisecond, min(n.world.lease/20, 20*time.Millisecond)))
+	n.pass(between(n.world.random, 0, n.world.lease))
+	return func() { n.world.server.setCost(0) }
 }
 
 func (n *nemesis) flushScripts() func() {

@@ -19,6 +19,7 @@ type plan struct {
 	MaxHold time.Duration
 	Owner   string // shared with others
 	Form    checker.Form
+	Share   bool // it is downgraded, to be read by others as well
 	Upgrade bool // it wants to have alone what it has together with others
 	Depth   int  // of re-entries
 	Length  time.Duration
@@ -60,7 +61,7 @@ func (p *plan) together(random *rand.Rand) {
 	case n < 40:
 		p.Key, p.Form.Shared = readAndWritten, true
 	case n < 55:
-		p.Key = readAndWritten
+		p.Key, p.Share = readAndWritten, random.IntN(2) == 0
 	case n < 95:
 		p.Key, p.Form.Permits = permitted, fewestPermits+random.IntN(mostPermits-fewestPermits+1)
 		if random.IntN(2) == 0 {
@@ -102,6 +103,9 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 	if together {
 		p.together(random)
 	}
+	if p.Share {
+		p.Depth, p.KeepFor, p.Beside = 0, 0, false
+	}
 	if calm {
 		return p
 	}
@@ -130,7 +134,7 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 	if chance(20) {
 		p.Lease = between(random, l/10, l)
 	}
-	if p.alone() && chance(15) {
+	if p.alone() && !p.Share && chance(15) {
 		p.KeepFor = between(random, time.Millisecond, 2*l)
 	}
 	if p.Form.Shared && chance(15) || !together && chance(12) {
@@ -142,7 +146,7 @@ func (w *world) plan(random *rand.Rand, calm bool) plan {
 		}
 	}
 	p.Lease = max(p.Lease.Truncate(time.Millisecond), 20*time.Millisecond)
-	p.Handover = p.alone() && p.Owner == "" && p.KeepFor == 0 && !p.Do && chance(20)
+	p.Handover = p.alone() && !p.Share && p.Owner == "" && p.KeepFor == 0 && !p.Do && chance(20)
 	p.Refresh = chance(10)
 	p.Leave = chance(5)
 	return p

@@ -189,6 +189,25 @@ func (r *record) upgraded(k *core.Lock, err error) {
 	})
 }
 
+// downgraded enters the outcome of Downgrade.
+func (r *record) downgraded(k *core.Lock, err error) {
+	at, over := now(), k.Context().Err() != nil
+	if err == nil {
+		r.process.world.count("downgraded")
+	}
+	r.update(func(v *visit) {
+		switch {
+		case err == nil:
+			v.Sharing = at
+		case over: // whatever it says
+		case v.Calm && r.process.world.isCalm():
+			v.Broken = fmt.Sprintf("not downgraded, without a reason (%v)", err)
+		default:
+			v.Expect(err, core.ErrUnavailable, core.ErrLost, core.ErrClosed, core.ErrMaxHold)
+		}
+	})
+}
+
 // releases is called before a handle is unlocked; last says that it is the last one.
 func (r *record) releases(h *core.Lock, last bool) {
 	r.look(h)

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package simulation
 
 import (
@@ -215,7 +217,7 @@ func (r *request) once(ctx context.Context, p *process, random *rand.Rand) {
 // lossless are the faults after which Redis has all that it has confirmed, and its clock is right.
 var lossless = []string{
 	"noise", "silence", "requests stopped", "replies stopped", "connections reset", "dials refused", "dials hanging",
-	"Redis restarted", "scripts flushed", "clock at another speed", "process paused",
+	"Redis restarted", "scripts flushed", "Redis overloaded", "clock at another speed", "process paused",
 }
 
 // Whatever becomes of processes and of what is on its way between them and Redis, all who send a

@@ -23,15 +23,17 @@ type redisServer struct {
 	mu     sync.Mutex
 	offset time.Duration // of its clock, at since
 	since  time.Time
-	drift  float64 // seconds that its clock gains in one
+	drift  float64       // seconds that its clock gains in one
+	cost   time.Duration // of each script, one after the other
 	down   bool
 	wires  map[*wire]bool
+	turn   chan struct{} // of the one script that is served, while they take time
 }
 
 var errDown = &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("the server is down")}
 
 func startServer() *redisServer {
-	s := &redisServer{Miniredis: miniredis.NewMiniRedis(), since: time.Now(), wires: map[*wire]bool{}}
+	s := &redisServer{Miniredis: miniredis.NewMiniRedis(), since: time.Now(), wires: map[*wire]bool{}, turn: make(chan struct{}, 1)}
 	s.ClockTTL(true)
 	first, err := s.Dial() // starts it
 	if err != nil {
@@ -40,11 +42,31 @@ func startServer() *redisServer {
 	_ = first.Close()
 	s.Server().SetPreHook(func(_ *server.Peer, cmd string, _ ...string) bool {
 		if cmd == "EVALSHA" || cmd == "EVAL" { // what scripts call comes by here, too, under a lock
+			s.queue()
 			s.tick()
 		}
 		return false
 	})
 	return s
+}
+
+// queue has a script wait for its turn, while they take time.
+func (s *redisServer) queue() {
+	s.mu.Lock()
+	cost := s.cost
+	s.mu.Unlock()
+	if cost > 0 {
+		s.turn <- struct{}{}
+		time.Sleep(cost)
+		<-s.turn
+	}
+}
+
+// setCost has each script take so much time from now on.
+func (s *redisServer) setCost(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cost = d
 }
 
 // clock is what its clock shows. s.mu is held.

@@ -3,7 +3,10 @@
 package visible
 
 import (
+	"bytes"
+	"fmt"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -36,6 +39,22 @@ func Parts(s string) []Part {
 		parts = append(parts, Part{Text: s[start:]})
 	}
 	return parts
+}
+
+// JSON escapes what is hidden in the strings of a JSON text, which stays the same value.
+func JSON(text []byte) []byte {
+	var out bytes.Buffer
+	for _, p := range Parts(string(text)) {
+		r, _ := utf8.DecodeRuneInString(p.Text)
+		if !p.Hidden || r < utf8.RuneSelf { // outside of strings, or escaped already
+			out.WriteString(p.Text)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
+		}
+	}
+	return out.Bytes()
 }
 
 // isBlank says that a printable character is shown as nothing: Default_Ignorable_Code_Point of Unicode, as far as it is

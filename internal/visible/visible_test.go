@@ -1,9 +1,34 @@
 package visible
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 )
+
+func TestJSONIsTheSameValue(t *testing.T) {
+	const text = "a\u0085\u202e\u00a0\U000e0100é漢👍\x7f\n\"\u0301"
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(map[string]string{text: text}); err != nil {
+		t.Fatal(err)
+	}
+	shown := JSON(line.Bytes())
+	var got map[string]string
+	if err := json.Unmarshal(shown, &got); err != nil || got[text] != text {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, p := range Parts(string(shown)) {
+		if p.Hidden && p.Text != "\n" && p.Text != "\x7f" {
+			t.Errorf("%+q is hidden", p.Text)
+		}
+	}
+	if !bytes.Contains(shown, []byte("é漢👍")) {
+		t.Errorf("%s", shown)
+	}
+}
 
 func TestWhatIsHidden(t *testing.T) {
 	for text, want := range map[string]string{

@@ -203,7 +203,8 @@ func (p *pipeline) exec(ctx context.Context, batches []*batch) (wait *redis.Cmd)
 		lone.SetErr(recovered(func() error { return p.client.Process(ctx, lone) }))
 		return nil
 	}
-	pipe := p.client.Pipeline()
+	pipe, done := p.begin()
+	defer done()
 	for _, b := range batches {
 		if b.redirections > 0 {
 			pipe.Do(ctx, "asking") // for a slot that is just moving; else it says nothing

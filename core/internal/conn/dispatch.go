@@ -25,14 +25,16 @@ type dispatch struct {
 	slot     *waitSlot    // where its caller waits
 	answer   answer       // to the present copy, or why there is none
 	known    atomic.Uint32
-	progress progress // of the present copy
+	progress progress  // of the present copy
+	until    time.Time // when it is to be answered at the latest, where not all can be sent
 
 	first sendContext // of the first copy, in one allocation with it; of several commands that of the first has this for all
 }
 
 // What is known of the copies of a command, in dispatch.known:
 const (
-	written   uint32 = 1 << iota // The present copy has left.
+	taken     uint32 = 1 << iota // The present copy does not wait any more until it can be sent.
+	written                      // It has left.
 	uncertain                    // An earlier copy may have done its work, or may yet.
 	abandoned                    // Nobody waits for the command any more: it is compensated, at once or when a copy leaves.
 )
@@ -48,10 +50,14 @@ const (
 
 // wrote is called when a copy is written. nil is a command that nobody gives up.
 func (d *dispatch) wrote() {
-	if d != nil && d.known.Or(written) == abandoned {
+	if d != nil && d.known.Or(written)&(written|uncertain|abandoned) == abandoned {
 		d.compensate()
 	}
 }
+
+// take is called before the present copy is sent. It is false when nobody waits for it any more. nil is a command that
+// nobody gives up.
+func (d *dispatch) take() bool { return d == nil || d.known.Or(taken)&abandoned == 0 }
 
 // process sends a command by itself: a script by its digest, and whole where Redis has not seen it.
 func (q *Queued) process(ctx *sendContext, p *pipeline, client redis.UniversalClient) (any, error) {
@@ -76,9 +82,6 @@ func recovered(send func() error) (err error) {
 	return send()
 }
 
-// Run sends the present copy, and then what waits.
-func (d *dispatch) Run() { d.pipeline.sendOn([]*Queued{&d.queued}) }
-
 func (d *dispatch) compensate() {
 	if c := d.queued.Command.Compensator; c != nil {
 		c.Compensate(d.pipeline.server)
@@ -99,35 +102,43 @@ func (d *dispatch) beginCopy() (mayArriveTwice bool) {
 	if d.is(written) && !d.refused() {
 		d.known.Or(uncertain)
 	}
-	d.known.And(^written)
+	d.known.And(^(written | taken))
 	return d.is(uncertain)
 }
 
-// abandon gives the command up and reports whether a copy may have arrived. If so, and if one leaves later,
-// the command is compensated.
-func (d *dispatch) abandon() (mayHaveArrived bool) {
-	if mayHaveArrived = d.known.Or(abandoned)&(written|uncertain) != 0; mayHaveArrived {
+// abandon gives the command up and returns what was known of it. If a copy may have arrived, and if one leaves later, the
+// command is compensated.
+func (d *dispatch) abandon() (known uint32) {
+	if known = d.known.Or(abandoned); known&(written|uncertain) != 0 {
 		d.compensate()
 	}
-	return mayHaveArrived
+	return known
 }
 
 // conclude ends the command with the answer to its last copy. The command is compensated when its outcome is
 // unknown, and when the last copy did nothing but an earlier one may yet arrive.
-func (d *dispatch) conclude(sent time.Time) (Reply, error) {
+func (d *dispatch) conclude(s *Server, sent, end time.Time) (Reply, error) {
 	a := d.answer
 	switch {
-	case d.refused() && !d.is(uncertain):
-		return Reply{}, &Failure{Refused, a.err}
 	case a.err == nil:
 		if d.is(uncertain) && !d.queued.Command.Script.did(a.value) {
 			d.abandon()
 		}
 		return Reply{a.value, sent}, nil
-	case !d.abandon() && d.progress != awaited:
-		return Reply{}, &Failure{NotSent, a.err}
+	case d.refused() && !d.is(uncertain):
+		return Reply{}, &Failure{Refused, a.err}
 	}
-	return Reply{}, &Failure{Unknown, a.err}
+	known, outcome, err := d.abandon(), Unknown, a.err
+	if isWaiting := d.progress == awaited && known&taken == 0; known&(written|uncertain) == 0 && (isWaiting || d.progress != awaited) {
+		outcome = NotSent
+		if isWaiting && d.slot != nil && err == ErrNoAnswer {
+			err = d.pipeline.refuse()
+		}
+	}
+	if d.progress == answered || err == ErrNoAnswer {
+		err = s.explain(err, &d.queued, end)
+	}
+	return Reply{}, &Failure{outcome, err}
 }
 
 // context is that under which the copy goes that is sent now.

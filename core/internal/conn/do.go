@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +13,8 @@ const (
 	// The pauses between copies of a command grow by so much.
 	repeatDelay    = 250 * time.Microsecond
 	repeatDelayMax = 20 * time.Millisecond
-	// A server that refuses for a while is asked after repeatDelayMax, and then after so many times as long each time.
+	// A server that refuses for a while, or a pool that has no connection left, is asked after repeatDelayMax, and then after so
+	// many times as long each time.
 	refusedGrowth = 4
 )
 
@@ -21,6 +23,7 @@ type repeats struct {
 	pause       time.Duration
 	stale       int  // connections of the pool that may be dead, and one; negative: they were not counted yet
 	unsentAgain bool // a command that never left was sent once more
+	isLast      bool // the pause before the present copy was cut short by the end of the time
 }
 
 func newRepeats() repeats { return repeats{pause: repeatDelay, stale: -1} }
@@ -31,7 +34,11 @@ func newRepeats() repeats { return repeats{pause: repeatDelay, stale: -1} }
 // restart. Or it leads to a replica by now. The first command on it finds out, and cannot tell whether Redis has seen it.
 // All idle connections may be such, so that many copies go at once, and one more by a new one.
 func (r *repeats) atOnce(err error, client redis.UniversalClient) bool {
-	if !isBroken(err) && !redis.IsReadOnlyError(err) { // go-redis closes the connection after either
+	switch {
+	case isBroken(err), redis.IsReadOnlyError(err): // go-redis closes the connection
+	case hasPrefix(err, "READONLY"): // and not when a proxy says so, which begins with ERR
+		closeIdle(client)
+	default:
 		return false
 	}
 	if r.stale < 0 {
@@ -53,8 +60,10 @@ func (r *repeats) after(d *dispatch, client redis.UniversalClient) (wait time.Du
 	switch wait = r.pause; {
 	case isBroken(err), hasPrefix(err, "TRYAGAIN"):
 		r.pause = min(wait+repeatDelay, repeatDelayMax)
-	case Passes(err):
+	case Passes(err), errors.Is(err, redis.ErrPoolExhausted):
 		r.pause = max(refusedGrowth*wait, repeatDelayMax)
+	case errors.As(err, new(*Overloaded)):
+		return 0, false
 	default:
 		again = !r.unsentAgain && !d.refused() && !d.is(written)
 		r.unsentAgain = true
@@ -63,21 +72,21 @@ func (r *repeats) after(d *dispatch, client redis.UniversalClient) (wait time.Du
 	return wait, true
 }
 
-// idle is how many connections of its pool a client has that are not in use. That of a cluster would look for the nodes
-// first, without a deadline.
-func idle(client redis.UniversalClient) int {
-	if single, ok := client.(*redis.Client); ok {
-		return int(single.PoolStats().IdleConns)
-	}
-	return 0
-}
-
 // Resends permits a command to be sent again. One belongs to one command, which may go to several Servers.
-type Resends struct{ twice atomic.Bool }
+type Resends struct {
+	twice      atomic.Bool
+	unanswered atomic.Int32
+}
 
 // MayArriveTwice reports whether a copy may have arrived, or may yet, beside the one that was answered. Of
 // nil it is false.
-func (c *Resends) MayArriveTwice() bool { return c != nil && c.twice.Load() }
+func (c *Resends) MayArriveTwice() bool { return c.HasCopies() || c != nil && c.unanswered.Load() > 0 }
+
+// HasCopies is MayArriveTwice without the Servers that have not answered yet.
+func (c *Resends) HasCopies() bool { return c != nil && c.twice.Load() }
+
+// Await adds so many Servers that have not answered; with less than 0, that have.
+func (c *Resends) Await(servers int) { c.unanswered.Add(int32(servers)) }
 
 // Copied notes that a copy may arrive twice of a command that did the same.
 func (c *Resends) Copied() { c.twice.Store(true) }
@@ -130,7 +139,10 @@ func (s *Server) resendUntilDone(ctx context.Context, one []dispatch, sent, end 
 	resends := d.queued.Command.Resends
 	for d.answer.err != nil && d.progress == answered && resends != nil {
 		wait, again := next.after(d, s.ClientFor(d.queued.Command.key()))
-		if !again || time.Until(end) <= wait {
+		if left := time.Until(end); wait >= left { // one more, when some time is left for its answer
+			again, wait, next.isLast = again && left > 0 && !next.isLast, left*3/4, true
+		}
+		if !again {
 			break
 		}
 		if wait > 0 && Pause(ctx, wait) != nil {
@@ -143,31 +155,34 @@ func (s *Server) resendUntilDone(ctx context.Context, one []dispatch, sent, end 
 		sent = time.Now()
 		s.sendCopies(ctx, one, new(sendContext), sent, end)
 	}
-	switch {
-	case d.progress == notBegun:
+	if d.progress == notBegun {
 		d.answer.err = Ended(ctx)
-	case d.progress == answered || d.answer.err == ErrNoAnswer:
-		d.answer.err = s.explain(d.answer.err, &d.queued, end)
 	}
-	return d.conclude(sent)
+	return d.conclude(s, sent, end)
 }
 
 // sendCopies sends a copy of each command and waits for the answers.
 func (s *Server) sendCopies(ctx context.Context, ds []dispatch, c *sendContext, sent, end time.Time) {
 	c.caller, c.deadline = ctx, end
+	until := sent.Add(end.Sub(sent) / waitPart)
+	if leaves, has := ctx.Deadline(); has && leaves.Before(until) {
+		until = leaves
+	}
 	isPrompt := s.silence.ask(sent, s.config.Timeout)
 	reached, err := s.awaitTopology(ctx, end.Sub(sent))
 	for i := range ds {
 		d := &ds[i]
-		d.context, d.pipeline, d.answer, d.progress = c, s.pipelineFor(d.queued.Command), answer{err: err}, reached
+		d.context, d.pipeline, d.until, d.answer, d.progress = c, s.pipelineFor(d.queued.Command), until, answer{err: err}, reached
 	}
 	if err != nil {
 		return
 	}
 	d, p, isLone := &ds[0], ds[0].pipeline, len(ds) == 1
-	if isLone && p.mayGoDirectly() && (ctx.Done() == nil || isPrompt) && p.tryEnter() {
-		d.answer = p.sendDirectly(ctx, d, sent, end)
-		return
+	if isLone && p.mayGoDirectly() && (ctx.Done() == nil || isPrompt) {
+		if t, enters := p.tryEnter(sent); enters {
+			d.answer = p.sendDirectly(ctx, d, t, end)
+			return
+		}
 	}
 	left := time.Until(end)
 	slot := s.slotFor(len(ds), nil, left)

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package conn_test
 
 import (
@@ -6,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -168,6 +171,64 @@ func TestCommandsOfWhichOnlyTheWordsWereRead(t *testing.T) {
 				_ = client.Close()
 				time.Sleep(time.Minute)
 			})
+		})
+	}
+}
+
+// farAway is a connection to a server at a distance, which counts what is written at once.
+type farAway struct {
+	net.Conn
+	distance time.Duration
+	last     *atomic.Int64 // when something was written
+	atOnce   *atomic.Int32
+}
+
+func (c *farAway) Write(b []byte) (int, error) {
+	if now := time.Now().UnixNano(); c.last.Swap(now) != now {
+		c.atOnce.Store(0)
+	}
+	c.atOnce.Add(1)
+	time.Sleep(c.distance)
+	return c.Conn.Write(b)
+}
+
+// Where Redis is far away, waiting for another's round trip costs more than one of one's own.
+// Taken out, sixteen goroutines get three quarters of what go-redis alone gives them.
+func TestMoreGoByThemselvesToARedisFarAway(t *testing.T) {
+	for away, want := range map[time.Duration]int32{100 * time.Microsecond: alone, time.Millisecond: 16} {
+		synctest.Test(t, func(t *testing.T) {
+			redisServer := miniredis.NewMiniRedis()
+			defer redisServer.Close()
+			dial := dialer(map[string]*miniredis.Miniredis{"127.0.0.1:1": redisServer})
+			var last atomic.Int64
+			var atOnce atomic.Int32
+			client := redis.NewClient(&redis.Options{
+				Addr: "127.0.0.1:1", PoolSize: 20, ContextTimeoutEnabled: true,
+				Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+					c, err := dial(ctx, network, addr)
+					return &farAway{c, away, &last, &atOnce}, err
+				},
+			})
+			defer client.Close()
+			s := conn.New(client, config())
+			script := conn.NewScript("return KEYS[1]")
+			for range 30 { // each time an answer permits another connection
+				var all sync.WaitGroup
+				for i := range 32 {
+					all.Go(func() {
+						if _, err := s.Do(background, &conn.Command{Script: script, Keys: 1, Words: []any{fmt.Sprint(i)}}, timeout); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				synctest.Wait()
+				got := atOnce.Load()
+				all.Wait()
+				if got == want {
+					return
+				}
+			}
+			t.Errorf("%v away, %d calls go by themselves, want %d", away, atOnce.Load(), want)
 		})
 	}
 }

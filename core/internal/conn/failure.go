@@ -78,14 +78,18 @@ func IsClosed(err error) bool { return errors.Is(err, redis.ErrClosed) }
 func Passes(err error) bool { return hasPrefix(err, passing...) }
 
 // passing and refusing are how errors begin by which Redis and Valkey say that they did not run a script, or refused its
-// first command that writes. What any other error means nobody knows: a proxy has texts of its own for a server that is
-// slow, and may have run the script.
+// first command that writes; or a later one, for which the user lacks a right: scripts leave nothing then that lasts. What any
+// other error means nobody knows: a proxy has texts of its own for a server that is slow, and may have run the script.
 var (
 	passing = []string{"READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "max number of clients"}
 
 	refusing = []string{"NOSCRIPT", "NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "MOVED", "ASK", "CROSSSLOT", "WRONGTYPE", "OOM", "MISCONF",
 		"unknown command", "The user executing the script", "ACL failure in script:"}
 )
+
+// notHere are those of passing by which a server says that another may have the keys by now. A node of a cluster that was
+// demoted says READONLY, and not MOVED, to a client that reads from replicas.
+var notHere = []string{"READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN"}
 
 func isUnknownScript(err error) bool { return hasPrefix(err, "NOSCRIPT") }
 

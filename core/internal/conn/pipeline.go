@@ -1,10 +1,7 @@
 package conn
 
 import (
-	"context"
 	"math"
-	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +16,7 @@ const (
 	maxInFlight = 2
 	farAlone    = 16
 	farAway     = 400 * time.Microsecond
-	// pipelineStall is how long a round trip may hold up others.
+	// pipelineStall is how long a round trip may hold up others, at the least.
 	pipelineStall = 5 * time.Millisecond
 	// overrun is how long after the end of its time a command may come back because the machine is busy.
 	overrun = 100 * time.Millisecond
@@ -41,14 +38,20 @@ type pipeline struct {
 	replicated    *pipeline                // for commands that replicas must have; itself if it is that
 	farLimit      int                      // of round trips in flight to a server far away
 	probe         *probe
+	begin         func() (pipe redis.Pipeliner, done func())
 
 	mu       sync.Mutex
-	inFlight int           // so many round trips are
-	distance time.Duration // how long a lone command takes to the server and back
-	waiting  []*Queued
+	inFlight int // so many round trips are
+	meter    meter
+	window   window
+	waiting  waiting
 	spare    []*Queued // memory for the next sender
-	lastSize int       // so many commands went together
 	stalled  *time.Timer
+	stalls   int  // since a round trip has come back
+	mayProbe bool // one command may go where there is no room
+	connects bool // an answer was there since a round trip has opened a connection
+
+	background background
 }
 
 func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
@@ -85,7 +88,9 @@ func keepsDeadlines(o *redis.Options) bool {
 }
 
 func (s *Server) newPipeline(client redis.UniversalClient, farLimit int, probe *probe) *pipeline {
-	p := &pipeline{server: s, client: client, farLimit: farLimit, probe: probe}
+	p := &pipeline{server: s, client: client, farLimit: farLimit, probe: probe, begin: pipelines(client), window: newWindow(s.late())}
+	p.background.size = 1
+	p.meter = meter{mu: &p.mu, server: serverOf(client), window: &p.window, waiting: p.waiting.size, tell: s.config.Loaded}
 	p.stalled = time.AfterFunc(pipelineStall, p.sendStalled)
 	return p
 }
@@ -100,29 +105,34 @@ func (s *Server) pipelineFor(c *Command) *pipeline {
 
 func (p *pipeline) replicates() bool { return p == p.replicated }
 
-// tryEnter reports whether a command may go by itself; then leave must follow.
-func (p *pipeline) tryEnter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.tryBegin()
-}
-
 // tryBegin begins a round trip if so few are in flight that one more may be. mu is held.
-func (p *pipeline) tryBegin() bool {
+func (p *pipeline) tryBegin(now time.Time) bool {
 	most := maxInFlight
-	if p.distance > farAway || p.replicates() {
+	if p.window.distance > farAway || p.replicates() {
 		most = p.farLimit
 	}
-	if p.inFlight >= most {
+	if p.inFlight >= most || p.inFlight >= maxInFlight && !p.mayConnect(now) {
 		return false
 	}
 	p.inFlight++
 	return true
 }
 
+// mayConnect says that a round trip needs no new connection, as far as is known, or may open one: after each prompt answer one
+// may, for that costs the server more than the command. mu is held.
+func (p *pipeline) mayConnect(now time.Time) bool {
+	_, isSingle := p.client.(*redis.Client)
+	if idle(p.client) > 0 || !isSingle {
+		return true
+	}
+	may := p.connects && p.window.isPrompt(now)
+	p.connects = false
+	return may
+}
+
 // tryGoOn ends a round trip, unless another follows it because commands wait. mu is held.
-func (p *pipeline) tryGoOn() bool {
-	if len(p.waiting) > 0 {
+func (p *pipeline) tryGoOn(room int) bool {
+	if p.waiting.size() > 0 && room > 0 {
 		return true
 	}
 	p.inFlight--
@@ -133,156 +143,43 @@ func (p *pipeline) tryGoOn() bool {
 func (p *pipeline) enqueue(qs ...*Queued) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	begins := p.tryBegin()
-	if begins && len(qs) == 1 && qs[0].dispatch != nil {
-		p.server.config.Workers.Begin(qs[0].dispatch)
+	now := time.Now()
+	room := p.window.room(now)
+	if p.waiting.size() == 0 {
+		p.stalled.Reset(p.stallTime(room))
+	}
+	p.waiting.add(qs)
+	if room > 0 && p.tryBegin(now) {
+		p.server.config.Workers.Begin(p)
+	}
+}
+
+// stallTime is how long round trips may hold up others: twice as long as they usually take, four times as long after each that
+// did not come back, and longer where there is no room. mu is held.
+func (p *pipeline) stallTime(room int) time.Duration {
+	stall := max(pipelineStall, 2*p.window.expected()) << min(2*p.stalls, 10)
+	if room == 0 && p.window.inFlight > maxInFlight {
+		stall = max(stall, p.window.late)
+	}
+	return min(stall, p.server.config.Timeout)
+}
+
+// refuse is why a command was never sent.
+func (p *pipeline) refuse() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.meter.refuse()
+}
+
+// endTrip takes how a round trip has ended. mu is held.
+func (p *pipeline) endTrip(t trip) {
+	p.window.end(t)
+	if t.ending == endedOtherwise {
 		return
 	}
-	if len(p.waiting) == 0 {
-		p.stalled.Reset(pipelineStall)
-	}
-	p.waiting = append(p.waiting, qs...)
-	if begins {
-		p.server.config.Workers.Begin(p)
-	}
-}
-
-// sendDirectly sends one command on the caller's goroutine, and returns by then: no other has to be woken,
-// which is most of what a lone command costs. A deadline of ctx it keeps. When ctx is cancelled meanwhile it
-// waits nevertheless: for an answer that comes at once, or in vain, when Redis has just fallen silent.
-func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, sent, end time.Time) answer {
-	own, early := ctx.Deadline()
-	if early = early && own.Before(end); early {
-		d.context.deadline = own
-	}
-	slot := p.server.slotFor(1, d.context, end.Sub(sent))
-	stop := func() bool { return true }
-	if ctx.Done() != nil {
-		stop = context.AfterFunc(ctx, slot.cancel)
-	}
-	defer func() {
-		if stop() {
-			p.server.giveBack(slot)
-		}
-		d.context.end(context.Canceled)
-		p.leave(sent, d.context.deadline)
-	}()
-	d.progress = answered
-	value, err := d.queued.process(d.context, p, p.client)
-	if early && isTimeout(err) && !time.Now().Before(own) {
-		<-d.context.Done() // the timer of ctx is a moment behind that of the connection
-	}
-	if err != nil && ctx.Err() != nil && !isRefusal(err) {
-		p.server.noteOutcome(context.Canceled) // it says nothing about Redis
-		d.progress = awaited
-		return answer{err: Ended(ctx)}
-	}
-	p.server.noteOutcome(err)
-	return answer{value, err}
-}
-
-// noteTime notes how long the round trip of a single command was. The shortest of hundreds counts: others are
-// long because the machine is busy. One that was back too late shows that something in the client blocks: no
-// other caller lends it his goroutine. mu is held.
-func (p *pipeline) noteTime(sent, deadline time.Time) {
-	took := time.Since(sent)
-	if min(took, sent.Add(took).Sub(deadline)) > overrun && (p.withDeadlines == nil || p.last.Load() != nil) {
-		p.direct.Store(false)
-	}
-	if p.distance == 0 {
-		p.distance = took
-	}
-	p.distance = min(took, p.distance+p.distance/256)
-}
-
-// leave ends the round trip of a single command, which was sent at a time. If others wait, a sender takes its
-// place.
-func (p *pipeline) leave(sent, deadline time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.noteTime(sent, deadline)
-	if p.tryGoOn() {
-		p.server.config.Workers.Begin(p)
-	}
-}
-
-// sendStalled sends what has waited for too long for round trips that do not come back.
-func (p *pipeline) sendStalled() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.waiting) > 0 {
-		p.inFlight++
-		p.server.config.Workers.Begin(p)
-	}
-}
-
-// Run is a sender: it sends what waits until nothing does.
-func (p *pipeline) Run() { p.sendOn(nil) }
-
-// sendOn is Run after it has sent some.
-func (p *pipeline) sendOn(qs []*Queued) {
-	for {
-		p.send(qs)
-		if qs = p.takeWaiting(qs); len(qs) == 0 {
-			return
-		}
-	}
-}
-
-// takeWaiting returns what goes next, in the memory of what a sender has sent; none: it must end.
-func (p *pipeline) takeWaiting(sent []*Queued) []*Queued {
-	clear(sent)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.waiting) < p.lastSize {
-		p.mu.Unlock()
-		runtime.Gosched() // those that have their answers may have more to send: a batch costs little more than a command
-		p.mu.Lock()
-	}
-	if !p.tryGoOn() {
-		p.spare = sent[:0]
-		return nil
-	}
-	if sent == nil {
-		sent, p.spare = p.spare, nil
-	}
-	n := min(len(p.waiting), maxPipeline)
-	sent = append(sent[:0], p.waiting[:n]...)
-	p.waiting, p.lastSize = slices.Delete(p.waiting, 0, n), n
-	if len(p.waiting) > 0 {
-		p.stalled.Reset(pipelineStall)
-	} else {
-		p.stalled.Stop()
-	}
-	return sent
-}
-
-// send is for commands that somebody waits for, as long as he does, and for those that have begun.
-func (p *pipeline) send(qs []*Queued) {
-	qs = slices.DeleteFunc(qs, func(q *Queued) bool { return q.dispatch.is(abandoned) })
-	switch sent := time.Now(); {
-	case len(qs) == 0:
-	case len(qs) == 1 && !p.replicates():
-		q, ctx := qs[0], qs[0].context(sent)
-		value, err := q.process(ctx, p, p.server.client) // a cluster's, which follows redirections, and has hooks
-		// What nobody waits for has a context without an end, and may wait for a connection for as long as the client says.
-		if q.dispatch != nil {
-			p.addLastHook(q.dispatch)
-			p.mu.Lock()
-			p.noteTime(sent, ctx.deadline)
-			p.mu.Unlock()
-		}
-		p.server.noteOutcome(err)
-		q.receive(sent, answer{value, err})
-	default:
-		var ctx context.Context = qs[0].context(sent)
-		if len(qs) > 1 {
-			longest, cancel := context.WithTimeout(context.Background(), slices.MaxFunc(qs, byTimeout).Timeout)
-			defer cancel()
-			ctx = longest
-		}
-		for i, a := range p.roundTrip(ctx, qs) {
-			qs[i].receive(sent, a)
-		}
+	p.meter.note(t.sent.Add(t.took))
+	if t.ending == endedByAnswer {
+		p.stalls, p.connects = 0, true
+		p.background.answered()
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -13,13 +12,13 @@ const (
 	flushPause = time.Millisecond
 	// flushStall is how long a pipeline may hold up the next.
 	flushStall = 20 * time.Millisecond
-	maxSpares  = 16 // copies at once, to a Redis that is silent
 )
 
 // Queued is a command that goes in the background, with others. It may arrive several times.
 type Queued struct {
 	Command *Command
 	Timeout time.Duration
+	Until   time.Time // when it makes no sense any more to repeat it
 	To      Recipient // nil: nobody wants to know
 
 	dispatch *dispatch // who waits for it in place of To; nil: nobody, and nobody gives it up
@@ -52,9 +51,7 @@ func (s *Server) Withdraw(q *Queued) bool {
 	p := s.pipelineFor(q.Command)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := len(p.waiting)
-	p.waiting = slices.DeleteFunc(p.waiting, func(other *Queued) bool { return other == q })
-	return len(p.waiting) < before
+	return p.waiting.remove(q)
 }
 
 // Flush sends what was queued, each server's share apart from the others', so that a slow one holds up nobody
@@ -99,7 +96,7 @@ func (p *pipeline) sendInParts(qs []*Queued) {
 		qs = qs[maxPipeline:]
 		p.server.config.Workers.Start(func() {
 			defer close(answered)
-			p.sendInTime(part)
+			p.sendInTime(part, nil)
 		})
 		select {
 		case <-answered:
@@ -107,44 +104,43 @@ func (p *pipeline) sendInParts(qs []*Queued) {
 		}
 		time.Sleep(flushPause)
 	}
-	p.sendInTime(qs)
+	p.sendInTime(qs, nil)
 }
 
-// sendInTime reports every outcome, at the latest when the shortest timeout is over. Meanwhile the commands are sent
-// again by each connection of the pool that may be dead; a Redis that is down is not asked at that pace. If the last
-// commands had no outcome, a network may have forgotten the idle connections of the pool, and says nothing: then a copy
-// goes by each, and one by another.
-func (p *pipeline) sendInTime(qs []*Queued) {
+// sendInTime reports every outcome, at the latest when the shortest timeout is over, and then calls done, unless that is nil.
+// Meanwhile the commands are sent again by each connection of the pool that may be dead; a Redis that is down is not asked at
+// that pace. If the last commands had no outcome, a network may have forgotten the idle connections of the pool, and
+// says nothing: then they are closed, and the commands go by a new one.
+func (p *pipeline) sendInTime(qs []*Queued, done func([]answer)) {
 	s, timeout, began := p.server, soonest(qs), time.Now()
 	end := began.Add(timeout)
-	ctx, cancel := context.WithDeadline(context.Background(), end)
-	spares := 0
-	if s.IsSilent(timeout) {
-		spares = min(idle(p.client), maxSpares)
+	ctx, cancel := context.WithDeadline(context.Background(), end.Add(-timeout/16)) // so that answers that came in time are known by then
+	defer cancel()
+	report := func(sent time.Time, answers ...answer) {
+		s.report(qs, sent, end, answers...)
+		if done != nil {
+			done(answers)
+		}
 	}
-	s.silence.ask(began, s.config.Timeout)
 	giveUp := time.AfterFunc(timeout, func() {
 		s.noteOutcome(ErrNoAnswer)
-		s.report(qs, began, end, answer{err: ErrNoAnswer})
+		report(began, answer{err: ErrNoAnswer})
 	})
-	var ended atomic.Int32
-	send := func() {
-		next, sent := newRepeats(), time.Now()
+	if s.silence.mayCloseConnections(timeout) {
+		for range idle(p.client) {
+			closeIdle(p.client)
+		}
+	}
+	s.silence.ask(began, s.config.Timeout)
+	next := newRepeats()
+	for again := true; again; {
+		sent := time.Now()
 		answers := p.roundTrip(ctx, qs)
-		for ctx.Err() == nil && slices.ContainsFunc(answers, func(a answer) bool { return next.atOnce(a.err, p.client) }) {
-			sent = time.Now()
-			answers = p.roundTrip(ctx, qs)
-		}
-		last := int(ended.Add(1)) > spares
-		if (last || answers[0].err == nil) && giveUp.Stop() {
-			cancel()
-			s.report(qs, sent, end, answers...)
+		again = ctx.Err() == nil && slices.ContainsFunc(answers, func(a answer) bool { return next.atOnce(a.err, p.client) })
+		if !again && giveUp.Stop() {
+			report(sent, answers...)
 		}
 	}
-	for range spares {
-		s.config.Workers.Start(send)
-	}
-	send()
 }
 
 // report tells the recipients of commands the answers: there is one for each, or one for all.

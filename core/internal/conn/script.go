@@ -62,6 +62,8 @@ type Command struct {
 	Name string
 	// Merges is how many of the arguments of a call its merged script takes; 0: it goes by itself.
 	Merges int8
+	// Urgent ones go first where not all can be sent.
+	Urgent bool
 	// Resends permits Do to send the command again: it counts once, and has the same reply each time. nil: it
 	// is sent once.
 	Resends *Resends

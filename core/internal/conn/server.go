@@ -28,6 +28,11 @@ type Config struct {
 	Prefix  string        // of the keys it writes to find out whether one server has all
 	Timeout time.Duration // of one request; silence is measured by it
 	Workers Workers
+	// IsMember says that a [Gate] admits the calls of several servers. The window of each is for one that is slower then.
+	IsMember bool
+	// Loaded is told the load of the server, or of each node, once a second while it is asked, and when an overload begins and
+	// ends. It does not block.
+	Loaded func(Load)
 	// Replicas that must have what certain scripts write. Check it first.
 	Replicas Replicas
 	// ReplicaClock is told, of each replica of a single master, by how much its clock is ahead, give or take the
@@ -57,10 +62,21 @@ type Server struct {
 
 // New returns a Server. It does no network I/O and starts no goroutine. The client stays the caller's.
 func New(client redis.UniversalClient, c Config) *Server {
+	if c.Loaded == nil {
+		c.Loaded = func(Load) {}
+	}
 	return &Server{client: client, config: c}
 }
 
 func (s *Server) Client() redis.UniversalClient { return s.client }
+
+// late is by how much longer than the distance an answer may take.
+func (s *Server) late() time.Duration {
+	if s.config.IsMember {
+		return min(2*lateMax, 2*s.config.Timeout/latePart)
+	}
+	return min(lateMax, s.config.Timeout/latePart)
+}
 
 // failoverAddr is the address that go-redis shows for every Sentinel client.
 const failoverAddr = "FailoverClient"
@@ -90,6 +106,7 @@ type silence struct {
 	asked  time.Time // last
 	heard  time.Time // last
 	failed bool      // a command has, since; else all of them were given up
+	closed time.Time // when idle connections were, last
 }
 
 // ask notes that a command is about to be sent. One that was given up long ago may never have been sent: it
@@ -123,10 +140,23 @@ func (s *Server) IsSilent(d time.Duration) bool {
 	return !s.silence.since.IsZero() && time.Since(s.silence.since) >= d
 }
 
+// mayCloseConnections reports whether the silence lasts for d, and for twice as long as when it last said so: each time all idle
+// connections are opened anew.
+func (s *silence) mayCloseConnections(d time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if s.since.IsZero() || now.Sub(s.since) < max(d, 2*s.closed.Sub(s.since)) {
+		return false
+	}
+	s.closed = now
+	return true
+}
+
 // noteOutcome takes how a request has ended.
 func (s *Server) noteOutcome(err error) {
 	s.silence.end(err)
-	if err != nil && !isRefusal(err) {
+	if err != nil && (!isRefusal(err) || hasPrefix(err, notHere...)) {
 		s.LookAgain()
 	}
 }

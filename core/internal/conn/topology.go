@@ -37,6 +37,9 @@ func (s *Server) awaitTopology(ctx context.Context, timeout time.Duration) (prog
 	case <-s.askTopology(cluster):
 		s.topology.mu.Lock()
 		defer s.topology.mu.Unlock()
+		if s.topology.err == nil {
+			return awaited, nil
+		}
 		return answered, s.topology.err
 	case <-timer.C:
 		return awaited, ErrNoAnswer
@@ -140,10 +143,17 @@ func (p *pipeline) merges() bool {
 	if p.probe.undivided.Load() {
 		return true
 	}
-	if _, isCluster := p.server.client.(*redis.ClusterClient); !isCluster && p.probe.begun.begins(probeEvery) {
+	if _, isCluster := p.server.client.(*redis.ClusterClient); !isCluster && p.isPrompt() && p.probe.begun.begins(probeEvery) {
 		p.server.config.Workers.Start(func() { _ = recovered(func() error { p.seek(); return nil }) })
 	}
 	return false
+}
+
+// isPrompt says that the last answer was: a server that is busy is not asked for what may wait.
+func (p *pipeline) isPrompt() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.window.isPrompt(time.Now())
 }
 
 // Merges reports whether a command may be of a merged script, as far as is known. It does not block.

@@ -41,6 +41,9 @@ func (l *Life) Due(now schedule.Time) Effects {
 // RenewalAnswered says that a renewal is not under way any more. What came of it is an event of its own.
 func (l *Life) RenewalAnswered() { l.renewing = false }
 
+// Doubted says that Redis may have forgotten the lease: it is renewed by then.
+func (l *Life) Doubted(by schedule.Time) { l.RenewAt = min(l.RenewAt, by) }
+
 // Renewed says that Redis has started the lease anew, for good.
 func (l *Life) Renewed(t Times) {
 	l.Granted = false

@@ -60,7 +60,18 @@ func (s State) IsLost() bool { return s >= Expired }
 // IsTimeOver says that the lease was lost when its time was over, not before.
 func (s State) IsTimeOver() bool { return s >= Expired && s <= ExpiredInRedis }
 
-// Handle is the state of one handle of a lease, which the loss of the lease does not change.
+// Handle is the state of one handle of a lease, which a caller has as a core.Lock. The loss of the lease does not change it: the
+// caller has the lock while the handle is [In] and the lease is [Held].
+//
+//	Entering ── it is refused ─────────────────────────────▶ Out
+//	  │                                                       ▲
+//	  └─ Redis confirms it ─▶ In ◀─ New                       │
+//	                         │ ▲ └────── Unlock, Abort ───────┘
+//	                    park │ │ unpark: one that is abandoned leaves at once
+//	                         ▼ │
+//	                       Passing ── Unlock ─▶ Abandoned
+//	                         │                      │
+//	                         └──────────────────────┴─ whoever gets the lock was told ─▶ Passed
 type Handle uint8
 
 const (

@@ -44,6 +44,7 @@ type connection struct {
 	subscriptions map[string]*subscription // by channel; guarded by mu
 	changed       chan struct{}            // there are more
 	alive         atomic.Bool              // something has arrived since the last ping
+	failed        atomic.Bool              // the last one has, and this one has not heard anything yet
 }
 
 // subscription is to both channels of a lock. Listener.mu guards what is not atomic.
@@ -69,6 +70,7 @@ func (c *connection) run() {
 		if time.Since(started) > reconnectDelayMax {
 			delay = reconnectDelay
 		}
+		c.failed.Store(true)
 		c.config.Disconnected(err)
 		c.server.LookAgain()
 		if conn.Pause(c.ctx, delay) != nil {
@@ -173,6 +175,9 @@ func (c *connection) confirm(r *redis.Subscription) error {
 		return errMoved
 	case r.Kind != "sunsubscribe" && forProcess: // both channels are subscribed to at once
 		s.confirmed.Store(true)
+		if c.failed.Swap(false) {
+			c.config.Reconnected()
+		}
 		c.config.MayBeFree(s.lock)
 	}
 	return nil

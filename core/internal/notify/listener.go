@@ -28,6 +28,8 @@ type Config struct {
 
 	// Disconnected is called when a connection has failed. It is replaced.
 	Disconnected func(error)
+	// Reconnected is called when one that has replaced another hears messages: Redis may have forgotten meanwhile what it knew.
+	Reconnected func()
 	// MayBeFree is told that a lock may be free: Redis has published it, or may have while nobody heard it.
 	MayBeFree func(lock string)
 	// Message is told what was published for this process alone.

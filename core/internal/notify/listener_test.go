@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package notify_test
 
 import (
@@ -107,10 +109,10 @@ func TestABrokenConnectionIsReplaced(t *testing.T) {
 		l.lines = nil
 		s.set(false, "")
 		time.Sleep(2 * time.Second)
-		l.want(t, "free k")
+		l.want(t, "again", "free k")
 		s.breakConnections()
 		time.Sleep(60 * ms)
-		l.want(t, "free k", "warn", "free k") // the pause is short again
+		l.want(t, "free k", "warn", "again", "free k") // the pause is short again
 		l.wantSubscribed(t, "c", true)
 	})
 }
@@ -124,7 +126,7 @@ func TestASilentConnectionIsReplaced(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		s.set(false, "")
 		time.Sleep(time.Second)
-		l.want(t, "free k", "warn", "free k")
+		l.want(t, "free k", "warn", "again", "free k")
 		l.wantSubscribed(t, "c", true)
 	})
 }
@@ -222,7 +224,7 @@ func TestAServerThatLosesTheSlotIsLeft(t *testing.T) {
 		reply(s.peer, "sunsubscribe", "c")
 		l.want(t, "free k", "warn")
 		time.Sleep(time.Second)
-		l.want(t, "free k")
+		l.want(t, "again", "free k")
 	})
 }
 

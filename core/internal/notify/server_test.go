@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package notify_test
 
 import (
@@ -167,6 +169,7 @@ func listen(t *testing.T, sharded bool, clients ...redis.UniversalClient) *liste
 		Process:      "me",
 		Workers:      l.workers,
 		Disconnected: func(error) { l.add("warn") },
+		Reconnected:  func() { l.add("again") },
 		MayBeFree:    func(lock string) { l.add("free " + lock) },
 		Message:      func(lock, text string) { l.add("message " + lock + " " + text) },
 	}

@@ -28,7 +28,9 @@ type (
 var ErrReused = store.ErrReused
 
 const (
-	// LongestWindow is for how long a key may be remembered. A longer time is a mistake.
+	// LongestLease is how long a lock may last without a renewal, LongestWindow for how long a key may be remembered.
+	// Longer times are mistakes, which nobody would live to see the end of.
+	LongestLease  = 24 * time.Hour
 	LongestWindow = 366 * 24 * time.Hour
 	// MaxOwnerBytes is how long an owner may be that a call has chosen.
 	MaxOwnerBytes = 128
@@ -50,8 +52,10 @@ type Settings struct {
 	store.Terms
 	Owner       store.Owner
 	Wait        *time.Duration // nil: until the context is done
+	NoWindow    bool           // Wait is for a busy lock, not for a dedup window
 	PermitsEach []int          // of each key, in the order of the call; nil: Form has those of all
 	MaxHold     time.Duration
+	MayLast     bool // the log does not say that the lock is held for long
 	MaxWaiters  *int // nil: unlimited
 	Name        string
 	Ticket      string         // of a lock that may have been handed over
@@ -61,6 +65,7 @@ type Settings struct {
 	Looks       bool           // Ping takes no lock
 
 	RefuseUnknown bool // until Once has taken it out
+	OwnFailures   bool // a call of Once runs its function, and does not take the error of a run for which it has waited
 
 	Scope      Scope
 	Quorum     bool // the Locker is one of NewQuorum
@@ -70,6 +75,11 @@ type Settings struct {
 
 // Waits says that a call waits for a busy lock.
 func (s *Settings) Waits() bool { return s.Wait == nil || *s.Wait > 0 }
+
+// WaitsFor says that a call waits for a lock of which nobody but a dedup window keeps it, if so.
+func (s *Settings) WaitsFor(window bool) bool {
+	return !window || !s.NoWindow
+}
 
 // ReleasesLater says that a wrapper need not wait for its release, as core.BackgroundRelease says.
 func (s *Settings) ReleasesLater() bool { return s.Background && s.Waits() && s.Window == 0 }
@@ -130,3 +140,21 @@ func (s *Settings) CheckOwner(option, id string, maxBytes int) {
 
 // IsControl reports whether r is an ASCII control character.
 func IsControl(r rune) bool { return r < 0x20 || r == 0x7f }
+
+// CheckKeys returns an error unless PermitsEach, if it was given, has the permits of so many keys.
+func (s *Settings) CheckKeys(n int) error {
+	if each := s.PermitsEach; each != nil && len(each) != n {
+		return fmt.Errorf("core: PermitsEach has the permits of %d keys, and the call has %d", len(each), n)
+	}
+	return nil
+}
+
+// OfKey are the settings of the call for the lock of its i-th key.
+func (s *Settings) OfKey(i int) *Settings {
+	if s.PermitsEach == nil {
+		return s
+	}
+	own := *s
+	own.Form = store.Permits(s.PermitsEach[i]).Weighing(s.Form.Weight())
+	return &own
+}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -126,5 +127,19 @@ func (c *Count) check() {
 	if c.n == 0 && c.none != nil {
 		close(c.none)
 		c.none = nil
+	}
+}
+
+// IsDone waits for done or for the end of ctx, and prefers done.
+func IsDone(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return true
+	default:
+		return false
 	}
 }

@@ -53,6 +53,7 @@ type Busy struct {
 	Exact      bool      // nothing will prolong it
 	Done       bool      // nobody holds it: its dedup window lasts. Exact as well
 	HandedOver bool      // for whoever has the ticket, if nobody has resumed it yet
+	Foreign    bool      // another library has it: nobody tells of its end
 	New        bool      // the hold was not in the queue before
 	Split      bool      // some members of a quorum granted it: contenders block each other
 	Clock      Clock     // of the Redis that said so; not of a quorum
@@ -126,7 +127,7 @@ func (c *Claim) prepare(s *backend) *conn.Command {
 		how, more = "enter", []any{c.Enter}
 	}
 	switch {
-	case !c.isShort():
+	case !c.isSimple():
 		words = slices.Concat(words, []any{lease, int64(c.Wait), c.Hold, c.Window.Milliseconds(), how, c.Form.word()}, more)
 	case c.Lease != usualLease || c.Wait != Listening:
 		words, merges = append(words, lease, int64(c.Wait)), 2
@@ -138,9 +139,6 @@ func (c *Claim) prepare(s *backend) *conn.Command {
 	c.command.Resends, c.command.Compensator = &c.Resends, c
 	return &c.command
 }
-
-// isShort says that a merged script can do it.
-func (c *Claim) isShort() bool { return c.Ordinary() && c.OwnsItself() && c.Free() }
 
 // decode reads the reply to a claim.
 func (c *Claim) decode(from conn.Reply) (Grant, error) {
@@ -160,7 +158,10 @@ func (c *Claim) decode(from conn.Reply) (Grant, error) {
 		return g, cmp.Or(r.err, err)
 	case saidBusy:
 		why, ttl := r.detail(), r.ttl()
-		b := &Busy{Exact: why == 1 || why == 2, Done: why == 2, HandedOver: why == 3, New: r.number() == 1, Clock: Clock{r.time(), from.Sent}}
+		b := &Busy{
+			Exact: why == 1 || why == 2, Done: why == 2, HandedOver: why == 3, Foreign: why == 4,
+			New: r.number() == 1, Clock: Clock{r.time(), from.Sent},
+		}
 		if ttl >= 0 {
 			b.Until = time.Now().Add(ttl)
 		}

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package store
 
 import (
@@ -166,6 +168,15 @@ func TestReplyToAnInspection(t *testing.T) {
 		"outcome unknown": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "i3 ab 900"}, list{}},
 			want:  State{Held: true, TTL: 900 * time.Millisecond, Unknown: true, Attempt: 3},
+		},
+		"a string": {
+			reply: list{n(13), "", n(900), n(5), list{"mode", "f"}, list{}},
+			want:  State{Held: true, TTL: 900 * time.Millisecond, Foreign: true},
+		},
+		"Redisson's write lock": {
+			reply: list{n(13), "", n(900), n(5), list{"mode", "write", "u:1:write", "1"}, list{}},
+			want: State{Held: true, Owner: "u:1:write", Holds: 1, TTL: 900 * time.Millisecond, Foreign: true, Holders: []Holder{
+				{Owner: "u:1:write", Count: 1, TTL: 900 * time.Millisecond}}},
 		},
 		"a queue": {
 			reply: list{n(13), "", n(-2), n(2_000_005), list{}, list{

@@ -31,16 +31,22 @@ type election struct {
 }
 
 // elect asks all members for a lock. It returns as soon as it is decided, and goes on with those that answer later.
-func (s *Quorum) elect(ctx context.Context, c *Claim) (Grant, error) {
+func (s *Quorum) elect(ctx context.Context, c *Claim, admission conn.Admission) (Grant, error) {
 	e := &election{
 		Quorum: s, ctx: ctx, claim: c, granted: make(chan vote[Grant], 2*len(s.servers)), written: make(chan vote[bool], len(s.servers)),
 		token: newDecision[int64](), won: newDecision[bool](), held: newDecision[Held](),
 	}
 	c.election = e
+	c.Resends.Await(len(s.servers))
 	for member := range s.servers {
 		s.config.Workers.Start(func() { e.follow(member) })
 	}
 	g, err := e.count()
+	if isFailure(err) {
+		admission.Leave(err)
+	} else {
+		admission.Leave(nil)
+	}
 	e.token.make(g.Token)
 	if err == nil {
 		err = e.confirm()
@@ -73,12 +79,19 @@ func (e *election) follow(member int) {
 		return g, err
 	}
 	g, err := ask()
+	e.claim.Resends.Await(-1)
 	if isBusy(err) {
 		select {
 		case <-e.token.made:
 		case <-time.After(max(time.Duration(e.usual.Load()), againMin)):
-			if !e.claim.Resends.MayArriveTwice() {
-				g, err = ask()
+			if !e.claim.Resends.HasCopies() {
+				e.claim.Resends.Await(1)
+				select {
+				case <-e.token.made: // a release may have begun that knows of no claim under way
+				default:
+					g, err = ask()
+				}
+				e.claim.Resends.Await(-1)
 			}
 		}
 	}
@@ -88,8 +101,11 @@ func (e *election) follow(member int) {
 	}
 	select {
 	case <-e.won.made: // without this member: no release that follows can be relied on to end its grant
-		if !e.held.wait().Held() {
+		switch lock := e.held.wait(); {
+		case lock == nil:
 			e.claim.Compensate(server)
+			return
+		case !lock.Held(): // its release ends this grant, too
 			return
 		}
 	default:
@@ -98,7 +114,7 @@ func (e *election) follow(member int) {
 		has := g.Token == token
 		if !has { // it is a member less, if that fails
 			words := []any{e.claim.Name.Lock(), e.claim.Name.clock(), e.claim.Owner, g.Token, int64(0), "raise", token}
-			raise := &conn.Command{Script: e.scripts.renew, Keys: 2, Words: words, Name: fmt.Sprint(e.claim.Owner, g.Token)}
+			raise := &conn.Command{Script: e.scripts.renew, Keys: 2, Words: words, Name: fmt.Sprint(e.claim.Owner, g.Token), Urgent: true}
 			has, err = do(context.WithoutCancel(e.ctx), server, raise, e.config.Timeout, yes)
 		}
 		e.written <- vote[bool]{answer: has, err: err}

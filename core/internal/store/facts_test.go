@@ -12,29 +12,28 @@ import (
 // What core asks of one Redis, of one with replicas, and of a quorum.
 func TestWhatStoresCanDo(t *testing.T) {
 	type facts struct {
-		queue, handOffNeedsRedis, minorityKeeps bool
-		short, long                             time.Duration // margins of a lease of 100 ms, and of 10 s
-		keepsResends                            bool
+		isQuorum, handOffNeedsRedis bool
+		short, long                 time.Duration // margins of a lease of 100 ms, and of 10 s
+		keepsResends                bool
 	}
 	const ms = time.Millisecond
 	withReplicas := conn.New(redis.NewClient(&redis.Options{Addr: "a:1"}), conn.Config{Replicas: conn.Replicas{N: 1}})
 	for what, tc := range map[string]struct {
 		of interface {
-			HasQueue() bool
+			IsQuorum() bool
 			HandOffNeedsRedis() bool
-			MinorityMayKeep() bool
 			Margin(time.Duration) time.Duration
 			LateCopies(*Claim) *conn.Resends
 		}
 		want facts
 	}{
-		"one Redis": {New(serverAt("a:1"), Config{}), facts{queue: true, short: ms, long: 10 * ms}},
-		"replicas":  {New(withReplicas, Config{}), facts{queue: true, handOffNeedsRedis: true, short: ms, long: 10 * ms}},
+		"one Redis": {New(serverAt("a:1"), Config{}), facts{short: ms, long: 10 * ms}},
+		"replicas":  {New(withReplicas, Config{}), facts{handOffNeedsRedis: true, short: ms, long: 10 * ms}},
 		"a quorum": {NewQuorum([]*conn.Server{serverAt("a:1"), serverAt("b:1"), serverAt("c:1")}, Config{}),
-			facts{handOffNeedsRedis: true, minorityKeeps: true, short: 3 * ms, long: 102 * ms, keepsResends: true}},
+			facts{isQuorum: true, handOffNeedsRedis: true, short: 3 * ms, long: 102 * ms, keepsResends: true}},
 	} {
 		s := tc.of
-		got := facts{s.HasQueue(), s.HandOffNeedsRedis(), s.MinorityMayKeep(), s.Margin(100 * ms), s.Margin(10 * time.Second), s.LateCopies(new(Claim)) != nil}
+		got := facts{s.IsQuorum(), s.HandOffNeedsRedis(), s.Margin(100 * ms), s.Margin(10 * time.Second), s.LateCopies(new(Claim)) != nil}
 		if got != tc.want {
 			t.Errorf("%s: %+v, want %+v", what, got, tc.want)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,10 @@ const (
 	weightField = ownFields + "weight:"
 )
 
+// ownMode is any mode of ours, as read.lua has it: not f, which inspect.lua has for a string, nor that of Redisson's
+// read-write locks.
+var ownMode = regexp.MustCompile(`^(x\d.*|[sphiw]\d*( [0-9a-fA-F]+ ?\d*)?)$`)
+
 // State is a lock at one moment.
 type State struct {
 	Held     bool          // or parked, answered, unknown, or in its dedup window
@@ -30,6 +35,7 @@ type State struct {
 	Parked   bool     // handed over, and not resumed
 	Answered bool     // it has the answer to an idempotent request
 	Unknown  bool     // what the last attempt at such a request has done
+	Foreign  bool     // its mode is none of ours
 	Attempt  int      // at it: the one under way, or that last one
 	By       string   // the owner who has handed it over
 	Ticket   string   // the digest of that for which it was handed over
@@ -58,9 +64,13 @@ type Queued struct {
 }
 
 // Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for Timeout at most, and returns early
-// when ctx ends; the error is a [*conn.Failure].
-func (s *backend) Inspect(ctx context.Context, n Name) (State, error) {
+// when ctx ends; the error is a [*conn.Failure]. sure is for a holder, who needs the answer of a server that takes writes: one
+// that was demoted may know nothing of his lock.
+func (s *backend) Inspect(ctx context.Context, n Name, sure bool) (State, error) {
 	c := &conn.Command{Script: s.scripts.inspect, Keys: 2, Words: []any{n.Lock(), n.waiting()}, Resends: new(conn.Resends)}
+	if sure {
+		c.Words = append(c.Words, sure)
+	}
 	return question[State]{c, s.config.Timeout, decodeState, decideInspect, nil}.ask(ctx, s)
 }
 
@@ -91,7 +101,7 @@ func decodeState(from conn.Reply) (state State, _ error) {
 			_, owner, _ = strings.Cut(strings.TrimPrefix(field, weightField), ":")
 			further[owner]++
 		case field == modeField && text != "":
-			kind = text[0]
+			kind, state.Foreign = text[0], !ownMode.MatchString(text)
 			number, word, _ = strings.Cut(strings.TrimSuffix(text[1:], "+"), " ")
 			word, _, _ = strings.Cut(word, " ")
 		case field == byField:

@@ -15,22 +15,14 @@ import (
 // cannot hand a lock over.
 type Quorum struct {
 	backend
+	gate  *conn.Gate
 	usual atomic.Int64 // how long the slower members take to vote, in ns
 }
 
 // NewQuorum returns a Quorum of an odd number of servers. It does no network I/O and starts no goroutine.
 func NewQuorum(servers []*conn.Server, c Config) *Quorum {
-	return &Quorum{backend: newBackend(servers, c)}
+	return &Quorum{backend: newBackend(servers, c), gate: conn.NewGate(c.Timeout, c.Loaded)}
 }
-
-// HasQueue says no: a grant by one member means nothing.
-func (*Quorum) HasQueue() bool { return false }
-
-// HandOffNeedsRedis says yes: clocks of members differ, so another majority might give a smaller token than the process has.
-func (*Quorum) HandOffNeedsRedis() bool { return true }
-
-// MinorityMayKeep says yes: members differ, and one that is dead confirms nothing.
-func (*Quorum) MinorityMayKeep() bool { return true }
 
 // Margin is also for clocks that run at different speeds, as Redlock has it.
 func (*Quorum) Margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
@@ -38,7 +30,11 @@ func (*Quorum) Margin(lease time.Duration) time.Duration { return lease/100 + 2*
 // Acquire is that of a [Store], and blocks for some times Timeout at most.
 func (s *Quorum) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 	c.prepare(&s.backend)
-	return s.elect(ctx, c)
+	admission, err := s.gate.Enter(ctx)
+	if err != nil {
+		return Grant{}, err
+	}
+	return s.elect(ctx, c, admission)
 }
 
 // AcquireAll is that of a [Store]: each lock is asked for by itself.
@@ -49,6 +45,12 @@ func (s *Quorum) AcquireAll(ctx context.Context, cs []Claim, _ bool) []Result[Gr
 // ReleaseAll is that of a [Store].
 func (s *Quorum) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration) []Result[Released] {
 	return atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) })
+}
+
+// Stop is that of a [Store].
+func (s *Quorum) Stop() {
+	s.backend.Stop()
+	s.gate.Stop()
 }
 
 // atOnce asks the members of a quorum about each apart from the others.
@@ -144,7 +146,7 @@ type question[T any] struct {
 
 // ask returns as soon as the answers decide it.
 func (q question[T]) ask(ctx context.Context, s *backend) (T, error) {
-	if !s.votes() {
+	if !s.IsQuorum() {
 		return do(ctx, s.servers[0], q.command, q.timeout, q.decode)
 	}
 	arrived, done := make(chan vote[T], len(s.servers)), newDecision[bool]()

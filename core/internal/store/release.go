@@ -36,7 +36,7 @@ type Released struct {
 // answered, the members that fail are compensated.
 func (s *backend) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
 	q := question[Released]{command: r.command(s, new(releaseCommand), false), timeout: timeout, decode: decodeRelease, decide: decideRelease}
-	if s.votes() {
+	if s.IsQuorum() {
 		missed := r // a copy, which only a quorum pays for
 		q.missed = func(member *conn.Server) { s.releaseLater(missed, member) }
 	}
@@ -53,17 +53,8 @@ func (s *backend) releaseLater(r Release, servers ...*conn.Server) {
 	s.compensate(r.Context, r.command(s, new(releaseCommand), true), r.Name, r.Until, servers...)
 }
 
-// isShort says that a merged script can do it. What became of the work does not matter to an ordinary lock. A field that is
-// new makes a release long, until this says otherwise.
-func (r *Release) isShort() bool {
-	all := *r
-	all.Context = nil // which need not be comparable
-	short := Release{Holding: r.Holding, Terms: r.Terms, Token: r.Token, Last: r.Token, Work: r.Work, Until: r.Until}
-	return all == short && r.Token != 0 && r.Ordinary() && r.OwnsItself()
-}
-
-// plainMode is the mode of an ordinary lock that has one hold, in room.
-func plainMode(room []byte, token int64, lease time.Duration) []byte {
+// simpleMode is the mode of a simple lock that has one hold, in room.
+func simpleMode(room []byte, token int64, lease time.Duration) []byte {
 	mode := strconv.AppendInt(append(room, 'x'), token, 10)
 	if lease != usualLease {
 		mode = strconv.AppendInt(append(mode, ' '), lease.Milliseconds(), 10)
@@ -81,9 +72,9 @@ type releaseCommand struct {
 
 func (r *Release) command(s *backend, c *releaseCommand, late bool) *conn.Command {
 	c.Script, c.Keys, c.Words = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner)
-	c.Name, c.Resends = r.Hold, &c.resends
-	if r.isShort() && !late && !s.votes() { // members may know a lock by other tokens
-		c.Words, c.Merges = append(c.Words, plainMode(c.mode[:0], r.Token, r.Lease)), 2
+	c.Name, c.Resends, c.Urgent = r.Hold, &c.resends, true
+	if r.isSimple() && !late && !s.IsQuorum() { // members may know a lock by other tokens
+		c.Words, c.Merges = append(c.Words, simpleMode(c.mode[:0], r.Token, r.Lease)), 2
 		return &c.Command
 	}
 	tombstone := time.Duration(0)
@@ -125,6 +116,8 @@ func decideRelease(b *ballot[Released]) (Released, bool, error) {
 	return same[0], decided, err
 }
 
+// compensationTimeout bounds one try, whatever a request may take: behind a connection that is dead all others wait, and they are to
+// be settled within a second of an answer.
 const compensationTimeout = 500 * time.Millisecond
 
 // Unawaited is a release that nobody waits for.
@@ -169,11 +162,10 @@ type Compensation struct {
 	Unawaited
 }
 
-// Send queues it with its server, to go with the next Flush. to receives the outcome: without an error it is confirmed.
-// It is not sent again before that.
+// Send has it go in the background. to receives the outcome: without an error it is confirmed. It is not sent again before that.
 func (c *Compensation) Send(to Recipient) {
 	c.to = to
-	c.server.Queue(&c.queued)
+	c.server.Repeat(&c.queued)
 }
 
 // compensate hands out a command that ends a lock for each of some servers. The lock must not last longer for it: who
@@ -181,7 +173,7 @@ func (c *Compensation) Send(to Recipient) {
 func (s *backend) compensate(ctx context.Context, command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
 	for _, server := range servers {
 		c := &Compensation{Context: ctx, Name: n, Until: until, Unawaited: Unawaited{server: server}}
-		c.queued = conn.Queued{Command: command, Timeout: min(compensationTimeout, s.config.Timeout), To: c}
+		c.queued = conn.Queued{Command: command, Timeout: compensationTimeout, Until: until, To: c}
 		s.config.Compensate(c)
 	}
 }

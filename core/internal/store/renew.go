@@ -20,7 +20,9 @@ type Renew struct {
 	Owner string
 	Token int64
 	Lease time.Duration
-	First bool // a release has granted it: this is its first lease of that length
+	First bool  // a release has granted it: this is its first lease of that length
+	Share bool  // the lock was exclusive, and becomes a shared one
+	Last  int64 // the last token that this process has given under it, with Share
 }
 
 // renewal is a renewal in one piece: there are many.
@@ -34,10 +36,14 @@ type renewal struct {
 
 func (s *backend) renewal(w Renew) *renewal {
 	r := new(renewal)
-	r.words = [...]any{w.Name.Lock(), w.Owner, plainMode(r.mode[:0], w.Token, w.Lease), leaseArg(w.Lease, false)}
+	r.words = [...]any{w.Name.Lock(), w.Owner, simpleMode(r.mode[:0], w.Token, w.Lease), leaseArg(w.Lease, false)}
 	name := w.Owner + string(r.words[2].([]byte))
-	r.command = conn.Command{Script: s.scripts.renew, Keys: 1, Words: r.words[:], Name: name, Merges: 3}
-	if w.First {
+	r.command = conn.Command{Script: s.scripts.renew, Keys: 1, Words: r.words[:], Name: name, Merges: 3, Urgent: true}
+	switch {
+	case w.Share:
+		r.command.Script, r.command.Keys, r.command.Merges = s.scripts.downgrade, 3, 0
+		r.command.Words = append(w.Name.words(nil, w.Owner), r.words[2], r.words[3], w.Last)
+	case w.First:
 		r.command.Words, r.command.Merges = append(r.command.Words, "first"), 0
 	}
 	return r
@@ -54,7 +60,7 @@ func (r *renewal) Receive(reply conn.Reply, err error) {
 // Renew is queued, and goes with the next Flush.
 func (s *backend) Renew(w Renew, timeout time.Duration, to Renewal) {
 	r := s.renewal(w)
-	if r.to = to; s.votes() {
+	if r.to = to; s.IsQuorum() {
 		r.to = &renewalVotes{ballot: ballot[bool]{members: len(s.servers)}, to: to}
 	}
 	r.queued = conn.Queued{Command: &r.command, Timeout: timeout, To: r}
@@ -73,6 +79,17 @@ func (s *backend) Refresh(ctx context.Context, w Renew) (held bool, sent time.Ti
 	sent = time.Now()
 	held, err = question[bool]{c, s.config.Timeout, yes, decideYes, nil}.ask(ctx, s)
 	return held, sent, err
+}
+
+// Downgrade has the holder of an exclusive lock share it, and its lease begin anew unless that is 0. It blocks and fails as HandOver
+// does; mayArrive says that a copy of the request may still be on its way.
+func (s *backend) Downgrade(ctx context.Context, w Renew) (sent time.Time, mayArrive bool, err error) {
+	w.Share = true
+	c := &s.renewal(w).command
+	c.Resends = new(conn.Resends)
+	sent = time.Now()
+	err = s.handOver(ctx, c)
+	return sent, c.Resends.MayArriveTwice(), err
 }
 
 // renewalVotes reports once, when the members' answers decide it.

@@ -27,7 +27,7 @@ const (
 	saidEnded     // the hold has, and the lock is not free
 	saidPassed    // it has ended, and the queue is next
 	saidState     // the fields of the lock
-	saidHasOthers // the lock cannot be handed over: there are other holds
+	saidHasOthers // the lock is exclusive as before: there are other holds
 )
 
 // reply is what a script returns: {status, text, ttl, time, detail, number, lease}, of which the last are absent where
@@ -76,14 +76,14 @@ func did(value any) bool {
 	return r.err == nil && (said == saidGranted || said == saidDone)
 }
 
-// yes reads the reply of a script that has done it, or found nothing.
+// yes reads the reply of a script that has done it, or found nothing. A downgrade that other holds prevent has renewed the lease.
 func yes(from conn.Reply) (bool, error) {
 	r := reply{value: from.Value}
 	said := r.status()
-	if said != saidDone && said != saidNone {
+	if said != saidDone && said != saidNone && said != saidHasOthers {
 		r.foreign()
 	}
-	return said == saidDone, r.err
+	return said != saidNone, r.err
 }
 
 // parseToken reads a fencing token, which is greater than 0.

@@ -37,6 +37,7 @@ var scriptFiles embed.FS
 type scripts struct {
 	acquire, renew, release  *conn.Script
 	inspect, force, handOver *conn.Script
+	downgrade                *conn.Script
 }
 
 // Every Store uses one of these. To put the texts together takes a millisecond. The nodes of a cluster pass plain
@@ -63,11 +64,13 @@ func newScripts(pubsub map[string]string) *scripts {
 		inspect:  conn.NewScript(text("inspect")),
 		force:    conn.NewScript(text("force")),
 		handOver: conn.NewScript(text("hand_over")),
+
+		downgrade: conn.NewScript(text("downgrade")),
 	}
 	s.acquire.Merged = conn.NewMerged(text("take_all"), 3)
 	s.renew.Merged = conn.NewMerged(text("renew_all"), 1)
 	s.release.Merged = conn.NewMerged(text("free_all"), 1)
-	for _, s := range []*conn.Script{s.acquire, s.renew, s.handOver, s.acquire.Merged} {
+	for _, s := range []*conn.Script{s.acquire, s.renew, s.handOver, s.downgrade, s.acquire.Merged} {
 		s.Replicate, s.Did = true, did
 	}
 	return s

@@ -35,6 +35,7 @@ type Config struct {
 	Timeout time.Duration // of one request
 	Sharded bool          // wake-ups go by sharded pub/sub
 	Workers conn.Workers
+	Loaded  func(conn.Load) // is told the load of a quorum, as of a server; nil: nobody wants to know
 	// Compensate takes over a release that must be sent until Redis confirms it. It does not block, and is called on
 	// any goroutine.
 	Compensate func(*Compensation)
@@ -66,16 +67,6 @@ func New(server *conn.Server, c Config) *Store {
 	return &Store{newBackend([]*conn.Server{server}, c)}
 }
 
-// HasQueue says that a call can wait in the queue of a lock, and that a release grants it the lock.
-func (*Store) HasQueue() bool { return true }
-
-// HandOffNeedsRedis says that a call must ask Redis for a lock, even if its process knows that it would get it: replicas have
-// what a command has written, and no command is sent.
-func (s *Store) HandOffNeedsRedis() bool { return s.servers[0].WaitsForReplicas() }
-
-// MinorityMayKeep says that a server may have a lock that is gone for the others, and may never confirm that it has not.
-func (*Store) MinorityMayKeep() bool { return false }
-
 // Margin is how long a holder stops before the end of a lease: timers fire late under load.
 func (*Store) Margin(lease time.Duration) time.Duration { return min(lease/100, 10*time.Millisecond) }
 
@@ -89,7 +80,7 @@ func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
 // LateCopies returns the claim's Resends if copies of it may still arrive, else nil: a pointer would keep the whole claim
 // alive. They always may in a quorum: a member may be asked again, or answer, after the others.
 func (s *backend) LateCopies(c *Claim) *conn.Resends {
-	if s.votes() || c.Resends.MayArriveTwice() {
+	if s.IsQuorum() || c.Resends.MayArriveTwice() {
 		return &c.Resends
 	}
 	return nil
@@ -106,8 +97,20 @@ func (s *backend) IsSilent(d time.Duration) bool {
 	return 2*silent > len(s.servers)
 }
 
-// votes says that the servers are the members of a quorum.
-func (s *backend) votes() bool { return len(s.servers) > 1 }
+// IsQuorum says that the servers are the members of a quorum. It has no queue, for a grant by one member means nothing, and a member
+// may have a lock that is gone for the others, and may never confirm that it has not.
+func (s *backend) IsQuorum() bool { return len(s.servers) > 1 }
+
+// HandOffNeedsRedis says that a call must ask Redis for a lock, even if its process knows that it would get it. Replicas have what a
+// command has written. The clocks of a quorum's members differ: another majority might give a smaller token than the process has.
+func (s *backend) HandOffNeedsRedis() bool { return s.IsQuorum() || s.servers[0].WaitsForReplicas() }
+
+// Stop ends what is sent again without anybody who waits, and what is told of the load.
+func (s *backend) Stop() {
+	for _, server := range s.servers {
+		server.Stop()
+	}
+}
 
 // Servers are where the locks are.
 func (s *backend) Servers() []*conn.Server { return s.servers }

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package store_test
 
 import (
@@ -42,7 +44,7 @@ type locks interface {
 	Refresh(context.Context, store.Renew) (held bool, sent time.Time, err error)
 	Release(ctx context.Context, r store.Release, timeout time.Duration) (store.Released, error)
 	ReleaseLater(store.Release)
-	Inspect(context.Context, store.Name) (store.State, error)
+	Inspect(context.Context, store.Name, bool) (store.State, error)
 	Force(ctx context.Context, n store.Name, owner *string) (bool, error)
 	IsSilent(time.Duration) bool
 	Flush()
@@ -148,7 +150,7 @@ func (r result) Answered(_ store.Released, err error)      { r <- err }
 func (r result) Renewed(held bool, err error, _ time.Time) { r <- [2]any{held, err} }
 func (w *world) state(t *testing.T) (s store.State) {
 	t.Helper()
-	s, err := w.Inspect(background, name)
+	s, err := w.Inspect(background, name, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +346,7 @@ func TestSilence(t *testing.T) {
 		for i, silent := range []bool{false, true} {
 			w.redis[i].Server().SetPreHook(hang)
 			ctx, cancel := context.WithTimeout(background, 1500*time.Millisecond)
-			_, err := w.Inspect(ctx, name)
+			_, err := w.Inspect(ctx, name, false)
 			cancel()
 			if (err != nil) != silent || silent && conn.OutcomeOf(err) != conn.Unknown {
 				t.Errorf("%d are silent: %v", i+1, err)
@@ -370,7 +372,7 @@ func TestBrokenConnection(t *testing.T) {
 			do    func() error
 			fails bool
 		}{
-			"inspect": {do: func() error { _, err := w.Inspect(background, name); return err }},
+			"inspect": {do: func() error { _, err := w.Inspect(background, name, true); return err }},
 			"refresh": {do: func() error {
 				_, _, err := w.Refresh(background, store.Renew{Name: name, Owner: c.Owner, Token: g.Token, Lease: time.Minute})
 				return err

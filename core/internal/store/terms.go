@@ -14,22 +14,12 @@ type Terms struct {
 	Window time.Duration // from the acquisition on, for which a success keeps the lock taken; 0: none
 }
 
-// OrdinaryIn says that the lock has nothing special but a form and a lease. A field that is new makes a lock special, until
-// this says otherwise: fast paths do not know of it.
-func (t Terms) OrdinaryIn(f Form) bool { return t == Terms{Form: f, Lease: t.Lease} }
-
-// Ordinary says that the lock is exclusive, and has nothing special but a lease.
-func (t Terms) Ordinary() bool { return t.OrdinaryIn(Exclusive) }
-
-// Way is how a call gets a lock. The zero Way is a free one.
+// Way is how a call gets a lock. The zero Way is to take a free one.
 type Way struct {
 	Enter   int64    // token of the lock to enter; 0: a free one will do
 	Ticket  string   // of a lock that was handed over, which is to be taken; empty: no such one
 	Attempt *Attempt // for which it is taken; nil: for none
 }
-
-// Free says that the call takes a free lock, or one that its owner has.
-func (w Way) Free() bool { return w == Way{} }
 
 // formOf is the form of a lock that is got in this way, as acquire.lua has it.
 func (w Way) formOf(wanted Form) Form {
@@ -51,18 +41,12 @@ type Owner struct {
 // Of is the owner of a hold of the call.
 func (o Owner) Of(hold string) string { return cmp.Or(o.Chosen, o.Begin+hold) }
 
-// Usual says that the owner is the hold itself.
-func (o Owner) Usual() bool { return o == Owner{} }
-
 // Holding is one hold: of which lock, whose, and its own name.
 type Holding struct {
 	Name  Name
 	Owner string // the field that counts holds
 	Hold  string // marks this one, see NewHold
 }
-
-// OwnsItself says that the owner is the hold, which short commands leave out.
-func (h Holding) OwnsItself() bool { return h.Owner == h.Hold }
 
 // Work is what became of the work under a lock.
 type Work int8
@@ -163,4 +147,31 @@ func (p Place) member() string {
 		m += " " + p.Owner
 	}
 	return m
+}
+
+// What is simple, fast paths and merged scripts can do: an exclusive lock with nothing special but a lease, by an owner that is the hold
+// itself, got in no special way. A field that is new makes a lock special, until one of these says otherwise.
+
+// IsSimpleIn says that the terms are simple but for a form.
+func (t Terms) IsSimpleIn(f Form) bool { return t == Terms{Form: f, Lease: t.Lease} }
+
+// IsSimple says that each hold brings its own owner.
+func (o Owner) IsSimple() bool { return o == Owner{} }
+
+// IsSimple says that the call takes a free lock, or one that its owner has.
+func (w Way) IsSimple() bool { return w == Way{} }
+
+// isSimple says that the owner is the hold, which short commands leave out.
+func (h Holding) isSimple() bool { return h.Owner == h.Hold }
+
+func (c *Claim) isSimple() bool {
+	return c.IsSimpleIn(Exclusive) && c.Holding.isSimple() && c.Way.IsSimple()
+}
+
+// isSimple does not look at what became of the work, which does not matter to a simple lock.
+func (r *Release) isSimple() bool {
+	all := *r
+	all.Context = nil // which need not be comparable
+	simple := Release{Holding: r.Holding, Terms: r.Terms, Token: r.Token, Last: r.Token, Work: r.Work, Until: r.Until}
+	return all == simple && r.Token != 0 && r.IsSimpleIn(Exclusive) && r.Holding.isSimple()
 }

@@ -55,26 +55,26 @@ func setEach(t *testing.T, all reflect.Value, path string, check func(path strin
 // A field of which nobody has thought makes a lock special, so that no fast path loses it in silence.
 func TestEachFieldMakesALockSpecial(t *testing.T) {
 	owner := Holding{NewName("lock:", "k"), "p:1", "p:1"}
-	ordinary := Terms{Lease: usualLease}
+	simple := Terms{Lease: usualLease}
 	var way Way
 	var whose Owner
-	claim := Claim{Holding: owner, Terms: ordinary}
-	release := Release{Holding: owner, Terms: ordinary, Token: 7, Last: 7}
+	claim := Claim{Holding: owner, Terms: simple}
+	release := Release{Holding: owner, Terms: simple, Token: 7, Last: 7}
 	for _, tc := range []struct {
 		what    string
 		all     any
 		short   func() bool
 		whether []string // fields that may have any value
 	}{
-		{"terms", &ordinary, func() bool { return ordinary.Ordinary() && ordinary.OrdinaryIn(Exclusive) }, []string{"Lease"}},
-		{"terms of a form", &ordinary, func() bool { return ordinary.OrdinaryIn(ordinary.Form) }, []string{"Lease", "Form.kind", "Form.permits", "Form.weight"}},
-		{"way", &way, func() bool { return way.Free() }, nil},
-		{"owner", &whose, func() bool { return whose.Usual() && whose.Of("p:1") == "p:1" }, nil},
-		{"holding", &owner, func() bool { return owner.OwnsItself() }, []string{"Name.keys", "Name.prefix", "Name.queue"}},
-		{"terms of a claim", &claim.Terms, func() bool { return claim.isShort() }, []string{"Lease"}},
-		{"way of a claim", &claim.Way, func() bool { return claim.isShort() }, nil},
-		{"owner of a claim", &claim.Holding, func() bool { return claim.isShort() }, []string{"Name.keys", "Name.prefix", "Name.queue"}},
-		{"release", &release, func() bool { return release.isShort() },
+		{"terms", &simple, func() bool { return simple.IsSimpleIn(Exclusive) }, []string{"Lease"}},
+		{"terms of a form", &simple, func() bool { return simple.IsSimpleIn(simple.Form) }, []string{"Lease", "Form.kind", "Form.permits", "Form.weight"}},
+		{"way", &way, func() bool { return way.IsSimple() }, nil},
+		{"owner", &whose, func() bool { return whose.IsSimple() && whose.Of("p:1") == "p:1" }, nil},
+		{"holding", &owner, func() bool { return owner.isSimple() }, []string{"Name.keys", "Name.prefix", "Name.queue"}},
+		{"terms of a claim", &claim.Terms, func() bool { return claim.isSimple() }, []string{"Lease"}},
+		{"way of a claim", &claim.Way, func() bool { return claim.isSimple() }, nil},
+		{"owner of a claim", &claim.Holding, func() bool { return claim.isSimple() }, []string{"Name.keys", "Name.prefix", "Name.queue"}},
+		{"release", &release, func() bool { return release.isSimple() },
 			[]string{"Holding.Name.keys", "Holding.Name.prefix", "Holding.Name.queue", "Terms.Lease", "Work", "Until", "Context"}},
 	} {
 		if !tc.short() {
@@ -82,14 +82,14 @@ func TestEachFieldMakesALockSpecial(t *testing.T) {
 		}
 		setEach(t, reflect.ValueOf(tc.all).Elem(), "", func(path string) {
 			if want := slices.Contains(tc.whether, path); tc.short() != want {
-				t.Errorf("%s: with another %s it is ordinary: %v", tc.what, path, !want)
+				t.Errorf("%s: with another %s it is simple: %v", tc.what, path, !want)
 			}
 		})
 	}
-	if new(Release).isShort() {
+	if new(Release).isSimple() {
 		t.Error("a release that says nothing is short: it would free a lock of token 0")
 	}
-	if (&Release{Holding: owner, Terms: ordinary, Work: Failed}).isShort() {
+	if (&Release{Holding: owner, Terms: simple, Work: Failed}).isSimple() {
 		t.Error("a release of what may be in the queue only is short")
 	}
 }
@@ -145,11 +145,11 @@ func (callersGoroutine) Begin(work interface{ Run() }) { work.Run() }
 func TestEachTermKeepsALockApart(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
 	defer client.Close()
-	s, ordinary := New(conn.New(client, conn.Config{Workers: callersGoroutine{}}), Config{}), Terms{Lease: usualLease}
+	s, simple := New(conn.New(client, conn.Config{Workers: callersGoroutine{}}), Config{}), Terms{Lease: usualLease}
 	_ = s.servers[0].Merges() // finds out whether it does
 	whose := Holding{NewName("lock:", "k"), "p:1", "p:1"}
-	claims := []Claim{{Holding: whose, Terms: ordinary}, {Holding: whose, Terms: ordinary}}
-	releases := []*Release{{Holding: whose, Terms: ordinary, Token: 7, Last: 7}, {Holding: whose, Terms: ordinary, Token: 7, Last: 7}}
+	claims := []Claim{{Holding: whose, Terms: simple}, {Holding: whose, Terms: simple}}
+	releases := []*Release{{Holding: whose, Terms: simple, Token: 7, Last: 7}, {Holding: whose, Terms: simple, Token: 7, Last: 7}}
 	if s.takeAllCommand(claims) == nil || s.freeAllCommand(releases) == nil {
 		t.Fatal("locks that are alike are kept apart")
 	}

@@ -58,7 +58,7 @@ func (s *Store) takeAllCommand(cs []Claim) *conn.Command {
 	c.Name, c.Merges, c.Resends, c.Compensator = first.Owner, 1, &c.resends, c
 	for i := range cs {
 		one := &cs[i]
-		if !one.isShort() || one.Terms != first.Terms {
+		if !one.isSimple() || one.Terms != first.Terms {
 			return nil
 		}
 		one.store = &s.backend
@@ -126,14 +126,14 @@ func (s *Store) freeAllCommand(rs []*Release) *conn.Command {
 	}
 	c := new(releaseCommand)
 	c.Script, c.Keys, c.Words = s.scripts.release.Merged, int16(n), make([]any, n, n+2)
-	c.Name, c.Merges = first.Owner, 2
+	c.Name, c.Merges, c.Urgent = first.Owner, 2, true
 	for i, r := range rs {
-		if !r.isShort() || r.Owner != first.Owner || r.Token != first.Token || r.Terms != first.Terms {
+		if !r.isSimple() || r.Owner != first.Owner || r.Token != first.Token || r.Terms != first.Terms {
 			return nil
 		}
 		c.Words[i] = r.Name.Lock()
 	}
-	c.Words = append(c.Words, first.Owner, plainMode(c.mode[:0], first.Token, first.Lease))
+	c.Words = append(c.Words, first.Owner, simpleMode(c.mode[:0], first.Token, first.Lease))
 	return &c.Command
 }
 

@@ -110,6 +110,31 @@ func TestHandoverTellsOfLaterTokens(t *testing.T) {
 	})
 }
 
+// And behind those of who shares it.
+func TestDowngradeTellsOfLaterTokens(t *testing.T) {
+	in(t, 1, func(t *testing.T, w *world) {
+		g := w.take(t, w.claimOf("p:1"))
+		ask := store.Renew{Name: name, Owner: "p:1", Token: g.Token, Lease: time.Minute, Last: g.Token + 5000}
+		w.hears("q")
+		w.waits(t, w.formOf("q:1", store.Shared))
+		for range 2 { // it counts once
+			if _, _, err := w.one.Downgrade(background, ask); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if again := w.take(t, w.formOf("q:1", store.Shared)); again.Token <= ask.Last || !again.Ahead {
+			t.Errorf("%+v after %d", again, ask.Last)
+		}
+		if ends := w.redis[0].HGet("lock:k", "latchkey:holder:p:1"); ends != fmt.Sprintf("946684860001000 30000 %d p:1", g.Token) {
+			t.Errorf("the holder is %q", ends)
+		}
+		ask.Token++
+		if _, _, err := w.one.Downgrade(background, ask); err != store.ErrGone {
+			t.Errorf("a lock of another token: %v", err)
+		}
+	})
+}
+
 // The holder of a lock that was freed by force may have given later tokens in memory.
 func TestTokensAfterForce(t *testing.T) {
 	in(t, 1, func(t *testing.T, w *world) {

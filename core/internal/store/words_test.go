@@ -121,50 +121,14 @@ func TestWhatScriptsPublishBy(t *testing.T) {
 	}
 }
 
-// A server that hangs holds up the next attempt for half a second at most.
+// A server that hangs holds up the next attempt for half a second, whatever a request may take.
 func TestCompensationsDoNotWaitLong(t *testing.T) {
-	for timeout, want := range map[time.Duration]time.Duration{2 * time.Second: 500 * time.Millisecond, 100 * time.Millisecond: 100 * time.Millisecond} {
+	for _, timeout := range []time.Duration{2 * time.Second, 100 * time.Millisecond} {
 		var c *Compensation
 		s := New(serverAt("a:1"), Config{Timeout: timeout, Compensate: func(got *Compensation) { c = got }})
 		s.ReleaseLater(Release{Holding: Holding{Name: NewName("lock:", "k"), Hold: s.NewHold()}})
-		if c.queued.Timeout != want {
-			t.Errorf("%v of %v, want %v", c.queued.Timeout, timeout, want)
-		}
-	}
-}
-
-// Replicas must have what holds a lock.
-func TestReplicatedScripts(t *testing.T) {
-	s := plainScripts()
-	for script, want := range map[*conn.Script]bool{
-		s.acquire: true, s.renew: true,
-		s.release: false, s.inspect: false, s.force: false, s.handOver: true,
-	} {
-		if script.Replicate != want || (script.Did != nil) != want {
-			t.Errorf("Replicate is %v; want %v", script.Replicate, want)
-		}
-	}
-	if !s.renew.Did(list{n(10), ""}) || s.renew.Did(list{n(0), ""}) {
-		t.Error("a renewal that was refused needs no replicas")
-	}
-}
-
-func TestSharesRedis(t *testing.T) {
-	of := func(servers ...*conn.Server) *Quorum { return NewQuorum(servers, Config{}) }
-	a, b, c := serverAt("a:1"), serverAt("b:1"), serverAt("c:1")
-	for _, tc := range []struct {
-		x, y *Quorum
-		want bool
-	}{
-		{of(a), of(serverAt("a:1")), true},
-		{of(a), of(b), false},
-		{of(a, b, c), of(c, a, b), true},
-		{of(a, b, c), of(a, b, serverAt("d:1")), false},
-		{of(a), of(a, b, c), false},
-		{of(a, b, c), of(a), false},
-	} {
-		if got := tc.x.SharesRedis(tc.y); got != tc.want {
-			t.Errorf("%d and %d servers: %v", len(tc.x.servers), len(tc.y.servers), got)
+		if c.queued.Timeout != 500*time.Millisecond {
+			t.Errorf("%v of %v", c.queued.Timeout, timeout)
 		}
 	}
 }

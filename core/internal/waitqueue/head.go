@@ -17,8 +17,29 @@ func (q *Queues[R, L, E]) Signal(lock string, barging time.Duration) {
 			own.bargingUntil = until
 		}
 		own.signalled = true
-		own.calls[0].wake()
+		own.head.wake()
 	}
+}
+
+// Fail tells those who wait for a lock of what somebody else has come to: see [Waiter.Failure]. The heads ask.
+func (q *Queues[R, L, E]) Fail(lock string, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for own := q.byLock[lock]; own != nil; own = own.next {
+		own.failure, own.failedAt, own.signalled = err, time.Now(), true
+		own.head.wake()
+	}
+}
+
+// Failure is the last one since the call has joined, or nil.
+func (w *Waiter[R, L, E]) Failure() (at time.Time, err error) {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	if q.failedAt.After(w.since) {
+		err = q.failure
+	}
+	return q.failedAt, err
 }
 
 // Head is the first call of a queue when it was found. Its Request is that of no other call.
@@ -36,7 +57,7 @@ func (q *Queues[R, L, E]) appendHeads(heads []Head[R, E], lock string) []Head[R,
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		heads = append(heads, Head[R, E]{own.calls[0].Request, own.entry})
+		heads = append(heads, Head[R, E]{own.head.Request, own.entry})
 	}
 	return heads
 }
@@ -48,7 +69,7 @@ func (q *Queues[R, L, E]) Choose(lock string, found Head[R, E], take func(E) boo
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		if w := own.calls[0]; w.Request == found.Request && w.stage == ready && take(found.Entry) {
+		if w := own.head; w.Request == found.Request && w.stage == ready && take(found.Entry) {
 			w.stage = chosen
 			return w
 		}
@@ -80,8 +101,8 @@ func (q *Queues[R, L, E]) EntryOf(lock string, may func(R) bool, renew func(R, E
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		if own.watched && may(own.calls[0].Request) { // an entry of calls that are not notified would not last
-			own.entry = renew(own.calls[0].Request, own.entry)
+		if own.watched && may(own.head.Request) { // an entry of calls that are not notified would not last
+			own.entry = renew(own.head.Request, own.entry)
 			return own.entry
 		}
 	}
@@ -95,8 +116,8 @@ type Wait[R any] struct {
 	Calls   int
 }
 
-// pieceOf is how many locks are looked at before others have their turn.
-const pieceOf = 256
+// batchSize is how many locks are looked at before others have their turn.
+const batchSize = 256
 
 // Locks lists the locks that have queues. It does not keep others from the queues for long.
 func (q *Queues[R, L, E]) Locks() []string {
@@ -105,7 +126,7 @@ func (q *Queues[R, L, E]) Locks() []string {
 	locks := make([]string, 0, len(q.byLock))
 	for lock := range q.byLock {
 		locks = append(locks, lock)
-		if len(locks)%pieceOf == 0 {
+		if len(locks)%batchSize == 0 {
 			q.mu.Unlock()
 			runtime.Gosched()
 			q.mu.Lock()
@@ -119,8 +140,8 @@ func (q *Queues[R, L, E]) WaitFor(lock string) (found Wait[R], ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		if calls := own.waiting(); len(calls) > 0 && (!ok || calls[0].since.Before(found.Since)) {
-			found, ok = Wait[R]{calls[0].Request, calls[0].since, q.waiting(lock)}, true
+		if first, _ := own.waiting(); first != nil && (!ok || first.since.Before(found.Since)) {
+			found, ok = Wait[R]{first.Request, first.since, q.waiting(lock)}, true
 		}
 	}
 	return found, ok

@@ -14,7 +14,7 @@
 package waitqueue
 
 import (
-	"slices"
+	"cmp"
 	"sync"
 	"time"
 )
@@ -38,13 +38,15 @@ type queue[R comparable, L, E any] struct {
 	owner string
 	next  *queue[R, L, E] // of the same lock
 
-	calls        []*Waiter[R, L, E]  // in order of arrival
-	opener       Waiter[R, L, E]     // the first call, which is mostly the only one
-	lone         [1]*Waiter[R, L, E] // what calls is made of while that is so
-	joined       bool                // others have come after the first call
-	signalled    bool                // the head is to ask
-	watched      bool                // notifications are wanted
-	entry        E                   // by which the queue waits in Redis, or will
+	head, last   *Waiter[R, L, E] // of the calls, in order of arrival; there is one always
+	calls        int
+	opener       Waiter[R, L, E] // the first call, which is mostly the only one
+	joined       bool            // others have come after the first call
+	signalled    bool            // the head is to ask
+	watched      bool            // notifications are wanted
+	entry        E               // by which the queue waits in Redis, or will
+	failure      error           // what all who have waited before failedAt may have come to, if they want it
+	failedAt     time.Time
 	state        State
 	bargingUntil time.Time // those outside the queues go first
 }
@@ -54,6 +56,7 @@ type State struct {
 	Answered bool      // Redis has answered once
 	Local    bool      // the last we know is that this process holds the lock
 	Silence  time.Time // since when no question has been answered; zero: the last one was
+	Failure  error     // of the last question in the Silence, as far as is known
 	Taken
 }
 
@@ -62,6 +65,7 @@ type Taken struct {
 	Until time.Time // when it is free at the latest; zero: it has no end
 	Exact bool      // nothing will postpone Until
 	Done  bool      // nobody has it: its dedup window lasts
+	Mute  bool      // nobody tells of its end
 }
 
 // Waiter is a call in a queue.
@@ -74,9 +78,10 @@ type Waiter[R comparable, L, E any] struct {
 	news  chan struct{} // there is something to look at; nil until the call waits for that
 
 	// Guarded by Queues.mu.
-	stage stage
-	lock  L     // where given
-	err   error // where refused
+	before, after *Waiter[R, L, E] // in the queue
+	stage         stage
+	lock          L     // where given
+	err           error // where refused
 }
 
 // Leftover is what nobody wants any more once nobody is left in a queue.
@@ -111,32 +116,50 @@ func (q *Queues[R, L, E]) Join(lock, owner string, request R, max *int) (w *Wait
 			q.byLock = map[string]*queue[R, L, E]{}
 		}
 		q.byLock[lock] = own
-		w, own.calls = &own.opener, own.lone[:0]
+		w = &own.opener
 		w.first, w.stage = true, asking
+		own.head = w
 	}
-	w.Request, w.queue, w.since = request, own, time.Now()
-	own.calls = append(own.calls, w)
+	w.Request, w.queue, w.since, w.before = request, own, time.Now(), own.last
+	if own.last != nil {
+		own.last.after = w
+	}
+	own.last = w
+	own.calls++
 	return w, by
 }
 
 // isHead says that the call is first. mu is held.
-func (w *Waiter[R, L, E]) isHead() bool {
-	calls := w.queue.calls
-	return len(calls) > 0 && calls[0] == w
+func (w *Waiter[R, L, E]) isHead() bool { return w.queue.head == w }
+
+// remove takes a call out of the queue's order. mu is held.
+func (w *Waiter[R, L, E]) remove() {
+	q := w.queue
+	before, after := &q.head, &q.last
+	if w.before != nil {
+		before = &w.before.after
+	}
+	if w.after != nil {
+		after = &w.after.before
+	}
+	*before, *after = w.after, w.before
+	w.before, w.after = nil, nil
+	q.calls--
 }
 
 // waiting are the calls that wait, without one that has come first and has no answer yet. mu is held.
-func (q *queue[R, L, E]) waiting() []*Waiter[R, L, E] {
+func (q *queue[R, L, E]) waiting() (first *Waiter[R, L, E], calls int) {
 	if q.state.Answered {
-		return q.calls
+		return q.head, q.calls
 	}
-	return q.calls[1:]
+	return q.head.after, q.calls - 1
 }
 
 // waiting counts the calls that wait for a lock. mu is held.
 func (q *Queues[R, L, E]) waiting(lock string) (n int) {
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		n += len(own.waiting())
+		_, calls := own.waiting()
+		n += calls
 	}
 	return n
 }
@@ -165,17 +188,15 @@ func (w *Waiter[R, L, E]) leave() Leftover[E] {
 	if w.stage == refused {
 		return Leftover[E]{} // it was taken out
 	}
-	if !w.isHead() {
-		i := slices.Index(q.calls, w)
-		q.calls = slices.Delete(q.calls, i, i+1)
+	wasHead := w.isHead()
+	w.remove()
+	next := q.head
+	switch {
+	case !wasHead:
 		return Leftover[E]{}
-	}
-	q.calls[0], q.calls = nil, q.calls[1:]
-	if len(q.calls) == 0 {
+	case next == nil:
 		return q.end()
-	}
-	next := q.calls[0]
-	if next.stage == behind {
+	case next.stage == behind:
 		next.stage = ready // it can be given the lock before it has noticed
 	}
 	next.wake()
@@ -187,19 +208,20 @@ func (w *Waiter[R, L, E]) Dismiss(err error, isFor func(R, time.Time) bool) Left
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	behind := slices.DeleteFunc(q.calls[1:], func(other *Waiter[R, L, E]) bool {
-		dismissed := isFor(other.Request, other.since)
-		if dismissed {
+	for other := q.head.after; other != nil; {
+		next := other.after
+		if isFor(other.Request, other.since) {
 			other.refuse(err)
 		}
-		return dismissed
-	})
-	q.calls, q.signalled = q.calls[:1+len(behind)], true
+		other = next
+	}
+	q.signalled = true
 	return w.leave()
 }
 
-// refuse ends the wait of a call. mu is held.
+// refuse takes a call out, and ends its wait. mu is held.
 func (w *Waiter[R, L, E]) refuse(err error) {
+	w.remove()
 	w.stage, w.err = refused, err
 	w.wake()
 }
@@ -231,14 +253,21 @@ func (w *Waiter[R, L, E]) Busy(taken Taken, max *int) (watch bool) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if last := len(q.calls) - 1; !q.state.Answered && max != nil && last >= *max {
-		q.calls[last].refuse(nil)
-		q.calls = slices.Delete(q.calls, last, last+1)
+	if !q.state.Answered && max != nil && q.calls-1 >= *max {
+		q.last.refuse(nil)
 	}
 	q.state = State{Answered: true, Taken: taken}
 	watch = !q.watched
 	q.watched = true
 	return watch
+}
+
+// NeedsWatch says that calls wait for the lock, and that no notifications are wanted yet.
+func (q *Queues[R, L, E]) NeedsWatch(lock string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	own := q.byLock[lock]
+	return own != nil && !own.watched
 }
 
 // Watch is true when notifications are wanted from now on, because calls wait for the lock:
@@ -254,13 +283,14 @@ func (q *Queues[R, L, E]) Watch(lock string) bool {
 	return true
 }
 
-// Silent notes that a question, asked at a time, has failed, and returns what is known of the lock.
-func (w *Waiter[R, L, E]) Silent(asked time.Time) State {
+// Silent notes that a question, asked at a time, has failed, and why unless that is nil. It returns what is known of the lock.
+func (w *Waiter[R, L, E]) Silent(asked time.Time, why error) State {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	if q.state.Silence.IsZero() {
 		q.state.Silence = asked
 	}
+	q.state.Failure = cmp.Or(why, q.state.Failure)
 	return q.state
 }

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package waitqueue_test
 
 import (
@@ -48,7 +50,7 @@ type end struct {
 }
 
 // known returns what the queue knows of the lock.
-func known(w *waiter) waitqueue.State { return w.Silent(time.Time{}) }
+func known(w *waiter) waitqueue.State { return w.Silent(time.Time{}, nil) }
 
 // wait waits in a goroutine. It returns when that waits.
 func wait(w *waiter, delay time.Duration) <-chan end {
@@ -515,9 +517,9 @@ func TestDismissedCallsHearWhy(t *testing.T) {
 		forB, forC := wait(b, 0), wait(c, 0)
 		a.Entry(byRequest)
 		asked := time.Now()
-		a.Silent(asked)
+		a.Silent(asked, errors.New("refused"))
 		time.Sleep(time.Second)
-		if since := a.Silent(time.Now()).Silence; !since.Equal(asked) {
+		if since := a.Silent(time.Now(), nil).Silence; !since.Equal(asked) {
 			t.Errorf("silent since %v", since)
 		}
 		silent := errors.New("silent")

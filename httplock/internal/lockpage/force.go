@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 
 // post frees a lock.
 func (p *lockPage) post(w http.ResponseWriter, r *http.Request, locker *core.Locker) {
-	if p.origin.Check(r) != nil {
+	if isCrossOrigin(r) {
 		refuse(w, http.StatusForbidden, "The request comes from another site.")
 		return
 	}
@@ -48,6 +49,21 @@ func (p *lockPage) post(w http.ResponseWriter, r *http.Request, locker *core.Loc
 		return
 	}
 	p.answer(w, r, p.report(r.Context(), locker, v), status)
+}
+
+// isCrossOrigin reports whether a browser sent the request for a page of another origin. net/http's own
+// CrossOriginProtection decides in the same way, and needs Go 1.25.
+func isCrossOrigin(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none":
+		return false
+	case "": // an older browser, a host without TLS, or no browser
+		origin := r.Header.Get("Origin")
+		u, err := url.Parse(origin)
+		return origin != "" && (err != nil || u.Host != r.Host)
+	default:
+		return true
+	}
 }
 
 // Outcomes of a POST.

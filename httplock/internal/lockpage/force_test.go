@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package lockpage_test
 
 import (
@@ -182,7 +184,7 @@ func TestLockPageIsUnsure(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, redis *miniredis.Miniredis) {
 		k := take(t, t.Context(), l, "k")
 		redis.Server().SetPreHook(func(c *server.Peer, command string, args ...string) bool {
-			deletes := command == "EVAL" && strings.Contains(args[0], "DEL")
+			deletes := command == "EVAL" && strings.Contains(args[0], "'DEL'")
 			if deletes {
 				c.WriteError("ERR secret")
 			}
@@ -207,7 +209,7 @@ func TestLockPageComesTooLate(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, _ *core.Locker, page http.Handler, redis *miniredis.Miniredis) {
 		k := take(t, t.Context(), l, "k")
 		redis.Server().SetPreHook(func(_ *server.Peer, command string, args ...string) bool {
-			if command == "EVAL" && strings.Contains(args[0], "DEL") {
+			if command == "EVAL" && strings.Contains(args[0], "'DEL'") {
 				redis.Del("lock:k")
 			}
 			return false
@@ -233,7 +235,7 @@ func TestLockPageSparesASuccessor(t *testing.T) {
 	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, redis *miniredis.Miniredis) {
 		seen := take(t, t.Context(), l, "k").Owner()
 		redis.Server().SetPreHook(func(_ *server.Peer, command string, args ...string) bool {
-			if command == "EVAL" && strings.Contains(args[0], "DEL") {
+			if command == "EVAL" && strings.Contains(args[0], "'DEL'") {
 				redis.Del("lock:k")
 				redis.HSet("lock:k", "successor", "1")
 			}

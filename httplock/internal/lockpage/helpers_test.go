@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package lockpage_test
 
 import (
@@ -75,16 +77,19 @@ type heldLock struct {
 	TTL                      int64 `json:"ttl_ms"`
 	Count, Renewals, Waiters int
 	Fixed, Overdue           bool
+	Escaped                  string
 }
 
 type waitingLock struct {
 	Key     string
 	Since   time.Time
 	Waiters int
+	Escaped string
 }
 
 type lookedUp struct {
 	Key, State, Form string
+	Escaped          string
 	holder
 	Holders []holder
 	Waiters int
@@ -99,6 +104,8 @@ type holder struct {
 	Count   int
 	Weight  int       `json:"permits"`
 	TTL     int64     `json:"ttl_ms"`
+	HeldFor int64     `json:"held_ms"`
+	Renewed int64     `json:"renewed_ms"`
 	Here    *heldLock `json:"held_here"`
 }
 
@@ -200,13 +207,14 @@ func pageTest(t *testing.T, test func(t *testing.T, l, other *core.Locker, page 
 	})
 }
 
-// logged returns what is logged while f runs.
+// logged returns what is logged while f runs, in a bubble.
 func logged(f func()) string {
 	var log bytes.Buffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
 	f()
+	synctest.Wait() // a Locker's lines are written by a goroutine of their own
 	return log.String()
 }
 

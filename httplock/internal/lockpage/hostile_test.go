@@ -58,6 +58,14 @@ func TestLockPageAndHostileKeys(t *testing.T) {
 			if r.LookUp.State != "held" || r.LookUp.Here == nil {
 				t.Errorf("%q: the link leads to %+v", key, r.LookUp)
 			}
+			told := url.QueryEscape(r.LookUp.Key)
+			if r.LookUp.Escaped != "" {
+				told = r.LookUp.Escaped
+			}
+			inJSON := get(page, "/debug/locks?format=json&key="+told).Body.String()
+			if strings.ContainsAny(inJSON, "\u202e\u2066\u0085\ufeff") || !strings.Contains(inJSON, `"held"`) {
+				t.Errorf("%q: the key in JSON leads to %s", key, inJSON)
+			}
 			form := forceForm.FindStringSubmatch(body)
 			if form == nil {
 				t.Fatalf("%q: there is no form", key)

@@ -128,3 +128,28 @@ func TestLockPageShowsAThousand(t *testing.T) {
 		t.Error("the filter does not reach the last")
 	}
 }
+
+// A renewal is due every 10 s.
+func TestLockPageTellsOfAHolderThatStopped(t *testing.T) {
+	pageTest(t, func(t *testing.T, l, other *core.Locker, page http.Handler, server *miniredis.Miniredis) {
+		alone := take(t, t.Context(), other, "alone")
+		first := take(t, t.Context(), other, "together", core.Shared())
+		second := take(t, t.Context(), l, "together", core.Shared())
+		text := func(key string) string { return readable(get(page, "/?key="+key).Body.String()) }
+		server.SetError("ERR stopped")
+		time.Sleep(16*time.Second + 100*time.Millisecond) // between two tries to renew
+		server.SetError("")
+		for _, key := range []string{"alone", "together"} {
+			if !strings.Contains(text(key), ": it does not renew") {
+				t.Errorf("nobody renews, and the page does not say so: %s", text(key))
+			}
+		}
+		time.Sleep(5 * time.Second)
+		for _, key := range []string{"alone", "together"} {
+			if strings.Contains(text(key), "does not renew") {
+				t.Errorf("a lock that was renewed again: %s", text(key))
+			}
+		}
+		unlock(t, alone, first, second)
+	})
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/internal/guard"
+	"github.com/latchkey-go/latchkey/internal/visible"
 )
 
 // Config says what the page shows, and to whom.
@@ -48,7 +49,6 @@ type lockPage struct {
 	host   string
 	pid    int
 	policy string
-	origin http.CrossOriginProtection
 }
 
 const (
@@ -116,6 +116,9 @@ func (p *lockPage) answer(w http.ResponseWriter, r *http.Request, report *report
 		encoder := json.NewEncoder(&body)
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(report)
+		shown := visible.JSON(body.Bytes())
+		body.Reset()
+		body.Write(shown)
 	} else {
 		err = page{report}.render(&body)
 	}

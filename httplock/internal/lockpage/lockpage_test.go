@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package lockpage_test
 
 import (
@@ -48,7 +50,7 @@ func TestLockPageShowsWhatIsHeldAndWaitedFor(t *testing.T) {
 		if !reflect.DeepEqual(r.Held.Locks, held) || r.Held.Total != 3 || r.Held.Matching != 3 {
 			t.Errorf("held: %+v, want %+v", r.Held, held)
 		}
-		waiting := []waitingLock{{"a", at.Add(2 * time.Second), 1}, {"theirs", at, 2}}
+		waiting := []waitingLock{{"a", at.Add(2 * time.Second), 1, ""}, {"theirs", at, 2, ""}}
 		if !reflect.DeepEqual(r.Waiting.Locks, waiting) || r.Waiting.Total != 2 || r.Waiting.Matching != 2 {
 			t.Errorf("waited for: %+v, want %+v", r.Waiting, waiting)
 		}
@@ -90,14 +92,16 @@ func TestLockPageLooksUp(t *testing.T) {
 			"nobody's": {lookedUp{Key: "nobody's", State: "free"}, "nobody's free Nobody holds it."},
 			"mine": {lookedUp{
 				Key: "mine", State: "held", Form: "exclusive", holder: holder{
-					Owner: mine.Owner(), Process: &process{"this", os.Getpid(), at}, Count: 1, TTL: 25000,
+					Owner: mine.Owner(), Process: &process{"this", os.Getpid(), at}, Count: 1, TTL: 25000, HeldFor: 5000, Renewed: 5000,
 					Here: &heldLock{Key: "mine", Owner: mine.Owner(), Form: "exclusive", Token: mine.Token(), Since: at, TTL: 24990, Count: 1},
 				},
 			}, "mine held by this process Owner " + ownerText("this", mine) + " Holds 1 Left in Redis unless renewed 25 s Calls waiting here 0 " +
 				"Held for 5.0 s Renewals 0 Fencing token " + fmt.Sprint(mine.Token())},
-			"theirs": {lookedUp{Key: "theirs", State: "held", Form: "exclusive", holder: holder{Owner: theirs.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, TTL: 25000}, Waiters: 1,
-				Queue: []queued{{Process: &process{"this", os.Getpid(), at}, Form: "exclusive", Waited: 5000}}},
-				"theirs held Owner " + ownerText("other", theirs) + " Holds 1 Left in Redis unless renewed 25 s Calls waiting here 1 Free"},
+			"theirs": {lookedUp{Key: "theirs", State: "held", Form: "exclusive", holder: holder{
+				Owner: theirs.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, TTL: 25000, HeldFor: 5000, Renewed: 5000,
+			}, Waiters: 1, Queue: []queued{{Process: &process{"this", os.Getpid(), at}, Form: "exclusive", Waited: 5000}}},
+				"theirs held Owner " + ownerText("other", theirs) +
+					" Holds 1 Held for 5.0 s Renewed 5.0 s ago Left in Redis unless renewed 25 s Calls waiting here 1 Free"},
 			"java": {lookedUp{Key: "java", State: "held", Form: "exclusive", holder: holder{Owner: "client:1", Count: 3, TTL: -1}}, "Holds 3 Left in Redis unless renewed no end Calls"},
 			"done": {lookedUp{Key: "done", State: "dedup_window", holder: holder{TTL: 55000}}, "done dedup window Left of the window 55 s"},
 			"":     {lookedUp{State: "unknown", Error: "A key has 1 to 1,024 bytes."}, "unknown A key has 1 to 1,024 bytes."},
@@ -136,30 +140,36 @@ func TestLockPageLooksUpForms(t *testing.T) {
 		server.HSet("lock:upload", "mode", "h7 ab 60000")
 		server.HSet("lock:paid", "mode", "w60000 ab", "latchkey:answer", "ab {}")
 		server.HSet("lock:paying", "mode", "i1 ab 60000")
-		for _, key := range []string{"upload", "paid", "paying"} {
+		server.Set("lock:theirs", "SET NX")
+		for _, key := range []string{"upload", "paid", "paying", "theirs"} {
 			server.SetTTL("lock:"+key, time.Minute)
 		}
 		time.Sleep(5 * time.Second)
-		ofOne := holder{Owner: one.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, Weight: 2, TTL: 25000}
+		ofOne := holder{
+			Owner: one.Owner(), Process: &process{"other", os.Getpid(), at}, Count: 1, Weight: 2, TTL: 25000, HeldFor: 5000, Renewed: 5000,
+		}
 		for key, c := range map[string]struct {
 			want lookedUp
 			text string
 		}{
 			"price": {lookedUp{Key: "price", State: "held", Form: "shared", holder: holder{Count: 2, TTL: 55000}, Holders: []holder{
-				{Owner: "a", Count: 1, TTL: 25000, Here: &heldLock{Key: "price", Owner: "a", Form: "shared", Token: mine.Token(), Since: at, TTL: 24990, Count: 1}},
-				{Owner: "b", Count: 1, TTL: 55000},
+				{Owner: "a", Count: 1, TTL: 25000, HeldFor: 5000, Renewed: 5000, Here: &heldLock{Key: "price", Owner: "a", Form: "shared", Token: mine.Token(), Since: at, TTL: 24990, Count: 1}},
+				{Owner: "b", Count: 1, TTL: 55000, HeldFor: 4999},
 			}}, "price shared by 2 Left in Redis unless renewed 55 s Calls waiting here 0 Those who hold it Owner Holds Left unless renewed By force " +
 				"this process, for 5.0 s a 1 25 s Put it out now b 1 55 s Put it out now To put a holder out does not stop it."},
 			"tenant": {lookedUp{Key: "tenant", State: "held", Form: "permits", holder: ofOne, Holders: []holder{ofOne}},
-				"tenant permits in use: 2 Owner " + ownerText("other", one) + " Holds 1, with 2 permits Left"},
+				"tenant permits in use: 2 Owner " + ownerText("other", one) + " Holds 1, with 2 permits Held for 5.0 s Renewed 5.0 s ago Left"},
 			"two": {lookedUp{Key: "two", State: "held", Form: "permits", holder: holder{Count: 2, Weight: 5, TTL: 25000}, Holders: []holder{
-				{Owner: "c", Count: 1, Weight: 4, TTL: 25000}, {Owner: "d", Count: 1, Weight: 1, TTL: 25000},
+				{Owner: "c", Count: 1, Weight: 4, TTL: 25000, HeldFor: 5000, Renewed: 5000},
+				{Owner: "d", Count: 1, Weight: 1, TTL: 25000, HeldFor: 4999, Renewed: 5000},
 			}}, "two permits in use: 5 Left in Redis unless renewed 25 s Calls waiting here 0 Those who hold it Owner Holds Left unless renewed By force " +
 				"c 1, with 4 permits 25 s Put it out now d 1 25 s Put it out now"},
 			"upload": {lookedUp{Key: "upload", State: "parked", holder: holder{TTL: 55000}},
 				"upload parked Left until it is free 55 s Calls waiting here 0 Free this lock by force The lock was handed over"},
 			"paid": {lookedUp{Key: "paid", State: "answered", holder: holder{TTL: 55000}},
 				"paid answered Left until it is free 55 s Calls waiting here 0 Free this lock by force The work was done, and those who ask for it again get its result or answer."},
+			"theirs": {lookedUp{Key: "theirs", State: "foreign", holder: holder{TTL: 55000}},
+				"theirs foreign Left until it is free 55 s Calls waiting here 0 Free this lock by force This is no lock of latchkey."},
 			"paying": {lookedUp{Key: "paying", State: "outcome_unknown", holder: holder{TTL: 55000}},
 				"paying outcome unknown Left until it is free 55 s Calls waiting here 0 Free this lock by force Nobody knows what the last attempt at the work has done."},
 		} {

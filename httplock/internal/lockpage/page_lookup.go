@@ -2,10 +2,12 @@ package lockpage
 
 import (
 	"strconv"
+	"strings"
 
 	dom "maragu.dev/gomponents"
 	"maragu.dev/gomponents/html"
 
+	"github.com/latchkey-go/latchkey/core"
 	"github.com/latchkey-go/latchkey/internal/contention"
 )
 
@@ -72,24 +74,22 @@ func (p page) stateBadge() dom.Node {
 	switch {
 	case l.Error != "":
 		return badge("bad", "unknown")
-	case l.State == stateFree && l.Meant != "":
+	case l.State == core.StateFree && l.Meant != "":
 		return badge("busy", "free")
-	case l.State == stateFree:
+	case l.State == core.StateFree:
 		return badge("good", "free")
 	case l.Form == exclusive && l.Here != nil:
 		return badge("busy", "held by this process")
 	case l.Form == exclusive:
 		return badge("busy", "held")
-	case l.State == stateHeld && l.Form == "shared":
+	case l.State == core.StateHeld && l.Form == "shared":
 		return badge("busy", "shared by "+thousands(len(l.Holders)))
-	case l.State == stateHeld:
+	case l.State == core.StateHeld:
 		return badge("busy", "permits in use: "+thousands(l.Weight))
-	case l.State == stateParked, l.State == stateAnswered:
-		return badge("busy", l.State)
-	case l.State == stateOutcomeUnknown:
+	case l.State == core.StateOutcomeUnknown:
 		return badge("bad", "outcome unknown")
 	}
-	return badge("busy", "dedup window")
+	return badge("busy", strings.ReplaceAll(string(l.State), "_", " "))
 }
 
 func (p page) lookUpResult() dom.Node {
@@ -103,7 +103,7 @@ func (p page) lookUpResult() dom.Node {
 				return html.P(held, ownerText(l.Here.Owner), dom.Text("."))
 			}),
 		}
-	case l.State == stateFree:
+	case l.State == core.StateFree:
 		waiting := ""
 		if l.Waiters > 0 {
 			waiting = " Calls of this process that wait for it: " + thousands(l.Waiters) + "."
@@ -123,9 +123,9 @@ func (p page) facts() dom.Node {
 	l := p.LookUp
 	left := "Left until it is free"
 	switch l.State {
-	case stateHeld:
+	case core.StateHeld:
 		left = "Left in Redis unless renewed"
-	case stateWindow:
+	case core.StateDedupWindow:
 		left = "Left of the window"
 	}
 	ttl := "no end"
@@ -140,6 +140,8 @@ func (p page) facts() dom.Node {
 				ownerText(l.Owner),
 			)),
 			fact("Holds", l.holds()),
+			dom.If(l.Here == nil && l.HeldFor > 0, fact("Held for", duration(l.HeldFor))),
+			dom.Iff(l.Here == nil && l.Renewed != nil, func() dom.Node { return fact("Renewed", duration(*l.Renewed)+" ago"+l.stopped()) }),
 		}, facts...)
 	}
 	if h := l.Here; h != nil {
@@ -189,6 +191,14 @@ func (h holder) holds() string {
 	return thousands(h.Count)
 }
 
+// stopped says that the process is dead or does not run.
+func (h holder) stopped() string {
+	if h.Stopped {
+		return ": it does not renew"
+	}
+	return ""
+}
+
 func (p page) holdersTable() dom.Node {
 	columns := []dom.Node{column("Owner"), column("Holds", number), column("Left unless renewed", number)}
 	if p.forces {
@@ -212,7 +222,7 @@ func (p page) holderRow(h holder) dom.Node {
 	return row(
 		cell("Owner", process, dom.Text(" "), ownerText(h.Owner)),
 		cell("Holds", number, dom.Text(h.holds())),
-		cell("Left unless renewed", number, dom.Text(duration(h.TTL))),
+		cell("Left unless renewed", number, dom.Text(duration(h.TTL)+h.stopped())),
 		dom.If(p.forces, cell("By force", p.forceForm(h.Owner, "Put it out now"))),
 	)
 }
@@ -222,16 +232,18 @@ func (p page) forceDetails() dom.Node {
 	summary, button := "Free this lock by force", "Free it now"
 	var entails string
 	switch p.LookUp.State {
-	case stateHeld:
+	case core.StateHeld:
 		entails = "This does not stop the holder. It learns that it has lost the lock at its next renewal, " +
 			"a third of the lease later at most. Until then two may be at work."
-	case stateParked:
+	case core.StateParked:
 		entails = "The lock was handed over, and waits for whoever has its ticket. " +
 			"Without the lock that one competes like a stranger, and others may come before."
-	case stateAnswered:
+	case core.StateAnswered:
 		entails = "The work was done, and those who ask for it again get its result or answer. Without that the next one does it again."
-	case stateOutcomeUnknown:
+	case core.StateOutcomeUnknown:
 		entails = "Nobody knows what the last attempt at the work has done. Without the lock the next one is taken for the first."
+	case core.StateForeign:
+		entails = "This is no lock of latchkey. Its holder does not learn of it: two may be at work until the holder is done."
 	default:
 		summary, button = "End this window", "End it now"
 		entails = "The work was done, and in this window it is not to be done again. Without the window it can be."

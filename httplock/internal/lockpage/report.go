@@ -92,6 +92,7 @@ type heldLock struct {
 	Renewals int       `json:"renewals"`
 	Waiters  int       `json:"waiters"`
 	Fixed    bool      `json:"fixed"`
+	Escaped  string    `json:"escaped,omitempty"` // the key, where it is not UTF-8
 	Overdue  bool      `json:"overdue"`
 
 	Chosen bool `json:"-"` // the owner is not one of the process
@@ -101,6 +102,7 @@ type waitingLock struct {
 	Key     string    `json:"key"`
 	Since   time.Time `json:"since"`
 	Waiters int       `json:"waiters"`
+	Escaped string    `json:"escaped,omitempty"`
 }
 
 // holder is one of those who hold a lock.
@@ -108,15 +110,19 @@ type holder struct {
 	Owner   string                  `json:"owner"`
 	Process *contention.ProcessJSON `json:"process,omitempty"` // of the owner, where its text shows one
 	Count   int                     `json:"count"`
-	Weight  int                     `json:"permits,omitempty"`   // that it has
-	TTL     int64                   `json:"ttl_ms"`              // negative: it does not end
+	Weight  int                     `json:"permits,omitempty"` // that it has
+	TTL     int64                   `json:"ttl_ms"`            // negative: it does not end
+	HeldFor int64                   `json:"held_ms,omitempty"` // 0: Redis does not tell
+	Renewed *int64                  `json:"renewed_ms,omitempty"`
+	Stopped bool                    `json:"-"`                   // it does not renew any more
 	Here    *heldLock               `json:"held_here,omitempty"` // this process has it
 }
 
 // lookUp is what Redis says of a key.
 type lookUp struct {
 	Key     string                   `json:"key"`
-	State   string                   `json:"state"`
+	Escaped string                   `json:"escaped,omitempty"`
+	State   core.State               `json:"state"`
 	Form    string                   `json:"form,omitempty"`
 	holder                           // where there is one. Of several the numbers are those of all, and there is no owner
 	Holders []holder                 `json:"holders,omitempty"` // of a lock that several may hold
@@ -128,16 +134,8 @@ type lookUp struct {
 	status int // if not 200
 }
 
-// States of a key.
-const (
-	stateFree           = "free"
-	stateHeld           = "held"
-	stateParked         = "parked"
-	stateAnswered       = "answered"
-	stateOutcomeUnknown = "outcome_unknown"
-	stateWindow         = "dedup_window"
-	stateUnknown        = "unknown"
-)
+// stateUnknown is that of a key where Redis has not told it.
+const stateUnknown core.State = "unknown"
 
 func (p *lockPage) report(ctx context.Context, locker *core.Locker, v view) *report {
 	r := &report{
@@ -169,7 +167,7 @@ func (p *lockPage) report(ctx context.Context, locker *core.Locker, v view) *rep
 		func(w core.AwaitedLock) bool { return matches(w.Key) },
 		func(w core.AwaitedLock) (time.Time, int) { return w.Since, w.Waiters },
 		func(w core.AwaitedLock) waitingLock {
-			return waitingLock{w.Key, w.Since.UTC().Truncate(time.Millisecond), w.Waiters}
+			return waitingLock{w.Key, w.Since.UTC().Truncate(time.Millisecond), w.Waiters, contention.Escaped(w.Key)}
 		})
 	return r
 }
@@ -202,12 +200,12 @@ func newHeldLock(h core.HeldLock) heldLock {
 	return heldLock{
 		Key: h.Key, Owner: h.Owner, Form: h.Form, Token: h.Token, Count: h.Count,
 		Since: h.Since.UTC().Truncate(time.Millisecond), TTL: h.TTL.Milliseconds(),
-		Renewals: h.Renewals, Waiters: h.Waiters, Fixed: h.Fixed, Overdue: h.Overdue,
+		Renewals: h.Renewals, Waiters: h.Waiters, Fixed: h.Fixed, Overdue: h.Overdue, Escaped: contention.Escaped(h.Key),
 	}
 }
 
 func lookUpKey(ctx context.Context, locker *core.Locker, key string, here core.Snapshot) *lookUp {
-	found := &lookUp{Key: key, State: stateUnknown}
+	found := &lookUp{Key: key, Escaped: contention.Escaped(key), State: stateUnknown}
 	for _, w := range here.Waiting {
 		found.Waiters = w.Waiters
 	}
@@ -231,7 +229,7 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string, here core.S
 			"Redis did not answer, or answered with an error. The reason is in the log of this process."
 		return found
 	}
-	found.Form, found.Count, found.TTL = info.Form, info.Count, info.TTL.Milliseconds()
+	found.State, found.Form, found.Count, found.TTL = info.State, info.Form, info.Count, info.TTL.Milliseconds()
 	for _, h := range info.Holders {
 		found.Holders = append(found.Holders, newHolder(h, here.Held))
 		found.Weight += h.Weight
@@ -242,8 +240,8 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string, here core.S
 	if info.Form == "exclusive" {
 		found.Holders = nil
 	}
-	if found.State = contention.State(info); info.Holders != nil {
-		found.State = stateHeld // its form says how
+	if info.Form != "" {
+		found.State = core.StateHeld // the form says how
 	}
 	if meant, doubled := strings.CutPrefix(key, locker.Prefix()); !info.Locked && doubled && meant != "" && meant != key {
 		found.Meant = meant
@@ -253,7 +251,14 @@ func lookUpKey(ctx context.Context, locker *core.Locker, key string, here core.S
 }
 
 func newHolder(h core.Holder, here []core.HeldLock) holder {
-	it := holder{Owner: h.Owner, Process: contention.ProcessOf(h.Owner), Count: h.Count, Weight: h.Weight, TTL: h.TTL.Milliseconds()}
+	it := holder{
+		Owner: h.Owner, Process: contention.ProcessOf(h.Owner), Count: h.Count, Weight: h.Weight,
+		TTL: h.TTL.Milliseconds(), HeldFor: h.HeldFor.Milliseconds(),
+	}
+	if ago, overdue, known := contention.Renewal(h); known {
+		ms := ago.Milliseconds()
+		it.Renewed, it.Stopped = &ms, overdue
+	}
 	for _, held := range here {
 		if held.Owner == h.Owner {
 			here := newHeldLock(held)

@@ -1,6 +1,5 @@
--- Takes a free lock, or enters one that the owner has already. A call that finds the lock
--- busy can put an entry into the queue: a release then grants it the lock.
--- Sent twice with the same hold, it counts once.
+-- Takes a free lock, or enters one that the owner has already. A call that finds the lock busy can put an entry into the queue:
+-- a release then grants it the lock. Sent twice with the same hold, it counts once.
 --
 -- KEYS[1]  the lock, a hash; see lock.lua
 -- KEYS[2]  its queue; see queue.lua
@@ -9,7 +8,7 @@
 -- ARGV[2]  lease in ms, negative when nobody renews it; absent: 30000
 -- ARGV[3]  how the call waits if the lock is busy: '0' not at all; '1' its process is subscribed, or about to
 --          be; '2' it polls; absent: '1'
--- What follows is absent when the owner is the hold, and the lock an ordinary one:
+-- What follows is absent when the owner is the hold, and the lock a simple one:
 -- ARGV[4]  hold
 -- ARGV[5]  dedup window in ms from now, 0 for none, or for what a resumed lock has
 -- ARGV[6]  take: a free lock will do; enter: that of a token; resume: that of a ticket; attempt: for an attempt
@@ -19,17 +18,16 @@
 -- ARGV[10] to attempt: '1' to have no attempt after one whose outcome is unknown
 --
 -- Returns  token .. hold  a free lock was taken, for the lease asked for
---          {1, token .. hold, ttl, time, outermost, attempt, lease}  taken or entered; ttl and lease in ms,
---                   lease negative when nobody renews it; time in µs; outermost is 1 or 0; attempt is
---                   the number of the attempt, or 0
+--          {1, token .. hold, ttl, time, outermost, attempt, lease}  taken or entered; ttl and lease in ms, lease negative when
+--                   nobody renews it; time in µs; outermost is 1 or 0; attempt is the number of the attempt, or 0
 --          {2, hold, ttl, time, why, new}  busy; why is 1 when nothing will lengthen the ttl, 2 in a dedup
---                   window, 3 when it was handed over, else 0; new is 1 when the entry was not queued before
+--                   window, 3 when it was handed over, 4 when it is a string, else 0; new is 1 when the entry was not queued before
 --          {3, hold}  the lock to enter is gone, or no lock is parked for the ticket
 --          {4, hold}  this hold was given up before the script arrived
 --          {5, hold}  something else has this name: a lock of Redisson's of another kind
 --          {6, hold}  the owner has it in a form that does not include this one
 --          {7, answer .. hold, ttl}  of an earlier attempt
---          {8, hold}  the lock is of another request
+--          {8, hold, …}  the lock is of another request
 --          {9, hold, ttl}  the outcome of the last attempt is unknown
 local OPEN_MS = 3 -- the barging window
 local call = redis.call
@@ -37,7 +35,7 @@ local lock, queue, clock, owner, lease = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARG
 
 -- include time
 
--- The usual case, before any function is made: a free lock, for which nobody waits.
+-- The fast path, before any function is made: a free lock, for which nobody waits.
 if not ARGV[4] and call('EXISTS', lock, queue) == 0 then
   local last = call('GETSET', clock, now)
   if last and last >= now then
@@ -53,6 +51,7 @@ end
 local waits, hold, window, how, form = ARGV[3] or '1', ARGV[4] or owner, ARGV[5] or '0', ARGV[6] or 'take', ARGV[7] or ''
 local wanted, known, refuse = ARGV[8], ARGV[9], ARGV[10]
 
+-- include string
 -- include lock
 -- include queue
 
@@ -65,12 +64,14 @@ end
 -- include read
 -- include rest
 if how == 'enter' and not (mine and mine.token == wanted) or how == 'resume' and not (kind == 'h' and digest == wanted) then
-  return {3, hold}
+  return unwritable() or {3, hold}
 elseif kind == '?' then
   return {5, hold}
+elseif kind == 'f' then
+  return {2, hold, call('PTTL', lock), tonumber(now), 4, 0}
 elseif how == 'attempt' then
   if digest and digest ~= wanted and kind ~= 'h' then
-    return {8, hold}
+    return {8, hold, kind == 'w' and rest(tonumber(number)) or 0}
   elseif digest and kind == 'w' then
     return {7, string.sub(call('HGET', lock, 'latchkey:answer'), #wanted + 2) .. hold, rest(tonumber(number))}
   elseif mine and not (kind == 'i' and has(mine.holds, hold)) then
@@ -108,7 +109,7 @@ if others and (head[1] ~= member or form ~= '') then
   end
 end
 
-local outermost, begins = true, true -- the hold is the first; its dedup window is to begin
+local outermost, begins, failure = true, true, nil -- the hold is the first; its dedup window is to begin
 if mine and string.find(kind, SEVERAL) and kind ~= string.sub(form, 1, 1) then
   return {6, hold}
 elseif mine then
@@ -123,15 +124,14 @@ else
   end
   -- include next_token
   -- include take
-  local failure
   mine, failure = take(owner, hold, form, lease, others or window ~= '0')
-  if failure then
-    return failure
-  elseif score or new == 1 then
+  if not failure and (score or new == 1) then
     call('ZREM', queue, member, '!' .. member)
   end
 end
-if begins and window ~= '0' then
+if failure then
+  return failure
+elseif begins and window ~= '0' then
   call('HSET', lock, 'latchkey:keep', string.format('%.0f', now + window * 1000) .. ' ' .. window)
 end
 return begins and how == 'take' and mine.token == now and now .. hold

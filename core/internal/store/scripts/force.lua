@@ -1,17 +1,21 @@
--- Frees a lock, ends a dedup window, or evicts one holder of several. Tells all who wait.
+-- Frees a lock, ends a dedup window, evicts one holder of several, or an attempt, whose outcome is unknown then. Tells all who wait.
 --
 -- KEYS[1]  the lock; see lock.lua
 -- KEYS[2]  the fencing clock of its hash slot
--- ARGV[1]  the owner who must hold it; '' for what nobody holds: a dedup window, or a lock that
---          is parked; absent: whoever holds it, all of them
+-- ARGV[1]  the owner who must hold it; '' for what nobody holds: a dedup window, a lock that
+--          is parked, a string; absent: whoever holds it, all of them
 --
 -- Returns  {10, ''}  done
 --          {0, ''}   it was free, or is not that owner's
 local call = redis.call
 local lock, clock, owner = KEYS[1], KEYS[2], ARGV[1] or ''
+-- include string
 -- HLEN refuses a key of another type, so that only a lock can be deleted.
-if call('HLEN', lock) == 0 then
+local size = redis.pcall('HLEN', lock)
+if size == 0 then
   return {0, ''}
+elseif type(size) == 'table' and not is_string(size) then
+  return size
 end
 
 -- include time
@@ -21,15 +25,16 @@ end
 
 -- include read
 -- include holders
-local nobodys = owner == '' and string.find('whi', kind, 1, true) and not next(holders())
+local nobodys = owner == '' and (kind == 'f' or string.find('whi', kind, 1, true) and not next(holders()))
 if ARGV[1] and not mine and not nobodys then
   return {0, ''}
 end
-local several = ARGV[1] and string.find(kind, SEVERAL)
-if several then
-  remove(owner)
+local attempt = kind == 'i' and next(holders()) -- nobody knows what it has done, and may yet do: the lock stays
+local evicted = attempt or ARGV[1] and string.find(kind, SEVERAL) and owner
+if evicted then
+  remove(evicted)
 end
-if not several or not next(holders()) then
+if not evicted or not attempt and not next(holders()) then
   call('DEL', lock)
 end
 if held then -- its process may have given later tokens in memory

@@ -13,9 +13,9 @@ local freed, count, replies = {}, 0, {}
 for n = 1, #args, 2 do
   local first, ours, reply = each * (n - 1) / 2 + 1, true, ''
   for i = first, first + each - 1 do
-    local lock, owner, plain = keys[i], args[n], args[n + 1]
-    -- include usual
-    ours = ours and usual
+    local lock, owner, simple_mode = keys[i], args[n], args[n + 1]
+    -- include simple
+    ours = ours and simple
   end
   for i = first, ours and first + each - 1 or 0 do
     count = count + 1

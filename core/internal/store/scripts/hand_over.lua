@@ -20,13 +20,19 @@ local call = redis.call
 local lock, clock = KEYS[1], KEYS[2]
 local owner, hold, token, last, ticket, ttl, lease, request, drop = unpack(ARGV)
 
+-- include string
+
 local back = 'latchkey:back:' .. request
-local mode, count, taken_back = unpack(call('HMGET', lock, 'mode', owner, back))
+local found = redis.pcall('HMGET', lock, 'mode', owner, back)
+if found.err and not is_string(found) then
+  return found
+end
+local mode, count, taken_back = unpack(found)
 local parked = string.find(mode or '', 'h' .. last .. ' ' .. ticket .. ' ', 1, true) == 1
 local its, holds = string.match(mode or '', '^x(%d+) ?%-?%d*(.-)%+?$')
 local sole = hold == owner and '' or ' ' .. hold -- holds, when that is the only one
 if not parked and not (count and its == token) then
-  return {0, request .. lease}
+  return unwritable() or {0, request .. lease}
 end
 
 if lease ~= '' then

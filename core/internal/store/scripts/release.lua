@@ -1,7 +1,6 @@
--- Ends a hold, wherever it is: in the lock, in the queue, or not yet arrived. The last
--- hold of a lock frees it, or begins its dedup window. A free lock is granted to the queue.
--- An attempt at an idempotent request ends with its answer, which later attempts get.
--- Sent twice, it counts once.
+-- Ends a hold, wherever it is: in the lock, in the queue, or not yet arrived. The last hold of a lock frees it, or begins its
+-- dedup window. A free lock is granted to the queue. An attempt at an idempotent request ends with its answer, which later
+-- attempts get. Sent twice, it counts once.
 --
 -- KEYS[1]  the lock; see lock.lua
 -- KEYS[2]  its queue; see queue.lua
@@ -29,13 +28,13 @@
 --          {12, hold, 0, time}  ended, and the queue is next: an entry was granted the lock, or the barging
 --                         window opened; time in µs
 local call = redis.call
-local lock, queue, clock, owner, plain = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
+local lock, queue, clock, owner, simple_mode = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
 -- include pubsub
 
--- The usual case, before any function is made.
+-- The fast path, before any function is made.
 if not ARGV[3] then
-  -- include usual
-  if usual then
+  -- include simple
+  if simple then
     call('DEL', lock)
     local heard = redis.pcall(PUBLISH, CHANNEL .. lock .. '}', '0')
     return heard == 0 and owner or (tonumber(heard) or 0) .. owner
@@ -43,41 +42,41 @@ if not ARGV[3] then
 end
 
 local hold, failed, late, life = ARGV[3] or owner, (ARGV[4] or '0') ~= '0', ARGV[5] == '1', ARGV[6] or '0'
-local waits, given, form, stored, answer = ARGV[7] or '', ARGV[8] or plain, ARGV[9] or '', ARGV[10], ARGV[11]
+local waits, given, form, stored, answer = ARGV[7] or '', ARGV[8] or simple_mode, ARGV[9] or '', ARGV[10], ARGV[11]
 
 -- include time
+-- include string
 -- include lock
 -- include write
 -- include queue
 -- include tell
 
--- A Redis that is out of memory refuses to write. The hold ends all the same; the error that is returned
--- has the release sent again.
-local failure
-if given ~= plain then
-  -- include raise_clock
-  failure = raise_clock(given)
-end
+-- A Redis that is out of memory refuses to write. The hold ends all the same; the error that is returned has the release sent again.
+-- include raise_clock
+local failure = given ~= simple_mode and raise_clock(given) or nil
 
 -- include read
 local reply, ended, room, waited
 -- include end_hold
 
+local left = ended and keep and not failed and left_of(keep) or 0
+if left > 0 then -- whoever lacks a right is refused before anything has changed
+  call('PEXPIRE', lock, left)
+  call('HSET', lock, 'mode', mode)
+end
 if ended then
   call('DEL', lock)
   kind, mode, digest, stays, room = nil, '', nil, 0, true
 end
--- Other calls of the process go on waiting: in the entry's old place, unless the lock was handed off to
--- them meanwhile.
+-- Other calls of the process go on waiting: in the entry's old place, unless the lock was handed off to them meanwhile.
 if room and waits ~= '' then
   local score = tonumber(call('ZSCORE', queue, waits))
-  if given ~= plain and score and score < TOMBSTONE then
+  if given ~= simple_mode and score and score < TOMBSTONE then
     call('ZREM', queue, waits)
     score = nil
   end
   pcall(enqueue, waits, score, false)
 end
-local left = ended and keep and not failed and left_of(keep) or 0
 if left > 0 then
   call('HSET', lock, 'mode', 'w' .. left)
   call('PEXPIRE', lock, left)

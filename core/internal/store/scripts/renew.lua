@@ -14,9 +14,9 @@
 local call, lock, clock = redis.call, KEYS[1], KEYS[2]
 local owner, token, lease, how, raised = ARGV[1], string.match(ARGV[2], '%d+'), ARGV[3], ARGV[4], ARGV[5]
 
--- The usual case, before any function is made: an exclusive lock.
+-- The fast path, before any function is made: an exclusive lock.
 if how ~= 'raise' then
-  local found = call('HMGET', lock, owner, 'mode')
+  local found = redis.pcall('HMGET', lock, owner, 'mode')
   local its, holds, more = string.match(found[2] or '', '^x(%d+) ?%-?%d*(.-)(%+?)$')
   if found[1] and its == token then
     local alone = found[1] == '1' and more == ''
@@ -29,17 +29,18 @@ if how ~= 'raise' then
 end
 
 -- include time
+-- include string
 -- include lock
 -- include write
 
 -- include read
 if not mine or mine.token ~= token then
-  return {0, owner .. ARGV[2]}
+  return unwritable() or {0, owner .. ARGV[2]}
 end
 mine.left = tonumber(lease)
-local done = prolong(math.max(kind == 'x' and call('PTTL', lock) or 0, mine.left))
-if done ~= 1 then
-  return done
+local failure = prolong(math.max(kind == 'x' and call('PTTL', lock) or 0, mine.left))
+if failure then
+  return failure
 end
 mine.lease = how == 'first' and lease or mine.lease
 mine.token = raised or token

@@ -1,5 +1,5 @@
--- Last step of an acquisition when somebody else has the lock: the call waits for it, if it wants to.
--- Uses the variables of acquire.lua, and returns; read.lua, rest.lua, queue.lua, holders.lua.
+-- Last step of an acquisition when somebody else has the lock: the call waits for it, if it wants to. It returns.
+-- Uses acquire.lua, lock.lua, queue.lua, rest.lua, time.lua, write.lua. Sets new.
 if waits ~= '0' then
   if new == 0 then
     new = enqueue(member, score, waits == '2')

@@ -1,21 +1,22 @@
 -- First step of a release: the hold ends.
--- Uses the variables of release.lua; those of lock.lua; queue.lua, write.lua, holders.lua, tell.lua.
 -- On return: ended is the token if the lock has no hold any more, and is still there; room says that others may have
--- it; waited that the hold was in the queue; reply is that of the script if nothing more happens.
+-- it; waited that the hold was in the queue; failed that the work of the outermost hold has; reply is that of the script if nothing more
+-- happens.
+-- Uses release.lua, lock.lua, queue.lua, tell.lua, time.lua, write.lua. Sets ended, failed, kind, mode, number, reply, room, waited.
 if not (mine and has(mine.holds, hold)) then
   local member = member_of(owner, hold, form)
   local score = tonumber(call('ZSCORE', queue, member)) or TOMBSTONE
-  if kind == 'h' and (not failed or ARGV[4] == '2') and number == string.match(plain, '%d+')
+  if kind == 'h' and (not failed or ARGV[4] == '2') and number == string.match(simple_mode, '%d+')
     and hold == string.match(call('HGET', lock, HOLDER .. owner) or '', '^%S+ %S+ %S+ (%S+)') then
     -- The work under a resumed lock was done, but its release comes after the lease. If nobody has resumed
     -- the lock since, it ends.
     -- include holders
     ended = not next(holders()) and number
   end
-  if not ended and score < TOMBSTONE then
-    call('ZREM', queue, member, '!' .. member)
-    waited, room = true, not kind or string.find(kind, SEVERAL)
-  end
+  -- That nothing is found counts only from a server that would have written: one that was demoted refuses this.
+  waited = not ended and score < TOMBSTONE
+  call('ZREM', queue, '!' .. member, waited and member or '')
+  room = waited and (not kind or string.find(kind, SEVERAL))
   reply = score < TOMBSTONE and {11, hold} or {0, hold}
 
 elseif answer then

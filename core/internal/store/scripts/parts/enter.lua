@@ -1,5 +1,5 @@
 -- Last step of an acquisition whose owner has the lock already: adds the hold to what it has, unless the hold is there.
--- Uses the variables of acquire.lua, of which it sets outermost, begins, kind and mine; read.lua, rest.lua, write.lua.
+-- Uses acquire.lua, lock.lua, rest.lua, time.lua, write.lua. Sets begins, failure, kind, outermost.
 outermost, begins = hold == string.match(mine.holds, '%S+'), false
 if score then
   call('ZREM', queue, member, '!' .. member)
@@ -21,5 +21,7 @@ mine.left = math.max(mine.left or rest(math.abs(length), mine.holds), length)
 if not has(mine.holds, hold) then
   mine.holds, mine.count = mine.holds .. ' ' .. hold, (mine.count or 0) + 1
 end
-write(owner, mine)
-prolong(mine.left)
+failure = prolong(mine.left)
+if not failure then
+  write(owner, mine)
+end

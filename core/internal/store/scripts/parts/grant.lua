@@ -1,4 +1,5 @@
--- Uses call, lock, queue, now; kind of lock.lua, and its functions; write.lua, queue.lua, tell.lua.
+-- Grants a lock that has room to who waits.
+-- Uses call, clock, lock, now, queue; lock.lua, pubsub.lua, queue.lua, tell.lua, write.lua. Sets kind, mode, number.
 local YOUNG = 1e6 -- µs within which a process may still be about to subscribe
 local MOST = 100 -- entries that a command passes over, or grants the lock
 -- include subscribers
@@ -43,7 +44,7 @@ local function grant(asking)
     end
     local hold, form, owner = parts_of(member)
     local young, room = math.abs(now - score) < YOUNG, makes_room(form)
-    -- The usual case, a full lock: a young entry keeps its place, subscribed or not, so subscribers need not be counted.
+    -- Mostly the lock is full: a young entry keeps its place, subscribed or not, so subscribers need not be counted.
     if young and not room then
       return first or member
     end

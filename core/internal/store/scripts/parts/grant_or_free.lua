@@ -1,6 +1,6 @@
 -- Last step of a release: grants the lock, which is free or has room, to the queue, or frees it for all. A Redis
 -- that is out of memory refuses to write: then the lock is free.
--- Uses the variables of release.lua, of which it sets reply; lock.lua, write.lua, queue.lua, tell.lua.
+-- Uses release.lua, lock.lua, pubsub.lua, queue.lua, tell.lua, time.lua, write.lua. Sets kind, mode, number, reply.
 local free, done, next_one = not kind, true, nil
 local head = call('ZRANGE', queue, 0, 0, 'WITHSCORES')
 if head[1] and tonumber(head[2]) < TOMBSTONE then

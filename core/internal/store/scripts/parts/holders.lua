@@ -1,6 +1,6 @@
 -- The holders of a lock that is shared, has permits, was handed over, or is of a request. Each ends by
 -- the clock of Redis, for every script that reads it.
--- Uses call, lock; HOLDER and parse_holder of lock.lua; write.lua.
+-- Uses call, lock; lock.lua, write.lua.
 
 -- Returns those that have not ended, by their owners. Writes those that are cut, and no others: rounded up each time, none
 -- would end. Removes those that have ended if the lock is to be taken, for they would live again if the clock was set

@@ -2,7 +2,7 @@
 -- after it when that was ahead of the clock of Redis.
 -- Returns the clock of Redis in µs if that is greater than the last token, else the last token and one.
 -- The first token after the clock was set back leaves a MARGIN.
--- Uses call, clock, now; MARGIN of lock.lua.
+-- Uses call, clock, now; lock.lua.
 local function next_token()
   local last = call('GETSET', clock, now)
   if not last or last < now then

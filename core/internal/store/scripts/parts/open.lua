@@ -4,7 +4,8 @@
 -- one of its own. So the subscribers of the lock's channel less those of the processes' are outside. Where they cannot
 -- be counted, somebody is taken to be outside, and a slot is a second long.
 -- Tells those outside, and the process of the first entry that is subscribed.
--- Uses call, queue, now, hold, ended of release.lua; queue.lua, tell.lua, subscribers.lua. Sets next_one if it has.
+-- It sets next_one if it has.
+-- Uses call, ended, hold, now, queue; grant_or_free.lua, pubsub.lua, queue.lua, subscribers.lua, tell.lua. Sets next_one.
 local every = COUNTS and 5e4 or 1e6
 if math.floor(now / every) ~= math.floor(ended / every) then
   local channels, subscribed = {to_all, process_channel(hold)}, {}

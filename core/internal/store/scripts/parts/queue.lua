@@ -24,7 +24,7 @@ end
 
 -- An entry that is there keeps its place, by its score. Returns 1 when it is new.
 local function enqueue(member, score, polls)
-  local new = score and 0 or 1
+  local new, lasts = score and 0 or 1, call('PTTL', queue) -- who may not read it must not write
   if not score or score < TOMBSTONE and (polls ~= (score % 1 > 0) or score > now + LATER + POLLS) then
     local since = math.floor(score or now + LATER) -- or less, when the clock was set back
     score = polls and math.min(since, now + LATER) + POLLS or math.min(since, now)
@@ -34,9 +34,8 @@ local function enqueue(member, score, polls)
     redis.pcall('ZADD', queue, string.format('%.0f', TOMBSTONE + now + ASKS), '!' .. member) -- not when out of memory
   end
   -- Waiting calls ask every second. A queue whose processes are dead must not last; a tombstone lasts for a minute.
-  local lasts = call('PTTL', queue)
-  if lasts < 4000 or lasts > 60000 then
-    call('PEXPIRE', queue, lasts < 4000 and 5000 or 60000)
+  if (lasts < 4000 or lasts > 60000) and redis.pcall('PEXPIRE', queue, lasts < 4000 and 5000 or 60000) ~= 1 then
+    call('ZREM', queue, member, '!' .. member) -- of a user who may not have it end
   end
   return new
 end

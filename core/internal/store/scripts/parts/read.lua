@@ -1,8 +1,11 @@
--- Reads the lock. Uses call, lock, owner; parse_holder of lock.lua, of which it sets the variables.
+-- Reads the lock.
+-- Uses call, lock, owner; lock.lua, string.lua. Sets digest, held, keep, kind, mine, mode, number, stays.
 do
-  local fields = call('HMGET', lock, 'mode', owner, HOLDER .. owner, 'latchkey:keep')
+  local fields = redis.pcall('HMGET', lock, 'mode', owner, HOLDER .. owner, 'latchkey:keep')
   mode, keep, kind, digest, stays, mine, held = fields[1] or '', fields[4], nil, nil, 0, nil, nil
-  if mode == '' then
+  if fields.err then
+    kind = is_string(fields) and 'f' or call('HMGET', lock, 'mode') -- which fails, too
+  elseif mode == '' then
     kind = call('EXISTS', lock) == 1 and 'r' or nil
     mine = fields[2] and {count = tonumber(fields[2]), holds = '-'} or nil
   else

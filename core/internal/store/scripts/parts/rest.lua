@@ -1,11 +1,11 @@
--- How long the lock lasts, in ms. After the clock was set back, or a foreign EXPIRE, that would be longer than its whole
+-- How long the lock lasts, in ms. After the clock was set back, or a foreign EXPIRE or PERSIST, that would be longer than its whole
 -- lease, or the dedup window that the outermost hold has earned: then it is cut to that. But where the owner has other
 -- holds than ours, Redisson may have prolonged the lock.
--- Uses call, lock, owner; keep and left_of of lock.lua.
+-- Uses call, lock, owner; lock.lua.
 local function rest(whole, holds)
   local ttl, ours = call('PTTL', lock), holds == owner and 1 or select(2, string.gsub(holds or '', '%S%S+', ''))
   whole = whole and keep and string.find(holds or '', '^-') and math.max(whole, left_of(keep)) or whole
-  if not whole or ttl <= whole then
+  if not whole or ttl >= 0 and ttl <= whole then
     return ttl
   end
   local fields = call('HGETALL', lock)

@@ -1,5 +1,5 @@
--- Whether a lock has room for one more holder. Nothing else knows how many fit. Uses call, lock, now; SEVERAL of
--- lock.lua, the functions of write.lua and holders.lua. Sets kind, mode, number of lock.lua.
+-- Whether a lock has room for one more holder. Nothing else knows how many fit.
+-- Uses call, lock, now; holders.lua, lock.lua, write.lua. Sets kind, mode, number.
 local LOOK_MS = 1000 -- for at most so long a full lock's earliest expiry is cached, and its holders are not looked through
 
 -- Says whether there is room for a form: '' exclusive, s shared, p<n> one of n permits, p<n>w<w> w of them. n is of the

@@ -1,4 +1,5 @@
--- Whose process waits, and whether it is subscribed. Uses to_all of tell.lua; COUNTS and PUBLISH of pubsub.lua.
+-- Whose process waits, and whether it is subscribed.
+-- Uses pubsub.lua, tell.lua.
 
 -- Returns hold, form and owner of a queue entry.
 local function parts_of(member)
@@ -6,8 +7,7 @@ local function parts_of(member)
   return hold, form, owner == '' and hold or owner
 end
 
--- The channel of the process of a hold. It has a digest, so that a user who may list channels cannot
--- derive holds from it.
+-- The channel of the process of a hold. It has a digest, so that a user who may list channels cannot derive holds from it.
 local function process_channel(hold)
   return to_all .. ':' .. redis.sha1hex(string.match(hold, '^(.*):'))
 end

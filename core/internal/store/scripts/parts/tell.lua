@@ -6,7 +6,7 @@
 --   open   to one process: ask again, after a barging window of 3 ms
 --   <SHA-1 of a hold> <token> <clock of Redis in µs>   to its process: the lock was granted to the hold
 --
--- Uses lock; PUBLISH of pubsub.lua.
+-- Uses lock; pubsub.lua.
 local to_all = CHANNEL .. lock .. '}'
 
 -- Publishes, to all or by another channel. Returns how many connections get it; 0 without the permission: then

@@ -1,4 +1,5 @@
--- Writes to a lock. Uses call, lock, now; kind, number, digest, stays of lock.lua, of which it sets mode.
+-- Writes to a lock.
+-- Uses call, lock, now; lock.lua. Sets mode.
 local FURTHER = 'latchkey:weight:' -- and i, a colon and the owner
 
 -- The mode as it is to be. its is what the owner of an exclusive lock has.
@@ -11,9 +12,9 @@ local function mode_of(owner, its)
   return 'x' .. its.token .. lease .. holds .. ((its.more or holds ~= '') and '+' or '')
 end
 
--- Takes a holder out.
+-- Takes a holder out, of a lock that stays.
 local function remove(owner)
-  call('HDEL', lock, kind == 'x' and owner or HOLDER .. owner)
+  call('HDEL', lock, HOLDER .. owner)
   local i = 1
   while kind == 'p' and call('HDEL', lock, FURTHER .. i .. ':' .. owner) == 1 do
     i = i + 1
@@ -39,11 +40,12 @@ local function write(owner, its)
 end
 
 -- Makes the lock last for a holder that ends in so many ms, unless the lock has no end at all. It writes
--- also where nothing changes: a Redis that is out of memory lets a script go on that has written.
--- Returns 1 or an error.
-local function prolong(left)
+-- also where nothing changes: a Redis that is out of memory lets a script go on that has written. lasts is for how long the
+-- lock lasts before that, if it was read. Returns an error or nil.
+local function prolong(left, lasts)
   if kind ~= 'x' then
-    left = math.max(call('PTTL', lock), left + stays)
+    left = math.max(lasts or call('PTTL', lock), left + stays)
   end
-  return left > 0 and redis.pcall('PEXPIRE', lock, left) or 1
+  local done = left > 0 and redis.pcall('PEXPIRE', lock, left) or 1
+  return done ~= 1 and done or nil
 end

@@ -1,0 +1,227 @@
+//go:build go1.25
+
+package acquire
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/lease"
+	"github.com/latchkey-go/latchkey/core/internal/life"
+	"github.com/latchkey-go/latchkey/core/internal/option"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
+	"github.com/latchkey-go/latchkey/internal/limitedlog"
+)
+
+// said makes errors that say only what has happened.
+type said struct{ Errors }
+
+var errClosed, errUnavailable = errors.New("closed"), errors.New("unavailable")
+
+func (said) Closed(string, string) error             { return errClosed }
+func (said) Unavailable(string, string, error) error { return errUnavailable }
+
+// unobserved has nobody hear of calls.
+type unobserved struct{ Observers }
+
+func (unobserved) Wants(ctx context.Context, _ string, _ int, _ *option.Settings) (context.Context, Observer) {
+	return ctx, nil
+}
+func (unobserved) Compensating(string) {}
+func (unobserved) Compensated(string)  {}
+
+var usual = &option.Settings{Terms: store.Terms{Lease: 30 * time.Second}}
+
+// unconnected runs a test in a bubble, with an Acquirer whose Redis is nowhere.
+func unconnected(t *testing.T, test func(t *testing.T, a *Acquirer)) {
+	by(t, func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) }, test)
+}
+
+// by is unconnected by some client.
+func by(t *testing.T, connect func() redis.UniversalClient, test func(t *testing.T, a *Acquirer)) {
+	synctest.Test(t, func(t *testing.T) {
+		client := connect()
+		var requests schedule.Workers
+		a := new(Acquirer)
+		a.Timeout, a.Log = 2*time.Second, &limitedlog.Log{Logger: func() *slog.Logger { return slog.New(slog.DiscardHandler) }}
+		server := conn.New(client, conn.Config{Prefix: "lock:", Timeout: a.Timeout, Workers: &requests})
+		a.Start(Config{
+			Prefix: "lock:", Process: "p", Servers: []*conn.Server{server}, Requests: &requests, Errors: said{}, Observers: unobserved{},
+			Disconnected: func(error) {},
+		})
+		test(t, a)
+		a.StopAdmitting()
+		_ = a.Drain(t.Context(), t.Context(), func() {})
+		a.WaitUntilIdle()
+		_ = client.Close()
+	})
+}
+
+// A cycle that was refused, and waits that are over, leave nothing behind.
+func TestWaitsThatAreOverAreForgotten(t *testing.T) {
+	unconnected(t, func(t *testing.T, a *Acquirer) {
+		held := func(key string) *lease.Handle {
+			h, err := lease.New(t.Context(), &a.Registry, lease.Grant{
+				Acquisition: lease.Acquisition{Name: store.NewName("lock:", key), Owner: key}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
+			}, lease.Holder{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}
+		wait := func(h *lease.Handle, key string) *nestedWait {
+			c := &request{acquirer: a, spec: specOf(h.Context(), store.NewName("lock:", key), usual)}
+			return c.nestedWait()
+		}
+		x, y := held("x"), held("y")
+		first, second := wait(x, "y"), wait(y, "x")
+		g := waitForGraph{byHeld: map[string][]*nestedWait{}}
+		if circle := g.add(first); circle != nil {
+			t.Errorf("the first call waits in a circle: %q", circle)
+		}
+		if circle := g.add(second); len(circle) != 2 || circle[0] != "x" || circle[1] != "y" {
+			t.Errorf("the circle is %q", circle)
+		}
+		if g.remove(first); len(g.byHeld) != 0 {
+			t.Errorf("%d keys are still noted", len(g.byHeld))
+		}
+		for _, h := range []*lease.Handle{x, y} {
+			left, _, _ := h.Leave()
+			_ = left.Retire(lease.Outcome{})
+		}
+	})
+}
+
+// replicated is a store that has to be asked for each lock.
+type replicated struct{ store.Locks }
+
+func (replicated) HandOffNeedsRedis() bool { return true }
+
+func TestWhoMayBeHandedOffALock(t *testing.T) {
+	unconnected(t, func(t *testing.T, a *Acquirer) {
+		ordinary := specOf(t.Context(), store.Name{}, usual)
+		other := specOf(t.Context(), store.Name{}, &option.Settings{Terms: usual.Terms, Attempt: new(store.Attempt)})
+		if !a.canGrantInMemory(&ordinary, store.Exclusive) || a.canGrantInMemory(&ordinary, store.Shared) ||
+			a.canGrantInMemory(&other, store.Exclusive) {
+			t.Error("not the call that wants an ordinary lock, or another one")
+		}
+		a.Store = replicated{a.Store}
+		if a.canGrantInMemory(&ordinary, store.Exclusive) {
+			t.Error("a lock that replicas have to confirm")
+		}
+	})
+}
+
+// A lock that was about to be handed off to a call of LockAll ends, and all contexts of the call with
+// it, when the Locker closes just then. The call fails because of that.
+func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
+	unconnected(t, func(t *testing.T, a *Acquirer) {
+		base, cancel := context.WithCancelCause(t.Context())
+		group := &lease.Group{Base: base, Cancel: cancel, Began: time.Now()}
+		m := &multiRequest{acquirer: a, caller: t.Context(), base: base, settings: usual, group: group}
+		if err := m.prepare([]string{"a", "b"}); err != nil {
+			t.Fatal(err)
+		}
+		i := m.observe(m.calls[0])
+		a.StopAdmitting()
+		h, err := m.calls[0].grantedInMemory(lease.Grant{
+			Acquisition: lease.Acquisition{Name: m.calls[0].name}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
+		})
+		if err := m.add(h, err, i); !errors.Is(err, errClosed) {
+			t.Errorf("the call fails: %v", err)
+		}
+		if !errors.Is(context.Cause(base), errClosed) {
+			t.Errorf("its contexts have ended: %v", context.Cause(base))
+		}
+	})
+}
+
+// A call of LockAll may wait for a lock more than once. Who has found it in the queue looks at what it wanted then, without a lock.
+func TestLockAllThatWaitsAgainWhileOthersLookAtIt(t *testing.T) {
+	unconnected(t, func(t *testing.T, a *Acquirer) {
+		group := &lease.Group{Base: t.Context(), Cancel: func(error) {}, Began: time.Now()}
+		m := &multiRequest{acquirer: a, caller: t.Context(), base: t.Context(), settings: usual, group: group}
+		if err := m.prepare([]string{"a", "b"}); err != nil {
+			t.Fatal(err)
+		}
+		c := m.calls[0]
+		before, _ := a.queues.Join(c.name.Lock(), "", new(spec), nil)
+		waited := make(chan error, 1)
+		go func() { waited <- m.waitFor(c) }()
+		synctest.Wait()
+		before.Leave()
+		found := a.queues.Find(c.name.Lock())[0].Request
+		ctx := found.ctx
+		if err := <-waited; !errors.Is(err, errUnavailable) {
+			t.Fatal(err)
+		}
+		m.base = lease.Disown(t.Context())
+		if m.observe(c); found.ctx != ctx {
+			t.Error("what was found has changed")
+		}
+	})
+}
+
+// The terms that the options of a call say reach its claim as a whole.
+func TestTermsTravelAsAWhole(t *testing.T) {
+	unconnected(t, func(t *testing.T, a *Acquirer) {
+		given := &option.Settings{Terms: store.Terms{Form: store.Permits(3), Fixed: true, Lease: time.Second, Window: time.Minute}}
+		call := specOf(t.Context(), store.NewName("lock:", "k"), given)
+		if claim := call.claim("p:1", store.Listening); claim.Terms != given.Terms {
+			t.Errorf("the claim has %+v", claim.Terms)
+		}
+	})
+}
+
+// The question of a head may fail between the message of a grant and the choice of that head. The entry is given up
+// then, and the hold that it had must not become a lock.
+func TestEntryThatIsGivenUpBeforeTheChoice(t *testing.T) {
+	unconnected(t, func(t *testing.T, a *Acquirer) {
+		for _, givenUp := range []bool{false, true} {
+			w, _ := a.queues.Join("k", "", new(spec), nil)
+			wait := func() waitqueue.Reason {
+				return w.Wait(t.Context(), func(waitqueue.State) time.Duration { return time.Second }, time.Time{}, nil).Reason
+			}
+			wait() // the first one asks at once
+			w.Entry(func(*spec, *entry) *entry { return new(entry) })
+			ended := make(chan waitqueue.Reason, 1)
+			go func() { ended <- wait() }()
+			synctest.Wait()
+			found := a.queues.Find("k")[0]
+			if givenUp {
+				found.Entry.consume()
+			}
+			chosen := a.queues.Choose("k", found, (*entry).consume)
+			if (chosen == nil) != givenUp {
+				t.Errorf("given up: %v; chosen: %v", givenUp, chosen != nil)
+			}
+			if chosen != nil {
+				chosen.Give(lease.Grant{})
+			}
+			<-ended
+			w.Leave()
+		}
+	})
+}
+
+// Without releases under way, calls look nothing up.
+func TestGivingUpNothing(t *testing.T) {
+	var g pendingReleases
+	g.begin("k", time.Now(), nil)
+	g.begin("k", time.Now(), nil)
+	if g.end("k"); g.of("k").releases != 1 {
+		t.Error("one is under way")
+	}
+	if g.end("k"); g.of("k").releases != 0 || g.releases.Load() != 0 {
+		t.Errorf("%d are under way", g.releases.Load())
+	}
+}

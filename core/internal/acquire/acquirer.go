@@ -1,0 +1,98 @@
+package acquire
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/latchkey-go/latchkey/core/internal/lease"
+	"github.com/latchkey-go/latchkey/core/internal/notify"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
+)
+
+// Acquirer takes and releases the locks of a Locker. It has who waits here, who is notified, and what is under way.
+type Acquirer struct {
+	lease.Registry
+	errors    Errors
+	observers Observers
+	prefix    string // of the names of locks
+
+	requests    *schedule.Workers // what Redis is asked, and the votes of a quorum
+	subscribers schedule.Workers  // of the listener
+	background  schedule.Workers  // the scheduler
+
+	queues     waitqueue.Queues[*spec, lease.Grant, *entry]
+	listener   *notify.Listener
+	pollsUntil atomic.Int64 // a schedule.Time: the process has missed a message, and polls
+	asking     atomic.Int32 // calls of LockAll that ask again in a moment
+
+	unconfirmed schedule.Count  // compensations
+	pending     pendingReleases // by lock
+}
+
+type waiter = waitqueue.Waiter[*spec, lease.Grant, *entry]
+
+// isNotified says that messages reach this process when a lock is granted to it.
+func (a *Acquirer) isNotified(name store.Name) bool {
+	return !a.mustPoll() && a.listener.Subscribed(name.Channel())
+}
+
+// mustPoll says that this process has missed a message not long ago.
+func (a *Acquirer) mustPoll() bool { return schedule.Now() < schedule.Time(a.pollsUntil.Load()) }
+
+func (a *Acquirer) wakeupMissed() {
+	a.pollsUntil.Store(int64(schedule.Now().Add(pollAfterMiss)))
+	a.observers.GrantMissed()
+}
+
+// Name returns what Redis calls the lock of a key.
+func (a *Acquirer) Name(key string) (store.Name, error) {
+	switch {
+	case key == "":
+		return store.Name{}, a.errors.InvalidKey("empty")
+	case len(key) > store.MaxKeyBytes:
+		why := fmt.Sprintf("%d bytes, at most %d are allowed (keyfunc.Hash shortens it)", len(key), store.MaxKeyBytes)
+		return store.Name{}, a.errors.InvalidKey(why)
+	}
+	return store.NewName(a.prefix, key), nil
+}
+
+// request is one call that wants a lock.
+type request struct {
+	spec
+	acquirer *Acquirer
+	outer    *lease.Handle // of another Locker, which the context holds already; nil: it holds none
+	group    *lease.Group
+	memory   *lease.Memory // of that for several locks, which have one owner; nil: no other lock has it
+	nested   *nestedWait   // while it waits; nil: its context holds nothing
+}
+
+// gaveUp makes the error for a call whose context has ended first.
+func (c *request) gaveUp() error {
+	return c.acquirer.errors.GaveUp(c.ctx, c.name.Key(), c.settings.Form.NeedsPermit())
+}
+
+// nestedWait is a call that wants a lock while its context holds others. In a wait-for cycle each
+// call is such a call, so the others need not be known.
+type nestedWait struct {
+	schedule.Entry
+	call  *request
+	holds []*lease.Handle // innermost first
+}
+
+// keys are those that the context holds, innermost first.
+func (i *nestedWait) keys() []string {
+	var keys []string
+	for _, h := range i.holds {
+		if !slices.Contains(keys, h.Acquired().Name.Key()) {
+			keys = append(keys, h.Acquired().Name.Key())
+		}
+	}
+	return keys
+}
+
+// errNotEntered is why a call has entered no lock: its context holds none of that name by its Locker.
+var errNotEntered = errors.New("the context does not hold the lock by this Locker")

@@ -1,0 +1,95 @@
+package acquire
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// entryFor returns the entry to wait by: the present one, if that has the form that the call
+// wants. A call for an attempt has none, for it is an answer that it waits for, and nobody where there is no queue.
+func (a *Acquirer) entryFor(w *spec, now *entry) *entry {
+	hasEntry := w.settings.Attempt == nil && !a.Store.IsQuorum()
+	if hasEntry && now != nil && now.Form == w.form {
+		if _, isInUse := now.lastQueued(); isInUse {
+			return now
+		}
+	}
+	a.giveUpEntry(w.ctx, w.name, now)
+	if !hasEntry {
+		return nil
+	}
+	hold := a.Store.NewHold()
+	return &entry{Place: store.Place{Hold: hold, Owner: w.owner().Of(hold), Form: w.form}, since: schedule.Now()}
+}
+
+func (a *Acquirer) howToWait(q *entry, name store.Name) store.Waiting {
+	if a.mustPoll() || schedule.Now().Sub(q.since) > subscribeIn && !a.isNotified(name) {
+		return store.Polling
+	}
+	return store.Listening
+}
+
+// entryAnswered takes the answer to a claim by the entry. A copy that was not answered was compensated, as was a
+// claim that may have had an effect: that ends the hold.
+func (a *Acquirer) entryAnswered(q *entry, c *store.Claim, g store.Grant, err error) {
+	busy, isBusy := err.(*store.Busy)
+	copied, missed := c.Resends.MayArriveTwice(), false
+	q.mu.Lock()
+	wasQueued := q.clock.Redis != 0
+	switch {
+	case isBusy: // an entry that is new to the queue, and was in it before, was granted the lock, and nobody heard
+		missed = busy.New && wasQueued && q.clock.Redis < busy.Clock.Redis
+		q.consumed, q.clock = copied, busy.Clock
+	case err == nil: // Redis may have granted the lock long before
+		granted := q.clock.NotBefore(time.Duration(g.Token) * time.Microsecond)
+		missed = wasQueued && !g.Ahead && g.Outermost && c.Wait == store.Listening && g.Sent.Sub(granted) > lateGrant
+		q.consumed = true
+	}
+	q.mu.Unlock()
+	switch {
+	case missed:
+		a.wakeupMissed()
+	case err != nil && !isBusy && (copied || conn.OutcomeOf(err) == conn.Unknown):
+		a.giveUpEntry(c.Context, c.Name, q)
+	}
+}
+
+// entryToEnqueue returns the entry that a release of the lock enqueues, for calls of this process that go on waiting
+// for it. It is nil when none do, or no message would reach them.
+func (a *Acquirer) entryToEnqueue(name store.Name) *entry {
+	// A call with an owner of its own choice may enter the lock meanwhile, and leave it: then the release would enqueue an
+	// entry that was used up.
+	mayBeEnqueued := func(w *spec) bool { return w.chosen == "" && a.isNotified(name) }
+	return a.queues.EntryOf(name.Lock(), mayBeEnqueued, func(w *spec, now *entry) *entry {
+		q := a.entryFor(w, now)
+		if q != nil {
+			q.mu.Lock()
+			q.releases++
+			q.mu.Unlock()
+		}
+		return q
+	})
+}
+
+// giveUpEntry ends the use of an entry, if there is one, and gives up the lock if that was granted to it. A release that
+// is under way must not put it into the queue later.
+func (a *Acquirer) giveUpEntry(ctx context.Context, name store.Name, q *entry) {
+	if q == nil {
+		return
+	}
+	q.mu.Lock()
+	mayArrive := q.releases > 0
+	left := !q.consumed && (mayArrive || q.clock.Redis != 0)
+	q.consumed = true
+	q.mu.Unlock()
+	if left {
+		a.Store.ReleaseLater(store.Release{
+			Holding: store.Holding{Name: name, Owner: q.Owner, Hold: q.Hold}, Terms: store.Terms{Form: q.Form},
+			Work: store.Failed, MayArrive: mayArrive, Until: time.Now().Add(leftAfter), Context: ctx,
+		})
+	}
+}

@@ -1,0 +1,179 @@
+package acquire
+
+import (
+	"slices"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/lease"
+	"github.com/latchkey-go/latchkey/core/internal/life"
+	"github.com/latchkey-go/latchkey/core/internal/schedule"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
+)
+
+// A call learns in one of three ways that it has a lock: by the answer of Redis, by the message of a release, anywhere,
+// that has granted the lock to the entry of its queue, and by a hand-off in memory from a call of its process.
+
+// grantedByAnswer makes the lock that Redis has granted, unless it comes too late.
+func (c *request) grantedByAnswer(claim *store.Claim, r store.Grant) (h *lease.Handle, err error) {
+	g := lease.Grant{
+		Acquisition: lease.Acquisition{
+			Terms: r.Terms, Name: c.name, Owner: claim.Owner, Token: r.Token, RedisToken: r.Token, Ahead: r.Ahead, Attempt: int32(r.Attempt),
+		},
+		Times: c.acquirer.TimesOf(r.Sent, min(r.Lease, r.TTL)), // a fixed lease that was entered from elsewhere has run for a while
+		Hold:  claim.Hold, Resends: c.acquirer.Store.LateCopies(claim),
+	}
+	if r.Fixed {
+		g.RenewAt = 0
+	}
+	if c.ctx.Err() != nil {
+		err = c.gaveUp()
+	} else {
+		h, err = c.newHandle(g, !c.owner().IsSimple() || r.Form.Stays(), !r.Outermost)
+	}
+	if err != nil {
+		claim.Withdraw(r.Terms.Lease)
+		return nil, err
+	}
+	return h, nil
+}
+
+// grantedInMemory makes the lock that the call was given, unless it comes too late.
+func (c *request) grantedInMemory(g lease.Grant) (*lease.Handle, error) {
+	h, err := c.newHandle(g, false, false)
+	if err != nil {
+		h.Compensate()
+		return nil, err
+	}
+	return h, nil
+}
+
+// newHandle makes the lease of a lock that the call has got just now, with its first handle. Others may know the owner, and the context
+// may have another handle of the same lock.
+func (c *request) newHandle(g lease.Grant, ownerKnown, entered bool) (*lease.Handle, error) {
+	how := lease.Holder{MaxHold: c.settings.MaxHold, MayLast: c.settings.MayLast, OwnerKnown: ownerKnown, Group: c.group, Memory: c.memory}
+	if entered {
+		how.Outer = c.outer
+	}
+	c.memory = nil
+	return lease.New(c.ctx, &c.acquirer.Registry, g, how)
+}
+
+// A release grants the lock to the entry that waits first, and the message about it has what the process needs to start at
+// once. The lock then lasts for [store.GrantLease] only, so that it is not lost for long on a process that is dead or hangs;
+// the holder renews it to its own lease.
+
+// renewGrantAfter spares the renewal of a granted lock to those that are done with it by then: it is twice what a
+// process keeps a lock that it hands off to calls of its own.
+const renewGrantAfter = 20 * time.Millisecond
+
+// clockDrift is more than the clocks of Redis and of this machine part within a second.
+const clockDrift = 2 * time.Millisecond
+
+// message takes what a release tells this process of a lock. A hold with which nobody waits is none of ours, or
+// is being released.
+func (a *Acquirer) message(lock, text string) {
+	m, err := store.ReadMessage(text)
+	if err != nil { // none of ours
+		return
+	}
+	if m.Token == 0 {
+		a.queues.Signal(lock, store.Open)
+		return
+	}
+	for _, found := range a.queues.Find(lock) {
+		if found.Entry != nil && m.IsFor(found.Entry.Hold) {
+			a.grantByMessage(lock, m, found)
+		}
+	}
+}
+
+// grantByMessage gives a lock that a release has granted to the call that waits by that entry. If that is too late to
+// be sure, or the call is just asking, or wants something else than a simple lock, it asks, with the same hold.
+func (a *Acquirer) grantByMessage(lock string, m store.Message, found waitqueue.Head[*spec, *entry]) {
+	call, to := found.Request, found.Entry
+	clock, isInUse := to.lastQueued()
+	if !isInUse {
+		return
+	}
+	now := schedule.Now()
+	ends := grantEnds(m, clock, now)
+	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
+		a.wakeupMissed()
+	}
+	isSure := ends.Sub(now) >= store.GrantLease/2
+	if isSure && a.canGrantInMemory(call, to.Form) && call.settings.Lease >= store.GrantLease {
+		if w := a.queues.Choose(lock, found, (*entry).consume); w != nil {
+			w.Give(lease.Grant{
+				Acquisition: lease.Acquisition{
+					Terms: call.terms(), Name: call.name, Owner: to.Hold, Token: m.Token, RedisToken: m.Token, Ahead: m.Ahead,
+				},
+				Times: life.Times{Ends: ends.Add(-a.Store.Margin(store.GrantLease)), RenewAt: now.Add(renewGrantAfter), Granted: true},
+				Hold:  to.Hold,
+			})
+			return
+		}
+	}
+	a.queues.Signal(lock, 0)
+}
+
+// grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known. The message may have been on
+// its way for long. Its age follows from the clock of Redis, as Redis last showed it. A message that seems to come from the
+// future shows that this clock was set since: then nothing is known.
+func grantEnds(m store.Message, clock store.Clock, arrived schedule.Time) schedule.Time {
+	if clock.Redis == 0 {
+		return 0
+	}
+	at := schedule.At(clock.NotBefore(m.At))
+	if at.Sub(arrived) > clockDrift {
+		return 0
+	}
+	return min(at, arrived).Add(store.GrantLease)
+}
+
+// canGrantInMemory says that the call can have a lock of that form without asking Redis, which would have to know no more of it
+// than the form and the lease.
+func (a *Acquirer) canGrantInMemory(w *spec, f store.Form) bool {
+	return w.terms().IsSimpleIn(f) && w.owner().IsSimple() && w.way().IsSimple() && !a.Store.HandOffNeedsRedis()
+}
+
+// handOffInMemory gives the lock to the call of this process that waits first: the process keeps its hold in Redis. That is
+// lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). It is false when the lock has to be released, or has other handles.
+func (a *Acquirer) handOffInMemory(left lease.Leaving) bool {
+	if !left.Last {
+		return false
+	}
+	lock := left.Acquired().Name.Lock()
+	for _, found := range a.queues.Find(lock) {
+		if !a.canHandOff(left, found.Request) {
+			continue
+		}
+		if w := a.queues.Choose(lock, found, func(*entry) bool { return true }); w != nil { // the next call takes over the entry
+			left.HandOff(w.Give)
+			return true
+		}
+	}
+	return false
+}
+
+// canHandOff says that a call of this process may have the lock while Redis knows of the present holder only: nothing but the
+// token would differ for it.
+func (a *Acquirer) canHandOff(left lease.Leaving, call *spec) bool {
+	return a.canGrantInMemory(call, store.Exclusive) && left.MayBeHandedOff(call.terms())
+}
+
+// reclaimUnsent takes the lock, as by a hand-off in memory, if this process has released it, and the release is not on its way yet. It is
+// nil where that cannot be, and where others wait for the lock here: then Redis has to be asked.
+func (c *request) reclaimUnsent() *lease.Handle {
+	a, lock := c.acquirer, c.name.Lock()
+	u := a.pending.of(lock).last
+	isOther := func(head waitqueue.Head[*spec, *entry]) bool { return head.Request != &c.spec }
+	if u == nil || c.ctx.Err() != nil || slices.ContainsFunc(a.queues.Find(lock), isOther) ||
+		!a.canHandOff(u.left(), &c.spec) || !u.withdraw() {
+		return nil
+	}
+	a.pending.end(lock)
+	var h *lease.Handle
+	u.left().HandOff(func(g lease.Grant) { h, _ = c.grantedInMemory(g) }) // nil: it was too late
+	return h
+}

@@ -1,0 +1,76 @@
+package acquire
+
+import (
+	"errors"
+
+	"github.com/latchkey-go/latchkey/core/internal/lease"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// reenterHeld enters the lock of that name which the context holds by this Locker. If it holds none, the error is
+// errNotEntered. So it is for a lock of another Locker, which the call then enters in Redis: it asks as that one's owner.
+func (c *request) reenterHeld() (*lease.Handle, error) {
+	for {
+		h, err := c.reenterFound()
+		if err != errUnlocked {
+			return h, err
+		}
+		c.spec, c.outer = specOf(c.ctx, c.name, c.settings), nil // so the context does not hold it
+	}
+}
+
+// errUnlocked is why a call has not entered a lock: it was unlocked meanwhile.
+var errUnlocked = errors.New("the lock was unlocked meanwhile")
+
+// reenterFound is reenterHeld, and fails with errUnlocked when the lock is unlocked meanwhile.
+func (c *request) reenterFound() (*lease.Handle, error) {
+	// One that is being handed over may be held again in a moment: a call that waits for it might wait for itself.
+	outer := lease.Find(c.ctx, func(h *lease.Handle) bool { return h.Acquired().Name.Lock() == c.name.Lock() && h.MayBeHeld() })
+	if outer == nil || c.settings.Resume || c.chosen != "" && c.chosen != outer.Acquired().Owner {
+		return nil, errNotEntered // there is none, or the call does not mean that one
+	}
+	isOwn := outer.Backend() == &c.acquirer.Backend
+	sharesRedis := isOwn || c.acquirer.Store.SharesRedis(outer.Backend().Store)
+	switch err := outer.Usable(); {
+	case err != nil:
+		return nil, err
+	case c.ctx.Err() != nil:
+		return nil, c.gaveUp()
+	case c.settings.Attempt != nil && sharesRedis:
+		key := []string{c.name.Key()}
+		return nil, c.acquirer.errors.Busy(Refusal{Key: key[0], Why: Circular, HeldKeys: key, Circle: key})
+	case !outer.Form().Includes(c.settings.Form):
+		return nil, c.acquirer.errors.Upgrade(c.name.Key())
+	case isOwn:
+		return c.reenter(outer)
+	}
+	if enters, err := outer.EnterElsewhere(); err != nil {
+		return nil, err
+	} else if !enters {
+		return nil, errUnlocked
+	}
+	c.outer, c.chosen = outer, outer.Acquired().Owner
+	if sharesRedis { // then the very lock that it holds must still be there
+		c.askToEnter(outer)
+	}
+	return nil, errNotEntered
+}
+
+// askToEnter has the call want one more hold of a lock, and no other lock.
+func (c *request) askToEnter(outer *lease.Handle) {
+	c.chosen, c.form, c.enter = outer.Acquired().Owner, outer.Form(), outer.Acquired().RedisToken
+}
+
+// reenter adds a hold to a lock that the context holds. errUnlocked: it was released first.
+func (c *request) reenter(outer *lease.Handle) (*lease.Handle, error) {
+	c.askToEnter(outer)
+	claim := c.claim(c.acquirer.Store.NewHold(), store.NotWaiting)
+	h, err := outer.Enter(c.ctx, c.group, &claim)
+	switch {
+	case h != nil:
+		return h, nil
+	case err == nil:
+		return nil, errUnlocked
+	}
+	return nil, c.requestError(&claim, err)
+}

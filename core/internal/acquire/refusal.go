@@ -1,0 +1,70 @@
+package acquire
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/lease"
+	"github.com/latchkey-go/latchkey/core/internal/option"
+	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
+)
+
+// Refusal is how a call is refused that finds a lock busy.
+type Refusal struct {
+	Key         string
+	Why         Reason
+	By          waitqueue.Taken // what is known of who has the lock
+	Wait        time.Duration   // that the call has said; 0: it has not
+	WantsPermit bool
+	HeldKeys    []string // of the locks that the context of the call holds, innermost first
+	Circle      []string // that the calls of a wait-for cycle wait for, this one first
+}
+
+// Reason is why a call does not go on waiting, in the word of Observers.
+type Reason string
+
+const (
+	WaitOver       Reason = "wait_over"
+	notWaiting     Reason = "no_wait"
+	TooManyWaiting Reason = "max_waiters"
+	Circular       Reason = "deadlock"
+	OutOfOrder     Reason = "order"
+)
+
+// Errors makes the errors that callers see of what has become of a call.
+type Errors interface {
+	lease.Errors
+	Busy(Refusal) error
+	GaveUp(ctx context.Context, key string, wantsPermit bool) error // its context has ended first
+	Upgrade(key string) error
+	NoTicket(key string) error
+	InvalidKey(why string) error
+	TooManyKeys(n, most int) error
+	Attempted(key string, outcome error) error // by an earlier attempt at its request
+	IsLost(error) bool
+}
+
+// Observers hear what becomes of calls.
+type Observers interface {
+	// Wants is called by a call that wants the lock of a key, of so many. It goes on with the context. The observer is nil where nobody hears.
+	Wants(ctx context.Context, key string, keys int, s *option.Settings) (context.Context, Observer)
+	GrantMissed()
+	Compensating(key string)
+	Compensated(key string)
+}
+
+// Observer hears what becomes of one call, and then of its lease.
+type Observer interface {
+	lease.Observer
+	Failed(error)
+}
+
+// concluded tells an observer, unless it is nil, what a call has come to: the lock, or an error. It returns that.
+func concluded(o Observer, h *lease.Handle, err error) (*lease.Handle, error) {
+	if err == nil {
+		h.Observe(h.Context(), o)
+	} else if o != nil {
+		o.Failed(err)
+	}
+	return h, err
+}

@@ -1,0 +1,156 @@
+package acquire
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/conn"
+	"github.com/latchkey-go/latchkey/core/internal/lease"
+	"github.com/latchkey-go/latchkey/core/internal/store"
+)
+
+// Release ends the hold of a handle. With later, Redis may be asked in the background: then the error is what is
+// known before.
+func (a *Acquirer) Release(ctx context.Context, h *lease.Handle, work store.Work, later bool) error {
+	left, leaves, err := h.Leave()
+	if !leaves && err == nil {
+		return nil // it was handed over
+	}
+	h.EndContext(nil)
+	if err != nil || a.handOffInMemory(left) {
+		return err
+	}
+	r := release{acquirer: a, Leaving: left}
+	if later && left.IsAlone() {
+		r.releaseLater(work)
+		return nil
+	}
+	return left.Retire(r.send(lasting(ctx), work))
+}
+
+// ReleaseLost releases what Redis has of a hold of which the lease is lost.
+func (a *Acquirer) ReleaseLost(ctx context.Context, h *lease.Handle) {
+	(&release{acquirer: a, Leaving: lease.Leaving{Handle: h}}).send(ctx, store.Failed)
+}
+
+// MayBeFree has the calls that wait for a lock ask for it.
+func (a *Acquirer) MayBeFree(lock string) { a.queues.Signal(lock, 0) }
+
+// lasting is for a release, which goes on when its caller gives up. The values stay, for the
+// client's hooks.
+func lasting(ctx context.Context) context.Context {
+	switch {
+	case ctx == nil:
+		return context.Background()
+	case ctx.Done() == nil:
+		return ctx
+	default:
+		return context.WithoutCancel(ctx)
+	}
+}
+
+// release is that of a handle that has left, and is not handed off.
+type release struct {
+	acquirer *Acquirer
+	lease.Leaving
+	request  store.Release // from prepare on
+	enqueues *entry        // of calls of this process that go on waiting; nil: none
+	over     time.Time     // when it goes on in the background
+}
+
+// prepare is called before the release is sent, which is confirmed, or goes on in the background, within Timeout.
+func (r *release) prepare(work store.Work) {
+	r.request = r.Request(work)
+	r.over = time.Now().Add(r.acquirer.Timeout)
+	r.request.Until = r.over.Add(r.Acquired().Lease)
+	if r.Last && r.request.Form.Alone() && r.request.Answer == nil {
+		r.enqueues = r.acquirer.entryToEnqueue(r.request.Name)
+	}
+	if r.enqueues != nil {
+		r.request.Waits = r.enqueues.Place
+	}
+}
+
+// send releases the hold. The release is sent until it is confirmed, or Timeout is over, and goes on in the background then.
+func (r *release) send(ctx context.Context, work store.Work) lease.Outcome {
+	r.prepare(work)
+	released, err := r.acquirer.Store.Release(ctx, r.request, r.acquirer.Timeout)
+	return r.confirm(ctx, released, err)
+}
+
+// releaseDelay is between a release that has failed and the next one.
+const releaseDelay = 20 * time.Millisecond
+
+// confirm takes the answer to the release, and sends it again while there is none.
+func (r *release) confirm(ctx context.Context, released store.Released, err error) lease.Outcome {
+	a, name := r.acquirer, r.request.Name
+	mayBeDone := false // by a copy that was not answered
+	for ; err != nil; released, err = a.Store.Release(ctx, r.request, time.Until(r.over)) {
+		isRefused := conn.OutcomeOf(err) == conn.Refused && !conn.Passes(err) // for good
+		if isRefused || time.Until(r.over) <= releaseDelay || conn.Pause(ctx, releaseDelay) != nil {
+			a.Store.ReleaseLater(r.request)
+			return lease.Outcome{MayBeFree: true, Err: a.errors.Unavailable("releasing", name.Key(), err)}
+		}
+		mayBeDone = mayBeDone || conn.OutcomeOf(err) == conn.Unknown
+	}
+	if r.enqueues != nil {
+		r.enqueues.releaseAnswered(released.Clock)
+	}
+	if !released.Found && !mayBeDone {
+		return lease.Outcome{MayBeFree: true, NotFound: true}
+	}
+	if released.Heard > 0 && a.queues.NeedsWatch(name.Lock()) {
+		a.listener.Watch(name.Lock(), name.Channel())
+		if !a.queues.Watch(name.Lock()) { // the calls have left meanwhile, or one has seen to it
+			a.listener.Unwatch(name.Channel())
+		}
+	}
+	// Where several hold the lock no release enqueues an entry: the last to arrive would enqueue one that has the lock by
+	// now. The head of such a queue has asked, or is about to.
+	isGranted := released.Passed && (r.enqueues != nil || !r.request.Form.Alone() && a.isNotified(name))
+	return lease.Outcome{MayBeFree: !isGranted}
+}
+
+// unawaited is a release that nobody waits for. Until it is on its way the next call of this process can have the lock.
+type unawaited struct {
+	release
+	sent *store.Unawaited
+	late *time.Timer // when it counts as not answered
+}
+
+// releaseLater releases a hold, and does not wait.
+func (r release) releaseLater(work store.Work) {
+	u, a := &unawaited{release: r}, r.acquirer
+	u.prepare(work)
+	u.sent = a.Store.Unawaited(u.request, u)
+	a.pending.begin(u.request.Name.Lock(), u.over, u)
+	if a.Store.IsQuorum() { // the members of a quorum vote, for which somebody has to wait
+		a.requests.Start(func() { u.end(a.Store.Release(context.Background(), u.request, a.Timeout)) })
+		return
+	}
+	u.late = time.AfterFunc(a.Timeout, func() { a.requests.Start(func() { u.end(store.Released{}, conn.ErrNoAnswer) }) })
+	u.sent.Begin()
+}
+
+func (u *unawaited) left() lease.Leaving { return u.Leaving }
+func (u *unawaited) withdraw() bool      { return u.sent.Withdraw() && u.late.Stop() }
+
+// Answered takes the answer. Without one the release is sent again, by a goroutine of its own.
+func (u *unawaited) Answered(released store.Released, err error) {
+	switch {
+	case !u.late.Stop():
+	case err == nil:
+		u.end(released, nil)
+	default:
+		u.acquirer.requests.Start(func() { u.end(released, err) })
+	}
+}
+
+func (u *unawaited) end(released store.Released, err error) {
+	outcome := u.confirm(context.Background(), released, err)
+	outcome.Unawaited = true
+	u.acquirer.pending.end(u.request.Name.Lock())
+	if err := u.Retire(outcome); err != nil {
+		u.acquirer.ReportRelease(u.Context(), err, u.request.Name.Key())
+	}
+}
