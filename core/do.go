@@ -34,7 +34,7 @@ func (l *Locker) doLocked(
 	if err != nil {
 		return err
 	}
-	return l.run(ctx, h, fn, s.ReleasesLater())
+	return l.run(ctx, h, fn, s.WrapperRelease())
 }
 
 // need panics without a function to run, before a lock is taken for it.
@@ -47,17 +47,16 @@ func need(name string, fn func(context.Context) error) {
 type protection interface {
 	Context() context.Context
 	usable() error
-	finish(ctx context.Context, work store.Work, later bool) error
+	finish(ctx context.Context, work store.Work, mode option.ReleaseMode) error
 	keys() []string
 }
 
-// run runs fn while it holds what the caller has taken, and releases that, also in the
-// background with later.
-func (l *Locker) run(ctx context.Context, h protection, fn func(ctx context.Context) error, later bool) error {
+// run runs fn while it holds what the caller has taken, and releases that.
+func (l *Locker) run(ctx context.Context, h protection, fn func(ctx context.Context) error, mode option.ReleaseMode) error {
 	returned := false
 	defer func() {
 		if !returned { // a panic or Goexit
-			l.reportRelease(h, h.finish(ctx, store.Failed, later))
+			l.reportRelease(h, h.finish(ctx, store.Failed, mode))
 		}
 	}()
 	err := fn(h.Context())
@@ -68,7 +67,7 @@ func (l *Locker) run(ctx context.Context, h protection, fn func(ctx context.Cont
 	if err != nil || ended != nil { // the caller gets an error either way
 		work = store.Failed
 	}
-	if failure := h.finish(ctx, work, later); failure != nil && ended == nil {
+	if failure := h.finish(ctx, work, mode); failure != nil && ended == nil {
 		if errors.Is(failure, ErrLost) || errors.Is(failure, ErrClosed) {
 			ended = failure
 		} else {
@@ -150,6 +149,6 @@ func BackgroundRelease() Option {
 		if s.Scope >= option.OfLock {
 			s.Fail("BackgroundRelease is for New, Do, Wrap and middleware, which release the lock: Unlock waits")
 		}
-		s.Background = true
+		s.Release = option.BackgroundRelease
 	}}
 }

@@ -73,7 +73,7 @@ func inspect(ctx context.Context, b *lease.Backend, n store.Name, sure bool) (In
 		return Info{}, errorsOf{}.Unanswered(ctx, "inspecting", n.Key(), err)
 	}
 	info := Info{
-		Locked: state.Held, State: stateOf(state),
+		Locked: state.Status != store.StatusFree, State: states[state.Status],
 		Owner: state.Owner, Count: state.Holds, TTL: state.TTL,
 		Attempt: state.Attempt, HandedOverBy: state.By, Ticket: state.Ticket,
 	}

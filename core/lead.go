@@ -74,7 +74,7 @@ func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Conte
 // what is named here is refused, so that no option is ignored in silence.
 func (l *Locker) settingsOfLead(opts []Option) (*option.Settings, error) {
 	forever, lead := time.Duration(math.MaxInt64), l.defaults // nil would be a lease, inside of other locks
-	lead.Wait, lead.MaxWaiters, lead.Window, lead.Background, lead.MayLast = &forever, nil, 0, false, true
+	lead.Wait, lead.MaxWaiters, lead.Window, lead.Release, lead.MayLast = &forever, nil, 0, option.AwaitedRelease, true
 	s, err := lead.with(ofCall, opts)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (l *Locker) lead(ctx context.Context, k *Lock, fn func(ctx context.Context)
 			again = ended != nil && !errors.Is(ended, ErrClosed)
 		}
 		return err
-	}, false)
+	}, option.AwaitedRelease)
 	return again, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/lease"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -102,18 +103,22 @@ func Detach(ctx context.Context) context.Context { return lease.Disown(ctx) }
 // Locker took it away. It may hide a loss since the last renewal: when the first answer is lost on its
 // way, so that the release is repeated, and when the lock is handed off to another call of this
 // process, which learns of it with its next renewal.
-func (k *Lock) Unlock(ctx context.Context) error { return k.finish(ctx, store.Done, false) }
+func (k *Lock) Unlock(ctx context.Context) error {
+	return k.finish(ctx, store.Done, option.AwaitedRelease)
+}
 
 // Abort is Unlock after a failure: it opens no [KeepFor] window, so the work can be tried again.
-func (k *Lock) Abort(ctx context.Context) error { return k.finish(ctx, store.Failed, false) }
+func (k *Lock) Abort(ctx context.Context) error {
+	return k.finish(ctx, store.Failed, option.AwaitedRelease)
+}
 
 func (k *Lock) usable() error  { return k.handle.Usable() }
 func (k *Lock) keys() []string { return []string{k.Key()} }
 
-// finish ends the hold. With later, Redis may be asked in the background: then the error is what is known before.
-func (k *Lock) finish(ctx context.Context, work store.Work, later bool) error {
+// finish ends the hold. In the background the error is what is known before Redis is asked.
+func (k *Lock) finish(ctx context.Context, work store.Work, mode option.ReleaseMode) error {
 	if k == nil || k.handle == nil {
 		return errorsOf{}.NotHeld("")
 	}
-	return k.handle.Release(ctx, work, later)
+	return k.handle.Release(ctx, work, mode)
 }

@@ -18,24 +18,15 @@ const (
 	StateForeign        State = "foreign"         // it is none of latchkey's: a string, as SET NX leaves it, or a hash in another layout
 )
 
-func stateOf(s store.State) State {
-	switch {
-	case !s.Held:
-		return StateFree
-	case s.Foreign:
-		return StateForeign
-	case s.Parked:
-		return StateParked
-	case s.Answered:
-		return StateAnswered
-	case s.Unknown:
-		return StateOutcomeUnknown
-	case s.Holders == nil:
-		return StateDedupWindow
-	case s.Form.NeedsPermit():
-		return StatePermits
-	case !s.Form.Alone():
-		return StateShared
-	}
-	return StateHeld
+// states are the words for what Redis has.
+var states = [...]State{
+	store.StatusFree:           StateFree,
+	store.StatusHeld:           StateHeld,
+	store.StatusShared:         StateShared,
+	store.StatusPermits:        StatePermits,
+	store.StatusDedupWindow:    StateDedupWindow,
+	store.StatusParked:         StateParked,
+	store.StatusAnswered:       StateAnswered,
+	store.StatusOutcomeUnknown: StateOutcomeUnknown,
+	store.StatusForeign:        StateForeign,
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/core/internal/acquire"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
@@ -43,10 +44,14 @@ func (m *MultiLock) Context() context.Context { return m.several.Context() }
 // [KeepFor] opens the windows of all locks or, after the loss of one or
 // [Lock.DropWindow], of none. So with KeepFor Unlock first asks Redis whether all are held, which may
 // take as long again.
-func (m *MultiLock) Unlock(ctx context.Context) error { return m.finish(ctx, store.Done, false) }
+func (m *MultiLock) Unlock(ctx context.Context) error {
+	return m.finish(ctx, store.Done, option.AwaitedRelease)
+}
 
 // Abort is Unlock after a failure: it opens no [KeepFor] window.
-func (m *MultiLock) Abort(ctx context.Context) error { return m.finish(ctx, store.Failed, false) }
+func (m *MultiLock) Abort(ctx context.Context) error {
+	return m.finish(ctx, store.Failed, option.AwaitedRelease)
+}
 
 func (m *MultiLock) usable() error {
 	for _, h := range m.several.Handles() {
@@ -59,9 +64,9 @@ func (m *MultiLock) usable() error {
 
 func (m *MultiLock) keys() []string { return m.Keys() }
 
-func (m *MultiLock) finish(ctx context.Context, work store.Work, later bool) error {
+func (m *MultiLock) finish(ctx context.Context, work store.Work, mode option.ReleaseMode) error {
 	if m == nil {
 		return errorsOf{}.NotHeld("")
 	}
-	return m.several.Release(ctx, work, later)
+	return m.several.Release(ctx, work, mode)
 }

@@ -95,7 +95,7 @@ type observation struct {
 	event       Event           // what all events have in common
 	since       time.Time       // the call waits, or the lock is held
 	unconfirmed error           // of a release
-	later       bool            // nobody waits for the release
+	mode        option.ReleaseMode
 }
 
 // Wants begins with a call that wants a lock, of so many. The call goes on with the context. Without Observers the observation is nil.
@@ -129,7 +129,7 @@ func (o *observation) Acquired(ctx context.Context, reentry bool) context.Contex
 func (o *observation) held(kind EventKind, reason string, err error) {
 	event := o.event
 	event.Kind, event.Keys, event.Reason, event.Err, event.HeldFor = kind, 0, reason, err, time.Since(o.since)
-	if kind == EventReleased && !o.later && o.observers.later.IsEmpty() {
+	if kind == EventReleased && o.mode == option.AwaitedRelease && o.observers.later.IsEmpty() {
 		o.observers.notifyNow(o.ctx, event)
 		return
 	}
@@ -140,8 +140,8 @@ func (o *observation) Overdue(err error)             { o.held(EventOverdue, "", 
 func (o *observation) Lost(reason string, err error) { o.held(EventLost, reason, err) }
 func (o *observation) RenewalFailed(err error)       { o.held(EventRenewalFailed, "", err) }
 
-func (o *observation) Releasing(later bool, unconfirmed error) {
-	o.later, o.unconfirmed = o.later || later, cmp.Or(unconfirmed, o.unconfirmed)
+func (o *observation) Releasing(mode option.ReleaseMode, unconfirmed error) {
+	o.mode, o.unconfirmed = max(o.mode, mode), cmp.Or(unconfirmed, o.unconfirmed)
 }
 
 // Released ends with a lease that its last handle has left.

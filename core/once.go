@@ -135,7 +135,7 @@ func (l *Locker) once(
 			l.acquirer.FailWaiting(k.handle.Acquired().Name, own)
 		}
 		return err
-	}, false)
+	}, option.AwaitedRelease)
 }
 
 // onceLock is that of a call of Once.
@@ -146,7 +146,7 @@ type onceLock struct {
 }
 
 // finish stores the result. When there is none the outcome is unknown if fn has said so, or the protection has ended.
-func (a *onceLock) finish(ctx context.Context, work store.Work, _ bool) error {
+func (a *onceLock) finish(ctx context.Context, work store.Work, _ option.ReleaseMode) error {
 	switch {
 	case a.result != nil && work == store.Done:
 		return a.handle.Answer(ctx, *a.result)

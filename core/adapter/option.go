@@ -138,7 +138,7 @@ func VoidTicket(lock *core.Lock) { inside.VoidTicket(lock) }
 // another option. It does not block.
 func ReleasesInBackground(l *core.Locker, opts ...core.Option) bool {
 	s, err := inside.Settings(l, opts)
-	return err == nil && s.ReleasesLater()
+	return err == nil && s.WrapperRelease() == option.BackgroundRelease
 }
 
 // Parks reports whether locks of l, nil for a Locker without options, taken with the options can be handed over by

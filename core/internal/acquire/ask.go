@@ -54,7 +54,7 @@ func (c *request) readAnswer(claim *store.Claim, granted store.Grant, err error)
 	if !errors.As(err, &busy) {
 		return nil, c.requestError(claim, err)
 	}
-	if busy.HandedOver && c.settings.Ticket != "" && claim.Ticket == "" {
+	if busy.Why == store.HandedOver && c.settings.Ticket != "" && claim.Ticket == "" {
 		if h, err := c.ask(c.settings.Ticket); err == nil {
 			return h, nil
 		}

@@ -87,7 +87,7 @@ func (a *Acquirer) giveUpEntry(ctx context.Context, name store.Name, q *entry) {
 	q.consumed = true
 	q.mu.Unlock()
 	if left {
-		a.Store.ReleaseLater(store.Release{
+		a.Store.Compensate(store.Release{
 			Holding: store.Holding{Name: name, Owner: q.Owner, Hold: q.Hold}, Terms: store.Terms{Form: q.Form},
 			Work: store.Failed, MayArrive: mayArrive, Until: time.Now().Add(leftAfter), Context: ctx,
 		})

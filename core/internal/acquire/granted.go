@@ -32,7 +32,7 @@ func (c *request) grantedByAnswer(claim *store.Claim, r store.Grant) (h *lease.H
 		h, err = c.newHandle(g, !c.owner().IsSimple() || r.Form.Stays(), !r.Outermost)
 	}
 	if err != nil {
-		claim.Withdraw(r.Terms.Lease)
+		claim.GiveBack(r.Terms.Lease)
 		return nil, err
 	}
 	return h, nil

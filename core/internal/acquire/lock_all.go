@@ -34,7 +34,7 @@ func (a *Acquirer) LockAll(ctx context.Context, keys []string, s *option.Setting
 		err = m.takeAll()
 	}
 	if err != nil {
-		m.releaseLater(m.locks)
+		m.giveBack(m.locks)
 		schedule.IsDone(ctx, m.beingReleased.None())
 		cancel(nil)
 		return Several{}, err
@@ -171,7 +171,7 @@ func (m *multiRequest) askOnce() (first *request, err error) {
 		}
 	}
 	m.locks = kept
-	m.releaseLater(spare)
+	m.giveBack(spare)
 	return first, err
 }
 
@@ -242,7 +242,7 @@ func (m *multiRequest) waitFor(c *request) error {
 	c = &waiting
 	n, kept, gone := m.observe(c), m.taken(), make(chan struct{})
 	tooLong := time.AfterFunc(max(m.group.Waited()/2, keepAtLeast), func() {
-		m.releaseLater(kept)
+		m.giveBack(kept)
 		close(gone)
 	})
 	h, err := c.waitCheckingDeadlock()

@@ -72,8 +72,8 @@ func (c *request) waitError(why waitqueue.Reason, known waitqueue.State) error {
 }
 
 // refuse makes the error for a lock that is busy, as far as is known.
-func (c *request) refuse(why Reason, by waitqueue.Taken) error {
-	r := Refusal{Key: c.name.Key(), Why: why, By: by, WantsPermit: c.settings.Form.NeedsPermit()}
+func (c *request) refuse(why Reason, taken waitqueue.Taken) error {
+	r := Refusal{Key: c.name.Key(), Why: why, Taken: taken, WantsPermit: c.settings.Form.NeedsPermit()}
 	if c.settings.Wait != nil {
 		r.Wait = *c.settings.Wait
 	}
@@ -84,5 +84,14 @@ func (c *request) refuse(why Reason, by waitqueue.Taken) error {
 }
 
 func takenOf(b *store.Busy) waitqueue.Taken {
-	return waitqueue.Taken{Until: b.Until, Exact: b.Exact, Done: b.Done, Mute: b.Foreign}
+	by := waitqueue.Holder
+	switch b.Why {
+	case store.HolderIsFixed:
+		by = waitqueue.FixedHolder
+	case store.InDedupWindow:
+		by = waitqueue.DedupWindow
+	case store.HolderIsForeign:
+		by = waitqueue.Foreigner
+	}
+	return waitqueue.Taken{Until: b.Until, By: by}
 }

@@ -13,7 +13,7 @@ import (
 type Refusal struct {
 	Key         string
 	Why         Reason
-	By          waitqueue.Taken // what is known of who has the lock
+	Taken       waitqueue.Taken // what is known of who has the lock
 	Wait        time.Duration   // that the call has said; 0: it has not
 	WantsPermit bool
 	HeldKeys    []string // of the locks that the context of the call holds, innermost first

@@ -6,12 +6,13 @@ import (
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/lease"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Release ends the hold of a handle. With later, Redis may be asked in the background: then the error is what is
-// known before.
-func (a *Acquirer) Release(ctx context.Context, h *lease.Handle, work store.Work, later bool) error {
+// Release ends the hold of a handle. In the background the error is what is known before Redis is asked. A mode is an offer: where
+// others depend on when the release is done, it is awaited.
+func (a *Acquirer) Release(ctx context.Context, h *lease.Handle, work store.Work, mode option.ReleaseMode) error {
 	left, leaves, err := h.Leave()
 	if !leaves && err == nil {
 		return nil // it was handed over
@@ -21,8 +22,8 @@ func (a *Acquirer) Release(ctx context.Context, h *lease.Handle, work store.Work
 		return err
 	}
 	r := release{acquirer: a, Leaving: left}
-	if later && left.IsAlone() {
-		r.releaseLater(work)
+	if mode == option.BackgroundRelease && left.IsAlone() {
+		r.sendInBackground(work)
 		return nil
 	}
 	return left.Retire(r.send(lasting(ctx), work))
@@ -88,7 +89,7 @@ func (r *release) confirm(ctx context.Context, released store.Released, err erro
 	for ; err != nil; released, err = a.Store.Release(ctx, r.request, time.Until(r.over)) {
 		isRefused := conn.OutcomeOf(err) == conn.Refused && !conn.Passes(err) // for good
 		if isRefused || time.Until(r.over) <= releaseDelay || conn.Pause(ctx, releaseDelay) != nil {
-			a.Store.ReleaseLater(r.request)
+			a.Store.Compensate(r.request)
 			return lease.Outcome{MayBeFree: true, Err: a.errors.Unavailable("releasing", name.Key(), err)}
 		}
 		mayBeDone = mayBeDone || conn.OutcomeOf(err) == conn.Unknown
@@ -111,18 +112,18 @@ func (r *release) confirm(ctx context.Context, released store.Released, err erro
 	return lease.Outcome{MayBeFree: !isGranted}
 }
 
-// unawaited is a release that nobody waits for. Until it is on its way the next call of this process can have the lock.
-type unawaited struct {
+// backgroundRelease is a release that nobody waits for. Until it is on its way the next call of this process can have the lock.
+type backgroundRelease struct {
 	release
-	sent *store.Unawaited
+	sent *store.BackgroundRelease
 	late *time.Timer // when it counts as not answered
 }
 
-// releaseLater releases a hold, and does not wait.
-func (r release) releaseLater(work store.Work) {
-	u, a := &unawaited{release: r}, r.acquirer
+// sendInBackground begins to release the hold, and does not wait.
+func (r release) sendInBackground(work store.Work) {
+	u, a := &backgroundRelease{release: r}, r.acquirer
 	u.prepare(work)
-	u.sent = a.Store.Unawaited(u.request, u)
+	u.sent = a.Store.BackgroundRelease(u.request, u)
 	a.pending.begin(u.request.Name.Lock(), u.over, u)
 	if a.Store.IsQuorum() { // the members of a quorum vote, for which somebody has to wait
 		a.requests.Start(func() { u.end(a.Store.Release(context.Background(), u.request, a.Timeout)) })
@@ -132,11 +133,11 @@ func (r release) releaseLater(work store.Work) {
 	u.sent.Begin()
 }
 
-func (u *unawaited) left() lease.Leaving { return u.Leaving }
-func (u *unawaited) withdraw() bool      { return u.sent.Withdraw() && u.late.Stop() }
+func (u *backgroundRelease) left() lease.Leaving { return u.Leaving }
+func (u *backgroundRelease) withdraw() bool      { return u.sent.Withdraw() && u.late.Stop() }
 
 // Answered takes the answer. Without one the release is sent again, by a goroutine of its own.
-func (u *unawaited) Answered(released store.Released, err error) {
+func (u *backgroundRelease) Answered(released store.Released, err error) {
 	switch {
 	case !u.late.Stop():
 	case err == nil:
@@ -146,9 +147,9 @@ func (u *unawaited) Answered(released store.Released, err error) {
 	}
 }
 
-func (u *unawaited) end(released store.Released, err error) {
+func (u *backgroundRelease) end(released store.Released, err error) {
 	outcome := u.confirm(context.Background(), released, err)
-	outcome.Unawaited = true
+	outcome.Mode = option.BackgroundRelease
 	u.acquirer.pending.end(u.request.Name.Lock())
 	if err := u.Retire(outcome); err != nil {
 		u.acquirer.ReportRelease(u.Context(), err, u.request.Name.Key())

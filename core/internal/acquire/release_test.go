@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
+	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
 
 // onLookup is the hash of a ring, which go-redis asks for the server of a channel.
@@ -41,7 +42,7 @@ func TestReleaseKeepsNoSubscriptionForCallsThatHaveLeft(t *testing.T) {
 				c := &request{acquirer: a, spec: specOf(t.Context(), name, usual)}
 				w, _ := a.queues.Join(name.Lock(), "", &c.spec, nil)
 				q := queuedRequest{request: c, waiter: w}
-				leave := func() { q.leaveQueue(w.Took(time.Now(), false)) }
+				leave := func() { q.leaveQueue(w.Took(waitqueue.Taken{Until: time.Now()})) }
 				if leavesMeanwhile {
 					lookedUp = func() { lookedUp = func() {}; leave() }
 				}

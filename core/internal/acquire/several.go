@@ -29,9 +29,9 @@ func (s *Several) Handles() []*lease.Handle { return s.locks }
 // Context returns the context that holds them all.
 func (s *Several) Context() context.Context { return s.ctx }
 
-// Release ends the holds in reverse order. With later, Redis may be asked in the background: then the error is what
+// Release ends the holds in reverse order. In the background the error is what
 // is known before.
-func (s *Several) Release(ctx context.Context, work store.Work, later bool) error {
+func (s *Several) Release(ctx context.Context, work store.Work, mode option.ReleaseMode) error {
 	if !s.keepWindows(lasting(ctx)) {
 		work = store.Failed
 	}
@@ -48,9 +48,9 @@ func (s *Several) Release(ctx context.Context, work store.Work, later bool) erro
 	all = slices.DeleteFunc(all, func(r release) bool { return s.acquirer.handOffInMemory(r.Leaving) })
 	switch {
 	case len(all) == 0:
-	case later && !slices.ContainsFunc(all, func(r release) bool { return !r.IsAlone() }):
+	case mode == option.BackgroundRelease && !slices.ContainsFunc(all, func(r release) bool { return !r.IsAlone() }):
 		for _, r := range all {
-			r.releaseLater(work)
+			r.sendInBackground(work)
 		}
 	default:
 		until := time.Now().Add(s.acquirer.Timeout)
@@ -195,8 +195,8 @@ func (m *multiRequest) add(h *lease.Handle, err error, n Observer) error {
 // fail is add of an error that came without a wait.
 func (m *multiRequest) fail(c *request, err error) error { return m.add(nil, err, m.observe(c)) }
 
-// releaseLater releases locks in the background.
-func (m *multiRequest) releaseLater(locks []*lease.Handle) {
+// giveBack releases locks in the background.
+func (m *multiRequest) giveBack(locks []*lease.Handle) {
 	if len(locks) == 0 {
 		return
 	}
@@ -204,6 +204,6 @@ func (m *multiRequest) releaseLater(locks []*lease.Handle) {
 	m.beingReleased.Begin()
 	m.acquirer.requests.Start(func() {
 		defer m.beingReleased.End()
-		_ = s.Release(context.Background(), store.Failed, false) // what is not confirmed is compensated
+		_ = s.Release(context.Background(), store.Failed, option.AwaitedRelease) // what is not confirmed is compensated
 	})
 }

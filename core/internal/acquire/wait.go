@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/lease"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
@@ -141,7 +142,7 @@ func (c *request) waitInQueue(w *waiter) (*lease.Handle, error) {
 			queued.acquired(h)
 			return h, nil
 		}
-		if busy, ok := err.(*store.Busy); ok && !c.settings.WaitsFor(busy.Done) {
+		if busy, ok := err.(*store.Busy); ok && !c.settings.WaitsFor(busy.Why == store.InDedupWindow) {
 			queued.leaveQueue(w.Dismiss(busy, func(other *spec, _ time.Time) bool { return !other.settings.WaitsFor(true) }))
 			return nil, c.refuse(notWaiting, takenOf(busy))
 		} else if ok {
@@ -156,7 +157,7 @@ func (c *request) waitInQueue(w *waiter) (*lease.Handle, error) {
 func (c *queuedRequest) pollDelay(known waitqueue.State) time.Duration {
 	delay := pollMax/2 + rand.N(pollMax/2)
 	silent := !known.Silence.IsZero()
-	if silent || known.Mute || !known.Local && !c.acquirer.isNotified(c.name) {
+	if silent || known.By == waitqueue.Foreigner || !known.Local && !c.acquirer.isNotified(c.name) {
 		delay = c.pace/2 + rand.N(c.pace/2)
 		c.pace = min(2*c.pace, pollUnnotifiedMax)
 	}
@@ -175,7 +176,7 @@ func (c *queuedRequest) granted(g lease.Grant) (*lease.Handle, error) {
 	}
 	c.acquired(h)
 	if c.ctx.Err() != nil {
-		_ = h.Release(c.ctx, store.Failed, true)
+		_ = h.Release(c.ctx, store.Failed, option.BackgroundRelease)
 		return nil, c.gaveUp()
 	}
 	return h, nil
@@ -231,7 +232,11 @@ func (c *queuedRequest) askFailed(err error, asked time.Time) error {
 }
 
 func (c *queuedRequest) acquired(h *lease.Handle) {
-	c.leaveQueue(c.waiter.Took(h.Ends(), h.Acquired().Fixed))
+	taken := waitqueue.Taken{Until: h.Ends()}
+	if h.Acquired().Fixed {
+		taken.By = waitqueue.FixedHolder
+	}
+	c.leaveQueue(c.waiter.Took(taken))
 	if !c.form.Alone() { // there may be room for the next one
 		c.acquirer.queues.Signal(c.name.Lock(), 0)
 	}

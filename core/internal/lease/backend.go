@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/life"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/internal/limitedlog"
@@ -55,5 +56,5 @@ type Observer interface {
 	Lost(reason string, err error)
 	RenewalFailed(err error)
 	Released()
-	Releasing(unawaited bool, unconfirmed error) // before Released: nobody waits for it; why Redis has not confirmed it
+	Releasing(mode option.ReleaseMode, unconfirmed error) // before Released; why Redis has not confirmed it
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/life"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -53,7 +54,7 @@ func (h *Handle) Enter(ctx context.Context, of *Group, claim *store.Claim) (*Han
 			claim.Decided(inner)
 			return inner, nil
 		}
-		claim.Withdraw(s.Lease)
+		claim.GiveBack(s.Lease)
 	}
 	claim.Decided(nil)
 	loss := error(nil)
@@ -168,5 +169,5 @@ func (h *Handle) Answer(ctx context.Context, a store.Answer) error {
 	s.mu.Lock()
 	s.answer = &a
 	s.mu.Unlock()
-	return h.Release(ctx, store.Done, false)
+	return h.Release(ctx, store.Done, option.AwaitedRelease)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -111,8 +112,8 @@ func (s *lease) held(now schedule.Time) (h Held, ok bool) {
 
 // Releaser ends holds: it knows which calls wait for a lock, and picks the next one.
 type Releaser interface {
-	// Release ends the hold of a handle. With later, Redis may be asked in the background: then the error is what is known before.
-	Release(ctx context.Context, h *Handle, work store.Work, later bool) error
+	// Release ends the hold of a handle. In the background the error is what is known before Redis is asked.
+	Release(ctx context.Context, h *Handle, work store.Work, mode option.ReleaseMode) error
 	// ReleaseLost releases what Redis has of a hold of which the lease is lost. No outcome follows.
 	ReleaseLost(ctx context.Context, h *Handle)
 	// MayBeFree is called when a lock may be free.

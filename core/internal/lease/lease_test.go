@@ -14,6 +14,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 	"github.com/latchkey-go/latchkey/internal/limitedlog"
@@ -33,9 +34,9 @@ func (nowhere) Acquire(context.Context, *store.Claim) (store.Grant, error) {
 // above is the room above.
 type above struct{}
 
-func (above) Release(context.Context, *Handle, store.Work, bool) error { return nil }
-func (above) ReleaseLost(context.Context, *Handle)                     {}
-func (above) MayBeFree(string)                                         {}
+func (above) Release(context.Context, *Handle, store.Work, option.ReleaseMode) error { return nil }
+func (above) ReleaseLost(context.Context, *Handle)                                   {}
+func (above) MayBeFree(string)                                                       {}
 
 var errNotHeld = errors.New("not held")
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/life"
+	"github.com/latchkey-go/latchkey/core/internal/option"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
@@ -21,15 +22,15 @@ type Leaving struct {
 
 // Outcome is what has come of the release of a hold.
 type Outcome struct {
-	MayBeFree bool  // calls that wait are to ask; otherwise Redis has granted the lock to the first in its queue
-	NotFound  bool  // Redis did not know the hold
-	Unawaited bool  // nobody waits for the outcome
+	MayBeFree bool // calls that wait are to ask; otherwise Redis has granted the lock to the first in its queue
+	NotFound  bool // Redis did not know the hold
+	Mode      option.ReleaseMode
 	Err       error // why Redis has not confirmed it
 }
 
 // Release ends the hold: see Releaser.
-func (h *Handle) Release(ctx context.Context, work store.Work, later bool) error {
-	return h.lease.registry.releaser.Release(ctx, h, work, later)
+func (h *Handle) Release(ctx context.Context, work store.Work, mode option.ReleaseMode) error {
+	return h.lease.registry.releaser.Release(ctx, h, work, mode)
 }
 
 // EndContext ends the context of the handle, for a cause, or for none.
@@ -112,7 +113,7 @@ func (l Leaving) Retire(o Outcome) error {
 	e, state := s.life.Left(), s.life.State()
 	hasLeft := !state.HasHandles() && !state.IsLost()
 	if hasLeft && s.observed != nil {
-		s.observed.Releasing(o.Unawaited, o.Err)
+		s.observed.Releasing(o.Mode, o.Err)
 	}
 	if _ = s.applyAndUnlock(e); hasLeft && o.MayBeFree {
 		s.registry.releaser.MayBeFree(s.Name.Lock())

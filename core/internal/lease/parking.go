@@ -110,7 +110,7 @@ func (h *Handle) unpark() error {
 	s.mu.Lock()
 	abandoned := s.life.Unpark(schedule.Now(), &h.state)
 	if _ = s.applyAndUnlock(life.Effects{}); abandoned {
-		_ = h.Release(context.Background(), store.Failed, true)
+		_ = h.Release(context.Background(), store.Failed, option.BackgroundRelease)
 	}
 	return s.check()
 }
@@ -149,7 +149,7 @@ func (h *Handle) takeBack(ctx context.Context, r store.HandOver) error {
 			_ = s.notFound()
 			return h.unpark()
 		case s.check() != nil:
-			s.registry.Store.TakeBackLater(ctx, r)
+			s.registry.Store.CompensateHandOver(ctx, r)
 			return h.unpark()
 		}
 		s.registry.Warn(ctx, "taking a lock back that was not handed over failed and is repeated", "key", s.Name.Key(), "error", err)

@@ -184,7 +184,7 @@ func (s *lease) compensate(h *Handle, ended life.Effects) {
 	s.mu.Unlock()
 	r.Until = time.Now().Add(s.Lease)
 	if !isOver && (!ended.NoHoldLeft || s.registry.Store.IsQuorum()) || r.MayArrive {
-		s.registry.Store.ReleaseLater(r)
+		s.registry.Store.Compensate(r)
 	}
 }
 

@@ -61,7 +61,7 @@ type Settings struct {
 	Ticket      string         // of a lock that may have been handed over
 	Attempt     *store.Attempt // nil: none
 	Resume      bool           // take no other lock than that of Ticket
-	Background  bool           // Redis may be asked to release the lock when its wrapper has returned
+	Release     ReleaseMode    // that wrappers were given: see WrapperRelease
 	Looks       bool           // Ping takes no lock
 
 	RefuseUnknown bool // until Once has taken it out
@@ -81,8 +81,21 @@ func (s *Settings) WaitsFor(window bool) bool {
 	return !window || !s.NoWindow
 }
 
-// ReleasesLater says that a wrapper need not wait for its release, as core.BackgroundRelease says.
-func (s *Settings) ReleasesLater() bool { return s.Background && s.Waits() && s.Window == 0 }
+// ReleaseMode says who waits until Redis has released a lock.
+type ReleaseMode int8
+
+const (
+	AwaitedRelease    ReleaseMode = iota // its caller
+	BackgroundRelease                    // nobody: what fails after the return is compensated
+)
+
+// WrapperRelease is the mode in which a wrapper releases, as core.BackgroundRelease says.
+func (s *Settings) WrapperRelease() ReleaseMode {
+	if !s.Waits() || s.Window > 0 {
+		return AwaitedRelease
+	}
+	return s.Release
+}
 
 // Fail notes what is wrong with an option.
 func (s *Settings) Fail(format string, args ...any) { s.Refuse(fmt.Errorf("core: "+format, args...)) }
@@ -103,7 +116,7 @@ func (s *Settings) Err() error {
 		"Owner is for a single call: calls that share an owner do not exclude one another")
 	refuse((s.Attempt != nil || s.Ticket != "") && s.Scope == OfLocker,
 		"Attempt and Ticket are for one call, not for New: each request has its own")
-	refuse(s.Background && s.Scope == OfMiddleware && (s.Attempt != nil || !s.ReleasesLater()),
+	refuse(s.Release == BackgroundRelease && s.Scope == OfMiddleware && (s.Attempt != nil || s.WrapperRelease() != BackgroundRelease),
 		"BackgroundRelease has no effect with NoWait, KeepFor, Once and an idempotent request: leave one of them out")
 	// Attempts of one owner are one holder to Redis: one may end what another has earned.
 	refuse(s.Owner.Chosen != "" && s.Window > 0,

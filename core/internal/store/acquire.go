@@ -49,15 +49,23 @@ type Grant struct {
 
 // Busy says that somebody else has the lock.
 type Busy struct {
-	Until      time.Time // when it ends if nobody prolongs it; zero: it has no end
-	Exact      bool      // nothing will prolong it
-	Done       bool      // nobody holds it: its dedup window lasts. Exact as well
-	HandedOver bool      // for whoever has the ticket, if nobody has resumed it yet
-	Foreign    bool      // another library has it: nobody tells of its end
-	New        bool      // the hold was not in the queue before
-	Split      bool      // some members of a quorum granted it: contenders block each other
-	Clock      Clock     // of the Redis that said so; not of a quorum
+	Until time.Time // when it ends if nobody prolongs it; zero: it has no end
+	Why   BusyReason
+	New   bool  // the hold was not in the queue before
+	Split bool  // some members of a quorum granted it: contenders block each other
+	Clock Clock // of the Redis that said so; not of a quorum
 }
+
+// BusyReason is what a lock is that somebody else has, in the numbers of busy.lua.
+type BusyReason int8
+
+const (
+	HolderMayProlong BusyReason = iota
+	HolderIsFixed               // nothing prolongs it
+	InDedupWindow               // nobody holds it, and nothing prolongs it
+	HandedOver                  // for whoever has the ticket, if nobody has resumed it yet
+	HolderIsForeign             // another library has it: nobody tells of its end
+)
 
 func (b *Busy) Error() string { return "the lock is busy" }
 
@@ -86,7 +94,7 @@ var (
 	// ErrUpgrade says that the owner has the lock in a form that does not include the other.
 	ErrUpgrade = errors.New("the owner holds the lock in another form")
 	// ErrGone says that the lock to enter is gone, or that there is none for the ticket, or that the claim was
-	// withdrawn before it arrived.
+	// given back before it arrived.
 	ErrGone = errors.New("the lock to enter is gone")
 	// ErrWithheld says that nothing was done about a claim, for a lock of its call is taken.
 	ErrWithheld = errors.New("another lock is busy")
@@ -97,20 +105,20 @@ var (
 
 	errOfKind    = errors.New("the name has a lock of another kind, as Redisson's getReadWriteLock makes")
 	errOtherKind = &conn.Failure{Outcome: conn.Refused, Cause: errOfKind}
-	errWithdrawn = fmt.Errorf("%w: the claim was withdrawn before it arrived", ErrGone) // its hold has a tombstone
+	errGivenBack = fmt.Errorf("%w: the claim was given back before it arrived", ErrGone) // its hold has a tombstone
 )
 
-// Withdraw compensates a claim that was granted and is not wanted any more, with every server. lease is the lock's.
-func (c *Claim) Withdraw(lease time.Duration) { c.undo(lease, c.store.servers...) }
+// GiveBack compensates a claim that was granted and is not wanted any more, with every server. lease is the lock's.
+func (c *Claim) GiveBack(lease time.Duration) { c.giveBackTo(lease, c.store.servers...) }
 
-// Compensate is Withdraw for one server, whose answer nobody has heard.
-func (c *Claim) Compensate(server *conn.Server) { c.undo(c.Lease, server) }
+// Compensate is GiveBack for one server, whose answer nobody has heard.
+func (c *Claim) Compensate(server *conn.Server) { c.giveBackTo(c.Lease, server) }
 
-func (c *Claim) undo(lease time.Duration, servers ...*conn.Server) {
+func (c *Claim) giveBackTo(lease time.Duration, servers ...*conn.Server) {
 	r := Release{
 		Holding: c.Holding, Terms: c.Terms, Work: Failed, MayArrive: true, Until: time.Now().Add(lease + tombstoneLife), Context: c.Context,
 	}
-	c.store.releaseLater(r, servers...)
+	c.store.compensateAt(r, servers...)
 }
 
 func (c *Claim) prepare(s *backend) *conn.Command {
@@ -148,7 +156,7 @@ func (c *Claim) decode(from conn.Reply) (Grant, error) {
 	}
 	r := reply{value: from.Value}
 	var refused error
-	switch said, text := r.status(), r.text(); said {
+	switch said, text := r.verdict(), r.text(); said {
 	case saidGranted:
 		token, err := parseToken(text)
 		g := Grant{Terms: c.Terms, Token: token, TTL: r.ttl(), Outermost: r.detail() == 1,
@@ -157,12 +165,8 @@ func (c *Claim) decode(from conn.Reply) (Grant, error) {
 		g.Form, g.Lease, g.Fixed = c.formOf(c.Form), max(lease, -lease), lease < 0
 		return g, cmp.Or(r.err, err)
 	case saidBusy:
-		why, ttl := r.detail(), r.ttl()
-		b := &Busy{
-			Exact: why == 1 || why == 2, Done: why == 2, HandedOver: why == 3, Foreign: why == 4,
-			New: r.number() == 1, Clock: Clock{r.time(), from.Sent},
-		}
-		if ttl >= 0 {
+		b := &Busy{Why: BusyReason(r.detail()), New: r.number() == 1, Clock: Clock{r.time(), from.Sent}}
+		if ttl := r.ttl(); ttl >= 0 {
 			b.Until = time.Now().Add(ttl)
 		}
 		refused = b
@@ -177,9 +181,9 @@ func (c *Claim) decode(from conn.Reply) (Grant, error) {
 	return Grant{}, cmp.Or(r.err, refused)
 }
 
-var refusals = map[status]error{
+var refusals = map[verdict]error{
 	saidGone:           ErrGone,
-	saidWithdrawn:      errWithdrawn,
+	saidGivenBack:      errGivenBack,
 	saidOtherKind:      errOtherKind,
 	saidOtherForm:      ErrUpgrade,
 	saidReused:         ErrReused,

@@ -44,13 +44,13 @@ func busy(until time.Duration) vote[Grant] {
 	if until == 0 {
 		return refused(&Busy{})
 	}
-	return refused(&Busy{Until: start.Add(until), Exact: true})
+	return refused(&Busy{Until: start.Add(until), Why: HolderIsFixed})
 }
 
 const undecided = "undecided"
 
 func TestDecideAcquire(t *testing.T) {
-	gone, withdrawn := refused(ErrGone), refused(errWithdrawn)
+	gone, withdrawn := refused(ErrGone), refused(errGivenBack)
 	is := func(v vote[Grant]) Grant { return v.answer }
 	since := func(sent int64, v vote[Grant]) Grant {
 		v.answer.Sent = start.Add(time.Duration(sent))
@@ -59,7 +59,7 @@ func TestDecideAcquire(t *testing.T) {
 	until := func(d time.Duration, split bool) error {
 		b := &Busy{Split: split}
 		if d != 0 {
-			b.Until, b.Exact = start.Add(d), true
+			b.Until, b.Why = start.Add(d), HolderIsFixed
 		}
 		return b
 	}
@@ -175,23 +175,24 @@ func TestDecideRelease(t *testing.T) {
 }
 
 func TestDecideInspect(t *testing.T) {
-	by := func(owner string, holds int, ttl time.Duration) vote[State] {
-		state := State{Held: true, Owner: owner, Holds: holds, TTL: ttl}
+	by := func(owner string, holds int, ttl time.Duration) vote[Inspection] {
+		state := Inspection{Status: StatusDedupWindow, Owner: owner, Holds: holds, TTL: ttl}
 		if owner != "" {
+			state.Status = StatusHeld
 			state.Holders = []Holder{{Owner: owner, Count: holds, TTL: ttl}}
 		}
 		return says(state)
 	}
-	free, down := says(State{}), down[State]()
+	free, down := says(Inspection{}), down[Inspection]()
 	for name, tc := range map[string]struct {
-		votes *ballot[State]
-		want  State
+		votes *ballot[Inspection]
+		want  Inspection
 		err   string
 	}{
 		"one":                      {votes: votes(by("a", 1, 9)), err: undecided},
-		"shortest ttl, most holds": {votes: votes(by("a", 2, 9), by("a", 1, 8)), want: State{Held: true, Owner: "a", Holds: 2, TTL: 8, Holders: []Holder{{Owner: "a", Count: 2, TTL: 8}}}},
-		"the same the other way":   {votes: votes(by("a", 1, 8), by("a", 2, 9)), want: State{Held: true, Owner: "a", Holds: 2, TTL: 8, Holders: []Holder{{Owner: "a", Count: 2, TTL: 8}}}},
-		"a window":                 {votes: votes(by("", 0, 9), by("", 0, 8)), want: State{Held: true, TTL: 8}},
+		"shortest ttl, most holds": {votes: votes(by("a", 2, 9), by("a", 1, 8)), want: Inspection{Status: StatusHeld, Owner: "a", Holds: 2, TTL: 8, Holders: []Holder{{Owner: "a", Count: 2, TTL: 8}}}},
+		"the same the other way":   {votes: votes(by("a", 1, 8), by("a", 2, 9)), want: Inspection{Status: StatusHeld, Owner: "a", Holds: 2, TTL: 8, Holders: []Holder{{Owner: "a", Count: 2, TTL: 8}}}},
+		"a window":                 {votes: votes(by("", 0, 9), by("", 0, 8)), want: Inspection{Status: StatusDedupWindow, TTL: 8}},
 		"free and in a window":     {votes: votes(free, by("", 0, 8)), err: undecided},
 		"free":                     {votes: votes(free, free)},
 		"free at two of three":     {votes: votes(free, by("a", 1, 9), free)},

@@ -30,12 +30,12 @@ func TestReplyToAClaim(t *testing.T) {
 			"entered":       {reply: list{n(1), "7", n(8000), n(9), n(0), n(0), n(9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 8 * time.Second}},
 			"entered fixed": {reply: list{n(1), "7", n(8000), n(9), n(1), n(0), n(-9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second, Fixed: true}, Token: 7, TTL: 8 * time.Second, Outermost: true}},
 			"token ahead":   {reply: list{n(1), "7", n(9000), n(6), n(1), n(0), n(9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 9 * time.Second, Outermost: true, Ahead: true}},
-			"busy":          {reply: list{n(2), "", n(500), n(5), n(1), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true, Clock: Clock{Redis: 5 * time.Microsecond}}},
-			"in window":     {reply: list{n(2), "", n(500), n(0), n(2), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Exact: true, Done: true}},
-			"handed over":   {reply: list{n(2), "", n(500), n(0), n(3), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), HandedOver: true}},
+			"busy":          {reply: list{n(2), "", n(500), n(5), n(1), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Why: HolderIsFixed, Clock: Clock{Redis: 5 * time.Microsecond}}},
+			"in window":     {reply: list{n(2), "", n(500), n(0), n(2), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Why: InDedupWindow}},
+			"handed over":   {reply: list{n(2), "", n(500), n(0), n(3), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Why: HandedOver}},
 			"new in queue":  {reply: list{n(2), "", n(-1), n(0), n(0), n(1)}, refused: &Busy{New: true}},
 			"gone":          {reply: list{n(3), ""}, refused: ErrGone},
-			"withdrawn":     {reply: list{n(4), ""}, refused: errWithdrawn},
+			"withdrawn":     {reply: list{n(4), ""}, refused: errGivenBack},
 			"other kind":    {reply: list{n(5), ""}, refused: errOtherKind},
 			"other form":    {reply: list{n(6), ""}, refused: ErrUpgrade},
 			"attempt":       {reply: list{n(1), "7", n(9000), n(7), n(1), n(3), n(9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 9 * time.Second, Outermost: true, Attempt: 3}},
@@ -75,8 +75,8 @@ func TestReplyToAClaim(t *testing.T) {
 				t.Errorf("%s: did is %v", name, did)
 			}
 		}
-		if !errors.Is(errWithdrawn, ErrGone) {
-			t.Error("a claim that was withdrawn is not gone")
+		if !errors.Is(errGivenBack, ErrGone) {
+			t.Error("a claim that was given back is not gone")
 		}
 		fixed := &Claim{Terms: Terms{Lease: time.Second, Fixed: true}}
 		if g, err := fixed.decode(conn.Reply{Value: "7", Sent: start}); err != nil || !g.Fixed || g.Lease != time.Second || g.Sent != start {
@@ -117,71 +117,71 @@ func TestReplyToARelease(t *testing.T) {
 func TestReplyToAnInspection(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reply any
-		want  State
+		want  Inspection
 		err   string
 	}{
 		"free":      {reply: list{n(13), "", n(-2), n(5), list{}, list{}}},
-		"held":      {reply: list{n(13), "", n(900), n(5), list{"mode", "x7 30000 p:1 p:2+", "p:1", "2"}, list{}}, want: State{Held: true, Owner: "p:1", Holds: 2, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 2, TTL: 900 * time.Millisecond, Lease: 30 * time.Second}}}},
-		"endless":   {reply: list{n(13), "", n(-1), n(5), list{"p:1", "1"}, list{}}, want: State{Held: true, Owner: "p:1", Holds: 1, TTL: -time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: -time.Millisecond}}}},
-		"in window": {reply: list{n(13), "", n(900), n(5), list{"mode", "w900"}, list{}}, want: State{Held: true, TTL: 900 * time.Millisecond}},
+		"held":      {reply: list{n(13), "", n(900), n(5), list{"mode", "x7 30000 p:1 p:2+", "p:1", "2"}, list{}}, want: Inspection{Status: StatusHeld, Owner: "p:1", Holds: 2, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 2, TTL: 900 * time.Millisecond, Lease: 30 * time.Second}}}},
+		"endless":   {reply: list{n(13), "", n(-1), n(5), list{"p:1", "1"}, list{}}, want: Inspection{Status: StatusHeld, Owner: "p:1", Holds: 1, TTL: -time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: -time.Millisecond}}}},
+		"in window": {reply: list{n(13), "", n(900), n(5), list{"mode", "w900"}, list{}}, want: Inspection{Status: StatusDedupWindow, TTL: 900 * time.Millisecond}},
 
 		"shared": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "505 30000 7 p:2 p:3", "latchkey:holder:o w", "1005 30000 8 p:4", "latchkey:holder:dead", "5 30000 6 p:1"}, list{}},
-			want:  State{Held: true, Holds: 3, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "o w", Count: 1, TTL: time.Millisecond, Lease: 30 * time.Second}, {Owner: "p:2", Count: 2, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}}},
+			want:  Inspection{Status: StatusShared, Holds: 3, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "o w", Count: 1, TTL: time.Millisecond, Lease: 30 * time.Second}, {Owner: "p:2", Count: 2, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}}},
 		},
 		"outer has ended": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "505 30000 7 - p:3"}, list{}},
-			want:  State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "p:2", Count: 1, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}}},
+			want:  Inspection{Status: StatusShared, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{{Owner: "p:2", Count: 1, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}}},
 		},
 		"permits": {
 			reply: list{n(13), "", n(900), n(5), list{"latchkey:weight:1:2:p", "-", "mode", "p", "latchkey:holder:p:2", "505 30000 7 p:2", "latchkey:holder:2:p", "505 30000 9 p:3",
 				"latchkey:weight:2:2:p", "-", "latchkey:weight:1:dead", "-"}, list{}},
-			want: State{Held: true, Holds: 2, TTL: 900 * time.Millisecond, Form: Form{kind: 'p'}, Holders: []Holder{
+			want: Inspection{Status: StatusPermits, Holds: 2, TTL: 900 * time.Millisecond, Form: Form{kind: 'p'}, Holders: []Holder{
 				{Owner: "2:p", Count: 1, Weight: 3, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}, {Owner: "p:2", Count: 1, Weight: 1, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}}},
 		},
 		"of the dead": {reply: list{n(13), "", n(900), n(5), list{"mode", "s", "latchkey:holder:p:2", "5 30000 7 p:2"}, list{}}},
-		"parked":      {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900"}, list{}}, want: State{Held: true, TTL: 900 * time.Millisecond, Parked: true, Ticket: "ab"}},
-		"resumed":     {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:holder:p:2", "505 30000 7 p:2"}, list{}}, want: State{Held: true, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Ticket: "ab", Holders: []Holder{{Owner: "p:2", Count: 1, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}}}},
+		"parked":      {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900"}, list{}}, want: Inspection{Status: StatusParked, TTL: 900 * time.Millisecond, Ticket: "ab"}},
+		"resumed":     {reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:holder:p:2", "505 30000 7 p:2"}, list{}}, want: Inspection{Status: StatusHeld, Owner: "p:2", Holds: 1, TTL: 900 * time.Millisecond, Ticket: "ab", Holders: []Holder{{Owner: "p:2", Count: 1, TTL: 500 * time.Microsecond, Lease: 30 * time.Second}}}},
 
 		"granted": {
 			reply: list{n(13), "", n(900), n(2_000_005), list{"mode", "x500005 0+", "p:1", "1"}, list{}},
-			want: State{Held: true, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{
+			want: Inspection{Status: StatusHeld, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{
 				{Owner: "p:1", Count: 1, TTL: 900 * time.Millisecond, HeldFor: 1500 * time.Millisecond, Granted: true}}},
 		},
 		"granted, one of several": {
 			reply: list{n(13), "", n(900), n(2_000_005), list{"mode", "s", "latchkey:holder:p:1", "2000505 0 1900005 p:1"}, list{}},
-			want: State{Held: true, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{
+			want: Inspection{Status: StatusShared, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Form: Shared, Holders: []Holder{
 				{Owner: "p:1", Count: 1, TTL: 500 * time.Microsecond, HeldFor: 100 * time.Millisecond, Granted: true}}},
 		},
 		"a clock set back": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "x500005", "p:1", "1"}, list{}},
-			want:  State{Held: true, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: 900 * time.Millisecond, Lease: 30 * time.Second}}},
+			want:  Inspection{Status: StatusHeld, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: 900 * time.Millisecond, Lease: 30 * time.Second}}},
 		},
 		"handed over by": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "h7 ab 900", "latchkey:by", "p:1"}, list{}},
-			want:  State{Held: true, TTL: 900 * time.Millisecond, Parked: true, Ticket: "ab", By: "p:1"},
+			want:  Inspection{Status: StatusParked, TTL: 900 * time.Millisecond, Ticket: "ab", By: "p:1"},
 		},
 		"handed over, and taken back": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "x5", "latchkey:by", "p:1", "p:1", "1"}, list{}},
-			want:  State{Held: true, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: 900 * time.Millisecond, Lease: 30 * time.Second}}},
+			want:  Inspection{Status: StatusHeld, Owner: "p:1", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{{Owner: "p:1", Count: 1, TTL: 900 * time.Millisecond, Lease: 30 * time.Second}}},
 		},
 		"outcome unknown": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "i3 ab 900"}, list{}},
-			want:  State{Held: true, TTL: 900 * time.Millisecond, Unknown: true, Attempt: 3},
+			want:  Inspection{Status: StatusOutcomeUnknown, TTL: 900 * time.Millisecond, Attempt: 3},
 		},
 		"a string": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "f"}, list{}},
-			want:  State{Held: true, TTL: 900 * time.Millisecond, Foreign: true},
+			want:  Inspection{Status: StatusForeign, TTL: 900 * time.Millisecond},
 		},
 		"Redisson's write lock": {
 			reply: list{n(13), "", n(900), n(5), list{"mode", "write", "u:1:write", "1"}, list{}},
-			want: State{Held: true, Owner: "u:1:write", Holds: 1, TTL: 900 * time.Millisecond, Foreign: true, Holders: []Holder{
+			want: Inspection{Status: StatusForeign, Owner: "u:1:write", Holds: 1, TTL: 900 * time.Millisecond, Holders: []Holder{
 				{Owner: "u:1:write", Count: 1, TTL: 900 * time.Millisecond}}},
 		},
 		"a queue": {
 			reply: list{n(13), "", n(-2), n(2_000_005), list{}, list{
 				"p:w:1", "500005", "q:2|p3w2", "1500005.5", "q:3 import-7", "1900005", "q:4|s asynq:7:q:4", "2400005.5", "x", "7", "!q:2|p3w2", "50000002000000000"}},
-			want: State{Queue: []Queued{{Process: "p:w:", Waits: 1500 * time.Millisecond}, {Process: "q:", Form: Form{kind: 'p'}, Waits: 500 * time.Millisecond, Polls: true},
+			want: Inspection{Queue: []Queued{{Process: "p:w:", Waits: 1500 * time.Millisecond}, {Process: "q:", Form: Form{kind: 'p'}, Waits: 500 * time.Millisecond, Polls: true},
 				{Process: "q:", Owner: "import-7", Waits: 100 * time.Millisecond}, {Process: "q:", Owner: "asynq:7:", Form: Shared, Polls: true}, {Waits: 1999998 * time.Microsecond}}},
 		},
 
@@ -193,7 +193,7 @@ func TestReplyToAnInspection(t *testing.T) {
 		"half a field":   {reply: list{n(13), "", n(900), n(5), list{"p:1"}, list{}}, err: "an unexpected reply"},
 		"no list at all": {reply: n(1), err: "an unexpected reply: int64"},
 	} {
-		got, err := decodeState(conn.Reply{Value: tc.reply})
+		got, err := decodeInspection(conn.Reply{Value: tc.reply})
 		if wantText(t, name, err, tc.err) && !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
@@ -249,7 +249,7 @@ func (o *outcome) Renewed(held bool, err error, sent time.Time) {
 // A reply that is none of ours confirms nothing.
 func TestForeignReplyConfirmsNothing(t *testing.T) {
 	var o outcome
-	(&Unawaited{to: &o}).Receive(conn.Reply{Value: "OK"}, nil)
+	(&BackgroundRelease{to: &o}).Receive(conn.Reply{Value: "OK"}, nil)
 	if o.err == nil {
 		t.Error("a release was confirmed")
 	}

@@ -504,12 +504,12 @@ func TestForceOneHolder(t *testing.T) {
 // for the lock meanwhile does not change that. Work that has failed is tried again, if not for good: that leaves no window.
 func TestLateReleaseOfAResumedLock(t *testing.T) {
 	for what, tc := range map[string]struct {
-		work           store.Work
-		parked, window bool
+		work store.Work
+		want store.Status
 	}{
-		"done":            {window: true},
-		"failed":          {work: store.Failed, parked: true},
-		"failed for good": {work: store.FailedForGood},
+		"done":            {store.Done, store.StatusDedupWindow},
+		"failed":          {store.Failed, store.StatusParked},
+		"failed for good": {store.FailedForGood, store.StatusFree},
 	} {
 		in(t, 1, func(t *testing.T, w *world) {
 			c := w.claim()
@@ -527,8 +527,7 @@ func TestLateReleaseOfAResumedLock(t *testing.T) {
 			r := releaseOf(resumed)
 			r.Terms, r.Token, r.Last, r.Work = g.Terms, g.Token, g.Token, tc.work
 			w.release(t, r)
-			s := w.state(t)
-			if window := s.Held && !s.Parked && s.Owner == ""; s.Parked != tc.parked || window != tc.window {
+			if s := w.state(t); s.Status != tc.want {
 				t.Errorf("%s: %+v", what, s)
 			}
 		})

@@ -38,10 +38,10 @@ func (s *backend) TakeBack(ctx context.Context, h HandOver, left time.Duration) 
 	return sent, s.handOver(ctx, h.command(s, left, leaseArg(h.Lease, h.Fixed)))
 }
 
-// TakeBackLater compensates requests of which nobody knows the outcome, for a lock that is lost: it ends, or it would be
+// CompensateHandOver compensates requests of which nobody knows the outcome, for a lock that is lost: it ends, or it would be
 // parked for nobody, or held by nobody when what should take it back arrives late.
-func (s *backend) TakeBackLater(ctx context.Context, h HandOver) {
-	s.compensate(ctx, h.command(s, 0, leaseArg(h.Lease, h.Fixed)), h.Name, time.Now().Add(max(h.TTL, h.Lease)), s.servers...)
+func (s *backend) CompensateHandOver(ctx context.Context, h HandOver) {
+	s.startCompensation(ctx, h.command(s, 0, leaseArg(h.Lease, h.Fixed)), h.Name, time.Now().Add(max(h.TTL, h.Lease)), s.servers...)
 }
 
 // command parks the lock for ttl, or takes it back for so long if it is given the lease.
@@ -55,7 +55,7 @@ func (h *HandOver) command(s *backend, ttl time.Duration, lease any) *conn.Comma
 func (s *backend) handOver(ctx context.Context, c *conn.Command) error {
 	_, err := do(ctx, s.servers[0], c, s.config.Timeout, func(from conn.Reply) (done bool, err error) {
 		r := reply{value: from.Value}
-		switch r.status() {
+		switch r.verdict() {
 		case saidDone:
 			return true, nil
 		case saidNone:

@@ -25,22 +25,33 @@ const (
 // read-write locks.
 var ownMode = regexp.MustCompile(`^(x\d.*|[sphiw]\d*( [0-9a-fA-F]+ ?\d*)?)$`)
 
-// State is a lock at one moment.
-type State struct {
-	Held     bool          // or parked, answered, unknown, or in its dedup window
-	Owner    string        // empty when nobody has it, or several
-	Holds    int           // of all holders
-	TTL      time.Duration // negative: it has no end
-	Form     Form
-	Parked   bool     // handed over, and not resumed
-	Answered bool     // it has the answer to an idempotent request
-	Unknown  bool     // what the last attempt at such a request has done
-	Foreign  bool     // its mode is none of ours
-	Attempt  int      // at it: the one under way, or that last one
-	By       string   // the owner who has handed it over
-	Ticket   string   // the digest of that for which it was handed over
-	Holders  []Holder // by their owners
-	Queue    []Queued // by their arrival
+// Status is what a lock is at one moment.
+type Status int8
+
+const (
+	StatusFree    Status = iota
+	StatusHeld           // by one, alone
+	StatusShared         // by some who share it
+	StatusPermits        // some of these are taken
+	StatusDedupWindow
+	StatusParked         // handed over, and not resumed
+	StatusAnswered       // it has the answer to an idempotent request
+	StatusOutcomeUnknown // nobody knows what the last attempt at such a request has done
+	StatusForeign        // its mode is none of ours
+)
+
+// Inspection is a lock at one moment.
+type Inspection struct {
+	Status  Status
+	Owner   string        // empty when nobody has it, or several
+	Holds   int           // of all holders
+	TTL     time.Duration // negative: it has no end
+	Form    Form
+	Attempt int      // at an idempotent request: the one under way, or the last one
+	By      string   // the owner who has handed it over
+	Ticket  string   // the digest of that for which it was handed over
+	Holders []Holder // by their owners
+	Queue   []Queued // by their arrival
 }
 
 // Holder is who has the lock, or one of several.
@@ -66,27 +77,60 @@ type Queued struct {
 // Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for Timeout at most, and returns early
 // when ctx ends; the error is a [*conn.Failure]. sure is for a holder, who needs the answer of a server that takes writes: one
 // that was demoted may know nothing of his lock.
-func (s *backend) Inspect(ctx context.Context, n Name, sure bool) (State, error) {
+func (s *backend) Inspect(ctx context.Context, n Name, sure bool) (Inspection, error) {
 	c := &conn.Command{Script: s.scripts.inspect, Keys: 2, Words: []any{n.Lock(), n.waiting()}, Resends: new(conn.Resends)}
 	if sure {
 		c.Words = append(c.Words, sure)
 	}
-	return question[State]{c, s.config.Timeout, decodeState, decideInspect, nil}.ask(ctx, s)
+	return question[Inspection]{c, s.config.Timeout, decodeInspection, decideInspect, nil}.ask(ctx, s)
 }
 
-func decodeState(from conn.Reply) (state State, _ error) {
+func decodeInspection(from conn.Reply) (Inspection, error) {
 	r := reply{value: from.Value}
-	said, ttl, now, fields, queue := r.status(), r.ttl(), r.time(), r.fields(), at[[]any](&r, 5)
+	said, ttl, now, fields, queue := r.verdict(), r.ttl(), r.time(), r.fields(), at[[]any](&r, 5)
 	if said != saidState || len(fields)%2 != 0 || len(queue)%2 != 0 {
 		r.foreign()
 	}
-	waiting := readQueue(queue, now)
+	l := Inspection{Queue: readQueue(queue, now)}
 	if r.err != nil || ttl == -2*time.Millisecond {
-		return State{Queue: waiting}, r.err
+		return l, r.err
 	}
-	state = State{Held: true, TTL: ttl, Queue: waiting}
-	kind := byte('x')           // of the mode, see lock.lua
-	var number, word, by string // what follows it, and a field
+	read := readHash(fields, ttl, now)
+	switch l.Status = read.status(); l.Status {
+	case StatusFree:
+		return l, nil
+	case StatusShared, StatusPermits:
+		l.Form = Form{kind: read.kind}
+	}
+	switch read.kind {
+	case 'h':
+		l.Ticket, l.By = read.word, read.by
+	case 'i':
+		l.Attempt, _ = strconv.Atoi(read.number)
+	}
+	l.TTL, l.Holders = ttl, read.holders
+	for _, h := range l.Holders {
+		l.Holds += h.Count
+	}
+	if len(l.Holders) == 1 {
+		l.Owner = l.Holders[0].Owner
+	}
+	return l, nil
+}
+
+// hash is what the fields of a lock say, see lock.lua.
+type hash struct {
+	kind         byte // of the mode; the number and the first word follow it
+	number, word string
+	isForeign    bool // the mode is none of ours
+	isAnswered   bool
+	by           string
+	holders      []Holder
+}
+
+// readHash reads the fields, and their values, of a lock that lasts for ttl.
+func readHash(fields []any, ttl, now time.Duration) hash {
+	l := hash{kind: 'x'}
 	further := map[string]int{} // permits, beside the first
 	for i := 0; i < len(fields); i += 2 {
 		field, _ := fields[i].(string)
@@ -95,51 +139,58 @@ func decodeState(from conn.Reply) (state State, _ error) {
 		switch {
 		case isHolder:
 			if h, ok := readHolder(owner, text, now); ok {
-				state.Holders = append(state.Holders, h)
+				l.holders = append(l.holders, h)
 			}
 		case strings.HasPrefix(field, weightField):
 			_, owner, _ = strings.Cut(strings.TrimPrefix(field, weightField), ":")
 			further[owner]++
 		case field == modeField && text != "":
-			kind, state.Foreign = text[0], !ownMode.MatchString(text)
-			number, word, _ = strings.Cut(strings.TrimSuffix(text[1:], "+"), " ")
-			word, _, _ = strings.Cut(word, " ")
+			l.kind, l.isForeign = text[0], !ownMode.MatchString(text)
+			l.number, l.word, _ = strings.Cut(strings.TrimSuffix(text[1:], "+"), " ")
+			l.word, _, _ = strings.Cut(l.word, " ")
 		case field == byField:
-			by = text
+			l.by = text
 		case field == answerField:
-			state.Answered = true
+			l.isAnswered = true
 		case !IsOwnField(field):
 			count, _ := strconv.Atoi(text)
-			state.Holders = append(state.Holders, Holder{Owner: field, Count: count, TTL: ttl})
+			l.holders = append(l.holders, Holder{Owner: field, Count: count, TTL: ttl})
 		}
 	}
-	for i := range state.Holders {
-		switch h := &state.Holders[i]; kind {
+	for i := range l.holders {
+		switch h := &l.holders[i]; l.kind {
 		case 'p':
 			h.Weight = 1 + further[h.Owner]
 		case 'x':
-			h.began(number, cmp.Or(word, "30000"), now)
+			h.began(l.number, cmp.Or(l.word, "30000"), now)
 		}
-		state.Holds += state.Holders[i].Count
 	}
-	slices.SortFunc(state.Holders, func(a, b Holder) int { return cmp.Compare(a.Owner, b.Owner) })
-	if len(state.Holders) == 1 {
-		state.Owner = state.Holders[0].Owner
+	slices.SortFunc(l.holders, func(a, b Holder) int { return cmp.Compare(a.Owner, b.Owner) })
+	return l
+}
+
+// status is what such a lock is.
+func (l *hash) status() Status {
+	isHeld := l.holders != nil
+	switch {
+	case !isHeld && (l.kind == 's' || l.kind == 'p'):
+		return StatusFree
+	case l.isForeign:
+		return StatusForeign
+	case !isHeld && l.kind == 'h':
+		return StatusParked
+	case l.isAnswered:
+		return StatusAnswered
+	case !isHeld && l.kind == 'i':
+		return StatusOutcomeUnknown
+	case !isHeld:
+		return StatusDedupWindow
+	case l.kind == 'p':
+		return StatusPermits
+	case l.kind == 's':
+		return StatusShared
 	}
-	idle := state.Holders == nil
-	switch kind {
-	case 's', 'p':
-		if idle {
-			return State{Queue: waiting}, nil
-		}
-		state.Form = Form{kind: kind}
-	case 'h':
-		state.Parked, state.Ticket, state.By = idle, word, by
-	case 'i':
-		state.Unknown = idle
-		state.Attempt, _ = strconv.Atoi(number)
-	}
-	return state, nil
+	return StatusHeld
 }
 
 // began reads what a holder has, but for its end, see lock.lua. A token is a time by the clock of Redis.
@@ -191,11 +242,13 @@ func readHolder(owner, text string, now time.Duration) (h Holder, ok bool) {
 
 // decideInspect: what a majority says of the owner, with the shortest ttl and the most holds among them; nobody has the
 // lock when all have answered and differ.
-func decideInspect(b *ballot[State]) (state State, decided bool, err error) {
-	same, decided, err := b.agreed(func(a, b State) bool { return a.Held == b.Held && a.Owner == b.Owner })
+func decideInspect(b *ballot[Inspection]) (state Inspection, decided bool, err error) {
+	same, decided, err := b.agreed(func(a, b Inspection) bool {
+		return (a.Status == StatusFree) == (b.Status == StatusFree) && a.Owner == b.Owner
+	})
 	switch {
 	case decided && err == nil:
-		state = slices.MinFunc(same, func(a, b State) int { return cmp.Compare(a.TTL, b.TTL) })
+		state = slices.MinFunc(same, func(a, b Inspection) int { return cmp.Compare(a.TTL, b.TTL) })
 		for _, b := range same { // of two majorities one member is in both: it has the latest re-entry
 			state.Holds = max(state.Holds, b.Holds)
 		}

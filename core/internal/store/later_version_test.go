@@ -36,7 +36,7 @@ func TestLockInAFormOfALaterVersion(t *testing.T) {
 					t.Errorf("its dedup window was ended: %v, %v", got, err)
 				}
 				w.wantHash(t, 0, before)
-				if !w.state(t).Held {
+				if w.state(t).Status == store.StatusFree {
 					t.Error("it is shown as free")
 				}
 

@@ -136,7 +136,7 @@ func TestWindowOfSeveralHolds(t *testing.T) {
 				t.Errorf("work %v: released %+v", work, got)
 			}
 			all.want(t, "all", "all: 0")
-			if s := w.state(t); s.Held == (work != store.Done) || s.TTL != want.window {
+			if s := w.state(t); (s.Status == store.StatusFree) != (work != store.Done) || s.TTL != want.window {
 				t.Errorf("work %v: %+v", work, s)
 			}
 		})
@@ -204,7 +204,7 @@ func TestWindowIsOfTheOutermostHold(t *testing.T) {
 			}
 			r := releaseOf(outer)
 			r.Work = store.Failed
-			if got := w.release(t, r); got != (store.Released{Found: true}) || w.state(t).Held {
+			if got := w.release(t, r); got != (store.Released{Found: true}) || w.state(t).Status != store.StatusFree {
 				t.Errorf("owner %s: a failure leaves %+v", owner, got)
 			}
 		})

@@ -15,11 +15,11 @@ type Locks interface {
 	Renew(w Renew, timeout time.Duration, to Renewal)
 	Refresh(context.Context, Renew) (held bool, sent time.Time, err error)
 	Release(ctx context.Context, r Release, timeout time.Duration) (Released, error)
-	Unawaited(r Release, to Recipient) *Unawaited
-	ReleaseLater(Release)
+	BackgroundRelease(r Release, to Recipient) *BackgroundRelease
+	Compensate(Release)
 	AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Result[Grant]
 	ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration) []Result[Released]
-	Inspect(context.Context, Name, bool) (State, error)
+	Inspect(context.Context, Name, bool) (Inspection, error)
 	Force(ctx context.Context, n Name, owner *string) (bool, error)
 	FindDivided(ctx context.Context, prefix string) error
 	IsSilent(time.Duration) bool
@@ -31,7 +31,7 @@ type Locks interface {
 	// Not of a quorum.
 	HandOver(context.Context, HandOver) error
 	TakeBack(ctx context.Context, h HandOver, left time.Duration) (sent time.Time, err error)
-	TakeBackLater(context.Context, HandOver)
+	CompensateHandOver(context.Context, HandOver)
 	Downgrade(context.Context, Renew) (sent time.Time, mayArrive bool, err error)
 
 	// How the two differ, beyond how they do it.

@@ -129,7 +129,7 @@ func TestGrantThatNobodyConfirms(t *testing.T) {
 		w.take(t, c)
 		w.waits(t, polling(w.claimOf("q:1")))
 		w.release(t, releaseOf(c))
-		if b := w.waits(t, w.claimOf("r:1")); b.Exact || time.Until(b.Until) != time.Second-ms {
+		if b := w.waits(t, w.claimOf("r:1")); b.Why != store.HolderMayProlong || time.Until(b.Until) != time.Second-ms {
 			t.Errorf("busy until %v: %+v", b.Until, b)
 		}
 		time.Sleep(time.Second)
@@ -201,7 +201,7 @@ func TestNewcomerFindsAFreeLock(t *testing.T) {
 		w.redis[0].Del("lock:k")
 		r, asked := w.claimOf("r:1"), time.Now()
 		b := w.waits(t, r)
-		if !b.New || b.Exact || b.Until.Sub(asked) != store.Open || w.redis[0].Exists("lock:k") {
+		if !b.New || b.Why != store.HolderMayProlong || b.Until.Sub(asked) != store.Open || w.redis[0].Exists("lock:k") {
 			t.Errorf("busy %+v for %v", b, b.Until.Sub(asked))
 		}
 		w.wantQueue(t, "q:1 0s, r:1 1ms")

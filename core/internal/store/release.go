@@ -32,25 +32,25 @@ type Released struct {
 }
 
 // Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
-// with ReleaseLater. It blocks for timeout at most, and returns early when ctx ends. When a majority of a quorum has
+// with Compensate. It blocks for timeout at most, and returns early when ctx ends. When a majority of a quorum has
 // answered, the members that fail are compensated.
 func (s *backend) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
 	q := question[Released]{command: r.command(s, new(releaseCommand), false), timeout: timeout, decode: decodeRelease, decide: decideRelease}
 	if s.IsQuorum() {
 		missed := r // a copy, which only a quorum pays for
-		q.missed = func(member *conn.Server) { s.releaseLater(missed, member) }
+		q.missed = func(member *conn.Server) { s.compensateAt(missed, member) }
 	}
 	released, err = q.ask(ctx, s)
 	released.Found = released.Found || q.command.Resends.MayArriveTwice()
 	return released, err
 }
 
-// ReleaseLater compensates a hold that has ended for this process, with every server. A release that is late gives the
+// Compensate compensates a hold that has ended for this process, with every server. A release that is late gives the
 // holds that remain no new lease.
-func (s *backend) ReleaseLater(r Release) { s.releaseLater(r, s.servers...) }
+func (s *backend) Compensate(r Release) { s.compensateAt(r, s.servers...) }
 
-func (s *backend) releaseLater(r Release, servers ...*conn.Server) {
-	s.compensate(r.Context, r.command(s, new(releaseCommand), true), r.Name, r.Until, servers...)
+func (s *backend) compensateAt(r Release, servers ...*conn.Server) {
+	s.startCompensation(r.Context, r.command(s, new(releaseCommand), true), r.Name, r.Until, servers...)
 }
 
 // simpleMode is the mode of a simple lock that has one hold, in room.
@@ -98,7 +98,7 @@ func decodeRelease(from conn.Reply) (released Released, _ error) {
 		}
 	}
 	r := reply{value: from.Value}
-	switch r.status() {
+	switch r.verdict() {
 	case saidNone:
 	case saidEnded, saidDone: // done, says hand_over.lua
 		released.Found = true
@@ -120,8 +120,8 @@ func decideRelease(b *ballot[Released]) (Released, bool, error) {
 // be settled within a second of an answer.
 const compensationTimeout = 500 * time.Millisecond
 
-// Unawaited is a release that nobody waits for.
-type Unawaited struct {
+// BackgroundRelease is a release that nobody waits for.
+type BackgroundRelease struct {
 	queued conn.Queued
 	server *conn.Server
 	to     Recipient
@@ -132,21 +132,21 @@ type Recipient interface {
 	Answered(released Released, err error)
 }
 
-// Unawaited returns a release, to be sent with Begin. In a quorum nobody can.
-func (s *backend) Unawaited(r Release, to Recipient) *Unawaited {
-	u := &Unawaited{server: s.servers[0], to: to}
+// BackgroundRelease returns a release, to be sent with Begin; not for a quorum, whose members vote.
+func (s *backend) BackgroundRelease(r Release, to Recipient) *BackgroundRelease {
+	u := &BackgroundRelease{server: s.servers[0], to: to}
 	u.queued = conn.Queued{Command: r.command(s, new(releaseCommand), false), Timeout: s.config.Timeout, To: u}
 	return u
 }
 
 // Begin sends it, at once and once. It does not block.
-func (u *Unawaited) Begin() { u.server.Begin(&u.queued) }
+func (u *BackgroundRelease) Begin() { u.server.Begin(&u.queued) }
 
 // Withdraw takes it back. It is false when it is on its way.
-func (u *Unawaited) Withdraw() bool { return u.server.Withdraw(&u.queued) }
+func (u *BackgroundRelease) Withdraw() bool { return u.server.Withdraw(&u.queued) }
 
 // Receive takes the answer.
-func (u *Unawaited) Receive(r conn.Reply, err error) {
+func (u *BackgroundRelease) Receive(r conn.Reply, err error) {
 	released := Released{}
 	if err == nil {
 		released, err = decodeRelease(r)
@@ -159,7 +159,7 @@ type Compensation struct {
 	Context context.Context // of the call, for its values
 	Name    Name
 	Until   time.Time // when it has ended by itself
-	Unawaited
+	BackgroundRelease
 }
 
 // Send has it go in the background. to receives the outcome: without an error it is confirmed. It is not sent again before that.
@@ -168,11 +168,11 @@ func (c *Compensation) Send(to Recipient) {
 	c.server.Repeat(&c.queued)
 }
 
-// compensate hands out a command that ends a lock for each of some servers. The lock must not last longer for it: who
+// startCompensation hands out a command that ends a lock, for each of some servers. The lock must not last longer for it: who
 // holds it otherwise has perhaps ended as well.
-func (s *backend) compensate(ctx context.Context, command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
+func (s *backend) startCompensation(ctx context.Context, command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
 	for _, server := range servers {
-		c := &Compensation{Context: ctx, Name: n, Until: until, Unawaited: Unawaited{server: server}}
+		c := &Compensation{Context: ctx, Name: n, Until: until, BackgroundRelease: BackgroundRelease{server: server}}
 		c.queued = conn.Queued{Command: command, Timeout: compensationTimeout, Until: until, To: c}
 		s.config.Compensate(c)
 	}

@@ -9,20 +9,20 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// status is what a script says: the first value of its reply.
-type status int64
+// verdict is what a script says: the first value of its reply.
+type verdict int64
 
 const (
-	saidNone           status = iota // there is no such hold, owner or lock
-	saidGranted                      // a lock was taken or entered
-	saidBusy                         // somebody else has it
-	saidGone                         // the lock to enter
-	saidWithdrawn                    // the claim was, before it arrived
-	saidOtherKind                    // the name is that of something else
-	saidOtherForm                    // the owner has the lock in one that does not include this one
-	saidAnswered                     // the request was
-	saidReused                       // the lock is of another request
-	saidUnknownOutcome               // of the last attempt
+	saidNone           verdict = iota // there is no such hold, owner or lock
+	saidGranted                       // a lock was taken or entered
+	saidBusy                          // somebody else has it
+	saidGone                          // the lock to enter
+	saidGivenBack                     // the claim was, before it arrived
+	saidOtherKind                     // the name is that of something else
+	saidOtherForm                     // the owner has the lock in one that does not include this one
+	saidAnswered                      // the request was
+	saidReused                        // the lock is of another request
+	saidUnknownOutcome                // of the last attempt
 	saidDone
 	saidEnded     // the hold has, and the lock is not free
 	saidPassed    // it has ended, and the queue is next
@@ -45,12 +45,12 @@ func (r *reply) fields() []any        { return at[[]any](r, 4) } // instead of a
 func (r *reply) number() int          { return int(at[int64](r, 5)) }
 func (r *reply) lease() time.Duration { return time.Duration(at[int64](r, 6)) * time.Millisecond }
 
-func (r *reply) status() status {
+func (r *reply) verdict() verdict {
 	if r.value == "10" { // a list costs both sides more, where there are many
 		return saidDone
 	}
 	_ = r.text() // each has one
-	return status(at[int64](r, 0))
+	return verdict(at[int64](r, 0))
 }
 
 func at[T any](r *reply, i int) (value T) {
@@ -72,14 +72,14 @@ func did(value any) bool {
 		return err == nil
 	}
 	r := reply{value: value}
-	said := r.status()
+	said := r.verdict()
 	return r.err == nil && (said == saidGranted || said == saidDone)
 }
 
 // yes reads the reply of a script that has done it, or found nothing. A downgrade that other holds prevent has renewed the lease.
 func yes(from conn.Reply) (bool, error) {
 	r := reply{value: from.Value}
-	said := r.status()
+	said := r.verdict()
 	if said != saidDone && said != saidNone && said != saidHasOthers {
 		r.foreign()
 	}

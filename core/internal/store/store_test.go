@@ -43,8 +43,8 @@ type locks interface {
 	Renew(w store.Renew, timeout time.Duration, to store.Renewal)
 	Refresh(context.Context, store.Renew) (held bool, sent time.Time, err error)
 	Release(ctx context.Context, r store.Release, timeout time.Duration) (store.Released, error)
-	ReleaseLater(store.Release)
-	Inspect(context.Context, store.Name, bool) (store.State, error)
+	Compensate(store.Release)
+	Inspect(context.Context, store.Name, bool) (store.Inspection, error)
 	Force(ctx context.Context, n store.Name, owner *string) (bool, error)
 	IsSilent(time.Duration) bool
 	Flush()
@@ -148,7 +148,7 @@ type result chan any
 
 func (r result) Answered(_ store.Released, err error)      { r <- err }
 func (r result) Renewed(held bool, err error, _ time.Time) { r <- [2]any{held, err} }
-func (w *world) state(t *testing.T) (s store.State) {
+func (w *world) state(t *testing.T) (s store.Inspection) {
 	t.Helper()
 	s, err := w.Inspect(background, name, false)
 	if err != nil {
@@ -169,7 +169,7 @@ func TestLifeOfALock(t *testing.T) {
 				}
 				_, err := w.Acquire(background, w.claim())
 				var b *store.Busy
-				if !errors.As(err, &b) || !b.Until.Equal(time.Now().Add(30*time.Second)) || b.Exact || b.Split {
+				if !errors.As(err, &b) || !b.Until.Equal(time.Now().Add(30*time.Second)) || b.Why != store.HolderMayProlong || b.Split {
 					t.Errorf("another: %+v, %v", b, err)
 				}
 
@@ -180,7 +180,7 @@ func TestLifeOfALock(t *testing.T) {
 					t.Errorf("entered %+v", e)
 				}
 				holder := store.Holder{Owner: outer.Owner, Count: 2, TTL: 30 * time.Second, HeldFor: time.Second, Lease: 30 * time.Second}
-				want := store.State{Held: true, Owner: outer.Owner, Holds: 2, TTL: holder.TTL, Holders: []store.Holder{holder}}
+				want := store.Inspection{Status: store.StatusHeld, Owner: outer.Owner, Holds: 2, TTL: holder.TTL, Holders: []store.Holder{holder}}
 				if s := w.state(t); !reflect.DeepEqual(s, want) {
 					t.Errorf("state %+v", s)
 				}
@@ -211,7 +211,7 @@ func TestLifeOfALock(t *testing.T) {
 					}
 					synctest.Wait()
 				}
-				if s := w.state(t); !reflect.DeepEqual(s, store.State{}) {
+				if s := w.state(t); !reflect.DeepEqual(s, store.Inspection{}) {
 					t.Errorf("state %+v at the end", s)
 				}
 				gone := w.claim()
@@ -238,14 +238,14 @@ func TestFixedLeaseAndWindow(t *testing.T) {
 			t.Errorf("granted %+v", g)
 		}
 		var b *store.Busy
-		if _, err := w.Acquire(background, w.claim()); !errors.As(err, &b) || !b.Exact {
+		if _, err := w.Acquire(background, w.claim()); !errors.As(err, &b) || b.Why != store.HolderIsFixed {
 			t.Errorf("another: %+v, %v", b, err)
 		}
 		time.Sleep(time.Second)
 		if got := w.release(t, releaseOf(c)); got != (store.Released{Found: true}) {
 			t.Errorf("released: %+v", got)
 		}
-		if _, err := w.Acquire(background, w.claim()); !errors.As(err, &b) || !b.Done || !b.Exact || !b.Until.Equal(time.Now().Add(59*time.Second)) {
+		if _, err := w.Acquire(background, w.claim()); !errors.As(err, &b) || b.Why != store.InDedupWindow || !b.Until.Equal(time.Now().Add(59*time.Second)) {
 			t.Errorf("in the window: %+v, %v", b, err)
 		}
 		owner, ours, window := "somebody", "latchkey:keep", ""
@@ -283,12 +283,12 @@ func TestReleaseAfterAFailure(t *testing.T) {
 	})
 }
 
-// What is withdrawn is released by each server, and refused when it arrives later.
-func TestWithdraw(t *testing.T) {
+// What is given back is released by each server, and refused when it arrives later.
+func TestGiveBack(t *testing.T) {
 	in(t, 3, func(t *testing.T, w *world) {
 		c := w.claim()
 		w.take(t, c)
-		c.Withdraw(time.Hour)
+		c.GiveBack(time.Hour)
 		for range w.redis {
 			k := <-w.kept
 			if k.Name.Lock() != "lock:k" || !k.Until.Equal(time.Now().Add(time.Hour+time.Minute)) {
@@ -322,7 +322,7 @@ func TestLateReleaseProlongsNothing(t *testing.T) {
 		inner.Owner, inner.Enter = outer.Owner, g.Token
 		w.take(t, inner)
 		time.Sleep(10 * time.Second)
-		w.ReleaseLater(releaseOf(inner))
+		w.Compensate(releaseOf(inner))
 		done := make(result, 1)
 		(<-w.kept).Send(done)
 		w.Flush()

@@ -126,7 +126,7 @@ func TestCompensationsDoNotWaitLong(t *testing.T) {
 	for _, timeout := range []time.Duration{2 * time.Second, 100 * time.Millisecond} {
 		var c *Compensation
 		s := New(serverAt("a:1"), Config{Timeout: timeout, Compensate: func(got *Compensation) { c = got }})
-		s.ReleaseLater(Release{Holding: Holding{Name: NewName("lock:", "k"), Hold: s.NewHold()}})
+		s.Compensate(Release{Holding: Holding{Name: NewName("lock:", "k"), Hold: s.NewHold()}})
 		if c.queued.Timeout != 500*time.Millisecond {
 			t.Errorf("%v of %v", c.queued.Timeout, timeout)
 		}

@@ -63,10 +63,18 @@ type State struct {
 // Taken is how long others have a lock.
 type Taken struct {
 	Until time.Time // when it is free at the latest; zero: it has no end
-	Exact bool      // nothing will postpone Until
-	Done  bool      // nobody has it: its dedup window lasts
-	Mute  bool      // nobody tells of its end
+	By    Taker
 }
+
+// Taker is what has a lock.
+type Taker int8
+
+const (
+	Holder      Taker = iota // who may postpone Until
+	FixedHolder              // who may not
+	DedupWindow              // nobody any more: the work was done
+	Foreigner                // who tells nobody of the end
+)
 
 // Waiter is a call in a queue.
 type Waiter[R comparable, L, E any] struct {
@@ -164,12 +172,12 @@ func (q *Queues[R, L, E]) waiting(lock string) (n int) {
 	return n
 }
 
-// Took ends the wait of a call that has the lock, until then. The next one is head, and need not ask at once.
-func (w *Waiter[R, L, E]) Took(until time.Time, exact bool) Leftover[E] {
+// Took ends the wait of a call that has the lock. The next one is head, and need not ask at once.
+func (w *Waiter[R, L, E]) Took(taken Taken) Leftover[E] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	q.state = State{Answered: true, Local: true, Taken: Taken{Until: until, Exact: exact}}
+	q.state = State{Answered: true, Local: true, Taken: taken}
 	return w.leave()
 }
 

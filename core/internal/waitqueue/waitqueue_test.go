@@ -119,13 +119,13 @@ func TestFirstComeFirstServed(t *testing.T) {
 		forB, forC := wait(b, 5*ms), wait(c, 5*ms)
 		time.Sleep(time.Second)
 		wantWaiting(t, "b", forB)
-		a.Took(time.Time{}, false)
+		a.Took(waitqueue.Taken{})
 		want(t, "b, which need not ask at once", forB, end{reason: waitqueue.AskRedis, took: time.Second + 5*ms})
 		wantWaiting(t, "c", forC)
 		b.Leave()
 		want(t, "c, after b left in vain", forC, end{reason: waitqueue.AskRedis, took: time.Second + 5*ms})
 		d := join(t, &q, "d")
-		c.Took(time.Time{}, false)
+		c.Took(waitqueue.Taken{})
 		if s := known(d); !s.Answered || !s.Local {
 			t.Errorf("the state is %+v", s)
 		}
@@ -150,8 +150,8 @@ func TestDelayIsOfWhatIsKnown(t *testing.T) {
 		}()
 		synctest.Wait()
 		until := time.Now().Add(time.Hour)
-		a.Took(until, true)
-		if r := <-ends; r.Reason != waitqueue.AskRedis || !heard.Local || !heard.Answered || !heard.Until.Equal(until) || !heard.Exact {
+		a.Took(waitqueue.Taken{Until: until, By: waitqueue.FixedHolder})
+		if r := <-ends; r.Reason != waitqueue.AskRedis || !heard.Local || !heard.Answered || !heard.Until.Equal(until) || heard.By != waitqueue.FixedHolder {
 			t.Errorf("%+v, knowing %+v", r, heard)
 		}
 		b.Busy(waitqueue.Taken{Until: until}, nil)
@@ -189,7 +189,7 @@ func TestLeavingTheMiddle(t *testing.T) {
 		b.Leave()
 		want(t, "a", forA, end{reason: waitqueue.AskRedis, took: ms})
 		wantWaiting(t, "c", forC)
-		a.Took(time.Time{}, false)
+		a.Took(waitqueue.Taken{})
 		want(t, "c", forC, end{reason: waitqueue.AskRedis, took: time.Hour + ms})
 		c.Leave()
 		if choose(&q, "lock", anybody) != nil {
@@ -206,7 +206,7 @@ func TestWhoHasLeftIsForgotten(t *testing.T) {
 	gone := make([]weak.Pointer[waiter], 10)
 	for i := range gone {
 		next := join(t, &q, "the next")
-		last.Took(time.Time{}, false)
+		last.Took(waitqueue.Taken{})
 		last, gone[i] = next, weak.Make(next)
 	}
 	runtime.GC()
@@ -223,7 +223,7 @@ func TestWhoHasLeftIsForgotten(t *testing.T) {
 func TestLoneCalls(t *testing.T) {
 	var q queues
 	a := join(t, &q, "a")
-	a.Busy(waitqueue.Taken{Exact: true}, nil)
+	a.Busy(waitqueue.Taken{By: waitqueue.FixedHolder}, nil)
 	a.Entry(byRequest)
 	q.Signal("lock", time.Minute)
 	a.Leave()
@@ -237,8 +237,8 @@ func TestLoneCalls(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		c, _ := q.Join("one", "", "c", nil)
 		d, _ := q.Join("another", "", "d", nil)
-		c.Took(time.Time{}, false)
-		d.Took(time.Time{}, false)
+		c.Took(waitqueue.Taken{})
+		d.Took(waitqueue.Taken{})
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -284,7 +284,7 @@ func TestOnlyAHeadThatWaitsIsPassedTheLock(t *testing.T) {
 		}
 		w.Give("a lock")
 		want(t, "a", forA, end{reason: waitqueue.LockGiven, lock: "a lock"})
-		a.Took(time.Time{}, false)
+		a.Took(waitqueue.Taken{})
 		if w := choose(&q, "lock", anybody); w != b {
 			t.Fatal("b is head, though it has not noticed, and was not chosen")
 		}
@@ -342,7 +342,7 @@ func TestLockThatComesBeforeTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
 		a, b := open(t, &q, "a"), join(t, &q, "b")
-		a.Took(time.Time{}, false)
+		a.Took(waitqueue.Taken{})
 		choose(&q, "lock", anybody).Give("a lock")
 		want(t, "b", wait(b, time.Hour), end{reason: waitqueue.LockGiven, lock: "a lock"})
 	})
@@ -387,7 +387,7 @@ func TestLockAtTheVeryEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var q queues
 				a, b := open(t, &q, "a"), join(t, &q, "b")
-				a.Took(time.Time{}, false) // b is head, and can be chosen before it waits as head
+				a.Took(waitqueue.Taken{}) // b is head, and can be chosen before it waits as head
 				ctx, cancel := context.WithCancel(background)
 				defer cancel()
 				if chosen && choose(&q, "lock", anybody) != b {
@@ -455,7 +455,7 @@ func TestWhoLeavesIsNotChosenAsHead(t *testing.T) {
 			}
 			defer cancel()
 			want(t, "b", waitOver(ctx, b, 0, until, nil), end{reason: reason, took: ms})
-			a.Took(time.Time{}, false)
+			a.Took(waitqueue.Taken{})
 			if choose(&q, "lock", anybody) != nil {
 				t.Error("b was chosen, which leaves")
 			}
@@ -484,18 +484,18 @@ func TestMaxWaiters(t *testing.T) {
 		}
 		forB := wait(b, 0)
 		until := time.Now().Add(time.Hour)
-		if !a.Busy(waitqueue.Taken{Until: until, Exact: true}, &most) {
+		if !a.Busy(waitqueue.Taken{Until: until, By: waitqueue.FixedHolder}, &most) {
 			t.Error("no notifications are wanted")
 		}
 		want(t, "b, for a waits now,", forB, end{reason: waitqueue.Refused})
 		b.Leave() // is of no consequence
-		if s := known(a); !s.Answered || !s.Until.Equal(until) || !s.Exact || s.Local {
+		if s := known(a); !s.Answered || !s.Until.Equal(until) || s.By != waitqueue.FixedHolder || s.Local {
 			t.Errorf("the state is %+v", s)
 		}
 		if o, by := q.Join("lock", "owner", "o", &most); o != nil || !by.Until.Equal(until) {
 			t.Errorf("another owner was let in beside a, or heard %+v", by)
 		}
-		if a.Busy(waitqueue.Taken{Until: until, Exact: true}, &none) {
+		if a.Busy(waitqueue.Taken{Until: until, By: waitqueue.FixedHolder}, &none) {
 			t.Error("notifications are wanted again")
 		}
 		if end := a.Leave(); !end.Notifications {
@@ -636,7 +636,7 @@ func TestSnapshotAfterTheFirst(t *testing.T) {
 		var q queues
 		a := open(t, &q, "a")
 		join(t, &q, "b")
-		a.Took(time.Time{}, false)
+		a.Took(waitqueue.Taken{})
 		if w, ok := q.WaitFor("lock"); !ok || w.Request != "b" || w.Calls != 1 {
 			t.Errorf("%+v", w)
 		}
@@ -673,7 +673,7 @@ func TestOpenHasTheHeadAskLater(t *testing.T) {
 		a.Give("a lock")
 		want(t, "a, which is passed the lock", forA, end{reason: waitqueue.LockGiven, lock: "a lock"})
 		b := join(t, &q, "b")
-		a.Took(time.Time{}, false)
+		a.Took(waitqueue.Taken{})
 		want(t, "b, which is head after that", wait(b, ms), end{reason: waitqueue.AskRedis, took: 3 * ms})
 	})
 }
@@ -711,7 +711,7 @@ func TestPosition(t *testing.T) {
 		if p := q.EntryOf("lock", any, byRequest); p != "p of a" {
 			t.Errorf("the process goes on waiting by %q", p)
 		}
-		a.Took(time.Time{}, false)
+		a.Took(waitqueue.Taken{})
 		if p := b.Entry(byRequest); p != "p of a" {
 			t.Errorf("b waits by %q", p)
 		}
