@@ -72,7 +72,7 @@ func TestWaitsThatAreOverAreForgotten(t *testing.T) {
 		held := func(key string) *lease.Handle {
 			h, err := lease.New(t.Context(), &a.Registry, lease.Grant{
 				Acquisition: lease.Acquisition{Name: store.NewName("lock:", key), Owner: key}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
-			}, lease.Holder{})
+			}, lease.Conditions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestWaitsThatAreOverAreForgotten(t *testing.T) {
 		}
 		wait := func(h *lease.Handle, key string) *nestedWait {
 			c := &request{acquirer: a, spec: specOf(h.Context(), store.NewName("lock:", key), usual)}
-			return c.nestedWait()
+			return c.asNestedWait()
 		}
 		x, y := held("x"), held("y")
 		first, second := wait(x, "y"), wait(y, "x")
@@ -189,7 +189,7 @@ func TestEntryThatIsGivenUpBeforeTheChoice(t *testing.T) {
 		for _, givenUp := range []bool{false, true} {
 			w, _ := a.queues.Join("k", "", new(spec), nil)
 			wait := func() waitqueue.Reason {
-				return w.Wait(t.Context(), func(waitqueue.State) time.Duration { return time.Second }, time.Time{}, nil).Reason
+				return w.Wait(t.Context(), func(waitqueue.Known) time.Duration { return time.Second }, time.Time{}, nil).Reason
 			}
 			wait() // the first one asks at once
 			w.Entry(func(*spec, *entry) *entry { return new(entry) })

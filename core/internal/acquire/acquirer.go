@@ -84,9 +84,9 @@ type nestedWait struct {
 }
 
 // keys are those that the context holds, innermost first.
-func (i *nestedWait) keys() []string {
+func (n *nestedWait) keys() []string {
 	var keys []string
-	for _, h := range i.holds {
+	for _, h := range n.holds {
 		if !slices.Contains(keys, h.Acquired().Name.Key()) {
 			keys = append(keys, h.Acquired().Name.Key())
 		}

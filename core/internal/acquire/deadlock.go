@@ -13,9 +13,9 @@ import (
 // slowInner is how long an inner call waits before the log has a warning.
 const slowInner = 5 * time.Second
 
-// nestedWait returns the call as one of a context that holds locks, nil if it holds none. What LockAll
+// asNestedWait returns the call as one of a context that holds locks, nil if it holds none. What LockAll
 // has taken so far it gives back by itself.
-func (c *request) nestedWait() *nestedWait {
+func (c *request) asNestedWait() *nestedWait {
 	var holds []*lease.Handle
 	lease.Find(c.ctx, func(h *lease.Handle) bool {
 		if (c.group == nil || h.Group() != c.group) && h.IsInTheWay() {
@@ -32,40 +32,40 @@ func (c *request) nestedWait() *nestedWait {
 // isOutOfOrder says that the lock sorts before one that the context holds, where LockAll has
 // taken, or takes, one of them: whoever waits for it might close a cycle with others who keep
 // to that order.
-func (i *nestedWait) isOutOfOrder() bool {
-	return slices.ContainsFunc(i.holds, func(h *lease.Handle) bool {
-		return (h.Group() != nil || i.call.group != nil) && h.Acquired().Name.Lock() > i.call.name.Lock()
+func (n *nestedWait) isOutOfOrder() bool {
+	return slices.ContainsFunc(n.holds, func(h *lease.Handle) bool {
+		return (h.Group() != nil || n.call.group != nil) && h.Acquired().Name.Lock() > n.call.name.Lock()
 	})
 }
 
 // begin begins a wait. It fails when the wait would have no end. Other processes may be part of a
 // cycle, so the wait is no longer than the lease by default.
-func (i *nestedWait) begin() error {
-	c := i.call
+func (n *nestedWait) begin() error {
+	c := n.call
 	if c.group == nil {
 		c.boundWait()
 	}
-	if circle := waitingInside.add(i); circle != nil {
-		err := c.acquirer.errors.Busy(Refusal{
-			Key: c.name.Key(), Why: Circular, HeldKeys: i.keys(), Circle: circle, WantsPermit: c.settings.Form.NeedsPermit(),
-		})
+	if circle := waitingInside.add(n); circle != nil {
+		r := c.refusal(Circular)
+		r.Circle = circle
+		err := c.acquirer.errors.Busy(r)
 		c.acquirer.Problem(c.ctx, "calls wait for one another in a circle, one of them is refused", "key", c.name.Key(), "error", err)
 		return err
 	}
-	c.acquirer.Scheduler.Set(i, schedule.Now().Add(slowInner))
+	c.acquirer.Scheduler.Set(n, schedule.Now().Add(slowInner))
 	return nil
 }
 
-func (i *nestedWait) end() {
-	i.call.acquirer.Scheduler.Remove(i)
-	waitingInside.remove(i)
+func (n *nestedWait) end() {
+	n.call.acquirer.Scheduler.Remove(n)
+	waitingInside.remove(n)
 }
 
 // Due warns of a wait that is long, for a cycle may go through other processes.
-func (i *nestedWait) Due(schedule.Time) {
-	c := i.call
+func (n *nestedWait) Due(schedule.Time) {
+	c := n.call
 	c.acquirer.Warn(c.ctx, "a call waits for a lock while its context holds others",
-		"key", c.name.Key(), "held", i.keys(), "for", slowInner)
+		"key", c.name.Key(), "held", n.keys(), "for", slowInner)
 }
 
 // boundWait has a call that has not said how long it waits do so for a lease.
@@ -78,8 +78,8 @@ func (c *request) boundWait() {
 }
 
 // waitsFor says that the call cannot have its lock before the other one is done, which holds it.
-func (i *nestedWait) waitsFor(other *nestedWait) bool {
-	c := i.call
+func (n *nestedWait) waitsFor(other *nestedWait) bool {
+	c := n.call
 	return slices.ContainsFunc(other.holds, func(h *lease.Handle) bool {
 		return h.Acquired().Name.Lock() == c.name.Lock() && h.Acquired().Owner != c.chosen && c.hasToWaitFor(h.Form()) &&
 			(h.Backend() == &c.acquirer.Backend || h.Backend().Store.SharesRedis(c.acquirer.Store)) && h.IsInTheWay()
@@ -106,15 +106,15 @@ var waitingInside = waitForGraph{byHeld: map[string][]*nestedWait{}}
 // add adds a call that is about to wait, unless that closes a cycle: then it
 // returns the keys that the calls of the cycle wait for, the new one first; each of the
 // others holds what the one before it waits for.
-func (g *waitForGraph) add(i *nestedWait) (circle []string) {
+func (g *waitForGraph) add(n *nestedWait) (circle []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if circle = g.circle(i); circle != nil {
+	if circle = g.circle(n); circle != nil {
 		return circle
 	}
-	for _, h := range i.holds {
+	for _, h := range n.holds {
 		lock := h.Acquired().Name.Lock()
-		g.byHeld[lock] = append(g.byHeld[lock], i)
+		g.byHeld[lock] = append(g.byHeld[lock], n)
 	}
 	return nil
 }
@@ -123,17 +123,17 @@ func (g *waitForGraph) add(i *nestedWait) (circle []string) {
 func (g *waitForGraph) circle(from *nestedWait) []string {
 	behind := map[*nestedWait]*nestedWait{} // who was found to wait for it
 	for next := []*nestedWait{from}; len(next) > 0; next = next[1:] {
-		i := next[0]
-		if i.waitsFor(from) {
+		n := next[0]
+		if n.waitsFor(from) {
 			keys := []string{from.call.name.Key()}
-			for ; i != from; i = behind[i] {
-				keys = slices.Insert(keys, 1, i.call.name.Key())
+			for ; n != from; n = behind[n] {
+				keys = slices.Insert(keys, 1, n.call.name.Key())
 			}
 			return keys
 		}
-		for _, holder := range g.byHeld[i.call.name.Lock()] {
-			if behind[holder] == nil && i.waitsFor(holder) {
-				behind[holder] = i
+		for _, holder := range g.byHeld[n.call.name.Lock()] {
+			if behind[holder] == nil && n.waitsFor(holder) {
+				behind[holder] = n
 				next = append(next, holder)
 			}
 		}
@@ -141,12 +141,12 @@ func (g *waitForGraph) circle(from *nestedWait) []string {
 	return nil
 }
 
-func (g *waitForGraph) remove(i *nestedWait) {
+func (g *waitForGraph) remove(n *nestedWait) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, h := range i.holds {
+	for _, h := range n.holds {
 		lock := h.Acquired().Name.Lock()
-		g.byHeld[lock] = slices.DeleteFunc(g.byHeld[lock], func(other *nestedWait) bool { return other == i })
+		g.byHeld[lock] = slices.DeleteFunc(g.byHeld[lock], func(other *nestedWait) bool { return other == n })
 		if len(g.byHeld[lock]) == 0 {
 			delete(g.byHeld, lock)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Config is what it needs beside the Timeout and the Log of its Backend.
+// Config is what an Acquirer needs beside the Timeout and the Log of its Backend.
 type Config struct {
 	Prefix       string         // of the names of locks
 	Process      string         // what begins the owners of all locks
@@ -25,7 +25,7 @@ type Config struct {
 	Disconnected func(error) // messages from Redis do not arrive
 }
 
-// Start makes it ready, in place.
+// Start makes the Acquirer ready, in place.
 func (a *Acquirer) Start(c Config) {
 	a.errors, a.observers, a.prefix, a.requests = c.Errors, c.Observers, c.Prefix, c.Requests
 	a.Scheduler = schedule.New(&a.background, func() { a.Store.Flush() })

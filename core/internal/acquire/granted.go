@@ -51,7 +51,7 @@ func (c *request) grantedInMemory(g lease.Grant) (*lease.Handle, error) {
 // newHandle makes the lease of a lock that the call has got just now, with its first handle. Others may know the owner, and the context
 // may have another handle of the same lock.
 func (c *request) newHandle(g lease.Grant, ownerKnown, entered bool) (*lease.Handle, error) {
-	how := lease.Holder{MaxHold: c.settings.MaxHold, MayLast: c.settings.MayLast, OwnerKnown: ownerKnown, Group: c.group, Memory: c.memory}
+	how := lease.Conditions{MaxHold: c.settings.MaxHold, MayLast: c.settings.MayLast, OwnerKnown: ownerKnown, Group: c.group, Memory: c.memory}
 	if entered {
 		how.Outer = c.outer
 	}

@@ -114,7 +114,7 @@ func (c *request) comesAfter(h *lease.Handle) bool {
 // askUntilItMustWait asks for the locks that are missing, and asks again as long as it may. It returns a busy one, for which the call has
 // to wait, or nil: it has all.
 func (m *multiRequest) askUntilItMustWait() (busy *request, err error) {
-	for busy, err = m.askOnce(); err == store.ErrWithheld; busy, err = m.askOnce() {
+	for busy, err = m.askForMissing(); err == store.ErrWithheld; busy, err = m.askForMissing() {
 		if wait := m.settings.Wait; wait != nil && m.group.Waited()-m.acquirer.Timeout >= *wait { // connections break again and again
 			err = m.acquirer.errors.Unavailable("taking", busy.name.Key(), conn.ErrNoAnswer)
 			break
@@ -143,9 +143,9 @@ func (m *multiRequest) leftToAskAgain() time.Duration {
 	return most - m.group.Waited()
 }
 
-// askOnce asks for the locks that are missing, unless one goes alone. It returns the first one that the call has not got, or nil, and an
+// askForMissing asks for the locks that are missing, unless one goes alone. It returns the first one that the call has not got, or nil, and an
 // error if the call does not wait for it. What the call does not keep meanwhile it gives back.
-func (m *multiRequest) askOnce() (first *request, err error) {
+func (m *multiRequest) askForMissing() (first *request, err error) {
 	had := len(m.taken())
 	missing := slices.DeleteFunc(slices.Clone(m.calls), func(c *request) bool {
 		return slices.ContainsFunc(m.taken(), func(h *lease.Handle) bool { return h.Acquired().Name == c.name }) || m.reclaims(c)
@@ -190,7 +190,7 @@ func (m *multiRequest) goesAlone(missing []*request) *request {
 	return nil
 }
 
-// askRedis asks Redis for several locks together, for all or none if the call may ask again. It returns what askOnce does.
+// askRedis asks Redis for several locks together, for all or none if the call may ask again. It returns what askForMissing does.
 func (m *multiRequest) askRedis(missing []*request) (first *request, err error) {
 	a := m.acquirer
 	allOrNone := !m.holdsWhileWaiting() && m.leftToAskAgain() > 0 && a.asking.Load() < maxAsking

@@ -53,7 +53,7 @@ func (c *request) requestError(claim *store.Claim, err error) error {
 	}
 }
 
-func (c *request) waitError(why waitqueue.Reason, known waitqueue.State) error {
+func (c *request) waitError(why waitqueue.Reason, known waitqueue.Known) error {
 	const doing = "waiting for"
 	key, errs := c.name.Key(), c.acquirer.errors
 	silent := !known.Silence.IsZero() && time.Since(known.Silence) >= busyFor || c.acquirer.Store.IsSilent(busyFor)
@@ -73,14 +73,21 @@ func (c *request) waitError(why waitqueue.Reason, known waitqueue.State) error {
 
 // refuse makes the error for a lock that is busy, as far as is known.
 func (c *request) refuse(why Reason, taken waitqueue.Taken) error {
-	r := Refusal{Key: c.name.Key(), Why: why, Taken: taken, WantsPermit: c.settings.Form.NeedsPermit()}
+	r := c.refusal(why)
+	r.Taken = taken
+	return c.acquirer.errors.Busy(r)
+}
+
+// refusal is what is known of the call.
+func (c *request) refusal(why Reason) Refusal {
+	r := Refusal{Key: c.name.Key(), Why: why, WantsPermit: c.settings.Form.NeedsPermit()}
 	if c.settings.Wait != nil {
 		r.Wait = *c.settings.Wait
 	}
 	if c.nested != nil {
 		r.HeldKeys = c.nested.keys()
 	}
-	return c.acquirer.errors.Busy(r)
+	return r
 }
 
 func takenOf(b *store.Busy) waitqueue.Taken {

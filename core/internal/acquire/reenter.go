@@ -37,8 +37,10 @@ func (c *request) reenterFound() (*lease.Handle, error) {
 	case c.ctx.Err() != nil:
 		return nil, c.gaveUp()
 	case c.settings.Attempt != nil && sharesRedis:
-		key := []string{c.name.Key()}
-		return nil, c.acquirer.errors.Busy(Refusal{Key: key[0], Why: Circular, HeldKeys: key, Circle: key})
+		r := c.refusal(Circular)
+		r.HeldKeys = []string{r.Key}
+		r.Circle = r.HeldKeys
+		return nil, c.acquirer.errors.Busy(r)
 	case !outer.Form().Includes(c.settings.Form):
 		return nil, c.acquirer.errors.Upgrade(c.name.Key())
 	case isOwn:

@@ -35,7 +35,7 @@ func TestReleaseKeepsNoSubscriptionForCallsThatHaveLeft(t *testing.T) {
 				name := store.NewName("lock:", "k")
 				h, err := lease.New(t.Context(), &a.Registry, lease.Grant{
 					Acquisition: lease.Acquisition{Name: name, Owner: "k"}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
-				}, lease.Holder{})
+				}, lease.Conditions{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -140,7 +140,7 @@ func (m *multiRequest) prepare(keys []string) error {
 	all := make([]request, len(keys))
 	first := &all[0]
 	*first = request{acquirer: m.acquirer, group: m.group, spec: spec{ctx: m.base, settings: m.settings}}
-	if first.nestedWait() != nil {
+	if first.asNestedWait() != nil {
 		first.boundWait()
 		m.settings, m.underLocks = first.settings, true
 	}

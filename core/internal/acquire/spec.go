@@ -13,9 +13,11 @@ type spec struct {
 	ctx      context.Context
 	name     store.Name
 	settings *option.Settings
-	form     store.Form
-	chosen   string // the owner; empty: each hold brings its own
-	enter    int64  // token of the lock to enter; 0: a free one will do
+
+	// As the settings say, until the context turns out to hold the lock: see askToEnter.
+	form   store.Form
+	chosen string // the owner; empty: each hold brings its own
+	enter  int64  // token of the lock to enter; 0: a free one will do
 }
 
 // specOf is what a call wants with what its options have given.

@@ -35,17 +35,17 @@ func (c *request) waitCheckingDeadlock() (*lease.Handle, error) {
 	if !c.settings.Waits() {
 		return c.askWithoutQueue(notWaiting)
 	}
-	i := c.nestedWait()
-	if c.nested = i; i == nil {
+	n := c.asNestedWait()
+	if c.nested = n; n == nil {
 		return c.askThenQueue()
 	}
-	if i.isOutOfOrder() {
+	if n.isOutOfOrder() {
 		return c.askWithoutQueue(OutOfOrder)
 	}
-	if err := i.begin(); err != nil {
+	if err := n.begin(); err != nil {
 		return nil, err
 	}
-	defer i.end()
+	defer n.end()
 	return c.askThenQueue()
 }
 
@@ -130,11 +130,11 @@ func (c *request) waitInQueue(w *waiter) (*lease.Handle, error) {
 			if busy, inWindow := r.Err.(*store.Busy); inWindow {
 				return nil, c.refuse(notWaiting, takenOf(busy))
 			} else if r.Err == nil {
-				return nil, c.refuse(TooManyWaiting, r.State.Taken)
+				return nil, c.refuse(TooManyWaiting, r.Known.Taken)
 			}
 			return nil, r.Err
 		default:
-			return nil, queued.leaveWith(c.waitError(r.Reason, r.State))
+			return nil, queued.leaveWith(c.waitError(r.Reason, r.Known))
 		}
 		asked := time.Now()
 		h, err := c.askAsHead(w)
@@ -154,7 +154,7 @@ func (c *request) waitInQueue(w *waiter) (*lease.Handle, error) {
 }
 
 // pollDelay is how long to wait for a notification before asking again.
-func (c *queuedRequest) pollDelay(known waitqueue.State) time.Duration {
+func (c *queuedRequest) pollDelay(known waitqueue.Known) time.Duration {
 	delay := pollMax/2 + rand.N(pollMax/2)
 	silent := !known.Silence.IsZero()
 	if silent || known.By == waitqueue.Foreigner || !known.Local && !c.acquirer.isNotified(c.name) {

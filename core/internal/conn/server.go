@@ -1,10 +1,23 @@
 // Package conn brings scripts to a Redis and says what is known of their outcome. It knows nothing of what
 // the scripts are for.
 //
-// A [Server] is one Redis: a single server, the master that Sentinel names, a cluster or a ring. [Server.Do]
-// runs a [Command], which is a [Script] with its keys and arguments, and waits for the reply; [Server.Begin]
-// sends one in the background, [Server.Queue] and [Server.Flush] several, in pipelines. [OutcomeOf] tells what is known of one
-// that failed.
+// A [Server] is one Redis: a single server, the master that Sentinel names, a cluster or a ring. A [Command] is a [Script] with its keys
+// and arguments, which leaves by one of these:
+//
+//	Do, DoAll      when        at once
+//	               who waits   the caller, for the reply of each
+//	               again       a copy where it has Resends, until the timeout
+//	Begin          when        at once, and Withdraw takes it back as long as it is in the pipeline's queue
+//	               who waits   nobody: its Recipient is told the reply
+//	               again       never
+//	Queue, Flush   when        Queue collects; Flush sends all of them, each server's share in a pipeline: renewals
+//	               who waits   nobody, as with Begin
+//	               again       never
+//	Repeat         when        behind all others, when Redis has answered the one before: compensations
+//	               who waits   nobody, as with Begin
+//	               again       by its Recipient, which calls Repeat
+//
+// [OutcomeOf] tells what is known of one that failed.
 //
 // go-redis never sends a command again by itself here. A command that may run twice is given [Resends] and
 // then sent again when its connection breaks. One whose outcome nobody has heard of is compensated: see

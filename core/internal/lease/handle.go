@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Holder is who gets a lock, and how, beside the terms that Redis knows.
-type Holder struct {
+// Conditions are those of a call that has got a lock, beside the terms that Redis knows.
+type Conditions struct {
 	MaxHold    time.Duration // 0: it may be held for ever
 	Outer      *Handle       // of another Locker, by which Redis counts the lock once more; nil: none
 	MayLast    bool          // the log does not say that it is held for long
@@ -30,7 +30,7 @@ var errLateGrant = errors.New("the answer took longer than the lease")
 
 // New makes the lease of a lock that a call has got just now, with its first handle, and starts its watchdog. It fails when the
 // lease has ended by now, or the Locker closes: then the hold is to be compensated.
-func New(ctx context.Context, r *Registry, g Grant, c Holder) (h *Handle, err error) {
+func New(ctx context.Context, r *Registry, g Grant, c Conditions) (h *Handle, err error) {
 	const doing = "taking"
 	h = r.newHandle(ctx, g, c)
 	switch s := h.lease; {
@@ -48,7 +48,7 @@ func New(ctx context.Context, r *Registry, g Grant, c Holder) (h *Handle, err er
 }
 
 // newHandle makes a lease with its first handle.
-func (r *Registry) newHandle(ctx context.Context, g Grant, c Holder) *Handle {
+func (r *Registry) newHandle(ctx context.Context, g Grant, c Conditions) *Handle {
 	m := c.Memory
 	if m == nil {
 		m = new(Memory)

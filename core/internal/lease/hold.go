@@ -68,7 +68,7 @@ func (h *Handle) Enter(ctx context.Context, of *Group, claim *store.Claim) (*Han
 	return nil, cmp.Or(loss, err)
 }
 
-// EnterElsewhere says that another Locker enters the lock, which only Redis counts. It is as Enter.
+// EnterElsewhere says that another Locker enters the lock, which only Redis counts. It fails as Enter does.
 func (h *Handle) EnterElsewhere() (enters bool, err error) { return h.lease.join(nil) }
 
 // NotFound takes an answer of Redis, asked then, that it does not know the owner. It returns why the handle cannot be used any more; nil:

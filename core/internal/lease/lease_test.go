@@ -68,7 +68,7 @@ func bubble(t *testing.T, test func(t *testing.T, r *Registry)) {
 // leased is the handle of a lease whose time is over at that time.
 func leased(t *testing.T, r *Registry, ends schedule.Time) *Handle {
 	g := Grant{Acquisition: Acquisition{Name: store.NewName("lock:", "k")}, Times: life.Times{Ends: ends}}
-	return r.newHandle(t.Context(), g, Holder{})
+	return r.newHandle(t.Context(), g, Conditions{})
 }
 
 // An answer of Redis, or a call that re-enters, may come just after the Unlock. Only the release itself can tell a loss.

@@ -29,7 +29,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// Config is what a Store needs to know; all of it but Sharded.
+// Config is what a Store or a Quorum needs to know. Sharded and Loaded may be zero.
 type Config struct {
 	Process string        // id of this process; holds and the owners they bring begin with it
 	Timeout time.Duration // of one request

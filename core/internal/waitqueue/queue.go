@@ -47,34 +47,9 @@ type queue[R comparable, L, E any] struct {
 	entry        E               // by which the queue waits in Redis, or will
 	failure      error           // what all who have waited before failedAt may have come to, if they want it
 	failedAt     time.Time
-	state        State
+	known        Known
 	bargingUntil time.Time // those outside the queues go first
 }
-
-// State is what is known about a lock that is waited for.
-type State struct {
-	Answered bool      // Redis has answered once
-	Local    bool      // the last we know is that this process holds the lock
-	Silence  time.Time // since when no question has been answered; zero: the last one was
-	Failure  error     // of the last question in the Silence, as far as is known
-	Taken
-}
-
-// Taken is how long others have a lock.
-type Taken struct {
-	Until time.Time // when it is free at the latest; zero: it has no end
-	By    Taker
-}
-
-// Taker is what has a lock.
-type Taker int8
-
-const (
-	Holder      Taker = iota // who may postpone Until
-	FixedHolder              // who may not
-	DedupWindow              // nobody any more: the work was done
-	Foreigner                // who tells nobody of the end
-)
 
 // Waiter is a call in a queue.
 type Waiter[R comparable, L, E any] struct {
@@ -108,7 +83,7 @@ func (q *Queues[R, L, E]) Join(lock, owner string, request R, max *int) (w *Wait
 		own = own.next
 	}
 	if max != nil && (own != nil || owner != "") && q.waiting(lock) >= *max {
-		return nil, q.byLock[lock].state.Taken
+		return nil, q.byLock[lock].known.Taken
 	}
 	if own != nil {
 		w, own.joined = new(Waiter[R, L, E]), true
@@ -119,7 +94,7 @@ func (q *Queues[R, L, E]) Join(lock, owner string, request R, max *int) (w *Wait
 			own = new(queue[R, L, E])
 		}
 		own.all, own.lock, own.owner, own.next = q, lock, owner, q.byLock[lock]
-		own.state.Answered = owner != "" // the call has asked once already
+		own.known.Answered = owner != "" // the call has asked once already
 		if q.byLock == nil {
 			q.byLock = map[string]*queue[R, L, E]{}
 		}
@@ -157,7 +132,7 @@ func (w *Waiter[R, L, E]) remove() {
 
 // waiting are the calls that wait, without one that has come first and has no answer yet. mu is held.
 func (q *queue[R, L, E]) waiting() (first *Waiter[R, L, E], calls int) {
-	if q.state.Answered {
+	if q.known.Answered {
 		return q.head, q.calls
 	}
 	return q.head.after, q.calls - 1
@@ -177,7 +152,7 @@ func (w *Waiter[R, L, E]) Took(taken Taken) Leftover[E] {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	q.state = State{Answered: true, Local: true, Taken: taken}
+	q.known = Known{Answered: true, Local: true, Taken: taken}
 	return w.leave()
 }
 
@@ -261,10 +236,10 @@ func (w *Waiter[R, L, E]) Busy(taken Taken, max *int) (watch bool) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if !q.state.Answered && max != nil && q.calls-1 >= *max {
+	if !q.known.Answered && max != nil && q.calls-1 >= *max {
 		q.last.refuse(nil)
 	}
-	q.state = State{Answered: true, Taken: taken}
+	q.known = Known{Answered: true, Taken: taken}
 	watch = !q.watched
 	q.watched = true
 	return watch
@@ -292,13 +267,13 @@ func (q *Queues[R, L, E]) Watch(lock string) bool {
 }
 
 // Silent notes that a question, asked at a time, has failed, and why unless that is nil. It returns what is known of the lock.
-func (w *Waiter[R, L, E]) Silent(asked time.Time, why error) State {
+func (w *Waiter[R, L, E]) Silent(asked time.Time, why error) Known {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if q.state.Silence.IsZero() {
-		q.state.Silence = asked
+	if q.known.Silence.IsZero() {
+		q.known.Silence = asked
 	}
-	q.state.Failure = cmp.Or(why, q.state.Failure)
-	return q.state
+	q.known.Failure = cmp.Or(why, q.known.Failure)
+	return q.known
 }

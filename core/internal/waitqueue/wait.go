@@ -23,7 +23,7 @@ type Result[L any] struct {
 	Reason Reason
 	Lock   L     // of LockGiven
 	Err    error // of Refused; nil: too many wait
-	State  State // what is known of the lock
+	Known  Known // what is known of the lock
 }
 
 // stage is how far a call has come:
@@ -55,7 +55,7 @@ const (
 // After ContextEnded, WaitOver and Closing the call cannot get the lock any more, and must leave. WaitOver comes at a time,
 // unless that is zero.
 func (w *Waiter[R, L, E]) Wait(
-	ctx context.Context, pollDelay func(State) time.Duration, until time.Time, closing <-chan struct{},
+	ctx context.Context, pollDelay func(Known) time.Duration, until time.Time, closing <-chan struct{},
 ) Result[L] {
 	if w.first {
 		w.first = false
@@ -80,7 +80,7 @@ func (w *Waiter[R, L, E]) Wait(
 		case barging > 0:
 			poll = time.After(barging)
 		case at == ready && poll == nil:
-			poll = time.After(pollDelay(seen.State))
+			poll = time.After(pollDelay(seen.Known))
 		}
 		select {
 		case <-w.news:
@@ -124,7 +124,7 @@ func (w *Waiter[R, L, E]) look(happened Reason) (seen Result[L], at stage, bargi
 	if w.news == nil {
 		w.news = make(chan struct{}, 1)
 	}
-	return Result[L]{ends, w.lock, w.err, q.state}, w.stage, barging
+	return Result[L]{ends, w.lock, w.err, q.known}, w.stage, barging
 }
 
 // wake has the call look. mu is held.

@@ -50,7 +50,7 @@ type end struct {
 }
 
 // known returns what the queue knows of the lock.
-func known(w *waiter) waitqueue.State { return w.Silent(time.Time{}, nil) }
+func known(w *waiter) waitqueue.Known { return w.Silent(time.Time{}, nil) }
 
 // wait waits in a goroutine. It returns when that waits.
 func wait(w *waiter, delay time.Duration) <-chan end {
@@ -60,7 +60,7 @@ func wait(w *waiter, delay time.Duration) <-chan end {
 func waitOver(ctx context.Context, w *waiter, delay time.Duration, until time.Time, closing <-chan struct{}) <-chan end {
 	ends, began := make(chan end, 1), time.Now()
 	go func() {
-		r := w.Wait(ctx, func(waitqueue.State) time.Duration { return delay }, until, closing)
+		r := w.Wait(ctx, func(waitqueue.Known) time.Duration { return delay }, until, closing)
 		ends <- end{r.Reason, r.Lock, r.Err, time.Since(began)}
 	}()
 	synctest.Wait()
@@ -140,10 +140,10 @@ func TestDelayIsOfWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
 		a, b := open(t, &q, "a"), join(t, &q, "b")
-		var heard waitqueue.State
+		var heard waitqueue.Known
 		ends := make(chan waitqueue.Result[string], 1)
 		go func() {
-			ends <- b.Wait(background, func(known waitqueue.State) time.Duration {
+			ends <- b.Wait(background, func(known waitqueue.Known) time.Duration {
 				heard = known
 				return 5 * ms
 			}, time.Now().Add(6*ms), nil)
@@ -155,8 +155,8 @@ func TestDelayIsOfWhatIsKnown(t *testing.T) {
 			t.Errorf("%+v, knowing %+v", r, heard)
 		}
 		b.Busy(waitqueue.Taken{Until: until}, nil)
-		known := b.Wait(background, func(waitqueue.State) time.Duration { return time.Hour }, time.Now(), nil).State
-		if want := (waitqueue.State{Answered: true, Taken: waitqueue.Taken{Until: until}}); known != want {
+		known := b.Wait(background, func(waitqueue.Known) time.Duration { return time.Hour }, time.Now(), nil).Known
+		if want := (waitqueue.Known{Answered: true, Taken: waitqueue.Taken{Until: until}}); known != want {
 			t.Errorf("the wait is over, knowing %+v", known)
 		}
 	})
@@ -170,7 +170,7 @@ func TestDelayIsAskedForOnce(t *testing.T) {
 		<-wait(a, ms)
 		q.Signal("lock", 0)
 		<-wait(a, ms) // which has not taken the news
-		a.Wait(background, func(waitqueue.State) time.Duration {
+		a.Wait(background, func(waitqueue.Known) time.Duration {
 			asked++
 			return ms
 		}, time.Time{}, nil)
@@ -228,7 +228,7 @@ func TestLoneCalls(t *testing.T) {
 	q.Signal("lock", time.Minute)
 	a.Leave()
 	b := join(t, &q, "b")
-	if s := known(b); s != (waitqueue.State{}) {
+	if s := known(b); s != (waitqueue.Known{}) {
 		t.Errorf("the state is %+v", s)
 	}
 	if end := b.Leave(); end.Notifications || end.Entry != "" {
