@@ -123,7 +123,7 @@ type backgroundRelease struct {
 func (r release) sendInBackground(work store.Work) {
 	u, a := &backgroundRelease{release: r}, r.acquirer
 	u.prepare(work)
-	u.sent = a.Store.BackgroundRelease(u.request, u)
+	u.sent = a.Store.NewBackgroundRelease(u.request, u)
 	a.pending.begin(u.request.Name.Lock(), u.over, u)
 	if a.Store.IsQuorum() { // the members of a quorum vote, for which somebody has to wait
 		a.requests.Start(func() { u.end(a.Store.Release(context.Background(), u.request, a.Timeout)) })

@@ -15,7 +15,7 @@ type Locks interface {
 	Renew(w Renew, timeout time.Duration, to Renewal)
 	Refresh(context.Context, Renew) (held bool, sent time.Time, err error)
 	Release(ctx context.Context, r Release, timeout time.Duration) (Released, error)
-	BackgroundRelease(r Release, to Recipient) *BackgroundRelease
+	NewBackgroundRelease(r Release, to Recipient) *BackgroundRelease
 	Compensate(Release)
 	AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Result[Grant]
 	ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration) []Result[Released]

@@ -132,8 +132,8 @@ type Recipient interface {
 	Answered(released Released, err error)
 }
 
-// BackgroundRelease returns a release, to be sent with Begin; not for a quorum, whose members vote.
-func (s *backend) BackgroundRelease(r Release, to Recipient) *BackgroundRelease {
+// NewBackgroundRelease returns a release, to be sent with Begin; not for a quorum, whose members vote.
+func (s *backend) NewBackgroundRelease(r Release, to Recipient) *BackgroundRelease {
 	u := &BackgroundRelease{server: s.servers[0], to: to}
 	u.queued = conn.Queued{Command: r.command(s, new(releaseCommand), false), Timeout: s.config.Timeout, To: u}
 	return u
