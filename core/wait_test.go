@@ -210,22 +210,27 @@ func TestInvariant10MaxWaitersBoundsCallsThatComeAtOnce(t *testing.T) {
 }
 
 func TestInvariant10MaxWaitersBoundsChosenOwnersToo(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		l := s.locker(core.MaxWaiters(1))
-		holder := take(t, background, l, "k")
-		first := start(background, l, "k")
-		waits(t, first)
-		ctx, cancel := context.WithCancel(background)
-		second := start(ctx, l, "k", core.Owner("o"))
-		synctest.Wait()
-		if len(second) == 0 {
-			t.Error("two calls wait for one key")
-		}
-		cancel()
-		<-second
-		unlock(t, holder)
-		unlock(t, (<-first).lock)
-	})
+	own := []core.Option{core.Owner("o")}
+	for name, opts := range map[string][2][]core.Option{"second": {nil, own}, "first": {own, nil}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker(core.MaxWaiters(1))
+				holder := take(t, background, l, "k")
+				first := start(background, l, "k", opts[0]...)
+				waits(t, first)
+				ctx, cancel := context.WithCancel(background)
+				second := start(ctx, l, "k", opts[1]...)
+				synctest.Wait()
+				if len(second) == 0 {
+					t.Error("two calls wait for one key")
+				}
+				cancel()
+				<-second
+				unlock(t, holder)
+				unlock(t, (<-first).lock)
+			})
+		})
+	}
 }
 
 func TestRetryAfter(t *testing.T) {

@@ -82,7 +82,7 @@ func (q *Queues[R, L, E]) Join(lock, owner string, request R, max *int) (w *Wait
 	for own != nil && own.owner != owner {
 		own = own.next
 	}
-	if max != nil && (own != nil || owner != "") && q.waiting(lock) >= *max {
+	if max != nil && q.byLock[lock] != nil && q.waiting(lock) >= *max {
 		return nil, q.byLock[lock].known.Taken
 	}
 	if own != nil {
