@@ -3,8 +3,10 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -133,17 +135,32 @@ func TestOuterUnlockedWhenACallHasFoundIt(t *testing.T) {
 // Another Locker enters by what Redis knows.
 // Taken out, its call gets ErrLost.
 func TestEntryOfAnotherLockerThatArrivesAfterTheUnlock(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		l, other := s.locker(), s.locker()
-		outer := take(t, background, l, "k")
-		s.fail(acquire, lateRequest(time.Second))
-		done := start(context.WithoutCancel(outer.Context()), other, "k")
-		unlock(t, outer)
-		o := <-done
-		if o.err != nil {
-			t.Fatal(o.err)
-		}
-		unlock(t, o.lock)
-		s.isFree("k")
-	})
+	for name, keys := range map[string][]string{"Lock": nil, "LockAll of one": {"k"}, "LockAll": {"j", "k", "m"}, "LockAll that waits": {"busy", "k"}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l, other := s.locker(), s.locker()
+				if slices.Contains(keys, "busy") {
+					busy := take(t, background, l, "busy")
+					time.AfterFunc(time.Second/2, func() { unlock(t, busy) })
+				}
+				outer := take(t, background, l, "k")
+				ctx := context.WithoutCancel(outer.Context())
+				s.fail(acquire, lateRequest(time.Second))
+				done := make(chan error, 1)
+				go func() {
+					if keys == nil {
+						k, err := other.Lock(ctx, "k")
+						done <- cmp.Or(err, k.Unlock(background))
+						return
+					}
+					m, err := other.LockAll(ctx, keys)
+					done <- cmp.Or(err, m.Unlock(background))
+				}()
+				synctest.Wait()
+				unlock(t, outer)
+				wantErr(t, <-done)
+				s.isFree("k")
+			})
+		})
+	}
 }

@@ -128,10 +128,8 @@ func (a *Acquirer) Lock(ctx context.Context, key string, given *option.Settings)
 		return nil, c.gaveUp()
 	}
 	h, err := c.waitCheckingDeadlock()
-	if a.errors.IsLost(err) && c.outer != nil {
-		if enters, loss := c.outer.EnterElsewhere(); !enters && loss == nil {
-			return a.Lock(ctx, key, given) // that was unlocked meanwhile
-		}
+	if c.isOuterUnlocked(err) {
+		return a.Lock(ctx, key, given)
 	}
 	return h, err
 }

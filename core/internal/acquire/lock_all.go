@@ -213,6 +213,10 @@ func (m *multiRequest) askRedis(missing []*request) (first *request, err error) 
 		switch {
 		case h != nil:
 			m.locks = append(m.locks, h)
+		case c.isOuterUnlocked(failure):
+			if c.forgetOuter(); first == nil {
+				first, err = c, store.ErrWithheld
+			}
 		case first != nil:
 		case isBusy && c.settings.Waits():
 			first = c
@@ -246,6 +250,10 @@ func (m *multiRequest) waitFor(c *request) error {
 		close(gone)
 	})
 	h, err := c.waitCheckingDeadlock()
+	if c.isOuterUnlocked(err) {
+		c.forgetOuter()
+		h, err = c.waitCheckingDeadlock()
+	}
 	if !tooLong.Stop() {
 		<-gone
 		m.locks = m.locks[:m.kept]

@@ -15,9 +15,21 @@ func (c *request) reenterHeld() (*lease.Handle, error) {
 		if err != errUnlocked {
 			return h, err
 		}
-		c.spec, c.outer = specOf(c.ctx, c.name, c.settings), nil // so the context does not hold it
+		c.forgetOuter()
 	}
 }
+
+// isOuterUnlocked says that a call has failed because the lock of another Locker that it was to enter was unlocked meanwhile.
+func (c *request) isOuterUnlocked(err error) bool {
+	if c.outer == nil || !c.acquirer.errors.IsLost(err) {
+		return false
+	}
+	enters, loss := c.outer.EnterElsewhere()
+	return !enters && loss == nil
+}
+
+// forgetOuter is called when the context does not hold the lock any more: the call takes it as any other.
+func (c *request) forgetOuter() { c.spec, c.outer = specOf(c.ctx, c.name, c.settings), nil }
 
 // errUnlocked is why a call has not entered a lock: it was unlocked meanwhile.
 var errUnlocked = errors.New("the lock was unlocked meanwhile")
