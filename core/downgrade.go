@@ -13,5 +13,6 @@ import "context"
 // is being handed over; a lock of [NewQuorum] cannot be shared. It fails with [ErrLost] and [ErrMaxHold] as [Lock.Refresh] does.
 //
 // It asks Redis, at most for [Timeout] or until ctx ends. After [ErrUnavailable], or the context's error, others may share the lock:
-// the handle counts as a sharer, and the watchdog asks again until Redis has answered, as another Downgrade does.
+// the handle counts as a sharer, and the watchdog asks again until Redis has answered. So does another Downgrade; a fixed lease has no
+// watchdog.
 func (k *Lock) Downgrade(ctx context.Context) error { return k.handle.Downgrade(ctx) }

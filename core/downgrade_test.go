@@ -97,7 +97,11 @@ func TestDowngrade(t *testing.T) {
 				behind := start(background, c, "k", core.Shared())
 				began := time.Now()
 				downgrade(t, k)
-				downgrade(t, k) // it counts once
+				asked := len(s.commands("downgrade"))
+				downgrade(t, k) // there is nothing to do
+				if n := len(s.commands("downgrade")); n != asked {
+					t.Errorf("%d commands for the second one", n-asked)
+				}
 				for _, done := range readers {
 					o := <-done
 					if o.err != nil {

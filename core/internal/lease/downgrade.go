@@ -60,9 +60,9 @@ func (h *Handle) beginDowngrade() (*store.Renew, error) {
 	switch {
 	case h.reentry:
 		why = "it was entered, which is up to the outer handle"
-	case s.downgrade != exclusive:
-	case s.Form == store.Shared:
+	case s.downgrade == downgraded, s.downgrade == exclusive && s.Form == store.Shared:
 		return nil, nil
+	case s.downgrade != exclusive:
 	case s.Form.NeedsPermit():
 		why = "it is a permit"
 	case s.Attempt > 0:
@@ -85,10 +85,11 @@ func (h *Handle) beginDowngrade() (*store.Renew, error) {
 	case asked:
 		s.downgrade = unsettled // nobody can know what is true when one of two is refused
 	}
-	s.refreshed = true
 	asks := s.renewal()
 	if s.Fixed {
 		asks.Lease = 0
+	} else {
+		s.refreshed = true
 	}
 	return &asks, nil
 }

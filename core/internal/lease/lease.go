@@ -26,7 +26,7 @@ type lease struct {
 	life           life.Life
 	due            schedule.Time // when the scheduler calls Due, as it was told; 0: not at all
 	renewals       uint32        // confirmed
-	refreshed      bool          // by a user: Redis may have it for longer than is known here
+	refreshed      bool          // not by the watchdog: Redis may have it for longer than is known here
 	entered        bool          // once more
 	work           store.Work    // what its holder has said of it
 	downgrade      downgrade
