@@ -58,8 +58,16 @@ func (t *trial) close() {
 	_ = t.db.Close()
 }
 
-// forgetLocks has Redis forget all that it knows of this trial, as after a failover that lost it.
+// forgetLocks has Redis forget all that it knows of this trial, as after a failover that lost it. That takes more time than a step of
+// the clock of Redis, from which the next token is: an embedded Redis has steps of milliseconds.
 func (t *trial) forgetLocks(ctx context.Context) error {
+	began, err := t.client.Time(ctx).Result()
+	for now := began; err == nil && !now.After(began); {
+		now, err = t.client.Time(ctx).Result()
+	}
+	if err != nil {
+		return err
+	}
 	keys := t.client.Scan(ctx, 0, t.prefix+"*", 1000).Iterator()
 	for keys.Next(ctx) {
 		if err := t.client.Del(ctx, keys.Val()).Err(); err != nil {
