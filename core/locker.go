@@ -51,19 +51,17 @@ func (l *Locker) loaded(load conn.Load) {
 	if l.observers.list == nil && load.For == 0 && !load.Overloaded {
 		return
 	}
-	l.requests.Start(func() {
-		ctx := context.Background()
-		args := []any{"server", load.Server, "window", load.Window, "answer", load.Answer.Round(time.Millisecond), "waiting", load.Waiting}
-		switch {
-		case load.Overloaded && load.For == 0:
-			l.acquirer.Warn(ctx, "redis is asked for more than it can do; calls are refused", args...)
-		case !load.Overloaded && load.For > 0:
-			l.acquirer.Warn(ctx, "redis keeps up again", append(args, "after", load.For.Round(time.Millisecond))...)
-		}
-		l.observers.notify(ctx, Event{Kind: EventLoad, Load: &Load{
-			Server: load.Server, Window: load.Window, Answer: load.Answer, Waiting: load.Waiting, Shed: load.Shed, Overloaded: load.Overloaded,
-		}})
-	})
+	ctx := context.Background()
+	args := []any{"server", load.Server, "window", load.Window, "answer", load.Answer.Round(time.Millisecond), "waiting", load.Waiting}
+	switch {
+	case load.Overloaded && load.For == 0:
+		l.acquirer.Warn(ctx, "redis is asked for more than it can do; calls are refused", args...)
+	case !load.Overloaded && load.For > 0:
+		l.acquirer.Warn(ctx, "redis keeps up again", append(args, "after", load.For.Round(time.Millisecond))...)
+	}
+	l.observers.notify(ctx, Event{Kind: EventLoad, Load: &Load{
+		Server: load.Server, Window: load.Window, Answer: load.Answer, Waiting: load.Waiting, Shed: load.Shed, Overloaded: load.Overloaded,
+	}})
 }
 
 // logger is who gets the lines of a Locker, of none as well.

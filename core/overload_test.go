@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -223,5 +225,68 @@ func TestHeldLocksOutliveOverload(t *testing.T) {
 			t.Errorf("%d of %d locks were lost", n, len(held))
 		}
 		unlock(t, held...)
+	})
+}
+
+// Releases that Unlock has given up in an outage are in nobody's way when it is over. Taken out, each of them has a probe of the server
+// of its own, one after the other, and until then all calls fail.
+func TestReleasesOfAnOutageHoldUpNobody(t *testing.T) {
+	const releases = 100
+	bubble(t, func(t *testing.T, s *embedded) {
+		client := redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial, PoolSize: releases, ReadTimeout: -1, WriteTimeout: -1})
+		l, err := core.New(client, core.Logger(slog.New(slog.DiscardHandler)), core.Lease(5*time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = client.Close() // what hangs does so for ever
+			_ = l.Close(background)
+		}()
+		locks := make([]*core.Lock, releases)
+		for i := range locks {
+			locks[i] = take(t, background, l, fmt.Sprint("k", i))
+		}
+		s.failAll(hang, release, acquire, renew)
+		var all sync.WaitGroup
+		for _, k := range locks {
+			all.Go(func() { _ = k.Unlock(background) })
+			time.Sleep(10 * time.Millisecond)
+		}
+		all.Wait()
+		s.heal()
+		for began := time.Now(); ; {
+			if k, err := l.TryLock(background, "new"); err == nil {
+				unlock(t, k)
+				break
+			}
+			if time.Since(began) > 10*time.Second {
+				t.Fatal("no call has got a lock for 10 s")
+			}
+		}
+	})
+}
+
+// Taken out, the second call is told that Redis is asked for more than it can do.
+func TestOutageOfAQuorumIsNoOverload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		servers := []*embedded{newEmbedded(t), newEmbedded(t), newEmbedded(t)}
+		l := quorumOf(t, servers)
+		for range 20 {
+			unlock(t, take(t, background, l, "k"))
+		}
+		for _, s := range servers {
+			s.failAll(hang, acquire)
+		}
+		first := start(background, l, "a")
+		time.Sleep(300 * time.Millisecond)
+		_, err := l.TryLock(background, "b")
+		wantErr(t, err, core.ErrUnavailable)
+		wantNot(t, err, core.ErrOverloaded)
+		for _, s := range servers {
+			s.heal()
+		}
+		if o := <-first; o.err == nil {
+			unlock(t, o.lock)
+		}
 	})
 }

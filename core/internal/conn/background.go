@@ -134,6 +134,7 @@ func (p *pipeline) stop() {
 
 // Stop ends what is repeated, and what is told of the load.
 func (s *Server) Stop() {
+	s.isStopped.Store(true)
 	s.pipelines.Range(func(_, p any) bool {
 		for _, p := range []*pipeline{p.(*pipeline), p.(*pipeline).replicated} {
 			p.stop()

@@ -91,3 +91,15 @@ func TestStopWhileAFlushBegins(t *testing.T) {
 		t.Errorf("told %d times", told)
 	}
 }
+
+// A node that a cluster has since Stop repeats nothing, either.
+func TestNothingIsRepeatedAfterStop(t *testing.T) {
+	client := redis.NewClient(&redis.Options{})
+	t.Cleanup(func() { _ = client.Close() })
+	server := New(client, Config{Timeout: time.Hour, Workers: noWorkers{}})
+	server.Stop()
+	p := server.pipelineTo(client)
+	if p.repeat(&Queued{}); len(p.background.waiting) > 0 || !p.replicated.background.isStopped {
+		t.Error("a command is repeated")
+	}
+}

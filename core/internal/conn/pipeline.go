@@ -73,6 +73,10 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	p.replicated = s.newPipeline(client, math.MaxInt, p.probe)
 	p.replicated.replicated = p.replicated
 	kept, present := s.pipelines.LoadOrStore(client, p)
+	if s.isStopped.Load() {
+		p.stop()
+		p.replicated.stop()
+	}
 	if !present && isSingle && client == s.client && s.WaitsForReplicas() {
 		s.config.Workers.Start(func() { s.compareClocks(single) })
 	}

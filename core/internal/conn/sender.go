@@ -46,14 +46,15 @@ func (p *pipeline) takeWaiting(sent []*Queued, t trip) ([]*Queued, trip) {
 	case p.waiting.size() > room:
 		p.waiting.shed(now, &p.window, p.meter.refuse)
 	}
-	if !p.tryGoOn(room) {
-		p.spare = sent[:0]
-		return nil, trip{}
-	}
 	if sent == nil {
 		sent, p.spare = p.spare, nil
 	}
 	sent = p.waiting.take(sent[:0], min(room, maxPipeline))
+	if len(sent) == 0 {
+		p.inFlight--
+		p.spare = sent
+		return nil, trip{}
+	}
 	if p.waiting.size() > 0 {
 		p.stalled.Reset(p.stallTime(room - len(sent)))
 	} else {

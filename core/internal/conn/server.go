@@ -31,6 +31,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -63,7 +64,8 @@ type Workers interface {
 type Server struct {
 	client    redis.UniversalClient
 	config    Config
-	pipelines sync.Map  // by client
+	pipelines sync.Map // by client
+	isStopped atomic.Bool
 	slots     sync.Pool // holds each [*waitSlot] that nobody uses
 	topology  topology
 	silence   silence

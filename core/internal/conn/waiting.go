@@ -32,16 +32,29 @@ func (w *waiting) remove(q *Queued) bool {
 	return false
 }
 
-// take moves n commands into qs, or all.
+// take moves n commands into qs, which is empty, or all. It drops those on its way for which nobody waits any more: they are not to
+// have the place of another.
 func (w *waiting) take(qs []*Queued, n int) []*Queued {
-	first := min(n, len(w.urgent))
-	qs = append(qs, w.urgent[:first]...)
-	w.urgent = slices.Delete(w.urgent, 0, first)
-	from := max(0, len(w.others)-(n-first))
-	qs = append(qs, w.others[from:]...)
+	seen := 0
+	for ; seen < len(w.urgent) && len(qs) < n; seen++ {
+		qs = appendAwaited(qs, w.urgent[seen])
+	}
+	w.urgent = slices.Delete(w.urgent, 0, seen)
+	first, from := len(qs), len(w.others)
+	for ; from > 0 && len(qs) < n; from-- {
+		qs = appendAwaited(qs, w.others[from-1])
+	}
+	slices.Reverse(qs[first:]) // in their order
 	clear(w.others[from:])
 	w.others = w.others[:from]
 	return qs
+}
+
+func appendAwaited(qs []*Queued, q *Queued) []*Queued {
+	if q.dispatch.is(abandoned) {
+		return qs
+	}
+	return append(qs, q)
 }
 
 // shed drops those for which nobody waits any more, and refuses those that would be answered too late, the oldest first.

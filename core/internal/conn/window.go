@@ -27,6 +27,9 @@ const (
 	fartherPart      = 64
 	fartherPartAlone = 4 // where nothing else was in flight
 	fartherAfter     = 100 * time.Millisecond
+	// leastFor is for how long the window is at its least before the distance may be any: it is not this process that is too much
+	// for the server then.
+	leastFor = 10 * time.Second
 )
 
 // window bounds the commands in flight to a server, so that they do not queue there for longer than their callers wait. It is
@@ -44,6 +47,7 @@ type window struct {
 	usual     time.Duration // how long an answer takes lately
 	distance  time.Duration // how long one takes from a server that is not busy
 	farther   time.Time     // when the distance has last grown
+	least     time.Time     // since when the window is at its least; zero: it is not
 	wasPrompt bool          // the last answer was
 	isSilent  bool          // the last round trip had no answer, or there was none yet
 }
@@ -96,6 +100,11 @@ func (w *window) isLate(now time.Time, by time.Duration) bool {
 	return !w.timed.IsZero() && now.Sub(w.timed) > w.distance+by
 }
 
+// isMute says that no answer comes from the server, however little it is asked.
+func (w *window) isMute(now time.Time) bool {
+	return w.isSilent || int(w.limit) > w.inFlight && w.isLate(now, w.late)
+}
+
 // prompt is by how much longer than the distance a prompt answer may take.
 func (w *window) prompt() time.Duration { return w.late / promptPart }
 
@@ -133,7 +142,12 @@ func (w *window) end(t trip) {
 	}
 	w.usual = max(t.took, w.usual+(t.took-w.usual)/usualPart)
 	queued := t.took - w.distance
-	switch w.isSilent, w.wasPrompt = t.ending == endedLate, t.ending == endedByAnswer && queued <= w.prompt(); {
+	if w.wasPrompt = t.ending == endedByAnswer && queued <= w.prompt(); t.ending == endedByAnswer {
+		w.isSilent = false
+	} else if queued > w.late { // else its caller was in a hurry
+		w.isSilent = true
+	}
+	switch {
 	case queued > w.late && !t.sent.After(w.shrunk):
 	case queued > w.late:
 		share := lateShare
@@ -154,6 +168,11 @@ func (w *window) end(t trip) {
 	default:
 		w.limit += float64(t.commands) / w.limit
 	}
+	if w.limit > 1 {
+		w.least = time.Time{}
+	} else if w.least.IsZero() {
+		w.least = now
+	}
 }
 
 // noteDistance notes how long a round trip took. The shortest of many counts: others are long because the machine is busy, or
@@ -167,7 +186,11 @@ func (w *window) noteDistance(now time.Time, took time.Duration, isAlone bool) {
 	case w.distance == 0, took < w.distance:
 		w.distance = took
 	case now.Sub(w.farther) > fartherAfter:
-		w.distance, w.farther = min(took, w.distance+w.distance/part, max(w.distance, w.late)), now
+		most := max(w.distance, w.late)
+		if !w.least.IsZero() && now.Sub(w.least) > leastFor {
+			most = took
+		}
+		w.distance, w.farther = min(took, w.distance+w.distance/part, most), now
 	}
 }
 

@@ -146,6 +146,37 @@ func TestWhatGoesNowhereTakesNoRoom(t *testing.T) {
 
 // The distance is what the quickest answer takes. It follows a server that is farther away now, but not to where each answer
 // of an overloaded one would seem prompt.
+// Where it is farther than that the window opens, too. Taken out, one command is in flight until the process ends.
+func TestWindowOpensForAServerThatIsFarAway(t *testing.T) {
+	w, now := newWindow(50*time.Millisecond), testStart
+	for range 100 {
+		step(&w, &now, time.Millisecond)
+	}
+	for moved := now; now.Sub(moved) < leastFor+5*time.Second; {
+		step(&w, &now, 110*time.Millisecond)
+	}
+	if n := step(&w, &now, 110*time.Millisecond); n < 8 {
+		t.Errorf("15 s after the move %d go together", n)
+	}
+}
+
+// A caller in a hurry says nothing of the server.
+func TestHasteIsNoSilence(t *testing.T) {
+	w, now := newWindow(testLate), testStart
+	step(&w, &now, time.Millisecond)
+	hurry := w.begin(now, 1)
+	hurry.sent = now
+	w.end(hurry.after(time.Millisecond/2, endedLate))
+	if w.isSilent {
+		t.Error("the server is silent")
+	}
+	late := w.begin(now, 1)
+	late.sent = now
+	if w.end(late.after(testLate+2*time.Millisecond, endedLate)); !w.isSilent {
+		t.Error("the server is not silent")
+	}
+}
+
 func TestDistanceFollowsTheServer(t *testing.T) {
 	w, _ := windowWith(0)
 	now := testStart
@@ -203,6 +234,26 @@ func TestUrgentCommandsGoFirstAndThenTheNewest(t *testing.T) {
 	}
 	if rest := w.take(nil, 9); len(rest) != 2 || rest[0] != old || rest[1] != older { // in their order
 		t.Errorf("%d were left", len(rest))
+	}
+}
+
+// Taken out, a server that answers again stays without commands for as long as it takes to probe it with all that were given up.
+func TestProbesAreForCommandsThatAreAwaited(t *testing.T) {
+	for _, urgent := range []bool{true, false} {
+		p := idlePipeline(t, Config{})
+		p.window.begin(time.Now(), windowAtFirst) // there is no room
+		lives := queued(urgent, testStart)
+		qs := []*Queued{queued(urgent, testStart), queued(urgent, testStart), lives, queued(urgent, testStart)}
+		for _, q := range qs {
+			if q.dispatch.pipeline = p; q != lives {
+				q.dispatch.abandon()
+			}
+		}
+		p.waiting.add(qs)
+		p.sendStalled()
+		if got, _ := p.takeWaiting(nil, trip{}); len(got) != 1 || got[0] != lives {
+			t.Errorf("urgent %v: %d were taken, %d wait", urgent, len(got), p.waiting.size())
+		}
 	}
 }
 
