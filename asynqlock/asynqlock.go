@@ -35,8 +35,9 @@ const (
 	// Redis has the task that waits as a parked lock, whose key is "KeepOne=", the type, ":" and the key; Observers hear of it
 	// under the name KeepOne, and of no refusal of the task. If that task is deleted, or archived without a run, others are
 	// dropped for five minutes more while the key is busy. Nobody is dropped because of a task on its last attempt, which asynq
-	// archives, nor because of one whose [asynq.Deadline] comes before its own. If Redis loses that lock, one more task waits, and
-	// runs; if it is back while its task runs, the handler runs once more. While it is unknown who waits, no task is dropped, but retried.
+	// archives, nor because of one whose [asynq.Deadline] comes before its own: give a task no [asynq.Timeout] beside that, for asynq
+	// tells only which of them is over first. If Redis loses that lock, one more task waits, and runs; if it is back while its task runs,
+	// the handler runs once more. While it is unknown who waits, no task is dropped, but retried.
 	//
 	// A worker may stand still, and go on when another one has done its task. So that it does not wait with that, a task
 	// that asynq has retried leaves a dedup window of an hour when it runs or is dropped, whose key is "KeepOne=" and the

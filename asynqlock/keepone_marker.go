@@ -60,7 +60,7 @@ func markerOf(ctx context.Context, locker *core.Locker, t *asynq.Task, key strin
 		name = keyfunc.Key("KeepOne", hex.EncodeToString(sum[:]))
 	}
 	m := marker{locker: locker, key: name, task: ownerPrefixOf(ctx)}
-	// asynq has a Deadline in whole seconds. It adds a Timeout to the time at which the task begins, anew each time.
+	// asynq has a Deadline in whole seconds, and a Timeout beside one. It adds a Timeout alone to the time at which the task begins.
 	if deadline, limited := ctx.Deadline(); limited && deadline.Nanosecond() == 0 {
 		m.until = deadline
 	}
