@@ -213,6 +213,29 @@ func TestEntryThatIsGivenUpBeforeTheChoice(t *testing.T) {
 	})
 }
 
+// A process may stand still between the message of a grant and the goroutine that takes it. Taken out, a call without a Wait fails then.
+func TestCallThatIsGivenALockTooLateWaitsOn(t *testing.T) {
+	unconnected(t, func(t *testing.T, a *Acquirer) {
+		c := &request{acquirer: a, spec: specOf(t.Context(), store.NewName("lock:", "k"), usual)}
+		lock := c.name.Lock()
+		w, _ := a.queues.Join(lock, "", &c.spec, nil)
+		w.Wait(t.Context(), nil, time.Time{}, nil) // the first one asks at once
+		w.Busy(waitqueue.Taken{}, nil)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := c.waitInQueue(w)
+			ended <- err
+		}()
+		synctest.Wait()
+		chosen := a.queues.Choose(lock, a.queues.Find(lock)[0], func(*entry) bool { return true })
+		chosen.Give(lease.Grant{Acquisition: lease.Acquisition{Name: c.name}, Times: life.Times{Ends: schedule.Now() - 1}})
+		given := time.Now()
+		if err := <-ended; err != errUnavailable || time.Since(given) == 0 {
+			t.Errorf("%v after %v: it has not asked Redis, which is nowhere", err, time.Since(given))
+		}
+	})
+}
+
 // Without releases under way, calls look nothing up.
 func TestGivingUpNothing(t *testing.T) {
 	var g pendingReleases

@@ -125,7 +125,10 @@ func (c *request) waitInQueue(w *waiter) (*lease.Handle, error) {
 		switch r.Reason {
 		case waitqueue.AskRedis:
 		case waitqueue.LockGiven:
-			return queued.granted(r.Lock)
+			if h, err := queued.granted(r.Lock); err != errTooLate {
+				return h, err
+			}
+			w.Decline()
 		case waitqueue.Refused:
 			if busy, inWindow := r.Err.(*store.Busy); inWindow {
 				return nil, c.refuse(notWaiting, takenOf(busy))
@@ -168,11 +171,17 @@ func (c *queuedRequest) pollDelay(known waitqueue.Known) time.Duration {
 	return delay
 }
 
-// granted takes a lock that the call was given in memory.
+// errTooLate is why a lock is not taken that was given: its lease is over, for this process has stood still.
+var errTooLate = errors.New("it was given too late")
+
+// granted takes a lock that the call was given in memory. With errTooLate the call goes on waiting.
 func (c *queuedRequest) granted(g lease.Grant) (*lease.Handle, error) {
 	h, err := c.grantedInMemory(g)
-	if err != nil {
+	switch {
+	case err != nil && c.acquirer.IsClosing():
 		return nil, c.leaveWith(err)
+	case err != nil:
+		return nil, errTooLate
 	}
 	c.acquired(h)
 	if c.ctx.Err() != nil {

@@ -85,6 +85,14 @@ func (w *Waiter[R, L, E]) Give(lock L) {
 	w.wake()
 }
 
+// Decline has a call that was given a lock ask Redis for it, for that lock is of no use any more.
+func (w *Waiter[R, L, E]) Decline() {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	var none L
+	w.stage, w.lock = asking, none
+}
+
 // Entry returns the entry by which the head waits in Redis. It outlives the call: the next head
 // takes it over. renew decides what it is, by the call and the entry so far.
 func (w *Waiter[R, L, E]) Entry(renew func(R, E) E) E {
