@@ -38,7 +38,7 @@ var ofOverload = map[string]bool{"Shed calls": true, "Overloaded": true}
 var alarmed = []string{
 	"LockLost firing", "LockRedisFails pending", "LockRedisOverloaded inactive", "LockRedisSlow pending",
 	"LockRenewalsFail pending", "LockOverdue firing",
-	"LockHeldLong inactive", "LockDropsTasks inactive", // which take ten minutes
+	"LockHeldLong inactive", "LockDropsTasks inactive", "LockProcessSilent inactive", // which take longer
 	"LockPolls pending", "LockReleasesUnconfirmed firing", "LockWaitsInVain pending",
 	"LockContention pending", "LockWaits pending", "LockSetup inactive",
 }

@@ -40,8 +40,11 @@ func pipelines(client redis.UniversalClient) func() (pipe redis.Pipeliner, done 
 	if !ok || single.PoolStats().PipelineStats == nil || single.Options().StreamingCredentialsProvider != nil {
 		return func() (redis.Pipeliner, func()) { return client.Pipeline(), func() {} }
 	}
+	o := single.Options()
 	return func() (redis.Pipeliner, func()) {
-		conn := single.Conn()
+		own := single.WithTimeout(o.ReadTimeout) // whoever dials may change the options, and a Conn has no lock in common with its client
+		own.Options().WriteTimeout = o.WriteTimeout
+		conn := own.Conn()
 		return conn.Pipeline(), func() { _ = conn.Close() }
 	}
 }
