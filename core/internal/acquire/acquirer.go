@@ -1,9 +1,7 @@
 package acquire
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/core/internal/lease"
@@ -59,40 +57,3 @@ func (a *Acquirer) Name(key string) (store.Name, error) {
 	}
 	return store.NewName(a.prefix, key), nil
 }
-
-// request is one call that wants a lock.
-type request struct {
-	spec
-	acquirer *Acquirer
-	outer    *lease.Handle // of another Locker, which the context holds already; nil: it holds none
-	group    *lease.Group
-	memory   *lease.Memory // of that for several locks, which have one owner; nil: no other lock has it
-	nested   *nestedWait   // while it waits; nil: its context holds nothing
-}
-
-// gaveUp makes the error for a call whose context has ended first.
-func (c *request) gaveUp() error {
-	return c.acquirer.errors.GaveUp(c.ctx, c.name.Key(), c.settings.Form.NeedsPermit())
-}
-
-// nestedWait is a call that wants a lock while its context holds others. In a wait-for cycle each
-// call is such a call, so the others need not be known.
-type nestedWait struct {
-	schedule.Entry
-	call  *request
-	holds []*lease.Handle // innermost first
-}
-
-// keys are those that the context holds, innermost first.
-func (n *nestedWait) keys() []string {
-	var keys []string
-	for _, h := range n.holds {
-		if !slices.Contains(keys, h.Acquired().Name.Key()) {
-			keys = append(keys, h.Acquired().Name.Key())
-		}
-	}
-	return keys
-}
-
-// errNotEntered is why a call has entered no lock: its context holds none of that name by its Locker.
-var errNotEntered = errors.New("the context does not hold the lock by this Locker")

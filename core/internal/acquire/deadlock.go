@@ -13,6 +13,25 @@ import (
 // slowInner is how long an inner call waits before the log has a warning.
 const slowInner = 5 * time.Second
 
+// nestedWait is a call that wants a lock while its context holds others. In a wait-for cycle each
+// call is such a call, so the others need not be known.
+type nestedWait struct {
+	schedule.Entry
+	call  *request
+	holds []*lease.Handle // innermost first
+}
+
+// keys are those that the context holds, innermost first.
+func (n *nestedWait) keys() []string {
+	var keys []string
+	for _, h := range n.holds {
+		if !slices.Contains(keys, h.Acquired().Name.Key()) {
+			keys = append(keys, h.Acquired().Name.Key())
+		}
+	}
+	return keys
+}
+
 // asNestedWait returns the call as one of a context that holds locks, nil if it holds none. What LockAll
 // has taken so far it gives back by itself.
 func (c *request) asNestedWait() *nestedWait {

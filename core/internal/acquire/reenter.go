@@ -31,6 +31,9 @@ func (c *request) isOuterUnlocked(err error) bool {
 // forgetOuter is called when the context does not hold the lock any more: the call takes it as any other.
 func (c *request) forgetOuter() { c.spec, c.outer = specOf(c.ctx, c.name, c.settings), nil }
 
+// errNotEntered is why a call has entered no lock: its context holds none of that name by its Locker.
+var errNotEntered = errors.New("the context does not hold the lock by this Locker")
+
 // errUnlocked is why a call has not entered a lock: it was unlocked meanwhile.
 var errUnlocked = errors.New("the lock was unlocked meanwhile")
 

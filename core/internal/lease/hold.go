@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/option"
@@ -125,32 +124,6 @@ func (h *Handle) ShareOwner() string {
 	s.ownerKnown = true
 	return s.Owner
 }
-
-// Fail notes what became of the work; a worse one stays.
-func (h *Handle) Fail(work store.Work) {
-	s := h.lease
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.work = max(s.work, work)
-}
-
-func (h *Handle) hasFailed() bool {
-	s := h.lease
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.work != store.Done
-}
-
-// Window is the dedup window that a success leaves; 0: none, for its holder has said that it failed.
-func (h *Handle) Window() time.Duration {
-	if h.hasFailed() {
-		return 0
-	}
-	return h.lease.Window
-}
-
-// MayLeaveWindow says that the work has not failed so far, and the lease is not lost.
-func (h *Handle) MayLeaveWindow() bool { return !h.hasFailed() && h.lease.check() == nil }
 
 // Attempt is the number of that at an idempotent request for which the lock was taken; 0: it is for none, or was entered.
 func (h *Handle) Attempt() int {

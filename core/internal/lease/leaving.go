@@ -33,6 +33,32 @@ func (h *Handle) Release(ctx context.Context, work store.Work, mode option.Relea
 	return h.lease.registry.releaser.Release(ctx, h, work, mode)
 }
 
+// Fail notes what became of the work; a worse one stays.
+func (h *Handle) Fail(work store.Work) {
+	s := h.lease
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.work = max(s.work, work)
+}
+
+func (h *Handle) hasFailed() bool {
+	s := h.lease
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.work != store.Done
+}
+
+// Window is the dedup window that a success leaves; 0: none, for its holder has said that it failed.
+func (h *Handle) Window() time.Duration {
+	if h.hasFailed() {
+		return 0
+	}
+	return h.lease.Window
+}
+
+// MayLeaveWindow says that the work has not failed so far, and the lease is not lost.
+func (h *Handle) MayLeaveWindow() bool { return !h.hasFailed() && h.lease.check() == nil }
+
 // EndContext ends the context of the handle, for a cause, or for none.
 func (h *Handle) EndContext(cause error) { h.under.end(cause) }
 
