@@ -30,7 +30,7 @@ func (c *compensation) Due(schedule.Time) {
 	c.Send(c)
 }
 
-func (c *compensation) Answered(_ store.Released, err error) {
+func (c *compensation) ReleaseAnswered(_ store.Released, err error) {
 	a := c.acquirer
 	switch {
 	case err == nil:

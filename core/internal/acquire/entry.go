@@ -59,3 +59,10 @@ func (q *entry) releaseAnswered(clock store.Clock) {
 	q.releases--
 	q.clock = clock
 }
+
+// releaseWithdrawn takes such a release back, which was not sent.
+func (q *entry) releaseWithdrawn() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.releases--
+}

@@ -29,7 +29,7 @@ func (c *request) grantedByAnswer(claim *store.Claim, r store.Grant) (h *lease.H
 	if c.ctx.Err() != nil {
 		err = c.gaveUp()
 	} else {
-		h, err = c.newHandle(g, !c.owner().IsSimple() || r.Form.Stays(), !r.Outermost)
+		h, err = c.newHandle(g, lease.Conditions{OwnerKnown: !c.owner().IsSimple() || r.Form.Stays(), Outer: c.outerOf(r)})
 	}
 	if err != nil {
 		claim.GiveBack(r.Terms.Lease)
@@ -40,7 +40,7 @@ func (c *request) grantedByAnswer(claim *store.Claim, r store.Grant) (h *lease.H
 
 // grantedInMemory makes the lock that the call was given, unless it comes too late.
 func (c *request) grantedInMemory(g lease.Grant) (*lease.Handle, error) {
-	h, err := c.newHandle(g, false, false)
+	h, err := c.newHandle(g, lease.Conditions{})
 	if err != nil {
 		h.Compensate()
 		return nil, err
@@ -48,13 +48,17 @@ func (c *request) grantedInMemory(g lease.Grant) (*lease.Handle, error) {
 	return h, nil
 }
 
-// newHandle makes the lease of a lock that the call has got just now, with its first handle. Others may know the owner, and the context
-// may have another handle of the same lock.
-func (c *request) newHandle(g lease.Grant, ownerKnown, entered bool) (*lease.Handle, error) {
-	how := lease.Conditions{MaxHold: c.settings.MaxHold, MayLast: c.settings.MayLast, OwnerKnown: ownerKnown, Group: c.group, Memory: c.memory}
-	if entered {
-		how.Outer = c.outer
+// outerOf is the handle of another Locker whose lock was entered, if there is one.
+func (c *request) outerOf(granted store.Grant) *lease.Handle {
+	if granted.Outermost {
+		return nil
 	}
+	return c.outer
+}
+
+// newHandle makes the lease of a lock that the call has got just now, with its first handle, on those conditions and those of the call.
+func (c *request) newHandle(g lease.Grant, how lease.Conditions) (*lease.Handle, error) {
+	how.MaxHold, how.MayLast, how.Group, how.Memory = c.settings.MaxHold, c.settings.MayLast, c.group, c.memory
 	c.memory = nil
 	return lease.New(c.ctx, &c.acquirer.Registry, g, how)
 }
@@ -63,9 +67,8 @@ func (c *request) newHandle(g lease.Grant, ownerKnown, entered bool) (*lease.Han
 // once. The lock then lasts for [store.GrantLease] only, so that it is not lost for long on a process that is dead or hangs;
 // the holder renews it to its own lease.
 
-// renewGrantAfter spares the renewal of a granted lock to those that are done with it by then: it is twice what a
-// process keeps a lock that it hands off to calls of its own.
-const renewGrantAfter = 20 * time.Millisecond
+// renewGrantAfter spares the renewal of a granted lock to those that are done with it by then, also by hand-offs in memory.
+const renewGrantAfter = 2 * lease.HandOffFor
 
 // clockDrift is more than the clocks of Redis and of this machine part within a second.
 const clockDrift = 2 * time.Millisecond

@@ -147,9 +147,12 @@ func (m *multiRequest) leftToAskAgain() time.Duration {
 // error if the call does not wait for it. What the call does not keep meanwhile it gives back.
 func (m *multiRequest) askForMissing() (first *request, err error) {
 	had := len(m.taken())
-	missing := slices.DeleteFunc(slices.Clone(m.calls), func(c *request) bool {
-		return slices.ContainsFunc(m.taken(), func(h *lease.Handle) bool { return h.Acquired().Name == c.name }) || m.reclaims(c)
-	})
+	missing := make([]*request, 0, len(m.calls))
+	for _, c := range m.calls {
+		if !m.has(c) && !m.reclaims(c) {
+			missing = append(missing, c)
+		}
+	}
 	if len(missing) == 0 {
 		// it has all
 	} else if first = missing[0]; m.under().Err() != nil {
@@ -227,6 +230,11 @@ func (m *multiRequest) askRedis(missing []*request) (first *request, err error) 
 		}
 	}
 	return first, err
+}
+
+// has says that the call has taken that lock.
+func (m *multiRequest) has(c *request) bool {
+	return slices.ContainsFunc(m.taken(), func(h *lease.Handle) bool { return h.Acquired().Name == c.name })
 }
 
 // reclaims takes a lock over that the process is about to release. It is false when there is no such lock.

@@ -134,10 +134,19 @@ func (r release) sendInBackground(work store.Work) {
 }
 
 func (u *backgroundRelease) left() lease.Leaving { return u.Leaving }
-func (u *backgroundRelease) withdraw() bool      { return u.sent.Withdraw() && u.late.Stop() }
 
-// Answered takes the answer. Without one the release is sent again, by a goroutine of its own.
-func (u *backgroundRelease) Answered(released store.Released, err error) {
+func (u *backgroundRelease) withdraw() bool {
+	if !u.sent.Withdraw() || !u.late.Stop() {
+		return false
+	}
+	if u.enqueues != nil {
+		u.enqueues.releaseWithdrawn()
+	}
+	return true
+}
+
+// ReleaseAnswered takes the answer. Without one the release is sent again, by a goroutine of its own.
+func (u *backgroundRelease) ReleaseAnswered(released store.Released, err error) {
 	switch {
 	case !u.late.Stop():
 	case err == nil:

@@ -145,8 +145,8 @@ func (c *request) waitInQueue(w *waiter) (*lease.Handle, error) {
 			queued.acquired(h)
 			return h, nil
 		}
-		if busy, ok := err.(*store.Busy); ok && !c.settings.WaitsFor(busy.Why == store.InDedupWindow) {
-			queued.leaveQueue(w.Dismiss(busy, func(other *spec, _ time.Time) bool { return !other.settings.WaitsFor(true) }))
+		if busy, ok := err.(*store.Busy); ok && busy.Why == store.InDedupWindow && c.settings.NoWindow {
+			queued.leaveQueue(w.Dismiss(busy, func(other *spec, _ time.Time) bool { return other.settings.NoWindow }))
 			return nil, c.refuse(notWaiting, takenOf(busy))
 		} else if ok {
 			queued.stillBusy(busy, asked)

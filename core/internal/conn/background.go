@@ -117,8 +117,8 @@ func (p *pipeline) resume() {
 	p.beginFlush()
 }
 
-// answered ends a pause that was for a server that is silent. mu is held.
-func (b *background) answered() {
+// serverAnswers ends a pause that was for a server that is silent. mu is held.
+func (b *background) serverAnswers() {
 	if b.isSilent && b.timer.Stop() {
 		b.timer.Reset(0)
 	}

@@ -184,6 +184,6 @@ func (p *pipeline) endTrip(t trip) {
 	p.meter.note(t.sent.Add(t.took))
 	if t.ending == endedByAnswer {
 		p.stalls, p.connects = 0, true
-		p.background.answered()
+		p.background.serverAnswers()
 	}
 }

@@ -77,8 +77,8 @@ func (r *Registry) newHandle(ctx context.Context, g Grant, c Conditions) *Handle
 }
 
 // open makes it a handle of a lease.
-func (h *Handle) open(ctx context.Context, g *Group, s *lease, id string, resends *conn.Resends) {
-	h.lease, h.id, h.resends, h.under.call = s, id, resends, ctx
+func (h *Handle) open(ctx context.Context, g *Group, s *lease, hold string, resends *conn.Resends) {
+	h.lease, h.hold, h.resends, h.under.call = s, hold, resends, ctx
 	h.outer, h.group, h.ctx = innermost(ctx), g, (*ownership)(h)
 	if g != nil {
 		h.under.set(g.Base, g.Cancel) // not ctx: of ten thousand locks each would ask the one before

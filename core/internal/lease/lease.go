@@ -24,7 +24,7 @@ type lease struct {
 	due            schedule.Time // when the scheduler calls Due, as it was told; 0: not at all
 	renewals       uint32        // confirmed
 	refreshed      bool          // not by the watchdog: Redis may have it for longer than is known here
-	entered        bool          // once more
+	entered        bool          // by a second handle, at some time
 	work           store.Work    // what its holder has said of it
 	downgrade      downgrade
 	ownerKnown     bool          // others may have holds of the owner. It does not change once the last handle has left
@@ -55,7 +55,7 @@ type Handle struct {
 	ctx     context.Context // its ownership, as Observers have it
 	public  any             // what callers have of it; nil: nobody has asked for it. Guarded by under.mu
 	next    *Handle         // of the lease. Guarded by lease.mu
-	id      string          // marks it in Redis
+	hold    string          // in Redis
 	resends *conn.Resends   // of its acquisition
 	under   leaseContext    // what its context descends from
 	state   life.Handle     // guarded by lease.mu
@@ -94,14 +94,14 @@ func (s *lease) releaseOf(h *Handle, work store.Work) store.Release {
 
 // holding is a hold as Redis knows it.
 func (s *lease) holding(h *Handle) store.Holding {
-	return store.Holding{Name: s.Name, Owner: s.Owner, Hold: h.id}
+	return store.Holding{Name: s.Name, Owner: s.Owner, Hold: h.hold}
 }
 
 // held is false for a lease that is lost, or being released.
-func (s *lease) held(now schedule.Time) (h Held, ok bool) {
+func (s *lease) held(now schedule.Time) (h HeldLease, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Held{
+	return HeldLease{
 		Terms: s.Terms, Key: s.Name.Key(), Owner: s.Owner, Token: s.Token, Since: s.since,
 		TTL: max(time.Duration(s.life.StopAt()-now), 0), Holds: s.life.Holds(), Renewals: int(s.renewals), IsOverdue: s.life.IsOverdue(),
 	}, s.life.State().HasHandles()

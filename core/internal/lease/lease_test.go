@@ -170,11 +170,11 @@ func TestHowLongALockIsHandedOff(t *testing.T) {
 			9 * time.Millisecond:          time.Hour,
 			2 * time.Millisecond:          0,
 			3 * time.Millisecond:          -time.Millisecond,
-			handOffFor:                    time.Hour,
-			handOffFor + time.Millisecond: time.Hour,
+			HandOffFor:                    time.Hour,
+			HandOffFor + time.Millisecond: time.Hour,
 		} {
 			h := left(schedule.Now().Add(ends), kept, 0)
-			if want := kept < handOffFor && ends > 0; h.MayBeHandedOff(store.Terms{}) != want {
+			if want := kept < HandOffFor && ends > 0; h.MayBeHandedOff(store.Terms{}) != want {
 				t.Errorf("held for %v, ends in %v: handed off is %v", kept, ends, !want)
 			}
 		}

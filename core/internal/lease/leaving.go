@@ -88,8 +88,8 @@ func (h *Handle) Leave() (left Leaving, leaves bool, err error) {
 // this one.
 func (l Leaving) IsAlone() bool { return l.Last && !l.lease.ownerKnown }
 
-// handOffFor is how long a process may hand the lock off from call to call before others have their chance.
-const handOffFor = 10 * time.Millisecond
+// HandOffFor is how long a process may hand the lock off from call to call before others have their chance.
+const HandOffFor = 10 * time.Millisecond
 
 // MayBeHandedOff says that a call of this process that wants such terms may have the lock while Redis knows of the present holder only.
 func (l Leaving) MayBeHandedOff(to store.Terms) bool {
@@ -102,7 +102,7 @@ func (l Leaving) MayBeHandedOff(to store.Terms) bool {
 	// The next token must be below what Redis would give by its clock, should the lock end without its release.
 	held := now.Sub(s.HeldSince)
 	hasToken := !s.Ahead && s.Token-s.RedisToken < held.Microseconds()
-	return s.life.MayBeHandedOffInMemory(now) && to == s.Terms && hasOwnerAlone && hasToken && held < handOffFor && !s.registry.IsClosing()
+	return s.life.MayBeHandedOffInMemory(now) && to == s.Terms && hasOwnerAlone && hasToken && held < HandOffFor && !s.registry.IsClosing()
 }
 
 // HandOff ends the lease, of which the handle was the last, and has give give the next call what it gets.
@@ -111,7 +111,7 @@ func (l Leaving) HandOff(give func(Grant)) {
 	s.mu.Lock()
 	observed := s.observed
 	s.observed = nil
-	g := Grant{Acquisition: s.Acquisition, Times: s.life.Times, Hold: l.id, Resends: l.resends}
+	g := Grant{Acquisition: s.Acquisition, Times: s.life.Times, Hold: l.hold, Resends: l.resends}
 	g.Token++
 	_ = s.applyAndUnlock(s.life.HandOffInMemory())
 	give(g)

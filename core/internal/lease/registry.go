@@ -117,8 +117,8 @@ func (r *Registry) leasesThat(match func(*lease) bool) []*lease {
 	return found
 }
 
-// Held is what is known here of a lock that is held.
-type Held struct {
+// HeldLease is what is known here of a lock that is held.
+type HeldLease struct {
 	store.Terms
 	Key, Owner string
 	Token      int64
@@ -130,9 +130,9 @@ type Held struct {
 }
 
 // Held returns the locks that are held, of the keys that match.
-func (r *Registry) Held(match func(key string) bool) []Held {
+func (r *Registry) Held(match func(key string) bool) []HeldLease {
 	leases := r.leasesThat(func(s *lease) bool { return match(s.Name.Key()) })
-	held, now := make([]Held, 0, len(leases)), schedule.Now()
+	held, now := make([]HeldLease, 0, len(leases)), schedule.Now()
 	for _, s := range leases {
 		if h, ok := s.held(now); ok {
 			held = append(held, h)

@@ -1,5 +1,4 @@
-// Package option holds what core shares with core/adapter, and with nobody else: the settings of
-// a call, and core's inside.
+// Package option is the settings of a call, as core and core/adapter make them and the rooms of core read them.
 package option
 
 import (
@@ -75,11 +74,6 @@ type Settings struct {
 
 // Waits says that a call waits for a busy lock.
 func (s *Settings) Waits() bool { return s.Wait == nil || *s.Wait > 0 }
-
-// WaitsFor says that a call waits for a lock of which nobody but a dedup window keeps it, if so.
-func (s *Settings) WaitsFor(window bool) bool {
-	return !window || !s.NoWindow
-}
 
 // ReleaseMode says who waits until Redis has released a lock.
 type ReleaseMode int8

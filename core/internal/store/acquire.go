@@ -69,8 +69,8 @@ const (
 
 func (b *Busy) Error() string { return "the lock is busy" }
 
-// Held says whether what came of a claim, if anything, is held. It may be asked on any goroutine.
-type Held interface{ Held() bool }
+// StillHeld says whether what came of a claim, if anything, is held. It may be asked on any goroutine.
+type StillHeld interface{ Held() bool }
 
 // Attempt is one at an idempotent request.
 type Attempt struct {

@@ -241,7 +241,7 @@ type outcome struct {
 	sent time.Time
 }
 
-func (o *outcome) Answered(_ Released, err error) { o.err = err }
+func (o *outcome) ReleaseAnswered(_ Released, err error) { o.err = err }
 func (o *outcome) Renewed(held bool, err error, sent time.Time) {
 	*o = outcome{held, err, sent}
 }

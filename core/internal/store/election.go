@@ -25,16 +25,16 @@ type election struct {
 	granted chan vote[Grant] // has room for two votes of each member
 	written chan vote[bool]  // for one
 
-	token *decision[int64] // the greatest of a majority's; 0: no majority grants it
-	won   *decision[bool]  // a majority has that token
-	held  *decision[Held]  // the lock that came of it
+	token *decision[int64]     // the greatest of a majority's; 0: no majority grants it
+	won   *decision[bool]      // a majority has that token
+	held  *decision[StillHeld] // the lock that came of it
 }
 
 // elect asks all members for a lock. It returns as soon as it is decided, and goes on with those that answer later.
 func (s *Quorum) elect(ctx context.Context, c *Claim, admission conn.Admission) (Grant, error) {
 	e := &election{
 		Quorum: s, ctx: ctx, claim: c, granted: make(chan vote[Grant], 2*len(s.servers)), written: make(chan vote[bool], len(s.servers)),
-		token: newDecision[int64](), won: newDecision[bool](), held: newDecision[Held](),
+		token: newDecision[int64](), won: newDecision[bool](), held: newDecision[StillHeld](),
 	}
 	c.election = e
 	c.Resends.Await(len(s.servers))
@@ -57,7 +57,7 @@ func (s *Quorum) elect(ctx context.Context, c *Claim, admission conn.Admission) 
 
 // Decided says what became of a claim, for members of a quorum that grant it late: they get the token of the lock if
 // that is still held then, else their grant is compensated. It is called once after each Acquire, and does not block.
-func (c *Claim) Decided(lock Held) {
+func (c *Claim) Decided(lock StillHeld) {
 	if c.election != nil { // what one Redis says is decided
 		c.election.held.make(lock)
 	}

@@ -78,7 +78,7 @@ type Queued struct {
 // when ctx ends; the error is a [*conn.Failure]. sure is for a holder, who needs the answer of a server that takes writes: one
 // that was demoted may know nothing of his lock.
 func (s *backend) Inspect(ctx context.Context, n Name, sure bool) (Inspection, error) {
-	c := &conn.Command{Script: s.scripts.inspect, Keys: 2, Words: []any{n.Lock(), n.waiting()}, Resends: new(conn.Resends)}
+	c := &conn.Command{Script: s.scripts.inspect, Keys: 2, Words: []any{n.Lock(), n.queue()}, Resends: new(conn.Resends)}
 	if sure {
 		c.Words = append(c.Words, sure)
 	}

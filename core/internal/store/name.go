@@ -23,8 +23,8 @@ func IsOwnField(field string) bool { return field == modeField || strings.HasPre
 
 // Name names one lock in Redis: its keys, which all hash to one slot, and its channel.
 type Name struct {
-	keys          string // that of the queue, in which that of the lock is, and that of the clock
-	prefix, queue int32  // their lengths
+	keys                string // that of the queue, in which that of the lock is, and that of the clock
+	prefix, queueLength int32  // their lengths
 }
 
 // NewName names the lock of a key under a prefix. No two keys have one name, and none chooses its hash slot.
@@ -36,7 +36,7 @@ func NewName(prefix, key string) Name {
 }
 
 // Lock is the key of the lock's hash, as Redisson names it.
-func (n Name) Lock() string { return n.keys[n.prefix+1 : n.queue-int32(len("}:queue"))] }
+func (n Name) Lock() string { return n.keys[n.prefix+1 : n.queueLength-int32(len("}:queue"))] }
 
 // Key is the key as the caller wrote it.
 func (n Name) Key() string {
@@ -47,17 +47,17 @@ func (n Name) Key() string {
 // Channel carries wake-ups for all who wait; Channel() + ":" + [ProcessChannel] those for one process.
 func (n Name) Channel() string { return "redisson_lock__channel:{" + n.Lock() + "}" }
 
-// waiting is the key of the queue.
-func (n Name) waiting() string { return n.keys[:n.queue] }
+// queue is the key of the queue.
+func (n Name) queue() string { return n.keys[:n.queueLength] }
 
 // clock is the fencing clock, which the locks of a hash slot share: it holds the last token given in that slot, for
 // ever. Scripts name it after the lock, which decides what server they run on where keys are not spread by slots, as in
 // a Ring: each server then has a clock of its own for the locks that it has.
-func (n Name) clock() string { return n.keys[n.queue:] }
+func (n Name) clock() string { return n.keys[n.queueLength:] }
 
 // words are what commands about the lock, its queue and an owner begin with.
 func (n Name) words(room []any, owner string) []any {
-	return append(room[:0], n.Lock(), n.waiting(), n.clock(), owner)
+	return append(room[:0], n.Lock(), n.queue(), n.clock(), owner)
 }
 
 // ProcessChannel names the channels of a process. Whoever may list channels learns no hold from it.

@@ -129,7 +129,7 @@ type BackgroundRelease struct {
 
 // Recipient receives what a release has done, or a failure, as a [conn.Recipient] does.
 type Recipient interface {
-	Answered(released Released, err error)
+	ReleaseAnswered(released Released, err error)
 }
 
 // NewBackgroundRelease returns a release, to be sent with Begin; not for a quorum, whose members vote.
@@ -151,7 +151,7 @@ func (u *BackgroundRelease) Receive(r conn.Reply, err error) {
 	if err == nil {
 		released, err = decodeRelease(r)
 	}
-	u.to.Answered(released, err)
+	u.to.ReleaseAnswered(released, err)
 }
 
 // Compensation is a release that one server has to confirm: send it until it does, or until it is too late.

@@ -146,8 +146,8 @@ func (w *world) release(t *testing.T, r store.Release) store.Released {
 // result receives what is queued.
 type result chan any
 
-func (r result) Answered(_ store.Released, err error)      { r <- err }
-func (r result) Renewed(held bool, err error, _ time.Time) { r <- [2]any{held, err} }
+func (r result) ReleaseAnswered(_ store.Released, err error) { r <- err }
+func (r result) Renewed(held bool, err error, _ time.Time)   { r <- [2]any{held, err} }
 func (w *world) state(t *testing.T) (s store.Inspection) {
 	t.Helper()
 	s, err := w.Inspect(background, name, false)

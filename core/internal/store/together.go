@@ -62,7 +62,7 @@ func (s *Store) takeAllCommand(cs []Claim) *conn.Command {
 			return nil
 		}
 		one.store = &s.backend
-		c.Words[i], c.Words[n+i], c.Words[2*n+i] = one.Name.Lock(), one.Name.waiting(), one.Name.clock()
+		c.Words[i], c.Words[n+i], c.Words[2*n+i] = one.Name.Lock(), one.Name.queue(), one.Name.clock()
 	}
 	if c.Words = append(c.Words, first.Owner); first.Lease != usualLease {
 		c.Words, c.Merges = append(c.Words, leaseArg(first.Lease, false)), 2
