@@ -44,7 +44,7 @@ func TestNamesInRedis(t *testing.T) {
 	for got, want := range map[string]string{
 		n.Lock():            "lock:%7Ba%7D",
 		n.Channel():         "redisson_lock__channel:{lock:%7Ba%7D}",
-		n.queue():    "lock:{lock:%7Ba%7D}:queue",
+		n.queue():           "lock:{lock:%7Ba%7D}:queue",
 		ProcessChannel("p"): "516b9783fca517eecbd1d064da2d165310b19759",
 	} {
 		if got != want {

@@ -70,12 +70,12 @@ func TestEachFieldMakesALockSpecial(t *testing.T) {
 		{"terms of a form", &simple, func() bool { return simple.IsSimpleIn(simple.Form) }, []string{"Lease", "Form.kind", "Form.permits", "Form.weight"}},
 		{"way", &way, func() bool { return way.IsSimple() }, nil},
 		{"owner", &whose, func() bool { return whose.IsSimple() && whose.Of("p:1") == "p:1" }, nil},
-		{"holding", &owner, func() bool { return owner.isSimple() }, []string{"Name.keys", "Name.prefix", "Name.queue"}},
+		{"holding", &owner, func() bool { return owner.isSimple() }, []string{"Name.keys", "Name.prefix", "Name.queueLength"}},
 		{"terms of a claim", &claim.Terms, func() bool { return claim.isSimple() }, []string{"Lease"}},
 		{"way of a claim", &claim.Way, func() bool { return claim.isSimple() }, nil},
-		{"owner of a claim", &claim.Holding, func() bool { return claim.isSimple() }, []string{"Name.keys", "Name.prefix", "Name.queue"}},
+		{"owner of a claim", &claim.Holding, func() bool { return claim.isSimple() }, []string{"Name.keys", "Name.prefix", "Name.queueLength"}},
 		{"release", &release, func() bool { return release.isSimple() },
-			[]string{"Holding.Name.keys", "Holding.Name.prefix", "Holding.Name.queue", "Terms.Lease", "Work", "Until", "Context"}},
+			[]string{"Holding.Name.keys", "Holding.Name.prefix", "Holding.Name.queueLength", "Terms.Lease", "Work", "Until", "Context"}},
 	} {
 		if !tc.short() {
 			t.Errorf("%s: special as it is", tc.what)
