@@ -10,7 +10,6 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/store"
-	"github.com/latchkey-go/latchkey/core/internal/waitqueue"
 )
 
 // errorsOf makes the errors of what the rooms of core say has happened.
@@ -113,13 +112,12 @@ func (errorsOf) GaveUp(ctx context.Context, key string, wantsPermit bool) error 
 
 func (errorsOf) Busy(r acquire.Refusal) error {
 	after := time.Until(r.Taken.Until)
-	isInWindow, isFixed := r.Taken.By == waitqueue.DedupWindow, r.Taken.By == waitqueue.FixedHolder
-	over := isInWindow && after <= 0 // Redis has not said anything since
-	if !isInWindow && !isFixed && after > time.Second || r.Taken.Until.IsZero() {
+	over := r.IsInWindow() && after <= 0 // Redis has not said anything since
+	if !r.IsExact() && after > time.Second || r.Taken.Until.IsZero() {
 		after = time.Second
 	}
 	return &BusyError{
-		Key: r.Key, RetryAfter: max(after, time.Millisecond), Done: isInWindow && !over, HeldKeys: r.HeldKeys, Circle: r.Circle,
+		Key: r.Key, RetryAfter: max(after, time.Millisecond), Done: r.IsInWindow() && !over, HeldKeys: r.HeldKeys, Circle: r.Circle,
 		refused: r.Why, over: over, permits: r.WantsPermit, wait: r.Wait,
 	}
 }

@@ -236,7 +236,7 @@ func (l *Locker) Snapshot(keys ...string) Snapshot {
 	return Snapshot{l.self, held, waiting}
 }
 
-// usableName is nameOf for an operation, as errors call it, of a Locker that must not be closing.
+// usableName is the name of the lock of a key for an operation, as errors call it, of a Locker that must not be closing.
 func (l *Locker) usableName(doing, key string) (store.Name, error) {
 	n, err := l.acquirer.Name(key)
 	if err == nil && l.acquirer.IsClosing() {

@@ -92,7 +92,7 @@ func (a *Acquirer) message(lock, text string) {
 }
 
 // grantByMessage gives a lock that a release has granted to the call that waits by that entry. If that is too late to
-// be sure, or the call is just asking, or wants something else than a simple lock, it asks, with the same hold.
+// be sure, or the call is just asking, or wants something that Redis has to know of, it asks, with the same hold.
 func (a *Acquirer) grantByMessage(lock string, m store.Message, found waitqueue.Head[*spec, *entry]) {
 	call, to := found.Request, found.Entry
 	clock, isInUse := to.lastQueued()

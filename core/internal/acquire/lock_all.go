@@ -102,7 +102,7 @@ func (m *multiRequest) enterHeld() error {
 }
 
 // holdsWhileWaiting says that the call keeps, while a lock is busy, those that sort before it. All calls wait in that order, so none
-// waits for another one in a circle.
+// waits for another one in a circle; where they give one key different permits, waitFor ends that.
 func (m *multiRequest) holdsWhileWaiting() bool { return m.waits >= len(m.calls) }
 
 // comesAfter says that the call sorts after a lock that was taken: of permits come first those of which there are fewer, for others can

@@ -20,6 +20,12 @@ type Refusal struct {
 	Circle      []string // that the calls of a wait-for cycle wait for, this one first
 }
 
+// IsInWindow says that nobody holds the lock any more: its dedup window lasts.
+func (r Refusal) IsInWindow() bool { return r.Taken.By == waitqueue.DedupWindow }
+
+// IsExact says that nothing postpones the end that is known.
+func (r Refusal) IsExact() bool { return r.IsInWindow() || r.Taken.By == waitqueue.FixedHolder }
+
 // Reason is why a call does not go on waiting, in the word of Observers.
 type Reason string
 

@@ -77,7 +77,7 @@ func (p *pipeline) send(qs []*Queued, t *trip) {
 		q, ctx := qs[0], qs[0].context(sent)
 		value, err := q.process(ctx, p, p.server.client) // a cluster's, which follows redirections, and has hooks
 		t.end(err)
-		// What nobody waits for has a context without an end, and may wait for a connection for as long as the client says.
+		// What nobody waits for has a context that is never done, and may wait for a connection for as long as the client says.
 		if q.dispatch != nil {
 			p.addLastHook(q.dispatch)
 			p.noteOverrun(*t, ctx.deadline)

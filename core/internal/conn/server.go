@@ -12,14 +12,14 @@
 //	               again       never
 //	Queue, Flush   when        Queue collects; Flush sends all of them, each server's share in a pipeline: renewals
 //	               who waits   nobody, as with Begin
-//	               again       never
+//	               again       at once, after each connection that turns out to be dead
 //	Repeat         when        behind all others, when Redis has answered the one before: compensations
 //	               who waits   nobody, as with Begin
 //	               again       by its Recipient, which calls Repeat
 //
 // [OutcomeOf] tells what is known of one that failed.
 //
-// go-redis never sends a command again by itself here. A command that may run twice is given [Resends] and
+// go-redis never sends a command again by itself here. A command that may run twice is given [Resends], and what somebody waits for is
 // then sent again when its connection breaks. One whose outcome nobody has heard of is compensated: see
 // [Command].
 //

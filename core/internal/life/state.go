@@ -1,5 +1,5 @@
 // Package life says where a lease stands, and what becomes of it. It only decides: it has no clock, no mutex, no Redis
-// and no errors. What happens to a lease is an event, a method of [Life]. It may return [Effects], which core follows
+// and no errors. What happens to a lease is an event, a method of [Life]. It may return [Effects], which package lease follows
 // while it holds the mutex of the lease, or right after that.
 //
 //	        the last handle leaves                      its release is answered
