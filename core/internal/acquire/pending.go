@@ -28,12 +28,12 @@ type unsent interface {
 // pendingOfLock is those of one lock.
 type pendingOfLock struct {
 	releases int
-	last     unsent        // nil: the last one is a compensation
+	last     unsent        // nil: the last one cannot be withdrawn
 	none     chan struct{} // closed when the last of them is confirmed
 	until    time.Time     // when a call that finds the lock busy waits for them no longer
 }
 
-// begin counts a release, until end; r is nil for a compensation.
+// begin counts a release, until end; r is nil where it cannot be withdrawn.
 func (g *pendingReleases) begin(lock string, until time.Time, r unsent) {
 	g.releases.Add(1)
 	g.mu.Lock()

@@ -123,12 +123,13 @@ type backgroundRelease struct {
 func (r release) sendInBackground(work store.Work) {
 	u, a := &backgroundRelease{release: r}, r.acquirer
 	u.prepare(work)
-	u.sent = a.Store.NewBackgroundRelease(u.request, u)
-	a.pending.begin(u.request.Name.Lock(), u.over, u)
-	if a.Store.IsQuorum() { // the members of a quorum vote, for which somebody has to wait
+	if a.Store.IsQuorum() { // its members vote, for which somebody has to wait
+		a.pending.begin(u.request.Name.Lock(), u.over, nil)
 		a.requests.Start(func() { u.end(a.Store.Release(context.Background(), u.request, a.Timeout)) })
 		return
 	}
+	u.sent = a.Store.NewBackgroundRelease(u.request, u)
+	a.pending.begin(u.request.Name.Lock(), u.over, u)
 	u.late = time.AfterFunc(a.Timeout, func() { a.requests.Start(func() { u.end(store.Released{}, conn.ErrNoAnswer) }) })
 	u.sent.Begin()
 }
