@@ -143,8 +143,8 @@ func (m *multiRequest) leftToAskAgain() time.Duration {
 	return most - m.group.Waited()
 }
 
-// askForMissing asks for the locks that are missing, unless one goes alone. It returns the first one that the call has not got, or nil, and an
-// error if the call does not wait for it. What the call does not keep meanwhile it gives back.
+// askForMissing asks for the locks that are missing, unless one goes alone. It returns the first one that the call has not got, or nil, and
+// an error if the call does not wait for it. What the call does not keep meanwhile it gives back.
 func (m *multiRequest) askForMissing() (first *request, err error) {
 	had := len(m.taken())
 	missing := make([]*request, 0, len(m.calls))

@@ -65,7 +65,9 @@ func (g *Gate) Enter(ctx context.Context) (Admission, error) {
 	} else {
 		g.end(<-admitted)
 	}
-	if err == nil {
+	if err == nil && g.window.isMute(time.Now()) {
+		err = ErrNoAnswer
+	} else if err == nil {
 		err = g.meter.refuse()
 	}
 	return Admission{}, &Failure{NotSent, err}

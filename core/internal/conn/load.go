@@ -71,15 +71,14 @@ func (m *meter) tellNow(now, since time.Time) {
 	m.tell(l)
 }
 
-// refuse notes that a command is not sent, and is why. A server from which no answer comes refuses nothing: it may be another that
-// is at fault. mu is held.
+// refuse notes that a command is not sent, and is why. A server that is silent refuses nothing: it may be another that is at
+// fault. mu is held.
 func (m *meter) refuse() error {
-	now := time.Now()
-	if m.window.isMute(now) {
+	if m.window.isSilent {
 		return ErrNoAnswer
 	}
 	m.shed++
-	m.lastShed = now
+	m.lastShed = time.Now()
 	if m.overloaded.IsZero() {
 		m.overloaded = m.lastShed
 		m.tellNow(m.lastShed, m.lastShed)

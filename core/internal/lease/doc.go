@@ -4,8 +4,8 @@
 // How a lock is got it does not know, but for one that is entered. [New] makes the lease of a [Grant], with its first [Handle];
 // [Handle.Enter] adds another.
 // A handle leaves by [Handle.Leave]. What is [Leaving] then is handed off in memory, or its hold is released in Redis, by the room above,
-// its [Releaser]; [Leaving.Retire] of the last handle ends the lease. What happens to it between is an event of its life, and entails what package life says:
-// see applyAndUnlock.
+// its [Releaser]; [Leaving.Retire] of the last handle ends the lease. What happens to it between is an event of its life, and entails what
+// package life says: see applyAndUnlock.
 //
 // The room above makes the errors that callers see, [Errors], and notifies those who look on, [Observer].
 package lease
