@@ -185,6 +185,12 @@ func (s *embedded) load(digest, text string) {
 	}
 }
 
+// restartEmpty has the server forget all that it knows.
+func (s *embedded) restartEmpty() {
+	s.FlushAll()
+	s.pass(nowhere(), "SCRIPT", []string{"FLUSH"})
+}
+
 // pass runs a command that a fault has intercepted.
 func (s *embedded) pass(p *peer, cmd string, args []string) {
 	s.mu.Lock()

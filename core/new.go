@@ -115,7 +115,7 @@ func (l *Locker) start(clients ...redis.UniversalClient) (*Locker, error) {
 	for i, c := range clients {
 		servers[i] = conn.New(c, conn.Config{
 			Prefix: s.prefix, Timeout: l.acquirer.Timeout, Workers: &l.requests, Loaded: l.loaded,
-			Replicas: s.replicas, ReplicaClock: l.replicaClock, IsMember: s.Quorum,
+			Forgot: func() { l.requests.Start(l.acquirer.Doubt) }, Replicas: s.replicas, ReplicaClock: l.replicaClock, IsMember: s.Quorum,
 		})
 	}
 	process := newProcess(s.describe)

@@ -151,3 +151,34 @@ func TestReconnectRenewsAllLocks(t *testing.T) {
 		unlock(t, slices.Delete(locks, 1, 2)...)
 	})
 }
+
+// A process for which nobody waits has no connection that would tell. Any command does. Taken out, a holder learns of it with its next
+// renewal only.
+func TestCommandThatFindsRedisEmptyRenewsAllLocks(t *testing.T) {
+	for name, command := range map[string]func(l *core.Locker){
+		"of a call":    func(l *core.Locker) { _ = l.Do(background, "other", nothing) },
+		"of many":      func(l *core.Locker) { _ = l.DoAll(background, []string{"other", "another"}, nothing) },
+		"of a renewal": func(*core.Locker) { time.Sleep(6 * time.Second) }, // of the first lock
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := s.locker(core.Lease(30 * time.Second))
+				command(l)
+				time.Sleep(time.Second)
+				command(l) // all scripts that it needs have run
+				var locks []*core.Lock
+				for _, key := range numbered(0, 10) {
+					locks = append(locks, take(t, background, l, key))
+					time.Sleep(time.Second / 2)
+				}
+				time.Sleep(10 * time.Second) // renewals have run, too
+				s.restartEmpty()
+				command(l)
+				time.Sleep(time.Second)
+				for _, k := range locks {
+					wantErr(t, context.Cause(k.Context()), core.ErrLost)
+				}
+			})
+		})
+	}
+}

@@ -103,3 +103,18 @@ func TestNothingIsRepeatedAfterStop(t *testing.T) {
 		t.Error("a command is repeated")
 	}
 }
+
+// A script that a server has not run yet it need not know.
+func TestServerThatHasForgottenAScript(t *testing.T) {
+	forgot := 0
+	p := idlePipeline(t, Config{Forgot: func() { forgot++ }})
+	s, unknown := NewScript("return 1"), serverError("NOSCRIPT No matching script.")
+	for i, c := range []struct {
+		err  error
+		want int
+	}{{unknown, 0}, {nil, 0}, {serverError("OOM"), 0}, {unknown, 1}, {unknown, 1}, {nil, 1}, {unknown, 2}} {
+		if p.noteScript(s, c.err); forgot != c.want {
+			t.Errorf("%d: it has been told %d times, want %d", i, forgot, c.want)
+		}
+	}
+}

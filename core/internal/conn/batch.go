@@ -61,13 +61,22 @@ func (b *batch) wrote() {
 	}
 }
 
+// script is that of its calls, or does all of them.
+func (b *batch) script() *Script {
+	s := b.calls[0].Command.Script
+	if len(b.calls) > 1 {
+		s = s.Merged
+	}
+	return s
+}
+
 func (b *batch) makeCommand(ctx context.Context) {
 	first := b.calls[0].Command
 	if len(b.calls) == 1 {
 		b.cmd.set(ctx, first.Script, b.whole, b, first.line(b.cmd.line[:]))
 		return
 	}
-	merged, n := first.Script.Merged, first.calls()
+	merged, n := b.script(), first.calls()
 	words := make([]any, 2, 3+len(b.calls)*(n*merged.keys+int(first.Merges)))
 	words = append(words, len(b.calls)*n*merged.keys)
 	for i := range merged.keys {
@@ -144,6 +153,7 @@ func (p *pipeline) run(ctx context.Context, batches []*batch) {
 		var next []*batch
 		for _, b := range batches {
 			err := b.cmd.Err()
+			p.noteScript(b.script(), err)
 			switch redirected := p.redirected(err); {
 			case b.divides():
 				for i := range b.calls {

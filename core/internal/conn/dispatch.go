@@ -65,6 +65,7 @@ func (q *Queued) process(ctx *sendContext, p *pipeline, client redis.UniversalCl
 		cmd := &once{pipeline: p}
 		cmd.set(ctx, q.Command.Script, whole, q.dispatch, q.Command.line(cmd.line[:]))
 		cmd.SetErr(recovered(func() error { return client.Process(ctx, cmd) }))
+		p.noteScript(q.Command.Script, cmd.Err())
 		if whole || !isUnknownScript(cmd.Err()) {
 			return q.Command.withoutName(cmd.reply())
 		}

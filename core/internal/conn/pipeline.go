@@ -51,6 +51,8 @@ type pipeline struct {
 	mayProbe bool // one command may go where there is no room
 	connects bool // an answer was there since a round trip has opened a connection
 
+	known sync.Map // each [*Script] that the server has run
+
 	background background
 }
 

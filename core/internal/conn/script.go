@@ -48,6 +48,17 @@ func NewMerged(text string, keys int) *Script {
 
 func (s *Script) isMerged() bool { return s.Merged == s }
 
+// noteScript takes how a server has answered a script. One that has known it before has started anew, or was told to forget scripts.
+func (p *pipeline) noteScript(s *Script, err error) {
+	switch _, isKnown := p.known.Load(s); {
+	case err == nil && !isKnown:
+		p.known.Store(s, true)
+	case isUnknownScript(err) && isKnown:
+		p.known.Clear() // of the others nobody needs to be told
+		p.server.config.Forgot()
+	}
+}
+
 func (s *Script) did(reply any) bool { return s.Did != nil && s.Did(reply) }
 
 // Command is one call of a script. It is not changed while it is in use, which for one that was given up can

@@ -47,6 +47,9 @@ type Config struct {
 	// Loaded is told the load of the server, or of each node, once a second while it is asked, and when an overload begins and
 	// ends. It does not block.
 	Loaded func(Load)
+	// Forgot is called when the server does not know a script any more that it has run: it may have started anew, with nothing of what
+	// it knew. It does not block. nil: nobody wants to know.
+	Forgot func()
 	// Replicas that must have what certain scripts write. Check it first.
 	Replicas Replicas
 	// ReplicaClock is told, of each replica of a single master, by how much its clock is ahead, give or take the
@@ -79,6 +82,9 @@ type Server struct {
 func New(client redis.UniversalClient, c Config) *Server {
 	if c.Loaded == nil {
 		c.Loaded = func(Load) {}
+	}
+	if c.Forgot == nil {
+		c.Forgot = func() {}
 	}
 	return &Server{client: client, config: c}
 }
