@@ -148,6 +148,7 @@ func (l *Locker) Close(ctx context.Context) error {
 	told, heard := context.WithTimeout(end, l.acquirer.Timeout)
 	defer heard()
 	schedule.IsDone(told, l.observers.later.Empty())
+	schedule.IsDone(told, l.observers.loads.Empty())
 	l.acquirer.Log.Close()
 	schedule.IsDone(told, l.lines.Empty())
 	return err

@@ -51,11 +51,16 @@ type observers struct {
 	list    []Observer
 	backend *lease.Backend // for its log
 	later   schedule.Queue
+	loads   schedule.Queue // of their own: what calls have done waits for none of them
 }
 
 // notify notifies of an event that no call waits for.
 func (all *observers) notify(ctx context.Context, event Event) {
-	if all.list != nil && !all.later.Put(func() { all.notifyNow(ctx, event) }, maxEvents) {
+	queue := &all.later
+	if event.Kind == EventLoad {
+		queue = &all.loads
+	}
+	if all.list != nil && !queue.Put(func() { all.notifyNow(ctx, event) }, maxEvents) {
 		all.backend.Warn(ctx, "an Observer is too slow, and does not hear of all events", "key", event.Key)
 	}
 }
