@@ -27,8 +27,8 @@ const (
 	fartherPart      = 64
 	fartherPartAlone = 4 // where nothing else was in flight
 	fartherAfter     = 100 * time.Millisecond
-	// leastFor is for how long the window is at its least before the distance may be any: it is not this process that is too much
-	// for the server then.
+	// leastFor is for how long the window is at its least before the distance may be twice what is late: one that is longer would be
+	// no good to callers, and what they wait for in vain has to count as late.
 	leastFor = 10 * time.Second
 )
 
@@ -142,12 +142,7 @@ func (w *window) end(t trip) {
 	}
 	w.usual = max(t.took, w.usual+(t.took-w.usual)/usualPart)
 	queued := t.took - w.distance
-	if w.wasPrompt = t.ending == endedByAnswer && queued <= w.prompt(); t.ending == endedByAnswer {
-		w.isSilent = false
-	} else if queued > w.late { // else its caller was in a hurry
-		w.isSilent = true
-	}
-	switch {
+	switch w.isSilent, w.wasPrompt = t.ending == endedLate, t.ending == endedByAnswer && queued <= w.prompt(); {
 	case queued > w.late && !t.sent.After(w.shrunk):
 	case queued > w.late:
 		share := lateShare
@@ -188,7 +183,7 @@ func (w *window) noteDistance(now time.Time, took time.Duration, isAlone bool) {
 	case now.Sub(w.farther) > fartherAfter:
 		most := max(w.distance, w.late)
 		if !w.least.IsZero() && now.Sub(w.least) > leastFor {
-			most = took
+			most = max(w.distance, 2*w.late)
 		}
 		w.distance, w.farther = min(took, w.distance+w.distance/part, most), now
 	}

@@ -144,8 +144,6 @@ func TestWhatGoesNowhereTakesNoRoom(t *testing.T) {
 	}
 }
 
-// The distance is what the quickest answer takes. It follows a server that is farther away now, but not to where each answer
-// of an overloaded one would seem prompt.
 // Where it is farther than that the window opens, too. Taken out, one command is in flight until the process ends.
 func TestWindowOpensForAServerThatIsFarAway(t *testing.T) {
 	w, now := newWindow(50*time.Millisecond), testStart
@@ -160,23 +158,8 @@ func TestWindowOpensForAServerThatIsFarAway(t *testing.T) {
 	}
 }
 
-// A caller in a hurry says nothing of the server.
-func TestHasteIsNoSilence(t *testing.T) {
-	w, now := newWindow(testLate), testStart
-	step(&w, &now, time.Millisecond)
-	hurry := w.begin(now, 1)
-	hurry.sent = now
-	w.end(hurry.after(time.Millisecond/2, endedLate))
-	if w.isSilent {
-		t.Error("the server is silent")
-	}
-	late := w.begin(now, 1)
-	late.sent = now
-	if w.end(late.after(testLate+2*time.Millisecond, endedLate)); !w.isSilent {
-		t.Error("the server is not silent")
-	}
-}
-
+// The distance is what the quickest answer takes. It follows a server that is farther away now, but not to where each answer
+// of an overloaded one would seem prompt.
 func TestDistanceFollowsTheServer(t *testing.T) {
 	w, _ := windowWith(0)
 	now := testStart
