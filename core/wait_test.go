@@ -233,6 +233,40 @@ func TestInvariant10MaxWaitersBoundsChosenOwnersToo(t *testing.T) {
 	}
 }
 
+// Nor may a call with an owner of its own that comes while the first one asks.
+func TestInvariant10MaxWaitersBoundsOwnersThatComeWhileItAsks(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		l := s.locker(core.MaxWaiters(1))
+		holder := take(t, background, l, "k")
+		s.fail(acquire, lateReply(100*time.Millisecond))
+		first := start(background, l, "k")
+		second := start(background, l, "k", core.Owner("o"))
+		time.Sleep(time.Second)
+		if n := len(first) + len(second); n != 1 {
+			t.Errorf("%d of two calls were refused", n)
+		}
+		unlock(t, holder)
+		refused := 0
+		for range 2 {
+			var o outcome
+			select {
+			case o = <-first:
+			case o = <-second:
+			}
+			if o.err == nil {
+				unlock(t, o.lock)
+				continue
+			}
+			wantBusy(t, o.err)
+			refused++
+		}
+		if refused != 1 {
+			t.Errorf("%d were refused", refused)
+		}
+		s.isFree("k")
+	})
+}
+
 func TestRetryAfter(t *testing.T) {
 	for _, test := range []struct {
 		name string

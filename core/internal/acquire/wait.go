@@ -149,7 +149,9 @@ func (c *request) waitInQueue(w *waiter) (*lease.Handle, error) {
 			queued.leaveQueue(w.Dismiss(busy, func(other *spec, _ time.Time) bool { return other.settings.NoWindow }))
 			return nil, c.refuse(notWaiting, takenOf(busy))
 		} else if ok {
-			queued.stillBusy(busy, asked)
+			if err := queued.stillBusy(busy, asked); err != nil {
+				return nil, err
+			}
 		} else if err := queued.askFailed(err, asked); err != nil {
 			return nil, err
 		}
@@ -191,10 +193,15 @@ func (c *queuedRequest) granted(g lease.Grant) (*lease.Handle, error) {
 	return h, nil
 }
 
-// stillBusy takes the answer that the lock is busy, to a question that was asked then. The call goes on waiting.
-func (c *queuedRequest) stillBusy(busy *store.Busy, asked time.Time) {
+// stillBusy takes the answer that the lock is busy, to a question that was asked then. It returns nil when the call goes on waiting, and
+// otherwise the error with which it has left the queue.
+func (c *queuedRequest) stillBusy(busy *store.Busy, asked time.Time) error {
 	a := c.acquirer
-	if c.waiter.Busy(takenOf(busy), c.settings.MaxWaiters) {
+	watch, isOneTooMany := c.waiter.Busy(takenOf(busy), c.settings.MaxWaiters)
+	if isOneTooMany {
+		return c.leaveWith(c.refuse(TooManyWaiting, takenOf(busy)))
+	}
+	if watch {
 		c.pace = pollUnnotified
 		a.listener.Watch(c.name.Lock(), c.name.Channel())
 	}
@@ -202,6 +209,7 @@ func (c *queuedRequest) stillBusy(busy *store.Busy, asked time.Time) {
 		c.backOff = min(max(2*c.backOff, splitDelay, 2*time.Since(asked)), splitDelayMax)
 		a.queues.Signal(c.name.Lock(), rand.N(c.backOff))
 	}
+	return nil
 }
 
 // askFailed takes the failure of a question that was asked then. It returns nil when the call goes on waiting, and

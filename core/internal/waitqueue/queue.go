@@ -231,18 +231,21 @@ func (q *queue[R, L, E]) end() Leftover[E] {
 }
 
 // Busy notes the answer that the lock is taken. watch is true when notifications are wanted from now on. The head waits as
-// well from its first answer on: if that is one more than max, unless nil, the last in the queue is refused.
-func (w *Waiter[R, L, E]) Busy(taken Taken, max *int) (watch bool) {
+// well from its first answer on: if that is one more than max, unless nil, the last in the queue is refused. isOneTooMany says that this
+// is the head itself, which must leave.
+func (w *Waiter[R, L, E]) Busy(taken Taken, max *int) (watch, isOneTooMany bool) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if !q.known.Answered && max != nil && q.calls-1 >= *max {
-		q.last.refuse(nil)
+	if !q.known.Answered && max != nil && q.all.waiting(q.lock) >= *max {
+		if isOneTooMany = q.last == w; !isOneTooMany {
+			q.last.refuse(nil)
+		}
 	}
 	q.known = Known{Answered: true, Taken: taken}
-	watch = !q.watched
-	q.watched = true
-	return watch
+	watch = !q.watched && !isOneTooMany
+	q.watched = q.watched || watch
+	return watch, isOneTooMany
 }
 
 // NeedsWatch says that calls wait for the lock, and that no notifications are wanted yet.

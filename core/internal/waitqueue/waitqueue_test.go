@@ -484,7 +484,7 @@ func TestMaxWaiters(t *testing.T) {
 		}
 		forB := wait(b, 0)
 		until := time.Now().Add(time.Hour)
-		if !a.Busy(waitqueue.Taken{Until: until, By: waitqueue.FixedHolder}, &most) {
+		if watch, leaves := a.Busy(waitqueue.Taken{Until: until, By: waitqueue.FixedHolder}, &most); !watch || leaves {
 			t.Error("no notifications are wanted")
 		}
 		want(t, "b, for a waits now,", forB, end{reason: waitqueue.Refused})
@@ -495,7 +495,7 @@ func TestMaxWaiters(t *testing.T) {
 		if o, by := q.Join("lock", "owner", "o", &most); o != nil || !by.Until.Equal(until) {
 			t.Errorf("another owner was let in beside a, or heard %+v", by)
 		}
-		if a.Busy(waitqueue.Taken{Until: until, By: waitqueue.FixedHolder}, &none) {
+		if watch, _ := a.Busy(waitqueue.Taken{Until: until, By: waitqueue.FixedHolder}, &none); watch {
 			t.Error("notifications are wanted again")
 		}
 		if end := a.Leave(); !end.Notifications {
@@ -687,7 +687,7 @@ func TestNotificationsAreWantedOnce(t *testing.T) {
 	if !q.Watch("lock") || q.Watch("lock") || q.Watch("other") {
 		t.Error("notifications are wanted other than once")
 	}
-	if a.Busy(waitqueue.Taken{}, nil) {
+	if watch, _ := a.Busy(waitqueue.Taken{}, nil); watch {
 		t.Error("notifications are wanted by Busy as well")
 	}
 	if end := a.Leave(); !end.Notifications {
