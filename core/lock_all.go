@@ -10,15 +10,16 @@ import (
 // LockAll takes the locks of all keys, or none. A key that is given twice counts once. A key that
 // ctx holds is entered once more.
 //
-// The call asks for all of them at once. While a key is busy, it holds none, and asks again after a few milliseconds. When it has done
-// so for 0.3 s, or sooner where calls of this process wait for a key, it waits for the busy one as [Locker.Lock] does, and then asks for the others. After as many such waits as there are
-// keys it keeps those that sort before the busy one, by the bytes of their names in Redis, for half as long as it has waited; then it
-// waits on without them. Of [PermitsEach] those with fewer permits sort first, so that no call keeps a permit of many that it cannot
-// use before it has one of few. So calls of LockAll do not wait for one another in a cycle, or, where they give one key different
-// permits, only until one gives back; and no key stays taken for as long as another one is busy. Of more than 64 keys it takes 64 at a time in this way, in that order, and keeps those that it has. [Wait], or
-// the lease where ctx holds another lock, bounds the whole; after that it takes four times [Timeout] at most, where Redis is slow or its
-// connections break. Each lock has a lease and a token of its own; [FixedLease], [MaxHold] and the window of [KeepFor] count from when it
-// was taken. The contexts of the locks are nested, so values of ctx are found the more slowly, the more keys there are.
+// The call asks for all of them at once. While a key is busy, it holds none, and asks again after a few milliseconds. When it has done so
+// for 0.3 s, or sooner where calls of this process wait for a key, it waits for the busy one as [Locker.Lock] does, and then asks for the
+// others. After as many such waits as there are keys it keeps those that sort before the busy one, by the bytes of their names in Redis,
+// for half as long as it has waited; then it waits on without them. Of [PermitsEach] those with fewer permits sort first, so that no call
+// keeps a permit of many that it cannot use before it has one of few. So calls of LockAll do not wait for one another in a cycle, or,
+// where they give one key different permits, only until one gives back; and no key stays taken for as long as another one is busy. Of more
+// than 64 keys it takes 64 at a time in this way, in that order, and keeps those that it has. [Wait], or the lease where ctx holds another
+// lock, bounds the whole; after that it takes four times [Timeout] at most, where Redis is slow or its connections break. Each lock has a
+// lease and a token of its own; [FixedLease], [MaxHold] and the window of [KeepFor] count from when it was taken. The contexts of the
+// locks are nested, so values of ctx are found the more slowly, the more keys there are.
 //
 // A busy lock that sorts before one that ctx holds is refused at once with [*BusyError]: by LockAll
 // under any lock, and by Lock under locks of LockAll.

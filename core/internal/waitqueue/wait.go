@@ -35,8 +35,8 @@ type Result[L any] struct {
 //	 │                                      chosen ───── Give ─────▶ given         │
 //	 └──────────────────────── the first call of a queue ──────────────────────────┘
 //
-// A call that declines what it was given becomes asking. One that is behind or ready becomes leaving when it gives up. One that is behind becomes refused when another
-// call takes it out. Otherwise a call ends by Took, Leave or, an asking one, Dismiss.
+// A call that declines what it was given becomes asking. One that is behind or ready becomes leaving when it gives up. One that is behind
+// becomes refused when another call takes it out. Otherwise a call ends by Took, Leave or, an asking one, Dismiss.
 type stage int
 
 const (
