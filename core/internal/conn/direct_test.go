@@ -5,6 +5,8 @@ package conn_test
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -84,5 +86,36 @@ func TestCommandOfAClientThatHasBlocked(t *testing.T) {
 				_ = f.client.Close()
 			})
 		}
+	}
+}
+
+// A hook that ends its goroutine costs its own call, and nothing of what may be in flight. What was written is compensated.
+func TestHookThatEndsItsGoroutine(t *testing.T) {
+	for _, direct := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(&redis.Options{ContextTimeoutEnabled: direct})
+			s, began := conn.New(f.client, config()), time.Now()
+			for range 20 {
+				f.fail(func(_ context.Context, write func() []any) (any, error) {
+					write()
+					runtime.Goexit()
+					return nil, nil
+				})
+				c, compensated := counted(nil)
+				var calls sync.WaitGroup
+				calls.Go(func() {
+					_, err := s.Do(background, c, timeout)
+					wantFailure(t, err, conn.Unknown, nil)
+				})
+				if calls.Wait(); compensated.Load() != 1 {
+					t.Errorf("direct: %v: %d compensations", direct, compensated.Load())
+				}
+			}
+			if _, err := s.Do(background, batched("k"), timeout); err != nil {
+				t.Error(err)
+			}
+			wantTime(t, "the next one", began, 0)
+			_ = f.client.Close()
+		})
 	}
 }

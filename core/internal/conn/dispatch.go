@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -62,7 +63,7 @@ func (d *dispatch) take() bool { return d == nil || d.known.Or(taken)&abandoned 
 // process sends a command by itself: a script by its digest, and whole where Redis has not seen it.
 func (q *Queued) process(ctx *sendContext, p *pipeline, client redis.UniversalClient) (any, error) {
 	for whole := false; ; whole = true {
-		cmd := &once{pipeline: p}
+		cmd := &once{direct: p.direct}
 		cmd.set(ctx, q.Command.Script, whole, q.dispatch, q.Command.line(cmd.line[:]))
 		cmd.SetErr(recovered(func() error { return client.Process(ctx, cmd) }))
 		p.noteScript(q.Command.Script, cmd.Err())
@@ -71,6 +72,9 @@ func (q *Queued) process(ctx *sendContext, p *pipeline, client redis.UniversalCl
 		}
 	}
 }
+
+// errExited is why there is no answer when a hook of the client's has ended the goroutine that sent.
+var errExited = errors.New("a hook of the client's has ended its goroutine")
 
 // recovered sends something. A hook of the client's that panics is a failure like others: whoever would recover above could
 // not know what became of the command, and on other goroutines than a caller's nobody would.
@@ -165,9 +169,10 @@ type sendContext struct {
 	caller   context.Context
 	deadline time.Time
 
-	mu   sync.Mutex
-	err  error         // why nobody waits any more; nil: somebody does
-	done chan struct{} // closed when nobody does; nil: nobody has asked for it
+	mu    sync.Mutex
+	err   error         // why nobody waits any more; nil: somebody does
+	ended time.Time     // when nobody did any more
+	done  chan struct{} // closed then; nil: nobody has asked for it
 }
 
 // end says that nobody waits any more, and why.
@@ -177,9 +182,20 @@ func (c *sendContext) end(why error) {
 	if c.err != nil {
 		return
 	}
-	if c.err = why; c.done != nil {
+	c.err, c.ended = why, time.Now()
+	if c.done != nil {
 		close(c.done)
 	}
+}
+
+// over tells since when the context has ended and its deadline has passed.
+func (c *sendContext) over() (since time.Time, isOver bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if since = c.deadline; c.ended.After(since) {
+		since = c.ended
+	}
+	return since, c.err != nil
 }
 
 func (c *sendContext) Deadline() (time.Time, bool) { return c.deadline, true }

@@ -178,7 +178,7 @@ func (s *Server) sendCopies(ctx context.Context, ds []dispatch, c *sendContext, 
 		return
 	}
 	d, p, isLone := &ds[0], ds[0].pipeline, len(ds) == 1
-	if isLone && p.mayGoDirectly() && (ctx.Done() == nil || isPrompt) {
+	if isLone && p.direct.mayGo() && (ctx.Done() == nil || isPrompt) {
 		if t, enters := p.tryEnter(sent); enters {
 			d.answer = p.sendDirectly(ctx, d, t, end)
 			return

@@ -3,7 +3,6 @@ package conn
 import (
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,8 +17,6 @@ const (
 	farAway     = 400 * time.Microsecond
 	// pipelineStall is how long a round trip may hold up others, at the least.
 	pipelineStall = 5 * time.Millisecond
-	// overrun is how long after the end of its time a command may come back because the machine is busy.
-	overrun = 100 * time.Millisecond
 	// maxPipeline bounds the commands of one round trip, so that a slow reply holds up few of them.
 	maxPipeline = 512
 )
@@ -28,17 +25,13 @@ const (
 // that come meanwhile go together when it is back. So a lone command waits for nobody, and the more there
 // are, the more of them go together.
 type pipeline struct {
-	server        *Server
-	client        redis.UniversalClient    // of one server, as far as is known
-	direct        atomic.Bool              // client, or withDeadlines, keeps deadlines, as far as is seen
-	withDeadlines *redis.Client            // the copy of a client that does not
-	options       *redis.Options           // of that client
-	last          atomic.Pointer[lastHook] // of client, which has passed a command
-	isHooked      atomic.Bool              // client was given a last hook
-	replicated    *pipeline                // for commands that replicas must have; itself if it is that
-	farLimit      int                      // of round trips in flight to a server far away
-	probe         *probe
-	begin         func() (pipe redis.Pipeliner, done func())
+	server     *Server
+	client     redis.UniversalClient // of one server, as far as is known
+	direct     *direct
+	replicated *pipeline // for commands that replicas must have; itself if it is that
+	farLimit   int       // of round trips in flight to a server far away
+	probe      *probe
+	begin      func() (pipe redis.Pipeliner, done func())
 
 	mu       sync.Mutex
 	inFlight int // so many round trips are
@@ -63,13 +56,9 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	p := s.newPipeline(client, farAlone, new(probe))
 	single, isSingle := client.(*redis.Client)
 	if isSingle {
-		// A node of a cluster lacks the hooks of the cluster's client. So does what WithTimeout returns.
-		o := single.Options()
-		p.farLimit = min(farAlone, o.PoolSize)
-		p.direct.Store(client == s.client && keepsDeadlines(o))
-		if p.direct.Load() && !o.ContextTimeoutEnabled {
-			p.options, p.withDeadlines = o, single.WithTimeout(o.ReadTimeout)
-			p.withDeadlines.Options().WriteTimeout, p.withDeadlines.Options().ContextTimeoutEnabled = o.WriteTimeout, true
+		p.farLimit = min(farAlone, single.Options().PoolSize)
+		if client == s.client { // a node of a cluster lacks the hooks of the cluster's client
+			p.direct = newDirect(single)
 		}
 	}
 	p.replicated = s.newPipeline(client, math.MaxInt, p.probe)
@@ -83,14 +72,6 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 		s.config.Workers.Start(func() { s.compareClocks(single) })
 	}
 	return kept.(*pipeline)
-}
-
-// keepsDeadlines says that a client, or a copy, has nothing of its user's that may block on the goroutine that sends a
-// command. Dialers do so on others. Hooks cannot be seen, nor what connections do.
-func keepsDeadlines(o *redis.Options) bool {
-	least := min(o.ReadTimeout, o.WriteTimeout)
-	return (least > 0 || least == 0 && o.ContextTimeoutEnabled) && o.Limiter == nil && o.OnConnect == nil &&
-		o.CredentialsProvider == nil && o.CredentialsProviderContext == nil && o.StreamingCredentialsProvider == nil
 }
 
 func (s *Server) newPipeline(client redis.UniversalClient, farLimit int, probe *probe) *pipeline {
@@ -134,15 +115,6 @@ func (p *pipeline) mayConnect(now time.Time) bool {
 	may := p.connects && p.window.isPrompt(now)
 	p.connects = false
 	return may
-}
-
-// tryGoOn ends a round trip, unless another follows it because commands wait. mu is held.
-func (p *pipeline) tryGoOn(room int) bool {
-	if p.waiting.size() > 0 && room > 0 {
-		return true
-	}
-	p.inFlight--
-	return false
 }
 
 // enqueue has commands go together: at once, unless enough are in flight.

@@ -106,9 +106,9 @@ func (c *Command) key() string { return c.Words[0].(string) }
 // cluster even with retries switched off.
 type once struct {
 	redis.Cmd
-	script   scriptWord
-	line     [9]any    // memory for the words of most commands
-	pipeline *pipeline // nil: it is a batch
+	script scriptWord
+	line   [9]any  // memory for the words of most commands
+	direct *direct // of the pipeline by which it goes by itself
 }
 
 // set makes it EVALSHA, or EVAL where Redis does not know the script yet. The line has room for two words in front.

@@ -22,8 +22,34 @@ func (p *pipeline) sendStalled() {
 
 // Run is a sender: it sends what waits until nothing does.
 func (p *pipeline) Run() {
-	for qs, t := p.takeWaiting(nil, trip{}); len(qs) > 0; qs, t = p.takeWaiting(qs, t) {
+	qs, t := p.takeWaiting(nil, trip{})
+	defer func() {
+		if len(qs) == 0 {
+			return
+		}
+		t.end(errExited)
+		for _, q := range qs {
+			if q != nil { // else nobody waited for it any more
+				q.receive(t.sent, answer{err: errExited})
+			}
+		}
+		p.leave(t)
+	}()
+	for len(qs) > 0 {
 		p.send(qs, &t)
+		qs, t = p.takeWaiting(qs, t)
+	}
+}
+
+// leave ends a round trip. If others wait, a sender takes its place.
+func (p *pipeline) leave(t trip) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endTrip(t)
+	if p.waiting.size() > 0 && p.window.room(time.Now()) > 0 {
+		p.server.config.Workers.Begin(p)
+	} else {
+		p.inFlight--
 	}
 }
 
@@ -77,11 +103,10 @@ func (p *pipeline) send(qs []*Queued, t *trip) {
 		q, ctx := qs[0], qs[0].context(sent)
 		value, err := q.process(ctx, p, p.server.client) // a cluster's, which follows redirections, and has hooks
 		t.end(err)
-		// What nobody waits for has a context that is never done, and may wait for a connection for as long as the client says.
-		if q.dispatch != nil {
-			p.addLastHook(q.dispatch)
-			p.noteOverrun(*t, ctx.deadline)
+		if q.dispatch.is(written) {
+			p.direct.addLastHook(p.client)
 		}
+		p.direct.noteBlocked(ctx, sent, sent.Add(t.took))
 		p.server.noteOutcome(err)
 		q.receive(sent, answer{value, err})
 	default:
