@@ -27,6 +27,7 @@ type said struct{ Errors }
 
 var errClosed, errUnavailable = errors.New("closed"), errors.New("unavailable")
 
+func (said) IsLost(error) bool                       { return true }
 func (said) Closed(string, string) error             { return errClosed }
 func (said) Unavailable(string, string, error) error { return errUnavailable }
 
@@ -145,7 +146,7 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 	})
 }
 
-// A call of LockAll may wait for a lock more than once. Who has found it in the queue looks at what it wanted then, without a lock.
+// A call of LockAll may wait for a lock more than once, and afresh when the lock of another Locker is unlocked that it was to enter. Who has found it in the queue looks at what it wanted then, without a lock.
 func TestLockAllThatWaitsAgainWhileOthersLookAtIt(t *testing.T) {
 	unconnected(t, func(t *testing.T, a *Acquirer) {
 		group := &lease.Group{Base: t.Context(), Cancel: func(error) {}, Began: time.Now()}
@@ -153,19 +154,25 @@ func TestLockAllThatWaitsAgainWhileOthersLookAtIt(t *testing.T) {
 		if err := m.prepare([]string{"a", "b"}); err != nil {
 			t.Fatal(err)
 		}
-		c := m.calls[0]
+		c, unlocked := m.calls[0], &request{acquirer: a, spec: specOf(t.Context(), m.calls[0].name, usual)}
+		c.outer, _ = unlocked.grantedInMemory(lease.Grant{
+			Acquisition: lease.Acquisition{Name: c.name}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
+		})
+		c.enter = 1 // its token
+		left, _, _ := c.outer.Leave()
+		_ = left.Retire(lease.Outcome{})
 		before, _ := a.queues.Join(c.name.Lock(), "", new(spec), nil)
 		waited := make(chan error, 1)
 		go func() { waited <- m.waitFor(c) }()
 		synctest.Wait()
 		before.Leave()
 		found := a.queues.Find(c.name.Lock())[0].Request
-		ctx := found.ctx
+		wanted := *found
 		if err := <-waited; !errors.Is(err, errUnavailable) {
 			t.Fatal(err)
 		}
 		m.base = lease.Disown(t.Context())
-		if m.observe(c); found.ctx != ctx {
+		if m.observe(c); *found != wanted {
 			t.Error("what was found has changed")
 		}
 	})

@@ -251,16 +251,16 @@ func (m *multiRequest) reclaims(c *request) bool {
 // waits on. So it keeps nobody from a lock for the whole of a [Wait], and keeps its locks for longer each time.
 func (m *multiRequest) waitFor(c *request) error {
 	waiting := *c // a call of its own, for who has found it in a queue may look at it later, when the other has another context
-	c = &waiting
-	n, kept, gone := m.observe(c), m.taken(), make(chan struct{})
+	n, kept, gone := m.observe(&waiting), m.taken(), make(chan struct{})
 	tooLong := time.AfterFunc(max(m.group.Waited()/2, keepAtLeast), func() {
 		m.giveBack(kept)
 		close(gone)
 	})
-	h, err := c.waitCheckingDeadlock()
-	if c.isOuterUnlocked(err) {
-		c.forgetOuter()
-		h, err = c.waitCheckingDeadlock()
+	h, err := waiting.waitCheckingDeadlock()
+	if waiting.isOuterUnlocked(err) {
+		afresh := waiting
+		afresh.forgetOuter()
+		h, err = afresh.waitCheckingDeadlock()
 	}
 	if !tooLong.Stop() {
 		<-gone
