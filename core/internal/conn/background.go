@@ -8,23 +8,36 @@ import (
 )
 
 const (
-	// A background queue pauses for so long after a flush of which nothing was done, doubling, with jitter.
+	// A background queue pauses for so long after a round trip in which nothing was done, doubling, with jitter.
 	backgroundPause    = 20 * time.Millisecond
 	backgroundPauseMax = 500 * time.Millisecond
 )
 
-// background is the queue of a server for commands that are sent until Redis has done them, though nobody waits. One flush at
-// a time is in flight: twice as large after a prompt one, half as large after a slow one, of one command while the
+// background is the queue of a server for commands that are sent until Redis has done them, though nobody waits. One round trip at
+// a time is in flight: of twice as many commands after a prompt one, of half as many after a late one, of one command while the
 // server is silent. So what they cost is spent as answers come in, as retry budgets are. pipeline.mu guards it.
 type background struct {
-	waiting   []*Queued
-	size      int           // of the next flush
-	pause     time.Duration // before it; 0: the last one was answered
-	timer     *time.Timer   // ends the pause
-	isSilent  bool          // the last flush had no answer: the pause ends when somebody gets one
-	isBusy    bool          // a flush is in flight
-	isStopped bool
+	state   backgroundState
+	waiting []*Queued
+	size    int           // so many commands the next round trip has at the most
+	pause   time.Duration // the last one; 0: something was done since
+	timer   *time.Timer   // ends the pause
 }
+
+// backgroundState is what a background queue does.
+//
+//	idle ◀──▶ inFlight ──▶ pausing, silent ──▶ inFlight, idle
+//
+// It is stopped from any of them, for good.
+type backgroundState uint8
+
+const (
+	backgroundIdle     backgroundState = iota // Nothing waits.
+	backgroundInFlight                        // A round trip is.
+	backgroundPausing                         // Nothing was done in the last one.
+	backgroundSilent                          // It had no answer: the pause ends when somebody gets one.
+	backgroundStopped
+)
 
 // Repeat has a command go in the background queue of its server. It does not block. The recipient of a command that fails has
 // it repeated, or gives it up, as when q.Until is over.
@@ -34,24 +47,24 @@ func (p *pipeline) repeat(q *Queued) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := &p.background
-	if b.isStopped {
+	if b.state == backgroundStopped {
 		return
 	}
-	b.waiting = append(b.waiting, q)
-	if b.pause == 0 {
-		p.beginFlush()
+	if b.waiting = append(b.waiting, q); b.state == backgroundIdle {
+		p.beginBackground()
 	}
 }
 
-// beginFlush begins the next flush, unless one is in flight. mu is held.
-func (p *pipeline) beginFlush() {
-	if b := &p.background; !b.isBusy && len(b.waiting) > 0 {
-		b.isBusy = true
-		p.server.config.Workers.Start(p.flush)
+// beginBackground begins the next round trip, if something waits. mu is held.
+func (p *pipeline) beginBackground() {
+	b := &p.background
+	if b.state = backgroundIdle; len(b.waiting) > 0 {
+		b.state = backgroundInFlight
+		p.server.config.Workers.Start(p.sendBackground)
 	}
 }
 
-func (p *pipeline) flush() {
+func (p *pipeline) sendBackground() {
 	b, s, began := &p.background, p.server, time.Now()
 	p.mu.Lock()
 	n := min(b.size, len(b.waiting))
@@ -63,14 +76,14 @@ func (p *pipeline) flush() {
 	}
 	if _, err := s.awaitTopology(context.Background(), s.config.Timeout); err != nil {
 		s.report(qs, began, began, answer{err: err})
-		p.flushed(began, []answer{{err: err}})
+		p.endBackground(began, []answer{{err: err}})
 		return
 	}
-	p.sendInTime(qs, func(answers []answer) { p.flushed(began, answers) })
+	p.sendInTime(qs, func(answers []answer) { p.endBackground(began, answers) })
 }
 
-// flushed takes the answers to a flush, which its recipients have got, and plans the next one.
-func (p *pipeline) flushed(began time.Time, answers []answer) {
+// endBackground takes the answers of a round trip, which its recipients have got, and plans the next one.
+func (p *pipeline) endBackground(began time.Time, answers []answer) {
 	done := 0
 	for _, a := range answers {
 		if a.err == nil {
@@ -79,8 +92,11 @@ func (p *pipeline) flushed(began time.Time, answers []answer) {
 	}
 	p.mu.Lock()
 	b := &p.background
-	b.isBusy = false
-	if done > 0 {
+	switch {
+	case b.state == backgroundStopped:
+		p.mu.Unlock()
+		return
+	case done > 0:
 		defer p.mu.Unlock()
 		b.pause = 0
 		if done == len(answers) && time.Since(began) <= p.window.distance+p.window.late {
@@ -88,12 +104,15 @@ func (p *pipeline) flushed(began time.Time, answers []answer) {
 		} else {
 			b.size = max(1, b.size/2)
 		}
-		p.beginFlush()
+		p.beginBackground()
 		return
+	case slices.ContainsFunc(answers, func(a answer) bool { return isRefusal(a.err) }):
+		b.state = backgroundPausing
+	default:
+		b.state = backgroundSilent
 	}
-	b.isSilent = !slices.ContainsFunc(answers, func(a answer) bool { return isRefusal(a.err) })
 	b.size, b.pause = 1, min(max(2*b.pause, backgroundPause), backgroundPauseMax)
-	b.timer = time.AfterFunc(b.pause/2+rand.N(b.pause/2), p.resume)
+	b.timer = time.AfterFunc(b.pause/2+rand.N(b.pause/2), p.resumeBackground)
 	waiting := b.waiting
 	b.waiting = nil
 	p.mu.Unlock()
@@ -106,20 +125,22 @@ func (p *pipeline) flushed(began time.Time, answers []answer) {
 	}
 }
 
-// resume ends a pause.
-func (p *pipeline) resume() {
+// resumeBackground ends a pause.
+func (p *pipeline) resumeBackground() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := &p.background
-	if b.isSilent = false; len(b.waiting) == 0 {
+	if b.state == backgroundStopped {
+		return
+	}
+	if p.beginBackground(); b.state == backgroundIdle {
 		b.pause = 0
 	}
-	p.beginFlush()
 }
 
 // serverAnswers ends a pause that was for a server that is silent. mu is held.
 func (b *background) serverAnswers() {
-	if b.isSilent && b.timer.Stop() {
+	if b.state == backgroundSilent && b.timer.Stop() {
 		b.timer.Reset(0)
 	}
 }
@@ -128,7 +149,7 @@ func (b *background) serverAnswers() {
 func (p *pipeline) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.background.isStopped, p.background.waiting = true, nil
+	p.background.state, p.background.waiting = backgroundStopped, nil
 	p.meter.isStopped = true
 }
 

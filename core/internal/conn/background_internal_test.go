@@ -23,48 +23,48 @@ type noWorkers struct{}
 func (noWorkers) Start(func())             {}
 func (noWorkers) Begin(interface{ Run() }) {}
 
-// Taken out, a flush is larger than what a server can do in time, or those that wait go one by one.
-func TestFlushesFollowTheirAnswers(t *testing.T) {
+// Taken out, a round trip has more than a server can do in time, or those that wait go one by one.
+func TestBackgroundRoundTripsFollowTheirAnswers(t *testing.T) {
 	done, refused, none := answer{}, answer{err: serverError("LOADING")}, answer{err: ErrNoAnswer}
 	for name, c := range map[string]struct {
-		size     int
-		pause    time.Duration
-		took     time.Duration
-		answers  []answer
-		want     int
-		then     time.Duration
-		isSilent bool
+		size    int
+		pause   time.Duration
+		took    time.Duration
+		answers []answer
+		want    int
+		then    time.Duration
+		state   backgroundState
 	}{
-		"prompt":                 {4, 0, 0, []answer{done, done}, 8, 0, false},
-		"prompt, and the most":   {maxPipeline, 0, 0, []answer{done}, maxPipeline, 0, false},
-		"late":                   {4, 0, time.Second, []answer{done, done}, 2, 0, false},
-		"late, and one":          {1, 0, time.Second, []answer{done}, 1, 0, false},
-		"in part":                {4, 0, 0, []answer{done, refused}, 2, 0, false},
-		"after a pause":          {1, time.Second, 0, []answer{done}, 2, 0, false},
-		"silent":                 {4, 0, 0, []answer{none, none}, 1, 20 * time.Millisecond, true},
-		"silent again":           {1, 20 * time.Millisecond, 0, []answer{none}, 1, 40 * time.Millisecond, true},
-		"silent for a long time": {1, 400 * time.Millisecond, 0, []answer{none}, 1, 500 * time.Millisecond, true},
-		"refused":                {4, 0, 0, []answer{refused, none}, 1, 20 * time.Millisecond, false},
+		"prompt":                 {4, 0, 0, []answer{done, done}, 8, 0, backgroundIdle},
+		"prompt, and the most":   {maxPipeline, 0, 0, []answer{done}, maxPipeline, 0, backgroundIdle},
+		"late":                   {4, 0, time.Second, []answer{done, done}, 2, 0, backgroundIdle},
+		"late, and one":          {1, 0, time.Second, []answer{done}, 1, 0, backgroundIdle},
+		"in part":                {4, 0, 0, []answer{done, refused}, 2, 0, backgroundIdle},
+		"after a pause":          {1, time.Second, 0, []answer{done}, 2, 0, backgroundIdle},
+		"silent":                 {4, 0, 0, []answer{none, none}, 1, 20 * time.Millisecond, backgroundSilent},
+		"silent again":           {1, 20 * time.Millisecond, 0, []answer{none}, 1, 40 * time.Millisecond, backgroundSilent},
+		"silent for a long time": {1, 400 * time.Millisecond, 0, []answer{none}, 1, 500 * time.Millisecond, backgroundSilent},
+		"refused":                {4, 0, 0, []answer{refused, none}, 1, 20 * time.Millisecond, backgroundPausing},
 	} {
 		p := idlePipeline(t, Config{})
 		b := &p.background
-		b.isBusy, b.size, b.pause = true, c.size, c.pause
-		p.flushed(time.Now().Add(-c.took), c.answers)
-		if b.size != c.want || b.pause != c.then || b.isSilent != c.isSilent || b.isBusy {
-			t.Errorf("%s: the next flush is of %d after %v; silent %v, busy %v", name, b.size, b.pause, b.isSilent, b.isBusy)
+		b.state, b.size, b.pause = backgroundInFlight, c.size, c.pause
+		p.endBackground(time.Now().Add(-c.took), c.answers)
+		if b.size != c.want || b.pause != c.then || b.state != c.state {
+			t.Errorf("%s: the next has %d after %v; state %v", name, b.size, b.pause, b.state)
 		}
 		p.stop()
 	}
 }
 
 func TestPauseEndsWithAnAnswerIfItIsOfSilence(t *testing.T) {
-	for _, isSilent := range []bool{true, false} {
+	for _, state := range []backgroundState{backgroundSilent, backgroundPausing} {
 		p := idlePipeline(t, Config{})
 		resumed := make(chan struct{}, 1)
-		p.background.isSilent = isSilent
+		p.background.state = state
 		p.background.timer = time.AfterFunc(time.Hour, func() { resumed <- struct{}{} })
 		p.endTrip(trip{sent: time.Now(), ending: endedByAnswer})
-		if isSilent {
+		if state == backgroundSilent {
 			<-resumed
 		} else if !p.background.timer.Stop() {
 			t.Error("it has ended")
@@ -74,20 +74,20 @@ func TestPauseEndsWithAnAnswerIfItIsOfSilence(t *testing.T) {
 
 func TestPauseThatEndsWithNothingToDo(t *testing.T) {
 	p := idlePipeline(t, Config{})
-	p.background.pause, p.background.isSilent = time.Second, true
-	if p.resume(); p.background.pause != 0 || p.background.isSilent {
+	p.background.pause, p.background.state = time.Second, backgroundSilent
+	if p.resumeBackground(); p.background.pause != 0 || p.background.state != backgroundIdle {
 		t.Error("what comes next waits")
 	}
 }
 
-func TestStopWhileAFlushBegins(t *testing.T) {
+func TestStopWhileABackgroundRoundTripBegins(t *testing.T) {
 	told := 0
 	p := idlePipeline(t, Config{Loaded: func(Load) { told++ }})
 	p.repeat(queued(false, time.Now()))
 	p.server.Stop()
-	p.flush()
+	p.sendBackground()
 	p.meter.note(time.Now())
-	if told != 0 || p.background.isSilent {
+	if told != 0 || p.background.state != backgroundStopped {
 		t.Errorf("told %d times", told)
 	}
 }
@@ -99,7 +99,7 @@ func TestNothingIsRepeatedAfterStop(t *testing.T) {
 	server := New(client, Config{Timeout: time.Hour, Workers: noWorkers{}})
 	server.Stop()
 	p := server.pipelineTo(client)
-	if p.repeat(&Queued{}); len(p.background.waiting) > 0 || !p.replicated.background.isStopped {
+	if p.repeat(&Queued{}); len(p.background.waiting) > 0 || p.replicated.background.state != backgroundStopped {
 		t.Error("a command is repeated")
 	}
 }

@@ -51,7 +51,10 @@ func (d *direct) mayGo() bool {
 // something in the client blocks: no other caller lends it his goroutine. Where the whole process stood still, the context
 // has ended late, too.
 func (d *direct) noteBlocked(c *sendContext, sent, now time.Time) {
-	if ended, has := c.over(); d != nil && has && min(now.Sub(sent), now.Sub(ended)) > overrun && (d.withDeadlines == nil || d.last.Load() != nil) {
+	if d == nil || d.withDeadlines != nil && d.last.Load() == nil {
+		return
+	}
+	if since, isOver := c.over(); isOver && min(now.Sub(sent), now.Sub(since)) > overrun {
 		d.hasBlocked.Store(true)
 	}
 }

@@ -76,7 +76,7 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 }
 
 func (s *Server) newPipeline(client redis.UniversalClient, farLimit int, probe *probe) *pipeline {
-	p := &pipeline{server: s, client: client, farLimit: farLimit, probe: probe, begin: pipelines(client), window: newWindow(s.late())}
+	p := &pipeline{server: s, client: client, farLimit: farLimit, probe: probe, begin: pipesByOnePool(client), window: newWindow(s.late())}
 	p.background.size = 1
 	p.meter = meter{mu: &p.mu, server: serverOf(client), window: &p.window, waiting: p.waiting.size, tell: s.config.Loaded}
 	p.stalled = time.AfterFunc(pipelineStall, p.sendStalled)
@@ -107,7 +107,7 @@ func (p *pipeline) isUnused() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return ok && node != p.server.client && node.PoolStats().TotalConns == 0 &&
-		p.inFlight == 0 && p.waiting.size() == 0 && !p.background.isBusy && len(p.background.waiting) == 0
+		p.inFlight == 0 && p.waiting.size() == 0 && p.background.state == backgroundIdle
 }
 
 func (p *pipeline) replicates() bool { return p == p.replicated }
