@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,6 +147,37 @@ func TestLinesThatWereNotWrittenAreCounted(t *testing.T) {
 		}
 		if lines != 256 || unwritten < 300-256 {
 			t.Errorf("%d lines were written, and %d counted", lines, unwritten)
+		}
+	})
+}
+
+// slowWithLoads is an Observer that stands still when it hears of the load.
+type slowWithLoads struct {
+	wakes           chan struct{}
+	loads, releases atomic.Int32
+}
+
+func (s *slowWithLoads) Observe(ctx context.Context, e core.Event) context.Context {
+	switch e.Kind {
+	case core.EventLoad:
+		<-s.wakes
+		s.loads.Add(1)
+	case core.EventReleased:
+		s.releases.Add(1)
+	}
+	return ctx
+}
+
+// It hears of a release by the time that Unlock returns nevertheless.
+func TestObserverThatIsSlowWithLoads(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		slow := &slowWithLoads{wakes: make(chan struct{})}
+		if unlock(t, take(t, background, s.locker(core.Observe(slow)), "k")); slow.releases.Load() != 1 {
+			t.Error("the release was not told")
+		}
+		close(slow.wakes)
+		if time.Sleep(time.Second); slow.loads.Load() == 0 {
+			t.Error("no load was told; the test shows nothing")
 		}
 	})
 }
