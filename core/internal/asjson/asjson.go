@@ -92,20 +92,19 @@ func isSame(was, is reflect.Value, seen map[looked]bool) bool {
 	if was.IsValid() != is.IsValid() || was.IsValid() && was.Type() != is.Type() {
 		return false
 	}
-	switch was.Kind() {
-	case reflect.Pointer, reflect.Map:
+	if kind := was.Kind(); kind == reflect.Pointer || kind == reflect.Map {
 		both := looked{was.Pointer(), is.Pointer(), was.Type()}
 		if seen[both] {
 			return true
 		}
 		seen[both] = true
 	}
-	switch was.Kind() {
-	case reflect.Invalid:
+	switch kind := was.Kind(); {
+	case kind == reflect.Invalid:
 		return true
-	case reflect.Pointer, reflect.Interface:
+	case kind == reflect.Pointer || kind == reflect.Interface:
 		return isSame(was.Elem(), is.Elem(), seen)
-	case reflect.Struct:
+	case kind == reflect.Struct:
 		for i := range was.NumField() {
 			f := was.Type().Field(i)
 			if (f.IsExported() || f.Anonymous && f.Type.Kind() == reflect.Struct) && !isSame(was.Field(i), is.Field(i), seen) {
@@ -113,24 +112,21 @@ func isSame(was, is reflect.Value, seen map[looked]bool) bool {
 			}
 		}
 		return true
-	}
-	if hasOwnJSON(was.Type()) {
+	case hasOwnJSON(was.Type()):
 		return true
-	}
-	switch was.Kind() {
-	case reflect.Slice, reflect.Array:
+	case kind == reflect.Slice || kind == reflect.Array:
 		same := was.Len() == is.Len()
 		for i := 0; same && i < was.Len(); i++ {
 			same = isSame(was.Index(i), is.Index(i), seen)
 		}
 		return same
-	case reflect.Map:
+	case kind == reflect.Map:
 		same := was.Len() == is.Len()
 		for _, key := range was.MapKeys() {
 			same = same && (hasOwnJSON(key.Type()) || isSame(was.MapIndex(key), is.MapIndex(key), seen))
 		}
 		return same
-	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
+	case kind == reflect.Func || kind == reflect.Chan || kind == reflect.UnsafePointer:
 		return was.IsNil() == is.IsNil()
 	}
 	return was.Equal(is)

@@ -57,7 +57,7 @@ func New(c Config) *Listener {
 // to, and whenever it is again. After Stop it does nothing.
 func (l *Listener) Watch(lock, channel string) {
 	for _, server := range l.config.Servers {
-		l.subscribe(server, nil, &subscription{lock: lock, channel: channel, watchers: 1, unwatched: time.Now()})
+		l.subscribe(server, nil, &subscription{lock: lock, channel: channel, watchers: 1})
 	}
 }
 

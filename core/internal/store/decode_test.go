@@ -5,6 +5,7 @@ package store
 import (
 	"errors"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -196,6 +197,20 @@ func TestReplyToAnInspection(t *testing.T) {
 		got, err := decodeInspection(conn.Reply{Value: tc.reply})
 		if wantText(t, name, err, tc.err) && !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+// An inspection knows the kinds of locks that the scripts know, and no others.
+func TestKindsOfLocks(t *testing.T) {
+	text, _ := scriptFiles.ReadFile("scripts/parts/read.lua")
+	kinds := regexp.MustCompile(`\^\(\[(\w+)\]\)`).FindSubmatch(text)
+	if kinds == nil {
+		t.Fatal("read.lua does not say which kinds there are")
+	}
+	for kind := 'a'; kind <= 'z'; kind++ {
+		if known := strings.ContainsRune(string(kinds[1]), kind); known != ownMode.MatchString(string(kind)+"7") {
+			t.Errorf("%c: known to the scripts: %v; not so to an inspection", kind, known)
 		}
 	}
 }

@@ -64,37 +64,9 @@ func (c *Claim) Decided(lock StillHeld) {
 }
 
 // follow asks a member, and does there what follows from the votes of all.
-//
-// One that refuses is asked again, once, for a release may be on its way to it: but not when it may have refused a
-// second copy of the claim, and is about to end the first.
 func (e *election) follow(member int) {
 	server := e.servers[member]
-	ask := func() (Grant, error) {
-		asked := time.Now()
-		g, err := do(e.ctx, server, &e.claim.command, e.config.Timeout, e.claim.decode)
-		if !isFailure(err) {
-			e.took(time.Since(asked))
-		}
-		e.granted <- vote[Grant]{member, g, err}
-		return g, err
-	}
-	g, err := ask()
-	e.claim.Resends.Await(-1)
-	if isBusy(err) {
-		select {
-		case <-e.token.made:
-		case <-time.After(max(time.Duration(e.usual.Load()), againMin)):
-			if !e.claim.Resends.HasCopies() {
-				e.claim.Resends.Await(1)
-				select {
-				case <-e.token.made: // a release may have begun that knows of no claim under way
-				default:
-					g, err = ask()
-				}
-				e.claim.Resends.Await(-1)
-			}
-		}
-	}
+	g, err := e.ask(member)
 	if err != nil {
 		e.written <- vote[bool]{err: err}
 		return
@@ -113,15 +85,57 @@ func (e *election) follow(member int) {
 	if token := e.token.wait(); token != 0 {
 		has := g.Token == token
 		if !has { // it is a member less, if that fails
-			words := []any{e.claim.Name.Lock(), e.claim.Name.clock(), e.claim.Owner, g.Token, int64(0), "raise", token}
-			raise := &conn.Command{Script: e.scripts.renew, Keys: 2, Words: words, Name: fmt.Sprint(e.claim.Owner, g.Token), Urgent: true}
-			has, err = do(context.WithoutCancel(e.ctx), server, raise, e.config.Timeout, yes)
+			has, err = e.raise(server, g.Token, token)
 		}
 		e.written <- vote[bool]{answer: has, err: err}
 	}
 	if !e.won.wait() {
 		e.claim.Compensate(server)
 	}
+}
+
+// ask asks a member. One that refuses is asked again, once, for a release may be on its way to it: but not when it may have refused
+// a second copy of the claim, and is about to end the first.
+func (e *election) ask(member int) (Grant, error) {
+	g, err := e.askOnce(member)
+	if !isBusy(err) {
+		return g, err
+	}
+	select {
+	case <-e.token.made:
+		return g, err
+	case <-time.After(max(time.Duration(e.usual.Load()), againMin)):
+	}
+	if e.claim.Resends.HasCopies() {
+		return g, err
+	}
+	e.claim.Resends.Await(1)
+	select {
+	case <-e.token.made: // a release may have begun that knows of no claim under way
+		e.claim.Resends.Await(-1)
+		return g, err
+	default:
+		return e.askOnce(member)
+	}
+}
+
+// askOnce votes as a member answers. The claim awaits the answer already.
+func (e *election) askOnce(member int) (Grant, error) {
+	defer e.claim.Resends.Await(-1)
+	asked := time.Now()
+	g, err := do(e.ctx, e.servers[member], &e.claim.command, e.config.Timeout, e.claim.decode)
+	if !isFailure(err) {
+		e.took(time.Since(asked))
+	}
+	e.granted <- vote[Grant]{member, g, err}
+	return g, err
+}
+
+// raise gives the grant of a member the token of the lock. It is true when that grant is still there.
+func (e *election) raise(server *conn.Server, granted, token int64) (bool, error) {
+	words := []any{e.claim.Name.Lock(), e.claim.Name.clock(), e.claim.Owner, granted, int64(0), "raise", token}
+	c := &conn.Command{Script: e.scripts.renew, Keys: 2, Words: words, Name: fmt.Sprint(e.claim.Owner, granted), Urgent: true}
+	return do(context.WithoutCancel(e.ctx), server, c, e.config.Timeout, yes)
 }
 
 // took notes how long a member took to vote. One that is slower than usual counts more; one that does not vote fades.

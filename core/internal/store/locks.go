@@ -25,7 +25,7 @@ type Locks interface {
 	IsSilent(time.Duration) bool
 	Servers() []*conn.Server
 	Stop()
-	SharesRedis(other interface{ Servers() []*conn.Server }) bool
+	SharesRedis(other Locks) bool
 	Flush()
 
 	// Not of a quorum.

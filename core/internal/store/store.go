@@ -116,7 +116,7 @@ func (s *backend) Stop() {
 func (s *backend) Servers() []*conn.Server { return s.servers }
 
 // SharesRedis reports whether two surely keep their locks in one place.
-func (s *backend) SharesRedis(other interface{ Servers() []*conn.Server }) bool {
+func (s *backend) SharesRedis(other Locks) bool {
 	theirs := other.Servers()
 	return len(s.servers) == len(theirs) && !slices.ContainsFunc(s.servers, func(ours *conn.Server) bool {
 		return !slices.ContainsFunc(theirs, func(theirs *conn.Server) bool {

@@ -82,7 +82,7 @@ form = how == 'attempt' and 'i' or how == 'resume' and 'h' or form
 
 -- include write
 local free = not mine and not kind
-if not mine and kind and string.find('sphi', kind) then -- the kinds whose holders end one by one
+if not mine and kind and kind ~= 'x' then -- an exclusive lock has no room
   -- include holders
   -- include room
   free = makes_room(form)

@@ -9,24 +9,17 @@
 --          {0, ''}   it was free, or is not that owner's
 local call = redis.call
 local lock, clock, owner = KEYS[1], KEYS[2], ARGV[1] or ''
--- include string
--- HLEN refuses a key of another type, so that only a lock can be deleted.
-local size = redis.pcall('HLEN', lock)
-if size == 0 then
-  return {0, ''}
-elseif type(size) == 'table' and not is_string(size) then
-  return size
-end
-
 -- include time
 -- include pubsub
+-- include string
 -- include lock
 -- include write
+-- include tell
 
 -- include read
 -- include holders
-local nobodys = owner == '' and (kind == 'f' or string.find('whi', kind, 1, true) and not next(holders()))
-if ARGV[1] and not mine and not nobodys then
+local nobodys = owner == '' and (kind == 'f' or string.find(kind or '', '[whi]') and not next(holders()))
+if not kind or ARGV[1] and not mine and not nobodys then
   return {0, ''}
 end
 local attempt = kind == 'i' and next(holders()) -- nobody knows what it has done, and may yet do: the lock stays
@@ -41,5 +34,5 @@ if held then -- its process may have given later tokens in memory
   -- include raise_clock
   raise_clock(string.format('%.0f', held.token + MARGIN))
 end
-redis.pcall(PUBLISH, CHANNEL .. lock .. '}', '0')
+tell('0')
 return {10, ''}

@@ -20,40 +20,40 @@ local call = redis.call
 local lock, clock = KEYS[1], KEYS[2]
 local owner, hold, token, last, ticket, ttl, lease, request, drop = unpack(ARGV)
 
--- include string
-
 local back = 'latchkey:back:' .. request
-local found = redis.pcall('HMGET', lock, 'mode', owner, back)
-if found.err and not is_string(found) then
-  return found
-end
-local mode, count, taken_back = unpack(found)
-local parked = string.find(mode or '', 'h' .. last .. ' ' .. ticket .. ' ', 1, true) == 1
-local its, holds = string.match(mode or '', '^x(%d+) ?%-?%d*(.-)%+?$')
-local sole = hold == owner and '' or ' ' .. hold -- holds, when that is the only one
-if not parked and not (count and its == token) then
+
+-- include time
+-- include string
+-- include lock
+
+-- include read
+local parked = kind == 'h' and number == last and digest == ticket
+local ours = held and mine and mine.token == token
+local sole = ours and mine.count == 1 and mine.holds == hold
+if not parked and not ours then
   return unwritable() or {0, request .. lease}
 end
 
 if lease ~= '' then
-  if ttl == '0' and (parked or count == '1' and holds == sole) then
+  if ttl == '0' and (parked or sole) then
     call('DEL', lock) -- whatever else of this request arrives later finds nothing
     return {10, request .. lease}
   end
   if parked or tonumber(lease) > 0 and call('PTTL', lock) < tonumber(ttl) then
     call('PEXPIRE', lock, ttl)
   end
-  mode = 'x' .. token .. ' ' .. lease .. (parked and sole or holds) .. '+'
-  call('HSET', lock, owner, parked and '1' or count, 'mode', mode, back, 'yes')
+  local count, holds = parked and 1 or mine.count, parked and hold or mine.holds
+  mode = 'x' .. token .. ' ' .. lease .. (holds == owner and '' or ' ' .. holds) .. '+'
+  call('HSET', lock, owner, count, 'mode', mode, back, 'yes')
   return {10, request .. lease}
 end
 
 if parked then
   call('PEXPIRE', lock, call('PTTL', lock)) -- a write, as in write.lua, that needs no memory
   return {10, request .. lease}
-elseif taken_back then
+elseif call('HGET', lock, back) then
   return {0, request .. lease}
-elseif count ~= '1' or holds ~= sole then
+elseif not sole then
   return {14, request .. lease}
 end
 -- include raise_clock

@@ -8,23 +8,14 @@ local MOST = 100 -- entries that a command passes over, or grants the lock
 -- include next_token
 -- include take
 
--- Says whether a grant can be noticed: the process of the entry is subscribed, as far as is known; or it polls, and has
--- not stopped. A call that is asking reads the reply.
-local function can_notice(entry)
-  if entry.channel then
-    local counts = subscribers({entry.channel})
-    return not counts or counts[entry.channel] ~= 0
+-- Says whether the process of an entry can notice a grant: it is subscribed to its channel, as far as is known; or it has none, for it
+-- polls, and has not stopped.
+local function can_notice(member, channel)
+  if channel then
+    local counts = subscribers({channel})
+    return not counts or counts[channel] ~= 0
   end
-  return entry.asking or (tonumber(call('ZSCORE', queue, '!' .. entry.member)) or 0) >= TOMBSTONE + now
-end
-
--- Takes an entry that was granted the lock out of the queue, and tells its process, unless that polls or is asking.
--- The message has the digest of the hold: who reads one message cannot make up the next.
-local function announce(entry, token)
-  call('ZREM', queue, entry.member, '!' .. entry.member)
-  if entry.channel then
-    tell(redis.sha1hex(entry.hold) .. ' ' .. token .. ' ' .. now, entry.channel)
-  end
+  return (tonumber(call('ZSCORE', queue, '!' .. member)) or 0) >= TOMBSTONE + now
 end
 
 -- Grants a lock that has room to the first entry that can notice. One whose process should be subscribed and is not
@@ -48,17 +39,17 @@ local function grant(asking)
     if young and not room then
       return first or member
     end
-    local entry = {member = member, hold = hold, asking = member == asking, polls = score % 1 > 0}
-    entry.channel = not entry.asking and not entry.polls and process_channel(hold)
-    local notices = can_notice(entry)
-    if not notices and (entry.polls or not young) then
+    local asks, polls = member == asking, score % 1 > 0
+    local channel = not asks and not polls and process_channel(hold)
+    local notices = asks or can_notice(member, channel) -- a call that is asking reads the reply
+    if not notices and (polls or not young) then
       call('ZREM', queue, member, '!' .. member)
     elseif not room then
       return first or member
     elseif not notices or kind and owner ~= hold and parse_holder(call('HGET', lock, HOLDER .. owner)) then
       -- An owner that has the lock already enters it by itself when it asks next: a grant would replace its holder.
-      if notices and entry.channel then
-        tell('open', entry.channel)
+      if notices and channel then
+        tell('open', channel)
       end
       over = over + 1
     else
@@ -66,8 +57,11 @@ local function grant(asking)
       if not its then
         return first
       end
-      announce(entry, its.token)
-      if not first or entry.asking then
+      call('ZREM', queue, member, '!' .. member)
+      if channel then -- the digest of the hold, for who reads one message must not make up the next
+        tell(redis.sha1hex(hold) .. ' ' .. its.token .. ' ' .. now, channel)
+      end
+      if not first or asks then
         first = member
       end
       if form == '' then
