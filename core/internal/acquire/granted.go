@@ -172,11 +172,11 @@ func (c *request) reclaimUnsent() *lease.Handle {
 	u := a.pending.of(lock).last
 	isOther := func(head waitqueue.Head[*spec, *entry]) bool { return head.Request != &c.spec }
 	if u == nil || c.ctx.Err() != nil || slices.ContainsFunc(a.queues.Find(lock), isOther) ||
-		!a.canHandOff(u.left(), &c.spec) || !u.withdraw() {
+		!a.canHandOff(u.Leaving, &c.spec) || !u.withdraw() {
 		return nil
 	}
 	a.pending.end(lock)
 	var h *lease.Handle
-	u.left().HandOff(func(g lease.Grant) { h, _ = c.grantedInMemory(g) }) // nil: it was too late
+	u.HandOff(func(g lease.Grant) { h, _ = c.grantedInMemory(g) }) // nil: it was too late
 	return h
 }
