@@ -203,11 +203,11 @@ func TestEntryThatIsGivenUpBeforeTheChoice(t *testing.T) {
 			ended := make(chan waitqueue.Reason, 1)
 			go func() { ended <- wait() }()
 			synctest.Wait()
-			found := a.queues.Find("k")[0]
+			found := a.queues.Find("k")[0].Entry
 			if givenUp {
-				found.Entry.consume()
+				found.consume()
 			}
-			chosen := a.queues.Choose("k", found, (*entry).consume)
+			chosen := a.queues.Choose("k", func(_ *spec, by *entry) bool { return by == found && by.consume() })
 			if (chosen == nil) != givenUp {
 				t.Errorf("given up: %v; chosen: %v", givenUp, chosen != nil)
 			}
@@ -234,7 +234,7 @@ func TestCallThatIsGivenALockTooLateWaitsOn(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		chosen := a.queues.Choose(lock, a.queues.Find(lock)[0], func(*entry) bool { return true })
+		chosen := a.queues.Choose(lock, func(*spec, *entry) bool { return true })
 		chosen.Give(lease.Grant{Acquisition: lease.Acquisition{Name: c.name}, Times: life.Times{Ends: schedule.Now() - 1}})
 		given := time.Now()
 		if err := <-ended; err != errUnavailable || time.Since(given) == 0 {

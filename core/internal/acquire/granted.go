@@ -86,15 +86,14 @@ func (a *Acquirer) message(lock, text string) {
 	}
 	for _, found := range a.queues.Find(lock) {
 		if found.Entry != nil && m.IsFor(found.Entry.Hold) {
-			a.grantByMessage(lock, m, found)
+			a.grantByMessage(lock, m, found.Entry)
 		}
 	}
 }
 
 // grantByMessage gives a lock that a release has granted to the call that waits by that entry. If that is too late to
 // be sure, or the call is just asking, or wants something that Redis has to know of, it asks, with the same hold.
-func (a *Acquirer) grantByMessage(lock string, m store.Message, found waitqueue.Head[*spec, *entry]) {
-	call, to := found.Request, found.Entry
+func (a *Acquirer) grantByMessage(lock string, m store.Message, to *entry) {
 	clock, isInUse := to.lastQueued()
 	if !isInUse {
 		return
@@ -105,19 +104,21 @@ func (a *Acquirer) grantByMessage(lock string, m store.Message, found waitqueue.
 		a.wakeupMissed()
 	}
 	isSure := ends.Sub(now) >= store.GrantLease/2
-	if isSure && a.canGrantInMemory(call, to.Form) && call.settings.Lease >= store.GrantLease {
-		if w := a.queues.Choose(lock, found, (*entry).consume); w != nil {
-			w.Give(lease.Grant{
-				Acquisition: lease.Acquisition{
-					Terms: call.terms(), Name: call.name, Owner: to.Hold, Token: m.Token, RedisToken: m.Token, Ahead: m.Ahead,
-				},
-				Times: life.Times{Ends: ends.Add(-a.Store.Margin(store.GrantLease)), RenewAt: now.Add(renewGrantAfter), Granted: true},
-				Hold:  to.Hold,
-			})
-			return
-		}
+	w := a.queues.Choose(lock, func(call *spec, by *entry) bool {
+		return by == to && isSure && a.canGrantInMemory(call, to.Form) && call.settings.Lease >= store.GrantLease && to.consume()
+	})
+	if w == nil {
+		a.queues.Signal(lock, 0)
+		return
 	}
-	a.queues.Signal(lock, 0)
+	call := w.Request
+	w.Give(lease.Grant{
+		Acquisition: lease.Acquisition{
+			Terms: call.terms(), Name: call.name, Owner: to.Hold, Token: m.Token, RedisToken: m.Token, Ahead: m.Ahead,
+		},
+		Times: life.Times{Ends: ends.Add(-a.Store.Margin(store.GrantLease)), RenewAt: now.Add(renewGrantAfter), Granted: true},
+		Hold:  to.Hold,
+	})
 }
 
 // grantEnds is a time at which Redis has not ended a granted lock yet, 0 when none is known. The message may have been on
@@ -146,17 +147,13 @@ func (a *Acquirer) handOffInMemory(left lease.Leaving) bool {
 	if !left.Last {
 		return false
 	}
-	lock := left.Acquired().Name.Lock()
-	for _, found := range a.queues.Find(lock) {
-		if !a.canHandOff(left, found.Request) {
-			continue
-		}
-		if w := a.queues.Choose(lock, found, func(*entry) bool { return true }); w != nil { // the next call takes over the entry
-			left.HandOff(w.Give)
-			return true
-		}
+	// The entry stays: the next call takes it over.
+	w := a.queues.Choose(left.Acquired().Name.Lock(), func(call *spec, _ *entry) bool { return a.canHandOff(left, call) })
+	if w == nil {
+		return false
 	}
-	return false
+	left.HandOff(w.Give)
+	return true
 }
 
 // canHandOff says that a call of this process may have the lock while Redis knows of the present holder only: nothing but the
@@ -172,11 +169,11 @@ func (c *request) reclaimUnsent() *lease.Handle {
 	u := a.pending.of(lock).last
 	isOther := func(head waitqueue.Head[*spec, *entry]) bool { return head.Request != &c.spec }
 	if u == nil || c.ctx.Err() != nil || slices.ContainsFunc(a.queues.Find(lock), isOther) ||
-		!a.canHandOff(u.left(), &c.spec) || !u.withdraw() {
+		!a.canHandOff(u.Leaving, &c.spec) || !u.withdraw() {
 		return nil
 	}
 	a.pending.end(lock)
 	var h *lease.Handle
-	u.left().HandOff(func(g lease.Grant) { h, _ = c.grantedInMemory(g) }) // nil: it was too late
+	u.HandOff(func(g lease.Grant) { h, _ = c.grantedInMemory(g) }) // nil: it was too late
 	return h
 }

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/lease"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 )
 
@@ -19,22 +18,16 @@ type pendingReleases struct {
 	byLock map[string]pendingOfLock
 }
 
-// unsent is a release that may not be on its way yet.
-type unsent interface {
-	left() lease.Leaving
-	withdraw() bool // false: it is on its way
-}
-
 // pendingOfLock is those of one lock.
 type pendingOfLock struct {
 	releases int
-	last     unsent        // nil: the last one cannot be withdrawn
-	none     chan struct{} // closed when the last of them is confirmed
-	until    time.Time     // when a call that finds the lock busy waits for them no longer
+	last     *backgroundRelease // nil: the last one cannot be withdrawn
+	none     chan struct{}      // closed when the last of them is confirmed
+	until    time.Time          // when a call that finds the lock busy waits for them no longer
 }
 
 // begin counts a release, until end; r is nil where it cannot be withdrawn.
-func (g *pendingReleases) begin(lock string, until time.Time, r unsent) {
+func (g *pendingReleases) begin(lock string, until time.Time, r *backgroundRelease) {
 	g.releases.Add(1)
 	g.mu.Lock()
 	defer g.mu.Unlock()

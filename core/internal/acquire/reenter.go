@@ -10,35 +10,6 @@ import (
 // reenterHeld enters the lock of that name which the context holds by this Locker. If it holds none, the error is
 // errNotEntered. So it is for a lock of another Locker, which the call then enters in Redis: it asks as that one's owner.
 func (c *request) reenterHeld() (*lease.Handle, error) {
-	for {
-		h, err := c.reenterFound()
-		if err != errUnlocked {
-			return h, err
-		}
-		c.forgetOuter()
-	}
-}
-
-// isOuterUnlocked says that a call has failed because the lock of another Locker that it was to enter was unlocked meanwhile.
-func (c *request) isOuterUnlocked(err error) bool {
-	if c.outer == nil || !c.acquirer.errors.IsLost(err) {
-		return false
-	}
-	enters, loss := c.outer.EnterElsewhere()
-	return !enters && loss == nil
-}
-
-// forgetOuter is called when the context does not hold the lock any more: the call takes it as any other.
-func (c *request) forgetOuter() { c.spec, c.outer = specOf(c.ctx, c.name, c.settings), nil }
-
-// errNotEntered is why a call has entered no lock: its context holds none of that name by its Locker.
-var errNotEntered = errors.New("the context does not hold the lock by this Locker")
-
-// errUnlocked is why a call has not entered a lock: it was unlocked meanwhile.
-var errUnlocked = errors.New("the lock was unlocked meanwhile")
-
-// reenterFound is reenterHeld, and fails with errUnlocked when the lock is unlocked meanwhile.
-func (c *request) reenterFound() (*lease.Handle, error) {
 	// One that is being handed over may be held again in a moment: a call that waits for it might wait for itself.
 	outer := lease.Find(c.ctx, func(h *lease.Handle) bool { return h.Acquired().Name.Lock() == c.name.Lock() && h.MayBeHeld() })
 	if outer == nil || c.settings.Resume || c.chosen != "" && c.chosen != outer.Acquired().Owner {
@@ -64,7 +35,7 @@ func (c *request) reenterFound() (*lease.Handle, error) {
 	if enters, err := outer.EnterElsewhere(); err != nil {
 		return nil, err
 	} else if !enters {
-		return nil, errUnlocked
+		return c.reenterHeld() // it was unlocked meanwhile, and is not found again
 	}
 	c.outer, c.chosen = outer, outer.Acquired().Owner
 	if sharesRedis { // then the very lock that it holds must still be there
@@ -73,12 +44,27 @@ func (c *request) reenterFound() (*lease.Handle, error) {
 	return nil, errNotEntered
 }
 
+// isOuterUnlocked says that a call has failed because the lock of another Locker that it was to enter was unlocked meanwhile.
+func (c *request) isOuterUnlocked(err error) bool {
+	if c.outer == nil || !c.acquirer.errors.IsLost(err) {
+		return false
+	}
+	enters, loss := c.outer.EnterElsewhere()
+	return !enters && loss == nil
+}
+
+// forgetOuter is called when the context does not hold the lock any more: the call takes it as any other.
+func (c *request) forgetOuter() { c.spec, c.outer = specOf(c.ctx, c.name, c.settings), nil }
+
+// errNotEntered is why a call has entered no lock: its context holds none of that name by its Locker.
+var errNotEntered = errors.New("the context does not hold the lock by this Locker")
+
 // askToEnter has the call want one more hold of a lock, and no other lock.
 func (c *request) askToEnter(outer *lease.Handle) {
 	c.chosen, c.form, c.enter = outer.Acquired().Owner, outer.Form(), outer.Acquired().RedisToken
 }
 
-// reenter adds a hold to a lock that the context holds. errUnlocked: it was released first.
+// reenter adds a hold to a lock that the context holds.
 func (c *request) reenter(outer *lease.Handle) (*lease.Handle, error) {
 	c.askToEnter(outer)
 	claim := c.claim(c.acquirer.Store.NewHold(), store.NotWaiting)
@@ -86,8 +72,9 @@ func (c *request) reenter(outer *lease.Handle) (*lease.Handle, error) {
 	switch {
 	case h != nil:
 		return h, nil
-	case err == nil:
-		return nil, errUnlocked
+	case err == nil: // it was unlocked first, and is not found again
+		c.forgetOuter()
+		return c.reenterHeld()
 	}
 	return nil, c.requestError(&claim, err)
 }

@@ -134,8 +134,7 @@ func (r release) sendInBackground(work store.Work) {
 	u.sent.Begin()
 }
 
-func (u *backgroundRelease) left() lease.Leaving { return u.Leaving }
-
+// withdraw takes it back. It is false when it is on its way.
 func (u *backgroundRelease) withdraw() bool {
 	if !u.sent.Withdraw() || !u.late.Stop() {
 		return false

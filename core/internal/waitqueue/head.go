@@ -42,8 +42,8 @@ func (w *Waiter[R, L, E]) Failure() (at time.Time, err error) {
 	return q.failedAt, err
 }
 
-// Head is the first call of a queue when it was found. Its Request is that of no other call.
-type Head[R comparable, E any] struct {
+// Head is the first call of a queue when it was found.
+type Head[R, E any] struct {
 	Request R // what the call wants
 	Entry   E // of its queue
 }
@@ -62,14 +62,13 @@ func (q *Queues[R, L, E]) appendHeads(heads []Head[R, E], lock string) []Head[R,
 	return heads
 }
 
-// Choose chooses the call that was found, which is to get the lock in memory, unless it asks Redis by now, or has left.
-// take is called last, with the entry that was found; when it returns false nobody is chosen. Choose returns nil then;
-// otherwise [Waiter.Give] must follow soon.
-func (q *Queues[R, L, E]) Choose(lock string, found Head[R, E], take func(E) bool) *Waiter[R, L, E] {
+// Choose chooses a head that is to get the lock in memory: one that does not ask Redis, and that fits, by what it wants and the entry
+// of its queue. When none does it returns nil; otherwise [Waiter.Give] must follow soon.
+func (q *Queues[R, L, E]) Choose(lock string, fits func(R, E) bool) *Waiter[R, L, E] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		if w := own.head; w.Request == found.Request && w.stage == ready && take(found.Entry) {
+		if w := own.head; w.stage == ready && fits(w.Request, own.entry) {
 			w.stage = chosen
 			return w
 		}

@@ -3,8 +3,8 @@
 //
 // A call enters with [Queues.Join]. Only the head of a queue asks Redis; the others wait. [Waiter.Wait] returns when the
 // call is head and has reason to ask Redis, when it was given the lock, or when the wait is over. Whoever unlocks a lock in
-// this process, or hears that Redis has granted it, can give it to a head in memory: [Queues.Find] finds the heads,
-// [Queues.Choose] chooses one, [Waiter.Give] gives it the lock. A call leaves with [Waiter.Took] or [Waiter.Leave], and
+// this process, or hears that Redis has granted it, can give it to a head in memory: [Queues.Choose] chooses one,
+// [Waiter.Give] gives it the lock. A call leaves with [Waiter.Took] or [Waiter.Leave], and
 // the next one is head.
 //
 // A queue also keeps what its heads have learnt of the lock, for the calls behind them: until when it is taken, since when
@@ -21,7 +21,7 @@ import (
 
 // Queues are the wait queues of a process. R is what a call wants, L the lock that it can be given, E what stands for an
 // entry of the queue in Redis; its zero value is none. The zero value of Queues is ready.
-type Queues[R comparable, L, E any] struct {
+type Queues[R, L, E any] struct {
 	mu     sync.Mutex
 	byLock map[string]*queue[R, L, E] // the first of a lock's, of which there is mostly one
 	spare  []*queue[R, L, E]          // for the next locks: lone calls that come and go allocate nothing
@@ -32,7 +32,7 @@ const maxSpare = 64
 
 // queue is that of one lock. A call with an owner of its own choice has a queue apart:
 // it may be able to enter where others have to wait. Queues.mu guards what changes.
-type queue[R comparable, L, E any] struct {
+type queue[R, L, E any] struct {
 	all   *Queues[R, L, E]
 	lock  string
 	owner string
@@ -52,7 +52,7 @@ type queue[R comparable, L, E any] struct {
 }
 
 // Waiter is a call in a queue.
-type Waiter[R comparable, L, E any] struct {
+type Waiter[R, L, E any] struct {
 	Request R // what the call wants. It does not change
 
 	queue *queue[R, L, E]

@@ -84,20 +84,6 @@ func wantWaiting(t *testing.T, who string, ends <-chan end) {
 	}
 }
 
-// choose chooses the first call that waits and fits.
-func choose(q *queues, lock string, fits func(request, position string) bool) *waiter {
-	for _, found := range q.Find(lock) {
-		if fits(found.Request, found.Entry) {
-			if w := q.Choose(lock, found, keepEntry); w != nil {
-				return w
-			}
-		}
-	}
-	return nil
-}
-
-func keepEntry(string) bool { return true }
-
 func anybody(string, string) bool { return true }
 
 func of(position string) func(string, string) bool {
@@ -192,7 +178,7 @@ func TestLeavingTheMiddle(t *testing.T) {
 		a.Took(waitqueue.Taken{})
 		want(t, "c", forC, end{reason: waitqueue.AskRedis, took: time.Hour + ms})
 		c.Leave()
-		if choose(&q, "lock", anybody) != nil {
+		if q.Choose("lock", anybody) != nil {
 			t.Error("somebody is left")
 		}
 	})
@@ -268,28 +254,28 @@ func TestOnlyAHeadThatWaitsIsPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
 		a, b := open(t, &q, "a"), join(t, &q, "b")
-		if choose(&q, "lock", anybody) != nil {
+		if q.Choose("lock", anybody) != nil {
 			t.Fatal("a is asking Redis, and was chosen")
 		}
 		forA := wait(a, time.Hour)
-		if choose(&q, "lock", func(r, _ string) bool { return r != "a" }) != nil || choose(&q, "other", anybody) != nil {
+		if q.Choose("lock", func(r, _ string) bool { return r != "a" }) != nil || q.Choose("other", anybody) != nil {
 			t.Fatal("a was chosen for what it does not want")
 		}
-		w := choose(&q, "lock", anybody)
+		w := q.Choose("lock", anybody)
 		if w != a || w.Request != "a" {
 			t.Fatal("not a was chosen")
 		}
-		if choose(&q, "lock", anybody) != nil {
+		if q.Choose("lock", anybody) != nil {
 			t.Fatal("chosen twice")
 		}
 		w.Give("a lock")
 		want(t, "a", forA, end{reason: waitqueue.LockGiven, lock: "a lock"})
 		a.Took(waitqueue.Taken{})
-		if w := choose(&q, "lock", anybody); w != b {
+		if w := q.Choose("lock", anybody); w != b {
 			t.Fatal("b is head, though it has not noticed, and was not chosen")
 		}
 		forB := wait(b, ms)
-		if choose(&q, "lock", anybody) != nil {
+		if q.Choose("lock", anybody) != nil {
 			t.Error("b was chosen twice")
 		}
 		time.Sleep(time.Second)
@@ -299,7 +285,7 @@ func TestOnlyAHeadThatWaitsIsPassedTheLock(t *testing.T) {
 	})
 }
 
-// What was found is looked at again when it is chosen: the call may ask Redis by then, or have made room for
+// What was found is looked at again when somebody is chosen: the call may ask Redis by then, or have made room for
 // another one, whose waiter has the same piece of memory.
 func TestWhoWasFoundMayBeGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -311,23 +297,24 @@ func TestWhoWasFoundMayBeGone(t *testing.T) {
 		if found != (waitqueue.Head[string, string]{Request: "a", Entry: "p of a"}) {
 			t.Errorf("found %+v", found)
 		}
-		if q.Choose("lock", found, func(p string) bool { return p != "p of a" }) != nil {
+		asFound := func(r, p string) bool { return r == found.Request && p == found.Entry }
+		if q.Choose("lock", func(_, p string) bool { return p != "p of a" }) != nil {
 			t.Error("a was chosen, and its entry was not to be had")
 		}
 		want(t, "a, which was not chosen,", forA, end{reason: waitqueue.AskRedis, took: ms})
-		if q.Choose("lock", found, keepEntry) != nil {
+		if q.Choose("lock", asFound) != nil {
 			t.Error("a was chosen, and asks")
 		}
 		a.Leave()
-		if q.Choose("lock", found, keepEntry) != nil {
+		if q.Choose("lock", asFound) != nil {
 			t.Error("a was chosen, and has left")
 		}
 		forB := wait(open(t, &q, "b"), ms)
-		if q.Choose("lock", found, keepEntry) != nil {
+		if q.Choose("lock", asFound) != nil {
 			t.Error("b was chosen in place of a")
 		}
 		if n := testing.AllocsPerRun(100, func() {
-			if choose(&q, "lock", of("another")) != nil {
+			if q.Choose("lock", of("another")) != nil {
 				t.Error("b was chosen by another position")
 			}
 		}); n != 0 {
@@ -343,7 +330,7 @@ func TestLockThatComesBeforeTheWait(t *testing.T) {
 		var q queues
 		a, b := open(t, &q, "a"), join(t, &q, "b")
 		a.Took(waitqueue.Taken{})
-		choose(&q, "lock", anybody).Give("a lock")
+		q.Choose("lock", anybody).Give("a lock")
 		want(t, "b", wait(b, time.Hour), end{reason: waitqueue.LockGiven, lock: "a lock"})
 	})
 }
@@ -354,11 +341,11 @@ func TestWhoAsksIsNotPassedTheLock(t *testing.T) {
 		var q queues
 		a := open(t, &q, "a")
 		want(t, "a", wait(a, ms), end{reason: waitqueue.AskRedis, took: ms})
-		if choose(&q, "lock", anybody) != nil {
+		if q.Choose("lock", anybody) != nil {
 			t.Fatal("a asks, and was chosen")
 		}
 		forA := wait(a, time.Hour)
-		if choose(&q, "lock", anybody) != a {
+		if q.Choose("lock", anybody) != a {
 			t.Fatal("a waits again, and was not chosen")
 		}
 		a.Give("a lock")
@@ -390,7 +377,7 @@ func TestLockAtTheVeryEnd(t *testing.T) {
 				a.Took(waitqueue.Taken{}) // b is head, and can be chosen before it waits as head
 				ctx, cancel := context.WithCancel(background)
 				defer cancel()
-				if chosen && choose(&q, "lock", anybody) != b {
+				if chosen && q.Choose("lock", anybody) != b {
 					t.Fatal("b was not chosen")
 				}
 				var until time.Time
@@ -406,12 +393,12 @@ func TestLockAtTheVeryEnd(t *testing.T) {
 					if got := <-ends; got.reason != tc.reason {
 						t.Errorf("%s: %+v", why, got)
 					}
-					if choose(&q, "lock", anybody) != nil {
+					if q.Choose("lock", anybody) != nil {
 						t.Errorf("%s: b was chosen after its wait had ended", why)
 					}
 					c := join(t, &q, "c")
 					b.Leave()
-					if choose(&q, "lock", anybody) != c {
+					if q.Choose("lock", anybody) != c {
 						t.Errorf("%s: c is head, and was not chosen", why)
 					}
 					return
@@ -456,11 +443,11 @@ func TestWhoLeavesIsNotChosenAsHead(t *testing.T) {
 			defer cancel()
 			want(t, "b", waitOver(ctx, b, 0, until, nil), end{reason: reason, took: ms})
 			a.Took(waitqueue.Taken{})
-			if choose(&q, "lock", anybody) != nil {
+			if q.Choose("lock", anybody) != nil {
 				t.Error("b was chosen, which leaves")
 			}
 			b.Leave()
-			if choose(&q, "lock", anybody) != c {
+			if q.Choose("lock", anybody) != c {
 				t.Error("c was not chosen")
 			}
 		})
@@ -576,10 +563,10 @@ func TestOwnersOfTheirOwnHaveAQueueApart(t *testing.T) {
 		if p := a.Entry(byRequest) + ", " + o.Entry(byRequest); p != "p of a, p of o" {
 			t.Errorf("they wait by %s", p)
 		}
-		if choose(&q, "lock", of("p of a")) != nil {
+		if q.Choose("lock", of("p of a")) != nil {
 			t.Fatal("a was chosen, which asks")
 		}
-		if choose(&q, "lock", of("p of o")) != o {
+		if q.Choose("lock", of("p of o")) != o {
 			t.Fatal("o was not chosen by its position")
 		}
 		o.Give("a lock")
@@ -667,7 +654,7 @@ func TestOpenHasTheHeadAskLater(t *testing.T) {
 
 		forA = wait(a, time.Hour)
 		q.Signal("lock", 3*ms)
-		if choose(&q, "lock", anybody) != a {
+		if q.Choose("lock", anybody) != a {
 			t.Fatal("a was not chosen")
 		}
 		a.Give("a lock")
