@@ -33,7 +33,7 @@ import (
 // Whatever the error, nothing stays locked: an outcome that is unknown is compensated in the
 // background.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...Option) (*Lock, error) {
-	given, err := l.settings(ofLock, opts)
+	given, err := l.settings(option.OfLock, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...Option) (*Lock
 	if len(opts) == 0 {
 		return l.lock(ctx, key, &l.unwaiting)
 	}
-	given, err := l.settings(ofTryLock, append(opts[:len(opts):len(opts)], NoWait()))
+	given, err := l.settings(option.OfTryLock, append(opts[:len(opts):len(opts)], NoWait()))
 	if err != nil {
 		return nil, err
 	}

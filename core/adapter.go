@@ -42,7 +42,7 @@ func (inside) Notify(ctx context.Context, l *Locker, e Event, opts []Option) {
 	if l.observers.list == nil {
 		return
 	}
-	s, err := l.settings(ofCall, opts)
+	s, err := l.settings(option.OfCall, opts)
 	if err != nil {
 		return
 	}

@@ -26,7 +26,7 @@ func (l *Locker) doLocked(
 	ctx context.Context, name string, fn func(context.Context) error, opts []Option, lock func(*option.Settings) (protection, error),
 ) error {
 	need(name, fn)
-	s, err := l.settings(ofCall, opts)
+	s, err := l.settings(option.OfCall, opts)
 	if err != nil {
 		return err
 	}

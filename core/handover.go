@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"time"
+
+	"github.com/latchkey-go/latchkey/core/internal/option"
 )
 
 // Handover parks the lock for whoever resumes it with the ticket, from any process, so that nobody else
@@ -42,7 +44,7 @@ func (k *Lock) Handover(ctx context.Context, ttl time.Duration) (ticket string, 
 // not matter. The options are those of Lock; [Shared], [Permits] and [Owner] are refused, as is a Locker
 // of [NewQuorum].
 func (l *Locker) Resume(ctx context.Context, key, ticket string, opts ...Option) (*Lock, error) {
-	s, err := l.settings(ofTryLock, append(opts[:len(opts):len(opts)], NoWait()))
+	s, err := l.settings(option.OfTryLock, append(opts[:len(opts):len(opts)], NoWait()))
 	switch {
 	case err != nil:
 		return nil, err

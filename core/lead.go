@@ -75,7 +75,7 @@ func (l *Locker) Lead(ctx context.Context, key string, fn func(ctx context.Conte
 func (l *Locker) settingsOfLead(opts []Option) (*option.Settings, error) {
 	forever, lead := time.Duration(math.MaxInt64), l.defaults // nil would be a lease, inside of other locks
 	lead.Wait, lead.MaxWaiters, lead.Window, lead.Release, lead.MayLast = &forever, nil, 0, option.AwaitedRelease, true
-	s, err := lead.with(ofCall, opts)
+	s, err := lead.with(option.OfCall, opts)
 	if err != nil {
 		return nil, err
 	}

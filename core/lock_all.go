@@ -28,7 +28,7 @@ import (
 // keys; [ErrTooManyKeys] for more than 10,000; [ErrLost] and [ErrMaxHold] also when a lock that was taken has ended
 // while the call waited for the others. Whatever the error, none of them stays locked.
 func (l *Locker) LockAll(ctx context.Context, keys []string, opts ...Option) (*MultiLock, error) {
-	s, err := l.settings(ofLock, opts)
+	s, err := l.settings(option.OfLock, opts)
 	if err != nil {
 		return nil, err
 	}

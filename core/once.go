@@ -64,7 +64,7 @@ func WrapOnce[In, Out any](
 	}
 	opts = append(slices.Clip(opts), asOnce)
 	_, bad := new(settings).with(option.OfMiddleware, opts)
-	if _, err := l.settings(ofCall, opts); bad != nil || err != nil {
+	if _, err := l.settings(option.OfCall, opts); bad != nil || err != nil {
 		panic(errors.Join(bad, err))
 	}
 	return func(ctx context.Context, in In) (out Out, err error) {
@@ -107,7 +107,7 @@ var asOnce = Option{set: func(s *settings) {
 func (l *Locker) once(
 	ctx context.Context, key string, opts []Option, fn func(context.Context) (text string, own, err error),
 ) (stored *store.Answered, err error) {
-	s, err := l.settings(ofCall, append(slices.Clip(opts), asOnce))
+	s, err := l.settings(option.OfCall, append(slices.Clip(opts), asOnce))
 	if err != nil {
 		return nil, err
 	}

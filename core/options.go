@@ -11,8 +11,6 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-const ofCall, ofLock, ofTryLock = option.OfCall, option.OfLock, option.OfTryLock
-
 // Option changes how locks are taken. Given to [New], [NewQuorum] or [Open] it is a default, given to
 // [Locker.Lock], [Locker.Do], [Wrap] or middleware it is for that call. A later option overrides an
 // earlier one. A bad value is an error of the function that receives the option; [Wrap] and
@@ -144,7 +142,7 @@ func Owner(id string) Option {
 
 // needsToWait refuses an option where no call waits.
 func (s *settings) needsToWait(name string) {
-	if s.Scope == ofTryLock && s.Waits() {
+	if s.Scope == option.OfTryLock && s.Waits() {
 		s.Fail("%s has no effect in TryLock and Resume, which never wait: leave it out, or call Lock", name)
 	}
 }

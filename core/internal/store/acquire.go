@@ -21,7 +21,7 @@ type Claim struct {
 	Context context.Context // of the call, for its compensation
 	Resends conn.Resends    // whether a copy may arrive beside the one that was answered
 
-	store    *backend
+	store    *Store
 	command  conn.Command
 	words    [6]any    // room for most
 	election *election // of a quorum's claim
@@ -121,7 +121,7 @@ func (c *Claim) giveBackTo(lease time.Duration, servers ...*conn.Server) {
 	c.store.compensateAt(r, servers...)
 }
 
-func (c *Claim) prepare(s *backend) *conn.Command {
+func (c *Claim) prepare(s *Store) *conn.Command {
 	words := c.Name.words(c.words[:], c.Owner)
 	lease := leaseArg(c.Lease, c.Fixed)
 	merges := int8(0) // see conn.Command

@@ -120,7 +120,7 @@ func TestTokenReachesNoMajority(t *testing.T) {
 		"a late one has it":  {votes: []vote[bool]{yes, down, yes}},
 		"none of its voters": {votes: []vote[bool]{no, no, yes}, split: true},
 	} {
-		e := &election{Quorum: &Quorum{backend: backend{servers: make([]*conn.Server, 3)}}, ctx: context.Background(), written: make(chan vote[bool], 3)}
+		e := &election{Store: &Store{servers: make([]*conn.Server, 3)}, ctx: context.Background(), written: make(chan vote[bool], 3)}
 		for _, v := range tc.votes {
 			e.written <- v
 		}
@@ -231,7 +231,7 @@ func wantDecision[T any](t *testing.T, name string, got T, decided bool, err err
 
 // paper is an election whose members are not there.
 func paper(usual time.Duration, votes ...vote[Grant]) *election {
-	e := &election{Quorum: &Quorum{backend: backend{servers: make([]*conn.Server, 3)}}, granted: make(chan vote[Grant], 6)}
+	e := &election{Store: &Store{servers: make([]*conn.Server, 3)}, granted: make(chan vote[Grant], 6)}
 	e.usual.Store(int64(usual))
 	for i, v := range votes {
 		v.member = i
@@ -269,7 +269,7 @@ func TestMemberThatIsAskedAgainMayDecide(t *testing.T) {
 
 // The slowest member decides what is usual, and what is known of one that is away fades.
 func TestUsualTime(t *testing.T) {
-	s := new(Quorum)
+	s := new(Store)
 	for range 20 {
 		for _, d := range []time.Duration{1, 2, 80} {
 			s.took(d * time.Millisecond)

@@ -19,7 +19,7 @@ const (
 
 // election is a claim about which the members of a quorum vote: who grants it, and then who has its token.
 type election struct {
-	*Quorum
+	*Store
 	ctx     context.Context
 	claim   *Claim
 	granted chan vote[Grant] // has room for two votes of each member
@@ -31,9 +31,13 @@ type election struct {
 }
 
 // elect asks all members for a lock. It returns as soon as it is decided, and goes on with those that answer later.
-func (s *Quorum) elect(ctx context.Context, c *Claim, admission conn.Admission) (Grant, error) {
+func (s *Store) elect(ctx context.Context, c *Claim) (Grant, error) {
+	admission, err := s.gate.Enter(ctx)
+	if err != nil {
+		return Grant{}, err
+	}
 	e := &election{
-		Quorum: s, ctx: ctx, claim: c, granted: make(chan vote[Grant], 2*len(s.servers)), written: make(chan vote[bool], len(s.servers)),
+		Store: s, ctx: ctx, claim: c, granted: make(chan vote[Grant], 2*len(s.servers)), written: make(chan vote[bool], len(s.servers)),
 		token: newDecision[int64](), won: newDecision[bool](), held: newDecision[StillHeld](),
 	}
 	c.election = e
@@ -139,7 +143,7 @@ func (e *election) raise(server *conn.Server, granted, token int64) (bool, error
 }
 
 // took notes how long a member took to vote. One that is slower than usual counts more; one that does not vote fades.
-func (s *Quorum) took(d time.Duration) {
+func (s *Store) took(d time.Duration) {
 	usual, share := s.usual.Load(), int64(16)
 	switch {
 	case usual == 0:

@@ -19,12 +19,7 @@ func TestWhatStoresCanDo(t *testing.T) {
 	const ms = time.Millisecond
 	withReplicas := conn.New(redis.NewClient(&redis.Options{Addr: "a:1"}), conn.Config{Replicas: conn.Replicas{N: 1}})
 	for what, tc := range map[string]struct {
-		of interface {
-			IsQuorum() bool
-			HandOffNeedsRedis() bool
-			Margin(time.Duration) time.Duration
-			LateCopies(*Claim) *conn.Resends
-		}
+		of   *Store
 		want facts
 	}{
 		"one Redis": {New(serverAt("a:1"), Config{}), facts{short: ms, long: 10 * ms}},

@@ -516,7 +516,7 @@ func TestLateReleaseOfAResumedLock(t *testing.T) {
 			c.Window = time.Minute
 			g := w.take(t, c)
 			h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute}
-			if err := w.one.HandOver(background, h); err != nil {
+			if err := w.HandOver(background, h); err != nil {
 				t.Fatal(err)
 			}
 			resumed := w.claimOf("p:2")
@@ -542,7 +542,7 @@ func TestFixedLeaseOfALockThatWasNotParked(t *testing.T) {
 		g := w.take(t, c)
 		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease, Fixed: true}, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute}
 		time.Sleep(time.Second)
-		if _, err := w.one.TakeBack(background, h, c.Lease); err != nil {
+		if _, err := w.TakeBack(background, h, c.Lease); err != nil {
 			t.Fatal(err)
 		}
 		if s := w.state(t); s.TTL > time.Second {
@@ -560,11 +560,11 @@ func TestNoHandOverOfALockThatRedissonHasEntered(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute}
-		if err := w.one.HandOver(background, h); err != store.ErrOthers {
+		if err := w.HandOver(background, h); err != store.ErrOthers {
 			t.Error(err)
 		}
 		w.redis[0].HIncrBy("lock:k", c.Owner, -1)
-		if err := w.one.HandOver(background, h); err != nil {
+		if err := w.HandOver(background, h); err != nil {
 			t.Error(err)
 		}
 	})

@@ -77,7 +77,7 @@ type Queued struct {
 // Inspect reads the state of a lock; of a quorum, the majority's view. It blocks for Timeout at most, and returns early
 // when ctx ends; the error is a [*conn.Failure]. sure is for a holder, who needs the answer of a server that takes writes: one
 // that was demoted may know nothing of his lock.
-func (s *backend) Inspect(ctx context.Context, n Name, sure bool) (Inspection, error) {
+func (s *Store) Inspect(ctx context.Context, n Name, sure bool) (Inspection, error) {
 	c := &conn.Command{Script: s.scripts.inspect, Keys: 2, Words: []any{n.Lock(), n.queue()}, Resends: new(conn.Resends)}
 	if sure {
 		c.Words = append(c.Words, sure)
@@ -265,7 +265,7 @@ func decideInspect(b *ballot[Inspection]) (state Inspection, decided bool, err e
 // Force frees a lock or ends its dedup window, and reports whether there was anything to free: of whoever holds it when
 // owner is nil, else if that owner does; an empty one stands for a dedup window. It blocks for Timeout at most, and
 // returns early when ctx ends; after an error, a [*conn.Failure], it may have been done.
-func (s *backend) Force(ctx context.Context, n Name, owner *string) (bool, error) {
+func (s *Store) Force(ctx context.Context, n Name, owner *string) (bool, error) {
 	words := []any{n.Lock(), n.clock()}
 	if owner != nil {
 		if IsOwnField(*owner) {

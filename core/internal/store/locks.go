@@ -7,7 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// Locks is where the locks of a Locker are: a [Store] or a [Quorum].
+// Locks is what is asked of a [Store], in whose place tests of the rooms above have others.
 type Locks interface {
 	NewHold() string
 	Acquire(context.Context, *Claim) (Grant, error)

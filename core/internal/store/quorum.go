@@ -5,56 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 )
 
-// Quorum is several independent Redis: what a majority says of a lock counts. Its methods are those of a [Store], and it
-// cannot hand a lock over.
-type Quorum struct {
-	backend
-	gate  *conn.Gate
-	usual atomic.Int64 // how long the slower members take to vote, in ns
-}
-
-// NewQuorum returns a Quorum of an odd number of servers. It does no network I/O and starts no goroutine.
-func NewQuorum(servers []*conn.Server, c Config) *Quorum {
-	return &Quorum{backend: newBackend(servers, c), gate: conn.NewGate(c.Timeout, c.Loaded)}
-}
-
-// Margin is also for clocks that run at different speeds, as Redlock has it.
-func (*Quorum) Margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
-
-// Acquire is that of a [Store], and blocks for some times Timeout at most.
-func (s *Quorum) Acquire(ctx context.Context, c *Claim) (Grant, error) {
-	c.prepare(&s.backend)
-	admission, err := s.gate.Enter(ctx)
-	if err != nil {
-		return Grant{}, err
-	}
-	return s.elect(ctx, c, admission)
-}
-
-// AcquireAll is that of a [Store]: each lock is asked for by itself.
-func (s *Quorum) AcquireAll(ctx context.Context, cs []Claim, _ bool) []Result[Grant] {
-	return atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, &cs[i]) })
-}
-
-// ReleaseAll is that of a [Store].
-func (s *Quorum) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration) []Result[Released] {
-	return atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) })
-}
-
-// Stop is that of a [Store].
-func (s *Quorum) Stop() {
-	s.backend.Stop()
-	s.gate.Stop()
-}
-
 // atOnce asks the members of a quorum about each apart from the others.
-func atOnce[A any](s *Quorum, n int, ask func(i int) (A, error)) []Result[A] {
+func atOnce[A any](s *Store, n int, ask func(i int) (A, error)) []Result[A] {
 	results := make([]Result[A], n)
 	var all sync.WaitGroup
 	all.Add(n)
@@ -145,7 +102,7 @@ type question[T any] struct {
 }
 
 // ask returns as soon as the answers decide it.
-func (q question[T]) ask(ctx context.Context, s *backend) (T, error) {
+func (q question[T]) ask(ctx context.Context, s *Store) (T, error) {
 	if !s.IsQuorum() {
 		return do(ctx, s.servers[0], q.command, q.timeout, q.decode)
 	}

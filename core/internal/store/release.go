@@ -34,7 +34,7 @@ type Released struct {
 // Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
 // with Compensate. It blocks for timeout at most, and returns early when ctx ends. When a majority of a quorum has
 // answered, the members that fail are compensated.
-func (s *backend) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
+func (s *Store) Release(ctx context.Context, r Release, timeout time.Duration) (released Released, err error) {
 	q := question[Released]{command: r.command(s, new(releaseCommand), false), timeout: timeout, decode: decodeRelease, decide: decideRelease}
 	if s.IsQuorum() {
 		missed := r // a copy, which only a quorum pays for
@@ -47,9 +47,9 @@ func (s *backend) Release(ctx context.Context, r Release, timeout time.Duration)
 
 // Compensate compensates a hold that has ended for this process, with every server. A release that is late gives the
 // holds that remain no new lease.
-func (s *backend) Compensate(r Release) { s.compensateAt(r, s.servers...) }
+func (s *Store) Compensate(r Release) { s.compensateAt(r, s.servers...) }
 
-func (s *backend) compensateAt(r Release, servers ...*conn.Server) {
+func (s *Store) compensateAt(r Release, servers ...*conn.Server) {
 	s.startCompensation(r.Context, r.command(s, new(releaseCommand), true), r.Name, r.Until, servers...)
 }
 
@@ -70,7 +70,7 @@ type releaseCommand struct {
 	mode    [32]byte
 }
 
-func (r *Release) command(s *backend, c *releaseCommand, late bool) *conn.Command {
+func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command {
 	c.Script, c.Keys, c.Words = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner)
 	c.Name, c.Resends, c.Urgent = r.Hold, &c.resends, true
 	if r.isSimple() && !late && !s.IsQuorum() { // members may know a lock by other tokens
@@ -133,7 +133,7 @@ type Recipient interface {
 }
 
 // NewBackgroundRelease returns a release, to be sent with Begin; not for a quorum, whose members vote.
-func (s *backend) NewBackgroundRelease(r Release, to Recipient) *BackgroundRelease {
+func (s *Store) NewBackgroundRelease(r Release, to Recipient) *BackgroundRelease {
 	u := &BackgroundRelease{server: s.servers[0], to: to}
 	u.queued = conn.Queued{Command: r.command(s, new(releaseCommand), false), Timeout: s.config.Timeout, To: u}
 	return u
@@ -170,7 +170,7 @@ func (c *Compensation) Send(to Recipient) {
 
 // startCompensation hands out a command that ends a lock, for each of some servers. The lock must not last longer for it: who
 // holds it otherwise has perhaps ended as well.
-func (s *backend) startCompensation(ctx context.Context, command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
+func (s *Store) startCompensation(ctx context.Context, command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
 	for _, server := range servers {
 		c := &Compensation{Context: ctx, Name: n, Until: until, BackgroundRelease: BackgroundRelease{server: server}}
 		c.queued = conn.Queued{Command: command, Timeout: compensationTimeout, Until: until, To: c}

@@ -34,7 +34,7 @@ type renewal struct {
 	to      Renewal
 }
 
-func (s *backend) renewal(w Renew) *renewal {
+func (s *Store) renewal(w Renew) *renewal {
 	r := new(renewal)
 	r.words = [...]any{w.Name.Lock(), w.Owner, simpleMode(r.mode[:0], w.Token, w.Lease), leaseArg(w.Lease, false)}
 	name := w.Owner + string(r.words[2].([]byte))
@@ -58,7 +58,7 @@ func (r *renewal) Receive(reply conn.Reply, err error) {
 }
 
 // Renew is queued, and goes with the next Flush.
-func (s *backend) Renew(w Renew, timeout time.Duration, to Renewal) {
+func (s *Store) Renew(w Renew, timeout time.Duration, to Renewal) {
 	r := s.renewal(w)
 	if r.to = to; s.IsQuorum() {
 		r.to = &renewalVotes{ballot: ballot[bool]{members: len(s.servers)}, to: to}
@@ -73,7 +73,7 @@ func (s *backend) Renew(w Renew, timeout time.Duration, to Renewal) {
 
 // Refresh is Renew now. The command is sent again when its connection breaks. It blocks for Timeout at most, and
 // returns early when ctx ends; the error is a [*conn.Failure].
-func (s *backend) Refresh(ctx context.Context, w Renew) (held bool, sent time.Time, err error) {
+func (s *Store) Refresh(ctx context.Context, w Renew) (held bool, sent time.Time, err error) {
 	c := &s.renewal(w).command
 	c.Resends = new(conn.Resends)
 	sent = time.Now()
@@ -83,7 +83,7 @@ func (s *backend) Refresh(ctx context.Context, w Renew) (held bool, sent time.Ti
 
 // Downgrade has the holder of an exclusive lock share it, and its lease begin anew unless that is 0. It blocks and fails as HandOver
 // does; mayArrive says that a copy of the request may still be on its way.
-func (s *backend) Downgrade(ctx context.Context, w Renew) (sent time.Time, mayArrive bool, err error) {
+func (s *Store) Downgrade(ctx context.Context, w Renew) (sent time.Time, mayArrive bool, err error) {
 	w.Share = true
 	c := &s.renewal(w).command
 	c.Resends = new(conn.Resends)

@@ -36,24 +36,9 @@ type workers struct{ sync.WaitGroup }
 func (w *workers) Start(f func())                { w.Go(f) }
 func (w *workers) Begin(task interface{ Run() }) { w.Go(task.Run) }
 
-// locks is what a Store and a Quorum have in common.
-type locks interface {
-	NewHold() string
-	Acquire(context.Context, *store.Claim) (store.Grant, error)
-	Renew(w store.Renew, timeout time.Duration, to store.Renewal)
-	Refresh(context.Context, store.Renew) (held bool, sent time.Time, err error)
-	Release(ctx context.Context, r store.Release, timeout time.Duration) (store.Released, error)
-	Compensate(store.Release)
-	Inspect(context.Context, store.Name, bool) (store.Inspection, error)
-	Force(ctx context.Context, n store.Name, owner *string) (bool, error)
-	IsSilent(time.Duration) bool
-	Flush()
-}
-
-// world is some embedded Redis and a Store or Quorum on them, inside a synctest bubble.
+// world is some embedded Redis and a Store on them, inside a synctest bubble.
 type world struct {
-	locks
-	one   *store.Store // nil: a quorum
+	*store.Store
 	redis []*miniredis.Miniredis
 	kept  chan *store.Compensation
 	ears  []func() // see hears
@@ -93,10 +78,9 @@ func in(t *testing.T, servers int, test func(t *testing.T, w *world)) {
 			Compensate: func(c *store.Compensation) { w.kept <- c },
 		}
 		if servers == 1 {
-			w.one = store.New(members[0], config)
-			w.locks = w.one
+			w.Store = store.New(members[0], config)
 		} else {
-			w.locks = store.NewQuorum(members, config)
+			w.Store = store.NewQuorum(members, config)
 		}
 		t.Cleanup(crew.Wait)
 		test(t, w)

@@ -96,7 +96,7 @@ func TestEachFieldMakesALockSpecial(t *testing.T) {
 
 // What makes a lock special is said to Redis: a field of which no word tells is lost in silence.
 func TestEachTermIsSaidToRedis(t *testing.T) {
-	one := &New(serverAt("a:1"), Config{}).backend
+	one := New(serverAt("a:1"), Config{})
 	whose, terms := Holding{NewName("lock:", "k"), "o", "p:1"}, Terms{Form: Permits(3).Weighing(2), Lease: time.Second, Window: time.Minute}
 	claim, release := Claim{Holding: whose, Terms: terms}, Release{Holding: whose, Terms: terms, Token: 7, Last: 7}
 	words := func() []any {

@@ -16,8 +16,12 @@ type Result[A any] struct {
 }
 
 // AcquireAll is Acquire for several claims at once, which have one hold. It returns their results, in their order, when all
-// are answered. With allOrNone it takes all or none where one command can: then each fails with [ErrWithheld].
+// are answered. With allOrNone it takes all or none where one command can: then each fails with [ErrWithheld]. A quorum is asked for
+// each lock by itself.
 func (s *Store) AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Result[Grant] {
+	if s.IsQuorum() {
+		return atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, &cs[i]) })
+	}
 	together := s.takeAllCommand(cs)
 	if together != nil {
 		r, err := s.servers[0].Do(ctx, together, s.config.Timeout)
@@ -37,7 +41,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Re
 	}
 	results, commands := make([]Result[Grant], len(cs)), make([]*conn.Command, len(cs))
 	for i := range cs {
-		if commands[i] = cs[i].prepare(&s.backend); together != nil {
+		if commands[i] = cs[i].prepare(s); together != nil {
 			commands[i].Merges = 0 // the merged script has just declined it
 		}
 	}
@@ -61,7 +65,7 @@ func (s *Store) takeAllCommand(cs []Claim) *conn.Command {
 		if !one.isSimple() || one.Terms != first.Terms {
 			return nil
 		}
-		one.store = &s.backend
+		one.store = s
 		c.Words[i], c.Words[n+i], c.Words[2*n+i] = one.Name.Lock(), one.Name.queue(), one.Name.clock()
 	}
 	if c.Words = append(c.Words, first.Owner); first.Lease != usualLease {
@@ -97,6 +101,9 @@ func didNothing(r conn.Reply, err error) bool {
 
 // ReleaseAll is Release for several holds at once. It returns their results, in their order, when all are answered.
 func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration) []Result[Released] {
+	if s.IsQuorum() {
+		return atOnce(s, len(rs), func(i int) (Released, error) { return s.Release(ctx, *rs[i], timeout) })
+	}
 	end, together, results := time.Now().Add(timeout), s.freeAllCommand(rs), make([]Result[Released], len(rs))
 	if together != nil {
 		if r, err := s.servers[0].Do(ctx, together, timeout); !didNothing(r, err) {
@@ -106,7 +113,7 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 	}
 	room, commands := make([]releaseCommand, len(rs)), make([]*conn.Command, len(rs))
 	for i, r := range rs {
-		if commands[i] = r.command(&s.backend, &room[i], false); together != nil {
+		if commands[i] = r.command(s, &room[i], false); together != nil {
 			commands[i].Merges = 0 // the merged script has just declined it
 		}
 	}

@@ -99,7 +99,7 @@ func TestHandoverTellsOfLaterTokens(t *testing.T) {
 		c := w.claimOf("p:1")
 		g := w.take(t, c)
 		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, Last: g.Token + 100, ID: "id", Ticket: "ticket", TTL: time.Minute}
-		if err := w.one.HandOver(background, h); err != nil {
+		if err := w.HandOver(background, h); err != nil {
 			t.Fatal(err)
 		}
 		resumes := w.claimOf("q:1")
@@ -118,7 +118,7 @@ func TestDowngradeTellsOfLaterTokens(t *testing.T) {
 		w.hears("q")
 		w.waits(t, w.formOf("q:1", store.Shared))
 		for range 2 { // it counts once
-			if _, _, err := w.one.Downgrade(background, ask); err != nil {
+			if _, _, err := w.Downgrade(background, ask); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -129,7 +129,7 @@ func TestDowngradeTellsOfLaterTokens(t *testing.T) {
 			t.Errorf("the holder is %q", ends)
 		}
 		ask.Token++
-		if _, _, err := w.one.Downgrade(background, ask); err != store.ErrGone {
+		if _, _, err := w.Downgrade(background, ask); err != store.ErrGone {
 			t.Errorf("a lock of another token: %v", err)
 		}
 	})

@@ -41,7 +41,7 @@ func TestWordsOfAClaim(t *testing.T) {
 	} {
 		c := tc.claim
 		c.Name, c.Hold = name, "p:1"
-		c.prepare(&New(serverAt("a:1"), Config{Process: "p"}).backend)
+		c.prepare(New(serverAt("a:1"), Config{Process: "p"}))
 		want := append([]any{"lock:k", "lock:{lock:k}:queue", name.clock()}, tc.want...)
 		if !reflect.DeepEqual(c.command.Words, want) || c.command.Keys != 3 {
 			t.Errorf("%v\nwant %v", c.command.Words, want)
@@ -58,28 +58,28 @@ func TestWordsOfARelease(t *testing.T) {
 	}
 	one, three := New(serverAt("a:1"), Config{}), NewQuorum([]*conn.Server{serverAt("a:1"), serverAt("b:1"), serverAt("c:1")}, Config{})
 	for _, tc := range []struct {
-		store   *backend
+		store   *Store
 		release Release
 		late    bool
 		want    []any
 	}{
-		{&one.backend, sole, false, []any{"p:1", []byte("x7")}},
-		{&one.backend, with(func(r *Release) { r.Work = Failed }), false, []any{"p:1", []byte("x7")}}, // it leaves nothing, so or so
-		{&one.backend, with(func(r *Release) { r.Lease = time.Second }), false, []any{"p:1", []byte("x7 1000")}},
-		{&one.backend, with(func(r *Release) { r.Lease = 0 }), false, []any{"p:1", []byte("x7 0")}}, // granted, not renewed
+		{one, sole, false, []any{"p:1", []byte("x7")}},
+		{one, with(func(r *Release) { r.Work = Failed }), false, []any{"p:1", []byte("x7")}}, // it leaves nothing, so or so
+		{one, with(func(r *Release) { r.Lease = time.Second }), false, []any{"p:1", []byte("x7 1000")}},
+		{one, with(func(r *Release) { r.Lease = 0 }), false, []any{"p:1", []byte("x7 0")}}, // granted, not renewed
 
-		{&three.backend, sole, false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7)}},
-		{&one.backend, sole, true, []any{"p:1", int64(7), "p:1", int64(0), true, int64(0), "", int64(7)}},
-		{&one.backend, with(func(r *Release) { r.Entered = true }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7)}},
-		{&one.backend, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(60_000), "", int64(7)}},
-		{&one.backend, with(func(r *Release) { r.Window, r.Work = time.Minute, Failed }), false, []any{"p:1", int64(7), "p:1", int64(1), false, int64(0), "", int64(7)}},
-		{&one.backend, with(func(r *Release) { r.Form, r.Work = Resumed, FailedForGood }), false, []any{"p:1", int64(7), "p:1", int64(2), false, int64(0), "", int64(7)}},
-		{&one.backend, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2", int64(7)}},
-		{&one.backend, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2 o", int64(7)}},
-		{&one.backend, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2|p3 o", int64(7)}},
-		{&one.backend, with(func(r *Release) { r.Form = Shared }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7), "s"}},
+		{three, sole, false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7)}},
+		{one, sole, true, []any{"p:1", int64(7), "p:1", int64(0), true, int64(0), "", int64(7)}},
+		{one, with(func(r *Release) { r.Entered = true }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7)}},
+		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(60_000), "", int64(7)}},
+		{one, with(func(r *Release) { r.Window, r.Work = time.Minute, Failed }), false, []any{"p:1", int64(7), "p:1", int64(1), false, int64(0), "", int64(7)}},
+		{one, with(func(r *Release) { r.Form, r.Work = Resumed, FailedForGood }), false, []any{"p:1", int64(7), "p:1", int64(2), false, int64(0), "", int64(7)}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2", int64(7)}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2 o", int64(7)}},
+		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2|p3 o", int64(7)}},
+		{one, with(func(r *Release) { r.Form = Shared }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7), "s"}},
 		// Calls of this process have had later tokens than Redis knows.
-		{&one.backend, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(9)}},
+		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(9)}},
 	} {
 		c := tc.release.command(tc.store, new(releaseCommand), tc.late)
 		want := append([]any{"lock:k", "lock:{lock:k}:queue", sole.Name.clock()}, tc.want...)
