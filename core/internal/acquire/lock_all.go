@@ -39,7 +39,7 @@ func (a *Acquirer) LockAll(ctx context.Context, keys []string, s *option.Setting
 		cancel(nil)
 		return Several{}, err
 	}
-	return Several{acquirer: a, locks: m.locks, ctx: m.under(), cancel: cancel}, nil
+	return Several{Handles: m.locks, acquirer: a, cancel: cancel}, nil
 }
 
 // takeAll enters the locks that the context holds, and takes the others. While one of these is busy, the call does the first of the

@@ -17,17 +17,13 @@ import (
 
 // Several is the locks of a call of LockAll.
 type Several struct {
+	Handles  []*lease.Handle // as they were taken, each under the context of the one before
 	acquirer *Acquirer
-	locks    []*lease.Handle // as they were taken, each under the context of the one before
-	ctx      context.Context
-	cancel   context.CancelCauseFunc // all of these
+	cancel   context.CancelCauseFunc // the contexts of all
 }
 
-// Handles returns the locks as they were taken.
-func (s *Several) Handles() []*lease.Handle { return s.locks }
-
 // Context returns the context that holds them all.
-func (s *Several) Context() context.Context { return s.ctx }
+func (s *Several) Context() context.Context { return s.Handles[len(s.Handles)-1].Context() }
 
 // Release ends the holds in reverse order. In the background the error is what
 // is known before.
@@ -35,8 +31,8 @@ func (s *Several) Release(ctx context.Context, work store.Work, mode option.Rele
 	if !s.keepWindows(lasting(ctx)) {
 		work = store.Failed
 	}
-	all, errs := make([]release, 0, len(s.locks)), []error(nil)
-	for _, h := range slices.Backward(s.locks) {
+	all, errs := make([]release, 0, len(s.Handles)), []error(nil)
+	for _, h := range slices.Backward(s.Handles) {
 		switch left, leaves, err := h.Leave(); {
 		case leaves:
 			all = append(all, release{acquirer: s.acquirer, Leaving: left})
@@ -81,9 +77,9 @@ func endAll(ctx context.Context, all []release, work store.Work, until time.Time
 
 // keepWindows says that the locks are to leave their dedup windows: it asks Redis whether it has all of them.
 func (s *Several) keepWindows(ctx context.Context) bool {
-	if len(s.locks) > 1 && slices.ContainsFunc(s.locks, func(h *lease.Handle) bool { return h.Acquired().Window > 0 }) {
+	if len(s.Handles) > 1 && slices.ContainsFunc(s.Handles, func(h *lease.Handle) bool { return h.Acquired().Window > 0 }) {
 		var asked sync.WaitGroup
-		for _, h := range s.locks {
+		for _, h := range s.Handles {
 			asked.Add(1)
 			s.acquirer.requests.Start(func() {
 				defer asked.Done()
@@ -92,7 +88,7 @@ func (s *Several) keepWindows(ctx context.Context) bool {
 		}
 		asked.Wait()
 	}
-	return !slices.ContainsFunc(s.locks, func(h *lease.Handle) bool { return !h.MayLeaveWindow() })
+	return !slices.ContainsFunc(s.Handles, func(h *lease.Handle) bool { return !h.MayLeaveWindow() })
 }
 
 const (
@@ -200,7 +196,7 @@ func (m *multiRequest) giveBack(locks []*lease.Handle) {
 	if len(locks) == 0 {
 		return
 	}
-	s := Several{acquirer: m.acquirer, locks: slices.Clone(locks), cancel: func(error) {}} // the call may get others in their places
+	s := Several{Handles: slices.Clone(locks), acquirer: m.acquirer, cancel: func(error) {}} // the call may get others in their places
 	m.beingReleased.Begin()
 	m.acquirer.requests.Start(func() {
 		defer m.beingReleased.End()
