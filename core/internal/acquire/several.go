@@ -97,11 +97,10 @@ const (
 	maxTogether = 64
 )
 
-// multiRequest is a call of LockAll. Each of its locks is under the context of the one before, the first under base.
+// multiRequest is a call of LockAll. Each of its locks is under the context of the one before, the first under the Base of the group.
 type multiRequest struct {
 	acquirer      *Acquirer
 	caller        context.Context
-	base          context.Context // the caller's, which ends as soon as one of the locks does
 	settings      *option.Settings
 	group         *lease.Group
 	underLocks    bool            // the caller's context holds locks
@@ -119,7 +118,7 @@ func (m *multiRequest) under() context.Context {
 	if n := len(m.locks); n > 0 {
 		return m.locks[n-1].Context()
 	}
-	return m.base
+	return m.group.Base
 }
 
 // taken are the locks that the call has, and may give back.
@@ -135,7 +134,7 @@ func (m *multiRequest) prepare(keys []string) error {
 	}
 	all := make([]request, len(keys))
 	first := &all[0]
-	*first = request{acquirer: m.acquirer, group: m.group, spec: spec{ctx: m.base, settings: m.settings}}
+	*first = request{acquirer: m.acquirer, group: m.group, spec: spec{ctx: m.group.Base, settings: m.settings}}
 	if first.asNestedWait() != nil {
 		first.boundWait()
 		m.settings, m.underLocks = first.settings, true
@@ -145,7 +144,7 @@ func (m *multiRequest) prepare(keys []string) error {
 		if err != nil {
 			return err
 		}
-		all[i] = request{acquirer: first.acquirer, group: m.group, spec: specOf(m.base, n, m.settings.OfKey(i))}
+		all[i] = request{acquirer: m.acquirer, group: m.group, spec: specOf(m.group.Base, n, m.settings.OfKey(i))}
 	}
 	slices.SortFunc(all, func(x, y request) int { return cmp.Compare(x.name.Lock(), y.name.Lock()) })
 	m.calls = make([]*request, 0, len(all))
@@ -178,8 +177,8 @@ func (m *multiRequest) observeTaken(h *lease.Handle) {
 
 // add takes what came of a wait: a lock, or an error. It returns the error, or why a lock of the call has ended, if that is the reason.
 func (m *multiRequest) add(h *lease.Handle, err error, n Observer) error {
-	if err != nil && errors.Is(err, context.Canceled) && m.caller.Err() == nil && m.base.Err() != nil {
-		err = context.Cause(m.base)
+	if err != nil && errors.Is(err, context.Canceled) && m.caller.Err() == nil && m.group.Base.Err() != nil {
+		err = context.Cause(m.group.Base)
 	}
 	h, err = concluded(n, h, err)
 	if err == nil {
