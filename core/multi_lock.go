@@ -15,8 +15,8 @@ type MultiLock struct{ several acquire.Several }
 // Keys returns the keys, each once, in the order in which they were taken: first those that
 // the context held.
 func (m *MultiLock) Keys() []string {
-	keys := make([]string, len(m.several.Handles()))
-	for i, h := range m.several.Handles() {
+	keys := make([]string, len(m.several.Handles))
+	for i, h := range m.several.Handles {
 		keys[i] = h.Acquired().Name.Key()
 	}
 	return keys
@@ -25,7 +25,7 @@ func (m *MultiLock) Keys() []string {
 // Token returns the fencing token of a key, as [Lock.Token] does; 0 for a key that is not among
 // [MultiLock.Keys].
 func (m *MultiLock) Token(key string) int64 {
-	for _, h := range m.several.Handles() {
+	for _, h := range m.several.Handles {
 		if h.Acquired().Name.Key() == key {
 			return h.Acquired().Token
 		}
@@ -54,7 +54,7 @@ func (m *MultiLock) Abort(ctx context.Context) error {
 }
 
 func (m *MultiLock) usable() error {
-	for _, h := range m.several.Handles() {
+	for _, h := range m.several.Handles {
 		if err := h.Usable(); err != nil {
 			return err
 		}

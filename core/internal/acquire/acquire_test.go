@@ -128,7 +128,7 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 	unconnected(t, func(t *testing.T, a *Acquirer) {
 		base, cancel := context.WithCancelCause(t.Context())
 		group := &lease.Group{Base: base, Cancel: cancel, Began: time.Now()}
-		m := &multiRequest{acquirer: a, caller: t.Context(), base: base, settings: usual, group: group}
+		m := &multiRequest{acquirer: a, caller: t.Context(), settings: usual, group: group}
 		if err := m.prepare([]string{"a", "b"}); err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 func TestLockAllThatWaitsAgainWhileOthersLookAtIt(t *testing.T) {
 	unconnected(t, func(t *testing.T, a *Acquirer) {
 		group := &lease.Group{Base: t.Context(), Cancel: func(error) {}, Began: time.Now()}
-		m := &multiRequest{acquirer: a, caller: t.Context(), base: t.Context(), settings: usual, group: group}
+		m := &multiRequest{acquirer: a, caller: t.Context(), settings: usual, group: group}
 		if err := m.prepare([]string{"a", "b"}); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestLockAllThatWaitsAgainWhileOthersLookAtIt(t *testing.T) {
 		if err := <-waited; !errors.Is(err, errUnavailable) {
 			t.Fatal(err)
 		}
-		m.base = lease.Disown(t.Context())
+		m.group.Base = lease.Disown(t.Context())
 		if m.observe(c); *found != wanted {
 			t.Error("what was found has changed")
 		}

@@ -28,7 +28,7 @@ const (
 // LockAll takes the locks of all keys, or none.
 func (a *Acquirer) LockAll(ctx context.Context, keys []string, s *option.Settings) (Several, error) {
 	base, cancel := context.WithCancelCause(ctx)
-	m := &multiRequest{acquirer: a, caller: ctx, base: base, settings: s, group: &lease.Group{Base: base, Cancel: cancel, Began: time.Now()}}
+	m := &multiRequest{acquirer: a, caller: ctx, settings: s, group: &lease.Group{Base: base, Cancel: cancel, Began: time.Now()}}
 	err := m.prepare(keys)
 	if err == nil {
 		err = m.takeAll()
@@ -39,7 +39,7 @@ func (a *Acquirer) LockAll(ctx context.Context, keys []string, s *option.Setting
 		cancel(nil)
 		return Several{}, err
 	}
-	return Several{acquirer: a, locks: m.locks, ctx: m.under(), cancel: cancel}, nil
+	return Several{Handles: m.locks, acquirer: a, cancel: cancel}, nil
 }
 
 // takeAll enters the locks that the context holds, and takes the others. While one of these is busy, the call does the first of the
@@ -121,7 +121,7 @@ func (m *multiRequest) askUntilItMustWait() (busy *request, err error) {
 		}
 		m.acquirer.asking.Add(1)
 		m.pauseBelow = min(2*m.pauseBelow+askAgainDelay, askAgainDelayMax)
-		_ = conn.Pause(m.base, min(rand.N(m.pauseBelow), max(m.leftToAskAgain(), askAgainDelay))) // never without a pause
+		_ = conn.Pause(m.group.Base, min(rand.N(m.pauseBelow), max(m.leftToAskAgain(), askAgainDelay))) // never without a pause
 		m.acquirer.asking.Add(-1)
 	}
 	if err != nil {

@@ -17,7 +17,7 @@ func (a *Acquirer) Release(ctx context.Context, h *lease.Handle, work store.Work
 	if !leaves && err == nil {
 		return nil // it was handed over
 	}
-	h.EndContext(nil)
+	h.EndContext()
 	if err != nil || a.handOffInMemory(left) {
 		return err
 	}

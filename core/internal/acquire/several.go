@@ -17,17 +17,13 @@ import (
 
 // Several is the locks of a call of LockAll.
 type Several struct {
+	Handles  []*lease.Handle // as they were taken, each under the context of the one before
 	acquirer *Acquirer
-	locks    []*lease.Handle // as they were taken, each under the context of the one before
-	ctx      context.Context
-	cancel   context.CancelCauseFunc // all of these
+	cancel   context.CancelCauseFunc // the contexts of all
 }
 
-// Handles returns the locks as they were taken.
-func (s *Several) Handles() []*lease.Handle { return s.locks }
-
 // Context returns the context that holds them all.
-func (s *Several) Context() context.Context { return s.ctx }
+func (s *Several) Context() context.Context { return s.Handles[len(s.Handles)-1].Context() }
 
 // Release ends the holds in reverse order. In the background the error is what
 // is known before.
@@ -35,8 +31,8 @@ func (s *Several) Release(ctx context.Context, work store.Work, mode option.Rele
 	if !s.keepWindows(lasting(ctx)) {
 		work = store.Failed
 	}
-	all, errs := make([]release, 0, len(s.locks)), []error(nil)
-	for _, h := range slices.Backward(s.locks) {
+	all, errs := make([]release, 0, len(s.Handles)), []error(nil)
+	for _, h := range slices.Backward(s.Handles) {
 		switch left, leaves, err := h.Leave(); {
 		case leaves:
 			all = append(all, release{acquirer: s.acquirer, Leaving: left})
@@ -81,9 +77,9 @@ func endAll(ctx context.Context, all []release, work store.Work, until time.Time
 
 // keepWindows says that the locks are to leave their dedup windows: it asks Redis whether it has all of them.
 func (s *Several) keepWindows(ctx context.Context) bool {
-	if len(s.locks) > 1 && slices.ContainsFunc(s.locks, func(h *lease.Handle) bool { return h.Acquired().Window > 0 }) {
+	if len(s.Handles) > 1 && slices.ContainsFunc(s.Handles, func(h *lease.Handle) bool { return h.Acquired().Window > 0 }) {
 		var asked sync.WaitGroup
-		for _, h := range s.locks {
+		for _, h := range s.Handles {
 			asked.Add(1)
 			s.acquirer.requests.Start(func() {
 				defer asked.Done()
@@ -92,7 +88,7 @@ func (s *Several) keepWindows(ctx context.Context) bool {
 		}
 		asked.Wait()
 	}
-	return !slices.ContainsFunc(s.locks, func(h *lease.Handle) bool { return !h.MayLeaveWindow() })
+	return !slices.ContainsFunc(s.Handles, func(h *lease.Handle) bool { return !h.MayLeaveWindow() })
 }
 
 const (
@@ -101,11 +97,10 @@ const (
 	maxTogether = 64
 )
 
-// multiRequest is a call of LockAll. Each of its locks is under the context of the one before, the first under base.
+// multiRequest is a call of LockAll. Each of its locks is under the context of the one before, the first under the Base of the group.
 type multiRequest struct {
 	acquirer      *Acquirer
 	caller        context.Context
-	base          context.Context // the caller's, which ends as soon as one of the locks does
 	settings      *option.Settings
 	group         *lease.Group
 	underLocks    bool            // the caller's context holds locks
@@ -123,7 +118,7 @@ func (m *multiRequest) under() context.Context {
 	if n := len(m.locks); n > 0 {
 		return m.locks[n-1].Context()
 	}
-	return m.base
+	return m.group.Base
 }
 
 // taken are the locks that the call has, and may give back.
@@ -139,7 +134,7 @@ func (m *multiRequest) prepare(keys []string) error {
 	}
 	all := make([]request, len(keys))
 	first := &all[0]
-	*first = request{acquirer: m.acquirer, group: m.group, spec: spec{ctx: m.base, settings: m.settings}}
+	*first = request{acquirer: m.acquirer, group: m.group, spec: spec{ctx: m.group.Base, settings: m.settings}}
 	if first.asNestedWait() != nil {
 		first.boundWait()
 		m.settings, m.underLocks = first.settings, true
@@ -149,7 +144,7 @@ func (m *multiRequest) prepare(keys []string) error {
 		if err != nil {
 			return err
 		}
-		all[i] = request{acquirer: first.acquirer, group: m.group, spec: specOf(m.base, n, m.settings.OfKey(i))}
+		all[i] = request{acquirer: m.acquirer, group: m.group, spec: specOf(m.group.Base, n, m.settings.OfKey(i))}
 	}
 	slices.SortFunc(all, func(x, y request) int { return cmp.Compare(x.name.Lock(), y.name.Lock()) })
 	m.calls = make([]*request, 0, len(all))
@@ -182,8 +177,8 @@ func (m *multiRequest) observeTaken(h *lease.Handle) {
 
 // add takes what came of a wait: a lock, or an error. It returns the error, or why a lock of the call has ended, if that is the reason.
 func (m *multiRequest) add(h *lease.Handle, err error, n Observer) error {
-	if err != nil && errors.Is(err, context.Canceled) && m.caller.Err() == nil && m.base.Err() != nil {
-		err = context.Cause(m.base)
+	if err != nil && errors.Is(err, context.Canceled) && m.caller.Err() == nil && m.group.Base.Err() != nil {
+		err = context.Cause(m.group.Base)
 	}
 	h, err = concluded(n, h, err)
 	if err == nil {
@@ -200,7 +195,7 @@ func (m *multiRequest) giveBack(locks []*lease.Handle) {
 	if len(locks) == 0 {
 		return
 	}
-	s := Several{acquirer: m.acquirer, locks: slices.Clone(locks), cancel: func(error) {}} // the call may get others in their places
+	s := Several{Handles: slices.Clone(locks), acquirer: m.acquirer, cancel: func(error) {}} // the call may get others in their places
 	m.beingReleased.Begin()
 	m.acquirer.requests.Start(func() {
 		defer m.beingReleased.End()

@@ -103,15 +103,15 @@ func (s *lease) loss(state life.State) error {
 
 // reasonOfLoss is why Observers and the log hear that a lease was lost.
 func reasonOfLoss(ended life.State) string {
-	switch {
-	case ended == life.Closed:
+	switch ended {
+	case life.Closed:
 		return "closed"
-	case ended == life.HeldTooLong:
+	case life.HeldTooLong:
 		return "max_hold"
-	case ended.IsTimeOver():
-		return "expired"
+	case life.Deleted:
+		return "deleted"
 	}
-	return "deleted"
+	return "expired"
 }
 
 // observe begins an observation, which hears what has happened before it as well.

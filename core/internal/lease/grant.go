@@ -32,7 +32,7 @@ type Grant struct {
 
 // Group is the locks of one call of LockAll, which end together; nil: it is another call.
 type Group struct {
-	Base   context.Context // of all of them, which ends with the first
+	Base   context.Context // of all of them: the caller's, which ends as soon as one of them does
 	Cancel context.CancelCauseFunc
 	Began  time.Time // the call
 }

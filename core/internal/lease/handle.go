@@ -173,8 +173,8 @@ func (h *Handle) isIn(states ...life.Handle) bool {
 	return slices.Contains(states, h.state)
 }
 
-// Held says that there is a handle, and it is not unlocked, nor being handed over.
-func (h *Handle) Held() bool { return h != nil && h.isIn(life.In) }
+// Held says that the handle is not unlocked, nor being handed over.
+func (h *Handle) Held() bool { return h.isIn(life.In) }
 
 // MayBeHeld is Held, or says that the handle is being handed over: it may be held again in a moment.
 func (h *Handle) MayBeHeld() bool { return h.isIn(life.In, life.Passing) }

@@ -122,6 +122,18 @@ func TestWhyRedisDoesNotKnowALease(t *testing.T) {
 	})
 }
 
+// A lease that was lost when its time was over has expired, unless that was because of MaxHold.
+func TestReasonsOfLoss(t *testing.T) {
+	for ended, want := range map[life.State]string{
+		life.Expired: "expired", life.FixedOver: "expired", life.HeldTooLong: "max_hold", life.ParkedTooLong: "expired",
+		life.ExpiredInRedis: "expired", life.Deleted: "deleted", life.Closed: "closed",
+	} {
+		if said := reasonOfLoss(ended); said != want {
+			t.Errorf("%v: %s, want %s", ended, said, want)
+		}
+	}
+}
+
 // A lock that was entered, once, names holds that a short release does not know; one that was granted, and not renewed yet, has
 // no lease of its own. All else of its terms the release has.
 func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {

@@ -59,8 +59,8 @@ func (h *Handle) Window() time.Duration {
 // MayLeaveWindow says that the work has not failed so far, and the lease is not lost.
 func (h *Handle) MayLeaveWindow() bool { return !h.hasFailed() && h.lease.check() == nil }
 
-// EndContext ends the context of the handle, for a cause, or for none.
-func (h *Handle) EndContext(cause error) { h.under.end(cause) }
+// EndContext ends the context of the handle, as the Unlock does.
+func (h *Handle) EndContext() { h.under.end(nil) }
 
 // Leave takes the handle out. After the last one the renewal stops. It does not leave when it was handed over, or, as the error says, has
 // left before, or is lost.

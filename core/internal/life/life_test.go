@@ -204,14 +204,14 @@ func TestStates(t *testing.T) {
 	for state, want := range map[State]string{
 		0: "", Held: "held, has handles", Parked: "held, has handles", PerhapsFree: "has handles", Leaving: "",
 		Released: "ended", HandedOffInMemory: "ended", HandedOverByTicket: "ended",
-		Expired: "ended, lost, time over", FixedOver: "ended, lost, time over", HeldTooLong: "ended, lost, time over",
-		ParkedTooLong: "ended, lost, time over", ExpiredInRedis: "ended, lost, time over", Deleted: "ended, lost", Closed: "ended, lost",
+		Expired: "ended, lost", FixedOver: "ended, lost", HeldTooLong: "ended, lost",
+		ParkedTooLong: "ended, lost", ExpiredInRedis: "ended, lost", Deleted: "ended, lost", Closed: "ended, lost",
 	} {
 		var is []string
 		for _, q := range []struct {
 			word string
 			says bool
-		}{{"held", state.IsHeld()}, {"has handles", state.HasHandles()}, {"ended", state.IsEnd()}, {"lost", state.IsLost()}, {"time over", state.IsTimeOver()}} {
+		}{{"held", state.IsHeld()}, {"has handles", state.HasHandles()}, {"ended", state.IsEnd()}, {"lost", state.IsLost()}} {
 			if q.says {
 				is = append(is, q.word)
 			}

@@ -57,9 +57,6 @@ func (s State) IsEnd() bool { return s >= Released }
 // IsLost says that the lease has ended, and not by its handles.
 func (s State) IsLost() bool { return s >= Expired }
 
-// IsTimeOver says that the lease was lost when its time was over, not before.
-func (s State) IsTimeOver() bool { return s >= Expired && s <= ExpiredInRedis }
-
 // Handle is the state of one handle of a lease, which a caller has as a core.Lock. The loss of the lease does not change it: the
 // caller has the lock while the handle is [In] and the lease is [Held].
 //
