@@ -74,7 +74,7 @@ func (inside) LookUp(l *Locker, key string, then func(info Info, waiting int, as
 		then(Info{}, w.Calls, false)
 		return
 	}
-	l.requests.Start(func() {
+	l.workers.Start(func() {
 		defer l.acquirer.UnderWay.End()
 		info, err := inspect(context.Background(), &l.acquirer.Backend, n, false)
 		l.lines.Put(func() { then(info, w.Calls, err == nil) }, maxLines)

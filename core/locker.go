@@ -21,7 +21,7 @@ import (
 type Locker struct {
 	acquirer  acquire.Acquirer
 	observers observers
-	requests  schedule.Workers      // what Redis is asked, and what is told of its load
+	workers   schedule.Workers      // what Redis is asked, and what is told of its load
 	lookedUp  atomic.Int64          // a schedule.Time: when a lock was looked up for the log
 	own       redis.UniversalClient // that of Open; nil: it is the caller's
 	defaults  settings
@@ -77,7 +77,7 @@ const maxLines = 256
 
 // lateLine is what was left out of the log, until it is due.
 type lateLine struct {
-	schedule.Entry
+	schedule.Timer
 	write func()
 }
 
@@ -144,12 +144,12 @@ func (l *Locker) Close(ctx context.Context) error {
 			_ = l.own.Close() // nobody needs it any more, whatever it says
 		}
 	}()
-	schedule.IsDone(end, idle)
+	schedule.Await(end, idle)
 	told, heard := context.WithTimeout(end, l.acquirer.Timeout)
 	defer heard()
-	schedule.IsDone(told, l.observers.later.Empty())
-	schedule.IsDone(told, l.observers.loads.Empty())
+	schedule.Await(told, l.observers.later.Empty())
+	schedule.Await(told, l.observers.loads.Empty())
 	l.acquirer.Log.Close()
-	schedule.IsDone(told, l.lines.Empty())
+	schedule.Await(told, l.lines.Empty())
 	return err
 }

@@ -89,14 +89,7 @@ func newLocker(opts []Option, timeout, ofLease time.Duration) (*Locker, error) {
 	}
 	l := &Locker{defaults: *s, unwaiting: s.Settings, closed: make(chan struct{})}
 	l.unwaiting.Wait = new(time.Duration)
-	l.acquirer.Timeout = cmp.Or(s.timeout, min(timeout, s.Lease/ofLease))
-	l.acquirer.Log = &limitedlog.Log{
-		Logger: l.logger,
-		After: func(d time.Duration, write func()) {
-			l.acquirer.Scheduler.Set(&lateLine{write: write}, schedule.Now().Add(d))
-		},
-		Put: func(write func()) bool { return l.lines.Put(write, maxLines) },
-	}
+	l.defaults.timeout = cmp.Or(s.timeout, min(timeout, s.Lease/ofLease))
 	l.observers = observers{list: s.observers, backend: &l.acquirer.Backend}
 	return l, nil
 }
@@ -108,20 +101,27 @@ func (l *Locker) start(clients ...redis.UniversalClient) (*Locker, error) {
 	if s.Quorum && s.replicas.N > 0 {
 		return nil, errors.New("core: NewQuorum takes no Replicas: its members vouch for one another")
 	}
-	if err := s.replicas.Check(clients[0], l.acquirer.Timeout); err != nil {
+	if err := s.replicas.Check(clients[0], s.timeout); err != nil {
 		return nil, err
 	}
 	servers := make([]*conn.Server, len(clients))
 	for i, c := range clients {
 		servers[i] = conn.New(c, conn.Config{
-			Prefix: s.prefix, Timeout: l.acquirer.Timeout, Workers: &l.requests, Loaded: l.loaded,
-			Forgot: func() { l.requests.Start(l.acquirer.Doubt) }, Replicas: s.replicas, ReplicaClock: l.replicaClock, IsMember: s.Quorum,
+			Prefix: s.prefix, Timeout: s.timeout, Workers: &l.workers, Loaded: l.loaded,
+			Forgot: func() { l.workers.Start(l.acquirer.Doubt) }, Replicas: s.replicas, ReplicaClock: l.replicaClock, IsMember: s.Quorum,
 		})
 	}
 	process := newProcess(s.describe)
 	l.self, _ = ProcessOf(process + ":1")
 	l.acquirer.Start(acquire.Config{
-		Prefix: s.prefix, Process: process, Servers: servers, Sharded: s.sharded, Requests: &l.requests,
+		Backend: lease.Backend{Timeout: s.timeout, Log: &limitedlog.Log{
+			Logger: l.logger,
+			After: func(d time.Duration, write func()) {
+				l.acquirer.Scheduler.Set(&lateLine{write: write}, schedule.Now().Add(d))
+			},
+			Put: func(write func()) bool { return l.lines.Put(write, maxLines) },
+		}},
+		Prefix: s.prefix, Process: process, Servers: servers, Sharded: s.sharded, Workers: &l.workers,
 		Errors: errorsOf{}, Observers: &l.observers, Loaded: l.loaded, Disconnected: l.disconnected,
 	})
 	if slices.ContainsFunc(clients, waitsForEver) {

@@ -42,7 +42,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, client, err := byurl.ClientOf(url, l.acquirer.Timeout)
+	at, client, err := byurl.ClientOf(url, l.defaults.timeout)
 	if err != nil {
 		return nil, fmt.Errorf("core: Open: %w", err)
 	}

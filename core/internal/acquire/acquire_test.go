@@ -51,12 +51,13 @@ func unconnected(t *testing.T, test func(t *testing.T, a *Acquirer)) {
 func by(t *testing.T, connect func() redis.UniversalClient, test func(t *testing.T, a *Acquirer)) {
 	synctest.Test(t, func(t *testing.T) {
 		client := connect()
-		var requests schedule.Workers
+		var workers schedule.Workers
 		a := new(Acquirer)
-		a.Timeout, a.Log = 2*time.Second, &limitedlog.Log{Logger: func() *slog.Logger { return slog.New(slog.DiscardHandler) }}
-		server := conn.New(client, conn.Config{Prefix: "lock:", Timeout: a.Timeout, Workers: &requests})
+		const timeout = 2 * time.Second
+		server := conn.New(client, conn.Config{Prefix: "lock:", Timeout: timeout, Workers: &workers})
 		a.Start(Config{
-			Prefix: "lock:", Process: "p", Servers: []*conn.Server{server}, Requests: &requests, Errors: said{}, Observers: unobserved{},
+			Backend: lease.Backend{Timeout: timeout, Log: &limitedlog.Log{Logger: func() *slog.Logger { return slog.New(slog.DiscardHandler) }}},
+			Prefix:  "lock:", Process: "p", Servers: []*conn.Server{server}, Workers: &workers, Errors: said{}, Observers: unobserved{},
 			Disconnected: func(error) {},
 		})
 		test(t, a)
@@ -71,7 +72,7 @@ func by(t *testing.T, connect func() redis.UniversalClient, test func(t *testing
 func TestWaitsThatAreOverAreForgotten(t *testing.T) {
 	unconnected(t, func(t *testing.T, a *Acquirer) {
 		held := func(key string) *lease.Handle {
-			h, err := lease.New(t.Context(), &a.Registry, lease.Grant{
+			h, err := lease.New(t.Context(), &a.Registry, lease.Acquired{
 				Acquisition: lease.Acquisition{Name: store.NewName("lock:", key), Owner: key}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
 			}, lease.Conditions{})
 			if err != nil {
@@ -80,7 +81,7 @@ func TestWaitsThatAreOverAreForgotten(t *testing.T) {
 			return h
 		}
 		wait := func(h *lease.Handle, key string) *nestedWait {
-			c := &request{acquirer: a, spec: specOf(h.Context(), store.NewName("lock:", key), usual)}
+			c := &call{acquirer: a, spec: specOf(h.Context(), store.NewName("lock:", key), usual)}
 			return c.asNestedWait()
 		}
 		x, y := held("x"), held("y")
@@ -128,14 +129,15 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 	unconnected(t, func(t *testing.T, a *Acquirer) {
 		base, cancel := context.WithCancelCause(t.Context())
 		group := &lease.Group{Base: base, Cancel: cancel, Began: time.Now()}
-		m := &multiRequest{acquirer: a, caller: t.Context(), settings: usual, group: group}
-		if err := m.prepare([]string{"a", "b"}); err != nil {
+		m := &multiCall{acquirer: a, caller: t.Context(), settings: usual, group: group}
+		calls, err := m.prepare([]string{"a", "b"})
+		if err != nil {
 			t.Fatal(err)
 		}
-		i := m.observe(m.calls[0])
+		i := m.observe(calls[0])
 		a.StopAdmitting()
-		h, err := m.calls[0].grantedInMemory(lease.Grant{
-			Acquisition: lease.Acquisition{Name: m.calls[0].name}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
+		h, err := calls[0].acquiredInMemory(lease.Acquired{
+			Acquisition: lease.Acquisition{Name: calls[0].name}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
 		})
 		if err := m.add(h, err, i); !errors.Is(err, errClosed) {
 			t.Errorf("the call fails: %v", err)
@@ -150,12 +152,13 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 func TestLockAllThatWaitsAgainWhileOthersLookAtIt(t *testing.T) {
 	unconnected(t, func(t *testing.T, a *Acquirer) {
 		group := &lease.Group{Base: t.Context(), Cancel: func(error) {}, Began: time.Now()}
-		m := &multiRequest{acquirer: a, caller: t.Context(), settings: usual, group: group}
-		if err := m.prepare([]string{"a", "b"}); err != nil {
+		m := &multiCall{acquirer: a, caller: t.Context(), settings: usual, group: group}
+		calls, err := m.prepare([]string{"a", "b"})
+		if err != nil {
 			t.Fatal(err)
 		}
-		c, unlocked := m.calls[0], &request{acquirer: a, spec: specOf(t.Context(), m.calls[0].name, usual)}
-		c.outer, _ = unlocked.grantedInMemory(lease.Grant{
+		c, unlocked := calls[0], &call{acquirer: a, spec: specOf(t.Context(), calls[0].name, usual)}
+		c.outer, _ = unlocked.acquiredInMemory(lease.Acquired{
 			Acquisition: lease.Acquisition{Name: c.name}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
 		})
 		c.enter = 1 // its token
@@ -166,7 +169,7 @@ func TestLockAllThatWaitsAgainWhileOthersLookAtIt(t *testing.T) {
 		go func() { waited <- m.waitFor(c) }()
 		synctest.Wait()
 		before.Leave()
-		found := a.queues.Find(c.name.Lock())[0].Request
+		found := a.queues.Find(c.name.Lock())[0].Wants
 		wanted := *found
 		if err := <-waited; !errors.Is(err, errUnavailable) {
 			t.Fatal(err)
@@ -212,7 +215,7 @@ func TestEntryThatIsGivenUpBeforeTheChoice(t *testing.T) {
 				t.Errorf("given up: %v; chosen: %v", givenUp, chosen != nil)
 			}
 			if chosen != nil {
-				chosen.Give(lease.Grant{})
+				chosen.Give(lease.Acquired{})
 			}
 			<-ended
 			w.Leave()
@@ -223,7 +226,7 @@ func TestEntryThatIsGivenUpBeforeTheChoice(t *testing.T) {
 // A process may stand still between the message of a grant and the goroutine that takes it. Taken out, a call without a Wait fails then.
 func TestCallThatIsGivenALockTooLateWaitsOn(t *testing.T) {
 	unconnected(t, func(t *testing.T, a *Acquirer) {
-		c := &request{acquirer: a, spec: specOf(t.Context(), store.NewName("lock:", "k"), usual)}
+		c := &call{acquirer: a, spec: specOf(t.Context(), store.NewName("lock:", "k"), usual)}
 		lock := c.name.Lock()
 		w, _ := a.queues.Join(lock, "", &c.spec, nil)
 		w.Wait(t.Context(), nil, time.Time{}, nil) // the first one asks at once
@@ -235,7 +238,7 @@ func TestCallThatIsGivenALockTooLateWaitsOn(t *testing.T) {
 		}()
 		synctest.Wait()
 		chosen := a.queues.Choose(lock, func(*spec, *entry) bool { return true })
-		chosen.Give(lease.Grant{Acquisition: lease.Acquisition{Name: c.name}, Times: life.Times{Ends: schedule.Now() - 1}})
+		chosen.Give(lease.Acquired{Acquisition: lease.Acquisition{Name: c.name}, Times: life.Times{Ends: schedule.Now() - 1}})
 		given := time.Now()
 		if err := <-ended; err != errUnavailable || time.Since(given) == 0 {
 			t.Errorf("%v after %v: it has not asked Redis, which is nowhere", err, time.Since(given))

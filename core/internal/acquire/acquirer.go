@@ -18,11 +18,11 @@ type Acquirer struct {
 	observers Observers
 	prefix    string // of the names of locks
 
-	requests    *schedule.Workers // what Redis is asked, and the votes of a quorum
+	workers     *schedule.Workers // what Redis is asked, and the votes of a quorum
 	subscribers schedule.Workers  // of the listener
 	background  schedule.Workers  // the scheduler
 
-	queues     waitqueue.Queues[*spec, lease.Grant, *entry]
+	queues     waitqueue.Queues[*spec, lease.Acquired, *entry]
 	listener   *notify.Listener
 	pollsUntil atomic.Int64 // a schedule.Time: the process has missed a message, and polls
 	asking     atomic.Int32 // calls of LockAll that ask again in a moment
@@ -31,7 +31,7 @@ type Acquirer struct {
 	pending     pendingReleases // by lock
 }
 
-type waiter = waitqueue.Waiter[*spec, lease.Grant, *entry]
+type waiter = waitqueue.Waiter[*spec, lease.Acquired, *entry]
 
 // isNotified says that messages reach this process when a lock is granted to it.
 func (a *Acquirer) isNotified(name store.Name) bool {

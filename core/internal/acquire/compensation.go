@@ -12,7 +12,7 @@ import (
 // compensation repeats a release until Redis has confirmed it, or until there is
 // nothing left to release.
 type compensation struct {
-	schedule.Entry
+	schedule.Timer
 	*store.Compensation
 	acquirer *Acquirer
 }

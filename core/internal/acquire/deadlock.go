@@ -16,8 +16,8 @@ const slowInner = 5 * time.Second
 // nestedWait is a call that wants a lock while its context holds others. In a wait-for cycle each
 // call is such a call, so the others need not be known.
 type nestedWait struct {
-	schedule.Entry
-	call  *request
+	schedule.Timer
+	call  *call
 	holds []*lease.Handle // innermost first
 }
 
@@ -25,8 +25,8 @@ type nestedWait struct {
 func (n *nestedWait) keys() []string {
 	var keys []string
 	for _, h := range n.holds {
-		if !slices.Contains(keys, h.Acquired().Name.Key()) {
-			keys = append(keys, h.Acquired().Name.Key())
+		if !slices.Contains(keys, h.Acquisition().Name.Key()) {
+			keys = append(keys, h.Acquisition().Name.Key())
 		}
 	}
 	return keys
@@ -34,7 +34,7 @@ func (n *nestedWait) keys() []string {
 
 // asNestedWait returns the call as one of a context that holds locks, nil if it holds none. What LockAll
 // has taken so far it gives back by itself.
-func (c *request) asNestedWait() *nestedWait {
+func (c *call) asNestedWait() *nestedWait {
 	var holds []*lease.Handle
 	lease.Find(c.ctx, func(h *lease.Handle) bool {
 		if (c.group == nil || h.Group() != c.group) && h.IsInTheWay() {
@@ -53,7 +53,7 @@ func (c *request) asNestedWait() *nestedWait {
 // to that order.
 func (n *nestedWait) isOutOfOrder() bool {
 	return slices.ContainsFunc(n.holds, func(h *lease.Handle) bool {
-		return (h.Group() != nil || n.call.group != nil) && h.Acquired().Name.Lock() > n.call.name.Lock()
+		return (h.Group() != nil || n.call.group != nil) && h.Acquisition().Name.Lock() > n.call.name.Lock()
 	})
 }
 
@@ -88,7 +88,7 @@ func (n *nestedWait) Due(schedule.Time) {
 }
 
 // boundWait has a call that has not said how long it waits do so for a lease.
-func (c *request) boundWait() {
+func (c *call) boundWait() {
 	if c.settings.Wait == nil {
 		s := *c.settings
 		s.Wait = &s.Lease
@@ -100,16 +100,16 @@ func (c *request) boundWait() {
 func (n *nestedWait) waitsFor(other *nestedWait) bool {
 	c := n.call
 	return slices.ContainsFunc(other.holds, func(h *lease.Handle) bool {
-		return h.Acquired().Name.Lock() == c.name.Lock() && h.Acquired().Owner != c.chosen && c.hasToWaitFor(h.Form()) &&
+		return h.Acquisition().Name.Lock() == c.name.Lock() && h.Acquisition().Owner != c.chosen && c.hasToWaitFor(h.Form()) &&
 			(h.Backend() == &c.acquirer.Backend || h.Backend().Store.SharesRedis(c.acquirer.Store)) && h.IsInTheWay()
 	})
 }
 
 // hasToWaitFor says that the call has to wait for a holder in a form. Where the two go together, the first call in the queue may have
 // to, without end: nobody overtakes that one.
-func (c *request) hasToWaitFor(holder store.Form) bool {
+func (c *call) hasToWaitFor(holder store.Form) bool {
 	first, queued := c.acquirer.queues.WaitFor(c.name.Lock())
-	isBehind := queued && first.Request.waitsForEver() && first.Request.form.WaitsFor(holder)
+	isBehind := queued && first.Wants.waitsForEver() && first.Wants.form.WaitsFor(holder)
 	return isBehind || c.form.WaitsFor(holder)
 }
 
@@ -132,7 +132,7 @@ func (g *waitForGraph) add(n *nestedWait) (circle []string) {
 		return circle
 	}
 	for _, h := range n.holds {
-		lock := h.Acquired().Name.Lock()
+		lock := h.Acquisition().Name.Lock()
 		g.byHeld[lock] = append(g.byHeld[lock], n)
 	}
 	return nil
@@ -164,7 +164,7 @@ func (g *waitForGraph) remove(n *nestedWait) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, h := range n.holds {
-		lock := h.Acquired().Name.Lock()
+		lock := h.Acquisition().Name.Lock()
 		g.byHeld[lock] = slices.DeleteFunc(g.byHeld[lock], func(other *nestedWait) bool { return other == n })
 		if len(g.byHeld[lock]) == 0 {
 			delete(g.byHeld, lock)

@@ -12,13 +12,14 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Config is what an Acquirer needs beside the Timeout and the Log of its Backend.
+// Config is what an Acquirer needs.
 type Config struct {
+	Backend      lease.Backend  // its Timeout and its Log
 	Prefix       string         // of the names of locks
 	Process      string         // what begins the owners of all locks
 	Servers      []*conn.Server // several are a quorum
 	Sharded      bool           // wake-ups go by sharded pub/sub
-	Requests     *schedule.Workers
+	Workers      *schedule.Workers
 	Errors       Errors
 	Observers    Observers
 	Loaded       func(conn.Load)
@@ -27,10 +28,10 @@ type Config struct {
 
 // Start makes the Acquirer ready, in place.
 func (a *Acquirer) Start(c Config) {
-	a.errors, a.observers, a.prefix, a.requests = c.Errors, c.Observers, c.Prefix, c.Requests
+	a.Backend, a.errors, a.observers, a.prefix, a.workers = c.Backend, c.Errors, c.Observers, c.Prefix, c.Workers
 	a.Scheduler = schedule.New(&a.background, func() { a.Store.Flush() })
 	config := store.Config{
-		Process: c.Process, Timeout: a.Timeout, Sharded: c.Sharded, Workers: c.Requests, Compensate: a.compensate, Loaded: c.Loaded,
+		Process: c.Process, Timeout: a.Timeout, Sharded: c.Sharded, Workers: c.Workers, Compensate: a.compensate, Loaded: c.Loaded,
 	}
 	if len(c.Servers) > 1 {
 		a.Store = store.NewQuorum(c.Servers, config)
@@ -39,7 +40,7 @@ func (a *Acquirer) Start(c Config) {
 	}
 	a.listener = notify.New(notify.Config{
 		Servers: c.Servers, Sharded: c.Sharded, Process: store.ProcessChannel(c.Process), Workers: &a.subscribers,
-		Disconnected: c.Disconnected, Reconnected: func() { a.requests.Start(a.Doubt) }, MayBeFree: a.MayBeFree, Message: a.message,
+		Disconnected: c.Disconnected, Reconnected: func() { a.workers.Start(a.Doubt) }, MayBeFree: a.MayBeFree, Message: a.message,
 	})
 	a.Registry.Start(c.Errors, a)
 }
@@ -57,7 +58,7 @@ func (a *Acquirer) Waiting(lock string) (Waiting, bool) {
 	if !ok {
 		return Waiting{}, false
 	}
-	return Waiting{w.Request.name.Key(), w.Calls, w.Since}, true
+	return Waiting{w.Wants.name.Key(), w.Calls, w.Since}, true
 }
 
 // WaitedFor lists the locks that calls of this process wait for.
@@ -67,35 +68,35 @@ func (a *Acquirer) WaitedFor() []string { return a.queues.Locks() }
 // taken away from its holders, and the error is that of ctx. It waits until end at most, which expire has come Timeout later.
 func (a *Acquirer) Drain(ctx, end context.Context, expire func()) (err error) {
 	a.listener.Stop() // nobody waits any more
-	if !schedule.IsDone(ctx, a.UnderWay.None()) {
+	if !schedule.Await(ctx, a.UnderWay.None()) {
 		err = conn.Ended(ctx)
 		a.TakeAway()
-		schedule.IsDone(end, a.UnderWay.None()) // calls under way get an answer, to be compensated
+		schedule.Await(end, a.UnderWay.None()) // calls under way get an answer, to be compensated
 	}
 	if a.Store.IsQuorum() { // a dead member of a quorum must not hold up the end
 		time.AfterFunc(a.Timeout, expire)
-	} else if !a.isConfirmed(ctx) {
+	} else if !a.awaitConfirmed(ctx) {
 		err = conn.Ended(ctx)
 	}
-	if !a.isConfirmed(end) {
+	if !a.awaitConfirmed(end) {
 		a.Warn(ctx, "closed before Redis confirmed all releases; these locks end with their leases")
 	}
 	a.Scheduler.Stop()
 	a.Store.Stop()
-	<-a.background.Wait() // which nothing blocks
+	<-a.background.Stop() // which nothing blocks
 	return err
 }
 
-// isConfirmed waits until nothing is left to compensate. A command that was given up may still
+// awaitConfirmed waits until nothing is left to compensate. A command that was given up may still
 // be written, and a member of a quorum may vote late: whether that has to be compensated is
 // known when the goroutine ends that sends it.
-func (a *Acquirer) isConfirmed(ctx context.Context) bool {
-	return schedule.IsDone(ctx, a.requests.Wait()) && schedule.IsDone(ctx, a.unconfirmed.None())
+func (a *Acquirer) awaitConfirmed(ctx context.Context) bool {
+	return schedule.Await(ctx, a.workers.Stop()) && schedule.Await(ctx, a.unconfirmed.None())
 }
 
 // WaitUntilIdle waits for the end of all goroutines.
 func (a *Acquirer) WaitUntilIdle() {
-	for _, work := range []<-chan struct{}{a.UnderWay.None(), a.requests.Wait(), a.subscribers.Wait()} {
+	for _, work := range []<-chan struct{}{a.UnderWay.None(), a.workers.Stop(), a.subscribers.Stop()} {
 		<-work
 	}
 }
@@ -116,7 +117,7 @@ func (a *Acquirer) Lock(ctx context.Context, key string, given *option.Settings)
 	if err != nil {
 		return nil, err
 	}
-	c := &request{acquirer: a, spec: specOf(ctx, name, given)}
+	c := &call{acquirer: a, spec: specOf(ctx, name, given)}
 	if h, err := c.reenterHeld(); err != errNotEntered {
 		return h, err
 	}

@@ -23,11 +23,11 @@ func (a *Acquirer) entryFor(w *spec, now *entry) *entry {
 		return nil
 	}
 	hold := a.Store.NewHold()
-	return &entry{Place: store.Place{Hold: hold, Owner: w.owner().Of(hold), Form: w.form}, since: schedule.Now()}
+	return &entry{Entry: store.Entry{Hold: hold, Owner: w.owner().Of(hold), Form: w.form}, since: schedule.Now()}
 }
 
-func (a *Acquirer) howToWait(q *entry, name store.Name) store.Waiting {
-	if a.mustPoll() || schedule.Now().Sub(q.since) > subscribeIn && !a.isNotified(name) {
+func (a *Acquirer) howToWait(e *entry, name store.Name) store.Waiting {
+	if a.mustPoll() || schedule.Now().Sub(e.since) > subscribeIn && !a.isNotified(name) {
 		return store.Polling
 	}
 	return store.Listening
@@ -35,26 +35,26 @@ func (a *Acquirer) howToWait(q *entry, name store.Name) store.Waiting {
 
 // entryAnswered takes the answer to a claim by the entry. A copy that was not answered was compensated, as was a
 // claim that may have had an effect: that ends the hold.
-func (a *Acquirer) entryAnswered(q *entry, c *store.Claim, g store.Grant, err error) {
+func (a *Acquirer) entryAnswered(e *entry, c *store.Claim, g store.Acquired, err error) {
 	busy, isBusy := err.(*store.Busy)
 	copied, missed := c.Resends.MayArriveTwice(), false
-	q.mu.Lock()
-	wasQueued := q.clock.Redis != 0
+	e.mu.Lock()
+	wasQueued := e.clock.Redis != 0
 	switch {
 	case isBusy: // an entry that is new to the queue, and was in it before, was granted the lock, and nobody heard
-		missed = busy.New && wasQueued && q.clock.Redis < busy.Clock.Redis
-		q.consumed, q.clock = copied, busy.Clock
+		missed = busy.New && wasQueued && e.clock.Redis < busy.Clock.Redis
+		e.consumed, e.clock = copied, busy.Clock
 	case err == nil: // Redis may have granted the lock long before
-		granted := q.clock.NotBefore(time.Duration(g.Token) * time.Microsecond)
+		granted := e.clock.NotBefore(time.Duration(g.Token) * time.Microsecond)
 		missed = wasQueued && !g.Ahead && g.Outermost && c.Wait == store.Listening && g.Sent.Sub(granted) > lateGrant
-		q.consumed = true
+		e.consumed = true
 	}
-	q.mu.Unlock()
+	e.mu.Unlock()
 	switch {
 	case missed:
 		a.wakeupMissed()
 	case err != nil && !isBusy && (copied || conn.OutcomeOf(err) == conn.Unknown):
-		a.giveUpEntry(c.Context, c.Name, q)
+		a.giveUpEntry(c.Context, c.Name, e)
 	}
 }
 
@@ -65,30 +65,30 @@ func (a *Acquirer) entryToEnqueue(name store.Name) *entry {
 	// entry that was used up.
 	mayBeEnqueued := func(w *spec) bool { return w.chosen == "" && a.isNotified(name) }
 	return a.queues.EntryOf(name.Lock(), mayBeEnqueued, func(w *spec, now *entry) *entry {
-		q := a.entryFor(w, now)
-		if q != nil {
-			q.mu.Lock()
-			q.releases++
-			q.mu.Unlock()
+		e := a.entryFor(w, now)
+		if e != nil {
+			e.mu.Lock()
+			e.mayEnqueue++
+			e.mu.Unlock()
 		}
-		return q
+		return e
 	})
 }
 
 // giveUpEntry ends the use of an entry, if there is one, and gives up the lock if that was granted to it. A release that
 // is under way must not put it into the queue later.
-func (a *Acquirer) giveUpEntry(ctx context.Context, name store.Name, q *entry) {
-	if q == nil {
+func (a *Acquirer) giveUpEntry(ctx context.Context, name store.Name, e *entry) {
+	if e == nil {
 		return
 	}
-	q.mu.Lock()
-	mayArrive := q.releases > 0
-	left := !q.consumed && (mayArrive || q.clock.Redis != 0)
-	q.consumed = true
-	q.mu.Unlock()
+	e.mu.Lock()
+	mayArrive := e.mayEnqueue > 0
+	left := !e.consumed && (mayArrive || e.clock.Redis != 0)
+	e.consumed = true
+	e.mu.Unlock()
 	if left {
 		a.Store.Compensate(store.Release{
-			Holding: store.Holding{Name: name, Owner: q.Owner, Hold: q.Hold}, Terms: store.Terms{Form: q.Form},
+			Holding: store.Holding{Name: name, Owner: e.Owner, Hold: e.Hold}, Terms: store.Terms{Form: e.Form},
 			Work: store.Failed, MayArrive: mayArrive, Until: time.Now().Add(leftAfter), Context: ctx,
 		})
 	}

@@ -11,13 +11,13 @@ import (
 // entry is that of a wait queue of this process in the queue of the lock, in Redis: a hold with which all its calls ask, one
 // after another, and to which a release can grant the lock.
 type entry struct {
-	store.Place
+	store.Entry
 	since schedule.Time
 
-	mu       sync.Mutex
-	consumed bool        // it has the lock, or was given up: the next call asks by another one
-	releases int32       // under way, which may enqueue it
-	clock    store.Clock // of Redis, when it was in the queue last, unless the lock was granted to it since; zero: it never was
+	mu         sync.Mutex
+	consumed   bool        // it has the lock, or was given up: the next call asks by another one
+	mayEnqueue int32       // so many releases may have enqueued it, or may yet
+	clock      store.Clock // of Redis, when it was in the queue last, unless the lock was granted to it since; zero: it never was
 }
 
 const (
@@ -33,36 +33,36 @@ const (
 )
 
 // consume ends the use of an entry. It is false when that has ended before: two calls must not get one hold.
-func (q *entry) consume() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	was := q.consumed
-	q.consumed = true
+func (e *entry) consume() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	was := e.consumed
+	e.consumed = true
 	return !was
 }
 
 // lastQueued is what the clock of Redis showed when the entry was in the queue last. isInUse is false
 // when no call asks by it any more.
-func (q *entry) lastQueued() (clock store.Clock, isInUse bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.clock, !q.consumed
+func (e *entry) lastQueued() (clock store.Clock, isInUse bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.clock, !e.consumed
 }
 
 // releaseAnswered takes the answer to such a release. Without a clock it does not say whether the entry is in the queue.
-func (q *entry) releaseAnswered(clock store.Clock) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+func (e *entry) releaseAnswered(clock store.Clock) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if clock.Redis == 0 {
 		return
 	}
-	q.releases--
-	q.clock = clock
+	e.mayEnqueue--
+	e.clock = clock
 }
 
 // releaseWithdrawn takes such a release back, which was not sent.
-func (q *entry) releaseWithdrawn() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.releases--
+func (e *entry) releaseWithdrawn() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mayEnqueue--
 }

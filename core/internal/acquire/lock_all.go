@@ -28,14 +28,14 @@ const (
 // LockAll takes the locks of all keys, or none.
 func (a *Acquirer) LockAll(ctx context.Context, keys []string, s *option.Settings) (Several, error) {
 	base, cancel := context.WithCancelCause(ctx)
-	m := &multiRequest{acquirer: a, caller: ctx, settings: s, group: &lease.Group{Base: base, Cancel: cancel, Began: time.Now()}}
-	err := m.prepare(keys)
+	m := &multiCall{acquirer: a, caller: ctx, settings: s, group: &lease.Group{Base: base, Cancel: cancel, Began: time.Now()}}
+	calls, err := m.prepare(keys)
 	if err == nil {
-		err = m.takeAll()
+		err = m.takeAll(calls)
 	}
 	if err != nil {
 		m.giveBack(m.locks)
-		schedule.IsDone(ctx, m.beingReleased.None())
+		schedule.Await(ctx, m.beingReleased.None())
 		cancel(nil)
 		return Several{}, err
 	}
@@ -50,16 +50,17 @@ func (a *Acquirer) LockAll(ctx context.Context, keys []string, s *option.Setting
 //   - It waits in the queue of the busy lock and holds no other (waitFor): it would do nothing with them, and others need them. Then it
 //     asks for them. It may as many times as there are locks.
 //   - It keeps some locks while it waits (holdsWhileWaiting), for it might never find all of them free.
-func (m *multiRequest) takeAll() error {
-	if err := m.enterHeld(); err != nil || len(m.calls) == 0 {
+func (m *multiCall) takeAll(calls []*call) error {
+	missing, err := m.enterHeld(calls)
+	if err != nil || len(missing) == 0 {
 		return err
 	}
 	if !m.acquirer.Admit() {
-		return m.fail(m.calls[0], m.acquirer.errors.Closed("taking", m.calls[0].name.Key()))
+		return m.fail(missing[0], m.acquirer.errors.Closed("taking", missing[0].name.Key()))
 	}
 	defer m.acquirer.UnderWay.End()
-	for together := range slices.Chunk(m.calls, maxTogether) {
-		m.calls, m.waits = together, 0
+	for together := range slices.Chunk(missing, maxTogether) {
+		m.together, m.waits = together, 0
 		if err := m.takeTogether(); err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (m *multiRequest) takeAll() error {
 }
 
 // takeTogether takes the locks of some calls, which follow one another.
-func (m *multiRequest) takeTogether() error {
+func (m *multiCall) takeTogether() error {
 	for {
 		busy, err := m.askUntilItMustWait()
 		if busy == nil || err != nil {
@@ -81,39 +82,39 @@ func (m *multiRequest) takeTogether() error {
 	}
 }
 
-// enterHeld enters the locks that the context holds, and leaves the calls for the others.
-func (m *multiRequest) enterHeld() error {
-	others := m.calls[:0]
-	for _, c := range m.calls {
+// enterHeld enters the locks that the context holds, and returns the calls for the others, in the memory of all.
+func (m *multiCall) enterHeld(calls []*call) (others []*call, err error) {
+	others = calls[:0]
+	for _, c := range calls {
 		c.ctx = m.under()
 		h, err := c.reenterHeld()
 		switch {
 		case err == errNotEntered:
 			others = append(others, c)
 		case err != nil:
-			return m.fail(c, err)
+			return nil, m.fail(c, err)
 		default:
 			m.observeTaken(h)
 			m.locks = append(m.locks, h)
 		}
 	}
-	m.calls, m.kept = others, len(m.locks)
-	return nil
+	m.kept = len(m.locks)
+	return others, nil
 }
 
 // holdsWhileWaiting says that the call keeps, while a lock is busy, those that sort before it. All calls wait in that order, so none
 // waits for another one in a circle; where they give one key different permits, waitFor ends that.
-func (m *multiRequest) holdsWhileWaiting() bool { return m.waits >= len(m.calls) }
+func (m *multiCall) holdsWhileWaiting() bool { return m.waits >= len(m.together) }
 
 // comesAfter says that the call sorts after a lock that was taken: of permits come first those of which there are fewer, for others can
 // do better without them.
-func (c *request) comesAfter(h *lease.Handle) bool {
-	return cmp.Or(cmp.Compare(h.Acquired().Form.Permits(), c.form.Permits()), cmp.Compare(h.Acquired().Name.Lock(), c.name.Lock())) < 0
+func (c *call) comesAfter(h *lease.Handle) bool {
+	return cmp.Or(cmp.Compare(h.Acquisition().Form.Permits(), c.form.Permits()), cmp.Compare(h.Acquisition().Name.Lock(), c.name.Lock())) < 0
 }
 
 // askUntilItMustWait asks for the locks that are missing, and asks again as long as it may. It returns a busy one, for which the call has
 // to wait, or nil: it has all.
-func (m *multiRequest) askUntilItMustWait() (busy *request, err error) {
+func (m *multiCall) askUntilItMustWait() (busy *call, err error) {
 	for busy, err = m.askForMissing(); err == store.ErrWithheld; busy, err = m.askForMissing() {
 		if wait := m.settings.Wait; wait != nil && m.group.Waited()-m.acquirer.Timeout >= *wait { // connections break again and again
 			err = m.acquirer.errors.Unavailable("taking", busy.name.Key(), conn.ErrNoAnswer)
@@ -132,7 +133,7 @@ func (m *multiRequest) askUntilItMustWait() (busy *request, err error) {
 
 // leftToAskAgain is for how long the call still asks again. MaxWaiters does not count calls that do so: under a small one none does. Nor
 // does a call under other locks, which it keeps from others meanwhile.
-func (m *multiRequest) leftToAskAgain() time.Duration {
+func (m *multiCall) leftToAskAgain() time.Duration {
 	if waiters := m.settings.MaxWaiters; m.underLocks || waiters != nil && *waiters < maxAsking {
 		return 0
 	}
@@ -145,10 +146,10 @@ func (m *multiRequest) leftToAskAgain() time.Duration {
 
 // askForMissing asks for the locks that are missing, unless one goes alone. It returns the first one that the call has not got, or nil, and
 // an error if the call does not wait for it. What the call does not keep meanwhile it gives back.
-func (m *multiRequest) askForMissing() (first *request, err error) {
+func (m *multiCall) askForMissing() (first *call, err error) {
 	had := len(m.taken())
-	missing := make([]*request, 0, len(m.calls))
-	for _, c := range m.calls {
+	missing := make([]*call, 0, len(m.together))
+	for _, c := range m.together {
 		if !m.has(c) && !m.reclaims(c) {
 			missing = append(missing, c)
 		}
@@ -180,7 +181,7 @@ func (m *multiRequest) askForMissing() (first *request, err error) {
 
 // goesAlone returns a call to wait for before Redis is asked for several locks, if there is one: the process is giving up its lock, or
 // others of the process wait for it; or it is the last one, and nothing is to be given back while it waits.
-func (m *multiRequest) goesAlone(missing []*request) *request {
+func (m *multiCall) goesAlone(missing []*call) *call {
 	isLast := len(missing) == 1 && (m.holdsWhileWaiting() || len(m.taken()) == 0)
 	for _, c := range missing {
 		if !c.settings.Waits() && c.acquirer.pending.of(c.name.Lock()).releases > 0 {
@@ -194,7 +195,7 @@ func (m *multiRequest) goesAlone(missing []*request) *request {
 }
 
 // askRedis asks Redis for several locks together, for all or none if the call may ask again. It returns what askForMissing does.
-func (m *multiRequest) askRedis(missing []*request) (first *request, err error) {
+func (m *multiCall) askRedis(missing []*call) (first *call, err error) {
 	a := m.acquirer
 	allOrNone := !m.holdsWhileWaiting() && m.leftToAskAgain() > 0 && a.asking.Load() < maxAsking
 	claims, hold := make([]store.Claim, len(missing)), a.Store.NewHold()
@@ -207,7 +208,7 @@ func (m *multiRequest) askRedis(missing []*request) (first *request, err error) 
 		c.ctx = m.under()
 		if r.Err == nil && len(missing) > 1 {
 			if memory == nil {
-				memory = make([]lease.Memory, len(missing))
+				memory = lease.MemoryForOneOwner(len(missing))
 			}
 			c.memory = &memory[i]
 		}
@@ -232,13 +233,8 @@ func (m *multiRequest) askRedis(missing []*request) (first *request, err error) 
 	return first, err
 }
 
-// has says that the call has taken that lock.
-func (m *multiRequest) has(c *request) bool {
-	return slices.ContainsFunc(m.taken(), func(h *lease.Handle) bool { return h.Acquired().Name == c.name })
-}
-
 // reclaims takes a lock over that the process is about to release. It is false when there is no such lock.
-func (m *multiRequest) reclaims(c *request) bool {
+func (m *multiCall) reclaims(c *call) bool {
 	c.ctx = m.under()
 	h := c.reclaimUnsent()
 	if h != nil {
@@ -249,7 +245,7 @@ func (m *multiRequest) reclaims(c *request) bool {
 
 // waitFor waits for a lock and takes it. When that has taken half as long as the call had waited before, it gives back what it keeps, and
 // waits on. So it keeps nobody from a lock for the whole of a [Wait], and keeps its locks for longer each time.
-func (m *multiRequest) waitFor(c *request) error {
+func (m *multiCall) waitFor(c *call) error {
 	waiting := *c // a call of its own, for who has found it in a queue may look at it later, when the other has another context
 	n, kept, gone := m.observe(&waiting), m.taken(), make(chan struct{})
 	tooLong := time.AfterFunc(max(m.group.Waited()/2, keepAtLeast), func() {
@@ -269,7 +265,7 @@ func (m *multiRequest) waitFor(c *request) error {
 	if err = m.add(h, err, n); err != nil {
 		return err
 	}
-	schedule.IsDone(m.under(), m.beingReleased.None()) // until then it would find its own locks busy
+	schedule.Await(m.under(), m.beingReleased.None()) // until then it would find its own locks busy
 	m.waits++
 	return nil
 }

@@ -20,16 +20,16 @@ import (
 //	its Wait                      busy                  unavailable
 //	Close                         closed                closed
 //	a refusal by Redis            that refusal
-//	a request that failed, the
+//	a command that failed, the
 //	call has not waited before    it gave up if its context has ended, otherwise unavailable
-//	a request that failed, the
+//	a command that failed, the
 //	call has waited before        it goes on waiting    after maxSilence unavailable, for all that wait
 
 // busyFor is how long Redis may have failed when a wait ends, for the lock to be called busy all the same.
 const busyFor = time.Second
 
-// requestError is the error of a claim that Redis has refused, or that got no answer. Any other error it returns as it is.
-func (c *request) requestError(claim *store.Claim, err error) error {
+// claimError is the error of a claim that Redis has refused, or that got no answer. Any other error it returns as it is.
+func (c *call) claimError(claim *store.Claim, err error) error {
 	key, ended, errs := c.name.Key(), c.ctx.Err(), c.acquirer.errors
 	gone := errors.Is(err, store.ErrGone)
 	var answered *store.Answered
@@ -53,7 +53,7 @@ func (c *request) requestError(claim *store.Claim, err error) error {
 	}
 }
 
-func (c *request) waitError(why waitqueue.Reason, known waitqueue.Known) error {
+func (c *call) waitError(why waitqueue.Reason, known waitqueue.Known) error {
 	const doing = "waiting for"
 	key, errs := c.name.Key(), c.acquirer.errors
 	silent := !known.Silence.IsZero() && time.Since(known.Silence) >= busyFor || c.acquirer.Store.IsSilent(busyFor)
@@ -72,14 +72,14 @@ func (c *request) waitError(why waitqueue.Reason, known waitqueue.Known) error {
 }
 
 // refuse makes the error for a lock that is busy, as far as is known.
-func (c *request) refuse(why Reason, taken waitqueue.Taken) error {
+func (c *call) refuse(why Reason, taken waitqueue.Taken) error {
 	r := c.refusal(why)
 	r.Taken = taken
 	return c.acquirer.errors.Busy(r)
 }
 
 // refusal is what is known of the call.
-func (c *request) refusal(why Reason) Refusal {
+func (c *call) refusal(why Reason) Refusal {
 	r := Refusal{Key: c.name.Key(), Why: why, WantsPermit: c.settings.Form.NeedsPermit()}
 	if c.settings.Wait != nil {
 		r.Wait = *c.settings.Wait

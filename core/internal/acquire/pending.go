@@ -27,47 +27,47 @@ type pendingOfLock struct {
 }
 
 // begin counts a release, until end; r is nil where it cannot be withdrawn.
-func (g *pendingReleases) begin(lock string, until time.Time, r *backgroundRelease) {
-	g.releases.Add(1)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	u := g.byLock[lock]
-	if u.none == nil {
-		u.none = make(chan struct{})
+func (p *pendingReleases) begin(lock string, until time.Time, r *backgroundRelease) {
+	p.releases.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ofLock := p.byLock[lock]
+	if ofLock.none == nil {
+		ofLock.none = make(chan struct{})
 	}
-	if g.byLock == nil {
-		g.byLock = map[string]pendingOfLock{}
+	if p.byLock == nil {
+		p.byLock = map[string]pendingOfLock{}
 	}
-	u.releases++
-	u.until, u.last = until, r
-	g.byLock[lock] = u
+	ofLock.releases++
+	ofLock.until, ofLock.last = until, r
+	p.byLock[lock] = ofLock
 }
 
-func (g *pendingReleases) end(lock string) {
-	g.releases.Add(-1)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	u := g.byLock[lock]
-	u.releases--
-	if g.byLock[lock] = u; u.releases == 0 {
-		delete(g.byLock, lock)
-		close(u.none)
+func (p *pendingReleases) end(lock string) {
+	p.releases.Add(-1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ofLock := p.byLock[lock]
+	ofLock.releases--
+	if p.byLock[lock] = ofLock; ofLock.releases == 0 {
+		delete(p.byLock, lock)
+		close(ofLock.none)
 	}
 }
 
 // of returns those of a lock as they are now.
-func (g *pendingReleases) of(lock string) (now pendingOfLock) {
-	if g.releases.Load() == 0 {
+func (p *pendingReleases) of(lock string) (now pendingOfLock) {
+	if p.releases.Load() == 0 {
 		return now
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.byLock[lock]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byLock[lock]
 }
 
-// confirmed waits until all that were under way are confirmed. It is false when ctx ends, or the time is over, before.
-func (u pendingOfLock) confirmed(ctx context.Context) bool {
-	ctx, cancel := context.WithDeadline(ctx, u.until)
+// awaitConfirmed waits until all that were under way are confirmed. It is false when ctx ends, or the time is over, before.
+func (p pendingOfLock) awaitConfirmed(ctx context.Context) bool {
+	ctx, cancel := context.WithDeadline(ctx, p.until)
 	defer cancel()
-	return schedule.IsDone(ctx, u.none)
+	return schedule.Await(ctx, p.none)
 }

@@ -9,10 +9,10 @@ import (
 
 // reenterHeld enters the lock of that name which the context holds by this Locker. If it holds none, the error is
 // errNotEntered. So it is for a lock of another Locker, which the call then enters in Redis: it asks as that one's owner.
-func (c *request) reenterHeld() (*lease.Handle, error) {
+func (c *call) reenterHeld() (*lease.Handle, error) {
 	// One that is being handed over may be held again in a moment: a call that waits for it might wait for itself.
-	outer := lease.Find(c.ctx, func(h *lease.Handle) bool { return h.Acquired().Name.Lock() == c.name.Lock() && h.MayBeHeld() })
-	if outer == nil || c.settings.Resume || c.chosen != "" && c.chosen != outer.Acquired().Owner {
+	outer := lease.Find(c.ctx, func(h *lease.Handle) bool { return h.Acquisition().Name.Lock() == c.name.Lock() && h.MayBeHeld() })
+	if outer == nil || c.settings.Resume || c.chosen != "" && c.chosen != outer.Acquisition().Owner {
 		return nil, errNotEntered // there is none, or the call does not mean that one
 	}
 	isOwn := outer.Backend() == &c.acquirer.Backend
@@ -37,7 +37,7 @@ func (c *request) reenterHeld() (*lease.Handle, error) {
 	} else if !enters {
 		return c.reenterHeld() // it was unlocked meanwhile, and is not found again
 	}
-	c.outer, c.chosen = outer, outer.Acquired().Owner
+	c.outer, c.chosen = outer, outer.Acquisition().Owner
 	if sharesRedis { // then the very lock that it holds must still be there
 		c.askToEnter(outer)
 	}
@@ -45,7 +45,7 @@ func (c *request) reenterHeld() (*lease.Handle, error) {
 }
 
 // isOuterUnlocked says that a call has failed because the lock of another Locker that it was to enter was unlocked meanwhile.
-func (c *request) isOuterUnlocked(err error) bool {
+func (c *call) isOuterUnlocked(err error) bool {
 	if c.outer == nil || !c.acquirer.errors.IsLost(err) {
 		return false
 	}
@@ -54,18 +54,18 @@ func (c *request) isOuterUnlocked(err error) bool {
 }
 
 // forgetOuter is called when the context does not hold the lock any more: the call takes it as any other.
-func (c *request) forgetOuter() { c.spec, c.outer = specOf(c.ctx, c.name, c.settings), nil }
+func (c *call) forgetOuter() { c.spec, c.outer = specOf(c.ctx, c.name, c.settings), nil }
 
 // errNotEntered is why a call has entered no lock: its context holds none of that name by its Locker.
 var errNotEntered = errors.New("the context does not hold the lock by this Locker")
 
 // askToEnter has the call want one more hold of a lock, and no other lock.
-func (c *request) askToEnter(outer *lease.Handle) {
-	c.chosen, c.form, c.enter = outer.Acquired().Owner, outer.Form(), outer.Acquired().RedisToken
+func (c *call) askToEnter(outer *lease.Handle) {
+	c.chosen, c.form, c.enter = outer.Acquisition().Owner, outer.Form(), outer.Acquisition().RedisToken
 }
 
 // reenter adds a hold to a lock that the context holds.
-func (c *request) reenter(outer *lease.Handle) (*lease.Handle, error) {
+func (c *call) reenter(outer *lease.Handle) (*lease.Handle, error) {
 	c.askToEnter(outer)
 	claim := c.claim(c.acquirer.Store.NewHold(), store.NotWaiting)
 	h, err := outer.Enter(c.ctx, c.group, &claim)
@@ -76,5 +76,5 @@ func (c *request) reenter(outer *lease.Handle) (*lease.Handle, error) {
 		c.forgetOuter()
 		return c.reenterHeld()
 	}
-	return nil, c.requestError(&claim, err)
+	return nil, c.claimError(&claim, err)
 }

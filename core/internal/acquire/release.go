@@ -21,7 +21,7 @@ func (a *Acquirer) Release(ctx context.Context, h *lease.Handle, work store.Work
 	if err != nil || a.handOffInMemory(left) {
 		return err
 	}
-	r := release{acquirer: a, Leaving: left}
+	r := release{acquirer: a, Departure: left}
 	if mode == option.BackgroundRelease && left.IsAlone() {
 		r.sendInBackground(work)
 		return nil
@@ -31,7 +31,7 @@ func (a *Acquirer) Release(ctx context.Context, h *lease.Handle, work store.Work
 
 // ReleaseLost releases what Redis has of a hold of which the lease is lost.
 func (a *Acquirer) ReleaseLost(ctx context.Context, h *lease.Handle) {
-	(&release{acquirer: a, Leaving: lease.Leaving{Handle: h}}).send(ctx, store.Failed)
+	(&release{acquirer: a, Departure: lease.Departure{Handle: h}}).send(ctx, store.Failed)
 }
 
 // MayBeFree has the calls that wait for a lock ask for it.
@@ -53,29 +53,29 @@ func lasting(ctx context.Context) context.Context {
 // release is that of a handle that has left, and is not handed off.
 type release struct {
 	acquirer *Acquirer
-	lease.Leaving
-	request  store.Release // from prepare on
+	lease.Departure
+	command  store.Release // from prepare on
 	enqueues *entry        // of calls of this process that go on waiting; nil: none
 	over     time.Time     // when it goes on in the background
 }
 
 // prepare is called before the release is sent, which is confirmed, or goes on in the background, within Timeout.
 func (r *release) prepare(work store.Work) {
-	r.request = r.Request(work)
+	r.command = r.ReleaseCommand(work)
 	r.over = time.Now().Add(r.acquirer.Timeout)
-	r.request.Until = r.over.Add(r.Acquired().Lease)
-	if r.Last && r.request.Form.Alone() && r.request.Answer == nil {
-		r.enqueues = r.acquirer.entryToEnqueue(r.request.Name)
+	r.command.Until = r.over.Add(r.Acquisition().Lease)
+	if r.Last && r.command.Form.Alone() && r.command.Answer == nil {
+		r.enqueues = r.acquirer.entryToEnqueue(r.command.Name)
 	}
 	if r.enqueues != nil {
-		r.request.Waits = r.enqueues.Place
+		r.command.Enqueues = r.enqueues.Entry
 	}
 }
 
 // send releases the hold. The release is sent until it is confirmed, or Timeout is over, and goes on in the background then.
 func (r *release) send(ctx context.Context, work store.Work) lease.Outcome {
 	r.prepare(work)
-	released, err := r.acquirer.Store.Release(ctx, r.request, r.acquirer.Timeout)
+	released, err := r.acquirer.Store.Release(ctx, r.command, r.acquirer.Timeout)
 	return r.confirm(ctx, released, err)
 }
 
@@ -84,12 +84,12 @@ const releaseDelay = 20 * time.Millisecond
 
 // confirm takes the answer to the release, and sends it again while there is none.
 func (r *release) confirm(ctx context.Context, released store.Released, err error) lease.Outcome {
-	a, name := r.acquirer, r.request.Name
+	a, name := r.acquirer, r.command.Name
 	mayBeDone := false // by a copy that was not answered
-	for ; err != nil; released, err = a.Store.Release(ctx, r.request, time.Until(r.over)) {
-		isRefused := conn.OutcomeOf(err) == conn.Refused && !conn.Passes(err) // for good
+	for ; err != nil; released, err = a.Store.Release(ctx, r.command, time.Until(r.over)) {
+		isRefused := conn.OutcomeOf(err) == conn.Refused && !conn.IsTransient(err) // for good
 		if isRefused || time.Until(r.over) <= releaseDelay || conn.Pause(ctx, releaseDelay) != nil {
-			a.Store.Compensate(r.request)
+			a.Store.Compensate(r.command)
 			return lease.Outcome{MayBeFree: true, Err: a.errors.Unavailable("releasing", name.Key(), err)}
 		}
 		mayBeDone = mayBeDone || conn.OutcomeOf(err) == conn.Unknown
@@ -108,7 +108,7 @@ func (r *release) confirm(ctx context.Context, released store.Released, err erro
 	}
 	// Where several hold the lock no release enqueues an entry: the last to arrive would enqueue one that has the lock by
 	// now. The head of such a queue has asked, or is about to.
-	isGranted := released.Passed && (r.enqueues != nil || !r.request.Form.Alone() && a.isNotified(name))
+	isGranted := released.QueueIsNext && (r.enqueues != nil || !r.command.Form.Alone() && a.isNotified(name))
 	return lease.Outcome{MayBeFree: !isGranted}
 }
 
@@ -121,46 +121,46 @@ type backgroundRelease struct {
 
 // sendInBackground begins to release the hold, and does not wait.
 func (r release) sendInBackground(work store.Work) {
-	u, a := &backgroundRelease{release: r}, r.acquirer
-	u.prepare(work)
+	b, a := &backgroundRelease{release: r}, r.acquirer
+	b.prepare(work)
 	if a.Store.IsQuorum() { // its members vote, for which somebody has to wait
-		a.pending.begin(u.request.Name.Lock(), u.over, nil)
-		a.requests.Start(func() { u.end(a.Store.Release(context.Background(), u.request, a.Timeout)) })
+		a.pending.begin(b.command.Name.Lock(), b.over, nil)
+		a.workers.Start(func() { b.end(a.Store.Release(context.Background(), b.command, a.Timeout)) })
 		return
 	}
-	u.sent = a.Store.NewBackgroundRelease(u.request, u)
-	a.pending.begin(u.request.Name.Lock(), u.over, u)
-	u.late = time.AfterFunc(a.Timeout, func() { a.requests.Start(func() { u.end(store.Released{}, conn.ErrNoAnswer) }) })
-	u.sent.Begin()
+	b.sent = a.Store.NewBackgroundRelease(b.command, b)
+	a.pending.begin(b.command.Name.Lock(), b.over, b)
+	b.late = time.AfterFunc(a.Timeout, func() { a.workers.Start(func() { b.end(store.Released{}, conn.ErrNoAnswer) }) })
+	b.sent.Begin()
 }
 
 // withdraw takes it back. It is false when it is on its way.
-func (u *backgroundRelease) withdraw() bool {
-	if !u.sent.Withdraw() || !u.late.Stop() {
+func (b *backgroundRelease) withdraw() bool {
+	if !b.sent.Withdraw() || !b.late.Stop() {
 		return false
 	}
-	if u.enqueues != nil {
-		u.enqueues.releaseWithdrawn()
+	if b.enqueues != nil {
+		b.enqueues.releaseWithdrawn()
 	}
 	return true
 }
 
 // ReleaseAnswered takes the answer. Without one the release is sent again, by a goroutine of its own.
-func (u *backgroundRelease) ReleaseAnswered(released store.Released, err error) {
+func (b *backgroundRelease) ReleaseAnswered(released store.Released, err error) {
 	switch {
-	case !u.late.Stop():
+	case !b.late.Stop():
 	case err == nil:
-		u.end(released, nil)
+		b.end(released, nil)
 	default:
-		u.acquirer.requests.Start(func() { u.end(released, err) })
+		b.acquirer.workers.Start(func() { b.end(released, err) })
 	}
 }
 
-func (u *backgroundRelease) end(released store.Released, err error) {
-	outcome := u.confirm(context.Background(), released, err)
+func (b *backgroundRelease) end(released store.Released, err error) {
+	outcome := b.confirm(context.Background(), released, err)
 	outcome.Mode = option.BackgroundRelease
-	u.acquirer.pending.end(u.request.Name.Lock())
-	if err := u.Retire(outcome); err != nil {
-		u.acquirer.ReportRelease(u.Context(), err, u.request.Name.Key())
+	b.acquirer.pending.end(b.command.Name.Lock())
+	if err := b.Retire(outcome); err != nil {
+		b.acquirer.ReportRelease(b.Context(), err, b.command.Name.Key())
 	}
 }

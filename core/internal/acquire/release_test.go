@@ -33,21 +33,21 @@ func TestReleaseKeepsNoSubscriptionForCallsThatHaveLeft(t *testing.T) {
 			}
 			by(t, ring, func(t *testing.T, a *Acquirer) {
 				name := store.NewName("lock:", "k")
-				h, err := lease.New(t.Context(), &a.Registry, lease.Grant{
+				h, err := lease.New(t.Context(), &a.Registry, lease.Acquired{
 					Acquisition: lease.Acquisition{Name: name, Owner: "k"}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
 				}, lease.Conditions{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				c := &request{acquirer: a, spec: specOf(t.Context(), name, usual)}
+				c := &call{acquirer: a, spec: specOf(t.Context(), name, usual)}
 				w, _ := a.queues.Join(name.Lock(), "", &c.spec, nil)
-				q := queuedRequest{request: c, waiter: w}
+				q := queuedCall{call: c, waiter: w}
 				leave := func() { q.leaveQueue(w.Took(waitqueue.Taken{Until: time.Now()})) }
 				if leavesMeanwhile {
 					lookedUp = func() { lookedUp = func() {}; leave() }
 				}
 				left, _, _ := h.Leave()
-				r := release{acquirer: a, Leaving: left, request: left.Request(store.Done)}
+				r := release{acquirer: a, Departure: left, command: left.ReleaseCommand(store.Done)}
 				outcome := r.confirm(t.Context(), store.Released{Found: true, Heard: 1}, nil)
 				if err := left.Retire(outcome); err != nil {
 					t.Error(err)
@@ -57,7 +57,7 @@ func TestReleaseKeepsNoSubscriptionForCallsThatHaveLeft(t *testing.T) {
 				}
 				time.Sleep(10 * time.Minute)
 				select {
-				case <-a.subscribers.Wait():
+				case <-a.subscribers.Stop():
 				default:
 					t.Error("there is a subscription, and nobody waits")
 				}

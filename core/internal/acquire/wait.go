@@ -17,8 +17,8 @@ import (
 const (
 	// maxSilence is how long a waiting call endures that Redis fails.
 	maxSilence = 5 * time.Second
-	// A lost wake-up costs at most pollMax.
-	pollMax = time.Second
+	// The check of a head comes within it: so much a lost wake-up costs at most.
+	checkEvery = time.Second
 	// Without wake-ups waiting calls ask again after these, doubling: a lock that is granted
 	// to one of them lies idle until then.
 	pollUnnotified    = 20 * time.Millisecond
@@ -31,7 +31,7 @@ const (
 
 // waitCheckingDeadlock takes a lock that the context does not hold. A call whose context holds others is refused where its wait
 // might not end.
-func (c *request) waitCheckingDeadlock() (*lease.Handle, error) {
+func (c *call) waitCheckingDeadlock() (*lease.Handle, error) {
 	if !c.settings.Waits() {
 		return c.askWithoutQueue(notWaiting)
 	}
@@ -50,7 +50,7 @@ func (c *request) waitCheckingDeadlock() (*lease.Handle, error) {
 }
 
 // askThenQueue asks Redis at once if that may be of use, and then waits in the queue.
-func (c *request) askThenQueue() (*lease.Handle, error) {
+func (c *call) askThenQueue() (*lease.Handle, error) {
 	a := c.acquirer
 	if c.canBypassQueue() {
 		h, err := c.askOnce()
@@ -72,21 +72,21 @@ func (c *request) askThenQueue() (*lease.Handle, error) {
 
 // askWithoutQueue refuses the call while the lock is busy, for that reason, but not by what this process is giving up:
 // then it asks once more.
-func (c *request) askWithoutQueue(why Reason) (*lease.Handle, error) {
+func (c *call) askWithoutQueue(why Reason) (*lease.Handle, error) {
 	if h := c.reclaimUnsent(); h != nil {
 		return h, nil
 	}
-	unconfirmed := c.acquirer.pending.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
+	pending := c.acquirer.pending.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
 	if c.acquirer.Store.IsQuorum() {
-		unconfirmed.releases = 0 // dead members of a quorum confirm nothing
+		pending.releases = 0 // dead members of a quorum confirm nothing
 	}
-	for ; ; unconfirmed.releases = 0 {
+	for ; ; pending.releases = 0 {
 		h, err := c.askOnce()
 		busy, isBusy := err.(*store.Busy)
 		switch {
 		case !isBusy:
 			return h, err
-		case unconfirmed.releases == 0 || !unconfirmed.confirmed(c.ctx):
+		case pending.releases == 0 || !pending.awaitConfirmed(c.ctx):
 			return nil, c.refuse(why, takenOf(busy))
 		}
 	}
@@ -94,7 +94,7 @@ func (c *request) askWithoutQueue(why Reason) (*lease.Handle, error) {
 
 // canBypassQueue says that the call need not queue, perhaps: a chosen owner may hold the lock already,
 // and there may be room beside others that share it or have permits.
-func (c *request) canBypassQueue() bool {
+func (c *call) canBypassQueue() bool {
 	switch {
 	case !c.owner().IsSimple():
 		return true
@@ -105,8 +105,8 @@ func (c *request) canBypassQueue() bool {
 	return !waits
 }
 
-type queuedRequest struct {
-	*request
+type queuedCall struct {
+	*call
 	waiter  *waiter
 	pace    time.Duration // after which it asks again while it is not notified
 	backOff time.Duration // after which it asks a quorum again of which contenders have got parts
@@ -114,8 +114,8 @@ type queuedRequest struct {
 
 // waitInQueue waits until the call is the head of its queue, then for the lock. The head asks
 // Redis whenever the lock may have become free.
-func (c *request) waitInQueue(w *waiter) (*lease.Handle, error) {
-	queued := queuedRequest{request: c, waiter: w, pace: pollUnnotified}
+func (c *call) waitInQueue(w *waiter) (*lease.Handle, error) {
+	queued := queuedCall{call: c, waiter: w, pace: pollUnnotified}
 	var until time.Time // zero: it has no Wait
 	if wait := c.settings.Wait; wait != nil {
 		until = time.Now().Add(*wait - c.group.Waited())
@@ -125,15 +125,15 @@ func (c *request) waitInQueue(w *waiter) (*lease.Handle, error) {
 		switch r.Reason {
 		case waitqueue.AskRedis:
 		case waitqueue.LockGiven:
-			if h, err := queued.granted(r.Lock); err != errTooLate {
+			if h, err := queued.takeGiven(r.Lock); err != errTooLate {
 				return h, err
 			}
 			w.Decline()
-		case waitqueue.Refused:
+		case waitqueue.TooMany:
+			return nil, c.refuse(TooManyWaiting, r.Known.Taken)
+		case waitqueue.Dismissed:
 			if busy, inWindow := r.Err.(*store.Busy); inWindow {
 				return nil, c.refuse(notWaiting, takenOf(busy))
-			} else if r.Err == nil {
-				return nil, c.refuse(TooManyWaiting, r.Known.Taken)
 			}
 			return nil, r.Err
 		default:
@@ -142,7 +142,7 @@ func (c *request) waitInQueue(w *waiter) (*lease.Handle, error) {
 		asked := time.Now()
 		h, err := c.askAsHead(w)
 		if err == nil {
-			queued.acquired(h)
+			queued.leaveWithLock(h)
 			return h, nil
 		}
 		if busy, ok := err.(*store.Busy); ok && busy.Why == store.InDedupWindow && c.settings.NoWindow {
@@ -159,8 +159,8 @@ func (c *request) waitInQueue(w *waiter) (*lease.Handle, error) {
 }
 
 // pollDelay is how long to wait for a notification before asking again.
-func (c *queuedRequest) pollDelay(known waitqueue.Known) time.Duration {
-	delay := pollMax/2 + rand.N(pollMax/2)
+func (c *queuedCall) pollDelay(known waitqueue.Known) time.Duration {
+	delay := checkEvery/2 + rand.N(checkEvery/2)
 	silent := !known.Silence.IsZero()
 	if silent || known.By == waitqueue.Foreigner || !known.Local && !c.acquirer.isNotified(c.name) {
 		delay = c.pace/2 + rand.N(c.pace/2)
@@ -176,16 +176,16 @@ func (c *queuedRequest) pollDelay(known waitqueue.Known) time.Duration {
 // errTooLate is why a lock is not taken that was given: its lease is over, for this process has stood still.
 var errTooLate = errors.New("it was given too late")
 
-// granted takes a lock that the call was given in memory. With errTooLate the call goes on waiting.
-func (c *queuedRequest) granted(g lease.Grant) (*lease.Handle, error) {
-	h, err := c.grantedInMemory(g)
+// takeGiven takes a lock that the call was given in memory. With errTooLate the call goes on waiting.
+func (c *queuedCall) takeGiven(g lease.Acquired) (*lease.Handle, error) {
+	h, err := c.acquiredInMemory(g)
 	switch {
 	case err != nil && c.acquirer.IsClosing():
 		return nil, c.leaveWith(err)
 	case err != nil:
 		return nil, errTooLate
 	}
-	c.acquired(h)
+	c.leaveWithLock(h)
 	if c.ctx.Err() != nil {
 		_ = h.Release(c.ctx, store.Failed, option.BackgroundRelease)
 		return nil, c.gaveUp()
@@ -195,7 +195,7 @@ func (c *queuedRequest) granted(g lease.Grant) (*lease.Handle, error) {
 
 // stillBusy takes the answer that the lock is busy, to a question that was asked then. It returns nil when the call goes on waiting, and
 // otherwise the error with which it has left the queue.
-func (c *queuedRequest) stillBusy(busy *store.Busy, asked time.Time) error {
+func (c *queuedCall) stillBusy(busy *store.Busy, asked time.Time) error {
 	a := c.acquirer
 	watch, isOneTooMany := c.waiter.Busy(takenOf(busy), c.settings.MaxWaiters)
 	if isOneTooMany {
@@ -214,7 +214,7 @@ func (c *queuedRequest) stillBusy(busy *store.Busy, asked time.Time) error {
 
 // askFailed takes the failure of a question that was asked then. It returns nil when the call goes on waiting, and
 // otherwise the error with which it has left the queue.
-func (c *queuedRequest) askFailed(err error, asked time.Time) error {
+func (c *queuedCall) askFailed(err error, asked time.Time) error {
 	if errors.As(err, new(*store.Answered)) { // that goes for all who have waited for it since before
 		c.leaveQueue(c.waiter.Dismiss(err, func(other *spec, since time.Time) bool {
 			return since.Before(asked) && other.settings.Attempt != nil && other.settings.Attempt.Request == c.settings.Attempt.Request
@@ -248,9 +248,9 @@ func (c *queuedRequest) askFailed(err error, asked time.Time) error {
 	return c.leaveWith(err) // it may have failed for a reason of its own: the others try for themselves
 }
 
-func (c *queuedRequest) acquired(h *lease.Handle) {
+func (c *queuedCall) leaveWithLock(h *lease.Handle) {
 	taken := waitqueue.Taken{Until: h.Ends()}
-	if h.Acquired().Fixed {
+	if h.Acquisition().Fixed {
 		taken.By = waitqueue.FixedHolder
 	}
 	c.leaveQueue(c.waiter.Took(taken))
@@ -259,13 +259,13 @@ func (c *queuedRequest) acquired(h *lease.Handle) {
 	}
 }
 
-func (c *queuedRequest) leaveWith(err error) error {
+func (c *queuedCall) leaveWith(err error) error {
 	c.leaveQueue(c.waiter.Leave())
 	return err
 }
 
 // leaveQueue gives up what the queue had, if the call was the last in it.
-func (c *queuedRequest) leaveQueue(left waitqueue.Leftover[*entry]) {
+func (c *queuedCall) leaveQueue(left waitqueue.Leftover[*entry]) {
 	if left.Notifications {
 		c.acquirer.listener.Unwatch(c.name.Channel())
 	}

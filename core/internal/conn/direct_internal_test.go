@@ -19,8 +19,8 @@ func TestCommandOfAProcessThatStoodStill(t *testing.T) {
 		want    bool // a command may go directly
 	}{
 		"the timer has not ended it":  {&sendContext{deadline: sent}, true},
-		"the timer has ended it late": {&sendContext{deadline: sent, err: context.DeadlineExceeded, ended: now.Add(-overrun)}, true},
-		"the timer has ended it":      {&sendContext{deadline: sent, err: context.DeadlineExceeded, ended: sent}, false},
+		"the timer has ended it late": {&sendContext{deadline: sent, err: context.DeadlineExceeded, late: now.Add(-overrun).Sub(sent)}, true},
+		"the timer has ended it":      {&sendContext{deadline: sent, err: context.DeadlineExceeded}, false},
 	} {
 		d := newDirect(client)
 		if d.noteBlocked(c.context, sent, now); d.mayGo() != c.want {

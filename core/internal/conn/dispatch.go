@@ -169,10 +169,10 @@ type sendContext struct {
 	caller   context.Context
 	deadline time.Time
 
-	mu    sync.Mutex
-	err   error         // why nobody waits any more; nil: somebody does
-	ended time.Time     // when nobody did any more
-	done  chan struct{} // closed then; nil: nobody has asked for it
+	mu   sync.Mutex
+	err  error         // why nobody waits any more; nil: somebody does
+	late time.Duration // by so much it was, after the deadline
+	done chan struct{} // closed then; nil: nobody has asked for it
 }
 
 // end says that nobody waits any more, and why.
@@ -182,7 +182,7 @@ func (c *sendContext) end(why error) {
 	if c.err != nil {
 		return
 	}
-	c.err, c.ended = why, time.Now()
+	c.err, c.late = why, time.Since(c.deadline)
 	if c.done != nil {
 		close(c.done)
 	}
@@ -192,10 +192,7 @@ func (c *sendContext) end(why error) {
 func (c *sendContext) over() (since time.Time, isOver bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if since = c.deadline; c.ended.After(since) {
-		since = c.ended
-	}
-	return since, c.err != nil
+	return c.deadline.Add(max(0, c.late)), c.err != nil
 }
 
 func (c *sendContext) Deadline() (time.Time, bool) { return c.deadline, true }

@@ -60,7 +60,7 @@ func (r *repeats) after(d *dispatch, client redis.UniversalClient) (wait time.Du
 	switch wait = r.pause; {
 	case isBroken(err), hasPrefix(err, "TRYAGAIN"):
 		r.pause = min(wait+repeatDelay, repeatDelayMax)
-	case Passes(err), errors.Is(err, redis.ErrPoolExhausted):
+	case IsTransient(err), errors.Is(err, redis.ErrPoolExhausted):
 		r.pause = max(refusedGrowth*wait, repeatDelayMax)
 	case errors.As(err, new(*Overloaded)):
 		return 0, false
@@ -85,8 +85,8 @@ func (c *Resends) MayArriveTwice() bool { return c.HasCopies() || c != nil && c.
 // HasCopies is MayArriveTwice without the Servers that have not answered yet.
 func (c *Resends) HasCopies() bool { return c != nil && c.twice.Load() }
 
-// Await adds so many Servers that have not answered; with less than 0, that have.
-func (c *Resends) Await(servers int) { c.unanswered.Add(int32(servers)) }
+// AddUnanswered counts so many more Servers that have not answered; with less than 0, that many fewer.
+func (c *Resends) AddUnanswered(servers int) { c.unanswered.Add(int32(servers)) }
 
 // Copied notes that a copy may arrive twice of a command that did the same.
 func (c *Resends) Copied() { c.twice.Store(true) }
@@ -101,7 +101,7 @@ type Reply struct {
 
 // Do runs a script and returns its reply. It returns as soon as ctx ends or the timeout is over, although
 // go-redis does not interrupt a command in flight. Until then a command that has Resends is sent again when
-// its connection breaks and when what refused it [Passes], and once more when it did not leave at all. The
+// its connection breaks and when what refused it [IsTransient], and once more when it did not leave at all. The
 // error is a [*Failure].
 func (s *Server) Do(ctx context.Context, c *Command, timeout time.Duration) (Reply, error) {
 	ds, sent, end := s.sendFirst(ctx, timeout, c)

@@ -299,7 +299,7 @@ func TestRefusalsThatPass(t *testing.T) {
 			}
 			began = time.Now()
 			c.Resends = nil
-			if _, err := s.Do(background, c, timeout); !conn.Passes(err) {
+			if _, err := s.Do(background, c, timeout); !conn.IsTransient(err) {
 				t.Error(err)
 			}
 			wantTime(t, "what is sent once was refused", began, 0)

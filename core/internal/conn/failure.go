@@ -74,20 +74,20 @@ func (s *Server) explain(err error, q *Queued, end time.Time) error {
 // IsClosed reports whether the client is closed: it will never work again.
 func IsClosed(err error) bool { return errors.Is(err, redis.ErrClosed) }
 
-// Passes reports whether Redis has done nothing, for a reason that may be over in a moment.
-func Passes(err error) bool { return hasPrefix(err, passing...) }
+// IsTransient reports whether Redis has done nothing, for a reason that may be over in a moment.
+func IsTransient(err error) bool { return hasPrefix(err, transient...) }
 
-// passing and refusing are how errors begin by which Redis and Valkey say that they did not run a script, or refused its
+// transient and refusing are how errors begin by which Redis and Valkey say that they did not run a script, or refused its
 // first command that writes; or a later one, for which the user lacks a right: scripts leave nothing then that lasts. What any
 // other error means nobody knows: a proxy has texts of its own for a server that is slow, and may have run the script.
 var (
-	passing = []string{"READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "max number of clients"}
+	transient = []string{"READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "max number of clients"}
 
 	refusing = []string{"NOSCRIPT", "NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "MOVED", "ASK", "CROSSSLOT", "WRONGTYPE", "OOM", "MISCONF",
 		"unknown command", "The user executing the script", "ACL failure in script:"}
 )
 
-// notHere are those of passing by which a server says that another may have the keys by now. A node of a cluster that was
+// notHere are those of transient by which a server says that another may have the keys by now. A node of a cluster that was
 // demoted says READONLY, and not MOVED, to a client that reads from replicas.
 var notHere = []string{"READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN"}
 
@@ -118,7 +118,7 @@ func isRefusal(err error) bool {
 		return false // as in hasPrefix
 	}
 	var short shortfall
-	return IsClosed(err) || (Passes(err) || hasPrefix(err, refusing...)) && !errors.As(err, &short)
+	return IsClosed(err) || (IsTransient(err) || hasPrefix(err, refusing...)) && !errors.As(err, &short)
 }
 
 // isBroken says that a connection has ended, and that the next one may hold.

@@ -14,7 +14,7 @@ const (
 	flushStall = 20 * time.Millisecond
 )
 
-// Queued is a command that goes in the background, with others. It may arrive several times.
+// Queued is a command that may wait in the queue of a pipeline, and go with others. One that Flush sends may arrive several times.
 type Queued struct {
 	Command *Command
 	Timeout time.Duration

@@ -147,7 +147,7 @@ func (s *silence) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case err == nil || isRefusal(err) && !Passes(err):
+	case err == nil || isRefusal(err) && !IsTransient(err):
 		s.since, s.failed, s.heard = time.Time{}, false, time.Now()
 	case !errors.Is(err, context.Canceled):
 		s.failed = true

@@ -43,7 +43,7 @@ func (h *Handle) Downgrade(ctx context.Context) error {
 		return h.Check()
 	case err == store.ErrGone:
 		return cmp.Or(s.notFound(), s.registry.errors.NotHeld(s.Name.Key()))
-	case err == store.ErrOthers && outcome == exclusive:
+	case err == store.ErrOthers && outcome == notAsked:
 		return s.registry.errors.CannotBe(downgradedText, s.Name.Key(), "others have entered it")
 	}
 	return s.registry.errors.Unanswered(ctx, downgrading, s.Name.Key(), err)
@@ -60,9 +60,9 @@ func (h *Handle) beginDowngrade() (*store.Renew, error) {
 	switch {
 	case h.reentry:
 		why = "it was entered, which is up to the outer handle"
-	case s.downgrade == downgraded, s.downgrade == exclusive && s.Form == store.Shared:
+	case s.downgrade == downgraded, s.downgrade == notAsked && s.Form == store.Shared:
 		return nil, nil
-	case s.downgrade != exclusive:
+	case s.downgrade != notAsked:
 	case s.Form.NeedsPermit():
 		why = "it is a permit"
 	case s.Attempt > 0:
@@ -80,7 +80,7 @@ func (h *Handle) beginDowngrade() (*store.Renew, error) {
 		return nil, s.registry.errors.CannotBe(downgradedText, s.Name.Key(), why)
 	}
 	switch s.downgrade {
-	case exclusive:
+	case notAsked:
 		s.Form, s.downgrade = store.Shared, asked
 	case asked:
 		s.downgrade = unsettled // nobody can know what is true when one of two is refused
@@ -101,7 +101,7 @@ func (s *lease) downgradeAnswered(err error, mayArrive bool) downgrade {
 	case err == nil:
 		s.downgrade = downgraded
 	case hasDoneNothing && !mayArrive && s.downgrade == asked:
-		s.Form, s.downgrade = store.Exclusive, exclusive
+		s.Form, s.downgrade = store.Exclusive, notAsked
 	case s.downgrade == asked:
 		s.downgrade = unsettled
 	}

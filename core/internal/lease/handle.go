@@ -15,6 +15,21 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
+// Handle is a lock as a call has it: one of those that share a lease. Callers get it as a core.Lock.
+type Handle struct {
+	lease   *lease
+	outer   *Handle // what the context held before
+	group   *Group
+	ctx     context.Context  // its ownership, as Observers have it
+	public  any              // what callers have of it; nil: nobody has asked for it. Guarded by under.mu
+	next    *Handle          // of the lease. Guarded by lease.mu
+	hold    string           // in Redis
+	resends *conn.Resends    // of its acquisition
+	under   leaseContext     // what its context descends from
+	state   life.HandleState // guarded by lease.mu
+	reentry bool             // of a lease that had a handle
+}
+
 // Conditions are those of a call that has got a lock, beside the terms that Redis knows.
 type Conditions struct {
 	MaxHold    time.Duration // 0: it may be held for ever
@@ -22,7 +37,7 @@ type Conditions struct {
 	MayLast    bool          // the log does not say that it is held for long
 	OwnerKnown bool          // others may know the owner, and enter by it
 	Group      *Group
-	Memory     *Memory // one of those for several locks, which may have one owner; nil: no other lock has it
+	Memory     *Memory // for the lock; nil: it has none yet
 }
 
 // errLateGrant is why a lock that Redis granted is given back.
@@ -30,7 +45,7 @@ var errLateGrant = errors.New("the answer took longer than the lease")
 
 // New makes the lease of a lock that a call has got just now, with its first handle, and starts its watchdog. It fails when the
 // lease has ended by now, or the Locker closes: then the hold is to be compensated.
-func New(ctx context.Context, r *Registry, g Grant, c Conditions) (h *Handle, err error) {
+func New(ctx context.Context, r *Registry, g Acquired, c Conditions) (h *Handle, err error) {
 	const doing = "taking"
 	h = r.newHandle(ctx, g, c)
 	switch s := h.lease; {
@@ -48,14 +63,14 @@ func New(ctx context.Context, r *Registry, g Grant, c Conditions) (h *Handle, er
 }
 
 // newHandle makes a lease with its first handle.
-func (r *Registry) newHandle(ctx context.Context, g Grant, c Conditions) *Handle {
+func (r *Registry) newHandle(ctx context.Context, g Acquired, c Conditions) *Handle {
 	m := c.Memory
 	if m == nil {
 		m = new(Memory)
 	}
 	s, h := &m.lease, &m.first
 	s.Acquisition, s.registry, s.first, s.since = g.Acquisition, r, h, schedule.Now()
-	s.mayLast, s.ownerKnown, s.oneOfSeveral = c.MayLast, c.OwnerKnown, c.Memory != nil
+	s.mayLast, s.ownerKnown = c.MayLast, c.OwnerKnown
 	overdueAt := schedule.Time(0)
 	if c.MaxHold > 0 {
 		overdueAt = s.since.Add(c.MaxHold)
@@ -136,8 +151,8 @@ func Find(ctx context.Context, match func(*Handle) bool) *Handle {
 func (h *Handle) Context() context.Context { return h.ctx }
 func (h *Handle) Group() *Group            { return h.group }
 
-// Acquired is what was acquired. It is not to be changed, and its form is that of the beginning: see Form.
-func (h *Handle) Acquired() *Acquisition { return &h.lease.Acquisition }
+// Acquisition is what was acquired. It is not to be changed. Its form is not to be read: a downgrade changes it, see Form.
+func (h *Handle) Acquisition() *Acquisition { return &h.lease.Acquisition }
 
 // Form is how the lock is held now: a downgrade changes it.
 func (h *Handle) Form() store.Form {
@@ -167,7 +182,7 @@ func (h *Handle) Ends() time.Time {
 	return s.life.Ends.Add(s.registry.Store.Margin(s.Lease)).Wall()
 }
 
-func (h *Handle) isIn(states ...life.Handle) bool {
+func (h *Handle) isIn(states ...life.HandleState) bool {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()
 	return slices.Contains(states, h.state)
@@ -177,7 +192,7 @@ func (h *Handle) isIn(states ...life.Handle) bool {
 func (h *Handle) Held() bool { return h.isIn(life.In) }
 
 // MayBeHeld is Held, or says that the handle is being handed over: it may be held again in a moment.
-func (h *Handle) MayBeHeld() bool { return h.isIn(life.In, life.Passing) }
+func (h *Handle) MayBeHeld() bool { return h.isIn(life.In, life.HandingOver) }
 
 // IsInTheWay says that the lock is held, and that nothing but its Unlock, or a loss, ends that.
 func (h *Handle) IsInTheWay() bool {
@@ -199,10 +214,10 @@ func (h *Handle) Check() error {
 func (h *Handle) Usable() error {
 	s := h.lease
 	s.mu.Lock()
-	overdue, passed := s.life.IsOverdue(), h.state == life.Passed
+	overdue, handedOver := s.life.IsOverdue(), h.state == life.HandedOver
 	loss := s.applyAndUnlock(s.life.Check(schedule.Now()))
 	switch {
-	case passed: // it is not this handle's any more, whatever has become of the lease
+	case handedOver: // it is not this handle's any more, whatever has become of the lease
 		return nil
 	case loss != nil || !overdue:
 		return loss

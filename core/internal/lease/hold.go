@@ -17,7 +17,7 @@ import (
 // counts. It does not when the lease is lost or parked, which the error says, or was released meanwhile.
 func (s *lease) join(h *Handle) (joins bool, err error) {
 	s.mu.Lock()
-	var in *life.Handle
+	var in *life.HandleState
 	if h != nil {
 		in = &h.state
 	}
@@ -118,7 +118,7 @@ func (h *Handle) ShareOwner() string {
 	s := h.lease
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if state := h.state; state != life.In && state != life.Passing {
+	if state := h.state; state != life.In && state != life.HandingOver {
 		return ""
 	}
 	s.ownerKnown = true

@@ -1,11 +1,9 @@
 package lease
 
 import (
-	"context"
 	"sync"
 	"time"
 
-	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
@@ -28,10 +26,10 @@ type lease struct {
 	work           store.Work    // what its holder has said of it
 	downgrade      downgrade
 	ownerKnown     bool          // others may have holds of the owner. It does not change once the last handle has left
-	oneOfSeveral   bool          // other locks have the owner
+	sharesOwner    bool          // other locks have the owner
 	mayLast        bool          // it may be held for long
 	longLines      uint8         // of the log, which say that it is
-	schedule.Entry               // here, for its size
+	schedule.Timer               // here, for its size
 	answer         *store.Answer // to the request; nil: it is not known yet
 	handles        *Handle       // not unlocked yet: a list, for nearly all leases have one
 	observed       Observer      // nil: nobody hears of it, or it has ended
@@ -41,31 +39,25 @@ type lease struct {
 type downgrade uint8
 
 const (
-	exclusive  downgrade = iota // there was none, or it has surely done nothing
+	notAsked   downgrade = iota // there was none, or it has surely done nothing
 	asked                       // by one request, which is not answered
 	unsettled                   // others share the lock, or may yet: renewals say so
 	downgraded                  // others share it
 )
 
-// Handle is a lock as a call has it: one of those that share a lease. Callers get it as a core.Lock.
-type Handle struct {
-	lease   *lease
-	outer   *Handle // what the context held before
-	group   *Group
-	ctx     context.Context // its ownership, as Observers have it
-	public  any             // what callers have of it; nil: nobody has asked for it. Guarded by under.mu
-	next    *Handle         // of the lease. Guarded by lease.mu
-	hold    string          // in Redis
-	resends *conn.Resends   // of its acquisition
-	under   leaseContext    // what its context descends from
-	state   life.Handle     // guarded by lease.mu
-	reentry bool            // of a lease that had a handle
-}
-
 // Memory is what a lock takes that is not entered, in one piece.
 type Memory struct {
 	lease lease
 	first Handle
+}
+
+// MemoryForOneOwner returns that for several locks, which have one owner.
+func MemoryForOneOwner(locks int) []Memory {
+	all := make([]Memory, locks)
+	for i := range all {
+		all[i].lease.sharesOwner = true
+	}
+	return all
 }
 
 // takeOut takes a handle out. s.mu is held.

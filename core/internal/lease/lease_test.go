@@ -27,8 +27,8 @@ func (nowhere) Margin(time.Duration) time.Duration    { return 0 }
 func (nowhere) IsQuorum() bool                        { return false }
 func (nowhere) ReleaseLater(store.Release)            {}
 func (nowhere) LateCopies(*store.Claim) *conn.Resends { return nil }
-func (nowhere) Acquire(context.Context, *store.Claim) (store.Grant, error) {
-	return store.Grant{Sent: time.Now(), Terms: store.Terms{Lease: time.Hour}}, nil
+func (nowhere) Acquire(context.Context, *store.Claim) (store.Acquired, error) {
+	return store.Acquired{Sent: time.Now(), Terms: store.Terms{Lease: time.Hour}}, nil
 }
 
 // above is the room above.
@@ -61,13 +61,13 @@ func bubble(t *testing.T, test func(t *testing.T, r *Registry)) {
 		r.Start(said{}, above{})
 		test(t, r)
 		r.Scheduler.Stop()
-		<-workers.Wait()
+		<-workers.Stop()
 	})
 }
 
 // leased is the handle of a lease whose time is over at that time.
 func leased(t *testing.T, r *Registry, ends schedule.Time) *Handle {
-	g := Grant{Acquisition: Acquisition{Name: store.NewName("lock:", "k")}, Times: life.Times{Ends: ends}}
+	g := Acquired{Acquisition: Acquisition{Name: store.NewName("lock:", "k")}, Times: life.Times{Ends: ends}}
 	return r.newHandle(t.Context(), g, Conditions{})
 }
 
@@ -147,7 +147,7 @@ func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {
 		h := leased(t, r, schedule.Now().Add(time.Minute))
 		s := h.lease
 		s.Terms = terms
-		released := func(h *Handle) store.Release { return Leaving{Handle: h}.Request(store.Done) }
+		released := func(h *Handle) store.Release { return Departure{Handle: h}.ReleaseCommand(store.Done) }
 		if r := released(h); r.Entered || r.Terms != terms {
 			t.Errorf("as it was taken: %+v", r)
 		}
@@ -171,11 +171,11 @@ func TestWhatAReleaseKnowsOfItsLock(t *testing.T) {
 // after its end, should the process have stood still just then.
 func TestHowLongALockIsHandedOff(t *testing.T) {
 	bubble(t, func(t *testing.T, r *Registry) {
-		left := func(ends schedule.Time, kept time.Duration, token int64) Leaving {
+		left := func(ends schedule.Time, kept time.Duration, token int64) Departure {
 			h := leased(t, r, ends)
 			h.lease.life.Leave(0, &h.state)
 			h.lease.Token, h.lease.HeldSince = token, schedule.Now().Add(-kept)
-			return Leaving{h, true}
+			return Departure{h, true}
 		}
 		for kept, ends := range map[time.Duration]time.Duration{
 			time.Millisecond:              time.Millisecond,

@@ -5,7 +5,7 @@ import "github.com/latchkey-go/latchkey/core/internal/schedule"
 // These events come with time, from Redis, and from Close. None changes a lease that has ended.
 
 // New is the life of a lease with its first handle.
-func New(first *Handle, t Times, overdueAt schedule.Time) Life {
+func New(first *HandleState, t Times, overdueAt schedule.Time) Life {
 	*first = In
 	return Life{Times: t, overdueAt: overdueAt, in: 1, state: Held}
 }
@@ -106,7 +106,7 @@ func (l *Life) extend(t Times) {
 // These events come from handles.
 
 // Join lets a handle begin to re-enter, or with nil one that only Redis counts, while the lease is [Held].
-func (l *Life) Join(now schedule.Time, h *Handle) (joins bool, e Effects) {
+func (l *Life) Join(now schedule.Time, h *HandleState) (joins bool, e Effects) {
 	if e = l.Check(now); l.state != Held {
 		return false, e
 	}
@@ -119,7 +119,7 @@ func (l *Life) Join(now schedule.Time, h *Handle) (joins bool, e Effects) {
 
 // Entered says that Redis has confirmed the re-entry, and started the lease anew, unless it is fixed. What was granted
 // is still to be renewed.
-func (l *Life) Entered(now schedule.Time, h *Handle, t Times) Effects {
+func (l *Life) Entered(now schedule.Time, h *HandleState, t Times) Effects {
 	*h = In
 	l.entering--
 	l.in++
@@ -136,14 +136,14 @@ func (l *Life) Entered(now schedule.Time, h *Handle, t Times) Effects {
 // Leave lets a handle leave that is unlocked, or whose re-entry was refused. Unless it has left before, or the lease is
 // lost, its release is to be sent, and [Life.Left] or [Life.HandOffInMemory] to follow. If it is lost, the handle stays
 // among those whose contexts end with it.
-func (l *Life) Leave(now schedule.Time, h *Handle) (leaves bool, e Effects) {
+func (l *Life) Leave(now schedule.Time, h *HandleState) (leaves bool, e Effects) {
 	e = l.Check(now)
 	switch *h {
 	case In:
 		l.in--
 	case Entering:
 		l.entering--
-	case Passing:
+	case HandingOver:
 		*h = Abandoned
 		return false, e
 	default:
@@ -178,11 +178,11 @@ func (l *Life) HandOffInMemory() Effects {
 }
 
 // Park lets a handle begin to hand the lock over, until then at the latest, if no other one is in, or entering.
-func (l *Life) Park(now schedule.Time, h *Handle, until schedule.Time) (parks bool, e Effects) {
+func (l *Life) Park(now schedule.Time, h *HandleState, until schedule.Time) (parks bool, e Effects) {
 	if e = l.Check(now); *h != In || l.state != Held || l.Holds() > 1 {
 		return false, e
 	}
-	*h, l.state, l.parkedUntil = Passing, Parked, min(until, l.Ends)
+	*h, l.state, l.parkedUntil = HandingOver, Parked, min(until, l.Ends)
 	return true, e
 }
 
@@ -190,7 +190,7 @@ func (l *Life) Park(now schedule.Time, h *Handle, until schedule.Time) (parks bo
 func (l *Life) ParkUntil(until schedule.Time) { l.parkedUntil = until }
 
 // Unpark says that the lock was not handed over: the handle has it as before. One that was abandoned is to leave now.
-func (l *Life) Unpark(now schedule.Time, h *Handle) (abandoned bool) {
+func (l *Life) Unpark(now schedule.Time, h *HandleState) (abandoned bool) {
 	abandoned = *h == Abandoned
 	*h, l.parkedUntil = In, now
 	if l.state == Parked {
@@ -200,9 +200,9 @@ func (l *Life) Unpark(now schedule.Time, h *Handle) (abandoned bool) {
 }
 
 // HandOverByTicket says that whoever gets the lock was told. The context of the handle ends after that: an Unlock that
-// sees its end finds the handle passed. Releases of inner handles that are not answered yet end the lease.
-func (l *Life) HandOverByTicket(h *Handle) Effects {
-	*h = Passed
+// sees its end finds that the handle has handed it over. Releases of inner handles that are not answered yet end the lease.
+func (l *Life) HandOverByTicket(h *HandleState) Effects {
+	*h = HandedOver
 	if l.state != Parked {
 		return Effects{}
 	}

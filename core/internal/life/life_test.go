@@ -14,7 +14,7 @@ var names = [...]string{
 // lease is one with two handles.
 type lease struct {
 	Life
-	first, inner Handle
+	first, inner HandleState
 }
 
 // usual are the times of the leases here. They are overdue at 150, too.
@@ -27,7 +27,7 @@ func begun(t Times) *lease {
 }
 
 // handle is the one that leaves next.
-func (s *lease) handle() *Handle {
+func (s *lease) handle() *HandleState {
 	if s.inner == Out {
 		return &s.first
 	}

@@ -15,7 +15,7 @@
 //	  └── Redis knows it no more ─────────────────┴─▶ Deleted, ExpiredInRedis
 //
 // Beside its state a lease may be granted and not renewed yet, overdue, or have a renewal under way. Each of its handles
-// has a state of its own, a [Handle].
+// has a state of its own, a [HandleState].
 package life
 
 import "github.com/latchkey-go/latchkey/core/internal/schedule"
@@ -57,7 +57,7 @@ func (s State) IsEnd() bool { return s >= Released }
 // IsLost says that the lease has ended, and not by its handles.
 func (s State) IsLost() bool { return s >= Expired }
 
-// Handle is the state of one handle of a lease, which a caller has as a core.Lock. The loss of the lease does not change it: the
+// HandleState is the state of one handle of a lease, which a caller has as a core.Lock. The loss of the lease does not change it: the
 // caller has the lock while the handle is [In] and the lease is [Held].
 //
 //	Entering ── it is refused ─────────────────────────────▶ Out
@@ -66,18 +66,18 @@ func (s State) IsLost() bool { return s >= Expired }
 //	                         │ ▲ └────── Unlock, Abort ───────┘
 //	                    park │ │ unpark: one that is abandoned leaves at once
 //	                         ▼ │
-//	                       Passing ── Unlock ─▶ Abandoned
-//	                         │                      │
-//	                         └──────────────────────┴─ whoever gets the lock was told ─▶ Passed
-type Handle uint8
+//	                     HandingOver ── Unlock ─▶ Abandoned
+//	                         │                        │
+//	                         └────────────────────────┴─ whoever gets the lock was told ─▶ HandedOver
+type HandleState uint8
 
 const (
-	Out       Handle = iota // it has not entered yet, or has left
-	Entering                // Redis has not confirmed its re-entry: it has nothing yet
-	In                      // it has the lock
-	Passing                 // it is handing the lock over, which nobody can use meanwhile
-	Abandoned               // it was unlocked while it was passing
-	Passed                  // it has handed the lock over
+	Out         HandleState = iota // it has not entered yet, or has left
+	Entering                       // Redis has not confirmed its re-entry: it has nothing yet
+	In                             // it has the lock
+	HandingOver                    // it is handing the lock over, which nobody can use meanwhile
+	Abandoned                      // it was unlocked while it was handing the lock over
+	HandedOver                     // it has handed the lock over
 )
 
 // Life is where a lease stands, and when what happens to it. Only its events change it.

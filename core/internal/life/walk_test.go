@@ -9,7 +9,7 @@ import (
 // world is a lease, and what core has to do with it. Two worlds that are equal have one future.
 type world struct {
 	Life
-	handles  [3]Handle // the first, and two that re-enter
+	handles  [3]HandleState // the first, and two that re-enter
 	now      schedule.Time
 	due      schedule.Time // at which the scheduler calls; 0: never
 	called   bool          // by the scheduler, which has waits it, just now
@@ -34,7 +34,7 @@ func (w *world) does(t *testing.T, e Effects) {
 		w.told = e.Ended
 	}
 	if e.Renew {
-		if w.sent != 0 || w.handles[0] == Passing || w.handles[0] == Abandoned {
+		if w.sent != 0 || w.handles[0] == HandingOver || w.handles[0] == Abandoned {
 			t.Fatalf("it is renewed: %+v", w)
 		}
 		w.sent = w.now
@@ -50,11 +50,11 @@ func (w *world) does(t *testing.T, e Effects) {
 // holds fails where something is wrong that must never be.
 func (w *world) holds(t *testing.T) {
 	t.Helper()
-	var count [Passed + 1]int
+	var count [HandedOver + 1]int
 	for _, h := range w.handles {
 		count[h]++
 	}
-	passing := count[Passing] + count[Abandoned]
+	passing := count[HandingOver] + count[Abandoned]
 	waits := w.state.IsHeld() && !w.called // for the scheduler
 	wrong := ""
 	switch {
@@ -203,7 +203,7 @@ func leave(i int) func(t *testing.T, w *world) bool {
 
 func passing(event func(w *world) Effects) func(t *testing.T, w *world) bool {
 	return func(t *testing.T, w *world) bool {
-		if h := w.handles[0]; h != Passing && h != Abandoned {
+		if h := w.handles[0]; h != HandingOver && h != Abandoned {
 			return false
 		}
 		w.does(t, event(w))

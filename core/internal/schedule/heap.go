@@ -16,11 +16,11 @@ type item struct {
 // put has a place filled by an item.
 func (h heap) put(i int, it item) {
 	h[i] = it
-	it.event.entry().place = int32(i + 1)
+	it.event.timer().place = int32(i + 1)
 }
 
 func (h *heap) set(it item) {
-	place := int(it.event.entry().place)
+	place := int(it.event.timer().place)
 	if place == 0 {
 		*h = append(*h, item{})
 		place = len(*h)
@@ -36,7 +36,7 @@ func (h *heap) remove(i int) Event {
 	if i < last {
 		h.settle(i, moved)
 	}
-	e.entry().place = 0
+	e.timer().place = 0
 	return e
 }
 

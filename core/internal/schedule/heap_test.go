@@ -8,7 +8,7 @@ import (
 )
 
 type nothing struct {
-	Entry
+	Timer
 	_ [376]byte // what a lock takes beside it
 }
 
@@ -29,8 +29,8 @@ func TestHeapIsSorted(t *testing.T) {
 			case r.IntN(3) > 0:
 				times[e] = Time(1 + r.IntN(20)) // some are of one time
 				h.set(item{times[e], e})
-			case e.entry().place > 0:
-				if got := h.remove(int(e.entry().place) - 1); got != e {
+			case e.timer().place > 0:
+				if got := h.remove(int(e.timer().place) - 1); got != e {
 					t.Fatal("it removed another")
 				}
 				delete(times, e)
@@ -39,8 +39,8 @@ func TestHeapIsSorted(t *testing.T) {
 				t.Fatalf("%d events, want %d", len(h), len(times))
 			}
 			for i, it := range h {
-				if it.event.entry().place != int32(i+1) || it.at != times[it.event] {
-					t.Fatalf("place %d has an event of %d, which is in place %d and of %d", i+1, it.at, it.event.entry().place, times[it.event])
+				if it.event.timer().place != int32(i+1) || it.at != times[it.event] {
+					t.Fatalf("place %d has an event of %d, which is in place %d and of %d", i+1, it.at, it.event.timer().place, times[it.event])
 				}
 			}
 		}
@@ -51,7 +51,7 @@ func TestHeapIsSorted(t *testing.T) {
 		slices.Sort(want)
 		for len(h) > 0 {
 			got = append(got, h[0].at)
-			if e := h.remove(0); e.entry().place != 0 {
+			if e := h.remove(0); e.timer().place != 0 {
 				t.Fatal("what was removed has a place")
 			}
 		}

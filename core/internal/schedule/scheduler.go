@@ -20,7 +20,7 @@ import (
 // maxRound is how many events are called in one round: others may need the Scheduler meanwhile.
 const maxRound = 256
 
-// Event is what a [Scheduler] can call. It embeds an [Entry], which provides what is
+// Event is what a [Scheduler] can call. It embeds a [Timer], which provides what is
 // unexported.
 type Event interface {
 	// Due is called once at or after the time set, by the goroutine that calls all
@@ -29,16 +29,16 @@ type Event interface {
 	// event may have been removed or moved meanwhile and must look for itself.
 	Due(now Time)
 
-	entry() *Entry
+	timer() *Timer
 }
 
-// Entry is an [Event]'s place in a [Scheduler]. The zero value is ready; an event
+// Timer is an [Event]'s place in a [Scheduler]. The zero value is ready; an event
 // belongs to one Scheduler, and must not be copied while it is scheduled.
-type Entry struct {
+type Timer struct {
 	place int32 // in the heap, from 1 on; 0: not scheduled
 }
 
-func (e *Entry) entry() *Entry { return e }
+func (e *Timer) timer() *Timer { return e }
 
 // Scheduler calls events at their times from one goroutine, which runs while something
 // is scheduled and 200 ms longer. Its methods do not block and are safe for concurrent
@@ -85,7 +85,7 @@ func (s *Scheduler) Set(e Event, at Time) {
 func (s *Scheduler) Remove(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	place := int(e.entry().place)
+	place := int(e.timer().place)
 	if s.stopped || place == 0 {
 		return
 	}
@@ -99,7 +99,7 @@ func (s *Scheduler) Remove(e Event) {
 }
 
 // Stop drops all events for good, and ends the goroutine, as soon as the events that it
-// is calling have returned. It does not wait for that: [Workers.Wait] does.
+// is calling have returned. It does not wait for that: [Workers.Stop] does.
 func (s *Scheduler) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ const ms = time.Millisecond
 
 // event logs when it is called, and then does something.
 type event struct {
-	schedule.Entry
+	schedule.Timer
 	name string
 	log  *log
 	then func()
@@ -66,7 +66,7 @@ func bubble(t *testing.T, test func(t *testing.T, b bench)) {
 		b := bench{schedule.New(w, func() { l.add("flush") }), w, l}
 		defer func() {
 			b.Stop()
-			<-w.Wait()
+			<-w.Stop()
 		}()
 		test(t, b)
 	})
@@ -79,7 +79,7 @@ func (b bench) in(d time.Duration) schedule.Time { return b.log.start.Add(d) }
 // endsAt checks when the last goroutine ends.
 func (b bench) endsAt(t *testing.T, want time.Duration) {
 	t.Helper()
-	<-b.workers.Wait()
+	<-b.workers.Stop()
 	if at := schedule.Now().Sub(b.log.start); at != want {
 		t.Errorf("the goroutine ended at %v; want %v", at, want)
 	}
@@ -231,7 +231,7 @@ func TestSetAndRemoveAllocateNothing(t *testing.T) {
 	s := schedule.New(&w, func() {})
 	defer func() {
 		s.Stop()
-		<-w.Wait()
+		<-w.Stop()
 	}()
 	e, f, at := &event{}, &event{}, schedule.Now().Add(time.Hour)
 	if n := testing.AllocsPerRun(100, func() {

@@ -48,10 +48,10 @@ func (w *Workers) Begin(task interface{ Run() }) {
 	}
 }
 
-// Wait sends idle workers home, and returns a channel that is closed as soon as none
+// Stop sends idle workers home, and returns a channel that is closed as soon as none
 // runs. Work may still begin, and is waited for too, if the channel is not closed yet;
 // no worker stays idle from now on.
-func (w *Workers) Wait() <-chan struct{} {
+func (w *Workers) Stop() <-chan struct{} {
 	w.prepare()
 	w.stopped.Do(func() { close(w.stop) })
 	return w.running.None()
@@ -130,8 +130,8 @@ func (c *Count) check() {
 	}
 }
 
-// IsDone waits for done or for the end of ctx, and prefers done.
-func IsDone(ctx context.Context, done <-chan struct{}) bool {
+// Await waits for done or for the end of ctx, and prefers done.
+func Await(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-done:
 	case <-ctx.Done():

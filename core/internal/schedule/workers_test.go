@@ -32,7 +32,7 @@ func workers(t *testing.T, test func(t *testing.T, w *schedule.Workers)) {
 	synctest.Test(t, func(t *testing.T) {
 		var w schedule.Workers
 		test(t, &w)
-		<-w.Wait()
+		<-w.Stop()
 	})
 }
 
@@ -128,7 +128,7 @@ func TestWaitIsOverWithTheLastTask(t *testing.T) {
 		w.Begin(&short)
 		w.Begin(&long)
 		time.Sleep(30 * time.Second)
-		first, second := w.Wait(), w.Wait()
+		first, second := w.Stop(), w.Stop()
 		w.Start(func() {
 			time.Sleep(time.Second)
 			w.Start(func() { time.Sleep(time.Minute) })
@@ -139,7 +139,7 @@ func TestWaitIsOverWithTheLastTask(t *testing.T) {
 			t.Errorf("Wait was over after %v; want 91s", took)
 		}
 		wantWorking(t, "after Wait", 0)
-		<-w.Wait()
+		<-w.Stop()
 	})
 }
 
@@ -150,10 +150,10 @@ func TestWaitSendsIdleWorkersHome(t *testing.T) {
 		}
 		wantIdle := time.Now()
 		synctest.Wait()
-		<-w.Wait()
+		<-w.Stop()
 		wantWorking(t, "after Wait", 0)
 		w.Start(func() {})
-		<-w.Wait()
+		<-w.Stop()
 		if !time.Now().Equal(wantIdle) {
 			t.Errorf("Wait took %v", time.Since(wantIdle))
 		}

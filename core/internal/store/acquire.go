@@ -36,8 +36,8 @@ const (
 	Polling            // no message arrives: the hold is granted the lock, and finds out when it asks again
 )
 
-// Grant is a lock that was taken or entered.
-type Grant struct {
+// Acquired is a lock that was taken or entered.
+type Acquired struct {
 	Terms                   // as Redis has them; the window is that which was asked for
 	Token     int64         // fencing token
 	TTL       time.Duration // what was left when Redis answered; less than the lease for a fixed one that was entered
@@ -56,7 +56,7 @@ type Busy struct {
 	Clock Clock // of the Redis that said so; not of a quorum
 }
 
-// BusyReason is what a lock is that somebody else has, in the numbers of busy.lua.
+// BusyReason is what a lock is that somebody else has, in the numbers of busy.lua and acquire.lua.
 type BusyReason int8
 
 const (
@@ -149,17 +149,17 @@ func (c *Claim) prepare(s *Store) *conn.Command {
 }
 
 // decode reads the reply to a claim.
-func (c *Claim) decode(from conn.Reply) (Grant, error) {
+func (c *Claim) decode(from conn.Reply) (Acquired, error) {
 	if text, ok := from.Value.(string); ok {
 		token, err := parseToken(text)
-		return Grant{Terms: c.Terms, Token: token, TTL: c.Lease, Outermost: true, Sent: from.Sent}, err
+		return Acquired{Terms: c.Terms, Token: token, TTL: c.Lease, Outermost: true, Sent: from.Sent}, err
 	}
 	r := reply{value: from.Value}
 	var refused error
 	switch said, text := r.verdict(), r.text(); said {
-	case saidGranted:
+	case saidAcquired:
 		token, err := parseToken(text)
-		g := Grant{Terms: c.Terms, Token: token, TTL: r.ttl(), Outermost: r.detail() == 1,
+		g := Acquired{Terms: c.Terms, Token: token, TTL: r.ttl(), Outermost: r.detail() == 1,
 			Ahead: token > r.time().Microseconds(), Attempt: r.number(), Sent: from.Sent}
 		lease := r.lease()
 		g.Form, g.Lease, g.Fixed = c.formOf(c.Form), max(lease, -lease), lease < 0
@@ -178,7 +178,7 @@ func (c *Claim) decode(from conn.Reply) (Grant, error) {
 			r.foreign()
 		}
 	}
-	return Grant{}, cmp.Or(r.err, refused)
+	return Acquired{}, cmp.Or(r.err, refused)
 }
 
 var refusals = map[verdict]error{

@@ -29,18 +29,20 @@ func votes[T any](votes ...vote[T]) *ballot[T] {
 }
 
 // grant is one of a request that was sent so long after the start as its token says.
-func grant(token int64, ttl time.Duration) vote[Grant] {
-	return says(Grant{Token: token, TTL: ttl, Outermost: true, Sent: start.Add(time.Duration(token))})
+func grant(token int64, ttl time.Duration) vote[Acquired] {
+	return says(Acquired{Token: token, TTL: ttl, Outermost: true, Sent: start.Add(time.Duration(token))})
 }
 
-func reentry(token int64, ttl time.Duration) vote[Grant] { return says(Grant{Token: token, TTL: ttl}) }
+func reentry(token int64, ttl time.Duration) vote[Acquired] {
+	return says(Acquired{Token: token, TTL: ttl})
+}
 
-func refused(err error) vote[Grant] { return vote[Grant]{err: err} }
+func refused(err error) vote[Acquired] { return vote[Acquired]{err: err} }
 
 var start = time.Unix(1e9, 0)
 
 // busy is a refusal until a time after the start; 0: without an end.
-func busy(until time.Duration) vote[Grant] {
+func busy(until time.Duration) vote[Acquired] {
 	if until == 0 {
 		return refused(&Busy{})
 	}
@@ -51,8 +53,8 @@ const undecided = "undecided"
 
 func TestDecideAcquire(t *testing.T) {
 	gone, withdrawn := refused(ErrGone), refused(errGivenBack)
-	is := func(v vote[Grant]) Grant { return v.answer }
-	since := func(sent int64, v vote[Grant]) Grant {
+	is := func(v vote[Acquired]) Acquired { return v.answer }
+	since := func(sent int64, v vote[Acquired]) Acquired {
 		v.answer.Sent = start.Add(time.Duration(sent))
 		return v.answer
 	}
@@ -64,18 +66,18 @@ func TestDecideAcquire(t *testing.T) {
 		return b
 	}
 	for name, tc := range map[string]struct {
-		votes     *ballot[Grant]
+		votes     *ballot[Acquired]
 		impatient bool
-		want      Grant
+		want      Acquired
 		refused   error
 		err       string
 	}{
-		"nobody":                                 {votes: votes[Grant](), err: undecided},
+		"nobody":                                 {votes: votes[Acquired](), err: undecided},
 		"one grant":                              {votes: votes(grant(1, 9)), err: undecided},
 		"greatest token, shortest ttl":           {votes: votes(grant(1, 8), grant(2, 9)), want: since(1, grant(2, 8))},
 		"as numbers":                             {votes: votes(grant(10, 8), grant(9, 9)), want: since(9, grant(10, 8))},
-		"a grant beside a failure":               {votes: votes(down[Grant](), grant(1, 9)), err: undecided},
-		"a majority with one down":               {votes: votes(down[Grant](), grant(1, 9), grant(1, 8)), want: is(grant(1, 8))},
+		"a grant beside a failure":               {votes: votes(down[Acquired](), grant(1, 9)), err: undecided},
+		"a majority with one down":               {votes: votes(down[Acquired](), grant(1, 9), grant(1, 8)), want: is(grant(1, 8))},
 		"one busy":                               {votes: votes(busy(1)), err: undecided},
 		"two busy: the second is free first":     {votes: votes(busy(7), busy(5)), refused: until(7, false)},
 		"without an end is last":                 {votes: votes(busy(0), busy(5), busy(3)), refused: until(5, false)},
@@ -84,15 +86,15 @@ func TestDecideAcquire(t *testing.T) {
 		"a vote each, impatient":                 {votes: votes(grant(1, 9), busy(5)), impatient: true, refused: until(5, true)},
 		"one answer, impatient":                  {votes: votes(busy(5)), impatient: true, err: undecided},
 		"one grant of three":                     {votes: votes(busy(5), grant(1, 9), busy(3)), refused: until(3, true)},
-		"impatient without contenders":           {votes: votes(grant(1, 9), down[Grant]()), impatient: true, err: undecided},
-		"held or unreachable":                    {votes: votes(busy(5), down[Grant]()), err: undecided},
-		"held":                                   {votes: votes(busy(5), down[Grant](), busy(6)), refused: until(6, false)},
-		"unreachable at once":                    {votes: votes(down[Grant](), down[Grant]()), err: "2 of 3 members failed: down"},
-		"unreachable, although one is busy":      {votes: votes(busy(5), down[Grant](), down[Grant]()), err: "2 of 3 members failed"},
+		"impatient without contenders":           {votes: votes(grant(1, 9), down[Acquired]()), impatient: true, err: undecided},
+		"held or unreachable":                    {votes: votes(busy(5), down[Acquired]()), err: undecided},
+		"held":                                   {votes: votes(busy(5), down[Acquired](), busy(6)), refused: until(6, false)},
+		"unreachable at once":                    {votes: votes(down[Acquired](), down[Acquired]()), err: "2 of 3 members failed: down"},
+		"unreachable, although one is busy":      {votes: votes(busy(5), down[Acquired](), down[Acquired]()), err: "2 of 3 members failed"},
 		"gone":                                   {votes: votes(gone, gone), refused: ErrGone},
 		"gone from one":                          {votes: votes(gone, reentry(1, 9)), err: undecided},
 		"gone from one, entered at two":          {votes: votes(gone, reentry(1, 9), reentry(1, 8)), want: is(reentry(1, 8))},
-		"gone from one, taken at another":        {votes: votes(gone, busy(5), down[Grant]()), refused: until(5, false)},
+		"gone from one, taken at another":        {votes: votes(gone, busy(5), down[Acquired]()), refused: until(5, false)},
 		"gone from one, impatient":               {votes: votes(gone, grant(1, 9)), impatient: true, err: undecided},
 		"withdrawn is not gone, as far as known": {votes: votes(gone, withdrawn, reentry(1, 9)), err: "the members do not agree"},
 	} {
@@ -230,8 +232,8 @@ func wantDecision[T any](t *testing.T, name string, got T, decided bool, err err
 }
 
 // paper is an election whose members are not there.
-func paper(usual time.Duration, votes ...vote[Grant]) *election {
-	e := &election{Store: &Store{servers: make([]*conn.Server, 3)}, granted: make(chan vote[Grant], 6)}
+func paper(usual time.Duration, votes ...vote[Acquired]) *election {
+	e := &election{Store: &Store{servers: make([]*conn.Server, 3)}, granted: make(chan vote[Acquired], 6)}
 	e.usual.Store(int64(usual))
 	for i, v := range votes {
 		v.member = i

@@ -23,14 +23,14 @@ func TestReplyToAClaim(t *testing.T) {
 		c := &Claim{Terms: Terms{Lease: 30 * time.Second}}
 		for name, tc := range map[string]struct {
 			reply   any
-			want    Grant
+			want    Acquired
 			refused error
 			err     string
 		}{
-			"a free lock":   {reply: "1760000000000001", want: Grant{Terms: Terms{Lease: c.Lease}, Token: 1760000000000001, TTL: c.Lease, Outermost: true}},
-			"entered":       {reply: list{n(1), "7", n(8000), n(9), n(0), n(0), n(9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 8 * time.Second}},
-			"entered fixed": {reply: list{n(1), "7", n(8000), n(9), n(1), n(0), n(-9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second, Fixed: true}, Token: 7, TTL: 8 * time.Second, Outermost: true}},
-			"token ahead":   {reply: list{n(1), "7", n(9000), n(6), n(1), n(0), n(9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 9 * time.Second, Outermost: true, Ahead: true}},
+			"a free lock":   {reply: "1760000000000001", want: Acquired{Terms: Terms{Lease: c.Lease}, Token: 1760000000000001, TTL: c.Lease, Outermost: true}},
+			"entered":       {reply: list{n(1), "7", n(8000), n(9), n(0), n(0), n(9000)}, want: Acquired{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 8 * time.Second}},
+			"entered fixed": {reply: list{n(1), "7", n(8000), n(9), n(1), n(0), n(-9000)}, want: Acquired{Terms: Terms{Lease: 9 * time.Second, Fixed: true}, Token: 7, TTL: 8 * time.Second, Outermost: true}},
+			"token ahead":   {reply: list{n(1), "7", n(9000), n(6), n(1), n(0), n(9000)}, want: Acquired{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 9 * time.Second, Outermost: true, Ahead: true}},
 			"busy":          {reply: list{n(2), "", n(500), n(5), n(1), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Why: HolderIsFixed, Clock: Clock{Redis: 5 * time.Microsecond}}},
 			"in window":     {reply: list{n(2), "", n(500), n(0), n(2), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Why: InDedupWindow}},
 			"handed over":   {reply: list{n(2), "", n(500), n(0), n(3), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Why: HandedOver}},
@@ -39,8 +39,8 @@ func TestReplyToAClaim(t *testing.T) {
 			"withdrawn":     {reply: list{n(4), ""}, refused: errGivenBack},
 			"other kind":    {reply: list{n(5), ""}, refused: errOtherKind},
 			"other form":    {reply: list{n(6), ""}, refused: ErrUpgrade},
-			"attempt":       {reply: list{n(1), "7", n(9000), n(7), n(1), n(3), n(9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 9 * time.Second, Outermost: true, Attempt: 3}},
-			"attempt ahead": {reply: list{n(1), "7", n(9000), n(6), n(1), n(1), n(9000)}, want: Grant{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 9 * time.Second, Outermost: true, Ahead: true, Attempt: 1}},
+			"attempt":       {reply: list{n(1), "7", n(9000), n(7), n(1), n(3), n(9000)}, want: Acquired{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 9 * time.Second, Outermost: true, Attempt: 3}},
+			"attempt ahead": {reply: list{n(1), "7", n(9000), n(6), n(1), n(1), n(9000)}, want: Acquired{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 9 * time.Second, Outermost: true, Ahead: true, Attempt: 1}},
 			"answered":      {reply: list{n(7), "paid"}, refused: &Answered{"paid"}},
 			"reused":        {reply: list{n(8), ""}, refused: ErrReused},
 			"unknown":       {reply: list{n(9), ""}, refused: ErrOutcomeUnknown},
@@ -97,7 +97,7 @@ func TestReplyToARelease(t *testing.T) {
 		"nobody heard":      {reply: "", want: Released{Found: true}},
 		"no such hold":      {reply: list{n(0), ""}},
 		"holds remain":      {reply: list{n(11), ""}, want: Released{Found: true}},
-		"the queue is next": {reply: list{n(12), "", n(0), n(5)}, want: Released{Found: true, Passed: true, Clock: Clock{Redis: 5 * time.Microsecond}}},
+		"the queue is next": {reply: list{n(12), "", n(0), n(5)}, want: Released{Found: true, QueueIsNext: true, Clock: Clock{Redis: 5 * time.Microsecond}}},
 
 		"empty":          {reply: list{}, err: "an unexpected reply of 0 values"},
 		"no time":        {reply: list{n(12), "", n(0)}, err: "an unexpected reply of 3 values"},

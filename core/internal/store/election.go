@@ -22,8 +22,8 @@ type election struct {
 	*Store
 	ctx     context.Context
 	claim   *Claim
-	granted chan vote[Grant] // has room for two votes of each member
-	written chan vote[bool]  // for one
+	granted chan vote[Acquired] // has room for two votes of each member
+	written chan vote[bool]     // for one
 
 	token *decision[int64]     // the greatest of a majority's; 0: no majority grants it
 	won   *decision[bool]      // a majority has that token
@@ -31,17 +31,17 @@ type election struct {
 }
 
 // elect asks all members for a lock. It returns as soon as it is decided, and goes on with those that answer later.
-func (s *Store) elect(ctx context.Context, c *Claim) (Grant, error) {
+func (s *Store) elect(ctx context.Context, c *Claim) (Acquired, error) {
 	admission, err := s.gate.Enter(ctx)
 	if err != nil {
-		return Grant{}, err
+		return Acquired{}, err
 	}
 	e := &election{
-		Store: s, ctx: ctx, claim: c, granted: make(chan vote[Grant], 2*len(s.servers)), written: make(chan vote[bool], len(s.servers)),
+		Store: s, ctx: ctx, claim: c, granted: make(chan vote[Acquired], 2*len(s.servers)), written: make(chan vote[bool], len(s.servers)),
 		token: newDecision[int64](), won: newDecision[bool](), held: newDecision[StillHeld](),
 	}
 	c.election = e
-	c.Resends.Await(len(s.servers))
+	c.Resends.AddUnanswered(len(s.servers))
 	for member := range s.servers {
 		s.config.Workers.Start(func() { e.follow(member) })
 	}
@@ -100,7 +100,7 @@ func (e *election) follow(member int) {
 
 // ask asks a member. One that refuses is asked again, once, for a release may be on its way to it: but not when it may have refused
 // a second copy of the claim, and is about to end the first.
-func (e *election) ask(member int) (Grant, error) {
+func (e *election) ask(member int) (Acquired, error) {
 	g, err := e.askOnce(member)
 	if !isBusy(err) {
 		return g, err
@@ -113,10 +113,10 @@ func (e *election) ask(member int) (Grant, error) {
 	if e.claim.Resends.HasCopies() {
 		return g, err
 	}
-	e.claim.Resends.Await(1)
+	e.claim.Resends.AddUnanswered(1)
 	select {
 	case <-e.token.made: // a release may have begun that knows of no claim under way
-		e.claim.Resends.Await(-1)
+		e.claim.Resends.AddUnanswered(-1)
 		return g, err
 	default:
 		return e.askOnce(member)
@@ -124,14 +124,14 @@ func (e *election) ask(member int) (Grant, error) {
 }
 
 // askOnce votes as a member answers. The claim awaits the answer already.
-func (e *election) askOnce(member int) (Grant, error) {
-	defer e.claim.Resends.Await(-1)
+func (e *election) askOnce(member int) (Acquired, error) {
+	defer e.claim.Resends.AddUnanswered(-1)
 	asked := time.Now()
 	g, err := do(e.ctx, e.servers[member], &e.claim.command, e.config.Timeout, e.claim.decode)
 	if !isFailure(err) {
 		e.took(time.Since(asked))
 	}
-	e.granted <- vote[Grant]{member, g, err}
+	e.granted <- vote[Acquired]{member, g, err}
 	return g, err
 }
 
@@ -158,14 +158,14 @@ func (s *Store) took(d time.Duration) {
 //
 // A claim that one member refuses waits for the others no longer than usual: contenders that keep a vote each until a
 // dead member's time is over would block one another for as long.
-func (e *election) count() (Grant, error) {
-	b := &ballot[Grant]{members: len(e.servers)}
+func (e *election) count() (Acquired, error) {
+	b := &ballot[Acquired]{members: len(e.servers)}
 	var grace <-chan time.Time
 	impatient := false
 	for {
 		select {
 		case v := <-e.granted:
-			b.votes = append(slices.DeleteFunc(b.votes, func(old vote[Grant]) bool { return old.member == v.member }), v)
+			b.votes = append(slices.DeleteFunc(b.votes, func(old vote[Acquired]) bool { return old.member == v.member }), v)
 			if grace == nil && isBusy(v.err) {
 				grace = time.After(max(graceFactor*time.Duration(e.usual.Load()), graceMin))
 			}
@@ -207,8 +207,8 @@ func isBusy(err error) bool {
 
 // decideAcquire: held when a majority grants it, with the greatest token and the shortest ttl. When it is impatient,
 // and contenders stand in the way, it is busy as soon as a majority has answered.
-func decideAcquire(b *ballot[Grant], impatient bool) (won Grant, decided bool, err error) {
-	grants := b.answers(func(Grant) bool { return true })
+func decideAcquire(b *ballot[Acquired], impatient bool) (won Acquired, decided bool, err error) {
+	grants := b.answers(func(Acquired) bool { return true })
 	var busy []*Busy
 	gone := 0
 	for _, v := range b.votes {
@@ -223,7 +223,7 @@ func decideAcquire(b *ballot[Grant], impatient bool) (won Grant, decided bool, e
 	open := len(grants)+b.pending() >= most || answered < most && answered+b.pending() >= most
 	switch {
 	case len(grants) >= most:
-		won = slices.MaxFunc(grants, func(a, b Grant) int { return cmp.Compare(a.Token, b.Token) })
+		won = slices.MaxFunc(grants, func(a, b Acquired) int { return cmp.Compare(a.Token, b.Token) })
 		for _, g := range grants {
 			won.TTL = min(won.TTL, g.TTL)
 			if g.Sent.Before(won.Sent) {

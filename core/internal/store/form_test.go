@@ -279,7 +279,7 @@ func TestEntriesOfAHolder(t *testing.T) {
 				if s := w.state(t); s.Holds != 2 || s.Owner != "p:1" {
 					t.Errorf("the lock is %+v", s)
 				}
-				for i, want := range []store.Released{{Found: true}, {}, {Found: true, Passed: true}, {}} {
+				for i, want := range []store.Released{{Found: true}, {}, {Found: true, QueueIsNext: true}, {}} {
 					c := []*store.Claim{outer, outer, inner, inner}[i]
 					if got := w.release(t, releaseOf(c)); got != want {
 						t.Errorf("release %d: %+v, want %+v", i, got, want)
@@ -436,7 +436,7 @@ func TestPassingOnIsBounded(t *testing.T) {
 					w.waits(t, w.formOf("deaf:"+strconv.Itoa(i), store.Shared))
 				}
 				w.waits(t, w.formOf("p:2", store.Shared))
-				if got := w.release(t, releaseOf(first)); got.Passed != tc.passed {
+				if got := w.release(t, releaseOf(first)); got.QueueIsNext != tc.passed {
 					t.Errorf("released: %+v", got)
 				}
 				if got := strings.Count(w.queue(), ", ") + 1; got != tc.queue {

@@ -29,14 +29,14 @@ func (w *world) waits(t *testing.T, c *store.Claim) *store.Busy {
 }
 
 // enter is a claim of one more hold of an owner.
-func (w *world) enter(hold, owner string, g store.Grant) *store.Claim {
+func (w *world) enter(hold, owner string, g store.Acquired) *store.Claim {
 	c := w.claimOf(hold)
 	c.Owner, c.Enter = owner, g.Token
 	return c
 }
 
 // soleOf is a release of a lock of which no more is known than its one hold.
-func soleOf(c *store.Claim, g store.Grant) store.Release {
+func soleOf(c *store.Claim, g store.Acquired) store.Release {
 	r := releaseOf(c)
 	r.Token, r.Last, r.Lease = g.Token, g.Token, c.Lease
 	return r
@@ -74,8 +74,8 @@ func TestFormOfALock(t *testing.T) {
 	fixed := with(func(c *store.Claim) { c.Lease, c.Fixed = 2*time.Second, true })
 	window := with(func(c *store.Claim) { c.Window = time.Minute })
 	chosen := with(func(c *store.Claim) { c.Owner = "o" })
-	waiter := func(change func(*store.Claim)) func(t *testing.T, w *world, first *store.Claim, g *store.Grant) {
-		return func(t *testing.T, w *world, first *store.Claim, g *store.Grant) {
+	waiter := func(change func(*store.Claim)) func(t *testing.T, w *world, first *store.Claim, g *store.Acquired) {
+		return func(t *testing.T, w *world, first *store.Claim, g *store.Acquired) {
 			next := w.claimOf("q:1")
 			next.Wait = store.Polling
 			change(next)
@@ -84,8 +84,8 @@ func TestFormOfALock(t *testing.T) {
 			g.Token = w.inLock(t)
 		}
 	}
-	confirmed := func(change func(*store.Claim)) func(t *testing.T, w *world, first *store.Claim, g *store.Grant) {
-		return func(t *testing.T, w *world, first *store.Claim, g *store.Grant) {
+	confirmed := func(change func(*store.Claim)) func(t *testing.T, w *world, first *store.Claim, g *store.Acquired) {
+		return func(t *testing.T, w *world, first *store.Claim, g *store.Acquired) {
 			waiter(change)(t, w, first, g)
 			c := w.claimOf("q:1")
 			change(c)
@@ -95,8 +95,8 @@ func TestFormOfALock(t *testing.T) {
 		}
 	}
 	none := func(*store.Claim) {}
-	renewed := func(lease time.Duration) func(*testing.T, *world, *store.Claim, *store.Grant) {
-		return func(t *testing.T, w *world, first *store.Claim, g *store.Grant) {
+	renewed := func(lease time.Duration) func(*testing.T, *world, *store.Claim, *store.Acquired) {
+		return func(t *testing.T, w *world, first *store.Claim, g *store.Acquired) {
 			waiter(none)(t, w, first, g)
 			if held, _, err := w.Refresh(background, store.Renew{Name: name, Owner: "q:1", Token: g.Token, Lease: lease, First: true}); !held || err != nil {
 				t.Errorf("renewed: %v, %v", held, err)
@@ -108,7 +108,7 @@ func TestFormOfALock(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		claim func(*world) *store.Claim
-		then  func(t *testing.T, w *world, first *store.Claim, g *store.Grant)
+		then  func(t *testing.T, w *world, first *store.Claim, g *store.Acquired)
 		want  string
 	}{
 		"plain":              {claim: plain, want: "mode=xT, p:1=1"},
@@ -116,15 +116,15 @@ func TestFormOfALock(t *testing.T) {
 		"fixed lease":        {claim: fixed, want: "mode=xT -2000, p:1=1"},
 		"window":             {claim: window, want: "latchkey:keep=946684860000000 60000, mode=xT+, p:1=1"},
 		"chosen owner":       {claim: chosen, want: "mode=xT 30000 p:1+, o=1"},
-		"sent twice":         {claim: chosen, then: func(t *testing.T, w *world, c *store.Claim, _ *store.Grant) { w.take(t, c) }, want: "mode=xT 30000 p:1+, o=1"},
+		"sent twice":         {claim: chosen, then: func(t *testing.T, w *world, c *store.Claim, _ *store.Acquired) { w.take(t, c) }, want: "mode=xT 30000 p:1+, o=1"},
 		"re-entry":           {claim: short, then: enterOnce("p:1"), want: "mode=xT 900 p:1 p:2+, p:1=2"},
 		"re-entry of chosen": {claim: chosen, then: enterOnce("o"), want: "mode=xT 30000 p:1 p:2+, o=2"},
-		"re-entry that ended": {claim: plain, then: func(t *testing.T, w *world, c *store.Claim, g *store.Grant) {
+		"re-entry that ended": {claim: plain, then: func(t *testing.T, w *world, c *store.Claim, g *store.Acquired) {
 			enterOnce("p:1")(t, w, c, g)
 			w.release(t, releaseOf(w.enter("p:2", "p:1", *g)))
 		}, want: "mode=xT+, p:1=1"},
-		"somebody waits": {claim: short, then: func(t *testing.T, w *world, _ *store.Claim, _ *store.Grant) { w.waits(t, w.claimOf("q:1")) }, want: "mode=xT 900+, p:1=1"},
-		"window that stands": {claim: window, then: func(t *testing.T, w *world, c *store.Claim, _ *store.Grant) {
+		"somebody waits": {claim: short, then: func(t *testing.T, w *world, _ *store.Claim, _ *store.Acquired) { w.waits(t, w.claimOf("q:1")) }, want: "mode=xT 900+, p:1=1"},
+		"window that stands": {claim: window, then: func(t *testing.T, w *world, c *store.Claim, _ *store.Acquired) {
 			time.Sleep(time.Second)
 			w.release(t, releaseOf(c))
 		}, want: "mode=w59000"},
@@ -163,8 +163,8 @@ func TestFormOfALock(t *testing.T) {
 	}
 }
 
-func enterOnce(owner string) func(*testing.T, *world, *store.Claim, *store.Grant) {
-	return func(t *testing.T, w *world, _ *store.Claim, g *store.Grant) {
+func enterOnce(owner string) func(*testing.T, *world, *store.Claim, *store.Acquired) {
+	return func(t *testing.T, w *world, _ *store.Claim, g *store.Acquired) {
 		w.take(t, w.enter("p:2", owner, *g))
 	}
 }
@@ -182,21 +182,21 @@ func (w *world) inLock(t *testing.T) int64 {
 // The brief release frees a lock only if nobody else has to do with it.
 func TestBriefReleaseLooksFurther(t *testing.T) {
 	for name, tc := range map[string]struct {
-		then func(t *testing.T, w *world, g store.Grant)
+		then func(t *testing.T, w *world, g store.Acquired)
 		want store.Released
 		hash string
 	}{
-		"nobody else": {func(*testing.T, *world, store.Grant) {}, store.Released{Found: true}, ""},
-		"a Redisson thread has entered": {func(_ *testing.T, w *world, _ store.Grant) { _, _ = w.redis[0].HIncrBy("lock:k", "p:1", 1) },
+		"nobody else": {func(*testing.T, *world, store.Acquired) {}, store.Released{Found: true}, ""},
+		"a Redisson thread has entered": {func(_ *testing.T, w *world, _ store.Acquired) { _, _ = w.redis[0].HIncrBy("lock:k", "p:1", 1) },
 			store.Released{Found: true}, "mode=xT 30000 -+, p:1=1"},
-		"another hold": {func(t *testing.T, w *world, g store.Grant) { w.take(t, w.enter("p:2", "p:1", g)) },
+		"another hold": {func(t *testing.T, w *world, g store.Acquired) { w.take(t, w.enter("p:2", "p:1", g)) },
 			store.Released{Found: true}, "mode=xT 30000 - p:2+, p:1=1"},
-		"somebody waits": {func(t *testing.T, w *world, _ store.Grant) {
+		"somebody waits": {func(t *testing.T, w *world, _ store.Acquired) {
 			c := w.claimOf("q:1")
 			c.Wait = store.Polling
 			w.waits(t, c)
-		}, store.Released{Found: true, Passed: true}, "mode=x946684800001000 0+, q:1=1"},
-		"it is another's": {func(_ *testing.T, w *world, _ store.Grant) {
+		}, store.Released{Found: true, QueueIsNext: true}, "mode=x946684800001000 0+, q:1=1"},
+		"it is another's": {func(_ *testing.T, w *world, _ store.Acquired) {
 			w.redis[0].Del("lock:k")
 			w.redis[0].HSet("lock:k", "q:1", "1", "mode", "x7")
 		}, store.Released{}, "mode=x7, q:1=1"},
@@ -269,8 +269,8 @@ func TestLockToEnterIsGone(t *testing.T) {
 
 // All hear that a lock is free for them, and so does who asks how many have.
 func TestFreeForAll(t *testing.T) {
-	for brief, release := range map[bool]func(*store.Claim, store.Grant) store.Release{
-		true: soleOf, false: func(c *store.Claim, _ store.Grant) store.Release { return releaseOf(c) },
+	for brief, release := range map[bool]func(*store.Claim, store.Acquired) store.Release{
+		true: soleOf, false: func(c *store.Claim, _ store.Acquired) store.Release { return releaseOf(c) },
 	} {
 		in(t, 1, func(t *testing.T, w *world) {
 			all, q := w.hears(""), w.hears("q")

@@ -29,7 +29,7 @@ func TestLockInAFormOfALaterVersion(t *testing.T) {
 						t.Errorf("released: %+v", got)
 					}
 				}
-				if _, err := w.Acquire(background, w.enter("p:7", "thread:1", store.Grant{Token: 7})); !errors.Is(err, store.ErrGone) {
+				if _, err := w.Acquire(background, w.enter("p:7", "thread:1", store.Acquired{Token: 7})); !errors.Is(err, store.ErrGone) {
 					t.Errorf("it was entered: %v", err)
 				}
 				if got, err := w.Force(background, name, new(string)); got || err != nil {

@@ -60,28 +60,28 @@ func TestLeaseAfterOneOfSeveralHolds(t *testing.T) {
 // given longer is left.
 func TestExpiryFarAway(t *testing.T) {
 	for what, tc := range map[string]struct {
-		then func(t *testing.T, w *world, c *store.Claim, g store.Grant)
+		then func(t *testing.T, w *world, c *store.Claim, g store.Acquired)
 		want time.Duration
 	}{
-		"one hold": {func(*testing.T, *world, *store.Claim, store.Grant) {}, 30 * time.Second},
-		"two":      {func(t *testing.T, w *world, c *store.Claim, g store.Grant) { w.take(t, w.enter("p:2", "p:1", g)) }, 30 * time.Second},
-		"one, and one of Redisson's": {func(t *testing.T, w *world, c *store.Claim, g store.Grant) {
+		"one hold": {func(*testing.T, *world, *store.Claim, store.Acquired) {}, 30 * time.Second},
+		"two":      {func(t *testing.T, w *world, c *store.Claim, g store.Acquired) { w.take(t, w.enter("p:2", "p:1", g)) }, 30 * time.Second},
+		"one, and one of Redisson's": {func(t *testing.T, w *world, c *store.Claim, g store.Acquired) {
 			_, _ = w.redis[0].HIncrBy("lock:k", "p:1", 1)
 		}, time.Hour},
-		"two, and one of Redisson's": {func(t *testing.T, w *world, c *store.Claim, g store.Grant) {
+		"two, and one of Redisson's": {func(t *testing.T, w *world, c *store.Claim, g store.Acquired) {
 			w.take(t, w.enter("p:2", "p:1", g))
 			_, _ = w.redis[0].HIncrBy("lock:k", "p:1", 1)
 		}, time.Hour},
-		"the outermost has ended, and one of Redisson's": {func(t *testing.T, w *world, c *store.Claim, g store.Grant) {
+		"the outermost has ended, and one of Redisson's": {func(t *testing.T, w *world, c *store.Claim, g store.Acquired) {
 			w.take(t, w.enter("p:2", "p:1", g))
 			w.release(t, releaseOf(c))
 			_, _ = w.redis[0].HIncrBy("lock:k", "p:1", 1)
 		}, time.Hour},
-		"the outermost has ended": {func(t *testing.T, w *world, c *store.Claim, g store.Grant) {
+		"the outermost has ended": {func(t *testing.T, w *world, c *store.Claim, g store.Acquired) {
 			w.take(t, w.enter("p:2", "p:1", g))
 			w.release(t, releaseOf(c))
 		}, 30 * time.Second},
-		"dedup window": {func(t *testing.T, w *world, c *store.Claim, g store.Grant) {
+		"dedup window": {func(t *testing.T, w *world, c *store.Claim, g store.Acquired) {
 			c.Window = 20 * time.Second
 			w.redis[0].Del("lock:k")
 			w.take(t, c)
@@ -146,18 +146,18 @@ func TestWindowOfSeveralHolds(t *testing.T) {
 // A renewal shortens no lease that another hold, or a Redisson thread, may have given.
 func TestRenewalOfALockWithOthers(t *testing.T) {
 	for what, tc := range map[string]struct {
-		then func(t *testing.T, w *world, g store.Grant)
+		then func(t *testing.T, w *world, g store.Acquired)
 		held bool
 		want time.Duration
 	}{
-		"alone":                         {func(*testing.T, *world, store.Grant) {}, true, 2 * time.Second},
-		"somebody waits, or has":        {func(t *testing.T, w *world, _ store.Grant) { w.waits(t, polling(w.claimOf("q:1"))) }, true, 30 * time.Second},
-		"a Redisson thread has entered": {func(_ *testing.T, w *world, _ store.Grant) { _, _ = w.redis[0].HIncrBy("lock:k", "p:1", 1) }, true, 30 * time.Second},
-		"the owner has gone": {func(_ *testing.T, w *world, _ store.Grant) {
+		"alone":                         {func(*testing.T, *world, store.Acquired) {}, true, 2 * time.Second},
+		"somebody waits, or has":        {func(t *testing.T, w *world, _ store.Acquired) { w.waits(t, polling(w.claimOf("q:1"))) }, true, 30 * time.Second},
+		"a Redisson thread has entered": {func(_ *testing.T, w *world, _ store.Acquired) { _, _ = w.redis[0].HIncrBy("lock:k", "p:1", 1) }, true, 30 * time.Second},
+		"the owner has gone": {func(_ *testing.T, w *world, _ store.Acquired) {
 			w.redis[0].HSet("lock:k", "x:1", "1")
 			w.redis[0].HDel("lock:k", "p:1")
 		}, false, 30 * time.Second},
-		"it has another token": {func(_ *testing.T, w *world, _ store.Grant) { w.redis[0].HSet("lock:k", "mode", "x7") }, false, 30 * time.Second},
+		"it has another token": {func(_ *testing.T, w *world, _ store.Acquired) { w.redis[0].HSet("lock:k", "mode", "x7") }, false, 30 * time.Second},
 	} {
 		in(t, 1, func(t *testing.T, w *world) {
 			g := w.take(t, w.claimOf("p:1"))

@@ -10,14 +10,14 @@ import (
 // Locks is what is asked of a [Store], in whose place tests of the rooms above have others.
 type Locks interface {
 	NewHold() string
-	Acquire(context.Context, *Claim) (Grant, error)
+	Acquire(context.Context, *Claim) (Acquired, error)
 	LateCopies(*Claim) *conn.Resends
 	Renew(w Renew, timeout time.Duration, to Renewal)
 	Refresh(context.Context, Renew) (held bool, sent time.Time, err error)
 	Release(ctx context.Context, r Release, timeout time.Duration) (Released, error)
 	NewBackgroundRelease(r Release, to Recipient) *BackgroundRelease
 	Compensate(Release)
-	AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Result[Grant]
+	AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Result[Acquired]
 	ReleaseAll(ctx context.Context, rs []*Release, timeout time.Duration) []Result[Released]
 	Inspect(context.Context, Name, bool) (Inspection, error)
 	Force(ctx context.Context, n Name, owner *string) (bool, error)

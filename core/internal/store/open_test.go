@@ -57,7 +57,7 @@ func TestReleaseIsOpenToThoseOutside(t *testing.T) {
 					w.release(t, r)
 				}
 				time.Sleep(tc.held - time.Since(began))
-				if got := w.release(t, releaseOf(c)); got != (store.Released{Found: true, Passed: true}) {
+				if got := w.release(t, releaseOf(c)); got != (store.Released{Found: true, QueueIsNext: true}) {
 					t.Errorf("released: %+v", got)
 				}
 				first := tc.waits[0]
@@ -81,7 +81,7 @@ func TestReleaseIsOpenToThoseOutside(t *testing.T) {
 					}
 				}
 				// Nobody has taken it: the first, which asks, has it.
-				time.Sleep(store.Open)
+				time.Sleep(store.BargingWindow)
 				w.take(t, w.claimOf(first))
 			})
 		})

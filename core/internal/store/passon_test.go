@@ -102,7 +102,7 @@ func TestReleasePassesOnToTheFirstThatHears(t *testing.T) {
 		w.wantQueue(t, "q:1 0s, r:1 1ms")
 		released, err := w.Release(background, releaseOf(c), time.Second)
 		now := time.Duration(time.Now().UnixMicro()) * time.Microsecond
-		if !released.Passed || released.Clock.Redis != now || err != nil {
+		if !released.QueueIsNext || released.Clock.Redis != now || err != nil {
 			t.Errorf("released: %+v, %v", released, err)
 		}
 		token := w.inLock(t)
@@ -177,7 +177,7 @@ func TestHeadThatNobodyHears(t *testing.T) {
 				} else {
 					time.Sleep(ms)
 				}
-				if got := w.release(t, releaseOf(c)); got != (store.Released{Found: true, Passed: heard}) {
+				if got := w.release(t, releaseOf(c)); got != (store.Released{Found: true, QueueIsNext: heard}) {
 					t.Errorf("released: %+v", got)
 				}
 				w.wantQueue(t, queue)
@@ -201,7 +201,7 @@ func TestNewcomerFindsAFreeLock(t *testing.T) {
 		w.redis[0].Del("lock:k")
 		r, asked := w.claimOf("r:1"), time.Now()
 		b := w.waits(t, r)
-		if !b.New || b.Why != store.HolderMayProlong || b.Until.Sub(asked) != store.Open || w.redis[0].Exists("lock:k") {
+		if !b.New || b.Why != store.HolderMayProlong || b.Until.Sub(asked) != store.BargingWindow || w.redis[0].Exists("lock:k") {
 			t.Errorf("busy %+v for %v", b, b.Until.Sub(asked))
 		}
 		w.wantQueue(t, "q:1 0s, r:1 1ms")

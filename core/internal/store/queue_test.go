@@ -188,8 +188,8 @@ func TestProcessGoesOnWaiting(t *testing.T) {
 					time.Sleep(ms)
 				}
 				r := releaseOf(c)
-				r.Token, r.Last, r.Waits = g.Token, g.Token+tc.passed, store.Place{Hold: tc.waits, Owner: tc.as}
-				if got := w.release(t, r); got != (store.Released{Found: true, Passed: true}) {
+				r.Token, r.Last, r.Enqueues = g.Token, g.Token+tc.passed, store.Entry{Hold: tc.waits, Owner: tc.as}
+				if got := w.release(t, r); got != (store.Released{Found: true, QueueIsNext: true}) {
 					t.Errorf("released: %+v", got)
 				}
 				w.wantHash(t, w.inLock(t), tc.hash)
@@ -229,8 +229,8 @@ func TestCarriedWaitStaysGivenUp(t *testing.T) {
 				gone.MayArrive = true
 				w.release(t, gone)
 				r := releaseOf(c)
-				r.Token, r.Last, r.Waits = g.Token, g.Token+passed, store.Place{Hold: "p:2", Owner: "p:2"}
-				if got := w.release(t, r); got.Passed {
+				r.Token, r.Last, r.Enqueues = g.Token, g.Token+passed, store.Entry{Hold: "p:2", Owner: "p:2"}
+				if got := w.release(t, r); got.QueueIsNext {
 					t.Errorf("released: %+v", got)
 				}
 				w.wantHash(t, 0, "")

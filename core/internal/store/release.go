@@ -17,7 +17,7 @@ type Release struct {
 	Entered   bool            // the lock has, or had, more holds than this
 	Work      Work            // what became of it
 	Answer    *Answer         // to the request for which the lock was taken; nil: there is none
-	Waits     Place           // with which the process goes on waiting; zero: it does not
+	Enqueues  Entry           // with which the process goes on waiting; zero: it does not
 	MayArrive bool            // a copy of the acquisition may still arrive, and is to be refused
 	Until     time.Time       // for how long it makes sense to repeat it
 	Context   context.Context // of the call that wanted the lock, for what is told of the compensation
@@ -25,10 +25,10 @@ type Release struct {
 
 // Released is what a release has done.
 type Released struct {
-	Found  bool  // there was such a hold, or may have been, which another copy of the release has ended
-	Passed bool  // the queue is next, in which this process has a place if it waits
-	Clock  Clock // where Passed
-	Heard  int   // connections to this server that heard it is free for all, as far as is known
+	Found       bool  // there was such a hold, or may have been, which another copy of the release has ended
+	QueueIsNext bool  // the queue is next, in which this process has a place if it waits
+	Clock       Clock // where QueueIsNext
+	Heard       int   // connections to this server that heard it is free for all, as far as is known
 }
 
 // Release ends a hold, once: it is the caller's to repeat it when it fails, with a [*conn.Failure], or to give it up
@@ -81,7 +81,7 @@ func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command 
 	if r.MayArrive {
 		tombstone = tombstoneLife
 	}
-	c.Words = append(c.Words, r.Token, r.Hold, int64(r.Work), late, tombstone.Milliseconds(), r.Waits.member(), r.Last)
+	c.Words = append(c.Words, r.Token, r.Hold, int64(r.Work), late, tombstone.Milliseconds(), r.Enqueues.member(), r.Last)
 	if form := r.Form.word(); form != "" || r.Answer != nil {
 		c.Words = append(c.Words, form)
 	}
@@ -102,8 +102,8 @@ func decodeRelease(from conn.Reply) (released Released, _ error) {
 	case saidNone:
 	case saidEnded, saidDone: // done, says hand_over.lua
 		released.Found = true
-	case saidPassed:
-		released = Released{Found: true, Passed: true, Clock: Clock{r.time(), from.Sent}}
+	case saidNextInQueue:
+		released = Released{Found: true, QueueIsNext: true, Clock: Clock{r.time(), from.Sent}}
 	default:
 		r.foreign()
 	}

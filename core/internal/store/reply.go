@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/core/internal/conn"
@@ -14,7 +13,7 @@ type verdict int64
 
 const (
 	saidNone           verdict = iota // there is no such hold, owner or lock
-	saidGranted                       // a lock was taken or entered
+	saidAcquired                      // a lock was taken or entered
 	saidBusy                          // somebody else has it
 	saidGone                          // the lock to enter
 	saidGivenBack                     // the claim was, before it arrived
@@ -24,10 +23,10 @@ const (
 	saidReused                        // the lock is of another request
 	saidUnknownOutcome                // of the last attempt
 	saidDone
-	saidEnded     // the hold has, and the lock is not free
-	saidPassed    // it has ended, and the queue is next
-	saidState     // the fields of the lock
-	saidHasOthers // the lock is exclusive as before: there are other holds
+	saidEnded       // the hold has, and the lock is not free
+	saidNextInQueue // it has ended, and the queue is next
+	saidState       // the fields of the lock
+	saidHasOthers   // the lock is exclusive as before: there are other holds
 )
 
 // reply is what a script returns: {status, text, ttl, time, detail, number, lease}, of which the last are absent where
@@ -73,7 +72,7 @@ func did(value any) bool {
 	}
 	r := reply{value: value}
 	said := r.verdict()
-	return r.err == nil && (said == saidGranted || said == saidDone)
+	return r.err == nil && (said == saidAcquired || said == saidDone)
 }
 
 // yes reads the reply of a script that has done it, or found nothing. A downgrade that other holds prevent has renewed the lease.
@@ -117,36 +116,3 @@ type Clock struct {
 
 // NotBefore is a time at which the clock of Redis showed no more than that: the most cautious one that is known.
 func (c Clock) NotBefore(redis time.Duration) time.Time { return c.Sent.Add(redis - c.Redis) }
-
-// Open is the time for which those outside the queue go first, once they get their chance.
-const Open = 3 * time.Millisecond
-
-// Message is what a release tells a process that waits for the lock.
-type Message struct {
-	Token int64         // of a lock that was granted for [GrantLease]; 0: it is open, free for those outside the queue first
-	Ahead bool          // the token is ahead of the clock of Redis
-	At    time.Duration // on the clock of Redis
-
-	hold string // SHA-1
-}
-
-// IsFor reports whether a hold was granted the lock.
-func (m Message) IsFor(hold string) bool { return m.hold == digest(hold) }
-
-// ReadMessage reads one. An error says that it is none of ours.
-func ReadMessage(text string) (m Message, err error) {
-	if text == "open" {
-		return m, nil
-	}
-	words := strings.SplitN(text[:min(len(text), 128)], " ", 4) // none of ours is longer
-	if len(words) != 3 {
-		return m, fmt.Errorf("an unexpected message: %.64q", text)
-	}
-	m.hold = words[0]
-	if m.Token, err = parseToken(words[1]); err != nil {
-		return m, err
-	}
-	at, err := parseToken(words[2])
-	m.At, m.Ahead = time.Duration(at)*time.Microsecond, m.Token > at
-	return m, err
-}

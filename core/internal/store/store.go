@@ -86,7 +86,7 @@ func (s *Store) Margin(lease time.Duration) time.Duration {
 // Acquire asks once for a lock. It blocks for Timeout at most, of a quorum for some times Timeout, and returns early when ctx ends. It
 // fails with [*Busy], [ErrUpgrade], an [ErrGone] or a [*conn.Failure], and for an attempt with [*Answered], [ErrReused] or
 // [ErrOutcomeUnknown]; then what the claim may have left in Redis, or may yet leave, is compensated. [Claim.Decided] must follow.
-func (s *Store) Acquire(ctx context.Context, c *Claim) (Grant, error) {
+func (s *Store) Acquire(ctx context.Context, c *Claim) (Acquired, error) {
 	command := c.prepare(s)
 	if s.IsQuorum() {
 		return s.elect(ctx, c)

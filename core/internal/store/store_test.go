@@ -101,7 +101,7 @@ func (w *world) claim() *store.Claim {
 }
 
 // take acquires a lock that stays held.
-func (w *world) take(t *testing.T, c *store.Claim) store.Grant {
+func (w *world) take(t *testing.T, c *store.Claim) store.Acquired {
 	t.Helper()
 	g, err := w.Acquire(background, c)
 	if err != nil {

@@ -87,7 +87,7 @@ func (f Form) Weighing(w int) Form {
 // Weight is how many permits an owner takes; 0: the form has none.
 func (f Form) Weight() int { return int(f.weight) }
 
-// NeedsPermit says that so many permits may be taken at once.
+// NeedsPermit says that owners take permits, of which there are so many.
 func (f Form) NeedsPermit() bool { return f.kind == 'p' }
 
 // Alone says that one owner has the lock at a time.
@@ -130,15 +130,15 @@ func (f Form) word() string {
 	return ""
 }
 
-// Place is a wait in the queue of a lock: by a hold, that is its owner too unless the caller has chosen one. The zero
-// Place is none.
-type Place struct {
+// Entry is a wait in the queue of a lock: by a hold, that is its owner too unless the caller has chosen one. The zero
+// Entry is none.
+type Entry struct {
 	Hold, Owner string
 	Form        Form
 }
 
 // member is the place in the sorted set.
-func (p Place) member() string {
+func (p Entry) member() string {
 	m := p.Hold
 	if form := p.Form.word(); form != "" {
 		m += "|" + form

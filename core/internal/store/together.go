@@ -18,9 +18,9 @@ type Result[A any] struct {
 // AcquireAll is Acquire for several claims at once, which have one hold. It returns their results, in their order, when all
 // are answered. With allOrNone it takes all or none where one command can: then each fails with [ErrWithheld]. A quorum is asked for
 // each lock by itself.
-func (s *Store) AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Result[Grant] {
+func (s *Store) AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Result[Acquired] {
 	if s.IsQuorum() {
-		return atOnce(s, len(cs), func(i int) (Grant, error) { return s.Acquire(ctx, &cs[i]) })
+		return atOnce(s, len(cs), func(i int) (Acquired, error) { return s.Acquire(ctx, &cs[i]) })
 	}
 	together := s.takeAllCommand(cs)
 	if together != nil {
@@ -31,15 +31,15 @@ func (s *Store) AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Re
 				cs[i].Resends.Copied()
 			}
 		}
-		all := Result[Grant]{Err: ErrWithheld}
+		all := Result[Acquired]{Err: ErrWithheld}
 		if !undone {
 			all.Answer, all.Err = decoded(s.servers[0], together, r, err, cs[0].decode)
 		}
 		if !undone || copied || allOrNone && r.Value == oneIsTaken { // a copy is compensated, which ends the hold
-			return slices.Repeat([]Result[Grant]{all}, len(cs))
+			return slices.Repeat([]Result[Acquired]{all}, len(cs))
 		}
 	}
-	results, commands := make([]Result[Grant], len(cs)), make([]*conn.Command, len(cs))
+	results, commands := make([]Result[Acquired], len(cs)), make([]*conn.Command, len(cs))
 	for i := range cs {
 		if commands[i] = cs[i].prepare(s); together != nil {
 			commands[i].Merges = 0 // the merged script has just declined it
@@ -96,7 +96,7 @@ func didNothing(r conn.Reply, err error) bool {
 	if err == nil {
 		return r.Value == nil || r.Value == oneIsTaken
 	}
-	return conn.Failed(err).Outcome == conn.Refused && !conn.IsClosed(err) && !conn.Passes(err) // what passes refuses all
+	return conn.Failed(err).Outcome == conn.Refused && !conn.IsClosed(err) && !conn.IsTransient(err) // what is transient refuses all
 }
 
 // ReleaseAll is Release for several holds at once. It returns their results, in their order, when all are answered.

@@ -74,9 +74,9 @@ func TestWordsOfARelease(t *testing.T) {
 		{one, with(func(r *Release) { r.MayArrive = true }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(60_000), "", int64(7)}},
 		{one, with(func(r *Release) { r.Window, r.Work = time.Minute, Failed }), false, []any{"p:1", int64(7), "p:1", int64(1), false, int64(0), "", int64(7)}},
 		{one, with(func(r *Release) { r.Form, r.Work = Resumed, FailedForGood }), false, []any{"p:1", int64(7), "p:1", int64(2), false, int64(0), "", int64(7)}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2", int64(7)}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2 o", int64(7)}},
-		{one, with(func(r *Release) { r.Waits = Place{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2|p3 o", int64(7)}},
+		{one, with(func(r *Release) { r.Enqueues = Entry{Hold: "p:2", Owner: "p:2"} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2", int64(7)}},
+		{one, with(func(r *Release) { r.Enqueues = Entry{Hold: "p:2", Owner: "o"} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2 o", int64(7)}},
+		{one, with(func(r *Release) { r.Enqueues = Entry{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2|p3 o", int64(7)}},
 		{one, with(func(r *Release) { r.Form = Shared }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7), "s"}},
 		// Calls of this process have had later tokens than Redis knows.
 		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(9)}},

@@ -44,8 +44,8 @@ func (w *Waiter[R, L, E]) Failure() (at time.Time, err error) {
 
 // Head is the first call of a queue when it was found.
 type Head[R, E any] struct {
-	Request R // what the call wants
-	Entry   E // of its queue
+	Wants R // what the call wants
+	Entry E // of its queue
 }
 
 // Find returns the heads of a lock's queues, whether they wait or ask. It changes nothing.
@@ -57,7 +57,7 @@ func (q *Queues[R, L, E]) appendHeads(heads []Head[R, E], lock string) []Head[R,
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		heads = append(heads, Head[R, E]{own.head.Request, own.entry})
+		heads = append(heads, Head[R, E]{own.head.Wants, own.entry})
 	}
 	return heads
 }
@@ -68,7 +68,7 @@ func (q *Queues[R, L, E]) Choose(lock string, fits func(R, E) bool) *Waiter[R, L
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		if w := own.head; w.stage == ready && fits(w.Request, own.entry) {
+		if w := own.head; w.stage == ready && fits(w.Wants, own.entry) {
 			w.stage = chosen
 			return w
 		}
@@ -98,7 +98,7 @@ func (w *Waiter[R, L, E]) Entry(renew func(R, E) E) E {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	q.entry = renew(w.Request, q.entry)
+	q.entry = renew(w.Wants, q.entry)
 	return q.entry
 }
 
@@ -108,8 +108,8 @@ func (q *Queues[R, L, E]) EntryOf(lock string, may func(R) bool, renew func(R, E
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
-		if own.watched && may(own.head.Request) { // an entry of calls that are not notified would not last
-			own.entry = renew(own.head.Request, own.entry)
+		if own.watched && may(own.head.Wants) { // an entry of calls that are not notified would not last
+			own.entry = renew(own.head.Wants, own.entry)
 			return own.entry
 		}
 	}
@@ -118,9 +118,9 @@ func (q *Queues[R, L, E]) EntryOf(lock string, may func(R) bool, renew func(R, E
 
 // Wait tells who waits for a lock.
 type Wait[R any] struct {
-	Request R // of the call that has waited longest
-	Since   time.Time
-	Calls   int
+	Wants R // of the call that has waited longest
+	Since time.Time
+	Calls int
 }
 
 // batchSize is how many locks are looked at before others have their turn.
@@ -148,7 +148,7 @@ func (q *Queues[R, L, E]) WaitFor(lock string) (found Wait[R], ok bool) {
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
 		if first, _ := own.waiting(); first != nil && (!ok || first.since.Before(found.Since)) {
-			found, ok = Wait[R]{first.Request, first.since, q.waiting(lock)}, true
+			found, ok = Wait[R]{first.Wants, first.since, q.waiting(lock)}, true
 		}
 	}
 	return found, ok

@@ -53,7 +53,7 @@ type queue[R, L, E any] struct {
 
 // Waiter is a call in a queue.
 type Waiter[R, L, E any] struct {
-	Request R // what the call wants. It does not change
+	Wants R // what the call wants. It does not change
 
 	queue *queue[R, L, E]
 	since time.Time
@@ -64,7 +64,7 @@ type Waiter[R, L, E any] struct {
 	before, after *Waiter[R, L, E] // in the queue
 	stage         stage
 	lock          L     // where given
-	err           error // where refused
+	err           error // where it was dismissed
 }
 
 // Leftover is what nobody wants any more once nobody is left in a queue.
@@ -94,7 +94,7 @@ func (q *Queues[R, L, E]) Join(lock, owner string, request R, max *int) (w *Wait
 			own = new(queue[R, L, E])
 		}
 		own.all, own.lock, own.owner, own.next = q, lock, owner, q.byLock[lock]
-		own.known.Answered = owner != "" // the call has asked once already
+		own.known.Answered = owner != "" // a call with an owner of its own choice asks before it joins
 		if q.byLock == nil {
 			q.byLock = map[string]*queue[R, L, E]{}
 		}
@@ -103,7 +103,7 @@ func (q *Queues[R, L, E]) Join(lock, owner string, request R, max *int) (w *Wait
 		w.first, w.stage = true, asking
 		own.head = w
 	}
-	w.Request, w.queue, w.since, w.before = request, own, time.Now(), own.last
+	w.Wants, w.queue, w.since, w.before = request, own, time.Now(), own.last
 	if own.last != nil {
 		own.last.after = w
 	}
@@ -193,7 +193,7 @@ func (w *Waiter[R, L, E]) Dismiss(err error, isFor func(R, time.Time) bool) Left
 	defer q.all.mu.Unlock()
 	for other := q.head.after; other != nil; {
 		next := other.after
-		if isFor(other.Request, other.since) {
+		if isFor(other.Wants, other.since) {
 			other.refuse(err)
 		}
 		other = next

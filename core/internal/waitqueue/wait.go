@@ -12,7 +12,8 @@ const (
 	none      Reason = iota // the wait goes on
 	AskRedis                // the call is head, and the lock may be free: it asks Redis, and stays in the queue
 	LockGiven               // the call has Result.Lock
-	Refused                 // another call has taken this one out of the queue
+	TooMany                 // the call was taken out of the queue, for more wait than it wants
+	Dismissed               // another call has taken it out, with Result.Err
 	ContextEnded
 	WaitOver
 	Closing
@@ -22,7 +23,7 @@ const (
 type Result[L any] struct {
 	Reason Reason
 	Lock   L     // of LockGiven
-	Err    error // of Refused; nil: too many wait
+	Err    error // of Dismissed
 	Known  Known // what is known of the lock
 }
 
@@ -109,8 +110,10 @@ func (w *Waiter[R, L, E]) look(happened Reason) (seen Result[L], at stage, bargi
 	}
 	ends := none
 	switch {
+	case w.stage == refused && w.err == nil:
+		ends = TooMany
 	case w.stage == refused:
-		ends = Refused
+		ends = Dismissed
 	case w.stage == given:
 		ends = LockGiven
 	case w.stage == chosen:

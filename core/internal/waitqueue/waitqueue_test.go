@@ -262,7 +262,7 @@ func TestOnlyAHeadThatWaitsIsPassedTheLock(t *testing.T) {
 			t.Fatal("a was chosen for what it does not want")
 		}
 		w := q.Choose("lock", anybody)
-		if w != a || w.Request != "a" {
+		if w != a || w.Wants != "a" {
 			t.Fatal("not a was chosen")
 		}
 		if q.Choose("lock", anybody) != nil {
@@ -294,10 +294,10 @@ func TestWhoWasFoundMayBeGone(t *testing.T) {
 		a.Entry(byRequest)
 		forA := wait(a, ms)
 		found := q.Find("lock")[0]
-		if found != (waitqueue.Head[string, string]{Request: "a", Entry: "p of a"}) {
+		if found != (waitqueue.Head[string, string]{Wants: "a", Entry: "p of a"}) {
 			t.Errorf("found %+v", found)
 		}
-		asFound := func(r, p string) bool { return r == found.Request && p == found.Entry }
+		asFound := func(r, p string) bool { return r == found.Wants && p == found.Entry }
 		if q.Choose("lock", func(_, p string) bool { return p != "p of a" }) != nil {
 			t.Error("a was chosen, and its entry was not to be had")
 		}
@@ -474,7 +474,7 @@ func TestMaxWaiters(t *testing.T) {
 		if watch, leaves := a.Busy(waitqueue.Taken{Until: until, By: waitqueue.FixedHolder}, &most); !watch || leaves {
 			t.Error("no notifications are wanted")
 		}
-		want(t, "b, for a waits now,", forB, end{reason: waitqueue.Refused})
+		want(t, "b, for a waits now,", forB, end{reason: waitqueue.TooMany})
 		b.Leave() // is of no consequence
 		if s := known(a); !s.Answered || !s.Until.Equal(until) || s.By != waitqueue.FixedHolder || s.Local {
 			t.Errorf("the state is %+v", s)
@@ -513,8 +513,8 @@ func TestDismissedCallsHearWhy(t *testing.T) {
 		if end := a.Dismiss(silent, func(string, time.Time) bool { return true }); end.Entry != "p of a" {
 			t.Errorf("%+v", end)
 		}
-		want(t, "b", forB, end{reason: waitqueue.Refused, err: silent, took: time.Second})
-		want(t, "c", forC, end{reason: waitqueue.Refused, err: silent, took: time.Second})
+		want(t, "b", forB, end{reason: waitqueue.Dismissed, err: silent, took: time.Second})
+		want(t, "c", forC, end{reason: waitqueue.Dismissed, err: silent, took: time.Second})
 		for _, w := range []*waiter{b, c} {
 			if end := w.Leave(); end != (waitqueue.Leftover[string]{}) {
 				t.Errorf("gave up again: %+v", end)
@@ -540,7 +540,7 @@ func TestSomeAreDismissed(t *testing.T) {
 		if end1 != (waitqueue.Leftover[string]{}) {
 			t.Errorf("%+v, although others wait", end1)
 		}
-		want(t, "b", forB, end{reason: waitqueue.Refused, err: answered, took: 0})
+		want(t, "b", forB, end{reason: waitqueue.Dismissed, err: answered, took: 0})
 		want(t, "c", forC, end{reason: waitqueue.AskRedis})
 		wantWaiting(t, "d, which came later,", forD)
 		c.Leave()
@@ -593,15 +593,15 @@ func TestSnapshotTellsWhoWaits(t *testing.T) {
 		}
 		time.Sleep(ms)
 		b := join(t, &q, "b")
-		if w, ok := q.WaitFor("lock"); !ok || w.Request != "b" || w.Calls != 1 || w.Since != time.Now() {
+		if w, ok := q.WaitFor("lock"); !ok || w.Wants != "b" || w.Calls != 1 || w.Since != time.Now() {
 			t.Errorf("%+v", w)
 		}
 		a.Busy(waitqueue.Taken{}, nil)
-		if w, ok := q.WaitFor("lock"); !ok || w.Request != "a" || w.Calls != 2 || w.Since != time.Now().Add(-ms) {
+		if w, ok := q.WaitFor("lock"); !ok || w.Wants != "a" || w.Calls != 2 || w.Since != time.Now().Add(-ms) {
 			t.Errorf("%+v", w)
 		}
 		_, _ = q.Join("lock", "owner", "o", nil)
-		if w, _ := q.WaitFor("lock"); w.Request != "a" || w.Calls != 3 {
+		if w, _ := q.WaitFor("lock"); w.Wants != "a" || w.Calls != 3 {
 			t.Errorf("%+v", w)
 		}
 		if locks := q.Locks(); len(locks) != 1 || locks[0] != "lock" {
@@ -611,7 +611,7 @@ func TestSnapshotTellsWhoWaits(t *testing.T) {
 		join(t, &q, "c")
 		a.Leave()
 		b.Leave()
-		if w, _ := q.WaitFor("lock"); w.Request != "o" || w.Calls != 2 {
+		if w, _ := q.WaitFor("lock"); w.Wants != "o" || w.Calls != 2 {
 			t.Errorf("%+v", w)
 		}
 	})
@@ -624,7 +624,7 @@ func TestSnapshotAfterTheFirst(t *testing.T) {
 		a := open(t, &q, "a")
 		join(t, &q, "b")
 		a.Took(waitqueue.Taken{})
-		if w, ok := q.WaitFor("lock"); !ok || w.Request != "b" || w.Calls != 1 {
+		if w, ok := q.WaitFor("lock"); !ok || w.Wants != "b" || w.Calls != 1 {
 			t.Errorf("%+v", w)
 		}
 	})

@@ -13,9 +13,9 @@ import (
 
 // How a hold ends.
 
-// Leaving is a handle that has left its lease, while its hold is in Redis: it is handed off in memory by HandOff, or released as Request
-// says, and then Retire follows.
-type Leaving struct {
+// Departure is a handle that has left its lease, while its hold is in Redis: its lock is handed off in memory by HandOff,
+// or the hold is released by ReleaseCommand, and then Retire follows.
+type Departure struct {
 	*Handle
 	Last bool // no other handle has the lease
 }
@@ -64,19 +64,19 @@ func (h *Handle) EndContext() { h.under.end(nil) }
 
 // Leave takes the handle out. After the last one the renewal stops. It does not leave when it was handed over, or, as the error says, has
 // left before, or is lost.
-func (h *Handle) Leave() (left Leaving, leaves bool, err error) {
+func (h *Handle) Leave() (left Departure, leaves bool, err error) {
 	s := h.lease
 	s.mu.Lock()
 	left.Handle = h
 	leaves, e := s.life.Leave(schedule.Now(), &h.state)
-	passed := h.state == life.Passed
+	handedOver := h.state == life.HandedOver
 	if leaves && !s.life.State().IsLost() {
 		s.takeOut(h)
 		left.Last = s.handles == nil
 	}
 	loss := s.applyAndUnlock(e)
 	switch {
-	case passed:
+	case handedOver:
 		return left, false, nil
 	case !leaves:
 		return left, false, s.registry.errors.NotHeld(s.Name.Key())
@@ -86,19 +86,19 @@ func (h *Handle) Leave() (left Leaving, leaves bool, err error) {
 
 // IsAlone says that nobody depends on when the release is done: the owner has no other hold, which might end first and leave the lock to
 // this one.
-func (l Leaving) IsAlone() bool { return l.Last && !l.lease.ownerKnown }
+func (l Departure) IsAlone() bool { return l.Last && !l.lease.ownerKnown }
 
 // HandOffFor is how long a process may hand the lock off from call to call before others have their chance.
 const HandOffFor = 10 * time.Millisecond
 
 // MayBeHandedOff says that a call of this process that wants such terms may have the lock while Redis knows of the present holder only.
-func (l Leaving) MayBeHandedOff(to store.Terms) bool {
+func (l Departure) MayBeHandedOff(to store.Terms) bool {
 	s := l.lease
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := schedule.Now()
 	// The next holder gets the owner, and may share it: nobody else may have that, in this lock or in another one.
-	hasOwnerAlone := !s.ownerKnown && !s.oneOfSeveral
+	hasOwnerAlone := !s.ownerKnown && !s.sharesOwner
 	// The next token must be below what Redis would give by its clock, should the lock end without its release.
 	held := now.Sub(s.HeldSince)
 	hasToken := !s.Ahead && s.Token-s.RedisToken < held.Microseconds()
@@ -106,12 +106,12 @@ func (l Leaving) MayBeHandedOff(to store.Terms) bool {
 }
 
 // HandOff ends the lease, of which the handle was the last, and has give give the next call what it gets.
-func (l Leaving) HandOff(give func(Grant)) {
+func (l Departure) HandOff(give func(Acquired)) {
 	s := l.lease
 	s.mu.Lock()
 	observed := s.observed
 	s.observed = nil
-	g := Grant{Acquisition: s.Acquisition, Times: s.life.Times, Hold: l.hold, Resends: l.resends}
+	g := Acquired{Acquisition: s.Acquisition, Times: s.life.Times, Hold: l.hold, Resends: l.resends}
 	g.Token++
 	_ = s.applyAndUnlock(s.life.HandOffInMemory())
 	give(g)
@@ -120,8 +120,8 @@ func (l Leaving) HandOff(give func(Grant)) {
 	}
 }
 
-// Request is the release of the hold, after such work or worse.
-func (l Leaving) Request(work store.Work) store.Release {
+// ReleaseCommand is the release of the hold, after such work or worse.
+func (l Departure) ReleaseCommand(work store.Work) store.Release {
 	s := l.lease
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (l Leaving) Request(work store.Work) store.Release {
 }
 
 // Retire ends what Leave has begun, and returns the error of the outcome, or the loss. The last one ends the lease.
-func (l Leaving) Retire(o Outcome) error {
+func (l Departure) Retire(o Outcome) error {
 	s := l.lease
 	if o.NotFound {
 		s.mu.Lock()

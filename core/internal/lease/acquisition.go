@@ -1,9 +1,6 @@
 package lease
 
 import (
-	"context"
-	"time"
-
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
@@ -22,25 +19,10 @@ type Acquisition struct {
 	HeldSince  schedule.Time // by this process; 0: since now
 }
 
-// Grant is a lock that a call has got.
-type Grant struct {
+// Acquired is what the lease of a lock begins with that a call has got.
+type Acquired struct {
 	Acquisition
 	life.Times
 	Hold    string
 	Resends *conn.Resends // of the acquisition
-}
-
-// Group is the locks of one call of LockAll, which end together; nil: it is another call.
-type Group struct {
-	Base   context.Context // of all of them: the caller's, which ends as soon as one of them does
-	Cancel context.CancelCauseFunc
-	Began  time.Time // the call
-}
-
-// Waited is for how long the call has waited.
-func (g *Group) Waited() time.Duration {
-	if g == nil {
-		return 0
-	}
-	return time.Since(g.Began)
 }

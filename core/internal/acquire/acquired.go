@@ -14,9 +14,9 @@ import (
 // A call learns in one of three ways that it has a lock: by the answer of Redis, by the message of a release, anywhere,
 // that has granted the lock to the entry of its queue, and by a hand-off in memory from a call of its process.
 
-// grantedByAnswer makes the lock that Redis has granted, unless it comes too late.
-func (c *request) grantedByAnswer(claim *store.Claim, r store.Grant) (h *lease.Handle, err error) {
-	g := lease.Grant{
+// acquiredByAnswer makes the lock that Redis has granted, unless it comes too late.
+func (c *call) acquiredByAnswer(claim *store.Claim, r store.Acquired) (h *lease.Handle, err error) {
+	g := lease.Acquired{
 		Acquisition: lease.Acquisition{
 			Terms: r.Terms, Name: c.name, Owner: claim.Owner, Token: r.Token, RedisToken: r.Token, Ahead: r.Ahead, Attempt: int32(r.Attempt),
 		},
@@ -38,8 +38,8 @@ func (c *request) grantedByAnswer(claim *store.Claim, r store.Grant) (h *lease.H
 	return h, nil
 }
 
-// grantedInMemory makes the lock that the call was given, unless it comes too late.
-func (c *request) grantedInMemory(g lease.Grant) (*lease.Handle, error) {
+// acquiredInMemory makes the lock that the call was given, unless it comes too late.
+func (c *call) acquiredInMemory(g lease.Acquired) (*lease.Handle, error) {
 	h, err := c.newHandle(g, lease.Conditions{})
 	if err != nil {
 		h.Compensate()
@@ -49,7 +49,7 @@ func (c *request) grantedInMemory(g lease.Grant) (*lease.Handle, error) {
 }
 
 // outerOf is the handle of another Locker whose lock was entered, if there is one.
-func (c *request) outerOf(granted store.Grant) *lease.Handle {
+func (c *call) outerOf(granted store.Acquired) *lease.Handle {
 	if granted.Outermost {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (c *request) outerOf(granted store.Grant) *lease.Handle {
 }
 
 // newHandle makes the lease of a lock that the call has got just now, with its first handle, on those conditions and those of the call.
-func (c *request) newHandle(g lease.Grant, how lease.Conditions) (*lease.Handle, error) {
+func (c *call) newHandle(g lease.Acquired, how lease.Conditions) (*lease.Handle, error) {
 	how.MaxHold, how.MayLast, how.Group, how.Memory = c.settings.MaxHold, c.settings.MayLast, c.group, c.memory
 	c.memory = nil
 	return lease.New(c.ctx, &c.acquirer.Registry, g, how)
@@ -81,7 +81,7 @@ func (a *Acquirer) message(lock, text string) {
 		return
 	}
 	if m.Token == 0 {
-		a.queues.Signal(lock, store.Open)
+		a.queues.Signal(lock, store.BargingWindow)
 		return
 	}
 	for _, found := range a.queues.Find(lock) {
@@ -111,8 +111,8 @@ func (a *Acquirer) grantByMessage(lock string, m store.Message, to *entry) {
 		a.queues.Signal(lock, 0)
 		return
 	}
-	call := w.Request
-	w.Give(lease.Grant{
+	call := w.Wants
+	w.Give(lease.Acquired{
 		Acquisition: lease.Acquisition{
 			Terms: call.terms(), Name: call.name, Owner: to.Hold, Token: m.Token, RedisToken: m.Token, Ahead: m.Ahead,
 		},
@@ -143,12 +143,12 @@ func (a *Acquirer) canGrantInMemory(w *spec, f store.Form) bool {
 
 // handOffInMemory gives the lock to the call of this process that waits first: the process keeps its hold in Redis. That is
 // lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). It is false when the lock has to be released, or has other handles.
-func (a *Acquirer) handOffInMemory(left lease.Leaving) bool {
+func (a *Acquirer) handOffInMemory(left lease.Departure) bool {
 	if !left.Last {
 		return false
 	}
 	// The entry stays: the next call takes it over.
-	w := a.queues.Choose(left.Acquired().Name.Lock(), func(call *spec, _ *entry) bool { return a.canHandOff(left, call) })
+	w := a.queues.Choose(left.Acquisition().Name.Lock(), func(call *spec, _ *entry) bool { return a.canHandOff(left, call) })
 	if w == nil {
 		return false
 	}
@@ -158,22 +158,22 @@ func (a *Acquirer) handOffInMemory(left lease.Leaving) bool {
 
 // canHandOff says that a call of this process may have the lock while Redis knows of the present holder only: nothing but the
 // token would differ for it.
-func (a *Acquirer) canHandOff(left lease.Leaving, call *spec) bool {
+func (a *Acquirer) canHandOff(left lease.Departure, call *spec) bool {
 	return a.canGrantInMemory(call, store.Exclusive) && left.MayBeHandedOff(call.terms())
 }
 
 // reclaimUnsent takes the lock, as by a hand-off in memory, if this process has released it, and the release is not on its way yet. It is
 // nil where that cannot be, and where others wait for the lock here: then Redis has to be asked.
-func (c *request) reclaimUnsent() *lease.Handle {
+func (c *call) reclaimUnsent() *lease.Handle {
 	a, lock := c.acquirer, c.name.Lock()
-	u := a.pending.of(lock).last
-	isOther := func(head waitqueue.Head[*spec, *entry]) bool { return head.Request != &c.spec }
-	if u == nil || c.ctx.Err() != nil || slices.ContainsFunc(a.queues.Find(lock), isOther) ||
-		!a.canHandOff(u.Leaving, &c.spec) || !u.withdraw() {
+	unsent := a.pending.of(lock).last
+	isOther := func(head waitqueue.Head[*spec, *entry]) bool { return head.Wants != &c.spec }
+	if unsent == nil || c.ctx.Err() != nil || slices.ContainsFunc(a.queues.Find(lock), isOther) ||
+		!a.canHandOff(unsent.Departure, &c.spec) || !unsent.withdraw() {
 		return nil
 	}
 	a.pending.end(lock)
 	var h *lease.Handle
-	u.HandOff(func(g lease.Grant) { h, _ = c.grantedInMemory(g) }) // nil: it was too late
+	unsent.HandOff(func(g lease.Acquired) { h, _ = c.acquiredInMemory(g) }) // nil: it was too late
 	return h
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// request is one call that wants a lock.
-type request struct {
+// call is one call that wants a lock.
+type call struct {
 	spec
 	acquirer *Acquirer
 	outer    *lease.Handle // of another Locker, which the context holds already; nil: it holds none
 	group    *lease.Group
-	memory   *lease.Memory // of that for several locks, which have one owner; nil: no other lock has it
+	memory   *lease.Memory // for the lock; nil: it has none yet
 	nested   *nestedWait   // while it waits; nil: its context holds nothing
 }
 
 // gaveUp makes the error for a call whose context has ended first.
-func (c *request) gaveUp() error {
+func (c *call) gaveUp() error {
 	return c.acquirer.errors.GaveUp(c.ctx, c.name.Key(), c.settings.Form.NeedsPermit())
 }
 
