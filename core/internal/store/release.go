@@ -159,21 +159,22 @@ type Compensation struct {
 	Context context.Context // of the call, for its values
 	Name    Name
 	Until   time.Time // when it has ended by itself
-	BackgroundRelease
+
+	release BackgroundRelease
 }
 
 // Send has it go in the background. to receives the outcome: without an error it is confirmed. It is not sent again before that.
 func (c *Compensation) Send(to Recipient) {
-	c.to = to
-	c.server.Repeat(&c.queued)
+	c.release.to = to
+	c.release.server.Repeat(&c.release.queued)
 }
 
 // startCompensation hands out a command that ends a lock, for each of some servers. The lock must not last longer for it: who
 // holds it otherwise has perhaps ended as well.
 func (s *Store) startCompensation(ctx context.Context, command *conn.Command, n Name, until time.Time, servers ...*conn.Server) {
 	for _, server := range servers {
-		c := &Compensation{Context: ctx, Name: n, Until: until, BackgroundRelease: BackgroundRelease{server: server}}
-		c.queued = conn.Queued{Command: command, Timeout: compensationTimeout, Until: until, To: c}
+		c := &Compensation{Context: ctx, Name: n, Until: until, release: BackgroundRelease{server: server}}
+		c.release.queued = conn.Queued{Command: command, Timeout: compensationTimeout, Until: until, To: &c.release}
 		s.config.Compensate(c)
 	}
 }

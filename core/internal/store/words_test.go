@@ -127,8 +127,8 @@ func TestCompensationsDoNotWaitLong(t *testing.T) {
 		var c *Compensation
 		s := New(serverAt("a:1"), Config{Timeout: timeout, Compensate: func(got *Compensation) { c = got }})
 		s.Compensate(Release{Holding: Holding{Name: NewName("lock:", "k"), Hold: s.NewHold()}})
-		if c.queued.Timeout != 500*time.Millisecond {
-			t.Errorf("%v of %v", c.queued.Timeout, timeout)
+		if c.release.queued.Timeout != 500*time.Millisecond {
+			t.Errorf("%v of %v", c.release.queued.Timeout, timeout)
 		}
 	}
 }
