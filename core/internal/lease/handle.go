@@ -136,10 +136,10 @@ func Find(ctx context.Context, match func(*Handle) bool) *Handle {
 func (h *Handle) Context() context.Context { return h.ctx }
 func (h *Handle) Group() *Group            { return h.group }
 
-// Acquired is what was acquired. It is not to be changed, and its form is that of the beginning: see Form.
+// Acquired is what was acquired. It is not to be changed. Its form is to be read by Form: a downgrade changes that.
 func (h *Handle) Acquired() *Acquisition { return &h.lease.Acquisition }
 
-// Form is how the lock is held now: a downgrade changes it.
+// Form is how the lock is held now.
 func (h *Handle) Form() store.Form {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()
