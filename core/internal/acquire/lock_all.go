@@ -88,10 +88,10 @@ func (m *multiRequest) enterHeld() error {
 		c.ctx = m.under()
 		h, err := c.reenterHeld()
 		switch {
-		case err == errNotEntered:
-			others = append(others, c)
 		case err != nil:
 			return m.fail(c, err)
+		case h == nil:
+			others = append(others, c)
 		default:
 			m.observeTaken(h)
 			m.locks = append(m.locks, h)
