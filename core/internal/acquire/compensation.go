@@ -34,23 +34,18 @@ func (c *compensation) ReleaseAnswered(_ store.Released, err error) {
 	a := c.acquirer
 	switch {
 	case err == nil:
-		c.over()
 	case conn.IsClosed(err):
 		a.Warn(c.Context, "giving back a lock was never confirmed, for the Redis client is closed; "+
 			"if it was taken it ends with its lease", "key", c.Name.Key())
-		c.over()
 	case time.Now().After(c.Until):
 		a.Warn(c.Context, "giving back a lock was never confirmed; if it was taken it ended with its lease", "key", c.Name.Key())
-		c.over()
 	default:
 		a.Warn(c.Context, "giving back a lock failed and is repeated", "key", c.Name.Key(), "error", err)
 		c.Context = context.Background() // an outage lasts, and what has failed in it is not to keep its requests
 		c.Send(c)
+		return
 	}
-}
-
-func (c *compensation) over() {
-	c.acquirer.pending.end(c.Name.Lock())
-	c.acquirer.observers.Compensated(c.Name.Key()) // before Close returns
-	c.acquirer.unconfirmed.End()
+	a.pending.end(c.Name.Lock())
+	a.observers.Compensated(c.Name.Key()) // before Close returns
+	a.unconfirmed.End()
 }

@@ -118,7 +118,7 @@ func (a *Acquirer) Lock(ctx context.Context, key string, given *option.Settings)
 		return nil, err
 	}
 	c := &call{acquirer: a, spec: specOf(ctx, name, given)}
-	if h, err := c.reenterHeld(); err != errNotEntered {
+	if h, err := c.reenterHeld(); h != nil || err != nil {
 		return h, err
 	}
 	if !a.Admit() {

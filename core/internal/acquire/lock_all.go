@@ -89,10 +89,10 @@ func (m *multiCall) enterHeld(calls []*call) (others []*call, err error) {
 		c.ctx = m.under()
 		h, err := c.reenterHeld()
 		switch {
-		case err == errNotEntered:
-			others = append(others, c)
 		case err != nil:
 			return nil, m.fail(c, err)
+		case h == nil:
+			others = append(others, c)
 		default:
 			m.observeTaken(h)
 			m.locks = append(m.locks, h)

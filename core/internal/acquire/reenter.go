@@ -1,19 +1,17 @@
 package acquire
 
 import (
-	"errors"
-
 	"github.com/latchkey-go/latchkey/core/internal/lease"
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// reenterHeld enters the lock of that name which the context holds by this Locker. If it holds none, the error is
-// errNotEntered. So it is for a lock of another Locker, which the call then enters in Redis: it asks as that one's owner.
+// reenterHeld enters the lock of that name which the context holds by this Locker. It returns nil, without an error, if it holds
+// none. So it is for a lock of another Locker, which the call then enters in Redis: it asks as that one's owner.
 func (c *call) reenterHeld() (*lease.Handle, error) {
 	// One that is being handed over may be held again in a moment: a call that waits for it might wait for itself.
 	outer := lease.Find(c.ctx, func(h *lease.Handle) bool { return h.Acquisition().Name.Lock() == c.name.Lock() && h.MayBeHeld() })
 	if outer == nil || c.settings.Resume || c.chosen != "" && c.chosen != outer.Acquisition().Owner {
-		return nil, errNotEntered // there is none, or the call does not mean that one
+		return nil, nil // there is none, or the call does not mean that one
 	}
 	isOwn := outer.Backend() == &c.acquirer.Backend
 	sharesRedis := isOwn || c.acquirer.Store.SharesRedis(outer.Backend().Store)
@@ -41,7 +39,7 @@ func (c *call) reenterHeld() (*lease.Handle, error) {
 	if sharesRedis { // then the very lock that it holds must still be there
 		c.askToEnter(outer)
 	}
-	return nil, errNotEntered
+	return nil, nil
 }
 
 // isOuterUnlocked says that a call has failed because the lock of another Locker that it was to enter was unlocked meanwhile.
@@ -55,9 +53,6 @@ func (c *call) isOuterUnlocked(err error) bool {
 
 // forgetOuter is called when the context does not hold the lock any more: the call takes it as any other.
 func (c *call) forgetOuter() { c.spec, c.outer = specOf(c.ctx, c.name, c.settings), nil }
-
-// errNotEntered is why a call has entered no lock: its context holds none of that name by its Locker.
-var errNotEntered = errors.New("the context does not hold the lock by this Locker")
 
 // askToEnter has the call want one more hold of a lock, and no other lock.
 func (c *call) askToEnter(outer *lease.Handle) {

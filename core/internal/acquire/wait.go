@@ -125,7 +125,7 @@ func (c *call) waitInQueue(w *waiter) (*lease.Handle, error) {
 		switch r.Reason {
 		case waitqueue.AskRedis:
 		case waitqueue.LockGiven:
-			if h, err := queued.takeGiven(r.Lock); err != errTooLate {
+			if h, err := queued.takeGiven(r.Lock); h != nil || err != nil {
 				return h, err
 			}
 			w.Decline()
@@ -173,17 +173,15 @@ func (c *queuedCall) pollDelay(known waitqueue.Known) time.Duration {
 	return delay
 }
 
-// errTooLate is why a lock is not taken that was given: its lease is over, for this process has stood still.
-var errTooLate = errors.New("it was given too late")
-
-// takeGiven takes a lock that the call was given in memory. With errTooLate the call goes on waiting.
+// takeGiven takes a lock that the call was given in memory. It returns nil, without an error, when that was too late, for this process has
+// stood still, and the lease is over: then the call goes on waiting.
 func (c *queuedCall) takeGiven(g lease.Acquired) (*lease.Handle, error) {
 	h, err := c.acquiredInMemory(g)
 	switch {
 	case err != nil && c.acquirer.IsClosing():
 		return nil, c.leaveWith(err)
 	case err != nil:
-		return nil, errTooLate
+		return nil, nil
 	}
 	c.leaveWithLock(h)
 	if c.ctx.Err() != nil {

@@ -151,10 +151,10 @@ func Find(ctx context.Context, match func(*Handle) bool) *Handle {
 func (h *Handle) Context() context.Context { return h.ctx }
 func (h *Handle) Group() *Group            { return h.group }
 
-// Acquisition is what was acquired. It is not to be changed. Its form is not to be read: a downgrade changes it, see Form.
+// Acquisition is what was acquired. It is not to be changed. Its form is to be read by Form: a downgrade changes that.
 func (h *Handle) Acquisition() *Acquisition { return &h.lease.Acquisition }
 
-// Form is how the lock is held now: a downgrade changes it.
+// Form is how the lock is held now.
 func (h *Handle) Form() store.Form {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()

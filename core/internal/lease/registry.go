@@ -18,7 +18,8 @@ import (
 type Releaser interface {
 	// Release ends the hold of a handle. In the background the error is what is known before Redis is asked.
 	Release(ctx context.Context, h *Handle, work store.Work, mode option.ReleaseMode) error
-	// ReleaseLost releases what Redis has of a hold of which the lease is lost. No outcome follows.
+	// ReleaseLost releases what Redis has of a hold of which the lease is lost. No outcome follows. It is no compensation: Close may have
+	// ended by now, and nothing is compensated after that.
 	ReleaseLost(ctx context.Context, h *Handle)
 	// MayBeFree is called when a lock may be free.
 	MayBeFree(lock string)
