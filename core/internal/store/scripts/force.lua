@@ -18,7 +18,7 @@ local lock, clock, owner = KEYS[1], KEYS[2], ARGV[1] or ''
 
 -- include read
 -- include holders
-local nobodys = owner == '' and (kind == 'f' or string.find(kind or '', '[whi]') and not next(holders()))
+local nobodys = owner == '' and (kind == 'f' or string.find(kind or '', STAYING) and not next(holders()))
 if not kind or ARGV[1] and not mine and not nobodys then
   return {0, ''}
 end

@@ -42,7 +42,8 @@ if not ARGV[3] then
 end
 
 local hold, failed, late, life = ARGV[3] or owner, (ARGV[4] or '0') ~= '0', ARGV[5] == '1', ARGV[6] or '0'
-local waits, given, form, stored, answer = ARGV[7] or '', ARGV[8] or simple_mode, ARGV[9] or '', ARGV[10], ARGV[11]
+local token = string.match(simple_mode, '%d+')
+local entry, given, form, stored, answer = ARGV[7] or '', ARGV[8] or token, ARGV[9] or '', ARGV[10], ARGV[11]
 
 -- include time
 -- include string
@@ -53,7 +54,7 @@ local waits, given, form, stored, answer = ARGV[7] or '', ARGV[8] or simple_mode
 
 -- A Redis that is out of memory refuses to write. The hold ends all the same; the error that is returned has the release sent again.
 -- include raise_clock
-local failure = given ~= simple_mode and raise_clock(given) or nil
+local failure = given ~= token and raise_clock(given) or nil
 
 -- include read
 local reply, ended, room, waited
@@ -69,13 +70,13 @@ if ended then
   kind, mode, digest, stays, room = nil, '', nil, 0, true
 end
 -- Other calls of the process go on waiting: in the entry's old place, unless the lock was handed off to them meanwhile.
-if room and waits ~= '' then
-  local score = tonumber(call('ZSCORE', queue, waits))
-  if given ~= simple_mode and score and score < TOMBSTONE then
-    call('ZREM', queue, waits)
+if room and entry ~= '' then
+  local score = tonumber(call('ZSCORE', queue, entry))
+  if given ~= token and score and score < TOMBSTONE then
+    call('ZREM', queue, entry)
     score = nil
   end
-  pcall(enqueue, waits, score, false)
+  pcall(enqueue, entry, score, false)
 end
 if left > 0 then
   call('HSET', lock, 'mode', 'w' .. left)

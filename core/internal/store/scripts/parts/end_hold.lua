@@ -6,7 +6,7 @@
 if not (mine and has(mine.holds, hold)) then
   local member = member_of(owner, hold, form)
   local score = tonumber(call('ZSCORE', queue, member)) or TOMBSTONE
-  if kind == 'h' and (not failed or ARGV[4] == '2') and number == string.match(simple_mode, '%d+')
+  if kind == 'h' and (not failed or ARGV[4] == '2') and number == token
     and hold == string.match(call('HGET', lock, HOLDER .. owner) or '', '^%S+ %S+ %S+ (%S+)') then
     -- The work under a resumed lock was done, but its release comes after the lease. If nobody has resumed
     -- the lock since, it ends.

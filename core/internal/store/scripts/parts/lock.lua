@@ -36,6 +36,7 @@ local MARGIN = 1e4 -- of tokens, for those that a process has given in memory, a
 local HOLDER = 'latchkey:holder:'
 local GRANT_MS = 1000 -- the lease of a grant that was not confirmed yet
 local SEVERAL = '[sp]' -- the kinds of which there may be several holders; room.lua knows how many
+local STAYING = '[whi]' -- the kinds that may last without a holder
 
 -- The lock, as it was read. kind is the letter of the mode; nil when the lock is free, r when Redisson has it, f when it is a string,
 -- u in a form of a later version, ? when it is none of ours. number, digest and stays are the parts of the mode.
