@@ -112,11 +112,11 @@ func (k *Lock) inspect(ctx context.Context) (Holder, error) {
 		return Holder{}, err
 	}
 	asked := schedule.Now()
-	info, err := inspect(ctx, h.Backend(), h.Acquisition().Name, true)
+	info, err := inspect(ctx, h.Backend(), h.Acquired().Name, true)
 	if err != nil {
 		return Holder{}, err
 	}
-	if i := slices.IndexFunc(info.Holders, func(holder Holder) bool { return holder.Owner == h.Acquisition().Owner }); i >= 0 {
+	if i := slices.IndexFunc(info.Holders, func(holder Holder) bool { return holder.Owner == h.Acquired().Owner }); i >= 0 {
 		return info.Holders[i], nil
 	}
 	if err := h.NotFound(asked); err != nil {

@@ -25,12 +25,12 @@ func lockOf(h *lease.Handle) *Lock {
 func newLock(h *lease.Handle) any { return &Lock{h} }
 
 // Key returns the key as the caller wrote it.
-func (k *Lock) Key() string { return k.handle.Acquisition().Name.Key() }
+func (k *Lock) Key() string { return k.handle.Acquired().Name.Key() }
 
 // Owner returns who holds the lock in Redis: "<process>:<11 random characters>", or as [Owner] said. A
 // re-entry has its outer lock's owner, and a lock that was handed off in this process that of the one
 // before it. It is for people, logs and comparison; for others to enter by there is [Lock.ShareOwner].
-func (k *Lock) Owner() string { return k.handle.Acquisition().Owner }
+func (k *Lock) Owner() string { return k.handle.Acquired().Owner }
 
 // ShareOwner returns the owner for others to enter the lock by, with the option [Owner], from
 // anywhere until Unlock, but not in a quorum; "" after Unlock. Locks that LockAll took may have one
@@ -46,7 +46,7 @@ func (k *Lock) ShareOwner() string { return k.handle.ShareOwner() }
 // Those who hold the lock together, by [Shared] or [Permits], have theirs in the order in which Redis
 // granted it, which need not be that of their calls.
 // That of another key means nothing: where a context may hold several locks, use [FromContextKey].
-func (k *Lock) Token() int64 { return k.handle.Acquisition().Token }
+func (k *Lock) Token() int64 { return k.handle.Acquired().Token }
 
 // Window returns the dedup window that a successful release will leave, counted from the acquisition,
 // as [KeepFor] set it; 0 for none, and after [Lock.DropWindow]. A re-entry through the context has its
@@ -84,7 +84,7 @@ func FromContext(ctx context.Context) (*Lock, bool) {
 // it. Those that [Locker.LockAll] took count, each by its key: they have their tokens, and can be
 // handed over one by one; [MultiLock.Unlock] unlocks the rest. It does not block.
 func FromContextKey(ctx context.Context, key string) (*Lock, bool) {
-	h := lease.Find(ctx, func(h *lease.Handle) bool { return h.Acquisition().Name.Key() == key && h.Held() })
+	h := lease.Find(ctx, func(h *lease.Handle) bool { return h.Acquired().Name.Key() == key && h.Held() })
 	return lockOf(h), h != nil
 }
 

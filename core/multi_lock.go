@@ -17,7 +17,7 @@ type MultiLock struct{ several acquire.Several }
 func (m *MultiLock) Keys() []string {
 	keys := make([]string, len(m.several.Handles))
 	for i, h := range m.several.Handles {
-		keys[i] = h.Acquisition().Name.Key()
+		keys[i] = h.Acquired().Name.Key()
 	}
 	return keys
 }
@@ -26,8 +26,8 @@ func (m *MultiLock) Keys() []string {
 // [MultiLock.Keys].
 func (m *MultiLock) Token(key string) int64 {
 	for _, h := range m.several.Handles {
-		if h.Acquisition().Name.Key() == key {
-			return h.Acquisition().Token
+		if h.Acquired().Name.Key() == key {
+			return h.Acquired().Token
 		}
 	}
 	return 0

@@ -80,11 +80,11 @@ func WrapOnce[In, Out any](
 // that has failed. If it is more, the outcome of an earlier one is unknown. It is that of the innermost, and of a request under an HTTP
 // adapter's Idempotent as well. It is 0 outside of both. It does not block.
 func AttemptOf(ctx context.Context) int {
-	h := lease.Find(ctx, func(h *lease.Handle) bool { return h.Acquisition().Attempt > 0 })
+	h := lease.Find(ctx, func(h *lease.Handle) bool { return h.Acquired().Attempt > 0 })
 	if h == nil {
 		return 0
 	}
-	return int(h.Acquisition().Attempt)
+	return int(h.Acquired().Attempt)
 }
 
 // RefuseUnknown has [Once] and [WrapOnce] fail with [ErrOutcomeUnknown], and not run the function again, while the outcome of its last run
@@ -121,7 +121,7 @@ func (l *Locker) once(
 	case err != nil:
 		return nil, err
 	}
-	if n := k.handle.Acquisition().Attempt; n > 1 {
+	if n := k.handle.Acquired().Attempt; n > 1 {
 		l.acquirer.Warn(ctx, "a function of Once runs again, because the outcome of its last attempt is unknown", "key", key, "attempt", n)
 	}
 	a := &onceLock{Lock: k}
@@ -132,7 +132,7 @@ func (l *Locker) once(
 		case err == nil:
 			a.result = &store.Answer{Text: text, Keep: s.Attempt.Known}
 		case own != nil && ctx.Err() == nil && k.usable() == nil:
-			l.acquirer.FailWaiting(k.handle.Acquisition().Name, own)
+			l.acquirer.FailWaiting(k.handle.Acquired().Name, own)
 		}
 		return err
 	}, option.AwaitedRelease)

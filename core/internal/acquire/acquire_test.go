@@ -72,7 +72,7 @@ func by(t *testing.T, connect func() redis.UniversalClient, test func(t *testing
 func TestWaitsThatAreOverAreForgotten(t *testing.T) {
 	unconnected(t, func(t *testing.T, a *Acquirer) {
 		held := func(key string) *lease.Handle {
-			h, err := lease.New(t.Context(), &a.Registry, lease.Acquired{
+			h, err := lease.New(t.Context(), &a.Registry, lease.AcquiredLock{
 				Acquisition: lease.Acquisition{Name: store.NewName("lock:", key), Owner: key}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
 			}, lease.Conditions{})
 			if err != nil {
@@ -136,7 +136,7 @@ func TestLockAllThatIsHandedALockWhenTheLockerCloses(t *testing.T) {
 		}
 		i := m.observe(calls[0])
 		a.StopAdmitting()
-		h, err := calls[0].acquiredInMemory(lease.Acquired{
+		h, err := calls[0].acquiredInMemory(lease.AcquiredLock{
 			Acquisition: lease.Acquisition{Name: calls[0].name}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
 		})
 		if err := m.add(h, err, i); !errors.Is(err, errClosed) {
@@ -158,7 +158,7 @@ func TestLockAllThatWaitsAgainWhileOthersLookAtIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, unlocked := calls[0], &call{acquirer: a, spec: specOf(t.Context(), calls[0].name, usual)}
-		c.outer, _ = unlocked.acquiredInMemory(lease.Acquired{
+		c.outer, _ = unlocked.acquiredInMemory(lease.AcquiredLock{
 			Acquisition: lease.Acquisition{Name: c.name}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
 		})
 		c.enter = 1 // its token
@@ -215,7 +215,7 @@ func TestEntryThatIsGivenUpBeforeTheChoice(t *testing.T) {
 				t.Errorf("given up: %v; chosen: %v", givenUp, chosen != nil)
 			}
 			if chosen != nil {
-				chosen.Give(lease.Acquired{})
+				chosen.Give(lease.AcquiredLock{})
 			}
 			<-ended
 			w.Leave()
@@ -238,7 +238,7 @@ func TestCallThatIsGivenALockTooLateWaitsOn(t *testing.T) {
 		}()
 		synctest.Wait()
 		chosen := a.queues.Choose(lock, func(*spec, *entry) bool { return true })
-		chosen.Give(lease.Acquired{Acquisition: lease.Acquisition{Name: c.name}, Times: life.Times{Ends: schedule.Now() - 1}})
+		chosen.Give(lease.AcquiredLock{Acquisition: lease.Acquisition{Name: c.name}, Times: life.Times{Ends: schedule.Now() - 1}})
 		given := time.Now()
 		if err := <-ended; err != errUnavailable || time.Since(given) == 0 {
 			t.Errorf("%v after %v: it has not asked Redis, which is nowhere", err, time.Since(given))

@@ -16,7 +16,7 @@ import (
 
 // acquiredByAnswer makes the lock that Redis has granted, unless it comes too late.
 func (c *call) acquiredByAnswer(claim *store.Claim, r store.Acquired) (h *lease.Handle, err error) {
-	g := lease.Acquired{
+	g := lease.AcquiredLock{
 		Acquisition: lease.Acquisition{
 			Terms: r.Terms, Name: c.name, Owner: claim.Owner, Token: r.Token, RedisToken: r.Token, Ahead: r.Ahead, Attempt: int32(r.Attempt),
 		},
@@ -39,7 +39,7 @@ func (c *call) acquiredByAnswer(claim *store.Claim, r store.Acquired) (h *lease.
 }
 
 // acquiredInMemory makes the lock that the call was given, unless it comes too late.
-func (c *call) acquiredInMemory(g lease.Acquired) (*lease.Handle, error) {
+func (c *call) acquiredInMemory(g lease.AcquiredLock) (*lease.Handle, error) {
 	h, err := c.newHandle(g, lease.Conditions{})
 	if err != nil {
 		h.Compensate()
@@ -57,7 +57,7 @@ func (c *call) outerOf(granted store.Acquired) *lease.Handle {
 }
 
 // newHandle makes the lease of a lock that the call has got just now, with its first handle, on those conditions and those of the call.
-func (c *call) newHandle(g lease.Acquired, how lease.Conditions) (*lease.Handle, error) {
+func (c *call) newHandle(g lease.AcquiredLock, how lease.Conditions) (*lease.Handle, error) {
 	how.MaxHold, how.MayLast, how.Group, how.Memory = c.settings.MaxHold, c.settings.MayLast, c.group, c.memory
 	c.memory = nil
 	return lease.New(c.ctx, &c.acquirer.Registry, g, how)
@@ -112,7 +112,7 @@ func (a *Acquirer) grantByMessage(lock string, m store.Message, to *entry) {
 		return
 	}
 	call := w.Wants
-	w.Give(lease.Acquired{
+	w.Give(lease.AcquiredLock{
 		Acquisition: lease.Acquisition{
 			Terms: call.terms(), Name: call.name, Owner: to.Hold, Token: m.Token, RedisToken: m.Token, Ahead: m.Ahead,
 		},
@@ -148,7 +148,7 @@ func (a *Acquirer) handOffInMemory(left lease.Departure) bool {
 		return false
 	}
 	// The entry stays: the next call takes it over.
-	w := a.queues.Choose(left.Acquisition().Name.Lock(), func(call *spec, _ *entry) bool { return a.canHandOff(left, call) })
+	w := a.queues.Choose(left.Acquired().Name.Lock(), func(call *spec, _ *entry) bool { return a.canHandOff(left, call) })
 	if w == nil {
 		return false
 	}
@@ -174,6 +174,6 @@ func (c *call) reclaimUnsent() *lease.Handle {
 	}
 	a.pending.end(lock)
 	var h *lease.Handle
-	unsent.HandOff(func(g lease.Acquired) { h, _ = c.acquiredInMemory(g) }) // nil: it was too late
+	unsent.HandOff(func(g lease.AcquiredLock) { h, _ = c.acquiredInMemory(g) }) // nil: it was too late
 	return h
 }

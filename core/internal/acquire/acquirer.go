@@ -22,7 +22,7 @@ type Acquirer struct {
 	subscribers schedule.Workers  // of the listener
 	background  schedule.Workers  // the scheduler
 
-	queues     waitqueue.Queues[*spec, lease.Acquired, *entry]
+	queues     waitqueue.Queues[*spec, lease.AcquiredLock, *entry]
 	listener   *notify.Listener
 	pollsUntil atomic.Int64 // a schedule.Time: the process has missed a message, and polls
 	asking     atomic.Int32 // calls of LockAll that ask again in a moment
@@ -31,7 +31,7 @@ type Acquirer struct {
 	pending     pendingReleases // by lock
 }
 
-type waiter = waitqueue.Waiter[*spec, lease.Acquired, *entry]
+type waiter = waitqueue.Waiter[*spec, lease.AcquiredLock, *entry]
 
 // isNotified says that messages reach this process when a lock is granted to it.
 func (a *Acquirer) isNotified(name store.Name) bool {

@@ -16,7 +16,6 @@ type call struct {
 	outer    *lease.Handle // of another Locker, which the context holds already; nil: it holds none
 	group    *lease.Group
 	memory   *lease.Memory // for the lock; nil: it has none yet
-	nested   *nestedWait   // while it waits; nil: its context holds nothing
 }
 
 // gaveUp makes the error for a call whose context has ended first.

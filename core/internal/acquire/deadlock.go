@@ -21,12 +21,15 @@ type nestedWait struct {
 	holds []*lease.Handle // innermost first
 }
 
-// keys are those that the context holds, innermost first.
+// keys are those that the context holds, innermost first. nil has none.
 func (n *nestedWait) keys() []string {
+	if n == nil {
+		return nil
+	}
 	var keys []string
 	for _, h := range n.holds {
-		if !slices.Contains(keys, h.Acquisition().Name.Key()) {
-			keys = append(keys, h.Acquisition().Name.Key())
+		if !slices.Contains(keys, h.Acquired().Name.Key()) {
+			keys = append(keys, h.Acquired().Name.Key())
 		}
 	}
 	return keys
@@ -53,7 +56,7 @@ func (c *call) asNestedWait() *nestedWait {
 // to that order.
 func (n *nestedWait) isOutOfOrder() bool {
 	return slices.ContainsFunc(n.holds, func(h *lease.Handle) bool {
-		return (h.Group() != nil || n.call.group != nil) && h.Acquisition().Name.Lock() > n.call.name.Lock()
+		return (h.Group() != nil || n.call.group != nil) && h.Acquired().Name.Lock() > n.call.name.Lock()
 	})
 }
 
@@ -100,7 +103,7 @@ func (c *call) boundWait() {
 func (n *nestedWait) waitsFor(other *nestedWait) bool {
 	c := n.call
 	return slices.ContainsFunc(other.holds, func(h *lease.Handle) bool {
-		return h.Acquisition().Name.Lock() == c.name.Lock() && h.Acquisition().Owner != c.chosen && c.hasToWaitFor(h.Form()) &&
+		return h.Acquired().Name.Lock() == c.name.Lock() && h.Acquired().Owner != c.chosen && c.hasToWaitFor(h.Form()) &&
 			(h.Backend() == &c.acquirer.Backend || h.Backend().Store.SharesRedis(c.acquirer.Store)) && h.IsInTheWay()
 	})
 }
@@ -132,7 +135,7 @@ func (g *waitForGraph) add(n *nestedWait) (circle []string) {
 		return circle
 	}
 	for _, h := range n.holds {
-		lock := h.Acquisition().Name.Lock()
+		lock := h.Acquired().Name.Lock()
 		g.byHeld[lock] = append(g.byHeld[lock], n)
 	}
 	return nil
@@ -164,7 +167,7 @@ func (g *waitForGraph) remove(n *nestedWait) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, h := range n.holds {
-		lock := h.Acquisition().Name.Lock()
+		lock := h.Acquired().Name.Lock()
 		g.byHeld[lock] = slices.DeleteFunc(g.byHeld[lock], func(other *nestedWait) bool { return other == n })
 		if len(g.byHeld[lock]) == 0 {
 			delete(g.byHeld, lock)

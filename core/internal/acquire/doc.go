@@ -3,7 +3,7 @@
 //
 // Core calls what door.go, several.go and lock_all.go offer, and the [lease.Registry]. [Acquirer.Lock] is one call (call.go);
 // [Acquirer.LockAll] is one for several keys. A call enters a lock that its context holds (reenter.go), or asks Redis (ask.go), as the head
-// of a queue mostly (wait.go). What it gets is a [lease.Acquired], by an answer, a message or a hand-off in memory (acquired.go). What ends
+// of a queue mostly (wait.go). What it gets is a [lease.AcquiredLock], by an answer, a message or a hand-off in memory (acquired.go). What ends
 // it otherwise is in outcome.go. A lock is released by [Acquirer.Release] (release.go), and what may be left in Redis by a command whose
 // outcome is unknown is compensated.
 //

@@ -84,8 +84,8 @@ func (c *call) refusal(why Reason) Refusal {
 	if c.settings.Wait != nil {
 		r.Wait = *c.settings.Wait
 	}
-	if c.nested != nil {
-		r.HeldKeys = c.nested.keys()
+	if c.settings.Waits() {
+		r.HeldKeys = c.asNestedWait().keys()
 	}
 	return r
 }

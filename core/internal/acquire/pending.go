@@ -65,8 +65,8 @@ func (p *pendingReleases) of(lock string) (now pendingOfLock) {
 	return p.byLock[lock]
 }
 
-// awaitConfirmed waits until all that were under way are confirmed. It is false when ctx ends, or the time is over, before.
-func (p pendingOfLock) awaitConfirmed(ctx context.Context) bool {
+// await waits until all that were under way are confirmed. It is false when ctx ends, or the time is over, before.
+func (p pendingOfLock) await(ctx context.Context) bool {
 	ctx, cancel := context.WithDeadline(ctx, p.until)
 	defer cancel()
 	return schedule.Await(ctx, p.none)

@@ -9,8 +9,8 @@ import (
 // none. So it is for a lock of another Locker, which the call then enters in Redis: it asks as that one's owner.
 func (c *call) reenterHeld() (*lease.Handle, error) {
 	// One that is being handed over may be held again in a moment: a call that waits for it might wait for itself.
-	outer := lease.Find(c.ctx, func(h *lease.Handle) bool { return h.Acquisition().Name.Lock() == c.name.Lock() && h.MayBeHeld() })
-	if outer == nil || c.settings.Resume || c.chosen != "" && c.chosen != outer.Acquisition().Owner {
+	outer := lease.Find(c.ctx, func(h *lease.Handle) bool { return h.Acquired().Name.Lock() == c.name.Lock() && h.MayBeHeld() })
+	if outer == nil || c.settings.Resume || c.chosen != "" && c.chosen != outer.Acquired().Owner {
 		return nil, nil // there is none, or the call does not mean that one
 	}
 	isOwn := outer.Backend() == &c.acquirer.Backend
@@ -35,7 +35,7 @@ func (c *call) reenterHeld() (*lease.Handle, error) {
 	} else if !enters {
 		return c.reenterHeld() // it was unlocked meanwhile, and is not found again
 	}
-	c.outer, c.chosen = outer, outer.Acquisition().Owner
+	c.outer, c.chosen = outer, outer.Acquired().Owner
 	if sharesRedis { // then the very lock that it holds must still be there
 		c.askToEnter(outer)
 	}
@@ -56,7 +56,7 @@ func (c *call) forgetOuter() { c.spec, c.outer = specOf(c.ctx, c.name, c.setting
 
 // askToEnter has the call want one more hold of a lock, and no other lock.
 func (c *call) askToEnter(outer *lease.Handle) {
-	c.chosen, c.form, c.enter = outer.Acquisition().Owner, outer.Form(), outer.Acquisition().RedisToken
+	c.chosen, c.form, c.enter = outer.Acquired().Owner, outer.Form(), outer.Acquired().RedisToken
 }
 
 // reenter adds a hold to a lock that the context holds.

@@ -63,7 +63,7 @@ type release struct {
 func (r *release) prepare(work store.Work) {
 	r.command = r.ReleaseCommand(work)
 	r.over = time.Now().Add(r.acquirer.Timeout)
-	r.command.Until = r.over.Add(r.Acquisition().Lease)
+	r.command.Until = r.over.Add(r.Acquired().Lease)
 	if r.Last && r.command.Form.Alone() && r.command.Answer == nil {
 		r.enqueues = r.acquirer.entryToEnqueue(r.command.Name)
 	}

@@ -33,7 +33,7 @@ func TestReleaseKeepsNoSubscriptionForCallsThatHaveLeft(t *testing.T) {
 			}
 			by(t, ring, func(t *testing.T, a *Acquirer) {
 				name := store.NewName("lock:", "k")
-				h, err := lease.New(t.Context(), &a.Registry, lease.Acquired{
+				h, err := lease.New(t.Context(), &a.Registry, lease.AcquiredLock{
 					Acquisition: lease.Acquisition{Name: name, Owner: "k"}, Times: life.Times{Ends: schedule.Now().Add(time.Hour)},
 				}, lease.Conditions{})
 				if err != nil {

@@ -36,7 +36,7 @@ func (c *call) waitCheckingDeadlock() (*lease.Handle, error) {
 		return c.askWithoutQueue(notWaiting)
 	}
 	n := c.asNestedWait()
-	if c.nested = n; n == nil {
+	if n == nil {
 		return c.askThenQueue()
 	}
 	if n.isOutOfOrder() {
@@ -86,7 +86,7 @@ func (c *call) askWithoutQueue(why Reason) (*lease.Handle, error) {
 		switch {
 		case !isBusy:
 			return h, err
-		case pending.releases == 0 || !pending.awaitConfirmed(c.ctx):
+		case pending.releases == 0 || !pending.await(c.ctx):
 			return nil, c.refuse(why, takenOf(busy))
 		}
 	}
@@ -175,7 +175,7 @@ func (c *queuedCall) pollDelay(known waitqueue.Known) time.Duration {
 
 // takeGiven takes a lock that the call was given in memory. It returns nil, without an error, when that was too late, for this process has
 // stood still, and the lease is over: then the call goes on waiting.
-func (c *queuedCall) takeGiven(g lease.Acquired) (*lease.Handle, error) {
+func (c *queuedCall) takeGiven(g lease.AcquiredLock) (*lease.Handle, error) {
 	h, err := c.acquiredInMemory(g)
 	switch {
 	case err != nil && c.acquirer.IsClosing():
@@ -248,7 +248,7 @@ func (c *queuedCall) askFailed(err error, asked time.Time) error {
 
 func (c *queuedCall) leaveWithLock(h *lease.Handle) {
 	taken := waitqueue.Taken{Until: h.Ends()}
-	if h.Acquisition().Fixed {
+	if h.Acquired().Fixed {
 		taken.By = waitqueue.FixedHolder
 	}
 	c.leaveQueue(c.waiter.Took(taken))

@@ -1,6 +1,9 @@
 package lease
 
 import (
+	"context"
+	"time"
+
 	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
@@ -19,10 +22,25 @@ type Acquisition struct {
 	HeldSince  schedule.Time // by this process; 0: since now
 }
 
-// Acquired is what the lease of a lock begins with that a call has got.
-type Acquired struct {
+// AcquiredLock is what the lease of a lock begins with that a call has got.
+type AcquiredLock struct {
 	Acquisition
 	life.Times
 	Hold    string
 	Resends *conn.Resends // of the acquisition
+}
+
+// Group is the locks of one call of LockAll, which end together; nil: it is another call.
+type Group struct {
+	Base   context.Context // of all of them: the caller's, which ends as soon as one of them does
+	Cancel context.CancelCauseFunc
+	Began  time.Time // the call
+}
+
+// Waited is for how long the call has waited.
+func (g *Group) Waited() time.Duration {
+	if g == nil {
+		return 0
+	}
+	return time.Since(g.Began)
 }

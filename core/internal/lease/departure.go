@@ -69,14 +69,14 @@ func (h *Handle) Leave() (left Departure, leaves bool, err error) {
 	s.mu.Lock()
 	left.Handle = h
 	leaves, e := s.life.Leave(schedule.Now(), &h.state)
-	handedOver := h.state == life.HandedOver
+	isHandedOver := h.state == life.HandedOver
 	if leaves && !s.life.State().IsLost() {
 		s.takeOut(h)
 		left.Last = s.handles == nil
 	}
 	loss := s.applyAndUnlock(e)
 	switch {
-	case handedOver:
+	case isHandedOver:
 		return left, false, nil
 	case !leaves:
 		return left, false, s.registry.errors.NotHeld(s.Name.Key())
@@ -106,12 +106,12 @@ func (l Departure) MayBeHandedOff(to store.Terms) bool {
 }
 
 // HandOff ends the lease, of which the handle was the last, and has give give the next call what it gets.
-func (l Departure) HandOff(give func(Acquired)) {
+func (l Departure) HandOff(give func(AcquiredLock)) {
 	s := l.lease
 	s.mu.Lock()
 	observed := s.observed
 	s.observed = nil
-	g := Acquired{Acquisition: s.Acquisition, Times: s.life.Times, Hold: l.hold, Resends: l.resends}
+	g := AcquiredLock{Acquisition: s.Acquisition, Times: s.life.Times, Hold: l.hold, Resends: l.resends}
 	g.Token++
 	_ = s.applyAndUnlock(s.life.HandOffInMemory())
 	give(g)

@@ -15,21 +15,6 @@ import (
 	"github.com/latchkey-go/latchkey/core/internal/store"
 )
 
-// Handle is a lock as a call has it: one of those that share a lease. Callers get it as a core.Lock.
-type Handle struct {
-	lease   *lease
-	outer   *Handle // what the context held before
-	group   *Group
-	ctx     context.Context  // its ownership, as Observers have it
-	public  any              // what callers have of it; nil: nobody has asked for it. Guarded by under.mu
-	next    *Handle          // of the lease. Guarded by lease.mu
-	hold    string           // in Redis
-	resends *conn.Resends    // of its acquisition
-	under   leaseContext     // what its context descends from
-	state   life.HandleState // guarded by lease.mu
-	reentry bool             // of a lease that had a handle
-}
-
 // Conditions are those of a call that has got a lock, beside the terms that Redis knows.
 type Conditions struct {
 	MaxHold    time.Duration // 0: it may be held for ever
@@ -45,7 +30,7 @@ var errLateGrant = errors.New("the answer took longer than the lease")
 
 // New makes the lease of a lock that a call has got just now, with its first handle, and starts its watchdog. It fails when the
 // lease has ended by now, or the Locker closes: then the hold is to be compensated.
-func New(ctx context.Context, r *Registry, g Acquired, c Conditions) (h *Handle, err error) {
+func New(ctx context.Context, r *Registry, g AcquiredLock, c Conditions) (h *Handle, err error) {
 	const doing = "taking"
 	h = r.newHandle(ctx, g, c)
 	switch s := h.lease; {
@@ -63,7 +48,7 @@ func New(ctx context.Context, r *Registry, g Acquired, c Conditions) (h *Handle,
 }
 
 // newHandle makes a lease with its first handle.
-func (r *Registry) newHandle(ctx context.Context, g Acquired, c Conditions) *Handle {
+func (r *Registry) newHandle(ctx context.Context, g AcquiredLock, c Conditions) *Handle {
 	m := c.Memory
 	if m == nil {
 		m = new(Memory)
@@ -151,8 +136,8 @@ func Find(ctx context.Context, match func(*Handle) bool) *Handle {
 func (h *Handle) Context() context.Context { return h.ctx }
 func (h *Handle) Group() *Group            { return h.group }
 
-// Acquisition is what was acquired. It is not to be changed. Its form is to be read by Form: a downgrade changes that.
-func (h *Handle) Acquisition() *Acquisition { return &h.lease.Acquisition }
+// Acquired is what was acquired. It is not to be changed. Its form is to be read by Form: a downgrade changes that.
+func (h *Handle) Acquired() *Acquisition { return &h.lease.Acquisition }
 
 // Form is how the lock is held now.
 func (h *Handle) Form() store.Form {
@@ -214,10 +199,10 @@ func (h *Handle) Check() error {
 func (h *Handle) Usable() error {
 	s := h.lease
 	s.mu.Lock()
-	overdue, handedOver := s.life.IsOverdue(), h.state == life.HandedOver
+	overdue, isHandedOver := s.life.IsOverdue(), h.state == life.HandedOver
 	loss := s.applyAndUnlock(s.life.Check(schedule.Now()))
 	switch {
-	case handedOver: // it is not this handle's any more, whatever has become of the lease
+	case isHandedOver: // it is not this handle's any more, whatever has become of the lease
 		return nil
 	case loss != nil || !overdue:
 		return loss

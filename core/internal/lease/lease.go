@@ -1,9 +1,11 @@
 package lease
 
 import (
+	"context"
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/core/internal/conn"
 	"github.com/latchkey-go/latchkey/core/internal/life"
 	"github.com/latchkey-go/latchkey/core/internal/schedule"
 	"github.com/latchkey-go/latchkey/core/internal/store"
@@ -44,6 +46,21 @@ const (
 	unsettled                   // others share the lock, or may yet: renewals say so
 	downgraded                  // others share it
 )
+
+// Handle is a lock as a call has it: one of those that share a lease. Callers get it as a core.Lock.
+type Handle struct {
+	lease   *lease
+	outer   *Handle // what the context held before
+	group   *Group
+	ctx     context.Context  // its ownership, as Observers have it
+	public  any              // what callers have of it; nil: nobody has asked for it. Guarded by under.mu
+	next    *Handle          // of the lease. Guarded by lease.mu
+	hold    string           // in Redis
+	resends *conn.Resends    // of its acquisition
+	under   leaseContext     // what its context descends from
+	state   life.HandleState // guarded by lease.mu
+	reentry bool             // of a lease that had a handle
+}
 
 // Memory is what a lock takes that is not entered, in one piece.
 type Memory struct {

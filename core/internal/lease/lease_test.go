@@ -67,7 +67,7 @@ func bubble(t *testing.T, test func(t *testing.T, r *Registry)) {
 
 // leased is the handle of a lease whose time is over at that time.
 func leased(t *testing.T, r *Registry, ends schedule.Time) *Handle {
-	g := Acquired{Acquisition: Acquisition{Name: store.NewName("lock:", "k")}, Times: life.Times{Ends: ends}}
+	g := AcquiredLock{Acquisition: Acquisition{Name: store.NewName("lock:", "k")}, Times: life.Times{Ends: ends}}
 	return r.newHandle(t.Context(), g, Conditions{})
 }
 
