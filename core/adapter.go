@@ -68,7 +68,7 @@ func (inside) LookUp(l *Locker, key string, then func(info Info, waiting int, as
 		then(Info{}, 0, false)
 		return
 	}
-	w, _ := l.acquirer.Waiting(n.Lock())
+	w, _ := l.acquirer.Waiters(n.Lock())
 	last, now := l.lookedUp.Load(), int64(schedule.Now())
 	if last != 0 && now-last < int64(lookUpAgain) || !l.lookedUp.CompareAndSwap(last, now) || !l.acquirer.Admit() {
 		then(Info{}, w.Calls, false)

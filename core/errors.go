@@ -42,7 +42,7 @@ var (
 	// ErrTicket says that the ticket of [Locker.Resume] is unknown, used up or expired.
 	ErrTicket = errors.New("core: no lock for the ticket")
 
-	// ErrNotHeld says that the handle was unlocked before.
+	// ErrNotHeld says that the handle was unlocked before, or that its lock cannot be handed over or downgraded.
 	ErrNotHeld = errors.New("core: lock not held")
 
 	// ErrClosed says that the Locker is closing or closed.

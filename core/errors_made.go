@@ -32,10 +32,10 @@ func (e errorsOf) Unanswered(ctx context.Context, doing, key string, err error) 
 }
 
 func (e errorsOf) Lost(key string, ended life.State) error {
-	reason, cause := "it was deleted, or somebody else has taken it", error(nil)
+	reason, cause := "it could not be renewed in time", error(nil)
 	switch ended {
-	case life.Expired, life.ExpiredInRedis:
-		reason = "it could not be renewed in time"
+	case life.Deleted:
+		reason = "it was deleted, or somebody else has taken it"
 	case life.FixedOver:
 		reason = "its fixed lease is over"
 	case life.HeldTooLong:
@@ -63,7 +63,7 @@ func (errorsOf) NotHeld(key string) error {
 	return &LockError{Key: key, kind: ErrNotHeld, text: "the lock was unlocked before"}
 }
 
-func (errorsOf) HeldTooLong(key string) error {
+func (errorsOf) Overdue(key string) error {
 	return &LockError{Key: key, kind: ErrMaxHold, text: "lock held for too long"}
 }
 

@@ -215,7 +215,7 @@ func (l *Locker) Snapshot(keys ...string) Snapshot {
 	waiting := make([]AwaitedLock, 0, len(locks))
 	waiters := make(map[string]int, len(locks))
 	for _, lock := range locks {
-		if w, ok := l.acquirer.Waiting(lock); ok {
+		if w, ok := l.acquirer.Waiters(lock); ok {
 			waiting = append(waiting, AwaitedLock{Key: w.Key, Waiters: w.Calls, Since: w.Since.Round(0)})
 			waiters[w.Key] = w.Calls
 		}

@@ -198,12 +198,12 @@ func TestEntryThatIsGivenUpBeforeTheChoice(t *testing.T) {
 	unconnected(t, func(t *testing.T, a *Acquirer) {
 		for _, givenUp := range []bool{false, true} {
 			w, _ := a.queues.Join("k", "", new(spec), nil)
-			wait := func() waitqueue.Reason {
-				return w.Wait(t.Context(), func(waitqueue.Known) time.Duration { return time.Second }, time.Time{}, nil).Reason
+			wait := func() waitqueue.News {
+				return w.Wait(t.Context(), func(waitqueue.Known) time.Duration { return time.Second }, time.Time{}, nil).News
 			}
 			wait() // the first one asks at once
 			w.Entry(func(*spec, *entry) *entry { return new(entry) })
-			ended := make(chan waitqueue.Reason, 1)
+			ended := make(chan waitqueue.News, 1)
 			go func() { ended <- wait() }()
 			synctest.Wait()
 			found := a.queues.Find("k")[0].Entry

@@ -144,7 +144,7 @@ func (a *Acquirer) canGrantInMemory(w *spec, f store.Form) bool {
 // handOffInMemory gives the lock to the call of this process that waits first: the process keeps its hold in Redis. That is
 // lock cohorting (Dice, Marathe and Shavit, PPoPP 2012). It is false when the lock has to be released, or has other handles.
 func (a *Acquirer) handOffInMemory(left lease.Departure) bool {
-	if !left.Last {
+	if !left.IsLast {
 		return false
 	}
 	// The entry stays: the next call takes it over.

@@ -61,7 +61,7 @@ func (c *spec) way() store.Way {
 }
 
 // claim is what the call asks Redis for by a hold.
-func (c *spec) claim(hold string, wait store.Waiting) store.Claim {
+func (c *spec) claim(hold string, wait store.WaitMode) store.Claim {
 	return store.Claim{
 		Holding: store.Holding{Name: c.name, Owner: c.owner().Of(hold), Hold: hold},
 		Terms:   c.terms(), Way: c.way(), Wait: wait, Context: c.ctx,
@@ -73,20 +73,3 @@ func (c *spec) waitsForEver() bool {
 	until, bounded := c.ctx.Deadline()
 	return (!bounded || time.Until(until) > option.LongestLease) && (c.settings.Wait == nil || *c.settings.Wait > option.LongestLease)
 }
-
-// OnceDigest is in Redis what the digest of a request is for others, all of which are longer.
-const OnceDigest = "6f6e6365"
-
-// takesFailures says that the call is one of Once that ends with the error of a run for which it has waited.
-func (c *spec) takesFailures() bool {
-	a := c.settings.Attempt
-	return a != nil && a.Request == OnceDigest && !c.settings.OwnFailures
-}
-
-// FailedRun is the error of another call's run, at a time, for calls that have waited for its result since before.
-type FailedRun struct {
-	Cause error
-	at    time.Time
-}
-
-func (f FailedRun) Error() string { return f.Cause.Error() }

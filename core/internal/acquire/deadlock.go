@@ -111,7 +111,7 @@ func (n *nestedWait) waitsFor(other *nestedWait) bool {
 // hasToWaitFor says that the call has to wait for a holder in a form. Where the two go together, the first call in the queue may have
 // to, without end: nobody overtakes that one.
 func (c *call) hasToWaitFor(holder store.Form) bool {
-	first, queued := c.acquirer.queues.WaitFor(c.name.Lock())
+	first, queued := c.acquirer.queues.Oldest(c.name.Lock())
 	isBehind := queued && first.Wants.waitsForEver() && first.Wants.form.WaitsFor(holder)
 	return isBehind || c.form.WaitsFor(holder)
 }

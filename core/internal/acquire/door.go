@@ -45,20 +45,20 @@ func (a *Acquirer) Start(c Config) {
 	a.Registry.Start(c.Errors, a)
 }
 
-// Waiting tells of the calls of this process that wait for a lock.
-type Waiting struct {
+// Waiters tells of the calls of this process that wait for a lock.
+type Waiters struct {
 	Key   string
 	Calls int
 	Since time.Time // when the first of them has come
 }
 
-// Waiting is false when no call waits for the lock.
-func (a *Acquirer) Waiting(lock string) (Waiting, bool) {
-	w, ok := a.queues.WaitFor(lock)
+// Waiters is false when no call waits for the lock.
+func (a *Acquirer) Waiters(lock string) (Waiters, bool) {
+	w, ok := a.queues.Oldest(lock)
 	if !ok {
-		return Waiting{}, false
+		return Waiters{}, false
 	}
-	return Waiting{w.Wants.name.Key(), w.Calls, w.Since}, true
+	return Waiters{w.Wants.name.Key(), w.Calls, w.Since}, true
 }
 
 // WaitedFor lists the locks that calls of this process wait for.
@@ -134,6 +134,3 @@ func (a *Acquirer) Lock(ctx context.Context, key string, given *option.Settings)
 	}
 	return h, err
 }
-
-// FailWaiting tells the calls that wait for a lock of the error of a run.
-func (a *Acquirer) FailWaiting(name store.Name, err error) { a.queues.Fail(name.Lock(), err) }

@@ -26,7 +26,7 @@ func (a *Acquirer) entryFor(w *spec, now *entry) *entry {
 	return &entry{Entry: store.Entry{Hold: hold, Owner: w.owner().Of(hold), Form: w.form}, since: schedule.Now()}
 }
 
-func (a *Acquirer) howToWait(e *entry, name store.Name) store.Waiting {
+func (a *Acquirer) howToWait(e *entry, name store.Name) store.WaitMode {
 	if a.mustPoll() || schedule.Now().Sub(e.since) > subscribeIn && !a.isNotified(name) {
 		return store.Polling
 	}
@@ -37,23 +37,14 @@ func (a *Acquirer) howToWait(e *entry, name store.Name) store.Waiting {
 // claim that may have had an effect: that ends the hold.
 func (a *Acquirer) entryAnswered(e *entry, c *store.Claim, g store.Acquired, err error) {
 	busy, isBusy := err.(*store.Busy)
-	copied, missed := c.Resends.MayArriveTwice(), false
-	e.mu.Lock()
-	wasQueued := e.clock.Redis != 0
+	copied := c.Resends.MayArriveTwice()
 	switch {
-	case isBusy: // an entry that is new to the queue, and was in it before, was granted the lock, and nobody heard
-		missed = busy.New && wasQueued && e.clock.Redis < busy.Clock.Redis
-		e.consumed, e.clock = copied, busy.Clock
-	case err == nil: // Redis may have granted the lock long before
-		granted := e.clock.NotBefore(time.Duration(g.Token) * time.Microsecond)
-		missed = wasQueued && !g.Ahead && g.Outermost && c.Wait == store.Listening && g.Sent.Sub(granted) > lateGrant
-		e.consumed = true
-	}
-	e.mu.Unlock()
-	switch {
-	case missed:
+	case isBusy && e.answeredBusy(busy, copied):
 		a.wakeupMissed()
-	case err != nil && !isBusy && (copied || conn.OutcomeOf(err) == conn.Unknown):
+	case isBusy:
+	case err == nil && e.answeredAcquired(g) > lateGrant && c.Wait == store.Listening:
+		a.wakeupMissed()
+	case err != nil && (copied || conn.OutcomeOf(err) == conn.Unknown):
 		a.giveUpEntry(c.Context, c.Name, e)
 	}
 }
@@ -67,9 +58,7 @@ func (a *Acquirer) entryToEnqueue(name store.Name) *entry {
 	return a.queues.EntryOf(name.Lock(), mayBeEnqueued, func(w *spec, now *entry) *entry {
 		e := a.entryFor(w, now)
 		if e != nil {
-			e.mu.Lock()
-			e.mayEnqueue++
-			e.mu.Unlock()
+			e.releaseBegins()
 		}
 		return e
 	})
@@ -81,12 +70,7 @@ func (a *Acquirer) giveUpEntry(ctx context.Context, name store.Name, e *entry) {
 	if e == nil {
 		return
 	}
-	e.mu.Lock()
-	mayArrive := e.mayEnqueue > 0
-	left := !e.consumed && (mayArrive || e.clock.Redis != 0)
-	e.consumed = true
-	e.mu.Unlock()
-	if left {
+	if mayBeQueued, mayArrive := e.giveUp(); mayBeQueued {
 		a.Store.Compensate(store.Release{
 			Holding: store.Holding{Name: name, Owner: e.Owner, Hold: e.Hold}, Terms: store.Terms{Form: e.Form},
 			Work: store.Failed, MayArrive: mayArrive, Until: time.Now().Add(leftAfter), Context: ctx,

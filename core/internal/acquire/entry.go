@@ -49,6 +49,46 @@ func (e *entry) lastQueued() (clock store.Clock, isInUse bool) {
 	return e.clock, !e.consumed
 }
 
+// answeredBusy takes the answer that the lock is busy. It says that the lock was granted to the entry before, and nobody heard: then
+// the entry, which was in the queue, is new to it. When copies may arrive yet the next call asks by another one.
+func (e *entry) answeredBusy(busy *store.Busy, copied bool) (grantMissed bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	grantMissed = busy.New && e.clock.Redis != 0 && e.clock.Redis < busy.Clock.Redis
+	e.consumed, e.clock = copied, busy.Clock
+	return grantMissed
+}
+
+// answeredAcquired takes the answer that the entry has the lock. It returns for how long Redis may have had that granted before: 0
+// where no release did.
+func (e *entry) answeredAcquired(g store.Acquired) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.consumed = true
+	if e.clock.Redis == 0 || g.Ahead || !g.Outermost {
+		return 0
+	}
+	return g.Sent.Sub(e.clock.NotBefore(time.Duration(g.Token) * time.Microsecond))
+}
+
+// giveUp ends the use of the entry. It says whether the entry may be in the queue, or have the lock, and whether a release may enqueue it
+// later.
+func (e *entry) giveUp() (mayBeQueued, mayArrive bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	mayArrive = e.mayEnqueue > 0
+	mayBeQueued = !e.consumed && (mayArrive || e.clock.Redis != 0)
+	e.consumed = true
+	return mayBeQueued, mayArrive
+}
+
+// releaseBegins counts a release that enqueues the entry, until releaseAnswered or releaseWithdrawn.
+func (e *entry) releaseBegins() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mayEnqueue++
+}
+
 // releaseAnswered takes the answer to such a release. Without a clock it does not say whether the entry is in the queue.
 func (e *entry) releaseAnswered(clock store.Clock) {
 	e.mu.Lock()

@@ -187,7 +187,7 @@ func (m *multiCall) goesAlone(missing []*call) *call {
 		if !c.settings.Waits() && c.acquirer.pending.of(c.name.Lock()).releases > 0 {
 			return c
 		}
-		if _, queued := c.acquirer.queues.WaitFor(c.name.Lock()); c.settings.Waits() && (isLast || queued && !m.holdsWhileWaiting()) {
+		if _, queued := c.acquirer.queues.Oldest(c.name.Lock()); c.settings.Waits() && (isLast || queued && !m.holdsWhileWaiting()) {
 			return c
 		}
 	}
@@ -247,9 +247,9 @@ func (m *multiCall) reclaims(c *call) bool {
 // waits on. So it keeps nobody from a lock for the whole of a [Wait], and keeps its locks for longer each time.
 func (m *multiCall) waitFor(c *call) error {
 	waiting := *c // a call of its own, for who has found it in a queue may look at it later, when the other has another context
-	n, kept, gone := m.observe(&waiting), m.taken(), make(chan struct{})
+	n, lent, gone := m.observe(&waiting), m.taken(), make(chan struct{})
 	tooLong := time.AfterFunc(max(m.group.Waited()/2, keepAtLeast), func() {
-		m.giveBack(kept)
+		m.giveBack(lent)
 		close(gone)
 	})
 	h, err := waiting.waitCheckingDeadlock()

@@ -25,8 +25,8 @@ import (
 //	a command that failed, the
 //	call has waited before        it goes on waiting    after maxSilence unavailable, for all that wait
 
-// busyFor is how long Redis may have failed when a wait ends, for the lock to be called busy all the same.
-const busyFor = time.Second
+// toleratedSilence is how long Redis may have failed when a wait ends, for the lock to be called busy all the same.
+const toleratedSilence = time.Second
 
 // claimError is the error of a claim that Redis has refused, or that got no answer. Any other error it returns as it is.
 func (c *call) claimError(claim *store.Claim, err error) error {
@@ -53,10 +53,10 @@ func (c *call) claimError(claim *store.Claim, err error) error {
 	}
 }
 
-func (c *call) waitError(why waitqueue.Reason, known waitqueue.Known) error {
+func (c *call) waitError(why waitqueue.News, known waitqueue.Known) error {
 	const doing = "waiting for"
 	key, errs := c.name.Key(), c.acquirer.errors
-	silent := !known.Silence.IsZero() && time.Since(known.Silence) >= busyFor || c.acquirer.Store.IsSilent(busyFor)
+	silent := !known.Silence.IsZero() && time.Since(known.Silence) >= toleratedSilence || c.acquirer.Store.IsSilent(toleratedSilence)
 	switch {
 	case why == waitqueue.Closing:
 		return errs.Closed(doing, key)

@@ -64,7 +64,7 @@ func (r *release) prepare(work store.Work) {
 	r.command = r.ReleaseCommand(work)
 	r.over = time.Now().Add(r.acquirer.Timeout)
 	r.command.Until = r.over.Add(r.Acquired().Lease)
-	if r.Last && r.command.Form.Alone() && r.command.Answer == nil {
+	if r.IsLast && r.command.Form.Alone() && r.command.Answer == nil {
 		r.enqueues = r.acquirer.entryToEnqueue(r.command.Name)
 	}
 	if r.enqueues != nil {

@@ -101,7 +101,7 @@ func (c *call) canBypassQueue() bool {
 	case c.form.Alone():
 		return false
 	}
-	_, waits := c.acquirer.queues.WaitFor(c.name.Lock())
+	_, waits := c.acquirer.queues.Oldest(c.name.Lock())
 	return !waits
 }
 
@@ -122,7 +122,7 @@ func (c *call) waitInQueue(w *waiter) (*lease.Handle, error) {
 	}
 	for {
 		r := w.Wait(c.ctx, queued.pollDelay, until, c.acquirer.Closing())
-		switch r.Reason {
+		switch r.News {
 		case waitqueue.AskRedis:
 		case waitqueue.LockGiven:
 			if h, err := queued.takeGiven(r.Lock); h != nil || err != nil {
@@ -137,7 +137,7 @@ func (c *call) waitInQueue(w *waiter) (*lease.Handle, error) {
 			}
 			return nil, r.Err
 		default:
-			return nil, queued.leaveWith(c.waitError(r.Reason, r.Known))
+			return nil, queued.leaveWith(c.waitError(r.News, r.Known))
 		}
 		asked := time.Now()
 		h, err := c.askAsHead(w)

@@ -144,22 +144,3 @@ func (b *background) serverAnswers() {
 		b.timer.Reset(0)
 	}
 }
-
-// stop forgets what is to be repeated, and ends what is told of the load.
-func (p *pipeline) stop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.background.state, p.background.waiting = backgroundStopped, nil
-	p.meter.isStopped = true
-}
-
-// Stop ends what is repeated, and what is told of the load.
-func (s *Server) Stop() {
-	s.isStopped.Store(true)
-	s.pipelines.Range(func(_, p any) bool {
-		for _, p := range []*pipeline{p.(*pipeline), p.(*pipeline).replicated} {
-			p.stop()
-		}
-		return true
-	})
-}

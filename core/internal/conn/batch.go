@@ -36,7 +36,7 @@ type batch struct {
 func pack(qs []*Queued, answers []answer, merge bool) (batches []*batch) {
 	for i, q := range qs {
 		at, most := -1, 1
-		if merge && q.Command.Merges > 0 {
+		if merge && q.Command.MergedArgs > 0 {
 			at = slices.IndexFunc(batches, func(b *batch) bool { return b.takes(q.Command) })
 			most = min(len(qs)-i, maxBatch)
 		}
@@ -52,7 +52,7 @@ func pack(qs []*Queued, answers []answer, merge bool) (batches []*batch) {
 func (b *batch) takes(c *Command) bool {
 	first, n := b.calls[0].Command, c.calls()
 	return n*(len(b.calls)+1) <= maxBatch && n == first.calls() &&
-		first.Script.Merged == c.Script.Merged && first.Merges == c.Merges
+		first.Script.Merged == c.Script.Merged && first.MergedArgs == c.MergedArgs
 }
 
 func (b *batch) wrote() {
@@ -77,7 +77,7 @@ func (b *batch) makeCommand(ctx context.Context) {
 		return
 	}
 	merged, n := b.script(), first.calls()
-	words := make([]any, 2, 3+len(b.calls)*(n*merged.keys+int(first.Merges)))
+	words := make([]any, 2, 3+len(b.calls)*(n*merged.keys+int(first.MergedArgs)))
 	words = append(words, len(b.calls)*n*merged.keys)
 	for i := range merged.keys {
 		for _, c := range b.calls {
@@ -86,7 +86,7 @@ func (b *batch) makeCommand(ctx context.Context) {
 	}
 	for _, c := range b.calls {
 		args := c.Command.Words[first.Keys:]
-		words = append(words, args[:min(int(first.Merges), len(args))]...)
+		words = append(words, args[:min(int(first.MergedArgs), len(args))]...)
 	}
 	b.cmd.set(ctx, merged, b.whole, b, words)
 }
@@ -96,17 +96,17 @@ func (b *batch) divides() bool {
 	return len(b.calls) > 1 && hasPrefix(b.cmd.Err(), "NOPERM", "CROSSSLOT", "MOVED", "ASK")
 }
 
-// withoutName takes the name off a reply. One to another command leaves unknown what became of this.
-func (c *Command) withoutName(reply any, err error) (any, error) {
+// withoutTag takes the name off a reply. One to another command leaves unknown what became of this.
+func (c *Command) withoutTag(reply any, err error) (any, error) {
 	switch v := reply.(type) {
 	case string:
-		if text, ours := strings.CutSuffix(v, c.Name); ours {
+		if text, ours := strings.CutSuffix(v, c.Tag); ours {
 			return text, err
 		}
 		return nil, fmt.Errorf("the reply is not to this command: %.64q", v)
 	case []any:
 		for i := range v {
-			v[i], err = c.withoutName(v[i], err)
+			v[i], err = c.withoutTag(v[i], err)
 		}
 	}
 	return reply, err
@@ -114,7 +114,7 @@ func (c *Command) withoutName(reply any, err error) (any, error) {
 
 // takeReplies notes the answers to the calls. It returns those that a merged script has left to do.
 func (b *batch) takeReplies() (left []*batch) {
-	reply, err := b.calls[0].Command.withoutName(b.cmd.reply())
+	reply, err := b.calls[0].Command.withoutTag(b.cmd.reply())
 	replies, isList := reply.([]any)
 	isList = isList && len(b.calls) > 1
 	if isList && len(replies) != len(b.calls) {
@@ -137,7 +137,7 @@ func (b *batch) takeReplies() (left []*batch) {
 
 func (p *pipeline) roundTrip(ctx context.Context, qs []*Queued) []answer {
 	answers := make([]answer, len(qs))
-	merges := len(qs) > 1 && slices.ContainsFunc(qs, func(q *Queued) bool { return q.Command.Merges > 0 }) && p.merges()
+	merges := len(qs) > 1 && slices.ContainsFunc(qs, func(q *Queued) bool { return q.Command.MergedArgs > 0 }) && p.merges()
 	p.run(ctx, pack(qs, answers, merges))
 	p.server.noteOutcome(answers[0].err)
 	return answers
@@ -213,7 +213,7 @@ func (p *pipeline) exec(ctx context.Context, batches []*batch) (wait *redis.Cmd)
 		lone.SetErr(recovered(func() error { return p.client.Process(ctx, lone) }))
 		return nil
 	}
-	pipe, done := p.begin()
+	pipe, done := p.newPipe()
 	defer done()
 	for _, b := range batches {
 		if b.redirections > 0 {

@@ -58,7 +58,7 @@ func TestBatchOfScriptsThatFail(t *testing.T) {
 			return replies
 			`, 1)
 		command := func(key, value string) *conn.Command {
-			return &conn.Command{Script: set, Keys: 1, Words: []any{key, "field", value}, Merges: 2}
+			return &conn.Command{Script: set, Keys: 1, Words: []any{key, "field", value}, MergedArgs: 2}
 		}
 		flush(s, timeout, command("a", "1"), command("a", "1"))
 		time.Sleep(time.Second) // now it is known that one server has all keys

@@ -31,7 +31,7 @@ type pipeline struct {
 	replicated *pipeline // for commands that replicas must have; itself if it is that
 	farLimit   int       // of round trips in flight to a server far away
 	probe      *probe
-	begin      func() (pipe redis.Pipeliner, done func())
+	newPipe    func() (pipe redis.Pipeliner, done func())
 
 	mu       sync.Mutex
 	inFlight int // so many round trips are
@@ -76,7 +76,7 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 }
 
 func (s *Server) newPipeline(client redis.UniversalClient, farLimit int, probe *probe) *pipeline {
-	p := &pipeline{server: s, client: client, farLimit: farLimit, probe: probe, begin: pipesByOnePool(client), window: newWindow(s.late())}
+	p := &pipeline{server: s, client: client, farLimit: farLimit, probe: probe, newPipe: pipesByOnePool(client), window: newWindow(s.late())}
 	p.background.size = 1
 	p.meter = meter{mu: &p.mu, server: serverOf(client), window: &p.window, waiting: p.waiting.size, tell: s.config.Loaded}
 	p.stalled = time.AfterFunc(pipelineStall, p.sendStalled)
@@ -180,4 +180,12 @@ func (p *pipeline) endTrip(t trip) {
 		p.stalls, p.connects = 0, true
 		p.background.serverAnswers()
 	}
+}
+
+// stop forgets what is to be repeated, and ends what is told of the load.
+func (p *pipeline) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.background.state, p.background.waiting = backgroundStopped, nil
+	p.meter.isStopped = true
 }

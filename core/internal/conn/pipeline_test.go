@@ -34,7 +34,7 @@ func merging(text string) *conn.Script {
 }
 
 func batched(key string) *conn.Command {
-	return &conn.Command{Script: mergingScript, Keys: 1, Words: []any{key, "own " + key}, Merges: 1}
+	return &conn.Command{Script: mergingScript, Keys: 1, Words: []any{key, "own " + key}, MergedArgs: 1}
 }
 
 // result is what Do has returned.
@@ -209,8 +209,8 @@ func TestBatchesAreOfOneKind(t *testing.T) {
 		longer.Words = append(longer.Words, "more")
 		alike := batched("b")
 		alike.Words = append(alike.Words, "more")
-		longer.Merges = 2
-		other := &conn.Command{Script: merging("another script"), Keys: 1, Words: batched("c").Words, Merges: 1}
+		longer.MergedArgs = 2
+		other := &conn.Command{Script: merging("another script"), Keys: 1, Words: batched("c").Words, MergedArgs: 1}
 		by := &conn.Command{Script: mergingScript, Keys: 1, Words: batched("f").Words}
 		for _, c := range []*conn.Command{batched("d"), longer, alike, other, other, by, by, batched("e")} {
 			go func() {
@@ -235,7 +235,7 @@ func TestBatchesAreOfOneKind(t *testing.T) {
 func TestCommandsOfSeveralCalls(t *testing.T) {
 	inPipelines(t, func(t *testing.T, ctx context.Context, f *fake, s *conn.Server) {
 		several := func(keys ...any) *conn.Command {
-			return &conn.Command{Script: mergingScript.Merged, Keys: int16(len(keys)), Words: append(keys, "own"), Merges: 1}
+			return &conn.Command{Script: mergingScript.Merged, Keys: int16(len(keys)), Words: append(keys, "own"), MergedArgs: 1}
 		}
 		do := func(cs ...*conn.Command) (values []any) {
 			fill(f, s, 4*time.Millisecond)
@@ -527,7 +527,7 @@ func TestReplyToAnotherCommand(t *testing.T) {
 			f.fail(reply(c.reply()))
 			commands, compensated := []*conn.Command{batched("a"), batched("b")}, new(atomic.Int32)
 			for i, b := range commands {
-				b.Name, b.Compensator = []string{"-a", "-b"}[i], counter{compensated}
+				b.Tag, b.Compensator = []string{"-a", "-b"}[i], counter{compensated}
 			}
 			s.DoAll(ctx, commands, timeout, func(i int, r conn.Reply, err error) {
 				if c.want == nil {
@@ -549,7 +549,7 @@ func TestReplyToAnotherLoneCommand(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fake, s *conn.Server) {
 			f.failAll(reply(text))
 			c, compensated := counted(new(conn.Resends))
-			c.Name = "-a"
+			c.Tag = "-a"
 			r, err := s.Do(background, c, timeout)
 			if want == nil {
 				wantFailure(t, err, conn.Unknown, nil)

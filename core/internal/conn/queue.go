@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -22,6 +24,36 @@ type Queued struct {
 	To      Recipient // nil: nobody wants to know
 
 	dispatch *dispatch // who waits for it in place of To; nil: nobody, and nobody gives it up
+}
+
+// process sends a command by itself: a script by its digest, and whole where Redis has not seen it.
+func (q *Queued) process(ctx *sendContext, p *pipeline, client redis.UniversalClient) (any, error) {
+	for whole := false; ; whole = true {
+		cmd := &once{direct: p.direct}
+		cmd.set(ctx, q.Command.Script, whole, q.dispatch, q.Command.line(cmd.line[:]))
+		cmd.SetErr(recovered(func() error { return client.Process(ctx, cmd) }))
+		p.noteScript(q.Command.Script, cmd.Err())
+		if whole || !isUnknownScript(cmd.Err()) {
+			return q.Command.withoutTag(cmd.reply())
+		}
+	}
+}
+
+// context is that under which the copy goes that is sent now.
+func (q *Queued) context(now time.Time) *sendContext {
+	if q.dispatch != nil {
+		return q.dispatch.context
+	}
+	return &sendContext{caller: context.Background(), deadline: now.Add(q.Timeout)}
+}
+
+// receive takes the answer to the copy that was sent then, of which there is one.
+func (q *Queued) receive(sent time.Time, a answer) {
+	if d := q.dispatch; d != nil {
+		d.slot.arrived <- arrival{d, a}
+	} else {
+		q.To.Receive(Reply{a.value, sent}, a.err)
+	}
 }
 
 // Recipient receives the outcome of a queued command: once, on any goroutine, at the latest when the shortest

@@ -69,10 +69,10 @@ type Command struct {
 	// cluster is asked.
 	Words []any
 	Keys  int16 // the number of them
-	// Name is what each text in the reply ends with, and no reply to another command; of merged calls, that of the first.
-	Name string
-	// Merges is how many of the arguments of a call its merged script takes; 0: it goes by itself.
-	Merges int8
+	// Tag is what each text in the reply ends with, and no reply to another command; of merged calls, that of the first.
+	Tag string
+	// MergedArgs is how many of the arguments of a call its merged script takes; 0: it goes by itself.
+	MergedArgs int8
 	// Urgent ones go first where not all can be sent.
 	Urgent bool
 	// Resends permits Do to send the command again: it counts once, and has the same reply each time. nil: it

@@ -91,6 +91,17 @@ func New(client redis.UniversalClient, c Config) *Server {
 
 func (s *Server) Client() redis.UniversalClient { return s.client }
 
+// Stop ends what is repeated, and what is told of the load.
+func (s *Server) Stop() {
+	s.isStopped.Store(true)
+	s.pipelines.Range(func(_, p any) bool {
+		for _, p := range []*pipeline{p.(*pipeline), p.(*pipeline).replicated} {
+			p.stop()
+		}
+		return true
+	})
+}
+
 // late is by how much longer than the distance an answer may take.
 func (s *Server) late() time.Duration {
 	if s.config.IsMember {

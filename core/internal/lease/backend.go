@@ -40,7 +40,7 @@ func (b *Backend) ReportRelease(ctx context.Context, err error, keys ...string) 
 // Errors makes the errors that callers see of what has happened to a lock.
 type Errors interface {
 	Lost(key string, ended life.State) error
-	HeldTooLong(key string) error
+	Overdue(key string) error
 	NotHeld(key string) error
 	Closed(doing, key string) error
 	HandedOver(key string) error

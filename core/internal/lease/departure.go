@@ -13,11 +13,11 @@ import (
 
 // How a hold ends.
 
-// Departure is a handle that has left its lease, while its hold is in Redis: its lock is handed off in memory by HandOff,
+// Departure is a handle that has left its lease, or whose lease is lost, while its hold is in Redis: its lock is handed off in memory by HandOff,
 // or the hold is released by ReleaseCommand, and then Retire follows.
 type Departure struct {
 	*Handle
-	Last bool // no other handle has the lease
+	IsLast bool // no other handle has the lease
 }
 
 // Outcome is what has come of the release of a hold.
@@ -72,7 +72,7 @@ func (h *Handle) Leave() (left Departure, leaves bool, err error) {
 	isHandedOver := h.state == life.HandedOver
 	if leaves && !s.life.State().IsLost() {
 		s.takeOut(h)
-		left.Last = s.handles == nil
+		left.IsLast = s.handles == nil
 	}
 	loss := s.applyAndUnlock(e)
 	switch {
@@ -86,7 +86,7 @@ func (h *Handle) Leave() (left Departure, leaves bool, err error) {
 
 // IsAlone says that nobody depends on when the release is done: the owner has no other hold, which might end first and leave the lock to
 // this one.
-func (l Departure) IsAlone() bool { return l.Last && !l.lease.ownerKnown }
+func (l Departure) IsAlone() bool { return l.IsLast && !l.lease.ownerKnown }
 
 // HandOffFor is how long a process may hand the lock off from call to call before others have their chance.
 const HandOffFor = 10 * time.Millisecond
@@ -111,7 +111,7 @@ func (l Departure) HandOff(give func(AcquiredLock)) {
 	s.mu.Lock()
 	observed := s.observed
 	s.observed = nil
-	g := AcquiredLock{Acquisition: s.Acquisition, Times: s.life.Times, Hold: l.hold, Resends: l.resends}
+	g := AcquiredLock{Acquisition: s.Acquisition, Times: s.life.Times(), Hold: l.hold, Resends: l.resends}
 	g.Token++
 	_ = s.applyAndUnlock(s.life.HandOffInMemory())
 	give(g)
@@ -148,4 +148,4 @@ func (l Departure) Retire(o Outcome) error {
 }
 
 // Compensate releases in the background what may be left in Redis of the hold.
-func (h *Handle) Compensate() { h.lease.compensate(h, life.Effects{}) }
+func (h *Handle) Compensate() { h.lease.compensate(h, holdRemains) }

@@ -34,7 +34,7 @@ func (h *Handle) Downgrade(ctx context.Context) error {
 	case outcome == unsettled:
 		s.life.NotRenewed(schedule.Now().Add(s.retryDelay()))
 	case outcome == downgraded && !s.Fixed:
-		e = s.renewed(true, nil, sent)
+		e = s.renewalEvent(true, nil, sent)
 	}
 	_ = s.applyAndUnlock(e)
 	switch {

@@ -35,7 +35,7 @@ func (s *lease) applyAndUnlock(e life.Effects) error {
 	s.mu.Unlock()
 	why := loss
 	if e.Overdue {
-		why = s.registry.errors.HeldTooLong(s.Name.Key())
+		why = s.registry.errors.Overdue(s.Name.Key())
 	}
 	for _, h := range handles {
 		h.under.end(why)
@@ -60,7 +60,7 @@ func (s *lease) applyAndUnlock(e life.Effects) error {
 // lose compensates what may be left in Redis of a lease that was lost. The contexts of its handles have ended.
 func (s *lease) lose(ended life.Effects, why error, handles []*Handle, observed Observer) {
 	for _, h := range handles {
-		s.compensate(h, ended)
+		s.compensate(h, s.remains(ended))
 	}
 	reason := reasonOfLoss(ended.Ended)
 	if observed != nil {
@@ -76,11 +76,28 @@ func (s *lease) lose(ended life.Effects, why error, handles []*Handle, observed 
 	s.registry.releaser.MayBeFree(s.Name.Lock())
 }
 
-// compensate releases in the background what may be left in Redis of a hold when its lease has ended so: the hold, unless its
-// time is over there, or a minority of a quorum has it at most; and a copy of its acquisition that may still arrive.
-func (s *lease) compensate(h *Handle, ended life.Effects) {
+// remains is what may be left in Redis of a hold that this process has no more.
+type remains uint8
+
+const (
+	copyRemains remains = iota // at most a copy of its acquisition, which may still arrive
+	holdRemains                // the hold, too
+)
+
+// remains is what may be left of the holds of a lease that has ended so: none where their time is over, and where Redis has said that it
+// knows none of them, but for a minority of a quorum.
+func (s *lease) remains(ended life.Effects) remains {
 	s.mu.Lock()
-	isOver := ended.Ended == life.FixedOver && !s.refreshed
+	defer s.mu.Unlock()
+	if ended.Ended == life.FixedOver && !s.refreshed || ended.NoHoldLeft && !s.registry.Store.IsQuorum() {
+		return copyRemains
+	}
+	return holdRemains
+}
+
+// compensate releases in the background what may be left in Redis of a hold.
+func (s *lease) compensate(h *Handle, left remains) {
+	s.mu.Lock()
 	work := max(store.Failed, s.work)
 	if s.Attempt > 0 {
 		work = store.Done // or not: nobody knows
@@ -88,7 +105,7 @@ func (s *lease) compensate(h *Handle, ended life.Effects) {
 	r := s.releaseOf(h, work)
 	s.mu.Unlock()
 	r.Until = time.Now().Add(s.Lease)
-	if !isOver && (!ended.NoHoldLeft || s.registry.Store.IsQuorum()) || r.MayArrive {
+	if left == holdRemains || r.MayArrive {
 		s.registry.Store.Compensate(r)
 	}
 }
@@ -123,7 +140,7 @@ func (s *lease) observe(o Observer) {
 	}
 	s.mu.Unlock()
 	if overdue {
-		o.Overdue(s.registry.errors.HeldTooLong(s.Name.Key()))
+		o.Overdue(s.registry.errors.Overdue(s.Name.Key()))
 	}
 	if loss := s.loss(state); loss != nil {
 		o.Lost(reasonOfLoss(state), loss)

@@ -34,7 +34,7 @@ func New(ctx context.Context, r *Registry, g AcquiredLock, c Conditions) (h *Han
 	const doing = "taking"
 	h = r.newHandle(ctx, g, c)
 	switch s := h.lease; {
-	case s.since >= s.life.Ends:
+	case s.since >= s.life.Times().Ends:
 		err = r.errors.Unavailable(doing, s.Name.Key(), fmt.Errorf("%w of %v", errLateGrant, s.Lease))
 	case !r.admit(s):
 		err = r.errors.Closed(doing, s.Name.Key())
@@ -164,7 +164,7 @@ func (h *Handle) Ends() time.Time {
 	s := h.lease
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.life.Ends.Add(s.registry.Store.Margin(s.Lease)).Wall()
+	return s.life.Times().Ends.Add(s.registry.Store.Margin(s.Lease)).Wall()
 }
 
 func (h *Handle) isIn(states ...life.HandleState) bool {
@@ -207,5 +207,5 @@ func (h *Handle) Usable() error {
 	case loss != nil || !overdue:
 		return loss
 	}
-	return s.registry.errors.HeldTooLong(h.lease.Name.Key())
+	return s.registry.errors.Overdue(h.lease.Name.Key())
 }

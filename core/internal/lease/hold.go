@@ -109,7 +109,7 @@ func (h *Handle) Refresh(ctx context.Context) error {
 		return s.registry.errors.Unanswered(ctx, "refreshing", h.lease.Name.Key(), err)
 	}
 	s.mu.Lock()
-	_ = s.applyAndUnlock(s.renewed(held, nil, sent))
+	_ = s.applyAndUnlock(s.renewalEvent(held, nil, sent))
 	return h.Check()
 }
 

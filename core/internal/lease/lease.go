@@ -89,10 +89,10 @@ func (s *lease) takeOut(h *Handle) {
 // releaseOf is the release of a hold. s.mu is held.
 func (s *lease) releaseOf(h *Handle, work store.Work) store.Release {
 	r := store.Release{
-		Holding: s.holding(h), Terms: s.Terms, Token: s.RedisToken, Last: s.Token, Entered: s.entered,
+		Holding: s.holding(h), Terms: s.Terms, Token: s.RedisToken, LastToken: s.Token, Entered: s.entered,
 		Work: work, MayArrive: h.resends.MayArriveTwice(), Context: s.first.under.call,
 	}
-	if s.life.Granted {
+	if s.life.Times().Granted {
 		r.Lease = 0
 	}
 	if r.Work == store.Done {

@@ -77,8 +77,8 @@ func TestWhatComesJustAfterTheUnlock(t *testing.T) {
 		h := leased(t, r, schedule.Now().Add(time.Hour))
 		s := h.lease
 		left, leaves, err := h.Leave()
-		if !leaves || !left.Last || err != nil {
-			t.Fatal(leaves, left.Last, err)
+		if !leaves || !left.IsLast || err != nil {
+			t.Fatal(leaves, left.IsLast, err)
 		}
 		if inner, err := h.Enter(t.Context(), nil, new(store.Claim)); inner != nil || err != nil {
 			t.Errorf("a call that enters it: %v, %v", inner, err)

@@ -57,7 +57,7 @@ func (h *Handle) HandOver(ctx context.Context, ticket string, ttl time.Duration,
 	s.takeOut(h)
 	_ = s.applyAndUnlock(s.life.HandOverByTicket(&h.state))
 	h.under.end(r.errors.HandedOver(s.Name.Key()))
-	s.compensate(h, life.Effects{NoHoldLeft: true}) // nothing but a copy of its acquisition, for no release refuses that
+	s.compensate(h, copyRemains) // which no release refuses
 	return nil
 }
 

@@ -22,15 +22,15 @@ const (
 
 // renewal is called with s.mu held.
 func (s *lease) renewal() store.Renew {
-	r := store.Renew{Name: s.Name, Owner: s.Owner, Token: s.RedisToken, Lease: s.Lease, First: s.life.Granted}
-	r.Share, r.Last = s.downgrade == unsettled, s.Token
+	r := store.Renew{Name: s.Name, Owner: s.Owner, Token: s.RedisToken, Lease: s.Lease, First: s.life.Times().Granted}
+	r.Share, r.LastToken = s.downgrade == unsettled, s.Token
 	return r
 }
 
 // renewalTimeout leaves time for another try. There is none for the first lease: an answer
 // that comes late is better than none. s.mu is held.
 func (s *lease) renewalTimeout() time.Duration {
-	if s.life.Granted {
+	if s.life.Times().Granted {
 		return min(s.registry.Timeout, store.GrantLease)
 	}
 	return min(s.registry.Timeout, s.Lease/RenewalsPerLease)
@@ -51,7 +51,7 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	if isLong {
 		s.longLines++
 	}
-	_ = s.applyAndUnlock(s.renewed(held, err, sent))
+	_ = s.applyAndUnlock(s.renewalEvent(held, err, sent))
 	if isLong {
 		s.registry.Warn(s.first.under.call, "a lock is held for long", "key", s.Name.Key(), "owner", s.Owner, "for", age.Round(time.Millisecond))
 	}
@@ -63,8 +63,8 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	}
 }
 
-// renewed is the event that the outcome of a renewal is. s.mu is held.
-func (s *lease) renewed(held bool, err error, sent time.Time) (e life.Effects) {
+// renewalEvent is the event that the outcome of a renewal is. s.mu is held.
+func (s *lease) renewalEvent(held bool, err error, sent time.Time) (e life.Effects) {
 	now := schedule.Now()
 	switch {
 	case !s.life.State().IsHeld():
@@ -82,7 +82,7 @@ func (s *lease) renewed(held bool, err error, sent time.Time) (e life.Effects) {
 // retryDelay is the pause after a failed renewal: short enough for many tries
 // before the lease ends. s.mu is held.
 func (s *lease) retryDelay() time.Duration {
-	if s.life.Granted {
+	if s.life.Times().Granted {
 		return store.GrantLease / 50
 	}
 	return min(max(s.Lease/50, 5*time.Millisecond), 250*time.Millisecond)

@@ -7,7 +7,7 @@ import "github.com/latchkey-go/latchkey/core/internal/schedule"
 // New is the life of a lease with its first handle.
 func New(first *HandleState, t Times, overdueAt schedule.Time) Life {
 	*first = In
-	return Life{Times: t, overdueAt: overdueAt, in: 1, state: Held}
+	return Life{times: t, overdueAt: overdueAt, in: 1, state: Held}
 }
 
 // Check asks whether the lease is lost by now, which nobody may have noticed.
@@ -17,7 +17,7 @@ func (l *Life) Check(now schedule.Time) Effects {
 		return Effects{}
 	case l.state == Parked:
 		return l.end(ParkedTooLong)
-	case l.RenewAt == 0:
+	case l.times.RenewAt == 0:
 		return l.end(FixedOver)
 	case l.overdue:
 		return l.end(HeldTooLong)
@@ -32,7 +32,7 @@ func (l *Life) Due(now schedule.Time) Effects {
 	if l.state.IsHeld() {
 		e.Overdue = l.becomesOverdue() && now >= l.overdueAt
 		l.overdue = l.overdue || e.Overdue
-		e.Renew = l.isRenewable() && now >= l.RenewAt
+		e.Renew = l.isRenewable() && now >= l.times.RenewAt
 		l.renewing = l.renewing || e.Renew
 	}
 	return e
@@ -42,11 +42,11 @@ func (l *Life) Due(now schedule.Time) Effects {
 func (l *Life) RenewalAnswered() { l.renewing = false }
 
 // Doubted says that Redis may have forgotten the lease: it is renewed by then.
-func (l *Life) Doubted(by schedule.Time) { l.RenewAt = min(l.RenewAt, by) }
+func (l *Life) Doubted(by schedule.Time) { l.times.RenewAt = min(l.times.RenewAt, by) }
 
 // Renewed says that Redis has started the lease anew, for good.
 func (l *Life) Renewed(t Times) {
-	l.Granted = false
+	l.times.Granted = false
 	if l.state.IsHeld() {
 		l.extend(t)
 	}
@@ -97,9 +97,9 @@ func (l *Life) end(as State) Effects {
 
 // extend starts the lease anew. No answer shortens it, and none makes a fixed one renewable.
 func (l *Life) extend(t Times) {
-	l.Ends = max(l.Ends, t.Ends)
-	if l.RenewAt != 0 {
-		l.RenewAt = t.RenewAt
+	l.times.Ends = max(l.times.Ends, t.Ends)
+	if l.times.RenewAt != 0 {
+		l.times.RenewAt = t.RenewAt
 	}
 }
 
@@ -127,7 +127,7 @@ func (l *Life) Entered(now schedule.Time, h *HandleState, t Times) Effects {
 		return Effects{}
 	}
 	l.state = Held
-	if l.RenewAt != 0 {
+	if l.times.RenewAt != 0 {
 		l.extend(t)
 	}
 	return l.Check(now)
@@ -182,7 +182,7 @@ func (l *Life) Park(now schedule.Time, h *HandleState, until schedule.Time) (par
 	if e = l.Check(now); *h != In || l.state != Held || l.Holds() > 1 {
 		return false, e
 	}
-	*h, l.state, l.parkedUntil = HandingOver, Parked, min(until, l.Ends)
+	*h, l.state, l.parkedUntil = HandingOver, Parked, min(until, l.times.Ends)
 	return true, e
 }
 

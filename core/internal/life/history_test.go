@@ -250,18 +250,18 @@ func TestWhatIsTold(t *testing.T) {
 		}
 	}
 	s := history(t, begun(granted), "join")
-	if s.Times != granted || !s.Granted || s.OverdueAt() != 150 || s.IsOverdue() || s.Holds() != 2 || s.StopAt() != 200 {
+	if s.times != granted || !s.times.Granted || s.OverdueAt() != 150 || s.IsOverdue() || s.Holds() != 2 || s.StopAt() != 200 {
 		t.Errorf("%+v", s)
 	}
 	s = history(t, begun(granted), "renewed", "park for long", "due at 150")
-	if want := (Times{Ends: 230, RenewAt: 140}); s.Times != want || s.Granted || !s.IsOverdue() || s.Holds() != 1 || s.StopAt() != 230 {
+	if want := (Times{Ends: 230, RenewAt: 140}); s.times != want || s.times.Granted || !s.IsOverdue() || s.Holds() != 1 || s.StopAt() != 230 {
 		t.Errorf("%+v", s)
 	}
 	// Nobody relies on it any more. Its release knows whether it was renewed.
-	if s := history(t, begun(granted), "leave", "not renewed"); s.Times != granted {
+	if s := history(t, begun(granted), "leave", "not renewed"); s.times != granted {
 		t.Errorf("not renewed: %+v", s)
 	}
-	if s := history(t, begun(granted), "park", "not found", "renewed"); s.Times != (Times{Ends: 200, RenewAt: 105}) {
+	if s := history(t, begun(granted), "park", "not found", "renewed"); s.times != (Times{Ends: 200, RenewAt: 105}) {
 		t.Errorf("taken back when it was lost: %+v", s)
 	}
 	s.Life = New(&s.first, usual, 0)

@@ -82,7 +82,7 @@ const (
 
 // Life is where a lease stands, and when what happens to it. Only its events change it.
 type Life struct {
-	Times
+	times       Times
 	overdueAt   schedule.Time // 0: it may be held for ever
 	parkedUntil schedule.Time // at the latest; once it is unparked, until then
 	in          uint32        // handles that have the lock
@@ -111,6 +111,9 @@ type Effects struct {
 // State says where the lease stands.
 func (l *Life) State() State { return l.state }
 
+// Times are those of the lease as it is.
+func (l *Life) Times() Times { return l.times }
+
 // IsOverdue says that the lease has been held for too long.
 func (l *Life) IsOverdue() bool { return l.overdue }
 
@@ -125,7 +128,7 @@ func (l *Life) StopAt() schedule.Time {
 	if l.state == Parked {
 		return l.parkedUntil
 	}
-	return l.Ends
+	return l.times.Ends
 }
 
 // WasParked says that Redis may have found the lock parked when it was asked something then. That it does not know the
@@ -134,7 +137,7 @@ func (l *Life) WasParked(asked schedule.Time) bool { return asked <= l.parkedUnt
 
 // MayBeHandedOffInMemory says that the next call can have the lease as it is.
 func (l *Life) MayBeHandedOffInMemory(now schedule.Time) bool {
-	return l.state == Leaving && now < l.Ends && !l.overdue
+	return l.state == Leaving && now < l.times.Ends && !l.overdue
 }
 
 // NextDue is when to call [Life.Due]: something happens then to a lease that is held. 0: not at all.
@@ -147,7 +150,7 @@ func (l *Life) NextDue() schedule.Time {
 		next = min(next, l.overdueAt)
 	}
 	if l.isRenewable() {
-		next = min(next, l.RenewAt)
+		next = min(next, l.times.RenewAt)
 	}
 	return next
 }
@@ -156,5 +159,5 @@ func (l *Life) becomesOverdue() bool { return l.overdueAt != 0 && !l.overdue }
 
 // isRenewable says that a renewal can be sent. What was granted gets its lease, at least.
 func (l *Life) isRenewable() bool {
-	return l.RenewAt != 0 && l.state != Parked && !l.renewing && (!l.overdue || l.Granted)
+	return l.times.RenewAt != 0 && l.state != Parked && !l.renewing && (!l.overdue || l.times.Granted)
 }

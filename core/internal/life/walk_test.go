@@ -66,7 +66,7 @@ func (w *world) holds(t *testing.T) {
 		wrong = "nobody looks at it before its end"
 	case waits && !w.overdue && w.OverdueAt() != 0 && w.due > w.OverdueAt():
 		wrong = "nobody looks at it before it is overdue"
-	case waits && w.state == Held && w.RenewAt != 0 && w.sent == 0 && (!w.overdue || w.Granted) && w.due > w.RenewAt:
+	case waits && w.state == Held && w.times.RenewAt != 0 && w.sent == 0 && (!w.overdue || w.times.Granted) && w.due > w.times.RenewAt:
 		wrong = "nobody renews it"
 	case w.state == Held && (count[In] == 0 || passing > 0), w.state == Parked && (passing != 1 || count[In]+count[Entering] > 0):
 		wrong = "who holds it"

@@ -2,7 +2,7 @@
 // It only accelerates: whoever waits for a lock polls as well.
 //
 // A lock has a channel for all who wait, on which Redis publishes that it is free, and one for this process,
-// the same name with the process's id appended, on which Redis publishes that the lock was granted to a call
+// the same name with what tells the process appended, on which Redis publishes that the lock was granted to a call
 // of it. [Listener.Watch] subscribes to both and [Listener.Unwatch] takes one Watch back; a channel stays
 // subscribed for some seconds after the last, because contention tends to come back. A connection that
 // breaks, or answers no pings, is replaced, and a channel whose server has changed follows it.
@@ -23,7 +23,7 @@ import (
 type Config struct {
 	Servers []*conn.Server // more than one: a quorum, each of which publishes for itself
 	Sharded bool           // by sharded pub/sub, as those who publish must do too
-	Process string         // the id of this process
+	Process string         // tells this process: its channels end with it
 	Workers conn.Workers   // run the connections
 
 	// Disconnected is called when a connection has failed. It is replaced.

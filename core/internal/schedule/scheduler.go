@@ -6,7 +6,7 @@
 //	s.Set(event, schedule.Now().Add(time.Second))
 //	…
 //	s.Stop()
-//	<-workers.Wait()
+//	<-workers.Stop()
 //
 // What events of about one time enqueue is sent by one flush: round the times of those that may as
 // well come together.

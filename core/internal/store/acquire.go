@@ -17,7 +17,7 @@ type Claim struct {
 	Holding
 	Terms
 	Way
-	Wait    Waiting         // when the lock is busy; NotWaiting in a quorum
+	Wait    WaitMode        // when the lock is busy; NotWaiting in a quorum
 	Context context.Context // of the call, for its compensation
 	Resends conn.Resends    // whether a copy may arrive beside the one that was answered
 
@@ -27,13 +27,13 @@ type Claim struct {
 	election *election // of a quorum's claim
 }
 
-// Waiting says how a claim waits in the queue of a lock that is busy.
-type Waiting int8
+// WaitMode says how a claim waits in the queue of a lock that is busy.
+type WaitMode int8
 
 const (
-	NotWaiting Waiting = iota
-	Listening          // a message tells the process when the lock is granted to the hold
-	Polling            // no message arrives: the hold is granted the lock, and finds out when it asks again
+	NotWaiting WaitMode = iota
+	Listening           // a message tells the process when the lock is granted to the hold
+	Polling             // no message arrives: the hold is granted the lock, and finds out when it asks again
 )
 
 // Acquired is a lock that was taken or entered.
@@ -105,7 +105,7 @@ var (
 
 	errOfKind    = errors.New("the name has a lock of another kind, as Redisson's getReadWriteLock makes")
 	errOtherKind = &conn.Failure{Outcome: conn.Refused, Cause: errOfKind}
-	errGivenBack = fmt.Errorf("%w: the claim was given back before it arrived", ErrGone) // its hold has a tombstone
+	errGivenUp   = fmt.Errorf("%w: the claim was given back before it arrived", ErrGone) // its hold has a tombstone
 )
 
 // GiveBack compensates a claim that was granted and is not wanted any more, with every server. lease is the lock's.
@@ -143,7 +143,7 @@ func (c *Claim) prepare(s *Store) *conn.Command {
 		merges = 1
 	}
 	c.store = s
-	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Name: c.Hold, Merges: merges}
+	c.command = conn.Command{Script: s.scripts.acquire, Keys: 3, Words: words, Tag: c.Hold, MergedArgs: merges}
 	c.command.Resends, c.command.Compensator = &c.Resends, c
 	return &c.command
 }
@@ -183,7 +183,7 @@ func (c *Claim) decode(from conn.Reply) (Acquired, error) {
 
 var refusals = map[verdict]error{
 	saidGone:           ErrGone,
-	saidGivenBack:      errGivenBack,
+	saidGivenUp:        errGivenUp,
 	saidOtherKind:      errOtherKind,
 	saidOtherForm:      ErrUpgrade,
 	saidReused:         ErrReused,

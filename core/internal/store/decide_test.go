@@ -52,7 +52,7 @@ func busy(until time.Duration) vote[Acquired] {
 const undecided = "undecided"
 
 func TestDecideAcquire(t *testing.T) {
-	gone, withdrawn := refused(ErrGone), refused(errGivenBack)
+	gone, withdrawn := refused(ErrGone), refused(errGivenUp)
 	is := func(v vote[Acquired]) Acquired { return v.answer }
 	since := func(sent int64, v vote[Acquired]) Acquired {
 		v.answer.Sent = start.Add(time.Duration(sent))

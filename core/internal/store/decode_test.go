@@ -36,7 +36,7 @@ func TestReplyToAClaim(t *testing.T) {
 			"handed over":   {reply: list{n(2), "", n(500), n(0), n(3), n(0)}, refused: &Busy{Until: time.Now().Add(500 * time.Millisecond), Why: HandedOver}},
 			"new in queue":  {reply: list{n(2), "", n(-1), n(0), n(0), n(1)}, refused: &Busy{New: true}},
 			"gone":          {reply: list{n(3), ""}, refused: ErrGone},
-			"withdrawn":     {reply: list{n(4), ""}, refused: errGivenBack},
+			"withdrawn":     {reply: list{n(4), ""}, refused: errGivenUp},
 			"other kind":    {reply: list{n(5), ""}, refused: errOtherKind},
 			"other form":    {reply: list{n(6), ""}, refused: ErrUpgrade},
 			"attempt":       {reply: list{n(1), "7", n(9000), n(7), n(1), n(3), n(9000)}, want: Acquired{Terms: Terms{Lease: 9 * time.Second}, Token: 7, TTL: 9 * time.Second, Outermost: true, Attempt: 3}},
@@ -76,7 +76,7 @@ func TestReplyToAClaim(t *testing.T) {
 				t.Errorf("%s: did is %v", name, did)
 			}
 		}
-		if !errors.Is(errGivenBack, ErrGone) {
+		if !errors.Is(errGivenUp, ErrGone) {
 			t.Error("a claim that was given back is not gone")
 		}
 		fixed := &Claim{Terms: Terms{Lease: time.Second, Fixed: true}}
@@ -268,7 +268,7 @@ func TestForeignReplyConfirmsNothing(t *testing.T) {
 	if o.err == nil {
 		t.Error("a release was confirmed")
 	}
-	(&renewal{to: &o}).Receive(conn.Reply{Value: "OK"}, nil)
+	(&renewalCommand{to: &o}).Receive(conn.Reply{Value: "OK"}, nil)
 	if o.held || o.err == nil {
 		t.Errorf("a renewal: %+v", o)
 	}

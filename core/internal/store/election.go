@@ -138,7 +138,7 @@ func (e *election) askOnce(member int) (Acquired, error) {
 // raise gives the grant of a member the token of the lock. It is true when that grant is still there.
 func (e *election) raise(server *conn.Server, granted, token int64) (bool, error) {
 	words := []any{e.claim.Name.Lock(), e.claim.Name.clock(), e.claim.Owner, granted, int64(0), "raise", token}
-	c := &conn.Command{Script: e.scripts.renew, Keys: 2, Words: words, Name: fmt.Sprint(e.claim.Owner, granted), Urgent: true}
+	c := &conn.Command{Script: e.scripts.renew, Keys: 2, Words: words, Tag: fmt.Sprint(e.claim.Owner, granted), Urgent: true}
 	return do(context.WithoutCancel(e.ctx), server, c, e.config.Timeout, yes)
 }
 

@@ -525,7 +525,7 @@ func TestLateReleaseOfAResumedLock(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			w.waits(t, w.claimOf("q:1"))
 			r := releaseOf(resumed)
-			r.Terms, r.Token, r.Last, r.Work = g.Terms, g.Token, g.Token, tc.work
+			r.Terms, r.Token, r.LastToken, r.Work = g.Terms, g.Token, g.Token, tc.work
 			w.release(t, r)
 			if s := w.state(t); s.Status != tc.want {
 				t.Errorf("%s: %+v", what, s)

@@ -28,14 +28,14 @@ var ErrOthers = errors.New("the lock has other holds")
 // the lock is not that owner's any more, with [ErrOthers], or with a [*conn.Failure]; when the outcome is unknown,
 // TakeBack must follow.
 func (s *Store) HandOver(ctx context.Context, h HandOver) error {
-	return s.handOver(ctx, h.command(s, h.TTL, ""))
+	return s.doExclusive(ctx, h.command(s, h.TTL, ""))
 }
 
 // TakeBack has the lock held as before, for left since sent, whether or not it was parked, and has a copy of the
 // request refused that arrives later. It blocks and fails as HandOver does; it counts once.
 func (s *Store) TakeBack(ctx context.Context, h HandOver, left time.Duration) (sent time.Time, err error) {
 	sent = time.Now()
-	return sent, s.handOver(ctx, h.command(s, left, leaseArg(h.Lease, h.Fixed)))
+	return sent, s.doExclusive(ctx, h.command(s, left, leaseArg(h.Lease, h.Fixed)))
 }
 
 // CompensateHandOver compensates requests of which nobody knows the outcome, for a lock that is lost: it ends, or it would be
@@ -48,11 +48,11 @@ func (s *Store) CompensateHandOver(ctx context.Context, h HandOver) {
 func (h *HandOver) command(s *Store, ttl time.Duration, lease any) *conn.Command {
 	words := []any{h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID, h.Drop}
 	return &conn.Command{
-		Script: s.scripts.handOver, Keys: 2, Words: words, Name: fmt.Sprint(h.ID, lease), Urgent: true, Resends: new(conn.Resends),
+		Script: s.scripts.handOver, Keys: 2, Words: words, Tag: fmt.Sprint(h.ID, lease), Urgent: true, Resends: new(conn.Resends),
 	}
 }
 
-func (s *Store) handOver(ctx context.Context, c *conn.Command) error {
+func (s *Store) doExclusive(ctx context.Context, c *conn.Command) error {
 	_, err := do(ctx, s.servers[0], c, s.config.Timeout, func(from conn.Reply) (done bool, err error) {
 		r := reply{value: from.Value}
 		switch r.verdict() {

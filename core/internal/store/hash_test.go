@@ -38,7 +38,7 @@ func (w *world) enter(hold, owner string, g store.Acquired) *store.Claim {
 // soleOf is a release of a lock of which no more is known than its one hold.
 func soleOf(c *store.Claim, g store.Acquired) store.Release {
 	r := releaseOf(c)
-	r.Token, r.Last, r.Lease = g.Token, g.Token, c.Lease
+	r.Token, r.LastToken, r.Lease = g.Token, g.Token, c.Lease
 	return r
 }
 

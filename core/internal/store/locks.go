@@ -12,7 +12,7 @@ type Locks interface {
 	NewHold() string
 	Acquire(context.Context, *Claim) (Acquired, error)
 	LateCopies(*Claim) *conn.Resends
-	Renew(w Renew, timeout time.Duration, to Renewal)
+	Renew(w Renew, timeout time.Duration, to RenewalRecipient)
 	Refresh(context.Context, Renew) (held bool, sent time.Time, err error)
 	Release(ctx context.Context, r Release, timeout time.Duration) (Released, error)
 	NewBackgroundRelease(r Release, to Recipient) *BackgroundRelease

@@ -188,7 +188,7 @@ func TestProcessGoesOnWaiting(t *testing.T) {
 					time.Sleep(ms)
 				}
 				r := releaseOf(c)
-				r.Token, r.Last, r.Enqueues = g.Token, g.Token+tc.passed, store.Entry{Hold: tc.waits, Owner: tc.as}
+				r.Token, r.LastToken, r.Enqueues = g.Token, g.Token+tc.passed, store.Entry{Hold: tc.waits, Owner: tc.as}
 				if got := w.release(t, r); got != (store.Released{Found: true, QueueIsNext: true}) {
 					t.Errorf("released: %+v", got)
 				}
@@ -229,7 +229,7 @@ func TestCarriedWaitStaysGivenUp(t *testing.T) {
 				gone.MayArrive = true
 				w.release(t, gone)
 				r := releaseOf(c)
-				r.Token, r.Last, r.Enqueues = g.Token, g.Token+passed, store.Entry{Hold: "p:2", Owner: "p:2"}
+				r.Token, r.LastToken, r.Enqueues = g.Token, g.Token+passed, store.Entry{Hold: "p:2", Owner: "p:2"}
 				if got := w.release(t, r); got.QueueIsNext {
 					t.Errorf("released: %+v", got)
 				}

@@ -13,7 +13,7 @@ type Release struct {
 	Holding
 	Terms                     // Lease is 0 when the lock was granted, and not renewed yet
 	Token     int64           // that of the lock in Redis; 0: it is unknown, or the hold may have none
-	Last      int64           // the last one that this process has given under it
+	LastToken int64           // the last one that this process has given under it
 	Entered   bool            // the lock has, or had, more holds than this
 	Work      Work            // what became of it
 	Answer    *Answer         // to the request for which the lock was taken; nil: there is none
@@ -72,16 +72,16 @@ type releaseCommand struct {
 
 func (r *Release) command(s *Store, c *releaseCommand, late bool) *conn.Command {
 	c.Script, c.Keys, c.Words = s.scripts.release, 3, r.Name.words(c.words[:], r.Owner)
-	c.Name, c.Resends, c.Urgent = r.Hold, &c.resends, true
+	c.Tag, c.Resends, c.Urgent = r.Hold, &c.resends, true
 	if r.isSimple() && !late && !s.IsQuorum() { // members may know a lock by other tokens
-		c.Words, c.Merges = append(c.Words, simpleMode(c.mode[:0], r.Token, r.Lease)), 2
+		c.Words, c.MergedArgs = append(c.Words, simpleMode(c.mode[:0], r.Token, r.Lease)), 2
 		return &c.Command
 	}
 	tombstone := time.Duration(0)
 	if r.MayArrive {
 		tombstone = tombstoneLife
 	}
-	c.Words = append(c.Words, r.Token, r.Hold, int64(r.Work), late, tombstone.Milliseconds(), r.Enqueues.member(), r.Last)
+	c.Words = append(c.Words, r.Token, r.Hold, int64(r.Work), late, tombstone.Milliseconds(), r.Enqueues.member(), r.LastToken)
 	if form := r.Form.word(); form != "" || r.Answer != nil {
 		c.Words = append(c.Words, form)
 	}

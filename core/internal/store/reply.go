@@ -16,7 +16,7 @@ const (
 	saidAcquired                      // a lock was taken or entered
 	saidBusy                          // somebody else has it
 	saidGone                          // the lock to enter
-	saidGivenBack                     // the claim was, before it arrived
+	saidGivenUp                       // the claim was, before it arrived
 	saidOtherKind                     // the name is that of something else
 	saidOtherForm                     // the owner has the lock in one that does not include this one
 	saidAnswered                      // the request was
@@ -103,16 +103,3 @@ func unexpected(reply any) error {
 	}
 	return conn.Failed(fmt.Errorf("an unexpected reply: %T", reply))
 }
-
-// GrantLease is how long a lock lasts that a release has granted, unless it is renewed: it is lost for so long on a
-// process that hangs. A shorter one would be lost by those that stand still for a moment, or whose Redis does.
-const GrantLease = time.Second
-
-// Clock is what the clock of Redis showed after a request was sent.
-type Clock struct {
-	Redis time.Duration
-	Sent  time.Time
-}
-
-// NotBefore is a time at which the clock of Redis showed no more than that: the most cautious one that is known.
-func (c Clock) NotBefore(redis time.Duration) time.Time { return c.Sent.Add(redis - c.Redis) }

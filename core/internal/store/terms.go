@@ -172,6 +172,6 @@ func (c *Claim) isSimple() bool {
 func (r *Release) isSimple() bool {
 	all := *r
 	all.Context = nil // which need not be comparable
-	simple := Release{Holding: r.Holding, Terms: r.Terms, Token: r.Token, Last: r.Token, Work: r.Work, Until: r.Until}
+	simple := Release{Holding: r.Holding, Terms: r.Terms, Token: r.Token, LastToken: r.Token, Work: r.Work, Until: r.Until}
 	return all == simple && r.Token != 0 && r.IsSimpleIn(Exclusive) && r.Holding.isSimple()
 }

@@ -59,7 +59,7 @@ func TestEachFieldMakesALockSpecial(t *testing.T) {
 	var way Way
 	var whose Owner
 	claim := Claim{Holding: owner, Terms: simple}
-	release := Release{Holding: owner, Terms: simple, Token: 7, Last: 7}
+	release := Release{Holding: owner, Terms: simple, Token: 7, LastToken: 7}
 	for _, tc := range []struct {
 		what    string
 		all     any
@@ -98,7 +98,7 @@ func TestEachFieldMakesALockSpecial(t *testing.T) {
 func TestEachTermIsSaidToRedis(t *testing.T) {
 	one := New(serverAt("a:1"), Config{})
 	whose, terms := Holding{NewName("lock:", "k"), "o", "p:1"}, Terms{Form: Permits(3).Weighing(2), Lease: time.Second, Window: time.Minute}
-	claim, release := Claim{Holding: whose, Terms: terms}, Release{Holding: whose, Terms: terms, Token: 7, Last: 7}
+	claim, release := Claim{Holding: whose, Terms: terms}, Release{Holding: whose, Terms: terms, Token: 7, LastToken: 7}
 	words := func() []any {
 		c := Claim{Holding: claim.Holding, Terms: claim.Terms}
 		return slices.Concat(c.prepare(one).Words, release.command(one, new(releaseCommand), false).Words)
@@ -149,7 +149,7 @@ func TestEachTermKeepsALockApart(t *testing.T) {
 	_ = s.servers[0].Merges() // finds out whether it does
 	whose := Holding{NewName("lock:", "k"), "p:1", "p:1"}
 	claims := []Claim{{Holding: whose, Terms: simple}, {Holding: whose, Terms: simple}}
-	releases := []*Release{{Holding: whose, Terms: simple, Token: 7, Last: 7}, {Holding: whose, Terms: simple, Token: 7, Last: 7}}
+	releases := []*Release{{Holding: whose, Terms: simple, Token: 7, LastToken: 7}, {Holding: whose, Terms: simple, Token: 7, LastToken: 7}}
 	if s.takeAllCommand(claims) == nil || s.freeAllCommand(releases) == nil {
 		t.Fatal("locks that are alike are kept apart")
 	}

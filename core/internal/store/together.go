@@ -42,7 +42,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []Claim, allOrNone bool) []Re
 	results, commands := make([]Result[Acquired], len(cs)), make([]*conn.Command, len(cs))
 	for i := range cs {
 		if commands[i] = cs[i].prepare(s); together != nil {
-			commands[i].Merges = 0 // the merged script has just declined it
+			commands[i].MergedArgs = 0 // the merged script has just declined it
 		}
 	}
 	s.servers[0].DoAll(ctx, commands, s.config.Timeout, func(i int, r conn.Reply, err error) {
@@ -59,7 +59,7 @@ func (s *Store) takeAllCommand(cs []Claim) *conn.Command {
 	}
 	c := &takeAll{claims: cs}
 	c.Script, c.Keys, c.Words = s.scripts.acquire.Merged, int16(3*n), make([]any, 3*n, 3*n+2)
-	c.Name, c.Merges, c.Resends, c.Compensator = first.Owner, 1, &c.resends, c
+	c.Tag, c.MergedArgs, c.Resends, c.Compensator = first.Owner, 1, &c.resends, c
 	for i := range cs {
 		one := &cs[i]
 		if !one.isSimple() || one.Terms != first.Terms {
@@ -69,7 +69,7 @@ func (s *Store) takeAllCommand(cs []Claim) *conn.Command {
 		c.Words[i], c.Words[n+i], c.Words[2*n+i] = one.Name.Lock(), one.Name.queue(), one.Name.clock()
 	}
 	if c.Words = append(c.Words, first.Owner); first.Lease != usualLease {
-		c.Words, c.Merges = append(c.Words, leaseArg(first.Lease, false)), 2
+		c.Words, c.MergedArgs = append(c.Words, leaseArg(first.Lease, false)), 2
 	}
 	return &c.Command
 }
@@ -114,7 +114,7 @@ func (s *Store) ReleaseAll(ctx context.Context, rs []*Release, timeout time.Dura
 	room, commands := make([]releaseCommand, len(rs)), make([]*conn.Command, len(rs))
 	for i, r := range rs {
 		if commands[i] = r.command(s, &room[i], false); together != nil {
-			commands[i].Merges = 0 // the merged script has just declined it
+			commands[i].MergedArgs = 0 // the merged script has just declined it
 		}
 	}
 	s.servers[0].DoAll(ctx, commands, time.Until(end), func(i int, r conn.Reply, err error) {
@@ -133,7 +133,7 @@ func (s *Store) freeAllCommand(rs []*Release) *conn.Command {
 	}
 	c := new(releaseCommand)
 	c.Script, c.Keys, c.Words = s.scripts.release.Merged, int16(n), make([]any, n, n+2)
-	c.Name, c.Merges, c.Urgent = first.Owner, 2, true
+	c.Tag, c.MergedArgs, c.Urgent = first.Owner, 2, true
 	for i, r := range rs {
 		if !r.isSimple() || r.Owner != first.Owner || r.Token != first.Token || r.Terms != first.Terms {
 			return nil

@@ -80,13 +80,13 @@ func TestReleaseTellsOfLaterTokens(t *testing.T) {
 		c := w.claimOf("p:1")
 		g := w.take(t, c)
 		r := releaseOf(c)
-		r.Token, r.Last = g.Token, g.Token+100
+		r.Token, r.LastToken = g.Token, g.Token+100
 		w.release(t, r)
-		if again := w.take(t, w.claimOf("p:2")); again.Token <= r.Last || !again.Ahead {
-			t.Errorf("%+v after %d", again, r.Last)
+		if again := w.take(t, w.claimOf("p:2")); again.Token <= r.LastToken || !again.Ahead {
+			t.Errorf("%+v after %d", again, r.LastToken)
 		}
 		last := w.ahead(0) // another lock of the slot has had a later one
-		w.release(t, store.Release{Holding: store.Holding{Name: name, Owner: "p:2", Hold: "p:2"}, Last: r.Last + 200})
+		w.release(t, store.Release{Holding: store.Holding{Name: name, Owner: "p:2", Hold: "p:2"}, LastToken: r.LastToken + 200})
 		if again := w.take(t, w.claimOf("p:3")); again.Token <= last {
 			t.Errorf("%+v after %d", again, last)
 		}
@@ -114,7 +114,7 @@ func TestHandoverTellsOfLaterTokens(t *testing.T) {
 func TestDowngradeTellsOfLaterTokens(t *testing.T) {
 	in(t, 1, func(t *testing.T, w *world) {
 		g := w.take(t, w.claimOf("p:1"))
-		ask := store.Renew{Name: name, Owner: "p:1", Token: g.Token, Lease: time.Minute, Last: g.Token + 5000}
+		ask := store.Renew{Name: name, Owner: "p:1", Token: g.Token, Lease: time.Minute, LastToken: g.Token + 5000}
 		w.hears("q")
 		w.waits(t, w.formOf("q:1", store.Shared))
 		for range 2 { // it counts once
@@ -122,8 +122,8 @@ func TestDowngradeTellsOfLaterTokens(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if again := w.take(t, w.formOf("q:1", store.Shared)); again.Token <= ask.Last || !again.Ahead {
-			t.Errorf("%+v after %d", again, ask.Last)
+		if again := w.take(t, w.formOf("q:1", store.Shared)); again.Token <= ask.LastToken || !again.Ahead {
+			t.Errorf("%+v after %d", again, ask.LastToken)
 		}
 		if ends := w.redis[0].HGet("lock:k", "latchkey:holder:p:1"); ends != fmt.Sprintf("946684860001000 30000 %d p:1", g.Token) {
 			t.Errorf("the holder is %q", ends)

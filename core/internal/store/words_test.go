@@ -50,7 +50,7 @@ func TestWordsOfAClaim(t *testing.T) {
 }
 
 func TestWordsOfARelease(t *testing.T) {
-	sole := Release{Holding: Holding{Name: NewName("lock:", "k"), Owner: "p:1", Hold: "p:1"}, Terms: Terms{Lease: usualLease}, Token: 7, Last: 7}
+	sole := Release{Holding: Holding{Name: NewName("lock:", "k"), Owner: "p:1", Hold: "p:1"}, Terms: Terms{Lease: usualLease}, Token: 7, LastToken: 7}
 	with := func(change func(*Release)) Release {
 		r := sole
 		change(&r)
@@ -79,7 +79,7 @@ func TestWordsOfARelease(t *testing.T) {
 		{one, with(func(r *Release) { r.Enqueues = Entry{Hold: "p:2", Owner: "o", Form: Permits(3)} }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "p:2|p3 o", int64(7)}},
 		{one, with(func(r *Release) { r.Form = Shared }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(7), "s"}},
 		// Calls of this process have had later tokens than Redis knows.
-		{one, with(func(r *Release) { r.Last = 9 }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(9)}},
+		{one, with(func(r *Release) { r.LastToken = 9 }), false, []any{"p:1", int64(7), "p:1", int64(0), false, int64(0), "", int64(9)}},
 	} {
 		c := tc.release.command(tc.store, new(releaseCommand), tc.late)
 		want := append([]any{"lock:k", "lock:{lock:k}:queue", sole.Name.clock()}, tc.want...)
@@ -91,11 +91,11 @@ func TestWordsOfARelease(t *testing.T) {
 
 func TestWordsOfARenewal(t *testing.T) {
 	s, w := New(serverAt("a:1"), Config{}), Renew{Name: NewName("lock:", "k"), Owner: "p:1", Token: 7, Lease: time.Second}
-	if got, want := s.renewal(w).command.Words, []any{"lock:k", "p:1", []byte("x7 1000"), int64(1000)}; !reflect.DeepEqual(got, want) {
+	if got, want := s.newRenewal(w).command.Words, []any{"lock:k", "p:1", []byte("x7 1000"), int64(1000)}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
 	}
 	w.First = true
-	if got, want := s.renewal(w).command.Words, []any{"lock:k", "p:1", []byte("x7 1000"), int64(1000), "first"}; !reflect.DeepEqual(got, want) {
+	if got, want := s.newRenewal(w).command.Words, []any{"lock:k", "p:1", []byte("x7 1000"), int64(1000), "first"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
 	}
 }

@@ -116,8 +116,8 @@ func (q *Queues[R, L, E]) EntryOf(lock string, may func(R) bool, renew func(R, E
 	return entry
 }
 
-// Wait tells who waits for a lock.
-type Wait[R any] struct {
+// OldestWait tells who waits for a lock.
+type OldestWait[R any] struct {
 	Wants R // of the call that has waited longest
 	Since time.Time
 	Calls int
@@ -142,13 +142,13 @@ func (q *Queues[R, L, E]) Locks() []string {
 	return locks
 }
 
-// WaitFor is false when no call waits for the lock.
-func (q *Queues[R, L, E]) WaitFor(lock string) (found Wait[R], ok bool) {
+// Oldest is false when no call waits for the lock.
+func (q *Queues[R, L, E]) Oldest(lock string) (found OldestWait[R], ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for own := q.byLock[lock]; own != nil; own = own.next {
 		if first, _ := own.waiting(); first != nil && (!ok || first.since.Before(found.Since)) {
-			found, ok = Wait[R]{first.Wants, first.since, q.waiting(lock)}, true
+			found, ok = OldestWait[R]{first.Wants, first.since, q.waiting(lock)}, true
 		}
 	}
 	return found, ok

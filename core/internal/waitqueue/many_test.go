@@ -22,7 +22,7 @@ func TestManyLeave(t *testing.T) {
 	for _, w := range calls {
 		w.Leave()
 	}
-	if _, waits := q.WaitFor("lock"); waits {
+	if _, waits := q.Oldest("lock"); waits {
 		t.Error("somebody waits still")
 	}
 	if to, fro := joined.Sub(began), time.Since(joined); fro > 10*to {

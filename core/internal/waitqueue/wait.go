@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Reason is why Wait has returned.
-type Reason int
+// News is why Wait has returned.
+type News int
 
 const (
-	none      Reason = iota // the wait goes on
-	AskRedis                // the call is head, and the lock may be free: it asks Redis, and stays in the queue
-	LockGiven               // the call has Result.Lock
-	TooMany                 // the call was taken out of the queue, for more wait than it wants
-	Dismissed               // another call has taken it out, with Result.Err
+	none      News = iota // the wait goes on
+	AskRedis              // the call is head, and the lock may be free: it asks Redis, and stays in the queue
+	LockGiven             // the call has Result.Lock
+	TooMany               // the call was taken out of the queue, for more wait than it wants
+	Dismissed             // another call has taken it out, with Result.Err
 	ContextEnded
 	WaitOver
 	Closing
@@ -21,10 +21,10 @@ const (
 
 // Result is what Wait has come to.
 type Result[L any] struct {
-	Reason Reason
-	Lock   L     // of LockGiven
-	Err    error // of Dismissed
-	Known  Known // what is known of the lock
+	News  News
+	Lock  L     // of LockGiven
+	Err   error // of Dismissed
+	Known Known // what is known of the lock
 }
 
 // stage is how far a call has come:
@@ -60,7 +60,7 @@ func (w *Waiter[R, L, E]) Wait(
 ) Result[L] {
 	if w.first {
 		w.first = false
-		return Result[L]{Reason: AskRedis}
+		return Result[L]{News: AskRedis}
 	}
 	var over, poll <-chan time.Time // nil: the wait has no end; the call is not head, or has not noticed
 	if !until.IsZero() {
@@ -72,7 +72,7 @@ func (w *Waiter[R, L, E]) Wait(
 		}
 		seen, at, barging := w.look(reason)
 		switch {
-		case seen.Reason != none:
+		case seen.News != none:
 			return seen
 		case at == chosen:
 			<-w.news // and nothing else: whatever ends the wait now, the lock is given
@@ -100,7 +100,7 @@ func (w *Waiter[R, L, E]) Wait(
 
 // look takes what has happened to a call that waits, none for news of its queue. The Reason that it returns is none while
 // the wait goes on; barging is the rest of the barging window, which a head that was signalled waits for.
-func (w *Waiter[R, L, E]) look(happened Reason) (seen Result[L], at stage, barging time.Duration) {
+func (w *Waiter[R, L, E]) look(happened News) (seen Result[L], at stage, barging time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()

@@ -43,7 +43,7 @@ func open(t *testing.T, q *queues, request string) *waiter {
 
 // end is how a wait has ended, and when.
 type end struct {
-	reason waitqueue.Reason
+	reason waitqueue.News
 	lock   string
 	err    error
 	took   time.Duration
@@ -61,7 +61,7 @@ func waitOver(ctx context.Context, w *waiter, delay time.Duration, until time.Ti
 	ends, began := make(chan end, 1), time.Now()
 	go func() {
 		r := w.Wait(ctx, func(waitqueue.Known) time.Duration { return delay }, until, closing)
-		ends <- end{r.Reason, r.Lock, r.Err, time.Since(began)}
+		ends <- end{r.News, r.Lock, r.Err, time.Since(began)}
 	}()
 	synctest.Wait()
 	return ends
@@ -137,7 +137,7 @@ func TestDelayIsOfWhatIsKnown(t *testing.T) {
 		synctest.Wait()
 		until := time.Now().Add(time.Hour)
 		a.Took(waitqueue.Taken{Until: until, By: waitqueue.FixedHolder})
-		if r := <-ends; r.Reason != waitqueue.AskRedis || !heard.Local || !heard.Answered || !heard.Until.Equal(until) || heard.By != waitqueue.FixedHolder {
+		if r := <-ends; r.News != waitqueue.AskRedis || !heard.Local || !heard.Answered || !heard.Until.Equal(until) || heard.By != waitqueue.FixedHolder {
 			t.Errorf("%+v, knowing %+v", r, heard)
 		}
 		b.Busy(waitqueue.Taken{Until: until}, nil)
@@ -362,7 +362,7 @@ func TestLockAtTheVeryEnd(t *testing.T) {
 		over    bool
 		cancels bool
 		closing <-chan struct{}
-		reason  waitqueue.Reason
+		reason  waitqueue.News
 	}{
 		"the delay is over": {delay: ms, reason: waitqueue.AskRedis},
 		"the wait is over":  {delay: time.Hour, over: true, reason: waitqueue.WaitOver},
@@ -588,20 +588,20 @@ func TestSnapshotTellsWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queues
 		a := open(t, &q, "a")
-		if _, ok := q.WaitFor("lock"); ok {
+		if _, ok := q.Oldest("lock"); ok {
 			t.Error("a waits, and was not answered yet")
 		}
 		time.Sleep(ms)
 		b := join(t, &q, "b")
-		if w, ok := q.WaitFor("lock"); !ok || w.Wants != "b" || w.Calls != 1 || w.Since != time.Now() {
+		if w, ok := q.Oldest("lock"); !ok || w.Wants != "b" || w.Calls != 1 || w.Since != time.Now() {
 			t.Errorf("%+v", w)
 		}
 		a.Busy(waitqueue.Taken{}, nil)
-		if w, ok := q.WaitFor("lock"); !ok || w.Wants != "a" || w.Calls != 2 || w.Since != time.Now().Add(-ms) {
+		if w, ok := q.Oldest("lock"); !ok || w.Wants != "a" || w.Calls != 2 || w.Since != time.Now().Add(-ms) {
 			t.Errorf("%+v", w)
 		}
 		_, _ = q.Join("lock", "owner", "o", nil)
-		if w, _ := q.WaitFor("lock"); w.Wants != "a" || w.Calls != 3 {
+		if w, _ := q.Oldest("lock"); w.Wants != "a" || w.Calls != 3 {
 			t.Errorf("%+v", w)
 		}
 		if locks := q.Locks(); len(locks) != 1 || locks[0] != "lock" {
@@ -611,7 +611,7 @@ func TestSnapshotTellsWhoWaits(t *testing.T) {
 		join(t, &q, "c")
 		a.Leave()
 		b.Leave()
-		if w, _ := q.WaitFor("lock"); w.Wants != "o" || w.Calls != 2 {
+		if w, _ := q.Oldest("lock"); w.Wants != "o" || w.Calls != 2 {
 			t.Errorf("%+v", w)
 		}
 	})
@@ -624,7 +624,7 @@ func TestSnapshotAfterTheFirst(t *testing.T) {
 		a := open(t, &q, "a")
 		join(t, &q, "b")
 		a.Took(waitqueue.Taken{})
-		if w, ok := q.WaitFor("lock"); !ok || w.Wants != "b" || w.Calls != 1 {
+		if w, ok := q.Oldest("lock"); !ok || w.Wants != "b" || w.Calls != 1 {
 			t.Errorf("%+v", w)
 		}
 	})

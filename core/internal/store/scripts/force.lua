@@ -32,7 +32,7 @@ if not evicted or not attempt and not next(holders()) then
 end
 if held then -- its process may have given later tokens in memory
   -- include raise_clock
-  raise_clock(string.format('%.0f', held.token + MARGIN))
+  raise_clock(string.format('%.0f', held.token + TOKEN_GAP))
 end
 tell('0')
 return {10, ''}

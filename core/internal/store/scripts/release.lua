@@ -41,9 +41,9 @@ if not ARGV[3] then
   end
 end
 
-local hold, failed, late, life = ARGV[3] or owner, (ARGV[4] or '0') ~= '0', ARGV[5] == '1', ARGV[6] or '0'
+local hold, failed, late, tombstone_ms = ARGV[3] or owner, (ARGV[4] or '0') ~= '0', ARGV[5] == '1', ARGV[6] or '0'
 local token = string.match(simple_mode, '%d+')
-local entry, given, form, stored, answer = ARGV[7] or '', ARGV[8] or token, ARGV[9] or '', ARGV[10], ARGV[11]
+local entry, last_token, form, stored, answer = ARGV[7] or '', ARGV[8] or token, ARGV[9] or '', ARGV[10], ARGV[11]
 
 -- include time
 -- include string
@@ -54,7 +54,7 @@ local entry, given, form, stored, answer = ARGV[7] or '', ARGV[8] or token, ARGV
 
 -- A Redis that is out of memory refuses to write. The hold ends all the same; the error that is returned has the release sent again.
 -- include raise_clock
-local failure = given ~= token and raise_clock(given) or nil
+local failure = last_token ~= token and raise_clock(last_token) or nil
 
 -- include read
 local reply, ended, room, waited
@@ -72,7 +72,7 @@ end
 -- Other calls of the process go on waiting: in the entry's old place, unless the lock was handed off to them meanwhile.
 if room and entry ~= '' then
   local score = tonumber(call('ZSCORE', queue, entry))
-  if given ~= token and score and score < TOMBSTONE then
+  if last_token ~= token and score and score < TOMBSTONE then
     call('ZREM', queue, entry)
     score = nil
   end
@@ -89,10 +89,10 @@ if room then
 end
 
 -- An acquisition of this hold that arrives later is refused.
-if life ~= '0' then
-  local buried = redis.pcall('ZADD', queue, string.format('%.0f', TOMBSTONE + now + life * 1000), member_of(owner, hold, form))
+if tombstone_ms ~= '0' then
+  local buried = redis.pcall('ZADD', queue, string.format('%.0f', TOMBSTONE + now + tombstone_ms * 1000), member_of(owner, hold, form))
   failure = type(buried) == 'table' and buried or failure
   call('ZREMRANGEBYSCORE', queue, TOMBSTONE, string.format('(%.0f', TOMBSTONE + now))
-  call('PEXPIRE', queue, life) -- nothing in it lasts longer
+  call('PEXPIRE', queue, tombstone_ms) -- nothing in it lasts longer
 end
 return failure or reply

@@ -28,8 +28,8 @@ end
 local function grant(asking)
   local first, over, granted = nil, 0, 0
   while over + granted < MOST do
-    local next = call('ZRANGE', queue, over, over, 'WITHSCORES')
-    local member, score = next[1], tonumber(next[2])
+    local found = call('ZRANGE', queue, over, over, 'WITHSCORES')
+    local member, score = found[1], tonumber(found[2])
     if not member or score >= TOMBSTONE then
       return first
     end

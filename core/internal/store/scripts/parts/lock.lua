@@ -32,7 +32,7 @@
 --
 -- read.lua reads it.
 -- Uses now.
-local MARGIN = 1e4 -- of tokens, for those that a process has given in memory, and not told Redis
+local TOKEN_GAP = 1e4 -- of tokens, for those that a process has given in memory, and not told Redis
 local HOLDER = 'latchkey:holder:'
 local GRANT_MS = 1000 -- the lease of a grant that was not confirmed yet
 local SEVERAL = '[sp]' -- the kinds of which there may be several holders; room.lua knows how many

@@ -16,7 +16,8 @@
 local TOMBSTONE = 5e16
 local POLLS = 0.5
 -- In µs: a grant to a process that polls costs others time, as it finds out late; it asks again by then.
-local LATER, ASKS = 4e5, 4e6
+local LATER = 4e5
+local ASKS = 4e6
 
 local function member_of(owner, hold, form)
   return hold .. (form == '' and '' or '|' .. form) .. (owner == hold and '' or ' ' .. owner)
