@@ -334,7 +334,7 @@ inline passOn(asking, how) {
 	fi
 }
 
-/* open.lua: the first that is subscribed asks 3 ms later. */
+/* barging.lua: the first that is subscribed asks 3 ms later. */
 inline open() {
 #ifdef TIMED
 	got = NONE;

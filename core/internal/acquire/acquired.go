@@ -80,7 +80,7 @@ func (a *Acquirer) message(lock, text string) {
 	if err != nil { // none of ours
 		return
 	}
-	if m.Token == 0 {
+	if m.OpensBargingWindow() {
 		a.queues.Signal(lock, store.BargingWindow)
 		return
 	}

@@ -11,12 +11,15 @@ const BargingWindow = 3 * time.Millisecond
 
 // Message is what a release tells a process that waits for the lock.
 type Message struct {
-	Token int64         // of a lock that was granted for [GrantLease]; 0: it is open, free for those outside the queue first
+	Token int64         // of a lock that was granted for [GrantLease]; 0: none was
 	Ahead bool          // the token is ahead of the clock of Redis
 	At    time.Duration // on the clock of Redis
 
 	hold string // SHA-1
 }
+
+// OpensBargingWindow reports whether the lock is free, for those outside the queue first.
+func (m Message) OpensBargingWindow() bool { return m.Token == 0 }
 
 // IsFor reports whether a hold was granted the lock.
 func (m Message) IsFor(hold string) bool { return m.hold == digest(hold) }

@@ -29,7 +29,7 @@
 --          {7, answer .. hold, ttl}  of an earlier attempt
 --          {8, hold, …}  the lock is of another request
 --          {9, hold, ttl}  the outcome of the last attempt is unknown
-local OPEN_MS = 3 -- the barging window
+local BARGING_MS = 3 -- the barging window
 local call = redis.call
 local lock, queue, clock, owner, lease = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2] or '30000'
 
@@ -95,7 +95,7 @@ if others and (head[1] ~= member or form ~= '') then
   if waits ~= '0' and not score then
     new = enqueue(member, score, waits == '2')
     if not kind then -- whoever has waited longer may ask first
-      return {2, hold, OPEN_MS, tonumber(now), 0, new}
+      return {2, hold, BARGING_MS, tonumber(now), 0, new}
     end
   end
   -- include pubsub

@@ -6,7 +6,7 @@ local head = call('ZRANGE', queue, 0, 0, 'WITHSCORES')
 if head[1] and tonumber(head[2]) < TOMBSTONE then
   -- include grant
   if ended then
-    -- include open
+    -- include barging
   end
   if not next_one then
     done, next_one = pcall(grant)
