@@ -14,9 +14,9 @@ const overrun = 100 * time.Millisecond
 // direct sends commands to a server on the goroutines of their callers: no other has to be woken, which is most of what a lone
 // command costs. nil never does.
 type direct struct {
-	options       *redis.Options // tell the client
-	withDeadlines *redis.Client  // the copy of a client that keeps none; nil: it does
-	hasBlocked    atomic.Bool
+	options       *redis.Options           // tell the client
+	withDeadlines *redis.Client            // the copy of a client that keeps none; nil: it does
+	hasBlocked    atomic.Bool              // or has ended its caller's goroutine
 	last          atomic.Pointer[lastHook] // of a client that keeps no deadlines, which has passed a command
 	isHooked      atomic.Bool              // such a client was given a last hook
 }
@@ -122,6 +122,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, t trip, end ti
 	defer func() {
 		if t.end(a.err); a.err == errExited {
 			d.abandon()
+			p.direct.hasBlocked.Store(true)
 		}
 		p.direct.noteBlocked(d.context, t.sent, t.sent.Add(t.took))
 		if stop() {
@@ -134,7 +135,7 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, t trip, end ti
 	a.err, d.progress = errExited, answered
 	value, err := d.queued.process(d.context, p, p.client)
 	if early && isTimeout(err) && !time.Now().Before(own) {
-		<-ctx.Done() // its timer is a moment behind that of the connection
+		_ = Pause(ctx, time.Until(end)) // its timer is a moment behind that of the connection, if it has one at all
 	}
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {
 		p.server.noteOutcome(context.Canceled) // it says nothing about Redis

@@ -119,3 +119,30 @@ func TestHookThatEndsItsGoroutine(t *testing.T) {
 		})
 	}
 }
+
+// withoutDone has the deadline of a context, and is never done: not each context of an application's keeps to the contract.
+type withoutDone struct{ context.Context }
+
+func (withoutDone) Done() <-chan struct{} { return nil }
+func (withoutDone) Err() error            { return nil }
+
+// Such a call ends with its timeout.
+func TestContextThatIsNeverDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(&redis.Options{ContextTimeoutEnabled: true})
+		s := conn.New(f.client, config())
+		f.fail(func(ctx context.Context, write func() []any) (any, error) {
+			write()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		ctx, cancel := context.WithTimeout(background, timeout/2)
+		defer cancel()
+		began := time.Now()
+		if _, err := s.Do(withoutDone{ctx}, batched("k"), timeout); err == nil {
+			t.Error("no error")
+		}
+		wantTime(t, "it returned", began, timeout)
+		_ = f.client.Close()
+	})
+}

@@ -63,7 +63,6 @@ func (s *Server) pipelineTo(client redis.UniversalClient) *pipeline {
 	}
 	p.replicated = s.newPipeline(client, math.MaxInt, p.probe)
 	p.replicated.replicated = p.replicated
-	s.forgetUnused()
 	kept, present := s.pipelines.LoadOrStore(client, p)
 	if s.isStopped.Load() {
 		p.stop()
@@ -89,25 +88,6 @@ func (s *Server) pipelineFor(c *Command) *pipeline {
 		return p.replicated
 	}
 	return p
-}
-
-// forgetUnused forgets pipelines to nodes that have left a cluster, of which go-redis has closed the clients.
-func (s *Server) forgetUnused() {
-	s.pipelines.Range(func(client, p any) bool {
-		if p := p.(*pipeline); p.isUnused() && p.replicated.isUnused() {
-			s.pipelines.CompareAndDelete(client, p)
-		}
-		return true
-	})
-}
-
-// isUnused says that a node has no connections, and no commands. Should it get some, it has a new pipeline.
-func (p *pipeline) isUnused() bool {
-	node, ok := p.client.(*redis.Client)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return ok && node != p.server.client && node.PoolStats().TotalConns == 0 &&
-		p.inFlight == 0 && p.waiting.size() == 0 && p.background.state == backgroundIdle
 }
 
 func (p *pipeline) replicates() bool { return p == p.replicated }
