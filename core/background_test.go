@@ -351,7 +351,7 @@ func TestTheNextCallWaitsForABackgroundRelease(t *testing.T) {
 }
 
 // What a call of this process waits for Redis is not asked about.
-func TestBackgroundReleaseOrPassedOn(t *testing.T) {
+func TestBackgroundReleaseOrHandOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker(core.BackgroundRelease())
 		var next <-chan outcome

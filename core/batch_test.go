@@ -129,7 +129,7 @@ func TestCallThatWaitsForCompanyCanBeGivenUp(t *testing.T) {
 
 // Calls that are given up while they are on their way together leave nothing behind.
 // Taken out, they stay locked for nobody until their leases end.
-func TestCallsThatTravelTogetherAreUndone(t *testing.T) {
+func TestCallsThatTravelTogetherAreCompensated(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
 		lockMany(t, background, l, 20)

@@ -380,7 +380,7 @@ func TestCloseWaitsForLateVotes(t *testing.T) {
 
 // A lock was passed on while the release of an inner hold was under way, which then finds the
 // lock deleted: that ends the first lease once more, and not the next one.
-func TestCloseWaitsForTheCallThatALockWasPassedOnTo(t *testing.T) {
+func TestCloseWaitsForTheCallThatALockWasHandedOffTo(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.open()
 		first, next := start(background, l, "k"), start(background, l, "k")

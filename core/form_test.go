@@ -160,7 +160,7 @@ func TestPermitsBoundTheHolders(t *testing.T) {
 
 // Those who come first are not overtaken by calls of the process that has unlocked, as those of
 // exclusive locks are for a moment: nobody knows how many hold a lock but Redis.
-func TestFormsAreNotPassedOnInMemory(t *testing.T) {
+func TestFormsAreNotHandedOffInMemory(t *testing.T) {
 	for what, tc := range map[string]struct{ own, other []core.Option }{
 		"a writer": {[]core.Option{core.Shared()}, nil},
 		"a permit": {[]core.Option{core.Permits(1)}, []core.Option{core.Permits(1)}},

@@ -337,7 +337,7 @@ func TestHoldsThatAreUnlockedAtOnce(t *testing.T) {
 }
 
 // A release of an inner hold that was not confirmed at first says nothing of the lock's.
-func TestAnInnerHoldIsSettledByTheTimeTheLockIsReleased(t *testing.T) {
+func TestAnInnerHoldHasEndedByTheTimeTheLockIsReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		o := &ear{}
 		l := s.locker(core.Observe(o))

@@ -76,7 +76,7 @@ func TestQuorumRefusedCallBlocksNoMember(t *testing.T) {
 // is undone.
 // Taken out, the slow member is blocked for a lease after each such call. Tried:
 // this test then fails with "a free lock was refused".
-func TestQuorumGrantAfterTheUnlockIsUndone(t *testing.T) {
+func TestQuorumGrantAfterTheUnlockIsCompensated(t *testing.T) {
 	quorum(t, func(t *testing.T, servers []*embedded, a, b *core.Locker) {
 		servers[2].fail(acquire, lateRequest(300*time.Millisecond))
 		unlock(t, take(t, background, a, "k"))

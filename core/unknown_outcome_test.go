@@ -132,7 +132,7 @@ func TestInvariant3ReleaseWithUnknownOutcomeCountsOnce(t *testing.T) {
 	}
 }
 
-func TestReleaseThatFailsIsSettledWithinASecondOfRedisAnswering(t *testing.T) {
+func TestReleaseThatFailsIsRepeatedWithinASecondOfRedisAnswering(t *testing.T) {
 	for name, hurt := range map[string]func(*embedded){
 		"unreachable":   (*embedded).outage,
 		"server errors": func(s *embedded) { s.failAll(refuse("LOADING Redis is loading"), release) },

@@ -38,7 +38,7 @@ func inTurn(t *testing.T, l *core.Locker, n int, hold time.Duration) <-chan *cor
 
 // Taken out, each hand-off takes two scripts, and between them any process may take the
 // lock.
-func TestLockIsPassedOnInsideAProcess(t *testing.T) {
+func TestLockIsHandedOffInMemory(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
 		k := take(t, background, l, "k")
@@ -73,7 +73,7 @@ func waitBehind(t *testing.T, l *core.Locker, opts ...core.Option) (*core.Lock, 
 
 // Passed on, the lock has a life of its own: another context and token, its own loss,
 // renewal and end.
-func TestPassedOnLockIsAsGoodAsAnyOther(t *testing.T) {
+func TestLockThatWasHandedOffIsAsGoodAsAnyOther(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
 		k, waiting := waitBehind(t, l)
@@ -108,7 +108,7 @@ func TestPassedOnLockIsAsGoodAsAnyOther(t *testing.T) {
 // Redis hears of the tokens that calls of the process have had: those that it gives later
 // are greater, also when its clock was set back meanwhile.
 // Taken out, two holders have one token.
-func TestPassedOnTokensReachRedis(t *testing.T) {
+func TestTokensOfHandOffsReachRedis(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, s *embedded, k *core.Lock){
 		"released": func(t *testing.T, _ *embedded, k *core.Lock) { unlock(t, k) },
 		"unlocked by force": func(t *testing.T, s *embedded, _ *core.Lock) {
@@ -143,7 +143,7 @@ func TestPassedOnTokensReachRedis(t *testing.T) {
 // A token that is ahead of the clock of Redis is followed by the next number: that must not
 // be one that a call has had to which the lock was passed on.
 // Taken out, two holders have one token after a lock has ended without its release.
-func TestTokensAheadOfTheClockAreNotPassedOn(t *testing.T) {
+func TestTokensAheadOfTheClockAreNotHandedOff(t *testing.T) {
 	for name, opts := range map[string][]core.Option{"usual": nil, "of another lease": {core.Lease(time.Second)}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
@@ -173,7 +173,7 @@ func TestTokensAheadOfTheClockAreNotPassedOn(t *testing.T) {
 }
 
 // A lock that is lost goes to nobody: the call that waits gets its own from Redis.
-func TestLostLockIsNotPassedOn(t *testing.T) {
+func TestLostLockIsNotHandedOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		k, waiting := waitBehind(t, s.locker())
 		if ok, err := s.locker().ForceUnlock(background, "k"); !ok || err != nil {
@@ -191,7 +191,7 @@ func TestLostLockIsNotPassedOn(t *testing.T) {
 }
 
 // What Redis would have to know of the next holder is asked of Redis.
-func TestOnlyALockThatIsTheSameIsPassedOn(t *testing.T) {
+func TestOnlyALockThatIsTheSameIsHandedOff(t *testing.T) {
 	type setUp struct {
 		holder, next []core.Option
 		meanwhile    func(t *testing.T, s *embedded, k *core.Lock) (end func())
@@ -356,7 +356,7 @@ func TestCloseEndsThePassing(t *testing.T) {
 }
 
 // A dedup window keeps its key: nothing is passed on into it.
-func TestWindowIsNotPassedOn(t *testing.T) {
+func TestWindowIsNotHandedOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
 		k := take(t, background, l, "k", core.KeepFor(time.Minute))
@@ -369,7 +369,7 @@ func TestWindowIsNotPassedOn(t *testing.T) {
 
 // Two handles that are unlocked at once are both gone before either passes the lock on:
 // only the last of them may.
-func TestLockOfTwoHandlesIsPassedOnOnce(t *testing.T) {
+func TestLockOfTwoHandlesIsHandedOffOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
 		outer := take(t, background, l, "k")
@@ -445,7 +445,7 @@ func closesWhenAsked(t *testing.T, l *core.Locker, ctx *foreign) <-chan error {
 
 // Close comes when a call is about to be passed the lock, and has a context for it.
 // Taken out, that context is left, with the goroutine that watches for its end.
-func TestCloseEndsTheContextOfALockThatIsNotPassedOn(t *testing.T) {
+func TestCloseEndsTheContextOfALockThatIsNotHandedOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.open()
 		k := take(t, background, l, "k")
@@ -488,7 +488,7 @@ func TestAfterTheLastCallHereAnotherProcessHasTheLock(t *testing.T) {
 
 // Taken out, the inner lock has the token of the holder before: a store that has seen the
 // outer's refuses it.
-func TestReentryThroughAnotherLockerHasTheTokenOfTheLockThatWasPassedOn(t *testing.T) {
+func TestReentryThroughAnotherLockerHasTheTokenOfTheLockThatWasHandedOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l, other := s.locker(), s.locker()
 		k, waiting := waitBehind(t, l)

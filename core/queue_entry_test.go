@@ -58,7 +58,7 @@ func TestInvariant1CancelledHeadLeavesNoHoldBehind(t *testing.T) {
 // lock that wants.
 // Taken out, those that came in between go first, or the old position stays in the queue and
 // the lock goes to nobody.
-func TestNextCallTakesThePositionOver(t *testing.T) {
+func TestNextCallTakesTheEntryOver(t *testing.T) {
 	short := core.Lease(200 * time.Millisecond)
 	for name, c := range map[string]struct{ first, second []core.Option }{
 		"plain, then another lease": {nil, []core.Option{short}},
@@ -106,7 +106,7 @@ func TestNextCallTakesThePositionOver(t *testing.T) {
 // A process releases a lock, twice nested, while its next call is asking for it, for the
 // second time because a connection broke.
 // Taken out, that call believes in a lock whose hold was given up, or hears of a loss.
-func TestInvariant1PositionInUseIsNotGivenUp(t *testing.T) {
+func TestInvariant1EntryInUseIsNotGivenUp(t *testing.T) {
 	for name, late := range map[string]time.Duration{"before it has the lock": 0, "once it has the lock": 400 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {

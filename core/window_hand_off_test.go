@@ -11,7 +11,7 @@ import (
 // A window that the outermost hold has earned stays, whoever unlocks last, and whoever
 // waits meanwhile: passing the lock on must not give the key away.
 // Taken out, the call that waits does the work a second time.
-func TestEarnedWindowIsNotPassedOn(t *testing.T) {
+func TestEarnedWindowIsNotHandedOff(t *testing.T) {
 	keep := core.KeepFor(2 * time.Minute)
 	for name, work := range map[string]func(t *testing.T, here, there *core.Locker) (outer, last *core.Lock){
 		"two calls of one owner": func(t *testing.T, here, _ *core.Locker) (outer, last *core.Lock) {

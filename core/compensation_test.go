@@ -10,7 +10,7 @@ import (
 
 // An acquisition that is undone must not leave the dedup window of work that never
 // ran.
-func TestUndoneAcquisitionLeavesNoWindow(t *testing.T) {
+func TestCompensatedAcquisitionLeavesNoWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := s.locker()
 		s.failAll(loseReply, acquire)

@@ -92,7 +92,7 @@ func polling(c *store.Claim) *store.Claim {
 	return c
 }
 
-func TestReleasePassesOnToTheFirstThatHears(t *testing.T) {
+func TestReleaseGrantsToTheFirstThatIsSubscribed(t *testing.T) {
 	in(t, 1, func(t *testing.T, w *world) {
 		all, p, q, r := w.hears(""), w.hears("p"), w.hears("q"), w.hears("r")
 		c := w.claimOf("p:1")

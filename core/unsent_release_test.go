@@ -143,7 +143,7 @@ func TestTheNextCallTakesNothingOver(t *testing.T) {
 }
 
 // A call whose context ends while it takes locks over gets none of them.
-func TestTakeoverIsCancelled(t *testing.T) {
+func TestReclaimIsCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		ctx, cancel := context.WithCancel(background)
 		l := s.locker(core.Observe(&ear{act: func(given context.Context, e core.Event) context.Context {
@@ -217,7 +217,7 @@ func TestUnsentReleasesFail(t *testing.T) {
 }
 
 // Many calls, with a lock of one key or of several, from two processes: one has each lock at a time, and tokens grow.
-func TestTakeoversExclude(t *testing.T) {
+func TestReclaimsExclude(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		inside, last := 0, int64(0)
 		done := make(chan error)
