@@ -32,7 +32,7 @@ func (c *call) acquiredByAnswer(claim *store.Claim, r store.Acquired) (h *lease.
 		h, err = c.newHandle(g, lease.Conditions{OwnerKnown: !c.owner().IsSimple() || r.Form.Stays(), Outer: c.outerOf(r)})
 	}
 	if err != nil {
-		claim.GiveBack(r.Terms.Lease)
+		claim.CompensateAll(r.Terms.Lease)
 		return nil, err
 	}
 	return h, nil
@@ -125,7 +125,7 @@ func (a *Acquirer) grantByMessage(lock string, m store.Message, to *entry) {
 // its way for long. Its age follows from the clock of Redis, as Redis last showed it. A message that seems to come from the
 // future shows that this clock was set since: then nothing is known.
 func grantEnds(m store.Message, clock store.Clock, arrived schedule.Time) schedule.Time {
-	if clock.Redis == 0 {
+	if !clock.IsKnown() {
 		return 0
 	}
 	at := schedule.At(clock.NotBefore(m.At))

@@ -54,7 +54,7 @@ func (e *entry) lastQueued() (clock store.Clock, isInUse bool) {
 func (e *entry) answeredBusy(busy *store.Busy, copied bool) (grantMissed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	grantMissed = busy.New && e.clock.Redis != 0 && e.clock.Redis < busy.Clock.Redis
+	grantMissed = busy.New && e.clock.IsKnown() && e.clock.Redis < busy.Clock.Redis
 	e.consumed, e.clock = copied, busy.Clock
 	return grantMissed
 }
@@ -65,7 +65,7 @@ func (e *entry) answeredAcquired(g store.Acquired) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.consumed = true
-	if e.clock.Redis == 0 || g.Ahead || !g.Outermost {
+	if !e.clock.IsKnown() || g.Ahead || !g.Outermost {
 		return 0
 	}
 	return g.Sent.Sub(e.clock.NotBefore(time.Duration(g.Token) * time.Microsecond))
@@ -77,7 +77,7 @@ func (e *entry) giveUp() (mayBeQueued, mayArrive bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	mayArrive = e.mayEnqueue > 0
-	mayBeQueued = !e.consumed && (mayArrive || e.clock.Redis != 0)
+	mayBeQueued = !e.consumed && (mayArrive || e.clock.IsKnown())
 	e.consumed = true
 	return mayBeQueued, mayArrive
 }
@@ -93,7 +93,7 @@ func (e *entry) releaseBegins() {
 func (e *entry) releaseAnswered(clock store.Clock) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if clock.Redis == 0 {
+	if !clock.IsKnown() {
 		return
 	}
 	e.mayEnqueue--

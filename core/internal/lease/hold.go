@@ -53,7 +53,7 @@ func (h *Handle) Enter(ctx context.Context, of *Group, claim *store.Claim) (*Han
 			claim.Decided(inner)
 			return inner, nil
 		}
-		claim.GiveBack(s.Lease)
+		claim.CompensateAll(s.Lease)
 	}
 	claim.Decided(nil)
 	loss := error(nil)

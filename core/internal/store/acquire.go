@@ -94,7 +94,7 @@ var (
 	// ErrUpgrade says that the owner has the lock in a form that does not include the other.
 	ErrUpgrade = errors.New("the owner holds the lock in another form")
 	// ErrGone says that the lock to enter is gone, or that there is none for the ticket, or that the claim was
-	// given back before it arrived.
+	// given up before it arrived.
 	ErrGone = errors.New("the lock to enter is gone")
 	// ErrWithheld says that nothing was done about a claim, for a lock of its call is taken.
 	ErrWithheld = errors.New("another lock is busy")
@@ -105,16 +105,16 @@ var (
 
 	errOfKind    = errors.New("the name has a lock of another kind, as Redisson's getReadWriteLock makes")
 	errOtherKind = &conn.Failure{Outcome: conn.Refused, Cause: errOfKind}
-	errGivenUp   = fmt.Errorf("%w: the claim was given back before it arrived", ErrGone) // its hold has a tombstone
+	errGivenUp   = fmt.Errorf("%w: the claim was given up before it arrived", ErrGone) // its hold has a tombstone
 )
 
-// GiveBack compensates a claim that was granted and is not wanted any more, with every server. lease is the lock's.
-func (c *Claim) GiveBack(lease time.Duration) { c.giveBackTo(lease, c.store.servers...) }
+// CompensateAll compensates a claim that was granted and is not wanted any more, with every server. lease is the lock's.
+func (c *Claim) CompensateAll(lease time.Duration) { c.compensateAt(lease, c.store.servers...) }
 
 // Compensate is GiveBack for one server, whose answer nobody has heard.
-func (c *Claim) Compensate(server *conn.Server) { c.giveBackTo(c.Lease, server) }
+func (c *Claim) Compensate(server *conn.Server) { c.compensateAt(c.Lease, server) }
 
-func (c *Claim) giveBackTo(lease time.Duration, servers ...*conn.Server) {
+func (c *Claim) compensateAt(lease time.Duration, servers ...*conn.Server) {
 	r := Release{
 		Holding: c.Holding, Terms: c.Terms, Work: Failed, MayArrive: true, Until: time.Now().Add(lease + tombstoneLife), Context: c.Context,
 	}

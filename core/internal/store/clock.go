@@ -12,5 +12,8 @@ type Clock struct {
 	Sent  time.Time
 }
 
+// IsKnown is false for the zero Clock: Redis has not told the time.
+func (c Clock) IsKnown() bool { return c.Redis != 0 }
+
 // NotBefore is a time at which the clock of Redis showed no more than that: the most cautious one that is known.
 func (c Clock) NotBefore(redis time.Duration) time.Time { return c.Sent.Add(redis - c.Redis) }

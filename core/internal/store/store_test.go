@@ -272,7 +272,7 @@ func TestGiveBack(t *testing.T) {
 	in(t, 3, func(t *testing.T, w *world) {
 		c := w.claim()
 		w.take(t, c)
-		c.GiveBack(time.Hour)
+		c.CompensateAll(time.Hour)
 		for range w.redis {
 			k := <-w.kept
 			if k.Name.Lock() != "lock:k" || !k.Until.Equal(time.Now().Add(time.Hour+time.Minute)) {
