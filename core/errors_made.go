@@ -40,9 +40,9 @@ func (e errorsOf) Lost(key string, ended life.State) error {
 		reason = "its fixed lease is over"
 	case life.HeldTooLong:
 		reason, cause = "its last lease is over", ErrMaxHold
-	case life.ParkedTooLong:
+	case life.HandoverTooLong:
 		reason = "handing it over took too long"
-	case life.Parked, life.HandedOverByTicket:
+	case life.BeingHandedOver, life.HandedOverByTicket:
 		reason = "it is being handed over"
 	case life.Closed:
 		return e.Closed("holding", key)

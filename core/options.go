@@ -90,7 +90,7 @@ func Wait(d time.Duration) Option {
 		return badOption("Wait(%v): give 0, or at least 1ms", d)
 	}
 	return Option{set: func(s *settings) {
-		s.Wait, s.NoWindow = &d, false
+		s.Wait, s.RefusesInWindow = &d, false
 		s.needsToWait("Wait")
 	}}
 }

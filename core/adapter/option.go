@@ -52,7 +52,7 @@ func Validate(opts ...core.Option) error {
 func Fallback(opts ...core.Option) core.Option {
 	own, err := inside.Settings(nil, opts)
 	others := *own
-	others.Wait, others.NoWindow, others.MaxWaiters = nil, false, nil
+	others.Wait, others.RefusesInWindow, others.MaxWaiters = nil, false, nil
 	return inside.Option(func(s *settings) {
 		switch {
 		case err != nil:
@@ -61,7 +61,7 @@ func Fallback(opts ...core.Option) core.Option {
 			s.Fail("Fallback takes Wait, NoWait and MaxWaiters only: give other options to the call")
 		}
 		if s.Wait == nil {
-			s.Wait, s.NoWindow = own.Wait, own.NoWindow
+			s.Wait, s.RefusesInWindow = own.Wait, own.RefusesInWindow
 		}
 		if s.MaxWaiters == nil {
 			s.MaxWaiters = own.MaxWaiters
@@ -72,7 +72,7 @@ func Fallback(opts ...core.Option) core.Option {
 // NoWindow has a call wait for a lock that somebody holds, and for no dedup window: that refuses the call at once, or when it
 // begins. [core.Wait] and [core.NoWait] after it are for both again. For a repeated request would otherwise run if it came
 // shortly before the end of the window.
-func NoWindow() core.Option { return inside.Option(func(s *settings) { s.NoWindow = true }) }
+func NoWindow() core.Option { return inside.Option(func(s *settings) { s.RefusesInWindow = true }) }
 
 // Waits returns how long calls with the options wait, and how many of them; nil where nothing says so.
 func Waits(opts ...core.Option) (longest *time.Duration, most *int) {

@@ -29,7 +29,7 @@ func (c *call) acquiredByAnswer(claim *store.Claim, r store.Acquired) (h *lease.
 	if c.ctx.Err() != nil {
 		err = c.gaveUp()
 	} else {
-		h, err = c.newHandle(g, lease.Conditions{OwnerKnown: !c.owner().IsSimple() || r.Form.Stays(), Outer: c.outerOf(r)})
+		h, err = c.newLease(g, lease.Conditions{OwnerKnown: !c.owner().IsSimple() || r.Form.Stays(), Outer: c.outerOf(r)})
 	}
 	if err != nil {
 		claim.CompensateAll(r.Terms.Lease)
@@ -40,7 +40,7 @@ func (c *call) acquiredByAnswer(claim *store.Claim, r store.Acquired) (h *lease.
 
 // acquiredInMemory makes the lock that the call was given, unless it comes too late.
 func (c *call) acquiredInMemory(g lease.AcquiredLock) (*lease.Handle, error) {
-	h, err := c.newHandle(g, lease.Conditions{})
+	h, err := c.newLease(g, lease.Conditions{})
 	if err != nil {
 		h.Compensate()
 		return nil, err
@@ -56,8 +56,8 @@ func (c *call) outerOf(granted store.Acquired) *lease.Handle {
 	return c.outer
 }
 
-// newHandle makes the lease of a lock that the call has got just now, with its first handle, on those conditions and those of the call.
-func (c *call) newHandle(g lease.AcquiredLock, how lease.Conditions) (*lease.Handle, error) {
+// newLease makes the lease of a lock that the call has got just now, with its first handle, on those conditions and those of the call.
+func (c *call) newLease(g lease.AcquiredLock, how lease.Conditions) (*lease.Handle, error) {
 	how.MaxHold, how.MayLast, how.Group, how.Memory = c.settings.MaxHold, c.settings.MayLast, c.group, c.memory
 	c.memory = nil
 	return lease.New(c.ctx, &c.acquirer.Registry, g, how)
@@ -101,20 +101,20 @@ func (a *Acquirer) grantByMessage(lock string, m store.Message, to *entry) {
 	now := schedule.Now()
 	ends := grantEnds(m, clock, now)
 	if ends != 0 && now.Sub(ends) > lateGrant-store.GrantLease {
-		a.wakeupMissed()
+		a.grantMissed()
 	}
 	isSure := ends.Sub(now) >= store.GrantLease/2
-	w := a.queues.Choose(lock, func(call *spec, by *entry) bool {
-		return by == to && isSure && a.canGrantInMemory(call, to.Form) && call.settings.Lease >= store.GrantLease && to.consume()
+	w := a.queues.Choose(lock, func(c *spec, by *entry) bool {
+		return by == to && isSure && a.canGrantInMemory(c, to.Form) && c.settings.Lease >= store.GrantLease && to.consume()
 	})
 	if w == nil {
 		a.queues.Signal(lock, 0)
 		return
 	}
-	call := w.Wants
+	c := w.Wants
 	w.Give(lease.AcquiredLock{
 		Acquisition: lease.Acquisition{
-			Terms: call.terms(), Name: call.name, Owner: to.Hold, Token: m.Token, RedisToken: m.Token, Ahead: m.Ahead,
+			Terms: c.terms(), Name: c.name, Owner: to.Hold, Token: m.Token, RedisToken: m.Token, Ahead: m.Ahead,
 		},
 		Times: life.Times{Ends: ends.Add(-a.Store.Margin(store.GrantLease)), RenewAt: now.Add(renewGrantAfter), Granted: true},
 		Hold:  to.Hold,
@@ -137,8 +137,8 @@ func grantEnds(m store.Message, clock store.Clock, arrived schedule.Time) schedu
 
 // canGrantInMemory says that the call can have a lock of that form without asking Redis, which would have to know no more of it
 // than the form and the lease.
-func (a *Acquirer) canGrantInMemory(w *spec, f store.Form) bool {
-	return w.terms().IsSimpleIn(f) && w.owner().IsSimple() && w.way().IsSimple() && !a.Store.HandOffNeedsRedis()
+func (a *Acquirer) canGrantInMemory(c *spec, f store.Form) bool {
+	return c.terms().IsSimpleIn(f) && c.owner().IsSimple() && c.way().IsSimple() && !a.Store.HandOffNeedsRedis()
 }
 
 // handOffInMemory gives the lock to the call of this process that waits first: the process keeps its hold in Redis. That is
@@ -148,7 +148,7 @@ func (a *Acquirer) handOffInMemory(left lease.Departure) bool {
 		return false
 	}
 	// The entry stays: the next call takes it over.
-	w := a.queues.Choose(left.Acquired().Name.Lock(), func(call *spec, _ *entry) bool { return a.canHandOff(left, call) })
+	w := a.queues.Choose(left.Acquired().Name.Lock(), func(c *spec, _ *entry) bool { return a.canHandOff(left, c) })
 	if w == nil {
 		return false
 	}
@@ -158,8 +158,8 @@ func (a *Acquirer) handOffInMemory(left lease.Departure) bool {
 
 // canHandOff says that a call of this process may have the lock while Redis knows of the present holder only: nothing but the
 // token would differ for it.
-func (a *Acquirer) canHandOff(left lease.Departure, call *spec) bool {
-	return a.canGrantInMemory(call, store.Exclusive) && left.MayBeHandedOff(call.terms())
+func (a *Acquirer) canHandOff(left lease.Departure, c *spec) bool {
+	return a.canGrantInMemory(c, store.Exclusive) && left.MayBeHandedOff(c.terms())
 }
 
 // reclaimUnsent takes the lock, as by a hand-off in memory, if this process has released it, and the release is not on its way yet. It is

@@ -41,7 +41,7 @@ func (a *Acquirer) isNotified(name store.Name) bool {
 // mustPoll says that this process has missed a message not long ago.
 func (a *Acquirer) mustPoll() bool { return schedule.Now() < schedule.Time(a.pollsUntil.Load()) }
 
-func (a *Acquirer) wakeupMissed() {
+func (a *Acquirer) grantMissed() {
 	a.pollsUntil.Store(int64(schedule.Now().Add(pollAfterMiss)))
 	a.observers.GrantMissed()
 }

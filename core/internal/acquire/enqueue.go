@@ -40,10 +40,10 @@ func (a *Acquirer) entryAnswered(e *entry, c *store.Claim, g store.Acquired, err
 	copied := c.Resends.MayArriveTwice()
 	switch {
 	case isBusy && e.answeredBusy(busy, copied):
-		a.wakeupMissed()
+		a.grantMissed()
 	case isBusy:
 	case err == nil && e.answeredAcquired(g) > lateGrant && c.Wait == store.Listening:
-		a.wakeupMissed()
+		a.grantMissed()
 	case err != nil && (copied || conn.OutcomeOf(err) == conn.Unknown):
 		a.giveUpEntry(c.Context, c.Name, e)
 	}

@@ -15,7 +15,7 @@ type entry struct {
 	since schedule.Time
 
 	mu         sync.Mutex
-	consumed   bool        // it has the lock, or was given up: the next call asks by another one
+	consumed   bool        // it has the lock, was given up, or a copy may arrive yet: the next call asks by another one
 	mayEnqueue int32       // so many releases may have enqueued it, or may yet
 	clock      store.Clock // of Redis, when it was in the queue last, unless the lock was granted to it since; zero: it never was
 }
@@ -55,7 +55,7 @@ func (e *entry) answeredBusy(busy *store.Busy, copied bool) (grantMissed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	grantMissed = busy.New && e.clock.IsKnown() && e.clock.Redis < busy.Clock.Redis
-	e.consumed, e.clock = copied, busy.Clock
+	e.consumed, e.clock = e.consumed || copied, busy.Clock
 	return grantMissed
 }
 

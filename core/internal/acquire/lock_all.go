@@ -109,7 +109,7 @@ func (m *multiCall) holdsWhileWaiting() bool { return m.waits >= len(m.together)
 // comesAfter says that the call sorts after a lock that was taken: of permits come first those of which there are fewer, for others can
 // do better without them.
 func (c *call) comesAfter(h *lease.Handle) bool {
-	return cmp.Or(cmp.Compare(h.Acquired().Form.Permits(), c.form.Permits()), cmp.Compare(h.Acquired().Name.Lock(), c.name.Lock())) < 0
+	return cmp.Or(cmp.Compare(h.Form().Permits(), c.form.Permits()), cmp.Compare(h.Acquired().Name.Lock(), c.name.Lock())) < 0
 }
 
 // askUntilItMustWait asks for the locks that are missing, and asks again as long as it may. It returns a busy one, for which the call has

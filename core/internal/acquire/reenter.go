@@ -37,7 +37,7 @@ func (c *call) reenterHeld() (*lease.Handle, error) {
 	}
 	c.outer, c.chosen = outer, outer.Acquired().Owner
 	if sharesRedis { // then the very lock that it holds must still be there
-		c.askToEnter(outer)
+		c.aimAt(outer)
 	}
 	return nil, nil
 }
@@ -54,14 +54,14 @@ func (c *call) isOuterUnlocked(err error) bool {
 // forgetOuter is called when the context does not hold the lock any more: the call takes it as any other.
 func (c *call) forgetOuter() { c.spec, c.outer = specOf(c.ctx, c.name, c.settings), nil }
 
-// askToEnter has the call want one more hold of a lock, and no other lock.
-func (c *call) askToEnter(outer *lease.Handle) {
+// aimAt has the call want one more hold of a lock, and no other lock.
+func (c *call) aimAt(outer *lease.Handle) {
 	c.chosen, c.form, c.enter = outer.Acquired().Owner, outer.Form(), outer.Acquired().RedisToken
 }
 
 // reenter adds a hold to a lock that the context holds.
 func (c *call) reenter(outer *lease.Handle) (*lease.Handle, error) {
-	c.askToEnter(outer)
+	c.aimAt(outer)
 	claim := c.claim(c.acquirer.Store.NewHold(), store.NotWaiting)
 	h, err := outer.Enter(c.ctx, c.group, &claim)
 	switch {

@@ -28,7 +28,7 @@ func (s *Several) Context() context.Context { return s.Handles[len(s.Handles)-1]
 // Release ends the holds in reverse order. In the background the error is what
 // is known before.
 func (s *Several) Release(ctx context.Context, work store.Work, mode option.ReleaseMode) error {
-	if !s.keepWindows(lasting(ctx)) {
+	if !s.earnWindows(lasting(ctx)) {
 		work = store.Failed
 	}
 	all, errs := make([]release, 0, len(s.Handles)), []error(nil)
@@ -75,8 +75,8 @@ func endAll(ctx context.Context, all []release, work store.Work, until time.Time
 	return errors.Join(errs...)
 }
 
-// keepWindows says that the locks are to leave their dedup windows: it asks Redis whether it has all of them.
-func (s *Several) keepWindows(ctx context.Context) bool {
+// earnWindows says that the locks are to leave their dedup windows: it asks Redis whether it has all of them.
+func (s *Several) earnWindows(ctx context.Context) bool {
 	if len(s.Handles) > 1 && slices.ContainsFunc(s.Handles, func(h *lease.Handle) bool { return h.Acquired().Window > 0 }) {
 		var asked sync.WaitGroup
 		for _, h := range s.Handles {
@@ -88,7 +88,7 @@ func (s *Several) keepWindows(ctx context.Context) bool {
 		}
 		asked.Wait()
 	}
-	return !slices.ContainsFunc(s.Handles, func(h *lease.Handle) bool { return !h.MayLeaveWindow() })
+	return !slices.ContainsFunc(s.Handles, func(h *lease.Handle) bool { return !h.EarnsWindow() })
 }
 
 const (

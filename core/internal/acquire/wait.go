@@ -77,16 +77,14 @@ func (c *call) askWithoutQueue(why Reason) (*lease.Handle, error) {
 		return h, nil
 	}
 	pending := c.acquirer.pending.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
-	if c.acquirer.Store.IsQuorum() {
-		pending.releases = 0 // dead members of a quorum confirm nothing
-	}
-	for ; ; pending.releases = 0 {
+	mayAwait := pending.releases > 0 && !c.acquirer.Store.IsQuorum() // dead members of a quorum confirm nothing
+	for ; ; mayAwait = false {
 		h, err := c.askOnce()
 		busy, isBusy := err.(*store.Busy)
 		switch {
 		case !isBusy:
 			return h, err
-		case pending.releases == 0 || !pending.await(c.ctx):
+		case !mayAwait || !pending.await(c.ctx):
 			return nil, c.refuse(why, takenOf(busy))
 		}
 	}
@@ -145,8 +143,8 @@ func (c *call) waitInQueue(w *waiter) (*lease.Handle, error) {
 			queued.leaveWithLock(h)
 			return h, nil
 		}
-		if busy, ok := err.(*store.Busy); ok && busy.Why == store.InDedupWindow && c.settings.NoWindow {
-			queued.leaveQueue(w.Dismiss(busy, func(other *spec, _ time.Time) bool { return other.settings.NoWindow }))
+		if busy, ok := err.(*store.Busy); ok && busy.Why == store.InDedupWindow && c.settings.RefusesInWindow {
+			queued.leaveQueue(w.Dismiss(busy, func(other *spec, _ time.Time) bool { return other.settings.RefusesInWindow }))
 			return nil, c.refuse(notWaiting, takenOf(busy))
 		} else if ok {
 			if err := queued.stillBusy(busy, asked); err != nil {
@@ -264,7 +262,7 @@ func (c *queuedCall) leaveWith(err error) error {
 
 // leaveQueue gives up what the queue had, if the call was the last in it.
 func (c *queuedCall) leaveQueue(left waitqueue.Leftover[*entry]) {
-	if left.Notifications {
+	if left.Watched {
 		c.acquirer.listener.Unwatch(c.name.Channel())
 	}
 	c.acquirer.giveUpEntry(c.ctx, c.name, left.Entry)

@@ -56,8 +56,8 @@ func (h *Handle) Window() time.Duration {
 	return h.lease.Window
 }
 
-// MayLeaveWindow says that the work has not failed so far, and the lease is not lost.
-func (h *Handle) MayLeaveWindow() bool { return !h.hasFailed() && h.lease.check() == nil }
+// EarnsWindow says that the work has not failed so far, and the lease is not lost.
+func (h *Handle) EarnsWindow() bool { return !h.hasFailed() && h.lease.check() == nil }
 
 // EndContext ends the context of the handle, as the Unlock does.
 func (h *Handle) EndContext() { h.under.end(nil) }

@@ -25,17 +25,17 @@ type Conditions struct {
 	Memory     *Memory // for the lock; nil: it has none yet
 }
 
-// errLateGrant is why a lock that Redis granted is given back.
-var errLateGrant = errors.New("the answer took longer than the lease")
+// errAnswerTooLate is why a lock that Redis granted is given back.
+var errAnswerTooLate = errors.New("the answer took longer than the lease")
 
 // New makes the lease of a lock that a call has got just now, with its first handle, and starts its watchdog. It fails when the
 // lease has ended by now, or the Locker closes: then the hold is to be compensated.
 func New(ctx context.Context, r *Registry, g AcquiredLock, c Conditions) (h *Handle, err error) {
 	const doing = "taking"
-	h = r.newHandle(ctx, g, c)
+	h = r.newLease(ctx, g, c)
 	switch s := h.lease; {
 	case s.since >= s.life.Times().Ends:
-		err = r.errors.Unavailable(doing, s.Name.Key(), fmt.Errorf("%w of %v", errLateGrant, s.Lease))
+		err = r.errors.Unavailable(doing, s.Name.Key(), fmt.Errorf("%w of %v", errAnswerTooLate, s.Lease))
 	case !r.admit(s):
 		err = r.errors.Closed(doing, s.Name.Key())
 	default:
@@ -47,8 +47,8 @@ func New(ctx context.Context, r *Registry, g AcquiredLock, c Conditions) (h *Han
 	return h, err
 }
 
-// newHandle makes a lease with its first handle.
-func (r *Registry) newHandle(ctx context.Context, g AcquiredLock, c Conditions) *Handle {
+// newLease makes a lease with its first handle.
+func (r *Registry) newLease(ctx context.Context, g AcquiredLock, c Conditions) *Handle {
 	m := c.Memory
 	if m == nil {
 		m = new(Memory)

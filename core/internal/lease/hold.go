@@ -14,7 +14,7 @@ import (
 // How a hold of a lease begins, and what its holder does with it.
 
 // join adds a handle that is about to re-enter; nil stands for one of another Locker, which only Redis
-// counts. It does not when the lease is lost or parked, which the error says, or was released meanwhile.
+// counts. It does not when the lease is lost or being handed over, which the error says, or was released meanwhile.
 func (s *lease) join(h *Handle) (joins bool, err error) {
 	s.mu.Lock()
 	var in *life.HandleState
@@ -30,7 +30,7 @@ func (s *lease) join(h *Handle) (joins bool, err error) {
 	}
 	state := s.life.State()
 	loss := s.applyAndUnlock(e)
-	if !joins && loss == nil && (state == life.Parked || state == life.HandedOverByTicket) {
+	if !joins && loss == nil && (state == life.BeingHandedOver || state == life.HandedOverByTicket) {
 		loss = s.registry.errors.Lost(s.Name.Key(), state)
 	}
 	return joins, loss
@@ -75,7 +75,7 @@ func (h *Handle) EnterElsewhere() (enters bool, err error) { return h.lease.join
 func (h *Handle) NotFound(asked schedule.Time) error {
 	s := h.lease
 	s.mu.Lock()
-	wasParked := s.life.WasParked(asked)
+	wasParked := s.life.WasBeingHandedOver(asked)
 	s.mu.Unlock()
 	if wasParked {
 		return nil

@@ -106,8 +106,8 @@ func (s *lease) holding(h *Handle) store.Holding {
 	return store.Holding{Name: s.Name, Owner: s.Owner, Hold: h.hold}
 }
 
-// held is false for a lease that is lost, or being released.
-func (s *lease) held(now schedule.Time) (h HeldLease, ok bool) {
+// snapshot is false for a lease that is lost, or being released.
+func (s *lease) snapshot(now schedule.Time) (h HeldLease, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return HeldLease{

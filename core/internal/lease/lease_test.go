@@ -68,7 +68,7 @@ func bubble(t *testing.T, test func(t *testing.T, r *Registry)) {
 // leased is the handle of a lease whose time is over at that time.
 func leased(t *testing.T, r *Registry, ends schedule.Time) *Handle {
 	g := AcquiredLock{Acquisition: Acquisition{Name: store.NewName("lock:", "k")}, Times: life.Times{Ends: ends}}
-	return r.newHandle(t.Context(), g, Conditions{})
+	return r.newLease(t.Context(), g, Conditions{})
 }
 
 // An answer of Redis, or a call that re-enters, may come just after the Unlock. Only the release itself can tell a loss.
@@ -125,7 +125,7 @@ func TestWhyRedisDoesNotKnowALease(t *testing.T) {
 // A lease that was lost when its time was over has expired, unless that was because of MaxHold.
 func TestReasonsOfLoss(t *testing.T) {
 	for ended, want := range map[life.State]string{
-		life.Expired: "expired", life.FixedOver: "expired", life.HeldTooLong: "max_hold", life.ParkedTooLong: "expired",
+		life.Expired: "expired", life.FixedOver: "expired", life.HeldTooLong: "max_hold", life.HandoverTooLong: "expired",
 		life.ExpiredInRedis: "expired", life.Deleted: "deleted", life.Closed: "closed",
 	} {
 		if said := reasonOfLoss(ended); said != want {

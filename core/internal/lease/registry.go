@@ -135,7 +135,7 @@ func (r *Registry) Held(match func(key string) bool) []HeldLease {
 	leases := r.leasesThat(func(s *lease) bool { return match(s.Name.Key()) })
 	held, now := make([]HeldLease, 0, len(leases)), schedule.Now()
 	for _, s := range leases {
-		if h, ok := s.held(now); ok {
+		if h, ok := s.snapshot(now); ok {
 			held = append(held, h)
 		}
 	}

@@ -46,7 +46,7 @@ func (s *lease) Due(schedule.Time) {
 func (s *lease) Renewed(held bool, err error, sent time.Time) {
 	s.mu.Lock()
 	s.life.RenewalAnswered()
-	isHeld, observed, age := s.life.State().IsHeld(), s.observed, schedule.Now().Sub(s.since)
+	isHeld, observed, age := s.life.State().IsReliedOn(), s.observed, schedule.Now().Sub(s.since)
 	isLong := isHeld && err == nil && held && !s.mayLast && age >= longHold<<s.longLines
 	if isLong {
 		s.longLines++
@@ -67,8 +67,8 @@ func (s *lease) Renewed(held bool, err error, sent time.Time) {
 func (s *lease) renewalEvent(held bool, err error, sent time.Time) (e life.Effects) {
 	now := schedule.Now()
 	switch {
-	case !s.life.State().IsHeld():
-	case err != nil, !held && s.life.WasParked(schedule.At(sent)):
+	case !s.life.State().IsReliedOn():
+	case err != nil, !held && s.life.WasBeingHandedOver(schedule.At(sent)):
 		s.life.NotRenewed(now.Add(s.retryDelay()))
 	case held:
 		s.renewals++

@@ -2,7 +2,7 @@ package life
 
 import "github.com/latchkey-go/latchkey/core/internal/schedule"
 
-// These events come with time, from Redis, and from Close. None changes a lease that has ended.
+// These events come with time, from Redis, and from Close. None changes the state of a lease that has ended.
 
 // New is the life of a lease with its first handle.
 func New(first *HandleState, t Times, overdueAt schedule.Time) Life {
@@ -13,10 +13,10 @@ func New(first *HandleState, t Times, overdueAt schedule.Time) Life {
 // Check asks whether the lease is lost by now, which nobody may have noticed.
 func (l *Life) Check(now schedule.Time) Effects {
 	switch {
-	case !l.state.IsHeld() || now < l.StopAt():
+	case !l.state.IsReliedOn() || now < l.StopAt():
 		return Effects{}
-	case l.state == Parked:
-		return l.end(ParkedTooLong)
+	case l.state == BeingHandedOver:
+		return l.end(HandoverTooLong)
 	case l.times.RenewAt == 0:
 		return l.end(FixedOver)
 	case l.overdue:
@@ -29,7 +29,7 @@ func (l *Life) Check(now schedule.Time) Effects {
 // Due says that the time of [Life.NextDue] has come.
 func (l *Life) Due(now schedule.Time) Effects {
 	e := l.Check(now)
-	if l.state.IsHeld() {
+	if l.state.IsReliedOn() {
 		e.Overdue = l.becomesOverdue() && now >= l.overdueAt
 		l.overdue = l.overdue || e.Overdue
 		e.Renew = l.isRenewable() && now >= l.times.RenewAt
@@ -47,14 +47,14 @@ func (l *Life) Doubted(by schedule.Time) { l.times.RenewAt = min(l.times.RenewAt
 // Renewed says that Redis has started the lease anew, for good.
 func (l *Life) Renewed(t Times) {
 	l.times.Granted = false
-	if l.state.IsHeld() {
+	if l.state.IsReliedOn() {
 		l.extend(t)
 	}
 }
 
 // NotRenewed says that nobody knows whether Redis has renewed it: the renewal is repeated, and it ends as before.
 func (l *Life) NotRenewed(again schedule.Time) {
-	if l.state.IsHeld() {
+	if l.state.IsReliedOn() {
 		l.extend(Times{RenewAt: again})
 	}
 }
@@ -62,7 +62,7 @@ func (l *Life) NotRenewed(again schedule.Time) {
 // LeaseNotFound says that Redis was asked, and does not know the lease. Where nobody relies on it, it may have been
 // released since.
 func (l *Life) LeaseNotFound(now schedule.Time) Effects {
-	if !l.state.IsHeld() {
+	if !l.state.IsReliedOn() {
 		return Effects{}
 	}
 	e := l.HoldNotFound(now)
@@ -177,23 +177,23 @@ func (l *Life) HandOffInMemory() Effects {
 	return l.end(HandedOffInMemory)
 }
 
-// Park lets a handle begin to hand the lock over, until then at the latest, if no other one is in, or entering.
-func (l *Life) Park(now schedule.Time, h *HandleState, until schedule.Time) (parks bool, e Effects) {
+// BeginHandover lets a handle begin to hand the lock over, until then at the latest, if no other one is in, or entering.
+func (l *Life) BeginHandover(now schedule.Time, h *HandleState, until schedule.Time) (begins bool, e Effects) {
 	if e = l.Check(now); *h != In || l.state != Held || l.Holds() > 1 {
 		return false, e
 	}
-	*h, l.state, l.parkedUntil = HandingOver, Parked, min(until, l.times.Ends)
+	*h, l.state, l.handoverUntil = HandingOver, BeingHandedOver, min(until, l.times.Ends)
 	return true, e
 }
 
-// ParkUntil says that Redis has parked the lock for so long.
-func (l *Life) ParkUntil(until schedule.Time) { l.parkedUntil = until }
+// HandoverEndsBy says until when Redis has the lock parked.
+func (l *Life) HandoverEndsBy(until schedule.Time) { l.handoverUntil = until }
 
-// Unpark says that the lock was not handed over: the handle has it as before. One that was abandoned is to leave now.
-func (l *Life) Unpark(now schedule.Time, h *HandleState) (abandoned bool) {
+// CancelHandover says that the lock was not handed over: the handle has it as before. One that was abandoned is to leave now.
+func (l *Life) CancelHandover(now schedule.Time, h *HandleState) (abandoned bool) {
 	abandoned = *h == Abandoned
-	*h, l.parkedUntil = In, now
-	if l.state == Parked {
+	*h, l.handoverUntil = In, now
+	if l.state == BeingHandedOver {
 		l.state = Held
 	}
 	return abandoned
@@ -203,7 +203,7 @@ func (l *Life) Unpark(now schedule.Time, h *HandleState) (abandoned bool) {
 // sees its end finds that the handle has handed it over. Releases of inner handles that are not answered yet end the lease.
 func (l *Life) HandOverByTicket(h *HandleState) Effects {
 	*h = HandedOver
-	if l.state != Parked {
+	if l.state != BeingHandedOver {
 		return Effects{}
 	}
 	l.in = 0

@@ -79,14 +79,14 @@ var events = map[string]func(s *lease) (done bool, e Effects){
 	"hand off":              func(s *lease) (bool, Effects) { return sure(s.HandOffInMemory()) },
 	"may be handed off":     func(s *lease) (bool, Effects) { return s.MayBeHandedOffInMemory(199), Effects{} },
 	"… at the end":          func(s *lease) (bool, Effects) { return s.MayBeHandedOffInMemory(200), Effects{} },
-	"park":                  func(s *lease) (bool, Effects) { return s.Park(110, &s.first, 145) },
-	"park for long":         func(s *lease) (bool, Effects) { return s.Park(110, &s.first, 300) },
-	"park at its end":       func(s *lease) (bool, Effects) { return s.Park(200, &s.first, 300) },
-	"park until 160":        plain(func(s *lease) { s.ParkUntil(160) }),
-	"park until 300":        plain(func(s *lease) { s.ParkUntil(300) }),
-	"was parked at 115":     func(s *lease) (bool, Effects) { return s.WasParked(115), Effects{} },
-	"was parked at 116":     func(s *lease) (bool, Effects) { return s.WasParked(116), Effects{} },
-	"unpark":                func(s *lease) (bool, Effects) { return s.Unpark(115, &s.first), Effects{} },
+	"park":                  func(s *lease) (bool, Effects) { return s.BeginHandover(110, &s.first, 145) },
+	"park for long":         func(s *lease) (bool, Effects) { return s.BeginHandover(110, &s.first, 300) },
+	"park at its end":       func(s *lease) (bool, Effects) { return s.BeginHandover(200, &s.first, 300) },
+	"park until 160":        plain(func(s *lease) { s.HandoverEndsBy(160) }),
+	"park until 300":        plain(func(s *lease) { s.HandoverEndsBy(300) }),
+	"was parked at 115":     func(s *lease) (bool, Effects) { return s.WasBeingHandedOver(115), Effects{} },
+	"was parked at 116":     func(s *lease) (bool, Effects) { return s.WasBeingHandedOver(116), Effects{} },
+	"unpark":                func(s *lease) (bool, Effects) { return s.CancelHandover(115, &s.first), Effects{} },
 	"hand over":             func(s *lease) (bool, Effects) { return sure(s.HandOverByTicket(&s.first)) },
 }
 
@@ -182,7 +182,7 @@ func TestEnds(t *testing.T) {
 		HandedOverByTicket: {"park", "hand over"},
 		Expired:            {"check at its end"},
 		HeldTooLong:        {"due at 150", "check at its end"},
-		ParkedTooLong:      {"park", "check at 160"},
+		HandoverTooLong:    {"park", "check at 160"},
 		ExpiredInRedis:     {"not found at its end"},
 		Deleted:            {"not found"},
 		Closed:             {"close"},
@@ -202,16 +202,16 @@ func TestEnds(t *testing.T) {
 // What core asks of a state.
 func TestStates(t *testing.T) {
 	for state, want := range map[State]string{
-		0: "", Held: "held, has handles", Parked: "held, has handles", PerhapsFree: "has handles", Leaving: "",
+		0: "", Held: "held, has handles", BeingHandedOver: "held, has handles", PerhapsFree: "has handles", Leaving: "",
 		Released: "ended", HandedOffInMemory: "ended", HandedOverByTicket: "ended",
 		Expired: "ended, lost", FixedOver: "ended, lost", HeldTooLong: "ended, lost",
-		ParkedTooLong: "ended, lost", ExpiredInRedis: "ended, lost", Deleted: "ended, lost", Closed: "ended, lost",
+		HandoverTooLong: "ended, lost", ExpiredInRedis: "ended, lost", Deleted: "ended, lost", Closed: "ended, lost",
 	} {
 		var is []string
 		for _, q := range []struct {
 			word string
 			says bool
-		}{{"held", state.IsHeld()}, {"has handles", state.HasHandles()}, {"ended", state.IsEnd()}, {"lost", state.IsLost()}} {
+		}{{"held", state.IsReliedOn()}, {"has handles", state.HasHandles()}, {"ended", state.IsEnd()}, {"lost", state.IsLost()}} {
 			if q.says {
 				is = append(is, q.word)
 			}

@@ -7,11 +7,11 @@
 //	 │ ▲ ▲│ all leave but one that re-enters    ▲ │ │  given to the next call
 //	 │ │ │└───────────▶ PerhapsFree ── it fails ┘ │ └─────────────────────────▶ HandedOffInMemory
 //	 │ │ └─ it succeeds ────┤                     │
-//	 │ │ park, unpark       │                     │
-//	 ▼ │                    │                     │
-//	Parked ─ whoever gets it was told ────────────┼───────────────────────────▶ HandedOverByTicket
-//	  ├── its time is over ─┼─────────────────────┼─▶ Expired, FixedOver, HeldTooLong, ParkedTooLong   (Held, Parked)
-//	  ├── Close ────────────┴─────────────────────┼─▶ Closed                                           (not Leaving)
+//	 │ │ a handover begins, │                     │
+//	 ▼ │ is cancelled       │                     │
+//	BeingHandedOver ─ whoever gets it was told ───┼───────────────────────────▶ HandedOverByTicket
+//	  ├── its time is over ─┼─────────────────────┼─▶ Expired, FixedOver, HeldTooLong, HandoverTooLong   (in the left two)
+//	  ├── Close ────────────┴─────────────────────┼─▶ Closed                                             (not Leaving)
 //	  └── Redis knows it no more ─────────────────┴─▶ Deleted, ExpiredInRedis
 //
 // Beside its state a lease may be granted and not renewed yet, overdue, or have a renewal under way. Each of its handles
@@ -24,11 +24,11 @@ import "github.com/latchkey-go/latchkey/core/internal/schedule"
 type State uint8
 
 const (
-	_           State = iota // there is no lease
-	Held                     // a handle is in
-	Parked                   // its only handle is being handed over
-	PerhapsFree              // all have left but handles that are entering: Redis may have freed it, and nothing is lost with it
-	Leaving                  // all have left, and releases are not answered
+	_               State = iota // there is no lease
+	Held                         // a handle is in
+	BeingHandedOver              // its only handle is being handed over
+	PerhapsFree                  // all have left but handles that are entering: Redis may have freed it, and nothing is lost with it
+	Leaving                      // all have left, and releases are not answered
 
 	// These are its ends.
 	Released
@@ -36,20 +36,20 @@ const (
 	HandedOverByTicket // to whoever has that
 
 	// By these it was lost, or taken away.
-	Expired        // it could not be renewed in time
-	FixedOver      // nothing renews a fixed lease
-	HeldTooLong    // it was not renewed any more
-	ParkedTooLong  // nobody knows whether its handover will succeed
-	ExpiredInRedis // which knew it no more, when its time was over
-	Deleted        // or somebody else has taken it: Redis knows it no more
+	Expired         // it could not be renewed in time
+	FixedOver       // nothing renews a fixed lease
+	HeldTooLong     // it was not renewed any more
+	HandoverTooLong // nobody knows whether its handover will succeed
+	ExpiredInRedis  // which knew it no more, when its time was over
+	Deleted         // or somebody else has taken it: Redis knows it no more
 	Closed
 )
 
-// IsHeld says that somebody relies on the lease.
-func (s State) IsHeld() bool { return s == Held || s == Parked }
+// IsReliedOn says that somebody relies on the lease.
+func (s State) IsReliedOn() bool { return s == Held || s == BeingHandedOver }
 
 // HasHandles says that there are handles that have not left.
-func (s State) HasHandles() bool { return s.IsHeld() || s == PerhapsFree }
+func (s State) HasHandles() bool { return s.IsReliedOn() || s == PerhapsFree }
 
 // IsEnd says that nothing changes the state any more.
 func (s State) IsEnd() bool { return s >= Released }
@@ -64,7 +64,7 @@ func (s State) IsLost() bool { return s >= Expired }
 //	  │                                                       ▲
 //	  └─ Redis confirms it ─▶ In ◀─ New                       │
 //	                         │ ▲ └────── Unlock, Abort ───────┘
-//	                    park │ │ unpark: one that is abandoned leaves at once
+//	  its handover begins or │ │ is cancelled: one that is abandoned leaves at once
 //	                         ▼ │
 //	                     HandingOver ── Unlock ─▶ Abandoned
 //	                         │                        │
@@ -82,15 +82,15 @@ const (
 
 // Life is where a lease stands, and when what happens to it. Only its events change it.
 type Life struct {
-	times       Times
-	overdueAt   schedule.Time // 0: it may be held for ever
-	parkedUntil schedule.Time // at the latest; once it is unparked, until then
-	in          uint32        // handles that have the lock
-	entering    uint32        // handles whose re-entry Redis has not confirmed
-	leaving     uint32        // releases that are not answered
-	state       State
-	renewing    bool // a renewal is under way
-	overdue     bool // it has been held for too long
+	times         Times
+	overdueAt     schedule.Time // 0: it may be held for ever
+	handoverUntil schedule.Time // at the latest; once that is cancelled, until then
+	in            uint32        // handles that have the lock
+	entering      uint32        // handles whose re-entry Redis has not confirmed
+	leaving       uint32        // releases that are not answered
+	state         State
+	renewing      bool // a renewal is under way
+	overdue       bool // it has been held for too long
 }
 
 // Times are what a renewal changes, and what the next call gets by a hand-off in memory.
@@ -125,15 +125,15 @@ func (l *Life) Holds() int { return int(l.in + l.entering) }
 
 // StopAt is when the holder must stop.
 func (l *Life) StopAt() schedule.Time {
-	if l.state == Parked {
-		return l.parkedUntil
+	if l.state == BeingHandedOver {
+		return l.handoverUntil
 	}
 	return l.times.Ends
 }
 
-// WasParked says that Redis may have found the lock parked when it was asked something then. That it does not know the
+// WasBeingHandedOver says that Redis may have found the lock parked when it was asked something then. That it does not know the
 // lease says nothing in this case.
-func (l *Life) WasParked(asked schedule.Time) bool { return asked <= l.parkedUntil }
+func (l *Life) WasBeingHandedOver(asked schedule.Time) bool { return asked <= l.handoverUntil }
 
 // MayBeHandedOffInMemory says that the next call can have the lease as it is.
 func (l *Life) MayBeHandedOffInMemory(now schedule.Time) bool {
@@ -142,7 +142,7 @@ func (l *Life) MayBeHandedOffInMemory(now schedule.Time) bool {
 
 // NextDue is when to call [Life.Due]: something happens then to a lease that is held. 0: not at all.
 func (l *Life) NextDue() schedule.Time {
-	if !l.state.IsHeld() {
+	if !l.state.IsReliedOn() {
 		return 0
 	}
 	next := l.StopAt()
@@ -159,5 +159,5 @@ func (l *Life) becomesOverdue() bool { return l.overdueAt != 0 && !l.overdue }
 
 // isRenewable says that a renewal can be sent. What was granted gets its lease, at least.
 func (l *Life) isRenewable() bool {
-	return l.times.RenewAt != 0 && l.state != Parked && !l.renewing && (!l.overdue || l.times.Granted)
+	return l.times.RenewAt != 0 && l.state != BeingHandedOver && !l.renewing && (!l.overdue || l.times.Granted)
 }

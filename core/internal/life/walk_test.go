@@ -55,7 +55,7 @@ func (w *world) holds(t *testing.T) {
 		count[h]++
 	}
 	passing := count[HandingOver] + count[Abandoned]
-	waits := w.state.IsHeld() && !w.called // for the scheduler
+	waits := w.state.IsReliedOn() && !w.called // for the scheduler
 	wrong := ""
 	switch {
 	case w.state.IsEnd() != (w.told != 0) || w.told != 0 && w.told != w.state:
@@ -68,7 +68,7 @@ func (w *world) holds(t *testing.T) {
 		wrong = "nobody looks at it before it is overdue"
 	case waits && w.state == Held && w.times.RenewAt != 0 && w.sent == 0 && (!w.overdue || w.times.Granted) && w.due > w.times.RenewAt:
 		wrong = "nobody renews it"
-	case w.state == Held && (count[In] == 0 || passing > 0), w.state == Parked && (passing != 1 || count[In]+count[Entering] > 0):
+	case w.state == Held && (count[In] == 0 || passing > 0), w.state == BeingHandedOver && (passing != 1 || count[In]+count[Entering] > 0):
 		wrong = "who holds it"
 	case w.state == PerhapsFree && (count[In]+passing > 0 || count[Entering] == 0):
 		wrong = "who enters it"
@@ -86,7 +86,7 @@ func (w *world) holds(t *testing.T) {
 var steps = map[string]func(t *testing.T, w *world) bool{
 	"time": func(_ *testing.T, w *world) bool { w.now++; return w.now <= lastTime },
 	"check": func(t *testing.T, w *world) bool {
-		if w.does(t, w.Check(w.now)); w.state.IsHeld() && w.now >= w.StopAt() {
+		if w.does(t, w.Check(w.now)); w.state.IsReliedOn() && w.now >= w.StopAt() {
 			t.Fatalf("it is not lost: %+v", w)
 		}
 		return true
@@ -109,7 +109,7 @@ var steps = map[string]func(t *testing.T, w *world) bool{
 	"renewed":     answer(func(w *world, sent schedule.Time) (e Effects) { w.Renewed(times(sent)); return e }),
 	"not renewed": answer(func(w *world, _ schedule.Time) (e Effects) { w.NotRenewed(w.now + 1); return e }),
 	"not found": answer(func(w *world, sent schedule.Time) Effects {
-		if w.WasParked(sent) {
+		if w.WasBeingHandedOver(sent) {
 			w.NotRenewed(w.now + 1)
 			return Effects{}
 		}
@@ -148,12 +148,12 @@ var steps = map[string]func(t *testing.T, w *world) bool{
 		return true
 	},
 	"park": func(t *testing.T, w *world) bool {
-		_, e := w.Park(w.now, &w.handles[0], w.now+2)
+		_, e := w.BeginHandover(w.now, &w.handles[0], w.now+2)
 		w.does(t, e)
 		return true
 	},
-	"parked": passing(func(w *world) (e Effects) { w.ParkUntil(w.now + length + 1); return e }),
-	"unpark": passing(func(w *world) (e Effects) { w.Unpark(w.now, &w.handles[0]); return e }),
+	"parked": passing(func(w *world) (e Effects) { w.HandoverEndsBy(w.now + length + 1); return e }),
+	"unpark": passing(func(w *world) (e Effects) { w.CancelHandover(w.now, &w.handles[0]); return e }),
 	"handed over": passing(func(w *world) Effects {
 		return w.HandOverByTicket(&w.handles[0])
 	}),

@@ -49,19 +49,19 @@ const (
 // Settings are what options add up to.
 type Settings struct {
 	store.Terms
-	Owner       store.Owner
-	Wait        *time.Duration // nil: until the context is done
-	NoWindow    bool           // Wait is for a busy lock, not for a dedup window
-	PermitsEach []int          // of each key, in the order of the call; nil: Form has those of all
-	MaxHold     time.Duration
-	MayLast     bool // the log does not say that the lock is held for long
-	MaxWaiters  *int // nil: unlimited
-	Name        string
-	Ticket      string         // of a lock that may have been handed over
-	Attempt     *store.Attempt // nil: none
-	Resume      bool           // take no other lock than that of Ticket
-	Release     ReleaseMode    // that wrappers were given: see WrapperRelease
-	Looks       bool           // Ping takes no lock
+	Owner           store.Owner
+	Wait            *time.Duration // nil: until the context is done
+	RefusesInWindow bool           // Wait is for a busy lock, not for a dedup window
+	PermitsEach     []int          // of each key, in the order of the call; nil: Form has those of all
+	MaxHold         time.Duration
+	MayLast         bool // the log does not say that the lock is held for long
+	MaxWaiters      *int // nil: unlimited
+	Name            string
+	Ticket          string         // of a lock that may have been handed over
+	Attempt         *store.Attempt // nil: none
+	Resume          bool           // take no other lock than that of Ticket
+	Release         ReleaseMode    // that wrappers were given: see WrapperRelease
+	Looks           bool           // Ping takes no lock
 
 	RefuseUnknown bool // until Once has taken it out
 	OwnFailures   bool // a call of Once runs its function, and does not take the error of a run for which it has waited

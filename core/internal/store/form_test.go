@@ -515,7 +515,7 @@ func TestLateReleaseOfAResumedLock(t *testing.T) {
 			c := w.claim()
 			c.Window = time.Minute
 			g := w.take(t, c)
-			h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute}
+			h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, LastToken: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute}
 			if err := w.HandOver(background, h); err != nil {
 				t.Fatal(err)
 			}
@@ -540,7 +540,7 @@ func TestFixedLeaseOfALockThatWasNotParked(t *testing.T) {
 		c := w.claim()
 		c.Lease, c.Fixed = 2*time.Second, true
 		g := w.take(t, c)
-		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease, Fixed: true}, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute}
+		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease, Fixed: true}, Token: g.Token, LastToken: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute}
 		time.Sleep(time.Second)
 		if _, err := w.TakeBack(background, h, c.Lease); err != nil {
 			t.Fatal(err)
@@ -559,7 +559,7 @@ func TestNoHandOverOfALockThatRedissonHasEntered(t *testing.T) {
 		if _, err := w.redis[0].HIncrBy("lock:k", c.Owner, 1); err != nil {
 			t.Fatal(err)
 		}
-		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, Last: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute}
+		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, LastToken: g.Token, ID: "id", Ticket: "ticket", TTL: time.Minute}
 		if err := w.HandOver(background, h); err != store.ErrOthers {
 			t.Error(err)
 		}

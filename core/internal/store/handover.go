@@ -12,13 +12,13 @@ import (
 // HandOver parks an exclusive lock for whoever has a ticket.
 type HandOver struct {
 	Holding
-	Terms         // of the lock, should it be taken back
-	Token  int64  // that of the lock in Redis
-	Last   int64  // the last one that this process has given under it
-	ID     string // of the request, see NewHold
-	Ticket string
-	TTL    time.Duration // for how long it is parked
-	Drop   bool          // the dedup window does not go along
+	Terms            // of the lock, should it be taken back
+	Token     int64  // that of the lock in Redis
+	LastToken int64  // the last one that this process has given under it
+	ID        string // of the request, see NewHold
+	Ticket    string
+	TTL       time.Duration // for how long it is parked
+	Drop      bool          // the dedup window does not go along
 }
 
 // ErrOthers says that the lock cannot be handed over, for there are other holds.
@@ -28,14 +28,14 @@ var ErrOthers = errors.New("the lock has other holds")
 // the lock is not that owner's any more, with [ErrOthers], or with a [*conn.Failure]; when the outcome is unknown,
 // TakeBack must follow.
 func (s *Store) HandOver(ctx context.Context, h HandOver) error {
-	return s.doExclusive(ctx, h.command(s, h.TTL, ""))
+	return s.askHolder(ctx, h.command(s, h.TTL, ""))
 }
 
 // TakeBack has the lock held as before, for left since sent, whether or not it was parked, and has a copy of the
 // request refused that arrives later. It blocks and fails as HandOver does; it counts once.
 func (s *Store) TakeBack(ctx context.Context, h HandOver, left time.Duration) (sent time.Time, err error) {
 	sent = time.Now()
-	return sent, s.doExclusive(ctx, h.command(s, left, leaseArg(h.Lease, h.Fixed)))
+	return sent, s.askHolder(ctx, h.command(s, left, leaseArg(h.Lease, h.Fixed)))
 }
 
 // CompensateHandOver compensates requests of which nobody knows the outcome, for a lock that is lost: it ends, or it would be
@@ -46,13 +46,14 @@ func (s *Store) CompensateHandOver(ctx context.Context, h HandOver) {
 
 // command parks the lock for ttl, or takes it back for so long if it is given the lease.
 func (h *HandOver) command(s *Store, ttl time.Duration, lease any) *conn.Command {
-	words := []any{h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.Last, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID, h.Drop}
+	words := []any{h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.LastToken, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID, h.Drop}
 	return &conn.Command{
 		Script: s.scripts.handOver, Keys: 2, Words: words, Tag: fmt.Sprint(h.ID, lease), Urgent: true, Resends: new(conn.Resends),
 	}
 }
 
-func (s *Store) doExclusive(ctx context.Context, c *conn.Command) error {
+// askHolder is do for what the holder of an exclusive lock wants of it, alone.
+func (s *Store) askHolder(ctx context.Context, c *conn.Command) error {
 	_, err := do(ctx, s.servers[0], c, s.config.Timeout, func(from conn.Reply) (done bool, err error) {
 		r := reply{value: from.Value}
 		switch r.verdict() {

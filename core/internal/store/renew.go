@@ -25,7 +25,7 @@ type Renew struct {
 	LastToken int64 // the last token that this process has given under it, with Share
 }
 
-// renewalCommand is a renewalCommand in one piece: there are many.
+// renewalCommand is a renewal in one piece: there are many.
 type renewalCommand struct {
 	command conn.Command
 	queued  conn.Queued
@@ -88,7 +88,7 @@ func (s *Store) Downgrade(ctx context.Context, w Renew) (sent time.Time, mayArri
 	c := &s.newRenewal(w).command
 	c.Resends = new(conn.Resends)
 	sent = time.Now()
-	err = s.doExclusive(ctx, c)
+	err = s.askHolder(ctx, c)
 	return sent, c.Resends.MayArriveTwice(), err
 }
 

@@ -98,14 +98,14 @@ func TestHandoverTellsOfLaterTokens(t *testing.T) {
 	in(t, 1, func(t *testing.T, w *world) {
 		c := w.claimOf("p:1")
 		g := w.take(t, c)
-		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, Last: g.Token + 100, ID: "id", Ticket: "ticket", TTL: time.Minute}
+		h := store.HandOver{Holding: c.Holding, Terms: store.Terms{Lease: c.Lease}, Token: g.Token, LastToken: g.Token + 100, ID: "id", Ticket: "ticket", TTL: time.Minute}
 		if err := w.HandOver(background, h); err != nil {
 			t.Fatal(err)
 		}
 		resumes := w.claimOf("q:1")
 		resumes.Ticket = h.Ticket
-		if again := w.take(t, resumes); again.Token <= h.Last || !again.Ahead {
-			t.Errorf("%+v after %d", again, h.Last)
+		if again := w.take(t, resumes); again.Token <= h.LastToken || !again.Ahead {
+			t.Errorf("%+v after %d", again, h.LastToken)
 		}
 	})
 }

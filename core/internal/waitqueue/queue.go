@@ -69,8 +69,8 @@ type Waiter[R, L, E any] struct {
 
 // Leftover is what nobody wants any more once nobody is left in a queue.
 type Leftover[E any] struct {
-	Notifications bool // of the lock
-	Entry         E    // in Redis, unless it is the zero value
+	Watched bool // of the lock
+	Entry   E    // in Redis, unless it is the zero value
 }
 
 // Join enters the queue of a lock, for calls without an owner of their own, or with that one. The Waiter is nil when max
@@ -211,7 +211,7 @@ func (w *Waiter[R, L, E]) refuse(err error) {
 
 // end takes a queue out. The first call does not use it any more. mu is held.
 func (q *queue[R, L, E]) end() Leftover[E] {
-	all, left := q.all, Leftover[E]{Notifications: q.watched, Entry: q.entry}
+	all, left := q.all, Leftover[E]{Watched: q.watched, Entry: q.entry}
 	rest := all.byLock[q.lock]
 	place := &rest
 	for *place != q {

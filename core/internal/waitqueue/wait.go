@@ -66,17 +66,17 @@ func (w *Waiter[R, L, E]) Wait(
 	if !until.IsZero() {
 		over = time.After(time.Until(until))
 	}
-	for reason := none; ; {
-		if (reason == none || reason == AskRedis) && over != nil && time.Until(until) <= 0 {
-			reason = WaitOver // it comes first: asking takes long in an outage
+	for happened := none; ; {
+		if (happened == none || happened == AskRedis) && over != nil && time.Until(until) <= 0 {
+			happened = WaitOver // it comes first: asking takes long in an outage
 		}
-		seen, at, barging := w.look(reason)
+		seen, at, barging := w.look(happened)
 		switch {
 		case seen.News != none:
 			return seen
 		case at == chosen:
 			<-w.news // and nothing else: whatever ends the wait now, the lock is given
-			reason = none
+			happened = none
 			continue
 		case barging > 0:
 			poll = time.After(barging)
@@ -85,20 +85,20 @@ func (w *Waiter[R, L, E]) Wait(
 		}
 		select {
 		case <-w.news:
-			reason = none
+			happened = none
 		case <-poll:
-			reason = AskRedis
+			happened = AskRedis
 		case <-ctx.Done():
-			reason = ContextEnded
+			happened = ContextEnded
 		case <-over:
-			reason = WaitOver
+			happened = WaitOver
 		case <-closing:
-			reason = Closing
+			happened = Closing
 		}
 	}
 }
 
-// look takes what has happened to a call that waits, none for news of its queue. The Reason that it returns is none while
+// look takes what has happened to a call that waits, none for news of its queue. The News that it returns are none while
 // the wait goes on; barging is the rest of the barging window, which a head that was signalled waits for.
 func (w *Waiter[R, L, E]) look(happened News) (seen Result[L], at stage, barging time.Duration) {
 	q := w.queue

@@ -115,7 +115,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		if s := known(d); !s.Answered || !s.Local {
 			t.Errorf("the state is %+v", s)
 		}
-		if end := d.Leave(); len(q.Locks()) > 0 || end.Notifications {
+		if end := d.Leave(); len(q.Locks()) > 0 || end.Watched {
 			t.Errorf("the queue is left: %+v", end)
 		}
 	})
@@ -217,7 +217,7 @@ func TestLoneCalls(t *testing.T) {
 	if s := known(b); s != (waitqueue.Known{}) {
 		t.Errorf("the state is %+v", s)
 	}
-	if end := b.Leave(); end.Notifications || end.Entry != "" {
+	if end := b.Leave(); end.Watched || end.Entry != "" {
 		t.Errorf("%+v", end)
 	}
 	if n := testing.AllocsPerRun(100, func() {
@@ -485,7 +485,7 @@ func TestMaxWaiters(t *testing.T) {
 		if watch, _ := a.Busy(waitqueue.Taken{Until: until, By: waitqueue.FixedHolder}, &none); watch {
 			t.Error("notifications are wanted again")
 		}
-		if end := a.Leave(); !end.Notifications {
+		if end := a.Leave(); !end.Watched {
 			t.Errorf("nobody is left: %+v", end)
 		}
 		a, b = join(t, &q, "a"), join(t, &q, "b")
@@ -677,7 +677,7 @@ func TestNotificationsAreWantedOnce(t *testing.T) {
 	if watch, _ := a.Busy(waitqueue.Taken{}, nil); watch {
 		t.Error("notifications are wanted by Busy as well")
 	}
-	if end := a.Leave(); !end.Notifications {
+	if end := a.Leave(); !end.Watched {
 		t.Errorf("nobody is left: %+v", end)
 	}
 }

@@ -48,15 +48,15 @@ if not ARGV[4] and call('EXISTS', lock, queue) == 0 then
   end
 end
 
-local waits, hold, window, how, queued = ARGV[3] or '1', ARGV[4] or owner, ARGV[5] or '0', ARGV[6] or 'take', ARGV[7] or ''
-local form = how == 'attempt' and 'i' or how == 'resume' and 'h' or queued
+local waits, hold, window, how, asked_form = ARGV[3] or '1', ARGV[4] or owner, ARGV[5] or '0', ARGV[6] or 'take', ARGV[7] or ''
+local form = how == 'attempt' and 'i' or how == 'resume' and 'h' or asked_form
 local wanted, known, refuse = ARGV[8], ARGV[9], ARGV[10]
 
 -- include string
 -- include lock
 -- include queue
 
-local member = member_of(owner, hold, queued)
+local member = member_of(owner, hold, asked_form)
 local score = tonumber(call('ZSCORE', queue, member))
 if score and score >= TOMBSTONE then
   return {4, hold}

@@ -25,11 +25,11 @@ func (h *Handle) HandOver(ctx context.Context, ticket string, ttl time.Duration,
 	lasts := whole - r.Store.Margin(whole)
 	r.UnderWay.Begin() // Close waits for what becomes of it
 	defer r.UnderWay.End()
-	if err := h.park(ctx, ttl, lasts); err != nil {
+	if err := h.beginHandover(ctx, ttl, lasts); err != nil {
 		return err
 	}
 	request := store.HandOver{
-		Holding: s.holding(h), Terms: s.Terms, Token: s.RedisToken, Last: s.Token,
+		Holding: s.holding(h), Terms: s.Terms, Token: s.RedisToken, LastToken: s.Token,
 		ID: r.Store.NewHold(), Ticket: ticket, TTL: whole, Drop: h.hasFailed(),
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -38,16 +38,16 @@ func (h *Handle) HandOver(ctx context.Context, ticket string, ttl time.Duration,
 	outcome := conn.OutcomeOf(err)
 	switch {
 	case err == store.ErrOthers:
-		return errors.Join(s.registry.errors.CannotBe(handedOver, s.Name.Key(), "others have entered it"), h.unpark())
+		return errors.Join(s.registry.errors.CannotBe(handedOver, s.Name.Key(), "others have entered it"), h.cancelHandover())
 	case err == store.ErrGone:
 		_ = s.notFound()
-		return h.unpark()
+		return h.cancelHandover()
 	case outcome == conn.NotSent || outcome == conn.Refused:
-		return errors.Join(r.errors.Unavailable(handingOver, s.Name.Key(), err), h.unpark())
+		return errors.Join(r.errors.Unavailable(handingOver, s.Name.Key(), err), h.cancelHandover())
 	case err != nil:
 		err = r.errors.Unavailable(handingOver, s.Name.Key(), err)
 	case then != nil:
-		s.parkUntil(sent.Add(lasts))
+		s.handoverEndsBy(sent.Add(lasts))
 		err = then()
 	}
 	if err != nil {
@@ -63,9 +63,9 @@ func (h *Handle) HandOver(ctx context.Context, ticket string, ttl time.Duration,
 
 const handingOver, handedOver = "handing over", "handed over" // in errors
 
-// park begins the handover of the only handle, which lasts for so long, unless the lock cannot be handed over. Until unpark
+// beginHandover begins the handover of the only handle, which lasts for so long, unless the lock cannot be handed over. Until unpark
 // nobody enters, renews or releases the lock; a loss and Close end it.
-func (h *Handle) park(ctx context.Context, ttl, lasts time.Duration) error {
+func (h *Handle) beginHandover(ctx context.Context, ttl, lasts time.Duration) error {
 	s, form := h.lease, h.Form()
 	switch {
 	case ttl < time.Millisecond || ttl > option.LongestWindow:
@@ -83,12 +83,12 @@ func (h *Handle) park(ctx context.Context, ttl, lasts time.Duration) error {
 	}
 	s.mu.Lock()
 	now, was := schedule.Now(), h.state
-	parks, e := false, life.Effects{}
+	begins, e := false, life.Effects{}
 	if s.Form == form { // or it is being downgraded
-		parks, e = s.life.Park(now, &h.state, now.Add(lasts))
+		begins, e = s.life.BeginHandover(now, &h.state, now.Add(lasts))
 	}
 	switch loss := s.applyAndUnlock(e); {
-	case parks:
+	case begins:
 		return nil
 	case was != life.In:
 		return s.registry.errors.NotHeld(s.Name.Key())
@@ -97,18 +97,18 @@ func (h *Handle) park(ctx context.Context, ttl, lasts time.Duration) error {
 	}
 }
 
-func (s *lease) parkUntil(until schedule.Time) {
+func (s *lease) handoverEndsBy(until schedule.Time) {
 	s.mu.Lock()
-	s.life.ParkUntil(until)
+	s.life.HandoverEndsBy(until)
 	_ = s.applyAndUnlock(life.Effects{})
 }
 
-// unpark ends a handover that has failed: the lock is held as before, or given up if it was
+// cancelHandover ends a handover that has failed: the lock is held as before, or given up if it was
 // unlocked meanwhile. It returns why it is lost.
-func (h *Handle) unpark() error {
+func (h *Handle) cancelHandover() error {
 	s := h.lease
 	s.mu.Lock()
-	abandoned := s.life.Unpark(schedule.Now(), &h.state)
+	abandoned := s.life.CancelHandover(schedule.Now(), &h.state)
 	if _ = s.applyAndUnlock(life.Effects{}); abandoned {
 		_ = h.Release(context.Background(), store.Failed, option.BackgroundRelease)
 	}
@@ -131,7 +131,7 @@ func (h *Handle) takeBack(ctx context.Context, r store.HandOver) error {
 		}
 		sent, err := s.registry.Store.TakeBack(ctx, r, max(left, time.Millisecond))
 		if conn.IsClosed(err) {
-			s.parkUntil(schedule.Now()) // nothing takes it back any more
+			s.handoverEndsBy(schedule.Now()) // nothing takes it back any more
 		}
 		switch {
 		case err == nil:
@@ -140,17 +140,17 @@ func (h *Handle) takeBack(ctx context.Context, r store.HandOver) error {
 				s.life.Renewed(s.registry.TimesOf(sent, s.Lease))
 				_ = s.applyAndUnlock(life.Effects{})
 			}
-			loss := h.unpark()
+			loss := h.cancelHandover()
 			if loss != nil { // before it was back
 				s.registry.releaser.ReleaseLost(ctx, h)
 			}
 			return loss
 		case err == store.ErrGone:
 			_ = s.notFound()
-			return h.unpark()
+			return h.cancelHandover()
 		case s.check() != nil:
 			s.registry.Store.CompensateHandOver(ctx, r)
-			return h.unpark()
+			return h.cancelHandover()
 		}
 		s.registry.Warn(ctx, "taking a lock back that was not handed over failed and is repeated", "key", s.Name.Key(), "error", err)
 		_ = conn.Pause(ctx, delay)
