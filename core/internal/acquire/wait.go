@@ -76,7 +76,7 @@ func (c *call) askWithoutQueue(why Reason) (*lease.Handle, error) {
 	if h := c.reclaimUnsent(); h != nil {
 		return h, nil
 	}
-	pending := c.acquirer.pending.of(c.name.Lock()) // before Redis is asked: what is confirmed later may be in the answer
+	pending := c.acquirer.pending.of(c.name.Lock())                  // before Redis is asked: what is confirmed later may be in the answer
 	mayAwait := pending.releases > 0 && !c.acquirer.Store.IsQuorum() // dead members of a quorum confirm nothing
 	for ; ; mayAwait = false {
 		h, err := c.askOnce()
