@@ -29,7 +29,7 @@ type spec struct {
 	name     store.Name
 	settings *option.Settings
 
-	// As the settings say, until the context turns out to hold the lock: see askToEnter.
+	// As the settings say, until the context turns out to hold the lock: see aimAt.
 	form   store.Form
 	chosen string // the owner; empty: each hold brings its own
 	enter  int64  // token of the lock to enter; 0: a free one will do

@@ -111,7 +111,7 @@ var (
 // CompensateAll compensates a claim that was granted and is not wanted any more, with every server. lease is the lock's.
 func (c *Claim) CompensateAll(lease time.Duration) { c.compensateAt(lease, c.store.servers...) }
 
-// Compensate is GiveBack for one server, whose answer nobody has heard.
+// Compensate is CompensateAll for one server, whose answer nobody has heard.
 func (c *Claim) Compensate(server *conn.Server) { c.compensateAt(c.Lease, server) }
 
 func (c *Claim) compensateAt(lease time.Duration, servers ...*conn.Server) {
