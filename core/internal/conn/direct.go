@@ -59,6 +59,13 @@ func (d *direct) noteBlocked(c *sendContext, sent, now time.Time) {
 	}
 }
 
+// noteExited takes that a hook of the client's has ended the goroutine that sent.
+func (d *direct) noteExited() {
+	if d != nil {
+		d.hasBlocked.Store(true)
+	}
+}
+
 // addLastHook gives the client a last hook when a command that was written has found none: once, for a hook of the user's may hide it.
 func (d *direct) addLastHook(client redis.UniversalClient) {
 	if d != nil && d.withDeadlines != nil && d.last.Load() == nil && !d.isHooked.Swap(true) {
@@ -119,11 +126,13 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, t trip, end ti
 	if ctx.Done() != nil {
 		stop = context.AfterFunc(ctx, slot.cancel)
 	}
+	back := t.sent
 	defer func() {
 		if t.end(a.err); a.err == errExited {
 			d.abandon()
-			p.direct.hasBlocked.Store(true)
+			p.direct.noteExited()
 		}
+		t.took = back.Sub(t.sent)
 		p.direct.noteBlocked(d.context, t.sent, t.sent.Add(t.took))
 		if stop() {
 			p.server.giveBack(slot)
@@ -134,7 +143,8 @@ func (p *pipeline) sendDirectly(ctx context.Context, d *dispatch, t trip, end ti
 	d.take()
 	a.err, d.progress = errExited, answered
 	value, err := d.queued.process(d.context, p, p.client)
-	if early && isTimeout(err) && !time.Now().Before(own) {
+	back = time.Now()
+	if early && err != nil && !isRefusal(err) && !back.Before(own) {
 		_ = Pause(ctx, time.Until(end)) // its timer is a moment behind that of the connection, if it has one at all
 	}
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {

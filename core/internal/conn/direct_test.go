@@ -89,30 +89,39 @@ func TestCommandOfAClientThatHasBlocked(t *testing.T) {
 	}
 }
 
-// A hook that ends its goroutine costs its own call, and nothing of what may be in flight. What was written is compensated.
+// A hook that ends its goroutine costs its own call, and nothing of what may be in flight. What was written is compensated. No caller
+// lends his goroutine to it again.
 func TestHookThatEndsItsGoroutine(t *testing.T) {
 	for _, direct := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake(&redis.Options{ContextTimeoutEnabled: direct})
-			s, began := conn.New(f.client, config()), time.Now()
+			f := newFake(&redis.Options{ContextTimeoutEnabled: true})
+			c, begun := config(), new(atomic.Int32)
+			c.Workers = busyWorkers{begun: begun}
+			s, began := conn.New(f.client, c), time.Now()
+			ctx, cancel := background, func() {}
+			if !direct {
+				ctx, cancel = context.WithCancel(background) // and Redis has not answered yet
+			}
+			defer cancel()
 			for range 20 {
 				f.fail(func(_ context.Context, write func() []any) (any, error) {
 					write()
 					runtime.Goexit()
 					return nil, nil
 				})
-				c, compensated := counted(nil)
+				command, compensated := counted(nil)
 				var calls sync.WaitGroup
 				calls.Go(func() {
-					_, err := s.Do(background, c, timeout)
+					_, err := s.Do(ctx, command, timeout)
 					wantFailure(t, err, conn.Unknown, nil)
 				})
 				if calls.Wait(); compensated.Load() != 1 {
 					t.Errorf("direct: %v: %d compensations", direct, compensated.Load())
 				}
 			}
-			if _, err := s.Do(background, batched("k"), timeout); err != nil {
-				t.Error(err)
+			begun.Store(0)
+			if _, err := s.Do(background, batched("k"), timeout); err != nil || begun.Load() != 1 {
+				t.Errorf("direct: %v: the next one: %v, %d goroutines", direct, err, begun.Load())
 			}
 			wantTime(t, "the next one", began, 0)
 			_ = f.client.Close()
@@ -130,7 +139,9 @@ func (withoutDone) Err() error            { return nil }
 func TestContextThatIsNeverDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(&redis.Options{ContextTimeoutEnabled: true})
-		s := conn.New(f.client, config())
+		c, begun := config(), new(atomic.Int32)
+		c.Workers = busyWorkers{begun: begun}
+		s := conn.New(f.client, c)
 		f.fail(func(ctx context.Context, write func() []any) (any, error) {
 			write()
 			<-ctx.Done()
@@ -143,6 +154,9 @@ func TestContextThatIsNeverDone(t *testing.T) {
 			t.Error("no error")
 		}
 		wantTime(t, "it returned", began, timeout)
+		if _, err := s.Do(background, batched("k"), timeout); err != nil || begun.Load() != 0 {
+			t.Errorf("the next one: %v, %d goroutines", err, begun.Load())
+		}
 		_ = f.client.Close()
 	})
 }

@@ -28,6 +28,7 @@ func (p *pipeline) Run() {
 			return
 		}
 		t.end(errExited)
+		p.direct.noteExited()
 		for _, q := range qs {
 			if q != nil { // else nobody waited for it any more
 				q.receive(t.sent, answer{err: errExited})

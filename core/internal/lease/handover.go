@@ -63,8 +63,8 @@ func (h *Handle) HandOver(ctx context.Context, ticket string, ttl time.Duration,
 
 const handingOver, handedOver = "handing over", "handed over" // in errors
 
-// beginHandover begins the handover of the only handle, which lasts for so long, unless the lock cannot be handed over. Until it is cancelled
-// nobody enters, renews or releases the lock; a loss and Close end it.
+// beginHandover begins the handover of the only handle, which lasts for so long, unless the lock cannot be handed over. Until it is
+// cancelled nobody enters, renews or releases the lock; a loss and Close end it.
 func (h *Handle) beginHandover(ctx context.Context, ttl, lasts time.Duration) error {
 	s, form := h.lease, h.Form()
 	switch {

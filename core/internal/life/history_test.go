@@ -261,7 +261,7 @@ func TestWhatIsTold(t *testing.T) {
 	if s := history(t, begun(granted), "leave", "not renewed"); s.times != granted {
 		t.Errorf("not renewed: %+v", s)
 	}
-	if s := history(t, begun(granted), "begin", "not found", "renewed"); s.times != (Times{Ends: 200, RenewAt: 105}) {
+	if s := history(t, begun(granted), "park", "not found", "renewed"); s.times != (Times{Ends: 200, RenewAt: 105}) {
 		t.Errorf("taken back when it was lost: %+v", s)
 	}
 	s.Life = New(&s.first, usual, 0)

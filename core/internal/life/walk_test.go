@@ -147,13 +147,13 @@ var steps = map[string]func(t *testing.T, w *world) bool{
 		w.releases--
 		return true
 	},
-	"begin": func(t *testing.T, w *world) bool {
+	"park": func(t *testing.T, w *world) bool {
 		_, e := w.BeginHandover(w.now, &w.handles[0], w.now+2)
 		w.does(t, e)
 		return true
 	},
 	"parked": passing(func(w *world) (e Effects) { w.HandoverEndsBy(w.now + length + 1); return e }),
-	"cancel": passing(func(w *world) (e Effects) { w.CancelHandover(w.now, &w.handles[0]); return e }),
+	"unpark": passing(func(w *world) (e Effects) { w.CancelHandover(w.now, &w.handles[0]); return e }),
 	"handed over": passing(func(w *world) Effects {
 		return w.HandOverByTicket(&w.handles[0])
 	}),
