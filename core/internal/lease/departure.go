@@ -13,8 +13,8 @@ import (
 
 // How a hold ends.
 
-// Departure is a handle that has left its lease, or whose lease is lost, while its hold is in Redis: its lock is handed off in memory by HandOff,
-// or the hold is released by ReleaseCommand, and then Retire follows.
+// Departure is a handle that has left its lease, or whose lease is lost, while its hold is in Redis: its lock is handed off in memory by
+// HandOff, or the hold is released by ReleaseCommand, and then Retire follows.
 type Departure struct {
 	*Handle
 	IsLast bool // no other handle has the lease

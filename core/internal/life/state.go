@@ -10,8 +10,8 @@
 //	 │ │ a handover begins, │                     │
 //	 ▼ │ is cancelled       │                     │
 //	BeingHandedOver ─ whoever gets it was told ───┼───────────────────────────▶ HandedOverByTicket
-//	  ├── its time is over ─┼─────────────────────┼─▶ Expired, FixedOver, HeldTooLong, HandoverTooLong   (in the left two)
-//	  ├── Close ────────────┴─────────────────────┼─▶ Closed                                             (not Leaving)
+//	  ├── its time is over ─┼─────────────────────┼─▶ Expired, FixedOver, HeldTooLong, HandoverTooLong (in these two)
+//	  ├── Close ────────────┴─────────────────────┼─▶ Closed (not Leaving)
 //	  └── Redis knows it no more ─────────────────┴─▶ Deleted, ExpiredInRedis
 //
 // Beside its state a lease may be granted and not renewed yet, overdue, or have a renewal under way. Each of its handles

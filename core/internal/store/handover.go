@@ -46,7 +46,9 @@ func (s *Store) CompensateHandOver(ctx context.Context, h HandOver) {
 
 // command parks the lock for ttl, or takes it back for so long if it is given the lease.
 func (h *HandOver) command(s *Store, ttl time.Duration, lease any) *conn.Command {
-	words := []any{h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.LastToken, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID, h.Drop}
+	words := []any{
+		h.Name.Lock(), h.Name.clock(), h.Owner, h.Hold, h.Token, h.LastToken, digest(h.Ticket), ttl.Milliseconds(), lease, h.ID, h.Drop,
+	}
 	return &conn.Command{
 		Script: s.scripts.handOver, Keys: 2, Words: words, Tag: fmt.Sprint(h.ID, lease), Urgent: true, Resends: new(conn.Resends),
 	}
